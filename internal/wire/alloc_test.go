@@ -1,0 +1,46 @@
+//go:build !race
+
+// The race detector makes pools forget at random, which would count here.
+
+package wire
+
+import "testing"
+
+// The data path's bounds on allocations, whatever the size of a message.
+func TestAllocations(t *testing.T) {
+	request, result, list := requestOf(1<<10), textResultOf(50<<10), listResultOf(50<<10)
+	parsed, err := Parse(request, Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	params := ValueOf(parsed.Params)
+	buf, token := make([]byte, 0, 128<<10), Raw("1")
+	for _, tc := range []struct {
+		name string
+		max  float64
+		run  func()
+	}{
+		{"parse a request", 2, func() { Parse(request, Limits{}) }}, // the id and the method
+		{"parse a result", 1, func() { ParseUpstream(result, Limits{}) }},
+		{"parse a list", 1, func() { ParseUpstream(list, Limits{}) }},
+		{"append a message", 0, func() { parsed.Append(buf) }},
+		{"look a member up", 0, func() { params.Get("_meta", MetaProgressToken).Int() }},
+		{"edit two members", 4, func() { // two places, one string, the document
+			e := NewEdit(parsed.Params)
+			e.ReplaceString(e.Root().Get("name"), "search")
+			e.Set(e.Root().Get("_meta"), MetaProgressToken, token)
+			e.Bytes()
+		}},
+		{"edit nothing", 0, func() { NewEdit(parsed.Params).Bytes() }},
+		{"append an event", 0, func() { AppendEvent(buf, Event{ID: "1", HasID: true, Data: result}) }},
+		{"append a line", 0, func() { AppendLine(buf, list) }},
+		{"encode a plain header", 0, func() { EncodeHeader("files__search") }},
+		{"decode a plain header", 0, func() { DecodeHeader("files__search") }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := testing.AllocsPerRun(100, tc.run); got > tc.max {
+				t.Errorf("%.0f allocations, want at most %.0f", got, tc.max)
+			}
+		})
+	}
+}

@@ -1,0 +1,165 @@
+package wire
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Edit collects changes to single places of one document and applies them at
+// once. Everything outside those places stays byte for byte. The zero Edit is
+// not usable; begin with [NewEdit]. An Edit belongs to one goroutine.
+type Edit struct {
+	doc   []byte
+	cuts  []cut
+	added map[int]int // members added per object's start, to place commas
+}
+
+type cut struct {
+	start, end int
+	with       []byte
+}
+
+// NewEdit begins an edit of doc, which must be valid JSON and is not changed.
+func NewEdit(doc Raw) *Edit { return &Edit{doc: doc} }
+
+// Root returns the document's value.
+func (e *Edit) Root() Value { return ValueOf(e.doc) }
+
+// Replace puts with, valid JSON, in the place of v. Places of one Edit must not
+// overlap. When v is absent nothing happens.
+func (e *Edit) Replace(v Value, with Raw) {
+	if !v.Exists() {
+		return
+	}
+	e.cuts = append(e.cuts, cut{v.start, v.end, with})
+}
+
+// ReplaceString puts the string s in the place of v.
+func (e *Edit) ReplaceString(v Value, s string) { e.Replace(v, AppendString(nil, s)) }
+
+// Add appends a member to the object obj. The caller knows that it has none of
+// that name. When obj is no object nothing happens: a peer that sends a string
+// where an object is due must not make an edit break the document.
+func (e *Edit) Add(obj Value, name string, value Raw) {
+	if obj.Kind() != '{' {
+		return
+	}
+	with := make([]byte, 0, len(name)+len(value)+4)
+	empty := obj.doc[skipSpace(obj.doc, obj.start+1)] == '}'
+	if e.added[obj.start] > 0 || !empty {
+		with = append(with, ',')
+	}
+	if e.added == nil {
+		e.added = make(map[int]int, 2)
+	}
+	e.added[obj.start]++
+	with = AppendString(with, name)
+	with = append(with, ':')
+	with = append(with, value...)
+	e.cuts = append(e.cuts, cut{obj.end - 1, obj.end - 1, with})
+}
+
+// Set puts value at the member name of obj, in its place if it is there, else
+// at the end. When obj is no object nothing happens.
+func (e *Edit) Set(obj Value, name string, value Raw) {
+	if old := obj.Get(name); old.Exists() {
+		e.Replace(old, value)
+		return
+	}
+	e.Add(obj, name, value)
+}
+
+// Remove takes every member out of obj whose name is one of names, each with
+// its comma. It must not be combined with Add on the same object, and be
+// called once per object.
+func (e *Edit) Remove(obj Value, names ...string) {
+	var members []Member
+	for m := range obj.Members() {
+		members = append(members, m)
+	}
+	gone := func(m Member) bool { return slices.ContainsFunc(names, m.Is) }
+	kept := false // a member before this one stays
+	for i, m := range members {
+		if !gone(m) {
+			kept = true
+			continue
+		}
+		switch {
+		case kept: // from the end of the one before to the end of this one
+			e.cuts = append(e.cuts, cut{members[i-1].Value.end, m.Value.end, nil})
+		case i+1 < len(members): // up to the next key
+			e.cuts = append(e.cuts, cut{m.Key.start, members[i+1].Key.start, nil})
+		default:
+			e.cuts = append(e.cuts, cut{m.Key.start, m.Value.end, nil})
+		}
+	}
+}
+
+// RemoveElements takes the elements of the array arr out for which drop
+// returns true, each with its comma. It returns how many there were.
+func (e *Edit) RemoveElements(arr Value, drop func(Value) bool) int {
+	var elements []Value
+	for el := range arr.Elements() {
+		elements = append(elements, el)
+	}
+	kept, dropped := false, 0
+	for i, el := range elements {
+		if !drop(el) {
+			kept = true
+			continue
+		}
+		dropped++
+		switch {
+		case kept:
+			e.cuts = append(e.cuts, cut{elements[i-1].end, el.end, nil})
+		case i+1 < len(elements):
+			e.cuts = append(e.cuts, cut{el.start, elements[i+1].start, nil})
+		default:
+			e.cuts = append(e.cuts, cut{el.start, el.end, nil})
+		}
+	}
+	return dropped
+}
+
+// Changed reports whether anything is to be changed.
+func (e *Edit) Changed() bool { return len(e.cuts) > 0 }
+
+// Bytes returns the edited document: the document itself when nothing was
+// changed, else a new one.
+func (e *Edit) Bytes() Raw {
+	if len(e.cuts) == 0 {
+		return e.doc
+	}
+	slices.SortStableFunc(e.cuts, func(a, b cut) int { return cmp.Compare(a.start, b.start) })
+	size := len(e.doc)
+	for _, c := range e.cuts {
+		size += len(c.with) - (c.end - c.start)
+	}
+	out := make([]byte, 0, size)
+	at := 0
+	for _, c := range e.cuts {
+		out = append(out, e.doc[at:c.start]...)
+		out = append(out, c.with...)
+		at = c.end
+	}
+	return append(out, e.doc[at:]...)
+}
+
+// SetMember returns obj, valid JSON of an object, with value at the member
+// name. Other bytes stay. What is no object is returned as it is.
+func SetMember(obj Raw, name string, value Raw) Raw {
+	e := NewEdit(obj)
+	e.Set(e.Root(), name, value)
+	return e.Bytes()
+}
+
+// AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD.
+func AppendString(dst []byte, s string) []byte {
+	out, _ := jsontext.AppendQuote(dst, s) // the error only reports invalid UTF-8, which was replaced
+	return out
+}
+
+// String returns s as a JSON string.
+func String(s string) Raw { return AppendString(make([]byte, 0, len(s)+2), s) }

@@ -1,0 +1,67 @@
+package wire
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Error codes of JSON-RPC and of MCP.
+const (
+	CodeParse             = -32700
+	CodeInvalidRequest    = -32600
+	CodeMethodNotFound    = -32601
+	CodeInvalidParams     = -32602
+	CodeInternal          = -32603
+	CodeResourceNotFound  = -32002 // legacy revisions only; modern ones use CodeInvalidParams
+	CodeURLElicitation    = -32042 // 2025-11-25 only
+	CodeHeaderMismatch    = -32020
+	CodeMissingCapability = -32021
+	CodeUnsupportedRev    = -32022
+)
+
+// Error is a JSON-RPC error object. One that came from a peer keeps its bytes
+// in Raw and is forwarded as those; one that the gateway makes has none.
+type Error struct {
+	Code    int64
+	Message string
+	Data    Raw // nil when absent
+	Raw     Raw // the whole object as the peer sent it, nil for errors made here
+}
+
+// Error returns the code and the message.
+func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
+
+// Errorf makes an error object without data.
+func Errorf(code int64, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// WithData returns a copy of e that carries data, which must be valid JSON.
+func (e *Error) WithData(data Raw) *Error {
+	c := *e
+	c.Data, c.Raw = data, nil
+	return &c
+}
+
+// Append appends the error object as JSON.
+func (e *Error) Append(dst []byte) []byte {
+	if e.Raw != nil {
+		return append(dst, e.Raw...)
+	}
+	dst = append(dst, `{"code":`...)
+	dst = strconv.AppendInt(dst, e.Code, 10)
+	dst = append(dst, `,"message":`...)
+	dst = AppendString(dst, e.Message)
+	if e.Data != nil {
+		dst = append(dst, `,"data":`...)
+		dst = append(dst, e.Data...)
+	}
+	return append(dst, '}')
+}
+
+// IsModernCode reports whether an error with this code can only come from a
+// peer that speaks a modern revision (2026-07-28, basic/versioning,
+// "Backward Compatibility").
+func IsModernCode(code int64) bool {
+	return code == CodeHeaderMismatch || code == CodeMissingCapability || code == CodeUnsupportedRev
+}

@@ -1,0 +1,75 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+)
+
+// LineReader reads newline-delimited messages, as stdio carries them.
+type LineReader struct {
+	r     *bufio.Reader
+	limit int
+}
+
+// NewLineReader reads lines from r, none of which may be longer than limit
+// bytes without its end.
+func NewLineReader(r io.Reader, limit int) *LineReader {
+	return &LineReader{r: bufio.NewReaderSize(r, 64<<10), limit: limit}
+}
+
+// Next returns the next line that is not blank, without its end. The caller
+// owns it. A line over the limit is read to its end and reported as
+// ErrTooLarge; the lines after it can still be read. The last line needs no
+// newline.
+func (l *LineReader) Next() ([]byte, error) {
+	for {
+		var line []byte
+		tooLarge := false
+		for {
+			part, err := l.r.ReadSlice('\n')
+			if len(line)+len(part) > l.limit+len("\r\n") {
+				tooLarge, line = true, nil
+			} else if !tooLarge {
+				line = append(line, part...)
+			}
+			if err == nil {
+				break
+			}
+			if err == bufio.ErrBufferFull {
+				continue
+			}
+			if err == io.EOF && (len(line) > 0 || tooLarge) {
+				break
+			}
+			return nil, err
+		}
+		if tooLarge {
+			return nil, ErrTooLarge
+		}
+		switch line = bytes.Trim(line, " \t\r\n"); {
+		case len(line) > l.limit:
+			return nil, ErrTooLarge
+		case len(line) > 0:
+			return line, nil
+		}
+	}
+}
+
+// AppendLine appends msg, valid JSON, as one line. Line breaks between its
+// tokens become spaces: a stdio message must not contain any.
+func AppendLine(dst, msg []byte) []byte {
+	from := len(dst)
+	dst = append(dst, msg...)
+	for _, end := range []byte("\r\n") {
+		for i := from; ; i++ {
+			n := bytes.IndexByte(dst[i:], end)
+			if n < 0 {
+				break
+			}
+			i += n
+			dst[i] = ' '
+		}
+	}
+	return append(dst, '\n')
+}

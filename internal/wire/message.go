@@ -1,0 +1,270 @@
+package wire
+
+import (
+	"bytes"
+	"slices"
+)
+
+// Message is one JSON-RPC message. Its raw members are slices of the bytes
+// that it was parsed from.
+//
+//	request       ID, Method, Params?
+//	notification      Method, Params?
+//	result        ID, Result
+//	error         ID?, Error
+type Message struct {
+	ID     ID
+	Method string
+	Params Raw // an object, nil when absent
+	Result Raw // of any type, nil when absent
+	Error  *Error
+
+	// Extra is the text of the envelope's members that JSON-RPC does not
+	// define, without braces, "" for nearly every message. It is kept so that
+	// nothing is lost on the way.
+	Extra string
+	// DeepDuplicates says that an object below the envelope has two members of
+	// one name. Only messages from upstreams can have it.
+	DeepDuplicates bool
+}
+
+// IsRequest reports whether m wants an answer.
+func (m *Message) IsRequest() bool { return m.Method != "" && !m.ID.IsZero() }
+
+// IsNotification reports whether m is a notification.
+func (m *Message) IsNotification() bool { return m.Method != "" && m.ID.IsZero() }
+
+// IsResponse reports whether m is a result or an error.
+func (m *Message) IsResponse() bool { return m.Method == "" }
+
+// Parse reads a message that a client sent, in the strictest way: see [Check],
+// and a member of the envelope or of params that differs only in case from one
+// that the gateway reads is refused. On a fault the error is an *Error with
+// CodeParse or CodeInvalidRequest, and the Message holds the id if there was a
+// usable one.
+func Parse(data []byte, lim Limits) (Message, error) {
+	if err := Check(data, lim, Strict); err != nil {
+		return Message{}, Errorf(CodeParse, "parse error: %s", err)
+	}
+	m, err := envelope(data)
+	if err != nil {
+		return m, err
+	}
+	params := ValueOf(m.Params)
+	if name := caseVariant(params, readParams); name != "" {
+		return m, Errorf(CodeInvalidRequest, "invalid request: params has a member %q, which differs from a known one only in case", name)
+	}
+	if name := caseVariant(params.Get("ref"), readRef); name != "" {
+		return m, Errorf(CodeInvalidRequest, "invalid request: params.ref has a member %q, which differs from a known one only in case", name)
+	}
+	return m, nil
+}
+
+// ParseUpstream reads a message that an upstream sent. The envelope is held to
+// the same rules as a client's; duplicate keys below it are reported in
+// DeepDuplicates and otherwise left alone, and so are case variants.
+func ParseUpstream(data []byte, lim Limits) (Message, error) {
+	duplicates := false
+	if err := Check(data, lim, Strict); err != nil {
+		if err := Check(data, lim, Lenient); err != nil {
+			return Message{}, Errorf(CodeParse, "parse error: %s", err)
+		}
+		duplicates = true
+	}
+	m, err := envelope(data)
+	if err != nil || !duplicates {
+		return m, err
+	}
+	if name, ok := duplicateKey(ValueOf(data)); ok {
+		if name == "id" {
+			m.ID = ID{} // nobody knows which one is meant
+		}
+		return m, Errorf(CodeInvalidRequest, "invalid request: the member %q stands twice", name)
+	}
+	m.DeepDuplicates = true
+	return m, nil
+}
+
+// The members that the gateway itself reads, whose case variants a client must
+// not send. Nothing below params.arguments, schemas or _meta is among them.
+var (
+	readEnvelope = []string{"jsonrpc", "id", "method", "params", "result", "error"}
+	readParams   = []string{
+		"name", "uri", "arguments", "cursor", "ref", "level", "_meta", "taskId", "requestId", "progressToken",
+		"inputResponses", "requestState", "protocolVersion", "capabilities", "clientInfo", "notifications",
+	}
+	readRef = []string{"type", "name", "uri"} // of params.ref, which completion/complete has
+)
+
+// envelope reads the members of checked JSON.
+func envelope(data []byte) (Message, error) {
+	var m Message
+	root := ValueOf(data)
+	if root.Kind() != '{' {
+		what := "the message is no object"
+		if root.Kind() == '[' {
+			what = "batches are not allowed here"
+		}
+		return m, Errorf(CodeInvalidRequest, "invalid request: %s", what)
+	}
+	var version, id, method, params, result, fault Value
+	var extra []byte
+	for mb := range root.Members() {
+		var slot *Value
+		switch {
+		case mb.Is("jsonrpc"):
+			slot = &version
+		case mb.Is("id"):
+			slot = &id
+		case mb.Is("method"):
+			slot = &method
+		case mb.Is("params"):
+			slot = &params
+		case mb.Is("result"):
+			slot = &result
+		case mb.Is("error"):
+			slot = &fault
+		default:
+			if len(extra) > 0 {
+				extra = append(extra, ',')
+			}
+			extra = append(extra, data[mb.Key.start:mb.Value.end]...)
+			continue
+		}
+		*slot = mb.Value
+	}
+	m.Extra = string(extra)
+	invalid := func(format string, args ...any) (Message, error) {
+		return m, Errorf(CodeInvalidRequest, "invalid request: "+format, args...)
+	}
+	switch id.Kind() {
+	case '"', '0':
+		m.ID = ID{string(id.Raw())}
+	case 0:
+	case 'n':
+		if !fault.Exists() { // JSON-RPC answers a message it could not read with a null id
+			return invalid("the id is null; it must be a string or a number")
+		}
+	default:
+		return invalid("the id must be a string or a number")
+	}
+	if m.Extra != "" {
+		if name := caseVariant(root, readEnvelope); name != "" {
+			return invalid("the member %q differs from a known one only in case", name)
+		}
+	}
+	if !version.IsString("2.0") {
+		return invalid(`"jsonrpc" must be "2.0"`)
+	}
+	if method.Exists() {
+		name, ok := method.Text()
+		switch {
+		case !ok || name == "":
+			return invalid("the method must be a string that is not empty")
+		case result.Exists() || fault.Exists():
+			return invalid("a message with a method has no result and no error")
+		case params.Exists() && params.Kind() != '{':
+			return invalid("params must be an object")
+		}
+		m.Method, m.Params = name, params.Raw()
+		return m, nil
+	}
+	switch {
+	case params.Exists():
+		return invalid("params without a method")
+	case result.Exists() == fault.Exists():
+		return invalid("a message has either a method, a result or an error")
+	case result.Exists():
+		if m.ID.IsZero() {
+			return invalid("a result needs an id")
+		}
+		m.Result = result.Raw()
+		return m, nil
+	}
+	m.Error = errorOf(fault)
+	if m.Error == nil {
+		return invalid("the error must be an object with an integer code and a message")
+	}
+	return m, nil
+}
+
+// errorOf reads an error object, nil when it is none.
+func errorOf(v Value) *Error {
+	code, ok := v.Get("code").Int()
+	message, ok2 := v.Get("message").Text()
+	if !ok || !ok2 {
+		return nil
+	}
+	return &Error{Code: code, Message: message, Data: v.Get("data").Raw(), Raw: v.Raw()}
+}
+
+// caseVariant returns the first key of obj that equals one of known under case
+// folding but not exactly, "" when there is none. The folding is that of
+// Unicode, as in Go's encoding/json: the long s and the Kelvin sign count too.
+func caseVariant(obj Value, known []string) string {
+	for m := range obj.Members() {
+		key := m.Key.unquoted()
+		i := slices.IndexFunc(known, func(k string) bool { return bytes.EqualFold(key, []byte(k)) })
+		if i >= 0 && string(key) != known[i] {
+			return string(key)
+		}
+	}
+	return ""
+}
+
+// duplicateKey returns a key that obj has twice, and whether there is one.
+func duplicateKey(obj Value) (string, bool) {
+	seen := make(map[string]bool)
+	for m := range obj.Members() {
+		name := m.Key.Str()
+		if seen[name] {
+			return name, true
+		}
+		seen[name] = true
+	}
+	return "", false
+}
+
+// Split returns the messages of a batch, and whether data is one: a JSON array.
+// Data must have passed [Check].
+func Split(data []byte) ([]Raw, bool) {
+	root := ValueOf(data)
+	if root.Kind() != '[' {
+		return nil, false
+	}
+	var out []Raw
+	for el := range root.Elements() {
+		out = append(out, el.Raw())
+	}
+	return out, true
+}
+
+// Append appends the message as JSON.
+func (m *Message) Append(dst []byte) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0"`...)
+	if !m.ID.IsZero() || m.Error != nil {
+		dst = append(dst, `,"id":`...)
+		dst = m.ID.Append(dst)
+	}
+	if m.Method != "" {
+		dst = append(dst, `,"method":`...)
+		dst = AppendString(dst, m.Method)
+	}
+	if m.Params != nil {
+		dst = append(dst, `,"params":`...)
+		dst = append(dst, m.Params...)
+	}
+	if m.Result != nil {
+		dst = append(dst, `,"result":`...)
+		dst = append(dst, m.Result...)
+	}
+	if m.Error != nil {
+		dst = append(dst, `,"error":`...)
+		dst = m.Error.Append(dst)
+	}
+	if m.Extra != "" {
+		dst = append(dst, ',')
+		dst = append(dst, m.Extra...)
+	}
+	return append(dst, '}')
+}

@@ -1,0 +1,305 @@
+package wire
+
+import (
+	"bytes"
+	"iter"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Raw is the text of one JSON value. A Raw that has passed [Parse], [ParseUpstream]
+// or [Check] is valid JSON; the rest of this package relies on that.
+type Raw []byte
+
+// Value is a place in a document of valid JSON. The zero Value stands for
+// "absent": its Kind is 0, it has no members and no elements, and asking it
+// for anything is allowed. A Value is a view: it costs nothing to copy and
+// keeps the document alive.
+type Value struct {
+	doc        []byte
+	start, end int
+}
+
+// ValueOf returns the value that doc, valid JSON, is.
+func ValueOf(doc Raw) Value {
+	start := skipSpace(doc, 0)
+	if start == len(doc) {
+		return Value{}
+	}
+	end := len(doc) // there is one value alone: it ends where trailing space begins
+	for isSpace(doc[end-1]) {
+		end--
+	}
+	return Value{doc, start, end}
+}
+
+// Exists reports whether the value is there.
+func (v Value) Exists() bool { return v.doc != nil }
+
+// Raw returns the value's text, nil when absent. It is a slice of the
+// document, not a copy.
+func (v Value) Raw() Raw {
+	if v.doc == nil {
+		return nil
+	}
+	return Raw(v.doc[v.start:v.end:v.end])
+}
+
+// Kind returns '{', '[', '"', '0', 't', 'f', 'n', or 0 when absent. Every
+// number has kind '0'.
+func (v Value) Kind() byte {
+	if v.doc == nil {
+		return 0
+	}
+	switch c := v.doc[v.start]; c {
+	case '{', '[', '"', 't', 'f', 'n':
+		return c
+	default:
+		return '0'
+	}
+}
+
+// Member is one member of an object.
+type Member struct {
+	Key   Value // the key with its quotes
+	Value Value
+}
+
+// Is reports whether the member's key is name.
+func (m Member) Is(name string) bool { return m.Key.IsString(name) }
+
+// Members iterates over the members of an object in the order of the text,
+// over nothing when v is no object.
+func (v Value) Members() iter.Seq[Member] {
+	return func(yield func(Member) bool) {
+		if v.Kind() != '{' {
+			return
+		}
+		i := skipSpace(v.doc, v.start+1)
+		for v.doc[i] == '"' {
+			key := Value{v.doc, i, skipString(v.doc, i)}
+			i = skipSpace(v.doc, key.end)
+			i = skipSpace(v.doc, i+1) // the colon
+			val := Value{v.doc, i, skipValue(v.doc, i)}
+			if !yield(Member{key, val}) {
+				return
+			}
+			i = skipSpace(v.doc, val.end)
+			if v.doc[i] == ',' {
+				i = skipSpace(v.doc, i+1)
+			}
+		}
+	}
+}
+
+// Elements iterates over the elements of an array in order, over nothing when
+// v is no array.
+func (v Value) Elements() iter.Seq[Value] {
+	return func(yield func(Value) bool) {
+		if v.Kind() != '[' {
+			return
+		}
+		i := skipSpace(v.doc, v.start+1)
+		for v.doc[i] != ']' {
+			el := Value{v.doc, i, skipValue(v.doc, i)}
+			if !yield(el) {
+				return
+			}
+			i = skipSpace(v.doc, el.end)
+			if v.doc[i] == ',' {
+				i = skipSpace(v.doc, i+1)
+			}
+		}
+	}
+}
+
+// Get returns the member at the path of keys, the zero Value when there is
+// none. Of several members with one key it takes the first.
+func (v Value) Get(path ...string) Value {
+	for _, name := range path {
+		v = v.get(name)
+	}
+	return v
+}
+
+func (v Value) get(name string) Value {
+	for m := range v.Members() {
+		if m.Is(name) {
+			return m.Value
+		}
+	}
+	return Value{}
+}
+
+// IsString reports whether v is the string s. It allocates only for a text
+// with escapes.
+func (v Value) IsString(s string) bool {
+	if v.Kind() != '"' || v.end-v.start-2 < len(s) { // unescaping never lengthens
+		return false
+	}
+	return string(v.unquoted()) == s
+}
+
+// Text returns the string that v is, and whether it is one. An escaped lone
+// surrogate becomes U+FFFD.
+func (v Value) Text() (string, bool) {
+	if v.Kind() != '"' {
+		return "", false
+	}
+	return string(v.unquoted()), true
+}
+
+// unquoted returns the text of a string: a slice of the document when it has
+// no escapes, else a new one.
+func (v Value) unquoted() []byte {
+	text := v.doc[v.start+1 : v.end-1]
+	if bytes.IndexByte(text, '\\') < 0 {
+		return text
+	}
+	return unescape(text)
+}
+
+// Str returns the string that v is, "" when it is none.
+func (v Value) Str() string {
+	s, _ := v.Text()
+	return s
+}
+
+// Int returns the integer that v is, and whether it is one that fits. 1.0 and
+// 1e3 are integers too; nothing is rounded.
+func (v Value) Int() (int64, bool) {
+	if v.Kind() != '0' {
+		return 0, false
+	}
+	text := string(v.doc[v.start:v.end])
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n, true
+	}
+	shift := 0 // the power of ten that stands beside the digits
+	if i := strings.IndexAny(text, "eE"); i >= 0 {
+		shift, _ = strconv.Atoi(text[i+1:]) // one out of range comes as the nearest int, and is far too much even if the sum below wraps round
+		text = text[:i]
+	}
+	whole, fraction, _ := strings.Cut(text, ".")
+	digits := strings.TrimRight(whole+fraction, "0")
+	shift += len(whole) - len(digits)
+	switch {
+	case digits == "" || digits == "-":
+		return 0, true
+	case shift < 0 || shift > 18: // a fraction is left, or over 10^18
+		return 0, false
+	}
+	n, err := strconv.ParseInt(digits+strings.Repeat("0", shift), 10, 64)
+	return n, err == nil
+}
+
+// Bool returns whether v is true.
+func (v Value) Bool() bool { return v.Kind() == 't' }
+
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && isSpace(b[i]) {
+		i++
+	}
+	return i
+}
+
+// skipString returns the index after the string that begins at i.
+func skipString(b []byte, i int) int {
+	for i++; ; i++ {
+		n := bytes.IndexByte(b[i:], '"')
+		i += n
+		slashes := 0
+		for b[i-1-slashes] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return i + 1
+		}
+	}
+}
+
+// skipValue returns the index after the value that begins at i.
+func skipValue(b []byte, i int) int {
+	switch b[i] {
+	case '"':
+		return skipString(b, i)
+	case '{', '[':
+		depth := 0
+		for {
+			switch b[i] {
+			case '"':
+				i = skipString(b, i)
+				continue
+			case '{', '[':
+				depth++
+			case '}', ']':
+				depth--
+				if depth == 0 {
+					return i + 1
+				}
+			}
+			i++
+		}
+	default:
+		for i < len(b) {
+			switch b[i] {
+			case ',', '}', ']', ' ', '\n', '\t', '\r':
+				return i
+			}
+			i++
+		}
+		return i
+	}
+}
+
+// unescape returns the text of a JSON string without its quotes.
+func unescape(s []byte) []byte {
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' {
+			out = append(out, s[i])
+			continue
+		}
+		i++
+		switch s[i] {
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'n':
+			out = append(out, '\n')
+		case 'r':
+			out = append(out, '\r')
+		case 't':
+			out = append(out, '\t')
+		case 'u':
+			r := hex4(s[i+1:])
+			i += 4
+			if utf16.IsSurrogate(r) {
+				low := rune(-1)
+				if i+6 < len(s) && s[i+1] == '\\' && s[i+2] == 'u' {
+					low = hex4(s[i+3:])
+				}
+				if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
+					i += 6
+				}
+			}
+			out = utf8.AppendRune(out, r)
+		default: // " \ /
+			out = append(out, s[i])
+		}
+	}
+	return out
+}
+
+func hex4(s []byte) rune {
+	n, err := strconv.ParseUint(string(s[:4]), 16, 32)
+	if err != nil {
+		return utf8.RuneError
+	}
+	return rune(n)
+}
