@@ -1,0 +1,94 @@
+package call
+
+import (
+	"context"
+	"strings"
+
+	"mcpgateway/internal/wire"
+)
+
+// Call is one request on its way from a client to whoever answers it.
+type Call struct {
+	ID        string // names the call in logs; unguessable, never seen by peers
+	Method    string
+	Params    wire.Raw // an object or nil; without members of the client's transport
+	Principal *Principal
+	Client    *Client
+	// LogLevel is the least grave log message that the client wants to see of
+	// this call; LevelNone means none at all.
+	LogLevel wire.Level
+	// Back carries what comes back before the result. Never nil.
+	Back BackChannel
+	// TakesRounds says that the client can be handed an input_required result
+	// as it is.
+	TakesRounds bool
+}
+
+// With returns a copy of the call with other params.
+func (c *Call) With(params wire.Raw) *Call {
+	d := *c
+	d.Params = params
+	return &d
+}
+
+// BackChannel carries messages from an upstream to the client while a call
+// runs. Its methods may be called from several goroutines, and not after the
+// handler of the call has returned.
+type BackChannel interface {
+	// Notify passes a notification (progress, log message) to the client. It
+	// does not wait for the client to read it. A client that is gone is no
+	// error.
+	Notify(method string, params wire.Raw)
+	// Ask puts a question of the upstream to the client and waits for the
+	// answer. The error is a *wire.Error, the client's or the gateway's, or
+	// that of ctx.
+	Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error)
+}
+
+// Result is the answer to a call.
+type Result struct {
+	Raw wire.Raw // the result object
+	// Revision is what the answering upstream spoke, "" when the gateway
+	// answered by itself.
+	Revision wire.Revision
+	// Extra holds unknown members of the response's envelope, see wire.Message.
+	Extra string
+}
+
+// Principal is who calls. It is immutable and compared by Key.
+type Principal struct {
+	Subject string
+	Issuer  string
+	Groups  []string
+	Scopes  []string
+	Proof   string // how they proved it: "none", "api-key", "jwt", "mtls"
+}
+
+// Anonymous is the one principal there is when no proof is asked for.
+var Anonymous = &Principal{Subject: "anonymous", Proof: "none"}
+
+// Key identifies the principal: equal for the same subject of the same issuer
+// with the same kind of proof, whatever their groups are at the moment.
+func (p *Principal) Key() string {
+	return strings.Join([]string{p.Proof, p.Issuer, p.Subject}, "\x00")
+}
+
+// Client is the downstream peer as it described itself. It is immutable.
+type Client struct {
+	// Key is the same for calls that come from one client: the session for
+	// legacy clients, the principal for others. Unguessable parts of it never
+	// leave the process.
+	Key          string
+	Revision     wire.Revision
+	Info         wire.Raw // clientInfo, nil when it gave none
+	Capabilities wire.Raw // nil when it declared none
+}
+
+// Era returns the era of the client's revision.
+func (c *Client) Era() wire.Era { return c.Revision.Era() }
+
+// Can reports whether the client declared the capability at this path, for
+// example "elicitation", "url".
+func (c *Client) Can(path ...string) bool {
+	return wire.ValueOf(c.Capabilities).Get(path...).Kind() == '{'
+}
