@@ -1,0 +1,165 @@
+package config
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// check looks at what takes the whole file to see, and finishes the Config.
+func (doc *document) check(m *mapping) {
+	if !m.meant["upstreams"] && m.given["upstreams"].isEmpty() {
+		m.errorf("upstreams", "no upstreams; add one under upstreams, such as files: {command: npx, args: "+
+			`["-y", "@modelcontextprotocol/server-filesystem", "/data"]}`)
+	}
+	if doc.exposed(doc.Listen) {
+		m.errorf("listen", exposedMsg)
+	}
+	if doc.Listen == doc.Admin.Listen && !strings.HasSuffix(doc.Listen, ":0") {
+		m.errorf("listen", "is the address of admin.listen too; give each its own")
+	}
+	doc.derive(m.d.env, m.d.dir)
+	doc.checkNames()
+	for i := range doc.Upstreams {
+		doc.Config.Upstreams = append(doc.Config.Upstreams, doc.Upstreams[i].Upstream)
+	}
+	enabled := func(u Upstream) bool { return !u.Disabled }
+	if !slices.ContainsFunc(doc.Config.Upstreams, enabled) {
+		m.warnf("upstreams", "every upstream is disabled")
+	}
+}
+
+// checkNames keeps the names and prefixes of upstreams apart. An upstream
+// without a prefix may have to publish an item under its name instead, so that
+// name counts as a prefix.
+func (doc *document) checkNames() {
+	names, prefixes := make(map[string]*entry), make(map[string]*entry)
+	for i := range doc.Upstreams {
+		e := &doc.Upstreams[i]
+		if first := names[e.Name]; first != nil {
+			e.at.errorf("", "has the name %s here, as has %s at %v; rename one of them", e.Name, show(first.Key), first.Pos)
+			continue
+		}
+		names[e.Name] = e
+		prefix := cmp.Or(e.EffectivePrefix(), e.Name)
+		if first := prefixes[prefix]; first != nil {
+			e.at.errorf("prefix", "the prefix %s is that of %s at %v; give one of them another with prefix", prefix, show(first.Key), first.Pos)
+			continue
+		}
+		prefixes[prefix] = e
+		// Where the separator stands first must be where the prefix ends, or a
+		// public name could be read in two ways.
+		if sep := doc.Namespace.Separator; strings.Index(prefix+sep, sep) != len(prefix) {
+			e.at.errorf("prefix", "the prefix %s cannot be told from what follows, with namespace.separator %s; choose another with prefix", prefix, show(sep))
+		}
+	}
+}
+
+// check folds what hosts say in their words into the Upstream, and holds its
+// keys against one another.
+func (e *entry) check(m *mapping) {
+	e.at = m
+	e.Key, e.Name, e.Pos = m.key, slug(m.key), m.pos()
+	if e.Name != e.Key {
+		m.warnf("", "is named %s here", e.Name)
+	}
+	e.checkKind(m)
+	e.checkTransport(m)
+	e.checkEnabled(m)
+	if m.has("timeout") && e.Timeout > e.MaxDuration {
+		m.errorf("timeout", "is longer than max_duration, which is %v and ends a call first; raise max_duration too", e.MaxDuration)
+	}
+	e.Cwd = inFolder(m.d.dir, e.Cwd)
+	e.EnvFile = inFolder(m.d.dir, e.EnvFile)
+	if e.EnvFile != "" && !m.has("url") {
+		e.mergeEnvFile(m)
+	}
+}
+
+// checkKind demands a program or a URL, and no keys of the other. Empty values
+// of the other are let be: some hosts write them.
+func (e *entry) checkKind(m *mapping) {
+	local, remote := m.has("command"), m.has("url")
+	switch {
+	case local && remote:
+		m.errorf("url", "an upstream has command or url, not both")
+	case !local && !remote && (m.meant["command"] || m.meant["url"]): // reported already
+	case !local && !remote:
+		m.errorf("", "needs command, for a program to start, or url, for a remote server")
+	case local && len(e.Headers) > 0:
+		m.errorf("headers", "is for remote servers, and this upstream has command; to pass a value, use env")
+	case remote:
+		for _, program := range []struct {
+			key string
+			set bool
+		}{{"args", len(e.Args) > 0}, {"inherit_env", len(e.InheritEnv) > 0}, {"cwd", e.Cwd != ""}, {"envFile", e.EnvFile != ""}} {
+			if program.set {
+				m.errorf(program.key, notForURL)
+			}
+		}
+		if len(e.Env) > 0 { // some hosts' own examples have it
+			m.warnf("env", "has no meaning with url; to send a value, use headers")
+		}
+	}
+}
+
+const (
+	notForURL     = "is for programs to start, and this upstream has url; remove it"
+	notForCommand = "is for remote servers, and this upstream has command; remove it"
+)
+
+// checkTransport settles the transport by transport, type, command and url.
+func (e *entry) checkTransport(m *mapping) {
+	meant, typed := transports[e.Type]
+	switch local, remote := m.has("command"), m.has("url"); {
+	case local == remote: // reported already
+	case local:
+		if typed && meant != TransportStdio {
+			m.errorf("type", notForCommand)
+		}
+		if e.Transport == TransportStreamable || e.Transport == TransportSSE {
+			m.errorf("transport", notForCommand)
+		}
+		e.Transport = TransportStdio
+	case meant == TransportStdio:
+		m.errorf("type", notForURL)
+	case e.Transport == TransportStdio:
+		m.errorf("transport", notForURL)
+	case !typed || meant == TransportAuto:
+		e.Transport = cmp.Or(e.Transport, TransportAuto)
+	case e.Transport == "" || e.Transport == TransportAuto:
+		e.Transport = meant
+	case e.Transport != meant:
+		m.errorf("type", "%s contradicts transport %s; keep one of them", e.Type, e.Transport)
+	}
+}
+
+// checkEnabled settles disabled and enabled.
+func (e *entry) checkEnabled(m *mapping) {
+	if e.Enabled == nil {
+		return
+	}
+	if m.has("disabled") && e.Disabled == *e.Enabled {
+		m.errorf("enabled", "contradicts disabled; keep one of them")
+	}
+	e.Disabled = !*e.Enabled
+}
+
+// mergeEnvFile puts the variables of envFile behind those of env.
+func (e *entry) mergeEnvFile(m *mapping) {
+	data, err := m.d.read(e.EnvFile)
+	if err != nil {
+		m.errorf("envFile", "cannot be read: %v", reason(err))
+		return
+	}
+	if err := m.d.vars.take(len(data)); err != nil {
+		m.errorf("envFile", "%v", err)
+		return
+	}
+	vars := m.d.readEnvFile(e.EnvFile, data)
+	maps.Copy(vars, e.Env)
+	if len(vars) > 0 {
+		e.Env = vars
+	}
+}

@@ -1,0 +1,196 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"path/filepath"
+	"reflect"
+	"time"
+)
+
+// Config is a whole configuration with its defaults filled in.
+//
+// The tags are the schema: yaml is the key, default its default in the form in
+// which it would be written, doc its line in the reference; enum lists the
+// values, later those that this version knows but does not serve yet, min and
+// max bound it, format names an entry of the formats table, alias lists other
+// spellings of the key.
+type Config struct {
+	Listen         string        `yaml:"listen" default:"127.0.0.1:8080" format:"address" doc:"address that MCP is served on, as host:port"`
+	PublicURL      string        `yaml:"public_url" format:"base-url" doc:"URL that clients reach the gateway by, when it stands behind a proxy"`
+	AllowedOrigins []string      `yaml:"allowed_origins" format:"origin" doc:"browser origins that may call, beside the gateway's own"`
+	AllowedHosts   []string      `yaml:"allowed_hosts" format:"host" doc:"Host values that are accepted, beside loopback and that of public_url"`
+	StateDir       string        `yaml:"state_dir" doc:"folder for what outlives a restart; empty means the user's state folder"`
+	StartupWait    time.Duration `yaml:"startup_wait" default:"10s" min:"0s" doc:"how long first lists and calls wait for upstreams on their first attempt"`
+	DrainTimeout   time.Duration `yaml:"drain_timeout" default:"20s" min:"0s" doc:"how long running calls may go on after the signal to stop"`
+	Admin          Admin         `yaml:"admin" doc:"health, metrics and administration"`
+	Namespace      Namespace     `yaml:"namespace" doc:"how public names are made"`
+	Upstreams      []Upstream    `yaml:"-"` // in file order; the key is declared by document
+	Auth           Auth          `yaml:"auth" doc:"how clients prove who they are"`
+	Policy         Policy        `yaml:"policy" doc:"what clients may use"`
+	Limits         Limits        `yaml:"limits" doc:"bounds on what clients may take"`
+	Telemetry      Telemetry     `yaml:"telemetry" doc:"what the gateway says about itself"`
+
+	// Warnings are remarks on what was accepted without effect or under
+	// another name, sorted by position.
+	Warnings []Warning `yaml:"-"`
+}
+
+// Admin is the address for operators.
+type Admin struct {
+	Listen string `yaml:"listen" default:"127.0.0.1:9090" format:"address" doc:"address of /healthz, /readyz and /metrics"`
+	Token  Secret `yaml:"token" doc:"bearer token for everything else when the address is not loopback"`
+	Pprof  bool   `yaml:"pprof" default:"false" doc:"serve Go profiles under /debug/pprof"`
+}
+
+// Namespace is how public names are made.
+type Namespace struct {
+	Separator string `yaml:"separator" default:"__" format:"separator" doc:"what stands between an upstream's prefix and a name"`
+}
+
+// AuthMode is how clients prove who they are.
+type AuthMode string
+
+// AuthNone takes every client for the same principal.
+const AuthNone AuthMode = "none"
+
+// Auth is how clients prove who they are.
+type Auth struct {
+	Mode     AuthMode `yaml:"mode" default:"none" enum:"none" later:"api-key|jwt|mtls|a list" doc:"proof that clients must give"`
+	Insecure bool     `yaml:"insecure" default:"false" doc:"let mode none listen off loopback"`
+}
+
+// Effect is what policy does with an item that no rule names.
+type Effect string
+
+// The effects of policy.default.
+const (
+	Allow Effect = "allow"
+	Deny  Effect = "deny"
+)
+
+// Policy is what clients may use.
+type Policy struct {
+	Default Effect `yaml:"default" enum:"|allow|deny" doc:"effect where no rule decides; empty means allow with auth.mode none, else deny"`
+}
+
+// Limits are bounds on what clients may take.
+type Limits struct {
+	MaxMessage  Size          `yaml:"max_message" default:"16MiB" min:"1KiB" max:"1GiB" doc:"largest message accepted from a client or an upstream"`
+	MaxDepth    int           `yaml:"max_depth" default:"1000" min:"8" max:"10000" doc:"deepest nesting of a message"`
+	MaxSessions int           `yaml:"max_sessions" default:"10000" min:"1" max:"10000000" doc:"legacy sessions at one time"`
+	SessionIdle time.Duration `yaml:"session_idle" default:"30m" min:"1ms" doc:"how long an unused legacy session is kept"`
+}
+
+// Telemetry is what the gateway says about itself.
+type Telemetry struct {
+	Log Log `yaml:"log" doc:"the log, on stderr"`
+}
+
+// LogLevel is the least severe level that is logged.
+type LogLevel string
+
+// The levels of telemetry.log.level.
+const (
+	LogDebug LogLevel = "debug"
+	LogInfo  LogLevel = "info"
+	LogWarn  LogLevel = "warn"
+	LogError LogLevel = "error"
+)
+
+// LogFormat is the form of a log line.
+type LogFormat string
+
+// The forms of telemetry.log.format; LogAuto is LogConsole on a terminal and
+// LogJSON elsewhere.
+const (
+	LogAuto    LogFormat = "auto"
+	LogConsole LogFormat = "console"
+	LogJSON    LogFormat = "json"
+)
+
+// Log is the log on stderr.
+type Log struct {
+	Level  LogLevel  `yaml:"level" default:"info" enum:"debug|info|warn|error" doc:"least severe level that is logged"`
+	Format LogFormat `yaml:"format" default:"auto" enum:"auto|console|json" doc:"form of a line; auto is console on a terminal, else json"`
+}
+
+// document is a file: a Config, and the upstreams in the form in which they
+// are written. The aliases are the top-level keys of hosts' configurations.
+type document struct {
+	Config    `yaml:",inline"`
+	Upstreams []entry `yaml:"upstreams" alias:"mcpServers|servers" keyed:"true" doc:"the MCP servers behind the gateway, by name"`
+}
+
+// Default is the configuration of a gateway that was given none. It has no
+// upstreams.
+func Default(env func(string) (string, bool)) *Config {
+	c := new(Config)
+	setDefaults(reflect.ValueOf(c).Elem())
+	c.derive(env, "")
+	return c
+}
+
+// SetListen replaces the address that MCP is served on, under the rules of the
+// key listen. On an error the configuration is unchanged.
+func (c *Config) SetListen(address string) error {
+	address, err := formats["address"](address)
+	if err != nil {
+		return err
+	}
+	if c.exposed(address) {
+		return errors.New(exposedMsg)
+	}
+	c.Listen = address
+	return nil
+}
+
+// exposed tells whether serving on address would let everyone in who reaches
+// this machine.
+func (c *Config) exposed(address string) bool {
+	return c.Auth.Mode == AuthNone && !c.Auth.Insecure && !isLoopback(address)
+}
+
+const exposedMsg = "would serve everyone who can reach this machine, since auth.mode is none; " +
+	"listen on a loopback address such as 127.0.0.1:8080, or set auth.insecure: true where something else keeps strangers out"
+
+// derive fills in the defaults that depend on other keys or the environment;
+// folder is what a relative state_dir is relative to.
+func (c *Config) derive(env func(string) (string, bool), folder string) {
+	if c.Policy.Default == "" {
+		c.Policy.Default = Allow // the default for auth.mode none, which is the only mode
+	}
+	if c.StateDir == "" {
+		c.StateDir = userStateDir(env)
+	} else {
+		c.StateDir = inFolder(folder, c.StateDir)
+	}
+}
+
+// userStateDir is the user's folder for what programs keep, by the XDG base
+// directory specification; empty if the environment names none.
+func userStateDir(env func(string) (string, bool)) string {
+	get := func(name string) string {
+		v, _ := env(name)
+		return v
+	}
+	if dir := get("XDG_STATE_HOME"); filepath.IsAbs(dir) { // relative ones are to be ignored
+		return filepath.Join(dir, "mcpgateway")
+	}
+	if home := get("HOME"); home != "" {
+		return filepath.Join(home, ".local", "state", "mcpgateway")
+	}
+	if dir := cmp.Or(get("LOCALAPPDATA"), get("USERPROFILE")); dir != "" {
+		return filepath.Join(dir, "mcpgateway", "state")
+	}
+	return ""
+}
+
+// inFolder makes a path of a file relative to the folder that the file is in,
+// so that a configuration means the same wherever the gateway is started.
+func inFolder(folder, path string) string {
+	if path == "" || folder == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(folder, path)
+}

@@ -1,0 +1,80 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxErrors bounds how many errors of one file are reported.
+const maxErrors = 100
+
+// Pos is a place in a file; lines and columns count from 1, columns in
+// characters.
+type Pos struct{ Line, Col int }
+
+// String is line:col.
+func (p Pos) String() string { return fmt.Sprintf("%d:%d", p.Line, p.Col) }
+
+// Error is one fault of a file. Path names the key as it is written; it is
+// empty where the fault is not one of a key.
+type Error struct {
+	File      string
+	Line, Col int
+	Path, Msg string
+}
+
+// Error is file:line:col: path: message.
+func (e *Error) Error() string {
+	if e.Path == "" {
+		return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Col, e.Msg)
+	}
+	return fmt.Sprintf("%s:%d:%d: %s: %s", e.File, e.Line, e.Col, e.Path, e.Msg)
+}
+
+// Warning is a remark on something that was accepted; it has the form of an
+// [Error].
+type Warning Error
+
+// String is file:line:col: path: message.
+func (w Warning) String() string { return (*Error)(&w).Error() }
+
+// Errors are all faults of a file, sorted by position. It is never empty as an
+// error.
+type Errors []*Error
+
+// Error has one fault a line.
+func (es Errors) Error() string {
+	lines := make([]string, len(es))
+	for i, e := range es {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap lets [errors.As] find an *Error.
+func (es Errors) Unwrap() []error {
+	errs := make([]error, len(es))
+	for i, e := range es {
+		errs[i] = e
+	}
+	return errs
+}
+
+// sorted orders faults by position and bounds their number. A fault that was
+// met twice, since a merge brought it in twice, is reported once.
+func (es Errors) sorted() Errors {
+	slices.SortStableFunc(es, compareErrors)
+	es = slices.CompactFunc(es, func(a, b *Error) bool { return *a == *b })
+	if more := len(es) - maxErrors; more > 0 {
+		last := *es[maxErrors]
+		last.Path, last.Msg = "", fmt.Sprintf("from here on %d more errors", more)
+		es = append(es[:maxErrors:maxErrors], &last)
+	}
+	return es
+}
+
+func compareErrors(a, b *Error) int {
+	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
+}

@@ -1,0 +1,110 @@
+package config
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
+)
+
+const exampleFile = "../../gateway.yaml.example"
+
+// TestExampleLoads also holds the example against the defaults, which it says
+// its values are.
+func TestExampleLoads(t *testing.T) {
+	c, err := Load(exampleFile, testEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Upstreams) == 0 || len(c.Warnings) > 0 {
+		t.Errorf("got %d upstreams and the warnings %v", len(c.Upstreams), c.Warnings)
+	}
+	c.Upstreams = nil
+	if diff := cmp.Diff(dump(t, Default(testEnv)), dump(t, c)); diff != "" {
+		t.Errorf("the example's values are not the defaults (-default +example):\n%s", diff)
+	}
+}
+
+// TestExampleIsComplete demands every accepted key, in use or as a line
+// "#key: value", and every other spelling of one in the text.
+func TestExampleIsComplete(t *testing.T) {
+	data, err := os.ReadFile(exampleFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := regexp.MustCompile(`(?m)^( *)#([a-zA-Z_]+:)`).ReplaceAll(data, []byte("$1$2"))
+	if string(all) == string(data) {
+		t.Fatal("no line of the form #key: value was found")
+	}
+	root, fault := parseYAML(all)
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	have := make(map[string]bool)
+	patterns(root, "", have)
+	for _, key := range Keys() {
+		if !have[key.Path] {
+			t.Errorf("the key %s is not in the example", key.Path)
+		}
+		for _, alias := range key.Aliases {
+			if !strings.Contains(string(data), alias) {
+				t.Errorf("%s, another spelling of %s, is not in the example", alias, key.Path)
+			}
+		}
+	}
+}
+
+// patterns adds the keys of a node in the form of Key.Path.
+func patterns(n *yaml.Node, at string, have map[string]bool) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i < len(n.Content); i += 2 {
+			path := joinPattern(at, n.Content[i].Value)
+			if at == "upstreams" {
+				path = "upstreams.*"
+			}
+			have[path] = true
+			patterns(n.Content[i+1], path, have)
+		}
+	case yaml.SequenceNode:
+		for _, item := range n.Content {
+			patterns(item, at+"[]", have)
+		}
+	}
+}
+
+// TestSchema holds the declarations against one another.
+func TestSchema(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, key := range Keys() {
+		if key.Doc == "" || key.Type == "" {
+			t.Errorf("%s lacks a type or a line of documentation: %+v", key.Path, key)
+		}
+		if seen[key.Path] {
+			t.Errorf("%s is declared twice", key.Path)
+		}
+		seen[key.Path] = true
+		if slices.Contains(notYet, key.Path) {
+			t.Errorf("%s is accepted and not yet supported", key.Path)
+		}
+		if _, ok := foreign[key.Path]; ok {
+			t.Errorf("%s is accepted and without meaning", key.Path)
+		}
+	}
+	for _, want := range []Key{
+		{Path: "listen", Type: "string", Default: "127.0.0.1:8080", Doc: "address that MCP is served on, as host:port"},
+		{Path: "upstreams.*.url", Aliases: []string{"serverUrl", "httpUrl"}, Type: "string", Doc: "URL of a remote server"},
+		{Path: "upstreams.*.era", Type: "auto | legacy | modern", Default: "auto", Doc: "era of the protocol; auto finds it out"},
+		{Path: "upstreams.*.roots[].name", Type: "string", Doc: "name to show"},
+		{Path: "upstreams.*.headers", Type: "mapping of names to secrets", Doc: "HTTP headers for the remote server"},
+		{Path: "limits.max_message", Type: "size", Default: "16MiB", Doc: "largest message accepted from a client or an upstream"},
+	} {
+		if !slices.ContainsFunc(Keys(), func(k Key) bool { return cmp.Equal(k, want) }) {
+			t.Errorf("the reference lacks %+v", want)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// formats check the strings of the schema that are more than text, and return
+// the form in which they are kept. Their errors begin with "must" and do not
+// contain the text, which may have been expanded from a secret.
+var formats = map[string]func(string) (string, error){
+	"non-empty": func(s string) (string, error) {
+		return matching(s, nonEmpty, "must not be empty or contain control characters")
+	},
+	"env-name": func(s string) (string, error) {
+		return matching(s, envName, "must be the name of an environment variable")
+	},
+	"glob": func(s string) (string, error) {
+		return matching(s, nonEmpty, "must be a name, in which * stands for any run of characters")
+	},
+	"separator": func(s string) (string, error) {
+		return matching(s, separator, "must be 1 to 4 characters of A-Z a-z 0-9 _ -")
+	},
+	"prefix": func(s string) (string, error) {
+		return matching(s, prefix, "must be empty, or begin with a lower-case letter and have at most 32 of a-z 0-9 -, since it begins names and URI schemes")
+	},
+	"address":  address,
+	"url":      remoteURL,
+	"base-url": baseURL,
+	"origin":   origin,
+	"host":     hostValue,
+	"file-uri": fileURI,
+}
+
+var (
+	nonEmpty  = regexp.MustCompile(`^[^\x00-\x1f\x7f]+$`)
+	envName   = regexp.MustCompile(`^[^=\x00-\x20]+$`)
+	separator = regexp.MustCompile(`^[A-Za-z0-9_-]{1,4}$`)
+	prefix    = regexp.MustCompile(`^([a-z][a-z0-9-]{0,31})?$`)
+	hostName  = regexp.MustCompile(`^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])$`)
+	token     = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$") // RFC 9110, section 5.6.2
+)
+
+func matching(s string, re *regexp.Regexp, msg string) (string, error) {
+	if !re.MatchString(s) {
+		return "", errors.New(msg)
+	}
+	return s, nil
+}
+
+// address is host:port; an empty host means all interfaces.
+func address(s string) (string, error) {
+	host, port, err := net.SplitHostPort(s)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil || strings.ContainsAny(host, "/ \t\r\n\x00") {
+		return "", errors.New("must be host:port, such as 127.0.0.1:8080")
+	}
+	return s, nil
+}
+
+// isLoopback tells whether only this machine reaches an address. A host name
+// other than localhost may mean anything, so it does not.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// remoteURL is the URL of an upstream.
+func remoteURL(s string) (string, error) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		return "", errors.New("must be an absolute http or https URL, such as https://mcp.example.com/mcp")
+	case u.User != nil:
+		return "", errors.New("must be a URL without user and password, which belong into headers")
+	case u.Fragment != "":
+		return "", errors.New("must be a URL without a fragment")
+	}
+	return s, nil
+}
+
+// baseURL is what paths are appended to, so it ends without a slash.
+func baseURL(s string) (string, error) {
+	if s == "" {
+		return s, nil
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" ||
+		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		return "", errors.New("must be an http or https URL without query and fragment, such as https://mcp.example.com")
+	}
+	return strings.TrimRight(s, "/"), nil
+}
+
+// origin is what a browser sends as Origin: scheme, host and port in lower case.
+func origin(s string) (string, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme == "" || u.Host == "" || u.Hostname() == "*" || !strings.EqualFold(s, u.Scheme+"://"+u.Host) {
+		return "", errors.New("must be an origin, such as https://app.example.com")
+	}
+	return strings.ToLower(s), nil
+}
+
+// hostValue is what a client sends as Host: a name or address, with a port or
+// without, in lower case.
+func hostValue(s string) (string, error) {
+	host, port := s, "0"
+	if i := strings.LastIndexByte(s, ':'); i >= 0 && !strings.HasSuffix(s, "]") {
+		host, port = s[:i], s[i+1:]
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil || !hostName.MatchString(host) {
+		return "", errors.New("must be a host, such as mcp.example.com or mcp.example.com:8443")
+	}
+	return strings.ToLower(s), nil
+}
+
+// fileURI is a root. The specification allows no other scheme yet (spec
+// 2025-11-25, client/roots).
+func fileURI(s string) (string, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "file" || !strings.HasPrefix(u.Path, "/") || u.RawQuery != "" || u.Fragment != "" {
+		return "", errors.New("must be a file URI with an absolute path, such as file:///home/me/project")
+	}
+	return s, nil
+}
+
+// entryFormats check the names and values of dictionaries, one after the other.
+var entryFormats = map[string]func() func(name, value string) error{
+	"env":     func() func(string, string) error { return envEntry },
+	"headers": headerEntries,
+}
+
+func envEntry(name, value string) error {
+	switch {
+	case !envName.MatchString(name):
+		return errors.New("must be the name of an environment variable")
+	case strings.ContainsRune(value, 0):
+		return errors.New("must not contain a null byte")
+	}
+	return nil
+}
+
+// ownHeaders are set by the gateway as the protocol demands.
+var ownHeaders = map[string]bool{
+	"accept": true, "connection": true, "content-length": true, "content-type": true, "host": true, "last-event-id": true,
+	"mcp-method": true, "mcp-name": true, "mcp-protocol-version": true, "mcp-session-id": true, "transfer-encoding": true,
+}
+
+func headerEntries() func(name, value string) error {
+	seen := make(map[string]string)
+	return func(name, value string) error {
+		lower := strings.ToLower(name)
+		first, twice := seen[lower]
+		seen[lower] = name
+		switch {
+		case !token.MatchString(name):
+			return errors.New("must be the name of an HTTP header")
+		case ownHeaders[lower]:
+			return errors.New("is a header that the gateway sets itself; remove it")
+		case twice:
+			return fmt.Errorf("is the same header as %s; keep one of them", first)
+		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
+			return errors.New("must not contain line ends or other control characters")
+		}
+		return nil
+	}
+}

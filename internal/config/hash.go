@@ -1,0 +1,74 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// Hash is a digest of everything that is configured of the upstream, in 64
+// hexadecimal digits: equal if and only if name and settings are equal,
+// whatever their order and spelling in the file. Secrets are part of it, only
+// ever as input of the SHA-256 over the whole.
+func (u Upstream) Hash() string {
+	h := sha256.New()
+	writeString(h, u.Name)
+	writeValue(h, reflect.ValueOf(u))
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// writeValue writes a value of the schema in a form that no other value shares:
+// fields are in the order of the schema, and what has no fixed size is preceded by
+// its size.
+func writeValue(h hash.Hash, v reflect.Value) {
+	if s, ok := v.Interface().(Secret); ok {
+		writeString(h, s.Reveal())
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		writeString(h, v.String())
+	case reflect.Bool:
+		writeString(h, fmt.Sprint(v.Bool()))
+	case reflect.Int, reflect.Int64:
+		writeInt(h, v.Int())
+	case reflect.Pointer:
+		if v.IsNil() {
+			writeInt(h, 0)
+			return
+		}
+		writeInt(h, 1)
+		writeValue(h, v.Elem())
+	case reflect.Slice:
+		writeInt(h, int64(v.Len()))
+		for i := range v.Len() {
+			writeValue(h, v.Index(i))
+		}
+	case reflect.Map:
+		writeInt(h, int64(v.Len()))
+		for _, key := range slices.Sorted(maps.Keys(v.Interface().(map[string]Secret))) {
+			writeString(h, key)
+			writeValue(h, v.MapIndex(reflect.ValueOf(key)))
+		}
+	case reflect.Struct:
+		for _, f := range shapeOf(v.Type()).fields {
+			writeValue(h, v.FieldByIndex(f.index))
+		}
+	default:
+		panic("config: the schema has a type without a digest: " + v.Type().String())
+	}
+}
+
+func writeString(h hash.Hash, s string) {
+	writeInt(h, int64(len(s)))
+	h.Write([]byte(s)) // a hash never fails
+}
+
+func writeInt(h hash.Hash, i int64) {
+	h.Write(binary.BigEndian.AppendUint64(nil, uint64(i)))
+}

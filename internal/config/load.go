@@ -1,0 +1,105 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// maxFile bounds a configuration, and each file that it refers to.
+const maxFile = 1 << 20
+
+// Load reads a file: gateway.yaml, or the configuration of a host. env looks
+// up environment variables, as [os.LookupEnv] does. Faults of the content are
+// [Errors]; an error of another type says why the file could not be read.
+func Load(path string, env func(string) (string, bool)) (*Config, error) {
+	data, err := readFile(path)
+	if errors.Is(err, errTooLarge) {
+		return nil, Errors{{File: path, Line: 1, Col: 1, Msg: err.Error()}}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data, env)
+}
+
+// Parse reads the content of a file. file names it in errors, its ending tells
+// JSON (.json, .jsonc: comments and trailing commas are allowed) from YAML, and
+// its folder is what relative paths in it are relative to. Files that the
+// content refers to are read.
+func Parse(file string, data []byte, env func(string) (string, bool)) (*Config, error) {
+	return parse(source{file: file, dir: filepath.Dir(file), env: env, read: readFile}, data)
+}
+
+func parse(src source, data []byte) (*Config, error) {
+	if len(data) > maxFile {
+		return nil, Errors{{File: src.file, Line: 1, Col: 1, Msg: errTooLarge.Error()}}
+	}
+	read := parseYAML
+	if ext := strings.ToLower(filepath.Ext(src.file)); ext == ".json" || ext == ".jsonc" {
+		read = parseJSON
+	}
+	root, fault := read(data)
+	if fault != nil {
+		fault.File = src.file
+		return nil, Errors{fault}
+	}
+	d := newDecoder(src)
+	d.hosts = hasServers(root)
+	var doc document
+	d.structure(root, root, path{}, "", reflect.ValueOf(&doc).Elem())
+	if len(d.errs) > 0 {
+		return nil, d.errs.sorted()
+	}
+	slices.SortStableFunc(d.warnings, func(a, b Warning) int { return compareErrors((*Error)(&a), (*Error)(&b)) })
+	doc.Config.Warnings = d.warnings
+	return &doc.Config, nil
+}
+
+// hasServers tells whether a file has the form of a host's configuration.
+func hasServers(root *yaml.Node) bool {
+	if root.Kind != yaml.MappingNode {
+		return false
+	}
+	for i := 0; i < len(root.Content); i += 2 {
+		if key := root.Content[i].Value; key == "mcpServers" || key == "servers" {
+			return true
+		}
+	}
+	return false
+}
+
+var errTooLarge = fmt.Errorf("is larger than %v", Size(maxFile))
+
+// readFile reads a file of bounded size.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxFile {
+		return nil, errTooLarge
+	}
+	return data, nil
+}
+
+// reason is an error of reading a file without the file's name.
+func reason(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err
+	}
+	return err
+}

@@ -1,0 +1,237 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// scalar decodes one scalar, with what ${…} stands for in it, and tells whether
+// it could.
+func (d *decoder) scalar(n *yaml.Node, p path, f *field, v reflect.Value) bool {
+	if n.Kind != yaml.ScalarNode {
+		if n.Kind == yaml.SequenceNode && slices.Contains(f.later, "a list") {
+			d.errorf(n, p, "a list is not yet supported by this version; use %s", orWords(f.enum))
+			return false
+		}
+		d.errorf(n, p, "must be %s, not %s", f.want(), kindWords(n))
+		return false
+	}
+	text, expanded, err := d.vars.expand(n.Value)
+	if err != nil {
+		d.errorf(n, p, "%v", err)
+		return false
+	}
+	if err := f.accepts(n, expanded); err != nil {
+		d.errorf(n, p, "%v", err)
+		return false
+	}
+	if slices.Contains(f.later, text) {
+		d.errorf(n, p, "%s is not yet supported by this version; use %s", text, orWords(f.enum))
+		return false
+	}
+	if err := f.set(v, text); err != nil {
+		// What was written is shown, not what it expanded to, which may be
+		// secret; of a URL nothing is, since it may contain a password.
+		if f.typ == reflect.TypeFor[Secret]() || f.format == "url" {
+			d.errorf(n, p, "%v", err)
+		} else {
+			d.errorf(n, p, "%v, not %s", err, show(n.Value))
+		}
+		return false
+	}
+	return true
+}
+
+// accepts refuses a scalar of another type than the field's, such as a number
+// where a string is due: what YAML makes of an unquoted value (1.10, 0x1F, yes)
+// is not always what was meant. Text that was expanded has no type yet, and
+// durations and sizes speak for themselves.
+func (f *field) accepts(n *yaml.Node, expanded bool) error {
+	if !knownTags[n.Tag] {
+		return fmt.Errorf("the tag %s is not supported here", show(n.Tag))
+	}
+	if expanded {
+		return nil
+	}
+	t := f.typ
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	var ok bool
+	switch {
+	case t == reflect.TypeFor[time.Duration]() || t == reflect.TypeFor[Size]():
+		ok = n.Tag != "!!null"
+	case t.Kind() == reflect.Bool:
+		ok = n.Tag == "!!bool"
+	case t.Kind() == reflect.Int:
+		ok = n.Tag == "!!int"
+	default:
+		ok = n.Tag == "!!str" || n.Tag == "!!timestamp" || n.Tag == "!!merge"
+		if !ok && !isNull(n) {
+			return fmt.Errorf("must be a string, not %s; write it in quotes", kindWords(n))
+		}
+	}
+	if !ok {
+		return fmt.Errorf("must be %s, not %s", f.want(), kindWords(n))
+	}
+	return nil
+}
+
+var knownTags = map[string]bool{
+	"!!str": true, "!!int": true, "!!float": true, "!!bool": true, "!!null": true, "!!timestamp": true, "!!merge": true,
+}
+
+// want says what a field takes.
+func (f *field) want() string {
+	t := f.typ
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
+		return "a duration with a unit, such as 60s or 5m"
+	case t == reflect.TypeFor[Size]():
+		return "a size, such as 16MiB"
+	case t.Kind() == reflect.Bool:
+		return "true or false"
+	case t.Kind() == reflect.Int:
+		return "a whole number"
+	case len(f.enum) > 0:
+		return orWords(f.enum)
+	}
+	return "a string"
+}
+
+var wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+
+// set gives a field the value that a text stands for. Errors begin with "must"
+// and do not contain the text.
+func (f *field) set(v reflect.Value, text string) error {
+	switch v.Interface().(type) {
+	case Secret:
+		v.Set(reflect.ValueOf(NewSecret(text)))
+		return nil
+	case time.Duration:
+		dur, err := parseDuration(text)
+		if err != nil {
+			return err
+		}
+		return setNumber(f, v, dur, parseDuration)
+	case Size:
+		size, err := parseSize(text)
+		if err != nil {
+			return err
+		}
+		return setNumber(f, v, size, parseSize)
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		elem := reflect.New(v.Type().Elem())
+		if err := f.set(elem.Elem(), text); err != nil {
+			return err
+		}
+		v.Set(elem)
+	case reflect.Bool:
+		if text = strings.ToLower(text); text != "true" && text != "false" {
+			return errors.New("must be true or false")
+		}
+		v.SetBool(text == "true")
+	case reflect.Int:
+		i, err := parseInt(text)
+		if err != nil {
+			return err
+		}
+		return setNumber(f, v, i, parseInt)
+	case reflect.String:
+		text, err := f.text(text)
+		if err != nil {
+			return err
+		}
+		v.SetString(text)
+	default:
+		panic("config: the schema has a type that cannot be decoded: " + v.Type().String())
+	}
+	return nil
+}
+
+// text checks a string against the field's values or its format, and returns
+// the form in which it is kept.
+func (f *field) text(text string) (string, error) {
+	if len(f.enum) > 0 {
+		if !slices.Contains(f.enum, text) {
+			return "", fmt.Errorf("must be %s", orWords(f.enum))
+		}
+		return text, nil
+	}
+	if f.format == "" {
+		if strings.ContainsRune(text, 0) {
+			return "", errors.New("must not contain a null byte")
+		}
+		return text, nil
+	}
+	return formats[f.format](text)
+}
+
+// setNumber gives a field a value that is within its bounds.
+func setNumber[T int | Size | time.Duration](f *field, v reflect.Value, n T, parse func(string) (T, error)) error {
+	low, hasLow := bound(f.min, parse)
+	high, hasHigh := bound(f.max, parse)
+	switch {
+	case (!hasLow || n >= low) && (!hasHigh || n <= high):
+		v.SetInt(int64(n))
+		return nil
+	case !hasHigh:
+		return fmt.Errorf("must be at least %s", f.min)
+	}
+	return fmt.Errorf("must be between %s and %s", f.min, f.max)
+}
+
+// bound reads a bound of the schema; one that cannot be read is a fault of the
+// schema, so it panics.
+func bound[T any](text string, parse func(string) (T, error)) (v T, given bool) {
+	if text == "" {
+		return v, false
+	}
+	v, err := parse(text)
+	if err != nil {
+		panic(fmt.Sprintf("config: bound %s: %v", text, err))
+	}
+	return v, true
+}
+
+func parseInt(text string) (int, error) {
+	i, err := strconv.Atoi(text)
+	if err != nil || !wholeNumber.MatchString(text) {
+		return 0, errors.New("must be a whole number")
+	}
+	return i, nil
+}
+
+var bareNumber = regexp.MustCompile(`^[-+]?[0-9.]+$`)
+
+// parseDuration reads Go's syntax, but no number without a unit, not even 0.
+func parseDuration(text string) (time.Duration, error) {
+	dur, err := time.ParseDuration(text)
+	if err != nil || bareNumber.MatchString(text) {
+		return 0, errors.New("must be a duration with a unit, such as 60s, 5m or 500ms")
+	}
+	return dur, nil
+}
+
+// orWords lists values: a, b or c. The empty one goes without saying.
+func orWords(values []string) string {
+	values = slices.DeleteFunc(slices.Clone(values), func(s string) bool { return s == "" })
+	if len(values) < 2 {
+		return strings.Join(values, "")
+	}
+	n := len(values) - 1
+	return strings.Join(values[:n], ", ") + " or " + values[n]
+}

@@ -1,0 +1,236 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// notYet are the keys that are known and will be served by a later version, by
+// pattern: * stands for a name. A key moves from here into a struct when what
+// it asks for is built.
+var notYet = []string{
+	"tls",
+	"trusted_proxies",
+	"auth.api_keys",
+	"auth.jwt",
+	"policy.rules",
+	"policy.files",
+	"profiles",
+	"resources",
+	"bridge",
+	"asks",
+	"store",
+	"telemetry.otlp",
+	"telemetry.audit",
+	"upstreams.*.session",
+	"upstreams.*.ask_calls",
+	"upstreams.*.conformance",
+	"upstreams.*.validate_input",
+	"upstreams.*.sanitize",
+	"upstreams.*.pin",
+	"upstreams.*.tools.override",
+	"upstreams.*.prompts.override",
+	"upstreams.*.auth",
+}
+
+// foreign are keys that hosts write into their configurations and that mean
+// nothing here, by pattern, with what to do instead where there is something.
+var foreign = map[string]string{
+	"inputs":         "an input is read from the environment variable of its name",
+	"globalShortcut": "",
+	"preferences":    "",
+
+	"upstreams.*.autoApprove":      "the host decides what it asks its user",
+	"upstreams.*.alwaysAllow":      "the host decides what it asks its user",
+	"upstreams.*.trust":            "the host decides what it asks its user",
+	"upstreams.*.disabledTools":    "to hide tools, use tools.deny",
+	"upstreams.*.excludeTools":     "to hide tools, use tools.deny",
+	"upstreams.*.enabledTools":     "to publish some tools only, use tools.allow",
+	"upstreams.*.includeTools":     "to publish some tools only, use tools.allow",
+	"upstreams.*.description":      "",
+	"upstreams.*.name":             "the name is the key",
+	"upstreams.*.version":          "",
+	"upstreams.*.icon":             "",
+	"upstreams.*.gallery":          "",
+	"upstreams.*.dev":              "",
+	"upstreams.*.autoStart":        "",
+	"upstreams.*.isActive":         "to leave the upstream out, use disabled",
+	"upstreams.*.provider":         "",
+	"upstreams.*.authProviderType": "",
+	"upstreams.*.oauth":            "",
+	"upstreams.*.transportType":    "use transport",
+	"upstreams.*.sandbox":          "",
+	"upstreams.*.sandboxEnabled":   "",
+}
+
+// Key is one key of the configuration, for a reference.
+type Key struct {
+	Path    string   // upstreams.*.tools.allow; * stands for a name, [] for an element of a list
+	Aliases []string // other spellings of the last part
+	Type    string   // in words: duration, list of strings, auto | legacy
+	Default string   // in the form in which it is written; empty where there is none
+	Doc     string   // one line
+}
+
+// Keys are all keys that are accepted, in the order of the schema.
+func Keys() []Key { return keysOf(reflect.TypeFor[document](), "") }
+
+func keysOf(t reflect.Type, parent string) []Key {
+	var keys []Key
+	for _, f := range shapeOf(t).fields {
+		path := joinPattern(parent, f.name)
+		keys = append(keys, Key{Path: path, Aliases: f.aliases, Type: f.words(), Default: f.def, Doc: f.doc})
+		switch {
+		case f.keyed:
+			keys = append(keys, keysOf(f.typ.Elem(), path+".*")...)
+		case f.typ.Kind() == reflect.Slice && f.typ.Elem().Kind() == reflect.Struct:
+			keys = append(keys, keysOf(f.typ.Elem(), path+"[]")...)
+		case f.isStruct():
+			keys = append(keys, keysOf(f.typ, path)...)
+		}
+	}
+	return keys
+}
+
+// field is one key of a mapping, as the tags of a struct declare it.
+type field struct {
+	name    string
+	aliases []string
+	index   []int // for reflect.Value.FieldByIndex
+	typ     reflect.Type
+
+	def      string
+	hasDef   bool
+	min, max string   // in the form of a value; empty: unbounded
+	enum     []string // empty: any value
+	later    []string // values of the enumeration that are not served yet
+	format   string
+	keyed    bool // a slice that is written as a mapping from names
+	short    bool // the field that a scalar in place of the mapping sets
+	doc      string
+}
+
+// isStruct tells whether the field is written as a mapping with known keys.
+func (f *field) isStruct() bool {
+	return f.typ.Kind() == reflect.Struct && f.typ != reflect.TypeFor[Secret]()
+}
+
+// words is the field's type for readers.
+func (f *field) words() string {
+	switch {
+	case len(f.enum) > 0:
+		return strings.Join(slices.DeleteFunc(slices.Clone(f.enum), func(s string) bool { return s == "" }), " | ")
+	case f.keyed || f.isStruct():
+		return "mapping"
+	}
+	return typeWords(f.typ)
+}
+
+func typeWords(t reflect.Type) string {
+	switch t {
+	case reflect.TypeFor[Secret]():
+		return "secret"
+	case reflect.TypeFor[Size]():
+		return "size"
+	case reflect.TypeFor[time.Duration]():
+		return "duration"
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return typeWords(t.Elem())
+	case reflect.Slice:
+		return "list of " + typeWords(t.Elem()) + "s"
+	case reflect.Map:
+		return "mapping of names to " + typeWords(t.Elem()) + "s"
+	case reflect.Bool:
+		return "true | false"
+	case reflect.Int:
+		return "whole number"
+	case reflect.Struct:
+		return "mapping"
+	}
+	return "string"
+}
+
+// shape is what a struct declares of the mapping that it is decoded from.
+type shape struct {
+	fields []*field
+	byName map[string]*field // aliases included
+}
+
+var shapes sync.Map // reflect.Type → *shape; only ever what the types say
+
+func shapeOf(t reflect.Type) *shape {
+	if s, ok := shapes.Load(t); ok {
+		return s.(*shape)
+	}
+	s := &shape{byName: make(map[string]*field)}
+	s.add(t, nil)
+	shapes.Store(t, s)
+	return s
+}
+
+func (s *shape) add(t reflect.Type, index []int) {
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		name, option, _ := strings.Cut(sf.Tag.Get("yaml"), ",")
+		at := append(slices.Clone(index), i)
+		if option == "inline" {
+			s.add(sf.Type, at)
+			continue
+		}
+		if name == "" || name == "-" {
+			continue
+		}
+		f := &field{
+			name: name, index: at, typ: sf.Type,
+			aliases: split(sf.Tag.Get("alias")),
+			min:     sf.Tag.Get("min"), max: sf.Tag.Get("max"),
+			enum: split(sf.Tag.Get("enum")), later: split(sf.Tag.Get("later")),
+			format: sf.Tag.Get("format"), doc: sf.Tag.Get("doc"),
+			keyed: sf.Tag.Get("keyed") != "", short: sf.Tag.Get("short") != "",
+		}
+		f.def, f.hasDef = sf.Tag.Lookup("default")
+		s.fields = append(s.fields, f)
+		for _, n := range append([]string{name}, f.aliases...) {
+			s.byName[n] = f
+		}
+	}
+}
+
+func split(tag string) []string {
+	if tag == "" {
+		return nil
+	}
+	return strings.Split(tag, "|")
+}
+
+// setDefaults fills a zero struct of the schema. A default that cannot be read
+// is a fault of the schema, so it panics.
+func setDefaults(v reflect.Value) {
+	for _, f := range shapeOf(v.Type()).fields {
+		fv := v.FieldByIndex(f.index)
+		switch {
+		case f.isStruct():
+			setDefaults(fv)
+		case !f.hasDef:
+		case f.typ.Kind() == reflect.Slice:
+			fv.Set(reflect.ValueOf([]string{f.def}))
+		default:
+			if err := f.set(fv, f.def); err != nil {
+				panic(fmt.Sprintf("config: default of %s: %v", f.name, err))
+			}
+		}
+	}
+}
+
+func joinPattern(parent, name string) string {
+	if parent == "" {
+		return name
+	}
+	return parent + "." + name
+}

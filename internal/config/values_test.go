@@ -1,0 +1,125 @@
+package config
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"testing/quick"
+)
+
+func TestSize(t *testing.T) {
+	for text, want := range map[string]Size{
+		"0": 0, "17": 17, "17B": 17, "1KB": 1000, "1kB": 1000, "1KiB": 1024, "16MiB": 16 << 20, "1 MB": 1e6, "2GiB": 2 << 30, "3GB": 3e9,
+	} {
+		got, err := parseSize(text)
+		if err != nil || got != want {
+			t.Errorf("%s is %d, %v; want %d", text, got, err, want)
+		}
+		if again, err := parseSize(got.String()); err != nil || again != got {
+			t.Errorf("%s prints as %s, which is %d, %v", text, got, again, err)
+		}
+	}
+	for _, text := range []string{"", "MiB", "-1", "1.5MiB", "1Mib", "1m", "16 Mi", "9223372036854775808", "9999999999GiB", "0x10", "1_000", " 1"} {
+		if got, err := parseSize(text); err == nil {
+			t.Errorf("%q is %d", text, got)
+		}
+	}
+}
+
+func TestSlug(t *testing.T) {
+	if err := quick.Check(func(key string) bool {
+		name := slug(key)
+		return upstreamName.MatchString(name) && slug(key) == name && slug(name) == name
+	}, nil); err != nil {
+		t.Error(err)
+	}
+	long := strings.Repeat("x", 40)
+	if slug(long) == slug(long+"x") {
+		t.Error("long keys that begin alike have one name")
+	}
+	if got := slug(strings.Repeat("x", 22) + " " + long); !regexp.MustCompile(`^x{22}-[0-9a-f]{8}$`).MatchString(got) {
+		t.Errorf("a key that is cut at a - became %s", got)
+	}
+	if got := slug(strings.Repeat("a", 32)); got != strings.Repeat("a", 32) {
+		t.Errorf("a name of full length became %s", got)
+	}
+}
+
+func TestNearest(t *testing.T) {
+	known := []string{"command", "url", "max_queue", "env", "envFile"}
+	for word, want := range map[string]string{
+		"comand": "command", "cmomand": "command", "commands": "command", "maxQueue": "max_queue", "max-queue": "max_queue",
+		"URL": "url", "ulr": "url", "envfile": "envFile", "env_file": "envFile",
+		"x": "", "": "", "colander": "", "listen": "", strings.Repeat("c", 1000): "",
+	} {
+		if got := nearest(word, known); got != want {
+			t.Errorf("nearest to %.20q is %q, want %q", word, got, want)
+		}
+	}
+}
+
+func TestExpansionsReveal(t *testing.T) {
+	c, err := Load("testdata/good/everything.yaml", testEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := make(map[string]string)
+	for name, s := range c.Upstreams[0].Env {
+		env[name] = s.Reveal()
+	}
+	for name, want := range map[string]string{
+		"A": "1", "TOKEN": "s3cret-t0ken" /* env goes before envFile */, "Q": "a \"b\" \n", "S": "x # y", "P": "plain", "LOG_LEVEL": "info",
+	} {
+		if env[name] != want {
+			t.Errorf("%s is %q, want %q", name, env[name], want)
+		}
+	}
+	if got := c.Upstreams[1].Headers["Authorization"].Reveal(); got != "Bearer t0ken" {
+		t.Errorf("the header is %q", got)
+	}
+	if got, want := c.Upstreams[0].Cwd, "testdata/good/work"; got != want {
+		t.Errorf("cwd is %q, want %q", got, want)
+	}
+	if got, want := c.StateDir, "testdata/good/state"; got != want {
+		t.Errorf("state_dir is %q, want %q", got, want)
+	}
+
+	c, err = Load("testdata/good/vscode.json", testEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Upstreams[1].Env["PERPLEXITY_API_KEY"].Reveal(); got != "s3cret-input" {
+		t.Errorf("the input is %q", got)
+	}
+}
+
+// TestErrorsShowNoPartOfASecret has passwords that contain what looks like ${…}.
+func TestErrorsShowNoPartOfASecret(t *testing.T) {
+	for _, value := range []string{"hun${ter2", "hun${t e r 2}", "a${b${ter2}", "${ter2-x}"} {
+		_, err := Parse("gateway.yaml", []byte("admin: {token: '"+value+"'}\nupstreams: {a: {command: a}}\n"), testEnv)
+		if err == nil || regexp.MustCompile(`hun|ter2|t e r`).MatchString(err.Error()) {
+			t.Errorf("for %s: %v", value, err)
+		}
+	}
+}
+
+func TestInputVariable(t *testing.T) {
+	for id, want := range map[string]string{"my-key": "MY_KEY", "API_KEY2": "API_KEY2", "2fa": "_2FA", "": "_", "é": "_"} {
+		if got := inputVariable(id); got != want {
+			t.Errorf("%q is read from %q, want %q", id, got, want)
+		}
+	}
+}
+
+func TestRedactedURL(t *testing.T) {
+	for url, want := range map[string]string{
+		"https://a.example.com/mcp":              "https://a.example.com/mcp",
+		"https://a.example.com/mcp?key=1&b=2":    "https://a.example.com/mcp?[redacted]",
+		"http://[::1]:80/?":                      "http://[::1]:80/?",
+		"http://a.example.com/%zz?key=something": "[redacted]",
+	} {
+		if got := (Upstream{URL: url}).RedactedURL(); got != want {
+			t.Errorf("%s is shown as %s, want %s", url, got, want)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// parseYAML reads the one document of a YAML file. The error has no File.
+func parseYAML(data []byte) (*yaml.Node, *Error) {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc yaml.Node
+	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
+		return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1, Column: 1}, nil
+	} else if err != nil {
+		return nil, yamlError(data, err)
+	}
+	var second yaml.Node
+	if err := dec.Decode(&second); err == nil {
+		return nil, &Error{Line: second.Line, Col: second.Column, Msg: "a second document begins here; a configuration is one"}
+	} else if !errors.Is(err, io.EOF) {
+		return nil, yamlError(data, err)
+	}
+	return doc.Content[0], nil
+}
+
+var (
+	yamlLine = regexp.MustCompile(`^line ([0-9]+): `)
+	// The library counts the lines of these from 0, and names the line where
+	// the mapping or list begins that they are in (of node content: the place).
+	yamlInside = regexp.MustCompile(`^did not find expected (key|node content|'-' indicator|',' or)`)
+	yamlAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+)
+
+// yamlError gives an error of the YAML library a position. The library says
+// the line at most, and not always.
+func yamlError(data []byte, err error) *Error {
+	msg := strings.TrimPrefix(err.Error(), "yaml: ")
+	e := &Error{Line: 1, Col: 1}
+	if m := yamlLine.FindStringSubmatch(msg); m != nil {
+		e.Line, _ = strconv.Atoi(m[1])
+		msg = msg[len(m[0]):]
+		if yamlInside.MatchString(msg) {
+			e.Line++
+			if !strings.HasSuffix(msg, "node content") {
+				msg += " in what begins here"
+			}
+		}
+	} else if m := yamlAnchor.FindStringSubmatch(msg); m != nil {
+		if at := bytes.Index(data, []byte("*"+m[1])); at >= 0 {
+			e.Line = 1 + bytes.Count(data[:at], []byte("\n"))
+		}
+	}
+	lines := strings.Split(string(data), "\n")
+	e.Line = min(e.Line, len(lines))
+	line := lines[e.Line-1]
+	e.Col = 1 + len(line) - len(strings.TrimLeft(line, " \t"))
+	e.Msg = "not valid YAML: " + msg
+	if strings.Contains(line, "${") {
+		e.Msg += `; a value with ${…} needs quotes inside { } and [ ]`
+	}
+	return e
+}
