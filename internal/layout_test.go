@@ -1,0 +1,123 @@
+// Package internal_test keeps the shape of the house: who may import whom, and
+// what every package has.
+package internal_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "mcpgateway/internal/"
+
+// mayImport lists which of our packages each package may import. What is not
+// listed here is forbidden, for the reason beside it.
+var mayImport = map[string]struct {
+	ours   []string
+	reason string
+}{
+	"wire":      {nil, "everything leans on wire, so it leans on nothing of ours"},
+	"call":      {[]string{"wire"}, "the inner shape is a leaf: what it imported, everyone would"},
+	"namespace": {[]string{"wire", "call"}, "naming is pure: no table, no policy, no transport"},
+	"policy":    {[]string{"wire", "call"}, "a decision depends on the item and the principal alone"},
+	"conform":   {[]string{"wire", "call", "namespace"}, "checks look at one result, never at the table or a transport"},
+	"catalog":   {[]string{"wire", "call", "namespace", "policy"}, "the table is built from names and decisions, not from connectors"},
+	"bridge":    {[]string{"wire", "call"}, "bridging is about the inner shape, not about who carries it"},
+	"router":    {[]string{"wire", "call", "catalog", "namespace", "policy", "conform", "bridge"}, "the pipeline declares what it needs of upstreams and front ends instead of importing them"},
+	"frontend":  {[]string{"wire", "call", "bridge"}, "the edges meet in the inner shape and never know one another or the router"},
+	"upstream":  {[]string{"wire", "call"}, "the edges meet in the inner shape and never know one another or the router"},
+	"auth":      {[]string{"wire", "call"}, "the edges meet in the inner shape and never know one another or the router"},
+	"store":     {[]string{"wire", "call"}, "those who keep something declare the store that they need"},
+	"config":    {nil, "config knows YAML only; the gateway package translates"},
+	"telemetry": {nil, "whoever measures owns its metrics and is handed a registry"},
+	"admin":     {nil, "health and metrics are handed in as functions"},
+	"demo":      {nil, "the demo upstreams are servers like any other: no way in but the protocol"},
+}
+
+// pure packages have no input and output: they can be tested and reasoned about
+// without a network, a clock or a log.
+var pure = []string{"wire", "call", "namespace", "policy", "conform", "catalog", "bridge"}
+
+var notInPure = []string{"net/http", "net", "os", "os/exec", "log", "log/slog", "go.uber.org/zap", "github.com/prometheus/client_golang/prometheus"}
+
+func TestImports(t *testing.T) {
+	for name, imports := range packages(t) {
+		if name == "gateway" || name == "gatewaytest" {
+			continue // gateway knows everyone; gatewaytest is imported by tests only
+		}
+		rule, ok := mayImport[name]
+		if !ok {
+			t.Errorf("internal/%s has no import rule: add one to mayImport, with its reason", name)
+			continue
+		}
+		for _, imp := range imports {
+			if ours, is := strings.CutPrefix(imp, module); is && !slices.Contains(rule.ours, ours) {
+				t.Errorf("internal/%s imports internal/%s: %s", name, ours, rule.reason)
+			}
+			if slices.Contains(pure, name) && slices.Contains(notInPure, imp) {
+				t.Errorf("internal/%s imports %s: it is pure, so that it can be tested without a network, a clock or a log", name, imp)
+			}
+		}
+	}
+}
+
+func TestEveryPackageHasDocAndLeakCheck(t *testing.T) {
+	for name := range packages(t) {
+		doc, err := os.ReadFile(filepath.Join(name, "doc.go"))
+		if err != nil {
+			t.Errorf("internal/%s: no doc.go with the package's purpose: %v", name, err)
+		} else if !strings.HasPrefix(string(doc), "// Package "+name+" ") {
+			t.Errorf("internal/%s/doc.go does not begin with the package's comment", name)
+		}
+		main, err := os.ReadFile(filepath.Join(name, "main_test.go"))
+		if err != nil || !strings.Contains(string(main), "goleak.") {
+			t.Errorf("internal/%s: no leak check in the TestMain of main_test.go", name)
+		}
+	}
+}
+
+// packages returns the packages below this folder by name, each with the
+// imports of its files that are no tests.
+func packages(t *testing.T) map[string][]string {
+	t.Helper()
+	found := map[string]map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		pkg := filepath.ToSlash(filepath.Dir(path))
+		if strings.Contains(path, "testdata") {
+			return nil
+		}
+		if found[pkg] == nil {
+			found[pkg] = map[string]bool{}
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, imp := range f.Imports {
+			p, err := strconv.Unquote(imp.Path.Value)
+			if err != nil {
+				return err
+			}
+			found[pkg][p] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]string{}
+	for pkg, imports := range found {
+		out[pkg] = slices.Sorted(maps.Keys(imports))
+	}
+	return out
+}

@@ -1,0 +1,84 @@
+package telemetry
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// Namespace is the prefix of the gateway's own metrics.
+const Namespace = "mcp_gateway"
+
+// NewRegistry returns a registry that has the collectors of the Go runtime and
+// of the process.
+func NewRegistry() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return r
+}
+
+// LogOptions say how much is logged and in which form.
+type LogOptions struct {
+	Level  string // debug, info, warn, error
+	Format string // console, json, or auto: console when Out is a terminal
+	Out    *os.File
+}
+
+// flushEvery bounds how old a log line may be before it is written. Lines are
+// gathered because one system call for each line would cost more than
+// anything else that a call through the gateway does.
+const flushEvery = 200 * time.Millisecond
+
+// NewLogger returns a logger and a function that writes out what is buffered
+// and ends the logger's goroutine. Lines of level warn and above are written at
+// once.
+func NewLogger(o LogOptions) (*zap.Logger, func(), error) {
+	level, err := zapcore.ParseLevel(o.Level)
+	if err != nil {
+		return nil, nil, fmt.Errorf("log level %q: want debug, info, warn or error", o.Level)
+	}
+	var enc zapcore.Encoder
+	if o.Format == "console" || o.Format == "auto" && isTerminal(o.Out) {
+		cfg := zap.NewDevelopmentEncoderConfig()
+		cfg.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
+		cfg.EncodeLevel = zapcore.CapitalLevelEncoder
+		enc = zapcore.NewConsoleEncoder(cfg)
+	} else {
+		cfg := zap.NewProductionEncoderConfig()
+		cfg.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+		enc = zapcore.NewJSONEncoder(cfg)
+	}
+	buffered := &zapcore.BufferedWriteSyncer{WS: zapcore.Lock(zapcore.AddSync(writerOf(o.Out))), FlushInterval: flushEvery}
+	core := zapcore.NewCore(enc, buffered, level)
+	log := zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
+		if e.Level >= zapcore.WarnLevel {
+			return buffered.Sync()
+		}
+		return nil
+	}))
+	return log, func() { buffered.Stop() }, nil
+}
+
+func writerOf(f *os.File) io.Writer {
+	if f == nil {
+		return io.Discard
+	}
+	return f
+}
+
+func isTerminal(f *os.File) bool {
+	if f == nil {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

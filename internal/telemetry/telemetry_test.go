@@ -1,0 +1,75 @@
+package telemetry
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+)
+
+func logFile(t *testing.T) *os.File {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func read(t *testing.T, f *os.File) string {
+	t.Helper()
+	data, err := os.ReadFile(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestLoggerLevelsAndForms(t *testing.T) {
+	tests := []struct {
+		name, level, format, want string
+	}{
+		{"json", "info", "json", `"msg":"visible","upstream":"files"}`},
+		{"auto is json where there is no terminal", "info", "auto", `"msg":"visible","upstream":"files"}`},
+		{"console", "info", "console", "INFO\tvisible\t{\"upstream\": \"files\"}"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := logFile(t)
+			log, flush, err := NewLogger(LogOptions{Level: tt.level, Format: tt.format, Out: f})
+			if err != nil {
+				t.Fatal(err)
+			}
+			log.Debug("hidden")
+			log.Info("visible", zap.String("upstream", "files"))
+			flush()
+			if got := read(t, f); !strings.Contains(got, tt.want) || strings.Contains(got, "hidden") {
+				t.Errorf("log is %q, want only a line with %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWarningsAreWrittenAtOnce(t *testing.T) {
+	f := logFile(t)
+	log, flush, err := NewLogger(LogOptions{Level: "info", Format: "json", Out: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer flush()
+	log.Info("before")
+	log.Warn("now")
+	if got := read(t, f); !strings.Contains(got, "before") || !strings.Contains(got, "now") {
+		t.Errorf("after a warning the log is %q, want both lines", got)
+	}
+}
+
+func TestUnknownLevel(t *testing.T) {
+	_, _, err := NewLogger(LogOptions{Level: "loud", Format: "json"})
+	if want := `log level "loud": want debug, info, warn or error`; err == nil || err.Error() != want {
+		t.Errorf("error is %v, want %s", err, want)
+	}
+}
