@@ -67,7 +67,7 @@ func NameMember(method string) string {
 		return "name"
 	case MethodResourcesRead, MethodResourcesMetadata:
 		return "uri"
-	case "tasks/get", "tasks/update", "tasks/cancel", "tasks/result":
+	case "tasks/get", "tasks/update", "tasks/cancel":
 		return "taskId"
 	default:
 		return ""

@@ -15,7 +15,6 @@ func TestNameMember(t *testing.T) {
 		{"tasks/get", "taskId", true},
 		{"tasks/update", "taskId", true},
 		{"tasks/cancel", "taskId", true},
-		{"tasks/result", "taskId", true},
 		{"tools/list", "", false},
 		{"resources/subscribe", "", false},
 		{"", "", false},

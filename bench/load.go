@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// path is one way from the clients to the upstream.
+type path struct {
+	Name string
+	URL  string
+	Tool string // the tool's public name on this path
+}
+
+// load is what every path gets in a round.
+type load struct {
+	Era      string
+	Clients  int
+	Warmup   time.Duration // calls before it is over are not counted
+	Duration time.Duration // of the counted part
+}
+
+// sample is the outcome of one round on one path.
+type sample struct {
+	PerSecond float64 // counted calls
+	P50, P99  time.Duration
+}
+
+// run puts the load on p and measures it. The first error of any client, a wrong
+// answer among them, ends and fails the round.
+func (l load) run(ctx context.Context, p path) (sample, error) {
+	ctx, stopTimer := context.WithTimeoutCause(ctx, l.Warmup+l.Duration+2*ioTimeout,
+		errors.New("the round did not end in time"))
+	defer stopTimer()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+
+	clients := make([]*client, 0, l.Clients)
+	defer func() {
+		for _, c := range clients {
+			c.close()
+		}
+	}()
+	for number := range l.Clients {
+		c, err := openClient(ctx, p.URL, l.Era, p.Tool, number)
+		if err != nil {
+			return sample{}, fmt.Errorf("%s: %w", p.Name, err)
+		}
+		clients = append(clients, c)
+	}
+
+	var (
+		wg        sync.WaitGroup
+		latencies = make([][]time.Duration, l.Clients)
+		begin     = time.Now().Add(l.Warmup)
+		end       = begin.Add(l.Duration)
+	)
+	for i, c := range clients {
+		wg.Go(func() {
+			var err error
+			if latencies[i], err = c.repeat(begin, end); err != nil {
+				fail(err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return sample{}, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	all := slices.Concat(latencies...)
+	if len(all) == 0 {
+		return sample{}, fmt.Errorf("%s: no call ended within %s", p.Name, l.Duration)
+	}
+	slices.Sort(all)
+	return sample{
+		PerSecond: float64(len(all)) / l.Duration.Seconds(),
+		P50:       quantile(all, 0.50),
+		P99:       quantile(all, 0.99),
+	}, nil
+}
+
+// repeat calls until end and returns how long the calls took that began and
+// ended between begin and end.
+func (c *client) repeat(begin, end time.Time) ([]time.Duration, error) {
+	c.conn.SetDeadline(end.Add(ioTimeout))
+	latencies := make([]time.Duration, 0, 1<<16)
+	for started := time.Now(); started.Before(end); {
+		if err := c.call(); err != nil {
+			return nil, err
+		}
+		ended := time.Now()
+		if !started.Before(begin) && !ended.After(end) {
+			latencies = append(latencies, ended.Sub(started))
+		}
+		started = ended
+	}
+	return latencies, nil
+}

@@ -1,0 +1,108 @@
+package catalog
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"hash/fnv"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// cursor is a place in a merged list: after the item that was delivered last.
+// It holds how that item sorts, not an offset, so it means the same in a later
+// table. It grants nothing: whoever makes one up gets a place in their own
+// list.
+type cursor struct {
+	kind     call.Kind
+	part     int    // the part's place in the order of the configuration
+	ordinal  int    // the item's place among the listed ones of its part
+	hash     uint64 // of the item's public name
+	upstream string
+}
+
+const (
+	cursorVersion = 1
+	maxCursor     = 128 // bytes of text
+)
+
+func hashOf(public string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(public))
+	return h.Sum64()
+}
+
+func (c cursor) String() string {
+	b := []byte{cursorVersion, byte(c.kind)}
+	b = binary.AppendUvarint(b, uint64(c.part))
+	b = binary.AppendUvarint(b, uint64(c.ordinal))
+	b = binary.BigEndian.AppendUint64(b, c.hash)
+	b = append(b, c.upstream...)
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// parseCursor reads a cursor for a list of this kind.
+func parseCursor(kind call.Kind, text string) (cursor, bool) {
+	c := cursor{kind: kind}
+	if len(text) > maxCursor {
+		return c, false
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(b) < 2 || b[0] != cursorVersion || b[1] != byte(kind) {
+		return c, false
+	}
+	b = b[2:]
+	for _, field := range []*int{&c.part, &c.ordinal} {
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > 1<<31 {
+			return c, false
+		}
+		*field, b = int(n), b[size:]
+	}
+	if len(b) < 8 {
+		return c, false
+	}
+	c.hash, c.upstream = binary.BigEndian.Uint64(b), string(b[8:])
+	return c, true
+}
+
+// after returns the cursor for the place behind the listed item i.
+func (v *View) after(kind call.Kind, i int) cursor {
+	e := v.listed[kind][i]
+	return cursor{kind, e.part.index, i - v.starts[kind][e.part.index], hashOf(e.Public), e.part.Upstream()}
+}
+
+// locate returns the index of the listed item that comes after the cursor:
+// after the item that it names; where that is gone, the item that now stands
+// in its place; where the upstream is gone too, the upstream that now does.
+func (v *View) locate(c cursor) int {
+	starts := v.starts[c.kind]
+	p, ok := v.table.byName[c.upstream]
+	if !ok {
+		return starts[min(c.part, len(starts)-1)]
+	}
+	start, end := starts[p.index], starts[p.index+1]
+	items := v.listed[c.kind][start:end]
+	if c.ordinal < len(items) && hashOf(items[c.ordinal].Public) == c.hash {
+		return start + c.ordinal + 1
+	}
+	for i, e := range items {
+		if hashOf(e.Public) == c.hash {
+			return start + i + 1
+		}
+	}
+	return start + min(c.ordinal, len(items))
+}
+
+// position returns the index of the first item of the page that a client asks
+// for, 0 without a cursor.
+func (v *View) position(kind call.Kind, text string) (int, *wire.Error) {
+	if text == "" {
+		return 0, nil
+	}
+	c, ok := parseCursor(kind, text)
+	if !ok {
+		return 0, wire.Errorf(wire.CodeInvalidParams, "invalid cursor: it must be the nextCursor of an earlier page of the same list")
+	}
+	return v.locate(c), nil
+}

@@ -1,0 +1,38 @@
+// Package catalog merges what many upstreams offer into one immutable table,
+// and shows each caller their view of it.
+//
+//	[]Source ──Build──▶ Table ──View(principal)──▶ View ──Resolve──▶ Target (part, native name)
+//	                                                 └──Page──▶ one page of a merged list, encoded
+//
+// The control loop builds a whole new [Table] whenever an upstream's catalog or
+// state changes, and swaps it in; a request reads the table that it began with.
+// Building sorts nothing: upstreams stand in the order of the configuration,
+// and the items of each in its own.
+//
+// # What is listed
+//
+// An item that lacks what its schema requires is left out and reported:
+// strict clients reject a whole list for one of those. Items of an upstream
+// that is down are not listed, but keep their names, and these resolve: a call
+// then meets the connector, which knows best whether the upstream is back.
+//
+// # Names that clash
+//
+// Items of upstreams with a prefix win over those without. Among upstreams
+// without, the first keeps the name, and a later one publishes the item with
+// its upstream's name as prefix. Web addresses keep their form, so several
+// upstreams may list the same one; it is listed once, and the first upstream
+// that can serve it does.
+//
+// # Lists
+//
+// Pages are encoded when they are first asked for and then kept, not encoded
+// per request. Only the remaining time to live of modern pages, and a cursor
+// from an earlier table that points into the middle of a page, make for another
+// encoding. A cursor names the last item that was delivered, so it survives a
+// new table.
+//
+// All of it is safe for concurrent use. The package is pure: it knows no clock,
+// no network and no log. It does not decide who may see what, which is up to
+// policy, and not how names are made, which is up to namespace.
+package catalog

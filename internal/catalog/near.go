@@ -1,0 +1,77 @@
+package catalog
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"mcpgateway/internal/call"
+)
+
+// Bounds on the search for near names, which any client can set off.
+const (
+	maxNear      = 3    // names returned
+	maxDistance  = 3    // edits between names that are near
+	maxCompared  = 1000 // names whose distance is computed
+	maxNearQuery = 128  // bytes of a name that is searched for at all
+)
+
+// Near returns up to three public names that the caller may have meant, the
+// nearest first: those of items with this native name, and those that differ in
+// a few characters. All are names that the view lists.
+func (v *View) Near(kind call.Kind, public string) []string {
+	if public == "" || len(public) > maxNearQuery {
+		return nil
+	}
+	type near struct {
+		name     string
+		distance int
+	}
+	var found []near
+	compared := 0
+	for _, e := range v.listed[kind] {
+		if e.Native == public {
+			found = append(found, near{e.Public, 0})
+			continue
+		}
+		if compared == maxCompared || max(len(e.Public)-len(public), len(public)-len(e.Public)) > maxDistance {
+			continue
+		}
+		compared++
+		if d := distance(strings.ToLower(public), strings.ToLower(e.Public)); d <= min(maxDistance, len(public)/2) {
+			found = append(found, near{e.Public, d})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b near) int { return cmp.Compare(a.distance, b.distance) })
+	var names []string
+	for _, n := range found[:min(maxNear, len(found))] {
+		names = append(names, n.name)
+	}
+	return names
+}
+
+// distance returns how many insertions, deletions and substitutions of bytes
+// lead from a to b, or any number over maxDistance when it is more than that.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal, best := row[0], i+1
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+			best = min(best, row[j+1])
+		}
+		if best > maxDistance {
+			return best
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,224 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// MetaUnavailable is the member of a list's _meta that names the upstreams
+// which the list lacks.
+const MetaUnavailable = "mcpgateway/unavailable"
+
+// ttlStep is how finely the time to live of a list is told. A page is encoded
+// anew at most once per step.
+const ttlStep = 100 * time.Millisecond
+
+// page is a run of listed items, and its encodings once they were asked for.
+type page struct {
+	start, end int
+	next       string // the cursor of the page after, "" for the last
+	legacy     atomic.Pointer[encoded]
+	modern     atomic.Pointer[encoded]
+}
+
+type encoded struct {
+	ttl int64 // milliseconds
+	raw wire.Raw
+}
+
+// freshness says how current the merged lists of a view are.
+type freshness struct {
+	until   time.Time // zero: not at all
+	private bool
+}
+
+// freshnessOf merges that of the parts: the first one to go stale counts, and
+// one that is private makes all of it private. A list that lacks a part is not
+// to be kept.
+func freshnessOf(parts []*Part) freshness {
+	var f freshness
+	complete := len(parts) > 0
+	for i, p := range parts {
+		own := p.source.Freshness
+		f.private = f.private || own.Private
+		complete = complete && p.source.Down == nil
+		if until := own.At.Add(own.TTL); i == 0 || until.Before(f.until) {
+			f.until = until
+		}
+	}
+	if !complete {
+		f.until = time.Time{}
+	}
+	return f
+}
+
+// ttl returns the milliseconds that a list may be kept from now on.
+func (f freshness) ttl(now time.Time) int64 {
+	if left := f.until.Sub(now); left > 0 {
+		return left.Truncate(ttlStep).Milliseconds()
+	}
+	return 0
+}
+
+// paginate cuts the listed items of a kind into pages. There is always one.
+func (v *View) paginate(kind call.Kind) []*page {
+	var pages []*page
+	listed := v.listed[kind]
+	start, size := 0, 0
+	for i, e := range listed {
+		if i > start && (i-start == v.table.opts.PageItems || size+len(e.Raw) > v.table.opts.PageBytes) {
+			pages = append(pages, &page{start: start, end: i, next: v.after(kind, i-1).String()})
+			start, size = i, 0
+		}
+		size += len(e.Raw) + 1
+	}
+	return append(pages, &page{start: start, end: len(listed)})
+}
+
+// Page returns one page of a merged list, the whole result object in the
+// client's era. The cursor is "" for the first page. The error is -32602 for a
+// cursor that is none of this list, and -32603 when every upstream is down: a
+// list that is empty for that reason would be a lie.
+func (v *View) Page(kind call.Kind, era wire.Era, cursor string, now time.Time) (wire.Raw, *wire.Error) {
+	if len(v.parts) > 0 && len(v.unavailable) == len(v.parts) {
+		return nil, UnavailableError(v.unavailable)
+	}
+	at, err := v.position(kind, cursor)
+	if err != nil {
+		return nil, err
+	}
+	i, _ := slices.BinarySearchFunc(v.pages[kind], at, func(p *page, at int) int { return p.end - at - 1 })
+	i = min(i, len(v.pages[kind])-1) // behind the last item
+	p := v.pages[kind][i]
+	modern := era == wire.EraModern
+	var ttl int64
+	kept := &p.legacy
+	if modern {
+		kept, ttl = &p.modern, v.fresh.ttl(now)
+	}
+	if at != p.start {
+		return v.encode(kind, modern, ttl, at, p), nil
+	}
+	if enc := kept.Load(); enc != nil && enc.ttl == ttl {
+		return enc.raw, nil
+	}
+	raw := v.encode(kind, modern, ttl, at, p)
+	kept.Store(&encoded{ttl, raw})
+	return raw, nil
+}
+
+// encode returns the page's items from start on as a result. The small members
+// come first, so that who looks for them need not walk over the items.
+func (v *View) encode(kind call.Kind, modern bool, ttl int64, start int, p *page) wire.Raw {
+	items := v.listed[kind][start:p.end]
+	size := 512 + 256*len(v.unavailable) + len(v.table.opts.ServerInfo)
+	for _, e := range items {
+		size += len(e.Raw) + 1
+	}
+	b := append(make([]byte, 0, size), '{')
+	if modern {
+		scope := "public"
+		if v.fresh.private {
+			scope = "private"
+		}
+		b = append(b, `"resultType":"complete","ttlMs":`...)
+		b = strconv.AppendInt(b, ttl, 10)
+		b = append(b, `,"cacheScope":"`...)
+		b = append(b, scope...)
+		b = append(b, `",`...)
+	}
+	b = v.appendMeta(b, modern)
+	if p.next != "" {
+		b = append(b, `"nextCursor":"`...)
+		b = append(b, p.next...)
+		b = append(b, `",`...)
+	}
+	b = append(b, '"')
+	b = append(b, listMember(kind)...)
+	b = append(b, `":[`...)
+	for i, e := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, e.Raw...)
+	}
+	return append(b, ']', '}')
+}
+
+// appendMeta appends the result's _meta and a comma, or nothing.
+func (v *View) appendMeta(b []byte, modern bool) []byte {
+	info := v.table.opts.ServerInfo
+	if !modern {
+		info = nil
+	}
+	if info == nil && len(v.unavailable) == 0 {
+		return b
+	}
+	b = append(b, `"_meta":{`...)
+	if info != nil {
+		b = wire.AppendString(b, wire.MetaServerInfo)
+		b = append(b, ':')
+		b = append(b, info...)
+	}
+	if len(v.unavailable) > 0 {
+		if info != nil {
+			b = append(b, ',')
+		}
+		b = wire.AppendString(b, MetaUnavailable)
+		b = append(b, ':')
+		b = appendUnavailable(b, v.unavailable)
+	}
+	return append(b, '}', ',')
+}
+
+func appendUnavailable(b []byte, list []Unavailable) []byte {
+	b = append(b, '[')
+	for i, u := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, '{')
+		b = u.appendMembers(b)
+		b = append(b, '}')
+	}
+	return append(b, ']')
+}
+
+func (u Unavailable) appendMembers(b []byte) []byte {
+	b = append(b, `"upstream":`...)
+	b = wire.AppendString(b, u.Upstream)
+	b = append(b, `,"since":`...)
+	b = wire.AppendString(b, u.Since.UTC().Format(time.RFC3339))
+	b = append(b, `,"reason":`...)
+	return wire.AppendString(b, u.Reason)
+}
+
+// UnavailableError returns the error that a client gets when what it wants is with one of
+// the upstreams in list, of which there is at least one. Its data is that of the
+// first, and lists all of them when there are more.
+func UnavailableError(list []Unavailable) *wire.Error {
+	data := list[0].appendMembers([]byte{'{'})
+	data = append(data, `,"retryable":true`...)
+	message := fmt.Sprintf("the upstream %s is unavailable: %s", list[0].Upstream, list[0].Reason)
+	if len(list) > 1 {
+		data = append(data, `,"unavailable":`...)
+		data = appendUnavailable(data, list)
+		var each []string
+		for _, u := range list {
+			each = append(each, fmt.Sprintf("%s (%s)", u.Upstream, u.Reason))
+		}
+		message = "these upstreams are unavailable: " + strings.Join(each, ", ")
+	}
+	return wire.Errorf(wire.CodeInternal, "%s", message).WithData(append(data, '}'))
+}
+
+func listMember(kind call.Kind) string {
+	return [call.Kinds]string{call.Tool: "tools", call.Resource: "resources", call.Template: "resourceTemplates", call.Prompt: "prompts"}[kind]
+}

@@ -1,0 +1,257 @@
+package catalog
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+func pageOf(t *testing.T, v *View, era wire.Era, cursor string) wire.Raw {
+	t.Helper()
+	raw, err := v.Page(call.Tool, era, cursor, since)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustJSON(t, raw)
+	return raw
+}
+
+func TestPageForms(t *testing.T) {
+	one, two := source(t, "a", "a", tool("t")), source(t, "b", "b", tool("t"))
+	private := two
+	private.Freshness = Freshness{At: since.Add(-50 * time.Second), TTL: time.Minute, Private: true}
+	stale := two
+	stale.Freshness = Freshness{}
+	const items = `"tools":[{"name":"a__t","inputSchema":{"type":"object"}},{"name":"b__t","inputSchema":{"type":"object"}}]}`
+	const first = `"tools":[{"name":"a__t","inputSchema":{"type":"object"}}]}`
+	const lacking = `"mcpgateway/unavailable":[{"upstream":"b","since":"2026-07-28T12:00:00Z","reason":"connection refused"}]`
+	tests := []struct {
+		name    string
+		opts    Options
+		sources []Source
+		era     wire.Era
+		want    string
+	}{
+		{"legacy", Options{}, []Source{one, two}, wire.EraLegacy, `{` + items},
+		{"modern", Options{}, []Source{one, two}, wire.EraModern, `{"resultType":"complete","ttlMs":60000,"cacheScope":"public",` + items},
+		{"the first to go stale, one private", Options{}, []Source{one, private}, wire.EraModern, `{"resultType":"complete","ttlMs":10000,"cacheScope":"private",` + items},
+		{"one that is never fresh", Options{}, []Source{stale, one}, wire.EraModern, `{"resultType":"complete","ttlMs":0,"cacheScope":"public","tools":[{"name":"b__t","inputSchema":{"type":"object"}},{"name":"a__t","inputSchema":{"type":"object"}}]}`},
+		{"legacy, one down", Options{ServerInfo: wire.Raw(`{"name":"g"}`)}, []Source{one, down(two)}, wire.EraLegacy, `{"_meta":{` + lacking + `},` + first},
+		{"modern, one down", Options{}, []Source{one, down(two)}, wire.EraModern, `{"resultType":"complete","ttlMs":0,"cacheScope":"public","_meta":{` + lacking + `},` + first},
+		{"server info", Options{ServerInfo: wire.Raw(`{"name":"g"}`)}, []Source{one, down(two)}, wire.EraModern,
+			`{"resultType":"complete","ttlMs":0,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"g"},` + lacking + `},` + first},
+		{"nothing to list", Options{}, []Source{source(t, "a", "a", prompt("p"))}, wire.EraLegacy, `{"tools":[]}`},
+		{"no upstream", Options{}, nil, wire.EraModern, `{"resultType":"complete","ttlMs":0,"cacheScope":"public","tools":[]}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.opts.Policy = allowAll
+			got := pageOf(t, Build(tt.opts, tt.sources).View(call.Anonymous), tt.era, "")
+			if string(got) != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestMembersOfLists(t *testing.T) {
+	v := build(source(t, "a", "a", tool("t"), prompt("p"), resource("a:r"), template("a:{t}"))).View(call.Anonymous)
+	for kind, want := range map[call.Kind]string{call.Tool: "tools", call.Prompt: "prompts", call.Resource: "resources", call.Template: "resourceTemplates"} {
+		raw, err := v.Page(kind, wire.EraLegacy, "", since)
+		if err != nil || !strings.HasPrefix(string(raw), `{"`+want+`":[{`) {
+			t.Errorf("%s: %s, %v", kind, raw, err)
+		}
+	}
+}
+
+func TestAllDown(t *testing.T) {
+	a, b := down(source(t, "a", "a", tool("t"))), down(source(t, "b", "b"))
+	b.Down = &Down{Since: since, Reason: "starting"}
+	tests := []struct {
+		name    string
+		sources []Source
+		want    string
+	}{
+		{"one", []Source{a}, `{"code":-32603,"message":"the upstream a is unavailable: connection refused","data":{"upstream":"a","since":"2026-07-28T12:00:00Z","reason":"connection refused","retryable":true}}`},
+		{"two", []Source{a, b}, `{"code":-32603,"message":"these upstreams are unavailable: a (connection refused), b (starting)","data":{"upstream":"a","since":"2026-07-28T12:00:00Z","reason":"connection refused","retryable":true,"unavailable":[{"upstream":"a","since":"2026-07-28T12:00:00Z","reason":"connection refused"},{"upstream":"b","since":"2026-07-28T12:00:00Z","reason":"starting"}]}}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for kind := range call.Kind(call.Kinds) {
+				_, err := build(tt.sources...).View(call.Anonymous).Page(kind, wire.EraModern, "", since)
+				if err == nil || string(err.Append(nil)) != tt.want {
+					t.Errorf("got %v", err)
+				}
+			}
+		})
+	}
+}
+
+func TestPagesAreKept(t *testing.T) {
+	v := build(source(t, "a", "a", tool("t"))).View(call.Anonymous)
+	at := func(era wire.Era, age time.Duration) wire.Raw {
+		raw, err := v.Page(call.Tool, era, "", since.Add(age))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	}
+	if a, b := at(wire.EraLegacy, 0), at(wire.EraLegacy, time.Hour); &a[0] != &b[0] {
+		t.Error("a legacy page was encoded twice")
+	}
+	a := at(wire.EraModern, 10*time.Millisecond)
+	if b := at(wire.EraModern, 90*time.Millisecond); &a[0] != &b[0] {
+		t.Error("a modern page was encoded twice")
+	}
+	for age, want := range map[time.Duration]string{0: "60000", 10 * time.Millisecond: "59900", 20 * time.Second: "40000", time.Minute: "0", time.Hour: "0"} {
+		if got := at(wire.EraModern, age); !strings.Contains(string(got), `"ttlMs":`+want+`,`) {
+			t.Errorf("after %v: %s", age, got)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { v.Page(call.Tool, wire.EraModern, "", since) }); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}
+
+func TestPageBounds(t *testing.T) {
+	var items []string
+	for i := range 10 {
+		items = append(items, tool(fmt.Sprintf("t%d", i)))
+	}
+	size := len(tool("a__t0"))
+	tests := []struct {
+		name  string
+		opts  Options
+		pages int
+	}{
+		{"by default", Options{}, 1},
+		{"items", Options{PageItems: 3}, 4},
+		{"items, exactly", Options{PageItems: 5}, 2},
+		{"bytes", Options{PageBytes: 4 * (size + 1)}, 3},
+		{"every item over the bound", Options{PageBytes: 1}, 10},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.opts.Policy = allowAll
+			v := Build(tt.opts, []Source{source(t, "a", "a", items...)}).View(call.Anonymous)
+			if got := len(v.pages[call.Tool]); got != tt.pages {
+				t.Errorf("%d pages, want %d", got, tt.pages)
+			}
+			if got := names(t, v, call.Tool); len(got) != 10 || got[0] != "a__t0" || got[9] != "a__t9" {
+				t.Errorf("all pages: %q", got)
+			}
+		})
+	}
+}
+
+// A cursor from one table continues in the next one.
+func TestCursorsSurviveANewTable(t *testing.T) {
+	numbered := func(upstream string, from, to int) Source {
+		var items []string
+		for i := from; i < to; i++ {
+			items = append(items, tool(fmt.Sprint(i)))
+		}
+		return source(t, upstream, upstream, items...)
+	}
+	table := func(sources ...Source) *Table { return Build(Options{Policy: allowAll, PageItems: 3}, sources) }
+	old := table(numbered("a", 0, 2), numbered("b", 0, 4), numbered("c", 0, 3))
+	first := wire.ValueOf(pageOf(t, old.View(call.Anonymous), wire.EraLegacy, "")).Get("nextCursor").Str()     // after b__0
+	second := wire.ValueOf(pageOf(t, old.View(call.Anonymous), wire.EraLegacy, first)).Get("nextCursor").Str() // after b__3
+	moved := source(t, "b", "b", tool("new"), tool("0"), tool("1"))
+	removed := source(t, "b", "b", tool("1"), tool("2"))
+	later := source(t, "b", "b", tool("0"), tool("1"), tool("2"), tool("4"))
+	fewer := source(t, "b", "b", tool("7"), tool("8"))
+	tests := []struct {
+		name   string
+		cursor string
+		new    *Table
+		want   string // the items of the page that follows
+	}{
+		{"the item is gone, others have come in its place", second, table(numbered("a", 0, 2), later, numbered("c", 0, 3)), "b__4"},
+		{"the item is gone, and the place too", second, table(numbered("a", 0, 2), fewer, numbered("c", 0, 3)), "c__0 c__1"},
+		{"same", first, old, "b__1 b__2 b__3"},
+		{"the item moved", first, table(numbered("a", 0, 2), moved, numbered("c", 0, 3)), "b__1 c__0"},
+		{"the item is gone", first, table(numbered("a", 0, 2), removed, numbered("c", 0, 3)), "b__1"},
+		{"all of the upstream's items are gone", first, table(numbered("a", 0, 2), source(t, "b", "b"), numbered("c", 0, 3)), "c__0"},
+		{"the upstream is down", first, table(numbered("a", 0, 2), down(numbered("b", 0, 4)), numbered("c", 0, 3)), "c__0"},
+		{"the upstream is gone", first, table(numbered("a", 0, 2), numbered("c", 0, 3)), "c__0"},
+		{"the upstream and all after it are gone", first, table(numbered("a", 0, 2)), ""},
+		{"the upstream stands elsewhere", first, table(numbered("b", 0, 4), numbered("a", 0, 2)), "b__1 b__2"},
+		{"items before", first, table(numbered("x", 0, 9), numbered("a", 0, 2), numbered("b", 0, 4)), "b__1 b__2 b__3"},
+		{"no upstream", first, table(), ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			v := tt.new.View(call.Anonymous)
+			before := names(t, v, call.Tool)
+			raw := pageOf(t, v, wire.EraLegacy, tt.cursor)
+			var got []string
+			for el := range wire.ValueOf(raw).Get("tools").Elements() {
+				got = append(got, el.Get("name").Str())
+			}
+			if diff := cmp.Diff(tt.want, strings.Join(got, " ")); diff != "" {
+				t.Error(diff)
+			}
+			if next := wire.ValueOf(raw).Get("nextCursor").Str(); next != "" {
+				pageOf(t, v, wire.EraLegacy, next)
+			}
+			if diff := cmp.Diff(before, names(t, v, call.Tool)); diff != "" {
+				t.Errorf("the whole list changed by that: %s", diff)
+			}
+		})
+	}
+}
+
+func TestBadCursors(t *testing.T) {
+	v := Build(Options{Policy: allowAll, PageItems: 1}, []Source{source(t, "a", "a", tool("1"), tool("2"), prompt("1"))}).View(call.Anonymous)
+	good := v.after(call.Tool, 0).String()
+	for name, cursor := range map[string]string{
+		"text": "page 2", "number": "1", "of another list": v.after(call.Prompt, 0).String(), "cut off": good[:6], "padded": good + "=",
+		"long": strings.Repeat("A", 10000), "another version": "AgA" + good[3:],
+		"of a long name": cursor{call.Tool, 0, 0, 0, strings.Repeat("a", 200)}.String(),
+	} {
+		_, err := v.Page(call.Tool, wire.EraLegacy, cursor, since)
+		if err == nil || err.Error() != "invalid cursor: it must be the nextCursor of an earlier page of the same list (-32602)" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Whatever a client makes up as a cursor, it gets a page or an error.
+func FuzzCursor(f *testing.F) {
+	v := Build(Options{Policy: allowAll, PageItems: 2}, []Source{source(f, "a", "a", tool("1"), tool("2"), tool("3")), source(f, "b", "b", tool("1"))}).View(call.Anonymous)
+	for i := range 4 {
+		f.Add(v.after(call.Tool, i).String())
+	}
+	f.Add(cursor{call.Tool, 1 << 31, 1 << 31, 0, "b"}.String())
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		raw, err := v.Page(call.Tool, wire.EraModern, text, since)
+		if err == nil && wire.Check(raw, wire.Limits{}, wire.Strict) != nil {
+			t.Errorf("cursor %q: %s", text, raw)
+		}
+	})
+}
+
+func TestConcurrentUse(t *testing.T) {
+	tbl := Build(Options{Policy: allowAll, PageItems: 2}, []Source{source(t, "a", "a", tool("1"), tool("2"), tool("3"))})
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			v := tbl.View(call.Anonymous)
+			if got := names(t, v, call.Tool); len(got) != 3 {
+				t.Errorf("listed: %q", got)
+			}
+			v.Page(call.Tool, wire.EraModern, "", since.Add(time.Duration(i)*time.Second))
+			v.Near(call.Tool, "a_1")
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,94 @@
+package catalog
+
+import (
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// Options say how a table is made.
+type Options struct {
+	Policy *policy.Policy // never nil
+
+	PageItems int // most items of one page; 0 means DefaultPageItems
+	PageBytes int // most bytes of a page's items, if it has more than one; 0 means DefaultPageBytes
+
+	// ServerInfo goes into the _meta of modern pages, so that nobody has to
+	// edit them afterwards. Nil for none.
+	ServerInfo wire.Raw
+}
+
+// The bounds of a page where none are given.
+const (
+	DefaultPageItems = 1000
+	DefaultPageBytes = 4 << 20
+)
+
+// Source is what one upstream brings into the table. Nobody changes what it
+// refers to afterwards.
+type Source struct {
+	Space        *namespace.Space
+	Revision     wire.Revision // "" while it is not known
+	Capabilities wire.Raw      // nil while they are not known
+	Instructions string
+	Items        [call.Kinds][]wire.Raw // valid JSON each, in the upstream's own order, with native names
+	Freshness    Freshness
+	Down         *Down // nil while the upstream is ready
+}
+
+// Freshness says how long a catalog may be taken for current.
+type Freshness struct {
+	At      time.Time     // when it was gathered
+	TTL     time.Duration // for how long since then; 0 or less: not at all
+	Private bool          // it is for one principal and must not be shared
+}
+
+// Down says why and since when an upstream does not serve. The reason is for
+// clients: it holds no secret and no internal address.
+type Down struct {
+	Since  time.Time
+	Reason string
+}
+
+// Part is one upstream's part of a table. It is immutable.
+type Part struct {
+	source Source
+	space  *namespace.Space
+	index  int // place in the order of the configuration
+}
+
+// Upstream returns the upstream's name.
+func (p *Part) Upstream() string { return p.space.Upstream() }
+
+// Space returns the naming to rewrite with. Unlike the source's it knows the
+// URIs that were renamed because they clash.
+func (p *Part) Space() *namespace.Space { return p.space }
+
+// Revision returns the revision that the upstream speaks, "" when unknown.
+func (p *Part) Revision() wire.Revision { return p.source.Revision }
+
+// Capabilities returns what the upstream declared, nil when unknown.
+func (p *Part) Capabilities() wire.Raw { return p.source.Capabilities }
+
+// Down returns why the upstream does not serve, nil when it does.
+func (p *Part) Down() *Down { return p.source.Down }
+
+// empty reports whether nothing is known of what the upstream offers.
+func (p *Part) empty() bool {
+	for _, items := range p.source.Items {
+		if len(items) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// hasResources reports whether the upstream can be asked for resources, as far
+// as is known.
+func (p *Part) hasResources() bool {
+	caps := p.source.Capabilities
+	return caps == nil || wire.ValueOf(caps).Get("resources").Exists()
+}

@@ -1,0 +1,443 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+var (
+	allowAll = policy.New(policy.Options{Default: policy.Allow})
+	since    = time.Date(2026, 7, 28, 12, 0, 0, 0, time.UTC)
+)
+
+// source makes an upstream's part. Items are JSON, sorted into kinds by what
+// they have: uriTemplate, uri, inputSchema, or a name alone.
+func source(t testing.TB, upstream, prefix string, items ...string) Source {
+	t.Helper()
+	space, err := namespace.New(upstream, prefix, "__")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Source{Space: space, Freshness: Freshness{At: since, TTL: time.Minute}}
+	for _, it := range items {
+		v := wire.ValueOf(wire.Raw(it))
+		kind := call.Prompt
+		switch {
+		case v.Get("uriTemplate").Exists():
+			kind = call.Template
+		case v.Get("uri").Exists():
+			kind = call.Resource
+		case v.Get("inputSchema").Exists():
+			kind = call.Tool
+		}
+		s.Items[kind] = append(s.Items[kind], wire.Raw(it))
+	}
+	return s
+}
+
+func tool(name string) string {
+	return fmt.Sprintf(`{"name":%s,"inputSchema":{"type":"object"}}`, wire.String(name))
+}
+func prompt(name string) string { return fmt.Sprintf(`{"name":%s}`, wire.String(name)) }
+func resource(uri string) string {
+	return fmt.Sprintf(`{"uri":%s,"name":"r"}`, wire.String(uri))
+}
+func template(text string) string {
+	return fmt.Sprintf(`{"uriTemplate":%s,"name":"t"}`, wire.String(text))
+}
+
+func down(s Source) Source {
+	s.Down = &Down{Since: since, Reason: "connection refused"}
+	return s
+}
+
+func build(sources ...Source) *Table { return Build(Options{Policy: allowAll}, sources) }
+
+// names returns the public names that a view lists, all pages of them.
+func names(t testing.TB, v *View, kind call.Kind) []string {
+	t.Helper()
+	out := []string{}
+	for cursor := ""; ; {
+		raw, err := v.Page(kind, wire.EraLegacy, cursor, since)
+		if err != nil {
+			t.Fatal(err)
+		}
+		root := wire.ValueOf(raw)
+		for el := range root.Get(listMember(kind)).Elements() {
+			out = append(out, el.Get(namespace.NameMember(kind)).Str())
+		}
+		if cursor = root.Get("nextCursor").Str(); cursor == "" {
+			return out
+		}
+	}
+}
+
+func wantNames(t *testing.T, tbl *Table, kind call.Kind, want ...string) {
+	t.Helper()
+	if want == nil {
+		want = []string{}
+	}
+	if diff := cmp.Diff(want, names(t, tbl.View(call.Anonymous), kind)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", kind.Plural(), diff)
+	}
+}
+
+func findings(tbl *Table) []string {
+	var out []string
+	for _, f := range tbl.Findings() {
+		out = append(out, f.String())
+	}
+	return out
+}
+
+func TestOrderAndNames(t *testing.T) {
+	tbl := build(
+		source(t, "zeta", "zeta", tool("b"), tool("a"), prompt("p"), resource("file:///z"), template("z:{x}")),
+		source(t, "alpha", "al", tool("b"), resource("ui://x"), `{"name":"app","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"ui://x"}}}`),
+		source(t, "open", "", tool("c"), resource("test://static"), prompt("p")),
+	)
+	wantNames(t, tbl, call.Tool, "zeta__b", "zeta__a", "al__b", "al__app", "c")
+	wantNames(t, tbl, call.Prompt, "zeta__p", "p")
+	wantNames(t, tbl, call.Resource, "zeta+file:///z", "ui://alpha.x", "test://static")
+	wantNames(t, tbl, call.Template, "zeta+z:{x}")
+	if got := findings(tbl); got != nil {
+		t.Errorf("findings: %q", got)
+	}
+	if got := tbl.Counts(); got != [call.Kinds]int{call.Tool: 5, call.Prompt: 2, call.Resource: 3, call.Template: 1} {
+		t.Errorf("counts: %v", got)
+	}
+	app, _ := tbl.View(call.Anonymous).Resolve(call.Tool, "al__app")
+	if got := string(app.Entry.Raw); !strings.Contains(got, `"resourceUri":"ui://alpha.x"`) {
+		t.Errorf("the tool refers to %s", got)
+	}
+}
+
+func TestClashes(t *testing.T) {
+	long := strings.Repeat("n", 80)
+	tbl := build(
+		source(t, "one", "", tool("x"), tool("files__read"), tool("two__x"), resource("a:1"), resource("files+a:1"), resource("https://h/"), template("a:{x}"), tool(long)),
+		source(t, "two", "", tool("x"), tool("y"), resource("a:1"), resource("a:2"), resource("https://h/"), template("a:{x}"), tool(long),
+			`{"name":"app","inputSchema":{"type":"object"},"_meta":{"ui/resourceUri":"a:1"}}`),
+		source(t, "files", "files", tool("read"), resource("https://h/")),
+	)
+	hashed := func(upstream, native string) string {
+		p, _ := tbl.Part(upstream)
+		return p.Space().Fallback().HashedName(native)
+	}
+	one, _ := tbl.Part("one")
+	longOne, _ := one.Space().Name(long)
+	longTwo := hashed("two", long)
+	wantNames(t, tbl, call.Tool, "x", "one__files__read", "two__x", longOne, hashed("two", "x"), "y", longTwo, "app", "files__read")
+	wantNames(t, tbl, call.Resource, "a:1", "one+files+a:1", "https://h/", "two+a:1", "a:2")
+	wantNames(t, tbl, call.Template, "a:{x}", "two+a:{x}")
+	want := []string{
+		fmt.Sprintf(`one: tool %q shortened: the name does not fit into [A-Za-z0-9_-]{1,64}, or looks like one that was shortened (published as %q)`, long, longOne),
+		`one: tool "files__read" clash: another upstream has the name "files__read" (published as "one__files__read")`,
+		fmt.Sprintf(`two: tool "x" clash: another upstream has the name "x" (published as %q)`, hashed("two", "x")),
+		fmt.Sprintf(`two: tool %q shortened: the name does not fit into [A-Za-z0-9_-]{1,64}, or looks like one that was shortened (published as %q)`, long, longTwo),
+		fmt.Sprintf(`two: tool %q clash: another upstream has the name %q (published as %q)`, long, longOne, longTwo),
+		`two: resource "https://h/" clash: an upstream before lists the same web address and serves it (published as "https://h/")`,
+		`files: resource "https://h/" clash: an upstream before lists the same web address and serves it (published as "https://h/")`,
+		`one: resource "files+a:1" clash: another upstream has the name "files+a:1" (published as "one+files+a:1")`,
+		`two: resource "a:1" clash: another upstream has the name "a:1" (published as "two+a:1")`,
+		`two: template "a:{x}" clash: another upstream has the name "a:{x}" (published as "two+a:{x}")`,
+	}
+	if diff := cmp.Diff(want, findings(tbl)); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+
+	v := tbl.View(call.Anonymous)
+	resolves(t, v, call.Tool, "x", "one", "x")
+	resolves(t, v, call.Tool, "files__read", "files", "read")
+	resolves(t, v, call.Tool, "one__files__read", "one", "files__read")
+	resolves(t, v, call.Tool, hashed("two", "x"), "two", "x")
+	resolves(t, v, call.Resource, "two+a:1", "two", "a:1")
+	resolves(t, v, call.Resource, "https://h/", "one", "https://h/")
+	resolves(t, v, call.Resource, "a:9", "one", "a:9")     // by template
+	resolves(t, v, call.Resource, "two+a:9", "two", "a:9") // by the renamed template
+	resolves(t, v, call.Template, "two+a:{x}", "two", "a:{x}")
+
+	// What refers to a URI that was renamed follows.
+	target, _ := v.Resolve(call.Tool, "app")
+	if got := string(target.Entry.Raw); !strings.Contains(got, `"ui/resourceUri":"two+a:1"`) {
+		t.Errorf("the tool refers to %s", got)
+	}
+	if got := string(target.Part.Space().Result(wire.MethodToolsCall, wire.Raw(`{"content":[{"type":"resource_link","uri":"a:1"}]}`), namespace.Asked{})); !strings.Contains(got, `"two+a:1"`) {
+		t.Errorf("the result refers to %s", got)
+	}
+	// A name that does not show the native one carries it.
+	if target, _ := v.Resolve(call.Tool, hashed("two", "x")); !strings.Contains(string(target.Entry.Raw), `"_meta":{"mcpgateway/native":"x"}`) {
+		t.Errorf("no native name: %s", target.Entry.Raw)
+	}
+}
+
+func resolves(t *testing.T, v *View, kind call.Kind, public, upstream, native string) {
+	t.Helper()
+	got, ok := v.Resolve(kind, public)
+	switch {
+	case upstream == "" && ok:
+		t.Errorf("%s %q resolves to %q of %s", kind, public, got.Native, got.Part.Upstream())
+	case upstream == "":
+	case !ok:
+		t.Errorf("%s %q does not resolve", kind, public)
+	case got.Part.Upstream() != upstream || got.Native != native:
+		t.Errorf("%s %q resolves to %q of %s, want %q of %s", kind, public, got.Native, got.Part.Upstream(), native, upstream)
+	}
+}
+
+func TestQuarantine(t *testing.T) {
+	tests := []struct {
+		name   string
+		kind   call.Kind
+		item   string
+		reason string
+	}{
+		{"no object", call.Tool, `"x"`, "the item is no object"},
+		{"no name", call.Tool, `{"inputSchema":{"type":"object"}}`, `"name" is missing or no string`},
+		{"name no string", call.Tool, `{"name":1,"inputSchema":{"type":"object"}}`, `"name" is missing or no string`},
+		{"empty name", call.Tool, `{"name":"","inputSchema":{"type":"object"}}`, `"name" is empty`},
+		{"no schema", call.Tool, `{"name":"t"}`, `"inputSchema" must be an object whose "type" is "object"`},
+		{"schema true", call.Tool, `{"name":"t","inputSchema":true}`, `"inputSchema" must be an object whose "type" is "object"`},
+		{"schema without type", call.Tool, `{"name":"t","inputSchema":{}}`, `"inputSchema" must be an object whose "type" is "object"`},
+		{"schema of two types", call.Tool, `{"name":"t","inputSchema":{"type":["object"]}}`, `"inputSchema" must be an object whose "type" is "object"`},
+		{"two names", call.Tool, `{"name":"t","inputSchema":{"type":"object"},"name":"u"}`, `the member "name" stands twice`},
+		{"prompt without name", call.Prompt, `{"title":"p"}`, `"name" is missing or no string`},
+		{"resource without uri", call.Resource, `{"name":"r"}`, `"uri" is missing or no string`},
+		{"resource without name", call.Resource, `{"uri":"a:b"}`, `"name" is missing or no string`},
+		{"template without text", call.Template, `{"name":"r"}`, `"uriTemplate" is missing or no string`},
+		{"template without name", call.Template, `{"uriTemplate":"a:{b}","name":null}`, `"name" is missing or no string`},
+		{"large template", call.Template, `{"uriTemplate":"a:` + strings.Repeat("{a}", 700) + `","name":"t"}`, `"uriTemplate" is larger than 2048 bytes or 64 variables`},
+		{"wide template", call.Template, `{"uriTemplate":"a:{a` + strings.Repeat(",a", 64) + `}","name":"t"}`, `"uriTemplate" is larger than 2048 bytes or 64 variables`},
+	}
+	good := map[call.Kind]string{call.Tool: tool("good"), call.Prompt: prompt("good"), call.Resource: resource("a:good"), call.Template: template("a:{good}")}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := source(t, "u", "")
+			s.Items[tt.kind] = []wire.Raw{wire.Raw(tt.item), wire.Raw(good[tt.kind])}
+			tbl := build(s)
+			if got := names(t, tbl.View(call.Anonymous), tt.kind); len(got) != 1 {
+				t.Errorf("listed: %q", got)
+			}
+			fs := tbl.Findings()
+			if len(fs) != 1 || fs[0].What != Quarantined || fs[0].Reason != tt.reason || fs[0].Public != "" {
+				t.Errorf("findings: %+v", fs)
+			}
+		})
+	}
+	t.Run("no template", func(t *testing.T) {
+		tbl := build(source(t, "u", "", template("a:{b")))
+		if fs := tbl.Findings(); len(fs) != 1 || !strings.HasPrefix(fs[0].Reason, `"uriTemplate" is no template of RFC 6570: `) {
+			t.Errorf("findings: %+v", fs)
+		}
+	})
+	t.Run("duplicate", func(t *testing.T) {
+		tbl := build(source(t, "u", "u", tool("t"), `{"name":"t","title":"second","inputSchema":{"type":"object"}}`))
+		wantNames(t, tbl, call.Tool, "u__t")
+		if diff := cmp.Diff([]string{`u: tool "t" duplicate: the upstream lists it more than once; the first counts`}, findings(tbl)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// resolve(publish(x)) = x for everything that is listed, and what is listed by
+// upstreams with a prefix keeps its name whoever else comes.
+func TestInvariants(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	pieces := []string{"a", "b__", "c", "__", "_h0123456789ab", "a+x:", "ui://", "https://", "é", strings.Repeat("x", 40), "ui://a."}
+	word := func() string {
+		var s string
+		for range 1 + rng.IntN(4) {
+			s += pieces[rng.IntN(len(pieces))]
+		}
+		return s
+	}
+	for range 300 {
+		var sources []Source
+		for _, u := range []string{"a", "b", "c", "open", "wide"} {
+			prefix := u
+			if u == "open" || u == "wide" {
+				prefix = ""
+			}
+			var items []string
+			for range rng.IntN(12) {
+				items = append(items, tool(word()), prompt(word()), resource(word()))
+			}
+			sources = append(sources, source(t, u, prefix, items...))
+		}
+		rng.Shuffle(len(sources), func(i, j int) { sources[i], sources[j] = sources[j], sources[i] })
+		tbl := build(sources...)
+		v := tbl.View(call.Anonymous)
+		without := slices.Delete(slices.Clone(sources), 2, 3)
+		fewer := build(without...).View(call.Anonymous)
+		for kind := range call.Kind(call.Kinds) {
+			seen := make(map[string]bool)
+			for _, e := range v.listed[kind] {
+				if seen[e.Public] {
+					t.Fatalf("%s %q is listed twice", kind, e.Public)
+				}
+				seen[e.Public] = true
+				if got, ok := v.Resolve(kind, e.Public); !ok || got.Native != e.Native || got.Part != e.part {
+					t.Fatalf("%s %q of %s becomes %q becomes %+v", kind, e.Native, e.part.Upstream(), e.Public, got)
+				}
+			}
+			for _, e := range fewer.listed[kind] {
+				if e.part.space.Prefix() == "" {
+					continue
+				}
+				if got, ok := v.Resolve(kind, e.Public); !ok || got.Native != e.Native {
+					t.Fatalf("%s %q of %s is %q only without %s", kind, e.Native, e.part.Upstream(), e.Public, sources[2].Space.Upstream())
+				}
+			}
+		}
+	}
+}
+
+func TestDiff(t *testing.T) {
+	base := func() []Source {
+		return []Source{source(t, "a", "a", tool("t"), prompt("p"), resource("a:r"), template("a:{t}")), source(t, "b", "b", tool("t"))}
+	}
+	with := func(items ...string) []Source {
+		return append(base(), source(t, "c", "c", items...))
+	}
+	changed := base()
+	changed[0].Items[call.Tool] = []wire.Raw{wire.Raw(`{"name":"t","title":"new","inputSchema":{"type":"object"}}`)}
+	lacking := base()
+	lacking[1] = down(lacking[1])
+	swapped := base()
+	swapped[0], swapped[1] = swapped[1], swapped[0]
+	tests := []struct {
+		name string
+		new  []Source
+		want Changes
+	}{
+		{"nothing", base(), Changes{}},
+		{"an empty upstream more", with(), Changes{}},
+		{"a tool more", with(tool("x")), Changes{Tools: true}},
+		{"a prompt more", with(prompt("x")), Changes{Prompts: true}},
+		{"a resource more", with(resource("x:y")), Changes{Resources: true}},
+		{"a template more", with(template("x:{y}")), Changes{Resources: true}},
+		{"a quarantined tool more", with(`{"name":"x","inputSchema":1}`), Changes{}},
+		{"another title", changed, Changes{Tools: true}},
+		{"an upstream down", lacking, Changes{Tools: true}},
+		{"another order", swapped, Changes{Tools: true}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := Diff(build(base()...), build(tt.new...))
+			if got != tt.want || got.Any() != (tt.want != Changes{}) {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+	if got := Diff(nil, build(base()...)); got != (Changes{true, true, true}) {
+		t.Errorf("the first table: %+v", got)
+	}
+	if got := Diff(nil, build()); got.Any() {
+		t.Errorf("an empty first table: %+v", got)
+	}
+	denied := Build(Options{Policy: policy.New(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{"a": {Prompts: policy.Globs{Deny: []string{"*"}}}}})}, base())
+	if got := Diff(build(base()...), denied); got != (Changes{Prompts: true}) {
+		t.Errorf("another policy: %+v", got)
+	}
+}
+
+// Whatever an upstream lists, what is published is valid and found again.
+func FuzzBuild(f *testing.F) {
+	for _, item := range []string{
+		tool("a b"), prompt("p"), resource("ui:x"), template("https://h/{a,b*}{?c:3}"), template("{+x}"), `{"name":"t","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"a:b"}}}`,
+		`{"uriTemplate":"a:{b","name":"t"}`, `[]`, `{"name":"\ud83d","uri":"\ud83d","_meta":7}`,
+	} {
+		f.Add([]byte(item))
+	}
+	f.Fuzz(func(t *testing.T, item []byte) {
+		if wire.Check(item, wire.Limits{}, wire.Lenient) != nil {
+			return
+		}
+		open, prefixed := source(t, "open", ""), source(t, "files", "files")
+		for kind := range call.Kinds {
+			open.Items[kind], prefixed.Items[kind] = []wire.Raw{item}, []wire.Raw{item}
+		}
+		v := build(open, prefixed).View(call.Anonymous)
+		for kind := range call.Kind(call.Kinds) {
+			raw, err := v.Page(kind, wire.EraModern, "", since)
+			if err != nil || wire.Check(raw, wire.Limits{Depth: wire.DefaultDepth + 10}, wire.Lenient) != nil {
+				t.Fatalf("%s: %v, %s", kind, err, raw)
+			}
+			for _, e := range v.listed[kind] {
+				if got, ok := v.Resolve(kind, e.Public); !ok || got.Native != e.Native {
+					t.Errorf("%s %q becomes %q becomes %q", kind, e.Native, e.Public, got.Native)
+				}
+			}
+		}
+		v.Resolve(call.Resource, "https://h/a/b?c=1")
+		v.Resolve(call.Resource, string(item))
+	})
+}
+
+func many(t testing.TB, n int) []Source {
+	var sources []Source
+	description := strings.Repeat("what the tool does, at some length; ", 8)
+	for u := range 10 {
+		var items []string
+		for i := range n / 10 {
+			items = append(items, fmt.Sprintf(`{"name":"tool_%d","description":%q,"inputSchema":{"type":"object","properties":{"path":{"type":"string"}}}}`, i, description))
+		}
+		sources = append(sources, source(t, fmt.Sprintf("u%d", u), fmt.Sprintf("u%d", u), items...))
+	}
+	return sources
+}
+
+func BenchmarkBuild10000(b *testing.B) {
+	sources := many(b, 10000)
+	b.ReportAllocs()
+	for b.Loop() {
+		build(sources...).View(call.Anonymous)
+	}
+}
+
+func BenchmarkResolve(b *testing.B) {
+	v := build(many(b, 10000)...).View(call.Anonymous)
+	b.ReportAllocs()
+	for b.Loop() {
+		v.Resolve(call.Tool, "u7__tool_512")
+	}
+}
+
+func BenchmarkNear(b *testing.B) {
+	v := build(many(b, 10000)...).View(call.Anonymous)
+	for b.Loop() {
+		v.Near(call.Tool, "u7__tol_512")
+	}
+}
+
+func BenchmarkPage(b *testing.B) {
+	v := build(many(b, 10000)...).View(call.Anonymous)
+	b.ReportAllocs()
+	for b.Loop() {
+		v.Page(call.Tool, wire.EraModern, "", since)
+	}
+}
+
+func mustJSON(t *testing.T, raw wire.Raw) map[string]any {
+	t.Helper()
+	var m map[string]any
+	if err := wire.Check(raw, wire.Limits{}, wire.Strict); err != nil {
+		t.Fatalf("%v: %s", err, raw)
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}

@@ -1,0 +1,85 @@
+package frontend
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// constant answers every call with the same result.
+type constant struct{ result call.Result }
+
+func (c constant) Handle(context.Context, *call.Call) (call.Result, error) { return c.result, nil }
+
+// sink is the least that a ResponseWriter can be.
+type sink struct {
+	header http.Header
+	status int
+	body   []byte
+}
+
+func (w *sink) Header() http.Header { return w.header }
+func (w *sink) WriteHeader(s int)   { w.status = s }
+func (w *sink) Write(b []byte) (int, error) {
+	w.body = append(w.body[:0], b...)
+	return len(b), nil
+}
+
+// reader is a body that can be read again and again without allocating.
+type reader struct{ bytes.Reader }
+
+func (*reader) Close() error { return nil }
+
+// oneCall returns a function that makes the same tools/call again and again,
+// with a result of 1 KiB, and the writer that holds what came back.
+func oneCall(tb testing.TB, era wire.Era) (func(), *sink) {
+	result := wire.Raw(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 1000) + `"}]}`)
+	s := New(Options{Handler: constant{call.Result{Raw: result}}, Info: wire.Raw(`{"name":"gateway","version":"1"}`)})
+	w := &sink{header: make(http.Header)}
+	params := `"name":"echo__say","arguments":{"text":"hello","n":1}`
+	r, err := http.NewRequest(http.MethodPost, "http://127.0.0.1:8080/mcp", nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if era == wire.EraLegacy {
+		r.Body = io.NopCloser(strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`))
+		s.ServeHTTP(w, r)
+		r.Header[wire.HeaderSession] = w.header[wire.HeaderSession]
+		r.Header.Set(wire.HeaderVersion, "2025-11-25")
+	} else {
+		r.Header.Set(wire.HeaderVersion, "2026-07-28")
+		r.Header.Set(wire.HeaderMethod, wire.MethodToolsCall)
+		r.Header.Set(wire.HeaderName, "echo__say")
+		params += `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"host","version":"1"}}`
+	}
+	body := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + params + `}}`)
+	again := &reader{}
+	return func() {
+		again.Reset(body)
+		r.Body = again
+		r.ContentLength = int64(len(body))
+		clear(w.header)
+		w.status = 0
+		s.ServeHTTP(w, r)
+	}, w
+}
+
+func BenchmarkCall(b *testing.B) {
+	for _, era := range []wire.Era{wire.EraLegacy, wire.EraModern} {
+		b.Run(era.String(), func(b *testing.B) {
+			run, _ := oneCall(b, era)
+			b.ReportAllocs()
+			for b.Loop() {
+				run()
+			}
+		})
+	}
+}

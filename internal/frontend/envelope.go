@@ -1,0 +1,111 @@
+package frontend
+
+import (
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// appendModern appends a result with what modern revisions demand of every
+// result where it is absent; all else stays as it is: resultType, serverInfo in
+// _meta, and for what clients may cache ttlMs and cacheScope (2026-07-28, basic,
+// "ResultType" and "_meta"; server/utilities/caching). Without better knowledge
+// nothing may be cached.
+func (s *Server) appendModern(dst []byte, method string, raw wire.Raw) []byte {
+	root := wire.ValueOf(raw)
+	if root.Kind() != '{' {
+		return append(dst, raw...) // no result object; which fault that is is not decided here
+	}
+	var meta, kind, ttl, scope wire.Value
+	empty := true
+	for m := range root.Members() {
+		empty = false
+		switch {
+		case m.Is("_meta"):
+			meta = m.Value
+		case m.Is("resultType"):
+			kind = m.Value
+		case m.Is("ttlMs"):
+			ttl = m.Value
+		case m.Is("cacheScope"):
+			scope = m.Value
+		}
+	}
+	if meta.Kind() == '{' && !meta.Get(wire.MetaServerInfo).Exists() {
+		e := wire.NewEdit(raw)
+		e.Add(meta, wire.MetaServerInfo, s.opt.Info)
+		raw = e.Bytes()
+		root = wire.ValueOf(raw)
+	}
+	text := root.Raw()
+	dst = append(dst, text[:len(text)-1]...)
+	add := func(member string) {
+		if !empty {
+			dst = append(dst, ',')
+		}
+		empty = false
+		dst = append(dst, member...)
+	}
+	if !kind.Exists() {
+		add(`"resultType":"complete"`)
+	}
+	if isCacheable(method) && (!kind.Exists() || kind.IsString("complete")) {
+		if !ttl.Exists() {
+			add(`"ttlMs":0`)
+		}
+		if !scope.Exists() {
+			add(`"cacheScope":"private"`)
+		}
+	}
+	if !meta.Exists() {
+		add(`"_meta":{`)
+		dst = append(dst, s.serverInfo...)
+		dst = append(dst, '}')
+	}
+	return append(dst, '}')
+}
+
+func isCacheable(method string) bool {
+	switch method {
+	case wire.MethodDiscover, wire.MethodToolsList, wire.MethodPromptsList,
+		wire.MethodResourcesList, wire.MethodTemplatesList, wire.MethodResourcesRead:
+		return true
+	default:
+		return false
+	}
+}
+
+// legacyResult returns a result without what only modern revisions know. A
+// result of a legacy upstream that happens to use such names keeps them.
+func legacyResult(res call.Result) wire.Raw {
+	if res.Revision.Era() != wire.EraModern {
+		return res.Raw
+	}
+	e := wire.NewEdit(res.Raw)
+	gone := []string{"resultType", "ttlMs", "cacheScope"}
+	meta := e.Root().Get("_meta")
+	if meta.Get(wire.MetaServerInfo).Exists() {
+		others := 0
+		for m := range meta.Members() {
+			if !m.Is(wire.MetaServerInfo) {
+				others++
+			}
+		}
+		if others > 0 {
+			e.Remove(meta, wire.MetaServerInfo)
+		} else {
+			gone = append(gone, "_meta")
+		}
+	}
+	e.Remove(e.Root(), gone...)
+	return e.Bytes()
+}
+
+// modernError returns an error in the way of modern revisions, which have no
+// code of its own for a resource that is not there (2026-07-28, basic, "Error
+// Codes").
+func modernError(e *wire.Error) *wire.Error {
+	if e.Code != wire.CodeResourceNotFound {
+		return e
+	}
+	return &wire.Error{Code: wire.CodeInvalidParams, Message: e.Message, Data: e.Data}
+}

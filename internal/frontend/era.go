@@ -1,0 +1,178 @@
+package frontend
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"mcpgateway/internal/wire"
+)
+
+// requestMeta is what the _meta of a message says of its sender in the way of
+// modern revisions. All values are places in the message.
+type requestMeta struct {
+	meta                               wire.Value // the whole of _meta
+	version, capabilities, info, level wire.Value
+	others                             bool // _meta has further members
+}
+
+func readMeta(m *wire.Message) requestMeta {
+	var rm requestMeta
+	if m.Params == nil {
+		return rm
+	}
+	rm.meta = wire.ValueOf(m.Params).Get("_meta")
+	for mb := range rm.meta.Members() {
+		switch {
+		case mb.Is(wire.MetaProtocolVersion):
+			rm.version = mb.Value
+		case mb.Is(wire.MetaClientCapabilities):
+			rm.capabilities = mb.Value
+		case mb.Is(wire.MetaClientInfo):
+			rm.info = mb.Value
+		case mb.Is(wire.MetaLogLevel):
+			rm.level = mb.Value
+		default:
+			rm.others = true
+		}
+	}
+	return rm
+}
+
+// isModern reports whether _meta carries what only modern requests carry.
+func (rm *requestMeta) isModern() bool { return rm.version.Exists() || rm.capabilities.Exists() }
+
+// strip returns the params without what the Call carries in members of its own.
+func (rm *requestMeta) strip(params wire.Raw) wire.Raw {
+	if !rm.meta.Exists() {
+		return params
+	}
+	e := wire.NewEdit(params)
+	if rm.others {
+		e.Remove(rm.meta, wire.MetaProtocolVersion, wire.MetaClientCapabilities, wire.MetaClientInfo, wire.MetaLogLevel)
+	} else {
+		e.Remove(e.Root(), "_meta")
+	}
+	return e.Bytes()
+}
+
+// eraOf tells the era of a message, EraLegacy or EraModern. Modern means that it
+// is to be held to the rules of modern revisions, not that it keeps them.
+//
+// initialize begins a legacy session, whatever else the request carries; only
+// one that lacks the version to negotiate and has modern metadata is a modern
+// request for a method that was removed. Otherwise modern metadata decides, then
+// a session or a legacy version header, then a version header at all. What has
+// none of these is of a client older than the header.
+func eraOf(r *http.Request, m *wire.Message, meta *requestMeta) wire.Era {
+	version, _ := header(r, wire.HeaderVersion)
+	switch {
+	case m.Method == wire.MethodInitialize && (!meta.isModern() || wire.ValueOf(m.Params).Get("protocolVersion").Exists()):
+		return wire.EraLegacy
+	case meta.isModern():
+		return wire.EraModern
+	case len(r.Header[wire.HeaderSession]) > 0, version == "", wire.Revision(version).Era() == wire.EraLegacy:
+		return wire.EraLegacy
+	default:
+		return wire.EraModern
+	}
+}
+
+// header returns the value of a header with a canonical name, "" when it is
+// absent. It reports false when there are several, which only one who wants two
+// readers to disagree would send.
+func header(r *http.Request, name string) (string, bool) {
+	switch values := r.Header[name]; len(values) {
+	case 0:
+		return "", true
+	case 1:
+		return values[0], true
+	default:
+		return values[0], false
+	}
+}
+
+// checkMeta holds a modern request to the rules on its revision and metadata
+// (2026-07-28, basic, "_meta", and basic/transports/streamable-http, "Protocol
+// Version Header"). All faults have the status 400.
+func (s *Server) checkMeta(r *http.Request, meta *requestMeta) *wire.Error {
+	sent, single := header(r, wire.HeaderVersion)
+	if sent == "" || !single {
+		return wire.Errorf(wire.CodeHeaderMismatch, "header mismatch: the MCP-Protocol-Version header must be sent once")
+	}
+	version, ok := meta.version.Text()
+	switch {
+	case !ok && wire.Revision(sent).Era() == wire.EraUnknown:
+		return s.unsupported(sent)
+	case !ok:
+		return wire.Errorf(wire.CodeInvalidParams, "invalid params: _meta lacks the string %q", wire.MetaProtocolVersion)
+	case version != sent:
+		return wire.Errorf(wire.CodeHeaderMismatch, "header mismatch: the MCP-Protocol-Version header differs from %q in _meta", wire.MetaProtocolVersion)
+	case wire.Revision(version).Era() != wire.EraModern:
+		return s.unsupported(version)
+	case meta.capabilities.Kind() != '{':
+		return wire.Errorf(wire.CodeInvalidParams, "invalid params: _meta lacks the object %q", wire.MetaClientCapabilities)
+	case meta.info.Exists() && meta.info.Kind() != '{':
+		return wire.Errorf(wire.CodeInvalidParams, "invalid params: %q in _meta must be an object", wire.MetaClientInfo)
+	case meta.level.Exists() && levelOf(meta.level) == wire.LevelNone:
+		return wire.Errorf(wire.CodeInvalidParams, "invalid params: %q in _meta must be one of %s", wire.MetaLogLevel, levelNames)
+	}
+	return nil
+}
+
+// checkHeaders holds the headers of a modern request that mirror its body to it
+// (2026-07-28, basic/transports/streamable-http, "Server Validation").
+func (s *Server) checkHeaders(r *http.Request, x *exchange) *wire.Error {
+	mismatch := func(format string, args ...any) *wire.Error {
+		return wire.Errorf(wire.CodeHeaderMismatch, "header mismatch: "+format, args...)
+	}
+	c := &x.call
+	switch method, single := header(r, wire.HeaderMethod); {
+	case method == "" || !single:
+		return mismatch("the Mcp-Method header must be sent once")
+	case method != c.Method:
+		return mismatch("the Mcp-Method header differs from the method")
+	}
+	member := wire.NameMember(c.Method)
+	if member == "" {
+		return nil
+	}
+	params := wire.ValueOf(c.Params)
+	name, isName := params.Get(member).Text()
+	if sent, single := header(r, wire.HeaderName); sent != "" || wire.NameRequired(c.Method) {
+		decoded, ok := wire.DecodeHeader(sent)
+		switch {
+		case sent == "" && !isName:
+			// The params are wrong, not the header, and that is for whoever reads them.
+		case sent == "" || !single:
+			return mismatch("the Mcp-Name header must be sent once")
+		case !ok:
+			return mismatch("the Mcp-Name header is malformed")
+		case decoded != name:
+			return mismatch("the Mcp-Name header differs from params.%s", member)
+		}
+	}
+	if c.Method != wire.MethodToolsCall {
+		return nil
+	}
+	mirrored, err := wire.HeaderParams(s.opt.ToolSchema(c.Principal, name))
+	if err != nil || mirrored == nil {
+		return nil // a schema that is wrong is a fault of the upstream, not of this client
+	}
+	values := func(name string) []string { return r.Header[name] }
+	if err := wire.CheckHeaderParams(mirrored, params.Get("arguments").Raw(), values); err != nil {
+		return mismatch("%s", err)
+	}
+	return nil
+}
+
+// unsupported says that a revision is not spoken here, or not in this way.
+func (s *Server) unsupported(requested string) *wire.Error {
+	if len(requested) > 64 {
+		requested = strings.ToValidUTF8(requested[:64], "")
+	}
+	data := append([]byte(`{"supported":`), s.supported...)
+	data = append(data, `,"requested":`...)
+	data = wire.AppendString(data, requested)
+	return wire.Errorf(wire.CodeUnsupportedRev, "unsupported protocol version %s", strconv.Quote(requested)).WithData(append(data, '}'))
+}

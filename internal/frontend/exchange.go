@@ -1,0 +1,212 @@
+package frontend
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// Why the context of a call ended, as context.Cause tells.
+var (
+	errCancelled    = errors.New("the client cancelled the request")
+	errSessionEnded = errors.New("the session has ended")
+	errStopped      = errors.New("the gateway is shutting down")
+	errLost         = errors.New("the client is gone or does not read")
+)
+
+// errInternal is all that a client learns of a fault of ours.
+var errInternal = wire.Errorf(wire.CodeInternal, "internal error")
+
+// exchange is one request in flight: its call, and the way back to the client.
+// It is the call's back channel.
+type exchange struct {
+	call   call.Call
+	s      *Server
+	id     wire.ID
+	out    outlet
+	sess   *session // nil when the call belongs to none
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	over   atomic.Bool // the handler has returned
+}
+
+// newExchange prepares a call. The caller registers it, where ends of sessions
+// and of the server find it, runs it, and then calls cancel.
+func (s *Server) newExchange(parent context.Context, out outlet, id wire.ID) *exchange {
+	x := &exchange{s: s, id: id, out: out}
+	x.ctx, x.cancel = context.WithCancelCause(parent)
+	x.call.ID = rand.Text()
+	x.call.Back = x
+	return x
+}
+
+// answer is what a request comes to.
+type answer struct {
+	result call.Result
+	fault  *wire.Error // nil when there is a result
+	// silent says that there is no response: the client has cancelled the
+	// request, or is gone.
+	silent bool
+}
+
+// run has the call handled.
+func (x *exchange) run() answer {
+	res, err := x.handle()
+	cause := context.Cause(x.ctx)
+	switch {
+	case cause == errCancelled, cause == errLost, cause == context.Canceled: // the last is the connection's end
+		return answer{silent: true}
+	case err == nil && res.Raw != nil:
+		return answer{result: res}
+	}
+	var fault *wire.Error
+	switch {
+	case errors.As(err, &fault):
+	case cause != nil:
+		fault = wire.Errorf(wire.CodeInternal, "%s", cause)
+	case errors.Is(err, context.DeadlineExceeded):
+		fault = wire.Errorf(wire.CodeInternal, "the call took too long")
+	default:
+		x.s.log.Error("a call ended without an answer", zap.String("call", x.call.ID), zap.Error(err))
+		fault = errInternal
+	}
+	return answer{fault: fault}
+}
+
+// handle calls the handler and survives its panic.
+func (x *exchange) handle() (res call.Result, err error) {
+	defer func() {
+		x.over.Store(true)
+		if p := recover(); p != nil {
+			x.s.logPanic(p)
+			res, err = call.Result{}, errInternal
+		}
+	}()
+	return x.s.opt.Handler.Handle(x.ctx, &x.call)
+}
+
+// leavesBody reports whether nobody can hold slices of the request's body any
+// longer. A handler promises that for every return, but only after a result in
+// good order nothing at all depends on it.
+func (x *exchange) leavesBody(a answer) bool {
+	return a.fault == nil && !a.silent && x.ctx.Err() == nil
+}
+
+// Notify implements call.BackChannel. Log messages that the client did not ask
+// for are dropped.
+func (x *exchange) Notify(method string, params wire.Raw) {
+	if x.over.Load() || (method == wire.NoteMessage && !x.wantsLog(params)) {
+		return
+	}
+	m := wire.Message{Method: method, Params: params}
+	buf := newBuffer()
+	buf.b = m.Append(buf.b)
+	x.out.send(buf.b)
+	buf.release()
+}
+
+// wantsLog reports whether a log message goes to the client. A modern request
+// that named no level gets none; a legacy session that set none gets what the
+// server sends (2025-11-25, server/utilities/logging, "Setting Log Level").
+func (x *exchange) wantsLog(params wire.Raw) bool {
+	least := x.call.LogLevel
+	if x.call.Client.Era() == wire.EraLegacy {
+		if least = x.sess.logLevel(); least == wire.LevelNone {
+			return true
+		}
+	}
+	return least != wire.LevelNone && levelOf(wire.ValueOf(params).Get("level")) >= least
+}
+
+// appendAnswer appends the response as a message of the client's era.
+func (x *exchange) appendAnswer(dst []byte, a answer) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
+	dst = x.id.Append(dst)
+	switch {
+	case a.fault != nil && x.call.Client.Era() == wire.EraModern:
+		dst = append(dst, `,"error":`...)
+		dst = modernError(a.fault).Append(dst)
+	case a.fault != nil:
+		dst = append(dst, `,"error":`...)
+		dst = a.fault.Append(dst)
+	case x.call.Client.Era() == wire.EraModern:
+		dst = append(dst, `,"result":`...)
+		dst = x.s.appendModern(dst, x.call.Method, a.result.Raw)
+	default:
+		dst = append(dst, `,"result":`...)
+		dst = append(dst, legacyResult(a.result)...)
+	}
+	if a.result.Extra != "" {
+		dst = append(dst, ',')
+		dst = append(dst, a.result.Extra...)
+	}
+	return append(dst, '}')
+}
+
+// finish answers the request on the post that carried it alone.
+func (x *exchange) finish(p *post, a answer) {
+	if a.silent {
+		p.abandon()
+		return
+	}
+	status := http.StatusOK
+	if a.fault != nil && x.call.Client.Era() == wire.EraModern {
+		status = modernStatus(a.fault.Code)
+	}
+	buf := newBuffer()
+	buf.b = x.appendAnswer(buf.b, a)
+	p.finish(status, buf.b)
+	buf.release()
+}
+
+// modernStatus returns the HTTP status that goes with an error code. Only these
+// codes have one (2026-07-28, basic/transports/streamable-http). Legacy clients
+// always get 200: to them 404 means that their session is gone.
+func modernStatus(code int64) int {
+	switch {
+	case code == wire.CodeMethodNotFound:
+		return http.StatusNotFound
+	case wire.IsModernCode(code):
+		return http.StatusBadRequest
+	default:
+		return http.StatusOK
+	}
+}
+
+// callSet is the set of calls in flight that belong to no session. The zero set
+// is ready for use.
+type callSet struct {
+	mu  sync.Mutex
+	set map[*exchange]struct{}
+}
+
+func (c *callSet) add(x *exchange) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.set == nil {
+		c.set = make(map[*exchange]struct{})
+	}
+	c.set[x] = struct{}{}
+}
+
+func (c *callSet) remove(x *exchange) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.set, x)
+}
+
+func (c *callSet) cancel(cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for x := range c.set {
+		x.cancel(cause)
+	}
+}

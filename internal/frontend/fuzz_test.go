@@ -1,0 +1,57 @@
+package frontend
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"mcpgateway/internal/wire"
+)
+
+// Whatever comes in, there is an answer that is well formed, and no fault of
+// ours.
+func FuzzPost(f *testing.F) {
+	for _, body := range []string{
+		pingBody, `[` + pingBody + `]`, `{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"region":"eu"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"progress"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"debug"}}`,
+	} {
+		for _, version := range []string{"", "2025-03-26", "2026-07-28"} {
+			f.Add([]byte(body), version, "tools/call", "echo", "")
+		}
+	}
+	f.Fuzz(func(t *testing.T, body []byte, version, method, name, accept string) {
+		if bytes.Contains(body, []byte("listen")) || bytes.Contains(body, []byte("wait")) || bytes.Contains(body, []byte("panic")) || bytes.Contains(body, []byte(`\u`)) {
+			return // these hang, or fault, as they should
+		}
+		s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
+		first := httptest.NewRecorder()
+		r := request(t, bytes.NewReader([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}`)))
+		s.ServeHTTP(first, r)
+		for _, session := range [][]string{nil, first.Header()[wire.HeaderSession]} {
+			r := request(t, bytes.NewReader(body))
+			for key, value := range map[string]string{wire.HeaderVersion: version, wire.HeaderMethod: method, wire.HeaderName: name, "Accept": accept} {
+				if value != "" {
+					r.Header.Set(key, value)
+				}
+			}
+			if session != nil {
+				r.Header[wire.HeaderSession] = session
+			}
+			w := do(s, r)
+			switch w.Code {
+			case http.StatusOK, http.StatusAccepted, http.StatusBadRequest, http.StatusNotFound, http.StatusNotAcceptable:
+			default:
+				t.Errorf("status %d: %s", w.Code, w.Body)
+			}
+			if w.Header().Get("Content-Type") == "application/json" {
+				if err := wire.Check(w.Body.Bytes(), wire.Limits{Depth: 2000}, wire.Lenient); err != nil {
+					t.Errorf("answer %s: %v", w.Body, err)
+				}
+			}
+		}
+	})
+}

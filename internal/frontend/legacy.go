@@ -1,0 +1,206 @@
+package frontend
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+var (
+	errDuplicate = errors.New("a request with this id is already in flight")
+	errTooMany   = errors.New("the session has too many streams")
+
+	errNoSession = wire.Errorf(wire.CodeInvalidRequest, "session not found: begin a new one with initialize")
+)
+
+func invalidRequest(err error) *wire.Error {
+	return wire.Errorf(wire.CodeInvalidRequest, "invalid request: %s", err)
+}
+
+// serveLegacy serves one message of a legacy client. It reports whether the
+// body is free for other use.
+func (s *Server) serveLegacy(p *post, r *http.Request, who *call.Principal, m *wire.Message) bool {
+	if m.Method == wire.MethodInitialize && m.IsRequest() {
+		s.initialize(p, r, who, m)
+		return false
+	}
+	sess, client, ok := s.findSession(p.w, r, who, m.ID)
+	if !ok {
+		return true
+	}
+	switch {
+	case m.IsRequest():
+		x := s.legacyCall(r, p, sess, client, who, m)
+		defer x.cancel(nil)
+		if err := x.begin(); err == errSessionEnded { // since it was found
+			s.fault(p.w, r, m.ID, http.StatusNotFound, errNoSession)
+			return true
+		} else if err != nil {
+			s.fault(p.w, r, m.ID, http.StatusBadRequest, invalidRequest(err))
+			return true
+		}
+		a := x.answer()
+		x.end()
+		x.finish(p, a)
+		return x.leavesBody(a)
+	case m.IsResponse() && sess == nil:
+		s.fault(p.w, r, m.ID, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: a response needs the session of its request"))
+		return true
+	}
+	sess.take(m)
+	accepted(p.w)
+	return true
+}
+
+// take takes in a notification or a response. Without a session there is
+// nothing that it could mean.
+func (s *session) take(m *wire.Message) {
+	switch {
+	case s == nil:
+	case m.IsResponse():
+		s.answered(m)
+	case m.Method == wire.NoteCancelled:
+		switch id := wire.ValueOf(m.Params).Get("requestId"); id.Kind() {
+		case '"', '0':
+			s.cancelRequest(wire.IDOf(string(id.Raw())))
+		}
+	}
+}
+
+// findSession returns the session that a request names and its client. A
+// request without a session is served all the same, for a client of which
+// nothing is known: some hosts drop the header. When it reports false the
+// request has been answered.
+func (s *Server) findSession(w http.ResponseWriter, r *http.Request, who *call.Principal, id wire.ID) (*session, *call.Client, bool) {
+	version, single := header(r, wire.HeaderVersion)
+	name, named := header(r, wire.HeaderSession)
+	if !single || !named {
+		s.fault(w, r, id, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: a header that must stand once stands several times"))
+		return nil, nil, false
+	}
+	if len(r.Header[wire.HeaderSession]) == 0 {
+		c := &call.Client{Key: keyOf(who), Revision: wire.Revision(version)}
+		if version == "" {
+			c.Revision = wire.Rev20250326 // 2025-11-25, basic/transports, "Protocol Version Header"
+		}
+		return nil, c, true
+	}
+	sess := s.sessions.get(name, who)
+	if sess == nil || !sess.touch() {
+		s.fault(w, r, id, http.StatusNotFound, errNoSession)
+		return nil, nil, false
+	}
+	if version != "" && version != string(sess.client.Revision) {
+		s.fault(w, r, id, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest,
+			"invalid request: the MCP-Protocol-Version header must be %s, which this session negotiated", sess.client.Revision))
+		return nil, nil, false
+	}
+	return sess, sess.client, true
+}
+
+// legacyCall makes the call of a legacy request. The end of the connection is no
+// cancellation, so the call does not end with it.
+func (s *Server) legacyCall(r *http.Request, out outlet, sess *session, client *call.Client, who *call.Principal, m *wire.Message) *exchange {
+	x := s.newExchange(context.WithoutCancel(r.Context()), out, m.ID)
+	x.sess = sess
+	x.call.Method, x.call.Params = m.Method, m.Params
+	x.call.Principal, x.call.Client = who, client
+	// A server that needs a level, and was told none, shall not send debug output.
+	if x.call.LogLevel = sess.logLevel(); x.call.LogLevel == wire.LevelNone {
+		x.call.LogLevel = wire.LevelInfo
+	}
+	return x
+}
+
+// begin registers the call, so that it can be cancelled. The error is that of
+// (*session).begin.
+func (x *exchange) begin() error {
+	if x.sess == nil {
+		x.s.loose.add(x)
+		if x.s.stopped.Load() {
+			x.cancel(errStopped)
+		}
+		return nil
+	}
+	return x.sess.begin(x)
+}
+
+func (x *exchange) end() {
+	if x.sess == nil {
+		x.s.loose.remove(x)
+		return
+	}
+	x.sess.done(x)
+}
+
+// answer answers a legacy request, here or by the handler.
+func (x *exchange) answer() answer {
+	switch c := &x.call; c.Method {
+	case wire.MethodPing:
+		return answer{result: call.Result{Raw: wire.Raw(`{}`)}}
+	case wire.MethodSetLevel:
+		level := levelOf(wire.ValueOf(c.Params).Get("level"))
+		if level == wire.LevelNone {
+			return answer{fault: wire.Errorf(wire.CodeInvalidParams, "invalid params: level must be one of %s", levelNames)}
+		}
+		if x.sess != nil {
+			x.sess.setLevel(level)
+		}
+		return answer{result: call.Result{Raw: wire.Raw(`{}`)}}
+	case wire.MethodInitialize:
+		return answer{fault: wire.Errorf(wire.CodeInvalidRequest, "invalid request: initialize must not be part of a batch")}
+	case wire.MethodDiscover, wire.MethodListen:
+		return answer{fault: wire.Errorf(wire.CodeMethodNotFound, "method %s is not known to revision %s here", c.Method, c.Client.Revision)}
+	default:
+		return x.run()
+	}
+}
+
+// serveGet opens a stream for what the server sends outside of calls.
+func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, who *call.Principal) {
+	if len(r.Header[wire.HeaderSession]) == 0 {
+		s.needsSession(w, r)
+		return
+	}
+	sess, _, ok := s.findSession(w, r, who, wire.ID{})
+	if !ok {
+		return
+	}
+	if _, events := accepts(r.Header["Accept"]); !events {
+		s.refuse(w, r, &refusal{http.StatusNotAcceptable, "Accept must name text/event-stream"})
+		return
+	}
+	st := s.newStream(w, wire.EraLegacy)
+	switch err := sess.attach(st); err {
+	case nil:
+	case errTooMany:
+		s.busy(w, r, http.StatusTooManyRequests, err.Error())
+		return
+	default:
+		s.fault(w, r, wire.ID{}, http.StatusNotFound, errNoSession)
+		return
+	}
+	defer sess.detach(st)
+	if s.draining.Load() { // looked at after attach, so that Drain misses no stream
+		s.busy(w, r, http.StatusServiceUnavailable, errStopped.Error())
+		return
+	}
+	st.run(r.Context())
+}
+
+// serveDelete ends a session.
+func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, who *call.Principal) {
+	if len(r.Header[wire.HeaderSession]) == 0 {
+		s.needsSession(w, r)
+		return
+	}
+	sess, _, ok := s.findSession(w, r, who, wire.ID{})
+	if !ok {
+		return
+	}
+	s.sessions.remove(sess, errSessionEnded)
+	w.WriteHeader(http.StatusNoContent)
+}

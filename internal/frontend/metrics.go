@@ -1,0 +1,34 @@
+package frontend
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"mcpgateway/internal/wire"
+)
+
+// Metrics are the collectors of a front end. Their label "era" is "legacy" or
+// "modern".
+type Metrics struct {
+	Sessions *prometheus.GaugeVec // legacy sessions that are open
+	Streams  *prometheus.GaugeVec // streams of events that are open, those of calls included
+}
+
+// NewMetrics makes the collectors; the caller registers them.
+func NewMetrics() *Metrics {
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "mcp_gateway", Name: name, Help: help}, []string{"era"})
+	}
+	m := &Metrics{
+		Sessions: gauge("sessions", "Sessions of clients that are open."),
+		Streams:  gauge("streams", "Event streams to clients that are open."),
+	}
+	m.Sessions.WithLabelValues(wire.EraLegacy.String())
+	m.Streams.WithLabelValues(wire.EraLegacy.String())
+	m.Streams.WithLabelValues(wire.EraModern.String())
+	return m
+}
+
+// Collectors returns everything there is to register.
+func (m *Metrics) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.Sessions, m.Streams}
+}

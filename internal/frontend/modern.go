@@ -1,0 +1,73 @@
+package frontend
+
+import (
+	"net/http"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// serveModern serves one message of a modern client. It reports whether the
+// body is free for other use.
+func (s *Server) serveModern(p *post, r *http.Request, who *call.Principal, m *wire.Message, meta *requestMeta) bool {
+	switch {
+	case m.IsResponse():
+		s.fault(p.w, r, m.ID, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: modern clients send no responses"))
+		return true
+	case m.IsNotification():
+		// No notification of a client means anything over HTTP, not even
+		// cancelled: the end of the connection says that.
+		if version, _ := header(r, wire.HeaderVersion); version != "" && wire.Revision(version).Era() == wire.EraUnknown {
+			s.fault(p.w, r, m.ID, http.StatusBadRequest, s.unsupported(version))
+			return true
+		}
+		accepted(p.w)
+		return true
+	}
+	if fault := s.checkMeta(r, meta); fault != nil {
+		s.fault(p.w, r, m.ID, http.StatusBadRequest, fault)
+		return true
+	}
+	x := s.newExchange(r.Context(), p, m.ID)
+	defer x.cancel(nil)
+	p.lost = func() { x.cancel(errLost) }
+	x.call.Method, x.call.Params = m.Method, m.Params
+	x.call.Principal, x.call.Client = who, modernClient(who, meta)
+	x.call.LogLevel = levelOf(meta.level)
+	x.call.TakesRounds = true
+	if fault := s.checkHeaders(r, x); fault != nil {
+		s.fault(p.w, r, m.ID, http.StatusBadRequest, fault)
+		return true
+	}
+	x.call.Params = meta.strip(m.Params)
+
+	switch m.Method {
+	case wire.MethodListen:
+		s.listen(p, r, x)
+		return true
+	case wire.MethodInitialize, wire.MethodPing, wire.MethodSetLevel, wire.MethodResourcesSubscribe, wire.MethodResourcesUnsub:
+		x.finish(p, answer{fault: wire.Errorf(wire.CodeMethodNotFound, "method %s is not known to revision %s", m.Method, x.call.Client.Revision)})
+		return true
+	}
+	x.begin()
+	a := x.run()
+	x.end()
+	if m.Method == wire.MethodDiscover && a.fault == nil && !a.silent {
+		a.result = call.Result{Raw: wire.SetMember(a.result.Raw, "supportedVersions", s.supported)}
+	}
+	x.finish(p, a)
+	return x.leavesBody(a)
+}
+
+// modernClient describes the sender of one request. The copy of what it said
+// outlives the request.
+func modernClient(who *call.Principal, meta *requestMeta) *call.Client {
+	info, capabilities := meta.info.Raw(), meta.capabilities.Raw()
+	kept := make(wire.Raw, 0, len(info)+len(capabilities))
+	kept = append(append(kept, info...), capabilities...)
+	c := &call.Client{Key: keyOf(who), Revision: wire.Revision(meta.version.Str()), Capabilities: kept[len(info):]}
+	if info != nil {
+		c.Info = kept[:len(info):len(info)]
+	}
+	return c
+}

@@ -1,0 +1,110 @@
+package frontend
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// Handler answers the calls of clients. It is called by many goroutines at once.
+//
+// The method server/discover asks for what initialize and server/discover of
+// clients are made of: {"capabilities": {…}, "instructions": "…"}, the latter
+// optional. Every other method is one that a client sent, known or not.
+//
+// The call's Params are slices of a buffer that is used again after Handle has
+// returned; its Client and Principal may be kept. The error is a *wire.Error, or
+// that of ctx, which ends when the client cancels, when its session ends, when a
+// modern client disconnects, and when the server's Run ends.
+type Handler interface {
+	Handle(ctx context.Context, c *call.Call) (call.Result, error)
+}
+
+// Options configure a [Server]. Zero values stand for the defaults given.
+type Options struct {
+	Handler Handler  // required
+	Info    wire.Raw // required: the gateway's serverInfo, an object
+
+	Limits      wire.Limits
+	MaxMessage  int           // bytes of one request body; 16 MiB
+	MaxSessions int           // legacy sessions, and as many listen streams; 10000
+	SessionIdle time.Duration // until a session without calls and streams expires; 30 min
+
+	AllowedOrigins []string // origins of browsers beside our own, scheme://host[:port]; they get CORS
+	AllowedHosts   []string // values of Host beside loopback and the public one, host or host:port
+	PublicURL      string   // how clients reach us, "" when they use what we listen on
+	// LoopbackListener says that we listen on loopback only: then Host must be a
+	// name of ours, and origins on loopback are trusted.
+	LoopbackListener bool
+
+	// Authenticate finds out who sent a request; nil means that everybody is
+	// call.Anonymous. After an error the client gets 401; an error that has a
+	// method Challenge() string supplies the WWW-Authenticate header.
+	Authenticate func(*http.Request) (*call.Principal, error)
+	// ToolSchema returns the inputSchema of the tool that the principal knows
+	// under a public name, nil when there is none. It may be nil itself.
+	ToolSchema func(p *call.Principal, publicName string) wire.Raw
+	// LogLevel is told the most verbose level that any legacy session has set
+	// whenever that changes, LevelNone when none has set one. Calls of it do not
+	// overlap and must not block. It may be nil.
+	LogLevel func(wire.Level)
+
+	Logger  *zap.Logger // nothing is logged
+	Metrics *Metrics    // collectors of its own, registered nowhere
+}
+
+const (
+	defaultMaxMessage  = 16 << 20
+	defaultMaxSessions = 10000
+	defaultSessionIdle = 30 * time.Minute
+
+	// readTimeout bounds how long a client may take to send a body, writeTimeout
+	// how long it may take to read a piece of what is written to it.
+	readTimeout  = time.Minute
+	writeTimeout = 30 * time.Second
+	writePiece   = 256 << 10
+	// keepAlive is how long a stream may be silent before a comment is sent:
+	// proxies commonly end idle connections after 30 or 60 seconds.
+	keepAlive = 15 * time.Second
+	// maxQueue is by how many bytes a client may fall behind on one stream. A
+	// single larger message still passes when the client has kept up.
+	maxQueue = 1 << 20
+	// maxGetStreams bounds the GET streams of one session.
+	maxGetStreams = 16
+	// maxBatch bounds the messages of one batch, whose requests run at once.
+	maxBatch = 100
+	// retryAfter, in seconds, is what clients are told when a bound is reached.
+	retryAfter = "5"
+)
+
+func (o *Options) setDefaults() {
+	if o.MaxMessage <= 0 {
+		o.MaxMessage = defaultMaxMessage
+	}
+	if o.MaxSessions <= 0 {
+		o.MaxSessions = defaultMaxSessions
+	}
+	if o.SessionIdle <= 0 {
+		o.SessionIdle = defaultSessionIdle
+	}
+	if o.Authenticate == nil {
+		o.Authenticate = func(*http.Request) (*call.Principal, error) { return call.Anonymous, nil }
+	}
+	if o.ToolSchema == nil {
+		o.ToolSchema = func(*call.Principal, string) wire.Raw { return nil }
+	}
+	if o.LogLevel == nil {
+		o.LogLevel = func(wire.Level) {}
+	}
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics()
+	}
+}

@@ -1,0 +1,212 @@
+package frontend
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// revisions are those that the SDK's client speaks.
+var revisions = []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+
+// listing adds a list with one tool to the script, which strict clients accept.
+type listing struct{ *script }
+
+func (l listing) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
+	if c.Method == wire.MethodToolsList {
+		return own(`{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}`)
+	}
+	return l.script.Handle(ctx, c)
+}
+
+// serve runs a server over HTTP for one test.
+func serve(t *testing.T, h Handler) (*Server, string) {
+	s := New(Options{Handler: h, Info: wire.Raw(`{"name":"gateway","version":"1"}`), LoopbackListener: true})
+	web := httptest.NewServer(s)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		web.Close()
+	})
+	return s, web.URL + "/mcp"
+}
+
+func connect(t *testing.T, url, revision string, o *mcp.ClientOptions) *mcp.ClientSession {
+	t.Helper()
+	transport := &http.Transport{}
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, o)
+	session, err := client.Connect(t.Context(),
+		&mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: transport}, MaxRetries: -1},
+		&mcp.ClientSessionOptions{ProtocolVersion: revision})
+	if err != nil {
+		t.Fatalf("connecting: %v", err)
+	}
+	t.Cleanup(func() {
+		session.Close() // the server may have ended it before
+		transport.CloseIdleConnections()
+	})
+	if got := session.InitializeResult(); got.ProtocolVersion != revision || got.Instructions != "Be kind." {
+		t.Errorf("negotiated %s with instructions %q", got.ProtocolVersion, got.Instructions)
+	}
+	return session
+}
+
+// The SDK's client lists, calls, follows progress and log messages, and learns
+// of list changes, in every revision.
+func TestSDKClient(t *testing.T) {
+	for _, revision := range revisions {
+		t.Run(revision, func(t *testing.T) {
+			s, url := serve(t, listing{newScript()})
+			progress, changed := make(chan float64, 8), make(chan struct{}, 8)
+			session := connect(t, url, revision, &mcp.ClientOptions{
+				ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+					progress <- r.Params.Progress
+				},
+				ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changed <- struct{}{} },
+			})
+			tools, err := session.ListTools(t.Context(), nil)
+			if err != nil || len(tools.Tools) != 1 || tools.Tools[0].Name != "echo" {
+				t.Fatalf("tools: %+v, %v", tools, err)
+			}
+			if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "echo", Arguments: map[string]any{"a": 1}}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "progress", Meta: mcp.Meta{"progressToken": "t"}}); err != nil {
+				t.Fatal(err)
+			}
+			if got := <-progress; got != 1 {
+				t.Errorf("progress %v, want 1", got)
+			}
+			if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "fail", Arguments: map[string]any{"code": -32602}}); err == nil {
+				t.Error("a call that fails did not")
+			}
+			s.ListChanged(true, false, false)
+			<-changed
+		})
+	}
+}
+
+// A legacy client answers a question that a call asks it.
+func TestSDKClientIsAsked(t *testing.T) {
+	for _, revision := range []string{"2025-11-25", "2025-06-18"} {
+		t.Run(revision, func(t *testing.T) {
+			h := newScript()
+			_, url := serve(t, h)
+			session := connect(t, url, revision, &mcp.ClientOptions{
+				ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"said": r.Params.Message}}, nil
+				},
+			})
+			h.take()
+			_, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "ask", Arguments: map[string]any{
+				"method": "elicitation/create",
+				"params": map[string]any{"message": "Sure?", "requestedSchema": map[string]any{"type": "object", "properties": map[string]any{"said": map[string]any{"type": "string"}}}},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// When the client gives a call up, its context ends: a modern client closes the
+// connection, a legacy one sends a notification.
+func TestSDKClientCancels(t *testing.T) {
+	for _, revision := range revisions {
+		t.Run(revision, func(t *testing.T) {
+			h := &hanging{script: newScript(), began: make(chan struct{}), ended: make(chan error)}
+			_, url := serve(t, h)
+			session := connect(t, url, revision, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() {
+				_, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
+				done <- err
+			}()
+			<-h.began
+			cancel()
+			if got := <-h.ended; got == nil {
+				t.Error("the call's context did not end")
+			}
+			if err := <-done; err == nil {
+				t.Error("a cancelled call succeeded")
+			}
+		})
+	}
+}
+
+// hanging hangs in every tools/call until the call ends.
+type hanging struct {
+	*script
+	began chan struct{}
+	ended chan error
+}
+
+func (h *hanging) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
+	if c.Method != wire.MethodToolsCall {
+		return h.script.Handle(ctx, c)
+	}
+	h.began <- struct{}{}
+	<-ctx.Done()
+	h.ended <- context.Cause(ctx)
+	return call.Result{}, ctx.Err()
+}
+
+// Many clients of both eras at once get their own answers, while lists change
+// and sessions come and go.
+func TestManyClients(t *testing.T) {
+	s, url := serve(t, checking{newScript()})
+	var wg sync.WaitGroup
+	for i := range 12 {
+		revision := revisions[i%len(revisions)]
+		wg.Go(func() {
+			session := connect(t, url, revision, nil)
+			var calls sync.WaitGroup
+			for j := range 20 {
+				calls.Go(func() {
+					want := fmt.Sprintf("%d/%d", i, j)
+					res, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "say", Arguments: map[string]any{"text": want}, Meta: mcp.Meta{"progressToken": want}})
+					if err != nil {
+						t.Errorf("%s: %v", want, err)
+						return
+					}
+					if got := res.Content[0].(*mcp.TextContent).Text; got != want {
+						t.Errorf("got the answer %q to %q", got, want)
+					}
+				})
+			}
+			s.ListChanged(true, true, true)
+			calls.Wait()
+		})
+	}
+	wg.Wait()
+}
+
+// checking says what it is told, and reads its params before and after it
+// notifies, so that a body that is used too early is seen.
+type checking struct{ *script }
+
+func (h checking) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
+	if c.Method != wire.MethodToolsCall {
+		return h.script.Handle(ctx, c)
+	}
+	before := string(c.Params)
+	c.Back.Notify(wire.NoteProgress, wire.Raw(`{"progressToken":`+string(wire.ValueOf(c.Params).Get("_meta", "progressToken").Raw())+`,"progress":1}`))
+	if after := string(c.Params); after != before {
+		return call.Result{}, wire.Errorf(wire.CodeInternal, "params changed from %s to %s", before, after)
+	}
+	return own(fmt.Sprintf(`{"content":[{"type":"text","text":%s}]}`, wire.ValueOf(c.Params).Get("arguments", "text").Raw()))
+}

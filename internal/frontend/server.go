@@ -1,0 +1,262 @@
+package frontend
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// Server is the MCP endpoint. Make one with [New], mount it as an http.Handler
+// and let [Server.Run] run beside the HTTP server.
+//
+// The HTTP server must leave ReadTimeout and WriteTimeout at zero, as both would
+// end long calls and streams; the front end sets its own deadlines by
+// http.ResponseController, so wrappers of the ResponseWriter need Unwrap.
+type Server struct {
+	opt   Options
+	log   *zap.Logger
+	guard *guard
+
+	sessions sessionTable
+	listens  streamSet // listen streams of modern clients
+	loose    callSet   // calls that belong to no session
+	levels   levelCount
+
+	serverInfo wire.Raw // the member of a result's _meta, name and value
+	supported  wire.Raw // the array of all revisions
+
+	draining atomic.Bool // no new GET and listen streams
+	stopped  atomic.Bool // no new calls
+}
+
+// New makes a server. It panics when o lacks what is required.
+func New(o Options) *Server {
+	if o.Handler == nil || wire.ValueOf(o.Info).Kind() != '{' {
+		panic("frontend: Options need a Handler and an Info object")
+	}
+	o.setDefaults()
+	s := &Server{
+		opt:   o,
+		log:   o.Logger,
+		guard: newGuard(o),
+	}
+	s.sessions.init(o.MaxSessions, o.SessionIdle, o.Metrics.Sessions.WithLabelValues(wire.EraLegacy.String()))
+	s.levels.report = o.LogLevel
+	s.serverInfo = append(wire.String(wire.MetaServerInfo), ':')
+	s.serverInfo = append(s.serverInfo, o.Info...)
+	for _, rev := range append(wire.ModernRevisions(), wire.LegacyRevisions()...) {
+		s.supported = append(s.supported, ',')
+		s.supported = wire.AppendString(s.supported, string(rev))
+	}
+	s.supported[0] = '['
+	s.supported = append(s.supported, ']')
+	return s
+}
+
+// Run expires idle sessions until ctx ends. Then it ends every stream, session
+// and call in flight, refuses new ones, and returns nil. The goroutines of
+// requests belong to the HTTP server and end soon after. It is called once.
+func (s *Server) Run(ctx context.Context) error {
+	tick := time.NewTicker(max(min(s.opt.SessionIdle/4, time.Minute), time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			s.sessions.expire(now)
+		case <-ctx.Done():
+			s.stopped.Store(true)
+			s.Drain()
+			s.sessions.endAll(errStopped)
+			s.loose.cancel(errStopped)
+			return nil
+		}
+	}
+}
+
+// Drain ends all GET and listen streams, the latter with a result, and refuses
+// new ones. Calls go on. It may be called more than once.
+func (s *Server) Drain() {
+	s.draining.Store(true)
+	s.sessions.endStreams()
+	s.listens.end()
+}
+
+// ListChanged tells all clients that asked for it that lists have changed. It
+// does not block.
+func (s *Server) ListChanged(tools, prompts, resources bool) {
+	var c changes
+	if tools {
+		c |= toolsChanged
+	}
+	if prompts {
+		c |= promptsChanged
+	}
+	if resources {
+		c |= resourcesChanged
+	}
+	if c != 0 {
+		s.sessions.listChanged(c)
+		s.listens.listChanged(c)
+	}
+}
+
+// ServeHTTP serves the MCP endpoint.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer s.recovered(w)
+	w.Header()["X-Content-Type-Options"] = noSniffing
+	if reason := s.guard.refuses(r); reason != "" {
+		s.refuse(w, r, &refusal{http.StatusForbidden, reason})
+		return
+	}
+	if r.Method == http.MethodOptions {
+		s.guard.preflight(w, r)
+		return
+	}
+	s.guard.allowCORS(w, r)
+	who, err := s.opt.Authenticate(r)
+	if err != nil {
+		challenge := "Bearer"
+		if c := (interface{ Challenge() string })(nil); errors.As(err, &c) {
+			challenge = c.Challenge()
+		}
+		w.Header().Set("WWW-Authenticate", challenge)
+		s.refuse(w, r, &refusal{http.StatusUnauthorized, "authentication is required"})
+		return
+	}
+	switch r.Method {
+	case http.MethodPost:
+		s.servePost(w, r, who)
+	case http.MethodGet:
+		s.serveGet(w, r, who)
+	case http.MethodDelete:
+		s.serveDelete(w, r, who)
+	default:
+		w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
+		s.refuse(w, r, &refusal{http.StatusMethodNotAllowed, "this HTTP method is not served here"})
+	}
+}
+
+func (s *Server) servePost(w http.ResponseWriter, r *http.Request, who *call.Principal) {
+	if !isJSON(r.Header["Content-Type"]) {
+		s.refuse(w, r, &refusal{http.StatusUnsupportedMediaType, "the Content-Type must be application/json"})
+		return
+	}
+	p := &post{s: s, w: w, ctx: r.Context()}
+	defer p.settle()
+	if p.takesJSON, p.takesEvents = accepts(r.Header["Accept"]); !p.takesJSON && !p.takesEvents {
+		s.refuse(w, r, &refusal{http.StatusNotAcceptable, "Accept must name application/json or text/event-stream, better both"})
+		return
+	}
+	if s.stopped.Load() {
+		s.busy(w, r, http.StatusServiceUnavailable, "the gateway is shutting down")
+		return
+	}
+	body, refused := s.readBody(w, r)
+	if refused != nil {
+		s.refuse(w, r, refused)
+		return
+	}
+	if s.serveBody(p, r, who, body.b) {
+		body.release()
+	}
+}
+
+// serveBody serves one body. It reports whether the body's bytes are free for
+// other use, see leavesBody.
+func (s *Server) serveBody(p *post, r *http.Request, who *call.Principal, body []byte) bool {
+	if isArray(body) {
+		s.serveBatch(p, r, who, body)
+		return false
+	}
+	m, err := wire.Parse(body, s.opt.Limits)
+	if err != nil {
+		s.fault(p.w, r, m.ID, http.StatusBadRequest, err.(*wire.Error))
+		return true
+	}
+	meta := readMeta(&m)
+	if eraOf(r, &m, &meta) == wire.EraModern {
+		p.era = wire.EraModern
+		return s.serveModern(p, r, who, &m, &meta)
+	}
+	p.era = wire.EraLegacy
+	return s.serveLegacy(p, r, who, &m)
+}
+
+// refuse answers a request by its status. The body is a JSON-RPC error without
+// an id, as the specification allows.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *refusal) {
+	s.log.Debug("request refused",
+		zap.Int("status", f.status), zap.String("http_method", clip(r.Method)), zap.String("reason", f.reason), zap.String("remote", r.RemoteAddr))
+	m := wire.Message{Error: &wire.Error{Code: wire.CodeInvalidRequest, Message: f.reason}}
+	if f.status >= http.StatusInternalServerError {
+		m.Error.Code = wire.CodeInternal
+	}
+	writeJSON(w, f.status, m.Append(nil))
+}
+
+// needsSession refuses a GET or DELETE without a session: only legacy sessions
+// know these methods.
+func (s *Server) needsSession(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Allow", "POST")
+	s.refuse(w, r, &refusal{http.StatusMethodNotAllowed, "this HTTP method is served for sessions only"})
+}
+
+// busy refuses a request because a bound is reached.
+func (s *Server) busy(w http.ResponseWriter, r *http.Request, status int, reason string) {
+	w.Header().Set("Retry-After", retryAfter)
+	s.refuse(w, r, &refusal{status, reason})
+}
+
+// fault answers a message that breaks the protocol. What the error says may
+// quote the message, so it goes to the client and not into the log.
+func (s *Server) fault(w http.ResponseWriter, r *http.Request, id wire.ID, status int, e *wire.Error) {
+	s.log.Debug("protocol fault",
+		zap.Int("status", status), zap.Int64("code", e.Code), zap.String("mcp_method", clip(r.Header.Get(wire.HeaderMethod))), zap.String("remote", r.RemoteAddr))
+	m := wire.Message{ID: id, Error: e}
+	writeJSON(w, status, m.Append(nil))
+}
+
+// accepted answers messages that want no answer.
+func accepted(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) }
+
+// recovered keeps a fault of ours from ending the process.
+func (s *Server) recovered(w http.ResponseWriter) {
+	switch p := recover(); p {
+	case nil:
+	case http.ErrAbortHandler:
+		panic(p)
+	default:
+		s.logPanic(p)
+		m := wire.Message{Error: errInternal}
+		writeJSON(w, http.StatusInternalServerError, m.Append(nil))
+	}
+}
+
+func (s *Server) logPanic(p any) {
+	s.log.Error("panic", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+}
+
+// clip makes a client's text fit for the log: short, and without control
+// characters.
+func clip(s string) string {
+	const most = 64
+	if len(s) > most {
+		s = s[:most] + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,230 @@
+package frontend
+
+import (
+	"bytes"
+	"crypto/rand"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// session is one conversation with a legacy client. It knows requests in flight
+// and questions to the client, but not how messages travel. All methods may be
+// called by many goroutines at once.
+type session struct {
+	id     string // unguessable, visible ASCII
+	owner  string // key of the principal that opened it; nobody else may use it
+	client *call.Client
+	levels *levelCount
+	level  atomic.Uint32 // a wire.Level; written under mu
+
+	mu       sync.Mutex
+	ended    bool
+	used     time.Time // when something last began or ended
+	inflight map[wire.ID]*exchange
+	asks     map[wire.ID]chan wire.Message // each with room for the one answer
+	asked    int64                         // questions so far; numbers them
+	streams  []*stream                     // GET streams, the newest last
+	pending  changes                       // list changes that found no stream
+}
+
+func newSession(who *call.Principal, client *call.Client, levels *levelCount) *session {
+	return &session{
+		id:       client.Key,
+		owner:    who.Key(),
+		client:   client,
+		levels:   levels,
+		used:     time.Now(),
+		inflight: make(map[wire.ID]*exchange),
+		asks:     make(map[wire.ID]chan wire.Message),
+	}
+}
+
+// newSessionID returns an id of more than 128 random bits in visible ASCII
+// (2025-11-25, basic/transports, "Session Management").
+func newSessionID() string { return rand.Text() + rand.Text() }
+
+// begin takes a request in. The error is errSessionEnded, or errDuplicate when
+// the client already has a request with this id in flight.
+func (s *session) begin(x *exchange) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return errSessionEnded
+	}
+	if _, twice := s.inflight[x.id]; twice {
+		return errDuplicate
+	}
+	s.inflight[x.id] = x
+	s.used = time.Now()
+	return nil
+}
+
+// done takes a request out that has been answered.
+func (s *session) done(x *exchange) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inflight[x.id] == x {
+		delete(s.inflight, x.id)
+	}
+	s.used = time.Now()
+}
+
+// cancelRequest ends the request with this id, if it is still running. The id
+// is free for use again.
+func (s *session) cancelRequest(id wire.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x := s.inflight[id]; x != nil {
+		delete(s.inflight, id)
+		x.cancel(errCancelled)
+	}
+}
+
+// touch keeps the session from expiring. It reports false when it has ended.
+func (s *session) touch() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = time.Now()
+	return !s.ended
+}
+
+// ask numbers a question to the client and returns where its answer will come.
+func (s *session) ask() (wire.ID, <-chan wire.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	id := askID(s.asked)
+	answers := make(chan wire.Message, 1)
+	s.asks[id] = answers
+	return id, answers
+}
+
+// forget withdraws a question.
+func (s *session) forget(id wire.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.asks, id)
+}
+
+// answered passes the client's response to whoever asked. An answer that nobody
+// waits for, any longer or at all, is dropped.
+func (s *session) answered(m *wire.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	answers := s.asks[m.ID]
+	if answers == nil {
+		return
+	}
+	delete(s.asks, m.ID)
+	kept := wire.Message{ID: m.ID, Result: bytes.Clone(m.Result)} // the body is not ours to keep
+	if e := m.Error; e != nil {
+		kept.Error = &wire.Error{Code: e.Code, Message: e.Message, Data: bytes.Clone(e.Data), Raw: bytes.Clone(e.Raw)}
+	}
+	answers <- kept
+}
+
+// logLevel returns the level that the client has set, LevelNone when it has set
+// none. A nil session has none.
+func (s *session) logLevel() wire.Level {
+	if s == nil {
+		return wire.LevelNone
+	}
+	return wire.Level(s.level.Load())
+}
+
+func (s *session) setLevel(to wire.Level) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	s.levels.change(wire.Level(s.level.Swap(uint32(to))), to)
+}
+
+// attach makes st one of the session's GET streams. What has been waiting for
+// one goes onto it. The error is errSessionEnded, or errTooMany.
+func (s *session) attach(st *stream) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended:
+		return errSessionEnded
+	case len(s.streams) >= maxGetStreams:
+		return errTooMany
+	}
+	s.streams = append(s.streams, st)
+	if s.pending != 0 && st.listChanged(s.pending) {
+		s.pending = 0
+	}
+	return nil
+}
+
+// detach takes a stream out whose run has returned. What it could not deliver
+// goes onto another, or waits for the next.
+func (s *session) detach(st *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.streams {
+		if s.streams[i] == st {
+			s.streams = append(s.streams[:i], s.streams[i+1:]...)
+			break
+		}
+	}
+	s.used = time.Now()
+	if left := st.unwritten(); left != 0 {
+		s.deliver(left)
+	}
+}
+
+func (s *session) listChanged(c changes) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		s.deliver(c)
+	}
+}
+
+// deliver puts changes on one stream: the newest that takes them, since older
+// ones may be those of connections that broke unnoticed. The caller holds mu.
+func (s *session) deliver(c changes) {
+	for i := len(s.streams) - 1; i >= 0; i-- {
+		if s.streams[i].listChanged(c) {
+			return
+		}
+	}
+	s.pending |= c
+}
+
+func (s *session) endStreams() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.streams {
+		st.end()
+	}
+}
+
+// end ends the session with everything in it. It is called once, by whoever
+// took it out of the table.
+func (s *session) end(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	for _, x := range s.inflight {
+		x.cancel(cause)
+	}
+	for _, st := range s.streams {
+		st.end()
+	}
+	s.levels.change(wire.Level(s.level.Swap(uint32(wire.LevelNone))), wire.LevelNone)
+}
+
+// isIdle reports whether nothing has happened since a moment and nothing goes on.
+func (s *session) isIdle(since time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.inflight) == 0 && len(s.streams) == 0 && s.used.Before(since)
+}

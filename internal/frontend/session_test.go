@@ -1,0 +1,123 @@
+package frontend
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+func testSession(id string) *session {
+	levels := &levelCount{report: func(wire.Level) {}}
+	return newSession(call.Anonymous, &call.Client{Key: id, Revision: wire.LatestLegacy}, levels)
+}
+
+// The first answer to a question counts, it outlives the body that it came in,
+// and a second one waits for nobody.
+func TestSecondAnswerIsDropped(t *testing.T) {
+	s := testSession("s")
+	id, answers := s.ask()
+	body := []byte(`{"action":"accept"}`)
+	s.answered(&wire.Message{ID: id, Result: body})
+	clear(body)
+	s.answered(&wire.Message{ID: id, Result: wire.Raw(`{"action":"decline"}`)})
+	if got := <-answers; string(got.Result) != `{"action":"accept"}` {
+		t.Errorf("the answer is %q", got.Result)
+	}
+	if len(answers) != 0 {
+		t.Error("there was a second answer")
+	}
+}
+
+// A table that is full makes room when a session has expired, even when the
+// clock of Run has not come by yet.
+func TestFullTableExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var table sessionTable
+		table.init(1, time.Minute, prometheus.NewGauge(prometheus.GaugeOpts{Name: "sessions"}))
+		if first := testSession("first"); !table.add(first) || table.get("first", call.Anonymous) != first {
+			t.Fatal("an empty table has no room")
+		}
+		if table.add(testSession("second")) {
+			t.Error("a session in use was thrown out")
+		}
+		time.Sleep(time.Minute + 1)
+		if !table.add(testSession("third")) {
+			t.Error("an expired session was not thrown out")
+		}
+		if table.get("first", call.Anonymous) != nil {
+			t.Error("an expired session is still there")
+		}
+	})
+}
+
+// outletFunc is an outlet.
+type outletFunc func(msg []byte) bool
+
+func (f outletFunc) send(msg []byte) bool { return f(msg) }
+
+// A call that is over says nothing more, even where its outlet still would
+// carry it, as in a batch.
+func TestNotifyAfterTheEnd(t *testing.T) {
+	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
+	sent := 0
+	x := s.newExchange(t.Context(), outletFunc(func([]byte) bool { sent++; return true }), wire.IDOf("1"))
+	defer x.cancel(nil)
+	x.call.Client = &call.Client{Revision: wire.LatestLegacy}
+	x.call.Method = wire.MethodToolsList
+	x.Notify(wire.NoteProgress, wire.Raw(`{}`))
+	x.run()
+	x.call.Back.Notify(wire.NoteProgress, wire.Raw(`{}`))
+	if sent != 1 {
+		t.Errorf("%d notifications were sent, want the one before the end", sent)
+	}
+}
+
+// keeper keeps the clients that it saw.
+type keeper struct{ clients []*call.Client }
+
+func (k *keeper) Handle(_ context.Context, c *call.Call) (call.Result, error) {
+	k.clients = append(k.clients, c.Client)
+	return own(`{"content":[]}`)
+}
+
+// What a modern client said of itself outlives the request, whose body is used
+// again for others.
+func TestClientOutlivesRequest(t *testing.T) {
+	k := &keeper{}
+	s := New(Options{Handler: k, Info: wire.Raw(`{}`)})
+	names := []string{"aaaa", "bbbb", "cccc", "dddd"}
+	for _, name := range names {
+		r := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"flood","_meta":{`+
+			`"io.modelcontextprotocol/clientCapabilities":{"`+name+`":{}},"io.modelcontextprotocol/clientInfo":{"name":"`+name+`"},`+
+			`"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, wire.EraModern)
+		if w := do(s, r); w.Code != 200 {
+			t.Fatalf("status %d: %s", w.Code, w.Body)
+		}
+	}
+	for i, name := range names {
+		c := k.clients[i]
+		if string(c.Info) != `{"name":"`+name+`"}` || string(c.Capabilities) != `{"`+name+`":{}}` {
+			t.Errorf("client %d is %s with %s, want %s", i, c.Info, c.Capabilities, name)
+		}
+	}
+}
+
+// A session that ends between being found and being used is one that is not
+// there: the client begins anew.
+func TestSessionEndsUnderRequest(t *testing.T) {
+	s := testSession("s")
+	s.end(errSessionEnded)
+	x := &exchange{sess: s, id: wire.IDOf("1")}
+	if err := x.begin(); err != errSessionEnded {
+		t.Errorf("begin: %v, want %v", err, errSessionEnded)
+	}
+	if err := s.attach(nil); err != errSessionEnded {
+		t.Errorf("attach: %v, want %v", err, errSessionEnded)
+	}
+}

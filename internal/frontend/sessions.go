@@ -1,0 +1,118 @@
+package frontend
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"mcpgateway/internal/call"
+)
+
+// sessionTable holds the sessions that are open, at most max of them.
+type sessionTable struct {
+	max   int
+	idle  time.Duration
+	gauge prometheus.Gauge
+
+	mu   sync.RWMutex
+	byID map[string]*session
+}
+
+func (t *sessionTable) init(max int, idle time.Duration, gauge prometheus.Gauge) {
+	t.max, t.idle, t.gauge = max, idle, gauge
+	t.byID = make(map[string]*session)
+}
+
+// add takes a session in. It reports false when there are as many as there may
+// be and none has expired: a session in use is never thrown out for a new one.
+func (t *sessionTable) add(s *session) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.byID) >= t.max {
+		t.expireLocked(time.Now())
+	}
+	if len(t.byID) >= t.max {
+		return false
+	}
+	t.byID[s.id] = s
+	t.gauge.Inc()
+	return true
+}
+
+// get returns the principal's session with this id, nil when there is none. One
+// of another principal counts as none.
+func (t *sessionTable) get(id string, who *call.Principal) *session {
+	t.mu.RLock()
+	s := t.byID[id]
+	t.mu.RUnlock()
+	if s == nil || s.owner != keyOf(who) {
+		return nil
+	}
+	return s
+}
+
+// remove ends a session.
+func (t *sessionTable) remove(s *session, cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byID[s.id] == s {
+		t.removeLocked(s, cause)
+	}
+}
+
+func (t *sessionTable) removeLocked(s *session, cause error) {
+	delete(t.byID, s.id)
+	t.gauge.Dec()
+	s.end(cause)
+}
+
+// expire ends the sessions that have been idle for too long.
+func (t *sessionTable) expire(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.expireLocked(now)
+}
+
+func (t *sessionTable) expireLocked(now time.Time) {
+	for _, s := range t.byID {
+		if s.isIdle(now.Add(-t.idle)) {
+			t.removeLocked(s, errSessionEnded)
+		}
+	}
+}
+
+func (t *sessionTable) endAll(cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.byID {
+		t.removeLocked(s, cause)
+	}
+}
+
+func (t *sessionTable) endStreams() {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, s := range t.byID {
+		s.endStreams()
+	}
+}
+
+func (t *sessionTable) listChanged(c changes) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, s := range t.byID {
+		s.listChanged(c)
+	}
+}
+
+// keyOf returns the key of a principal, without building it for the one that
+// nearly every small deployment has.
+func keyOf(who *call.Principal) string {
+	if who == call.Anonymous {
+		return anonymousKey
+	}
+	return who.Key()
+}
+
+var anonymousKey = call.Anonymous.Key()

@@ -1,0 +1,165 @@
+package frontend
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// stuck is the ResponseWriter of a client that reads nothing from some moment
+// on: writes block until their deadline.
+type stuck struct {
+	recorder
+	mu       sync.Mutex
+	deadline time.Time
+	blocked  bool
+}
+
+func newStuck() *stuck {
+	return &stuck{recorder: recorder{header: make(http.Header), done: make(chan struct{})}}
+}
+
+func (w *stuck) SetWriteDeadline(t time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deadline = t
+	return nil
+}
+
+func (w *stuck) block() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.blocked = true
+}
+
+func (w *stuck) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	blocked, deadline := w.blocked, w.deadline
+	w.mu.Unlock()
+	if !blocked {
+		return w.recorder.Write(b)
+	}
+	if deadline.IsZero() {
+		select {} // nothing would ever end this write
+	}
+	time.Sleep(time.Until(deadline))
+	return 0, os.ErrDeadlineExceeded
+}
+
+// flood notifies without end until its call is ended, and reports why.
+type flood struct {
+	sent  int // bytes
+	cause error
+}
+
+func (f *flood) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
+	if c.Method == wire.MethodDiscover {
+		return own(`{"capabilities":{}}`)
+	}
+	params := wire.Raw(`{"progressToken":1,"progress":1,"message":"` + strings.Repeat("x", 1<<16) + `"}`)
+	for f.sent < 64<<20 && ctx.Err() == nil {
+		c.Back.Notify(wire.NoteProgress, params)
+		f.sent += len(params)
+	}
+	f.cause = context.Cause(ctx)
+	return own(`{"content":[]}`)
+}
+
+// A client that does not read loses its stream; neither the handler nor our
+// memory waits for it. A modern call ends with its stream, a legacy one does not.
+func TestSlowClientLosesStream(t *testing.T) {
+	for era, wantCause := range map[wire.Era]error{wire.EraModern: errLost, wire.EraLegacy: nil} {
+		t.Run(era.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &flood{}
+				s := New(Options{Handler: f, Info: wire.Raw(`{}`)})
+				r := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"flood"%s}}`, era)
+				w := newStuck()
+				w.block()
+				began := time.Now()
+				s.ServeHTTP(w, r)
+				if took := time.Since(began); took > writeTimeout {
+					t.Errorf("the request was held for %s by one write, want at most %s", took, writeTimeout)
+				}
+				if f.cause != wantCause {
+					t.Errorf("the call ended with %v, want %v", f.cause, wantCause)
+				}
+				if era == wire.EraModern && f.sent > 8*maxQueue {
+					t.Errorf("the call could send %d bytes to a client that reads none", f.sent)
+				}
+				if got := w.take(); strings.Contains(got, "result") {
+					t.Errorf("a lost stream carried %.200q", got)
+				}
+			})
+		})
+	}
+}
+
+// callFor makes a request of the era for the tool flood; the %s in the body takes
+// the metadata.
+func callFor(t *testing.T, body string, era wire.Era) *http.Request {
+	meta := ""
+	if era == wire.EraModern {
+		meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://gateway.test/mcp", strings.NewReader(strings.Replace(body, "%s", meta, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if era == wire.EraModern {
+		r.Header.Set(wire.HeaderVersion, "2026-07-28")
+		r.Header.Set(wire.HeaderMethod, wire.MethodToolsCall)
+		r.Header.Set(wire.HeaderName, "flood")
+	}
+	return r
+}
+
+// A write to a GET stream that does not end in time ends the stream; what it
+// carried goes onto the next one.
+func TestStuckStreamGivesChangesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Options{Handler: &flood{}, Info: wire.Raw(`{}`)})
+		first := newStuck()
+		s.ServeHTTP(first, callFor(t, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`, wire.EraLegacy))
+		get := func(w http.ResponseWriter) {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://gateway.test/mcp", nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r.Header[wire.HeaderSession] = first.header[wire.HeaderSession]
+			s.ServeHTTP(w, r)
+		}
+		var wg sync.WaitGroup
+		dead, alive := newStuck(), newStuck()
+		wg.Go(func() { get(dead) })
+		synctest.Wait()
+		dead.block()
+		began := time.Now()
+		s.ListChanged(true, false, false)
+		wg.Wait()
+		if took := time.Since(began); took != writeTimeout {
+			t.Errorf("the stuck stream ended after %s, want %s", took, writeTimeout)
+		}
+		s.ListChanged(false, true, false)
+		wg.Go(func() { get(alive) })
+		synctest.Wait()
+		got := alive.take()
+		for _, want := range []string{wire.NoteToolsChanged, wire.NotePromptsChanged} {
+			if strings.Count(got, want) != 1 {
+				t.Errorf("the next stream carried %q, want %s once", got, want)
+			}
+		}
+		s.Drain()
+		wg.Wait()
+	})
+}

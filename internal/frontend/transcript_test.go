@@ -1,0 +1,349 @@
+package frontend
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+var update = flag.Bool("update", false, "rewrite the transcripts in testdata with what happens")
+
+// TestTranscripts plays the conversations in testdata and compares what comes
+// back. Each runs in a bubble with a clock of its own, so every step is taken
+// when nothing moves any more.
+//
+// The files of an archive are steps:
+//
+//	options       settings of the server, one per line
+//	send NAME     an HTTP request that is called NAME from then on. Content-Type
+//	              and Accept are those of a decent client unless they are given;
+//	              "Header: -" leaves a header out. session-1, session-2 … stand
+//	              for the ids of the sessions in the order of their making.
+//	recv NAME     what has come back of it since the last recv (golden)
+//	calls         what the handler has seen since the last calls (golden)
+//	do            deeds, one per line: see (*play).do
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Test(t, func(t *testing.T) { newPlay(t, archive).run() })
+			if *update {
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// play is one transcript that is being played.
+type play struct {
+	t        *testing.T
+	archive  *txtar.Archive
+	handler  *script
+	server   *Server
+	stop     context.CancelFunc
+	requests map[string]*recorder
+	sessions []string // ids in the order of their making
+}
+
+func newPlay(t *testing.T, archive *txtar.Archive) *play {
+	p := &play{t: t, archive: archive, handler: newScript(), requests: make(map[string]*recorder)}
+	o := Options{
+		Handler: p.handler,
+		Info:    wire.Raw(`{"name":"gateway","version":"1"}`),
+		LogLevel: func(l wire.Level) {
+			p.handler.record("log level %q", l)
+		},
+		ToolSchema: func(_ *call.Principal, name string) wire.Raw {
+			if name == "echo" {
+				return wire.Raw(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}`)
+			}
+			return nil
+		},
+	}
+	for _, f := range archive.Files {
+		if f.Name == "options" {
+			for line := range strings.Lines(string(f.Data)) {
+				p.option(&o, strings.Fields(line))
+			}
+		}
+	}
+	p.server = New(o)
+	return p
+}
+
+func (p *play) option(o *Options, words []string) {
+	switch words[0] {
+	case "max_message":
+		o.MaxMessage = p.number(words[1])
+	case "max_sessions":
+		o.MaxSessions = p.number(words[1])
+	case "max_depth":
+		o.Limits.Depth = p.number(words[1])
+	case "loopback":
+		o.LoopbackListener = true
+	case "origins":
+		o.AllowedOrigins = words[1:]
+	case "hosts":
+		o.AllowedHosts = words[1:]
+	case "public":
+		o.PublicURL = words[1]
+	case "authenticate": // the Authorization header is the subject
+		o.Authenticate = func(r *http.Request) (*call.Principal, error) {
+			subject := r.Header.Get("Authorization")
+			if subject == "" {
+				return nil, fmt.Errorf("no proof")
+			}
+			return &call.Principal{Subject: subject, Proof: "api-key"}, nil
+		}
+	default:
+		p.t.Fatalf("unknown option %q", words)
+	}
+}
+
+func (p *play) number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return n
+}
+
+func (p *play) run() {
+	ctx, stop := context.WithCancel(context.Background())
+	p.stop = stop
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := p.server.Run(ctx); err != nil {
+			p.t.Errorf("Run: %v", err)
+		}
+	})
+	for i := range p.archive.Files {
+		f := &p.archive.Files[i]
+		verb, name, _ := strings.Cut(f.Name, " ")
+		switch verb {
+		case "options":
+		case "send":
+			p.send(name, string(f.Data))
+		case "recv":
+			p.compare(f, p.recv(name))
+		case "calls":
+			p.compare(f, p.handler.take())
+		case "do":
+			for line := range strings.Lines(string(f.Data)) {
+				p.do(strings.Fields(line))
+			}
+		default:
+			p.t.Fatalf("unknown step %q", f.Name)
+		}
+		synctest.Wait()
+	}
+	stop()
+	wg.Wait()
+	synctest.Wait()
+	for name, r := range p.requests {
+		if !r.ended() {
+			r.cancel()
+			synctest.Wait()
+			p.t.Errorf("request %q was still open after the end of Run", name)
+		}
+	}
+}
+
+func (p *play) do(words []string) {
+	switch words[0] {
+	case "changed":
+		has := func(what string) bool { return slices.Contains(words, what) }
+		p.server.ListChanged(has("tools"), has("prompts"), has("resources"))
+	case "wait":
+		d, err := time.ParseDuration(words[1])
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		time.Sleep(d) // of the bubble's clock
+	case "open": // let the calls of the tool wait go on
+		close(p.handler.gate(words[1]))
+	case "disconnect":
+		p.requests[words[1]].cancel()
+	case "drain":
+		p.server.Drain()
+	case "stop":
+		p.stop()
+	default:
+		p.t.Fatalf("unknown deed %q", words)
+	}
+	synctest.Wait()
+}
+
+func (p *play) send(name, text string) {
+	head, body, _ := strings.Cut(text, "\n\n")
+	lines := strings.Split(strings.TrimSpace(head), "\n")
+	method, target, _ := strings.Cut(lines[0], " ")
+	body = p.withIDs(strings.TrimSuffix(body, "\n"))
+	ctx, cancel := context.WithCancel(context.Background())
+	r, err := http.NewRequestWithContext(ctx, method, "http://gateway.test"+target, strings.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	for _, line := range lines[1:] {
+		key, value, _ := strings.Cut(line, ": ")
+		switch {
+		case key == "Host":
+			r.Host = value
+		case value == "-":
+			r.Header.Del(key)
+		default:
+			if key == "Accept" || key == "Content-Type" {
+				r.Header.Del(key)
+			}
+			r.Header.Add(key, p.withIDs(value))
+		}
+	}
+	w := &recorder{header: make(http.Header), done: make(chan struct{}), cancel: cancel}
+	p.requests[name] = w
+	go func() {
+		defer close(w.done)
+		p.server.ServeHTTP(w, r)
+	}()
+	synctest.Wait()
+	if id := w.header.Get(wire.HeaderSession); id != "" {
+		p.sessions = append(p.sessions, id)
+	}
+}
+
+// withIDs puts the real ids of sessions in the place of session-1, session-2 …
+func (p *play) withIDs(s string) string {
+	for i, id := range p.sessions {
+		s = strings.ReplaceAll(s, fmt.Sprintf("session-%d", i+1), id)
+	}
+	return s
+}
+
+func (p *play) recv(name string) string {
+	w := p.requests[name]
+	if w == nil {
+		p.t.Fatalf("no request %q", name)
+	}
+	out := w.take()
+	for i, id := range p.sessions {
+		out = strings.ReplaceAll(out, id, fmt.Sprintf("session-%d", i+1))
+	}
+	return out
+}
+
+func (p *play) compare(f *txtar.File, got string) {
+	if got != "" && !strings.HasSuffix(got, "\n") {
+		got += "\n"
+	}
+	if *update {
+		f.Data = []byte(got)
+		return
+	}
+	if diff := cmp.Diff(string(f.Data), got); diff != "" {
+		p.t.Errorf("%q differs (-want +got):\n%s", f.Name, diff)
+	}
+}
+
+// recorder is a ResponseWriter that can be looked at while it is written.
+type recorder struct {
+	cancel context.CancelFunc // the client goes away
+	done   chan struct{}
+
+	mu     sync.Mutex
+	header http.Header
+	status int
+	body   bytes.Buffer
+	shown  bool // the head was taken
+}
+
+func (w *recorder) Header() http.Header { return w.header }
+
+func (w *recorder) WriteHeader(status int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.status = status
+}
+
+func (w *recorder) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.body.Write(b)
+}
+
+func (w *recorder) Flush() {}
+
+func (w *recorder) SetReadDeadline(time.Time) error  { return nil }
+func (w *recorder) SetWriteDeadline(time.Time) error { return nil }
+
+func (w *recorder) ended() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// take shows what was written since it last was: the status and the headers
+// first, and in the end whether the response is complete.
+func (w *recorder) take() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out strings.Builder
+	if w.status != 0 && !w.shown {
+		w.shown = true
+		fmt.Fprintf(&out, "%d %s\n", w.status, http.StatusText(w.status))
+		for _, key := range slices.Sorted(maps.Keys(w.header)) {
+			if key != "X-Content-Type-Options" && key != "Content-Length" {
+				fmt.Fprintf(&out, "%s: %s\n", key, strings.Join(w.header[key], ", "))
+			}
+		}
+		out.WriteByte('\n')
+		if length := w.header.Get("Content-Length"); length != "" && length != strconv.Itoa(w.body.Len()) {
+			fmt.Fprintf(&out, "[wrong Content-Length %s]\n", length)
+		}
+	}
+	if w.body.Len() > 0 {
+		out.Write(w.body.Bytes())
+		if !bytes.HasSuffix(w.body.Bytes(), []byte("\n")) {
+			out.WriteByte('\n')
+		}
+		w.body.Reset()
+	}
+	if w.ended() {
+		out.WriteString("[end]\n")
+	} else {
+		out.WriteString("[open]\n")
+	}
+	return out.String()
+}

@@ -1,0 +1,70 @@
+package namespace
+
+import (
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// Ref is the reference to an item that a request holds.
+type Ref struct {
+	Kind call.Kind
+	Name string // the public name or URI, as the client wrote it
+
+	params wire.Raw
+	place  wire.Value
+}
+
+// RefOf returns what a client's request refers to, and false when requests of
+// its method refer to nothing or, like resources/list, need not. The params must have
+// passed the strict check for clients: without duplicate keys there is one
+// reading of them. The error is a *wire.Error with CodeInvalidParams.
+func RefOf(method string, params wire.Raw) (Ref, bool, error) {
+	root := wire.ValueOf(params)
+	switch method {
+	case wire.MethodToolsCall:
+		return refAt(call.Tool, method, params, root, "name")
+	case wire.MethodPromptsGet:
+		return refAt(call.Prompt, method, params, root, "name")
+	case wire.MethodResourcesRead, wire.MethodResourcesMetadata, wire.MethodResourcesSubscribe, wire.MethodResourcesUnsub:
+		return refAt(call.Resource, method, params, root, "uri")
+	case wire.MethodResourcesList:
+		if !root.Get("uri").Exists() {
+			return Ref{}, false, nil
+		}
+		return refAt(call.Resource, method, params, root, "uri")
+	case wire.MethodComplete:
+		ref := root.Get("ref")
+		switch {
+		case ref.Get("type").IsString("ref/prompt"):
+			return refAt(call.Prompt, method, params, ref, "name")
+		case ref.Get("type").IsString("ref/resource"):
+			return refAt(call.Template, method, params, ref, "uri")
+		}
+		return Ref{}, false, wire.Errorf(wire.CodeInvalidParams, `%s: params.ref must be an object whose type is "ref/prompt" or "ref/resource"`, method)
+	}
+	return Ref{}, false, nil
+}
+
+func refAt(kind call.Kind, method string, params wire.Raw, at wire.Value, member string) (Ref, bool, error) {
+	place := at.Get(member)
+	name, ok := place.Text()
+	if !ok {
+		where := "params."
+		if method == wire.MethodComplete {
+			where = "params.ref."
+		}
+		return Ref{}, false, wire.Errorf(wire.CodeInvalidParams, "%s: %s%s must be a string", method, where, member)
+	}
+	return Ref{kind, name, params, place}, true, nil
+}
+
+// With returns the params with the native name in the place of the public one,
+// the same slice when they are equal.
+func (r Ref) With(native string) wire.Raw {
+	if native == r.Name {
+		return r.params
+	}
+	e := wire.NewEdit(r.params)
+	e.ReplaceString(r.place, native)
+	return e.Bytes()
+}

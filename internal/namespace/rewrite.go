@@ -1,0 +1,304 @@
+package namespace
+
+import (
+	"bytes"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// Asked is the resource that a call named. The zero Asked stands for calls
+// that named none.
+type Asked struct {
+	Native string
+	Public string // as the client wrote it, which need not be how the gateway would
+}
+
+// Result rewrites the result of a call for the client: references to
+// resources, and those in the asks that an input_required result holds. The
+// resource that was asked for is named exactly as the client named it.
+func (s *Space) Result(method string, result wire.Raw, asked Asked) wire.Raw {
+	if s.keeps() && asked.Native == asked.Public {
+		return result
+	}
+	r := rewriter{space: s, asked: asked}
+	switch method {
+	case wire.MethodToolsCall, wire.MethodPromptsGet:
+		if !mayRefer(result) {
+			return result
+		}
+		for m := range wire.ValueOf(result).Members() {
+			switch {
+			case m.Is("content") && method == wire.MethodToolsCall:
+				r.blocks(result, m.Value)
+			case m.Is("messages") && method == wire.MethodPromptsGet:
+				r.messages(result, m.Value)
+			case m.Is("inputRequests"):
+				r.asks(result, m.Value)
+			}
+		}
+	case wire.MethodResourcesRead, wire.MethodResourcesMetadata, wire.MethodResourcesList:
+		for m := range wire.ValueOf(result).Members() {
+			switch {
+			case m.Is("contents"), m.Is("resources"):
+				for el := range m.Value.Elements() {
+					r.uris(result, el, "uri")
+				}
+			case m.Is("resource"):
+				r.uris(result, m.Value, "uri")
+			case m.Is("inputRequests"):
+				r.asks(result, m.Value)
+			}
+		}
+	}
+	return r.bytes(result)
+}
+
+// AskParams rewrites the params of a question that an upstream asks.
+func (s *Space) AskParams(method string, params wire.Raw) wire.Raw {
+	if method != wire.MethodSample || s.keeps() || !mayRefer(params) {
+		return params
+	}
+	r := rewriter{space: s}
+	r.sampling(params, wire.ValueOf(params))
+	return r.bytes(params)
+}
+
+// NoteParams rewrites the params of a notification that an upstream sends.
+func (s *Space) NoteParams(method string, params wire.Raw) wire.Raw {
+	if method != wire.NoteResourceUpdated || s.keeps() {
+		return params
+	}
+	r := rewriter{space: s}
+	r.uris(params, wire.ValueOf(params), "uri")
+	return r.bytes(params)
+}
+
+// Error rewrites an error that an upstream answered a call with: data.uri,
+// which names a resource that was not found. The error itself is not changed.
+func (s *Space) Error(e *wire.Error, asked Asked) *wire.Error {
+	if e.Data == nil || s.keeps() && asked.Native == asked.Public {
+		return e
+	}
+	r := rewriter{space: s, asked: asked}
+	r.uris(e.Data, wire.ValueOf(e.Data), "uri")
+	if r.edit == nil {
+		return e
+	}
+	c := *e
+	c.Data = r.edit.Bytes()
+	if e.Raw != nil {
+		raw := wire.NewEdit(e.Raw)
+		for m := range raw.Root().Members() {
+			if m.Is("data") {
+				again := rewriter{space: s, asked: asked}
+				again.uris(m.Value.Raw(), wire.ValueOf(m.Value.Raw()), "uri")
+				raw.Replace(m.Value, again.bytes(m.Value.Raw()))
+			}
+		}
+		c.Raw = raw.Bytes()
+	}
+	return &c
+}
+
+// keeps reports whether the space leaves every URI as it is.
+func (s *Space) keeps() bool { return s.prefix == "" && s.renamed == nil }
+
+// mayRefer reports whether a document can hold a block that refers to a
+// resource: the type of one is "resource" or "resource_link", which an
+// upstream can write plainly or with \u escapes. Most results can be passed on
+// after this look.
+func mayRefer(doc wire.Raw) bool {
+	return bytes.Contains(doc, []byte("resource")) || bytes.Contains(doc, []byte(`\u`))
+}
+
+// rewriter collects the changes to one document. Its edit begins with the
+// first change, so that a document without any costs nothing.
+type rewriter struct {
+	space *Space
+	asked Asked
+	edit  *wire.Edit
+}
+
+func (r *rewriter) bytes(doc wire.Raw) wire.Raw {
+	if r.edit == nil {
+		return doc
+	}
+	return r.edit.Bytes()
+}
+
+func (r *rewriter) replace(doc wire.Raw, at wire.Value, with string) {
+	if r.edit == nil {
+		r.edit = wire.NewEdit(doc)
+	}
+	r.edit.ReplaceString(at, with)
+}
+
+// uris rewrites every member of obj that has this name and is a string.
+func (r *rewriter) uris(doc wire.Raw, obj wire.Value, name string) {
+	for m := range obj.Members() {
+		if m.Is(name) {
+			r.uri(doc, m.Value)
+		}
+	}
+}
+
+func (r *rewriter) uri(doc wire.Raw, at wire.Value) {
+	native, ok := at.Text()
+	if !ok {
+		return
+	}
+	public := r.asked.Public
+	if native != r.asked.Native || public == "" {
+		public = r.space.PublicURI(native)
+	}
+	if public != native {
+		r.replace(doc, at, public)
+	}
+}
+
+// blocks rewrites content blocks: an array of them, or a single one as prompts
+// and sampling have it.
+func (r *rewriter) blocks(doc wire.Raw, v wire.Value) {
+	if v.Kind() == '[' {
+		for el := range v.Elements() {
+			r.block(doc, el)
+		}
+		return
+	}
+	r.block(doc, v)
+}
+
+func (r *rewriter) block(doc wire.Raw, v wire.Value) {
+	var embedded, link, result bool
+	for m := range v.Members() {
+		if m.Is("type") {
+			embedded = embedded || m.Value.IsString("resource")
+			link = link || m.Value.IsString("resource_link")
+			result = result || m.Value.IsString("tool_result")
+		}
+	}
+	if !embedded && !link && !result {
+		return
+	}
+	for m := range v.Members() {
+		switch {
+		case embedded && m.Is("resource"):
+			r.uris(doc, m.Value, "uri")
+		case link && m.Is("uri"):
+			r.uri(doc, m.Value)
+		case result && m.Is("content"):
+			for el := range m.Value.Elements() {
+				r.leaf(doc, el)
+			}
+		}
+	}
+}
+
+// leaf rewrites a block inside the result of a tool that a sampling message
+// holds. Such blocks hold no further results, and a hostile one that does must
+// not make us go deeper.
+func (r *rewriter) leaf(doc wire.Raw, v wire.Value) {
+	for m := range v.Members() {
+		if m.Is("type") && m.Value.IsString("tool_result") {
+			return
+		}
+	}
+	r.block(doc, v)
+}
+
+// messages rewrites the messages of a prompt or of a sampling request.
+func (r *rewriter) messages(doc wire.Raw, v wire.Value) {
+	for el := range v.Elements() {
+		for m := range el.Members() {
+			if m.Is("content") {
+				r.blocks(doc, m.Value)
+			}
+		}
+	}
+}
+
+func (r *rewriter) sampling(doc wire.Raw, params wire.Value) {
+	for m := range params.Members() {
+		if m.Is("messages") {
+			r.messages(doc, m.Value)
+		}
+	}
+}
+
+// asks rewrites the questions of an input_required result (2026-07-28,
+// basic/patterns/mrtr).
+func (r *rewriter) asks(doc wire.Raw, requests wire.Value) {
+	for m := range requests.Members() {
+		if !m.Value.Get("method").IsString(wire.MethodSample) {
+			continue
+		}
+		for p := range m.Value.Members() {
+			if p.Is("params") {
+				r.sampling(doc, p.Value)
+			}
+		}
+	}
+}
+
+// Item rewrites one item of an upstream's list: its name, uri or uriTemplate
+// becomes public, and so do the references to resources in a tool's _meta
+// (MCP Apps). With mark, _meta says what the native name is. The item must
+// have the name member, a string.
+func (s *Space) Item(kind call.Kind, raw wire.Raw, public string, mark bool) wire.Raw {
+	r := rewriter{space: s}
+	root := wire.ValueOf(raw)
+	var native string
+	var meta wire.Value
+	for m := range root.Members() {
+		switch {
+		case m.Is(NameMember(kind)):
+			if text, ok := m.Value.Text(); ok {
+				native = text
+				if text != public {
+					r.replace(raw, m.Value, public)
+				}
+			}
+		case m.Is("_meta"):
+			meta = m.Value
+			if kind == call.Tool {
+				r.toolMeta(raw, m.Value)
+			}
+		}
+	}
+	if mark {
+		if r.edit == nil {
+			r.edit = wire.NewEdit(raw)
+		}
+		switch value := wire.String(native); {
+		case meta.Kind() == '{':
+			r.edit.Set(meta, MetaNative, value)
+		case !meta.Exists():
+			r.edit.Add(root, "_meta", wire.SetMember(wire.Raw("{}"), MetaNative, value))
+		}
+	}
+	return r.bytes(raw)
+}
+
+// NameMember returns the member of a list item that names it.
+func NameMember(kind call.Kind) string {
+	switch kind {
+	case call.Resource:
+		return "uri"
+	case call.Template:
+		return "uriTemplate"
+	default:
+		return "name"
+	}
+}
+
+func (r *rewriter) toolMeta(doc wire.Raw, meta wire.Value) {
+	for m := range meta.Members() {
+		switch {
+		case m.Is("ui"):
+			r.uris(doc, m.Value, "resourceUri")
+		case m.Is("ui/resourceUri"), m.Is("openai/outputTemplate"):
+			r.uri(doc, m.Value)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package namespace
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"strings"
+)
+
+// Space is the naming of one upstream. It is immutable.
+type Space struct {
+	upstream string
+	prefix   string // "" leaves names and URIs alone
+	lead     string // what public names begin with: prefix and separator, or ""
+	fallback *Space // names items that clash where there is no prefix; nil where there is one
+
+	// Native URIs that are published otherwise than the rule says, and the
+	// way back. Both are nil in most spaces.
+	renamed map[string]string
+	origin  map[string]string
+}
+
+var (
+	upstreamForm  = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+	separatorForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,4}$`)
+)
+
+// New returns the naming of an upstream. The prefix may be empty; otherwise it
+// has the form of an upstream's name, and the separator must stand nowhere in
+// it, nor begin in it, or two upstreams could make one name.
+func New(upstream, prefix, separator string) (*Space, error) {
+	switch {
+	case !upstreamForm.MatchString(upstream):
+		return nil, fmt.Errorf("upstream name %q: must begin with a lower-case letter and have at most 32 of a-z 0-9 -", upstream)
+	case prefix != "" && !upstreamForm.MatchString(prefix):
+		return nil, fmt.Errorf("prefix %q of upstream %s: must be empty, or begin with a lower-case letter and have at most 32 of a-z 0-9 -", prefix, upstream)
+	case !separatorForm.MatchString(separator):
+		return nil, fmt.Errorf("separator %q: must be 1 to 4 of A-Z a-z 0-9 _ -", separator)
+	case prefix != "" && strings.Index(prefix+separator, separator) != len(prefix):
+		return nil, fmt.Errorf("prefix %q of upstream %s: cannot be told from what follows, with the separator %q", prefix, upstream, separator)
+	}
+	s := &Space{upstream: upstream, prefix: prefix}
+	if prefix != "" {
+		s.lead = prefix + separator
+		return s, nil
+	}
+	s.fallback = &Space{upstream: upstream, prefix: upstream, lead: upstream + separator}
+	return s, nil
+}
+
+// Upstream returns the upstream's name.
+func (s *Space) Upstream() string { return s.upstream }
+
+// Prefix returns the prefix, "" when there is none.
+func (s *Space) Prefix() string { return s.prefix }
+
+// Lead returns what the plain public names of tools and prompts begin with: the
+// prefix and the separator, or "".
+func (s *Space) Lead() string { return s.lead }
+
+// Fallback returns the naming for items that clash: that of the upstream's
+// name as prefix when the space has no prefix, else the space itself.
+func (s *Space) Fallback() *Space {
+	if s.fallback != nil {
+		return s.fallback
+	}
+	return s
+}
+
+// WithRenamed returns a space that publishes the native URIs and templates
+// which are keys of uris as the values, and all others as s does.
+func (s *Space) WithRenamed(uris map[string]string) *Space {
+	if len(uris) == 0 {
+		return s
+	}
+	c := *s
+	c.renamed = maps.Clone(uris)
+	c.origin = make(map[string]string, len(uris))
+	for native, public := range uris {
+		c.origin[public] = native
+	}
+	return &c
+}

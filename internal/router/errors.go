@@ -1,0 +1,33 @@
+package router
+
+import (
+	"strings"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/wire"
+)
+
+// unknown is the answer to a name that the caller's view does not have: one
+// that nobody has, one that policy refuses, or a native name where a public one
+// is due. All look the same, and hints come from the caller's own view.
+func unknown(c *call.Call, view *catalog.View, ref namespace.Ref) *wire.Error {
+	if ref.Kind == call.Resource || ref.Kind == call.Template {
+		code := int64(wire.CodeInvalidParams)
+		if c.Client.Era() == wire.EraLegacy {
+			code = wire.CodeResourceNotFound
+		}
+		data := wire.SetMember(wire.Raw(`{}`), "uri", wire.String(ref.Name))
+		return wire.Errorf(code, "resource not found: %q%s", clip(ref.Name), hint(view, ref)).WithData(data)
+	}
+	return wire.Errorf(wire.CodeInvalidParams, "unknown %s: %q%s", ref.Kind, clip(ref.Name), hint(view, ref))
+}
+
+func hint(view *catalog.View, ref namespace.Ref) string {
+	near := view.Near(ref.Kind, ref.Name)
+	if len(near) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(near, " or ") + "?"
+}

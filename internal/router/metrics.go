@@ -1,0 +1,104 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// Metrics count what passes through. The label method takes the methods of the
+// protocol and "other", upstream takes configured names and "" for what the
+// gateway answers itself.
+type Metrics struct {
+	requests  *prometheus.CounterVec
+	durations *prometheus.HistogramVec
+	decisions *prometheus.CounterVec
+}
+
+// NewMetrics makes the metrics, registered nowhere yet.
+func NewMetrics() *Metrics {
+	return &Metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_gateway_requests_total",
+			Help: "Requests of clients, by what became of them.",
+		}, []string{"method", "upstream", "outcome"}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "mcp_gateway_request_duration_seconds",
+			Help:    "Time from a client's request to its answer.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800},
+		}, []string{"method", "upstream"}),
+		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_gateway_policy_decisions_total",
+			Help: "Decisions of policy on calls, by effect and deciding rule.",
+		}, []string{"effect", "rule"}),
+	}
+}
+
+// Collectors returns what is to be registered.
+func (m *Metrics) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.requests, m.durations, m.decisions}
+}
+
+// methods are the values that the label method may take.
+var methods = map[string]bool{
+	wire.MethodDiscover: true, wire.MethodToolsList: true, wire.MethodToolsCall: true,
+	wire.MethodPromptsList: true, wire.MethodPromptsGet: true, wire.MethodResourcesList: true,
+	wire.MethodTemplatesList: true, wire.MethodResourcesRead: true, wire.MethodResourcesMetadata: true,
+	wire.MethodResourcesSubscribe: true, wire.MethodResourcesUnsub: true, wire.MethodComplete: true,
+}
+
+// The outcomes of a request.
+const (
+	outcomeOK          = "ok"
+	outcomeError       = "error"       // the upstream, or the gateway, answered with an error
+	outcomeRefused     = "refused"     // no such item in the caller's view
+	outcomeUnavailable = "unavailable" // the upstream could not be reached or did not answer
+	outcomeCancelled   = "cancelled"
+)
+
+func outcomeOf(err error) string {
+	var rpc *wire.Error
+	switch {
+	case err == nil:
+		return outcomeOK
+	case errors.Is(err, context.Canceled):
+		return outcomeCancelled
+	case errors.As(err, &rpc) && rpc.Raw == nil && rpc.Code == wire.CodeInternal:
+		return outcomeUnavailable
+	case errors.As(err, &rpc) && rpc.Raw == nil && (rpc.Code == wire.CodeInvalidParams || rpc.Code == wire.CodeResourceNotFound):
+		return outcomeRefused
+	default:
+		return outcomeError
+	}
+}
+
+// observe counts and logs a call that has ended.
+func (r *Router) observe(c *call.Call, upstream string, took time.Duration, err error) {
+	method := c.Method
+	if !methods[method] {
+		method = "other"
+	}
+	outcome := outcomeOf(err)
+	r.metrics.requests.WithLabelValues(method, upstream, outcome).Inc()
+	r.metrics.durations.WithLabelValues(method, upstream).Observe(took.Seconds())
+
+	entry := r.log.Check(zapcore.InfoLevel, "call")
+	if entry == nil {
+		return
+	}
+	entry.Write(
+		zap.String("request", c.ID),
+		zap.String("principal", c.Principal.Subject),
+		zap.String("upstream", upstream),
+		zap.String("method", method),
+		zap.String("outcome", outcome),
+		zap.Duration("duration", took),
+	)
+}

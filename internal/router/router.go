@@ -1,0 +1,251 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// Upstream answers calls whose names and URIs are native. The error is a
+// *wire.Error or that of ctx.
+type Upstream interface {
+	Do(ctx context.Context, c *call.Call) (call.Result, error)
+}
+
+// Routes is what one call sees of the gateway. It is immutable.
+type Routes struct {
+	Table     *catalog.Table
+	Policy    *policy.Policy
+	Upstreams map[string]Upstream // by name; every part of the table has one
+}
+
+// Options say what a Router needs from the start.
+type Options struct {
+	// Settled is closed when every upstream has ended its first attempt to
+	// connect, or the time for that is over. First lists, and calls to names
+	// that nobody has yet, wait for it.
+	Settled <-chan struct{}
+	Logger  *zap.Logger
+	Metrics *Metrics
+}
+
+// Router takes calls with public names to upstreams.
+type Router struct {
+	routes  atomic.Pointer[Routes]
+	settled <-chan struct{}
+	log     *zap.Logger
+	metrics *Metrics
+}
+
+// New returns a Router that sees first until the first Swap.
+func New(o Options, first *Routes) *Router {
+	r := &Router{settled: o.Settled, log: o.Logger, metrics: o.Metrics}
+	r.routes.Store(first)
+	return r
+}
+
+// Swap puts other routes in place for the calls that come from now on, and
+// returns those that were there.
+func (r *Router) Swap(next *Routes) *Routes { return r.routes.Swap(next) }
+
+// Routes returns the current routes.
+func (r *Router) Routes() *Routes { return r.routes.Load() }
+
+// Handle answers one call: in the view of its principal, with public names in
+// and out. The error is a *wire.Error or that of ctx.
+func (r *Router) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
+	begin := time.Now()
+	res, upstream, err := r.handle(ctx, c)
+	r.observe(c, upstream, time.Since(begin), err)
+	return res, err
+}
+
+// handle also says which upstream answered, "" for none.
+func (r *Router) handle(ctx context.Context, c *call.Call) (call.Result, string, error) {
+	switch c.Method {
+	case wire.MethodDiscover:
+		return call.Result{Raw: r.describe(c)}, "", nil
+	case wire.MethodToolsList:
+		return r.list(ctx, c, call.Tool)
+	case wire.MethodPromptsList:
+		return r.list(ctx, c, call.Prompt)
+	case wire.MethodResourcesList:
+		return r.list(ctx, c, call.Resource)
+	case wire.MethodTemplatesList:
+		return r.list(ctx, c, call.Template)
+	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
+		return r.forward(ctx, c)
+	default:
+		return call.Result{}, "", wire.Errorf(wire.CodeMethodNotFound, "method not found: %q", clip(c.Method))
+	}
+}
+
+// describe is what the merged server says of itself. It never waits: hosts give
+// up on a slow initialize. The capabilities do not depend on which upstreams are
+// there, because a legacy client cannot be told of new ones later.
+func (r *Router) describe(c *call.Call) wire.Raw {
+	view := r.routes.Load().Table.View(c.Principal)
+	capabilities := wire.Raw(`{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true},"completions":{},"logging":{}}`)
+	if ext := view.Extensions(); ext != nil {
+		capabilities = wire.SetMember(capabilities, "extensions", ext)
+	}
+	out := wire.SetMember(wire.Raw(`{}`), "capabilities", capabilities)
+	if text := view.Instructions(); text != "" {
+		out = wire.SetMember(out, "instructions", wire.String(text))
+	}
+	return out
+}
+
+// list answers from the table; no upstream is asked.
+func (r *Router) list(ctx context.Context, c *call.Call, kind call.Kind) (call.Result, string, error) {
+	if err := r.settle(ctx); err != nil {
+		return call.Result{}, "", err
+	}
+	view := r.routes.Load().Table.View(c.Principal)
+	cursor := wire.ValueOf(c.Params).Get("cursor")
+	if k := cursor.Kind(); k != 0 && k != '"' && k != 'n' {
+		return call.Result{}, "", wire.Errorf(wire.CodeInvalidParams, "invalid params: cursor must be a string, the nextCursor of the page before")
+	}
+	page, fault := view.Page(kind, c.Client.Era(), cursor.Str(), time.Now())
+	if fault != nil {
+		return call.Result{}, "", fault
+	}
+	return call.Result{Raw: page}, "", nil
+}
+
+// forward takes a call that names an item to the upstream that has it.
+func (r *Router) forward(ctx context.Context, c *call.Call) (call.Result, string, error) {
+	ref, _, err := namespace.RefOf(c.Method, c.Params)
+	if err != nil {
+		return call.Result{}, "", err
+	}
+	routes, target, err := r.resolve(ctx, c, ref)
+	if err != nil {
+		return call.Result{}, "", err
+	}
+	name := target.Part.Upstream()
+	if !r.allowed(routes, c, target) {
+		return call.Result{}, name, unknown(c, routes.Table.View(c.Principal), ref)
+	}
+	if c.Method == wire.MethodComplete && !wire.ValueOf(target.Part.Capabilities()).Get("completions").Exists() {
+		// The gateway declares completions for all its upstreams.
+		return call.Result{Raw: wire.Raw(`{"completion":{"values":[]}}`)}, name, nil
+	}
+	space := target.Part.Space()
+	asked := askedOf(target)
+	down := c.With(ref.With(target.Native))
+	down.Back = &backChannel{c.Back, space}
+	res, err := routes.Upstreams[name].Do(ctx, down)
+	if err != nil {
+		var rpc *wire.Error
+		if errors.As(err, &rpc) {
+			err = space.Error(rpc, asked)
+		}
+		return call.Result{}, name, err
+	}
+	res.Raw = space.Result(c.Method, res.Raw, asked)
+	return res, name, nil
+}
+
+// resolve finds what a call names in the caller's view. While upstreams are on
+// their first attempt, a name that nobody has may be one of theirs.
+func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.Ref) (*Routes, catalog.Target, error) {
+	routes := r.routes.Load()
+	view := routes.Table.View(c.Principal)
+	target, ok := view.Resolve(ref.Kind, ref.Name)
+	if !ok && !r.isSettled() && len(view.Suspects(ref.Kind, ref.Name)) > 0 {
+		if err := r.settle(ctx); err != nil {
+			return nil, target, err
+		}
+		routes = r.routes.Load()
+		view = routes.Table.View(c.Principal)
+		target, ok = view.Resolve(ref.Kind, ref.Name)
+	}
+	if ok {
+		return routes, target, nil
+	}
+	if suspects := view.Suspects(ref.Kind, ref.Name); len(suspects) > 0 {
+		return nil, target, catalog.UnavailableError(suspects)
+	}
+	return nil, target, unknown(c, view, ref)
+}
+
+// allowed asks policy about one call. Lists asked the same function when the
+// view was made.
+func (r *Router) allowed(routes *Routes, c *call.Call, t catalog.Target) bool {
+	d := routes.Policy.Decide(c.Principal, policy.Item{
+		Kind: t.Kind, Upstream: t.Part.Upstream(), Public: t.Public, Native: t.Native,
+	})
+	r.metrics.decisions.WithLabelValues(d.Effect.String(), d.Rule).Inc()
+	return d.Effect == policy.Allow
+}
+
+func (r *Router) isSettled() bool {
+	select {
+	case <-r.settled:
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *Router) settle(ctx context.Context) error {
+	select {
+	case <-r.settled:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// askedOf is what a result is rewritten against: contents of the requested
+// resource carry the URI as the client asked for it.
+func askedOf(t catalog.Target) namespace.Asked {
+	if t.Kind != call.Resource {
+		return namespace.Asked{}
+	}
+	return namespace.Asked{Native: t.Native, Public: t.Public}
+}
+
+// backChannel rewrites what comes back before the result.
+type backChannel struct {
+	to    call.BackChannel
+	space *namespace.Space
+}
+
+func (b *backChannel) Notify(method string, params wire.Raw) {
+	b.to.Notify(method, b.space.NoteParams(method, params))
+}
+
+func (b *backChannel) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
+	return b.to.Ask(ctx, method, b.space.AskParams(method, params))
+}
+
+// clip bounds what a client wrote before it is repeated to it.
+func clip(s string) string {
+	const most = 128
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// Schema returns the input schema of a tool as the principal sees it, nil when
+// there is no such tool in their view. The front end checks headers against it.
+func (r *Router) Schema(who *call.Principal, public string) wire.Raw {
+	t, ok := r.routes.Load().Table.View(who).Resolve(call.Tool, public)
+	if !ok || t.Entry == nil {
+		return nil
+	}
+	return wire.ValueOf(t.Entry.Raw).Get("inputSchema").Raw()
+}

@@ -1,0 +1,419 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// fakeUpstream answers with what a test gives it and keeps what it was asked.
+type fakeUpstream struct {
+	got    *call.Call
+	answer func(context.Context, *call.Call) (call.Result, error)
+}
+
+func (f *fakeUpstream) Do(ctx context.Context, c *call.Call) (call.Result, error) {
+	f.got = c
+	return f.answer(ctx, c)
+}
+
+func answers(raw string) *fakeUpstream {
+	return &fakeUpstream{answer: func(context.Context, *call.Call) (call.Result, error) {
+		return call.Result{Raw: wire.Raw(raw), Revision: wire.Rev20251125}, nil
+	}}
+}
+
+// recorder is a client's end of the back channel.
+type recorder struct{ notes, asks []string }
+
+func (r *recorder) Notify(method string, params wire.Raw) {
+	r.notes = append(r.notes, method+" "+string(params))
+}
+
+func (r *recorder) Ask(_ context.Context, method string, params wire.Raw) (wire.Raw, error) {
+	r.asks = append(r.asks, method+" "+string(params))
+	return wire.Raw(`{"action":"accept"}`), nil
+}
+
+// house is a router in front of two upstreams: files, which is up, and slow,
+// of which nothing is known.
+type house struct {
+	*Router
+	files   *fakeUpstream
+	settled chan struct{}
+}
+
+func source(t *testing.T, name string, down *catalog.Down) catalog.Source {
+	t.Helper()
+	space, err := namespace.New(name, name, "__")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return catalog.Source{Space: space, Down: down}
+}
+
+func filesSource(t *testing.T) catalog.Source {
+	src := source(t, "files", nil)
+	src.Revision = wire.Rev20251125
+	src.Capabilities = wire.Raw(`{"tools":{},"prompts":{},"resources":{},"completions":{}}`)
+	src.Instructions = "Reads files."
+	src.Items[call.Tool] = []wire.Raw{
+		wire.Raw(`{"name":"read","inputSchema":{"type":"object"}}`),
+		wire.Raw(`{"name":"remove","inputSchema":{"type":"object"}}`),
+	}
+	src.Items[call.Prompt] = []wire.Raw{wire.Raw(`{"name":"explain"}`)}
+	src.Items[call.Resource] = []wire.Raw{wire.Raw(`{"name":"a","uri":"file:///a"}`)}
+	src.Items[call.Template] = []wire.Raw{wire.Raw(`{"name":"any","uriTemplate":"file:///{path}"}`)}
+	return src
+}
+
+func newHouse(t *testing.T, files *fakeUpstream, sources ...catalog.Source) *house {
+	t.Helper()
+	h := &house{files: files, settled: make(chan struct{})}
+	h.Router = New(Options{Settled: h.settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, h.routes(sources))
+	return h
+}
+
+func (h *house) routes(sources []catalog.Source) *Routes {
+	p := policy.New(policy.Options{
+		Default:   policy.Allow,
+		Upstreams: map[string]policy.Upstream{"files": {Tools: policy.Globs{Deny: []string{"remove"}}}},
+	})
+	return &Routes{
+		Table: catalog.Build(catalog.Options{Policy: p}, sources), Policy: p,
+		Upstreams: map[string]Upstream{"files": h.files},
+	}
+}
+
+func newCall(method, params string, back call.BackChannel) *call.Call {
+	return &call.Call{
+		ID: "r1", Method: method, Params: wire.Raw(params), Principal: call.Anonymous,
+		Client: &call.Client{Key: "c", Revision: wire.Rev20251125}, Back: back,
+	}
+}
+
+func TestForwardRewritesBothWays(t *testing.T) {
+	tests := []struct {
+		name, method, params, sent, answer, want string
+	}{
+		{
+			"a tool", "tools/call", `{"name":"files__read","arguments":{"path":"files+file:///a"},"x":1}`,
+			`{"name":"read","arguments":{"path":"files+file:///a"},"x":1}`,
+			`{"content":[{"type":"resource_link","uri":"file:///a","name":"a"}]}`,
+			`{"content":[{"type":"resource_link","uri":"files+file:///a","name":"a"}]}`,
+		},
+		{
+			"a prompt", "prompts/get", `{"name":"files__explain"}`, `{"name":"explain"}`,
+			`{"messages":[]}`, `{"messages":[]}`,
+		},
+		{
+			"a resource", "resources/read", `{"uri":"files+file:///a"}`, `{"uri":"file:///a"}`,
+			`{"contents":[{"uri":"file:///a","text":"A"}]}`, `{"contents":[{"uri":"files+file:///a","text":"A"}]}`,
+		},
+		{
+			"a resource that a template makes", "resources/read", `{"uri":"files+file:///b"}`, `{"uri":"file:///b"}`,
+			`{"contents":[]}`, `{"contents":[]}`,
+		},
+		{
+			"completion of a prompt", "completion/complete", `{"ref":{"type":"ref/prompt","name":"files__explain"},"argument":{"name":"q","value":"a"}}`,
+			`{"ref":{"type":"ref/prompt","name":"explain"},"argument":{"name":"q","value":"a"}}`,
+			`{"completion":{"values":["ab"]}}`, `{"completion":{"values":["ab"]}}`,
+		},
+		{
+			"completion of a template", "completion/complete", `{"ref":{"type":"ref/resource","uri":"files+file:///{path}"},"argument":{"name":"path","value":"a"}}`,
+			`{"ref":{"type":"ref/resource","uri":"file:///{path}"},"argument":{"name":"path","value":"a"}}`,
+			`{"completion":{"values":["ab"]}}`, `{"completion":{"values":["ab"]}}`,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHouse(t, answers(tt.answer), filesSource(t))
+			res, err := h.Handle(t.Context(), newCall(tt.method, tt.params, &recorder{}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.sent, string(h.files.got.Params)); diff != "" {
+				t.Errorf("params that the upstream got (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.want, string(res.Raw)); diff != "" {
+				t.Errorf("result that the client got (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBackChannelIsRewritten(t *testing.T) {
+	up := &fakeUpstream{answer: func(ctx context.Context, c *call.Call) (call.Result, error) {
+		c.Back.Notify(wire.NoteResourceUpdated, wire.Raw(`{"uri":"file:///a"}`))
+		answer, err := c.Back.Ask(ctx, wire.MethodSample, wire.Raw(`{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"file:///a","text":""}}}]}`))
+		return call.Result{Raw: answer}, err
+	}}
+	client := &recorder{}
+	if _, err := newHouse(t, up, filesSource(t)).Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, client)); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{`notifications/resources/updated {"uri":"files+file:///a"}`}; !cmp.Equal(want, client.notes) {
+		t.Errorf("notifications: %s", cmp.Diff(want, client.notes))
+	}
+	if len(client.asks) != 1 || !strings.Contains(client.asks[0], `"uri":"files+file:///a"`) {
+		t.Errorf("asks: %q, want one with the public URI", client.asks)
+	}
+}
+
+func TestWhatIsNotThere(t *testing.T) {
+	modern := &call.Client{Key: "c", Revision: wire.Rev20260728}
+	tests := []struct {
+		name, method, params string
+		client               *call.Client
+		code                 int64
+		message              string
+	}{
+		{"unknown tool", "tools/call", `{"name":"nobody__knows"}`, nil, -32602, `unknown tool: "nobody__knows"`},
+		{"near name", "tools/call", `{"name":"files__raed"}`, nil, -32602, `unknown tool: "files__raed"; did you mean files__read?`},
+		{"native name", "tools/call", `{"name":"read"}`, nil, -32602, `unknown tool: "read"`},
+		{"refused tool", "tools/call", `{"name":"files__remove"}`, nil, -32602, `unknown tool: "files__remove"`},
+		{"unknown prompt", "prompts/get", `{"name":"zzzzzzzz"}`, nil, -32602, `unknown prompt: "zzzzzzzz"`},
+		{"unknown resource, legacy", "resources/read", `{"uri":"zz://zzzzzzzz"}`, nil, -32002, `resource not found: "zz://zzzzzzzz"`},
+		{"unknown resource, modern", "resources/read", `{"uri":"zz://zzzzzzzz"}`, modern, -32602, `resource not found: "zz://zzzzzzzz"`},
+		{"no name", "tools/call", `{}`, nil, -32602, ""},
+		{"unknown method", "tools/frobnicate", `{}`, nil, -32601, `method not found: "tools/frobnicate"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHouse(t, answers(`{}`), filesSource(t))
+			close(h.settled)
+			c := newCall(tt.method, tt.params, &recorder{})
+			if tt.client != nil {
+				c.Client = tt.client
+			}
+			_, err := h.Handle(t.Context(), c)
+			var rpc *wire.Error
+			if !errors.As(err, &rpc) || rpc.Code != tt.code || !strings.HasPrefix(rpc.Message, tt.message) {
+				t.Errorf("error is %v, want %d %q", err, tt.code, tt.message)
+			}
+			if h.files.got != nil {
+				t.Errorf("the upstream was asked: %s", h.files.got.Params)
+			}
+		})
+	}
+}
+
+func TestRefusedAndAbsentLookTheSame(t *testing.T) {
+	h := newHouse(t, answers(`{}`), filesSource(t))
+	close(h.settled)
+	_, refused := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__remove"}`, &recorder{}))
+	_, absent := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__rEmove"}`, &recorder{}))
+	if a, b := refused.Error(), strings.Replace(absent.Error(), "rEmove", "remove", 1); a != b {
+		t.Errorf("refused: %s\nabsent:  %s", a, b)
+	}
+}
+
+func TestListWaitsForUpstreamsThatStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, answers(`{}`), source(t, "files", &catalog.Down{Reason: "starting"}))
+		got := make(chan string, 1)
+		go func() {
+			res, err := h.Handle(t.Context(), newCall("tools/list", `{}`, &recorder{}))
+			if err != nil {
+				got <- err.Error()
+				return
+			}
+			got <- string(res.Raw)
+		}()
+		synctest.Wait()
+		select {
+		case early := <-got:
+			t.Fatalf("answered before the upstream had started: %s", early)
+		default:
+		}
+		h.Swap(h.routes([]catalog.Source{filesSource(t)}))
+		close(h.settled)
+		if list := <-got; !strings.Contains(list, `"files__read"`) {
+			t.Errorf("list is %s, want files__read in it", list)
+		}
+	})
+}
+
+func TestCallWaitsForTheUpstreamThatMayHaveTheName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, answers(`{"content":[]}`), source(t, "files", &catalog.Down{Reason: "starting"}))
+		got := make(chan error, 1)
+		go func() {
+			_, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, &recorder{}))
+			got <- err
+		}()
+		synctest.Wait()
+		h.Swap(h.routes([]catalog.Source{filesSource(t)}))
+		close(h.settled)
+		if err := <-got; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWaitingEndsWithTheCall(t *testing.T) {
+	h := newHouse(t, answers(`{}`), source(t, "files", &catalog.Down{Reason: "starting"}))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := h.Handle(ctx, newCall("tools/list", `{}`, &recorder{})); !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v, want context.Canceled", err)
+	}
+}
+
+func TestDownUpstreamIsNamed(t *testing.T) {
+	since := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	h := newHouse(t, answers(`{}`), source(t, "files", &catalog.Down{Since: since, Reason: "connection refused"}))
+	close(h.settled)
+	_, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, &recorder{}))
+	var rpc *wire.Error
+	if !errors.As(err, &rpc) {
+		t.Fatalf("error is %v", err)
+	}
+	want := `{"code":-32603,"message":"the upstream files is unavailable: connection refused","data":{"upstream":"files","since":"2026-11-21T10:00:00Z","reason":"connection refused","retryable":true}}`
+	if diff := cmp.Diff(want, string(rpc.Append(nil))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCallKeepsItsTable(t *testing.T) {
+	var h *house
+	up := &fakeUpstream{answer: func(context.Context, *call.Call) (call.Result, error) {
+		h.Swap(h.routes(nil)) // the upstream goes away while it answers
+		return call.Result{Raw: wire.Raw(`{"content":[{"type":"resource_link","uri":"file:///a","name":"a"}]}`)}, nil
+	}}
+	h = newHouse(t, up, filesSource(t))
+	res, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, &recorder{}))
+	if err != nil || !strings.Contains(string(res.Raw), "files+file:///a") {
+		t.Errorf("got %s, %v; want the result under the names of the table that the call began with", res.Raw, err)
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	h := newHouse(t, answers(`{}`), filesSource(t)) // not settled: describing never waits
+	res, err := h.Handle(t.Context(), newCall("server/discover", `{}`, &recorder{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := wire.ValueOf(res.Raw)
+	for _, kind := range []string{"tools", "prompts", "resources", "completions", "logging"} {
+		if root.Get("capabilities", kind).Kind() != '{' {
+			t.Errorf("no capability %s in %s", kind, res.Raw)
+		}
+	}
+	if text := root.Get("instructions").Str(); !strings.Contains(text, "Reads files.") {
+		t.Errorf("instructions are %q", text)
+	}
+}
+
+func TestCompletionWhereTheUpstreamHasNone(t *testing.T) {
+	src := filesSource(t)
+	src.Capabilities = wire.Raw(`{"prompts":{}}`)
+	h := newHouse(t, answers(`{}`), src)
+	res, err := h.Handle(t.Context(), newCall("completion/complete", `{"ref":{"type":"ref/prompt","name":"files__explain"},"argument":{"name":"q","value":""}}`, &recorder{}))
+	if err != nil || string(res.Raw) != `{"completion":{"values":[]}}` {
+		t.Errorf("got %s, %v; want an empty completion", res.Raw, err)
+	}
+}
+
+func TestEveryCallIsCountedAndLogged(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	h := newHouse(t, answers(`{"content":[]}`), filesSource(t))
+	h.log = zap.New(core)
+	close(h.settled)
+	secret := `{"name":"files__read","arguments":{"password":"hunter2"}}`
+	if _, err := h.Handle(t.Context(), newCall("tools/call", secret, &recorder{})); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Handle(t.Context(), newCall("made/up", secret, &recorder{})); err == nil {
+		t.Fatal("a made-up method was answered")
+	}
+	entries := logs.All()
+	if len(entries) != 2 {
+		t.Fatalf("%d log lines, want one for each call", len(entries))
+	}
+	got := entries[0].ContextMap()
+	delete(got, "duration")
+	want := map[string]any{"request": "r1", "principal": "anonymous", "upstream": "files", "method": "tools/call", "outcome": "ok"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if method := entries[1].ContextMap()["method"]; method != "other" {
+		t.Errorf("a client's invention is logged as method %q", method)
+	}
+	for _, e := range entries {
+		for k, v := range e.ContextMap() {
+			if s, ok := v.(string); ok && strings.Contains(s, "hunter2") {
+				t.Errorf("an argument is in the log, as %s", k)
+			}
+		}
+	}
+	if n := testutil.ToFloat64(h.metrics.requests.WithLabelValues("tools/call", "files", "ok")); n != 1 {
+		t.Errorf("requests_total is %v, want 1", n)
+	}
+	if n := testutil.ToFloat64(h.metrics.requests.WithLabelValues("other", "", "error")); n != 1 {
+		t.Errorf("requests_total of an unknown method is %v, want 1", n)
+	}
+}
+
+func TestSchema(t *testing.T) {
+	h := newHouse(t, answers(`{}`), filesSource(t))
+	if got := string(h.Schema(call.Anonymous, "files__read")); got != `{"type":"object"}` {
+		t.Errorf("schema is %s", got)
+	}
+	for _, name := range []string{"files__remove", "read", ""} {
+		if got := h.Schema(call.Anonymous, name); got != nil {
+			t.Errorf("schema of %q is %s, want none", name, got)
+		}
+	}
+}
+
+// benchHouse is a house in front of a tool that answers with 1 KiB of text.
+func benchHouse(t testing.TB) (*house, *call.Call) {
+	t.Helper()
+	h := &house{files: answers(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 1024) + `"}]}`), settled: make(chan struct{})}
+	space, err := namespace.New("files", "files", "__")
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := catalog.Source{Space: space}
+	src.Items[call.Tool] = []wire.Raw{wire.Raw(`{"name":"read","inputSchema":{"type":"object"}}`)}
+	h.Router = New(Options{Settled: h.settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, h.routes([]catalog.Source{src}))
+	return h, newCall("tools/call", `{"name":"files__read","arguments":{"path":"/a"}}`, &recorder{})
+}
+
+func TestForwardAllocations(t *testing.T) {
+	h, c := benchHouse(t)
+	const bound = 9
+	got := testing.AllocsPerRun(100, func() {
+		if _, err := h.Handle(context.Background(), c); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got > bound {
+		t.Errorf("a call allocates %v times in the router, want at most %d", got, bound)
+	}
+}
+
+func BenchmarkForward(b *testing.B) {
+	h, c := benchHouse(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := h.Handle(b.Context(), c); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
