@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"mcpgateway/internal/wire"
+)
+
+// Exit statuses.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// usageError marks an error as wrong usage of the command line.
+type usageError struct{ error }
+
+// run is the command without the process around it.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.Execute()
+	if err == nil {
+		return exitDone
+	}
+	fmt.Fprintln(stderr, "gateway:", err)
+	var usage usageError
+	if errors.As(err, &usage) {
+		fmt.Fprintln(stderr, "Run 'gateway --help' for usage.")
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func newRoot() *cobra.Command {
+	var opts runOptions
+	root := &cobra.Command{
+		Use:   "gateway",
+		Short: "One MCP endpoint in front of many MCP servers",
+		Long: "gateway serves one MCP endpoint in front of many MCP servers.\n\n" +
+			"Without a verb it runs, with ./gateway.yaml or the file in the user's configuration\n" +
+			"folder; with neither it serves built-in demo upstreams.",
+		Args:          noArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return opts.run(cmd) },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = false
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	opts.flags(root)
+	root.AddCommand(newRun(), newVersion())
+	return root
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("unknown verb or argument %q for %q", args[0], cmd.CommandPath())}
+	}
+	return nil
+}
+
+func newRun() *cobra.Command {
+	var opts runOptions
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Serve",
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return opts.run(cmd) },
+	}
+	opts.flags(cmd)
+	return cmd
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version and the revisions of the protocol that are spoken",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			out := cmd.OutOrStdout()
+			fmt.Fprintln(out, "gateway", version())
+			for _, r := range append(wire.ModernRevisions(), wire.LegacyRevisions()...) {
+				fmt.Fprintf(out, "  speaks %s (%s)\n", r, r.Era())
+			}
+			return nil
+		},
+	}
+}
+
+// version is that of the module or the commit that the binary was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return "devel-" + s.Value[:12]
+		}
+	}
+	return "devel"
+}
+
+// lookupEnv is the environment that configurations are expanded with.
+var lookupEnv = os.LookupEnv

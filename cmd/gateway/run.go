@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/gateway"
+	"mcpgateway/internal/telemetry"
+)
+
+// runOptions are the flags of `gateway run`.
+type runOptions struct {
+	file, listen string
+}
+
+func (o *runOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.file, "config", "c", "", "configuration `FILE` (gateway.yaml, or a host's mcp.json)")
+	cmd.Flags().StringVar(&o.listen, "listen", "", "`ADDRESS` to serve MCP on, in place of the configured one")
+}
+
+// run serves until the first SIGINT or SIGTERM, then drains. A second signal
+// ends the process at once.
+func (o *runOptions) run(cmd *cobra.Command) error {
+	cfg, source, err := o.load()
+	if err != nil {
+		return err
+	}
+	if o.listen != "" {
+		if err := cfg.SetListen(o.listen); err != nil {
+			return usageError{fmt.Errorf("--listen %s: %w", o.listen, err)}
+		}
+	}
+	stderr, _ := cmd.ErrOrStderr().(*os.File)
+	log, flush, err := telemetry.NewLogger(telemetry.LogOptions{
+		Level: string(cfg.Telemetry.Log.Level), Format: string(cfg.Telemetry.Log.Format), Out: stderr,
+	})
+	if err != nil {
+		return err
+	}
+	defer flush()
+	for _, w := range cfg.Warnings {
+		log.Warn(w.String())
+	}
+
+	g, err := gateway.New(gateway.Options{
+		Config: cfg, Demo: source == "", Version: version(), Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	greet(cmd.OutOrStdout(), g, source)
+
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// Once the first signal has come, the next one has its default effect.
+	context.AfterFunc(ctx, stop)
+	if err := g.Run(ctx); err != nil {
+		log.Error("gateway failed", zap.Error(err))
+		return err
+	}
+	return nil
+}
+
+// load returns the configuration and the file that it came from, "" for none:
+// then the demo upstreams are served.
+func (o *runOptions) load() (*config.Config, string, error) {
+	if o.file != "" {
+		cfg, err := config.Load(o.file, lookupEnv)
+		return cfg, o.file, err
+	}
+	for _, file := range defaultFiles() {
+		cfg, err := config.Load(file, lookupEnv)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		return cfg, file, err
+	}
+	return config.Default(lookupEnv), "", nil
+}
+
+// defaultFiles is where a configuration is looked for, in this order.
+func defaultFiles() []string {
+	files := []string{"gateway.yaml"}
+	if dir, err := os.UserConfigDir(); err == nil {
+		files = append(files, filepath.Join(dir, "mcpgateway", "gateway.yaml"))
+	}
+	return files
+}
+
+// greet tells a person what to do with what has just started.
+func greet(out io.Writer, g *gateway.Gateway, source string) {
+	url := "http://" + g.Addr() + "/mcp"
+	if source == "" {
+		fmt.Fprintf(out, "No gateway.yaml found: serving the built-in demo upstreams (%s).\n", g.UpstreamNames())
+	} else {
+		fmt.Fprintf(out, "Serving %s (%s).\n", source, g.UpstreamNames())
+	}
+	fmt.Fprintf(out, `
+  MCP endpoint   %s
+  admin          http://%s   (/healthz /readyz /metrics)
+
+Paste into your host's configuration (mcp.json, claude_desktop_config.json, …):
+
+  {"mcpServers": {"gateway": {"type": "http", "url": "%s"}}}
+
+Or try it from a shell:
+
+  curl -s %s -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+
+`, url, g.AdminAddr(), url, url)
+}

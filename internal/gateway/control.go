@@ -1,0 +1,261 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/router"
+	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/wire"
+)
+
+// pause is the least time between two tables. Bursts of changes become one, and
+// clients still hear of each within 200 ms.
+const pause = 50 * time.Millisecond
+
+// freshFor is how long clients may take a merged list for current: as long as
+// the gateway waits between two listings that nobody asked for.
+const freshFor = 30 * time.Second
+
+// Changed implements upstream.Observer.
+func (g *Gateway) Changed(s upstream.Snapshot) {
+	g.mu.Lock()
+	g.snapshots[s.Name] = s
+	g.mu.Unlock()
+	select {
+	case g.changed <- struct{}{}:
+	default: // the loop will see this one too
+	}
+}
+
+// Notified implements upstream.Observer. What a server says outside of any call
+// has no client that it may be shown to, so log messages go to the gateway's
+// log, without their data, which may hold what a user sent.
+func (g *Gateway) Notified(name, method string, params wire.Raw) {
+	if method == wire.NoteMessage {
+		p := wire.ValueOf(params)
+		g.log.Debug("upstream log message", zap.String("upstream", name),
+			zap.String("level", clip(p.Get("level").Str())), zap.String("logger", clip(p.Get("logger").Str())))
+	}
+}
+
+func clip(s string) string {
+	const most = 64
+	return s[:min(len(s), most)]
+}
+
+// control is the control loop: each change of an upstream becomes a new table.
+func (g *Gateway) control(ctx context.Context) error {
+	timer := time.NewTimer(g.cfg.StartupWait)
+	defer timer.Stop()
+	seen := map[string]upstream.Snapshot{}
+	late := false // startup_wait is over
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+			late = true
+		case <-g.changed:
+		}
+		g.step(seen, late)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+// step builds and swaps in a table of what the upstreams offer now. seen holds
+// the snapshots of the table before.
+func (g *Gateway) step(seen map[string]upstream.Snapshot, late bool) {
+	now := g.current()
+	routes := g.newRoutes(late)
+	old := g.router.Swap(routes)
+	g.metrics.count(routes.Table)
+
+	settled, changes := true, catalog.Diff(old.Table, routes.Table)
+	for name, s := range now {
+		before := seen[name]
+		g.report(before, s)
+		changes.Tools = changes.Tools || s.Changes.Tools > before.Changes.Tools
+		changes.Prompts = changes.Prompts || s.Changes.Prompts > before.Changes.Prompts
+		changes.Resources = changes.Resources || s.Changes.Resources > before.Changes.Resources
+		seen[name] = s
+	}
+	for _, m := range g.upstreams {
+		settled = settled && now[m.name].Settled
+	}
+	if (settled || late) && !g.isSettled() {
+		close(g.settled)
+		g.log.Info("upstreams have started", zap.Bool("all", settled))
+	}
+	outcome := "same"
+	if changes.Any() {
+		outcome = "changed"
+		g.front.ListChanged(changes.Tools, changes.Prompts, changes.Resources)
+	}
+	g.metrics.swaps.WithLabelValues(outcome).Inc()
+	g.remember(now)
+}
+
+// current returns the last snapshot of every upstream that has one.
+func (g *Gateway) current() map[string]upstream.Snapshot {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	out := make(map[string]upstream.Snapshot, len(g.snapshots))
+	for name, s := range g.snapshots {
+		out[name] = s
+	}
+	return out
+}
+
+// report logs a change of an upstream's state.
+func (g *Gateway) report(before, now upstream.Snapshot) {
+	if before.State == now.State && before.Since.Equal(now.Since) {
+		return
+	}
+	fields := []zap.Field{zap.String("upstream", now.Name), zap.Stringer("state", now.State)}
+	if now.Up() {
+		fields = append(fields,
+			zap.Stringer("era", now.Era()), zap.String("revision", string(now.Revision)),
+			zap.Int("tools", len(now.Catalog.Tools)), zap.Int("prompts", len(now.Catalog.Prompts)),
+			zap.Int("resources", len(now.Catalog.Resources)), zap.Int("templates", len(now.Catalog.Templates)))
+	}
+	if now.Reason != "" {
+		fields = append(fields, zap.String("reason", now.Reason))
+	}
+	if now.State == upstream.Ready || now.State == upstream.Connecting {
+		g.log.Info("upstream", fields...)
+		return
+	}
+	g.log.Warn("upstream", fields...)
+}
+
+// newRoutes makes the routes of what the upstreams offer now. When the time to
+// start is over (late), the last catalog of an earlier run stands in for an
+// upstream that is still on its first attempt.
+func (g *Gateway) newRoutes(late bool) *router.Routes {
+	now := g.current()
+	sources := make([]catalog.Source, 0, len(g.upstreams))
+	for _, m := range g.upstreams {
+		s, ok := now[m.name]
+		if !ok {
+			s = m.connector.Snapshot()
+		}
+		sources = append(sources, g.source(m, s, late))
+	}
+	table := catalog.Build(catalog.Options{Policy: g.policy, ServerInfo: g.info}, sources)
+	if len(now) > 0 {
+		g.logFindings(table)
+	}
+	return &router.Routes{Table: table, Policy: g.policy, Upstreams: g.routes}
+}
+
+// source is what the table is to know of one upstream.
+func (g *Gateway) source(m *member, s upstream.Snapshot, late bool) catalog.Source {
+	src := catalog.Source{
+		Space: m.space, Revision: s.Revision, Capabilities: s.Capabilities, Instructions: s.Instructions,
+		Items: [call.Kinds][]wire.Raw{
+			call.Tool: s.Catalog.Tools, call.Resource: s.Catalog.Resources,
+			call.Template: s.Catalog.Templates, call.Prompt: s.Catalog.Prompts,
+		},
+		Freshness: catalog.Freshness{At: time.Now(), TTL: freshFor},
+	}
+	switch {
+	case s.Up():
+	case !s.Settled && late && g.standIn(m, &src):
+	case !s.Settled:
+		src.Down = &catalog.Down{Since: s.Since, Reason: "starting"}
+	default:
+		src.Down = &catalog.Down{Since: s.Since, Reason: s.Reason}
+	}
+	return src
+}
+
+// standIn fills src with the catalog of an earlier run, if one was kept.
+func (g *Gateway) standIn(m *member, src *catalog.Source) bool {
+	l := g.state.catalog(m.key)
+	if l == nil {
+		return false
+	}
+	src.Revision, src.Capabilities, src.Instructions = l.Revision, wire.Raw(l.Capabilities), l.Instructions
+	src.Items = [call.Kinds][]wire.Raw{
+		call.Tool: fromKept(l.Tools), call.Resource: fromKept(l.Resources),
+		call.Template: fromKept(l.Templates), call.Prompt: fromKept(l.Prompts),
+	}
+	return true
+}
+
+// remember keeps the catalogs of upstreams that are ready, where they differ
+// from what was kept before.
+func (g *Gateway) remember(now map[string]upstream.Snapshot) {
+	for _, m := range g.upstreams {
+		s := now[m.name]
+		if s.State != upstream.Ready || m.key == "" || sameCatalog(m.kept, s.Catalog) {
+			continue
+		}
+		m.kept = s.Catalog
+		g.state.keepCatalog(m.key, &listed{
+			Revision: s.Revision, Instructions: s.Instructions, Capabilities: json.RawMessage(s.Capabilities),
+			Tools: toKept(s.Catalog.Tools), Resources: toKept(s.Catalog.Resources),
+			Templates: toKept(s.Catalog.Templates), Prompts: toKept(s.Catalog.Prompts),
+		})
+	}
+}
+
+func sameCatalog(a, b upstream.Catalog) bool {
+	same := func(x, y []wire.Raw) bool {
+		return slices.EqualFunc(x, y, func(p, q wire.Raw) bool { return string(p) == string(q) })
+	}
+	return same(a.Tools, b.Tools) && same(a.Resources, b.Resources) && same(a.Templates, b.Templates) && same(a.Prompts, b.Prompts)
+}
+
+func toKept(items []wire.Raw) []json.RawMessage {
+	out := make([]json.RawMessage, len(items))
+	for i, it := range items {
+		out[i] = json.RawMessage(it)
+	}
+	return out
+}
+
+func fromKept(items []json.RawMessage) []wire.Raw {
+	out := make([]wire.Raw, len(items))
+	for i, it := range items {
+		out[i] = wire.Raw(it)
+	}
+	return out
+}
+
+// logFindings logs each clash, shortened name and unusable item once.
+func (g *Gateway) logFindings(t *catalog.Table) {
+	for _, f := range t.Findings() {
+		if g.reported[f] {
+			continue
+		}
+		g.reported[f] = true
+		g.log.Warn("catalog", zap.Stringer("fault", f.What), zap.Stringer("kind", f.Kind), zap.String("upstream", f.Upstream),
+			zap.String("native", clip(f.Native)), zap.String("public", f.Public), zap.String("reason", f.Reason))
+	}
+}
+
+// newPolicy translates what the configuration says of who may use what.
+func (g *Gateway) newPolicy() *policy.Policy {
+	o := policy.Options{Default: policy.Deny, Upstreams: map[string]policy.Upstream{}}
+	if g.cfg.Policy.Default == config.Allow {
+		o.Default = policy.Allow
+	}
+	for _, m := range g.upstreams {
+		o.Upstreams[m.name] = m.filter
+	}
+	return policy.New(o)
+}

@@ -1,0 +1,11 @@
+// Package gateway puts the parts together. It is the only package that knows
+// everyone: it translates the configuration, wires connectors, table, router and
+// front end, and owns their life.
+//
+// There are two loops, and they meet at one pointer:
+//
+//	control loop (slow)   connectors' catalogs ─▶ catalog.Build ─▶ swap ─▶ list_changed
+//	data path   (fast)    front end ─▶ router (loads the pointer once) ─▶ connector
+//
+// Run may be called once. Everything that New made has ended when Run returns.
+package gateway

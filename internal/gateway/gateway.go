@@ -1,0 +1,253 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/frontend"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/router"
+	"mcpgateway/internal/telemetry"
+	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/wire"
+)
+
+// productName is how the gateway introduces itself to clients and upstreams.
+const productName = "mcpgateway"
+
+// Options say what a Gateway is made of.
+type Options struct {
+	Config  *config.Config
+	Demo    bool // serve the built-in upstreams in place of configured ones
+	Version string
+	Logger  *zap.Logger
+}
+
+// Gateway is one running gateway.
+type Gateway struct {
+	cfg     *config.Config
+	demo    bool
+	version string
+	log     *zap.Logger
+
+	info wire.Raw // serverInfo, as clients see it
+
+	registry        *prometheus.Registry
+	metrics         *metrics
+	upstreamMetrics *upstream.Metrics
+
+	state     *state
+	policy    *policy.Policy
+	upstreams []*member // in file order
+	routes    map[string]router.Upstream
+	router    *router.Router
+	front     *frontend.Server
+
+	mcp, admin net.Listener
+
+	// settled is closed when every upstream has ended its first attempt, or
+	// startup_wait is over.
+	settled chan struct{}
+	// draining is set when the end has begun.
+	draining atomic.Bool
+
+	// reported are the findings that were logged; the control loop's own.
+	reported map[catalog.Finding]bool
+
+	// changed wakes the control loop; snapshots is what it then reads.
+	changed   chan struct{}
+	mu        sync.Mutex // guards snapshots
+	snapshots map[string]upstream.Snapshot
+}
+
+// New puts a gateway together and opens its addresses, so that whoever starts
+// it knows where it will answer. Run serves; a gateway that is not run must be
+// closed.
+func New(o Options) (*Gateway, error) {
+	g := &Gateway{
+		cfg: o.Config, demo: o.Demo, version: o.Version, log: o.Logger,
+		registry:        telemetry.NewRegistry(),
+		metrics:         newMetrics(),
+		upstreamMetrics: upstream.NewMetrics(),
+		state:           openState(o.Config.StateDir, o.Logger),
+		routes:          map[string]router.Upstream{},
+		settled:         make(chan struct{}),
+		reported:        map[catalog.Finding]bool{},
+		changed:         make(chan struct{}, 1),
+		snapshots:       map[string]upstream.Snapshot{},
+	}
+	g.info = serverInfo(o.Version)
+	if err := g.members(); err != nil {
+		return nil, err
+	}
+	g.policy = g.newPolicy()
+	routerMetrics := router.NewMetrics()
+	g.router = router.New(router.Options{Settled: g.settled, Logger: o.Logger, Metrics: routerMetrics}, g.newRoutes(false))
+	frontMetrics := frontend.NewMetrics()
+	g.front = g.newFrontend(frontMetrics)
+	for _, c := range [][]prometheus.Collector{
+		g.metrics.collectors(), g.upstreamMetrics.Collectors(), routerMetrics.Collectors(), frontMetrics.Collectors(),
+	} {
+		g.registry.MustRegister(c...)
+	}
+	return g, g.open()
+}
+
+func (g *Gateway) newFrontend(m *frontend.Metrics) *frontend.Server {
+	return frontend.New(frontend.Options{
+		Handler:          g.router,
+		Info:             g.info,
+		Limits:           wire.Limits{Depth: g.cfg.Limits.MaxDepth},
+		MaxMessage:       int(g.cfg.Limits.MaxMessage),
+		MaxSessions:      g.cfg.Limits.MaxSessions,
+		SessionIdle:      g.cfg.Limits.SessionIdle,
+		AllowedOrigins:   g.cfg.AllowedOrigins,
+		AllowedHosts:     g.cfg.AllowedHosts,
+		PublicURL:        g.cfg.PublicURL,
+		LoopbackListener: loopback(g.cfg.Listen),
+		Logger:           g.log,
+		Metrics:          m,
+		LogLevel:         g.setLogLevel,
+		ToolSchema:       g.toolSchema,
+	})
+}
+
+// serverInfo is how the gateway introduces itself to clients.
+func serverInfo(version string) wire.Raw {
+	info := wire.SetMember(wire.Raw(`{}`), "name", wire.String(productName))
+	info = wire.SetMember(info, "title", wire.String("MCP gateway"))
+	return wire.SetMember(info, "version", wire.String(version))
+}
+
+// Addr is the address that MCP is served on.
+func (g *Gateway) Addr() string { return g.mcp.Addr().String() }
+
+// AdminAddr is the address of health and metrics.
+func (g *Gateway) AdminAddr() string { return g.admin.Addr().String() }
+
+// UpstreamNames lists the upstreams, for people.
+func (g *Gateway) UpstreamNames() string {
+	names := make([]string, len(g.upstreams))
+	for i, m := range g.upstreams {
+		names[i] = m.name
+	}
+	return strings.Join(names, ", ")
+}
+
+// Run serves until ctx ends, then drains: event streams end at once, calls get
+// drain_timeout. It returns when everything has ended, nil unless serving
+// failed.
+func (g *Gateway) Run(ctx context.Context) error {
+	defer g.Close()
+	// What serves calls outlives ctx until the calls have ended.
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	group, life := errgroup.WithContext(life)
+	for _, m := range g.upstreams {
+		group.Go(func() error { return m.connector.Run(life) })
+	}
+	group.Go(func() error { return g.control(life) })
+	group.Go(func() error { return g.front.Run(life) })
+	group.Go(func() error {
+		defer end()
+		return g.serve(ctx, life)
+	})
+	return group.Wait()
+}
+
+// Close gives the addresses back. Run does it too.
+func (g *Gateway) Close() {
+	// A listener that its server has closed already says so; that is no news.
+	_ = g.mcp.Close()
+	_ = g.admin.Close()
+}
+
+// toolSchema is the input schema of a tool as a principal sees it.
+func (g *Gateway) toolSchema(who *call.Principal, public string) wire.Raw {
+	return g.router.Schema(who, public)
+}
+
+// setLogLevel tells the upstreams how verbose their log messages have to be.
+func (g *Gateway) setLogLevel(level wire.Level) {
+	for _, m := range g.upstreams {
+		m.connector.SetLogLevel(level)
+	}
+}
+
+// ready says what the gateway still waits for before it should get traffic:
+// required upstreams until they are ready, the others until their first attempt
+// has ended or startup_wait is over.
+func (g *Gateway) ready() []string {
+	if g.draining.Load() {
+		return []string{"the gateway is draining"}
+	}
+	var waits []string
+	for _, m := range g.upstreams {
+		s := m.connector.Snapshot()
+		switch {
+		case s.Up():
+		case m.required:
+			waits = append(waits, fmt.Sprintf("required upstream %s is %s", m.name, s.State))
+		case !s.Settled && !g.isSettled():
+			waits = append(waits, fmt.Sprintf("upstream %s is %s", m.name, s.State))
+		}
+	}
+	return waits
+}
+
+func (g *Gateway) isSettled() bool {
+	select {
+	case <-g.settled:
+		return true
+	default:
+		return false
+	}
+}
+
+func loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// metrics are the measures of the control loop.
+type metrics struct {
+	items *prometheus.GaugeVec
+	swaps *prometheus.CounterVec
+}
+
+func newMetrics() *metrics {
+	return &metrics{
+		items: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "mcp_gateway_table_items", Help: "Items in the merged catalog.",
+		}, []string{"kind"}),
+		swaps: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_gateway_table_swaps_total", Help: "New tables, by whether clients see a difference.",
+		}, []string{"outcome"}),
+	}
+}
+
+func (m *metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.items, m.swaps}
+}
+
+// count records what a table holds.
+func (m *metrics) count(t *catalog.Table) {
+	for kind, n := range t.Counts() {
+		m.items.WithLabelValues(call.Kind(kind).String()).Set(float64(n))
+	}
+}

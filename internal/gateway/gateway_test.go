@@ -1,0 +1,230 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/config"
+)
+
+// patience bounds the waiting for things that happen at once unless something
+// is broken.
+const patience = 20 * time.Second
+
+// start runs a gateway until the test ends, and returns it with a function that
+// ends it early and waits for its end.
+func start(t *testing.T, yaml string, demo bool) (g *Gateway, end func()) {
+	t.Helper()
+	cfg := config.Default(func(string) (string, bool) { return "", false })
+	if yaml != "" {
+		var err error
+		if cfg, err = config.Parse("gateway.yaml", []byte(yaml), os.LookupEnv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg.Listen, cfg.Admin.Listen, cfg.StateDir = "127.0.0.1:0", "127.0.0.1:0", t.TempDir()
+	g, err := New(Options{Config: cfg, Demo: demo, Version: "test", Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- g.Run(ctx) }()
+	ended := false
+	end = func() {
+		if ended {
+			return
+		}
+		ended = true
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		case <-time.After(patience):
+			t.Error("Run has not returned")
+		}
+		http.DefaultClient.CloseIdleConnections()
+	}
+	t.Cleanup(end)
+	return g, end
+}
+
+// post sends one JSON-RPC message and returns the answer.
+func post(t *testing.T, g *Gateway, session, body string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+g.Addr()+"/mcp", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if session != "" {
+		req.Header.Set("Mcp-Session-Id", session)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(answer)
+}
+
+const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
+
+func TestDemoAnswersAtOnce(t *testing.T) {
+	g, _ := start(t, "", true)
+	// The first list waits for the upstreams: no polling here.
+	_, list := post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	for _, name := range []string{"cafe__menu", "clock__search", "notes__search"} {
+		if !strings.Contains(list, `"`+name+`"`) {
+			t.Errorf("no %s in %s", name, list)
+		}
+	}
+	_, now := post(t, g, "", `{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"clock__now","arguments":{}}}`)
+	if !strings.HasPrefix(now, `{"jsonrpc":"2.0","id":"x","result":{`) {
+		t.Errorf("clock__now answered %s", now)
+	}
+	if waits := g.ready(); len(waits) > 0 {
+		t.Errorf("not ready: %q", waits)
+	}
+}
+
+func TestChangedListReachesAnOpenStream(t *testing.T) {
+	g, end := start(t, "", true)
+	resp, _ := post(t, g, "", initialize)
+	session := resp.Header.Get("Mcp-Session-Id")
+	post(t, g, session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	post(t, g, session, `{"jsonrpc":"2.0","id":1,"method":"resources/list"}`)
+
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.Addr()+"/mcp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Mcp-Session-Id", session)
+	stream, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	lines := bufio.NewScanner(stream.Body)
+
+	_, added := post(t, g, session, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"notes__add","arguments":{"title":"Milk","body":"Buy some."}}}`)
+	if !strings.Contains(added, "note:///milk") {
+		t.Fatalf("notes__add answered %s", added)
+	}
+	// A change from the start may be told first; the one that counts comes after
+	// the new table, so a list that is asked for then shows the note.
+	for list := ""; !strings.Contains(list, "notes+note:///milk"); {
+		for !strings.Contains(lines.Text(), "notifications/resources/list_changed") {
+			if !lines.Scan() {
+				t.Fatalf("the stream ended (%v), and the last list was %s", lines.Err(), list)
+			}
+		}
+		_, list = post(t, g, session, `{"jsonrpc":"2.0","id":3,"method":"resources/list"}`)
+		lines.Scan() // the blank line after the event
+	}
+
+	end() // a drain ends the stream
+	for lines.Scan() {
+	}
+	if err := lines.Err(); err != nil {
+		t.Errorf("the stream broke at the drain: %v", err)
+	}
+}
+
+func TestMetricsAndHealth(t *testing.T) {
+	g, _ := start(t, "", true)
+	post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`) // waits for all upstreams
+	post(t, g, "", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"clock__now","arguments":{}}}`)
+	get := func(path string) string {
+		resp, err := http.Get("http://" + g.AdminAddr() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	if got := get("/healthz"); !strings.Contains(got, "ok") {
+		t.Errorf("/healthz says %s", got)
+	}
+	if got := get("/readyz"); !strings.Contains(got, "ready") {
+		t.Errorf("/readyz says %s", got)
+	}
+	metrics := get("/metrics")
+	for _, want := range []string{
+		`mcp_gateway_requests_total{method="tools/call",outcome="ok",upstream="clock"} 1`,
+		`mcp_gateway_request_duration_seconds_count{method="tools/call",upstream="clock"} 1`,
+		`mcp_gateway_inflight_requests{upstream="clock"} 0`,
+		`mcp_gateway_upstream_up{upstream="clock"} 1`,
+		`mcp_gateway_sessions{era="legacy"} 0`,
+		`mcp_gateway_streams{era="legacy"} 0`,
+		`mcp_gateway_table_items{kind="tool"} 9`,
+		`mcp_gateway_policy_decisions_total{effect="allow",rule=`,
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("no %s in /metrics", want)
+		}
+	}
+}
+
+func TestPolicyFiltersListsAndCalls(t *testing.T) {
+	// The upstream is the demo's clock, reached through a second gateway.
+	inner, _ := start(t, "", true)
+	g, _ := start(t, `
+upstreams:
+  inner:
+    url: http://`+inner.Addr()+`/mcp
+    tools: {allow: ["clock__*"], deny: ["clock__countdown"]}
+`, false)
+	_, list := post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	var got struct {
+		Result struct{ Tools []struct{ Name string } }
+	}
+	if err := json.Unmarshal([]byte(list), &got); err != nil {
+		t.Fatalf("%v in %s", err, list)
+	}
+	var names []string
+	for _, tool := range got.Result.Tools {
+		names = append(names, tool.Name)
+	}
+	if want := "inner__clock__face inner__clock__now inner__clock__search"; strings.Join(names, " ") != want {
+		t.Errorf("listed: %q, want %s", names, want)
+	}
+	_, refused := post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"inner__clock__countdown","arguments":{}}}`)
+	if !strings.Contains(refused, `"code":-32602`) {
+		t.Errorf("a refused tool answered %s", refused)
+	}
+}
+
+func TestTakenAddress(t *testing.T) {
+	g, _ := start(t, "", true)
+	cfg := config.Default(func(string) (string, bool) { return "", false })
+	cfg.Listen, cfg.Admin.Listen, cfg.StateDir = g.Addr(), "127.0.0.1:0", t.TempDir()
+	_, err := New(Options{Config: cfg, Demo: true, Version: "test", Logger: zap.NewNop()})
+	want := "listen on " + g.Addr() + ": bind: address already in use; another program may have the port: choose another with --listen or the key listen"
+	if err == nil || err.Error() != want {
+		t.Errorf("error is %v, want %s", err, want)
+	}
+}

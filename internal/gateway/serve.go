@@ -1,0 +1,141 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"mcpgateway/internal/admin"
+)
+
+// headerTimeout bounds how long a connection may take to say what it wants.
+const headerTimeout = 10 * time.Second
+
+// open takes the addresses.
+func (g *Gateway) open() (err error) {
+	if g.mcp, err = net.Listen("tcp", g.cfg.Listen); err != nil {
+		return fmt.Errorf("listen on %s: %w; another program may have the port: choose another with --listen or the key listen", g.cfg.Listen, unwrapListen(err))
+	}
+	if g.admin, err = net.Listen("tcp", g.cfg.Admin.Listen); err != nil {
+		return errors.Join(
+			fmt.Errorf("listen on %s for health and metrics: %w; another program may have the port: choose another with the key admin.listen", g.cfg.Admin.Listen, unwrapListen(err)),
+			g.mcp.Close())
+	}
+	return nil
+}
+
+// unwrapListen takes the parts off that repeat the address.
+func unwrapListen(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
+}
+
+// serve answers on both addresses until ctx ends, then drains. life is what
+// calls live in; it ends early when another part of the gateway has failed.
+func (g *Gateway) serve(ctx, life context.Context) error {
+	running := &inflight{}
+	r := chi.NewRouter()
+	r.Handle("/mcp", running.count(g.front))
+	base := func(net.Listener) context.Context { return life }
+	mcp := &http.Server{Handler: r, ReadHeaderTimeout: headerTimeout, BaseContext: base, ErrorLog: zap.NewStdLog(g.log.Named("http"))}
+	adm := &http.Server{Handler: admin.New(admin.Options{
+		Ready: g.ready, Gatherer: g.registry, Token: g.cfg.Admin.Token.Reveal(), Pprof: g.cfg.Admin.Pprof,
+	}), ReadHeaderTimeout: headerTimeout, ErrorLog: zap.NewStdLog(g.log.Named("http"))}
+
+	group, failed := errgroup.WithContext(life)
+	group.Go(func() error { return served(mcp.Serve(g.mcp)) })
+	group.Go(func() error { return served(adm.Serve(g.admin)) })
+	group.Go(func() error {
+		select {
+		case <-ctx.Done():
+			g.drain(mcp, running)
+		case <-failed.Done():
+		}
+		return errors.Join(mcp.Close(), adm.Close())
+	})
+	return group.Wait()
+}
+
+// drain lets the calls that run come to their end, within drain_timeout.
+// Streams end at once.
+func (g *Gateway) drain(srv *http.Server, running *inflight) {
+	g.draining.Store(true)
+	g.log.Info("draining", zap.Duration("timeout", g.cfg.DrainTimeout))
+	g.front.Drain()
+	ctx, cancel := context.WithTimeout(context.Background(), g.cfg.DrainTimeout)
+	defer cancel()
+	stop := make(chan struct{})
+	go func() {
+		defer close(stop)
+		// Closes the listener and idle connections. It also waits for
+		// connections that were opened and never used, so its end is not
+		// what is waited for below.
+		_ = srv.Shutdown(ctx)
+	}()
+	if !running.wait(ctx) {
+		g.log.Warn("calls were still running after drain_timeout and are ended")
+	}
+	cancel()
+	<-stop
+}
+
+func served(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// inflight counts the requests that are being answered.
+type inflight struct {
+	mu   sync.Mutex
+	n    int
+	none chan struct{} // made by wait, closed when n reaches zero
+}
+
+func (f *inflight) count(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.add(1)
+		defer f.add(-1)
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (f *inflight) add(d int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.n += d
+	if f.n == 0 && f.none != nil {
+		close(f.none)
+		f.none = nil
+	}
+}
+
+// wait returns true when nothing runs, false when ctx ends before that.
+func (f *inflight) wait(ctx context.Context) bool {
+	f.mu.Lock()
+	if f.n == 0 {
+		f.mu.Unlock()
+		return true
+	}
+	none := make(chan struct{})
+	f.none = none
+	f.mu.Unlock()
+	select {
+	case <-none:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,68 @@
+package gateway
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/wire"
+)
+
+func TestStateSurvivesARestart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	want := &listed{
+		Revision: wire.Rev20250618, Instructions: "Ask nicely.",
+		Tools: toKept([]wire.Raw{wire.Raw(`{"name":"a<b>","inputSchema":{"type":"object","maximum":9007199254740993}}`)}),
+	}
+	before := openState(dir, zap.NewNop())
+	before.Remember("k1", wire.EraModern)
+	before.keepCatalog("k1", want)
+
+	after := openState(dir, zap.NewNop())
+	if got := after.Era("k1"); got != wire.EraModern {
+		t.Errorf("era is %s, want modern", got)
+	}
+	if diff := cmp.Diff(want, after.catalog("k1")); diff != "" {
+		t.Errorf("catalog (-want +got):\n%s", diff)
+	}
+	if after.Era("k2") != wire.EraUnknown || after.catalog("k2") != nil {
+		t.Error("another configuration finds what was remembered of this one")
+	}
+	after.Remember("k1", wire.EraUnknown)
+	if got := after.Era("k1"); got != wire.EraUnknown {
+		t.Errorf("era is %s after it was forgotten", got)
+	}
+	if diff := cmp.Diff(want, after.catalog("k1")); diff != "" {
+		t.Errorf("forgetting the era changed the catalog:\n%s", diff)
+	}
+}
+
+func TestStateThatCannotBeUsedIsNoError(t *testing.T) {
+	notADir := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(notADir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	broken := t.TempDir()
+	if err := os.WriteFile(filepath.Join(broken, "upstream-k.json"), []byte(`{"era":"modern","era":"legacy"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, dir := range map[string]string{"none": "", "a file": filepath.Join(notADir, "state"), "broken content": broken} {
+		t.Run(name, func(t *testing.T) {
+			s := openState(dir, zap.NewNop())
+			if got := s.Era("k"); got != wire.EraUnknown {
+				t.Errorf("era is %s, want unknown", got)
+			}
+			s.Remember("k", wire.EraLegacy) // must not fail
+			want := wire.EraUnknown
+			if dir == broken {
+				want = wire.EraLegacy
+			}
+			if got := s.Era("k"); got != want {
+				t.Errorf("era is %s after Remember, want %s", got, want)
+			}
+		})
+	}
+}

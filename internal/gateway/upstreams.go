@@ -1,0 +1,135 @@
+package gateway
+
+import (
+	"fmt"
+	"net/url"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/demo"
+	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/wire"
+)
+
+// member is one upstream as the gateway holds it.
+type member struct {
+	name      string
+	space     *namespace.Space
+	required  bool
+	key       string // names what is remembered of it; "" for the demo
+	filter    policy.Upstream
+	connector *upstream.Connector
+	kept      upstream.Catalog // what was last remembered; the control loop's own
+}
+
+// options translates the configuration of one upstream.
+func (g *Gateway) options(u config.Upstream) (upstream.Options, error) {
+	o := g.commonOptions(u.Name)
+	o.Era = map[config.Era]wire.Era{config.EraLegacy: wire.EraLegacy, config.EraModern: wire.EraModern}[u.Era]
+	o.Memory, o.EraKey = g.state, u.Hash()
+	o.Timeout, o.MaxDuration = u.Timeout, u.MaxDuration
+	o.MaxConcurrent, o.MaxQueue = u.MaxConcurrent, u.MaxQueue
+	for _, r := range u.Roots {
+		o.Roots = append(o.Roots, upstream.Root{URI: r.URI, Name: r.Name})
+	}
+	if u.Command != "" {
+		o.Stdio = &upstream.StdioOptions{
+			Command: u.Command,
+			Args:    u.Args,
+			Env:     upstream.Environ(u.InheritEnv, reveal(u.Env)),
+			Dir:     u.Cwd,
+		}
+		return o, nil
+	}
+	at, err := url.Parse(u.URL)
+	if err != nil {
+		return o, fmt.Errorf("upstream %s: the url cannot be read", u.Name) // the error holds the URL, and that may hold a key
+	}
+	o.HTTP = &upstream.HTTPOptions{URL: at, Headers: reveal(u.Headers), Transport: httpTransport(u.Transport)}
+	return o, nil
+}
+
+// commonOptions are the options that do not depend on the kind of upstream.
+func (g *Gateway) commonOptions(name string) upstream.Options {
+	return upstream.Options{
+		Name:        name,
+		StartupWait: g.cfg.StartupWait,
+		MaxMessage:  int(g.cfg.Limits.MaxMessage),
+		Limits:      wire.Limits{Depth: g.cfg.Limits.MaxDepth},
+		Info:        upstream.Info{Name: productName, Version: g.version},
+		Logger:      g.log,
+		Metrics:     g.upstreamMetrics,
+		Observer:    g,
+	}
+}
+
+// demoOptions connects a built-in upstream inside the process.
+func (g *Gateway) demoOptions(s demo.Server) upstream.Options {
+	o := g.commonOptions(s.Name)
+	o.Pipe = s.Start
+	return o
+}
+
+func httpTransport(t config.Transport) upstream.Transport {
+	switch t {
+	case config.TransportStreamable:
+		return upstream.TransportStreamable
+	case config.TransportSSE:
+		return upstream.TransportSSE
+	default:
+		return upstream.TransportAuto
+	}
+}
+
+func filterOf(u config.Upstream) policy.Upstream {
+	globs := func(f config.Filter) policy.Globs { return policy.Globs{Allow: f.Allow, Deny: f.Deny} }
+	return policy.Upstream{Tools: globs(u.Tools), Prompts: globs(u.Prompts), Resources: globs(u.Resources)}
+}
+
+func reveal(secrets map[string]config.Secret) map[string]string {
+	out := make(map[string]string, len(secrets))
+	for k, v := range secrets {
+		out[k] = v.Reveal()
+	}
+	return out
+}
+
+// members makes the connectors of the configuration, or of the demo.
+func (g *Gateway) members() error {
+	if g.demo {
+		for _, s := range demo.Servers() {
+			if err := g.add(member{name: s.Name}, s.Name, g.demoOptions(s)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, u := range g.cfg.Upstreams {
+		if u.Disabled {
+			g.log.Info("upstream is disabled", zap.String("upstream", u.Name))
+			continue
+		}
+		o, err := g.options(u)
+		if err != nil {
+			return err
+		}
+		m := member{name: u.Name, required: u.Required, key: u.Hash(), filter: filterOf(u)}
+		if err := g.add(m, u.EffectivePrefix(), o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *Gateway) add(m member, prefix string, o upstream.Options) (err error) {
+	if m.space, err = namespace.New(m.name, prefix, g.cfg.Namespace.Separator); err != nil {
+		return err
+	}
+	m.connector = upstream.New(o)
+	g.upstreams = append(g.upstreams, &m)
+	g.routes[m.name] = m.connector
+	return nil
+}
