@@ -1,6 +1,8 @@
 package frontend
 
 import (
+	"strconv"
+
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
@@ -107,5 +109,10 @@ func modernError(e *wire.Error) *wire.Error {
 	if e.Code != wire.CodeResourceNotFound {
 		return e
 	}
-	return &wire.Error{Code: wire.CodeInvalidParams, Message: e.Message, Data: e.Data}
+	c := *e
+	c.Code = wire.CodeInvalidParams
+	if c.Raw != nil {
+		c.Raw = wire.SetMember(c.Raw, "code", wire.Raw(strconv.Itoa(wire.CodeInvalidParams)))
+	}
+	return &c
 }

@@ -144,9 +144,13 @@ func (x *exchange) appendAnswer(dst []byte, a answer) []byte {
 		dst = append(dst, `,"result":`...)
 		dst = append(dst, legacyResult(a.result)...)
 	}
-	if a.result.Extra != "" {
+	extra := a.result.Extra
+	if a.fault != nil {
+		extra = a.fault.Extra
+	}
+	if extra != "" {
 		dst = append(dst, ',')
-		dst = append(dst, a.result.Extra...)
+		dst = append(dst, extra...)
 	}
 	return append(dst, '}')
 }

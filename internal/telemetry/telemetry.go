@@ -68,11 +68,13 @@ func NewLogger(o LogOptions) (*zap.Logger, func(), error) {
 	return log, func() { buffered.Stop() }, nil
 }
 
+// writerOf hides that f can be synced: pipes and terminals fail at it, and a
+// log need not survive the loss of power.
 func writerOf(f *os.File) io.Writer {
 	if f == nil {
 		return io.Discard
 	}
-	return f
+	return struct{ io.Writer }{f}
 }
 
 func isTerminal(f *os.File) bool {

@@ -26,6 +26,9 @@ type Error struct {
 	Message string
 	Data    Raw // nil when absent
 	Raw     Raw // the whole object as the peer sent it, nil for errors made here
+	// Extra holds unknown members of the envelope that the error came in, see
+	// Message.Extra.
+	Extra string
 }
 
 // Error returns the code and the message.

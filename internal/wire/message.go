@@ -185,6 +185,7 @@ func envelope(data []byte) (Message, error) {
 	if m.Error == nil {
 		return invalid("the error must be an object with an integer code and a message")
 	}
+	m.Error.Extra = m.Extra
 	return m, nil
 }
 
