@@ -1,0 +1,34 @@
+// The TypeScript SDK's first-generation client (legacy era only). See plan.mjs for input and output.
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ProgressNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import { readPlan, run } from './plan.mjs';
+
+const plan = await readPlan();
+const client = new Client({ name: 'v1-client', version: '1.0.0' }, { capabilities: {} });
+const transport = open(plan.target);
+
+function open(target) {
+  if (target.url) return new StreamableHTTPClientTransport(new URL(target.url));
+  if (target.sse) return new SSEClientTransport(new URL(target.sse));
+  const [command, ...args] = target.command;
+  return new StdioClientTransport({ command, args, env: { ...process.env, ...target.env } });
+}
+
+await run(plan, {
+  client,
+  connect: () => client.connect(transport),
+  describe: () => ({
+    protocolVersion: transport.protocolVersion,
+    serverInfo: client.getServerVersion(),
+    capabilities: client.getServerCapabilities(),
+    instructions: client.getInstructions()
+  }),
+  onProgress: (handler) => client.setNotificationHandler(ProgressNotificationSchema, handler),
+  async close() {
+    if (plan.target.url) await transport.terminateSession();
+    await client.close();
+  }
+});

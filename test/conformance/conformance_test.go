@@ -1,0 +1,119 @@
+package conformance
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"mcpgateway/test/internal/rig"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	rig.Enter()
+	goleak.VerifyTestMain(m)
+}
+
+// eras are the suites by the era that they speak, which is also the era of the fixture that they are run against.
+var eras = map[rig.Era][]suite{
+	rig.Legacy: {suite20250326, suite20250618, suite20251125},
+	rig.Modern: {suite20260728},
+}
+
+// One run after the other: the suite itself waits by the clock in places, and four runs at once keep a small machine busier than that allows.
+func TestConformance(t *testing.T) {
+	baselines := make(map[string]func() (results, error)) // by revision; each runs once, for whoever asks first
+	for era, suites := range eras {
+		url := rig.Fixture(t, era)
+		for _, s := range suites {
+			baselines[s.revision] = sync.OnceValues(func() (results, error) { return s.run(t, url, s.asKnown) })
+		}
+	}
+	for _, suites := range eras {
+		for _, s := range suites {
+			t.Run("the fixture itself "+s.revision, func(t *testing.T) {
+				got, err := baselines[s.revision]()
+				if err != nil {
+					t.Fatal(err)
+				}
+				// Everything below rests on these numbers being what the fixture really gets.
+				if !s.asKnown(got) {
+					t.Errorf("%v, want %d passed, %d failed", got.total(), s.passed, s.failed)
+				}
+			})
+		}
+	}
+	for _, c := range cells() {
+		t.Run(c.String(), func(t *testing.T) {
+			gateway := rig.StartGateway(t, rig.Config{"upstreams": c.upstreams(t)})
+			for _, s := range eras[c.era] {
+				t.Run(s.revision, func(t *testing.T) {
+					direct, err := baselines[s.revision]()
+					if err != nil {
+						t.Fatal(err)
+					}
+					judge := func(r results) []string { return compare(direct, r, excepted(s.revision, c.stdio)) }
+					through, err := s.run(t, gateway.URL, func(r results) bool { return len(judge(r)) == 0 })
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, wrong := range judge(through) {
+						t.Error(wrong)
+					}
+				})
+			}
+		})
+	}
+}
+
+// cell is one way to put the fixture behind the gateway.
+type cell struct {
+	era    rig.Era
+	stdio  bool // the gateway runs the fixture itself; else it calls it over streamable HTTP
+	beside bool // there is a second upstream
+}
+
+func cells() []cell {
+	var all []cell
+	for era := range eras {
+		for _, stdio := range []bool{false, true} {
+			all = append(all, cell{era, stdio, false}, cell{era, stdio, true})
+		}
+	}
+	return all
+}
+
+func (c cell) String() string {
+	words := []string{string(c.era), "HTTP"}
+	if c.stdio {
+		words[1] = "stdio"
+	}
+	if c.beside {
+		words = append(words, "beside another")
+	}
+	return strings.Join(words, " ")
+}
+
+// upstreams configures the fixture without a prefix, since the suite knows its items by their own names, and perhaps a prefixed upstream of the
+// other era beside it, which nothing that the suite asks for may reach.
+func (c cell) upstreams(t *testing.T) rig.Upstreams {
+	t.Helper()
+	// A fixture of this cell's own: scenarios change its lists, and two runs at once would see each other's changes.
+	fixture := rig.Config{"prefix": "", "era": c.era}
+	if c.stdio {
+		command := rig.FixtureCommand(t)
+		fixture["command"], fixture["args"] = command[0], command[1:]
+	} else {
+		fixture["url"] = rig.Fixture(t, c.era)
+	}
+	all := rig.Upstreams{"fixture": fixture}
+	if c.beside {
+		other := rig.Modern
+		if c.era == rig.Modern {
+			other = rig.Legacy
+		}
+		all["beside"] = rig.Config{"url": rig.Fixture(t, other)}
+	}
+	return all
+}

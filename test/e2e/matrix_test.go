@@ -1,0 +1,175 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"mcpgateway/test/internal/client"
+	"mcpgateway/test/internal/rig"
+)
+
+// TestClients lets every client use every server through one gateway.
+func TestClients(t *testing.T) {
+	servers := upstreams(t)
+	inventories := make(map[string]inventory)
+	config := make(rig.Upstreams)
+	for _, u := range servers {
+		inventories[u.name] = take(t, u)
+		config[u.name] = u.config
+	}
+	gateway := rig.StartGateway(t, rig.Config{"upstreams": config})
+	for _, c := range client.All() {
+		t.Run(c.Name(), func(t *testing.T) {
+			t.Parallel()
+			steps, checks := plan(c, servers)
+			transcript := c.Run(t, client.Target{URL: gateway.URL}, append(listSteps(), steps...))
+			if transcript.Connect != nil {
+				t.Run("connect", func(t *testing.T) { holdConnect(t, c, *transcript.Connect) })
+			}
+			holdLists(t, c, servers, inventories, transcript.Steps[:len(kinds)])
+			for i, outcome := range transcript.Steps[len(kinds):] {
+				t.Run(checks[i].name, func(t *testing.T) { checks[i].hold(t, outcome) })
+			}
+		})
+	}
+}
+
+// TestServersThemselves does every exercise without the gateway, so that what fails in TestClients and not here is the gateway.
+func TestServersThemselves(t *testing.T) {
+	for _, u := range upstreams(t) {
+		t.Run(u.name, func(t *testing.T) {
+			t.Parallel()
+			take(t, u)
+			var steps []client.Step
+			for _, e := range u.exercises {
+				steps = append(steps, e.step)
+			}
+			for i, outcome := range u.asker.Run(t, u.target, steps).Steps {
+				holdResult(t, u.exercises[i], "", outcome)
+			}
+		})
+	}
+}
+
+// check is what is expected of one step.
+type check struct {
+	name string
+	hold func(*testing.T, client.Outcome)
+}
+
+// plan puts together what a client does after it has listed.
+func plan(c client.Client, servers []upstream) ([]client.Step, []check) {
+	var steps []client.Step
+	var checks []check
+	slow := !c.Can("completion/complete") // the inspector: a process for every step, and no completion
+	for _, u := range servers {
+		for _, e := range u.exercises {
+			if !c.Can(e.step.Method) || slow && !e.essential {
+				continue
+			}
+			steps = append(steps, publicly(u.name, e.step))
+			checks = append(checks, check{
+				name: fmt.Sprintf("%s %s %v", u.name, e.step.Method, subject(e.step)),
+				hold: func(t *testing.T, outcome client.Outcome) { holdResult(t, e, publicURI(u.name, ""), outcome) },
+			})
+		}
+	}
+	if slow {
+		return steps, checks
+	}
+	for _, r := range refusals(c) {
+		steps = append(steps, r.step)
+		checks = append(checks, check{name: "refused: " + r.name, hold: func(t *testing.T, outcome client.Outcome) {
+			if outcome.Error == nil || outcome.Error.Code != r.code {
+				t.Errorf("error %+v, result %s; want error %d", outcome.Error, outcome.Result, r.code)
+			}
+		}})
+	}
+	if c.Can("ping") {
+		steps = append(steps, client.Step{Method: "ping"})
+		checks = append(checks, check{name: "ping", hold: func(t *testing.T, outcome client.Outcome) {
+			if outcome.Error != nil {
+				t.Errorf("error %+v", outcome.Error)
+			}
+		}})
+	}
+	return steps, checks
+}
+
+// subject is what a step is about, for the test's name.
+func subject(step client.Step) any {
+	for _, member := range []string{"name", "uri", "ref"} {
+		if value, ok := step.Params[member]; ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// holdResult checks the result of an exercise, in which uriPrefix stands before every URI.
+func holdResult(t *testing.T, e exercise, uriPrefix string, outcome client.Outcome) {
+	t.Helper()
+	if outcome.Error != nil {
+		t.Errorf("%s %v: error %d: %s %s", outcome.Method, subject(e.step), outcome.Error.Code, outcome.Error.Message, outcome.Error.Data)
+		return
+	}
+	result := compact(t, outcome.Result)
+	for _, want := range e.want {
+		if want := strings.ReplaceAll(want, uriMark, uriPrefix); !strings.Contains(result, want) {
+			t.Errorf("%s %v: no %s in %s", outcome.Method, subject(e.step), want, result)
+		}
+	}
+	if len(outcome.Progress) != e.step.Progress {
+		t.Errorf("%s %v: progress %s, want %d updates", outcome.Method, subject(e.step), outcome.Progress, e.step.Progress)
+	}
+}
+
+// holdConnect checks what the gateway says of itself.
+func holdConnect(t *testing.T, c client.Client, connect client.Outcome) {
+	said := client.Decode[struct {
+		ProtocolVersion string                    `json:"protocolVersion"`
+		Capabilities    map[string]map[string]any `json:"capabilities"`
+		Instructions    string                    `json:"instructions"`
+	}](t, connect)
+	want := map[string]string{client.Legacy: "2025-11-25", client.Modern: "2026-07-28"}[c.Era()]
+	if said.ProtocolVersion != want {
+		t.Errorf("revision %q, want %q", said.ProtocolVersion, want)
+	}
+	for _, capability := range []string{"tools", "prompts", "resources", "completions", "logging"} {
+		if _, ok := said.Capabilities[capability]; !ok {
+			t.Errorf("capability %s is not declared: %v", capability, said.Capabilities)
+		}
+	}
+	for _, upstream := range []string{"everything", "everything-http", "everything-sse"} {
+		if !strings.Contains(said.Instructions, upstream) {
+			t.Errorf("the instructions do not name %s, which has some: %q", upstream, said.Instructions)
+		}
+	}
+}
+
+// refusal is a request that the gateway must answer with an error of its own.
+type refusal struct {
+	name string
+	step client.Step
+	code int
+}
+
+func refusals(c client.Client) []refusal {
+	tool := func(name string) client.Step {
+		return client.Step{Method: "tools/call", Params: map[string]any{"name": name, "arguments": map[string]any{}}}
+	}
+	// A resource that is not there has a code of its own in the legacy era (spec 2025-11-25, server/resources).
+	notFound := map[string]int{client.Legacy: -32002, client.Modern: -32602}[c.Era()]
+	if c == client.V2(client.Legacy) {
+		notFound = -32602 // this client takes -32002 and reports it as the modern era's code
+	}
+	return []refusal{
+		{"a tool that no upstream has", tool("everything__no-such-tool"), -32602},
+		{"a tool by its native name", tool("get-sum"), -32602},
+		{"a tool of an upstream that is not there", tool("nobody__get-sum"), -32602},
+		{"a prompt that no upstream has", client.Step{Method: "prompts/get", Params: map[string]any{"name": "everything__no-such-prompt"}}, -32602},
+		{"a resource by its native URI", client.Step{Method: "resources/read", Params: map[string]any{"uri": "demo://resource/dynamic/text/7"}}, notFound},
+		{"a resource of an upstream that is not there", client.Step{Method: "resources/read", Params: map[string]any{"uri": "nobody+demo://resource/dynamic/text/7"}}, notFound},
+	}
+}

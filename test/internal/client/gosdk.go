@@ -1,0 +1,167 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// legacyRevision makes the SDK's client begin with initialize; left to itself it tries the modern era first.
+const legacyRevision = "2025-11-25"
+
+type goSDK struct{ era string }
+
+// GoSDK is the Go SDK's client, beginning in one era.
+func GoSDK(era string) Client { return goSDK{era} }
+
+func (g goSDK) Name() string { return "Go SDK " + g.era }
+
+func (g goSDK) Era() string { return g.era }
+
+func (g goSDK) Can(method string) bool { return can(method, g.era) }
+
+func (g goSDK) Run(t testing.TB, target Target, steps []Step) Transcript {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), runWithin)
+	defer cancel()
+	progress := make(chan *mcp.ProgressNotificationParams, 1024) // more than any step of a test reports
+	client := mcp.NewClient(&mcp.Implementation{Name: "go-sdk-client", Version: "1.0.0"}, &mcp.ClientOptions{
+		Capabilities: &mcp.ClientCapabilities{},
+		ProgressNotificationHandler: func(_ context.Context, request *mcp.ProgressNotificationClientRequest) {
+			progress <- request.Params
+		},
+	})
+	connections := &http.Transport{}
+	defer connections.CloseIdleConnections()
+	options := &mcp.ClientSessionOptions{}
+	if g.era == Legacy {
+		options.ProtocolVersion = legacyRevision
+	}
+	session, err := client.Connect(ctx, transport(target, &http.Client{Transport: connections}), options)
+	if err != nil {
+		t.Fatalf("client %s: connect: %v", g.Name(), err)
+	}
+	defer session.Close()
+	transcript := Transcript{Connect: &Outcome{Method: "connect", Result: mustJSON(session.InitializeResult())}}
+	for i, step := range steps {
+		token := ""
+		if step.Progress > 0 {
+			token = fmt.Sprintf("step-%d", i)
+		}
+		outcome := Outcome{Method: step.Method}
+		result, err := carryOut(ctx, session, step, token)
+		if err != nil {
+			outcome.Error = describe(err)
+		} else {
+			outcome.Result = mustJSON(result)
+		}
+		late := time.After(progressWithin)
+		for waiting := true; waiting && len(outcome.Progress) < step.Progress; {
+			select {
+			case update := <-progress:
+				if update.ProgressToken == token {
+					outcome.Progress = append(outcome.Progress, mustJSON(update))
+				}
+			case <-late:
+				waiting = false
+			}
+		}
+		transcript.Steps = append(transcript.Steps, outcome)
+	}
+	return transcript
+}
+
+func transport(target Target, client *http.Client) mcp.Transport {
+	switch {
+	case target.URL != "":
+		return &mcp.StreamableClientTransport{Endpoint: target.URL, HTTPClient: client, MaxRetries: -1}
+	case target.SSE != "":
+		return &mcp.SSEClientTransport{Endpoint: target.SSE, HTTPClient: client}
+	}
+	cmd := exec.Command(target.Command[0], target.Command[1:]...)
+	cmd.Env = os.Environ()
+	for key, value := range target.Env {
+		cmd.Env = append(cmd.Env, key+"="+value)
+	}
+	return &mcp.CommandTransport{Command: cmd}
+}
+
+func carryOut(ctx context.Context, session *mcp.ClientSession, step Step, token string) (any, error) {
+	switch step.Method {
+	case "tools/list":
+		return collect(session.Tools(ctx, nil))
+	case "resources/list":
+		return collect(session.Resources(ctx, nil))
+	case "resources/templates/list":
+		return collect(session.ResourceTemplates(ctx, nil))
+	case "prompts/list":
+		return collect(session.Prompts(ctx, nil))
+	case "tools/call":
+		params, err := typed[mcp.CallToolParams](step.Params)
+		if err != nil {
+			return nil, err
+		}
+		if token != "" {
+			params.SetProgressToken(token)
+		}
+		return session.CallTool(ctx, params)
+	case "resources/read":
+		return request(ctx, step, session.ReadResource)
+	case "prompts/get":
+		return request(ctx, step, session.GetPrompt)
+	case "completion/complete":
+		return request(ctx, step, session.Complete)
+	case "logging/setLevel":
+		return request(ctx, step, func(ctx context.Context, params *mcp.SetLoggingLevelParams) (struct{}, error) {
+			return struct{}{}, session.SetLoggingLevel(ctx, params)
+		})
+	case "ping":
+		return struct{}{}, session.Ping(ctx, nil)
+	}
+	return nil, fmt.Errorf("the plan names a method that this client cannot carry out: %s", step.Method)
+}
+
+// collect follows all pages; the SDK's iterator does not say how many there were.
+func collect[T any](items iter.Seq2[T, error]) (any, error) {
+	all := []T{}
+	for item, err := range items {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, item)
+	}
+	return map[string]any{"items": all}, nil
+}
+
+func request[P, R any](ctx context.Context, step Step, do func(context.Context, *P) (R, error)) (any, error) {
+	params, err := typed[P](step.Params)
+	if err != nil {
+		return nil, err
+	}
+	return do(ctx, params)
+}
+
+func typed[P any](params map[string]any) (*P, error) {
+	value := new(P)
+	if err := json.Unmarshal(mustJSON(params), value); err != nil {
+		return nil, fmt.Errorf("params of a step: %w", err)
+	}
+	return value, nil
+}
+
+func describe(err error) *Error {
+	if wire, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return &Error{Code: int(wire.Code), Message: wire.Message, Data: wire.Data}
+	}
+	return &Error{Message: err.Error()}
+}

@@ -1,0 +1,56 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"mcpgateway/test/internal/process"
+	"mcpgateway/test/internal/rig"
+)
+
+// node is a client of the TypeScript SDK, run by one of the scripts in test/clients; plan.mjs there documents what goes in and comes out.
+type node struct {
+	name, script, mode string
+}
+
+// V1 is the TypeScript SDK's first-generation client, which knows the legacy era alone and refuses what its schemas do not know.
+func V1() Client { return node{name: "v1", script: "clients/v1.mjs"} }
+
+// V2 is the TypeScript SDK's second-generation client, pinned to an era.
+func V2(era string) Client { return node{name: "v2 " + era, script: "clients/v2.mjs", mode: era} }
+
+func (n node) Name() string { return n.name }
+
+func (n node) Era() string {
+	if n.mode == Modern {
+		return Modern
+	}
+	return Legacy
+}
+
+func (n node) Can(method string) bool { return can(method, n.Era()) }
+
+func (n node) Run(t testing.TB, target Target, steps []Step) Transcript {
+	t.Helper()
+	plan := mustJSON(map[string]any{"target": target, "mode": n.mode, "steps": append([]Step{}, steps...)}) // a list even when empty
+	ctx, cancel := context.WithTimeout(t.Context(), runWithin)
+	defer cancel()
+	stdout, stderr, err := process.Run(ctx, t, string(plan), process.Options{Args: rig.Node(t, n.script)})
+	if err != nil {
+		t.Fatalf("client %s: %v\n%s%s", n.name, err, stdout, stderr)
+	}
+	var outcomes []Outcome
+	for line := range strings.Lines(stdout) {
+		var outcome Outcome
+		if err := json.Unmarshal([]byte(line), &outcome); err != nil {
+			t.Fatalf("client %s printed %q: %v", n.name, line, err)
+		}
+		outcomes = append(outcomes, outcome)
+	}
+	if len(outcomes) != len(steps)+1 {
+		t.Fatalf("client %s: %d steps, %d lines\n%s%s", n.name, len(steps), len(outcomes), stdout, stderr)
+	}
+	return Transcript{Connect: &outcomes[0], Steps: outcomes[1:]}
+}

@@ -1,0 +1,58 @@
+package netns_test
+
+import (
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"mcpgateway/test/internal/netns"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	netns.Enter(func() ([]string, error) { return []string{"MCPGATEWAY_TEST_PREPARED=yes"}, nil })
+	goleak.VerifyTestMain(m)
+}
+
+func TestOnlyLoopbackIsThere(t *testing.T) {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range interfaces {
+		if i.Flags&net.FlagLoopback == 0 && i.Flags&net.FlagUp != 0 {
+			t.Errorf("interface %s is up", i.Name)
+		}
+	}
+	if conn, err := net.DialTimeout("tcp", "192.0.2.1:80", time.Second); err == nil {
+		conn.Close()
+		t.Error("an address outside could be reached")
+	}
+}
+
+func TestLoopbackWorks(t *testing.T) {
+	listener, err := net.Listen("tcp", netns.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+}
+
+func TestPreparedEnvironmentArrives(t *testing.T) {
+	if got := os.Getenv("MCPGATEWAY_TEST_PREPARED"); got != "yes" {
+		t.Errorf("variable set by prepare is %q, want %q", got, "yes")
+	}
+}
+
+func TestPortsDiffer(t *testing.T) {
+	if a, b := netns.Port(), netns.Port(); a == b {
+		t.Errorf("port %d was handed out twice", a)
+	}
+}

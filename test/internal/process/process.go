@@ -1,0 +1,171 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	// readyWithin is how long a server may take to become ready; node needs a second or two on a busy machine.
+	readyWithin = 60 * time.Second
+	// pollEvery is how often readiness is asked for: a process offers no event for it.
+	pollEvery = 20 * time.Millisecond
+	// goneWithin bounds the wait for a killed process and for whoever still holds its output open.
+	goneWithin = 10 * time.Second
+)
+
+// Options say what to run.
+type Options struct {
+	Name string   // for messages; default: the program
+	Args []string // the program and its arguments
+	Env  []string // beside PATH, LANG, TMPDIR and HOME, which is a fresh folder
+	Dir  string   // working directory; default: the home folder
+}
+
+// Process is a running program. The test that started it owns it; it is killed when that test ends.
+type Process struct {
+	name   string
+	cmd    *exec.Cmd
+	output *tail
+	exited chan struct{} // closed when the process has ended and err is set
+	err    error
+}
+
+// Start runs a program until the test ends. It fails the test when the program cannot be started. When the test has failed, the end of the
+// program's output is logged.
+func Start(t testing.TB, options Options) *Process {
+	t.Helper()
+	p := &Process{name: options.Name, output: &tail{}, exited: make(chan struct{})}
+	if p.name == "" {
+		p.name = options.Args[0]
+	}
+	p.cmd = command(t, options)
+	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
+	if err := p.cmd.Start(); err != nil {
+		t.Fatalf("start %s: %v", p.name, err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.exited)
+	}()
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("output of %s:\n%s", p.name, p.Output())
+		}
+	})
+	return p
+}
+
+// Run runs a program to its end, with input on its standard input, and returns what it printed. An exit status other than 0 is reported as an
+// error beside the output.
+func Run(ctx context.Context, t testing.TB, input string, options Options) (stdout, stderr string, err error) {
+	t.Helper()
+	cmd := command(t, options)
+	var out, errs strings.Builder
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &errs
+	if err := cmd.Start(); err != nil {
+		return "", "", err
+	}
+	stop := context.AfterFunc(ctx, func() { killGroup(cmd) })
+	defer stop()
+	defer killGroup(cmd) // whatever the program left behind
+	err = cmd.Wait()
+	if ctx.Err() != nil {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	return out.String(), errs.String(), err
+}
+
+func command(t testing.TB, options Options) *exec.Cmd {
+	home := t.TempDir()
+	cmd := exec.Command(options.Args[0], options.Args[1:]...)
+	cmd.Dir = options.Dir
+	if cmd.Dir == "" {
+		cmd.Dir = home
+	}
+	cmd.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"),
+		"LANG=C.UTF-8",
+		"TMPDIR=" + os.TempDir(),
+		"HOME=" + home,
+	}, options.Env...)
+	// The signal of a dead parent follows the thread that started the child; the Go runtime ends no thread that no goroutine is locked to.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.WaitDelay = goneWithin
+	return cmd
+}
+
+// PID returns the id of the process, which is also that of its group.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Exited is closed when the process has ended.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// Output returns the last part of what the process has printed so far, standard output and standard error in the order they came.
+func (p *Process) Output() string { return p.output.String() }
+
+// Stop sends SIGTERM to the process alone and waits for its end, at most until within has passed. It returns nil when the process ended with
+// status 0.
+func (p *Process) Stop(within time.Duration) error {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-p.exited:
+		return p.err
+	case <-time.After(within):
+		return fmt.Errorf("%s: still running %v after SIGTERM", p.name, within)
+	}
+}
+
+// Kill ends the process and its group at once, as a crash would, and waits until it is gone.
+func (p *Process) Kill() { p.kill() }
+
+// WaitReady asks ready until it returns nil. It fails the test when the process ends before that, or takes too long.
+func (p *Process) WaitReady(t testing.TB, ready func() error) {
+	t.Helper()
+	deadline := time.Now().Add(readyWithin)
+	for {
+		err := ready()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not ready after %v: %v", p.name, readyWithin, err)
+		}
+		select {
+		case <-p.exited:
+			t.Fatalf("%s: ended before it was ready: %v\n%s", p.name, p.err, p.Output())
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+// WaitListening waits until the process accepts connections at addr.
+func (p *Process) WaitListening(t testing.TB, addr string) {
+	t.Helper()
+	p.WaitReady(t, func() error {
+		conn, err := net.DialTimeout("tcp", addr, time.Second)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
+}
+
+func (p *Process) kill() {
+	killGroup(p.cmd)
+	<-p.exited // bounded by WaitDelay
+}
+
+// killGroup kills what is left of the program's process group. A group that is gone already is no error.
+func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -1,0 +1,84 @@
+package rig
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"mcpgateway/test/internal/netns"
+	"mcpgateway/test/internal/process"
+)
+
+// stopWithin bounds the gateway's end after SIGTERM: its own drain timeout, and some time for a busy machine.
+const stopWithin = 30 * time.Second
+
+// Config is a gateway's configuration, as its file spells it. JSON is YAML, so no key has to be spelled a second time here.
+type Config map[string]any
+
+// Upstreams are the entries under the configuration's key of that name.
+type Upstreams map[string]Config
+
+// Gateway is a running gateway.
+type Gateway struct {
+	URL     string // of the merged MCP endpoint
+	Admin   string // base URL of the admin address
+	Process *process.Process
+}
+
+// StartGateway runs the real binary with the configuration, on addresses of its own, and waits until it is ready. At the end of the test the
+// gateway is asked to stop; the test fails when it does not end by itself with status 0.
+func StartGateway(t testing.TB, config Config) *Gateway {
+	t.Helper()
+	listen, admin := netns.Addr(), netns.Addr()
+	whole := Config{"admin": Config{"listen": admin}, "state_dir": t.TempDir()}
+	for key, value := range config {
+		whole[key] = value
+	}
+	text, err := json.MarshalIndent(whole, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := &Gateway{URL: "http://" + listen + "/mcp", Admin: "http://" + admin}
+	g.Process = process.Start(t, process.Options{
+		Name: "gateway",
+		Args: []string{binary(t, "gateway"), "run", "-c", file, "--listen", listen},
+	})
+	t.Cleanup(func() {
+		select {
+		case <-g.Process.Exited(): // the test ended it, or will have noticed
+			return
+		default:
+		}
+		if err := g.Process.Stop(stopWithin); err != nil {
+			t.Errorf("the gateway did not end well: %v", err)
+		}
+	})
+	g.Process.WaitReady(t, func() error { return get(g.Admin + "/readyz") })
+	return g
+}
+
+func get(url string) error {
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get(url)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 4<<10))
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s: %s", url, response.Status, body)
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package rig
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"mcpgateway/test/internal/netns"
+	"mcpgateway/test/internal/process"
+)
+
+// Era is one of the protocol's two eras, spelled as the gateway's configuration does.
+type Era string
+
+const (
+	Legacy Era = "legacy"
+	Modern Era = "modern"
+)
+
+// FixtureCommand returns the command line of the conformance fixture on stdio, where it speaks whichever era it is addressed in.
+func FixtureCommand(t testing.TB) []string { return []string{binary(t, "fixture")} }
+
+// Fixture starts the conformance fixture on streamable HTTP and returns its URL. A legacy one keeps sessions and knows nothing of the modern
+// era; a modern one is stateless.
+func Fixture(t testing.TB, era Era) string {
+	t.Helper()
+	addr := netns.Addr()
+	p := process.Start(t, process.Options{
+		Name: "fixture " + string(era),
+		Args: append(FixtureCommand(t), "-http="+addr, fmt.Sprintf("-stateless=%t", era == Modern)),
+	})
+	p.WaitListening(t, addr)
+	return "http://" + addr
+}
+
+// EverythingCommand returns the command line of the npm server "everything" on stdio.
+func EverythingCommand(t testing.TB) []string { return Node(t, everythingJS, "stdio") }
+
+// EverythingHTTP starts the npm server "everything" on streamable HTTP and returns its URL.
+func EverythingHTTP(t testing.TB) string { return everything(t, "streamableHttp") + "/mcp" }
+
+// EverythingSSE starts the npm server "everything" on HTTP+SSE and returns the URL of its event stream.
+func EverythingSSE(t testing.TB) string { return everything(t, "sse") + "/sse" }
+
+func everything(t testing.TB, transport string) string {
+	t.Helper()
+	port := netns.Port()
+	p := process.Start(t, process.Options{
+		Name: "everything " + transport,
+		Args: Node(t, everythingJS, transport),
+		Env:  []string{fmt.Sprintf("PORT=%d", port)},
+	})
+	addr := fmt.Sprintf("127.0.0.1:%d", port)
+	p.WaitListening(t, addr)
+	return "http://" + addr
+}
+
+// FilesystemCommand returns the command line of the npm server "filesystem" on stdio, with access to one folder.
+func FilesystemCommand(t testing.TB, folder string) []string { return Node(t, filesystemJS, folder) }
+
+// MemoryCommand returns the command line of the npm server "memory" on stdio and the environment that keeps its graph in a folder of the test's.
+func MemoryCommand(t testing.TB) (args []string, env map[string]string) {
+	return Node(t, memoryJS), map[string]string{"MEMORY_FILE_PATH": filepath.Join(t.TempDir(), "memory.jsonl")}
+}
+
+// ThinkingCommand returns the command line of the npm server "sequential-thinking" on stdio.
+func ThinkingCommand(t testing.TB) []string { return Node(t, thinkingJS) }
+
+// PlaywrightCommand returns the command line of @playwright/mcp on stdio. No browser is installed: only its lists can be asked for.
+func PlaywrightCommand(t testing.TB) []string { return Node(t, playwrightJS, "--headless") }
