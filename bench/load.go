@@ -14,6 +14,7 @@ type path struct {
 	Name string
 	URL  string
 	Tool string // the tool's public name on this path
+	PID  int    // the process that is measured: the proxy, or the upstream itself
 }
 
 // load is what every path gets in a round.
@@ -28,6 +29,9 @@ type load struct {
 type sample struct {
 	PerSecond float64 // counted calls
 	P50, P99  time.Duration
+	// CPU is the processor time that the measured process took for one call. It
+	// hardly depends on what else the machine does, unlike all the others.
+	CPU time.Duration
 }
 
 // run puts the load on p and measures it. The first error of any client, a wrong
@@ -67,6 +71,16 @@ func (l load) run(ctx context.Context, p path) (sample, error) {
 			}
 		})
 	}
+	var cpu [2]time.Duration
+	for i, at := range []time.Time{begin, end} {
+		wg.Go(func() {
+			select {
+			case <-time.After(time.Until(at)):
+				cpu[i] = cpuTime(p.PID)
+			case <-ctx.Done():
+			}
+		})
+	}
 	wg.Wait()
 	if err := context.Cause(ctx); err != nil {
 		return sample{}, fmt.Errorf("%s: %w", p.Name, err)
@@ -80,6 +94,7 @@ func (l load) run(ctx context.Context, p path) (sample, error) {
 		PerSecond: float64(len(all)) / l.Duration.Seconds(),
 		P50:       quantile(all, 0.50),
 		P99:       quantile(all, 0.99),
+		CPU:       (cpu[1] - cpu[0]) / time.Duration(len(all)),
 	}, nil
 }
 

@@ -155,7 +155,7 @@ func startPaths(ctx context.Context, o options, dir string) (paths []path, stop 
 		if !slices.Contains(o.Only, name) {
 			continue
 		}
-		p := path{Name: name, URL: upstream.URL, Tool: toolName}
+		p := path{Name: name, URL: upstream.URL, Tool: toolName, PID: upstream.cmd.Process.Pid}
 		switch name {
 		case pathReverse, pathTyped:
 			proxy, err := startRole(ctx, name, o.Era, upstream.URL)
@@ -163,7 +163,7 @@ func startPaths(ctx context.Context, o options, dir string) (paths []path, stop 
 				return nil, stop, err
 			}
 			running = append(running, proxy)
-			p.URL = proxy.URL
+			p.URL, p.PID = proxy.URL, proxy.cmd.Process.Pid
 		case pathGateway:
 			binary := o.GatewayBinary
 			if binary == "" {
@@ -176,7 +176,7 @@ func startPaths(ctx context.Context, o options, dir string) (paths []path, stop 
 				return nil, stop, err
 			}
 			running = append(running, gateway)
-			p.URL, p.Tool = gateway.URL, gatewayTool
+			p.URL, p.Tool, p.PID = gateway.URL, gatewayTool, gateway.cmd.Process.Pid
 		}
 		paths = append(paths, p)
 	}

@@ -30,7 +30,8 @@ type summary struct {
 	Path               string
 	Rate, Min, Max     float64 // calls a second
 	P50, P99           time.Duration
-	OfReverse, OfTyped float64 // rate over that of the proxy; NaN if it did not run
+	CPU                time.Duration // of the process for one call
+	OfReverse, OfTyped float64       // rate over that of the proxy; NaN if it did not run
 }
 
 // results are the samples of each path, in the order in which they ran.
@@ -69,6 +70,7 @@ func (r *results) summarize() []summary {
 			Max:       slices.Max(rates),
 			P50:       median(column(samples, func(s sample) time.Duration { return s.P50 })),
 			P99:       median(column(samples, func(s sample) time.Duration { return s.P99 })),
+			CPU:       median(column(samples, func(s sample) time.Duration { return s.CPU })),
 			OfReverse: r.rate(path) / r.rate(pathReverse),
 			OfTyped:   r.rate(path) / r.rate(pathTyped),
 		})
@@ -87,10 +89,10 @@ func column[T any](samples []sample, of func(sample) T) []T {
 // print writes the table of the summaries.
 func (r *results) print(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "path\tcalls/s\tmin\tmax\tp50\tp99\t× reverse\t× typed\t")
+	fmt.Fprintln(tw, "path\tcalls/s\tmin\tmax\tp50\tp99\tcpu/call\t× reverse\t× typed\t")
 	for _, s := range r.summarize() {
-		fmt.Fprintf(tw, "%s\t%.0f\t%.0f\t%.0f\t%s\t%s\t%s\t%s\t\n", s.Path, s.Rate, s.Min, s.Max,
-			s.P50.Round(time.Microsecond), s.P99.Round(time.Microsecond), ratio(s.OfReverse), ratio(s.OfTyped))
+		fmt.Fprintf(tw, "%s\t%.0f\t%.0f\t%.0f\t%s\t%s\t%s\t%s\t%s\t\n", s.Path, s.Rate, s.Min, s.Max,
+			s.P50.Round(time.Microsecond), s.P99.Round(time.Microsecond), s.CPU.Round(time.Microsecond), ratio(s.OfReverse), ratio(s.OfTyped))
 	}
 	return tw.Flush()
 }

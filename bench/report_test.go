@@ -39,7 +39,7 @@ func rated(rates map[string][]float64) *results {
 	var r results
 	for _, path := range allPaths {
 		for _, rate := range rates[path] {
-			r.add(path, sample{PerSecond: rate, P50: time.Millisecond, P99: 3 * time.Millisecond})
+			r.add(path, sample{PerSecond: rate, P50: time.Millisecond, P99: 3 * time.Millisecond, CPU: 70 * time.Microsecond})
 		}
 	}
 	return &r
@@ -56,10 +56,10 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `
-      path   calls/s   min   max   p50   p99   × reverse   × typed
-    direct       400   390   500   1ms   3ms        4.00         -
-   reverse       100    90   110   1ms   3ms        1.00         -
-   gateway       150    10   160   1ms   3ms        1.50         -
+      path   calls/s   min   max   p50   p99   cpu/call   × reverse   × typed
+    direct       400   390   500   1ms   3ms       70µs        4.00         -
+   reverse       100    90   110   1ms   3ms       70µs        1.00         -
+   gateway       150    10   160   1ms   3ms       70µs        1.50         -
 `
 	if got := "\n" + b.String(); got != want {
 		t.Errorf("got%s\nwant%s", got, want)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpgateway/internal/config"
 	"mcpgateway/internal/wire"
 )
 
@@ -32,6 +33,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	err := root.Execute()
 	if err == nil {
 		return exitDone
+	}
+	var faults config.Errors
+	if errors.As(err, &faults) {
+		fmt.Fprintln(stderr, faults) // file:line:col comes first, for editors
+		return exitFailed
 	}
 	fmt.Fprintln(stderr, "gateway:", err)
 	var usage usageError
