@@ -18,10 +18,14 @@ func NewLineReader(r io.Reader, limit int) *LineReader {
 	return &LineReader{r: bufio.NewReaderSize(r, 64<<10), limit: limit}
 }
 
+// headOfLarge is how much of a line over the limit is kept, so that one can
+// tell what it may have been.
+const headOfLarge = 1 << 10
+
 // Next returns the next line that is not blank, without its end. The caller
 // owns it. A line over the limit is read to its end and reported as
-// ErrTooLarge; the lines after it can still be read. The last line needs no
-// newline.
+// ErrTooLarge, with its beginning; the lines after it can still be read. The
+// last line needs no newline.
 func (l *LineReader) Next() ([]byte, error) {
 	for {
 		var line []byte
@@ -29,7 +33,10 @@ func (l *LineReader) Next() ([]byte, error) {
 		for {
 			part, err := l.r.ReadSlice('\n')
 			if len(line)+len(part) > l.limit+len("\r\n") {
-				tooLarge, line = true, nil
+				if !tooLarge {
+					line = append(line, part...)
+				}
+				tooLarge, line = true, line[:min(len(line), headOfLarge)]
 			} else if !tooLarge {
 				line = append(line, part...)
 			}
@@ -45,7 +52,7 @@ func (l *LineReader) Next() ([]byte, error) {
 			return nil, err
 		}
 		if tooLarge {
-			return nil, ErrTooLarge
+			return line, ErrTooLarge
 		}
 		switch line = bytes.Trim(line, " \t\r\n"); {
 		case len(line) > l.limit:

@@ -1,0 +1,184 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// maxAsks bounds how many questions of one server may be open at once.
+const maxAsks = 256
+
+// codeLapsed is what a server gets whose sampling request nobody answered: the
+// code that the specification shows for a user who refused (2025-11-25,
+// client/sampling, "Error Handling").
+const codeLapsed = -1
+
+// asks answers the requests that a legacy server makes of its client: ping and
+// roots/list by itself, elicitation and sampling through the back channel of
+// the call that they belong to. Its methods may be called by many goroutines at
+// once.
+//
+// Who belongs to no call, or whose client did not declare that it can answer,
+// gets an answer at once. An elicitation that nobody answers is cancelled, not
+// declined: a decline would say that the user refused.
+type asks struct {
+	roots []Root // nil when none are configured
+	// send brings an answer to the server. It is called from goroutines that
+	// [asks.wait] waits for.
+	send func(ctx context.Context, m wire.Message)
+
+	mu   sync.Mutex
+	open map[wire.ID]context.CancelFunc
+	wg   sync.WaitGroup
+}
+
+// serve answers the request m, which belongs to the call c, or to none when c
+// is nil. It returns at once; the answer goes out through send until ctx ends.
+// It must not be called after or together with [asks.wait].
+func (a *asks) serve(ctx context.Context, m wire.Message, c *call.Call) {
+	ctx, cancel := context.WithCancel(ctx)
+	a.mu.Lock()
+	_, twice := a.open[m.ID]
+	full := len(a.open) >= maxAsks
+	if !twice && !full {
+		if a.open == nil {
+			a.open = make(map[wire.ID]context.CancelFunc)
+		}
+		a.open[m.ID] = cancel
+	}
+	a.mu.Unlock()
+	if twice || full {
+		// Two open requests under one id cannot both be answered, and a server
+		// with this many open does not wait for answers. Neither gets one: an
+		// answer could be taken for that of the other.
+		cancel()
+		return
+	}
+	a.wg.Go(func() {
+		reply := a.answer(ctx, m, c)
+		a.mu.Lock()
+		_, wanted := a.open[m.ID] // not when the server has cancelled it
+		delete(a.open, m.ID)
+		a.mu.Unlock()
+		if wanted {
+			a.send(ctx, reply)
+		}
+		cancel()
+	})
+}
+
+// cancelled takes a notifications/cancelled of the server: the question with
+// that id is not to be answered any more. It reports whether there was one.
+func (a *asks) cancelled(params wire.Raw) bool {
+	id := wire.IDOf(string(wire.ValueOf(params).Get("requestId").Raw()))
+	a.mu.Lock()
+	cancel, ok := a.open[id]
+	delete(a.open, id)
+	a.mu.Unlock()
+	if ok {
+		cancel()
+	}
+	return ok
+}
+
+// wait returns when no answer is under way any more. The context that was given
+// to serve must have ended.
+func (a *asks) wait() { a.wg.Wait() }
+
+func (a *asks) answer(ctx context.Context, m wire.Message, c *call.Call) wire.Message {
+	result, err := a.result(ctx, m, c)
+	if err != nil {
+		return wire.Message{ID: m.ID, Error: err}
+	}
+	return wire.Message{ID: m.ID, Result: result}
+}
+
+func (a *asks) result(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
+	switch m.Method {
+	case wire.MethodPing:
+		return wire.Raw(`{}`), nil
+	case wire.MethodRootsList:
+		if a.roots == nil {
+			return nil, wire.Errorf(wire.CodeMethodNotFound, "the client does not support roots")
+		}
+		return rootsResult(a.roots), nil
+	case wire.MethodElicit:
+		return elicit(ctx, m, c)
+	case wire.MethodSample:
+		return sample(ctx, m, c)
+	default:
+		return nil, wire.Errorf(wire.CodeMethodNotFound, "the client does not know the method %.100q", m.Method)
+	}
+}
+
+func elicit(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
+	cancelled := wire.Raw(`{"action":"cancel"}`)
+	if c == nil || c.Client == nil || !c.Client.Can("elicitation") {
+		return cancelled, nil
+	}
+	mode := wire.ValueOf(m.Params).Get("mode").Str()
+	if mode == "" {
+		mode = "form"
+	}
+	if !canElicit(c.Client, mode) {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "the client does not support elicitation in the mode %.40q", mode)
+	}
+	return relay(ctx, m, c, func() (wire.Raw, *wire.Error) { return cancelled, nil })
+}
+
+func sample(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
+	unanswered := func() (wire.Raw, *wire.Error) {
+		return nil, wire.Errorf(codeLapsed, "the sampling request was not answered")
+	}
+	switch {
+	case c == nil || c.Client == nil:
+		return unanswered()
+	case !c.Client.Can("sampling"):
+		return nil, wire.Errorf(wire.CodeMethodNotFound, "the client does not support sampling")
+	case wire.ValueOf(m.Params).Get("tools").Exists() && !c.Client.Can("sampling", "tools"):
+		return nil, wire.Errorf(wire.CodeInvalidParams, "the client does not support sampling with tools")
+	}
+	return relay(ctx, m, c, unanswered)
+}
+
+// relay puts the question to the client of the call. An error of the client's
+// is the server's to read; every other reason counts as no answer.
+func relay(ctx context.Context, m wire.Message, c *call.Call, unanswered func() (wire.Raw, *wire.Error)) (wire.Raw, *wire.Error) {
+	result, err := c.Back.Ask(ctx, m.Method, m.Params)
+	if err == nil {
+		return result, nil
+	}
+	if refusal, ok := errors.AsType[*wire.Error](err); ok {
+		return nil, refusal
+	}
+	return unanswered()
+}
+
+// rootsResult is the answer to roots/list.
+func rootsResult(roots []Root) wire.Raw {
+	out := []byte(`{"roots":[`)
+	for i, r := range roots {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		doc := wire.SetMember(wire.Raw(`{}`), "uri", wire.String(r.URI))
+		if r.Name != "" {
+			doc = wire.SetMember(doc, "name", wire.String(r.Name))
+		}
+		out = append(out, doc...)
+	}
+	return append(out, `]}`...)
+}
+
+// nobody is the back channel of the gateway's own calls.
+type nobody struct{}
+
+func (nobody) Notify(string, wire.Raw) {}
+
+func (nobody) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
+	return nil, wire.Errorf(wire.CodeInternal, "nobody is there to be asked")
+}

@@ -1,0 +1,165 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+func TestAsks(t *testing.T) {
+	const (
+		cancelled = `result {"action":"cancel"}`
+		form      = `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Name?","requestedSchema":{"type":"object","properties":{}}}}`
+		url       = `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"mode":"url","message":"Go","url":"https://x","elicitationId":"e"}}`
+		sampling  = `{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"messages":[]}}`
+		withTools = `{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"messages":[],"tools":[]}}`
+		roots     = `{"jsonrpc":"2.0","id":"q","method":"roots/list"}`
+	)
+	answers := func(answer string) func(context.Context, string, wire.Raw) (wire.Raw, error) {
+		return func(context.Context, string, wire.Raw) (wire.Raw, error) { return wire.Raw(answer), nil }
+	}
+	fails := func(err error) func(context.Context, string, wire.Raw) (wire.Raw, error) {
+		return func(context.Context, string, wire.Raw) (wire.Raw, error) { return nil, err }
+	}
+	for _, tt := range []struct {
+		name    string
+		request string
+		clients []string // keys of the clients with a call in flight
+		caps    string
+		roots   []Root
+		ask     func(context.Context, string, wire.Raw) (wire.Raw, error)
+		want    string
+	}{
+		{"ping", `{"jsonrpc":"2.0","id":"q","method":"ping"}`, nil, ``, nil, nil, `result {}`},
+		{"configured roots, without any call", roots, nil, ``, []Root{{"file:///a", "A"}, {URI: "file:///b"}}, nil, `result {"roots":[{"uri":"file:///a","name":"A"},{"uri":"file:///b"}]}`},
+		{"configured roots, not the client's", roots, []string{"a"}, `{"roots":{}}`, []Root{{URI: "file:///b"}}, nil, `result {"roots":[{"uri":"file:///b"}]}`},
+		{"no roots", roots, []string{"a"}, `{"roots":{}}`, nil, nil, `error -32601`},
+		{"unknown request", `{"jsonrpc":"2.0","id":"q","method":"x/y"}`, []string{"a"}, `{}`, nil, nil, `error -32601`},
+		{"form", form, []string{"a"}, `{"elicitation":{}}`, nil, answers(`{"action":"accept","content":{"n":1.0}}`), `result {"action":"accept","content":{"n":1.0}}`},
+		{"form, named", form, []string{"a"}, `{"elicitation":{"form":{}}}`, nil, answers(`{"action":"decline"}`), `result {"action":"decline"}`},
+		{"two calls of one client", form, []string{"a", "a"}, `{"elicitation":{}}`, nil, answers(`{"action":"accept"}`), `result {"action":"accept"}`},
+		{"calls of two clients", form, []string{"a", "b"}, `{"elicitation":{}}`, nil, answers(`{"action":"accept"}`), cancelled},
+		{"no call", form, nil, ``, nil, nil, cancelled},
+		{"elicitation undeclared", form, []string{"a"}, `{}`, nil, answers(`{"action":"accept"}`), cancelled},
+		{"mode undeclared: url", url, []string{"a"}, `{"elicitation":{}}`, nil, answers(`{"action":"accept"}`), `error -32602`},
+		{"mode undeclared: form", form, []string{"a"}, `{"elicitation":{"url":{}}}`, nil, answers(`{"action":"accept"}`), `error -32602`},
+		{"url", url, []string{"a"}, `{"elicitation":{"form":{},"url":{}}}`, nil, answers(`{"action":"accept"}`), `result {"action":"accept"}`},
+		{"the client's error", form, []string{"a"}, `{"elicitation":{}}`, nil, fails(wire.Errorf(-5, "broken")), `error -5`},
+		{"the client is gone", form, []string{"a"}, `{"elicitation":{}}`, nil, fails(context.Canceled), cancelled},
+		{"sampling", sampling, []string{"a"}, `{"sampling":{}}`, nil, answers(`{"role":"assistant"}`), `result {"role":"assistant"}`},
+		{"sampling undeclared", sampling, []string{"a"}, `{}`, nil, nil, `error -32601`},
+		{"sampling lapsed", sampling, []string{"a"}, `{"sampling":{}}`, nil, fails(context.DeadlineExceeded), `error -1`},
+		{"sampling for two clients", sampling, []string{"a", "b"}, `{"sampling":{}}`, nil, answers(`{}`), `error -1`},
+		{"sampling with tools", withTools, []string{"a"}, `{"sampling":{"tools":{}}}`, nil, answers(`{"role":"assistant"}`), `result {"role":"assistant"}`},
+		{"sampling with tools undeclared", withTools, []string{"a"}, `{"sampling":{}}`, nil, answers(`{}`), `error -32602`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &fakeServer{handle: legacy(nil)}
+				r := start(t, Options{Pipe: s.pipe, Roots: tt.roots})
+				r.watch.wait(t, isReady)
+				ctx, cancel := context.WithCancel(t.Context())
+				var calls []<-chan string
+				for _, key := range tt.clients {
+					c := toolCall("echo", key, &peer{ask: tt.ask})
+					client := *c.Client
+					client.Capabilities = wire.Raw(tt.caps)
+					c.Client = &client
+					calls = append(calls, r.doing(ctx, c))
+				}
+				synctest.Wait()
+				s.life(1).line("%s", tt.request)
+				m := s.life(1).wait(t, response(`"q"`))
+				got := "result " + string(m.Result)
+				if m.Error != nil {
+					got = "error " + strings.Fields(strings.TrimPrefix(m.Error.Error(), m.Error.Message+" ("))[0]
+					got = strings.TrimSuffix(got, ")")
+				}
+				if got != tt.want {
+					t.Errorf("the server got %s, want %s", got, tt.want)
+				}
+				cancel()
+				for _, c := range calls {
+					<-c
+				}
+			})
+		})
+	}
+}
+
+// asking is a rig with one call in flight whose client was asked and has not
+// answered.
+func asking(t *testing.T) (s *fakeServer, asked <-chan context.Context, done <-chan string) {
+	s = &fakeServer{handle: legacy(nil)}
+	r := start(t, Options{Pipe: s.pipe})
+	r.watch.wait(t, isReady)
+	ch := make(chan context.Context, 1)
+	back := &peer{ask: func(ctx context.Context, _ string, _ wire.Raw) (wire.Raw, error) {
+		ch <- ctx
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	done = r.doing(t.Context(), toolCall("echo", "a", back))
+	s.life(1).wait(t, method(wire.MethodToolsCall))
+	s.life(1).line(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}`)
+	return s, ch, done
+}
+
+func TestServerCancelsItsAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, asked, done := asking(t)
+		ctx := <-asked
+		s.life(1).line(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}`)
+		<-ctx.Done()
+		synctest.Wait()
+		m := s.life(1).wait(t, method(wire.MethodToolsCall))
+		s.life(1).result(m, `{"late":1}`)
+		if got := <-done; got != `{"late":1}` {
+			t.Errorf("outcome %s", got)
+		}
+		for _, m := range s.life(1).methods() {
+			if m == "response" {
+				t.Error("a cancelled ask was answered")
+			}
+		}
+	})
+}
+
+// While the client is asked the quiet time stands still; the longest runs.
+func TestAskStopsTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, asked, done := asking(t)
+		<-asked
+		began := time.Now()
+		if got := <-done; !strings.Contains(got, "took longer than 1h0m0s") {
+			t.Errorf("outcome %s", got)
+		}
+		if took := time.Since(began); took != time.Hour {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
+// What comes after the call has ended does not reach its back channel.
+func TestGateClosed(t *testing.T) {
+	back := &peer{ask: func(context.Context, string, wire.Raw) (wire.Raw, error) {
+		t.Error("asked after the end")
+		return nil, nil
+	}}
+	g := newGate(t.Context(), &call.Call{Back: back, LogLevel: wire.LevelDebug}, time.Minute, time.Hour)
+	g.Notify(wire.NoteMessage, wire.Raw(`{"level":"info"}`))
+	g.close()
+	g.Notify(wire.NoteMessage, wire.Raw(`{"level":"info"}`))
+	if _, err := g.Ask(t.Context(), wire.MethodElicit, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("Ask: %v", err)
+	}
+	if got := len(back.got()); got != 1 {
+		t.Errorf("%d notifications, want 1", got)
+	}
+}

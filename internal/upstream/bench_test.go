@@ -1,0 +1,129 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// quickPipe is a legacy server that costs next to nothing: it answers each call
+// with the same 1 KiB.
+func quickPipe(context.Context) (io.WriteCloser, io.ReadCloser, func() error) {
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	done := make(chan struct{})
+	result := `,"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", 1000) + "\"}]}}\n"
+	go func() {
+		defer close(done)
+		defer outW.Close()
+		lines := wire.NewLineReader(inR, 1<<20)
+		var out []byte
+		for {
+			line, err := lines.Next()
+			if err != nil {
+				return
+			}
+			id, _, found := bytes.Cut(line[len(`{"jsonrpc":"2.0",`):], []byte(","))
+			if !found || !bytes.HasPrefix(id, []byte(`"id"`)) {
+				continue
+			}
+			out = append(append(append(out[:0], `{"jsonrpc":"2.0",`...), id...), result...)
+			if bytes.Contains(line, []byte(`"method":"initialize"`)) {
+				out = append(append(append(out[:0], `{"jsonrpc":"2.0",`...), id...), `,"result":`+strings.ReplaceAll(legacyHello, `"tools":{"listChanged":true},`, "")+"}\n"...)
+			}
+			if _, err := outW.Write(out); err != nil {
+				return
+			}
+		}
+	}()
+	return inW, outR, func() error { <-done; return nil }
+}
+
+// quickRig is a connector to a quickPipe, ready.
+func quickRig(tb testing.TB) *Connector {
+	c := New(Options{Name: "quick", Era: wire.EraLegacy, Pipe: quickPipe})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	tb.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			tb.Error(err)
+		}
+	})
+	if _, err := c.Do(ctx, toolCall("echo", "a", nobody{})); err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+// maxCallAllocs bounds what a whole call over a pipe allocates in the
+// connector, the conn and the server of the test together.
+const maxCallAllocs = 20
+
+func TestCallAllocations(t *testing.T) {
+	c := quickRig(t)
+	cl := toolCall("echo", "a", nobody{})
+	allocs := testing.AllocsPerRun(500, func() {
+		if _, err := c.Do(t.Context(), cl); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Logf("%.0f allocations a call", allocs)
+	if allocs > maxCallAllocs {
+		t.Errorf("%.0f allocations a call, want at most %d", allocs, maxCallAllocs)
+	}
+}
+
+func BenchmarkCall(b *testing.B) {
+	for _, params := range []struct{ name, params string }{
+		{"plain", `{"name":"echo","arguments":{"n":1}}`},
+		{"progress", `{"name":"echo","arguments":{"n":1},"_meta":{"progressToken":"tok"}}`},
+	} {
+		b.Run(params.name, func(b *testing.B) {
+			c := quickRig(b)
+			cl := toolCall("echo", "a", nobody{}).With(wire.Raw(params.params))
+			b.ReportAllocs()
+			b.SetBytes(1 << 10)
+			for b.Loop() {
+				if _, err := c.Do(b.Context(), cl); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("16 clients", func(b *testing.B) {
+		c := quickRig(b)
+		var failed atomic.Pointer[error]
+		b.ReportAllocs()
+		b.SetBytes(1 << 10)
+		b.SetParallelism(8)
+		b.RunParallel(func(pb *testing.PB) {
+			cl := toolCall("echo", "a", nobody{})
+			for pb.Next() {
+				if _, err := c.Do(b.Context(), cl); err != nil {
+					failed.Store(&err)
+				}
+			}
+		})
+		if err := failed.Load(); err != nil {
+			b.Fatal(*err)
+		}
+	})
+}
+
+func BenchmarkModernParams(b *testing.B) {
+	s := newSelf(Info{Name: "gw", Version: "1"}, false)
+	var back call.BackChannel = nobody{}
+	f := &flight{id: wire.IDOf("17"), call: toolCall("echo", "a", back)}
+	b.ReportAllocs()
+	for b.Loop() {
+		s.params(wire.Rev20260728, f)
+	}
+}

@@ -1,0 +1,75 @@
+package upstream
+
+import (
+	"context"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// conn is one conversation with an upstream server, in one era, over one
+// transport.
+//
+// call may be used by many goroutines at once, as soon as dial has returned.
+// run is called once; it serves what the server sends outside of calls, and
+// returns the reason when the conversation is over: because ctx ended, or
+// because the server is gone. It returns after every goroutine, process and
+// connection of the conversation has ended. Calls in flight then fail.
+type conn interface {
+	// call sends one request and waits for its answer. Progress, log messages
+	// and asks that belong to it go to c.Back. The params are those that the
+	// server shall see but for the id, the progress token and the metadata of
+	// the era, which the conn puts in. When ctx ends, the server is told in the
+	// way of its era, and the error is that of ctx.
+	//
+	// The error is a *wire.Error that the server sent, a *fault for all that
+	// went wrong on the way, or that of ctx.
+	call(ctx context.Context, c *call.Call) (call.Result, error)
+	run(ctx context.Context) error
+}
+
+// dialer opens conversations with one configured server.
+//
+// dial returns when the server has said what it is: for legacy servers after
+// initialize and notifications/initialized, for modern ones after
+// server/discover. ctx bounds the dialing only. Notifications that belong to no
+// call go to in from then on.
+type dialer interface {
+	dial(ctx context.Context, in inbox) (conn, hello, error)
+}
+
+// inbox takes the notifications of a server that belong to no call: list
+// changes, updates, log messages. notified must not block.
+type inbox interface {
+	notified(method string, params wire.Raw)
+}
+
+// hello is what a server said of itself.
+type hello struct {
+	revision     wire.Revision
+	info         wire.Raw // serverInfo, nil when it gave none
+	capabilities wire.Raw // an object
+	instructions string
+}
+
+// fault is a call that failed on its way: the server down, slow, overloaded or
+// talking nonsense. reason is for the client: it holds no secret and no
+// internal address.
+type fault struct {
+	reason string
+	// unsent says that the server has certainly not begun the call, so that it
+	// may be sent again.
+	unsent bool
+	// lost says that the connection broke before the answer came.
+	lost  bool
+	cause error // for the log, may be nil
+}
+
+func (f *fault) Error() string {
+	if f.cause != nil {
+		return f.reason + ": " + f.cause.Error()
+	}
+	return f.reason
+}
+
+func (f *fault) Unwrap() error { return f.cause }

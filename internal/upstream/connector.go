@@ -1,0 +1,251 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/wire"
+)
+
+// Connector holds the conversation with one upstream and opens it again when it
+// is lost. One goroutine, that of [Connector.Run], opens and ends
+// conversations; all other methods may be called by many goroutines at once, at
+// any time.
+type Connector struct {
+	o       *Options
+	slots   chan struct{} // one for each call that may run
+	waiting atomic.Int64  // calls that wait for a slot
+
+	inflight prometheus.Gauge // looked up once, not for each call
+
+	snap      atomic.Pointer[Snapshot]
+	publish   sync.Mutex // held to change snap, so that observers see changes in order
+	tools     atomic.Pointer[toolFacts]
+	box       *mailbox
+	level     atomic.Uint32 // a wire.Level
+	levelling chan struct{} // capacity 1: level has changed
+
+	mu       sync.Mutex
+	conn     conn          // nil when there is no conversation
+	attempts int           // that have ended
+	turn     chan struct{} // closed and renewed when conn or attempts change
+	ended    bool          // Run has returned
+	wanted   chan struct{} // capacity 1: a call waits for an attempt
+}
+
+// New returns a connector that does nothing yet: see [Connector.Run].
+func New(o Options) *Connector {
+	c := &Connector{
+		o:         o.withDefaults(),
+		turn:      make(chan struct{}),
+		wanted:    make(chan struct{}, 1),
+		levelling: make(chan struct{}, 1),
+	}
+	c.slots = make(chan struct{}, c.o.MaxConcurrent)
+	c.inflight = c.o.Metrics.inflight.WithLabelValues(o.Name)
+	c.box = newMailbox(c.o)
+	c.tools.Store(&toolFacts{})
+	c.snap.Store(&Snapshot{Name: o.Name, State: Connecting, Since: time.Now()})
+	return c
+}
+
+// Snapshot returns what is known of the upstream now.
+func (c *Connector) Snapshot() Snapshot { return *c.snap.Load() }
+
+// SetLogLevel tells the server, now and after each reconnection, which log
+// messages are wanted at least. It is for legacy servers; to modern ones each
+// call says so itself. LevelNone leaves the server to its own judgement.
+func (c *Connector) SetLogLevel(level wire.Level) {
+	if wire.Level(c.level.Swap(uint32(level))) != level {
+		poke(c.levelling)
+	}
+}
+
+// Run connects, and connects again when the conversation is lost, until ctx
+// ends. It returns when every goroutine, process and connection of the
+// connector has ended: nil after ctx ended, an error at once when the options
+// make no sense. Calls fail from then on. It must be called once.
+func (c *Connector) Run(ctx context.Context) error {
+	defer c.finish()
+	dialer, err := c.o.dialer(c)
+	if err != nil {
+		return err
+	}
+	c.o.Metrics.up.WithLabelValues(c.o.Name).Set(0)
+	var pause backoff
+	for opened := false; ; {
+		began := time.Now()
+		conn, h, err := c.connect(ctx, dialer)
+		failed := err != nil
+		if !failed {
+			if opened {
+				c.o.Metrics.restarts.WithLabelValues(c.o.Name).Inc()
+			}
+			opened = true
+			err = c.converse(ctx, conn, h)
+			if time.Since(began) >= steady {
+				pause.reset()
+			}
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		c.down(err, failed)
+		if !c.rest(ctx, began, pause.next(time.Now())) {
+			return nil
+		}
+	}
+}
+
+// connect makes one attempt, no longer than a call may be silent.
+func (c *Connector) connect(ctx context.Context, d dialer) (conn, hello, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout,
+		fmt.Errorf("the server did not introduce itself within %s", c.o.Timeout))
+	defer cancel()
+	conn, h, err := d.dial(ctx, c.box)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return conn, h, err
+}
+
+// converse lets calls through to a conversation until it is over, and returns
+// why it is.
+func (c *Connector) converse(ctx context.Context, conn conn, h hello) error {
+	up := c.o.Metrics.up.WithLabelValues(c.o.Name)
+	c.box.clear()
+	c.set(conn)
+	up.Set(1)
+	c.o.Logger.Info("connected", zap.String("revision", string(h.revision)))
+
+	alive, over := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		over(conn.run(ctx))
+	}()
+	c.tend(alive, conn, h)
+	<-done
+	up.Set(0)
+	c.set(nil)
+	return context.Cause(alive)
+}
+
+// set changes the conversation that calls find, and wakes those that wait for
+// one.
+func (c *Connector) set(conn conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conn = conn
+	if conn != nil {
+		c.attempts++
+	}
+	c.wakeAll()
+}
+
+// down publishes that there is no conversation. If that is because an attempt
+// failed, the calls that waited for it fail.
+func (c *Connector) down(why error, attempted bool) {
+	reason := downReason(why)
+	c.o.Logger.Warn("no connection", zap.Error(why))
+	c.update(func(s *Snapshot) {
+		s.Settled, s.Reason = true, reason
+		if s.State != Down {
+			s.State, s.Since = Down, time.Now()
+		}
+	})
+	if !attempted {
+		return
+	}
+	select {
+	case <-c.wanted: // who wanted this attempt has its outcome
+	default:
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.attempts++
+	c.wakeAll()
+}
+
+// wakeAll makes the calls that wait look again. The caller holds mu.
+func (c *Connector) wakeAll() {
+	close(c.turn)
+	c.turn = make(chan struct{})
+}
+
+// rest waits between two attempts. It ends early when a call wants one, but
+// never less than attemptGap after the last one began. It reports whether to go
+// on.
+func (c *Connector) rest(ctx context.Context, began time.Time, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	case <-c.wanted:
+	}
+	timer.Reset(time.Until(began.Add(attemptGap)))
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (c *Connector) finish() {
+	c.mu.Lock()
+	c.ended = true
+	c.wakeAll()
+	c.mu.Unlock()
+	c.update(func(s *Snapshot) {
+		s.State, s.Since, s.Reason, s.Settled = Down, time.Now(), reasonEnded, true
+	})
+	c.o.Metrics.forget(c.o.Name)
+}
+
+// update is the one door through which the snapshot changes. The observer hears
+// of it when it did.
+func (c *Connector) update(change func(*Snapshot)) {
+	c.publish.Lock()
+	defer c.publish.Unlock()
+	old := c.snap.Load()
+	s := *old
+	change(&s)
+	if s.sameAs(old) {
+		return
+	}
+	c.snap.Store(&s)
+	if c.o.Observer != nil {
+		c.o.Observer.Changed(s)
+	}
+}
+
+// reasonEnded is what calls get after the connector's life.
+const reasonEnded = "the gateway is no longer connected to this server"
+
+// downReason tells users why there is no conversation. What a fault hides from
+// clients stays hidden.
+func downReason(err error) string {
+	if f, ok := errors.AsType[*fault](err); ok {
+		return f.reason
+	}
+	return err.Error()
+}
+
+// poke leaves a token in a channel of capacity 1, if there is none yet.
+func poke(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,387 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"mcpgateway/internal/wire"
+)
+
+func ok(l *fakeLife, m wire.Message) {
+	if m.Method == wire.MethodToolsCall {
+		l.result(m, `{"ok":1}`)
+	}
+}
+
+// dataOf returns the data of the error that Do returned.
+func dataOf(t *testing.T, err error) string {
+	t.Helper()
+	e, ok := errors.AsType[*wire.Error](err)
+	if !ok || e.Code != wire.CodeInternal {
+		t.Fatalf("error %v, want one with code %d", err, wire.CodeInternal)
+	}
+	return string(e.Data)
+}
+
+func TestComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		metrics := NewMetrics()
+		s := &fakeServer{handle: legacy(ok)}
+		r := start(t, Options{Pipe: s.pipe, Metrics: metrics})
+		first := r.watch.wait(t, isReady)
+		up := metrics.up.WithLabelValues("files")
+		if testutil.ToFloat64(up) != 1 {
+			t.Error("upstream_up is not 1")
+		}
+		s.life(1).quit()
+		down := r.watch.wait(t, isDown)
+		if want := "the server closed its output"; down.Reason != want || down.Since.Before(first.Since) {
+			t.Errorf("down since %s: %q, want %q", down.Since, down.Reason, want)
+		}
+		if len(down.Catalog.Tools) != 2 {
+			t.Error("the last catalog is gone")
+		}
+		if testutil.ToFloat64(up) != 0 {
+			t.Error("upstream_up is not 0")
+		}
+		if got := outcomeOf(r.Do(t.Context(), toolCall("echo", "a", &peer{}))); got != `{"ok":1}` {
+			t.Errorf("the call after the restart: %s", got)
+		}
+		synctest.Wait()
+		if got := r.Snapshot(); got.State != Ready || got.Reason != "" {
+			t.Errorf("state %s, %q", got.State, got.Reason)
+		}
+		if got := testutil.ToFloat64(metrics.restarts.WithLabelValues("files")); got != 1 {
+			t.Errorf("restarts %v, want 1", got)
+		}
+	})
+}
+
+// A call in the same moment in which the server goes away must not fail either,
+// as long as it was not sent.
+func TestRestartBetweenTwoCalls(t *testing.T) {
+	s := &fakeServer{handle: legacy(ok)}
+	r := start(t, Options{Pipe: s.pipe})
+	r.watch.wait(t, isReady)
+	for n := range 5 {
+		s.life(n + 1).quit()
+		s.wait(t, n+1)
+		if got := outcomeOf(r.Do(t.Context(), toolCall("echo", "a", &peer{}))); got != `{"ok":1}` {
+			t.Fatalf("call after restart %d: %s", n+1, got)
+		}
+	}
+}
+
+// wait returns when the gateway has noticed the end of the n-th life.
+func (s *fakeServer) wait(t *testing.T, n int) {
+	t.Helper()
+	select {
+	case <-s.life(n).finished:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the gateway does not notice that the server has gone")
+	}
+}
+
+func TestLostInFlight(t *testing.T) {
+	for _, tt := range []struct {
+		tool string
+		want string
+		sent int // how many lives got it
+	}{
+		{"read", `{"life":2}`, 2},
+		{"echo", `{"upstream":"files","reason":"the connection to the server was lost","since":"2000-01-01T00:00:00Z","retryable":false}`, 1},
+	} {
+		t.Run(tt.tool, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &fakeServer{handle: legacy(func(l *fakeLife, m wire.Message) {
+					switch {
+					case m.Method != wire.MethodToolsCall:
+					case l.n == 1:
+						l.quit()
+					default:
+						l.result(m, `{"life":2}`)
+					}
+				})}
+				r := start(t, Options{Pipe: s.pipe})
+				r.watch.wait(t, isReady)
+				result, err := r.Do(t.Context(), toolCall(tt.tool, "a", &peer{}))
+				got := string(result.Raw)
+				if err != nil {
+					got = dataOf(t, err)
+				}
+				if got != tt.want {
+					t.Errorf("outcome %s, want %s", got, tt.want)
+				}
+				r.watch.wait(t, func(s Snapshot) bool { return s.State == Down })
+				time.Sleep(time.Second) // of the bubble's time: it has come back
+				sent := 0
+				for n := range s.starts() {
+					if slices.Contains(s.life(n+1).methods(), wire.MethodToolsCall) {
+						sent++
+					}
+				}
+				if sent != tt.sent {
+					t.Errorf("sent %d times, want %d", sent, tt.sent)
+				}
+			})
+		})
+	}
+}
+
+// Of a tool that may be repeated one repetition is enough.
+func TestRepeatsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{handle: legacy(func(l *fakeLife, m wire.Message) {
+			if m.Method == wire.MethodToolsCall {
+				l.quit()
+			}
+		})}
+		r := start(t, Options{Pipe: s.pipe})
+		r.watch.wait(t, isReady)
+		_, err := r.Do(t.Context(), toolCall("read", "a", &peer{}))
+		if got := dataOf(t, err); !strings.Contains(got, `"retryable":true`) {
+			t.Errorf("data %s", got)
+		}
+		if got := s.starts(); got != 2 {
+			t.Errorf("%d lives, want 2", got)
+		}
+	})
+}
+
+func TestCallsWhileConnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{handle: func(*fakeLife, wire.Message) {}}
+		r := start(t, Options{Pipe: s.pipe})
+		began := time.Now()
+		_, err := r.Do(t.Context(), toolCall("echo", "a", &peer{}))
+		want := `{"upstream":"files","reason":"the server is still starting after 10s","since":"2000-01-01T00:00:00Z","retryable":true}`
+		if got := dataOf(t, err); got != want {
+			t.Errorf("data %s, want %s", got, want)
+		}
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("took %s", took)
+		}
+		if r.Snapshot().Settled {
+			t.Error("settled before the first attempt has ended")
+		}
+		down := r.watch.wait(t, isDown)
+		if want := "the server did not introduce itself within 1m0s"; down.Reason != want || !down.Settled {
+			t.Errorf("reason %q, want %q", down.Reason, want)
+		}
+	})
+}
+
+// However many calls want an attempt, there are no more than four a second.
+func TestAttemptsAreSpaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{handle: func(l *fakeLife, _ wire.Message) { l.quit() }}
+		r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy})
+		r.watch.wait(t, isDown)
+		began := time.Now()
+		for time.Since(began) < 10*time.Second {
+			_, err := r.Do(t.Context(), toolCall("echo", "a", &peer{}))
+			if got := dataOf(t, err); !strings.Contains(got, "the connection to the server was lost") {
+				t.Fatalf("data %s", got)
+			}
+		}
+		// One beforehand, and 40 in ten seconds.
+		if got := s.starts(); got < 38 || got > 42 {
+			t.Errorf("%d attempts in ten seconds", got)
+		}
+	})
+}
+
+func TestBackoff(t *testing.T) {
+	var b backoff
+	now := time.Unix(0, 0)
+	for i, nominal := range []time.Duration{250, 500, 1000, 2000, 4000, 5000, 5000} {
+		got := b.next(now)
+		if top := nominal * time.Millisecond; got > top || got < top/2 {
+			t.Errorf("pause %d is %s, want within %s and %s", i+1, got, top/2, top)
+		}
+	}
+	if got := b.next(now.Add(time.Minute)); got < 15*time.Second || got > 30*time.Second {
+		t.Errorf("after a minute the pause is %s", got)
+	}
+	b.reset()
+	if got := b.next(now); got > 250*time.Millisecond {
+		t.Errorf("after a success the pause is %s", got)
+	}
+}
+
+// A server that dies soon after each start is waited for longer and longer.
+func TestCrashLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{}
+		s.handle = legacy(func(l *fakeLife, m wire.Message) {
+			if m.Method == wire.NoteInitialized {
+				l.quit()
+			}
+		})
+		start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy})
+		time.Sleep(time.Minute) // of the bubble's time
+		if got := s.starts(); got < 12 || got > 30 {
+			t.Errorf("%d starts in the first minute", got)
+		}
+	})
+}
+
+func TestLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{handle: legacy(nil)}
+		r := start(t, Options{Pipe: s.pipe, MaxConcurrent: 2, MaxQueue: 1})
+		r.watch.wait(t, isReady)
+		ctx, cancel := context.WithCancel(t.Context())
+		var calls []<-chan string
+		for range 3 {
+			calls = append(calls, r.doing(ctx, toolCall("echo", "a", &peer{})))
+			synctest.Wait()
+		}
+		_, err := r.Do(ctx, toolCall("echo", "a", &peer{}))
+		if got, want := dataOf(t, err), `"reason":"overloaded: 2 calls run and 1 wait"`; !strings.Contains(got, want) || !strings.Contains(got, `"retryable":true`) {
+			t.Errorf("data %s, want %s", got, want)
+		}
+		count := func() (n int) {
+			for _, m := range s.life(1).methods() {
+				if m == wire.MethodToolsCall {
+					n++
+				}
+			}
+			return n
+		}
+		if got := count(); got != 2 {
+			t.Errorf("%d calls were sent, want 2", got)
+		}
+		s.life(1).result(s.life(1).wait(t, method(wire.MethodToolsCall)), `{}`)
+		synctest.Wait()
+		if got := count(); got != 3 {
+			t.Errorf("%d calls were sent after one had ended, want 3", got)
+		}
+		cancel()
+		for _, c := range calls {
+			<-c
+		}
+	})
+}
+
+func TestTimeouts(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		progress time.Duration // between notifications; 0: none
+		want     string
+		took     time.Duration
+	}{
+		{"silence", 0, "the server did not answer within 1m0s", time.Minute},
+		{"too little progress", 61 * time.Second, "the server did not answer within 1m0s", time.Minute},
+		{"progress for ever", 50 * time.Second, "the call took longer than 1h0m0s", time.Hour},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &fakeServer{handle: legacy(nil)}
+				r := start(t, Options{Pipe: s.pipe})
+				r.watch.wait(t, isReady)
+				stop := make(chan struct{})
+				began := time.Now()
+				done := make(chan error, 1)
+				go func() {
+					_, err := r.Do(t.Context(), toolCall("echo", "a", &peer{}).With(wire.Raw(`{"name":"echo","_meta":{"progressToken":1}}`)))
+					done <- err
+				}()
+				m := s.life(1).wait(t, method(wire.MethodToolsCall))
+				if tt.progress > 0 {
+					go func() {
+						for {
+							select {
+							case <-stop:
+								return
+							case <-time.After(tt.progress):
+								s.life(1).line(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.ID)
+							}
+						}
+					}()
+				}
+				err := <-done
+				close(stop)
+				if got := dataOf(t, err); !strings.Contains(got, `"reason":"`+tt.want+`"`) || !strings.Contains(got, `"retryable":false`) {
+					t.Errorf("data %s, want %s", got, tt.want)
+				}
+				if took := time.Since(began); took != tt.took {
+					t.Errorf("took %s, want %s", took, tt.took)
+				}
+				s.life(1).wait(t, method(wire.NoteCancelled))
+			})
+		})
+	}
+}
+
+func TestLogLevel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{handle: legacy(ok)}
+		r := start(t, Options{Pipe: s.pipe})
+		r.watch.wait(t, isReady)
+		r.SetLogLevel(wire.LevelWarning)
+		m := s.life(1).wait(t, method(wire.MethodSetLevel))
+		if string(m.Params) != `{"level":"warning"}` {
+			t.Errorf("params %s", m.Params)
+		}
+		s.life(1).quit()
+		s.wait(t, 1)
+		time.Sleep(time.Second) // of the bubble's time
+		got := s.life(2).methods()
+		if want := []string{"initialize", "notifications/initialized", "logging/setLevel", "tools/list"}; !slices.Equal(got[len(got)-4:], want) {
+			t.Errorf("after the restart the server got %q, want %q at the end", got, want)
+		}
+	})
+}
+
+func TestAfterTheEnd(t *testing.T) {
+	s := &fakeServer{handle: legacy(ok)}
+	c := New(Options{Name: "files", Pipe: s.pipe})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Run(ctx); err != nil {
+		t.Fatalf("Run: %v", err)
+	}
+	_, err := c.Do(t.Context(), toolCall("echo", "a", &peer{}))
+	if got := dataOf(t, err); !strings.Contains(got, reasonEnded) {
+		t.Errorf("data %s", got)
+	}
+	if s := c.Snapshot(); s.State != Down || !s.Settled {
+		t.Errorf("snapshot %+v", s)
+	}
+}
+
+func TestOptionsWithoutTransport(t *testing.T) {
+	want := "upstream: exactly one of Stdio, Pipe and HTTP must be set"
+	if err := New(Options{Name: "x"}).Run(t.Context()); err == nil || err.Error() != want {
+		t.Errorf("Run: %v, want %s", err, want)
+	}
+	both := Options{Name: "x", Stdio: &StdioOptions{Command: "x"}, Pipe: (&fakeServer{}).pipe}
+	if err := New(both).Run(t.Context()); err == nil || err.Error() != want {
+		t.Errorf("Run: %v, want %s", err, want)
+	}
+}
+
+func page(n, of, size int) string {
+	var b strings.Builder
+	b.WriteString(`{"tools":[`)
+	for i := range size {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"name":"t%d","inputSchema":{"type":"object"}}`, n*size+i)
+	}
+	b.WriteString(`]`)
+	if n+1 < of {
+		fmt.Fprintf(&b, `,"nextCursor":"p%d"`, n+1)
+	}
+	return b.String() + `}`
+}

@@ -1,0 +1,177 @@
+package upstream
+
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// flight is one request of the gateway's that the server has not answered.
+type flight struct {
+	id   wire.ID
+	seq  int64
+	call *call.Call
+	// token is the progress token that the client gave, nil when it gave none.
+	// The server sees the request's id in its place.
+	token wire.Raw
+	// answer takes the one answer, or the fault that stands for it.
+	answer chan answer
+	// unsent is set when it is certain that the server has not got the request.
+	unsent atomic.Bool
+}
+
+// answer is how a flight ends: with a response of the server, or with err.
+type answer struct {
+	msg wire.Message
+	err error // a *fault, nil when msg holds
+}
+
+// flights is the table of what is in flight in one conversation. It gives out
+// request ids and progress tokens, which are numbers that the conversation has
+// not used before; a flight's token is its id. Its methods may be called by
+// many goroutines at once.
+type flights struct {
+	mu   sync.Mutex
+	last int64
+	open map[wire.ID]*flight
+	over error // why nothing can begin any more
+}
+
+func newFlights() *flights {
+	return &flights{open: make(map[wire.ID]*flight)}
+}
+
+// begin enters a call. It fails with a *fault when the conversation is over.
+// The caller ends the flight with [flights.end].
+func (t *flights) begin(c *call.Call) (*flight, error) {
+	f := &flight{
+		call:   c,
+		token:  wire.ValueOf(c.Params).Get("_meta", wire.MetaProgressToken).Raw(),
+		answer: make(chan answer, 1),
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over != nil {
+		return nil, &fault{reason: reasonLost, unsent: true, lost: true, cause: t.over}
+	}
+	t.last++
+	f.seq = t.last
+	f.id = wire.IDOf(strconv.FormatInt(t.last, 10))
+	t.open[f.id] = f
+	return f, nil
+}
+
+// end takes the flight out of the table. What the server says of it later is
+// dropped.
+func (t *flights) end(f *flight) {
+	t.mu.Lock()
+	delete(t.open, f.id)
+	t.mu.Unlock()
+}
+
+// deliver hands a response to the flight that waits for it, and reports whether
+// there was one: the answer to a request that was cancelled has none.
+func (t *flights) deliver(m wire.Message) bool {
+	t.mu.Lock()
+	f := t.open[m.ID]
+	delete(t.open, m.ID)
+	t.mu.Unlock()
+	if f == nil {
+		return false
+	}
+	f.answer <- answer{msg: m}
+	return true
+}
+
+// fail ends one flight with a fault, unless it has an answer already.
+func (t *flights) fail(f *flight, err *fault) {
+	t.mu.Lock()
+	_, open := t.open[f.id]
+	delete(t.open, f.id)
+	t.mu.Unlock()
+	if open {
+		f.answer <- answer{err: err}
+	}
+}
+
+// progress passes a progress notification to the client whose call it belongs
+// to, under the token that the client gave. One of a call that is not in
+// flight, or that asked for none, is dropped.
+func (t *flights) progress(params wire.Raw) {
+	token := wire.ValueOf(params).Get(wire.MetaProgressToken)
+	t.mu.Lock()
+	f := t.open[wire.IDOf(string(token.Raw()))]
+	t.mu.Unlock()
+	if f == nil || f.token == nil {
+		return
+	}
+	e := wire.NewEdit(params)
+	e.Replace(token, f.token)
+	f.call.Back.Notify(wire.NoteProgress, e.Bytes())
+}
+
+// owner returns the call that a message belongs to which does not say so
+// itself: when every client's call in flight comes from one client, the
+// youngest of them, else nil. What belongs to one client must never be shown to
+// another, so nothing is guessed. Calls of the gateway itself do not count:
+// nobody waits behind them to whom something could be shown by mistake.
+func (t *flights) owner() *call.Call {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var found *flight
+	for _, f := range t.open {
+		switch {
+		case f.call.Client == nil:
+		case found == nil:
+			found = f
+		case f.call.Client.Key != found.call.Client.Key:
+			return nil
+		case f.seq > found.seq:
+			found = f
+		}
+	}
+	if found == nil {
+		return nil
+	}
+	return found.call
+}
+
+// close ends every flight with a fault, and lets no more begin.
+func (t *flights) close(cause error) {
+	t.mu.Lock()
+	if t.over == nil {
+		t.over = cause
+	}
+	open := t.open
+	t.open = make(map[wire.ID]*flight)
+	t.mu.Unlock()
+	for _, f := range open {
+		f.answer <- answer{err: &fault{reason: reasonLost, unsent: f.unsent.Load(), lost: true, cause: cause}}
+	}
+}
+
+// reasonLost is what a client reads when a conversation ended under its call.
+const reasonLost = "the connection to the server was lost"
+
+// get returns the flight with this id, nil when there is none.
+func (t *flights) get(id wire.ID) *flight {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.open[id]
+}
+
+// sole returns the one flight that there is, nil when there are none or more.
+func (t *flights) sole() *flight {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.open) != 1 {
+		return nil
+	}
+	for _, f := range t.open {
+		return f
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// Do sends a call, with native names and URIs, to the server and returns its
+// answer. It waits for a free slot, and for a conversation if an attempt to
+// open one is under way or due, all within the call's timeout.
+//
+// The error is a *wire.Error, the server's own to the letter or one with
+// CodeInternal that says in its data what went wrong, or that of ctx. Nothing
+// comes through the call's back channel after Do has returned.
+//
+// A call is sent a second time, once, when it is certain that the server did
+// not get it, or when the connection broke under a tool that the server says
+// may be called again. No other call is ever sent twice.
+func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) {
+	began := time.Now()
+	g := newGate(ctx, cl, c.o.Timeout, c.o.MaxDuration)
+	defer g.close()
+	own := *cl
+	own.Back = g
+
+	result, err := c.send(g.ctx, &own)
+	if err == nil {
+		return result, nil
+	}
+	if ctx.Err() != nil {
+		return call.Result{}, ctx.Err()
+	}
+	if refusal, ok := err.(*wire.Error); ok { // not one that is the cause of a fault
+		return call.Result{}, refusal
+	}
+	reason, retryable := c.explain(g, err)
+	retryable = retryable || c.mayRepeat(cl)
+	c.o.Logger.Debug("call failed", zap.String("call", cl.ID), zap.String("method", cl.Method), zap.Error(err))
+	since := began
+	if s := c.Snapshot(); s.State != Ready {
+		since = s.Since
+	}
+	return call.Result{}, c.failure(reason, since, retryable)
+}
+
+// explain tells what a client reads of an error, and whether the server has
+// certainly not begun the call.
+func (c *Connector) explain(g *gate, err error) (reason string, unsent bool) {
+	if f, ok := errors.AsType[*fault](err); ok {
+		return f.reason, f.unsent
+	}
+	switch cause := context.Cause(g.ctx); cause {
+	case errQuiet:
+		return fmt.Sprintf("the server did not answer within %s", c.o.Timeout), false
+	case errTooLong:
+		return fmt.Sprintf("the call took longer than %s", c.o.MaxDuration), false
+	default:
+		return "the call failed", false
+	}
+}
+
+// send takes a slot and sends the call, twice at most.
+func (c *Connector) send(ctx context.Context, cl *call.Call) (call.Result, error) {
+	if err := c.take(ctx); err != nil {
+		return call.Result{}, err
+	}
+	defer func() { <-c.slots }()
+	c.inflight.Inc()
+	defer c.inflight.Dec()
+
+	conn, err := c.await(ctx, nil)
+	if err != nil {
+		return call.Result{}, err
+	}
+	result, err := conn.call(ctx, cl)
+	f, ok := errors.AsType[*fault](err)
+	if !ok || !(f.unsent || (f.lost && c.mayRepeat(cl))) {
+		return result, err
+	}
+	past := conn
+	if !f.lost {
+		past = nil // the conversation goes on, and can be asked again
+	}
+	if conn, err = c.await(ctx, past); err != nil {
+		return call.Result{}, err
+	}
+	return conn.call(ctx, cl)
+}
+
+// take waits for a slot, in the order of arrival.
+func (c *Connector) take(ctx context.Context) error {
+	select {
+	case c.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	defer c.waiting.Add(-1)
+	if c.waiting.Add(1) > int64(c.o.MaxQueue) {
+		return &fault{
+			reason: fmt.Sprintf("overloaded: %d calls run and %d wait", c.o.MaxConcurrent, c.o.MaxQueue),
+			unsent: true,
+		}
+	}
+	select {
+	case c.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return c.expired(ctx)
+	}
+}
+
+// expired is the error of a call whose time ran out before it was sent.
+func (c *Connector) expired(ctx context.Context) error {
+	if context.Cause(ctx) == errQuiet {
+		return &fault{reason: fmt.Sprintf("overloaded: no slot was free within %s", c.o.Timeout), unsent: true}
+	}
+	return ctx.Err()
+}
+
+// await returns the conversation, unless it is the one that the caller knows to
+// be past. Where there is none it asks for an attempt and waits for the
+// outcome, for StartupWait at most.
+func (c *Connector) await(ctx context.Context, past conn) (conn, error) {
+	c.mu.Lock()
+	found, turn, ended, attempts := c.conn, c.turn, c.ended, c.attempts
+	c.mu.Unlock()
+	if found != nil && found != past {
+		return found, nil
+	}
+	timer := time.NewTimer(c.o.StartupWait)
+	defer timer.Stop()
+	for since := attempts; ; {
+		switch {
+		case ended:
+			return nil, &fault{reason: reasonEnded, unsent: true}
+		case found != nil && found != past:
+			return found, nil
+		case attempts > since:
+			return nil, c.unavailable(reasonLost)
+		}
+		poke(c.wanted)
+		select {
+		case <-turn:
+		case <-timer.C:
+			return nil, c.unavailable(fmt.Sprintf("the server is still starting after %s", c.o.StartupWait))
+		case <-ctx.Done():
+			return nil, c.expiredWaiting(ctx)
+		}
+		c.mu.Lock()
+		found, turn, ended, attempts = c.conn, c.turn, c.ended, c.attempts
+		c.mu.Unlock()
+	}
+}
+
+func (c *Connector) expiredWaiting(ctx context.Context) error {
+	if context.Cause(ctx) == errQuiet {
+		return c.unavailable(fmt.Sprintf("the server is still starting after %s", c.o.Timeout))
+	}
+	return ctx.Err()
+}
+
+// mayRepeat reports whether the server says of the tool that calls it that it
+// changes nothing, or nothing more when called again with the same arguments.
+func (c *Connector) mayRepeat(cl *call.Call) bool {
+	return cl.Method == wire.MethodToolsCall && c.tools.Load().repeatable[wire.ValueOf(cl.Params).Get("name").Str()]
+}

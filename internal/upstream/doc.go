@@ -1,0 +1,38 @@
+// Package upstream talks to MCP servers: one [Connector] for each, which opens
+// a conversation, keeps it, and opens it again when it is lost.
+//
+//	           Do(call) ───▶ ┌───────────┐ ──call──▶ ┌──────┐
+//	                         │ Connector │           │ conn │ ◀═══▶ server
+//	Observer ◀── Snapshot ── └───────────┘ ◀─inbox── └──────┘
+//	                               │ dial
+//	              line_*: child process or in-process pipe, both eras
+//	              http_*, sse_*: streamable HTTP, both eras, and HTTP+SSE
+//
+// The connector knows about life: attempts and pauses, how long a call may
+// wait and take, how many may run, which may be sent twice, what the server
+// lists. A conn knows about one conversation in one era: ids, framing, asks.
+// The seam between them is in conn.go; no conn knows a clock, and no part of the
+// connector an era.
+//
+// # What is guaranteed
+//
+// A call ends with an answer of the server, or with an error that says what went
+// wrong; a malformed answer ends one call, never the conversation. No call is
+// sent twice unless that is certainly harmless. A call's back channel is left
+// alone once the call has ended. What an upstream asks or says reaches only the
+// client whose call it belongs to; where that is in doubt, nobody.
+//
+// # Concurrency
+//
+// Each connector has one goroutine, that of [Connector.Run], which opens and
+// ends conversations and gathers catalogs; a [Snapshot] is immutable. Everything
+// else may be called by many goroutines at once. Run returns when every
+// goroutine, process and connection of the connector has ended. A child process
+// and all that it started end with the gateway, also when that is killed: see
+// [SuperviseMain].
+//
+// # What it is not
+//
+// It knows no public names, no policy and no other upstream. Params and results
+// pass as they are but for ids, progress tokens and the metadata of the era.
+package upstream

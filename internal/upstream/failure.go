@@ -1,0 +1,32 @@
+package upstream
+
+import (
+	"strconv"
+	"time"
+
+	"mcpgateway/internal/wire"
+)
+
+// failure is the error object for a call that the gateway, not the server, ends:
+// an internal error whose data says which upstream failed, why, since when, and
+// whether the call may safely be sent again.
+func (c *Connector) failure(reason string, since time.Time, retryable bool) *wire.Error {
+	name := wire.String(c.o.Name)
+	data := append([]byte(`{"upstream":`), name...)
+	data = wire.AppendString(append(data, `,"reason":`...), reason)
+	data = wire.AppendString(append(data, `,"since":`...), since.UTC().Format(time.RFC3339))
+	data = append(data, `,"retryable":`...)
+	data = strconv.AppendBool(data, retryable)
+	data = append(data, '}')
+	return wire.Errorf(wire.CodeInternal, "upstream %s: %s", name, reason).WithData(data)
+}
+
+// unavailable is the fault of a call that found no conversation. It says why
+// there is none.
+func (c *Connector) unavailable(otherwise string) *fault {
+	reason := c.Snapshot().Reason
+	if reason == "" {
+		reason = otherwise
+	}
+	return &fault{reason: reason, unsent: true}
+}

@@ -1,0 +1,127 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// What one list may be. A server that has more of something is broken or
+// hostile, and its list counts as failed.
+const (
+	maxPages     = 1000
+	maxItems     = 100_000
+	maxListBytes = 64 << 20
+)
+
+// kind is one of the lists that a server has.
+type kind uint8
+
+const (
+	kindTools kind = iota
+	kindPrompts
+	kindResources
+	kindTemplates
+	numKinds
+)
+
+// listings tells how each kind is listed: by which method, in which member of
+// the result, and under which capability.
+var listings = [numKinds]struct{ method, member, capability string }{
+	kindTools:     {wire.MethodToolsList, "tools", "tools"},
+	kindPrompts:   {wire.MethodPromptsList, "prompts", "prompts"},
+	kindResources: {wire.MethodResourcesList, "resources", "resources"},
+	kindTemplates: {wire.MethodTemplatesList, "resourceTemplates", "resources"},
+}
+
+// items returns the list of the kind in the catalog.
+func (k kind) items(c *Catalog) *[]wire.Raw {
+	switch k {
+	case kindTools:
+		return &c.Tools
+	case kindPrompts:
+		return &c.Prompts
+	case kindResources:
+		return &c.Resources
+	default:
+		return &c.Templates
+	}
+}
+
+// kinds is a set of them.
+type kinds uint8
+
+func only(k kind) kinds { return 1 << k }
+
+func (ks kinds) has(k kind) bool { return ks&only(k) != 0 }
+
+// listing is one list, all pages of it.
+type listing struct {
+	items []wire.Raw
+	ttl   time.Duration // how long the server calls the first page fresh; 0: it did not say
+}
+
+// list follows all pages of a list, each of which must come within timeout. An
+// unknown method is an empty list: some servers declare a capability of which
+// they have a part only. The error is for users.
+func list(ctx context.Context, conn conn, k kind, timeout time.Duration) (listing, error) {
+	var out listing
+	seen := map[string]bool{} // cursors
+	size := 0
+	var params wire.Raw
+	for page := 0; page < maxPages; page++ {
+		result, err := request(ctx, conn, &call.Call{Method: listings[k].method, Params: params, Back: nobody{}}, timeout)
+		if refusal, ok := err.(*wire.Error); ok && refusal.Code == wire.CodeMethodNotFound && page == 0 {
+			return out, nil
+		}
+		if err != nil {
+			return out, err
+		}
+		root := wire.ValueOf(result)
+		array := root.Get(listings[k].member)
+		if array.Kind() != '[' {
+			return out, fmt.Errorf("the result has no array %q", listings[k].member)
+		}
+		for item := range array.Elements() {
+			out.items = append(out.items, item.Raw())
+		}
+		if size += len(result); size > maxListBytes || len(out.items) > maxItems {
+			return out, fmt.Errorf("more than %d items or %d MiB", maxItems, maxListBytes>>20)
+		}
+		if ms, ok := root.Get("ttlMs").Int(); ok && page == 0 && ms > 0 {
+			out.ttl = time.Duration(min(ms, maxTTL.Milliseconds())) * time.Millisecond
+		}
+		cursor := root.Get("nextCursor")
+		// An empty cursor is taken for the end: servers that write one mean it
+		// so, and asking with it would begin anew.
+		if cursor.Kind() != '"' || cursor.IsString("") {
+			return out, nil
+		}
+		text := string(cursor.Raw())
+		if seen[text] {
+			return out, errors.New("the pages go round in circles: a cursor came twice")
+		}
+		seen[text] = true
+		params = wire.SetMember(wire.Raw(`{}`), "cursor", cursor.Raw())
+	}
+	return out, fmt.Errorf("more than %d pages", maxPages)
+}
+
+// maxTTL bounds what a server can say of the freshness of its lists.
+const maxTTL = 24 * time.Hour
+
+// request sends one call of the gateway's own and waits for its answer, no
+// longer than timeout.
+func request(ctx context.Context, conn conn, c *call.Call, timeout time.Duration) (wire.Raw, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
+	defer cancel()
+	result, err := conn.call(ctx, c)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return result.Raw, err
+}

@@ -1,0 +1,223 @@
+package upstream
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpgateway/internal/wire"
+)
+
+// lister is a legacy server with these capabilities whose lists come from list.
+func lister(capabilities string, list func(l *fakeLife, m wire.Message)) *fakeServer {
+	return &fakeServer{handle: func(l *fakeLife, m wire.Message) {
+		switch {
+		case m.Method == wire.MethodInitialize:
+			l.result(m, `{"protocolVersion":"2025-06-18","capabilities":`+capabilities+`}`)
+		case strings.HasSuffix(m.Method, "/list"):
+			list(l, m)
+		}
+	}}
+}
+
+func TestTenThousandTools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lister(`{"tools":{}}`, func(l *fakeLife, m wire.Message) {
+			n := 0
+			fmt.Sscanf(wire.ValueOf(m.Params).Get("cursor").Str(), "p%d", &n)
+			l.result(m, page(n, 100, 100))
+		})
+		r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy})
+		tools := r.watch.wait(t, isReady).Catalog.Tools
+		if len(tools) != 10_000 {
+			t.Fatalf("%d tools", len(tools))
+		}
+		for i, tool := range tools {
+			if want := fmt.Sprintf(`{"name":"t%d","inputSchema":{"type":"object"}}`, i); string(tool) != want {
+				t.Fatalf("tool %d is %s, want %s", i, tool, want)
+			}
+		}
+	})
+}
+
+func TestListFaults(t *testing.T) {
+	const good = `{"prompts":[{"name":"p"}]}`
+	for _, tt := range []struct {
+		name string
+		list func(l *fakeLife, m wire.Message) // of tools
+		want string                            // reason
+	}{
+		{"no array", func(l *fakeLife, m wire.Message) { l.result(m, `{"tools":{}}`) }, `tools/list: the result has no array "tools"`},
+		{"no object", func(l *fakeLife, m wire.Message) { l.result(m, `7`) }, `tools/list: the result has no array "tools"`},
+		{"malformed", func(l *fakeLife, m wire.Message) { l.line(`{"jsonrpc":"2.0","id":%s}`, m.ID) }, `tools/list: the server's answer is malformed`},
+		{"error", func(l *fakeLife, m wire.Message) { l.refuse(m, -32000, "no") }, `tools/list: no (-32000)`},
+		{"unknown on page two", func(l *fakeLife, m wire.Message) {
+			if m.Params == nil {
+				l.result(m, page(0, 2, 1))
+			} else {
+				l.refuse(m, wire.CodeMethodNotFound, "what?")
+			}
+		}, `tools/list: what? (-32601)`},
+		{"circle", func(l *fakeLife, m wire.Message) { l.result(m, `{"tools":[],"nextCursor":"x"}`) }, `tools/list: the pages go round in circles: a cursor came twice`},
+		{"pages without end", func() func(l *fakeLife, m wire.Message) {
+			var n atomic.Int64
+			return func(l *fakeLife, m wire.Message) {
+				l.result(m, fmt.Sprintf(`{"tools":[],"nextCursor":"%d"}`, n.Add(1)))
+			}
+		}(), `tools/list: more than 1000 pages`},
+		{"too many", func(l *fakeLife, m wire.Message) { l.result(m, `{"tools":[`+strings.Repeat("0,", maxItems)+`0]}`) }, `tools/list: more than 100000 items or 64 MiB`},
+		{"silence", func(*fakeLife, wire.Message) {}, `tools/list: no answer within 1m0s`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				broken := atomic.Bool{}
+				s := lister(`{"tools":{"listChanged":true},"prompts":{"listChanged":true}}`, func(l *fakeLife, m wire.Message) {
+					switch {
+					case m.Method == wire.MethodPromptsList:
+						l.result(m, good)
+					case broken.Load():
+						tt.list(l, m)
+					default:
+						l.result(m, twoTools)
+					}
+				})
+				r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy})
+				r.watch.wait(t, isReady)
+				broken.Store(true)
+				s.life(1).line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+				shot := r.watch.wait(t, func(s Snapshot) bool { return s.State == Degraded })
+				if shot.Reason != tt.want {
+					t.Errorf("reason %q, want %q", shot.Reason, tt.want)
+				}
+				if len(shot.Catalog.Tools) != 2 || len(shot.Catalog.Prompts) != 1 {
+					t.Errorf("catalog %+v: the last good items are gone", shot.Catalog)
+				}
+				broken.Store(false) // it is tried again without being told
+				time.Sleep(40 * time.Second)
+				if last := r.Snapshot(); last.State != Ready || last.Reason != "" {
+					t.Errorf("it did not recover: %s, %q", last.State, last.Reason)
+				}
+			})
+		})
+	}
+}
+
+// What a server has no method for, or does not declare, is an empty list.
+func TestEmptyLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lister(`{"resources":{},"prompts":{}}`, func(l *fakeLife, m wire.Message) {
+			switch m.Method {
+			case wire.MethodResourcesList:
+				l.result(m, `{"resources":[{"uri":"a:b"}],"nextCursor":""}`)
+			case wire.MethodPromptsList:
+				l.result(m, `{"prompts":[],"nextCursor":null}`)
+			default:
+				l.refuse(m, wire.CodeMethodNotFound, "unknown")
+			}
+		})
+		r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy})
+		shot := r.watch.wait(t, isReady)
+		if c := shot.Catalog; len(c.Resources) != 1 || len(c.Templates)+len(c.Prompts)+len(c.Tools) != 0 {
+			t.Errorf("catalog %+v", c)
+		}
+		for _, m := range s.life(1).methods() {
+			if m == wire.MethodToolsList {
+				t.Error("a list was asked for that the server does not declare")
+			}
+		}
+	})
+}
+
+func TestListChanges(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		takes time.Duration // to list
+	}{{"quick list", 0}, {"slow list", 5 * time.Second}} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				listed := atomic.Int64{}
+				s := lister(`{"tools":{"listChanged":true}}`, func(l *fakeLife, m wire.Message) {
+					if listed.Add(1) > 1 {
+						time.Sleep(tt.takes) // of the bubble's time
+					}
+					l.result(m, twoTools)
+				})
+				r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy})
+				before := r.watch.wait(t, isReady)
+				began := time.Now()
+				for range 10 { // a burst is one change
+					s.life(1).line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+				}
+				after := r.watch.wait(t, func(s Snapshot) bool { return s.Changes.Tools == 1 })
+				if took := time.Since(began); took > 200*time.Millisecond {
+					t.Errorf("clients hear of it after %s", took)
+				}
+				if &after.Catalog.Tools[0] != &before.Catalog.Tools[0] {
+					t.Error("the same items came as a new list")
+				}
+				time.Sleep(time.Minute)
+				if got := r.Snapshot().Changes; got != (Changes{Tools: 1}) {
+					t.Errorf("changes %+v", got)
+				}
+				if got := listed.Load(); got != 2 {
+					t.Errorf("listed %d times, want 2", got)
+				}
+			})
+		})
+	}
+}
+
+// Lists are polled only where nobody tells of changes, and not too often.
+func TestPolling(t *testing.T) {
+	for _, tt := range []struct {
+		name, capabilities, ttl string
+		min, max                int64 // listings in the first five minutes
+	}{
+		{"told", `{"tools":{"listChanged":true}}`, ``, 1, 1},
+		{"not told", `{"tools":{}}`, ``, 9, 11},
+		{"fresh for longer", `{"tools":{}}`, `,"ttlMs":120000`, 3, 3},
+		{"fresh for shorter", `{"tools":{}}`, `,"ttlMs":10`, 9, 11},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				listed := atomic.Int64{}
+				s := lister(tt.capabilities, func(l *fakeLife, m wire.Message) {
+					listed.Add(1)
+					l.result(m, `{"tools":[{"name":"a"}]`+tt.ttl+`}`)
+				})
+				r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy})
+				time.Sleep(5 * time.Minute)
+				if got := listed.Load(); got < tt.min || got > tt.max {
+					t.Errorf("listed %d times, want %d to %d", got, tt.min, tt.max)
+				}
+				if got := len(r.watch.all()); got != 1 {
+					t.Errorf("%d snapshots, want 1: nothing has changed", got)
+				}
+			})
+		})
+	}
+}
+
+func TestBurstOfSeveralKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lister(`{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}}`, func(l *fakeLife, m wire.Message) {
+			l.result(m, `{"tools":[],"prompts":[],"resources":[],"resourceTemplates":[]}`)
+		})
+		r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy})
+		r.watch.wait(t, isReady)
+		for _, kind := range []string{"tools", "prompts", "resources"} {
+			s.life(1).line(`{"jsonrpc":"2.0","method":"notifications/%s/list_changed"}`, kind)
+		}
+		r.watch.wait(t, func(s Snapshot) bool { return s.Changes == Changes{1, 1, 1} })
+		if got := len(r.watch.all()); got != 2 {
+			t.Errorf("%d snapshots, want 2: a burst is one change", got)
+		}
+		synctest.Wait()
+		if got := len(s.life(1).methods()); got != 2+4+4 {
+			t.Errorf("the server got %q", s.life(1).methods())
+		}
+	})
+}

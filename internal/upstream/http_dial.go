@@ -1,0 +1,201 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/wire"
+)
+
+// httpDialer opens conversations with a server over HTTP. What is not
+// configured it finds out, in this order (2026-07-28,
+// basic/transports/streamable-http, "Backward Compatibility"):
+//
+//	POST server/discover ──▶ a result that lists a modern revision,
+//	        │                or a modern error that does              ──▶ modern
+//	        │ any other answer, or an HTTP status 4xx
+//	        ▼
+//	POST initialize ──────▶ a result                                 ──▶ legacy
+//	        │ HTTP status 400, 404 or 405
+//	        ▼
+//	GET ──────────────────▶ a stream whose first event is "endpoint" ──▶ HTTP+SSE
+//
+// A status that asks for credentials, 429, 5xx and failures of the network end
+// the search without a finding: they say nothing of what the server speaks.
+type httpDialer struct {
+	o     *Options
+	tools toolHeaders // may be nil
+}
+
+func newHTTPDialer(o *Options, tools toolHeaders) dialer { return &httpDialer{o: o, tools: tools} }
+
+// probeShare is the part of the time for dialing that a server gets to answer
+// server/discover: some old servers answer nothing before initialize.
+const probeShare = 3
+
+// dial implements [dialer].
+func (d *httpDialer) dial(ctx context.Context, in inbox) (conn, hello, error) {
+	p := newPool(d.o.MaxConcurrent)
+	c, h, err := d.find(ctx, p, in)
+	if err != nil {
+		p.close()
+		return nil, hello{}, err
+	}
+	return c, h, nil
+}
+
+// find opens the conversation that the configuration asks for, or the one that
+// the server offers. It leaves the pool to the caller on errors.
+func (d *httpDialer) find(ctx context.Context, p *pool, in inbox) (conn, hello, error) {
+	switch {
+	case d.o.HTTP.Transport == TransportSSE:
+		return d.sse(ctx, p, in)
+	case d.o.Era == wire.EraLegacy:
+		return d.legacy(ctx, p, in)
+	case d.o.Era == wire.EraModern:
+		c, h, err := d.modern(ctx, p, in)
+		if errors.Is(err, errNotModern) {
+			err = &fault{reason: "the server does not speak a modern revision, as its configuration says", unsent: true, cause: err}
+		}
+		return c, h, final(err)
+	}
+	if d.o.remembered() == wire.EraLegacy {
+		c, h, err := d.legacy(ctx, p, in)
+		if err == nil || !answered(err) {
+			return c, h, err
+		}
+		// It is not any more what it was: find it out from the beginning.
+	}
+	c, h, err := d.modern(ctx, p, in)
+	if err == nil {
+		d.o.remember(wire.EraModern)
+		return c, h, nil
+	}
+	if !errors.Is(err, errNotModern) {
+		return nil, hello{}, final(err)
+	}
+	c, h, err = d.legacy(ctx, p, in)
+	if err == nil {
+		d.o.remember(wire.EraLegacy)
+	}
+	return c, h, err
+}
+
+// errNotModern means that a server has shown no sign of the modern era.
+var errNotModern = errors.New("no modern answer to server/discover")
+
+// modern opens a modern conversation. The error is errNotModern, possibly
+// wrapped, when the server may be one of the legacy era, else one of those of
+// [modernHTTP.discover].
+func (d *httpDialer) modern(ctx context.Context, p *pool, in inbox) (conn, hello, error) {
+	m := newModern(newTalk(d.o, p, in), d.tools)
+	h, listed, err := d.probe(ctx, m)
+	if r := protocolError(err); r != nil && r.Code == wire.CodeUnsupportedRev {
+		listed = supportedBy(r)
+		if next := newestOf(wire.EraModern, listed); next != "" && next != wire.LatestModern {
+			m.speak(next)
+			h, _, err = d.probe(ctx, m)
+		}
+	}
+	switch known := newestOf(wire.EraModern, listed); {
+	case err != nil && (len(listed) == 0 || known != ""):
+		return nil, hello{}, err
+	case known == "" && newestOf(wire.EraLegacy, listed) != "":
+		return nil, hello{}, fmt.Errorf("%w: the server lists %v", errNotModern, listed)
+	case known == "":
+		return nil, hello{}, &fault{reason: fmt.Sprintf("the server speaks only revisions that the gateway does not know: %.200v", listed), unsent: true}
+	}
+	m.listen = listenCall(h.capabilities)
+	if d.o.Era == wire.EraUnknown && newestOf(wire.EraLegacy, listed) != "" {
+		return newDual(m, d.o), h, nil
+	}
+	return m, h, nil
+}
+
+// probe sends server/discover. An answer that does not come, or that says
+// nothing, is errNotModern unless the era is configured.
+func (d *httpDialer) probe(ctx context.Context, m *modernHTTP) (hello, []wire.Revision, error) {
+	probe := ctx
+	if deadline, ok := ctx.Deadline(); ok && d.o.Era == wire.EraUnknown {
+		var cancel context.CancelFunc
+		probe, cancel = context.WithTimeout(ctx, time.Until(deadline)/probeShare)
+		defer cancel()
+	}
+	h, listed, err := m.discover(probe)
+	switch {
+	case err == nil:
+		return h, listed, nil
+	case ctx.Err() != nil:
+		return h, nil, ctx.Err()
+	case probe.Err() != nil:
+		return h, nil, fmt.Errorf("%w: it came none in time", errNotModern)
+	}
+	if r := refusalOf(err); r != nil {
+		if !r.modern() && legacyStatus(r.status) {
+			err = fmt.Errorf("%w: %w", errNotModern, err)
+		}
+		return h, nil, err
+	}
+	if e, ok := errors.AsType[*wire.Error](err); ok {
+		if !wire.IsModernCode(e.Code) {
+			err = fmt.Errorf("%w: %w", errNotModern, err)
+		}
+		return h, nil, err
+	}
+	if f, ok := errors.AsType[*fault](err); ok && !f.lost {
+		err = fmt.Errorf("%w: %w", errNotModern, err)
+	}
+	return h, nil, err
+}
+
+// legacyStatus reports whether a server that answers a modern request with this
+// status, and without a modern error, may be one of the legacy era.
+func legacyStatus(status int) bool {
+	return status >= 400 && status < 500 && !slices.Contains([]int{
+		http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusTooManyRequests,
+	}, status)
+}
+
+// legacy opens a legacy conversation, over HTTP+SSE where the server refuses
+// initialize in the way of such servers and the transport is open.
+func (d *httpDialer) legacy(ctx context.Context, p *pool, in inbox) (conn, hello, error) {
+	l, h, err := openLegacy(ctx, newTalk(d.o, p, in), d.o.Roots)
+	if err == nil {
+		return l, h, nil
+	}
+	r := refusalOf(err)
+	if r == nil || r.modern() || d.o.HTTP.Transport != TransportAuto ||
+		(r.status != http.StatusBadRequest && r.status != http.StatusNotFound && r.status != http.StatusMethodNotAllowed) {
+		return nil, hello{}, final(err)
+	}
+	c, h, serr := d.sse(ctx, p, in)
+	if serr == nil {
+		return c, h, nil
+	}
+	if ctx.Err() != nil {
+		return nil, hello{}, ctx.Err()
+	}
+	return nil, hello{}, &fault{reason: fmt.Sprintf("the server refuses initialize (HTTP %d) and offers no HTTP+SSE stream", r.status),
+		unsent: true, cause: errors.Join(err, serr)}
+}
+
+// answered reports whether the server itself said no, and not the network.
+func answered(err error) bool {
+	f, ok := errors.AsType[*fault](err)
+	return protocolError(err) != nil || ok && !f.lost
+}
+
+// sse opens a conversation over HTTP+SSE.
+func (d *httpDialer) sse(ctx context.Context, p *pool, in inbox) (conn, hello, error) {
+	c, h, err := openSSE(ctx, newTalk(d.o, p, in), d.o)
+	if err == nil {
+		d.o.Logger.Debug("the server speaks HTTP+SSE", zap.String("revision", string(h.revision)))
+	}
+	return c, h, err
+}

@@ -1,0 +1,147 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// dualHTTP is two conversations with a server that speaks both eras: each
+// client's calls go over that of its own era, so that nothing has to be
+// translated. The modern one is open from the beginning and serves the
+// gateway's own calls too; the legacy one is opened by the first call of a
+// legacy client. A server that lists a legacy revision but refuses initialize
+// is spoken to in the modern era by everybody.
+type dualHTTP struct {
+	modern *modernHTTP
+	o      *Options
+
+	opening chan struct{}    // holds a token while nobody opens the legacy conversation
+	opened  chan *legacyHTTP // hands the legacy conversation to run
+	over    chan struct{}    // closed when run ends
+
+	mu      sync.RWMutex
+	legacy  *legacyHTTP // nil until it is open
+	refused bool        // there is none to be had
+}
+
+func newDual(m *modernHTTP, o *Options) *dualHTTP {
+	d := &dualHTTP{modern: m, o: o, opening: make(chan struct{}, 1), opened: make(chan *legacyHTTP), over: make(chan struct{})}
+	d.opening <- struct{}{}
+	return d
+}
+
+// call implements [conn].
+func (d *dualHTTP) call(ctx context.Context, c *call.Call) (call.Result, error) {
+	if c.Client == nil || c.Client.Era() != wire.EraLegacy {
+		return d.modern.call(ctx, c)
+	}
+	l, err := d.forLegacy(ctx)
+	switch {
+	case err != nil:
+		return call.Result{}, err
+	case l == nil:
+		return d.modern.call(ctx, c)
+	}
+	return l.call(ctx, c)
+}
+
+// forLegacy returns the legacy conversation, which it opens if need be, or nil
+// when the server refuses one. The error is a *fault, or that of ctx.
+func (d *dualHTTP) forLegacy(ctx context.Context) (*legacyHTTP, error) {
+	if l, settled := d.settled(); settled {
+		return l, nil
+	}
+	select {
+	case <-d.opening:
+		defer func() { d.opening <- struct{}{} }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if l, settled := d.settled(); settled {
+		return l, nil
+	}
+	m := d.modern
+	in := m.in
+	if m.listen != nil {
+		in = silentLists{in}
+	}
+	l, _, err := openLegacy(ctx, newTalk(d.o, m.e.pool, in), d.o.Roots)
+	if err != nil {
+		err = final(err)
+		if _, ok := errors.AsType[*wire.Error](err); !ok {
+			return nil, err
+		}
+		m.log.Warn("the server lists a legacy revision but refuses initialize", zap.Error(err))
+		d.settle(nil)
+		return nil, nil
+	}
+	select {
+	case d.opened <- l:
+	case <-d.over:
+		return nil, &fault{reason: reasonLost, unsent: true, lost: true}
+	case <-ctx.Done():
+		// run has not begun yet. The next call opens another session.
+		return nil, ctx.Err()
+	}
+	d.settle(l)
+	return l, nil
+}
+
+func (d *dualHTTP) settled() (*legacyHTTP, bool) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.legacy, d.legacy != nil || d.refused
+}
+
+func (d *dualHTTP) settle(l *legacyHTTP) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.legacy, d.refused = l, l == nil
+}
+
+// run implements [conn]. When one of the conversations ends, so does the other.
+func (d *dualHTTP) run(ctx context.Context) error {
+	defer close(d.over)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	modern, legacy := make(chan error, 1), make(chan error, 1)
+	go func() { modern <- d.modern.serve(ctx) }()
+	defer d.modern.shut()
+	running := false
+	for {
+		select {
+		case l := <-d.opened:
+			running = true
+			go func() { legacy <- l.serve(ctx) }()
+			defer l.shut()
+		case err := <-modern:
+			stop()
+			if running {
+				<-legacy
+			}
+			return err
+		case err := <-legacy:
+			stop()
+			<-modern
+			return err
+		}
+	}
+}
+
+// silentLists passes on what a legacy conversation hears, save for changes of
+// lists, of which the modern one hears.
+type silentLists struct{ in inbox }
+
+func (s silentLists) notified(method string, params wire.Raw) {
+	switch method {
+	case wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged:
+	default:
+		s.in.notified(method, params)
+	}
+}

@@ -1,0 +1,285 @@
+package upstream
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"mcpgateway/internal/wire"
+)
+
+// endpoint is one URL that requests are sent to, over one pool of connections.
+// It is safe for concurrent use.
+type endpoint struct {
+	pool *pool
+	// trouble gets a token when a connection fails, so that somebody looks
+	// whether the server is still there.
+	trouble chan struct{}
+	url     atomic.Pointer[url.URL] // changes when the server redirects for good
+	max     int                     // bytes that one message may have
+	lim     wire.Limits
+	// base holds the headers of every request: the configured ones and those
+	// that the gateway always sends. It is never changed.
+	base http.Header
+}
+
+const (
+	typeJSON   = "application/json"
+	typeStream = "text/event-stream"
+
+	maxRedirects = 3
+	// How much is read, and for how long, of what is left of an answer, so that
+	// its connection can be used again. Nearly every server ends an event stream
+	// with the answer.
+	maxDrain  = 4 << 10
+	drainTime = 20 * time.Millisecond
+)
+
+// reserved lists the headers that the gateway sets itself and that the
+// configuration therefore cannot: those of the protocol, of the framing, and
+// the two that make net/http send a POST again.
+var reserved = []string{
+	"Accept", "Content-Type", "Content-Length", "Transfer-Encoding", "Connection", "Host", "Upgrade", "Te", "Trailer",
+	"Accept-Encoding", "Idempotency-Key", "X-Idempotency-Key",
+	wire.HeaderSession, wire.HeaderVersion, wire.HeaderMethod, wire.HeaderName, wire.HeaderLastEvent,
+}
+
+// newEndpoint returns an endpoint at the configured URL that sends the
+// configured headers, without those that are reserved, with every request.
+func newEndpoint(p *pool, o *Options) *endpoint {
+	e := &endpoint{pool: p, trouble: make(chan struct{}, 1), max: o.MaxMessage, lim: o.Limits}
+	u := *o.HTTP.URL
+	e.base = http.Header{"User-Agent": {"mcpgateway"}}
+	if u.User != nil {
+		password, _ := u.User.Password()
+		e.base["Authorization"] = []string{"Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password))}
+	}
+	u.User, u.Fragment, u.RawFragment = nil, "", ""
+	e.url.Store(&u)
+	for name, value := range o.HTTP.Headers {
+		name = http.CanonicalHeaderKey(name)
+		if !slices.Contains(reserved, name) && !strings.HasPrefix(name, wire.HeaderParamPrefix) {
+			e.base[name] = []string{value}
+		}
+	}
+	e.base["Accept"] = []string{typeJSON + ", " + typeStream}
+	e.base["Content-Type"] = []string{typeJSON}
+	return e
+}
+
+// at returns an endpoint at another URL of the server's, on the same
+// connections.
+func (e *endpoint) at(u *url.URL) *endpoint {
+	other := &endpoint{pool: e.pool, trouble: e.trouble, max: e.max, lim: e.lim, base: e.base}
+	other.url.Store(u)
+	return other
+}
+
+// header returns a copy of the base headers with those added that come in
+// pairs of canonical name and value; a pair without a value is left out. The
+// copy may be used for many requests at once, as long as nobody changes it.
+func (e *endpoint) header(pairs ...string) http.Header {
+	h := make(http.Header, len(e.base)+len(pairs)/2)
+	maps.Copy(h, e.base) // the values are shared and never changed
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			h[pairs[i]] = []string{pairs[i+1]}
+		}
+	}
+	return h
+}
+
+// streamHeader returns header changed into that of a GET for an event stream.
+func streamHeader(header http.Header, lastEvent string) http.Header {
+	h := maps.Clone(header)
+	delete(h, "Content-Type")
+	h["Accept"] = []string{typeStream}
+	if lastEvent != "" {
+		h[wire.HeaderLastEvent] = []string{lastEvent}
+	}
+	return h
+}
+
+// do sends one request and returns its answer, whatever the status, with the
+// body open. p is nil for requests without a body; its owner is still the
+// caller. header is not changed and may be shared.
+//
+// Redirects are followed within the origin only, with the method and the body
+// as they are: the configured headers may be credentials, and a POST that
+// becomes a GET is another request.
+//
+// The error is a *fault, or that of ctx.
+func (e *endpoint) do(ctx context.Context, method string, header http.Header, p *payload) (*http.Response, error) {
+	u := e.url.Load()
+	for hop := 0; ; hop++ {
+		resp, err := e.try(ctx, method, u, header, p)
+		if err != nil {
+			return nil, err
+		}
+		switch resp.StatusCode {
+		case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		default:
+			return resp, nil
+		}
+		discard(resp)
+		next, err := redirection(u, resp)
+		if err == nil && hop == maxRedirects {
+			err = fmt.Errorf("more than %d redirects", maxRedirects)
+		}
+		if err != nil {
+			return nil, &fault{reason: "the server redirects: " + err.Error(), unsent: true, cause: fmt.Errorf("location %.200q", resp.Header.Get("Location"))}
+		}
+		if resp.StatusCode == http.StatusMovedPermanently || resp.StatusCode == http.StatusPermanentRedirect {
+			e.url.CompareAndSwap(u, next)
+		}
+		u = next
+	}
+}
+
+// redirection returns where resp, an answer from u, leads to, or why the
+// gateway does not go there.
+func redirection(u *url.URL, resp *http.Response) (*url.URL, error) {
+	if resp.StatusCode == http.StatusSeeOther {
+		return nil, fmt.Errorf("status 303 would turn a POST into a GET")
+	}
+	location := resp.Header.Get("Location")
+	next, err := u.Parse(location)
+	if location == "" || err != nil {
+		return nil, fmt.Errorf("the location is no URL")
+	}
+	if !sameOrigin(u, next) {
+		return nil, fmt.Errorf("the location is of another origin, where credentials must not go; configure the URL that it leads to")
+	}
+	next.User, next.Fragment, next.RawFragment = nil, "", ""
+	return next, nil
+}
+
+// sameOrigin reports whether two URLs have the same scheme, host and port.
+func sameOrigin(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
+}
+
+func port(u *url.URL) string {
+	switch p := u.Port(); {
+	case p != "":
+		return p
+	case u.Scheme == "https":
+		return "443"
+	default:
+		return "80"
+	}
+}
+
+// send posts a message, the answer to which, if any, comes another way. The
+// error is a *refusal, a *fault, or that of ctx.
+func (e *endpoint) send(ctx context.Context, header http.Header, m wire.Message) error {
+	p := newPayload()
+	defer p.release()
+	p.buf = m.Append(p.buf)
+	resp, err := e.do(ctx, http.MethodPost, header, p)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= 200 && resp.StatusCode <= 299 {
+		discard(resp)
+		return nil
+	}
+	x := exchange{e: e, id: m.ID}
+	return x.refused(ctx, resp, mediaType(resp.Header))
+}
+
+// template is what all requests have in common; a copy is cheaper than
+// http.NewRequest, which parses the URL each time.
+var template = (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(context.Background())
+
+// try sends one request, once.
+func (e *endpoint) try(ctx context.Context, method string, u *url.URL, header http.Header, p *payload) (*http.Response, error) {
+	req := template.WithContext(ctx)
+	req.Method, req.URL, req.Host, req.Header = method, u, u.Host, header
+	if p != nil {
+		req.Body, _ = p.open()
+		req.GetBody, req.ContentLength = p.body, int64(len(p.buf))
+	}
+	resp, err := e.pool.RoundTrip(req)
+	if err == nil {
+		return resp, nil
+	}
+	return nil, e.broken(ctx, err, p != nil && !p.gone.Load())
+}
+
+// broken turns a failure of a connection into what whoever called gets: the
+// error of ctx, or a *fault.
+func (e *endpoint) broken(ctx context.Context, err error, unsent bool) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case e.pool.closed():
+		return &fault{reason: reasonLost, unsent: unsent, lost: true, cause: err}
+	}
+	poke(e.trouble)
+	if unsent {
+		return &fault{reason: "cannot connect to the server", unsent: true, lost: true, cause: err}
+	}
+	return &fault{reason: "the connection to the server broke before it answered", lost: true, cause: err}
+}
+
+// discard closes an answer that is not used, so that its connection can be used
+// again if that is cheap.
+func discard(resp *http.Response) {
+	if resp.ContentLength != 0 {
+		drain(resp.Body)
+	}
+	resp.Body.Close()
+}
+
+// drain reads a body to its end, if that comes at once. It need not: a server
+// may keep a stream open.
+func drain(body io.ReadCloser) {
+	late := time.AfterFunc(drainTime, func() { body.Close() })
+	io.CopyN(io.Discard, body, maxDrain)
+	late.Stop()
+}
+
+// mediaType returns the media type of an answer in lower case, without
+// parameters.
+func mediaType(h http.Header) string {
+	ct, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	return strings.ToLower(strings.TrimSpace(ct))
+}
+
+// readAll reads the body of resp whole and closes it. The caller owns the
+// bytes. The error is a *fault, or that of ctx.
+func (e *endpoint) readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
+	defer resp.Body.Close()
+	if resp.ContentLength > int64(e.max) {
+		return nil, e.tooLarge()
+	}
+	var data []byte
+	var err error
+	if n := resp.ContentLength; n >= 0 && n <= maxPooled {
+		data = make([]byte, n)
+		_, err = io.ReadFull(resp.Body, data)
+	} else { // of unknown length, or so large that it is believed only as it comes
+		data, err = io.ReadAll(io.LimitReader(resp.Body, int64(e.max)+1))
+	}
+	switch {
+	case err == nil && len(data) > e.max:
+		return nil, e.tooLarge()
+	case err == nil:
+		return data, nil
+	default:
+		return nil, e.broken(ctx, err, false)
+	}
+}
+
+func (e *endpoint) tooLarge() *fault {
+	return &fault{reason: fmt.Sprintf("the server's answer is larger than %d bytes", e.max)}
+}

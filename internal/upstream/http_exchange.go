@@ -1,0 +1,205 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"mcpgateway/internal/wire"
+)
+
+// exchange is one request on its way to a server. It belongs to the goroutine
+// of the request.
+type exchange struct {
+	e  *endpoint
+	id wire.ID
+	// early takes the server's requests and notifications that come before the
+	// answer and on its way. It must not block.
+	early func(m wire.Message)
+
+	at cursor // in the stream of the answer, once it is one
+}
+
+// refusal is an HTTP answer to a request that is no success.
+type refusal struct {
+	status    int
+	mediaType string
+	rpc       *wire.Error // the JSON-RPC error in the body, nil when there is none
+	ours      bool        // the body names the id of our request: the server understood it
+}
+
+func (r *refusal) Error() string {
+	if r.rpc != nil {
+		return fmt.Sprintf("HTTP %d: %s", r.status, r.rpc)
+	}
+	return fmt.Sprintf("HTTP %d with %s", r.status, contentName(r.mediaType))
+}
+
+// modern reports whether only a server of the modern era answers so.
+func (r *refusal) modern() bool { return r.rpc != nil && wire.IsModernCode(r.rpc.Code) }
+
+// refusalOf returns the refusal that err is, nil when it is none. One that is
+// but the cause of a fault does not count: that call has been judged already.
+func refusalOf(err error) *refusal {
+	if _, ok := errors.AsType[*fault](err); ok {
+		return nil
+	}
+	r, _ := errors.AsType[*refusal](err)
+	return r
+}
+
+// final returns what whoever called gets: the server's own error where it gave
+// one, else a *fault.
+func (r *refusal) final() error {
+	switch {
+	case r.status == http.StatusUnauthorized, r.status == http.StatusForbidden:
+		return &fault{reason: fmt.Sprintf("the server refuses the gateway's credentials (HTTP %d)", r.status), unsent: true, cause: r}
+	case r.rpc != nil:
+		return r.rpc
+	case r.status == http.StatusTooManyRequests:
+		return &fault{reason: "the server is overloaded (HTTP 429)", unsent: true}
+	default:
+		return &fault{reason: fmt.Sprintf("the server answered HTTP %d with %s", r.status, contentName(r.mediaType))}
+	}
+}
+
+// contentName names a media type in a message for clients. A type that is no
+// plain token, or long, is not repeated.
+func contentName(mediaType string) string {
+	if mediaType == "" {
+		return "no content type"
+	}
+	for i := range len(mediaType) {
+		c := mediaType[i]
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.IndexByte("/.+-_*", c) >= 0) || i >= 64 {
+			return "an odd content type"
+		}
+	}
+	return "content type " + mediaType
+}
+
+// post sends the request in p and returns the answer. The error is a
+// *refusal, a *fault, errCutOff, or that of ctx.
+func (x *exchange) post(ctx context.Context, header http.Header, p *payload) (wire.Message, error) {
+	resp, err := x.e.do(ctx, http.MethodPost, header, p)
+	if err != nil {
+		return wire.Message{}, err
+	}
+	return x.receive(ctx, resp)
+}
+
+// receive reads the answer out of resp and closes it. The errors are those of
+// post.
+func (x *exchange) receive(ctx context.Context, resp *http.Response) (wire.Message, error) {
+	mt := mediaType(resp.Header)
+	none := wire.Message{}
+	switch {
+	case resp.StatusCode < 200 || resp.StatusCode > 299:
+		return none, x.refused(ctx, resp, mt)
+	case resp.StatusCode == http.StatusAccepted || resp.StatusCode == http.StatusNoContent:
+		discard(resp)
+		return none, &fault{reason: fmt.Sprintf("the server took the request as if it wanted no answer (HTTP %d)", resp.StatusCode)}
+	case resp.Header.Get("Content-Encoding") != "":
+		resp.Body.Close()
+		return none, &fault{reason: "the server's answer has a content encoding that the gateway did not ask for"}
+	case mt == typeStream:
+		return x.stream(ctx, resp.Body)
+	case mt != typeJSON:
+		discard(resp)
+		return none, &fault{reason: fmt.Sprintf("the server answered HTTP %d with %s", resp.StatusCode, contentName(mt))}
+	}
+	data, err := x.e.readAll(ctx, resp)
+	if err != nil {
+		return none, err
+	}
+	m, found, err := x.take(data)
+	if err == nil && !found {
+		err = &fault{reason: "the server's answer holds no response"}
+	}
+	return m, err
+}
+
+// refused reads what a server says with a status that is no success.
+func (x *exchange) refused(ctx context.Context, resp *http.Response, mt string) error {
+	r := &refusal{status: resp.StatusCode, mediaType: mt}
+	if mt != typeJSON {
+		discard(resp)
+		return r
+	}
+	data, err := x.e.readAll(ctx, resp)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return r
+	}
+	m, err := wire.ParseUpstream(data, x.e.lim)
+	if err == nil && m.Error != nil && (m.ID == x.id || m.ID.IsZero()) {
+		r.rpc, r.ours = m.Error, m.ID == x.id
+	}
+	return r
+}
+
+// stream reads events until the answer comes, and closes the body.
+func (x *exchange) stream(ctx context.Context, body io.ReadCloser) (wire.Message, error) {
+	var answer wire.Message
+	err := x.e.events(ctx, body, &x.at, func(data []byte) (bool, error) {
+		m, found, err := x.take(data)
+		answer = m
+		return found, err
+	})
+	return answer, err
+}
+
+// take looks at what the server sent: one message or, before 2025-06-18, a
+// batch. It returns the answer if it was there, and hands the rest on.
+func (x *exchange) take(data []byte) (wire.Message, bool, error) {
+	if !isBatch(data) {
+		return x.takeOne(data)
+	}
+	if err := wire.Check(data, x.e.lim, wire.Lenient); err != nil {
+		return wire.Message{}, false, malformed(err)
+	}
+	var answer wire.Message
+	found := false
+	batch, _ := wire.Split(data)
+	for _, one := range batch {
+		m, ok, err := x.takeOne(one)
+		if err != nil {
+			return wire.Message{}, false, err
+		}
+		if ok {
+			answer, found = m, true
+		}
+	}
+	return answer, found, nil
+}
+
+// isBatch reports whether data, which need not be valid, can only be an array.
+func isBatch(data []byte) bool {
+	b := bytes.TrimLeft(data, " \t\r\n")
+	return len(b) > 0 && b[0] == '['
+}
+
+func (x *exchange) takeOne(data []byte) (wire.Message, bool, error) {
+	m, err := wire.ParseUpstream(data, x.e.lim)
+	switch {
+	case err != nil:
+		return m, false, malformed(err)
+	case !m.IsResponse():
+		x.early(m)
+		return m, false, nil
+	case m.ID == x.id, m.ID.IsZero(): // an error without an id: the server could not read the request
+		return m, true, nil
+	default:
+		return m, false, &fault{reason: "the server answered with the id of another request"}
+	}
+}
+
+func malformed(err error) *fault {
+	return &fault{reason: "the server's answer is no valid JSON-RPC message", cause: err}
+}

@@ -1,0 +1,158 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/wire"
+)
+
+// Whatever a server answers to one call, the next one works in the same session.
+func TestFaultsOfOneCall(t *testing.T) {
+	huge := strings.Repeat("x", 2<<20)
+	for name, tc := range map[string]struct {
+		on   on
+		want string
+	}{
+		"HTML":                  {content("text/html; charset=utf-8", "<h1>secret</h1>"), "fault: the server answered HTTP 200 with content type text/html"},
+		"odd content type":      {content("a b\"c", "secret"), "fault: the server answered HTTP 200 with an odd content type"},
+		"500":                   {status(500), "fault: the server answered HTTP 500 with content type text/plain"},
+		"500 with an error":     {refuse(500, `{"code":-32603,"message":"boom"}`), `error: {"code":-32603,"message":"boom"}`},
+		"500 with bad JSON":     {func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { answerError(w, 500, "1", `{`) }, "fault: the server answered HTTP 500 with content type application/json"},
+		"401":                   {status(401), "fault: the server refuses the gateway's credentials (HTTP 401)"},
+		"429":                   {status(429), "fault: the server is overloaded (HTTP 429)"},
+		"202":                   {status(202), "fault: the server took the request as if it wanted no answer (HTTP 202)"},
+		"no JSON":               {content(typeJSON, "{"), "fault: the server's answer is no valid JSON-RPC message"},
+		"empty":                 {content(typeJSON, ""), "fault: the server's answer is no valid JSON-RPC message"},
+		"no JSON-RPC":           {content(typeJSON, `{"ok":true}`), "fault: the server's answer is no valid JSON-RPC message"},
+		"bad UTF-8":             {content(typeJSON, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"\xff\"}}"), "fault: the server's answer is no valid JSON-RPC message"},
+		"wrong id":              {content(typeJSON, `{"jsonrpc":"2.0","id":"other","result":{}}`), "fault: the server answered with the id of another request"},
+		"wrong id, on a stream": {content(typeStream, "data: {\"jsonrpc\":\"2.0\",\"id\":4711,\"result\":{}}\n\n"), "fault: the server answered with the id of another request"},
+		"no id":                 {refuse(200, `{"code":-32700,"message":"what?"}`), `error: {"code":-32700,"message":"what?"}`},
+		"too large":             {content(typeJSON, huge), "fault: the server's answer is larger than 1048576 bytes"},
+		"too large, in chunks": {func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+			w.Header().Set("Content-Type", typeJSON)
+			w.(http.Flusher).Flush()
+			io.WriteString(w, huge)
+		}, "fault: the server's answer is larger than 1048576 bytes"},
+		"too large, on a stream": {content(typeStream, "data: "+huge), "fault: the server's answer is larger than 1048576 bytes"},
+		"cut off": {func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+			w.Header().Set("Content-Type", typeJSON)
+			w.Header().Set("Content-Length", "100")
+			io.WriteString(w, `{"jsonrpc":`)
+			panic(http.ErrAbortHandler)
+		}, "fault: the connection to the server broke before it answered"},
+		"cut off, on a stream": {func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+			streaming(w)("data: {")
+			panic(http.ErrAbortHandler)
+		}, "fault: the server's answer is no valid JSON-RPC message"},
+		"compressed": {func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+			w.Header().Set("Content-Encoding", "gzip")
+			answerJSON(w, m, `{}`)
+		}, "fault: the server's answer has a content encoding that the gateway did not ask for"},
+		"no response in the batch": {content(typeJSON, `[{"jsonrpc":"2.0","method":"notifications/message"}]`), "fault: the server's answer holds no response"},
+		"batch": {func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+			w.Header().Set("Content-Type", typeJSON)
+			fmt.Fprintf(w, ` [{"jsonrpc":"2.0","method":"notifications/message"},{"jsonrpc":"2.0","id":%s,"result":{"a":1}}]`, m.ID)
+		}, `{"a":1}`},
+		"redirect to another host":   {leadTo(307, "http://evil.example/mcp"), "fault: the server redirects: the location is of another origin, where credentials must not go; configure the URL that it leads to"},
+		"redirect to another scheme": {leadTo(308, "https://127.0.0.1/mcp"), "fault: the server redirects: the location is of another origin, where credentials must not go; configure the URL that it leads to"},
+		"redirect to a GET":          {leadTo(303, "/else"), "fault: the server redirects: status 303 would turn a POST into a GET"},
+		"redirect to nowhere":        {leadTo(302, ""), "fault: the server redirects: the location is no URL"},
+		"redirect in circles":        {leadTo(302, "/mcp"), "fault: the server redirects: more than 3 redirects"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &script{stateful: true, on: map[string]on{wire.MethodToolsCall: tc.on}}
+			c := converse(t, s, legacyEra)
+			equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), tc.want)
+			cl := tool("a", `{"name":"x"}`, nil)
+			cl.Method = wire.MethodPromptsGet
+			equal(t, "next call", c.do(t, cl), doneResult)
+			equal(t, "sessions", s.sessions, 1)
+			if strings.Contains(tc.want, "redirect") {
+				return
+			}
+			equal(t, "calls", len(s.got(wire.MethodToolsCall)), 1)
+		})
+	}
+}
+
+func leadTo(code int, location string) on {
+	return func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+		if location != "" {
+			w.Header().Set("Location", location)
+		}
+		w.WriteHeader(code)
+	}
+}
+
+func TestRedirectWithinTheOrigin(t *testing.T) {
+	for code, remembered := range map[int]bool{301: true, 302: false, 307: false, 308: true} {
+		t.Run(http.StatusText(code), func(t *testing.T) {
+			s := &script{}
+			old := 0
+			mux := http.NewServeMux()
+			mux.HandleFunc("/{$}", func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost {
+					old++
+				}
+				w.Header().Set("Location", "/new/")
+				w.WriteHeader(code)
+			})
+			mux.Handle("/new/", s)
+			c, err := tryConverse(t, serve(t, mux).URL+"/", nil, legacyEra)
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
+			equal(t, "body", string(s.got(wire.MethodToolsCall)[0].params), `{"name":"x"}`)
+			equal(t, "remembered", old == 1, remembered)
+		})
+	}
+}
+
+func TestSlowHeaders(t *testing.T) {
+	for name, change := range map[string]func(*Options){"legacy": legacyEra, "modern": func(o *Options) { o.Era = wire.EraModern }} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			s := &script{modern: name == "modern", caps: `{}`, on: map[string]on{}}
+			s.on[wire.MethodToolsCall] = func(_ http.ResponseWriter, r *http.Request, _ wire.Message) {
+				cancel()
+				<-r.Context().Done()
+			}
+			c := converse(t, s, change)
+			_, err := c.call(ctx, tool("a", `{"name":"x"}`, nil))
+			equal(t, "error", err, context.Canceled)
+			equal(t, "next call", c.do(t, modernCall(wire.MethodPromptsGet, `{"name":"x"}`)), doneResult)
+		})
+	}
+}
+
+func TestPayload(t *testing.T) {
+	p := newPayload()
+	p.buf = append(p.buf, "hello"...)
+	a, _ := p.body()
+	b, _ := p.body()
+	var part [3]byte
+	if n, err := a.Read(part[:]); n != 3 || err != nil || p.gone.Load() {
+		t.Fatal(n, err, p.gone.Load())
+	}
+	a.Close()
+	a.Close()
+	if n, err := a.Read(part[:]); n != 0 || err != io.ErrClosedPipe {
+		t.Errorf("a closed reader gave %d bytes, %v", n, err)
+	}
+	p.release() // the owner's; b still reads
+	got, err := io.ReadAll(b)
+	if !bytes.Equal(got, []byte("hello")) || err != nil || !p.gone.Load() {
+		t.Errorf("read %q, %v", got, err)
+	}
+	equal(t, "holds", p.refs.Load(), 1)
+	b.Close()
+	equal(t, "holds", p.refs.Load(), 0)
+}

@@ -1,0 +1,281 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// legacyHTTP is a conversation over streamable HTTP with a server of 2025-03-26
+// to 2025-11-25. It outlives the server's sessions: when the server has
+// forgotten one, whoever meets that opens the next, and the calls go on.
+type legacyHTTP struct {
+	*talk
+	roots   []Root
+	session atomic.Pointer[session]
+	opening chan struct{} // holds a token while nobody opens a session
+}
+
+// session is one session of the server's. It is immutable.
+type session struct {
+	id       string // "" when the server gave none
+	revision wire.Revision
+	header   http.Header // of every request of the session, shared by all
+	// life ends, by end, when another session takes the place of this one.
+	life context.Context
+	end  context.CancelFunc
+}
+
+// openLegacy opens a conversation with initialize. The error is a *wire.Error
+// or a *refusal of the server's, a *fault, or that of ctx.
+func openLegacy(ctx context.Context, t *talk, roots []Root) (*legacyHTTP, hello, error) {
+	l := &legacyHTTP{talk: t, roots: roots, opening: make(chan struct{}, 1)}
+	l.opening <- struct{}{}
+	s, h, err := l.initialize(ctx)
+	if err != nil {
+		return nil, hello{}, err
+	}
+	l.session.Store(s)
+	return l, h, nil
+}
+
+// initialize opens a session. The errors are those of openLegacy.
+func (l *legacyHTTP) initialize(ctx context.Context) (*session, hello, error) {
+	c := l.self.initializeCall()
+	f, err := l.flights.begin(c)
+	if err != nil {
+		return nil, hello{}, err
+	}
+	defer l.flights.end(f)
+	p := newPayload()
+	defer p.release()
+	p.buf = appendRequest(p.buf, f.id, c.Method, c.Params)
+	resp, err := l.e.do(ctx, http.MethodPost, l.e.header(), p)
+	if err != nil {
+		return nil, hello{}, err
+	}
+	id := resp.Header.Get(wire.HeaderSession)
+	x := exchange{e: l.e, id: f.id, early: func(wire.Message) {}} // a server must not ask before initialized
+	m, err := x.receive(ctx, resp)
+	switch {
+	case errors.Is(err, errCutOff):
+		return nil, hello{}, final(err)
+	case err != nil:
+		return nil, hello{}, err
+	case m.Error != nil:
+		return nil, hello{}, m.Error
+	}
+	h, err := readInitialize(m.Result)
+	if err == nil && !validSession(id) {
+		err = fmt.Errorf("the server's session id has characters that are not visible ASCII")
+	}
+	if err != nil {
+		return nil, hello{}, &fault{reason: err.Error()}
+	}
+	s := &session{id: id, revision: h.revision}
+	s.life, s.end = context.WithCancel(context.Background())
+	version := ""
+	if h.revision.HasVersionHeader() {
+		version = string(h.revision)
+	}
+	s.header = l.e.header(wire.HeaderSession, id, wire.HeaderVersion, version)
+	if err := l.e.send(ctx, s.header, wire.Message{Method: wire.NoteInitialized}); err != nil {
+		return nil, hello{}, err
+	}
+	return s, h, nil
+}
+
+// validSession reports whether a session id has none but visible ASCII
+// characters (2025-11-25, basic/transports, "Session Management").
+func validSession(id string) bool {
+	for i := range len(id) {
+		if id[i] < 0x21 || id[i] > 0x7e {
+			return false
+		}
+	}
+	return true
+}
+
+// call implements [conn].
+func (l *legacyHTTP) call(ctx context.Context, c *call.Call) (call.Result, error) {
+	s := l.session.Load()
+	r, err := l.once(ctx, s, c)
+	if s.forgotten(err) {
+		if s, err = l.renew(ctx, s); err == nil {
+			r, err = l.once(ctx, s, c)
+		}
+	}
+	return r, final(err)
+}
+
+// once sends the call in a session. The error is a *wire.Error or a *refusal of
+// the server's, a *fault, errCutOff, or that of ctx.
+func (l *legacyHTTP) once(ctx context.Context, s *session, c *call.Call) (call.Result, error) {
+	f, err := l.flights.begin(c)
+	if err != nil {
+		return call.Result{}, err
+	}
+	defer l.flights.end(f)
+	p := newPayload()
+	defer p.release()
+	p.buf = appendRequest(p.buf, f.id, c.Method, l.self.params(s.revision, f))
+
+	ears := ears{l: l, s: s, ctx: ctx, c: c}
+	x := exchange{e: l.e, id: f.id, early: ears.hear}
+	m, err := x.post(ctx, s.header, p)
+	if errors.Is(err, errCutOff) {
+		m, err = l.resume(ctx, s, &x)
+	}
+	ears.close()
+	if err != nil {
+		if ctx.Err() != nil && p.gone.Load() {
+			l.cancel(s, f.id)
+		}
+		return call.Result{}, err
+	}
+	return result(m, s.revision)
+}
+
+// cancel tells the server that a request is not waited for any more: in the
+// legacy era a broken connection does not say so.
+func (l *legacyHTTP) cancel(s *session, id wire.ID) {
+	l.errands.start(func(ctx context.Context) {
+		params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(id.String()))
+		if err := l.e.send(ctx, s.header, wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
+			l.log.Debug("the server did not take a cancellation", zap.Error(err))
+		}
+	})
+}
+
+// forgotten reports whether err says that the server does not know the session
+// any more: 404, or 400 as many servers have it. A JSON-RPC error that bears
+// the id of our request and a code of a request that was understood is an
+// answer, whatever its status: losing the session for it would lose the
+// server's state.
+func (s *session) forgotten(err error) bool {
+	r := refusalOf(err)
+	if r == nil || s.id == "" || r.modern() {
+		return false
+	}
+	understood := false
+	if r.ours {
+		switch r.rpc.Code {
+		case wire.CodeMethodNotFound:
+			understood = true
+		case wire.CodeInvalidParams, wire.CodeInternal:
+			understood = r.status == http.StatusBadRequest
+		}
+	}
+	return !understood && (r.status == http.StatusNotFound || r.status == http.StatusBadRequest)
+}
+
+// renew opens a session in the place of old, once for all who find it
+// forgotten, and returns the present one. What changed at the server meanwhile
+// is not known, so every list counts as changed.
+func (l *legacyHTTP) renew(ctx context.Context, old *session) (*session, error) {
+	select {
+	case <-l.opening:
+		defer func() { l.opening <- struct{}{} }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if s := l.session.Load(); s != old {
+		return s, nil
+	}
+	s, h, err := l.initialize(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, &fault{reason: "the server has forgotten the session and does not open a new one", unsent: true, cause: err}
+	}
+	l.log.Info("the server had forgotten the session, a new one is open")
+	l.session.Store(s)
+	old.end()
+	for kind, note := range map[string]string{
+		"tools": wire.NoteToolsChanged, "prompts": wire.NotePromptsChanged, "resources": wire.NoteResourcesChanged,
+	} {
+		if declares(h.capabilities, kind) {
+			l.in.notified(note, nil)
+		}
+	}
+	return s, nil
+}
+
+// run implements [conn].
+func (l *legacyHTTP) run(ctx context.Context) error {
+	defer l.shut()
+	return l.serve(ctx)
+}
+
+// serve is run without the end of the connections.
+func (l *legacyHTTP) serve(ctx context.Context) error {
+	streams, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.listen(streams)
+	}()
+	err := l.watch(ctx, l.look)
+	stop()
+	<-done
+	l.flights.close(err)
+	if ctx.Err() != nil {
+		l.bye()
+	}
+	return err
+}
+
+// look reports whether the server answers at all, and sees to it that there is
+// a session if it does.
+func (l *legacyHTTP) look(ctx context.Context) error {
+	s := l.session.Load()
+	_, err := l.once(ctx, s, &call.Call{Method: wire.MethodPing, Back: nobody{}})
+	if s.forgotten(err) {
+		_, err = l.renew(ctx, s)
+	}
+	return absent(err)
+}
+
+// absent returns err if it means that the server is not there: one that says
+// anything at all, be it an error, is.
+func absent(err error) error {
+	if r := refusalOf(err); r != nil {
+		switch r.status {
+		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			return r
+		}
+		return nil
+	}
+	if f, ok := errors.AsType[*fault](err); ok && (f.lost || f.unsent) {
+		return f
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
+}
+
+// bye ends the session at the server (2025-11-25, basic/transports, "Session
+// Management").
+func (l *legacyHTTP) bye() {
+	s := l.session.Load()
+	if s.id == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), byeTime)
+	defer cancel()
+	resp, err := l.e.do(ctx, http.MethodDelete, s.header, nil)
+	if err != nil {
+		l.log.Debug("the session could not be ended at the server", zap.Error(err))
+		return
+	}
+	discard(resp)
+}

@@ -1,0 +1,215 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+const (
+	// leastRetry is the least wait before a stream is taken up again, whatever
+	// the server says.
+	leastRetry = 20 * time.Millisecond
+	// resumeTries is how often in a row taking up the stream of a call may fail.
+	resumeTries = 5
+)
+
+// ears take what a server sends beside an answer, on the stream of one call or,
+// when c is nil, on that of a session. They belong to the goroutine that reads
+// the stream.
+type ears struct {
+	l   *legacyHTTP
+	s   *session
+	ctx context.Context // of the stream
+	c   *call.Call
+
+	// Made when the server first asks something. The ids of a server's requests
+	// are kept apart by stream: servers without sessions count anew on each.
+	asks *asks
+	stop context.CancelFunc
+	open context.Context
+}
+
+// hear takes one request or notification.
+func (e *ears) hear(m wire.Message) {
+	l := e.l
+	if m.IsRequest() {
+		e.asked(m)
+		return
+	}
+	switch m.Method {
+	case wire.NoteProgress:
+		l.flights.progress(m.Params)
+	case wire.NoteMessage:
+		if c := e.owner(); c != nil {
+			c.Back.Notify(m.Method, m.Params)
+			return
+		}
+		l.in.notified(m.Method, m.Params)
+	case wire.NoteCancelled:
+		if e.asks != nil {
+			e.asks.cancelled(m.Params)
+		}
+	default:
+		l.in.notified(m.Method, m.Params)
+	}
+}
+
+// owner is the call that a message on this stream belongs to, nil when there is
+// none that is certain.
+func (e *ears) owner() *call.Call {
+	if e.c != nil {
+		return e.c
+	}
+	return e.l.flights.owner()
+}
+
+func (e *ears) asked(m wire.Message) {
+	if e.asks == nil {
+		e.open, e.stop = context.WithCancel(e.ctx)
+		e.asks = &asks{roots: e.l.roots, send: func(ctx context.Context, m wire.Message) {
+			if err := e.l.e.send(ctx, e.s.header, m); err != nil && ctx.Err() == nil {
+				e.l.log.Warn("the server did not take the answer to its request", zap.Error(err))
+			}
+		}}
+	}
+	e.asks.serve(e.open, m, e.owner())
+}
+
+// close withdraws what the server has asked and not got answered, and returns
+// when nothing of it is under way.
+func (e *ears) close() {
+	if e.asks != nil {
+		e.stop()
+		e.asks.wait()
+	}
+}
+
+// resume takes up the stream of a request that ended before the answer, as
+// often as it needs (2025-11-25, basic/transports, "Resumability and
+// Redelivery"): the server may have closed it on purpose, to be asked again
+// later. A request is never sent again: the server may be at work on it.
+func (l *legacyHTTP) resume(ctx context.Context, s *session, x *exchange) (wire.Message, error) {
+	none := wire.Message{}
+	var wait backoff
+	for failures := 0; ; {
+		if x.at.event == "" || failures == resumeTries {
+			return none, errCutOff
+		}
+		if err := l.pause(ctx, &x.at, &wait); err != nil {
+			return none, err
+		}
+		resp, err := l.e.do(ctx, http.MethodGet, streamHeader(s.header, x.at.event), nil)
+		if err != nil {
+			if ctx.Err() != nil || l.e.pool.closed() {
+				return none, err
+			}
+			failures++
+			continue
+		}
+		if resp.StatusCode != http.StatusOK || mediaType(resp.Header) != typeStream {
+			discard(resp)
+			if resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests {
+				failures++
+				continue
+			}
+			return none, &fault{reason: "the connection broke while the server was at work, and its answer cannot be taken up again", lost: true,
+				cause: &refusal{status: resp.StatusCode, mediaType: mediaType(resp.Header)}}
+		}
+		failures = 0
+		before := x.at.event
+		m, err := x.stream(ctx, resp.Body)
+		if !errors.Is(err, errCutOff) {
+			return m, err
+		}
+		if x.at.event != before {
+			wait.reset()
+		}
+	}
+}
+
+// pause waits as long as the server wants before a stream is taken up again,
+// else as wait says.
+func (l *legacyHTTP) pause(ctx context.Context, at *cursor, wait *backoff) error {
+	d := wait.next(time.Now())
+	if at.retry > 0 {
+		d = max(at.retry, leastRetry)
+	}
+	return sleep(ctx, d)
+}
+
+// listen reads the stream on which the server says what belongs to no request,
+// of one session after the other, until ctx ends.
+func (l *legacyHTTP) listen(ctx context.Context) {
+	for ctx.Err() == nil {
+		s := l.session.Load()
+		own, stop := context.WithCancel(ctx)
+		unhook := context.AfterFunc(s.life, stop)
+		l.listenTo(own, s)
+		unhook()
+		stop()
+		select { // there may be no stream in this session
+		case <-s.life.Done():
+		case <-ctx.Done():
+		}
+	}
+}
+
+// listenTo reads the stream of one session, connecting again when it breaks. It
+// returns when ctx ends or when there is no such stream.
+func (l *legacyHTTP) listenTo(ctx context.Context, s *session) {
+	var at cursor
+	var wait backoff
+	e := ears{l: l, s: s, ctx: ctx}
+	defer e.close()
+	for ctx.Err() == nil {
+		resp, err := l.e.do(ctx, http.MethodGet, streamHeader(s.header, at.event), nil)
+		switch {
+		case err != nil:
+		case resp.StatusCode == http.StatusOK && mediaType(resp.Header) == typeStream:
+			began, before := time.Now(), at.event
+			err = l.e.events(ctx, resp.Body, &at, e.hearAll)
+			if at.event != before || time.Since(began) >= steady {
+				wait.reset()
+			}
+			if _, ok := errors.AsType[*fault](err); ok {
+				at.event = "" // what is too large would come again
+			}
+		default:
+			refused := &refusal{status: resp.StatusCode, mediaType: mediaType(resp.Header)}
+			discard(resp)
+			if s.forgotten(refused) && at.event != "" {
+				at.event = "" // perhaps it is only the event that the server has forgotten
+				continue
+			}
+			if resp.StatusCode == http.StatusNotFound && s.id != "" {
+				err := l.glance(ctx, func(ctx context.Context) error { _, err := l.renew(ctx, s); return err })
+				if err == nil {
+					return
+				}
+			} else if resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests {
+				l.log.Debug("the server offers no stream for notifications", zap.Error(refused))
+				return
+			}
+		}
+		if l.pause(ctx, &at, &wait) != nil {
+			return
+		}
+	}
+}
+
+// hearAll takes the messages of an event of a session's stream. What is
+// malformed is left out: no call waits for it.
+func (e *ears) hearAll(data []byte) (bool, error) {
+	x := exchange{e: e.l.e, early: e.hear}
+	if _, _, err := x.take(data); err != nil {
+		e.l.log.Debug("the server sent something odd on the stream for notifications", zap.Error(err))
+	}
+	return false, nil
+}

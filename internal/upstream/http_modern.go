@@ -1,0 +1,288 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// modernHTTP is a conversation over streamable HTTP with a server of 2026-07-28
+// or later. There is no session: every request says all there is to know, and
+// the conversation is but the connections and the stream of changes.
+type modernHTTP struct {
+	*talk
+	tools  toolHeaders // nil: no parameter goes into a header
+	speaks atomic.Pointer[dialect]
+	listen *call.Call // what changes to listen to, nil for none
+	// stale takes the reason when the server turns out not to be what it was
+	// found to be.
+	stale chan error
+}
+
+// dialect is a revision with the headers that its requests have in common. It
+// is immutable.
+type dialect struct {
+	revision wire.Revision
+	header   http.Header
+}
+
+func newModern(t *talk, tools toolHeaders) *modernHTTP {
+	m := &modernHTTP{talk: t, tools: tools, stale: make(chan error, 1)}
+	m.speak(wire.LatestModern)
+	return m
+}
+
+// speak changes the revision of the requests to come.
+func (m *modernHTTP) speak(rev wire.Revision) {
+	m.speaks.Store(&dialect{revision: rev, header: m.e.header(wire.HeaderVersion, string(rev))})
+}
+
+// discover asks the server what it is. The revisions are those that it lists.
+// The error is a *wire.Error or a *refusal of the server's, a *fault, errCutOff,
+// or that of ctx.
+func (m *modernHTTP) discover(ctx context.Context) (hello, []wire.Revision, error) {
+	d := m.speaks.Load()
+	r, err := m.once(ctx, d, discoverCall())
+	if err != nil {
+		return hello{}, nil, err
+	}
+	h, listed, err := readDiscover(r.Raw)
+	if err != nil {
+		return hello{}, nil, &fault{reason: err.Error()}
+	}
+	h.revision = d.revision
+	return h, listed, nil
+}
+
+// call implements [conn].
+func (m *modernHTTP) call(ctx context.Context, c *call.Call) (call.Result, error) {
+	d := m.speaks.Load()
+	r, err := m.once(ctx, d, c)
+	if err == nil {
+		return r, nil
+	}
+	// What the server refuses for its headers or its revision it has not begun.
+	switch refused := protocolError(err); {
+	case refused == nil:
+	case refused.Code == wire.CodeHeaderMismatch && c.Method == wire.MethodToolsCall && m.tools != nil:
+		if rerr := m.tools.relist(ctx); rerr != nil {
+			m.log.Debug("the tools could not be listed again after a header mismatch", zap.Error(rerr))
+			break
+		}
+		r, err = m.once(ctx, d, c)
+	case refused.Code == wire.CodeUnsupportedRev:
+		next := newestOf(wire.EraModern, supportedBy(refused))
+		if next == "" {
+			m.expire(fmt.Errorf("the server does not speak revision %s any more", d.revision))
+		} else if next != d.revision {
+			m.speak(next)
+			r, err = m.once(ctx, m.speaks.Load(), c)
+		}
+	}
+	return r, final(err)
+}
+
+// protocolError returns the server's JSON-RPC error in err, nil when there is
+// none.
+func protocolError(err error) *wire.Error {
+	if r := refusalOf(err); r != nil {
+		return r.rpc
+	}
+	e, _ := errors.AsType[*wire.Error](err)
+	return e
+}
+
+// once sends the call. The errors are those of discover. When ctx ends, the
+// connection or stream of the request closes, which tells the server so
+// (2026-07-28, basic/transports/streamable-http, "Cancellation").
+func (m *modernHTTP) once(ctx context.Context, d *dialect, c *call.Call) (call.Result, error) {
+	f, err := m.flights.begin(c)
+	if err != nil {
+		return call.Result{}, err
+	}
+	defer m.flights.end(f)
+	x := exchange{e: m.e, id: f.id, early: func(msg wire.Message) { m.hear(msg, c) }}
+	msg, err := m.post(ctx, d, f, &x)
+	if err != nil {
+		return call.Result{}, err
+	}
+	return result(msg, d.revision)
+}
+
+// post sends the request of a flight.
+func (m *modernHTTP) post(ctx context.Context, d *dialect, f *flight, x *exchange) (wire.Message, error) {
+	c := f.call
+	p := newPayload()
+	defer p.release()
+	p.buf = appendRequest(p.buf, f.id, c.Method, m.self.params(d.revision, f))
+	return x.post(ctx, m.header(d, c), p)
+}
+
+// header returns the headers of a request (2026-07-28,
+// basic/transports/streamable-http, "Request Metadata").
+func (m *modernHTTP) header(d *dialect, c *call.Call) http.Header {
+	h := make(http.Header, len(d.header)+2)
+	for name, values := range d.header {
+		h[name] = values
+	}
+	h[wire.HeaderMethod] = []string{c.Method}
+	member := wire.NameMember(c.Method)
+	if member == "" {
+		return h
+	}
+	name, ok := wire.ValueOf(c.Params).Get(member).Text()
+	if !ok {
+		return h
+	}
+	h[wire.HeaderName] = []string{wire.EncodeHeader(name)}
+	if c.Method != wire.MethodToolsCall || m.tools == nil {
+		return h
+	}
+	for _, p := range m.tools.headerParams(name) {
+		if value, ok := p.Value(wire.ValueOf(c.Params).Get("arguments").Raw()); ok {
+			h[p.Header] = []string{value}
+		}
+	}
+	return h
+}
+
+// hear takes what comes before an answer. A modern server must not send
+// requests: one that does gets no answer, since there is no way to send it.
+func (m *modernHTTP) hear(msg wire.Message, c *call.Call) {
+	switch {
+	case msg.IsRequest():
+		m.log.Debug("the server sent a request, which its revision forbids", zap.String("method", msg.Method))
+	case msg.Method == wire.NoteProgress:
+		m.flights.progress(msg.Params)
+	case msg.Method == wire.NoteMessage:
+		c.Back.Notify(msg.Method, msg.Params)
+	default:
+		m.in.notified(msg.Method, msg.Params)
+	}
+}
+
+// expire ends the conversation: the server is to be found out anew.
+func (m *modernHTTP) expire(reason error) {
+	select {
+	case m.stale <- reason:
+	default:
+	}
+}
+
+// run implements [conn].
+func (m *modernHTTP) run(ctx context.Context) error {
+	defer m.shut()
+	return m.serve(ctx)
+}
+
+// serve is run without the end of the connections.
+func (m *modernHTTP) serve(ctx context.Context) error {
+	inner, stop := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.subscribe(inner)
+	}()
+	ended := make(chan error, 1)
+	go func() { ended <- m.watch(inner, m.look) }()
+	var err error
+	select {
+	case err = <-ended:
+	case err = <-m.stale:
+		stop(err)
+		<-ended
+	}
+	stop(err)
+	<-done
+	m.flights.close(err)
+	return err
+}
+
+// look reports whether the server is there, and still of the modern era.
+func (m *modernHTTP) look(ctx context.Context) error {
+	_, _, err := m.discover(ctx)
+	if r := refusalOf(err); r != nil && r.rpc == nil && legacyStatus(r.status) {
+		m.expire(fmt.Errorf("the server does not know modern requests any more: %w", err))
+	}
+	return absent(err)
+}
+
+// subscribe reads the stream of changes, opening it again when it ends, until
+// ctx ends or the server turns out to have none.
+func (m *modernHTTP) subscribe(ctx context.Context) {
+	if m.listen == nil {
+		return
+	}
+	var wait backoff
+	for again := false; ctx.Err() == nil; again = true {
+		began := time.Now()
+		acknowledged, err := m.subscribeOnce(ctx, again)
+		if r := protocolError(err); r != nil || refusedForGood(err) {
+			m.log.Info("the server offers no stream of changes", zap.Error(err))
+			return
+		}
+		if acknowledged && time.Since(began) >= steady {
+			wait.reset()
+		}
+		if sleep(ctx, wait.next(time.Now())) != nil {
+			return
+		}
+	}
+}
+
+// refusedForGood reports whether err is an HTTP status that will not change by
+// waiting.
+func refusedForGood(err error) bool {
+	r := refusalOf(err)
+	return r != nil && r.status < 500 && r.status != http.StatusTooManyRequests
+}
+
+// subscribeOnce opens the stream of changes and reads it to its end. After it
+// was opened again every list counts as changed: some change may have been
+// missed.
+func (m *modernHTTP) subscribeOnce(ctx context.Context, again bool) (acknowledged bool, err error) {
+	f, err := m.flights.begin(m.listen)
+	if err != nil {
+		return false, err
+	}
+	defer m.flights.end(f)
+	x := exchange{e: m.e, id: f.id, early: func(msg wire.Message) {
+		switch {
+		case msg.IsRequest():
+		case msg.Method == wire.NoteAcknowledged:
+			acknowledged = true
+			if again {
+				m.allChanged()
+			}
+		case subscription(msg.Params) == f.id:
+			m.in.notified(msg.Method, unsubscribed(msg.Params))
+		default:
+			m.log.Debug("the server sent a notification of another subscription", zap.String("method", msg.Method))
+		}
+	}}
+	msg, err := m.post(ctx, m.speaks.Load(), f, &x)
+	if err == nil && msg.Error != nil {
+		err = msg.Error
+	}
+	return acknowledged, err
+}
+
+// allChanged says that every list which is listened to may have changed.
+func (m *modernHTTP) allChanged() {
+	wanted := wire.ValueOf(m.listen.Params).Get("notifications")
+	for member, note := range map[string]string{
+		"toolsListChanged": wire.NoteToolsChanged, "promptsListChanged": wire.NotePromptsChanged, "resourcesListChanged": wire.NoteResourcesChanged,
+	} {
+		if wanted.Get(member).Bool() {
+			m.in.notified(note, nil)
+		}
+	}
+}

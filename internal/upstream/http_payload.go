@@ -1,0 +1,86 @@
+package upstream
+
+import (
+	"io"
+	"sync"
+	"sync/atomic"
+)
+
+// payload is the body of one HTTP request in a pooled buffer.
+//
+// net/http may read a request's body in goroutines of its own, and close it
+// after the answer has arrived, or open it anew when an idle connection turned
+// out dead. So the buffer goes back to the pool only when the owner and every
+// reader have let go of it, and a reader that is closed hands out nothing more.
+type payload struct {
+	buf  []byte
+	refs atomic.Int32
+	// gone says that a reader has handed out the last byte: from then on the
+	// server may have begun the request. Before that it has certainly not.
+	gone atomic.Bool
+	// body is open, as http.Request.GetBody takes it, made once.
+	body func() (io.ReadCloser, error)
+}
+
+// A buffer that one large request has blown up is not kept.
+const maxPooled = 1 << 20
+
+var payloads = sync.Pool{New: func() any {
+	p := new(payload)
+	p.body = p.open
+	return p
+}}
+
+// newPayload returns an empty payload that belongs to the caller until release.
+func newPayload() *payload {
+	p := payloads.Get().(*payload)
+	p.buf = p.buf[:0]
+	p.gone.Store(false)
+	p.refs.Store(1)
+	return p
+}
+
+// release gives up the owner's or a reader's hold on the buffer.
+func (p *payload) release() {
+	if p.refs.Add(-1) == 0 && cap(p.buf) <= maxPooled {
+		payloads.Put(p)
+	}
+}
+
+// open returns a new reader of the whole body. The owner must still hold p.
+func (p *payload) open() (io.ReadCloser, error) {
+	p.refs.Add(1)
+	return &payloadReader{p: p}, nil
+}
+
+type payloadReader struct {
+	mu  sync.Mutex
+	p   *payload // nil once closed
+	off int
+}
+
+// Read implements io.Reader.
+func (r *payloadReader) Read(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.p == nil {
+		return 0, io.ErrClosedPipe
+	}
+	n := copy(b, r.p.buf[r.off:])
+	if r.off += n; r.off == len(r.p.buf) {
+		r.p.gone.Store(true)
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// Close implements io.Closer. It may be called more than once.
+func (r *payloadReader) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.p != nil {
+		r.p.release()
+		r.p = nil
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"mcpgateway/internal/wire"
+)
+
+// cursor is a place in an event stream at which it can be taken up again
+// (2025-11-25, basic/transports, "Resumability and Redelivery").
+type cursor struct {
+	event string        // the id of the last event, "" when there was none
+	retry time.Duration // how long the server wants its client to wait, 0 when it did not say
+}
+
+// errCutOff means that a stream ended before its reader was done with it.
+var errCutOff = errors.New("the stream ended early")
+
+// events reads the messages of a stream until each is done with it, moves the
+// cursor along, and closes the body. The error is that of each, a *fault when
+// an event is too large, errCutOff, or that of ctx.
+func (e *endpoint) events(ctx context.Context, body io.ReadCloser, at *cursor, each func(data []byte) (done bool, err error)) error {
+	defer body.Close()
+	r := wire.NewSSEReader(body, e.max)
+	for {
+		ev, err := r.Next()
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, wire.ErrTooLarge):
+			return e.tooLarge()
+		default:
+			return errCutOff
+		}
+		if ev.HasID {
+			at.event = ev.ID
+		}
+		if ev.Retry > 0 {
+			at.retry = ev.Retry
+		}
+		if !ev.IsMessage() {
+			continue
+		}
+		done, err := each(ev.Data)
+		if err != nil {
+			return err
+		}
+		if done {
+			drain(body)
+			return nil
+		}
+	}
+}
+
+// sleep waits, and returns the error of ctx when that ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

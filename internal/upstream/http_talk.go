@@ -1,0 +1,146 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+const (
+	// errandTime bounds what the gateway does beside calls: notifications,
+	// looking whether a server is there, a new session.
+	errandTime = 10 * time.Second
+	// byeTime bounds the end of a session: nobody waits for it for long.
+	byeTime = 2 * time.Second
+	// lookTries is how often a server that a connection to failed is looked for
+	// before the conversation counts as over.
+	lookTries = 4
+)
+
+// talk is what conversations over streamable HTTP of both eras have in common.
+type talk struct {
+	e       *endpoint
+	self    self
+	flights *flights
+	in      inbox
+	log     *zap.Logger
+	errands errands
+}
+
+func newTalk(o *Options, p *pool, in inbox) *talk {
+	return &talk{
+		e:       newEndpoint(p, o),
+		self:    newSelf(o.Info, len(o.Roots) > 0),
+		flights: newFlights(),
+		in:      in,
+		log:     o.Logger,
+	}
+}
+
+// shut ends what is left of the conversation: its calls and its errands. The
+// pool may be shared with another conversation that ends too.
+func (t *talk) shut() {
+	t.e.pool.close()
+	t.errands.finish()
+}
+
+// appendRequest appends a JSON-RPC request to dst.
+func appendRequest(dst []byte, id wire.ID, method string, params wire.Raw) []byte {
+	m := wire.Message{ID: id, Method: method, Params: params}
+	return m.Append(dst)
+}
+
+// result makes the result of a call out of the server's answer.
+func result(m wire.Message, rev wire.Revision) (call.Result, error) {
+	if m.Error != nil {
+		return call.Result{}, m.Error
+	}
+	return call.Result{Raw: m.Result, Revision: rev, Extra: m.Extra}, nil
+}
+
+// final turns the error of an exchange into that of a call.
+func final(err error) error {
+	if r := refusalOf(err); r != nil {
+		return r.final()
+	}
+	if errors.Is(err, errCutOff) {
+		return &fault{reason: "the stream broke off before the server answered", lost: true}
+	}
+	return err
+}
+
+// watch returns when ctx ends, with its error, or when the server cannot be
+// reached any more. It looks whenever a connection has failed: many a failure
+// is that of one call only. look reports whether the server is there.
+func (t *talk) watch(ctx context.Context, look func(ctx context.Context) error) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.e.trouble:
+		}
+		var wait backoff
+		for tries := 1; ; tries++ {
+			err := t.glance(ctx, look)
+			if err == nil {
+				break
+			}
+			if tries == lookTries {
+				return fmt.Errorf("the server cannot be reached: %w", err)
+			}
+			if err := sleep(ctx, wait.next(time.Now())); err != nil {
+				return err
+			}
+		}
+		select { // the looking itself may have met trouble
+		case <-t.e.trouble:
+		default:
+		}
+	}
+}
+
+// glance calls look with a bound on its time.
+func (t *talk) glance(ctx context.Context, look func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, errandTime)
+	defer cancel()
+	return look(ctx)
+}
+
+// errands are goroutines that a conversation starts beside its calls. The zero
+// value is ready; its methods may be called by many goroutines at once.
+type errands struct {
+	mu   sync.Mutex
+	over bool
+	wg   sync.WaitGroup
+}
+
+// start runs f in a goroutine of its own, with a context that ends after
+// errandTime, or does nothing when the conversation is over.
+func (e *errands) start(f func(ctx context.Context)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.over {
+		return
+	}
+	e.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), errandTime)
+		defer cancel()
+		f(ctx)
+	})
+}
+
+// finish lets no more errands start and waits for those that run. It is called
+// after the connections were closed, which ends them at once.
+func (e *errands) finish() {
+	e.mu.Lock()
+	e.over = true
+	e.mu.Unlock()
+	e.wg.Wait()
+}

@@ -1,0 +1,295 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// link is a pair of streams to a server, and the means to end it.
+type link struct {
+	in  io.WriteCloser
+	out io.ReadCloser
+	// stop ends the server, gently at first, and returns when it has ended:
+	// nil when it did so well. Meanwhile somebody reads out. It closes in,
+	// which the caller may have done, and after it out gives no more.
+	stop func() error
+}
+
+// opener makes a link. ctx bounds the making only.
+type opener func(ctx context.Context) (*link, error)
+
+// lineConn is a conversation in which each message is a line, on one pair of
+// streams (2026-07-28, basic/transports/stdio). Answers find their calls by id;
+// a message that names no call belongs to one only if there is no doubt, see
+// [flights.owner].
+//
+// Lines that are no messages are logged and skipped: many a server prints what
+// it should not.
+type lineConn struct {
+	o    *Options
+	self *self
+	link *link
+	in   inbox
+
+	rev     wire.Revision // set before dial returns, and then never again
+	flights *flights
+	asks    asks
+	writer  *lineWriter
+	faults  *rate.Limiter // of log lines about bad messages
+	modern  atomic.Bool   // the server must not make requests
+	listen  *flight       // the subscription to changes, nil when there is none
+
+	life   context.Context // of asks; ends with the conversation
+	end    context.CancelFunc
+	ended  chan struct{} // closed when reader or writer has stopped
+	once   sync.Once     // closes ended
+	why    error         // set before ended is closed
+	reader chan struct{} // closed when the reader has stopped
+	done   chan struct{} // closed when the writer has stopped
+}
+
+// newLineConn begins to read and to write. The caller ends it with
+// [lineConn.shut].
+func newLineConn(o *Options, s *self, l *link, in inbox) *lineConn {
+	c := &lineConn{
+		o: o, self: s, link: l, in: in,
+		flights: newFlights(),
+		writer:  newLineWriter(l.in),
+		faults:  rate.NewLimiter(1, 10),
+		ended:   make(chan struct{}),
+		reader:  make(chan struct{}),
+		done:    make(chan struct{}),
+	}
+	c.life, c.end = context.WithCancel(context.Background())
+	c.asks.roots = o.Roots
+	c.asks.send = func(_ context.Context, m wire.Message) { c.writer.post(&m) }
+	go func() {
+		defer close(c.reader)
+		c.stopped(c.read())
+	}()
+	go func() {
+		err := c.writer.run()
+		close(c.done)
+		if err != nil {
+			c.stopped(fmt.Errorf("the server does not read: %w", err))
+		}
+	}()
+	return c
+}
+
+// stopped notes that the conversation cannot go on, and ends all calls. A write
+// that is under way is ended first: only then is it known which calls the
+// server cannot have got.
+func (l *lineConn) stopped(why error) {
+	l.once.Do(func() {
+		l.writer.close()
+		l.link.in.Close()
+		<-l.done
+		l.flights.close(why)
+		l.why = why
+		close(l.ended)
+	})
+}
+
+// run implements [conn].
+func (l *lineConn) run(ctx context.Context) error {
+	var listening sync.WaitGroup
+	if l.listen != nil {
+		listening.Go(func() { l.keepListening(ctx) })
+	}
+	var why error
+	select {
+	case <-ctx.Done():
+		why = ctx.Err()
+	case <-l.ended:
+		why = l.why
+	}
+	if err := l.shut(); err != nil && ctx.Err() == nil {
+		why = err // how a process ended says more than that its output did
+	}
+	listening.Wait()
+	return why
+}
+
+// shut ends the conversation and returns how the server ended, when everything
+// of it has.
+func (l *lineConn) shut() error {
+	l.stopped(errors.New("the conversation was ended"))
+	l.end()
+	err := l.link.stop()
+	<-l.reader
+	l.asks.wait()
+	return err
+}
+
+// call implements [conn].
+func (l *lineConn) call(ctx context.Context, c *call.Call) (call.Result, error) {
+	m, err := l.request(ctx, c, l.rev)
+	if err != nil {
+		return call.Result{}, err
+	}
+	if m.Error != nil {
+		return call.Result{}, m.Error
+	}
+	return call.Result{Raw: m.Result, Revision: l.rev, Extra: m.Extra}, nil
+}
+
+// request sends one request and waits for the response.
+func (l *lineConn) request(ctx context.Context, c *call.Call, rev wire.Revision) (wire.Message, error) {
+	f, err := l.send(ctx, c, rev)
+	if err != nil {
+		return wire.Message{}, err
+	}
+	defer l.flights.end(f)
+	select {
+	case a := <-f.answer:
+		return a.msg, a.err
+	case <-ctx.Done():
+		l.flights.end(f)
+		l.cancel(f)
+		return wire.Message{}, ctx.Err()
+	}
+}
+
+// send begins a flight. The caller ends it.
+func (l *lineConn) send(ctx context.Context, c *call.Call, rev wire.Revision) (*flight, error) {
+	f, err := l.flights.begin(c)
+	if err != nil {
+		return nil, err
+	}
+	m := wire.Message{ID: f.id, Method: c.Method, Params: l.self.params(rev, f)}
+	if err := l.writer.request(ctx, f, &m); err != nil {
+		l.flights.end(f)
+		if err == errClosed {
+			err = &fault{reason: reasonLost, unsent: true, lost: true, cause: err}
+		}
+		return nil, err
+	}
+	return f, nil
+}
+
+// cancel tells the server that nobody waits for the flight any more. An
+// initialize must not be cancelled (2025-11-25, basic/utilities/cancellation).
+func (l *lineConn) cancel(f *flight) {
+	if f.call.Method == wire.MethodInitialize {
+		return
+	}
+	params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(f.id.String()))
+	l.writer.post(&wire.Message{Method: wire.NoteCancelled, Params: params})
+}
+
+// read takes what the server sends until its output ends.
+func (l *lineConn) read() error {
+	lines := wire.NewLineReader(l.link.out, l.o.MaxMessage)
+	for {
+		line, err := lines.Next()
+		switch {
+		case err == nil:
+			l.take(line)
+		case errors.Is(err, wire.ErrTooLarge):
+			l.tooLarge(line)
+		case errors.Is(err, io.EOF):
+			return errors.New("the server closed its output")
+		default:
+			return fmt.Errorf("the server's output cannot be read: %w", err)
+		}
+	}
+}
+
+// take takes one line: a message, or several where the revision has batches.
+func (l *lineConn) take(line []byte) {
+	if line[0] == '[' && wire.Check(line, l.o.Limits, wire.Lenient) == nil {
+		messages, _ := wire.Split(line)
+		for _, m := range messages {
+			l.takeOne(m)
+		}
+		return
+	}
+	l.takeOne(line)
+}
+
+func (l *lineConn) takeOne(text []byte) {
+	m, err := wire.ParseUpstream(text, l.o.Limits)
+	if err != nil {
+		l.malformed(text, m.ID, err)
+		return
+	}
+	switch {
+	case m.IsResponse():
+		l.flights.deliver(m) // one that nobody waits for was cancelled
+	case m.IsNotification():
+		l.notified(m)
+	case l.modern.Load():
+		l.complain("a modern server sent a request, which is not allowed", zap.String("method", m.Method))
+	default:
+		l.asks.serve(l.life, m, l.flights.owner())
+	}
+}
+
+func (l *lineConn) notified(m wire.Message) {
+	switch m.Method {
+	case wire.NoteProgress:
+		l.flights.progress(m.Params)
+		return
+	case wire.NoteCancelled:
+		if !l.asks.cancelled(m.Params) {
+			l.listenCancelled(m.Params)
+		}
+		return
+	case wire.NoteAcknowledged:
+		return
+	case wire.NoteMessage:
+		if c := l.flights.owner(); c != nil {
+			c.Back.Notify(m.Method, m.Params)
+			return
+		}
+	}
+	l.in.notified(m.Method, unsubscribed(m.Params))
+}
+
+// malformed handles a line that is no message. If it can be told whose answer
+// it was meant to be, that call fails, and that call alone.
+func (l *lineConn) malformed(text []byte, id wire.ID, why error) {
+	if id.IsZero() {
+		// Bad UTF-8 and too deep nesting do not hide the id.
+		m, _ := wire.ParseUpstream(bytes.ToValidUTF8(text, []byte("\uFFFD")), wire.Limits{Depth: maxParsedDepth})
+		if m.Method == "" {
+			id = m.ID
+		}
+	}
+	if f := l.flights.get(id); f != nil {
+		l.flights.fail(f, &fault{reason: "the server's answer is malformed", cause: why})
+	}
+	l.complain("a line of the server is no message", zap.Int("bytes", len(text)), zap.Error(why))
+}
+
+// maxParsedDepth is how deep the JSON library can read.
+const maxParsedDepth = 10_000
+
+// tooLarge handles a line over the size limit, of which only the head was kept.
+// When it begins as a message does, and one call alone is in flight, it is taken
+// for the answer.
+func (l *lineConn) tooLarge(head []byte) {
+	if f := l.flights.sole(); f != nil && bytes.HasPrefix(bytes.TrimLeft(head, " \t"), []byte("{")) {
+		l.flights.fail(f, &fault{reason: fmt.Sprintf("the server's answer is larger than %d bytes", l.o.MaxMessage)})
+	}
+	l.complain("a line of the server is over the size limit", zap.Int("limit", l.o.MaxMessage))
+}
+
+// complain logs a fault of the server, not more often than the log can bear.
+func (l *lineConn) complain(what string, fields ...zap.Field) {
+	if l.faults.Allow() {
+		l.o.Logger.Warn(what, fields...)
+	}
+}

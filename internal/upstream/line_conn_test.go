@@ -1,0 +1,288 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// outcomeOf is what Do returned, as one string.
+func outcomeOf(r call.Result, err error) string {
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	return string(r.Raw) + r.Extra
+}
+
+// doing starts a call and returns the channel of its outcome.
+func (r *rig) doing(ctx context.Context, c *call.Call) <-chan string {
+	done := make(chan string, 1)
+	go func() { done <- outcomeOf(r.Do(ctx, c)) }()
+	return done
+}
+
+func TestCallParams(t *testing.T) {
+	const echoed = `{"name":"echo","big":12345678901234567890,"x":{"b":1,"a":2}`
+	plain := func() *call.Call { return toolCall("echo", "a", &peer{}) }
+	with := func(params string, level wire.Level) *call.Call {
+		c := plain().With(wire.Raw(params))
+		c.LogLevel = level
+		return c
+	}
+	for _, tt := range []struct {
+		name   string
+		handle func(func(*fakeLife, wire.Message)) func(*fakeLife, wire.Message)
+		call   *call.Call
+		want   string // %s is the request's id
+	}{
+		{"legacy: as they came", legacy, with(echoed+`}`, wire.LevelInfo), echoed + `}`},
+		{"legacy: fresh token", legacy, with(echoed+`,"_meta":{"progressToken":"tok","k":1}}`, 0), echoed + `,"_meta":{"progressToken":%s,"k":1}}`},
+		{"modern: metadata", modern, with(echoed+`}`, 0), echoed + `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"host","version":"3"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"sampling":{}}}}`},
+		{"modern: among other metadata", modern, with(`{"_meta":{"progressToken":7,"k":1}}`, wire.LevelWarning), `{"_meta":{"progressToken":%s,"k":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"host","version":"3"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"sampling":{}},"io.modelcontextprotocol/logLevel":"warning"}}`},
+		{"line breaks do not break the line", legacy, with("{\n\"name\":\r\n\"echo\"}", 0), "{ \"name\":  \"echo\"}"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &fakeServer{handle: tt.handle(func(l *fakeLife, m wire.Message) {
+					if m.Method == wire.MethodToolsCall {
+						l.line(`{"jsonrpc":"2.0","id":%s,"result":{"z":1.50,"content":[]},"extra":true}`, m.ID)
+					}
+				})}
+				r := start(t, Options{Pipe: s.pipe})
+				r.watch.wait(t, isReady)
+				if got := outcomeOf(r.Do(t.Context(), tt.call)); got != `{"z":1.50,"content":[]}"extra":true` {
+					t.Errorf("outcome %s", got)
+				}
+				m := s.life(1).wait(t, method(wire.MethodToolsCall))
+				if want := strings.ReplaceAll(tt.want, "%s", m.ID.String()); string(m.Params) != want {
+					t.Errorf("params\n%s, want\n%s", m.Params, want)
+				}
+			})
+		})
+	}
+}
+
+func TestServerErrorPasses(t *testing.T) {
+	s := &fakeServer{handle: legacy(func(l *fakeLife, m wire.Message) {
+		if m.Method == wire.MethodToolsCall {
+			l.line(`{"jsonrpc":"2.0","id":%s,"error":{"data":{"x":1.0},"code":-32001,"message":"no","own":true}}`, m.ID)
+		}
+	})}
+	r := start(t, Options{Pipe: s.pipe})
+	_, err := r.Do(t.Context(), toolCall("echo", "a", &peer{}))
+	refusal, ok := errors.AsType[*wire.Error](err)
+	if want := `{"data":{"x":1.0},"code":-32001,"message":"no","own":true}`; !ok || string(refusal.Append(nil)) != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+func TestProgressAndLogs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{handle: legacy(func(l *fakeLife, m wire.Message) {
+			if m.Method != wire.MethodToolsCall {
+				return
+			}
+			progress := `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":%s,"more":[1]}}`
+			l.line(progress, m.ID)
+			l.line(progress, "999")   // of nobody
+			l.line(progress, `"tok"`) // the client's, which the server does not know
+			l.line(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":"too much"}}`)
+			l.line(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"oh"}}`)
+			l.result(m, `{"content":[]}`)
+			l.line(progress, m.ID) // too late
+		})}
+		r := start(t, Options{Pipe: s.pipe})
+		r.watch.wait(t, isReady)
+		back := &peer{}
+		c := toolCall("echo", "a", back).With(wire.Raw(`{"name":"echo","_meta":{"progressToken":"tok"}}`))
+		c.LogLevel = wire.LevelInfo
+		if got := outcomeOf(r.Do(t.Context(), c)); got != `{"content":[]}` {
+			t.Errorf("outcome %s", got)
+		}
+		synctest.Wait()
+		want := []string{
+			`notifications/progress {"progress":1,"progressToken":"tok","more":[1]}`,
+			`notifications/message {"level":"error","data":"oh"}`,
+		}
+		if got := back.got(); !slices.Equal(got, want) {
+			t.Errorf("the client got %q, want %q", got, want)
+		}
+	})
+}
+
+// A log message that two clients could claim is nobody's.
+func TestLogsOfDoubtfulOrigin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{handle: legacy(nil)}
+		r := start(t, Options{Pipe: s.pipe})
+		r.watch.wait(t, isReady)
+		ctx, cancel := context.WithCancel(t.Context())
+		a, b := &peer{}, &peer{}
+		first := toolCall("echo", "a", a)
+		first.LogLevel = wire.LevelDebug
+		second := toolCall("echo", "b", b)
+		second.LogLevel = wire.LevelDebug
+		d1, d2 := r.doing(ctx, first), r.doing(ctx, second)
+		synctest.Wait()
+		s.life(1).line(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"whose?"}}`)
+		s.life(1).line(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///a"}}`)
+		synctest.Wait()
+		if len(a.got())+len(b.got()) != 0 {
+			t.Errorf("clients got %q and %q", a.got(), b.got())
+		}
+		want := []string{
+			`notifications/message {"level":"error","data":"whose?"}`,
+			`notifications/resources/updated {"uri":"file:///a"}`,
+		}
+		if got := r.watch.noted(); !slices.Equal(got, want) {
+			t.Errorf("the observer got %q, want %q", got, want)
+		}
+		cancel()
+		<-d1
+		<-d2
+	})
+}
+
+func TestCancellation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{handle: legacy(func(l *fakeLife, m wire.Message) {
+			if m.Method == wire.NoteCancelled { // the answer comes all the same, too late
+				l.line(`{"jsonrpc":"2.0","id":%s,"result":{}}`, wire.ValueOf(m.Params).Get("requestId").Raw())
+			}
+		})}
+		r := start(t, Options{Pipe: s.pipe})
+		r.watch.wait(t, isReady)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := r.doing(ctx, toolCall("echo", "a", &peer{}))
+		m := s.life(1).wait(t, method(wire.MethodToolsCall))
+		cancel()
+		if got := <-done; got != "error: context canceled" {
+			t.Errorf("outcome %s", got)
+		}
+		note := s.life(1).wait(t, method(wire.NoteCancelled))
+		if want := `{"requestId":` + m.ID.String() + `}`; string(note.Params) != want {
+			t.Errorf("cancelled with %s, want %s", note.Params, want)
+		}
+		synctest.Wait()
+		if s := r.Snapshot(); s.State != Ready {
+			t.Errorf("state %s", s.State)
+		}
+	})
+}
+
+func TestBadLines(t *testing.T) {
+	const nonsense = `error: upstream "files": the server's answer is malformed (-32603)`
+	for _, tt := range []struct{ name, line, want string }{
+		{"garbage before the answer", "Hello, I am a server!\n{\n[1,2\n\"\n{\"a\":1}\n\xff\xfe", `{"ok":1}`},
+		{"result and error", `{"jsonrpc":"2.0","id":%[1]s,"result":{},"error":{"code":1,"message":"x"}}`, nonsense},
+		{"no result", `{"jsonrpc":"2.0","id":%[1]s}`, nonsense},
+		{"error without a code", `{"jsonrpc":"2.0","id":%[1]s,"error":{"message":"x"}}`, nonsense},
+		{"bad UTF-8", "{\"jsonrpc\":\"2.0\",\"id\":%[1]s,\"result\":{\"t\":\"\xff\"}}", nonsense},
+		{"too deep", `{"jsonrpc":"2.0","id":%[1]s,"result":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}`, nonsense},
+		{"too large", `{"jsonrpc":"2.0","id":%[1]s,"result":"` + strings.Repeat("x", 70000) + `"}`, `error: upstream "files": the server's answer is larger than 65536 bytes (-32603)`},
+		{"an answer of the wrong kind of id", `{"jsonrpc":"2.0","id":"%[1]s","result":{"no":1}}`, `{"ok":1}`},
+		{"a batch", `[{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":%[1]s,"result":{"batched":1}}]`, `{"batched":1}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &fakeServer{handle: legacy(func(l *fakeLife, m wire.Message) {
+					if m.Method != wire.MethodToolsCall {
+						return
+					}
+					if wire.ValueOf(m.Params).Get("name").IsString("echo") {
+						line := tt.line
+						if strings.Contains(line, "%") {
+							line = fmt.Sprintf(line, m.ID)
+						}
+						l.line("%s", line)
+					}
+					l.result(m, `{"ok":1}`)
+				})}
+				r := start(t, Options{Pipe: s.pipe, MaxMessage: 64 << 10})
+				r.watch.wait(t, isReady)
+				if got := outcomeOf(r.Do(t.Context(), toolCall("echo", "a", &peer{}))); got != tt.want {
+					t.Errorf("outcome %s, want %s", got, tt.want)
+				}
+				if got := outcomeOf(r.Do(t.Context(), toolCall("read", "a", &peer{}))); got != `{"ok":1}` {
+					t.Errorf("the next call: %s", got)
+				}
+				if s.starts() != 1 {
+					t.Errorf("%d starts, want 1", s.starts())
+				}
+			})
+		})
+	}
+}
+
+// A server that does not read holds up nobody longer than the call may take.
+func TestServerDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		block := make(chan struct{})
+		s := &fakeServer{handle: legacy(func(l *fakeLife, m wire.Message) {
+			if m.Method == wire.MethodToolsCall {
+				<-block
+			}
+		})}
+		r := start(t, Options{Pipe: s.pipe})
+		r.watch.wait(t, isReady)
+		for i := range 3 { // the first is read, the second is written, the third waits
+			big := toolCall("echo", "a", &peer{}).With(wire.Raw(`{"name":"` + strings.Repeat("x", maxPending+1) + `"}`))
+			began := time.Now()
+			if got := outcomeOf(r.Do(t.Context(), big)); !strings.Contains(got, "did not answer within 1m0s") {
+				t.Errorf("call %d: %s", i, got)
+			}
+			if took := time.Since(began); took != time.Minute {
+				t.Errorf("call %d took %s", i, took)
+			}
+		}
+		close(block)
+	})
+}
+
+func TestModernListen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{handle: modern(nil)}
+		r := start(t, Options{Pipe: s.pipe})
+		r.watch.wait(t, isReady)
+		l := s.life(1)
+		listen := l.wait(t, method(wire.MethodListen))
+		if got := string(wire.ValueOf(listen.Params).Get("notifications").Raw()); got != `{"toolsListChanged":true}` {
+			t.Errorf("filter %s", got)
+		}
+		changed := func(n uint64) func(Snapshot) bool {
+			return func(s Snapshot) bool { return s.Changes.Tools == n }
+		}
+		l.line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, listen.ID)
+		r.watch.wait(t, changed(1))
+
+		// What belongs to the gateway's subscription is of no use to others.
+		l.line(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:y","_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, listen.ID)
+		l.line(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:z","_meta":{"io.modelcontextprotocol/subscriptionId":%s,"k":1}}}`, listen.ID)
+		// A modern server makes no requests; one that does gets no answer.
+		l.line(`{"jsonrpc":"2.0","id":"q","method":"ping"}`)
+		// The server ends the subscription: a new one begins, and all lists count as changed.
+		l.line(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, listen.ID)
+		again := l.wait(t, func(m wire.Message) bool { return m.Method == wire.MethodListen && m.ID != listen.ID })
+		r.watch.wait(t, changed(2))
+		l.result(again, `{"resultType":"complete"}`)
+		r.watch.wait(t, changed(3))
+		want := []string{
+			`notifications/resources/updated {"uri":"x:y"}`,
+			`notifications/resources/updated {"uri":"x:z","_meta":{"k":1}}`,
+		}
+		if got := r.watch.noted(); !slices.Equal(got, want) {
+			t.Errorf("the observer got %q, want %q", got, want)
+		}
+		if slices.Contains(l.methods(), "response") {
+			t.Errorf("a modern server got an answer: %q", l.methods())
+		}
+	})
+}

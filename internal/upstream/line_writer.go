@@ -1,0 +1,158 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"mcpgateway/internal/wire"
+)
+
+// maxPending is how many bytes may wait to be written before requests wait for
+// their turn. One message may always wait, whatever its size.
+const maxPending = 1 << 20
+
+// errClosed means that nothing is written any more.
+var errClosed = errors.New("the writer is closed")
+
+// lineWriter writes messages as lines, from one goroutine, so that a server
+// that does not read holds up nobody longer than the context of a call lasts.
+// What is there when the stream can be written goes out in one piece.
+type lineWriter struct {
+	w io.Writer
+
+	mu      sync.Mutex
+	pending []byte
+	marks   []mark        // of the requests in pending, in order
+	room    chan struct{} // not nil while somebody waits; closed when pending was taken
+	closed  bool
+	wake    chan struct{} // capacity 1: there is something pending, or closed
+}
+
+// mark tells where in a batch the line of a request begins.
+type mark struct {
+	at int
+	f  *flight
+}
+
+func newLineWriter(w io.Writer) *lineWriter {
+	return &lineWriter{w: w, wake: make(chan struct{}, 1)}
+}
+
+// request queues the line of a flight. It waits for room, and fails with the
+// error of ctx if there is none before ctx ends, or with errClosed; then nothing
+// was queued.
+func (w *lineWriter) request(ctx context.Context, f *flight, m *wire.Message) error {
+	w.mu.Lock()
+	for len(w.pending) > maxPending && !w.closed {
+		if w.room == nil {
+			w.room = make(chan struct{})
+		}
+		room := w.room
+		w.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		w.mu.Lock()
+	}
+	defer w.mu.Unlock()
+	if w.closed {
+		return errClosed
+	}
+	w.marks = append(w.marks, mark{len(w.pending), f})
+	w.queue(m)
+	poke(w.wake)
+	return nil
+}
+
+// post queues the line of a notification or a response without waiting. There
+// are never more of them than calls and asks in flight.
+func (w *lineWriter) post(m *wire.Message) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
+	w.queue(m)
+	poke(w.wake)
+}
+
+// queue appends the line of m. Params and results may have line breaks between
+// their tokens, which a line must not have. The caller holds mu.
+func (w *lineWriter) queue(m *wire.Message) {
+	from := len(w.pending)
+	w.pending = m.Append(w.pending)
+	for _, end := range []byte("\n\r") {
+		line := w.pending[from:]
+		for i := bytes.IndexByte(line, end); i >= 0; i = bytes.IndexByte(line, end) {
+			line[i] = ' '
+			line = line[i+1:]
+		}
+	}
+	w.pending = append(w.pending, '\n')
+}
+
+// close drops what is pending and makes run return, unless that is in the
+// middle of a write.
+func (w *lineWriter) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	unsent(w.marks, 0)
+	w.pending, w.marks = nil, nil
+	w.makeRoom()
+	poke(w.wake)
+}
+
+// makeRoom wakes who waits for room. The caller holds mu.
+func (w *lineWriter) makeRoom() {
+	if w.room != nil {
+		close(w.room)
+		w.room = nil
+	}
+}
+
+// run writes until close is called or a write fails, and returns that error.
+// Flights of which no byte was written are marked as unsent then.
+func (w *lineWriter) run() error {
+	var batch []byte
+	var marks []mark
+	for range w.wake {
+		w.mu.Lock()
+		w.pending, batch = batch[:0], w.pending
+		w.marks, marks = marks[:0], w.marks
+		w.makeRoom()
+		closed := w.closed
+		w.mu.Unlock()
+		if closed {
+			return nil
+		}
+		if len(batch) == 0 {
+			continue
+		}
+		if n, err := w.w.Write(batch); err != nil {
+			unsent(marks, n)
+			w.close()
+			return err
+		}
+		if cap(batch) > maxPending {
+			batch = nil // one large message shall not be paid for ever after
+		}
+		clear(marks) // the flights may go
+	}
+	return nil
+}
+
+// unsent marks the flights whose line begins behind the n bytes that were
+// written.
+func unsent(marks []mark, n int) {
+	for _, m := range marks {
+		if m.at >= n {
+			m.f.unsent.Store(true)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package upstream
+
+import (
+	"sync"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/wire"
+)
+
+// mailbox is the connector's inbox. What says that a list has changed it keeps,
+// as one flag for each kind, until the connector's loop takes it; all else it
+// passes to the observer. Its methods may be called by many goroutines at once.
+type mailbox struct {
+	o *Options
+	// full has a token when there is something to take.
+	full chan struct{}
+
+	mu      sync.Mutex
+	dirty   kinds
+	wanted  kinds           // to be gathered although nothing says that they changed
+	waiting []chan struct{} // closed when the wanted ones were
+}
+
+func newMailbox(o *Options) *mailbox {
+	return &mailbox{o: o, full: make(chan struct{}, 1)}
+}
+
+func (b *mailbox) notified(method string, params wire.Raw) {
+	switch method {
+	case wire.NoteToolsChanged:
+		b.mark(only(kindTools))
+	case wire.NotePromptsChanged:
+		b.mark(only(kindPrompts))
+	case wire.NoteResourcesChanged:
+		b.mark(only(kindResources) | only(kindTemplates))
+	case wire.NoteMessage:
+		// No call explains it, so it is nobody's but the operator's, who may
+		// read it like what the server writes to its standard error.
+		v := wire.ValueOf(params)
+		b.o.Logger.Debug("server log", zap.String("level", v.Get("level").Str()), zap.String("data", clip(v.Get("data").Raw())))
+		b.pass(method, params)
+	default:
+		b.pass(method, params)
+	}
+}
+
+func (b *mailbox) pass(method string, params wire.Raw) {
+	if b.o.Observer != nil {
+		b.o.Observer.Notified(b.o.Name, method, params)
+	}
+}
+
+func (b *mailbox) mark(k kinds) {
+	b.mu.Lock()
+	b.dirty |= k
+	b.mu.Unlock()
+	poke(b.full)
+}
+
+// relist asks for some lists to be gathered. The channel is closed when they
+// were, well or not.
+func (b *mailbox) relist(k kinds) <-chan struct{} {
+	done := make(chan struct{})
+	b.mu.Lock()
+	b.wanted |= k
+	b.waiting = append(b.waiting, done)
+	b.mu.Unlock()
+	poke(b.full)
+	return done
+}
+
+// take returns the kinds whose lists have changed and those that are wanted all
+// the same, and forgets both. The caller calls done when it has gathered them.
+func (b *mailbox) take() (dirty, wanted kinds, done func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	dirty, wanted = b.dirty, b.wanted
+	waiting := b.waiting
+	b.dirty, b.wanted, b.waiting = 0, 0, nil
+	return dirty, wanted, func() {
+		for _, w := range waiting {
+			close(w)
+		}
+	}
+}
+
+// clear forgets what a former conversation left. Who waits for a list waits no
+// more: the new conversation gathers them all.
+func (b *mailbox) clear() {
+	_, _, done := b.take()
+	done()
+	select {
+	case <-b.full:
+	default:
+	}
+}
+
+// maxLogged bounds what one line of a server adds to the gateway's log.
+const maxLogged = 4 << 10
+
+func clip(b []byte) string { return string(b[:min(len(b), maxLogged)]) }

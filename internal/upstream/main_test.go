@@ -1,0 +1,18 @@
+package upstream
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain lets the test binary stand in for the two programs that tests of
+// child processes start: the supervisor and the servers.
+func TestMain(m *testing.M) {
+	SuperviseMain()
+	if role := os.Getenv(roleVariable); role != "" {
+		os.Exit(play(role))
+	}
+	goleak.VerifyTestMain(m)
+}

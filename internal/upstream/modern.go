@@ -1,0 +1,223 @@
+package upstream
+
+import (
+	"fmt"
+	"slices"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// self is what the gateway says of itself to servers.
+type self struct {
+	info         wire.Raw // an Implementation object
+	capabilities wire.Raw // see ownCapabilities
+}
+
+func newSelf(info Info, roots bool) self {
+	doc := wire.SetMember(wire.Raw(`{}`), "name", wire.String(info.Name))
+	doc = wire.SetMember(doc, "version", wire.String(info.Version))
+	return self{info: doc, capabilities: ownCapabilities(roots)}
+}
+
+// params returns the params of a flight as the server shall see them: with a
+// progress token of ours in the place of the client's, and for modern revisions
+// with the metadata that every request carries (2026-07-28, basic, "_meta").
+// The result is an object, or nil when there is nothing to say.
+func (s *self) params(rev wire.Revision, f *flight) wire.Raw {
+	c := f.call
+	modern := rev.Era() == wire.EraModern
+	if c.Params == nil && !modern {
+		return nil
+	}
+	doc := c.Params
+	if doc == nil {
+		doc = wire.Raw(`{}`)
+	}
+	e := wire.NewEdit(doc)
+	meta := e.Root().Get("_meta")
+	if token := meta.Get(wire.MetaProgressToken); token.Exists() {
+		e.Replace(token, wire.Raw(f.id.String()))
+	}
+	if !modern {
+		return e.Bytes()
+	}
+	own := s.meta(rev, c)
+	if meta.Kind() != '{' {
+		e.Set(e.Root(), "_meta", own)
+		return e.Bytes()
+	}
+	for m := range wire.ValueOf(own).Members() {
+		e.Set(meta, m.Key.Str(), m.Value.Raw())
+	}
+	return e.Bytes()
+}
+
+// meta is the metadata of a modern request, an object.
+func (s *self) meta(rev wire.Revision, c *call.Call) wire.Raw {
+	info, capabilities := s.info, s.capabilities
+	if c.Client != nil {
+		capabilities = callCapabilities(c.Client)
+		if c.Client.Info != nil {
+			info = c.Client.Info
+		}
+	}
+	out := make([]byte, 0, 256+len(info)+len(capabilities))
+	out = append(out, `{"`+wire.MetaProtocolVersion+`":"`...)
+	out = append(out, rev...)
+	out = append(out, `","`+wire.MetaClientInfo+`":`...)
+	out = append(out, info...)
+	out = append(out, `,"`+wire.MetaClientCapabilities+`":`...)
+	out = append(out, capabilities...)
+	if c.LogLevel != wire.LevelNone {
+		out = append(out, `,"`+wire.MetaLogLevel+`":"`...)
+		out = append(out, c.LogLevel.String()...)
+		out = append(out, '"')
+	}
+	return append(out, '}')
+}
+
+// discoverCall is the request that tells what a modern server is.
+func discoverCall() *call.Call {
+	return &call.Call{Method: wire.MethodDiscover, Back: nobody{}}
+}
+
+// readDiscover reads the result of server/discover. The revisions are those
+// that the server lists, known here or not; hello.revision is left to the
+// caller. The error says what is wrong with the result.
+func readDiscover(result wire.Raw) (hello, []wire.Revision, error) {
+	root := wire.ValueOf(result)
+	versions := root.Get("supportedVersions")
+	if versions.Kind() != '[' {
+		return hello{}, nil, fmt.Errorf("the result of server/discover has no array supportedVersions")
+	}
+	h := readHello(root)
+	h.info = object(root.Get("_meta", wire.MetaServerInfo))
+	return h, revisions(versions), nil
+}
+
+// judge reads the answer to server/discover as a probe for the era of a server
+// (2026-07-28, basic/transports/stdio, "Backward Compatibility"). hello holds
+// the newest common modern revision, or none; legacy says that the server can be
+// spoken to by initialize. The error means that it can be spoken to in neither
+// way.
+func judge(m wire.Message) (h hello, legacy bool, err error) {
+	if m.Error == nil {
+		h, listed, err := readDiscover(m.Result)
+		if err != nil {
+			return hello{}, true, nil // some old server's answer to anything
+		}
+		h.revision = newestOf(wire.EraModern, listed)
+		legacy = newestOf(wire.EraLegacy, listed) != ""
+		if h.revision == "" && !legacy {
+			return hello{}, false, foreign(listed)
+		}
+		return h, legacy, nil
+	}
+	if !wire.IsModernCode(m.Error.Code) {
+		return hello{}, true, nil
+	}
+	listed := supportedBy(m.Error)
+	switch {
+	case newestOf(wire.EraLegacy, listed) != "":
+		return hello{}, true, nil
+	case len(listed) > 0 && newestOf(wire.EraModern, listed) == "":
+		return hello{}, false, foreign(listed)
+	}
+	return hello{}, false, fmt.Errorf("the server refused server/discover: %w", m.Error)
+}
+
+// foreign is the error for a server that speaks other revisions only.
+func foreign(listed []wire.Revision) error {
+	listed = listed[:min(len(listed), 10)]
+	known := append(wire.ModernRevisions(), wire.LegacyRevisions()...)
+	return fmt.Errorf("the server speaks the revisions %.40q; the gateway speaks %q", listed, known)
+}
+
+// supportedBy returns the revisions that an UnsupportedProtocolVersionError
+// lists, nil for every other error.
+func supportedBy(err *wire.Error) []wire.Revision {
+	if err.Code != wire.CodeUnsupportedRev {
+		return nil
+	}
+	return revisions(wire.ValueOf(err.Data).Get("supported"))
+}
+
+// newestOf returns the newest revision of an era that is among those listed, ""
+// when none is.
+func newestOf(era wire.Era, listed []wire.Revision) wire.Revision {
+	known := wire.LegacyRevisions()
+	if era == wire.EraModern {
+		known = wire.ModernRevisions()
+	}
+	for _, r := range known {
+		if slices.Contains(listed, r) {
+			return r
+		}
+	}
+	return ""
+}
+
+// listenCall is the request for all changes of lists that a server declares to
+// tell of, nil when it declares none (2026-07-28, basic/patterns/subscriptions).
+func listenCall(capabilities wire.Raw) *call.Call {
+	filter := wire.Raw(`{}`)
+	for _, kind := range []string{"tools", "prompts", "resources"} {
+		if declares(capabilities, kind, "listChanged") {
+			filter = wire.SetMember(filter, kind+"ListChanged", wire.Raw("true"))
+		}
+	}
+	if string(filter) == `{}` {
+		return nil
+	}
+	return &call.Call{
+		Method: wire.MethodListen,
+		Params: wire.SetMember(wire.Raw(`{}`), "notifications", filter),
+		Back:   nobody{},
+	}
+}
+
+// subscription returns the id of the subscription that a notification belongs
+// to, the zero ID when it names none.
+func subscription(params wire.Raw) wire.ID {
+	return wire.IDOf(string(wire.ValueOf(params).Get("_meta", wire.MetaSubscriptionID).Raw()))
+}
+
+// unsubscribed returns the params of a notification without the id of the
+// gateway's own subscription, which means nothing to anybody else.
+func unsubscribed(params wire.Raw) wire.Raw {
+	e := wire.NewEdit(params)
+	meta := e.Root().Get("_meta")
+	if !meta.Get(wire.MetaSubscriptionID).Exists() {
+		return params
+	}
+	members := 0
+	for range meta.Members() {
+		members++
+	}
+	if members == 1 {
+		e.Remove(e.Root(), "_meta")
+	} else {
+		e.Remove(meta, wire.MetaSubscriptionID)
+	}
+	return e.Bytes()
+}
+
+// revisions reads an array of revisions, leaving out what is no string.
+func revisions(v wire.Value) []wire.Revision {
+	var out []wire.Revision
+	for el := range v.Elements() {
+		if s, ok := el.Text(); ok {
+			out = append(out, wire.Revision(s))
+		}
+	}
+	return out
+}
+
+// object returns the text of v when it is an object, else nil.
+func object(v wire.Value) wire.Raw {
+	if v.Kind() != '{' {
+		return nil
+	}
+	return v.Raw()
+}

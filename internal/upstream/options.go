@@ -1,0 +1,140 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/wire"
+)
+
+// Options say what a connector connects to, and how. Exactly one of Stdio, Pipe
+// and HTTP is set. Every zero value means the default that stands beside it.
+type Options struct {
+	Name string // the upstream's name in errors, logs and metrics
+
+	Stdio *StdioOptions
+	Pipe  PipeFunc
+	HTTP  *HTTPOptions
+
+	Era    wire.Era  // EraUnknown: find it out
+	Memory EraMemory // remembers what was found out; none: as long as the connector lives
+	EraKey string    // what it is remembered under; changes with the configuration
+
+	Timeout       time.Duration // of a call without progress, and of connecting: 60s
+	MaxDuration   time.Duration // of a call in any case: 1h
+	StartupWait   time.Duration // how long a call waits for a connection: 10s
+	MaxConcurrent int           // calls at once: 64
+	MaxQueue      int           // calls waiting for their turn: 256
+	RefreshMin    time.Duration // least time between listings that nobody asked for: 30s
+	MaxMessage    int           // bytes of one message of the server: 16 MiB
+	Limits        wire.Limits
+	Roots         []Root // what the server gets for roots/list; none: roots are not declared
+
+	Info     Info
+	Logger   *zap.Logger // none: nothing is logged
+	Metrics  *Metrics    // none: nothing is counted
+	Observer Observer    // none: nobody is told
+}
+
+// Info is how the gateway introduces itself.
+type Info struct{ Name, Version string }
+
+// Root is a place that a server may work in (2025-11-25, client/roots).
+type Root struct{ URI, Name string }
+
+// StdioOptions describe a server that is a child process and speaks over its
+// standard streams.
+type StdioOptions struct {
+	Command string
+	Args    []string
+	Env     []string // the whole environment, see [Environ]
+	Dir     string   // "": that of the gateway
+}
+
+// PipeFunc connects a server inside the process. The server reads what is
+// written to in; what it writes is read from out. It is told to end by the
+// closing of in, and must end when ctx does. wait returns when it has ended,
+// with the reason if it failed.
+type PipeFunc func(ctx context.Context) (in io.WriteCloser, out io.ReadCloser, wait func() error)
+
+// Observer hears what happens at an upstream. Its methods are called by the
+// connector's goroutines, one call at a time and in order for each method, and
+// must not block.
+type Observer interface {
+	// Changed is called with each new Snapshot.
+	Changed(Snapshot)
+	// Notified is called with each notification of the server that belongs to
+	// no call, save for those of changed lists: see Snapshot.Changes. Names
+	// and URIs in params are native.
+	Notified(name, method string, params wire.Raw)
+}
+
+// EraMemory keeps the eras of servers over restarts of the gateway. Its methods
+// may be called at any time by several connectors.
+type EraMemory interface {
+	Era(key string) wire.Era
+	Remember(key string, era wire.Era)
+}
+
+// withDefaults returns a copy in which every default is filled in.
+func (o Options) withDefaults() *Options {
+	o.Timeout = cmp.Or(o.Timeout, 60*time.Second)
+	o.MaxDuration = cmp.Or(o.MaxDuration, time.Hour)
+	o.StartupWait = cmp.Or(o.StartupWait, 10*time.Second)
+	o.MaxConcurrent = cmp.Or(o.MaxConcurrent, 64)
+	o.MaxQueue = cmp.Or(o.MaxQueue, 256)
+	o.RefreshMin = cmp.Or(o.RefreshMin, 30*time.Second)
+	o.MaxMessage = cmp.Or(o.MaxMessage, 16<<20)
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	o.Logger = o.Logger.With(zap.String("upstream", o.Name))
+	if o.Memory == nil || o.EraKey == "" {
+		o.Memory = &shortMemory{}
+	}
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics()
+	}
+	return &o
+}
+
+// dialer returns the dialer of the one transport that the options name.
+func (o *Options) dialer(tools toolHeaders) (dialer, error) {
+	var found []dialer
+	if o.Stdio != nil {
+		found = append(found, newLineDialer(o, stdioOpener(o.Stdio, o.Logger)))
+	}
+	if o.Pipe != nil {
+		found = append(found, newLineDialer(o, pipeOpener(o.Pipe)))
+	}
+	if o.HTTP != nil {
+		found = append(found, newHTTPDialer(o, tools))
+	}
+	if len(found) != 1 {
+		return nil, errors.New("upstream: exactly one of Stdio, Pipe and HTTP must be set")
+	}
+	return found[0], nil
+}
+
+// remembered returns the era that the server had before, EraUnknown when that
+// is not known.
+func (o *Options) remembered() wire.Era { return o.Memory.Era(o.EraKey) }
+
+// remember keeps the era of the server; EraUnknown forgets it.
+func (o *Options) remember(era wire.Era) {
+	if o.remembered() != era {
+		o.Memory.Remember(o.EraKey, era)
+	}
+}
+
+// shortMemory remembers the era of one server as long as its connector lives.
+type shortMemory struct{ era atomic.Uint32 }
+
+func (m *shortMemory) Era(string) wire.Era             { return wire.Era(m.era.Load()) }
+func (m *shortMemory) Remember(_ string, era wire.Era) { m.era.Store(uint32(era)) }

@@ -1,0 +1,276 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// sseConn is a conversation over HTTP+SSE (2024-11-05, basic/transports): the
+// server says everything on one stream, and the gateway posts to the URL that
+// the stream began with. The conversation lasts as long as the stream. What the
+// server asks on it belongs to a call only if there is no doubt, see
+// [flights.owner].
+type sseConn struct {
+	*talk
+	asks asks
+	post *endpoint                   // where messages go
+	head atomic.Pointer[http.Header] // of every message; changes once, before dial returns
+	rev  wire.Revision
+
+	life  context.Context // of the stream and of asks
+	end   context.CancelFunc
+	ended chan struct{} // closed when the stream has ended
+	why   error         // set before ended is closed
+}
+
+// openSSE opens the stream and then a session. The errors are those of
+// [dialer].
+func openSSE(ctx context.Context, t *talk, o *Options) (*sseConn, hello, error) {
+	s := &sseConn{talk: t, ended: make(chan struct{})}
+	s.asks.roots = o.Roots
+	s.asks.send = func(ctx context.Context, m wire.Message) {
+		if err := s.post.send(ctx, *s.head.Load(), m); err != nil && ctx.Err() == nil {
+			s.log.Warn("the server did not take the answer to its request", zap.Error(err))
+		}
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	unhook := context.AfterFunc(ctx, s.end) // while dialing, ctx bounds the stream too
+	h, err := s.open(ctx)
+	if !unhook() && err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		return s, h, nil
+	}
+	s.shut(err)
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return nil, hello{}, final(err)
+}
+
+// open connects the stream, begins to read it, and initializes the session.
+func (s *sseConn) open(ctx context.Context) (hello, error) {
+	r, err := s.connect()
+	if err != nil {
+		close(s.ended)
+		return hello{}, err
+	}
+	s.say("")
+	go s.read(r)
+	h, err := s.initialize(ctx)
+	if err != nil {
+		return hello{}, err
+	}
+	s.rev = h.revision
+	if h.revision.HasVersionHeader() {
+		s.say(h.revision)
+	}
+	return h, s.post.send(ctx, *s.head.Load(), wire.Message{Method: wire.NoteInitialized})
+}
+
+// say sets the version header of the messages to come, "" for none.
+func (s *sseConn) say(rev wire.Revision) {
+	h := s.e.header(wire.HeaderVersion, string(rev))
+	s.head.Store(&h)
+}
+
+// stream is the server's stream, past its first event.
+type stream struct {
+	*wire.SSEReader
+	close func() error
+}
+
+// connect opens the stream and reads the URL that messages go to.
+func (s *sseConn) connect() (*stream, error) {
+	resp, err := s.e.do(s.life, http.MethodGet, streamHeader(s.e.base, ""), nil)
+	if err != nil {
+		return nil, err
+	}
+	if mt := mediaType(resp.Header); resp.StatusCode != http.StatusOK || mt != typeStream {
+		discard(resp)
+		if resp.StatusCode == http.StatusOK {
+			return nil, &fault{reason: "the server answered the request for a stream with " + contentName(mt)}
+		}
+		return nil, &refusal{status: resp.StatusCode, mediaType: mt}
+	}
+	r := &stream{wire.NewSSEReader(resp.Body, s.e.max), resp.Body.Close}
+	u, err := firstEvent(r, resp.Request.URL)
+	if err != nil {
+		r.close()
+		return nil, err
+	}
+	s.post = s.e.at(u)
+	return r, nil
+}
+
+// firstEvent reads the event that names the URL for messages. It must be of the
+// origin of the stream: messages carry the configured headers.
+func firstEvent(r *stream, from *url.URL) (*url.URL, error) {
+	ev, err := r.Next()
+	if err != nil {
+		return nil, &fault{reason: "the server's stream broke off before its first event", lost: true, cause: err}
+	}
+	if ev.Name != "endpoint" {
+		return nil, &fault{reason: "the server's stream does not begin with the event \"endpoint\""}
+	}
+	u, err := from.Parse(string(ev.Data))
+	if err != nil || len(ev.Data) == 0 {
+		return nil, &fault{reason: "the server's endpoint event holds no URL"}
+	}
+	if !sameOrigin(from, u) {
+		return nil, &fault{reason: "the server's endpoint event leads to another origin, where credentials must not go", cause: fmt.Errorf("endpoint %.200q", ev.Data)}
+	}
+	u.User, u.Fragment, u.RawFragment = nil, "", ""
+	return u, nil
+}
+
+func (s *sseConn) initialize(ctx context.Context) (hello, error) {
+	r, err := s.call(ctx, s.self.initializeCall())
+	if err != nil {
+		return hello{}, err
+	}
+	h, err := readInitialize(r.Raw)
+	if err != nil {
+		return hello{}, &fault{reason: err.Error()}
+	}
+	return h, nil
+}
+
+// call implements [conn].
+func (s *sseConn) call(ctx context.Context, c *call.Call) (call.Result, error) {
+	f, err := s.flights.begin(c)
+	if err != nil {
+		return call.Result{}, err
+	}
+	defer s.flights.end(f)
+	m := wire.Message{ID: f.id, Method: c.Method, Params: s.self.params(s.rev, f)}
+	if err := s.post.send(ctx, *s.head.Load(), m); err != nil {
+		if ctx.Err() != nil {
+			s.cancel(f)
+		}
+		return call.Result{}, final(err)
+	}
+	select {
+	case a := <-f.answer:
+		if a.err != nil {
+			return call.Result{}, a.err
+		}
+		return result(a.msg, s.rev)
+	case <-ctx.Done():
+		s.cancel(f)
+		return call.Result{}, ctx.Err()
+	}
+}
+
+// cancel tells the server that nobody waits for the flight any more, save for
+// an initialize, which must not be cancelled.
+func (s *sseConn) cancel(f *flight) {
+	if f.call.Method == wire.MethodInitialize {
+		return
+	}
+	s.errands.start(func(ctx context.Context) {
+		params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(f.id.String()))
+		if err := s.post.send(ctx, *s.head.Load(), wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
+			s.log.Debug("the server did not take a cancellation", zap.Error(err))
+		}
+	})
+}
+
+// read takes what the server sends until the stream ends.
+func (s *sseConn) read(r *stream) {
+	defer close(s.ended)
+	defer r.close()
+	for {
+		ev, err := r.Next()
+		if err != nil {
+			s.why = fmt.Errorf("the server's stream ended: %w", err)
+			if errors.Is(err, wire.ErrTooLarge) {
+				s.why = s.e.tooLarge()
+			}
+			return
+		}
+		if ev.IsMessage() {
+			s.take(ev.Data)
+		}
+	}
+}
+
+// take takes one message, or several where the revision has batches.
+func (s *sseConn) take(data []byte) {
+	batch := []wire.Raw{data}
+	if isBatch(data) && wire.Check(data, s.e.lim, wire.Lenient) == nil {
+		batch, _ = wire.Split(data)
+	}
+	for _, one := range batch {
+		m, err := wire.ParseUpstream(one, s.e.lim)
+		switch {
+		case err != nil:
+			s.malformed(m.ID, err)
+		case m.IsResponse():
+			s.flights.deliver(m) // one that nobody waits for was cancelled
+		case m.IsRequest():
+			s.asks.serve(s.life, m, s.flights.owner())
+		default:
+			s.notified(m)
+		}
+	}
+}
+
+func (s *sseConn) notified(m wire.Message) {
+	switch m.Method {
+	case wire.NoteProgress:
+		s.flights.progress(m.Params)
+		return
+	case wire.NoteCancelled:
+		s.asks.cancelled(m.Params)
+		return
+	case wire.NoteMessage:
+		if c := s.flights.owner(); c != nil {
+			c.Back.Notify(m.Method, m.Params)
+			return
+		}
+	}
+	s.in.notified(m.Method, m.Params)
+}
+
+// malformed fails the call that a bad message was to answer, if it can be told.
+func (s *sseConn) malformed(id wire.ID, why error) {
+	if f := s.flights.get(id); f != nil {
+		s.flights.fail(f, malformed(why))
+		return
+	}
+	s.log.Warn("a message of the server is malformed", zap.Error(why))
+}
+
+// run implements [conn].
+func (s *sseConn) run(ctx context.Context) error {
+	var why error
+	select {
+	case <-ctx.Done():
+		why = ctx.Err()
+	case <-s.ended:
+		why = s.why
+	}
+	s.shut(why)
+	return why
+}
+
+// shut ends the conversation, which is to close the stream, and returns when
+// nothing of it is left.
+func (s *sseConn) shut(why error) {
+	s.flights.close(why)
+	s.end()
+	<-s.ended
+	s.asks.wait()
+	s.talk.shut()
+}

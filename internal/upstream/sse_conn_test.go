@@ -1,0 +1,194 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/wire"
+)
+
+// sseScript is a server of 2024-11-05: what script answers to a POST goes on
+// the stream, which is of one client. Only one stream can be open.
+type sseScript struct {
+	*script
+	endpoint string        // default /messages
+	out      chan string   // messages to the client, made with the stream
+	hangUp   chan struct{} // closed by the test to end the stream; may be nil
+}
+
+func (s *sseScript) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	endpoint := s.endpoint
+	if endpoint == "" {
+		endpoint = "/messages?id=1"
+	}
+	switch {
+	case r.Method == http.MethodGet:
+		s.mu.Lock()
+		s.seen = append(s.seen, seen{verb: "GET", header: r.Header.Clone()})
+		if s.out == nil {
+			s.out = make(chan string, 100)
+		}
+		s.mu.Unlock()
+		send := streaming(w)
+		send("event: endpoint\ndata: %s", endpoint)
+		for {
+			select {
+			case m := <-s.out:
+				send("event: message\ndata: %s", m)
+			case <-s.hangUp:
+				return
+			case <-r.Context().Done():
+				return
+			}
+		}
+	case r.URL.Path != "/messages":
+		s.script.ServeHTTP(w, r) // refuses it
+	default:
+		rec := httptest.NewRecorder()
+		s.script.ServeHTTP(rec, r)
+		if rec.Code >= 400 {
+			w.WriteHeader(rec.Code)
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+		if rec.Body.Len() > 0 {
+			s.out <- rec.Body.String()
+		}
+	}
+}
+
+func overSSE(o *Options) { o.HTTP.Transport = TransportSSE }
+
+func TestSSECall(t *testing.T) {
+	s := &sseScript{script: &script{}}
+	c := converse(t, s, overSSE)
+	equal(t, "instructions", c.hello.instructions, "be nice")
+	equal(t, "result", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
+	if h := s.got(wire.MethodToolsCall)[0].header; h.Get(wire.HeaderVersion) != "" || h.Get(wire.HeaderSession) != "" {
+		t.Errorf("headers of later revisions: %v", h)
+	}
+}
+
+func TestSSEMessagesOfTheServer(t *testing.T) {
+	release := make(chan struct{})
+	s := &sseScript{script: &script{on: map[string]on{
+		wire.MethodToolsCall: func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+			<-release
+			answerJSON(w, m, `{}`)
+		},
+	}}}
+	c := converse(t, s, overSSE)
+	back := &client{asked: make(chan string, 1), reply: `{"action":"accept","content":{}}`}
+	done := make(chan string)
+	go func() { done <- c.do(t, tool("a", `{"name":"x","_meta":{"progressToken":"mine"}}`, back)) }()
+	eventually(t, "the call is there", func() bool { return len(s.got(wire.MethodToolsCall)) == 1 })
+
+	id := s.got(wire.MethodToolsCall)[0].id
+	s.out <- `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + id.String() + `,"progress":1}}`
+	s.out <- `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}`
+	equal(t, "ask", <-back.asked, `elicitation/create{"message":"sure?"}`)
+	eventually(t, "the answer is there", func() bool { return len(s.got("")) > 0 })
+	s.out <- `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
+	c.in.want(t, "notifications/tools/list_changed")
+	equal(t, "progress", strings.Join(back.notes, " "), `notifications/progress{"progressToken":"mine","progress":1}`)
+
+	// With calls of two clients in flight, whose question it is cannot be told.
+	other := make(chan string)
+	go func() { other <- c.do(t, tool("b", `{"name":"x"}`, nil)) }()
+	eventually(t, "the other call is there", func() bool { return len(s.got(wire.MethodToolsCall)) == 2 })
+	s.out <- `{"jsonrpc":"2.0","id":"r","method":"elicitation/create","params":{"message":"whose?"}}`
+	eventually(t, "the second answer is there", func() bool { return len(responses(s.script)) == 2 })
+	answers := responses(s.script)
+	equal(t, "first answer", string(answers[0].result), `{"action":"accept","content":{}}`)
+	equal(t, "second answer", string(answers[1].result), `{"action":"cancel"}`)
+	close(release)
+	equal(t, "result", <-done, `{}`)
+	equal(t, "other result", <-other, `{}`)
+}
+
+// responses returns the answers that the server got to its own requests.
+func responses(s *script) []seen {
+	var out []seen
+	for _, r := range s.got(http.MethodPost) {
+		if r.method == "" {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func TestSSEStreamEnds(t *testing.T) {
+	s := &sseScript{script: &script{on: map[string]on{}}, hangUp: make(chan struct{})}
+	began := make(chan struct{})
+	s.on[wire.MethodToolsCall] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		w.WriteHeader(http.StatusAccepted)
+		close(began)
+	}
+	c := converse(t, s, overSSE)
+	done := make(chan string)
+	go func() { done <- c.do(t, tool("a", `{"name":"x"}`, nil)) }()
+	<-began
+	close(s.hangUp)
+	equal(t, "call", <-done, "fault: "+reasonLost)
+	equal(t, "run", c.over(t).Error(), "the server's stream ended: EOF")
+	equal(t, "call afterwards", c.do(t, tool("a", `{"name":"x"}`, nil)), "fault: "+reasonLost)
+}
+
+func TestSSECancellation(t *testing.T) {
+	s := &sseScript{script: &script{on: map[string]on{}}}
+	ctx, cancel := context.WithCancel(t.Context())
+	s.on[wire.MethodToolsCall] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		w.WriteHeader(http.StatusAccepted)
+		cancel()
+	}
+	c := converse(t, s, overSSE)
+	_, err := c.call(ctx, tool("a", `{"name":"x"}`, nil))
+	equal(t, "error", err, context.Canceled)
+	eventually(t, "the cancellation is there", func() bool { return len(s.got(wire.NoteCancelled)) == 1 })
+	equal(t, "params", string(s.got(wire.NoteCancelled)[0].params), fmt.Sprintf(`{"requestId":%s}`, s.got(wire.MethodToolsCall)[0].id))
+}
+
+func TestSSEFaults(t *testing.T) {
+	for name, tc := range map[string]struct {
+		endpoint, answer string
+		status           int
+		err              string
+	}{
+		"endpoint of another origin": {endpoint: "http://evil.example/messages", err: "the server's endpoint event leads to another origin, where credentials must not go"},
+		"endpoint of another port":   {endpoint: "http://127.0.0.1:1/messages", err: "the server's endpoint event leads to another origin, where credentials must not go"},
+		"endpoint is no URL":         {endpoint: "http://%zz", err: "the server's endpoint event holds no URL"},
+		"POST refused":               {status: 500, err: "fault: the server answered HTTP 500 with no content type"},
+		"malformed answer":           {answer: `{"jsonrpc":"1.0","id":%s,"result":{}}`, err: "fault: the server's answer is no valid JSON-RPC message"},
+		"error":                      {answer: `{"jsonrpc":"2.0","id":%s,"error":{"code":7,"message":"no","x":1}}`, err: `error: {"code":7,"message":"no","x":1}`},
+		"batch":                      {answer: `[{"jsonrpc":"2.0","id":%s,"result":{"a":1}}]`, err: `{"a":1}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &sseScript{endpoint: tc.endpoint, script: &script{on: map[string]on{
+				wire.MethodToolsCall: func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+					if tc.status != 0 {
+						w.WriteHeader(tc.status)
+						return
+					}
+					fmt.Fprintf(w, tc.answer, m.ID)
+				},
+			}}}
+			c, err := tryConverse(t, serve(t, s).URL, nil, overSSE)
+			if tc.endpoint != "" {
+				if err == nil {
+					t.Fatal("no error")
+				}
+				equal(t, "error", reasonOf(err), tc.err)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), tc.err)
+			equal(t, "next call", c.do(t, tool("a", `{"name":"x"}`, nil)), tc.err)
+		})
+	}
+}

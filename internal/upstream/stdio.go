@@ -1,0 +1,202 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// inputGrace is how long a server may take to end after its input was
+	// closed, termGrace how long after it was told to. Both together are less
+	// than the second in which the gateway promises to be gone.
+	inputGrace = 400 * time.Millisecond
+	termGrace  = 400 * time.Millisecond
+	// killGrace is how long the supervisor may take to kill what is left. Then
+	// it is killed itself, and its child with it.
+	killGrace = 2 * time.Second
+)
+
+// child is a server's process under its supervisor.
+type child struct {
+	cmd    *exec.Cmd
+	stdin  *os.File
+	stdout *os.File
+	stderr *os.File
+	leash  *os.File      // while it is open the supervisor lets the server live
+	logged chan struct{} // closed when stderr is read to its end
+	ended  chan struct{} // closed when the supervisor has ended
+	err    error         // how, set before ended is closed
+}
+
+// stdioOpener opens links to a server that is started as a child process.
+func stdioOpener(o *StdioOptions, log *zap.Logger) opener {
+	return func(ctx context.Context) (*link, error) {
+		c, err := startChild(ctx, o, log)
+		if err != nil {
+			return nil, &fault{reason: "cannot start the server's program", cause: fmt.Errorf("%q: %w", o.Command, err)}
+		}
+		return &link{in: c.stdin, out: c.stdout, stop: c.stop}, nil
+	}
+}
+
+// startChild starts a server under a supervisor: a copy of this program that
+// does nothing but end the server, and all that it started, when the gateway
+// lets go of the leash or is gone, however it went. The server has the pipes'
+// ends as its standard streams; nothing is copied on the way.
+func startChild(ctx context.Context, o *StdioOptions, log *zap.Logger) (*child, error) {
+	if o.Dir != "" {
+		if info, err := os.Stat(o.Dir); err != nil || !info.IsDir() {
+			return nil, fmt.Errorf("there is no directory %q to start it in", o.Dir)
+		}
+	}
+	c := &child{logged: make(chan struct{}), ended: make(chan struct{})}
+	var pipes pipes
+	defer pipes.closeTheirs()
+	stdin := pipes.to(&c.stdin)
+	stdout := pipes.from(&c.stdout)
+	stderr := pipes.from(&c.stderr)
+	leash := pipes.to(&c.leash)
+	var reportFile *os.File
+	report := pipes.from(&reportFile)
+	if pipes.err != nil {
+		pipes.closeOurs()
+		return nil, pipes.err
+	}
+	defer reportFile.Close()
+
+	self, err := ownProgram()
+	if err != nil {
+		pipes.closeOurs()
+		return nil, err
+	}
+	c.cmd = exec.Command(self, append([]string{superviseArg, o.Command}, o.Args...)...)
+	c.cmd.Env = append([]string{}, o.Env...) // not nil, which would mean the gateway's own
+	c.cmd.Dir = o.Dir
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = stdin, stdout, stderr
+	c.cmd.ExtraFiles = []*os.File{leash, report} // see leashFD and reportFD
+	c.cmd.SysProcAttr = ownGroup()
+	if err := c.cmd.Start(); err != nil {
+		pipes.closeOurs()
+		return nil, err
+	}
+	pipes.closeTheirs()
+	go func() {
+		defer close(c.logged)
+		logLines(c.stderr, log)
+	}()
+	go func() {
+		defer close(c.ended)
+		c.err = c.cmd.Wait()
+	}()
+	if err := startReport(ctx, reportFile); err != nil {
+		c.stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+// startReport waits for the supervisor's word: nothing when the server was
+// started, else why it was not.
+func startReport(ctx context.Context, r *os.File) error {
+	defer context.AfterFunc(ctx, func() { r.SetReadDeadline(time.Now()) })()
+	text, err := io.ReadAll(io.LimitReader(r, maxLogged))
+	switch {
+	case len(text) > 0:
+		return errors.New(string(text))
+	case ctx.Err() != nil:
+		return ctx.Err()
+	default:
+		return err
+	}
+}
+
+// stop ends the server: it closes its input, then has the supervisor tell it to
+// end, then has it killed. It returns when every process is gone, with an error
+// if the server did not end well.
+func (c *child) stop() error {
+	c.stdin.Close()
+	if !c.endsWithin(inputGrace) {
+		c.leash.Close()
+		if !c.endsWithin(termGrace + killGrace) {
+			c.cmd.Process.Kill()
+		}
+	}
+	<-c.ended
+	c.leash.Close()
+	// With all processes gone both streams have ended; closing them now is for
+	// a stream that somebody else was given by a server of ill will.
+	for _, stream := range []*os.File{c.stdout, c.stderr} {
+		stream.SetReadDeadline(time.Now().Add(drainGrace))
+	}
+	<-c.logged
+	c.stderr.Close()
+	if c.err != nil {
+		return fmt.Errorf("the server ended: %w", c.err)
+	}
+	return nil
+}
+
+// drainGrace is how long what a dead server wrote may take to be read.
+const drainGrace = time.Second
+
+func (c *child) endsWithin(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-c.ended:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// pipes collects the ends of several pipes and the first error among them.
+type pipes struct {
+	ours, theirs []*os.File
+	err          error
+}
+
+// to makes a pipe whose writing end is ours, and returns the other.
+func (p *pipes) to(ours **os.File) *os.File {
+	r, w, err := os.Pipe()
+	*ours = w
+	return p.add(w, r, err)
+}
+
+// from makes a pipe whose reading end is ours, and returns the other.
+func (p *pipes) from(ours **os.File) *os.File {
+	r, w, err := os.Pipe()
+	*ours = r
+	return p.add(r, w, err)
+}
+
+func (p *pipes) add(ours, theirs *os.File, err error) *os.File {
+	if err != nil {
+		p.err = errors.Join(p.err, err)
+		return nil
+	}
+	p.ours = append(p.ours, ours)
+	p.theirs = append(p.theirs, theirs)
+	return theirs
+}
+
+func (p *pipes) closeOurs() { closeAll(p.ours) }
+
+// closeTheirs may be called twice.
+func (p *pipes) closeTheirs() {
+	closeAll(p.theirs)
+	p.theirs = nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}

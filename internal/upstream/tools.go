@@ -1,0 +1,67 @@
+package upstream
+
+import (
+	"context"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/wire"
+)
+
+// toolFacts is what a connector has to know of a server's tools, by their
+// native names. It is immutable.
+type toolFacts struct {
+	// repeatable tools may be called again when it is not known whether a call
+	// was carried out.
+	repeatable map[string]bool
+	// headers are the parameters that go into headers too.
+	headers map[string][]wire.HeaderParam
+}
+
+func readTools(tools []wire.Raw, headers bool) *toolFacts {
+	facts := &toolFacts{repeatable: map[string]bool{}, headers: map[string][]wire.HeaderParam{}}
+	for _, t := range tools {
+		v := wire.ValueOf(t)
+		name := v.Get("name").Str()
+		hints := v.Get("annotations")
+		if hints.Get("readOnlyHint").Bool() || hints.Get("idempotentHint").Bool() {
+			facts.repeatable[name] = true
+		}
+		if !headers {
+			continue
+		}
+		if params, err := wire.HeaderParams(v.Get("inputSchema").Raw()); err == nil && len(params) > 0 {
+			facts.headers[name] = params
+		}
+	}
+	return facts
+}
+
+// usable returns the tools without those whose annotations of headers are
+// invalid; such tools must be left out where headers are sent (2026-07-28,
+// basic/transports/streamable-http, "Custom Headers from Tool Parameters").
+func usable(tools []wire.Raw, log *zap.Logger) []wire.Raw {
+	out := tools[:0]
+	for _, t := range tools {
+		v := wire.ValueOf(t)
+		if _, err := wire.HeaderParams(v.Get("inputSchema").Raw()); err != nil {
+			log.Warn("a tool is left out: its header annotations are invalid", zap.String("tool", v.Get("name").Str()), zap.Error(err))
+			continue
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// headerParams implements [toolHeaders].
+func (c *Connector) headerParams(tool string) []wire.HeaderParam { return c.tools.Load().headers[tool] }
+
+// relist implements [toolHeaders].
+func (c *Connector) relist(ctx context.Context) error {
+	select {
+	case <-c.box.relist(only(kindTools)):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
