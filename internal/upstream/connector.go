@@ -154,7 +154,11 @@ func (c *Connector) set(conn conn) {
 // failed, the calls that waited for it fail.
 func (c *Connector) down(why error, attempted bool) {
 	reason := downReason(why)
-	c.o.Logger.Warn("no connection", zap.Error(why))
+	level := zap.WarnLevel
+	if s := c.Snapshot(); s.State == Down && s.Reason == reason {
+		level = zap.DebugLevel // the same again at every attempt is no news
+	}
+	c.o.Logger.Log(level, "no connection", zap.Error(why))
 	c.update(func(s *Snapshot) {
 		s.Settled, s.Reason = true, reason
 		if s.State != Down {
