@@ -44,11 +44,11 @@ func unwrapListen(err error) error {
 // serve answers on both addresses until ctx ends, then drains. life is what
 // calls live in; it ends early when another part of the gateway has failed.
 func (g *Gateway) serve(ctx, life context.Context) error {
-	running := &inflight{}
+	running := &busy{}
 	r := chi.NewRouter()
-	r.Handle("/mcp", running.count(g.front))
+	r.Handle("/mcp", g.front)
 	base := func(net.Listener) context.Context { return life }
-	mcp := &http.Server{Handler: r, ReadHeaderTimeout: headerTimeout, BaseContext: base, ErrorLog: zap.NewStdLog(g.log.Named("http"))}
+	mcp := &http.Server{Handler: r, ReadHeaderTimeout: headerTimeout, BaseContext: base, ConnState: running.observe, ErrorLog: zap.NewStdLog(g.log.Named("http"))}
 	adm := &http.Server{Handler: admin.New(admin.Options{
 		Ready: g.ready, Gatherer: g.registry, Token: g.cfg.Admin.Token.Reveal(), Pprof: g.cfg.Admin.Pprof,
 	}), ReadHeaderTimeout: headerTimeout, ErrorLog: zap.NewStdLog(g.log.Named("http"))}
@@ -69,7 +69,7 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 
 // drain lets the calls that run come to their end, within drain_timeout.
 // Streams end at once.
-func (g *Gateway) drain(srv *http.Server, running *inflight) {
+func (g *Gateway) drain(srv *http.Server, running *busy) {
 	g.draining.Store(true)
 	g.log.Info("draining", zap.Duration("timeout", g.cfg.DrainTimeout))
 	g.front.Drain()
@@ -97,41 +97,45 @@ func served(err error) error {
 	return err
 }
 
-// inflight counts the requests that are being answered.
-type inflight struct {
-	mu   sync.Mutex
-	n    int
-	none chan struct{} // made by wait, closed when n reaches zero
+// busy counts the connections that carry a request. They do so until the last
+// byte of the answer was handed to the kernel, which is later than the end of
+// the handler.
+type busy struct {
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+	none  chan struct{} // made by wait, closed when no connection is left
 }
 
-func (f *inflight) count(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f.add(1)
-		defer f.add(-1)
-		next.ServeHTTP(w, r)
-	})
-}
-
-func (f *inflight) add(d int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.n += d
-	if f.n == 0 && f.none != nil {
-		close(f.none)
-		f.none = nil
+// observe is the ConnState of an http.Server.
+func (b *busy) observe(c net.Conn, state http.ConnState) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch state {
+	case http.StateActive:
+		if b.conns == nil {
+			b.conns = map[net.Conn]struct{}{}
+		}
+		b.conns[c] = struct{}{}
+	case http.StateIdle, http.StateClosed, http.StateHijacked:
+		delete(b.conns, c)
+		if len(b.conns) == 0 && b.none != nil {
+			close(b.none)
+			b.none = nil
+		}
 	}
 }
 
-// wait returns true when nothing runs, false when ctx ends before that.
-func (f *inflight) wait(ctx context.Context) bool {
-	f.mu.Lock()
-	if f.n == 0 {
-		f.mu.Unlock()
+// wait returns true when no request is under way, false when ctx ends before
+// that. It is called once.
+func (b *busy) wait(ctx context.Context) bool {
+	b.mu.Lock()
+	if len(b.conns) == 0 {
+		b.mu.Unlock()
 		return true
 	}
 	none := make(chan struct{})
-	f.none = none
-	f.mu.Unlock()
+	b.none = none
+	b.mu.Unlock()
 	select {
 	case <-none:
 		return true

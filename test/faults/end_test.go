@@ -1,0 +1,196 @@
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"mcpgateway/test/internal/raw"
+	"mcpgateway/test/internal/rig"
+)
+
+// family starts a gateway with servers that have grandchildren which leave their group and do not listen, and waits until all are there.
+func family(t *testing.T, more rig.Config) (*upstreams, *rig.Gateway) {
+	t.Helper()
+	u := newUpstreams(t)
+	u.stdio("parent", parent, nil)
+	u.stdio("mute", mute, nil)
+	u.stdio("parked", parked, nil)
+	u.http("good-http", good, nil)
+	g := u.gateway(more)
+	eventually(t, "the processes", func() error {
+		// parent and its two children, mute, parked, and a supervisor for each of the three
+		if pids := u.marked(); len(pids) != 8 {
+			return fmt.Errorf("%v", pids)
+		}
+		return nil
+	})
+	return u, g
+}
+
+// A gateway that is killed leaves nothing behind.
+func TestKilledGateway(t *testing.T) {
+	t.Parallel()
+	u, g := family(t, nil)
+	if err := syscall.Kill(g.Process.PID(), syscall.SIGKILL); err != nil { // the gateway alone, not its group
+		t.Fatal(err)
+	}
+	<-g.Process.Exited()
+	u.checkGone(t)
+}
+
+// On SIGTERM streams end at once, calls that run come to their end, and the gateway ends with status 0 and leaves nothing behind.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	u, g := family(t, rig.Config{"drain_timeout": "20s"})
+	legacy, modern := client(t, g, raw.Legacy), client(t, g, raw.Modern)
+	streams := []<-chan string{changes(t, legacy), changes(t, modern)}
+	const calls = 32
+	done := hold(t, g, legacy, calls)
+
+	terminate(t, g)
+	for _, methods := range streams {
+		for range methods { // closed with the stream
+		}
+	}
+	eventually(t, "no new connections", func() error {
+		if _, err := echo(bounded(t), modern, "good-http"); err == nil {
+			return fmt.Errorf("a call that came after SIGTERM was answered")
+		}
+		return nil
+	})
+	select {
+	case <-g.Process.Exited():
+		t.Fatal("the gateway did not wait for the calls")
+	default:
+	}
+	release(t, u)
+	for range calls {
+		if err := <-done; err != nil {
+			t.Errorf("a call that ran: %v", err)
+		}
+	}
+	ended(t, g)
+	u.checkGone(t)
+}
+
+// A call that does not end holds the end up for drain_timeout and no longer; its client gets an error.
+func TestDrainOfACallThatDoesNotEnd(t *testing.T) {
+	t.Parallel()
+	u, g := family(t, rig.Config{"drain_timeout": "500ms"})
+	call := hold(t, g, client(t, g, raw.Legacy), 1)
+	terminate(t, g)
+	if err := <-call; err == nil {
+		t.Error("the call was answered")
+	}
+	ended(t, g)
+	u.checkGone(t)
+}
+
+// A second signal ends the gateway at once, calls or not, and still nothing stays behind.
+func TestSecondSignal(t *testing.T) {
+	t.Parallel()
+	u, g := family(t, rig.Config{"drain_timeout": "10m"})
+	call := hold(t, g, client(t, g, raw.Modern), 1)
+	terminate(t, g)
+	checkReady(t, g, 503)
+	terminate(t, g)
+	<-g.Process.Exited()
+	if err := <-call; err == nil {
+		t.Error("the call was answered")
+	}
+	u.checkGone(t)
+}
+
+// hold begins calls that end when they are released, and returns when the gateway has sent all of them. What comes of each comes on the channel.
+func hold(t *testing.T, g *rig.Gateway, c *raw.Client, calls int) <-chan error {
+	t.Helper()
+	done := make(chan error, calls)
+	ctx := bounded(t)
+	for range calls {
+		go func() {
+			answer, err := use(ctx, c, "parked__hold", "go")
+			if err == nil && answer != "held" {
+				err = fmt.Errorf("answer %q", answer)
+			}
+			done <- err
+		}()
+	}
+	eventually(t, "the calls in flight", func() error {
+		got, err := metric(g, `mcp_gateway_inflight_requests{upstream="parked"}`)
+		if err == nil && int(got) != calls {
+			err = fmt.Errorf("%v, want %d", got, calls)
+		}
+		return err
+	})
+	return done
+}
+
+func release(t *testing.T, u *upstreams) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(u.dirs["parked"], "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func terminate(t *testing.T, g *rig.Gateway) {
+	t.Helper()
+	if err := syscall.Kill(g.Process.PID(), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ended checks that the gateway ends by itself, well.
+func ended(t *testing.T, g *rig.Gateway) {
+	t.Helper()
+	select {
+	case <-g.Process.Exited():
+	case <-time.After(within):
+		t.Fatal("the gateway did not end")
+	}
+	if err := g.Process.Stop(within); err != nil { // it is over: how it ended
+		t.Errorf("the gateway ended with %v, want status 0", err)
+	}
+}
+
+// With every upstream down a list is an error that names them.
+func TestAllDown(t *testing.T) {
+	t.Parallel()
+	u := newUpstreams(t)
+	u.stdio("exits", exits, nil)
+	u.http("html", html, nil)
+	u.stdio("mute", mute, rig.Config{"timeout": "10m"})
+	g := u.gateway(nil)
+	for _, revision := range []string{raw.Legacy, raw.Modern} {
+		c := client(t, g, revision)
+		for _, method := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+			_, err := c.Call(bounded(t), method, `{}`)
+			fault, ok := err.(*raw.Fault)
+			if !ok || fault.Code != -32603 {
+				t.Errorf("%s, %s: %v, want error -32603", revision, method, err)
+				continue
+			}
+			var data struct {
+				Unavailable []struct{ Upstream, Reason, Since string }
+			}
+			if err := json.Unmarshal(fault.Data, &data); err != nil {
+				t.Errorf("data %s: %v", fault.Data, err)
+			}
+			var names []string
+			for _, missing := range data.Unavailable {
+				names = append(names, missing.Upstream)
+				if missing.Reason == "" {
+					t.Errorf("%s: no reason for %s", method, missing.Upstream)
+				}
+			}
+			if fmt.Sprint(names) != "[exits html mute]" {
+				t.Errorf("%s names %v, want all three", method, names)
+			}
+			checkDiscreet(t, method, fault.Error())
+		}
+	}
+}

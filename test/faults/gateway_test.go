@@ -1,0 +1,333 @@
+package faults
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpgateway/test/internal/netns"
+	"mcpgateway/test/internal/process"
+	"mcpgateway/test/internal/raw"
+	"mcpgateway/test/internal/rig"
+)
+
+const (
+	pollEvery = 20 * time.Millisecond
+	// within bounds the wait for anything.
+	within = 30 * time.Second
+	// startupWait is the gateway's startup_wait.
+	startupWait = 2 * time.Second
+	// secret is in the environment and the headers of every upstream.
+	secret = "s3cr3t-of-the-operator"
+)
+
+// eventually asks until there is no error any more.
+func eventually(t testing.TB, what string, ask func() error) {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	for {
+		err := ask()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not after %v: %v", what, within, err)
+		}
+		time.Sleep(pollEvery)
+	}
+}
+
+// upstreams are the entries of a configuration, with what the test has to know of each.
+type upstreams struct {
+	t      *testing.T
+	mark   string // in the environment of every process that the gateway starts
+	config rig.Upstreams
+	dirs   map[string]string // by name
+	remote map[string]*remote
+}
+
+// remote is a server that the test starts, not the gateway.
+type remote struct {
+	args []string
+	addr string
+	*process.Process
+}
+
+func newUpstreams(t *testing.T) *upstreams {
+	return &upstreams{
+		t: t, mark: "MCPGATEWAY_TEST_MARK=" + t.Name() + strconv.Itoa(os.Getpid()),
+		config: rig.Upstreams{}, dirs: map[string]string{}, remote: map[string]*remote{},
+	}
+}
+
+func (u *upstreams) args(name, mode, addr string) []string {
+	self, err := os.Executable()
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	u.dirs[name] = u.t.TempDir()
+	return []string{self, role, mode, u.dirs[name], addr}
+}
+
+// stdio adds a server that the gateway starts.
+func (u *upstreams) stdio(name, mode string, more rig.Config) {
+	args := u.args(name, mode, "stdio")
+	key, value, _ := strings.Cut(u.mark, "=")
+	u.config[name] = rig.Config{"command": args[0], "args": args[1:], "env": rig.Config{key: value, "TOKEN": secret}}
+	for key, value := range more {
+		u.config[name][key] = value
+	}
+}
+
+// http adds a server that the test starts now.
+func (u *upstreams) http(name, mode string, more rig.Config) {
+	addr := netns.Addr()
+	u.remote[name] = &remote{args: u.args(name, mode, addr), addr: addr}
+	u.remote[name].start(u.t)
+	u.config[name] = rig.Config{"url": "http://" + addr + "/mcp", "headers": rig.Config{"Authorization": "Bearer " + secret}}
+	for key, value := range more {
+		u.config[name][key] = value
+	}
+}
+
+func (r *remote) start(t *testing.T) {
+	t.Helper()
+	r.Process = process.Start(t, process.Options{Name: "server " + r.args[2], Args: r.args})
+	r.WaitListening(t, r.addr)
+}
+
+// gateway starts a gateway in front of the upstreams.
+func (u *upstreams) gateway(more rig.Config) *rig.Gateway {
+	u.t.Helper()
+	config := rig.Config{
+		"upstreams": u.config, "startup_wait": startupWait.String(), "drain_timeout": "2s", "limits": rig.Config{"max_message": maxMessage},
+	}
+	for key, value := range more {
+		config[key] = value
+	}
+	return rig.StartGateway(u.t, config)
+}
+
+// client opens a conversation with the gateway.
+func client(t *testing.T, g *rig.Gateway, revision string) *raw.Client {
+	t.Helper()
+	c, err := raw.Open(bounded(t), g.URL, revision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func bounded(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// use calls a tool with a text, and returns the text that it answers with.
+func use(ctx context.Context, c *raw.Client, tool, text string) (string, error) {
+	m, err := c.Call(ctx, "tools/call", fmt.Sprintf(`{"name":%q,"arguments":{"text":%q}}`, tool, text))
+	if err != nil {
+		return "", err
+	}
+	var result struct{ Content []struct{ Text string } }
+	if err := json.Unmarshal([]byte(m.Member("result")), &result); err != nil || len(result.Content) != 1 {
+		return "", fmt.Errorf("odd result %.300s", m.Text)
+	}
+	return result.Content[0].Text, nil
+}
+
+// echo calls the tool echo of an upstream and returns the pid of the server that answered.
+func echo(ctx context.Context, c *raw.Client, upstream string) (pid int, err error) {
+	answer, err := use(ctx, c, upstream+"__echo", "hello")
+	if err != nil {
+		return 0, err
+	}
+	id, ok := strings.CutSuffix(answer, " hello")
+	if pid, err = strconv.Atoi(id); !ok || err != nil {
+		return 0, fmt.Errorf("%s answered %q", upstream, answer)
+	}
+	return pid, nil
+}
+
+// listed is a merged list of tools: all pages.
+type listed struct {
+	tools       []string
+	unavailable map[string]string // upstream → reason, as every page had it
+}
+
+func list(ctx context.Context, c *raw.Client) (listed, error) {
+	var out listed
+	for params := `{}`; ; {
+		m, err := c.Call(ctx, "tools/list", params)
+		if err != nil {
+			return out, err
+		}
+		var page struct {
+			Tools []struct{ Name string }
+			Next  string `json:"nextCursor"`
+			Meta  struct {
+				Unavailable []struct{ Upstream, Since, Reason string } `json:"mcpgateway/unavailable"`
+			} `json:"_meta"`
+		}
+		if err := json.Unmarshal([]byte(m.Member("result")), &page); err != nil {
+			return out, err
+		}
+		for _, tool := range page.Tools {
+			out.tools = append(out.tools, tool.Name)
+		}
+		out.unavailable = map[string]string{}
+		for _, missing := range page.Meta.Unavailable {
+			if _, err := time.Parse(time.RFC3339, missing.Since); err != nil {
+				return out, fmt.Errorf("%s is unavailable since %q: %w", missing.Upstream, missing.Since, err)
+			}
+			out.unavailable[missing.Upstream] = missing.Reason
+		}
+		if page.Next == "" {
+			return out, nil
+		}
+		params = fmt.Sprintf(`{"cursor":%q}`, page.Next)
+	}
+}
+
+// of returns the tools of one upstream, in the order of the list.
+func (l listed) of(upstream string) []string {
+	var out []string
+	for _, tool := range l.tools {
+		if native, ok := strings.CutPrefix(tool, upstream+"__"); ok {
+			out = append(out, native)
+		}
+	}
+	return out
+}
+
+// checkFailure checks the error for a call that an upstream did not answer: what it says, and what it does not.
+func checkFailure(t *testing.T, err error, upstream, reason string, retryable bool) {
+	t.Helper()
+	fault, ok := errors.AsType[*raw.Fault](err)
+	if !ok {
+		t.Errorf("%s: %v, want an error of the gateway", upstream, err)
+		return
+	}
+	if fault.Code != -32603 || !strings.Contains(fault.Message, upstream) {
+		t.Errorf("%s: error %d %q, want -32603 that names the upstream", upstream, fault.Code, fault.Message)
+	}
+	var data map[string]any
+	if err := json.Unmarshal(fault.Data, &data); err != nil {
+		t.Errorf("%s: data %s: %v", upstream, fault.Data, err)
+		return
+	}
+	since, _ := data["since"].(string)
+	if _, err := time.Parse(time.RFC3339, since); err != nil {
+		t.Errorf("%s: since: %v", upstream, err)
+	}
+	why, _ := data["reason"].(string)
+	if data["upstream"] != upstream || !regexp.MustCompile(reason).MatchString(why) || data["retryable"] != retryable || len(data) != 4 {
+		t.Errorf("%s: data %s, want this upstream, a reason like %q and retryable %t", upstream, fault.Data, reason, retryable)
+	}
+	checkDiscreet(t, "the error of "+upstream, fault.Error())
+}
+
+// indiscreet is what nothing that a client reads may have in it: secrets, what servers said instead of an answer, paths, addresses, pids, traces.
+var indiscreet = regexp.MustCompile(secret + "|" + inside + `|/tmp/|faults\.test|faulty-server|127\.0\.0\.1|localhost:|goroutine|\.go:|0x[0-9a-f]{4}|panic|dial tcp`)
+
+func checkDiscreet(t *testing.T, what, text string) {
+	t.Helper()
+	if found := indiscreet.FindString(text); found != "" {
+		t.Errorf("%s tells %q: %.500s", what, found, text)
+	}
+}
+
+// admin asks for a page of the admin address.
+func admin(g *rig.Gateway, page string) (status int, body string, err error) {
+	client := http.Client{Timeout: within, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get(g.Admin + page)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(text), err
+}
+
+// metric returns the value of a series, as the text format spells it.
+func metric(g *rig.Gateway, series string) (float64, error) {
+	_, body, err := admin(g, "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	lines := bufio.NewScanner(strings.NewReader(body))
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), series+" "); ok {
+			return strconv.ParseFloat(value, 64)
+		}
+	}
+	return 0, fmt.Errorf("no series %s", series)
+}
+
+// checkUp waits until the metric says so of the upstream.
+func checkUp(t *testing.T, g *rig.Gateway, upstream string, want float64) {
+	t.Helper()
+	eventually(t, "upstream_up", func() error {
+		got, err := metric(g, fmt.Sprintf("mcp_gateway_upstream_up{upstream=%q}", upstream))
+		if err == nil && got != want {
+			err = fmt.Errorf("%s is %v, want %v", upstream, got, want)
+		}
+		return err
+	})
+}
+
+// checkReady waits until the readiness page has this status.
+func checkReady(t *testing.T, g *rig.Gateway, want int) {
+	t.Helper()
+	eventually(t, "readyz", func() error {
+		got, body, err := admin(g, "/readyz")
+		if err == nil && got != want {
+			err = fmt.Errorf("%d %s, want %d", got, body, want)
+		}
+		return err
+	})
+}
+
+// marked returns the processes that have the mark in their environment: those that the gateway started and all that came of them.
+func (u *upstreams) marked() []int {
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	var pids []int
+	for _, file := range files {
+		environ, err := os.ReadFile(file)
+		if err != nil || !strings.Contains("\x00"+string(environ), "\x00"+u.mark+"\x00") {
+			continue // it has ended meanwhile, or is somebody else's
+		}
+		pid, err := strconv.Atoi(strings.Split(file, "/")[2])
+		if err != nil {
+			u.t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// checkGone waits until the processes with the mark have ended.
+func (u *upstreams) checkGone(t *testing.T) {
+	t.Helper()
+	eventually(t, "the end of all processes", func() error {
+		if pids := u.marked(); len(pids) > 0 {
+			return fmt.Errorf("processes %v are left", pids)
+		}
+		return nil
+	})
+}

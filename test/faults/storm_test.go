@@ -1,0 +1,415 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"mcpgateway/test/internal/raw"
+	"mcpgateway/test/internal/rig"
+)
+
+// patience is the timeout of upstreams that leave calls unanswered.
+const patience = "1s"
+
+// storm is the gateway with all upstreams.
+func storm(t *testing.T) (*upstreams, *rig.Gateway) {
+	u := newUpstreams(t)
+	impatient := rig.Config{"timeout": patience}
+	endless := rig.Config{"timeout": "10m"} // their first attempt lasts longer than the test
+	u.stdio("good", good, nil)
+	u.http("good-http", good, nil)
+	u.stdio("mute", mute, endless)
+	u.http("mute-http", mute, endless)
+	u.stdio("exits", exits, nil)
+	u.stdio("dies", dies, nil)
+	u.stdio("noisy", noisy, impatient)
+	u.stdio("flood", flood, nil)
+	u.http("html", html, nil)
+	u.stdio("crowd", crowd, nil)
+	u.stdio("liar", liar, impatient)
+	u.http("liar-http", liar, nil)
+	u.stdio("broken", broken, impatient)
+	u.http("broken-http", broken, nil)
+	u.http("cutter", cutter, nil)
+	u.stdio("slow", slow, impatient)
+	u.http("slow-http", slow, impatient)
+	u.stdio("reborn", reborn, nil)
+	u.http("reborn-http", reborn, rig.Config{"required": true})
+	u.stdio("late", late, endless)
+	u.config["absent"] = rig.Config{"command": "/nowhere/faulty-server"}
+	return u, u.gateway(nil)
+}
+
+// down are the upstreams that never come up, each with what lists and errors say of it.
+var down = map[string]string{
+	"mute":      "starting",
+	"mute-http": "starting",
+	"exits":     "exit status 3",
+	"html":      "text/html",
+	"absent":    "cannot start",
+	"late":      "starting", // until it is let
+}
+
+func TestAllAtOnce(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	u, g := storm(t)
+	if took := time.Since(began); took > startupWait+within {
+		t.Errorf("ready after %v, with startup_wait %v and servers that do not start", took, startupWait)
+	}
+	others := busy(t, g) // from here to the end
+	legacy, modern := client(t, g, raw.Legacy), client(t, g, raw.Modern)
+	clients := map[string]*raw.Client{"legacy": legacy, "modern": modern}
+
+	for era, c := range clients {
+		t.Run("lists name what they lack, to the "+era+" client", func(t *testing.T) { lists(t, c) })
+	}
+	t.Run("metrics tell who is up", func(t *testing.T) {
+		for name := range u.config {
+			if _, isDown := down[name]; !isDown {
+				checkUp(t, g, name, 1)
+			}
+		}
+		for name := range down {
+			checkUp(t, g, name, 0)
+		}
+	})
+	for era, c := range clients {
+		t.Run("errors are clear, to the "+era+" client", func(t *testing.T) { failures(t, c) })
+	}
+	t.Run("nothing is sent twice, save what may be", func(t *testing.T) { repeats(t, legacy, u) })
+	t.Run("who died works with the next call", func(t *testing.T) {
+		for _, name := range []string{"dies", "noisy", "flood", "liar", "liar-http", "broken", "broken-http", "cutter", "slow", "slow-http"} {
+			if _, err := echo(bounded(t), legacy, name); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+	t.Run("a server comes up long after the start", func(t *testing.T) { latecomer(t, g, u, clients) })
+	t.Run("a server on stdio is killed between two calls", func(t *testing.T) { reborns(t, g, u, clients, "reborn") })
+	t.Run("a server on HTTP is restarted between two calls", func(t *testing.T) { reborns(t, g, u, clients, "reborn-http") })
+	t.Run("a server on HTTP is away for a while", func(t *testing.T) { away(t, g, u, modern) })
+
+	if n := others(); n < 20 {
+		t.Errorf("the upstreams that work were used %d times meanwhile, want more for a proof", n)
+	}
+	_, metrics, err := admin(g, "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{secret, inside} {
+		if strings.Contains(metrics, text) || strings.Contains(g.Process.Output(), text) {
+			t.Errorf("the metrics or the log tell %q", text)
+		}
+	}
+}
+
+// busy uses both upstreams that work, all the time, with clients of both eras. The function that it returns ends that and says how often.
+func busy(t *testing.T, g *rig.Gateway) (stop func() int64) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var uses atomic.Int64
+	var wg sync.WaitGroup
+	for _, revision := range []string{raw.Legacy, raw.Modern} {
+		c := client(t, g, revision)
+		for _, name := range []string{"good", "good-http"} {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					_, err := echo(ctx, c, name)
+					if err == nil {
+						_, err = c.Call(ctx, "tools/list", `{}`)
+					}
+					if err != nil && ctx.Err() == nil {
+						t.Errorf("%s client, %s: %v", revision, name, err)
+						return
+					}
+					uses.Add(1)
+				}
+			})
+		}
+	}
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	return func() int64 { cancel(); wg.Wait(); return uses.Load() }
+}
+
+func lists(t *testing.T, c *raw.Client) {
+	got, err := list(bounded(t), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range down {
+		reason, ok := got.unavailable[name]
+		if !ok || !strings.Contains(reason, want) {
+			t.Errorf("%s is unavailable because %q, want %q", name, reason, want)
+		}
+		checkDiscreet(t, "the list, of "+name, reason)
+	}
+	if len(got.unavailable) != len(down) {
+		t.Errorf("unavailable are %v, want these: %v", got.unavailable, slices.Sorted(maps.Keys(down)))
+	}
+	many := got.of("crowd")
+	if len(many) != crowdTools {
+		t.Fatalf("%d tools of the crowd, want %d", len(many), crowdTools)
+	}
+	for i, name := range many {
+		if want := fmt.Sprintf("t%05d", i); name != want {
+			t.Fatalf("tool %d of the crowd is %s, want %s", i, name, want)
+		}
+	}
+	for name, want := range map[string][]string{
+		"good": {"echo"}, "good-http": {"echo"}, "noisy": {"echo", "huge", "merged", "utf8"}, "liar": {"echo", "lie"}, "dies": {"echo", "die", "once"},
+	} {
+		if tools := got.of(name); !slices.Equal(tools, want) {
+			t.Errorf("tools of %s are %q, want %q", name, tools, want)
+		}
+	}
+}
+
+// failures calls what fails, all at once.
+func failures(t *testing.T, c *raw.Client) {
+	ctx := bounded(t)
+	var wg sync.WaitGroup
+	for _, test := range []struct {
+		upstream, tool, reason string
+		retryable              bool
+	}{
+		{"mute", "anything", "starting", true},
+		{"mute-http", "anything", "starting", true},
+		{"late", "anything", "starting", true},
+		{"exits", "anything", "exit status 3", true},
+		{"html", "anything", "text/html", true},
+		{"absent", "anything", "cannot start", true},
+		{"dies", "die", "exit status 9|connection to the server was lost", false},
+		{"noisy", "huge", "larger than 1048576 bytes", false},
+		{"noisy", "merged", "did not answer within 1s|larger than", false},
+		{"noisy", "utf8", "malformed", false},
+		{"liar", "lie", "did not answer within 1s", false},
+		{"liar-http", "lie", "id of another request", false},
+		{"broken", "broken", "did not answer within 1s|malformed", false},
+		{"broken-http", "broken", "no valid JSON-RPC message", false},
+		{"cutter", "cut", "broke", false},
+		{"cutter", "cut-stream", "broke", false},
+		{"slow", "sleep", "did not answer within 1s", false},
+		{"slow-http", "sleep", "did not answer within 1s", false},
+	} {
+		call := func() {
+			_, err := use(ctx, c, test.upstream+"__"+test.tool, "")
+			checkFailure(t, err, test.upstream, test.reason, test.retryable)
+		}
+		if test.upstream == "noisy" {
+			call() // alone: a line over the limit does not say whose answer it would have been
+			continue
+		}
+		wg.Go(call)
+	}
+	wg.Wait()
+}
+
+// repeats holds the gateway to sending no call twice that might be carried out twice.
+func repeats(t *testing.T, c *raw.Client, u *upstreams) {
+	_, err := use(bounded(t), c, "dies__once", "")
+	if err != nil {
+		t.Errorf("a tool that may be called again, and whose server died once: %v", err)
+	}
+	lives, err := os.ReadFile(filepath.Join(u.dirs["dies"], "die", "lives"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if calls := len(clientsOfFailures); len(lives) != calls {
+		t.Errorf("a tool that may not be called again was called %d times for %d calls", len(lives), calls)
+	}
+}
+
+// clientsOfFailures are the eras of the clients that call everything that fails, once each.
+var clientsOfFailures = []string{raw.Legacy, raw.Modern}
+
+// changes opens the stream of changes of a client and returns a channel of the methods that come on it. It is closed with the stream.
+func changes(t *testing.T, c *raw.Client) <-chan string {
+	t.Helper()
+	stream, err := c.Subscribe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	methods, done := make(chan string, 100), make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(methods)
+		for {
+			m, err := stream.Next()
+			if err != nil {
+				return
+			}
+			methods <- m.Method()
+		}
+	}()
+	t.Cleanup(func() { stream.Close(); <-done })
+	return methods
+}
+
+// await waits until a stream of changes has said that the tools have changed and the list is as wanted after that. Changes of other upstreams
+// come on the same stream.
+func await(t *testing.T, c *raw.Client, methods <-chan string, wanted func(listed) error) {
+	t.Helper()
+	deadline := time.After(within)
+	err := errors.New("no change was told")
+	for {
+		select {
+		case method, open := <-methods:
+			if !open {
+				t.Fatalf("%s client: the stream of changes ended: %v", c.Revision(), err)
+			}
+			if method != "notifications/tools/list_changed" {
+				continue
+			}
+			var got listed
+			if got, err = list(bounded(t), c); err == nil {
+				err = wanted(got)
+			}
+			if err == nil {
+				return
+			}
+		case <-deadline:
+			t.Fatalf("%s client: not within %v: %v", c.Revision(), within, err)
+		}
+	}
+}
+
+// present wants a tool of an upstream in the list, which is not to lack the upstream.
+func present(upstream, tool string) func(listed) error {
+	return func(got listed) error {
+		if reason, missing := got.unavailable[upstream]; missing || !slices.Contains(got.of(upstream), tool) {
+			return fmt.Errorf("the list has %q of %s, unavailable because %q; want %s", got.of(upstream), upstream, reason, tool)
+		}
+		return nil
+	}
+}
+
+// drain forgets what a stream of changes has brought so far.
+func drain(methods <-chan string) {
+	for {
+		select {
+		case _, open := <-methods:
+			if !open {
+				return // whoever awaits something will notice
+			}
+		default:
+			return
+		}
+	}
+}
+
+// reborns restarts a server between two calls. The second call works, in a new life, and clients notice nothing but that the list has changed.
+func reborns(t *testing.T, g *rig.Gateway, u *upstreams, clients map[string]*raw.Client, name string) {
+	heard := map[string]<-chan string{}
+	for era, c := range clients {
+		heard[era] = changes(t, c)
+	}
+	for round := range 3 {
+		for era, c := range clients {
+			before, err := echo(bounded(t), c, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			life := lives(t, u, name)
+			for _, methods := range heard {
+				drain(methods)
+			}
+			if r := u.remote[name]; r != nil {
+				r.Kill()
+				r.start(t)
+			} else {
+				kill(t, before)
+			}
+			after, err := echo(bounded(t), c, name)
+			if err != nil {
+				t.Fatalf("the first call after restart %d, of the %s client: %v", round, era, err)
+			}
+			if after == before {
+				t.Fatalf("the server was not restarted: its pid is %d again", after)
+			}
+			for era, c := range clients {
+				await(t, c, heard[era], present(name, fmt.Sprint("life-", life+1)))
+			}
+			checkUp(t, g, name, 1)
+		}
+	}
+}
+
+// lives returns how often a server was started.
+func lives(t *testing.T, u *upstreams, name string) int {
+	t.Helper()
+	file, err := os.Stat(filepath.Join(u.dirs[name], "lives"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(file.Size())
+}
+
+// kill ends a process that is not this one's child, and waits until it has.
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the end of the process", func() error {
+		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
+			return nil
+		}
+		return errors.New("it is still there")
+	})
+}
+
+// latecomer lets a server answer initialize at last.
+func latecomer(t *testing.T, g *rig.Gateway, u *upstreams, clients map[string]*raw.Client) {
+	heard := map[string]<-chan string{}
+	for era, c := range clients {
+		heard[era] = changes(t, c)
+	}
+	if err := os.WriteFile(filepath.Join(u.dirs["late"], "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for era, c := range clients {
+		await(t, c, heard[era], present("late", "echo"))
+		if _, err := echo(bounded(t), c, "late"); err != nil {
+			t.Errorf("%s client: %v", era, err)
+		}
+	}
+	checkUp(t, g, "late", 1)
+}
+
+// away takes a required server on HTTP down for a while.
+func away(t *testing.T, g *rig.Gateway, u *upstreams, c *raw.Client) {
+	const name = "reborn-http"
+	methods := changes(t, c)
+	checkReady(t, g, 200)
+	u.remote[name].Kill()
+	_, err := echo(bounded(t), c, name)
+	checkFailure(t, err, name, "cannot", true)
+	checkUp(t, g, name, 0)
+	checkReady(t, g, 503)
+	await(t, c, methods, func(got listed) error {
+		checkDiscreet(t, "the list", got.unavailable[name])
+		if got.unavailable[name] == "" || len(got.of(name)) != 0 {
+			return fmt.Errorf("the list says of %s: unavailable because %q, and has %q of it", name, got.unavailable[name], got.of(name))
+		}
+		return nil
+	})
+
+	u.remote[name].start(t)
+	if _, err := echo(bounded(t), c, name); err != nil {
+		t.Errorf("the first call after it came back: %v", err)
+	}
+	checkUp(t, g, name, 1)
+	checkReady(t, g, 200)
+	await(t, c, methods, present(name, "echo"))
+}

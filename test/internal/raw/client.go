@@ -1,0 +1,170 @@
+package raw
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+)
+
+// The revisions that the client speaks, one of each era.
+const (
+	Legacy = "2025-11-25"
+	Modern = "2026-07-28"
+)
+
+// Client talks to one server over streamable HTTP.
+type Client struct {
+	url, revision string
+	session       string
+	http          *http.Client
+	last          atomic.Int64 // id
+}
+
+// Open begins a conversation. In the legacy era that is a session.
+func Open(ctx context.Context, url, revision string) (*Client, error) {
+	c := &Client{url: url, revision: revision, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	if c.revision == Modern {
+		return c, nil
+	}
+	answer, err := c.Send(ctx, "initialize", `{"protocolVersion":"`+revision+`","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}`)
+	if err != nil {
+		return nil, err
+	}
+	if f := answer.Response.Fault(); f != nil {
+		return nil, f
+	}
+	c.session = answer.Header.Get("Mcp-Session-Id")
+	_, err = c.Post(ctx, http.Header{}, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return c, err
+}
+
+// Revision returns the revision that the client speaks.
+func (c *Client) Revision() string { return c.revision }
+
+// Answer is what came back for one request.
+type Answer struct {
+	Status   int
+	Header   http.Header
+	Before   []Message // what came before the response
+	Response Message
+}
+
+// Meta are the members that the _meta of every modern request has, "" in the legacy era.
+func (c *Client) Meta() string {
+	if c.revision != Modern {
+		return ""
+	}
+	return `"io.modelcontextprotocol/protocolVersion":"` + Modern + `","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},` +
+		`"io.modelcontextprotocol/clientCapabilities":{}`
+}
+
+// Call sends a request whose params, an object without _meta, get what the era demands, and returns its response. A JSON-RPC error is a *Fault.
+func (c *Client) Call(ctx context.Context, method, params string) (Message, error) {
+	if c.revision == Modern {
+		comma := ","
+		if strings.TrimSpace(strings.Trim(params, "{} ")) == "" {
+			comma = ""
+		}
+		params = strings.TrimSuffix(params, "}") + comma + `"_meta":{` + c.Meta() + `}}`
+	}
+	answer, err := c.Send(ctx, method, params)
+	if err != nil {
+		return Message{}, err
+	}
+	if f := answer.Response.Fault(); f != nil {
+		return answer.Response, f
+	}
+	return answer.Response, nil
+}
+
+// Send sends a request with these params, to the letter, and waits for its response.
+func (c *Client) Send(ctx context.Context, method, params string) (Answer, error) {
+	return c.SendBody(ctx, method, params, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, c.last.Add(1), method, params))
+}
+
+// SendBody is Send with an envelope that the caller wrote.
+func (c *Client) SendBody(ctx context.Context, method, params, body string) (Answer, error) {
+	return c.Post(ctx, c.header(method, params), body)
+}
+
+// Post sends one message with these headers beside the usual ones and reads the answer to its end.
+func (c *Client) Post(ctx context.Context, header http.Header, body string) (Answer, error) {
+	response, err := c.do(ctx, http.MethodPost, header, body)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer response.Body.Close()
+	answer := Answer{Status: response.StatusCode, Header: response.Header}
+	if strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
+		events := newEvents(response.Body)
+		for {
+			m, err := events.next()
+			if err != nil {
+				return answer, fmt.Errorf("the stream ended before the response: %w", err)
+			}
+			if m.Method() == "" {
+				answer.Response = m
+				return answer, nil
+			}
+			answer.Before = append(answer.Before, m)
+		}
+	}
+	text, err := io.ReadAll(response.Body)
+	if err != nil || len(text) == 0 {
+		return answer, err
+	}
+	answer.Response, err = Read(string(text))
+	return answer, err
+}
+
+func (c *Client) do(ctx context.Context, verb string, header http.Header, body string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, verb, c.url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header = header
+	header.Set("Accept", "application/json, text/event-stream")
+	header.Set("Content-Type", "application/json")
+	if c.session != "" {
+		header.Set("Mcp-Session-Id", c.session)
+	}
+	if c.session != "" || c.revision == Modern {
+		header.Set("MCP-Protocol-Version", c.revision)
+	}
+	return c.http.Do(request)
+}
+
+// header returns the headers in which modern requests repeat what is in their body.
+func (c *Client) header(method, params string) http.Header {
+	h := http.Header{}
+	if c.revision != Modern {
+		return h
+	}
+	h.Set("Mcp-Method", method)
+	var named struct{ Name, URI string }
+	if err := json.Unmarshal([]byte(params), &named); err != nil {
+		return h // the params are odd on purpose
+	}
+	switch method {
+	case "tools/call", "prompts/get":
+		h.Set("Mcp-Name", encoded(named.Name))
+	case "resources/read":
+		h.Set("Mcp-Name", encoded(named.URI))
+	}
+	return h
+}
+
+// encoded returns a value as headers carry it.
+func encoded(value string) string {
+	for i := range len(value) {
+		if value[i] < 0x21 || value[i] > 0x7e {
+			return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(value)) + "?="
+		}
+	}
+	return value
+}

@@ -1,0 +1,64 @@
+package raw
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// Stream is an event stream that brings what belongs to no request: the GET stream of a legacy session, or a modern subscription.
+type Stream struct {
+	body   io.Closer
+	events *events
+}
+
+// Subscribe opens the stream on which the server tells of changed lists. It stays open until ctx ends or Close is called.
+func (c *Client) Subscribe(ctx context.Context) (*Stream, error) {
+	verb, header, body := http.MethodGet, http.Header{}, ""
+	if c.revision == Modern {
+		verb, header = http.MethodPost, c.header("subscriptions/listen", "{}")
+		body = fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"subscriptions/listen","params":{"notifications":`+
+			`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true},"_meta":{%s}}}`, c.last.Add(1), c.Meta())
+	}
+	response, err := c.do(ctx, verb, header, body)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK || !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
+		response.Body.Close()
+		return nil, fmt.Errorf("no event stream but %s", response.Status)
+	}
+	return &Stream{body: response.Body, events: newEvents(response.Body)}, nil
+}
+
+// Next returns the next message. The error is io.EOF when the server has ended the stream.
+func (s *Stream) Next() (Message, error) { return s.events.next() }
+
+// Close ends the stream.
+func (s *Stream) Close() error { return s.body.Close() }
+
+// events reads server-sent events.
+type events struct{ lines *bufio.Reader }
+
+func newEvents(r io.Reader) *events { return &events{bufio.NewReader(r)} }
+
+// next returns the message in the next event that has data.
+func (e *events) next() (Message, error) {
+	var data []string
+	for {
+		line, err := e.lines.ReadString('\n')
+		if err != nil {
+			return Message{}, err
+		}
+		line = strings.TrimSuffix(line, "\n")
+		if value, ok := strings.CutPrefix(line, "data:"); ok {
+			data = append(data, strings.TrimPrefix(value, " "))
+		}
+		if line == "" && data != nil {
+			return Read(strings.Join(data, "\n"))
+		}
+	}
+}
