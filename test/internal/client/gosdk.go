@@ -122,7 +122,9 @@ func carryOut(ctx context.Context, session *mcp.ClientSession, step Step, token 
 	case "completion/complete":
 		return request(ctx, step, session.Complete)
 	case "logging/setLevel":
+		//lint:ignore SA1019 deprecated from 2026-07-28 on, and in force for the revisions before
 		return request(ctx, step, func(ctx context.Context, params *mcp.SetLoggingLevelParams) (struct{}, error) {
+			//lint:ignore SA1019 as above
 			return struct{}{}, session.SetLoggingLevel(ctx, params)
 		})
 	case "ping":
