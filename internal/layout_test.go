@@ -28,7 +28,7 @@ var mayImport = map[string]struct {
 	"namespace": {[]string{"wire", "call"}, "naming is pure: no table, no policy, no transport"},
 	"policy":    {[]string{"wire", "call"}, "a decision depends on the item and the principal alone"},
 	"conform":   {[]string{"wire", "call", "namespace"}, "checks look at one result, never at the table or a transport"},
-	"catalog":   {[]string{"wire", "call", "namespace", "policy"}, "the table is built from names and decisions, not from connectors"},
+	"catalog":   {[]string{"wire", "call", "namespace", "policy", "conform"}, "the table is built from names and decisions, not from connectors"},
 	"bridge":    {[]string{"wire", "call"}, "bridging is about the inner shape, not about who carries it"},
 	"router":    {[]string{"wire", "call", "catalog", "namespace", "policy", "conform", "bridge"}, "the pipeline declares what it needs of upstreams and front ends instead of importing them"},
 	"frontend":  {[]string{"wire", "call", "bridge"}, "the edges meet in the inner shape and never know one another or the router"},

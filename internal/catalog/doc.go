@@ -27,10 +27,11 @@
 // # Lists
 //
 // Pages are encoded when they are first asked for and then kept, not encoded
-// per request. Only the remaining time to live of modern pages, and a cursor
-// from an earlier table that points into the middle of a page, make for another
-// encoding. A cursor names the last item that was delivered, so it survives a
-// new table.
+// per request: once for all revisions between which no list item can differ, and
+// where on one page none does, these share the bytes. Only the remaining time to
+// live of modern pages, and a cursor from an earlier table that points into the
+// middle of a page, make for another encoding. A cursor names the last item that
+// was delivered, so it survives a new table.
 //
 // All of it is safe for concurrent use. The package is pure: it knows no clock,
 // no network and no log. It does not decide who may see what, which is up to

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/conform"
 	"mcpgateway/internal/wire"
 )
 
@@ -24,13 +26,13 @@ const ttlStep = 100 * time.Millisecond
 type page struct {
 	start, end int
 	next       string // the cursor of the page after, "" for the last
-	legacy     atomic.Pointer[encoded]
-	modern     atomic.Pointer[encoded]
+	kept       [conform.ItemClasses]atomic.Pointer[encoded]
 }
 
 type encoded struct {
-	ttl int64 // milliseconds
-	raw wire.Raw
+	ttl   int64 // milliseconds
+	raw   wire.Raw
+	tally conform.Tally
 }
 
 // freshness says how current the merged lists of a view are.
@@ -82,46 +84,64 @@ func (v *View) paginate(kind call.Kind) []*page {
 	return append(pages, &page{start: start, end: len(listed)})
 }
 
-// Page returns one page of a merged list, the whole result object in the
-// client's era. The cursor is "" for the first page. The error is -32602 for a
-// cursor that is none of this list, and -32603 when every upstream is down: a
-// list that is empty for that reason would be a lie.
-func (v *View) Page(kind call.Kind, era wire.Era, cursor string, now time.Time) (wire.Raw, *wire.Error) {
+// Page returns one page of a merged list, the whole result object as clients of
+// the revision can take it, and what was replaced in its items for that. The
+// cursor is "" for the first page. The error is -32602 for a cursor that is none
+// of this list, and -32603 when every upstream is down: a list that is empty for
+// that reason would be a lie.
+func (v *View) Page(kind call.Kind, rev wire.Revision, cursor string, now time.Time) (wire.Raw, conform.Tally, *wire.Error) {
 	if len(v.parts) > 0 && len(v.unavailable) == len(v.parts) {
-		return nil, UnavailableError(v.unavailable)
+		return nil, conform.Tally{}, UnavailableError(v.unavailable)
 	}
 	at, err := v.position(kind, cursor)
 	if err != nil {
-		return nil, err
+		return nil, conform.Tally{}, err
 	}
 	i, _ := slices.BinarySearchFunc(v.pages[kind], at, func(p *page, at int) int { return p.end - at - 1 })
 	i = min(i, len(v.pages[kind])-1) // behind the last item
 	p := v.pages[kind][i]
-	modern := era == wire.EraModern
+	class := conform.ItemClassOf(rev)
 	var ttl int64
-	kept := &p.legacy
-	if modern {
-		kept, ttl = &p.modern, v.fresh.ttl(now)
+	if isModern(class) {
+		ttl = v.fresh.ttl(now)
 	}
 	if at != p.start {
-		return v.encode(kind, modern, ttl, at, p), nil
+		enc := v.encode(kind, class, ttl, at, p)
+		return enc.raw, enc.tally, nil
 	}
-	if enc := kept.Load(); enc != nil && enc.ttl == ttl {
-		return enc.raw, nil
+	enc := p.kept[class].Load()
+	if enc == nil || enc.ttl != ttl {
+		enc = p.keep(class, v.encode(kind, class, ttl, at, p))
 	}
-	raw := v.encode(kind, modern, ttl, at, p)
-	kept.Store(&encoded{ttl, raw})
-	return raw, nil
+	return enc.raw, enc.tally, nil
+}
+
+// isModern reports whether lists of the class have the envelope of the modern
+// era: it has a class of its own.
+func isModern(class conform.ItemClass) bool { return class == conform.ItemsAsListed }
+
+// keep keeps an encoding of the whole page and returns it, or that of another
+// class if both are the same.
+func (p *page) keep(class conform.ItemClass, enc *encoded) *encoded {
+	for i := range p.kept {
+		if same := p.kept[i].Load(); same != nil && bytes.Equal(same.raw, enc.raw) {
+			enc = same
+			break
+		}
+	}
+	p.kept[class].Store(enc)
+	return enc
 }
 
 // encode returns the page's items from start on as a result. The small members
 // come first, so that who looks for them need not walk over the items.
-func (v *View) encode(kind call.Kind, modern bool, ttl int64, start int, p *page) wire.Raw {
+func (v *View) encode(kind call.Kind, class conform.ItemClass, ttl int64, start int, p *page) *encoded {
 	items := v.listed[kind][start:p.end]
 	size := 512 + 256*len(v.unavailable) + len(v.table.opts.ServerInfo)
 	for _, e := range items {
 		size += len(e.Raw) + 1
 	}
+	modern := isModern(class)
 	b := append(make([]byte, 0, size), '{')
 	if modern {
 		scope := "public"
@@ -143,13 +163,16 @@ func (v *View) encode(kind call.Kind, modern bool, ttl int64, start int, p *page
 	b = append(b, '"')
 	b = append(b, listMember(kind)...)
 	b = append(b, `":[`...)
+	var sum conform.Tally
 	for i, e := range items {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, e.Raw...)
+		item, tally := conform.ItemDownTo(class, kind, e.Raw)
+		sum.Add(tally)
+		b = append(b, item...)
 	}
-	return append(b, ']', '}')
+	return &encoded{ttl, append(b, ']', '}'), sum}
 }
 
 // appendMeta appends the result's _meta and a comma, or nothing.

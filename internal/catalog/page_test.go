@@ -13,9 +13,9 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-func pageOf(t *testing.T, v *View, era wire.Era, cursor string) wire.Raw {
+func pageOf(t *testing.T, v *View, rev wire.Revision, cursor string) wire.Raw {
 	t.Helper()
-	raw, err := v.Page(call.Tool, era, cursor, since)
+	raw, _, err := v.Page(call.Tool, rev, cursor, since)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,24 +36,24 @@ func TestPageForms(t *testing.T) {
 		name    string
 		opts    Options
 		sources []Source
-		era     wire.Era
+		rev     wire.Revision
 		want    string
 	}{
-		{"legacy", Options{}, []Source{one, two}, wire.EraLegacy, `{` + items},
-		{"modern", Options{}, []Source{one, two}, wire.EraModern, `{"resultType":"complete","ttlMs":60000,"cacheScope":"public",` + items},
-		{"the first to go stale, one private", Options{}, []Source{one, private}, wire.EraModern, `{"resultType":"complete","ttlMs":10000,"cacheScope":"private",` + items},
-		{"one that is never fresh", Options{}, []Source{stale, one}, wire.EraModern, `{"resultType":"complete","ttlMs":0,"cacheScope":"public","tools":[{"name":"b__t","inputSchema":{"type":"object"}},{"name":"a__t","inputSchema":{"type":"object"}}]}`},
-		{"legacy, one down", Options{ServerInfo: wire.Raw(`{"name":"g"}`)}, []Source{one, down(two)}, wire.EraLegacy, `{"_meta":{` + lacking + `},` + first},
-		{"modern, one down", Options{}, []Source{one, down(two)}, wire.EraModern, `{"resultType":"complete","ttlMs":0,"cacheScope":"public","_meta":{` + lacking + `},` + first},
-		{"server info", Options{ServerInfo: wire.Raw(`{"name":"g"}`)}, []Source{one, down(two)}, wire.EraModern,
+		{"legacy", Options{}, []Source{one, two}, wire.Rev20251125, `{` + items},
+		{"modern", Options{}, []Source{one, two}, wire.Rev20260728, `{"resultType":"complete","ttlMs":60000,"cacheScope":"public",` + items},
+		{"the first to go stale, one private", Options{}, []Source{one, private}, wire.Rev20260728, `{"resultType":"complete","ttlMs":10000,"cacheScope":"private",` + items},
+		{"one that is never fresh", Options{}, []Source{stale, one}, wire.Rev20260728, `{"resultType":"complete","ttlMs":0,"cacheScope":"public","tools":[{"name":"b__t","inputSchema":{"type":"object"}},{"name":"a__t","inputSchema":{"type":"object"}}]}`},
+		{"legacy, one down", Options{ServerInfo: wire.Raw(`{"name":"g"}`)}, []Source{one, down(two)}, wire.Rev20251125, `{"_meta":{` + lacking + `},` + first},
+		{"modern, one down", Options{}, []Source{one, down(two)}, wire.Rev20260728, `{"resultType":"complete","ttlMs":0,"cacheScope":"public","_meta":{` + lacking + `},` + first},
+		{"server info", Options{ServerInfo: wire.Raw(`{"name":"g"}`)}, []Source{one, down(two)}, wire.Rev20260728,
 			`{"resultType":"complete","ttlMs":0,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"g"},` + lacking + `},` + first},
-		{"nothing to list", Options{}, []Source{source(t, "a", "a", prompt("p"))}, wire.EraLegacy, `{"tools":[]}`},
-		{"no upstream", Options{}, nil, wire.EraModern, `{"resultType":"complete","ttlMs":0,"cacheScope":"public","tools":[]}`},
+		{"nothing to list", Options{}, []Source{source(t, "a", "a", prompt("p"))}, wire.Rev20251125, `{"tools":[]}`},
+		{"no upstream", Options{}, nil, wire.Rev20260728, `{"resultType":"complete","ttlMs":0,"cacheScope":"public","tools":[]}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.opts.Policy = allowAll
-			got := pageOf(t, Build(tt.opts, tt.sources).View(call.Anonymous), tt.era, "")
+			got := pageOf(t, Build(tt.opts, tt.sources).View(call.Anonymous), tt.rev, "")
 			if string(got) != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
@@ -64,7 +64,7 @@ func TestPageForms(t *testing.T) {
 func TestMembersOfLists(t *testing.T) {
 	v := build(source(t, "a", "a", tool("t"), prompt("p"), resource("a:r"), template("a:{t}"))).View(call.Anonymous)
 	for kind, want := range map[call.Kind]string{call.Tool: "tools", call.Prompt: "prompts", call.Resource: "resources", call.Template: "resourceTemplates"} {
-		raw, err := v.Page(kind, wire.EraLegacy, "", since)
+		raw, _, err := v.Page(kind, wire.Rev20251125, "", since)
 		if err != nil || !strings.HasPrefix(string(raw), `{"`+want+`":[{`) {
 			t.Errorf("%s: %s, %v", kind, raw, err)
 		}
@@ -85,7 +85,7 @@ func TestAllDown(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			for kind := range call.Kind(call.Kinds) {
-				_, err := build(tt.sources...).View(call.Anonymous).Page(kind, wire.EraModern, "", since)
+				_, _, err := build(tt.sources...).View(call.Anonymous).Page(kind, wire.Rev20260728, "", since)
 				if err == nil || string(err.Append(nil)) != tt.want {
 					t.Errorf("got %v", err)
 				}
@@ -96,26 +96,26 @@ func TestAllDown(t *testing.T) {
 
 func TestPagesAreKept(t *testing.T) {
 	v := build(source(t, "a", "a", tool("t"))).View(call.Anonymous)
-	at := func(era wire.Era, age time.Duration) wire.Raw {
-		raw, err := v.Page(call.Tool, era, "", since.Add(age))
+	at := func(rev wire.Revision, age time.Duration) wire.Raw {
+		raw, _, err := v.Page(call.Tool, rev, "", since.Add(age))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return raw
 	}
-	if a, b := at(wire.EraLegacy, 0), at(wire.EraLegacy, time.Hour); &a[0] != &b[0] {
+	if a, b := at(wire.Rev20251125, 0), at(wire.Rev20251125, time.Hour); &a[0] != &b[0] {
 		t.Error("a legacy page was encoded twice")
 	}
-	a := at(wire.EraModern, 10*time.Millisecond)
-	if b := at(wire.EraModern, 90*time.Millisecond); &a[0] != &b[0] {
+	a := at(wire.Rev20260728, 10*time.Millisecond)
+	if b := at(wire.Rev20260728, 90*time.Millisecond); &a[0] != &b[0] {
 		t.Error("a modern page was encoded twice")
 	}
 	for age, want := range map[time.Duration]string{0: "60000", 10 * time.Millisecond: "59900", 20 * time.Second: "40000", time.Minute: "0", time.Hour: "0"} {
-		if got := at(wire.EraModern, age); !strings.Contains(string(got), `"ttlMs":`+want+`,`) {
+		if got := at(wire.Rev20260728, age); !strings.Contains(string(got), `"ttlMs":`+want+`,`) {
 			t.Errorf("after %v: %s", age, got)
 		}
 	}
-	if n := testing.AllocsPerRun(100, func() { v.Page(call.Tool, wire.EraModern, "", since) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { v.Page(call.Tool, wire.Rev20260728, "", since) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
 }
@@ -162,8 +162,8 @@ func TestCursorsSurviveANewTable(t *testing.T) {
 	}
 	table := func(sources ...Source) *Table { return Build(Options{Policy: allowAll, PageItems: 3}, sources) }
 	old := table(numbered("a", 0, 2), numbered("b", 0, 4), numbered("c", 0, 3))
-	first := wire.ValueOf(pageOf(t, old.View(call.Anonymous), wire.EraLegacy, "")).Get("nextCursor").Str()     // after b__0
-	second := wire.ValueOf(pageOf(t, old.View(call.Anonymous), wire.EraLegacy, first)).Get("nextCursor").Str() // after b__3
+	first := wire.ValueOf(pageOf(t, old.View(call.Anonymous), wire.Rev20251125, "")).Get("nextCursor").Str()     // after b__0
+	second := wire.ValueOf(pageOf(t, old.View(call.Anonymous), wire.Rev20251125, first)).Get("nextCursor").Str() // after b__3
 	moved := source(t, "b", "b", tool("new"), tool("0"), tool("1"))
 	removed := source(t, "b", "b", tool("1"), tool("2"))
 	later := source(t, "b", "b", tool("0"), tool("1"), tool("2"), tool("4"))
@@ -191,7 +191,7 @@ func TestCursorsSurviveANewTable(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			v := tt.new.View(call.Anonymous)
 			before := names(t, v, call.Tool)
-			raw := pageOf(t, v, wire.EraLegacy, tt.cursor)
+			raw := pageOf(t, v, wire.Rev20251125, tt.cursor)
 			var got []string
 			for el := range wire.ValueOf(raw).Get("tools").Elements() {
 				got = append(got, el.Get("name").Str())
@@ -200,7 +200,7 @@ func TestCursorsSurviveANewTable(t *testing.T) {
 				t.Error(diff)
 			}
 			if next := wire.ValueOf(raw).Get("nextCursor").Str(); next != "" {
-				pageOf(t, v, wire.EraLegacy, next)
+				pageOf(t, v, wire.Rev20251125, next)
 			}
 			if diff := cmp.Diff(before, names(t, v, call.Tool)); diff != "" {
 				t.Errorf("the whole list changed by that: %s", diff)
@@ -217,7 +217,7 @@ func TestBadCursors(t *testing.T) {
 		"long": strings.Repeat("A", 10000), "another version": "AgA" + good[3:],
 		"of a long name": cursor{call.Tool, 0, 0, 0, strings.Repeat("a", 200)}.String(),
 	} {
-		_, err := v.Page(call.Tool, wire.EraLegacy, cursor, since)
+		_, _, err := v.Page(call.Tool, wire.Rev20251125, cursor, since)
 		if err == nil || err.Error() != "invalid cursor: it must be the nextCursor of an earlier page of the same list (-32602)" {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -233,7 +233,7 @@ func FuzzCursor(f *testing.F) {
 	f.Add(cursor{call.Tool, 1 << 31, 1 << 31, 0, "b"}.String())
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
-		raw, err := v.Page(call.Tool, wire.EraModern, text, since)
+		raw, _, err := v.Page(call.Tool, wire.Rev20260728, text, since)
 		if err == nil && wire.Check(raw, wire.Limits{}, wire.Strict) != nil {
 			t.Errorf("cursor %q: %s", text, raw)
 		}
@@ -249,7 +249,7 @@ func TestConcurrentUse(t *testing.T) {
 			if got := names(t, v, call.Tool); len(got) != 3 {
 				t.Errorf("listed: %q", got)
 			}
-			v.Page(call.Tool, wire.EraModern, "", since.Add(time.Duration(i)*time.Second))
+			v.Page(call.Tool, wire.Rev20260728, "", since.Add(time.Duration(i)*time.Second))
 			v.Near(call.Tool, "a_1")
 		})
 	}

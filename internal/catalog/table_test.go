@@ -70,7 +70,7 @@ func names(t testing.TB, v *View, kind call.Kind) []string {
 	t.Helper()
 	out := []string{}
 	for cursor := ""; ; {
-		raw, err := v.Page(kind, wire.EraLegacy, cursor, since)
+		raw, _, err := v.Page(kind, wire.Rev20251125, cursor, since)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -371,7 +371,7 @@ func FuzzBuild(f *testing.F) {
 		}
 		v := build(open, prefixed).View(call.Anonymous)
 		for kind := range call.Kind(call.Kinds) {
-			raw, err := v.Page(kind, wire.EraModern, "", since)
+			raw, _, err := v.Page(kind, wire.Rev20260728, "", since)
 			if err != nil || wire.Check(raw, wire.Limits{Depth: wire.DefaultDepth + 10}, wire.Lenient) != nil {
 				t.Fatalf("%s: %v, %s", kind, err, raw)
 			}
@@ -426,7 +426,7 @@ func BenchmarkPage(b *testing.B) {
 	v := build(many(b, 10000)...).View(call.Anonymous)
 	b.ReportAllocs()
 	for b.Loop() {
-		v.Page(call.Tool, wire.EraModern, "", since)
+		v.Page(call.Tool, wire.Rev20260728, "", since)
 	}
 }
 

@@ -20,6 +20,12 @@ const (
 	MethodComplete           = "completion/complete"
 	MethodListen             = "subscriptions/listen"
 
+	MethodTasksGet    = "tasks/get"
+	MethodTasksCancel = "tasks/cancel"
+	MethodTasksResult = "tasks/result" // 2025-11-25 only
+	MethodTasksList   = "tasks/list"   // 2025-11-25 only
+	MethodTasksUpdate = "tasks/update" // the extension of 2026-07-28 only
+
 	MethodElicit    = "elicitation/create"
 	MethodSample    = "sampling/createMessage"
 	MethodRootsList = "roots/list"
@@ -35,6 +41,8 @@ const (
 	NoteRootsChanged     = "notifications/roots/list_changed"
 	NoteAcknowledged     = "notifications/subscriptions/acknowledged"
 	NoteElicitComplete   = "notifications/elicitation/complete"
+	NoteTaskStatus       = "notifications/tasks/status" // 2025-11-25
+	NoteTasks            = "notifications/tasks"        // the extension of 2026-07-28
 )
 
 // Members of _meta that the specification reserves (2026-07-28, basic).
@@ -45,8 +53,13 @@ const (
 	MetaLogLevel           = "io.modelcontextprotocol/logLevel"
 	MetaServerInfo         = "io.modelcontextprotocol/serverInfo"
 	MetaSubscriptionID     = "io.modelcontextprotocol/subscriptionId"
+	MetaRelatedTask        = "io.modelcontextprotocol/related-task"
 	MetaProgressToken      = "progressToken"
 )
+
+// ExtensionTasks is the name of the tasks extension among the extensions that a
+// peer declares.
+const ExtensionTasks = "io.modelcontextprotocol/tasks"
 
 // Headers of streamable HTTP.
 const (
@@ -67,7 +80,7 @@ func NameMember(method string) string {
 		return "name"
 	case MethodResourcesRead, MethodResourcesMetadata:
 		return "uri"
-	case "tasks/get", "tasks/update", "tasks/cancel":
+	case MethodTasksGet, MethodTasksUpdate, MethodTasksCancel:
 		return "taskId"
 	default:
 		return ""

@@ -182,6 +182,12 @@ func AppendEvent(dst []byte, ev Event) []byte {
 	return append(dst, '\n', '\n')
 }
 
+// AppendRetry appends a frame that says after which time a client shall connect
+// again, in place of the time that it would choose.
+func AppendRetry(dst []byte, after time.Duration) []byte {
+	return fmt.Appendf(dst, "retry: %d\n\n", after.Milliseconds())
+}
+
 // AppendComment appends a comment line, which keeps a stream alive through
 // idle timeouts and which readers ignore.
 func AppendComment(dst []byte, text string) []byte {

@@ -266,6 +266,9 @@ func TestAppendEvent(t *testing.T) {
 	if got := string(AppendComment([]byte("data: x\n\n"), "keep-alive")); got != "data: x\n\n: keep-alive\n\n" {
 		t.Errorf("AppendComment = %q", got)
 	}
+	if got := string(AppendRetry([]byte("data: x\n\n"), 1500*time.Millisecond)); got != "data: x\n\nretry: 1500\n\n" {
+		t.Errorf("AppendRetry = %q", got)
+	}
 	if got, err := readEvents(bytes.NewReader(AppendComment(nil, "x")), 10); err != nil || got != nil {
 		t.Errorf("a comment reads as %+v, %v", got, err)
 	}
