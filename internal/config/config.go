@@ -28,6 +28,8 @@ type Config struct {
 	Upstreams      []Upstream    `yaml:"-"` // in file order; the key is declared by document
 	Auth           Auth          `yaml:"auth" doc:"how clients prove who they are"`
 	Policy         Policy        `yaml:"policy" doc:"what clients may use"`
+	Bridge         Bridge        `yaml:"bridge" doc:"how clients and upstreams of different eras are brought together"`
+	Asks           Asks          `yaml:"asks" doc:"questions of upstreams to users"`
 	Limits         Limits        `yaml:"limits" doc:"bounds on what clients may take"`
 	Telemetry      Telemetry     `yaml:"telemetry" doc:"what the gateway says about itself"`
 
@@ -72,6 +74,30 @@ const (
 // Policy is what clients may use.
 type Policy struct {
 	Default Effect `yaml:"default" enum:"|allow|deny" doc:"effect where no rule decides; empty means allow with auth.mode none, else deny"`
+}
+
+// Bridge is how clients and upstreams of different eras are brought together.
+type Bridge struct {
+	ParkTTL    time.Duration `yaml:"park_ttl" default:"5m" min:"1s" doc:"how long a call waits for a modern client to come back with answers"`
+	AskTimeout time.Duration `yaml:"ask_timeout" default:"5m" min:"1s" doc:"how long a client may take to answer a question of an upstream"`
+	StateTTL   time.Duration `yaml:"state_ttl" default:"24h" min:"1s" doc:"how long a requestState of a modern upstream is good"`
+	Keys       []Secret      `yaml:"keys" format:"seal-key" doc:"keys that seal request states, the first for new ones; empty means one that is made at start"`
+}
+
+// SealKeys are the keys as bytes. Load has checked their form.
+func (b Bridge) SealKeys() [][]byte {
+	var keys [][]byte
+	for _, k := range b.Keys {
+		if key := sealKey(k.Reveal()); key != nil {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// Asks are questions of upstreams to users.
+type Asks struct {
+	Label bool `yaml:"label" default:"true" doc:"begin each question with the name of the upstream that asks"`
 }
 
 // Limits are bounds on what clients may take.

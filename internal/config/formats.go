@@ -1,6 +1,8 @@
 package config
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -36,6 +38,12 @@ var formats = map[string]func(string) (string, error){
 	"origin":   origin,
 	"host":     hostValue,
 	"file-uri": fileURI,
+	"seal-key": func(s string) (string, error) {
+		if sealKey(s) == nil {
+			return "", errors.New("must be 32 random bytes in hex or Base64, such as openssl rand -base64 32 prints")
+		}
+		return s, nil
+	},
 }
 
 var (
@@ -46,6 +54,22 @@ var (
 	hostName  = regexp.MustCompile(`^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])$`)
 	token     = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$") // RFC 9110, section 5.6.2
 )
+
+// sealKeySize is the length of a sealing key in bytes.
+const sealKeySize = 32
+
+// sealKey returns the bytes of a sealing key, nil when the text is none.
+func sealKey(s string) []byte {
+	for _, decode := range []func(string) ([]byte, error){
+		hex.DecodeString, base64.StdEncoding.DecodeString, base64.RawStdEncoding.DecodeString,
+		base64.URLEncoding.DecodeString, base64.RawURLEncoding.DecodeString,
+	} {
+		if key, err := decode(s); err == nil && len(key) == sealKeySize {
+			return key
+		}
+	}
+	return nil
+}
 
 func matching(s string, re *regexp.Regexp, msg string) (string, error) {
 	if !re.MatchString(s) {

@@ -117,6 +117,12 @@ var wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 func (f *field) set(v reflect.Value, text string) error {
 	switch v.Interface().(type) {
 	case Secret:
+		if f.format != "" {
+			var err error
+			if text, err = formats[f.format](text); err != nil {
+				return err
+			}
+		}
 		v.Set(reflect.ValueOf(NewSecret(text)))
 		return nil
 	case time.Duration:

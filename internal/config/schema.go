@@ -21,8 +21,6 @@ var notYet = []string{
 	"policy.files",
 	"profiles",
 	"resources",
-	"bridge",
-	"asks",
 	"store",
 	"telemetry.otlp",
 	"telemetry.audit",

@@ -1,0 +1,94 @@
+package bridge
+
+import (
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// Fit returns the params of a question in the form that the client's revision
+// knows, and whether there is such a form. Without one the question counts as
+// one that the client did not declare to answer.
+//
+//	before   what is older
+//	2025-06-18   there is no elicitation
+//	2025-11-25   there is no URL mode and no choice of several; titles of choices
+//	             stand in enumNames; a sampling message holds one block, and no tools
+func Fit(c *call.Client, method string, params wire.Raw) (wire.Raw, bool) {
+	switch {
+	case c.Revision.AtLeast(wire.Rev20251125):
+		return params, true
+	case method == wire.MethodElicit:
+		if !c.Revision.AtLeast(wire.Rev20250618) || wire.ValueOf(params).Get("mode").IsString("url") {
+			return nil, false
+		}
+		return fitForm(params)
+	case method == wire.MethodSample:
+		return fitSampling(params)
+	default:
+		return params, true
+	}
+}
+
+// fitForm turns titled choices into the older form, and removes the mode, of
+// which there was but one.
+func fitForm(params wire.Raw) (wire.Raw, bool) {
+	e := wire.NewEdit(params)
+	for p := range e.Root().Get("requestedSchema", "properties").Members() {
+		if p.Value.Get("type").IsString("array") {
+			return nil, false
+		}
+		choices := p.Value.Get("oneOf")
+		if !choices.Exists() {
+			continue
+		}
+		values, titles := []byte{'['}, []byte{'['}
+		for choice := range choices.Elements() {
+			value, title := choice.Get("const"), choice.Get("title")
+			if value.Kind() != '"' || title.Kind() != '"' {
+				return nil, false
+			}
+			if len(values) > 1 {
+				values, titles = append(values, ','), append(titles, ',')
+			}
+			values, titles = append(values, value.Raw()...), append(titles, title.Raw()...)
+		}
+		property := wire.NewEdit(p.Value.Raw())
+		property.Remove(property.Root(), "oneOf")
+		older := wire.SetMember(property.Bytes(), "enum", append(values, ']'))
+		e.Replace(p.Value, wire.SetMember(older, "enumNames", append(titles, ']')))
+	}
+	e.Remove(e.Root(), "mode")
+	return e.Bytes(), true
+}
+
+// fitSampling turns messages of several blocks into several messages.
+func fitSampling(params wire.Raw) (wire.Raw, bool) {
+	if wantsTools(params) {
+		return nil, false
+	}
+	e := wire.NewEdit(params)
+	for m := range e.Root().Get("messages").Elements() {
+		content := m.Get("content")
+		if t := content.Get("type"); t.IsString("tool_use") || t.IsString("tool_result") {
+			return nil, false
+		}
+		if content.Kind() != '[' {
+			continue
+		}
+		var apart []byte
+		for block := range content.Elements() {
+			if t := block.Get("type"); t.IsString("tool_use") || t.IsString("tool_result") {
+				return nil, false
+			}
+			if apart != nil {
+				apart = append(apart, ',')
+			}
+			apart = append(apart, wire.SetMember(m.Raw(), "content", block.Raw())...)
+		}
+		if apart == nil {
+			return nil, false // a message without content has no older form
+		}
+		e.Replace(m, apart)
+	}
+	return e.Bytes(), true
+}

@@ -1,0 +1,185 @@
+package bridge
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Kind says what a request state stands for.
+type Kind byte
+
+const (
+	// Relay holds the requestState of a modern upstream.
+	Relay Kind = 'r'
+	// Again holds nothing: the call is to be sent to its upstream anew, without
+	// what the retry brought.
+	Again Kind = 'a'
+	// Parked names a call that waits for the answers that the retry brings.
+	Parked Kind = 'p'
+)
+
+// State is what a request state says to whoever opens it.
+type State struct {
+	Kind Kind
+	// Holder is who can make something of the state: the upstream that is
+	// called, or the replica that holds the parked call.
+	Holder string
+	// Text is the upstream's own requestState, or the name of the parked call.
+	Text string
+	// Round counts the states of one parked call.
+	Round   uint32
+	Expires time.Time // in whole seconds
+}
+
+// Why a request state is refused. Clients learn only that it is.
+var (
+	ErrMalformed  = errors.New("the request state has not the form of one")
+	ErrUnknownKey = errors.New("the request state is sealed with a key that is not known here")
+	ErrTampered   = errors.New("the request state was changed")
+	ErrExpired    = errors.New("the request state has expired")
+	ErrPrincipal  = errors.New("the request state belongs to another principal")
+	ErrRequest    = errors.New("the request state belongs to another request")
+)
+
+// KeySize is the length of a sealing key in bytes.
+const KeySize = 32
+
+// Sealer makes request states that only it can read, and reads them again.
+//
+//	format ‖ kind ‖ key id (4) ‖ salt (24) ‖ AES-256-GCM(expiry ‖ binding ‖ round ‖ holder ‖ text)
+//
+// in Base64 for URLs. Key and nonce of each state are derived from the sealing
+// key and a random salt, so that a key may be used for any number of states.
+type Sealer struct {
+	keys [][]byte // the first seals, all open
+}
+
+const (
+	sealFormat = 1
+	idSize     = 4
+	saltSize   = 24
+	clearSize  = 2 + idSize + saltSize
+	nonceSize  = 12
+	bodyHead   = 8 + 2*sha256.Size + 4 + 2 // expiry, binding, round, length of the holder
+)
+
+// NewSealer returns a Sealer that seals with the first key and opens with any.
+// Without keys it makes one that nobody else has. It panics on a key that has
+// not KeySize bytes.
+func NewSealer(keys ...[]byte) *Sealer {
+	if len(keys) == 0 {
+		key := make([]byte, KeySize)
+		rand.Read(key) // never fails
+		keys = [][]byte{key}
+	}
+	for _, k := range keys {
+		if len(k) != KeySize {
+			panic(fmt.Sprintf("bridge: a sealing key has %d bytes, not %d", len(k), KeySize))
+		}
+	}
+	return &Sealer{keys: keys}
+}
+
+// Seal returns the request state of a binding.
+func (s *Sealer) Seal(st State, b Binding) string {
+	out := make([]byte, clearSize, clearSize+bodyHead+len(st.Holder)+len(st.Text)+16)
+	out[0], out[1] = sealFormat, byte(st.Kind)
+	copy(out[2:], keyID(s.keys[0]))
+	rand.Read(out[2+idSize:])
+
+	body := make([]byte, 0, cap(out)-clearSize)
+	body = binary.BigEndian.AppendUint64(body, uint64(st.Expires.Unix()))
+	body = append(body, b.principal[:]...)
+	body = append(body, b.request[:]...)
+	body = binary.BigEndian.AppendUint32(body, st.Round)
+	body = binary.BigEndian.AppendUint16(body, uint16(len(st.Holder)))
+	body = append(append(body, st.Holder...), st.Text...)
+
+	aead, nonce := derive(s.keys[0], out)
+	return base64.RawURLEncoding.EncodeToString(aead.Seal(out, nonce, body, out[:clearSize]))
+}
+
+// Open returns what was sealed, if it was sealed for this binding and now is
+// before its end. The error is one of those above.
+func (s *Sealer) Open(sealed string, b Binding, now time.Time) (State, error) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(sealed)
+	if err != nil || len(raw) < clearSize || raw[0] != sealFormat {
+		return State{}, ErrMalformed
+	}
+	var key []byte
+	for _, k := range s.keys {
+		if string(keyID(k)) == string(raw[2:2+idSize]) {
+			key = k
+			break
+		}
+	}
+	if key == nil {
+		return State{}, ErrUnknownKey
+	}
+	aead, nonce := derive(key, raw)
+	body, err := aead.Open(nil, nonce, raw[clearSize:], raw[:clearSize])
+	if err != nil || len(body) < bodyHead {
+		return State{}, ErrTampered
+	}
+	st := State{Kind: Kind(raw[1]), Expires: time.Unix(int64(binary.BigEndian.Uint64(body)), 0)}
+	principal, body := body[8:8+sha256.Size], body[8+sha256.Size:]
+	request, body := body[:sha256.Size], body[sha256.Size:]
+	st.Round = binary.BigEndian.Uint32(body)
+	holder := int(binary.BigEndian.Uint16(body[4:]))
+	body = body[6:]
+	if holder > len(body) {
+		return State{}, ErrTampered
+	}
+	st.Holder, st.Text = string(body[:holder]), string(body[holder:])
+	switch {
+	case subtle.ConstantTimeCompare(principal, b.principal[:]) == 0:
+		return State{}, ErrPrincipal
+	case subtle.ConstantTimeCompare(request, b.request[:]) == 0:
+		return State{}, ErrRequest
+	case !now.Before(st.Expires):
+		return State{}, ErrExpired
+	}
+	return st, nil
+}
+
+// KindOf returns the kind that a request state claims to have, 0 when it has
+// not the form of one. Only Open says whether the claim is true.
+func KindOf(sealed string) Kind {
+	head, err := base64.RawURLEncoding.DecodeString(sealed[:min(len(sealed), 4)])
+	if err != nil || len(head) < 2 || head[0] != sealFormat {
+		return 0
+	}
+	return Kind(head[1])
+}
+
+// keyID names a key without telling anything of it.
+func keyID(key []byte) []byte {
+	sum := sha256.Sum256(append([]byte("mcpgateway request state key\x00"), key...))
+	return sum[:idSize]
+}
+
+// derive returns the cipher and the nonce that belong to a state's salt.
+func derive(key, sealed []byte) (cipher.AEAD, []byte) {
+	secret, err := hkdf.Key(sha256.New, key, sealed[2+idSize:clearSize], "mcpgateway request state", KeySize+nonceSize)
+	if err != nil {
+		panic(err) // only a length out of range, and this one is constant
+	}
+	block, err := aes.NewCipher(secret[:KeySize])
+	if err != nil {
+		panic(err) // only a key of a wrong length
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		panic(err) // only a block of a wrong size
+	}
+	return aead, secret[KeySize:]
+}

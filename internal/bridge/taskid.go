@@ -1,0 +1,73 @@
+package bridge
+
+import (
+	"crypto/sha256"
+	"errors"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// sealedTask is the kind of sealed text that stands for a task.
+const sealedTask Kind = 't'
+
+// maxTaskID bounds the ids that upstreams give to tasks, in bytes: clients carry
+// what is made of them in a header.
+const maxTaskID = 1024
+
+// never is later than any task ends: upstreams say when theirs do.
+var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// ErrTask is the error for a task id that is none of this principal's.
+var ErrTask = errors.New("the task id was not issued to this principal")
+
+// TaskRef is what a public task id stands for.
+type TaskRef struct {
+	Upstream string
+	Native   string // the upstream's own id
+	Form     wire.Era
+	Tool     string // the native name of the tool that made the task
+	Public   string // and its public name
+}
+
+// taskBinding is that of a task id: to a principal, and to no request.
+func taskBinding(who *call.Principal) Binding {
+	return Binding{principal: sha256.Sum256([]byte(who.Key())), request: sha256.Sum256([]byte("task"))}
+}
+
+// SealTask returns a public id for a task. It says nothing to anybody but this
+// principal's requests, and cannot be guessed. Each call returns another one.
+// The id is "" when the upstream's own is empty or too long.
+func (s *Sealer) SealTask(t TaskRef, who *call.Principal) string {
+	if t.Native == "" || len(t.Native) > maxTaskID {
+		return ""
+	}
+	body := wire.Raw(`{}`)
+	for _, m := range []struct{ name, value string }{
+		{"id", t.Native}, {"form", t.Form.String()}, {"tool", t.Tool}, {"public", t.Public},
+	} {
+		body = wire.SetMember(body, m.name, wire.String(m.value))
+	}
+	return s.Seal(State{Kind: sealedTask, Holder: t.Upstream, Text: string(body), Expires: never}, taskBinding(who))
+}
+
+// OpenTask returns what a public task id stands for. The error says why it is
+// refused; clients learn only that it is.
+func (s *Sealer) OpenTask(id string, who *call.Principal) (TaskRef, error) {
+	st, err := s.Open(id, taskBinding(who), time.Time{})
+	switch {
+	case err != nil:
+		return TaskRef{}, err
+	case st.Kind != sealedTask:
+		return TaskRef{}, ErrTask
+	}
+	body := wire.ValueOf(wire.Raw(st.Text))
+	t := TaskRef{Upstream: st.Holder, Native: body.Get("id").Str(), Tool: body.Get("tool").Str(), Public: body.Get("public").Str()}
+	for _, era := range []wire.Era{wire.EraLegacy, wire.EraModern} {
+		if body.Get("form").IsString(era.String()) {
+			t.Form = era
+		}
+	}
+	return t, nil
+}
