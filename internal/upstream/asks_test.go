@@ -163,3 +163,27 @@ func TestGateClosed(t *testing.T) {
 		t.Errorf("%d notifications, want 1", got)
 	}
 }
+
+// A call that waits for a person holds no slot, and gives none back twice.
+func TestAskGivesTheSlotBack(t *testing.T) {
+	slots := make(chan struct{}, 1)
+	back := &peer{ask: func(context.Context, string, wire.Raw) (wire.Raw, error) {
+		if len(slots) != 0 {
+			t.Error("the slot is held during the ask")
+		}
+		return nil, nil
+	}}
+	g := newGate(t.Context(), &call.Call{Back: back}, time.Minute, time.Hour)
+	slots <- struct{}{}
+	g.hold(slots)
+	for range 2 {
+		if _, err := g.Ask(t.Context(), wire.MethodElicit, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	slots <- struct{}{} // another call's
+	g.close()
+	if len(slots) != 1 {
+		t.Error("the slot of another call was given back")
+	}
+}

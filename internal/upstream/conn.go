@@ -28,6 +28,14 @@ type conn interface {
 	run(ctx context.Context) error
 }
 
+// listener is a conn with a modern server. listen subscribes to updates of these
+// resources in the place of those before, and returns the ones that the server
+// has acknowledged. It is for one goroutine at a time, while run runs. On errors,
+// which are those of call, everything stays as it was.
+type listener interface {
+	listen(ctx context.Context, uris []string) ([]string, error)
+}
+
 // dialer opens conversations with one configured server.
 //
 // dial returns when the server has said what it is: for legacy servers after
@@ -39,9 +47,12 @@ type dialer interface {
 }
 
 // inbox takes the notifications of a server that belong to no call: list
-// changes, updates, log messages. notified must not block.
+// changes, updates, log messages. Its methods must not block.
 type inbox interface {
 	notified(method string, params wire.Raw)
+	// renewed says that the server has forgotten what it was told once for the
+	// whole conversation: subscriptions to resources, and the log level.
+	renewed()
 }
 
 // hello is what a server said of itself.
@@ -73,3 +84,15 @@ func (f *fault) Error() string {
 }
 
 func (f *fault) Unwrap() error { return f.cause }
+
+// standsAlone reports whether a notification is about the server as a whole, or
+// about something that it names itself, wherever it comes. What is not known
+// here belongs to the call that it came with.
+func standsAlone(method string) bool {
+	switch method {
+	case wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged, wire.NoteResourceUpdated,
+		wire.NoteElicitComplete, wire.NoteAcknowledged, "notifications/tasks", "notifications/tasks/status":
+		return true
+	}
+	return false
+}

@@ -25,12 +25,13 @@ type Connector struct {
 
 	inflight prometheus.Gauge // looked up once, not for each call
 
-	snap      atomic.Pointer[Snapshot]
-	publish   sync.Mutex // held to change snap, so that observers see changes in order
-	tools     atomic.Pointer[toolFacts]
-	box       *mailbox
-	level     atomic.Uint32 // a wire.Level
-	levelling chan struct{} // capacity 1: level has changed
+	snap     atomic.Pointer[Snapshot]
+	publish  sync.Mutex // held to change snap, so that observers see changes in order
+	tools    atomic.Pointer[toolFacts]
+	box      *mailbox
+	wants    *wants
+	loudness loudness
+	volume   atomic.Pointer[volume] // nil where the log level is not set by a request of its own
 
 	mu       sync.Mutex
 	conn     conn          // nil when there is no conversation
@@ -43,10 +44,11 @@ type Connector struct {
 // New returns a connector that does nothing yet: see [Connector.Run].
 func New(o Options) *Connector {
 	c := &Connector{
-		o:         o.withDefaults(),
-		turn:      make(chan struct{}),
-		wanted:    make(chan struct{}, 1),
-		levelling: make(chan struct{}, 1),
+		o:        o.withDefaults(),
+		turn:     make(chan struct{}),
+		wanted:   make(chan struct{}, 1),
+		wants:    newWants(),
+		loudness: loudness{changed: make(chan struct{}, 1)},
 	}
 	c.slots = make(chan struct{}, c.o.MaxConcurrent)
 	c.inflight = c.o.Metrics.inflight.WithLabelValues(o.Name)
@@ -62,11 +64,7 @@ func (c *Connector) Snapshot() Snapshot { return *c.snap.Load() }
 // SetLogLevel tells the server, now and after each reconnection, which log
 // messages are wanted at least. It is for legacy servers; to modern ones each
 // call says so itself. LevelNone leaves the server to its own judgement.
-func (c *Connector) SetLogLevel(level wire.Level) {
-	if wire.Level(c.level.Swap(uint32(level))) != level {
-		poke(c.levelling)
-	}
-}
+func (c *Connector) SetLogLevel(level wire.Level) { c.loudness.set(level) }
 
 // Run connects, and connects again when the conversation is lost, until ctx
 // ends. It returns when every goroutine, process and connection of the
@@ -88,8 +86,8 @@ func (c *Connector) Run(ctx context.Context) error {
 			if opened {
 				c.o.Metrics.restarts.WithLabelValues(c.o.Name).Inc()
 			}
+			err = c.converse(ctx, conn, h, opened)
 			opened = true
-			err = c.converse(ctx, conn, h)
 			if time.Since(began) >= steady {
 				pause.reset()
 			}
@@ -116,11 +114,14 @@ func (c *Connector) connect(ctx context.Context, d dialer) (conn, hello, error) 
 	return conn, h, err
 }
 
-// converse lets calls through to a conversation until it is over, and returns
-// why it is.
-func (c *Connector) converse(ctx context.Context, conn conn, h hello) error {
+// converse lets calls through to a conversation, which may be another one after
+// the first, until it is over, and returns why it is.
+func (c *Connector) converse(ctx context.Context, conn conn, h hello, again bool) error {
 	up := c.o.Metrics.up.WithLabelValues(c.o.Name)
 	c.box.clear()
+	if h.revision.Era() == wire.EraLegacy && declares(h.capabilities, "logging") {
+		c.volume.Store(newVolume(c.o, conn))
+	}
 	c.set(conn)
 	up.Set(1)
 	c.o.Logger.Info("connected", zap.String("revision", string(h.revision)))
@@ -131,8 +132,15 @@ func (c *Connector) converse(ctx context.Context, conn conn, h hello) error {
 		defer close(done)
 		over(conn.run(ctx))
 	}()
-	c.tend(alive, conn, h)
+	kept := make(chan struct{})
+	go func() {
+		defer close(kept)
+		c.keep(alive, conn, h)
+	}()
+	c.tend(alive, conn, h, again)
 	<-done
+	<-kept
+	c.volume.Store(nil)
 	up.Set(0)
 	c.set(nil)
 	return context.Cause(alive)

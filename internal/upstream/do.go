@@ -30,7 +30,7 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 	own := *cl
 	own.Back = g
 
-	result, err := c.send(g.ctx, &own)
+	result, err := c.send(g, &own)
 	if err == nil {
 		return result, nil
 	}
@@ -67,11 +67,12 @@ func (c *Connector) explain(g *gate, err error) (reason string, unsent bool) {
 }
 
 // send takes a slot and sends the call, twice at most.
-func (c *Connector) send(ctx context.Context, cl *call.Call) (call.Result, error) {
+func (c *Connector) send(g *gate, cl *call.Call) (call.Result, error) {
+	ctx := g.ctx
 	if err := c.take(ctx); err != nil {
 		return call.Result{}, err
 	}
-	defer func() { <-c.slots }()
+	g.hold(c.slots)
 	c.inflight.Inc()
 	defer c.inflight.Dec()
 
@@ -79,6 +80,7 @@ func (c *Connector) send(ctx context.Context, cl *call.Call) (call.Result, error
 	if err != nil {
 		return call.Result{}, err
 	}
+	c.heed(ctx, cl)
 	result, err := conn.call(ctx, cl)
 	f, ok := errors.AsType[*fault](err)
 	if !ok || !(f.unsent || (f.lost && c.mayRepeat(cl))) {

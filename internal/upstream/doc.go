@@ -25,7 +25,8 @@
 // # Concurrency
 //
 // Each connector has one goroutine, that of [Connector.Run], which opens and
-// ends conversations and gathers catalogs; a [Snapshot] is immutable. Everything
+// ends conversations and gathers catalogs, and in each conversation one more that
+// keeps subscriptions to resources (keep.go); a [Snapshot] is immutable. Everything
 // else may be called by many goroutines at once. Run returns when every
 // goroutine, process and connection of the connector has ended. A child process
 // and all that it started end with the gateway, also when that is killed: see

@@ -33,7 +33,8 @@ type gate struct {
 	end    time.Time
 	timer  *time.Timer
 
-	mu     sync.Mutex // held while Notify passes, so that close can wait for it
+	mu     sync.Mutex    // held while Notify passes, so that close can wait for it
+	slot   chan struct{} // holds the call's token, nil when it has none (any more)
 	closed bool
 	open   int // asks
 	asks   sync.WaitGroup
@@ -45,6 +46,23 @@ func newGate(ctx context.Context, c *call.Call, quiet, longest time.Duration) *g
 	g.ctx, g.cancel = context.WithCancelCause(ctx)
 	g.timer = time.AfterFunc(min(quiet, longest), g.expire)
 	return g
+}
+
+// hold says that the call has put a token into slots. It gives it back when
+// the call ends, or asks its client something: who waits for a person must not
+// keep others waiting for a slot.
+func (g *gate) hold(slots chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.slot = slots
+}
+
+// release gives the call's token back, if it has one. The caller holds mu.
+func (g *gate) release() {
+	if g.slot != nil {
+		<-g.slot
+		g.slot = nil
+	}
 }
 
 func (g *gate) expire() {
@@ -69,6 +87,7 @@ func (g *gate) restart() {
 func (g *gate) close() {
 	g.mu.Lock()
 	g.closed = true
+	g.release()
 	g.timer.Stop()
 	g.mu.Unlock()
 	g.cancel(context.Canceled)
@@ -109,6 +128,7 @@ func (g *gate) Ask(ctx context.Context, method string, params wire.Raw) (wire.Ra
 		return nil, context.Canceled
 	}
 	g.open++
+	g.release()
 	g.restart()
 	g.asks.Add(1)
 	g.mu.Unlock()

@@ -111,7 +111,7 @@ func (d *httpDialer) modern(ctx context.Context, p *pool, in inbox) (conn, hello
 	case known == "":
 		return nil, hello{}, &fault{reason: fmt.Sprintf("the server speaks only revisions that the gateway does not know: %.200v", listed), unsent: true}
 	}
-	m.listen = listenCall(h.capabilities)
+	m.feed.lists = listsOf(h.capabilities)
 	if d.o.Era == wire.EraUnknown && newestOf(wire.EraLegacy, listed) != "" {
 		return newDual(m, d.o), h, nil
 	}

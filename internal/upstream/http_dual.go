@@ -68,7 +68,7 @@ func (d *dualHTTP) forLegacy(ctx context.Context) (*legacyHTTP, error) {
 	}
 	m := d.modern
 	in := m.in
-	if m.listen != nil {
+	if m.feed.hasLists() {
 		in = silentLists{in}
 	}
 	l, _, err := openLegacy(ctx, newTalk(d.o, m.e.pool, in), d.o.Roots)
@@ -91,6 +91,11 @@ func (d *dualHTTP) forLegacy(ctx context.Context) (*legacyHTTP, error) {
 	}
 	d.settle(l)
 	return l, nil
+}
+
+// listen implements [listener].
+func (d *dualHTTP) listen(ctx context.Context, uris []string) ([]string, error) {
+	return d.modern.listen(ctx, uris)
 }
 
 func (d *dualHTTP) settled() (*legacyHTTP, bool) {
@@ -136,12 +141,12 @@ func (d *dualHTTP) run(ctx context.Context) error {
 
 // silentLists passes on what a legacy conversation hears, save for changes of
 // lists, of which the modern one hears.
-type silentLists struct{ in inbox }
+type silentLists struct{ inbox }
 
 func (s silentLists) notified(method string, params wire.Raw) {
 	switch method {
 	case wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged:
 	default:
-		s.in.notified(method, params)
+		s.inbox.notified(method, params)
 	}
 }

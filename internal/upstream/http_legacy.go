@@ -199,6 +199,7 @@ func (l *legacyHTTP) renew(ctx context.Context, old *session) (*session, error) 
 	l.log.Info("the server had forgotten the session, a new one is open")
 	l.session.Store(s)
 	old.end()
+	l.in.renewed()
 	for kind, note := range map[string]string{
 		"tools": wire.NoteToolsChanged, "prompts": wire.NotePromptsChanged, "resources": wire.NoteResourcesChanged,
 	} {

@@ -46,17 +46,15 @@ func (e *ears) hear(m wire.Message) {
 	switch m.Method {
 	case wire.NoteProgress:
 		l.flights.progress(m.Params)
-	case wire.NoteMessage:
-		if c := e.owner(); c != nil {
-			c.Back.Notify(m.Method, m.Params)
-			return
-		}
-		l.in.notified(m.Method, m.Params)
 	case wire.NoteCancelled:
 		if e.asks != nil {
 			e.asks.cancelled(m.Params)
 		}
 	default:
+		if c := e.owner(); c != nil && !standsAlone(m.Method) {
+			c.Back.Notify(m.Method, m.Params)
+			return
+		}
 		l.in.notified(m.Method, m.Params)
 	}
 }

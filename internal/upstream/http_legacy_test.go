@@ -91,7 +91,7 @@ func TestForgottenSession(t *testing.T) {
 			}
 			calls.Wait()
 			equal(t, "sessions", s.sessions, 2)
-			c.in.want(t, wire.NoteToolsChanged, wire.NoteResourcesChanged)
+			c.in.want(t, "renewed", wire.NoteToolsChanged, wire.NoteResourcesChanged)
 		})
 	}
 }
@@ -316,7 +316,7 @@ func TestStreamFindsSessionForgotten(t *testing.T) {
 	c := converse(t, s, legacyEra)
 	s.forget()
 	close(first)
-	c.in.want(t, wire.NoteToolsChanged, wire.NoteMessage+`{}`)
+	c.in.want(t, "renewed", wire.NoteToolsChanged, wire.NoteMessage+`{}`)
 	equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
 	equal(t, "sessions", s.sessions, 2)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -21,7 +20,7 @@ type modernHTTP struct {
 	*talk
 	tools  toolHeaders // nil: no parameter goes into a header
 	speaks atomic.Pointer[dialect]
-	listen *call.Call // what changes to listen to, nil for none
+	feed   *feed
 	// stale takes the reason when the server turns out not to be what it was
 	// found to be.
 	stale chan error
@@ -36,6 +35,8 @@ type dialect struct {
 
 func newModern(t *talk, tools toolHeaders) *modernHTTP {
 	m := &modernHTTP{talk: t, tools: tools, stale: make(chan error, 1)}
+	m.feed = newFeed(t.in, t.log, wire.Raw(`{}`))
+	m.feed.open = m.subscribe
 	m.speak(wire.LatestModern)
 	return m
 }
@@ -162,10 +163,10 @@ func (m *modernHTTP) hear(msg wire.Message, c *call.Call) {
 		m.log.Debug("the server sent a request, which its revision forbids", zap.String("method", msg.Method))
 	case msg.Method == wire.NoteProgress:
 		m.flights.progress(msg.Params)
-	case msg.Method == wire.NoteMessage:
-		c.Back.Notify(msg.Method, msg.Params)
-	default:
+	case standsAlone(msg.Method):
 		m.in.notified(msg.Method, msg.Params)
+	default:
+		c.Back.Notify(msg.Method, msg.Params)
 	}
 }
 
@@ -189,7 +190,7 @@ func (m *modernHTTP) serve(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		m.subscribe(inner)
+		m.feed.run(inner)
 	}()
 	ended := make(chan error, 1)
 	go func() { ended <- m.watch(inner, m.look) }()
@@ -215,27 +216,36 @@ func (m *modernHTTP) look(ctx context.Context) error {
 	return absent(err)
 }
 
-// subscribe reads the stream of changes, opening it again when it ends, until
-// ctx ends or the server turns out to have none.
-func (m *modernHTTP) subscribe(ctx context.Context) {
-	if m.listen == nil {
-		return
+// subscribe makes the request for one subscription, which has a stream of its
+// own.
+func (m *modernHTTP) subscribe(_ context.Context, c *call.Call) (func(ctx context.Context) error, error) {
+	return func(ctx context.Context) error { return m.hearOut(ctx, c) }, nil
+}
+
+// hearOut opens the stream of a subscription and reads it to its end, which is
+// the server's when the error is nil.
+func (m *modernHTTP) hearOut(ctx context.Context, c *call.Call) error {
+	f, err := m.flights.begin(c)
+	if err != nil {
+		return err
 	}
-	var wait backoff
-	for again := false; ctx.Err() == nil; again = true {
-		began := time.Now()
-		acknowledged, err := m.subscribeOnce(ctx, again)
-		if r := protocolError(err); r != nil || refusedForGood(err) {
-			m.log.Info("the server offers no stream of changes", zap.Error(err))
-			return
+	defer m.flights.end(f)
+	x := exchange{e: m.e, id: f.id, early: func(msg wire.Message) {
+		switch {
+		case msg.IsRequest():
+		case subscriptionOf(msg.Params) != f.id:
+			m.log.Debug("the server sent a notification of another subscription", zap.String("method", msg.Method))
+		case msg.Method == wire.NoteAcknowledged:
+			c.Back.Notify(msg.Method, msg.Params)
+		default:
+			m.in.notified(msg.Method, unsubscribed(msg.Params))
 		}
-		if acknowledged && time.Since(began) >= steady {
-			wait.reset()
-		}
-		if sleep(ctx, wait.next(time.Now())) != nil {
-			return
-		}
+	}}
+	msg, err := m.post(ctx, m.speaks.Load(), f, &x)
+	if err == nil && msg.Error != nil {
+		err = msg.Error
 	}
+	return err
 }
 
 // refusedForGood reports whether err is an HTTP status that will not change by
@@ -245,44 +255,7 @@ func refusedForGood(err error) bool {
 	return r != nil && r.status < 500 && r.status != http.StatusTooManyRequests
 }
 
-// subscribeOnce opens the stream of changes and reads it to its end. After it
-// was opened again every list counts as changed: some change may have been
-// missed.
-func (m *modernHTTP) subscribeOnce(ctx context.Context, again bool) (acknowledged bool, err error) {
-	f, err := m.flights.begin(m.listen)
-	if err != nil {
-		return false, err
-	}
-	defer m.flights.end(f)
-	x := exchange{e: m.e, id: f.id, early: func(msg wire.Message) {
-		switch {
-		case msg.IsRequest():
-		case msg.Method == wire.NoteAcknowledged:
-			acknowledged = true
-			if again {
-				m.allChanged()
-			}
-		case subscription(msg.Params) == f.id:
-			m.in.notified(msg.Method, unsubscribed(msg.Params))
-		default:
-			m.log.Debug("the server sent a notification of another subscription", zap.String("method", msg.Method))
-		}
-	}}
-	msg, err := m.post(ctx, m.speaks.Load(), f, &x)
-	if err == nil && msg.Error != nil {
-		err = msg.Error
-	}
-	return acknowledged, err
-}
-
-// allChanged says that every list which is listened to may have changed.
-func (m *modernHTTP) allChanged() {
-	wanted := wire.ValueOf(m.listen.Params).Get("notifications")
-	for member, note := range map[string]string{
-		"toolsListChanged": wire.NoteToolsChanged, "promptsListChanged": wire.NotePromptsChanged, "resourcesListChanged": wire.NoteResourcesChanged,
-	} {
-		if wanted.Get(member).Bool() {
-			m.in.notified(note, nil)
-		}
-	}
+// listen implements [listener].
+func (m *modernHTTP) listen(ctx context.Context, uris []string) ([]string, error) {
+	return m.feed.listen(ctx, uris)
 }

@@ -179,6 +179,8 @@ type inboxed chan string
 
 func (i inboxed) notified(method string, params wire.Raw) { i <- method + string(params) }
 
+func (i inboxed) renewed() { i <- "renewed" }
+
 // want takes notifications until those that are wanted have come, in any order,
 // and fails on any other.
 func (i inboxed) want(t *testing.T, notes ...string) {

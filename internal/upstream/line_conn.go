@@ -48,7 +48,7 @@ type lineConn struct {
 	writer  *lineWriter
 	faults  *rate.Limiter // of log lines about bad messages
 	modern  atomic.Bool   // the server must not make requests
-	listen  *flight       // the subscription to changes, nil when there is none
+	feed    *feed         // of a modern server
 
 	life   context.Context // of asks; ends with the conversation
 	end    context.CancelFunc
@@ -71,6 +71,8 @@ func newLineConn(o *Options, s *self, l *link, in inbox) *lineConn {
 		reader:  make(chan struct{}),
 		done:    make(chan struct{}),
 	}
+	c.feed = newFeed(in, o.Logger, wire.Raw(`{}`))
+	c.feed.open = c.subscribe
 	c.life, c.end = context.WithCancel(context.Background())
 	c.asks.roots = o.Roots
 	c.asks.send = func(_ context.Context, m wire.Message) { c.writer.post(&m) }
@@ -105,8 +107,10 @@ func (l *lineConn) stopped(why error) {
 // run implements [conn].
 func (l *lineConn) run(ctx context.Context) error {
 	var listening sync.WaitGroup
-	if l.listen != nil {
-		listening.Go(func() { l.keepListening(ctx) })
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if l.modern.Load() {
+		listening.Go(func() { l.feed.run(ctx) })
 	}
 	var why error
 	select {
@@ -118,6 +122,7 @@ func (l *lineConn) run(ctx context.Context) error {
 	if err := l.shut(); err != nil && ctx.Err() == nil {
 		why = err // how a process ended says more than that its output did
 	}
+	stop()
 	listening.Wait()
 	return why
 }
@@ -151,6 +156,11 @@ func (l *lineConn) request(ctx context.Context, c *call.Call, rev wire.Revision)
 	if err != nil {
 		return wire.Message{}, err
 	}
+	return l.receive(ctx, f)
+}
+
+// receive waits for the response to a flight, and ends it.
+func (l *lineConn) receive(ctx context.Context, f *flight) (wire.Message, error) {
 	defer l.flights.end(f)
 	select {
 	case a := <-f.answer:
@@ -248,12 +258,12 @@ func (l *lineConn) notified(m wire.Message) {
 		}
 		return
 	case wire.NoteAcknowledged:
+		l.acknowledged(m.Params)
 		return
-	case wire.NoteMessage:
-		if c := l.flights.owner(); c != nil {
-			c.Back.Notify(m.Method, m.Params)
-			return
-		}
+	}
+	if c := l.flights.owner(); c != nil && !standsAlone(m.Method) {
+		c.Back.Notify(m.Method, m.Params)
+		return
 	}
 	l.in.notified(m.Method, unsubscribed(m.Params))
 }

@@ -74,7 +74,8 @@ func (d *lineDialer) try(ctx context.Context, in inbox, greet func(*lineConn) (h
 		l.rev = h.revision
 		l.modern.Store(h.revision.Era() == wire.EraModern)
 		if l.modern.Load() {
-			err = l.startListening(ctx, h.capabilities)
+			l.feed.lists = listsOf(h.capabilities)
+			err = l.feed.begin(ctx)
 		}
 	}
 	if err == nil {

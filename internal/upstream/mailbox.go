@@ -3,8 +3,6 @@ package upstream
 import (
 	"sync"
 
-	"go.uber.org/zap"
-
 	"mcpgateway/internal/wire"
 )
 
@@ -15,6 +13,9 @@ type mailbox struct {
 	o *Options
 	// full has a token when there is something to take.
 	full chan struct{}
+	// forgotten and silenced have a token when the server knows neither of
+	// subscriptions nor of the log level any more.
+	forgotten, silenced chan struct{}
 
 	mu      sync.Mutex
 	dirty   kinds
@@ -23,7 +24,11 @@ type mailbox struct {
 }
 
 func newMailbox(o *Options) *mailbox {
-	return &mailbox{o: o, full: make(chan struct{}, 1)}
+	return &mailbox{
+		o:         o,
+		full:      make(chan struct{}, 1),
+		forgotten: make(chan struct{}, 1), silenced: make(chan struct{}, 1),
+	}
 }
 
 func (b *mailbox) notified(method string, params wire.Raw) {
@@ -34,15 +39,14 @@ func (b *mailbox) notified(method string, params wire.Raw) {
 		b.mark(only(kindPrompts))
 	case wire.NoteResourcesChanged:
 		b.mark(only(kindResources) | only(kindTemplates))
-	case wire.NoteMessage:
-		// No call explains it, so it is nobody's but the operator's, who may
-		// read it like what the server writes to its standard error.
-		v := wire.ValueOf(params)
-		b.o.Logger.Debug("server log", zap.String("level", v.Get("level").Str()), zap.String("data", clip(v.Get("data").Raw())))
-		b.pass(method, params)
 	default:
 		b.pass(method, params)
 	}
+}
+
+func (b *mailbox) renewed() {
+	poke(b.forgotten)
+	poke(b.silenced)
 }
 
 func (b *mailbox) pass(method string, params wire.Raw) {
@@ -90,13 +94,10 @@ func (b *mailbox) take() (dirty, wanted kinds, done func()) {
 func (b *mailbox) clear() {
 	_, _, done := b.take()
 	done()
-	select {
-	case <-b.full:
-	default:
+	for _, token := range []chan struct{}{b.full, b.forgotten, b.silenced} {
+		select {
+		case <-token:
+		default:
+		}
 	}
 }
-
-// maxLogged bounds what one line of a server adds to the gateway's log.
-const maxLogged = 4 << 10
-
-func clip(b []byte) string { return string(b[:min(len(b), maxLogged)]) }

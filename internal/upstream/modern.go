@@ -158,28 +158,9 @@ func newestOf(era wire.Era, listed []wire.Revision) wire.Revision {
 	return ""
 }
 
-// listenCall is the request for all changes of lists that a server declares to
-// tell of, nil when it declares none (2026-07-28, basic/patterns/subscriptions).
-func listenCall(capabilities wire.Raw) *call.Call {
-	filter := wire.Raw(`{}`)
-	for _, kind := range []string{"tools", "prompts", "resources"} {
-		if declares(capabilities, kind, "listChanged") {
-			filter = wire.SetMember(filter, kind+"ListChanged", wire.Raw("true"))
-		}
-	}
-	if string(filter) == `{}` {
-		return nil
-	}
-	return &call.Call{
-		Method: wire.MethodListen,
-		Params: wire.SetMember(wire.Raw(`{}`), "notifications", filter),
-		Back:   nobody{},
-	}
-}
-
-// subscription returns the id of the subscription that a notification belongs
+// subscriptionOf returns the id of the subscription that a notification belongs
 // to, the zero ID when it names none.
-func subscription(params wire.Raw) wire.ID {
+func subscriptionOf(params wire.Raw) wire.ID {
 	return wire.IDOf(string(wire.ValueOf(params).Get("_meta", wire.MetaSubscriptionID).Raw()))
 }
 

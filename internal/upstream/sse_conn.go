@@ -234,11 +234,10 @@ func (s *sseConn) notified(m wire.Message) {
 	case wire.NoteCancelled:
 		s.asks.cancelled(m.Params)
 		return
-	case wire.NoteMessage:
-		if c := s.flights.owner(); c != nil {
-			c.Back.Notify(m.Method, m.Params)
-			return
-		}
+	}
+	if c := s.flights.owner(); c != nil && !standsAlone(m.Method) {
+		c.Back.Notify(m.Method, m.Params)
+		return
 	}
 	s.in.notified(m.Method, m.Params)
 }

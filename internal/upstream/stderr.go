@@ -8,6 +8,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
+// maxLogged bounds what one line of a server adds to the gateway's log.
+const maxLogged = 4 << 10
+
 // What a child may add to the gateway's log by its standard error.
 const (
 	stderrRate  = 50 // lines a second, on average

@@ -12,7 +12,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
 
@@ -49,7 +48,8 @@ type tender struct {
 }
 
 // tend gathers the catalog of a conversation and keeps it fresh until ctx ends.
-func (c *Connector) tend(ctx context.Context, conn conn, h hello) {
+// If there was a conversation before, all lists count as changed.
+func (c *Connector) tend(ctx context.Context, conn conn, h hello, again bool) {
 	t := &tender{c: c, conn: conn, h: h, headers: c.o.HTTP != nil && h.revision.Era() == wire.EraModern}
 	for k := range numKinds {
 		capability := listings[k].capability
@@ -61,9 +61,13 @@ func (c *Connector) tend(ctx context.Context, conn conn, h hello) {
 			t.told |= only(k)
 		}
 	}
-	t.setLevel(ctx)
+	quieter := t.setLevel(ctx)
 	none := func() kinds { return 0 }
-	t.refresh(ctx, t.listed, none)
+	news := none
+	if again { // while there was no conversation, nobody told of changes
+		news = func() kinds { return t.listed }
+	}
+	t.refresh(ctx, t.listed, news)
 	for ctx.Err() == nil {
 		var timer <-chan time.Time
 		if t.due != 0 {
@@ -71,8 +75,15 @@ func (c *Connector) tend(ctx context.Context, conn conn, h hello) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-c.levelling:
-			t.setLevel(ctx)
+		case <-c.loudness.changed:
+			quieter = t.setLevel(ctx)
+		case <-quieter:
+			quieter = t.setLevel(ctx)
+		case <-c.box.silenced:
+			if v := c.volume.Load(); v != nil {
+				v.forget(ctx)
+			}
+			quieter = t.setLevel(ctx)
 		case <-c.box.full:
 			t.changed(ctx)
 		case <-timer:
@@ -81,17 +92,19 @@ func (c *Connector) tend(ctx context.Context, conn conn, h hello) {
 	}
 }
 
-// setLevel tells a legacy server which log messages are wanted.
-func (t *tender) setLevel(ctx context.Context) {
-	level := wire.Level(t.c.level.Load())
-	if level == wire.LevelNone || t.h.revision.Era() != wire.EraLegacy || !declares(t.h.capabilities, "logging") {
-		return
+// setLevel tells a legacy server which log messages are wanted, and returns when
+// that has to be looked at again.
+func (t *tender) setLevel(ctx context.Context) <-chan time.Time {
+	level, until := t.c.loudness.now()
+	v := t.c.volume.Load()
+	if v == nil {
+		return nil
 	}
-	params := wire.SetMember(wire.Raw(`{}`), "level", wire.String(level.String()))
-	_, err := request(ctx, t.conn, &call.Call{Method: wire.MethodSetLevel, Params: params, Back: nobody{}}, levelTimeout)
-	if err != nil && ctx.Err() == nil {
-		t.c.o.Logger.Warn("cannot set the server's log level", zap.Stringer("level", level), zap.Error(err))
+	v.tell(ctx, level)
+	if until.IsZero() {
+		return nil
 	}
+	return time.After(time.Until(until))
 }
 
 // changed gathers what the server says has changed. A burst is one change.
