@@ -64,7 +64,7 @@ func newRoot() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	opts.flags(root)
-	root.AddCommand(newRun(), newVersion())
+	root.AddCommand(newRun(), newStdio(), newVersion())
 	return root
 }
 
@@ -84,6 +84,21 @@ func newRun() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return opts.run(cmd) },
 	}
 	opts.flags(cmd)
+	return cmd
+}
+
+func newStdio() *cobra.Command {
+	var opts runOptions
+	cmd := &cobra.Command{
+		Use:   "stdio",
+		Short: "Serve the program that started this one, on standard input and output",
+		Long: "stdio serves what run serves to one client, on standard input and output, for hosts\n" +
+			"that can only start commands. It ends when its input does, and listens nowhere:\n" +
+			"the keys listen and admin have no meaning. The log goes to standard error.",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return opts.runStdio(cmd) },
+	}
+	opts.configFlag(cmd)
 	return cmd
 }
 

@@ -19,19 +19,42 @@ import (
 	"mcpgateway/internal/telemetry"
 )
 
-// runOptions are the flags of `gateway run`.
+// runOptions are the flags of `gateway run` and `gateway stdio`.
 type runOptions struct {
 	file, listen string
 }
 
 func (o *runOptions) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.file, "config", "c", "", "configuration `FILE` (gateway.yaml, or a host's mcp.json)")
+	o.configFlag(cmd)
 	cmd.Flags().StringVar(&o.listen, "listen", "", "`ADDRESS` to serve MCP on, in place of the configured one")
+}
+
+func (o *runOptions) configFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.file, "config", "c", "", "configuration `FILE` (gateway.yaml, or a host's mcp.json)")
 }
 
 // run serves until the first SIGINT or SIGTERM, then drains. A second signal
 // ends the process at once.
 func (o *runOptions) run(cmd *cobra.Command) error {
+	return o.serve(cmd, false, func(ctx context.Context, g *gateway.Gateway, source string) error {
+		greet(cmd.OutOrStdout(), g, source)
+		return g.Run(ctx)
+	})
+}
+
+// runStdio serves whoever started the process, on standard input and output,
+// until the input ends. Nothing but messages goes to standard output.
+func (o *runOptions) runStdio(cmd *cobra.Command) error {
+	// A host that is gone is an error of the write, not the end of the process.
+	signal.Ignore(syscall.SIGPIPE)
+	return o.serve(cmd, true, func(ctx context.Context, g *gateway.Gateway, _ string) error {
+		return g.RunStdio(ctx, cmd.InOrStdin(), cmd.OutOrStdout())
+	})
+}
+
+// serve makes a gateway of the configuration and has it run until the first
+// signal.
+func (o *runOptions) serve(cmd *cobra.Command, stdio bool, run func(ctx context.Context, g *gateway.Gateway, source string) error) error {
 	cfg, source, err := o.load()
 	if err != nil {
 		return err
@@ -54,18 +77,16 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	}
 
 	g, err := gateway.New(gateway.Options{
-		Config: cfg, Demo: source == "", Version: version(), Logger: log,
+		Config: cfg, Demo: source == "", Version: version(), Logger: log, Stdio: stdio,
 	})
 	if err != nil {
 		return err
 	}
-	greet(cmd.OutOrStdout(), g, source)
-
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// Once the first signal has come, the next one has its default effect.
 	context.AfterFunc(ctx, stop)
-	if err := g.Run(ctx); err != nil {
+	if err := run(ctx, g, source); err != nil {
 		log.Error("gateway failed", zap.Error(err))
 		return err
 	}

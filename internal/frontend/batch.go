@@ -2,6 +2,7 @@ package frontend
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"slices"
 	"sync"
@@ -42,17 +43,34 @@ func (s *Server) serveBatch(p *post, r *http.Request, who *call.Principal, body 
 		return
 	}
 
-	answers := make([][]byte, len(parts)) // in the order of the messages, nil where there is none
-	running := make(map[int]*exchange)    // by the place of the message
+	p.sess = sess
+	answers, requests := sess.answerBatch(parts, s.opt.Limits, func(m *wire.Message) *exchange {
+		return s.legacyCall(context.WithoutCancel(r.Context()), p, sess, client, who, m)
+	})
+	switch {
+	case len(answers) > 0:
+		p.finishBatch(answers)
+	case requests > 0: // all were cancelled
+		p.abandon()
+	default:
+		accepted(p.w)
+	}
+}
+
+// answerBatch takes the messages of a batch in and returns the answers to its
+// requests, in their order, and how many requests there were.
+func (s *session) answerBatch(parts []wire.Raw, limits wire.Limits, newCall func(*wire.Message) *exchange) (answers [][]byte, requests int) {
+	answers = make([][]byte, len(parts))
+	running := make(map[int]*exchange) // by the place of the message
 	for i, part := range parts {
-		m, err := wire.Parse(part, s.opt.Limits)
+		m, err := wire.Parse(part, limits)
 		switch {
 		case err != nil:
 			answers[i] = faultOf(m.ID, err.(*wire.Error))
 		case !m.IsRequest():
-			sess.take(&m)
+			s.take(&m)
 		default:
-			x := s.legacyCall(r, p, sess, client, who, &m)
+			x := newCall(&m)
 			if err := x.begin(); err != nil {
 				x.cancel(nil)
 				answers[i] = faultOf(m.ID, invalidRequest(err))
@@ -63,23 +81,20 @@ func (s *Server) serveBatch(p *post, r *http.Request, who *call.Principal, body 
 	}
 	var wg sync.WaitGroup
 	for i, x := range running { // begun when all are registered, so that ids are compared with all of them
-		wg.Go(func() { answers[i] = x.answerInBatch() })
+		wg.Go(func() { answers[i] = x.answerAlone(x.answer) })
 	}
 	wg.Wait()
-	answers = slices.DeleteFunc(answers, func(msg []byte) bool { return msg == nil })
-	switch {
-	case len(answers) > 0:
-		p.finishBatch(answers)
-	case len(running) > 0: // all were cancelled
-		p.abandon()
-	default:
-		accepted(p.w)
-	}
+	return slices.DeleteFunc(answers, func(msg []byte) bool { return msg == nil }), len(running)
 }
 
-// answerInBatch answers one request of a batch, by nil when there is to be no
-// response.
-func (x *exchange) answerInBatch() (msg []byte) {
+// joinBatch makes one array of messages.
+func joinBatch(msgs [][]byte) []byte {
+	return append(append([]byte{'['}, bytes.Join(msgs, []byte{','})...), ']')
+}
+
+// answerAlone answers a request that has a goroutine of its own, by nil when
+// there is to be no response.
+func (x *exchange) answerAlone(by func() answer) (msg []byte) {
 	defer x.cancel(nil)
 	defer x.end()
 	defer func() {
@@ -88,7 +103,7 @@ func (x *exchange) answerInBatch() (msg []byte) {
 			msg = faultOf(x.id, errInternal)
 		}
 	}()
-	a := x.answer()
+	a := by()
 	if a.silent {
 		return nil
 	}

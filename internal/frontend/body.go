@@ -85,11 +85,24 @@ func isJSON(contentType []string) bool {
 	return strings.EqualFold(base, "application/json")
 }
 
-// accepts says which forms of an answer a client takes. All revisions demand
-// that a client lists both; real ones send */*, or nothing, and are served.
-func accepts(header []string) (json, events bool) {
+// forms says which forms of an answer a client takes.
+type forms struct {
+	json, events bool
+	eventsFirst  bool // it takes both and named events first
+}
+
+// prefersEvents reports whether an answer of one message is to be an event. An
+// HTTP status other than 200 can only be said with JSON.
+func (f forms) prefersEvents(status int) bool {
+	return !f.json || f.eventsFirst && status == http.StatusOK
+}
+
+// accepts reads the Accept header. All revisions demand that a client lists
+// both forms; real ones send */*, or nothing, and are served. Weights are only
+// read where they say "not this": what comes first is preferred.
+func accepts(header []string) (f forms) {
 	if len(header) == 0 {
-		return true, true
+		return forms{json: true, events: true}
 	}
 	for _, list := range header {
 		for part := range strings.SplitSeq(list, ",") {
@@ -99,15 +112,15 @@ func accepts(header []string) (json, events bool) {
 			}
 			switch kind = strings.TrimSpace(kind); {
 			case strings.EqualFold(kind, "application/json"), strings.EqualFold(kind, "application/*"):
-				json = true
+				f.json = true
 			case strings.EqualFold(kind, "text/event-stream"), strings.EqualFold(kind, "text/*"):
-				events = true
+				f.events, f.eventsFirst = true, f.eventsFirst || !f.json
 			case kind == "*/*", kind == "" && len(list) == 0:
-				json, events = true, true
+				f.json, f.events = true, true
 			}
 		}
 	}
-	return json, events
+	return f
 }
 
 // refusesQuality reports whether the parameters of an Accept item give it the

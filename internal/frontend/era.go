@@ -67,7 +67,7 @@ func (rm *requestMeta) strip(params wire.Raw) wire.Raw {
 func eraOf(r *http.Request, m *wire.Message, meta *requestMeta) wire.Era {
 	version, _ := header(r, wire.HeaderVersion)
 	switch {
-	case m.Method == wire.MethodInitialize && (!meta.isModern() || wire.ValueOf(m.Params).Get("protocolVersion").Exists()):
+	case beginsSession(m, meta):
 		return wire.EraLegacy
 	case meta.isModern():
 		return wire.EraModern
@@ -100,14 +100,21 @@ func (s *Server) checkMeta(r *http.Request, meta *requestMeta) *wire.Error {
 	if sent == "" || !single {
 		return wire.Errorf(wire.CodeHeaderMismatch, "header mismatch: the MCP-Protocol-Version header must be sent once")
 	}
-	version, ok := meta.version.Text()
-	switch {
+	switch version, ok := meta.version.Text(); {
 	case !ok && wire.Revision(sent).Era() == wire.EraUnknown:
 		return s.unsupported(sent)
+	case ok && version != sent:
+		return wire.Errorf(wire.CodeHeaderMismatch, "header mismatch: the MCP-Protocol-Version header differs from %q in _meta", wire.MetaProtocolVersion)
+	}
+	return s.checkBody(meta)
+}
+
+// checkBody holds the metadata of a modern request to the rules that do not
+// depend on the transport (2026-07-28, basic, "_meta").
+func (s *Server) checkBody(meta *requestMeta) *wire.Error {
+	switch version, ok := meta.version.Text(); {
 	case !ok:
 		return wire.Errorf(wire.CodeInvalidParams, "invalid params: _meta lacks the string %q", wire.MetaProtocolVersion)
-	case version != sent:
-		return wire.Errorf(wire.CodeHeaderMismatch, "header mismatch: the MCP-Protocol-Version header differs from %q in _meta", wire.MetaProtocolVersion)
 	case wire.Revision(version).Era() != wire.EraModern:
 		return s.unsupported(version)
 	case meta.capabilities.Kind() != '{':

@@ -59,7 +59,11 @@ type answer struct {
 
 // run has the call handled.
 func (x *exchange) run() answer {
-	res, err := x.handle()
+	return x.outcome(x.handle())
+}
+
+// outcome is what a request comes to whose handler has returned.
+func (x *exchange) outcome(res call.Result, err error) answer {
 	cause := context.Cause(x.ctx)
 	switch {
 	case cause == errCancelled, cause == errLost, cause == context.Canceled: // the last is the connection's end

@@ -2,53 +2,77 @@ package frontend
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
 
-// initialize opens a session: the revision is the one that the client proposes
-// if it is a legacy one, else our latest (2025-11-25, basic/lifecycle, "Version
-// Negotiation").
+// initialize opens a session over streamable HTTP.
 func (s *Server) initialize(p *post, r *http.Request, who *call.Principal, m *wire.Message) {
+	client, fault := newLegacyClient(m)
+	if fault != nil {
+		s.fault(p.w, r, m.ID, http.StatusBadRequest, fault)
+		return
+	}
+	x := s.legacyCall(context.WithoutCancel(r.Context()), p, nil, client, who, m)
+	defer x.cancel(nil)
+	a, sess := x.welcome(false)
+	switch {
+	case a.fault == errTooManySessions:
+		s.busy(p.w, r, http.StatusServiceUnavailable, a.fault.Message)
+		return
+	case sess != nil:
+		p.w.Header()[wire.HeaderSession] = []string{sess.id}
+	}
+	x.finish(p, a)
+}
+
+var errTooManySessions = wire.Errorf(wire.CodeInternal, "there are too many sessions")
+
+// newLegacyClient reads initialize. The revision is the one that the client
+// proposes if it is a legacy one, else our latest (2025-11-25, basic/lifecycle,
+// "Version Negotiation").
+func newLegacyClient(m *wire.Message) (*call.Client, *wire.Error) {
 	params := wire.ValueOf(m.Params)
 	proposed, ok := params.Get("protocolVersion").Text()
 	if !ok {
-		s.fault(p.w, r, m.ID, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidParams, "invalid params: initialize needs the string protocolVersion"))
-		return
+		return nil, wire.Errorf(wire.CodeInvalidParams, "invalid params: initialize needs the string protocolVersion")
 	}
-	rev := wire.Revision(proposed)
-	if rev.Era() != wire.EraLegacy {
-		rev = wire.LatestLegacy
+	client := &call.Client{Key: newSessionID(), Revision: wire.Revision(proposed)}
+	if client.Era() != wire.EraLegacy {
+		client.Revision = wire.LatestLegacy
 	}
-	client := &call.Client{Key: newSessionID(), Revision: rev}
 	if info := params.Get("clientInfo"); info.Kind() == '{' {
 		client.Info = bytes.Clone(info.Raw())
 	}
 	if capabilities := params.Get("capabilities"); capabilities.Kind() == '{' {
 		client.Capabilities = bytes.Clone(capabilities.Raw())
 	}
+	return client, nil
+}
 
-	x := s.legacyCall(r, p, nil, client, who, m)
-	defer x.cancel(nil)
+// welcome answers initialize and opens the session, which is nil when the answer
+// is no result. A tied session lives as long as its one stream.
+func (x *exchange) welcome(tied bool) (answer, *session) {
+	s, client := x.s, x.call.Client
 	x.call.Method, x.call.Params = wire.MethodDiscover, nil
 	x.begin()
 	a := x.run()
 	x.end()
-	if a.fault == nil && !a.silent {
-		a.result = call.Result{Raw: s.initializeResult(rev, a.result.Raw)}
-		sess := newSession(who, client, &s.levels)
-		if !s.sessions.add(sess) {
-			s.busy(p.w, r, http.StatusServiceUnavailable, "there are too many sessions")
-			return
-		}
-		if s.stopped.Load() { // looked at after add, so that the end of Run misses no session
-			s.sessions.remove(sess, errStopped)
-		}
-		p.w.Header()[wire.HeaderSession] = []string{sess.id}
+	if a.fault != nil || a.silent {
+		return a, nil
 	}
-	x.finish(p, a)
+	sess := newSession(x.call.Principal, client, &s.levels, s.opt.EventLog(client.Key))
+	sess.tied = tied
+	if !s.sessions.add(sess) {
+		return answer{fault: errTooManySessions}, nil
+	}
+	if s.stopped.Load() { // looked at after add, so that the end of Run misses no session
+		s.sessions.remove(sess, errStopped)
+	}
+	return answer{result: call.Result{Raw: s.initializeResult(client.Revision, a.result.Raw)}}, sess
 }
 
 // initializeResult makes the result of initialize from what the handler says of

@@ -31,9 +31,10 @@ func (s *Server) serveLegacy(p *post, r *http.Request, who *call.Principal, m *w
 	if !ok {
 		return true
 	}
+	p.sess = sess
 	switch {
 	case m.IsRequest():
-		x := s.legacyCall(r, p, sess, client, who, m)
+		x := s.legacyCall(context.WithoutCancel(r.Context()), p, sess, client, who, m)
 		defer x.cancel(nil)
 		if err := x.begin(); err == errSessionEnded { // since it was found
 			s.fault(p.w, r, m.ID, http.StatusNotFound, errNoSession)
@@ -62,11 +63,23 @@ func (s *session) take(m *wire.Message) {
 	case s == nil:
 	case m.IsResponse():
 		s.answered(m)
-	case m.Method == wire.NoteCancelled:
-		switch id := wire.ValueOf(m.Params).Get("requestId"); id.Kind() {
-		case '"', '0':
-			s.cancelRequest(wire.IDOf(string(id.Raw())))
+	default:
+		if id, ok := cancels(m); ok {
+			s.cancelRequest(id)
 		}
+	}
+}
+
+// cancels returns the id of the request that m cancels, if that is what m does.
+func cancels(m *wire.Message) (wire.ID, bool) {
+	if m.Method != wire.NoteCancelled {
+		return wire.ID{}, false
+	}
+	switch id := wire.ValueOf(m.Params).Get("requestId"); id.Kind() {
+	case '"', '0':
+		return wire.IDOf(string(id.Raw())), true
+	default:
+		return wire.ID{}, false
 	}
 }
 
@@ -101,10 +114,11 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, who *call.P
 	return sess, sess.client, true
 }
 
-// legacyCall makes the call of a legacy request. The end of the connection is no
-// cancellation, so the call does not end with it.
-func (s *Server) legacyCall(r *http.Request, out outlet, sess *session, client *call.Client, who *call.Principal, m *wire.Message) *exchange {
-	x := s.newExchange(context.WithoutCancel(r.Context()), out, m.ID)
+// legacyCall makes the call of a legacy request, whatever it travels on. Over
+// HTTP the end of the connection is no cancellation, so that parent must not end
+// with it.
+func (s *Server) legacyCall(parent context.Context, out outlet, sess *session, client *call.Client, who *call.Principal, m *wire.Message) *exchange {
+	x := s.newExchange(parent, out, m.ID)
 	x.sess = sess
 	x.call.Method, x.call.Params = m.Method, m.Params
 	x.call.Principal, x.call.Client = who, client
@@ -150,6 +164,8 @@ func (x *exchange) answer() answer {
 			x.sess.setLevel(level)
 		}
 		return answer{result: call.Result{Raw: wire.Raw(`{}`)}}
+	case wire.MethodResourcesSubscribe, wire.MethodResourcesUnsub:
+		return x.subscribe()
 	case wire.MethodInitialize:
 		return answer{fault: wire.Errorf(wire.CodeInvalidRequest, "invalid request: initialize must not be part of a batch")}
 	case wire.MethodDiscover, wire.MethodListen:
@@ -157,38 +173,6 @@ func (x *exchange) answer() answer {
 	default:
 		return x.run()
 	}
-}
-
-// serveGet opens a stream for what the server sends outside of calls.
-func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, who *call.Principal) {
-	if len(r.Header[wire.HeaderSession]) == 0 {
-		s.needsSession(w, r)
-		return
-	}
-	sess, _, ok := s.findSession(w, r, who, wire.ID{})
-	if !ok {
-		return
-	}
-	if _, events := accepts(r.Header["Accept"]); !events {
-		s.refuse(w, r, &refusal{http.StatusNotAcceptable, "Accept must name text/event-stream"})
-		return
-	}
-	st := s.newStream(w, wire.EraLegacy)
-	switch err := sess.attach(st); err {
-	case nil:
-	case errTooMany:
-		s.busy(w, r, http.StatusTooManyRequests, err.Error())
-		return
-	default:
-		s.fault(w, r, wire.ID{}, http.StatusNotFound, errNoSession)
-		return
-	}
-	defer sess.detach(st)
-	if s.draining.Load() { // looked at after attach, so that Drain misses no stream
-		s.busy(w, r, http.StatusServiceUnavailable, errStopped.Error())
-		return
-	}
-	st.run(r.Context())
 }
 
 // serveDelete ends a session.

@@ -6,11 +6,12 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Metrics are the collectors of a front end. Their label "era" is "legacy" or
+// Metrics are the collectors of a front end. Their label "era", where they have one, is "legacy" or
 // "modern".
 type Metrics struct {
 	Sessions *prometheus.GaugeVec // legacy sessions that are open
 	Streams  *prometheus.GaugeVec // streams of events that are open, those of calls included
+	Parked   prometheus.Gauge     // calls that wait for a client to come back with answers
 }
 
 // NewMetrics makes the collectors; the caller registers them.
@@ -21,6 +22,9 @@ func NewMetrics() *Metrics {
 	m := &Metrics{
 		Sessions: gauge("sessions", "Sessions of clients that are open."),
 		Streams:  gauge("streams", "Event streams to clients that are open."),
+		Parked: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "mcp_gateway", Name: "parked_calls", Help: "Calls that wait for a modern client to come back with answers.",
+		}),
 	}
 	m.Sessions.WithLabelValues(wire.EraLegacy.String())
 	m.Streams.WithLabelValues(wire.EraLegacy.String())
@@ -30,5 +34,5 @@ func NewMetrics() *Metrics {
 
 // Collectors returns everything there is to register.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.Sessions, m.Streams}
+	return []prometheus.Collector{m.Sessions, m.Streams, m.Parked}
 }

@@ -1,6 +1,7 @@
 package frontend
 
 import (
+	"context"
 	"net/http"
 
 	"mcpgateway/internal/call"
@@ -28,35 +29,60 @@ func (s *Server) serveModern(p *post, r *http.Request, who *call.Principal, m *w
 		s.fault(p.w, r, m.ID, http.StatusBadRequest, fault)
 		return true
 	}
-	x := s.newExchange(r.Context(), p, m.ID)
+	x := s.modernCall(r.Context(), p, who, m, meta)
 	defer x.cancel(nil)
 	p.lost = func() { x.cancel(errLost) }
-	x.call.Method, x.call.Params = m.Method, m.Params
-	x.call.Principal, x.call.Client = who, modernClient(who, meta)
-	x.call.LogLevel = levelOf(meta.level)
-	x.call.TakesRounds = true
 	if fault := s.checkHeaders(r, x); fault != nil {
 		s.fault(p.w, r, m.ID, http.StatusBadRequest, fault)
 		return true
 	}
 	x.call.Params = meta.strip(m.Params)
-
-	switch m.Method {
-	case wire.MethodListen:
+	if m.Method == wire.MethodListen {
 		s.listen(p, r, x)
 		return true
-	case wire.MethodInitialize, wire.MethodPing, wire.MethodSetLevel, wire.MethodResourcesSubscribe, wire.MethodResourcesUnsub:
-		x.finish(p, answer{fault: wire.Errorf(wire.CodeMethodNotFound, "method %s is not known to revision %s", m.Method, x.call.Client.Revision)})
-		return true
 	}
-	x.begin()
-	a := x.run()
-	x.end()
-	if m.Method == wire.MethodDiscover && a.fault == nil && !a.silent {
-		a.result = call.Result{Raw: wire.SetMember(a.result.Raw, "supportedVersions", s.supported)}
-	}
+	a := x.answerModern()
 	x.finish(p, a)
 	return x.leavesBody(a)
+}
+
+// modernCall makes the call of a modern request, whatever it travels on. Its
+// params are still those that the client sent.
+func (s *Server) modernCall(parent context.Context, out outlet, who *call.Principal, m *wire.Message, meta *requestMeta) *exchange {
+	x := s.newExchange(parent, out, m.ID)
+	x.call.Method, x.call.Params = m.Method, m.Params
+	x.call.Principal, x.call.Client = who, modernClient(who, meta)
+	x.call.LogLevel = levelOf(meta.level)
+	x.call.TakesRounds = true
+	return x
+}
+
+// answerModern answers a modern request, here or by the handler. It is not for
+// subscriptions/listen, whose answer depends on the transport.
+func (x *exchange) answerModern() answer {
+	switch c := &x.call; c.Method {
+	case wire.MethodInitialize, wire.MethodPing, wire.MethodSetLevel, wire.MethodResourcesSubscribe, wire.MethodResourcesUnsub:
+		return answer{fault: wire.Errorf(wire.CodeMethodNotFound, "method %s is not known to revision %s", c.Method, c.Client.Revision)}
+	}
+	x.begin()
+	a := x.runModern()
+	x.end()
+	if x.call.Method == wire.MethodDiscover && a.fault == nil && !a.silent {
+		a.result = call.Result{Raw: wire.SetMember(a.result.Raw, "supportedVersions", x.s.supported)}
+	}
+	return a
+}
+
+// runModern has a modern request handled: as a retry of a parked call, as a call
+// that may have to be parked, or without further ado.
+func (x *exchange) runModern() answer {
+	if state := x.parkedState(); state != "" {
+		return x.resume(state)
+	}
+	if x.mayPark() {
+		return x.runParkable()
+	}
+	return x.run()
 }
 
 // modernClient describes the sender of one request. The copy of what it said

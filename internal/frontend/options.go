@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
@@ -49,6 +50,25 @@ type Options struct {
 	// ToolSchema returns the inputSchema of the tool that the principal knows
 	// under a public name, nil when there is none. It may be nil itself.
 	ToolSchema func(p *call.Principal, publicName string) wire.Raw
+	// Subscriptions bring updates of resources; nil means that there are none.
+	Subscriptions Subscriptions
+	// Tasks tell of changes of tasks; nil means that there are none.
+	Tasks Tasks
+	// EventLog makes the log of a new session, by the session's id. nil means
+	// that logs are kept in memory.
+	EventLog func(session string) EventLog
+	// Permit says whether a call may be made now: nil, or the error for who made
+	// it. It is asked when the retry of a parked call comes, which the handler
+	// does not see. It must not block, and may be nil itself.
+	Permit func(c *call.Call) *wire.Error
+	// Sealer seals the states of parked calls; nil means one with a key of its
+	// own. Replica is the name of this process among those that share the keys.
+	Sealer  *bridge.Sealer
+	Replica string
+	// ParkTTL is how long a client may take to come back to a parked call, 5 min;
+	// MaxParked how many a principal may have, 64.
+	ParkTTL   time.Duration
+	MaxParked int
 	// LogLevel is told the most verbose level that any legacy session has set
 	// whenever that changes, LevelNone when none has set one. Calls of it do not
 	// overlap and must not block. It may be nil.
@@ -62,6 +82,8 @@ const (
 	defaultMaxMessage  = 16 << 20
 	defaultMaxSessions = 10000
 	defaultSessionIdle = 30 * time.Minute
+	defaultParkTTL     = 5 * time.Minute
+	defaultMaxParked   = 64
 
 	// readTimeout bounds how long a client may take to send a body, writeTimeout
 	// how long it may take to read a piece of what is written to it.
@@ -74,6 +96,11 @@ const (
 	// maxQueue is by how many bytes a client may fall behind on one stream. A
 	// single larger message still passes when the client has kept up.
 	maxQueue = 1 << 20
+	// pollAfter is how long the connection of a GET may last for clients that
+	// know to come again; proxies end long connections less politely. pollAgain
+	// is when they should.
+	pollAfter = 5 * time.Minute
+	pollAgain = time.Second
 	// maxGetStreams bounds the GET streams of one session.
 	maxGetStreams = 16
 	// maxBatch bounds the messages of one batch, whose requests run at once.
@@ -97,6 +124,21 @@ func (o *Options) setDefaults() {
 	}
 	if o.ToolSchema == nil {
 		o.ToolSchema = func(*call.Principal, string) wire.Raw { return nil }
+	}
+	if o.Permit == nil {
+		o.Permit = func(*call.Call) *wire.Error { return nil }
+	}
+	if o.Sealer == nil {
+		o.Sealer = bridge.NewSealer()
+	}
+	if o.ParkTTL <= 0 {
+		o.ParkTTL = defaultParkTTL
+	}
+	if o.MaxParked <= 0 {
+		o.MaxParked = defaultMaxParked
+	}
+	if o.EventLog == nil {
+		o.EventLog = func(string) EventLog { return &memoryLog{} }
 	}
 	if o.LogLevel == nil {
 		o.LogLevel = func(wire.Level) {}

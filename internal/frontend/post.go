@@ -1,7 +1,6 @@
 package frontend
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 	"strconv"
@@ -12,16 +11,16 @@ import (
 )
 
 // post is the answer to one HTTP POST. Its form is open until the first message
-// of it is known: a result that comes first makes it one JSON body, anything
-// before the result makes it a stream of events. It is the outlet of the calls
-// that the POST carried.
+// of it is known: a result that comes first makes it one JSON body, unless the
+// client would rather have events; anything before the result makes it a stream
+// of events. It is the outlet of the calls that the POST carried.
 type post struct {
-	s   *Server
-	w   http.ResponseWriter
-	ctx context.Context // ends when the client is gone
-	era wire.Era
-	// What the client takes; at least one is true.
-	takesJSON, takesEvents bool
+	s     *Server
+	w     http.ResponseWriter
+	ctx   context.Context // ends when the client is gone
+	era   wire.Era
+	takes forms
+	sess  *session // of a legacy client, nil when it has none
 	// lost, if not nil, is called when the client turns out to be gone or too
 	// slow while the answer is a stream. It may be called more than once and
 	// must not block.
@@ -29,8 +28,7 @@ type post struct {
 
 	mu      sync.Mutex
 	st      *stream       // nil while the form is open
-	written chan struct{} // closed when the stream's writer has returned
-	intact  bool          // set before written is closed: the client can still be written to
+	written chan struct{} // closed when this response carries the stream no longer
 	over    bool          // the answer is complete, or nearly
 }
 
@@ -38,7 +36,7 @@ type post struct {
 func (p *post) send(msg []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over || !p.takesEvents {
+	if p.over || !p.takes.events {
 		return false
 	}
 	if p.st == nil {
@@ -53,30 +51,75 @@ func (p *post) send(msg []byte) bool {
 	return false
 }
 
-// open begins the stream with its writer. The caller holds mu.
+// open begins the stream with its writer. In a session it can be resumed. The
+// caller holds mu.
 func (p *post) open() {
-	p.st = p.s.newStream(p.w, p.era)
+	p.st = p.s.newStream(p.era)
 	p.written = make(chan struct{})
+	var c *conn
+	if p.sess != nil {
+		c = p.sess.shelf.open(p.st, newHTTPCarrier(p.w), true, p.sess.client.Revision.HasPriming())
+	} else {
+		c = p.st.attach(newHTTPCarrier(p.w))
+	}
 	go func() {
 		defer close(p.written)
-		if p.intact = p.st.run(p.ctx); !p.intact && p.lost != nil {
+		if !c.run(p.ctx, nil) && p.lost != nil {
 			p.lost()
 		}
 	}()
 }
 
-// finish completes the answer with its last message. The status counts only as
-// long as the form is open; a stream has begun with 200. It is called once.
+// finish completes the answer with its last message. The status counts only for
+// JSON; a stream begins with 200. It is called once.
 func (p *post) finish(status int, msg []byte) {
-	if st := p.close(); st != nil {
-		buf := newBuffer()
-		buf.b = wire.AppendEvent(buf.b, wire.Event{Data: msg})
-		st.write(buf.b)
-		buf.release()
+	if st := p.close(status); st != nil {
+		st.finish(msg)
+		<-p.written
 		return
 	}
-	if p.st == nil {
-		writeJSON(p.w, status, msg)
+	writeJSON(p.w, status, msg)
+}
+
+// finishBatch completes the answer to a batch: with one array, or when the
+// answer is a stream, with one event for each answer.
+func (p *post) finishBatch(answers [][]byte) {
+	if st := p.close(http.StatusOK); st != nil {
+		st.finish(answers...)
+		<-p.written
+		return
+	}
+	writeJSON(p.w, http.StatusOK, joinBatch(answers))
+}
+
+// close lets nobody send any more. It returns the stream that the last message
+// goes onto, nil if the answer is to be JSON.
+func (p *post) close(status int) *stream {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+	if p.st == nil && p.takes.prefersEvents(status) {
+		p.open()
+	}
+	return p.st
+}
+
+// abandon ends the answer without a last message, as a cancelled request
+// demands (2025-11-25, basic/utilities/cancellation). It is called instead of
+// finish.
+func (p *post) abandon() {
+	p.mu.Lock()
+	p.over = true
+	st := p.st
+	p.mu.Unlock()
+	switch {
+	case st != nil:
+		st.end()
+		<-p.written
+	case p.takes.events:
+		newHTTPCarrier(p.w).open()
+	default:
+		p.w.WriteHeader(http.StatusAccepted)
 	}
 }
 
@@ -87,62 +130,7 @@ func (p *post) settle() {
 	left := p.st != nil && !p.over
 	p.mu.Unlock()
 	if left {
-		p.close()
-	}
-}
-
-// finishBatch completes the answer to a batch: with one array, or when events
-// have been sent before, with one event for each answer.
-func (p *post) finishBatch(answers [][]byte) {
-	if st := p.close(); st != nil {
-		for _, msg := range answers {
-			st.write(wire.AppendEvent(nil, wire.Event{Data: msg}))
-		}
-		return
-	}
-	if p.st == nil {
-		array := append([]byte{'['}, bytes.Join(answers, []byte{','})...)
-		writeJSON(p.w, http.StatusOK, append(array, ']'))
-	}
-}
-
-// abandon ends the answer without a last message, as a cancelled request
-// demands (2025-11-25, basic/utilities/cancellation). It is called instead of
-// finish.
-func (p *post) abandon() {
-	p.close()
-	if p.st != nil {
-		return
-	}
-	if p.takesEvents {
-		p.s.newStream(p.w, p.era).open()
-		return
-	}
-	p.w.WriteHeader(http.StatusAccepted)
-}
-
-// close lets nobody send any more and waits until what was sent is written. It
-// returns the stream if one more message may be written to it, and nil if the
-// answer is to be JSON or the client is gone.
-func (p *post) close() *stream {
-	p.mu.Lock()
-	p.over = true
-	st := p.st
-	p.mu.Unlock()
-	switch {
-	case st != nil:
-		st.end()
-		<-p.written
-		if !p.intact {
-			return nil
-		}
-		return st
-	case !p.takesJSON:
-		p.st = p.s.newStream(p.w, p.era)
-		p.st.open()
-		return p.st
-	default:
-		return nil
+		p.abandon()
 	}
 }
 

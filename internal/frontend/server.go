@@ -28,9 +28,11 @@ type Server struct {
 	guard *guard
 
 	sessions sessionTable
-	listens  streamSet // listen streams of modern clients
-	loose    callSet   // calls that belong to no session
+	listens  subscriptionSet // of modern clients
+	talks    conversationSet // over HTTP+SSE and stdio
+	loose    callSet         // calls that belong to no session
 	levels   levelCount
+	parks    parkTable
 
 	serverInfo wire.Raw // the member of a result's _meta, name and value
 	supported  wire.Raw // the array of all revisions
@@ -52,6 +54,7 @@ func New(o Options) *Server {
 	}
 	s.sessions.init(o.MaxSessions, o.SessionIdle, o.Metrics.Sessions.WithLabelValues(wire.EraLegacy.String()))
 	s.levels.report = o.LogLevel
+	s.parks.max = o.MaxParked
 	s.serverInfo = append(wire.String(wire.MetaServerInfo), ':')
 	s.serverInfo = append(s.serverInfo, o.Info...)
 	for _, rev := range append(wire.ModernRevisions(), wire.LegacyRevisions()...) {
@@ -77,18 +80,22 @@ func (s *Server) Run(ctx context.Context) error {
 			s.stopped.Store(true)
 			s.Drain()
 			s.sessions.endAll(errStopped)
+			s.talks.each(func(c *conversation) { c.stop(errStopped) })
 			s.loose.cancel(errStopped)
+			s.parks.stop()
 			return nil
 		}
 	}
 }
 
 // Drain ends all GET and listen streams, the latter with a result, and refuses
-// new ones. Calls go on. It may be called more than once.
+// new ones, and ends parked calls. Other calls go on. It may be called more than once.
 func (s *Server) Drain() {
 	s.draining.Store(true)
 	s.sessions.endStreams()
 	s.listens.end()
+	s.talks.each((*conversation).drain)
+	s.parks.drain()
 }
 
 // ListChanged tells all clients that asked for it that lists have changed. It
@@ -113,24 +120,8 @@ func (s *Server) ListChanged(tools, prompts, resources bool) {
 // ServeHTTP serves the MCP endpoint.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.recovered(w)
-	w.Header()["X-Content-Type-Options"] = noSniffing
-	if reason := s.guard.refuses(r); reason != "" {
-		s.refuse(w, r, &refusal{http.StatusForbidden, reason})
-		return
-	}
-	if r.Method == http.MethodOptions {
-		s.guard.preflight(w, r)
-		return
-	}
-	s.guard.allowCORS(w, r)
-	who, err := s.opt.Authenticate(r)
-	if err != nil {
-		challenge := "Bearer"
-		if c := (interface{ Challenge() string })(nil); errors.As(err, &c) {
-			challenge = c.Challenge()
-		}
-		w.Header().Set("WWW-Authenticate", challenge)
-		s.refuse(w, r, &refusal{http.StatusUnauthorized, "authentication is required"})
+	who := s.admit(w, r)
+	if who == nil {
 		return
 	}
 	switch r.Method {
@@ -146,6 +137,32 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// admit returns who sent a request. When that is nil the request is answered: it
+// was refused, or asked what it may.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request) *call.Principal {
+	w.Header()["X-Content-Type-Options"] = noSniffing
+	if reason := s.guard.refuses(r); reason != "" {
+		s.refuse(w, r, &refusal{http.StatusForbidden, reason})
+		return nil
+	}
+	if r.Method == http.MethodOptions {
+		s.guard.preflight(w, r)
+		return nil
+	}
+	s.guard.allowCORS(w, r)
+	who, err := s.opt.Authenticate(r)
+	if err != nil {
+		challenge := "Bearer"
+		if c := (interface{ Challenge() string })(nil); errors.As(err, &c) {
+			challenge = c.Challenge()
+		}
+		w.Header().Set("WWW-Authenticate", challenge)
+		s.refuse(w, r, &refusal{http.StatusUnauthorized, "authentication is required"})
+		return nil
+	}
+	return who
+}
+
 func (s *Server) servePost(w http.ResponseWriter, r *http.Request, who *call.Principal) {
 	if !isJSON(r.Header["Content-Type"]) {
 		s.refuse(w, r, &refusal{http.StatusUnsupportedMediaType, "the Content-Type must be application/json"})
@@ -153,7 +170,7 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request, who *call.Pri
 	}
 	p := &post{s: s, w: w, ctx: r.Context()}
 	defer p.settle()
-	if p.takesJSON, p.takesEvents = accepts(r.Header["Accept"]); !p.takesJSON && !p.takesEvents {
+	if p.takes = accepts(r.Header["Accept"]); !p.takes.json && !p.takes.events {
 		s.refuse(w, r, &refusal{http.StatusNotAcceptable, "Accept must name application/json or text/event-stream, better both"})
 		return
 	}

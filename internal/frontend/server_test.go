@@ -196,22 +196,23 @@ func TestBrokenBodies(t *testing.T) {
 }
 
 func TestAccepts(t *testing.T) {
-	for header, want := range map[string][2]bool{
-		"":                                     {true, true},
-		"*/*":                                  {true, true},
-		"application/json":                     {true, false},
-		"text/event-stream":                    {false, true},
-		"Application/JSON , text/event-stream": {true, true},
-		"application/*":                        {true, false},
-		"text/*":                               {false, true},
-		"text/html":                            {false, false},
-		"text/html, */*;q=0.1":                 {true, true},
-		"*/*;q=0":                              {false, false},
-		"application/json; charset=utf-8;q=0.000": {false, false},
+	for header, want := range map[string]forms{
+		"":                                     {json: true, events: true},
+		"*/*":                                  {json: true, events: true},
+		"application/json":                     {json: true},
+		"text/event-stream":                    {events: true, eventsFirst: true},
+		"Application/JSON , text/event-stream": {json: true, events: true},
+		"text/event-stream, application/json":  {json: true, events: true, eventsFirst: true},
+		"text/event-stream;q=0, */*":           {json: true, events: true},
+		"application/*":                        {json: true},
+		"text/*":                               {events: true, eventsFirst: true},
+		"text/html":                            {},
+		"text/html, */*;q=0.1":                 {json: true, events: true},
+		"*/*;q=0":                              {},
+		"application/json; charset=utf-8;q=0.000": {},
 	} {
-		json, events := accepts([]string{header})
-		if json != want[0] || events != want[1] {
-			t.Errorf("%q: JSON %t, events %t, want %t", header, json, events, want)
+		if got := accepts([]string{header}); got != want {
+			t.Errorf("%q: %+v, want %+v", header, got, want)
 		}
 	}
 }

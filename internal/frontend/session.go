@@ -3,6 +3,7 @@ package frontend
 import (
 	"bytes"
 	"crypto/rand"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,9 @@ type session struct {
 	client *call.Client
 	levels *levelCount
 	level  atomic.Uint32 // a wire.Level; written under mu
+	shelf  shelf         // the streams that can be resumed
+	subs   resourceSubs
+	tied   bool // the session has one stream, which ends with it and ends it
 
 	mu       sync.Mutex
 	ended    bool
@@ -27,12 +31,13 @@ type session struct {
 	inflight map[wire.ID]*exchange
 	asks     map[wire.ID]chan wire.Message // each with room for the one answer
 	asked    int64                         // questions so far; numbers them
-	streams  []*stream                     // GET streams, the newest last
-	pending  changes                       // list changes that found no stream
+	streams  []*stream                     // those that carry what belongs to no call, the newest last
+	pending  news                          // what found no stream
 }
 
-func newSession(who *call.Principal, client *call.Client, levels *levelCount) *session {
+func newSession(who *call.Principal, client *call.Client, levels *levelCount, log EventLog) *session {
 	return &session{
+		shelf:    shelf{log: log},
 		id:       client.Key,
 		owner:    who.Key(),
 		client:   client,
@@ -145,37 +150,44 @@ func (s *session) setLevel(to wire.Level) {
 	s.levels.change(wire.Level(s.level.Swap(uint32(to))), to)
 }
 
-// attach makes st one of the session's GET streams. What has been waiting for
-// one goes onto it. The error is errSessionEnded, or errTooMany.
-func (s *session) attach(st *stream) error {
+// attach makes st one of the session's streams for what belongs to no call, by
+// connecting it. What has been waiting for one goes onto it. The error is
+// errSessionEnded, errTooMany, or that of connect.
+func (s *session) attach(st *stream, connect func() (*conn, error)) (*conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	known := slices.Contains(s.streams, st) // its last connection may be broken without our knowing
 	switch {
 	case s.ended:
-		return errSessionEnded
-	case len(s.streams) >= maxGetStreams:
-		return errTooMany
+		return nil, errSessionEnded
+	case !known && len(s.streams) >= maxGetStreams:
+		return nil, errTooMany
 	}
-	s.streams = append(s.streams, st)
-	if s.pending != 0 && st.listChanged(s.pending) {
-		s.pending = 0
+	c, err := connect()
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	if !known {
+		s.streams = append(s.streams, st)
+	}
+	if !s.pending.isNone() && st.tell(wire.ID{}, s.pending) {
+		s.pending = news{}
+	}
+	return c, nil
 }
 
-// detach takes a stream out whose run has returned. What it could not deliver
-// goes onto another, or waits for the next.
+// detach takes a stream out that nothing carries any longer. What it could not
+// deliver goes onto another, or waits for the next.
 func (s *session) detach(st *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range s.streams {
-		if s.streams[i] == st {
-			s.streams = append(s.streams[:i], s.streams[i+1:]...)
-			break
-		}
-	}
 	s.used = time.Now()
-	if left := st.unwritten(); left != 0 {
+	i := slices.Index(s.streams, st)
+	if i < 0 || st.isCarried() {
+		return
+	}
+	s.streams = slices.Delete(s.streams, i, i+1)
+	if left := st.unwritten(); !left.isNone() {
 		s.deliver(left)
 	}
 }
@@ -184,24 +196,27 @@ func (s *session) listChanged(c changes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.ended {
-		s.deliver(c)
+		s.deliver(news{lists: c})
 	}
 }
 
-// deliver puts changes on one stream: the newest that takes them, since older
-// ones may be those of connections that broke unnoticed. The caller holds mu.
-func (s *session) deliver(c changes) {
+// deliver puts news on one stream: the newest that takes them, since older ones
+// may be those of connections that broke unnoticed. The caller holds mu.
+func (s *session) deliver(n news) {
 	for i := len(s.streams) - 1; i >= 0; i-- {
-		if s.streams[i].listChanged(c) {
+		if s.streams[i].tell(wire.ID{}, n) {
 			return
 		}
 	}
-	s.pending |= c
+	s.pending.add(n)
 }
 
 func (s *session) endStreams() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.tied { // the answers to calls come on the stream too
+		return
+	}
 	for _, st := range s.streams {
 		st.end()
 	}
@@ -219,6 +234,7 @@ func (s *session) end(cause error) {
 	for _, st := range s.streams {
 		st.end()
 	}
+	s.subs.end()
 	s.levels.change(wire.Level(s.level.Swap(uint32(wire.LevelNone))), wire.LevelNone)
 }
 

@@ -14,7 +14,7 @@ import (
 
 func testSession(id string) *session {
 	levels := &levelCount{report: func(wire.Level) {}}
-	return newSession(call.Anonymous, &call.Client{Key: id, Revision: wire.LatestLegacy}, levels)
+	return newSession(call.Anonymous, &call.Client{Key: id, Revision: wire.LatestLegacy}, levels, &memoryLog{})
 }
 
 // The first answer to a question counts, it outlives the body that it came in,
@@ -117,7 +117,7 @@ func TestSessionEndsUnderRequest(t *testing.T) {
 	if err := x.begin(); err != errSessionEnded {
 		t.Errorf("begin: %v, want %v", err, errSessionEnded)
 	}
-	if err := s.attach(nil); err != errSessionEnded {
+	if _, err := s.attach(nil, nil); err != errSessionEnded {
 		t.Errorf("attach: %v, want %v", err, errSessionEnded)
 	}
 }

@@ -1,10 +1,7 @@
 package frontend
 
 import (
-	"context"
-	"net/http"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -38,179 +35,208 @@ func (c changes) methods() []string {
 	return out
 }
 
-// stream carries server-sent events in one HTTP response. Any goroutine may put
-// messages in, at any time; exactly one, that of run, writes them out.
+// stream is a sequence of messages to one client. Any goroutine may put messages
+// in, at any time; the connection that carries the stream writes them out. A
+// stream with a record outlives its connections and continues on the next one
+// where the client says that the last one broke; any other ends with its
+// connection.
 type stream struct {
-	w     http.ResponseWriter
-	rc    *http.ResponseController
-	gauge prometheus.Gauge
-	// subscription is the id of the listen request that the stream answers, zero
-	// for streams of legacy sessions. It marks every list change.
-	subscription wire.ID
-
-	wake chan struct{} // holds one token when there is something to look at
+	gauge prometheus.Gauge // nil for what is no stream of events
+	lines bool             // messages are lines, as on stdio, in place of server-sent events
+	// drops says that a message too many is dropped, where otherwise the client
+	// loses the connection.
+	drops  bool
+	record *record // nil when messages are lost with the connection
 
 	mu      sync.Mutex
-	queue   []byte  // events that nobody has written yet
-	changed changes // list changes that nobody has written yet
-	ended   bool    // nothing more goes in; what is there is still written
-	dead    bool    // the client is gone or too slow
+	conn    *conn            // what carries the stream, nil when nothing does
+	queue   []byte           // frames that conn has not taken yet
+	behind  int              // bytes of the messages that were put into queue; what is replayed does not count
+	changed map[wire.ID]news // what conn has not taken yet, by subscription
+	ended   bool             // nothing more goes in; what is there is still written
+	room    sync.Cond        // the queue was taken, or will never be
 }
 
-func (s *Server) newStream(w http.ResponseWriter, era wire.Era) *stream {
-	return &stream{
-		w:     w,
-		rc:    http.NewResponseController(w),
-		gauge: s.opt.Metrics.Streams.WithLabelValues(era.String()),
-		wake:  make(chan struct{}, 1),
-	}
-}
-
-var (
-	jsonType    = []string{"application/json"}
-	eventsType  = []string{"text/event-stream"}
-	noCache     = []string{"no-cache, no-transform"}
-	noBuffering = []string{"no"}
-	noSniffing  = []string{"nosniff"}
-)
-
-// open begins the response, which tells proxies to pass events on as they come.
-// Only the goroutine that writes may call it.
-func (st *stream) open() {
-	h := st.w.Header()
-	h["Content-Type"] = eventsType
-	h["Cache-Control"] = noCache
-	h["X-Accel-Buffering"] = noBuffering
-	st.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
-	st.w.WriteHeader(http.StatusOK)
-	st.rc.Flush()
+func (s *Server) newStream(era wire.Era) *stream {
+	st := &stream{gauge: s.opt.Metrics.Streams.WithLabelValues(era.String())}
+	st.room.L = &st.mu
+	return st
 }
 
 // send puts one message in. It never blocks. A client that has fallen too far
-// behind loses the stream.
+// behind loses the connection.
 func (st *stream) send(msg []byte) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.ended || st.dead {
-		return false
-	}
-	if len(st.queue) > 0 && len(st.queue)+len(msg) > maxQueue {
-		st.dead, st.queue = true, nil
-		st.signal()
-		return false
-	}
-	st.queue = wire.AppendEvent(st.queue, wire.Event{Data: msg})
-	st.signal()
-	return true
+	return st.put(msg)
 }
 
-// listChanged puts list changes in. Changes that are still waiting to be
-// written coalesce. It reports false when the stream takes nothing any more.
-func (st *stream) listChanged(c changes) bool {
+// sendPatiently is send for what may wait until a slow client has caught up.
+func (st *stream) sendPatiently(msg []byte) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.ended || st.dead {
-		return false
+	for !st.ended && st.conn != nil && st.overflows(msg) {
+		st.room.Wait()
 	}
-	st.changed |= c
-	st.signal()
+	return st.put(msg)
+}
+
+// overflows reports whether the client has fallen behind by too much for one
+// more message. A large message is none too many for one that has kept up.
+func (st *stream) overflows(msg []byte) bool {
+	return st.behind > 0 && st.behind+len(msg) > maxQueue
+}
+
+// put puts a message in. The caller holds mu.
+func (st *stream) put(msg []byte) bool {
+	switch {
+	case st.ended:
+		return false
+	case st.conn == nil || !st.overflows(msg):
+	case st.drops:
+		return false
+	default:
+		st.leave()
+	}
+	id := st.record.add(msg)
+	if st.conn == nil {
+		return st.record != nil // the client can still come for it
+	}
+	st.queue = st.frame(st.queue, id, msg)
+	st.behind += len(msg)
+	st.conn.signal()
 	return true
 }
 
-// end lets run return after what is in has been written.
+// frame appends a message in the form in which it travels.
+func (st *stream) frame(dst []byte, id string, msg []byte) []byte {
+	if st.lines {
+		return wire.AppendLine(dst, msg)
+	}
+	return wire.AppendEvent(dst, wire.Event{ID: id, HasID: id != "", Data: msg})
+}
+
+// finish puts the last messages in, however far the client is behind, and ends
+// the stream.
+func (st *stream) finish(msgs ...[]byte) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.ended {
+		return
+	}
+	for _, msg := range msgs {
+		id := st.record.add(msg)
+		if st.conn != nil {
+			st.queue = st.frame(st.queue, id, msg)
+		}
+	}
+	st.endLocked()
+}
+
+// end lets the connection end after what is in has been written.
 func (st *stream) end() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	st.endLocked()
+}
+
+func (st *stream) endLocked() {
 	st.ended = true
-	st.signal()
-}
-
-// signal wakes the writer; the token that is already there does as well.
-func (st *stream) signal() {
-	select {
-	case st.wake <- struct{}{}:
-	default:
+	st.room.Broadcast()
+	if st.conn != nil {
+		st.conn.signal()
 	}
 }
 
-// run begins the response and writes what is put in until the stream ends, and
-// comments while there is nothing to write. It reports whether the stream ended in good order, so that a
-// last message may follow: not when ctx ended, the client has gone, or it was
-// too slow.
-func (st *stream) run(ctx context.Context) bool {
-	st.gauge.Inc()
-	defer st.gauge.Dec()
-	st.open()
-	tick := time.NewTicker(keepAlive)
-	defer tick.Stop()
-	var spare []byte
-	for {
-		st.mu.Lock()
-		frames, changed := st.queue, st.changed
-		st.queue, st.changed = spare[:0], 0
-		ended, dead := st.ended, st.dead
-		st.mu.Unlock()
-		if dead {
-			return false
-		}
-		for _, method := range changed.methods() {
-			frames = wire.AppendEvent(frames, wire.Event{Data: st.listChange(method)})
-		}
-		if len(frames) > 0 {
-			if !st.write(frames) {
-				st.lose(changed)
-				return false
-			}
-			tick.Reset(keepAlive)
-			spare = frames
-			continue
-		}
-		spare = frames
-		if ended {
-			return true
-		}
-		select {
-		case <-ctx.Done():
-			st.lose(0)
-			return false
-		case <-st.wake:
-		case <-tick.C:
-			if !st.write(wire.AppendComment(nil, "keep-alive")) {
-				st.lose(0)
-				return false
-			}
-		}
-	}
-}
-
-// listChange returns the notification that a list has changed.
-func (st *stream) listChange(method string) []byte {
-	m := wire.Message{Method: method}
-	if !st.subscription.IsZero() {
-		m.Params = subscriptionParams(st.subscription)
-	}
-	return m.Append(nil)
-}
-
-// write sends bytes at once. Only the goroutine of run may call it, or whoever
-// knows that run has returned.
-func (st *stream) write(b []byte) bool {
-	return writeAll(st.w, st.rc, b) == nil && st.rc.Flush() == nil
-}
-
-// lose marks the stream as one whose client is gone. Changes that were taken
-// out but did not reach the client go back in.
-func (st *stream) lose(unwritten changes) {
+// tell puts news in, which carry the id of the subscription if there is one.
+// News that are still waiting to be written coalesce. It reports false when
+// nothing carries the stream.
+func (st *stream) tell(subscription wire.ID, n news) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.dead, st.queue = true, nil
-	st.changed |= unwritten
+	if st.ended || st.conn == nil {
+		return false
+	}
+	st.keep(subscription, n)
+	st.conn.signal()
+	return true
 }
 
-// unwritten returns the list changes that did not reach the client. It is for
-// after run has returned.
-func (st *stream) unwritten() changes {
+// keep adds to what waits for a subscription. The caller holds mu.
+func (st *stream) keep(subscription wire.ID, newer news) {
+	if st.changed == nil {
+		st.changed = make(map[wire.ID]news)
+	}
+	n := st.changed[subscription]
+	n.add(newer)
+	st.changed[subscription] = n
+}
+
+// isCarried reports whether a connection carries the stream.
+func (st *stream) isCarried() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.changed
+	return st.conn != nil
+}
+
+// attach makes a connection the one that carries the stream. Whichever carried
+// it before ends. It is called before anything is put in, and from then on only
+// to resume.
+func (st *stream) attach(to carrier) *conn {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	c := st.attachLocked(to)
+	st.prime()
+	return c
+}
+
+func (st *stream) attachLocked(to carrier) *conn {
+	st.leave()
+	st.conn = &conn{st: st, to: to, wake: make(chan struct{}, 1)}
+	return st.conn
+}
+
+// prime puts an event in that has an id and no data, if the client knows such
+// events. The caller holds mu.
+func (st *stream) prime() {
+	if r := st.record; r != nil && r.primes && !st.ended {
+		st.queue = st.frame(st.queue, r.add(nil), nil)
+	}
+}
+
+// leave takes the stream off its connection, which ends. The caller holds mu.
+func (st *stream) leave() {
+	if st.conn != nil {
+		st.conn.signal()
+	}
+	st.conn, st.queue, st.behind = nil, nil, 0
+	st.room.Broadcast()
+}
+
+// detach is leave, if c still is what carries the stream. News that c has taken
+// out and that did not reach the client go back in.
+func (st *stream) detach(c *conn, unwritten map[wire.ID]news) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.conn != c {
+		return
+	}
+	st.leave()
+	newer := st.changed
+	st.changed = unwritten
+	for id, n := range newer {
+		st.keep(id, n)
+	}
+}
+
+// unwritten takes the news out that no connection has written.
+func (st *stream) unwritten() news {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	var all news
+	for _, n := range st.changed {
+		all.add(n)
+	}
+	st.changed = nil
+	return all
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,8 +37,13 @@ var update = flag.Bool("update", false, "rewrite the transcripts in testdata wit
 //	send NAME     an HTTP request that is called NAME from then on. Content-Type
 //	              and Accept are those of a decent client unless they are given;
 //	              "Header: -" leaves a header out. session-1, session-2 … stand
-//	              for the ids of the sessions in the order of their making.
-//	recv NAME     what has come back of it since the last recv (golden)
+//	              for the ids of the sessions in the order of their making,
+//	              stream-1, stream-2 … for those of the streams that events named,
+//	              and talk-1, talk-2 … for those of HTTP+SSE. /sse is served too.
+//	recv NAME     what has come back of it since the last recv, comments in a row
+//	              as one (golden)
+//	in            lines that a client on stdio writes; the first begins it
+//	out           lines that it has read since the last out (golden)
 //	calls         what the handler has seen since the last calls (golden)
 //	do            deeds, one per line: see (*play).do
 func TestTranscripts(t *testing.T) {
@@ -70,6 +76,10 @@ type play struct {
 	stop     context.CancelFunc
 	requests map[string]*recorder
 	sessions []string // ids in the order of their making
+	streams  []string // ids that events named, in the order in which they were seen
+	talks    []string // ids of HTTP+SSE that were named, likewise
+	stdio    *stdio   // nil until there is one
+	board    *board   // nil unless asked for
 }
 
 func newPlay(t *testing.T, archive *txtar.Archive) *play {
@@ -114,6 +124,9 @@ func (p *play) option(o *Options, words []string) {
 		o.AllowedHosts = words[1:]
 	case "public":
 		o.PublicURL = words[1]
+	case "subscriptions":
+		p.board = &board{script: p.handler, set: make(map[*pin]bool)}
+		o.Subscriptions = p.board
 	case "authenticate": // the Authorization header is the subject
 		o.Authenticate = func(r *http.Request) (*call.Principal, error) {
 			subject := r.Header.Get("Authorization")
@@ -153,6 +166,13 @@ func (p *play) run() {
 			p.send(name, string(f.Data))
 		case "recv":
 			p.compare(f, p.recv(name))
+		case "in":
+			if p.stdio == nil {
+				p.stdio = startStdio(ctx, p.server)
+			}
+			p.stdio.write(p.t, string(f.Data))
+		case "out":
+			p.compare(f, p.stdio.take())
 		case "calls":
 			p.compare(f, p.handler.take())
 		case "do":
@@ -167,6 +187,10 @@ func (p *play) run() {
 	stop()
 	wg.Wait()
 	synctest.Wait()
+	if p.stdio != nil {
+		p.stdio.in.Close() // frees the reader
+		<-p.stdio.done
+	}
 	for name, r := range p.requests {
 		if !r.ended() {
 			r.cancel()
@@ -181,6 +205,8 @@ func (p *play) do(words []string) {
 	case "changed":
 		has := func(what string) bool { return slices.Contains(words, what) }
 		p.server.ListChanged(has("tools"), has("prompts"), has("resources"))
+	case "updated": // the subscriptions to the first, as the second has changed
+		p.board.updated(words[1], words[2])
 	case "wait":
 		d, err := time.ParseDuration(words[1])
 		if err != nil {
@@ -195,6 +221,8 @@ func (p *play) do(words []string) {
 		p.server.Drain()
 	case "stop":
 		p.stop()
+	case "close": // the input of stdio
+		p.stdio.in.Close()
 	default:
 		p.t.Fatalf("unknown deed %q", words)
 	}
@@ -205,7 +233,7 @@ func (p *play) send(name, text string) {
 	head, body, _ := strings.Cut(text, "\n\n")
 	lines := strings.Split(strings.TrimSpace(head), "\n")
 	method, target, _ := strings.Cut(lines[0], " ")
-	body = p.withIDs(strings.TrimSuffix(body, "\n"))
+	target, body = p.withIDs(target), p.withIDs(strings.TrimSuffix(body, "\n"))
 	ctx, cancel := context.WithCancel(context.Background())
 	r, err := http.NewRequestWithContext(ctx, method, "http://gateway.test"+target, strings.NewReader(body))
 	if err != nil {
@@ -233,6 +261,10 @@ func (p *play) send(name, text string) {
 	p.requests[name] = w
 	go func() {
 		defer close(w.done)
+		if strings.HasPrefix(target, "/sse") {
+			p.server.ServeSSE(w, r)
+			return
+		}
 		p.server.ServeHTTP(w, r)
 	}()
 	synctest.Wait()
@@ -246,6 +278,12 @@ func (p *play) withIDs(s string) string {
 	for i, id := range p.sessions {
 		s = strings.ReplaceAll(s, fmt.Sprintf("session-%d", i+1), id)
 	}
+	for i, id := range p.streams {
+		s = strings.ReplaceAll(s, fmt.Sprintf("stream-%d", i+1), id)
+	}
+	for i, id := range p.talks {
+		s = strings.ReplaceAll(s, fmt.Sprintf("talk-%d", i+1), id)
+	}
 	return s
 }
 
@@ -258,7 +296,30 @@ func (p *play) recv(name string) string {
 	for i, id := range p.sessions {
 		out = strings.ReplaceAll(out, id, fmt.Sprintf("session-%d", i+1))
 	}
+	out = keepAlives.ReplaceAllString(out, ": keep-alive\n\n") // how many there were depends on chance
+	p.streams, out = number(p.streams, eventIDs, "stream", out)
+	p.talks, out = number(p.talks, talkIDs, "talk", out)
 	return out
+}
+
+var (
+	// The first part of an event's id is that of its stream.
+	eventIDs   = regexp.MustCompile(`(?m)^id: ([A-Z2-7]{26})-\d+$`)
+	talkIDs    = regexp.MustCompile(`sessionId=([A-Z2-7]{52})`)
+	keepAlives = regexp.MustCompile(`(: keep-alive\n\n)+`)
+)
+
+// number puts numbered names in the place of the ids that an expression finds.
+func number(known []string, ids *regexp.Regexp, name, out string) ([]string, string) {
+	for _, match := range ids.FindAllStringSubmatch(out, -1) {
+		if id := match[1]; !slices.Contains(known, id) {
+			known = append(known, id)
+		}
+	}
+	for i, id := range known {
+		out = strings.ReplaceAll(out, id, fmt.Sprintf("%s-%d", name, i+1))
+	}
+	return known, out
 }
 
 func (p *play) compare(f *txtar.File, got string) {

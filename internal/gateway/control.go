@@ -36,11 +36,22 @@ func (g *Gateway) Changed(s upstream.Snapshot) {
 	}
 }
 
-// Notified implements upstream.Observer. What a server says outside of any call
-// has no client that it may be shown to, so log messages go to the gateway's
+// Notified implements upstream.Observer. Log messages of a server outside of any
+// call have no client that they may be shown to, so they go to the gateway's
 // log, without their data, which may hold what a user sent.
 func (g *Gateway) Notified(name, method string, params wire.Raw) {
-	if method == wire.NoteMessage {
+	switch method {
+	case wire.NoteResourceUpdated:
+		g.subs.Updated(name, params)
+	case wire.NoteElicitComplete:
+		if client, own, ok := g.router.Completed(name, params); ok {
+			g.front.Notify(client, method, own)
+		}
+	case wire.NoteTaskStatus:
+		if client, own, ok := g.router.TaskStatus(name, params); ok {
+			g.front.Notify(client, method, own)
+		}
+	case wire.NoteMessage:
 		p := wire.ValueOf(params)
 		g.log.Debug("upstream log message", zap.String("upstream", name),
 			zap.String("level", clip(p.Get("level").Str())), zap.String("logger", clip(p.Get("logger").Str())))
@@ -158,7 +169,7 @@ func (g *Gateway) newRoutes(late bool) *router.Routes {
 	if len(now) > 0 {
 		g.logFindings(table)
 	}
-	return &router.Routes{Table: table, Policy: g.policy, Upstreams: g.routes}
+	return &router.Routes{Table: table, Policy: g.policy, Upstreams: g.routes, Subscribers: g.tellers}
 }
 
 // source is what the table is to know of one upstream.

@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -12,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
@@ -32,6 +35,10 @@ type Options struct {
 	Demo    bool // serve the built-in upstreams in place of configured ones
 	Version string
 	Logger  *zap.Logger
+	// Stdio says that the gateway will serve one client by RunStdio. It listens
+	// nowhere then, not for health and metrics either: a host starts such a
+	// gateway for itself, perhaps beside others with the same configuration.
+	Stdio bool
 }
 
 // Gateway is one running gateway.
@@ -47,11 +54,18 @@ type Gateway struct {
 	metrics         *metrics
 	upstreamMetrics *upstream.Metrics
 
+	// sealer seals request states for the router and the front end; replica
+	// names this process in them.
+	sealer  *bridge.Sealer
+	replica string
+
 	state     *state
 	policy    *policy.Policy
 	upstreams []*member // in file order
 	routes    map[string]router.Upstream
+	tellers   map[string]router.Subscriber
 	router    *router.Router
+	subs      *router.Subscriptions
 	front     *frontend.Server
 
 	mcp, admin net.Listener
@@ -82,6 +96,9 @@ func New(o Options) (*Gateway, error) {
 		upstreamMetrics: upstream.NewMetrics(),
 		state:           openState(o.Config.StateDir, o.Logger),
 		routes:          map[string]router.Upstream{},
+		tellers:         map[string]router.Subscriber{},
+		sealer:          bridge.NewSealer(o.Config.Bridge.SealKeys()...),
+		replica:         rand.Text(),
 		settled:         make(chan struct{}),
 		reported:        map[catalog.Finding]bool{},
 		changed:         make(chan struct{}, 1),
@@ -93,13 +110,20 @@ func New(o Options) (*Gateway, error) {
 	}
 	g.policy = g.newPolicy()
 	routerMetrics := router.NewMetrics()
-	g.router = router.New(router.Options{Settled: g.settled, Logger: o.Logger, Metrics: routerMetrics}, g.newRoutes(false))
+	g.router = router.New(router.Options{
+		Settled: g.settled, Logger: o.Logger, Metrics: routerMetrics,
+		Sealer: g.sealer, StateTTL: o.Config.Bridge.StateTTL, AskTimeout: o.Config.Bridge.AskTimeout, Unlabelled: !o.Config.Asks.Label,
+	}, g.newRoutes(false))
+	g.subs = router.NewSubscriptions(g.router)
 	frontMetrics := frontend.NewMetrics()
 	g.front = g.newFrontend(frontMetrics)
 	for _, c := range [][]prometheus.Collector{
 		g.metrics.collectors(), g.upstreamMetrics.Collectors(), routerMetrics.Collectors(), frontMetrics.Collectors(),
 	} {
 		g.registry.MustRegister(c...)
+	}
+	if o.Stdio {
+		return g, nil
 	}
 	return g, g.open()
 }
@@ -120,6 +144,12 @@ func (g *Gateway) newFrontend(m *frontend.Metrics) *frontend.Server {
 		Metrics:          m,
 		LogLevel:         g.setLogLevel,
 		ToolSchema:       g.toolSchema,
+		Subscriptions:    g.subs,
+		Tasks:            g.router,
+		Permit:           g.router.Permit,
+		Sealer:           g.sealer,
+		Replica:          g.replica,
+		ParkTTL:          g.cfg.Bridge.ParkTTL,
 	})
 }
 
@@ -150,6 +180,17 @@ func (g *Gateway) UpstreamNames() string {
 // failed.
 func (g *Gateway) Run(ctx context.Context) error {
 	defer g.Close()
+	return g.runAll(ctx, func(life context.Context) error { return g.serve(ctx, life) })
+}
+
+// RunStdio serves one client on a pipe until in ends, or ctx does; then it
+// drains like Run.
+func (g *Gateway) RunStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	return g.runAll(ctx, func(life context.Context) error { return g.serveStdio(ctx, life, in, out) })
+}
+
+// runAll runs all parts of the gateway for as long as serve does.
+func (g *Gateway) runAll(ctx context.Context, serve func(life context.Context) error) error {
 	// What serves calls outlives ctx until the calls have ended.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -161,16 +202,18 @@ func (g *Gateway) Run(ctx context.Context) error {
 	group.Go(func() error { return g.front.Run(life) })
 	group.Go(func() error {
 		defer end()
-		return g.serve(ctx, life)
+		return serve(life)
 	})
 	return group.Wait()
 }
 
 // Close gives the addresses back. Run does it too.
 func (g *Gateway) Close() {
-	// A listener that its server has closed already says so; that is no news.
-	_ = g.mcp.Close()
-	_ = g.admin.Close()
+	for _, l := range []net.Listener{g.mcp, g.admin} {
+		if l != nil {
+			_ = l.Close() // one that its server has closed already says so; that is no news
+		}
+	}
 }
 
 // toolSchema is the input schema of a tool as a principal sees it.

@@ -47,6 +47,8 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 	running := &busy{}
 	r := chi.NewRouter()
 	r.Handle("/mcp", g.front)
+	r.Handle("/sse", http.HandlerFunc(g.front.ServeSSE))
+	r.Handle("/sse/message", http.HandlerFunc(g.front.ServeSSE))
 	base := func(net.Listener) context.Context { return life }
 	mcp := &http.Server{Handler: r, ReadHeaderTimeout: headerTimeout, BaseContext: base, ConnState: running.observe, ErrorLog: zap.NewStdLog(g.log.Named("http"))}
 	adm := &http.Server{Handler: admin.New(admin.Options{

@@ -130,6 +130,6 @@ func (g *Gateway) add(m member, prefix string, o upstream.Options) (err error) {
 	}
 	m.connector = upstream.New(o)
 	g.upstreams = append(g.upstreams, &m)
-	g.routes[m.name] = m.connector
+	g.routes[m.name], g.tellers[m.name] = m.connector, m.connector
 	return nil
 }

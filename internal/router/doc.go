@@ -1,6 +1,10 @@
 // Package router is the pipeline of one call, and nothing else:
 //
-//	resolve the public name ▶ policy ▶ rewrite params ▶ upstream ▶ rewrite result
+//	resolve the public name ▶ policy ▶ rewrite params ▶ upstream ▶ rewrite result ▶ down-level
+//
+// A tool call that its upstream makes a task of goes on as long as the task where
+// the client cannot carry it; else it ends with the task under an id of this
+// principal's own, for which requests about tasks then ask.
 //
 // A call loads the current [Routes] once and keeps them to its end, so a table
 // that is swapped in while it runs changes nothing for it. A [Router] may be

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/conform"
 	"mcpgateway/internal/wire"
 )
 
@@ -17,9 +18,12 @@ import (
 // protocol and "other", upstream takes configured names and "" for what the
 // gateway answers itself.
 type Metrics struct {
-	requests  *prometheus.CounterVec
-	durations *prometheus.HistogramVec
-	decisions *prometheus.CounterVec
+	requests   *prometheus.CounterVec
+	durations  *prometheus.HistogramVec
+	decisions  *prometheus.CounterVec
+	downlevels *prometheus.CounterVec
+	asks       *prometheus.CounterVec
+	bridged    *prometheus.CounterVec
 }
 
 // NewMetrics makes the metrics, registered nowhere yet.
@@ -38,12 +42,41 @@ func NewMetrics() *Metrics {
 			Name: "mcp_gateway_policy_decisions_total",
 			Help: "Decisions of policy on calls, by effect and deciding rule.",
 		}, []string{"effect", "rule"}),
+		downlevels: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_gateway_downlevelled_total",
+			Help: "Things unknown to a client's revision that it got in an older form, or not at all.",
+		}, []string{"kind"}),
+		asks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_gateway_asks_total",
+			Help: "Questions of upstreams to clients, by what became of them.",
+		}, []string{"kind", "outcome"}),
+		bridged: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_gateway_bridged_calls_total",
+			Help: "Calls between a client and an upstream of different eras.",
+		}, []string{"client_era", "upstream_era"}),
 	}
 }
 
 // Collectors returns what is to be registered.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.requests, m.durations, m.decisions}
+	return []prometheus.Collector{m.requests, m.durations, m.decisions, m.downlevels, m.asks, m.bridged}
+}
+
+// lowered counts what was replaced for a client's revision.
+func (m *Metrics) lowered(t conform.Tally) {
+	for kind, n := range t {
+		if n > 0 {
+			m.downlevels.WithLabelValues(conform.Kind(kind).String()).Add(float64(n))
+		}
+	}
+}
+
+// crossed counts a call that an upstream of another era than the client's has
+// answered.
+func (m *Metrics) crossed(client, upstream wire.Era) {
+	if client != upstream && upstream != wire.EraUnknown {
+		m.bridged.WithLabelValues(client.String(), upstream.String()).Inc()
+	}
 }
 
 // methods are the values that the label method may take.
@@ -52,6 +85,8 @@ var methods = map[string]bool{
 	wire.MethodPromptsList: true, wire.MethodPromptsGet: true, wire.MethodResourcesList: true,
 	wire.MethodTemplatesList: true, wire.MethodResourcesRead: true, wire.MethodResourcesMetadata: true,
 	wire.MethodResourcesSubscribe: true, wire.MethodResourcesUnsub: true, wire.MethodComplete: true,
+	wire.MethodTasksGet: true, wire.MethodTasksCancel: true, wire.MethodTasksUpdate: true,
+	wire.MethodTasksResult: true, wire.MethodTasksList: true,
 }
 
 // The outcomes of a request.

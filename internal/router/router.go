@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -9,8 +10,10 @@ import (
 
 	"go.uber.org/zap"
 
+	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/conform"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
@@ -27,6 +30,8 @@ type Routes struct {
 	Table     *catalog.Table
 	Policy    *policy.Policy
 	Upstreams map[string]Upstream // by name; every part of the table has one
+	// Subscribers are the upstreams by name once more, for subscriptions.
+	Subscribers map[string]Subscriber
 }
 
 // Options say what a Router needs from the start.
@@ -35,8 +40,17 @@ type Options struct {
 	// connect, or the time for that is over. First lists, and calls to names
 	// that nobody has yet, wait for it.
 	Settled <-chan struct{}
-	Logger  *zap.Logger
-	Metrics *Metrics
+	// Sealer wraps the request states of upstreams; none: one with a key of its
+	// own. StateTTL is how long such a state is good: 24h.
+	Sealer   *bridge.Sealer
+	StateTTL time.Duration
+	// AskTimeout is how long a client may take to answer an ask: 5m.
+	AskTimeout time.Duration
+	// Unlabelled leaves out the name of the upstream at the beginning of what it
+	// asks users.
+	Unlabelled bool
+	Logger     *zap.Logger
+	Metrics    *Metrics
 }
 
 // Router takes calls with public names to upstreams.
@@ -45,11 +59,27 @@ type Router struct {
 	settled <-chan struct{}
 	log     *zap.Logger
 	metrics *Metrics
+
+	sealer       *bridge.Sealer
+	stateTTL     time.Duration
+	askTimeout   time.Duration
+	label        bool
+	elicitations bridge.Elicitations
+	tasks        taskBook
 }
 
 // New returns a Router that sees first until the first Swap.
 func New(o Options, first *Routes) *Router {
-	r := &Router{settled: o.Settled, log: o.Logger, metrics: o.Metrics}
+	r := &Router{
+		settled: o.Settled, log: o.Logger, metrics: o.Metrics,
+		sealer:     o.Sealer,
+		stateTTL:   cmp.Or(o.StateTTL, defaultStateTTL),
+		askTimeout: cmp.Or(o.AskTimeout, defaultAskTimeout),
+		label:      !o.Unlabelled,
+	}
+	if r.sealer == nil {
+		r.sealer = bridge.NewSealer()
+	}
 	r.routes.Store(first)
 	return r
 }
@@ -85,6 +115,8 @@ func (r *Router) handle(ctx context.Context, c *call.Call) (call.Result, string,
 		return r.list(ctx, c, call.Template)
 	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
 		return r.forward(ctx, c)
+	case wire.MethodTasksGet, wire.MethodTasksCancel, wire.MethodTasksUpdate, wire.MethodTasksResult, wire.MethodTasksList:
+		return r.task(ctx, c)
 	default:
 		return call.Result{}, "", wire.Errorf(wire.CodeMethodNotFound, "method not found: %q", clip(c.Method))
 	}
@@ -95,11 +127,11 @@ func (r *Router) handle(ctx context.Context, c *call.Call) (call.Result, string,
 // there, because a legacy client cannot be told of new ones later.
 func (r *Router) describe(c *call.Call) wire.Raw {
 	view := r.routes.Load().Table.View(c.Principal)
-	capabilities := wire.Raw(`{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true},"completions":{},"logging":{}}`)
+	capabilities := wire.Raw(`{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}`)
 	if ext := view.Extensions(); ext != nil {
 		capabilities = wire.SetMember(capabilities, "extensions", ext)
 	}
-	out := wire.SetMember(wire.Raw(`{}`), "capabilities", capabilities)
+	out := wire.SetMember(wire.Raw(`{}`), "capabilities", declareTasks(c, view, capabilities))
 	if text := view.Instructions(); text != "" {
 		out = wire.SetMember(out, "instructions", wire.String(text))
 	}
@@ -116,10 +148,11 @@ func (r *Router) list(ctx context.Context, c *call.Call, kind call.Kind) (call.R
 	if k := cursor.Kind(); k != 0 && k != '"' && k != 'n' {
 		return call.Result{}, "", wire.Errorf(wire.CodeInvalidParams, "invalid params: cursor must be a string, the nextCursor of the page before")
 	}
-	page, fault := view.Page(kind, c.Client.Era(), cursor.Str(), time.Now())
+	page, tally, fault := view.Page(kind, c.Client.Revision, cursor.Str(), time.Now())
 	if fault != nil {
 		return call.Result{}, "", fault
 	}
+	r.metrics.lowered(tally)
 	return call.Result{Raw: page}, "", nil
 }
 
@@ -141,20 +174,47 @@ func (r *Router) forward(ctx context.Context, c *call.Call) (call.Result, string
 		// The gateway declares completions for all its upstreams.
 		return call.Result{Raw: wire.Raw(`{"completion":{"values":[]}}`)}, name, nil
 	}
-	space := target.Part.Space()
-	asked := askedOf(target)
-	down := c.With(ref.With(target.Native))
-	down.Back = &backChannel{c.Back, space}
-	res, err := routes.Upstreams[name].Do(ctx, down)
+	j := journey{r: r, c: c, to: routes.Upstreams[name], space: target.Part.Space(), asked: askedOf(target), target: target}
+	res, err := j.run(ctx, ref.With(target.Native))
+	return res, name, err
+}
+
+// run sends the call with native names and brings back what the client gets.
+func (j *journey) run(ctx context.Context, params wire.Raw) (call.Result, error) {
+	params, err := j.unwrap(params)
+	if err != nil {
+		return call.Result{}, err
+	}
+	down := j.c.With(params)
+	down.Back = &backChannel{j.r, j.c.Back, j.space, j.c.Client}
+	res, err := j.send(ctx, down)
 	if err != nil {
 		var rpc *wire.Error
 		if errors.As(err, &rpc) {
-			err = space.Error(rpc, asked)
+			err = j.space.Error(rpc, j.asked)
 		}
-		return call.Result{}, name, err
+		return call.Result{}, err
 	}
-	res.Raw = space.Result(c.Method, res.Raw, asked)
-	return res, name, nil
+	raw, tally := conform.DownTo(j.c.Client.Revision, j.c.Method, j.space.Result(j.c.Method, res.Raw, j.asked))
+	j.r.metrics.lowered(tally)
+	res.Raw = raw
+	return res, nil
+}
+
+// Permit reports whether a call may be made at this moment: nil, or the error
+// that a call of it would get. It asks nobody and waits for nothing.
+func (r *Router) Permit(c *call.Call) *wire.Error {
+	ref, _, err := namespace.RefOf(c.Method, c.Params)
+	if err != nil {
+		return wire.Errorf(wire.CodeInvalidParams, "%s", err)
+	}
+	routes := r.routes.Load()
+	view := routes.Table.View(c.Principal)
+	target, ok := view.Resolve(ref.Kind, ref.Name)
+	if !ok || !r.allowed(routes, c, target) {
+		return unknown(c, view, ref)
+	}
+	return nil
 }
 
 // resolve finds what a call names in the caller's view. While upstreams are on
@@ -215,20 +275,6 @@ func askedOf(t catalog.Target) namespace.Asked {
 		return namespace.Asked{}
 	}
 	return namespace.Asked{Native: t.Native, Public: t.Public}
-}
-
-// backChannel rewrites what comes back before the result.
-type backChannel struct {
-	to    call.BackChannel
-	space *namespace.Space
-}
-
-func (b *backChannel) Notify(method string, params wire.Raw) {
-	b.to.Notify(method, b.space.NoteParams(method, params))
-}
-
-func (b *backChannel) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
-	return b.to.Ask(ctx, method, b.space.AskParams(method, params))
 }
 
 // clip bounds what a client wrote before it is repeated to it.

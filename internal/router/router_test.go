@@ -163,7 +163,9 @@ func TestBackChannelIsRewritten(t *testing.T) {
 		return call.Result{Raw: answer}, err
 	}}
 	client := &recorder{}
-	if _, err := newHouse(t, up, filesSource(t)).Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, client)); err != nil {
+	c := newCall("tools/call", `{"name":"files__read"}`, client)
+	c.Client = &call.Client{Key: "c", Revision: wire.Rev20251125, Capabilities: wire.Raw(`{"sampling":{}}`)}
+	if _, err := newHouse(t, up, filesSource(t)).Handle(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{`notifications/resources/updated {"uri":"files+file:///a"}`}; !cmp.Equal(want, client.notes) {

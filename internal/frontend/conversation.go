@@ -1,0 +1,301 @@
+package frontend
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// maxRunning bounds the requests of one conversation that run at once.
+const maxRunning = 1000
+
+// Why a conversation does not take a message.
+var (
+	errNotBegun = wire.Errorf(wire.CodeInvalidRequest, "invalid request: the conversation begins with initialize")
+	errNoEra    = wire.Errorf(wire.CodeInvalidParams, "invalid params: _meta lacks %q, and no initialize has been sent", wire.MetaProtocolVersion)
+	errBegun    = wire.Errorf(wire.CodeInvalidRequest, "invalid request: the conversation has begun already")
+	errEnding   = wire.Errorf(wire.CodeInternal, "%s", errStopped)
+	errBusy     = wire.Errorf(wire.CodeInternal, "too many requests of this client are running")
+	errNoBatch  = wire.Errorf(wire.CodeInvalidRequest, "invalid request: batches are for sessions of revision %s only, and have between 1 and %d messages", wire.Rev20250326, maxBatch)
+)
+
+// conversation is one client on a channel that carries all messages to it, for
+// as long as the channel lasts: HTTP+SSE, or stdio. Requests run on goroutines of
+// their own, and their answers go where everything goes.
+type conversation struct {
+	s      *Server
+	id     string // unguessable
+	who    *call.Principal
+	st     *stream
+	modern bool // requests of modern clients are served too
+	// Calls end with ctx.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	requests sync.WaitGroup
+
+	mu       sync.Mutex
+	sess     *session // nil before initialize
+	running  int
+	ending   bool                      // no more requests; the stream ends with the last that runs
+	inflight map[wire.ID]*exchange     // requests of a modern client
+	listens  map[wire.ID]*subscription // its subscriptions
+}
+
+func (s *Server) newConversation(ctx context.Context, who *call.Principal, st *stream) *conversation {
+	c := &conversation{
+		s: s, id: newSessionID(), who: who, st: st,
+		inflight: make(map[wire.ID]*exchange), listens: make(map[wire.ID]*subscription),
+	}
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	return c
+}
+
+// take takes one message, or a batch of them, in. The bytes belong to the
+// conversation from then on. It returns before requests are answered, save
+// initialize, so that a client may send what follows without waiting. When the
+// message is not taken the error says why, and the id is that of the message if
+// it has one.
+func (c *conversation) take(data []byte) (wire.ID, *wire.Error) {
+	if isArray(data) {
+		return wire.ID{}, c.takeBatch(data)
+	}
+	m, err := wire.Parse(data, c.s.opt.Limits)
+	if err != nil {
+		return m.ID, err.(*wire.Error)
+	}
+	if m.IsRequest() {
+		return m.ID, c.request(&m)
+	}
+	sess := c.session()
+	sess.take(&m)
+	if id, ok := cancels(&m); ok && c.modern {
+		c.cancelRequest(id)
+	}
+	return m.ID, nil
+}
+
+func (c *conversation) session() *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sess
+}
+
+// request takes a request in. Its era is that of its metadata where modern
+// requests are served, else that of the session.
+func (c *conversation) request(m *wire.Message) *wire.Error {
+	meta := readMeta(m)
+	sess := c.session()
+	switch {
+	case beginsSession(m, &meta):
+		return c.initialize(m)
+	case c.modern && meta.isModern():
+		return c.modernRequest(m, &meta)
+	case sess == nil && m.Method == wire.MethodPing: // which is allowed before initialize
+		x := c.s.legacyCall(c.ctx, c.st, nil, &call.Client{Key: c.id, Revision: wire.LatestLegacy}, c.who, m)
+		return c.start(x, x.answer)
+	case sess == nil && c.modern:
+		return errNoEra
+	case sess == nil:
+		return errNotBegun
+	}
+	x := c.s.legacyCall(c.ctx, c.st, sess, sess.client, c.who, m)
+	if err := x.begin(); err != nil {
+		x.cancel(nil)
+		return invalidRequest(err)
+	}
+	fault := c.start(x, x.answer)
+	if fault != nil {
+		x.end()
+	}
+	return fault
+}
+
+// start answers a request on a goroutine of its own.
+func (c *conversation) start(x *exchange, by func() answer) *wire.Error {
+	return c.run(func() {
+		if msg := x.answerAlone(by); msg != nil {
+			c.st.sendPatiently(msg)
+		}
+	}, x)
+}
+
+// run runs f beside the conversation, unless that is ending or too much runs.
+func (c *conversation) run(f func(), x *exchange) *wire.Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.ending:
+		x.cancel(nil)
+		return errEnding
+	case c.running >= maxRunning:
+		x.cancel(nil)
+		return errBusy
+	}
+	c.running++
+	c.requests.Go(func() {
+		defer c.ran()
+		f()
+	})
+	return nil
+}
+
+func (c *conversation) ran() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running--; c.ending && c.running == 0 {
+		c.st.end()
+	}
+}
+
+// initialize opens the session. Whoever calls take waits for it.
+func (c *conversation) initialize(m *wire.Message) *wire.Error {
+	if c.session() != nil {
+		return errBegun
+	}
+	client, fault := newLegacyClient(m)
+	if fault != nil {
+		return fault
+	}
+	x := c.s.legacyCall(c.ctx, c.st, nil, client, c.who, m)
+	defer x.cancel(nil)
+	a, sess := x.welcome(true)
+	if sess != nil {
+		c.mu.Lock()
+		twice := c.sess != nil
+		if !twice {
+			c.sess = sess
+		}
+		c.mu.Unlock()
+		if twice {
+			c.s.sessions.remove(sess, errSessionEnded)
+			return errBegun
+		}
+	}
+	if !a.silent {
+		c.st.sendPatiently(x.appendAnswer(nil, a))
+	}
+	if sess != nil {
+		// An error means that the session has ended, and then the stream has too.
+		_, _ = sess.attach(c.st, func() (*conn, error) { return nil, nil })
+	}
+	return nil
+}
+
+// takeBatch takes an array of messages in, which only sessions of 2025-03-26
+// know (2025-03-26, basic, "Batching"). Its answers come as one array.
+func (c *conversation) takeBatch(data []byte) *wire.Error {
+	if err := wire.Check(data, c.s.opt.Limits, wire.Strict); err != nil {
+		return wire.Errorf(wire.CodeParse, "parse error: %s", err)
+	}
+	sess := c.session()
+	parts, _ := wire.Split(data)
+	if sess == nil || !sess.client.Revision.HasBatches() || len(parts) == 0 || len(parts) > maxBatch {
+		return errNoBatch
+	}
+	whole := c.s.newExchange(c.ctx, c.st, wire.ID{})
+	return c.run(func() {
+		defer whole.cancel(nil)
+		answers, _ := sess.answerBatch(parts, c.s.opt.Limits, func(m *wire.Message) *exchange {
+			return c.s.legacyCall(whole.ctx, c.st, sess, sess.client, c.who, m)
+		})
+		if len(answers) > 0 {
+			c.st.sendPatiently(joinBatch(answers))
+		}
+	}, whole)
+}
+
+// drain takes no more requests, and ends the stream when those that run have
+// been answered.
+func (c *conversation) drain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ending = true
+	if c.running == 0 {
+		c.st.end()
+	}
+}
+
+// stop ends the conversation at once.
+func (c *conversation) stop(cause error) {
+	c.cancel(cause)
+	c.st.end()
+}
+
+// close ends what is left of the conversation when its channel is gone, and
+// returns when nothing of it runs.
+func (c *conversation) close() {
+	c.mu.Lock()
+	c.ending = true
+	sess := c.sess
+	listens := c.listens
+	c.listens = nil
+	c.mu.Unlock()
+	for _, sub := range listens {
+		c.s.listens.remove(sub)
+	}
+	c.cancel(errSessionEnded)
+	c.st.end()
+	if sess != nil {
+		c.s.sessions.remove(sess, errSessionEnded)
+	}
+	c.requests.Wait()
+}
+
+// beginsSession reports whether a message is an initialize that opens a legacy
+// session. One that lacks the version to negotiate and has modern metadata is a
+// modern request for a method that was removed.
+func beginsSession(m *wire.Message, meta *requestMeta) bool {
+	return m.Method == wire.MethodInitialize && (!meta.isModern() || wire.ValueOf(m.Params).Get("protocolVersion").Exists())
+}
+
+// conversationSet is the set of conversations that are open. The zero set is
+// ready for use.
+type conversationSet struct {
+	mu   sync.Mutex
+	byID map[string]*conversation
+}
+
+// add takes a conversation in unless there are max already.
+func (s *conversationSet) add(c *conversation, max int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.byID) >= max {
+		return errors.New(errTooManySessions.Message)
+	}
+	if s.byID == nil {
+		s.byID = make(map[string]*conversation)
+	}
+	s.byID[c.id] = c
+	return nil
+}
+
+// get returns the principal's conversation with this id, nil when there is none.
+// One of another principal counts as none.
+func (s *conversationSet) get(id string, who *call.Principal) *conversation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.byID[id]
+	if c == nil || keyOf(c.who) != keyOf(who) {
+		return nil
+	}
+	return c
+}
+
+func (s *conversationSet) remove(c *conversation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byID, c.id)
+}
+
+// each calls f, which must not wait for anybody, for all conversations.
+func (s *conversationSet) each(f func(*conversation)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.byID {
+		f(c)
+	}
+}

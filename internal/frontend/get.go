@@ -1,0 +1,97 @@
+package frontend
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// serveGet opens a stream for what the server sends outside of calls, or
+// continues a stream that broke.
+func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, who *call.Principal) {
+	if len(r.Header[wire.HeaderSession]) == 0 {
+		s.needsSession(w, r)
+		return
+	}
+	sess, client, ok := s.findSession(w, r, who, wire.ID{})
+	if !ok {
+		return
+	}
+	if !accepts(r.Header["Accept"]).events {
+		s.refuse(w, r, &refusal{http.StatusNotAcceptable, "Accept must name text/event-stream"})
+		return
+	}
+	eventID, single := header(r, wire.HeaderLastEvent)
+	if !single {
+		s.refuseGet(w, r, errUnknownEvent)
+		return
+	}
+	st, c, err := s.carryGet(sess, eventID, newHTTPCarrier(w))
+	if err != nil {
+		s.refuseGet(w, r, err)
+		return
+	}
+	defer sess.detach(st)
+	var expire <-chan time.Time
+	if client.Revision.HasPriming() {
+		timer := time.NewTimer(pollAfter)
+		defer timer.Stop()
+		expire = timer.C
+	}
+	c.run(r.Context(), expire)
+}
+
+// carryGet makes to carry a new stream, or the one of an event that the client
+// has got last.
+func (s *Server) carryGet(sess *session, eventID string, to carrier) (*stream, *conn, error) {
+	if eventID != "" {
+		st, after, err := sess.shelf.find(eventID)
+		if err != nil {
+			return nil, nil, err
+		}
+		if st.record.call { // which comes to its end while the gateway drains
+			c, err := st.resume(after, to)
+			return st, c, err
+		}
+		return s.carryOpen(sess, st, func() (*conn, error) { return st.resume(after, to) })
+	}
+	st := s.newStream(wire.EraLegacy)
+	primes := sess.client.Revision.HasPriming()
+	return s.carryOpen(sess, st, func() (*conn, error) { return sess.shelf.open(st, to, false, primes), nil })
+}
+
+// carryOpen connects a stream that has no end of its own, by connect.
+func (s *Server) carryOpen(sess *session, st *stream, connect func() (*conn, error)) (*stream, *conn, error) {
+	if s.draining.Load() {
+		return nil, nil, errStopped
+	}
+	c, err := sess.attach(st, connect)
+	if s.draining.Load() { // looked at after attach, so that Drain misses no stream
+		st.end()
+	}
+	return st, c, err
+}
+
+// refuseGet answers a GET that gets no stream. That an event is not known must
+// not look like the end of the session, which is what 404 means. A client that
+// has had all of a stream is told so by 204, which ends its attempts (WHATWG
+// HTML, "Server-sent events").
+func (s *Server) refuseGet(w http.ResponseWriter, r *http.Request, err error) {
+	switch {
+	case errors.Is(err, errComplete):
+		w.WriteHeader(http.StatusNoContent)
+	case errors.Is(err, errUnknownEvent):
+		s.refuse(w, r, &refusal{http.StatusBadRequest, err.Error()})
+	case errors.Is(err, errForgotten):
+		s.refuse(w, r, &refusal{http.StatusGone, err.Error()})
+	case errors.Is(err, errTooMany):
+		s.busy(w, r, http.StatusTooManyRequests, err.Error())
+	case errors.Is(err, errStopped):
+		s.busy(w, r, http.StatusServiceUnavailable, err.Error())
+	default:
+		s.fault(w, r, wire.ID{}, http.StatusNotFound, errNoSession)
+	}
+}

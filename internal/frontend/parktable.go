@@ -1,0 +1,91 @@
+package frontend
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// errLapsed is why a parked call ended that nobody came back for.
+var errLapsed = errors.New("the client did not come back in time")
+
+// parkTable holds the calls that have been parked and have not ended, and
+// counts the goroutines of all calls that can be. The zero table admits
+// nothing; set max first.
+type parkTable struct {
+	max int // for each principal
+
+	mu      sync.Mutex
+	byID    map[string]*parkable // by the id of the call
+	perUser map[string]int       // by the key of the principal
+	closed  bool                 // no further call is parked
+	stopped bool                 // no further call begins
+	wg      sync.WaitGroup
+}
+
+// run runs f on a goroutine that stop waits for. It reports false when the
+// server has stopped.
+func (t *parkTable) run(f func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped {
+		return false
+	}
+	t.wg.Go(f)
+	return true
+}
+
+// add takes a call in that is about to be parked. It reports false when its
+// principal has as many as there may be, or none may be parked any more.
+func (t *parkTable) add(k *parkable) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	owner := k.x.call.Principal.Key()
+	if t.closed || t.perUser[owner] >= t.max {
+		return false
+	}
+	if t.byID == nil {
+		t.byID, t.perUser = make(map[string]*parkable), make(map[string]int)
+	}
+	t.byID[k.x.call.ID] = k
+	t.perUser[owner]++
+	return true
+}
+
+func (t *parkTable) remove(k *parkable) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	owner := k.x.call.Principal.Key()
+	delete(t.byID, k.x.call.ID)
+	if t.perUser[owner]--; t.perUser[owner] == 0 {
+		delete(t.perUser, owner)
+	}
+}
+
+func (t *parkTable) get(id string) *parkable {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.byID[id]
+}
+
+// drain ends the parked calls and lets no more be parked. Those that somebody
+// waits for go on.
+func (t *parkTable) drain() {
+	t.mu.Lock()
+	t.closed = true
+	all := slices.Collect(maps.Values(t.byID))
+	t.mu.Unlock()
+	for _, k := range all {
+		k.endParked(errStopped)
+	}
+}
+
+// stop lets no call begin and waits for those that run. Their contexts must
+// have ended.
+func (t *parkTable) stop() {
+	t.mu.Lock()
+	t.stopped = true
+	t.mu.Unlock()
+	t.wg.Wait()
+}

@@ -1,0 +1,111 @@
+package frontend
+
+import (
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// sseMessages is where messages are posted to, below the URL of the stream.
+const sseMessages = "message"
+
+// sseParam is the parameter of that URL which names the session.
+const sseParam = "sessionId"
+
+// ServeSSE serves the HTTP+SSE transport (2024-11-05, basic/transports, "HTTP
+// with SSE"), in which any legacy revision may be negotiated: GET opens the
+// stream of a new session, whose first event names the URL that the client then
+// posts its messages to. Everything for the client comes on the stream; when it
+// closes, the session ends. It is to be mounted at a path of its own and at
+// "message" below it.
+func (s *Server) ServeSSE(w http.ResponseWriter, r *http.Request) {
+	defer s.recovered(w)
+	who := s.admit(w, r)
+	if who == nil {
+		return
+	}
+	query := r.URL.Query()
+	switch {
+	case r.Method == http.MethodGet && !query.Has(sseParam):
+		s.openSSE(w, r, who)
+	case r.Method == http.MethodPost && query.Has(sseParam):
+		s.postSSE(w, r, who, query[sseParam])
+	default: // clients of newer transports try a POST first, and take this as advice to try GET
+		w.Header().Set("Allow", "GET")
+		s.refuse(w, r, &refusal{http.StatusMethodNotAllowed, "a session begins with GET, and its messages are posted to the URL that its first event names"})
+	}
+}
+
+// openSSE carries a conversation until one side ends it.
+func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Principal) {
+	if !accepts(r.Header["Accept"]).events {
+		s.refuse(w, r, &refusal{http.StatusNotAcceptable, "Accept must name text/event-stream"})
+		return
+	}
+	st := s.newStream(wire.EraLegacy)
+	conn := st.attach(newHTTPCarrier(w))
+	c := s.newConversation(r.Context(), who, st)
+	defer c.close()
+	if err := s.talks.add(c, s.opt.MaxSessions); err != nil {
+		s.busy(w, r, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	defer s.talks.remove(c)
+	if s.draining.Load() { // looked at after add, so that Drain misses no conversation
+		s.busy(w, r, http.StatusServiceUnavailable, errStopped.Error())
+		return
+	}
+	st.announce(wire.Event{Name: "endpoint", Data: []byte(s.endpointOf(r, c.id))})
+	conn.run(r.Context(), nil)
+}
+
+// endpointOf returns the URL that the client of a conversation posts to: a path,
+// which the client resolves against the URL that it knows us by. Behind a proxy
+// the path begins with that of the public URL.
+func (s *Server) endpointOf(r *http.Request, id string) string {
+	base := ""
+	if u, err := url.Parse(s.opt.PublicURL); err == nil {
+		base = strings.TrimSuffix(u.EscapedPath(), "/")
+	}
+	return base + path.Join(r.URL.EscapedPath(), sseMessages) + "?" + sseParam + "=" + id
+}
+
+// announce puts an event in that is no message. It is called before any message
+// can be.
+func (st *stream) announce(ev wire.Event) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.queue = wire.AppendEvent(st.queue, ev)
+}
+
+// postSSE takes a message in.
+func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, who *call.Principal, names []string) {
+	if !isJSON(r.Header["Content-Type"]) {
+		s.refuse(w, r, &refusal{http.StatusUnsupportedMediaType, "the Content-Type must be application/json"})
+		return
+	}
+	c := s.talks.get(names[0], who)
+	if c == nil || len(names) > 1 {
+		s.fault(w, r, wire.ID{}, http.StatusNotFound, errNoSession)
+		return
+	}
+	body, refused := s.readBody(w, r)
+	if refused != nil {
+		s.refuse(w, r, refused)
+		return
+	}
+	switch id, fault := c.take(body.b); fault {
+	case nil:
+		accepted(w)
+	case errEnding:
+		s.busy(w, r, http.StatusServiceUnavailable, fault.Message)
+	case errBusy:
+		s.busy(w, r, http.StatusTooManyRequests, fault.Message)
+	default:
+		s.fault(w, r, id, http.StatusBadRequest, fault)
+	}
+}

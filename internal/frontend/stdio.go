@@ -1,0 +1,189 @@
+package frontend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// errUnread means that nothing can be written to the client.
+var errUnread = errors.New("the client does not read what is written to it")
+
+// ServeStdio serves one client of either era, or of both, on a pipe: one message
+// a line. A legacy session begins with initialize and lasts as long as the pipe;
+// modern requests stand by themselves (2026-07-28, basic/transports/stdio). It is
+// called beside Run, once, and the client is whoever started the process.
+//
+// When in ends, what runs is answered, for which it has the time of drain; the
+// same after Drain. When ctx ends, all ends at once. The error is nil unless in
+// cannot be read or out not be written. What reads and writes may be blocked
+// in that for longer than ServeStdio runs, as nobody can interrupt a pipe.
+func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, drain time.Duration) error {
+	st := s.newStream(wire.EraLegacy)
+	st.gauge, st.lines, st.drops = nil, true, true
+	conn := st.attach(pipeCarrier{out})
+	c := s.newConversation(ctx, call.Anonymous, st)
+	c.modern = true
+	defer c.close()
+	if err := s.talks.add(c, s.opt.MaxSessions); err != nil {
+		return err
+	}
+	defer s.talks.remove(c)
+	if s.draining.Load() { // looked at after add, so that Drain misses no conversation
+		return nil
+	}
+	written := make(chan bool, 1)
+	go func() { written <- conn.run(c.ctx, nil) }()
+	read := make(chan error, 1)
+	go func() { read <- c.readLines(in) }()
+
+	var err error
+	var lapse <-chan time.Time
+	for {
+		select {
+		case err = <-read:
+			read = nil
+			c.drain()
+			timer := time.NewTimer(drain)
+			defer timer.Stop()
+			lapse = timer.C
+		case <-lapse:
+			s.log.Warn("calls were still running after the input had ended, and are ended")
+			return err
+		case well := <-written:
+			if !well && ctx.Err() == nil {
+				return errUnread
+			}
+			return err
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// readLines takes every line in until there are no more.
+func (c *conversation) readLines(in io.Reader) error {
+	lines := wire.NewLineReader(in, c.s.opt.MaxMessage)
+	for {
+		line, err := lines.Next()
+		switch {
+		case err == io.EOF:
+			return nil
+		case err == wire.ErrTooLarge:
+			c.complain(wire.ID{}, wire.Errorf(wire.CodeInvalidRequest, "invalid request: the message is larger than the limit"))
+			continue
+		case err != nil:
+			return fmt.Errorf("read messages: %w", err)
+		}
+		if id, fault := c.take(line); fault != nil {
+			c.complain(id, fault)
+		}
+	}
+}
+
+// complain answers a message that was not taken.
+func (c *conversation) complain(id wire.ID, fault *wire.Error) {
+	c.s.log.Debug("protocol fault", zap.Int64("code", fault.Code))
+	c.st.sendPatiently(faultOf(id, fault))
+}
+
+// modernRequest takes a request of a modern client in.
+func (c *conversation) modernRequest(m *wire.Message, meta *requestMeta) *wire.Error {
+	if fault := c.s.checkBody(meta); fault != nil {
+		return fault
+	}
+	x := c.s.modernCall(c.ctx, c.st, c.who, m, meta)
+	x.call.Params = meta.strip(m.Params)
+	if !c.enter(x) {
+		x.cancel(nil)
+		return invalidRequest(errDuplicate)
+	}
+	by := x.answerModern
+	if m.Method == wire.MethodListen {
+		by = func() answer { return c.listen(x) }
+	}
+	fault := c.start(x, func() answer {
+		defer c.leave(x)
+		return by()
+	})
+	if fault != nil {
+		c.leave(x)
+	}
+	return fault
+}
+
+// enter registers a request, so that it can be cancelled. It reports false when
+// one with that id is there already.
+func (c *conversation) enter(x *exchange) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inflight[x.id] != nil || c.listens[x.id] != nil {
+		return false
+	}
+	c.inflight[x.id] = x
+	return true
+}
+
+func (c *conversation) leave(x *exchange) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inflight[x.id] == x {
+		delete(c.inflight, x.id)
+	}
+}
+
+// cancelRequest ends the request or the subscription with this id, without a
+// response.
+func (c *conversation) cancelRequest(id wire.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if x := c.inflight[id]; x != nil {
+		delete(c.inflight, id)
+		x.cancel(errCancelled)
+	}
+	if sub := c.listens[id]; sub != nil {
+		delete(c.listens, id)
+		c.s.listens.remove(sub)
+	}
+}
+
+// listen opens a subscription, whose request stays without a response until the
+// subscription ends.
+func (c *conversation) listen(x *exchange) answer {
+	sub, ok := subscriptionTo(x.call.Params, x.id)
+	if !ok {
+		return answer{fault: errNoFilter}
+	}
+	sub.st, sub.shared = c.st, true
+	c.s.subscribe(x, sub)
+	if fault := c.s.watch(x, sub); fault != nil {
+		sub.close()
+		return answer{fault: fault}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer func() {
+		if c.listens[x.id] != sub {
+			sub.close()
+		}
+	}()
+	switch {
+	case x.ctx.Err() != nil: // cancelled meanwhile
+	case c.ending:
+		return answer{fault: errEnding}
+	case len(c.listens) >= maxGetStreams:
+		return answer{fault: wire.Errorf(wire.CodeInternal, "there are too many subscriptions")}
+	case !c.s.listens.add(sub, c.s.opt.MaxSessions):
+		return answer{fault: wire.Errorf(wire.CodeInternal, "there are too many listen streams")}
+	default:
+		c.listens[x.id] = sub
+	}
+	return answer{silent: true}
+}

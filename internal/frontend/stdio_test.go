@@ -1,0 +1,206 @@
+package frontend
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpgateway/internal/wire"
+)
+
+// stdio is a client on a pipe.
+type stdio struct {
+	in   *io.PipeWriter
+	done chan struct{} // closed when the server has returned
+
+	mu  sync.Mutex
+	out bytes.Buffer
+	err error // what the server returned
+}
+
+func startStdio(ctx context.Context, s *Server) *stdio {
+	r, w := io.Pipe()
+	c := &stdio{in: w, done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		err := s.ServeStdio(ctx, r, c, 10*time.Second)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.err = err
+	}()
+	return c
+}
+
+// Write takes what the server writes.
+func (c *stdio) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.out.Write(b)
+}
+
+func (c *stdio) write(t *testing.T, lines string) {
+	t.Helper()
+	if _, err := io.WriteString(c.in, lines); err != nil {
+		t.Errorf("the server does not read: %v", err)
+	}
+}
+
+// take shows what was written since it last was, and whether the server has
+// returned.
+func (c *stdio) take() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.out.Reset()
+	select {
+	case <-c.done:
+		if c.err != nil {
+			return c.out.String() + "[end: " + c.err.Error() + "]\n"
+		}
+		return c.out.String() + "[end]\n"
+	default:
+		return c.out.String() + "[open]\n"
+	}
+}
+
+// reading is an input that breaks.
+type reading struct{ err error }
+
+func (r reading) Read([]byte) (int, error) { return 0, r.err }
+
+// deaf is an output that takes nothing.
+type deaf struct{ err error }
+
+func (d deaf) Write([]byte) (int, error) { return 0, d.err }
+
+// What cannot be read or written is an error; a client that goes away is none.
+func TestStdioErrors(t *testing.T) {
+	broken := errors.New("broken")
+	ping := `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"
+	for name, c := range map[string]struct {
+		in   io.Reader
+		out  io.Writer
+		want string
+	}{
+		"end of input":  {strings.NewReader(ping), io.Discard, "<nil>"},
+		"no input":      {strings.NewReader(""), deaf{broken}, "<nil>"},
+		"broken input":  {reading{broken}, io.Discard, "read messages: broken"},
+		"broken output": {strings.NewReader(ping), deaf{broken}, "the client does not read what is written to it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
+			got := "<nil>"
+			if err := s.ServeStdio(t.Context(), c.in, c.out, time.Minute); err != nil {
+				got = err.Error()
+			}
+			if got != c.want {
+				t.Errorf("error %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// A line over the limit is refused, and the next one is served.
+func TestStdioLongLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), MaxMessage: 100})
+		c := startStdio(t.Context(), s)
+		c.write(t, strings.Repeat("x", 1000)+"\n"+pingBody+"\n")
+		synctest.Wait()
+		want := `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request: the message is larger than the limit"}}
+{"jsonrpc":"2.0","id":1,"result":{}}
+[open]
+`
+		if got := c.take(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		c.in.Close()
+		<-c.done
+	})
+}
+
+// slow is an output that takes one piece at a time, when it is told to.
+type slow struct {
+	take chan []byte
+	end  chan struct{}
+}
+
+func (w slow) Write(b []byte) (int, error) {
+	select {
+	case w.take <- bytes.Clone(b):
+		return len(b), nil
+	case <-w.end:
+		return 0, io.ErrClosedPipe
+	}
+}
+
+// Answers wait for a client that is slow; what is no answer is dropped when it
+// has fallen behind too far. Our memory does not grow.
+func TestStdioSlowClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Options{Handler: counting{}, Info: wire.Raw(`{}`)})
+		r, in := io.Pipe()
+		out := slow{make(chan []byte), make(chan struct{})}
+		served := make(chan error, 1)
+		go func() { served <- s.ServeStdio(t.Context(), r, out, time.Minute) }()
+		const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}` + "\n"
+		if _, err := io.WriteString(in, initialize+
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"n":100,"size":100000,"pad":200000}}}`+"\n"+
+			`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","arguments":{"n":100,"size":100000,"pad":200000}}}`+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) // of the bubble's clock: the calls are over
+		synctest.Wait()
+		in.Close()
+		var got bytes.Buffer
+		for open := true; open; {
+			select {
+			case b := <-out.take:
+				got.Write(b)
+			case err := <-served:
+				if err != nil {
+					t.Error(err)
+				}
+				open = false
+			}
+		}
+		if got.Len() > 2*maxQueue || strings.Count(got.String(), `"result"`) != 3 {
+			t.Errorf("%d bytes with %d answers, want at most %d with 3", got.Len(), strings.Count(got.String(), `"result"`), 2*maxQueue)
+		}
+	})
+}
+
+// A client cannot have more than so many requests run at once; the next one is
+// refused and all others are answered.
+func TestStdioTooMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newScript()
+		s := New(Options{Handler: h, Info: wire.Raw(`{}`)})
+		c := startStdio(t.Context(), s)
+		c.write(t, `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`+"\n")
+		for i := range maxRunning {
+			c.write(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"wait","arguments":{"for":"x"}}}`+"\n", i))
+		}
+		synctest.Wait()
+		c.take()
+		c.write(t, `{"jsonrpc":"2.0","id":"late","method":"ping"}`+"\n")
+		synctest.Wait()
+		want := `{"jsonrpc":"2.0","id":"late","error":{"code":-32603,"message":"too many requests of this client are running"}}` + "\n[open]\n"
+		if got := c.take(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		close(h.gate("x"))
+		synctest.Wait()
+		if got := strings.Count(c.take(), `"result"`); got != maxRunning {
+			t.Errorf("%d requests were answered, want %d", got, maxRunning)
+		}
+		c.in.Close()
+		<-c.done
+	})
+}

@@ -1,0 +1,183 @@
+package frontend
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// Subscriptions bring updates of resources. Subscribe is called by many
+// goroutines at once.
+//
+// deliver gets the URI of each resource that changes, which is public or a part
+// of it, and the params of the notification. It does not block, and may be
+// called until cancel has returned and once more while it does. cancel does not
+// block. The error is a *wire.Error, or that of ctx.
+type Subscriptions interface {
+	Subscribe(ctx context.Context, c *call.Call, public string, deliver func(uri string, params wire.Raw)) (cancel func(), err error)
+}
+
+const (
+	// maxSubscribed bounds the resources that one session or one listen request
+	// subscribes to, and maxSubscribedURI the length of their URIs.
+	maxSubscribed    = 1000
+	maxSubscribedURI = 8 << 10
+	// subscribeWithin bounds how long a listen request waits for upstreams
+	// before it is acknowledged.
+	subscribeWithin = 5 * time.Second
+	// subscribeAtOnce bounds the upstreams that one listen request asks at once.
+	subscribeAtOnce = 16
+)
+
+// resourceSubs are the resources that a session has subscribed to.
+type resourceSubs struct {
+	mu    sync.Mutex
+	ended bool
+	byURI map[string]func() // each takes the subscription back
+}
+
+// put keeps a subscription. It takes it back when there is one already, or when
+// the session has ended; the latter is an error.
+func (r *resourceSubs) put(uri string, cancel func()) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		cancel()
+		return errSessionEnded
+	}
+	if r.byURI[uri] != nil {
+		cancel()
+		return nil
+	}
+	if r.byURI == nil {
+		r.byURI = make(map[string]func())
+	}
+	r.byURI[uri] = cancel
+	return nil
+}
+
+// holds reports whether there is a subscription to uri, and whether there are as
+// many as there may be.
+func (r *resourceSubs) holds(uri string) (subscribed, full bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byURI[uri] != nil, len(r.byURI) >= maxSubscribed
+}
+
+func (r *resourceSubs) drop(uri string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if cancel := r.byURI[uri]; cancel != nil {
+		delete(r.byURI, uri)
+		cancel()
+	}
+}
+
+// end takes all subscriptions back, and lets no more come.
+func (r *resourceSubs) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+	for _, cancel := range r.byURI {
+		cancel()
+	}
+	r.byURI = nil
+}
+
+// subscribe answers resources/subscribe and resources/unsubscribe of a legacy
+// client (2025-11-25, server/resources, "Subscriptions"). To unsubscribe from
+// what it has not subscribed to is no error.
+func (x *exchange) subscribe() answer {
+	if x.s.opt.Subscriptions == nil {
+		return x.run()
+	}
+	uri, ok := wire.ValueOf(x.call.Params).Get("uri").Text()
+	switch {
+	case !ok:
+		return answer{fault: wire.Errorf(wire.CodeInvalidParams, "%s: params.uri must be a string", x.call.Method)}
+	case len(uri) > maxSubscribedURI:
+		return answer{fault: wire.Errorf(wire.CodeInvalidParams, "%s: params.uri is longer than %d bytes", x.call.Method, maxSubscribedURI)}
+	case x.sess == nil:
+		return answer{fault: wire.Errorf(wire.CodeInvalidRequest, "invalid request: %s needs a session, which initialize begins", x.call.Method)}
+	}
+	done := call.Result{Raw: wire.Raw(`{}`)}
+	if x.call.Method == wire.MethodResourcesUnsub {
+		x.sess.subs.drop(uri)
+		return answer{result: done}
+	}
+	switch subscribed, full := x.sess.subs.holds(uri); {
+	case subscribed:
+		return answer{result: done}
+	case full:
+		return answer{fault: wire.Errorf(wire.CodeInternal, "the session has subscribed to %d resources, which is as many as it may", maxSubscribed)}
+	}
+	sess := x.sess
+	cancel, err := x.s.opt.Subscriptions.Subscribe(x.ctx, &x.call, uri, func(changed string, params wire.Raw) {
+		sess.updated(resourceUpdate{uri, changed, params})
+	})
+	if err == nil {
+		err = sess.subs.put(uri, cancel)
+	}
+	return x.outcome(done, err)
+}
+
+// updated tells the client that a resource has changed, on one of its streams.
+func (s *session) updated(u resourceUpdate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		s.deliver(newsOf(u))
+	}
+}
+
+// subscribe subscribes to the resources that a listen request names, and keeps
+// those that it could: what upstreams refuse, what policy refuses and what does
+// not exist is left out, and so is what takes too long.
+func (s *Server) subscribe(x *exchange, sub *subscription) {
+	asked := resourcesOf(x.call.Params)
+	if s.opt.Subscriptions == nil || len(asked) == 0 {
+		return
+	}
+	ctx, stop := context.WithTimeout(x.ctx, subscribeWithin)
+	defer stop()
+	cancels := make([]func(), len(asked)) // nil where there is no subscription
+	slots := make(chan struct{}, subscribeAtOnce)
+	var wg sync.WaitGroup
+	for i, uri := range asked {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			cancel, err := s.opt.Subscriptions.Subscribe(ctx, &x.call, uri, func(changed string, params wire.Raw) {
+				sub.update(resourceUpdate{uri, changed, params})
+			})
+			if err == nil {
+				cancels[i] = cancel
+			}
+		})
+	}
+	wg.Wait()
+	for i, cancel := range cancels {
+		if cancel != nil {
+			sub.resources = append(sub.resources, asked[i])
+			sub.cancels = append(sub.cancels, cancel)
+		}
+	}
+}
+
+// resourcesOf returns the resources that a listen request asks for, each once
+// and not more than there may be.
+func resourcesOf(params wire.Raw) []string {
+	var out []string
+	seen := make(map[string]bool)
+	for el := range wire.ValueOf(params).Get("notifications", "resourceSubscriptions").Elements() {
+		uri, ok := el.Text()
+		if ok && len(uri) <= maxSubscribedURI && !seen[uri] && len(out) < maxSubscribed {
+			seen[uri] = true
+			out = append(out, uri)
+		}
+	}
+	return out
+}

@@ -1,0 +1,133 @@
+package frontend
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// board are Subscriptions that do what URIs say: x:no does not exist, x:slow
+// takes for ever, and x:now is updated before there is an answer.
+type board struct {
+	script *script // records what is asked
+
+	mu  sync.Mutex
+	set map[*pin]bool
+}
+
+type pin struct {
+	uri     string
+	deliver func(uri string, params wire.Raw)
+}
+
+func (b *board) Subscribe(ctx context.Context, _ *call.Call, uri string, deliver func(string, wire.Raw)) (func(), error) {
+	switch uri {
+	case "x:no":
+		return nil, wire.Errorf(wire.CodeResourceNotFound, "resource not found: %q", uri)
+	case "x:slow":
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	p := &pin{uri, deliver}
+	b.mu.Lock()
+	b.set[p] = true
+	b.mu.Unlock()
+	b.record("subscribe", uri)
+	if uri == "x:now" {
+		deliver(uri, wire.Raw(`{"uri":"x:now"}`))
+	}
+	return sync.OnceFunc(func() {
+		b.mu.Lock()
+		delete(b.set, p)
+		b.mu.Unlock()
+		b.record("unsubscribe", uri)
+	}), nil
+}
+
+// record notes what is asked, but for x:now: transcripts ask for it together with
+// others, in an order that is left open.
+func (b *board) record(what, uri string) {
+	if b.script != nil && uri != "x:now" {
+		b.script.record("%s %s", what, uri)
+	}
+}
+
+func (b *board) updated(about, uri string) {
+	b.mu.Lock()
+	pins := slices.Collect(maps.Keys(b.set))
+	b.mu.Unlock()
+	for _, p := range pins { // without the lock, as it is promised
+		if p.uri == about {
+			p.deliver(uri, wire.Raw(fmt.Sprintf(`{"k":1e400,"uri":%q,"_meta":{"m":1}}`, uri)))
+		}
+	}
+}
+
+// What waits for a client that does not read is bounded: parts of a resource
+// become the whole.
+func TestNewsAreBounded(t *testing.T) {
+	var n news
+	for i := range 10_000 {
+		uri := fmt.Sprintf("x:folder/%d", i)
+		n.add(newsOf(resourceUpdate{"x:folder", uri, wire.Raw(`{"uri":"` + uri + `","x":"` + strings.Repeat("x", 100) + `"}`)}))
+	}
+	n.add(newsOf(resourceUpdate{"x:folder", "x:folder/large", wire.Raw(`{"x":"` + strings.Repeat("x", 2*maxNews) + `"}`)}))
+	if n.size > maxNews+100 {
+		t.Errorf("%d bytes wait, of at most %d", n.size, maxNews)
+	}
+	if got := string(n.updated["x:folder"].params); got != `{"uri":"x:folder"}` {
+		t.Errorf("the update of the whole is %s", got)
+	}
+	size := 0
+	for _, u := range n.updated {
+		size += u.size()
+	}
+	if size != n.size {
+		t.Errorf("%d bytes are counted as %d", size, n.size)
+	}
+}
+
+// However sessions and their subscriptions come and go, none is left.
+func TestSubscriptionsEndWithTheirSession(t *testing.T) {
+	b := &board{set: make(map[*pin]bool)}
+	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), Subscriptions: b})
+	var wg sync.WaitGroup
+	for i := range 50 {
+		sess := testSession(fmt.Sprint(i))
+		request := func(method, uri string) {
+			x := s.newExchange(context.Background(), outletFunc(func([]byte) bool { return true }), wire.IDOf("1"))
+			defer x.cancel(nil)
+			x.sess, x.call.Method, x.call.Client, x.call.Principal = sess, method, sess.client, call.Anonymous
+			x.call.Params = wire.Raw(`{"uri":"` + uri + `"}`)
+			x.subscribe()
+		}
+		for n := range 4 {
+			wg.Go(func() {
+				for k := range 20 {
+					request(wire.MethodResourcesSubscribe, fmt.Sprintf("x:%d", (n+k)%3))
+					b.updated("x:0", "x:0")
+					request(wire.MethodResourcesUnsub, fmt.Sprintf("x:%d", k%3))
+				}
+				request(wire.MethodResourcesSubscribe, "x:0")
+			})
+		}
+		wg.Go(func() {
+			for range i {
+				runtime.Gosched()
+			}
+			sess.end(errSessionEnded)
+		})
+	}
+	wg.Wait()
+	if len(b.set) != 0 {
+		t.Errorf("%d subscriptions are left", len(b.set))
+	}
+}

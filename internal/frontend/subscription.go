@@ -1,0 +1,187 @@
+package frontend
+
+import (
+	"sync"
+
+	"mcpgateway/internal/wire"
+)
+
+// subscription is what one subscriptions/listen request of a modern client has
+// asked for.
+type subscription struct {
+	id    wire.ID // of the request, which every message carries
+	wants changes
+	st    *stream
+	// shared says that the stream carries other messages too, as stdio does: the
+	// end of the subscription is not the end of the stream.
+	shared bool
+
+	resources []string // those that are subscribed to, in the order of the request
+	tasks     []string // those that are watched
+	cancels   []func() // each takes one resource or task back
+
+	mu    sync.Mutex
+	state uint8 // of the acknowledgement
+	held  news  // updates that came before it
+}
+
+// The states of a subscription.
+const (
+	unacknowledged uint8 = iota
+	open
+	over
+)
+
+// acknowledge sends the acknowledgement, before anything that the subscription
+// brings.
+func (sub *subscription) acknowledge() {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	sub.st.send(sub.acknowledged())
+	sub.state = open
+	if !sub.held.isNone() {
+		sub.st.tell(sub.id, sub.held)
+		sub.held = news{}
+	}
+}
+
+// update tells the client that a resource has changed.
+func (sub *subscription) update(u resourceUpdate) {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	switch sub.state {
+	case unacknowledged:
+		sub.held.update(u)
+	case open:
+		sub.st.tell(sub.id, newsOf(u))
+	}
+}
+
+// close takes the subscriptions to resources back. Nothing comes of them any
+// more when it has returned. It may be called more than once.
+func (sub *subscription) close() {
+	sub.mu.Lock()
+	sub.state, sub.held = over, news{}
+	sub.mu.Unlock()
+	for _, cancel := range sub.cancels {
+		cancel()
+	}
+}
+
+// subscriptionTo reads the params of a listen request. It reports false when
+// they lack the filter.
+func subscriptionTo(params wire.Raw, id wire.ID) (*subscription, bool) {
+	filter := wire.ValueOf(params).Get("notifications")
+	sub := &subscription{id: id}
+	for i, name := range listChangeNames {
+		if filter.Get(name).Bool() {
+			sub.wants |= 1 << i
+		}
+	}
+	return sub, filter.Kind() == '{'
+}
+
+// listChangeNames are the members of a filter that ask for list changes, in the
+// order of the bits of changes.
+var listChangeNames = [...]string{"toolsListChanged", "promptsListChanged", "resourcesListChanged"}
+
+var errNoFilter = wire.Errorf(wire.CodeInvalidParams, "invalid params: subscriptions/listen needs the object notifications")
+
+// acknowledged returns the first message of the subscription, which names what
+// is honored (2026-07-28, basic/patterns/subscriptions, "Acknowledgment").
+func (sub *subscription) acknowledged() []byte {
+	filter := wire.Raw(`{}`)
+	for i, name := range listChangeNames {
+		if sub.wants&(1<<i) != 0 {
+			filter = wire.SetMember(filter, name, wire.Raw("true"))
+		}
+	}
+	if len(sub.resources) > 0 {
+		filter = wire.SetMember(filter, "resourceSubscriptions", stringArray(sub.resources))
+	}
+	if len(sub.tasks) > 0 {
+		filter = wire.SetMember(filter, "taskIds", stringArray(sub.tasks))
+	}
+	m := wire.Message{Method: wire.NoteAcknowledged, Params: wire.SetMember(subscriptionParams(sub.id), "notifications", filter)}
+	return m.Append(nil)
+}
+
+// end tells the client that the subscription is over: by the result of its
+// request, and where the stream goes on, by a notification too (2026-07-28,
+// basic/patterns/subscriptions, "Graceful Closure", and basic/patterns/cancellation).
+func (sub *subscription) end() {
+	m := wire.Message{ID: sub.id, Result: append(wire.Raw(`{"resultType":"complete",`), subscriptionParams(sub.id)[1:]...)}
+	result := m.Append(nil)
+	if !sub.shared {
+		sub.st.finish(result)
+		return
+	}
+	sub.st.send(result)
+	sub.st.send(cancelledNote(sub.id))
+}
+
+// cancelledNote is the notification that a request is cancelled.
+func cancelledNote(id wire.ID) []byte {
+	m := wire.Message{Method: wire.NoteCancelled, Params: append(id.Append(wire.Raw(`{"requestId":`)), '}')}
+	return m.Append(nil)
+}
+
+// subscriptionParams returns an object whose _meta names the subscription.
+func subscriptionParams(id wire.ID) wire.Raw {
+	params := append(wire.Raw(`{"_meta":{`), wire.String(wire.MetaSubscriptionID)...)
+	return append(id.Append(append(params, ':')), '}', '}')
+}
+
+// subscriptionSet is the set of subscriptions that are open. The zero set is
+// ready for use.
+type subscriptionSet struct {
+	mu  sync.Mutex
+	set map[*subscription]struct{}
+}
+
+// add takes a subscription in and acknowledges it, before anything that it
+// brings, unless there are max already.
+func (s *subscriptionSet) add(sub *subscription, max int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.set) >= max {
+		return false
+	}
+	if s.set == nil {
+		s.set = make(map[*subscription]struct{})
+	}
+	s.set[sub] = struct{}{}
+	sub.acknowledge()
+	return true
+}
+
+// remove forgets a subscription and closes it. It reports whether it was there.
+func (s *subscriptionSet) remove(sub *subscription) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, there := s.set[sub]
+	delete(s.set, sub)
+	sub.close()
+	return there
+}
+
+func (s *subscriptionSet) listChanged(c changes) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for sub := range s.set {
+		if c&sub.wants != 0 {
+			sub.st.tell(sub.id, news{lists: c & sub.wants})
+		}
+	}
+}
+
+// end ends all subscriptions.
+func (s *subscriptionSet) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for sub := range s.set {
+		sub.close()
+		sub.end()
+	}
+	clear(s.set)
+}

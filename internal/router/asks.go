@@ -1,0 +1,155 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"mcpgateway/internal/bridge"
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/conform"
+	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/wire"
+)
+
+// backChannel brings what comes before the result to the client: under public
+// names, in the form that the client's revision knows, and with the name of who
+// asks.
+type backChannel struct {
+	r     *Router
+	to    call.BackChannel
+	space *namespace.Space
+	// client is who made the call.
+	client *call.Client
+}
+
+func (b *backChannel) Notify(method string, params wire.Raw) {
+	if !conform.KnowsNote(b.client.Revision, method) {
+		b.r.metrics.lowered(conform.Tally{conform.Notification: 1})
+		return
+	}
+	b.to.Notify(method, b.space.NoteParams(method, params))
+}
+
+// Ask puts a question to the client. What the client cannot answer, and what it
+// does not answer in time, is answered for it.
+func (b *backChannel) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
+	answer, outcome, err := b.ask(ctx, method, params)
+	b.r.metrics.asked(method, outcome)
+	return answer, err
+}
+
+func (b *backChannel) ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, string, error) {
+	fitted, ok := bridge.Fit(b.client, method, params)
+	if !ok || !bridge.Declared(b.client, method, params) {
+		answer, refusal := bridge.Refused(b.client, method)
+		if !ok && method == wire.MethodElicit && !isURL(params) {
+			answer, refusal = bridge.Cancelled(), nil // the mode is declared; it is the form that is too new
+		}
+		return answer, askUndeclared, asError(refusal)
+	}
+	timed, cancel := context.WithTimeout(ctx, b.r.askTimeout)
+	defer cancel()
+	answer, err := b.to.Ask(timed, method, b.r.shown(b.space, b.client, method, b.space.AskParams(method, fitted)))
+	var refusal *wire.Error
+	switch {
+	case err == nil:
+		return answer, outcomeOfAnswer(method, answer), nil
+	case errors.As(err, &refusal):
+		return nil, askError, refusal
+	case ctx.Err() == nil && timed.Err() != nil:
+		answer, refusal := bridge.Lapsed(method)
+		return answer, askLapsed, asError(refusal)
+	default:
+		return nil, askEnded, err
+	}
+}
+
+// shown returns the params of a question, under public names, as the client
+// sees them.
+func (r *Router) shown(space *namespace.Space, client *call.Client, method string, params wire.Raw) wire.Raw {
+	params = bridge.NoContext(method, params)
+	if r.label {
+		params = bridge.Label(space.Upstream(), method, params)
+	}
+	if method == wire.MethodElicit && isURL(params) {
+		params = r.ownID(space.Upstream(), client, params)
+	}
+	return params
+}
+
+// ownID gives a URL elicitation an id of the client's own. Legacy clients need
+// one, modern ones do not know it.
+func (r *Router) ownID(upstream string, client *call.Client, params wire.Raw) wire.Raw {
+	e := wire.NewEdit(params)
+	id := e.Root().Get("elicitationId")
+	if client.Era() == wire.EraModern {
+		if !id.Exists() {
+			return params
+		}
+		e.Remove(e.Root(), "elicitationId")
+		return e.Bytes()
+	}
+	e.Set(e.Root(), "elicitationId", wire.String(r.elicitations.Public(upstream, id.Str(), client.Key)))
+	return e.Bytes()
+}
+
+// Completed finds out for whom an upstream's notification is that a URL
+// elicitation has been completed, and returns the key of that client and the
+// params under its own id, and false when it is for nobody.
+func (r *Router) Completed(upstream string, params wire.Raw) (client string, own wire.Raw, ok bool) {
+	e := wire.NewEdit(params)
+	id := e.Root().Get("elicitationId")
+	client, public, ok := r.elicitations.Complete(upstream, id.Str())
+	if !ok || id.Kind() != '"' {
+		return "", nil, false
+	}
+	e.ReplaceString(id, public)
+	return client, e.Bytes(), true
+}
+
+func isURL(params wire.Raw) bool { return wire.ValueOf(params).Get("mode").IsString("url") }
+
+// asError keeps a nil *wire.Error from becoming an error that is not nil.
+func asError(e *wire.Error) error {
+	if e == nil {
+		return nil
+	}
+	return e
+}
+
+// The outcomes of asks, beside the actions of elicitation.
+const (
+	askAnswered   = "answered"
+	askError      = "error"      // the client answered with an error
+	askUndeclared = "undeclared" // the client cannot answer such a question
+	askLapsed     = "lapsed"     // nobody answered in time
+	askEnded      = "ended"      // the call ended, or the upstream took the question back
+	askRelayed    = "relayed"    // the client answers in a request of its own
+)
+
+// outcomeOfAnswer sorts answers by a fixed set of words, whatever they hold.
+func outcomeOfAnswer(method string, answer wire.Raw) string {
+	action := wire.ValueOf(answer).Get("action")
+	switch {
+	case method != wire.MethodElicit, action.IsString("accept"):
+		return askAnswered
+	case action.IsString("decline"):
+		return "declined"
+	default:
+		return "cancelled"
+	}
+}
+
+// asked counts one ask. The label kind takes a fixed set of values.
+func (m *Metrics) asked(method, outcome string) {
+	kind, known := map[string]string{
+		wire.MethodElicit: "elicitation", wire.MethodSample: "sampling", wire.MethodRootsList: "roots",
+	}[method]
+	if !known {
+		kind = "other"
+	}
+	m.asks.WithLabelValues(kind, outcome).Inc()
+}
+
+const defaultAskTimeout = 5 * time.Minute

@@ -1,0 +1,187 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/bridge"
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/wire"
+)
+
+// defaultStateTTL is how long a client may take to come back with a
+// requestState of a modern upstream.
+const defaultStateTTL = 24 * time.Hour
+
+// errState is all that a client learns of a requestState that is refused.
+var errState = wire.Errorf(wire.CodeInvalidParams,
+	"invalid requestState: it was not issued for this request, or has expired; send the request again without it")
+
+// journey is one call between a client and an upstream.
+type journey struct {
+	r     *Router
+	c     *call.Call // as the client sent it
+	to    Upstream
+	space *namespace.Space
+	asked namespace.Asked
+	// target is what is called.
+	target catalog.Target
+}
+
+// hasRounds reports whether requests of a method may be answered with
+// input_required (2026-07-28, basic/patterns/mrtr, "Supported Requests").
+func hasRounds(method string) bool {
+	return method == wire.MethodToolsCall || method == wire.MethodPromptsGet || method == wire.MethodResourcesRead
+}
+
+// unwrap returns params, those of the call under native names, as the upstream
+// shall see them in a retry: with its own requestState in place of the sealed
+// one. Params without requestState come back as they are.
+func (j *journey) unwrap(params wire.Raw) (wire.Raw, error) {
+	if !j.c.TakesRounds || !hasRounds(j.c.Method) {
+		return params, nil
+	}
+	sealed := wire.ValueOf(params).Get("requestState")
+	if !sealed.Exists() {
+		return params, nil
+	}
+	upstream := j.space.Upstream()
+	st, err := j.r.sealer.Open(sealed.Str(), bridge.BindingOf(j.c), time.Now())
+	if err == nil && (st.Holder != upstream || st.Kind != bridge.Relay && st.Kind != bridge.Again) {
+		err = fmt.Errorf("%w: it is of kind %q for %q", bridge.ErrRequest, st.Kind, st.Holder)
+	}
+	if err != nil {
+		j.r.log.Warn("request state refused", zap.String("request", j.c.ID), zap.String("principal", j.c.Principal.Subject),
+			zap.String("upstream", upstream), zap.String("method", j.c.Method), zap.NamedError("reason", err))
+		return nil, errState
+	}
+	if st.Kind == bridge.Again {
+		return bridge.Retry(params, nil, nil), nil
+	}
+	e := wire.NewEdit(params)
+	e.ReplaceString(sealed, st.Text)
+	return e.Bytes(), nil
+}
+
+// conclude turns what the upstream answered into what the client gets: a
+// question in a result becomes an ask where the client takes no rounds, and is
+// sealed and labelled where it does.
+func (j *journey) conclude(ctx context.Context, down *call.Call, res call.Result, err error) (call.Result, error) {
+	var rpc *wire.Error
+	if errors.As(err, &rpc) && rpc.Code == wire.CodeURLElicitation {
+		return j.urlRequired(rpc)
+	}
+	if err != nil || res.Revision.Era() != wire.EraModern || !hasRounds(j.c.Method) || !bridge.IsInputRequired(res.Raw) {
+		return res, err
+	}
+	if !j.c.TakesRounds {
+		return bridge.Rounds(ctx, down, res, j.to.Do)
+	}
+	if res.Raw, err = j.relay(res.Raw); err != nil {
+		return call.Result{}, err
+	}
+	return res, nil
+}
+
+// relay returns an input_required result for a client that takes rounds.
+func (j *journey) relay(raw wire.Raw) (wire.Raw, error) {
+	e := wire.NewEdit(raw)
+	for m := range e.Root().Members() {
+		switch {
+		case m.Is("inputRequests"):
+			for request := range m.Value.Members() {
+				method, params := request.Value.Get("method").Str(), request.Value.Get("params")
+				if lacks := bridge.Required(j.c.Client, method, params.Raw()); lacks != nil {
+					j.r.metrics.asked(method, askUndeclared)
+					return nil, missing(lacks)
+				}
+				j.r.metrics.asked(method, askRelayed)
+				if params.Exists() {
+					e.Replace(params, j.r.shown(j.space, j.c.Client, method, params.Raw()))
+				}
+			}
+		case m.Is("requestState"):
+			if text, ok := m.Value.Text(); ok {
+				e.ReplaceString(m.Value, j.seal(bridge.Relay, text))
+			}
+		}
+	}
+	return e.Bytes(), nil
+}
+
+func (j *journey) seal(kind bridge.Kind, text string) string {
+	return j.r.sealer.Seal(bridge.State{
+		Kind: kind, Holder: j.space.Upstream(), Text: text, Expires: time.Now().Add(j.r.stateTTL),
+	}, bridge.BindingOf(j.c))
+}
+
+// missing is the error for a client that lacks capabilities (2026-07-28, basic,
+// "Error Codes").
+func missing(capabilities wire.Raw) *wire.Error {
+	data := wire.SetMember(wire.Raw(`{}`), "requiredCapabilities", capabilities)
+	return wire.Errorf(wire.CodeMissingCapability, "the request needs a capability that the client did not declare").WithData(data)
+}
+
+// urlRequired turns the error of a legacy upstream that wants URLs to be opened
+// first (2025-11-25, client/elicitation, "URL Elicitation Required Error") into
+// what the client knows: for modern ones questions, whose answer sends the call
+// again; for legacy ones the same error, with ids of their own.
+func (j *journey) urlRequired(rpc *wire.Error) (call.Result, error) {
+	list := wire.ValueOf(rpc.Data).Get("elicitations")
+	if j.c.Client.Era() != wire.EraModern {
+		return call.Result{}, j.ownIDs(rpc)
+	}
+	if j.c.TakesRounds && hasRounds(j.c.Method) && list.Kind() == '[' {
+		if !j.c.Client.Can("elicitation", "url") {
+			j.r.metrics.asked(wire.MethodElicit, askUndeclared)
+			return call.Result{}, missing(wire.Raw(`{"elicitation":{"url":{}}}`))
+		}
+		requests := wire.Raw(`{}`)
+		n := 0
+		for el := range list.Elements() {
+			if el.Kind() != '{' {
+				continue
+			}
+			n++
+			j.r.metrics.asked(wire.MethodElicit, askRelayed)
+			params := j.r.shown(j.space, j.c.Client, wire.MethodElicit, wire.SetMember(el.Raw(), "mode", wire.String("url")))
+			request := wire.SetMember(wire.Raw(`{"method":"`+wire.MethodElicit+`"}`), "params", params)
+			requests = wire.SetMember(requests, fmt.Sprintf("url-%d", n), request)
+		}
+		if n > 0 {
+			raw := wire.SetMember(wire.Raw(`{"resultType":"input_required"}`), "inputRequests", requests)
+			return call.Result{Raw: wire.SetMember(raw, "requestState", wire.String(j.seal(bridge.Again, "")))}, nil
+		}
+	}
+	// No modern client may see the code of the error.
+	return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream wants URLs to be opened and does not say which: %s", clip(rpc.Message))
+}
+
+// ownIDs returns the error with ids of the client's own.
+func (j *journey) ownIDs(rpc *wire.Error) *wire.Error {
+	if j.c.Client.Revision != wire.Rev20251125 {
+		return rpc // older clients know neither the code nor its data
+	}
+	e := wire.NewEdit(rpc.Data)
+	for el := range e.Root().Get("elicitations").Elements() {
+		id := el.Get("elicitationId")
+		if native, ok := id.Text(); ok {
+			e.ReplaceString(id, j.r.elicitations.Public(j.space.Upstream(), native, j.c.Client.Key))
+		}
+	}
+	if !e.Changed() {
+		return rpc
+	}
+	own := *rpc
+	own.Data = e.Bytes()
+	if rpc.Raw != nil {
+		own.Raw = wire.SetMember(rpc.Raw, "data", own.Data)
+	}
+	return &own
+}

@@ -1,0 +1,349 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"mcpgateway/internal/bridge"
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+const allCaps = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}`
+
+// modern is an upstream of 2026-07-28 that answers with what f says.
+func modern(f func(c *call.Call) string) *fakeUpstream {
+	return &fakeUpstream{answer: func(_ context.Context, c *call.Call) (call.Result, error) {
+		return call.Result{Raw: wire.Raw(f(c)), Revision: wire.Rev20260728}, nil
+	}}
+}
+
+func callOf(revision wire.Revision, caps, params string, back call.BackChannel) *call.Call {
+	c := newCall("tools/call", params, back)
+	c.Client = &call.Client{Key: "session", Revision: revision, Capabilities: wire.Raw(caps)}
+	c.TakesRounds = revision.Era() == wire.EraModern
+	return c
+}
+
+// wantFault checks that err is a JSON-RPC error and returns it.
+func wantFault(t *testing.T, err error, code int64) *wire.Error {
+	t.Helper()
+	var rpc *wire.Error
+	if !errors.As(err, &rpc) || rpc.Code != code {
+		t.Fatalf("error is %v, want %d", err, code)
+	}
+	return rpc
+}
+
+const firstRound = `{"resultType":"input_required","x":1e2,"inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?"}},` +
+	`"say":{"method":"sampling/createMessage","params":{"includeContext":"allServers","messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"file:///a","text":""}}}]}},` +
+	`"where":{"method":"roots/list"}},"requestState":"the upstream's"}`
+
+func TestModernToModern(t *testing.T) {
+	up := modern(func(c *call.Call) string {
+		if wire.ValueOf(c.Params).Get("requestState").Exists() {
+			return `{"content":[]}`
+		}
+		return firstRound
+	})
+	h := newHouse(t, up, filesSource(t))
+	res, err := h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, `{"name":"files__read","arguments":{"n":1}}`, &recorder{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := wire.ValueOf(res.Raw).Get("requestState").Str()
+	want := `{"resultType":"input_required","x":1e2,"inputRequests":{"who":{"method":"elicitation/create","params":{"message":"files: Who?"}},` +
+		`"say":{"method":"sampling/createMessage","params":{"includeContext":"none","messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"files+file:///a","text":""}}}]}},` +
+		`"where":{"method":"roots/list"}},"requestState":"STATE"}`
+	if diff := cmp.Diff(want, strings.Replace(string(res.Raw), state, "STATE", 1)); diff != "" || state == "" {
+		t.Error(diff)
+	}
+	responses := `"inputResponses":{"who":{"action":"decline"}},`
+	res, err = h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, `{"name":"files__read",`+responses+`"requestState":"`+state+`","arguments":{"n":1.0}}`, &recorder{}))
+	if err != nil || string(res.Raw) != `{"content":[]}` {
+		t.Fatalf("got %s, %v", res.Raw, err)
+	}
+	if diff := cmp.Diff(`{"name":"read",`+responses+`"requestState":"the upstream's","arguments":{"n":1.0}}`, string(up.got.Params)); diff != "" {
+		t.Error(diff)
+	}
+	if n := testutil.ToFloat64(h.metrics.asks.WithLabelValues("elicitation", "relayed")); n != 1 {
+		t.Errorf("asks_total of relayed elicitations is %v, want 1", n)
+	}
+}
+
+func TestRelayWithoutLabelOrState(t *testing.T) {
+	up := modern(func(*call.Call) string {
+		return `{"resultType":"input\u005frequired","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?"}}}}`
+	})
+	h := newHouse(t, up, filesSource(t))
+	h.label = false
+	res, err := h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, `{"name":"files__read"}`, &recorder{}))
+	if want := `{"resultType":"input\u005frequired","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?"}}}}`; err != nil || string(res.Raw) != want {
+		t.Errorf("got %s, %v; want it as it came", res.Raw, err)
+	}
+}
+
+func TestWhatAModernClientCannotAnswer(t *testing.T) {
+	h := newHouse(t, modern(func(*call.Call) string { return firstRound }), filesSource(t))
+	_, err := h.Handle(t.Context(), callOf(wire.Rev20260728, `{"elicitation":{}}`, `{"name":"files__read"}`, &recorder{}))
+	if rpc := wantFault(t, err, -32021); string(rpc.Data) != `{"requiredCapabilities":{"sampling":{}}}` {
+		t.Errorf("data is %s", rpc.Data)
+	}
+}
+
+func TestAttacksOnRelayedStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.WarnLevel)
+		h := newHouse(t, modern(func(*call.Call) string { return firstRound }), filesSource(t))
+		h.log = zap.New(core)
+		close(h.settled)
+		res, err := h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, `{"name":"files__read","arguments":{"n":1}}`, &recorder{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		state := wire.ValueOf(res.Raw).Get("requestState").Str()
+		same := `{"name":"files__read","arguments":{"n":1},"requestState":`
+		quoted := string(wire.String(state))
+		flipped := []byte(state)
+		at := len(flipped) / 2
+		flipped[at] = map[bool]byte{true: 'B', false: 'A'}[flipped[at] == 'A']
+		b := bridge.BindingOf(callOf(wire.Rev20260728, allCaps, same+`""}`, nil))
+		seal := func(s *bridge.Sealer, kind bridge.Kind, holder string) string {
+			return string(wire.String(s.Seal(bridge.State{Kind: kind, Holder: holder, Expires: time.Now().Add(time.Hour)}, b)))
+		}
+		for _, tc := range []struct {
+			name, params, reason string
+			who                  *call.Principal
+			after                time.Duration
+		}{
+			{"tampered", same + string(wire.String(string(flipped))) + `}`, bridge.ErrTampered.Error(), nil, 0},
+			{"the upstream's own", same + `"the upstream's"}`, bridge.ErrMalformed.Error(), nil, 0},
+			{"no string", same + `{}}`, bridge.ErrMalformed.Error(), nil, 0},
+			{"another key", same + seal(bridge.NewSealer(), bridge.Relay, "files") + `}`, bridge.ErrUnknownKey.Error(), nil, 0},
+			{"another upstream", same + seal(h.sealer, bridge.Relay, "other") + `}`, `the request state belongs to another request: it is of kind 'r' for "other"`, nil, 0},
+			{"a parked call", same + seal(h.sealer, bridge.Parked, "files") + `}`, `the request state belongs to another request: it is of kind 'p' for "files"`, nil, 0},
+			{"other arguments", `{"name":"files__read","arguments":{"n":2},"requestState":` + quoted + `}`, bridge.ErrRequest.Error(), nil, 0},
+			{"another principal", same + quoted + `}`, bridge.ErrPrincipal.Error(), &call.Principal{Subject: "bob"}, 0},
+			{"not yet expired", same + quoted + `}`, "", nil, defaultStateTTL - time.Second},
+			{"expired", same + quoted + `}`, bridge.ErrExpired.Error(), nil, 2 * time.Second},
+		} {
+			time.Sleep(tc.after)
+			h.files.got = nil
+			c := callOf(wire.Rev20260728, allCaps, tc.params, &recorder{})
+			if tc.who != nil {
+				c.Principal = tc.who
+			}
+			_, err := h.Handle(t.Context(), c)
+			if tc.reason == "" {
+				if err != nil || !strings.Contains(string(h.files.got.Params), `"the upstream's"`) {
+					t.Errorf("%s: %v", tc.name, err)
+				}
+				continue
+			}
+			if rpc := wantFault(t, err, -32602); rpc != errState || h.files.got != nil {
+				t.Errorf("%s: the client got %v, the upstream %v", tc.name, rpc, h.files.got)
+			}
+			entries := logs.TakeAll()
+			if len(entries) != 1 || entries[0].ContextMap()["reason"] != tc.reason {
+				t.Errorf("%s: logged %v, want the reason %q", tc.name, entries, tc.reason)
+			}
+		}
+	})
+}
+
+func TestLegacyToModern(t *testing.T) {
+	up := modern(func(c *call.Call) string {
+		if wire.ValueOf(c.Params).Get("requestState").IsString("the upstream's") {
+			return `{"content":[{"type":"resource_link","uri":"file:///a","name":"a"}]}`
+		}
+		return firstRound
+	})
+	h := newHouse(t, up, filesSource(t))
+	client := &answering{}
+	res, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, `{"name":"files__read"}`, client))
+	if err != nil || string(res.Raw) != `{"content":[{"type":"resource_link","uri":"files+file:///a","name":"a"}]}` {
+		t.Fatalf("got %s, %v", res.Raw, err)
+	}
+	if got := string(wire.ValueOf(up.got.Params).Get("inputResponses").Raw()); got != `{"who":{"action":"accept"},"say":{"action":"accept"},"where":{"action":"accept"}}` {
+		t.Errorf("the upstream got %s", got)
+	}
+	if n := testutil.ToFloat64(h.metrics.bridged.WithLabelValues("legacy", "modern")); n != 1 {
+		t.Errorf("bridged_calls_total is %v, want 1", n)
+	}
+}
+
+// answering accepts everything, from several goroutines.
+type answering struct{ recorder }
+
+func (*answering) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
+	return wire.Raw(`{"action":"accept"}`), nil
+}
+
+// silent never answers.
+type silent struct{ recorder }
+
+func (*silent) Ask(ctx context.Context, _ string, _ wire.Raw) (wire.Raw, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// asking is a legacy upstream that asks one question and answers with the answer.
+func asking(method, params string) *fakeUpstream {
+	return &fakeUpstream{answer: func(ctx context.Context, c *call.Call) (call.Result, error) {
+		answer, err := c.Back.Ask(ctx, method, wire.Raw(params))
+		if err != nil {
+			answer = wire.String(err.Error())
+		}
+		return call.Result{Raw: wire.SetMember(wire.Raw(`{"content":[]}`), "r", answer), Revision: wire.Rev20251125}, nil
+	}}
+}
+
+func TestAsks(t *testing.T) {
+	url := `{"mode":"url","message":"Go","url":"https://x","elicitationId":"1"}`
+	for _, tc := range []struct {
+		name            string
+		revision        wire.Revision
+		caps            string
+		method, params  string
+		back            call.BackChannel
+		shown           string // what the client sees, "" for nothing
+		answer, outcome string
+	}{
+		{"a form", wire.Rev20251125, allCaps, wire.MethodElicit, `{"message":"Who?"}`, &recorder{}, `{"message":"files: Who?"}`, `{"action":"accept"}`, "answered"},
+		{"a form for an older client", wire.Rev20250618, `{"elicitation":{}}`, wire.MethodElicit, `{"mode":"form","message":"Who?"}`, &recorder{}, `{"message":"files: Who?"}`, `{"action":"accept"}`, "answered"},
+		{"a form before there were any", wire.Rev20250326, `{"elicitation":{}}`, wire.MethodElicit, `{"message":"Who?"}`, &recorder{}, ``, `{"action":"cancel"}`, "undeclared"},
+		{"a form that is too new", wire.Rev20250618, `{"elicitation":{}}`, wire.MethodElicit, `{"requestedSchema":{"properties":{"a":{"type":"array"}}}}`, &recorder{}, ``, `{"action":"cancel"}`, "undeclared"},
+		{"a URL for a modern client", wire.Rev20260728, allCaps, wire.MethodElicit, url, &recorder{}, `{"mode":"url","message":"files: Go","url":"https://x"}`, `{"action":"accept"}`, "answered"},
+		{"a URL before there were any", wire.Rev20250618, `{"elicitation":{}}`, wire.MethodElicit, url, &recorder{}, ``, `"the client did not declare this mode of elicitation (-32602)"`, "undeclared"},
+		{"a form that is not declared", wire.Rev20251125, `{}`, wire.MethodElicit, `{"message":"Who?"}`, &recorder{}, ``, `{"action":"cancel"}`, "undeclared"},
+		{"sampling that is not declared", wire.Rev20251125, `{}`, wire.MethodSample, `{"messages":[]}`, &recorder{}, ``, `"the client did not declare that it answers sampling/createMessage (-32601)"`, "undeclared"},
+		{"sampling with tools that are not declared", wire.Rev20251125, `{"sampling":{}}`, wire.MethodSample, `{"tools":[]}`, &recorder{}, ``, `"the client did not declare sampling with tools (-32602)"`, "undeclared"},
+		{"a form that nobody answers", wire.Rev20251125, allCaps, wire.MethodElicit, `{"message":"Who?"}`, &silent{}, ``, `{"action":"cancel"}`, "lapsed"},
+		{"sampling that nobody answers", wire.Rev20251125, allCaps, wire.MethodSample, `{"messages":[]}`, &silent{}, ``, `"the client cannot be reached (-1)"`, "lapsed"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t, asking(tc.method, tc.params), filesSource(t))
+				res, err := h.Handle(t.Context(), callOf(tc.revision, tc.caps, `{"name":"files__read"}`, tc.back))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := string(wire.ValueOf(res.Raw).Get("r").Raw()); got != tc.answer {
+					t.Errorf("the upstream got %s, want %s", got, tc.answer)
+				}
+				if r, ok := tc.back.(*recorder); ok {
+					if got := strings.Join(r.asks, ""); got != strings.Repeat(tc.method+" "+tc.shown, min(1, len(tc.shown))) {
+						t.Errorf("the client saw %s, want %s", got, tc.shown)
+					}
+				}
+				kind := map[string]string{wire.MethodElicit: "elicitation", wire.MethodSample: "sampling"}[tc.method]
+				if n := testutil.ToFloat64(h.metrics.asks.WithLabelValues(kind, tc.outcome)); n != 1 {
+					t.Errorf("asks_total of %s, %s is %v, want 1", kind, tc.outcome, n)
+				}
+			})
+		})
+	}
+}
+
+func TestElicitationIDsAreTheClientsOwn(t *testing.T) {
+	h := newHouse(t, asking(wire.MethodElicit, `{"mode":"url","message":"Go","url":"https://x","elicitationId":"1"}`), filesSource(t))
+	client := &recorder{}
+	if _, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, `{"name":"files__read"}`, client)); err != nil {
+		t.Fatal(err)
+	}
+	_, params, _ := strings.Cut(client.asks[0], " ")
+	own := wire.ValueOf(wire.Raw(params)).Get("elicitationId").Str()
+	if own == "1" || own == "" {
+		t.Fatalf("the client was asked under %q", own)
+	}
+	if _, _, ok := h.Completed("other", wire.Raw(`{"elicitationId":"1"}`)); ok {
+		t.Error("another upstream completed it")
+	}
+	key, note, ok := h.Completed("files", wire.Raw(`{"elicitationId":"1","x":1}`))
+	if !ok || key != "session" || string(note) != `{"elicitationId":"`+own+`","x":1}` {
+		t.Errorf("completed for %q with %s, %v", key, note, ok)
+	}
+}
+
+// urls is a legacy upstream that wants a URL to be opened before the second call.
+func urls() *fakeUpstream {
+	n := 0
+	return &fakeUpstream{answer: func(context.Context, *call.Call) (call.Result, error) {
+		if n++; n > 1 {
+			return call.Result{Raw: wire.Raw(`{"content":[]}`), Revision: wire.Rev20251125}, nil
+		}
+		data := wire.Raw(`{"elicitations":[{"mode":"url","message":"Go","url":"https://x","elicitationId":"1"}]}`)
+		raw := `{"code":-32042,"message":"open","data":` + string(data) + `,"y":1}`
+		return call.Result{}, &wire.Error{Code: -32042, Message: "open", Data: data, Raw: wire.Raw(raw)}
+	}}
+}
+
+func TestURLsRequired(t *testing.T) {
+	params := `{"name":"files__read","arguments":{"n":1}}`
+	t.Run("modern", func(t *testing.T) {
+		h := newHouse(t, urls(), filesSource(t))
+		res, err := h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, params, &recorder{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		state := wire.ValueOf(res.Raw).Get("requestState").Str()
+		want := `{"resultType":"input_required","inputRequests":{"url-1":{"method":"elicitation/create","params":{"mode":"url","message":"files: Go","url":"https://x"}}},"requestState":"` + state + `"}`
+		if diff := cmp.Diff(want, string(res.Raw)); diff != "" {
+			t.Error(diff)
+		}
+		retry := strings.TrimSuffix(params, "}") + `,"inputResponses":{"url-1":{"action":"accept"}},"requestState":"` + state + `"}`
+		if res, err = h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, retry, &recorder{})); err != nil || string(res.Raw) != `{"content":[]}` {
+			t.Errorf("got %s, %v", res.Raw, err)
+		}
+		if got := string(h.files.got.Params); got != `{"name":"read","arguments":{"n":1}}` {
+			t.Errorf("the upstream got %s, want the call as it was", got)
+		}
+	})
+	t.Run("modern without URLs", func(t *testing.T) {
+		h := newHouse(t, urls(), filesSource(t))
+		_, err := h.Handle(t.Context(), callOf(wire.Rev20260728, `{"elicitation":{}}`, params, &recorder{}))
+		if rpc := wantFault(t, err, -32021); string(rpc.Data) != `{"requiredCapabilities":{"elicitation":{"url":{}}}}` {
+			t.Errorf("data is %s", rpc.Data)
+		}
+	})
+	t.Run("modern, and nothing to open", func(t *testing.T) {
+		up := &fakeUpstream{answer: func(context.Context, *call.Call) (call.Result, error) {
+			return call.Result{}, wire.Errorf(-32042, "open").WithData(wire.Raw(`{"elicitations":[1]}`))
+		}}
+		_, err := newHouse(t, up, filesSource(t)).Handle(t.Context(), callOf(wire.Rev20260728, allCaps, params, &recorder{}))
+		wantFault(t, err, -32603)
+	})
+	t.Run("legacy", func(t *testing.T) {
+		h := newHouse(t, urls(), filesSource(t))
+		_, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, params, &recorder{}))
+		rpc := wantFault(t, err, -32042)
+		key, note, ok := h.Completed("files", wire.Raw(`{"elicitationId":"1"}`))
+		own := wire.ValueOf(note).Get("elicitationId").Str()
+		want := fmt.Sprintf(`{"code":-32042,"message":"open","data":{"elicitations":[{"mode":"url","message":"Go","url":"https://x","elicitationId":"%s"}]},"y":1}`, own)
+		if diff := cmp.Diff(want, string(rpc.Append(nil))); diff != "" || !ok || key != "session" || own == "1" {
+			t.Errorf("%s %q %v", diff, key, ok)
+		}
+	})
+}
+
+func TestPermit(t *testing.T) {
+	h := newHouse(t, answers(`{}`), filesSource(t))
+	if fault := h.Permit(callOf(wire.Rev20260728, allCaps, `{"name":"files__read"}`, nil)); fault != nil {
+		t.Error(fault)
+	}
+	for _, name := range []string{"files__remove", "read", "nobody__knows"} {
+		if fault := h.Permit(callOf(wire.Rev20260728, allCaps, `{"name":"`+name+`"}`, nil)); fault == nil || fault.Code != -32602 {
+			t.Errorf("%s: %v, want -32602", name, fault)
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// Subscriber is an upstream that can be asked to tell of updates of resources.
+type Subscriber interface {
+	// Subscribe returns when the upstream tells of the resource with this native
+	// URI. It counts: each success is taken back by one Unsubscribe. The error
+	// is a *wire.Error or that of ctx.
+	Subscribe(ctx context.Context, native string) error
+	// Unsubscribe does not block.
+	Unsubscribe(native string)
+}
+
+// Subscriptions know which clients want to hear of updates of which resources,
+// and bring each update to those who do, under the URI that they know. All
+// methods may be called by many goroutines at once. No lock is held while an
+// upstream or a client is waited for.
+type Subscriptions struct {
+	router *Router
+
+	mu  sync.RWMutex
+	set map[resource]map[*subscription]bool
+}
+
+// resource is one resource of an upstream.
+type resource struct{ upstream, native string }
+
+// subscription is the wish of one client to hear of one resource.
+type subscription struct {
+	who     *call.Principal
+	public  string // as the client wrote it
+	deliver func(uri string, params wire.Raw)
+}
+
+// NewSubscriptions returns Subscriptions that resolve names as calls of r do.
+func NewSubscriptions(r *Router) *Subscriptions {
+	return &Subscriptions{router: r, set: make(map[resource]map[*subscription]bool)}
+}
+
+// Subscribe has updates of a resource delivered to the client that makes the
+// call. Each goes to deliver with the URI of what has changed, which is public
+// or a part of it, and the params of the notification, which deliver may keep.
+// deliver must not block; it may be called before Subscribe returns, and once
+// more while cancel does.
+//
+// The error is a *wire.Error, the same for a resource that nobody has and for
+// one that policy refuses, or that of ctx. cancel takes the subscription back
+// and may be called more than once; it does not block.
+func (s *Subscriptions) Subscribe(ctx context.Context, c *call.Call, public string, deliver func(uri string, params wire.Raw)) (cancel func(), err error) {
+	begin := time.Now()
+	d := *c
+	d.Method = wire.MethodResourcesSubscribe // a listen request subscribes to many
+	cancel, upstream, err := s.subscribe(ctx, &d, public, deliver)
+	s.router.observe(&d, upstream, time.Since(begin), err)
+	return cancel, err
+}
+
+func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public string, deliver func(string, wire.Raw)) (func(), string, error) {
+	ref := namespace.Ref{Kind: call.Resource, Name: public}
+	routes, target, err := s.router.resolve(ctx, c, ref)
+	if err != nil {
+		return nil, "", err
+	}
+	at := resource{target.Part.Upstream(), target.Native}
+	if !s.router.allowed(routes, c, target) {
+		return nil, at.upstream, unknown(c, routes.Table.View(c.Principal), ref)
+	}
+	upstream := routes.Subscribers[at.upstream]
+	if upstream == nil {
+		return nil, at.upstream, wire.Errorf(wire.CodeMethodNotFound, "method not found: %q", c.Method)
+	}
+	sub := &subscription{who: c.Principal, public: public, deliver: deliver}
+	s.add(at, sub) // before the upstream can tell of anything
+	if err := upstream.Subscribe(ctx, at.native); err != nil {
+		s.remove(at, sub)
+		if rpc, ok := errors.AsType[*wire.Error](err); ok {
+			err = target.Part.Space().Error(rpc, askedOf(target))
+		}
+		return nil, at.upstream, err
+	}
+	return sync.OnceFunc(func() {
+		s.remove(at, sub)
+		upstream.Unsubscribe(at.native)
+	}), at.upstream, nil
+}
+
+func (s *Subscriptions) add(at resource, sub *subscription) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.set[at] == nil {
+		s.set[at] = make(map[*subscription]bool)
+	}
+	s.set[at][sub] = true
+}
+
+func (s *Subscriptions) remove(at resource, sub *subscription) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.set[at], sub)
+	if len(s.set[at]) == 0 {
+		delete(s.set, at)
+	}
+}
+
+// Updated takes the notification of an upstream that a resource has changed. It
+// goes to those who subscribed to that resource, or, when it is a part of
+// another one and nobody subscribed to it, to those who subscribed to the whole
+// (2025-11-25 and 2026-07-28, schema, ResourceUpdatedNotification: the URI "might
+// be a sub-resource of the one that the client actually subscribed to"). It does
+// not block.
+func (s *Subscriptions) Updated(upstream string, params wire.Raw) {
+	place := wire.ValueOf(params).Get("uri")
+	native, ok := place.Text()
+	if !ok {
+		return
+	}
+	subs, exact := s.concerned(upstream, native)
+	if len(subs) == 0 {
+		return
+	}
+	routes := s.router.Routes()
+	part, ok := routes.Table.Part(upstream)
+	if !ok {
+		return
+	}
+	own := part.Space().PublicURI(native)
+	for _, sub := range subs {
+		public := own
+		if exact {
+			public = sub.public
+		}
+		item := policy.Item{Kind: call.Resource, Upstream: upstream, Public: public, Native: native}
+		if routes.Policy.Decide(sub.who, item).Effect != policy.Allow {
+			continue
+		}
+		e := wire.NewEdit(params)
+		e.Replace(place, wire.String(public))
+		sub.deliver(public, e.Bytes())
+	}
+}
+
+// concerned returns who is to hear of a change of a resource, and whether they
+// subscribed to it itself.
+func (s *Subscriptions) concerned(upstream, native string) (subs []*subscription, exact bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	collect := func(uri string) {
+		for sub := range s.set[resource{upstream, uri}] {
+			subs = append(subs, sub)
+		}
+	}
+	if collect(native); len(subs) > 0 {
+		return subs, true
+	}
+	for whole := range ancestors(native) {
+		collect(whole)
+	}
+	return subs, false
+}
+
+// What of a URI is looked at for its ancestors: it comes from an upstream.
+const (
+	maxPath  = 4096
+	maxDepth = 128
+)
+
+// ancestors iterates over the URIs whose path the path of uri goes through, the
+// nearest first, each with a slash at its end and without.
+func ancestors(uri string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		_, rest, ok := strings.Cut(uri, ":")
+		if !ok || len(uri) > maxPath {
+			return
+		}
+		root := len(uri) - len(rest) // where the path begins
+		if after, ok := strings.CutPrefix(rest, "//"); ok {
+			slash := strings.IndexByte(after, '/')
+			if slash < 0 {
+				return
+			}
+			root += len("//") + slash
+		}
+		path := uri
+		if end := strings.IndexAny(uri[root:], "?#"); end >= 0 {
+			path = uri[:root+end]
+		}
+		for range maxDepth {
+			slash := strings.LastIndexByte(path[root:], '/')
+			if slash < 0 {
+				return
+			}
+			folder := path[:root+slash+1]
+			if path = path[:root+slash]; folder != uri && !yield(folder) {
+				return
+			}
+			if slash > 0 && !yield(path) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// teller is a Subscriber that counts.
+type teller struct {
+	mu     sync.Mutex
+	counts map[string]int
+	refuse *wire.Error
+}
+
+func (u *teller) Subscribe(_ context.Context, native string) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.refuse != nil {
+		return u.refuse
+	}
+	u.counts[native]++
+	return nil
+}
+
+func (u *teller) Unsubscribe(native string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.counts[native]--; u.counts[native] == 0 {
+		delete(u.counts, native)
+	}
+}
+
+// subscribing is a house whose upstream files tells of updates.
+func subscribing(t *testing.T) (*Subscriptions, *teller) {
+	t.Helper()
+	p := policy.New(policy.Options{
+		Default:   policy.Allow,
+		Upstreams: map[string]policy.Upstream{"files": {Resources: policy.Globs{Deny: []string{"*secret*"}}}},
+	})
+	settled := make(chan struct{})
+	close(settled)
+	u := &teller{counts: map[string]int{}}
+	r := New(Options{Settled: settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
+		Table:  catalog.Build(catalog.Options{Policy: p}, []catalog.Source{filesSource(t), source(t, "mute", nil)}),
+		Policy: p, Subscribers: map[string]Subscriber{"files": u},
+	})
+	return NewSubscriptions(r), u
+}
+
+// listener is a client that notes what it is told.
+type listener struct {
+	mu  sync.Mutex
+	got []string
+}
+
+func (l *listener) deliver(uri string, params wire.Raw) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.got = append(l.got, uri+" "+string(params))
+}
+
+func (l *listener) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer func() { l.got = nil }()
+	return l.got
+}
+
+func TestUpdateGoesToThoseConcerned(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		subscribed []string // each by a client of its own
+		updated    string
+		want       []string // what each client is told
+	}{
+		{"the resource itself", []string{"files+file:///a", "files+file:///b"}, "file:///a", []string{"files+file:///a", ""}},
+		{"a part of a folder", []string{"files+file:///d", "files+file:///d/"}, "file:///d/e/f", []string{"files+file:///d/e/f", "files+file:///d/e/f"}},
+		{"a part that somebody subscribed to", []string{"files+file:///d", "files+file:///d/e"}, "file:///d/e", []string{"", "files+file:///d/e"}},
+		{"a longer name is no part", []string{"files+file:///d"}, "file:///de", []string{""}},
+		{"a folder above is no part", []string{"files+file:///d/e"}, "file:///d", []string{""}},
+		{"a query is no path", []string{"files+file:///d?x="}, "file:///d?x=/y", []string{""}},
+		{"a path before a query", []string{"files+file:///d"}, "file:///d/e?x=/y#z", []string{"files+file:///d/e?x=/y#z"}},
+		{"the root", []string{"files+file:///"}, "file:///x", []string{"files+file:///x"}},
+		{"no authority is a path", []string{"files+x://h"}, "x://h2/a", []string{""}},
+		{"an opaque path", []string{"files+note:a"}, "note:a/b", []string{"files+note:a/b"}},
+		{"what policy denies", []string{"files+file:///d"}, "file:///d/secret", []string{""}},
+		{"of another upstream", []string{"mute+file:///a", "files+file:///a"}, "file:///a", []string{"", "files+file:///a"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, _ := subscribing(t)
+			clients := make([]listener, len(tt.subscribed))
+			for i, uri := range tt.subscribed {
+				if cancel, err := s.Subscribe(t.Context(), newCall(wire.MethodListen, `{}`, nil), uri, clients[i].deliver); err == nil {
+					defer cancel()
+				}
+			}
+			s.Updated("files", wire.Raw(`{"x":1e400,"uri":`+string(wire.String(tt.updated))+`,"_meta":{"k":1}}`))
+			for i, want := range tt.want {
+				if want != "" {
+					want += ` {"x":1e400,"uri":"` + want + `","_meta":{"k":1}}`
+				}
+				if got := strings.Join(clients[i].take(), "; "); got != want {
+					t.Errorf("client %d is told %s, want %s", i, got, want)
+				}
+			}
+		})
+	}
+}
+
+// Policy is asked when an update comes: what was allowed then may not be now.
+func TestUpdateAfterPolicyChanged(t *testing.T) {
+	s, _ := subscribing(t)
+	var l listener
+	cancel, err := s.Subscribe(t.Context(), newCall(wire.MethodListen, `{}`, nil), "files+file:///a", l.deliver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cancel()
+	next := *s.router.Routes()
+	next.Policy = policy.New(policy.Options{Default: policy.Deny})
+	s.router.Swap(&next)
+	s.Updated("files", wire.Raw(`{"uri":"file:///a"}`))
+	if got := l.take(); got != nil {
+		t.Errorf("told %q of what is denied", got)
+	}
+}
+
+func TestSubscribeRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name, uri string
+		revision  wire.Revision
+		refuse    *wire.Error
+		want      string
+	}{
+		{"denied", "files+file:///secret", wire.Rev20251125, nil,
+			`{"code":-32002,"message":"resource not found: \"files+file:///secret\"","data":{"uri":"files+file:///secret"}}`},
+		{"absent", "none+file:///secret", wire.Rev20251125, nil,
+			`{"code":-32002,"message":"resource not found: \"none+file:///secret\"","data":{"uri":"none+file:///secret"}}`},
+		{"absent, modern", "none+file:///secret", wire.LatestModern, nil,
+			`{"code":-32602,"message":"resource not found: \"none+file:///secret\"","data":{"uri":"none+file:///secret"}}`},
+		{"refused by the upstream", "files+file:///a", wire.Rev20251125,
+			&wire.Error{Code: -32002, Message: "gone", Data: wire.Raw(`{"uri":"file:///a"}`)},
+			`{"code":-32002,"message":"gone","data":{"uri":"files+file:///a"}}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, u := subscribing(t)
+			u.refuse = tt.refuse
+			c := newCall(wire.MethodResourcesSubscribe, `{}`, nil)
+			c.Client = &call.Client{Key: "c", Revision: tt.revision}
+			_, err := s.Subscribe(t.Context(), c, tt.uri, func(string, wire.Raw) {})
+			refusal, ok := errors.AsType[*wire.Error](err)
+			if !ok {
+				t.Fatalf("error %v", err)
+			}
+			if diff := cmp.Diff(tt.want, string(refusal.Append(nil))); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+			if len(s.set) != 0 || len(u.counts) != 0 {
+				t.Errorf("%d subscriptions are left, %v at the upstream", len(s.set), u.counts)
+			}
+		})
+	}
+}
+
+// Each client gets its own, nobody blocks anybody, and nothing is left when all
+// have gone.
+func TestManySubscribers(t *testing.T) {
+	s, u := subscribing(t)
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	var updates sync.WaitGroup
+	updates.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				s.Updated("files", wire.Raw(`{"uri":"file:///1/x"}`))
+			}
+		}
+	})
+	for i := range 100 {
+		wg.Go(func() {
+			for range 20 {
+				uri := fmt.Sprintf("files+file:///%d", i%3)
+				told := make(chan string, 1)
+				cancel, err := s.Subscribe(t.Context(), newCall(wire.MethodListen, `{}`, nil), uri, func(uri string, _ wire.Raw) {
+					select {
+					case told <- uri:
+					default:
+					}
+				})
+				if err != nil {
+					t.Errorf("subscribe: %v", err)
+					return
+				}
+				if i%3 == 1 {
+					if got := <-told; got != "files+file:///1/x" {
+						t.Errorf("told of %s", got)
+					}
+				}
+				cancel()
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	close(stop)
+	updates.Wait()
+	if len(s.set) != 0 || len(u.counts) != 0 {
+		t.Errorf("%d subscriptions are left, %v at the upstream", len(s.set), u.counts)
+	}
+}
+
+func TestAncestors(t *testing.T) {
+	for uri, want := range map[string][]string{
+		"file:///a/b":     {"file:///a/", "file:///a", "file:///"},
+		"file:///a/":      {"file:///a", "file:///"},
+		"file:///":        nil,
+		"http://h/a?q=/b": {"http://h/"},
+		"http://h":        nil,
+		"note:a/b":        {"note:a/", "note:a"},
+		"test://static":   nil,
+		"no scheme/a":     nil,
+		"":                nil,
+	} {
+		if got := slices.Collect(ancestors(uri)); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", uri, got, want)
+		}
+	}
+	n := 0
+	for range ancestors("x:" + strings.Repeat("/", maxPath-10)) {
+		n++
+	}
+	if n > 2*maxDepth {
+		t.Errorf("%d ancestors", n)
+	}
+}

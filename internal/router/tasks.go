@@ -1,0 +1,246 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/bridge"
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/conform"
+	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/wire"
+)
+
+// errNoTask is all that a client learns of a task id that is refused: one that
+// nobody has, that another principal has, or that was changed on the way.
+var errNoTask = wire.Errorf(wire.CodeInvalidParams, "unknown task: it was not begun by this principal, or is gone")
+
+// task answers a request about tasks.
+func (r *Router) task(ctx context.Context, c *call.Call) (call.Result, string, error) {
+	if fault := knowsTasks(c); fault != nil {
+		return call.Result{}, "", fault
+	}
+	if c.Method == wire.MethodTasksList {
+		res, err := r.taskList(ctx, c)
+		return res, "", err
+	}
+	place := wire.ValueOf(c.Params).Get("taskId")
+	id, ok := place.Text()
+	if !ok {
+		return call.Result{}, "", wire.Errorf(wire.CodeInvalidParams, "%s: params.taskId must be a string", c.Method)
+	}
+	ref, part, ok := r.openTask(c, id)
+	if !ok {
+		return call.Result{}, "", errNoTask
+	}
+	e := wire.NewEdit(c.Params)
+	e.ReplaceString(place, ref.Native)
+	res, err := r.askTask(ctx, c, part, heldTask{ref: ref, id: id}, e.Bytes())
+	return res, ref.Upstream, err
+}
+
+// knowsTasks returns why the client cannot make such a request, nil when it can.
+// The two forms of tasks have methods of their own beside the common ones.
+func knowsTasks(c *call.Call) *wire.Error {
+	modern := c.Client.Era() == wire.EraModern
+	known := c.Client.Revision == wire.Rev20251125
+	switch c.Method {
+	case wire.MethodTasksResult, wire.MethodTasksList:
+	case wire.MethodTasksUpdate:
+		known = modern
+	default:
+		known = known || modern
+	}
+	switch {
+	case !known:
+		return wire.Errorf(wire.CodeMethodNotFound, "method %s is not known to revision %s", c.Method, c.Client.Revision)
+	case modern && !c.Client.Can("extensions", wire.ExtensionTasks):
+		return missing(wire.Raw(`{"extensions":{"` + wire.ExtensionTasks + `":{}}}`))
+	}
+	return nil
+}
+
+// openTask returns what a public task id stands for, and the upstream that has
+// the task, if this caller may ask for it now. The log says why not.
+func (r *Router) openTask(c *call.Call, id string) (bridge.TaskRef, *catalog.Part, bool) {
+	ref, err := r.sealer.OpenTask(id, c.Principal)
+	var part *catalog.Part
+	if err == nil {
+		routes := r.routes.Load()
+		part = routes.Table.View(c.Principal).Part(ref.Upstream)
+		switch {
+		case ref.Form != c.Client.Era():
+			err = errors.New("the task was begun in the other era")
+		case part == nil:
+			err = errors.New("the upstream is not there any more")
+		case !r.allowed(routes, c, catalog.Target{Part: part, Kind: call.Tool, Public: ref.Public, Native: ref.Tool}):
+			err = errors.New("the tool that began the task is refused")
+		}
+	}
+	if err != nil {
+		r.log.Warn("task id refused", zap.String("request", c.ID), zap.String("principal", c.Principal.Subject),
+			zap.String("method", c.Method), zap.NamedError("reason", err))
+		return ref, nil, false
+	}
+	return ref, part, true
+}
+
+// askTask sends a request about one task, with the params that the upstream
+// shall see, and returns what the client gets.
+func (r *Router) askTask(ctx context.Context, c *call.Call, part *catalog.Part, t heldTask, params wire.Raw) (call.Result, error) {
+	space := part.Space()
+	down := c.With(params)
+	down.Back = &taskBack{&backChannel{r, c.Back, space, c.Client}, r, space, c.Principal}
+	do := r.routes.Load().Upstreams[t.ref.Upstream].Do
+	if c.Method == wire.MethodTasksResult {
+		do = bridge.Patient(do)
+	}
+	res, err := do(ctx, down)
+	if err != nil {
+		var rpc *wire.Error
+		if errors.As(err, &rpc) {
+			if rpc.Raw != nil && rpc.Code == wire.CodeInvalidParams && c.Method == wire.MethodTasksGet {
+				r.tasks.drop(t.ref.Upstream, t.ref.Native)
+			}
+			err = space.Error(rpc, namespace.Asked{})
+		}
+		return call.Result{}, err
+	}
+	if res.Raw, err = r.showTask(c, part, t, res.Raw); err != nil {
+		return call.Result{}, err
+	}
+	raw, tally := conform.DownTo(c.Client.Revision, c.Method, res.Raw)
+	r.metrics.lowered(tally)
+	res.Raw = raw
+	return res, nil
+}
+
+// showTask returns what an upstream says of a task under public names and ids.
+func (r *Router) showTask(c *call.Call, part *catalog.Part, t heldTask, message wire.Raw) (wire.Raw, error) {
+	others := r.taskIDs(t.ref.Upstream, c.Principal)
+	message = part.Space().Task(message, func(native string) string {
+		if native == t.ref.Native {
+			return t.id
+		}
+		return others(native)
+	})
+	e := wire.NewEdit(message)
+	for request := range e.Root().Get("inputRequests").Members() {
+		method, params := request.Value.Get("method").Str(), request.Value.Get("params")
+		if lacks := bridge.Required(c.Client, method, params.Raw()); lacks != nil {
+			return nil, missing(lacks)
+		}
+		if params.Exists() {
+			e.Replace(params, r.shown(part.Space(), c.Client, method, params.Raw()))
+		}
+	}
+	return e.Bytes(), nil
+}
+
+// taskPage is how many tasks one page of tasks/list has.
+const taskPage = 50
+
+// taskList lists the tasks that this principal began through this gateway and
+// that can still be asked for. Upstreams are not asked for their own lists: those
+// hold everybody's tasks.
+func (r *Router) taskList(ctx context.Context, c *call.Call) (call.Result, error) {
+	var after int64
+	if cursor := wire.ValueOf(c.Params).Get("cursor"); cursor.Exists() && cursor.Kind() != 'n' {
+		var err error
+		if after, err = strconv.ParseInt(cursor.Str(), 10, 64); err != nil {
+			return call.Result{}, wire.Errorf(wire.CodeInvalidParams, "invalid params: cursor must be the nextCursor of the page before")
+		}
+	}
+	own := r.tasks.of(c.Principal.Key(), after)
+	page := own[:min(taskPage, len(own))]
+	out := []byte(`{"tasks":[`)
+	first := true
+	for _, t := range page {
+		raw, ok, err := r.listed(ctx, c, t)
+		if err != nil {
+			return call.Result{}, err
+		}
+		if !ok {
+			continue
+		}
+		if !first {
+			out = append(out, ',')
+		}
+		first = false
+		out = append(out, raw...)
+	}
+	out = append(out, ']')
+	if len(page) < len(own) {
+		last := page[len(page)-1].seq
+		out = wire.AppendString(append(out, `,"nextCursor":`...), strconv.FormatInt(last, 10))
+	}
+	return call.Result{Raw: append(out, '}')}, nil
+}
+
+// listed returns a task as tasks/list has it, and false when it cannot be asked
+// for. The error is that of ctx.
+func (r *Router) listed(ctx context.Context, c *call.Call, t heldTask) (wire.Raw, bool, error) {
+	_, part, ok := r.openTask(c, t.id)
+	if !ok {
+		return nil, false, nil
+	}
+	get := *c
+	get.Method = wire.MethodTasksGet
+	res, err := r.askTask(ctx, &get, part, t, wire.SetMember(wire.Raw(`{}`), "taskId", wire.String(t.ref.Native)))
+	if ctx.Err() != nil {
+		return nil, false, ctx.Err()
+	}
+	if err != nil {
+		return nil, false, nil
+	}
+	return bridge.Unrelated(res.Raw), true, nil
+}
+
+// TaskStatus finds out for whom an upstream's notifications/tasks/status is that
+// belongs to no call. It returns the key of the client that began the task and
+// the params under its own id, and false when it is for nobody.
+func (r *Router) TaskStatus(upstream string, params wire.Raw) (client string, own wire.Raw, ok bool) {
+	t, ok := r.tasks.find(upstream, wire.ValueOf(params).Get("taskId").Str())
+	if !ok || t.ref.Form != wire.EraLegacy {
+		return "", nil, false
+	}
+	ids := func(native string) string {
+		if native == t.ref.Native {
+			return t.id
+		}
+		return ""
+	}
+	for _, part := range r.routes.Load().Table.Parts() {
+		if part.Upstream() == upstream {
+			return t.client, part.Space().Task(params, ids), true
+		}
+	}
+	return "", nil, false
+}
+
+// declareTasks adds to the capabilities what the client can have of tasks. A
+// legacy client is told of them also while an upstream is not known yet: it
+// cannot be told later, and learns from each tool whether it can be run as one.
+func declareTasks(c *call.Call, view *catalog.View, capabilities wire.Raw) wire.Raw {
+	if c.Client.Era() == wire.EraModern {
+		return capabilities // the extension is among those that upstreams declare
+	}
+	if extensions := wire.ValueOf(capabilities).Get("extensions"); extensions.Get(wire.ExtensionTasks).Exists() {
+		e := wire.NewEdit(capabilities)
+		e.Remove(extensions, wire.ExtensionTasks) // legacy revisions do not know it
+		capabilities = e.Bytes()
+	}
+	if c.Client.Revision != wire.Rev20251125 {
+		return capabilities
+	}
+	for _, p := range view.Parts() {
+		if p.Capabilities() == nil || runsTasks(p.Capabilities()) {
+			return wire.SetMember(capabilities, "tasks", wire.Raw(`{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`))
+		}
+	}
+	return capabilities
+}

@@ -1,0 +1,83 @@
+package router
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"mcpgateway/internal/bridge"
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/wire"
+)
+
+// WatchTask has deliver called with each change of a task of this caller's, as
+// the params of notifications/tasks under public names, until the task has ended
+// or ctx does. It reports false for an id that is none of the caller's. deliver
+// must not block; when it returns false it gets the same news again later.
+//
+// The gateway looks at the task as often as its upstream wants: so it needs no
+// subscription of its own there, and works for upstreams that tell of nothing.
+// The first news is how the task is.
+func (r *Router) WatchTask(ctx context.Context, c *call.Call, id string, deliver func(params wire.Raw) bool) bool {
+	ref, part, ok := r.openTask(c, id)
+	if !ok {
+		return false
+	}
+	get := *c
+	get.Method = wire.MethodTasksGet
+	get.Params = wire.SetMember(wire.Raw(`{}`), "taskId", wire.String(ref.Native))
+	get.Back = unheard{}
+	go r.watch(ctx, &get, part, heldTask{ref: ref, id: id}, deliver)
+	return true
+}
+
+func (r *Router) watch(ctx context.Context, get *call.Call, part *catalog.Part, t heldTask, deliver func(wire.Raw) bool) {
+	var told wire.Raw
+	for {
+		pause := watchPause
+		res, err := r.askTask(ctx, get, part, t, get.Params)
+		if err == nil {
+			task := bridge.TaskState(res.Raw, t.ref.Form)
+			news := asNote(res.Raw)
+			delivered := bytes.Equal(news, told) || deliver(news)
+			if delivered {
+				told = news
+			}
+			if delivered && task.Ended() {
+				return
+			}
+			pause = task.Pause()
+		} else if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Raw != nil {
+			return // the upstream does not know the task any more
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// watchPause is the time between two looks at a task while its upstream cannot
+// be asked.
+const watchPause = 5 * time.Second
+
+// asNote returns the result of tasks/get without what only results have.
+func asNote(result wire.Raw) wire.Raw {
+	e := wire.NewEdit(result)
+	e.Remove(e.Root(), "resultType", "_meta")
+	return e.Bytes()
+}
+
+// unheard is the back channel of requests that no client has made.
+type unheard struct{}
+
+func (unheard) Notify(string, wire.Raw) {}
+
+func (unheard) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
+	return nil, wire.Errorf(wire.CodeInternal, "nobody is there to be asked")
+}
