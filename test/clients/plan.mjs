@@ -7,6 +7,7 @@
 //             | {"sse": "http://…/sse"}                        HTTP+SSE (v1 client only)
 //             | {"command": ["node", "…"], "env": {…}},        stdio
 //     "mode":  "legacy" | "modern" | "auto",                   v2 client only
+//     "revision": "2025-03-26",                                v1 client only: what it proposes, the newest it knows when it is "" or not there
 //     "steps": [{"method": "tools/call", "params": {…}, "progress": 2}, …]
 //   }
 //

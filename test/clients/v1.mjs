@@ -17,6 +17,13 @@ function open(target) {
   return new StdioClientTransport({ command, args, env: { ...process.env, ...target.env } });
 }
 
+// The client itself always proposes the newest revision that it knows.
+if (plan.revision) {
+  const send = transport.send.bind(transport);
+  transport.send = (message, options) =>
+    send(message.method === 'initialize' ? { ...message, params: { ...message.params, protocolVersion: plan.revision } } : message, options);
+}
+
 await run(plan, {
   client,
   connect: () => client.connect(transport),

@@ -19,19 +19,30 @@ func TestClients(t *testing.T) {
 		config[u.name] = u.config
 	}
 	gateway := rig.StartGateway(t, rig.Config{"upstreams": config})
-	for _, c := range client.All() {
-		t.Run(c.Name(), func(t *testing.T) {
+	use := func(name string, c client.Client, target client.Target) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			steps, checks := plan(c, servers)
-			transcript := c.Run(t, client.Target{URL: gateway.URL}, append(listSteps(), steps...))
+			transcript := c.Run(t, target, append(listSteps(), steps...))
 			if transcript.Connect != nil {
-				t.Run("connect", func(t *testing.T) { holdConnect(t, c, *transcript.Connect) })
+				t.Run("connect", func(t *testing.T) { holdConnect(t, c, target, *transcript.Connect) })
 			}
 			holdLists(t, c, servers, inventories, transcript.Steps[:len(kinds)])
 			for i, outcome := range transcript.Steps[len(kinds):] {
 				t.Run(checks[i].name, func(t *testing.T) { checks[i].hold(t, outcome) })
 			}
 		})
+	}
+	for _, c := range client.All() {
+		use(c.Name(), c, client.Target{URL: gateway.URL})
+	}
+	for _, c := range []client.Client{client.V1(), client.GoSDK(client.Legacy)} {
+		use(c.Name()+" over HTTP+SSE", c, client.Target{SSE: gateway.SSE})
+	}
+	// On stdio each client starts a gateway of its own, and that its own servers.
+	command := rig.StdioCommand(t, rig.Config{"upstreams": config, "startup_wait": "60s"})
+	for _, c := range []client.Client{client.V1(), client.V2(client.Modern), client.GoSDK(client.Legacy)} {
+		use(c.Name()+" over stdio", c, client.Target{Command: command})
 	}
 }
 
@@ -126,13 +137,16 @@ func holdResult(t *testing.T, e exercise, uriPrefix string, outcome client.Outco
 }
 
 // holdConnect checks what the gateway says of itself.
-func holdConnect(t *testing.T, c client.Client, connect client.Outcome) {
+func holdConnect(t *testing.T, c client.Client, target client.Target, connect client.Outcome) {
 	said := client.Decode[struct {
 		ProtocolVersion string                    `json:"protocolVersion"`
 		Capabilities    map[string]map[string]any `json:"capabilities"`
 		Instructions    string                    `json:"instructions"`
 	}](t, connect)
 	want := map[string]string{client.Legacy: "2025-11-25", client.Modern: "2026-07-28"}[c.Era()]
+	if c == client.V1() && target.URL == "" {
+		want = "" // this client does not say it then
+	}
 	if said.ProtocolVersion != want {
 		t.Errorf("revision %q, want %q", said.ProtocolVersion, want)
 	}
@@ -140,6 +154,9 @@ func holdConnect(t *testing.T, c client.Client, connect client.Outcome) {
 		if _, ok := said.Capabilities[capability]; !ok {
 			t.Errorf("capability %s is not declared: %v", capability, said.Capabilities)
 		}
+	}
+	if target.Command != nil {
+		return // a gateway that has just been started does not wait for its servers before it introduces itself
 	}
 	for _, upstream := range []string{"everything", "everything-http", "everything-sse"} {
 		if !strings.Contains(said.Instructions, upstream) {

@@ -57,8 +57,11 @@ func (e *events) next() (Message, error) {
 		if value, ok := strings.CutPrefix(line, "data:"); ok {
 			data = append(data, strings.TrimPrefix(value, " "))
 		}
-		if line == "" && data != nil {
+		if line == "" && strings.Join(data, "\n") != "" { // an event without data only has an id, to resume from
 			return Read(strings.Join(data, "\n"))
+		}
+		if line == "" {
+			data = nil
 		}
 	}
 }

@@ -38,7 +38,7 @@ var noteSources = sync.OnceValue(func() error {
 			return err
 		}
 	}
-	for _, folder := range []string{"cmd", "internal", "test/clients"} {
+	for _, folder := range []string{"cmd", "internal", "test/clients", "test/internal/tasksfixture"} {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil {
 				return err

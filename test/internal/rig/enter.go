@@ -21,6 +21,7 @@ import (
 const (
 	gatewayPackage = "mcpgateway/cmd/gateway"
 	fixturePackage = "github.com/modelcontextprotocol/go-sdk/conformance/everything-server"
+	tasksPackage   = "mcpgateway/test/internal/tasksfixture"
 )
 
 // builtEnv carries what was built from outside of the network namespace to the inside.
@@ -39,7 +40,7 @@ func Enter() {
 		if err := checkInstalled(); err != nil {
 			return nil, err
 		}
-		binaries, err := build(map[string]string{"gateway": gatewayPackage, "fixture": fixturePackage})
+		binaries, err := build(map[string]string{"gateway": gatewayPackage, "fixture": fixturePackage, "tasks": tasksPackage})
 		if err != nil {
 			return nil, err
 		}

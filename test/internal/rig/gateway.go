@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -26,6 +27,7 @@ type Upstreams map[string]Config
 // Gateway is a running gateway.
 type Gateway struct {
 	URL     string // of the merged MCP endpoint
+	SSE     string // of the same over HTTP+SSE
 	Admin   string // base URL of the admin address
 	Process *process.Process
 }
@@ -35,19 +37,8 @@ type Gateway struct {
 func StartGateway(t testing.TB, config Config) *Gateway {
 	t.Helper()
 	listen, admin := netns.Addr(), netns.Addr()
-	whole := Config{"admin": Config{"listen": admin}, "state_dir": t.TempDir()}
-	for key, value := range config {
-		whole[key] = value
-	}
-	text, err := json.MarshalIndent(whole, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "gateway.yaml")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	g := &Gateway{URL: "http://" + listen + "/mcp", Admin: "http://" + admin}
+	file := configFile(t, Config{"admin": Config{"listen": admin}}, config)
+	g := &Gateway{URL: "http://" + listen + "/mcp", SSE: "http://" + listen + "/sse", Admin: "http://" + admin}
 	g.Process = process.Start(t, process.Options{
 		Name: "gateway",
 		Args: []string{binary(t, "gateway"), "run", "-c", file, "--listen", listen},
@@ -64,6 +55,30 @@ func StartGateway(t testing.TB, config Config) *Gateway {
 	})
 	g.Process.WaitReady(t, func() error { return get(g.Admin + "/readyz") })
 	return g
+}
+
+// StdioCommand returns the command line of the real binary that serves whoever starts it on standard input and output.
+func StdioCommand(t testing.TB, config Config) []string {
+	t.Helper()
+	return []string{binary(t, "gateway"), "stdio", "-c", configFile(t, config)}
+}
+
+// configFile writes a configuration, of which the last part that names a key counts, and a folder for what the gateway remembers.
+func configFile(t testing.TB, parts ...Config) string {
+	t.Helper()
+	whole := Config{"state_dir": t.TempDir()}
+	for _, part := range parts {
+		maps.Copy(whole, part)
+	}
+	text, err := json.MarshalIndent(whole, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 func get(url string) error {

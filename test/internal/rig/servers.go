@@ -33,6 +33,20 @@ func Fixture(t testing.TB, era Era) string {
 	return "http://" + addr
 }
 
+// TasksCommand returns the command line of the server whose tools run as tasks, on stdio.
+func TasksCommand(t testing.TB, era Era) []string {
+	return []string{binary(t, "tasks"), "-era", string(era)}
+}
+
+// Tasks starts the server whose tools run as tasks on streamable HTTP and returns its URL.
+func Tasks(t testing.TB, era Era) string {
+	t.Helper()
+	addr := netns.Addr()
+	p := process.Start(t, process.Options{Name: "tasks " + string(era), Args: append(TasksCommand(t, era), "-http="+addr)})
+	p.WaitListening(t, addr)
+	return "http://" + addr
+}
+
 // EverythingCommand returns the command line of the npm server "everything" on stdio.
 func EverythingCommand(t testing.TB) []string { return Node(t, everythingJS, "stdio") }
 

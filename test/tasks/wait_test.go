@@ -1,0 +1,195 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpgateway/test/internal/rig"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// within bounds one client's work.
+const within = time.Minute
+
+// plain is a client that knows nothing of tasks: the Go SDK's.
+type plain struct {
+	session *mcp.ClientSession
+	answer  map[string]any // to every elicitation
+
+	mu       sync.Mutex
+	messages []string // of progress
+	asked    []string
+}
+
+// connect begins a conversation that ends with the test.
+func connect(t *testing.T, url string, era rig.Era, answer map[string]any) *plain {
+	t.Helper()
+	p := &plain{answer: answer}
+	client := mcp.NewClient(&mcp.Implementation{Name: "plain", Version: "1"}, &mcp.ClientOptions{
+		Capabilities: &mcp.ClientCapabilities{},
+		ElicitationHandler: func(_ context.Context, request *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.asked = append(p.asked, request.Params.Message)
+			return &mcp.ElicitResult{Action: "accept", Content: p.answer}, nil
+		},
+		ProgressNotificationHandler: func(_ context.Context, request *mcp.ProgressNotificationClientRequest) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.messages = append(p.messages, request.Params.Message)
+		},
+	})
+	options := &mcp.ClientSessionOptions{}
+	if era == rig.Legacy {
+		options.ProtocolVersion = "2025-11-25"
+	}
+	connections := &http.Transport{}
+	t.Cleanup(connections.CloseIdleConnections)
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
+		Endpoint: url, HTTPClient: &http.Client{Transport: connections}, MaxRetries: -1,
+	}, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { session.Close() })
+	p.session = session
+	return p
+}
+
+// call calls a tool and asks for progress.
+func (p *plain) call(t *testing.T, name string, arguments map[string]any) (*mcp.CallToolResult, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	params := &mcp.CallToolParams{Name: name, Arguments: arguments}
+	params.SetProgressToken(name)
+	return p.session.CallTool(ctx, params)
+}
+
+// seen returns a copy of what a list of p's holds.
+func (p *plain) seen(list *[]string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(*list)
+}
+
+func upstreams(t *testing.T, era rig.Era, stdio bool) rig.Upstreams {
+	t.Helper()
+	if !stdio {
+		return rig.Upstreams{"jobs": {"url": rig.Tasks(t, era)}}
+	}
+	command := rig.TasksCommand(t, era)
+	return rig.Upstreams{"jobs": {"era": era, "command": command[0], "args": command[1:]}}
+}
+
+// A client that cannot carry tasks gets the results of tools that are nothing but tasks, whatever the eras.
+func TestWaiting(t *testing.T) {
+	for _, upstream := range []rig.Era{rig.Legacy, rig.Modern} {
+		for _, stdio := range []bool{false, true} {
+			name := string(upstream) + " upstream over HTTP"
+			if stdio {
+				name = string(upstream) + " upstream over stdio"
+			}
+			t.Run(name, func(t *testing.T) {
+				gateway := rig.StartGateway(t, rig.Config{"upstreams": upstreams(t, upstream, stdio)})
+				for _, client := range []rig.Era{rig.Legacy, rig.Modern} {
+					t.Run(string(client)+" client", func(t *testing.T) { wait(t, gateway.URL, client) })
+				}
+			})
+		}
+	}
+}
+
+func wait(t *testing.T, url string, era rig.Era) {
+	t.Run("a status message is progress", func(t *testing.T) {
+		p := connect(t, url, era, nil)
+		expect(t, p, "jobs__steps", map[string]any{"seconds": 0.4}, "three steps", false)
+		if got := strings.Join(p.seen(&p.messages), ", "); got != "step 1, step 2, step 3" {
+			t.Errorf("progress %q, want the three steps", got)
+		}
+	})
+	t.Run("a tool that may be a task", func(t *testing.T) {
+		expect(t, connect(t, url, era, nil), "jobs__slow_compute", map[string]any{"label": "x"}, "computed x", false)
+	})
+	t.Run("a tool that fails", func(t *testing.T) {
+		expect(t, connect(t, url, era, nil), "jobs__failing_job", nil, "the job failed", true)
+	})
+	t.Run("a request that fails", func(t *testing.T) {
+		_, err := connect(t, url, era, nil).call(t, "jobs__protocol_error_job", nil)
+		fault, ok := errors.AsType[*jsonrpc.Error](err)
+		if !ok || fault.Code != -32603 || fault.Message != "the job broke" || string(fault.Data) != `{"job":"protocol_error_job"}` {
+			t.Errorf("error %v, want that of the job", err)
+		}
+	})
+	t.Run("a question", func(t *testing.T) {
+		p := connect(t, url, era, map[string]any{"confirm": true})
+		expect(t, p, "jobs__confirm_delete", map[string]any{"filename": "a.txt"}, `"confirm":true`, false)
+		if got := strings.Join(p.seen(&p.asked), ", "); got != "jobs: Delete a.txt?" {
+			t.Errorf("asked %q", got)
+		}
+	})
+	t.Run("two questions at once", func(t *testing.T) {
+		p := connect(t, url, era, map[string]any{"name": "me"})
+		expect(t, p, "jobs__multi_input", nil, `"name":"me"`, false)
+		asked := p.seen(&p.asked)
+		slices.Sort(asked)
+		if got := strings.Join(asked, ", "); got != "jobs: Question 1, jobs: Question 2" {
+			t.Errorf("asked %q", got)
+		}
+	})
+	t.Run("a round and then a task", func(t *testing.T) {
+		expect(t, connect(t, url, era, map[string]any{"name": "Alice"}), "jobs__test_tool_with_task", nil, "Hello, Alice!", false)
+	})
+}
+
+// expect calls a tool and checks what its text holds.
+func expect(t *testing.T, p *plain, tool string, arguments map[string]any, text string, isError bool) {
+	t.Helper()
+	result, err := p.call(t, tool, arguments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(result.Content) != 1 || result.IsError != isError {
+		t.Fatalf("result %+v", result)
+	}
+	if got, ok := result.Content[0].(*mcp.TextContent); !ok || !strings.Contains(got.Text, text) {
+		t.Errorf("content %+v, want the text %q", result.Content[0], text)
+	}
+	if result.Meta["io.modelcontextprotocol/related-task"] != nil {
+		t.Errorf("the result names a task, which the client does not know: %v", result.Meta)
+	}
+}
+
+// A server that others made: its one task asks in the middle of its work. Over
+// streamable HTTP alone: on stdio it may ask between two looks at the task, when
+// no request of the client is in flight, and such an ask is refused, not guessed.
+func TestWaitingForRealServer(t *testing.T) {
+	gateway := rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{"http": {"url": rig.EverythingHTTP(t)}}})
+	for _, client := range []rig.Era{rig.Legacy, rig.Modern} {
+		t.Run(string(client)+" client", func(t *testing.T) {
+			p := connect(t, gateway.URL, client, map[string]any{"interpretation": "historical"})
+			result, err := p.call(t, "http__simulate-research-query", map[string]any{"topic": "tea", "ambiguous": true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, ok := result.Content[0].(*mcp.TextContent); !ok || !strings.Contains(text.Text, "historical") {
+				t.Errorf("content %+v, want what was answered", result.Content[0])
+			}
+			if asked := p.seen(&p.asked); len(asked) != 1 || !strings.HasPrefix(asked[0], `http: The research query "tea"`) {
+				t.Errorf("asked %q", asked)
+			}
+			// Which stages are seen depends on when the task is looked at.
+			if told := p.seen(&p.messages); !slices.Contains(told, "Gathering sources...") {
+				t.Errorf("progress %q, want the first stage in it", told)
+			}
+		})
+	}
+}
