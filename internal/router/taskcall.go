@@ -64,7 +64,7 @@ func (j *journey) withTask(down *call.Call) (carries bool) {
 		down.Client = bridge.WithoutTasks(client)
 	}
 	legacy := runsTasks(capabilities)
-	if legacy || wire.ValueOf(capabilities).Get("extensions", wire.ExtensionTasks).Exists() {
+	if legacy || extendsToTasks(capabilities) {
 		down.Back = &taskBack{down.Back, j.r, j.space, j.c.Principal}
 	}
 	if !legacy {
@@ -85,6 +85,11 @@ func (j *journey) withTask(down *call.Call) (carries bool) {
 // (2025-11-25, basic/utilities/tasks, "Server Capabilities").
 func runsTasks(capabilities wire.Raw) bool {
 	return wire.ValueOf(capabilities).Get("tasks", "requests", "tools", "call").Kind() == '{'
+}
+
+// extendsToTasks reports whether a modern upstream declares the tasks extension.
+func extendsToTasks(capabilities wire.Raw) bool {
+	return wire.ValueOf(capabilities).Get("extensions", wire.ExtensionTasks).Exists()
 }
 
 // insists reports whether the upstream serves the call only to clients that

@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 
 	"go.uber.org/zap"
@@ -21,7 +22,7 @@ var errNoTask = wire.Errorf(wire.CodeInvalidParams, "unknown task: it was not be
 
 // task answers a request about tasks.
 func (r *Router) task(ctx context.Context, c *call.Call) (call.Result, string, error) {
-	if fault := knowsTasks(c); fault != nil {
+	if fault := knowsTasks(c, r.routes.Load().Table.View(c.Principal)); fault != nil {
 		return call.Result{}, "", fault
 	}
 	if c.Method == wire.MethodTasksList {
@@ -44,8 +45,10 @@ func (r *Router) task(ctx context.Context, c *call.Call) (call.Result, string, e
 }
 
 // knowsTasks returns why the client cannot make such a request, nil when it can.
-// The two forms of tasks have methods of their own beside the common ones.
-func knowsTasks(c *call.Call) *wire.Error {
+// The two forms of tasks have methods of their own beside the common ones. Where
+// no upstream begins tasks there are no such methods, as with a server that does
+// not know the extension.
+func knowsTasks(c *call.Call, view *catalog.View) *wire.Error {
 	modern := c.Client.Era() == wire.EraModern
 	known := c.Client.Revision == wire.Rev20251125
 	switch c.Method {
@@ -58,6 +61,8 @@ func knowsTasks(c *call.Call) *wire.Error {
 	switch {
 	case !known:
 		return wire.Errorf(wire.CodeMethodNotFound, "method %s is not known to revision %s", c.Method, c.Client.Revision)
+	case !beginsTasks(view, c.Client.Era()):
+		return wire.Errorf(wire.CodeMethodNotFound, "method %s is not known here: no upstream begins tasks", c.Method)
 	case modern && !c.Client.Can("extensions", wire.ExtensionTasks):
 		return missing(wire.Raw(`{"extensions":{"` + wire.ExtensionTasks + `":{}}}`))
 	}
@@ -237,10 +242,17 @@ func declareTasks(c *call.Call, view *catalog.View, capabilities wire.Raw) wire.
 	if c.Client.Revision != wire.Rev20251125 {
 		return capabilities
 	}
-	for _, p := range view.Parts() {
-		if p.Capabilities() == nil || runsTasks(p.Capabilities()) {
-			return wire.SetMember(capabilities, "tasks", wire.Raw(`{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`))
-		}
+	if beginsTasks(view, wire.EraLegacy) {
+		return wire.SetMember(capabilities, "tasks", wire.Raw(`{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`))
 	}
 	return capabilities
+}
+
+// beginsTasks reports whether an upstream in the view begins tasks that clients
+// of an era can carry. One that has not been seen yet may do so.
+func beginsTasks(view *catalog.View, era wire.Era) bool {
+	return slices.ContainsFunc(view.Parts(), func(p *catalog.Part) bool {
+		c := p.Capabilities()
+		return c == nil || era == wire.EraLegacy && runsTasks(c) || era == wire.EraModern && extendsToTasks(c)
+	})
 }

@@ -23,6 +23,7 @@ const (
 	tasksDeclared = `{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 	legacyTasks   = `{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}`
 	modernTasks   = `{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+	bothTasks     = `{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}},"tasks":{"requests":{"tools":{"call":{}}}}}`
 )
 
 // tasksUpstream is an upstream that answers each method with a result or an
@@ -162,7 +163,7 @@ func TestForeignTaskIDs(t *testing.T) {
 	u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
 		"tools/call": `{"resultType":"task","taskId":"n1","status":"working"}`, "tasks/get": `{"taskId":"n1"}`, "tasks/update": `{}`, "tasks/cancel": `{}`,
 	}}
-	r := logged(t, zap.New(core), u, modernTasks, anyTool)
+	r := logged(t, zap.New(core), u, bothTasks, anyTool)
 	other := tasksHouse(t, u, modernTasks, anyTool)
 	begin := func(r *Router) string {
 		created := ask(t, r, wire.Rev20260728, tasksDeclared, "ann", "tools/call", `{"name":"files__read"}`)
@@ -218,7 +219,7 @@ func TestTaskFollowsPolicy(t *testing.T) {
 }
 
 func TestTasksNeedTheExtension(t *testing.T) {
-	r := tasksHouse(t, &tasksUpstream{revision: wire.Rev20260728}, modernTasks, anyTool)
+	r := tasksHouse(t, &tasksUpstream{revision: wire.Rev20260728}, bothTasks, anyTool)
 	for _, tc := range []struct {
 		revision           wire.Revision
 		caps, method, want string
@@ -233,6 +234,34 @@ func TestTasksNeedTheExtension(t *testing.T) {
 		if got := ask(t, r, tc.revision, tc.caps, "ann", tc.method, `{}`); got != tc.want {
 			t.Errorf("%s %s: got %s, want %s", tc.revision, tc.method, got, tc.want)
 		}
+	}
+}
+
+// Where nobody begins tasks their methods are as unknown as at a server without them, whatever the client declares.
+func TestWithoutTasksTheirMethodsAreUnknown(t *testing.T) {
+	const unknown = "method %s is not known here: no upstream begins tasks (-32601)"
+	for _, tc := range []struct {
+		capabilities string
+		modern       string // what tasks/get of a modern client comes to
+		legacy       string // and of a legacy one
+	}{
+		{`{"tools":{}}`, unknown, unknown},
+		{modernTasks, "%s: params.taskId must be a string (-32602)", unknown},
+		{legacyTasks, unknown, "%s: params.taskId must be a string (-32602)"},
+	} {
+		r := tasksHouse(t, &tasksUpstream{revision: wire.Rev20260728}, tc.capabilities, anyTool)
+		for _, method := range []string{"tasks/get", "tasks/cancel"} {
+			if got, want := ask(t, r, wire.Rev20260728, tasksDeclared, "ann", method, `{}`), fmt.Sprintf(tc.modern, method); got != want {
+				t.Errorf("%s, modern: got %s, want %s", tc.capabilities, got, want)
+			}
+			if got, want := ask(t, r, wire.Rev20251125, `{}`, "ann", method, `{}`), fmt.Sprintf(tc.legacy, method); got != want {
+				t.Errorf("%s, legacy: got %s, want %s", tc.capabilities, got, want)
+			}
+		}
+	}
+	down := newHouse(t, nil, source(t, "files", &catalog.Down{Reason: "starting"}))
+	if got := ask(t, down.Router, wire.Rev20260728, tasksDeclared, "ann", "tasks/get", `{}`); !strings.Contains(got, "-32602") {
+		t.Errorf("while an upstream has not been seen yet: got %s", got)
 	}
 }
 
