@@ -41,7 +41,22 @@ var (
 // tally is what the suite says of one scenario.
 type tally struct {
 	passed, failed int
-	complaints     []string // of failed checks and warnings
+	complaints     []complaint // in the order of the checks
+}
+
+// complaint is a check that failed, or that the suite warns of.
+type complaint struct {
+	check   string // its id, which several checks of a scenario may share
+	warning bool
+	text    string
+}
+
+func (c complaint) String() string {
+	kind := "failure"
+	if c.warning {
+		kind = "warning"
+	}
+	return fmt.Sprintf("%s %s: %s", kind, c.check, c.text)
 }
 
 func (t tally) String() string { return fmt.Sprintf("%d passed, %d failed", t.passed, t.failed) }
@@ -58,29 +73,10 @@ func (r results) total() tally {
 	return sum
 }
 
-// timed are the scenarios in which the suite reads streams by the clock, for 500 to 1000 ms: on a busy machine that can be too short for any
-// server, the fixture itself included. One of them that is not as wanted is run a second time, alone, and the second run counts.
-var timed = []string{"server-stateless"}
-
-// run runs the suite against the server at url. A run that gives no results is an error; checks that failed are not. wanted is what decides
-// whether timed scenarios are run again.
-func (s suite) run(t testing.TB, url string, wanted func(results) bool) (results, error) {
+// run runs the suite against the server at url. A run that gives no results is an error; checks that failed are not.
+func (s suite) run(t testing.TB, url string) (results, error) {
 	t.Helper()
-	r, err := start(t, append([]string{"--url", url}, s.args...))
-	if err != nil || wanted(r) {
-		return r, err
-	}
-	for _, scenario := range timed {
-		if _, ran := r[scenario]; !ran {
-			continue
-		}
-		again, err := start(t, []string{"--url", url, "--scenario", scenario, "--spec-version", s.revision})
-		if err != nil {
-			return nil, err
-		}
-		maps.Copy(r, again)
-	}
-	return r, nil
+	return start(t, append([]string{"--url", url}, s.args...))
 }
 
 // start runs the suite once and reads its results.
@@ -103,12 +99,6 @@ func start(t testing.TB, args []string) (results, error) {
 		return nil, fmt.Errorf("conformance %q: %w\n%s%s", args, err, stdout, stderr)
 	}
 	return r, nil
-}
-
-// asKnown reports whether the results are what the fixture itself is known to get.
-func (s suite) asKnown(r results) bool {
-	sum := r.total()
-	return sum.passed == s.passed && sum.failed == s.failed
 }
 
 // resultFolder is how the suite names the folder of a scenario's results.
@@ -163,32 +153,31 @@ func count(text []byte) (tally, error) {
 		default:
 			return tally{}, fmt.Errorf("check %s: unknown status %q", check.ID, check.Status)
 		}
-		t.complaints = append(t.complaints, fmt.Sprintf("%s %s: %s", strings.ToLower(check.Status), check.ID, check.ErrorMessage))
+		t.complaints = append(t.complaints, complaint{check.ID, check.Status == "WARNING", check.ErrorMessage})
 	}
 	return t, nil
 }
 
 // compare returns what is wrong with the gateway's results, one line for each scenario, in order.
-func compare(direct, through results, excepted map[string]string) []string {
+func compare(direct, through results) []string {
 	var wrong []string
 	all := maps.Clone(direct)
 	maps.Copy(all, through)
 	for _, scenario := range slices.Sorted(maps.Keys(all)) {
 		d, ran := direct[scenario]
 		g, stillRan := through[scenario]
-		reason, exception := excepted[scenario]
-		equal := ran == stillRan && d.passed == g.passed && d.failed == g.failed
-		switch {
-		case equal && exception:
-			wrong = append(wrong, fmt.Sprintf("%s: %v, as the fixture itself: no longer an exception, take it off the list (%s)", scenario, g, reason))
-		case !equal && !exception:
-			wrong = append(wrong, fmt.Sprintf("%s: %v, the fixture itself %v\n    %s", scenario, g, d, strings.Join(g.complaints, "\n    ")))
-		}
-	}
-	for _, scenario := range slices.Sorted(maps.Keys(excepted)) {
-		if _, ran := all[scenario]; !ran {
-			wrong = append(wrong, fmt.Sprintf("%s: listed as an exception, but the suite has no such scenario here", scenario))
+		if ran != stillRan || d.passed != g.passed || d.failed != g.failed {
+			wrong = append(wrong, fmt.Sprintf("%s: %v, the fixture itself %v%s", scenario, g, d, g.listing()))
 		}
 	}
 	return wrong
+}
+
+// listing is the complaints, each on a line of its own.
+func (t tally) listing() string {
+	var out strings.Builder
+	for _, c := range t.complaints {
+		fmt.Fprintf(&out, "\n    %v", c)
+	}
+	return out.String()
 }

@@ -36,7 +36,7 @@ func TestTasksConformance(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, wrong := range compare(direct, through, nil) {
+			for _, wrong := range compare(direct, through) {
 				t.Error(wrong)
 			}
 		})
