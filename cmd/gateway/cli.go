@@ -57,11 +57,13 @@ func newRoot() *cobra.Command {
 			"Without a verb it runs, with ./gateway.yaml or the file in the user's configuration\n" +
 			"folder; with neither it serves built-in demo upstreams.",
 		Args:          noArgs,
+		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return opts.run(cmd) },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = false
+	root.SetVersionTemplate(versionText())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	opts.flags(root)
 	root.AddCommand(newRun(), newStdio(), newVersion())
@@ -108,14 +110,19 @@ func newVersion() *cobra.Command {
 		Short: "Print the version and the revisions of the protocol that are spoken",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			out := cmd.OutOrStdout()
-			fmt.Fprintln(out, "gateway", version())
-			for _, r := range append(wire.ModernRevisions(), wire.LegacyRevisions()...) {
-				fmt.Fprintf(out, "  speaks %s (%s)\n", r, r.Era())
-			}
-			return nil
+			_, err := fmt.Fprint(cmd.OutOrStdout(), versionText())
+			return err
 		},
 	}
+}
+
+// versionText is what the verb version and the flag print.
+func versionText() string {
+	out := "gateway " + version() + "\n"
+	for _, r := range append(wire.ModernRevisions(), wire.LegacyRevisions()...) {
+		out += fmt.Sprintf("  speaks %s (%s)\n", r, r.Era())
+	}
+	return out
 }
 
 // version is that of the module or the commit that the binary was built from.

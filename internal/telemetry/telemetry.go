@@ -51,10 +51,12 @@ func NewLogger(o LogOptions) (*zap.Logger, func(), error) {
 		cfg := zap.NewDevelopmentEncoderConfig()
 		cfg.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
 		cfg.EncodeLevel = zapcore.CapitalLevelEncoder
+		cfg.EncodeDuration = zapcore.StringDurationEncoder
 		enc = zapcore.NewConsoleEncoder(cfg)
 	} else {
 		cfg := zap.NewProductionEncoderConfig()
 		cfg.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+		cfg.EncodeDuration = zapcore.StringDurationEncoder // a bare number does not say its unit
 		enc = zapcore.NewJSONEncoder(cfg)
 	}
 	buffered := &zapcore.BufferedWriteSyncer{WS: zapcore.Lock(zapcore.AddSync(writerOf(o.Out))), FlushInterval: flushEvery}

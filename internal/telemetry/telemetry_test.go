@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 )
@@ -64,6 +65,21 @@ func TestWarningsAreWrittenAtOnce(t *testing.T) {
 	log.Warn("now")
 	if got := read(t, f); !strings.Contains(got, "before") || !strings.Contains(got, "now") {
 		t.Errorf("after a warning the log is %q, want both lines", got)
+	}
+}
+
+func TestDurationsHaveUnits(t *testing.T) {
+	for format, want := range map[string]string{"json": `"timeout":"20s"`, "console": `"timeout": "20s"`} {
+		f := logFile(t)
+		log, flush, err := NewLogger(LogOptions{Level: "info", Format: format, Out: f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Info("draining", zap.Duration("timeout", 20*time.Second))
+		flush()
+		if got := read(t, f); !strings.Contains(got, want) {
+			t.Errorf("%s: log is %q, want %s in it", format, got, want)
+		}
 	}
 }
 
