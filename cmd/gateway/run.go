@@ -21,12 +21,13 @@ import (
 
 // runOptions are the flags of `gateway run` and `gateway stdio`.
 type runOptions struct {
-	file, listen string
+	file, listen, adminListen string
 }
 
 func (o *runOptions) flags(cmd *cobra.Command) {
 	o.configFlag(cmd)
 	cmd.Flags().StringVar(&o.listen, "listen", "", "`ADDRESS` to serve MCP on, in place of the configured one")
+	cmd.Flags().StringVar(&o.adminListen, "admin-listen", "", "`ADDRESS` of health and metrics, in place of the configured one")
 }
 
 func (o *runOptions) configFlag(cmd *cobra.Command) {
@@ -37,7 +38,7 @@ func (o *runOptions) configFlag(cmd *cobra.Command) {
 // ends the process at once.
 func (o *runOptions) run(cmd *cobra.Command) error {
 	return o.serve(cmd, false, func(ctx context.Context, g *gateway.Gateway, source string) error {
-		greet(cmd.OutOrStdout(), g, source)
+		greet(cmd.OutOrStdout(), g, source, o.moved(g, source))
 		return g.Run(ctx)
 	})
 }
@@ -59,10 +60,8 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool, run func(ctx context.
 	if err != nil {
 		return err
 	}
-	if o.listen != "" {
-		if err := cfg.SetListen(o.listen); err != nil {
-			return usageError{fmt.Errorf("--listen %s: %w", o.listen, err)}
-		}
+	if err := cfg.Override(o.listen, o.adminListen); err != nil {
+		return usageError{err}
 	}
 	stderr, _ := cmd.ErrOrStderr().(*os.File)
 	log, flush, err := telemetry.NewLogger(telemetry.LogOptions{
@@ -78,6 +77,8 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool, run func(ctx context.
 
 	g, err := gateway.New(gateway.Options{
 		Config: cfg, Demo: source == "", Version: version(), Logger: log, Stdio: stdio,
+		// Who only looks at the demo has not chosen the ports.
+		AnyPort: source == "" && o.listen == "", AnyAdminPort: source == "" && o.adminListen == "",
 	})
 	if err != nil {
 		return err
@@ -119,14 +120,30 @@ func defaultFiles() []string {
 	return files
 }
 
-// greet tells a person what to do with what has just started.
-func greet(out io.Writer, g *gateway.Gateway, source string) {
+// moved says which of the usual addresses were taken by others.
+func (o *runOptions) moved(g *gateway.Gateway, source string) string {
+	out, usual := "", config.Default(lookupEnv)
+	for _, a := range []struct{ what, flag, given, usual, now string }{
+		{"MCP", "--listen", o.listen, usual.Listen, g.Addr()},
+		{"health and metrics", "--admin-listen", o.adminListen, usual.Admin.Listen, g.AdminAddr()},
+	} {
+		if source == "" && a.given == "" && a.now != a.usual {
+			out += fmt.Sprintf("%s is taken by another program: %s is on %s (choose with %s).\n", a.usual, a.what, a.now, a.flag)
+		}
+	}
+	return out
+}
+
+// greet tells a person what to do with what has just started. moved is said
+// before it.
+func greet(out io.Writer, g *gateway.Gateway, source, moved string) {
 	url := "http://" + g.Addr() + "/mcp"
 	if source == "" {
 		fmt.Fprintf(out, "No gateway.yaml found: serving the built-in demo upstreams (%s).\n", g.UpstreamNames())
 	} else {
 		fmt.Fprintf(out, "Serving %s (%s).\n", source, g.UpstreamNames())
 	}
+	fmt.Fprint(out, moved)
 	fmt.Fprintf(out, `
   MCP endpoint   %s
   admin          http://%s   (/healthz /readyz /metrics)

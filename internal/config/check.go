@@ -16,7 +16,7 @@ func (doc *document) check(m *mapping) {
 	if doc.exposed(doc.Listen) {
 		m.errorf("listen", exposedMsg)
 	}
-	if doc.Listen == doc.Admin.Listen && !strings.HasSuffix(doc.Listen, ":0") {
+	if sameAddress(doc.Listen, doc.Admin.Listen) {
 		m.errorf("listen", "is the address of admin.listen too; give each its own")
 	}
 	doc.derive(m.d.env, m.d.dir)
@@ -72,6 +72,8 @@ func (e *entry) check(m *mapping) {
 	}
 	e.Cwd = inFolder(m.d.dir, e.Cwd)
 	e.EnvFile = inFolder(m.d.dir, e.EnvFile)
+	at, place := m.place("url")
+	e.URLPlace = Error{File: m.d.file, Line: at.Line, Col: at.Column, Path: place.text}
 	if e.EnvFile != "" && !m.has("url") {
 		e.mergeEnvFile(m)
 	}

@@ -2,9 +2,10 @@ package config
 
 import (
 	"cmp"
-	"errors"
+	"fmt"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"time"
 )
 
@@ -157,19 +158,42 @@ func Default(env func(string) (string, bool)) *Config {
 	return c
 }
 
-// SetListen replaces the address that MCP is served on, under the rules of the
-// key listen. On an error the configuration is unchanged.
-func (c *Config) SetListen(address string) error {
-	address, err := formats["address"](address)
-	if err != nil {
-		return err
+// Override replaces the address that MCP is served on, and that of health and
+// metrics, under the rules of the keys listen and admin.listen; "" keeps one. The
+// error begins with the flag that gave the address. After one the configuration
+// is unchanged.
+func (c *Config) Override(listen, admin string) error {
+	next := *c
+	for _, o := range []struct {
+		flag, address string
+		to            *string
+	}{{"--listen", listen, &next.Listen}, {"--admin-listen", admin, &next.Admin.Listen}} {
+		if o.address == "" {
+			continue
+		}
+		address, err := formats["address"](o.address)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", o.flag, o.address, err)
+		}
+		*o.to = address
 	}
-	if c.exposed(address) {
-		return errors.New(exposedMsg)
+	flag, address := "--listen", listen
+	if listen == "" {
+		flag, address = "--admin-listen", admin
 	}
-	c.Listen = address
+	if listen != "" && next.exposed(listen) {
+		return fmt.Errorf("--listen %s: %s", listen, exposedMsg)
+	}
+	if sameAddress(next.Listen, next.Admin.Listen) {
+		return fmt.Errorf("%s %s: listen and admin.listen would be the same address; give each its own, with --listen and --admin-listen", flag, address)
+	}
+	*c = next
 	return nil
 }
+
+// sameAddress tells whether both addresses name the same port to listen on, as
+// far as their spelling says.
+func sameAddress(a, b string) bool { return a == b && !strings.HasSuffix(a, ":0") }
 
 // exposed tells whether serving on address would let everyone in who reaches
 // this machine.

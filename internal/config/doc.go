@@ -23,7 +23,7 @@
 //     error does not show what an expansion put into any value either.
 //
 // The package holds no state: every function may be called concurrently. A
-// Config is not changed after it was returned, save by [Config.SetListen]; who
+// Config is not changed after it was returned, save by [Config.Override]; who
 // calls that owns the Config.
 //
 // It does not look for files, connect to anything, or know what the other

@@ -77,7 +77,7 @@ func TestErrorsAreErrors(t *testing.T) {
 	}
 }
 
-func TestSetListen(t *testing.T) {
+func TestOverride(t *testing.T) {
 	c := Default(testEnv)
 	for address, want := range map[string]string{
 		"127.0.0.1:0":          "",
@@ -94,8 +94,8 @@ func TestSetListen(t *testing.T) {
 		"127.0.0.1:http":       "must be host:port, such as 127.0.0.1:8080",
 	} {
 		before, got := c.Listen, ""
-		if err := c.SetListen(address); err != nil {
-			got = err.Error()
+		if err := c.Override(address, ""); err != nil {
+			got = strings.TrimPrefix(err.Error(), "--listen "+address+": ")
 		}
 		if got != want {
 			t.Errorf("%s: got %q, want %q", address, got, want)
@@ -105,8 +105,29 @@ func TestSetListen(t *testing.T) {
 		}
 	}
 	c.Auth.Insecure = true
-	if err := c.SetListen("0.0.0.0:9"); err != nil || c.Listen != "0.0.0.0:9" {
+	if err := c.Override("0.0.0.0:9", ""); err != nil || c.Listen != "0.0.0.0:9" {
 		t.Errorf("with auth.insecure: %v, %s", err, c.Listen)
+	}
+}
+
+func TestOverrideBoth(t *testing.T) {
+	c := Default(testEnv)
+	if err := c.Override(c.Admin.Listen, c.Listen); err != nil || c.Listen != "127.0.0.1:9090" || c.Admin.Listen != "127.0.0.1:8080" {
+		t.Errorf("the addresses did not change places: %v, %s and %s", err, c.Listen, c.Admin.Listen)
+	}
+	c = Default(testEnv)
+	const clash = "listen and admin.listen would be the same address; give each its own, with --listen and --admin-listen"
+	for _, test := range []struct{ listen, admin, want string }{
+		{"127.0.0.1:9090", "", "--listen 127.0.0.1:9090: " + clash},
+		{"", "127.0.0.1:8080", "--admin-listen 127.0.0.1:8080: " + clash},
+		{"", "9091", "--admin-listen 9091: must be host:port, such as 127.0.0.1:8080"},
+	} {
+		if err := c.Override(test.listen, test.admin); err == nil || err.Error() != test.want {
+			t.Errorf("error %v, want %s", err, test.want)
+		}
+		if c.Listen != "127.0.0.1:8080" || c.Admin.Listen != "127.0.0.1:9090" {
+			t.Fatalf("after an error the addresses are %s and %s", c.Listen, c.Admin.Listen)
+		}
 	}
 }
 

@@ -33,6 +33,8 @@ type Upstream struct {
 	Name string `yaml:"-"` // unique; matches [a-z][a-z0-9-]{0,31}
 	Key  string `yaml:"-"` // the name as it is written in the file
 	Pos  Pos    `yaml:"-"` // of the key
+	// URLPlace is where URL is written, an Error without a message.
+	URLPlace Error `yaml:"-"`
 
 	Command    string            `yaml:"command" format:"non-empty" doc:"program to start; it is spoken to over its standard input and output"`
 	Args       []string          `yaml:"args" doc:"arguments of the program"`

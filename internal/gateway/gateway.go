@@ -39,6 +39,9 @@ type Options struct {
 	// nowhere then, not for health and metrics either: a host starts such a
 	// gateway for itself, perhaps beside others with the same configuration.
 	Stdio bool
+	// AnyPort and AnyAdminPort take another port of the same host where the
+	// configured one is taken. Addr and AdminAddr tell which.
+	AnyPort, AnyAdminPort bool
 }
 
 // Gateway is one running gateway.
@@ -87,8 +90,13 @@ type Gateway struct {
 
 // New puts a gateway together and opens its addresses, so that whoever starts
 // it knows where it will answer. Run serves; a gateway that is not run must be
-// closed.
+// closed. Where an upstream is the gateway itself the error is config.Errors.
 func New(o Options) (*Gateway, error) {
+	if !o.Stdio {
+		if err := o.Config.CheckLoops(); err != nil {
+			return nil, err
+		}
+	}
 	g := &Gateway{
 		cfg: o.Config, demo: o.Demo, version: o.Version, log: o.Logger,
 		registry:        telemetry.NewRegistry(),
@@ -125,7 +133,7 @@ func New(o Options) (*Gateway, error) {
 	if o.Stdio {
 		return g, nil
 	}
-	return g, g.open()
+	return g, g.open(o.AnyPort, o.AnyAdminPort)
 }
 
 func (g *Gateway) newFrontend(m *frontend.Metrics) *frontend.Server {

@@ -227,4 +227,19 @@ func TestTakenAddress(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("error is %v, want %s", err, want)
 	}
+	cfg.Listen, cfg.Admin.Listen = "127.0.0.1:0", g.AdminAddr()
+	_, err = New(Options{Config: cfg, Demo: true, Version: "test", Logger: zap.NewNop()})
+	want = "listen on " + g.AdminAddr() + " for health and metrics: bind: address already in use; another program, such as a second gateway, may have the port: choose another with --admin-listen or the key admin.listen"
+	if err == nil || err.Error() != want {
+		t.Errorf("error is %v, want %s", err, want)
+	}
+	cfg.Listen = g.Addr()
+	other, err := New(Options{Config: cfg, Demo: true, Version: "test", Logger: zap.NewNop(), AnyPort: true, AnyAdminPort: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if other.Addr() == g.Addr() || other.AdminAddr() == g.AdminAddr() {
+		t.Errorf("two gateways have %s and %s", other.Addr(), other.AdminAddr())
+	}
 }

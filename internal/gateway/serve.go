@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -19,17 +20,31 @@ import (
 // headerTimeout bounds how long a connection may take to say what it wants.
 const headerTimeout = 10 * time.Second
 
-// open takes the addresses.
-func (g *Gateway) open() (err error) {
-	if g.mcp, err = net.Listen("tcp", g.cfg.Listen); err != nil {
+// open takes the addresses, or other ports where that is allowed.
+func (g *Gateway) open(anyPort, anyAdminPort bool) (err error) {
+	if g.mcp, err = listen(g.cfg.Listen, anyPort); err != nil {
 		return fmt.Errorf("listen on %s: %w; another program may have the port: choose another with --listen or the key listen", g.cfg.Listen, unwrapListen(err))
 	}
-	if g.admin, err = net.Listen("tcp", g.cfg.Admin.Listen); err != nil {
+	if g.admin, err = listen(g.cfg.Admin.Listen, anyAdminPort); err != nil {
 		return errors.Join(
-			fmt.Errorf("listen on %s for health and metrics: %w; another program may have the port: choose another with the key admin.listen", g.cfg.Admin.Listen, unwrapListen(err)),
+			fmt.Errorf("listen on %s for health and metrics: %w; another program, such as a second gateway, may have the port: choose another with --admin-listen or the key admin.listen",
+				g.cfg.Admin.Listen, unwrapListen(err)),
 			g.mcp.Close())
 	}
 	return nil
+}
+
+// listen takes an address, or if need be another port of its host.
+func listen(address string, anyPort bool) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err == nil || !anyPort || !errors.Is(err, syscall.EADDRINUSE) {
+		return l, err
+	}
+	host, _, split := net.SplitHostPort(address)
+	if split != nil {
+		return nil, err
+	}
+	return net.Listen("tcp", net.JoinHostPort(host, "0"))
 }
 
 // unwrapListen takes the parts off that repeat the address.
