@@ -71,8 +71,13 @@ type fault struct {
 	// unsent says that the server has certainly not begun the call, so that it
 	// may be sent again.
 	unsent bool
-	// lost says that the connection broke before the answer came.
-	lost  bool
+	// lost says that the connection broke before the answer came, over that the
+	// whole conversation ended with it. Over streamable HTTP one does not mean
+	// the other.
+	lost, over bool
+	// spent says that the server ended with the call in its hands, and may have
+	// ended because of it: whoever sends it again may end it again.
+	spent bool
 	cause error // for the log, may be nil
 }
 

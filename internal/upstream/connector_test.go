@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/wire"
 )
@@ -90,70 +92,107 @@ func (s *fakeServer) wait(t *testing.T, n int) {
 	}
 }
 
+// A call that a child process had in its hands when it ended is not sent again,
+// whatever the server says of the tool: it may have been the reason.
 func TestLostInFlight(t *testing.T) {
 	for _, tt := range []struct {
-		tool string
-		want string
-		sent int // how many lives got it
+		name, tool string
+		size       int // of the arguments, on top of what is small
+		want       string
 	}{
-		{"read", `{"life":2}`, 2},
-		{"echo", `{"upstream":"files","reason":"the connection to the server was lost","since":"2000-01-01T00:00:00Z","retryable":false}`, 1},
+		{"no hint", "echo", 0, "the connection to the server was lost"},
+		{"read-only", "read", 0, "the connection to the server was lost"},
+		{"read-only and large", "read", 11 << 20, "the connection to the server was lost; the call was 11.0 MiB large, which may be the reason"},
 	} {
-		t.Run(tt.tool, func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &fakeServer{handle: legacy(func(l *fakeLife, m wire.Message) {
-					switch {
-					case m.Method != wire.MethodToolsCall:
-					case l.n == 1:
+					if m.Method == wire.MethodToolsCall {
 						l.quit()
-					default:
-						l.result(m, `{"life":2}`)
 					}
 				})}
-				r := start(t, Options{Pipe: s.pipe})
+				metrics := NewMetrics()
+				r := start(t, Options{Pipe: s.pipe, Metrics: metrics})
 				r.watch.wait(t, isReady)
-				result, err := r.Do(t.Context(), toolCall(tt.tool, "a", &peer{}))
-				got := string(result.Raw)
-				if err != nil {
-					got = dataOf(t, err)
-				}
-				if got != tt.want {
-					t.Errorf("outcome %s, want %s", got, tt.want)
+				c := toolCall(tt.tool, "a", &peer{})
+				c.Params = wire.SetMember(c.Params, "padding", wire.String(strings.Repeat("x", tt.size)))
+				_, err := r.Do(t.Context(), c)
+				want := fmt.Sprintf(`{"upstream":"files","reason":%q,"since":"2000-01-01T00:00:00Z","retryable":false}`, tt.want)
+				if got := dataOf(t, err); got != want {
+					t.Errorf("data %s, want %s", got, want)
 				}
 				r.watch.wait(t, func(s Snapshot) bool { return s.State == Down })
 				time.Sleep(time.Second) // of the bubble's time: it has come back
-				sent := 0
-				for n := range s.starts() {
-					if slices.Contains(s.life(n+1).methods(), wire.MethodToolsCall) {
-						sent++
-					}
+				if starts, sent := s.starts(), s.calls(); starts != 2 || sent != 1 {
+					t.Errorf("in %d lives %d calls, want 2 and 1", starts, sent)
 				}
-				if sent != tt.sent {
-					t.Errorf("sent %d times, want %d", sent, tt.sent)
+				if got := testutil.ToFloat64(metrics.resends.WithLabelValues("files")); got != 0 {
+					t.Errorf("resends %v, want none", got)
 				}
 			})
 		})
 	}
 }
 
-// Of a tool that may be repeated one repetition is enough.
-func TestRepeatsOnce(t *testing.T) {
+// What stands in the queue behind the call that ends the server has certainly
+// not been sent, so it is, and that is told.
+func TestUnsentIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.InfoLevel)
 		s := &fakeServer{handle: legacy(func(l *fakeLife, m wire.Message) {
-			if m.Method == wire.MethodToolsCall {
-				l.quit()
+			if m.Method != wire.MethodToolsCall {
+				return
 			}
+			if l.n == 1 {
+				<-l.hold
+				l.quit()
+				<-l.hold // what follows is not read before all is over
+				return
+			}
+			l.result(m, `{"life":2}`)
 		})}
-		r := start(t, Options{Pipe: s.pipe})
+		metrics := NewMetrics()
+		r := start(t, Options{Pipe: s.pipe, Metrics: metrics, Logger: zap.New(core)})
 		r.watch.wait(t, isReady)
-		_, err := r.Do(t.Context(), toolCall("read", "a", &peer{}))
-		if got := dataOf(t, err); !strings.Contains(got, `"retryable":true`) {
-			t.Errorf("data %s", got)
+		first, second := make(chan string, 1), make(chan string, 1)
+		go func() { first <- outcomeOf(r.Do(t.Context(), toolCall("read", "a", &peer{}))) }()
+		synctest.Wait()
+		go func() { second <- outcomeOf(r.Do(t.Context(), toolCall("echo", "a", &peer{}))) }()
+		synctest.Wait()
+		s.life(1).hold <- struct{}{}
+		synctest.Wait()
+		close(s.life(1).hold)
+		if got := <-first; !strings.Contains(got, "lost") {
+			t.Errorf("the call that ended the server: %s", got)
 		}
-		if got := s.starts(); got != 2 {
-			t.Errorf("%d lives, want 2", got)
+		if got := <-second; got != `{"life":2}` {
+			t.Errorf("the call behind it: %s", got)
+		}
+		if got := testutil.ToFloat64(metrics.resends.WithLabelValues("files")); got != 1 {
+			t.Errorf("resends %v, want 1", got)
+		}
+		told := logs.FilterMessage("a call is sent again").All()
+		if len(told) != 1 {
+			t.Fatalf("%d lines about it", len(told))
+		}
+		got := told[0].ContextMap()
+		if got["upstream"] != "files" || got["method"] != "tools/call" || got["request"] != "c1" || got["delivered"] != false {
+			t.Errorf("the log says %v", got)
 		}
 	})
+}
+
+// calls is how many calls of tools the server has got, in all its lives.
+func (s *fakeServer) calls() int {
+	sent := 0
+	for n := range s.starts() {
+		for _, method := range s.life(n + 1).methods() {
+			if method == wire.MethodToolsCall {
+				sent++
+			}
+		}
+	}
+	return sent
 }
 
 func TestCallsWhileConnecting(t *testing.T) {

@@ -55,7 +55,7 @@ func (t *flights) begin(c *call.Call) (*flight, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.over != nil {
-		return nil, &fault{reason: reasonLost, unsent: true, lost: true, cause: t.over}
+		return nil, &fault{reason: reasonLost, unsent: true, lost: true, over: true, cause: t.over}
 	}
 	t.last++
 	f.seq = t.last
@@ -149,7 +149,7 @@ func (t *flights) close(cause error) {
 	t.open = make(map[wire.ID]*flight)
 	t.mu.Unlock()
 	for _, f := range open {
-		f.answer <- answer{err: &fault{reason: reasonLost, unsent: f.unsent.Load(), lost: true, cause: cause}}
+		f.answer <- answer{err: &fault{reason: reasonLost, unsent: f.unsent.Load(), lost: true, over: true, cause: cause}}
 	}
 }
 

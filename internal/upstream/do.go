@@ -21,8 +21,10 @@ import (
 // comes through the call's back channel after Do has returned.
 //
 // A call is sent a second time, once, when it is certain that the server did
-// not get it, or when the connection broke under a tool that the server says
-// may be called again. No other call is ever sent twice.
+// not get it, or when the connection to a remote server broke under a tool that
+// the server says may be called again. No other call is ever sent twice: neither
+// one that a child process had in its hands when it ended, since the call may
+// have been the reason, nor a large one.
 func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) {
 	began := time.Now()
 	g := newGate(ctx, cl, c.o.Timeout, c.o.MaxDuration)
@@ -41,7 +43,9 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 		return call.Result{}, refusal
 	}
 	reason, retryable := c.explain(g, err)
-	retryable = retryable || c.mayRepeat(cl)
+	if f, ok := errors.AsType[*fault](err); !ok || !f.spent {
+		retryable = retryable || c.mayRepeat(cl)
+	}
 	c.o.Logger.Debug("call failed", zap.String("call", cl.ID), zap.String("method", cl.Method), zap.Error(err))
 	since := began
 	if s := c.Snapshot(); s.State != Ready {
@@ -66,7 +70,8 @@ func (c *Connector) explain(g *gate, err error) (reason string, unsent bool) {
 	}
 }
 
-// send takes a slot and sends the call, twice at most.
+// send takes a slot and sends the call, twice at most. While the server cannot be
+// reached it tries for StartupWait.
 func (c *Connector) send(g *gate, cl *call.Call) (call.Result, error) {
 	ctx := g.ctx
 	if err := c.take(ctx); err != nil {
@@ -83,17 +88,37 @@ func (c *Connector) send(g *gate, cl *call.Call) (call.Result, error) {
 	c.heed(ctx, cl)
 	result, err := conn.call(ctx, cl)
 	f, ok := errors.AsType[*fault](err)
-	if !ok || !(f.unsent || (f.lost && c.mayRepeat(cl))) {
+	if !ok || !(f.unsent || (f.lost && !f.spent && c.mayRepeat(cl))) {
 		return result, err
 	}
-	past := conn
-	if !f.lost {
-		past = nil // the conversation goes on, and can be asked again
+	c.o.Metrics.resends.WithLabelValues(c.o.Name).Inc()
+	c.o.Logger.Info("a call is sent again", zap.String("method", cl.Method), zap.String("request", cl.ID),
+		zap.Bool("delivered", !f.unsent), zap.String("reason", f.reason))
+	for began := time.Now(); ; {
+		if conn, err = c.another(ctx, conn, f); err != nil {
+			return call.Result{}, err
+		}
+		result, err = conn.call(ctx, cl)
+		f, ok = errors.AsType[*fault](err)
+		if unreached := ok && f.unsent && f.lost; !unreached || time.Since(began) >= c.o.StartupWait {
+			return result, err
+		}
 	}
-	if conn, err = c.await(ctx, past); err != nil {
-		return call.Result{}, err
+}
+
+// another returns the conversation for a call that failed with f in the one
+// given: another one if that is over. If it is not, whether the server is there
+// is being looked at.
+func (c *Connector) another(ctx context.Context, past conn, f *fault) (conn, error) {
+	switch {
+	case f.over:
+		return c.await(ctx, past)
+	case f.lost:
+		if err := sleep(ctx, attemptGap); err != nil {
+			return nil, err
+		}
 	}
-	return conn.call(ctx, cl)
+	return c.await(ctx, nil)
 }
 
 // take waits for a slot, in the order of arrival.
@@ -168,8 +193,13 @@ func (c *Connector) expiredWaiting(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// mayRepeat reports whether the server says of the tool that calls it that it
-// changes nothing, or nothing more when called again with the same arguments.
+// largeCall is from how many bytes of params on a call is large: one that a
+// server may well break at.
+const largeCall = 1 << 20
+
+// mayRepeat reports whether the server says of the tool that is called that it
+// changes nothing, or nothing more when called again with the same arguments,
+// and the call is not so large that it may be what broke the connection.
 func (c *Connector) mayRepeat(cl *call.Call) bool {
-	return cl.Method == wire.MethodToolsCall && c.tools.Load().repeatable[wire.ValueOf(cl.Params).Get("name").Str()]
+	return len(cl.Params) <= largeCall && cl.Method == wire.MethodToolsCall && c.tools.Load().repeatable[wire.ValueOf(cl.Params).Get("name").Str()]
 }

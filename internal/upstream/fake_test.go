@@ -32,6 +32,7 @@ type fakeLife struct {
 	got      []wire.Message
 	arrived  chan struct{} // closed and renewed with each message
 	finished chan struct{}
+	hold     chan struct{} // for a handler that is to read no further until a test closes it
 }
 
 // pipe is the server's PipeFunc.
@@ -39,7 +40,7 @@ func (s *fakeServer) pipe(ctx context.Context) (io.WriteCloser, io.ReadCloser, f
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	s.mu.Lock()
-	l := &fakeLife{n: len(s.lives) + 1, out: outW, arrived: make(chan struct{}), finished: make(chan struct{})}
+	l := &fakeLife{n: len(s.lives) + 1, out: outW, arrived: make(chan struct{}), finished: make(chan struct{}), hold: make(chan struct{})}
 	s.lives = append(s.lives, l)
 	s.mu.Unlock()
 	stop := context.AfterFunc(ctx, func() { inR.Close() })

@@ -130,7 +130,7 @@ func (f *feed) listen(ctx context.Context, uris []string) ([]string, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-f.over:
-		return nil, &fault{reason: reasonLost, unsent: true, lost: true}
+		return nil, &fault{reason: reasonLost, unsent: true, lost: true, over: true}
 	}
 	select {
 	case out := <-o.reply:
@@ -138,7 +138,7 @@ func (f *feed) listen(ctx context.Context, uris []string) ([]string, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-f.over:
-		return nil, &fault{reason: reasonLost, lost: true}
+		return nil, &fault{reason: reasonLost, lost: true, over: true}
 	}
 }
 

@@ -84,7 +84,7 @@ func (d *dualHTTP) forLegacy(ctx context.Context) (*legacyHTTP, error) {
 	select {
 	case d.opened <- l:
 	case <-d.over:
-		return nil, &fault{reason: reasonLost, unsent: true, lost: true}
+		return nil, &fault{reason: reasonLost, unsent: true, lost: true, over: true}
 	case <-ctx.Done():
 		// run has not begun yet. The next call opens another session.
 		return nil, ctx.Err()

@@ -222,7 +222,7 @@ func (e *endpoint) broken(ctx context.Context, err error, unsent bool) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case e.pool.closed():
-		return &fault{reason: reasonLost, unsent: unsent, lost: true, cause: err}
+		return &fault{reason: reasonLost, unsent: unsent, lost: true, over: true, cause: err}
 	}
 	poke(e.trouble)
 	if unsent {

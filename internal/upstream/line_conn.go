@@ -164,12 +164,28 @@ func (l *lineConn) receive(ctx context.Context, f *flight) (wire.Message, error)
 	defer l.flights.end(f)
 	select {
 	case a := <-f.answer:
-		return a.msg, a.err
+		return a.msg, underWay(f, a.err)
 	case <-ctx.Done():
 		l.flights.end(f)
 		l.cancel(f)
 		return wire.Message{}, ctx.Err()
 	}
+}
+
+// underWay says of a flight that was lost with its conversation, as it was not
+// certainly unsent, that it is spent: where a process is at the other end, the
+// call itself is a likely reason for its end, a large one most of all.
+func underWay(f *flight, err error) error {
+	lost, ok := err.(*fault)
+	if !ok || !lost.lost || lost.unsent {
+		return err
+	}
+	spent := *lost
+	spent.spent = true
+	if size := len(f.call.Params); size > largeCall {
+		spent.reason += fmt.Sprintf("; the call was %.1f MiB large, which may be the reason", float64(size)/(1<<20))
+	}
+	return &spent
 }
 
 // send begins a flight. The caller ends it.
@@ -182,7 +198,7 @@ func (l *lineConn) send(ctx context.Context, c *call.Call, rev wire.Revision) (*
 	if err := l.writer.request(ctx, f, &m); err != nil {
 		l.flights.end(f)
 		if err == errClosed {
-			err = &fault{reason: reasonLost, unsent: true, lost: true, cause: err}
+			err = &fault{reason: reasonLost, unsent: true, lost: true, over: true, cause: err}
 		}
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type Metrics struct {
 	up       *prometheus.GaugeVec
 	restarts *prometheus.CounterVec
+	resends  *prometheus.CounterVec
 	inflight *prometheus.GaugeVec
 }
 
@@ -22,6 +23,10 @@ func NewMetrics() *Metrics {
 			Name: "mcp_gateway_upstream_restarts_total",
 			Help: "Conversations with the upstream that were opened after the first.",
 		}, labels),
+		resends: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_gateway_upstream_resends_total",
+			Help: "Calls that were sent to the upstream a second time after the connection had failed.",
+		}, labels),
 		inflight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "mcp_gateway_inflight_requests",
 			Help: "Calls of clients that the upstream has not answered.",
@@ -31,12 +36,13 @@ func NewMetrics() *Metrics {
 
 // Collectors returns what is to be registered.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.up, m.restarts, m.inflight}
+	return []prometheus.Collector{m.up, m.restarts, m.resends, m.inflight}
 }
 
 // forget takes the series of one upstream away, when its connector has ended.
 func (m *Metrics) forget(name string) {
 	m.up.DeleteLabelValues(name)
 	m.restarts.DeleteLabelValues(name)
+	m.resends.DeleteLabelValues(name)
 	m.inflight.DeleteLabelValues(name)
 }

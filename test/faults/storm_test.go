@@ -88,7 +88,7 @@ func TestAllAtOnce(t *testing.T) {
 	for era, c := range clients {
 		t.Run("errors are clear, to the "+era+" client", func(t *testing.T) { failures(t, c) })
 	}
-	t.Run("nothing is sent twice, save what may be", func(t *testing.T) { repeats(t, legacy, u) })
+	t.Run("nothing that ended its server is sent twice", func(t *testing.T) { repeats(t, legacy, u) })
 	t.Run("who died works with the next call", func(t *testing.T) {
 		for _, name := range []string{"dies", "noisy", "flood", "liar", "liar-http", "broken", "broken-http", "cutter", "slow", "slow-http"} {
 			if _, err := echo(bounded(t), legacy, name); err != nil {
@@ -215,18 +215,21 @@ func failures(t *testing.T, c *raw.Client) {
 	wg.Wait()
 }
 
-// repeats holds the gateway to sending no call twice that might be carried out twice.
+// repeats holds the gateway to sending no call twice that may have ended its server, whatever the server says of the tool.
 func repeats(t *testing.T, c *raw.Client, u *upstreams) {
 	_, err := use(bounded(t), c, "dies__once", "")
-	if err != nil {
-		t.Errorf("a tool that may be called again, and whose server died once: %v", err)
+	checkFailure(t, err, "dies", "connection to the server was lost", false)
+	if _, err := use(bounded(t), c, "dies__once", ""); err != nil {
+		t.Errorf("the client's own second call of a tool that ends its server once: %v", err)
 	}
-	lives, err := os.ReadFile(filepath.Join(u.dirs["dies"], "die", "lives"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if calls := len(clientsOfFailures); len(lives) != calls {
-		t.Errorf("a tool that may not be called again was called %d times for %d calls", len(lives), calls)
+	for tool, calls := range map[string]int{"die": len(clientsOfFailures), "once": 2} {
+		lives, err := os.ReadFile(filepath.Join(u.dirs["dies"], tool, "lives"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(lives) != calls {
+			t.Errorf("%s was called %d times for %d calls", tool, len(lives), calls)
+		}
 	}
 }
 

@@ -1,0 +1,66 @@
+package upstream
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"mcpgateway/internal/wire"
+)
+
+// A call whose connection breaks is sent to a remote server once more if the
+// tool may be called again and the call is not so large that it may be the
+// reason; one repetition is enough.
+func TestRepeatsOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		tool      string
+		size      int
+		breaks    int // how often the connection does
+		sent      int
+		retryable string // of the error, "" when the call is answered
+	}{
+		"no hint":              {"echo", 0, 1, 1, "false"},
+		"read-only":            {"read", 0, 1, 2, ""},
+		"read-only, again":     {"read", 0, 2, 2, "true"},
+		"read-only, and large": {"read", 2 << 20, 1, 1, "false"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			broken := 0
+			s := &script{on: map[string]func(http.ResponseWriter, *http.Request, wire.Message){
+				wire.MethodToolsList: func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m, twoTools) },
+				wire.MethodToolsCall: func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+					if broken++; broken <= test.breaks {
+						panic(http.ErrAbortHandler)
+					}
+					answerJSON(w, m, `{"done":1}`)
+				},
+			}}
+			at, err := url.Parse(serve(t, s).URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			metrics := NewMetrics()
+			r := start(t, Options{HTTP: &HTTPOptions{URL: at}, Metrics: metrics, Era: wire.EraLegacy})
+			r.watch.wait(t, isReady)
+			c := toolCall(test.tool, "a", &peer{})
+			c.Params = wire.SetMember(c.Params, "padding", wire.String(strings.Repeat("x", test.size)))
+			result, err := r.Do(t.Context(), c)
+			if test.retryable == "" {
+				if err != nil || string(result.Raw) != `{"done":1}` {
+					t.Errorf("outcome %s, %v", result.Raw, err)
+				}
+			} else if got := dataOf(t, err); !strings.Contains(got, `"retryable":`+test.retryable) {
+				t.Errorf("data %s, want retryable %s", got, test.retryable)
+			}
+			if got := len(s.got(wire.MethodToolsCall)); got != test.sent {
+				t.Errorf("sent %d times, want %d", got, test.sent)
+			}
+			if got := testutil.ToFloat64(metrics.resends.WithLabelValues("files")); int(got) != test.sent-1 {
+				t.Errorf("resends %v, want %d", got, test.sent-1)
+			}
+		})
+	}
+}
