@@ -51,6 +51,8 @@ type Freshness struct {
 type Down struct {
 	Since  time.Time
 	Reason string
+	// Starting says that the first attempt to reach it has not ended.
+	Starting bool
 }
 
 // Part is one upstream's part of a table. It is immutable.

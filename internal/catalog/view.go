@@ -39,6 +39,7 @@ type Unavailable struct {
 	Upstream string
 	Since    time.Time
 	Reason   string
+	Starting bool // its first attempt has not ended
 }
 
 func newView(t *Table, who *call.Principal) *View {
@@ -49,7 +50,7 @@ func newView(t *Table, who *call.Principal) *View {
 		}
 		v.parts = append(v.parts, p)
 		if d := p.source.Down; d != nil {
-			v.unavailable = append(v.unavailable, Unavailable{p.Upstream(), d.Since, d.Reason})
+			v.unavailable = append(v.unavailable, Unavailable{p.Upstream(), d.Since, d.Reason, d.Starting})
 		}
 	}
 	for kind, entries := range t.entries {
@@ -177,7 +178,7 @@ func (v *View) Suspects(kind call.Kind, public string) []Unavailable {
 			native, ok = p.space.NativeURI(public)
 		}
 		if ok && v.table.decide(v.who, kind, p, public, native) && !v.elsewhere(kind, p, public) {
-			out = append(out, Unavailable{p.Upstream(), d.Since, d.Reason})
+			out = append(out, Unavailable{p.Upstream(), d.Since, d.Reason, d.Starting})
 		}
 	}
 	return out

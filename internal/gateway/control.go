@@ -184,9 +184,12 @@ func (g *Gateway) source(m *member, s upstream.Snapshot, late bool) catalog.Sour
 	}
 	switch {
 	case s.Up():
+	case s.Lost && s.Revision != "":
+		// The last catalog stays until an attempt has failed: hosts that see
+		// tools go and come back for every crash lose them from their prompts.
 	case !s.Settled && late && g.standIn(m, &src):
 	case !s.Settled:
-		src.Down = &catalog.Down{Since: s.Since, Reason: "starting"}
+		src.Down = &catalog.Down{Since: s.Since, Reason: "starting", Starting: true}
 	default:
 		src.Down = &catalog.Down{Since: s.Since, Reason: s.Reason}
 	}

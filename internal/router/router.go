@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -37,8 +38,9 @@ type Routes struct {
 // Options say what a Router needs from the start.
 type Options struct {
 	// Settled is closed when every upstream has ended its first attempt to
-	// connect, or the time for that is over. First lists, and calls to names
-	// that nobody has yet, wait for it.
+	// connect, or the time for that is over. First lists wait for it. Calls to
+	// names that nobody has yet wait for the upstreams that may have them, and no
+	// longer.
 	Settled <-chan struct{}
 	// Sealer wraps the request states of upstreams; none: one with a key of its
 	// own. StateTTL is how long such a state is good: 24h.
@@ -55,7 +57,7 @@ type Options struct {
 
 // Router takes calls with public names to upstreams.
 type Router struct {
-	routes  atomic.Pointer[Routes]
+	now     atomic.Pointer[current]
 	settled <-chan struct{}
 	log     *zap.Logger
 	metrics *Metrics
@@ -67,6 +69,14 @@ type Router struct {
 	elicitations bridge.Elicitations
 	tasks        taskBook
 }
+
+// current is the routes of this moment.
+type current struct {
+	*Routes
+	replaced chan struct{} // closed when others are in their place
+}
+
+func newCurrent(r *Routes) *current { return &current{r, make(chan struct{})} }
 
 // New returns a Router that sees first until the first Swap.
 func New(o Options, first *Routes) *Router {
@@ -80,16 +90,20 @@ func New(o Options, first *Routes) *Router {
 	if r.sealer == nil {
 		r.sealer = bridge.NewSealer()
 	}
-	r.routes.Store(first)
+	r.now.Store(newCurrent(first))
 	return r
 }
 
 // Swap puts other routes in place for the calls that come from now on, and
 // returns those that were there.
-func (r *Router) Swap(next *Routes) *Routes { return r.routes.Swap(next) }
+func (r *Router) Swap(next *Routes) *Routes {
+	old := r.now.Swap(newCurrent(next))
+	close(old.replaced)
+	return old.Routes
+}
 
 // Routes returns the current routes.
-func (r *Router) Routes() *Routes { return r.routes.Load() }
+func (r *Router) Routes() *Routes { return r.now.Load().Routes }
 
 // Handle answers one call: in the view of its principal, with public names in
 // and out. The error is a *wire.Error or that of ctx.
@@ -126,7 +140,7 @@ func (r *Router) handle(ctx context.Context, c *call.Call) (call.Result, string,
 // up on a slow initialize. The capabilities do not depend on which upstreams are
 // there, because a legacy client cannot be told of new ones later.
 func (r *Router) describe(c *call.Call) wire.Raw {
-	view := r.routes.Load().Table.View(c.Principal)
+	view := r.Routes().Table.View(c.Principal)
 	capabilities := wire.Raw(`{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}`)
 	if ext := view.Extensions(); ext != nil {
 		capabilities = wire.SetMember(capabilities, "extensions", ext)
@@ -143,7 +157,7 @@ func (r *Router) list(ctx context.Context, c *call.Call, kind call.Kind) (call.R
 	if err := r.settle(ctx); err != nil {
 		return call.Result{}, "", err
 	}
-	view := r.routes.Load().Table.View(c.Principal)
+	view := r.Routes().Table.View(c.Principal)
 	cursor := wire.ValueOf(c.Params).Get("cursor")
 	if k := cursor.Kind(); k != 0 && k != '"' && k != 'n' {
 		return call.Result{}, "", wire.Errorf(wire.CodeInvalidParams, "invalid params: cursor must be a string, the nextCursor of the page before")
@@ -208,7 +222,7 @@ func (r *Router) Permit(c *call.Call) *wire.Error {
 	if err != nil {
 		return wire.Errorf(wire.CodeInvalidParams, "%s", err)
 	}
-	routes := r.routes.Load()
+	routes := r.Routes()
 	view := routes.Table.View(c.Principal)
 	target, ok := view.Resolve(ref.Kind, ref.Name)
 	if !ok || !r.allowed(routes, c, target) {
@@ -217,27 +231,32 @@ func (r *Router) Permit(c *call.Call) *wire.Error {
 	return nil
 }
 
-// resolve finds what a call names in the caller's view. While upstreams are on
-// their first attempt, a name that nobody has may be one of theirs.
+// resolve finds what a call names in the caller's view. A name that nobody has
+// may be one of an upstream that is on its first attempt: the call waits for that
+// one, not for others.
 func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.Ref) (*Routes, catalog.Target, error) {
-	routes := r.routes.Load()
-	view := routes.Table.View(c.Principal)
-	target, ok := view.Resolve(ref.Kind, ref.Name)
-	if !ok && !r.isSettled() && len(view.Suspects(ref.Kind, ref.Name)) > 0 {
-		if err := r.settle(ctx); err != nil {
-			return nil, target, err
+	for {
+		settled := r.isSettled() // before the routes: they are complete when it is set
+		now := r.now.Load()
+		view := now.Table.View(c.Principal)
+		target, ok := view.Resolve(ref.Kind, ref.Name)
+		if ok {
+			return now.Routes, target, nil
 		}
-		routes = r.routes.Load()
-		view = routes.Table.View(c.Principal)
-		target, ok = view.Resolve(ref.Kind, ref.Name)
+		suspects := view.Suspects(ref.Kind, ref.Name)
+		switch {
+		case len(suspects) == 0:
+			return nil, target, unknown(c, view, ref)
+		case settled || !slices.ContainsFunc(suspects, func(u catalog.Unavailable) bool { return u.Starting }):
+			return nil, target, catalog.UnavailableError(suspects)
+		}
+		select {
+		case <-now.replaced:
+		case <-r.settled:
+		case <-ctx.Done():
+			return nil, target, ctx.Err()
+		}
 	}
-	if ok {
-		return routes, target, nil
-	}
-	if suspects := view.Suspects(ref.Kind, ref.Name); len(suspects) > 0 {
-		return nil, target, catalog.UnavailableError(suspects)
-	}
-	return nil, target, unknown(c, view, ref)
 }
 
 // allowed asks policy about one call. Lists asked the same function when the
@@ -289,7 +308,7 @@ func clip(s string) string {
 // Schema returns the input schema of a tool as the principal sees it, nil when
 // there is no such tool in their view. The front end checks headers against it.
 func (r *Router) Schema(who *call.Principal, public string) wire.Raw {
-	t, ok := r.routes.Load().Table.View(who).Resolve(call.Tool, public)
+	t, ok := r.Routes().Table.View(who).Resolve(call.Tool, public)
 	if !ok || t.Entry == nil {
 		return nil
 	}

@@ -226,7 +226,7 @@ func TestRefusedAndAbsentLookTheSame(t *testing.T) {
 
 func TestListWaitsForUpstreamsThatStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, answers(`{}`), source(t, "files", &catalog.Down{Reason: "starting"}))
+		h := newHouse(t, answers(`{}`), source(t, "files", &catalog.Down{Reason: "starting", Starting: true}))
 		got := make(chan string, 1)
 		go func() {
 			res, err := h.Handle(t.Context(), newCall("tools/list", `{}`, &recorder{}))
@@ -250,25 +250,57 @@ func TestListWaitsForUpstreamsThatStart(t *testing.T) {
 	})
 }
 
+// A call waits for the upstream that may have its name, not for another one that
+// hangs in its first attempt.
 func TestCallWaitsForTheUpstreamThatMayHaveTheName(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, answers(`{"content":[]}`), source(t, "files", &catalog.Down{Reason: "starting"}))
-		got := make(chan error, 1)
-		go func() {
-			_, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, &recorder{}))
-			got <- err
-		}()
-		synctest.Wait()
-		h.Swap(h.routes([]catalog.Source{filesSource(t)}))
-		close(h.settled)
-		if err := <-got; err != nil {
-			t.Error(err)
-		}
-	})
+	starting := &catalog.Down{Reason: "starting", Starting: true}
+	failed := &catalog.Down{Reason: "cannot start"}
+	const refused = `upstream files is unavailable: `
+	for _, test := range []struct {
+		name  string
+		swaps [][]catalog.Source // one after the other, while the call waits
+		late  bool               // then the time to start is over
+		want  string             // in the error
+	}{
+		{"it comes up", [][]catalog.Source{{source(t, "other", starting), filesSource(t)}}, false, ""},
+		{"another comes up before", [][]catalog.Source{{source(t, "other", nil), source(t, "files", starting)}, {source(t, "other", nil), filesSource(t)}}, false, ""},
+		{"it fails", [][]catalog.Source{{source(t, "other", starting), source(t, "files", failed)}}, false, refused + "cannot start"},
+		{"another fails, and time is over", [][]catalog.Source{{source(t, "other", failed), source(t, "files", starting)}}, true, refused + "starting"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t, answers(`{"content":[]}`), source(t, "other", starting), source(t, "files", starting))
+				got := make(chan error, 1)
+				go func() {
+					_, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, &recorder{}))
+					got <- err
+				}()
+				for _, sources := range test.swaps {
+					synctest.Wait()
+					if len(got) > 0 {
+						t.Fatalf("answered before it could be: %v", <-got)
+					}
+					h.Swap(h.routes(sources))
+				}
+				if test.late {
+					synctest.Wait()
+					close(h.settled)
+				}
+				synctest.Wait()
+				if len(got) == 0 {
+					close(h.settled)
+					t.Fatalf("it still waits; with all settled the answer is %v", <-got)
+				}
+				if err := <-got; test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+					t.Errorf("error %v, want %q", err, test.want)
+				}
+			})
+		})
+	}
 }
 
 func TestWaitingEndsWithTheCall(t *testing.T) {
-	h := newHouse(t, answers(`{}`), source(t, "files", &catalog.Down{Reason: "starting"}))
+	h := newHouse(t, answers(`{}`), source(t, "files", &catalog.Down{Reason: "starting", Starting: true}))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := h.Handle(ctx, newCall("tools/list", `{}`, &recorder{})); !errors.Is(err, context.Canceled) {

@@ -75,7 +75,7 @@ func (r *Router) openTask(c *call.Call, id string) (bridge.TaskRef, *catalog.Par
 	ref, err := r.sealer.OpenTask(id, c.Principal)
 	var part *catalog.Part
 	if err == nil {
-		routes := r.routes.Load()
+		routes := r.Routes()
 		part = routes.Table.View(c.Principal).Part(ref.Upstream)
 		switch {
 		case ref.Form != c.Client.Era():
@@ -100,7 +100,7 @@ func (r *Router) askTask(ctx context.Context, c *call.Call, part *catalog.Part, 
 	space := part.Space()
 	down := c.With(params)
 	down.Back = &taskBack{&backChannel{r, c.Back, space, c.Client}, r, space, c.Principal}
-	do := r.routes.Load().Upstreams[t.ref.Upstream].Do
+	do := r.Routes().Upstreams[t.ref.Upstream].Do
 	if c.Method == wire.MethodTasksResult {
 		do = bridge.Patient(do)
 	}
@@ -219,7 +219,7 @@ func (r *Router) TaskStatus(upstream string, params wire.Raw) (client string, ow
 		}
 		return ""
 	}
-	for _, part := range r.routes.Load().Table.Parts() {
+	for _, part := range r.Routes().Table.Parts() {
 		if part.Upstream() == upstream {
 			return t.client, part.Space().Task(params, ids), true
 		}

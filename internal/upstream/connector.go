@@ -168,7 +168,7 @@ func (c *Connector) down(why error, attempted bool) {
 	}
 	c.o.Logger.Log(level, "no connection", zap.Error(why))
 	c.update(func(s *Snapshot) {
-		s.Settled, s.Reason = true, reason
+		s.Settled, s.Reason, s.Lost = true, reason, !attempted && s.Up()
 		if s.State != Down {
 			s.State, s.Since = Down, time.Now()
 		}
@@ -220,7 +220,7 @@ func (c *Connector) finish() {
 	c.wakeAll()
 	c.mu.Unlock()
 	c.update(func(s *Snapshot) {
-		s.State, s.Since, s.Reason, s.Settled = Down, time.Now(), reasonEnded, true
+		s.State, s.Since, s.Reason, s.Settled, s.Lost = Down, time.Now(), reasonEnded, true, false
 	})
 	c.o.Metrics.forget(c.o.Name)
 }

@@ -48,8 +48,8 @@ func TestComesBack(t *testing.T) {
 		if want := "the server closed its output"; down.Reason != want || down.Since.Before(first.Since) {
 			t.Errorf("down since %s: %q, want %q", down.Since, down.Reason, want)
 		}
-		if len(down.Catalog.Tools) != 2 {
-			t.Error("the last catalog is gone")
+		if len(down.Catalog.Tools) != 2 || !down.Lost {
+			t.Errorf("%d tools, lost %v: the last catalog is gone, or nobody is told that no attempt has failed", len(down.Catalog.Tools), down.Lost)
 		}
 		if testutil.ToFloat64(up) != 0 {
 			t.Error("upstream_up is not 0")
@@ -65,6 +65,45 @@ func TestComesBack(t *testing.T) {
 			t.Errorf("restarts %v, want 1", got)
 		}
 	})
+}
+
+// An upstream counts as just lost until an attempt has come to nothing.
+func TestLostUntilAnAttemptFails(t *testing.T) {
+	for name, again := range map[string]func(l *fakeLife, m wire.Message){
+		"it does not introduce itself": func(l *fakeLife, _ wire.Message) { l.quit() },
+		"it does not list its tools": func(l *fakeLife, m wire.Message) {
+			if m.Method == wire.MethodToolsList {
+				l.quit()
+				return
+			}
+			legacy(nil)(l, m)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &fakeServer{handle: func(l *fakeLife, m wire.Message) {
+					if l.n == 1 {
+						legacy(nil)(l, m)
+						return
+					}
+					again(l, m)
+				}}
+				r := start(t, Options{Pipe: s.pipe})
+				r.watch.wait(t, isReady)
+				s.life(1).quit()
+				time.Sleep(5 * time.Second) // of the bubble's time: attempts have failed
+				var got []string
+				for _, s := range r.watch.all() {
+					if now := fmt.Sprintf("%s %v", s.State, s.Lost); len(got) == 0 || got[len(got)-1] != now {
+						got = append(got, now)
+					}
+				}
+				if want := "[ready false down true down false]"; fmt.Sprint(got) != want {
+					t.Errorf("the snapshots are %v, want %s", got, want)
+				}
+			})
+		})
+	}
 }
 
 // A call in the same moment in which the server goes away must not fail either,

@@ -45,6 +45,11 @@ type Snapshot struct {
 	Reason string    // why it is degraded or down; for users, without secrets
 	// Settled says that the first attempt has ended, well or not.
 	Settled bool
+	// Lost says that the upstream is down because its conversation ended, and that
+	// no attempt to open another has failed since, nor one that was opened come to
+	// its end before its lists were gathered: most servers are back at once, with
+	// what they had.
+	Lost bool
 
 	// What follows is of the last conversation, also when the upstream is down,
 	// and empty before the first.
@@ -98,7 +103,7 @@ func (c *Changes) add(which kinds) {
 // the items are the same.
 func (s *Snapshot) sameAs(o *Snapshot) bool {
 	same := func(a, b []wire.Raw) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
-	return s.State == o.State && s.Reason == o.Reason && s.Settled == o.Settled && s.Changes == o.Changes &&
+	return s.State == o.State && s.Reason == o.Reason && s.Settled == o.Settled && s.Lost == o.Lost && s.Changes == o.Changes &&
 		s.Revision == o.Revision && s.Instructions == o.Instructions &&
 		bytes.Equal(s.Info, o.Info) && bytes.Equal(s.Capabilities, o.Capabilities) &&
 		same(s.Catalog.Tools, o.Catalog.Tools) && same(s.Catalog.Prompts, o.Catalog.Prompts) &&

@@ -145,7 +145,7 @@ func (t *tender) refresh(ctx context.Context, which kinds, news func() kinds) {
 		return // the conversation is over; that is not the lists' fault
 	}
 	next := t.c.Snapshot()
-	next.State, next.Settled = Ready, true
+	next.State, next.Settled, next.Lost = Ready, true, false
 	next.Revision, next.Info, next.Capabilities, next.Instructions = t.h.revision, t.h.info, t.h.capabilities, t.h.instructions
 	for k := range numKinds {
 		items := k.items(&next.Catalog)

@@ -1,0 +1,88 @@
+package gateway
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/wire"
+)
+
+// idle is a gateway that does not run: the test says what its upstreams do.
+func idle(t *testing.T, yaml string) *Gateway {
+	t.Helper()
+	cfg, err := config.Parse("gateway.yaml", []byte(yaml), func(string) (string, bool) { return "", false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.StateDir = t.TempDir()
+	g, err := New(Options{Config: cfg, Version: "test", Logger: zap.NewNop(), Stdio: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// tools is what tools/list says.
+func tools(t *testing.T, g *Gateway) string {
+	t.Helper()
+	res, err := g.router.Handle(t.Context(), &call.Call{
+		Method: wire.MethodToolsList, Principal: call.Anonymous, Client: &call.Client{Key: "c", Revision: wire.Rev20251125},
+	})
+	if err != nil {
+		return err.Error()
+	}
+	return string(res.Raw)
+}
+
+// The tools of an upstream that has just crashed stay listed until an attempt to
+// reach it has failed, for hosts would lose them at every crash; who asks after
+// its state is told the truth all the while.
+func TestCatalogOutlivesACrash(t *testing.T) {
+	g := idle(t, "upstreams: {files: {command: cat, required: true}, other: {command: cat}}")
+	seen := map[string]upstream.Snapshot{}
+	say := func(s upstream.Snapshot) string {
+		g.Changed(s)
+		g.step(seen, false)
+		return tools(t, g)
+	}
+	up := upstream.Snapshot{
+		State: upstream.Ready, Settled: true, Revision: wire.Rev20251125, Capabilities: wire.Raw(`{"tools":{}}`), Since: time.Now(),
+		Catalog: upstream.Catalog{Tools: []wire.Raw{wire.Raw(`{"name":"read","inputSchema":{"type":"object"}}`)}},
+	}
+	up.Name = "other"
+	g.Changed(up)
+	up.Name = "files"
+	const (
+		item    = `"files__read"`
+		missing = `"mcpgateway/unavailable":[{"upstream":"files"`
+	)
+	if got := say(up); !strings.Contains(got, item) || strings.Contains(got, missing) {
+		t.Fatalf("up: %s", got)
+	}
+	lost := up
+	lost.State, lost.Reason, lost.Lost, lost.Since = upstream.Down, "the server ended", true, time.Now()
+	if got := say(lost); !strings.Contains(got, item) || strings.Contains(got, missing) {
+		t.Errorf("just lost: %s", got)
+	}
+	if waits := g.ready(); len(waits) != 1 || !strings.Contains(waits[0], "files") {
+		t.Errorf("readiness waits for %q, want the required upstream", waits)
+	}
+	gone := lost
+	gone.Lost = false
+	if got := say(gone); strings.Contains(got, item) || !strings.Contains(got, missing) {
+		t.Errorf("an attempt has failed: %s", got)
+	}
+	if got := say(lost); !strings.Contains(got, item) {
+		t.Errorf("lost once more: %s", got)
+	}
+	never := upstream.Snapshot{Name: "files", State: upstream.Down, Settled: true, Lost: true, Reason: "the server ended", Since: time.Now()}
+	if got := say(never); strings.Contains(got, item) || !strings.Contains(got, missing) {
+		t.Errorf("lost before anything was known of it: %s", got)
+	}
+}
