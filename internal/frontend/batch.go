@@ -43,6 +43,13 @@ func (s *Server) serveBatch(p *post, r *http.Request, who *call.Principal, body 
 		return
 	}
 
+	if s.draining.Load() && slices.ContainsFunc(parts, func(part wire.Raw) bool {
+		m, err := wire.Parse(part, s.opt.Limits)
+		return err == nil && m.IsRequest()
+	}) {
+		s.turnAway(p.w, r, wire.ID{})
+		return
+	}
 	p.sess = sess
 	answers, requests := sess.answerBatch(parts, s.opt.Limits, func(m *wire.Message) *exchange {
 		return s.legacyCall(context.WithoutCancel(r.Context()), p, sess, client, who, m)

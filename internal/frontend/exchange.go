@@ -25,6 +25,9 @@ var (
 // errInternal is all that a client learns of a fault of ours.
 var errInternal = wire.Errorf(wire.CodeInternal, "internal error")
 
+// errTurnedAway is the answer to a call that comes while the gateway drains.
+var errTurnedAway = wire.Errorf(wire.CodeInternal, "%s and takes no new calls; send this one again", errStopped)
+
 // exchange is one request in flight: its call, and the way back to the client.
 // It is the call's back channel.
 type exchange struct {

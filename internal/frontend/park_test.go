@@ -305,7 +305,7 @@ func TestDrainEndsParkedCalls(t *testing.T) {
 		if diff := cmp.Diff([]string{errStopped.Error()}, l.causes()); diff != "" {
 			t.Error(diff)
 		}
-		l.post(retry(state, `{}`)).fault(-32602, "already used")
+		l.post(retry(state, `{}`)).fault(-32603, "takes no new calls")
 		gathered()
 		gathered() // one for each question
 		if got := resumed.result(); got != `{"action":"cancel"}{"action":"cancel"}` {

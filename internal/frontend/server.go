@@ -37,7 +37,7 @@ type Server struct {
 	serverInfo wire.Raw // the member of a result's _meta, name and value
 	supported  wire.Raw // the array of all revisions
 
-	draining atomic.Bool // no new GET and listen streams
+	draining atomic.Bool // no new calls, GET and listen streams
 	stopped  atomic.Bool // no new calls
 }
 
@@ -88,8 +88,10 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// Drain ends all GET and listen streams, the latter with a result, and refuses
-// new ones, and ends parked calls. Other calls go on. It may be called more than once.
+// Drain ends all GET and listen streams, the latter with a result, and ends parked
+// calls. Other calls go on, and what belongs to them is taken: answers to asks,
+// cancellations, pings. New calls and streams are turned away. It may be called
+// more than once.
 func (s *Server) Drain() {
 	s.draining.Store(true)
 	s.sessions.endStreams()
@@ -200,6 +202,10 @@ func (s *Server) serveBody(p *post, r *http.Request, who *call.Principal, body [
 		s.fault(p.w, r, m.ID, http.StatusBadRequest, err.(*wire.Error))
 		return true
 	}
+	if m.IsRequest() && m.Method != wire.MethodPing && s.draining.Load() {
+		s.turnAway(p.w, r, m.ID)
+		return true
+	}
 	meta := readMeta(&m)
 	if eraOf(r, &m, &meta) == wire.EraModern {
 		p.era = wire.EraModern
@@ -232,6 +238,14 @@ func (s *Server) needsSession(w http.ResponseWriter, r *http.Request) {
 func (s *Server) busy(w http.ResponseWriter, r *http.Request, status int, reason string) {
 	w.Header().Set("Retry-After", retryAfter)
 	s.refuse(w, r, &refusal{status, reason})
+}
+
+// turnAway answers a new call while the gateway drains: it was not begun, and
+// whoever sends it again on a new connection may reach another gateway.
+func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, id wire.ID) {
+	w.Header().Set("Retry-After", retryAfter)
+	w.Header().Set("Connection", "close")
+	s.fault(w, r, id, http.StatusServiceUnavailable, errTurnedAway)
 }
 
 // fault answers a message that breaks the protocol. What the error says may

@@ -85,26 +85,34 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 }
 
 // drain lets the calls that run come to their end, within drain_timeout.
-// Streams end at once.
+// Streams end at once. Until the last call has ended, connections are accepted
+// and new calls on them turned away: a balancer needs a moment to notice that
+// the gateway is not ready any more, and clients that it sends until then get an
+// answer that they can act on.
 func (g *Gateway) drain(srv *http.Server, running *busy) {
 	g.draining.Store(true)
 	g.log.Info("draining", zap.Duration("timeout", g.cfg.DrainTimeout))
 	g.front.Drain()
 	ctx, cancel := context.WithTimeout(context.Background(), g.cfg.DrainTimeout)
 	defer cancel()
-	stop := make(chan struct{})
-	go func() {
-		defer close(stop)
-		// Closes the listener and idle connections. It also waits for
-		// connections that were opened and never used, so its end is not
-		// what is waited for below.
-		_ = srv.Shutdown(ctx)
-	}()
-	if !running.wait(ctx) {
+	if !finish(ctx, srv, running) {
 		g.log.Warn("calls were still running after drain_timeout and are ended")
 	}
-	cancel()
-	<-stop
+}
+
+// farewell bounds how long who was turned away last may take to read so. It is
+// also what connections cost that were opened and never used.
+const farewell = 200 * time.Millisecond
+
+// finish returns when what srv answers now has been answered, or ctx ends, and
+// tells whether all of it was. Then the listener is closed.
+func finish(ctx context.Context, srv *http.Server, running *busy) bool {
+	srv.SetKeepAlivesEnabled(false) // closes idle connections, and others with their answer
+	all := running.wait(ctx)
+	last, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	_ = srv.Shutdown(last) // that somebody is too slow is no news
+	return all
 }
 
 func served(err error) error {
@@ -114,7 +122,7 @@ func served(err error) error {
 	return err
 }
 
-// busy counts the connections that carry a request. They do so until the last
+// busy knows the connections that carry a request. They do so until the last
 // byte of the answer was handed to the kernel, which is later than the end of
 // the handler.
 type busy struct {
@@ -129,29 +137,33 @@ func (b *busy) observe(c net.Conn, state http.ConnState) {
 	defer b.mu.Unlock()
 	switch state {
 	case http.StateActive:
+		if b.none != nil {
+			return // it came after wait began, which it must not prolong
+		}
 		if b.conns == nil {
 			b.conns = map[net.Conn]struct{}{}
 		}
 		b.conns[c] = struct{}{}
 	case http.StateIdle, http.StateClosed, http.StateHijacked:
+		if _, counted := b.conns[c]; !counted {
+			return
+		}
 		delete(b.conns, c)
 		if len(b.conns) == 0 && b.none != nil {
 			close(b.none)
-			b.none = nil
 		}
 	}
 }
 
-// wait returns true when no request is under way, false when ctx ends before
-// that. It is called once.
+// wait returns true when every request that is under way now has been answered,
+// false when ctx ends before that. It is called once.
 func (b *busy) wait(ctx context.Context) bool {
 	b.mu.Lock()
+	b.none = make(chan struct{})
+	none := b.none
 	if len(b.conns) == 0 {
-		b.mu.Unlock()
-		return true
+		close(none)
 	}
-	none := make(chan struct{})
-	b.none = none
 	b.mu.Unlock()
 	select {
 	case <-none:

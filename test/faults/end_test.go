@@ -3,8 +3,11 @@ package faults
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -57,12 +60,13 @@ func TestDrain(t *testing.T) {
 		for range methods { // closed with the stream
 		}
 	}
-	eventually(t, "no new connections", func() error {
-		if _, err := echo(bounded(t), modern, "good-http"); err == nil {
-			return fmt.Errorf("a call that came after SIGTERM was answered")
-		}
-		return nil
-	})
+	checkReady(t, g, 503)
+	for _, method := range []string{"initialize", "tools/call"} {
+		turnedAway(t, g, method)
+	}
+	if _, err := echo(bounded(t), modern, "good-http"); err == nil {
+		t.Error("a call that came after SIGTERM was answered")
+	}
 	select {
 	case <-g.Process.Exited():
 		t.Fatal("the gateway did not wait for the calls")
@@ -76,6 +80,26 @@ func TestDrain(t *testing.T) {
 	}
 	ended(t, g)
 	u.checkGone(t)
+}
+
+// turnedAway checks that a call on a new connection is told to come again.
+func turnedAway(t *testing.T, g *rig.Gateway, method string) {
+	t.Helper()
+	resp, err := (&http.Client{Transport: &http.Transport{}}).Post(g.URL, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"`+method+`","params":{}}`))
+	if err != nil {
+		t.Fatalf("%s: a new connection is refused while calls run: %v", method, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || !resp.Close {
+		t.Errorf("%s: %s with %v, want 503 with Retry-After and the end of the connection", method, resp.Status, resp.Header)
+	}
+	if want := `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"the gateway is shutting down`; !strings.HasPrefix(string(body), want) {
+		t.Errorf("%s: %s, want %s", method, body, want)
+	}
 }
 
 // A call that does not end holds the end up for drain_timeout and no longer; its client gets an error.
