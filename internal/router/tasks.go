@@ -22,7 +22,7 @@ var errNoTask = wire.Errorf(wire.CodeInvalidParams, "unknown task: it was not be
 
 // task answers a request about tasks.
 func (r *Router) task(ctx context.Context, c *call.Call) (call.Result, string, error) {
-	if fault := knowsTasks(c, r.routes.Load().Table.View(c.Principal)); fault != nil {
+	if fault := knowsTasks(c, r.Routes().Table.View(c.Principal)); fault != nil {
 		return call.Result{}, "", fault
 	}
 	if c.Method == wire.MethodTasksList {
