@@ -149,6 +149,10 @@ func (g *Gateway) report(before, now upstream.Snapshot) {
 		g.log.Info("upstream", fields...)
 		return
 	}
+	if now.State == upstream.Down {
+		g.log.Debug("upstream", fields...) // the connector has told why, to those who can mend it
+		return
+	}
 	g.log.Warn("upstream", fields...)
 }
 

@@ -82,7 +82,7 @@ type fault struct {
 }
 
 func (f *fault) Error() string {
-	if f.cause != nil {
+	if f.cause != nil && f.cause.Error() != f.reason {
 		return f.reason + ": " + f.cause.Error()
 	}
 	return f.reason

@@ -105,14 +105,21 @@ func (c *Connector) Run(ctx context.Context) error {
 // connect makes one attempt, no longer than a call may be silent.
 func (c *Connector) connect(ctx context.Context, d dialer) (conn, hello, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout,
-		fmt.Errorf("the server did not introduce itself within %s", c.o.Timeout))
+		fmt.Errorf("%w within %s", errNoHello, c.o.Timeout))
 	defer cancel()
 	conn, h, err := d.dial(ctx, c.box)
 	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
+		cause := context.Cause(ctx)
+		if s, ok := errors.AsType[*stillborn](err); ok {
+			cause = &stillborn{cause, s.said, s.babbled}
+		}
+		err = cause
 	}
 	return conn, h, err
 }
+
+// errNoHello means that a server took longer than it may to say what it is.
+var errNoHello = errors.New("the server did not introduce itself")
 
 // converse lets calls through to a conversation, which may be another one after
 // the first, until it is over, and returns why it is.
@@ -166,7 +173,7 @@ func (c *Connector) down(why error, attempted bool) {
 	if s := c.Snapshot(); s.State == Down && s.Reason == reason {
 		level = zap.DebugLevel // the same again at every attempt is no news
 	}
-	c.o.Logger.Log(level, "no connection", zap.Error(why))
+	c.o.Logger.Log(level, "no connection", zap.String("why", c.o.advice(why)))
 	c.update(func(s *Snapshot) {
 		s.Settled, s.Reason, s.Lost = true, reason, !attempted && s.Up()
 		if s.State != Down {

@@ -61,9 +61,9 @@ func (r *refusal) final() error {
 	case r.rpc != nil:
 		return r.rpc
 	case r.status == http.StatusTooManyRequests:
-		return &fault{reason: "the server is overloaded (HTTP 429)", unsent: true}
+		return &fault{reason: "the server is overloaded (HTTP 429)", unsent: true, cause: r}
 	default:
-		return &fault{reason: fmt.Sprintf("the server answered HTTP %d with %s", r.status, contentName(r.mediaType))}
+		return &fault{reason: fmt.Sprintf("the server answered HTTP %d with %s", r.status, contentName(r.mediaType)), cause: r}
 	}
 }
 
@@ -110,7 +110,8 @@ func (x *exchange) receive(ctx context.Context, resp *http.Response) (wire.Messa
 		return x.stream(ctx, resp.Body)
 	case mt != typeJSON:
 		discard(resp)
-		return none, &fault{reason: fmt.Sprintf("the server answered HTTP %d with %s", resp.StatusCode, contentName(mt))}
+		p := &strangePage{resp.StatusCode, mt}
+		return none, &fault{reason: p.Error(), cause: p}
 	}
 	data, err := x.e.readAll(ctx, resp)
 	if err != nil {

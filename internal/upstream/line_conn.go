@@ -20,8 +20,8 @@ import (
 type link struct {
 	in  io.WriteCloser
 	out io.ReadCloser
-	// stop ends the server, gently at first, and returns when it has ended:
-	// nil when it did so well. Meanwhile somebody reads out. It closes in,
+	// stop ends the server, gently at first, and returns when it has ended, with
+	// how it did if that says anything: an *ended for a process. Meanwhile somebody reads out. It closes in,
 	// which the caller may have done, and after it out gives no more.
 	stop func() error
 }
@@ -48,6 +48,7 @@ type lineConn struct {
 	writer  *lineWriter
 	faults  *rate.Limiter // of log lines about bad messages
 	modern  atomic.Bool   // the server must not make requests
+	babbled atomic.Bool   // the server printed what is no message
 	feed    *feed         // of a modern server
 
 	life   context.Context // of asks; ends with the conversation
@@ -297,6 +298,7 @@ func (l *lineConn) malformed(text []byte, id wire.ID, why error) {
 	if f := l.flights.get(id); f != nil {
 		l.flights.fail(f, &fault{reason: "the server's answer is malformed", cause: why})
 	}
+	l.babbled.Store(true)
 	l.complain("a line of the server is no message", zap.Int("bytes", len(text)), zap.Error(why))
 }
 

@@ -81,11 +81,15 @@ func (d *lineDialer) try(ctx context.Context, in inbox, greet func(*lineConn) (h
 	if err == nil {
 		return l, h, nil
 	}
-	ended := l.shut()
-	if f, ok := errors.AsType[*fault](err); ok && f.lost && ended != nil {
-		err = ended // how a process ended says more than that its output did
+	how := l.shut()
+	if f, ok := errors.AsType[*fault](err); ok && f.lost && how != nil {
+		err = how // how a process ended says more than that its output did
 	}
-	return nil, hello{}, err
+	s := &stillborn{error: err, babbled: l.babbled.Load()}
+	if e, ok := errors.AsType[*ended](how); ok {
+		s.said = e.said
+	}
+	return nil, hello{}, s
 }
 
 // initialize opens a legacy session.

@@ -30,6 +30,7 @@ type child struct {
 	stdout *os.File
 	stderr *os.File
 	leash  *os.File      // while it is open the supervisor lets the server live
+	said   string        // the last line of stderr, set before logged is closed
 	logged chan struct{} // closed when stderr is read to its end
 	ended  chan struct{} // closed when the supervisor has ended
 	err    error         // how, set before ended is closed
@@ -40,10 +41,31 @@ func stdioOpener(o *StdioOptions, log *zap.Logger) opener {
 	return func(ctx context.Context) (*link, error) {
 		c, err := startChild(ctx, o, log)
 		if err != nil {
-			return nil, &fault{reason: "cannot start the server's program", cause: fmt.Errorf("%q: %w", o.Command, err)}
+			return nil, &fault{reason: "cannot start the server's program", cause: &notStarted{err}}
 		}
 		return &link{in: c.stdin, out: c.stdout, stop: c.stop}, nil
 	}
+}
+
+// notStarted is why a program could not be started.
+type notStarted struct{ why error }
+
+func (n *notStarted) Error() string { return n.why.Error() }
+
+// ended is how a program ended. What it said last is not part of the text, which
+// clients see.
+type ended struct {
+	err  error  // of the process; nil: with status 0
+	said string // the last line of its standard error
+}
+
+func (e *ended) Error() string { return "the server ended: " + e.status() }
+
+func (e *ended) status() string {
+	if e.err == nil {
+		return "exit status 0"
+	}
+	return e.err.Error()
 }
 
 // startChild starts a server under a supervisor: a copy of this program that
@@ -89,7 +111,7 @@ func startChild(ctx context.Context, o *StdioOptions, log *zap.Logger) (*child, 
 	pipes.closeTheirs()
 	go func() {
 		defer close(c.logged)
-		logLines(c.stderr, log)
+		c.said = logLines(c.stderr, log)
 	}()
 	go func() {
 		defer close(c.ended)
@@ -118,8 +140,7 @@ func startReport(ctx context.Context, r *os.File) error {
 }
 
 // stop ends the server: it closes its input, then has the supervisor tell it to
-// end, then has it killed. It returns when every process is gone, with an error
-// if the server did not end well.
+// end, then has it killed. It returns when every process is gone, with an *ended.
 func (c *child) stop() error {
 	c.stdin.Close()
 	if !c.endsWithin(inputGrace) {
@@ -137,10 +158,7 @@ func (c *child) stop() error {
 	}
 	<-c.logged
 	c.stderr.Close()
-	if c.err != nil {
-		return fmt.Errorf("the server ended: %w", c.err)
-	}
-	return nil
+	return &ended{c.err, c.said}
 }
 
 // drainGrace is how long what a dead server wrote may take to be read.
