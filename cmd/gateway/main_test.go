@@ -5,9 +5,12 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"mcpgateway/internal/upstream"
 )
 
 func TestMain(m *testing.M) {
+	upstream.SuperviseMain() // the commands are this binary
 	testscript.Main(m, map[string]func(){"gateway": main})
 }
 

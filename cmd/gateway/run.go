@@ -76,7 +76,7 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool, run func(ctx context.
 	}
 
 	g, err := gateway.New(gateway.Options{
-		Config: cfg, Demo: source == "", Version: version(), Logger: log, Stdio: stdio,
+		Config: cfg, Demo: source == "", Source: source, Version: version(), Logger: log, Stdio: stdio,
 		// Who only looks at the demo has not chosen the ports.
 		AnyPort: source == "" && o.listen == "", AnyAdminPort: source == "" && o.adminListen == "",
 	})

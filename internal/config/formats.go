@@ -182,7 +182,7 @@ func envEntry(name, value string) error {
 // ownHeaders are set by the gateway as the protocol demands.
 var ownHeaders = map[string]bool{
 	"accept": true, "connection": true, "content-length": true, "content-type": true, "host": true, "last-event-id": true,
-	"mcp-method": true, "mcp-name": true, "mcp-protocol-version": true, "mcp-session-id": true, "transfer-encoding": true,
+	"mcp-gateway-via": true, "mcp-method": true, "mcp-name": true, "mcp-protocol-version": true, "mcp-session-id": true, "transfer-encoding": true,
 }
 
 func headerEntries() func(name, value string) error {

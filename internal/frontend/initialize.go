@@ -57,7 +57,7 @@ func newLegacyClient(m *wire.Message) (*call.Client, *wire.Error) {
 // is no result. A tied session lives as long as its one stream.
 func (x *exchange) welcome(tied bool) (answer, *session) {
 	s, client := x.s, x.call.Client
-	x.call.Method, x.call.Params = wire.MethodDiscover, nil
+	x.call.Method, x.call.Params = wire.MethodDiscover, metaOf(x.call.Params)
 	x.begin()
 	a := x.run()
 	x.end()
@@ -73,6 +73,15 @@ func (x *exchange) welcome(tied bool) (answer, *session) {
 		s.sessions.remove(sess, errStopped)
 	}
 	return answer{result: call.Result{Raw: s.initializeResult(client.Revision, a.result.Raw)}}, sess
+}
+
+// metaOf returns params with nothing but the _meta of those given, nil without one.
+func metaOf(params wire.Raw) wire.Raw {
+	meta := wire.ValueOf(params).Get("_meta")
+	if meta.Kind() != '{' {
+		return nil
+	}
+	return wire.SetMember(wire.Raw(`{}`), "_meta", meta.Raw())
 }
 
 // initializeResult makes the result of initialize from what the handler says of

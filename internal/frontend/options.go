@@ -16,7 +16,8 @@ import (
 //
 // The method server/discover asks for what initialize and server/discover of
 // clients are made of: {"capabilities": {…}, "instructions": "…"}, the latter
-// optional. Every other method is one that a client sent, known or not.
+// optional; its params have the _meta of the client's request. Every other method
+// is one that a client sent, known or not.
 //
 // The call's Params are slices of a buffer that is used again after Handle has
 // returned; its Client and Principal may be kept. The error is a *wire.Error, or

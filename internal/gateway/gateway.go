@@ -39,6 +39,8 @@ type Options struct {
 	// nowhere then, not for health and metrics either: a host starts such a
 	// gateway for itself, perhaps beside others with the same configuration.
 	Stdio bool
+	// Source is the file that the configuration came from, "" for none.
+	Source string
 	// AnyPort and AnyAdminPort take another port of the same host where the
 	// configured one is taken. Addr and AdminAddr tell which.
 	AnyPort, AnyAdminPort bool
@@ -61,6 +63,12 @@ type Gateway struct {
 	// names this process in them.
 	sealer  *bridge.Sealer
 	replica string
+
+	// trail knows the gateways before and behind this one; marks stand for the
+	// files of the configurations of those that started one another, this one the
+	// last.
+	trail *upstream.Trail
+	marks []string
 
 	state     *state
 	policy    *policy.Policy
@@ -113,6 +121,9 @@ func New(o Options) (*Gateway, error) {
 		snapshots:       map[string]upstream.Snapshot{},
 	}
 	g.info = serverInfo(o.Version)
+	if err := g.openTrail(o.Source, o.Stdio); err != nil {
+		return nil, err
+	}
 	if err := g.members(); err != nil {
 		return nil, err
 	}
@@ -138,7 +149,7 @@ func New(o Options) (*Gateway, error) {
 
 func (g *Gateway) newFrontend(m *frontend.Metrics) *frontend.Server {
 	return frontend.New(frontend.Options{
-		Handler:          g.router,
+		Handler:          handler{g.router, g.trail},
 		Info:             g.info,
 		Limits:           wire.Limits{Depth: g.cfg.Limits.MaxDepth},
 		MaxMessage:       int(g.cfg.Limits.MaxMessage),

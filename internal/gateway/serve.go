@@ -65,7 +65,7 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 	r.Handle("/sse", http.HandlerFunc(g.front.ServeSSE))
 	r.Handle("/sse/message", http.HandlerFunc(g.front.ServeSSE))
 	base := func(net.Listener) context.Context { return life }
-	mcp := &http.Server{Handler: r, ReadHeaderTimeout: headerTimeout, BaseContext: base, ConnState: running.observe, ErrorLog: zap.NewStdLog(g.log.Named("http"))}
+	mcp := &http.Server{Handler: g.traced(r), ReadHeaderTimeout: headerTimeout, BaseContext: base, ConnState: running.observe, ErrorLog: zap.NewStdLog(g.log.Named("http"))}
 	adm := &http.Server{Handler: admin.New(admin.Options{
 		Ready: g.ready, Gatherer: g.registry, Token: g.cfg.Admin.Token.Reveal(), Pprof: g.cfg.Admin.Pprof,
 	}), ReadHeaderTimeout: headerTimeout, ErrorLog: zap.NewStdLog(g.log.Named("http"))}

@@ -39,7 +39,7 @@ func (g *Gateway) options(u config.Upstream) (upstream.Options, error) {
 		o.Stdio = &upstream.StdioOptions{
 			Command: u.Command,
 			Args:    u.Args,
-			Env:     upstream.Environ(u.InheritEnv, reveal(u.Env)),
+			Env:     append(upstream.Environ(u.InheritEnv, reveal(u.Env)), g.startedBy()),
 			Dir:     u.Cwd,
 		}
 		return o, nil
@@ -63,6 +63,7 @@ func (g *Gateway) commonOptions(name string) upstream.Options {
 		Logger:      g.log,
 		Metrics:     g.upstreamMetrics,
 		Observer:    g,
+		Trail:       g.trail,
 	}
 }
 

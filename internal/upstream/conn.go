@@ -61,6 +61,7 @@ type hello struct {
 	info         wire.Raw // serverInfo, nil when it gave none
 	capabilities wire.Raw // an object
 	instructions string
+	via          string // see MetaVia
 }
 
 // fault is a call that failed on its way: the server down, slow, overloaded or

@@ -108,6 +108,13 @@ func (c *Connector) connect(ctx context.Context, d dialer) (conn, hello, error) 
 		fmt.Errorf("%w within %s", errNoHello, c.o.Timeout))
 	defer cancel()
 	conn, h, err := d.dial(ctx, c.box)
+	if err == nil {
+		if err = c.o.Trail.met(c.o.Name, h.via); err != nil {
+			over, end := context.WithCancel(ctx)
+			end()
+			conn.run(over) // which ends it, and why is known
+		}
+	}
 	if err != nil && ctx.Err() != nil {
 		cause := context.Cause(ctx)
 		if s, ok := errors.AsType[*stillborn](err); ok {
@@ -168,6 +175,7 @@ func (c *Connector) set(conn conn) {
 // down publishes that there is no conversation. If that is because an attempt
 // failed, the calls that waited for it fail.
 func (c *Connector) down(why error, attempted bool) {
+	c.o.Trail.left(c.o.Name)
 	reason := downReason(why)
 	level := zap.WarnLevel
 	if s := c.Snapshot(); s.State == Down && s.Reason == reason {
@@ -229,6 +237,7 @@ func (c *Connector) finish() {
 	c.update(func(s *Snapshot) {
 		s.State, s.Since, s.Reason, s.Settled, s.Lost = Down, time.Now(), reasonEnded, true, false
 	})
+	c.o.Trail.left(c.o.Name)
 	c.o.Metrics.forget(c.o.Name)
 }
 

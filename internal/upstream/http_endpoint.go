@@ -29,6 +29,8 @@ type endpoint struct {
 	// base holds the headers of every request: the configured ones and those
 	// that the gateway always sends. It is never changed.
 	base http.Header
+	// met takes what the headers of an answer say of gateways, see Trail.
+	met func(via string) error
 }
 
 const (
@@ -49,13 +51,14 @@ const (
 var reserved = []string{
 	"Accept", "Content-Type", "Content-Length", "Transfer-Encoding", "Connection", "Host", "Upgrade", "Te", "Trailer",
 	"Accept-Encoding", "Idempotency-Key", "X-Idempotency-Key",
-	wire.HeaderSession, wire.HeaderVersion, wire.HeaderMethod, wire.HeaderName, wire.HeaderLastEvent,
+	wire.HeaderSession, wire.HeaderVersion, wire.HeaderMethod, wire.HeaderName, wire.HeaderLastEvent, HeaderVia,
 }
 
 // newEndpoint returns an endpoint at the configured URL that sends the
 // configured headers, without those that are reserved, with every request.
 func newEndpoint(p *pool, o *Options) *endpoint {
 	e := &endpoint{pool: p, trouble: make(chan struct{}, 1), max: o.MaxMessage, lim: o.Limits}
+	e.met = func(via string) error { return o.Trail.met(o.Name, via) }
 	u := *o.HTTP.URL
 	e.base = http.Header{"User-Agent": {"mcpgateway"}}
 	if u.User != nil {
@@ -70,6 +73,9 @@ func newEndpoint(p *pool, o *Options) *endpoint {
 			e.base[name] = []string{value}
 		}
 	}
+	if via := o.Trail.Sent(); via != "" {
+		e.base[HeaderVia] = []string{via}
+	}
 	e.base["Accept"] = []string{typeJSON + ", " + typeStream}
 	e.base["Content-Type"] = []string{typeJSON}
 	return e
@@ -78,7 +84,7 @@ func newEndpoint(p *pool, o *Options) *endpoint {
 // at returns an endpoint at another URL of the server's, on the same
 // connections.
 func (e *endpoint) at(u *url.URL) *endpoint {
-	other := &endpoint{pool: e.pool, trouble: e.trouble, max: e.max, lim: e.lim, base: e.base}
+	other := &endpoint{pool: e.pool, trouble: e.trouble, max: e.max, lim: e.lim, base: e.base, met: e.met}
 	other.url.Store(u)
 	return other
 }
@@ -210,9 +216,24 @@ func (e *endpoint) try(ctx context.Context, method string, u *url.URL, header ht
 	}
 	resp, err := e.pool.RoundTrip(req)
 	if err == nil {
-		return resp, nil
+		return resp, e.follow(resp)
 	}
 	return nil, e.broken(ctx, err, p != nil && !p.gone.Load())
+}
+
+// follow ends the conversation when an answer says that the server leads back to
+// this gateway. The error is a *fault, and then resp is closed.
+func (e *endpoint) follow(resp *http.Response) error {
+	if len(resp.Header[HeaderVia]) == 0 {
+		return nil
+	}
+	err := e.met(viaOf(resp.Header))
+	if err != nil {
+		resp.Body.Close()
+		e.pool.close()
+		poke(e.trouble)
+	}
+	return err
 }
 
 // broken turns a failure of a connection into what whoever called gets: the

@@ -51,7 +51,7 @@ func (m *modernHTTP) speak(rev wire.Revision) {
 // or that of ctx.
 func (m *modernHTTP) discover(ctx context.Context) (hello, []wire.Revision, error) {
 	d := m.speaks.Load()
-	r, err := m.once(ctx, d, discoverCall())
+	r, err := m.once(ctx, d, m.self.discoverCall())
 	if err != nil {
 		return hello{}, nil, err
 	}

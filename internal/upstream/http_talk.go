@@ -35,13 +35,15 @@ type talk struct {
 }
 
 func newTalk(o *Options, p *pool, in inbox) *talk {
-	return &talk{
+	t := &talk{
 		e:       newEndpoint(p, o),
 		self:    newSelf(o.Info, len(o.Roots) > 0),
 		flights: newFlights(),
 		in:      in,
 		log:     o.Logger,
 	}
+	t.self.via = o.Trail.Sent()
+	return t
 }
 
 // shut ends what is left of the conversation: its calls and its errands. The

@@ -13,7 +13,7 @@ func (s *self) initializeCall() *call.Call {
 	params := wire.SetMember(wire.Raw(`{}`), "protocolVersion", wire.String(string(wire.LatestLegacy)))
 	params = wire.SetMember(params, "capabilities", s.capabilities)
 	params = wire.SetMember(params, "clientInfo", s.info)
-	return &call.Call{Method: wire.MethodInitialize, Params: params, Back: nobody{}}
+	return &call.Call{Method: wire.MethodInitialize, Params: s.tellVia(params), Back: nobody{}}
 }
 
 // readInitialize reads the result of initialize. The error is for an operator.
@@ -36,7 +36,7 @@ func readInitialize(result wire.Raw) (hello, error) {
 // readHello reads what the results of initialize and server/discover have in
 // common.
 func readHello(root wire.Value) hello {
-	h := hello{capabilities: object(root.Get("capabilities")), instructions: root.Get("instructions").Str()}
+	h := hello{capabilities: object(root.Get("capabilities")), instructions: root.Get("instructions").Str(), via: ViaIn(root.Raw())}
 	if h.capabilities == nil {
 		h.capabilities = wire.Raw(`{}`)
 	}

@@ -28,7 +28,9 @@ type lineDialer struct {
 }
 
 func newLineDialer(o *Options, open opener) *lineDialer {
-	return &lineDialer{o: o, self: newSelf(o.Info, len(o.Roots) > 0), open: open}
+	d := &lineDialer{o: o, self: newSelf(o.Info, len(o.Roots) > 0), open: open}
+	d.self.via = o.Trail.Sent()
+	return d
 }
 
 // dial implements [dialer].
@@ -116,7 +118,7 @@ func (l *lineConn) initialized(m wire.Message) (hello, error) {
 
 // discover asks a server that is configured as modern what it is.
 func (l *lineConn) discover(ctx context.Context) (hello, error) {
-	m, err := l.request(ctx, discoverCall(), wire.LatestModern)
+	m, err := l.request(ctx, l.self.discoverCall(), wire.LatestModern)
 	if err != nil {
 		return hello{}, err
 	}
@@ -133,7 +135,7 @@ func (l *lineConn) discover(ctx context.Context) (hello, error) {
 // fails while they serve a modern request. If impatient it falls back, too, when there is
 // no answer for a while; an answer that comes after all still counts.
 func (l *lineConn) probe(ctx context.Context, impatient bool) (hello, error) {
-	discover, err := l.send(ctx, discoverCall(), wire.LatestModern)
+	discover, err := l.send(ctx, l.self.discoverCall(), wire.LatestModern)
 	if err != nil {
 		return hello{}, probeFault(ctx)
 	}

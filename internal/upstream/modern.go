@@ -12,6 +12,7 @@ import (
 type self struct {
 	info         wire.Raw // an Implementation object
 	capabilities wire.Raw // see ownCapabilities
+	via          string   // see MetaVia; "": nothing is said
 }
 
 func newSelf(info Info, roots bool) self {
@@ -78,8 +79,21 @@ func (s *self) meta(rev wire.Revision, c *call.Call) wire.Raw {
 }
 
 // discoverCall is the request that tells what a modern server is.
-func discoverCall() *call.Call {
-	return &call.Call{Method: wire.MethodDiscover, Back: nobody{}}
+func (s *self) discoverCall() *call.Call {
+	c := &call.Call{Method: wire.MethodDiscover, Back: nobody{}}
+	if s.via != "" {
+		c.Params = s.tellVia(wire.Raw(`{}`))
+	}
+	return c
+}
+
+// tellVia puts who the gateway is into the params of a request that begins a
+// conversation.
+func (s *self) tellVia(params wire.Raw) wire.Raw {
+	if s.via == "" {
+		return params
+	}
+	return wire.SetMember(params, "_meta", wire.SetMember(wire.Raw(`{}`), MetaVia, wire.String(s.via)))
 }
 
 // readDiscover reads the result of server/discover. The revisions are those

@@ -36,6 +36,7 @@ type Options struct {
 	Limits        wire.Limits
 	Roots         []Root // what the server gets for roots/list; none: roots are not declared
 
+	Trail    *Trail // none: nobody is told of this gateway
 	Info     Info
 	Logger   *zap.Logger // none: nothing is logged
 	Metrics  *Metrics    // none: nothing is counted

@@ -1,0 +1,103 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/router"
+	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/wire"
+)
+
+// markPrefix begins what stands for the file of a configuration among the ids of
+// gateways that started one another.
+const markPrefix = "config-"
+
+// openTrail finds out which gateways started this one, where they are its
+// clients too, as they are of one on a pipe. A gateway that was started from its
+// own configuration would start itself again.
+func (g *Gateway) openTrail(source string, stdio bool) error {
+	var started []string
+	if stdio {
+		for word := range strings.SplitSeq(os.Getenv(upstream.VariableVia), ",") {
+			if strings.HasPrefix(word, markPrefix) {
+				g.marks = append(g.marks, word)
+			} else {
+				started = append(started, word)
+			}
+		}
+	}
+	if source != "" {
+		path, err := filepath.Abs(source)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256([]byte(path))
+		mark := markPrefix + hex.EncodeToString(sum[:16])
+		if slices.Contains(g.marks, mark) {
+			return fmt.Errorf("this gateway was started by a gateway with the same configuration, %s: one of its entries starts the gateway itself; remove that entry, or give the inner gateway a file of its own with -c", path)
+		}
+		g.marks = append(g.marks, mark)
+	}
+	var err error
+	g.trail, err = upstream.NewTrail(strings.Join(started, ","))
+	return err
+}
+
+// startedBy is what programs that the gateway starts find in their environment.
+func (g *Gateway) startedBy() string {
+	return upstream.VariableVia + "=" + strings.Join(append([]string{g.trail.Sent()}, g.marks...), ",")
+}
+
+// handler answers what the router does, and tells gateways that are clients who
+// is behind this one.
+type handler struct {
+	*router.Router
+	trail *upstream.Trail
+}
+
+// Handle implements frontend.Handler.
+func (h handler) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
+	via := ""
+	if c.Method == wire.MethodDiscover {
+		via = upstream.ViaIn(c.Params)
+	}
+	if via == "" {
+		return h.Router.Handle(ctx, c)
+	}
+	if h.trail.Returns(via) {
+		return call.Result{}, wire.Errorf(wire.CodeInternal, upstream.ReasonReturned)
+	}
+	res, err := h.Router.Handle(ctx, c)
+	if err == nil {
+		res.Raw = wire.SetMember(res.Raw, "_meta", wire.SetMember(wire.Raw(`{}`), upstream.MetaVia, wire.String(h.trail.Said())))
+	}
+	return res, err
+}
+
+// traced refuses requests of the gateway's own, and tells other gateways who is
+// behind this one.
+func (g *Gateway) traced(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		via := r.Header[upstream.HeaderVia]
+		if len(via) > 0 {
+			w.Header()[upstream.HeaderVia] = []string{g.trail.Said()}
+			if g.trail.Returns(strings.Join(via, ",")) {
+				m := wire.Message{Error: wire.Errorf(wire.CodeInternal, upstream.ReasonReturned)}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusLoopDetected)
+				_, _ = w.Write(m.Append(nil)) // who asked is this process
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,157 @@
+package gateway
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mcpgateway/internal/upstream"
+)
+
+// relay is a proxy whose target is known later than its own URL.
+type relay struct {
+	*httptest.Server
+	to    atomic.Pointer[url.URL]
+	strip bool // it passes no header that it does not know
+}
+
+func newRelay(t *testing.T, strip bool) *relay {
+	t.Helper()
+	r := &relay{strip: strip}
+	proxy := &httputil.ReverseProxy{
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0),
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(r.to.Load())
+			if strip {
+				p.Out.Header.Del(upstream.HeaderVia)
+			}
+		},
+		ModifyResponse: func(resp *http.Response) error {
+			if strip {
+				resp.Header.Del(upstream.HeaderVia)
+			}
+			return nil
+		},
+	}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if r.to.Load() == nil {
+			http.Error(w, "not yet", http.StatusServiceUnavailable)
+			return
+		}
+		proxy.ServeHTTP(w, req)
+	}))
+	t.Cleanup(func() { r.CloseClientConnections(); r.Close() })
+	return r
+}
+
+func (r *relay) leadTo(g *Gateway) { r.to.Store(&url.URL{Scheme: "http", Host: g.Addr()}) }
+
+// eventually asks until the answer is "".
+func eventually(t *testing.T, ask func() string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		missing := ask()
+		if missing == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(missing)
+		}
+	}
+}
+
+func (g *Gateway) snapshotOf(name string) upstream.Snapshot {
+	for _, m := range g.upstreams {
+		if m.name == name {
+			return m.connector.Snapshot()
+		}
+	}
+	return upstream.Snapshot{}
+}
+
+// A gateway that is its own upstream, by a way that its configuration does not
+// show, refuses itself, whatever it is spoken to by.
+func TestOwnUpstream(t *testing.T) {
+	for name, test := range map[string]struct {
+		entry, path string
+		strip       bool
+		want        string
+	}{
+		"auto":                      {"", "/mcp", false, "it leads back to this gateway"},
+		"legacy":                    {"era: legacy", "/mcp", false, "it leads back to this gateway"},
+		"modern":                    {"era: modern", "/mcp", false, "it leads back to this gateway"},
+		"HTTP+SSE":                  {"transport: sse", "/sse", false, "it leads back to this gateway"},
+		"without headers":           {"", "/mcp", true, "has come back to the gateway that sent it"},
+		"without headers, HTTP+SSE": {"transport: sse", "/sse", true, "has come back to the gateway that sent it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRelay(t, test.strip)
+			g, _ := start(t, "startup_wait: 100ms\nupstreams: {a: {url: \""+r.URL+test.path+"\", "+test.entry+"}}\n", false)
+			r.leadTo(g)
+			eventually(t, func() string {
+				if s := g.snapshotOf("a"); s.State != upstream.Down || !strings.Contains(s.Reason, test.want) {
+					return "the upstream is " + s.State.String() + ": " + s.Reason
+				}
+				return ""
+			})
+			if _, list := post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); !strings.Contains(list, test.want) {
+				t.Errorf("clients are not told: %s", list)
+			}
+		})
+	}
+}
+
+// Two gateways that are each other's upstream do not list each other's tools
+// again and again: one of the two ways is refused, and the other one works.
+func TestUpstreamsOfOneAnother(t *testing.T) {
+	for name, strip := range map[string]bool{"by headers": false, "without headers one way": true} {
+		t.Run(name, func(t *testing.T) {
+			tools, _ := start(t, "", true)
+			toA, toB := newRelay(t, strip), newRelay(t, false)
+			yaml := func(name string, r *relay) string {
+				return "startup_wait: 100ms\nupstreams:\n  own: {url: \"http://" + tools.Addr() + "/mcp\"}\n  " + name + ": {url: \"" + r.URL + "/mcp\"}\n"
+			}
+			a, _ := start(t, yaml("b", toB), false)
+			b, _ := start(t, yaml("a", toA), false)
+			toA.leadTo(a)
+			toB.leadTo(b)
+			eventually(t, func() string {
+				ab, ba := a.snapshotOf("b"), b.snapshotOf("a")
+				up, down := ab, ba
+				if !up.Up() {
+					up, down = ba, ab
+				}
+				if !up.Up() || down.State != upstream.Down || !strings.Contains(down.Reason, "leads back") {
+					return "A sees B " + ab.State.String() + " (" + ab.Reason + "), and B sees A " + ba.State.String() + " (" + ba.Reason + ")"
+				}
+				return ""
+			})
+			for _, g := range []*Gateway{a, b} {
+				_, list := post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+				if !strings.Contains(list, `"own__clock__now"`) {
+					t.Errorf("the tools that are no part of the loop are gone: %s", list)
+				}
+				if strings.Contains(list, `"a__b__a`) || strings.Contains(list, `"b__a__b`) {
+					t.Errorf("the list has grown: %s", list)
+				}
+			}
+		})
+	}
+}
+
+// Who is no gateway hears nothing of all this.
+func TestTrailIsForGatewaysOnly(t *testing.T) {
+	g, _ := start(t, "", true)
+	resp, body := post(t, g, "", initialize)
+	if resp.Header.Get(upstream.HeaderVia) != "" || strings.Contains(body, upstream.MetaVia) {
+		t.Errorf("a client is told of gateways: %v, %s", resp.Header, body)
+	}
+}
