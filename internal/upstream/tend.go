@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -141,6 +142,11 @@ func (t *tender) refresh(ctx context.Context, which kinds, news func() kinds) {
 		}
 	}
 	wg.Wait()
+	for _, err := range failed {
+		if f, ok := errors.AsType[*fault](err); ok && f.over {
+			<-ctx.Done() // which is about to be noticed by whoever ends ctx
+		}
+	}
 	if ctx.Err() != nil {
 		return // the conversation is over; that is not the lists' fault
 	}
