@@ -91,6 +91,20 @@ func (f *fault) Error() string {
 
 func (f *fault) Unwrap() error { return f.cause }
 
+// result makes the result of a call out of the server's answer, whatever it came
+// on. A result that is no object is no answer: all revisions demand one, and
+// whoever gets it would look for members (2025-11-25 and 2026-07-28, schema,
+// "Result").
+func result(m wire.Message, rev wire.Revision) (call.Result, error) {
+	if m.Error != nil {
+		return call.Result{}, m.Error
+	}
+	if wire.ValueOf(m.Result).Kind() != '{' {
+		return call.Result{}, &fault{reason: "the result in the server's answer is no object"}
+	}
+	return call.Result{Raw: m.Result, Revision: rev, Extra: m.Extra}, nil
+}
+
 // standsAlone reports whether a notification is about the server as a whole, or
 // about something that it names itself, wherever it comes. What is not known
 // here belongs to the call that it came with.

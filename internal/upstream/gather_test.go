@@ -51,7 +51,8 @@ func TestListFaults(t *testing.T) {
 		want string                            // reason
 	}{
 		{"no array", func(l *fakeLife, m wire.Message) { l.result(m, `{"tools":{}}`) }, `tools/list: the result has no array "tools"`},
-		{"no object", func(l *fakeLife, m wire.Message) { l.result(m, `7`) }, `tools/list: the result has no array "tools"`},
+		{"no object", func(l *fakeLife, m wire.Message) { l.result(m, `7`) }, `tools/list: the result in the server's answer is no object`},
+		{"no member", func(l *fakeLife, m wire.Message) { l.result(m, `{"prompts":[]}`) }, `tools/list: the result has no array "tools"`},
 		{"malformed", func(l *fakeLife, m wire.Message) { l.line(`{"jsonrpc":"2.0","id":%s}`, m.ID) }, `tools/list: the server's answer is malformed`},
 		{"error", func(l *fakeLife, m wire.Message) { l.refuse(m, -32000, "no") }, `tools/list: no (-32000)`},
 		{"unknown on page two", func(l *fakeLife, m wire.Message) {
@@ -103,6 +104,32 @@ func TestListFaults(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A list that cannot be read at first leaves the others as they are.
+func TestFirstListFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lister(`{"tools":{},"prompts":{},"resources":{}}`, func(l *fakeLife, m wire.Message) {
+			switch m.Method {
+			case wire.MethodToolsList:
+				l.result(m, `{"items":[]}`)
+			case wire.MethodPromptsList:
+				l.result(m, `{"prompts":[{"name":"p"}]}`)
+			case wire.MethodResourcesList:
+				l.result(m, `"none"`)
+			case wire.MethodTemplatesList:
+				l.result(m, `{"resourceTemplates":[{"name":"t","uriTemplate":"t:{x}"}]}`)
+			}
+		})
+		r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy})
+		shot := r.watch.wait(t, func(s Snapshot) bool { return s.State == Degraded })
+		if want := `tools/list: the result has no array "tools"; resources/list: the result in the server's answer is no object`; shot.Reason != want {
+			t.Errorf("reason %q, want %q", shot.Reason, want)
+		}
+		if c := shot.Catalog; len(c.Tools) != 0 || len(c.Prompts) != 1 || len(c.Resources) != 0 || len(c.Templates) != 1 {
+			t.Errorf("catalog %+v, want the prompt and the template", c)
+		}
+	})
 }
 
 // What a server has no method for, or does not declare, is an empty list.

@@ -30,6 +30,7 @@ func TestFaultsOfOneCall(t *testing.T) {
 		"no JSON":               {content(typeJSON, "{"), "fault: the server's answer is no valid JSON-RPC message"},
 		"empty":                 {content(typeJSON, ""), "fault: the server's answer is no valid JSON-RPC message"},
 		"no JSON-RPC":           {content(typeJSON, `{"ok":true}`), "fault: the server's answer is no valid JSON-RPC message"},
+		"result is no object":   {func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m, `[{}]`) }, "fault: the result in the server's answer is no object"},
 		"bad UTF-8":             {content(typeJSON, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"\xff\"}}"), "fault: the server's answer is no valid JSON-RPC message"},
 		"wrong id":              {content(typeJSON, `{"jsonrpc":"2.0","id":"other","result":{}}`), "fault: the server answered with the id of another request"},
 		"wrong id, on a stream": {content(typeStream, "data: {\"jsonrpc\":\"2.0\",\"id\":4711,\"result\":{}}\n\n"), "fault: the server answered with the id of another request"},

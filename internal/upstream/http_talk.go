@@ -9,7 +9,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
 
@@ -57,14 +56,6 @@ func (t *talk) shut() {
 func appendRequest(dst []byte, id wire.ID, method string, params wire.Raw) []byte {
 	m := wire.Message{ID: id, Method: method, Params: params}
 	return m.Append(dst)
-}
-
-// result makes the result of a call out of the server's answer.
-func result(m wire.Message, rev wire.Revision) (call.Result, error) {
-	if m.Error != nil {
-		return call.Result{}, m.Error
-	}
-	return call.Result{Raw: m.Result, Revision: rev, Extra: m.Extra}, nil
 }
 
 // final turns the error of an exchange into that of a call.

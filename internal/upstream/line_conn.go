@@ -145,10 +145,7 @@ func (l *lineConn) call(ctx context.Context, c *call.Call) (call.Result, error) 
 	if err != nil {
 		return call.Result{}, err
 	}
-	if m.Error != nil {
-		return call.Result{}, m.Error
-	}
-	return call.Result{Raw: m.Result, Revision: l.rev, Extra: m.Extra}, nil
+	return result(m, l.rev)
 }
 
 // request sends one request and waits for the response.

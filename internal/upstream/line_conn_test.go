@@ -188,6 +188,7 @@ func TestBadLines(t *testing.T) {
 		{"bad UTF-8", "{\"jsonrpc\":\"2.0\",\"id\":%[1]s,\"result\":{\"t\":\"\xff\"}}", nonsense},
 		{"too deep", `{"jsonrpc":"2.0","id":%[1]s,"result":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}`, nonsense},
 		{"too large", `{"jsonrpc":"2.0","id":%[1]s,"result":"` + strings.Repeat("x", 70000) + `"}`, `error: upstream "files": the server's answer is larger than 65536 bytes (-32603)`},
+		{"a result that is no object", `{"jsonrpc":"2.0","id":%[1]s,"result":"str"}`, `error: upstream "files": the result in the server's answer is no object (-32603)`},
 		{"an answer of the wrong kind of id", `{"jsonrpc":"2.0","id":"%[1]s","result":{"no":1}}`, `{"ok":1}`},
 		{"a batch", `[{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":%[1]s,"result":{"batched":1}}]`, `{"batched":1}`},
 	} {

@@ -164,6 +164,7 @@ func TestSSEFaults(t *testing.T) {
 		"POST refused":               {status: 500, err: "fault: the server answered HTTP 500 with no content type"},
 		"malformed answer":           {answer: `{"jsonrpc":"1.0","id":%s,"result":{}}`, err: "fault: the server's answer is no valid JSON-RPC message"},
 		"error":                      {answer: `{"jsonrpc":"2.0","id":%s,"error":{"code":7,"message":"no","x":1}}`, err: `error: {"code":7,"message":"no","x":1}`},
+		"result is no object":        {answer: `{"jsonrpc":"2.0","id":%s,"result":null}`, err: "fault: the result in the server's answer is no object"},
 		"batch":                      {answer: `[{"jsonrpc":"2.0","id":%s,"result":{"a":1}}]`, err: `{"a":1}`},
 	} {
 		t.Run(name, func(t *testing.T) {
