@@ -37,7 +37,7 @@ func (s *Server) serveBatch(p *post, r *http.Request, who *call.Principal, body 
 		refuse("batches are for sessions of revision %s only", wire.Rev20250326)
 		return
 	}
-	parts, _ := wire.Split(body)
+	parts, _ := wire.Split(body, maxBatch)
 	if len(parts) == 0 || len(parts) > maxBatch {
 		refuse("a batch has between 1 and %d messages", maxBatch)
 		return

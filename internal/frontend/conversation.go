@@ -192,7 +192,7 @@ func (c *conversation) takeBatch(data []byte) *wire.Error {
 		return wire.Errorf(wire.CodeParse, "parse error: %s", err)
 	}
 	sess := c.session()
-	parts, _ := wire.Split(data)
+	parts, _ := wire.Split(data, maxBatch)
 	if sess == nil || !sess.client.Revision.HasBatches() || len(parts) == 0 || len(parts) > maxBatch {
 		return errNoBatch
 	}

@@ -162,16 +162,3 @@ func (t *flights) get(id wire.ID) *flight {
 	defer t.mu.Unlock()
 	return t.open[id]
 }
-
-// sole returns the one flight that there is, nil when there are none or more.
-func (t *flights) sole() *flight {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.open) != 1 {
-		return nil
-	}
-	for _, f := range t.open {
-		return f
-	}
-	return nil
-}

@@ -167,9 +167,8 @@ func (x *exchange) take(data []byte) (wire.Message, bool, error) {
 	}
 	var answer wire.Message
 	found := false
-	batch, _ := wire.Split(data)
-	for _, one := range batch {
-		m, ok, err := x.takeOne(one)
+	for one := range wire.ValueOf(data).Elements() {
+		m, ok, err := x.takeOne(one.Raw())
 		if err != nil {
 			return wire.Message{}, false, err
 		}

@@ -216,13 +216,20 @@ func (l *lineConn) cancel(f *flight) {
 // read takes what the server sends until its output ends.
 func (l *lineConn) read() error {
 	lines := wire.NewLineReader(l.link.out, l.o.MaxMessage)
-	for {
+	for first := true; ; first = false {
 		line, err := lines.Next()
+		if first && wire.HasBOM(line) {
+			// Programs on Windows begin their output so. Anywhere else it is a
+			// fault, as it is in a message of a client.
+			if line = bytes.TrimLeft(line[len("\xef\xbb\xbf"):], " \t"); len(line) == 0 {
+				continue
+			}
+		}
 		switch {
 		case err == nil:
 			l.take(line)
 		case errors.Is(err, wire.ErrTooLarge):
-			l.tooLarge(line)
+			l.tooLarge(lines.Large().Response())
 		case errors.Is(err, io.EOF):
 			return errors.New("the server closed its output")
 		default:
@@ -234,9 +241,8 @@ func (l *lineConn) read() error {
 // take takes one line: a message, or several where the revision has batches.
 func (l *lineConn) take(line []byte) {
 	if line[0] == '[' && wire.Check(line, l.o.Limits, wire.Lenient) == nil {
-		messages, _ := wire.Split(line)
-		for _, m := range messages {
-			l.takeOne(m)
+		for m := range wire.ValueOf(line).Elements() {
+			l.takeOne(m.Raw())
 		}
 		return
 	}
@@ -285,13 +291,6 @@ func (l *lineConn) notified(m wire.Message) {
 // malformed handles a line that is no message. If it can be told whose answer
 // it was meant to be, that call fails, and that call alone.
 func (l *lineConn) malformed(text []byte, id wire.ID, why error) {
-	if id.IsZero() {
-		// Bad UTF-8 and too deep nesting do not hide the id.
-		m, _ := wire.ParseUpstream(bytes.ToValidUTF8(text, []byte("\uFFFD")), wire.Limits{Depth: maxParsedDepth})
-		if m.Method == "" {
-			id = m.ID
-		}
-	}
 	if f := l.flights.get(id); f != nil {
 		l.flights.fail(f, &fault{reason: "the server's answer is malformed", cause: why})
 	}
@@ -299,14 +298,10 @@ func (l *lineConn) malformed(text []byte, id wire.ID, why error) {
 	l.complain("a line of the server is no message", zap.Int("bytes", len(text)), zap.Error(why))
 }
 
-// maxParsedDepth is how deep the JSON library can read.
-const maxParsedDepth = 10_000
-
-// tooLarge handles a line over the size limit, of which only the head was kept.
-// When it begins as a message does, and one call alone is in flight, it is taken
-// for the answer.
-func (l *lineConn) tooLarge(head []byte) {
-	if f := l.flights.sole(); f != nil && bytes.HasPrefix(bytes.TrimLeft(head, " \t"), []byte("{")) {
+// tooLarge handles a line over the size limit. If it can be told whose answer it
+// is, that call fails.
+func (l *lineConn) tooLarge(id wire.ID) {
+	if f := l.flights.get(id); f != nil {
 		l.flights.fail(f, &fault{reason: fmt.Sprintf("the server's answer is larger than %d bytes", l.o.MaxMessage)})
 	}
 	l.complain("a line of the server is over the size limit", zap.Int("limit", l.o.MaxMessage))

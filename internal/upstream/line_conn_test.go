@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -189,6 +190,9 @@ func TestBadLines(t *testing.T) {
 		{"too deep", `{"jsonrpc":"2.0","id":%[1]s,"result":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}`, nonsense},
 		{"too large", `{"jsonrpc":"2.0","id":%[1]s,"result":"` + strings.Repeat("x", 70000) + `"}`, `error: upstream "files": the server's answer is larger than 65536 bytes (-32603)`},
 		{"a result that is no object", `{"jsonrpc":"2.0","id":%[1]s,"result":"str"}`, `error: upstream "files": the result in the server's answer is no object (-32603)`},
+		{"too large, with the id at the end", `{"jsonrpc":"2.0","result":{"a":"` + strings.Repeat("x", 70000) + `"},"id":%[1]s}`, `error: upstream "files": the server's answer is larger than 65536 bytes (-32603)`},
+		{"too large, of no request", `{"jsonrpc":"2.0","method":"notifications/x","params":{"a":"` + strings.Repeat("x", 70000) + `"}}`, `{"ok":1}`},
+		{"a byte order mark in the middle", "\ufeff" + `{"jsonrpc":"2.0","id":%[1]s,"result":{}}`, `{"ok":1}`},
 		{"an answer of the wrong kind of id", `{"jsonrpc":"2.0","id":"%[1]s","result":{"no":1}}`, `{"ok":1}`},
 		{"a batch", `[{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":%[1]s,"result":{"batched":1}}]`, `{"batched":1}`},
 	} {
@@ -217,6 +221,29 @@ func TestBadLines(t *testing.T) {
 				}
 				if s.starts() != 1 {
 					t.Errorf("%d starts, want 1", s.starts())
+				}
+			})
+		})
+	}
+}
+
+// A byte order mark at the very beginning of a server's output is skipped.
+func TestByteOrderMark(t *testing.T) {
+	for name, mark := range map[string]string{"before a message": "\ufeff", "before a blank line": "\ufeff\n"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &fakeServer{handle: legacy(func(l *fakeLife, m wire.Message) { l.result(m, `{"ok":1}`) })}
+				first := s.handle
+				s.handle = func(l *fakeLife, m wire.Message) {
+					if m.Method == wire.MethodInitialize {
+						io.WriteString(l.out, mark)
+					}
+					first(l, m)
+				}
+				r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy})
+				r.watch.wait(t, isReady)
+				if got := outcomeOf(r.Do(t.Context(), toolCall("echo", "a", &peer{}))); got != `{"ok":1}` {
+					t.Errorf("outcome %s", got)
 				}
 			})
 		})

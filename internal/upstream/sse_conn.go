@@ -207,22 +207,26 @@ func (s *sseConn) read(r *stream) {
 
 // take takes one message, or several where the revision has batches.
 func (s *sseConn) take(data []byte) {
-	batch := []wire.Raw{data}
-	if isBatch(data) && wire.Check(data, s.e.lim, wire.Lenient) == nil {
-		batch, _ = wire.Split(data)
+	if !isBatch(data) || wire.Check(data, s.e.lim, wire.Lenient) != nil {
+		s.takeOne(data)
+		return
 	}
-	for _, one := range batch {
-		m, err := wire.ParseUpstream(one, s.e.lim)
-		switch {
-		case err != nil:
-			s.malformed(m.ID, err)
-		case m.IsResponse():
-			s.flights.deliver(m) // one that nobody waits for was cancelled
-		case m.IsRequest():
-			s.asks.serve(s.life, m, s.flights.owner())
-		default:
-			s.notified(m)
-		}
+	for one := range wire.ValueOf(data).Elements() {
+		s.takeOne(one.Raw())
+	}
+}
+
+func (s *sseConn) takeOne(data []byte) {
+	m, err := wire.ParseUpstream(data, s.e.lim)
+	switch {
+	case err != nil:
+		s.malformed(m.ID, err)
+	case m.IsResponse():
+		s.flights.deliver(m) // one that nobody waits for was cancelled
+	case m.IsRequest():
+		s.asks.serve(s.life, m, s.flights.owner())
+	default:
+		s.notified(m)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 type LineReader struct {
 	r     *bufio.Reader
 	limit int
+	large *Glimpse
 }
 
 // NewLineReader reads lines from r, none of which may be longer than limit
@@ -18,26 +19,23 @@ func NewLineReader(r io.Reader, limit int) *LineReader {
 	return &LineReader{r: bufio.NewReaderSize(r, 64<<10), limit: limit}
 }
 
-// headOfLarge is how much of a line over the limit is kept, so that one can
-// tell what it may have been.
-const headOfLarge = 1 << 10
-
 // Next returns the next line that is not blank, without its end. The caller
 // owns it. A line over the limit is read to its end and reported as
-// ErrTooLarge, with its beginning; the lines after it can still be read. The
-// last line needs no newline.
+// ErrTooLarge; the lines after it can still be read. The last line needs no
+// newline.
 func (l *LineReader) Next() ([]byte, error) {
 	for {
 		var line []byte
 		tooLarge := false
 		for {
 			part, err := l.r.ReadSlice('\n')
-			if len(line)+len(part) > l.limit+len("\r\n") {
+			if tooLarge || len(line)+len(part) > l.limit+len("\r\n") {
 				if !tooLarge {
-					line = append(line, part...)
+					l.large = glimpse(line)
 				}
-				tooLarge, line = true, line[:min(len(line), headOfLarge)]
-			} else if !tooLarge {
+				tooLarge, line = true, nil
+				l.large.Write(part)
+			} else {
 				line = append(line, part...)
 			}
 			if err == nil {
@@ -52,16 +50,21 @@ func (l *LineReader) Next() ([]byte, error) {
 			return nil, err
 		}
 		if tooLarge {
-			return line, ErrTooLarge
+			return nil, ErrTooLarge
 		}
 		switch line = bytes.Trim(line, " \t\r\n"); {
 		case len(line) > l.limit:
+			l.large = glimpse(line)
 			return nil, ErrTooLarge
 		case len(line) > 0:
 			return line, nil
 		}
 	}
 }
+
+// Large tells of the line that Next has last reported as ErrTooLarge whose message
+// it was.
+func (l *LineReader) Large() *Glimpse { return l.large }
 
 // AppendLine appends msg, valid JSON, as one line. Line breaks between its
 // tokens become spaces: a stdio message must not contain any.

@@ -66,6 +66,19 @@ func TestLineReader(t *testing.T) {
 	}
 }
 
+// Of a line over the limit it is known whose message it was.
+func TestLineReaderLarge(t *testing.T) {
+	text := `{"method":"m","params":"` + strings.Repeat("x", 200<<10) + `","id":7}`
+	l := NewLineReader(strings.NewReader(text+"\n{}\n"+text[:20]), 1000)
+	if _, err := l.Next(); err != ErrTooLarge || l.Large().Request() != IDOf("7") {
+		t.Errorf("Next: %v, of request %q, want 7", err, l.Large().Request())
+	}
+	l = NewLineReader(strings.NewReader(`{"method":"m","id":7}`+"\r\n"), 20)
+	if _, err := l.Next(); err != ErrTooLarge || l.Large().Request() != IDOf("7") {
+		t.Errorf("by one byte: Next: %v, of request %q, want 7", err, l.Large().Request())
+	}
+}
+
 func TestLineReaderOwnership(t *testing.T) {
 	l := NewLineReader(strings.NewReader("first\nother\n"), 10)
 	first, _ := l.Next()

@@ -41,10 +41,10 @@ func (m *Message) IsResponse() bool { return m.Method == "" }
 // and a member of the envelope or of params that differs only in case from one
 // that the gateway reads is refused. On a fault the error is an *Error with
 // CodeParse or CodeInvalidRequest, and the Message holds the id if there was a
-// usable one.
+// usable one; of text that is no JSON, see [Glimpse].
 func Parse(data []byte, lim Limits) (Message, error) {
 	if err := Check(data, lim, Strict); err != nil {
-		return Message{}, Errorf(CodeParse, "parse error: %s", err)
+		return Message{ID: glimpse(data).Request()}, Errorf(CodeParse, "parse error: %s", err)
 	}
 	m, err := envelope(data)
 	if err != nil {
@@ -62,12 +62,13 @@ func Parse(data []byte, lim Limits) (Message, error) {
 
 // ParseUpstream reads a message that an upstream sent. The envelope is held to
 // the same rules as a client's; duplicate keys below it are reported in
-// DeepDuplicates and otherwise left alone, and so are case variants.
+// DeepDuplicates and otherwise left alone, and so are case variants. On a fault
+// the Message holds the id if there was a usable one.
 func ParseUpstream(data []byte, lim Limits) (Message, error) {
 	duplicates := false
 	if err := Check(data, lim, Strict); err != nil {
 		if err := Check(data, lim, Lenient); err != nil {
-			return Message{}, Errorf(CodeParse, "parse error: %s", err)
+			return Message{ID: glimpse(data).Response()}, Errorf(CodeParse, "parse error: %s", err)
 		}
 		duplicates = true
 	}
@@ -95,6 +96,10 @@ var (
 	}
 	readRef = []string{"type", "name", "uri"} // of params.ref, which completion/complete has
 )
+
+// maxID bounds the text of an id, which is repeated in every answer and kept for
+// as long as its request runs.
+const maxID = 4 << 10
 
 // envelope reads the members of checked JSON.
 func envelope(data []byte) (Message, error) {
@@ -139,6 +144,9 @@ func envelope(data []byte) (Message, error) {
 	}
 	switch id.Kind() {
 	case '"', '0':
+		if len(id.Raw()) > maxID {
+			return invalid("the id is longer than %d bytes", maxID)
+		}
 		m.ID = ID{string(id.Raw())}
 	case 0:
 	case 'n':
@@ -227,21 +235,29 @@ func duplicateKey(obj Value) (string, bool) {
 }
 
 // Split returns the messages of a batch, and whether data is one: a JSON array.
-// Data must have passed [Check].
-func Split(data []byte) ([]Raw, bool) {
+// Of more than most it returns the first most+1: what is short to write must not
+// become long here. Data must have passed [Check].
+func Split(data []byte, most int) ([]Raw, bool) {
 	root := ValueOf(data)
 	if root.Kind() != '[' {
 		return nil, false
 	}
 	var out []Raw
 	for el := range root.Elements() {
-		out = append(out, el.Raw())
+		if out = append(out, el.Raw()); len(out) > most {
+			break
+		}
 	}
 	return out, true
 }
 
 // Append appends the message as JSON.
 func (m *Message) Append(dst []byte) []byte {
+	if size := len(m.Params) + len(m.Result); size > cap(dst)-len(dst) {
+		// At once, where appending would grow again for the last brace and copy
+		// it all.
+		dst = slices.Grow(dst, size+len(m.ID.text)+len(m.Method)+len(m.Extra)+64)
+	}
 	dst = append(dst, `{"jsonrpc":"2.0"`...)
 	if !m.ID.IsZero() || m.Error != nil {
 		dst = append(dst, `,"id":`...)

@@ -77,20 +77,24 @@ func TestParseRefuses(t *testing.T) {
 		{"trailing value", both, `{"jsonrpc":"2.0","method":"x"} {}`, "parse error: invalid character '{' after top-level value after offset 31 (-32700)", ""},
 		{"trailing comma", both, `{"jsonrpc":"2.0",}`, `parse error: invalid character '}' at start of string (expecting '"') after offset 17 (-32700)`, ""},
 		{"trailing NUL", both, "{}\x00", `parse error: invalid character '\x00' after top-level value after offset 2 (-32700)`, ""},
-		{"byte order mark", both, "\ufeff{}", `parse error: invalid character '\ufeff' at start of value (-32700)`, ""},
+		{"byte order mark", both, "\ufeff{}", "parse error: the text begins with a byte order mark (BOM, the bytes EF BB BF); JSON is sent without one (-32700)", ""},
 		{"no quotes", both, `{jsonrpc:"2.0"}`, `parse error: invalid character 'j' at start of string (expecting '"') after offset 1 (-32700)`, ""},
 		{"leading zero", both, `{"id":01}`, "parse error: invalid character '1' after object value (expecting ',' or '}') after offset 7 (-32700)", ""},
 		{"raw line break in a string", both, "{\"id\":\"a\nb\"}", `parse error: invalid character '\n' in string (expecting non-control character) within "/id" after offset 8 (-32700)`, ""},
-		{"bad UTF-8", both, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", "parse error: invalid UTF-8 at byte 34 (-32700)", ""},
+		{"bad UTF-8", "client", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", "parse error: invalid UTF-8 at byte 34 (-32700)", "1"},
+		{"bad UTF-8 in a result", "upstream", "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"\xff\"}}", "parse error: invalid UTF-8 at byte 39 (-32700)", "1"},
+		{"huge id", both, `{"jsonrpc":"2.0","method":"x","id":"` + strings.Repeat("x", maxID) + `"}`, "invalid request: the id is longer than 4096 bytes (-32600)", ""},
+		{"bad UTF-8", "upstream", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", "parse error: invalid UTF-8 at byte 34 (-32700)", ""},
 		{"raw surrogate", both, "{\"a\":\"\xed\xa0\x80\"}", "parse error: invalid UTF-8 at byte 6 (-32700)", ""},
 		{"overlong UTF-8", both, "{\"a\":\"é\xc0\xaf\"}", "parse error: invalid UTF-8 at byte 8 (-32700)", ""},
 		{"too deep at once", both, `[[[[]]]]`, "parse error: nested deeper than 3 levels at byte 3 (-32700)", ""},
-		{"too deep", both, `{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":[[]]}}`, "parse error: nested deeper than 3 levels at byte 52 (-32700)", ""},
+		{"too deep", "client", `{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":[[]]}}`, "parse error: nested deeper than 3 levels at byte 52 (-32700)", "1"},
+		{"too deep", "upstream", `{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":[[]]}}`, "parse error: nested deeper than 3 levels at byte 52 (-32700)", ""},
 
 		// Duplicate keys.
-		{"duplicate in the envelope", "client", `{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}`, `parse error: duplicate object member name "method" (-32700)`, ""},
-		{"duplicate in params", "client", `{"jsonrpc":"2.0","id":1,"method":"a","params":{"name":"x","n\u0061me":"y"}}`, `parse error: duplicate object member name "name" within "/params" (-32700)`, ""},
-		{"duplicate in arguments", "client", `{"jsonrpc":"2.0","id":1,"method":"a","params":{"a":{"k":1,"k":1}}}`, `parse error: duplicate object member name "k" within "/params/a" (-32700)`, ""},
+		{"duplicate in the envelope", "client", `{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}`, `parse error: duplicate object member name "method" (-32700)`, "1"},
+		{"duplicate in params", "client", `{"jsonrpc":"2.0","id":1,"method":"a","params":{"name":"x","n\u0061me":"y"}}`, `parse error: duplicate object member name "name" within "/params" (-32700)`, "1"},
+		{"duplicate in arguments", "client", `{"jsonrpc":"2.0","id":1,"method":"a","params":{"a":{"k":1,"k":1}}}`, `parse error: duplicate object member name "k" within "/params/a" (-32700)`, "1"},
 		{"duplicate in the envelope", "upstream", `{"jsonrpc":"2.0","id":1,"result":{},"r\u0065sult":{}}`, `invalid request: the member "result" stands twice (-32600)`, "1"},
 		{"duplicate id", "upstream", `{"jsonrpc":"2.0","id":1,"result":{},"id":2}`, `invalid request: the member "id" stands twice (-32600)`, ""},
 		{"duplicate unknown member", "upstream", `{"jsonrpc":"2.0","id":1,"result":{},"x":1,"x":2}`, `invalid request: the member "x" stands twice (-32600)`, "1"},
@@ -298,7 +302,7 @@ func TestSplit(t *testing.T) {
 		`[]`:                        nil,
 		` [ {"a":[1,2]} , 2,"]" ] `: {`{"a":[1,2]}`, `2`, `"]"`},
 	} {
-		parts, ok := Split([]byte(in))
+		parts, ok := Split([]byte(in), 3)
 		var got []string
 		for _, p := range parts {
 			got = append(got, string(p))
@@ -307,7 +311,10 @@ func TestSplit(t *testing.T) {
 			t.Errorf("Split(%s) ok=%v (-want +got):\n%s", in, ok, diff)
 		}
 	}
-	if _, ok := Split([]byte(`{"a":[]}`)); ok {
+	if _, ok := Split([]byte(`{"a":[]}`), 3); ok {
 		t.Error("an object counts as a batch")
+	}
+	if parts, _ := Split([]byte(`[`+strings.Repeat("0,", 1000)+`0]`), 3); len(parts) != 4 {
+		t.Errorf("%d parts of a batch of 1001, want one more than 3", len(parts))
 	}
 }

@@ -15,6 +15,9 @@ type Limits struct {
 	Depth int // levels of nesting, at most 10000, which the parser bears; 0 means DefaultDepth
 }
 
+// maxDepth is how deep the JSON library can read.
+const maxDepth = 10_000
+
 // DefaultDepth is the bound on nesting where none is configured.
 const DefaultDepth = 1000
 
@@ -42,6 +45,9 @@ const (
 // bytes that are not UTF-8, nesting over the limit and, when strict, duplicate
 // keys. Escaped lone surrogates are allowed: real servers cut emoji in half.
 func Check(data []byte, lim Limits, strictness Strictness) error {
+	if HasBOM(data) { // which a reader may ignore (RFC 8259, section 8.1), so that two could differ
+		return errors.New("the text begins with a byte order mark (BOM, the bytes EF BB BF); JSON is sent without one")
+	}
 	if !utf8.Valid(data) {
 		return fmt.Errorf("invalid UTF-8 at byte %d", invalidUTF8(data))
 	}
@@ -64,8 +70,19 @@ func explain(data []byte, strictness Strictness) error {
 	if err == nil {
 		return errors.New("not valid JSON")
 	}
-	return errors.New(strings.TrimPrefix(err.Error(), "jsontext: ")) // the reader has no use for the name of a library
+	text := strings.TrimPrefix(err.Error(), "jsontext: ") // the reader has no use for the name of a library
+	if len(text) > maxReason {
+		text = strings.ToValidUTF8(text[:maxReason], "") + "…"
+	}
+	return errors.New(text)
 }
+
+// maxReason bounds what an error repeats of a message, which may be a key of any
+// length.
+const maxReason = 256
+
+// HasBOM reports whether data begins with a byte order mark.
+func HasBOM(data []byte) bool { return bytes.HasPrefix(data, []byte("\xef\xbb\xbf")) }
 
 func invalidUTF8(b []byte) int {
 	for i := 0; i < len(b); {
