@@ -50,6 +50,10 @@ func (s *Server) serveBatch(p *post, r *http.Request, who *call.Principal, body 
 		s.turnAway(p.w, r, wire.ID{})
 		return
 	}
+	if refused := p.hold.begin(len(parts) - 1); refused != nil {
+		s.refuse(p.w, r, refused)
+		return
+	}
 	p.sess = sess
 	answers, requests := sess.answerBatch(parts, s.opt.Limits, func(m *wire.Message) *exchange {
 		return s.legacyCall(context.WithoutCancel(r.Context()), p, sess, client, who, m)

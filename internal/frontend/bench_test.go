@@ -47,6 +47,7 @@ func oneCall(tb testing.TB, era wire.Era) (func(), *sink) {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	r.RemoteAddr = "127.0.0.1:34567"
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	if era == wire.EraLegacy {

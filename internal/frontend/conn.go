@@ -116,6 +116,7 @@ var (
 	noCache     = []string{"no-cache, no-transform"}
 	noBuffering = []string{"no"}
 	noSniffing  = []string{"nosniff"}
+	identity    = []string{"identity"}
 )
 
 // httpCarrier carries a stream of events in one HTTP response.

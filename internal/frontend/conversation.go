@@ -45,12 +45,14 @@ type conversation struct {
 	listens  map[wire.ID]*subscription // its subscriptions
 }
 
+// newConversation makes a conversation. Its calls have what ctx carries, and end
+// with it when whoever made it calls close.
 func (s *Server) newConversation(ctx context.Context, who *call.Principal, st *stream) *conversation {
 	c := &conversation{
 		s: s, id: newSessionID(), who: who, st: st,
 		inflight: make(map[wire.ID]*exchange), listens: make(map[wire.ID]*subscription),
 	}
-	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx)) // so that there is one cause
 	return c
 }
 
@@ -58,17 +60,21 @@ func (s *Server) newConversation(ctx context.Context, who *call.Principal, st *s
 // conversation from then on. It returns before requests are answered, save
 // initialize, so that a client may send what follows without waiting. When the
 // message is not taken the error says why, and the id is that of the message if
-// it has one.
-func (c *conversation) take(data []byte) (wire.ID, *wire.Error) {
+// it is a request that has one. What h holds passes to what runs.
+func (c *conversation) take(data []byte, h *holding) (wire.ID, *wire.Error) {
 	if isArray(data) {
-		return wire.ID{}, c.takeBatch(data)
+		return wire.ID{}, c.takeBatch(data, h)
 	}
 	m, err := wire.Parse(data, c.s.opt.Limits)
 	if err != nil {
-		return m.ID, err.(*wire.Error)
+		fault := err.(*wire.Error)
+		if c.lostAnswer(responseIn(data), fault) {
+			m.ID = wire.ID{} // which is one of ours, and may be another one of the client's
+		}
+		return m.ID, fault
 	}
 	if m.IsRequest() {
-		return m.ID, c.request(&m)
+		return m.ID, c.request(&m, h)
 	}
 	sess := c.session()
 	sess.take(&m)
@@ -76,6 +82,16 @@ func (c *conversation) take(data []byte) (wire.ID, *wire.Error) {
 		c.cancelRequest(id)
 	}
 	return m.ID, nil
+}
+
+// lostAnswer tells whoever waits for the client's answer that it cannot be read.
+// It reports false when id is zero, and the message no answer.
+func (c *conversation) lostAnswer(id wire.ID, why *wire.Error) bool {
+	if id.IsZero() {
+		return false
+	}
+	c.session().take(&wire.Message{ID: id, Error: wire.Errorf(why.Code, "the client's answer cannot be read: %s", why.Message)})
+	return true
 }
 
 func (c *conversation) session() *session {
@@ -86,17 +102,17 @@ func (c *conversation) session() *session {
 
 // request takes a request in. Its era is that of its metadata where modern
 // requests are served, else that of the session.
-func (c *conversation) request(m *wire.Message) *wire.Error {
+func (c *conversation) request(m *wire.Message, h *holding) *wire.Error {
 	meta := readMeta(m)
 	sess := c.session()
 	switch {
 	case beginsSession(m, &meta):
 		return c.initialize(m)
 	case c.modern && meta.isModern():
-		return c.modernRequest(m, &meta)
+		return c.modernRequest(m, &meta, h)
 	case sess == nil && m.Method == wire.MethodPing: // which is allowed before initialize
 		x := c.s.legacyCall(c.ctx, c.st, nil, &call.Client{Key: c.id, Revision: wire.LatestLegacy}, c.who, m)
-		return c.start(x, x.answer)
+		return c.start(x, x.answer, h)
 	case sess == nil && c.modern:
 		return errNoEra
 	case sess == nil:
@@ -107,7 +123,7 @@ func (c *conversation) request(m *wire.Message) *wire.Error {
 		x.cancel(nil)
 		return invalidRequest(err)
 	}
-	fault := c.start(x, x.answer)
+	fault := c.start(x, x.answer, h)
 	if fault != nil {
 		x.end()
 	}
@@ -115,29 +131,32 @@ func (c *conversation) request(m *wire.Message) *wire.Error {
 }
 
 // start answers a request on a goroutine of its own.
-func (c *conversation) start(x *exchange, by func() answer) *wire.Error {
+func (c *conversation) start(x *exchange, by func() answer, h *holding) *wire.Error {
 	return c.run(func() {
 		if msg := x.answerAlone(by); msg != nil {
 			c.st.sendPatiently(msg)
 		}
-	}, x)
+	}, x, h)
 }
 
 // run runs f beside the conversation, unless that is ending or too much runs.
-func (c *conversation) run(f func(), x *exchange) *wire.Error {
+func (c *conversation) run(f func(), x *exchange, h *holding) *wire.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.ending:
 		x.cancel(nil)
 		return errEnding
-	case c.running >= maxRunning:
+	case c.running >= maxRunning || h.begin(1) != nil:
 		x.cancel(nil)
 		return errBusy
 	}
 	c.running++
+	kept := *h
+	x.hold, *h = &kept, holding{}
 	c.requests.Go(func() {
 		defer c.ran()
+		defer kept.release()
 		f()
 	})
 	return nil
@@ -187,7 +206,7 @@ func (c *conversation) initialize(m *wire.Message) *wire.Error {
 
 // takeBatch takes an array of messages in, which only sessions of 2025-03-26
 // know (2025-03-26, basic, "Batching"). Its answers come as one array.
-func (c *conversation) takeBatch(data []byte) *wire.Error {
+func (c *conversation) takeBatch(data []byte, h *holding) *wire.Error {
 	if err := wire.Check(data, c.s.opt.Limits, wire.Strict); err != nil {
 		return wire.Errorf(wire.CodeParse, "parse error: %s", err)
 	}
@@ -195,6 +214,9 @@ func (c *conversation) takeBatch(data []byte) *wire.Error {
 	parts, _ := wire.Split(data, maxBatch)
 	if sess == nil || !sess.client.Revision.HasBatches() || len(parts) == 0 || len(parts) > maxBatch {
 		return errNoBatch
+	}
+	if h.begin(len(parts)-1) != nil {
+		return errBusy
 	}
 	whole := c.s.newExchange(c.ctx, c.st, wire.ID{})
 	return c.run(func() {
@@ -205,7 +227,7 @@ func (c *conversation) takeBatch(data []byte) *wire.Error {
 		if len(answers) > 0 {
 			c.st.sendPatiently(joinBatch(answers))
 		}
-	}, whole)
+	}, whole, h)
 }
 
 // drain takes no more requests, and ends the stream when those that run have

@@ -43,6 +43,7 @@ func readMeta(m *wire.Message) requestMeta {
 func (rm *requestMeta) isModern() bool { return rm.version.Exists() || rm.capabilities.Exists() }
 
 // strip returns the params without what the Call carries in members of its own.
+// When there is any of that, as in every modern request, they are a copy.
 func (rm *requestMeta) strip(params wire.Raw) wire.Raw {
 	if !rm.meta.Exists() {
 		return params

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -36,6 +37,7 @@ type exchange struct {
 	id     wire.ID
 	out    outlet
 	sess   *session // nil when the call belongs to none
+	hold   *holding // what the request holds, nil when it is not known
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	over   atomic.Bool // the handler has returned
@@ -173,10 +175,14 @@ func (x *exchange) finish(p *post, a answer) {
 		status = modernStatus(a.fault.Code)
 	}
 	buf := newBuffer()
+	buf.b = slices.Grow(buf.b, len(a.result.Raw)+answerRoom)
 	buf.b = x.appendAnswer(buf.b, a)
 	p.finish(status, buf.b)
 	buf.release()
 }
+
+// answerRoom is what an answer commonly has beside its result.
+const answerRoom = 512
 
 // modernStatus returns the HTTP status that goes with an error code. Only these
 // codes have one (2026-07-28, basic/transports/streamable-http). Legacy clients

@@ -21,7 +21,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, who *call.Prin
 		return
 	}
 	if !accepts(r.Header["Accept"]).events {
-		s.refuse(w, r, &refusal{http.StatusNotAcceptable, "Accept must name text/event-stream"})
+		s.refuse(w, r, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name text/event-stream"})
 		return
 	}
 	eventID, single := header(r, wire.HeaderLastEvent)
@@ -82,11 +82,11 @@ func (s *Server) carryOpen(sess *session, st *stream, connect func() (*conn, err
 func (s *Server) refuseGet(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, errComplete):
-		w.WriteHeader(http.StatusNoContent)
+		bare(w, http.StatusNoContent)
 	case errors.Is(err, errUnknownEvent):
-		s.refuse(w, r, &refusal{http.StatusBadRequest, err.Error()})
+		s.refuse(w, r, &refusal{status: http.StatusBadRequest, reason: err.Error()})
 	case errors.Is(err, errForgotten):
-		s.refuse(w, r, &refusal{http.StatusGone, err.Error()})
+		s.refuse(w, r, &refusal{status: http.StatusGone, reason: err.Error()})
 	case errors.Is(err, errTooMany):
 		s.busy(w, r, http.StatusTooManyRequests, err.Error())
 	case errors.Is(err, errStopped):

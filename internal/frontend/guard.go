@@ -121,7 +121,7 @@ func (g *guard) preflight(w http.ResponseWriter, r *http.Request) {
 		h.Set("Access-Control-Allow-Headers", allowed)
 		h.Set("Access-Control-Max-Age", "600")
 	}
-	w.WriteHeader(http.StatusNoContent)
+	bare(w, http.StatusNoContent)
 }
 
 // hostName returns a host without its port and without brackets.

@@ -63,6 +63,8 @@ func (s *session) take(m *wire.Message) {
 	case s == nil:
 	case m.IsResponse():
 		s.answered(m)
+	case m.Method == wire.NoteInitialized:
+		s.ready()
 	default:
 		if id, ok := cancels(m); ok {
 			s.cancelRequest(id)
@@ -186,5 +188,5 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, who *call.P
 		return
 	}
 	s.sessions.remove(sess, errSessionEnded)
-	w.WriteHeader(http.StatusNoContent)
+	bare(w, http.StatusNoContent)
 }

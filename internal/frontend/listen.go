@@ -16,7 +16,7 @@ func (s *Server) listen(p *post, r *http.Request, x *exchange) {
 		return
 	}
 	if !p.takes.events {
-		s.refuse(p.w, r, &refusal{http.StatusNotAcceptable, "Accept must name text/event-stream for subscriptions/listen"})
+		s.refuse(p.w, r, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name text/event-stream for subscriptions/listen"})
 		return
 	}
 	s.subscribe(x, sub)
@@ -36,5 +36,6 @@ func (s *Server) listen(p *post, r *http.Request, x *exchange) {
 		s.busy(p.w, r, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
+	p.hold.release() // what bounds such streams is that set
 	c.run(r.Context(), nil)
 }

@@ -30,20 +30,24 @@ func (s *Server) serveModern(p *post, r *http.Request, who *call.Principal, m *w
 		return true
 	}
 	x := s.modernCall(r.Context(), p, who, m, meta)
+	x.hold = &p.hold
 	defer x.cancel(nil)
 	p.lost = func() { x.cancel(errLost) }
 	if fault := s.checkHeaders(r, x); fault != nil {
 		s.fault(p.w, r, m.ID, http.StatusBadRequest, fault)
 		return true
 	}
+	// Of the body nothing is needed from here on: what strip returns is a copy,
+	// as there is metadata to be taken out.
 	x.call.Params = meta.strip(m.Params)
-	if m.Method == wire.MethodListen {
+	*m, *meta = wire.Message{}, requestMeta{}
+	p.leaveBody()
+	if x.call.Method == wire.MethodListen {
 		s.listen(p, r, x)
-		return true
+		return false
 	}
-	a := x.answerModern()
-	x.finish(p, a)
-	return x.leavesBody(a)
+	x.finish(p, x.answerModern())
+	return false
 }
 
 // modernCall makes the call of a modern request, whatever it travels on. Its

@@ -34,6 +34,8 @@ type Options struct {
 
 	Limits      wire.Limits
 	MaxMessage  int           // bytes of one request body; 16 MiB
+	MaxBodies   int64         // bytes of all bodies held at once, small ones left out; 8 × MaxMessage
+	MaxCalls    int           // requests that run at once, of all clients; 4096
 	MaxSessions int           // legacy sessions, and as many listen streams; 10000
 	SessionIdle time.Duration // until a session without calls and streams expires; 30 min
 
@@ -82,13 +84,22 @@ type Options struct {
 const (
 	defaultMaxMessage  = 16 << 20
 	defaultMaxSessions = 10000
+	defaultMaxBodies   = 8 // times MaxMessage
+	defaultMaxCalls    = 4096
 	defaultSessionIdle = 30 * time.Minute
 	defaultParkTTL     = 5 * time.Minute
 	defaultMaxParked   = 64
 
-	// readTimeout bounds how long a client may take to send a body, writeTimeout
-	// how long it may take to read a piece of what is written to it.
-	readTimeout  = time.Minute
+	// bodyGrace is how long a client may take to send a small body, and bodyRate
+	// how many bytes of a large one must come in each second after that.
+	bodyGrace = 20 * time.Second
+	bodyRate  = 32 << 10
+	// freeBody is up to which size bodies are not counted, believeFrom from which
+	// size on the announced length of one is believed.
+	freeBody    = 16 << 10
+	believeFrom = 256 << 10
+	// writeTimeout is how long a client may take to read a piece of what is
+	// written to it.
 	writeTimeout = 30 * time.Second
 	writePiece   = 256 << 10
 	// keepAlive is how long a stream may be silent before a comment is sent:
@@ -113,6 +124,12 @@ const (
 func (o *Options) setDefaults() {
 	if o.MaxMessage <= 0 {
 		o.MaxMessage = defaultMaxMessage
+	}
+	if o.MaxBodies <= 0 {
+		o.MaxBodies = defaultMaxBodies * int64(o.MaxMessage)
+	}
+	if o.MaxCalls <= 0 {
+		o.MaxCalls = defaultMaxCalls
 	}
 	if o.MaxSessions <= 0 {
 		o.MaxSessions = defaultMaxSessions

@@ -96,12 +96,13 @@ func hasRounds(method string) bool {
 // has returned.
 func (x *exchange) runParkable() answer {
 	k := &parkable{s: x.s, x: x.s.newExchange(context.WithoutCancel(x.ctx), nil, x.id)}
-	k.x.call = x.call
-	k.x.call.Params = bytes.Clone(x.call.Params)
+	k.x.call = x.call // the params are the call's own: see (*requestMeta).strip
 	k.x.call.Back = k
+	hold := x.hold.handOver()
 	w := newWaiter(x)
 	k.client, k.waiters = x.call.Client, []*waiter{w}
 	started := x.s.parks.run(func() {
+		defer hold.release()
 		k.x.begin()
 		a := k.x.run()
 		k.x.end()
@@ -109,6 +110,7 @@ func (x *exchange) runParkable() answer {
 		k.finish(a)
 	})
 	if !started {
+		hold.release()
 		k.x.cancel(errStopped)
 		return answer{fault: wire.Errorf(wire.CodeInternal, "%s", errStopped)}
 	}

@@ -69,6 +69,9 @@ func park(t *testing.T, h handlerFunc, f func(*lot)) {
 		if n := testutil.ToFloat64(l.s.opt.Metrics.Parked); n != 0 {
 			t.Errorf("%v calls are still parked", n)
 		}
+		if calls, bodies := l.s.calls.held.Load(), l.s.bodies.held.Load(); calls != 0 || bodies != 0 {
+			t.Errorf("%d calls and %d bytes of bodies are still held", calls, bodies)
+		}
 		if n := len(l.s.parks.byID) + len(l.s.parks.perUser); n != 0 {
 			t.Errorf("%d entries are left in the table", n)
 		}

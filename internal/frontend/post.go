@@ -18,6 +18,8 @@ type post struct {
 	s     *Server
 	w     http.ResponseWriter
 	ctx   context.Context // ends when the client is gone
+	hold  holding
+	body  *buffer // nil when it is free for other use
 	era   wire.Era
 	takes forms
 	sess  *session // of a legacy client, nil when it has none
@@ -119,13 +121,21 @@ func (p *post) abandon() {
 	case p.takes.events:
 		newHTTPCarrier(p.w).open()
 	default:
-		p.w.WriteHeader(http.StatusAccepted)
+		bare(p.w, http.StatusAccepted)
 	}
 }
 
-// settle ends a stream that a panic has left without its last message: nobody
-// may write to a response whose request has been served.
+// leaveBody gives the body back, of which nobody holds a slice any longer.
+func (p *post) leaveBody() {
+	p.body.release()
+	p.body = nil
+}
+
+// settle gives back what the request holds, and ends a stream that a panic has
+// left without its last message: nobody may write to a response whose request
+// has been served.
 func (p *post) settle() {
+	p.hold.release()
 	p.mu.Lock()
 	left := p.st != nil && !p.over
 	p.mu.Unlock()

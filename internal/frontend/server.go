@@ -3,6 +3,7 @@ package frontend
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"unicode"
 
 	"go.uber.org/zap"
+	"golang.org/x/time/rate"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
@@ -34,6 +36,11 @@ type Server struct {
 	levels   levelCount
 	parks    parkTable
 
+	bodies  budget         // bytes of bodies
+	calls   budget         // requests that run
+	seed    maphash.Seed   // of owners
+	crowded rate.Sometimes // tells the log that a budget is used up
+
 	serverInfo wire.Raw // the member of a result's _meta, name and value
 	supported  wire.Raw // the array of all revisions
 
@@ -55,6 +62,9 @@ func New(o Options) *Server {
 	s.sessions.init(o.MaxSessions, o.SessionIdle, o.Metrics.Sessions.WithLabelValues(wire.EraLegacy.String()))
 	s.levels.report = o.LogLevel
 	s.parks.max = o.MaxParked
+	s.bodies.max, s.calls.max = o.MaxBodies, int64(o.MaxCalls)
+	s.seed = maphash.MakeSeed()
+	s.crowded.Interval = 10 * time.Second
 	s.serverInfo = append(wire.String(wire.MetaServerInfo), ':')
 	s.serverInfo = append(s.serverInfo, o.Info...)
 	for _, rev := range append(wire.ModernRevisions(), wire.LegacyRevisions()...) {
@@ -122,20 +132,21 @@ func (s *Server) ListChanged(tools, prompts, resources bool) {
 // ServeHTTP serves the MCP endpoint.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.recovered(w)
+	timed := expectBody(w, r)
 	who := s.admit(w, r)
 	if who == nil {
 		return
 	}
 	switch r.Method {
 	case http.MethodPost:
-		s.servePost(w, r, who)
+		s.servePost(w, r, who, timed)
 	case http.MethodGet:
 		s.serveGet(w, r, who)
 	case http.MethodDelete:
 		s.serveDelete(w, r, who)
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
-		s.refuse(w, r, &refusal{http.StatusMethodNotAllowed, "this HTTP method is not served here"})
+		s.refuse(w, r, &refusal{status: http.StatusMethodNotAllowed, reason: "this HTTP method is not served here"})
 	}
 }
 
@@ -144,7 +155,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) admit(w http.ResponseWriter, r *http.Request) *call.Principal {
 	w.Header()["X-Content-Type-Options"] = noSniffing
 	if reason := s.guard.refuses(r); reason != "" {
-		s.refuse(w, r, &refusal{http.StatusForbidden, reason})
+		s.refuse(w, r, &refusal{status: http.StatusForbidden, reason: reason})
 		return nil
 	}
 	if r.Method == http.MethodOptions {
@@ -159,45 +170,56 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) *call.Principal {
 			challenge = c.Challenge()
 		}
 		w.Header().Set("WWW-Authenticate", challenge)
-		s.refuse(w, r, &refusal{http.StatusUnauthorized, "authentication is required"})
+		s.refuse(w, r, &refusal{status: http.StatusUnauthorized, reason: "authentication is required"})
 		return nil
+	}
+	if r.Method != http.MethodPost && r.ContentLength != 0 {
+		if refused := s.skipBody(w, r); refused != nil {
+			s.refuse(w, r, refused)
+			return nil
+		}
 	}
 	return who
 }
 
-func (s *Server) servePost(w http.ResponseWriter, r *http.Request, who *call.Principal) {
-	if !isJSON(r.Header["Content-Type"]) {
-		s.refuse(w, r, &refusal{http.StatusUnsupportedMediaType, "the Content-Type must be application/json"})
+func (s *Server) servePost(w http.ResponseWriter, r *http.Request, who *call.Principal, timed bool) {
+	if refused := checkContent(r); refused != nil {
+		s.refuse(w, r, refused)
 		return
 	}
-	p := &post{s: s, w: w, ctx: r.Context()}
+	p := &post{s: s, w: w, ctx: r.Context(), hold: holding{s: s, owner: s.ownerOf(r, who)}}
 	defer p.settle()
 	if p.takes = accepts(r.Header["Accept"]); !p.takes.json && !p.takes.events {
-		s.refuse(w, r, &refusal{http.StatusNotAcceptable, "Accept must name application/json or text/event-stream, better both"})
+		s.refuse(w, r, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name application/json or text/event-stream, better both"})
 		return
 	}
 	if s.stopped.Load() {
 		s.busy(w, r, http.StatusServiceUnavailable, "the gateway is shutting down")
 		return
 	}
-	body, refused := s.readBody(w, r)
+	if refused := p.hold.begin(1); refused != nil {
+		s.refuse(w, r, refused)
+		return
+	}
+	body, refused := s.readBody(w, r, &p.hold, timed)
 	if refused != nil {
 		s.refuse(w, r, refused)
 		return
 	}
-	if s.serveBody(p, r, who, body.b) {
-		body.release()
+	p.body = body
+	if s.serveBody(p, r, who) {
+		p.leaveBody()
 	}
 }
 
-// serveBody serves one body. It reports whether the body's bytes are free for
-// other use, see leavesBody.
-func (s *Server) serveBody(p *post, r *http.Request, who *call.Principal, body []byte) bool {
-	if isArray(body) {
-		s.serveBatch(p, r, who, body)
+// serveBody serves the body of p. It reports whether the body's bytes are free
+// for other use, see leavesBody.
+func (s *Server) serveBody(p *post, r *http.Request, who *call.Principal) bool {
+	if isArray(p.body.b) {
+		s.serveBatch(p, r, who, p.body.b)
 		return false
 	}
-	m, err := wire.Parse(body, s.opt.Limits)
+	m, err := wire.Parse(p.body.b, s.opt.Limits)
 	if err != nil {
 		s.fault(p.w, r, m.ID, http.StatusBadRequest, err.(*wire.Error))
 		return true
@@ -215,13 +237,18 @@ func (s *Server) serveBody(p *post, r *http.Request, who *call.Principal, body [
 	return s.serveLegacy(p, r, who, &m)
 }
 
-// refuse answers a request by its status. The body is a JSON-RPC error without
-// an id, as the specification allows.
+// refuse answers a request by its status. The body is a JSON-RPC error, without
+// an id where none is known, as the specification allows.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *refusal) {
 	s.log.Debug("request refused",
 		zap.Int("status", f.status), zap.String("http_method", clip(r.Method)), zap.String("reason", f.reason), zap.String("remote", r.RemoteAddr))
-	m := wire.Message{Error: &wire.Error{Code: wire.CodeInvalidRequest, Message: f.reason}}
-	if f.status >= http.StatusInternalServerError {
+	m := wire.Message{ID: f.id, Error: &wire.Error{Code: wire.CodeInvalidRequest, Message: f.reason}}
+	if f == errEncoded {
+		w.Header()["Accept-Encoding"] = identity // what would be taken (RFC 9110, section 15.5.16)
+	}
+	switch f.status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable: // a bound is reached, and nothing is wrong with the request
+		w.Header().Set("Retry-After", retryAfter)
 		m.Error.Code = wire.CodeInternal
 	}
 	writeJSON(w, f.status, m.Append(nil))
@@ -231,13 +258,12 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *refusal) {
 // know these methods.
 func (s *Server) needsSession(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Allow", "POST")
-	s.refuse(w, r, &refusal{http.StatusMethodNotAllowed, "this HTTP method is served for sessions only"})
+	s.refuse(w, r, &refusal{status: http.StatusMethodNotAllowed, reason: "this HTTP method is served for sessions only"})
 }
 
 // busy refuses a request because a bound is reached.
 func (s *Server) busy(w http.ResponseWriter, r *http.Request, status int, reason string) {
-	w.Header().Set("Retry-After", retryAfter)
-	s.refuse(w, r, &refusal{status, reason})
+	s.refuse(w, r, &refusal{status: status, reason: reason})
 }
 
 // turnAway answers a new call while the gateway drains: it was not begun, and
@@ -258,7 +284,13 @@ func (s *Server) fault(w http.ResponseWriter, r *http.Request, id wire.ID, statu
 }
 
 // accepted answers messages that want no answer.
-func accepted(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) }
+func accepted(w http.ResponseWriter) { bare(w, http.StatusAccepted) }
+
+// bare answers by a status alone.
+func bare(w http.ResponseWriter, status int) {
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
+	w.WriteHeader(status)
+}
 
 // recovered keeps a fault of ours from ending the process.
 func (s *Server) recovered(w http.ResponseWriter) {

@@ -2,6 +2,7 @@ package frontend
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -179,17 +180,26 @@ func TestBrokenBodies(t *testing.T) {
 	for name, c := range map[string]struct {
 		body io.Reader
 		want int
+		id   string
 	}{
-		"too slow":              {failing{os.ErrDeadlineExceeded}, http.StatusRequestTimeout},
-		"broken":                {failing{errors.New("reset")}, http.StatusBadRequest},
-		"too large, unsaid":     {io.MultiReader(strings.NewReader(pingBody), bytes.NewReader(make([]byte, 100))), http.StatusRequestEntityTooLarge},
-		"as large as can be":    {io.MultiReader(strings.NewReader(pingBody), strings.NewReader(strings.Repeat(" ", 100-len(pingBody)))), http.StatusOK},
-		"one byte over":         {io.MultiReader(strings.NewReader(pingBody), strings.NewReader(strings.Repeat(" ", 101-len(pingBody)))), http.StatusRequestEntityTooLarge},
-		"too large, as it says": {strings.NewReader(strings.Repeat(" ", 101)), http.StatusRequestEntityTooLarge},
+		"too slow":              {failing{os.ErrDeadlineExceeded}, http.StatusRequestTimeout, ""},
+		"broken":                {failing{errors.New("reset")}, http.StatusBadRequest, ""},
+		"too large, unsaid":     {io.MultiReader(strings.NewReader(pingBody), bytes.NewReader(make([]byte, 100))), http.StatusRequestEntityTooLarge, "1"},
+		"as large as can be":    {io.MultiReader(strings.NewReader(pingBody), strings.NewReader(strings.Repeat(" ", 100-len(pingBody)))), http.StatusOK, "1"},
+		"one byte over":         {io.MultiReader(strings.NewReader(pingBody), strings.NewReader(strings.Repeat(" ", 101-len(pingBody)))), http.StatusRequestEntityTooLarge, "1"},
+		"too large, as it says": {strings.NewReader(strings.Repeat(" ", 101)), http.StatusRequestEntityTooLarge, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if w := do(s, request(t, c.body)); w.Code != c.want {
+			r := request(t, c.body)
+			if r.ContentLength == 0 {
+				r.ContentLength = -1 // as of a body in chunks
+			}
+			w := do(s, r)
+			if w.Code != c.want {
 				t.Errorf("status %d, want %d: %s", w.Code, c.want, w.Body)
+			}
+			if id := `"id":` + cmp.Or(c.id, "null") + ","; !strings.Contains(w.Body.String(), id) {
+				t.Errorf("the answer %s has not %s", w.Body, id)
 			}
 		})
 	}
@@ -203,7 +213,9 @@ func TestAccepts(t *testing.T) {
 		"text/event-stream":                    {events: true, eventsFirst: true},
 		"Application/JSON , text/event-stream": {json: true, events: true},
 		"text/event-stream, application/json":  {json: true, events: true, eventsFirst: true},
-		"text/event-stream;q=0, */*":           {json: true, events: true},
+		"text/event-stream;q=0, */*":           {json: true},
+		"*/*, application/json;q=0":            {events: true},
+		"text/event-stream, text/*;q=0":        {},
 		"application/*":                        {json: true},
 		"text/*":                               {events: true, eventsFirst: true},
 		"text/html":                            {},

@@ -27,6 +27,7 @@ type session struct {
 
 	mu       sync.Mutex
 	ended    bool
+	begun    bool      // the client has said that it is ready, or behaves so
 	used     time.Time // when something last began or ended
 	inflight map[wire.ID]*exchange
 	asks     map[wire.ID]chan wire.Message // each with room for the one answer
@@ -65,7 +66,15 @@ func (s *session) begin(x *exchange) error {
 	}
 	s.inflight[x.id] = x
 	s.used = time.Now()
+	s.begun = true
 	return nil
+}
+
+// ready notes that the client is.
+func (s *session) ready() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begun = true
 }
 
 // done takes a request out that has been answered.
@@ -192,10 +201,14 @@ func (s *session) detach(st *stream) {
 	}
 }
 
+// listChanged tells the client that lists have changed. Where all goes one way,
+// there is none to tell before it has said that it is ready, or sent a request,
+// as some hosts do without: it has got no list, and is to hear nothing yet
+// (2025-11-25, basic/lifecycle, "Initialization").
 func (s *session) listChanged(c changes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.ended {
+	if !s.ended && (s.begun || !s.tied) {
 		s.deliver(news{lists: c})
 	}
 }

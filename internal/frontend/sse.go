@@ -24,6 +24,7 @@ const sseParam = "sessionId"
 // "message" below it.
 func (s *Server) ServeSSE(w http.ResponseWriter, r *http.Request) {
 	defer s.recovered(w)
+	timed := expectBody(w, r)
 	who := s.admit(w, r)
 	if who == nil {
 		return
@@ -33,17 +34,17 @@ func (s *Server) ServeSSE(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && !query.Has(sseParam):
 		s.openSSE(w, r, who)
 	case r.Method == http.MethodPost && query.Has(sseParam):
-		s.postSSE(w, r, who, query[sseParam])
+		s.postSSE(w, r, who, query[sseParam], timed)
 	default: // clients of newer transports try a POST first, and take this as advice to try GET
 		w.Header().Set("Allow", "GET")
-		s.refuse(w, r, &refusal{http.StatusMethodNotAllowed, "a session begins with GET, and its messages are posted to the URL that its first event names"})
+		s.refuse(w, r, &refusal{status: http.StatusMethodNotAllowed, reason: "a session begins with GET, and its messages are posted to the URL that its first event names"})
 	}
 }
 
 // openSSE carries a conversation until one side ends it.
 func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Principal) {
 	if !accepts(r.Header["Accept"]).events {
-		s.refuse(w, r, &refusal{http.StatusNotAcceptable, "Accept must name text/event-stream"})
+		s.refuse(w, r, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name text/event-stream"})
 		return
 	}
 	st := s.newStream(wire.EraLegacy)
@@ -83,9 +84,9 @@ func (st *stream) announce(ev wire.Event) {
 }
 
 // postSSE takes a message in.
-func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, who *call.Principal, names []string) {
-	if !isJSON(r.Header["Content-Type"]) {
-		s.refuse(w, r, &refusal{http.StatusUnsupportedMediaType, "the Content-Type must be application/json"})
+func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, who *call.Principal, names []string, timed bool) {
+	if refused := checkContent(r); refused != nil {
+		s.refuse(w, r, refused)
 		return
 	}
 	c := s.talks.get(names[0], who)
@@ -93,18 +94,20 @@ func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 		s.fault(w, r, wire.ID{}, http.StatusNotFound, errNoSession)
 		return
 	}
-	body, refused := s.readBody(w, r)
+	h := &holding{s: s, owner: s.ownerOf(r, who)}
+	defer h.release()
+	body, refused := s.readBody(w, r, h, timed)
 	if refused != nil {
 		s.refuse(w, r, refused)
 		return
 	}
-	switch id, fault := c.take(body.b); fault {
+	switch id, fault := c.take(body.b, h); fault {
 	case nil:
 		accepted(w)
 	case errEnding:
-		s.busy(w, r, http.StatusServiceUnavailable, fault.Message)
+		s.refuse(w, r, &refusal{http.StatusServiceUnavailable, fault.Message, id})
 	case errBusy:
-		s.busy(w, r, http.StatusTooManyRequests, fault.Message)
+		s.refuse(w, r, &refusal{http.StatusTooManyRequests, fault.Message, id})
 	default:
 		s.fault(w, r, id, http.StatusBadRequest, fault)
 	}

@@ -77,14 +77,33 @@ func (c *conversation) readLines(in io.Reader) error {
 		case err == io.EOF:
 			return nil
 		case err == wire.ErrTooLarge:
-			c.complain(wire.ID{}, wire.Errorf(wire.CodeInvalidRequest, "invalid request: the message is larger than the limit"))
+			c.tooLarge(lines.Large())
 			continue
 		case err != nil:
 			return fmt.Errorf("read messages: %w", err)
 		}
-		if id, fault := c.take(line); fault != nil {
-			c.complain(id, fault)
-		}
+		c.takeLine(line)
+	}
+}
+
+// takeLine takes one line in.
+func (c *conversation) takeLine(line []byte) {
+	h := &holding{s: c.s}
+	defer h.release()
+	if h.keep(len(line)) != nil {
+		c.complain(requestIn(line), errBusy)
+		return
+	}
+	if id, fault := c.take(line, h); fault != nil && responseIn(line).IsZero() { // responses are not answered
+		c.complain(id, fault)
+	}
+}
+
+// tooLarge answers a line over the limit.
+func (c *conversation) tooLarge(g *wire.Glimpse) {
+	fault := wire.Errorf(wire.CodeInvalidRequest, "invalid request: the message is larger than the limit of %d bytes", c.s.opt.MaxMessage)
+	if !c.lostAnswer(g.Response(), fault) {
+		c.complain(g.Request(), fault)
 	}
 }
 
@@ -95,7 +114,7 @@ func (c *conversation) complain(id wire.ID, fault *wire.Error) {
 }
 
 // modernRequest takes a request of a modern client in.
-func (c *conversation) modernRequest(m *wire.Message, meta *requestMeta) *wire.Error {
+func (c *conversation) modernRequest(m *wire.Message, meta *requestMeta, h *holding) *wire.Error {
 	if fault := c.s.checkBody(meta); fault != nil {
 		return fault
 	}
@@ -112,7 +131,7 @@ func (c *conversation) modernRequest(m *wire.Message, meta *requestMeta) *wire.E
 	fault := c.start(x, func() answer {
 		defer c.leave(x)
 		return by()
-	})
+	}, h)
 	if fault != nil {
 		c.leave(x)
 	}

@@ -113,7 +113,7 @@ func TestStdioLongLine(t *testing.T) {
 		c := startStdio(t.Context(), s)
 		c.write(t, strings.Repeat("x", 1000)+"\n"+pingBody+"\n")
 		synctest.Wait()
-		want := `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request: the message is larger than the limit"}}
+		want := `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request: the message is larger than the limit of 100 bytes"}}
 {"jsonrpc":"2.0","id":1,"result":{}}
 [open]
 `

@@ -92,27 +92,33 @@ func TestSDKClientResumes(t *testing.T) {
 	}
 }
 
-// noticing is a listing that tells when calls of the tool wait have ended.
+// noticing is a listing that tells when calls of the tool wait have begun and
+// ended.
 type noticing struct {
 	listing
+	began chan struct{}
 	ended chan error
 }
 
 func (n noticing) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
-	res, err := n.listing.Handle(ctx, c)
-	if wire.ValueOf(c.Params).Get("name").IsString("wait") {
-		n.ended <- context.Cause(ctx)
+	if !wire.ValueOf(c.Params).Get("name").IsString("wait") {
+		return n.listing.Handle(ctx, c)
 	}
+	n.began <- struct{}{}
+	res, err := n.listing.Handle(ctx, c)
+	n.ended <- context.Cause(ctx)
 	return res, err
 }
 
-func newNoticing() noticing { return noticing{listing{newScript()}, make(chan error, 1)} }
+func newNoticing() noticing {
+	return noticing{listing{newScript()}, make(chan struct{}, 1), make(chan error, 1)}
+}
 
 // exercise has the SDK's client do over some transport what it does over
 // streamable HTTP.
 func exercise(t *testing.T, s *Server, transport mcp.Transport, revision string) {
 	t.Helper()
-	ended := s.opt.Handler.(noticing).ended
+	h := s.opt.Handler.(noticing)
 	progress, changed := make(chan float64, 8), make(chan struct{}, 8)
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { progress <- r.Params.Progress },
@@ -149,12 +155,16 @@ func exercise(t *testing.T, s *Server, transport mcp.Transport, revision string)
 	}
 	s.ListChanged(true, false, false)
 	<-changed
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	go func() {
+		<-h.began // a call that is given up before it is sent never gets here
+		cancel()
+	}()
 	if _, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "wait", Arguments: map[string]any{"for": "ever"}}); err == nil {
 		t.Error("a call that was given up succeeded")
 	}
-	if <-ended == nil {
+	if <-h.ended == nil {
 		t.Error("the call's context did not end")
 	}
 }

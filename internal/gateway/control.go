@@ -94,6 +94,9 @@ func (g *Gateway) step(seen map[string]upstream.Snapshot, late bool) {
 	old := g.router.Swap(routes)
 	g.metrics.count(routes.Table)
 
+	// Before the upstreams have started no client has got a list: lists wait for
+	// that. What changes until then is news to nobody.
+	awaited := !g.isSettled()
 	settled, changes := true, catalog.Diff(old.Table, routes.Table)
 	for name, s := range now {
 		before := seen[name]
@@ -113,7 +116,9 @@ func (g *Gateway) step(seen map[string]upstream.Snapshot, late bool) {
 	outcome := "same"
 	if changes.Any() {
 		outcome = "changed"
-		g.front.ListChanged(changes.Tools, changes.Prompts, changes.Resources)
+		if !awaited {
+			g.front.ListChanged(changes.Tools, changes.Prompts, changes.Resources)
+		}
 	}
 	g.metrics.swaps.WithLabelValues(outcome).Inc()
 	g.remember(now)

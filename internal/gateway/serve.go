@@ -17,8 +17,15 @@ import (
 	"mcpgateway/internal/admin"
 )
 
-// headerTimeout bounds how long a connection may take to say what it wants.
-const headerTimeout = 10 * time.Second
+const (
+	// headerTimeout bounds how long a connection may take to say what it wants,
+	// and maxHeader how many bytes.
+	headerTimeout = 10 * time.Second
+	maxHeader     = 64 << 10
+	// idleTimeout is how long a connection is kept that nobody uses: longer than
+	// clients and proxies commonly keep theirs, so that they close first.
+	idleTimeout = 3 * time.Minute
+)
 
 // open takes the addresses, or other ports where that is allowed.
 func (g *Gateway) open(anyPort, anyAdminPort bool) (err error) {
@@ -65,10 +72,13 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 	r.Handle("/sse", http.HandlerFunc(g.front.ServeSSE))
 	r.Handle("/sse/message", http.HandlerFunc(g.front.ServeSSE))
 	base := func(net.Listener) context.Context { return life }
-	mcp := &http.Server{Handler: g.traced(r), ReadHeaderTimeout: headerTimeout, BaseContext: base, ConnState: running.observe, ErrorLog: zap.NewStdLog(g.log.Named("http"))}
+	mcp := &http.Server{
+		Handler: g.traced(r), BaseContext: base, ConnState: running.observe, ErrorLog: zap.NewStdLog(g.log.Named("http")),
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+	}
 	adm := &http.Server{Handler: admin.New(admin.Options{
 		Ready: g.ready, Gatherer: g.registry, Token: g.cfg.Admin.Token.Reveal(), Pprof: g.cfg.Admin.Pprof,
-	}), ReadHeaderTimeout: headerTimeout, ErrorLog: zap.NewStdLog(g.log.Named("http"))}
+	}), ReadTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: zap.NewStdLog(g.log.Named("http"))}
 
 	group, failed := errgroup.WithContext(life)
 	group.Go(func() error { return served(mcp.Serve(g.mcp)) })

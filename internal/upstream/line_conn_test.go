@@ -192,7 +192,7 @@ func TestBadLines(t *testing.T) {
 		{"a result that is no object", `{"jsonrpc":"2.0","id":%[1]s,"result":"str"}`, `error: upstream "files": the result in the server's answer is no object (-32603)`},
 		{"too large, with the id at the end", `{"jsonrpc":"2.0","result":{"a":"` + strings.Repeat("x", 70000) + `"},"id":%[1]s}`, `error: upstream "files": the server's answer is larger than 65536 bytes (-32603)`},
 		{"too large, of no request", `{"jsonrpc":"2.0","method":"notifications/x","params":{"a":"` + strings.Repeat("x", 70000) + `"}}`, `{"ok":1}`},
-		{"a byte order mark in the middle", "\ufeff" + `{"jsonrpc":"2.0","id":%[1]s,"result":{}}`, `{"ok":1}`},
+		{"a byte order mark in the middle", "\ufeff" + `{"jsonrpc":"2.0","id":%[1]s,"result":{}}`, nonsense},
 		{"an answer of the wrong kind of id", `{"jsonrpc":"2.0","id":"%[1]s","result":{"no":1}}`, `{"ok":1}`},
 		{"a batch", `[{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":%[1]s,"result":{"batched":1}}]`, `{"batched":1}`},
 	} {

@@ -1,5 +1,7 @@
 package wire
 
+import "bytes"
+
 // Glimpse finds out whose message it is that cannot be read: one over the size
 // limit, or one with a fault in it. It is an io.Writer of the text, in pieces of
 // any size, and keeps next to nothing of it. The zero Glimpse is ready for use;
@@ -52,10 +54,11 @@ func (g *Glimpse) only(is bool) ID {
 	return ID{g.id}
 }
 
-// glimpse returns what can be told of a whole text.
-func glimpse(data []byte) *Glimpse {
+// GlimpseOf returns what can be told of a text. A byte order mark before it is
+// passed over.
+func GlimpseOf(data []byte) *Glimpse {
 	g := new(Glimpse)
-	g.Write(data)
+	g.Write(bytes.TrimPrefix(data, bom))
 	return g
 }
 

@@ -49,7 +49,7 @@ func TestGlimpse(t *testing.T) {
 			for i := range len(tt.text) {
 				pieces.Write([]byte{tt.text[i]})
 			}
-			for _, g := range []*Glimpse{glimpse([]byte(tt.text)), pieces} {
+			for _, g := range []*Glimpse{GlimpseOf([]byte(tt.text)), pieces} {
 				if got := g.Request().String(); got != tt.request {
 					t.Errorf("request %q, want %q", got, tt.request)
 				}
@@ -73,7 +73,7 @@ func FuzzGlimpse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		g := glimpse(data)
+		g := GlimpseOf(data)
 		want, got := m.ID, g.Request()
 		if m.IsResponse() {
 			want, got = m.ID, g.Response()

@@ -31,7 +31,7 @@ func (l *LineReader) Next() ([]byte, error) {
 			part, err := l.r.ReadSlice('\n')
 			if tooLarge || len(line)+len(part) > l.limit+len("\r\n") {
 				if !tooLarge {
-					l.large = glimpse(line)
+					l.large = GlimpseOf(line)
 				}
 				tooLarge, line = true, nil
 				l.large.Write(part)
@@ -54,7 +54,7 @@ func (l *LineReader) Next() ([]byte, error) {
 		}
 		switch line = bytes.Trim(line, " \t\r\n"); {
 		case len(line) > l.limit:
-			l.large = glimpse(line)
+			l.large = GlimpseOf(line)
 			return nil, ErrTooLarge
 		case len(line) > 0:
 			return line, nil

@@ -44,7 +44,7 @@ func (m *Message) IsResponse() bool { return m.Method == "" }
 // usable one; of text that is no JSON, see [Glimpse].
 func Parse(data []byte, lim Limits) (Message, error) {
 	if err := Check(data, lim, Strict); err != nil {
-		return Message{ID: glimpse(data).Request()}, Errorf(CodeParse, "parse error: %s", err)
+		return Message{ID: GlimpseOf(data).Request()}, Errorf(CodeParse, "parse error: %s", err)
 	}
 	m, err := envelope(data)
 	if err != nil {
@@ -68,7 +68,7 @@ func ParseUpstream(data []byte, lim Limits) (Message, error) {
 	duplicates := false
 	if err := Check(data, lim, Strict); err != nil {
 		if err := Check(data, lim, Lenient); err != nil {
-			return Message{ID: glimpse(data).Response()}, Errorf(CodeParse, "parse error: %s", err)
+			return Message{ID: GlimpseOf(data).Response()}, Errorf(CodeParse, "parse error: %s", err)
 		}
 		duplicates = true
 	}

@@ -82,7 +82,9 @@ func explain(data []byte, strictness Strictness) error {
 const maxReason = 256
 
 // HasBOM reports whether data begins with a byte order mark.
-func HasBOM(data []byte) bool { return bytes.HasPrefix(data, []byte("\xef\xbb\xbf")) }
+func HasBOM(data []byte) bool { return bytes.HasPrefix(data, bom) }
+
+var bom = []byte("\xef\xbb\xbf")
 
 func invalidUTF8(b []byte) int {
 	for i := 0; i < len(b); {

@@ -1,0 +1,323 @@
+package frontend
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// Whoever comes finds as much as anybody has, and nobody has more than is left.
+func TestBudgetShares(t *testing.T) {
+	b := &budget{max: 1200}
+	for i, want := range []int64{600, 300, 150, 75} { // each takes what it can get
+		got := int64(0)
+		for b.take(owner(i), 1) == nil {
+			got++
+		}
+		if got != want {
+			t.Errorf("owner %d got %d, want %d", i, got, want)
+		}
+	}
+	if refused := b.take(9, 76); refused != errFull {
+		t.Errorf("too much for all: %v", refused)
+	}
+	if refused := b.take(0, 1); refused != errGreedy {
+		t.Errorf("too much for one: %v", refused)
+	}
+	for i, n := range []int64{600, 300, 150, 75} {
+		b.give(owner(i), n)
+	}
+	if got := b.held.Load(); got != 0 {
+		t.Errorf("%d are held of nothing", got)
+	}
+	if refused := b.take(1, 600); refused != nil {
+		t.Errorf("half of what nobody has: %v", refused)
+	}
+}
+
+// Many at once never take more than there is, and leave nothing behind.
+func TestBudgetConcurrently(t *testing.T) {
+	b := &budget{max: 100}
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			for n := range int64(2000) {
+				if b.take(owner(i%5), n%40) == nil {
+					if all := b.shares[i%5].Load(); all > 3*b.max { // others may have added, and not yet been refused
+						t.Errorf("an owner has %d", all)
+					}
+					b.give(owner(i%5), n%40)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range b.shares {
+		if n := b.shares[i].Load(); n != 0 {
+			t.Errorf("owner %d still has %d", i, n)
+		}
+	}
+}
+
+// Requests without a proof count by their address, those with one by principal.
+func TestOwners(t *testing.T) {
+	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
+	ann := &call.Principal{Subject: "ann", Proof: "jwt"}
+	of := func(address string, who *call.Principal) owner {
+		return s.ownerOf(&http.Request{RemoteAddr: address}, who)
+	}
+	for _, tt := range []struct {
+		a, b   owner
+		differ bool
+	}{
+		{of("192.0.2.1:1", call.Anonymous), of("192.0.2.1:2", call.Anonymous), false},
+		{of("192.0.2.1:1", call.Anonymous), of("[::ffff:192.0.2.1]:1", call.Anonymous), false},
+		{of("[2001:db8::1]:1", call.Anonymous), of("[2001:db8::ffff:1]:1", call.Anonymous), false},
+		{of("192.0.2.1:1", ann), of("192.0.2.2:1", ann), false},
+		{of("192.0.2.1:1", ann), of("192.0.2.1:1", call.Anonymous), true},
+	} {
+		if !tt.differ && tt.a != tt.b {
+			t.Errorf("owners %d and %d, want the same", tt.a, tt.b)
+		}
+	}
+	seen := make(map[owner]bool)
+	for i := range 200 {
+		seen[of(fmt.Sprintf("192.0.2.%d:1", i), call.Anonymous)] = true
+	}
+	if len(seen) < 100 { // two of 200 share a number now and then, of 1024
+		t.Errorf("200 addresses are %d owners", len(seen))
+	}
+}
+
+// crowd is a server in a bubble, and requests to it from several addresses.
+type crowd struct {
+	t *testing.T
+	s *Server
+	h *script
+}
+
+func newCrowd(t *testing.T, o Options) *crowd {
+	h := newScript()
+	o.Handler, o.Info = h, wire.Raw(`{}`)
+	return &crowd{t, New(o), h}
+}
+
+// post sends a call of the tool wait with an argument of so many bytes, from one
+// of some addresses that are different owners, and returns when nothing moves.
+func (c *crowd) post(from, size int) (w *httptest.ResponseRecorder, done func() bool) {
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{"for":"x","pad":"` + strings.Repeat("x", size) + `"}}}`
+	return c.send(from, body)
+}
+
+func (c *crowd) send(from int, body string) (w *httptest.ResponseRecorder, done func() bool) {
+	r := request(c.t, strings.NewReader(body))
+	r.RemoteAddr = c.address(from)
+	w = httptest.NewRecorder()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.s.ServeHTTP(w, r)
+	}()
+	synctest.Wait()
+	return w, func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	}
+}
+
+// address returns the nth address; no two share an owner.
+func (c *crowd) address(n int) string {
+	seen := make(map[owner]bool)
+	for i := 1; ; i++ {
+		address := fmt.Sprintf("192.0.2.%d:1", i)
+		o := c.s.ownerOf(&http.Request{RemoteAddr: address}, call.Anonymous)
+		if seen[o] {
+			continue
+		}
+		if seen[o] = true; len(seen) > n {
+			return address
+		}
+	}
+}
+
+func (c *crowd) refused(w *httptest.ResponseRecorder, done func() bool, status int) {
+	c.t.Helper()
+	if !done() || w.Code != status {
+		c.t.Fatalf("done %t with status %d, want %d", done(), w.Code, status)
+	}
+	want := `{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"`
+	if seconds, err := strconv.Atoi(w.Header().Get("Retry-After")); err != nil || seconds < 1 || !strings.HasPrefix(w.Body.String(), want) {
+		c.t.Errorf("Retry-After %q, body %s", w.Header().Get("Retry-After"), w.Body)
+	}
+}
+
+// The bodies of all requests together are bounded, and no client has more than
+// its share. Small ones are free.
+func TestBodiesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const body = 1 << 20
+		c := newCrowd(t, Options{MaxMessage: 2 * body, MaxBodies: 8*body + 8<<10})
+		for from, most := range []int{4, 2} {
+			for i := range most {
+				if w, done := c.post(from, body); done() {
+					t.Fatalf("request %d of client %d: status %d", i, from, w.Code)
+				}
+			}
+			w, done := c.post(from, body)
+			c.refused(w, done, http.StatusTooManyRequests)
+			if w, done := c.post(from, 1000); done() {
+				t.Errorf("a small request: status %d", w.Code)
+			}
+		}
+		if w, done := c.post(2, body); done() {
+			t.Fatalf("another client: status %d", w.Code)
+		}
+		w, done := c.post(3, body*3/2)
+		c.refused(w, done, http.StatusServiceUnavailable)
+		close(c.h.gate("x"))
+		synctest.Wait()
+		if n := c.s.bodies.held.Load() + c.s.calls.held.Load(); n != 0 {
+			t.Errorf("%d are held of nothing", n)
+		}
+		if w, _ := c.post(0, body); w.Code != http.StatusOK {
+			t.Errorf("afterwards: status %d", w.Code)
+		}
+	})
+}
+
+// A body counts as it arrives, not as it is announced, and a lie about it costs
+// nobody anything.
+func TestBodyThatNeverComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, Options{MaxMessage: 16 << 20})
+		ctx, hangUp := context.WithCancel(t.Context())
+		r := request(t, waitingBody{ctx})
+		r.ContentLength = 16 << 20
+		go c.s.ServeHTTP(httptest.NewRecorder(), r)
+		synctest.Wait()
+		if n := c.s.bodies.held.Load(); n != 0 {
+			t.Errorf("%d bytes are held for a body of which nothing came", n)
+		}
+		hangUp()
+		synctest.Wait()
+		if n := c.s.calls.held.Load(); n != 0 {
+			t.Errorf("%d requests are held", n)
+		}
+	})
+}
+
+type waitingBody struct{ context.Context }
+
+func (b waitingBody) Read([]byte) (int, error) {
+	<-b.Done()
+	return 0, b.Err()
+}
+
+// The requests that run are bounded too, those of a batch one by one; streams
+// that wait for changes are bounded elsewhere.
+func TestCallsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, Options{MaxCalls: 8})
+		w, _ := c.send(0, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{}}}`)
+		session := w.Header().Get(wire.HeaderSession)
+		ctx, hangUp := context.WithCancel(t.Context())
+		defer hangUp()
+		for i := range 20 {
+			r := callFor(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"subscriptions/listen","params":{"notifications":{}%%s}}`, i), wire.EraModern).WithContext(ctx)
+			r.Header.Set(wire.HeaderMethod, wire.MethodListen)
+			go c.s.ServeHTTP(httptest.NewRecorder(), r)
+		}
+		synctest.Wait()
+		for range 3 {
+			if w, done := c.post(0, 1); done() {
+				t.Fatalf("status %d", w.Code)
+			}
+		}
+		batch := func() (*httptest.ResponseRecorder, func() bool) {
+			r := request(t, strings.NewReader(`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]`))
+			r.RemoteAddr = c.address(0)
+			r.Header.Set(wire.HeaderSession, session)
+			w := do(c.s, r)
+			return w, func() bool { return true }
+		}
+		w, done := batch()
+		c.refused(w, done, http.StatusTooManyRequests)
+		if w, done := c.post(0, 1); done() {
+			t.Fatalf("the fourth: status %d", w.Code)
+		}
+		w, done = c.post(0, 1)
+		c.refused(w, done, http.StatusTooManyRequests)
+		for range 2 {
+			if w, done := c.post(1, 1); done() {
+				t.Fatalf("another client: status %d", w.Code)
+			}
+		}
+		w, done = c.post(1, 1)
+		c.refused(w, done, http.StatusTooManyRequests)
+		close(c.h.gate("x"))
+		synctest.Wait()
+		if w, _ := batch(); w.Code != http.StatusOK {
+			t.Errorf("a batch afterwards: status %d", w.Code)
+		}
+		hangUp()
+		synctest.Wait()
+		if n := c.s.calls.held.Load(); n != 0 {
+			t.Errorf("%d are held of nothing", n)
+		}
+	})
+}
+
+// A parked call keeps its arguments, and so the room for them, until it is over.
+func TestParkedCallHoldsItsBody(t *testing.T) {
+	park(t, askOnce, func(l *lot) {
+		arguments := `{"pad":"` + strings.Repeat("x", 1<<20) + `"}`
+		first := l.postAs(call.Anonymous, allCaps, arguments, "")
+		gathered()
+		_, state := first.round()
+		if n := l.s.bodies.held.Load(); n < 1<<20 {
+			t.Errorf("%d bytes are held while the call is parked", n)
+		}
+		if n := l.s.calls.held.Load(); n != 0 {
+			t.Errorf("%d requests run while the call is parked", n)
+		}
+		l.postAs(call.Anonymous, allCaps, arguments, retry(state, `{"ask-1":{"action":"accept"}}`)).result()
+	})
+}
+
+// On a pipe there is one client, and it cannot have more than it can elsewhere.
+func TestStdioBodiesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const body = 1 << 20
+		h := newScript()
+		s := New(Options{Handler: h, Info: wire.Raw(`{}`), MaxMessage: 2 * body, MaxBodies: 4*body + 8<<10})
+		c := startStdio(t.Context(), s)
+		c.write(t, `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`+"\n")
+		for id := range 3 {
+			c.write(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"wait","arguments":{"for":"x","pad":"%s"}}}`+"\n", id, strings.Repeat("x", body)))
+		}
+		synctest.Wait()
+		want := `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"too many requests of this client are running"}}`
+		if got := c.take(); !strings.Contains(got, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		close(h.gate("x"))
+		c.in.Close()
+		<-c.done
+		if n := s.bodies.held.Load() + s.calls.held.Load(); n != 0 {
+			t.Errorf("%d are held of nothing", n)
+		}
+	})
+}
