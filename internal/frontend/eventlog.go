@@ -3,6 +3,7 @@ package frontend
 import (
 	"bytes"
 	"sync"
+	"sync/atomic"
 )
 
 // EventLog keeps the events of one session, so that a client whose connection
@@ -10,7 +11,8 @@ import (
 // goroutines at once, but not for the same stream; they must not block for long.
 //
 // A log may forget events at any time, the oldest first; the front end notices
-// the gap.
+// the gap. One that is an io.Closer is closed when its session ends; events may
+// still come after that.
 type EventLog interface {
 	// Append keeps an event. The events of a stream are numbered 1, 2, 3 …
 	// The data must not be kept: the log copies it.
@@ -27,12 +29,22 @@ const (
 	maxLogEvents = 1000
 )
 
-// memoryLog is an EventLog that lives as long as its session. The zero log is
-// ready for use and takes no memory before the first event.
+// logSpace is what all logs in memory share: so many bytes, in all.
+type logSpace struct {
+	max  int64
+	used atomic.Int64
+}
+
+// memoryLog is an EventLog that lives as long as its session. It takes no memory
+// before the first event. When the space that it shares is used up it makes room
+// by what it holds itself, and keeps nothing when that is not enough.
 type memoryLog struct {
+	space *logSpace
+
 	mu     sync.Mutex
 	events []loggedEvent // the oldest first
 	bytes  int
+	closed bool
 }
 
 type loggedEvent struct {
@@ -47,15 +59,35 @@ func (l *memoryLog) Append(stream string, number int, data []byte) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.events = append(l.events, loggedEvent{stream, number, bytes.Clone(data)})
-	l.bytes += len(data)
-	old := 0
-	for l.bytes > maxLogBytes || len(l.events)-old > maxLogEvents {
-		l.bytes -= len(l.events[old].data)
-		l.events[old] = loggedEvent{} // its data is garbage from now on
-		old++
+	if l.closed {
+		return
 	}
-	l.events = l.events[old:]
+	l.grow(len(data))
+	for l.bytes > maxLogBytes || len(l.events) >= maxLogEvents || l.space.used.Load() > l.space.max {
+		if len(l.events) == 0 {
+			l.grow(-len(data))
+			return
+		}
+		l.grow(-len(l.events[0].data))
+		l.events[0] = loggedEvent{} // its data is garbage from now on
+		l.events = l.events[1:]
+	}
+	l.events = append(l.events, loggedEvent{stream, number, bytes.Clone(data)})
+}
+
+// grow counts n bytes more. The caller holds mu.
+func (l *memoryLog) grow(n int) {
+	l.bytes += n
+	l.space.used.Add(int64(n))
+}
+
+// Close implements io.Closer: the log forgets everything, and keeps nothing more.
+func (l *memoryLog) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.grow(-l.bytes)
+	l.events, l.closed = nil, true
+	return nil
 }
 
 func (l *memoryLog) After(stream string, number int) [][]byte {

@@ -124,12 +124,13 @@ func (g *guard) preflight(w http.ResponseWriter, r *http.Request) {
 	bare(w, http.StatusNoContent)
 }
 
-// hostName returns a host without its port and without brackets.
+// hostName returns a host without its port, without brackets, and without the
+// dot that ends an absolute name.
 func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
-		return name
+		return strings.TrimSuffix(name, ".")
 	}
-	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	return strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), ".")
 }
 
 func isLoopback(name string) bool {

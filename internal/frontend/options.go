@@ -86,6 +86,7 @@ const (
 	defaultMaxSessions = 10000
 	defaultMaxBodies   = 8 // times MaxMessage
 	defaultMaxCalls    = 4096
+	defaultLogSpace    = 16 // times MaxMessage, for the event logs of all sessions
 	defaultSessionIdle = 30 * time.Minute
 	defaultParkTTL     = 5 * time.Minute
 	defaultMaxParked   = 64
@@ -156,7 +157,8 @@ func (o *Options) setDefaults() {
 		o.MaxParked = defaultMaxParked
 	}
 	if o.EventLog == nil {
-		o.EventLog = func(string) EventLog { return &memoryLog{} }
+		space := &logSpace{max: defaultLogSpace * int64(o.MaxMessage)}
+		o.EventLog = func(string) EventLog { return &memoryLog{space: space} }
 	}
 	if o.LogLevel == nil {
 		o.LogLevel = func(wire.Level) {}

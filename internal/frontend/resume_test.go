@@ -210,9 +210,64 @@ func TestResumeBeyondBound(t *testing.T) {
 	}
 }
 
+func newMemoryLog() *memoryLog { return &memoryLog{space: &logSpace{max: 1 << 40}} }
+
+// All logs together are bounded: who wants more than there is makes room by what
+// it has itself, and what a session held is there for others when it has ended.
+func TestLogsShareTheirSpace(t *testing.T) {
+	space := &logSpace{max: 1000}
+	logs := make([]*memoryLog, 10)
+	kept := func(l *memoryLog) int { return len(l.After("s", 0)) }
+	for i := range logs {
+		logs[i] = &memoryLog{space: space}
+		for n := range 3 {
+			logs[i].Append("s", n+1, make([]byte, 100))
+			if used := space.used.Load(); used > space.max {
+				t.Fatalf("%d bytes are used", used)
+			}
+		}
+	}
+	for i, want := range []int{3, 3, 3, 1, 0, 0, 0, 0, 0, 0} {
+		if got := kept(logs[i]); got != want {
+			t.Errorf("log %d holds %d events, want %d", i, got, want)
+		}
+	}
+	logs[0].Append("s", 4, make([]byte, 150))
+	if after := logs[0].After("s", 0); len(after) != 2 || len(after[1]) != 150 {
+		t.Errorf("a log that makes room holds %d events", len(after))
+	}
+	for _, l := range logs[:9] {
+		l.Close()
+		l.Append("s", 5, make([]byte, 10))
+	}
+	if used := space.used.Load(); used != 0 {
+		t.Errorf("%d bytes are used by nobody", used)
+	}
+	logs[9].Append("s", 4, make([]byte, 1000))
+	if kept(logs[9]) != 1 {
+		t.Error("what others held is not free")
+	}
+}
+
+// A session that ends gives back what its log holds.
+func TestLogEndsWithItsSession(t *testing.T) {
+	l := newMemoryLog()
+	s := New(Options{Handler: counting{}, Info: wire.Raw(`{}`), EventLog: func(string) EventLog { return l }})
+	h := newHost(t, s)
+	w := h.begin(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"n":3,"size":100}}}`, "")
+	<-w.done
+	if l.space.used.Load() == 0 {
+		t.Fatal("the log holds nothing")
+	}
+	<-h.begin(http.MethodDelete, "", "").done
+	if used := l.space.used.Load(); used != 0 {
+		t.Errorf("%d bytes are left", used)
+	}
+}
+
 // What a log holds is bounded, and what a session keeps of streams too.
 func TestLogIsBounded(t *testing.T) {
-	var l memoryLog
+	l := newMemoryLog()
 	for i := range 3 * maxLogEvents {
 		l.Append("s", i+1, make([]byte, i*7))
 		if len(l.events) > maxLogEvents || l.bytes > maxLogBytes {
@@ -228,7 +283,7 @@ func TestLogIsBounded(t *testing.T) {
 	}
 
 	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
-	sh := shelf{log: &memoryLog{}}
+	sh := shelf{log: newMemoryLog()}
 	running := s.newStream(wire.EraLegacy)
 	sh.open(running, pipeCarrier{}, true, false)
 	running.detach(running.conn, nil) // the client is gone, the call is not
@@ -250,7 +305,7 @@ func TestLogIsBounded(t *testing.T) {
 // come for it. A connection that another has replaced takes nothing with it.
 func TestStreamBetweenConnections(t *testing.T) {
 	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
-	sh := shelf{log: &memoryLog{}}
+	sh := shelf{log: newMemoryLog()}
 	kept, lost := s.newStream(wire.EraLegacy), s.newStream(wire.EraLegacy)
 	first := sh.open(kept, pipeCarrier{}, true, false)
 	second := kept.attach(pipeCarrier{})

@@ -3,6 +3,7 @@ package frontend
 import (
 	"bytes"
 	"crypto/rand"
+	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -248,6 +249,9 @@ func (s *session) end(cause error) {
 		st.end()
 	}
 	s.subs.end()
+	if log, ok := s.shelf.log.(io.Closer); ok {
+		log.Close() // it has nothing to report
+	}
 	s.levels.change(wire.Level(s.level.Swap(uint32(wire.LevelNone))), wire.LevelNone)
 }
 

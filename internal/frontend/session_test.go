@@ -14,7 +14,7 @@ import (
 
 func testSession(id string) *session {
 	levels := &levelCount{report: func(wire.Level) {}}
-	return newSession(call.Anonymous, &call.Client{Key: id, Revision: wire.LatestLegacy}, levels, &memoryLog{})
+	return newSession(call.Anonymous, &call.Client{Key: id, Revision: wire.LatestLegacy}, levels, newMemoryLog())
 }
 
 // The first answer to a question counts, it outlives the body that it came in,

@@ -68,7 +68,7 @@ func TestSlowBodies(t *testing.T) {
 		size, rate int
 		status     int
 	}{
-		"large and steady":         {10 << 20, 2 * bodyRate, http.StatusBadRequest}, // it is blank
+		"large and steady":         {5 << 20, 2 * bodyRate, http.StatusBadRequest}, // it is blank
 		"small and slow":           {1000, 100, http.StatusBadRequest},
 		"nothing comes":            {1000, 0, http.StatusRequestTimeout},
 		"a drop now and then":      {1 << 20, 10, http.StatusRequestTimeout},

@@ -65,11 +65,27 @@ func GlimpseOf(data []byte) *Glimpse {
 // Write takes more of the text in. It never fails.
 func (g *Glimpse) Write(b []byte) (int, error) {
 	for i := 0; i < len(b) && g.at != glimpseEnd; {
-		if g.step(b[i]) {
+		if i += g.skip(b[i:]); i < len(b) && g.step(b[i]) {
 			i++
 		}
 	}
 	return len(b), nil
+}
+
+// skip returns how many bytes come first that change nothing: space, and text
+// within a value.
+func (g *Glimpse) skip(b []byte) (n int) {
+	switch {
+	case g.at == glimpseString && g.back == glimpseNested && !g.escape:
+		for n < len(b) && b[n] >= ' ' && b[n] != '"' && b[n] != '\\' {
+			n++
+		}
+	case g.at != glimpseString && g.at != glimpseScalar:
+		for n < len(b) && isSpace(b[n]) {
+			n++
+		}
+	}
+	return n
 }
 
 // step looks at one byte. It reports false when the byte is to be looked at once
