@@ -103,7 +103,7 @@ type Asks struct {
 
 // Limits are bounds on what clients may take.
 type Limits struct {
-	MaxMessage  Size          `yaml:"max_message" default:"16MiB" min:"1KiB" max:"1GiB" doc:"largest message accepted from a client or an upstream"`
+	MaxMessage  Size          `yaml:"max_message" default:"16MiB" min:"1KiB" max:"1GiB" doc:"largest message accepted from a client or an upstream; what all bodies together may take follows from it"`
 	MaxDepth    int           `yaml:"max_depth" default:"1000" min:"8" max:"10000" doc:"deepest nesting of a message"`
 	MaxSessions int           `yaml:"max_sessions" default:"10000" min:"1" max:"10000000" doc:"legacy sessions at one time"`
 	SessionIdle time.Duration `yaml:"session_idle" default:"30m" min:"1ms" doc:"how long an unused legacy session is kept"`

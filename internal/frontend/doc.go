@@ -6,6 +6,7 @@
 //	HTTP request
 //	   │  guard: Host, Origin, CORS      (guard.go)
 //	   │  proof of who calls             (Options.Authenticate)
+//	   │  room among all requests        (budget.go)
 //	   ▼  body, bounded, parsed once     (server.go, body.go)
 //	 era of the message                  (era.go)
 //	   ├── legacy: session ── exchange   (legacy.go, session.go, batch.go)
@@ -46,6 +47,11 @@
 // A client that does not read
 // loses its connection when it has fallen behind by more than the bound; nobody
 // waits for it. On stdio, where there is but one, it loses what is no answer.
+//
+// What clients hold is bounded, each one's share and all together: the bytes of
+// bodies, the requests that run, sessions, streams, parked calls, event logs. A
+// body must come at some rate, and an answer be read. A message that cannot be
+// read is answered under its id where that can be told.
 //
 // A stream that is resumed brings every event after the one that the client names,
 // once and in order, or is refused, when the log has forgotten some of them. What
