@@ -44,7 +44,7 @@ func (buf *buffer) grow(to int) {
 // nextSize returns the size that a full buffer grows to.
 func nextSize(full int, announced int64, limit int) int {
 	size := 2 * full
-	if full >= believeFrom && announced > int64(full) {
+	if announced > int64(full) && (full >= believeFrom || announced < int64(size)) {
 		size = int(min(announced, int64(limit)))
 	}
 	return min(size, limit) + 1 // the end is seen by reading beyond it

@@ -44,17 +44,18 @@ type budget struct {
 	shares [owners]atomic.Int64
 }
 
-// take takes n for an owner. When it is refused the reason is a *refusal.
+// take takes n for an owner, or says why not: because it has most of what is
+// held, or because others have.
 func (b *budget) take(o owner, n int64) *refusal {
 	share, all := b.shares[o].Add(n), b.held.Add(n)
 	if share <= b.max-all {
 		return nil
 	}
 	b.give(o, n)
-	if all > b.max {
-		return errFull
+	if share > all/2 {
+		return errGreedy
 	}
-	return errGreedy
+	return errFull
 }
 
 func (b *budget) give(o owner, n int64) {

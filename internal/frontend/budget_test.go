@@ -168,16 +168,16 @@ func (c *crowd) refused(w *httptest.ResponseRecorder, done func() bool, status i
 // its share. Small ones are free.
 func TestBodiesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const body = 1 << 20
-		c := newCrowd(t, Options{MaxMessage: 2 * body, MaxBodies: 8*body + 8<<10})
-		for from, most := range []int{4, 2} {
-			for i := range most {
+		const body = 64 << 10
+		c := newCrowd(t, Options{MaxMessage: 2 * body, MaxBodies: 8*body + 4<<10})
+		for from, share := range []struct{ most, status int }{{4, http.StatusTooManyRequests}, {2, http.StatusServiceUnavailable}} {
+			for i := range share.most {
 				if w, done := c.post(from, body); done() {
 					t.Fatalf("request %d of client %d: status %d", i, from, w.Code)
 				}
 			}
 			w, done := c.post(from, body)
-			c.refused(w, done, http.StatusTooManyRequests)
+			c.refused(w, done, share.status)
 			if w, done := c.post(from, 1000); done() {
 				t.Errorf("a small request: status %d", w.Code)
 			}
@@ -266,7 +266,7 @@ func TestCallsAreBounded(t *testing.T) {
 			}
 		}
 		w, done = c.post(1, 1)
-		c.refused(w, done, http.StatusTooManyRequests)
+		c.refused(w, done, http.StatusServiceUnavailable)
 		close(c.h.gate("x"))
 		synctest.Wait()
 		if w, _ := batch(); w.Code != http.StatusOK {
@@ -283,11 +283,11 @@ func TestCallsAreBounded(t *testing.T) {
 // A parked call keeps its arguments, and so the room for them, until it is over.
 func TestParkedCallHoldsItsBody(t *testing.T) {
 	park(t, askOnce, func(l *lot) {
-		arguments := `{"pad":"` + strings.Repeat("x", 1<<20) + `"}`
+		arguments := `{"pad":"` + strings.Repeat("x", 100<<10) + `"}`
 		first := l.postAs(call.Anonymous, allCaps, arguments, "")
 		gathered()
 		_, state := first.round()
-		if n := l.s.bodies.held.Load(); n < 1<<20 {
+		if n := l.s.bodies.held.Load(); n < 100<<10 {
 			t.Errorf("%d bytes are held while the call is parked", n)
 		}
 		if n := l.s.calls.held.Load(); n != 0 {
@@ -300,9 +300,9 @@ func TestParkedCallHoldsItsBody(t *testing.T) {
 // On a pipe there is one client, and it cannot have more than it can elsewhere.
 func TestStdioBodiesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const body = 1 << 20
+		const body = 64 << 10
 		h := newScript()
-		s := New(Options{Handler: h, Info: wire.Raw(`{}`), MaxMessage: 2 * body, MaxBodies: 4*body + 8<<10})
+		s := New(Options{Handler: h, Info: wire.Raw(`{}`), MaxMessage: 2 * body, MaxBodies: 4*body + 4<<10})
 		c := startStdio(t.Context(), s)
 		c.write(t, `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`+"\n")
 		for id := range 3 {

@@ -68,11 +68,11 @@ func TestSlowBodies(t *testing.T) {
 		size, rate int
 		status     int
 	}{
-		"large and steady":         {5 << 20, 2 * bodyRate, http.StatusBadRequest}, // it is blank
+		"large and steady":         {2 << 20, 2 * bodyRate, http.StatusBadRequest}, // it is blank
 		"small and slow":           {1000, 100, http.StatusBadRequest},
 		"nothing comes":            {1000, 0, http.StatusRequestTimeout},
 		"a drop now and then":      {1 << 20, 10, http.StatusRequestTimeout},
-		"large and a bit too slow": {10 << 20, bodyRate / 2, http.StatusRequestTimeout},
+		"large and a bit too slow": {2 << 20, bodyRate / 2, http.StatusRequestTimeout},
 		"nothing comes, in chunks": {-1, 0, http.StatusRequestTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
