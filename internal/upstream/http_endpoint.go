@@ -33,6 +33,16 @@ type endpoint struct {
 	met func(via string) error
 }
 
+// httpAnswer is the head of an answer, with the body open. The members are those
+// of http.Response.
+type httpAnswer struct {
+	StatusCode    int
+	Header        http.Header
+	ContentLength int64 // -1 when it is not known
+	Body          io.ReadCloser
+	URL           *url.URL // that the request was sent to, after redirects
+}
+
 const (
 	typeJSON   = "application/json"
 	typeStream = "text/event-stream"
@@ -123,7 +133,7 @@ func streamHeader(header http.Header, lastEvent string) http.Header {
 // becomes a GET is another request.
 //
 // The error is a *fault, or that of ctx.
-func (e *endpoint) do(ctx context.Context, method string, header http.Header, p *payload) (*http.Response, error) {
+func (e *endpoint) do(ctx context.Context, method string, header http.Header, p *payload) (*httpAnswer, error) {
 	u := e.url.Load()
 	for hop := 0; ; hop++ {
 		resp, err := e.try(ctx, method, u, header, p)
@@ -152,7 +162,7 @@ func (e *endpoint) do(ctx context.Context, method string, header http.Header, p 
 
 // redirection returns where resp, an answer from u, leads to, or why the
 // gateway does not go there.
-func redirection(u *url.URL, resp *http.Response) (*url.URL, error) {
+func redirection(u *url.URL, resp *httpAnswer) (*url.URL, error) {
 	if resp.StatusCode == http.StatusSeeOther {
 		return nil, fmt.Errorf("status 303 would turn a POST into a GET")
 	}
@@ -207,23 +217,38 @@ func (e *endpoint) send(ctx context.Context, header http.Header, m wire.Message)
 var template = (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(context.Background())
 
 // try sends one request, once.
-func (e *endpoint) try(ctx context.Context, method string, u *url.URL, header http.Header, p *payload) (*http.Response, error) {
+func (e *endpoint) try(ctx context.Context, method string, u *url.URL, header http.Header, p *payload) (*httpAnswer, error) {
+	resp, err := e.roundTrip(ctx, method, u, header, p)
+	if err != nil {
+		return nil, e.broken(ctx, err, p != nil && !p.gone.Load())
+	}
+	if err := e.follow(resp); err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// roundTrip sends one request by the way that can take it.
+func (e *endpoint) roundTrip(ctx context.Context, method string, u *url.URL, header http.Header, p *payload) (*httpAnswer, error) {
+	if plain := e.pool.plain; plain.takes(u, p) {
+		return plain.do(ctx, method, u, header, p)
+	}
 	req := template.WithContext(ctx)
 	req.Method, req.URL, req.Host, req.Header = method, u, u.Host, header
 	if p != nil {
 		req.Body, _ = p.open()
 		req.GetBody, req.ContentLength = p.body, int64(len(p.buf))
 	}
-	resp, err := e.pool.RoundTrip(req)
-	if err == nil {
-		return resp, e.follow(resp)
+	resp, err := e.pool.transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
 	}
-	return nil, e.broken(ctx, err, p != nil && !p.gone.Load())
+	return &httpAnswer{StatusCode: resp.StatusCode, Header: resp.Header, ContentLength: resp.ContentLength, Body: resp.Body, URL: u}, nil
 }
 
 // follow ends the conversation when an answer says that the server leads back to
 // this gateway. The error is a *fault, and then resp is closed.
-func (e *endpoint) follow(resp *http.Response) error {
+func (e *endpoint) follow(resp *httpAnswer) error {
 	if len(resp.Header[HeaderVia]) == 0 {
 		return nil
 	}
@@ -254,7 +279,7 @@ func (e *endpoint) broken(ctx context.Context, err error, unsent bool) error {
 
 // discard closes an answer that is not used, so that its connection can be used
 // again if that is cheap.
-func discard(resp *http.Response) {
+func discard(resp *httpAnswer) {
 	if resp.ContentLength != 0 {
 		drain(resp.Body)
 	}
@@ -278,7 +303,7 @@ func mediaType(h http.Header) string {
 
 // readAll reads the body of resp whole and closes it. The caller owns the
 // bytes. The error is a *fault, or that of ctx.
-func (e *endpoint) readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
+func (e *endpoint) readAll(ctx context.Context, resp *httpAnswer) ([]byte, error) {
 	defer resp.Body.Close()
 	if resp.ContentLength > int64(e.max) {
 		return nil, e.tooLarge()

@@ -94,7 +94,7 @@ func (x *exchange) post(ctx context.Context, header http.Header, p *payload) (wi
 
 // receive reads the answer out of resp and closes it. The errors are those of
 // post.
-func (x *exchange) receive(ctx context.Context, resp *http.Response) (wire.Message, error) {
+func (x *exchange) receive(ctx context.Context, resp *httpAnswer) (wire.Message, error) {
 	mt := mediaType(resp.Header)
 	none := wire.Message{}
 	switch {
@@ -125,7 +125,7 @@ func (x *exchange) receive(ctx context.Context, resp *http.Response) (wire.Messa
 }
 
 // refused reads what a server says with a status that is no success.
-func (x *exchange) refused(ctx context.Context, resp *http.Response, mt string) error {
+func (x *exchange) refused(ctx context.Context, resp *httpAnswer, mt string) error {
 	r := &refusal{status: resp.StatusCode, mediaType: mt}
 	if mt != typeJSON {
 		discard(resp)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 )
@@ -21,32 +22,44 @@ const (
 // pool is the connections of one conversation. Closing it breaks every request
 // that is under way, which spares each request a context of its own.
 type pool struct {
-	*http.Transport
+	transport *http.Transport
+	plain     *plain // for what it takes, may be nil
+
 	mu    sync.Mutex
 	conns map[net.Conn]struct{} // nil once the pool is closed
 }
 
-// newPool returns a pool for concurrent requests at once.
+// newPool returns a pool for concurrent requests at once, most of them to the
+// origin of u.
 //
 // There is no timeout for headers: a call may be silent for long, and each
 // request is bounded by its context. Nothing is compressed: on the way to an
 // upstream it costs more than it saves.
-func newPool(concurrent int) *pool {
+func newPool(u *url.URL, concurrent int) *pool {
 	p := &pool{conns: make(map[net.Conn]struct{})}
 	d := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
-	p.Transport = &http.Transport{
+	dial := func(ctx context.Context, network, addr string) (*pooledConn, error) {
+		c, err := d.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return p.adopt(c)
+	}
+	idle := concurrent + 8 // streams, notifications and answers to asks come on top
+	p.plain = newPlain(u, idle, dial)
+	p.transport = &http.Transport{
 		Proxy: http.ProxyFromEnvironment, // which leaves loopback alone
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			c, err := d.DialContext(ctx, network, addr)
+			c, err := dial(ctx, network, addr)
 			if err != nil {
 				return nil, err
 			}
-			return p.adopt(c)
+			return c, nil
 		},
 		TLSHandshakeTimeout: handshakeTimeout,
 		ForceAttemptHTTP2:   true,
 		DisableCompression:  true,
-		MaxIdleConnsPerHost: concurrent + 8, // streams, notifications and answers to asks come on top
+		MaxIdleConnsPerHost: idle,
 		IdleConnTimeout:     idleTimeout,
 
 		MaxResponseHeaderBytes: maxHeaders,
@@ -55,7 +68,7 @@ func newPool(concurrent int) *pool {
 }
 
 // adopt takes a connection into the pool until it is closed.
-func (p *pool) adopt(c net.Conn) (net.Conn, error) {
+func (p *pool) adopt(c net.Conn) (*pooledConn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.conns == nil {
@@ -76,7 +89,8 @@ func (p *pool) close() {
 	for c := range conns {
 		c.Close()
 	}
-	p.CloseIdleConnections()
+	p.plain.close()
+	p.transport.CloseIdleConnections()
 }
 
 // closed reports whether the pool is.
