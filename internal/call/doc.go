@@ -9,5 +9,5 @@
 // into what its upstream understands. Between the two nobody asks for the era.
 //
 // A Call is made by one goroutine and read by many; nobody changes it after it
-// was handed on, but makes a copy. The package is pure and imports only wire.
+// was handed on, but makes a copy. Its context is a [Scope]. The package is pure and imports only wire.
 package call

@@ -32,26 +32,30 @@ var errTurnedAway = wire.Errorf(wire.CodeInternal, "%s and takes no new calls; s
 // exchange is one request in flight: its call, and the way back to the client.
 // It is the call's back channel.
 type exchange struct {
-	call   call.Call
-	s      *Server
-	id     wire.ID
-	out    outlet
-	sess   *session // nil when the call belongs to none
-	hold   *holding // what the request holds, nil when it is not known
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	over   atomic.Bool // the handler has returned
+	call  call.Call
+	s     *Server
+	id    wire.ID
+	out   outlet
+	sess  *session // nil when the call belongs to none
+	hold  *holding // what the request holds, nil when it is not known
+	scope call.Scope
+	ctx   context.Context // scope
+	over  atomic.Bool     // the handler has returned
 }
 
 // newExchange prepares a call. The caller registers it, where ends of sessions
 // and of the server find it, runs it, and then calls cancel.
 func (s *Server) newExchange(parent context.Context, out outlet, id wire.ID) *exchange {
 	x := &exchange{s: s, id: id, out: out}
-	x.ctx, x.cancel = context.WithCancelCause(parent)
+	x.scope.Begin(parent)
+	x.ctx = &x.scope
 	x.call.ID = rand.Text()
 	x.call.Back = x
 	return x
 }
+
+// cancel ends the call's context.
+func (x *exchange) cancel(cause error) { x.scope.Cancel(cause) }
 
 // answer is what a request comes to.
 type answer struct {

@@ -60,7 +60,7 @@ func (c *Connector) explain(g *gate, err error) (reason string, unsent bool) {
 	if f, ok := errors.AsType[*fault](err); ok {
 		return f.reason, f.unsent
 	}
-	switch cause := context.Cause(g.ctx); cause {
+	switch cause := context.Cause(&g.Scope); cause {
 	case errQuiet:
 		return fmt.Sprintf("the server did not answer within %s", c.o.Timeout), false
 	case errTooLong:
@@ -73,7 +73,7 @@ func (c *Connector) explain(g *gate, err error) (reason string, unsent bool) {
 // send takes a slot and sends the call, twice at most. While the server cannot be
 // reached it tries for StartupWait.
 func (c *Connector) send(g *gate, cl *call.Call) (call.Result, error) {
-	ctx := g.ctx
+	ctx := context.Context(&g.Scope)
 	if err := c.take(ctx); err != nil {
 		return call.Result{}, err
 	}

@@ -25,13 +25,12 @@ type gate struct {
 	back  call.BackChannel
 	level wire.Level
 
-	// ctx is the call's. It ends with the clocks, too, with errQuiet or
-	// errTooLong as the cause.
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	quiet  time.Duration
-	end    time.Time
-	timer  *time.Timer
+	// Scope is the context of the call. It ends with the clocks, too, with
+	// errQuiet or errTooLong as the cause.
+	call.Scope
+	quiet time.Duration
+	end   time.Time
+	timer *time.Timer
 
 	mu     sync.Mutex    // held while Notify passes, so that close can wait for it
 	slot   chan struct{} // holds the call's token, nil when it has none (any more)
@@ -43,7 +42,7 @@ type gate struct {
 // newGate starts the clocks of a call. The caller closes the gate.
 func newGate(ctx context.Context, c *call.Call, quiet, longest time.Duration) *gate {
 	g := &gate{back: c.Back, level: c.LogLevel, quiet: quiet, end: time.Now().Add(longest)}
-	g.ctx, g.cancel = context.WithCancelCause(ctx)
+	g.Begin(ctx)
 	g.timer = time.AfterFunc(min(quiet, longest), g.expire)
 	return g
 }
@@ -67,10 +66,10 @@ func (g *gate) release() {
 
 func (g *gate) expire() {
 	if !time.Now().Before(g.end) {
-		g.cancel(errTooLong)
+		g.Cancel(errTooLong)
 		return
 	}
-	g.cancel(errQuiet)
+	g.Cancel(errQuiet)
 }
 
 // restart sets the timer anew. The caller holds mu.
@@ -90,7 +89,7 @@ func (g *gate) close() {
 	g.release()
 	g.timer.Stop()
 	g.mu.Unlock()
-	g.cancel(context.Canceled)
+	g.Cancel(context.Canceled)
 	g.asks.Wait()
 }
 
@@ -136,7 +135,7 @@ func (g *gate) Ask(ctx context.Context, method string, params wire.Raw) (wire.Ra
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(g.ctx, cancel)()
+	defer context.AfterFunc(&g.Scope, cancel)()
 	result, err := g.back.Ask(ctx, method, params)
 
 	g.mu.Lock()

@@ -2,21 +2,52 @@ package upstream
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net/http/httputil"
 	"strings"
 	"sync/atomic"
+
+	"mcpgateway/internal/call"
 )
 
 // plainBody is the body of an answer, and with it the hold on the connection.
 // Close may be called while Read waits.
 type plainBody struct {
 	c       *plainConn
-	left    int64     // bytes to come, lengthOpen, or lengthChunked
-	chunked io.Reader // the data in the chunks, nil for other bodies
-	last    bool      // the connection ends with this answer
-	stop    func() bool
+	left    int64       // bytes to come, lengthOpen, or lengthChunked
+	chunked io.Reader   // the data in the chunks, nil for other bodies
+	last    bool        // the connection ends with this answer
 	over    atomic.Bool // the connection is not ours any more
+
+	// What closes the connection when the context of the request ends: scope and
+	// hook, or stop, or nothing.
+	scope *call.Scope
+	hook  call.Hook
+	stop  func() bool
+}
+
+// watch has the connection closed when ctx ends before the body does.
+func (b *plainBody) watch(ctx context.Context) {
+	if scope, ok := ctx.(*call.Scope); ok {
+		b.scope = scope
+		scope.Add(&b.hook, b.c.shut)
+	} else if ctx.Done() != nil {
+		b.stop = context.AfterFunc(ctx, b.c.shut)
+	}
+}
+
+// unwatch ends that. It reports false when the connection was closed, or is
+// about to be.
+func (b *plainBody) unwatch() bool {
+	switch {
+	case b.scope != nil:
+		return b.scope.Remove(&b.hook)
+	case b.stop != nil:
+		return b.stop()
+	default:
+		return true
+	}
 }
 
 // begin prepares the body that a head announces. One without a byte ends at
@@ -76,8 +107,7 @@ func (b *plainBody) end(whole bool) {
 	if !b.over.CompareAndSwap(false, true) {
 		return
 	}
-	inTime := b.stop() // before ctx ended, which closes the connection
-	if whole && inTime && !b.last && b.c.in.Buffered() == 0 {
+	if inTime := b.unwatch(); whole && inTime && !b.last && b.c.in.Buffered() == 0 {
 		b.c.p.put(b.c)
 		return
 	}

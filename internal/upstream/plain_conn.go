@@ -69,10 +69,9 @@ func (c *plainConn) exchange(ctx context.Context, method string, u *url.URL, hea
 	a := &struct {
 		httpAnswer
 		plainBody
-	}{plainBody: plainBody{c: c, stop: never}}
-	if ctx.Done() != nil {
-		a.stop = context.AfterFunc(ctx, c.shut)
-	}
+	}{}
+	a.c = c
+	a.watch(ctx)
 	h, err := c.send(body)
 	if err != nil {
 		a.end(false)
@@ -82,9 +81,6 @@ func (c *plainConn) exchange(ctx context.Context, method string, u *url.URL, hea
 	a.begin(&h)
 	return &a.httpAnswer, nil
 }
-
-// never is the end of a watch that was not begun.
-func never() bool { return true }
 
 // send writes the request that was composed and reads the head of the answer.
 func (c *plainConn) send(body *payload) (plainHead, error) {
