@@ -13,7 +13,8 @@ import (
 type requestMeta struct {
 	meta                               wire.Value // the whole of _meta
 	version, capabilities, info, level wire.Value
-	others                             bool // _meta has further members
+	revision                           wire.Revision // the text of version, "" when it is none
+	others                             bool          // _meta has further members
 }
 
 func readMeta(m *wire.Message) requestMeta {
@@ -26,6 +27,7 @@ func readMeta(m *wire.Message) requestMeta {
 		switch {
 		case mb.Is(wire.MetaProtocolVersion):
 			rm.version = mb.Value
+			rm.revision = revisionOf(mb.Value)
 		case mb.Is(wire.MetaClientCapabilities):
 			rm.capabilities = mb.Value
 		case mb.Is(wire.MetaClientInfo):
@@ -37,6 +39,15 @@ func readMeta(m *wire.Message) requestMeta {
 		}
 	}
 	return rm
+}
+
+// revisionOf returns the revision that a text names, known or not. The usual one
+// costs nothing.
+func revisionOf(v wire.Value) wire.Revision {
+	if v.IsString(string(wire.LatestModern)) {
+		return wire.LatestModern
+	}
+	return wire.Revision(v.Str())
 }
 
 // isModern reports whether _meta carries what only modern requests carry.
@@ -101,10 +112,10 @@ func (s *Server) checkMeta(r *http.Request, meta *requestMeta) *wire.Error {
 	if sent == "" || !single {
 		return wire.Errorf(wire.CodeHeaderMismatch, "header mismatch: the MCP-Protocol-Version header must be sent once")
 	}
-	switch version, ok := meta.version.Text(); {
-	case !ok && wire.Revision(sent).Era() == wire.EraUnknown:
+	switch isText := meta.version.Kind() == '"'; {
+	case !isText && wire.Revision(sent).Era() == wire.EraUnknown:
 		return s.unsupported(sent)
-	case ok && version != sent:
+	case isText && string(meta.revision) != sent:
 		return wire.Errorf(wire.CodeHeaderMismatch, "header mismatch: the MCP-Protocol-Version header differs from %q in _meta", wire.MetaProtocolVersion)
 	}
 	return s.checkBody(meta)
@@ -113,11 +124,11 @@ func (s *Server) checkMeta(r *http.Request, meta *requestMeta) *wire.Error {
 // checkBody holds the metadata of a modern request to the rules that do not
 // depend on the transport (2026-07-28, basic, "_meta").
 func (s *Server) checkBody(meta *requestMeta) *wire.Error {
-	switch version, ok := meta.version.Text(); {
-	case !ok:
+	switch {
+	case meta.version.Kind() != '"':
 		return wire.Errorf(wire.CodeInvalidParams, "invalid params: _meta lacks the string %q", wire.MetaProtocolVersion)
-	case wire.Revision(version).Era() != wire.EraModern:
-		return s.unsupported(version)
+	case meta.revision.Era() != wire.EraModern:
+		return s.unsupported(string(meta.revision))
 	case meta.capabilities.Kind() != '{':
 		return wire.Errorf(wire.CodeInvalidParams, "invalid params: _meta lacks the object %q", wire.MetaClientCapabilities)
 	case meta.info.Exists() && meta.info.Kind() != '{':

@@ -95,7 +95,7 @@ func modernClient(who *call.Principal, meta *requestMeta) *call.Client {
 	info, capabilities := meta.info.Raw(), meta.capabilities.Raw()
 	kept := make(wire.Raw, 0, len(info)+len(capabilities))
 	kept = append(append(kept, info...), capabilities...)
-	c := &call.Client{Key: keyOf(who), Revision: wire.Revision(meta.version.Str()), Capabilities: kept[len(info):]}
+	c := &call.Client{Key: keyOf(who), Revision: meta.revision, Capabilities: kept[len(info):]}
 	if info != nil {
 		c.Info = kept[:len(info):len(info)]
 	}

@@ -24,11 +24,23 @@ type Metrics struct {
 	downlevels *prometheus.CounterVec
 	asks       *prometheus.CounterVec
 	bridged    *prometheus.CounterVec
+
+	// What the data path meets again and again, looked up once.
+	ended   memo[ended, prometheus.Counter]
+	took    memo[took, prometheus.Observer]
+	decided memo[decided, prometheus.Counter]
 }
+
+// The labels of a request that has ended, of how long it took, and of a decision.
+type (
+	ended   struct{ method, upstream, outcome string }
+	took    struct{ method, upstream string }
+	decided struct{ effect, rule string }
+)
 
 // NewMetrics makes the metrics, registered nowhere yet.
 func NewMetrics() *Metrics {
-	return &Metrics{
+	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_gateway_requests_total",
 			Help: "Requests of clients, by what became of them.",
@@ -55,6 +67,12 @@ func NewMetrics() *Metrics {
 			Help: "Calls between a client and an upstream of different eras.",
 		}, []string{"client_era", "upstream_era"}),
 	}
+	m.ended.find = func(l ended) prometheus.Counter {
+		return m.requests.WithLabelValues(l.method, l.upstream, l.outcome)
+	}
+	m.took.find = func(l took) prometheus.Observer { return m.durations.WithLabelValues(l.method, l.upstream) }
+	m.decided.find = func(l decided) prometheus.Counter { return m.decisions.WithLabelValues(l.effect, l.rule) }
+	return m
 }
 
 // Collectors returns what is to be registered.
@@ -99,15 +117,17 @@ const (
 )
 
 func outcomeOf(err error) string {
-	var rpc *wire.Error
-	switch {
-	case err == nil:
+	if err == nil {
 		return outcomeOK
+	}
+	rpc, ours := errors.AsType[*wire.Error](err)
+	ours = ours && rpc.Raw == nil
+	switch {
 	case errors.Is(err, context.Canceled):
 		return outcomeCancelled
-	case errors.As(err, &rpc) && rpc.Raw == nil && rpc.Code == wire.CodeInternal:
+	case ours && rpc.Code == wire.CodeInternal:
 		return outcomeUnavailable
-	case errors.As(err, &rpc) && rpc.Raw == nil && (rpc.Code == wire.CodeInvalidParams || rpc.Code == wire.CodeResourceNotFound):
+	case ours && (rpc.Code == wire.CodeInvalidParams || rpc.Code == wire.CodeResourceNotFound):
 		return outcomeRefused
 	default:
 		return outcomeError
@@ -115,14 +135,14 @@ func outcomeOf(err error) string {
 }
 
 // observe counts and logs a call that has ended.
-func (r *Router) observe(c *call.Call, upstream string, took time.Duration, err error) {
+func (r *Router) observe(c *call.Call, upstream string, duration time.Duration, err error) {
 	method := c.Method
 	if !methods[method] {
 		method = "other"
 	}
 	outcome := outcomeOf(err)
-	r.metrics.requests.WithLabelValues(method, upstream, outcome).Inc()
-	r.metrics.durations.WithLabelValues(method, upstream).Observe(took.Seconds())
+	r.metrics.ended.get(ended{method, upstream, outcome}).Inc()
+	r.metrics.took.get(took{method, upstream}).Observe(duration.Seconds())
 
 	entry := r.log.Check(zapcore.InfoLevel, "call")
 	if entry == nil {
@@ -134,6 +154,6 @@ func (r *Router) observe(c *call.Call, upstream string, took time.Duration, err 
 		zap.String("upstream", upstream),
 		zap.String("method", method),
 		zap.String("outcome", outcome),
-		zap.Duration("duration", took),
+		zap.Duration("duration", duration),
 	)
 }

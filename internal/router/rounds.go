@@ -73,8 +73,7 @@ func (j *journey) unwrap(params wire.Raw) (wire.Raw, error) {
 // question in a result becomes an ask where the client takes no rounds, and is
 // sealed and labelled where it does.
 func (j *journey) conclude(ctx context.Context, down *call.Call, res call.Result, err error) (call.Result, error) {
-	var rpc *wire.Error
-	if errors.As(err, &rpc) && rpc.Code == wire.CodeURLElicitation {
+	if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Code == wire.CodeURLElicitation {
 		return j.urlRequired(rpc)
 	}
 	if err != nil || res.Revision.Era() != wire.EraModern || !hasRounds(j.c.Method) || !bridge.IsInputRequired(res.Raw) {

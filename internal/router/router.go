@@ -203,8 +203,7 @@ func (j *journey) run(ctx context.Context, params wire.Raw) (call.Result, error)
 	down.Back = &backChannel{j.r, j.c.Back, j.space, j.c.Client}
 	res, err := j.send(ctx, down)
 	if err != nil {
-		var rpc *wire.Error
-		if errors.As(err, &rpc) {
+		if rpc, ok := errors.AsType[*wire.Error](err); ok {
 			err = j.space.Error(rpc, j.asked)
 		}
 		return call.Result{}, err
@@ -265,7 +264,7 @@ func (r *Router) allowed(routes *Routes, c *call.Call, t catalog.Target) bool {
 	d := routes.Policy.Decide(c.Principal, policy.Item{
 		Kind: t.Kind, Upstream: t.Part.Upstream(), Public: t.Public, Native: t.Native,
 	})
-	r.metrics.decisions.WithLabelValues(d.Effect.String(), d.Rule).Inc()
+	r.metrics.decided.get(decided{d.Effect.String(), d.Rule}).Inc()
 	return d.Effect == policy.Allow
 }
 

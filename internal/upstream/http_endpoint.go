@@ -99,10 +99,9 @@ func (e *endpoint) at(u *url.URL) *endpoint {
 	return other
 }
 
-// header returns a copy of the base headers with those added that come in
-// pairs of canonical name and value; a pair without a value is left out. The
-// copy may be used for many requests at once, as long as nobody changes it.
-func (e *endpoint) header(pairs ...string) http.Header {
+// header returns the base headers with those added that come in pairs of
+// canonical name and value; a pair without a value is left out.
+func (e *endpoint) header(pairs ...string) headers {
 	h := make(http.Header, len(e.base)+len(pairs)/2)
 	maps.Copy(h, e.base) // the values are shared and never changed
 	for i := 0; i < len(pairs); i += 2 {
@@ -110,30 +109,30 @@ func (e *endpoint) header(pairs ...string) http.Header {
 			h[pairs[i]] = []string{pairs[i+1]}
 		}
 	}
-	return h
+	return newHeaders(h)
 }
 
 // streamHeader returns header changed into that of a GET for an event stream.
-func streamHeader(header http.Header, lastEvent string) http.Header {
-	h := maps.Clone(header)
+func streamHeader(header headers, lastEvent string) headers {
+	h := maps.Clone(header.all())
 	delete(h, "Content-Type")
 	h["Accept"] = []string{typeStream}
 	if lastEvent != "" {
 		h[wire.HeaderLastEvent] = []string{lastEvent}
 	}
-	return h
+	return newHeaders(h)
 }
 
 // do sends one request and returns its answer, whatever the status, with the
 // body open. p is nil for requests without a body; its owner is still the
-// caller. header is not changed and may be shared.
+// caller.
 //
 // Redirects are followed within the origin only, with the method and the body
 // as they are: the configured headers may be credentials, and a POST that
 // becomes a GET is another request.
 //
 // The error is a *fault, or that of ctx.
-func (e *endpoint) do(ctx context.Context, method string, header http.Header, p *payload) (*httpAnswer, error) {
+func (e *endpoint) do(ctx context.Context, method string, header headers, p *payload) (*httpAnswer, error) {
 	u := e.url.Load()
 	for hop := 0; ; hop++ {
 		resp, err := e.try(ctx, method, u, header, p)
@@ -196,7 +195,7 @@ func port(u *url.URL) string {
 
 // send posts a message, the answer to which, if any, comes another way. The
 // error is a *refusal, a *fault, or that of ctx.
-func (e *endpoint) send(ctx context.Context, header http.Header, m wire.Message) error {
+func (e *endpoint) send(ctx context.Context, header headers, m wire.Message) error {
 	p := newPayload()
 	defer p.release()
 	p.buf = m.Append(p.buf)
@@ -217,7 +216,7 @@ func (e *endpoint) send(ctx context.Context, header http.Header, m wire.Message)
 var template = (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(context.Background())
 
 // try sends one request, once.
-func (e *endpoint) try(ctx context.Context, method string, u *url.URL, header http.Header, p *payload) (*httpAnswer, error) {
+func (e *endpoint) try(ctx context.Context, method string, u *url.URL, header headers, p *payload) (*httpAnswer, error) {
 	resp, err := e.roundTrip(ctx, method, u, header, p)
 	if err != nil {
 		return nil, e.broken(ctx, err, p != nil && !p.gone.Load())
@@ -229,12 +228,12 @@ func (e *endpoint) try(ctx context.Context, method string, u *url.URL, header ht
 }
 
 // roundTrip sends one request by the way that can take it.
-func (e *endpoint) roundTrip(ctx context.Context, method string, u *url.URL, header http.Header, p *payload) (*httpAnswer, error) {
+func (e *endpoint) roundTrip(ctx context.Context, method string, u *url.URL, header headers, p *payload) (*httpAnswer, error) {
 	if plain := e.pool.plain; plain.takes(u, p) {
 		return plain.do(ctx, method, u, header, p)
 	}
 	req := template.WithContext(ctx)
-	req.Method, req.URL, req.Host, req.Header = method, u, u.Host, header
+	req.Method, req.URL, req.Host, req.Header = method, u, u.Host, header.all()
 	if p != nil {
 		req.Body, _ = p.open()
 		req.GetBody, req.ContentLength = p.body, int64(len(p.buf))

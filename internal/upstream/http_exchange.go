@@ -84,7 +84,7 @@ func contentName(mediaType string) string {
 
 // post sends the request in p and returns the answer. The error is a
 // *refusal, a *fault, errCutOff, or that of ctx.
-func (x *exchange) post(ctx context.Context, header http.Header, p *payload) (wire.Message, error) {
+func (x *exchange) post(ctx context.Context, header headers, p *payload) (wire.Message, error) {
 	resp, err := x.e.do(ctx, http.MethodPost, header, p)
 	if err != nil {
 		return wire.Message{}, err

@@ -27,7 +27,7 @@ type legacyHTTP struct {
 type session struct {
 	id       string // "" when the server gave none
 	revision wire.Revision
-	header   http.Header // of every request of the session, shared by all
+	header   headers // of every request of the session, shared by all
 	// life ends, by end, when another session takes the place of this one.
 	life context.Context
 	end  context.CancelFunc

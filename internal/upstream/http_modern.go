@@ -30,7 +30,7 @@ type modernHTTP struct {
 // is immutable.
 type dialect struct {
 	revision wire.Revision
-	header   http.Header
+	header   headers
 }
 
 func newModern(t *talk, tools toolHeaders) *modernHTTP {
@@ -129,12 +129,9 @@ func (m *modernHTTP) post(ctx context.Context, d *dialect, f *flight, x *exchang
 
 // header returns the headers of a request (2026-07-28,
 // basic/transports/streamable-http, "Request Metadata").
-func (m *modernHTTP) header(d *dialect, c *call.Call) http.Header {
-	h := make(http.Header, len(d.header)+2)
-	for name, values := range d.header {
-		h[name] = values
-	}
-	h[wire.HeaderMethod] = []string{c.Method}
+func (m *modernHTTP) header(d *dialect, c *call.Call) headers {
+	h := d.header
+	h.own = append(make([]headerField, 0, 4), headerField{wire.HeaderMethod, c.Method})
 	member := wire.NameMember(c.Method)
 	if member == "" {
 		return h
@@ -143,13 +140,13 @@ func (m *modernHTTP) header(d *dialect, c *call.Call) http.Header {
 	if !ok {
 		return h
 	}
-	h[wire.HeaderName] = []string{wire.EncodeHeader(name)}
+	h.own = append(h.own, headerField{wire.HeaderName, wire.EncodeHeader(name)})
 	if c.Method != wire.MethodToolsCall || m.tools == nil {
 		return h
 	}
 	for _, p := range m.tools.headerParams(name) {
 		if value, ok := p.Value(wire.ValueOf(c.Params).Get("arguments").Raw()); ok {
-			h[p.Header] = []string{value}
+			h.own = append(h.own, headerField{p.Header, value})
 		}
 	}
 	return h

@@ -43,7 +43,10 @@ func (s *self) params(rev wire.Revision, f *flight) wire.Raw {
 	if !modern {
 		return e.Bytes()
 	}
-	own := s.meta(rev, c)
+	if !meta.Exists() {
+		return s.withMeta(doc, rev, c)
+	}
+	own := s.appendMeta(nil, rev, c)
 	if meta.Kind() != '{' {
 		e.Set(e.Root(), "_meta", own)
 		return e.Bytes()
@@ -54,8 +57,24 @@ func (s *self) params(rev wire.Revision, f *flight) wire.Raw {
 	return e.Bytes()
 }
 
-// meta is the metadata of a modern request, an object.
-func (s *self) meta(rev wire.Revision, c *call.Call) wire.Raw {
+// withMeta returns params, which have no _meta, with that of a modern request.
+// What is no object stays as it is.
+func (s *self) withMeta(params wire.Raw, rev wire.Revision, c *call.Call) wire.Raw {
+	root := wire.ValueOf(params)
+	if root.Kind() != '{' {
+		return params
+	}
+	text := root.Raw()
+	out := append(make([]byte, 0, len(text)+512), text[:len(text)-1]...)
+	for range root.Members() {
+		out = append(out, ',')
+		break
+	}
+	return append(s.appendMeta(append(out, `"_meta":`...), rev, c), '}')
+}
+
+// appendMeta appends the metadata of a modern request, an object.
+func (s *self) appendMeta(out []byte, rev wire.Revision, c *call.Call) wire.Raw {
 	info, capabilities := s.info, s.capabilities
 	if c.Client != nil {
 		capabilities = callCapabilities(c.Client)
@@ -63,7 +82,6 @@ func (s *self) meta(rev wire.Revision, c *call.Call) wire.Raw {
 			info = c.Client.Info
 		}
 	}
-	out := make([]byte, 0, 256+len(info)+len(capabilities))
 	out = append(out, `{"`+wire.MetaProtocolVersion+`":"`...)
 	out = append(out, rev...)
 	out = append(out, `","`+wire.MetaClientInfo+`":`...)

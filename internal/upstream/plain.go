@@ -77,7 +77,7 @@ func (p *plain) takes(u *url.URL, body *payload) bool {
 // do sends one request and returns the head of its answer, with the body open.
 // The body must be closed or read to its end. It ends with ctx, as a request
 // does. body may be nil, and is not used after do has returned.
-func (p *plain) do(ctx context.Context, method string, u *url.URL, header http.Header, body *payload) (*httpAnswer, error) {
+func (p *plain) do(ctx context.Context, method string, u *url.URL, header headers, body *payload) (*httpAnswer, error) {
 	if c := p.get(); c != nil {
 		resp, err := c.exchange(ctx, method, u, header, body)
 		if err != errUnwritten || ctx.Err() != nil {

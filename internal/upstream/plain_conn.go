@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -61,7 +60,7 @@ func (l limitedHead) Read(b []byte) (int, error) {
 
 // exchange sends a request and reads the head of the answer. On errors the
 // connection is closed; errUnwritten means that nothing was written.
-func (c *plainConn) exchange(ctx context.Context, method string, u *url.URL, header http.Header, body *payload) (*httpAnswer, error) {
+func (c *plainConn) exchange(ctx context.Context, method string, u *url.URL, header headers, body *payload) (*httpAnswer, error) {
 	if err := c.compose(method, u, header, body); err != nil {
 		c.Close()
 		return nil, err
@@ -122,7 +121,7 @@ func (c *plainConn) receive() (h plainHead, err error) {
 }
 
 // compose puts a request into c.out.
-func (c *plainConn) compose(method string, u *url.URL, header http.Header, body *payload) error {
+func (c *plainConn) compose(method string, u *url.URL, header headers, body *payload) error {
 	path := u.RequestURI()
 	if !isFieldValue(path) {
 		return errors.New("the URL has control characters")
@@ -132,17 +131,9 @@ func (c *plainConn) compose(method string, u *url.URL, header http.Header, body 
 	b = append(b, path...)
 	b = append(b, " HTTP/1.1\r\nHost: "...)
 	b = append(b, u.Host...)
-	for name, values := range header {
-		for _, v := range values {
-			if !isToken(name) || !isFieldValue(v) {
-				c.out = b[:0]
-				return fmt.Errorf("the header %q cannot be sent", name)
-			}
-			b = append(b, "\r\n"...)
-			b = append(b, name...)
-			b = append(b, ": "...)
-			b = append(b, v...)
-		}
+	b, err := header.append(b)
+	if err != nil {
+		return err
 	}
 	if body != nil {
 		b = append(b, "\r\nContent-Length: "...)

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"mcpgateway/internal/call"
 )
 
 // rawServer is a TCP server that a test speaks HTTP for, by hand.
@@ -88,7 +90,7 @@ func (s *rawServer) post(ctx context.Context, size int) (status int, body string
 	p := newPayload()
 	defer p.release()
 	p.buf = append(p.buf, strings.Repeat("x", size)...)
-	a, err := s.pool.plain.do(ctx, http.MethodPost, s.url, http.Header{"Content-Type": {"text/plain"}}, p)
+	a, err := s.pool.plain.do(ctx, http.MethodPost, s.url, newHeaders(http.Header{"Content-Type": {"text/plain"}}), p)
 	if err != nil {
 		return 0, "", p.gone.Load(), err
 	}
@@ -302,7 +304,7 @@ func requestSize(t *testing.T, s *rawServer, body int) int {
 	defer p.release()
 	p.buf = append(p.buf, make([]byte, body)...)
 	c := &plainConn{}
-	if err := c.compose(http.MethodPost, s.url, http.Header{"Content-Type": {"text/plain"}}, p); err != nil {
+	if err := c.compose(http.MethodPost, s.url, newHeaders(http.Header{"Content-Type": {"text/plain"}}), p); err != nil {
 		t.Fatal(err)
 	}
 	return len(c.out)
@@ -351,14 +353,14 @@ func TestPlainClose(t *testing.T) {
 		}
 		return "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", false
 	})
-	first, err := s.pool.plain.do(t.Context(), http.MethodGet, s.url, nil, nil)
+	first, err := s.pool.plain.do(t.Context(), http.MethodGet, s.url, headers{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadAll(first.Body); err != nil {
 		t.Fatal(err)
 	}
-	second, err := s.pool.plain.do(t.Context(), http.MethodGet, s.url, nil, nil)
+	second, err := s.pool.plain.do(t.Context(), http.MethodGet, s.url, headers{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,7 +394,7 @@ func TestPlainSweep(t *testing.T) {
 	p.most = 2
 	var held []*httpAnswer
 	for range 3 {
-		a, err := p.do(t.Context(), http.MethodGet, s.url, nil, nil)
+		a, err := p.do(t.Context(), http.MethodGet, s.url, headers{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -411,7 +413,7 @@ func TestPlainSweep(t *testing.T) {
 	equal(t, "open", len(s.pool.conns), 1)
 	s.pool.mu.Unlock()
 	s.pool.close()
-	if _, err := p.do(t.Context(), http.MethodGet, s.url, nil, nil); !errors.Is(err, net.ErrClosed) {
+	if _, err := p.do(t.Context(), http.MethodGet, s.url, headers{}, nil); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("after close: %v", err)
 	}
 }
@@ -420,8 +422,14 @@ func TestPlainSweep(t *testing.T) {
 func TestPlainHeaders(t *testing.T) {
 	s := raw(t, func(int) (string, bool) { return "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false })
 	for _, h := range []http.Header{{"X": {"a\r\nY: b"}}, {"X": {"a\nb"}}, {"X": {"a\x00"}}, {"X Y": {"a"}}, {"X:": {"a"}}, {"": {"a"}}} {
-		if _, err := s.pool.plain.do(t.Context(), http.MethodGet, s.url, h, nil); err == nil {
-			t.Errorf("%q was sent", h)
+		shared, own := newHeaders(h), headers{}
+		for name, values := range h {
+			own.own = []headerField{{name, values[0]}}
+		}
+		for _, h := range []headers{shared, own} {
+			if _, err := s.pool.plain.do(t.Context(), http.MethodGet, s.url, h, nil); err == nil {
+				t.Errorf("%q was sent", h.all())
+			}
 		}
 	}
 	equal(t, "requests", s.posts.Load(), 0)
@@ -447,6 +455,45 @@ func TestPlainTakes(t *testing.T) {
 		of, _ := url.Parse(tc.of)
 		to, _ := url.Parse(tc.to)
 		equal(t, tc.to, newPlain(of, 1, nil).takes(to, tc.body), tc.want && canPlain)
+	}
+}
+
+// maxPlainAllocs bounds what one request costs over a connection that is there.
+const maxPlainAllocs = 6
+
+func TestPlainAllocations(t *testing.T) {
+	answer := []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nDate: Sat, 21 Nov 2026 19:00:00 GMT\r\nContent-Length: 2\r\n\r\n{}")
+	s := rawConns(t, func(c net.Conn) {
+		buf := make([]byte, 4096)
+		for {
+			if _, err := c.Read(buf); err != nil { // a request comes in one piece
+				return
+			}
+			if _, err := c.Write(answer); err != nil {
+				return
+			}
+		}
+	})
+	var scope call.Scope
+	scope.Begin(t.Context())
+	defer scope.Cancel(nil)
+	h := newHeaders(http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}})
+	p := newPayload()
+	defer p.release()
+	p.buf = append(p.buf, "{}"...)
+	buf := make([]byte, 2)
+	allocs := testing.AllocsPerRun(300, func() {
+		a, err := s.pool.plain.do(&scope, http.MethodPost, s.url, h, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(a.Body, buf); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Logf("%.0f allocations a request", allocs)
+	if allocs > maxPlainAllocs {
+		t.Errorf("%.0f allocations a request, want at most %d", allocs, maxPlainAllocs)
 	}
 }
 

@@ -22,8 +22,8 @@ import (
 type sseConn struct {
 	*talk
 	asks asks
-	post *endpoint                   // where messages go
-	head atomic.Pointer[http.Header] // of every message; changes once, before dial returns
+	post *endpoint               // where messages go
+	head atomic.Pointer[headers] // of every message; changes once, before dial returns
 	rev  wire.Revision
 
 	life  context.Context // of the stream and of asks
@@ -92,7 +92,7 @@ type stream struct {
 
 // connect opens the stream and reads the URL that messages go to.
 func (s *sseConn) connect() (*stream, error) {
-	resp, err := s.e.do(s.life, http.MethodGet, streamHeader(s.e.base, ""), nil)
+	resp, err := s.e.do(s.life, http.MethodGet, streamHeader(s.e.header(), ""), nil)
 	if err != nil {
 		return nil, err
 	}

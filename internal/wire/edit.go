@@ -11,9 +11,8 @@ import (
 // once. Everything outside those places stays byte for byte. The zero Edit is
 // not usable; begin with [NewEdit]. An Edit belongs to one goroutine.
 type Edit struct {
-	doc   []byte
-	cuts  []cut
-	added map[int]int // members added per object's start, to place commas
+	doc  []byte
+	cuts []cut
 }
 
 type cut struct {
@@ -48,13 +47,10 @@ func (e *Edit) Add(obj Value, name string, value Raw) {
 	}
 	with := make([]byte, 0, len(name)+len(value)+4)
 	empty := obj.doc[skipSpace(obj.doc, obj.start+1)] == '}'
-	if e.added[obj.start] > 0 || !empty {
+	before := func(c cut) bool { return c.start == obj.end-1 && c.end == c.start } // added to the same object
+	if !empty || slices.ContainsFunc(e.cuts, before) {
 		with = append(with, ',')
 	}
-	if e.added == nil {
-		e.added = make(map[int]int, 2)
-	}
-	e.added[obj.start]++
 	with = AppendString(with, name)
 	with = append(with, ':')
 	with = append(with, value...)
@@ -75,25 +71,24 @@ func (e *Edit) Set(obj Value, name string, value Raw) {
 // its comma. It must not be combined with Add on the same object, and be
 // called once per object.
 func (e *Edit) Remove(obj Value, names ...string) {
-	var members []Member
-	for m := range obj.Members() {
-		members = append(members, m)
-	}
-	gone := func(m Member) bool { return slices.ContainsFunc(names, m.Is) }
 	kept := false // a member before this one stays
-	for i, m := range members {
-		if !gone(m) {
-			kept = true
-			continue
+	end := 0      // of the one before
+	gap := -1     // the cut, if any, that goes up to the next key
+	for m := range obj.Members() {
+		if gap >= 0 {
+			e.cuts[gap].end = m.Key.start
+			gap = -1
 		}
 		switch {
+		case !slices.ContainsFunc(names, m.Is):
+			kept = true
 		case kept: // from the end of the one before to the end of this one
-			e.cuts = append(e.cuts, cut{members[i-1].Value.end, m.Value.end, nil})
-		case i+1 < len(members): // up to the next key
-			e.cuts = append(e.cuts, cut{m.Key.start, members[i+1].Key.start, nil})
-		default:
+			e.cuts = append(e.cuts, cut{end, m.Value.end, nil})
+		default: // up to the next key, if there is one
+			gap = len(e.cuts)
 			e.cuts = append(e.cuts, cut{m.Key.start, m.Value.end, nil})
 		}
+		end = m.Value.end
 	}
 }
 

@@ -1,0 +1,37 @@
+package router
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+)
+
+// memo remembers what find returned for each key. Reading what it knows takes no
+// lock. It is for keys of which there are few: each new one copies them all. Its
+// methods may be called by many goroutines at once.
+type memo[K comparable, V any] struct {
+	find func(K) V // set before the first get
+	mu   sync.Mutex
+	all  atomic.Pointer[map[K]V] // never changed
+}
+
+func (m *memo[K, V]) get(key K) V {
+	if all := m.all.Load(); all != nil {
+		if v, ok := (*all)[key]; ok {
+			return v
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next := map[K]V{}
+	if all := m.all.Load(); all != nil {
+		if v, ok := (*all)[key]; ok { // since it was looked for
+			return v
+		}
+		next = maps.Clone(*all)
+	}
+	v := m.find(key)
+	next[key] = v
+	m.all.Store(&next)
+	return v
+}

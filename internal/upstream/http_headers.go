@@ -1,0 +1,71 @@
+package upstream
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+)
+
+// headers are those of a request: what many requests have in common, and what is
+// its own. They are immutable.
+type headers struct {
+	shared http.Header
+	lines  []byte // shared as it stands in a request, every line with CRLF before it
+	err    error  // why shared cannot be sent
+	own    []headerField
+}
+
+// headerField is one header with its canonical name.
+type headerField struct{ name, value string }
+
+// newHeaders returns headers that many requests may share. Nobody may change h
+// any more.
+func newHeaders(h http.Header) headers {
+	hs := headers{shared: h}
+	for name, values := range h {
+		for _, v := range values {
+			if hs.lines, hs.err = appendField(hs.lines, name, v); hs.err != nil {
+				return hs
+			}
+		}
+	}
+	return hs
+}
+
+// all returns the headers in the form of net/http.
+func (h headers) all() http.Header {
+	if len(h.own) == 0 {
+		return h.shared
+	}
+	all := maps.Clone(h.shared)
+	for _, f := range h.own {
+		all[f.name] = []string{f.value}
+	}
+	return all
+}
+
+// append appends the headers as they stand in a request, every line with CRLF
+// before it. The error names one that would not stay a line.
+func (h headers) append(dst []byte) ([]byte, error) {
+	if h.err != nil {
+		return dst, h.err
+	}
+	dst = append(dst, h.lines...)
+	for _, f := range h.own {
+		var err error
+		if dst, err = appendField(dst, f.name, f.value); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+func appendField(dst []byte, name, value string) ([]byte, error) {
+	if !isToken(name) || !isFieldValue(value) {
+		return dst, fmt.Errorf("the header %q cannot be sent", name)
+	}
+	dst = append(dst, "\r\n"...)
+	dst = append(dst, name...)
+	dst = append(dst, ": "...)
+	return append(dst, value...), nil
+}
