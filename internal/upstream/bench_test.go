@@ -65,7 +65,7 @@ func quickRig(tb testing.TB) *Connector {
 
 // maxCallAllocs bounds what a whole call over a pipe allocates in the
 // connector, the conn and the server of the test together.
-const maxCallAllocs = 16
+const maxCallAllocs = 20
 
 func TestCallAllocations(t *testing.T) {
 	c := quickRig(t)
