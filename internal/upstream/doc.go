@@ -7,6 +7,7 @@
 //	                               │ dial
 //	              line_*: child process or in-process pipe, both eras
 //	              http_*, sse_*: streamable HTTP, both eras, and HTTP+SSE
+//	              plain*: the HTTP/1.1 client beneath them, where the URL is http://
 //
 // The connector knows about life: attempts and pauses, how long a call may
 // wait and take, how many may run, which may be sent twice, what the server
