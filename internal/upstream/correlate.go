@@ -118,19 +118,35 @@ func (t *flights) progress(params wire.Raw) {
 // youngest of them, else nil. What belongs to one client must never be shown to
 // another, so nothing is guessed. Calls of the gateway itself do not count:
 // nobody waits behind them to whom something could be shown by mistake.
-func (t *flights) owner() *call.Call {
+func (t *flights) owner() *call.Call { return t.ownerWho(func(*call.Call) bool { return true }) }
+
+// hearer returns the call that a notification belongs to which does not say so
+// itself. It is the owner; but modern clients ask for log messages with each
+// call, and so one goes to the youngest call that asked for such a one, if any
+// did.
+func (t *flights) hearer(method string, params wire.Raw) *call.Call {
+	if method != wire.NoteMessage {
+		return t.owner()
+	}
+	return t.ownerWho(func(c *call.Call) bool { return wantsLog(c.LogLevel, params) })
+}
+
+// ownerWho is owner, but prefers calls that suit to younger ones.
+func (t *flights) ownerWho(suits func(*call.Call) bool) *call.Call {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var found *flight
+	var suited bool
 	for _, f := range t.open {
-		switch {
-		case f.call.Client == nil:
-		case found == nil:
-			found = f
-		case f.call.Client.Key != found.call.Client.Key:
+		if f.call.Client == nil {
+			continue
+		}
+		if found != nil && f.call.Client.Key != found.call.Client.Key {
 			return nil
-		case f.seq > found.seq:
-			found = f
+		}
+		fits := suits(f.call)
+		if found == nil || fits && !suited || fits == suited && f.seq > found.seq {
+			found, suited = f, fits
 		}
 	}
 	if found == nil {

@@ -95,7 +95,7 @@ func (g *gate) close() {
 
 // Notify implements [call.BackChannel].
 func (g *gate) Notify(method string, params wire.Raw) {
-	if method == wire.NoteMessage && !g.wants(params) {
+	if method == wire.NoteMessage && !wantsLog(g.level, params) {
 		return
 	}
 	g.mu.Lock()
@@ -109,14 +109,14 @@ func (g *gate) Notify(method string, params wire.Raw) {
 	g.back.Notify(method, params)
 }
 
-// wants reports whether a log message is as grave as the client asked for. One
+// wantsLog reports whether a log message is as grave as a call asked for. One
 // with a level that nobody knows passes, where any pass.
-func (g *gate) wants(params wire.Raw) bool {
-	if g.level == wire.LevelNone {
+func wantsLog(least wire.Level, params wire.Raw) bool {
+	if least == wire.LevelNone {
 		return false
 	}
 	level, known := wire.ParseLevel(wire.ValueOf(params).Get("level").Str())
-	return !known || level >= g.level
+	return !known || level >= least
 }
 
 // Ask implements [call.BackChannel]. It ends with the call, too.

@@ -51,7 +51,11 @@ func (e *ears) hear(m wire.Message) {
 			e.asks.cancelled(m.Params)
 		}
 	default:
-		if c := e.owner(); c != nil && !standsAlone(m.Method) {
+		c := e.c
+		if c == nil {
+			c = e.l.flights.hearer(m.Method, m.Params)
+		}
+		if c != nil && !standsAlone(m.Method) {
 			c.Back.Notify(m.Method, m.Params)
 			return
 		}

@@ -239,7 +239,7 @@ func (s *sseConn) notified(m wire.Message) {
 		s.asks.cancelled(m.Params)
 		return
 	}
-	if c := s.flights.owner(); c != nil && !standsAlone(m.Method) {
+	if c := s.flights.hearer(m.Method, m.Params); c != nil && !standsAlone(m.Method) {
 		c.Back.Notify(m.Method, m.Params)
 		return
 	}

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -69,7 +70,7 @@ type volume struct {
 	o    *Options
 	conn conn
 	turn chan struct{} // holds a token while nobody tells the server
-	told wire.Level    // for who has the turn
+	told atomic.Uint32 // a wire.Level; changed by who has the turn
 }
 
 func newVolume(o *Options, c conn) *volume {
@@ -82,13 +83,16 @@ func newVolume(o *Options, c conn) *volume {
 // as it is: a server cannot be told to go back to its own judgement. A server
 // that refuses is not asked again for the same level.
 func (v *volume) tell(ctx context.Context, level wire.Level) {
+	if level == wire.LevelNone || v.has(level) {
+		return
+	}
 	select {
 	case <-v.turn:
 		defer func() { v.turn <- struct{}{} }()
 	case <-ctx.Done():
 		return
 	}
-	if level == wire.LevelNone || level == v.told {
+	if v.has(level) {
 		return
 	}
 	params := wire.SetMember(wire.Raw(`{}`), "level", wire.String(level.String()))
@@ -96,31 +100,40 @@ func (v *volume) tell(ctx context.Context, level wire.Level) {
 	if ctx.Err() != nil {
 		return
 	}
-	v.told = level
+	v.told.Store(uint32(level))
 	if err != nil {
 		v.o.Logger.Warn("cannot set the server's log level", zap.Stringer("level", level), zap.Error(err))
 	}
 }
 
+// has reports whether the server has been told this level last.
+func (v *volume) has(level wire.Level) bool { return wire.Level(v.told.Load()) == level }
+
 // forget notes that the server knows of no level any more.
 func (v *volume) forget(ctx context.Context) {
 	select {
 	case <-v.turn:
-		v.told = wire.LevelNone
+		v.told.Store(uint32(wire.LevelNone))
 		v.turn <- struct{}{}
 	case <-ctx.Done():
 	}
 }
 
-// heed has a legacy server send the log messages that a modern request wants,
-// before it gets the request. What others then get too much is filtered.
+// heed has a legacy server send the log messages that a call wants, before it
+// gets the call: modern requests say it themselves, and a legacy client that has
+// set the level of its session relies on it from the answer on. What others then
+// get too much is filtered.
 func (c *Connector) heed(ctx context.Context, cl *call.Call) {
-	if cl.LogLevel == wire.LevelNone || cl.Client == nil || cl.Client.Era() != wire.EraModern {
+	if cl.LogLevel == wire.LevelNone || cl.Client == nil {
 		return
 	}
-	if v := c.volume.Load(); v != nil {
-		c.loudness.raise(cl.LogLevel)
-		level, _ := c.loudness.now()
-		v.tell(ctx, level)
+	v := c.volume.Load()
+	if v == nil {
+		return
 	}
+	if cl.Client.Era() == wire.EraModern {
+		c.loudness.raise(cl.LogLevel)
+	}
+	level, _ := c.loudness.now()
+	v.tell(ctx, level)
 }
