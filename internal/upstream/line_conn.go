@@ -49,7 +49,7 @@ type lineConn struct {
 	faults  *rate.Limiter // of log lines about bad messages
 	modern  atomic.Bool   // the server must not make requests
 	babbled atomic.Bool   // the server printed what is no message
-	feed    *feed         // of a modern server
+	feeds   *lineFeeds    // of a modern server
 
 	life   context.Context // of asks; ends with the conversation
 	end    context.CancelFunc
@@ -72,8 +72,11 @@ func newLineConn(o *Options, s *self, l *link, in inbox) *lineConn {
 		reader:  make(chan struct{}),
 		done:    make(chan struct{}),
 	}
-	c.feed = newFeed(in, o.Logger, wire.Raw(`{}`))
-	c.feed.open = c.subscribe
+	c.feeds = newLineFeeds(in, func(in inbox) *feed {
+		f := newFeed(in, o.Logger, wire.Raw(`{}`))
+		f.open = c.subscribe
+		return f
+	})
 	c.life, c.end = context.WithCancel(context.Background())
 	c.asks.roots = o.Roots
 	c.asks.send = func(_ context.Context, m wire.Message) { c.writer.post(&m) }
@@ -111,7 +114,7 @@ func (l *lineConn) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	if l.modern.Load() {
-		listening.Go(func() { l.feed.run(ctx) })
+		listening.Go(func() { l.feeds.run(ctx) })
 	}
 	var why error
 	select {
@@ -281,7 +284,7 @@ func (l *lineConn) notified(m wire.Message) {
 		l.acknowledged(m.Params)
 		return
 	}
-	if c := l.flights.owner(); c != nil && !standsAlone(m.Method) {
+	if c := l.flights.hearer(m.Method, m.Params); c != nil && !standsAlone(m.Method) {
 		c.Back.Notify(m.Method, m.Params)
 		return
 	}

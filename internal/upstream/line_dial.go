@@ -76,8 +76,7 @@ func (d *lineDialer) try(ctx context.Context, in inbox, greet func(*lineConn) (h
 		l.rev = h.revision
 		l.modern.Store(h.revision.Era() == wire.EraModern)
 		if l.modern.Load() {
-			l.feed.lists = listsOf(h.capabilities)
-			err = l.feed.begin(ctx)
+			err = l.feeds.begin(ctx, h.capabilities)
 		}
 	}
 	if err == nil {

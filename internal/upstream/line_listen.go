@@ -24,7 +24,7 @@ func (l *lineConn) subscribe(ctx context.Context, c *call.Call) (func(ctx contex
 
 // listen implements [listener].
 func (l *lineConn) listen(ctx context.Context, uris []string) ([]string, error) {
-	return l.feed.listen(ctx, uris)
+	return l.feeds.listen(ctx, uris)
 }
 
 // acknowledged takes the acknowledgement of a subscription.

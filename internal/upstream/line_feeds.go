@@ -1,0 +1,170 @@
+package upstream
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"mcpgateway/internal/wire"
+)
+
+// lineFeeds are the subscriptions of a modern server on a line: one to the
+// changes of lists, and one to each resource. On HTTP one feed does for all; but
+// there are servers that note by connection who listens to what, and when one
+// subscription ends forget all that it was for, also where another is for the
+// same (Go SDK 1.8). On a line, where all have one connection, no two
+// subscriptions are for the same thing therefore. They cost nothing there but
+// the requests.
+type lineFeeds struct {
+	lists *feed
+	fresh func(in inbox) *feed // one that is not open yet
+	in    inbox
+
+	ctx     context.Context // of run
+	running chan struct{}   // closed when ctx is set
+
+	mu   sync.Mutex // held where wg is added to
+	over bool       // run is about to return
+	wg   sync.WaitGroup
+
+	each map[string]*lineFeed // by resource; belongs to who calls listen
+}
+
+// lineFeed is the subscription to one resource.
+type lineFeed struct {
+	*feed
+	stop    context.CancelFunc
+	refused atomic.Bool // the server has ended it for good
+}
+
+// forResource is the inbox of a subscription to one resource.
+type forResource struct {
+	inbox
+	refused *atomic.Bool
+}
+
+// renewed implements inbox: the server will not tell of the resource any more.
+func (i forResource) renewed() {
+	i.refused.Store(true)
+	i.inbox.renewed()
+}
+
+func newLineFeeds(in inbox, fresh func(in inbox) *feed) *lineFeeds {
+	return &lineFeeds{
+		lists: fresh(in), fresh: fresh, in: in,
+		running: make(chan struct{}), each: make(map[string]*lineFeed),
+	}
+}
+
+// begin opens the subscription to changes of the lists with these capabilities
+// of the server, so that it is under way before any list is asked for.
+func (f *lineFeeds) begin(ctx context.Context, capabilities wire.Raw) error {
+	f.lists.lists = listsOf(capabilities)
+	return f.lists.begin(ctx)
+}
+
+// run keeps the subscriptions open until ctx ends. It is called once, and
+// returns when nothing of them is under way.
+func (f *lineFeeds) run(ctx context.Context) {
+	f.ctx = ctx
+	close(f.running)
+	f.lists.run(ctx)
+	f.mu.Lock()
+	f.over = true
+	f.mu.Unlock()
+	f.wg.Wait()
+}
+
+// listen implements [listener].
+func (f *lineFeeds) listen(ctx context.Context, uris []string) ([]string, error) {
+	select {
+	case <-f.running:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	wanted := make(map[string]bool, len(uris))
+	var fresh []string
+	for _, uri := range uris {
+		wanted[uri] = true
+		if have := f.each[uri]; have == nil || have.refused.Load() {
+			fresh = append(fresh, uri)
+		}
+	}
+	opened, err := f.openAll(ctx, fresh)
+	if err != nil {
+		return nil, err
+	}
+	for uri, have := range f.each {
+		if !wanted[uri] || opened[uri] != nil {
+			have.stop()
+			delete(f.each, uri)
+		}
+	}
+	for uri, one := range opened {
+		f.each[uri] = one
+	}
+	honored := make([]string, 0, len(f.each))
+	for uri := range f.each {
+		honored = append(honored, uri)
+	}
+	return honored, nil
+}
+
+// openAll subscribes to resources, and returns the subscriptions that the server
+// has acknowledged. On errors there are none.
+func (f *lineFeeds) openAll(ctx context.Context, uris []string) (map[string]*lineFeed, error) {
+	var mu sync.Mutex
+	opened := make(map[string]*lineFeed)
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(maxSubscribing)
+	for _, uri := range uris {
+		group.Go(func() error {
+			one, err := f.open(groupCtx, uri)
+			if one != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				opened[uri] = one
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		for _, one := range opened {
+			one.stop()
+		}
+		return nil, err
+	}
+	return opened, nil
+}
+
+// open subscribes to one resource. It returns nil when the server leaves the
+// resource out of its acknowledgement.
+func (f *lineFeeds) open(ctx context.Context, uri string) (*lineFeed, error) {
+	one := &lineFeed{}
+	one.feed = f.fresh(forResource{f.in, &one.refused})
+	if !f.follow(one) {
+		return nil, &fault{reason: reasonLost, unsent: true, lost: true}
+	}
+	honored, err := one.listen(ctx, []string{uri})
+	if err != nil || len(honored) == 0 {
+		one.stop()
+		return nil, err
+	}
+	return one, nil
+}
+
+// follow keeps a subscription open until it is stopped or run ends. It returns
+// false when run has ended.
+func (f *lineFeeds) follow(one *lineFeed) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over {
+		return false
+	}
+	var life context.Context
+	life, one.stop = context.WithCancel(f.ctx)
+	f.wg.Go(func() { one.run(life) })
+	return true
+}
