@@ -3,11 +3,16 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { ProgressNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import {
+  CreateMessageRequestSchema, ElicitationCompleteNotificationSchema, ElicitRequestSchema, ListRootsRequestSchema, LoggingMessageNotificationSchema,
+  ProgressNotificationSchema, PromptListChangedNotificationSchema, ResourceListChangedNotificationSchema, ResourceUpdatedNotificationSchema,
+  ToolListChangedNotificationSchema
+} from '@modelcontextprotocol/sdk/types.js';
 import { readPlan, run } from './plan.mjs';
+import { answers, capabilities, notifications } from './user.mjs';
 
 const plan = await readPlan();
-const client = new Client({ name: 'v1-client', version: '1.0.0' }, { capabilities: {} });
+const client = new Client({ name: 'v1-client', version: '1.0.0' }, { capabilities: plan.answers ? capabilities : {} });
 const transport = open(plan.target);
 
 function open(target) {
@@ -24,6 +29,13 @@ if (plan.revision) {
     send(message.method === 'initialize' ? { ...message, params: { ...message.params, protocolVersion: plan.revision } } : message, options);
 }
 
+const schemas = Object.fromEntries(
+  [
+    CreateMessageRequestSchema, ElicitationCompleteNotificationSchema, ElicitRequestSchema, ListRootsRequestSchema, LoggingMessageNotificationSchema,
+    PromptListChangedNotificationSchema, ResourceListChangedNotificationSchema, ResourceUpdatedNotificationSchema, ToolListChangedNotificationSchema
+  ].map((schema) => [schema.shape.method.value, schema])
+);
+
 await run(plan, {
   client,
   connect: () => client.connect(transport),
@@ -34,6 +46,15 @@ await run(plan, {
     instructions: client.getInstructions()
   }),
   onProgress: (handler) => client.setNotificationHandler(ProgressNotificationSchema, handler),
+  onEvent(handler) {
+    for (const [method, answer] of Object.entries(answers)) {
+      client.setRequestHandler(schemas[method], ({ params }) => (handler(method, params), answer(params)));
+    }
+    for (const method of notifications) client.setNotificationHandler(schemas[method], ({ params }) => handler(method, params));
+  },
+  callTool: (params, options) => client.callTool(params, undefined, options),
+  subscribe: (uri) => client.subscribeResource({ uri }),
+  unsubscribe: (uri) => client.unsubscribeResource({ uri }),
   async close() {
     if (plan.target.url) await transport.terminateSession();
     await client.close();

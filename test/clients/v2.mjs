@@ -2,6 +2,7 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { readPlan, run } from './plan.mjs';
+import { answers, capabilities, notifications } from './user.mjs';
 
 const MODERN = '2026-07-28';
 
@@ -10,7 +11,7 @@ const modes = { legacy: 'legacy', auto: 'auto', modern: { pin: MODERN } };
 if (!(plan.mode in modes)) throw new Error(`mode must be legacy, auto or modern, not ${JSON.stringify(plan.mode)}`);
 const client = new Client(
   { name: `v2-client-${plan.mode}`, version: '1.0.0' },
-  { capabilities: {}, versionNegotiation: { mode: modes[plan.mode] } }
+  { capabilities: plan.answers ? capabilities : {}, versionNegotiation: { mode: modes[plan.mode] } }
 );
 const transport = open(plan.target);
 
@@ -20,9 +21,15 @@ function open(target) {
   return new StdioClientTransport({ command, args, env: { ...process.env, ...target.env } });
 }
 
+const modern = () => client.getProtocolEra() === 'modern';
+const subscriptions = new Map(); // of the modern era, by URI
+
 await run(plan, {
   client,
-  connect: () => client.connect(transport),
+  async connect() {
+    await client.connect(transport);
+    if (plan.answers && modern()) await client.listen({ toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true });
+  },
   describe: () => ({
     era: client.getProtocolEra(),
     protocolVersion: client.getNegotiatedProtocolVersion(),
@@ -31,5 +38,22 @@ await run(plan, {
     instructions: client.getInstructions()
   }),
   onProgress: (handler) => client.setNotificationHandler('notifications/progress', handler),
+  onEvent(handler) {
+    for (const [method, answer] of Object.entries(answers)) {
+      client.setRequestHandler(method, ({ params }) => (handler(method, params), answer(params)));
+    }
+    for (const method of notifications) client.setNotificationHandler(method, ({ params }) => handler(method, params));
+  },
+  callTool: (params, options) => client.callTool(params, options),
+  async subscribe(uri) {
+    if (!modern()) return client.subscribeResource({ uri });
+    subscriptions.set(uri, await client.listen({ resourceSubscriptions: [uri] }));
+    return {};
+  },
+  async unsubscribe(uri) {
+    if (!modern()) return client.unsubscribeResource({ uri });
+    await subscriptions.get(uri).close();
+    return {};
+  },
   close: () => client.close()
 });

@@ -3,6 +3,7 @@ package client
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -22,11 +23,33 @@ type Target struct {
 	Env     map[string]string `json:"env,omitempty"`     // for Command
 }
 
-// Step is one request: a JSON-RPC method with its params. Methods that list follow every page.
+// Step is one request: a JSON-RPC method with its params. Methods that list follow every page. The inspector knows the first two members only.
 type Step struct {
 	Method   string         `json:"method"`
 	Params   map[string]any `json:"params,omitempty"`
 	Progress int            `json:"progress,omitempty"` // ask for progress, and wait a bounded time for so many updates
+	Cancel   bool           `json:"cancel,omitempty"`   // ask for progress, and cancel the request at the first update
+	During   *Step          `json:"during,omitempty"`   // sent while this one runs; an error of it is an error of this step
+	Await    []Want         `json:"await,omitempty"`    // of a client that answers: wait for these events
+	Until    *Want          `json:"until,omitempty"`    // as Await: repeat the request after each event with that method until its result has that text
+	Within   int            `json:"within,omitempty"`   // milliseconds that events are waited for at most; 0 for long
+}
+
+// Want is an event that a step waits for: with that method, and with that text in the JSON of its params.
+type Want struct {
+	Method string `json:"method"`
+	Has    string `json:"has,omitempty"`
+}
+
+// Event is something that a client was asked or told.
+type Event struct {
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+}
+
+// Is reports whether the event is the wanted one.
+func (e Event) Is(w Want) bool {
+	return e.Method == w.Method && strings.Contains(string(e.Params), w.Has)
 }
 
 // Error is what the client reported instead of a result. Code is 0 when the client did not pass one on.
@@ -42,6 +65,7 @@ type Outcome struct {
 	Result   json.RawMessage   `json:"result"`
 	Error    *Error            `json:"error"`
 	Progress []json.RawMessage `json:"progress"` // params of the updates; the inspector shows none
+	Events   []Event           `json:"events"`   // of a client that answers: what it was asked and told since the step before, but for progress
 }
 
 // List is the result of a step that lists.
@@ -80,6 +104,21 @@ func All() []Client {
 	}
 }
 
+// Answering returns the client with a user, a model and a file system behind it: it declares that it can be asked everything, answers it, listens to
+// changes of the lists, and records what it was asked and told. Its user is called Ann and likes blue, its model uses the tool that it is offered and
+// knows the capital of France, its one root is file:///home/ann. There is no such inspector.
+func Answering(c Client) Client {
+	switch c := c.(type) {
+	case node:
+		c.answers = true
+		return c
+	case goSDK:
+		c.answers = true
+		return c
+	}
+	panic(fmt.Sprintf("%s has nobody to ask", c.Name()))
+}
+
 // Decode reads the result of an outcome into a value of type T and fails the test when there is none.
 func Decode[T any](t testing.TB, outcome Outcome) T {
 	t.Helper()
@@ -97,6 +136,7 @@ func Decode[T any](t testing.TB, outcome Outcome) T {
 var known = map[string]bool{
 	"tools/list": true, "resources/list": true, "resources/templates/list": true, "prompts/list": true, "tools/call": true,
 	"resources/read": true, "prompts/get": true, "completion/complete": true, "logging/setLevel": true, "ping": true,
+	"resources/subscribe": true, "resources/unsubscribe": true,
 }
 
 // can is what a full client has functions for. The modern era has neither ping nor logging/setLevel.

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,10 +21,13 @@ import (
 // legacyRevision makes the SDK's client begin with initialize; left to itself it tries the modern era first.
 const legacyRevision = "2025-11-25"
 
-type goSDK struct{ era string }
+type goSDK struct {
+	era     string
+	answers bool
+}
 
 // GoSDK is the Go SDK's client, beginning in one era.
-func GoSDK(era string) Client { return goSDK{era} }
+func GoSDK(era string) Client { return goSDK{era: era} }
 
 func (g goSDK) Name() string { return "Go SDK " + g.era }
 
@@ -35,12 +40,27 @@ func (g goSDK) Run(t testing.TB, target Target, steps []Step) Transcript {
 	ctx, cancel := context.WithTimeout(t.Context(), runWithin)
 	defer cancel()
 	progress := make(chan *mcp.ProgressNotificationParams, 1024) // more than any step of a test reports
-	client := mcp.NewClient(&mcp.Implementation{Name: "go-sdk-client", Version: "1.0.0"}, &mcp.ClientOptions{
+	var cancels sync.Map                                         // context.CancelFunc by progress token
+	clientOptions := &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{},
 		ProgressNotificationHandler: func(_ context.Context, request *mcp.ProgressNotificationClientRequest) {
 			progress <- request.Params
+			if cancel, ok := cancels.Load(request.Params.ProgressToken); ok {
+				cancel.(context.CancelFunc)()
+			}
 		},
-	})
+	}
+	var u *user
+	if g.answers {
+		u = newUser()
+		u.sitDown(clientOptions)
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "go-sdk-client", Version: "1.0.0"}, clientOptions)
+	if g.answers {
+		//lint:ignore SA1019 deprecated from 2026-07-28 on, and in force
+		client.AddRoots(home)
+		client.AddReceivingMiddleware(u.watch)
+	}
 	connections := &http.Transport{}
 	defer connections.CloseIdleConnections()
 	options := &mcp.ClientSessionOptions{}
@@ -52,14 +72,34 @@ func (g goSDK) Run(t testing.TB, target Target, steps []Step) Transcript {
 		t.Fatalf("client %s: connect: %v", g.Name(), err)
 	}
 	defer session.Close()
+	if u != nil && g.era == Modern { // the SDK listens to changes of lists
+		if err := u.stands(ctx); err != nil {
+			t.Fatalf("client %s: %v", g.Name(), err)
+		}
+	}
 	transcript := Transcript{Connect: &Outcome{Method: "connect", Result: mustJSON(session.InitializeResult())}}
 	for i, step := range steps {
 		token := ""
-		if step.Progress > 0 {
+		stepCtx, cancelStep := context.WithCancel(ctx)
+		if step.Progress > 0 || step.Cancel {
 			token = fmt.Sprintf("step-%d", i)
 		}
+		if step.Cancel {
+			cancels.Store(token, cancelStep)
+		}
 		outcome := Outcome{Method: step.Method}
-		result, err := carryOut(ctx, session, step, token)
+		result, err := carryOutBoth(stepCtx, session, step, token)
+		if err == nil && u != nil && g.era == Modern && step.Method == "resources/subscribe" {
+			err = u.stands(stepCtx)
+		}
+		for seen := 0; step.Until != nil && err == nil && !strings.Contains(string(mustJSON(result)), step.Until.Has); {
+			if !u.await(step, func() bool { return u.count(step.Until.Method) > seen }) {
+				break
+			}
+			seen = u.count(step.Until.Method)
+			result, err = carryOut(stepCtx, session, step, token)
+		}
+		cancelStep()
 		if err != nil {
 			outcome.Error = describe(err)
 		} else {
@@ -75,6 +115,12 @@ func (g goSDK) Run(t testing.TB, target Target, steps []Step) Transcript {
 			case <-late:
 				waiting = false
 			}
+		}
+		if u != nil {
+			if err == nil {
+				u.await(step, func() bool { return u.have(step.Await) })
+			}
+			outcome.Events = u.take()
 		}
 		transcript.Steps = append(transcript.Steps, outcome)
 	}
@@ -94,6 +140,20 @@ func transport(target Target, client *http.Client) mcp.Transport {
 		cmd.Env = append(cmd.Env, key+"="+value)
 	}
 	return &mcp.CommandTransport{Command: cmd}
+}
+
+// carryOutBoth carries out a step, and meanwhile the one that is to be sent while it runs.
+func carryOutBoth(ctx context.Context, session *mcp.ClientSession, step Step, token string) (result any, err error) {
+	if step.During == nil {
+		return carryOut(ctx, session, step, token)
+	}
+	meanwhile := make(chan error, 1)
+	go func() {
+		_, err := carryOut(ctx, session, *step.During, "")
+		meanwhile <- err
+	}()
+	result, err = carryOut(ctx, session, step, token)
+	return result, errors.Join(err, <-meanwhile)
 }
 
 func carryOut(ctx context.Context, session *mcp.ClientSession, step Step, token string) (any, error) {
@@ -126,6 +186,14 @@ func carryOut(ctx context.Context, session *mcp.ClientSession, step Step, token 
 		return request(ctx, step, func(ctx context.Context, params *mcp.SetLoggingLevelParams) (struct{}, error) {
 			//lint:ignore SA1019 as above
 			return struct{}{}, session.SetLoggingLevel(ctx, params)
+		})
+	case "resources/subscribe":
+		return request(ctx, step, func(ctx context.Context, params *mcp.SubscribeParams) (struct{}, error) {
+			return struct{}{}, session.Subscribe(ctx, params)
+		})
+	case "resources/unsubscribe":
+		return request(ctx, step, func(ctx context.Context, params *mcp.UnsubscribeParams) (struct{}, error) {
+			return struct{}{}, session.Unsubscribe(ctx, params)
 		})
 	case "ping":
 		return struct{}{}, session.Ping(ctx, nil)

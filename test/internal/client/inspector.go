@@ -28,7 +28,7 @@ func (i inspector) Era() string { return i.era }
 // Can leaves out what the command has no --method for.
 func (i inspector) Can(method string) bool {
 	switch method {
-	case "completion/complete", "ping", "logging/setLevel":
+	case "completion/complete", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe":
 		return false
 	}
 	return can(method, i.era)

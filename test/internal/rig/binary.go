@@ -38,7 +38,7 @@ var noteSources = sync.OnceValue(func() error {
 			return err
 		}
 	}
-	for _, folder := range []string{"cmd", "internal", "test/clients", "test/internal/tasksfixture"} {
+	for _, folder := range []string{"cmd", "internal", "test/clients", "test/servers", "test/internal/tasksfixture", "test/internal/featuresfixture"} {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil {
 				return err

@@ -19,9 +19,10 @@ import (
 
 // Binaries that the tests run, by the package that they are built from.
 const (
-	gatewayPackage = "mcpgateway/cmd/gateway"
-	fixturePackage = "github.com/modelcontextprotocol/go-sdk/conformance/everything-server"
-	tasksPackage   = "mcpgateway/test/internal/tasksfixture"
+	gatewayPackage  = "mcpgateway/cmd/gateway"
+	fixturePackage  = "github.com/modelcontextprotocol/go-sdk/conformance/everything-server"
+	tasksPackage    = "mcpgateway/test/internal/tasksfixture"
+	featuresPackage = "mcpgateway/test/internal/featuresfixture"
 )
 
 // builtEnv carries what was built from outside of the network namespace to the inside.
@@ -40,7 +41,7 @@ func Enter() {
 		if err := checkInstalled(); err != nil {
 			return nil, err
 		}
-		binaries, err := build(map[string]string{"gateway": gatewayPackage, "fixture": fixturePackage, "tasks": tasksPackage})
+		binaries, err := build(map[string]string{"gateway": gatewayPackage, "fixture": fixturePackage, "tasks": tasksPackage, "features": featuresPackage})
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,7 @@ const (
 	memoryJS      = "node_modules/@modelcontextprotocol/server-memory/dist/index.js"
 	thinkingJS    = "node_modules/@modelcontextprotocol/server-sequential-thinking/dist/index.js"
 	playwrightJS  = "node_modules/@playwright/mcp/cli.js"
+	featuresJS    = "servers/features.mjs"
 )
 
 // Node returns the command line that runs a script below test/ with the Node that was installed with the packages, whatever the machine has.

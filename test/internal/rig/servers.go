@@ -47,6 +47,33 @@ func Tasks(t testing.TB, era Era) string {
 	return "http://" + addr
 }
 
+// FeaturesCommand returns the command line of the Go SDK's server that does everything that the protocol can do in one era, on stdio.
+func FeaturesCommand(t testing.TB, era Era) []string {
+	return []string{binary(t, "features"), "-era", string(era)}
+}
+
+// Features starts the Go SDK's server that does everything on streamable HTTP and returns its URL.
+func Features(t testing.TB, era Era) string {
+	t.Helper()
+	addr := netns.Addr()
+	p := process.Start(t, process.Options{Name: "features " + string(era), Args: append(FeaturesCommand(t, era), "-http="+addr)})
+	p.WaitListening(t, addr)
+	return "http://" + addr
+}
+
+// FeaturesTSCommand returns the command line of the TypeScript SDK's server that does everything, on stdio, in the era that it is addressed in.
+func FeaturesTSCommand(t testing.TB) []string { return Node(t, featuresJS) }
+
+// FeaturesTS starts the TypeScript SDK's server that does everything on streamable HTTP, in both eras at once, and returns its URL.
+func FeaturesTS(t testing.TB) string {
+	t.Helper()
+	port := netns.Port()
+	addr := fmt.Sprintf("127.0.0.1:%d", port)
+	p := process.Start(t, process.Options{Name: "features TypeScript", Args: Node(t, featuresJS, fmt.Sprint(port))})
+	p.WaitListening(t, addr)
+	return "http://" + addr
+}
+
 // EverythingCommand returns the command line of the npm server "everything" on stdio.
 func EverythingCommand(t testing.TB) []string { return Node(t, everythingJS, "stdio") }
 

@@ -1,0 +1,141 @@
+//lint:file-ignore SA1019 log messages are deprecated from 2026-07-28 on, and in force
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// waitsFor is how long the tool "wait" does, when nobody cancels it.
+const waitsFor = 30 * time.Second
+
+var anyObject = json.RawMessage(`{"type":"object"}`)
+
+// input is what a tool may be given; each takes what it needs.
+type input struct {
+	Text string `json:"text"` // of echo
+	Key  string `json:"key"`  // of wait, cancelled, sign_in and finish_sign_in: tells apart those who call at once
+	Name string `json:"name"` // of grow and shrink
+
+	Within int `json:"within"` // of cancelled: how many milliseconds to wait for it
+}
+
+func (f *fixture) add(name string, do func(context.Context, *mcp.CallToolRequest, input) (*mcp.CallToolResult, error)) {
+	f.server.AddTool(&mcp.Tool{Name: name, InputSchema: anyObject}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		var in input
+		if err := json.Unmarshal(r.Params.Arguments, &in); err != nil {
+			return nil, err
+		}
+		return do(ctx, r, in)
+	})
+}
+
+// addTools adds the tools that ask nothing.
+func (f *fixture) addTools() {
+	f.add("echo", func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, error) {
+		return text("echo: " + in.Text), nil
+	})
+	f.add("count", func(ctx context.Context, r *mcp.CallToolRequest, _ input) (*mcp.CallToolResult, error) {
+		for i := range 3 {
+			if err := progress(ctx, r, float64(i+1)); err != nil {
+				return nil, err
+			}
+		}
+		return text("counted"), nil
+	})
+	f.add("log", func(ctx context.Context, r *mcp.CallToolRequest, _ input) (*mcp.CallToolResult, error) {
+		for _, m := range []*mcp.LoggingMessageParams{{Level: "debug", Data: "quiet"}, {Level: "info", Data: "loud"}} {
+			if err := r.Session.Log(ctx, m); err != nil {
+				return nil, err
+			}
+		}
+		return text("logged"), nil
+	})
+	// wait says that it has begun, and then waits to be cancelled. cancelled says whether the call with that key was.
+	f.add("wait", func(ctx context.Context, r *mcp.CallToolRequest, in input) (*mcp.CallToolResult, error) {
+		if err := progress(ctx, r, 1); err != nil {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			close(f.cancellation(in.Key))
+			return nil, ctx.Err()
+		case <-time.After(waitsFor):
+			return text("nobody cancelled"), nil
+		}
+	})
+	f.add("cancelled", func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, error) {
+		select {
+		case <-f.cancellation(in.Key):
+			return text("cancelled"), nil
+		case <-time.After(time.Duration(in.Within) * time.Millisecond):
+			return text("not cancelled"), nil
+		}
+	})
+	f.add("touch", func(ctx context.Context, _ *mcp.CallToolRequest, _ input) (*mcp.CallToolResult, error) {
+		f.mu.Lock()
+		f.touched++
+		f.mu.Unlock()
+		return text("touched"), f.server.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: watchedURI})
+	})
+	f.add("grow", func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, error) {
+		f.grow(in.Name)
+		return text("grown"), nil
+	})
+	f.add("shrink", func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, error) {
+		f.shrink(in.Name)
+		return text("shrunk"), nil
+	})
+	if f.era == legacy {
+		f.addSignIn()
+	}
+}
+
+// addSignIn adds the tool that cannot go on before its user has been to a page (spec 2025-11-25, client/elicitation, -32042), and one that stands
+// for the user's browser: it tells the client, outside of any call, that the page was left. Later revisions have neither.
+func (f *fixture) addSignIn() {
+	f.add("sign_in", func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.signedIn[in.Key] {
+			return text("signed in"), nil
+		}
+		f.signedIn[in.Key] = true
+		return nil, mcp.URLElicitationRequiredError([]*mcp.ElicitParams{
+			{Mode: "url", Message: "Sign in.", URL: signInURL, ElicitationID: "sign-in-" + in.Key},
+		})
+	})
+	f.add("finish_sign_in", func(_ context.Context, r *mcp.CallToolRequest, in input) (*mcp.CallToolResult, error) {
+		// Not with the context of this call, which would tie the notification to it.
+		return text("finished"), r.Session.NotifyElicitationComplete(context.Background(), &mcp.ElicitationCompleteParams{ElicitationID: "sign-in-" + in.Key})
+	})
+}
+
+// cancellation returns the channel that is closed when the call with that key is cancelled.
+func (f *fixture) cancellation(key string) chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cancelled[key] == nil {
+		f.cancelled[key] = make(chan struct{})
+	}
+	return f.cancelled[key]
+}
+
+func progress(ctx context.Context, r *mcp.CallToolRequest, step float64) error {
+	token := r.Params.GetProgressToken()
+	if token == nil {
+		return nil
+	}
+	return r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
+		ProgressToken: token, Progress: step, Total: 3, Message: fmt.Sprintf("step %g", step),
+	})
+}
+
+func text(text string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+}

@@ -1,0 +1,252 @@
+package matrix
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"mcpgateway/test/internal/client"
+	"mcpgateway/test/internal/rig"
+)
+
+// nothingFor is what is wrong with a feature that a server has nothing for.
+const nothingFor = "the server has nothing for it"
+
+// server is a column of a table.
+type server struct {
+	name   string
+	config func(*testing.T) rig.Config // how the gateway is told about it; starts it, where it is not the gateway that does
+	era    rig.Era                     // that is spoken with it
+	tools  toolbox
+}
+
+// user is a client of a table.
+type user struct {
+	name   string
+	client client.Client
+	way    way
+}
+
+// way is how a client reaches the server.
+type way int
+
+const (
+	overHTTP  way = iota // through the gateway's endpoint
+	overSSE              // through its endpoint for HTTP+SSE
+	overStdio            // through a gateway that the client starts
+	alone                // without a gateway
+)
+
+func users(w way, all ...client.Client) (users []user) {
+	suffix := map[way]string{overSSE: " over HTTP+SSE", overStdio: " over stdio"}[w]
+	for _, c := range all {
+		name := c.Name()
+		if strings.HasPrefix(name, "v") {
+			name = "TypeScript " + name
+		}
+		users = append(users, user{name: name + suffix, client: c, way: w})
+	}
+	return users
+}
+
+// target is where the client of a user connects to, given the gateway that runs, if one does, and its configuration.
+func (u user) target(t *testing.T, gateway *rig.Gateway, config rig.Config) client.Target {
+	switch u.way {
+	case overHTTP:
+		return client.Target{URL: gateway.URL}
+	case overSSE:
+		return client.Target{SSE: gateway.SSE}
+	case overStdio:
+		return client.Target{Command: rig.StdioCommand(t, config)}
+	}
+	entry := config["upstreams"].(rig.Upstreams)[upstream]
+	if url, ok := entry["url"].(string); ok {
+		return client.Target{URL: url}
+	}
+	return client.Target{Command: append([]string{entry["command"].(string)}, entry["args"].([]string)...)}
+}
+
+// upstream is what every gateway calls its server.
+const upstream = "srv"
+
+var (
+	v1       = client.V1()
+	v2Legacy = client.V2(client.Legacy)
+	v2Modern = client.V2(client.Modern)
+	goLegacy = client.GoSDK(client.Legacy)
+	goModern = client.GoSDK(client.Modern)
+)
+
+func goHTTP(era rig.Era) func(*testing.T) rig.Config {
+	return func(t *testing.T) rig.Config { return rig.Config{"url": rig.Features(t, era)} }
+}
+
+// tsHTTP speaks both eras, and says of itself that it is modern; with an era, the gateway is told to speak that one.
+func tsHTTP(era rig.Era) func(*testing.T) rig.Config {
+	return func(t *testing.T) rig.Config {
+		config := rig.Config{"url": rig.FeaturesTS(t)}
+		if era != "" {
+			config["era"] = era
+		}
+		return config
+	}
+}
+
+func stdio(command func(*testing.T) []string, era rig.Era) func(*testing.T) rig.Config {
+	return func(t *testing.T) rig.Config {
+		c := command(t)
+		return rig.Config{"command": c[0], "args": c[1:], "era": era}
+	}
+}
+
+func goStdio(era rig.Era) func(*testing.T) rig.Config {
+	return stdio(func(t *testing.T) []string { return rig.FeaturesCommand(t, era) }, era)
+}
+
+func TestStreamableHTTP(t *testing.T) {
+	hold(t, "Streamable HTTP on both sides", users(overHTTP, v1, v2Legacy, v2Modern, goLegacy, goModern), []server{
+		{"Go SDK legacy", goHTTP(rig.Legacy), rig.Legacy, own},
+		{"Go SDK modern", goHTTP(rig.Modern), rig.Modern, own},
+		{"TypeScript v2", tsHTTP(""), rig.Modern, own},
+		{"TypeScript v2, `era: legacy`", tsHTTP(rig.Legacy), rig.Legacy, own},
+		serverEverything,
+	})
+}
+
+var serverEverything = server{"server-everything", func(t *testing.T) rig.Config { return rig.Config{"url": rig.EverythingHTTP(t)} }, rig.Legacy, everything}
+
+func TestStdioUpstreams(t *testing.T) {
+	tsStdio := func(era rig.Era) func(*testing.T) rig.Config {
+		return stdio(func(t *testing.T) []string { return rig.FeaturesTSCommand(t) }, era)
+	}
+	hold(t, "Servers on stdio", users(overHTTP, v1, v2Modern, goLegacy, goModern), []server{
+		{"Go SDK legacy", goStdio(rig.Legacy), rig.Legacy, own},
+		{"Go SDK modern", goStdio(rig.Modern), rig.Modern, own},
+		{"TypeScript v2, `era: legacy`", tsStdio(rig.Legacy), rig.Legacy, own},
+		{"TypeScript v2, `era: modern`", tsStdio(rig.Modern), rig.Modern, own},
+	})
+}
+
+func TestOtherFrontEnds(t *testing.T) {
+	all := append(users(overSSE, v1, goLegacy), users(overStdio, v1, v2Legacy, v2Modern, goLegacy, goModern)...)
+	hold(t, "Clients over HTTP+SSE and stdio", all, []server{
+		{"Go SDK legacy", goHTTP(rig.Legacy), rig.Legacy, own},
+		{"TypeScript v2", tsHTTP(""), rig.Modern, own},
+	})
+}
+
+// hold lets every client use every server, and holds what comes of it against the table under that heading.
+func hold(t *testing.T, heading string, users []user, servers []server) {
+	t.Helper()
+	expected := readExpected(t)
+	found := &table{rows: features, marks: make(map[string][]string)}
+	for _, u := range users {
+		found.clients = append(found.clients, u.name)
+	}
+	for _, s := range servers {
+		found.servers = append(found.servers, s.name)
+	}
+	want := expected.tables[heading]
+	if want == nil || !slices.Equal(want.clients, found.clients) || !slices.Equal(want.servers, found.servers) || !slices.Equal(want.rows, found.rows) {
+		t.Errorf("expected.md has no table of this shape under %q", heading)
+		want = &table{marks: make(map[string][]string)}
+	}
+	var mu sync.Mutex
+	t.Run("with", func(t *testing.T) {
+		for _, s := range servers {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				marks := useAll(t, s, users, func(row string, i int) string {
+					if marks := want.marks[at(row, s.name)]; i < len(marks) {
+						return marks[i]
+					}
+					return "?"
+				}, expected)
+				mu.Lock()
+				defer mu.Unlock()
+				for row, m := range marks {
+					found.marks[at(row, s.name)] = m
+				}
+			})
+		}
+	})
+	t.Logf("%s:\n%s", heading, found)
+}
+
+// useAll lets the clients use one server, one after another, and returns the marks of each row. want returns the expected one of a client.
+func useAll(t *testing.T, s server, users []user, want func(row string, client int) string, f *file) map[string][]string {
+	config := rig.Config{"upstreams": rig.Upstreams{upstream: s.config(t)}, "startup_wait": "60s"}
+	var gateway *rig.Gateway
+	if slices.ContainsFunc(users, func(u user) bool { return u.way == overHTTP || u.way == overSSE }) {
+		gateway = rig.StartGateway(t, config)
+	}
+	marks := make(map[string][]string)
+	for _, row := range features {
+		marks[row] = slices.Repeat([]string{fails}, len(users))
+	}
+	for i, u := range users {
+		t.Run(u.name, func(t *testing.T) {
+			r := run{upstream: upstream, era: s.era, client: u.client.Era(), key: strings.NewReplacer(" ", "-", "+", "").Replace(u.name)}
+			if u.way == alone {
+				r.upstream = ""
+			}
+			for row, wrong := range use(t, r, s.tools, u.client, u.target(t, gateway, config), func(row string) string { return want(row, i) }) {
+				mark, complaint := f.mark(want(row, i), wrong)
+				marks[row][i] = mark
+				if complaint != "" {
+					t.Errorf("%s: %s", row, complaint)
+				}
+			}
+		})
+	}
+	return marks
+}
+
+// TestWithoutTheGateway lets the clients use the servers themselves, where that shows that what does not work is not the gateway's doing.
+func TestWithoutTheGateway(t *testing.T) {
+	hold(t, "Without the gateway", users(alone, v2Modern, goModern), []server{
+		{"Go SDK modern", goHTTP(rig.Modern), rig.Modern, own},
+		{"Go SDK modern on stdio", goStdio(rig.Modern), rig.Modern, own},
+		{"TypeScript v2", tsHTTP(""), rig.Modern, own},
+	})
+}
+
+// hopeless is how many milliseconds are waited for what is not expected to come.
+const hopeless = 500
+
+// use lets one client use everything of one server, in one go, and returns what is wrong with each feature, "" for what works. want is the mark that
+// is expected of each.
+func use(t *testing.T, r run, tools toolbox, c client.Client, target client.Target, want func(row string) string) map[string]string {
+	var steps []client.Step
+	plans := make(map[string][]step)
+	for _, row := range features {
+		r.patience = 0
+		if want(row) != works {
+			r.patience = hopeless
+		}
+		if plan, ok := tools[row]; ok {
+			plans[row] = plan(r)
+		}
+		for _, s := range plans[row] {
+			s.Within = r.patience
+			steps = append(steps, s.Step)
+		}
+	}
+	outcomes := client.Answering(c).Run(t, target, steps).Steps
+	wrong := make(map[string]string)
+	for _, row := range features {
+		wrong[row] = ""
+		if len(plans[row]) == 0 {
+			wrong[row] = nothingFor
+		}
+		for i, s := range plans[row] {
+			if fault := s.wrong(outcomes[i]); fault != "" && wrong[row] == "" {
+				wrong[row] = fmt.Sprintf("step %d, %s", i+1, fault)
+			}
+		}
+		outcomes = outcomes[len(plans[row]):]
+	}
+	return wrong
+}

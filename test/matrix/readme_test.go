@@ -1,0 +1,30 @@
+package matrix
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// README.md says what expected.md says.
+func TestReadme(t *testing.T) {
+	want := marked(t, "expected.md")
+	if got := marked(t, "../../README.md"); got != want {
+		t.Errorf("README.md carries\n%s\nbetween the marks, expected.md\n%s", got, want)
+	}
+}
+
+// marked returns what stands between the marks in a file.
+func marked(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, begins := strings.Cut(string(text), "\n<!-- matrix -->\n")
+	between, _, ends := strings.Cut(after, "\n<!-- /matrix -->\n")
+	if !begins || !ends {
+		t.Fatalf("%s has no marks <!-- matrix --> and <!-- /matrix --> on lines of their own", name)
+	}
+	return between
+}
