@@ -251,10 +251,11 @@ func (k *parkable) inputRequired() wire.Raw {
 		}
 		out = append(wire.AppendString(out, q.key), `:{"method":`...)
 		out = wire.AppendString(out, q.method)
-		if q.params != nil {
-			out = append(append(out, `,"params":`...), q.params...)
+		params := q.params
+		if params == nil {
+			params = wire.Raw(`{}`) // there are clients that cannot read a request without any (Go SDK 1.8)
 		}
-		out = append(out, '}')
+		out = append(append(append(out, `,"params":`...), params...), '}')
 	}
 	state := k.s.opt.Sealer.Seal(bridge.State{
 		Kind: bridge.Parked, Holder: k.s.opt.Replica, Text: k.x.call.ID, Round: k.round,

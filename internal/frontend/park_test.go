@@ -43,6 +43,29 @@ func TestParkAndResume(t *testing.T) {
 	})
 }
 
+// A legacy server may ask without params. They are written all the same.
+func TestAnAskWithoutParams(t *testing.T) {
+	h := func(ctx context.Context, c *call.Call) (call.Result, error) {
+		roots, err := c.Back.Ask(ctx, wire.MethodRootsList, nil)
+		if err != nil {
+			return call.Result{}, err
+		}
+		return say(string(roots))
+	}
+	park(t, h, func(l *lot) {
+		first := l.post("")
+		gathered()
+		requests, state := first.round()
+		want := map[string]any{"ask-1": map[string]any{"method": "roots/list", "params": map[string]any{}}}
+		if diff := cmp.Diff(want, requests); diff != "" {
+			t.Error(diff)
+		}
+		if got := l.post(retry(state, `{"ask-1":{"roots":[]}}`)).result(); got != `{"roots":[]}` {
+			t.Errorf("the upstream got %v", got)
+		}
+	})
+}
+
 func TestAsksAtOnceAndOneAfterAnother(t *testing.T) {
 	h := func(ctx context.Context, c *call.Call) (call.Result, error) {
 		var out [3]string
