@@ -155,8 +155,8 @@ func (k *keeper) send(ctx context.Context, d done) error {
 	return err
 }
 
-// listen keeps the subscription of a modern server, which is one for all
-// resources.
+// listen keeps the subscriptions of a modern server, which are made for the whole
+// set of resources at once.
 func (k *keeper) listen(ctx context.Context, l listener) {
 	for {
 		select {
