@@ -146,7 +146,7 @@ func TestAdviceForRemoteServers(t *testing.T) {
 		"no such host": {url: "http://nobody.invalid/mcp", told: cannot, why: `there is no host "nobody.invalid": check the name in url`},
 		"nobody there": {url: "http://" + nobody + "/mcp?key=" + secret, told: cannot, why: `nothing listens on HOST: start the server, or check the host and port of url`},
 		"cut off": {url: cuts, told: "the connection to the server broke before it answered",
-			why: `HOST ends the connection without an answer (the connection to the server broke before it answered: EOF): if it speaks TLS, write https:// in url; else look into its log`},
+			why: `HOST ends the connection without an answer (the connection to the server broke before it answered: unexpected EOF): if it speaks TLS, write https:// in url; else look into its log`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			at, err := url.Parse(test.url)
