@@ -37,7 +37,7 @@ type State struct {
 	Text string
 	// Round counts the states of one parked call.
 	Round   uint32
-	Expires time.Time // in whole seconds
+	Expires time.Time // in whole milliseconds
 }
 
 // Why a request state is refused. Clients learn only that it is.
@@ -97,7 +97,7 @@ func (s *Sealer) Seal(st State, b Binding) string {
 	rand.Read(out[2+idSize:])
 
 	body := make([]byte, 0, cap(out)-clearSize)
-	body = binary.BigEndian.AppendUint64(body, uint64(st.Expires.Unix()))
+	body = binary.BigEndian.AppendUint64(body, uint64(st.Expires.UnixMilli()))
 	body = append(body, b.principal[:]...)
 	body = append(body, b.request[:]...)
 	body = binary.BigEndian.AppendUint32(body, st.Round)
@@ -130,7 +130,7 @@ func (s *Sealer) Open(sealed string, b Binding, now time.Time) (State, error) {
 	if err != nil || len(body) < bodyHead {
 		return State{}, ErrTampered
 	}
-	st := State{Kind: Kind(raw[1]), Expires: time.Unix(int64(binary.BigEndian.Uint64(body)), 0)}
+	st := State{Kind: Kind(raw[1]), Expires: time.UnixMilli(int64(binary.BigEndian.Uint64(body)))}
 	principal, body := body[8:8+sha256.Size], body[8+sha256.Size:]
 	request, body := body[:sha256.Size], body[sha256.Size:]
 	st.Round = binary.BigEndian.Uint32(body)
