@@ -3,9 +3,10 @@
 
 GO ?= go
 FUZZTIME ?= 30s
+SOAK_CALLS ?= 1000000
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: build test race lint bench benchmarks fuzz clean
+.PHONY: build test race soak lint bench benchmarks fuzz clean
 
 build: ## bin/gateway, a static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/gateway ./cmd/gateway
@@ -14,8 +15,11 @@ test: ## installs what the tests need, then runs all of them
 	test/install.sh
 	$(GO) test ./...
 
-race: ## the unit tests under the race detector
-	$(GO) test -race ./internal/... ./cmd/...
+race: ## the unit tests and a short soak under the race detector
+	$(GO) test -race ./internal/... ./cmd/... ./test/soak
+
+soak: ## a million random calls; SOAK_CALLS sets another number
+	$(GO) test ./test/soak -run TestSoak -v -count 1 -timeout 2h -calls $(SOAK_CALLS)
 
 lint:
 	@files=$$(gofmt -l cmd internal test bench); test -z "$$files" || { echo "gofmt: $$files"; exit 1; }

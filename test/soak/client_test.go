@@ -1,0 +1,257 @@
+package soak
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync/atomic"
+)
+
+// client is a scripted client of one era. It belongs to one goroutine.
+type client struct {
+	*soak
+	revision string
+	rand     *rand.Rand
+	session  string // of a legacy client
+	calls    int    // in this session
+}
+
+// codeInvalidParams is what a client reads of a state that is refused.
+const codeInvalidParams = -32602
+
+// ids of requests are unique in the whole run, so that an answer on the wrong stream is seen.
+var ids atomic.Int64
+
+func nextID() string { return fmt.Sprint(ids.Add(1)) }
+
+// capabilities that clients declare.
+const canAnswer = `"elicitation":{"form":{}},"sampling":{}`
+
+// send posts one message and returns the response, whose body the caller closes.
+func (c *client) send(ctx context.Context, method, name, body string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("MCP-Protocol-Version", c.revision)
+	if c.revision == modern {
+		r.Header.Set("Mcp-Method", method)
+		if name != "" {
+			r.Header.Set("Mcp-Name", name)
+		}
+	} else {
+		r.Header.Set("Mcp-Session-Id", c.session)
+	}
+	return c.http.Do(r)
+}
+
+// event is one message of an answer, with the id of its event.
+type event struct {
+	message
+	id string
+}
+
+// errCut means that an answer broke off.
+var errCut = errors.New("the answer broke off")
+
+// events calls each with every message of an answer, up to its end or until each reports false. Events without data count only by their id.
+func events(resp *http.Response, each func(event) bool) error {
+	switch kind := resp.Header.Get("Content-Type"); {
+	case strings.HasPrefix(kind, "application/json"):
+		var e event
+		if err := json.NewDecoder(resp.Body).Decode(&e.message); err != nil {
+			return errors.Join(errCut, err)
+		}
+		each(e)
+		return nil
+	case !strings.HasPrefix(kind, "text/event-stream"):
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1000)) // for the error alone
+		return fmt.Errorf("an answer of status %s and type %q: %s", resp.Status, kind, text)
+	}
+	var e event
+	in := bufio.NewReader(resp.Body)
+	for {
+		line, err := in.ReadString('\n')
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return errors.Join(errCut, err)
+		}
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "id: "):
+			e.id = line[4:]
+		case strings.HasPrefix(line, "data: {"):
+			if err := json.Unmarshal([]byte(line[6:]), &e.message); err != nil {
+				return fmt.Errorf("an event that is no message: %w: %s", err, line)
+			}
+		case line == "":
+			if !each(e) {
+				return nil
+			}
+			e = event{}
+		}
+	}
+}
+
+// attempt is one request of a call, with all that came for it.
+type attempt struct {
+	call     *call
+	id       string
+	progress int     // notifications so far
+	lastID   string  // of an event
+	answers  []event // responses
+}
+
+// take looks at one message that came for the request.
+func (a *attempt) take(c *client, e event) {
+	if e.id != "" {
+		a.lastID = e.id
+	}
+	switch {
+	case e.Method == "" && e.ID == nil && e.Error == nil: // an event without data
+	case e.isResponse():
+		if string(e.ID) != a.id {
+			c.wrong("call %s got the response to request %s: %s", a.call.token, e.ID, e.Result)
+		}
+		a.answers = append(a.answers, e)
+	case e.Method == "notifications/progress":
+		a.progress++
+		var p struct {
+			ProgressToken, Message string
+			Progress               int
+		}
+		if err := json.Unmarshal(e.Params, &p); err != nil || p.ProgressToken != a.call.token || p.Message != a.call.token {
+			c.wrong("call %s got the progress %s (%v)", a.call.token, e.Params, err)
+		}
+		if p.Progress != a.progress && !a.call.rounds {
+			c.wrong("call %s (%s, %s) got progress %d in the place of %d", a.call.token, a.call.to.name, a.call.script, p.Progress, a.progress)
+		}
+	case e.ID != nil:
+		c.reply(a, e)
+	case e.Method == "notifications/cancelled" && a.call.disturbed(): // whoever asked is gone
+	default:
+		c.wrong("call %s got %s", a.call.token, e.Method)
+	}
+}
+
+// call is one call of a tool.
+type call struct {
+	to     *upstream
+	token  string
+	script string
+	rounds bool // it takes several requests, and progress goes on in the next one
+	epoch  int64
+	given  map[string]string // the echo of each question that was answered, by its key
+}
+
+func (c *client) newCall(to *upstream, script string) *call {
+	c.calls++
+	c.count.Add(1)
+	return &call{to: to, token: fmt.Sprintf("c%d", c.tokens.Add(1)), script: script, epoch: to.epoch.Load(), given: make(map[string]string)}
+}
+
+// disturbed reports whether the upstream was restarted while the call ran: then it may fail.
+func (k *call) disturbed() bool { return k.to.epoch.Load() != k.epoch || k.epoch%2 == 1 }
+
+// arguments of the call, as members of params.
+func (k *call) arguments(tool string) string {
+	return fmt.Sprintf(`"name":%q,"arguments":{"token":%q,"script":%q}`, k.to.name+"__"+tool, k.token, k.script)
+}
+
+// echo makes the answer to a question of the call.
+func (k *call) echo(c *client, key string) string {
+	k.given[key] = fmt.Sprintf("%s/%s/%x", k.token, key, c.rand.Uint32())
+	return k.given[key]
+}
+
+// answerTo is the result that a client answers a question with.
+func answerTo(method, echo string) string {
+	if method == "sampling/createMessage" {
+		return fmt.Sprintf(`{"role":"assistant","model":"m","content":{"type":"text","text":%q}}`, echo)
+	}
+	return fmt.Sprintf(`{"action":"accept","content":{"echo":%q}}`, echo)
+}
+
+// keyOf reads the question in the params of an ask, and tells when it is not one of this call.
+func (k *call) keyOf(c *client, method string, params json.RawMessage) string {
+	var p struct {
+		Message  string
+		Messages []struct{ Content struct{ Text string } }
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		c.wrong("call %s got the question %s", k.token, params)
+		return ""
+	}
+	text := strings.TrimPrefix(p.Message, k.to.name+": ")
+	if method == "sampling/createMessage" && len(p.Messages) == 1 {
+		text = p.Messages[0].Content.Text
+	}
+	var token, key string
+	if n, _ := fmt.Sscanf(text, "ask %s %s", &token, &key); n != 2 || token != k.token {
+		c.wrong("call %s got the question %q", k.token, text)
+	}
+	return key
+}
+
+// judge looks at what a call has come to. It reports whether there is a result.
+func (c *client) judge(k *call, a *attempt) bool {
+	if len(a.answers) != 1 {
+		c.wrong("call %s (%s, %s) got %d answers", k.token, k.to.name, k.script, len(a.answers))
+		return false
+	}
+	m := a.answers[0].message
+	if m.Error != nil {
+		if !k.disturbed() {
+			c.wrong("call %s (%s, %s) failed: %v", k.token, k.to.name, k.script, m.Error)
+		}
+		c.excused.Add(1)
+		return false
+	}
+	var r struct {
+		Content           []struct{ Text string }
+		StructuredContent struct {
+			Token  string
+			Echoes []string
+		}
+	}
+	if err := json.Unmarshal(m.Result, &r); err != nil || len(r.Content) != 1 || r.Content[0].Text != k.token || r.StructuredContent.Token != k.token {
+		c.wrong("call %s (%s) got the result %s (%v)", k.token, k.to.name, m.Result, err)
+		return false
+	}
+	c.answered.Add(1)
+	c.judgeEchoes(k, r.StructuredContent.Echoes)
+	return true
+}
+
+// judgeEchoes holds what the server was answered against what was given to its questions, in the order of the script.
+func (c *client) judgeEchoes(k *call, got []string) {
+	var want []question
+	steps := parseScript(k.script)
+	for i := range steps {
+		want = append(want, steps.questions(i)...)
+	}
+	if len(got) != len(want) {
+		c.wrong("call %s: %d questions were answered, want %d", k.token, len(got), len(want))
+		return
+	}
+	for i, q := range want {
+		switch {
+		case got[i] == unanswered && k.to.crowds:
+			c.refused.Add(1) // others had calls in flight there, and whose the question was could not be told
+		case got[i] != k.given[q.key] || got[i] == "":
+			c.wrong("call %s (%s, %s): the server was answered %q to %s, given was %q", k.token, k.to.name, k.script, got[i], q.key, k.given[q.key])
+		default:
+			c.asked.Add(1)
+		}
+	}
+}

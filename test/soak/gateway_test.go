@@ -1,0 +1,134 @@
+package soak
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/gateway"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// parkTTL is how long a client may take to come back: the least that can be configured, since who never comes back is waited for.
+const parkTTL = time.Second
+
+// startGateway runs a gateway in front of the upstreams. end ends it and waits until it has ended.
+func (s *soak) startGateway(t *testing.T) (end func()) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file strings.Builder
+	file.WriteString("bridge: {park_ttl: 1s}\nupstreams:\n")
+	for _, u := range s.upstreams {
+		era := map[string]string{legacy: "legacy", modern: "modern"}[u.revision]
+		fmt.Fprintf(&file, "  %s:\n    era: %s\n    max_concurrent: 256\n    max_queue: 1024\n", u.name, era)
+		if u.http != nil {
+			fmt.Fprintf(&file, "    url: %s/mcp\n", u.http.url)
+		} else {
+			fmt.Fprintf(&file, "    command: %q\n    env: {%s: %q}\n", self, childEnv, u.revision)
+		}
+	}
+	cfg, err := config.Parse("gateway.yaml", []byte(file.String()), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Listen, cfg.Admin.Listen, cfg.StateDir = "127.0.0.1:0", "127.0.0.1:0", t.TempDir()
+	g, err := gateway.New(gateway.Options{Config: cfg, Version: "soak", Logger: s.logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.url, s.metrics = "http://"+g.Addr()+"/mcp", "http://"+g.AdminAddr()+"/metrics"
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- g.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the gateway ended with %v", err)
+		}
+	}
+}
+
+// logger tells of what the gateway should never have to log.
+func (s *soak) logger() *zap.Logger {
+	encoder := zapcore.NewJSONEncoder(zap.NewDevelopmentEncoderConfig())
+	tell := zapcore.AddSync(writerFunc(func(line []byte) {
+		text := strings.TrimSpace(string(line))
+		if strings.Contains(text, `"L":"ERROR"`) || strings.Contains(text, "WRONG") {
+			s.wrong("the gateway says: %s", text)
+		}
+	}))
+	return zap.New(zapcore.NewCore(encoder, tell, zap.WarnLevel))
+}
+
+type writerFunc func([]byte)
+
+func (f writerFunc) Write(line []byte) (int, error) { f(line); return len(line), nil }
+
+// gauges returns the values of a metric by the rest of its name and its labels.
+func (s *soak) gauges(names ...string) (map[string]float64, error) {
+	resp, err := s.http.Get(s.metrics)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("/metrics: %s", resp.Status)
+	}
+	out := make(map[string]float64)
+	for in := bufio.NewScanner(resp.Body); in.Scan(); {
+		name, value, _ := strings.Cut(in.Text(), " ")
+		bare, _, _ := strings.Cut(name, "{")
+		if slices.Contains(names, strings.TrimPrefix(bare, "mcp_gateway_")) {
+			if out[name], err = strconv.ParseFloat(value, 64); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// wantNothingLeft waits until the gateway holds nothing any more that belongs to a client.
+func (s *soak) wantNothingLeft(t *testing.T) {
+	t.Helper()
+	names := []string{"parked_calls", "inflight_requests", "sessions", "streams"}
+	var left map[string]float64
+	if !within(func() bool {
+		var err error
+		if left, err = s.gauges(names...); err != nil {
+			t.Fatal(err)
+		}
+		if len(left) < len(names) {
+			t.Fatalf("of the metrics %q there are only %v", names, left)
+		}
+		maps.DeleteFunc(left, func(_ string, v float64) bool { return v == 0 })
+		return len(left) == 0
+	}) {
+		t.Errorf("in the end there is left: %v", left)
+	}
+}
+
+// patience bounds what takes no time unless something is broken.
+const patience = time.Minute
+
+func within(holds func() bool) bool {
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,249 @@
+package soak
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// open begins a session.
+func (c *client) open(ctx context.Context) {
+	c.session, c.calls = "", 0
+	resp, err := c.send(ctx, "initialize", "", request("0", "initialize",
+		`{"protocolVersion":"`+legacy+`","capabilities":{`+canAnswer+`},"clientInfo":{"name":"soak","version":"1"}}`))
+	if err != nil {
+		c.wrong("initialize: %v", err)
+		return
+	}
+	defer resp.Body.Close()
+	io.Copy(io.Discard, resp.Body) // what it says matters to nobody here
+	if c.session = resp.Header.Get("Mcp-Session-Id"); c.session == "" {
+		c.wrong("initialize: %s", resp.Status)
+	}
+	c.tell(ctx, notification("notifications/initialized", `{}`))
+}
+
+// tell sends what has no answer.
+func (c *client) tell(ctx context.Context, text string) {
+	resp, err := c.send(ctx, "", "", text)
+	if err != nil {
+		c.wrong("%s: %v", text, err)
+		return
+	}
+	defer resp.Body.Close()
+	io.Copy(io.Discard, resp.Body) // there is nothing
+	if resp.StatusCode != http.StatusAccepted {
+		c.wrong("%s: %s", text, resp.Status)
+	}
+}
+
+// leave ends the session, or just goes on to another one.
+func (c *client) leave() {
+	if c.rand.IntN(4) > 0 {
+		c.close()
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = append(c.left, c.session)
+}
+
+// close ends the session.
+func (c *client) close() {
+	resp, err := c.get(context.Background(), http.MethodDelete, "")
+	if err != nil {
+		c.wrong("DELETE: %v", err)
+		return
+	}
+	resp.Body.Close()
+}
+
+func (c *client) get(ctx context.Context, verb, lastEvent string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, verb, c.url, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	r.Header.Set("Mcp-Session-Id", c.session)
+	r.Header.Set("MCP-Protocol-Version", c.revision)
+	if lastEvent != "" {
+		r.Header.Set("Last-Event-ID", lastEvent)
+	}
+	return c.http.Do(r)
+}
+
+// reply answers a question that came on the stream of a call.
+func (c *client) reply(a *attempt, e event) {
+	if c.revision == modern {
+		c.wrong("call %s: a modern client got the request %s", a.call.token, e.Method)
+		return
+	}
+	key := a.call.keyOf(c, e.Method, e.Params)
+	c.tell(context.Background(), `{"jsonrpc":"2.0","id":`+string(e.ID)+`,"result":`+answerTo(e.Method, a.call.echo(c, key))+`}`)
+}
+
+// legacyParams are the params of a call, with a progress token.
+func (k *call) legacyParams() string {
+	return fmt.Sprintf(`{%s,"_meta":{"progressToken":%q}}`, k.arguments("run"), k.token)
+}
+
+// legacyCall makes one call and answers its questions.
+func (c *client) legacyCall(to *upstream, script string) {
+	release := to.enter(script)
+	defer release()
+	k := c.newCall(to, script)
+	a := &attempt{call: k, id: nextID()}
+	resp, err := c.send(context.Background(), "tools/call", "", request(a.id, "tools/call", k.legacyParams()))
+	if err != nil {
+		c.wrong("call %s: %v", k.token, err)
+		return
+	}
+	defer resp.Body.Close()
+	if err := events(resp, func(e event) bool { a.take(c, e); return true }); err != nil {
+		c.wrong("call %s (%s, %s): %v", k.token, to.name, script, err)
+		return
+	}
+	if c.judge(k, a) && a.progress != parseScript(script).progresses() {
+		c.wrong("call %s (%s, %s) got %d progress notifications", k.token, to.name, script, a.progress)
+	}
+}
+
+// legacyCancel makes a call that waits and cancels it.
+func (c *client) legacyCancel(to *upstream) {
+	release := to.enter("")
+	defer release()
+	k := c.newCall(to, "p1 h")
+	a := &attempt{call: k, id: nextID()}
+	resp, err := c.send(context.Background(), "tools/call", "", request(a.id, "tools/call", k.legacyParams()))
+	if err != nil {
+		c.wrong("call %s: %v", k.token, err)
+		return
+	}
+	defer resp.Body.Close()
+	told := false
+	err = events(resp, func(e event) bool {
+		a.take(c, e)
+		if !told && e.Method != "" {
+			told = true
+			c.tell(context.Background(), notification("notifications/cancelled", `{"requestId":`+a.id+`}`))
+		}
+		return true
+	})
+	c.cancelled.Add(1)
+	switch {
+	case err != nil:
+		c.wrong("the cancelled call %s: %v", k.token, err)
+	case len(a.answers) > 1:
+		c.wrong("the cancelled call %s got %d answers", k.token, len(a.answers))
+	case len(a.answers) == 1 && a.answers[0].Error == nil:
+		c.wrong("the cancelled call %s got the result %s", k.token, a.answers[0].Result)
+	case len(a.answers) == 1 && !k.disturbed():
+		c.wrong("the cancelled call %s failed: %v", k.token, a.answers[0].Error)
+	}
+}
+
+// legacyResume makes a call, loses the connection once or more, and takes the stream up again.
+func (c *client) legacyResume(to *upstream) {
+	release := to.enter("")
+	defer release()
+	script := []string{"p1 w2 p1 w2 p2", "p3", "p1 w1 p1"}[c.rand.IntN(3)]
+	k := c.newCall(to, script)
+	a := &attempt{call: k, id: nextID()}
+	post, lose := context.WithCancel(context.Background())
+	defer lose()
+	resp, err := c.send(post, "tools/call", "", request(a.id, "tools/call", k.legacyParams()))
+	for tries := 0; ; tries++ {
+		if err != nil {
+			c.wrong("call %s, connection %d: %v", k.token, tries, err)
+			return
+		}
+		if resp.StatusCode == http.StatusNoContent { // all of the stream has come
+			resp.Body.Close()
+			break
+		}
+		left := c.rand.IntN(3) + 1 // events until the connection is lost
+		err := events(resp, func(e event) bool {
+			a.take(c, e)
+			left--
+			return left > 0 || tries > 8
+		})
+		lose()
+		resp.Body.Close()
+		if err != nil {
+			c.wrong("call %s, connection %d: %v", k.token, tries, err)
+			return
+		}
+		if a.lastID == "" || tries > 8 {
+			break // it was no stream
+		}
+		if c.rand.IntN(4) == 0 {
+			time.Sleep(time.Duration(c.rand.IntN(4)) * time.Millisecond) // a client that takes its time
+		}
+		resp, err = c.get(context.Background(), http.MethodGet, a.lastID)
+		if err != nil {
+			c.wrong("call %s, connection %d: %v", k.token, tries, err)
+			return
+		}
+		c.resumed.Add(1)
+	}
+	if c.judge(k, a) && a.progress != parseScript(script).progresses() {
+		c.wrong("call %s (%s, %s) got %d progress notifications over its connections", k.token, to.name, script, a.progress)
+	}
+}
+
+// ask sends one request and returns its result.
+func (c *client) ask(ctx context.Context, method, name, params string) (json.RawMessage, error) {
+	resp, err := c.send(ctx, method, name, request(nextID(), method, params))
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	var got *message
+	if err := events(resp, func(e event) bool {
+		if e.isResponse() && e.ID != nil {
+			got = &e.message
+		}
+		return true
+	}); err != nil {
+		return nil, err
+	}
+	switch {
+	case got == nil:
+		return nil, errCut
+	case got.Error != nil:
+		return nil, got.Error
+	}
+	return got.Result, nil
+}
+
+// legacyTask has a call run as a task and fetches its result.
+func (c *client) legacyTask(to *upstream) {
+	release := to.enter("")
+	defer release()
+	k := c.newCall(to, "")
+	raw, err := c.ask(context.Background(), "tools/call", "", `{`+k.arguments("job")+`,"task":{"ttl":60000}}`)
+	var made struct{ Task struct{ TaskID string } }
+	if err == nil {
+		err = json.Unmarshal(raw, &made)
+	}
+	if err == nil && made.Task.TaskID != "" {
+		raw, err = c.ask(context.Background(), "tasks/result", "", fmt.Sprintf(`{"taskId":%q}`, made.Task.TaskID))
+	} else if err == nil && to.revision == legacy {
+		c.wrong("task %s of %s was not made: %s", k.token, to.name, raw)
+	}
+	c.judgeTask(k, raw, err)
+}
+
+// judgeTask looks at the result of a call that was run as a task.
+func (c *client) judgeTask(k *call, raw json.RawMessage, err error) {
+	a := &attempt{call: k, answers: []event{{message: message{Result: raw}}}}
+	if err != nil {
+		a.answers[0].Error = &fault{Message: err.Error()}
+	}
+	if c.judge(k, a) {
+		c.tasked.Add(1)
+	}
+}

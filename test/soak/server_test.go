@@ -1,0 +1,325 @@
+package soak
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	legacy = "2025-11-25"
+	modern = "2026-07-28"
+
+	metaVersion      = "io.modelcontextprotocol/protocolVersion"
+	metaSubscription = "io.modelcontextprotocol/subscriptionId"
+	tasksExtension   = "io.modelcontextprotocol/tasks"
+)
+
+// message is any JSON-RPC message.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  *fault          `json:"error"`
+}
+
+func (m *message) isResponse() bool { return m.Method == "" }
+
+type fault struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data"`
+}
+
+func (f *fault) Error() string { return fmt.Sprintf("%d: %s %s", f.Code, f.Message, f.Data) }
+
+func request(id, method, params string) string {
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":` + params + `}`
+}
+
+func notification(method, params string) string {
+	return `{"jsonrpc":"2.0","method":"` + method + `","params":` + params + `}`
+}
+
+func response(id json.RawMessage, result string, err error) string {
+	if f, ok := err.(*fault); ok {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, id, f.Code, f.Message)
+	}
+	if err != nil {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":%q}}`, id, err)
+	}
+	return `{"jsonrpc":"2.0","id":` + string(id) + `,"result":` + result + `}`
+}
+
+// server is what a scripted server knows, in one era, over any transport. Its methods may be called by many goroutines at once.
+type server struct {
+	revision string
+
+	mu      sync.Mutex
+	begun   map[string]int                // how often each call was sent here, by token
+	asked   int                           // questions so far, of a legacy server
+	asks    map[string]chan message       // that are open, by id
+	running map[string]context.CancelFunc // requests, by id
+	tasks   map[string]task
+	wanted  map[string]bool               // resources that a legacy client subscribed to
+	listens map[string]*listen            // of modern clients, by id
+	aside   func(text string)             // where a legacy server says what belongs to no request, nil while there is no way
+	wrong   func(format string, a ...any) // tells of what must not be
+}
+
+type listen struct {
+	uris map[string]bool
+	out  func(text string)
+}
+
+type task struct {
+	token string
+	ends  time.Time
+}
+
+func newServer(revision string, wrong func(string, ...any)) *server {
+	s := &server{revision: revision, begun: make(map[string]int), wrong: wrong}
+	s.forget()
+	return s
+}
+
+// forget is a restart: all that a server does not keep is gone. What was sent to it is remembered.
+func (s *server) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, cancel := range s.running {
+		cancel()
+	}
+	s.asks, s.running, s.tasks = make(map[string]chan message), make(map[string]context.CancelFunc), make(map[string]task)
+	s.wanted, s.listens, s.aside = make(map[string]bool), make(map[string]*listen), nil
+}
+
+// toolParams are those of tools/call, and of requests about tasks and resources.
+type toolParams struct {
+	Name      string
+	Arguments struct{ Token, Script, URI string }
+	Meta      struct {
+		ProgressToken json.RawMessage `json:"progressToken"`
+		Capabilities  struct {
+			Extensions map[string]json.RawMessage
+		} `json:"io.modelcontextprotocol/clientCapabilities"`
+	} `json:"_meta"`
+	Task           json.RawMessage
+	TaskID         string
+	URI            string
+	RequestID      json.RawMessage
+	RequestState   string
+	InputResponses map[string]json.RawMessage
+	Notifications  struct{ ResourceSubscriptions []string }
+}
+
+// take serves one message. What comes before the answer goes to out; the answer is returned, "" when there is none.
+func (s *server) take(ctx context.Context, m *message, out func(text string)) string {
+	var p toolParams
+	if len(m.Params) > 0 {
+		if err := json.Unmarshal(m.Params, &p); err != nil {
+			s.wrong("params that cannot be read: %v: %s", err, m.Params)
+		}
+	}
+	switch {
+	case m.isResponse():
+		s.answered(m)
+		return ""
+	case m.Method == "notifications/cancelled":
+		s.mu.Lock()
+		cancel := s.running[string(p.RequestID)]
+		s.mu.Unlock()
+		if cancel != nil {
+			cancel()
+		}
+		return ""
+	case m.ID == nil:
+		return ""
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.mu.Lock()
+	s.running[string(m.ID)] = cancel
+	s.mu.Unlock()
+	result, err := s.serve(ctx, m, &p, out)
+	s.mu.Lock()
+	delete(s.running, string(m.ID))
+	s.mu.Unlock()
+	if ctx.Err() != nil && m.Method != "subscriptions/listen" {
+		return "" // a cancelled request gets no answer
+	}
+	return response(m.ID, result, err)
+}
+
+func (s *server) serve(ctx context.Context, m *message, p *toolParams, out func(string)) (string, error) {
+	const capabilities = `"tools":{},"resources":{"subscribe":true}`
+	const tools = `"tools":[{"name":"run","inputSchema":{"type":"object"}},{"name":"job","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}},` +
+		`{"name":"touch","inputSchema":{"type":"object"}},{"name":"die","inputSchema":{"type":"object"}}]`
+	const resources = `"resources":[{"uri":"mem://r/0","name":"r0"},{"uri":"mem://r/1","name":"r1"},{"uri":"mem://r/2","name":"r2"}]`
+	complete := `{`
+	if s.revision == modern {
+		complete = `{"resultType":"complete","ttlMs":1000,"cacheScope":"public",`
+	}
+	switch m.Method {
+	case "initialize":
+		return `{"protocolVersion":"` + legacy + `","serverInfo":{"name":"s","version":"1"},"capabilities":{` + capabilities +
+			`,"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}}`, nil
+	case "server/discover":
+		if s.revision == legacy {
+			return "", &fault{Code: -32601, Message: "method not found"}
+		}
+		return complete + `"supportedVersions":["` + modern + `"],"capabilities":{` + capabilities + `,"extensions":{"` + tasksExtension + `":{}}}}`, nil
+	case "ping", "logging/setLevel":
+		return `{}`, nil
+	case "tools/list":
+		return complete + tools + `}`, nil
+	case "resources/list":
+		return complete + resources + `}`, nil
+	case "resources/templates/list":
+		return complete + `"resourceTemplates":[]}`, nil
+	case "resources/subscribe", "resources/unsubscribe":
+		s.mu.Lock()
+		s.wanted[p.URI] = m.Method == "resources/subscribe"
+		s.mu.Unlock()
+		return `{}`, nil
+	case "subscriptions/listen":
+		return s.listen(ctx, m, p, out)
+	case "tasks/get", "tasks/result", "tasks/cancel":
+		return s.aboutTask(ctx, m.Method, p.TaskID)
+	case "tools/call":
+		switch p.Name {
+		case "run":
+			return s.run(ctx, p, out)
+		case "job":
+			return s.job(p)
+		case "touch":
+			s.touch(p.Arguments.URI)
+			return result(s.revision, p.Arguments.Token, nil), nil
+		case "die":
+			os.Exit(3)
+		}
+	}
+	return "", &fault{Code: -32601, Message: "method not found: " + m.Method}
+}
+
+// result of a call: its token, and what was answered to its questions.
+func result(revision, token string, echoes []string) string {
+	kind := ""
+	if revision == modern {
+		kind = `"resultType":"complete",`
+	}
+	list, _ := json.Marshal(append([]string{}, echoes...)) // strings can be written
+	return fmt.Sprintf(`{%s"content":[{"type":"text","text":%q}],"structuredContent":{"token":%q,"echoes":%s}}`, kind, token, token, list)
+}
+
+// state is what the requestState of a modern server holds.
+type state struct {
+	Token  string
+	Step   int
+	Echoes []string
+}
+
+// run performs the script of a call.
+func (s *server) run(ctx context.Context, p *toolParams, out func(string)) (string, error) {
+	token, steps := p.Arguments.Token, parseScript(p.Arguments.Script)
+	progress := func(n int) {
+		if p.Meta.ProgressToken != nil {
+			out(notification("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%d,"message":%q}`, p.Meta.ProgressToken, n, token)))
+		}
+	}
+	at := state{Token: token}
+	ask := func(ctx context.Context, questions []question) ([]string, bool, error) {
+		return s.askAll(ctx, token, questions, out)
+	}
+	if s.revision == modern {
+		if p.RequestState != "" {
+			text, err := base64.StdEncoding.DecodeString(p.RequestState)
+			if err == nil {
+				err = json.Unmarshal(text, &at)
+			}
+			if err != nil || at.Token != token {
+				s.wrong("call %s came with the state %q of %q", token, p.RequestState, at.Token)
+			}
+		}
+		ask = func(_ context.Context, questions []question) ([]string, bool, error) {
+			echoes, ok := s.given(token, questions, p.InputResponses)
+			p.InputResponses = nil // they are good for one step
+			return echoes, ok, nil
+		}
+	}
+	if p.RequestState == "" {
+		s.mu.Lock()
+		s.begun[token]++
+		n := s.begun[token]
+		s.mu.Unlock()
+		if n > 1 {
+			s.wrong("call %s was sent %d times", token, n)
+		}
+	}
+	step, echoes, err := steps.perform(ctx, at.Step, progress, ask)
+	echoes = append(at.Echoes, echoes...)
+	switch {
+	case err != nil:
+		return "", err
+	case step == len(steps):
+		return result(s.revision, token, echoes), nil
+	}
+	text, _ := json.Marshal(state{token, step, echoes}) // nothing in it that could not be written
+	var requests []string
+	for _, q := range steps.questions(step) {
+		requests = append(requests, fmt.Sprintf(`%q:{"method":%q,"params":%s}`, q.key, q.method(), q.params(token)))
+	}
+	return fmt.Sprintf(`{"resultType":"input_required","inputRequests":{%s},"requestState":%q}`,
+		strings.Join(requests, ","), base64.StdEncoding.EncodeToString(text)), nil
+}
+
+// given returns the answers to questions that came with a retry, false when one of them is missing or makes no sense: then all are asked again.
+func (s *server) given(token string, questions []question, responses map[string]json.RawMessage) ([]string, bool) {
+	var echoes []string
+	for _, q := range questions {
+		echo, ok := echoOf(q.kind, responses[q.key])
+		if !ok {
+			return nil, false
+		}
+		s.check(token, q, echo)
+		echoes = append(echoes, echo)
+	}
+	return echoes, true
+}
+
+// check tells of an answer that is not the one to the question.
+func (s *server) check(token string, q question, echo string) {
+	if echo != unanswered && !strings.HasPrefix(echo, token+"/"+q.key+"/") {
+		s.wrong("question %s of call %s was answered %q", q.key, token, echo)
+	}
+}
+
+// unanswered is the echo of a question that the gateway answered for the client.
+const unanswered = "-"
+
+// echoOf reads the answer of a client, false when it is none.
+func echoOf(kind byte, answer json.RawMessage) (string, bool) {
+	var a struct {
+		Action  string
+		Role    string
+		Content struct{ Echo, Text string }
+	}
+	if json.Unmarshal(answer, &a) != nil {
+		return "", false
+	}
+	switch {
+	case kind == 'e' && a.Action == "accept":
+		return a.Content.Echo, true
+	case kind == 'e' && a.Action == "cancel":
+		return unanswered, true
+	case kind == 's' && a.Role == "assistant":
+		return a.Content.Text, true
+	}
+	return "", false
+}

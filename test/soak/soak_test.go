@@ -1,0 +1,273 @@
+package soak
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var (
+	calls = flag.Int64("calls", 20_000, "how many calls the soak makes")
+	seed  = flag.Uint64("seed", 0, "what its choices come from; 0: the clock")
+)
+
+const (
+	workersEach  = 24   // clients of each era that make calls
+	watchersEach = 4    // clients of each era that watch resources
+	restartEvery = 5000 // calls between two restarts of upstreams
+	sessionCalls = 150  // calls after which a legacy client begins another session
+	maxParked    = 64   // calls of one principal that may be parked
+)
+
+// soak is one run.
+type soak struct {
+	t         *testing.T
+	url       string
+	metrics   string
+	http      *http.Client
+	upstreams []*upstream
+	places    chan struct{} // that calls may be parked in, with some to spare
+
+	mu   sync.Mutex
+	left []string // sessions that nobody has closed
+
+	tokens, count                                                                     atomic.Int64
+	answered, asked, refused, cancelled, alone, resumed, tasked, excused, states, bad atomic.Int64
+}
+
+// upstream is a scripted server behind the gateway.
+type upstream struct {
+	name     string
+	revision string
+	http     *httpServer // nil for one on stdio
+	// crowds says that the server's questions cannot be told apart while several clients have calls there: they do not come on a call's stream.
+	crowds bool
+	turns  sync.RWMutex // held by who asks there, shared by all others, if it crowds
+	// epoch is odd while the server is restarted, and grows with each restart.
+	epoch atomic.Int64
+}
+
+// enter waits until a script can be carried out there without anybody else in the way.
+func (u *upstream) enter(script string) (release func()) {
+	switch {
+	case !u.crowds:
+		return func() {}
+	case strings.Contains(script, "a:"):
+		u.turns.Lock()
+		return u.turns.Unlock
+	default:
+		u.turns.RLock()
+		return u.turns.RUnlock
+	}
+}
+
+// wrong takes down what must not be. Of many the first ones are enough.
+func (s *soak) wrong(format string, a ...any) {
+	if s.bad.Add(1) <= 20 {
+		s.t.Errorf(format, a...)
+	}
+}
+
+func TestSoak(t *testing.T) {
+	if *seed == 0 {
+		*seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("-seed %d", *seed)
+	s := &soak{t: t, places: make(chan struct{}, maxParked-24), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
+	for _, u := range []*upstream{
+		{name: "legacy-http", revision: legacy}, {name: "modern-http", revision: modern},
+		{name: "legacy-stdio", revision: legacy, crowds: true}, {name: "modern-stdio", revision: modern},
+	} {
+		if strings.HasSuffix(u.name, "-http") {
+			var err error
+			if u.http, err = newHTTPServer(u.revision, s.wrong); err != nil {
+				t.Fatal(err)
+			}
+			defer u.http.close()
+		}
+		s.upstreams = append(s.upstreams, u)
+	}
+	defer s.http.CloseIdleConnections()
+	end := s.startGateway(t)
+	defer end()
+
+	began := time.Now()
+	var watchers []*watcher
+	for i := range 2 * watchersEach {
+		watchers = append(watchers, s.client(uint64(1000+i), []string{legacy, modern}[i%2]).watch())
+	}
+	s.work()
+	took := time.Since(began)
+	toucher := s.client(2000, modern)
+	if s.bad.Load() == 0 { // else it is known already that something is wrong
+		s.wantHeard(toucher, watchers)
+	}
+	for _, w := range watchers {
+		w.cancel()
+		<-w.done
+		if w.c.revision == legacy {
+			w.c.close()
+		}
+	}
+	for _, session := range s.left {
+		c := s.client(0, legacy)
+		c.session = session
+		c.close()
+	}
+	if s.bad.Load() == 0 {
+		s.wantPlaces()
+		s.wantNothingLeft(t)
+	}
+	t.Logf("%d calls in %v (%.0f/s): %d answered, %d questions answered, %d not told whose, %d cancelled, %d left alone, %d streams resumed, %d tasks, %d states refused, %d failed by restarts",
+		s.count.Load(), took.Round(time.Second), float64(s.count.Load())/took.Seconds(), s.answered.Load(), s.asked.Load(), s.refused.Load(),
+		s.cancelled.Load(), s.alone.Load(), s.resumed.Load(), s.tasked.Load(), s.states.Load(), s.excused.Load())
+	if many := s.count.Load() / 20; s.excused.Load() > many || s.refused.Load() > many {
+		t.Errorf("more than one call in twenty was excused (%d) or had a question refused (%d): the soak does not say much", s.excused.Load(), s.refused.Load())
+	}
+	for name, n := range map[string]*atomic.Int64{
+		"answered": &s.answered, "asked": &s.asked, "cancelled": &s.cancelled, "left alone": &s.alone, "resumed": &s.resumed, "tasks": &s.tasked, "states refused": &s.states,
+	} {
+		if n.Load() == 0 {
+			t.Errorf("nothing was %s", name)
+		}
+	}
+}
+
+func (s *soak) client(n uint64, revision string) *client {
+	return &client{soak: s, revision: revision, rand: rand.New(rand.NewPCG(*seed, n))}
+}
+
+// work makes the calls, and restarts upstreams meanwhile.
+func (s *soak) work() {
+	var wg sync.WaitGroup
+	for i := range 2 * workersEach {
+		c := s.client(uint64(i), []string{legacy, modern}[i%2])
+		wg.Go(func() {
+			for s.count.Load() < *calls && s.bad.Load() < 20 {
+				c.step()
+			}
+			if c.session != "" {
+				c.close()
+			}
+		})
+	}
+	over := make(chan struct{})
+	restarter := s.client(3000, modern)
+	var restarts sync.WaitGroup
+	restarts.Go(func() {
+		next := int64(restartEvery)
+		for {
+			select {
+			case <-over:
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+			if s.count.Load() >= next {
+				next += restartEvery
+				restarter.restart(s.upstreams[restarter.rand.IntN(len(s.upstreams))])
+			}
+		}
+	})
+	wg.Wait()
+	close(over)
+	restarts.Wait()
+}
+
+// step does one random thing.
+func (c *client) step() {
+	to := c.upstreams[c.rand.IntN(len(c.upstreams))]
+	if c.revision == legacy && (c.session == "" || c.calls > sessionCalls) {
+		if c.session != "" {
+			c.leave()
+		}
+		c.open(context.Background())
+	}
+	call, cancel, job := c.modernCall, c.modernCancel, c.modernTask
+	if c.revision == legacy {
+		call, cancel, job = c.legacyCall, c.legacyCancel, c.legacyTask
+	}
+	switch n := c.rand.IntN(100); {
+	case n < 45:
+		call(to, c.pick("", "", "p1", "p3", "w1", "p2 w1 p2", "w3"))
+	case n < 75:
+		if to.crowds && c.rand.IntN(5) > 0 {
+			to = c.upstreams[0] // where one has to ask after the other, most of the time would go
+		}
+		call(to, c.pick("a:e", "a:s", "a:es", "a:ees", "a:e a:s", "p1 a:e p1", "a:e w1 a:ss a:e", "w1 a:es p2"))
+	case n < 82:
+		cancel(to)
+	case n < 89 && c.revision == legacy:
+		c.legacyResume(to)
+	case n < 95:
+		job(to)
+	default:
+		c.touch(to, c.rand.IntN(resourcesEach))
+	}
+}
+
+func (c *client) pick(from ...string) string { return from[c.rand.IntN(len(from))] }
+
+// restart ends a server under all that goes on there.
+func (c *client) restart(u *upstream) {
+	u.epoch.Add(1)
+	if u.http != nil {
+		u.http.restart()
+	} else {
+		// The child ends before it has answered.
+		_, err := c.ask(context.Background(), "tools/call", u.name+"__die", fmt.Sprintf(`{"name":"%s__die","arguments":{},%s}`, u.name, modernMeta("die", false)))
+		if err == nil {
+			c.wrong("%s was to die, and answered", u.name)
+		}
+	}
+	// It is back when a call comes through.
+	if !within(func() bool {
+		k := &call{to: u, token: fmt.Sprintf("c%d", c.tokens.Add(1))}
+		_, err := c.ask(context.Background(), "tools/call", u.name+"__run", `{`+k.arguments("run")+`,`+modernMeta(k.token, false)+`}`)
+		return err == nil
+	}) {
+		c.wrong("%s has not come back", u.name)
+	}
+	u.epoch.Add(1)
+}
+
+// wantPlaces parks as many calls as may be parked at once, and answers them: no place is taken by a call that is over.
+func (s *soak) wantPlaces() {
+	u := s.upstreams[0]
+	all := make([]*attempt, maxParked)
+	each := func(do func(c *client, i int)) {
+		var wg sync.WaitGroup
+		for i := range all {
+			wg.Go(func() { do(s.client(uint64(4000+i), modern), i) })
+		}
+		wg.Wait()
+	}
+	if !within(func() bool {
+		began := time.Now()
+		each(func(c *client, i int) { all[i] = c.try(context.Background(), c.newCall(u, "a:e"), "", nil) })
+		together := time.Since(began) < parkTTL // else the first may have lapsed before the last was parked
+		var late atomic.Bool
+		each(func(c *client, i int) {
+			r := roundOf(all[i])
+			if r == nil {
+				s.wrong("call %s could not be parked, although %d can be: %v", all[i].call.token, maxParked, all[i].answers)
+				return
+			}
+			a := c.try(context.Background(), all[i].call, r.retry(c.answers(all[i].call, r)), nil)
+			if time.Since(began) >= parkTTL {
+				late.Store(true)
+				return
+			}
+			c.judge(all[i].call, a)
+		})
+		return together && !late.Load() || s.bad.Load() > 0
+	}) {
+		s.wrong("this machine is too busy to park %d calls within %v", maxParked, parkTTL)
+	}
+}

@@ -1,0 +1,177 @@
+package soak
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// resourcesEach is how many resources each upstream has.
+const resourcesEach = 3
+
+func (u *upstream) resource(n int) string { return fmt.Sprintf("%s+mem://r/%d", u.name, n) }
+
+// watcher is a client that subscribes to some resources and hears of them.
+type watcher struct {
+	c      *client
+	cancel context.CancelFunc
+	done   chan struct{} // closed when its stream has ended
+
+	mu    sync.Mutex
+	wants map[string]bool
+	heard map[string]int
+}
+
+// watch subscribes to about half of all resources.
+func (c *client) watch() *watcher {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &watcher{c: c, cancel: cancel, done: make(chan struct{}), wants: make(map[string]bool), heard: make(map[string]int)}
+	for _, u := range c.upstreams {
+		for n := range resourcesEach {
+			if c.rand.IntN(2) == 0 {
+				w.wants[u.resource(n)] = true
+			}
+		}
+	}
+	open := make(chan struct{})
+	if c.revision == modern {
+		go w.listen(ctx, open)
+		<-open
+		return w
+	}
+	c.open(ctx)
+	go w.hear(ctx, open)
+	<-open
+	for uri := range w.wants {
+		if _, err := c.ask(ctx, "resources/subscribe", "", fmt.Sprintf(`{"uri":%q}`, uri)); err != nil {
+			c.wrong("subscribe to %s: %v", uri, err)
+		}
+	}
+	return w
+}
+
+// listen is the subscription of a modern client.
+func (w *watcher) listen(ctx context.Context, open chan struct{}) {
+	defer close(w.done)
+	var uris []string
+	for uri := range w.wants {
+		uris = append(uris, uri)
+	}
+	list, _ := json.Marshal(uris) // strings can be written
+	id := nextID()
+	resp, err := w.c.send(ctx, "subscriptions/listen", "", request(id, "subscriptions/listen",
+		fmt.Sprintf(`{"notifications":{"resourceSubscriptions":%s},%s}`, list, modernMeta("watch", false))))
+	if err != nil {
+		w.c.wrong("listen: %v", err)
+		close(open)
+		return
+	}
+	defer resp.Body.Close()
+	acknowledged := false
+	err = events(resp, func(e event) bool {
+		if !acknowledged {
+			acknowledged = true
+			if e.Method != "notifications/subscriptions/acknowledged" || strings.Count(string(e.Params), "mem://") != len(uris) {
+				w.c.wrong("of %d subscriptions were acknowledged %s", len(uris), e.Params)
+			}
+			close(open)
+			return true
+		}
+		w.take(e)
+		return true
+	})
+	if ctx.Err() == nil {
+		w.c.wrong("a subscription has ended: %v", err)
+	}
+}
+
+// hear reads the GET stream of a legacy session.
+func (w *watcher) hear(ctx context.Context, open chan struct{}) {
+	defer close(w.done)
+	resp, err := w.c.get(ctx, "GET", "")
+	close(open)
+	if err != nil {
+		w.c.wrong("the stream of a session: %v", err)
+		return
+	}
+	defer resp.Body.Close()
+	if err := events(resp, func(e event) bool { w.take(e); return true }); ctx.Err() == nil {
+		w.c.wrong("the stream of a session has ended: %v", err)
+	}
+}
+
+func (w *watcher) take(e event) {
+	if e.Method == "" && e.ID == nil {
+		return // an event without data
+	}
+	var p struct{ URI string }
+	if strings.HasSuffix(e.Method, "/list_changed") {
+		return // legacy clients are told of every change, and that an upstream comes up is one
+	}
+	if err := json.Unmarshal(e.Params, &p); err != nil || e.Method != "notifications/resources/updated" {
+		w.c.wrong("a watcher got %s %s", e.Method, e.Params)
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.wants[p.URI] {
+		w.c.wrong("a watcher of %v heard of %s", w.wants, p.URI)
+	}
+	w.heard[p.URI]++
+}
+
+// count returns how often the watcher has heard of a resource, and whether it wants to.
+func (w *watcher) count(uri string) (int, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.heard[uri], w.wants[uri]
+}
+
+// wantHeard touches every resource until each of its watchers has heard of it.
+func (s *soak) wantHeard(c *client, all []*watcher) {
+	for _, u := range s.upstreams {
+		for n := range resourcesEach {
+			before := make(map[*watcher]int)
+			for _, w := range all {
+				if heard, wants := w.count(u.resource(n)); wants {
+					before[w] = heard
+				}
+			}
+			touched := time.Time{}
+			if !within(func() bool {
+				if time.Since(touched) > time.Second { // subscriptions may just be on their way to a restarted server
+					touched = time.Now()
+					c.touch(u, n)
+				}
+				for w, heard := range before {
+					if now, _ := w.count(u.resource(n)); now == heard {
+						return false
+					}
+				}
+				return true
+			}) {
+				s.wrong("not everybody who subscribed to %s has heard of it", u.resource(n))
+			}
+		}
+	}
+}
+
+// touch has a resource changed.
+func (c *client) touch(to *upstream, n int) {
+	release := to.enter("")
+	defer release()
+	k := c.newCall(to, "")
+	params := fmt.Sprintf(`"name":%q,"arguments":{"token":%q,"uri":"mem://r/%d"}`, to.name+"__touch", k.token, n)
+	if c.revision == modern {
+		params += "," + modernMeta(k.token, false)
+	}
+	raw, err := c.ask(context.Background(), "tools/call", to.name+"__touch", `{`+params+`}`)
+	a := &attempt{call: k, answers: []event{{message: message{Result: raw}}}}
+	if err != nil {
+		a.answers[0].Error = &fault{Message: err.Error()}
+	}
+	c.judge(k, a)
+}
