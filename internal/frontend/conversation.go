@@ -295,16 +295,19 @@ func (s *conversationSet) add(c *conversation, max int) error {
 	return nil
 }
 
-// get returns the principal's conversation with this id, nil when there is none.
-// One of another principal counts as none.
-func (s *conversationSet) get(id string, who *call.Principal) *conversation {
+// get returns the principal's conversation with this id. The error says why there
+// is none, as for sessions.
+func (s *conversationSet) get(id string, who *call.Principal) (*conversation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.byID[id]
-	if c == nil || keyOf(c.who) != keyOf(who) {
-		return nil
+	switch c := s.byID[id]; {
+	case c == nil:
+		return nil, errUnknownSession
+	case keyOf(c.who) != keyOf(who):
+		return nil, errForeignSession
+	default:
+		return c, nil
 	}
-	return c
 }
 
 func (s *conversationSet) remove(c *conversation) {

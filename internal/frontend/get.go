@@ -26,12 +26,12 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, who *call.Prin
 	}
 	eventID, single := header(r, wire.HeaderLastEvent)
 	if !single {
-		s.refuseGet(w, r, errUnknownEvent)
+		s.refuseGet(w, r, who, errUnknownEvent)
 		return
 	}
 	st, c, err := s.carryGet(sess, eventID, newHTTPCarrier(w))
 	if err != nil {
-		s.refuseGet(w, r, err)
+		s.refuseGet(w, r, who, err)
 		return
 	}
 	defer sess.detach(st)
@@ -79,7 +79,10 @@ func (s *Server) carryOpen(sess *session, st *stream, connect func() (*conn, err
 // not look like the end of the session, which is what 404 means. A client that
 // has had all of a stream is told so by 204, which ends its attempts (WHATWG
 // HTML, "Server-sent events").
-func (s *Server) refuseGet(w http.ResponseWriter, r *http.Request, err error) {
+func (s *Server) refuseGet(w http.ResponseWriter, r *http.Request, who *call.Principal, err error) {
+	if errors.Is(err, errUnknownEvent) || errors.Is(err, errForgotten) {
+		s.logRefused("event id refused", r, who, err)
+	}
 	switch {
 	case errors.Is(err, errComplete):
 		bare(w, http.StatusNoContent)

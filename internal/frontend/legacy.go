@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 
+	"go.uber.org/zap"
+
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
@@ -103,9 +105,12 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, who *call.P
 		}
 		return nil, c, true
 	}
-	sess := s.sessions.get(name, who)
-	if sess == nil || !sess.touch() {
-		s.fault(w, r, id, http.StatusNotFound, errNoSession)
+	sess, reason := s.sessions.get(name, who)
+	if reason == nil && !sess.touch() {
+		reason = errUnknownSession
+	}
+	if reason != nil {
+		s.refuseSession(w, r, id, who, reason)
 		return nil, nil, false
 	}
 	if version != "" && version != string(sess.client.Revision) {
@@ -114,6 +119,19 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, who *call.P
 		return nil, nil, false
 	}
 	return sess, sess.client, true
+}
+
+// refuseSession answers a request that names a session which cannot be used, and
+// tells the log why.
+func (s *Server) refuseSession(w http.ResponseWriter, r *http.Request, id wire.ID, who *call.Principal, reason error) {
+	s.logRefused("session id refused", r, who, reason)
+	s.fault(w, r, id, http.StatusNotFound, errNoSession)
+}
+
+// logRefused logs that something which a client was given, and brings back, is
+// refused. It says nothing of what the client brought.
+func (s *Server) logRefused(what string, r *http.Request, who *call.Principal, reason error) {
+	s.log.Warn(what, zap.String("principal", who.Subject), zap.String("remote", r.RemoteAddr), zap.NamedError("reason", reason))
 }
 
 // legacyCall makes the call of a legacy request, whatever it travels on. Over

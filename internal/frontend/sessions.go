@@ -1,6 +1,7 @@
 package frontend
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -40,16 +41,25 @@ func (t *sessionTable) add(s *session) bool {
 	return true
 }
 
-// get returns the principal's session with this id, nil when there is none. One
-// of another principal counts as none.
-func (t *sessionTable) get(id string, who *call.Principal) *session {
+// Why the log says that a session id was refused. To clients all is the same.
+var (
+	errUnknownSession = errors.New("there is no such session: it has ended, or never was")
+	errForeignSession = errors.New("the session belongs to another principal")
+)
+
+// get returns the principal's session with this id. The error says why there is
+// none.
+func (t *sessionTable) get(id string, who *call.Principal) (*session, error) {
 	t.mu.RLock()
 	s := t.byID[id]
 	t.mu.RUnlock()
-	if s == nil || s.owner != keyOf(who) {
-		return nil
+	switch {
+	case s == nil:
+		return nil, errUnknownSession
+	case s.owner != keyOf(who):
+		return nil, errForeignSession
 	}
-	return s
+	return s, nil
 }
 
 // remove ends a session.

@@ -89,9 +89,12 @@ func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 		s.refuse(w, r, refused)
 		return
 	}
-	c := s.talks.get(names[0], who)
-	if c == nil || len(names) > 1 {
-		s.fault(w, r, wire.ID{}, http.StatusNotFound, errNoSession)
+	c, reason := s.talks.get(names[0], who)
+	if reason == nil && len(names) > 1 {
+		reason = errUnknownSession
+	}
+	if reason != nil {
+		s.refuseSession(w, r, wire.ID{}, who, reason)
 		return
 	}
 	h := &holding{s: s, owner: s.ownerOf(r, who)}

@@ -135,7 +135,7 @@ func New(o Options) (*Gateway, error) {
 	}, g.newRoutes(false))
 	g.subs = router.NewSubscriptions(g.router)
 	frontMetrics := frontend.NewMetrics()
-	g.front = g.newFrontend(frontMetrics)
+	g.front = frontend.New(g.frontendOptions(frontMetrics))
 	for _, c := range [][]prometheus.Collector{
 		g.metrics.collectors(), g.upstreamMetrics.Collectors(), routerMetrics.Collectors(), frontMetrics.Collectors(),
 	} {
@@ -147,8 +147,8 @@ func New(o Options) (*Gateway, error) {
 	return g, g.open(o.AnyPort, o.AnyAdminPort)
 }
 
-func (g *Gateway) newFrontend(m *frontend.Metrics) *frontend.Server {
-	return frontend.New(frontend.Options{
+func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
+	return frontend.Options{
 		Handler:          handler{g.router, g.trail},
 		Info:             g.info,
 		Limits:           wire.Limits{Depth: g.cfg.Limits.MaxDepth},
@@ -169,7 +169,7 @@ func (g *Gateway) newFrontend(m *frontend.Metrics) *frontend.Server {
 		Sealer:           g.sealer,
 		Replica:          g.replica,
 		ParkTTL:          g.cfg.Bridge.ParkTTL,
-	})
+	}
 }
 
 // serverInfo is how the gateway introduces itself to clients.

@@ -1,0 +1,396 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"mcpgateway/internal/bridge"
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/frontend"
+	"mcpgateway/internal/wire"
+)
+
+// attacked is a gateway with two principals, ann and bob: a header says who is there. No way to prove who one is matters to what is tested here.
+type attacked struct {
+	t    *testing.T
+	g    *Gateway
+	logs *observer.ObservedLogs
+	http *http.Client
+}
+
+func attack(t *testing.T, more string) *attacked {
+	t.Helper()
+	url := newAskingServer(t)
+	cfg, err := config.Parse("gateway.yaml", []byte(more+`
+asks: {label: false}
+upstreams:
+  legacy: {url: "`+url+`/legacy", era: legacy}
+  modern: {url: "`+url+`/modern", era: modern}
+`), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Listen, cfg.Admin.Listen, cfg.StateDir = "127.0.0.1:0", "127.0.0.1:0", t.TempDir()
+	core, logs := observer.New(zap.WarnLevel)
+	g, err := New(Options{Config: cfg, Version: "test", Logger: zap.New(core)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := g.frontendOptions(frontend.NewMetrics())
+	o.Authenticate = func(r *http.Request) (*call.Principal, error) {
+		return &call.Principal{Subject: r.Header.Get("Who"), Proof: "test"}, nil
+	}
+	g.front = frontend.New(o)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- g.Run(ctx) }()
+	a := &attacked{t: t, g: g, logs: logs, http: &http.Client{Transport: &http.Transport{}}}
+	t.Cleanup(func() {
+		a.http.CloseIdleConnections()
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return a
+}
+
+// do sends one HTTP request and returns its status, headers and body; of a stream the last message.
+func (a *attacked) do(verb, who, body string, header ...string) (int, http.Header, string) {
+	a.t.Helper()
+	req, err := http.NewRequestWithContext(a.t.Context(), verb, "http://"+a.g.Addr()+"/mcp", strings.NewReader(body))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	req.Header.Set("Who", who)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if verb == http.MethodGet {
+		req.Header.Set("Accept", "text/event-stream")
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := a.http.Do(req)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		return resp.StatusCode, resp.Header, string(text)
+	}
+	last := ""
+	for in := bufio.NewScanner(resp.Body); in.Scan(); {
+		if id, ok := strings.CutPrefix(in.Text(), "id: "); ok {
+			resp.Header.Set("Event", id)
+		}
+		if data, ok := strings.CutPrefix(in.Text(), "data: "); ok {
+			last = data
+		}
+	}
+	return resp.StatusCode, resp.Header, last
+}
+
+// modern sends a request of a modern client that declares all there is.
+func (a *attacked) modern(who, method, name, params string) string {
+	a.t.Helper()
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+		`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}},"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`, method, params)
+	_, _, text := a.do(http.MethodPost, who, body, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", method, "Mcp-Name", name)
+	return text
+}
+
+// ask calls the tool that asks; retry does so with an answer and a state.
+func (a *attacked) ask(who, upstream string) string {
+	return a.modern(who, "tools/call", upstream+"__ask", `"name":"`+upstream+`__ask","arguments":{"n":1}`)
+}
+
+func (a *attacked) retry(who, upstream, arguments, state string) string {
+	key := map[string]string{"legacy": "ask-1", "modern": "k"}[upstream]
+	return a.modern(who, "tools/call", upstream+"__ask", fmt.Sprintf(`"name":"%s__ask","arguments":%s,"requestState":%q,"inputResponses":{%q:{"action":"accept"}}`,
+		upstream, arguments, state, key))
+}
+
+// firstEvent begins a call that asks and returns the id of the first event of its answer. The connection ends, the call does not.
+func (a *attacked) firstEvent(who, session string) string {
+	a.t.Helper()
+	ctx, cancel := context.WithCancel(a.t.Context())
+	defer cancel()
+	body := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"legacy__ask","arguments":{}}}`
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+a.g.Addr()+"/mcp", strings.NewReader(body))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"Who": who, "Mcp-Session-Id": session, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+	} {
+		req.Header.Set(name, value)
+	}
+	resp, err := a.http.Do(req)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	for in := bufio.NewScanner(resp.Body); in.Scan(); {
+		if id, ok := strings.CutPrefix(in.Text(), "id: "); ok {
+			return id
+		}
+	}
+	a.t.Fatal("no event has an id")
+	return ""
+}
+
+// legacy sends a message of a legacy client.
+func (a *attacked) legacy(who, session, body string) (int, http.Header, string) {
+	a.t.Helper()
+	return a.do(http.MethodPost, who, body, "Mcp-Session-Id", session)
+}
+
+func (a *attacked) session(who string) string {
+	a.t.Helper()
+	_, header, text := a.do(http.MethodPost, who, strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1))
+	if header.Get("Mcp-Session-Id") == "" {
+		a.t.Fatalf("initialize: %s", text)
+	}
+	// The first list waits for the upstreams.
+	a.legacy(who, header.Get("Mcp-Session-Id"), `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	return header.Get("Mcp-Session-Id")
+}
+
+// member reads a member of the result in a response.
+func (a *attacked) member(text string, path ...string) string {
+	a.t.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		a.t.Fatalf("%v: %s", err, text)
+	}
+	for _, name := range append([]string{"result"}, path...) {
+		object, _ := v.(map[string]any)
+		v = object[name]
+	}
+	out, ok := v.(string)
+	if !ok {
+		a.t.Fatalf("no %v in %s", path, text)
+	}
+	return out
+}
+
+// refused wants the log to give one reason, for this principal, and to hold no part of what was brought.
+func (a *attacked) refused(t *testing.T, who, what, reason, brought string) {
+	t.Helper()
+	entries := a.logs.TakeAll()
+	if len(entries) != 1 || entries[0].Message != what || entries[0].ContextMap()["reason"] != reason || entries[0].ContextMap()["principal"] != who {
+		t.Errorf("the log has %+v, want %q with the reason %q", entries, what, reason)
+	}
+	if text := fmt.Sprintf("%+v", entries); len(brought) > 8 && strings.Contains(text, brought[len(brought)-8:]) {
+		t.Errorf("the log shows what was brought: %s", text)
+	}
+}
+
+// changed returns a text with another character in the place of one near its end.
+func changed(text string) string {
+	at := len(text) - 6
+	other := map[bool]string{true: "B", false: "A"}[text[at] == 'A']
+	return text[:at] + other + text[at+1:]
+}
+
+const otherArguments, sameArguments = `{"n":2}`, `{"n":1}`
+
+// sharedKeys are the keys of replicas.
+const sharedKeys = `bridge: {keys: ["000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"]}`
+
+// The tests below bring back what the gateway gave out, in every way in which that must not be done. It is refused with an answer that tells
+// nothing, and the log says why.
+
+func TestAttacksOnRequestStates(t *testing.T) {
+	a, replica, other := attack(t, sharedKeys), attack(t, sharedKeys), attack(t, "")
+	for upstream, kind := range map[string]bridge.Kind{"legacy": bridge.Parked, "modern": bridge.Relay} {
+		state := a.member(a.ask("ann", upstream), "requestState")
+		foreign := other.member(other.ask("ann", upstream), "requestState")
+		expired := a.g.sealer.Seal(bridge.State{
+			Kind: kind, Holder: map[bridge.Kind]string{bridge.Parked: a.g.replica, bridge.Relay: upstream}[kind], Expires: time.Now().Add(-time.Second),
+		}, bridge.BindingOf(&call.Call{
+			Method: "tools/call", Params: wire.Raw(`{"name":"` + upstream + `__ask","arguments":` + sameArguments + `}`),
+			Principal: &call.Principal{Subject: "ann", Proof: "test"},
+		}))
+		type attempt struct{ name, who, arguments, state, reason string }
+		attempts := []attempt{
+			{"tampered", "ann", sameArguments, changed(state), "the request state was changed"},
+			{"cut", "ann", sameArguments, state[:9], "the request state has not the form of one"},
+			{"expired", "ann", sameArguments, expired, "the request state has expired"},
+			{"another principal's", "bob", sameArguments, state, "the request state belongs to another principal"},
+			{"for another request", "ann", otherArguments, state, "the request state belongs to another request"},
+			{"another key's", "ann", sameArguments, foreign, "the request state is sealed with a key that is not known here"},
+		}
+		if kind == bridge.Parked {
+			there := replica.member(replica.ask("ann", upstream), "requestState")
+			attempts = append(attempts, attempt{"another replica's", "ann", sameArguments, there, "the call is parked at another replica"})
+		}
+		for _, tc := range attempts {
+			t.Run(upstream+" upstream, "+tc.name, func(t *testing.T) {
+				got := a.retry(tc.who, upstream, tc.arguments, tc.state)
+				if !strings.Contains(got, `"code":-32602`) || !strings.Contains(got, "it was not issued for this request, or has expired") {
+					t.Errorf("got %s", got)
+				}
+				a.refused(t, tc.who, "request state refused", tc.reason, tc.state)
+			})
+		}
+		t.Run(upstream+" upstream, used", func(t *testing.T) {
+			// None of this has used the state up.
+			if got := a.retry("ann", upstream, sameArguments, state); !strings.Contains(got, `"text":"accept"`) {
+				t.Fatalf("the state is not good any more: %s", got)
+			}
+			got := a.retry("ann", upstream, sameArguments, state)
+			if kind == bridge.Relay { // what a repetition means is for the upstream to say
+				if !strings.Contains(got, `"text":"accept"`) {
+					t.Errorf("repeated: %s", got)
+				}
+				return
+			}
+			if !strings.Contains(got, `"code":-32602`) || !strings.Contains(got, "it was already used, or its call has ended") {
+				t.Errorf("got %s", got)
+			}
+			a.refused(t, "ann", "request state refused", "there is no such call: it has ended, or its result was given out", state)
+		})
+	}
+}
+
+func TestAttacksOnTaskIDs(t *testing.T) {
+	a, other := attack(t, ""), attack(t, "")
+	begin := func(a *attacked, upstream, session string) string {
+		job := `"name":"` + upstream + `__job","arguments":{}`
+		if upstream == "modern" {
+			return a.member(a.modern("ann", "tools/call", "modern__job", job), "taskId")
+		}
+		_, _, text := a.legacy("ann", session, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+job+`,"task":{}}}`)
+		return a.member(text, "task", "taskId")
+	}
+	sessions := map[string]string{"ann": a.session("ann"), "bob": a.session("bob")}
+	ids := map[string]string{"legacy": begin(a, "legacy", sessions["ann"]), "modern": begin(a, "modern", "")}
+	foreign := map[string]string{"legacy": begin(other, "legacy", other.session("ann")), "modern": begin(other, "modern", "")}
+	for era, id := range ids {
+		get := func(who, id string) string {
+			if era == "modern" {
+				return a.modern(who, "tasks/get", id, fmt.Sprintf(`"taskId":%q`, id))
+			}
+			_, _, text := a.legacy(who, sessions[who], fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":%q}}`, id))
+			return text
+		}
+		for _, tc := range []struct{ name, who, id, reason string }{
+			{"tampered", "ann", changed(id), "the request state was changed"},
+			{"the upstream's own", "ann", "native", "the request state has not the form of one"},
+			{"another principal's", "bob", id, "the request state belongs to another principal"},
+			{"another key's", "ann", foreign[era], "the request state is sealed with a key that is not known here"},
+			{"of the other era", "ann", ids[map[string]string{"legacy": "modern", "modern": "legacy"}[era]], "the task was begun in the other era"},
+		} {
+			t.Run(era+", "+tc.name, func(t *testing.T) {
+				if got := get(tc.who, tc.id); !strings.Contains(got, `"code":-32602,"message":"unknown task`) {
+					t.Errorf("got %s", got)
+				}
+				a.refused(t, tc.who, "task id refused", tc.reason, tc.id)
+			})
+		}
+		if got := get("ann", id); !strings.Contains(got, `"status":"working"`) {
+			t.Errorf("%s: the task is not known any more: %s", era, got)
+		}
+	}
+}
+
+func TestAttacksOnSessionIDs(t *testing.T) {
+	a, brief := attack(t, ""), attack(t, "limits: {session_idle: 1ms}")
+	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	const gone = "there is no such session: it has ended, or never was"
+	session, ended, elsewhere := a.session("ann"), a.session("ann"), brief.session("ann")
+	if status, _, _ := a.do(http.MethodDelete, "ann", "", "Mcp-Session-Id", ended); status != http.StatusNoContent {
+		t.Fatalf("DELETE: %d", status)
+	}
+	for _, tc := range []struct{ name, who, session, reason string }{
+		{"tampered", "ann", changed(session), gone},
+		{"another principal's", "bob", session, "the session belongs to another principal"},
+		{"ended", "ann", ended, gone},
+		{"another gateway's", "ann", elsewhere, gone},
+	} {
+		for _, verb := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
+			t.Run(tc.name+", "+verb, func(t *testing.T) {
+				status, _, text := a.do(verb, tc.who, list, "Mcp-Session-Id", tc.session)
+				if status != http.StatusNotFound || !strings.Contains(text, "session not found") {
+					t.Errorf("got %d %s", status, text)
+				}
+				a.refused(t, tc.who, "session id refused", tc.reason, tc.session)
+			})
+		}
+	}
+	if status, _, text := a.legacy("ann", session, list); status != http.StatusOK {
+		t.Errorf("the session is not good any more: %d %s", status, text)
+	}
+	t.Run("expired", func(t *testing.T) {
+		waitFor(t, "the session has expired", func() bool {
+			brief.logs.TakeAll()
+			status, _, _ := brief.do(http.MethodGet, "bob", "", "Mcp-Session-Id", elsewhere) // which does not use it
+			return status == http.StatusNotFound && brief.logs.All()[0].ContextMap()["reason"] == gone
+		})
+		brief.logs.TakeAll()
+		if status, _, text := brief.legacy("ann", elsewhere, list); status != http.StatusNotFound {
+			t.Errorf("got %d %s", status, text)
+		}
+		brief.refused(t, "ann", "session id refused", gone, elsewhere)
+	})
+}
+
+func TestAttacksOnEventIDs(t *testing.T) {
+	a := attack(t, "")
+	session, second, bobs := a.session("ann"), a.session("ann"), a.session("bob")
+	// Of the stream of a call, which goes on until it is cancelled.
+	id, others := a.firstEvent("ann", session), a.firstEvent("bob", bobs)
+	for who, session := range map[string]string{"ann": session, "bob": bobs} {
+		defer a.legacy(who, session, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
+	}
+	const none = "Last-Event-ID names no event of this session"
+	for _, tc := range []struct{ name, who, session, id string }{
+		{"tampered", "ann", session, changed(id)},
+		{"of no event", "ann", session, id + "0"},
+		{"without form", "ann", session, "7"},
+		{"of another session of one's own", "ann", second, id},
+		{"another principal's", "ann", session, others},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			status, _, text := a.do(http.MethodGet, tc.who, "", "Mcp-Session-Id", tc.session, "Last-Event-ID", tc.id)
+			if status != http.StatusBadRequest || !strings.Contains(text, none) {
+				t.Errorf("got %d %s", status, text)
+			}
+			a.refused(t, tc.who, "event id refused", none, tc.id)
+		})
+	}
+	t.Run("with the session of another principal", func(t *testing.T) {
+		if status, _, text := a.do(http.MethodGet, "bob", "", "Mcp-Session-Id", session, "Last-Event-ID", id); status != http.StatusNotFound {
+			t.Errorf("got %d %s", status, text)
+		}
+		a.refused(t, "bob", "session id refused", "the session belongs to another principal", id)
+	})
+}
+
+// waitFor polls until something holds that comes about by itself.
+func waitFor(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
