@@ -28,6 +28,8 @@ type Options struct {
 	Args []string // the program and its arguments
 	Env  []string // beside PATH, LANG, TMPDIR and HOME, which is a fresh folder
 	Dir  string   // working directory; default: the home folder
+	// Stdin and Stdout are what a program that Start runs reads from and writes to; default: nothing, and what Output returns.
+	Stdin, Stdout *os.File
 }
 
 // Process is a running program. The test that started it owns it; it is killed when that test ends.
@@ -49,6 +51,12 @@ func Start(t testing.TB, options Options) *Process {
 	}
 	p.cmd = command(t, options)
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
+	if options.Stdin != nil {
+		p.cmd.Stdin = options.Stdin
+	}
+	if options.Stdout != nil {
+		p.cmd.Stdout = options.Stdout
+	}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatalf("start %s: %v", p.name, err)
 	}
