@@ -5,6 +5,7 @@
 //	client legacy, upstream modern   Rounds: ask, retry with the answers, until the result is complete
 //	client modern, upstream modern   the result passes; Sealer wraps its requestState
 //	client modern, upstream legacy   the front end parks the call; Sealer makes its requestState
+//	client modern, a call to confirm the router asks; Sealer makes the requestState of the question
 //
 // Tasks have two forms that do not go together either: where a client cannot carry
 // one, WaitTask waits for its result. Where it can, a Sealer makes the task's

@@ -3,6 +3,7 @@ package call
 import (
 	"context"
 	"strings"
+	"time"
 
 	"mcpgateway/internal/wire"
 )
@@ -55,13 +56,30 @@ type Result struct {
 	Extra string
 }
 
+// Refused is an error of a call for which HTTP has a status of its own. It
+// unwraps to the *wire.Error that the client gets on every transport.
+type Refused struct {
+	Fault *wire.Error
+	// RetryAfter, over 0, says that a bound is reached, and when to try again: 429.
+	RetryAfter time.Duration
+	// Scopes, if any, are those that the proof of the principal lacks: 403.
+	Scopes []string
+}
+
+// Error returns what the fault says.
+func (e *Refused) Error() string { return e.Fault.Error() }
+
+// Unwrap returns the fault.
+func (e *Refused) Unwrap() error { return e.Fault }
+
 // Principal is who calls. It is immutable and compared by Key.
 type Principal struct {
 	Subject string
 	Issuer  string
 	Groups  []string
 	Scopes  []string
-	Proof   string // how they proved it: "none", "api-key", "jwt", "mtls"
+	Proof   string   // how they proved it: "none", "api-key", "jwt", "mtls"
+	Claims  wire.Raw // what else the proof says, an object; nil for nothing
 }
 
 // Anonymous is the one principal there is when no proof is asked for.

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"hash/fnv"
+	"slices"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
@@ -15,7 +16,7 @@ import (
 // list.
 type cursor struct {
 	kind     call.Kind
-	part     int    // the part's place in the order of the configuration
+	part     int    // the part's place among those that may be named
 	ordinal  int    // the item's place among the listed ones of its part
 	hash     uint64 // of the item's public name
 	upstream string
@@ -69,7 +70,7 @@ func parseCursor(kind call.Kind, text string) (cursor, bool) {
 // after returns the cursor for the place behind the listed item i.
 func (v *View) after(kind call.Kind, i int) cursor {
 	e := v.listed[kind][i]
-	return cursor{kind, e.part.index, i - v.starts[kind][e.part.index], hashOf(e.Public), e.part.Upstream()}
+	return cursor{kind, slices.Index(v.parts, e.part), i - v.starts[kind][e.part.index], hashOf(e.Public), e.part.Upstream()}
 }
 
 // locate returns the index of the listed item that comes after the cursor:
@@ -77,9 +78,13 @@ func (v *View) after(kind call.Kind, i int) cursor {
 // in its place; where the upstream is gone too, the upstream that now does.
 func (v *View) locate(c cursor) int {
 	starts := v.starts[c.kind]
-	p, ok := v.table.byName[c.upstream]
-	if !ok {
-		return starts[min(c.part, len(starts)-1)]
+	p := v.Part(c.upstream)
+	switch {
+	case p != nil:
+	case c.part < len(v.parts):
+		return starts[v.parts[c.part].index]
+	default:
+		return starts[len(starts)-1]
 	}
 	start, end := starts[p.index], starts[p.index+1]
 	items := v.listed[c.kind][start:end]

@@ -33,6 +33,13 @@
 // middle of a page, make for another encoding. A cursor names the last item that
 // was delivered, so it survives a new table.
 //
+// # Views
+//
+// Callers with the same rights share a [View], and views whose lists show the same
+// share these. The number of views is bounded; one that was dropped is made anew.
+// A caller learns nothing of what their view lacks: not of the upstreams either
+// that have nothing for them.
+//
 // All of it is safe for concurrent use. The package is pure: it knows no clock,
 // no network and no log. It does not decide who may see what, which is up to
 // policy, and not how names are made, which is up to namespace.

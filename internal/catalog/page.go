@@ -223,6 +223,11 @@ func (u Unavailable) appendMembers(b []byte) []byte {
 	return wire.AppendString(b, u.Reason)
 }
 
+// Data returns what an error about the upstream says of it.
+func (u Unavailable) Data() wire.Raw {
+	return append(u.appendMembers([]byte{'{'}), `,"retryable":true}`...)
+}
+
 // UnavailableError returns the error that a client gets when what it wants is with one of
 // the upstreams in list, of which there is at least one. Its data is that of the
 // first, and lists all of them when there are more.

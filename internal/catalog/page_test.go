@@ -53,7 +53,7 @@ func TestPageForms(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.opts.Policy = allowAll
-			got := pageOf(t, Build(tt.opts, tt.sources).View(call.Anonymous), tt.rev, "")
+			got := pageOf(t, Build(tt.opts, tt.sources).View(call.Anonymous, nil), tt.rev, "")
 			if string(got) != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
@@ -62,7 +62,7 @@ func TestPageForms(t *testing.T) {
 }
 
 func TestMembersOfLists(t *testing.T) {
-	v := build(source(t, "a", "a", tool("t"), prompt("p"), resource("a:r"), template("a:{t}"))).View(call.Anonymous)
+	v := build(source(t, "a", "a", tool("t"), prompt("p"), resource("a:r"), template("a:{t}"))).View(call.Anonymous, nil)
 	for kind, want := range map[call.Kind]string{call.Tool: "tools", call.Prompt: "prompts", call.Resource: "resources", call.Template: "resourceTemplates"} {
 		raw, _, err := v.Page(kind, wire.Rev20251125, "", since)
 		if err != nil || !strings.HasPrefix(string(raw), `{"`+want+`":[{`) {
@@ -85,7 +85,7 @@ func TestAllDown(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			for kind := range call.Kind(call.Kinds) {
-				_, _, err := build(tt.sources...).View(call.Anonymous).Page(kind, wire.Rev20260728, "", since)
+				_, _, err := build(tt.sources...).View(call.Anonymous, nil).Page(kind, wire.Rev20260728, "", since)
 				if err == nil || string(err.Append(nil)) != tt.want {
 					t.Errorf("got %v", err)
 				}
@@ -95,7 +95,7 @@ func TestAllDown(t *testing.T) {
 }
 
 func TestPagesAreKept(t *testing.T) {
-	v := build(source(t, "a", "a", tool("t"))).View(call.Anonymous)
+	v := build(source(t, "a", "a", tool("t"))).View(call.Anonymous, nil)
 	at := func(rev wire.Revision, age time.Duration) wire.Raw {
 		raw, _, err := v.Page(call.Tool, rev, "", since.Add(age))
 		if err != nil {
@@ -140,7 +140,7 @@ func TestPageBounds(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.opts.Policy = allowAll
-			v := Build(tt.opts, []Source{source(t, "a", "a", items...)}).View(call.Anonymous)
+			v := Build(tt.opts, []Source{source(t, "a", "a", items...)}).View(call.Anonymous, nil)
 			if got := len(v.pages[call.Tool]); got != tt.pages {
 				t.Errorf("%d pages, want %d", got, tt.pages)
 			}
@@ -162,8 +162,8 @@ func TestCursorsSurviveANewTable(t *testing.T) {
 	}
 	table := func(sources ...Source) *Table { return Build(Options{Policy: allowAll, PageItems: 3}, sources) }
 	old := table(numbered("a", 0, 2), numbered("b", 0, 4), numbered("c", 0, 3))
-	first := wire.ValueOf(pageOf(t, old.View(call.Anonymous), wire.Rev20251125, "")).Get("nextCursor").Str()     // after b__0
-	second := wire.ValueOf(pageOf(t, old.View(call.Anonymous), wire.Rev20251125, first)).Get("nextCursor").Str() // after b__3
+	first := wire.ValueOf(pageOf(t, old.View(call.Anonymous, nil), wire.Rev20251125, "")).Get("nextCursor").Str()     // after b__0
+	second := wire.ValueOf(pageOf(t, old.View(call.Anonymous, nil), wire.Rev20251125, first)).Get("nextCursor").Str() // after b__3
 	moved := source(t, "b", "b", tool("new"), tool("0"), tool("1"))
 	removed := source(t, "b", "b", tool("1"), tool("2"))
 	later := source(t, "b", "b", tool("0"), tool("1"), tool("2"), tool("4"))
@@ -189,7 +189,7 @@ func TestCursorsSurviveANewTable(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			v := tt.new.View(call.Anonymous)
+			v := tt.new.View(call.Anonymous, nil)
 			before := names(t, v, call.Tool)
 			raw := pageOf(t, v, wire.Rev20251125, tt.cursor)
 			var got []string
@@ -210,7 +210,7 @@ func TestCursorsSurviveANewTable(t *testing.T) {
 }
 
 func TestBadCursors(t *testing.T) {
-	v := Build(Options{Policy: allowAll, PageItems: 1}, []Source{source(t, "a", "a", tool("1"), tool("2"), prompt("1"))}).View(call.Anonymous)
+	v := Build(Options{Policy: allowAll, PageItems: 1}, []Source{source(t, "a", "a", tool("1"), tool("2"), prompt("1"))}).View(call.Anonymous, nil)
 	good := v.after(call.Tool, 0).String()
 	for name, cursor := range map[string]string{
 		"text": "page 2", "number": "1", "of another list": v.after(call.Prompt, 0).String(), "cut off": good[:6], "padded": good + "=",
@@ -226,7 +226,7 @@ func TestBadCursors(t *testing.T) {
 
 // Whatever a client makes up as a cursor, it gets a page or an error.
 func FuzzCursor(f *testing.F) {
-	v := Build(Options{Policy: allowAll, PageItems: 2}, []Source{source(f, "a", "a", tool("1"), tool("2"), tool("3")), source(f, "b", "b", tool("1"))}).View(call.Anonymous)
+	v := Build(Options{Policy: allowAll, PageItems: 2}, []Source{source(f, "a", "a", tool("1"), tool("2"), tool("3")), source(f, "b", "b", tool("1"))}).View(call.Anonymous, nil)
 	for i := range 4 {
 		f.Add(v.after(call.Tool, i).String())
 	}
@@ -245,7 +245,7 @@ func TestConcurrentUse(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			v := tbl.View(call.Anonymous)
+			v := tbl.View(call.Anonymous, nil)
 			if got := names(t, v, call.Tool); len(got) != 3 {
 				t.Errorf("listed: %q", got)
 			}

@@ -25,7 +25,7 @@ func TestPagesByRevision(t *testing.T) {
 		`{"name":"p","inputSchema":{"type":"object"}}`,
 		`{"name":"o","inputSchema":{"type":"object"},"outputSchema":{"type":"array"}}`,
 		`{"name":"t","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}}`,
-	)).View(call.Anonymous)
+	)).View(call.Anonymous, nil)
 	const envelope = `"resultType":"complete","ttlMs":60000,"cacheScope":"public",`
 	for rev, want := range map[wire.Revision]struct {
 		page  string
@@ -77,7 +77,7 @@ func TestPagesAreShared(t *testing.T) {
 		{"two classes, an item differs", task, wire.Rev20241105, wire.Rev20251125, false},
 		{"two eras", source(t, "a", "a", tool("p")), wire.Rev20260728, wire.Rev20251125, false},
 	} {
-		if got := same(build(tt.src).View(call.Anonymous), tt.a, tt.b); got != tt.want {
+		if got := same(build(tt.src).View(call.Anonymous, nil), tt.a, tt.b); got != tt.want {
 			t.Errorf("%s: shared: %v, want %v", tt.name, got, tt.want)
 		}
 	}

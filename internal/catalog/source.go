@@ -60,6 +60,8 @@ type Part struct {
 	source Source
 	space  *namespace.Space
 	index  int // place in the order of the configuration
+
+	publicURI func(native string) string
 }
 
 // Upstream returns the upstream's name.
@@ -93,4 +95,26 @@ func (p *Part) empty() bool {
 func (p *Part) hasResources() bool {
 	caps := p.source.Capabilities
 	return caps == nil || wire.ValueOf(caps).Get("resources").Exists()
+}
+
+// leads returns what the public names of items begin with that the part may have
+// beside those that it lists: any where its catalog is not known, else resources.
+func (p *Part) leads() [call.Kinds][]string {
+	var leads [call.Kinds][]string
+	unknown := p.empty()
+	if unknown {
+		leads[call.Tool] = []string{p.space.Lead()}
+		leads[call.Prompt] = leads[call.Tool]
+	}
+	switch {
+	case !p.hasResources() && !unknown:
+	case p.space.Prefix() == "":
+		leads[call.Resource] = []string{""}
+	default:
+		leads[call.Resource] = []string{p.space.Prefix() + "+", "ui://" + p.Upstream()}
+		if unknown {
+			leads[call.Resource] = append(leads[call.Resource], "http:", "https:")
+		}
+	}
+	return leads
 }

@@ -2,9 +2,9 @@ package catalog
 
 import (
 	"iter"
-	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/yosida95/uritemplate/v3"
 
@@ -27,7 +27,11 @@ type Table struct {
 	patterns []pattern
 	findings []Finding
 
-	views sync.Map // rights → *View
+	views viewCache
+	sole  atomic.Pointer[View] // where all callers have the same rights
+
+	bareOnce sync.Once
+	bare     map[bareURI][]*Entry // the resources by what their URIs come down to
 }
 
 // pattern is a template that has no prefix to tell whose it is.
@@ -96,6 +100,9 @@ func Build(opts Options, sources []Source) *Table {
 		b.publish(kind)
 	}
 	b.finish()
+	for _, p := range t.parts {
+		p.publicURI = p.space.PublicURI
+	}
 	return t
 }
 
@@ -123,21 +130,48 @@ func (t *Table) Counts() [call.Kinds]int {
 	return n
 }
 
-// View returns what a principal sees of the table. Principals with the same
-// rights share one.
-func (t *Table) View(who *call.Principal) *View {
-	rights := t.opts.Policy.Rights(who)
-	if v, ok := t.views.Load(rights); ok {
-		return v.(*View)
+// View returns what a principal sees of the table by what this client speaks; nil
+// stands for a client of which that is not known. Callers with the same rights
+// share one.
+func (t *Table) View(who *call.Principal, client *call.Client) *View {
+	if v := t.sole.Load(); v != nil {
+		return v
 	}
-	v, _ := t.views.LoadOrStore(rights, newView(t, who))
-	return v.(*View)
+	c := policy.Caller{Principal: who}
+	if client != nil {
+		c.Revision = client.Revision
+	}
+	key := t.opts.Policy.Key(c)
+	if v := t.views.get(key); v != nil {
+		return v
+	}
+	v, visible := newView(t, t.opts.Policy.Rights(c), t.views.alike)
+	v = t.views.put(key, visible, v)
+	if !t.opts.Policy.Differs() {
+		t.sole.Store(v)
+	}
+	return v
 }
 
-// decide asks policy about an item of a part.
-func (t *Table) decide(who *call.Principal, kind call.Kind, p *Part, public, native string) bool {
-	it := policy.Item{Kind: kind, Upstream: p.Upstream(), Public: public, Native: native}
-	return t.opts.Policy.Decide(who, it).Effect == policy.Allow
+// alike returns the listed resources of a part that a URI may be another spelling
+// of, where it matters what lists say of them.
+func (t *Table) alike(p *Part, native string) []*Entry {
+	if !t.opts.Policy.ReadsItems() {
+		return nil
+	}
+	t.bareOnce.Do(func() {
+		t.bare = make(map[bareURI][]*Entry)
+		for _, e := range t.entries[call.Resource] {
+			key := bareURI{e.part, policy.Bare(e.Native)}
+			t.bare[key] = append(t.bare[key], e)
+		}
+	})
+	return t.bare[bareURI{p, policy.Bare(native)}]
+}
+
+type bareURI struct {
+	part *Part
+	uri  string
 }
 
 // owner returns the part with a prefix that a public URI names, nil when it
@@ -165,31 +199,4 @@ func (t *Table) addPattern(e *Entry, space *namespace.Space) {
 	}
 	lead, _, _ := strings.Cut(e.Public, "{")
 	t.patterns = append(t.patterns, pattern{e, space, lead, template, templateVars(e.Public)})
-}
-
-// Changes says which lists differ between two tables.
-type Changes struct{ Tools, Prompts, Resources bool }
-
-// Any reports whether any list differs.
-func (c Changes) Any() bool { return c.Tools || c.Prompts || c.Resources }
-
-// Diff reports which lists differ for anyone who may see all that the policy
-// lets anyone see. Templates count among the resources, as for
-// notifications/resources/list_changed. old may be nil, the table before the
-// first.
-func Diff(old, new *Table) Changes {
-	differ := func(kind call.Kind) bool {
-		var before []*Entry
-		if old != nil {
-			before = old.View(call.Anonymous).listed[kind]
-		}
-		return !slices.EqualFunc(before, new.View(call.Anonymous).listed[kind], func(a, b *Entry) bool {
-			return string(a.Raw) == string(b.Raw)
-		})
-	}
-	return Changes{
-		Tools:     differ(call.Tool),
-		Prompts:   differ(call.Prompt),
-		Resources: differ(call.Resource) || differ(call.Template),
-	}
 }

@@ -89,7 +89,7 @@ func wantNames(t *testing.T, tbl *Table, kind call.Kind, want ...string) {
 	if want == nil {
 		want = []string{}
 	}
-	if diff := cmp.Diff(want, names(t, tbl.View(call.Anonymous), kind)); diff != "" {
+	if diff := cmp.Diff(want, names(t, tbl.View(call.Anonymous, nil), kind)); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", kind.Plural(), diff)
 	}
 }
@@ -118,7 +118,7 @@ func TestOrderAndNames(t *testing.T) {
 	if got := tbl.Counts(); got != [call.Kinds]int{call.Tool: 5, call.Prompt: 2, call.Resource: 3, call.Template: 1} {
 		t.Errorf("counts: %v", got)
 	}
-	app, _ := tbl.View(call.Anonymous).Resolve(call.Tool, "al__app")
+	app, _ := tbl.View(call.Anonymous, nil).Resolve(call.Tool, "al__app")
 	if got := string(app.Entry.Raw); !strings.Contains(got, `"resourceUri":"ui://alpha.x"`) {
 		t.Errorf("the tool refers to %s", got)
 	}
@@ -158,7 +158,7 @@ func TestClashes(t *testing.T) {
 		t.Errorf("findings (-want +got):\n%s", diff)
 	}
 
-	v := tbl.View(call.Anonymous)
+	v := tbl.View(call.Anonymous, nil)
 	resolves(t, v, call.Tool, "x", "one", "x")
 	resolves(t, v, call.Tool, "files__read", "files", "read")
 	resolves(t, v, call.Tool, "one__files__read", "one", "files__read")
@@ -227,7 +227,7 @@ func TestQuarantine(t *testing.T) {
 			s := source(t, "u", "")
 			s.Items[tt.kind] = []wire.Raw{wire.Raw(tt.item), wire.Raw(good[tt.kind])}
 			tbl := build(s)
-			if got := names(t, tbl.View(call.Anonymous), tt.kind); len(got) != 1 {
+			if got := names(t, tbl.View(call.Anonymous, nil), tt.kind); len(got) != 1 {
 				t.Errorf("listed: %q", got)
 			}
 			fs := tbl.Findings()
@@ -278,9 +278,9 @@ func TestInvariants(t *testing.T) {
 		}
 		rng.Shuffle(len(sources), func(i, j int) { sources[i], sources[j] = sources[j], sources[i] })
 		tbl := build(sources...)
-		v := tbl.View(call.Anonymous)
+		v := tbl.View(call.Anonymous, nil)
 		without := slices.Delete(slices.Clone(sources), 2, 3)
-		fewer := build(without...).View(call.Anonymous)
+		fewer := build(without...).View(call.Anonymous, nil)
 		for kind := range call.Kind(call.Kinds) {
 			seen := make(map[string]bool)
 			for _, e := range v.listed[kind] {
@@ -335,20 +335,20 @@ func TestDiff(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := Diff(build(base()...), build(tt.new...))
+			got := NewDiff(build(base()...), build(tt.new...), nil).For(call.Anonymous, nil)
 			if got != tt.want || got.Any() != (tt.want != Changes{}) {
 				t.Errorf("got %+v, want %+v", got, tt.want)
 			}
 		})
 	}
-	if got := Diff(nil, build(base()...)); got != (Changes{true, true, true}) {
+	if got := NewDiff(build(), build(base()...), nil).For(call.Anonymous, nil); got != (Changes{true, true, true}) {
 		t.Errorf("the first table: %+v", got)
 	}
-	if got := Diff(nil, build()); got.Any() {
+	if got := NewDiff(build(), build(), nil).For(call.Anonymous, nil); got.Any() {
 		t.Errorf("an empty first table: %+v", got)
 	}
 	denied := Build(Options{Policy: policy.New(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{"a": {Prompts: policy.Globs{Deny: []string{"*"}}}}})}, base())
-	if got := Diff(build(base()...), denied); got != (Changes{Prompts: true}) {
+	if got := NewDiff(build(base()...), denied, nil).For(call.Anonymous, nil); got != (Changes{Prompts: true}) {
 		t.Errorf("another policy: %+v", got)
 	}
 }
@@ -369,7 +369,7 @@ func FuzzBuild(f *testing.F) {
 		for kind := range call.Kinds {
 			open.Items[kind], prefixed.Items[kind] = []wire.Raw{item}, []wire.Raw{item}
 		}
-		v := build(open, prefixed).View(call.Anonymous)
+		v := build(open, prefixed).View(call.Anonymous, nil)
 		for kind := range call.Kind(call.Kinds) {
 			raw, _, err := v.Page(kind, wire.Rev20260728, "", since)
 			if err != nil || wire.Check(raw, wire.Limits{Depth: wire.DefaultDepth + 10}, wire.Lenient) != nil {
@@ -403,12 +403,12 @@ func BenchmarkBuild10000(b *testing.B) {
 	sources := many(b, 10000)
 	b.ReportAllocs()
 	for b.Loop() {
-		build(sources...).View(call.Anonymous)
+		build(sources...).View(call.Anonymous, nil)
 	}
 }
 
 func BenchmarkResolve(b *testing.B) {
-	v := build(many(b, 10000)...).View(call.Anonymous)
+	v := build(many(b, 10000)...).View(call.Anonymous, nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		v.Resolve(call.Tool, "u7__tool_512")
@@ -416,14 +416,14 @@ func BenchmarkResolve(b *testing.B) {
 }
 
 func BenchmarkNear(b *testing.B) {
-	v := build(many(b, 10000)...).View(call.Anonymous)
+	v := build(many(b, 10000)...).View(call.Anonymous, nil)
 	for b.Loop() {
 		v.Near(call.Tool, "u7__tol_512")
 	}
 }
 
 func BenchmarkPage(b *testing.B) {
-	v := build(many(b, 10000)...).View(call.Anonymous)
+	v := build(many(b, 10000)...).View(call.Anonymous, nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		v.Page(call.Tool, wire.Rev20260728, "", since)

@@ -5,19 +5,28 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
 
 // View is what one set of rights sees of a table. It is immutable but for the
-// pages that it keeps once they are encoded.
+// pages that it keeps once they are encoded. What lists show it shares with the
+// views of other rights to whom they show the same.
 type View struct {
-	table       *Table
-	who         *call.Principal // any of those who have these rights
-	allowed     [call.Kinds][]bool
+	*shown
+	table  *Table
+	rights *policy.Rights
+	judged [call.Kinds][]*policy.Judgement // of the entries
+}
+
+// shown is what lists show.
+type shown struct {
+	allowed     [call.Kinds][]bool   // which entries are visible
 	listed      [call.Kinds][]*Entry // what lists show, in their order
 	pages       [call.Kinds][]*page
 	starts      [call.Kinds][]int // where the items of each part begin in listed; one more than parts
 	parts       []*Part           // that may be named
+	named       []bool            // which of all parts these are
 	unavailable []Unavailable
 	fresh       freshness
 
@@ -32,6 +41,8 @@ type Target struct {
 	Public string
 	Native string
 	Entry  *Entry // nil for a URI that no list has
+	// Judgement is what policy has to say about it.
+	Judgement *policy.Judgement
 }
 
 // Unavailable is an upstream that a list lacks.
@@ -42,10 +53,35 @@ type Unavailable struct {
 	Starting bool // its first attempt has not ended
 }
 
-func newView(t *Table, who *call.Principal) *View {
-	v := &View{table: t, who: who}
+// newView judges all entries. What lists show is taken from others, by what is
+// visible, where they have it.
+func newView(t *Table, rights *policy.Rights, others func(visible string) *shown) (v *View, visible string) {
+	v = &View{table: t, rights: rights}
+	var allowed [call.Kinds][]bool
+	seen := make([]bool, len(t.parts)) // parts with a visible entry
+	var key []byte
+	for kind, entries := range t.entries {
+		v.judged[kind] = make([]*policy.Judgement, len(entries))
+		allowed[kind] = make([]bool, len(entries))
+		for i, e := range entries {
+			j := v.judge(e.Kind, e.part, e.Public, e.Native, e.Raw)
+			v.judged[kind][i] = j
+			if allowed[kind][i] = j.Listed().Visible(); allowed[kind][i] {
+				seen[e.part.index] = true
+			}
+		}
+		key = appendBits(key, allowed[kind])
+	}
 	for _, p := range t.parts {
-		if !t.opts.Policy.MaySee(who, p.Upstream()) {
+		seen[p.index] = seen[p.index] || rights.Reaches(p.Upstream(), p.leads())
+	}
+	key = appendBits(key, seen)
+	if v.shown = others(string(key)); v.shown != nil {
+		return v, string(key)
+	}
+	v.shown = &shown{allowed: allowed, named: seen}
+	for _, p := range t.parts {
+		if !seen[p.index] {
 			continue
 		}
 		v.parts = append(v.parts, p)
@@ -54,19 +90,59 @@ func newView(t *Table, who *call.Principal) *View {
 		}
 	}
 	for kind, entries := range t.entries {
-		v.allowed[kind] = make([]bool, len(entries))
-		for i, e := range entries {
-			v.allowed[kind][i] = t.decide(who, e.Kind, e.part, e.Public, e.Native)
-		}
 		v.list(call.Kind(kind), entries)
 	}
 	v.fresh = freshnessOf(v.parts)
+	v.fresh.private = v.fresh.private || t.opts.Policy.Differs()
 	v.instructions = mergeInstructions(v.parts)
 	v.extensions = mergeExtensions(v.parts)
 	for kind := range v.pages {
 		v.pages[kind] = v.paginate(call.Kind(kind))
 	}
-	return v
+	return v, string(key)
+}
+
+// appendBits appends flags as text.
+func appendBits(b []byte, flags []bool) []byte {
+	for i, f := range flags {
+		if i%8 == 0 {
+			b = append(b, 0)
+		}
+		if f {
+			b[len(b)-1] |= 1 << (i % 8)
+		}
+	}
+	return b
+}
+
+// judge asks policy about an item of a part.
+func (v *View) judge(kind call.Kind, p *Part, public, native string, raw wire.Raw) *policy.Judgement {
+	it := policy.Item{Kind: kind, Upstream: p.Upstream(), Public: public, Native: native, Raw: raw}
+	if isURI(kind) {
+		it.PublicURI = p.publicURI
+	}
+	return v.rights.Judge(it)
+}
+
+// Judge returns what policy has to say about an item of a part that no list has to
+// have.
+func (v *View) Judge(kind call.Kind, p *Part, public, native string) *policy.Judgement {
+	for e := v.table.public[kind][public]; e != nil; e = e.next {
+		if e.part == p && e.Native == native {
+			return v.judged[kind][e.index]
+		}
+	}
+	return v.judge(kind, p, public, native, nil)
+}
+
+// Verdict returns why a name does not resolve: what was decided about the item
+// that has it, and that there is none where nobody does. It is for those who may
+// know what exists, never for the caller.
+func (v *View) Verdict(kind call.Kind, public string) policy.Decision {
+	if e := v.table.public[kind][public]; e != nil {
+		return v.judged[kind][e.index].Listed()
+	}
+	return policy.Decision{Effect: policy.Deny, Rule: policy.RuleUnknown}
 }
 
 // list finds out which entries of a kind are listed.
@@ -115,7 +191,7 @@ func (v *View) pick(head *Entry) *Entry {
 // Listed names resolve without allocating.
 func (v *View) Resolve(kind call.Kind, public string) (Target, bool) {
 	if e := v.pick(v.table.public[kind][public]); e != nil {
-		return Target{e.part, kind, public, e.Native, e}, true
+		return Target{e.part, kind, public, e.Native, e, v.judged[kind][e.index]}, true
 	}
 	switch kind {
 	case call.Template:
@@ -130,7 +206,7 @@ func (v *View) Resolve(kind call.Kind, public string) (Target, bool) {
 // unlisted resolves a URI that no list has.
 func (v *View) unlisted(public string) (Target, bool) {
 	t := v.table
-	if p := t.owner(public); p != nil {
+	if p := v.owner(public); p != nil {
 		if native, ok := p.space.NativeURI(public); ok {
 			return v.target(p, public, native)
 		}
@@ -151,12 +227,28 @@ func (v *View) unlisted(public string) (Target, bool) {
 	return Target{}, false
 }
 
+// owner returns the part with a prefix that a public URI names, nil when it names
+// none that may be named.
+func (v *View) owner(public string) *Part {
+	if p := v.table.owner(public); p != nil && v.named[p.index] {
+		return p
+	}
+	return nil
+}
+
 // target returns the target of an unlisted URI if it may be used.
 func (v *View) target(p *Part, public, native string) (Target, bool) {
-	if !p.hasResources() || !v.table.decide(v.who, call.Resource, p, public, native) {
+	if !p.hasResources() {
 		return Target{}, false
 	}
-	return Target{p, call.Resource, public, native, nil}, true
+	j := v.judge(call.Resource, p, public, native, nil)
+	for _, e := range v.table.alike(p, native) {
+		j = policy.Both(j, v.judged[e.Kind][e.index])
+	}
+	if !j.Listed().Visible() {
+		return Target{}, false
+	}
+	return Target{p, call.Resource, public, native, nil, j}, true
 }
 
 // Unavailable returns the upstreams that are down, of those that may be named.
@@ -177,7 +269,7 @@ func (v *View) Suspects(kind call.Kind, public string) []Unavailable {
 		if isURI(kind) {
 			native, ok = p.space.NativeURI(public)
 		}
-		if ok && v.table.decide(v.who, kind, p, public, native) && !v.elsewhere(kind, p, public) {
+		if ok && v.judge(kind, p, public, native, nil).Listed().Visible() && !v.elsewhere(kind, p, public) {
 			out = append(out, Unavailable{p.Upstream(), d.Since, d.Reason, d.Starting})
 		}
 	}
@@ -190,7 +282,7 @@ func (v *View) elsewhere(kind call.Kind, p *Part, public string) bool {
 	if !isURI(kind) {
 		return false
 	}
-	owner := v.table.owner(public)
+	owner := v.owner(public)
 	return owner != nil && owner != p
 }
 

@@ -18,7 +18,7 @@ func TestResolve(t *testing.T) {
 		source(t, "files", "files", tool("read"), resource("file:///a"), template("{scheme}://{host}"), resource("https://h/a"), template("https://h/{x}/{y}")),
 		source(t, "open", "", tool("add"), resource("test://static"), template("test://{id}/data")),
 		none,
-	).View(call.Anonymous)
+	).View(call.Anonymous, nil)
 	tests := []struct {
 		name             string
 		kind             call.Kind
@@ -51,9 +51,9 @@ func TestResolve(t *testing.T) {
 }
 
 func TestResolveWithoutTheOnlyOpenUpstream(t *testing.T) {
-	two := build(source(t, "one", "", resource("a:1")), source(t, "two", "", resource("b:1"))).View(call.Anonymous)
+	two := build(source(t, "one", "", resource("a:1")), source(t, "two", "", resource("b:1"))).View(call.Anonymous, nil)
 	resolves(t, two, call.Resource, "a:2", "", "")
-	none := build(source(t, "files", "files", resource("a:1"))).View(call.Anonymous)
+	none := build(source(t, "files", "files", resource("a:1"))).View(call.Anonymous, nil)
 	resolves(t, none, call.Resource, "a:1", "", "") // native
 	resolves(t, none, call.Resource, "", "", "")
 }
@@ -62,7 +62,7 @@ func TestResolveWithoutTheOnlyOpenUpstream(t *testing.T) {
 // are not tried to the end.
 func TestMatchingIsBounded(t *testing.T) {
 	one := source(t, "one", "", template("x:{+a}/end"), template("x:{+a}/other"))
-	v := build(one, source(t, "two", "")).View(call.Anonymous)
+	v := build(one, source(t, "two", "")).View(call.Anonymous, nil)
 	tests := []struct {
 		size int
 		end  string
@@ -93,7 +93,7 @@ func TestPolicyHides(t *testing.T) {
 	wantNames(t, tbl, call.Tool, "files__read")
 	wantNames(t, tbl, call.Resource, "files+file:///a", "https://h/")
 	wantNames(t, tbl, call.Template, "test://{+id}")
-	v := tbl.View(call.Anonymous)
+	v := tbl.View(call.Anonymous, nil)
 	resolves(t, v, call.Tool, "files__write", "", "")
 	resolves(t, v, call.Resource, "files+file:///etc/passwd", "", "")
 	resolves(t, v, call.Resource, "files+file:///etc/shadow", "", "")
@@ -110,7 +110,7 @@ func TestPolicyHides(t *testing.T) {
 		t.Errorf("near names: %q", got)
 	}
 
-	closed := Build(Options{Policy: policy.New(policy.Options{})}, []Source{down(source(t, "files", "files", tool("t")))}).View(call.Anonymous)
+	closed := Build(Options{Policy: policy.New(policy.Options{})}, []Source{down(source(t, "files", "files", tool("t")))}).View(call.Anonymous, nil)
 	if got := names(t, closed, call.Tool); len(got) != 0 {
 		t.Errorf("listed: %q", got)
 	}
@@ -128,7 +128,7 @@ func TestDown(t *testing.T) {
 	)
 	wantNames(t, tbl, call.Tool, "b__t")
 	wantNames(t, tbl, call.Resource, "https://h/")
-	v := tbl.View(call.Anonymous)
+	v := tbl.View(call.Anonymous, nil)
 	resolves(t, v, call.Tool, "a__t", "a", "t") // and the call meets the connector
 	resolves(t, v, call.Resource, "https://h/", "b", "https://h/")
 	resolves(t, v, call.Resource, "new+a:b", "new", "a:b")
@@ -159,10 +159,10 @@ func TestDown(t *testing.T) {
 
 	// With all of an address's upstreams down, the first is asked.
 	web := func(upstream string) Source { return source(t, upstream, upstream, resource("https://h/")) }
-	all := build(down(web("a")), down(web("b")), down(web("c"))).View(call.Anonymous)
+	all := build(down(web("a")), down(web("b")), down(web("c"))).View(call.Anonymous, nil)
 	resolves(t, all, call.Resource, "https://h/", "a", "https://h/")
 	for _, sources := range [][]Source{{down(web("a")), web("b"), down(web("c"))}, {down(web("a")), down(web("c")), web("b")}} {
-		v := build(sources...).View(call.Anonymous)
+		v := build(sources...).View(call.Anonymous, nil)
 		resolves(t, v, call.Resource, "https://h/", "b", "https://h/")
 		if got := names(t, v, call.Resource); len(got) != 1 {
 			t.Errorf("listed: %q", got)
@@ -174,7 +174,7 @@ func TestNear(t *testing.T) {
 	v := build(
 		source(t, "files", "files", tool("read_file"), tool("write_file"), tool("read_files"), tool("reed_file")),
 		source(t, "other", "other", tool("read_file")),
-	).View(call.Anonymous)
+	).View(call.Anonymous, nil)
 	tests := []struct {
 		query string
 		want  []string
@@ -197,7 +197,7 @@ func TestNear(t *testing.T) {
 func TestResolveDoesNotAllocate(t *testing.T) {
 	tbl := build(source(t, "files", "files", tool("read"), resource("file:///a")))
 	n := testing.AllocsPerRun(100, func() {
-		v := tbl.View(call.Anonymous)
+		v := tbl.View(call.Anonymous, nil)
 		if _, ok := v.Resolve(call.Tool, "files__read"); !ok {
 			t.Fatal("the tool does not resolve")
 		}
@@ -228,13 +228,13 @@ func TestInstructions(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := build(tt.sources...).View(call.Anonymous).Instructions(); got != tt.want {
+			if got := build(tt.sources...).View(call.Anonymous, nil).Instructions(); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
 	}
 	t.Run("too long", func(t *testing.T) {
-		got := build(with(source(t, "a", "a"), long), with(source(t, "b", "b"), "short"), with(source(t, "c", "c"), long)).View(call.Anonymous).Instructions()
+		got := build(with(source(t, "a", "a"), long), with(source(t, "b", "b"), "short"), with(source(t, "c", "c"), long)).View(call.Anonymous, nil).Instructions()
 		if len(got) > maxInstructions+100 || strings.Count(got, truncationMark) != 2 || !strings.Contains(got, "# b\n\nshort\n") || strings.ContainsRune(got, '\ufffd') {
 			t.Errorf("%d bytes, %d marks", len(got), strings.Count(got, truncationMark))
 		}
@@ -247,11 +247,11 @@ func TestExtensions(t *testing.T) {
 		s.Capabilities = wire.Raw(caps)
 		return s
 	}
-	got := build(with("a", `{"extensions":{"x":{"v":1},"y":{}}}`), with("b", `{"tools":{}}`), with("c", `{"extensions":{"x":{"v":2},"z":{}}}`), source(t, "d", "d")).View(call.Anonymous).Extensions()
+	got := build(with("a", `{"extensions":{"x":{"v":1},"y":{}}}`), with("b", `{"tools":{}}`), with("c", `{"extensions":{"x":{"v":2},"z":{}}}`), source(t, "d", "d")).View(call.Anonymous, nil).Extensions()
 	if string(got) != `{"x":{"v":1},"y":{},"z":{}}` {
 		t.Errorf("got %s", got)
 	}
-	if got := build(with("b", `{"tools":{}}`)).View(call.Anonymous).Extensions(); got != nil {
+	if got := build(with("b", `{"tools":{}}`)).View(call.Anonymous, nil).Extensions(); got != nil {
 		t.Errorf("got %s", got)
 	}
 }

@@ -63,6 +63,9 @@
 // (2025-11-25, basic/transports, "Sending Messages to the Server"; 2026-07-28,
 // basic/transports/streamable-http, "Cancellation").
 //
+// A call that is refused for a bound or for a scope is answered with the status that
+// HTTP has for it, in both eras, where the answer is JSON.
+//
 // The package does not route, decide who may do what, or log calls. It logs
 // faults of the protocol, without anything that a client put into a body.
 package frontend

@@ -61,6 +61,8 @@ func (x *exchange) cancel(cause error) { x.scope.Cancel(cause) }
 type answer struct {
 	result call.Result
 	fault  *wire.Error // nil when there is a result
+	// refused says more of the fault to those on HTTP, nil for nothing.
+	refused *call.Refused
 	// silent says that there is no response: the client has cancelled the
 	// request, or is gone.
 	silent bool
@@ -91,7 +93,9 @@ func (x *exchange) outcome(res call.Result, err error) answer {
 		x.s.log.Error("a call ended without an answer", zap.String("call", x.call.ID), zap.Error(err))
 		fault = errInternal
 	}
-	return answer{fault: fault}
+	a := answer{fault: fault}
+	a.refused, _ = errors.AsType[*call.Refused](err)
+	return a
 }
 
 // handle calls the handler and survives its panic.
@@ -177,6 +181,9 @@ func (x *exchange) finish(p *post, a answer) {
 	status := http.StatusOK
 	if a.fault != nil && x.call.Client.Era() == wire.EraModern {
 		status = modernStatus(a.fault.Code)
+	}
+	if a.refused != nil {
+		status = p.refuse(a.refused)
 	}
 	buf := newBuffer()
 	buf.b = slices.Grow(buf.b, len(a.result.Raw)+answerRoom)

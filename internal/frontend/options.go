@@ -52,7 +52,7 @@ type Options struct {
 	Authenticate func(*http.Request) (*call.Principal, error)
 	// ToolSchema returns the inputSchema of the tool that the principal knows
 	// under a public name, nil when there is none. It may be nil itself.
-	ToolSchema func(p *call.Principal, publicName string) wire.Raw
+	ToolSchema func(p *call.Principal, c *call.Client, publicName string) wire.Raw
 	// Subscriptions bring updates of resources; nil means that there are none.
 	Subscriptions Subscriptions
 	// Tasks tell of changes of tasks; nil means that there are none.
@@ -142,7 +142,7 @@ func (o *Options) setDefaults() {
 		o.Authenticate = func(*http.Request) (*call.Principal, error) { return call.Anonymous, nil }
 	}
 	if o.ToolSchema == nil {
-		o.ToolSchema = func(*call.Principal, string) wire.Raw { return nil }
+		o.ToolSchema = func(*call.Principal, *call.Client, string) wire.Raw { return nil }
 	}
 	if o.Permit == nil {
 		o.Permit = func(*call.Call) *wire.Error { return nil }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
 
@@ -81,6 +83,30 @@ func (p *post) finish(status int, msg []byte) {
 		return
 	}
 	writeJSON(p.w, status, msg)
+}
+
+// refuse prepares the answer to a call that is refused in a way that HTTP has a
+// status for, and returns that. It is said with JSON only.
+func (p *post) refuse(e *call.Refused) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.st != nil || !p.takes.json:
+		return http.StatusOK
+	case len(e.Scopes) > 0:
+		p.w.Header().Set("WWW-Authenticate", p.s.scopeChallenge(e.Scopes))
+		return http.StatusForbidden
+	case e.RetryAfter > 0:
+		p.w.Header().Set("Retry-After", strconv.Itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
+		return http.StatusTooManyRequests
+	}
+	return http.StatusOK
+}
+
+// scopeChallenge says which scopes a proof lacks (RFC 6750, section 3.1; 2025-11-25
+// and 2026-07-28, basic/authorization, "Runtime Insufficient Scope Errors").
+func (s *Server) scopeChallenge(scopes []string) string {
+	return `Bearer error="insufficient_scope", scope="` + strings.Join(scopes, " ") + `"`
 }
 
 // finishBatch completes the answer to a batch: with one array, or when the

@@ -113,20 +113,28 @@ func (s *Server) Drain() {
 // ListChanged tells all clients that asked for it that lists have changed. It
 // does not block.
 func (s *Server) ListChanged(tools, prompts, resources bool) {
-	var c changes
-	if tools {
-		c |= toolsChanged
+	s.ListChangedFor(func(*call.Principal, *call.Client) (bool, bool, bool) { return tools, prompts, resources })
+}
+
+// ListChangedFor tells the clients that asked for it which lists have changed for
+// them. of is called for each client, and must not call the server.
+func (s *Server) ListChangedFor(of func(who *call.Principal, client *call.Client) (tools, prompts, resources bool)) {
+	each := func(who *call.Principal, client *call.Client) changes {
+		var c changes
+		tools, prompts, resources := of(who, client)
+		if tools {
+			c |= toolsChanged
+		}
+		if prompts {
+			c |= promptsChanged
+		}
+		if resources {
+			c |= resourcesChanged
+		}
+		return c
 	}
-	if prompts {
-		c |= promptsChanged
-	}
-	if resources {
-		c |= resourcesChanged
-	}
-	if c != 0 {
-		s.sessions.listChanged(c)
-		s.listens.listChanged(c)
-	}
+	s.sessions.listChanged(each)
+	s.listens.listChanged(each)
 }
 
 // ServeHTTP serves the MCP endpoint.

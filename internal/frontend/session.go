@@ -17,8 +17,9 @@ import (
 // and questions to the client, but not how messages travel. All methods may be
 // called by many goroutines at once.
 type session struct {
-	id     string // unguessable, visible ASCII
-	owner  string // key of the principal that opened it; nobody else may use it
+	id     string          // unguessable, visible ASCII
+	who    *call.Principal // as they were when the session began
+	owner  string          // key of the principal that opened it; nobody else may use it
 	client *call.Client
 	levels *levelCount
 	level  atomic.Uint32 // a wire.Level; written under mu
@@ -41,6 +42,7 @@ func newSession(who *call.Principal, client *call.Client, levels *levelCount, lo
 	return &session{
 		shelf:    shelf{log: log},
 		id:       client.Key,
+		who:      who,
 		owner:    who.Key(),
 		client:   client,
 		levels:   levels,

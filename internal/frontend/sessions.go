@@ -2,6 +2,8 @@ package frontend
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -108,11 +110,14 @@ func (t *sessionTable) endStreams() {
 	}
 }
 
-func (t *sessionTable) listChanged(c changes) {
+func (t *sessionTable) listChanged(of func(*call.Principal, *call.Client) changes) {
 	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for _, s := range t.byID {
-		s.listChanged(c)
+	all := slices.Collect(maps.Values(t.byID))
+	t.mu.RUnlock()
+	for _, s := range all {
+		if c := of(s.who, s.client); c != 0 {
+			s.listChanged(c)
+		}
 	}
 }
 

@@ -1,17 +1,23 @@
 package frontend
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
 
 // subscription is what one subscriptions/listen request of a modern client has
 // asked for.
 type subscription struct {
-	id    wire.ID // of the request, which every message carries
-	wants changes
-	st    *stream
+	id wire.ID // of the request, which every message carries
+	// who and client made the request.
+	who    *call.Principal
+	client *call.Client
+	wants  changes
+	st     *stream
 	// shared says that the stream carries other messages too, as stdio does: the
 	// end of the subscription is not the end of the stream.
 	shared bool
@@ -165,13 +171,17 @@ func (s *subscriptionSet) remove(sub *subscription) bool {
 	return there
 }
 
-func (s *subscriptionSet) listChanged(c changes) {
+func (s *subscriptionSet) listChanged(of func(*call.Principal, *call.Client) changes) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for sub := range s.set {
-		if c&sub.wants != 0 {
-			sub.st.tell(sub.id, news{lists: c & sub.wants})
+	all := slices.Collect(maps.Keys(s.set))
+	s.mu.Unlock()
+	for _, sub := range all {
+		c := of(sub.who, sub.client) & sub.wants
+		s.mu.Lock()
+		if _, there := s.set[sub]; there && c != 0 {
+			sub.st.tell(sub.id, news{lists: c})
 		}
+		s.mu.Unlock()
 	}
 }
 

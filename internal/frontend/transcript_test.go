@@ -90,7 +90,7 @@ func newPlay(t *testing.T, archive *txtar.Archive) *play {
 		LogLevel: func(l wire.Level) {
 			p.handler.record("log level %q", l)
 		},
-		ToolSchema: func(_ *call.Principal, name string) wire.Raw {
+		ToolSchema: func(_ *call.Principal, _ *call.Client, name string) wire.Raw {
 			if name == "echo" {
 				return wire.Raw(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}`)
 			}

@@ -10,8 +10,6 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
-	"mcpgateway/internal/config"
-	"mcpgateway/internal/policy"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/wire"
@@ -97,13 +95,15 @@ func (g *Gateway) step(seen map[string]upstream.Snapshot, late bool) {
 	// Before the upstreams have started no client has got a list: lists wait for
 	// that. What changes until then is news to nobody.
 	awaited := !g.isSettled()
-	settled, changes := true, catalog.Diff(old.Table, routes.Table)
+	settled, told := true, make(map[string]catalog.Changes)
 	for name, s := range now {
 		before := seen[name]
 		g.report(before, s)
-		changes.Tools = changes.Tools || s.Changes.Tools > before.Changes.Tools
-		changes.Prompts = changes.Prompts || s.Changes.Prompts > before.Changes.Prompts
-		changes.Resources = changes.Resources || s.Changes.Resources > before.Changes.Resources
+		told[name] = catalog.Changes{
+			Tools:     s.Changes.Tools > before.Changes.Tools,
+			Prompts:   s.Changes.Prompts > before.Changes.Prompts,
+			Resources: s.Changes.Resources > before.Changes.Resources,
+		}
 		seen[name] = s
 	}
 	for _, m := range g.upstreams {
@@ -114,10 +114,13 @@ func (g *Gateway) step(seen map[string]upstream.Snapshot, late bool) {
 		g.log.Info("upstreams have started", zap.Bool("all", settled))
 	}
 	outcome := "same"
-	if changes.Any() {
+	if diff := catalog.NewDiff(old.Table, routes.Table, told); diff.Any().Any() {
 		outcome = "changed"
 		if !awaited {
-			g.front.ListChanged(changes.Tools, changes.Prompts, changes.Resources)
+			g.front.ListChangedFor(func(who *call.Principal, client *call.Client) (tools, prompts, resources bool) {
+				c := diff.For(who, client)
+				return c.Tools, c.Prompts, c.Resources
+			})
 		}
 	}
 	g.metrics.swaps.WithLabelValues(outcome).Inc()
@@ -178,7 +181,7 @@ func (g *Gateway) newRoutes(late bool) *router.Routes {
 	if len(now) > 0 {
 		g.logFindings(table)
 	}
-	return &router.Routes{Table: table, Policy: g.policy, Upstreams: g.routes, Subscribers: g.tellers}
+	return &router.Routes{Table: table, Upstreams: g.routes, Subscribers: g.tellers}
 }
 
 // source is what the table is to know of one upstream.
@@ -269,16 +272,4 @@ func (g *Gateway) logFindings(t *catalog.Table) {
 		g.log.Warn("catalog", zap.Stringer("fault", f.What), zap.Stringer("kind", f.Kind), zap.String("upstream", f.Upstream),
 			zap.String("native", clip(f.Native)), zap.String("public", f.Public), zap.String("reason", f.Reason))
 	}
-}
-
-// newPolicy translates what the configuration says of who may use what.
-func (g *Gateway) newPolicy() *policy.Policy {
-	o := policy.Options{Default: policy.Deny, Upstreams: map[string]policy.Upstream{}}
-	if g.cfg.Policy.Default == config.Allow {
-		o.Default = policy.Allow
-	}
-	for _, m := range g.upstreams {
-		o.Upstreams[m.name] = m.filter
-	}
-	return policy.New(o)
 }

@@ -127,7 +127,10 @@ func New(o Options) (*Gateway, error) {
 	if err := g.members(); err != nil {
 		return nil, err
 	}
-	g.policy = g.newPolicy()
+	var err error
+	if g.policy, err = g.newPolicy(); err != nil {
+		return nil, err
+	}
 	routerMetrics := router.NewMetrics()
 	g.router = router.New(router.Options{
 		Settled: g.settled, Logger: o.Logger, Metrics: routerMetrics,
@@ -235,9 +238,9 @@ func (g *Gateway) Close() {
 	}
 }
 
-// toolSchema is the input schema of a tool as a principal sees it.
-func (g *Gateway) toolSchema(who *call.Principal, public string) wire.Raw {
-	return g.router.Schema(who, public)
+// toolSchema is the input schema of a tool as a client sees it.
+func (g *Gateway) toolSchema(who *call.Principal, client *call.Client, public string) wire.Raw {
+	return g.router.Schema(who, client, public)
 }
 
 // setLogLevel tells the upstreams how verbose their log messages have to be.

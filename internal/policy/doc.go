@@ -1,24 +1,51 @@
 // Package policy decides who may see and use which item.
 //
-//	principal + item{kind, upstream, public, native} ──Decide──▶ effect, and what decided
+//	caller ──Rights──▶ the rules that can concern them
+//	                     └──Judge(item)──▶ Judgement: the rules that can concern this item too
+//	                                         ├──Listed────▶ Decision for lists: arguments are not known
+//	                                         └──Decide(request)──▶ Decision for one call
 //
-// One function serves lists and calls: what a list shows can be called, and
-// what a call refuses is not listed. That a refused item and an absent one look
-// the same is the caller's part.
+// One function serves lists and calls: what a list shows can be called with
+// some arguments, and what every call refuses is not listed. That a refused item
+// and an absent one look the same is the caller's part.
 //
-// Two things decide, in this order:
+// These decide, the first that has something to say:
 //
 //  1. what an upstream is let through at all: its deny globs, which win, and
 //     its allow globs, of native names (a resource's URI, a template's text; a
 //     URI that a template stands for is judged as the URI that it is);
-//  2. the default.
+//  2. the rules that deny, that demand a confirmation, that allow, in this order;
+//  3. the default.
 //
 // An allow glob of an upstream narrows, it never grants: with the default deny
 // nothing is allowed by it.
 //
+// # Rules
+//
+// A rule matches where all three hold: its [Who], of which the lists are all to
+// hold, each by one of its values; its [What], of which the lists of tools,
+// resources and prompts are alternatives and the upstreams narrow all of them;
+// and its [Condition]. What is not given holds for all. Of several rules with one
+// effect the first decides; the limits of all that match are taken.
+//
 // In a glob an asterisk stands for any run of characters, the empty one and
 // slashes included. Every other character stands for itself.
 //
-// A [Policy] is compiled once, immutable, and safe for concurrent use; a
-// decision does not allocate. The package is pure.
+// A condition that cannot be evaluated never allows: a rule that allows does not
+// match then, one that denies or demands a confirmation does. In a list the
+// arguments are not known; a condition whose outcome depends on them may hold.
+//
+// A variable that is not about the item (tool for a resource) has no fields: to
+// read one cannot be evaluated, has() of one is false. The same goes for what lists
+// say of a resource where none has its URI.
+//
+// # URIs
+//
+// A resource has many spellings, and a server may read one as another. So it is
+// judged by its URI as it is written and by each that [Spellings] makes of it, and
+// the strictest of these decisions holds.
+//
+// A [Policy] is compiled once, immutable, and safe for concurrent use, and so is
+// what it makes. A decision that no condition takes part in does not allocate.
+// What a condition may cost is bounded. The package is pure.
 package policy

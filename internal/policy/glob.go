@@ -1,6 +1,9 @@
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // glob is a pattern cut at its asterisks. One without any has a single part.
 type glob struct{ parts []string }
@@ -27,4 +30,94 @@ func (g glob) match(s string) bool {
 		s = after
 	}
 	return strings.HasSuffix(s, g.parts[last])
+}
+
+// all reports whether the pattern covers everything.
+func (g glob) all() bool { return strings.Join(g.parts, "") == "" && len(g.parts) > 1 }
+
+// canBegin reports whether the pattern covers anything that begins with lead.
+func (g glob) canBegin(lead string) bool {
+	first := g.parts[0]
+	if len(g.parts) == 1 {
+		return strings.HasPrefix(first, lead)
+	}
+	return strings.HasPrefix(first, lead) || strings.HasPrefix(lead, first)
+}
+
+// globs are patterns of one kind of name, in all their forms: those of URIs are
+// kept as they are written, and in the forms that [Spellings] may have.
+type globs struct {
+	written []glob
+	forms   []glob // beside the written ones
+}
+
+func compileNames(patterns []string) globs {
+	var g globs
+	for _, p := range patterns {
+		g.written = append(g.written, compile(p))
+	}
+	return g
+}
+
+func compileURIs(patterns []string) globs {
+	g := compileNames(patterns)
+	for _, w := range g.written {
+		last := w
+		for level := range maxLevels + 1 {
+			form := glob{make([]string, len(w.parts))}
+			for i, part := range last.parts {
+				if form.parts[i] = decode(part); level == 0 {
+					form.parts[i] = plainText(part, i == 0)
+				}
+			}
+			if !slices.Equal(form.parts, last.parts) {
+				g.forms = append(g.forms, form)
+			}
+			last = form
+		}
+	}
+	return g
+}
+
+func (g *globs) match(s string) bool {
+	is := func(w glob) bool { return w.match(s) }
+	return slices.ContainsFunc(g.written, is) || slices.ContainsFunc(g.forms, is)
+}
+
+// any reports whether one of the spellings is covered.
+func (g *globs) any(spellings []string) bool {
+	for _, s := range spellings {
+		if g.match(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// each reports whether every one of the spellings is covered.
+func (g *globs) each(spellings []string) bool {
+	for _, s := range spellings {
+		if !g.match(s) {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *globs) canBegin(lead string) bool {
+	for _, w := range g.written {
+		if w.canBegin(lead) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *globs) all() bool {
+	for _, w := range g.written {
+		if w.all() {
+			return true
+		}
+	}
+	return false
 }

@@ -1,23 +1,23 @@
 package policy
 
-import "mcpgateway/internal/call"
+import (
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
 
 // Effect is what a decision means.
 type Effect uint8
 
-// The effects. The zero Effect denies.
+// The effects. The zero Effect denies. Confirm allows what the client's user
+// consents to.
 const (
 	Deny Effect = iota
 	Allow
+	Confirm
 )
 
-// String returns "deny" or "allow".
-func (e Effect) String() string {
-	if e == Allow {
-		return "allow"
-	}
-	return "deny"
-}
+// String returns "deny", "allow" or "confirm".
+func (e Effect) String() string { return [...]string{"deny", "allow", "confirm"}[e] }
 
 // Globs select native names of one kind.
 type Globs struct {
@@ -36,103 +36,205 @@ type Upstream struct {
 type Options struct {
 	Default   Effect
 	Upstreams map[string]Upstream // by name; one that is not here is let through with everything
+	Rules     []Rule              // the names differ
+}
+
+// Rule is one rule.
+type Rule struct {
+	Name   string
+	Effect Effect
+	Who    Who
+	What   What
+	When   *Condition // nil: always
+	Limit  *Limit     // nil: none; of rules that deny it means nothing
+	// Challenge lists what the rule is about also for those who lack only one of
+	// its scopes. It means nothing for rules that deny or name no scopes.
+	Challenge bool
+	File      string // where the rule stands, for people
+	Line      int
+}
+
+// Who selects principals. A list that is nil holds for all, another for those
+// who have one of its values; all lists are to hold.
+type Who struct {
+	Subjects, Groups, Scopes, Issuers []string
+}
+
+// What selects items by globs of public names and of the names of upstreams.
+// Without any list of a kind it selects items of all kinds.
+type What struct {
+	Tools, Resources, Prompts []string
+	Upstreams                 []string // nil: all
+}
+
+// Per says for what a limit counts.
+type Per uint8
+
+// The values of Per.
+const (
+	PerPrincipal Per = iota
+	PerRule          // for all together
+	PerUpstream
+	PerTool // or prompt, or resource that is listed
+)
+
+// Limit bounds the calls that a rule matches. Whoever makes the calls keeps it.
+type Limit struct {
+	Rule       string
+	Rate       float64 // calls a second; 0: unbounded
+	Burst      int     // how many of them at once, at least 1 where there is a rate
+	Concurrent int     // calls at one time; 0: unbounded
+	Per        Per
+}
+
+// Caller is who asks, as far as a decision may depend on it.
+type Caller struct {
+	Principal *call.Principal
+	Revision  wire.Revision // "" where it is not known: then what depends on it may hold
+	Profile   string
 }
 
 // Item is what a decision is about.
 type Item struct {
 	Kind     call.Kind
 	Upstream string
-	Public   string // name or URI as clients see it
-	Native   string // the same at the upstream
+	Public   string   // name or URI as clients see it
+	Native   string   // the same at the upstream
+	Raw      wire.Raw // as clients see it in a list; nil for one that no list has
+	// PublicURI gives the public form of other spellings of the native URI. Nil
+	// for items without a URI.
+	PublicURI func(native string) string
 }
 
-// Decision is an effect and what led to it. Rule is one of few values, fit for
-// the label of a metric.
+// Request is what a call may be judged by beside its item.
+type Request struct {
+	Method string
+	Params wire.Raw // as the client sent them; its arguments are the member "arguments"
+	// Open says that the arguments of a tool or prompt are not known: what depends
+	// on them may hold.
+	Open bool
+}
+
+// Decision is an effect and what led to it.
 type Decision struct {
 	Effect Effect
-	Rule   string
+	Rule   string // the name of the rule, or one of the constants below: fit for the label of a metric
+	File   string // where that rule stands, "" where none decided
+	Line   int
+	// Challenge says that scopes are all that the caller lacks; Scopes are those
+	// that would do. The effect is Deny then.
+	Challenge bool
+	Scopes    []string
+	// Limits are to be taken before the call is made.
+	Limits []*Limit
 }
 
-// The values of Decision.Rule.
+// Visible reports whether lists show what was decided about.
+func (d Decision) Visible() bool { return d.Effect != Deny || d.Challenge }
+
+// The values of Decision.Rule where no rule of the configuration decides.
 const (
 	RuleDefault       = "default"
 	RuleUpstreamDeny  = "upstream.deny"  // a deny glob of the upstream matched
 	RuleUpstreamAllow = "upstream.allow" // no allow glob of the upstream matched
+	RuleURI           = "uri"            // the URI is not one to be judged, see Spellings
+	RuleUnknown       = "unknown"        // there is no such item; never the outcome of a judgement
 )
 
 // Policy is compiled Options.
 type Policy struct {
 	fallback  Effect
 	upstreams map[string]*[call.Kinds]selection
+	rules     []*rule
+	facets    facets
+	everyone  *Rights // of all callers, where no rule tells them apart
 }
 
 // selection is compiled Globs.
 type selection struct {
 	all   bool // there is no allow list
-	allow []glob
-	deny  []glob
+	allow globs
+	deny  globs
+}
+
+// rule is a compiled Rule.
+type rule struct {
+	Rule
+	kinds     [call.Kinds]*globs // nil: none of the kind; a template goes by the resources
+	anyKind   bool
+	upstreams *globs // nil: all
+	uses      use
 }
 
 // New compiles a policy.
 func New(opts Options) *Policy {
 	p := &Policy{fallback: opts.Default, upstreams: make(map[string]*[call.Kinds]selection, len(opts.Upstreams))}
 	for name, u := range opts.Upstreams {
-		resources := selectionOf(u.Resources)
+		resources := selectionOf(u.Resources, compileURIs)
 		p.upstreams[name] = &[call.Kinds]selection{
-			call.Tool:     selectionOf(u.Tools),
-			call.Prompt:   selectionOf(u.Prompts),
+			call.Tool:     selectionOf(u.Tools, compileNames),
+			call.Prompt:   selectionOf(u.Prompts, compileNames),
 			call.Resource: resources,
 			call.Template: resources,
 		}
 	}
+	for _, r := range opts.Rules {
+		p.rules = append(p.rules, compileRule(r))
+	}
+	p.facets = facetsOf(p.rules)
+	if p.facets.none() {
+		p.everyone = p.newRights(Caller{Principal: call.Anonymous})
+	}
 	return p
 }
 
-func selectionOf(g Globs) selection {
-	s := selection{all: g.Allow == nil}
-	for _, pattern := range g.Allow {
-		s.allow = append(s.allow, compile(pattern))
-	}
-	for _, pattern := range g.Deny {
-		s.deny = append(s.deny, compile(pattern))
-	}
-	return s
+func selectionOf(g Globs, compile func([]string) globs) selection {
+	return selection{all: g.Allow == nil, allow: compile(g.Allow), deny: compile(g.Deny)}
 }
 
-// Decide says whether a principal may see and use an item.
-func (p *Policy) Decide(_ *call.Principal, it Item) Decision {
-	if u := p.upstreams[it.Upstream]; u != nil {
-		if rule := u[it.Kind].refuses(it.Native); rule != "" {
-			return Decision{Deny, rule}
+func compileRule(r Rule) *rule {
+	c := &rule{Rule: r}
+	compiled := func(patterns []string, compile func([]string) globs) *globs {
+		if patterns == nil {
+			return nil
 		}
+		g := compile(patterns)
+		return &g
 	}
-	return Decision{p.fallback, RuleDefault}
+	uris := compiled(r.What.Resources, compileURIs)
+	c.kinds = [call.Kinds]*globs{
+		call.Tool: compiled(r.What.Tools, compileNames), call.Prompt: compiled(r.What.Prompts, compileNames),
+		call.Resource: uris, call.Template: uris,
+	}
+	c.anyKind = c.kinds == [call.Kinds]*globs{}
+	c.upstreams = compiled(r.What.Upstreams, compileNames)
+	if r.When != nil {
+		c.uses = r.When.uses
+	}
+	if l := r.Limit; l != nil {
+		own := *l
+		own.Rule, own.Burst = r.Name, max(1, l.Burst, int(min(l.Rate, 1e9)))
+		if l.Burst > 0 {
+			own.Burst = l.Burst
+		}
+		c.Limit = &own
+	}
+	return c
 }
+
+// at reports whether the rule is about the upstream.
+func (r *rule) at(upstream string) bool { return r.upstreams == nil || r.upstreams.match(upstream) }
 
 // refuses returns the rule that keeps a native name out, "" when none does.
-func (s *selection) refuses(native string) string {
-	for _, g := range s.deny {
-		if g.match(native) {
-			return RuleUpstreamDeny
-		}
+func (s *selection) refuses(native string, same, loose []string) string {
+	switch {
+	case s.deny.match(native) || s.deny.any(same) || s.deny.any(loose):
+		return RuleUpstreamDeny
+	case !s.all && !(s.allow.match(native) && s.allow.each(same)):
+		return RuleUpstreamAllow
 	}
-	if s.all {
-		return ""
-	}
-	for _, g := range s.allow {
-		if g.match(native) {
-			return ""
-		}
-	}
-	return RuleUpstreamAllow
+	return ""
 }
 
-// MaySee reports whether an upstream may be named to a principal: in error
-// messages, and among those that a list lacks. A principal to whom nothing is
-// allowed learns of no upstream.
-func (p *Policy) MaySee(_ *call.Principal, _ string) bool { return p.fallback == Allow }
-
-// Rights returns a key that is equal for principals who get the same decision
-// about every item. No decision depends on the principal as yet, so there is
-// one.
-func (p *Policy) Rights(*call.Principal) string { return "" }
+// restricts reports whether the selection keeps anything out.
+func (s *selection) restricts() bool { return !s.all && !s.allow.all() || len(s.deny.written) > 0 }

@@ -5,7 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
 )
 
 func TestGlob(t *testing.T) {
@@ -82,33 +85,37 @@ func TestDecide(t *testing.T) {
 		item     Item
 		want     Decision
 	}{
-		{"allowed by glob", Allow, Item{Kind: call.Tool, Upstream: "files", Native: "read_file"}, Decision{Allow, RuleDefault}},
-		{"matched by no allow glob", Allow, Item{Kind: call.Tool, Upstream: "files", Native: "write_file"}, Decision{Deny, RuleUpstreamAllow}},
-		{"deny wins over allow", Allow, Item{Kind: call.Tool, Upstream: "files", Native: "read_secret"}, Decision{Deny, RuleUpstreamDeny}},
-		{"public names are not judged", Allow, Item{Kind: call.Tool, Upstream: "files", Public: "read_x", Native: "write"}, Decision{Deny, RuleUpstreamAllow}},
-		{"an empty allow list lets nothing through", Allow, Item{Kind: call.Prompt, Upstream: "files", Native: "p"}, Decision{Deny, RuleUpstreamAllow}},
-		{"no allow list lets everything through", Allow, Item{Kind: call.Resource, Upstream: "files", Native: "file:///a"}, Decision{Allow, RuleDefault}},
-		{"slashes match", Allow, Item{Kind: call.Resource, Upstream: "files", Native: "file:///etc/ssl/key"}, Decision{Deny, RuleUpstreamDeny}},
-		{"a template by its text", Allow, Item{Kind: call.Template, Upstream: "files", Native: "file:///etc/{name}"}, Decision{Deny, RuleUpstreamDeny}},
-		{"an upstream without globs", Allow, Item{Kind: call.Tool, Upstream: "other", Native: "x"}, Decision{Allow, RuleDefault}},
-		{"the default denies", Deny, Item{Kind: call.Tool, Upstream: "other", Native: "x"}, Decision{Deny, RuleDefault}},
-		{"an allow glob grants nothing", Deny, Item{Kind: call.Tool, Upstream: "files", Native: "read_file"}, Decision{Deny, RuleDefault}},
+		{"allowed by glob", Allow, Item{Kind: call.Tool, Upstream: "files", Native: "read_file"}, Decision{Effect: Allow, Rule: RuleDefault}},
+		{"matched by no allow glob", Allow, Item{Kind: call.Tool, Upstream: "files", Native: "write_file"}, Decision{Effect: Deny, Rule: RuleUpstreamAllow}},
+		{"deny wins over allow", Allow, Item{Kind: call.Tool, Upstream: "files", Native: "read_secret"}, Decision{Effect: Deny, Rule: RuleUpstreamDeny}},
+		{"public names are not judged", Allow, Item{Kind: call.Tool, Upstream: "files", Public: "read_x", Native: "write"}, Decision{Effect: Deny, Rule: RuleUpstreamAllow}},
+		{"an empty allow list lets nothing through", Allow, Item{Kind: call.Prompt, Upstream: "files", Native: "p"}, Decision{Effect: Deny, Rule: RuleUpstreamAllow}},
+		{"no allow list lets everything through", Allow, Item{Kind: call.Resource, Upstream: "files", Native: "file:///a"}, Decision{Effect: Allow, Rule: RuleDefault}},
+		{"slashes match", Allow, Item{Kind: call.Resource, Upstream: "files", Native: "file:///etc/ssl/key"}, Decision{Effect: Deny, Rule: RuleUpstreamDeny}},
+		{"a template by its text", Allow, Item{Kind: call.Template, Upstream: "files", Native: "file:///etc/{name}"}, Decision{Effect: Deny, Rule: RuleUpstreamDeny}},
+		{"an upstream without globs", Allow, Item{Kind: call.Tool, Upstream: "other", Native: "x"}, Decision{Effect: Allow, Rule: RuleDefault}},
+		{"the default denies", Deny, Item{Kind: call.Tool, Upstream: "other", Native: "x"}, Decision{Effect: Deny, Rule: RuleDefault}},
+		{"an allow glob grants nothing", Deny, Item{Kind: call.Tool, Upstream: "files", Native: "read_file"}, Decision{Effect: Deny, Rule: RuleDefault}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := New(Options{Default: tt.fallback, Upstreams: upstreams})
-			if got := p.Decide(call.Anonymous, tt.item); got != tt.want {
-				t.Errorf("got %+v, want %+v", got, tt.want)
-			}
-			if got := p.MaySee(call.Anonymous, tt.item.Upstream); got != (tt.fallback == Allow) {
-				t.Errorf("MaySee: %v", got)
+			if diff := cmp.Diff(tt.want, decide(p, anyone, tt.item, Request{})); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}
 }
 
+// anyone is the caller where there is but one principal.
+var anyone = Caller{Principal: call.Anonymous, Revision: wire.Rev20251125}
+
+func decide(p *Policy, c Caller, it Item, q Request) Decision {
+	return p.Rights(c).Judge(it).Decide(q)
+}
+
 func TestZeroOptionsDeny(t *testing.T) {
-	if d := New(Options{}).Decide(call.Anonymous, Item{Native: "x"}); d.Effect != Deny || d.Effect.String() != "deny" {
+	if d := decide(New(Options{}), anyone, Item{Native: "x"}, Request{}); d.Effect != Deny || d.Effect.String() != "deny" {
 		t.Errorf("the zero policy: %+v", d)
 	}
 }
@@ -117,19 +124,34 @@ func TestDecideDoesNotAllocate(t *testing.T) {
 	p := New(Options{Default: Allow, Upstreams: map[string]Upstream{
 		"files": {Tools: Globs{Allow: []string{"a*b*c", "read_*"}, Deny: []string{"*x*y*"}}},
 	}})
-	it := Item{Kind: call.Tool, Upstream: "files", Public: "files__read_file", Native: "read_file"}
-	if n := testing.AllocsPerRun(100, func() { p.Decide(call.Anonymous, it) }); n != 0 {
+	j := p.Rights(anyone).Judge(Item{Kind: call.Tool, Upstream: "files", Public: "files__read_file", Native: "read_file"})
+	if n := testing.AllocsPerRun(100, func() { j.Decide(Request{}) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
 }
 
-func BenchmarkDecide(b *testing.B) {
-	p := New(Options{Default: Allow, Upstreams: map[string]Upstream{
-		"files": {Tools: Globs{Allow: []string{"*"}, Deny: []string{"*_secret", "admin_*"}}},
-	}})
-	it := Item{Kind: call.Tool, Upstream: "files", Native: "read_file"}
-	b.ReportAllocs()
-	for b.Loop() {
-		p.Decide(call.Anonymous, it)
+func TestReaches(t *testing.T) {
+	leads := [call.Kinds][]string{call.Tool: {"db__"}, call.Prompt: {"db__"}, call.Resource: {"db+", "ui://db"}, call.Template: {"db+"}}
+	for _, tt := range []struct {
+		name string
+		opts Options
+		want bool
+	}{
+		{"the default allows", Options{Default: Allow}, true},
+		{"the default denies", Options{}, false},
+		{"a rule for all", Options{Rules: []Rule{{Effect: Allow}}}, true},
+		{"a rule for the upstream", Options{Rules: []Rule{{Effect: Confirm, What: What{Upstreams: []string{"d*"}}}}}, true},
+		{"a rule for another", Options{Rules: []Rule{{Effect: Allow, What: What{Upstreams: []string{"files"}}}}}, false},
+		{"names that it may have", Options{Rules: []Rule{{Effect: Allow, What: What{Tools: []string{"*_read"}}}}}, true},
+		{"names that it cannot have", Options{Rules: []Rule{{Effect: Allow, What: What{Tools: []string{"files__*"}, Resources: []string{"files+*"}}}}}, false},
+		{"a rule that denies all of it", Options{Default: Allow, Rules: []Rule{{Effect: Deny, What: What{Upstreams: []string{"db"}}}}}, false},
+		{"a rule that denies its tools", Options{Default: Allow, Rules: []Rule{{Effect: Deny, What: What{Tools: []string{"*"}}}}}, true},
+		{"nothing is let through", Options{Default: Allow, Upstreams: map[string]Upstream{"db": {
+			Tools: Globs{Allow: []string{}}, Prompts: Globs{Deny: []string{"*"}}, Resources: Globs{Allow: []string{}},
+		}}}, false},
+	} {
+		if got := New(tt.opts).Rights(anyone).Reaches("db", leads); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
 	}
 }

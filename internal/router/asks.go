@@ -19,7 +19,8 @@ type backChannel struct {
 	r     *Router
 	to    call.BackChannel
 	space *namespace.Space
-	// client is who made the call.
+	// who and client made the call.
+	who    *call.Principal
 	client *call.Client
 }
 
@@ -28,7 +29,17 @@ func (b *backChannel) Notify(method string, params wire.Raw) {
 		b.r.metrics.lowered(conform.Tally{conform.Notification: 1})
 		return
 	}
+	if method == wire.NoteResourceUpdated && !b.maySee(wire.ValueOf(params).Get("uri").Str()) {
+		return
+	}
 	b.to.Notify(method, b.space.NoteParams(method, params))
+}
+
+// maySee reports whether the client may hear of a resource of the upstream.
+func (b *backChannel) maySee(native string) bool {
+	view := b.r.Routes().Table.View(b.who, b.client)
+	part := view.Part(b.space.Upstream())
+	return part != nil && view.Judge(call.Resource, part, part.Space().PublicURI(native), native).Listed().Visible()
 }
 
 // Ask puts a question to the client. What the client cannot answer, and what it
@@ -121,6 +132,8 @@ func asError(e *wire.Error) error {
 // The outcomes of asks, beside the actions of elicitation.
 const (
 	askAnswered   = "answered"
+	askDeclined   = "declined"
+	askCancelled  = "cancelled"
 	askError      = "error"      // the client answered with an error
 	askUndeclared = "undeclared" // the client cannot answer such a question
 	askLapsed     = "lapsed"     // nobody answered in time
@@ -135,9 +148,9 @@ func outcomeOfAnswer(method string, answer wire.Raw) string {
 	case method != wire.MethodElicit, action.IsString("accept"):
 		return askAnswered
 	case action.IsString("decline"):
-		return "declined"
+		return askDeclined
 	default:
-		return "cancelled"
+		return askCancelled
 	}
 }
 
@@ -151,5 +164,8 @@ func (m *Metrics) asked(method, outcome string) {
 	}
 	m.asks.WithLabelValues(kind, outcome).Inc()
 }
+
+// confirmed counts one question of the gateway's own, whether a call may be made.
+func (m *Metrics) confirmed(outcome string) { m.asks.WithLabelValues("confirmation", outcome).Inc() }
 
 const defaultAskTimeout = 5 * time.Minute

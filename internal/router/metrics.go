@@ -29,6 +29,7 @@ type Metrics struct {
 	ended   memo[ended, prometheus.Counter]
 	took    memo[took, prometheus.Observer]
 	decided memo[decided, prometheus.Counter]
+	limited *prometheus.CounterVec
 }
 
 // The labels of a request that has ended, of how long it took, and of a decision.
@@ -60,12 +61,16 @@ func NewMetrics() *Metrics {
 		}, []string{"kind"}),
 		asks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_gateway_asks_total",
-			Help: "Questions of upstreams to clients, by what became of them.",
+			Help: "Questions to clients, of upstreams and for confirmation, by what became of them.",
 		}, []string{"kind", "outcome"}),
 		bridged: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_gateway_bridged_calls_total",
 			Help: "Calls between a client and an upstream of different eras.",
 		}, []string{"client_era", "upstream_era"}),
+		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_gateway_rate_limited_total",
+			Help: "Calls that went over a limit, by the rule that has it.",
+		}, []string{"rule"}),
 	}
 	m.ended.find = func(l ended) prometheus.Counter {
 		return m.requests.WithLabelValues(l.method, l.upstream, l.outcome)
@@ -77,7 +82,7 @@ func NewMetrics() *Metrics {
 
 // Collectors returns what is to be registered.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.requests, m.durations, m.decisions, m.downlevels, m.asks, m.bridged}
+	return []prometheus.Collector{m.requests, m.durations, m.decisions, m.downlevels, m.asks, m.bridged, m.limited}
 }
 
 // lowered counts what was replaced for a client's revision.
@@ -114,6 +119,7 @@ const (
 	outcomeRefused     = "refused"     // no such item in the caller's view
 	outcomeUnavailable = "unavailable" // the upstream could not be reached or did not answer
 	outcomeCancelled   = "cancelled"
+	outcomeLimited     = "limited" // a limit of a rule is reached
 )
 
 func outcomeOf(err error) string {
@@ -122,7 +128,10 @@ func outcomeOf(err error) string {
 	}
 	rpc, ours := errors.AsType[*wire.Error](err)
 	ours = ours && rpc.Raw == nil
+	refused, ok := errors.AsType[*call.Refused](err)
 	switch {
+	case ok && refused.RetryAfter > 0:
+		return outcomeLimited
 	case errors.Is(err, context.Canceled):
 		return outcomeCancelled
 	case ours && rpc.Code == wire.CodeInternal:

@@ -12,6 +12,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
 
@@ -32,6 +33,9 @@ type journey struct {
 	asked namespace.Asked
 	// target is what is called.
 	target catalog.Target
+	// decision is what policy said of it; consented, that the user has confirmed it.
+	decision  policy.Decision
+	consented bool
 }
 
 // hasRounds reports whether requests of a method may be answered with
@@ -42,31 +46,37 @@ func hasRounds(method string) bool {
 
 // unwrap returns params, those of the call under native names, as the upstream
 // shall see them in a retry: with its own requestState in place of the sealed
-// one. Params without requestState come back as they are.
-func (j *journey) unwrap(params wire.Raw) (wire.Raw, error) {
+// one, and without any where the state is the gateway's own. Params without
+// requestState come back as they are, with the zero state.
+func (j *journey) unwrap(params wire.Raw) (wire.Raw, bridge.State, error) {
 	if !j.c.TakesRounds || !hasRounds(j.c.Method) {
-		return params, nil
+		return params, bridge.State{}, nil
 	}
 	sealed := wire.ValueOf(params).Get("requestState")
 	if !sealed.Exists() {
-		return params, nil
+		return params, bridge.State{}, nil
 	}
 	upstream := j.space.Upstream()
 	st, err := j.r.sealer.Open(sealed.Str(), bridge.BindingOf(j.c), time.Now())
-	if err == nil && (st.Holder != upstream || st.Kind != bridge.Relay && st.Kind != bridge.Again) {
+	if err == nil && (st.Holder != upstream || st.Kind != bridge.Relay && st.Kind != bridge.Again && st.Kind != bridge.Consent) {
 		err = fmt.Errorf("%w: it is of kind %q for %q", bridge.ErrRequest, st.Kind, st.Holder)
 	}
 	if err != nil {
-		j.r.log.Warn("request state refused", zap.String("request", j.c.ID), zap.String("principal", j.c.Principal.Subject),
-			zap.String("upstream", upstream), zap.String("method", j.c.Method), zap.NamedError("reason", err))
-		return nil, errState
+		j.refuseState(err)
+		return nil, bridge.State{}, errState
 	}
-	if st.Kind == bridge.Again {
-		return bridge.Retry(params, nil, nil), nil
+	if st.Kind != bridge.Relay {
+		return bridge.Retry(params, nil, nil), st, nil
 	}
 	e := wire.NewEdit(params)
 	e.ReplaceString(sealed, st.Text)
-	return e.Bytes(), nil
+	return e.Bytes(), st, nil
+}
+
+// refuseState tells the log why a state is not taken.
+func (j *journey) refuseState(reason error) {
+	j.r.log.Warn("request state refused", zap.String("request", j.c.ID), zap.String("principal", j.c.Principal.Subject),
+		zap.String("upstream", j.space.Upstream()), zap.String("method", j.c.Method), zap.NamedError("reason", reason))
 }
 
 // conclude turns what the upstream answered into what the client gets: a
@@ -114,10 +124,14 @@ func (j *journey) relay(raw wire.Raw) (wire.Raw, error) {
 	return e.Bytes(), nil
 }
 
+// seal returns the state of a further round. The consent to the call goes on in
+// it, for one round each time.
 func (j *journey) seal(kind bridge.Kind, text string) string {
-	return j.r.sealer.Seal(bridge.State{
-		Kind: kind, Holder: j.space.Upstream(), Text: text, Expires: time.Now().Add(j.r.stateTTL),
-	}, bridge.BindingOf(j.c))
+	st := bridge.State{Kind: kind, Holder: j.space.Upstream(), Text: text, Expires: time.Now().Add(j.r.stateTTL)}
+	if j.consented {
+		st.Ticket = j.r.tickets.Ticket()
+	}
+	return j.r.sealer.Seal(st, bridge.BindingOf(j.c))
 }
 
 // missing is the error for a client that lacks capabilities (2026-07-28, basic,

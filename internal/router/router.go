@@ -29,7 +29,6 @@ type Upstream interface {
 // Routes is what one call sees of the gateway. It is immutable.
 type Routes struct {
 	Table     *catalog.Table
-	Policy    *policy.Policy
 	Upstreams map[string]Upstream // by name; every part of the table has one
 	// Subscribers are the upstreams by name once more, for subscriptions.
 	Subscribers map[string]Subscriber
@@ -51,8 +50,10 @@ type Options struct {
 	// Unlabelled leaves out the name of the upstream at the beginning of what it
 	// asks users.
 	Unlabelled bool
-	Logger     *zap.Logger
-	Metrics    *Metrics
+	// Tickets keep consents from being used twice; none: the process remembers.
+	Tickets Tickets
+	Logger  *zap.Logger
+	Metrics *Metrics
 }
 
 // Router takes calls with public names to upstreams.
@@ -68,6 +69,8 @@ type Router struct {
 	label        bool
 	elicitations bridge.Elicitations
 	tasks        taskBook
+	limits       limiter
+	tickets      Tickets
 }
 
 // current is the routes of this moment.
@@ -86,6 +89,11 @@ func New(o Options, first *Routes) *Router {
 		stateTTL:   cmp.Or(o.StateTTL, defaultStateTTL),
 		askTimeout: cmp.Or(o.AskTimeout, defaultAskTimeout),
 		label:      !o.Unlabelled,
+		limits:     limiter{now: time.Now},
+		tickets:    o.Tickets,
+	}
+	if r.tickets == nil {
+		r.tickets = newMemoryTickets()
 	}
 	if r.sealer == nil {
 		r.sealer = bridge.NewSealer()
@@ -140,7 +148,7 @@ func (r *Router) handle(ctx context.Context, c *call.Call) (call.Result, string,
 // up on a slow initialize. The capabilities do not depend on which upstreams are
 // there, because a legacy client cannot be told of new ones later.
 func (r *Router) describe(c *call.Call) wire.Raw {
-	view := r.Routes().Table.View(c.Principal)
+	view := r.Routes().Table.View(c.Principal, c.Client)
 	capabilities := wire.Raw(`{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}`)
 	if ext := view.Extensions(); ext != nil {
 		capabilities = wire.SetMember(capabilities, "extensions", ext)
@@ -157,7 +165,7 @@ func (r *Router) list(ctx context.Context, c *call.Call, kind call.Kind) (call.R
 	if err := r.settle(ctx); err != nil {
 		return call.Result{}, "", err
 	}
-	view := r.Routes().Table.View(c.Principal)
+	view := r.Routes().Table.View(c.Principal, c.Client)
 	cursor := wire.ValueOf(c.Params).Get("cursor")
 	if k := cursor.Kind(); k != 0 && k != '"' && k != 'n' {
 		return call.Result{}, "", wire.Errorf(wire.CodeInvalidParams, "invalid params: cursor must be a string, the nextCursor of the page before")
@@ -181,26 +189,46 @@ func (r *Router) forward(ctx context.Context, c *call.Call) (call.Result, string
 		return call.Result{}, "", err
 	}
 	name := target.Part.Upstream()
-	if !r.allowed(routes, c, target) {
-		return call.Result{}, name, unknown(c, routes.Table.View(c.Principal), ref)
+	d := r.decide(c, target.Judgement)
+	if d.Effect == policy.Deny {
+		return call.Result{}, name, refused(target, &d)
 	}
-	if c.Method == wire.MethodComplete && !wire.ValueOf(target.Part.Capabilities()).Get("completions").Exists() {
+	// What needs a consent is not completed: the user would be asked at every key.
+	if c.Method == wire.MethodComplete && (d.Effect == policy.Confirm || !wire.ValueOf(target.Part.Capabilities()).Get("completions").Exists()) {
 		// The gateway declares completions for all its upstreams.
 		return call.Result{Raw: wire.Raw(`{"completion":{"values":[]}}`)}, name, nil
 	}
-	j := journey{r: r, c: c, to: routes.Upstreams[name], space: target.Part.Space(), asked: askedOf(target), target: target}
+	j := journey{r: r, c: c, to: routes.Upstreams[name], space: target.Part.Space(), asked: askedOf(target), target: target, decision: d}
 	res, err := j.run(ctx, ref.With(target.Native))
 	return res, name, err
 }
 
 // run sends the call with native names and brings back what the client gets.
 func (j *journey) run(ctx context.Context, params wire.Raw) (call.Result, error) {
-	params, err := j.unwrap(params)
+	params, st, err := j.unwrap(params)
 	if err != nil {
 		return call.Result{}, err
 	}
+	var asked *call.Result
+	if st.Ticket != "" {
+		asked, err = j.redeem(ctx, st)
+	}
+	if err == nil && asked == nil && !j.consented && needsConsent(j.c, &j.decision) {
+		if st.Kind != 0 { // the round began before a consent was needed
+			return call.Result{}, errState
+		}
+		asked, err = j.confirm(ctx)
+	}
+	if err != nil || asked != nil {
+		return orNone(asked), err
+	}
+	release, err := j.r.limit(j.c, j.target, &j.decision)
+	if err != nil {
+		return call.Result{}, err
+	}
+	defer release()
 	down := j.c.With(params)
-	down.Back = &backChannel{j.r, j.c.Back, j.space, j.c.Client}
+	down.Back = &backChannel{j.r, j.c.Back, j.space, j.c.Principal, j.c.Client}
 	res, err := j.send(ctx, down)
 	if err != nil {
 		if rpc, ok := errors.AsType[*wire.Error](err); ok {
@@ -214,6 +242,13 @@ func (j *journey) run(ctx context.Context, params wire.Raw) (call.Result, error)
 	return res, nil
 }
 
+func orNone(r *call.Result) call.Result {
+	if r == nil {
+		return call.Result{}
+	}
+	return *r
+}
+
 // Permit reports whether a call may be made at this moment: nil, or the error
 // that a call of it would get. It asks nobody and waits for nothing.
 func (r *Router) Permit(c *call.Call) *wire.Error {
@@ -222,10 +257,14 @@ func (r *Router) Permit(c *call.Call) *wire.Error {
 		return wire.Errorf(wire.CodeInvalidParams, "%s", err)
 	}
 	routes := r.Routes()
-	view := routes.Table.View(c.Principal)
+	view := routes.Table.View(c.Principal, c.Client)
 	target, ok := view.Resolve(ref.Kind, ref.Name)
-	if !ok || !r.allowed(routes, c, target) {
-		return unknown(c, view, ref)
+	if !ok {
+		return r.unknown(c, view, ref)
+	}
+	if d := r.decide(c, target.Judgement); d.Effect == policy.Deny {
+		fault, _ := errors.AsType[*wire.Error](refused(target, &d))
+		return fault
 	}
 	return nil
 }
@@ -237,7 +276,7 @@ func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.Ref) (
 	for {
 		settled := r.isSettled() // before the routes: they are complete when it is set
 		now := r.now.Load()
-		view := now.Table.View(c.Principal)
+		view := now.Table.View(c.Principal, c.Client)
 		target, ok := view.Resolve(ref.Kind, ref.Name)
 		if ok {
 			return now.Routes, target, nil
@@ -245,7 +284,7 @@ func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.Ref) (
 		suspects := view.Suspects(ref.Kind, ref.Name)
 		switch {
 		case len(suspects) == 0:
-			return nil, target, unknown(c, view, ref)
+			return nil, target, r.unknown(c, view, ref)
 		case settled || !slices.ContainsFunc(suspects, func(u catalog.Unavailable) bool { return u.Starting }):
 			return nil, target, catalog.UnavailableError(suspects)
 		}
@@ -256,16 +295,6 @@ func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.Ref) (
 			return nil, target, ctx.Err()
 		}
 	}
-}
-
-// allowed asks policy about one call. Lists asked the same function when the
-// view was made.
-func (r *Router) allowed(routes *Routes, c *call.Call, t catalog.Target) bool {
-	d := routes.Policy.Decide(c.Principal, policy.Item{
-		Kind: t.Kind, Upstream: t.Part.Upstream(), Public: t.Public, Native: t.Native,
-	})
-	r.metrics.decided.get(decided{d.Effect.String(), d.Rule}).Inc()
-	return d.Effect == policy.Allow
 }
 
 func (r *Router) isSettled() bool {
@@ -304,10 +333,10 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// Schema returns the input schema of a tool as the principal sees it, nil when
+// Schema returns the input schema of a tool as the client sees it, nil when
 // there is no such tool in their view. The front end checks headers against it.
-func (r *Router) Schema(who *call.Principal, public string) wire.Raw {
-	t, ok := r.Routes().Table.View(who).Resolve(call.Tool, public)
+func (r *Router) Schema(who *call.Principal, client *call.Client, public string) wire.Raw {
+	t, ok := r.Routes().Table.View(who, client).Resolve(call.Tool, public)
 	if !ok || t.Entry == nil {
 		return nil
 	}

@@ -94,7 +94,7 @@ func (h *house) routes(sources []catalog.Source) *Routes {
 		Upstreams: map[string]policy.Upstream{"files": {Tools: policy.Globs{Deny: []string{"remove"}}}},
 	})
 	return &Routes{
-		Table: catalog.Build(catalog.Options{Policy: p}, sources), Policy: p,
+		Table:     catalog.Build(catalog.Options{Policy: p}, sources),
 		Upstreams: map[string]Upstream{"files": h.files},
 	}
 }
@@ -405,11 +405,11 @@ func TestEveryCallIsCountedAndLogged(t *testing.T) {
 
 func TestSchema(t *testing.T) {
 	h := newHouse(t, answers(`{}`), filesSource(t))
-	if got := string(h.Schema(call.Anonymous, "files__read")); got != `{"type":"object"}` {
+	if got := string(h.Schema(call.Anonymous, nil, "files__read")); got != `{"type":"object"}` {
 		t.Errorf("schema is %s", got)
 	}
 	for _, name := range []string{"files__remove", "read", ""} {
-		if got := h.Schema(call.Anonymous, name); got != nil {
+		if got := h.Schema(call.Anonymous, nil, name); got != nil {
 			t.Errorf("schema of %q is %s, want none", name, got)
 		}
 	}
@@ -431,7 +431,7 @@ func benchHouse(t testing.TB) (*house, *call.Call) {
 
 func TestForwardAllocations(t *testing.T) {
 	h, c := benchHouse(t)
-	const bound = 9
+	const bound = 8
 	got := testing.AllocsPerRun(100, func() {
 		if _, err := h.Handle(context.Background(), c); err != nil {
 			t.Fatal(err)

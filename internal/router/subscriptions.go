@@ -41,6 +41,7 @@ type resource struct{ upstream, native string }
 // subscription is the wish of one client to hear of one resource.
 type subscription struct {
 	who     *call.Principal
+	client  *call.Client
 	public  string // as the client wrote it
 	deliver func(uri string, params wire.Raw)
 }
@@ -75,14 +76,20 @@ func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public stri
 		return nil, "", err
 	}
 	at := resource{target.Part.Upstream(), target.Native}
-	if !s.router.allowed(routes, c, target) {
-		return nil, at.upstream, unknown(c, routes.Table.View(c.Principal), ref)
+	d := s.router.decide(c, target.Judgement)
+	if d.Effect == policy.Deny {
+		return nil, at.upstream, refused(target, &d)
 	}
 	upstream := routes.Subscribers[at.upstream]
 	if upstream == nil {
 		return nil, at.upstream, wire.Errorf(wire.CodeMethodNotFound, "method not found: %q", c.Method)
 	}
-	sub := &subscription{who: c.Principal, public: public, deliver: deliver}
+	release, err := s.router.limit(c, target, &d)
+	if err != nil {
+		return nil, at.upstream, err
+	}
+	defer release()
+	sub := &subscription{who: c.Principal, client: c.Client, public: public, deliver: deliver}
 	s.add(at, sub) // before the upstream can tell of anything
 	if err := upstream.Subscribe(ctx, at.native); err != nil {
 		s.remove(at, sub)
@@ -142,8 +149,8 @@ func (s *Subscriptions) Updated(upstream string, params wire.Raw) {
 		if exact {
 			public = sub.public
 		}
-		item := policy.Item{Kind: call.Resource, Upstream: upstream, Public: public, Native: native}
-		if routes.Policy.Decide(sub.who, item).Effect != policy.Allow {
+		j := routes.Table.View(sub.who, sub.client).Judge(call.Resource, part, public, native)
+		if j.Decide(policy.Request{Method: wire.MethodResourcesSubscribe}).Effect == policy.Deny {
 			continue
 		}
 		e := wire.NewEdit(params)

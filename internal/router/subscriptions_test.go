@@ -54,8 +54,8 @@ func subscribing(t *testing.T) (*Subscriptions, *teller) {
 	close(settled)
 	u := &teller{counts: map[string]int{}}
 	r := New(Options{Settled: settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
-		Table:  catalog.Build(catalog.Options{Policy: p}, []catalog.Source{filesSource(t), source(t, "mute", nil)}),
-		Policy: p, Subscribers: map[string]Subscriber{"files": u},
+		Table:       catalog.Build(catalog.Options{Policy: p}, []catalog.Source{filesSource(t), source(t, "mute", nil)}),
+		Subscribers: map[string]Subscriber{"files": u},
 	})
 	return NewSubscriptions(r), u
 }
@@ -130,7 +130,7 @@ func TestUpdateAfterPolicyChanged(t *testing.T) {
 	}
 	defer cancel()
 	next := *s.router.Routes()
-	next.Policy = policy.New(policy.Options{Default: policy.Deny})
+	next.Table = catalog.Build(catalog.Options{Policy: policy.New(policy.Options{Default: policy.Deny})}, []catalog.Source{filesSource(t)})
 	s.router.Swap(&next)
 	s.Updated("files", wire.Raw(`{"uri":"file:///a"}`))
 	if got := l.take(); got != nil {

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"mcpgateway/internal/bridge"
+	"mcpgateway/internal/call"
 )
 
 // maxTasks bounds how many tasks are remembered, maxOwnTasks those of one
@@ -20,8 +21,10 @@ type heldTask struct {
 	ref    bridge.TaskRef
 	id     string // that the client knows
 	who    string // the key of the principal
+	by     *call.Principal
 	client string // the key of the client
-	seq    int64  // grows from task to task
+	as     *call.Client
+	seq    int64 // grows from task to task
 }
 
 type taskKey struct{ upstream, native string }

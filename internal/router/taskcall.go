@@ -119,7 +119,7 @@ func (j *journey) announce(res call.Result, task bridge.Task) (call.Result, erro
 	if id == "" {
 		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream began a task whose id is empty or too long")
 	}
-	j.r.tasks.add(heldTask{ref: ref, id: id, who: j.c.Principal.Key(), client: j.c.Client.Key})
+	j.r.tasks.add(heldTask{ref: ref, id: id, who: j.c.Principal.Key(), by: j.c.Principal, client: j.c.Client.Key, as: j.c.Client})
 	res.Raw = j.space.TaskIDs(res.Raw, j.r.taskIDs(ref.Upstream, j.c.Principal))
 	return res, nil
 }

@@ -13,6 +13,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/conform"
 	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
 
@@ -22,7 +23,7 @@ var errNoTask = wire.Errorf(wire.CodeInvalidParams, "unknown task: it was not be
 
 // task answers a request about tasks.
 func (r *Router) task(ctx context.Context, c *call.Call) (call.Result, string, error) {
-	if fault := knowsTasks(c, r.Routes().Table.View(c.Principal)); fault != nil {
+	if fault := knowsTasks(c, r.Routes().Table.View(c.Principal, c.Client)); fault != nil {
 		return call.Result{}, "", fault
 	}
 	if c.Method == wire.MethodTasksList {
@@ -76,14 +77,17 @@ func (r *Router) openTask(c *call.Call, id string) (bridge.TaskRef, *catalog.Par
 	var part *catalog.Part
 	if err == nil {
 		routes := r.Routes()
-		part = routes.Table.View(c.Principal).Part(ref.Upstream)
+		view := routes.Table.View(c.Principal, c.Client)
+		part = view.Part(ref.Upstream)
 		switch {
 		case ref.Form != c.Client.Era():
 			err = errors.New("the task was begun in the other era")
 		case part == nil:
 			err = errors.New("the upstream is not there any more")
-		case !r.allowed(routes, c, catalog.Target{Part: part, Kind: call.Tool, Public: ref.Public, Native: ref.Tool}):
-			err = errors.New("the tool that began the task is refused")
+		default:
+			if d := r.decide(c, view.Judge(call.Tool, part, ref.Public, ref.Tool)); d.Effect == policy.Deny {
+				err = errors.New("the tool that began the task is refused")
+			}
 		}
 	}
 	if err != nil {
@@ -99,7 +103,7 @@ func (r *Router) openTask(c *call.Call, id string) (bridge.TaskRef, *catalog.Par
 func (r *Router) askTask(ctx context.Context, c *call.Call, part *catalog.Part, t heldTask, params wire.Raw) (call.Result, error) {
 	space := part.Space()
 	down := c.With(params)
-	down.Back = &taskBack{&backChannel{r, c.Back, space, c.Client}, r, space, c.Principal}
+	down.Back = &taskBack{&backChannel{r, c.Back, space, c.Principal, c.Client}, r, space, c.Principal}
 	do := r.Routes().Upstreams[t.ref.Upstream].Do
 	if c.Method == wire.MethodTasksResult {
 		do = bridge.Patient(do)
@@ -219,12 +223,12 @@ func (r *Router) TaskStatus(upstream string, params wire.Raw) (client string, ow
 		}
 		return ""
 	}
-	for _, part := range r.Routes().Table.Parts() {
-		if part.Upstream() == upstream {
-			return t.client, part.Space().Task(params, ids), true
-		}
+	view := r.Routes().Table.View(t.by, t.as)
+	part := view.Part(upstream)
+	if part == nil || !view.Judge(call.Tool, part, t.ref.Public, t.ref.Tool).Listed().Visible() {
+		return "", nil, false
 	}
-	return "", nil, false
+	return t.client, part.Space().Task(params, ids), true
 }
 
 // declareTasks adds to the capabilities what the client can have of tasks. A

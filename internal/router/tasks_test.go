@@ -205,7 +205,7 @@ func TestTaskFollowsPolicy(t *testing.T) {
 	u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
 		"tools/call": `{"resultType":"task","taskId":"n1","status":"working"}`, "tasks/get": `{"taskId":"n1"}`,
 	}}
-	r := tasksHouse(t, u, modernTasks, `{"name":"remove","inputSchema":{"type":"object"}}`)
+	r := tasksHouse(t, u, modernTasks, `{"name":"remove","inputSchema":{"type":"object"}}`, anyTool)
 	c := callOf(wire.Rev20260728, tasksDeclared, `{}`, &recorder{})
 	j := journey{r: r, c: c, space: r.Routes().Table.Parts()[0].Space(), target: catalog.Target{Native: "remove", Public: "files__remove"}}
 	res, err := j.announce(call.Result{Raw: wire.Raw(u.answers["tools/call"]), Revision: wire.Rev20260728}, bridge.Task{ID: "n1", Form: wire.EraModern})

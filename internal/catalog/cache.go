@@ -1,0 +1,95 @@
+package catalog
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// maxViews bounds the views that a table keeps. Each costs a few bytes for every
+// item, and what its lists show where no other shows the same.
+const maxViews = 1024
+
+// viewCache keeps views by the key of their rights. When there are too many, the
+// half that was not used for longest goes. The zero cache is ready for use.
+type viewCache struct {
+	clock atomic.Int64 // grows with each use of a view
+
+	mu      sync.RWMutex
+	views   map[string]*keptView
+	visible map[string]*shown // by what is visible
+}
+
+type keptView struct {
+	view    *View
+	visible string
+	used    atomic.Int64
+}
+
+func (c *viewCache) get(key string) *View {
+	c.mu.RLock()
+	k := c.views[key]
+	few := len(c.views) <= maxViews/2 // then nothing is about to go
+	c.mu.RUnlock()
+	if k == nil {
+		return nil
+	}
+	if !few {
+		k.used.Store(c.clock.Add(1))
+	}
+	return k.view
+}
+
+// alike returns what lists show where the same is visible, nil when no view that
+// is kept has that.
+func (c *viewCache) alike(visible string) *shown {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.visible[visible]
+}
+
+// put keeps a view, and returns the one that is kept: another, if that came first.
+func (c *viewCache) put(key, visible string, v *View) *View {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.views[key]; k != nil {
+		return k.view
+	}
+	if c.views == nil {
+		c.views, c.visible = make(map[string]*keptView), make(map[string]*shown)
+	}
+	if len(c.views) >= maxViews {
+		c.shrink()
+	}
+	if s := c.visible[visible]; s != nil {
+		v.shown = s
+	} else {
+		c.visible[visible] = v.shown
+	}
+	k := &keptView{view: v, visible: visible}
+	k.used.Store(c.clock.Add(1))
+	c.views[key] = k
+	return v
+}
+
+// shrink drops the half of the views that was not used for longest. The caller
+// holds mu.
+func (c *viewCache) shrink() {
+	type aged struct {
+		key  string
+		used int64
+	}
+	var all []aged
+	for key, k := range c.views {
+		all = append(all, aged{key, k.used.Load()})
+	}
+	slices.SortFunc(all, func(a, b aged) int { return cmp.Compare(a.used, b.used) })
+	for _, a := range all[:len(all)/2] {
+		delete(c.views, a.key)
+	}
+	clear(c.visible)
+	for _, k := range c.views {
+		c.visible[k.visible] = k.view.shown
+	}
+}

@@ -1,0 +1,108 @@
+package catalog
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+func who(subject string, groups ...string) *call.Principal {
+	return &call.Principal{Subject: subject, Groups: groups}
+}
+
+func condition(t *testing.T, text string) *policy.Condition {
+	t.Helper()
+	c, faults := policy.NewCondition(text)
+	if faults != nil {
+		t.Fatal(faults)
+	}
+	return c
+}
+
+func TestViewsAreSharedByRights(t *testing.T) {
+	tbl := Build(Options{Policy: policy.New(policy.Options{Rules: []policy.Rule{
+		{Name: "a", Effect: policy.Allow, Who: policy.Who{Groups: []string{"a"}}, What: policy.What{Tools: []string{"f__*"}}},
+		{Name: "b", Effect: policy.Confirm, Who: policy.Who{Groups: []string{"b"}}, What: policy.What{Tools: []string{"f__*"}}},
+		{Name: "c", Effect: policy.Allow, Who: policy.Who{Groups: []string{"c"}}, What: policy.What{Tools: []string{"f__one"}}},
+	}})}, []Source{source(t, "f", "f", tool("one"), tool("two"))})
+	ann := tbl.View(who("ann", "a"), nil)
+	if tbl.View(who("bob", "a", "z"), &call.Client{Revision: wire.Rev20251125}) != ann {
+		t.Error("two principals with the same rights have views of their own")
+	}
+	confirming := tbl.View(who("cid", "b"), nil)
+	if confirming == ann || confirming.shown != ann.shown {
+		t.Error("what lists show is the same, and not shared, or the decisions are")
+	}
+	if less := tbl.View(who("dee", "c"), nil); less.shown == ann.shown || len(less.listed[call.Tool]) != 1 {
+		t.Error("other lists are shared")
+	}
+	page := pageOf(t, ann, wire.Rev20260728, "")
+	if !wire.ValueOf(page).Get("cacheScope").IsString("private") {
+		t.Errorf("the list depends on who asks, and is not private: %s", page)
+	}
+}
+
+func TestViewsAreBounded(t *testing.T) {
+	tbl := Build(Options{Policy: policy.New(policy.Options{Rules: []policy.Rule{
+		{Name: "own", Effect: policy.Allow, When: condition(t, `principal.subject.startsWith("s")`)},
+	}})}, []Source{source(t, "f", "f", tool("one"))})
+	first := tbl.View(who("s0"), nil)
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := range maxViews {
+				if v := tbl.View(who(fmt.Sprint("s", i+g)), nil); v.shown != first.shown {
+					t.Error("the same is shown, and not shared")
+					return
+				}
+				tbl.View(who("s0"), nil)
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(tbl.views.views); n > maxViews {
+		t.Errorf("%d views are kept, want at most %d", n, maxViews)
+	}
+	if tbl.View(who("s0"), nil) != first {
+		t.Error("the view that is used most was dropped")
+	}
+}
+
+// A cursor tells nothing of upstreams that its holder may not see, and asks nothing
+// about them.
+func TestCursorsKnowOnlyWhatIsVisible(t *testing.T) {
+	rule := policy.New(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: "d", Effect: policy.Deny, What: policy.What{Upstreams: []string{"secret"}}}}})
+	open, secret, last := source(t, "a", "a", tool("1")), source(t, "secret", "secret", tool("2")), source(t, "z", "z", tool("3"), tool("4"))
+	with := Build(Options{Policy: rule, PageItems: 1}, []Source{open, secret, last}).View(call.Anonymous, nil)
+	without := Build(Options{Policy: rule, PageItems: 1}, []Source{open, last}).View(call.Anonymous, nil)
+	for i := range 3 {
+		if a, b := with.after(call.Tool, i).String(), without.after(call.Tool, i).String(); a != b {
+			t.Errorf("the cursor after item %d is %s, and %s without what is hidden", i, a, b)
+		}
+	}
+	made := cursor{call.Tool, 0, 0, 0, "secret"}
+	if a, b := with.locate(made), without.locate(made); a != b {
+		t.Errorf("a made-up cursor leads to item %d, and to %d without what is hidden", a, b)
+	}
+}
+
+// What lists say of a resource counts for every spelling of its URI.
+func TestSpellingsOfListedResources(t *testing.T) {
+	secret := `{"name":"s","uri":"file:///s","mimeType":"secret/x"}`
+	tbl := Build(Options{Policy: policy.New(policy.Options{Default: policy.Allow, Rules: []policy.Rule{
+		{Name: "d", Effect: policy.Deny, When: condition(t, `has(resource.mimeType) && resource.mimeType == "secret/x"`)},
+	}})}, []Source{source(t, "f", "f", secret)})
+	v := tbl.View(call.Anonymous, nil)
+	for _, uri := range []string{"f+file:///s", "f+file:///./s", "f+file:///%73", "f+file:///x/../s", "f+file:////s", "f+0:FILE:///s", "f+file:///s?q"} {
+		if _, ok := v.Resolve(call.Resource, uri); ok {
+			t.Errorf("%s resolves", uri)
+		}
+	}
+	if _, ok := v.Resolve(call.Resource, "f+file:///t"); !ok {
+		t.Error("a URI that no list has does not resolve")
+	}
+}

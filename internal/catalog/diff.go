@@ -1,0 +1,83 @@
+package catalog
+
+import (
+	"slices"
+	"sync"
+
+	"mcpgateway/internal/call"
+)
+
+// Changes says which lists differ between two tables.
+type Changes struct{ Tools, Prompts, Resources bool }
+
+// Any reports whether any list differs.
+func (c Changes) Any() bool { return c.Tools || c.Prompts || c.Resources }
+
+func (c Changes) or(o Changes) Changes {
+	return Changes{c.Tools || o.Tools, c.Prompts || o.Prompts, c.Resources || o.Resources}
+}
+
+// Diff says what differs between two tables, for each client: nobody hears of
+// a change that they do not see. It may be used by many goroutines.
+type Diff struct {
+	old, new *Table
+	told     map[string]Changes
+
+	mu   sync.Mutex
+	seen map[[2]*shown]Changes
+}
+
+// NewDiff compares two tables. told holds the changes that upstreams told of: they
+// count for all who may see that upstream, whether a list differs or not.
+func NewDiff(old, new *Table, told map[string]Changes) *Diff {
+	return &Diff{old: old, new: new, told: told, seen: make(map[[2]*shown]Changes)}
+}
+
+// For returns what has changed for a client. Templates count among the
+// resources, as for notifications/resources/list_changed.
+func (d *Diff) For(who *call.Principal, client *call.Client) Changes {
+	before, after := d.old.View(who, client).shown, d.new.View(who, client).shown
+	pair := [2]*shown{before, after}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c, ok := d.seen[pair]
+	if !ok {
+		c = changesOf(before, after)
+		for _, p := range after.parts {
+			c = c.or(d.told[p.Upstream()])
+		}
+		d.seen[pair] = c
+	}
+	return c
+}
+
+// Any returns what differs between the tables, whoever may see it.
+func (d *Diff) Any() Changes {
+	c := changes(d.old.entriesUp, d.new.entriesUp)
+	for _, told := range d.told {
+		c = c.or(told)
+	}
+	return c
+}
+
+func changesOf(before, after *shown) Changes {
+	return changes(
+		func(kind call.Kind) []*Entry { return before.listed[kind] },
+		func(kind call.Kind) []*Entry { return after.listed[kind] })
+}
+
+func changes(before, after func(call.Kind) []*Entry) Changes {
+	differ := func(kind call.Kind) bool {
+		return !slices.EqualFunc(before(kind), after(kind), func(a, b *Entry) bool { return string(a.Raw) == string(b.Raw) })
+	}
+	return Changes{
+		Tools:     differ(call.Tool),
+		Prompts:   differ(call.Prompt),
+		Resources: differ(call.Resource) || differ(call.Template),
+	}
+}
+
+// entriesUp returns the entries of upstreams that are not down.
+func (t *Table) entriesUp(kind call.Kind) []*Entry {
+	return slices.DeleteFunc(slices.Clone(t.entries[kind]), func(e *Entry) bool { return e.part.source.Down != nil })
+}

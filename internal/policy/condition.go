@@ -1,0 +1,220 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+)
+
+// Bounds on a condition: on its text, and on what evaluating it may cost, in
+// CEL's units, of which one is about one step or ten bytes that are looked at.
+const (
+	maxCondition = 16 << 10
+	maxNodes     = 2000
+	maxNesting   = 3 // of comprehensions
+	maxRegex     = 1000
+	maxCost      = 100_000
+)
+
+// Condition is a compiled CEL expression of type bool. It is immutable.
+type Condition struct {
+	text    string
+	program cel.Program
+	partial cel.Program // for when the arguments are not known
+	uses    use
+	claims  []string // that are read by name; useClaims stands for all
+}
+
+// Fault is what is wrong with the text of a condition. Line and column count
+// from 1, columns in characters.
+type Fault struct {
+	Line, Col int
+	Msg       string
+	// Warning says that the condition can be used all the same.
+	Warning bool
+}
+
+// use says what a condition reads.
+type use uint16
+
+const (
+	useTool use = 1 << iota
+	useResource
+	usePrompt
+	useArgs
+	useAnnotations
+	useMethod
+	useSubject
+	useIssuer
+	useGroups
+	useScopes
+	useClaims
+	useProof
+	useEra
+	useRevision
+	useProfile
+)
+
+// NewCondition compiles a condition. When there are faults it is nil.
+func NewCondition(text string) (*Condition, []Fault) {
+	if len(text) > maxCondition {
+		return nil, []Fault{{Line: 1, Col: 1, Msg: fmt.Sprintf("is longer than %d bytes", maxCondition)}}
+	}
+	tree, issues := environment.Compile(text)
+	if issues.Err() != nil {
+		var faults []Fault
+		for _, e := range issues.Errors() {
+			faults = append(faults, Fault{Line: max(1, e.Location.Line()), Col: 1 + max(0, e.Location.Column()), Msg: clean(e.Message)})
+		}
+		return nil, faults
+	}
+	if t := tree.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
+		return nil, []Fault{{Line: 1, Col: 1, Msg: fmt.Sprintf("must be true or false, and this is of type %s", t)}}
+	}
+	c := &Condition{text: text}
+	c.uses, c.claims = usesOf(tree.NativeRep().Expr())
+	var err, perr error
+	c.program, err = environment.Program(tree, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptOptimize))
+	c.partial, perr = environment.Program(tree, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptOptimize, cel.OptPartialEval))
+	if err = errors.Join(err, perr); err != nil {
+		return nil, []Fault{{Line: 1, Col: 1, Msg: clean(err.Error())}}
+	}
+	return c, nil
+}
+
+// clean brings a message of the library into one line of our own manner.
+func clean(msg string) string {
+	msg, _, _ = strings.Cut(msg, "\n")
+	msg, _, _ = strings.Cut(msg, " expecting {") // every token that there is
+	return strings.ReplaceAll(msg, "undeclared reference to", "unknown name")
+}
+
+// Check returns what is wrong with the text of a condition, and what is remarkable
+// about it in a rule that is about tools, resources or prompts.
+func Check(text string, tools, resources, prompts bool) []Fault {
+	c, faults := NewCondition(text)
+	if c == nil {
+		return faults
+	}
+	if c.uses == 0 && c.claims == nil && c.eval(&vars{}) == no {
+		return []Fault{{1, 1, "the rule never matches: the condition is false", true}}
+	}
+	for _, v := range []struct {
+		name   string
+		reads  use
+		others bool
+	}{{"tool", useTool, resources || prompts}, {"resource", useResource, tools || prompts}, {"prompt", usePrompt, tools || resources}} {
+		if v.others && c.uses&(useTool|useResource|usePrompt) == v.reads {
+			msg := "the condition reads " + v.name + ", and the rule is about other kinds too, for which it cannot be evaluated; name only %ss in what"
+			faults = append(faults, Fault{1, 1, fmt.Sprintf(msg, v.name), true})
+		}
+	}
+	return faults
+}
+
+// outcome is what a condition comes to.
+type outcome uint8
+
+const (
+	no outcome = iota
+	yes
+	maybe  // it depends on what is not known
+	failed // it cannot be evaluated
+)
+
+// eval evaluates the condition; a nil one holds.
+func (c *Condition) eval(v *vars) outcome {
+	if c == nil {
+		return yes
+	}
+	var out ref.Val
+	var err error
+	if v.open != nil {
+		out, _, err = c.partial.Eval(v)
+	} else {
+		out, _, err = c.program.Eval(v)
+	}
+	switch {
+	case types.IsUnknown(out):
+		return maybe
+	case err != nil:
+		v.failure = err
+		return failed
+	case out == types.True:
+		return yes
+	case out == types.False:
+		return no
+	default:
+		v.failure = errors.New("the outcome is neither true nor false")
+		return failed
+	}
+}
+
+var fields = map[string]map[string]use{
+	"tool":      {"name": useTool, "native": useTool, "upstream": useTool, "annotations": useTool | useAnnotations},
+	"resource":  {"uri": useResource, "native": useResource, "upstream": useResource, "mimeType": useResource | useAnnotations, "annotations": useResource | useAnnotations},
+	"prompt":    {"name": usePrompt, "native": usePrompt, "upstream": usePrompt},
+	"principal": {"subject": useSubject, "issuer": useIssuer, "groups": useGroups, "scopes": useScopes, "claims": useClaims, "proof": useProof},
+	"request":   {"method": useMethod, "era": useEra, "revision": useRevision, "profile": useProfile},
+}
+
+// usesOf returns what an expression reads. A variable of ours that stands
+// without a field counts as read whole, and so do claims that are not read by
+// name.
+func usesOf(e ast.Expr) (u use, claims []string) {
+	known := make(map[int64]bool) // expressions of which it was seen what of them is read
+	ast.PreOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.CallKind:
+			if c := e.AsCall(); c.FunctionName() == operators.Index && len(c.Args()) == 2 && isClaims(c.Args()[0]) && c.Args()[1].Kind() == ast.LiteralKind {
+				if name, ok := c.Args()[1].AsLiteral().(types.String); ok {
+					claims = append(claims, string(name))
+					known[c.Args()[0].ID()] = true
+				}
+			}
+		case ast.SelectKind:
+			field, of := e.AsSelect().FieldName(), e.AsSelect().Operand()
+			if isClaims(of) {
+				claims = append(claims, field)
+				known[of.ID()] = true
+			}
+			if of.Kind() != ast.IdentKind {
+				return
+			}
+			if f, ok := fields[variableOf(of)][field]; ok {
+				if !known[e.ID()] {
+					u |= f
+				}
+				known[of.ID()] = true
+			}
+		case ast.IdentKind:
+			name := variableOf(e)
+			if name == "args" {
+				u |= useArgs
+			}
+			if !known[e.ID()] {
+				for _, f := range fields[name] {
+					u |= f
+				}
+			}
+		}
+	}))
+	return u, claims
+}
+
+func variableOf(ident ast.Expr) string { return strings.TrimPrefix(ident.AsIdent(), ".") }
+
+// isClaims reports whether an expression is principal.claims.
+func isClaims(e ast.Expr) bool {
+	if e.Kind() != ast.SelectKind || e.AsSelect().FieldName() != "claims" {
+		return false
+	}
+	of := e.AsSelect().Operand()
+	return of.Kind() == ast.IdentKind && variableOf(of) == "principal"
+}

@@ -1,0 +1,90 @@
+package policy
+
+import (
+	"fmt"
+
+	"mcpgateway/internal/call"
+)
+
+// Step is what one rule, or one part of policy that is no rule, has to do with a
+// decision.
+type Step struct {
+	Rule    string
+	File    string // "" for what is no rule of the configuration
+	Line    int
+	Effect  Effect
+	Matches bool
+	Reason  string // in one line
+}
+
+// Explanation is a decision with everything that was looked at, in the order of
+// the configuration.
+type Explanation struct {
+	Decision Decision
+	Steps    []Step
+}
+
+// Explain returns how a call is decided, or what a list shows if the request is
+// Open. The decision is that of [Judgement.Decide].
+func (p *Policy) Explain(c Caller, it Item, q Request) Explanation {
+	r := p.newRights(c)
+	all, refusal := r.spelled(it)
+	j := r.judging(&it, it.Public, it.Native, true)
+	var steps []Step
+	if u := p.upstreams[it.Upstream]; u != nil && u[it.Kind].restricts() {
+		s := Step{Rule: it.Upstream, Effect: Allow, Matches: true, Reason: "the upstream's own lists let it through"}
+		switch refusal {
+		case RuleUpstreamDeny:
+			s = Step{Rule: refusal, Effect: Deny, Matches: true, Reason: "a deny glob of the upstream covers the native name"}
+		case RuleUpstreamAllow:
+			s = Step{Rule: refusal, Effect: Deny, Matches: true, Reason: "no allow glob of the upstream covers the native name"}
+		}
+		steps = append(steps, s)
+	}
+	if refusal == RuleURI {
+		steps = append(steps, Step{Rule: RuleURI, Effect: Deny, Matches: true, Reason: "the URI can be read in more ways than can be judged"})
+	}
+	for _, rule := range p.rules {
+		s := Step{Rule: rule.Name, File: rule.File, Line: rule.Line, Effect: rule.Effect}
+		s.Matches, s.Reason = j.explain(rule, c.Principal, &q)
+		steps = append(steps, s)
+	}
+	d := r.Judge(it).Decide(q)
+	for _, other := range all[min(1, len(all)):] {
+		if e := other.decide(q); e.strictness() > rank[Allow] && e.Rule == d.Rule && e.Effect == d.Effect {
+			steps = append(steps, Step{Rule: d.Rule, File: d.File, Line: d.Line, Effect: d.Effect, Matches: true,
+				Reason: fmt.Sprintf("the URI may also be read as %q", other.public)})
+			break
+		}
+	}
+	steps = append(steps, Step{Rule: RuleDefault, Effect: p.fallback, Matches: d.Rule == RuleDefault, Reason: "what holds where no rule decides"})
+	return Explanation{d, steps}
+}
+
+// explain returns whether a rule matches, and why or why not.
+func (j *judging) explain(r *rule, who *call.Principal, q *Request) (bool, string) {
+	lacks := r.Who.missing(who)
+	switch {
+	case lacks == "scopes" && r.Challenge && r.Effect != Deny && j.covers(r):
+		return false, fmt.Sprintf("the principal lacks the scopes, and is told so: one of %q", r.Who.Scopes)
+	case lacks != "":
+		return false, "who: the principal has none of the " + lacks
+	case !r.at(j.item.Upstream):
+		return false, "what: the upstream is none of upstreams"
+	case !j.covers(r):
+		return false, fmt.Sprintf("what: no glob covers this %s", j.item.Kind)
+	case r.When == nil:
+		return true, "who and what hold"
+	}
+	v := j.vars(q)
+	switch r.When.eval(v) {
+	case yes:
+		return true, "who, what and when hold"
+	case maybe:
+		return r.Effect != Deny, "who and what hold; when depends on the arguments"
+	case failed:
+		return r.Effect != Allow, "when cannot be evaluated: " + clean(v.failure.Error())
+	default:
+		return false, "when does not hold"
+	}
+}

@@ -1,0 +1,247 @@
+package policy
+
+import (
+	"slices"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// Judgement is what policy has to say about one item to callers with the same
+// rights. It is immutable.
+type Judgement struct {
+	listed Decision
+	open   *judging   // nil where listed is what every call gets
+	also   *Judgement // the stricter decision holds; nil: none
+}
+
+// judging is what a decision about an item in one spelling is made from.
+type judging struct {
+	rights         *Rights
+	item           *Item
+	public, native string // of the spelling
+	fallback       Effect
+	rules          []held // whose what holds
+}
+
+// Judge finds the rules that can concern the item. It costs time in the number of
+// rules that the rights hold; without any, and where the upstream lets everything
+// through, it costs nothing.
+func (r *Rights) Judge(it Item) *Judgement {
+	u := r.policy.upstreams[it.Upstream]
+	restricted := u != nil && u[it.Kind].restricts()
+	if len(r.rules) == 0 && !restricted {
+		return r.byDefault
+	}
+	all, refusal := r.spelled(it)
+	if refusal != "" {
+		return r.refused[refusal]
+	}
+	var out *Judgement
+	for _, j := range all {
+		switch one := r.judgement(j); {
+		case out == nil:
+			out = one
+		case one != r.byDefault || out != r.byDefault:
+			out = Both(out, one)
+		}
+	}
+	return out
+}
+
+// spelled returns what there is to judge the item by, as it is written and then in
+// every other spelling, or what refuses it before any rule does.
+func (r *Rights) spelled(it Item) (all []*judging, refusal string) {
+	var same, loose []string
+	uri := it.Kind == call.Resource || it.Kind == call.Template
+	if uri {
+		var ok bool
+		if same, loose, ok = Spellings(it.Native); !ok {
+			return nil, RuleURI
+		}
+	}
+	if u := r.policy.upstreams[it.Upstream]; u != nil {
+		if rule := u[it.Kind].refuses(it.Native, same, loose); rule != "" {
+			return nil, rule
+		}
+	}
+	all = append(all, r.judging(&it, it.Public, it.Native, true))
+	if !uri {
+		return all, ""
+	}
+	asPublic := it.PublicURI
+	if asPublic == nil {
+		asPublic = func(native string) string { return native }
+	}
+	if own := asPublic(it.Native); own != it.Public { // the public form may have spellings too
+		all = append(all, r.judging(&it, own, it.Native, true))
+	}
+	for _, s := range same {
+		all = append(all, r.judging(&it, asPublic(s), s, true))
+	}
+	for _, s := range loose {
+		all = append(all, r.judging(&it, asPublic(s), s, false))
+	}
+	return all, ""
+}
+
+// judging finds the rules for one spelling. One by which nothing is granted has
+// only those that restrict.
+func (r *Rights) judging(it *Item, public, native string, grants bool) *judging {
+	j := &judging{rights: r, item: it, public: public, native: native, fallback: r.policy.fallback}
+	if !grants {
+		j.fallback = Allow
+	}
+	for _, h := range r.rules {
+		if (grants || h.Effect != Allow && !h.lacking) && j.covers(h.rule) {
+			j.rules = append(j.rules, h)
+		}
+	}
+	return j
+}
+
+func (r *Rights) judgement(j *judging) *Judgement {
+	if len(j.rules) == 0 && j.fallback == r.policy.fallback {
+		return r.byDefault
+	}
+	out := &Judgement{listed: j.decide(Request{Method: usedBy(j.item.Kind), Open: true})}
+	if slices.ContainsFunc(j.rules, func(h held) bool { return h.When != nil }) {
+		out.open = j
+	}
+	return out
+}
+
+// Both returns the judgement of what may be either of two items: the stricter
+// decision holds.
+func Both(a, b *Judgement) *Judgement {
+	out := *a
+	for last := &out; ; last = last.also {
+		if last.also == nil {
+			last.also = b
+			break
+		}
+		next := *last.also
+		last.also = &next
+	}
+	return &out
+}
+
+func stricter(a, b Decision) Decision {
+	if b.strictness() > a.strictness() {
+		return b
+	}
+	return a
+}
+
+// strictness orders decisions by which wins.
+func (d Decision) strictness() int {
+	if d.Challenge {
+		return rank[Deny] - 1
+	}
+	return rank[d.Effect]
+}
+
+// usedBy returns the method that an item is there for.
+func usedBy(kind call.Kind) string {
+	return [call.Kinds]string{
+		call.Tool: wire.MethodToolsCall, call.Prompt: wire.MethodPromptsGet,
+		call.Resource: wire.MethodResourcesRead, call.Template: wire.MethodResourcesRead,
+	}[kind]
+}
+
+// covers reports whether the what of a rule holds.
+func (j *judging) covers(r *rule) bool {
+	names := r.kinds[j.item.Kind]
+	return r.at(j.item.Upstream) && (names == nil && r.anyKind || names != nil && names.match(j.public))
+}
+
+// Listed returns what was decided for lists.
+func (j *Judgement) Listed() Decision {
+	if j.also == nil {
+		return j.listed
+	}
+	return stricter(j.listed, j.also.Listed())
+}
+
+// Decide says whether a caller with these rights may make a call. The caller must
+// not change the decision.
+func (j *Judgement) Decide(q Request) Decision {
+	d := j.listed
+	if j.open != nil {
+		d = j.open.decide(q)
+	}
+	if j.also != nil {
+		d = stricter(d, j.also.Decide(q))
+	}
+	return d
+}
+
+func (j *judging) decide(q Request) Decision {
+	d := Decision{Effect: j.fallback, Rule: RuleDefault}
+	var by *rule
+	var v *vars
+	var challenged Decision
+	for _, h := range j.rules {
+		if by != nil && by.Effect == Deny && h.Effect != Deny {
+			continue
+		}
+		o := yes
+		if h.When != nil {
+			if v == nil {
+				v = j.vars(&q)
+			}
+			o = h.When.eval(v)
+		}
+		switch {
+		case o == no, o == maybe && h.Effect == Deny, o == failed && h.Effect == Allow:
+		case h.lacking:
+			if !challenged.Challenge {
+				challenged = Decision{Effect: Deny, Rule: h.Name, File: h.File, Line: h.Line, Challenge: true}
+			}
+			challenged.Scopes = union(challenged.Scopes, h.Who.Scopes)
+		default:
+			if h.Effect != Deny && h.Limit != nil {
+				d.Limits = append(d.Limits, h.Limit)
+			}
+			if by == nil || rank[h.Effect] > rank[by.Effect] {
+				by = h.rule
+			}
+		}
+	}
+	switch {
+	case by != nil:
+		d.Effect, d.Rule, d.File, d.Line = by.Effect, by.Name, by.File, by.Line
+	case d.Effect == Deny && challenged.Challenge:
+		return challenged
+	}
+	if d.Effect == Deny {
+		d.Limits = nil
+	}
+	return d
+}
+
+// rank orders effects by which wins.
+var rank = [...]int{Allow: 0, Confirm: 1, Deny: 3}
+
+func (j *judging) vars(q *Request) *vars {
+	v := &vars{caller: &j.rights.caller, item: j.item, about: j.item.Raw, req: q, uri: j.public, native: j.native}
+	open := q.Open && (j.item.Kind == call.Tool || j.item.Kind == call.Prompt) // resources have no arguments
+	switch {
+	case j.rights.caller.Revision == "" && open:
+		v.open = openClient
+	case open:
+		v.open = openArgs
+	case j.rights.caller.Revision == "":
+		v.open = openClient[1:]
+	}
+	return v
+}
+
+func union(a, b []string) []string {
+	for _, s := range b {
+		if !slices.Contains(a, s) {
+			a = append(a[:len(a):len(a)], s)
+		}
+	}
+	return a
+}

@@ -1,0 +1,237 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// facets are the facts about callers that any rule asks for. What no rule asks
+// for tells no two callers apart.
+type facets struct {
+	subjects, groups, scopes, issuers map[string]uint32 // that a who names, numbered
+	uses                              use               // by conditions
+	claims                            []string          // that conditions read by name, sorted
+}
+
+const (
+	useOfCaller  = useSubject | useIssuer | useGroups | useScopes | useClaims | useProof | useOfRequest
+	useOfRequest = useEra | useRevision | useProfile
+)
+
+func facetsOf(rules []*rule) facets {
+	f := facets{map[string]uint32{}, map[string]uint32{}, map[string]uint32{}, map[string]uint32{}, 0, nil}
+	number := func(m map[string]uint32, names []string) {
+		for _, n := range names {
+			if _, ok := m[n]; !ok {
+				m[n] = uint32(len(m))
+			}
+		}
+	}
+	for _, r := range rules {
+		number(f.subjects, r.Who.Subjects)
+		number(f.groups, r.Who.Groups)
+		number(f.scopes, r.Who.Scopes)
+		number(f.issuers, r.Who.Issuers)
+		f.uses |= r.uses & useOfCaller
+		if r.When != nil {
+			f.claims = append(f.claims, r.When.claims...)
+		}
+	}
+	slices.Sort(f.claims)
+	f.claims = slices.Compact(f.claims)
+	return f
+}
+
+// none reports whether all callers are the same.
+func (f *facets) none() bool {
+	return len(f.subjects)+len(f.groups)+len(f.scopes)+len(f.issuers)+len(f.claims) == 0 && f.uses == 0
+}
+
+// Key returns a key that is equal only for callers who get the same decision
+// about every item and request: it holds everything about a caller that a rule
+// asks for, each with its length, so that no two things can be taken for one.
+func (p *Policy) Key(c Caller) string {
+	if p.everyone != nil {
+		return ""
+	}
+	f, who := &p.facets, c.Principal
+	b := make([]byte, 0, 64)
+	b = appendNamed(b, f.subjects, []string{who.Subject})
+	b = appendNamed(b, f.issuers, []string{who.Issuer})
+	b = appendNamed(b, f.groups, who.Groups)
+	b = appendNamed(b, f.scopes, who.Scopes)
+	for _, t := range []struct {
+		if_   use
+		texts []string
+	}{
+		{useSubject, []string{who.Subject}}, {useIssuer, []string{who.Issuer}}, {useProof, []string{who.Proof}},
+		{useGroups, who.Groups}, {useScopes, who.Scopes},
+		{useEra | useRevision, []string{string(c.Revision)}}, {useProfile, []string{c.Profile}},
+	} {
+		if f.uses&t.if_ == 0 {
+			continue
+		}
+		b = binary.AppendUvarint(b, uint64(len(t.texts)))
+		for _, s := range t.texts {
+			b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
+		}
+	}
+	switch {
+	case f.uses&useClaims != 0:
+		sum := sha256.Sum256(who.Claims)
+		b = append(b, sum[:]...)
+	case len(f.claims) > 0:
+		b = appendClaims(b, who.Claims, f.claims)
+	}
+	return string(b)
+}
+
+// appendClaims appends the values of the claims with these names. Others change
+// with every token.
+func appendClaims(b []byte, claims wire.Raw, names []string) []byte {
+	h := sha256.New()
+	var length [8]byte
+	for _, name := range names {
+		value := wire.ValueOf(claims).Get(name).Raw()
+		binary.BigEndian.PutUint64(length[:], uint64(len(value))) // none has no length of a value
+		h.Write(length[:])
+		h.Write(value)
+	}
+	return h.Sum(b)
+}
+
+// appendNamed appends which of the numbered names are among those.
+func appendNamed(b []byte, numbers map[string]uint32, names []string) []byte {
+	if len(numbers) == 0 {
+		return b
+	}
+	at := len(b)
+	b = append(b, make([]byte, (len(numbers)+7)/8)...)
+	for _, n := range names {
+		if i, ok := numbers[n]; ok {
+			b[at+int(i/8)] |= 1 << (i % 8)
+		}
+	}
+	return b
+}
+
+// Rights are the rules that can concern a caller. They are the same for all
+// callers with one key.
+type Rights struct {
+	policy *Policy
+	caller Caller
+	rules  []held
+
+	// What most items get.
+	byDefault *Judgement
+	refused   map[string]*Judgement // by what is not a rule of the configuration
+}
+
+// held is a rule whose who holds, or would with one of its scopes.
+type held struct {
+	*rule
+	lacking bool
+}
+
+// Rights returns the rights of a caller. They cost time in the number of rules:
+// keep them by the key.
+func (p *Policy) Rights(c Caller) *Rights {
+	if p.everyone != nil {
+		return p.everyone
+	}
+	return p.newRights(c)
+}
+
+func (p *Policy) newRights(c Caller) *Rights {
+	r := &Rights{
+		policy: p, caller: c,
+		byDefault: &Judgement{listed: Decision{Effect: p.fallback, Rule: RuleDefault}},
+		refused:   make(map[string]*Judgement),
+	}
+	for _, rule := range []string{RuleUpstreamDeny, RuleUpstreamAllow, RuleURI} {
+		r.refused[rule] = &Judgement{listed: Decision{Effect: Deny, Rule: rule}}
+	}
+	for _, rule := range p.rules {
+		switch missing := rule.Who.missing(c.Principal); {
+		case missing == "":
+			r.rules = append(r.rules, held{rule, false})
+		case missing == "scopes" && rule.Challenge && rule.Effect != Deny:
+			r.rules = append(r.rules, held{rule, true})
+		}
+	}
+	return r
+}
+
+// missing returns which list does not hold for a principal, "" when all do. The
+// scopes are looked at last: they are missing only when nothing else is.
+func (w *Who) missing(p *call.Principal) string {
+	switch {
+	case w.Subjects != nil && !slices.Contains(w.Subjects, p.Subject):
+		return "subjects"
+	case w.Issuers != nil && !slices.Contains(w.Issuers, p.Issuer):
+		return "issuers"
+	case w.Groups != nil && !intersect(w.Groups, p.Groups):
+		return "groups"
+	case w.Scopes != nil && !intersect(w.Scopes, p.Scopes):
+		return "scopes"
+	}
+	return ""
+}
+
+func intersect(a, b []string) bool {
+	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
+}
+
+// Reaches reports whether items of the upstream whose public names begin with
+// one of the leads may be allowed to the caller. Which items there are does not
+// matter: it is for upstreams of which that is not known.
+func (r *Rights) Reaches(upstream string, leads [call.Kinds][]string) bool {
+	for kind := range call.Kind(call.Kinds) {
+		if len(leads[kind]) > 0 && r.reachesKind(kind, upstream, leads[kind]) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Rights) reachesKind(kind call.Kind, upstream string, leads []string) bool {
+	if u := r.policy.upstreams[upstream]; u != nil {
+		if s := &u[kind]; s.deny.all() || !s.all && len(s.allow.written) == 0 {
+			return false
+		}
+	}
+	allowed := r.policy.fallback == Allow
+	for _, h := range r.rules {
+		names := h.kinds[kind]
+		if !h.at(upstream) || !h.anyKind && names == nil {
+			continue
+		}
+		if h.Effect == Deny {
+			if h.When == nil && (h.anyKind || names.all()) {
+				return false
+			}
+			continue
+		}
+		allowed = allowed || h.anyKind || slices.ContainsFunc(leads, names.canBegin)
+	}
+	return allowed
+}
+
+// Differs reports whether callers are told apart at all.
+func (p *Policy) Differs() bool { return p.everyone == nil }
+
+// ReadsItems reports whether a decision may depend on what lists say of a resource
+// beside its URI. Then whoever judges a URI that no list has must also find the
+// listed ones that it may be another spelling of, by [Bare].
+func (p *Policy) ReadsItems() bool {
+	for _, r := range p.rules {
+		if r.uses&useResource != 0 && r.uses&useAnnotations != 0 {
+			return true
+		}
+	}
+	return false
+}

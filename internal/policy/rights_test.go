@@ -1,0 +1,138 @@
+package policy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+func some[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+
+func subset(r *rand.Rand, of ...string) []string {
+	var out []string
+	for _, s := range of {
+		if r.IntN(2) == 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// TestKeyIsSound tries random policies and callers: those with one key get the
+// same decision about everything.
+func TestKeyIsSound(t *testing.T) {
+	conditions := []*Condition{nil, nil,
+		when(t, `principal.subject == "ann"`), when(t, `principal.subject.startsWith("b")`), when(t, `size(principal.groups) > 1`), when(t, `principal.groups[0] == "g2"`),
+		when(t, `"s2" in principal.scopes`), when(t, `principal.claims.team == "blue"`), when(t, `size(principal.claims) > 0`), when(t, `principal.proof == "jwt" || principal.issuer == "i2"`),
+		when(t, `request.era == "modern"`), when(t, `request.revision > "2025-06-18"`), when(t, `request.profile == "p"`), when(t, `args.n == 1`),
+	}
+	shared := 0
+	for seed := range uint64(150) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		o := Options{Default: some(r, Deny, Allow)}
+		for i := range 1 + r.IntN(4) {
+			o.Rules = append(o.Rules, Rule{
+				Name: fmt.Sprint(i), Effect: some(r, Deny, Allow, Confirm), Challenge: r.IntN(3) == 0,
+				Who:  Who{some(r, nil, []string{"ann", "bob"}), some(r, nil, []string{"g1"}, []string{"g2", "g3"}), some(r, nil, []string{"s1", "s2"}), some(r, nil, []string{"i1"})},
+				When: conditions[r.IntN(len(conditions))],
+			})
+		}
+		p := New(o)
+		seen := map[string]Caller{}
+		for range 200 {
+			c := Caller{
+				Principal: &call.Principal{
+					Subject: some(r, "ann", "bob", "bea", "cid", ""), Groups: subset(r, "g1", "g2", "g3", "other"), Scopes: subset(r, "s1", "s2", "other"),
+					Issuer: some(r, "i1", "i2", ""), Proof: some(r, "jwt", "api-key"), Claims: some(r, nil, wire.Raw(`{"team":"blue"}`), wire.Raw(`{"team":"red"}`), wire.Raw(`{"team":"blue","x":1}`)),
+				},
+				Revision: some(r, wire.Rev20250618, wire.Rev20251125, wire.Rev20260728), Profile: some(r, "", "p"),
+			}
+			key := p.Key(c)
+			first, again := seen[key]
+			if !again {
+				seen[key] = c
+				continue
+			}
+			shared++
+			for _, q := range []Request{{}, {Open: true}, {Params: withArgs(`{"n":1}`)}} {
+				for _, it := range []Item{query, doc, greet} {
+					a, b := decide(p, first, it, q), decide(p, c, it, q)
+					if diff := cmp.Diff(a, b); diff != "" {
+						t.Fatalf("policy %d: %+v and %+v share a key, but not a decision:\n%s", seed, first.Principal, c.Principal, diff)
+					}
+				}
+			}
+		}
+	}
+	if shared < 1000 {
+		t.Errorf("%d callers shared a key with another: the test is not worth much", shared)
+	}
+}
+
+func TestKeyTellsWhatNobodyAsksForApart(t *testing.T) {
+	p := New(Options{Rules: []Rule{{Name: "r", Effect: Allow, Who: Who{Groups: []string{"a"}}}}})
+	if p.Key(caller(alice)) != p.Key(caller(bob)) {
+		t.Error("two principals without a group that a rule names have different keys")
+	}
+	if New(Options{Rules: []Rule{{Name: "r", Effect: Allow}}}).Differs() {
+		t.Error("callers differ where no rule asks who they are")
+	}
+}
+
+// thousandRules are rules for a thousand groups, one with a condition.
+func thousandRules(t testing.TB) (*Policy, Caller) {
+	o := Options{}
+	for i := range 1000 {
+		r := Rule{
+			Name: fmt.Sprint("r", i), Effect: some(rand.New(rand.NewPCG(uint64(i), 0)), Allow, Allow, Confirm, Deny),
+			Who:  Who{Groups: []string{fmt.Sprint("g", i%50)}},
+			What: What{Tools: []string{fmt.Sprintf("db__%d_*", i), "*_x_*_y"}, Upstreams: []string{"db"}},
+		}
+		if i == 500 {
+			r.Effect, r.Who, r.What = Allow, Who{}, What{Tools: []string{"db__*"}}
+			r.When = when(t, `tool.annotations.readOnlyHint && (!has(args.limit) || args.limit <= 1000)`)
+		}
+		o.Rules = append(o.Rules, r)
+	}
+	return New(o), caller(&call.Principal{Subject: "ann", Groups: []string{"g1", "g2", "g7"}})
+}
+
+// BenchmarkDecide is one call: the rights of the caller are found by their key,
+// and the item has been judged for these rights.
+func BenchmarkDecide(b *testing.B) {
+	b.Run("no rules", func(b *testing.B) {
+		p := New(Options{Default: Allow})
+		j := p.Rights(anyone).Judge(query)
+		b.ReportAllocs()
+		for b.Loop() {
+			p.Key(anyone)
+			j.Decide(Request{Method: wire.MethodToolsCall})
+		}
+	})
+	b.Run("1000 rules and a condition", func(b *testing.B) {
+		p, c := thousandRules(b)
+		j := p.Rights(c).Judge(query)
+		q := Request{Method: wire.MethodToolsCall, Params: withArgs(`{"sql":"select 1","limit":100}`)}
+		if d := j.Decide(q); d.Effect != Allow || d.Rule != "r500" {
+			b.Fatalf("%+v", d)
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			p.Key(c)
+			j.Decide(q)
+		}
+	})
+	b.Run("1000 rules, an item judged anew", func(b *testing.B) {
+		p, c := thousandRules(b)
+		r := p.Rights(c)
+		b.ReportAllocs()
+		for b.Loop() {
+			r.Judge(query)
+		}
+	})
+}

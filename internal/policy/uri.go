@@ -1,0 +1,311 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+)
+
+// Bounds on what of a URI is read in other spellings.
+const (
+	maxURI    = 64 << 10 // bytes
+	maxLevels = 4        // of percent-encoding, one inside the other
+)
+
+// Spellings returns in which other ways a server may read a URI.
+//
+// In same are those that stand for the resource by RFC 3986 (case of scheme and
+// host, percent-encoding, dot segments, default ports) and in the eyes of
+// servers that decode once more, read backslashes as slashes, or drop tabs, as
+// the URL standard of browsers has it. In loose are those that more careless
+// servers may take for the same: with runs of slashes as one, without the query,
+// the fragment, a slash or a NUL with what follows it at the end, or the user.
+// The URI itself is in neither.
+//
+// It is false for a URI that is not to be judged at all: one that is too long,
+// encoded too often, has a host that is not ASCII (the A-label is its one
+// spelling), or bytes that no UTF-8 has but decoders took for dots and slashes.
+func Spellings(uri string) (same, loose []string, ok bool) {
+	if isPlain(uri) {
+		return nil, nil, true
+	}
+	if len(uri) > maxURI {
+		return nil, nil, false
+	}
+	p := split(uri)
+	add := func(to *[]string, s string) {
+		if s != uri && !slices.Contains(*to, s) {
+			*to = append(*to, s)
+		}
+	}
+	for level := 0; ; level++ {
+		if overlong(p.path) || overlong(p.tail) || !ascii(p.authority) {
+			return nil, nil, false
+		}
+		path := strings.ReplaceAll(p.path, `\`, "/")
+		tidy := withoutDots(path)
+		add(&same, p.with(tidy, p.tail))
+		if tidy != path {
+			add(&same, p.with(withoutDots(oneSlash(path)), p.tail))
+		}
+		next := p
+		next.path, next.tail, next.authority = decode(p.path), decode(p.tail), lowerHost(p.scheme, decode(p.authority))
+		if next == p {
+			break
+		}
+		if level == maxLevels {
+			return nil, nil, false
+		}
+		p = next
+	}
+	path := withoutDots(oneSlash(strings.ReplaceAll(p.path, `\`, "/")))
+	for range 2 {
+		add(&loose, p.with(path, p.tail))
+		add(&loose, p.with(path, ""))
+		if bare := strings.TrimRight(path, "/"); bare != "" {
+			add(&loose, p.with(bare, ""))
+		}
+		if cut, _, found := strings.Cut(path, "\x00"); found {
+			add(&loose, p.with(cut, ""))
+		}
+		_, host, found := strings.Cut(p.authority, "@")
+		if !found {
+			break
+		}
+		p.authority = host
+	}
+	return same, loose, true
+}
+
+// Bare returns what all spellings of a URI come down to in the eyes of the most
+// careless server. URIs of different resources may have one in common.
+func Bare(uri string) string {
+	p := split(uri)
+	for range maxLevels + 1 {
+		p.path, p.authority = decode(p.path), lowerHost(p.scheme, decode(p.authority))
+	}
+	if i := strings.LastIndexByte(p.authority, '@'); i >= 0 {
+		p.authority = p.authority[i+1:]
+	}
+	path, _, _ := strings.Cut(oneSlash(strings.ReplaceAll(p.path, `\`, "/")), "\x00")
+	return p.with(strings.TrimRight(withoutDots(path), "/"), "")
+}
+
+// plainText returns a part of a glob of URIs with the scheme, the host and the
+// slashes as spellings have them; first says that a URI begins with it.
+func plainText(part string, first bool) string {
+	part = strings.ReplaceAll(part, `\`, "/")
+	if !first {
+		return part
+	}
+	scheme, rest, found := strings.Cut(part, "://")
+	if !found {
+		return part
+	}
+	host, path, found := strings.Cut(rest, "/")
+	if found {
+		path = "/" + path
+	}
+	return strings.ToLower(scheme) + "://" + strings.ToLower(host) + path
+}
+
+// isPlain reports whether a URI has but one spelling, as most have.
+func isPlain(uri string) bool {
+	for i := range len(uri) {
+		switch c := uri[i]; {
+		case c <= ' ' || c >= 0x7f || c == '%' || c == '\\' || c == '?' || c == '#':
+			return false
+		case c == '/' && i+1 < len(uri) && uri[i+1] == '.':
+			return false
+		}
+	}
+	scheme, rest, found := strings.Cut(uri, ":")
+	if !found || hasUpper(scheme) {
+		return false
+	}
+	rest, found = strings.CutPrefix(rest, "//")
+	host := ""
+	if found {
+		host, rest, _ = strings.Cut(rest, "/")
+	}
+	web := special[scheme] && scheme != "file"
+	return !strings.Contains(rest, "//") && !strings.HasPrefix(rest, "/") && !strings.HasPrefix(rest, ".") && !strings.HasSuffix(rest, "/") &&
+		!hasUpper(host) && !strings.ContainsAny(host, "@:") && !strings.HasSuffix(host, ".") &&
+		(!special[scheme] || found) && (!web || host != "" && rest != "") && (scheme != "file" || host == "")
+}
+
+// special are the schemes whose URIs always have a host or an absolute path
+// (URL standard, "special scheme").
+var special = map[string]bool{"http": true, "https": true, "ws": true, "wss": true, "ftp": true, "file": true}
+
+var defaultPorts = map[string]string{"http": ":80", "ws": ":80", "https": ":443", "wss": ":443", "ftp": ":21"}
+
+// parts is a URI taken apart; tail is the query and the fragment.
+type parts struct {
+	scheme, authority, path, tail string
+	net                           bool // there is an authority, perhaps an empty one
+}
+
+// split takes a URI apart as the most forgiving reader would.
+func split(uri string) parts {
+	uri = strings.TrimFunc(uri, func(r rune) bool { return r <= ' ' })
+	uri = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(uri)
+	var p parts
+	rest := uri
+	if scheme, after, found := strings.Cut(uri, ":"); found && !strings.ContainsAny(scheme, "/?#") {
+		p.scheme, rest = strings.ToLower(scheme), after
+	}
+	if i := strings.IndexAny(rest, "?#"); i >= 0 {
+		rest, p.tail = rest[:i], rest[i:]
+	}
+	slashed := strings.ReplaceAll(rest, `\`, "/")
+	switch {
+	case p.scheme == "file" && !strings.HasPrefix(slashed, "//"):
+		p.net, p.path = true, "/"+strings.TrimPrefix(slashed, "/")
+		return p
+	case special[p.scheme] && p.scheme != "file":
+		p.net, rest = true, strings.TrimLeft(slashed, "/")
+	case special[p.scheme], strings.HasPrefix(rest, "//"):
+		p.net, rest = true, slashed[2:]
+	default:
+		p.path = rest
+		return p
+	}
+	p.authority, p.path = rest, ""
+	if i := strings.IndexAny(rest, `/\`); i >= 0 {
+		p.authority, p.path = rest[:i], rest[i:]
+	}
+	if p.path == "" && special[p.scheme] {
+		p.path = "/"
+	}
+	p.authority = lowerHost(p.scheme, p.authority)
+	return p
+}
+
+// lowerHost returns an authority with the host in the one form that it has.
+func lowerHost(scheme, authority string) string {
+	user, host := "", authority
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+		user, host = authority[:i+1], authority[i+1:]
+	}
+	host = strings.ToLower(host)
+	host = strings.TrimSuffix(host, ":")
+	if port := defaultPorts[scheme]; port != "" {
+		host = strings.TrimSuffix(host, port)
+	}
+	host = strings.TrimSuffix(host, ".")
+	if scheme == "file" && host == "localhost" {
+		host = ""
+	}
+	return user + host
+}
+
+// with returns the URI with another path and tail.
+func (p parts) with(path, tail string) string {
+	var b strings.Builder
+	if p.scheme != "" {
+		b.WriteString(p.scheme)
+		b.WriteByte(':')
+	}
+	if p.net {
+		b.WriteString("//")
+		b.WriteString(p.authority)
+	}
+	b.WriteString(path)
+	b.WriteString(tail)
+	return b.String()
+}
+
+// withoutDots removes dot segments (RFC 3986, 5.2.4). A segment counts as one
+// also with parameters behind it, which some servers cut off first.
+func withoutDots(path string) string {
+	if !strings.Contains(path, ".") {
+		return path
+	}
+	segments := strings.Split(path, "/")
+	rooted := segments[0] == "" && len(segments) > 1
+	out := make([]string, 0, len(segments))
+	for i, s := range segments {
+		name, _, _ := strings.Cut(s, ";")
+		last := i == len(segments)-1
+		switch {
+		case name == "..":
+			if len(out) > 1 || len(out) == 1 && !rooted {
+				out = out[:len(out)-1]
+			}
+		case name != ".":
+			out = append(out, s)
+			continue
+		}
+		if last {
+			out = append(out, "")
+		}
+	}
+	if rooted && len(out) == 1 {
+		return "/"
+	}
+	return strings.Join(out, "/")
+}
+
+// oneSlash makes runs of slashes one.
+func oneSlash(path string) string {
+	for strings.Contains(path, "//") {
+		path = strings.ReplaceAll(path, "//", "/")
+	}
+	return path
+}
+
+// decode takes one level of percent-encoding away. What is none stays.
+func decode(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			high, low := hexDigit(s[i+1]), hexDigit(s[i+2])
+			if high >= 0 && low >= 0 {
+				b = append(b, byte(high<<4|low))
+				i += 2
+				continue
+			}
+		}
+		b = append(b, s[i])
+	}
+	return string(b)
+}
+
+func hexDigit(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c && c <= 'f':
+		return int(c-'a') + 10
+	case 'A' <= c && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+// overlong reports whether s has a byte that begins a character in more bytes than
+// it needs, which UTF-8 forbids and some decoders take.
+func overlong(s string) bool {
+	return strings.IndexByte(s, 0xc0) >= 0 || strings.IndexByte(s, 0xc1) >= 0
+}
+
+func hasUpper(s string) bool {
+	for i := range len(s) {
+		if 'A' <= s[i] && s[i] <= 'Z' {
+			return true
+		}
+	}
+	return false
+}
+
+func ascii(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,135 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/call"
+)
+
+// evasions are spellings, native at an upstream "files", by which a client may
+// try to get at file:///etc/passwd, or at https://h.example/admin/x.
+var evasions = []string{
+	"file:///etc/passwd", "FILE:///etc/passwd", "File:///etc/passwd", "file:/etc/passwd", "file://localhost/etc/passwd", "file://LOCALHOST/etc/passwd",
+	"file:///pub/../etc/passwd", "file:///pub/./../etc/passwd", "file:///pub/%2e%2e/etc/passwd", "file:///pub/%2E%2E/etc/passwd",
+	"file:///pub/.%2e/etc/passwd", "file:///pub/..%2fetc/passwd", "file:///pub/%2e%2e%2fetc%2fpasswd", "file:///pub/%252e%252e/etc/passwd",
+	"file:///pub/%252e%252e%252fetc/passwd", "file:///pub/%25252e%25252e/etc/passwd", "file:///pub/..%5cetc/passwd", `file:///pub/..\etc/passwd`,
+	`file:///pub\..\etc\passwd`, `file:\\\etc\passwd`, "file:///%65tc/passwd", "file:///e%74c/passwd", "file:///%65%74%63/%70asswd", "file:///e%2574c/passwd",
+	"file:///etc//passwd", "file:////etc/passwd", "file://///etc//passwd", "file:///etc/./passwd", "file:///etc/x/../passwd", "file:///pub/x//../../etc/passwd",
+	"file:///pub/..;/etc/passwd", "file:///pub/..;a=b/etc/passwd", "file:///pub/.;/../etc/passwd", "file:///etc/passwd?x", "file:///etc/passwd#x", "file:///etc/passwd/",
+	"file:///etc/passwd%00.txt", "file:///etc/passwd%2500", "\tfile:///etc/passwd", " file:///etc/passwd ", "file:///e\ttc/passwd", "fi\nle:///etc/passwd", "file:///etc\r/passwd",
+	"file:///../../etc/passwd", "file:///..%2f..%2fetc/passwd", "file:etc/passwd", "file:///pub/%c0%ae%c0%ae/etc/passwd", "file:///pub/%25%32%65%25%32%65/etc/passwd",
+	"file:///pub/%" + strings.Repeat("25", 10) + "2e%2e/etc/passwd", "file:///pub/" + strings.Repeat("x", maxURI) + "/../../etc/passwd",
+	"HTTPS://h.example/admin/x", "https://H.Example/admin/x", "https://h.example:443/admin/x", "https://h.example:/admin/x", "https://h.example./admin/x",
+	"https://u@h.example/admin/x", "https://u:p@h.example:443/admin/x", "https:/h.example/admin/x", "https:h.example/admin/x", `https:\\h.example\admin\x`, "https:///h.example/admin/x",
+	"https://h%2eexample/admin/x", "https://%68.example/admin/x", "https://h.example/%61dmin/x", "https://h.example/a/../admin/x", "https://h.example//admin/x", "https://h.example/./admin/x",
+	"https://ｈ.example/admin/x", "https://h。example/admin/x", "https://h%EF%BC%8Eexample/admin/x", "https://h.example/admin/x?q", "https://h.example/pub/..%2f..%2fadmin/x",
+}
+
+func TestBare(t *testing.T) {
+	for _, uri := range evasions {
+		if _, _, ok := Spellings(uri); !ok {
+			continue
+		}
+		if got := Bare(uri); got != "file:///etc/passwd" && got != "https://h.example/admin/x" {
+			t.Errorf("%q: %q", uri, got)
+		}
+	}
+}
+
+func resource(native string) Item {
+	return Item{Kind: call.Resource, Upstream: "files", Native: native, Public: "files+" + native,
+		PublicURI: func(n string) string { return "files+" + n }}
+}
+
+func TestEvasionsOfDenyAreRefused(t *testing.T) {
+	policies := map[string]*Policy{
+		"a rule": New(Options{Default: Allow, Rules: []Rule{{Name: "d", Effect: Deny, What: What{Resources: []string{"files+file:///etc/passwd", "files+https://h.example/admin/*"}}}}}),
+		"a condition": New(Options{Default: Allow, Rules: []Rule{{Name: "d", Effect: Deny,
+			When: when(t, `resource.uri == "files+file:///etc/passwd" || resource.native.startsWith("https://h.example/admin/")`)}}}),
+		"an upstream's list": New(Options{Default: Allow, Upstreams: map[string]Upstream{"files": {Resources: Globs{Deny: []string{"file:///etc/passwd", "https://h.example/admin/*"}}}}}),
+	}
+	for name, p := range policies {
+		for _, uri := range evasions {
+			if d := decide(p, anyone, resource(uri), Request{}); d.Effect != Deny {
+				t.Errorf("%s: %.100q is allowed by %s", name, uri, d.Rule)
+			}
+		}
+		for _, uri := range []string{"file:///etc/passwd2", "file:///a/etc/passwd", "https://h.example/administration", "https://h.example.org/admin/x", "memo:a", "x y", ""} {
+			if d := decide(p, anyone, resource(uri), Request{}); d.Effect != Allow {
+				t.Errorf("%s: %q is refused by %s", name, uri, d.Rule)
+			}
+		}
+	}
+}
+
+func TestEvasionsOfAllowAreRefused(t *testing.T) {
+	allowed := []string{"file:///pub/*", "https://h.example/pub/*"}
+	var public []string
+	for _, a := range allowed {
+		public = append(public, "files+"+a)
+	}
+	policies := map[string]*Policy{
+		"a rule": New(Options{Rules: []Rule{{Name: "a", Effect: Allow, What: What{Resources: public}}}}),
+		"a condition": New(Options{Rules: []Rule{{Name: "a", Effect: Allow,
+			When: when(t, `resource.uri.startsWith("files+file:///pub/") || resource.native.startsWith("https://h.example/pub/")`)}}}),
+		"an upstream's list": New(Options{Default: Allow, Upstreams: map[string]Upstream{"files": {Resources: Globs{Allow: allowed}}}}),
+	}
+	for name, p := range policies {
+		for _, uri := range evasions {
+			if d := decide(p, anyone, resource(uri), Request{}); d.Effect != Deny {
+				t.Errorf("%s: %.100q is allowed by %s", name, uri, d.Rule)
+			}
+		}
+		for _, uri := range []string{"file:///pub/a", "file:///pub/a%20b", "file:///pub/%C3%A9", "file:///pub/é", "file:///pub/a//b", "file:///pub/a?x=1#y", "file:///pub/x/../y", "https://h.example/pub/a%2Fb?q=%26", "file:///pub/..a/b", "file:///pub/.hidden"} {
+			if d := decide(p, anyone, resource(uri), Request{}); d.Effect != Allow {
+				t.Errorf("%s: %q is refused by %s", name, uri, d.Rule)
+			}
+		}
+	}
+}
+
+func TestExactGlobsOfEncodedURIs(t *testing.T) {
+	p := New(Options{Rules: []Rule{{Name: "a", Effect: Allow, What: What{Resources: []string{"files+file:///a%20b", "files+memo:x//y", "files+https://H.example/q?a=%2F"}}}}})
+	for uri, want := range map[string]Effect{
+		"file:///a%20b": Allow, "file:///a b": Allow, "memo:x//y": Allow, "memo:x/y": Deny, "https://H.example/q?a=%2F": Allow, "file:///a%2520b": Deny,
+	} {
+		if d := decide(p, anyone, resource(uri), Request{}); d.Effect != want {
+			t.Errorf("%q: %s, want %s", uri, d.Effect, want)
+		}
+	}
+}
+
+// A public URI may have spellings of its own: the mark for text without a scheme
+// is taken before one with a scheme too.
+func TestPublicFormsOfOneNative(t *testing.T) {
+	p := New(Options{Default: Allow, Rules: []Rule{{Name: "d", Effect: Deny, What: What{Resources: []string{"files+file:///etc/*"}}}}})
+	it := resource("file:///etc/passwd")
+	it.Public = "files+0:file:///etc/passwd"
+	if d := decide(p, anyone, it, Request{}); d.Effect != Deny {
+		t.Error("the URI behind a mark is allowed")
+	}
+}
+
+func FuzzSpellings(f *testing.F) {
+	for _, e := range evasions {
+		f.Add(e)
+	}
+	f.Fuzz(func(t *testing.T, uri string) {
+		if len(uri) > 2000 {
+			return
+		}
+		same, loose, ok := Spellings(uri)
+		if !ok {
+			return
+		}
+		if len(same)+len(loose) > 40 {
+			t.Errorf("%d spellings", len(same)+len(loose))
+		}
+		for _, s := range append(same, loose...) {
+			if s == uri {
+				t.Errorf("%q is among its own spellings", uri)
+			}
+		}
+	})
+}

@@ -1,0 +1,116 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"mcpgateway/internal/bridge"
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// consentKey is the key of the gateway's own question in inputRequests.
+const consentKey = "mcpgateway-confirm"
+
+// errUsed is for a state that was good once.
+var errUsed = wire.Errorf(wire.CodeInvalidParams,
+	"invalid requestState: it was already used; send the request again without it")
+
+// confirm asks the client's user whether the call may be made. Consent is that
+// they accept, whatever else the answer holds. asked is what the client gets
+// instead of an answer to its call: the question, or why the call was not made; it
+// is nil when the call may be made.
+func (j *journey) confirm(ctx context.Context) (asked *call.Result, err error) {
+	client := j.c.Client
+	params := consentQuestion(j.space.Upstream(), j.target, j.c.Params)
+	fitted, ok := bridge.Fit(client, wire.MethodElicit, params)
+	if !ok || !bridge.Declared(client, wire.MethodElicit, params) {
+		return j.unconfirmed(askUndeclared)
+	}
+	if j.c.TakesRounds {
+		j.r.metrics.confirmed(askRelayed)
+		request := wire.SetMember(wire.Raw(`{"method":"`+wire.MethodElicit+`"}`), "params", fitted)
+		raw := wire.SetMember(wire.Raw(`{"resultType":"input_required"}`), "inputRequests", wire.SetMember(wire.Raw(`{}`), consentKey, request))
+		state := j.r.sealer.Seal(bridge.State{
+			Kind: bridge.Consent, Holder: j.space.Upstream(), Ticket: j.r.tickets.Ticket(), Expires: time.Now().Add(j.r.askTimeout),
+		}, bridge.BindingOf(j.c))
+		return &call.Result{Raw: wire.SetMember(raw, "requestState", wire.String(state))}, nil
+	}
+	timed, cancel := context.WithTimeout(ctx, j.r.askTimeout)
+	defer cancel()
+	answer, err := j.c.Back.Ask(timed, wire.MethodElicit, fitted)
+	var refusal *wire.Error
+	switch {
+	case err == nil:
+		return j.answered(wire.ValueOf(answer))
+	case errors.As(err, &refusal):
+		return j.unconfirmed(askError)
+	case ctx.Err() == nil && timed.Err() != nil:
+		return j.unconfirmed(askLapsed)
+	default:
+		j.r.metrics.confirmed(askEnded)
+		return nil, err
+	}
+}
+
+// answered takes the answer of the user.
+func (j *journey) answered(answer wire.Value) (*call.Result, error) {
+	outcome := outcomeOfAnswer(wire.MethodElicit, answer.Raw())
+	if outcome != askAnswered {
+		return j.unconfirmed(outcome)
+	}
+	j.r.metrics.confirmed(outcome)
+	return nil, nil
+}
+
+// unconfirmed says why the call was not made: to the model, in the result of a
+// tool; prompts and resources have no such results.
+func (j *journey) unconfirmed(outcome string) (*call.Result, error) {
+	j.r.metrics.confirmed(outcome)
+	why := map[string]string{
+		askUndeclared: "the user has to confirm it, and this client cannot ask them: it does not support elicitation",
+		askError:      "the user has to confirm it, and the client answered the question with an error",
+		askLapsed:     "the user was asked to confirm it and did not answer in time",
+		askDeclined:   "the user declined it",
+		askCancelled:  "the user was asked to confirm it and did not answer",
+	}[outcome]
+	text := fmt.Sprintf("The %s %s was not used: %s.", j.target.Kind, clip(j.target.Public), why)
+	if j.c.Method != wire.MethodToolsCall {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "%s", text)
+	}
+	block := wire.SetMember(wire.Raw(`{"type":"text"}`), "text", wire.String(text))
+	raw := append(append(wire.Raw(`{"content":[`), block...), `],"isError":true}`...)
+	return &call.Result{Raw: raw}, nil
+}
+
+// redeem takes the state that makes the call a confirmed one: a question of ours
+// with its answer, or a later round of a call that was confirmed. It is good for
+// one use, whatever the answer is: else one could be exchanged for another.
+func (j *journey) redeem(ctx context.Context, st bridge.State) (asked *call.Result, err error) {
+	var answer wire.Value
+	if st.Kind == bridge.Consent {
+		answer = wire.ValueOf(j.c.Params).Get("inputResponses", consentKey)
+		if !answer.Exists() {
+			return j.confirm(ctx)
+		}
+		if fault := bridge.CheckAnswer(wire.MethodElicit, answer); fault != nil {
+			return nil, wire.Errorf(fault.Code, "invalid params: inputResponses.%s: %s", consentKey, fault.Message)
+		}
+	}
+	fresh, err := j.r.tickets.Spend(ctx, st.Ticket, st.Expires)
+	switch {
+	case err != nil:
+		j.refuseState(err)
+		return nil, wire.Errorf(wire.CodeInternal, "whether the consent was used before cannot be told; try again later")
+	case !fresh:
+		j.refuseState(errors.New("the consent was already used"))
+		return nil, errUsed
+	}
+	j.consented = true
+	if st.Kind == bridge.Consent {
+		return j.answered(answer)
+	}
+	return nil, nil
+}

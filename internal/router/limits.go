@@ -1,0 +1,178 @@
+package router
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// maxBuckets bounds what is counted for at one time. Those for which there is no
+// room share one bucket for each rule.
+const maxBuckets = 1 << 16
+
+// sweepPause is the least time between two looks at everything that is remembered.
+const sweepPause = time.Second
+
+// crowded is what the bucket stands for that those without room share.
+const crowded = "\x00"
+
+// limiter keeps the limits of rules. The zero value is ready for use once now is
+// set; any number of goroutines may use it.
+type limiter struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	buckets map[bucketKey]*bucket
+	sweepAt int       // how many buckets there have to be before idle ones are looked for
+	swept   time.Time // when that was done last
+}
+
+type bucketKey struct{ rule, of string }
+
+// bucket counts for one rule and one of what its limit is per.
+type bucket struct {
+	limit   policy.Limit
+	rate    *rate.Limiter // nil where there is no rate
+	running int
+}
+
+// over says which limit a call would go over, and how long to wait.
+type over struct {
+	rule string
+	wait time.Duration
+}
+
+// take takes one call out of every limit, or out of none. The caller calls release
+// when the call has ended.
+func (l *limiter) take(limits []*policy.Limit, c *call.Call, t catalog.Target) (release func(), refusal *over) {
+	if len(limits) == 0 {
+		return func() {}, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	taken := make([]*bucket, 0, len(limits))
+	reserved := make([]*rate.Reservation, 0, len(limits))
+	for _, limit := range limits {
+		b := l.bucket(limit, countedFor(limit.Per, c, t), now)
+		wait := time.Duration(0)
+		if limit.Concurrent > 0 && b.running >= limit.Concurrent {
+			wait = time.Second // nobody knows when a call ends
+		} else if b.rate != nil {
+			r := b.rate.ReserveN(now, 1)
+			if wait = r.DelayFrom(now); wait > 0 {
+				r.CancelAt(now)
+			} else {
+				reserved = append(reserved, r)
+			}
+		}
+		if wait > 0 {
+			for _, r := range reserved {
+				r.CancelAt(now)
+			}
+			for _, b := range taken {
+				b.running--
+			}
+			return nil, &over{limit.Rule, wait}
+		}
+		b.running++
+		taken = append(taken, b)
+	}
+	return sync.OnceFunc(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, b := range taken {
+			b.running--
+		}
+	}), nil
+}
+
+// countedFor returns what a limit counts a call for. None of it is a client's
+// invention: a resource that no list has counts for its upstream.
+func countedFor(per policy.Per, c *call.Call, t catalog.Target) string {
+	switch per {
+	case policy.PerRule:
+		return ""
+	case policy.PerUpstream:
+		return t.Part.Upstream()
+	case policy.PerTool:
+		if t.Entry == nil {
+			return t.Part.Upstream() + crowded
+		}
+		return t.Kind.String() + crowded + t.Public
+	default:
+		return c.Principal.Key()
+	}
+}
+
+// bucket returns the bucket, as the limit is now: another configuration may have
+// changed it. The caller holds mu.
+func (l *limiter) bucket(limit *policy.Limit, of string, now time.Time) *bucket {
+	key := bucketKey{limit.Rule, of}
+	b := l.buckets[key]
+	if b == nil {
+		if l.buckets == nil {
+			l.buckets, l.sweepAt = make(map[bucketKey]*bucket), 1024
+		}
+		if len(l.buckets) >= l.sweepAt && now.Sub(l.swept) >= sweepPause {
+			l.sweep(now)
+		}
+		if len(l.buckets) >= maxBuckets {
+			key.of = crowded
+			b = l.buckets[key]
+		}
+	}
+	if b == nil {
+		b = &bucket{}
+		l.buckets[key] = b
+	}
+	if b.limit != *limit {
+		switch {
+		case limit.Rate == 0:
+			b.rate = nil
+		case b.rate == nil:
+			b.rate = rate.NewLimiter(rate.Limit(limit.Rate), limit.Burst)
+		default:
+			b.rate.SetLimitAt(now, rate.Limit(limit.Rate))
+			b.rate.SetBurstAt(now, limit.Burst)
+		}
+		b.limit = *limit
+	}
+	return b
+}
+
+// sweep forgets the buckets that are as good as new. The caller holds mu.
+func (l *limiter) sweep(now time.Time) {
+	for key, b := range l.buckets {
+		if b.running == 0 && (b.rate == nil || b.rate.TokensAt(now) >= float64(b.limit.Burst)) {
+			delete(l.buckets, key)
+		}
+	}
+	l.swept = now
+	l.sweepAt = min(maxBuckets, max(1024, 2*len(l.buckets)))
+}
+
+// limit takes the limits of a decision. The error says that one is reached.
+func (r *Router) limit(c *call.Call, t catalog.Target, d *policy.Decision) (release func(), err error) {
+	release, refusal := r.limits.take(d.Limits, c, t)
+	if refusal == nil {
+		return release, nil
+	}
+	r.metrics.limited.WithLabelValues(refusal.rule).Inc()
+	return nil, tooMany(t.Part.Upstream(), r.limits.now(), refusal.wait)
+}
+
+// tooMany is the error of a call that goes over a limit.
+func tooMany(upstream string, since time.Time, wait time.Duration) error {
+	data := catalog.Unavailable{Upstream: upstream, Since: since, Reason: "too many calls"}.Data()
+	after := int(math.Ceil(wait.Seconds()))
+	fault := wire.Errorf(wire.CodeInternal, "too many calls: a limit of the gateway is reached; try again in %d s", after).WithData(data)
+	return &call.Refused{Fault: fault, RetryAfter: time.Duration(after) * time.Second}
+}

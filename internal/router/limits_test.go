@@ -1,0 +1,188 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// upstreamFunc answers every call with what it returns, several at once.
+type upstreamFunc func() string
+
+func (f upstreamFunc) Do(context.Context, *call.Call) (call.Result, error) {
+	return call.Result{Raw: wire.Raw(f())}, nil
+}
+
+func limited(l policy.Limit) policy.Rule {
+	return policy.Rule{Name: "some", Effect: policy.Allow, Limit: &l}
+}
+
+func TestRateLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := ruled(t, answers(`{"content":[]}`), filesSource(t), limited(policy.Limit{Rate: 0.5, Burst: 2}))
+		do := func(who *call.Principal) error {
+			c := newCall("tools/call", `{"name":"files__read"}`, &recorder{})
+			c.Principal = who
+			_, err := h.Handle(t.Context(), c)
+			return err
+		}
+		ann, bob := &call.Principal{Subject: "ann"}, &call.Principal{Subject: "bob"}
+		for range 2 {
+			if err := do(ann); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := do(ann)
+		since := time.Now().UTC().Format(time.RFC3339)
+		want := `{"code":-32603,"message":"too many calls: a limit of the gateway is reached; try again in 2 s","data":{"upstream":"files","since":"` + since + `","reason":"too many calls","retryable":true}}`
+		var refused *call.Refused
+		if !errors.As(err, &refused) || refused.RetryAfter != 2*time.Second {
+			t.Fatalf("error is %v, want one that says when to try again", err)
+		}
+		if diff := cmp.Diff(want, string(wantFault(t, err, -32603).Append(nil))); diff != "" {
+			t.Error(diff)
+		}
+		if err := do(bob); err != nil {
+			t.Errorf("another principal: %v", err)
+		}
+		time.Sleep(2 * time.Second)
+		if err := do(ann); err != nil {
+			t.Errorf("after the time: %v", err)
+		}
+		if n := testutil.ToFloat64(h.metrics.limited.WithLabelValues("some")); n != 1 {
+			t.Errorf("rate_limited_total is %v, want 1", n)
+		}
+		if n := testutil.ToFloat64(h.metrics.requests.WithLabelValues("tools/call", "files", "limited")); n != 1 {
+			t.Errorf("requests_total of limited calls is %v, want 1", n)
+		}
+	})
+}
+
+func TestConcurrentLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		h := ruled(t, nil, filesSource(t), limited(policy.Limit{Concurrent: 2, Per: policy.PerRule}))
+		h.Routes().Upstreams["files"] = upstreamFunc(func() string {
+			<-gate
+			return `{"content":[]}`
+		})
+		got := make(chan error, 3)
+		do := func() {
+			_, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, &recorder{}))
+			got <- err
+		}
+		go do()
+		go do()
+		synctest.Wait()
+		do()
+		wantFault(t, <-got, -32603)
+		close(gate)
+		for range 2 {
+			if err := <-got; err != nil {
+				t.Error(err)
+			}
+		}
+		do()
+		if err := <-got; err != nil {
+			t.Errorf("after they have ended: %v", err)
+		}
+	})
+}
+
+func TestLimitsCountFor(t *testing.T) {
+	part := catalog.Build(catalog.Options{Policy: policy.New(policy.Options{})}, []catalog.Source{filesSource(t)}).Parts()[0]
+	listed := func(name string) catalog.Target {
+		return catalog.Target{Part: part, Kind: call.Tool, Public: name, Entry: &catalog.Entry{}}
+	}
+	one, two := listed("files__a"), listed("files__b")
+	ann, bob := &call.Call{Principal: &call.Principal{Subject: "ann"}}, &call.Call{Principal: &call.Principal{Subject: "bob"}}
+	unlisted := catalog.Target{Part: part, Kind: call.Resource, Public: "files+x:" + t.Name()}
+	other := catalog.Target{Part: part, Kind: call.Resource, Public: "files+y:" + t.Name()}
+	for _, tt := range []struct {
+		per  policy.Per
+		same bool
+		a, b *call.Call
+		x, y catalog.Target
+	}{
+		{policy.PerPrincipal, true, ann, ann, one, two},
+		{policy.PerPrincipal, false, ann, bob, one, one},
+		{policy.PerRule, true, ann, bob, one, two},
+		{policy.PerUpstream, true, ann, bob, one, two},
+		{policy.PerTool, true, ann, bob, one, one},
+		{policy.PerTool, false, ann, ann, one, two},
+		{policy.PerTool, true, ann, bob, unlisted, other},
+	} {
+		if same := countedFor(tt.per, tt.a, tt.x) == countedFor(tt.per, tt.b, tt.y); same != tt.same {
+			t.Errorf("%v: counted together %v, want %v", tt, same, tt.same)
+		}
+	}
+}
+
+func TestLimiter(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l := &limiter{now: func() time.Time { return now }}
+	part := catalog.Build(catalog.Options{Policy: policy.New(policy.Options{})}, []catalog.Source{filesSource(t)}).Parts()[0]
+	target := catalog.Target{Part: part}
+	who := func(n int) *call.Call { return &call.Call{Principal: &call.Principal{Subject: strconv.Itoa(n)}} }
+	free := &policy.Limit{Rule: "free", Rate: 1, Burst: 10}
+	tight := &policy.Limit{Rule: "tight", Rate: 1, Burst: 1}
+
+	// All or none: what one limit refuses costs nothing of another.
+	for i := range 5 {
+		if _, refusal := l.take([]*policy.Limit{free, tight}, who(0), target); (refusal == nil) != (i == 0) || refusal != nil && refusal.rule != "tight" {
+			t.Fatalf("call %d: %+v", i, refusal)
+		}
+	}
+	if left := l.buckets[bucketKey{"free", who(0).Principal.Key()}].rate.TokensAt(now); left != 9 {
+		t.Errorf("%v tokens are left, want 9", left)
+	}
+	// A limit that was changed holds at once.
+	if _, refusal := l.take([]*policy.Limit{{Rule: "tight", Rate: 1000, Burst: 5}}, who(0), target); refusal == nil || refusal.wait != time.Millisecond {
+		t.Errorf("after a change: %+v", refusal)
+	}
+	// Memory is bounded, and nobody gets round a limit by crowding.
+	for n := range maxBuckets + 100 {
+		if release, _ := l.take([]*policy.Limit{tight}, who(n), target); release != nil {
+			release()
+		}
+	}
+	if n := len(l.buckets); n > maxBuckets+1 {
+		t.Errorf("%d buckets, want at most %d", n, maxBuckets+1)
+	}
+	if _, refusal := l.take([]*policy.Limit{tight}, who(5), target); refusal == nil {
+		t.Error("the limit of one who was there before the crowd is forgotten")
+	}
+	if _, refusal := l.take([]*policy.Limit{tight}, who(maxBuckets+5000), target); refusal == nil {
+		t.Error("those without room have no limit")
+	}
+	now = now.Add(time.Hour)
+	if _, refusal := l.take([]*policy.Limit{tight}, who(maxBuckets+5000), target); refusal != nil || len(l.buckets) > 10 {
+		t.Errorf("%+v, %d buckets that are as good as new are kept", refusal, len(l.buckets))
+	}
+}
+
+func TestChallenge(t *testing.T) {
+	rule := policy.Rule{Name: "write", Effect: policy.Allow, Who: policy.Who{Scopes: []string{"files:write", "admin"}}, Challenge: true}
+	h := ruled(t, answers(`{"content":[]}`), filesSource(t), rule)
+	_, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, &recorder{}))
+	want := `{"code":-32602,"message":"the tool \"files__read\" needs a scope that the caller lacks: files:write or admin","data":{"requiredScopes":["files:write","admin"]}}`
+	var refused *call.Refused
+	if !errors.As(err, &refused) || !cmp.Equal(refused.Scopes, []string{"files:write", "admin"}) || string(refused.Fault.Append(nil)) != want || h.files.got != nil {
+		t.Errorf("got %#v: %v", refused, err)
+	}
+	res, err := h.Handle(t.Context(), newCall("tools/list", `{}`, nil))
+	if err != nil || len(string(res.Raw)) < 50 {
+		t.Errorf("the list is %s, %v; want what the scope is for in it", res.Raw, err)
+	}
+}
