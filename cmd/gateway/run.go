@@ -98,11 +98,11 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool, run func(ctx context.
 // then the demo upstreams are served.
 func (o *runOptions) load() (*config.Config, string, error) {
 	if o.file != "" {
-		cfg, err := config.Load(o.file, lookupEnv)
+		cfg, err := config.Load(o.file, lookupEnv, gateway.CheckConditions())
 		return cfg, o.file, err
 	}
 	for _, file := range defaultFiles() {
-		cfg, err := config.Load(file, lookupEnv)
+		cfg, err := config.Load(file, lookupEnv, gateway.CheckConditions())
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -21,6 +21,7 @@ func (doc *document) check(m *mapping) {
 	}
 	doc.derive(m.d.env, m.d.dir)
 	doc.checkNames()
+	doc.checkRules(m.d)
 	for i := range doc.Upstreams {
 		doc.Config.Upstreams = append(doc.Config.Upstreams, doc.Upstreams[i].Upstream)
 	}

@@ -63,20 +63,6 @@ type Auth struct {
 	Insecure bool     `yaml:"insecure" default:"false" doc:"let mode none listen off loopback"`
 }
 
-// Effect is what policy does with an item that no rule names.
-type Effect string
-
-// The effects of policy.default.
-const (
-	Allow Effect = "allow"
-	Deny  Effect = "deny"
-)
-
-// Policy is what clients may use.
-type Policy struct {
-	Default Effect `yaml:"default" enum:"|allow|deny" doc:"effect where no rule decides; empty means allow with auth.mode none, else deny"`
-}
-
 // Bridge is how clients and upstreams of different eras are brought together.
 type Bridge struct {
 	ParkTTL    time.Duration `yaml:"park_ttl" default:"5m" min:"1s" doc:"how long a call waits for a modern client to come back with answers"`

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"gopkg.in/yaml.v3"
+
+	"mcpgateway/internal/policy"
 )
 
 var update = flag.Bool("update", false, "write the goldens anew")
@@ -22,12 +24,21 @@ func testEnv(name string) (string, bool) {
 	return value, ok
 }
 
+// checked has the conditions of rules checked, as the gateway has it.
+var checked = WithConditions(func(c Condition) []Finding {
+	var found []Finding
+	for _, f := range policy.Check(c.Text, c.Tools, c.Resources, c.Prompts) {
+		found = append(found, Finding(f))
+	}
+	return found
+})
+
 // TestGood compares the interpretation of every good file with its golden.
 func TestGood(t *testing.T) {
 	for _, file := range corpus(t, "testdata/good") {
 		t.Run(file, func(t *testing.T) {
 			t.Chdir("testdata/good")
-			c, err := Load(file, testEnv)
+			c, err := Load(file, testEnv, checked)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +52,7 @@ func TestBad(t *testing.T) {
 	for _, file := range corpus(t, "testdata/bad") {
 		t.Run(file, func(t *testing.T) {
 			t.Chdir("testdata/bad")
-			c, err := Load(file, testEnv)
+			c, err := Load(file, testEnv, checked)
 			if err == nil {
 				t.Fatalf("no error; the configuration is\n%s", dump(t, c))
 			}
@@ -65,7 +76,7 @@ func corpus(t *testing.T, dir string) []string {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if ext := filepath.Ext(e.Name()); ext == ".yaml" || ext == ".json" {
+		if ext := filepath.Ext(e.Name()); (ext == ".yaml" || ext == ".json") && !strings.HasPrefix(e.Name(), "rules-") {
 			files = append(files, e.Name())
 		}
 	}

@@ -22,6 +22,8 @@ type source struct {
 	dir  string                       // what relative paths in it are relative to
 	env  func(string) (string, bool)  // the environment
 	read func(string) ([]byte, error) // other files, within a bound
+
+	conditions func(Condition) []Finding // nil: they are not checked
 }
 
 // decoder takes nodes apart into the structs of the schema. It goes on after a
@@ -33,6 +35,11 @@ type decoder struct {
 	hosts    bool // the file has the form of a host's configuration
 	errs     Errors
 	warnings []Warning
+
+	data   []byte     // the file
+	root   *yaml.Node // what is in it
+	rules  []*placedRule
+	parent *decoder // where faults go that are found after the file was read; nil: here
 }
 
 func newDecoder(src source) *decoder {
@@ -82,14 +89,22 @@ func (m *mapping) place(key string) (*yaml.Node, path) {
 }
 
 func (d *decoder) errorf(at *yaml.Node, p path, format string, args ...any) {
-	if d.budget < 0 {
+	to := d
+	if d.parent != nil {
+		to = d.parent
+	}
+	if to.budget < 0 {
 		return
 	}
-	d.errs = append(d.errs, &Error{d.file, at.Line, at.Column, p.text, fmt.Sprintf(format, args...)})
+	to.errs = append(to.errs, &Error{d.file, at.Line, at.Column, p.text, fmt.Sprintf(format, args...)})
 }
 
 func (d *decoder) warnf(at *yaml.Node, p path, format string, args ...any) {
-	d.warnings = append(d.warnings, Warning{d.file, at.Line, at.Column, p.text, fmt.Sprintf(format, args...)})
+	to := d
+	if d.parent != nil {
+		to = d.parent
+	}
+	to.warnings = append(to.warnings, Warning{d.file, at.Line, at.Column, p.text, fmt.Sprintf(format, args...)})
 }
 
 // spend takes one value of the budget, and tells whether there was one left. The

@@ -26,6 +26,10 @@
 // Config is not changed after it was returned, save by [Config.Override]; who
 // calls that owns the Config.
 //
+// Files of rules are part of the configuration that names them: their faults are
+// reported with its own, under their own names. The language of conditions is
+// handed in, by [WithConditions].
+//
 // It does not look for files, connect to anything, or know what the other
 // packages make of a value.
 package config

@@ -32,12 +32,15 @@ var formats = map[string]func(string) (string, error){
 	"prefix": func(s string) (string, error) {
 		return matching(s, prefix, "must be empty, or begin with a lower-case letter and have at most 32 of a-z 0-9 -, since it begins names and URI schemes")
 	},
-	"address":  address,
-	"url":      remoteURL,
-	"base-url": baseURL,
-	"origin":   origin,
-	"host":     hostValue,
-	"file-uri": fileURI,
+	"rule-name": ruleName,
+	"who":       who,
+	"rate":      rate,
+	"address":   address,
+	"url":       remoteURL,
+	"base-url":  baseURL,
+	"origin":    origin,
+	"host":      hostValue,
+	"file-uri":  fileURI,
 	"seal-key": func(s string) (string, error) {
 		if sealKey(s) == nil {
 			return "", errors.New("must be 32 random bytes in hex or Base64, such as openssl rand -base64 32 prints")
@@ -47,12 +50,13 @@ var formats = map[string]func(string) (string, error){
 }
 
 var (
-	nonEmpty  = regexp.MustCompile(`^[^\x00-\x1f\x7f]+$`)
-	envName   = regexp.MustCompile(`^[^=\x00-\x20]+$`)
-	separator = regexp.MustCompile(`^[A-Za-z0-9_-]{1,4}$`)
-	prefix    = regexp.MustCompile(`^([a-z][a-z0-9-]{0,31})?$`)
-	hostName  = regexp.MustCompile(`^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])$`)
-	token     = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$") // RFC 9110, section 5.6.2
+	nonEmpty     = regexp.MustCompile(`^[^\x00-\x1f\x7f]+$`)
+	envName      = regexp.MustCompile(`^[^=\x00-\x20]+$`)
+	separator    = regexp.MustCompile(`^[A-Za-z0-9_-]{1,4}$`)
+	prefix       = regexp.MustCompile(`^([a-z][a-z0-9-]{0,31})?$`)
+	ruleNameForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$`)
+	hostName     = regexp.MustCompile(`^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])$`)
+	token        = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$") // RFC 9110, section 5.6.2
 )
 
 // sealKeySize is the length of a sealing key in bytes.

@@ -20,7 +20,7 @@ const maxFile = 1 << 20
 // Load reads a file: gateway.yaml, or the configuration of a host. env looks
 // up environment variables, as [os.LookupEnv] does. Faults of the content are
 // [Errors]; an error of another type says why the file could not be read.
-func Load(path string, env func(string) (string, bool)) (*Config, error) {
+func Load(path string, env func(string) (string, bool), opts ...Option) (*Config, error) {
 	data, err := readFile(path)
 	if errors.Is(err, errTooLarge) {
 		return nil, Errors{{File: path, Line: 1, Col: 1, Msg: err.Error()}}
@@ -28,15 +28,19 @@ func Load(path string, env func(string) (string, bool)) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Parse(path, data, env)
+	return Parse(path, data, env, opts...)
 }
 
 // Parse reads the content of a file. file names it in errors, its ending tells
 // JSON (.json, .jsonc: comments and trailing commas are allowed) from YAML, and
 // its folder is what relative paths in it are relative to. Files that the
 // content refers to are read.
-func Parse(file string, data []byte, env func(string) (string, bool)) (*Config, error) {
-	return parse(source{file: file, dir: filepath.Dir(file), env: env, read: readFile}, data)
+func Parse(file string, data []byte, env func(string) (string, bool), opts ...Option) (*Config, error) {
+	src := source{file: file, dir: filepath.Dir(file), env: env, read: readFile}
+	for _, o := range opts {
+		o(&src)
+	}
+	return parse(src, data)
 }
 
 func parse(src source, data []byte) (*Config, error) {
@@ -53,7 +57,7 @@ func parse(src source, data []byte) (*Config, error) {
 		return nil, Errors{fault}
 	}
 	d := newDecoder(src)
-	d.hosts = hasServers(root)
+	d.hosts, d.data, d.root = hasServers(root), data, root
 	var doc document
 	d.structure(root, root, path{}, "", reflect.ValueOf(&doc).Elem())
 	if len(d.errs) > 0 {

@@ -17,8 +17,6 @@ var notYet = []string{
 	"trusted_proxies",
 	"auth.api_keys",
 	"auth.jwt",
-	"policy.rules",
-	"policy.files",
 	"profiles",
 	"resources",
 	"store",

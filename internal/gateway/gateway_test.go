@@ -27,7 +27,7 @@ func start(t *testing.T, yaml string, demo bool) (g *Gateway, end func()) {
 	cfg := config.Default(func(string) (string, bool) { return "", false })
 	if yaml != "" {
 		var err error
-		if cfg, err = config.Parse("gateway.yaml", []byte(yaml), os.LookupEnv); err != nil {
+		if cfg, err = config.Parse("gateway.yaml", []byte(yaml), os.LookupEnv, CheckConditions()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,15 +5,60 @@ import (
 	"mcpgateway/internal/policy"
 )
 
-// newPolicy translates what the configuration says of who may use what.
+// CheckConditions has the conditions of rules checked when a configuration is
+// loaded.
+func CheckConditions() config.Option {
+	return config.WithConditions(func(c config.Condition) []config.Finding {
+		var found []config.Finding
+		for _, f := range policy.Check(c.Text, c.Tools, c.Resources, c.Prompts) {
+			found = append(found, config.Finding(f))
+		}
+		return found
+	})
+}
+
+// newPolicy translates what the configuration says of who may use what. The error
+// is a config.Errors, for a configuration that was not loaded with
+// [CheckConditions].
 func (g *Gateway) newPolicy() (*policy.Policy, error) {
 	o := policy.Options{Default: effectOf(g.cfg.Policy.Default), Upstreams: map[string]policy.Upstream{}}
 	for _, m := range g.upstreams {
 		o.Upstreams[m.name] = m.filter
 	}
+	var faults config.Errors
+	for _, r := range g.cfg.Policy.Rules {
+		rule := policy.Rule{
+			Name: r.Name, Effect: effectOf(r.Effect), Challenge: r.Challenge, File: r.File, Line: r.Pos.Line,
+			Who:   policy.Who{Subjects: r.Who.Subjects, Groups: r.Who.Groups, Scopes: r.Who.Scopes, Issuers: r.Who.Issuers},
+			What:  policy.What{Tools: r.What.Tools, Resources: r.What.Resources, Prompts: r.What.Prompts, Upstreams: r.What.Upstreams},
+			Limit: limitOf(r.Limit),
+		}
+		if r.When != "" {
+			condition, wrong := policy.NewCondition(r.When)
+			for _, f := range wrong {
+				faults = append(faults, &config.Error{File: r.File, Line: r.Pos.Line, Col: r.Pos.Col, Path: r.Name + ".when", Msg: f.Msg})
+			}
+			rule.When = condition
+		}
+		o.Rules = append(o.Rules, rule)
+	}
+	if len(faults) > 0 {
+		return nil, faults
+	}
 	return policy.New(o), nil
 }
 
 func effectOf(e config.Effect) policy.Effect {
-	return map[config.Effect]policy.Effect{config.Allow: policy.Allow}[e] // all else denies
+	return map[config.Effect]policy.Effect{config.Allow: policy.Allow, config.Confirm: policy.Confirm}[e] // all else denies
+}
+
+func limitOf(l config.Limit) *policy.Limit {
+	if l.Rate == "" && l.Concurrent == 0 {
+		return nil
+	}
+	per := map[config.LimitPer]policy.Per{
+		config.PerPrincipal: policy.PerPrincipal, config.PerRule: policy.PerRule,
+		config.PerUpstream: policy.PerUpstream, config.PerTool: policy.PerTool,
+	}[l.Per]
+	return &policy.Limit{Rate: l.Rate.PerSecond(), Burst: l.Burst, Concurrent: l.Concurrent, Per: per}
 }

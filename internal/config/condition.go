@@ -1,0 +1,157 @@
+package config
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Option changes how a file is read.
+type Option func(*source)
+
+// Finding is what there is to say about a condition. Line and column are those in
+// its text and count from 1, columns in characters.
+type Finding struct {
+	Line, Col int
+	Msg       string
+	Warning   bool // it can be used all the same
+}
+
+// Condition is what is known of the rule that a condition belongs to.
+type Condition struct {
+	Text                      string
+	Tools, Resources, Prompts bool // whether the rule is about such items
+}
+
+// WithConditions has the conditions of rules checked: this package knows nothing
+// of their language. Findings are reported at their places in the file.
+func WithConditions(check func(Condition) []Finding) Option {
+	return func(s *source) { s.conditions = check }
+}
+
+// checkCondition has the condition of a rule checked.
+func (r *Rule) checkCondition(m *mapping, when pair) {
+	if strings.TrimSpace(r.When) == "" {
+		if when.value.Kind == yaml.ScalarNode && !isNull(when.value) {
+			m.errorf("when", "must not be empty; remove it for a rule without a condition")
+		}
+		return
+	}
+	if m.d.conditions == nil {
+		return
+	}
+	all := r.What.Tools == nil && r.What.Resources == nil && r.What.Prompts == nil
+	c := Condition{r.When, all || r.What.Tools != nil, all || r.What.Resources != nil, all || r.What.Prompts != nil}
+	for _, f := range m.d.conditions(c) {
+		at := *when.value
+		if when.value.Value == r.When { // else something was expanded into it
+			at.Line, at.Column = within(m.d.data, when.value, f.Line, f.Col)
+		}
+		p := m.path.key("when", "when")
+		if f.Warning {
+			m.d.warnf(&at, p, "%s", f.Msg)
+		} else {
+			m.d.errorf(&at, p, "%s", f.Msg)
+		}
+	}
+}
+
+// within returns where in a file a character of a scalar's text stands, given by
+// its line and column in the text.
+func within(data []byte, n *yaml.Node, line, col int) (fileLine, fileCol int) {
+	w := walker{rest: string(data), line: 1, col: 1}
+	for w.rest != "" && (w.line < n.Line || w.line == n.Line && w.col < n.Column) {
+		w.step()
+	}
+	w.open()
+	text := n.Value
+	for l, c := 1, 1; text != ""; {
+		r, size := utf8.DecodeRuneInString(text)
+		w.seek(r)
+		if l == line && c == col {
+			return w.line, w.col
+		}
+		w.take(r)
+		text = text[size:]
+		if c++; r == '\n' {
+			l, c = l+1, 1
+		}
+	}
+	return w.line, w.col // behind the end
+}
+
+// walker goes through the text of a file beside the value that YAML makes of it.
+type walker struct {
+	rest      string
+	line, col int
+	quote     byte // of the scalar, 0 for none
+}
+
+func (w *walker) step() {
+	r, size := utf8.DecodeRuneInString(w.rest)
+	w.rest = w.rest[size:]
+	if w.col++; r == '\n' {
+		w.line, w.col = w.line+1, 1
+	}
+}
+
+func (w *walker) at(c byte) bool { return w.rest != "" && w.rest[0] == c }
+
+func (w *walker) blank() bool {
+	return w.rest != "" && strings.IndexByte(" \t\r\n", w.rest[0]) >= 0
+}
+
+// open goes to where the text of the scalar begins: behind its anchor and its tag,
+// the quote, or the line that begins a block.
+func (w *walker) open() {
+	for w.at('&') || w.at('!') {
+		for w.rest != "" && !w.blank() {
+			w.step()
+		}
+		for w.blank() {
+			w.step()
+		}
+	}
+	switch {
+	case w.at('"') || w.at('\''):
+		w.quote = w.rest[0]
+		w.step()
+	case w.at('|') || w.at('>'):
+		for w.rest != "" && !w.at('\n') {
+			w.step()
+		}
+	}
+}
+
+// seek goes to where a character of the value stands: what lies before it is space
+// that YAML has folded, and breaks that are escaped.
+func (w *walker) seek(r rune) {
+	if r == ' ' || r == '\n' || r == '\t' {
+		return
+	}
+	for w.blank() || w.quote == '"' && strings.HasPrefix(w.rest, "\\\n") {
+		w.step()
+	}
+}
+
+// take goes behind a character of the value.
+func (w *walker) take(r rune) {
+	space := r == ' ' || r == '\n' || r == '\t'
+	switch {
+	case w.quote == '"' && w.at('\\'):
+		n := 2
+		if len(w.rest) > 1 {
+			n += map[byte]int{'x': 2, 'u': 4, 'U': 8}[w.rest[1]]
+		}
+		for range n {
+			w.step()
+		}
+	case w.quote == '\'' && strings.HasPrefix(w.rest, "''"):
+		w.step()
+		w.step()
+	case space && !w.blank(): // made of space that was taken already
+	default:
+		w.step()
+	}
+}

@@ -1,0 +1,344 @@
+package config
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Effect is what policy does with an item.
+type Effect string
+
+// The effects of policy.default and of rules; only rules confirm.
+const (
+	Allow   Effect = "allow"
+	Deny    Effect = "deny"
+	Confirm Effect = "confirm"
+)
+
+// Policy is what clients may use.
+type Policy struct {
+	Default Effect   `yaml:"default" enum:"|allow|deny" doc:"effect where no rule decides; empty means allow with auth.mode none, else deny"`
+	Rules   []Rule   `yaml:"rules" doc:"who may use what; deny wins, then confirm, then allow, then the default"`
+	Files   []string `yaml:"files" format:"non-empty" doc:"files with more rules, each a list of them or a mapping with rules"`
+}
+
+// Rule is one rule. Load puts those of files behind those of the configuration.
+type Rule struct {
+	Name      string `yaml:"name" format:"rule-name" doc:"name in logs, metrics and explanations; each rule has its own"`
+	Effect    Effect `yaml:"effect" enum:"allow|deny|confirm" doc:"what happens where the rule matches; confirm asks the client's user first"`
+	Who       Who    `yaml:"who" doc:"principals that it is for: all keys have to hold, each by one of its values; everybody where there is none"`
+	What      What   `yaml:"what" doc:"what it is about: kinds are alternatives, upstreams narrow all of them; everything where there is none"`
+	When      string `yaml:"when" doc:"condition in CEL over tool, resource, prompt, args, principal and request"`
+	Limit     Limit  `yaml:"limit" doc:"bounds on the calls that it matches"`
+	Challenge bool   `yaml:"challenge" default:"false" doc:"list it also for those who lack only a scope, and tell them which"`
+
+	File string `yaml:"-"` // where the rule stands
+	Pos  Pos    `yaml:"-"`
+}
+
+// Who selects principals. A list that was not given is nil.
+type Who struct {
+	Subjects []string `yaml:"subjects" format:"who" doc:"subjects"`
+	Groups   []string `yaml:"groups" format:"who" doc:"groups"`
+	Scopes   []string `yaml:"scopes" format:"who" doc:"scopes"`
+	Issuers  []string `yaml:"issuers" format:"who" doc:"issuers of what proves the principal"`
+	Any      bool     `yaml:"any" default:"false" doc:"everybody"`
+}
+
+// What selects items by globs of public names. A list that was not given is nil.
+type What struct {
+	Tools     []string `yaml:"tools" format:"glob" doc:"globs of public names of tools"`
+	Resources []string `yaml:"resources" format:"glob" doc:"globs of public URIs and templates of resources"`
+	Prompts   []string `yaml:"prompts" format:"glob" doc:"globs of public names of prompts"`
+	Upstreams []string `yaml:"upstreams" format:"glob" doc:"globs of names of upstreams"`
+}
+
+// LimitPer is what a limit counts for.
+type LimitPer string
+
+// The values of limit.per.
+const (
+	PerPrincipal LimitPer = "principal"
+	PerRule      LimitPer = "rule"
+	PerUpstream  LimitPer = "upstream"
+	PerTool      LimitPer = "tool"
+)
+
+// Limit bounds calls. Zero is no bound.
+type Limit struct {
+	Rate       Rate     `yaml:"rate" format:"rate" doc:"calls in a time, such as 10/s, 100/m, 1000/h"`
+	Burst      int      `yaml:"burst" min:"1" max:"1000000" doc:"calls at once; those of one second, at least 1, unless set"`
+	Concurrent int      `yaml:"concurrent" min:"1" max:"1000000" doc:"calls that run at one time"`
+	Per        LimitPer `yaml:"per" default:"principal" enum:"principal|rule|upstream|tool" doc:"what is counted for: each principal, upstream or tool, or the rule as a whole"`
+}
+
+// Rate is a number of calls in a time, as it is written: 10/s.
+type Rate string
+
+// PerSecond is the rate in calls a second, 0 for none.
+func (r Rate) PerSecond() float64 {
+	count, unit, _ := strings.Cut(string(r), "/")
+	n, _ := strconv.Atoi(count)
+	if n == 0 {
+		return 0
+	}
+	return float64(n) / rateUnits[unit].Seconds()
+}
+
+var rateUnits = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}
+
+// rate checks a Rate.
+func rate(s string) (string, error) {
+	count, unit, _ := strings.Cut(s, "/")
+	n, err := strconv.Atoi(count)
+	if err != nil || !wholeNumber.MatchString(count) || n < 1 || n > 1_000_000 || rateUnits[unit] == 0 {
+		return "", errors.New("must be a number of calls in a time, such as 10/s, 100/m or 1000/h")
+	}
+	return s, nil
+}
+
+// ownRules are what decisions are attributed to where no rule decides.
+var ownRules = map[string]bool{"default": true, "upstream.deny": true, "upstream.allow": true, "uri": true, "unknown": true}
+
+func ruleName(s string) (string, error) {
+	if ownRules[s] {
+		return "", errors.New("must be another name: this one stands for decisions that no rule makes")
+	}
+	return matching(s, ruleNameForm, "must be at most 64 characters of A-Z a-z 0-9 _ . -")
+}
+
+// who checks a value that a principal is to have.
+func who(s string) (string, error) {
+	if s == "*" {
+		return "", errors.New("must be a value that a principal has; for everybody, write any: true")
+	}
+	return matching(s, nonEmpty, "must not be empty or contain control characters")
+}
+
+// check holds the keys of a rule against one another.
+func (r *Rule) check(m *mapping) {
+	r.File, r.Pos = m.d.file, m.pos()
+	for _, key := range []string{"name", "effect"} {
+		if !m.has(key) && !m.meant[key] {
+			m.errorf("", "needs %s", key)
+		}
+	}
+	if r.Effect == Deny && m.has("limit") {
+		m.errorf("limit", "has no meaning for a rule that denies; remove it")
+	}
+	if r.Challenge && r.Effect == Deny {
+		m.errorf("challenge", "has no meaning for a rule that denies; remove it")
+	} else if r.Challenge && len(r.Who.Scopes) == 0 {
+		m.errorf("challenge", "needs who.scopes: it tells which scope is missing")
+	}
+	if when, ok := m.given["when"]; ok {
+		r.checkCondition(m, when)
+	}
+	m.d.rules = append(m.d.rules, &placedRule{Rule: r, at: m})
+}
+
+// check demands that a who that is written names somebody.
+func (w *Who) check(m *mapping) {
+	lists := []struct {
+		key  string
+		list []string
+	}{{"subjects", w.Subjects}, {"groups", w.Groups}, {"scopes", w.Scopes}, {"issuers", w.Issuers}}
+	named := false
+	for _, l := range lists {
+		switch {
+		case !m.has(l.key):
+		case len(l.list) == 0:
+			m.errorf(l.key, "names nobody; name at least one, or remove it")
+			named = true
+		case w.Any:
+			m.errorf(l.key, "has no meaning beside any: true, which is everybody; remove one of them")
+		default:
+			named = true
+		}
+	}
+	if !named && !w.Any && len(m.meant) == 0 {
+		m.errorf("", "names nobody; for everybody write any: true, or leave who out")
+	}
+}
+
+// check demands that a what that is written names something.
+func (w *What) check(m *mapping) {
+	for key, list := range map[string][]string{"tools": w.Tools, "resources": w.Resources, "prompts": w.Prompts, "upstreams": w.Upstreams} {
+		if m.has(key) && len(list) == 0 {
+			m.errorf(key, `names nothing; name at least one glob, such as "*", or remove it`)
+		}
+	}
+	if len(m.given) == 0 && len(m.meant) == 0 {
+		m.errorf("", "names nothing; leave what out for everything")
+	}
+}
+
+// check demands a bound.
+func (l *Limit) check(m *mapping) {
+	if !m.has("rate") && !m.has("concurrent") && len(m.meant) == 0 {
+		m.errorf("", "bounds nothing; it needs rate or concurrent")
+	}
+	if m.has("burst") && !m.has("rate") {
+		m.errorf("burst", "has no meaning without rate")
+	}
+}
+
+// placedRule is a rule with its place, for the checks that need the whole file.
+type placedRule struct {
+	*Rule
+	at *mapping
+}
+
+// checkRules reads the files of rules, and checks what takes all rules and
+// upstreams to see.
+func (doc *document) checkRules(d *decoder) {
+	for i, file := range doc.Policy.Files {
+		if file == "" {
+			continue // reported already
+		}
+		doc.Policy.Files[i] = inFolder(d.dir, file)
+		more := d.rulesOf(doc.Policy.Files[i], i)
+		doc.Policy.Rules = append(doc.Policy.Rules, more...)
+	}
+	seen := make(map[string]*placedRule)
+	for _, r := range d.rules {
+		if first := seen[r.Name]; first != nil && r.Name != "" {
+			r.at.errorf("name", "is the name of the rule at %s:%v too; give each its own", first.File, first.Pos)
+			continue
+		}
+		seen[r.Name] = r
+		doc.checkUpstreamsOf(r)
+		doc.checkReach(r)
+	}
+}
+
+// checkUpstreamsOf demands that the upstreams of a rule are there.
+func (doc *document) checkUpstreamsOf(r *placedRule) {
+	list, ok := r.at.given["what"]
+	if !ok {
+		return
+	}
+	var names []string
+	for i := range doc.Upstreams {
+		names = append(names, doc.Upstreams[i].Name)
+	}
+	for i, glob := range r.What.Upstreams {
+		if anyMatch(glob, names) {
+			continue
+		}
+		at := list.value
+		if node := child(list.value, "upstreams"); node != nil && i < len(node.Content) {
+			at = resolve(node.Content[i])
+		}
+		p := r.at.path.key("what", "what").key("upstreams", "upstreams").item(i)
+		switch near := nearest(glob, names); {
+		case near != "":
+			r.at.d.errorf(at, p, "there is no upstream %s; did you mean %q?", show(glob), near)
+		case len(names) <= maxNamed:
+			r.at.d.errorf(at, p, "there is no upstream %s; there are: %s", show(glob), strings.Join(names, ", "))
+		default:
+			r.at.d.errorf(at, p, "there is no upstream %s", show(glob))
+		}
+	}
+}
+
+// checkReach remarks on a rule that can never match.
+func (doc *document) checkReach(r *placedRule) {
+	if doc.Auth.Mode == AuthNone {
+		for _, l := range []struct {
+			key  string
+			list []string
+		}{{"groups", r.Who.Groups}, {"scopes", r.Who.Scopes}, {"issuers", r.Who.Issuers}} {
+			if l.list != nil {
+				r.at.warnf("who", "the rule never matches: with auth.mode none nobody has %s", l.key)
+				return
+			}
+		}
+		if s := r.Who.Subjects; s != nil && !anyMatch("anonymous", s) {
+			r.at.warnf("who", "the rule never matches: with auth.mode none everybody is anonymous")
+			return
+		}
+	}
+	if r.What.Tools == nil && r.What.Prompts == nil && r.What.Resources == nil {
+		return
+	}
+	names, uris, known := doc.leads(r.What.Upstreams)
+	if !known {
+		return
+	}
+	for _, l := range []struct{ globs, leads []string }{{r.What.Tools, names}, {r.What.Prompts, names}, {r.What.Resources, uris}} {
+		for _, glob := range l.globs {
+			for _, lead := range l.leads {
+				if canBegin(glob, lead) {
+					return
+				}
+			}
+		}
+	}
+	begin := append(append([]string{}, names...), uris...)
+	if len(begin) > maxNamed {
+		begin = append(begin[:maxNamed], "…")
+	}
+	r.at.warnf("what", "the rule never matches: public names here begin with %s", strings.Join(begin, ", "))
+}
+
+// leads are what public names and URIs of the upstreams that the globs name can
+// begin with; known is false where they can begin with anything.
+func (doc *document) leads(globs []string) (names, uris []string, known bool) {
+	for i := range doc.Upstreams {
+		u := &doc.Upstreams[i].Upstream
+		if globs != nil && !anyGlob(globs, u.Name) {
+			continue
+		}
+		prefix := u.EffectivePrefix()
+		if prefix == "" {
+			return nil, nil, false
+		}
+		names = append(names, prefix+doc.Namespace.Separator)
+		uris = append(uris, prefix+"+", "ui://"+u.Name)
+	}
+	return names, append(uris, "http:", "https:"), len(names) > 0
+}
+
+func anyGlob(globs []string, name string) bool {
+	for _, g := range globs {
+		if anyMatch(g, []string{name}) {
+			return true
+		}
+	}
+	return false
+}
+
+// anyMatch tells whether a glob covers one of the names.
+func anyMatch(glob string, names []string) bool {
+	for _, n := range names {
+		if covers(glob, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// covers tells whether a glob, in which * stands for any run of characters, covers
+// a name.
+func covers(glob, name string) bool {
+	parts := strings.Split(glob, "*")
+	if len(parts) == 1 {
+		return glob == name
+	}
+	rest, ok := strings.CutPrefix(name, parts[0])
+	for _, p := range parts[1 : len(parts)-1] {
+		if ok {
+			_, rest, ok = strings.Cut(rest, p)
+		}
+	}
+	return ok && strings.HasSuffix(rest, parts[len(parts)-1])
+}
+
+// canBegin tells whether a glob covers anything that begins with lead.
+func canBegin(glob, lead string) bool {
+	first, _, open := strings.Cut(glob, "*")
+	return strings.HasPrefix(first, lead) || open && strings.HasPrefix(lead, first)
+}

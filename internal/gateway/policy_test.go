@@ -1,0 +1,78 @@
+package gateway
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/config"
+)
+
+// ruled runs the demo upstreams with these rules, as a configuration has them.
+func ruled(t *testing.T, rules string) *Gateway {
+	t.Helper()
+	text := "upstreams: {cafe: {command: x}, clock: {command: x}, notes: {command: x}}\npolicy:\n  default: allow\n  rules:\n" + rules
+	g, _ := start(t, text, true)
+	return g
+}
+
+func TestRulesOfTheConfiguration(t *testing.T) {
+	g := ruled(t, `
+    - {name: no-cafe, effect: deny, what: {upstreams: [cafe]}}
+    - {name: seldom, effect: allow, what: {tools: ["clock__*"]}, limit: {rate: 1/h, per: rule}}
+    - {name: no-deletes, effect: deny, what: {tools: ["*"]}, when: "has(args.query) && args.query.contains('secret')"}
+    - {name: ask, effect: confirm, what: {tools: [notes__list]}}
+`)
+	_, list := post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	if strings.Contains(list, "cafe__") || !strings.Contains(list, "notes__search") {
+		t.Errorf("the list is %s", list)
+	}
+	call := func(tool, arguments string) (*http.Response, string) {
+		return post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":`+arguments+`}}`)
+	}
+	if _, got := call("cafe__menu", `{}`); !strings.Contains(got, `unknown tool: \"cafe__menu\"`) {
+		t.Errorf("cafe__menu: %s", got)
+	}
+	if _, got := call("clock__now", `{}`); !strings.Contains(got, `"result"`) {
+		t.Errorf("clock__now: %s", got)
+	}
+	if resp, got := call("clock__now", `{}`); resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" || !strings.Contains(got, `"retryable":true`) {
+		t.Errorf("clock__now once more: %s, %s", resp.Status, got)
+	}
+	if _, got := call("notes__search", `{"query":"a"}`); !strings.Contains(got, `"result"`) {
+		t.Errorf("notes__search: %s", got)
+	}
+	if _, got := call("notes__search", `{"query":"a secret"}`); !strings.Contains(got, `the tool \"notes__search\" is refused with these arguments`) {
+		t.Errorf("notes__search with a refused argument: %s", got)
+	}
+	families, err := g.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := map[string]bool{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				counted[f.GetName()+" "+l.GetValue()] = true
+			}
+		}
+	}
+	for _, want := range []string{"mcp_gateway_policy_decisions_total no-cafe", "mcp_gateway_policy_decisions_total no-deletes", "mcp_gateway_rate_limited_total seldom"} {
+		if !counted[want] {
+			t.Errorf("%s is not counted", want)
+		}
+	}
+}
+
+func TestConditionsThatNobodyChecked(t *testing.T) {
+	cfg := config.Default(func(string) (string, bool) { return "", false })
+	cfg.Policy.Rules = []config.Rule{{Name: "r", Effect: config.Allow, When: "nothing", File: "rules.yaml", Pos: config.Pos{Line: 3, Col: 5}}}
+	_, err := New(Options{Config: cfg, Demo: true, Version: "test", Logger: zap.NewNop(), Stdio: true})
+	var faults config.Errors
+	if !errors.As(err, &faults) || !strings.HasPrefix(faults[0].Error(), "rules.yaml:3:5: r.when: ") {
+		t.Errorf("error is %v", err)
+	}
+}
