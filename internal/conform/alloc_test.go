@@ -20,6 +20,15 @@ func TestAllocations(t *testing.T) {
 					t.Errorf("%s, %s, %s: %.0f allocations", name, rev, method, got)
 				}
 			}
+			for _, mode := range []Mode{Off, Warn, Repair, Strict} {
+				s := Subject{Mode: mode, Method: wire.MethodToolsCall, Revision: rev}
+				if got := testing.AllocsPerRun(100, func() { s.Check(in) }); got > 0 {
+					t.Errorf("%s, %s, mode %d: %.0f allocations for a result without faults", name, rev, mode, got)
+				}
+			}
+			if got := testing.AllocsPerRun(100, func() { Sanitize(0).Result(in) }); got > 0 {
+				t.Errorf("%s: %.0f allocations to sanitize nothing", name, got)
+			}
 			if got := testing.AllocsPerRun(100, func() { ItemDownTo(ItemClassOf(rev), call.Tool, in) }); got > 0 {
 				t.Errorf("%s, %s, an item: %.0f allocations", name, rev, got)
 			}

@@ -28,3 +28,44 @@ func BenchmarkDownTo(b *testing.B) {
 		}
 	}
 }
+
+// What the checks cost in each mode, for results without faults.
+func BenchmarkCheck(b *testing.B) {
+	schema := newSchema(wire.Raw(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}`))
+	all := bodies()
+	all["image of 64 KiB"] = wire.Raw(`{"content":[{"type":"image","data":"` + strings.Repeat("iVBORw0K", 8<<10) + `","mimeType":"image/png"}]}`)
+	for name, body := range all {
+		for mode, s := range map[string]Subject{
+			"off":             {Mode: Off, Method: wire.MethodToolsCall},
+			"warn":            {Method: wire.MethodToolsCall, Revision: wire.Rev20251125},
+			"repair":          {Mode: Repair, Method: wire.MethodToolsCall, Revision: wire.Rev20251125},
+			"warn and schema": {Method: wire.MethodToolsCall, Revision: wire.Rev20251125, Output: schema},
+		} {
+			if s.Output != nil && name != "structured" {
+				continue
+			}
+			b.Run(name+"/"+mode, func(b *testing.B) {
+				b.SetBytes(int64(len(body)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if v := s.Check(body); len(v.Findings) > 0 {
+						b.Fatal(v.Findings)
+					}
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkSanitize(b *testing.B) {
+	for name, body := range bodies() {
+		for what, s := range map[string]Sanitize{"off": 0, "all": ANSI | Control | Invisible} {
+			b.Run(name+"/"+what, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					s.Result(body)
+				}
+			})
+		}
+	}
+}

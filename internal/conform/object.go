@@ -1,0 +1,389 @@
+package conform
+
+import (
+	"slices"
+
+	"mcpgateway/internal/wire"
+)
+
+// rule is what is known of one member of an object.
+type rule struct {
+	name string
+	// need says that the object must have it.
+	need bool
+	// section says where the specification does.
+	section string
+	// check checks the value and returns what mends it: nil where nothing is to
+	// be changed, gone where the member should not be there.
+	check func(w *walk, v wire.Value) wire.Raw
+	// fill returns the value of a required member that is missing, nil when
+	// there is no one answer, and what words say of it.
+	fill func(w *walk, obj wire.Value) (value wire.Raw, words string)
+	// other are names under which upstreams send it by mistake.
+	other []string
+	// into is the member, an object, that this one belongs into: it should not
+	// stand here at all.
+	into string
+	// keep says that null is a value.
+	keep bool
+}
+
+// gone stands for "without this".
+var gone = wire.Raw{}
+
+func isGone(raw wire.Raw) bool { return raw != nil && len(raw) == 0 }
+
+// find returns the index of the rule for a member, and whether the member stands
+// under another name than its own; -1 when there is none.
+func find(rules []rule, m wire.Member) (i int, other bool) {
+	for i := range rules {
+		if m.Is(rules[i].name) {
+			return i, false
+		}
+	}
+	for i := range rules {
+		for _, name := range rules[i].other {
+			if m.Is(name) {
+				return i, true
+			}
+		}
+	}
+	return -1, false
+}
+
+// part is a member of an object that is being mended.
+type part struct {
+	key   wire.Raw // with its quotes
+	value wire.Raw
+	rule  int // -1: unknown here
+}
+
+// object holds an object against rules and returns what mends it, nil when
+// nothing is to be changed.
+func (w *walk) object(v wire.Value, rules []rule) wire.Raw {
+	var seen, under, twice, stray uint32 // rules: met, met under another name, met again, met in the wrong place
+	var few [8]known
+	members := few[:0]
+	for m := range v.Members() {
+		i, other := find(rules, m)
+		if i < 0 {
+			continue
+		}
+		bit := uint32(1) << i
+		switch {
+		case other:
+			under |= bit
+			continue
+		case rules[i].into != "":
+			stray |= bit
+			continue
+		case seen&bit != 0:
+			twice |= bit
+		}
+		seen |= bit
+		members = append(members, known{m.Value, i})
+	}
+	if stray != 0 {
+		if home := w.bringHome(v, rules, stray); home != nil {
+			if fix := w.object(wire.ValueOf(home), rules); fix != nil {
+				return fix
+			}
+			return home
+		}
+	}
+	var parts []part // made when there is something to change
+	if twice != 0 {
+		for i := range rules {
+			if twice&(1<<i) != 0 {
+				w.foundIn(rules[i].name, DuplicateMember, secJSON, true, "stands twice; clients read the last one, and some the first")
+			}
+		}
+		if w.mend {
+			parts = lastOfEach(partsOf(v, rules))
+		}
+	}
+	for n, m := range members {
+		if twice&(1<<m.rule) != 0 && isEarlier(members[n:]) {
+			continue
+		}
+		fix := w.member(&rules[m.rule], m.value)
+		if fix == nil {
+			continue
+		}
+		if isGone(fix) {
+			seen &^= 1 << m.rule
+		}
+		if w.mend {
+			if parts == nil {
+				parts = partsOf(v, rules)
+			}
+			parts = replace(parts, m.rule, fix)
+		}
+	}
+	for i := range rules {
+		bit := uint32(1) << i
+		if seen&bit != 0 || under&bit == 0 && !rules[i].need || comesOf(rules, i, stray) {
+			continue
+		}
+		raw := wire.Raw(nil)
+		if under&bit != 0 {
+			raw = w.rename(v, &rules[i])
+		}
+		if raw == nil && rules[i].need {
+			raw = w.filled(v, &rules[i])
+		}
+		if raw != nil && w.mend {
+			if parts == nil {
+				parts = partsOf(v, rules)
+			}
+			parts = renamed(parts, i, &rules[i], raw)
+		}
+	}
+	return join(parts)
+}
+
+// comesOf reports whether members that stand in the wrong place make up the one
+// of a rule.
+func comesOf(rules []rule, i int, stray uint32) bool {
+	for j := range rules {
+		if stray&(1<<j) != 0 && rules[j].into == rules[i].name {
+			return true
+		}
+	}
+	return false
+}
+
+// bringHome moves members to the objects that they belong into. It returns the
+// object that comes of it, nil when nothing is to be mended.
+func (w *walk) bringHome(v wire.Value, rules []rule, stray uint32) wire.Raw {
+	var parts []part
+	if w.mend {
+		parts = partsOf(v, rules)
+	}
+	for i := range rules {
+		if stray&(1<<i) == 0 {
+			continue
+		}
+		r := &rules[i]
+		w.foundIn(r.name, Misplaced, r.section, true, "stands in the wrong place; it belongs into "+r.into)
+		if w.mend {
+			parts = moveInto(parts, i, r, v.Get(r.name))
+		}
+	}
+	return join(parts)
+}
+
+// filled notes a required member that is missing, and returns what stands for
+// it, nil when there is no answer.
+func (w *walk) filled(v wire.Value, r *rule) wire.Raw {
+	words := "is missing; it is required"
+	var value wire.Raw
+	if r.fill != nil {
+		var said string
+		if value, said = r.fill(w, v); said != "" {
+			words = said
+		}
+	}
+	w.foundIn(r.name, Missing, r.section, value != nil, words)
+	if value == nil {
+		w.stuck++
+	}
+	return value
+}
+
+// member checks the value of one member.
+func (w *walk) member(r *rule, v wire.Value) wire.Raw {
+	switch {
+	case v.Kind() == 'n' && !r.keep:
+		if r.need {
+			return gone // and so it is missing
+		}
+		w.foundIn(r.name, NullMember, r.section, true, "is null; an optional member without a value must be left out")
+		return gone
+	case r.check == nil:
+		return nil
+	}
+	w.push(r.name, 0)
+	defer w.pop()
+	return r.check(w, v)
+}
+
+// rename takes a member that stands under another name for the one that is
+// missing, if its value fits. It returns the value.
+func (w *walk) rename(v wire.Value, r *rule) wire.Raw {
+	for _, name := range r.other {
+		at := v.Get(name)
+		if !at.Exists() || at.Kind() == 'n' {
+			continue
+		}
+		w.foundIn(name, Misplaced, r.section, true, "is not a member of the specification; it must be "+r.name)
+		fix := w.member(r, at)
+		switch {
+		case isGone(fix):
+			return nil
+		case fix != nil:
+			return fix
+		default:
+			return at.Raw()
+		}
+	}
+	return nil
+}
+
+func partsOf(v wire.Value, rules []rule) []part {
+	parts := make([]part, 0, 8)
+	for m := range v.Members() {
+		i, other := find(rules, m)
+		if other {
+			i = -1
+		}
+		parts = append(parts, part{m.Key.Raw(), m.Value.Raw(), i})
+	}
+	return parts
+}
+
+// lastOfEach leaves the last of members that stand several times.
+func lastOfEach(parts []part) []part {
+	out := parts[:0:0]
+	for i, p := range parts {
+		again := false
+		for _, q := range parts[i+1:] {
+			again = again || p.rule >= 0 && q.rule == p.rule
+		}
+		if !again {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// known is a member that there is a rule for.
+type known struct {
+	value wire.Value
+	rule  int
+}
+
+// isEarlier reports whether the first of the members stands again among the
+// others.
+func isEarlier(members []known) bool {
+	for _, m := range members[1:] {
+		if m.rule == members[0].rule {
+			return true
+		}
+	}
+	return false
+}
+
+func replace(parts []part, rule int, with wire.Raw) []part {
+	for i := range parts {
+		if parts[i].rule != rule {
+			continue
+		}
+		if isGone(with) {
+			return append(parts[:i:i], parts[i+1:]...)
+		}
+		parts[i].value = with
+		break
+	}
+	return parts
+}
+
+// renamed puts a value under its own name, in the place of the first of the
+// other names.
+func renamed(parts []part, rule int, r *rule, value wire.Raw) []part {
+	for i := range parts {
+		for _, name := range r.other {
+			if parts[i].rule < 0 && wire.ValueOf(parts[i].key).IsString(name) {
+				parts[i] = part{wire.String(r.name), value, rule}
+				return parts
+			}
+		}
+	}
+	return append(parts, part{wire.String(r.name), value, rule})
+}
+
+// moveInto takes a member out and puts it into the object that it belongs to,
+// unless that has one already.
+func moveInto(parts []part, rule int, r *rule, at wire.Value) []part {
+	parts = slices.DeleteFunc(parts, func(p part) bool { return p.rule == rule })
+	if at.Kind() == 'n' {
+		return parts
+	}
+	key := wire.String(r.into)
+	for i := range parts {
+		if !wire.ValueOf(parts[i].key).IsString(r.into) {
+			continue
+		}
+		home := wire.ValueOf(parts[i].value)
+		if home.Kind() == 'n' {
+			parts[i].value = wire.SetMember(wire.Raw(`{}`), r.name, at.Raw())
+			return parts
+		}
+		if home.Kind() == '{' && !home.Get(r.name).Exists() {
+			parts[i].value = wire.SetMember(parts[i].value, r.name, at.Raw())
+		}
+		return parts
+	}
+	return append(parts, part{key, wire.SetMember(wire.Raw(`{}`), r.name, at.Raw()), -1})
+}
+
+// join makes an object of parts, nil of none at all.
+func join(parts []part) wire.Raw {
+	if parts == nil {
+		return nil
+	}
+	size := 2
+	for _, p := range parts {
+		size += len(p.key) + len(p.value) + 2
+	}
+	out := append(make(wire.Raw, 0, size), '{')
+	for i, p := range parts {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, p.key...)
+		out = append(out, ':')
+		out = append(out, p.value...)
+	}
+	return append(out, '}')
+}
+
+// array checks every element of an array and returns what mends it, nil when
+// nothing is to be changed. What check returns for an element may be several,
+// with commas between them, or gone.
+func (w *walk) array(v wire.Value, check func(w *walk, el wire.Value) wire.Raw) wire.Raw {
+	var fixes map[int]wire.Raw
+	i := 0
+	for el := range v.Elements() {
+		w.push("", i)
+		fix := check(w, el)
+		w.pop()
+		if fix != nil && w.mend {
+			if fixes == nil {
+				fixes = map[int]wire.Raw{}
+			}
+			fixes[i] = fix
+		}
+		i++
+	}
+	if fixes == nil {
+		return nil
+	}
+	out := wire.Raw{'['}
+	i = 0
+	for el := range v.Elements() {
+		raw, changed := fixes[i]
+		if !changed {
+			raw = el.Raw()
+		}
+		i++
+		if len(raw) == 0 {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, raw...)
+	}
+	return append(out, ']')
+}

@@ -1,0 +1,87 @@
+package conform
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"mcpgateway/internal/wire"
+)
+
+// maxNamed is how many findings an error names.
+const maxNamed = 5
+
+// refuse puts an error in the place of a result. A tool has a result that says
+// so, which models get to see; what was mended of the upstream's own answer stays
+// beside it. sent is what the upstream sent: its _meta may say which task the
+// result is of.
+func (s Subject) refuse(v *Verdict, sent wire.Raw) {
+	words := refusal(s.Mode, v)
+	if s.Method != wire.MethodToolsCall && s.Method != wire.MethodTasksResult {
+		v.Err = wire.Errorf(wire.CodeInternal, "%s", words)
+		return
+	}
+	rest := wire.ValueOf(v.Result)
+	content := wire.Raw{'['}
+	content = append(content, textBlock(words)...)
+	if at := rest.Get("structuredContent"); at.Exists() && !says(rest.Get("content"), at) {
+		v.Result = withText(v.Result, at)
+		rest = wire.ValueOf(v.Result)
+	}
+	for el := range rest.Get("content").Elements() {
+		content = append(content, ',')
+		content = append(content, el.Raw()...)
+	}
+	result := wire.SetMember(wire.Raw(`{}`), "content", append(content, ']'))
+	result = wire.SetMember(result, "isError", wire.Raw("true"))
+	if meta := wire.ValueOf(sent).Get("_meta"); meta.Kind() == '{' {
+		result = wire.SetMember(result, "_meta", meta.Raw())
+	}
+	v.Result = result
+}
+
+// refusal words an error: what could not be mended, or in the strict mode
+// everything.
+func refusal(mode Mode, v *Verdict) string {
+	var named []string
+	left := v.More
+	for _, f := range v.Findings {
+		if mode == Repair && f.Mended || mode == Strict && f.Fault.advice() {
+			continue
+		}
+		if len(named) == maxNamed {
+			left++
+			continue
+		}
+		named = append(named, f.String())
+	}
+	var b strings.Builder
+	b.WriteString("the upstream's answer does not keep to the specification of MCP: ")
+	b.WriteString(strings.Join(named, "; "))
+	if left > 0 {
+		b.WriteString("; and more")
+	}
+	return b.String()
+}
+
+// RefuseArguments returns the result of a call of the tool with this public name
+// whose arguments, valid JSON, do not fit its inputSchema: an error that a model
+// can correct itself by. It is nil when they fit, and when that could not be
+// found out within bounds.
+func RefuseArguments(tool string, schema *Schema, arguments wire.Raw) wire.Raw {
+	misfit, ok := errors.AsType[*Misfit](schema.Check(arguments))
+	if !ok {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "The arguments do not fit the input schema of %s, so the tool was not called:\n", tool)
+	for _, p := range misfit.Places {
+		fmt.Fprintf(&b, "- %s %s\n", p.Path, p.Want)
+	}
+	if misfit.More > 0 {
+		fmt.Fprintf(&b, "- and %d more\n", misfit.More)
+	}
+	b.WriteString("Paths begin at the arguments ($). Correct them and call the tool again.")
+	content := append(append(wire.Raw{'['}, textBlock(b.String())...), ']')
+	return wire.SetMember(wire.SetMember(wire.Raw(`{}`), "content", content), "isError", wire.Raw("true"))
+}

@@ -1,0 +1,378 @@
+package conform
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"runtime"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"mcpgateway/internal/wire"
+)
+
+// Bounds on schemas, which come from upstreams. What exceeds them is not
+// checked; nothing is refused for it.
+const (
+	maxSchemaBytes  = 256 << 10
+	maxSchemaNodes  = 2000 // objects and arrays, which bounds subschemas
+	maxSchemaDepth  = 64
+	maxSchemaWork   = 100_000 // steps of one validation: a tenth of a second at worst
+	maxPatternInsts = 20_000  // instructions of all patterns of a schema
+	maxPatternBytes = 1 << 10
+	patternStep     = 1 << 9 // bytes times instructions that count as one step
+)
+
+// errUnchecked marks what is too large or too costly to be checked. It is no
+// fault of the value.
+var errUnchecked = errors.New("not checked")
+
+// Schema is a JSON Schema of an upstream: 2020-12, or the dialect that its
+// $schema names. No reference out of it is ever followed. It is compiled when
+// it is first needed, and may be used by any number of goroutines.
+type Schema struct {
+	raw    wire.Raw
+	once   sync.Once
+	fault  error         // it does not compile
+	free   chan *program // those that nobody runs
+	seats  chan struct{} // one for each that may still be compiled
+	weight int           // nodes
+}
+
+// newSchema returns the schema that raw, valid JSON, is.
+func newSchema(raw wire.Raw) *Schema {
+	most := runtime.GOMAXPROCS(0)
+	s := &Schema{raw: raw, free: make(chan *program, most), seats: make(chan struct{}, most), weight: nodes(raw)}
+	for range most {
+		s.seats <- struct{}{}
+	}
+	return s
+}
+
+// Fault returns why the schema is none, nil when it is one. A schema that is
+// too large to be looked at has an error for which [Unchecked] is true.
+func (s *Schema) Fault() error {
+	s.once.Do(func() {
+		p, err := compile(s.raw, s.weight)
+		if s.fault = err; err == nil {
+			<-s.seats
+			s.free <- p
+		}
+	})
+	return s.fault
+}
+
+// Unchecked reports whether an error says that something was too large or too
+// costly to check.
+func Unchecked(err error) bool { return errors.Is(err, errUnchecked) }
+
+// Check holds a value, valid JSON, against the schema. The error is nil when it
+// fits, a [Misfit] when it does not, and one for which [Unchecked] is true when
+// that could not be found out within bounds, or the schema is none.
+func (s *Schema) Check(value wire.Raw) error {
+	if err := s.Fault(); err != nil {
+		return fmt.Errorf("%w: the schema: %w", errUnchecked, err)
+	}
+	v, err := decode(value)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnchecked, err)
+	}
+	p, err := s.take()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnchecked, err)
+	}
+	defer func() { s.free <- p }()
+	return p.check(v)
+}
+
+// take returns a program that nobody else runs: a free one, else a new one, else
+// the next that becomes free.
+func (s *Schema) take() (*program, error) {
+	select {
+	case p := <-s.free:
+		return p, nil
+	default:
+	}
+	select {
+	case p := <-s.free:
+		return p, nil
+	case <-s.seats:
+		p, err := compile(s.raw, s.weight)
+		if err != nil {
+			s.seats <- struct{}{}
+		}
+		return p, err
+	}
+}
+
+// program is a compiled schema that one goroutine runs at a time, since it
+// counts what it does.
+type program struct {
+	schema *jsonschema.Schema
+	work   int // steps that are left
+	insts  int // instructions of its patterns so far
+}
+
+// spent ends a validation that has taken too many steps.
+type spent struct{}
+
+// spend takes steps. The library calls it for every schema object that a value
+// is held against, however that came about, so no schema is too clever for it.
+func (p *program) spend(steps int) {
+	if p.work -= steps; p.work < 0 {
+		panic(spent{})
+	}
+}
+
+func (p *program) check(v any) (err error) {
+	p.work = maxSchemaWork
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case spent:
+			err = fmt.Errorf("%w: it takes too many steps", errUnchecked)
+		default:
+			// A fault of the library must not take the gateway down.
+			err = fmt.Errorf("%w: %v", errUnchecked, r)
+		}
+	}()
+	verr, ok := errors.AsType[*jsonschema.ValidationError](p.schema.Validate(v))
+	if !ok {
+		return nil
+	}
+	if circles(verr, 0) {
+		return fmt.Errorf("%w: it refers to itself in a circle", errUnchecked)
+	}
+	return misfitOf(verr)
+}
+
+// Where the only document of a compiler stands. Nothing else can be loaded.
+const schemaURL = "mcp:///schema"
+
+// refusingLoader loads nothing: what a schema refers to is in it, or is no
+// business of ours.
+type refusingLoader struct{}
+
+func (refusingLoader) Load(string) (any, error) {
+	return nil, errors.New("references out of a schema are never followed")
+}
+
+// compile makes a program of a schema.
+func compile(raw wire.Raw, weight int) (p *program, err error) {
+	if len(raw) > maxSchemaBytes || weight > maxSchemaNodes {
+		return nil, fmt.Errorf("%w: it is larger than %d KiB or %d objects and arrays", errUnchecked, maxSchemaBytes>>10, maxSchemaNodes)
+	}
+	if depth(raw) > maxSchemaDepth {
+		return nil, fmt.Errorf("%w: it is nested more than %d deep", errUnchecked, maxSchemaDepth)
+	}
+	doc, err := decode(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnchecked, err)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			p, err = nil, fmt.Errorf("%w: %v", errUnchecked, r)
+		}
+	}()
+	p = &program{work: maxSchemaWork}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(refusingLoader{})
+	c.UseRegexpEngine(p.pattern)
+	c.RegisterVocabulary(&jsonschema.Vocabulary{
+		URL:    "mcp:///steps",
+		Schema: anything,
+		Compile: func(ctx *jsonschema.CompilerContext, obj map[string]any) (jsonschema.SchemaExt, error) {
+			return p.takeOver(ctx.Enqueue(nil), obj), nil
+		},
+	})
+	c.AssertVocabs()
+	if err := c.AddResource(schemaURL, doc); err != nil {
+		return nil, err
+	}
+	if p.schema, err = c.Compile(schemaURL); err != nil {
+		return nil, plainFault(err)
+	}
+	return p, nil
+}
+
+// anything is the schema of the keywords of our vocabulary, of which there are
+// none.
+var anything = func() *jsonschema.Schema {
+	c := jsonschema.NewCompiler()
+	c.UseLoader(refusingLoader{})
+	if err := c.AddResource("mcp:///anything", true); err != nil {
+		panic(err)
+	}
+	return c.MustCompile("mcp:///anything")
+}()
+
+// step counts what it takes to hold a value against one schema object, before
+// it is done. It stands in for the keywords whose cost is that of a whole value.
+type step struct {
+	p      *program
+	cost   int
+	unique bool
+	enum   []any // nil for none
+	weight int   // of enum
+	single bool  // enum is that of const
+}
+
+// takeOver makes the step of a schema object. What the step does itself is taken
+// out of the compiled schema.
+func (p *program) takeOver(s *jsonschema.Schema, obj map[string]any) *step {
+	st := &step{p: p, cost: stepsOf(obj), unique: s.UniqueItems}
+	s.UniqueItems = false
+	if s.Enum != nil {
+		st.enum, s.Enum = s.Enum.Values, nil
+	}
+	if s.Const != nil {
+		// Both at once are rare; the narrower one decides.
+		st.enum, st.single, s.Const = []any{*s.Const}, true, nil
+	}
+	for _, v := range st.enum {
+		st.weight += weigh(v)
+	}
+	if s.Format != nil && s.Format.Name == "regex" {
+		s.Format = nil // compiling what a value holds is not worth it
+	}
+	return st
+}
+
+func (s *step) Validate(ctx *jsonschema.ValidatorContext, v any) {
+	width := 1
+	switch v := v.(type) {
+	case map[string]any:
+		width += len(v)
+	case []any:
+		width += len(v)
+		if s.unique {
+			s.p.spend(weigh(v))
+			if i, j, err := ctx.Duplicates(v); err == nil && i >= 0 {
+				ctx.AddError(&kind.UniqueItems{Duplicates: [2]int{i, j}})
+			}
+		}
+	}
+	s.p.spend(s.cost + width)
+	if s.enum == nil {
+		return
+	}
+	s.p.spend(s.weight)
+	for _, want := range s.enum {
+		if same, err := ctx.Equals(v, want); same || err != nil {
+			return
+		}
+	}
+	if s.single {
+		ctx.AddError(&kind.Const{Got: v, Want: s.enum[0]})
+		return
+	}
+	ctx.AddError(&kind.Enum{Got: v, Want: s.enum})
+}
+
+// stepsOf returns how many things a schema object itself has to look at.
+func stepsOf(obj map[string]any) int {
+	n := 1
+	for _, v := range obj {
+		switch v := v.(type) {
+		case map[string]any:
+			n += len(v)
+		case []any:
+			n += len(v)
+		}
+	}
+	return n
+}
+
+// weigh returns how many steps it takes to look at the whole of a value.
+func weigh(v any) int {
+	n := 1
+	switch v := v.(type) {
+	case map[string]any:
+		for key, el := range v {
+			n += weigh(el) + len(key)/patternStep
+		}
+	case []any:
+		for _, el := range v {
+			n += weigh(el)
+		}
+	case string:
+		n += len(v) / patternStep
+	}
+	return n
+}
+
+// pattern compiles a regular expression. The specification means those of
+// ECMA-262; one that the linear engine does not have matches everything.
+func (p *program) pattern(text string) (jsonschema.Regexp, error) {
+	if len(text) > maxPatternBytes {
+		return lenient{text}, nil
+	}
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return lenient{text}, nil
+	}
+	prog, err := syntax.Compile(parsed.Simplify())
+	if err != nil || p.insts+len(prog.Inst) > maxPatternInsts {
+		return lenient{text}, nil
+	}
+	p.insts += len(prog.Inst)
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return lenient{text}, nil
+	}
+	return &bounded{re, p, len(prog.Inst)}, nil
+}
+
+// lenient is a pattern that nothing is held against.
+type lenient struct{ text string }
+
+func (l lenient) String() string          { return l.text }
+func (l lenient) MatchString(string) bool { return true }
+
+// bounded is a pattern whose use is counted.
+type bounded struct {
+	*regexp.Regexp
+	p     *program
+	insts int
+}
+
+func (b *bounded) MatchString(s string) bool {
+	b.p.spend(1 + len(s)*b.insts/patternStep)
+	return b.Regexp.MatchString(s)
+}
+
+// nodes counts the objects and arrays of a document, and more where such
+// characters stand in strings.
+func nodes(raw wire.Raw) int {
+	n := 0
+	for _, c := range raw {
+		if c == '{' || c == '[' {
+			n++
+		}
+	}
+	return n
+}
+
+// depth returns how deep a document is nested, at most one more than the bound.
+func depth(raw wire.Raw) int {
+	deepest, now, inString := 0, 0, false
+	for i := 0; i < len(raw) && deepest <= maxSchemaDepth; i++ {
+		switch c := raw[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			now++
+			deepest = max(deepest, now)
+		case c == '}' || c == ']':
+			now--
+		}
+	}
+	return deepest
+}

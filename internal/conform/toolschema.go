@@ -1,0 +1,157 @@
+package conform
+
+import (
+	"strings"
+
+	"mcpgateway/internal/wire"
+)
+
+// Types of JSON Schema.
+var jsonTypes = map[string]bool{
+	"string": true, "number": true, "integer": true, "boolean": true, "object": true, "array": true, "null": true,
+}
+
+// The members of a tool's schema that clients look at.
+func schemaRules(section string) []rule {
+	return []rule{
+		{name: "properties", section: section, check: properties},
+		{name: "required", section: section, check: requiredNames},
+	}
+}
+
+var inputRules, outputRules = schemaRules(secTool), schemaRules(secOutput)
+
+// inputSchema checks the inputSchema of a tool: an object whose type is
+// "object".
+func inputSchema(w *walk, v wire.Value) wire.Raw {
+	doc := v.Raw()
+	switch v.Kind() {
+	case '{':
+	case 't':
+		w.found(WrongType, secTool, true, "must be an object, not true")
+		return wire.Raw(`{"type":"object"}`)
+	case '"':
+		text := strings.TrimSpace(v.Str())
+		ok := wire.Check([]byte(text), wire.Limits{}, wire.Lenient) == nil && strings.HasPrefix(text, "{")
+		w.found(WrongType, secTool, ok, "must be an object, not a string")
+		if !ok {
+			w.stuck++
+			return nil
+		}
+		doc = wire.Raw(text)
+	default:
+		w.found(WrongType, secTool, false, "must be an object, not "+kindOf(v))
+		w.stuck++
+		return nil
+	}
+	return w.schemaOf(v, doc, inputRules, secTool, true)
+}
+
+// outputSchema checks the outputSchema of a tool. Before 2026-07-28 its type
+// must be "object"; clients who want that get no other (see ItemDownTo).
+func outputSchema(w *walk, v wire.Value) wire.Raw {
+	if v.Kind() != '{' {
+		w.found(WrongType, secOutput, true, "must be an object, not "+kindOf(v))
+		return gone
+	}
+	return w.schemaOf(v, v.Raw(), outputRules, secOutput, false)
+}
+
+// schemaOf checks the type of a schema and its members. doc is the schema that v
+// means.
+func (w *walk) schemaOf(v wire.Value, doc wire.Raw, rules []rule, section string, input bool) wire.Raw {
+	schema := wire.ValueOf(doc)
+	if fix := w.object(schema, rules); fix != nil {
+		doc = fix
+		schema = wire.ValueOf(doc)
+	}
+	old := w.rev != "" && !w.rev.AtLeast(wire.Rev20260728)
+	if kind := schema.Get("type"); !kind.IsString("object") && (input || old) {
+		means := meansObject(schema, kind, input)
+		words := "is missing; it must be \"object\""
+		if kind.Exists() {
+			words = "must be \"object\", not " + clip(string(kind.Raw()), 64)
+		}
+		// What an output is not, older clients are not shown.
+		w.foundIn("type", InvalidValue, section, means || !input, words)
+		switch {
+		case means && w.mend:
+			doc = wire.SetMember(doc, "type", wire.Raw(`"object"`))
+		case !means && input:
+			w.stuck++
+		}
+	}
+	if &doc[0] == &v.Raw()[0] && len(doc) == len(v.Raw()) {
+		return nil
+	}
+	return doc
+}
+
+// meansObject reports whether a schema whose type is not "object" can only be
+// one of objects.
+func meansObject(schema, kind wire.Value, input bool) bool {
+	switch kind.Kind() {
+	case 0, 'n':
+		// Arguments are always objects; of results that is not known.
+		return input || schema.Get("properties").Kind() == '{'
+	case '"':
+		return strings.EqualFold(strings.TrimSpace(kind.Str()), "object")
+	case '[':
+		for el := range kind.Elements() {
+			if el.IsString("object") {
+				return input
+			}
+		}
+	}
+	return false
+}
+
+// properties checks the properties of a tool's schema: schemas by name.
+func properties(w *walk, v wire.Value) wire.Raw {
+	if v.Kind() != '{' {
+		empty := v.Kind() == '['
+		for range v.Elements() {
+			empty = false
+		}
+		w.found(WrongType, secTool, true, "must be an object of schemas by name, not "+kindOf(v))
+		if empty { // as PHP writes an object without members
+			return wire.Raw(`{}`)
+		}
+		return gone
+	}
+	e := wire.NewEdit(v.Raw())
+	for m := range wire.ValueOf(v.Raw()).Members() {
+		switch m.Value.Kind() {
+		case '{', 't', 'f': // booleans are schemas, if not of older revisions: see ItemDownTo
+			continue
+		}
+		with := wire.Raw(`{}`)
+		if name := strings.ToLower(m.Value.Str()); jsonTypes[name] {
+			with = wire.SetMember(with, "type", wire.String(name))
+		}
+		w.foundIn(m.Key.Str(), WrongType, secTool, true, "must be a schema, not "+kindOf(m.Value))
+		e.Replace(m.Value, with)
+	}
+	if !e.Changed() {
+		return nil
+	}
+	return e.Bytes()
+}
+
+// requiredNames checks the names of required properties.
+func requiredNames(w *walk, v wire.Value) wire.Raw {
+	if v.Kind() != '[' {
+		w.found(WrongType, secTool, true, "must be an array of names, not "+kindOf(v))
+		if v.Kind() == '"' && !v.IsString("") {
+			return append(append(wire.Raw{'['}, v.Raw()...), ']')
+		}
+		return gone
+	}
+	return w.array(v, func(w *walk, el wire.Value) wire.Raw {
+		if el.Kind() == '"' {
+			return nil
+		}
+		w.found(WrongType, secTool, true, "must be a name, not "+kindOf(el))
+		return gone
+	})
+}

@@ -1,0 +1,396 @@
+package conform
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"mcpgateway/internal/wire"
+)
+
+// kindOf names the JSON type of a value.
+func kindOf(v wire.Value) string {
+	switch v.Kind() {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case 'n':
+		return "null"
+	case 0:
+		return "missing"
+	default:
+		return "a boolean"
+	}
+}
+
+// stringOf returns the JSON of a value as the text of a string.
+func stringOf(v wire.Value) wire.Raw { return wire.String(string(v.Raw())) }
+
+// aString returns the check of a member that is a string.
+func aString(section string) func(*walk, wire.Value) wire.Raw {
+	return func(w *walk, v wire.Value) wire.Raw { return w.text(v, section) }
+}
+
+// text checks a string. A number or a boolean is one without its quotes.
+func (w *walk) text(v wire.Value, section string) wire.Raw {
+	switch v.Kind() {
+	case '"':
+		return nil
+	case '{', '[':
+		w.found(WrongType, section, true, "must be a string, not "+kindOf(v))
+		return gone
+	default:
+		w.found(WrongType, section, true, "must be a string, not "+kindOf(v))
+		return stringOf(v)
+	}
+}
+
+// anyText checks a string in whose place any JSON can stand as text.
+func anyText(section string) func(*walk, wire.Value) wire.Raw {
+	return func(w *walk, v wire.Value) wire.Raw {
+		if v.Kind() == '"' {
+			return nil
+		}
+		w.found(WrongType, section, true, "must be a string, not "+kindOf(v)+"; JSON has to be written as text")
+		return stringOf(v)
+	}
+}
+
+// aBool returns the check of a member that is true or false.
+func aBool(section string) func(*walk, wire.Value) wire.Raw {
+	return func(w *walk, v wire.Value) wire.Raw {
+		if k := v.Kind(); k == 't' || k == 'f' {
+			return nil
+		}
+		w.found(WrongType, section, true, "must be true or false, not "+kindOf(v))
+		switch text, _ := v.Text(); {
+		case strings.EqualFold(text, "true"), string(v.Raw()) == "1":
+			return wire.Raw("true")
+		case strings.EqualFold(text, "false"), string(v.Raw()) == "0":
+			return wire.Raw("false")
+		}
+		return gone
+	}
+}
+
+// aCount returns the check of a member that is a whole number and not negative.
+func aCount(section string) func(*walk, wire.Value) wire.Raw {
+	return func(w *walk, v wire.Value) wire.Raw {
+		if n, ok := v.Int(); ok && n >= 0 {
+			return nil
+		}
+		w.found(WrongType, section, true, "must be a whole number that is not negative")
+		text, ok := v.Text()
+		if n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64); ok && err == nil && n >= 0 {
+			return wire.Raw(strconv.FormatInt(n, 10))
+		}
+		return gone
+	}
+}
+
+// oneOf returns the check of a string that is one of few.
+func oneOf(section string, values ...string) func(*walk, wire.Value) wire.Raw {
+	return func(w *walk, v wire.Value) wire.Raw {
+		for _, s := range values {
+			if v.IsString(s) {
+				return nil
+			}
+		}
+		w.found(InvalidValue, section, true, "must be one of "+strings.Join(values, ", "))
+		text, _ := v.Text()
+		for _, s := range values {
+			if strings.EqualFold(text, s) {
+				return wire.String(s)
+			}
+		}
+		return gone
+	}
+}
+
+// aMIMEType checks a MIME type (RFC 6838, 4.2) that may be left out.
+func aMIMEType(w *walk, v wire.Value) wire.Raw {
+	text, ok := v.Text()
+	if ok && isMIMEType(text) {
+		return nil
+	}
+	if !ok {
+		w.found(InvalidMIMEType, secResource, true, "must be a string such as text/plain, not "+kindOf(v))
+		return gone
+	}
+	w.found(InvalidMIMEType, secResource, true, fmt.Sprintf("%q is no MIME type; it must look like text/plain", clip(text, 64)))
+	if text = strings.TrimSpace(text); isMIMEType(text) {
+		return wire.String(text)
+	}
+	return gone
+}
+
+// isMIMEType reports whether text is a type, a slash, a subtype, and perhaps
+// parameters.
+func isMIMEType(text string) bool {
+	name, params, _ := strings.Cut(text, ";")
+	kind, sub, ok := strings.Cut(strings.TrimRight(name, " "), "/")
+	if !ok || !isMIMEName(kind) || !isMIMEName(sub) {
+		return false
+	}
+	for i := range len(params) {
+		if params[i] < ' ' || params[i] == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+func isMIMEName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || i > 0 && strings.IndexByte("!#$&-^_.+", c) >= 0) {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 127
+}
+
+// aURI checks a URI (RFC 3986): a scheme, and no white space. It has no answer
+// and needs none: clients take any string.
+func aURI(w *walk, v wire.Value) wire.Raw {
+	text, ok := v.Text()
+	if !ok {
+		return w.text(v, secResource)
+	}
+	if !isURI(text) {
+		w.found(InvalidURI, secResource, false, fmt.Sprintf("%q is no URI; it must begin with a scheme such as file: and hold no white space", clip(text, 64)))
+	}
+	return nil
+}
+
+func isURI(text string) bool {
+	scheme, _, ok := strings.Cut(text, ":")
+	if !ok || scheme == "" {
+		return false
+	}
+	for i := range len(scheme) {
+		c := scheme[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || i > 0 && ('0' <= c && c <= '9' || strings.IndexByte("+-.", c) >= 0)) {
+			return false
+		}
+	}
+	for i := range len(text) {
+		if text[i] <= ' ' || text[i] == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// aMeta checks a _meta and its keys.
+func aMeta(w *walk, v wire.Value) wire.Raw {
+	if v.Kind() != '{' {
+		w.found(InvalidMeta, secMeta, true, "must be an object, not "+kindOf(v))
+		return gone
+	}
+	for m := range v.Members() {
+		if key := m.Key.Str(); !isMetaKey(key) {
+			w.foundIn(key, InvalidMeta, secMeta, false, "is no key of _meta: it must be letters, digits and -_. after an optional prefix such as example.com/")
+		}
+	}
+	return nil
+}
+
+// isMetaKey reports whether a key has the form of one: an optional prefix of
+// labels with a slash, and a name (2025-06-18, basic, "_meta").
+func isMetaKey(key string) bool {
+	prefix, name, has := strings.Cut(key, "/")
+	if !has {
+		prefix, name = "", key
+	}
+	if has {
+		for label := range strings.SplitSeq(prefix, ".") {
+			if !isMetaName(label, "-") || label == "" || !isLetter(label[0]) {
+				return false
+			}
+		}
+	}
+	return isMetaName(name, "-_.")
+}
+
+// isMetaName reports whether s begins and ends with a letter or a digit and has
+// those and inner between. The empty one is a name.
+func isMetaName(s, inner string) bool {
+	for i := range len(s) {
+		plain := isLetter(s[i]) || '0' <= s[i] && s[i] <= '9'
+		if !plain && (i == 0 || i == len(s)-1 || strings.IndexByte(inner, s[i]) < 0) {
+			return false
+		}
+	}
+	return true
+}
+
+func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
+
+var annotationRules = []rule{
+	{name: "audience", section: secAnnotation, check: anAudience},
+	{name: "priority", section: secAnnotation, check: aPriority},
+	{name: "lastModified", section: secAnnotation, check: aTime, other: []string{"last_modified"}},
+}
+
+// anAnnotations checks the annotations of contents and resources.
+func anAnnotations(w *walk, v wire.Value) wire.Raw {
+	if v.Kind() != '{' {
+		w.found(InvalidAnnotation, secAnnotation, true, "must be an object, not "+kindOf(v))
+		return gone
+	}
+	return w.object(v, annotationRules)
+}
+
+func isRole(v wire.Value) bool { return v.IsString("user") || v.IsString("assistant") }
+
+func anAudience(w *walk, v wire.Value) wire.Raw {
+	if v.Kind() == '[' {
+		return w.array(v, func(w *walk, el wire.Value) wire.Raw {
+			if isRole(el) {
+				return nil
+			}
+			w.found(InvalidAnnotation, secAnnotation, true, "must be user or assistant")
+			return gone
+		})
+	}
+	w.found(InvalidAnnotation, secAnnotation, true, "must be an array of user and assistant, not "+kindOf(v))
+	if isRole(v) {
+		return append(append(wire.Raw{'['}, v.Raw()...), ']')
+	}
+	return gone
+}
+
+func aPriority(w *walk, v wire.Value) wire.Raw {
+	text := string(v.Raw())
+	if s, ok := v.Text(); ok {
+		text = strings.TrimSpace(s)
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if v.Kind() == '0' && err == nil && n >= 0 && n <= 1 {
+		return nil
+	}
+	w.found(InvalidAnnotation, secAnnotation, true, "must be a number from 0 to 1")
+	switch {
+	case v.Kind() != '0' && v.Kind() != '"' || err != nil || n != n:
+		return gone
+	case n > 1:
+		return wire.Raw("1")
+	case n < 0:
+		return wire.Raw("0")
+	}
+	return wire.Raw(strconv.FormatFloat(n, 'g', -1, 64))
+}
+
+// Times as upstreams write them, beside the form that they should have.
+var timeForms = []string{
+	"2006-01-02T15:04:05", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04Z07:00", "2006-01-02T15:04",
+	"2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 -0700 MST", "2006-01-02 15:04:05", "2006-01-02",
+	time.RFC1123, time.RFC1123Z, time.ANSIC, time.UnixDate,
+}
+
+// aTime checks a point in time (ISO 8601, as RFC 3339 has it).
+func aTime(w *walk, v wire.Value) wire.Raw {
+	text, ok := v.Text()
+	if ok && len(text) <= 64 {
+		if _, err := time.Parse(time.RFC3339Nano, text); err == nil {
+			return nil
+		}
+	}
+	w.found(InvalidAnnotation, secAnnotation, true, "must be an ISO 8601 date and time with an offset, such as 2025-01-12T15:00:58Z")
+	if n, isNumber := v.Int(); isNumber {
+		if n > 1e11 { // milliseconds, as JavaScript counts
+			n /= 1000
+		}
+		if n >= 0 && n < 1e11 {
+			return wire.String(time.Unix(n, 0).UTC().Format(time.RFC3339))
+		}
+		return gone
+	}
+	if len(text) <= 64 {
+		for _, form := range timeForms {
+			if t, err := time.Parse(form, strings.TrimSpace(strings.ToUpper(text))); err == nil {
+				return wire.String(t.Format(time.RFC3339Nano))
+			}
+			if t, err := time.Parse(form, strings.TrimSpace(text)); err == nil {
+				return wire.String(t.Format(time.RFC3339Nano))
+			}
+		}
+	}
+	return gone
+}
+
+var iconRules = []rule{
+	{name: "src", need: true, section: secIcons, check: aString(secIcons), other: []string{"url", "href"}},
+	{name: "mimeType", section: secIcons, check: aMIMEType, other: []string{"mime_type"}},
+	{name: "sizes", section: secIcons, check: iconSizes},
+	{name: "theme", section: secIcons, check: oneOf(secIcons, "light", "dark")},
+}
+
+// anIcons checks icons. One that cannot be shown is left out.
+func anIcons(w *walk, v wire.Value) wire.Raw {
+	if v.Kind() == '{' {
+		w.found(InvalidIcon, secIcons, true, "must be an array of icons, not an object")
+		return append(append(wire.Raw{'['}, icon(w, v)...), ']')
+	}
+	if v.Kind() != '[' {
+		w.found(InvalidIcon, secIcons, true, "must be an array of icons, not "+kindOf(v))
+		return gone
+	}
+	return w.array(v, func(w *walk, el wire.Value) wire.Raw {
+		fix := icon(w, el)
+		if len(fix) > 0 && &fix[0] == &el.Raw()[0] {
+			return nil
+		}
+		return fix
+	})
+}
+
+// icon returns an icon as it should be: itself where nothing is wrong.
+func icon(w *walk, v wire.Value) wire.Raw {
+	if v.Kind() != '{' {
+		w.found(InvalidIcon, secIcons, true, "must be an object with src, not "+kindOf(v))
+		return gone
+	}
+	stuck := w.stuck
+	fix := w.object(v, iconRules)
+	if w.stuck > stuck {
+		w.stuck = stuck
+		return gone
+	}
+	if fix != nil {
+		return fix
+	}
+	return v.Raw()
+}
+
+func iconSizes(w *walk, v wire.Value) wire.Raw {
+	if v.Kind() == '[' {
+		return w.array(v, func(w *walk, el wire.Value) wire.Raw {
+			if el.Kind() == '"' {
+				return nil
+			}
+			w.found(InvalidIcon, secIcons, true, "must be a string such as 48x48 or any")
+			return gone
+		})
+	}
+	w.found(InvalidIcon, secIcons, true, "must be an array of strings such as 48x48 or any, not "+kindOf(v))
+	text, ok := v.Text()
+	if !ok {
+		return gone
+	}
+	out := wire.Raw{'['}
+	for i, size := range strings.Fields(text) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, wire.String(size)...)
+	}
+	return append(out, ']')
+}
