@@ -2,9 +2,11 @@ package catalog
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/conform"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/wire"
 )
@@ -14,12 +16,14 @@ type builder struct {
 	*Table
 	drafts  [call.Kinds][]*draft
 	renamed map[*Part]map[string]string // native URIs that clash → public
+	budgets map[*Part]*conform.Budget
 }
 
 // draft is an item on its way to an entry.
 type draft struct {
 	*Entry
-	raw    wire.Raw         // as the upstream sent it
+	raw    wire.Raw         // as the upstream sent it, or mended
+	alias  string           // stands for the native name in the public one
 	space  *namespace.Space // the naming that the public name is of
 	marked bool             // the public name does not show the native one
 	placed bool             // the item has a public name
@@ -30,24 +34,33 @@ func (b *builder) publish(kind call.Kind) {
 	drafts := b.read(kind)
 	b.public[kind] = make(map[string]*Entry, len(drafts))
 	for _, d := range drafts {
-		switch {
-		case d.web():
+		if d.web() {
 			b.share(d)
-		case d.space.Prefix() != "" && !b.take(d, d.name()):
-			b.resettle(d)
+		}
+	}
+	// Items that keep their names go before those of the same upstream that
+	// are renamed.
+	for _, renamed := range []bool{false, true} {
+		for _, d := range drafts {
+			if !d.web() && d.space.Prefix() != "" && d.renamed() == renamed && !b.take(d, d.name()) {
+				b.resettle(d)
+			}
 		}
 	}
 	// Upstreams without a prefix get what is left. Of one upstream those items
 	// go first that keep their names.
 	for start, end := 0, 0; start < len(drafts); start = end {
-		var clashing []*draft
 		for end = start; end < len(drafts) && drafts[end].part == drafts[start].part; end++ {
-			d := drafts[end]
-			if d.placed || d.web() || d.space.Prefix() != "" {
-				continue
-			}
-			if name := d.name(); isURI(kind) && b.owner(name) != nil || !b.take(d, name) {
-				clashing = append(clashing, d)
+		}
+		var clashing []*draft
+		for _, renamed := range []bool{false, true} {
+			for _, d := range drafts[start:end] {
+				if d.placed || d.web() || d.space.Prefix() != "" || d.renamed() != renamed {
+					continue
+				}
+				if name := d.name(); isURI(kind) && b.owner(name) != nil || !b.take(d, name) {
+					clashing = append(clashing, d)
+				}
 			}
 		}
 		for _, d := range clashing {
@@ -67,21 +80,98 @@ func (b *builder) read(kind call.Kind) []*draft {
 		drafts = slices.Grow(drafts, len(items))
 		for _, raw := range items {
 			d := &draft{Entry: &Entry{Kind: kind, part: p}, raw: raw, space: p.source.Space}
-			var fault string
-			d.Native, fault = nativeName(kind, raw)
-			switch {
-			case fault != "":
-				b.report(d, Quarantined, fault)
-			case seen[d.Native]:
-				b.report(d, Duplicate, "the upstream lists it more than once; the first counts")
-			default:
-				seen[d.Native] = true
+			if b.check(d) && b.first(d, seen) && b.override(d) {
 				drafts = append(drafts, d)
 			}
 		}
+		b.unmatched(p, kind, seen)
 	}
 	return drafts
 }
+
+// check holds an item against the specification, as its upstream's rules say.
+// It is false for one that cannot be published.
+func (b *builder) check(d *draft) bool {
+	rules := d.part.Rules()
+	lists := conform.Lists{
+		Mode: rules.Conformance, Revision: d.part.Revision(), Schemas: b.opts.Schemas, Budget: b.budget(d.part), Inputs: rules.ValidateInput,
+	}
+	it := lists.Check(d.Kind, d.raw)
+	d.raw, d.Native, d.Input, d.Output = it.Item, it.Native, it.Input, it.Output
+	finding := Finding{Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native}
+	if it.Unusable != "" {
+		finding.What, finding.Reason, finding.Against = Quarantined, it.Unusable, it.Against
+		b.findings = append(b.findings, finding)
+		return false
+	}
+	for _, f := range it.Findings {
+		finding.What, finding.Reason, finding.Against, finding.Mended = Nonconforming, f.String(), f.Fault, f.Mended
+		b.findings = append(b.findings, finding)
+	}
+	var taken conform.Taken
+	if d.raw, taken = rules.Sanitize.Item(d.Kind, d.raw); taken != (conform.Taken{}) {
+		b.findings = append(b.findings, Finding{
+			What: Sanitized, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Taken: taken,
+			Reason: "characters were taken out of its text",
+		})
+	}
+	return true
+}
+
+// budget returns what the schemas of a part may still cost.
+func (b *builder) budget(p *Part) *conform.Budget {
+	if b.budgets[p] == nil {
+		b.budgets[p] = conform.NewBudget()
+	}
+	return b.budgets[p]
+}
+
+// first reports whether an item is the first of its part with its name.
+func (b *builder) first(d *draft, seen map[string]bool) bool {
+	if seen[d.Native] {
+		b.report(d, Duplicate, "the upstream lists it more than once; the first counts")
+		return false
+	}
+	seen[d.Native] = true
+	return true
+}
+
+// override publishes an item as the configuration says. It is false for one that
+// is hidden.
+func (b *builder) override(d *draft) bool {
+	o := d.part.Rules().override(d.Kind, d.Native)
+	if o.Hidden {
+		return false
+	}
+	d.alias = d.Native
+	if o.Name != "" {
+		d.alias = o.Name
+	}
+	for _, m := range []struct{ name, text string }{{"title", o.Title}, {"description", o.Description}} {
+		if m.text != "" {
+			d.raw = wire.SetMember(d.raw, m.name, wire.String(m.text))
+		}
+	}
+	return true
+}
+
+// unmatched reports overrides of items that a part which is up does not list.
+func (b *builder) unmatched(p *Part, kind call.Kind, seen map[string]bool) {
+	overrides := map[call.Kind]map[string]Override{call.Tool: p.Rules().ToolOverride, call.Prompt: p.Rules().PromptOverride}[kind]
+	if p.source.Down != nil {
+		return
+	}
+	for _, native := range slices.Sorted(maps.Keys(overrides)) {
+		if !seen[native] {
+			b.findings = append(b.findings, Finding{
+				What: Unmatched, Kind: kind, Upstream: p.Upstream(), Native: native, Reason: "the override is for an item that the upstream does not list",
+			})
+		}
+	}
+}
+
+// renamed reports whether the configuration gives the item another name.
+func (d *draft) renamed() bool { return d.alias != d.Native }
 
 // take gives an item its public name, unless another has it.
 func (b *builder) take(d *draft, public string) bool {
@@ -90,7 +180,7 @@ func (b *builder) take(d *draft, public string) bool {
 	}
 	b.public[d.Kind][public] = d.Entry
 	d.Public, d.placed = public, true
-	if d.marked {
+	if d.marked && !d.renamed() {
 		b.report(d, Shortened, "the name does not fit into [A-Za-z0-9_-]{1,64}, or looks like one that was shortened")
 	}
 	return true
@@ -102,7 +192,7 @@ func (b *builder) resettle(d *draft) {
 	d.space, d.marked = d.space.Fallback(), false
 	names := []string{d.name()}
 	if !isURI(d.Kind) {
-		names = append(names, d.space.HashedName(d.Native))
+		names = append(names, d.space.HashedName(d.alias), d.space.HashedName(d.Native))
 	}
 	for _, name := range names {
 		if !b.take(d, name) {
@@ -115,7 +205,11 @@ func (b *builder) resettle(d *draft) {
 			b.renamed[d.part][d.Native] = name
 		}
 		d.marked = !isURI(d.Kind)
-		b.report(d, Clash, fmt.Sprintf("another upstream has the name %q", own))
+		whose := "another upstream"
+		if holder := b.public[d.Kind][own]; holder != nil && holder.part == d.part {
+			whose = "another item of this upstream"
+		}
+		b.report(d, Clash, fmt.Sprintf("%s has the name %q", whose, own))
 		return
 	}
 	b.report(d, Clash, fmt.Sprintf("other items have the name %q and those that could stand for it", own))
@@ -137,7 +231,9 @@ func (b *builder) share(d *draft) {
 }
 
 func (b *builder) report(d *draft, what Fault, reason string) {
-	b.findings = append(b.findings, Finding{what, d.Kind, d.part.Upstream(), d.Native, d.Public, reason})
+	b.findings = append(b.findings, Finding{
+		What: what, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Public: d.Public, Reason: reason, Against: conform.DuplicateItem,
+	})
 }
 
 // finish makes entries of what was published, once all public URIs are known.
@@ -167,7 +263,7 @@ func (d *draft) name() string {
 	if isURI(d.Kind) {
 		return d.space.PublicURI(d.Native)
 	}
-	name, plain := d.space.Name(d.Native)
-	d.marked = !plain
+	name, plain := d.space.Name(d.alias)
+	d.marked = !plain || d.renamed()
 	return name
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/conform"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
@@ -19,6 +20,10 @@ type Options struct {
 	// ServerInfo goes into the _meta of modern pages, so that nobody has to
 	// edit them afterwards. Nil for none.
 	ServerInfo wire.Raw
+
+	// Schemas keeps compiled schemas from one table to the next; nil: every
+	// table compiles its own.
+	Schemas *conform.Schemas
 }
 
 // The bounds of a page where none are given.
@@ -37,6 +42,36 @@ type Source struct {
 	Items        [call.Kinds][]wire.Raw // valid JSON each, in the upstream's own order, with native names
 	Freshness    Freshness
 	Down         *Down // nil while the upstream is ready
+	Rules        Rules
+}
+
+// Rules are what the configuration says of how an upstream's items and answers
+// are treated.
+type Rules struct {
+	Conformance    conform.Mode
+	ValidateInput  bool // arguments are held against the inputSchema of a tool
+	Sanitize       conform.Sanitize
+	ToolOverride   map[string]Override // by native name
+	PromptOverride map[string]Override
+}
+
+// Override says how an item is published otherwise than its upstream has it.
+type Override struct {
+	Name        string // takes the place of the native name in the public one; "" keeps it
+	Title       string // "" keeps the upstream's
+	Description string // "" keeps the upstream's
+	Hidden      bool   // it is not published, and cannot be used
+}
+
+func (r *Rules) override(kind call.Kind, native string) Override {
+	switch kind {
+	case call.Tool:
+		return r.ToolOverride[native]
+	case call.Prompt:
+		return r.PromptOverride[native]
+	default:
+		return Override{}
+	}
 }
 
 // Freshness says how long a catalog may be taken for current.
@@ -76,6 +111,10 @@ func (p *Part) Revision() wire.Revision { return p.source.Revision }
 
 // Capabilities returns what the upstream declared, nil when unknown.
 func (p *Part) Capabilities() wire.Raw { return p.source.Capabilities }
+
+// Rules returns how the upstream's items and answers are treated. The caller
+// must not change it.
+func (p *Part) Rules() *Rules { return &p.source.Rules }
 
 // Down returns why the upstream does not serve, nil when it does.
 func (p *Part) Down() *Down { return p.source.Down }

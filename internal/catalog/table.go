@@ -9,6 +9,7 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/conform"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
 )
@@ -84,6 +85,7 @@ func Build(opts Options, sources []Source) *Table {
 	for i, s := range sources {
 		p := &Part{source: s, space: s.Space, index: i}
 		t.parts = append(t.parts, p)
+		t.sanitizeInstructions(p)
 		t.byName[p.Upstream()] = p
 		if prefix := s.Space.Prefix(); prefix != "" {
 			t.byPrefix[prefix] = p
@@ -95,7 +97,8 @@ func Build(opts Options, sources []Source) *Table {
 	if open > 1 {
 		t.open = nil
 	}
-	b := &builder{Table: t, renamed: make(map[*Part]map[string]string)}
+	defer opts.Schemas.Begin()()
+	b := &builder{Table: t, renamed: make(map[*Part]map[string]string), budgets: make(map[*Part]*conform.Budget)}
 	for kind := range call.Kind(call.Kinds) {
 		b.publish(kind)
 	}
@@ -104,6 +107,17 @@ func Build(opts Options, sources []Source) *Table {
 		p.publicURI = p.space.PublicURI
 	}
 	return t
+}
+
+// sanitizeInstructions takes out of what a part says of itself what its rules
+// say.
+func (t *Table) sanitizeInstructions(p *Part) {
+	text, taken := p.Rules().Sanitize.Text(p.source.Instructions)
+	if p.source.Instructions = text; taken != (conform.Taken{}) {
+		t.findings = append(t.findings, Finding{
+			What: Sanitized, Upstream: p.Upstream(), Taken: taken, Reason: "characters were taken out of its instructions",
+		})
+	}
 }
 
 // Findings reports clashes, names that do not fit, and items left out. The
@@ -193,10 +207,13 @@ func (t *Table) owner(public string) *Part {
 // addPattern makes a template's URIs resolvable where no prefix shows whose
 // they are.
 func (t *Table) addPattern(e *Entry, space *namespace.Space) {
+	if conform.TemplateFault(e.Native) != "" {
+		return // nothing was checked, and nothing can match it within bounds
+	}
 	template, err := uritemplate.New(e.Public)
 	if err != nil {
 		return // the native text was one, and a prefix has plain characters only
 	}
 	lead, _, _ := strings.Cut(e.Public, "{")
-	t.patterns = append(t.patterns, pattern{e, space, lead, template, templateVars(e.Public)})
+	t.patterns = append(t.patterns, pattern{e, space, lead, template, conform.TemplateVars(e.Public)})
 }

@@ -251,6 +251,15 @@ func (v *View) target(p *Part, public, native string) (Target, bool) {
 	return Target{p, call.Resource, public, native, nil, j}, true
 }
 
+// Listed returns what lists say of a resource, nil when none has it that may be
+// seen. It implements conform.Listed.
+func (v *View) Listed(uri string) wire.Raw {
+	if e := v.pick(v.table.public[call.Resource][uri]); e != nil {
+		return e.Raw
+	}
+	return nil
+}
+
 // Unavailable returns the upstreams that are down, of those that may be named.
 // The caller must not change it.
 func (v *View) Unavailable() []Unavailable { return v.unavailable }

@@ -207,7 +207,7 @@ func (d *decoder) list(n *yaml.Node, p path, f *field, v reflect.Value) {
 		return
 	}
 	out := reflect.MakeSlice(f.typ, 0, len(n.Content))
-	elem := &field{name: f.name, typ: f.typ.Elem(), format: f.format}
+	elem := &field{name: f.name, typ: f.typ.Elem(), format: f.format, enum: f.enum}
 	for i, item := range n.Content {
 		item = resolve(item)
 		if !d.spend(item) {

@@ -64,8 +64,8 @@ func patterns(n *yaml.Node, at string, have map[string]bool) {
 	case yaml.MappingNode:
 		for i := 0; i < len(n.Content); i += 2 {
 			path := joinPattern(at, n.Content[i].Value)
-			if at == "upstreams" {
-				path = "upstreams.*"
+			if at == "upstreams" || strings.HasSuffix(at, ".override") {
+				path = at + ".*"
 			}
 			have[path] = true
 			patterns(n.Content[i+1], path, have)

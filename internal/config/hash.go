@@ -56,6 +56,9 @@ func writeValue(h hash.Hash, v reflect.Value) {
 			writeValue(h, v.MapIndex(reflect.ValueOf(key)))
 		}
 	case reflect.Struct:
+		if o, ok := v.Interface().(Override); ok {
+			writeString(h, o.Native)
+		}
 		for _, f := range shapeOf(v.Type()).fields {
 			writeValue(h, v.FieldByIndex(f.index))
 		}

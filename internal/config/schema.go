@@ -24,12 +24,7 @@ var notYet = []string{
 	"telemetry.audit",
 	"upstreams.*.session",
 	"upstreams.*.ask_calls",
-	"upstreams.*.conformance",
-	"upstreams.*.validate_input",
-	"upstreams.*.sanitize",
 	"upstreams.*.pin",
-	"upstreams.*.tools.override",
-	"upstreams.*.prompts.override",
 	"upstreams.*.auth",
 }
 
@@ -118,6 +113,8 @@ func (f *field) isStruct() bool {
 // words is the field's type for readers.
 func (f *field) words() string {
 	switch {
+	case len(f.enum) > 0 && f.typ.Kind() == reflect.Slice:
+		return "list of " + strings.Join(f.enum, " | ")
 	case len(f.enum) > 0:
 		return strings.Join(slices.DeleteFunc(slices.Clone(f.enum), func(s string) bool { return s == "" }), " | ")
 	case f.keyed || f.isStruct():

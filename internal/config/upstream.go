@@ -58,10 +58,75 @@ type Upstream struct {
 	MaxConcurrent int           `yaml:"max_concurrent" default:"64" min:"1" max:"1000000" doc:"calls that run at one time"`
 	MaxQueue      int           `yaml:"max_queue" default:"256" min:"0" max:"1000000" doc:"calls that wait for a free place; more are refused"`
 
-	Roots     []Root `yaml:"roots" doc:"what a shared session answers to roots/list"`
-	Tools     Filter `yaml:"tools" doc:"tools that are published"`
-	Resources Filter `yaml:"resources" doc:"resources that are published"`
-	Prompts   Filter `yaml:"prompts" doc:"prompts that are published"`
+	Roots     []Root      `yaml:"roots" doc:"what a shared session answers to roots/list"`
+	Tools     NamedFilter `yaml:"tools" doc:"tools that are published"`
+	Resources Filter      `yaml:"resources" doc:"resources that are published"`
+	Prompts   NamedFilter `yaml:"prompts" doc:"prompts that are published"`
+
+	Conformance   Conformance `yaml:"conformance" default:"warn" enum:"off|warn|repair|strict" doc:"what becomes of lists and answers that do not keep to the specification"`
+	ValidateInput bool        `yaml:"validate_input" default:"false" doc:"whether arguments are held against the tool's inputSchema before a call is sent"`
+	Sanitize      []string    `yaml:"sanitize" enum:"ansi|control|invisible" doc:"what is taken out of text that goes to models"`
+}
+
+// Conformance says what becomes of faults against the specification.
+type Conformance string
+
+// The kinds of conformance.
+const (
+	ConformanceOff    Conformance = "off"
+	ConformanceWarn   Conformance = "warn"
+	ConformanceRepair Conformance = "repair"
+	ConformanceStrict Conformance = "strict"
+)
+
+// What Upstream.Sanitize can name.
+const (
+	SanitizeANSI      = "ansi"
+	SanitizeControl   = "control"
+	SanitizeInvisible = "invisible"
+)
+
+// NamedFilter selects items that have names, and changes how they are published.
+type NamedFilter struct {
+	Filter   `yaml:",inline"`
+	Override []Override `yaml:"override" keyed:"true" doc:"items that are published otherwise, by native name"`
+}
+
+// Override says how an item is published otherwise than its upstream has it.
+type Override struct {
+	Native string `yaml:"-"` // the name at the upstream, as the key in the file
+
+	Name        string `yaml:"name" format:"item-name" doc:"stands for the native name in the public one"`
+	Title       string `yaml:"title" doc:"title to show"`
+	Description string `yaml:"description" doc:"description for models and people"`
+	Hidden      bool   `yaml:"hidden" default:"false" doc:"whether to leave the item out"`
+}
+
+// check keeps what an override says free of contradictions.
+func (o *Override) check(m *mapping) {
+	o.Native = m.key
+	switch {
+	case o.Native == "":
+		m.errorf("", "must be the native name of an item")
+	case o.Hidden && (o.Name != "" || o.Title != "" || o.Description != ""):
+		m.errorf("hidden", "contradicts the other keys; an item that is left out needs none")
+	case len(m.given) == 0 && len(m.meant) == 0:
+		m.errorf("", "says nothing; give it name, title, description or hidden")
+	}
+}
+
+// check keeps the names that overrides give apart.
+func (f *NamedFilter) check(m *mapping) {
+	given := make(map[string]string, len(f.Override))
+	for _, o := range f.Override {
+		if o.Name == "" {
+			continue
+		}
+		if first, twice := given[o.Name]; twice {
+			m.errorf("override", "gives %s and %s one name, %s; give each its own", show(first), show(o.Native), o.Name)
+		}
+		given[o.Name] = o.Native
+	}
 }
 
 // Filter selects items by globs of native names (resources: URIs), in which *

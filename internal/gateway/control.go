@@ -177,7 +177,7 @@ func (g *Gateway) newRoutes(late bool) *router.Routes {
 		}
 		sources = append(sources, g.source(m, s, late))
 	}
-	table := catalog.Build(catalog.Options{Policy: g.policy, ServerInfo: g.info}, sources)
+	table := catalog.Build(catalog.Options{Policy: g.policy, ServerInfo: g.info, Schemas: &g.schemas}, sources)
 	if len(now) > 0 {
 		g.logFindings(table)
 	}
@@ -193,6 +193,7 @@ func (g *Gateway) source(m *member, s upstream.Snapshot, late bool) catalog.Sour
 			call.Template: s.Catalog.Templates, call.Prompt: s.Catalog.Prompts,
 		},
 		Freshness: catalog.Freshness{At: time.Now(), TTL: freshFor},
+		Rules:     m.rules,
 	}
 	switch {
 	case s.Up():
@@ -262,14 +263,16 @@ func fromKept(items []json.RawMessage) []wire.Raw {
 	return out
 }
 
-// logFindings logs each clash, shortened name and unusable item once.
+// maxReported bounds the findings that are remembered.
+const maxReported = 8192
+
+// logFindings counts and logs each fault, clash and unusable item once.
 func (g *Gateway) logFindings(t *catalog.Table) {
 	for _, f := range t.Findings() {
-		if g.reported[f] {
+		if g.reported[f] || len(g.reported) >= maxReported {
 			continue
 		}
 		g.reported[f] = true
-		g.log.Warn("catalog", zap.Stringer("fault", f.What), zap.Stringer("kind", f.Kind), zap.String("upstream", f.Upstream),
-			zap.String("native", clip(f.Native)), zap.String("public", f.Public), zap.String("reason", f.Reason))
+		g.router.Found(f)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/conform"
 	"mcpgateway/internal/frontend"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/router"
@@ -87,6 +88,8 @@ type Gateway struct {
 	// draining is set when the end has begun.
 	draining atomic.Bool
 
+	// schemas keeps compiled schemas from one table to the next.
+	schemas conform.Schemas
 	// reported are the findings that were logged; the control loop's own.
 	reported map[catalog.Finding]bool
 

@@ -6,7 +6,9 @@ import (
 
 	"go.uber.org/zap"
 
+	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/conform"
 	"mcpgateway/internal/demo"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
@@ -21,6 +23,7 @@ type member struct {
 	required  bool
 	key       string // names what is remembered of it; "" for the demo
 	filter    policy.Upstream
+	rules     catalog.Rules
 	connector *upstream.Connector
 	kept      upstream.Catalog // what was last remembered; the control loop's own
 }
@@ -87,7 +90,34 @@ func httpTransport(t config.Transport) upstream.Transport {
 
 func filterOf(u config.Upstream) policy.Upstream {
 	globs := func(f config.Filter) policy.Globs { return policy.Globs{Allow: f.Allow, Deny: f.Deny} }
-	return policy.Upstream{Tools: globs(u.Tools), Prompts: globs(u.Prompts), Resources: globs(u.Resources)}
+	return policy.Upstream{Tools: globs(u.Tools.Filter), Prompts: globs(u.Prompts.Filter), Resources: globs(u.Resources)}
+}
+
+// rulesOf translates how an upstream's items and answers are treated.
+func rulesOf(u config.Upstream) catalog.Rules {
+	r := catalog.Rules{
+		Conformance: map[config.Conformance]conform.Mode{
+			config.ConformanceOff: conform.Off, config.ConformanceWarn: conform.Warn,
+			config.ConformanceRepair: conform.Repair, config.ConformanceStrict: conform.Strict,
+		}[u.Conformance],
+		ValidateInput:  u.ValidateInput,
+		ToolOverride:   overrides(u.Tools.Override),
+		PromptOverride: overrides(u.Prompts.Override),
+	}
+	for _, what := range u.Sanitize {
+		r.Sanitize |= map[string]conform.Sanitize{
+			config.SanitizeANSI: conform.ANSI, config.SanitizeControl: conform.Control, config.SanitizeInvisible: conform.Invisible,
+		}[what]
+	}
+	return r
+}
+
+func overrides(list []config.Override) map[string]catalog.Override {
+	out := make(map[string]catalog.Override, len(list))
+	for _, o := range list {
+		out[o.Native] = catalog.Override{Name: o.Name, Title: o.Title, Description: o.Description, Hidden: o.Hidden}
+	}
+	return out
 }
 
 func reveal(secrets map[string]config.Secret) map[string]string {
@@ -117,7 +147,7 @@ func (g *Gateway) members() error {
 		if err != nil {
 			return err
 		}
-		m := member{name: u.Name, required: u.Required, key: u.Hash(), filter: filterOf(u)}
+		m := member{name: u.Name, required: u.Required, key: u.Hash(), filter: filterOf(u), rules: rulesOf(u)}
 		if err := g.add(m, u.EffectivePrefix(), o); err != nil {
 			return err
 		}

@@ -7,8 +7,8 @@ import (
 
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/conform"
-	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/wire"
 )
 
@@ -16,9 +16,9 @@ import (
 // names, in the form that the client's revision knows, and with the name of who
 // asks.
 type backChannel struct {
-	r     *Router
-	to    call.BackChannel
-	space *namespace.Space
+	r    *Router
+	to   call.BackChannel
+	part *catalog.Part // that asks
 	// who and client made the call.
 	who    *call.Principal
 	client *call.Client
@@ -32,13 +32,13 @@ func (b *backChannel) Notify(method string, params wire.Raw) {
 	if method == wire.NoteResourceUpdated && !b.maySee(wire.ValueOf(params).Get("uri").Str()) {
 		return
 	}
-	b.to.Notify(method, b.space.NoteParams(method, params))
+	b.to.Notify(method, b.part.Space().NoteParams(method, params))
 }
 
 // maySee reports whether the client may hear of a resource of the upstream.
 func (b *backChannel) maySee(native string) bool {
 	view := b.r.Routes().Table.View(b.who, b.client)
-	part := view.Part(b.space.Upstream())
+	part := view.Part(b.part.Upstream())
 	return part != nil && view.Judge(call.Resource, part, part.Space().PublicURI(native), native).Listed().Visible()
 }
 
@@ -61,7 +61,7 @@ func (b *backChannel) ask(ctx context.Context, method string, params wire.Raw) (
 	}
 	timed, cancel := context.WithTimeout(ctx, b.r.askTimeout)
 	defer cancel()
-	answer, err := b.to.Ask(timed, method, b.r.shown(b.space, b.client, method, b.space.AskParams(method, fitted)))
+	answer, err := b.to.Ask(timed, method, b.r.shown(b.part, b.client, method, b.part.Space().AskParams(method, fitted)))
 	var refusal *wire.Error
 	switch {
 	case err == nil:
@@ -78,13 +78,13 @@ func (b *backChannel) ask(ctx context.Context, method string, params wire.Raw) (
 
 // shown returns the params of a question, under public names, as the client
 // sees them.
-func (r *Router) shown(space *namespace.Space, client *call.Client, method string, params wire.Raw) wire.Raw {
-	params = bridge.NoContext(method, params)
+func (r *Router) shown(part *catalog.Part, client *call.Client, method string, params wire.Raw) wire.Raw {
+	params = bridge.NoContext(method, r.cleanAsk(part, method, params))
 	if r.label {
-		params = bridge.Label(space.Upstream(), method, params)
+		params = bridge.Label(part.Upstream(), method, params)
 	}
 	if method == wire.MethodElicit && isURL(params) {
-		params = r.ownID(space.Upstream(), client, params)
+		params = r.ownID(part.Upstream(), client, params)
 	}
 	return params
 }

@@ -24,12 +24,15 @@ type Metrics struct {
 	downlevels *prometheus.CounterVec
 	asks       *prometheus.CounterVec
 	bridged    *prometheus.CounterVec
+	limited    *prometheus.CounterVec
+	faults     *prometheus.CounterVec
+	cleaned    *prometheus.CounterVec
+	inputs     *prometheus.CounterVec
 
 	// What the data path meets again and again, looked up once.
 	ended   memo[ended, prometheus.Counter]
 	took    memo[took, prometheus.Observer]
 	decided memo[decided, prometheus.Counter]
-	limited *prometheus.CounterVec
 }
 
 // The labels of a request that has ended, of how long it took, and of a decision.
@@ -71,6 +74,18 @@ func NewMetrics() *Metrics {
 			Name: "mcp_gateway_rate_limited_total",
 			Help: "Calls that went over a limit, by the rule that has it.",
 		}, []string{"rule"}),
+		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_gateway_nonconformance_total",
+			Help: "Faults against the specification in what upstreams sent, by sort.",
+		}, []string{"upstream", "kind"}),
+		cleaned: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_gateway_sanitized_total",
+			Help: "Things that were taken out of the text of upstreams.",
+		}, []string{"upstream", "kind"}),
+		inputs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_gateway_invalid_inputs_total",
+			Help: "Tool calls that were not sent because their arguments do not fit.",
+		}, []string{"upstream"}),
 	}
 	m.ended.find = func(l ended) prometheus.Counter {
 		return m.requests.WithLabelValues(l.method, l.upstream, l.outcome)
@@ -82,7 +97,9 @@ func NewMetrics() *Metrics {
 
 // Collectors returns what is to be registered.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.requests, m.durations, m.decisions, m.downlevels, m.asks, m.bridged, m.limited}
+	return []prometheus.Collector{
+		m.requests, m.durations, m.decisions, m.downlevels, m.asks, m.bridged, m.limited, m.faults, m.cleaned, m.inputs,
+	}
 }
 
 // lowered counts what was replaced for a client's revision.

@@ -36,6 +36,7 @@ type journey struct {
 	// decision is what policy said of it; consented, that the user has confirmed it.
 	decision  policy.Decision
 	consented bool
+	view      *catalog.View
 }
 
 // hasRounds reports whether requests of a method may be answered with
@@ -112,7 +113,7 @@ func (j *journey) relay(raw wire.Raw) (wire.Raw, error) {
 				}
 				j.r.metrics.asked(method, askRelayed)
 				if params.Exists() {
-					e.Replace(params, j.r.shown(j.space, j.c.Client, method, params.Raw()))
+					e.Replace(params, j.r.shown(j.target.Part, j.c.Client, method, params.Raw()))
 				}
 			}
 		case m.Is("requestState"):
@@ -163,7 +164,7 @@ func (j *journey) urlRequired(rpc *wire.Error) (call.Result, error) {
 			}
 			n++
 			j.r.metrics.asked(wire.MethodElicit, askRelayed)
-			params := j.r.shown(j.space, j.c.Client, wire.MethodElicit, wire.SetMember(el.Raw(), "mode", wire.String("url")))
+			params := j.r.shown(j.target.Part, j.c.Client, wire.MethodElicit, wire.SetMember(el.Raw(), "mode", wire.String("url")))
 			request := wire.SetMember(wire.Raw(`{"method":"`+wire.MethodElicit+`"}`), "params", params)
 			requests = wire.SetMember(requests, fmt.Sprintf("url-%d", n), request)
 		}

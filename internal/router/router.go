@@ -71,6 +71,7 @@ type Router struct {
 	tasks        taskBook
 	limits       limiter
 	tickets      Tickets
+	said         saidOnce
 }
 
 // current is the routes of this moment.
@@ -198,7 +199,13 @@ func (r *Router) forward(ctx context.Context, c *call.Call) (call.Result, string
 		// The gateway declares completions for all its upstreams.
 		return call.Result{Raw: wire.Raw(`{"completion":{"values":[]}}`)}, name, nil
 	}
-	j := journey{r: r, c: c, to: routes.Upstreams[name], space: target.Part.Space(), asked: askedOf(target), target: target, decision: d}
+	j := journey{
+		r: r, c: c, to: routes.Upstreams[name], space: target.Part.Space(), asked: askedOf(target), target: target,
+		view: view(routes, c), decision: d,
+	}
+	if refusal := j.refuseArguments(); refusal != nil {
+		return call.Result{Raw: refusal}, name, nil
+	}
 	res, err := j.run(ctx, ref.With(target.Native))
 	return res, name, err
 }
@@ -228,16 +235,18 @@ func (j *journey) run(ctx context.Context, params wire.Raw) (call.Result, error)
 	}
 	defer release()
 	down := j.c.With(params)
-	down.Back = &backChannel{j.r, j.c.Back, j.space, j.c.Principal, j.c.Client}
+	down.Back = &backChannel{j.r, j.c.Back, j.target.Part, j.c.Principal, j.c.Client}
 	res, err := j.send(ctx, down)
 	if err != nil {
 		if rpc, ok := errors.AsType[*wire.Error](err); ok {
-			err = j.space.Error(rpc, j.asked)
+			err = j.r.cleanError(j.target.Part, j.space.Error(rpc, j.asked))
 		}
 		return call.Result{}, err
 	}
-	raw, tally := conform.DownTo(j.c.Client.Revision, j.c.Method, j.space.Result(j.c.Method, res.Raw, j.asked))
-	j.r.metrics.lowered(tally)
+	raw, err := j.finish(res)
+	if err != nil {
+		return call.Result{}, err
+	}
 	res.Raw = raw
 	return res, nil
 }
@@ -247,6 +256,25 @@ func orNone(r *call.Result) call.Result {
 		return call.Result{}
 	}
 	return *r
+}
+
+// finish makes of what the upstream answered what the client gets.
+func (j *journey) finish(res call.Result) (wire.Raw, error) {
+	raw := j.space.Result(j.c.Method, res.Raw, j.asked)
+	item := j.target.Entry
+	raw, fault := j.r.conform(j.target.Part, j.view, conform.Subject{Method: j.c.Method, Revision: res.Revision, Asked: j.asked}, item, j.target.Native, raw)
+	if fault != nil {
+		return nil, fault
+	}
+	raw = j.r.cleanResult(j.target.Part, raw)
+	raw, tally := conform.DownTo(j.c.Client.Revision, j.c.Method, raw)
+	j.r.metrics.lowered(tally)
+	return raw, nil
+}
+
+// view is what the caller sees of the table.
+func view(routes *Routes, c *call.Call) *catalog.View {
+	return routes.Table.View(c.Principal, c.Client)
 }
 
 // Permit reports whether a call may be made at this moment: nil, or the error

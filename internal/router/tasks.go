@@ -103,7 +103,7 @@ func (r *Router) openTask(c *call.Call, id string) (bridge.TaskRef, *catalog.Par
 func (r *Router) askTask(ctx context.Context, c *call.Call, part *catalog.Part, t heldTask, params wire.Raw) (call.Result, error) {
 	space := part.Space()
 	down := c.With(params)
-	down.Back = &taskBack{&backChannel{r, c.Back, space, c.Principal, c.Client}, r, space, c.Principal}
+	down.Back = &taskBack{&backChannel{r, c.Back, part, c.Principal, c.Client}, r, space, c.Principal}
 	do := r.Routes().Upstreams[t.ref.Upstream].Do
 	if c.Method == wire.MethodTasksResult {
 		do = bridge.Patient(do)
@@ -115,14 +115,17 @@ func (r *Router) askTask(ctx context.Context, c *call.Call, part *catalog.Part, 
 			if rpc.Raw != nil && rpc.Code == wire.CodeInvalidParams && c.Method == wire.MethodTasksGet {
 				r.tasks.drop(t.ref.Upstream, t.ref.Native)
 			}
-			err = space.Error(rpc, namespace.Asked{})
+			err = r.cleanError(part, space.Error(rpc, namespace.Asked{}))
 		}
 		return call.Result{}, err
 	}
 	if res.Raw, err = r.showTask(c, part, t, res.Raw); err != nil {
 		return call.Result{}, err
 	}
-	raw, tally := conform.DownTo(c.Client.Revision, c.Method, res.Raw)
+	if res.Raw, err = r.conformTask(c, part, t, res); err != nil {
+		return call.Result{}, err
+	}
+	raw, tally := conform.DownTo(c.Client.Revision, c.Method, r.cleanResult(part, res.Raw))
 	r.metrics.lowered(tally)
 	res.Raw = raw
 	return res, nil
@@ -144,7 +147,7 @@ func (r *Router) showTask(c *call.Call, part *catalog.Part, t heldTask, message 
 			return nil, missing(lacks)
 		}
 		if params.Exists() {
-			e.Replace(params, r.shown(part.Space(), c.Client, method, params.Raw()))
+			e.Replace(params, r.shown(part, c.Client, method, params.Raw()))
 		}
 	}
 	return e.Bytes(), nil

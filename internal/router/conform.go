@@ -1,0 +1,179 @@
+package router
+
+import (
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/conform"
+	"mcpgateway/internal/wire"
+)
+
+// refuseArguments returns the result of a tool call whose arguments do not fit
+// the tool's inputSchema, nil when they do or are not to be checked.
+func (j *journey) refuseArguments() wire.Raw {
+	part, item := j.target.Part, j.target.Entry
+	if j.c.Method != wire.MethodToolsCall || item == nil || item.Input == nil || !part.Rules().ValidateInput {
+		return nil
+	}
+	arguments := wire.ValueOf(j.c.Params).Get("arguments").Raw()
+	if arguments == nil {
+		arguments = wire.Raw(`{}`)
+	}
+	refusal := conform.RefuseArguments(j.target.Public, item.Input, arguments)
+	if refusal != nil {
+		j.r.metrics.inputs.WithLabelValues(part.Upstream()).Inc()
+	}
+	return refusal
+}
+
+// conform holds a result, under public names, against the specification as the
+// rules of its upstream say, and returns what takes its place. item is what was
+// called, nil when no list has it, and name its native name.
+func (r *Router) conform(part *catalog.Part, view *catalog.View, s conform.Subject, item *catalog.Entry, name string, result wire.Raw) (wire.Raw, *wire.Error) {
+	s.Mode = part.Rules().Conformance
+	if s.Mode == conform.Off {
+		return result, nil
+	}
+	if s.Revision == "" {
+		s.Revision = part.Revision()
+	}
+	s.Space, s.Resources = part.Space(), view
+	if item != nil {
+		s.Output = item.Output
+	}
+	v := s.Check(result)
+	if len(v.Findings) > 0 {
+		r.nonconforming(part.Upstream(), s.Method, name, v.Findings, v.More)
+	}
+	if v.Err != nil {
+		return nil, v.Err.WithData(refusalData(part.Upstream()))
+	}
+	return v.Result, nil
+}
+
+// refusalData is the data of the error that takes the place of an answer which
+// does not keep to the specification.
+func refusalData(upstream string) wire.Raw {
+	data := wire.SetMember(wire.Raw(`{}`), "upstream", wire.String(upstream))
+	data = wire.SetMember(data, "reason", wire.String("its answer does not keep to the specification"))
+	data = wire.SetMember(data, "since", wire.String(time.Now().UTC().Format(time.RFC3339)))
+	return wire.SetMember(data, "retryable", wire.Raw("false"))
+}
+
+// conformTask holds what an upstream says of a task against the specification:
+// the result of the tool that the task ran, if the message has it.
+func (r *Router) conformTask(c *call.Call, part *catalog.Part, t heldTask, res call.Result) (wire.Raw, error) {
+	at := wire.ValueOf(res.Raw)
+	whole := c.Method == wire.MethodTasksResult
+	if !whole {
+		at = at.Get("result")
+	}
+	if part.Rules().Conformance == conform.Off || !at.Exists() || c.Method != wire.MethodTasksResult && c.Method != wire.MethodTasksGet {
+		return res.Raw, nil
+	}
+	v := view(r.Routes(), c)
+	tool, _ := v.Resolve(call.Tool, t.ref.Public)
+	out, fault := r.conform(part, v, conform.Subject{Method: wire.MethodToolsCall, Revision: res.Revision}, tool.Entry, t.ref.Tool, at.Raw())
+	switch {
+	case fault != nil:
+		return nil, fault
+	case whole:
+		return out, nil
+	}
+	e := wire.NewEdit(res.Raw)
+	e.Replace(at, out)
+	return e.Bytes(), nil
+}
+
+// nonconforming counts and logs what is wrong with one answer of an upstream.
+// Every sort of fault is logged once for each item.
+func (r *Router) nonconforming(upstream, method, item string, findings []conform.Finding, more int) {
+	for _, f := range findings {
+		r.metrics.faults.WithLabelValues(upstream, f.Fault.String()).Inc()
+		if r.said.first(said{upstream, method, item, f.Fault}) {
+			r.log.Warn("an upstream does not keep to the specification", zap.String("upstream", upstream), zap.String("method", method),
+				zap.String("item", clip(item)), zap.Stringer("kind", f.Fault), zap.String("path", f.Path), zap.String("fault", f.Words),
+				zap.String("specification", f.Section), zap.Bool("mended", f.Mended), zap.Int("more", more))
+		}
+	}
+}
+
+// Found counts and logs a finding of a table, the first time that it is in one.
+// It is called by the control loop alone.
+func (r *Router) Found(f catalog.Finding) {
+	switch f.What {
+	case catalog.Quarantined, catalog.Duplicate, catalog.Nonconforming:
+		r.metrics.faults.WithLabelValues(f.Upstream, f.Against.String()).Inc()
+	case catalog.Sanitized:
+		r.metrics.tookOut(f.Upstream, f.Taken)
+	}
+	r.log.Warn("catalog", zap.Stringer("fault", f.What), zap.Stringer("kind", f.Kind), zap.String("upstream", f.Upstream),
+		zap.String("native", clip(f.Native)), zap.String("public", f.Public), zap.String("reason", f.Reason))
+}
+
+// tookOut counts what was taken out of texts.
+func (m *Metrics) tookOut(upstream string, t conform.Taken) {
+	for i, n := range t {
+		if n > 0 {
+			m.cleaned.WithLabelValues(upstream, conform.TakenNames[i]).Add(float64(n))
+		}
+	}
+}
+
+func (r *Router) cleanResult(part *catalog.Part, result wire.Raw) wire.Raw {
+	result, taken := part.Rules().Sanitize.Result(result)
+	r.metrics.tookOut(part.Upstream(), taken)
+	return result
+}
+
+func (r *Router) cleanAsk(part *catalog.Part, method string, params wire.Raw) wire.Raw {
+	params, taken := part.Rules().Sanitize.Ask(method, params)
+	r.metrics.tookOut(part.Upstream(), taken)
+	return params
+}
+
+func (r *Router) cleanError(part *catalog.Part, e *wire.Error) *wire.Error {
+	e, taken := part.Rules().Sanitize.Error(e)
+	r.metrics.tookOut(part.Upstream(), taken)
+	return e
+}
+
+// said is what was logged once.
+type said struct {
+	upstream, method, item string
+	fault                  conform.Fault
+}
+
+// maxSaid bounds what is remembered of that. Resources are items that a client
+// can name at will, so it must be bounded; what comes later is counted only.
+const maxSaid = 4096
+
+// saidOnce remembers what was logged.
+type saidOnce struct {
+	mu   sync.RWMutex
+	seen map[said]bool
+}
+
+// first reports whether something is to be logged.
+func (s *saidOnce) first(what said) bool {
+	s.mu.RLock()
+	known := s.seen[what] || len(s.seen) >= maxSaid
+	s.mu.RUnlock()
+	if known {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen[what] || len(s.seen) >= maxSaid {
+		return false
+	}
+	if s.seen == nil {
+		s.seen = map[said]bool{}
+	}
+	s.seen[what] = true
+	return true
+}
