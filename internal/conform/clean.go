@@ -69,6 +69,9 @@ func (c *cleaner) inside(s []byte) []byte {
 	before := rune(0) // the last character that stays
 	cut := false      // something was taken out after it
 	drop := func(from, to int) {
+		if out == nil {
+			out = make([]byte, 0, len(s)) // not nil, even if nothing stays
+		}
 		out = append(out, s[kept:from]...)
 		kept, cut = to, true
 	}
