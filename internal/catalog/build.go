@@ -129,7 +129,10 @@ func (b *builder) budget(p *Part) *conform.Budget {
 // first reports whether an item is the first of its part with its name.
 func (b *builder) first(d *draft, seen map[string]bool) bool {
 	if seen[d.Native] {
-		b.report(d, Duplicate, "the upstream lists it more than once; the first counts")
+		b.findings = append(b.findings, Finding{
+			What: Duplicate, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Against: conform.DuplicateItem,
+			Reason: "the upstream lists it more than once; the first counts",
+		})
 		return false
 	}
 	seen[d.Native] = true
@@ -232,7 +235,7 @@ func (b *builder) share(d *draft) {
 
 func (b *builder) report(d *draft, what Fault, reason string) {
 	b.findings = append(b.findings, Finding{
-		What: what, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Public: d.Public, Reason: reason, Against: conform.DuplicateItem,
+		What: what, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Public: d.Public, Reason: reason,
 	})
 }
 

@@ -36,7 +36,7 @@ func init() {
 	audioRules = blockRules(mediaRules("audio")...)
 	embeddedRules = blockRules(
 		rule{name: "resource", need: true, section: secContents, check: contents},
-		rule{name: "uri", section: secContents, into: "resource"},
+		rule{name: "uri", section: secContents, into: "resource", public: true},
 		rule{name: "text", section: secContents, into: "resource"},
 		rule{name: "blob", section: secContents, into: "resource"},
 		rule{name: "mimeType", section: secContents, into: "resource"},
@@ -221,7 +221,7 @@ func (w *walk) oddBlock(v, kind wire.Value) wire.Raw {
 	if guess == "" {
 		return textBlock(string(v.Raw()))
 	}
-	named := wire.SetMember(v.Raw(), "type", wire.String(guess))
+	named := w.subject.rewrittenBlock(wire.SetMember(v.Raw(), "type", wire.String(guess)))
 	if fix := block(w, wire.ValueOf(named)); fix != nil {
 		return fix
 	}
@@ -356,7 +356,7 @@ var contentsRules []rule
 func init() {
 	contentsRules = []rule{
 		{
-			name: "uri", need: true, section: secContents, check: aURI, other: []string{"url"},
+			name: "uri", need: true, section: secContents, check: aURI, other: []string{"url"}, public: true,
 			fill: func(w *walk, _ wire.Value) (wire.Raw, string) {
 				if asked := w.subject.asked(); asked != "" {
 					return wire.String(asked), "is missing; it must be the URI of the resource"

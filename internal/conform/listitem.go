@@ -9,6 +9,7 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/wire"
 )
 
@@ -54,7 +55,7 @@ func (l *Lists) Check(kind call.Kind, item wire.Raw) ListItem {
 		l.look(kind, &out)
 		root = wire.ValueOf(out.Item)
 	}
-	id := NameMember(kind)
+	id := namespace.NameMember(kind)
 	name, twice := only(root, id)
 	native, ok := name.Text()
 	switch {
@@ -146,18 +147,6 @@ func (l *Lists) schema(out *ListItem, tool wire.Value, name string, mended bool)
 		w.foundIn(name, SchemaInvalid, secTool, mended, "is no JSON Schema: "+err.Error())
 	}
 	return nil
-}
-
-// NameMember returns the member of a list item that names it.
-func NameMember(kind call.Kind) string {
-	switch kind {
-	case call.Resource:
-		return "uri"
-	case call.Template:
-		return "uriTemplate"
-	default:
-		return "name"
-	}
 }
 
 // only returns a member, and whether there are several of its name.
@@ -270,7 +259,7 @@ func init() {
 	}
 	mime := rule{name: "mimeType", section: secResource, check: aMIMEType, other: []string{"mime_type", "mimetype"}}
 	resourceMembers = append([]rule{
-		{name: "uri", need: true, section: secResource, check: aURI, other: []string{"url"}},
+		{name: "uri", need: true, section: secResource, check: aURI, other: []string{"url"}, public: true},
 		name(secResource), mime, annotationsRule,
 		{name: "size", section: secResource, check: aCount(secResource)},
 	}, itemMembers(secResource)[:3]...)

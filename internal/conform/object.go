@@ -24,6 +24,8 @@ type rule struct {
 	// into is the member, an object, that this one belongs into: it should not
 	// stand here at all.
 	into string
+	// public says that it is a URI, which nobody has rewritten where it stands.
+	public bool
 	// keep says that null is a value.
 	keep bool
 }
@@ -167,10 +169,18 @@ func (w *walk) bringHome(v wire.Value, rules []rule, stray uint32) wire.Raw {
 		r := &rules[i]
 		w.foundIn(r.name, Misplaced, r.section, true, "stands in the wrong place; it belongs into "+r.into)
 		if w.mend {
-			parts = moveInto(parts, i, r, v.Get(r.name))
+			parts = moveInto(parts, i, r, w.published(r, v.Get(r.name)))
 		}
 	}
 	return join(parts)
+}
+
+// published returns the value of a member as it is to stand in its own place.
+func (w *walk) published(r *rule, v wire.Value) wire.Value {
+	if native, ok := v.Text(); ok && r.public {
+		return wire.ValueOf(wire.String(w.subject.public(native)))
+	}
+	return v
 }
 
 // filled notes a required member that is missing, and returns what stands for
@@ -217,6 +227,7 @@ func (w *walk) rename(v wire.Value, r *rule) wire.Raw {
 			continue
 		}
 		w.foundIn(name, Misplaced, r.section, true, "is not a member of the specification; it must be "+r.name)
+		at = w.published(r, at)
 		fix := w.member(r, at)
 		switch {
 		case isGone(fix):

@@ -244,6 +244,12 @@ func (w *walk) prompt(result wire.Raw) wire.Raw {
 		}
 		return w.again(wire.SetMember(wire.Raw(`{}`), "messages", root.Raw()))
 	}
+	if at := root.Get("messages"); at.Kind() == '{' {
+		w.foundIn("messages", WrongType, secPrompt, true, "must be an array of messages, not an object")
+		e := wire.NewEdit(result)
+		e.Replace(at, append(append(wire.Raw{'['}, at.Raw()...), ']'))
+		return w.again(e.Bytes())
+	}
 	return w.object(root, promptRules)
 }
 
@@ -251,13 +257,9 @@ func promptMessages(w *walk, v wire.Value) wire.Raw {
 	switch v.Kind() {
 	case '[':
 		return w.array(v, promptMessage)
-	case '{', '"':
-		w.found(WrongType, secPrompt, true, "must be an array of messages, not "+kindOf(v))
-		el := promptMessage(w, v)
-		if el == nil {
-			el = v.Raw()
-		}
-		return append(append(wire.Raw{'['}, el...), ']')
+	case '"':
+		w.found(WrongType, secPrompt, true, "must be an array of messages, not a string")
+		return append(append(wire.Raw{'['}, promptMessage(w, v)...), ']')
 	default:
 		w.found(WrongType, secPrompt, false, "must be an array of messages, not "+kindOf(v))
 		w.stuck++

@@ -52,9 +52,13 @@ type Verdict struct {
 	Err *wire.Error
 }
 
+// public returns the public form of a native URI.
 func (s Subject) public(native string) string {
-	if s.Space == nil {
+	switch {
+	case s.Space == nil:
 		return native
+	case native == s.Asked.Native && s.Asked.Public != "":
+		return s.Asked.Public
 	}
 	return s.Space.PublicURI(native)
 }
@@ -70,6 +74,19 @@ func (s Subject) rewritten(result wire.Raw) wire.Raw {
 		return result
 	}
 	return s.Space.Result(s.Method, result, s.Asked)
+}
+
+// rewrittenBlock returns a block whose type was not known before, under public
+// names.
+func (s Subject) rewrittenBlock(block wire.Raw) wire.Raw {
+	if s.Space == nil {
+		return block
+	}
+	result := append(append(wire.Raw(`{"content":[`), block...), `]}`...)
+	for el := range wire.ValueOf(s.Space.Result(wire.MethodToolsCall, result, s.Asked)).Get("content").Elements() {
+		return el.Raw()
+	}
+	return block
 }
 
 // listedType returns the MIME type that lists give for a resource, "" when they

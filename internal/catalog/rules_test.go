@@ -1,0 +1,150 @@
+package catalog
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/conform"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// Items that no client could take are left out in every mode but off, unless
+// there is one answer and the mode is to repair.
+func TestConformanceOfLists(t *testing.T) {
+	const (
+		bare = `{"name":"bare","inputSchema":{}}`
+		odd  = `{"name":"odd","inputSchema":{"type":"object"},"title":null}`
+		none = `{"name":"none","inputSchema":{"type":"array"}}`
+	)
+	tests := []struct {
+		mode     conform.Mode
+		listed   string
+		findings []Fault
+	}{
+		{conform.Off, `[{"name":"u__bare","inputSchema":{}},{"name":"u__odd","inputSchema":{"type":"object"},"title":null},{"name":"u__none","inputSchema":{"type":"array"}}]`, nil},
+		{conform.Warn, `[{"name":"u__odd","inputSchema":{"type":"object"},"title":null}]`, []Fault{Quarantined, Nonconforming, Quarantined}},
+		{conform.Repair, `[{"name":"u__bare","inputSchema":{"type":"object"}},{"name":"u__odd","inputSchema":{"type":"object"}}]`, []Fault{Nonconforming, Nonconforming, Quarantined}},
+		{conform.Strict, `[]`, []Fault{Quarantined, Quarantined, Quarantined}},
+	}
+	for _, tt := range tests {
+		s := source(t, "u", "u", bare, odd, none)
+		s.Revision, s.Rules.Conformance = wire.Rev20251125, tt.mode
+		tbl := build(s)
+		page, _, err := tbl.View(call.Anonymous).Page(call.Tool, wire.Rev20260728, "", since)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.listed, string(wire.ValueOf(page).Get("tools").Raw())); diff != "" {
+			t.Errorf("mode %d (-want +got):\n%s", tt.mode, diff)
+		}
+		var got []Fault
+		for _, f := range tbl.Findings() {
+			got = append(got, f.What)
+		}
+		if diff := cmp.Diff(tt.findings, got); diff != "" {
+			t.Errorf("mode %d, findings (-want +got):\n%s", tt.mode, diff)
+		}
+	}
+}
+
+// Schemas of tools are there to hold arguments and results against, compiled
+// once for all tables.
+func TestSchemasOfTools(t *testing.T) {
+	const typed = `{"name":"typed","inputSchema":{"type":"object","required":["a"]},"outputSchema":{"type":"object"}}`
+	entry := func(tbl *Table) *Entry {
+		target, ok := tbl.View(call.Anonymous).Resolve(call.Tool, "u__typed")
+		if !ok {
+			t.Fatal("the tool is not there")
+		}
+		return target.Entry
+	}
+	var schemas conform.Schemas
+	with := func(rules Rules) *Entry {
+		s := source(t, "u", "u", typed)
+		s.Rules = rules
+		return entry(Build(Options{Policy: allowAll, Schemas: &schemas}, []Source{s}))
+	}
+	first := with(Rules{})
+	if first.Input == nil || first.Output == nil {
+		t.Fatalf("no schemas: %+v", first)
+	}
+	if again := with(Rules{}); again.Input != first.Input || again.Output != first.Output {
+		t.Error("the next table has other schemas")
+	}
+	if off := with(Rules{Conformance: conform.Off}); off.Input != nil || off.Output != nil {
+		t.Error("schemas where nothing is checked")
+	}
+	if inputs := with(Rules{Conformance: conform.Off, ValidateInput: true}); inputs.Input == nil || inputs.Output != nil {
+		t.Error("inputs are to be checked, and nothing else")
+	}
+}
+
+func TestSanitizedLists(t *testing.T) {
+	s := source(t, "u", "u", `{"name":"a","description":"d\u200b\u001b[0m","inputSchema":{"type":"object"}}`)
+	s.Instructions = "i\u200b"
+	s.Rules.Sanitize = conform.ANSI | conform.Invisible
+	tbl := build(s)
+	view := tbl.View(call.Anonymous)
+	target, _ := view.Resolve(call.Tool, "u__a")
+	if got := string(target.Entry.Raw); got != `{"name":"u__a","description":"d","inputSchema":{"type":"object"}}` {
+		t.Errorf("the item is %s", got)
+	}
+	if got := view.Instructions(); strings.ContainsRune(got, 0x200b) {
+		t.Errorf("instructions %q", got)
+	}
+	want := []Finding{
+		{What: Sanitized, Upstream: "u", Taken: conform.Taken{0, 0, 1}, Reason: "characters were taken out of its instructions"},
+		{What: Sanitized, Upstream: "u", Native: "a", Taken: conform.Taken{1, 0, 1}, Reason: "characters were taken out of its text"},
+	}
+	if diff := cmp.Diff(want, tbl.Findings()); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+}
+
+// Items are published as the configuration says, and are what they were for
+// policy and for their upstream.
+func TestOverrides(t *testing.T) {
+	s := source(t, "files", "files", tool("read_text_file"), tool("write_file"), tool("list"), tool("old"), prompt("review"))
+	s.Rules.ToolOverride = map[string]Override{
+		"read_text_file": {Name: "read", Title: "Read", Description: "Reads \"a\" file."},
+		"write_file":     {Hidden: true},
+		"old":            {Name: "list"},
+		"gone":           {Title: "T"},
+	}
+	s.Rules.PromptOverride = map[string]Override{"review": {Name: "check"}}
+	open := source(t, "open", "", tool("one"), tool("two"))
+	open.Rules.ToolOverride = map[string]Override{"one": {Name: "two"}, "two": {Name: "three"}}
+	allow := policy.New(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{
+		"files": {Tools: policy.Globs{Allow: []string{"read_text_file", "write_file", "list", "old"}}},
+	}})
+	tbl := Build(Options{Policy: allow}, []Source{s, open})
+	hashed := s.Space.HashedName("list")
+	wantNames(t, tbl, call.Tool, "files__read", "files__list", hashed, "two", "three")
+	wantNames(t, tbl, call.Prompt, "files__check")
+	view := tbl.View(call.Anonymous)
+	for public, native := range map[string]string{"files__read": "read_text_file", "files__list": "list", hashed: "old", "two": "one", "three": "two"} {
+		if target, ok := view.Resolve(call.Tool, public); !ok || target.Native != native {
+			t.Errorf("%s leads to %q, %v; want %q", public, target.Native, ok, native)
+		}
+	}
+	for _, public := range []string{"files__read_text_file", "files__write_file", "files__old", "one"} {
+		if target, ok := view.Resolve(call.Tool, public); ok {
+			t.Errorf("%s leads to %q", public, target.Native)
+		}
+	}
+	target, _ := view.Resolve(call.Tool, "files__read")
+	if want := `{"name":"files__read","inputSchema":{"type":"object"},"title":"Read","description":"Reads \"a\" file.","_meta":{"mcpgateway/native":"read_text_file"}}`; string(target.Entry.Raw) != want {
+		t.Errorf("got  %s\nwant %s", target.Entry.Raw, want)
+	}
+	want := []string{
+		`files: tool "gone" unmatched: the override is for an item that the upstream does not list`,
+		`files: tool "old" clash: another item of this upstream has the name "files__list" (published as "` + hashed + `")`,
+	}
+	if diff := cmp.Diff(want, findings(tbl)); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+}
