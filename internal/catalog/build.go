@@ -80,7 +80,8 @@ func (b *builder) read(kind call.Kind) []*draft {
 		drafts = slices.Grow(drafts, len(items))
 		for _, raw := range items {
 			d := &draft{Entry: &Entry{Kind: kind, part: p}, raw: raw, space: p.source.Space}
-			if b.check(d) && b.first(d, seen) && b.override(d) {
+			if b.check(d, seen) && b.first(d, seen) {
+				d.override()
 				drafts = append(drafts, d)
 			}
 		}
@@ -90,14 +91,19 @@ func (b *builder) read(kind call.Kind) []*draft {
 }
 
 // check holds an item against the specification, as its upstream's rules say.
-// It is false for one that cannot be published.
-func (b *builder) check(d *draft) bool {
+// It is false for one that cannot be published, and for one that is hidden,
+// whose faults nobody meets.
+func (b *builder) check(d *draft, seen map[string]bool) bool {
 	rules := d.part.Rules()
 	lists := conform.Lists{
 		Mode: rules.Conformance, Revision: d.part.Revision(), Schemas: b.opts.Schemas, Budget: b.budget(d.part), Inputs: rules.ValidateInput,
 	}
 	it := lists.Check(d.Kind, d.raw)
 	d.raw, d.Native, d.Input, d.Output = it.Item, it.Native, it.Input, it.Output
+	if rules.override(d.Kind, d.Native).Hidden {
+		seen[d.Native] = true
+		return false
+	}
 	finding := Finding{Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native}
 	if it.Unusable != "" {
 		finding.What, finding.Reason, finding.Against = Quarantined, it.Unusable, it.Against
@@ -139,13 +145,9 @@ func (b *builder) first(d *draft, seen map[string]bool) bool {
 	return true
 }
 
-// override publishes an item as the configuration says. It is false for one that
-// is hidden.
-func (b *builder) override(d *draft) bool {
+// override makes an item what the configuration says that it is published as.
+func (d *draft) override() {
 	o := d.part.Rules().override(d.Kind, d.Native)
-	if o.Hidden {
-		return false
-	}
 	d.alias = d.Native
 	if o.Name != "" {
 		d.alias = o.Name
@@ -155,7 +157,6 @@ func (b *builder) override(d *draft) bool {
 			d.raw = wire.SetMember(d.raw, m.name, wire.String(m.text))
 		}
 	}
-	return true
 }
 
 // unmatched reports overrides of items that a part which is up does not list.

@@ -11,13 +11,17 @@
 //
 // # What is listed
 //
-// An item that lacks what its schema requires is left out and reported:
-// strict clients reject a whole list for one of those. Items of an upstream
+// Items are held against the specification by package conform, as the [Rules] of
+// their upstream say. One that lacks what its schema requires is left out and
+// reported, unless the rules turn that off: strict clients reject a whole list for
+// one of those. An [Override] publishes an item under another name, with another
+// description, or not at all; policy goes on judging it by its native name. Items of an upstream
 // that is down are not listed, but keep their names, and these resolve: a call
 // then meets the connector, which knows best whether the upstream is back.
 //
 // # Names that clash
 //
+// Within an upstream, an item that keeps its name wins over one that is renamed.
 // Items of upstreams with a prefix win over those without. Among upstreams
 // without, the first keeps the name, and a later one publishes the item with
 // its upstream's name as prefix. Web addresses keep their form, so several

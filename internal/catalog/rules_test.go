@@ -34,7 +34,7 @@ func TestConformanceOfLists(t *testing.T) {
 		s := source(t, "u", "u", bare, odd, none)
 		s.Revision, s.Rules.Conformance = wire.Rev20251125, tt.mode
 		tbl := build(s)
-		page, _, err := tbl.View(call.Anonymous).Page(call.Tool, wire.Rev20260728, "", since)
+		page, _, err := tbl.View(call.Anonymous, nil).Page(call.Tool, wire.Rev20260728, "", since)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestConformanceOfLists(t *testing.T) {
 func TestSchemasOfTools(t *testing.T) {
 	const typed = `{"name":"typed","inputSchema":{"type":"object","required":["a"]},"outputSchema":{"type":"object"}}`
 	entry := func(tbl *Table) *Entry {
-		target, ok := tbl.View(call.Anonymous).Resolve(call.Tool, "u__typed")
+		target, ok := tbl.View(call.Anonymous, nil).Resolve(call.Tool, "u__typed")
 		if !ok {
 			t.Fatal("the tool is not there")
 		}
@@ -88,7 +88,7 @@ func TestSanitizedLists(t *testing.T) {
 	s.Instructions = "i\u200b"
 	s.Rules.Sanitize = conform.ANSI | conform.Invisible
 	tbl := build(s)
-	view := tbl.View(call.Anonymous)
+	view := tbl.View(call.Anonymous, nil)
 	target, _ := view.Resolve(call.Tool, "u__a")
 	if got := string(target.Entry.Raw); got != `{"name":"u__a","description":"d","inputSchema":{"type":"object"}}` {
 		t.Errorf("the item is %s", got)
@@ -125,7 +125,7 @@ func TestOverrides(t *testing.T) {
 	hashed := s.Space.HashedName("list")
 	wantNames(t, tbl, call.Tool, "files__read", "files__list", hashed, "two", "three")
 	wantNames(t, tbl, call.Prompt, "files__check")
-	view := tbl.View(call.Anonymous)
+	view := tbl.View(call.Anonymous, nil)
 	for public, native := range map[string]string{"files__read": "read_text_file", "files__list": "list", hashed: "old", "two": "one", "three": "two"} {
 		if target, ok := view.Resolve(call.Tool, public); !ok || target.Native != native {
 			t.Errorf("%s leads to %q, %v; want %q", public, target.Native, ok, native)

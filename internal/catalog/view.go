@@ -1,10 +1,13 @@
 package catalog
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/conform"
+	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
@@ -249,6 +252,28 @@ func (v *View) target(p *Part, public, native string) (Target, bool) {
 		return Target{}, false
 	}
 	return Target{p, call.Resource, public, native, nil, j}, true
+}
+
+// Subject returns what a result of the target is held against: the answer of its
+// upstream to a request of the method, under public names. rev is the revision
+// that the upstream answered in, "" for the one that it is known to speak.
+func (v *View) Subject(t Target, method string, rev wire.Revision) conform.Subject {
+	s := conform.Subject{
+		Mode: t.Part.Rules().Conformance, Revision: cmp.Or(rev, t.Part.Revision()), Method: method, Resources: v, Space: t.Part.Space(), Asked: t.Asked(),
+	}
+	if t.Entry != nil {
+		s.Output = t.Entry.Output
+	}
+	return s
+}
+
+// Asked is what results are rewritten against: contents of the requested
+// resource carry the URI as the client asked for it.
+func (t Target) Asked() namespace.Asked {
+	if t.Kind != call.Resource {
+		return namespace.Asked{}
+	}
+	return namespace.Asked{Native: t.Native, Public: t.Public}
 }
 
 // Listed returns what lists say of a resource, nil when none has it that may be

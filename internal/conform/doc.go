@@ -1,6 +1,43 @@
 // Package conform brings what upstreams send into a form that its reader can
 // take.
 //
+//	an upstream's result ▶ [Subject.Check] ▶ [Sanitize.Result] ▶ [DownTo] ▶ the client
+//	an upstream's items  ▶ [Lists.Check]   ▶ [Sanitize.Item]   ▶ [ItemDownTo], by page
+//	a client's arguments ▶ [RefuseArguments] ▶ the upstream
+//
+// # Faults
+//
+// A result or a list item is held against what the upstream's revision demands of
+// it. Rules for every object of the protocol say what its members are; one walk
+// over the document collects a [Finding] for whatever differs, and where the mode
+// is [Repair] makes the document that mends it. What can be told of the upstream's
+// intention is mended, the rest is not: a [Finding] says which. A content block
+// that no client could take becomes a text block with the same JSON. A result
+// without faults comes back as the very slice that was given, and costs no
+// allocation.
+//
+// Where a result is refused, which the strict mode does for every fault but those
+// against recommendations, and repair where strict clients would throw on what is
+// left, a tool's result becomes one with isError, which a model sees; other
+// methods get an error.
+//
+// List items that lack what clients throw a whole list away for are unusable in
+// every mode but [Off].
+//
+// # Schemas
+//
+// A [Schema] is compiled when it is first needed. Nothing it refers to is ever
+// loaded. Its size is bounded before it is compiled, and a validation counts its
+// steps and gives up after some 100,000, a tenth of a second: [Unchecked]. Patterns
+// run in linear time; those that cannot match everything.
+//
+// # Sanitising
+//
+// [Sanitize] takes terminal escapes, control characters and invisible characters
+// out of text that models read, and leaves every other byte as it is written. An
+// invisible character stays where a script or an emoji needs it, one at a time.
+// What is taken out leaves nothing behind that would have to be taken out in turn.
+//
 // # Down-levelling
 //
 // Clients refuse a whole result, or a whole list, for one thing in it that
@@ -30,7 +67,8 @@
 // replaced, and allocate nothing then. They take valid JSON and return valid
 // JSON. Bringing down what has been brought down changes nothing.
 //
-// The package is pure and keeps no state: all of it is safe for concurrent use.
+// The package is pure and keeps no state but compiled schemas: all of it is safe
+// for concurrent use.
 // It does not bridge eras: results that ask for input, and questions to clients,
 // belong to others.
 package conform

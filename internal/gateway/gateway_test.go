@@ -150,29 +150,32 @@ func TestChangedListReachesAnOpenStream(t *testing.T) {
 	}
 }
 
+// page returns a page of the admin address.
+func page(t *testing.T, g *Gateway, path string) string {
+	t.Helper()
+	resp, err := http.Get("http://" + g.AdminAddr() + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
 func TestMetricsAndHealth(t *testing.T) {
 	g, _ := start(t, "", true)
 	post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`) // waits for all upstreams
 	post(t, g, "", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"clock__now","arguments":{}}}`)
-	get := func(path string) string {
-		resp, err := http.Get("http://" + g.AdminAddr() + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(body)
-	}
-	if got := get("/healthz"); !strings.Contains(got, "ok") {
+	if got := page(t, g, "/healthz"); !strings.Contains(got, "ok") {
 		t.Errorf("/healthz says %s", got)
 	}
-	if got := get("/readyz"); !strings.Contains(got, "ready") {
+	if got := page(t, g, "/readyz"); !strings.Contains(got, "ready") {
 		t.Errorf("/readyz says %s", got)
 	}
-	metrics := get("/metrics")
+	metrics := page(t, g, "/metrics")
 	for _, want := range []string{
 		`mcp_gateway_requests_total{method="tools/call",outcome="ok",upstream="clock"} 1`,
 		`mcp_gateway_request_duration_seconds_count{method="tools/call",upstream="clock"} 1`,

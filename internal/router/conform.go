@@ -31,26 +31,17 @@ func (j *journey) refuseArguments() wire.Raw {
 }
 
 // conform holds a result, under public names, against the specification as the
-// rules of its upstream say, and returns what takes its place. item is what was
-// called, nil when no list has it, and name its native name.
-func (r *Router) conform(part *catalog.Part, view *catalog.View, s conform.Subject, item *catalog.Entry, name string, result wire.Raw) (wire.Raw, *wire.Error) {
-	s.Mode = part.Rules().Conformance
+// rules of its upstream say, and returns what takes its place.
+func (r *Router) conform(s conform.Subject, t catalog.Target, result wire.Raw) (wire.Raw, *wire.Error) {
 	if s.Mode == conform.Off {
 		return result, nil
 	}
-	if s.Revision == "" {
-		s.Revision = part.Revision()
-	}
-	s.Space, s.Resources = part.Space(), view
-	if item != nil {
-		s.Output = item.Output
-	}
 	v := s.Check(result)
 	if len(v.Findings) > 0 {
-		r.nonconforming(part.Upstream(), s.Method, name, v.Findings, v.More)
+		r.nonconforming(t.Part.Upstream(), s.Method, t.Native, v.Findings, v.More)
 	}
 	if v.Err != nil {
-		return nil, v.Err.WithData(refusalData(part.Upstream()))
+		return nil, v.Err.WithData(refusalData(t.Part.Upstream()))
 	}
 	return v.Result, nil
 }
@@ -76,8 +67,11 @@ func (r *Router) conformTask(c *call.Call, part *catalog.Part, t heldTask, res c
 		return res.Raw, nil
 	}
 	v := view(r.Routes(), c)
-	tool, _ := v.Resolve(call.Tool, t.ref.Public)
-	out, fault := r.conform(part, v, conform.Subject{Method: wire.MethodToolsCall, Revision: res.Revision}, tool.Entry, t.ref.Tool, at.Raw())
+	tool := catalog.Target{Part: part, Kind: call.Tool, Public: t.ref.Public, Native: t.ref.Tool}
+	if listed, ok := v.Resolve(call.Tool, tool.Public); ok && listed.Part == part {
+		tool.Entry = listed.Entry
+	}
+	out, fault := r.conform(v.Subject(tool, wire.MethodToolsCall, res.Revision), tool, at.Raw())
 	switch {
 	case fault != nil:
 		return nil, fault

@@ -19,8 +19,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// ruled is the house whose files are treated by rules.
-func ruled(t *testing.T, up *fakeUpstream, rules catalog.Rules, items ...string) *house {
+// treated is the house whose files are treated by rules.
+func treated(t *testing.T, up *fakeUpstream, rules catalog.Rules, items ...string) *house {
 	t.Helper()
 	src := filesSource(t)
 	for _, it := range items {
@@ -65,7 +65,7 @@ func TestConformance(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			h := ruled(t, answers(tt.answer), catalog.Rules{Conformance: tt.mode}, typed)
+			h := treated(t, answers(tt.answer), catalog.Rules{Conformance: tt.mode}, typed)
 			c := newCall(tt.method, tt.params, &recorder{})
 			c.Client = &call.Client{Key: "c", Revision: wire.Rev20250326}
 			res, err := h.Handle(t.Context(), c)
@@ -81,7 +81,7 @@ func TestConformance(t *testing.T) {
 		})
 	}
 	t.Run("an error of prompts", func(t *testing.T) {
-		h := ruled(t, answers(`{"messages":7}`), catalog.Rules{Conformance: conform.Repair})
+		h := treated(t, answers(`{"messages":7}`), catalog.Rules{Conformance: conform.Repair})
 		_, err := h.Handle(t.Context(), newCall("prompts/get", `{"name":"files__explain"}`, &recorder{}))
 		var rpc *wire.Error
 		if !errors.As(err, &rpc) || rpc.Code != wire.CodeInternal || !strings.Contains(rpc.Message, "$.messages: must be an array of messages, not a number") {
@@ -115,7 +115,7 @@ func counts(t *testing.T, c *prometheus.CounterVec) []string {
 // Every sort of fault is counted each time, and logged once for each item.
 func TestFaultsAreLoggedOnce(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
-	h := ruled(t, answers(`{"content":[{"type":"text","text":7},{"type":"text","text":8}],"isError":"no"}`), catalog.Rules{})
+	h := treated(t, answers(`{"content":[{"type":"text","text":7},{"type":"text","text":8}],"isError":"no"}`), catalog.Rules{})
 	h.log = zap.New(core)
 	for range 3 {
 		for _, params := range []string{`{"name":"files__read"}`, `{"name":"files__read"}`} {
@@ -159,7 +159,7 @@ func TestValidateInput(t *testing.T) {
 				sent = true
 				return call.Result{Raw: wire.Raw(`{"content":[]}`), Revision: wire.Rev20251125}, nil
 			}}
-			h := ruled(t, up, catalog.Rules{Conformance: tt.mode, ValidateInput: tt.on}, add)
+			h := treated(t, up, catalog.Rules{Conformance: tt.mode, ValidateInput: tt.on}, add)
 			res, err := h.Handle(t.Context(), newCall("tools/call", tt.params, &recorder{}))
 			if err != nil {
 				t.Fatal(err)
@@ -191,7 +191,7 @@ func TestSanitize(t *testing.T) {
 		}
 		return call.Result{Raw: wire.Raw(`{"content":[{"type":"text","text":"\u001b[31mred\u0007\u202e"}]}`), Revision: wire.Rev20251125}, nil
 	}}
-	h := ruled(t, up, catalog.Rules{Sanitize: conform.ANSI | conform.Control | conform.Invisible})
+	h := treated(t, up, catalog.Rules{Sanitize: conform.ANSI | conform.Control | conform.Invisible})
 	client := &recorder{}
 	ask := func(params string) (call.Result, error) {
 		c := newCall("tools/call", params, client)
@@ -218,7 +218,7 @@ func TestSanitize(t *testing.T) {
 // Findings of the table are counted under what they are against.
 func TestFound(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
-	h := ruled(t, answers(`{}`), catalog.Rules{Sanitize: conform.Invisible}, `{"name":"bare"}`, `{"name":"read","inputSchema":{"type":"object"}}`,
+	h := treated(t, answers(`{}`), catalog.Rules{Sanitize: conform.Invisible}, `{"name":"bare"}`, `{"name":"read","inputSchema":{"type":"object"}}`,
 		`{"name":"odd","inputSchema":{"type":"object"},"title":"\u200b","annotations":null}`)
 	h.log = zap.New(core)
 	for _, f := range h.Routes().Table.Findings() {

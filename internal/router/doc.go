@@ -1,6 +1,7 @@
 // Package router is the pipeline of one call, and nothing else:
 //
-//	resolve the public name ▶ policy ▶ confirmation ▶ limits ▶ rewrite params ▶ upstream ▶ rewrite result ▶ down-level
+//	resolve the public name ▶ policy ▶ arguments fit ▶ confirmation ▶ limits ▶ rewrite params ▶ upstream
+//	  ▶ rewrite result ▶ conformance ▶ sanitise ▶ down-level
 //
 // A tool call that its upstream makes a task of goes on as long as the task where
 // the client cannot carry it; else it ends with the task under an id of this

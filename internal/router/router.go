@@ -200,7 +200,7 @@ func (r *Router) forward(ctx context.Context, c *call.Call) (call.Result, string
 		return call.Result{Raw: wire.Raw(`{"completion":{"values":[]}}`)}, name, nil
 	}
 	j := journey{
-		r: r, c: c, to: routes.Upstreams[name], space: target.Part.Space(), asked: askedOf(target), target: target,
+		r: r, c: c, to: routes.Upstreams[name], space: target.Part.Space(), asked: target.Asked(), target: target,
 		view: view(routes, c), decision: d,
 	}
 	if refusal := j.refuseArguments(); refusal != nil {
@@ -261,8 +261,7 @@ func orNone(r *call.Result) call.Result {
 // finish makes of what the upstream answered what the client gets.
 func (j *journey) finish(res call.Result) (wire.Raw, error) {
 	raw := j.space.Result(j.c.Method, res.Raw, j.asked)
-	item := j.target.Entry
-	raw, fault := j.r.conform(j.target.Part, j.view, conform.Subject{Method: j.c.Method, Revision: res.Revision, Asked: j.asked}, item, j.target.Native, raw)
+	raw, fault := j.r.conform(j.view.Subject(j.target, j.c.Method, res.Revision), j.target, raw)
 	if fault != nil {
 		return nil, fault
 	}
@@ -341,15 +340,6 @@ func (r *Router) settle(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// askedOf is what a result is rewritten against: contents of the requested
-// resource carry the URI as the client asked for it.
-func askedOf(t catalog.Target) namespace.Asked {
-	if t.Kind != call.Resource {
-		return namespace.Asked{}
-	}
-	return namespace.Asked{Native: t.Native, Public: t.Public}
 }
 
 // clip bounds what a client wrote before it is repeated to it.

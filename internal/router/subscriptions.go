@@ -94,7 +94,7 @@ func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public stri
 	if err := upstream.Subscribe(ctx, at.native); err != nil {
 		s.remove(at, sub)
 		if rpc, ok := errors.AsType[*wire.Error](err); ok {
-			err = target.Part.Space().Error(rpc, askedOf(target))
+			err = target.Part.Space().Error(rpc, target.Asked())
 		}
 		return nil, at.upstream, err
 	}
