@@ -1,0 +1,171 @@
+package conform
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"mcpgateway/internal/wire"
+)
+
+var annotationRules = []rule{
+	{name: "audience", section: secAnnotation, check: anAudience},
+	{name: "priority", section: secAnnotation, check: aPriority},
+	{name: "lastModified", section: secAnnotation, check: aTime, other: []string{"last_modified"}},
+}
+
+// anAnnotations checks the annotations of contents and resources.
+func anAnnotations(w *walk, v wire.Value) wire.Raw {
+	if v.Kind() != '{' {
+		w.found(InvalidAnnotation, secAnnotation, true, "must be an object, not "+kindOf(v))
+		return gone
+	}
+	return w.object(v, annotationRules)
+}
+
+func isRole(v wire.Value) bool { return v.IsString("user") || v.IsString("assistant") }
+
+func anAudience(w *walk, v wire.Value) wire.Raw {
+	if v.Kind() == '[' {
+		return w.array(v, func(w *walk, el wire.Value) wire.Raw {
+			if isRole(el) {
+				return nil
+			}
+			w.found(InvalidAnnotation, secAnnotation, true, "must be user or assistant")
+			return gone
+		})
+	}
+	w.found(InvalidAnnotation, secAnnotation, true, "must be an array of user and assistant, not "+kindOf(v))
+	if isRole(v) {
+		return append(append(wire.Raw{'['}, v.Raw()...), ']')
+	}
+	return gone
+}
+
+func aPriority(w *walk, v wire.Value) wire.Raw {
+	text := string(v.Raw())
+	if s, ok := v.Text(); ok {
+		text = strings.TrimSpace(s)
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if v.Kind() == '0' && err == nil && n >= 0 && n <= 1 {
+		return nil
+	}
+	w.found(InvalidAnnotation, secAnnotation, true, "must be a number from 0 to 1")
+	switch {
+	case v.Kind() != '0' && v.Kind() != '"' || err != nil || n != n:
+		return gone
+	case n > 1:
+		return wire.Raw("1")
+	case n < 0:
+		return wire.Raw("0")
+	}
+	return wire.Raw(strconv.FormatFloat(n, 'g', -1, 64))
+}
+
+// Times as upstreams write them, beside the form that they should have.
+var timeForms = []string{
+	"2006-01-02T15:04:05", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04Z07:00", "2006-01-02T15:04",
+	"2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 -0700 MST", "2006-01-02 15:04:05", "2006-01-02",
+	time.RFC1123, time.RFC1123Z, time.ANSIC, time.UnixDate,
+}
+
+// aTime checks a point in time (ISO 8601, as RFC 3339 has it).
+func aTime(w *walk, v wire.Value) wire.Raw {
+	text, ok := v.Text()
+	if ok && len(text) <= 64 {
+		if _, err := time.Parse(time.RFC3339Nano, text); err == nil {
+			return nil
+		}
+	}
+	w.found(InvalidAnnotation, secAnnotation, true, "must be an ISO 8601 date and time with an offset, such as 2025-01-12T15:00:58Z")
+	if n, isNumber := v.Int(); isNumber {
+		if n > 1e11 { // milliseconds, as JavaScript counts
+			n /= 1000
+		}
+		if n >= 0 && n < 1e11 {
+			return wire.String(time.Unix(n, 0).UTC().Format(time.RFC3339))
+		}
+		return gone
+	}
+	if len(text) <= 64 {
+		for _, form := range timeForms {
+			if t, err := time.Parse(form, strings.TrimSpace(strings.ToUpper(text))); err == nil {
+				return wire.String(t.Format(time.RFC3339Nano))
+			}
+			if t, err := time.Parse(form, strings.TrimSpace(text)); err == nil {
+				return wire.String(t.Format(time.RFC3339Nano))
+			}
+		}
+	}
+	return gone
+}
+
+var iconRules = []rule{
+	{name: "src", need: true, section: secIcons, check: aString(secIcons), other: []string{"url", "href"}},
+	{name: "mimeType", section: secIcons, check: aMIMEType, other: []string{"mime_type"}},
+	{name: "sizes", section: secIcons, check: iconSizes},
+	{name: "theme", section: secIcons, check: oneOf(secIcons, "light", "dark")},
+}
+
+// anIcons checks icons. One that cannot be shown is left out.
+func anIcons(w *walk, v wire.Value) wire.Raw {
+	if v.Kind() == '{' {
+		w.found(InvalidIcon, secIcons, true, "must be an array of icons, not an object")
+		return append(append(wire.Raw{'['}, icon(w, v)...), ']')
+	}
+	if v.Kind() != '[' {
+		w.found(InvalidIcon, secIcons, true, "must be an array of icons, not "+kindOf(v))
+		return gone
+	}
+	return w.array(v, func(w *walk, el wire.Value) wire.Raw {
+		fix := icon(w, el)
+		if len(fix) > 0 && &fix[0] == &el.Raw()[0] {
+			return nil
+		}
+		return fix
+	})
+}
+
+// icon returns an icon as it should be: itself where nothing is wrong.
+func icon(w *walk, v wire.Value) wire.Raw {
+	if v.Kind() != '{' {
+		w.found(InvalidIcon, secIcons, true, "must be an object with src, not "+kindOf(v))
+		return gone
+	}
+	stuck := w.stuck
+	fix := w.object(v, iconRules)
+	if w.stuck > stuck {
+		w.stuck = stuck
+		return gone
+	}
+	if fix != nil {
+		return fix
+	}
+	return v.Raw()
+}
+
+func iconSizes(w *walk, v wire.Value) wire.Raw {
+	if v.Kind() == '[' {
+		return w.array(v, func(w *walk, el wire.Value) wire.Raw {
+			if el.Kind() == '"' {
+				return nil
+			}
+			w.found(InvalidIcon, secIcons, true, "must be a string such as 48x48 or any")
+			return gone
+		})
+	}
+	w.found(InvalidIcon, secIcons, true, "must be an array of strings such as 48x48 or any, not "+kindOf(v))
+	text, ok := v.Text()
+	if !ok {
+		return gone
+	}
+	out := wire.Raw{'['}
+	for i, size := range strings.Fields(text) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, wire.String(size)...)
+	}
+	return append(out, ']')
+}

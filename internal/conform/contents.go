@@ -1,0 +1,116 @@
+package conform
+
+import (
+	"mcpgateway/internal/wire"
+)
+
+var contentsRules []rule
+
+func init() {
+	contentsRules = []rule{
+		{
+			name: "uri", need: true, section: secContents, check: aURI, other: []string{"url"}, public: true,
+			fill: func(w *walk, _ wire.Value) (wire.Raw, string) {
+				if asked := w.subject.asked(); asked != "" {
+					return wire.String(asked), "is missing; it must be the URI of the resource"
+				}
+				return nil, ""
+			},
+		},
+		{name: "mimeType", section: secContents, check: aMIMEType, other: []string{"mime_type", "mimetype", "contentType"}},
+		{name: "text", section: secContents, check: anyText(secContents), other: []string{"content"}},
+		{name: "blob", section: secContents, check: aBlob, other: []string{"data", "base64"}},
+		metaRule, annotationsRule,
+		{name: "icons", section: secIcons, check: anIcons},
+		{name: "size", section: secResource, check: aCount(secResource)},
+	}
+}
+
+// aBlob checks the bytes of a resource.
+func aBlob(w *walk, v wire.Value) wire.Raw {
+	if v.Kind() != '"' {
+		w.found(WrongType, secContents, true, "must be a string of Base64, not "+kindOf(v))
+		return gone
+	}
+	if isBase64(v) {
+		return nil
+	}
+	text := v.Str()
+	data, _, ok := mendBase64(text)
+	if w.found(InvalidBase64, secContents, ok, wordsOfBase64(text)); !ok {
+		w.stuck++
+		return nil
+	}
+	return wire.String(data)
+}
+
+// contents checks the contents of a resource, read or embedded: text or blob.
+func contents(w *walk, v wire.Value) wire.Raw {
+	if v.Kind() != '{' {
+		if v.Kind() == '"' && w.subject.asked() != "" {
+			w.found(WrongType, secContents, true, "must be an object with uri and text, not a string")
+			out := wire.SetMember(wire.Raw(`{}`), "uri", wire.String(w.subject.asked()))
+			return w.typed(wire.SetMember(out, "text", v.Raw()))
+		}
+		w.found(WrongType, secContents, false, "must be an object with uri and text or blob, not "+kindOf(v))
+		w.stuck++
+		return nil
+	}
+	fix := w.object(v, contentsRules)
+	doc := fix
+	if doc == nil {
+		doc = v.Raw()
+	}
+	now := wire.ValueOf(doc)
+	if !w.mend {
+		w.oneOfBoth(v, doc)
+		w.typed(doc)
+		return nil
+	}
+	doc = w.oneOfBoth(now, doc)
+	doc = w.typed(doc)
+	if fix == nil && &doc[0] == &v.Raw()[0] {
+		return nil
+	}
+	return doc
+}
+
+// oneOfBoth sees to it that contents have a text or a blob.
+func (w *walk) oneOfBoth(v wire.Value, doc wire.Raw) wire.Raw {
+	text, blob := v.Get("text"), v.Get("blob")
+	hasText := text.Exists() && text.Kind() != 'n' || v.Get("content").Exists()
+	hasBlob := blob.Exists() && blob.Kind() != 'n' || v.Get("data").Exists() || v.Get("base64").Exists()
+	switch {
+	case !hasText && !hasBlob:
+		w.foundIn("text", Missing, secContents, true, "is missing, and so is blob; one of them is required")
+		return wire.SetMember(doc, "text", wire.Raw(`""`))
+	case hasText && hasBlob:
+		empty := ""
+		if text.IsString("") && !blob.IsString("") {
+			empty = "text"
+		} else if blob.IsString("") {
+			empty = "blob"
+		}
+		w.found(TextAndBlob, secContents, empty != "", "has text and blob; it must have one of them")
+		if empty != "" {
+			e := wire.NewEdit(doc)
+			e.Remove(e.Root(), empty)
+			return e.Bytes()
+		}
+	}
+	return doc
+}
+
+// typed fills a missing MIME type from the list that the resource stands in.
+func (w *walk) typed(doc wire.Raw) wire.Raw {
+	v := wire.ValueOf(doc)
+	if v.Get("mimeType").Exists() {
+		return doc
+	}
+	mime := w.subject.listedType(v.Get("uri"))
+	if mime == "" {
+		return doc
+	}
+	w.foundIn("mimeType", MissingMIMEType, secContents, true, "is missing; the list gives "+clip(mime, 64))
+	return wire.SetMember(doc, "mimeType", wire.String(mime))
+}

@@ -1,0 +1,175 @@
+package conform
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// What every item has.
+func itemMembers(section string) []rule {
+	return []rule{
+		{name: "title", section: section, check: aString(section)},
+		{name: "description", section: section, check: aString(section)},
+		{name: "icons", section: secIcons, check: anIcons},
+		metaRule,
+	}
+}
+
+var itemRules [call.Kinds][]rule
+
+var resourceMembers, toolHints []rule
+
+func init() {
+	hint := func(name string) rule { return rule{name: name, section: secTool, check: aBool(secTool)} }
+	stray := func(name string) rule { return rule{name: name, section: secTool, into: "annotations"} }
+	toolHints = []rule{
+		{name: "title", section: secTool, check: aString(secTool)},
+		hint("readOnlyHint"), hint("destructiveHint"), hint("idempotentHint"), hint("openWorldHint"),
+	}
+	itemRules[call.Tool] = append([]rule{
+		{name: "name", need: true, section: secTool, check: aToolName},
+		{
+			name: "inputSchema", need: true, section: secTool, check: inputSchema, other: []string{"input_schema", "parameters"},
+			fill: func(*walk, wire.Value) (wire.Raw, string) {
+				return wire.Raw(`{"type":"object"}`), "is missing; for a tool without parameters it must be {\"type\":\"object\"}"
+			},
+		},
+		{name: "outputSchema", section: secOutput, check: outputSchema, other: []string{"output_schema"}},
+		{name: "annotations", section: secTool, check: func(w *walk, v wire.Value) wire.Raw {
+			if v.Kind() != '{' {
+				w.found(WrongType, secTool, true, "must be an object, not "+kindOf(v))
+				return gone
+			}
+			return w.object(v, toolHints)
+		}},
+		{name: "execution", section: secTool, check: func(w *walk, v wire.Value) wire.Raw {
+			if v.Kind() != '{' {
+				w.found(WrongType, secTool, true, "must be an object, not "+kindOf(v))
+				return gone
+			}
+			return w.object(v, []rule{{name: "taskSupport", section: secTool, check: oneOf(secTool, "required", "optional", "forbidden")}})
+		}},
+		stray("readOnlyHint"), stray("destructiveHint"), stray("idempotentHint"), stray("openWorldHint"),
+	}, itemMembers(secTool)...)
+	name := func(section string) rule {
+		return rule{name: "name", need: true, section: section, check: aString(section), fill: nameOfURI}
+	}
+	mime := rule{name: "mimeType", section: secResource, check: aMIMEType, other: []string{"mime_type", "mimetype"}}
+	resourceMembers = append([]rule{
+		{name: "uri", need: true, section: secResource, check: aURI, other: []string{"url"}, public: true},
+		name(secResource), mime, annotationsRule,
+		{name: "size", section: secResource, check: aCount(secResource)},
+	}, itemMembers(secResource)[:3]...)
+	linkRules = blockRules(slices.Clone(resourceMembers)...)
+	itemRules[call.Resource] = append(slices.Clone(resourceMembers), metaRule)
+	itemRules[call.Template] = append([]rule{
+		{name: "uriTemplate", need: true, section: secTemplate, check: aString(secTemplate), other: []string{"uri_template"}},
+		name(secTemplate), mime, annotationsRule,
+	}, itemMembers(secTemplate)...)
+	itemRules[call.Prompt] = append([]rule{
+		{name: "name", need: true, section: secPrompt, check: aString(secPrompt)},
+		{name: "arguments", section: secPrompt, check: promptArguments},
+	}, itemMembers(secPrompt)...)
+}
+
+// nameOfURI names a resource that has no name: by its title, else by its URI.
+func nameOfURI(_ *walk, obj wire.Value) (wire.Raw, string) {
+	if title := obj.Get("title"); title.Kind() == '"' && !title.IsString("") {
+		return title.Raw(), "is missing; title does not stand for it"
+	}
+	for _, member := range []string{"uri", "uriTemplate", "url"} {
+		if uri := obj.Get(member).Str(); uri != "" {
+			if base := path.Base(strings.TrimRight(uri, "/")); base != "." && base != "/" {
+				return wire.String(base), ""
+			}
+			return wire.String(uri), ""
+		}
+	}
+	return nil, ""
+}
+
+// maxToolName is how long the name of a tool may be (2025-11-25, server/tools,
+// "Tool Names").
+const maxToolName = 128
+
+func aToolName(w *walk, v wire.Value) wire.Raw {
+	name, ok := v.Text()
+	if !ok {
+		return w.text(v, secTool)
+	}
+	if w.rev.AtLeast(wire.Rev20251125) && !isToolName(name) {
+		w.found(InvalidName, secToolNames, false, fmt.Sprintf("%q must be 1 to %d of A-Z a-z 0-9 _ - .", clip(name, 64), maxToolName))
+	}
+	return nil
+}
+
+func isToolName(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		if !(isLetter(c) || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '.') {
+			return false
+		}
+	}
+	return name != "" && len(name) <= maxToolName
+}
+
+// promptArguments checks the arguments that a prompt takes. An object of them by
+// name is taken for the array that it means.
+func promptArguments(w *walk, v wire.Value) wire.Raw {
+	switch v.Kind() {
+	case '[':
+		return w.array(v, promptArgument)
+	case '{':
+		w.found(WrongType, secPrompt, true, "must be an array of objects with name, not an object")
+		out := wire.Raw{'['}
+		for m := range v.Members() {
+			one := wire.Raw(`{}`)
+			if m.Value.Kind() == '{' {
+				one = m.Value.Raw()
+			}
+			one = wire.SetMember(one, "name", m.Key.Raw())
+			if fix := w.object(wire.ValueOf(one), argumentRules); fix != nil {
+				one = fix
+			}
+			if len(out) > 1 {
+				out = append(out, ',')
+			}
+			out = append(out, one...)
+		}
+		return append(out, ']')
+	default:
+		w.found(WrongType, secPrompt, true, "must be an array of objects with name, not "+kindOf(v))
+		return gone
+	}
+}
+
+var argumentRules = []rule{
+	{name: "name", need: true, section: secPrompt, check: aString(secPrompt)},
+	{name: "title", section: secPrompt, check: aString(secPrompt)},
+	{name: "description", section: secPrompt, check: aString(secPrompt)},
+	{name: "required", section: secPrompt, check: aBool(secPrompt)},
+}
+
+func promptArgument(w *walk, v wire.Value) wire.Raw {
+	if v.Kind() == '"' {
+		w.found(WrongType, secPrompt, true, "must be an object with name, not a string")
+		return wire.SetMember(wire.Raw(`{}`), "name", v.Raw())
+	}
+	if v.Kind() != '{' {
+		w.found(WrongType, secPrompt, true, "must be an object with name, not "+kindOf(v))
+		return gone
+	}
+	stuck := w.stuck
+	fix := w.object(v, argumentRules)
+	if w.stuck > stuck {
+		w.stuck = stuck
+		w.settled()
+		return gone
+	}
+	return fix
+}

@@ -1,0 +1,168 @@
+package conform
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"strings"
+
+	"mcpgateway/internal/wire"
+)
+
+func mediaRules(kind string) []rule {
+	return []rule{
+		{
+			name: "data", need: true, section: secToolResult, check: aBase64, other: []string{"blob", "base64"},
+		},
+		{
+			name: "mimeType", need: true, section: secToolResult, check: mediaType(kind),
+			other: []string{"mime_type", "mimetype", "mediaType", "media_type", "format"},
+			fill: func(_ *walk, obj wire.Value) (wire.Raw, string) {
+				data, mime, _ := mendBase64(obj.Get("data").Str())
+				if !isMIMEType(mime) {
+					mime = sniff(data)
+				}
+				return wire.String(mime), ""
+			},
+		},
+	}
+}
+
+// mediaType returns the check of the MIME type of an image or a sound.
+func mediaType(kind string) func(*walk, wire.Value) wire.Raw {
+	return func(w *walk, v wire.Value) wire.Raw {
+		text, ok := v.Text()
+		if ok && isMIMEType(text) {
+			return nil
+		}
+		w.found(InvalidMIMEType, secToolResult, true, fmt.Sprintf("%q is no MIME type; it must look like %s/…", clip(text, 64), kind))
+		switch name := strings.ToLower(strings.TrimSpace(text)); {
+		case isMIMEType(name):
+			return wire.String(name)
+		case name == "jpg":
+			return wire.String(kind + "/jpeg")
+		case isMIMEName(name):
+			return wire.String(kind + "/" + name)
+		}
+		return gone
+	}
+}
+
+// aBase64 checks the data of an image or a sound.
+func aBase64(w *walk, v wire.Value) wire.Raw {
+	if v.Kind() != '"' {
+		w.found(WrongType, secToolResult, false, "must be a string of Base64, not "+kindOf(v))
+		w.stuck++
+		return nil
+	}
+	if isBase64(v) {
+		return nil
+	}
+	text := v.Str()
+	data, _, ok := mendBase64(text)
+	w.found(InvalidBase64, secToolResult, ok, wordsOfBase64(text))
+	if !ok {
+		w.stuck++
+		return nil
+	}
+	return wire.String(data)
+}
+
+func wordsOfBase64(text string) string {
+	switch {
+	case isURL(text):
+		return "is a URL; it must be the Base64 of the bytes"
+	case strings.ContainsAny(text, ":,"):
+		return "is a data: URL or other text; it must be Base64 alone"
+	case strings.ContainsAny(text, "-_"):
+		return "is in the alphabet for URLs; it must be in that of RFC 4648, section 4"
+	case strings.ContainsAny(text, " \t\r\n"):
+		return "has white space in it; it must be Base64 without"
+	default:
+		return "is no Base64, or lacks its padding (RFC 4648, section 4)"
+	}
+}
+
+// asLink turns an image or a sound whose data is a URL into a link to it.
+func asLink(w *walk, v, kind wire.Value) wire.Raw {
+	if !isMedia(kind) {
+		return nil
+	}
+	for _, name := range []string{"data", "url", "uri", "image_url"} {
+		at := v.Get(name)
+		if url := at.Get("url"); url.Exists() {
+			at = url
+		}
+		if !mayBeURL(at) || name != "data" && v.Get("data").Kind() == '"' {
+			continue
+		}
+		text := at.Str()
+		if !isURL(text) {
+			continue
+		}
+		w.foundIn(name, InvalidBase64, secToolResult, true, "is a URL; data must be the Base64 of the bytes, and resource_link is for URLs")
+		if !w.mend {
+			return gone // its other faults would only say the same again
+		}
+		base := path.Base(strings.TrimRight(strings.SplitN(text, "?", 2)[0], "/"))
+		link := wire.Raw(`{"type":"resource_link"}`)
+		link = wire.SetMember(link, "uri", wire.String(w.subject.public(text)))
+		link = wire.SetMember(link, "name", wire.String(base))
+		if mime := v.Get("mimeType"); isMIMEType(mime.Str()) {
+			link = wire.SetMember(link, "mimeType", mime.Raw())
+		}
+		for _, name := range []string{"annotations", "_meta"} {
+			if m := v.Get(name); m.Kind() == '{' {
+				link = wire.SetMember(link, name, m.Raw())
+			}
+		}
+		if fix := w.object(wire.ValueOf(link), linkRules); fix != nil {
+			return fix
+		}
+		return link
+	}
+	return nil
+}
+
+func isMedia(kind wire.Value) bool { return kind.IsString("image") || kind.IsString("audio") }
+
+// fromSource takes the data of an image out of the form that an API of a model
+// provider has.
+func fromSource(w *walk, v, kind wire.Value) wire.Raw {
+	if !isMedia(kind) {
+		return nil
+	}
+	source := v.Get("source")
+	if source.Get("data").Kind() != '"' || v.Get("data").Exists() {
+		return nil
+	}
+	w.foundIn("source", Misplaced, secToolResult, true, "is not a member of the specification; data and mimeType stand beside type")
+	if !w.mend {
+		return gone
+	}
+	e := wire.NewEdit(v.Raw())
+	e.Remove(e.Root(), "source")
+	block := wire.SetMember(e.Bytes(), "data", source.Get("data").Raw())
+	if mime := source.Get("media_type"); mime.Exists() && !v.Get("mimeType").Exists() {
+		block = wire.SetMember(block, "mimeType", mime.Raw())
+	}
+	rules, _ := rulesOf(kind)
+	return w.remade(block, rules)
+}
+
+// mayBeURL reports whether a value is a string that begins as URLs do. Data is
+// long, and almost always it does not.
+func mayBeURL(v wire.Value) bool {
+	raw := v.Raw()
+	return v.Kind() == '"' && len(raw) > 8 && (raw[1] == '\\' || bytes.IndexByte(raw[:8], ':') > 0)
+}
+
+// isURL reports whether a text is a URL of a place where bytes can be had.
+func isURL(text string) bool {
+	for _, scheme := range []string{"http://", "https://", "file://"} {
+		if _, is := cutPrefixFold(text, scheme); is {
+			return isURI(text)
+		}
+	}
+	return false
+}

@@ -1,0 +1,116 @@
+package conform
+
+import (
+	"slices"
+
+	"mcpgateway/internal/wire"
+)
+
+// part is a member of an object that is being mended.
+type part struct {
+	key   wire.Raw // with its quotes
+	value wire.Raw
+	rule  int // -1: unknown here
+}
+
+// partsOf takes an object apart.
+func partsOf(v wire.Value, rules []rule) []part {
+	parts := make([]part, 0, 8)
+	for m := range v.Members() {
+		i, other := find(rules, m)
+		if other {
+			i = -1
+		}
+		parts = append(parts, part{m.Key.Raw(), m.Value.Raw(), i})
+	}
+	return parts
+}
+
+// lastOfEach leaves the last of members that stand several times.
+func lastOfEach(parts []part) []part {
+	out := parts[:0:0]
+	for i, p := range parts {
+		again := false
+		for _, q := range parts[i+1:] {
+			again = again || p.rule >= 0 && q.rule == p.rule
+		}
+		if !again {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func replace(parts []part, rule int, with wire.Raw) []part {
+	for i := range parts {
+		if parts[i].rule != rule {
+			continue
+		}
+		if isGone(with) {
+			return append(parts[:i:i], parts[i+1:]...)
+		}
+		parts[i].value = with
+		break
+	}
+	return parts
+}
+
+// renamed puts a value under its own name, in the place of the first of the
+// other names.
+func renamed(parts []part, rule int, r *rule, value wire.Raw) []part {
+	for i := range parts {
+		for _, name := range r.other {
+			if parts[i].rule < 0 && wire.ValueOf(parts[i].key).IsString(name) {
+				parts[i] = part{wire.String(r.name), value, rule}
+				return parts
+			}
+		}
+	}
+	return append(parts, part{wire.String(r.name), value, rule})
+}
+
+// moveInto takes a member out and puts it into the object that it belongs to,
+// unless that has one already.
+func moveInto(parts []part, rule int, r *rule, at wire.Value) []part {
+	parts = slices.DeleteFunc(parts, func(p part) bool { return p.rule == rule })
+	if at.Kind() == 'n' {
+		return parts
+	}
+	key := wire.String(r.into)
+	for i := range parts {
+		if !wire.ValueOf(parts[i].key).IsString(r.into) {
+			continue
+		}
+		home := wire.ValueOf(parts[i].value)
+		if home.Kind() == 'n' {
+			parts[i].value = wire.SetMember(wire.Raw(`{}`), r.name, at.Raw())
+			return parts
+		}
+		if home.Kind() == '{' && !home.Get(r.name).Exists() {
+			parts[i].value = wire.SetMember(parts[i].value, r.name, at.Raw())
+		}
+		return parts
+	}
+	return append(parts, part{key, wire.SetMember(wire.Raw(`{}`), r.name, at.Raw()), -1})
+}
+
+// join makes an object of parts, nil of none at all.
+func join(parts []part) wire.Raw {
+	if parts == nil {
+		return nil
+	}
+	size := 2
+	for _, p := range parts {
+		size += len(p.key) + len(p.value) + 2
+	}
+	out := append(make(wire.Raw, 0, size), '{')
+	for i, p := range parts {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, p.key...)
+		out = append(out, ':')
+		out = append(out, p.value...)
+	}
+	return append(out, '}')
+}

@@ -1,0 +1,140 @@
+package conform
+
+import (
+	"fmt"
+	"strings"
+
+	"mcpgateway/internal/wire"
+)
+
+var promptRules, messageRules []rule
+
+func init() {
+	promptRules = []rule{
+		{name: "description", section: secPrompt, check: aString(secPrompt)},
+		{name: "messages", need: true, section: secPrompt, check: promptMessages},
+		metaRule,
+	}
+	messageRules = []rule{
+		{
+			name: "role", need: true, section: secMessages, check: aRole,
+			fill: func(*walk, wire.Value) (wire.Raw, string) {
+				return wire.Raw(`"user"`), "is missing; it must be user or assistant"
+			},
+		},
+		{name: "content", need: true, section: secMessages, check: promptContent, other: []string{"text"}},
+	}
+}
+
+// prompt checks a prompt (GetPromptResult).
+func (w *walk) prompt(result wire.Raw) wire.Raw {
+	root := wire.ValueOf(result)
+	if root.Kind() != '{' {
+		w.found(NoResult, secRPC, root.Kind() == '"' || root.Kind() == '[', "must be an object with messages, not "+kindOf(root))
+		if root.Kind() != '"' && root.Kind() != '[' {
+			w.stuck++
+			return nil
+		}
+		return w.again(wire.SetMember(wire.Raw(`{}`), "messages", root.Raw()))
+	}
+	if at := root.Get("messages"); at.Kind() == '{' {
+		w.foundIn("messages", WrongType, secPrompt, true, "must be an array of messages, not an object")
+		e := wire.NewEdit(result)
+		e.Replace(at, append(append(wire.Raw{'['}, at.Raw()...), ']'))
+		return w.again(e.Bytes())
+	}
+	return w.object(root, promptRules)
+}
+
+func promptMessages(w *walk, v wire.Value) wire.Raw {
+	switch v.Kind() {
+	case '[':
+		return w.array(v, promptMessage)
+	case '"':
+		w.found(WrongType, secPrompt, true, "must be an array of messages, not a string")
+		return append(append(wire.Raw{'['}, promptMessage(w, v)...), ']')
+	default:
+		w.found(WrongType, secPrompt, false, "must be an array of messages, not "+kindOf(v))
+		w.stuck++
+		return nil
+	}
+}
+
+// promptMessage checks one message. It returns several where one has several
+// blocks.
+func promptMessage(w *walk, v wire.Value) wire.Raw {
+	switch v.Kind() {
+	case '{':
+	case '"':
+		w.found(WrongType, secMessages, true, "must be a message with role and content, not a string")
+		return turn(wire.Raw(`"user"`), textBlock(v.Str()))
+	default:
+		w.found(WrongType, secMessages, true, "must be a message with role and content, not "+kindOf(v))
+		return turn(wire.Raw(`"user"`), textBlock(string(v.Raw())))
+	}
+	if content := v.Get("content"); content.Kind() == '[' {
+		return w.split(v, content)
+	}
+	stuck := w.stuck
+	fix := w.object(v, messageRules)
+	if w.stuck > stuck {
+		w.stuck = stuck
+		w.settled()
+		return turn(wire.Raw(`"user"`), textBlock(string(v.Raw())))
+	}
+	return fix
+}
+
+// split makes a message of every block of one that has several.
+func (w *walk) split(v, content wire.Value) wire.Raw {
+	w.foundIn("content", WrongType, secMessages, true, "must be one block, not an array; every block needs a message of its own")
+	if !w.mend {
+		return nil
+	}
+	role := v.Get("role").Raw()
+	if role == nil {
+		role = wire.Raw(`null`)
+	}
+	out := gone
+	for el := range content.Elements() {
+		one := turn(role, el.Raw())
+		if el.Kind() == '[' {
+			one = turn(role, textBlock(string(el.Raw())))
+		}
+		if fix := promptMessage(w, wire.ValueOf(one)); fix != nil {
+			one = fix
+		}
+		if len(out) > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, one...)
+	}
+	return out
+}
+
+// turn returns a message of a prompt.
+func turn(role, content wire.Raw) wire.Raw {
+	return wire.SetMember(wire.SetMember(wire.Raw(`{}`), "role", role), "content", content)
+}
+
+// aRole checks a role. Prompts are what users put to models, so any other role
+// is theirs.
+func aRole(w *walk, v wire.Value) wire.Raw {
+	if isRole(v) {
+		return nil
+	}
+	w.found(InvalidRole, secMessages, true, fmt.Sprintf("%q is no role of prompts; it must be user or assistant", clip(v.Str(), 32)))
+	switch strings.ToLower(v.Str()) {
+	case "assistant", "model", "ai":
+		return wire.Raw(`"assistant"`)
+	}
+	return wire.Raw(`"user"`)
+}
+
+func promptContent(w *walk, v wire.Value) wire.Raw {
+	if v.Kind() == '"' {
+		w.found(WrongType, secMessages, true, "must be a block such as {\"type\":\"text\",\"text\":…}, not a string")
+		return textBlock(v.Str())
+	}
+	return block(w, v)
+}

@@ -1,0 +1,164 @@
+package conform
+
+import (
+	"fmt"
+	"strconv"
+
+	"mcpgateway/internal/wire"
+)
+
+var readRules, completeRules, completionRules []rule
+
+func init() {
+	readRules = []rule{
+		{name: "contents", need: true, section: secContents, check: allContents},
+		metaRule,
+	}
+	completeRules = []rule{
+		{name: "completion", need: true, section: secComplete, check: aCompletion},
+		{name: "values", section: secComplete, into: "completion"},
+		{name: "total", section: secComplete, into: "completion"},
+		{name: "hasMore", section: secComplete, into: "completion"},
+		metaRule,
+	}
+	completionRules = []rule{
+		{name: "values", need: true, section: secComplete, check: theValues},
+		{name: "total", section: secComplete, check: aCount(secComplete)},
+		{name: "hasMore", section: secComplete, check: aBool(secComplete), other: []string{"has_more"}},
+	}
+}
+
+// read checks the contents of a resource (ReadResourceResult).
+func (w *walk) read(result wire.Raw) wire.Raw {
+	root := wire.ValueOf(result)
+	if root.Kind() != '{' {
+		ok := root.Kind() == '"' || root.Kind() == '['
+		w.found(NoResult, secRPC, ok, "must be an object with contents, not "+kindOf(root))
+		if !ok {
+			w.stuck++
+			return nil
+		}
+		return w.again(wire.SetMember(wire.Raw(`{}`), "contents", root.Raw()))
+	}
+	if at := root.Get("contents"); !at.Exists() || at.Kind() == 'n' {
+		if moved := w.movedContents(root); moved != nil {
+			return w.again(moved)
+		}
+	} else if at.Kind() == '{' {
+		w.foundIn("contents", WrongType, secContents, true, "must be an array, not an object")
+		e := wire.NewEdit(result)
+		e.Replace(at, append(append(wire.Raw{'['}, at.Raw()...), ']'))
+		return w.again(e.Bytes())
+	}
+	return w.object(root, readRules)
+}
+
+// movedContents returns the result with the contents where they belong, nil when
+// there are none elsewhere.
+func (w *walk) movedContents(root wire.Value) wire.Raw {
+	for _, name := range []string{"content", "resource", "resources"} {
+		at := root.Get(name)
+		if k := at.Kind(); k != '[' && k != '{' && k != '"' {
+			continue
+		}
+		w.foundIn(name, Misplaced, secContents, true, "is no member of the result; it must be contents")
+		e := wire.NewEdit(root.Raw())
+		e.Remove(e.Root(), "contents", name)
+		return wire.SetMember(e.Bytes(), "contents", at.Raw())
+	}
+	if root.Get("text").Exists() || root.Get("blob").Exists() {
+		w.foundIn("contents", Missing, secContents, true, "is missing; uri, text and blob belong into an element of it")
+		return wire.SetMember(wire.Raw(`{}`), "contents", append(append(wire.Raw{'['}, root.Raw()...), ']'))
+	}
+	return nil
+}
+
+func allContents(w *walk, v wire.Value) wire.Raw {
+	switch v.Kind() {
+	case '[':
+		return w.array(v, contents)
+	case '"':
+		w.found(WrongType, secContents, true, "must be an array, not a string")
+		el := contents(w, v)
+		return append(append(wire.Raw{'['}, el...), ']')
+	default:
+		w.found(WrongType, secContents, false, "must be an array, not "+kindOf(v))
+		w.stuck++
+		return nil
+	}
+}
+
+// completion checks proposals (CompleteResult).
+func (w *walk) completion(result wire.Raw) wire.Raw {
+	root := wire.ValueOf(result)
+	if root.Kind() != '{' {
+		w.found(NoResult, secRPC, false, "must be an object with completion, not "+kindOf(root))
+		w.stuck++
+		return nil
+	}
+	return w.object(root, completeRules)
+}
+
+func aCompletion(w *walk, v wire.Value) wire.Raw {
+	switch v.Kind() {
+	case '{':
+		fix := w.object(v, completionRules)
+		if n := count(v.Get("values")); n > maxProposals && w.mend {
+			fix = wire.SetMember(fix, "hasMore", wire.Raw("true"))
+			if !v.Get("total").Exists() {
+				fix = wire.SetMember(fix, "total", wire.Raw(strconv.Itoa(n)))
+			}
+		}
+		return fix
+	case '[':
+		w.found(WrongType, secComplete, true, "must be an object with values, not an array")
+		return w.remade(wire.SetMember(wire.Raw(`{}`), "values", v.Raw()), completionRules)
+	default:
+		w.found(WrongType, secComplete, false, "must be an object with values, not "+kindOf(v))
+		w.stuck++
+		return nil
+	}
+}
+
+// remade checks an object that mends another and returns it with its own faults
+// mended.
+func (w *walk) remade(doc wire.Raw, rules []rule) wire.Raw {
+	if fix := w.object(wire.ValueOf(doc), rules); fix != nil {
+		return fix
+	}
+	return doc
+}
+
+// count returns how many elements an array has.
+func count(array wire.Value) int {
+	n := 0
+	for range array.Elements() {
+		n++
+	}
+	return n
+}
+
+// maxProposals is how many values one completion may have.
+const maxProposals = 100
+
+func theValues(w *walk, v wire.Value) wire.Raw {
+	if v.Kind() != '[' {
+		w.found(WrongType, secComplete, v.Kind() == '"', "must be an array of strings, not "+kindOf(v))
+		if v.Kind() != '"' {
+			w.stuck++
+			return nil
+		}
+		return append(append(wire.Raw{'['}, v.Raw()...), ']')
+	}
+	n := count(v)
+	if n > maxProposals {
+		w.found(InvalidValue, secComplete, true, fmt.Sprintf("has %d values; it may have 100 at most, and hasMore says that there are more", n))
+	}
+	n = 0
+	return w.array(v, func(w *walk, el wire.Value) wire.Raw {
+		if n++; n > maxProposals {
+			return gone
+		}
+		return w.text(el, secComplete)
+	})
+}
