@@ -22,11 +22,22 @@ var base64Class = func() (t [256]byte) {
 }()
 
 // isBase64 reports whether a string is Base64 with its padding (RFC 4648, 4). It
-// reads the JSON text in place: what it costs does not depend on how the text is
-// decoded.
+// reads the JSON text in place, unless that has escapes other than those of
+// slashes, so what it costs does not depend on how the text is decoded.
 func isBase64(v wire.Value) bool {
 	raw := v.Raw()
 	raw = raw[1 : len(raw)-1]
+	ok, escaped := scanBase64(raw)
+	if escaped {
+		ok, escaped = scanBase64([]byte(v.Str()))
+		return ok && !escaped
+	}
+	return ok
+}
+
+// scanBase64 is isBase64 for the inside of a JSON string. It gives up at an
+// escape that is not that of a slash.
+func scanBase64(raw []byte) (ok, escaped bool) {
 	digits, pads := 0, 0
 	for len(raw) >= 8 {
 		r := raw[:8]
@@ -41,24 +52,22 @@ func isBase64(v wire.Value) bool {
 		switch base64Class[raw[i]] {
 		case 0:
 			if pads > 0 {
-				return false
+				return false, false
 			}
 			digits++
 		case '=':
 			pads++
 		case '\\':
-			// Some writers escape every slash; all other escapes are rare.
-			if i+1 < len(raw) && raw[i+1] == '/' && pads == 0 {
-				i++
-				digits++
-				continue
+			if i+1 == len(raw) || raw[i+1] != '/' || pads > 0 {
+				return false, true
 			}
-			return raw[i+1] == 'u' && isBase64(wire.ValueOf(wire.String(v.Str())))
+			i++ // some writers escape every slash
+			digits++
 		default:
-			return false
+			return false, false
 		}
 	}
-	return pads <= 2 && (digits+pads)%4 == 0
+	return pads <= 2 && (digits+pads)%4 == 0, false
 }
 
 // mendBase64 returns the Base64 that a text can only mean, and the MIME type

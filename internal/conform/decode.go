@@ -13,9 +13,10 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Bounds on what a schema is held against. Deeper values, and numbers that would
-// take a long time to compare, are not checked.
+// Bounds on what a schema is held against. Larger and deeper values, and numbers
+// that would take a long time to compare, are not checked.
 const (
+	maxInstanceBytes  = 1 << 20
 	maxInstanceDepth  = 256
 	maxNumberDigits   = 400
 	maxNumberExponent = 400

@@ -267,11 +267,11 @@ func jsonPath(location []string) string {
 
 func appendStep(b *strings.Builder, s string) {
 	switch {
-	case isIndex(s):
+	case len(s) <= 9 && isIndex(s):
 		b.WriteByte('[')
 		b.WriteString(s)
 		b.WriteByte(']')
-	case isPlainName(s):
+	case len(s) <= 64 && isPlainName(s):
 		b.WriteByte('.')
 		b.WriteString(s)
 	default:

@@ -28,13 +28,15 @@ func partsOf(v wire.Value, rules []rule) []part {
 
 // lastOfEach leaves the last of members that stand several times.
 func lastOfEach(parts []part) []part {
-	out := parts[:0:0]
+	var last [32]int // by rule
 	for i, p := range parts {
-		again := false
-		for _, q := range parts[i+1:] {
-			again = again || p.rule >= 0 && q.rule == p.rule
+		if p.rule >= 0 {
+			last[p.rule] = i
 		}
-		if !again {
+	}
+	out := make([]part, 0, len(parts))
+	for i, p := range parts {
+		if p.rule < 0 || last[p.rule] == i {
 			out = append(out, p)
 		}
 	}

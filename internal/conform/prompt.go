@@ -91,9 +91,14 @@ func (w *walk) split(v, content wire.Value) wire.Raw {
 	if !w.mend {
 		return nil
 	}
-	role := v.Get("role").Raw()
-	if role == nil {
-		role = wire.Raw(`null`)
+	role := wire.Raw(`null`)
+	if at := v.Get("role"); at.Exists() && at.Kind() != 'n' {
+		w.push("role", 0)
+		role = aRole(w, at)
+		w.pop()
+		if role == nil {
+			role = at.Raw()
+		}
 	}
 	out := gone
 	for el := range content.Elements() {

@@ -141,25 +141,33 @@ func (w *walk) structured(result wire.Raw) wire.Raw {
 	return withText(result, at)
 }
 
+// maxCandidates is how many texts are held against an outputSchema.
+const maxCandidates = 3
+
 // missingStructured looks for the structured content in the text.
 func (w *walk) missingStructured(result wire.Raw, schema *Schema) wire.Raw {
 	var found wire.Raw
-	count := 0
+	fits, candidates := 0, 0
 	for el := range wire.ValueOf(result).Get("content").Elements() {
+		if !w.mend || candidates > maxCandidates {
+			break
+		}
 		text := strings.TrimSpace(el.Get("text").Str())
 		if !el.Get("type").IsString("text") || text == "" || text[0] != '{' {
 			continue
 		}
+		candidates++
 		if wire.Check([]byte(text), wire.Limits{}, wire.Lenient) == nil && schema.Check(wire.Raw(text)) == nil {
 			found = wire.Raw(text)
-			count++
+			fits++
 		}
 	}
-	w.foundIn("structuredContent", StructuredMissing, secOutput, count == 1, "is missing; the tool has an outputSchema, and its results must fit that")
+	one := fits == 1 && candidates <= maxCandidates
+	w.foundIn("structuredContent", StructuredMissing, secOutput, one, "is missing; the tool has an outputSchema, and its results must fit that")
 	switch {
 	case !w.mend:
 		return result
-	case count == 1:
+	case one:
 		return wire.SetMember(result, "structuredContent", found)
 	}
 	w.stuck++

@@ -73,6 +73,9 @@ func (s *Schema) Check(value wire.Raw) error {
 	if err := s.Fault(); err != nil {
 		return fmt.Errorf("%w: the schema: %w", errUnchecked, err)
 	}
+	if len(value) > maxInstanceBytes {
+		return fmt.Errorf("%w: it is larger than %d KiB", errUnchecked, maxInstanceBytes>>10)
+	}
 	v, err := decode(value)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnchecked, err)

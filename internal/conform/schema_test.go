@@ -116,6 +116,7 @@ func TestSchemaBounds(t *testing.T) {
 		{"patterns of many words", `{"items":{"pattern":"` + strings.Repeat(`(x|y){500}`, 4) + `"}}`, `[` + repeat(20_000, `"xyxyxyxyxyxy%d"`) + `]`},
 		{"patterns of names", `{"patternProperties":{` + repeat(100, `"a%d(b|c){50}":{}`) + `}}`, `{` + repeat(20_000, `"k%d":1`) + `}`},
 		{"many elements", `{"items":{"type":"integer"}}`, `[` + repeat(200_000, `%d`) + `]`},
+		{"a large value", `{"type":"string"}`, `"` + strings.Repeat("x", 1<<20) + `"`},
 		{"a long exponent", `{"minimum":1}`, `1e999999999`},
 		{"a long number", `{"minimum":1}`, `1` + strings.Repeat(`0`, 1000)},
 		{"a deep value", `{}`, strings.Repeat(`[`, 900) + strings.Repeat(`]`, 900)},
