@@ -1,6 +1,8 @@
 package conform
 
 import (
+	"bytes"
+
 	"mcpgateway/internal/wire"
 )
 
@@ -36,14 +38,19 @@ func isGone(raw wire.Raw) bool { return raw != nil && len(raw) == 0 }
 // find returns the index of the rule for a member, and whether the member stands
 // under another name than its own; -1 when there is none.
 func find(rules []rule, m wire.Member) (i int, other bool) {
+	key := m.Key.Raw()
+	key = key[1 : len(key)-1]
+	if bytes.IndexByte(key, '\\') >= 0 {
+		key = wire.Raw(m.Key.Str())
+	}
 	for i := range rules {
-		if m.Is(rules[i].name) {
+		if string(key) == rules[i].name {
 			return i, false
 		}
 	}
 	for i := range rules {
 		for _, name := range rules[i].other {
-			if m.Is(name) {
+			if string(key) == name {
 				return i, true
 			}
 		}

@@ -39,7 +39,8 @@ func (w *walk) toolResult(result wire.Raw) wire.Raw {
 		w.found(NoResult, secRPC, true, "must be an object with content, not "+kindOf(root))
 		return w.again(wire.SetMember(wire.Raw(`{}`), "content", bare(root)))
 	}
-	if old := root.Get("toolResult"); old.Exists() && !root.Get("content").Exists() {
+	if !root.Get("content").Exists() && root.Get("toolResult").Exists() {
+		old := root.Get("toolResult")
 		// As it was before the first revision.
 		w.foundIn("toolResult", Misplaced, secToolResult, true, "is of no revision; content belongs into the result itself")
 		if old.Get("content").Exists() {
@@ -98,7 +99,7 @@ func bare(v wire.Value) wire.Raw {
 // structured checks structuredContent against its place, its text and the
 // outputSchema. It returns what mends the result.
 func (w *walk) structured(result wire.Raw) wire.Raw {
-	if w.subject.Output == nil && !mayHold(result, "structuredContent") {
+	if w.subject.Output == nil && !mayHold(result, "Content") {
 		return result
 	}
 	var at wire.Value
