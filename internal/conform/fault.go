@@ -32,7 +32,6 @@ const (
 	StructuredMissing                // no structuredContent although the tool has an outputSchema
 	StructuredMismatch               // structuredContent that does not fit the outputSchema
 	StructuredNotObject              // structuredContent that is no object, of a revision that wants one
-	NoResult                         // a result that is no object
 	SchemaInvalid                    // a schema that is none
 	SchemaUnchecked                  // a schema that is too large or too costly to check
 	InvalidName                      // the name of a tool
@@ -41,13 +40,13 @@ const (
 )
 
 // Faults is the number of faults.
-const Faults = 26
+const Faults = 25
 
 var faultNames = [Faults]string{
 	"wrong_type", "missing_member", "null_member", "duplicate_member", "misplaced_member", "invalid_value",
 	"unknown_block_type", "newer_than_revision", "invalid_base64", "invalid_mime_type", "invalid_annotation",
 	"invalid_meta", "invalid_uri", "invalid_icon", "invalid_role", "text_and_blob", "structured_alone",
-	"structured_missing", "structured_mismatch", "structured_not_object", "no_result_object", "schema_invalid",
+	"structured_missing", "structured_mismatch", "structured_not_object", "schema_invalid",
 	"schema_unchecked", "invalid_name", "duplicate_item", "missing_mime_type",
 }
 
@@ -90,7 +89,6 @@ const (
 	secComplete   = `server/utilities/completion, "Completion Results"`
 	secMeta       = `basic, "_meta"`
 	secIcons      = `basic, "icons"`
-	secRPC        = `basic, "Responses"`
 	secJSON       = `basic, "Messages"`
 )
 

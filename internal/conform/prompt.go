@@ -29,14 +29,6 @@ func init() {
 // prompt checks a prompt (GetPromptResult).
 func (w *walk) prompt(result wire.Raw) wire.Raw {
 	root := wire.ValueOf(result)
-	if root.Kind() != '{' {
-		w.found(NoResult, secRPC, root.Kind() == '"' || root.Kind() == '[', "must be an object with messages, not "+kindOf(root))
-		if root.Kind() != '"' && root.Kind() != '[' {
-			w.stuck++
-			return nil
-		}
-		return w.again(wire.SetMember(wire.Raw(`{}`), "messages", root.Raw()))
-	}
 	if at := root.Get("messages"); at.Kind() == '{' {
 		w.foundIn("messages", WrongType, secPrompt, true, "must be an array of messages, not an object")
 		e := wire.NewEdit(result)

@@ -31,15 +31,6 @@ func init() {
 // read checks the contents of a resource (ReadResourceResult).
 func (w *walk) read(result wire.Raw) wire.Raw {
 	root := wire.ValueOf(result)
-	if root.Kind() != '{' {
-		ok := root.Kind() == '"' || root.Kind() == '['
-		w.found(NoResult, secRPC, ok, "must be an object with contents, not "+kindOf(root))
-		if !ok {
-			w.stuck++
-			return nil
-		}
-		return w.again(wire.SetMember(wire.Raw(`{}`), "contents", root.Raw()))
-	}
 	if at := root.Get("contents"); !at.Exists() || at.Kind() == 'n' {
 		if moved := w.movedContents(root); moved != nil {
 			return w.again(moved)
@@ -90,13 +81,7 @@ func allContents(w *walk, v wire.Value) wire.Raw {
 
 // completion checks proposals (CompleteResult).
 func (w *walk) completion(result wire.Raw) wire.Raw {
-	root := wire.ValueOf(result)
-	if root.Kind() != '{' {
-		w.found(NoResult, secRPC, false, "must be an object with completion, not "+kindOf(root))
-		w.stuck++
-		return nil
-	}
-	return w.object(root, completeRules)
+	return w.object(wire.ValueOf(result), completeRules)
 }
 
 func aCompletion(w *walk, v wire.Value) wire.Raw {

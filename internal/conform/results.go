@@ -35,10 +35,6 @@ func fillContent(*walk, wire.Value) (wire.Raw, string) {
 // toolResult checks the result of a tool (CallToolResult).
 func (w *walk) toolResult(result wire.Raw) wire.Raw {
 	root := wire.ValueOf(result)
-	if root.Kind() != '{' {
-		w.found(NoResult, secRPC, true, "must be an object with content, not "+kindOf(root))
-		return w.again(wire.SetMember(wire.Raw(`{}`), "content", bare(root)))
-	}
 	if !root.Get("content").Exists() && root.Get("toolResult").Exists() {
 		old := root.Get("toolResult")
 		// As it was before the first revision.

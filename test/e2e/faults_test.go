@@ -53,7 +53,7 @@ func TestRepairedFaults(t *testing.T) {
 		text := metrics(t, gateway)
 		for _, kind := range []string{
 			"wrong_type", "missing_member", "null_member", "misplaced_member", "unknown_block_type", "invalid_base64", "invalid_mime_type",
-			"invalid_annotation", "structured_alone", "structured_missing", "structured_mismatch", "no_result_object",
+			"invalid_annotation", "structured_alone", "structured_missing", "structured_mismatch",
 		} {
 			if !strings.Contains(text, `mcp_gateway_nonconformance_total{kind="`+kind+`",upstream="results"}`) {
 				t.Errorf("no %s was counted", kind)
