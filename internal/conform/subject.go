@@ -111,7 +111,7 @@ func checks(method string) bool {
 	return false
 }
 
-// Check holds a result, valid JSON with public names, against what the
+// Check holds a result, a valid JSON object with public names, against what the
 // specification demands of it, and does what the mode says. A result that is not
 // the last word (a question, a task) passes untouched.
 func (s Subject) Check(result wire.Raw) Verdict {
