@@ -22,12 +22,22 @@ func (doc *document) check(m *mapping) {
 	doc.derive(m.d.env, m.d.dir)
 	doc.checkNames()
 	doc.checkRules(m.d)
+	doc.checkPrincipals()
 	for i := range doc.Upstreams {
 		doc.Config.Upstreams = append(doc.Config.Upstreams, doc.Upstreams[i].Upstream)
 	}
 	enabled := func(u Upstream) bool { return !u.Disabled }
 	if !slices.ContainsFunc(doc.Config.Upstreams, enabled) {
 		m.warnf("upstreams", "every upstream is disabled")
+	}
+}
+
+// checkPrincipals remarks on sessions of principals where there is but one.
+func (doc *document) checkPrincipals() {
+	for _, e := range doc.Upstreams {
+		if e.Session == SessionPerPrincipal && doc.Auth.Mode == AuthNone && !e.Disabled {
+			e.at.warnf("session", "per-principal is the same as shared with auth.mode: none, where everybody is one principal; use per-client")
+		}
 	}
 }
 
@@ -68,6 +78,7 @@ func (e *entry) check(m *mapping) {
 	e.checkKind(m)
 	e.checkTransport(m)
 	e.checkEnabled(m)
+	e.checkSession(m)
 	if m.has("timeout") && e.Timeout > e.MaxDuration {
 		m.errorf("timeout", "is longer than max_duration, which is %v and ends a call first; raise max_duration too", e.MaxDuration)
 	}
@@ -135,6 +146,16 @@ func (e *entry) checkTransport(m *mapping) {
 		e.Transport = meant
 	case e.Transport != meant:
 		m.errorf("type", "%s contradicts transport %s; keep one of them", e.Type, e.Transport)
+	}
+}
+
+// checkSession remarks on keys that belong to the other ways to share sessions.
+func (e *entry) checkSession(m *mapping) {
+	switch {
+	case e.Session == SessionShared && m.has("max_sessions"):
+		m.warnf("max_sessions", "has no meaning with session: shared; it bounds the sessions of per-client and per-principal")
+	case e.Session != SessionShared && len(e.Roots) > 0:
+		m.warnf("roots", "has no meaning with session: %s, where clients' own roots count; use session: shared, or remove it", e.Session)
 	}
 }
 

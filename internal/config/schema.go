@@ -22,8 +22,6 @@ var notYet = []string{
 	"store",
 	"telemetry.otlp",
 	"telemetry.audit",
-	"upstreams.*.session",
-	"upstreams.*.ask_calls",
 	"upstreams.*.pin",
 	"upstreams.*.auth",
 }

@@ -27,6 +27,29 @@ const (
 	EraModern Era = "modern"
 )
 
+// Session is who shares a session with an upstream.
+type Session string
+
+// The ways to share sessions. SessionShared is one session for all clients, or
+// for all that can do the same; SessionPerClient one for each legacy session of a
+// client, SessionPerPrincipal one for each principal.
+const (
+	SessionShared       Session = "shared"
+	SessionPerClient    Session = "per-client"
+	SessionPerPrincipal Session = "per-principal"
+)
+
+// AskCalls is what becomes of questions of an upstream that do not say which
+// call they belong to while calls of several clients run.
+type AskCalls string
+
+// AskRefuse refuses such questions; AskSerialize lets one call run at a time, so
+// that there are none.
+const (
+	AskRefuse    AskCalls = "refuse"
+	AskSerialize AskCalls = "serialize"
+)
+
 // Upstream is one MCP server behind the gateway. Exactly one of Command and
 // URL is set.
 type Upstream struct {
@@ -57,6 +80,10 @@ type Upstream struct {
 	MaxDuration   time.Duration `yaml:"max_duration" default:"1h" min:"1ms" doc:"how long a call may go on at all"`
 	MaxConcurrent int           `yaml:"max_concurrent" default:"64" min:"1" max:"1000000" doc:"calls that run at one time"`
 	MaxQueue      int           `yaml:"max_queue" default:"256" min:"0" max:"1000000" doc:"calls that wait for a free place; more are refused"`
+
+	Session     Session  `yaml:"session" default:"shared" enum:"shared|per-client|per-principal" doc:"who shares a session with the server, and with it the server's state"`
+	MaxSessions int      `yaml:"max_sessions" default:"100" min:"1" max:"100000" doc:"sessions of clients or principals at one time; more are refused"`
+	AskCalls    AskCalls `yaml:"ask_calls" default:"refuse" enum:"refuse|serialize" doc:"whether questions that name no call are refused while calls of several clients run, or one call runs at a time"`
 
 	Roots     []Root      `yaml:"roots" doc:"what a shared session answers to roots/list"`
 	Tools     NamedFilter `yaml:"tools" doc:"tools that are published"`
