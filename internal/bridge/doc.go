@@ -8,7 +8,7 @@
 //	client modern, a call to confirm the router asks; Sealer makes the requestState of the question
 //
 // Tasks have two forms that do not go together either: where a client cannot carry
-// one, WaitTask waits for its result. Where it can, a Sealer makes the task's
+// one, a TaskWait waits for its result. Where it can, a Sealer makes the task's
 // public id.
 //
 // For all of them Fit turns a question into the form that the client's revision
@@ -17,12 +17,12 @@
 //
 // # Guarantees
 //
-// A [Sealer] and an [Elicitations] may be used by any number of goroutines at
-// once; everything else is a function of its arguments. What a Sealer opens it
+// A [Sealer], an [Elicitations] and a [TaskWait] may be used by any number of
+// goroutines at once; everything else is a function of its arguments. What a Sealer opens it
 // has sealed, or another with one of the same keys, for the same principal, and
 // for the same method, name and arguments. That a state is used once is not
 // guaranteed here; whoever needs it keeps count.
 //
-// The package is pure: no network and no logger. Rounds and WaitTask wait by the
+// The package is pure: no network and no logger. Rounds and TaskWait wait by the
 // clock; to everything else moments in time are handed in.
 package bridge

@@ -25,6 +25,7 @@ var ErrTask = errors.New("the task id was not issued to this principal")
 // TaskRef is what a public task id stands for.
 type TaskRef struct {
 	Upstream string
+	Session  string // the upstream's session that has the task, see call.Call
 	Native   string // the upstream's own id
 	Form     wire.Era
 	Tool     string // the native name of the tool that made the task
@@ -45,7 +46,7 @@ func (s *Sealer) SealTask(t TaskRef, who *call.Principal) string {
 	}
 	body := wire.Raw(`{}`)
 	for _, m := range []struct{ name, value string }{
-		{"id", t.Native}, {"form", t.Form.String()}, {"tool", t.Tool}, {"public", t.Public},
+		{"id", t.Native}, {"session", t.Session}, {"form", t.Form.String()}, {"tool", t.Tool}, {"public", t.Public},
 	} {
 		body = wire.SetMember(body, m.name, wire.String(m.value))
 	}
@@ -63,7 +64,7 @@ func (s *Sealer) OpenTask(id string, who *call.Principal) (TaskRef, error) {
 		return TaskRef{}, ErrTask
 	}
 	body := wire.ValueOf(wire.Raw(st.Text))
-	t := TaskRef{Upstream: st.Holder, Native: body.Get("id").Str(), Tool: body.Get("tool").Str(), Public: body.Get("public").Str()}
+	t := TaskRef{Upstream: st.Holder, Session: body.Get("session").Str(), Native: body.Get("id").Str(), Tool: body.Get("tool").Str(), Public: body.Get("public").Str()}
 	for _, era := range []wire.Era{wire.EraLegacy, wire.EraModern} {
 		if body.Get("form").IsString(era.String()) {
 			t.Form = era

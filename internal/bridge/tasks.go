@@ -76,7 +76,7 @@ func readTask(v wire.Value, form wire.Era) Task {
 }
 
 // AsTask returns the params of a request so that a 2025-11-25 upstream runs it
-// as a task, which it keeps for at least as long as [WaitTask] may wait.
+// as a task, which it keeps for at least as long as [TaskWait] may wait.
 func AsTask(params wire.Raw) wire.Raw {
 	ttl := strconv.FormatInt(longestTask.Milliseconds(), 10)
 	return wire.SetMember(params, "task", wire.Raw(`{"ttl":`+ttl+`}`))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"time"
 
 	"mcpgateway/internal/call"
@@ -26,23 +27,61 @@ const (
 	stopTimeout = 5 * time.Second
 )
 
-// WaitTask takes a call that an upstream has made a task of to its result, for
-// a client that cannot carry the task itself: it looks at the task until it has
-// ended and returns what the call would have returned. Meanwhile the task's
-// questions go to c.Back, and so does, when the client asked for progress, the
-// task's status message. When ctx ends the task is cancelled.
+// TaskWait takes a call that an upstream has made a task of to its result, for a
+// client that cannot carry the task itself. Meanwhile the task's questions go to
+// the call's back channel, and so does, when the client asked for progress, what
+// the task says of itself: in answers, and in notifications that [TaskWait.Told]
+// is told of.
 //
-// c is the call that made the task, with native names and for a client that
-// declares to the upstream what tasks need. The error is a *wire.Error or that
-// of ctx.
-func WaitTask(ctx context.Context, c *call.Call, t Task, do Do) (call.Result, error) {
+// It is a [call.BackChannel] for what the upstream says of the task outside of
+// any call. Its methods may be called by many goroutines at once, at any time;
+// nothing comes of them any more when Run has returned.
+type TaskWait struct {
+	c     *call.Call
+	id    string
+	form  wire.Era
+	first Task
+	do    Do
+	token wire.Raw // nil when the client wants no progress
+
+	life   context.Context // of questions that come outside of calls
+	cut    context.CancelFunc
+	asking sync.WaitGroup
+
+	mu    sync.Mutex
+	over  bool
+	heard bool   // of a notification
+	seen  string // the message in the last answer
+	told  string // the last message that the client got
+	stamp string // when the upstream says that this was, "" when it did not say
+	count int64  // of progress notifications of the wait's own
+	apart bool   // the upstream tells of progress by itself
+	last  time.Time
+
+	misses int // of Run's
+}
+
+// NewTaskWait returns a wait for the task t, which do is asked about. c is the
+// call that made the task, with native names and for a client that declares to the
+// upstream what tasks need. Whoever makes a wait calls Run.
+func NewTaskWait(c *call.Call, t Task, do Do) *TaskWait {
+	w := &TaskWait{c: c, id: t.ID, form: t.Form, first: t, do: do, token: wire.ValueOf(c.Params).Get("_meta", wire.MetaProgressToken).Raw()}
+	w.life, w.cut = context.WithCancel(context.Background())
+	return w
+}
+
+// Run looks at the task until it has ended and returns what the call would have
+// returned. When ctx ends the task is cancelled. The error is a *wire.Error or
+// that of ctx. It is called once.
+func (w *TaskWait) Run(ctx context.Context) (call.Result, error) {
+	defer w.close()
+	t := w.first
 	if t.ID == "" {
 		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream began a task without an id")
 	}
 	timed, cancel := context.WithTimeoutCause(ctx, longestTask,
 		wire.Errorf(wire.CodeInternal, "the task took longer than %s", longestTask))
 	defer cancel()
-	w := &taskWait{c: c, id: t.ID, form: t.Form, do: do, token: wire.ValueOf(c.Params).Get("_meta", wire.MetaProgressToken).Raw()}
 	var res call.Result
 	var ended bool
 	var err error
@@ -60,22 +99,58 @@ func WaitTask(ctx context.Context, c *call.Call, t Task, do Do) (call.Result, er
 	return res, err
 }
 
-// taskWait is one wait. It belongs to one goroutine.
-type taskWait struct {
-	c     *call.Call
-	id    string
-	form  wire.Era
-	do    Do
-	token wire.Raw // nil when the client wants no progress
+// close lets nothing through to the client any more.
+func (w *TaskWait) close() {
+	w.mu.Lock()
+	w.over = true
+	w.mu.Unlock()
+	w.cut()
+	w.asking.Wait()
+}
 
-	told   string // the last message that the client got
-	count  int64  // of progress notifications
-	last   time.Time
-	misses int
+// Told takes the params of a notification that the task has changed. It does not
+// block.
+func (w *TaskWait) Told(params wire.Raw) {
+	t := TaskState(params, w.form)
+	w.tell(&t, true)
+}
+
+// Notify implements [call.BackChannel]. Where the upstream tells of progress by
+// itself, the wait makes up none any more: progress must grow.
+func (w *TaskWait) Notify(method string, params wire.Raw) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
+	if method == wire.NoteProgress {
+		progress, err := strconv.ParseFloat(string(wire.ValueOf(params).Get("progress").Raw()), 64)
+		if err != nil || progress <= float64(w.count) {
+			return
+		}
+		w.apart = true
+	}
+	w.c.Back.Notify(method, params)
+}
+
+// Ask implements [call.BackChannel]. It ends with the wait, too.
+func (w *TaskWait) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
+	w.mu.Lock()
+	if w.over {
+		w.mu.Unlock()
+		return nil, context.Canceled
+	}
+	w.asking.Add(1)
+	w.mu.Unlock()
+	defer w.asking.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(w.life, cancel)()
+	return w.c.Back.Ask(ctx, method, params)
 }
 
 // request sends a request about the task, with answers to its questions or nil.
-func (w *taskWait) request(ctx context.Context, method string, answers wire.Raw) (call.Result, error) {
+func (w *TaskWait) request(ctx context.Context, method string, answers wire.Raw) (call.Result, error) {
 	params := wire.SetMember(wire.Raw(`{}`), "taskId", wire.String(w.id))
 	if answers != nil {
 		params = wire.SetMember(params, "inputResponses", answers)
@@ -87,14 +162,14 @@ func (w *taskWait) request(ctx context.Context, method string, answers wire.Raw)
 
 // look asks how the task is. A miss is no error: the upstream could not be
 // asked this time. Too many of them are.
-func (w *taskWait) look(ctx context.Context) (t Task, missed bool, err error) {
+func (w *TaskWait) look(ctx context.Context) (t Task, missed bool, err error) {
 	res, err := w.request(ctx, wire.MethodTasksGet, nil)
 	var own *wire.Error
 	switch {
 	case err == nil:
 		w.misses = 0
 		t = readTask(wire.ValueOf(res.Raw), w.form)
-		w.tell(&t)
+		w.tell(&t, false)
 		return t, false, nil
 	case errors.As(err, &own) && own.Raw == nil && own.Code == wire.CodeInternal && w.misses < maxMisses:
 		w.misses++
@@ -105,35 +180,52 @@ func (w *taskWait) look(ctx context.Context) (t Task, missed bool, err error) {
 }
 
 // tell passes on what the task says of itself, and gives a sign of life from
-// time to time.
-func (w *taskWait) tell(t *Task) {
-	if w.token == nil || t.Ended() {
+// time to time. Answers and notifications may overtake one another, so what is
+// older than what was told is left out, and an answer counts only where no
+// notifications come, or one seems to be lost.
+func (w *TaskWait) tell(t *Task, note bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.token == nil || w.over || w.apart || t.Ended() {
 		return
+	}
+	message, stamp := t.Message, t.Body.Get("lastUpdatedAt").Str()
+	early := !note && w.heard && message != w.seen
+	if note {
+		w.heard = true
+	} else {
+		w.seen = message
+	}
+	if early || len(stamp) == len(w.stamp) && stamp < w.stamp {
+		message = ""
 	}
 	now := time.Now()
 	if w.last.IsZero() {
 		w.last = now
 	}
-	if (t.Message == "" || t.Message == w.told) && now.Sub(w.last) < sign {
+	if (message == "" || message == w.told) && now.Sub(w.last) < sign {
 		return
 	}
 	w.count++
-	w.told, w.last = t.Message, now
+	w.last = now
+	if message != "" {
+		w.told, w.stamp = message, stamp
+	}
 	params := wire.SetMember(wire.Raw(`{}`), wire.MetaProgressToken, w.token)
 	params = wire.SetMember(params, "progress", wire.Raw(strconv.FormatInt(w.count, 10)))
-	if t.Message != "" && w.c.Client.Revision.AtLeast(wire.Rev20250326) { // before, progress was numbers alone
-		params = wire.SetMember(params, "message", wire.String(t.Message))
+	if message != "" && w.c.Client.Revision.AtLeast(wire.Rev20250326) { // before, progress was numbers alone
+		params = wire.SetMember(params, "message", wire.String(message))
 	}
 	w.c.Back.Notify(wire.NoteProgress, params)
 }
 
 // stop cancels the task. Nobody waits for what becomes of that.
-func (w *taskWait) stop(ctx context.Context) {
+func (w *TaskWait) stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	own := *w.c
 	own.Back = deaf{}
-	cancelling := taskWait{c: &own, id: w.id, do: w.do}
+	cancelling := TaskWait{c: &own, id: w.id, do: w.do}
 	_, _ = cancelling.request(ctx, wire.MethodTasksCancel, nil) // the upstream ends the task by its own lights if this is lost
 }
 
@@ -143,236 +235,4 @@ func (t *Task) Pause() time.Duration {
 		return usualPoll
 	}
 	return max(t.Poll, shortestPoll)
-}
-
-// outcome is how a request in the background ended.
-type outcome struct {
-	res call.Result
-	err error
-}
-
-// modern waits for a task of the extension of 2026-07-28. It also returns
-// whether the task has ended by itself.
-func (w *taskWait) modern(ctx context.Context, t Task) (call.Result, bool, error) {
-	// Questions are asked while the task is looked at: it may end before they
-	// are answered, or ask more.
-	asking, giveUp := context.WithCancel(ctx)
-	answered := make(chan error)
-	asked := make(map[string]bool)
-	rounds := 0
-	finish := func() {
-		giveUp()
-		for ; rounds > 0; rounds-- {
-			<-answered
-		}
-	}
-	defer finish()
-	w.tell(&t)
-	for {
-		switch {
-		case t.Ended():
-			finish()
-			res, err := w.end(&t)
-			return res, true, err
-		case t.Status == taskInput:
-			if fresh := unasked(t.Body.Get("inputRequests"), asked); fresh != nil {
-				if len(asked) > maxRounds*maxRequests {
-					return call.Result{}, false, wire.Errorf(wire.CodeInternal, "the task asked more than %d questions", maxRounds*maxRequests)
-				}
-				rounds++
-				go func() { answered <- w.answer(asking, fresh) }()
-			}
-		}
-		timer := time.NewTimer(t.Pause())
-		select {
-		case <-timer.C:
-		case err := <-answered:
-			timer.Stop()
-			rounds--
-			if err != nil {
-				return call.Result{}, false, err
-			}
-		case <-ctx.Done():
-			timer.Stop()
-			return call.Result{}, false, ctx.Err()
-		}
-		next, missed, err := w.look(ctx)
-		if err != nil {
-			return call.Result{}, ctx.Err() == nil, err
-		}
-		if !missed {
-			t = next
-		}
-	}
-}
-
-// unasked returns the requests whose keys are not among those asked, and adds
-// them; nil when there are none. A key is used for one question only
-// (2026-07-28, extensions/tasks, "Task Update Requests").
-func unasked(requests wire.Value, asked map[string]bool) wire.Raw {
-	var out wire.Raw
-	for m := range requests.Members() {
-		key := m.Key.Str()
-		if asked[key] {
-			continue
-		}
-		asked[key] = true
-		if out == nil {
-			out = wire.Raw(`{}`)
-		}
-		out = wire.SetMember(out, key, m.Value.Raw())
-	}
-	return out
-}
-
-// answer asks the questions and brings the answers to the upstream.
-func (w *taskWait) answer(ctx context.Context, requests wire.Raw) error {
-	answers, err := askAll(ctx, w.c.Back, wire.ValueOf(requests))
-	if err != nil {
-		return err
-	}
-	_, err = w.request(ctx, wire.MethodTasksUpdate, answers)
-	return err
-}
-
-// end returns what the call would have returned, from a task that has ended.
-func (w *taskWait) end(t *Task) (call.Result, error) {
-	switch {
-	case t.Status == taskCompleted && t.Body.Get("result").Kind() == '{':
-		return call.Result{Raw: t.Body.Get("result").Raw(), Revision: wire.LatestModern}, nil
-	case t.Status == taskFailed:
-		if fault := errorOf(t.Body.Get("error")); fault != nil {
-			return call.Result{}, fault
-		}
-		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream's task failed%s", because(t.Message))
-	case t.Status == taskCancelled:
-		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream cancelled the task%s", because(t.Message))
-	default:
-		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream's task completed without a result")
-	}
-}
-
-func because(message string) string {
-	if message == "" {
-		return ""
-	}
-	return ": " + message
-}
-
-// errorOf reads a JSON-RPC error object, nil when it is none.
-func errorOf(v wire.Value) *wire.Error {
-	code, ok := v.Get("code").Int()
-	message, ok2 := v.Get("message").Text()
-	if !ok || !ok2 {
-		return nil
-	}
-	return &wire.Error{Code: code, Message: message, Data: v.Get("data").Raw(), Raw: v.Raw()}
-}
-
-// legacy waits for a task of 2025-11-25. A request for its result is open all
-// the time, because the task's questions come on its stream; the task is looked
-// at beside it, for its messages, and because some servers refuse to say the
-// result too early, and every connection may break.
-func (w *taskWait) legacy(ctx context.Context, t Task) (call.Result, bool, error) {
-	waiting, giveUp := context.WithCancel(ctx)
-	results := make(chan outcome, 1)
-	open := false
-	ask := func() {
-		open = true
-		go func() {
-			res, err := w.request(waiting, wire.MethodTasksResult, nil)
-			results <- outcome{res, err}
-		}()
-	}
-	defer func() {
-		giveUp()
-		if open {
-			<-results
-		}
-	}()
-	w.tell(&t)
-	ask()
-	early := false // the result was refused while the task ran
-	for {
-		timer := time.NewTimer(t.Pause())
-		select {
-		case o := <-results:
-			timer.Stop()
-			open = false
-			var fault *wire.Error
-			switch {
-			case o.err == nil:
-				o.res.Raw = Unrelated(o.res.Raw)
-				return o.res, true, nil
-			case !errors.As(o.err, &fault) || t.Ended():
-				return call.Result{}, t.Ended(), o.err
-			}
-			now, missed, err := w.look(ctx)
-			switch {
-			case err != nil:
-				return call.Result{}, ctx.Err() == nil, err
-			case missed:
-				continue
-			}
-			t = now
-			if t.Ended() {
-				ask() // what was refused may have been that the task still ran
-			}
-			early = fault.Raw != nil // else it is the gateway's own: the upstream said nothing for too long
-			continue
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return call.Result{}, false, ctx.Err()
-		}
-		next, missed, err := w.look(ctx)
-		switch {
-		case err != nil:
-			return call.Result{}, ctx.Err() == nil, err
-		case missed:
-			continue
-		}
-		t = next
-		if !open && (t.Ended() || !early || t.Status == taskInput) {
-			early = false
-			ask()
-		}
-	}
-}
-
-// Patient returns do for tasks/result of 2025-11-25, which takes as long as the
-// task: when the gateway lost patience with a silent upstream while the task
-// runs, the request is sent again.
-func Patient(do Do) Do {
-	return func(ctx context.Context, c *call.Call) (call.Result, error) {
-		for ended := false; ; {
-			res, err := do(ctx, c)
-			own, ok := errors.AsType[*wire.Error](err)
-			if !ok || own.Raw != nil || own.Code != wire.CodeInternal || ended {
-				return res, err
-			}
-			look := *c
-			look.Method = wire.MethodTasksGet
-			got, lerr := do(ctx, &look)
-			if lerr != nil {
-				return res, err
-			}
-			task := TaskState(got.Raw, wire.EraLegacy)
-			if ended = task.Ended(); ended {
-				continue
-			}
-			if err := sleep(ctx, task.Pause()); err != nil {
-				return call.Result{}, err
-			}
-		}
-	}
-}
-
-// deaf is the back channel of requests that nobody waits for.
-type deaf struct{}
-
-func (deaf) Notify(string, wire.Raw) {}
-
-func (deaf) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
-	return nil, wire.Errorf(wire.CodeInternal, "nobody waits for this any more")
 }

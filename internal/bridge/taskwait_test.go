@@ -74,14 +74,14 @@ func (s *scripted) do(ctx context.Context, c *call.Call) (call.Result, error) {
 	return call.Result{Raw: wire.Raw(text), Revision: wire.Rev20260728}, err
 }
 
-// wait runs WaitTask for a client that asked for progress.
+// wait runs a TaskWait for a client that asked for progress.
 func (s *scripted) wait(ctx context.Context, created string, form wire.Era) (string, error) {
 	s.began = time.Now()
 	c := &call.Call{
 		Method: wire.MethodToolsCall, Params: wire.Raw(`{"name":"a","_meta":{"progressToken":"p"}}`), Back: s,
 		Client: &call.Client{Revision: wire.Rev20251125},
 	}
-	res, err := WaitTask(ctx, c, readTask(wire.ValueOf(wire.Raw(created)), form), s.do)
+	res, err := NewTaskWait(c, readTask(wire.ValueOf(wire.Raw(created)), form), s.do).Run(ctx)
 	return string(res.Raw), err
 }
 

@@ -20,6 +20,9 @@ type Call struct {
 	LogLevel wire.Level
 	// Back carries what comes back before the result. Never nil.
 	Back BackChannel
+	// Session names the session with the upstream that the call goes through, as
+	// the upstream named it; "" is the one that all share.
+	Session string
 	// TakesRounds says that the client can be handed an input_required result
 	// as it is.
 	TakesRounds bool

@@ -66,6 +66,7 @@ func (x *exchange) welcome(tied bool) (answer, *session) {
 	}
 	sess := newSession(x.call.Principal, client, &s.levels, s.opt.EventLog(client.Key))
 	sess.tied = tied
+	sess.rooted = func() { s.opt.RootsChanged(client, sess.owner) }
 	if !s.sessions.add(sess) {
 		return answer{fault: errTooManySessions}, nil
 	}

@@ -67,6 +67,8 @@ func (s *session) take(m *wire.Message) {
 		s.answered(m)
 	case m.Method == wire.NoteInitialized:
 		s.ready()
+	case m.Method == wire.NoteRootsChanged:
+		s.rooted()
 	default:
 		if id, ok := cancels(m); ok {
 			s.cancelRequest(id)

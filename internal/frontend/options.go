@@ -77,6 +77,12 @@ type Options struct {
 	// overlap and must not block. It may be nil.
 	LogLevel func(wire.Level)
 
+	// SessionEnded is told the Key of a legacy client whose session has ended, and
+	// RootsChanged of one that says that its roots have changed, with the key of its
+	// principal. They must not block, nor call the server, and may be nil.
+	SessionEnded func(client string)
+	RootsChanged func(c *call.Client, principal string)
+
 	Logger  *zap.Logger // nothing is logged
 	Metrics *Metrics    // collectors of its own, registered nowhere
 }
@@ -159,6 +165,12 @@ func (o *Options) setDefaults() {
 	if o.EventLog == nil {
 		space := &logSpace{max: defaultLogSpace * int64(o.MaxMessage)}
 		o.EventLog = func(string) EventLog { return &memoryLog{space: space} }
+	}
+	if o.SessionEnded == nil {
+		o.SessionEnded = func(string) {}
+	}
+	if o.RootsChanged == nil {
+		o.RootsChanged = func(*call.Client, string) {}
 	}
 	if o.LogLevel == nil {
 		o.LogLevel = func(wire.Level) {}

@@ -59,7 +59,7 @@ func New(o Options) *Server {
 		log:   o.Logger,
 		guard: newGuard(o),
 	}
-	s.sessions.init(o.MaxSessions, o.SessionIdle, o.Metrics.Sessions.WithLabelValues(wire.EraLegacy.String()))
+	s.sessions.init(o.MaxSessions, o.SessionIdle, o.Metrics.Sessions.WithLabelValues(wire.EraLegacy.String()), o.SessionEnded)
 	s.levels.report = o.LogLevel
 	s.parks.max = o.MaxParked
 	s.bodies.max, s.calls.max = o.MaxBodies, int64(o.MaxCalls)

@@ -25,7 +25,9 @@ type session struct {
 	level  atomic.Uint32 // a wire.Level; written under mu
 	shelf  shelf         // the streams that can be resumed
 	subs   resourceSubs
-	tied   bool // the session has one stream, which ends with it and ends it
+	rooted func()        // is told that the client's roots have changed
+	over   chan struct{} // closed when the session has ended
+	tied   bool          // the session has one stream, which ends with it and ends it
 
 	mu       sync.Mutex
 	ended    bool
@@ -47,6 +49,8 @@ func newSession(who *call.Principal, client *call.Client, levels *levelCount, lo
 		client:   client,
 		levels:   levels,
 		used:     time.Now(),
+		over:     make(chan struct{}),
+		rooted:   func() {},
 		inflight: make(map[wire.ID]*exchange),
 		asks:     make(map[wire.ID]chan wire.Message),
 	}
@@ -244,6 +248,7 @@ func (s *session) end(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
+	close(s.over)
 	for _, x := range s.inflight {
 		x.cancel(cause)
 	}

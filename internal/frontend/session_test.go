@@ -39,7 +39,7 @@ func TestSecondAnswerIsDropped(t *testing.T) {
 func TestFullTableExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var table sessionTable
-		table.init(1, time.Minute, prometheus.NewGauge(prometheus.GaugeOpts{Name: "sessions"}))
+		table.init(1, time.Minute, prometheus.NewGauge(prometheus.GaugeOpts{Name: "sessions"}), func(string) {})
 		if first := testSession("first"); !table.add(first) || found(&table, "first") != first {
 			t.Fatal("an empty table has no room")
 		}

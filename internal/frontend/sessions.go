@@ -17,13 +17,14 @@ type sessionTable struct {
 	max   int
 	idle  time.Duration
 	gauge prometheus.Gauge
+	gone  func(client string) // is told of each session that has ended
 
 	mu   sync.RWMutex
 	byID map[string]*session
 }
 
-func (t *sessionTable) init(max int, idle time.Duration, gauge prometheus.Gauge) {
-	t.max, t.idle, t.gauge = max, idle, gauge
+func (t *sessionTable) init(max int, idle time.Duration, gauge prometheus.Gauge, gone func(client string)) {
+	t.max, t.idle, t.gauge, t.gone = max, idle, gauge, gone
 	t.byID = make(map[string]*session)
 }
 
@@ -77,6 +78,7 @@ func (t *sessionTable) removeLocked(s *session, cause error) {
 	delete(t.byID, s.id)
 	t.gauge.Dec()
 	s.end(cause)
+	t.gone(s.id)
 }
 
 // expire ends the sessions that have been idle for too long.
@@ -117,6 +119,23 @@ func (t *sessionTable) listChanged(of func(*call.Principal, *call.Client) change
 	for _, s := range all {
 		if c := of(s.who, s.client); c != 0 {
 			s.listChanged(c)
+		}
+	}
+}
+
+// each calls f, which must not wait for anybody, for the sessions that are meant.
+func (t *sessionTable) each(to Audience, f func(*session)) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if to.Principal == "" {
+		if s := t.byID[to.Client]; s != nil {
+			f(s)
+		}
+		return
+	}
+	for _, s := range t.byID {
+		if s.owner == to.Principal {
+			f(s)
 		}
 	}
 }

@@ -34,28 +34,6 @@ func (g *Gateway) Changed(s upstream.Snapshot) {
 	}
 }
 
-// Notified implements upstream.Observer. Log messages of a server outside of any
-// call have no client that they may be shown to, so they go to the gateway's
-// log, without their data, which may hold what a user sent.
-func (g *Gateway) Notified(name, method string, params wire.Raw) {
-	switch method {
-	case wire.NoteResourceUpdated:
-		g.subs.Updated(name, params)
-	case wire.NoteElicitComplete:
-		if client, own, ok := g.router.Completed(name, params); ok {
-			g.front.Notify(client, method, own)
-		}
-	case wire.NoteTaskStatus:
-		if client, own, ok := g.router.TaskStatus(name, params); ok {
-			g.front.Notify(client, method, own)
-		}
-	case wire.NoteMessage:
-		p := wire.ValueOf(params)
-		g.log.Debug("upstream log message", zap.String("upstream", name),
-			zap.String("level", clip(p.Get("level").Str())), zap.String("logger", clip(p.Get("logger").Str())))
-	}
-}
-
 func clip(s string) string {
 	const most = 64
 	return s[:min(len(s), most)]
@@ -173,7 +151,7 @@ func (g *Gateway) newRoutes(late bool) *router.Routes {
 	for _, m := range g.upstreams {
 		s, ok := now[m.name]
 		if !ok {
-			s = m.connector.Snapshot()
+			s = m.sessions.Snapshot()
 		}
 		sources = append(sources, g.source(m, s, late))
 	}

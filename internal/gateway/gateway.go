@@ -175,6 +175,8 @@ func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 		Sealer:           g.sealer,
 		Replica:          g.replica,
 		ParkTTL:          g.cfg.Bridge.ParkTTL,
+		SessionEnded:     g.sessionEnded,
+		RootsChanged:     g.rootsChanged,
 	}
 }
 
@@ -221,7 +223,7 @@ func (g *Gateway) runAll(ctx context.Context, serve func(life context.Context) e
 	defer end()
 	group, life := errgroup.WithContext(life)
 	for _, m := range g.upstreams {
-		group.Go(func() error { return m.connector.Run(life) })
+		group.Go(func() error { return m.sessions.Run(life) })
 	}
 	group.Go(func() error { return g.control(life) })
 	group.Go(func() error { return g.front.Run(life) })
@@ -249,7 +251,7 @@ func (g *Gateway) toolSchema(who *call.Principal, client *call.Client, public st
 // setLogLevel tells the upstreams how verbose their log messages have to be.
 func (g *Gateway) setLogLevel(level wire.Level) {
 	for _, m := range g.upstreams {
-		m.connector.SetLogLevel(level)
+		m.sessions.SetLogLevel(level)
 	}
 }
 
@@ -262,7 +264,7 @@ func (g *Gateway) ready() []string {
 	}
 	var waits []string
 	for _, m := range g.upstreams {
-		s := m.connector.Snapshot()
+		s := m.sessions.Snapshot()
 		switch {
 		case s.Up():
 		case m.required:

@@ -71,7 +71,7 @@ func eventually(t *testing.T, ask func() string) {
 func (g *Gateway) snapshotOf(name string) upstream.Snapshot {
 	for _, m := range g.upstreams {
 		if m.name == name {
-			return m.connector.Snapshot()
+			return m.sessions.Snapshot()
 		}
 	}
 	return upstream.Snapshot{}

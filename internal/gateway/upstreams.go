@@ -18,14 +18,14 @@ import (
 
 // member is one upstream as the gateway holds it.
 type member struct {
-	name      string
-	space     *namespace.Space
-	required  bool
-	key       string // names what is remembered of it; "" for the demo
-	filter    policy.Upstream
-	rules     catalog.Rules
-	connector *upstream.Connector
-	kept      upstream.Catalog // what was last remembered; the control loop's own
+	name     string
+	space    *namespace.Space
+	required bool
+	key      string // names what is remembered of it; "" for the demo
+	filter   policy.Upstream
+	rules    catalog.Rules
+	sessions *upstream.Sessions
+	kept     upstream.Catalog // what was last remembered; the control loop's own
 }
 
 // options translates the configuration of one upstream.
@@ -35,6 +35,11 @@ func (g *Gateway) options(u config.Upstream) (upstream.Options, error) {
 	o.Memory, o.EraKey = g.state, u.Hash()
 	o.Timeout, o.MaxDuration = u.Timeout, u.MaxDuration
 	o.MaxConcurrent, o.MaxQueue = u.MaxConcurrent, u.MaxQueue
+	o.Sharing = map[config.Session]upstream.Sharing{
+		config.SessionPerClient: upstream.PerClient, config.SessionPerPrincipal: upstream.PerPrincipal,
+	}[u.Session]
+	o.MaxSessions = u.MaxSessions
+	o.Serialize = u.AskCalls == config.AskSerialize
 	for _, r := range u.Roots {
 		o.Roots = append(o.Roots, upstream.Root{URI: r.URI, Name: r.Name})
 	}
@@ -67,6 +72,8 @@ func (g *Gateway) commonOptions(name string) upstream.Options {
 		Metrics:     g.upstreamMetrics,
 		Observer:    g,
 		Trail:       g.trail,
+		Outside:     g,
+		SessionIdle: g.cfg.Limits.SessionIdle,
 	}
 }
 
@@ -159,8 +166,8 @@ func (g *Gateway) add(m member, prefix string, o upstream.Options) (err error) {
 	if m.space, err = namespace.New(m.name, prefix, g.cfg.Namespace.Separator); err != nil {
 		return err
 	}
-	m.connector = upstream.New(o)
+	m.sessions = upstream.NewSessions(o)
 	g.upstreams = append(g.upstreams, &m)
-	g.routes[m.name], g.tellers[m.name] = m.connector, m.connector
+	g.routes[m.name], g.tellers[m.name] = m.sessions, m.sessions
 	return nil
 }

@@ -19,6 +19,8 @@ type backChannel struct {
 	r    *Router
 	to   call.BackChannel
 	part *catalog.Part // that asks
+	// session is that with the upstream which the call goes through.
+	session string
 	// who and client made the call.
 	who    *call.Principal
 	client *call.Client
@@ -61,7 +63,7 @@ func (b *backChannel) ask(ctx context.Context, method string, params wire.Raw) (
 	}
 	timed, cancel := context.WithTimeout(ctx, b.r.askTimeout)
 	defer cancel()
-	answer, err := b.to.Ask(timed, method, b.r.shown(b.part, b.client, method, b.part.Space().AskParams(method, fitted)))
+	answer, err := b.to.Ask(timed, method, b.r.shown(b.part, b.session, b.client, method, b.part.Space().AskParams(method, fitted)))
 	var refusal *wire.Error
 	switch {
 	case err == nil:
@@ -78,20 +80,20 @@ func (b *backChannel) ask(ctx context.Context, method string, params wire.Raw) (
 
 // shown returns the params of a question, under public names, as the client
 // sees them.
-func (r *Router) shown(part *catalog.Part, client *call.Client, method string, params wire.Raw) wire.Raw {
+func (r *Router) shown(part *catalog.Part, session string, client *call.Client, method string, params wire.Raw) wire.Raw {
 	params = bridge.NoContext(method, r.cleanAsk(part, method, params))
 	if r.label {
 		params = bridge.Label(part.Upstream(), method, params)
 	}
 	if method == wire.MethodElicit && isURL(params) {
-		params = r.ownID(part.Upstream(), client, params)
+		params = r.ownID(scope(part.Upstream(), session), client, params)
 	}
 	return params
 }
 
 // ownID gives a URL elicitation an id of the client's own. Legacy clients need
 // one, modern ones do not know it.
-func (r *Router) ownID(upstream string, client *call.Client, params wire.Raw) wire.Raw {
+func (r *Router) ownID(scope string, client *call.Client, params wire.Raw) wire.Raw {
 	e := wire.NewEdit(params)
 	id := e.Root().Get("elicitationId")
 	if client.Era() == wire.EraModern {
@@ -101,17 +103,37 @@ func (r *Router) ownID(upstream string, client *call.Client, params wire.Raw) wi
 		e.Remove(e.Root(), "elicitationId")
 		return e.Bytes()
 	}
-	e.Set(e.Root(), "elicitationId", wire.String(r.elicitations.Public(upstream, id.Str(), client.Key)))
+	e.Set(e.Root(), "elicitationId", wire.String(r.elicitations.Public(scope, id.Str(), client.Key)))
 	return e.Bytes()
 }
 
-// Completed finds out for whom an upstream's notification is that a URL
-// elicitation has been completed, and returns the key of that client and the
+// scope names the place in which an upstream's own ids are unique: a session may
+// be a process of its own.
+func scope(upstream, session string) string {
+	if session == "" {
+		return upstream
+	}
+	return upstream + "\x00" + session
+}
+
+// Outside returns a back channel for what an upstream sends to a client outside of
+// calls, in the session with this name, by way of to. It is nil when the client
+// knows no such upstream.
+func (r *Router) Outside(upstream, session string, who *call.Principal, client *call.Client, to call.BackChannel) call.BackChannel {
+	part := r.Routes().Table.View(who, client).Part(upstream)
+	if part == nil {
+		return nil
+	}
+	return &backChannel{r, to, part, session, who, client}
+}
+
+// Completed finds out for whom an upstream's notification is, in the session with
+// this name, that a URL elicitation has been completed, and returns the key of that client and the
 // params under its own id, and false when it is for nobody.
-func (r *Router) Completed(upstream string, params wire.Raw) (client string, own wire.Raw, ok bool) {
+func (r *Router) Completed(upstream, session string, params wire.Raw) (client string, own wire.Raw, ok bool) {
 	e := wire.NewEdit(params)
 	id := e.Root().Get("elicitationId")
-	client, public, ok := r.elicitations.Complete(upstream, id.Str())
+	client, public, ok := r.elicitations.Complete(scope(upstream, session), id.Str())
 	if !ok || id.Kind() != '"' {
 		return "", nil, false
 	}

@@ -20,6 +20,8 @@ import (
 // upstreamFunc answers every call with what it returns, several at once.
 type upstreamFunc func() string
 
+func (upstreamFunc) Session(context.Context, *call.Call) (string, error) { return "", nil }
+
 func (f upstreamFunc) Do(context.Context, *call.Call) (call.Result, error) {
 	return call.Result{Raw: wire.Raw(f())}, nil
 }

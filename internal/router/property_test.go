@@ -201,7 +201,10 @@ func (p worldPolicy) decide(a asked) policy.Effect {
 }
 
 // worldUpstream counts what reaches an upstream.
-type worldUpstream struct{ got []string }
+type worldUpstream struct {
+	oneSession
+	got []string
+}
 
 func (u *worldUpstream) Do(_ context.Context, c *call.Call) (call.Result, error) {
 	params := wire.ValueOf(c.Params)
@@ -209,8 +212,9 @@ func (u *worldUpstream) Do(_ context.Context, c *call.Call) (call.Result, error)
 	return call.Result{Raw: wire.Raw(`{"content":[],"completion":{"values":["v"]}}`), Revision: wire.Rev20251125}, nil
 }
 
-func (u *worldUpstream) Subscribe(context.Context, string) error { return nil }
-func (u *worldUpstream) Unsubscribe(string)                      {}
+func (u *worldUpstream) Subscribe(context.Context, *call.Call, string) (func(), error) {
+	return func() {}, nil
+}
 
 // worldRouter is a router in front of the items and upstreams that keep says.
 func worldRouter(t *testing.T, p *policy.Policy, keepItem func(worldItem) bool, keepUpstream func(string) bool) (*Router, map[string]*worldUpstream) {
@@ -424,7 +428,7 @@ func TestNobodySeesWhatIsDenied(t *testing.T) {
 		}
 		for _, it := range world {
 			if it.kind == call.Resource {
-				subs.Updated(it.upstream, wire.Raw(`{"uri":"`+it.native+`"}`))
+				subs.Updated(it.upstream, "", wire.Raw(`{"uri":"`+it.native+`"}`))
 				if told[it.public] == hidden[it.id()] {
 					t.Fatalf("%s\ntold of an update of %s: %v", name, it.public, told[it.public])
 				}

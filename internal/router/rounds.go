@@ -30,7 +30,9 @@ type journey struct {
 	c     *call.Call // as the client sent it
 	to    Upstream
 	space *namespace.Space
-	asked namespace.Asked
+	// session is that with the upstream which the call goes through.
+	session string
+	asked   namespace.Asked
 	// target is what is called.
 	target catalog.Target
 	// decision is what policy said of it; consented, that the user has confirmed it.
@@ -113,7 +115,7 @@ func (j *journey) relay(raw wire.Raw) (wire.Raw, error) {
 				}
 				j.r.metrics.asked(method, askRelayed)
 				if params.Exists() {
-					e.Replace(params, j.r.shown(j.target.Part, j.c.Client, method, params.Raw()))
+					e.Replace(params, j.r.shown(j.target.Part, j.session, j.c.Client, method, params.Raw()))
 				}
 			}
 		case m.Is("requestState"):
@@ -164,7 +166,7 @@ func (j *journey) urlRequired(rpc *wire.Error) (call.Result, error) {
 			}
 			n++
 			j.r.metrics.asked(wire.MethodElicit, askRelayed)
-			params := j.r.shown(j.target.Part, j.c.Client, wire.MethodElicit, wire.SetMember(el.Raw(), "mode", wire.String("url")))
+			params := j.r.shown(j.target.Part, j.session, j.c.Client, wire.MethodElicit, wire.SetMember(el.Raw(), "mode", wire.String("url")))
 			request := wire.SetMember(wire.Raw(`{"method":"`+wire.MethodElicit+`"}`), "params", params)
 			requests = wire.SetMember(requests, fmt.Sprintf("url-%d", n), request)
 		}
@@ -186,7 +188,7 @@ func (j *journey) ownIDs(rpc *wire.Error) *wire.Error {
 	for el := range e.Root().Get("elicitations").Elements() {
 		id := el.Get("elicitationId")
 		if native, ok := id.Text(); ok {
-			e.ReplaceString(id, j.r.elicitations.Public(j.space.Upstream(), native, j.c.Client.Key))
+			e.ReplaceString(id, j.r.elicitations.Public(scope(j.space.Upstream(), j.session), native, j.c.Client.Key))
 		}
 	}
 	if !e.Changed() {

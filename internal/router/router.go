@@ -20,9 +20,12 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Upstream answers calls whose names and URIs are native. The error is a
+// Upstream answers calls whose names and URIs are native. The errors are a
 // *wire.Error or that of ctx.
 type Upstream interface {
+	// Session names the session that calls of c's client go through, for the
+	// member of that name of the calls that Do gets.
+	Session(ctx context.Context, c *call.Call) (string, error)
 	Do(ctx context.Context, c *call.Call) (call.Result, error)
 }
 
@@ -72,6 +75,7 @@ type Router struct {
 	limits       limiter
 	tickets      Tickets
 	said         saidOnce
+	waits        taskWaits
 }
 
 // current is the routes of this moment.
@@ -234,8 +238,12 @@ func (j *journey) run(ctx context.Context, params wire.Raw) (call.Result, error)
 		return call.Result{}, err
 	}
 	defer release()
+	if j.session, err = j.to.Session(ctx, j.c); err != nil {
+		return call.Result{}, err
+	}
 	down := j.c.With(params)
-	down.Back = &backChannel{j.r, j.c.Back, j.target.Part, j.c.Principal, j.c.Client}
+	down.Session = j.session
+	down.Back = &backChannel{j.r, j.c.Back, j.target.Part, j.session, j.c.Principal, j.c.Client}
 	res, err := j.send(ctx, down)
 	if err != nil {
 		if rpc, ok := errors.AsType[*wire.Error](err); ok {

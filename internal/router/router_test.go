@@ -20,8 +20,14 @@ import (
 	"mcpgateway/internal/wire"
 )
 
+// oneSession is an upstream with one session for all.
+type oneSession struct{}
+
+func (oneSession) Session(context.Context, *call.Call) (string, error) { return "", nil }
+
 // fakeUpstream answers with what a test gives it and keeps what it was asked.
 type fakeUpstream struct {
+	oneSession
 	got    *call.Call
 	answer func(context.Context, *call.Call) (call.Result, error)
 }

@@ -16,12 +16,12 @@ import (
 
 // Subscriber is an upstream that can be asked to tell of updates of resources.
 type Subscriber interface {
+	// Session is that of [Upstream].
+	Session(ctx context.Context, c *call.Call) (string, error)
 	// Subscribe returns when the upstream tells of the resource with this native
-	// URI. It counts: each success is taken back by one Unsubscribe. The error
-	// is a *wire.Error or that of ctx.
-	Subscribe(ctx context.Context, native string) error
-	// Unsubscribe does not block.
-	Unsubscribe(native string)
+	// URI, in the session that c names. The error is a *wire.Error or that of ctx.
+	// cancel takes it back and does not block.
+	Subscribe(ctx context.Context, c *call.Call, native string) (cancel func(), err error)
 }
 
 // Subscriptions know which clients want to hear of updates of which resources,
@@ -35,8 +35,8 @@ type Subscriptions struct {
 	set map[resource]map[*subscription]bool
 }
 
-// resource is one resource of an upstream.
-type resource struct{ upstream, native string }
+// resource is one resource of an upstream, in one session with it.
+type resource struct{ upstream, session, native string }
 
 // subscription is the wish of one client to hear of one resource.
 type subscription struct {
@@ -75,7 +75,7 @@ func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public stri
 	if err != nil {
 		return nil, "", err
 	}
-	at := resource{target.Part.Upstream(), target.Native}
+	at := resource{upstream: target.Part.Upstream(), native: target.Native}
 	d := s.router.decide(c, target.Judgement)
 	if d.Effect == policy.Deny {
 		return nil, at.upstream, refused(target, &d)
@@ -89,9 +89,15 @@ func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public stri
 		return nil, at.upstream, err
 	}
 	defer release()
+	if at.session, err = upstream.Session(ctx, c); err != nil {
+		return nil, at.upstream, err
+	}
+	down := *c
+	down.Session = at.session
 	sub := &subscription{who: c.Principal, client: c.Client, public: public, deliver: deliver}
 	s.add(at, sub) // before the upstream can tell of anything
-	if err := upstream.Subscribe(ctx, at.native); err != nil {
+	cancel, err := upstream.Subscribe(ctx, &down, at.native)
+	if err != nil {
 		s.remove(at, sub)
 		if rpc, ok := errors.AsType[*wire.Error](err); ok {
 			err = target.Part.Space().Error(rpc, target.Asked())
@@ -100,7 +106,7 @@ func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public stri
 	}
 	return sync.OnceFunc(func() {
 		s.remove(at, sub)
-		upstream.Unsubscribe(at.native)
+		cancel()
 	}), at.upstream, nil
 }
 
@@ -122,19 +128,20 @@ func (s *Subscriptions) remove(at resource, sub *subscription) {
 	}
 }
 
-// Updated takes the notification of an upstream that a resource has changed. It
+// Updated takes the notification of an upstream, in the session with this name,
+// that a resource has changed. It
 // goes to those who subscribed to that resource, or, when it is a part of
 // another one and nobody subscribed to it, to those who subscribed to the whole
 // (2025-11-25 and 2026-07-28, schema, ResourceUpdatedNotification: the URI "might
 // be a sub-resource of the one that the client actually subscribed to"). It does
 // not block.
-func (s *Subscriptions) Updated(upstream string, params wire.Raw) {
+func (s *Subscriptions) Updated(upstream, session string, params wire.Raw) {
 	place := wire.ValueOf(params).Get("uri")
 	native, ok := place.Text()
 	if !ok {
 		return
 	}
-	subs, exact := s.concerned(upstream, native)
+	subs, exact := s.concerned(upstream, session, native)
 	if len(subs) == 0 {
 		return
 	}
@@ -161,11 +168,11 @@ func (s *Subscriptions) Updated(upstream string, params wire.Raw) {
 
 // concerned returns who is to hear of a change of a resource, and whether they
 // subscribed to it itself.
-func (s *Subscriptions) concerned(upstream, native string) (subs []*subscription, exact bool) {
+func (s *Subscriptions) concerned(upstream, session, native string) (subs []*subscription, exact bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	collect := func(uri string) {
-		for sub := range s.set[resource{upstream, uri}] {
+		for sub := range s.set[resource{upstream, session, uri}] {
 			subs = append(subs, sub)
 		}
 	}

@@ -20,22 +20,23 @@ import (
 
 // teller is a Subscriber that counts.
 type teller struct {
+	oneSession
 	mu     sync.Mutex
 	counts map[string]int
 	refuse *wire.Error
 }
 
-func (u *teller) Subscribe(_ context.Context, native string) error {
+func (u *teller) Subscribe(_ context.Context, _ *call.Call, native string) (func(), error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.refuse != nil {
-		return u.refuse
+		return nil, u.refuse
 	}
 	u.counts[native]++
-	return nil
+	return func() { u.unsubscribe(native) }, nil
 }
 
-func (u *teller) Unsubscribe(native string) {
+func (u *teller) unsubscribe(native string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.counts[native]--; u.counts[native] == 0 {
@@ -107,7 +108,7 @@ func TestUpdateGoesToThoseConcerned(t *testing.T) {
 					defer cancel()
 				}
 			}
-			s.Updated("files", wire.Raw(`{"x":1e400,"uri":`+string(wire.String(tt.updated))+`,"_meta":{"k":1}}`))
+			s.Updated("files", "", wire.Raw(`{"x":1e400,"uri":`+string(wire.String(tt.updated))+`,"_meta":{"k":1}}`))
 			for i, want := range tt.want {
 				if want != "" {
 					want += ` {"x":1e400,"uri":"` + want + `","_meta":{"k":1}}`
@@ -132,7 +133,7 @@ func TestUpdateAfterPolicyChanged(t *testing.T) {
 	next := *s.router.Routes()
 	next.Table = catalog.Build(catalog.Options{Policy: policy.New(policy.Options{Default: policy.Deny})}, []catalog.Source{filesSource(t)})
 	s.router.Swap(&next)
-	s.Updated("files", wire.Raw(`{"uri":"file:///a"}`))
+	s.Updated("files", "", wire.Raw(`{"uri":"file:///a"}`))
 	if got := l.take(); got != nil {
 		t.Errorf("told %q of what is denied", got)
 	}
@@ -188,7 +189,7 @@ func TestManySubscribers(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				s.Updated("files", wire.Raw(`{"uri":"file:///1/x"}`))
+				s.Updated("files", "", wire.Raw(`{"uri":"file:///1/x"}`))
 			}
 		}
 	})

@@ -6,6 +6,7 @@ import (
 
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
 )
 
 // maxTasks bounds how many tasks are remembered, maxOwnTasks those of one
@@ -18,16 +19,18 @@ const (
 
 // heldTask is a task that was announced to a client.
 type heldTask struct {
-	ref    bridge.TaskRef
-	id     string // that the client knows
-	who    string // the key of the principal
-	by     *call.Principal
-	client string // the key of the client
-	as     *call.Client
-	seq    int64 // grows from task to task
+	client    *call.Client
+	principal *call.Principal
+	token     wire.Raw // that the client gave for progress, nil when it gave none
+	ref       bridge.TaskRef
+	id        string // that the client knows
+	who       string // the key of the principal
+	seq       int64  // grows from task to task
 }
 
-type taskKey struct{ upstream, native string }
+type taskKey struct{ upstream, session, native string }
+
+func keyOf(t bridge.TaskRef) taskKey { return taskKey{t.Upstream, t.Session, t.Native} }
 
 // taskBook remembers whose tasks are whose: what an upstream tells of a task, or
 // lists, says only its own id. The zero value is ready for use, by any number of
@@ -42,7 +45,7 @@ type taskBook struct {
 
 // add remembers a task.
 func (b *taskBook) add(t heldTask) {
-	key := taskKey{t.ref.Upstream, t.ref.Native}
+	key := keyOf(t.ref)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.tasks == nil {
@@ -77,17 +80,17 @@ func (b *taskBook) remove(key taskKey) {
 }
 
 // drop forgets a task that its upstream does not know any more.
-func (b *taskBook) drop(upstream, native string) {
+func (b *taskBook) drop(key taskKey) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.remove(taskKey{upstream, native})
+	b.remove(key)
 }
 
 // find returns the task that an upstream calls so, and whether one is known.
-func (b *taskBook) find(upstream, native string) (heldTask, bool) {
+func (b *taskBook) find(key taskKey) (heldTask, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	t := b.tasks[taskKey{upstream, native}]
+	t := b.tasks[key]
 	if t == nil {
 		return heldTask{}, false
 	}

@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
@@ -38,7 +39,11 @@ func (j *journey) send(ctx context.Context, down *call.Call) (call.Result, error
 	case task.Form == wire.EraModern:
 		down.Client = bridge.WithTasks(down.Client)
 	}
-	return bridge.WaitTask(ctx, down, task, j.to.Do)
+	wait := bridge.NewTaskWait(down, task, j.to.Do)
+	key := taskKey{j.space.Upstream(), j.session, task.ID}
+	j.r.waits.add(key, down, wait)
+	defer j.r.waits.remove(key, wait)
+	return wait.Run(ctx)
 }
 
 func (j *journey) once(ctx context.Context, down *call.Call) (call.Result, error) {
@@ -65,7 +70,7 @@ func (j *journey) withTask(down *call.Call) (carries bool) {
 	}
 	legacy := runsTasks(capabilities)
 	if legacy || extendsToTasks(capabilities) {
-		down.Back = &taskBack{down.Back, j.r, j.space, j.c.Principal}
+		down.Back = &taskBack{down.Back, j.r, j.space, j.session, j.c.Principal}
 	}
 	if !legacy {
 		return carries
@@ -113,21 +118,23 @@ func (j *journey) waits() bool {
 // principal's own, and remembers the task.
 func (j *journey) announce(res call.Result, task bridge.Task) (call.Result, error) {
 	ref := bridge.TaskRef{
-		Upstream: j.space.Upstream(), Native: task.ID, Form: task.Form, Tool: j.target.Native, Public: j.target.Public,
+		Upstream: j.space.Upstream(), Session: j.session, Native: task.ID, Form: task.Form, Tool: j.target.Native, Public: j.target.Public,
 	}
 	id := j.r.sealer.SealTask(ref, j.c.Principal)
 	if id == "" {
 		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream began a task whose id is empty or too long")
 	}
-	j.r.tasks.add(heldTask{ref: ref, id: id, who: j.c.Principal.Key(), by: j.c.Principal, client: j.c.Client.Key, as: j.c.Client})
-	res.Raw = j.space.TaskIDs(res.Raw, j.r.taskIDs(ref.Upstream, j.c.Principal))
+	j.r.tasks.add(heldTask{ref: ref, id: id, who: j.c.Principal.Key(), client: j.c.Client, principal: j.c.Principal,
+		token: slices.Clone(wire.ValueOf(j.c.Params).Get("_meta", wire.MetaProgressToken).Raw())})
+	res.Raw = j.space.TaskIDs(res.Raw, j.r.taskIDs(ref.Upstream, j.session, j.c.Principal))
 	return res, nil
 }
 
-// taskIDs gives the public ids of an upstream's tasks that are this principal's.
-func (r *Router) taskIDs(upstream string, who *call.Principal) namespace.TaskIDs {
+// taskIDs gives the public ids of an upstream's tasks, in one session, that are
+// this principal's.
+func (r *Router) taskIDs(upstream, session string, who *call.Principal) namespace.TaskIDs {
 	return func(native string) string {
-		if t, ok := r.tasks.find(upstream, native); ok && t.who == who.Key() {
+		if t, ok := r.tasks.find(taskKey{upstream, session, native}); ok && t.who == who.Key() {
 			return t.id
 		}
 		return ""
@@ -137,14 +144,15 @@ func (r *Router) taskIDs(upstream string, who *call.Principal) namespace.TaskIDs
 // taskBack is a back channel for what upstreams say of tasks: ids become those
 // that the client knows, and what is of tasks that it does not know is left out.
 type taskBack struct {
-	to    call.BackChannel
-	r     *Router
-	space *namespace.Space
-	who   *call.Principal
+	to      call.BackChannel
+	r       *Router
+	space   *namespace.Space
+	session string
+	who     *call.Principal
 }
 
 func (b *taskBack) Notify(method string, params wire.Raw) {
-	ids := b.r.taskIDs(b.space.Upstream(), b.who)
+	ids := b.r.taskIDs(b.space.Upstream(), b.session, b.who)
 	switch method {
 	case wire.NoteTaskStatus, wire.NoteTasks:
 		if ids(wire.ValueOf(params).Get("taskId").Str()) == "" {
@@ -179,7 +187,7 @@ func (b *taskBack) related(params wire.Raw) wire.Raw {
 	if !task.Exists() {
 		return params
 	}
-	ids := b.r.taskIDs(b.space.Upstream(), b.who)
+	ids := b.r.taskIDs(b.space.Upstream(), b.session, b.who)
 	if ids(task.Get("taskId").Str()) == "" {
 		return bridge.Unrelated(params)
 	}

@@ -103,7 +103,8 @@ func (r *Router) openTask(c *call.Call, id string) (bridge.TaskRef, *catalog.Par
 func (r *Router) askTask(ctx context.Context, c *call.Call, part *catalog.Part, t heldTask, params wire.Raw) (call.Result, error) {
 	space := part.Space()
 	down := c.With(params)
-	down.Back = &taskBack{&backChannel{r, c.Back, part, c.Principal, c.Client}, r, space, c.Principal}
+	down.Session = t.ref.Session
+	down.Back = &taskBack{&backChannel{r, c.Back, part, t.ref.Session, c.Principal, c.Client}, r, space, t.ref.Session, c.Principal}
 	do := r.Routes().Upstreams[t.ref.Upstream].Do
 	if c.Method == wire.MethodTasksResult {
 		do = bridge.Patient(do)
@@ -113,7 +114,7 @@ func (r *Router) askTask(ctx context.Context, c *call.Call, part *catalog.Part, 
 		var rpc *wire.Error
 		if errors.As(err, &rpc) {
 			if rpc.Raw != nil && rpc.Code == wire.CodeInvalidParams && c.Method == wire.MethodTasksGet {
-				r.tasks.drop(t.ref.Upstream, t.ref.Native)
+				r.tasks.drop(keyOf(t.ref))
 			}
 			err = r.cleanError(part, space.Error(rpc, namespace.Asked{}))
 		}
@@ -133,7 +134,7 @@ func (r *Router) askTask(ctx context.Context, c *call.Call, part *catalog.Part, 
 
 // showTask returns what an upstream says of a task under public names and ids.
 func (r *Router) showTask(c *call.Call, part *catalog.Part, t heldTask, message wire.Raw) (wire.Raw, error) {
-	others := r.taskIDs(t.ref.Upstream, c.Principal)
+	others := r.taskIDs(t.ref.Upstream, t.ref.Session, c.Principal)
 	message = part.Space().Task(message, func(native string) string {
 		if native == t.ref.Native {
 			return t.id
@@ -147,7 +148,7 @@ func (r *Router) showTask(c *call.Call, part *catalog.Part, t heldTask, message 
 			return nil, missing(lacks)
 		}
 		if params.Exists() {
-			e.Replace(params, r.shown(part, c.Client, method, params.Raw()))
+			e.Replace(params, r.shown(part, t.ref.Session, c.Client, method, params.Raw()))
 		}
 	}
 	return e.Bytes(), nil
@@ -212,12 +213,18 @@ func (r *Router) listed(ctx context.Context, c *call.Call, t heldTask) (wire.Raw
 	return bridge.Unrelated(res.Raw), true, nil
 }
 
-// TaskStatus finds out for whom an upstream's notifications/tasks/status is that
-// belongs to no call. It returns the key of the client that began the task and
-// the params under its own id, and false when it is for nobody.
-func (r *Router) TaskStatus(upstream string, params wire.Raw) (client string, own wire.Raw, ok bool) {
-	t, ok := r.tasks.find(upstream, wire.ValueOf(params).Get("taskId").Str())
-	if !ok || t.ref.Form != wire.EraLegacy {
+// TaskStatus takes an upstream's notifications/tasks/status that belongs to no
+// call, in the session with this name. Where the gateway waits for the task it goes
+// there. Else TaskStatus returns the key of the client that began the task and the
+// params under its own id, and false when it is for nobody.
+func (r *Router) TaskStatus(upstream, session string, params wire.Raw) (client string, own wire.Raw, ok bool) {
+	key := taskKey{upstream, session, wire.ValueOf(params).Get("taskId").Str()}
+	t, ok := r.tasks.find(key)
+	if !ok {
+		r.waits.tell(key, params)
+		return "", nil, false
+	}
+	if t.ref.Form != wire.EraLegacy {
 		return "", nil, false
 	}
 	ids := func(native string) string {
@@ -226,12 +233,47 @@ func (r *Router) TaskStatus(upstream string, params wire.Raw) (client string, ow
 		}
 		return ""
 	}
-	view := r.Routes().Table.View(t.by, t.as)
-	part := view.Part(upstream)
-	if part == nil || !view.Judge(call.Tool, part, t.ref.Public, t.ref.Tool).Listed().Visible() {
+	part := r.partOf(&t)
+	if part == nil {
 		return "", nil, false
 	}
-	return t.client, part.Space().Task(params, ids), true
+	return t.client.Key, part.Space().Task(params, ids), true
+}
+
+// partOf returns the part of the table that a task is of, nil when its client may
+// not see the task's tool any more.
+func (r *Router) partOf(t *heldTask) *catalog.Part {
+	view := r.Routes().Table.View(t.principal, t.client)
+	part := view.Part(t.ref.Upstream)
+	if part == nil || !view.Judge(call.Tool, part, t.ref.Public, t.ref.Tool).Listed().Visible() {
+		return nil
+	}
+	return part
+}
+
+// TaskOwner returns a stand-in for a call of whoever waits for an upstream's task,
+// in the session with this name, or holds it, nil when that is nobody. outside
+// gives the back channel that leads to a client between its calls.
+func (r *Router) TaskOwner(upstream, session, native string, outside func(*call.Client) call.BackChannel) *call.Call {
+	key := taskKey{upstream, session, native}
+	if c := r.waits.find(key); c != nil {
+		return c
+	}
+	t, ok := r.tasks.find(key)
+	if !ok || t.ref.Form != wire.EraLegacy {
+		return nil
+	}
+	part := r.partOf(&t)
+	if part == nil {
+		return nil
+	}
+	space := part.Space()
+	to := outside(t.client)
+	return &call.Call{
+		Params: tokenParams(t.token),
+		Client: t.client, Principal: t.principal, Session: session,
+		Back: &taskBack{&backChannel{r, to, part, session, t.principal, t.client}, r, space, session, t.principal},
+	}
 }
 
 // declareTasks adds to the capabilities what the client can have of tasks. A

@@ -29,6 +29,7 @@ const (
 // tasksUpstream is an upstream that answers each method with a result or an
 // error object, {id} standing for the task's own id, and keeps what it was sent.
 type tasksUpstream struct {
+	oneSession
 	revision wire.Revision
 	answers  map[string]string
 
@@ -454,12 +455,112 @@ func TestMessagesOfTasks(t *testing.T) {
 	}
 
 	// Outside of any call the one is told who began the task.
-	key, own, ok := r.TaskStatus("files", wire.Raw(`{"taskId":"n1","status":"failed"}`))
+	key, own, ok := r.TaskStatus("files", "", wire.Raw(`{"taskId":"n1","status":"failed"}`))
 	if !ok || key != "session" || string(own) != `{"taskId":"`+id+`","status":"failed"}` {
 		t.Errorf("told %q %s, %v", key, own, ok)
 	}
-	if _, _, ok := r.TaskStatus("files", wire.Raw(`{"taskId":"n2"}`)); ok {
-		t.Error("an unknown task is somebody's")
+	for _, at := range []struct{ session, id string }{{"", "n2"}, {"another", "n1"}} {
+		if _, _, ok := r.TaskStatus("files", at.session, wire.Raw(`{"taskId":"`+at.id+`"}`)); ok {
+			t.Errorf("the unknown task %s in session %q is somebody's", at.id, at.session)
+		}
+	}
+	between := &recorder{}
+	outside := func(*call.Client) call.BackChannel { return between }
+	owner := r.TaskOwner("files", "", "n1", outside)
+	if owner == nil || owner.Client.Key != "session" {
+		t.Fatalf("the owner of the task is %+v", owner)
+	}
+	answer, err = owner.Back.Ask(t.Context(), wire.MethodElicit, wire.Raw(`{"message":"Sure?",`+related("n1")+`}`))
+	if want := `{"action":"accept",` + related("n1") + `}`; err != nil || string(answer) != want {
+		t.Errorf("answer %s, %v, want %s", answer, err, want)
+	}
+	if want := wire.MethodElicit + ` {"message":"files: Sure?",` + related(id) + `}`; between.asks[0] != want {
+		t.Errorf("asked between calls %s, want %s", between.asks[0], want)
+	}
+	if r.TaskOwner("files", "another", "n1", outside) != nil || r.TaskOwner("files", "", "n2", outside) != nil {
+		t.Error("an unknown task has an owner")
+	}
+}
+
+// What a task tells while the gateway waits for it becomes progress, also what it
+// told before that was known, and what it asks outside of any call is asked.
+func TestWaitHearsOfItsTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &tasksUpstream{revision: wire.Rev20251125, answers: map[string]string{
+			"tools/call": `{"task":{"taskId":"n1","status":"working"}}`, "tasks/get": `{"taskId":"n1","status":"working","pollInterval":60000}`,
+		}}
+		result := make(chan struct{})
+		r := tasksHouse(t, u, legacyTasks, taskTool)
+		routes := *r.Routes()
+		routes.Upstreams = map[string]Upstream{"files": &fakeUpstream{answer: func(ctx context.Context, c *call.Call) (call.Result, error) {
+			if c.Method == wire.MethodTasksResult {
+				<-result
+				return call.Result{Raw: wire.Raw(`{"content":[]}`), Revision: wire.Rev20251125}, nil
+			}
+			return u.Do(ctx, c)
+		}}}
+		r.Swap(&routes)
+		status := func(message, at string) {
+			r.TaskStatus("files", "", wire.Raw(`{"taskId":"n1","status":"working","statusMessage":"`+message+`","lastUpdatedAt":"`+at+`"}`))
+		}
+		status("one", "1")
+		client := &recorder{}
+		done := make(chan error, 1)
+		go func() {
+			_, err := r.Handle(t.Context(), callOf(wire.Rev20250618, `{"elicitation":{}}`, `{"name":"files__job","_meta":{"progressToken":"p"}}`, client))
+			done <- err
+		}()
+		synctest.Wait()
+		status("two", "2")
+		status("before", "1") // overtaken
+		status("two", "2")
+		status("three", "2")
+		owner := r.TaskOwner("files", "", "n1", nil)
+		if owner == nil {
+			t.Fatal("nobody waits for the task")
+		}
+		if got := string(owner.Params); got != `{"_meta":{"progressToken":"p"}}` {
+			t.Errorf("the stand-in has the params %s", got)
+		}
+		if _, err := owner.Back.Ask(t.Context(), wire.MethodElicit, wire.Raw(`{"message":"Sure?"}`)); err != nil {
+			t.Error(err)
+		}
+		owner.Back.Notify(wire.NoteProgress, wire.Raw(`{"progressToken":"p","progress":2}`)) // the client has had 3
+		owner.Back.Notify(wire.NoteProgress, wire.Raw(`{"progressToken":"p","progress":3.5}`))
+		status("four", "4") // the upstream counts by itself now
+		close(result)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		status("late", "3")
+		if _, err := owner.Back.Ask(t.Context(), wire.MethodElicit, wire.Raw(`{"message":"Late?"}`)); err == nil {
+			t.Error("a question was asked after the call had ended")
+		}
+		var want []string
+		for n, message := range []string{"one", "two", "three"} {
+			want = append(want, fmt.Sprintf(`notifications/progress {"progressToken":"p","progress":%d,"message":%q}`, n+1, message))
+		}
+		want = append(want, `notifications/progress {"progressToken":"p","progress":3.5}`)
+		if diff := cmp.Diff(want, client.notes); diff != "" {
+			t.Errorf("progress (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{`elicitation/create {"message":"files: Sure?"}`}, client.asks); diff != "" {
+			t.Errorf("asked (-want +got):\n%s", diff)
+		}
+		if len(r.waits.open) != 0 {
+			t.Error("a wait is left")
+		}
+	})
+}
+
+func TestEarlyNewsAreBounded(t *testing.T) {
+	var w taskWaits
+	for n := range 2 * maxEarly {
+		w.tell(taskKey{native: fmt.Sprint(n)}, wire.Raw(`{}`))
+	}
+	w.tell(taskKey{native: "large"}, wire.Raw(strings.Repeat(" ", maxEarlySize+1)))
+	if len(w.early) != maxEarly || w.early[0].key.native != fmt.Sprint(maxEarly) {
+		t.Errorf("%d are kept, from %s on", len(w.early), w.early[0].key.native)
 	}
 }
 
@@ -601,7 +702,7 @@ func TestTaskBookIsBounded(t *testing.T) {
 		t.Errorf("%d of ann's; %d, %d, %d in all", len(own), len(b.order), len(b.tasks), len(b.own))
 	}
 	add("p7", 0) // again
-	if _, ok := b.find("files", "p70"); !ok || len(b.tasks) != maxTasks {
+	if _, ok := b.find(taskKey{upstream: "files", native: "p70"}); !ok || len(b.tasks) != maxTasks {
 		t.Errorf("a task that came twice: %v, %d in all", ok, len(b.tasks))
 	}
 }

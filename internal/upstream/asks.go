@@ -17,16 +17,16 @@ const maxAsks = 256
 // client/sampling, "Error Handling").
 const codeLapsed = -1
 
-// asks answers the requests that a legacy server makes of its client: ping and
-// roots/list by itself, elicitation and sampling through the back channel of
-// the call that they belong to. Its methods may be called by many goroutines at
+// asks answers the requests that a legacy server makes of its client: ping by
+// itself, and so roots/list where the session is shared, all others through the
+// back channel of the call that they belong to. Its methods may be called by many goroutines at
 // once.
 //
 // Who belongs to no call, or whose client did not declare that it can answer,
 // gets an answer at once. An elicitation that nobody answers is cancelled, not
 // declined: a decline would say that the user refused.
 type asks struct {
-	roots []Root // nil when none are configured
+	o *Options
 	// send brings an answer to the server. It is called from goroutines that
 	// [asks.wait] waits for.
 	send func(ctx context.Context, m wire.Message)
@@ -66,6 +66,7 @@ func (a *asks) serve(ctx context.Context, m wire.Message, c *call.Call) {
 		a.mu.Unlock()
 		if wanted {
 			a.send(ctx, reply)
+			a.o.persona.answered(m.Method)
 		}
 		cancel()
 	})
@@ -102,10 +103,13 @@ func (a *asks) result(ctx context.Context, m wire.Message, c *call.Call) (wire.R
 	case wire.MethodPing:
 		return wire.Raw(`{}`), nil
 	case wire.MethodRootsList:
-		if a.roots == nil {
-			return nil, wire.Errorf(wire.CodeMethodNotFound, "the client does not support roots")
+		switch {
+		case a.o.persona.relaysRoots():
+			return clientRoots(ctx, m, c)
+		case a.o.Roots == nil:
+			return nil, errNoRoots
 		}
-		return rootsResult(a.roots), nil
+		return rootsResult(a.o.Roots), nil
 	case wire.MethodElicit:
 		return elicit(ctx, m, c)
 	case wire.MethodSample:
@@ -141,6 +145,22 @@ func sample(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.
 		return nil, wire.Errorf(wire.CodeMethodNotFound, "the client does not support sampling")
 	case wire.ValueOf(m.Params).Get("tools").Exists() && !c.Client.Can("sampling", "tools"):
 		return nil, wire.Errorf(wire.CodeInvalidParams, "the client does not support sampling with tools")
+	}
+	return relay(ctx, m, c, unanswered)
+}
+
+var errNoRoots = wire.Errorf(wire.CodeMethodNotFound, "the client does not support roots")
+
+// clientRoots asks the client for its roots.
+func clientRoots(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
+	unanswered := func() (wire.Raw, *wire.Error) {
+		return nil, wire.Errorf(wire.CodeInternal, "the client cannot be reached")
+	}
+	switch {
+	case c == nil || c.Client == nil:
+		return unanswered()
+	case !c.Client.Can("roots"):
+		return nil, errNoRoots
 	}
 	return relay(ctx, m, c, unanswered)
 }

@@ -119,7 +119,7 @@ func BenchmarkCall(b *testing.B) {
 }
 
 func BenchmarkModernParams(b *testing.B) {
-	s := newSelf(Info{Name: "gw", Version: "1"}, false)
+	s := newSelf(&Options{Info: Info{Name: "gw", Version: "1"}})
 	var back call.BackChannel = nobody{}
 	f := &flight{id: wire.IDOf("17"), call: toolCall("echo", "a", back)}
 	b.ReportAllocs()

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"maps"
 	"slices"
 
 	"mcpgateway/internal/call"
@@ -49,4 +50,82 @@ func canElicit(c *call.Client, mode string) bool {
 func declares(capabilities wire.Raw, path ...string) bool {
 	v := wire.ValueOf(capabilities).Get(path...)
 	return v.Kind() == '{' || v.Bool()
+}
+
+// relayable returns what a client declared of what can be carried to it in a
+// session: all but the context of sampling, the tasks of clients, which nobody
+// relays, and the tasks extension, which legacy revisions do not know.
+func relayable(c *call.Client) wire.Raw {
+	e := wire.NewEdit(callCapabilities(c))
+	e.Remove(e.Root(), "tasks")
+	if extensions := e.Root().Get("extensions"); extensions.Get(wire.ExtensionTasks).Exists() {
+		e.Remove(extensions, wire.ExtensionTasks)
+	}
+	return e.Bytes()
+}
+
+// maxExtensions bounds what is repeated to a server of a client's extensions, in
+// bytes.
+const maxExtensions = 16 << 10
+
+// abilities returns what a client can do, as a session shared by all that can do
+// the same declares it: the same text for all of them.
+func abilities(c *call.Client, roots bool) wire.Raw {
+	out := wire.Raw(`{}`)
+	set := func(member string, parts ...string) {
+		v := wire.Raw(`{}`)
+		for _, p := range parts {
+			v = wire.SetMember(v, p, wire.Raw(`{}`))
+		}
+		out = wire.SetMember(out, member, v)
+	}
+	if modes := elicitModes(c); len(modes) > 0 {
+		set("elicitation", modes...)
+	}
+	switch {
+	case c.Can("sampling", "tools"):
+		set("sampling", "tools")
+	case c.Can("sampling"):
+		set("sampling")
+	}
+	if extensions := extensionsOf(c); extensions != nil {
+		out = wire.SetMember(out, "extensions", extensions)
+	}
+	if roots {
+		set("roots")
+	}
+	return out
+}
+
+func elicitModes(c *call.Client) []string {
+	var modes []string
+	for _, mode := range []string{"form", "url"} {
+		if canElicit(c, mode) {
+			modes = append(modes, mode)
+		}
+	}
+	return modes
+}
+
+// extensionsOf returns the extensions that a client declared and that sessions
+// can carry, in the order of their names, nil for none.
+func extensionsOf(c *call.Client) wire.Raw {
+	declared := wire.ValueOf(c.Capabilities).Get("extensions")
+	if declared.Kind() != '{' || len(declared.Raw()) > maxExtensions {
+		return nil
+	}
+	byName := make(map[string]wire.Raw)
+	for m := range declared.Members() {
+		if name := m.Key.Str(); name != wire.ExtensionTasks {
+			byName[name] = m.Value.Raw()
+		}
+	}
+	if len(byName) == 0 {
+		return nil
+	}
+	out := wire.Raw(`{}`)
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		out = wire.SetMember(out, name, byName[name])
+	}
+	return out
 }

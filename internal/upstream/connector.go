@@ -20,14 +20,16 @@ import (
 // any time.
 type Connector struct {
 	o       *Options
-	slots   chan struct{} // one for each call that may run
-	waiting atomic.Int64  // calls that wait for a slot
+	slots   chan struct{} // one for each call that may run; of all sessions with the upstream
+	waiting *atomic.Int64 // calls that wait for a slot or their turn, likewise
+	single  chan struct{} // takes the token of the one call that may run in this session; nil: any number may
 
 	inflight prometheus.Gauge // looked up once, not for each call
+	channel  atomic.Uint32    // the way to the server in the last conversation
 
 	snap     atomic.Pointer[Snapshot]
-	publish  sync.Mutex // held to change snap, so that observers see changes in order
-	tools    atomic.Pointer[toolFacts]
+	publish  sync.Mutex                 // held to change snap, so that observers see changes in order
+	tools    *atomic.Pointer[toolFacts] // of the session that gathers the catalog
 	box      *mailbox
 	wants    *wants
 	loudness loudness
@@ -50,7 +52,10 @@ func New(o Options) *Connector {
 		wants:    newWants(),
 		loudness: loudness{changed: make(chan struct{}, 1)},
 	}
-	c.slots = make(chan struct{}, c.o.MaxConcurrent)
+	c.slots, c.waiting, c.tools = make(chan struct{}, c.o.MaxConcurrent), new(atomic.Int64), new(atomic.Pointer[toolFacts])
+	if c.o.Serialize {
+		c.single = make(chan struct{}, 1)
+	}
 	c.inflight = c.o.Metrics.inflight.WithLabelValues(o.Name)
 	c.box = newMailbox(c.o)
 	c.tools.Store(&toolFacts{})
@@ -76,7 +81,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.o.Metrics.up.WithLabelValues(c.o.Name).Set(0)
+	c.setUp(0)
 	var pause backoff
 	for opened := false; ; {
 		began := time.Now()
@@ -131,21 +136,25 @@ var errNoHello = errors.New("the server did not introduce itself")
 // converse lets calls through to a conversation, which may be another one after
 // the first, until it is over, and returns why it is.
 func (c *Connector) converse(ctx context.Context, conn conn, h hello, again bool) error {
-	up := c.o.Metrics.up.WithLabelValues(c.o.Name)
 	c.box.clear()
 	if h.revision.Era() == wire.EraLegacy && declares(h.capabilities, "logging") {
 		c.volume.Store(newVolume(c.o, conn))
 	}
-	c.set(conn)
-	up.Set(1)
-	c.o.Logger.Info("connected", zap.String("revision", string(h.revision)))
-
+	c.channel.Store(uint32(channelOf(conn)))
 	alive, over := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		over(conn.run(ctx))
 	}()
+	c.o.persona.settleIn(alive, conn)
+	c.set(conn)
+	c.setUp(1)
+	level := zap.InfoLevel
+	if c.o.persona != nil {
+		level = zap.DebugLevel
+	}
+	c.o.Logger.Log(level, "connected", zap.String("revision", string(h.revision)))
 	kept := make(chan struct{})
 	go func() {
 		defer close(kept)
@@ -155,9 +164,17 @@ func (c *Connector) converse(ctx context.Context, conn conn, h hello, again bool
 	<-done
 	<-kept
 	c.volume.Store(nil)
-	up.Set(0)
+	c.setUp(0)
 	c.set(nil)
 	return context.Cause(alive)
+}
+
+// setUp notes whether there is a conversation, where that counts as the upstream
+// being up.
+func (c *Connector) setUp(up float64) {
+	if c.o.persona == nil {
+		c.o.Metrics.up.WithLabelValues(c.o.Name).Set(up)
+	}
 }
 
 // set changes the conversation that calls find, and wakes those that wait for
@@ -237,8 +254,10 @@ func (c *Connector) finish() {
 	c.update(func(s *Snapshot) {
 		s.State, s.Since, s.Reason, s.Settled, s.Lost = Down, time.Now(), reasonEnded, true, false
 	})
-	c.o.Trail.left(c.o.Name)
-	c.o.Metrics.forget(c.o.Name)
+	if c.o.persona == nil {
+		c.o.Trail.left(c.o.Name)
+		c.o.Metrics.forget(c.o.Name)
+	}
 }
 
 // update is the one door through which the snapshot changes. The observer hears
@@ -253,7 +272,7 @@ func (c *Connector) update(change func(*Snapshot)) {
 		return
 	}
 	c.snap.Store(&s)
-	if c.o.Observer != nil {
+	if c.o.Observer != nil && c.o.persona == nil {
 		c.o.Observer.Changed(s)
 	}
 }

@@ -99,25 +99,33 @@ func (t *flights) fail(f *flight, err *fault) {
 
 // progress passes a progress notification to the client whose call it belongs
 // to, under the token that the client gave. One of a call that is not in
-// flight, or that asked for none, is dropped.
-func (t *flights) progress(params wire.Raw) {
+// flight is left to the caller, to whom false is returned; one of a call that
+// asked for none is dropped.
+func (t *flights) progress(params wire.Raw) bool {
 	token := wire.ValueOf(params).Get(wire.MetaProgressToken)
 	t.mu.Lock()
 	f := t.open[wire.IDOf(string(token.Raw()))]
 	t.mu.Unlock()
-	if f == nil || f.token == nil {
-		return
+	if f != nil && f.token != nil {
+		notifyProgress(f.call, params, token, f.token)
 	}
+	return f != nil
+}
+
+// notifyProgress passes a progress notification on with the client's own token in
+// the place of that which the server knows.
+func notifyProgress(c *call.Call, params wire.Raw, token wire.Value, own wire.Raw) {
 	e := wire.NewEdit(params)
-	e.Replace(token, f.token)
-	f.call.Back.Notify(wire.NoteProgress, e.Bytes())
+	e.Replace(token, own)
+	c.Back.Notify(wire.NoteProgress, e.Bytes())
 }
 
 // owner returns the call that a message belongs to which does not say so
 // itself: when every client's call in flight comes from one client, the
-// youngest of them, else nil. What belongs to one client must never be shown to
-// another, so nothing is guessed. Calls of the gateway itself do not count:
-// nobody waits behind them to whom something could be shown by mistake.
+// youngest of them that is no look at a task, which is over too soon, else nil.
+// What belongs to one client must never be shown to another, so nothing is guessed.
+// Calls of the gateway itself do not count: nobody waits behind them to whom
+// something could be shown by mistake.
 func (t *flights) owner() *call.Call { return t.ownerWho(func(*call.Call) bool { return true }) }
 
 // hearer returns the call that a notification belongs to which does not say so
@@ -144,9 +152,32 @@ func (t *flights) ownerWho(suits func(*call.Call) bool) *call.Call {
 		if found != nil && f.call.Client.Key != found.call.Client.Key {
 			return nil
 		}
-		fits := suits(f.call)
+		fits := suits(f.call) && !f.looks()
 		if found == nil || fits && !suited || fits == suited && f.seq > found.seq {
 			found, suited = f, fits
+		}
+	}
+	if found == nil {
+		return nil
+	}
+	return found.call
+}
+
+// looks reports whether the flight asks how a task is.
+func (f *flight) looks() bool {
+	return f.call.Method == wire.MethodTasksGet || f.call.Method == wire.MethodTasksCancel
+}
+
+// waitingFor returns the youngest call that waits for the result of a task, nil
+// when none does.
+func (t *flights) waitingFor(task string) *call.Call {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var found *flight
+	for _, f := range t.open {
+		if f.call.Method == wire.MethodTasksResult && f.call.Client != nil && (found == nil || f.seq > found.seq) &&
+			wire.ValueOf(f.call.Params).Get("taskId").IsString(task) {
+			found = f
 		}
 	}
 	if found == nil {

@@ -31,6 +31,7 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 	defer g.close()
 	own := *cl
 	own.Back = g
+	defer c.o.persona.enter(&own)()
 
 	result, err := c.send(g, &own)
 	if err == nil {
@@ -74,7 +75,13 @@ func (c *Connector) explain(g *gate, err error) (reason string, unsent bool) {
 // reached it tries for StartupWait.
 func (c *Connector) send(g *gate, cl *call.Call) (call.Result, error) {
 	ctx := context.Context(&g.Scope)
-	if err := c.take(ctx); err != nil {
+	if c.single != nil && !aboutTask(cl.Method) {
+		if err := c.take(ctx, c.single); err != nil {
+			return call.Result{}, err
+		}
+		defer func() { <-c.single }()
+	}
+	if err := c.take(ctx, c.slots); err != nil {
 		return call.Result{}, err
 	}
 	g.hold(c.slots)
@@ -121,31 +128,46 @@ func (c *Connector) another(ctx context.Context, past conn, f *fault) (conn, err
 	return c.await(ctx, nil)
 }
 
-// take waits for a slot, in the order of arrival.
-func (c *Connector) take(ctx context.Context) error {
+// aboutTask reports whether a request is about a task that runs already. Such
+// requests need no turn where calls take turns: what the server asks for a task
+// says so, and who waits for the result of one must not keep others from asking
+// how it is.
+func aboutTask(method string) bool {
+	switch method {
+	case wire.MethodTasksGet, wire.MethodTasksResult, wire.MethodTasksCancel, wire.MethodTasksUpdate, wire.MethodTasksList:
+		return true
+	}
+	return false
+}
+
+// take puts a token into places, waiting for room in the order of arrival.
+func (c *Connector) take(ctx context.Context, places chan struct{}) error {
 	select {
-	case c.slots <- struct{}{}:
+	case places <- struct{}{}:
 		return nil
 	default:
 	}
 	defer c.waiting.Add(-1)
 	if c.waiting.Add(1) > int64(c.o.MaxQueue) {
 		return &fault{
-			reason: fmt.Sprintf("overloaded: %d calls run and %d wait", c.o.MaxConcurrent, c.o.MaxQueue),
+			reason: fmt.Sprintf("overloaded: %d calls run and %d wait", cap(places), c.o.MaxQueue),
 			unsent: true,
 		}
 	}
 	select {
-	case c.slots <- struct{}{}:
+	case places <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return c.expired(ctx)
+		return c.expired(ctx, places)
 	}
 }
 
 // expired is the error of a call whose time ran out before it was sent.
-func (c *Connector) expired(ctx context.Context) error {
+func (c *Connector) expired(ctx context.Context, places chan struct{}) error {
 	if context.Cause(ctx) == errQuiet {
+		if places == c.single {
+			return &fault{reason: fmt.Sprintf("overloaded: the server gets one call at a time, and the one that runs took longer than %s", c.o.Timeout), unsent: true}
+		}
 		return &fault{reason: fmt.Sprintf("overloaded: no slot was free within %s", c.o.Timeout), unsent: true}
 	}
 	return ctx.Err()

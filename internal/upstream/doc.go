@@ -1,13 +1,19 @@
-// Package upstream talks to MCP servers: one [Connector] for each, which opens
-// a conversation, keeps it, and opens it again when it is lost.
+// Package upstream talks to MCP servers: [Sessions] for each, made of
+// connectors, each of which opens a conversation, keeps it, and opens it again when
+// it is lost.
 //
-//	           Do(call) ───▶ ┌───────────┐ ──call──▶ ┌──────┐
+//	 Do(call) ─▶ Sessions ─▶ ┌───────────┐ ──call──▶ ┌──────┐
 //	                         │ Connector │           │ conn │ ◀═══▶ server
 //	Observer ◀── Snapshot ── └───────────┘ ◀─inbox── └──────┘
 //	                               │ dial
 //	              line_*: child process or in-process pipe, both eras
 //	              http_*, sse_*: streamable HTTP, both eras, and HTTP+SSE
 //	              plain*: the HTTP/1.1 client beneath them, where the URL is http://
+//
+// Sessions know who shares a session with the server (sessions.go, place.go): one
+// connector is the head, which gathers the catalog; others are those of clients or
+// principals, each with a persona that says what the session declares and whose it
+// is.
 //
 // The connector knows about life: attempts and pauses, how long a call may
 // wait and take, how many may run, which may be sent twice, what the server
@@ -21,11 +27,12 @@
 // wrong; a malformed answer ends one call, never the conversation. No call is
 // sent twice unless that is certainly harmless. A call's back channel is left
 // alone once the call has ended. What an upstream asks or says reaches only the
-// client whose call it belongs to; where that is in doubt, nobody.
+// client whose call, task or session it belongs to; where that is in doubt, nobody.
 //
 // # Concurrency
 //
-// Each connector has one goroutine, that of [Connector.Run], which opens and
+// Sessions have one goroutine, that of [Sessions.Run], and those of their
+// connectors. Each connector has one, that of [Connector.Run], which opens and
 // ends conversations and gathers catalogs, and in each conversation one more that
 // keeps subscriptions to resources (keep.go); a [Snapshot] is immutable. Everything
 // else may be called by many goroutines at once. Run returns when every

@@ -32,7 +32,8 @@ type fakeLife struct {
 	got      []wire.Message
 	arrived  chan struct{} // closed and renewed with each message
 	finished chan struct{}
-	hold     chan struct{} // for a handler that is to read no further until a test closes it
+	hold     chan struct{}    // for a handler that is to read no further until a test closes it
+	answered map[wire.ID]bool // by finish
 }
 
 // pipe is the server's PipeFunc.
@@ -217,7 +218,7 @@ func (w *watcher) Changed(s Snapshot) {
 	w.changed = make(chan struct{})
 }
 
-func (w *watcher) Notified(_, method string, params wire.Raw) {
+func (w *watcher) Notified(_ Origin, method string, params wire.Raw) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.notes = append(w.notes, method+" "+string(params))

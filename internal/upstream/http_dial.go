@@ -165,7 +165,7 @@ func legacyStatus(status int) bool {
 // legacy opens a legacy conversation, over HTTP+SSE where the server refuses
 // initialize in the way of such servers and the transport is open.
 func (d *httpDialer) legacy(ctx context.Context, p *pool, in inbox) (conn, hello, error) {
-	l, h, err := openLegacy(ctx, newTalk(d.o, p, in), d.o.Roots)
+	l, h, err := openLegacy(ctx, newTalk(d.o, p, in))
 	if err == nil {
 		return l, h, nil
 	}

@@ -71,7 +71,7 @@ func (d *dualHTTP) forLegacy(ctx context.Context) (*legacyHTTP, error) {
 	if m.feed.hasLists() {
 		in = silentLists{in}
 	}
-	l, _, err := openLegacy(ctx, newTalk(d.o, m.e.pool, in), d.o.Roots)
+	l, _, err := openLegacy(ctx, newTalk(d.o, m.e.pool, in))
 	if err != nil {
 		err = final(err)
 		if _, ok := errors.AsType[*wire.Error](err); !ok {

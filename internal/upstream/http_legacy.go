@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -18,9 +19,10 @@ import (
 // forgotten one, whoever meets that opens the next, and the calls go on.
 type legacyHTTP struct {
 	*talk
-	roots   []Root
 	session atomic.Pointer[session]
 	opening chan struct{} // holds a token while nobody opens a session
+	heard   chan struct{} // closed when it is known whether there is a stream
+	hearing sync.Once     // closes heard
 }
 
 // session is one session of the server's. It is immutable.
@@ -35,8 +37,8 @@ type session struct {
 
 // openLegacy opens a conversation with initialize. The error is a *wire.Error
 // or a *refusal of the server's, a *fault, or that of ctx.
-func openLegacy(ctx context.Context, t *talk, roots []Root) (*legacyHTTP, hello, error) {
-	l := &legacyHTTP{talk: t, roots: roots, opening: make(chan struct{}, 1)}
+func openLegacy(ctx context.Context, t *talk) (*legacyHTTP, hello, error) {
+	l := &legacyHTTP{talk: t, opening: make(chan struct{}, 1), heard: make(chan struct{})}
 	l.opening <- struct{}{}
 	s, h, err := l.initialize(ctx)
 	if err != nil {

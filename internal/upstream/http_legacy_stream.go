@@ -45,17 +45,13 @@ func (e *ears) hear(m wire.Message) {
 	}
 	switch m.Method {
 	case wire.NoteProgress:
-		l.flights.progress(m.Params)
+		l.o.progress(l.flights, m.Params)
 	case wire.NoteCancelled:
 		if e.asks != nil {
 			e.asks.cancelled(m.Params)
 		}
 	default:
-		c := e.c
-		if c == nil {
-			c = e.l.flights.hearer(m.Method, m.Params)
-		}
-		if c != nil && !standsAlone(m.Method) {
+		if c := e.owner(m); c != nil && !standsAlone(m.Method) {
 			c.Back.Notify(m.Method, m.Params)
 			return
 		}
@@ -65,23 +61,23 @@ func (e *ears) hear(m wire.Message) {
 
 // owner is the call that a message on this stream belongs to, nil when there is
 // none that is certain.
-func (e *ears) owner() *call.Call {
+func (e *ears) owner(m wire.Message) *call.Call {
 	if e.c != nil {
 		return e.c
 	}
-	return e.l.flights.owner()
+	return e.l.o.addressee(e.l.flights, m)
 }
 
 func (e *ears) asked(m wire.Message) {
 	if e.asks == nil {
 		e.open, e.stop = context.WithCancel(e.ctx)
-		e.asks = &asks{roots: e.l.roots, send: func(ctx context.Context, m wire.Message) {
+		e.asks = &asks{o: e.l.o, send: func(ctx context.Context, m wire.Message) {
 			if err := e.l.e.send(ctx, e.s.header, m); err != nil && ctx.Err() == nil {
 				e.l.log.Warn("the server did not take the answer to its request", zap.Error(err))
 			}
 		}}
 	}
-	e.asks.serve(e.open, m, e.owner())
+	e.asks.serve(e.open, m, e.owner(m))
 }
 
 // close withdraws what the server has asked and not got answered, and returns
@@ -172,6 +168,7 @@ func (l *legacyHTTP) listenTo(ctx context.Context, s *session) {
 	defer e.close()
 	for ctx.Err() == nil {
 		resp, err := l.e.do(ctx, http.MethodGet, streamHeader(s.header, at.event), nil)
+		l.hearing.Do(func() { close(l.heard) })
 		switch {
 		case err != nil:
 		case resp.StatusCode == http.StatusOK && mediaType(resp.Header) == typeStream:

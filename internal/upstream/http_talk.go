@@ -25,6 +25,7 @@ const (
 
 // talk is what conversations over streamable HTTP of both eras have in common.
 type talk struct {
+	o       *Options
 	e       *endpoint
 	self    self
 	flights *flights
@@ -35,8 +36,9 @@ type talk struct {
 
 func newTalk(o *Options, p *pool, in inbox) *talk {
 	t := &talk{
+		o:       o,
 		e:       newEndpoint(p, o),
-		self:    newSelf(o.Info, len(o.Roots) > 0),
+		self:    newSelf(o),
 		flights: newFlights(),
 		in:      in,
 		log:     o.Logger,
@@ -79,6 +81,7 @@ func (t *talk) watch(ctx context.Context, look func(ctx context.Context) error) 
 			return ctx.Err()
 		case <-t.e.trouble:
 		}
+		t.o.persona.suspect()
 		var wait backoff
 		for tries := 1; ; tries++ {
 			err := t.glance(ctx, look)
@@ -104,6 +107,15 @@ func (t *talk) glance(ctx context.Context, look func(ctx context.Context) error)
 	ctx, cancel := context.WithTimeout(ctx, errandTime)
 	defer cancel()
 	return look(ctx)
+}
+
+// notify posts a notification without params, beside the calls.
+func (t *talk) notify(to *endpoint, header headers, method string) {
+	t.errands.start(func(ctx context.Context) {
+		if err := to.send(ctx, header, wire.Message{Method: method}); err != nil {
+			t.log.Debug("the server did not take a notification", zap.String("method", method), zap.Error(err))
+		}
+	})
 }
 
 // errands are goroutines that a conversation starts beside its calls. The zero

@@ -32,7 +32,7 @@ type opener func(ctx context.Context) (*link, error)
 // lineConn is a conversation in which each message is a line, on one pair of
 // streams (2026-07-28, basic/transports/stdio). Answers find their calls by id;
 // a message that names no call belongs to one only if there is no doubt, see
-// [flights.owner].
+// [Options.addressee].
 //
 // Lines that are no messages are logged and skipped: many a server prints what
 // it should not.
@@ -78,7 +78,7 @@ func newLineConn(o *Options, s *self, l *link, in inbox) *lineConn {
 		return f
 	})
 	c.life, c.end = context.WithCancel(context.Background())
-	c.asks.roots = o.Roots
+	c.asks.o = o
 	c.asks.send = func(_ context.Context, m wire.Message) { c.writer.post(&m) }
 	go func() {
 		defer close(c.reader)
@@ -266,14 +266,14 @@ func (l *lineConn) takeOne(text []byte) {
 	case l.modern.Load():
 		l.complain("a modern server sent a request, which is not allowed", zap.String("method", m.Method))
 	default:
-		l.asks.serve(l.life, m, l.flights.owner())
+		l.asks.serve(l.life, m, l.o.addressee(l.flights, m))
 	}
 }
 
 func (l *lineConn) notified(m wire.Message) {
 	switch m.Method {
 	case wire.NoteProgress:
-		l.flights.progress(m.Params)
+		l.o.progress(l.flights, m.Params)
 		return
 	case wire.NoteCancelled:
 		if !l.asks.cancelled(m.Params) {
@@ -284,7 +284,7 @@ func (l *lineConn) notified(m wire.Message) {
 		l.acknowledged(m.Params)
 		return
 	}
-	if c := l.flights.hearer(m.Method, m.Params); c != nil && !standsAlone(m.Method) {
+	if c := l.o.addressee(l.flights, m); c != nil && !standsAlone(m.Method) {
 		c.Back.Notify(m.Method, m.Params)
 		return
 	}

@@ -28,7 +28,7 @@ type lineDialer struct {
 }
 
 func newLineDialer(o *Options, open opener) *lineDialer {
-	d := &lineDialer{o: o, self: newSelf(o.Info, len(o.Roots) > 0), open: open}
+	d := &lineDialer{o: o, self: newSelf(o), open: open}
 	d.self.via = o.Trail.Sent()
 	return d
 }

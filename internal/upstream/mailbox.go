@@ -32,6 +32,14 @@ func newMailbox(o *Options) *mailbox {
 }
 
 func (b *mailbox) notified(method string, params wire.Raw) {
+	if p := b.o.persona; p != nil { // the lists are gathered in another session
+		if p.passes(method) {
+			b.pass(method, params)
+		} else {
+			p.head.box.notified(method, params)
+		}
+		return
+	}
 	switch method {
 	case wire.NoteToolsChanged:
 		b.mark(only(kindTools))
@@ -45,13 +53,14 @@ func (b *mailbox) notified(method string, params wire.Raw) {
 }
 
 func (b *mailbox) renewed() {
+	b.o.persona.suspect()
 	poke(b.forgotten)
 	poke(b.silenced)
 }
 
 func (b *mailbox) pass(method string, params wire.Raw) {
 	if b.o.Observer != nil {
-		b.o.Observer.Notified(b.o.Name, method, params)
+		b.o.Observer.Notified(b.o.origin(), method, params)
 	}
 }
 

@@ -11,14 +11,18 @@ import (
 // self is what the gateway says of itself to servers.
 type self struct {
 	info         wire.Raw // an Implementation object
-	capabilities wire.Raw // see ownCapabilities
+	capabilities wire.Raw // see ownCapabilities and persona
 	via          string   // see MetaVia; "": nothing is said
 }
 
-func newSelf(info Info, roots bool) self {
-	doc := wire.SetMember(wire.Raw(`{}`), "name", wire.String(info.Name))
-	doc = wire.SetMember(doc, "version", wire.String(info.Version))
-	return self{info: doc, capabilities: ownCapabilities(roots)}
+func newSelf(o *Options) self {
+	doc := wire.SetMember(wire.Raw(`{}`), "name", wire.String(o.Info.Name))
+	doc = wire.SetMember(doc, "version", wire.String(o.Info.Version))
+	capabilities := ownCapabilities(len(o.Roots) > 0)
+	if o.persona != nil {
+		capabilities = o.persona.capabilities
+	}
+	return self{info: doc, capabilities: capabilities}
 }
 
 // params returns the params of a flight as the server shall see them: with a

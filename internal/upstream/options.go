@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
 
@@ -34,13 +35,32 @@ type Options struct {
 	RefreshMin    time.Duration // least time between listings that nobody asked for: 30s
 	MaxMessage    int           // bytes of one message of the server: 16 MiB
 	Limits        wire.Limits
-	Roots         []Root // what the server gets for roots/list; none: roots are not declared
+	Roots         []Root // what the server gets for roots/list in shared sessions; none: roots are not declared there
+
+	// Sharing says who shares a session. It and the bounds are for [Sessions].
+	Sharing     Sharing
+	MaxSessions int           // sessions of clients or principals: 100
+	SessionIdle time.Duration // how long one that nobody uses is kept: 30m
+	// Serialize lets one call at a time run in each session, so that what the
+	// server asks outside of calls has one call that it can belong to.
+	Serialize bool
 
 	Trail    *Trail // none: nobody is told of this gateway
 	Info     Info
 	Logger   *zap.Logger // none: nothing is logged
 	Metrics  *Metrics    // none: nothing is counted
 	Observer Observer    // none: nobody is told
+	Outside  Outside     // none: nobody is there outside of calls
+
+	persona *persona // whom the session stands for; nil: everybody
+}
+
+// origin is the session of a connector with these options.
+func (o *Options) origin() Origin {
+	if o.persona == nil {
+		return Origin{Upstream: o.Name}
+	}
+	return o.persona.origin
 }
 
 // Info is how the gateway introduces itself.
@@ -71,9 +91,34 @@ type Observer interface {
 	// Changed is called with each new Snapshot.
 	Changed(Snapshot)
 	// Notified is called with each notification of the server that belongs to
-	// no call, save for those of changed lists: see Snapshot.Changes. Names
-	// and URIs in params are native.
-	Notified(name, method string, params wire.Raw)
+	// no call. Those of changed lists come only from sessions of clients or
+	// principals; for all others see Snapshot.Changes. Names and URIs in params
+	// are native.
+	Notified(from Origin, method string, params wire.Raw)
+}
+
+// Origin says in which session with which upstream something was said.
+type Origin struct {
+	Upstream string
+	Session  string // its name, see [Sessions.Session]
+	// Client is the client whose session it is, Principal the key of the
+	// principal. Where more than those share it both are zero. Who is the principal
+	// of either, as it was when the session was opened.
+	Client    *call.Client
+	Principal string
+	Who       *call.Principal
+}
+
+// Outside finds whom a server means with what it sends outside of calls. Its
+// methods may be called by any goroutine, and must not block. What they return
+// stands in for a call: its back channel leads to the client at any time.
+type Outside interface {
+	// Client is for what can only be for this client.
+	Client(from Origin, c *call.Client) *call.Call
+	// Task is for what says that it belongs to a task. The progress token of the
+	// call that began it is in the params. It returns nil when nobody is known to
+	// wait for the task, or to hold it.
+	Task(from Origin, id string) *call.Call
 }
 
 // EraMemory keeps the eras of servers over restarts of the gateway. Its methods
@@ -91,6 +136,8 @@ func (o Options) withDefaults() *Options {
 	o.MaxConcurrent = cmp.Or(o.MaxConcurrent, 64)
 	o.MaxQueue = cmp.Or(o.MaxQueue, 256)
 	o.RefreshMin = cmp.Or(o.RefreshMin, 30*time.Second)
+	o.MaxSessions = cmp.Or(o.MaxSessions, 100)
+	o.SessionIdle = cmp.Or(o.SessionIdle, 30*time.Minute)
 	o.MaxMessage = cmp.Or(o.MaxMessage, 16<<20)
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()

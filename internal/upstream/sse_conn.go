@@ -18,7 +18,7 @@ import (
 // server says everything on one stream, and the gateway posts to the URL that
 // the stream began with. The conversation lasts as long as the stream. What the
 // server asks on it belongs to a call only if there is no doubt, see
-// [flights.owner].
+// [Options.addressee].
 type sseConn struct {
 	*talk
 	asks asks
@@ -36,7 +36,7 @@ type sseConn struct {
 // [dialer].
 func openSSE(ctx context.Context, t *talk, o *Options) (*sseConn, hello, error) {
 	s := &sseConn{talk: t, ended: make(chan struct{})}
-	s.asks.roots = o.Roots
+	s.asks.o = o
 	s.asks.send = func(ctx context.Context, m wire.Message) {
 		if err := s.post.send(ctx, *s.head.Load(), m); err != nil && ctx.Err() == nil {
 			s.log.Warn("the server did not take the answer to its request", zap.Error(err))
@@ -224,7 +224,7 @@ func (s *sseConn) takeOne(data []byte) {
 	case m.IsResponse():
 		s.flights.deliver(m) // one that nobody waits for was cancelled
 	case m.IsRequest():
-		s.asks.serve(s.life, m, s.flights.owner())
+		s.asks.serve(s.life, m, s.o.addressee(s.flights, m))
 	default:
 		s.notified(m)
 	}
@@ -233,13 +233,13 @@ func (s *sseConn) takeOne(data []byte) {
 func (s *sseConn) notified(m wire.Message) {
 	switch m.Method {
 	case wire.NoteProgress:
-		s.flights.progress(m.Params)
+		s.o.progress(s.flights, m.Params)
 		return
 	case wire.NoteCancelled:
 		s.asks.cancelled(m.Params)
 		return
 	}
-	if c := s.flights.hearer(m.Method, m.Params); c != nil && !standsAlone(m.Method) {
+	if c := s.o.addressee(s.flights, m); c != nil && !standsAlone(m.Method) {
 		c.Back.Notify(m.Method, m.Params)
 		return
 	}

@@ -43,10 +43,10 @@ var impossibles = []impossible{
 			"wants to ask further leaves as members of a complete result, which mean nothing in a legacy revision",
 	},
 	{
-		suite: "2026-07-28", over: both, scenario: "server-stateless",
+		suite: "2026-07-28", over: []string{overStdio}, scenario: "server-stateless",
 		checks: []string{"sep-2575-server-rejects-undeclared-capability", "sep-2575-missing-capability-http-400"},
-		why: "the tool refuses clients that did not declare sampling: a legacy server learns that once for the session, which declares what any client can " +
-			"answer, and answers for those that cannot when the question comes",
+		why: "the tool refuses clients that did not declare sampling: over stdio a legacy server learns that once for all, and the session declares " +
+			"what any client can answer, and answers for those that cannot when the question comes",
 	},
 	// A legacy suite in front of a modern server.
 	{

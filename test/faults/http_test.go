@@ -79,7 +79,7 @@ func (s *server) failOver(w http.ResponseWriter, r *http.Request, m raw.Message)
 	case "broken":
 		return strings.TrimSuffix(result(m, text(inside)), "}") + "]"
 	case "lie":
-		return strings.Replace(result(m, text(inside)), m.Member("id"), "99999999", 1)
+		return strings.Replace(result(m, text(inside)), `"id":`+m.Member("id"), `"id":99999999`, 1)
 	case "sleep":
 		<-r.Context().Done()
 	}

@@ -139,8 +139,10 @@ func (s *server) listen(ctx context.Context, m *message, p *toolParams, out func
 func (s *server) touch(uri string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.wanted[uri] && s.aside != nil {
-		s.aside(notification("notifications/resources/updated", fmt.Sprintf(`{"uri":%q}`, uri)))
+	for session, tell := range s.aside {
+		if s.wanted[session][uri] {
+			tell(notification("notifications/resources/updated", fmt.Sprintf(`{"uri":%q}`, uri)))
+		}
 	}
 	for id, l := range s.listens {
 		if l.uris[uri] {

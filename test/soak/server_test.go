@@ -27,6 +27,8 @@ type message struct {
 	Params json.RawMessage `json:"params"`
 	Result json.RawMessage `json:"result"`
 	Error  *fault          `json:"error"`
+
+	session string // that it came in, over HTTP
 }
 
 func (m *message) isResponse() bool { return m.Method == "" }
@@ -65,11 +67,11 @@ type server struct {
 	begun   map[string]int                // how often each call was sent here, by token
 	asked   int                           // questions so far, of a legacy server
 	asks    map[string]chan message       // that are open, by id
-	running map[string]context.CancelFunc // requests, by id
+	running map[string]context.CancelFunc // requests, by session and id
 	tasks   map[string]task
-	wanted  map[string]bool               // resources that a legacy client subscribed to
+	wanted  map[string]map[string]bool    // resources that a legacy client subscribed to, by session
 	listens map[string]*listen            // of modern clients, by id
-	aside   func(text string)             // where a legacy server says what belongs to no request, nil while there is no way
+	aside   map[string]func(text string)  // where a legacy server says what belongs to no request, by session
 	wrong   func(format string, a ...any) // tells of what must not be
 }
 
@@ -97,7 +99,7 @@ func (s *server) forget() {
 		cancel()
 	}
 	s.asks, s.running, s.tasks = make(map[string]chan message), make(map[string]context.CancelFunc), make(map[string]task)
-	s.wanted, s.listens, s.aside = make(map[string]bool), make(map[string]*listen), nil
+	s.wanted, s.listens, s.aside = make(map[string]map[string]bool), make(map[string]*listen), make(map[string]func(string))
 }
 
 // toolParams are those of tools/call, and of requests about tasks and resources.
@@ -133,7 +135,7 @@ func (s *server) take(ctx context.Context, m *message, out func(text string)) st
 		return ""
 	case m.Method == "notifications/cancelled":
 		s.mu.Lock()
-		cancel := s.running[string(p.RequestID)]
+		cancel := s.running[m.session+string(p.RequestID)]
 		s.mu.Unlock()
 		if cancel != nil {
 			cancel()
@@ -145,11 +147,11 @@ func (s *server) take(ctx context.Context, m *message, out func(text string)) st
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.mu.Lock()
-	s.running[string(m.ID)] = cancel
+	s.running[m.session+string(m.ID)] = cancel
 	s.mu.Unlock()
 	result, err := s.serve(ctx, m, &p, out)
 	s.mu.Lock()
-	delete(s.running, string(m.ID))
+	delete(s.running, m.session+string(m.ID))
 	s.mu.Unlock()
 	if ctx.Err() != nil && m.Method != "subscriptions/listen" {
 		return "" // a cancelled request gets no answer
@@ -185,7 +187,10 @@ func (s *server) serve(ctx context.Context, m *message, p *toolParams, out func(
 		return complete + `"resourceTemplates":[]}`, nil
 	case "resources/subscribe", "resources/unsubscribe":
 		s.mu.Lock()
-		s.wanted[p.URI] = m.Method == "resources/subscribe"
+		if s.wanted[m.session] == nil {
+			s.wanted[m.session] = make(map[string]bool)
+		}
+		s.wanted[m.session][p.URI] = m.Method == "resources/subscribe"
 		s.mu.Unlock()
 		return `{}`, nil
 	case "subscriptions/listen":

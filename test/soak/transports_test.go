@@ -29,7 +29,7 @@ func serveStdio(revision string) {
 		fmt.Fprintf(os.Stderr, "WRONG: "+format+"\n", a...)
 		os.Exit(4)
 	})
-	s.aside = write
+	s.aside[""] = write
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<20)
 	for in.Scan() {
@@ -101,7 +101,7 @@ func (h *httpServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	defer context.AfterFunc(life, cancel)()
 	if r.Method == http.MethodGet && known && h.revision == legacy {
-		h.stream(ctx, life, w)
+		h.stream(ctx, life, w, session)
 		return
 	}
 	body, err := io.ReadAll(r.Body)
@@ -131,6 +131,9 @@ func (h *httpServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodPost:
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
+	}
+	if h.revision == legacy {
+		m.session = session
 	}
 	h.answer(ctx, life, w, &m)
 }
@@ -172,12 +175,12 @@ func (h *httpServer) answer(ctx, life context.Context, w http.ResponseWriter, m 
 }
 
 // stream is the GET stream of a legacy session.
-func (h *httpServer) stream(ctx, life context.Context, w http.ResponseWriter) {
+func (h *httpServer) stream(ctx, life context.Context, w http.ResponseWriter, session string) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.(http.Flusher).Flush()
 	notes := make(chan string, 1024)
 	h.server.mu.Lock()
-	h.server.aside = func(text string) {
+	h.server.aside[session] = func(text string) {
 		select {
 		case notes <- text:
 		default:

@@ -1,0 +1,46 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// Patient returns do for tasks/result of 2025-11-25, which takes as long as the
+// task: when the gateway lost patience with a silent upstream while the task
+// runs, the request is sent again.
+func Patient(do Do) Do {
+	return func(ctx context.Context, c *call.Call) (call.Result, error) {
+		for ended := false; ; {
+			res, err := do(ctx, c)
+			own, ok := errors.AsType[*wire.Error](err)
+			if !ok || own.Raw != nil || own.Code != wire.CodeInternal || ended {
+				return res, err
+			}
+			look := *c
+			look.Method = wire.MethodTasksGet
+			got, lerr := do(ctx, &look)
+			if lerr != nil {
+				return res, err
+			}
+			task := TaskState(got.Raw, wire.EraLegacy)
+			if ended = task.Ended(); ended {
+				continue
+			}
+			if err := sleep(ctx, task.Pause()); err != nil {
+				return call.Result{}, err
+			}
+		}
+	}
+}
+
+// deaf is the back channel of requests that nobody waits for.
+type deaf struct{}
+
+func (deaf) Notify(string, wire.Raw) {}
+
+func (deaf) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
+	return nil, wire.Errorf(wire.CodeInternal, "nobody waits for this any more")
+}

@@ -1,0 +1,205 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// outcome is how a request in the background ended.
+type outcome struct {
+	res call.Result
+	err error
+}
+
+// modern waits for a task of the extension of 2026-07-28. It also returns
+// whether the task has ended by itself.
+func (w *TaskWait) modern(ctx context.Context, t Task) (call.Result, bool, error) {
+	// Questions are asked while the task is looked at: it may end before they
+	// are answered, or ask more.
+	asking, giveUp := context.WithCancel(ctx)
+	answered := make(chan error)
+	asked := make(map[string]bool)
+	rounds := 0
+	finish := func() {
+		giveUp()
+		for ; rounds > 0; rounds-- {
+			<-answered
+		}
+	}
+	defer finish()
+	w.tell(&t, false)
+	for {
+		switch {
+		case t.Ended():
+			finish()
+			res, err := w.conclude(&t)
+			return res, true, err
+		case t.Status == taskInput:
+			if fresh := unasked(t.Body.Get("inputRequests"), asked); fresh != nil {
+				if len(asked) > maxRounds*maxRequests {
+					return call.Result{}, false, wire.Errorf(wire.CodeInternal, "the task asked more than %d questions", maxRounds*maxRequests)
+				}
+				rounds++
+				go func() { answered <- w.answer(asking, fresh) }()
+			}
+		}
+		timer := time.NewTimer(t.Pause())
+		select {
+		case <-timer.C:
+		case err := <-answered:
+			timer.Stop()
+			rounds--
+			if err != nil {
+				return call.Result{}, false, err
+			}
+		case <-ctx.Done():
+			timer.Stop()
+			return call.Result{}, false, ctx.Err()
+		}
+		next, missed, err := w.look(ctx)
+		if err != nil {
+			return call.Result{}, ctx.Err() == nil, err
+		}
+		if !missed {
+			t = next
+		}
+	}
+}
+
+// unasked returns the requests whose keys are not among those asked, and adds
+// them; nil when there are none. A key is used for one question only
+// (2026-07-28, extensions/tasks, "Task Update Requests").
+func unasked(requests wire.Value, asked map[string]bool) wire.Raw {
+	var out wire.Raw
+	for m := range requests.Members() {
+		key := m.Key.Str()
+		if asked[key] {
+			continue
+		}
+		asked[key] = true
+		if out == nil {
+			out = wire.Raw(`{}`)
+		}
+		out = wire.SetMember(out, key, m.Value.Raw())
+	}
+	return out
+}
+
+// answer asks the questions and brings the answers to the upstream.
+func (w *TaskWait) answer(ctx context.Context, requests wire.Raw) error {
+	answers, err := askAll(ctx, w.c.Back, wire.ValueOf(requests))
+	if err != nil {
+		return err
+	}
+	_, err = w.request(ctx, wire.MethodTasksUpdate, answers)
+	return err
+}
+
+// conclude returns what the call would have returned, from a task that has ended.
+func (w *TaskWait) conclude(t *Task) (call.Result, error) {
+	switch {
+	case t.Status == taskCompleted && t.Body.Get("result").Kind() == '{':
+		return call.Result{Raw: t.Body.Get("result").Raw(), Revision: wire.LatestModern}, nil
+	case t.Status == taskFailed:
+		if fault := errorOf(t.Body.Get("error")); fault != nil {
+			return call.Result{}, fault
+		}
+		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream's task failed%s", because(t.Message))
+	case t.Status == taskCancelled:
+		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream cancelled the task%s", because(t.Message))
+	default:
+		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream's task completed without a result")
+	}
+}
+
+func because(message string) string {
+	if message == "" {
+		return ""
+	}
+	return ": " + message
+}
+
+// errorOf reads a JSON-RPC error object, nil when it is none.
+func errorOf(v wire.Value) *wire.Error {
+	code, ok := v.Get("code").Int()
+	message, ok2 := v.Get("message").Text()
+	if !ok || !ok2 {
+		return nil
+	}
+	return &wire.Error{Code: code, Message: message, Data: v.Get("data").Raw(), Raw: v.Raw()}
+}
+
+// legacy waits for a task of 2025-11-25. A request for its result is open all
+// the time, because the task's questions come on its stream; the task is looked
+// at beside it, for its messages, and because some servers refuse to say the
+// result too early, and every connection may break.
+func (w *TaskWait) legacy(ctx context.Context, t Task) (call.Result, bool, error) {
+	waiting, giveUp := context.WithCancel(ctx)
+	results := make(chan outcome, 1)
+	open := false
+	ask := func() {
+		open = true
+		go func() {
+			res, err := w.request(waiting, wire.MethodTasksResult, nil)
+			results <- outcome{res, err}
+		}()
+	}
+	defer func() {
+		giveUp()
+		if open {
+			<-results
+		}
+	}()
+	w.tell(&t, false)
+	ask()
+	early := false // the result was refused while the task ran
+	for {
+		timer := time.NewTimer(t.Pause())
+		select {
+		case o := <-results:
+			timer.Stop()
+			open = false
+			var fault *wire.Error
+			switch {
+			case o.err == nil:
+				o.res.Raw = Unrelated(o.res.Raw)
+				return o.res, true, nil
+			case !errors.As(o.err, &fault) || t.Ended():
+				return call.Result{}, t.Ended(), o.err
+			}
+			now, missed, err := w.look(ctx)
+			switch {
+			case err != nil:
+				return call.Result{}, ctx.Err() == nil, err
+			case missed:
+				continue
+			}
+			t = now
+			if t.Ended() {
+				ask() // what was refused may have been that the task still ran
+			}
+			early = fault.Raw != nil // else it is the gateway's own: the upstream said nothing for too long
+			continue
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return call.Result{}, false, ctx.Err()
+		}
+		next, missed, err := w.look(ctx)
+		switch {
+		case err != nil:
+			return call.Result{}, ctx.Err() == nil, err
+		case missed:
+			continue
+		}
+		t = next
+		if !open && (t.Ended() || !early || t.Status == taskInput) {
+			early = false
+			ask()
+		}
+	}
+}

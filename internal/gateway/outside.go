@@ -1,0 +1,92 @@
+package gateway
+
+import (
+	"context"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend"
+	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/wire"
+)
+
+// What upstreams and clients say outside of calls.
+
+// Notified implements upstream.Observer. What comes in a session of a client's or
+// a principal's is for them alone. Log messages outside of any call in a session
+// that clients share have no client that they may be shown to, so they go to the
+// gateway's log, without their data, which may hold what a user sent.
+func (g *Gateway) Notified(from upstream.Origin, method string, params wire.Raw) {
+	to := frontend.Audience{Principal: from.Principal}
+	if from.Client != nil {
+		to.Client = from.Client.Key
+	}
+	private := to != frontend.Audience{}
+	switch method {
+	case wire.NoteResourceUpdated:
+		g.subs.Updated(from.Upstream, from.Session, params)
+	case wire.NoteElicitComplete:
+		if client, own, ok := g.router.Completed(from.Upstream, from.Session, params); ok {
+			g.front.Notify(frontend.Audience{Client: client}, method, own)
+		}
+	case wire.NoteTaskStatus:
+		if client, own, ok := g.router.TaskStatus(from.Upstream, from.Session, params); ok {
+			g.front.Notify(frontend.Audience{Client: client}, method, own)
+		}
+	case wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged:
+		g.front.Notify(to, method, nil)
+	case wire.NoteMessage:
+		if private {
+			g.front.Notify(to, method, params)
+			return
+		}
+		p := wire.ValueOf(params)
+		g.log.Debug("upstream log message", zap.String("upstream", from.Upstream),
+			zap.String("level", clip(p.Get("level").Str())), zap.String("logger", clip(p.Get("logger").Str())))
+	}
+}
+
+// Client implements upstream.Outside.
+func (g *Gateway) Client(from upstream.Origin, c *call.Client) *call.Call {
+	back := g.router.Outside(from.Upstream, from.Session, from.Who, c, between{g.front, c})
+	if back == nil {
+		return nil
+	}
+	return &call.Call{Client: c, Principal: from.Who, Session: from.Session, Back: back}
+}
+
+// Task implements upstream.Outside.
+func (g *Gateway) Task(from upstream.Origin, id string) *call.Call {
+	return g.router.TaskOwner(from.Upstream, from.Session, id, func(c *call.Client) call.BackChannel { return between{g.front, c} })
+}
+
+// between is the back channel to a legacy client between its calls.
+type between struct {
+	front  *frontend.Server
+	client *call.Client
+}
+
+// Notify implements call.BackChannel.
+func (b between) Notify(method string, params wire.Raw) {
+	b.front.Notify(frontend.Audience{Client: b.client.Key}, method, params)
+}
+
+// Ask implements call.BackChannel.
+func (b between) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
+	return b.front.Ask(ctx, b.client, method, params)
+}
+
+// sessionEnded ends what upstreams keep for a client alone.
+func (g *Gateway) sessionEnded(client string) {
+	for _, m := range g.upstreams {
+		m.sessions.EndClient(client)
+	}
+}
+
+// rootsChanged tells the upstreams that know a client's roots.
+func (g *Gateway) rootsChanged(c *call.Client, principal string) {
+	for _, m := range g.upstreams {
+		m.sessions.RootsChanged(c, principal)
+	}
+}

@@ -1,0 +1,214 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+const (
+	// settleIn is how long a session that a call has opened is given to come to
+	// rest before it gets the call: some servers learn their client's roots first
+	// of all, and a call before that would be refused.
+	settleIn = 500 * time.Millisecond
+	// takeIn is how long a server gets to take in the roots that it was told.
+	takeIn = 50 * time.Millisecond
+)
+
+// persona is whom a session stands for that is not everybody's: one client, one
+// principal, or all clients that can do the same. A nil persona is everybody. The
+// methods may be called by many goroutines at once.
+type persona struct {
+	origin       Origin
+	capabilities wire.Raw // that the session declares
+	roots        bool     // the client's are relayed
+	outside      Outside  // may be nil
+	// head is the session that gathers the catalog, where both are with one server;
+	// nil where each has a process of its own.
+	head *Connector
+	told chan struct{} // capacity 1: the server has been told the roots
+
+	mu     sync.Mutex
+	calls  []*call.Call // that are under way, the youngest last
+	rooted *call.Client // of a principal's clients the one whose roots count
+	asked  bool         // the server has asked for roots, in this conversation or before
+	retell func()       // has the server ask for them again
+}
+
+// enter notes a call that is under way, until the returned function is called.
+func (p *persona) enter(c *call.Call) (leave func()) {
+	if p == nil {
+		return func() {}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, c)
+	if p.rooted == nil && p.origin.Principal != "" && reachable(c) && c.Client.Can("roots") {
+		p.rooted = c.Client
+		if p.asked && p.retell != nil {
+			p.retell()
+		}
+	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.calls = slices.DeleteFunc(p.calls, func(d *call.Call) bool { return c == d })
+	}
+}
+
+// host returns whom a question is for that came in no call's stream. inFlight is
+// the call that the calls in flight suggest, nil for none.
+func (p *persona) host(method string, inFlight *call.Call) *call.Call {
+	p.mu.Lock()
+	c, rooted := inFlight, p.rooted
+	if c == nil {
+		c = p.soleCaller()
+	}
+	p.mu.Unlock()
+	switch {
+	case p.origin.Client == nil && p.origin.Principal == "":
+		return inFlight // the clients are strangers to one another
+	case p.outside == nil:
+	case method == wire.MethodRootsList && p.origin.Client != nil:
+		return p.rootsOf(p.origin.Client, c)
+	case method == wire.MethodRootsList && rooted != nil:
+		return p.rootsOf(rooted, c)
+	case p.origin.Client != nil && c == nil:
+		return p.outside.Client(p.origin, p.origin.Client)
+	}
+	return c
+}
+
+// rootsOf returns how a client is asked for its roots. That is no matter of a
+// call, and not to end with one, so that a call is the way only where there is
+// none between calls: c is one under way, nil for none.
+func (p *persona) rootsOf(client *call.Client, c *call.Call) *call.Call {
+	between := p.outside.Client(p.origin, client)
+	if between == nil || c == nil || c.Client.Key != client.Key {
+		return between
+	}
+	d := *between
+	d.Back = &detour{BackChannel: between.Back, otherwise: c.Back}
+	return &d
+}
+
+// detour is a back channel that asks by another where a client cannot be reached.
+type detour struct {
+	call.BackChannel
+	otherwise call.BackChannel
+}
+
+// Ask implements [call.BackChannel].
+func (d *detour) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
+	answer, err := d.BackChannel.Ask(ctx, method, params)
+	if e, ok := errors.AsType[*wire.Error](err); ok && e.Code == wire.CodeInternal {
+		return d.otherwise.Ask(ctx, method, params)
+	}
+	return answer, err
+}
+
+// soleCaller returns the youngest call that is under way, also one that still
+// waits for the session, if all come from one client. The caller holds mu.
+func (p *persona) soleCaller() *call.Call {
+	var found *call.Call
+	for _, c := range p.calls {
+		if found != nil && found.Client.Key != c.Client.Key {
+			return nil
+		}
+		found = c
+	}
+	return found
+}
+
+// suspect has the head look whether the server is still there and knows it: calls
+// that go through other sessions do not show it.
+func (p *persona) suspect() {
+	if p != nil && p.head != nil {
+		p.head.suspect()
+	}
+}
+
+// passes reports whether a notification is for those whose session it is. Where
+// strangers share it, changes of lists are for all, and for the catalog.
+func (p *persona) passes(method string) bool {
+	if p.head == nil || p.origin.Client != nil || p.origin.Principal != "" {
+		return true
+	}
+	switch method {
+	case wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged:
+		return false
+	}
+	return true
+}
+
+func (p *persona) relaysRoots() bool { return p != nil && p.roots }
+
+// root makes the roots of one of a principal's clients those that count.
+func (p *persona) root(c *call.Client) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rooted = c
+}
+
+// forget notes that a client has gone.
+func (p *persona) forget(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rooted != nil && p.rooted.Key == key {
+		p.rooted = nil
+	}
+}
+
+// answered notes that the server has got an answer to a request of its own.
+func (p *persona) answered(method string) {
+	if p == nil || method != wire.MethodRootsList {
+		return
+	}
+	p.mu.Lock()
+	p.asked = true
+	p.mu.Unlock()
+	poke(p.told)
+}
+
+// settleIn returns when a conversation that runs already has come to rest, or
+// when that takes too long.
+func (p *persona) settleIn(ctx context.Context, conn conn) {
+	if p == nil {
+		return
+	}
+	select {
+	case <-p.told: // in a conversation before
+	default:
+	}
+	timer := time.NewTimer(settleIn)
+	defer timer.Stop()
+	if h, ok := conn.(*legacyHTTP); ok {
+		select {
+		case <-h.heard:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+	if l, ok := conn.(*lineConn); !p.roots || ok && l.modern.Load() {
+		return
+	}
+	select {
+	case <-p.told:
+		_ = sleep(ctx, takeIn)
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// reachable reports whether the client of a call has a session, so that it can be
+// reached outside of calls. Every other client is known by its principal alone.
+func reachable(c *call.Call) bool {
+	return c.Client.Era() == wire.EraLegacy && c.Client.Key != c.Principal.Key()
+}

@@ -1,0 +1,343 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// Sharing says who shares a session with an upstream.
+type Sharing uint8
+
+const (
+	// Shared is one session for everybody. Over streamable HTTP, where sessions
+	// are cheap, it is one for all legacy clients that can do the same, so that the
+	// server learns what that is.
+	Shared Sharing = iota
+	// PerClient is one session for each session of a legacy client. Clients
+	// without a session use that of their principal.
+	PerClient
+	// PerPrincipal is one session for each principal.
+	PerPrincipal
+)
+
+// maxSets bounds the shared sessions beside the head. Clients that find no place
+// use the head: they are still asked nothing that they cannot answer.
+const maxSets = 16
+
+// aloneFor is how long no further shared session is tried with a server that has
+// refused one.
+const aloneFor = 5 * time.Minute
+
+// Sessions are all sessions with one upstream: the head, which gathers the
+// catalog and says how the upstream is, and those of single clients, principals
+// or kinds of clients, which are opened by the first call that needs them. They
+// end with their client, when nobody has used them for Options.SessionIdle, and
+// with Run. A session that is lost is opened again, like the head's.
+//
+// All share one allowance of calls, the facts about tools that the head knows,
+// and one set of metrics. All methods may be called by many goroutines at once.
+type Sessions struct {
+	o    Options
+	head *Connector
+	// opens is set when a server that speaks both eras has opened a legacy session.
+	opens atomic.Bool
+
+	mu    sync.Mutex
+	life  context.Context // of sessions beside the head; nil before Run and after
+	level wire.Level
+	open  map[string]*branch // by name
+	sets  map[string]string  // by the key of a legacy client what its set is called; see setOf
+	alone time.Time          // until then no set is opened, since the server has refused one
+	wg    sync.WaitGroup
+}
+
+// branch is a session beside the head.
+type branch struct {
+	*Connector
+	persona *persona
+	end     context.CancelFunc
+	users   int       // calls and subscriptions
+	used    time.Time // when somebody last began or ended to use it
+}
+
+// NewSessions returns sessions that do nothing yet: see [Sessions.Run].
+func NewSessions(o Options) *Sessions {
+	s := &Sessions{head: New(o), open: make(map[string]*branch), sets: make(map[string]string)}
+	s.o = *s.head.o
+	s.o.Logger = o.Logger // connectors put the upstream's name in by themselves
+	return s
+}
+
+// Snapshot returns what is known of the upstream now.
+func (s *Sessions) Snapshot() Snapshot { return s.head.Snapshot() }
+
+// Run keeps the sessions until ctx ends. It returns when every goroutine, process
+// and connection of theirs has ended: nil after ctx ended, an error at once when
+// the options make no sense. It must be called once.
+func (s *Sessions) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.mu.Lock()
+	s.life = ctx
+	s.mu.Unlock()
+	idle := time.NewTicker(max(min(s.o.SessionIdle/4, time.Minute), time.Millisecond))
+	defer idle.Stop()
+	done := make(chan error, 1)
+	go func() { done <- s.head.Run(ctx) }()
+	for {
+		select {
+		case <-idle.C:
+			s.mu.Lock()
+			s.reap()
+			s.mu.Unlock()
+		case err := <-done:
+			s.mu.Lock()
+			s.life = nil
+			for name := range s.open {
+				s.close(name)
+			}
+			s.mu.Unlock()
+			s.wg.Wait()
+			return err
+		}
+	}
+}
+
+// Session names the session that the calls of c's client go through, for
+// [call.Call.Session], and sees to it that there is one, for which it may wait; ""
+// is the head. The
+// error is that of [Connector.Do]: the upstream has not said yet what it is, or
+// there are as many sessions as there may be.
+func (s *Sessions) Session(ctx context.Context, c *call.Call) (string, error) {
+	kind, name, err := s.place(ctx, c)
+	if err != nil || name == "" {
+		return "", err
+	}
+	b, err := s.find(kind, name, c)
+	switch {
+	case err != nil || b == nil:
+		return "", err
+	case kind == ofSet && channel(b.channel.Load()) == channelUnknown:
+		return s.settled(ctx, name, b)
+	}
+	return name, nil
+}
+
+// settled returns the name of a session that is being opened, or that of the head
+// if the server opens no more than one: there are such.
+func (s *Sessions) settled(ctx context.Context, name string, b *branch) (string, error) {
+	_, err := b.await(ctx, nil)
+	head := s.head.Snapshot()
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err == nil || channel(b.channel.Load()) != channelUnknown || !head.Up():
+		return name, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.alone = time.Now().Add(aloneFor)
+	if s.open[name] == b {
+		s.close(name)
+	}
+	s.head.o.Logger.Info("the server opens no further session, so that one is for all clients, whatever they can do", zap.Error(err))
+	return "", nil
+}
+
+// find returns the session with this name, which it opens if there is none, or nil
+// when the head is to be used instead. The error is that of [Sessions.Session].
+func (s *Sessions) find(kind byte, name string, c *call.Call) (*branch, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.open[name]; b != nil {
+		b.used = time.Now()
+		return b, nil
+	}
+	limit := s.o.MaxSessions
+	if kind == ofSet {
+		limit = maxSets
+	}
+	if len(s.open) >= limit {
+		s.reap()
+	}
+	switch full := len(s.open) >= limit; {
+	case s.life == nil:
+		return nil, s.head.failure(reasonEnded, time.Now(), false)
+	case kind == ofSet && (full || time.Now().Before(s.alone)):
+		return nil, nil
+	case full:
+		return nil, s.head.failure(fmt.Sprintf("overloaded: there are %d sessions of clients with it, which is as many as there may be; "+
+			"end clients that are not needed, or raise max_sessions of the upstream", limit), time.Now(), true)
+	}
+	b := s.begin(s.newPersona(kind, name, c))
+	s.open[name] = b
+	return b, nil
+}
+
+// begin opens a session. The caller holds mu.
+func (s *Sessions) begin(p *persona) *branch {
+	ctx, cancel := context.WithCancel(s.life)
+	o := s.o
+	o.persona, o.Logger = p, cmp.Or(o.Logger, zap.NewNop()).With(zap.String("session", p.origin.Session))
+	o.Era = s.head.Snapshot().Revision.Era()
+	switch way := channel(s.head.channel.Load()); way {
+	case channelSessions, channelDual, channelSSE:
+		web := *o.HTTP
+		web.Transport = TransportStreamable
+		if way == channelSSE {
+			web.Transport = TransportSSE
+		}
+		o.HTTP, o.Era = &web, wire.EraLegacy
+		p.head = s.head
+	}
+	b := &branch{Connector: New(o), persona: p, end: cancel, used: time.Now()}
+	b.slots, b.waiting, b.tools = s.head.slots, s.head.waiting, s.head.tools
+	p.retell = func() { b.tell(wire.NoteRootsChanged) }
+	b.SetLogLevel(s.level)
+	s.wg.Go(func() { _ = b.Run(ctx) }) // an error in the options would be the head's too
+	return b
+}
+
+// close ends a session. The caller holds mu.
+func (s *Sessions) close(name string) {
+	s.open[name].end()
+	delete(s.open, name)
+}
+
+// reap ends the sessions that nobody has used for too long. The caller holds mu.
+func (s *Sessions) reap() {
+	since := time.Now().Add(-s.o.SessionIdle)
+	for name, b := range s.open {
+		if b.users == 0 && b.used.Before(since) {
+			s.close(name)
+		}
+	}
+}
+
+// Do sends a call through the session that it names, see [Connector.Do]. When
+// that has ended meanwhile, a call of the same client opens it again; any other
+// call fails.
+func (s *Sessions) Do(ctx context.Context, c *call.Call) (call.Result, error) {
+	to, leave, err := s.use(ctx, c)
+	if err != nil {
+		return call.Result{}, err
+	}
+	defer leave()
+	return to.Do(ctx, c)
+}
+
+// Subscribe has the server tell of updates of a resource in the session that c
+// names, see [Connector.Subscribe]. cancel takes it back; it does not block, and
+// may be called more than once.
+func (s *Sessions) Subscribe(ctx context.Context, c *call.Call, uri string) (cancel func(), err error) {
+	to, leave, err := s.use(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := to.Subscribe(ctx, uri); err != nil {
+		leave()
+		return nil, err
+	}
+	return sync.OnceFunc(func() {
+		to.Unsubscribe(uri)
+		leave()
+	}), nil
+}
+
+// use returns the session that a call names. It is kept until leave is called.
+func (s *Sessions) use(ctx context.Context, c *call.Call) (to *Connector, leave func(), err error) {
+	if c.Session == "" {
+		return s.head, func() {}, nil
+	}
+	b := s.hold(c.Session)
+	if b == nil {
+		name, err := s.Session(ctx, c)
+		if err != nil {
+			return nil, nil, err
+		}
+		if name == c.Session {
+			b = s.hold(name)
+		}
+	}
+	if b == nil {
+		return nil, nil, s.head.failure("the session in which this was begun has ended", time.Now(), false)
+	}
+	return b.Connector, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		b.users--
+		b.used = time.Now()
+	}, nil
+}
+
+// hold returns the session with this name, and counts one more user, or nil.
+func (s *Sessions) hold(name string) *branch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.open[name]
+	if b != nil {
+		b.users++
+	}
+	return b
+}
+
+// EndClient ends what there is for a client alone, whose session has ended: key
+// is that of [call.Client]. It does not block.
+func (s *Sessions) EndClient(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch s.o.Sharing {
+	case PerClient:
+		if name := nameOf(ofClient, key); s.open[name] != nil {
+			s.close(name)
+		}
+	case PerPrincipal:
+		for _, b := range s.open {
+			b.persona.forget(key)
+		}
+	default:
+		delete(s.sets, key)
+	}
+}
+
+// RootsChanged tells the server that a client's roots have changed, if it has
+// been told that client's. It does not block.
+func (s *Sessions) RootsChanged(c *call.Client, principal string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.open[nameOf(ofClient, c.Key)]; b != nil && b.persona.roots {
+		b.tell(wire.NoteRootsChanged)
+	}
+	if b := s.open[nameOf(ofPrincipal, principal)]; b != nil && s.o.Sharing == PerPrincipal && c.Can("roots") {
+		b.persona.root(c)
+		b.tell(wire.NoteRootsChanged)
+	}
+}
+
+// SetLogLevel is [Connector.SetLogLevel] for all sessions.
+func (s *Sessions) SetLogLevel(level wire.Level) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.level = level
+	s.head.SetLogLevel(level)
+	for _, b := range s.open {
+		b.SetLogLevel(level)
+	}
+}
+
+// refusal makes the error of a call of one of the head's.
+func (s *Sessions) refusal(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return s.head.failure(downReason(err), s.head.Snapshot().Since, true)
+}
