@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"mcpgateway/test/internal/rig"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -168,28 +170,48 @@ func expect(t *testing.T, p *plain, tool string, arguments map[string]any, text 
 	}
 }
 
-// A server that others made: its one task asks in the middle of its work. Over
-// streamable HTTP alone: on stdio it may ask between two looks at the task, when
-// no request of the client is in flight, and such an ask is refused, not guessed.
+// A server that others made: its one task asks in the middle of its work, and tells of each stage by a notification, over stdio too, where nothing
+// but what they say themselves shows which task the question and the notifications are of.
 func TestWaitingForRealServer(t *testing.T) {
-	gateway := rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{"http": {"url": rig.EverythingHTTP(t)}}})
-	for _, client := range []rig.Era{rig.Legacy, rig.Modern} {
-		t.Run(string(client)+" client", func(t *testing.T) {
-			p := connect(t, gateway.URL, client, map[string]any{"interpretation": "historical"})
-			result, err := p.call(t, "http__simulate-research-query", map[string]any{"topic": "tea", "ambiguous": true})
-			if err != nil {
-				t.Fatal(err)
+	command := rig.EverythingCommand(t)
+	gateway := rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{
+		"http":  {"url": rig.EverythingHTTP(t)},
+		"stdio": {"command": command[0], "args": command[1:]},
+	}})
+	stages := func(topic string) []string {
+		return []string{
+			"Gathering sources...",
+			"Analyzing content...",
+			"Synthesizing findings...",
+			fmt.Sprintf("Found multiple interpretations for %q. Requesting clarification...", topic),
+			`Continuing with interpretation: "historical"...`,
+			"Generating report...",
+		}
+	}
+	for _, upstream := range []string{"http", "stdio"} {
+		t.Run(upstream, func(t *testing.T) {
+			var both sync.WaitGroup // at once, so that the calls in flight do not say whose the question is
+			for _, era := range []rig.Era{rig.Legacy, rig.Modern} {
+				topic := string(era) + " tea"
+				p := connect(t, gateway.URL, era, map[string]any{"interpretation": "historical"})
+				both.Go(func() {
+					result, err := p.call(t, upstream+"__simulate-research-query", map[string]any{"topic": topic, "ambiguous": true})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if text, ok := result.Content[0].(*mcp.TextContent); !ok || !strings.Contains(text.Text, topic+" (historical)") {
+						t.Errorf("%s client: content %+v, want what was answered", era, result.Content[0])
+					}
+					if asked := p.seen(&p.asked); len(asked) != 1 || !strings.HasPrefix(asked[0], fmt.Sprintf("%s: The research query %q", upstream, topic)) {
+						t.Errorf("%s client: asked %q", era, asked)
+					}
+					if diff := cmp.Diff(stages(topic), p.seen(&p.messages)); diff != "" {
+						t.Errorf("%s client: progress (-want +got):\n%s", era, diff)
+					}
+				})
 			}
-			if text, ok := result.Content[0].(*mcp.TextContent); !ok || !strings.Contains(text.Text, "historical") {
-				t.Errorf("content %+v, want what was answered", result.Content[0])
-			}
-			if asked := p.seen(&p.asked); len(asked) != 1 || !strings.HasPrefix(asked[0], `http: The research query "tea"`) {
-				t.Errorf("asked %q", asked)
-			}
-			// Which stages are seen depends on when the task is looked at.
-			if told := p.seen(&p.messages); !slices.Contains(told, "Gathering sources...") {
-				t.Errorf("progress %q, want the first stage in it", told)
-			}
+			both.Wait()
 		})
 	}
 }

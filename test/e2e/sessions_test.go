@@ -1,0 +1,341 @@
+//lint:file-ignore SA1019 sampling and roots are deprecated from 2026-07-28 on, and in force
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mcpgateway/test/internal/client"
+	"mcpgateway/test/internal/rig"
+)
+
+// soon bounds the wait for what happens at a server or in the gateway and nobody tells of.
+const soon = time.Minute
+
+// person is a legacy client that can do what it was made for, and remembers what it was asked.
+type person struct {
+	name    string
+	sdk     *mcp.Client
+	session *mcp.ClientSession
+
+	mu    sync.Mutex
+	asked []string
+}
+
+// meet connects a client of the Go SDK. Abilities are "elicitation", "sampling", and roots as file URIs.
+func meet(t *testing.T, url, name string, abilities ...string) *person {
+	t.Helper()
+	p := &person{name: name}
+	o := &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}
+	for _, ability := range abilities {
+		switch {
+		case ability == "elicitation":
+			o.ElicitationHandler = func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				p.ask(r.Params.Message)
+				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": name}}, nil
+			}
+		case ability == "sampling":
+			o.CreateMessageHandler = func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+				p.ask("sampling")
+				return &mcp.CreateMessageResult{Role: "assistant", Model: "m", Content: &mcp.TextContent{Text: "sampled by " + name}}, nil
+			}
+		default:
+			o.Capabilities.RootsV2 = &mcp.RootCapabilities{ListChanged: true}
+		}
+	}
+	p.sdk = mcp.NewClient(&mcp.Implementation{Name: name, Version: "1"}, o)
+	for _, ability := range abilities {
+		if strings.HasPrefix(ability, "file:") {
+			p.sdk.AddRoots(&mcp.Root{URI: ability})
+		}
+	}
+	connections := &http.Transport{}
+	session, err := p.sdk.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: connections}, MaxRetries: -1},
+		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		session.Close()
+		connections.CloseIdleConnections()
+	})
+	p.session = session
+	return p
+}
+
+func (p *person) ask(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = append(p.asked, what)
+}
+
+// wasAsked returns what the client was asked since it was last asked for.
+func (p *person) wasAsked() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer func() { p.asked = nil }()
+	return strings.Join(p.asked, ", ")
+}
+
+// call returns the text of a tool's result, or what went wrong.
+func (p *person) call(t *testing.T, tool string, arguments map[string]any) string {
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	if arguments == nil {
+		arguments = map[string]any{}
+	}
+	result, err := p.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	var text strings.Builder
+	for _, block := range result.Content {
+		if block, ok := block.(*mcp.TextContent); ok {
+			fmt.Fprintln(&text, block.Text)
+		}
+	}
+	if result.IsError {
+		return "tool error: " + text.String()
+	}
+	return text.String()
+}
+
+// expect calls a tool, whose result must hold the text.
+func (p *person) expect(t *testing.T, tool string, arguments map[string]any, want string) {
+	t.Helper()
+	if got := p.call(t, tool, arguments); !strings.Contains(got, want) {
+		t.Errorf("%s calls %s: %q, want %q in it", p.name, tool, got, want)
+	}
+}
+
+// eventually waits for what another process brings about.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(soon); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// TestAbilities lets clients that can do different things call a server that asks. Over streamable HTTP it learns what each can do; over stdio it was
+// told that all can do everything, and what one cannot is answered for it.
+func TestAbilities(t *testing.T) {
+	command := rig.EverythingCommand(t)
+	gateway := rig.StartGateway(t, rig.Config{"startup_wait": "60s", "upstreams": rig.Upstreams{
+		"http":  {"url": rig.EverythingHTTP(t)},
+		"stdio": {"command": command[0], "args": command[1:]},
+	}})
+	ann, bob := meet(t, gateway.URL, "ann", "elicitation"), meet(t, gateway.URL, "bob", "sampling")
+	prompt := map[string]any{"prompt": "Who are you?"}
+	const elicit, sample = "trigger-elicitation-request", "trigger-sampling-request"
+
+	var both sync.WaitGroup // over HTTP a question comes on the stream of its call, so that nothing has to wait for anything
+	both.Go(func() { ann.expect(t, "http__"+elicit, nil, "- Name: ann") })
+	both.Go(func() { bob.expect(t, "http__"+sample, prompt, "sampled by bob") })
+	both.Wait()
+	if a, b := ann.wasAsked(), bob.wasAsked(); !strings.HasPrefix(a, "http: ") || b != "sampling" {
+		t.Errorf("over HTTP ann was asked %q, bob %q", a, b)
+	}
+	bob.expect(t, "http__"+elicit, nil, elicit+" not found")
+	ann.expect(t, "http__"+sample, prompt, sample+" not found")
+
+	ann.expect(t, "stdio__"+elicit, nil, "- Name: ann")
+	bob.expect(t, "stdio__"+sample, prompt, "sampled by bob")
+	if a, b := ann.wasAsked(), bob.wasAsked(); !strings.HasPrefix(a, "stdio: ") || b != "sampling" {
+		t.Errorf("over stdio ann was asked %q, bob %q", a, b)
+	}
+	bob.expect(t, "stdio__"+elicit, nil, "User cancelled")
+	ann.expect(t, "stdio__"+sample, prompt, "the client does not support sampling")
+	if a, b := ann.wasAsked(), bob.wasAsked(); a+b != "" {
+		t.Errorf("ann was asked %q and bob %q, which they cannot answer", a, b)
+	}
+}
+
+// TestRootsOfClients gives each client a process of its own that works in the client's own folder, and sees it come and go.
+func TestRootsOfClients(t *testing.T) {
+	none := t.TempDir() // the folder of a server whose client has none, and the mark of its processes
+	command := rig.FilesystemCommand(t, none)
+	gateway := rig.StartGateway(t, rig.Config{"startup_wait": "60s", "upstreams": rig.Upstreams{
+		"files": {"command": command[0], "args": command[1:], "session": "per-client"},
+	}})
+	processes := func(t *testing.T, want int) []int {
+		t.Helper()
+		var found []int
+		eventually(t, fmt.Sprintf("%d processes", want), func() bool {
+			found = running(t, none)
+			return len(found) == want
+		})
+		return found
+	}
+	head := processes(t, 1)[0]
+
+	type owner struct {
+		*person
+		folder string
+	}
+	var owners []owner
+	for _, name := range []string{"ann", "bob"} {
+		o := owner{folder: t.TempDir()}
+		if err := os.WriteFile(filepath.Join(o.folder, "note.txt"), []byte("a note of "+name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o.person = meet(t, gateway.URL, name, "file://"+o.folder)
+		owners = append(owners, o)
+	}
+	if got := processes(t, 1); got[0] != head {
+		t.Error("a process was started before anybody called")
+	}
+	note := func(o owner) map[string]any { return map[string]any{"path": filepath.Join(o.folder, "note.txt")} }
+	for n, o := range owners {
+		other := owners[1-n]
+		// On a quiet machine the first call finds the folder already: the gateway gives the server a moment to learn the roots.
+		eventually(t, "the server works in the folder of "+o.name, func() bool {
+			return strings.Contains(o.call(t, "files__read_text_file", note(o)), "a note of "+o.name)
+		})
+		o.expect(t, "files__read_text_file", note(other), "Access denied")
+		if got := o.call(t, "files__list_allowed_directories", nil); !strings.Contains(got, o.folder) || strings.Contains(got, other.folder) || strings.Contains(got, none) {
+			t.Errorf("%s sees %q", o.name, got)
+		}
+	}
+	meet(t, gateway.URL, "eve").expect(t, "files__list_allowed_directories", nil, none)
+	processes(t, 4)
+	ann, bob := owners[0], owners[1]
+
+	t.Run("a folder more", func(t *testing.T) {
+		more := t.TempDir()
+		ann.sdk.AddRoots(&mcp.Root{URI: "file://" + more})
+		eventually(t, "the server works in the new folder", func() bool {
+			return strings.Contains(ann.call(t, "files__list_allowed_directories", nil), more)
+		})
+		if got := bob.call(t, "files__list_allowed_directories", nil); strings.Contains(got, more) {
+			t.Errorf("bob sees %q", got)
+		}
+	})
+	t.Run("a process dies", func(t *testing.T) {
+		before := processes(t, 4)
+		for _, pid := range before {
+			if pid != head {
+				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		eventually(t, "the server is started again for bob, with his folder", func() bool {
+			return strings.Contains(bob.call(t, "files__read_text_file", note(bob)), "a note of bob")
+		})
+		eventually(t, "and for ann, with hers", func() bool {
+			return strings.Contains(ann.call(t, "files__list_directory", map[string]any{"path": none}), "Access denied")
+		})
+	})
+	t.Run("a client leaves", func(t *testing.T) {
+		before := processes(t, 4)
+		if err := bob.session.Close(); err != nil {
+			t.Fatal(err)
+		}
+		after := processes(t, 3)
+		if len(before) == len(after) || after[0] != head {
+			t.Errorf("processes %v before, %v after; %d gathers the catalog", before, after, head)
+		}
+		ann.expect(t, "files__read_text_file", note(ann), "a note of ann")
+	})
+}
+
+// running returns the node processes, the oldest first, that have a mark in their command line.
+func running(t *testing.T, mark string) []int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")) // it may be gone by now
+		program, arguments, _ := strings.Cut(string(line), "\x00")
+		if filepath.Base(program) == "node" && strings.Contains(arguments, mark) {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// TestState shows who shares what a server remembers: server-sequential-thinking counts the thoughts that it was told.
+func TestState(t *testing.T) {
+	command := rig.ThinkingCommand(t)
+	server := func(more rig.Config) rig.Config {
+		more["command"], more["args"] = command[0], command[1:]
+		return more
+	}
+	gateway := rig.StartGateway(t, rig.Config{"startup_wait": "60s", "upstreams": rig.Upstreams{
+		"all": server(rig.Config{}), "own": server(rig.Config{"session": "per-client"}),
+		"each": server(rig.Config{"session": "per-principal"}), "one": server(rig.Config{"session": "per-client", "max_sessions": 1}),
+	}})
+	think := func(p *person, upstream string) string {
+		return p.call(t, upstream+"__sequentialthinking", map[string]any{
+			"thought": "I think", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1,
+		})
+	}
+	ann, bob := meet(t, gateway.URL, "ann"), meet(t, gateway.URL, "bob")
+	modern := connectUser(t, client.Modern, gateway.URL)
+	for _, tt := range []struct {
+		upstream string
+		who      *person
+		want     int
+	}{
+		{"all", ann, 1}, {"all", bob, 2}, {"all", ann, 3},
+		{"own", ann, 1}, {"own", bob, 1}, {"own", ann, 2},
+		{"each", ann, 1}, {"each", bob, 2}, // without proof there is one principal
+		{"one", ann, 1},
+	} {
+		if got, want := think(tt.who, tt.upstream), fmt.Sprintf(`"thoughtHistoryLength": %d`, tt.want); !strings.Contains(got, want) {
+			t.Errorf("%s thinks in %s: %s, want %s", tt.who.name, tt.upstream, got, want)
+		}
+	}
+	thought := map[string]any{"thought": "I think", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1}
+	for upstream, want := range map[string]int{"own": 1, "each": 3} { // a client without a session uses that of its principal
+		modern.call(t, upstream+"__sequentialthinking", thought, fmt.Sprintf(`"thoughtHistoryLength": %d`, want))
+	}
+	if got := think(bob, "one"); !strings.Contains(got, "raise max_sessions of the upstream") {
+		t.Errorf("one client too many: %s", got)
+	}
+	if err := ann.session.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := think(bob, "one"); !strings.Contains(got, `"thoughtHistoryLength": 1`) {
+		t.Errorf("when the other client has left: %s", got)
+	}
+}
+
+// TestSerialize has several clients asked at once by a server on stdio, whose questions do not say which call they belong to.
+func TestSerialize(t *testing.T) {
+	command := rig.EverythingCommand(t)
+	gateway := rig.StartGateway(t, rig.Config{"startup_wait": "60s", "upstreams": rig.Upstreams{
+		"everything": {"command": command[0], "args": command[1:], "ask_calls": "serialize"},
+	}})
+	var all sync.WaitGroup
+	for n := range 4 {
+		p := meet(t, gateway.URL, fmt.Sprint("client-", n), "elicitation")
+		all.Go(func() {
+			for range 5 {
+				p.expect(t, "everything__trigger-elicitation-request", nil, "- Name: "+p.name+"\n")
+			}
+		})
+	}
+	all.Wait()
+}
