@@ -17,7 +17,7 @@ var everything = toolbox{
 	// The server logs to its session, not to a call: the gateway knows whom to tell while all that runs is that client's.
 	"log message": func(r run) []step {
 		toggle := r.call("toggle-simulated-logging", nil)
-		call := after(r.call("trigger-long-running-operation", map[string]any{"duration": 1, "steps": 1}, "Long running operation completed"),
+		call := after(r.call("trigger-long-running-operation", map[string]any{"duration": 3, "steps": 1}, "Long running operation completed"),
 			client.Want{Method: "notifications/message", Has: "essage - SessionId"})
 		call.During = &toggle.Step
 		return append(r.atLevel("debug", call), toggle)
