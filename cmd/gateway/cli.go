@@ -66,7 +66,7 @@ func newRoot() *cobra.Command {
 	root.SetVersionTemplate(versionText())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	opts.flags(root)
-	root.AddCommand(newRun(), newStdio(), newVersion())
+	root.AddCommand(newRun(), newStdio(), newHealth(), newVersion())
 	return root
 }
 
@@ -125,8 +125,16 @@ func versionText() string {
 	return out
 }
 
-// version is that of the module or the commit that the binary was built from.
+// release is the version that whoever builds a release or an image gives, with
+// -ldflags "-X main.release=...": an image is built without the repository.
+var release string
+
+// version is the release, or that of the module or the commit that the binary
+// was built from.
 func version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// maxHealth bounds the answer that is read. It names at most every upstream.
+const maxHealth = 1 << 20
+
+// healthOptions are the flags of `gateway health`.
+type healthOptions struct {
+	runOptions
+	url     string
+	ready   bool
+	timeout time.Duration
+}
+
+func newHealth() *cobra.Command {
+	var opts healthOptions
+	cmd := &cobra.Command{
+		Use:   "health",
+		Short: "Ask a running gateway whether it is well",
+		Long: "health asks a running gateway's admin address whether it is well, or with --ready whether\n" +
+			"it may get traffic, and exits with 0 or 1. It is for health checks of containers that\n" +
+			"have no other program. Without --url it asks the address that the configuration names,\n" +
+			"on this machine; the configuration is found as run finds it.",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return opts.run(cmd) },
+	}
+	opts.configFlag(cmd)
+	cmd.Flags().StringVar(&opts.url, "url", "", "`URL` of the admin address, such as http://127.0.0.1:9090")
+	cmd.Flags().BoolVar(&opts.ready, "ready", false, "ask /readyz instead of /healthz")
+	cmd.Flags().DurationVar(&opts.timeout, "timeout", 3*time.Second, "how long to wait for the answer, as `DURATION`")
+	return cmd
+}
+
+func (o *healthOptions) run(cmd *cobra.Command) error {
+	base, err := o.base()
+	if err != nil {
+		return err
+	}
+	target := base + "/healthz"
+	if o.ready {
+		target = base + "/readyz"
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
+	defer cancel()
+	if err := askHealth(ctx, target); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: ok\n", target)
+	return err
+}
+
+// base is the URL of the admin address, without a path.
+func (o *healthOptions) base() (string, error) {
+	if o.url != "" && o.file != "" {
+		return "", usageError{errors.New("--url and --config both say where to ask; give one of them")}
+	}
+	if o.url != "" {
+		u, err := url.Parse(o.url)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+			return "", usageError{fmt.Errorf("--url %s: want the URL of the admin address without a path, such as http://127.0.0.1:9090", o.url)}
+		}
+		return u.Scheme + "://" + u.Host, nil
+	}
+	cfg, _, err := o.load()
+	if err != nil {
+		return "", err
+	}
+	return "http://" + ownAddress(cfg.Admin.Listen), nil
+}
+
+// ownAddress is where this machine reaches what listens on an address: who
+// listens on every address is asked on loopback.
+func ownAddress(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return listen
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+		if ip != nil && ip.To4() == nil {
+			host = "::1"
+		}
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// askHealth returns nil if the page says that all is well. It goes through no
+// proxy and follows no redirect: what answers is the gateway or nobody.
+func askHealth(ctx context.Context, target string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = errors.New("no answer in time")
+		}
+		return fmt.Errorf("%s: %w", target, err)
+	}
+	defer resp.Body.Close()
+	var page struct {
+		Status  string   `json:"status"`
+		Waiting []string `json:"waiting"`
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxHealth))
+	if err != nil {
+		return fmt.Errorf("%s: %w", target, err)
+	}
+	if err := json.Unmarshal(body, &page); err != nil || page.Status == "" {
+		return fmt.Errorf("%s: answered %s with something that is not a gateway's health page; --url must be the admin address", target, resp.Status)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	return fmt.Errorf("%s: %s: %s", target, page.Status, cmp.Or(strings.Join(page.Waiting, "; "), resp.Status))
+}
