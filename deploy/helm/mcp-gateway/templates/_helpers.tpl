@@ -1,0 +1,152 @@
+{{- define "mcp-gateway.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "mcp-gateway.fullname" -}}
+{{- $name := include "mcp-gateway.name" . }}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" }}
+{{- else if contains $name .Release.Name }}
+{{- .Release.Name | trunc 52 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name $name | trunc 52 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "mcp-gateway.selector" -}}
+app.kubernetes.io/name: {{ include "mcp-gateway.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "mcp-gateway.labels" -}}
+{{ include "mcp-gateway.selector" . }}
+app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | trunc 63 | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "mcp-gateway.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "mcp-gateway.fullname" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- default "default" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- define "mcp-gateway.configMapName" -}}
+{{- default (include "mcp-gateway.fullname" .) .Values.existingConfigMap }}
+{{- end }}
+
+{{/* gateway.yaml: what a pod needs, and config over it. */}}
+{{- define "mcp-gateway.config" -}}
+{{- $base := dict "listen" "0.0.0.0:8080" "admin" (dict "listen" "0.0.0.0:9090") "drain_timeout" "20s" }}
+{{- mustMergeOverwrite $base (deepCopy .Values.config) | toYaml }}
+{{- end }}
+
+{{/* The port at the end of an address. */}}
+{{- define "mcp-gateway.portOf" -}}
+{{- $port := regexFind "[0-9]+$" . }}
+{{- if not $port }}{{ fail (printf "the address %q has no port: write it as 0.0.0.0:8080" .) }}{{ end }}
+{{- $port }}
+{{- end }}
+
+{{- define "mcp-gateway.mcpPort" -}}
+{{- $config := include "mcp-gateway.config" . | fromYaml }}
+{{- include "mcp-gateway.portOf" $config.listen }}
+{{- end }}
+
+{{- define "mcp-gateway.adminPort" -}}
+{{- $config := include "mcp-gateway.config" . | fromYaml }}
+{{- include "mcp-gateway.portOf" $config.admin.listen }}
+{{- end }}
+
+{{/* A duration of gateway.yaml (1m30s) in whole seconds, rounded up. */}}
+{{- define "mcp-gateway.seconds" -}}
+{{- $rest := . }}
+{{- $total := 0.0 }}
+{{- range $part := regexFindAll "[0-9.]+(ns|us|µs|ms|s|m|h)" . -1 }}
+{{- $number := regexFind "^[0-9.]+" $part | float64 }}
+{{- $unit := trimPrefix (regexFind "^[0-9.]+" $part) $part }}
+{{- $total = addf $total (mulf $number (get (dict "h" 3600.0 "m" 60.0 "s" 1.0 "ms" 0.001 "us" 0.000001 "µs" 0.000001 "ns" 0.000000001) $unit)) }}
+{{- $rest = replace $part "" $rest }}
+{{- end }}
+{{- if or $rest (eq . "") }}{{ fail (printf "drain_timeout %q: want a duration such as 20s or 1m30s" .) }}{{ end }}
+{{- ceil $total | int }}
+{{- end }}
+
+{{- define "mcp-gateway.gracePeriod" -}}
+{{- if not .Values.terminationGracePeriodSeconds }}
+{{- $config := include "mcp-gateway.config" . | fromYaml }}
+{{- add (int .Values.preStopSeconds) (include "mcp-gateway.seconds" (toString $config.drain_timeout) | int) 10 }}
+{{- else }}
+{{- .Values.terminationGracePeriodSeconds | int }}
+{{- end }}
+{{- end }}
+
+{{/* The ports that the gateway connects to, as a list in YAML. */}}
+{{- define "mcp-gateway.egressPorts" -}}
+{{- $ports := dict }}
+{{- $config := include "mcp-gateway.config" . | fromYaml }}
+{{- $urls := list }}
+{{- range $upstream := get $config "upstreams" | default dict }}
+{{- if get $upstream "command" }}
+{{- /* What npx and uvx fetch, and most of what such servers talk to. */}}
+{{- $_ := set $ports "443" true }}
+{{- end }}
+{{- $urls = append $urls (get $upstream "url") }}
+{{- end }}
+{{- range $jwt := dig "auth" "jwt" list $config }}
+{{- $urls = append $urls (get $jwt "issuer") }}
+{{- end }}
+{{- range $url := $urls }}
+{{- $host := regexFind "^https?://[^/?#]+" $url }}
+{{- if and $host (not (regexMatch "^https?://(localhost|127\\.[0-9.]+|\\[::1\\])(:[0-9]+)?$" $host)) }}
+{{- $port := regexFind ":[0-9]+$" $host | trimPrefix ":" }}
+{{- $_ := set $ports (default (ternary "443" "80" (hasPrefix "https:" $host)) $port) true }}
+{{- end }}
+{{- end }}
+{{- range .Values.networkPolicy.egress.ports }}
+{{- $_ := set $ports (toString (int .)) true }}
+{{- end }}
+{{- range keys $ports | sortAlpha }}
+- {{ . }}
+{{- end }}
+{{- end }}
+
+{{/* What is wrong in a way that the schema cannot say. */}}
+{{- define "mcp-gateway.check" -}}
+{{- $config := include "mcp-gateway.config" . | fromYaml }}
+{{- if hasKey $config "Error" }}{{ fail (printf "config: %s" (get $config "Error")) }}{{ end }}
+{{- if not .Values.existingConfigMap }}
+{{- if not (get $config "upstreams") }}
+{{- fail "config.upstreams is empty: name at least one MCP server, such as --set config.upstreams.search.url=http://mcp-search:8000/mcp" }}
+{{- end }}
+{{- $mode := dig "auth" "mode" "none" $config }}
+{{- if and (or (eq (toString $mode) "none") (not $mode)) (not (dig "auth" "insecure" false $config)) (not (regexMatch "^(127\\.|localhost:|\\[::1\\])" $config.listen)) }}
+{{- fail "config.auth: everyone who can reach the pod could call. Set config.auth.mode (jwt, api-key, mtls), or config.auth.insecure: true where networkPolicy.clients lets in only those who may" }}
+{{- end }}
+{{- end }}
+{{- if eq (include "mcp-gateway.mcpPort" .) (include "mcp-gateway.adminPort" .) }}
+{{- fail "config.listen and config.admin.listen have the same port: give each its own" }}
+{{- end }}
+{{- if regexMatch "^(127\\.|localhost:|\\[::1\\])" $config.admin.listen }}
+{{- fail "config.admin.listen is loopback, where neither probes nor Prometheus reach it: use 0.0.0.0:9090; networkPolicy.monitoring says who may" }}
+{{- end }}
+{{- $drain := include "mcp-gateway.seconds" (toString $config.drain_timeout) | int }}
+{{- if lt (include "mcp-gateway.gracePeriod" . | int) (add (int .Values.preStopSeconds) $drain | int) }}
+{{- fail (printf "terminationGracePeriodSeconds is shorter than preStopSeconds and config.drain_timeout together (%d s): calls would be cut off" (add (int .Values.preStopSeconds) $drain)) }}
+{{- end }}
+{{- if and .Values.ingress.enabled (not .Values.ingress.host) }}
+{{- fail "ingress.host is empty: name the host that clients use, which config.public_url has too" }}
+{{- end }}
+{{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) }}
+{{- fail "httpRoute.parentRefs is empty: name the Gateway that the route belongs to" }}
+{{- end }}
+{{- end }}
+
+{{- define "mcp-gateway.replicated" -}}
+{{- if or .Values.autoscaling.enabled (gt (int .Values.replicas) 1) }}true{{ end }}
+{{- end }}
