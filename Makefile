@@ -14,6 +14,7 @@ build: ## bin/gateway, a static binary
 test: ## installs what the tests need, then runs all of them
 	test/install.sh
 	$(GO) test ./...
+	cd deploy/test && $(GO) test -count=1 ./...
 
 race: ## the unit tests and a short soak under the race detector
 	$(GO) test -race ./internal/... ./cmd/... ./test/soak
@@ -22,9 +23,10 @@ soak: ## a million random calls; SOAK_CALLS sets another number
 	$(GO) test ./test/soak -run TestSoak -v -count 1 -timeout 2h -calls $(SOAK_CALLS)
 
 lint:
-	@files=$$(gofmt -l cmd internal test bench); test -z "$$files" || { echo "gofmt: $$files"; exit 1; }
+	@files=$$(gofmt -l cmd internal test bench deploy); test -z "$$files" || { echo "gofmt: $$files"; exit 1; }
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
+	cd deploy/test && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 
 bench: ## side by side: direct, httputil.ReverseProxy, an SDK proxy, the gateway
 	$(GO) run ./bench

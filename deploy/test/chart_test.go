@@ -1,0 +1,258 @@
+package deploy
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	"sigs.k8s.io/yaml"
+)
+
+// chartDir is the chart, in the repository.
+const chartDir = "deploy/helm/mcp-gateway"
+
+func loadChart(t *testing.T) *chart.Chart {
+	t.Helper()
+	c, err := loader.LoadDir(filepath.Join(repository(), chartDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// render renders the chart as `helm install` does: with the schema, strictly.
+// The error is what a user would read.
+func render(t *testing.T, release, values string) (objects []object, notes string, err error) {
+	t.Helper()
+	c := loadChart(t)
+	var given map[string]any
+	if err := yaml.UnmarshalStrict([]byte(values), &given); err != nil {
+		t.Fatalf("values: %v", err)
+	}
+	merged, err := util.ToRenderValues(c, given, common.ReleaseOptions{Name: release, Namespace: "tools", Revision: 1, IsInstall: true}, common.DefaultCapabilities)
+	if err != nil {
+		return nil, "", err
+	}
+	files, err := engine.Engine{Strict: true}.Render(c, merged)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if strings.HasSuffix(name, "NOTES.txt") {
+			notes = files[name]
+			continue
+		}
+		objects = append(objects, decodeAll(t, name, files[name])...)
+	}
+	return objects, notes, nil
+}
+
+func mustRender(t *testing.T, release, values string) *release {
+	t.Helper()
+	objects, notes, err := render(t, release, values)
+	if err != nil {
+		t.Fatalf("the chart does not render: %v", err)
+	}
+	return newRelease(t, objects, notes)
+}
+
+// minimal is the least that a user has to say.
+const minimal = `
+config:
+  auth: {insecure: true}
+  upstreams: {search: {url: "http://search.tools.svc:8000/mcp"}}
+`
+
+// everything turns on what no values file does, and writes in other words what
+// has defaults.
+const everything = `
+fullnameOverride: gw
+commonLabels: {team: tools}
+image: {repository: registry.example.com/mcpgateway, digest: "sha256:` + sixtyFour + `"}
+imagePullSecrets: [{name: registry}]
+config:
+  listen: "[::]:18080"
+  admin: {listen: "0.0.0.0:19090"}
+  drain_timeout: 1m30.5s
+  auth: {insecure: true}
+  limits: {max_sessions: 10000000}
+  upstreams:
+    plain: {url: "http://plain.example.com/mcp"}
+    tls: {url: "https://[2001:db8::1]/mcp"}
+    ported: {url: "https://ported.example.com:8443/mcp?x=:99"}
+    own: {url: "http://127.0.0.1:7000/mcp"}
+env: [{name: LOG, value: info}]
+envFrom: [{secretRef: {name: all}}]
+secretFiles: [{secret: s, key: k}]
+replicas: 4
+service: {type: LoadBalancer, port: 443, sessionAffinity: "", annotations: {a: b}}
+ingress: {enabled: true, host: mcp.example.com, affinity: cookie, annotations: {nginx.ingress.kubernetes.io/proxy-read-timeout: "60"}}
+httpRoute:
+  enabled: true
+  parentRefs: [{name: public, namespace: gateways, sectionName: https}]
+  hostnames: [mcp.example.com]
+  sessionPersistence: {type: Cookie, sessionName: mcp}
+metrics:
+  serviceMonitor: {enabled: true, labels: {release: prometheus}}
+  prometheusRule: {enabled: true}
+  dashboard: {enabled: true}
+networkPolicy:
+  clients: []
+  egress: {ports: [9000], to: [{ipBlock: {cidr: 10.0.0.0/8}}]}
+serviceAccount: {annotations: {a: b}}
+podAnnotations: {a: b}
+podLabels: {a: b}
+priorityClassName: high
+nodeSelector: {a: b}
+tolerations: [{key: a, operator: Exists}]
+affinity: {nodeAffinity: {}}
+preStopSeconds: 12
+extraContainers: [{name: own, image: own:1, ports: [{name: own, containerPort: 7000}], volumeMounts: [{name: own, mountPath: /own}], securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}}]
+extraVolumes: [{name: own, emptyDir: {}}]
+extraVolumeMounts: [{name: own, mountPath: /own}]
+`
+
+const sixtyFour = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+// TestChart renders the chart with every values file, and with values that say
+// everything, and holds the objects against one another and against the gateway.
+func TestChart(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(repository(), chartDir, "values-*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 3 {
+		t.Fatalf("values files %v: want one for a laptop, for a sidecar and for OAuth", files)
+	}
+	cases := map[string]string{"minimal": minimal, "everything": everything}
+	for _, file := range files {
+		cases[filepath.Base(file)] = string(readFile(t, file))
+	}
+	for name, values := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := mustRender(t, "gateway", values)
+			r.checkNames()
+			r.checkLabels()
+			r.checkPod()
+			r.checkServices()
+			r.checkRoutes()
+			r.checkNetworkPolicy()
+			r.checkScale()
+			r.checkMonitoring()
+			r.checkGateway()
+		})
+	}
+}
+
+// TestChartRefuses has values that are wrong, each with a part of what is said.
+func TestChartRefuses(t *testing.T) {
+	for name, c := range map[string]struct{ values, want string }{
+		"nothing":                 {"", "config.upstreams is empty"},
+		"open to everyone":        {`config: {upstreams: {a: {url: "http://a/mcp"}}}`, "config.auth: everyone who can reach the pod could call"},
+		"unknown":                 {minimal + "replica: 2", "replica"},
+		"unknown, deep":           {minimal + "service: {portt: 2}", "portt"},
+		"wrong type":              {minimal + `replicas: "2"`, "replicas"},
+		"wrong port":              {minimal + "service: {port: 70000}", "port"},
+		"secret's file elsewhere": {minimal + "secretFiles: [{secret: s, key: k, file: ../x}]", "file"},
+		"cut off":                 {minimal + "terminationGracePeriodSeconds: 20", "calls would be cut off"},
+		"no unit":                 {strings.Replace(minimal, "config:", "config:\n  drain_timeout: \"20\"", 1), `drain_timeout "20": want a duration`},
+		"one port":                {strings.Replace(minimal, "config:", "config:\n  listen: 0.0.0.0:9090", 1), "have the same port"},
+		"probes cannot reach":     {strings.Replace(minimal, "config:", "config:\n  admin: {listen: 127.0.0.1:9090}", 1), "config.admin.listen is loopback"},
+		"ingress without host":    {minimal + "ingress: {enabled: true}", "ingress.host is empty"},
+		"route without gateway":   {minimal + "httpRoute: {enabled: true}", "httpRoute.parentRefs is empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, _, err := render(t, "gateway", c.values); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("the error is %v, want one with %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestChartNames looks at names that follow from the release's.
+func TestChartNames(t *testing.T) {
+	for release, want := range map[string]string{
+		"gateway":               "gateway-mcp-gateway",
+		"mcp-gateway":           "mcp-gateway",
+		strings.Repeat("r", 53): strings.Repeat("r", 52),
+	} {
+		if got := mustRender(t, release, minimal).deployment.Name; got != want {
+			t.Errorf("release %s: the deployment is %s, want %s", release, got, want)
+		}
+	}
+}
+
+// TestChartRollsOnChange: a changed configuration makes new pods, another value
+// does not.
+func TestChartRollsOnChange(t *testing.T) {
+	sum := func(values string) string {
+		return mustRender(t, "gateway", values).deployment.Spec.Template.Annotations["checksum/config"]
+	}
+	same, other := sum(minimal+"service: {port: 81}"), sum(strings.Replace(minimal, ":8000/", ":8001/", 1))
+	if first := sum(minimal); first == "" || first != same || first == other {
+		t.Errorf("checksums: %q, with another service port %q, with another upstream %q", first, same, other)
+	}
+}
+
+// TestChartNotes: what is said after the installation fits what was installed.
+func TestChartNotes(t *testing.T) {
+	for name, c := range map[string]struct {
+		values    string
+		has, lack []string
+	}{
+		"minimal": {minimal, []string{"http://gateway-mcp-gateway.tools.svc:80/mcp", "Nobody is asked for proof", "config.bridge.keys"}, []string{"the network policy is off", "sessionAffinity"}},
+		"laptop":  {string(read(t, chartDir, "values-laptop.yaml")), []string{"port-forward service/gateway-mcp-gateway 8080:80"}, []string{"config.bridge.keys"}},
+		"oauth":   {string(read(t, chartDir, "values-oauth.yaml")), []string{"https://mcp.example.com/mcp"}, []string{"Nobody is asked", "config.bridge.keys"}},
+		"alone":   {minimal + "networkPolicy: {enabled: false}\nservice: {sessionAffinity: \"\"}", []string{"and the network policy is off", "set service.sessionAffinity to ClientIP"}, nil},
+	} {
+		_, notes, err := render(t, "gateway", c.values)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, text := range c.has {
+			if !strings.Contains(notes, text) {
+				t.Errorf("%s: the notes lack %q:\n%s", name, text, notes)
+			}
+		}
+		for _, text := range c.lack {
+			if strings.Contains(notes, text) {
+				t.Errorf("%s: the notes have %q:\n%s", name, text, notes)
+			}
+		}
+	}
+}
+
+// TestExistingConfigMap: the pod reads the user's, the chart makes none.
+func TestExistingConfigMap(t *testing.T) {
+	objects, _, err := render(t, "gateway", "existingConfigMap: mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mounted := ""
+	for _, o := range objects {
+		if o.kind() == "ConfigMap" {
+			t.Errorf("the chart makes the ConfigMap %s", o.meta().GetName())
+		}
+		if d := deploymentOf(o); d != nil {
+			for _, v := range d.Spec.Template.Spec.Volumes {
+				if v.ConfigMap != nil {
+					mounted = v.ConfigMap.Name
+				}
+			}
+		}
+	}
+	if mounted != "mine" {
+		t.Errorf("the pod mounts the ConfigMap %q, want mine", mounted)
+	}
+}

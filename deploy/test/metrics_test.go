@@ -1,0 +1,378 @@
+package deploy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// targetLabels come from whoever scrapes: Prometheus itself, and the operator's
+// ServiceMonitor.
+var targetLabels = []string{"job", "instance", "namespace", "pod", "service", "endpoint", "container"}
+
+// exposed is what gateways show: the values that each label of each metric has.
+type exposed map[string]map[string]map[string]bool
+
+// TestQueries holds every query of the dashboard and the alerts against what
+// running gateways expose after having been used in every way that a query is
+// about.
+func TestQueries(t *testing.T) {
+	seen := use(t)
+	t.Run("alerts", func(t *testing.T) {
+		for _, name := range ruleFiles(t) {
+			groups, errs := rulefmt.Parse(read(t, name), false, model.UTF8Validation)
+			for _, err := range errs {
+				t.Errorf("%s: %v", name, err)
+			}
+			names := map[string]bool{}
+			for _, group := range groups.Groups {
+				for _, rule := range group.Rules {
+					if rule.Alert == "" || names[rule.Alert] {
+						t.Errorf("%s: the alert %q has no name of its own", name, rule.Alert)
+					}
+					names[rule.Alert] = true
+					if rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" || rule.Labels["severity"] == "" {
+						t.Errorf("%s: %s lacks summary, description or severity", name, rule.Alert)
+					}
+					result := seen.check(t, name+": "+rule.Alert, rule.Expr)
+					for text := range maps.Values(rule.Annotations) {
+						for _, m := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(text, -1) {
+							if !slices.Contains(result, m[1]) {
+								t.Errorf("%s: %s: an annotation names the label %s, which the result has not: it has %v", name, rule.Alert, m[1], result)
+							}
+						}
+					}
+				}
+			}
+			if len(names) == 0 {
+				t.Errorf("%s has no alerts", name)
+			}
+		}
+	})
+	t.Run("dashboard", func(t *testing.T) {
+		d := readDashboard(t)
+		queries := 0
+		for _, p := range d.Panels {
+			for _, target := range p.Targets {
+				queries++
+				result := seen.check(t, "panel "+p.Title, target.Expr)
+				for _, m := range regexp.MustCompile(`{{\s*(\w+)\s*}}`).FindAllStringSubmatch(target.LegendFormat, -1) {
+					if !slices.Contains(result, m[1]) {
+						t.Errorf("panel %s: the legend names the label %s, which the result has not: it has %v", p.Title, m[1], result)
+					}
+				}
+			}
+		}
+		for _, v := range d.Templating.List {
+			if v.Type != "query" {
+				continue
+			}
+			m := regexp.MustCompile(`^label_values\((.+), (\w+)\)$`).FindStringSubmatch(v.Definition)
+			if m == nil || v.Query.Query != v.Definition {
+				t.Errorf("variable %s: %q is not label_values(selector, label), or differs from its query", v.Name, v.Definition)
+				continue
+			}
+			queries++
+			seen.check(t, "variable "+v.Name, fmt.Sprintf("sum by (%s) (%s)", m[2], m[1]))
+		}
+		if queries < 20 {
+			t.Errorf("only %d queries were found", queries)
+		}
+	})
+}
+
+type dashboard struct {
+	UID    string `json:"uid"`
+	Title  string `json:"title"`
+	Panels []struct {
+		ID      int    `json:"id"`
+		Type    string `json:"type"`
+		Title   string `json:"title"`
+		Targets []struct {
+			Expr         string `json:"expr"`
+			LegendFormat string `json:"legendFormat"`
+		} `json:"targets"`
+	} `json:"panels"`
+	Templating struct {
+		List []struct {
+			Name       string `json:"name"`
+			Type       string `json:"type"`
+			Definition string `json:"definition"`
+			Query      struct {
+				Query string `json:"query"`
+			} `json:"-"`
+			RawQuery json.RawMessage `json:"query"`
+		} `json:"list"`
+	} `json:"templating"`
+}
+
+func readDashboard(t *testing.T) dashboard {
+	t.Helper()
+	var d dashboard
+	if err := json.Unmarshal(read(t, "deploy", "grafana", "dashboards", "mcp-gateway.json"), &d); err != nil {
+		t.Fatal(err)
+	}
+	ids := map[int]bool{}
+	for _, p := range d.Panels {
+		if ids[p.ID] {
+			t.Errorf("two panels have the id %d", p.ID)
+		}
+		ids[p.ID] = true
+		if p.Type != "row" && len(p.Targets) == 0 {
+			t.Errorf("the panel %s has no query", p.Title)
+		}
+	}
+	for i := range d.Templating.List {
+		v := &d.Templating.List[i]
+		if v.Type == "query" {
+			if err := json.Unmarshal(v.RawQuery, &v.Query); err != nil {
+				t.Errorf("variable %s: %v", v.Name, err)
+			}
+		}
+	}
+	return d
+}
+
+// use has two gateways do what the queries are about, and returns what both
+// expose.
+func use(t *testing.T) exposed {
+	t.Helper()
+	serveDemo(t, 8081, 9091)
+	demo := "http://127.0.0.1:8081/mcp"
+	old := legacy(t, demo, "2025-03-26")
+	old.call("tools/list", map[string]any{})
+	old.call("tools/call", map[string]any{"name": "clock__now", "arguments": map[string]any{}})
+	// The answer has a link, which a client of this revision does not know.
+	old.call("tools/call", map[string]any{"name": "notes__add", "arguments": map[string]any{"title": "t", "body": "b"}})
+	// The prompt has a required argument.
+	old.call("prompts/get", map[string]any{"name": "notes__summarize"})
+	old.call("tools/call", map[string]any{"name": "nobody__has", "arguments": map[string]any{}})
+	answered(t, demo, "cafe__order", map[string]any{"drink": "tea", "size": "small"})
+
+	between := stumble(t, demo)
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	chained := serveConfig(t, fmt.Sprintf(`
+listen: 127.0.0.1:8082
+admin: {listen: 127.0.0.1:9092}
+upstreams:
+  front: {url: "%s/mcp", era: legacy, prefix: "", required: true}
+  absent: {url: "http://127.0.0.1:1/mcp"}
+  mortal: {command: sh, args: ["-c", 'echo $$ >"$1"; exec %s %s', sh, %q], env: {MEMORY_FILE_PATH: %q}, required: true}
+`, between.url, npm(".bin", "node"), npm("@modelcontextprotocol", "server-memory", "dist", "index.js"), pidFile, filepath.Join(t.TempDir(), "memory")), 9092, "PATH="+os.Getenv("PATH"))
+	chained.until("ready", func() bool { return status("http://127.0.0.1:9092/readyz") == http.StatusOK })
+	front := "http://127.0.0.1:8082/mcp"
+	modern(t, front, "tools/call", map[string]any{"name": "clock__now", "arguments": map[string]any{}})
+	for how, tool := range map[string]string{
+		"abort": "clock__now",  // is sent again, since it only reads
+		"gone":  "clock__now",  // begins a session anew
+		"break": "cafe__order", // must not be sent again
+	} {
+		between.next.Store(how)
+		modern(t, front, "tools/call", map[string]any{"name": tool, "arguments": map[string]any{}})
+		if left := between.next.Load(); left != "" {
+			t.Fatalf("no call came for the fault %v", left)
+		}
+	}
+
+	seen := exposed{}
+	seen.scrape(t, "http://127.0.0.1:9091/metrics")
+	pid, err := strconv.Atoi(strings.TrimSpace(string(readFile(t, pidFile))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	chained.until("served by a new process", func() bool {
+		seen.scrape(t, "http://127.0.0.1:9092/metrics")
+		return seen["mcp_gateway_upstream_restarts_total"] != nil
+	})
+	return seen
+}
+
+// stumbler passes everything on to a gateway, save one call after it was told
+// how to fail it.
+type stumbler struct {
+	url  string
+	next atomic.Value // string: "", abort, break or gone
+}
+
+func stumble(t *testing.T, target string) *stumbler {
+	t.Helper()
+	to, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := new(stumbler)
+	s.next.Store("")
+	proxy := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: to.Scheme, Host: to.Host}) },
+		Transport:     client.Transport,
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0),
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		if bytes.Contains(body, []byte(`"tools/call"`)) {
+			switch s.next.Swap("") {
+			case "abort", "break":
+				panic(http.ErrAbortHandler)
+			case "gone":
+				http.Error(w, "no such session", http.StatusNotFound)
+				return
+			}
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	server.Config.ErrorLog = proxy.ErrorLog
+	server.Start()
+	t.Cleanup(server.CloseClientConnections)
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+// scrape adds what a page of metrics shows.
+func (e exposed) scrape(t *testing.T, url string) {
+	t.Helper()
+	resp, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s", url, resp.Status)
+	}
+	textParser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := textParser.TextToMetricFamilies(resp.Body)
+	if err != nil {
+		t.Fatalf("%s: %v", url, err)
+	}
+	for name, family := range families {
+		names := []string{name}
+		var le []string
+		if family.GetType().String() == "HISTOGRAM" {
+			names, le = []string{name + "_bucket", name + "_sum", name + "_count"}, []string{"le"}
+		}
+		for _, name := range names {
+			if e[name] == nil {
+				e[name] = map[string]map[string]bool{}
+			}
+			for _, l := range le {
+				e[name][l] = map[string]bool{}
+			}
+			for _, metric := range family.GetMetric() {
+				for _, pair := range metric.GetLabel() {
+					if e[name][pair.GetName()] == nil {
+						e[name][pair.GetName()] = map[string]bool{}
+					}
+					e[name][pair.GetName()][pair.GetValue()] = true
+				}
+			}
+		}
+	}
+}
+
+// check parses a query, holds its metrics, labels and label values against what
+// is exposed, and returns the labels that its result may have.
+func (e exposed) check(t *testing.T, where, query string) []string {
+	t.Helper()
+	query = strings.ReplaceAll(query, "$__rate_interval", "5m")
+	expr, err := parser.ParseExpr(query)
+	if err != nil {
+		t.Errorf("%s: %v in %s", where, err, query)
+		return nil
+	}
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		switch n := node.(type) {
+		case *parser.VectorSelector:
+			e.checkSelector(t, where, n)
+		case *parser.AggregateExpr:
+			if has := e.labelsOf(n.Expr); !n.Without {
+				for _, label := range n.Grouping {
+					if !slices.Contains(has, label) {
+						t.Errorf("%s: by (%s), but the metric has only %v", where, label, has)
+					}
+				}
+			}
+		}
+		return nil
+	})
+	return e.labelsOf(expr)
+}
+
+func (e exposed) checkSelector(t *testing.T, where string, s *parser.VectorSelector) {
+	t.Helper()
+	has, ok := e[s.Name]
+	if !ok {
+		t.Errorf("%s: no running gateway exposes %s", where, s.Name)
+		return
+	}
+	for _, m := range s.LabelMatchers {
+		if m.Name == labels.MetricName || slices.Contains(targetLabels, m.Name) {
+			continue
+		}
+		values, ok := has[m.Name]
+		if !ok {
+			t.Errorf("%s: %s has no label %s, only %v", where, s.Name, m.Name, slices.Sorted(maps.Keys(has)))
+			continue
+		}
+		if strings.HasPrefix(m.Value, "$") {
+			continue // a variable of the dashboard
+		}
+		for _, value := range strings.Split(m.Value, "|") {
+			if !values[value] {
+				t.Errorf("%s: %s has no %s=%q, only %v", where, s.Name, m.Name, value, slices.Sorted(maps.Keys(values)))
+			}
+		}
+	}
+}
+
+// labelsOf returns the labels that the result of an expression may have.
+func (e exposed) labelsOf(expr parser.Node) []string {
+	switch n := expr.(type) {
+	case *parser.VectorSelector:
+		return append(slices.Collect(maps.Keys(e[n.Name])), targetLabels...)
+	case *parser.AggregateExpr:
+		if !n.Without {
+			return n.Grouping
+		}
+	}
+	var all []string
+	for child := range parser.ChildrenIter(expr) {
+		all = append(all, e.labelsOf(child)...)
+	}
+	return all
+}
+
+// ruleFiles are those that prometheus.yml loads, as they are called here.
+func ruleFiles(t *testing.T) []string {
+	t.Helper()
+	return []string{"deploy/prometheus/rules/mcp-gateway.yaml"}
+}
