@@ -76,7 +76,7 @@ func corpus(t *testing.T, dir string) []string {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if ext := filepath.Ext(e.Name()); (ext == ".yaml" || ext == ".json") && !strings.HasPrefix(e.Name(), "rules-") {
+		if ext := filepath.Ext(e.Name()); (ext == ".yaml" || ext == ".json" || ext == ".jsonc") && !strings.HasPrefix(e.Name(), "rules-") {
 			files = append(files, e.Name())
 		}
 	}

@@ -36,11 +36,12 @@ func (x *expander) expand(text string) (result string, expanded bool, err error)
 		return text, false, nil
 	}
 	var b strings.Builder
+	var missing []string
 	for {
 		before, rest, found := strings.Cut(text, "${")
 		if !found {
 			b.WriteString(text)
-			return b.String(), expanded, nil
+			return b.String(), expanded, unset(missing)
 		}
 		if escaped, ok := strings.CutSuffix(before, "$"); ok {
 			b.WriteString(escaped + "${")
@@ -52,7 +53,9 @@ func (x *expander) expand(text string) (result string, expanded bool, err error)
 			return "", false, errors.New("has a ${ without its }; write $${ for the characters ${")
 		}
 		value, err := x.lookup(ref)
-		if err != nil {
+		if e, ok := errors.AsType[unsetError](err); ok {
+			missing = append(missing, string(e)) // there may be more of them
+		} else if err != nil {
 			return "", false, err
 		}
 		if err := x.take(len(value)); err != nil {
@@ -93,9 +96,30 @@ func (x *expander) lookup(ref string) (string, error) {
 	case hasFallback && value == "":
 		return fallback, nil
 	case !set:
-		return "", fmt.Errorf("the environment variable %s is not set; set it, or write ${%s:-default}", name, name)
+		return "", unsetError(name)
 	}
 	return value, nil
+}
+
+// unsetError is the name of an environment variable that is not set.
+type unsetError string
+
+func (e unsetError) Error() string {
+	return fmt.Sprintf("the environment variable %s is not set; set it, or write ${%s:-default}", string(e), string(e))
+}
+
+// unset is the fault of a scalar that refers to variables which are not set, nil
+// if there are none.
+func unset(names []string) error {
+	switch len(names) {
+	case 0:
+		return nil
+	case 1:
+		return unsetError(names[0])
+	}
+	n := len(names) - 1
+	return fmt.Errorf("the environment variables %s and %s are not set; set them, or write ${%s:-default}",
+		strings.Join(names[:n], ", "), names[n], names[0])
 }
 
 func (x *expander) content(path string) (string, error) {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -47,11 +46,7 @@ func parse(src source, data []byte) (*Config, error) {
 	if len(data) > maxFile {
 		return nil, Errors{{File: src.file, Line: 1, Col: 1, Msg: errTooLarge.Error()}}
 	}
-	read := parseYAML
-	if ext := strings.ToLower(filepath.Ext(src.file)); ext == ".json" || ext == ".jsonc" {
-		read = parseJSON
-	}
-	root, fault := read(data)
+	root, fault := parserOf(src.file)(data)
 	if fault != nil {
 		fault.File = src.file
 		return nil, Errors{fault}

@@ -1,0 +1,264 @@
+package config
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// entry reads one server of a host.
+func (im *importer) entry(key string, at, n *yaml.Node, p path, folder string) {
+	s := &hostServer{key: key, file: im.host.Name, at: Pos{at.Line, at.Column}, path: p, folder: folder}
+	im.server, im.here = s, s.at
+	if n.Kind != yaml.MappingNode {
+		im.warn(p, "is left out: it must be a mapping, not %s", kindWords(n))
+		return
+	}
+	given := im.d.pairs(n, p)
+	local, remote := im.hasValue(given, "command"), im.hasValue(given, "url", "serverUrl", "httpUrl")
+	for _, pr := range given {
+		im.here = Pos{pr.value.Line, pr.value.Column}
+		im.key(pr, p.key(pr.name, pr.name))
+	}
+	im.here = s.at
+	switch {
+	case !local && !remote:
+		im.warn(p, "is left out: it has neither a command nor a url")
+		return
+	case local && remote:
+		im.warn(p, "is left out: it has both a command and a url")
+		return
+	}
+	im.finish(p, local)
+	im.servers = append(im.servers, s)
+}
+
+func (im *importer) hasValue(given []pair, names ...string) bool {
+	return slices.ContainsFunc(given, func(p pair) bool {
+		return slices.Contains(names, p.name) && !isNull(p.value) && (p.value.Kind != yaml.ScalarNode || p.value.Value != "")
+	})
+}
+
+// key reads one key of a server, in the words of whichever host. Hosts do not
+// agree about them, but no two mean different things by one.
+func (im *importer) key(pr pair, at path) {
+	s, n := im.server, pr.value
+	if isNull(n) {
+		return
+	}
+	switch pr.name {
+	case "command":
+		im.command(n, at)
+	case "args":
+		s.args = append(s.args, im.strings(n, at)...)
+	case "env", "environment":
+		s.env = append(s.env, im.dictionary(n, at)...)
+	case "envFile":
+		s.envFile = im.string(n, at)
+	case "cwd", "workingDirectory", "working_directory":
+		s.cwd = im.string(n, at)
+	case "url", "serverUrl", "httpUrl":
+		s.url = im.string(n, at)
+	case "headers", "http_headers":
+		s.headers = append(s.headers, im.dictionary(n, at)...)
+	case "requestOptions":
+		for _, p := range im.children(n) {
+			if p.name == "headers" {
+				s.headers = append(s.headers, im.dictionary(p.value, at.key(p.name, p.name))...)
+			}
+		}
+	case "type", "transport", "transportType":
+		im.transport(n, at)
+	case "disabled":
+		s.disabled = s.disabled || im.truth(n, at)
+	case "enabled", "isActive":
+		s.disabled = s.disabled || !im.truth(n, at)
+	case "disabledTools", "excludeTools", "disabled_tools":
+		s.deny = append(s.deny, im.strings(n, at)...)
+	case "enabledTools", "includeTools", "enabled_tools", "tools":
+		im.only(n, at)
+	case "timeout", "timeoutMs", "startup_timeout_sec", "tool_timeout_sec":
+		im.warn(at, "is left out: hosts do not agree on its unit; write timeout with one, such as timeout: 60s")
+	case "name", "source", "description", "title", "$schema", "version", "icon", "gallery", "provider", "autoStart":
+	default:
+		if hint, known := foreign["upstreams.*."+pr.name]; known && hint != "" {
+			im.warn(at, "has no meaning here, and is left out; %s", hint)
+		} else {
+			im.warn(at, "has no meaning here, and is left out")
+		}
+	}
+}
+
+// command reads the program: a text, a list that has its arguments too, or a
+// mapping of both.
+func (im *importer) command(n *yaml.Node, at path) {
+	s := im.server
+	switch n.Kind {
+	case yaml.SequenceNode:
+		words := im.strings(n, at)
+		if len(words) > 0 {
+			s.command, s.args = words[0], append(words[1:], s.args...)
+		}
+	case yaml.MappingNode:
+		for _, p := range im.children(n) {
+			inside := at.key(p.name, p.name)
+			switch p.name {
+			case "path":
+				s.command = im.string(p.value, inside)
+			case "args":
+				s.args = append(s.args, im.strings(p.value, inside)...)
+			case "env":
+				s.env = append(s.env, im.dictionary(p.value, inside)...)
+			}
+		}
+	default:
+		s.command = im.string(n, at)
+	}
+}
+
+// transport reads what a host calls its type or transport.
+func (im *importer) transport(n *yaml.Node, at path) {
+	switch word := strings.ToLower(n.Value); word {
+	case "sse":
+		im.server.transport = string(TransportSSE)
+	case "streamable-http", "streamablehttp", "streamable_http":
+		im.server.transport = string(TransportStreamable)
+	case "", "stdio", "local", "http", "remote", "auto":
+	default:
+		im.warn(at, "is left out: no transport of this name is known; the ones that are are stdio, http, streamable-http and sse")
+	}
+}
+
+// only reads which tools a host uses.
+func (im *importer) only(n *yaml.Node, at path) {
+	if n.Kind != yaml.SequenceNode {
+		im.warn(at, "is left out: it is no list of names")
+		return
+	}
+	if names := im.strings(n, at); !slices.Contains(names, "*") {
+		im.server.allow = append(im.server.allow, names...)
+	}
+}
+
+// string reads a scalar. Hosts are content with a number where text is due.
+func (im *importer) string(n *yaml.Node, at path) string {
+	if n.Kind != yaml.ScalarNode {
+		im.warn(at, "is left out: it must be a string, not %s", kindWords(n))
+		return ""
+	}
+	if strings.ContainsRune(n.Value, 0) {
+		im.warn(at, "is left out: it contains a null byte")
+		return ""
+	}
+	return im.refs(n.Value, at)
+}
+
+func (im *importer) strings(n *yaml.Node, at path) []string {
+	if n.Kind == yaml.ScalarNode {
+		return []string{im.string(n, at)}
+	}
+	if n.Kind != yaml.SequenceNode {
+		im.warn(at, "is left out: it must be a list, not %s", kindWords(n))
+		return nil
+	}
+	var out []string
+	for i, item := range n.Content {
+		item = resolve(item)
+		if !im.d.spend(item) {
+			return out
+		}
+		im.here = Pos{item.Line, item.Column}
+		out = append(out, im.string(item, at.item(i)))
+	}
+	return out
+}
+
+// dictionary reads a mapping of names to scalars; null leaves a name out.
+func (im *importer) dictionary(n *yaml.Node, at path) []hostPair {
+	if n.Kind != yaml.MappingNode {
+		im.warn(at, "is left out: it must be a mapping, not %s", kindWords(n))
+		return nil
+	}
+	var out []hostPair
+	for _, p := range im.d.pairs(n, at) {
+		inside := at.key(p.name, p.name)
+		im.here = Pos{p.value.Line, p.value.Column}
+		if isNull(p.value) {
+			im.warn(inside, "is left out: it has no value")
+			continue
+		}
+		out = append(out, hostPair{p.name, im.guarded(p.name, im.string(p.value, inside), inside)})
+	}
+	return out
+}
+
+func (im *importer) truth(n *yaml.Node, at path) bool {
+	switch strings.ToLower(n.Value) {
+	case "true":
+		return true
+	case "false":
+		return false
+	}
+	im.warn(at, "is neither true nor false, and taken for false")
+	return false
+}
+
+func (im *importer) warn(at path, format string, args ...any) {
+	im.d.warnf(&yaml.Node{Line: im.here.Line, Column: im.here.Col}, at, format, args...)
+}
+
+// finish brings a server into the gateway's words, and takes secrets out of what
+// has been read.
+func (im *importer) finish(p path, local bool) {
+	s := im.server
+	if !local {
+		s.url = im.guardedURL(s.url, p.key("url", "url"))
+		s.headers = im.ownHeaders(s.headers, p)
+		if len(s.args) > 0 || s.cwd != "" || s.envFile != "" || len(s.env) > 0 {
+			im.warn(p, "has a url, so env, args, cwd and envFile have no meaning, and are left out; to send a value, use headers")
+		}
+		s.args, s.cwd, s.envFile, s.env = nil, "", "", nil
+		return
+	}
+	if words := strings.Fields(s.command); len(s.args) == 0 && len(words) > 1 && !strings.ContainsAny(words[0], `/\'"`) {
+		s.command, s.args = words[0], words[1:]
+		im.warn(p.key("command", "command"), "is a command line, and is split at its spaces")
+	}
+	s.command = im.guardedText("command", s.command, p.key("command", "command"))
+	s.args = im.guardedArgs(s.args, p.key("args", "args"))
+	if len(s.headers) > 0 {
+		im.warn(p, "has a command, so headers have no meaning, and are left out")
+	}
+	s.headers, s.transport = nil, ""
+	s.cwd = im.absolute(s.cwd)
+	s.envFile = im.absolute(s.envFile)
+	relative := func(word string) bool { return strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../") }
+	if s.cwd == "" && filepath.IsAbs(s.folder) &&
+		(strings.HasPrefix(p.text, "projects.") || relative(s.command) || slices.ContainsFunc(s.args, relative)) {
+		s.cwd = s.folder // where the host starts it
+	}
+}
+
+// absolute is a path that means the same wherever gateway.yaml is.
+func (im *importer) absolute(name string) string {
+	switch {
+	case name == "" || strings.HasPrefix(name, "\x00") || filepath.IsAbs(name):
+		return name
+	case name == "~" || strings.HasPrefix(name, "~/"):
+		return im.mark(&slot{ref: "HOME"}) + name[1:]
+	}
+	return filepath.Join(im.server.folder, name)
+}
+
+// ownHeaders leaves out the headers that the gateway sets itself.
+func (im *importer) ownHeaders(headers []hostPair, p path) []hostPair {
+	return slices.DeleteFunc(headers, func(h hostPair) bool {
+		own := ownHeaders[strings.ToLower(h.name)]
+		if own {
+			im.warn(p.key("headers", "headers").key(h.name, h.name), "is left out: the gateway sets this header itself")
+		}
+		return own
+	})
+}

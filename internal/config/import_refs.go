@@ -1,0 +1,274 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// slot is something that a text refers to. Texts hold the slot's number between
+// two NUL characters, which no value of a host may contain: so a text stays a
+// plain string while names are not known yet.
+type slot struct {
+	ref   string // what stands in ${…}, "" where a variable does
+	name  string // of the variable; from nameVariables on
+	base  string // what the name is made of
+	value string // the literal that was moved, for comparison only
+	moved bool
+	note  string
+	uses  []string
+	input string // id of an editor's input, "" for others
+}
+
+// original is what stood in the host's file.
+func (s *slot) original() string {
+	if s.moved {
+		return s.value
+	}
+	return "${" + cmp.Or(s.ref, s.base) + "}"
+}
+
+// final is what stands in gateway.yaml.
+func (s *slot) final() string { return "${" + cmp.Or(s.ref, s.name) + "}" }
+
+var marks = regexp.MustCompile("\x00([0-9]+)\x00")
+
+// mark is a slot in a text.
+func (im *importer) mark(s *slot) string {
+	i := slices.Index(im.slots, s)
+	if i < 0 {
+		i = len(im.slots)
+		im.slots = append(im.slots, s)
+	}
+	return "\x00" + strconv.Itoa(i) + "\x00"
+}
+
+// unmarked is what is literal in a text.
+func unmarked(text string) string { return marks.ReplaceAllString(text, "") }
+
+// expand puts something in for each slot of a text. The rest is let be.
+func (im *importer) expand(text string, show func(*slot) string) string {
+	return marks.ReplaceAllStringFunc(text, func(m string) string {
+		i, _ := strconv.Atoi(strings.Trim(m, "\x00"))
+		return show(im.slots[i])
+	})
+}
+
+func (im *importer) expandAll(texts []string, show func(*slot) string) []string {
+	out := make([]string, len(texts))
+	for i, t := range texts {
+		out[i] = im.expand(t, show)
+	}
+	return out
+}
+
+// render is a text as it stands in gateway.yaml: literal ${ is escaped.
+func (im *importer) render(text string) string {
+	return im.expand(strings.ReplaceAll(text, "${", "$${"), (*slot).final)
+}
+
+// hostRef are the forms in which hosts refer to something: ${…}, {env:…} and
+// {file:…}, ${{ secrets.… }}.
+var hostRef = regexp.MustCompile(`\$\{\{\s*(?:secrets|inputs)\.([A-Za-z0-9_.-]+)\s*\}\}|\$\{([^{}]*)\}|\{((?:env|file):[^{}]*)\}`)
+
+// refs reads a value of a host, which stands at a place.
+func (im *importer) refs(value string, at path) string {
+	var b strings.Builder
+	end := 0
+	for _, m := range hostRef.FindAllStringSubmatchIndex(value, -1) {
+		var inside string
+		switch {
+		case m[2] >= 0:
+			inside = "env:" + inputVariable(value[m[2]:m[3]])
+		case m[4] >= 0:
+			inside = value[m[4]:m[5]]
+		default:
+			inside = value[m[6]:m[7]]
+		}
+		b.WriteString(value[end:m[0]])
+		put, ok := im.ref(inside, at)
+		switch {
+		case !ok:
+			put = value[m[0]:m[1]]
+		case strings.HasPrefix(put, "\x00") && strings.HasSuffix(b.String(), "$"):
+			// $ and a reference side by side would read as an escape.
+			dollar := &slot{ref: "DOLLAR:-$"}
+			before := strings.TrimSuffix(b.String(), "$")
+			b.Reset()
+			b.WriteString(before + im.mark(dollar))
+		}
+		b.WriteString(put)
+		end = m[1]
+	}
+	b.WriteString(value[end:])
+	return b.String()
+}
+
+// ref is what stands for the inside of one reference of a host; false where it
+// is none.
+func (im *importer) ref(inside string, at path) (string, bool) {
+	kind, arg, _ := strings.Cut(inside, ":")
+	switch kind {
+	case "workspaceFolder", "workspaceRoot":
+		if !strings.HasPrefix(arg, "-") {
+			return im.server.folder, true
+		}
+	case "workspaceFolderBasename":
+		return filepath.Base(im.server.folder), true
+	case "userHome":
+		return im.refTo("HOME", at), true
+	case "pathSeparator", "/":
+		return "/", true
+	case "input":
+		return im.input(arg, at), true
+	case "file":
+		if arg != "" && !strings.ContainsAny(arg, "$") {
+			if strings.HasPrefix(arg, "~") {
+				s := im.variable(variableName(im.server.key, filepath.Base(arg)), "", at)
+				s.note = "the content of the file " + oneLine(arg)
+				return im.mark(s), true
+			}
+			return im.mark(&slot{ref: "file:" + inFolder(im.host.Folder, arg)}), true
+		}
+	case "command", "config", "execPath", "extensionInstallFolder", "selectedText", "relativeFile", "fileWorkspaceFolder":
+		s := im.variable(inputVariable(inside), "", at)
+		s.note = "what the editor puts in for ${" + oneLine(inside) + "}"
+		im.warn(at, "refers to %s, which only the editor knows", show("${"+inside+"}"))
+		return im.mark(s), true
+	}
+	name, fallback, has := strings.Cut(strings.TrimPrefix(inside, "env:"), ":-")
+	switch {
+	case variable.MatchString(name) && has:
+		return im.refTo(name+":-"+fallback, at), true
+	case variable.MatchString(name):
+		return im.refTo(name, at), true
+	case kind == "env" && !has:
+		s := im.variable(inputVariable(name), "", at)
+		s.note = "the environment variable " + oneLine(name)
+		return im.mark(s), true
+	}
+	return "", false
+}
+
+// refTo marks a reference to a variable that exists already.
+func (im *importer) refTo(ref string, at path) string {
+	return im.mark(&slot{ref: ref, uses: []string{im.use(at)}})
+}
+
+// input marks what an editor asks its user for. The same id is the same
+// variable.
+func (im *importer) input(id string, at path) string {
+	s := im.inputs[id]
+	if s == nil {
+		s = &slot{base: inputVariable(id), input: id, note: im.asked[id]}
+		im.inputs[id] = s
+	}
+	if len(s.uses) < maxUses {
+		s.uses = append(s.uses, im.use(at))
+	}
+	return im.mark(s)
+}
+
+// maxUses bounds how many places of a variable are told.
+const maxUses = 3
+
+// variable makes a variable for what stands at a place.
+func (im *importer) variable(base, value string, at path) *slot {
+	return &slot{base: base, value: value, moved: value != "", uses: []string{im.use(at)}}
+}
+
+// use is a place for people: file:line:col and the key.
+func (im *importer) use(at path) string {
+	return fmt.Sprintf("%s:%v: %s", im.host.Name, im.here, at.text)
+}
+
+// move takes a literal out of the configuration.
+func (im *importer) move(key, value string, at path) string {
+	return im.mark(im.variable(variableName(im.server.key, key), im.expand(value, (*slot).original), at))
+}
+
+// variableName is the name of the variable for a key of an upstream.
+func variableName(upstream, key string) string {
+	up, name := inputVariable(slug(upstream)), strings.Trim(inputVariable(key), "_")
+	if name == "" {
+		name = "VALUE"
+	}
+	if strings.HasPrefix(name, up+"_") {
+		return name
+	}
+	return up + "_" + name
+}
+
+// nameVariables gives each variable a name that nothing else has.
+func (im *importer) nameVariables() {
+	taken := make(map[string]bool)
+	used := im.used()
+	for _, s := range used {
+		if name, _, _ := strings.Cut(s.ref, ":-"); s.ref != "" {
+			taken[name] = true
+		}
+	}
+	for _, s := range used {
+		if s.ref != "" {
+			continue
+		}
+		s.name = s.base
+		for n := 2; taken[s.name]; n++ {
+			s.name = fmt.Sprintf("%s_%d", s.base, n)
+		}
+		taken[s.name] = true
+	}
+}
+
+// used are the slots that the servers refer to, in the order of the file.
+func (im *importer) used() []*slot {
+	var used []*slot
+	seen := make(map[*slot]bool)
+	note := func(s *slot) string {
+		if !seen[s] {
+			seen[s] = true
+			used = append(used, s)
+		}
+		return ""
+	}
+	for _, s := range im.servers {
+		texts := append([]string{s.command, s.cwd, s.envFile, s.url}, s.args...)
+		for _, p := range append(slices.Clone(s.env), s.headers...) {
+			texts = append(texts, p.value)
+		}
+		im.expandAll(texts, note)
+	}
+	return used
+}
+
+// variables are what has to be set, sorted by name. Those that have a default
+// need not be.
+func (im *importer) variables() []Variable {
+	byName := make(map[string]*Variable)
+	for _, s := range im.used() {
+		name := cmp.Or(s.ref, s.name)
+		if strings.Contains(name, ":") || name == "HOME" {
+			continue
+		}
+		v := byName[name]
+		if v == nil {
+			v = &Variable{Name: name, Note: s.note, Moved: s.moved}
+			byName[name] = v
+		}
+		for _, use := range s.uses {
+			if len(v.Uses) < maxUses && !slices.Contains(v.Uses, use) {
+				v.Uses = append(v.Uses, use)
+			}
+		}
+	}
+	var out []Variable
+	for _, v := range byName {
+		out = append(out, *v)
+	}
+	slices.SortFunc(out, func(a, b Variable) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}

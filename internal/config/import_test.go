@@ -1,0 +1,192 @@
+package config
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// importFolder is where the files of testdata/hosts are, as far as they can tell.
+var importFolder = map[string]string{"vscode.json": "/home/u/app/.vscode", "cursor.json": "/home/u/app/.cursor"}
+
+// TestImport compares what becomes of hosts' configurations with its golden. No
+// secret of theirs is in it, and the loader accepts it once what it asks for is
+// set; without that it names each variable.
+func TestImport(t *testing.T) {
+	files := corpus(t, "testdata/hosts")
+	if len(files) < 12 {
+		t.Fatalf("%d files of hosts, want 12 shapes at least", len(files))
+	}
+	for _, file := range files {
+		t.Run(file, func(t *testing.T) {
+			data, err := os.ReadFile(filepath.Join("testdata/hosts", file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			folder := importFolder[file]
+			if folder == "" {
+				folder = "/home/u/app"
+			}
+			host := HostFile{Name: file, Data: data, Folder: folder}
+			im, err := Import(host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := describe(im)
+			if strings.Contains(got, "s3cret") {
+				t.Errorf("a secret is left:\n%s", got)
+			}
+			golden(t, filepath.Join("testdata/hosts", file+".golden"), got)
+			again, err := Import(host)
+			if err != nil || describe(again) != got {
+				t.Error("the same file gave another result")
+			}
+			loads(t, im)
+		})
+	}
+}
+
+func describe(im *Imported) string {
+	var b strings.Builder
+	b.Write(im.YAML)
+	fmt.Fprintf(&b, "\n--- %d upstreams; to set:\n", im.Upstreams)
+	for _, v := range im.Variables {
+		fmt.Fprintf(&b, "%s moved=%v (%s)\n", v.Name, v.Moved, v.Note)
+		for _, u := range v.Uses {
+			fmt.Fprintf(&b, "    %s\n", u)
+		}
+	}
+	b.WriteString("--- remarks:\n")
+	for _, r := range im.Remarks {
+		fmt.Fprintln(&b, r)
+	}
+	return b.String()
+}
+
+// loads checks that the loader accepts a configuration with its variables set,
+// and without them names each.
+func loads(t *testing.T, im *Imported) {
+	t.Helper()
+	read := func(string) ([]byte, error) { return []byte("A=b\n"), nil }
+	names := make(map[string]bool)
+	for _, v := range im.Variables {
+		if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(v.Name) || names[v.Name] {
+			t.Errorf("variable %q is ill-formed or there twice", v.Name)
+		}
+		if v.Moved && v.Name != strings.ToUpper(v.Name) {
+			t.Errorf("variable %q is not in upper case", v.Name)
+		}
+		names[v.Name] = true
+	}
+	set := func(name string) (string, bool) {
+		if names[name] || name == "HOME" {
+			return "v", true
+		}
+		return "", false
+	}
+	cfg, err := parse(source{file: "out.yaml", dir: "/", env: set, read: read}, im.YAML)
+	if err != nil {
+		t.Errorf("not accepted with everything set:\n%v\n%s", err, im.YAML)
+	} else if len(cfg.Upstreams) != im.Upstreams {
+		t.Errorf("%d upstreams, want %d", len(cfg.Upstreams), im.Upstreams)
+	} else if len(cfg.Warnings) > 0 && !strings.Contains(cfg.Warnings[0].Msg, "disabled") {
+		t.Errorf("remarks on what was imported: %v", cfg.Warnings)
+	}
+	unset := func(name string) (string, bool) { return "", name == "HOME" }
+	_, err = parse(source{file: "out.yaml", dir: "/", env: unset, read: read}, im.YAML)
+	for name := range names {
+		if err == nil || !regexp.MustCompile(`environment variables? ([A-Z0-9_]+(, | and ))*`+name+`\b.* not set`).MatchString(err.Error()) {
+			t.Errorf("%s is not missed: %v", name, err)
+		}
+	}
+}
+
+func TestImportSeveralFiles(t *testing.T) {
+	im, err := Import(
+		HostFile{Name: "a.json", Folder: "/a", Data: []byte(`{"mcpServers": {"github": {"command": "gh", "env": {"TOKEN": "s3cret"}}, "x": {"command": "./x", "cwd": "sub"}}}`)},
+		HostFile{Name: "b.json", Folder: "/b", Data: []byte(`{"servers": {"github": {"command": "gh", "env": {"TOKEN": "s3cret"}}, "x": {"command": "./x", "cwd": "sub"}, "GitHub": {"command": "gh", "env": {"TOKEN": "other-s3cret"}}}}`)},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/hosts/several.golden", describe(im))
+	loads(t, im)
+}
+
+func TestImportErrors(t *testing.T) {
+	for _, tc := range []struct{ name, data, want string }{
+		{"a.json", `{"mcpServers": {"a": {"command": "x",}, "a": {"command": "y"}}}`, `a.json:1:41: mcpServers.a: is here twice; the first is at 1:17`},
+		{"a.json", `{"mcpServers": `, `a.json:1:16: not valid JSON: it ends too early`},
+		{"a.json", `[]`, `a.json:1:1: must be a mapping, not a list`},
+		{"a.json", `{"editor.fontSize": 3}`, `a.json:1:1: no servers; they are looked for under mcpServers, servers, mcp, context_servers and projects, as hosts write them`},
+		{"a.json", `{"mcpServers": {"a": {}}}`, "a.json:1:1: nothing is left to import\na.json:1:17: mcpServers.a: is left out: it has neither a command nor a url"},
+		{"gateway.yaml", "upstreams: {a: {command: x}}", `gateway.yaml:1:1: upstreams: this is a configuration of the gateway already; use it as it is, with gateway run -c`},
+	} {
+		_, err := Import(HostFile{Name: tc.name, Data: []byte(tc.data), Folder: "/"})
+		if err == nil || err.Error() != tc.want {
+			t.Errorf("%s: got\n%v\nwant\n%s", tc.data, err, tc.want)
+		}
+	}
+}
+
+// TestImportLeavesNoSecret puts made-up secrets wherever hosts have them.
+func TestImportLeavesNoSecret(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 400 {
+		secrets := make([]string, 12)
+		for i := range secrets {
+			secrets[i] = madeUpSecret(rnd)
+		}
+		s := secrets
+		file := fmt.Sprintf(`{"mcpServers": {
+			"a": {"command": "npx", "args": ["x", "--api-key", %q, "--token=%s", "TOKEN=%s", "-e", "ANY=%s", "--header", "X-Any: %s", "https://h.example/p?apikey=%s"],
+			      "env": {"ANYTHING": %q, "FOO_TOKEN": "x%s", "CONFIG": "{\"a\": \"%s\"}"}},
+			"b": {"url": "https://me:%s@h.example/mcp?key=%s", "headers": {"X-Whatever": "Bearer %s"}}}}`,
+			s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11])
+		im, err := Import(HostFile{Name: "x.json", Data: []byte(file), Folder: "/x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := describe(im)
+		for i, secret := range secrets {
+			if strings.Contains(got, secret) {
+				t.Fatalf("secret %d, %s, is left in\n%s", i, secret, got)
+			}
+		}
+		loads(t, im)
+	}
+}
+
+// madeUpSecret is a secret in one of the forms that are about: passwords, tokens
+// of services, hex, Base64, UUIDs.
+func madeUpSecret(rnd *rand.Rand) string {
+	chars := func(alphabet string, n int) string {
+		var b strings.Builder
+		for range n {
+			b.WriteByte(alphabet[rnd.IntN(len(alphabet))])
+		}
+		return b.String()
+	}
+	const digits, lower = "0123456789", "abcdefghijklmnopqrstuvwxyz"
+	const alnum = digits + lower + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	switch rnd.IntN(7) {
+	case 0:
+		return "ghp_" + chars(alnum, 36)
+	case 1:
+		return "sk-proj-" + chars(alnum, 40)
+	case 2:
+		return chars("0123456789abcdef", 32)
+	case 3:
+		return chars(alnum, 43)
+	case 4:
+		return fmt.Sprintf("%s-%s-%s-%s-%s", chars("0123456789abcdef", 8), chars("0123456789abcdef", 4), chars("0123456789abcdef", 4), chars("0123456789abcdef", 4), chars("0123456789abcdef", 12))
+	case 5:
+		return chars(lower, 14) // a word that is nobody's
+	default:
+		return chars(alnum, 12) + "!" + chars(alnum, 4)
+	}
+}

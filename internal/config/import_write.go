@@ -1,0 +1,135 @@
+package config
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// write is gateway.yaml.
+func (im *importer) write(files []HostFile) ([]byte, error) {
+	var head strings.Builder
+	head.WriteString("Made by gateway import from:\n")
+	for _, f := range files {
+		fmt.Fprintf(&head, "  %s\n", oneLine(f.Name))
+	}
+	head.WriteString("\n")
+	if vars := im.variables(); len(vars) > 0 {
+		head.WriteString("To be set in the environment before the start:\n")
+		for _, v := range vars {
+			fmt.Fprintf(&head, "  %s", v.Name)
+			if v.Note != "" {
+				fmt.Fprintf(&head, "  (%s)", oneLine(v.Note))
+			}
+			head.WriteByte('\n')
+		}
+		head.WriteString("\n")
+	}
+	servers := &yaml.Node{Kind: yaml.MappingNode}
+	for _, s := range im.servers {
+		servers.Content = append(servers.Content, im.mapping(s).Content...)
+	}
+	body, err := encode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{text("upstreams"), servers}})
+	if err != nil {
+		return nil, err
+	}
+	return append([]byte(comment(head.String())), body...), nil
+}
+
+// comment is text as lines of comment, with an empty line for each empty one.
+func comment(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if line != "\n" {
+			b.WriteString("# ")
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+func encode(root *yaml.Node) ([]byte, error) {
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	if err := enc.Encode(root); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), enc.Close()
+}
+
+// mapping is one server under its name.
+func (im *importer) mapping(s *hostServer) *yaml.Node {
+	m := &yaml.Node{Kind: yaml.MappingNode}
+	put := func(key string, value *yaml.Node) { m.Content = append(m.Content, text(key), value) }
+	putText := func(key, value string) {
+		if value != "" {
+			put(key, text(im.render(value)))
+		}
+	}
+	putText("command", s.command)
+	if len(s.args) > 0 {
+		put("args", list(im.renderAll(s.args)))
+	}
+	putText("url", s.url)
+	putText("transport", s.transport)
+	putText("cwd", s.cwd)
+	if len(s.env) > 0 {
+		put("env", im.pairs(s.env))
+	}
+	putText("envFile", s.envFile)
+	if len(s.headers) > 0 {
+		put("headers", im.pairs(s.headers))
+	}
+	if s.disabled {
+		put("disabled", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true"})
+	}
+	if len(s.allow)+len(s.deny) > 0 {
+		tools := &yaml.Node{Kind: yaml.MappingNode}
+		for _, f := range []struct {
+			key   string
+			names []string
+		}{{"allow", s.allow}, {"deny", s.deny}} {
+			if len(f.names) > 0 {
+				tools.Content = append(tools.Content, text(f.key), list(im.renderAll(f.names)))
+			}
+		}
+		put("tools", tools)
+	}
+	name := text(s.name)
+	name.HeadComment = fmt.Sprintf("from %s:%v (%s)", oneLine(s.file), s.at, cmp.Or(oneLine(s.path.text), "the file itself"))
+	return &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{name, m}}
+}
+
+func (im *importer) renderAll(texts []string) []string {
+	out := make([]string, len(texts))
+	for i, t := range texts {
+		out[i] = im.render(t)
+	}
+	return out
+}
+
+func (im *importer) pairs(pairs []hostPair) *yaml.Node {
+	m := &yaml.Node{Kind: yaml.MappingNode}
+	for _, p := range pairs {
+		m.Content = append(m.Content, text(p.name), text(im.render(p.value)))
+	}
+	return m
+}
+
+// text is a string, in quotes where YAML would read it as something else.
+func text(s string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+}
+
+// list is a list of strings on one line.
+func list(items []string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+	for _, s := range items {
+		n.Content = append(n.Content, text(s))
+	}
+	return n
+}
