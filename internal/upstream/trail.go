@@ -64,7 +64,7 @@ func NewTrail(started string) (*Trail, error) {
 		return nil, fmt.Errorf("more than %d gateways have started one another: an entry of a configuration starts the gateway itself; remove it", maxStarts)
 	}
 	t.sent = strings.Join(append([]string{t.id}, t.before...), ",")
-	t.said.Store(&t.sent)
+	t.said.Store(&t.id) // those before are no news to them: they are not behind this gateway
 	return t, nil
 }
 

@@ -54,6 +54,9 @@ func TestTrailOfWhoWasStarted(t *testing.T) {
 	if !outer.Returns(inner.Sent()) {
 		t.Error("the outer gateway does not know itself in a request of one that it started")
 	}
+	if err := outer.met("inner", inner.Said()); err != nil {
+		t.Errorf("the outer gateway refuses one that it started: %v", err)
+	}
 	if inner.Returns(outer.Sent()) {
 		t.Error("the inner gateway refuses its client")
 	}
