@@ -38,6 +38,7 @@ var mayImport = map[string]struct {
 	"config":    {nil, "config knows YAML only; the gateway package translates"},
 	"telemetry": {nil, "whoever measures owns its metrics and is handed a registry"},
 	"admin":     {nil, "health and metrics are handed in as functions"},
+	"console":   {[]string{"wire"}, "what people read and type depends on the messages alone, not on who carries them"},
 	"demo":      {nil, "the demo upstreams are servers like any other: no way in but the protocol"},
 }
 

@@ -1,0 +1,183 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/wire"
+)
+
+func TestCleanAndLine(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain ä 世界 👨‍👩‍👧": "plain ä 世界 👨‍👩‍👧",
+		"a\x1b[2Jb":        `a\x1b[2Jb`,
+		"a\rb\x00\x9b":     `a\x0db\x00\x9b`,
+		"\u202eabc":        `\u202eabc`,
+		"\u0085x":          `\u0085x`,
+		"line\n\ttab":      "line\n\ttab",
+		"\xff":             `\xff`,
+	} {
+		if got := Clean(in); got != want {
+			t.Errorf("Clean(%q) = %q, want %q", in, got, want)
+		}
+	}
+	if got := Line(" a\n  b\tc\x07 "); got != `a b c\x07` {
+		t.Errorf("Line = %q", got)
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, tc := range []struct {
+		in   string
+		at   int
+		want string
+	}{
+		{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"世界世界", 5, "世界…"}, {"世界世界", 4, "世…"}, {"e\u0301e\u0301", 2, "e\u0301e\u0301"}, {"abc", 0, "abc"},
+	} {
+		if got := Cut(tc.in, tc.at); got != tc.want || tc.at > 0 && Width(got) > tc.at {
+			t.Errorf("Cut(%q, %d) = %q, want %q", tc.in, tc.at, got, tc.want)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	var out bytes.Buffer
+	colour := Style{Colour: true}
+	rows := [][]string{{"世界", colour.Good("ready"), "a long description that goes on"}, {"b", "x", ""}}
+	if err := Table(&out, Style{}, 30, []string{"NAME", "STATE", "ABOUT"}, rows); err != nil {
+		t.Fatal(err)
+	}
+	want := "NAME  STATE  ABOUT\n世界  \x1b[32mready\x1b[0m  a long descripti…\nb     x\n"
+	if out.String() != want {
+		t.Errorf("got\n%q\nwant\n%q", out.String(), want)
+	}
+}
+
+func TestStyleOfHeedsTheEnvironment(t *testing.T) {
+	none := func(string) (string, bool) { return "", false }
+	if StyleOf(&bytes.Buffer{}, none).Colour {
+		t.Error("colour without a terminal")
+	}
+	if got := (Style{}).Bad("x"); got != "x" {
+		t.Errorf("plain is %q", got)
+	}
+}
+
+func TestScreenKeepsTheStatusBelow(t *testing.T) {
+	var out, log bytes.Buffer
+	s := &Screen{out: &out, live: true, width: 20}
+	s.Status("waiting for a server that is slow")
+	_, _ = io.WriteString(s, "line\n")
+	_, _ = io.WriteString(s.To(&log), "logged\n")
+	s.Hold()
+	s.Status("not now")
+	s.Release()
+	s.Status("done")
+	const shown = "waiting for a serv…"
+	want := erase + shown + erase + "line\n" + shown + erase + shown + erase + erase + "done"
+	if out.String() != want || log.String() != "logged\n" {
+		t.Errorf("got  %q, %q\nwant %q", out.String(), log.String(), want)
+	}
+	dead := NewScreen(&out, false)
+	out.Reset()
+	dead.Status("x")
+	if out.Len() > 0 {
+		t.Error("a status without a terminal")
+	}
+}
+
+func TestResult(t *testing.T) {
+	for _, tc := range []struct{ name, result, want string }{
+		{"text", `{"content":[{"type":"text","text":"a\u001b[1m\n"},{"type":"text","text":"b"}],"structuredContent":{"a":1}}`, "a\\x1b[1m\nb\n"},
+		{"structured", `{"content":[],"structuredContent":{"big":12345678901234567890}}`, "{\n  \"big\": 12345678901234567890\n}\n"},
+		{"others", `{"content":[{"type":"image","mimeType":"image/png","data":"AAAA"},{"type":"audio","mimeType":"audio/wav","data":"AAA="},
+			{"type":"resource_link","uri":"file:///x","name":"x","size":2048},{"type":"resource","resource":{"uri":"a:b","mimeType":"text/plain","text":"inside"}},
+			{"type":"hologram","x":1}]}`,
+			"[image: image/png, 3 B]\n[audio: audio/wav, 2 B]\n[resource_link: file:///x, x, 2.0 KiB]\n[resource: a:b, text/plain, 6 B]\ninside\n" +
+				"[hologram: a block of a kind that is not known here, 25 B of JSON]\n"},
+		{"nothing", `{}`, ""},
+	} {
+		var out bytes.Buffer
+		if err := Result(&out, Style{}, true, wire.Raw(tc.result)); err != nil || out.String() != tc.want {
+			t.Errorf("%s: %v\n%q\nwant\n%q", tc.name, err, out.String(), tc.want)
+		}
+	}
+	var out bytes.Buffer
+	if err := Result(&out, Style{}, false, wire.Raw(`{"content":[{"type":"text","text":"\u001b"}]}`)); err != nil || out.String() != "\x1b\n" {
+		t.Errorf("elsewhere than on a terminal text is not as it was: %q", out.String())
+	}
+}
+
+// form is a schema with every kind of field.
+const form = `{"mode":"form","message":"Who?","requestedSchema":{"type":"object","required":["name","size"],"properties":{
+	"name":{"type":"string","title":"Name","minLength":2,"maxLength":5},
+	"mail":{"type":"string","format":"email"},
+	"size":{"type":"string","oneOf":[{"const":"s","title":"Small"},{"const":"l","title":"Large"}]},
+	"old":{"type":"string","enum":["x","y"],"enumNames":["Ex","Why"],"default":"y"},
+	"many":{"type":"array","minItems":1,"maxItems":2,"items":{"type":"string","enum":["a","b","c"]}},
+	"count":{"type":"integer","minimum":1,"maximum":9},
+	"part":{"type":"number"},
+	"sure":{"type":"boolean","default":true},
+	"day":{"type":"string","format":"date"},
+	"at":{"type":"string","format":"date-time"},
+	"site":{"type":"string","format":"uri"}}}}`
+
+func TestElicit(t *testing.T) {
+	for _, tc := range []struct{ name, params, typed, want string }{
+		{"filled", form, "maybe\ny\n\nA\ntoolong\nAda\nnope\na@example.com\n3\nLarge\n\n1,2,3\nq\n1, c\n1.5\n12\n7\nabc\n0x10\n2.50\nhm\n\nsoon\n2026-02-30\n2026-01-31\nnoon\n2026-01-31T12:00:00Z\nnot a uri\nhttps://x.example\n",
+			`{"action":"accept","content":{"name":"Ada","mail":"a@example.com","size":"l","old":"y","many":["a","c"],"count":7,"part":2.5,"sure":true,"day":"2026-01-31","at":"2026-01-31T12:00:00Z","site":"https://x.example"}}`},
+		{"left out", form, "y\nAda\n\ns\n\n\n\n\n\n\n\n\n", `{"action":"accept","content":{"name":"Ada","size":"s","old":"y","sure":true}}`},
+		{"declined", form, "n\n", `{"action":"decline"}`},
+		{"cancelled", form, "c\n", `{"action":"cancel"}`},
+		{"ended at once", form, "", `{"action":"cancel"}`},
+		{"ended half way", form, "y\nAda\n", `{"action":"cancel"}`},
+		{"confirmed", `{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}`, "yes\n", `{"action":"accept","content":{}}`},
+		{"url", `{"mode":"url","message":"Log in","url":"https://x.example/login"}`, "y\n", `{"action":"accept"}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var out bytes.Buffer
+			got, err := NewPrompter(strings.NewReader(tc.typed), &out, Style{}).Elicit(t.Context(), wire.Raw(tc.params))
+			if err != nil || string(got) != tc.want {
+				t.Errorf("got %s, %v\nwant %s\n%s", got, err, tc.want, out.String())
+			}
+		})
+	}
+	var out bytes.Buffer
+	if _, err := NewPrompter(strings.NewReader("y\n"), &out, Style{}).Elicit(t.Context(), wire.Raw(`{"mode":"url","message":"a\u001b[2J","url":"https://x.example/\u001b]8"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "\x1b") || !strings.Contains(out.String(), `https://x.example/\x1b]8`) {
+		t.Errorf("shown as %q", out.String())
+	}
+}
+
+func TestQuestionsEndWithTheCall(t *testing.T) {
+	in, typing := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := NewPrompter(in, io.Discard, Style{}).Elicit(ctx, wire.Raw(form))
+	if err != context.Canceled {
+		t.Errorf("error %v", err)
+	}
+	_ = typing.Close()
+}
+
+func TestSample(t *testing.T) {
+	const params = `{"systemPrompt":"Be brief","messages":[{"role":"user","content":{"type":"text","text":"Tea?"}},{"role":"user","content":[{"type":"image","mimeType":"image/png","data":"AAAA"}]}],"maxTokens":9}`
+	var out bytes.Buffer
+	got, err := NewPrompter(strings.NewReader("y\nYes.\nPlease.\n.\n"), &out, Style{}).Sample(t.Context(), wire.Raw(params))
+	if want := `{"role":"assistant","model":"human","stopReason":"endTurn","content":{"type":"text","text":"Yes.\nPlease."}}`; err != nil || string(got) != want {
+		t.Errorf("got %s, %v\nwant %s", got, err, want)
+	}
+	for _, shown := range []string{"system: Be brief", "user: Tea?", "[image: image/png, 3 B]"} {
+		if !strings.Contains(out.String(), shown) {
+			t.Errorf("%q is not shown in %q", shown, out.String())
+		}
+	}
+	if _, err := NewPrompter(strings.NewReader("n\n"), &out, Style{}).Sample(t.Context(), wire.Raw(params)); err != error(errRejected) {
+		t.Errorf("error %v", err)
+	}
+}

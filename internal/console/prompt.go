@@ -1,0 +1,223 @@
+package console
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"mcpgateway/internal/wire"
+)
+
+// Prompter asks a person. It is used by one goroutine at a time; reading its
+// input goes on in one of its own until that ends.
+type Prompter struct {
+	in    io.Reader
+	out   io.Writer
+	style Style
+	lines chan string // nil before the first question; closed at the end of the input
+}
+
+// NewPrompter returns a prompter that writes questions to out and reads answers
+// from in, a line each.
+func NewPrompter(in io.Reader, out io.Writer, s Style) *Prompter {
+	return &Prompter{in: in, out: out, style: s}
+}
+
+// maxAnswer bounds a line that is typed.
+const maxAnswer = 1 << 20
+
+// errEnded is that nobody answers any more.
+var errEnded = errors.New("the input has ended")
+
+// line asks for one line. The error is errEnded or that of ctx.
+func (p *Prompter) line(ctx context.Context, question string) (string, error) {
+	if p.lines == nil {
+		p.lines = make(chan string)
+		go p.read(p.lines)
+	}
+	p.say("%s ", question)
+	select {
+	case text, ok := <-p.lines:
+		if !ok {
+			p.say("\n")
+			return "", errEnded
+		}
+		return strings.TrimRight(text, "\r"), nil
+	case <-ctx.Done():
+		p.say("\n")
+		return "", ctx.Err()
+	}
+}
+
+func (p *Prompter) read(lines chan<- string) {
+	defer close(lines)
+	s := bufio.NewScanner(p.in)
+	s.Buffer(nil, maxAnswer)
+	for s.Scan() {
+		lines <- s.Text()
+	}
+}
+
+func (p *Prompter) say(format string, args ...any) {
+	fmt.Fprintf(p.out, format, args...) // nobody can be told if it fails
+}
+
+// choice is what a person decided.
+type choice byte
+
+const (
+	accept  choice = 'y'
+	decline choice = 'n'
+	cancel  choice = 'c'
+)
+
+// choose asks for a decision; the end of the input is a cancel.
+func (p *Prompter) choose(ctx context.Context, question string) (choice, error) {
+	for {
+		text, err := p.line(ctx, question+" [y]es, [n]o, [c]ancel:")
+		if errors.Is(err, errEnded) {
+			return cancel, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		switch strings.ToLower(strings.TrimSpace(text)) {
+		case "y", "yes":
+			return accept, nil
+		case "n", "no":
+			return decline, nil
+		case "c", "cancel":
+			return cancel, nil
+		}
+	}
+}
+
+// The answers to an elicitation without content (2025-11-25, client/elicitation,
+// "Response Actions").
+var (
+	declined  = wire.Raw(`{"action":"decline"}`)
+	cancelled = wire.Raw(`{"action":"cancel"}`)
+)
+
+// Elicit puts a server's question to the person: a form or a URL. It returns the
+// result of the elicitation; the error is that of ctx.
+func (p *Prompter) Elicit(ctx context.Context, params wire.Raw) (wire.Raw, error) {
+	root := wire.ValueOf(params)
+	p.say("\n%s\n", p.style.Bold(Clean(root.Get("message").Str())))
+	if root.Get("mode").IsString("url") {
+		p.say("\n  %s\n\nOpen this address only if you trust who asks.\n", Line(root.Get("url").Str()))
+		got, err := p.choose(ctx, "Opened?")
+		return actionOf(got), err
+	}
+	fields := fieldsOf(root.Get("requestedSchema"))
+	question := "Answer?"
+	if len(fields) == 0 {
+		question = "Accept?"
+	}
+	got, err := p.choose(ctx, question)
+	if err != nil || got != accept {
+		return actionOf(got), err
+	}
+	content := wire.Raw(`{}`)
+	for _, f := range fields {
+		value, err := p.fill(ctx, f)
+		switch {
+		case errors.Is(err, errEnded):
+			return cancelled, nil
+		case err != nil:
+			return nil, err
+		case value != nil:
+			content = wire.SetMember(content, f.name, value)
+		}
+	}
+	return wire.SetMember(wire.Raw(`{"action":"accept"}`), "content", content), nil
+}
+
+func actionOf(c choice) wire.Raw {
+	switch c {
+	case accept:
+		return wire.Raw(`{"action":"accept"}`)
+	case decline:
+		return declined
+	}
+	return cancelled
+}
+
+// fill asks for one field until the answer fits. It returns nil for one that is
+// left out.
+func (p *Prompter) fill(ctx context.Context, f *field) (wire.Raw, error) {
+	p.say("\n%s", p.style.Bold(f.label()))
+	if about := f.about(); about != "" {
+		p.say("  %s", p.style.Dim(about))
+	}
+	p.say("\n")
+	for i, o := range f.options {
+		p.say("  %d) %s\n", i+1, Line(o.title))
+	}
+	for {
+		text, err := p.line(ctx, "  "+f.hint())
+		if err != nil {
+			return nil, err
+		}
+		value, err := f.parse(strings.TrimSpace(text))
+		if err == nil {
+			return value, nil
+		}
+		p.say("  %s\n", p.style.Warn(err.Error()))
+	}
+}
+
+// errRejected is what a server gets whose sampling the person refuses (2025-11-25,
+// client/sampling, "Error Handling").
+var errRejected = wire.Errorf(-1, "User rejected sampling request")
+
+// Sample shows a server's request to a model to the person, who may answer in its
+// place. The error is a *wire.Error where they do not, or that of ctx.
+func (p *Prompter) Sample(ctx context.Context, params wire.Raw) (wire.Raw, error) {
+	root := wire.ValueOf(params)
+	p.say("\n%s\n", p.style.Bold("A server asks a model:"))
+	if system, ok := root.Get("systemPrompt").Text(); ok {
+		p.say("\n%s %s\n", p.style.Dim("system:"), Clean(system))
+	}
+	for m := range root.Get("messages").Elements() {
+		p.say("\n%s %s\n", p.style.Dim(Line(m.Get("role").Str())+":"), contentText(m.Get("content")))
+	}
+	p.say("\n")
+	switch got, err := p.choose(ctx, "Answer in its place?"); {
+	case err != nil:
+		return nil, err
+	case got != accept:
+		return nil, errRejected
+	}
+	var text []string
+	for {
+		line, err := p.line(ctx, "  (end with a line of only a dot)>")
+		if errors.Is(err, errEnded) || err == nil && line == "." {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		text = append(text, line)
+	}
+	content := wire.SetMember(wire.Raw(`{"type":"text"}`), "text", wire.String(strings.Join(text, "\n")))
+	return wire.SetMember(wire.Raw(`{"role":"assistant","model":"human","stopReason":"endTurn"}`), "content", content), nil
+}
+
+// contentText is the content of a message: a block, or a list of them.
+func contentText(content wire.Value) string {
+	if content.Kind() == '[' {
+		var texts []string
+		for block := range content.Elements() {
+			texts = append(texts, contentText(block))
+		}
+		return strings.Join(texts, "\n")
+	}
+	if content.Get("type").IsString("text") {
+		return Clean(content.Get("text").Str())
+	}
+	return blockLine(content)
+}

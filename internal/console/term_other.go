@@ -1,0 +1,14 @@
+//go:build !unix
+
+package console
+
+import "os"
+
+// columnsOf is the width of a terminal, 0 where it is not known, and -1 where
+// there is none.
+func columnsOf(f *os.File) int {
+	if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		return 0
+	}
+	return -1
+}

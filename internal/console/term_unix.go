@@ -1,0 +1,19 @@
+//go:build unix
+
+package console
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// columnsOf is the width of a terminal, 0 where it is not known, and -1 where
+// there is none.
+func columnsOf(f *os.File) int {
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return -1
+	}
+	return int(size.Col)
+}
