@@ -1,8 +1,11 @@
 package config
 
 import (
+	"fmt"
+	"maps"
 	"net/url"
 	"reflect"
+	"slices"
 	"time"
 )
 
@@ -222,4 +225,19 @@ type entry struct {
 	Enabled  *bool    `yaml:"enabled" doc:"the opposite of disabled, in the words of hosts"`
 
 	at *mapping // for the checks that need all upstreams
+}
+
+// Valid reports what is wrong with the URL and the headers of an upstream that was
+// not read from a file, nil if nothing is. The error shows neither.
+func (u Upstream) Valid() error {
+	if _, err := remoteURL(u.URL); err != nil {
+		return fmt.Errorf("the url %w", err)
+	}
+	valid := headerEntries()
+	for _, name := range slices.Sorted(maps.Keys(u.Headers)) {
+		if err := valid(name, u.Headers[name].Reveal()); err != nil {
+			return fmt.Errorf("the header %s %w", show(name), err)
+		}
+	}
+	return nil
 }

@@ -123,3 +123,23 @@ func TestRedactedURL(t *testing.T) {
 		}
 	}
 }
+
+func TestValidUpstream(t *testing.T) {
+	for _, tc := range []struct{ url, header, value, want string }{
+		{"https://x.example/mcp", "X-A", "v", ""},
+		{"nonsense", "X-A", "v", "the url must be an absolute http or https URL, such as https://mcp.example.com/mcp"},
+		{"https://x.example/mcp", "Mcp-Session-Id", "v", `the header "Mcp-Session-Id" is a header that the gateway sets itself; remove it`},
+		{"https://x.example/mcp", "X A", "v", `the header "X A" must be the name of an HTTP header`},
+		{"https://x.example/mcp", "X-A", "s3cret\n", `the header "X-A" must not contain line ends or other control characters`},
+	} {
+		u := DefaultUpstream("x")
+		u.URL, u.Headers = tc.url, map[string]Secret{tc.header: NewSecret(tc.value)}
+		got := ""
+		if err := u.Valid(); err != nil {
+			got = err.Error()
+		}
+		if got != tc.want {
+			t.Errorf("%+v: %q, want %q", tc, got, tc.want)
+		}
+	}
+}

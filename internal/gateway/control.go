@@ -10,6 +10,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/conform"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/wire"
@@ -28,6 +29,7 @@ func (g *Gateway) Changed(s upstream.Snapshot) {
 	g.mu.Lock()
 	g.snapshots[s.Name] = s
 	g.mu.Unlock()
+	g.note(s)
 	select {
 	case g.changed <- struct{}{}:
 	default: // the loop will see this one too
@@ -146,6 +148,16 @@ func (g *Gateway) report(before, now upstream.Snapshot) {
 // start is over (late), the last catalog of an earlier run stands in for an
 // upstream that is still on its first attempt.
 func (g *Gateway) newRoutes(late bool) *router.Routes {
+	table := g.newTable(late, &g.schemas)
+	if len(g.current()) > 0 {
+		g.logFindings(table)
+	}
+	return &router.Routes{Table: table, Upstreams: g.routes, Subscribers: g.tellers}
+}
+
+// newTable makes the table for newRoutes. schemas are for one table after the
+// other; nil for none.
+func (g *Gateway) newTable(late bool, schemas *conform.Schemas) *catalog.Table {
 	now := g.current()
 	sources := make([]catalog.Source, 0, len(g.upstreams))
 	for _, m := range g.upstreams {
@@ -155,11 +167,7 @@ func (g *Gateway) newRoutes(late bool) *router.Routes {
 		}
 		sources = append(sources, g.source(m, s, late))
 	}
-	table := catalog.Build(catalog.Options{Policy: g.policy, ServerInfo: g.info, Schemas: &g.schemas}, sources)
-	if len(now) > 0 {
-		g.logFindings(table)
-	}
-	return &router.Routes{Table: table, Upstreams: g.routes, Subscribers: g.tellers}
+	return catalog.Build(catalog.Options{Policy: g.policy, ServerInfo: g.info, Schemas: schemas}, sources)
 }
 
 // source is what the table is to know of one upstream.

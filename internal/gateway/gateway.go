@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -45,6 +46,9 @@ type Options struct {
 	// AnyPort and AnyAdminPort take another port of the same host where the
 	// configured one is taken. Addr and AdminAddr tell which.
 	AnyPort, AnyAdminPort bool
+	// Watch is told how an upstream is, each time that changes. It must not block;
+	// it is called by one goroutine at a time for each upstream. None: nobody is.
+	Watch func(UpstreamStatus)
 }
 
 // Gateway is one running gateway.
@@ -82,6 +86,9 @@ type Gateway struct {
 
 	mcp, admin net.Listener
 
+	watch func(UpstreamStatus) // nil for nobody
+	begun time.Time            // when the upstreams began to run
+
 	// settled is closed when every upstream has ended its first attempt, or
 	// startup_wait is over.
 	settled chan struct{}
@@ -109,7 +116,7 @@ func New(o Options) (*Gateway, error) {
 		}
 	}
 	g := &Gateway{
-		cfg: o.Config, demo: o.Demo, version: o.Version, log: o.Logger,
+		cfg: o.Config, demo: o.Demo, version: o.Version, log: o.Logger, watch: o.Watch,
 		registry:        telemetry.NewRegistry(),
 		metrics:         newMetrics(),
 		upstreamMetrics: upstream.NewMetrics(),
@@ -222,6 +229,7 @@ func (g *Gateway) runAll(ctx context.Context, serve func(life context.Context) e
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	group, life := errgroup.WithContext(life)
+	g.begun = time.Now()
 	for _, m := range g.upstreams {
 		group.Go(func() error { return m.sessions.Run(life) })
 	}

@@ -4,6 +4,12 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"mcpgateway/internal/upstream"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain lets the test binary stand in for the supervisor of child processes.
+func TestMain(m *testing.M) {
+	upstream.SuperviseMain()
+	goleak.VerifyTestMain(m)
+}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"net/url"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 
@@ -26,6 +27,8 @@ type member struct {
 	rules    catalog.Rules
 	sessions *upstream.Sessions
 	kept     upstream.Catalog // what was last remembered; the control loop's own
+	started  chan struct{}    // closed when the first attempt has ended
+	took     atomic.Int64     // how long that was, in nanoseconds
 }
 
 // options translates the configuration of one upstream.
@@ -139,7 +142,7 @@ func reveal(secrets map[string]config.Secret) map[string]string {
 func (g *Gateway) members() error {
 	if g.demo {
 		for _, s := range demo.Servers() {
-			if err := g.add(member{name: s.Name}, s.Name, g.demoOptions(s)); err != nil {
+			if err := g.add(&member{name: s.Name}, s.Name, g.demoOptions(s)); err != nil {
 				return err
 			}
 		}
@@ -154,7 +157,7 @@ func (g *Gateway) members() error {
 		if err != nil {
 			return err
 		}
-		m := member{name: u.Name, required: u.Required, key: u.Hash(), filter: filterOf(u), rules: rulesOf(u)}
+		m := &member{name: u.Name, required: u.Required, key: u.Hash(), filter: filterOf(u), rules: rulesOf(u)}
 		if err := g.add(m, u.EffectivePrefix(), o); err != nil {
 			return err
 		}
@@ -162,12 +165,12 @@ func (g *Gateway) members() error {
 	return nil
 }
 
-func (g *Gateway) add(m member, prefix string, o upstream.Options) (err error) {
+func (g *Gateway) add(m *member, prefix string, o upstream.Options) (err error) {
 	if m.space, err = namespace.New(m.name, prefix, g.cfg.Namespace.Separator); err != nil {
 		return err
 	}
-	m.sessions = upstream.NewSessions(o)
-	g.upstreams = append(g.upstreams, &m)
+	m.sessions, m.started = upstream.NewSessions(o), make(chan struct{})
+	g.upstreams = append(g.upstreams, m)
 	g.routes[m.name], g.tellers[m.name] = m.sessions, m.sessions
 	return nil
 }

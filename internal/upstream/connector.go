@@ -198,9 +198,10 @@ func (c *Connector) down(why error, attempted bool) {
 	if s := c.Snapshot(); s.State == Down && s.Reason == reason {
 		level = zap.DebugLevel // the same again at every attempt is no news
 	}
-	c.o.Logger.Log(level, "no connection", zap.String("why", c.o.advice(why)))
+	advice := c.o.advice(why)
+	c.o.Logger.Log(level, "no connection", zap.String("why", advice))
 	c.update(func(s *Snapshot) {
-		s.Settled, s.Reason, s.Lost = true, reason, !attempted && s.Up()
+		s.Settled, s.Reason, s.Advice, s.Lost = true, reason, advice, !attempted && s.Up()
 		if s.State != Down {
 			s.State, s.Since = Down, time.Now()
 		}

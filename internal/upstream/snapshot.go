@@ -43,6 +43,9 @@ type Snapshot struct {
 	State  State
 	Since  time.Time // when the upstream came into this state
 	Reason string    // why it is degraded or down; for users, without secrets
+	// Advice is why it is down and what to do about it, in one sentence: for those
+	// who run the gateway, since it may name addresses and files.
+	Advice string
 	// Settled says that the first attempt has ended, well or not.
 	Settled bool
 	// Lost says that the upstream is down because its conversation ended, and that

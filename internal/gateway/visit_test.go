@@ -1,0 +1,149 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/wire"
+)
+
+// nobody is a back channel that nobody listens to.
+type nobody struct{}
+
+func (nobody) Notify(string, wire.Raw) {}
+func (nobody) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
+	return nil, wire.Errorf(wire.CodeMethodNotFound, "nobody answers")
+}
+
+// visited makes a gateway for a visit.
+func visited(t *testing.T, yaml, state string, watch func(UpstreamStatus)) *Gateway {
+	t.Helper()
+	cfg := config.Default(func(string) (string, bool) { return "", false })
+	if yaml != "" {
+		var err error
+		if cfg, err = config.Parse("gateway.yaml", []byte(yaml), os.LookupEnv, CheckConditions()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg.StateDir = state
+	g, err := New(Options{Config: cfg, Demo: yaml == "", Version: "test", Logger: zap.NewNop(), Stdio: true, Watch: watch})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestVisit(t *testing.T) {
+	var mu sync.Mutex
+	told := map[string]UpstreamStatus{}
+	g := visited(t, "", t.TempDir(), func(u UpstreamStatus) {
+		mu.Lock()
+		defer mu.Unlock()
+		if u.Took > 0 {
+			told[u.Name] = u
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	sentinel := errors.New("the visitor's own")
+	err := g.Visit(ctx, func(ctx context.Context, v *Visit) error {
+		if err := v.Started(ctx); err != nil {
+			return err
+		}
+		var names []string
+		for _, u := range v.Upstreams() {
+			names = append(names, u.Name)
+			if u.State != upstream.Ready || u.Took <= 0 || u.Items[call.Tool] == 0 || u.Revision == "" {
+				t.Errorf("%s is %+v", u.Name, u)
+			}
+		}
+		if got := strings.Join(names, " "); got != "cafe clock notes" {
+			t.Errorf("upstreams %s", got)
+		}
+		listed := map[string]string{}
+		for _, e := range v.Table().View(call.Anonymous, nil).Entries(call.Tool) {
+			listed[e.Public] = e.Upstream()
+		}
+		if listed["clock__now"] != "clock" {
+			t.Errorf("listed %v", listed)
+		}
+		c := &call.Call{
+			ID: "1", Method: wire.MethodToolsCall, Params: wire.Raw(`{"name":"clock__now","arguments":{"zone":"UTC"}}`),
+			Principal: call.Anonymous, Client: &call.Client{Key: "k", Revision: wire.Rev20251125}, Back: nobody{},
+		}
+		res, err := v.Call(ctx, c)
+		if err != nil || !strings.Contains(string(res.Raw), "UTC") {
+			t.Errorf("result %s, %v", res.Raw, err)
+		}
+		native := c.With(wire.Raw(`{"name":"now","arguments":{"zone":"UTC"}}`))
+		if res, err = v.Direct(ctx, "clock", native); err != nil || !strings.Contains(string(res.Raw), "UTC") {
+			t.Errorf("direct result %s, %v", res.Raw, err)
+		}
+		return sentinel
+	})
+	if !errors.Is(err, sentinel) {
+		t.Errorf("error %v, want the visitor's", err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(told) != 3 {
+		t.Errorf("told of %v", told)
+	}
+}
+
+func TestVisitEndsWithItsContext(t *testing.T) {
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	err := visited(t, `upstreams: {mute: {command: sleep, args: ["1000"]}}`, "", nil).Visit(ctx, func(inside context.Context, v *Visit) error {
+		cancel(why)
+		if err := v.Started(inside); err == nil {
+			t.Error("a server that says nothing has started")
+		}
+		return context.Cause(inside)
+	})
+	if !errors.Is(err, why) {
+		t.Errorf("error %v, want the cause", err)
+	}
+}
+
+// What is wrong is told in the words for those who run the gateway.
+func TestVisitSaysWhatIsWrong(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := visited(t, `upstreams: {gone: {command: /no/such/program, required: true}}`, "", nil).Visit(ctx, func(ctx context.Context, v *Visit) error {
+		if err := v.Started(ctx); err != nil {
+			return err
+		}
+		u := v.Upstreams()[0]
+		if u.State != upstream.Down || !u.Required || !strings.Contains(u.Reason, `"/no/such/program"`) || u.Took > time.Minute {
+			t.Errorf("status %+v", u)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRememberedConnectsToNothing(t *testing.T) {
+	state, yaml := t.TempDir(), `upstreams: {self: {command: /no/such/program}}`
+	g := visited(t, yaml, state, nil)
+	defer g.Close()
+	if n := len(g.Remembered().View(call.Anonymous, nil).Entries(call.Tool)); n != 0 {
+		t.Errorf("%d tools of nobody", n)
+	}
+	g.state.keepCatalog(g.upstreams[0].key, &listed{Revision: wire.Rev20251125, Tools: toKept([]wire.Raw{wire.Raw(`{"name":"a","inputSchema":{"type":"object"}}`)})})
+	if got := g.Remembered().View(call.Anonymous, nil).Entries(call.Tool); len(got) != 1 || got[0].Public != "self__a" {
+		t.Errorf("remembered %v", got)
+	}
+}
