@@ -20,6 +20,9 @@ const (
 	exitUsage  = 2
 )
 
+// errTold is a failure that the verb has told already.
+var errTold = errors.New("failed")
+
 // usageError marks an error as wrong usage of the command line.
 type usageError struct{ error }
 
@@ -33,6 +36,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	err := root.Execute()
 	if err == nil {
 		return exitDone
+	}
+	if errors.Is(err, errTold) {
+		return exitFailed
 	}
 	var faults config.Errors
 	if errors.As(err, &faults) {
@@ -66,7 +72,7 @@ func newRoot() *cobra.Command {
 	root.SetVersionTemplate(versionText())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	opts.flags(root)
-	root.AddCommand(newRun(), newStdio(), newHealth(), newVersion())
+	root.AddCommand(newRun(), newStdio(), newCheck(), newList(), newCall(), newImport(), newHealth(), newVersion())
 	return root
 }
 
@@ -105,22 +111,49 @@ func newStdio() *cobra.Command {
 }
 
 func newVersion() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version and the revisions of the protocol that are spoken",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), versionNow())
+			}
 			_, err := fmt.Fprint(cmd.OutOrStdout(), versionText())
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// versioned is what version --json prints. Members are added in later versions,
+// never renamed or removed.
+type versioned struct {
+	Version   string   `json:"version"`
+	Revisions []spoken `json:"revisions"` // the newest first
+}
+
+type spoken struct {
+	Revision wire.Revision `json:"revision"`
+	Era      string        `json:"era"`
+}
+
+func versionNow() versioned {
+	v := versioned{Version: version()}
+	for _, r := range append(wire.ModernRevisions(), wire.LegacyRevisions()...) {
+		v.Revisions = append(v.Revisions, spoken{r, r.Era().String()})
+	}
+	return v
 }
 
 // versionText is what the verb version and the flag print.
 func versionText() string {
-	out := "gateway " + version() + "\n"
-	for _, r := range append(wire.ModernRevisions(), wire.LegacyRevisions()...) {
-		out += fmt.Sprintf("  speaks %s (%s)\n", r, r.Era())
+	v := versionNow()
+	out := "gateway " + v.Version + "\n"
+	for _, r := range v.Revisions {
+		out += fmt.Sprintf("  speaks %s (%s)\n", r.Revision, r.Era)
 	}
 	return out
 }

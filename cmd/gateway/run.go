@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/telemetry"
 )
@@ -32,13 +33,20 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 
 func (o *runOptions) configFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.file, "config", "c", "", "configuration `FILE` (gateway.yaml, or a host's mcp.json)")
+	_ = cmd.MarkFlagFilename("config", "yaml", "yml", "json", "jsonc") // only a flag that is not there fails
 }
 
 // run serves until the first SIGINT or SIGTERM, then drains. A second signal
 // ends the process at once.
 func (o *runOptions) run(cmd *cobra.Command) error {
-	return o.serve(cmd, false, func(ctx context.Context, g *gateway.Gateway, source string) error {
-		greet(cmd.OutOrStdout(), g, source, o.moved(g, source))
+	out := cmd.OutOrStdout()
+	screen := console.NewScreen(out, console.IsTerminal(out))
+	progress := newStarting(screen)
+	progress.lines, progress.style = true, console.StyleOf(out, lookupEnv)
+	return o.serve(cmd, progress, func(ctx context.Context, g *gateway.Gateway, source string) error {
+		greet(screen, g, source, o.moved(g, source))
+		progress.begin(g.Upstreams())
+		defer screen.Status("")
 		return g.Run(ctx)
 	})
 }
@@ -48,14 +56,15 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 func (o *runOptions) runStdio(cmd *cobra.Command) error {
 	// A host that is gone is an error of the write, not the end of the process.
 	signal.Ignore(syscall.SIGPIPE)
-	return o.serve(cmd, true, func(ctx context.Context, g *gateway.Gateway, _ string) error {
+	return o.serve(cmd, nil, func(ctx context.Context, g *gateway.Gateway, _ string) error {
 		return g.RunStdio(ctx, cmd.InOrStdin(), cmd.OutOrStdout())
 	})
 }
 
 // serve makes a gateway of the configuration and has it run until the first
-// signal.
-func (o *runOptions) serve(cmd *cobra.Command, stdio bool, run func(ctx context.Context, g *gateway.Gateway, source string) error) error {
+// signal. progress is told how the upstreams start; without one the gateway is for
+// one client on a pipe.
+func (o *runOptions) serve(cmd *cobra.Command, progress *starting, run func(ctx context.Context, g *gateway.Gateway, source string) error) error {
 	cfg, source, err := o.load()
 	if err != nil {
 		return err
@@ -64,22 +73,32 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool, run func(ctx context.
 		return usageError{err}
 	}
 	stderr, _ := cmd.ErrOrStderr().(*os.File)
-	log, flush, err := telemetry.NewLogger(telemetry.LogOptions{
-		Level: string(cfg.Telemetry.Log.Level), Format: string(cfg.Telemetry.Log.Format), Out: stderr,
-	})
+	logging := telemetry.LogOptions{Level: string(cfg.Telemetry.Log.Level), Format: string(cfg.Telemetry.Log.Format), Out: stderr}
+	together := progress != nil && console.IsTerminal(stderr) && console.IsTerminal(cmd.OutOrStdout())
+	if together {
+		logging.Through = progress.screen.To(stderr)
+	}
+	log, flush, err := telemetry.NewLogger(logging)
 	if err != nil {
 		return err
+	}
+	if together {
+		log = log.WithOptions(zap.WrapCore(progress.quieten))
 	}
 	defer flush()
 	for _, w := range cfg.Warnings {
 		log.Warn(w.String())
 	}
 
-	g, err := gateway.New(gateway.Options{
-		Config: cfg, Demo: source == "", Source: source, Version: version(), Logger: log, Stdio: stdio,
+	opts := gateway.Options{
+		Config: cfg, Demo: source == "", Source: source, Version: version(), Logger: log, Stdio: progress == nil,
 		// Who only looks at the demo has not chosen the ports.
 		AnyPort: source == "" && o.listen == "", AnyAdminPort: source == "" && o.adminListen == "",
-	})
+	}
+	if progress != nil {
+		opts.Watch = progress.watch
+	}
+	g, err := gateway.New(opts)
 	if err != nil {
 		return err
 	}

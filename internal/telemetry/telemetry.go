@@ -31,6 +31,9 @@ type LogOptions struct {
 	Level  string // debug, info, warn, error
 	Format string // console, json, or auto: console when Out is a terminal
 	Out    *os.File
+	// Through stands between the log and Out, where something else writes to the
+	// same terminal. None: the log goes to Out at once.
+	Through io.Writer
 }
 
 // flushEvery bounds how old a log line may be before it is written. Lines are
@@ -59,7 +62,7 @@ func NewLogger(o LogOptions) (*zap.Logger, func(), error) {
 		cfg.EncodeDuration = zapcore.StringDurationEncoder // a bare number does not say its unit
 		enc = zapcore.NewJSONEncoder(cfg)
 	}
-	buffered := &zapcore.BufferedWriteSyncer{WS: zapcore.Lock(zapcore.AddSync(writerOf(o.Out))), FlushInterval: flushEvery}
+	buffered := &zapcore.BufferedWriteSyncer{WS: zapcore.Lock(zapcore.AddSync(o.writer())), FlushInterval: flushEvery}
 	core := zapcore.NewCore(enc, buffered, level)
 	log := zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
 		if e.Level >= zapcore.WarnLevel {
@@ -70,13 +73,16 @@ func NewLogger(o LogOptions) (*zap.Logger, func(), error) {
 	return log, func() { buffered.Stop() }, nil
 }
 
-// writerOf hides that f can be synced: pipes and terminals fail at it, and a
-// log need not survive the loss of power.
-func writerOf(f *os.File) io.Writer {
-	if f == nil {
+// writer hides that Out can be synced: pipes and terminals fail at it, and a log
+// need not survive the loss of power.
+func (o *LogOptions) writer() io.Writer {
+	switch {
+	case o.Through != nil:
+		return struct{ io.Writer }{o.Through}
+	case o.Out == nil:
 		return io.Discard
 	}
-	return struct{ io.Writer }{f}
+	return struct{ io.Writer }{o.Out}
 }
 
 func isTerminal(f *os.File) bool {

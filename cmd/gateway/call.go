@@ -1,0 +1,365 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/console"
+	"mcpgateway/internal/gateway"
+	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/wire"
+)
+
+// callOptions are the flags of `gateway call`.
+type callOptions struct {
+	visitOptions
+	args    []string
+	json    bool
+	timeout time.Duration
+}
+
+func newCall() *cobra.Command {
+	var o callOptions
+	cmd := &cobra.Command{
+		Use:   "call NAME [JSON]",
+		Short: "Call one tool",
+		Long: "call calls one tool by its public name: of a configured upstream, which it starts for\n" +
+			"that, or of the server at --url. The arguments are a JSON object (- reads it from\n" +
+			"standard input), or --arg for each. Text that the tool answers with is printed as it\n" +
+			"is, pictures and the like by their kind and size. On a terminal progress is shown,\n" +
+			"and questions of the server are put to you; elsewhere it is told that nobody answers.\n\n" +
+			"The exit status is 1 where the tool reports an error or cannot be called.",
+		Example: "  gateway call files__read_file '{\"path\": \"/data/a.txt\"}'\n" +
+			"  gateway call search__find --arg query=go --arg limit=5\n" +
+			"  gateway call find --url https://mcp.example.com/mcp --json < /dev/null",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 || len(args) > 2 {
+				return usageError{errors.New("call needs the name of a tool, and may have one JSON object of arguments; gateway list tools shows the names")}
+			}
+			return nil
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return o.toolNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+	}
+	o.flags(cmd)
+	cmd.Flags().StringArrayVar(&o.args, "arg", nil, "argument `NAME=VALUE`; JSON where the tool wants no string; may be repeated")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print the result as JSON")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long all of it may take, as `DURATION`; 0 is for as long as the upstream may")
+	return cmd
+}
+
+func (o *callOptions) run(cmd *cobra.Command, args []string) error {
+	cfg, source, err := o.config()
+	if err != nil {
+		return err
+	}
+	who, err := o.principal()
+	if err != nil {
+		return err
+	}
+	given, err := o.object(cmd.InOrStdin(), args[1:])
+	if err != nil {
+		return err
+	}
+	if o.url == "" {
+		only(cfg, args[0])
+	}
+	raw, err := o.call(cmd, cfg, source, who, args[0], given)
+	if err != nil {
+		return failure(err)
+	}
+	return o.print(cmd, raw)
+}
+
+// object reads the arguments that are given as JSON; an empty object where none
+// are.
+func (o *callOptions) object(stdin io.Reader, args []string) (wire.Raw, error) {
+	text := "{}"
+	if len(args) > 0 {
+		text = args[0]
+	}
+	if text == "-" {
+		data, err := io.ReadAll(io.LimitReader(stdin, maxArguments+1))
+		if err != nil {
+			return nil, fmt.Errorf("standard input: %w", err)
+		}
+		if len(data) > maxArguments {
+			return nil, fmt.Errorf("the arguments are larger than %s", console.Bytes(maxArguments))
+		}
+		text = string(data)
+	}
+	raw := wire.Raw(strings.TrimSpace(text))
+	if err := wire.Check(raw, wire.Limits{}, wire.Strict); err != nil {
+		return nil, usageError{fmt.Errorf("the arguments are not valid JSON: %w", err)}
+	}
+	if wire.ValueOf(raw).Kind() != '{' {
+		return nil, usageError{errors.New("the arguments must be a JSON object, such as '{\"path\": \"a.txt\"}'; for single ones use --arg NAME=VALUE")}
+	}
+	return raw, nil
+}
+
+// maxArguments bounds what is read from standard input.
+const maxArguments = 16 << 20
+
+// call makes the call.
+func (o *callOptions) call(cmd *cobra.Command, cfg *config.Config, source string, who *call.Principal, name string, given wire.Raw) (wire.Raw, error) {
+	stderr := cmd.ErrOrStderr()
+	screen := console.NewScreen(stderr, console.IsTerminal(stderr))
+	back := &shell{screen: screen}
+	if console.IsTerminal(cmd.InOrStdin()) {
+		tty, end, err := questions(stderr)
+		if err == nil {
+			defer end()
+			back.prompt = console.NewPrompter(cmd.InOrStdin(), tty, console.StyleOf(tty, lookupEnv))
+		}
+	}
+	var result wire.Raw
+	progress := newStarting(screen)
+	err := visit(cmd, cfg, source, o.timeout, progress.watch, func(ctx context.Context, v *gateway.Visit) error {
+		progress.begin(v.Upstreams())
+		defer screen.Status("")
+		if o.url != "" || len(o.args) > 0 {
+			if err := v.Started(ctx); err != nil {
+				return context.Cause(ctx)
+			}
+		}
+		if o.url != "" {
+			name = publicName(v, who, name)
+		}
+		arguments, err := o.withArgs(v, who, name, given)
+		if err != nil {
+			return err
+		}
+		params := wire.SetMember(wire.SetMember(wire.Raw(`{}`), "name", wire.String(name)), "arguments", arguments)
+		params = wire.SetMember(params, "_meta", wire.Raw(`{"progressToken":1}`))
+		c := &call.Call{
+			ID: "shell", Method: wire.MethodToolsCall, Params: params, Principal: who,
+			Client: shellClient(back.capabilities()), LogLevel: wire.LevelNone, Back: back,
+		}
+		for range maxVisits {
+			var res call.Result
+			if res, err = v.Call(ctx, c); err == nil {
+				result = res.Raw
+				return nil
+			}
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if !back.opened(ctx, err) {
+				return advised(err, v.Upstreams())
+			}
+		}
+		return err
+	})
+	return result, err
+}
+
+// questions is where questions are put: standard error, or the terminal itself
+// where that leads elsewhere.
+func questions(stderr io.Writer) (tty io.Writer, end func(), err error) {
+	if console.IsTerminal(stderr) {
+		return stderr, func() {}, nil
+	}
+	f, err := os.OpenFile("/dev/tty", os.O_WRONLY, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, func() { _ = f.Close() }, nil
+}
+
+// maxVisits bounds how often a tool may ask to open addresses before it answers.
+const maxVisits = 10
+
+// publicName is the public name of a tool of the server at --url: that may have
+// names which no client of a gateway would get.
+func publicName(v *gateway.Visit, who *call.Principal, native string) string {
+	for _, e := range v.Table().View(who, nil).Entries(call.Tool) {
+		if e.Native == native {
+			return e.Public
+		}
+	}
+	return native
+}
+
+// withArgs puts what --arg gives into the arguments.
+func (o *callOptions) withArgs(v *gateway.Visit, who *call.Principal, name string, given wire.Raw) (wire.Raw, error) {
+	if len(o.args) == 0 {
+		return given, nil
+	}
+	var schema wire.Value
+	if t, ok := v.Table().View(who, nil).Resolve(call.Tool, name); ok && t.Entry != nil {
+		schema = wire.ValueOf(t.Entry.Raw).Get("inputSchema").Get("properties")
+	}
+	for _, a := range o.args {
+		key, text, ok := strings.Cut(a, "=")
+		if !ok || key == "" {
+			return nil, usageError{fmt.Errorf("--arg %q: it must be NAME=VALUE", a)}
+		}
+		given = wire.SetMember(given, key, argument(schema.Get(key), text))
+	}
+	return given, nil
+}
+
+// argument is a value from the shell: a string where the schema says so, else
+// JSON where it is any, else a string.
+func argument(schema wire.Value, text string) wire.Raw {
+	raw := wire.Raw(strings.TrimSpace(text))
+	if schema.Get("type").IsString("string") || wire.Check(raw, wire.Limits{}, wire.Strict) != nil {
+		return wire.String(text)
+	}
+	return raw
+}
+
+// advised is an error for those who run the gateway: where an upstream is down it
+// says what to do about it, which clients do not read.
+func advised(err error, upstreams []gateway.UpstreamStatus) error {
+	var rpc *wire.Error
+	if !errors.As(err, &rpc) {
+		return err
+	}
+	for _, u := range upstreams {
+		if wire.ValueOf(rpc.Data).Get("upstream").IsString(u.Name) && u.State == upstream.Down && u.Reason != "" {
+			return fmt.Errorf("upstream %s is down: %s", u.Name, console.Line(u.Reason))
+		}
+	}
+	return err
+}
+
+// failure is an error of a call for people.
+func failure(err error) error {
+	var rpc *wire.Error
+	if errors.As(err, &rpc) {
+		text := console.Line(rpc.Message)
+		if strings.HasPrefix(text, "unknown tool") {
+			text += " (gateway list tools shows the names)"
+		}
+		for e := range wire.ValueOf(rpc.Data).Get("elicitations").Elements() {
+			text += "\n  open this address, then call again: " + console.Line(e.Get("url").Str())
+		}
+		return errors.New(text)
+	}
+	return err
+}
+
+// print prints a result, and fails if the tool says that it failed.
+func (o *callOptions) print(cmd *cobra.Command, result wire.Raw) error {
+	out := cmd.OutOrStdout()
+	failed := wire.ValueOf(result).Get("isError").Bool()
+	switch {
+	case o.json:
+		if _, err := fmt.Fprintf(out, "%s\n", result); err != nil {
+			return err
+		}
+	case failed:
+		return fmt.Errorf("the tool failed: %s", cmp.Or(console.Clean(console.ResultText(result)), "it does not say why"))
+	default:
+		return console.Result(out, console.StyleOf(out, lookupEnv), console.IsTerminal(out), result)
+	}
+	if failed {
+		return errTold
+	}
+	return nil
+}
+
+// shellClient is the client that a call from the shell has.
+func shellClient(capabilities wire.Raw) *call.Client {
+	return &call.Client{
+		Key: "shell", Revision: wire.Rev20251125, Capabilities: capabilities,
+		Info: wire.SetMember(wire.Raw(`{"name":"gateway-call"}`), "version", wire.String(version())),
+	}
+}
+
+// silent is a back channel that nobody listens to.
+type silent struct{}
+
+func (silent) Notify(string, wire.Raw) {}
+
+func (silent) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
+	return nil, wire.Errorf(wire.CodeMethodNotFound, "nobody answers here")
+}
+
+// shell is the back channel of a call from the shell: progress goes to the
+// terminal, and questions to whoever sits at it.
+type shell struct {
+	screen *console.Screen
+	prompt *console.Prompter // nil where nobody sits
+
+	asking sync.Mutex // one question at a time
+}
+
+// capabilities are what the shell can answer.
+func (s *shell) capabilities() wire.Raw {
+	if s.prompt == nil {
+		return nil
+	}
+	return wire.Raw(`{"elicitation":{"form":{},"url":{}},"sampling":{}}`)
+}
+
+// Notify implements call.BackChannel.
+func (s *shell) Notify(method string, params wire.Raw) {
+	if method != wire.NoteProgress {
+		return
+	}
+	p := wire.ValueOf(params)
+	text := string(p.Get("progress").Raw())
+	if total := p.Get("total"); total.Exists() {
+		text += " of " + string(total.Raw())
+		part, err1 := strconv.ParseFloat(string(p.Get("progress").Raw()), 64)
+		all, err2 := strconv.ParseFloat(string(total.Raw()), 64)
+		if err1 == nil && err2 == nil && all > 0 {
+			text = fmt.Sprintf("%3.0f%%", 100*part/all)
+		}
+	}
+	s.screen.Status(strings.TrimSpace(text + "  " + p.Get("message").Str()))
+}
+
+// Ask implements call.BackChannel.
+func (s *shell) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	s.screen.Hold()
+	defer s.screen.Release()
+	switch {
+	case s.prompt == nil:
+	case method == wire.MethodElicit:
+		return s.prompt.Elicit(ctx, params)
+	case method == wire.MethodSample:
+		return s.prompt.Sample(ctx, params)
+	}
+	return silent{}.Ask(ctx, method, params)
+}
+
+// opened has the person open the addresses that an error asks for, and returns
+// whether to call again.
+func (s *shell) opened(ctx context.Context, err error) bool {
+	var rpc *wire.Error
+	if s.prompt == nil || !errors.As(err, &rpc) || rpc.Code != wire.CodeURLElicitation {
+		return false
+	}
+	again := false
+	for e := range wire.ValueOf(rpc.Data).Get("elicitations").Elements() {
+		answer, err := s.Ask(ctx, wire.MethodElicit, wire.SetMember(e.Raw(), "mode", wire.String("url")))
+		if err != nil || !wire.ValueOf(answer).Get("action").IsString("accept") {
+			return false
+		}
+		again = true
+	}
+	return again
+}

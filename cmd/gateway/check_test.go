@@ -1,0 +1,49 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// corpus is where package config has its configurations.
+const corpus = "../../internal/config/testdata"
+
+// TestCheckBadCorpus has check tell the faults of every bad configuration, each as
+// expected.
+func TestCheckBadCorpus(t *testing.T) {
+	env := map[string]string{
+		"HOME": "/home/u", "PORT": "1234", "DEPTH": "32", "YES": "true", "EMPTY": "", "NESTED": "${TOKEN}",
+		"TOKEN": "s3cret-t0ken", "ADMIN_TOKEN": "s3cret-admin", "PERPLEXITY_KEY": "s3cret-input", "SECRET": "s3cret-text",
+	}
+	before := lookupEnv
+	lookupEnv = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	t.Cleanup(func() { lookupEnv = before })
+
+	wants, err := filepath.Glob(filepath.Join(corpus, "bad", "*.err"))
+	if err != nil || len(wants) < 60 {
+		t.Fatalf("%d expectations, %v", len(wants), err)
+	}
+	for _, file := range wants {
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimSuffix(filepath.Base(file), ".err")
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(filepath.Dir(file))
+			var stdout, stderr bytes.Buffer
+			status := run([]string{"check", "--offline", "-c", name}, strings.NewReader(""), &stdout, &stderr)
+			if status != exitFailed || stdout.Len() > 0 {
+				t.Errorf("status %d, standard output %q", status, stdout.String())
+			}
+			if diff := cmp.Diff(string(want), stderr.String()); diff != "" {
+				t.Errorf("not as expected (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

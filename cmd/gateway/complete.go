@@ -1,0 +1,51 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/gateway"
+)
+
+// complete has the shell complete the values of a flag.
+func complete(cmd *cobra.Command, flag string, values func() []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return values(), cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(err) // the flag is not there: a fault of the program
+	}
+}
+
+// upstreamNames are the upstreams of the configuration, none where it has faults.
+func (o *runOptions) upstreamNames() []string {
+	cfg, _, err := o.load()
+	if err != nil {
+		return nil
+	}
+	return namesOf(cfg)
+}
+
+// toolNames are the tools that the upstreams had when they were last connected
+// to: nothing is started to complete a word.
+func (o *visitOptions) toolNames() []string {
+	cfg, source, err := o.config()
+	if err != nil || o.url != "" {
+		return nil
+	}
+	g, err := gateway.New(gateway.Options{Config: cfg, Demo: source == "", Version: version(), Logger: zap.NewNop(), Stdio: true})
+	if err != nil {
+		return nil
+	}
+	defer g.Close()
+	who, err := o.principal()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range g.Remembered().View(who, nil).Entries(call.Tool) {
+		names = append(names, e.Public)
+	}
+	return names
+}

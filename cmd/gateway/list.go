@@ -1,0 +1,239 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/console"
+	"mcpgateway/internal/gateway"
+	"mcpgateway/internal/wire"
+)
+
+// listOptions are the flags of `gateway list`.
+type listOptions struct {
+	visitOptions
+	json    bool
+	timeout time.Duration
+}
+
+func newList() *cobra.Command {
+	var o listOptions
+	kinds := []string{"tools", "resources", "prompts"}
+	cmd := &cobra.Command{
+		Use:   "list [tools|resources|prompts]",
+		Short: "Print what a principal sees",
+		Long: "list prints the tools, resources and prompts that clients get, under their public\n" +
+			"names: of the configured upstreams, which it starts for that, or of the server at\n" +
+			"--url. Upstreams that are down are named on standard error.",
+		Example:   "  gateway list\n  gateway list tools --as alice,group=dev\n  gateway list --url http://127.0.0.1:8080/mcp",
+		ValidArgs: kinds,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 1 && !slices.Contains(kinds, args[0]) {
+				return usageError{fmt.Errorf("list takes one of tools, resources and prompts, or nothing for all, not %q", strings.Join(args, " "))}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+	}
+	o.flags(cmd)
+	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long upstreams may take altogether, as `DURATION`")
+	return cmd
+}
+
+// seen is what list prints; its JSON is what --json prints. Members are added in
+// later versions, never renamed or removed.
+type seen struct {
+	Items       []seenItem    `json:"items"`
+	Unavailable []unavailable `json:"unavailable"` // upstreams that are missing
+}
+
+type seenItem struct {
+	Kind        string `json:"kind"` // tool, resource, template or prompt
+	Name        string `json:"name"` // the public name or URI
+	Upstream    string `json:"upstream,omitempty"`
+	Native      string `json:"native,omitempty"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+}
+
+type unavailable struct {
+	Upstream string `json:"upstream"`
+	Reason   string `json:"reason"`
+}
+
+func (o *listOptions) run(cmd *cobra.Command, args []string) error {
+	cfg, source, err := o.config()
+	if err != nil {
+		return err
+	}
+	who, err := o.principal()
+	if err != nil {
+		return err
+	}
+	kinds := []call.Kind{call.Tool, call.Resource, call.Template, call.Prompt}
+	if len(args) > 0 {
+		kinds = map[string][]call.Kind{"tools": {call.Tool}, "resources": {call.Resource, call.Template}, "prompts": {call.Prompt}}[args[0]]
+	}
+	screen := console.NewScreen(cmd.ErrOrStderr(), console.IsTerminal(cmd.ErrOrStderr()))
+	progress := newStarting(screen)
+	got, nobody := seen{Items: []seenItem{}, Unavailable: []unavailable{}}, false
+	err = visit(cmd, cfg, source, 0, progress.watch, func(ctx context.Context, v *gateway.Visit) error {
+		progress.begin(v.Upstreams())
+		defer screen.Status("")
+		timed, cancel := context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+		if err := v.Started(timed); err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		for _, kind := range kinds {
+			for _, e := range v.Table().View(who, nil).Entries(kind) {
+				got.Items = append(got.Items, o.item(e))
+			}
+		}
+		nobody = o.missing(timed, v, v.Table().View(who, nil), &got)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := o.print(cmd, cfg, kinds, &got); err != nil {
+		return err
+	}
+	if nobody {
+		return errTold
+	}
+	return nil
+}
+
+func (o *listOptions) item(e *catalog.Entry) seenItem {
+	v := wire.ValueOf(e.Raw)
+	it := seenItem{
+		Kind: e.Kind.String(), Name: e.Public, Upstream: e.Upstream(), Native: e.Native,
+		Title: v.Get("title").Str(), Description: v.Get("description").Str(),
+	}
+	if it.Title == "" && (e.Kind == call.Resource || e.Kind == call.Template) {
+		it.Title = v.Get("name").Str()
+	}
+	if o.url != "" {
+		it.Name, it.Upstream, it.Native = e.Native, "", "" // the server's own name is what it is called by
+	}
+	return it
+}
+
+// missing notes the upstreams that the lists lack, and returns whether nothing
+// was reached at all.
+func (o *listOptions) missing(ctx context.Context, v *gateway.Visit, view *catalog.View, got *seen) bool {
+	advice := make(map[string]string)
+	up := 0
+	for _, u := range v.Upstreams() {
+		advice[u.Name] = u.Reason
+		if u.Revision != "" {
+			up++
+		}
+	}
+	for _, u := range view.Unavailable() {
+		reason := cmp.Or(advice[u.Upstream], u.Reason)
+		if u.Starting {
+			reason = fmt.Sprintf("it was not ready within %s; if it needs longer, raise --timeout", o.timeout)
+		}
+		got.Unavailable = append(got.Unavailable, unavailable{u.Upstream, reason})
+	}
+	if o.url != "" && up > 0 {
+		got.Unavailable = append(got.Unavailable, behind(ctx, v)...)
+	}
+	return up == 0 && len(got.Unavailable) > 0
+}
+
+// behind asks the server at --url, which may be a gateway, what its lists lack.
+func behind(ctx context.Context, v *gateway.Visit) []unavailable {
+	res, err := v.Direct(ctx, remote, &call.Call{
+		ID: "list", Method: wire.MethodToolsList, Principal: call.Anonymous, Client: shellClient(nil), Back: silent{},
+	})
+	if err != nil {
+		return nil // it has no tools; what it has was listed
+	}
+	var out []unavailable
+	for u := range wire.ValueOf(res.Raw).Get("_meta").Get(catalog.MetaUnavailable).Elements() {
+		out = append(out, unavailable{u.Get("upstream").Str(), u.Get("reason").Str()})
+	}
+	return out
+}
+
+// print prints the lists, and on standard error what they lack.
+func (o *listOptions) print(cmd *cobra.Command, cfg *config.Config, kinds []call.Kind, got *seen) error {
+	out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	warn := console.StyleOf(errs, lookupEnv)
+	defer func() {
+		for _, u := range got.Unavailable {
+			fmt.Fprintf(errs, "%s: %s is missing: %s\n", warn.Warn("warning"), console.Line(u.Upstream), console.Line(u.Reason))
+		}
+	}()
+	if o.json {
+		return printJSON(out, got)
+	}
+	if len(got.Items) == 0 {
+		_, err := fmt.Fprintln(out, "Nothing is listed.")
+		return err
+	}
+	s, columns := console.StyleOf(out, lookupEnv), console.Columns(out)
+	first := true
+	for _, kind := range kinds {
+		rows := rowsOf(got.Items, kind, s, o.url != "")
+		if len(rows) == 0 {
+			continue
+		}
+		head := []string{strings.ToUpper(kind.Plural()), "UPSTREAM", "DESCRIPTION"}
+		if o.url != "" {
+			head = []string{head[0], head[2]}
+		}
+		if err := errors.Join(gap(out, first), console.Table(out, s, columns, head, rows)); err != nil {
+			return err
+		}
+		first = false
+	}
+	return nil
+}
+
+func gap(out io.Writer, first bool) error {
+	if first {
+		return nil
+	}
+	_, err := fmt.Fprintln(out)
+	return err
+}
+
+func rowsOf(items []seenItem, kind call.Kind, s console.Style, short bool) [][]string {
+	var rows [][]string
+	for _, it := range items {
+		if it.Kind != kind.String() {
+			continue
+		}
+		about := console.Line(it.Description)
+		if title := console.Line(it.Title); title != "" && about != "" {
+			about = title + ": " + about
+		} else if about == "" {
+			about = title
+		}
+		row := []string{console.Line(it.Name), s.Dim(it.Upstream), console.Cut(about, maxAbout)}
+		if short {
+			row = []string{row[0], row[2]}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// maxAbout bounds a description where no terminal does.
+const maxAbout = 160

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/console"
+	"mcpgateway/internal/gateway"
+	"mcpgateway/internal/upstream"
+)
+
+// starting shows which upstreams are still on their first attempt, and if it has
+// a writer one line of each as that ends.
+type starting struct {
+	screen *console.Screen
+	style  console.Style
+	lines  bool // whether each upstream gets a line
+
+	mu    sync.Mutex
+	names []string        // of those that have not ended their first attempt, in file order
+	width int             // of the longest name
+	done  map[string]bool // that have; also such as begin did not hear of yet
+	early []gateway.UpstreamStatus
+	all   int // 0 before begin
+
+	logged atomic.Bool // the log would have had all of it too
+}
+
+func newStarting(screen *console.Screen) *starting {
+	return &starting{screen: screen, done: make(map[string]bool)}
+}
+
+// begin says which upstreams there are.
+func (s *starting) begin(upstreams []gateway.UpstreamStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = len(upstreams)
+	for _, u := range upstreams {
+		s.width = max(s.width, len(u.Name))
+		if !s.done[u.Name] {
+			s.names = append(s.names, u.Name)
+		}
+	}
+	s.show()
+	for _, u := range s.early {
+		s.tell(u)
+	}
+	s.early = nil
+}
+
+// watch is told how an upstream is.
+func (s *starting) watch(u gateway.UpstreamStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u.Took == 0 || s.done[u.Name] {
+		return
+	}
+	s.done[u.Name] = true
+	if s.all == 0 {
+		s.early = append(s.early, u)
+		return
+	}
+	for i, name := range s.names {
+		if name == u.Name {
+			s.names = append(s.names[:i:i], s.names[i+1:]...)
+			break
+		}
+	}
+	s.show()
+	s.tell(u)
+}
+
+// over tells whether every upstream has ended its first attempt.
+func (s *starting) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all > 0 && len(s.names) == 0
+}
+
+func (s *starting) show() {
+	if len(s.names) == 0 {
+		s.screen.Status("")
+		return
+	}
+	s.screen.Status(fmt.Sprintf("waiting for %s (%d of %d) …", strings.Join(s.names, ", "), len(s.names), s.all))
+}
+
+// tell writes the line of one upstream.
+func (s *starting) tell(u gateway.UpstreamStatus) {
+	if !s.lines {
+		return
+	}
+	fmt.Fprintln(s.screen, statusLine(u, s.width, s.style))
+}
+
+// quieten keeps from the log what the lines of upstreams say already, where both
+// go to one terminal, until all have started.
+func (s *starting) quieten(core zapcore.Core) zapcore.Core { return quiet{core, s} }
+
+type quiet struct {
+	zapcore.Core
+	s *starting
+}
+
+// With implements zapcore.Core.
+func (q quiet) With(fields []zapcore.Field) zapcore.Core { return quiet{q.Core.With(fields), q.s} }
+
+// Check implements zapcore.Core.
+func (q quiet) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	said := false
+	switch e.Message {
+	case "no connection": // logged before watch is called
+		said = !q.s.over()
+	case "upstreams have started": // logged after "upstream" was for each
+		said = !q.s.logged.Swap(true)
+	case "upstream", "connected":
+		said = !q.s.logged.Load()
+	}
+	if said {
+		return ce
+	}
+	return q.Core.Check(e, ce)
+}
+
+// statusLine says how an upstream is: state, era, items and time, or in words
+// what went wrong.
+func statusLine(u gateway.UpstreamStatus, width int, style console.Style) string {
+	name := fmt.Sprintf("%-*s", width, u.Name)
+	took := u.Took.Round(time.Millisecond)
+	if u.Took >= 10*time.Second {
+		took = u.Took.Round(100 * time.Millisecond)
+	}
+	if u.State != upstream.Ready && u.State != upstream.Degraded {
+		return fmt.Sprintf("  %s  %s  %s  (%s)", name, style.Bad("down "), console.Line(u.Reason), took)
+	}
+	state := style.Good("ready")
+	if u.State == upstream.Degraded {
+		state = style.Warn("degraded")
+	}
+	var items []string
+	for _, kind := range []call.Kind{call.Tool, call.Prompt, call.Resource, call.Template} {
+		if text := console.Count(u.Items[kind], kind.String()); text != "" {
+			items = append(items, text)
+		}
+	}
+	line := fmt.Sprintf("  %s  %s  %s %s  %s", name, state, u.Revision.Era(), u.Revision, cmp.Or(strings.Join(items, ", "), "no items"))
+	if u.Reason != "" {
+		line += "  " + style.Warn(console.Line(u.Reason))
+	}
+	return line + "  " + style.Dim("("+took.String()+")")
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/console"
+	"mcpgateway/internal/gateway"
+	"mcpgateway/internal/upstream"
+)
+
+func TestStartingTellsEachUpstreamOnce(t *testing.T) {
+	var out bytes.Buffer
+	s := newStarting(console.NewScreen(&out, false))
+	s.lines = true
+	core, logged := observer.New(zapcore.DebugLevel)
+	log := zap.New(core, zap.WrapCore(s.quieten)).With(zap.String("upstream", "x"))
+
+	ready := gateway.UpstreamStatus{
+		Name: "files", State: upstream.Ready, Revision: "2025-06-18", Took: 412 * time.Millisecond,
+		Items: [call.Kinds]int{call.Tool: 12, call.Prompt: 1},
+	}
+	log.Info("upstream")
+	s.watch(ready) // before it is known which upstreams there are
+	if out.Len() > 0 {
+		t.Errorf("told before begin: %q", out.String())
+	}
+	s.begin([]gateway.UpstreamStatus{{Name: "files"}, {Name: "a-longer"}, {Name: "last"}})
+	s.watch(gateway.UpstreamStatus{Name: "a-longer", State: upstream.Connecting})
+	s.watch(ready)
+	s.watch(gateway.UpstreamStatus{Name: "a-longer", State: upstream.Down, Reason: "no \x1b[31msuch\nfile", Took: 20 * time.Millisecond})
+	log.Warn("no connection")
+	log.Warn("something else")
+	s.watch(gateway.UpstreamStatus{Name: "last", State: upstream.Degraded, Revision: "2026-07-28", Reason: "tools/list failed", Took: 12340 * time.Millisecond})
+	log.Warn("no connection")
+	log.Info("upstream")
+	log.Info("upstreams have started")
+	log.Info("upstream")
+
+	want := strings.Join([]string{
+		`  files     ready  legacy 2025-06-18  12 tools, 1 prompt  (412ms)`,
+		`  a-longer  down   no \x1b[31msuch file  (20ms)`,
+		`  last      degraded  modern 2026-07-28  no items  tools/list failed  (12.3s)`,
+	}, "\n") + "\n"
+	if out.String() != want {
+		t.Errorf("told\n%swant\n%s", out.String(), want)
+	}
+	var messages []string
+	for _, e := range logged.All() {
+		messages = append(messages, e.Message)
+	}
+	if got := strings.Join(messages, ", "); got != "something else, no connection, upstream" {
+		t.Errorf("logged %s", got)
+	}
+}

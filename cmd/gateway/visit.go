@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/gateway"
+)
+
+// visitOptions are the flags of verbs that use upstreams without serving them.
+type visitOptions struct {
+	runOptions // of which only the file is used
+	url        string
+	headers    []string
+	as         string
+}
+
+// remote is the name of the one upstream that --url makes.
+const remote = "remote"
+
+func (o *visitOptions) flags(cmd *cobra.Command) {
+	o.configFlag(cmd)
+	cmd.Flags().StringVar(&o.url, "url", "", "`URL` of an MCP server to speak to, in place of the configured upstreams")
+	cmd.Flags().StringArrayVar(&o.headers, "header", nil, "HTTP `HEADER` for --url, as 'Name: value'; may be repeated")
+	cmd.Flags().StringVar(&o.as, "as", "", "`PRINCIPAL` whose view it is, as SUBJECT,group=G,scope=S (default: who proves nothing)")
+}
+
+// config returns the configuration, and the file that it came from.
+func (o *visitOptions) config() (*config.Config, string, error) {
+	if o.url == "" {
+		if len(o.headers) > 0 {
+			return nil, "", usageError{errors.New("--header is for --url")}
+		}
+		return o.load()
+	}
+	if o.file != "" || o.as != "" {
+		return nil, "", usageError{errors.New("--url stands for the upstreams and for who asks: leave -c and --as out")}
+	}
+	u := config.DefaultUpstream(remote)
+	none := ""
+	u.URL, u.Prefix = o.url, &none
+	u.Headers = make(map[string]config.Secret)
+	for _, h := range o.headers {
+		name, value, ok := strings.Cut(h, ":")
+		if !ok {
+			return nil, "", usageError{fmt.Errorf("--header must be 'Name: value'; there is no colon in it")}
+		}
+		u.Headers[strings.TrimSpace(name)] = config.NewSecret(strings.TrimSpace(value))
+	}
+	if err := u.Valid(); err != nil {
+		return nil, "", usageError{err}
+	}
+	cfg := config.Default(lookupEnv)
+	cfg.Upstreams = []config.Upstream{u}
+	cfg.Asks.Label = false // there is but one who asks
+	cfg.StateDir = ""
+	return cfg, o.url, nil
+}
+
+// only keeps the upstreams that a public name may belong to: the one whose prefix
+// it has, and those without a prefix. A name that has no prefix may be anybody's.
+func only(cfg *config.Config, public string) {
+	owned := func(u config.Upstream) bool {
+		p := u.EffectivePrefix()
+		return p != "" && strings.HasPrefix(public, p+cfg.Namespace.Separator)
+	}
+	if !slices.ContainsFunc(cfg.Upstreams, func(u config.Upstream) bool { return owned(u) && !u.Disabled }) {
+		return
+	}
+	cfg.Upstreams = slices.DeleteFunc(slices.Clone(cfg.Upstreams), func(u config.Upstream) bool {
+		return !owned(u) && u.EffectivePrefix() != ""
+	})
+}
+
+// principal is whose view it is.
+func (o *visitOptions) principal() (*call.Principal, error) {
+	if o.as == "" {
+		return call.Anonymous, nil
+	}
+	return parsePrincipal(o.as)
+}
+
+// parsePrincipal reads SUBJECT,group=G,scope=S,issuer=I.
+func parsePrincipal(text string) (*call.Principal, error) {
+	subject, rest, _ := strings.Cut(text, ",")
+	p := &call.Principal{Subject: subject, Proof: "none"}
+	if subject == "" || strings.Contains(subject, "=") {
+		return nil, usageError{fmt.Errorf("--as %s: it begins with the subject, such as alice,group=dev", text)}
+	}
+	for word := range strings.SplitSeq(rest, ",") {
+		key, value, _ := strings.Cut(word, "=")
+		switch {
+		case word == "" && rest == "":
+		case key == "group" && value != "":
+			p.Groups = append(p.Groups, value)
+		case key == "scope" && value != "":
+			p.Scopes = append(p.Scopes, value)
+		case key == "issuer" && value != "":
+			p.Issuer = value
+		default:
+			return nil, usageError{fmt.Errorf("--as %s: %q is none of group=G, scope=S and issuer=I", text, word)}
+		}
+	}
+	return p, nil
+}
+
+// visit runs the upstreams of a configuration while do uses them. It ends with
+// the first SIGINT or SIGTERM, and after timeout unless that is 0.
+func visit(cmd *cobra.Command, cfg *config.Config, source string, timeout time.Duration, watch func(gateway.UpstreamStatus),
+	do func(ctx context.Context, v *gateway.Visit) error,
+) error {
+	o := gateway.Options{Config: cfg, Demo: source == "", Version: version(), Logger: zap.NewNop(), Stdio: true, Watch: watch}
+	if len(cfg.Upstreams) == 0 || cfg.Upstreams[0].Name != remote || source != cfg.Upstreams[0].URL {
+		o.Source = source
+	}
+	g, err := gateway.New(o)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, timeout, errTimeout)
+		defer cancel()
+	}
+	return g.Visit(ctx, do)
+}
+
+// errTimeout is that --timeout is over.
+var errTimeout = errors.New("the time is over (--timeout)")
