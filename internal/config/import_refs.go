@@ -22,6 +22,7 @@ type slot struct {
 	note  string
 	uses  []string
 	input string // id of an editor's input, "" for others
+	index int    // among the importer's slots, from 1 on; 0 before the first mark
 }
 
 // original is what stood in the host's file.
@@ -39,12 +40,11 @@ var marks = regexp.MustCompile("\x00([0-9]+)\x00")
 
 // mark is a slot in a text.
 func (im *importer) mark(s *slot) string {
-	i := slices.Index(im.slots, s)
-	if i < 0 {
-		i = len(im.slots)
+	if s.index == 0 {
 		im.slots = append(im.slots, s)
+		s.index = len(im.slots)
 	}
-	return "\x00" + strconv.Itoa(i) + "\x00"
+	return "\x00" + strconv.Itoa(s.index) + "\x00"
 }
 
 // unmarked is what is literal in a text.
@@ -54,7 +54,7 @@ func unmarked(text string) string { return marks.ReplaceAllString(text, "") }
 func (im *importer) expand(text string, show func(*slot) string) string {
 	return marks.ReplaceAllStringFunc(text, func(m string) string {
 		i, _ := strconv.Atoi(strings.Trim(m, "\x00"))
-		return show(im.slots[i])
+		return show(im.slots[i-1])
 	})
 }
 

@@ -61,7 +61,8 @@ var (
 	region     = regexp.MustCompile(`^[a-z]{2}(-[a-z]{4,9}){1,2}-?[0-9]?$`)
 	domainName = regexp.MustCompile(`^([a-z0-9-]{1,24}\.)+[a-z]{2,12}(:[0-9]{1,5})?$`)
 	pathValue  = regexp.MustCompile(`^(~?|\.\.?|[A-Za-z]:)[/\\][\w .@+/\\-]*$`)
-	punctuated = regexp.MustCompile(`^[\s:;,.@/_=&?|+-]*$`)
+	wordList   = regexp.MustCompile(`^[a-z_]{2,20}(, ?[a-z_]{2,20})+$`)
+	punctuated = regexp.MustCompile(`^[\s:;,.@/_=&?|*+-]*$`)
 )
 
 // harmless tells whether a literal under a key is surely no secret.
@@ -75,7 +76,7 @@ func harmless(key, literal string) bool {
 	switch {
 	case plainWord.MatchString(literal), shortNum.MatchString(literal), versionNum.MatchString(literal), region.MatchString(literal):
 		return true
-	case pathValue.MatchString(literal), domainName.MatchString(literal) && aboutPlace(key):
+	case pathList(literal), wordList.MatchString(literal), domainName.MatchString(literal) && aboutPlace(key):
 		return !hasToken(literal)
 	case strings.Contains(literal, "://"):
 		return harmlessURL(literal)
@@ -85,6 +86,15 @@ func harmless(key, literal string) bool {
 		_, err = netip.ParseAddr(literal)
 	}
 	return err == nil || strings.HasPrefix(literal, "localhost:") && shortNum.MatchString(literal[len("localhost:"):])
+}
+
+// pathList tells whether a literal is a path, or several.
+func pathList(literal string) bool {
+	if pathValue.MatchString(literal) {
+		return true
+	}
+	parts := strings.FieldsFunc(literal, func(r rune) bool { return r == ':' || r == ';' || r == ',' })
+	return len(parts) > 1 && !slices.ContainsFunc(parts, func(p string) bool { return !pathValue.MatchString(p) })
 }
 
 // harmlessURL tells whether a URL has nothing but a host and a plain path.
@@ -268,6 +278,7 @@ var (
 	flagWord   = regexp.MustCompile(`^--?[A-Za-z][\w.-]*$`)
 	flagValue  = regexp.MustCompile(`(?s)^(--?[A-Za-z][\w.-]*)=(.*)$`)
 	assignment = regexp.MustCompile(`(?s)^([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
+	shortEnv   = regexp.MustCompile(`^-e[A-Z_][A-Z0-9_]*$`)
 	headerText = regexp.MustCompile(`(?s)^([A-Za-z][A-Za-z0-9-]*)(:\s*)(.*)$`)
 )
 
@@ -294,6 +305,9 @@ func (im *importer) guardedArgs(args []string, at path) []string {
 // guardedFlag is the value of a flag, or an argument of its own with flag "".
 func (im *importer) guardedFlag(flag, value string, at path) string {
 	word := strings.TrimLeft(flag, "-")
+	if shortEnv.MatchString(flag) { // -eNAME=VALUE
+		return im.guarded(flag[2:], value, at)
+	}
 	if m := assignment.FindStringSubmatch(value); m != nil && (secretKey(m[1]) && !strings.ContainsAny(m[2], " \t\n") || flag == "-e" || word == "env") {
 		return m[1] + "=" + im.guarded(m[1], m[2], at)
 	}

@@ -105,6 +105,33 @@ func loads(t *testing.T, im *Imported) {
 	}
 }
 
+// TestHarmless draws the line between what stays in the file and what does not.
+func TestHarmless(t *testing.T) {
+	for key, values := range map[string][]string{
+		"LOG_LEVEL": {"debug", "INFO"}, "PORT": {"8080", "0"}, "DEBUG": {"*", "true"}, "AUTH_ENABLED": {"false"},
+		"PATH": {"/usr/local/bin:/usr/bin:/bin", `C:\Users\me`}, "DIRS": {"/a,/b c", "~/x", "./y"}, "AWS_REGION": {"eu-central-1", "us-east-1"},
+		"BASE_URL": {"https://api.example.com/v1", "http://localhost:3000"}, "DB_HOST": {"db.example.com", "127.0.0.1:5432", "localhost:5432"},
+		"TOOLSETS": {"repos,issues,pull_requests"}, "VERSION": {"1.10.3", "2024-11-05"}, "LANG": {"en_US.UTF-8"}, "KEY_FILE": {"/etc/ssl/key.pem"}, "TOKEN": {""},
+	} {
+		for _, v := range values {
+			if !harmless(key, v) {
+				t.Errorf("%s=%s is taken for a secret", key, v)
+			}
+		}
+	}
+	for key, values := range map[string][]string{
+		"API_KEY": {"abc", "12345", "/a/b", "true1"}, "PASSWORD": {"debug", "123456", "hunter"}, "FOO": {"hunter", "hunter2", "Tr0ub4dor&3", "a b", "me@example.com"},
+		"DATABASE_URL": {"postgres://u:p@h/db", "https://u@h/x", "https://h/x?a=b", "https://hooks.example.com/services/T0AB12CD3/B0XY98ZW7/Xk29dkQpLw8nZbVr4TyUqAsE"},
+		"accessToken":  {"x"}, "githubPat": {"x"}, "X-Api-Key": {"x"}, "Cookie": {"a=b"}, "NAME": {"abc.def"}, "CACHE": {"/tmp/9f86d081884c7d659a2feaa0c55ad015"},
+	} {
+		for _, v := range values {
+			if harmless(key, v) {
+				t.Errorf("%s=%s is taken for harmless", key, v)
+			}
+		}
+	}
+}
+
 func TestImportSeveralFiles(t *testing.T) {
 	im, err := Import(
 		HostFile{Name: "a.json", Folder: "/a", Data: []byte(`{"mcpServers": {"github": {"command": "gh", "env": {"TOKEN": "s3cret"}}, "x": {"command": "./x", "cwd": "sub"}}}`)},
