@@ -188,6 +188,29 @@ func TestImportLeavesNoSecret(t *testing.T) {
 	}
 }
 
+// Words among the arguments that look like tokens are taken for that, and other
+// long ones are not.
+func TestImportFindsTokensAmongArguments(t *testing.T) {
+	const plain = "@modelcontextprotocol/server-filesystem@2025.11.25"
+	im, err := Import(HostFile{Name: "x.json", Folder: "/x", Data: []byte(`{"mcpServers": {"a": {"command": "npx", "args": [
+		"` + plain + `", "0f8fad5b-d9cb-469f-a165-70867728950e", "ghp_s3cretAbCdEfGh12", "run:AKIAIOSFODNN7EXAMPLE", "--id", "-s3cretAbC1d2E3f4G5",
+		"-eFOO=hunter2", "ghcr.io/a/b@sha256:9f86d081884c7d659a2feaa0c55ad0159f86d081884c7d659a2feaa0c55ad015"]}}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(im.YAML)
+	for _, secret := range []string{"0f8fad5b", "ghp_", "AKIA", "s3cret", "hunter2"} {
+		if strings.Contains(got, secret) {
+			t.Errorf("%s is left in\n%s", secret, got)
+		}
+	}
+	for _, want := range []string{plain, "@sha256:9f86d081884c7d65", "-eFOO=${A_FOO}"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not left in\n%s", want, got)
+		}
+	}
+}
+
 // madeUpSecret is a secret in one of the forms that are about: passwords, tokens
 // of services, hex, Base64, UUIDs.
 func madeUpSecret(rnd *rand.Rand) string {

@@ -89,3 +89,17 @@ func TestUnknownLevel(t *testing.T) {
 		t.Errorf("error is %v, want %s", err, want)
 	}
 }
+
+func TestLogGoesThroughWhatStandsBetween(t *testing.T) {
+	f := logFile(t)
+	var between strings.Builder
+	log, flush, err := NewLogger(LogOptions{Level: "info", Format: "auto", Out: f, Through: &between})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Info("visible")
+	flush()
+	if got := between.String(); !strings.Contains(got, `"msg":"visible"`) || read(t, f) != "" {
+		t.Errorf("through it went %q, past it %q", got, read(t, f))
+	}
+}
