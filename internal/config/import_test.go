@@ -163,7 +163,7 @@ func TestImportErrors(t *testing.T) {
 // TestImportLeavesNoSecret puts made-up secrets wherever hosts have them.
 func TestImportLeavesNoSecret(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	for range 400 {
+	for range 200 {
 		secrets := make([]string, 12)
 		for i := range secrets {
 			secrets[i] = madeUpSecret(rnd)
