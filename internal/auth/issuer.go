@@ -1,0 +1,189 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// Issuer is an authorization server whose tokens are accepted.
+type Issuer struct {
+	URL string // compared exactly with iss (RFC 8414, section 2)
+	// Audiences are the names of this gateway; a token's aud has to have one.
+	Audiences  []string
+	Algorithms []string      // nil means those of [Algorithms]
+	Skew       time.Duration // by how much its clock and ours may differ
+	Claims     ClaimPaths
+	Required   []string // scopes that every token has to have
+	// Discovery is where its metadata is, "" for the well-known places; Keys where
+	// its keys are, "" for where the metadata says.
+	Discovery, Keys string
+}
+
+// ProofToken is the proof of principals who sent an access token.
+const ProofToken = "jwt"
+
+// algorithms are the asymmetric signatures of RFC 7518 and RFC 8037. With others
+// whoever can verify could sign as well.
+var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+
+// Algorithms returns the signature algorithms that can be verified.
+func Algorithms() []string { return slices.Clone(algorithms) }
+
+// issuer verifies the tokens of one authorization server.
+type issuer struct {
+	Issuer
+	keys      *keySet
+	hierarchy hierarchy
+	now       func() time.Time
+}
+
+func newIssuers(all []Issuer, client *http.Client, now func() time.Time, h hierarchy) (map[string]*issuer, error) {
+	out := make(map[string]*issuer)
+	for _, o := range all {
+		switch {
+		case out[o.URL] != nil:
+			return nil, fmt.Errorf("issuer %s is there twice", o.URL)
+		case len(o.Audiences) == 0:
+			return nil, fmt.Errorf("issuer %s: there is no audience that its tokens are to be for", o.URL)
+		}
+		if o.Algorithms == nil {
+			o.Algorithms = algorithms
+		}
+		for _, alg := range o.Algorithms {
+			if !slices.Contains(algorithms, alg) {
+				return nil, fmt.Errorf("issuer %s: %q is none of %s", o.URL, alg, strings.Join(algorithms, ", "))
+			}
+		}
+		for _, u := range []string{o.URL, o.Discovery, o.Keys} {
+			if u != "" {
+				if err := safeURL(u); err != nil {
+					return nil, fmt.Errorf("issuer %s: %w", o.URL, err)
+				}
+			}
+		}
+		for path, usual := range map[*string]string{&o.Claims.Subject: "sub", &o.Claims.Groups: "groups", &o.Claims.Scopes: "scope"} {
+			if *path == "" {
+				*path = usual
+			}
+		}
+		d := discovery{issuer: o.URL, metadata: o.Discovery, keys: o.Keys, client: client}
+		out[o.URL] = &issuer{Issuer: o, keys: newKeySet(d.find, client, now), hierarchy: h, now: now}
+	}
+	return out, nil
+}
+
+// verify verifies a token of this issuer (RFC 9068, section 4; RFC 8725).
+func (i *issuer) verify(ctx context.Context, t *token) (*verified, *failure) {
+	if !slices.Contains(i.Algorithms, t.alg) {
+		return nil, errAlgorithm
+	}
+	payload, err := i.keys.verify(ctx, t.text)
+	switch {
+	case errors.Is(err, errUnreachable):
+		return nil, errKeys
+	case err != nil:
+		return nil, errSignature
+	}
+	claims := wire.ValueOf(payload)
+	if claims.Get("iss").Str() != i.URL {
+		return nil, errIssuer
+	}
+	if isOther(claims) {
+		return nil, errForm
+	}
+	aud, ok := texts(claims.Get("aud"), whole)
+	if !ok || !slices.ContainsFunc(aud, func(s string) bool { return slices.Contains(i.Audiences, s) }) {
+		return nil, errAudience
+	}
+	expires, fail := i.inTime(claims)
+	if fail != nil {
+		return nil, fail
+	}
+	v := &verified{expires: expires}
+	if v.bound, fail = bindingOf(claims); fail != nil {
+		return nil, fail
+	}
+	if v.who, fail = i.principal(claims, payload); fail != nil {
+		return nil, fail
+	}
+	for _, s := range i.Required {
+		if !slices.Contains(v.who.Scopes, s) {
+			return nil, errScope
+		}
+	}
+	return v, nil
+}
+
+// inTime returns when a token expires for us. One without an expiry is refused.
+func (i *issuer) inTime(claims wire.Value) (time.Time, *failure) {
+	exp, ok := moment(claims.Get("exp"))
+	if !ok {
+		return exp, errClaims
+	}
+	now := i.now()
+	exp = exp.Add(i.Skew)
+	if !now.Before(exp) {
+		return exp, errExpired
+	}
+	for _, name := range []string{"nbf", "iat"} {
+		v := claims.Get(name)
+		if !v.Exists() {
+			continue
+		}
+		from, ok := moment(v)
+		if !ok {
+			return exp, errClaims
+		}
+		if now.Add(i.Skew).Before(from) {
+			return exp, errEarly
+		}
+	}
+	return exp, nil
+}
+
+// bindingOf returns the digest of the certificate that a token is bound to, "" when
+// it is bound to nothing. A token that is bound in a way we cannot verify is
+// refused, since whoever has stolen it could send it too (RFC 7800, section 3.1).
+func bindingOf(claims wire.Value) (string, *failure) {
+	cnf := claims.Get("cnf")
+	if !cnf.Exists() {
+		return "", nil
+	}
+	n := 0
+	for range cnf.Members() {
+		n++
+	}
+	digest := cnf.Get("x5t#S256").Str()
+	if digest == "" || n != 1 {
+		return "", errBound
+	}
+	return digest, nil
+}
+
+// principal makes the principal that a token speaks for.
+func (i *issuer) principal(claims wire.Value, payload []byte) (*call.Principal, *failure) {
+	subject, ok := claim(claims, i.Claims.Subject).Text()
+	if !ok || !isText(subject) {
+		return nil, errClaims
+	}
+	groups, ok := texts(claim(claims, i.Claims.Groups), whole)
+	if !ok {
+		return nil, errClaims
+	}
+	scopes, ok := texts(claim(claims, i.Claims.Scopes), strings.Fields)
+	if !ok {
+		return nil, errClaims
+	}
+	return &call.Principal{
+		Subject: subject, Issuer: i.URL, Groups: groups, Scopes: i.hierarchy.expand(scopes),
+		Proof: ProofToken, Claims: wire.Raw(payload),
+	}, nil
+}

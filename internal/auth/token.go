@@ -1,0 +1,170 @@
+package auth
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// token is a JWT in the compact form, taken apart. Nothing of it is verified.
+type token struct {
+	text   string
+	alg    string
+	issuer string
+}
+
+// tokenDepth bounds the nesting of a token's parts.
+const tokenDepth = 16
+
+// parseToken takes a token apart as far as it takes to find who can verify it. The
+// members of its header that name keys or where to get them (jwk, jku, x5u, x5c)
+// are not looked at (RFC 8725, section 3.10).
+func parseToken(text string) (*token, *failure) {
+	parts := strings.Split(text, ".")
+	if len(parts) != 3 {
+		return nil, errForm
+	}
+	header, ok := object(parts[0])
+	if !ok || header.Get("crit").Exists() || header.Get("enc").Exists() {
+		return nil, errForm
+	}
+	if typ := header.Get("typ"); typ.Exists() && !accessTyp(typ.Str()) {
+		return nil, errForm
+	}
+	claims, ok := object(parts[1])
+	if !ok {
+		return nil, errForm
+	}
+	return &token{text: text, alg: header.Get("alg").Str(), issuer: claims.Get("iss").Str()}, nil
+}
+
+// object decodes one part of a token: an object in which no key is there twice.
+func object(part string) (wire.Value, bool) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(part)
+	if err != nil || wire.Check(raw, wire.Limits{Depth: tokenDepth}, wire.Strict) != nil {
+		return wire.Value{}, false
+	}
+	v := wire.ValueOf(raw)
+	return v, v.Kind() == '{'
+}
+
+// accessTyp tells whether the type in a token's header is that of access tokens
+// (RFC 9068, section 2.1), or the general one that most issuers write. Other types
+// are other things, signed with the same keys (RFC 8725, section 3.11).
+func accessTyp(typ string) bool {
+	switch strings.ToLower(typ) {
+	case "jwt", "application/jwt", "at+jwt", "application/at+jwt":
+		return true
+	}
+	return false
+}
+
+// isOther tells by its claims that a token is none for access. An id token goes to a
+// client, and tells it who has logged in; at_hash and c_hash stand in these alone
+// (OpenID Connect Core, sections 2 and 3.3.2.11), events and sid only in those about
+// the end of a session. Some issuers say in a claim typ what a token is.
+func isOther(claims wire.Value) bool {
+	for _, name := range []string{"at_hash", "c_hash", "s_hash", "events"} {
+		if claims.Get(name).Exists() {
+			return true
+		}
+	}
+	switch strings.ToLower(claims.Get("typ").Str()) {
+	case "id", "refresh", "offline", "logout":
+		return true
+	}
+	return false
+}
+
+// verified is a token that has been verified.
+type verified struct {
+	who     *call.Principal
+	expires time.Time
+	bound   string // digest of the certificate that it is bound to; "" for none
+}
+
+// boundTo holds a token to the certificate that it is bound to (RFC 8705, section
+// 3).
+func (v *verified) boundTo(tls *tlsState) *failure {
+	if v.bound == "" {
+		return nil
+	}
+	if tls == nil || len(tls.PeerCertificates) == 0 {
+		return errBound
+	}
+	sum := sha256.Sum256(tls.PeerCertificates[0].Raw)
+	if base64.RawURLEncoding.EncodeToString(sum[:]) != v.bound {
+		return errBound
+	}
+	return nil
+}
+
+const (
+	maxVerified = 10_000
+	// trustFor is how long a verified token is not verified again: that is how long
+	// one goes on that was signed with a key which its issuer has withdrawn.
+	trustFor = 5 * time.Minute
+)
+
+// tokenCache holds verified tokens by their digest, at most max of them.
+type tokenCache struct {
+	max int
+
+	mu  sync.RWMutex
+	all map[[sha256.Size]byte]cached
+}
+
+type cached struct {
+	*verified
+	until time.Time
+}
+
+func newTokenCache(most int) *tokenCache {
+	return &tokenCache{max: most, all: make(map[[sha256.Size]byte]cached)}
+}
+
+func (c *tokenCache) get(text string, now time.Time) (*verified, bool) {
+	key := sha256.Sum256([]byte(text))
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	e, ok := c.all[key]
+	return e.verified, ok && now.Before(e.until)
+}
+
+func (c *tokenCache) put(text string, v *verified, now time.Time) {
+	until := now.Add(trustFor)
+	if v.expires.Before(until) {
+		until = v.expires
+	}
+	key := sha256.Sum256([]byte(text))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.all) >= c.max {
+		c.evict(now)
+	}
+	c.all[key] = cached{v, until}
+}
+
+// evict makes room: what has lapsed goes, and where nothing has, any eighth.
+func (c *tokenCache) evict(now time.Time) {
+	for key, e := range c.all {
+		if !now.Before(e.until) {
+			delete(c.all, key)
+		}
+	}
+	if len(c.all) < c.max {
+		return
+	}
+	n := c.max/8 + 1
+	for key := range c.all {
+		if n--; n < 0 {
+			return
+		}
+		delete(c.all, key)
+	}
+}

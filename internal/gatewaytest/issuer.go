@@ -1,0 +1,231 @@
+package gatewaytest
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Issuer is an authorization server as far as those see it who verify its tokens:
+// metadata (RFC 8414 or OpenID Connect Discovery) and keys over HTTP. Its methods
+// may be called at once.
+type Issuer struct {
+	URL string
+
+	t   testing.TB
+	mu  sync.Mutex
+	gen int
+	rsa *rsa.PrivateKey
+	ec  *ecdsa.PrivateKey
+	ed  ed25519.PrivateKey
+
+	path    string // of the issuer
+	openID  bool
+	down    bool
+	claimed string // what the metadata says of who it is; "" for the truth
+	asked   map[string]int
+}
+
+// IssuerOption changes an Issuer before it starts.
+type IssuerOption func(*Issuer)
+
+// OpenID has the metadata where OpenID Connect has it, and not where OAuth has it.
+func OpenID(i *Issuer) { i.openID = true }
+
+// AtPath gives the issuer's URL a path, such as /tenant.
+func AtPath(path string) IssuerOption { return func(i *Issuer) { i.path = path } }
+
+// NewIssuer starts an issuer, which ends with the test.
+func NewIssuer(t testing.TB, opts ...IssuerOption) *Issuer {
+	t.Helper()
+	i := &Issuer{t: t, asked: map[string]int{}}
+	for _, o := range opts {
+		o(i)
+	}
+	i.Rotate()
+	srv := httptest.NewServer(i)
+	t.Cleanup(srv.Close)
+	i.URL = srv.URL + i.path
+	return i
+}
+
+// Rotate gives the issuer new keys; the old ones are published no more.
+func (i *Issuer) Rotate() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.gen++
+	var err1, err2, err3 error
+	i.rsa, err1 = rsa.GenerateKey(rand.Reader, 2048)
+	i.ec, err2 = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	_, i.ed, err3 = ed25519.GenerateKey(rand.Reader)
+	if err1 != nil || err2 != nil || err3 != nil {
+		panic("no randomness")
+	}
+}
+
+// SetDown makes everything that is asked of the issuer fail, or work again.
+func (i *Issuer) SetDown(down bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.down = down
+}
+
+// SetClaimed makes the metadata name another issuer.
+func (i *Issuer) SetClaimed(url string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.claimed = url
+}
+
+// Asked returns how often a path was asked for; that of the keys is /keys.
+func (i *Issuer) Asked(path string) int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.asked[path]
+}
+
+// ServeHTTP implements http.Handler.
+func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.asked[r.URL.Path]++
+	metadata := "/.well-known/oauth-authorization-server" + i.path
+	if i.openID {
+		metadata = i.path + "/.well-known/openid-configuration"
+	}
+	switch {
+	case i.down:
+		http.Error(w, "down", http.StatusInternalServerError)
+	case r.URL.Path == metadata:
+		self := i.URL
+		if i.claimed != "" {
+			self = i.claimed
+		}
+		i.answer(w, map[string]any{"issuer": self, "jwks_uri": "http://" + r.Host + "/keys"})
+	case r.URL.Path == "/keys":
+		i.answer(w, map[string]any{"keys": i.keys()})
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (i *Issuer) answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(v); err != nil {
+		i.t.Error(err)
+	}
+}
+
+func (i *Issuer) keys() []map[string]any {
+	point, err := i.ec.PublicKey.Bytes() // uncompressed: 4, X, Y
+	if err != nil {
+		panic(err)
+	}
+	return []map[string]any{
+		{"kty": "RSA", "use": "sig", "kid": i.kid("RS256"), "n": b64(i.rsa.N.Bytes()), "e": b64(big.NewInt(int64(i.rsa.E)).Bytes())},
+		{"kty": "EC", "use": "sig", "alg": "ES256", "kid": i.kid("ES256"), "crv": "P-256", "x": b64(point[1:33]), "y": b64(point[33:])},
+		{"kty": "OKP", "use": "sig", "kid": i.kid("EdDSA"), "crv": "Ed25519", "x": b64(i.ed.Public().(ed25519.PublicKey))},
+	}
+}
+
+func (i *Issuer) kid(alg string) string { return fmt.Sprintf("%s-%d", strings.ToLower(alg), i.gen) }
+
+// Claims are those of a good token for an audience, with others put in: a nil value
+// takes a claim out.
+func (i *Issuer) Claims(audience string, other map[string]any) map[string]any {
+	now := time.Now().Unix()
+	claims := map[string]any{"iss": i.URL, "aud": audience, "sub": "ann", "iat": now, "exp": now + 300}
+	for name, v := range other {
+		claims[name] = v
+		if v == nil {
+			delete(claims, name)
+		}
+	}
+	return claims
+}
+
+// Token returns a good token for an audience, with other claims put in.
+func (i *Issuer) Token(audience string, other map[string]any) string {
+	return i.Sign(map[string]any{"typ": "at+jwt"}, i.Claims(audience, other))
+}
+
+// Sign signs claims. The header may have an alg (RS256 unless it has; ES256, EdDSA,
+// PS256, and for attackers none, and HS256 with the public RSA key in PEM form as
+// the secret) and whatever else; kid is put in where it is missing.
+func (i *Issuer) Sign(header, claims map[string]any) string {
+	i.t.Helper()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	h := map[string]any{"alg": "RS256"}
+	for name, v := range header {
+		h[name] = v
+	}
+	alg := h["alg"].(string)
+	if _, ok := h["kid"]; !ok {
+		h["kid"] = i.kid(strings.Replace(alg, "PS", "RS", 1))
+	}
+	text := encode(i.t, h) + "." + encode(i.t, claims)
+	sum := sha256.Sum256([]byte(text))
+	var sig []byte
+	var err error
+	switch alg {
+	case "RS256":
+		sig, err = rsa.SignPKCS1v15(rand.Reader, i.rsa, crypto.SHA256, sum[:])
+	case "PS256":
+		sig, err = rsa.SignPSS(rand.Reader, i.rsa, crypto.SHA256, sum[:], &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash})
+	case "ES256":
+		var r, s *big.Int
+		if r, s, err = ecdsa.Sign(rand.Reader, i.ec, sum[:]); err == nil {
+			sig = make([]byte, 64)
+			r.FillBytes(sig[:32])
+			s.FillBytes(sig[32:])
+		}
+	case "EdDSA":
+		sig = ed25519.Sign(i.ed, []byte(text))
+	case "HS256":
+		mac := hmac.New(sha256.New, i.publicPEM())
+		mac.Write([]byte(text))
+		sig = mac.Sum(nil)
+	}
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return text + "." + b64(sig)
+}
+
+func encode(t testing.TB, v any) string {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b64(raw)
+}
+
+func b64(raw []byte) string { return base64.RawURLEncoding.EncodeToString(raw) }
+
+// publicPEM is the public RSA key in the form in which many libraries keep it.
+func (i *Issuer) publicPEM() []byte {
+	der, err := x509.MarshalPKIXPublicKey(&i.rsa.PublicKey)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+}
