@@ -19,6 +19,7 @@ func (doc *document) check(m *mapping) {
 	if sameAddress(doc.Listen, doc.Admin.Listen) {
 		m.errorf("listen", "is the address of admin.listen too; give each its own")
 	}
+	doc.checkAuth(m)
 	doc.derive(m.d.env, m.d.dir)
 	doc.checkNames()
 	doc.checkRules(m.d)
@@ -35,7 +36,7 @@ func (doc *document) check(m *mapping) {
 // checkPrincipals remarks on sessions of principals where there is but one.
 func (doc *document) checkPrincipals() {
 	for _, e := range doc.Upstreams {
-		if e.Session == SessionPerPrincipal && doc.Auth.Mode == AuthNone && !e.Disabled {
+		if e.Session == SessionPerPrincipal && doc.Auth.Has(AuthNone) && !e.Disabled {
 			e.at.warnf("session", "per-principal is the same as shared with auth.mode: none, where everybody is one principal; use per-client")
 		}
 	}

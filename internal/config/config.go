@@ -13,14 +13,16 @@ import (
 //
 // The tags are the schema: yaml is the key, default its default in the form in
 // which it would be written, doc its line in the reference; enum lists the
-// values, later those that this version knows but does not serve yet, min and
-// max bound it, format names an entry of the formats table, alias lists other
-// spellings of the key.
+// values, min and max bound it, single lets a scalar stand for a list of one,
+// format names an entry of the formats table, alias lists other spellings of the
+// key.
 type Config struct {
 	Listen         string        `yaml:"listen" default:"127.0.0.1:8080" format:"address" doc:"address that MCP is served on, as host:port"`
 	PublicURL      string        `yaml:"public_url" format:"base-url" doc:"URL that clients reach the gateway by, when it stands behind a proxy"`
+	TLS            TLS           `yaml:"tls" doc:"TLS of the address that MCP is served on"`
 	AllowedOrigins []string      `yaml:"allowed_origins" format:"origin" doc:"browser origins that may call, beside the gateway's own"`
 	AllowedHosts   []string      `yaml:"allowed_hosts" format:"host" doc:"Host values that are accepted, beside loopback and that of public_url"`
+	TrustedProxies []string      `yaml:"trusted_proxies" format:"network" doc:"networks whose X-Forwarded-For, -Host and -Proto count"`
 	StateDir       string        `yaml:"state_dir" doc:"folder for what outlives a restart; empty means the user's state folder"`
 	StartupWait    time.Duration `yaml:"startup_wait" default:"10s" min:"0s" doc:"how long first lists and calls wait for upstreams on their first attempt"`
 	DrainTimeout   time.Duration `yaml:"drain_timeout" default:"20s" min:"0s" doc:"how long running calls may go on after the signal to stop"`
@@ -49,18 +51,6 @@ type Admin struct {
 // Namespace is how public names are made.
 type Namespace struct {
 	Separator string `yaml:"separator" default:"__" format:"separator" doc:"what stands between an upstream's prefix and a name"`
-}
-
-// AuthMode is how clients prove who they are.
-type AuthMode string
-
-// AuthNone takes every client for the same principal.
-const AuthNone AuthMode = "none"
-
-// Auth is how clients prove who they are.
-type Auth struct {
-	Mode     AuthMode `yaml:"mode" default:"none" enum:"none" later:"api-key|jwt|mtls|a list" doc:"proof that clients must give"`
-	Insecure bool     `yaml:"insecure" default:"false" doc:"let mode none listen off loopback"`
 }
 
 // Bridge is how clients and upstreams of different eras are brought together.
@@ -184,7 +174,7 @@ func sameAddress(a, b string) bool { return a == b && !strings.HasSuffix(a, ":0"
 // exposed tells whether serving on address would let everyone in who reaches
 // this machine.
 func (c *Config) exposed(address string) bool {
-	return c.Auth.Mode == AuthNone && !c.Auth.Insecure && !isLoopback(address)
+	return c.Auth.Has(AuthNone) && !c.Auth.Insecure && !isLoopback(address)
 }
 
 const exposedMsg = "would serve everyone who can reach this machine, since auth.mode is none; " +
@@ -194,7 +184,10 @@ const exposedMsg = "would serve everyone who can reach this machine, since auth.
 // folder is what a relative state_dir is relative to.
 func (c *Config) derive(env func(string) (string, bool), folder string) {
 	if c.Policy.Default == "" {
-		c.Policy.Default = Allow // the default for auth.mode none, which is the only mode
+		c.Policy.Default = Deny
+		if c.Auth.Has(AuthNone) {
+			c.Policy.Default = Allow
+		}
 	}
 	if c.StateDir == "" {
 		c.StateDir = userStateDir(env)

@@ -200,21 +200,27 @@ func (d *decoder) dictionary(n *yaml.Node, p path, f *field, v reflect.Value) {
 // list decodes a sequence of scalars, or of mappings with known keys. An empty
 // sequence replaces the default too.
 func (d *decoder) list(n *yaml.Node, p path, f *field, v reflect.Value) {
-	if n.Kind != yaml.SequenceNode {
+	items := n.Content
+	switch {
+	case f.single && n.Kind == yaml.ScalarNode && !isNull(n):
+		items = []*yaml.Node{n}
+	case n.Kind != yaml.SequenceNode:
 		if !isNull(n) {
 			d.errorf(n, p, "must be a list, not %s", kindWords(n))
 		}
 		return
 	}
-	out := reflect.MakeSlice(f.typ, 0, len(n.Content))
+	out := reflect.MakeSlice(f.typ, 0, len(items))
 	elem := &field{name: f.name, typ: f.typ.Elem(), format: f.format, enum: f.enum}
-	for i, item := range n.Content {
+	for i, item := range items {
 		item = resolve(item)
 		if !d.spend(item) {
 			return
 		}
 		ev := reflect.New(elem.typ).Elem()
 		switch {
+		case item == n:
+			d.scalar(item, p, elem, ev)
 		case !elem.isStruct():
 			d.scalar(item, p.item(i), elem, ev)
 		case item.Kind == yaml.ScalarNode && !isNull(item):

@@ -36,7 +36,7 @@ func TestExampleIsComplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := regexp.MustCompile(`(?m)^( *)#(- )?([a-zA-Z_]+:)`).ReplaceAll(data, []byte("$1$2$3"))
+	all := regexp.MustCompile(`(?m)^( *)#(- )?([a-zA-Z_0-9]+:)`).ReplaceAll(data, []byte("$1$2$3"))
 	if string(all) == string(data) {
 		t.Fatal("no line of the form #key: value was found")
 	}

@@ -35,15 +35,29 @@ var formats = map[string]func(string) (string, error){
 	"prefix": func(s string) (string, error) {
 		return matching(s, prefix, "must be empty, or begin with a lower-case letter and have at most 32 of a-z 0-9 -, since it begins names and URI schemes")
 	},
-	"rule-name": ruleName,
-	"who":       who,
-	"rate":      rate,
-	"address":   address,
-	"url":       remoteURL,
-	"base-url":  baseURL,
-	"origin":    origin,
-	"host":      hostValue,
-	"file-uri":  fileURI,
+	"subject": func(s string) (string, error) {
+		return matching(s, subject, "must be 1 to 256 characters without control characters")
+	},
+	"sha256": func(s string) (string, error) {
+		s, err := matching(s, digest, "must be 64 hex digits; make a key with gateway key")
+		return strings.ToLower(s), err
+	},
+	"scope": func(s string) (string, error) {
+		return matching(s, scopeForm, "must be one scope, without spaces and quotes")
+	},
+	"moment":     moment,
+	"issuer":     issuerURL,
+	"secure-url": secureURL,
+	"network":    network,
+	"rule-name":  ruleName,
+	"who":        who,
+	"rate":       rate,
+	"address":    address,
+	"url":        remoteURL,
+	"base-url":   baseURL,
+	"origin":     origin,
+	"host":       hostValue,
+	"file-uri":   fileURI,
 	"seal-key": func(s string) (string, error) {
 		if sealKey(s) == nil {
 			return "", errors.New("must be 32 random bytes in hex or Base64, such as openssl rand -base64 32 prints")

@@ -246,7 +246,7 @@ func (doc *document) checkUpstreamsOf(r *placedRule) {
 
 // checkReach remarks on a rule that can never match.
 func (doc *document) checkReach(r *placedRule) {
-	if doc.Auth.Mode == AuthNone {
+	if doc.Auth.Has(AuthNone) {
 		for _, l := range []struct {
 			key  string
 			list []string

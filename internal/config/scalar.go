@@ -17,10 +17,6 @@ import (
 // it could.
 func (d *decoder) scalar(n *yaml.Node, p path, f *field, v reflect.Value) bool {
 	if n.Kind != yaml.ScalarNode {
-		if n.Kind == yaml.SequenceNode && slices.Contains(f.later, "a list") {
-			d.errorf(n, p, "a list is not yet supported by this version; use %s", orWords(f.enum))
-			return false
-		}
 		d.errorf(n, p, "must be %s, not %s", f.want(), kindWords(n))
 		return false
 	}
@@ -31,10 +27,6 @@ func (d *decoder) scalar(n *yaml.Node, p path, f *field, v reflect.Value) bool {
 	}
 	if err := f.accepts(n, expanded); err != nil {
 		d.errorf(n, p, "%v", err)
-		return false
-	}
-	if slices.Contains(f.later, text) {
-		d.errorf(n, p, "%s is not yet supported by this version; use %s", text, orWords(f.enum))
 		return false
 	}
 	if err := f.set(v, text); err != nil {

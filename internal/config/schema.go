@@ -13,10 +13,6 @@ import (
 // pattern: * stands for a name. A key moves from here into a struct when what
 // it asks for is built.
 var notYet = []string{
-	"tls",
-	"trusted_proxies",
-	"auth.api_keys",
-	"auth.jwt",
 	"profiles",
 	"resources",
 	"store",
@@ -96,9 +92,9 @@ type field struct {
 	hasDef   bool
 	min, max string   // in the form of a value; empty: unbounded
 	enum     []string // empty: any value
-	later    []string // values of the enumeration that are not served yet
 	format   string
 	keyed    bool // a slice that is written as a mapping from names
+	single   bool // a list of one value may be written as that value
 	short    bool // the field that a scalar in place of the mapping sets
 	doc      string
 }
@@ -111,6 +107,10 @@ func (f *field) isStruct() bool {
 // words is the field's type for readers.
 func (f *field) words() string {
 	switch {
+	case f.single && len(f.enum) > 0:
+		return strings.Join(f.enum, " | ") + ", or a list of them"
+	case f.single:
+		return typeWords(f.typ.Elem()) + ", or a list of them"
 	case len(f.enum) > 0 && f.typ.Kind() == reflect.Slice:
 		return "list of " + strings.Join(f.enum, " | ")
 	case len(f.enum) > 0:
@@ -181,9 +181,9 @@ func (s *shape) add(t reflect.Type, index []int) {
 			name: name, index: at, typ: sf.Type,
 			aliases: split(sf.Tag.Get("alias")),
 			min:     sf.Tag.Get("min"), max: sf.Tag.Get("max"),
-			enum: split(sf.Tag.Get("enum")), later: split(sf.Tag.Get("later")),
+			enum:   split(sf.Tag.Get("enum")),
 			format: sf.Tag.Get("format"), doc: sf.Tag.Get("doc"),
-			keyed: sf.Tag.Get("keyed") != "", short: sf.Tag.Get("short") != "",
+			keyed: sf.Tag.Get("keyed") != "", short: sf.Tag.Get("short") != "", single: sf.Tag.Get("single") != "",
 		}
 		f.def, f.hasDef = sf.Tag.Lookup("default")
 		s.fields = append(s.fields, f)
@@ -210,7 +210,8 @@ func setDefaults(v reflect.Value) {
 			setDefaults(fv)
 		case !f.hasDef:
 		case f.typ.Kind() == reflect.Slice:
-			fv.Set(reflect.ValueOf([]string{f.def}))
+			fv.Set(reflect.MakeSlice(f.typ, 1, 1))
+			fv.Index(0).SetString(f.def)
 		default:
 			if err := f.set(fv, f.def); err != nil {
 				panic(fmt.Sprintf("config: default of %s: %v", f.name, err))
