@@ -156,7 +156,7 @@ func (o *runOptions) moved(g *gateway.Gateway, source string) string {
 // greet tells a person what to do with what has just started. moved is said
 // before it.
 func greet(out io.Writer, g *gateway.Gateway, source, moved string) {
-	url := "http://" + g.Addr() + "/mcp"
+	url := g.URL()
 	if source == "" {
 		fmt.Fprintf(out, "No gateway.yaml found: serving the built-in demo upstreams (%s).\n", g.UpstreamNames())
 	} else {

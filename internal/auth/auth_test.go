@@ -185,7 +185,7 @@ func TestNothingIsTold(t *testing.T) {
 		if !errors.As(err, &d) {
 			t.Fatalf("got %v", err)
 		}
-		if strings.Contains(d.Error()+d.Challenge()+d.Reason(), secret) {
+		if strings.Contains(d.Error()+d.Public()+d.Challenge()+d.Reason(), secret) {
 			t.Errorf("the client is told: %s; %s", d, d.Challenge())
 		}
 		n++

@@ -3,7 +3,6 @@ package auth
 import (
 	"net/http"
 	"strings"
-	"time"
 )
 
 // failure is a way in which proof is not good enough. There are only the ones
@@ -53,15 +52,17 @@ var (
 // Error returns the reason.
 func (f *failure) Error() string { return "proof refused: " + f.reason }
 
-// Denied is why a request is not served. Its text is meant for the client, and
-// holds nothing that was sent.
+// Denied is why a request is not served. Nothing that was sent is in it.
 type Denied struct {
 	fail      *failure
 	challenge string
 }
 
-// Error returns what the client is told.
-func (e *Denied) Error() string { return e.fail.message }
+// Error returns the reason.
+func (e *Denied) Error() string { return e.fail.Error() }
+
+// Public returns what the client is told.
+func (e *Denied) Public() string { return e.fail.message }
 
 // Reason returns one of a few words that logs and metrics use.
 func (e *Denied) Reason() string { return e.fail.reason }
@@ -72,14 +73,6 @@ func (e *Denied) Status() int { return e.fail.status }
 
 // Challenge returns the value of WWW-Authenticate, "" for none.
 func (e *Denied) Challenge() string { return e.challenge }
-
-// RetryAfter returns when to try again, 0 where that changes nothing.
-func (e *Denied) RetryAfter() time.Duration {
-	if e.fail.status == http.StatusServiceUnavailable {
-		return fetchEvery
-	}
-	return 0
-}
 
 // challenge makes a value of WWW-Authenticate out of names and values. A
 // parameter without a value is left out.

@@ -81,12 +81,15 @@ type Principal struct {
 	Issuer  string
 	Groups  []string
 	Scopes  []string
-	Proof   string   // how they proved it: "none", "api-key", "jwt", "mtls"
+	Proof   string   // how they proved it: "none", "api-key", "jwt", "mtls", "local"
 	Claims  wire.Raw // what else the proof says, an object; nil for nothing
 }
 
 // Anonymous is the one principal there is when no proof is asked for.
 var Anonymous = &Principal{Subject: "anonymous", Proof: "none"}
+
+// Local is whoever has started the process, and talks to it on its pipes.
+var Local = &Principal{Subject: "local", Proof: "local"}
 
 // Key identifies the principal: equal for the same subject of the same issuer
 // with the same kind of proof, whatever their groups are at the moment.

@@ -277,4 +277,3 @@ func (doc *document) checkAuth(m *mapping) {
 		m.warnf("listen", "proof would travel in clear text: set tls, or public_url to the https URL of the proxy that stands in front")
 	}
 }
-

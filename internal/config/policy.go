@@ -256,8 +256,8 @@ func (doc *document) checkReach(r *placedRule) {
 				return
 			}
 		}
-		if s := r.Who.Subjects; s != nil && !anyMatch("anonymous", s) {
-			r.at.warnf("who", "the rule never matches: with auth.mode none everybody is anonymous")
+		if s := r.Who.Subjects; s != nil && !anyMatch("anonymous", s) && !anyMatch("local", s) {
+			r.at.warnf("who", "the rule never matches: with auth.mode none everybody is anonymous, or local on stdio")
 			return
 		}
 	}

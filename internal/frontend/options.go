@@ -3,6 +3,7 @@ package frontend
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -27,6 +28,14 @@ type Handler interface {
 	Handle(ctx context.Context, c *call.Call) (call.Result, error)
 }
 
+// Denial is an error of Options.Authenticate that says how the request is answered.
+type Denial interface {
+	error
+	Status() int       // of HTTP
+	Challenge() string // the value of WWW-Authenticate, "" for none
+	Public() string    // what the client and the log are told
+}
+
 // Options configure a [Server]. Zero values stand for the defaults given.
 type Options struct {
 	Handler Handler  // required
@@ -47,9 +56,11 @@ type Options struct {
 	LoopbackListener bool
 
 	// Authenticate finds out who sent a request; nil means that everybody is
-	// call.Anonymous. After an error the client gets 401; an error that has a
-	// method Challenge() string supplies the WWW-Authenticate header.
+	// call.Anonymous. After an error the client gets 401, unless it is a Denial.
 	Authenticate func(*http.Request) (*call.Principal, error)
+	// ScopeChallenge returns the WWW-Authenticate for a call that lacks scopes; nil
+	// means one that names the scopes alone.
+	ScopeChallenge func(r *http.Request, scopes []string) string
 	// ToolSchema returns the inputSchema of the tool that the principal knows
 	// under a public name, nil when there is none. It may be nil itself.
 	ToolSchema func(p *call.Principal, c *call.Client, publicName string) wire.Raw
@@ -146,6 +157,11 @@ func (o *Options) setDefaults() {
 	}
 	if o.Authenticate == nil {
 		o.Authenticate = func(*http.Request) (*call.Principal, error) { return call.Anonymous, nil }
+	}
+	if o.ScopeChallenge == nil {
+		o.ScopeChallenge = func(_ *http.Request, scopes []string) string {
+			return `Bearer error="insufficient_scope", scope="` + strings.Join(scopes, " ") + `"`
+		}
 	}
 	if o.ToolSchema == nil {
 		o.ToolSchema = func(*call.Principal, *call.Client, string) wire.Raw { return nil }

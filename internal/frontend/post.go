@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 type post struct {
 	s     *Server
 	w     http.ResponseWriter
+	r     *http.Request
 	ctx   context.Context // ends when the client is gone
 	hold  holding
 	body  *buffer // nil when it is free for other use
@@ -94,19 +94,13 @@ func (p *post) refuse(e *call.Refused) int {
 	case p.st != nil || !p.takes.json:
 		return http.StatusOK
 	case len(e.Scopes) > 0:
-		p.w.Header().Set("WWW-Authenticate", p.s.scopeChallenge(e.Scopes))
+		p.w.Header().Set("WWW-Authenticate", p.s.opt.ScopeChallenge(p.r, e.Scopes))
 		return http.StatusForbidden
 	case e.RetryAfter > 0:
 		p.w.Header().Set("Retry-After", strconv.Itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
 		return http.StatusTooManyRequests
 	}
 	return http.StatusOK
-}
-
-// scopeChallenge says which scopes a proof lacks (RFC 6750, section 3.1; 2025-11-25
-// and 2026-07-28, basic/authorization, "Runtime Insufficient Scope Errors").
-func (s *Server) scopeChallenge(scopes []string) string {
-	return `Bearer error="insufficient_scope", scope="` + strings.Join(scopes, " ") + `"`
 }
 
 // finishBatch completes the answer to a batch: with one array, or when the

@@ -173,12 +173,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) *call.Principal {
 	s.guard.allowCORS(w, r)
 	who, err := s.opt.Authenticate(r)
 	if err != nil {
-		challenge := "Bearer"
-		if c := (interface{ Challenge() string })(nil); errors.As(err, &c) {
-			challenge = c.Challenge()
-		}
-		w.Header().Set("WWW-Authenticate", challenge)
-		s.refuse(w, r, &refusal{status: http.StatusUnauthorized, reason: "authentication is required"})
+		s.deny(w, r, err)
 		return nil
 	}
 	if r.Method != http.MethodPost && r.ContentLength != 0 {
@@ -190,12 +185,24 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) *call.Principal {
 	return who
 }
 
+// deny answers a request whose sender has not proved who they are.
+func (s *Server) deny(w http.ResponseWriter, r *http.Request, err error) {
+	challenge, f := "Bearer", &refusal{status: http.StatusUnauthorized, reason: "authentication is required"}
+	if d := (Denial)(nil); errors.As(err, &d) {
+		challenge, f.status, f.reason = d.Challenge(), d.Status(), d.Public()
+	}
+	if challenge != "" {
+		w.Header().Set("WWW-Authenticate", challenge)
+	}
+	s.refuse(w, r, f)
+}
+
 func (s *Server) servePost(w http.ResponseWriter, r *http.Request, who *call.Principal, timed bool) {
 	if refused := checkContent(r); refused != nil {
 		s.refuse(w, r, refused)
 		return
 	}
-	p := &post{s: s, w: w, ctx: r.Context(), hold: holding{s: s, owner: s.ownerOf(r, who)}}
+	p := &post{s: s, w: w, r: r, ctx: r.Context(), hold: holding{s: s, owner: s.ownerOf(r, who)}}
 	defer p.settle()
 	if p.takes = accepts(r.Header["Accept"]); !p.takes.json && !p.takes.events {
 		s.refuse(w, r, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name application/json or text/event-stream, better both"})

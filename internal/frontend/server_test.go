@@ -75,6 +75,8 @@ type challenged struct{}
 
 func (challenged) Error() string     { return "the key is secret-key" }
 func (challenged) Challenge() string { return `Bearer error="invalid_token"` }
+func (challenged) Status() int       { return http.StatusForbidden }
+func (challenged) Public() string    { return "a better key is due" }
 
 // The reason of a failed proof may quote the proof: it goes nowhere.
 func TestChallenge(t *testing.T) {
@@ -82,7 +84,7 @@ func TestChallenge(t *testing.T) {
 	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), Logger: zap.New(core),
 		Authenticate: func(*http.Request) (*call.Principal, error) { return nil, challenged{} }})
 	w := do(s, request(t, strings.NewReader(pingBody)))
-	if got := w.Header().Get("WWW-Authenticate"); w.Code != http.StatusUnauthorized || got != `Bearer error="invalid_token"` {
+	if got := w.Header().Get("WWW-Authenticate"); w.Code != http.StatusForbidden || got != `Bearer error="invalid_token"` || !strings.Contains(w.Body.String(), `"a better key is due"`) {
 		t.Errorf("status %d, WWW-Authenticate %q", w.Code, got)
 	}
 	if strings.Contains(w.Body.String(), "secret") || strings.Contains(logText(t, logs), "secret") {

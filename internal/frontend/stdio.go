@@ -19,7 +19,8 @@ var errUnread = errors.New("the client does not read what is written to it")
 // ServeStdio serves one client of either era, or of both, on a pipe: one message
 // a line. A legacy session begins with initialize and lasts as long as the pipe;
 // modern requests stand by themselves (2026-07-28, basic/transports/stdio). It is
-// called beside Run, once, and the client is whoever started the process.
+// called beside Run, once, and the client is whoever started the process: the
+// principal call.Local.
 //
 // When in ends, what runs is answered, for which it has the time of drain; the
 // same after Drain. When ctx ends, all ends at once. The error is nil unless in
@@ -29,7 +30,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, dr
 	st := s.newStream(wire.EraLegacy)
 	st.gauge, st.lines, st.drops = nil, true, true
 	conn := st.attach(pipeCarrier{out})
-	c := s.newConversation(ctx, call.Anonymous, st)
+	c := s.newConversation(ctx, call.Local, st)
 	c.modern = true
 	defer c.close()
 	if err := s.talks.add(c, s.opt.MaxSessions); err != nil {

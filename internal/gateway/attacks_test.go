@@ -3,6 +3,8 @@ package gateway
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,11 +20,10 @@ import (
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
-	"mcpgateway/internal/frontend"
 	"mcpgateway/internal/wire"
 )
 
-// attacked is a gateway with two principals, ann and bob: a header says who is there. No way to prove who one is matters to what is tested here.
+// attacked is a gateway with two principals, ann and bob, who have an API key each.
 type attacked struct {
 	t    *testing.T
 	g    *Gateway
@@ -34,6 +35,8 @@ func attack(t *testing.T, more string) *attacked {
 	t.Helper()
 	url := newAskingServer(t)
 	cfg, err := config.Parse("gateway.yaml", []byte(more+`
+auth: {mode: api-key, api_keys: [{id: ann, sha256: "`+digestOf(keyOf("ann"))+`"}, {id: bob, sha256: "`+digestOf(keyOf("bob"))+`"}]}
+policy: {default: allow}
 asks: {label: false}
 upstreams:
   legacy: {url: "`+url+`/legacy", era: legacy}
@@ -48,11 +51,6 @@ upstreams:
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := g.frontendOptions(frontend.NewMetrics())
-	o.Authenticate = func(r *http.Request) (*call.Principal, error) {
-		return &call.Principal{Subject: r.Header.Get("Who"), Proof: "test"}, nil
-	}
-	g.front = frontend.New(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- g.Run(ctx) }()
@@ -67,6 +65,14 @@ upstreams:
 	return a
 }
 
+// keyOf is a principal's API key.
+func keyOf(who string) string { return "the key of " + who }
+
+func digestOf(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
+}
+
 // do sends one HTTP request and returns its status, headers and body; of a stream the last message.
 func (a *attacked) do(verb, who, body string, header ...string) (int, http.Header, string) {
 	a.t.Helper()
@@ -74,7 +80,7 @@ func (a *attacked) do(verb, who, body string, header ...string) (int, http.Heade
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	req.Header.Set("Who", who)
+	req.Header.Set("X-API-Key", keyOf(who))
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	if verb == http.MethodGet {
@@ -138,7 +144,7 @@ func (a *attacked) firstEvent(who, session string) string {
 		a.t.Fatal(err)
 	}
 	for name, value := range map[string]string{
-		"Who": who, "Mcp-Session-Id": session, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"X-API-Key": keyOf(who), "Mcp-Session-Id": session, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
 	} {
 		req.Header.Set(name, value)
 	}
@@ -227,7 +233,7 @@ func TestAttacksOnRequestStates(t *testing.T) {
 			Kind: kind, Holder: map[bridge.Kind]string{bridge.Parked: a.g.replica, bridge.Relay: upstream}[kind], Expires: time.Now().Add(-time.Second),
 		}, bridge.BindingOf(&call.Call{
 			Method: "tools/call", Params: wire.Raw(`{"name":"` + upstream + `__ask","arguments":` + sameArguments + `}`),
-			Principal: &call.Principal{Subject: "ann", Proof: "test"},
+			Principal: &call.Principal{Subject: "ann", Proof: "api-key"},
 		}))
 		type attempt struct{ name, who, arguments, state, reason string }
 		attempts := []attempt{

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"mcpgateway/internal/auth"
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
@@ -84,6 +85,9 @@ type Gateway struct {
 	subs      *router.Subscriptions
 	front     *frontend.Server
 
+	auth  *auth.Authenticator // nil where no proof is asked for
+	certs *certificates       // nil without TLS
+
 	mcp, admin net.Listener
 
 	watch func(UpstreamStatus) // nil for nobody
@@ -147,21 +151,29 @@ func New(o Options) (*Gateway, error) {
 		Sealer: g.sealer, StateTTL: o.Config.Bridge.StateTTL, AskTimeout: o.Config.Bridge.AskTimeout, Unlabelled: !o.Config.Asks.Label,
 	}, g.newRoutes(false))
 	g.subs = router.NewSubscriptions(g.router)
-	frontMetrics := frontend.NewMetrics()
+	frontMetrics, authMetrics := frontend.NewMetrics(), auth.NewMetrics()
+	if g.auth, err = newAuthenticator(o.Config, o.Logger, authMetrics); err != nil {
+		return nil, err
+	}
 	g.front = frontend.New(g.frontendOptions(frontMetrics))
 	for _, c := range [][]prometheus.Collector{
-		g.metrics.collectors(), g.upstreamMetrics.Collectors(), routerMetrics.Collectors(), frontMetrics.Collectors(),
+		g.metrics.collectors(), g.upstreamMetrics.Collectors(), routerMetrics.Collectors(), frontMetrics.Collectors(), authMetrics.Collectors(),
 	} {
 		g.registry.MustRegister(c...)
 	}
 	if o.Stdio {
 		return g, nil
 	}
+	if o.Config.TLS.On() {
+		if g.certs, err = newCertificates(o.Config, o.Logger); err != nil {
+			return nil, err
+		}
+	}
 	return g, g.open(o.AnyPort, o.AnyAdminPort)
 }
 
 func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
-	return frontend.Options{
+	o := frontend.Options{
 		Handler:          handler{g.router, g.trail},
 		Info:             g.info,
 		Limits:           wire.Limits{Depth: g.cfg.Limits.MaxDepth},
@@ -185,6 +197,10 @@ func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 		SessionEnded:     g.sessionEnded,
 		RootsChanged:     g.rootsChanged,
 	}
+	if g.auth != nil {
+		o.Authenticate, o.ScopeChallenge = g.auth.Authenticate, g.auth.ScopeChallenge
+	}
+	return o
 }
 
 // serverInfo is how the gateway introduces itself to clients.
@@ -196,6 +212,14 @@ func serverInfo(version string) wire.Raw {
 
 // Addr is the address that MCP is served on.
 func (g *Gateway) Addr() string { return g.mcp.Addr().String() }
+
+// URL is where clients on this machine reach MCP.
+func (g *Gateway) URL() string {
+	if g.certs != nil {
+		return "https://" + g.Addr() + pathMCP
+	}
+	return "http://" + g.Addr() + pathMCP
+}
 
 // AdminAddr is the address of health and metrics.
 func (g *Gateway) AdminAddr() string { return g.admin.Addr().String() }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"mcpgateway/internal/admin"
+	"mcpgateway/internal/auth"
 )
 
 const (
@@ -68,12 +69,19 @@ func unwrapListen(err error) error {
 func (g *Gateway) serve(ctx, life context.Context) error {
 	running := &busy{}
 	r := chi.NewRouter()
-	r.Handle("/mcp", g.front)
-	r.Handle("/sse", http.HandlerFunc(g.front.ServeSSE))
-	r.Handle("/sse/message", http.HandlerFunc(g.front.ServeSSE))
+	r.Handle(pathMCP, g.front)
+	r.Handle(pathSSE, http.HandlerFunc(g.front.ServeSSE))
+	r.Handle(pathSSE+"/message", http.HandlerFunc(g.front.ServeSSE))
+	if g.auth != nil {
+		if metadata := g.auth.Metadata(); metadata != nil {
+			r.Handle(auth.WellKnown, metadata)
+			r.Handle(auth.WellKnown+"/*", metadata)
+		}
+	}
+	g.sayWhoMay()
 	base := func(net.Listener) context.Context { return life }
 	mcp := &http.Server{
-		Handler: g.traced(r), BaseContext: base, ConnState: running.observe, ErrorLog: zap.NewStdLog(g.log.Named("http")),
+		Handler: g.forwarded(g.traced(r)), BaseContext: base, ConnState: running.observe, ErrorLog: zap.NewStdLog(g.log.Named("http")),
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 	}
 	adm := &http.Server{Handler: admin.New(admin.Options{
@@ -81,7 +89,13 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 	}), ReadTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: zap.NewStdLog(g.log.Named("http"))}
 
 	group, failed := errgroup.WithContext(life)
-	group.Go(func() error { return served(mcp.Serve(g.mcp)) })
+	group.Go(func() error {
+		if g.certs == nil {
+			return served(mcp.Serve(g.mcp))
+		}
+		mcp.TLSConfig = g.certs.config()
+		return served(mcp.ServeTLS(g.mcp, "", ""))
+	})
 	group.Go(func() error { return served(adm.Serve(g.admin)) })
 	group.Go(func() error {
 		select {

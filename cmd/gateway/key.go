@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"mcpgateway/internal/auth"
+	"mcpgateway/internal/wire"
+)
+
+// maxKeyID is how long the id of a key may be, as the configuration has it.
+const maxKeyID = 256
+
+func newKey() *cobra.Command {
+	var id string
+	cmd := &cobra.Command{
+		Use:   "key",
+		Short: "Make an API key, and its entry for gateway.yaml",
+		Long: "key makes an API key and prints it, once: it is stored nowhere. Below it stands its\n" +
+			"entry for gateway.yaml, which has the key's digest alone. Clients send the key as\n" +
+			"Authorization: Bearer KEY, or as X-API-Key: KEY.",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case len(id) > maxKeyID || strings.ContainsFunc(id, unicode.IsControl):
+				return usageError{fmt.Errorf("--id must be 1 to %d characters without control characters", maxKeyID)}
+			case id == "":
+				id = "key-" + time.Now().UTC().Format("20060102-150405")
+			}
+			key, digest := auth.NewKey()
+			// A string of JSON is one of YAML.
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), `# The key, shown this once:
+#   %s
+
+auth:
+  mode: api-key
+  api_keys:
+    - id: %s
+      sha256: %s
+`, key, wire.String(id), digest)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&id, "id", "", "`ID` of the key, which is the subject of who sends it (default: made of the time)")
+	return cmd
+}

@@ -1,0 +1,146 @@
+package gateway
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/auth"
+	"mcpgateway/internal/config"
+)
+
+// The paths that MCP is served at.
+const (
+	pathMCP = "/mcp"
+	pathSSE = "/sse"
+)
+
+// newAuthenticator translates what the configuration says of proof. It is nil where
+// none is asked for.
+func newAuthenticator(cfg *config.Config, log *zap.Logger, m *auth.Metrics) (*auth.Authenticator, error) {
+	a := &cfg.Auth
+	if a.Has(config.AuthNone) {
+		return nil, nil
+	}
+	o := auth.Options{PublicURL: cfg.PublicURL, Paths: []string{pathMCP, pathSSE}, Logger: log, Metrics: m}
+	if a.Has(config.AuthKey) {
+		for _, k := range a.APIKeys {
+			o.Keys = append(o.Keys, auth.Key{ID: k.ID, SHA256: k.SHA256, Groups: k.Groups, Scopes: k.Scopes, Expires: k.ExpiresAt()})
+		}
+	}
+	if a.Has(config.AuthJWT) {
+		for _, j := range a.JWT {
+			o.Issuers = append(o.Issuers, auth.Issuer{
+				URL: j.Issuer, Audiences: audiences(cfg, j), Algorithms: j.Algorithms, Skew: j.Skew, Claims: auth.ClaimPaths(j.Claims),
+				Required: j.Required, Discovery: j.Discovery, Keys: j.JWKS,
+			})
+		}
+	}
+	if a.Has(config.AuthMTLS) {
+		for _, c := range a.MTLS {
+			o.Certificates = append(o.Certificates, auth.CertificateRule{
+				CommonName: c.CN, DNS: c.DNS, URI: c.URI, Email: c.Email, Subject: c.Subject, Groups: c.Groups, Scopes: c.Scopes,
+			})
+		}
+	}
+	for _, s := range a.Scopes {
+		o.Hierarchy = append(o.Hierarchy, auth.ImpliedScopes{Scope: s.Scope, Implies: s.Implies})
+	}
+	return auth.New(o)
+}
+
+// audiences are the names of this gateway in tokens of an issuer: those that are
+// configured, else the URLs that clients use as the resource that they ask a token
+// for.
+func audiences(cfg *config.Config, j config.JWT) []string {
+	if len(j.Audience) > 0 || cfg.PublicURL == "" {
+		return j.Audience
+	}
+	return []string{cfg.PublicURL, cfg.PublicURL + "/", cfg.PublicURL + pathMCP, cfg.PublicURL + pathSSE}
+}
+
+// sayWhoMay logs how clients prove who they are, and warns where they need not.
+func (g *Gateway) sayWhoMay() {
+	if g.auth == nil && !loopback(g.cfg.Listen) {
+		g.log.Warn("auth.insecure: everyone who can reach this address may call, without any proof of who they are", zap.String("listen", g.cfg.Listen))
+		return
+	}
+	g.log.Info("proof that clients give", zap.Any("modes", g.cfg.Auth.Mode), zap.Bool("tls", g.cfg.TLS.On()))
+}
+
+// forwarded puts what trusted proxies say of a request in the place of what the
+// connection says: the address and the host of the client, and as the scheme of the
+// URL how it came. From others nothing of it is believed.
+func (g *Gateway) forwarded(next http.Handler) http.Handler {
+	var trusted proxies
+	for _, n := range g.cfg.TrustedProxies {
+		trusted = append(trusted, netip.MustParsePrefix(n)) // config has checked its form
+	}
+	if len(trusted) == 0 {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && trusted.has(from.Addr()) {
+			r = trusted.told(r)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// proxies are networks of proxies that are believed.
+type proxies []netip.Prefix
+
+func (p proxies) has(addr netip.Addr) bool {
+	addr = addr.Unmap().WithZone("")
+	for _, n := range p {
+		if n.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// told returns a request as a trusted proxy tells of it. Proxies append to what they
+// got, so what counts stands last: of addresses the last one that is no trusted
+// proxy itself.
+func (p proxies) told(r *http.Request) *http.Request {
+	out := *r
+	u := *r.URL
+	out.URL = &u
+	hops := elements(r.Header["X-Forwarded-For"])
+	for i := len(hops) - 1; i >= 0; i-- {
+		addr, err := netip.ParseAddr(hops[i])
+		if err != nil {
+			break
+		}
+		out.RemoteAddr = net.JoinHostPort(addr.Unmap().String(), "0")
+		if !p.has(addr) {
+			break
+		}
+	}
+	if hosts := elements(r.Header["X-Forwarded-Host"]); len(hosts) > 0 {
+		if host := hosts[len(hosts)-1]; host != "" && !strings.ContainsAny(host, "/\\?#@\"<> \t") {
+			out.Host = host
+		}
+	}
+	if protos := elements(r.Header["X-Forwarded-Proto"]); len(protos) > 0 {
+		if proto := strings.ToLower(protos[len(protos)-1]); proto == "http" || proto == "https" {
+			u.Scheme = proto
+		}
+	}
+	return &out
+}
+
+// elements returns the elements of a header that is a list.
+func elements(lines []string) []string {
+	var all []string
+	for _, line := range lines {
+		for e := range strings.SplitSeq(line, ",") {
+			all = append(all, strings.TrimSpace(e))
+		}
+	}
+	return all
+}
