@@ -44,7 +44,7 @@ type wireMessage struct {
 }
 
 const (
-	askTools = `"tools":[{"name":"ask","inputSchema":{"type":"object"}},{"name":"job","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}}]`
+	askTools = `"tools":[{"name":"ask","inputSchema":{"type":"object"}},{"name":"job","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}},{"name":"plain","inputSchema":{"type":"object"}}]`
 	question = `{"message":"sure?","requestedSchema":{"type":"object","properties":{}}}`
 	taskBody = `"taskId":"native","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z"`
 )
@@ -78,6 +78,8 @@ func (s *askingServer) legacy(w http.ResponseWriter, r *http.Request) {
 		result = `{"task":{` + taskBody + `,"ttl":60000}}`
 	case m.Method == "tasks/get":
 		result = `{` + taskBody + `,"ttl":60000}`
+	case m.Params.Name == "plain":
+		result = `{` + said("done") + `}`
 	case m.Params.Name == "ask":
 		s.mu.Lock()
 		s.asked++
@@ -113,6 +115,8 @@ func (s *askingServer) modern(w http.ResponseWriter, r *http.Request) {
 		result = `{"resultType":"complete","ttlMs":0,"cacheScope":"private",` + askTools + `}`
 	case m.Method == "tasks/get":
 		result = `{"resultType":"complete",` + taskBody + `,"ttlMs":60000}`
+	case m.Params.Name == "plain":
+		result = `{"resultType":"complete",` + said("done") + `}`
 	case m.Params.Name == "job":
 		result = `{"resultType":"task",` + taskBody + `,"ttlMs":60000}`
 	case m.Params.Name == "ask" && m.Params.RequestState == "its own":

@@ -1,0 +1,219 @@
+package gateway
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/gatewaytest"
+)
+
+// pemFiles writes what the configuration's tls names into a folder.
+func pemFiles(t *testing.T, dir string, ca *gatewaytest.Authority) {
+	t.Helper()
+	cert, key := ca.Server()
+	for name, data := range map[string][]byte{"cert.pem": cert, "key.pem": key, "ca.pem": ca.PEM()} {
+		// Put in place whole, as whoever renews certificates does.
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file+".new", data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file+".new", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// overTLS returns a client that trusts an authority, and sends a certificate if one
+// is given. Each of its requests has a connection of its own.
+func overTLS(t *testing.T, ca *gatewaytest.Authority, cert ...tls.Certificate) *http.Client {
+	t.Helper()
+	return &http.Client{Timeout: patience, Transport: &http.Transport{
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: ca.Pool(), Certificates: cert},
+	}}
+}
+
+func ping(client *http.Client, url string) (status int, header http.Header, body string, err error) {
+	resp, err := client.Post(url, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+	if err != nil {
+		return 0, nil, "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, resp.Header, string(text), err
+}
+
+const aDisabledUpstream = "upstreams: {a: {command: a, disabled: true}}\n"
+
+func TestClientCertificates(t *testing.T) {
+	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
+	pemFiles(t, dir, ca)
+	files := fmt.Sprintf("tls: {cert: %[1]s/cert.pem, key: %[1]s/key.pem, client_ca: %[1]s/ca.pem}\n", dir)
+	g, _ := start(t, files+"auth: {mode: mtls, mtls: [{cn: 'agent-*', subject: '*'}]}\npolicy: {default: allow}\n"+aDisabledUpstream, false)
+	named := func(ca *gatewaytest.Authority, cn string) tls.Certificate {
+		return ca.Client(func(c *x509.Certificate) { c.Subject.CommonName = cn })
+	}
+	url := g.URL()
+	if !strings.HasPrefix(url, "https://") {
+		t.Errorf("the URL is %s", url)
+	}
+	if status, _, body, err := ping(overTLS(t, ca, named(ca, "agent-7")), url); status != http.StatusOK {
+		t.Errorf("got %d %s %v", status, body, err)
+	}
+	for name, client := range map[string]*http.Client{
+		"no certificate": overTLS(t, ca), "one of nobody": overTLS(t, ca, named(ca, "stranger")),
+	} {
+		status, header, body, err := ping(client, url)
+		if status != http.StatusUnauthorized || header.Get("WWW-Authenticate") != `ClientCertificate realm="mcpgateway"` {
+			t.Errorf("%s: %d %s %s %v", name, status, header.Get("WWW-Authenticate"), body, err)
+		}
+	}
+	other := gatewaytest.NewAuthority(t)
+	// The client may learn that its certificate is refused in the handshake or at the first read.
+	if status, _, _, err := ping(overTLS(t, ca, named(other, "agent-7")), url); err == nil {
+		t.Errorf("a certificate of another authority: %d", status)
+	}
+	if _, _, _, err := ping(&http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}, strings.Replace(url, "https:", "http:", 1)); err != nil {
+		t.Errorf("plain HTTP: %v", err) // net/http answers 400 in plain text
+	}
+}
+
+// Where certificates are no proof, client_ca keeps strangers from the connection.
+func TestCertificatesBesideKeys(t *testing.T) {
+	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
+	pemFiles(t, dir, ca)
+	g, _ := start(t, fmt.Sprintf("tls: {cert: %[1]s/cert.pem, key: %[1]s/key.pem, client_ca: %[1]s/ca.pem}\n", dir)+aDisabledUpstream, false)
+	if status, _, _, err := ping(overTLS(t, ca), g.URL()); err == nil {
+		t.Errorf("without a certificate: %d", status)
+	}
+	with := ca.Client(func(c *x509.Certificate) { c.Subject.CommonName = "any" })
+	if status, _, body, err := ping(overTLS(t, ca, with), g.URL()); status != http.StatusOK {
+		t.Errorf("got %d %s %v", status, body, err)
+	}
+}
+
+func TestCertificateFilesChange(t *testing.T) {
+	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
+	pemFiles(t, dir, ca)
+	core, logs := observer.New(zap.InfoLevel)
+	cfg := &config.Config{TLS: config.TLS{Cert: dir + "/cert.pem", Key: dir + "/key.pem", ClientCA: dir + "/ca.pem"}}
+	c, err := newCertificates(cfg, zap.New(core))
+	if err != nil {
+		t.Fatal(err)
+	}
+	serial := func() string {
+		// As a handshake does that comes after the files may be looked at again.
+		c.mu.Lock()
+		c.looked = time.Time{}
+		c.mu.Unlock()
+		conf, err := c.forClient(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaf, err := x509.ParseCertificate(conf.Certificates[0].Certificate[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return leaf.SerialNumber.String()
+	}
+	first := serial()
+	if serial() != first || logs.Len() != 0 {
+		t.Errorf("files that have not changed were read again: %v", logs.All())
+	}
+	pemFiles(t, dir, gatewaytest.NewAuthority(t))
+	second := serial()
+	if second == first {
+		t.Error("the new certificate is not in use")
+	}
+	if err := os.WriteFile(dir+"/key.pem", []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if serial() != second || logs.FilterLevelExact(zap.WarnLevel).Len() != 1 {
+		t.Errorf("after a bad file: %v", logs.All())
+	}
+	serial()
+	if n := logs.FilterLevelExact(zap.WarnLevel).Len(); n != 1 {
+		t.Errorf("one bad file was reported %d times", n)
+	}
+	pemFiles(t, dir, ca)
+	if serial() == second {
+		t.Error("the certificate after the bad file is not in use")
+	}
+}
+
+func TestFaultyCertificateFiles(t *testing.T) {
+	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
+	pemFiles(t, dir, ca)
+	if err := os.WriteFile(dir+"/empty.pem", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, files := range map[string]config.TLS{
+		"tls.cert and tls.key": {Cert: dir + "/none.pem", Key: dir + "/key.pem"},
+		"tls.client_ca":        {Cert: dir + "/cert.pem", Key: dir + "/key.pem", ClientCA: dir + "/none.pem"},
+		"no certificates":      {Cert: dir + "/cert.pem", Key: dir + "/key.pem", ClientCA: dir + "/empty.pem"},
+	} {
+		if _, err := newCertificates(&config.Config{TLS: files}, zap.NewNop()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v", files, err)
+		}
+	}
+}
+
+// What is forwarded counts only from those who may say it.
+func TestTrustedProxies(t *testing.T) {
+	for _, tc := range []struct {
+		name, from string
+		headers    []string
+		want       string // address, host and scheme
+	}{
+		{"stranger", "198.51.100.1:9", []string{"X-Forwarded-For", "1.1.1.1", "X-Forwarded-Host", "evil", "X-Forwarded-Proto", "https"}, "198.51.100.1:9 gw "},
+		{"proxy", "10.1.2.3:9", []string{"X-Forwarded-For", "1.1.1.1", "X-Forwarded-Host", "mcp.example.com", "X-Forwarded-Proto", "HTTPS"}, "1.1.1.1:0 mcp.example.com https"},
+		{"mapped address", "[::ffff:10.1.2.3]:9", []string{"X-Forwarded-For", "1.1.1.1"}, "1.1.1.1:0 gw "},
+		{"proxies in a row", "10.1.2.3:9", []string{"X-Forwarded-For", "6.6.6.6, 1.1.1.1", "X-Forwarded-For", "10.9.9.9"}, "1.1.1.1:0 gw "},
+		{"only proxies", "10.1.2.3:9", []string{"X-Forwarded-For", "10.0.0.1,10.0.0.2"}, "10.0.0.1:0 gw "},
+		{"nonsense", "10.1.2.3:9", []string{"X-Forwarded-For", "1.1.1.1, unknown", "X-Forwarded-Host", "a/b", "X-Forwarded-Proto", "ftp"}, "10.1.2.3:9 gw "},
+		{"host appended", "10.1.2.3:9", []string{"X-Forwarded-Host", "evil", "X-Forwarded-Host", "mcp.example.com"}, "10.1.2.3:9 mcp.example.com "},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := &Gateway{cfg: &config.Config{TrustedProxies: []string{"10.0.0.0/8"}}}
+			got := ""
+			h := g.forwarded(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				got = r.RemoteAddr + " " + r.Host + " " + r.URL.Scheme
+			}))
+			r, err := http.NewRequest(http.MethodPost, "/mcp", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.RemoteAddr, r.Host = tc.from, "gw"
+			for i := 0; i < len(tc.headers); i += 2 {
+				r.Header.Add(tc.headers[i], tc.headers[i+1])
+			}
+			h.ServeHTTP(nil, r)
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// Who serves everybody on purpose is told so at every start.
+func TestInsecureIsSaid(t *testing.T) {
+	for listen, want := range map[string]int{"0.0.0.0:8080": 1, "127.0.0.1:8080": 0} {
+		core, logs := observer.New(zap.WarnLevel)
+		g := &Gateway{cfg: &config.Config{Listen: listen, Auth: config.Auth{Mode: []config.AuthMode{config.AuthNone}, Insecure: true}}, log: zap.New(core)}
+		g.sayWhoMay()
+		if logs.Len() != want {
+			t.Errorf("%s: %v", listen, logs.All())
+		}
+	}
+}
