@@ -3,7 +3,7 @@
 // The plan is one JSON object on standard input:
 //
 //   {
-//     "target": {"url": "http://…/mcp"}                        streamable HTTP
+//     "target": {"url": "http://…/mcp", "oauth": true}         streamable HTTP; with oauth (v2 client only) the user agrees to what is asked for
 //             | {"sse": "http://…/sse"}                        HTTP+SSE (v1 client only)
 //             | {"command": ["node", "…"], "env": {…}},        stdio
 //     "mode":  "legacy" | "modern" | "auto",                   v2 client only

@@ -1,6 +1,7 @@
 // The TypeScript SDK's second-generation client (both eras). See plan.mjs for input and output.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { Provider, withProof } from './oauth.mjs';
 import { readPlan, run } from './plan.mjs';
 import { answers, capabilities, notifications } from './user.mjs';
 
@@ -13,10 +14,14 @@ const client = new Client(
   { name: `v2-client-${plan.mode}`, version: '1.0.0' },
   { capabilities: plan.answers ? capabilities : {}, versionNegotiation: { mode: modes[plan.mode] } }
 );
-const transport = open(plan.target);
+const provider = plan.target.oauth ? new Provider() : undefined;
+let transport = open(plan.target);
+
+// proving carries out what the gateway may want proof for.
+const proving = (carryOut) => (provider ? withProof(provider, carryOut, (params) => transport.finishAuth(params)) : carryOut());
 
 function open(target) {
-  if (target.url) return new StreamableHTTPClientTransport(new URL(target.url));
+  if (target.url) return new StreamableHTTPClientTransport(new URL(target.url), { authProvider: provider });
   const [command, ...args] = target.command;
   return new StdioClientTransport({ command, args, env: { ...process.env, ...target.env } });
 }
@@ -27,7 +32,12 @@ const subscriptions = new Map(); // of the modern era, by URI
 await run(plan, {
   client,
   async connect() {
-    await client.connect(transport);
+    let tried = false;
+    await proving(() => {
+      if (tried) transport = open(plan.target); // one that has failed is not started again
+      tried = true;
+      return client.connect(transport);
+    });
     if (plan.answers && modern()) await client.listen({ toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true });
   },
   describe: () => ({
@@ -44,7 +54,7 @@ await run(plan, {
     }
     for (const method of notifications) client.setNotificationHandler(method, ({ params }) => handler(method, params));
   },
-  callTool: (params, options) => client.callTool(params, options),
+  callTool: (params, options) => proving(() => client.callTool(params, options)),
   async subscribe(uri) {
     if (!modern()) return client.subscribeResource({ uri });
     subscriptions.set(uri, await client.listen({ resourceSubscriptions: [uri] }));

@@ -15,9 +15,10 @@ const (
 	progressWithin = 10 * time.Second
 )
 
-// Target is the server to connect to. One of the members is set.
+// Target is the server to connect to. One of URL, SSE and Command is set.
 type Target struct {
 	URL     string            `json:"url,omitempty"`     // streamable HTTP
+	OAuth   bool              `json:"oauth,omitempty"`   // beside URL: get a token of the server's authorization server (V2 and GoSDK)
 	SSE     string            `json:"sse,omitempty"`     // HTTP+SSE, by the URL of the event stream
 	Command []string          `json:"command,omitempty"` // stdio
 	Env     map[string]string `json:"env,omitempty"`     // for Command

@@ -67,7 +67,7 @@ func (g goSDK) Run(t testing.TB, target Target, steps []Step) Transcript {
 	if g.era == Legacy {
 		options.ProtocolVersion = legacyRevision
 	}
-	session, err := client.Connect(ctx, transport(target, &http.Client{Transport: connections}), options)
+	session, err := client.Connect(ctx, transport(t, target, &http.Client{Transport: connections}), options)
 	if err != nil {
 		t.Fatalf("client %s: connect: %v", g.Name(), err)
 	}
@@ -127,10 +127,14 @@ func (g goSDK) Run(t testing.TB, target Target, steps []Step) Transcript {
 	return transcript
 }
 
-func transport(target Target, client *http.Client) mcp.Transport {
+func transport(t testing.TB, target Target, client *http.Client) mcp.Transport {
 	switch {
 	case target.URL != "":
-		return &mcp.StreamableClientTransport{Endpoint: target.URL, HTTPClient: client, MaxRetries: -1}
+		transport := &mcp.StreamableClientTransport{Endpoint: target.URL, HTTPClient: client, MaxRetries: -1}
+		if target.OAuth {
+			transport.OAuthHandler = agreeing(t, client)
+		}
+		return transport
 	case target.SSE != "":
 		return &mcp.SSEClientTransport{Endpoint: target.SSE, HTTPClient: client}
 	}

@@ -32,11 +32,15 @@ type Gateway struct {
 	Process *process.Process
 }
 
-// StartGateway runs the real binary with the configuration, on addresses of its own, and waits until it is ready. At the end of the test the
+// StartGateway runs the real binary with the configuration, on addresses of its own unless it names one to listen on, and waits until it is ready. At the end of the test the
 // gateway is asked to stop; the test fails when it does not end by itself with status 0.
 func StartGateway(t testing.TB, config Config) *Gateway {
 	t.Helper()
-	listen, admin := netns.Addr(), netns.Addr()
+	listen, given := config["listen"].(string)
+	if !given {
+		listen = netns.Addr()
+	}
+	admin := netns.Addr()
 	file := configFile(t, Config{"admin": Config{"listen": admin}}, config)
 	g := &Gateway{URL: "http://" + listen + "/mcp", SSE: "http://" + listen + "/sse", Admin: "http://" + admin}
 	g.Process = process.Start(t, process.Options{

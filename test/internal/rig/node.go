@@ -15,6 +15,7 @@ const (
 	thinkingJS    = "node_modules/@modelcontextprotocol/server-sequential-thinking/dist/index.js"
 	playwrightJS  = "node_modules/@playwright/mcp/cli.js"
 	featuresJS    = "servers/features.mjs"
+	openIDJS      = "servers/oidc.mjs"
 )
 
 // Node returns the command line that runs a script below test/ with the Node that was installed with the packages, whatever the machine has.

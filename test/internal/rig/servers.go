@@ -109,3 +109,13 @@ func ThinkingCommand(t testing.TB) []string { return Node(t, thinkingJS) }
 
 // PlaywrightCommand returns the command line of @playwright/mcp on stdio. No browser is installed: only its lists can be asked for.
 func PlaywrightCommand(t testing.TB) []string { return Node(t, playwrightJS, "--headless") }
+
+// OpenID starts an OpenID provider whose user agrees to everything, and returns its URL, which is the issuer of its tokens. Their audience is the
+// resource that a client names, their scopes are of mcp and notes:write, and their subject, ann, is in the group staff.
+func OpenID(t testing.TB) string {
+	t.Helper()
+	addr := netns.Addr()
+	p := process.Start(t, process.Options{Name: "OpenID provider", Args: Node(t, openIDJS, addr)})
+	p.WaitListening(t, addr)
+	return "http://" + addr
+}
