@@ -24,17 +24,15 @@ type Key struct {
 const ProofKey = "api-key"
 
 type apiKey struct {
-	digest  [sha256.Size]byte
-	who     *call.Principal
-	expires time.Time
+	digest [sha256.Size]byte
+	who    *call.Principal
 }
 
 func newKeys(keys []Key, h hierarchy) ([]apiKey, error) {
 	var all []apiKey
 	for _, k := range keys {
 		next := apiKey{
-			who:     &call.Principal{Subject: k.ID, Groups: k.Groups, Scopes: h.expand(k.Scopes), Proof: ProofKey},
-			expires: k.Expires,
+			who: &call.Principal{Subject: k.ID, Groups: k.Groups, Scopes: h.expand(k.Scopes), Proof: ProofKey, Expires: k.Expires},
 		}
 		if n, err := hex.Decode(next.digest[:], []byte(k.SHA256)); err != nil || n != sha256.Size || len(k.SHA256) != 2*sha256.Size {
 			return nil, fmt.Errorf("API key %q: its SHA-256 is not 64 hex digits", k.ID)
@@ -56,11 +54,11 @@ func (a *Authenticator) byKey(text string) (*call.Principal, *failure) {
 	if found < 0 {
 		return nil, errKeyUnknown
 	}
-	k := &a.keys[found]
-	if !k.expires.IsZero() && !a.now().Before(k.expires) {
+	who := a.keys[found].who
+	if !who.Expires.IsZero() && !a.now().Before(who.Expires) {
 		return nil, errKeyExpired
 	}
-	return k.who, nil
+	return who, nil
 }
 
 // keyPrefix lets scanners of repositories find keys that were committed.

@@ -98,7 +98,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
 	}
-	if who := accepted(t, a, request("X-API-Key", old)); who.Subject != "old" {
+	if who := accepted(t, a, request("X-API-Key", old)); who.Subject != "old" || !who.Expires.Equal(now.Add(time.Second)) {
 		t.Errorf("got %+v", who)
 	}
 	for _, tc := range []struct {

@@ -89,15 +89,19 @@ func (a *Authenticator) holder(tls *tlsState) (*call.Principal, *failure) {
 	if tls == nil || len(tls.VerifiedChains) == 0 {
 		return nil, nil
 	}
-	now := a.now()
+	now, leaf := a.now(), tls.VerifiedChains[0][0]
+	expires := leaf.NotAfter
 	for _, c := range tls.VerifiedChains[0] {
 		if now.After(c.NotAfter) || now.Before(c.NotBefore) {
 			return nil, errCertificate
 		}
+		if c.NotAfter.Before(expires) {
+			expires = c.NotAfter
+		}
 	}
-	leaf := tls.VerifiedChains[0][0]
 	for i := range a.certs {
 		if who := a.certs[i].principal(leaf); who != nil {
+			who.Expires = expires
 			return who, nil
 		}
 	}

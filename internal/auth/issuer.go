@@ -107,11 +107,11 @@ func (i *issuer) verify(ctx context.Context, t *token) (*verified, *failure) {
 	if fail != nil {
 		return nil, fail
 	}
-	v := &verified{expires: expires}
+	v := &verified{}
 	if v.bound, fail = bindingOf(claims); fail != nil {
 		return nil, fail
 	}
-	if v.who, fail = i.principal(claims, payload); fail != nil {
+	if v.who, fail = i.principal(claims, payload, expires); fail != nil {
 		return nil, fail
 	}
 	for _, s := range i.Required {
@@ -169,7 +169,7 @@ func bindingOf(claims wire.Value) (string, *failure) {
 }
 
 // principal makes the principal that a token speaks for.
-func (i *issuer) principal(claims wire.Value, payload []byte) (*call.Principal, *failure) {
+func (i *issuer) principal(claims wire.Value, payload []byte, expires time.Time) (*call.Principal, *failure) {
 	subject, ok := claim(claims, i.Claims.Subject).Text()
 	if !ok || !isText(subject) {
 		return nil, errClaims
@@ -184,6 +184,6 @@ func (i *issuer) principal(claims wire.Value, payload []byte) (*call.Principal, 
 	}
 	return &call.Principal{
 		Subject: subject, Issuer: i.URL, Groups: groups, Scopes: i.hierarchy.expand(scopes),
-		Proof: ProofToken, Claims: wire.Raw(payload),
+		Proof: ProofToken, Claims: wire.Raw(payload), Expires: expires,
 	}, nil
 }

@@ -83,9 +83,8 @@ func isOther(claims wire.Value) bool {
 
 // verified is a token that has been verified.
 type verified struct {
-	who     *call.Principal
-	expires time.Time
-	bound   string // digest of the certificate that it is bound to; "" for none
+	who   *call.Principal
+	bound string // digest of the certificate that it is bound to; "" for none
 }
 
 // boundTo holds a token to the certificate that it is bound to (RFC 8705, section
@@ -138,8 +137,8 @@ func (c *tokenCache) get(text string, now time.Time) (*verified, bool) {
 
 func (c *tokenCache) put(text string, v *verified, now time.Time) {
 	until := now.Add(trustFor)
-	if v.expires.Before(until) {
-		until = v.expires
+	if v.who.Expires.Before(until) {
+		until = v.who.Expires
 	}
 	key := sha256.Sum256([]byte(text))
 	c.mu.Lock()

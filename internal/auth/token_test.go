@@ -31,6 +31,9 @@ func TestTokens(t *testing.T) {
 				"aud": []string{"other", audience}, "scope": "read write", "groups": []string{"g", "h"}, "email": "ann@example.com",
 			}))))
 			claims := who.Claims
+			if left := time.Until(who.Expires); left < 200*time.Second || left > 331*time.Second { // of 300 and the skew
+				t.Errorf("%s, %v: the proof is good for %v", alg, typ, left)
+			}
 			who = &call.Principal{Subject: who.Subject, Issuer: who.Issuer, Groups: who.Groups, Scopes: who.Scopes, Proof: who.Proof}
 			want := &call.Principal{Subject: "ann", Issuer: iss.URL, Groups: []string{"g", "h"}, Scopes: []string{"read", "write"}, Proof: "jwt"}
 			if diff := cmp.Diff(want, who); diff != "" {
@@ -329,7 +332,7 @@ func TestSeveralIssuers(t *testing.T) {
 func TestCacheIsBounded(t *testing.T) {
 	c := newTokenCache(16)
 	now := time.Now()
-	v := &verified{expires: now.Add(time.Hour)}
+	v := &verified{who: &call.Principal{Expires: now.Add(time.Hour)}}
 	for i := range 1000 {
 		c.put(fmt.Sprint(i), v, now)
 	}

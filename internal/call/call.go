@@ -83,6 +83,9 @@ type Principal struct {
 	Scopes  []string
 	Proof   string   // how they proved it: "none", "api-key", "jwt", "mtls", "local"
 	Claims  wire.Raw // what else the proof says, an object; nil for nothing
+	// Expires is when the proof is good no more, zero for never. Requests are
+	// proved anew; what outlives them must not outlive it.
+	Expires time.Time
 }
 
 // Anonymous is the one principal there is when no proof is asked for.

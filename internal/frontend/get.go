@@ -41,7 +41,9 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, who *call.Prin
 		defer timer.Stop()
 		expire = timer.C
 	}
-	c.run(r.Context(), expire)
+	ctx, cancel := whileProved(r, who)
+	defer cancel()
+	c.run(ctx, expire)
 }
 
 // carryGet makes to carry a new stream, or the one of an event that the client

@@ -37,5 +37,7 @@ func (s *Server) listen(p *post, r *http.Request, x *exchange) {
 		return
 	}
 	p.hold.release() // what bounds such streams is that set
-	c.run(r.Context(), nil)
+	ctx, cancel := whileProved(r, x.call.Principal)
+	defer cancel()
+	c.run(ctx, nil)
 }

@@ -185,6 +185,16 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) *call.Principal {
 	return who
 }
 
+// whileProved returns the context of a stream that has no end of its own: it ends
+// with the request, and when the proof of who is there is good no more. Whoever
+// comes again is asked for proof again.
+func whileProved(r *http.Request, who *call.Principal) (context.Context, context.CancelFunc) {
+	if who.Expires.IsZero() {
+		return r.Context(), func() {}
+	}
+	return context.WithDeadline(r.Context(), who.Expires)
+}
+
 // deny answers a request whose sender has not proved who they are.
 func (s *Server) deny(w http.ResponseWriter, r *http.Request, err error) {
 	challenge, f := "Bearer", &refusal{status: http.StatusUnauthorized, reason: "authentication is required"}

@@ -61,7 +61,9 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 		return
 	}
 	st.announce(wire.Event{Name: "endpoint", Data: []byte(s.endpointOf(r, c.id))})
-	conn.run(r.Context(), nil)
+	ctx, cancel := whileProved(r, who)
+	defer cancel()
+	conn.run(ctx, nil)
 }
 
 // endpointOf returns the URL that the client of a conversation posts to: a path,
