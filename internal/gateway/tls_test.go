@@ -206,6 +206,27 @@ func TestTrustedProxies(t *testing.T) {
 	}
 }
 
+func TestMetadataBehindTrustedProxy(t *testing.T) {
+	for proxy, want := range map[string]string{"127.0.0.1": `"resource":"https://mcp.example.com/mcp"`, "192.0.2.1": `"resource":"http://127.0.0.1:`} {
+		g, _ := start(t, "trusted_proxies: ["+proxy+"]\nauth: {mode: jwt, jwt: [{issuer: 'https://idp.example.com', audience: a}]}\n"+aDisabledUpstream, false)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+g.Addr()+"/.well-known/oauth-protected-resource/mcp", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Forwarded-Host", "mcp.example.com")
+		req.Header.Set("X-Forwarded-Proto", "https")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || !strings.Contains(string(body), want) {
+			t.Errorf("behind %s: %s, %v", proxy, body, err)
+		}
+	}
+}
+
 // Who serves everybody on purpose is told so at every start.
 func TestInsecureIsSaid(t *testing.T) {
 	for listen, want := range map[string]int{"0.0.0.0:8080": 1, "127.0.0.1:8080": 0} {
