@@ -1,0 +1,249 @@
+package telemetry
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/zap"
+)
+
+func openAudit(t *testing.T, o AuditOptions) *Audit {
+	t.Helper()
+	o.Logger, o.Metrics = zap.NewNop(), NewAuditMetrics()
+	a, err := OpenAudit(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close() })
+	return a
+}
+
+func content(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func before(t *testing.T, a *Audit, lines ...string) {
+	t.Helper()
+	for _, l := range lines {
+		if err := a.Before([]byte(l + "\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAuditIsWrittenAtOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "new", "audit.jsonl")
+	a := openAudit(t, AuditOptions{File: file})
+	before(t, a, "one")
+	if got := content(t, file); got != "one\n" {
+		t.Errorf("the file has %q", got)
+	}
+	a.After([]byte("two\n"))
+	if got := content(t, file); got != "one\ntwo\n" {
+		t.Errorf("the file has %q", got)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file is %v, %v", info.Mode(), err)
+	}
+}
+
+// A file that somebody moves away keeps what it has, and the next line begins
+// another, as with logrotate.
+func TestAuditOutlivesItsFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
+	a := openAudit(t, AuditOptions{File: file})
+	before(t, a, "one")
+	if err := os.Rename(file, file+".1"); err != nil {
+		t.Fatal(err)
+	}
+	before(t, a, "two")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	before(t, a, "three")
+	if err := errors.Join(os.Rename(file, file+".2"), os.WriteFile(file, []byte("other\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	before(t, a, "four")
+	for name, want := range map[string]string{file + ".1": "one\n", file + ".2": "three\n", file: "other\nfour\n"} {
+		if got := content(t, name); got != want {
+			t.Errorf("%s has %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestAuditRotates(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "audit.jsonl")
+	strangers := []string{"audit.jsonl.1.gz", "audit.jsonl.20200101T000000.000000000Z.gz", "other.20200101T000000.000000000Z"}
+	for _, name := range strangers {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := openAudit(t, AuditOptions{File: file, MaxBytes: 10, MaxFiles: 2})
+	before(t, a, "one", "two", "three", "four", "five", "a line that is longer than a file", "six")
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		if !slices.Contains(strangers, e.Name()) {
+			got = append(got, content(t, filepath.Join(dir, e.Name())))
+		}
+	}
+	// The files sort by age, behind the one that is written.
+	want := []string{"six\n", "four\nfive\n", "a line that is longer than a file\n"}
+	if !slices.Equal(got, want) || len(entries) != len(strangers)+len(want) {
+		t.Errorf("%d files, ours have %q; want %q", len(entries), got, want)
+	}
+}
+
+// Without a bound nothing is renamed, and without a number nothing removed.
+func TestAuditKeepsEverything(t *testing.T) {
+	dir := t.TempDir()
+	a := openAudit(t, AuditOptions{File: filepath.Join(dir, "a"), MaxBytes: 1})
+	for i := range 20 {
+		before(t, a, fmt.Sprint(i))
+	}
+	b := openAudit(t, AuditOptions{File: filepath.Join(t.TempDir(), "b")})
+	before(t, b, strings.Repeat("x", 1<<20), "y")
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 20 {
+		t.Errorf("%d files, %v; want 20", len(entries), err)
+	}
+	if info, err := os.Stat(b.opt.File); err != nil || info.Size() != 1<<20+3 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// Several gateways may share a file; none loses a line to another's rotation.
+func TestAuditIsShared(t *testing.T) {
+	dir := t.TempDir()
+	const writers, lines = 4, 200
+	var wg sync.WaitGroup
+	for w := range writers {
+		a := openAudit(t, AuditOptions{File: filepath.Join(dir, "a"), MaxBytes: 500})
+		wg.Go(func() {
+			for i := range lines {
+				if err := a.Before(fmt.Appendf(nil, "%d/%d\n", w, i)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	all := map[string]bool{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		for line := range strings.Lines(content(t, filepath.Join(dir, e.Name()))) {
+			all[line] = true
+		}
+	}
+	if len(all) != writers*lines {
+		t.Errorf("%d lines in %d files, want %d", len(all), len(entries), writers*lines)
+	}
+}
+
+// A line that the last run could not end is ended before the next begins.
+func TestAuditEndsATornLine(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a")
+	if err := os.WriteFile(file, []byte("whole\ntor"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := openAudit(t, AuditOptions{File: file})
+	before(t, a, "next", "after")
+	if got := content(t, file); got != "whole\ntor\nnext\nafter\n" {
+		t.Errorf("the file has %q", got)
+	}
+}
+
+// disk is a disk that has room for some bytes.
+type disk struct {
+	bytes.Buffer
+	room int
+}
+
+func (d *disk) Write(p []byte) (int, error) {
+	n := min(len(p), d.room)
+	d.room -= n
+	d.Buffer.Write(p[:n])
+	if n < len(p) {
+		return n, errors.New("no space left on device")
+	}
+	return n, nil
+}
+
+// What cannot be written must not be done; what was done is written later.
+func TestAuditOfAFullDisk(t *testing.T) {
+	d := &disk{room: 6}
+	a := openAudit(t, AuditOptions{File: AuditStdout, Stdout: d})
+	before(t, a, "one")
+	if err := a.Before([]byte("two\n")); err == nil {
+		t.Error("the line is said to be written")
+	}
+	a.After([]byte("three\n"))
+	a.After([]byte("four\n"))
+	if err := a.Before([]byte("five\n")); err == nil {
+		t.Error("the line is said to be written")
+	}
+	if n := testutil.ToFloat64(a.opt.Metrics.failures); n != 4 {
+		t.Errorf("%v failures counted, want 4", n)
+	}
+	d.room = 100
+	before(t, a, "six")
+	if got := d.String(); got != "one\ntw\nthree\nfour\nsix\n" {
+		t.Errorf("written: %q", got)
+	}
+	d.room = 0
+	a.After([]byte("seven\n"))
+	if err := a.Close(); err == nil || !strings.HasPrefix(err.Error(), "1 lines of the audit are lost: ") {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+func TestAuditThatCannotBeOpened(t *testing.T) {
+	dir := t.TempDir()
+	for _, file := range []string{dir, os.DevNull} {
+		if _, err := OpenAudit(AuditOptions{File: file}); err == nil || !strings.Contains(err.Error(), "is no plain file") {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenAudit(AuditOptions{File: filepath.Join(dir, "file", "audit")}); err == nil {
+		t.Error("a folder that is a file is no error")
+	}
+}
+
+func BenchmarkAudit(b *testing.B) {
+	a, err := OpenAudit(AuditOptions{File: filepath.Join(b.TempDir(), "a"), MaxBytes: 1 << 30, Logger: zap.NewNop(), Metrics: NewAuditMetrics()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer a.Close()
+	line := []byte(strings.Repeat("x", 400) + "\n")
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := a.Before(line); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
