@@ -87,7 +87,33 @@ type Limits struct {
 
 // Telemetry is what the gateway says about itself.
 type Telemetry struct {
-	Log Log `yaml:"log" doc:"the log, on stderr"`
+	Log   Log   `yaml:"log" doc:"the log, on stderr"`
+	Audit Audit `yaml:"audit" doc:"the record of decisions and calls"`
+}
+
+// AuditStdout is what Audit.File is for standard output.
+const AuditStdout = "-"
+
+// Audit is the record of decisions and calls, one JSON object on each line.
+type Audit struct {
+	File      string   `yaml:"file" doc:"file that decisions and calls are recorded in, - for standard output; empty means no record"`
+	Arguments bool     `yaml:"arguments" default:"false" doc:"whether the arguments of tools and prompts are recorded, and not only their digest"`
+	Redact    []string `yaml:"redact" format:"redact-path" doc:"paths in the arguments whose values are left out, such as password, auth.token, items.*.key or **.secret"`
+	MaxSize   Size     `yaml:"max_size" default:"100MiB" min:"1MiB" doc:"size over which the file is renamed and another begun"`
+	MaxFiles  int      `yaml:"max_files" default:"10" min:"0" max:"100000" doc:"renamed files that are kept; 0 keeps all"`
+}
+
+// check remarks on keys that change nothing.
+func (a *Audit) check(m *mapping) {
+	switch {
+	case a.File == "" && a.Arguments:
+		m.warnf("arguments", "has no meaning without telemetry.audit.file")
+	case len(a.Redact) > 0 && !a.Arguments:
+		m.warnf("redact", "has no meaning without arguments: true; only the digest of arguments is recorded")
+	}
+	if a.File != "" && a.File != AuditStdout {
+		a.File = inFolder(m.d.dir, a.File)
+	}
 }
 
 // LogLevel is the least severe level that is logged.

@@ -58,6 +58,9 @@ var formats = map[string]func(string) (string, error){
 	"origin":     origin,
 	"host":       hostValue,
 	"file-uri":   fileURI,
+	"redact-path": func(s string) (string, error) {
+		return matching(s, redactPath, "must be keys separated by dots, in which * stands for any key or element and ** for any number of keys")
+	},
 	"seal-key": func(s string) (string, error) {
 		if sealKey(s) == nil {
 			return "", errors.New("must be 32 random bytes in hex or Base64, such as openssl rand -base64 32 prints")
@@ -73,6 +76,7 @@ var (
 	separator    = regexp.MustCompile(`^[A-Za-z0-9_-]{1,4}$`)
 	prefix       = regexp.MustCompile(`^([a-z][a-z0-9-]{0,31})?$`)
 	ruleNameForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$`)
+	redactPath   = regexp.MustCompile(`^[^.\x00-\x1f]+(\.[^.\x00-\x1f]+)*$`)
 	hostName     = regexp.MustCompile(`^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])$`)
 	token        = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$") // RFC 9110, section 5.6.2
 )

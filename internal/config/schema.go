@@ -17,7 +17,6 @@ var notYet = []string{
 	"resources",
 	"store",
 	"telemetry.otlp",
-	"telemetry.audit",
 	"upstreams.*.pin",
 	"upstreams.*.auth",
 }
