@@ -61,3 +61,10 @@ func TestRefusedCostsWhatAbsentCosts(t *testing.T) {
 		}
 	}
 }
+
+// An audit that is off costs nothing.
+func TestNoAuditNoAllocations(t *testing.T) {
+	if n := testing.AllocsPerRun(100, auditedCall(t, nil)); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -62,13 +62,24 @@ func (j *journey) answered(answer wire.Value) (*call.Result, error) {
 		return j.unconfirmed(outcome)
 	}
 	j.r.metrics.confirmed(outcome)
-	return nil, nil
+	return nil, j.auditConsent(outcome)
+}
+
+// auditConsent records what became of the question. The error is errUnaudited.
+func (j *journey) auditConsent(outcome string) error {
+	if j.r.audit == nil {
+		return nil
+	}
+	return j.r.audit.consent(j.c, j.target.Public, outcome)
 }
 
 // unconfirmed says why the call was not made: to the model, in the result of a
 // tool; prompts and resources have no such results.
 func (j *journey) unconfirmed(outcome string) (*call.Result, error) {
 	j.r.metrics.confirmed(outcome)
+	if err := j.auditConsent(outcome); err != nil {
+		return nil, err
+	}
 	why := map[string]string{
 		askUndeclared: "the user has to confirm it, and this client cannot ask them: it does not support elicitation",
 		askError:      "the user has to confirm it, and the client answered the question with an error",
@@ -112,5 +123,5 @@ func (j *journey) redeem(ctx context.Context, st bridge.State) (asked *call.Resu
 	if st.Kind == bridge.Consent {
 		return j.answered(answer)
 	}
-	return nil, nil
+	return nil, j.auditConsent("carried") // from the round before
 }

@@ -13,7 +13,10 @@ import (
 // was made. A call that names an item without its arguments, as requests about
 // tasks and completions do, is judged as lists are: may there be arguments with
 // which it is allowed?
-func (r *Router) decide(c *call.Call, j *policy.Judgement) policy.Decision {
+//
+// The decision is in the audit when decide returns; the error says that it is not,
+// and then nothing may follow from it. event says what the line is.
+func (r *Router) decide(event string, c *call.Call, it auditedItem, j *policy.Judgement) (policy.Decision, error) {
 	q := policy.Request{Method: c.Method, Params: c.Params}
 	switch c.Method {
 	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodResourcesSubscribe, wire.MethodResourcesMetadata:
@@ -21,13 +24,21 @@ func (r *Router) decide(c *call.Call, j *policy.Judgement) policy.Decision {
 		q.Params, q.Open = nil, true
 	}
 	d := j.Decide(q)
-	r.decided(&d)
-	return d
+	return d, r.decided(event, c, it, &d)
 }
 
-// decided counts a decision.
-func (r *Router) decided(d *policy.Decision) {
+// decided counts a decision, and records it.
+func (r *Router) decided(event string, c *call.Call, it auditedItem, d *policy.Decision) error {
 	r.metrics.decided.get(decided{d.Effect.String(), d.Rule}).Inc()
+	if r.audit == nil {
+		return nil
+	}
+	return r.audit.record(event, c, &it, d)
+}
+
+// itemOf is what the audit says of a target.
+func itemOf(t *catalog.Target) auditedItem {
+	return auditedItem{t.Kind, t.Public, t.Part.Upstream(), t.Native}
 }
 
 // refused is the answer to a call of an item that the caller sees, which policy

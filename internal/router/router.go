@@ -55,6 +55,9 @@ type Options struct {
 	Unlabelled bool
 	// Tickets keep consents from being used twice; none: the process remembers.
 	Tickets Tickets
+	// Audit is the record of decisions and calls; none: there is none, and it
+	// costs nothing.
+	Audit   *Audit
 	Logger  *zap.Logger
 	Metrics *Metrics
 }
@@ -76,6 +79,7 @@ type Router struct {
 	tickets      Tickets
 	said         saidOnce
 	waits        taskWaits
+	audit        *Audit
 }
 
 // current is the routes of this moment.
@@ -96,6 +100,7 @@ func New(o Options, first *Routes) *Router {
 		label:      !o.Unlabelled,
 		limits:     limiter{now: time.Now},
 		tickets:    o.Tickets,
+		audit:      o.Audit,
 	}
 	if r.tickets == nil {
 		r.tickets = newMemoryTickets()
@@ -123,7 +128,13 @@ func (r *Router) Routes() *Routes { return r.now.Load().Routes }
 func (r *Router) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
 	begin := time.Now()
 	res, upstream, err := r.handle(ctx, c)
-	r.observe(c, upstream, time.Since(begin), err)
+	duration := time.Since(begin)
+	r.observe(c, upstream, duration, err)
+	if r.audit != nil {
+		if public, ok := audited(c); ok {
+			r.audit.ended(c, public, upstream, res, duration, err)
+		}
+	}
 	return res, err
 }
 
@@ -194,8 +205,11 @@ func (r *Router) forward(ctx context.Context, c *call.Call) (call.Result, string
 		return call.Result{}, "", err
 	}
 	name := target.Part.Upstream()
-	d := r.decide(c, target.Judgement)
-	if d.Effect == policy.Deny {
+	d, err := r.decide(auditDecision, c, itemOf(&target), target.Judgement)
+	switch {
+	case err != nil:
+		return call.Result{}, name, err
+	case d.Effect == policy.Deny:
 		return call.Result{}, name, refused(target, &d)
 	}
 	// What needs a consent is not completed: the user would be asked at every key.
@@ -295,13 +309,14 @@ func (r *Router) Permit(c *call.Call) *wire.Error {
 	view := routes.Table.View(c.Principal, c.Client)
 	target, ok := view.Resolve(ref.Kind, ref.Name)
 	if !ok {
-		return r.unknown(c, view, ref)
+		return r.unknown(auditResume, c, view, ref)
 	}
-	if d := r.decide(c, target.Judgement); d.Effect == policy.Deny {
-		fault, _ := errors.AsType[*wire.Error](refused(target, &d))
-		return fault
+	d, err := r.decide(auditResume, c, itemOf(&target), target.Judgement)
+	if err == nil && d.Effect == policy.Deny {
+		err = refused(target, &d)
 	}
-	return nil
+	fault, _ := errors.AsType[*wire.Error](err)
+	return fault
 }
 
 // resolve finds what a call names in the caller's view. A name that nobody has
@@ -319,7 +334,7 @@ func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.Ref) (
 		suspects := view.Suspects(ref.Kind, ref.Name)
 		switch {
 		case len(suspects) == 0:
-			return nil, target, r.unknown(c, view, ref)
+			return nil, target, r.unknown(auditDecision, c, view, ref)
 		case settled || !slices.ContainsFunc(suspects, func(u catalog.Unavailable) bool { return u.Starting }):
 			return nil, target, catalog.UnavailableError(suspects)
 		}

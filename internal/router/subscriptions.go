@@ -65,7 +65,11 @@ func (s *Subscriptions) Subscribe(ctx context.Context, c *call.Call, public stri
 	d := *c
 	d.Method = wire.MethodResourcesSubscribe // a listen request subscribes to many
 	cancel, upstream, err := s.subscribe(ctx, &d, public, deliver)
-	s.router.observe(&d, upstream, time.Since(begin), err)
+	duration := time.Since(begin)
+	s.router.observe(&d, upstream, duration, err)
+	if a := s.router.audit; a != nil {
+		a.ended(&d, public, upstream, call.Result{}, duration, err)
+	}
 	return cancel, err
 }
 
@@ -76,7 +80,10 @@ func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public stri
 		return nil, "", err
 	}
 	at := resource{upstream: target.Part.Upstream(), native: target.Native}
-	d := s.router.decide(c, target.Judgement)
+	d, err := s.router.decide(auditDecision, c, itemOf(&target), target.Judgement)
+	if err != nil {
+		return nil, at.upstream, err
+	}
 	if d.Effect == policy.Deny {
 		return nil, at.upstream, refused(target, &d)
 	}

@@ -35,9 +35,9 @@ func (r *Router) task(ctx context.Context, c *call.Call) (call.Result, string, e
 	if !ok {
 		return call.Result{}, "", wire.Errorf(wire.CodeInvalidParams, "%s: params.taskId must be a string", c.Method)
 	}
-	ref, part, ok := r.openTask(c, id)
-	if !ok {
-		return call.Result{}, "", errNoTask
+	ref, part, err := r.openTask(c, id)
+	if err != nil {
+		return call.Result{}, "", err
 	}
 	e := wire.NewEdit(c.Params)
 	e.ReplaceString(place, ref.Native)
@@ -71,8 +71,9 @@ func knowsTasks(c *call.Call, view *catalog.View) *wire.Error {
 }
 
 // openTask returns what a public task id stands for, and the upstream that has
-// the task, if this caller may ask for it now. The log says why not.
-func (r *Router) openTask(c *call.Call, id string) (bridge.TaskRef, *catalog.Part, bool) {
+// the task, if this caller may ask for it now. The error is what the caller gets;
+// the log says more.
+func (r *Router) openTask(c *call.Call, id string) (bridge.TaskRef, *catalog.Part, error) {
 	ref, err := r.sealer.OpenTask(id, c.Principal)
 	var part *catalog.Part
 	if err == nil {
@@ -85,7 +86,12 @@ func (r *Router) openTask(c *call.Call, id string) (bridge.TaskRef, *catalog.Par
 		case part == nil:
 			err = errors.New("the upstream is not there any more")
 		default:
-			if d := r.decide(c, view.Judge(call.Tool, part, ref.Public, ref.Tool)); d.Effect == policy.Deny {
+			it := auditedItem{call.Tool, ref.Public, ref.Upstream, ref.Tool}
+			d, unaudited := r.decide(auditDecision, c, it, view.Judge(call.Tool, part, ref.Public, ref.Tool))
+			if unaudited != nil {
+				return ref, nil, unaudited
+			}
+			if d.Effect == policy.Deny {
 				err = errors.New("the tool that began the task is refused")
 			}
 		}
@@ -93,9 +99,9 @@ func (r *Router) openTask(c *call.Call, id string) (bridge.TaskRef, *catalog.Par
 	if err != nil {
 		r.log.Warn("task id refused", zap.String("request", c.ID), zap.String("principal", c.Principal.Subject),
 			zap.String("method", c.Method), zap.NamedError("reason", err))
-		return ref, nil, false
+		return ref, nil, errNoTask
 	}
-	return ref, part, true
+	return ref, part, nil
 }
 
 // askTask sends a request about one task, with the params that the upstream
@@ -195,10 +201,13 @@ func (r *Router) taskList(ctx context.Context, c *call.Call) (call.Result, error
 }
 
 // listed returns a task as tasks/list has it, and false when it cannot be asked
-// for. The error is that of ctx.
+// for. The error is that of ctx, or errUnaudited.
 func (r *Router) listed(ctx context.Context, c *call.Call, t heldTask) (wire.Raw, bool, error) {
-	_, part, ok := r.openTask(c, t.id)
-	if !ok {
+	_, part, err := r.openTask(c, t.id)
+	switch {
+	case errors.Is(err, errUnaudited):
+		return nil, false, err
+	case err != nil:
 		return nil, false, nil
 	}
 	get := *c

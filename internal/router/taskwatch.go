@@ -21,15 +21,21 @@ import (
 // subscription of its own there, and works for upstreams that tell of nothing.
 // The first news is how the task is.
 func (r *Router) WatchTask(ctx context.Context, c *call.Call, id string, deliver func(params wire.Raw) bool) bool {
-	ref, part, ok := r.openTask(c, id)
-	if !ok {
-		return false
-	}
 	get := *c
 	get.Method = wire.MethodTasksGet
+	ref, part, err := r.openTask(&get, id)
+	if err != nil {
+		return false
+	}
 	get.Params = wire.SetMember(wire.Raw(`{}`), "taskId", wire.String(ref.Native))
 	get.Back = unheard{}
-	go r.watch(ctx, &get, part, heldTask{ref: ref, id: id}, deliver)
+	go func() {
+		begin := time.Now()
+		r.watch(ctx, &get, part, heldTask{ref: ref, id: id}, deliver)
+		if r.audit != nil {
+			r.audit.ended(&get, ref.Public, ref.Upstream, call.Result{}, time.Since(begin), nil)
+		}
+	}()
 	return true
 }
 

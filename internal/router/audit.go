@@ -1,0 +1,257 @@
+package router
+
+import (
+	"encoding/hex"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// Auditor keeps the lines of an audit: JSON objects with one line break, at their
+// end. Its methods may be called by any number of goroutines, and do not keep the
+// line.
+type Auditor interface {
+	// Before keeps a line that tells of what is about to be done. After an error
+	// it is not done.
+	Before(line []byte) error
+	// After keeps a line that tells of what was done, at once or as soon as it can.
+	After(line []byte)
+}
+
+// Audit says what is recorded of calls that name an item, and of requests about
+// tasks.
+type Audit struct {
+	To Auditor
+	// Arguments says that the arguments of tools and prompts are recorded, not
+	// only their digest, but for what Redact covers.
+	Arguments bool
+	Redact    []Path
+}
+
+// What a line of the audit tells. A call has a line of the decision, before
+// anything follows from it, and one of its end: a decision without one was being
+// carried out when the process ended. Lists name no item, and have no lines.
+const (
+	auditDecision = "decision"
+	auditConsent  = "consent" // the client's user was asked, and what became of it
+	auditResume   = "resume"  // as a decision, of a request that goes on with a call, which has its own end
+	auditEnd      = "end"
+)
+
+// errUnaudited is the answer to every call while the audit cannot be written,
+// whether or not there is such an item.
+var errUnaudited = wire.Errorf(wire.CodeInternal,
+	"the gateway cannot write its audit, and makes no calls meanwhile; try again later").
+	WithData(wire.Raw(`{"reason":"the audit cannot be written","retryable":true}`))
+
+// What of a client's and an identity provider's words one line holds, in bytes.
+const (
+	maxAuditName      = 256
+	maxAuditItem      = 1024
+	maxAuditArguments = 64 << 10
+)
+
+// auditedItem is what a decision is about.
+type auditedItem struct {
+	kind             call.Kind
+	public           string
+	upstream, native string // "" where there is no such item
+}
+
+// auditLine makes one line.
+type auditLine struct{ b []byte }
+
+var auditLines = sync.Pool{New: func() any { return new(auditLine) }}
+
+func newAuditLine(event string, c *call.Call) *auditLine {
+	l := auditLines.Get().(*auditLine)
+	l.b = append(l.b[:0], `{"time":"`...)
+	l.b = time.Now().UTC().AppendFormat(l.b, time.RFC3339Nano)
+	l.b = append(l.b, '"')
+	l.text("event", event, maxAuditName)
+	l.text("request", c.ID, maxAuditName)
+	l.text("method", methodLabel(c.Method), maxAuditName)
+	l.b = append(l.b, `,"principal":{"subject":`...)
+	l.b = wire.AppendString(l.b, cut(c.Principal.Subject, maxAuditName))
+	if c.Principal.Issuer != "" {
+		l.text("issuer", c.Principal.Issuer, maxAuditName)
+	}
+	l.text("proof", c.Principal.Proof, maxAuditName)
+	l.b = append(l.b, '}')
+	return l
+}
+
+func (l *auditLine) text(name, value string, most int) {
+	l.b = append(append(append(l.b, `,"`...), name...), `":`...)
+	l.b = wire.AppendString(l.b, cut(value, most))
+}
+
+func (l *auditLine) number(name string, n int64) {
+	l.b = append(append(append(l.b, `,"`...), name...), `":`...)
+	l.b = strconv.AppendInt(l.b, n, 10)
+}
+
+// client adds what the client said of itself.
+func (l *auditLine) client(c *call.Client) {
+	info := wire.ValueOf(c.Info)
+	l.b = append(l.b, `,"client":{"revision":`...)
+	l.b = wire.AppendString(l.b, string(c.Revision))
+	for _, member := range []string{"name", "version"} {
+		if text, ok := info.Get(member).Text(); ok {
+			l.text(member, text, maxAuditName)
+		}
+	}
+	l.b = append(l.b, '}')
+}
+
+func (l *auditLine) item(it *auditedItem) {
+	l.text("kind", it.kind.String(), maxAuditName)
+	l.text("item", it.public, maxAuditItem)
+	if it.upstream != "" {
+		l.text("upstream", it.upstream, maxAuditName)
+		l.text("native", it.native, maxAuditItem)
+	}
+}
+
+// arguments adds the digest of the arguments of a tool or prompt, and themselves
+// where they are to be recorded.
+func (l *auditLine) arguments(a *Audit, params wire.Raw) {
+	given := wire.ValueOf(params).Get("arguments").Raw()
+	if given == nil {
+		return
+	}
+	sum := wire.Digest(given)
+	l.b = append(l.b, `,"digest":"sha256:`...)
+	l.b = hex.AppendEncode(l.b, sum[:])
+	l.b = append(l.b, '"')
+	switch {
+	case !a.Arguments:
+	case len(given) > maxAuditArguments:
+		l.number("arguments_too_long", int64(len(given)))
+	default:
+		l.b = append(l.b, `,"arguments":`...)
+		l.b = appendOneLine(l.b, redact(given, a.Redact))
+	}
+}
+
+// appendOneLine appends JSON without its line breaks, which are space between tokens.
+func appendOneLine(b []byte, raw wire.Raw) []byte {
+	for _, c := range raw {
+		if c == '\n' || c == '\r' {
+			c = ' '
+		}
+		b = append(b, c)
+	}
+	return b
+}
+
+// end closes the line. It is good until free.
+func (l *auditLine) end() []byte {
+	l.b = append(l.b, "}\n"...)
+	return l.b
+}
+
+func (l *auditLine) free() {
+	if cap(l.b) <= maxAuditArguments {
+		auditLines.Put(l)
+	}
+}
+
+// record writes the line of a decision. The error is errUnaudited.
+func (a *Audit) record(event string, c *call.Call, it *auditedItem, d *policy.Decision) error {
+	l := newAuditLine(event, c)
+	defer l.free()
+	l.client(c.Client)
+	l.item(it)
+	l.text("effect", d.Effect.String(), maxAuditName)
+	l.text("rule", d.Rule, maxAuditName)
+	if d.File != "" {
+		l.text("file", d.File, maxAuditItem)
+		l.number("line", int64(d.Line))
+	}
+	l.arguments(a, c.Params)
+	return a.before(l)
+}
+
+// consent writes what became of the question whether the call may be made. The
+// error is errUnaudited.
+func (a *Audit) consent(c *call.Call, public, outcome string) error {
+	if outcome == askAnswered {
+		outcome = "accepted"
+	}
+	l := newAuditLine(auditConsent, c)
+	defer l.free()
+	l.text("item", public, maxAuditItem)
+	l.text("outcome", outcome, maxAuditName)
+	return a.before(l)
+}
+
+func (a *Audit) before(l *auditLine) error {
+	if a.To.Before(l.end()) != nil {
+		return errUnaudited
+	}
+	return nil
+}
+
+// ended writes the line of a call's end.
+func (a *Audit) ended(c *call.Call, public, upstream string, res call.Result, duration time.Duration, err error) {
+	if errors.Is(err, errUnaudited) {
+		return // nothing was done, and nothing can be written
+	}
+	l := newAuditLine(auditEnd, c)
+	defer l.free()
+	if public != "" {
+		l.text("item", public, maxAuditItem)
+	}
+	if upstream != "" {
+		l.text("upstream", upstream, maxAuditName)
+	}
+	outcome := outcomeOf(err)
+	if err == nil {
+		outcome = outcomeOfResult(c.Method, res.Raw)
+	}
+	l.text("outcome", outcome, maxAuditName)
+	if rpc, ok := errors.AsType[*wire.Error](err); ok {
+		l.number("code", rpc.Code)
+	}
+	l.b = append(l.b, `,"duration_ms":`...)
+	l.b = strconv.AppendFloat(l.b, float64(duration.Microseconds())/1000, 'f', -1, 64)
+	a.To.After(l.end())
+}
+
+// outcomeOfResult tells apart what is no error of the protocol.
+func outcomeOfResult(method string, raw wire.Raw) string {
+	v := wire.ValueOf(raw)
+	switch kind := v.Get("resultType"); {
+	case kind.IsString("input_required"):
+		return "input_required"
+	case kind.IsString("task"), method == wire.MethodToolsCall && v.Get("task").Kind() == '{':
+		return "task"
+	case method == wire.MethodToolsCall && v.Get("isError").Bool():
+		return "tool_error"
+	default:
+		return outcomeOK
+	}
+}
+
+// audited returns the public name of what a call names, and whether its end has a
+// line in the audit.
+func audited(c *call.Call) (public string, ok bool) {
+	ref, named, err := namespace.RefOf(c.Method, c.Params)
+	return ref.Name, named || err != nil || strings.HasPrefix(c.Method, "tasks/")
+}
+
+// cut bounds a text.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

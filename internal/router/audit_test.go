@@ -1,0 +1,333 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// book is an auditor that can be full.
+type book struct {
+	mu    sync.Mutex
+	lines []string
+	full  bool
+}
+
+func (b *book) Before(line []byte) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.full {
+		return errors.New("no space")
+	}
+	b.lines = append(b.lines, string(line))
+	return nil
+}
+
+func (b *book) After(line []byte) { _ = b.Before(line) }
+
+// take returns the lines since it was last called, without what differs from run
+// to run.
+func (b *book) take(t *testing.T) []string {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	lines := b.lines
+	b.lines = nil
+	for i, l := range lines {
+		if err := wire.Check([]byte(l), wire.Limits{}, wire.Strict); err != nil || strings.Count(l, "\n") != 1 || !strings.HasSuffix(l, "\n") {
+			t.Errorf("%q is no JSON line: %v", l, err)
+		}
+		l = regexp.MustCompile(`"time":"\d{4}-\d\d-\d\dT[0-9:.]+Z"`).ReplaceAllString(l, `"time":T`)
+		l = regexp.MustCompile(`"duration_ms":[0-9.]+`).ReplaceAllString(l, `"duration_ms":N`)
+		l = regexp.MustCompile(`"sha256:[0-9a-f]{64}"`).ReplaceAllString(l, `"sha256:…"`)
+		lines[i] = strings.TrimSuffix(l, "\n")
+	}
+	return lines
+}
+
+func auditedHouse(t testing.TB, up *fakeUpstream, src catalog.Source, a *Audit, rules ...policy.Rule) *house {
+	t.Helper()
+	h := ruled(t, up, src, rules...)
+	h.audit = a
+	return h
+}
+
+var byRules = []policy.Rule{
+	{Name: "ask", Effect: policy.Confirm, What: policy.What{Tools: []string{"files__remove"}}, File: "policy.yaml", Line: 9},
+	{Name: "read", Effect: policy.Allow, What: policy.What{Tools: []string{"files__read"}, Resources: []string{"files+*"}}, File: "policy.yaml", Line: 4},
+}
+
+// begin is what lines of the test's calls begin with.
+func begin(event, method string) string {
+	return `{"time":T,"event":"` + event + `","request":"r1","method":"` + method + `","principal":{"subject":"anonymous","proof":"none"}`
+}
+
+func TestAudit(t *testing.T) {
+	const (
+		decided = `,"client":{"revision":"2025-11-25","name":"host","version":"2"}`
+		read    = `,"kind":"tool","item":"files__read","upstream":"files","native":"read","effect":"allow","rule":"read","file":"policy.yaml","line":4`
+		args    = `,"digest":"sha256:…","arguments":{"path":"/a", "password":"[redacted]","x":[{"key":"[redacted]"}]}}`
+		remove  = `,"kind":"tool","item":"files__remove","upstream":"files","native":"remove","effect":"confirm","rule":"ask","file":"policy.yaml","line":9}`
+	)
+	for _, tt := range []struct {
+		name, method, params, answer string
+		back                         call.BackChannel
+		want                         []string
+	}{
+		{
+			"allowed", "tools/call", `{"name":"files__read","arguments":{"path":"/a",` + "\n" + `"password":"geheim","x":[{"key":"k"}]}}`, `{"content":[]}`, nil,
+			[]string{
+				begin("decision", "tools/call") + decided + read + args,
+				begin("end", "tools/call") + `,"item":"files__read","upstream":"files","outcome":"ok","duration_ms":N}`,
+			},
+		},
+		{
+			"a tool that fails", "tools/call", `{"name":"files__read"}`, `{"content":[],"isError":true}`, nil,
+			[]string{
+				begin("decision", "tools/call") + decided + read + `}`,
+				begin("end", "tools/call") + `,"item":"files__read","upstream":"files","outcome":"tool_error","duration_ms":N}`,
+			},
+		},
+		{
+			"absent", "tools/call", `{"name":"files__gone"}`, ``, nil,
+			[]string{
+				begin("decision", "tools/call") + decided + `,"kind":"tool","item":"files__gone","effect":"deny","rule":"unknown"}`,
+				begin("end", "tools/call") + `,"item":"files__gone","outcome":"refused","code":-32602,"duration_ms":N}`,
+			},
+		},
+		{
+			"refused", "prompts/get", `{"name":"files__explain"}`, ``, nil,
+			[]string{
+				begin("decision", "prompts/get") + decided + `,"kind":"prompt","item":"files__explain","effect":"deny","rule":"default"}`,
+				begin("end", "prompts/get") + `,"item":"files__explain","outcome":"refused","code":-32602,"duration_ms":N}`,
+			},
+		},
+		{
+			"a resource", "resources/read", `{"uri":"files+file:///a"}`, `{"contents":[]}`, nil,
+			[]string{
+				begin("decision", "resources/read") + decided + `,"kind":"resource","item":"files+file:///a","upstream":"files","native":"file:///a","effect":"allow","rule":"read","file":"policy.yaml","line":4}`,
+				begin("end", "resources/read") + `,"item":"files+file:///a","upstream":"files","outcome":"ok","duration_ms":N}`,
+			},
+		},
+		{
+			"consent", "tools/call", `{"name":"files__remove"}`, `{"content":[]}`, &answerer{answer: `{"action":"accept"}`},
+			[]string{
+				begin("decision", "tools/call") + decided + remove,
+				begin("consent", "tools/call") + `,"item":"files__remove","outcome":"accepted"}`,
+				begin("end", "tools/call") + `,"item":"files__remove","upstream":"files","outcome":"ok","duration_ms":N}`,
+			},
+		},
+		{
+			"no consent", "tools/call", `{"name":"files__remove"}`, ``, &answerer{answer: `{"action":"decline"}`},
+			[]string{
+				begin("decision", "tools/call") + decided + remove,
+				begin("consent", "tools/call") + `,"item":"files__remove","outcome":"declined"}`,
+				begin("end", "tools/call") + `,"item":"files__remove","upstream":"files","outcome":"tool_error","duration_ms":N}`,
+			},
+		},
+		{"a list", "tools/list", `{}`, ``, nil, nil},
+		{
+			"what nobody can read", "tools/call", `{"name":7}`, ``, nil,
+			[]string{begin("end", "tools/call") + `,"outcome":"refused","code":-32602,"duration_ms":N}`},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := &book{}
+			up := answers(tt.answer)
+			inner := up.answer
+			var before []string
+			up.answer = func(ctx context.Context, c *call.Call) (call.Result, error) {
+				before = b.take(t)
+				return inner(ctx, c)
+			}
+			redact := []Path{ParsePath("Password"), ParsePath("x.*.key")}
+			h := auditedHouse(t, up, filesSource(t), &Audit{To: b, Arguments: true, Redact: redact}, byRules...)
+			c := newCall(tt.method, tt.params, tt.back)
+			c.Client = &call.Client{Key: "c", Revision: wire.Rev20251125, Info: wire.Raw(`{"name":"host","version":"2"}`), Capabilities: wire.Raw(`{"elicitation":{}}`)}
+			_, _ = h.Handle(t.Context(), c)
+			after := b.take(t)
+			if diff := cmp.Diff(tt.want, append(before, after...)); diff != "" {
+				t.Errorf("lines (-want +got):\n%s", diff)
+			}
+			if tt.answer != "" && len(after) != 1 {
+				t.Errorf("when the upstream was called there were %q, after that %q", before, after)
+			}
+		})
+	}
+}
+
+// Without the argument's own words there is only a digest of them.
+func TestAuditWithoutArguments(t *testing.T) {
+	b := &book{}
+	h := auditedHouse(t, answers(`{"content":[]}`), filesSource(t), &Audit{To: b}, byRules...)
+	for _, spelling := range []string{`{"a":"geheim","b":1}`, `{ "b":1.0, "a":"\u0067eheim" }`} {
+		if _, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read","arguments":`+spelling+`}`, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var digests []string
+	for _, l := range b.lines {
+		if strings.Contains(l, "geheim") || strings.Contains(l, "arguments") {
+			t.Errorf("the line has the arguments: %s", l)
+		}
+		var got struct{ Digest string }
+		if err := json.Unmarshal([]byte(l), &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Digest != "" {
+			digests = append(digests, got.Digest)
+		}
+	}
+	if len(digests) != 2 || digests[0] != digests[1] {
+		t.Errorf("digests %q, want two that are the same", digests)
+	}
+}
+
+// Nothing is done that cannot be recorded, and nobody learns from that what exists.
+func TestNothingHappensUnaudited(t *testing.T) {
+	b := &book{full: true}
+	up := answers(`{"content":[]}`)
+	h := auditedHouse(t, up, filesSource(t), &Audit{To: b}, byRules...)
+	for method, params := range map[string]string{
+		"tools/call": `{"name":"files__read"}`, "prompts/get": `{"name":"files__explain"}`, "resources/read": `{"uri":"files+file:///a"}`,
+		"completion/complete": `{"ref":{"type":"ref/prompt","name":"files__gone"},"argument":{"name":"q","value":"a"}}`,
+	} {
+		if _, err := h.Handle(t.Context(), newCall(method, params, nil)); !errors.Is(err, errUnaudited) {
+			t.Errorf("%s: %v", method, err)
+		}
+		if fault := h.Permit(newCall(method, params, nil)); fault != errUnaudited {
+			t.Errorf("%s goes on: %v", method, fault)
+		}
+	}
+	subs := NewSubscriptions(h.Router)
+	if _, err := subs.Subscribe(t.Context(), newCall("resources/subscribe", `{"uri":"files+file:///a"}`, nil), "files+file:///a", nil); !errors.Is(err, errUnaudited) {
+		t.Errorf("subscribed: %v", err)
+	}
+	if up.got != nil {
+		t.Errorf("the upstream was called: %+v", up.got)
+	}
+	b.full = false
+	if _, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, nil)); err != nil || up.got == nil {
+		t.Errorf("there is room again: %v", err)
+	}
+}
+
+// A consent that cannot be recorded is none.
+func TestConsentIsRecordedBeforeTheCall(t *testing.T) {
+	b := &book{}
+	up := answers(`{"content":[]}`)
+	h := auditedHouse(t, up, filesSource(t), &Audit{To: b}, byRules...)
+	c := newCall("tools/call", `{"name":"files__remove"}`, filler{b})
+	c.Client = &call.Client{Key: "c", Revision: wire.Rev20251125, Capabilities: wire.Raw(`{"elicitation":{}}`)}
+	if _, err := h.Handle(t.Context(), c); !errors.Is(err, errUnaudited) || up.got != nil {
+		t.Errorf("error %v, upstream got %+v", err, up.got)
+	}
+}
+
+// filler accepts, and fills the book meanwhile.
+type filler struct{ b *book }
+
+func (filler) Notify(string, wire.Raw) {}
+func (f filler) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
+	f.b.mu.Lock()
+	defer f.b.mu.Unlock()
+	f.b.full = true
+	return wire.Raw(`{"action":"accept"}`), nil
+}
+
+// What clients write is bounded in the audit.
+func TestAuditIsBounded(t *testing.T) {
+	b := &book{}
+	h := auditedHouse(t, answers(`{"content":[]}`), filesSource(t), &Audit{To: b, Arguments: true}, byRules...)
+	huge := strings.Repeat("ä", 1<<17)
+	c := newCall("tools/call", `{"name":"files__read","arguments":{"a":"`+huge+`"}}`, nil)
+	c.Client = &call.Client{Key: "c", Revision: wire.Rev20251125, Info: wire.Raw(`{"name":"` + huge + `","version":"` + huge + `"}`)}
+	_, _ = h.Handle(t.Context(), c)
+	c.Params = wire.Raw(`{"name":"` + huge + `"}`)
+	_, _ = h.Handle(t.Context(), c)
+	if len(b.lines) != 4 {
+		t.Fatalf("%d lines", len(b.lines))
+	}
+	for _, l := range b.lines {
+		if len(l) > 4096 {
+			t.Errorf("a line of %d bytes: %.200s", len(l), l)
+		}
+	}
+	if !strings.Contains(b.lines[0], `"arguments_too_long":262152`) {
+		t.Errorf("the arguments are not said to be too long: %.300s", b.lines[0])
+	}
+}
+
+func TestRedact(t *testing.T) {
+	for _, tt := range []struct{ paths, given, want string }{
+		{"", `{"a":1}`, `{"a":1}`},
+		{"a", `{"a":{"b":1},"b":{"a":2}}`, `{"a":"[redacted]","b":{"a":2}}`},
+		{"b.a", `{"a":{"b":1},"b":{"a":2,"c":3}}`, `{"a":{"b":1},"b":{"a":"[redacted]","c":3}}`},
+		{"*.a", `{"x":{"a":1},"y":[{"a":2}],"a":3}`, `{"x":{"a":"[redacted]"},"y":[{"a":2}],"a":3}`},
+		{"y.*.a", `{"y":[{"a":2},{"b":3},[{"a":4}]]}`, `{"y":[{"a":"[redacted]"},{"b":3},[{"a":4}]]}`},
+		{"**.a", `{"x":{"a":{"a":1}},"y":[[{"A":2}]],"a":3}`, `{"x":{"a":"[redacted]"},"y":[[{"A":"[redacted]"}]],"a":"[redacted]"}`},
+		{"x.**.a", `{"x":{"a":1,"y":{"z":{"a":2}}},"a":3}`, `{"x":{"a":"[redacted]","y":{"z":{"a":"[redacted]"}}},"a":3}`},
+		{"a b.c", `{"a":1,"b":{"c":[2],"d":3}}`, `{"a":"[redacted]","b":{"c":"[redacted]","d":3}}`},
+		{"a.**", `{"a":{"b":1}}`, `{"a":"[redacted]"}`},
+		{"p\u00e4ss", `{"p\u00e4ss":1,"PÄSS":2}`, `{"p\u00e4ss":"[redacted]","PÄSS":"[redacted]"}`},
+	} {
+		var paths []Path
+		for _, p := range strings.Fields(tt.paths) {
+			paths = append(paths, ParsePath(p))
+		}
+		if got := string(redact(wire.Raw(tt.given), paths)); got != tt.want {
+			t.Errorf("%s of %s:\ngot  %s\nwant %s", tt.paths, tt.given, got, tt.want)
+		}
+	}
+}
+
+// discard is an auditor that keeps nothing.
+type discard struct{}
+
+func (discard) Before([]byte) error { return nil }
+func (discard) After([]byte)        {}
+
+func auditedCall(b testing.TB, a *Audit) func() {
+	r := New(Options{Settled: closedChan(), Logger: zap.NewNop(), Metrics: NewMetrics(), Audit: a}, nil)
+	d := policy.Decision{Effect: policy.Allow, Rule: "read", File: "policy.yaml", Line: 4}
+	c := newCall("tools/call", `{"name":"files__read","arguments":{"path":"/a"}}`, nil)
+	it := auditedItem{call.Tool, "files__read", "files", "read"}
+	return func() {
+		if r.decided(auditDecision, c, it, &d) != nil {
+			b.Fatal("not recorded")
+		}
+		if r.audit != nil {
+			r.audit.ended(c, it.public, it.upstream, call.Result{Raw: wire.Raw(`{"content":[]}`)}, 1000, nil)
+		}
+	}
+}
+
+func closedChan() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+func BenchmarkAudit(b *testing.B) {
+	for name, a := range map[string]*Audit{"off": nil, "on": {To: discard{}}} {
+		b.Run(name, func(b *testing.B) {
+			f := auditedCall(b, a)
+			b.ReportAllocs()
+			for b.Loop() {
+				f()
+			}
+		})
+	}
+}
