@@ -39,14 +39,10 @@ func (o *runOptions) configFlag(cmd *cobra.Command) {
 // run serves until the first SIGINT or SIGTERM, then drains. A second signal
 // ends the process at once.
 func (o *runOptions) run(cmd *cobra.Command) error {
-	out := cmd.OutOrStdout()
-	screen := console.NewScreen(out, console.IsTerminal(out))
-	progress := newStarting(screen)
-	progress.lines, progress.style = true, console.StyleOf(out, lookupEnv)
-	return o.serve(cmd, progress, func(ctx context.Context, g *gateway.Gateway, source string) error {
-		greet(screen, g, source, o.moved(g, source))
+	return o.serve(cmd, false, func(ctx context.Context, g *gateway.Gateway, source string, progress *starting) error {
+		greet(progress.screen, g, source, o.moved(g, source))
 		progress.begin(g.Upstreams())
-		defer screen.Status("")
+		defer progress.screen.Status("")
 		return g.Run(ctx)
 	})
 }
@@ -56,15 +52,17 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 func (o *runOptions) runStdio(cmd *cobra.Command) error {
 	// A host that is gone is an error of the write, not the end of the process.
 	signal.Ignore(syscall.SIGPIPE)
-	return o.serve(cmd, nil, func(ctx context.Context, g *gateway.Gateway, _ string) error {
+	return o.serve(cmd, true, func(ctx context.Context, g *gateway.Gateway, _ string, _ *starting) error {
 		return g.RunStdio(ctx, cmd.InOrStdin(), cmd.OutOrStdout())
 	})
 }
 
 // serve makes a gateway of the configuration and has it run until the first
-// signal. progress is told how the upstreams start; without one the gateway is for
-// one client on a pipe.
-func (o *runOptions) serve(cmd *cobra.Command, progress *starting, run func(ctx context.Context, g *gateway.Gateway, source string) error) error {
+// signal: for one client on a pipe, or else with a progress that is told how the
+// upstreams start.
+func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
+	run func(ctx context.Context, g *gateway.Gateway, source string, progress *starting) error,
+) error {
 	cfg, source, err := o.load()
 	if err != nil {
 		return err
@@ -72,9 +70,19 @@ func (o *runOptions) serve(cmd *cobra.Command, progress *starting, run func(ctx 
 	if err := cfg.Override(o.listen, o.adminListen); err != nil {
 		return usageError{err}
 	}
+	// Lines of the audit for programs are not mixed with words for people.
+	out := cmd.OutOrStdout()
+	if cfg.Telemetry.Audit.File == config.AuditStdout {
+		out = cmd.ErrOrStderr()
+	}
+	var progress *starting
+	if !stdio {
+		progress = newStarting(console.NewScreen(out, console.IsTerminal(out)))
+		progress.lines, progress.style = true, console.StyleOf(out, lookupEnv)
+	}
 	stderr, _ := cmd.ErrOrStderr().(*os.File)
 	logging := telemetry.LogOptions{Level: string(cfg.Telemetry.Log.Level), Format: string(cfg.Telemetry.Log.Format), Out: stderr}
-	together := progress != nil && console.IsTerminal(stderr) && console.IsTerminal(cmd.OutOrStdout())
+	together := progress != nil && console.IsTerminal(stderr) && console.IsTerminal(out)
 	if together {
 		logging.Through = progress.screen.To(stderr)
 	}
@@ -91,7 +99,7 @@ func (o *runOptions) serve(cmd *cobra.Command, progress *starting, run func(ctx 
 	}
 
 	opts := gateway.Options{
-		Config: cfg, Demo: source == "", Source: source, Version: version(), Logger: log, Stdio: progress == nil,
+		Config: cfg, Demo: source == "", Source: source, Version: version(), Logger: log, Stdio: stdio,
 		// Who only looks at the demo has not chosen the ports.
 		AnyPort: source == "" && o.listen == "", AnyAdminPort: source == "" && o.adminListen == "",
 	}
@@ -106,7 +114,7 @@ func (o *runOptions) serve(cmd *cobra.Command, progress *starting, run func(ctx 
 	defer stop()
 	// Once the first signal has come, the next one has its default effect.
 	context.AfterFunc(ctx, stop)
-	if err := run(ctx, g, source); err != nil {
+	if err := run(ctx, g, source, progress); err != nil {
 		log.Error("gateway failed", zap.Error(err))
 		return err
 	}

@@ -84,6 +84,7 @@ type Gateway struct {
 	router    *router.Router
 	subs      *router.Subscriptions
 	front     *frontend.Server
+	audit     *telemetry.Audit // nil: there is none
 
 	auth  *auth.Authenticator // nil where no proof is asked for
 	certs *certificates       // nil without TLS
@@ -149,6 +150,7 @@ func New(o Options) (*Gateway, error) {
 	g.router = router.New(router.Options{
 		Settled: g.settled, Logger: o.Logger, Metrics: routerMetrics,
 		Sealer: g.sealer, StateTTL: o.Config.Bridge.StateTTL, AskTimeout: o.Config.Bridge.AskTimeout, Unlabelled: !o.Config.Asks.Label,
+		Audit: g.newAudit(o.Stdio),
 	}, g.newRoutes(false))
 	g.subs = router.NewSubscriptions(g.router)
 	frontMetrics, authMetrics := frontend.NewMetrics(), auth.NewMetrics()
@@ -169,7 +171,14 @@ func New(o Options) (*Gateway, error) {
 			return nil, err
 		}
 	}
-	return g, g.open(o.AnyPort, o.AnyAdminPort)
+	if err := g.openAudit(); err != nil {
+		return nil, err
+	}
+	if err := g.open(o.AnyPort, o.AnyAdminPort); err != nil {
+		g.closeAudit()
+		return nil, err
+	}
+	return g, nil
 }
 
 func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
@@ -244,6 +253,10 @@ func (g *Gateway) Run(ctx context.Context) error {
 // RunStdio serves one client on a pipe until in ends, or ctx does; then it
 // drains like Run.
 func (g *Gateway) RunStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	defer g.Close()
+	if err := g.openAudit(); err != nil {
+		return err
+	}
 	return g.runAll(ctx, func(life context.Context) error { return g.serveStdio(ctx, life, in, out) })
 }
 
@@ -266,13 +279,14 @@ func (g *Gateway) runAll(ctx context.Context, serve func(life context.Context) e
 	return group.Wait()
 }
 
-// Close gives the addresses back. Run does it too.
+// Close gives the addresses back, and closes the audit. Run does it too.
 func (g *Gateway) Close() {
 	for _, l := range []net.Listener{g.mcp, g.admin} {
 		if l != nil {
 			_ = l.Close() // one that its server has closed already says so; that is no news
 		}
 	}
+	g.closeAudit()
 }
 
 // toolSchema is the input schema of a tool as a client sees it.

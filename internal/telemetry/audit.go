@@ -51,8 +51,8 @@ const maxHeld = 1 << 14
 // goes to a new one. Several processes may write to one file. A line that was cut
 // by a full disk is ended before the next begins.
 //
-// Its methods may be called by any number of goroutines. Whoever opens it closes
-// it.
+// Its methods may be called by any number of goroutines. Whoever has
+// opened it, or written a line, closes it.
 type Audit struct {
 	opt AuditOptions
 
@@ -67,19 +67,25 @@ type Audit struct {
 	stuck  bool        // the file could not be changed for a new one, which was told
 }
 
-// OpenAudit opens the file.
-func OpenAudit(o AuditOptions) (*Audit, error) {
+// NewAudit returns an audit whose file is not open yet.
+func NewAudit(o AuditOptions) *Audit {
 	a := &Audit{opt: o}
 	if o.File == AuditStdout {
 		if a.out = o.Stdout; a.out == nil {
-			a.out = writerOf(os.Stdout)
+			a.out = os.Stdout
 		}
-		return a, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(o.File), 0o700); err != nil {
-		return nil, err
+	return a
+}
+
+// Open opens the file, which otherwise the first line does.
+func (a *Audit) Open() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.opt.File == AuditStdout {
+		return nil
 	}
-	return a, a.open()
+	return a.place(0)
 }
 
 // Before writes a line of what is about to be done. After an error it must not be
@@ -197,6 +203,9 @@ func (a *Audit) place(n int64) error {
 func (a *Audit) open() error {
 	if info, err := os.Stat(a.opt.File); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is no plain file; for standard output, the name is %q", a.opt.File, AuditStdout)
+	}
+	if err := os.MkdirAll(filepath.Dir(a.opt.File), 0o700); err != nil {
+		return err
 	}
 	// It is read only to see how it ends.
 	f, err := os.OpenFile(a.opt.File, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)

@@ -18,8 +18,8 @@ import (
 func openAudit(t *testing.T, o AuditOptions) *Audit {
 	t.Helper()
 	o.Logger, o.Metrics = zap.NewNop(), NewAuditMetrics()
-	a, err := OpenAudit(o)
-	if err != nil {
+	a := NewAudit(o)
+	if err := a.Open(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { a.Close() })
@@ -221,23 +221,20 @@ func TestAuditOfAFullDisk(t *testing.T) {
 func TestAuditThatCannotBeOpened(t *testing.T) {
 	dir := t.TempDir()
 	for _, file := range []string{dir, os.DevNull} {
-		if _, err := OpenAudit(AuditOptions{File: file}); err == nil || !strings.Contains(err.Error(), "is no plain file") {
+		if err := NewAudit(AuditOptions{File: file}).Open(); err == nil || !strings.Contains(err.Error(), "is no plain file") {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenAudit(AuditOptions{File: filepath.Join(dir, "file", "audit")}); err == nil {
+	if err := NewAudit(AuditOptions{File: filepath.Join(dir, "file", "audit")}).Open(); err == nil {
 		t.Error("a folder that is a file is no error")
 	}
 }
 
 func BenchmarkAudit(b *testing.B) {
-	a, err := OpenAudit(AuditOptions{File: filepath.Join(b.TempDir(), "a"), MaxBytes: 1 << 30, Logger: zap.NewNop(), Metrics: NewAuditMetrics()})
-	if err != nil {
-		b.Fatal(err)
-	}
+	a := NewAudit(AuditOptions{File: filepath.Join(b.TempDir(), "a"), MaxBytes: 1 << 30, Logger: zap.NewNop(), Metrics: NewAuditMetrics()})
 	defer a.Close()
 	line := []byte(strings.Repeat("x", 400) + "\n")
 	b.ReportAllocs()
