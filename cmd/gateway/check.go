@@ -121,6 +121,9 @@ func (o *checkOptions) run(cmd *cobra.Command) error {
 	for _, w := range cfg.Warnings {
 		report.Findings = append(report.Findings, fileFinding(severityWarning, config.Error(w)))
 	}
+	if err := gateway.CheckTLS(cfg); err != nil {
+		report.Findings = append(report.Findings, finding{Severity: severityError, What: "configuration", Message: err.Error(), File: source, Path: "tls"})
+	}
 	if err := o.upstreams(cmd, cfg, source, report); err != nil {
 		return err
 	}

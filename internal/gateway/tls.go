@@ -49,6 +49,16 @@ func newCertificates(cfg *config.Config, log *zap.Logger) (*certificates, error)
 	return c, err
 }
 
+// CheckTLS says why the files of the key tls cannot be used; nil when they can be, or
+// there are none.
+func CheckTLS(cfg *config.Config) error {
+	if !cfg.TLS.On() {
+		return nil
+	}
+	_, err := newCertificates(cfg, zap.NewNop())
+	return err
+}
+
 // config is what a server is given.
 func (c *certificates) config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols, GetConfigForClient: c.forClient}
