@@ -238,3 +238,40 @@ func TestInsecureIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// Over TLS clients may speak HTTP/2: a call, and a stream that a drain ends in good order.
+func TestHTTP2(t *testing.T) {
+	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
+	pemFiles(t, dir, ca)
+	g, end := start(t, fmt.Sprintf("tls: {cert: %[1]s/cert.pem, key: %[1]s/key.pem}\n", dir)+aDisabledUpstream, false)
+	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: ca.Pool()}}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := &http.Client{Transport: transport, Timeout: patience}
+	do := func(verb, session, body string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), verb, g.URL(), strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		if session != "" {
+			req.Header.Set("Mcp-Session-Id", session)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		if resp.ProtoMajor != 2 || resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s %s", verb, resp.Proto, resp.Status)
+		}
+		return resp
+	}
+	session := do(http.MethodPost, "", initialize).Header.Get("Mcp-Session-Id")
+	stream := do(http.MethodGet, session, "")
+	end()
+	if text, err := io.ReadAll(stream.Body); err != nil {
+		t.Errorf("the stream broke at the drain: %v after %s", err, text)
+	}
+}
