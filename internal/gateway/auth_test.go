@@ -406,3 +406,18 @@ func TestRefusalsAcrossOrigins(t *testing.T) {
 		t.Errorf("a page of another origin got %d", a.status)
 	}
 }
+
+// The gateway starts without its issuer; what cannot be verified is to be tried again, and is
+// no reason for a client to ask for another token.
+func TestIssuerIsDown(t *testing.T) {
+	g := guard(t, `required_scopes: []`, "")
+	g.issuer.SetDown(true)
+	a := g.call(t, modernEra, "modern__plain", bearer(g.token("plain:write"))...)
+	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || a.header.Get("WWW-Authenticate") != "" {
+		t.Errorf("got %d %v %s", a.status, a.header, a.body)
+	}
+	g.issuer.SetDown(false)
+	if a := g.call(t, modernEra, "modern__plain", bearer(g.token("plain:write"))...); a.status != http.StatusOK {
+		t.Errorf("got %d %s", a.status, a.body)
+	}
+}
