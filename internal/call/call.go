@@ -102,10 +102,14 @@ func (p *Principal) Key() string {
 
 // Client is the downstream peer as it described itself. It is immutable.
 type Client struct {
-	// Key is the same for calls that come from one client: the session for
-	// legacy clients, the principal for others. Unguessable parts of it never
-	// leave the process.
-	Key          string
+	// Key is the same for calls that come from one client, and for no others as
+	// far as can be told: the session for legacy clients; for others what tells
+	// those of one principal apart. Who calls is not the Key's to say but the
+	// principal's. Unguessable parts of it never leave the process.
+	Key string
+	// Sessionless says that the client has no session, so that it cannot be
+	// reached outside of its calls, and its Key may stand for this call alone.
+	Sessionless  bool
 	Revision     wire.Revision
 	Info         wire.Raw // clientInfo, nil when it gave none
 	Capabilities wire.Raw // nil when it declared none

@@ -111,7 +111,7 @@ func (c *conversation) request(m *wire.Message, h *holding) *wire.Error {
 	case c.modern && meta.isModern():
 		return c.modernRequest(m, &meta, h)
 	case sess == nil && m.Method == wire.MethodPing: // which is allowed before initialize
-		x := c.s.legacyCall(c.ctx, c.st, nil, &call.Client{Key: c.id, Revision: wire.LatestLegacy}, c.who, m)
+		x := c.s.legacyCall(c.ctx, c.st, nil, &call.Client{Key: c.id, Sessionless: true, Revision: wire.LatestLegacy}, c.who, m)
 		return c.start(x, x.answer, h)
 	case sess == nil && c.modern:
 		return errNoEra
@@ -178,6 +178,9 @@ func (c *conversation) initialize(m *wire.Message) *wire.Error {
 	client, fault := newLegacyClient(m)
 	if fault != nil {
 		return fault
+	}
+	if c.modern {
+		client.Key = c.id // it is one client, whatever era its requests are of
 	}
 	x := c.s.legacyCall(c.ctx, c.st, nil, client, c.who, m)
 	defer x.cancel(nil)

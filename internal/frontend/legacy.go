@@ -2,6 +2,7 @@ package frontend
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/http"
 
@@ -101,7 +102,8 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, who *call.P
 		return nil, nil, false
 	}
 	if len(r.Header[wire.HeaderSession]) == 0 {
-		c := &call.Client{Key: keyOf(who), Revision: wire.Revision(version)}
+		// Nothing tells it from others, so each request is a client of its own.
+		c := &call.Client{Key: rand.Text(), Sessionless: true, Revision: wire.Revision(version)}
 		if version == "" {
 			c.Revision = wire.Rev20250326 // 2025-11-25, basic/transports, "Protocol Version Header"
 		}

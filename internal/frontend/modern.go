@@ -1,6 +1,7 @@
 package frontend
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -29,7 +30,7 @@ func (s *Server) serveModern(p *post, r *http.Request, who *call.Principal, m *w
 		s.fault(p.w, r, m.ID, http.StatusBadRequest, fault)
 		return true
 	}
-	x := s.modernCall(r.Context(), p, who, m, meta)
+	x := s.modernCall(r.Context(), p, who, s.keyOfModern(r, who, meta.info.Raw()), m, meta)
 	x.hold = &p.hold
 	defer x.cancel(nil)
 	p.lost = func() { x.cancel(errLost) }
@@ -51,11 +52,12 @@ func (s *Server) serveModern(p *post, r *http.Request, who *call.Principal, m *w
 }
 
 // modernCall makes the call of a modern request, whatever it travels on. Its
-// params are still those that the client sent.
-func (s *Server) modernCall(parent context.Context, out outlet, who *call.Principal, m *wire.Message, meta *requestMeta) *exchange {
+// params are still those that the client sent. key is the Key of its client, "" for
+// one that made this request and no other.
+func (s *Server) modernCall(parent context.Context, out outlet, who *call.Principal, key string, m *wire.Message, meta *requestMeta) *exchange {
 	x := s.newExchange(parent, out, m.ID)
 	x.call.Method, x.call.Params = m.Method, m.Params
-	x.call.Principal, x.call.Client = who, modernClient(who, meta)
+	x.call.Principal, x.call.Client = who, modernClient(cmp.Or(key, x.call.ID), meta)
 	x.call.LogLevel = levelOf(meta.level)
 	x.call.TakesRounds = true
 	return x
@@ -91,11 +93,11 @@ func (x *exchange) runModern() answer {
 
 // modernClient describes the sender of one request. The copy of what it said
 // outlives the request.
-func modernClient(who *call.Principal, meta *requestMeta) *call.Client {
+func modernClient(key string, meta *requestMeta) *call.Client {
 	info, capabilities := meta.info.Raw(), meta.capabilities.Raw()
 	kept := make(wire.Raw, 0, len(info)+len(capabilities))
 	kept = append(append(kept, info...), capabilities...)
-	c := &call.Client{Key: keyOf(who), Revision: meta.revision, Capabilities: kept[len(info):]}
+	c := &call.Client{Key: key, Sessionless: true, Revision: meta.revision, Capabilities: kept[len(info):]}
 	if info != nil {
 		c.Info = kept[:len(info):len(info)]
 	}

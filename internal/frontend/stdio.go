@@ -119,7 +119,7 @@ func (c *conversation) modernRequest(m *wire.Message, meta *requestMeta, h *hold
 	if fault := c.s.checkBody(meta); fault != nil {
 		return fault
 	}
-	x := c.s.modernCall(c.ctx, c.st, c.who, m, meta)
+	x := c.s.modernCall(c.ctx, c.st, c.who, c.id, m, meta)
 	x.call.Params = meta.strip(m.Params)
 	if !c.enter(x) {
 		x.cancel(nil)

@@ -208,7 +208,7 @@ func (p *persona) settleIn(ctx context.Context, conn conn) {
 }
 
 // reachable reports whether the client of a call has a session, so that it can be
-// reached outside of calls. Every other client is known by its principal alone.
+// reached outside of calls.
 func reachable(c *call.Call) bool {
-	return c.Client.Era() == wire.EraLegacy && c.Client.Key != c.Principal.Key()
+	return c.Client.Era() == wire.EraLegacy && !c.Client.Sessionless
 }

@@ -90,9 +90,9 @@ const maxKnown = 20_000
 
 // setOf names the shared session of all clients that can do the same as c, "" when
 // that is the head. It is looked up for each call, so what it is for a legacy
-// client, which cannot change, is remembered.
+// client with a session, which cannot change, is remembered.
 func (s *Sessions) setOf(c *call.Client) string {
-	lasting := c.Era() == wire.EraLegacy
+	lasting := c.Era() == wire.EraLegacy && !c.Sessionless
 	if lasting {
 		s.mu.Lock()
 		name, known := s.sets[c.Key]

@@ -1,0 +1,78 @@
+package frontend
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// Whose question it is that belongs to no call is told by the client's Key: two
+// clients that have no session must not share one, and one must not have two.
+func TestKeysOfClientsWithoutSession(t *testing.T) {
+	const host = `"io.modelcontextprotocol/clientInfo":{"name":"host","version":"1"},`
+	modern := func(info string) string {
+		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{` + info +
+			`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
+	}
+	const legacy = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`
+	type sender struct {
+		body, from, agent, forwarded, key string
+	}
+	ann := sender{modern(host), "192.0.2.1:1000", "sdk/1", "", "ann"}
+	with := func(change func(*sender)) sender { s := ann; change(&s); return s }
+	for name, tc := range map[string]struct {
+		first, second sender
+		same          bool
+	}{
+		"the same again, on another connection": {ann, with(func(s *sender) { s.from = "192.0.2.1:2000" }), true},
+		"another machine":                       {ann, with(func(s *sender) { s.from = "192.0.2.2:1000" }), false},
+		"another machine behind a proxy":        {ann, with(func(s *sender) { s.forwarded = "198.51.100.1" }), false},
+		"another program":                       {ann, with(func(s *sender) { s.agent = "sdk/2" }), false},
+		"another host program": {ann, with(func(s *sender) {
+			s.body = modern(strings.Replace(host, `"host"`, `"other"`, 1))
+		}), false},
+		"another principal":  {ann, with(func(s *sender) { s.key = "bob" }), false},
+		"nothing that tells": {with(func(s *sender) { s.body = modern("") }), with(func(s *sender) { s.body = modern("") }), false},
+		"legacy ones without a session": {
+			with(func(s *sender) { s.body = legacy }), with(func(s *sender) { s.body = legacy }), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := &keeper{}
+			s := New(Options{Handler: k, Info: wire.Raw(`{}`), Authenticate: func(r *http.Request) (*call.Principal, error) {
+				return &call.Principal{Subject: r.Header.Get("X-Api-Key"), Proof: "api-key"}, nil
+			}})
+			for _, from := range []sender{tc.first, tc.second} {
+				era := wire.EraModern
+				if from.body == legacy {
+					era = wire.EraLegacy
+				}
+				r := callFor(t, from.body, era)
+				if era == wire.EraModern {
+					r.Header.Set(wire.HeaderName, "t")
+				}
+				r.RemoteAddr = from.from
+				r.Header.Set("User-Agent", from.agent)
+				r.Header.Set("X-Api-Key", from.key)
+				if from.forwarded != "" {
+					r.Header.Set("X-Forwarded-For", from.forwarded)
+				}
+				if w := do(s, r); w.Code != http.StatusOK {
+					t.Fatalf("status %d: %s", w.Code, w.Body)
+				}
+			}
+			if len(k.clients) != 2 {
+				t.Fatalf("%d calls", len(k.clients))
+			}
+			a, b := k.clients[0], k.clients[1]
+			if got := a.Key == b.Key; got != tc.same {
+				t.Errorf("keys %q and %q: the same is %v, want %v", a.Key, b.Key, got, tc.same)
+			}
+			if !a.Sessionless || !b.Sessionless || a.Key == "" {
+				t.Errorf("%+v, %+v: want keys, and no sessions", a, b)
+			}
+		})
+	}
+}
