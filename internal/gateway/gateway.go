@@ -64,6 +64,7 @@ type Gateway struct {
 	registry        *prometheus.Registry
 	metrics         *metrics
 	upstreamMetrics *upstream.Metrics
+	routerMetrics   *router.Metrics
 
 	// sealer seals request states for the router and the front end; replica
 	// names this process in them.
@@ -125,6 +126,7 @@ func New(o Options) (*Gateway, error) {
 		registry:        telemetry.NewRegistry(),
 		metrics:         newMetrics(),
 		upstreamMetrics: upstream.NewMetrics(),
+		routerMetrics:   router.NewMetrics(),
 		state:           openState(o.Config.StateDir, o.Logger),
 		routes:          map[string]router.Upstream{},
 		tellers:         map[string]router.Subscriber{},
@@ -146,9 +148,8 @@ func New(o Options) (*Gateway, error) {
 	if g.policy, err = g.newPolicy(); err != nil {
 		return nil, err
 	}
-	routerMetrics := router.NewMetrics()
 	g.router = router.New(router.Options{
-		Settled: g.settled, Logger: o.Logger, Metrics: routerMetrics,
+		Settled: g.settled, Logger: o.Logger, Metrics: g.routerMetrics,
 		Sealer: g.sealer, StateTTL: o.Config.Bridge.StateTTL, AskTimeout: o.Config.Bridge.AskTimeout, Unlabelled: !o.Config.Asks.Label,
 		Audit: g.newAudit(o.Stdio),
 	}, g.newRoutes(false))
@@ -159,7 +160,7 @@ func New(o Options) (*Gateway, error) {
 	}
 	g.front = frontend.New(g.frontendOptions(frontMetrics))
 	for _, c := range [][]prometheus.Collector{
-		g.metrics.collectors(), g.upstreamMetrics.Collectors(), routerMetrics.Collectors(), frontMetrics.Collectors(), authMetrics.Collectors(),
+		g.metrics.collectors(), g.upstreamMetrics.Collectors(), g.routerMetrics.Collectors(), frontMetrics.Collectors(), authMetrics.Collectors(),
 	} {
 		g.registry.MustRegister(c...)
 	}

@@ -76,6 +76,7 @@ func (g *Gateway) commonOptions(name string) upstream.Options {
 		Observer:    g,
 		Trail:       g.trail,
 		Outside:     g,
+		AskRefused:  g.routerMetrics.AskRefused,
 		SessionIdle: g.cfg.Limits.SessionIdle,
 	}
 }

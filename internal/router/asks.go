@@ -161,6 +161,7 @@ const (
 	askLapsed     = "lapsed"     // nobody answered in time
 	askEnded      = "ended"      // the call ended, or the upstream took the question back
 	askRelayed    = "relayed"    // the client answers in a request of its own
+	askRefused    = "refused"    // nobody knows whom it is for
 )
 
 // outcomeOfAnswer sorts answers by a fixed set of words, whatever they hold.
@@ -186,6 +187,10 @@ func (m *Metrics) asked(method, outcome string) {
 	}
 	m.asks.WithLabelValues(kind, outcome).Inc()
 }
+
+// AskRefused counts a question of an upstream that was put to nobody, because
+// nobody knows whom it is for.
+func (m *Metrics) AskRefused(method string) { m.asked(method, askRefused) }
 
 // confirmed counts one question of the gateway's own, whether a call may be made.
 func (m *Metrics) confirmed(outcome string) { m.asks.WithLabelValues("confirmation", outcome).Inc() }

@@ -28,10 +28,13 @@ func (o *Options) addressee(t *flights, m wire.Message) *call.Call {
 		return t.hearer(m.Method, m.Params)
 	}
 	c := t.owner()
-	if o.persona == nil {
-		return c
+	if o.persona != nil {
+		c = o.persona.host(m.Method, c)
 	}
-	return o.persona.host(m.Method, c)
+	if c == nil {
+		o.unowned(t, m.Method)
+	}
+	return c
 }
 
 // progress passes a progress notification to the client whose call it belongs to.

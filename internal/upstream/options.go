@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/time/rate"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
@@ -51,8 +52,12 @@ type Options struct {
 	Metrics  *Metrics    // none: nothing is counted
 	Observer Observer    // none: nobody is told
 	Outside  Outside     // none: nobody is there outside of calls
+	// AskRefused is told the method of each question of the server that is refused
+	// because nobody knows whom it is for. It must not block; it may be nil.
+	AskRefused func(method string)
 
-	persona *persona // whom the session stands for; nil: everybody
+	persona  *persona      // whom the session stands for; nil: everybody
+	refusals *rate.Limiter // of log lines about such questions
 }
 
 // origin is the session of a connector with these options.
@@ -146,6 +151,7 @@ func (o Options) withDefaults() *Options {
 	if o.Memory == nil || o.EraKey == "" {
 		o.Memory = &shortMemory{}
 	}
+	o.refusals = newRefusals()
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics()
 	}

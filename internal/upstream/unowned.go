@@ -1,0 +1,77 @@
+package upstream
+
+import (
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+
+	"mcpgateway/internal/wire"
+)
+
+// What helps against questions that nobody can be told to be asked.
+const (
+	ownSessions = "session: per-client gives each client with a session, and with command its own process; " +
+		"ask_calls: serialize lets one call at a time run; both are keys of the upstream"
+	noCall = "the server must ask while a call of the client runs that it asks for; session: per-client gives " +
+		"each client with a session one of its own"
+)
+
+// unowned logs and counts a question that is refused because nobody can be told to
+// be the one who is meant. What the question says is not logged.
+func (o *Options) unowned(t *flights, method string) {
+	switch {
+	case method == wire.MethodElicit, method == wire.MethodSample:
+	case method == wire.MethodRootsList && o.persona.relaysRoots():
+	default:
+		return // it is answered without a client
+	}
+	if o.AskRefused != nil {
+		o.AskRefused(method)
+	}
+	if !o.refusals.Allow() {
+		return
+	}
+	clients, calls, asking := t.crowd()
+	why, help := "calls of several clients are in flight, and it may be that of any", ownSessions
+	if clients == 0 {
+		why, help = "no call of a client is in flight", noCall
+	}
+	o.Logger.Info("a question of the server was refused: nobody knows whom it is for", zap.String("method", method), zap.String("why", why),
+		zap.Int("clients", clients), zap.Int("calls", calls), zap.Int("calls_that_wait_for_their_client", asking), zap.String("help", help))
+}
+
+// newRefusals bounds how often [Options.unowned] logs.
+func newRefusals() *rate.Limiter { return rate.NewLimiter(rate.Limit(0.1), 5) }
+
+// crowd tells whose calls are in flight: how many clients have any, how many calls
+// there are, and how many of those wait for their client to answer a question,
+// parked ones among them. They are in flight all the same: the server may ask
+// again for any of them.
+func (t *flights) crowd() (clients, calls, asking int) {
+	seen := make(map[string]bool)
+	var gates []*gate
+	t.mu.Lock()
+	for _, f := range t.open {
+		if f.call.Client == nil {
+			continue
+		}
+		seen[f.call.Client.Key] = true
+		calls++
+		if g, ok := f.call.Back.(*gate); ok {
+			gates = append(gates, g)
+		}
+	}
+	t.mu.Unlock()
+	for _, g := range gates {
+		if g.isAsking() {
+			asking++
+		}
+	}
+	return len(seen), calls, asking
+}
+
+// isAsking reports whether the client is being asked something.
+func (g *gate) isAsking() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open > 0
+}
