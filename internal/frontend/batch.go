@@ -56,7 +56,9 @@ func (s *Server) serveBatch(p *post, r *http.Request, who *call.Principal, body 
 	}
 	p.sess = sess
 	answers, requests := sess.answerBatch(parts, s.opt.Limits, func(m *wire.Message) *exchange {
-		return s.legacyCall(context.WithoutCancel(r.Context()), p, sess, client, who, m)
+		x := s.legacyCall(context.WithoutCancel(r.Context()), p, sess, client, who, m)
+		x.call.Owner = s.shareOf(r.RemoteAddr, who, client)
+		return x
 	})
 	switch {
 	case len(answers) > 0:

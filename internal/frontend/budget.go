@@ -16,19 +16,13 @@ type owner uint16
 
 const owners = 1 << 10
 
-// ownerOf returns whose a request is. Of an IPv6 address the network counts: a
-// client has as many addresses there as it likes.
+// ownerOf returns whose a request is.
 func (s *Server) ownerOf(r *http.Request, who *call.Principal) owner {
 	var hash uint64
 	if key := keyOf(who); key != anonymousKey {
 		hash = maphash.String(s.seed, key)
 	} else if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-		addr := from.Addr().Unmap()
-		text, significant := addr.As16(), 16
-		if addr.Is6() {
-			significant = 8
-		}
-		hash = maphash.Bytes(s.seed, text[:significant])
+		hash = s.hashOf(from.Addr())
 	}
 	return owner(hash % owners)
 }

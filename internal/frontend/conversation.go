@@ -28,6 +28,7 @@ var (
 type conversation struct {
 	s      *Server
 	id     string // unguessable
+	remote string // the address of the client, "" for one on a pipe
 	who    *call.Principal
 	st     *stream
 	modern bool // requests of modern clients are served too
@@ -118,7 +119,7 @@ func (c *conversation) request(m *wire.Message, h *holding) *wire.Error {
 	case sess == nil:
 		return errNotBegun
 	}
-	x := c.s.legacyCall(c.ctx, c.st, sess, sess.client, c.who, m)
+	x := c.owned(c.s.legacyCall(c.ctx, c.st, sess, sess.client, c.who, m))
 	if err := x.begin(); err != nil {
 		x.cancel(nil)
 		return invalidRequest(err)
@@ -128,6 +129,12 @@ func (c *conversation) request(m *wire.Message, h *holding) *wire.Error {
 		x.end()
 	}
 	return fault
+}
+
+// owned says whose share a request takes.
+func (c *conversation) owned(x *exchange) *exchange {
+	x.call.Owner = c.s.shareOf(c.remote, c.who, x.call.Client)
+	return x
 }
 
 // start answers a request on a goroutine of its own.
@@ -225,7 +232,7 @@ func (c *conversation) takeBatch(data []byte, h *holding) *wire.Error {
 	return c.run(func() {
 		defer whole.cancel(nil)
 		answers, _ := sess.answerBatch(parts, c.s.opt.Limits, func(m *wire.Message) *exchange {
-			return c.s.legacyCall(whole.ctx, c.st, sess, sess.client, c.who, m)
+			return c.owned(c.s.legacyCall(whole.ctx, c.st, sess, sess.client, c.who, m))
 		})
 		if len(answers) > 0 {
 			c.st.sendPatiently(joinBatch(answers))

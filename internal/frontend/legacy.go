@@ -37,7 +37,12 @@ func (s *Server) serveLegacy(p *post, r *http.Request, who *call.Principal, m *w
 	p.sess = sess
 	switch {
 	case m.IsRequest():
-		x := s.legacyCall(context.WithoutCancel(r.Context()), p, sess, client, who, m)
+		ctx := r.Context()
+		if sess != nil {
+			ctx = context.WithoutCancel(ctx)
+		}
+		x := s.legacyCall(ctx, p, sess, client, who, m)
+		x.call.Owner = s.shareOf(r.RemoteAddr, who, client)
 		defer x.cancel(nil)
 		if err := x.begin(); err == errSessionEnded { // since it was found
 			s.fault(p.w, r, m.ID, http.StatusNotFound, errNoSession)
@@ -138,9 +143,9 @@ func (s *Server) logRefused(what string, r *http.Request, who *call.Principal, r
 	s.log.Warn(what, zap.String("principal", who.Subject), zap.String("remote", r.RemoteAddr), zap.NamedError("reason", reason))
 }
 
-// legacyCall makes the call of a legacy request, whatever it travels on. Over
-// HTTP the end of the connection is no cancellation, so that parent must not end
-// with it.
+// legacyCall makes the call of a legacy request, whatever it travels on. In a
+// session over HTTP the end of the connection is no cancellation, so that parent
+// must not end with it. Without a session nobody could ever fetch the answer.
 func (s *Server) legacyCall(parent context.Context, out outlet, sess *session, client *call.Client, who *call.Principal, m *wire.Message) *exchange {
 	x := s.newExchange(parent, out, m.ID)
 	x.sess = sess

@@ -31,6 +31,7 @@ func (s *Server) serveModern(p *post, r *http.Request, who *call.Principal, m *w
 		return true
 	}
 	x := s.modernCall(r.Context(), p, who, s.keyOfModern(r, who, meta.info.Raw()), m, meta)
+	x.call.Owner = s.shareOf(r.RemoteAddr, who, x.call.Client)
 	x.hold = &p.hold
 	defer x.cancel(nil)
 	p.lost = func() { x.cancel(errLost) }

@@ -1,9 +1,11 @@
 package frontend
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
@@ -75,4 +77,52 @@ func TestKeysOfClientsWithoutSession(t *testing.T) {
 			}
 		})
 	}
+}
+
+// One client's calls take one share, wherever they come from; strangers take their own.
+func TestSharesOfClients(t *testing.T) {
+	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
+	ann := &call.Principal{Subject: "ann", Proof: "api-key"}
+	a, b := &call.Client{Key: "a"}, &call.Client{Key: "b"}
+	silent := []*call.Client{{Key: "1", Sessionless: true}, {Key: "2", Sessionless: true}}
+	for name, tc := range map[string]struct{ first, second, want any }{
+		"a principal's clients":                {s.shareOf("192.0.2.1:1", ann, a), s.shareOf("192.0.2.2:1", ann, b), true},
+		"strangers":                            {s.shareOf("192.0.2.1:1", call.Anonymous, a), s.shareOf("192.0.2.2:1", call.Anonymous, a), false},
+		"many sessions of one machine":         {s.shareOf("192.0.2.1:1", call.Anonymous, a), s.shareOf("192.0.2.1:2", call.Anonymous, b), true},
+		"many addresses of one network":        {s.shareOf("[2001:db8::1]:1", call.Anonymous, a), s.shareOf("[2001:db8::2]:1", call.Anonymous, b), true},
+		"programs on this machine":             {s.shareOf("127.0.0.1:1", call.Anonymous, a), s.shareOf("127.0.0.1:2", call.Anonymous, b), false},
+		"those here that do not say who it is": {s.shareOf("127.0.0.1:1", call.Anonymous, silent[0]), s.shareOf("127.0.0.1:2", call.Anonymous, silent[1]), true},
+	} {
+		if got := tc.first == tc.second; got != tc.want {
+			t.Errorf("%s: the same share is %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// Nobody can ever fetch the answer to a call that has no session, once its client
+// is gone; in a session it may still be wanted.
+func TestACallWithoutSessionEndsWithItsClient(t *testing.T) {
+	began, ended := make(chan struct{}), make(chan error, 1)
+	s := New(Options{Info: wire.Raw(`{}`), Handler: handlerFunc(func(ctx context.Context, c *call.Call) (call.Result, error) {
+		close(began)
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return call.Result{}, ctx.Err()
+	})})
+	ctx, leave := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	r := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`, wire.EraLegacy).WithContext(ctx)
+	go func() {
+		defer close(done)
+		do(s, r)
+	}()
+	<-began
+	leave()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("the call goes on without its client")
+		s.loose.cancel(errStopped)
+	}
+	<-done
 }

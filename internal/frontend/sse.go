@@ -50,6 +50,7 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 	st := s.newStream(wire.EraLegacy)
 	conn := st.attach(newHTTPCarrier(w))
 	c := s.newConversation(r.Context(), who, st)
+	c.remote = r.RemoteAddr
 	defer c.close()
 	if err := s.talks.add(c, s.opt.MaxSessions); err != nil {
 		s.busy(w, r, http.StatusServiceUnavailable, err.Error())

@@ -166,24 +166,30 @@ func TestGateClosed(t *testing.T) {
 
 // A call that waits for a person holds no slot, and gives none back twice.
 func TestAskGivesTheSlotBack(t *testing.T) {
-	slots := make(chan struct{}, 1)
+	slots := newPlaces(1, newLine(1))
 	back := &peer{ask: func(context.Context, string, wire.Raw) (wire.Raw, error) {
-		if len(slots) != 0 {
+		if slots.free != 1 {
 			t.Error("the slot is held during the ask")
 		}
 		return nil, nil
 	}}
 	g := newGate(t.Context(), &call.Call{Back: back}, time.Minute, time.Hour)
-	slots <- struct{}{}
+	if err := slots.take(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
 	g.hold(slots)
 	for range 2 {
 		if _, err := g.Ask(t.Context(), wire.MethodElicit, nil); err != nil {
 			t.Error(err)
 		}
+		if slots.free != 0 {
+			t.Error("the slot is not held after the answer")
+		}
 	}
-	slots <- struct{}{} // another call's
-	g.close()
-	if len(slots) != 1 {
-		t.Error("the slot of another call was given back")
+	for range 2 {
+		g.close()
+		if slots.free != 1 {
+			t.Errorf("%d slots are free after the end, want 1", slots.free)
+		}
 	}
 }

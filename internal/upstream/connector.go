@@ -19,10 +19,9 @@ import (
 // conversations; all other methods may be called by many goroutines at once, at
 // any time.
 type Connector struct {
-	o       *Options
-	slots   chan struct{} // one for each call that may run; of all sessions with the upstream
-	waiting *atomic.Int64 // calls that wait for a slot or their turn, likewise
-	single  chan struct{} // takes the token of the one call that may run in this session; nil: any number may
+	o      *Options
+	slots  *places // one for each call that may run, of all sessions with the upstream, which wait in one line
+	single *places // the one for the call that may run in this session; nil: any number may
 
 	inflight prometheus.Gauge // looked up once, not for each call
 	channel  atomic.Uint32    // the way to the server in the last conversation
@@ -52,15 +51,21 @@ func New(o Options) *Connector {
 		wants:    newWants(),
 		loudness: loudness{changed: make(chan struct{}, 1)},
 	}
-	c.slots, c.waiting, c.tools = make(chan struct{}, c.o.MaxConcurrent), new(atomic.Int64), new(atomic.Pointer[toolFacts])
-	if c.o.Serialize {
-		c.single = make(chan struct{}, 1)
-	}
+	c.tools = new(atomic.Pointer[toolFacts])
+	c.bound(newPlaces(c.o.MaxConcurrent, newLine(c.o.MaxQueue)))
 	c.inflight = c.o.Metrics.inflight.WithLabelValues(o.Name)
 	c.box = newMailbox(c.o)
 	c.tools.Store(&toolFacts{})
 	c.snap.Store(&Snapshot{Name: o.Name, State: Connecting, Since: time.Now()})
 	return c
+}
+
+// bound sets how many calls may run. It is called before any does.
+func (c *Connector) bound(slots *places) {
+	c.slots = slots
+	if c.o.Serialize {
+		c.single = newPlaces(1, slots.line)
+	}
 }
 
 // Snapshot returns what is known of the upstream now.

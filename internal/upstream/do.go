@@ -76,12 +76,12 @@ func (c *Connector) explain(g *gate, err error) (reason string, unsent bool) {
 func (c *Connector) send(g *gate, cl *call.Call) (call.Result, error) {
 	ctx := context.Context(&g.Scope)
 	if c.single != nil && !aboutTask(cl.Method) {
-		if err := c.take(ctx, c.single); err != nil {
+		if err := c.take(ctx, c.single, cl); err != nil {
 			return call.Result{}, err
 		}
-		defer func() { <-c.single }()
+		defer c.single.give()
 	}
-	if err := c.take(ctx, c.slots); err != nil {
+	if err := c.take(ctx, c.slots, cl); err != nil {
 		return call.Result{}, err
 	}
 	g.hold(c.slots)
@@ -140,32 +140,19 @@ func aboutTask(method string) bool {
 	return false
 }
 
-// take puts a token into places, waiting for room in the order of arrival.
-func (c *Connector) take(ctx context.Context, places chan struct{}) error {
-	select {
-	case places <- struct{}{}:
-		return nil
-	default:
+// take takes one of places for a call, see [places.take].
+func (c *Connector) take(ctx context.Context, p *places, cl *call.Call) error {
+	err := p.take(ctx, cl.Owner)
+	if err != nil && ctx.Err() != nil {
+		return c.expired(ctx, p)
 	}
-	defer c.waiting.Add(-1)
-	if c.waiting.Add(1) > int64(c.o.MaxQueue) {
-		return &fault{
-			reason: fmt.Sprintf("overloaded: %d calls run and %d wait", cap(places), c.o.MaxQueue),
-			unsent: true,
-		}
-	}
-	select {
-	case places <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return c.expired(ctx, places)
-	}
+	return err
 }
 
 // expired is the error of a call whose time ran out before it was sent.
-func (c *Connector) expired(ctx context.Context, places chan struct{}) error {
+func (c *Connector) expired(ctx context.Context, p *places) error {
 	if context.Cause(ctx) == errQuiet {
-		if places == c.single {
+		if p == c.single {
 			return &fault{reason: fmt.Sprintf("overloaded: the server gets one call at a time, and the one that runs took longer than %s", c.o.Timeout), unsent: true}
 		}
 		return &fault{reason: fmt.Sprintf("overloaded: no slot was free within %s", c.o.Timeout), unsent: true}

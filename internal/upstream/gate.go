@@ -32,8 +32,9 @@ type gate struct {
 	end   time.Time
 	timer *time.Timer
 
-	mu     sync.Mutex    // held while Notify passes, so that close can wait for it
-	slot   chan struct{} // holds the call's token, nil when it has none (any more)
+	mu     sync.Mutex // held while Notify passes, so that close can wait for it
+	slots  *places    // where the call has its place, nil before it has any
+	holds  bool       // it has one now
 	closed bool
 	open   int // asks
 	asks   sync.WaitGroup
@@ -47,21 +48,40 @@ func newGate(ctx context.Context, c *call.Call, quiet, longest time.Duration) *g
 	return g
 }
 
-// hold says that the call has put a token into slots. It gives it back when
-// the call ends, or asks its client something: who waits for a person must not
-// keep others waiting for a slot.
-func (g *gate) hold(slots chan struct{}) {
+// hold says that the call has taken a place of slots. It gives it back when the
+// call ends, and while its client is asked something: who waits for a person must
+// not keep others waiting. With the answer the call goes on, so that it needs a
+// place again before the server gets that.
+func (g *gate) hold(slots *places) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.slot = slots
+	g.slots, g.holds = slots, true
 }
 
-// release gives the call's token back, if it has one. The caller holds mu.
+// release gives the call's place back, if it has one. The caller holds mu.
 func (g *gate) release() {
-	if g.slot != nil {
-		<-g.slot
-		g.slot = nil
+	if g.holds {
+		g.slots.give()
+		g.holds = false
 	}
+}
+
+// rehold takes a place again when the last open question has been answered.
+func (g *gate) rehold() {
+	g.mu.Lock()
+	needs := g.slots != nil && !g.holds && !g.closed && g.open == 0
+	g.mu.Unlock()
+	if !needs {
+		return
+	}
+	g.slots.retake(&g.Scope)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed || g.holds || g.open > 0 { // meanwhile it has ended, or asked again
+		g.slots.give()
+		return
+	}
+	g.holds = true
 }
 
 func (g *gate) expire() {
@@ -139,10 +159,11 @@ func (g *gate) Ask(ctx context.Context, method string, params wire.Raw) (wire.Ra
 	result, err := g.back.Ask(ctx, method, params)
 
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.open--
 	if !g.closed {
 		g.restart()
 	}
+	g.mu.Unlock()
+	g.rehold()
 	return result, err
 }

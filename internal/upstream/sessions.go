@@ -200,7 +200,8 @@ func (s *Sessions) begin(p *persona) *branch {
 		p.head = s.head
 	}
 	b := &branch{Connector: New(o), persona: p, end: cancel, used: time.Now()}
-	b.slots, b.waiting, b.tools = s.head.slots, s.head.waiting, s.head.tools
+	b.tools = s.head.tools
+	b.bound(s.head.slots)
 	p.retell = func() { b.tell(wire.NoteRootsChanged) }
 	b.SetLogLevel(s.level)
 	s.wg.Go(func() { _ = b.Run(ctx) }) // an error in the options would be the head's too

@@ -1,0 +1,176 @@
+package upstream
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// queue lets calls of owners wait for the one place there is, which is taken, and
+// notes in which order they get it. It is for a synctest bubble.
+type queue struct {
+	p    *places
+	wg   sync.WaitGroup
+	mu   sync.Mutex
+	got  []string
+	lost []string
+}
+
+func newQueue(t *testing.T, max int) *queue {
+	q := &queue{p: newPlaces(1, newLine(max))}
+	if err := q.p.take(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// wait lets n calls of an owner wait, one after another.
+func (q *queue) wait(ctx context.Context, owner byte, n int) {
+	for range n {
+		q.wg.Go(func() {
+			err := q.p.take(ctx, uint64(owner))
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			if err != nil {
+				q.lost = append(q.lost, string(owner))
+				return
+			}
+			q.got = append(q.got, string(owner))
+		})
+		synctest.Wait()
+	}
+}
+
+// run lets one call after the other have the place, until none waits.
+func (q *queue) run() (got, lost string) {
+	for range 100 {
+		q.p.give()
+		synctest.Wait()
+	}
+	q.wg.Wait()
+	return strings.Join(q.got, ""), strings.Join(q.lost, "")
+}
+
+// Whoever waits with many calls does not keep those with few waiting.
+func TestPlacesAreTakenInTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, 100)
+		q.wait(t.Context(), 'a', 4)
+		q.wait(t.Context(), 'b', 2)
+		q.wait(t.Context(), 'c', 1)
+		if got, lost := q.run(); got != "abcabaa" || lost != "" {
+			t.Errorf("places went to %s, refused were %q", got, lost)
+		}
+	})
+}
+
+// Nobody holds more of the line than is left for the others, and when it is full
+// who holds most makes room.
+func TestNobodyHoldsTheWholeLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, 8)
+		q.wait(t.Context(), 'a', 10) // 4 of 8
+		if got := len(q.p.line.all); got != 4 {
+			t.Fatalf("%d calls of one owner wait in a line for 8, want half", got)
+		}
+		q.wait(t.Context(), 'b', 10)    // 2 of the 4 that are left
+		q.wait(t.Context(), 'c', 10)    // 1 of 2
+		q.wait(t.Context(), 'd', 1)     // the last
+		q.wait(t.Context(), 'e', 1)     // that of a, who holds most
+		q.lost = q.lost[len(q.lost)-1:] // who was refused last
+		if got, lost := q.run(); got != "abcdeaba" || lost != "a" {
+			t.Errorf("places went to %s, refused at last was %q", got, lost)
+		}
+		if l := q.p.line; len(l.all)+len(l.held)+len(q.p.waiting)+len(q.p.turns) != 0 {
+			t.Errorf("left in the line: %+v", l)
+		}
+	})
+}
+
+// A call that gives up leaves the line, and what it is given too late goes on.
+func TestLeavingTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, 8)
+		ctx, cancel := context.WithCancel(t.Context())
+		q.wait(ctx, 'a', 2)
+		q.wait(t.Context(), 'b', 1)
+		cancel()
+		synctest.Wait()
+		if got, lost := q.run(); got != "b" || lost != "aa" {
+			t.Errorf("places went to %s, refused were %q", got, lost)
+		}
+	})
+}
+
+// A call whose client has answered runs again, and counts again: before those that
+// wait for their first place, but not for ever, as the server may do nothing else
+// before it has the answer.
+func TestAnAnswerWaitsForAPlace(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		after time.Duration // when the place is free
+		want  time.Duration // when the answer comes
+	}{
+		{"one becomes free", time.Second, time.Second},
+		{"none does", time.Minute, patience},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPlaces(1, newLine(10))
+				answer := make(chan struct{})
+				back := &peer{ask: func(context.Context, string, wire.Raw) (wire.Raw, error) {
+					<-answer
+					return nil, nil
+				}}
+				g := newGate(t.Context(), &call.Call{Back: back}, time.Hour, time.Hour)
+				if err := p.take(t.Context(), 1); err != nil {
+					t.Fatal(err)
+				}
+				g.hold(p)
+				began := time.Now()
+				var answered time.Duration
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					if _, err := g.Ask(t.Context(), wire.MethodElicit, nil); err != nil {
+						t.Error(err)
+					}
+					answered = time.Since(began)
+				})
+				synctest.Wait()
+				if err := p.take(t.Context(), 2); err != nil { // another call has the place meanwhile
+					t.Fatal(err)
+				}
+				third := make(chan time.Duration, 1)
+				wg.Go(func() {
+					if err := p.take(t.Context(), 3); err != nil {
+						t.Error(err)
+					}
+					third <- time.Since(began)
+				})
+				synctest.Wait()
+				close(answer)
+				time.Sleep(tc.after)
+				p.give() // the other's
+				synctest.Wait()
+				if answered != tc.want {
+					t.Errorf("the answer came after %s, want %s", answered, tc.want)
+				}
+				if len(third) != 0 {
+					t.Error("two calls run where one may")
+				}
+				g.close()
+				synctest.Wait()
+				if got := <-third; got != tc.after {
+					t.Errorf("the next call ran after %s, want %s", got, tc.after)
+				}
+				wg.Wait()
+			})
+		})
+	}
+}
