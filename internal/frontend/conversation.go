@@ -2,7 +2,6 @@ package frontend
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"mcpgateway/internal/call"
@@ -31,6 +30,7 @@ type conversation struct {
 	remote string // the address of the client, "" for one on a pipe
 	who    *call.Principal
 	st     *stream
+	placed bool // it has the place of a session
 	modern bool // requests of modern clients are served too
 	// Calls end with ctx.
 	ctx    context.Context
@@ -191,7 +191,7 @@ func (c *conversation) initialize(m *wire.Message) *wire.Error {
 	}
 	x := c.s.legacyCall(c.ctx, c.st, nil, client, c.who, m)
 	defer x.cancel(nil)
-	a, sess := x.welcome(true)
+	a, sess := x.welcome(true, !c.placed, 0)
 	if sess != nil {
 		c.mu.Lock()
 		twice := c.sess != nil
@@ -291,18 +291,14 @@ type conversationSet struct {
 	byID map[string]*conversation
 }
 
-// add takes a conversation in unless there are max already.
-func (s *conversationSet) add(c *conversation, max int) error {
+// add takes a conversation in.
+func (s *conversationSet) add(c *conversation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.byID) >= max {
-		return errors.New(errTooManySessions.Message)
-	}
 	if s.byID == nil {
 		s.byID = make(map[string]*conversation)
 	}
 	s.byID[c.id] = c
-	return nil
 }
 
 // get returns the principal's conversation with this id. The error says why there

@@ -5,6 +5,8 @@ import (
 	"context"
 	"net/http"
 
+	"go.uber.org/zap"
+
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
@@ -18,10 +20,10 @@ func (s *Server) initialize(p *post, r *http.Request, who *call.Principal, m *wi
 	}
 	x := s.legacyCall(context.WithoutCancel(r.Context()), p, nil, client, who, m)
 	defer x.cancel(nil)
-	a, sess := x.welcome(false)
+	a, sess := x.welcome(false, true, p.hold.owner)
 	switch {
-	case a.fault == errTooManySessions:
-		s.busy(p.w, r, http.StatusServiceUnavailable, a.fault.Message)
+	case a.fault == errTooManySessions || a.fault == errGreedySessions:
+		s.fullHouse(p.w, r, a.fault)
 		return
 	case sess != nil:
 		p.w.Header()[wire.HeaderSession] = []string{sess.id}
@@ -29,7 +31,22 @@ func (s *Server) initialize(p *post, r *http.Request, who *call.Principal, m *wi
 	x.finish(p, a)
 }
 
-var errTooManySessions = wire.Errorf(wire.CodeInternal, "there are too many sessions")
+var (
+	errTooManySessions = wire.Errorf(wire.CodeInternal, "there are too many sessions: try again later")
+	errGreedySessions  = wire.Errorf(wire.CodeInternal, "this client has as many sessions as one may: end those that are not used")
+)
+
+// fullHouse answers who cannot have a session for the reason given.
+func (s *Server) fullHouse(w http.ResponseWriter, r *http.Request, why *wire.Error) {
+	status := http.StatusServiceUnavailable
+	if why == errGreedySessions {
+		status = http.StatusTooManyRequests
+	}
+	s.housed.Do(func() {
+		s.log.Warn("sessions are refused for now: "+why.Message, zap.String("remote", r.RemoteAddr), zap.Int("max_sessions", s.opt.MaxSessions))
+	})
+	s.busy(w, r, status, why.Message)
+}
 
 // newLegacyClient reads initialize. The revision is the one that the client
 // proposes if it is a legacy one, else our latest (2025-11-25, basic/lifecycle,
@@ -54,8 +71,9 @@ func newLegacyClient(m *wire.Message) (*call.Client, *wire.Error) {
 }
 
 // welcome answers initialize and opens the session, which is nil when the answer
-// is no result. A tied session lives as long as its one stream.
-func (x *exchange) welcome(tied bool) (answer, *session) {
+// is no result. A tied session lives as long as its one stream. One that counts
+// takes a place of its own, of the share of an owner.
+func (x *exchange) welcome(tied, counts bool, share owner) (answer, *session) {
 	s, client := x.s, x.call.Client
 	x.call.Method, x.call.Params = wire.MethodDiscover, metaOf(x.call.Params)
 	x.begin()
@@ -65,10 +83,10 @@ func (x *exchange) welcome(tied bool) (answer, *session) {
 		return a, nil
 	}
 	sess := newSession(x.call.Principal, client, &s.levels, s.opt.EventLog(client.Key))
-	sess.tied = tied
+	sess.tied, sess.counts, sess.share = tied, counts, share
 	sess.rooted = func() { s.opt.RootsChanged(client, sess.owner) }
-	if !s.sessions.add(sess) {
-		return answer{fault: errTooManySessions}, nil
+	if why := s.sessions.add(sess); why != nil {
+		return answer{fault: why}, nil
 	}
 	if s.stopped.Load() { // looked at after add, so that the end of Run misses no session
 		s.sessions.remove(sess, errStopped)

@@ -40,6 +40,7 @@ type Server struct {
 	calls   budget         // requests that run
 	seed    maphash.Seed   // of owners
 	crowded rate.Sometimes // tells the log that a budget is used up
+	housed  rate.Sometimes // and that there are too many sessions
 
 	serverInfo wire.Raw // the member of a result's _meta, name and value
 	supported  wire.Raw // the array of all revisions
@@ -64,7 +65,7 @@ func New(o Options) *Server {
 	s.parks.max = o.MaxParked
 	s.bodies.max, s.calls.max = o.MaxBodies, int64(o.MaxCalls)
 	s.seed = maphash.MakeSeed()
-	s.crowded.Interval = 10 * time.Second
+	s.crowded.Interval, s.housed.Interval = 10*time.Second, 10*time.Second
 	s.serverInfo = append(wire.String(wire.MetaServerInfo), ':')
 	s.serverInfo = append(s.serverInfo, o.Info...)
 	for _, rev := range append(wire.ModernRevisions(), wire.LegacyRevisions()...) {

@@ -28,6 +28,8 @@ type session struct {
 	rooted func()        // is told that the client's roots have changed
 	over   chan struct{} // closed when the session has ended
 	tied   bool          // the session has one stream, which ends with it and ends it
+	counts bool          // among the sessions that there may be; not when its conversation does
+	share  owner         // whose it is then
 
 	mu       sync.Mutex
 	ended    bool

@@ -2,11 +2,13 @@ package frontend
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
@@ -40,20 +42,67 @@ func TestFullTableExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var table sessionTable
 		table.init(1, time.Minute, prometheus.NewGauge(prometheus.GaugeOpts{Name: "sessions"}), func(string) {})
-		if first := testSession("first"); !table.add(first) || found(&table, "first") != first {
+		if first := counted("first", 1); table.add(first) != nil || found(&table, "first") != first {
 			t.Fatal("an empty table has no room")
 		}
-		if table.add(testSession("second")) {
-			t.Error("a session in use was thrown out")
+		if table.add(counted("second", 2)) != errTooManySessions || table.add(counted("second", 1)) != errGreedySessions {
+			t.Error("a session in use was thrown out, or who wants another is told something else")
 		}
 		time.Sleep(time.Minute + 1)
-		if !table.add(testSession("third")) {
+		if table.add(counted("third", 2)) != nil {
 			t.Error("an expired session was not thrown out")
 		}
 		if found(&table, "first") != nil {
 			t.Error("an expired session is still there")
 		}
 	})
+}
+
+// counted is a session of an owner that counts among those that there may be.
+func counted(id string, o owner) *session {
+	s := testSession(id)
+	s.counts, s.share = true, o
+	return s
+}
+
+// One client cannot have all sessions, and whoever comes later still finds some.
+func TestNobodyHasAllSessions(t *testing.T) {
+	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "sessions"})
+	var table sessionTable
+	table.init(100, time.Hour, gauge, func(string) {})
+	have := map[owner][]*session{}
+	for _, o := range []owner{1, 2, 3} {
+		for {
+			s := counted(fmt.Sprintf("%d-%d", o, len(have[o])), o)
+			why := table.add(s)
+			if why == nil {
+				have[o] = append(have[o], s)
+				continue
+			}
+			if want := map[owner]*wire.Error{1: errGreedySessions}[o]; want != nil && why != want {
+				t.Errorf("client %d is told %v, want %v", o, why, want)
+			}
+			break
+		}
+	}
+	if len(have[1]) != 50 || len(have[2]) != 25 || len(have[3]) != 13 {
+		t.Errorf("of 100 sessions the first client has %d, the second %d, the third %d", len(have[1]), len(have[2]), len(have[3]))
+	}
+	if err := table.place(4); err != nil { // an HTTP+SSE stream that has no session yet
+		t.Error(err)
+	}
+	if got := testutil.ToFloat64(gauge); got != 50+25+13+1 {
+		t.Errorf("the gauge is %v", got)
+	}
+	table.unplace(4)
+	for _, sessions := range have {
+		for _, s := range sessions {
+			table.remove(s, errSessionEnded)
+		}
+	}
+	if got := testutil.ToFloat64(gauge); got != 0 || table.placed != 0 || len(table.shares) != 0 {
+		t.Errorf("left: gauge %v, %d places, shares %v", got, table.placed, table.shares)
+	}
 }
 
 // found returns the session of that name if there is one.

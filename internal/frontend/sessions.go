@@ -10,38 +10,85 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
 )
 
-// sessionTable holds the sessions that are open, at most max of them.
+// sessionTable holds the sessions that are open, at most max of them, HTTP+SSE
+// streams counted from before they have one. Nobody has more of them than is left
+// for the others, as in a [budget].
 type sessionTable struct {
 	max   int
 	idle  time.Duration
 	gauge prometheus.Gauge
 	gone  func(client string) // is told of each session that has ended
 
-	mu   sync.RWMutex
-	byID map[string]*session
+	mu     sync.RWMutex
+	byID   map[string]*session
+	placed int           // those that count
+	shares map[owner]int // of them, by whose they are
 }
 
 func (t *sessionTable) init(max int, idle time.Duration, gauge prometheus.Gauge, gone func(client string)) {
 	t.max, t.idle, t.gauge, t.gone = max, idle, gauge, gone
-	t.byID = make(map[string]*session)
+	t.byID, t.shares = make(map[string]*session), make(map[owner]int)
 }
 
-// add takes a session in. It reports false when there are as many as there may
-// be and none has expired: a session in use is never thrown out for a new one.
-func (t *sessionTable) add(s *session) bool {
+// add takes a session in. The error is that of place.
+func (t *sessionTable) add(s *session) *wire.Error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.byID) >= t.max {
-		t.expireLocked(time.Now())
-	}
-	if len(t.byID) >= t.max {
-		return false
+	if s.counts {
+		if err := t.placeLocked(s.share); err != nil {
+			return err
+		}
 	}
 	t.byID[s.id] = s
+	return nil
+}
+
+// place takes the place of a session. The error is errTooManySessions or
+// errGreedySessions when there is none and no session has expired: one in use is
+// never thrown out for a new one.
+func (t *sessionTable) place(o owner) *wire.Error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.placeLocked(o)
+}
+
+func (t *sessionTable) placeLocked(o owner) *wire.Error {
+	if !t.fits(o) {
+		t.expireLocked(time.Now())
+	}
+	switch {
+	case t.fits(o):
+	case t.shares[o] > t.placed/2:
+		return errGreedySessions
+	default:
+		return errTooManySessions
+	}
+	t.placed++
+	t.shares[o]++
 	t.gauge.Inc()
-	return true
+	return nil
+}
+
+// fits reports whether an owner may have one more: with it, it has no more than
+// there was left for all.
+func (t *sessionTable) fits(o owner) bool { return t.shares[o]+1 <= t.max-t.placed }
+
+// unplace gives the place of a session back.
+func (t *sessionTable) unplace(o owner) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unplaceLocked(o)
+}
+
+func (t *sessionTable) unplaceLocked(o owner) {
+	t.placed--
+	if t.shares[o]--; t.shares[o] == 0 {
+		delete(t.shares, o)
+	}
+	t.gauge.Dec()
 }
 
 // Why the log says that a session id was refused. To clients all is the same.
@@ -76,7 +123,9 @@ func (t *sessionTable) remove(s *session, cause error) {
 
 func (t *sessionTable) removeLocked(s *session, cause error) {
 	delete(t.byID, s.id)
-	t.gauge.Dec()
+	if s.counts {
+		t.unplaceLocked(s.share)
+	}
 	s.end(cause)
 	t.gone(s.id)
 }

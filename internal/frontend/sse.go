@@ -52,10 +52,18 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 	c := s.newConversation(r.Context(), who, st)
 	c.remote = r.RemoteAddr
 	defer c.close()
-	if err := s.talks.add(c, s.opt.MaxSessions); err != nil {
-		s.busy(w, r, http.StatusServiceUnavailable, err.Error())
+	if s.draining.Load() {
+		s.busy(w, r, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
+	share := s.ownerOf(r, who)
+	if why := s.sessions.place(share); why != nil {
+		s.fullHouse(w, r, why)
+		return
+	}
+	defer s.sessions.unplace(share)
+	c.placed = true
+	s.talks.add(c)
 	defer s.talks.remove(c)
 	if s.draining.Load() { // looked at after add, so that Drain misses no conversation
 		s.busy(w, r, http.StatusServiceUnavailable, errStopped.Error())

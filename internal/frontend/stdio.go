@@ -33,9 +33,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, dr
 	c := s.newConversation(ctx, call.Local, st)
 	c.modern = true
 	defer c.close()
-	if err := s.talks.add(c, s.opt.MaxSessions); err != nil {
-		return err
-	}
+	s.talks.add(c)
 	defer s.talks.remove(c)
 	if s.draining.Load() { // looked at after add, so that Drain misses no conversation
 		return nil
