@@ -43,7 +43,9 @@
 //
 // A resource has many spellings, and a server may read one as another. So it is
 // judged by its URI as it is written and by each that [Spellings] makes of it, and
-// the strictest of these decisions holds.
+// the strictest of these decisions holds. Globs that deny or demand a confirmation
+// take upper and lower case for the same, those that allow do not. Conditions see
+// each spelling, one in lower case among them, and compare as they are written.
 //
 // A [Policy] is compiled once, immutable, and safe for concurrent use, and so is
 // what it makes. A decision that no condition takes part in does not allocate.

@@ -49,6 +49,7 @@ func (g glob) canBegin(lead string) bool {
 type globs struct {
 	written []glob
 	forms   []glob // beside the written ones
+	folded  []glob // what restricts matches folded text by, beside the others
 }
 
 func compileNames(patterns []string) globs {
@@ -76,7 +77,27 @@ func compileURIs(patterns []string) globs {
 			last = form
 		}
 	}
+	for _, w := range slices.Concat(g.written, g.forms) {
+		form := glob{make([]string, len(w.parts))}
+		for i, part := range w.parts {
+			form.parts[i] = fold(part)
+		}
+		g.folded = append(g.folded, form)
+	}
 	return g
+}
+
+// restrict reports whether what is refused or to be confirmed by these patterns
+// covers s: it does also where s or the pattern is written in another case.
+func (g *globs) restrict(s string) bool {
+	if g.match(s) {
+		return true
+	}
+	if len(g.folded) == 0 {
+		return false
+	}
+	s = fold(s)
+	return slices.ContainsFunc(g.folded, func(w glob) bool { return w.match(s) })
 }
 
 func (g *globs) match(s string) bool {
@@ -84,10 +105,10 @@ func (g *globs) match(s string) bool {
 	return slices.ContainsFunc(g.written, is) || slices.ContainsFunc(g.forms, is)
 }
 
-// any reports whether one of the spellings is covered.
-func (g *globs) any(spellings []string) bool {
+// restrictAny reports whether one of the spellings is restricted.
+func (g *globs) restrictAny(spellings []string) bool {
 	for _, s := range spellings {
-		if g.match(s) {
+		if g.restrict(s) {
 			return true
 		}
 	}

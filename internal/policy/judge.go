@@ -151,8 +151,18 @@ func usedBy(kind call.Kind) string {
 
 // covers reports whether the what of a rule holds.
 func (j *judging) covers(r *rule) bool {
+	if !r.at(j.item.Upstream) {
+		return false
+	}
 	names := r.kinds[j.item.Kind]
-	return r.at(j.item.Upstream) && (names == nil && r.anyKind || names != nil && names.match(j.public))
+	switch {
+	case names == nil:
+		return r.anyKind
+	case r.Effect == Allow:
+		return names.match(j.public)
+	default:
+		return names.restrict(j.public)
+	}
 }
 
 // Listed returns what was decided for lists.

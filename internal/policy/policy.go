@@ -228,7 +228,7 @@ func (r *rule) at(upstream string) bool { return r.upstreams == nil || r.upstrea
 // refuses returns the rule that keeps a native name out, "" when none does.
 func (s *selection) refuses(native string, same, loose []string) string {
 	switch {
-	case s.deny.match(native) || s.deny.any(same) || s.deny.any(loose):
+	case s.deny.restrict(native) || s.deny.restrictAny(same) || s.deny.restrictAny(loose):
 		return RuleUpstreamDeny
 	case !s.all && !(s.allow.match(native) && s.allow.each(same)):
 		return RuleUpstreamAllow

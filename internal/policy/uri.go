@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Bounds on what of a URI is read in other spellings.
@@ -16,19 +17,26 @@ const (
 // In same are those that stand for the resource by RFC 3986 (case of scheme and
 // host, percent-encoding, dot segments, default ports) and in the eyes of
 // servers that decode once more, read backslashes as slashes, or drop tabs, as
-// the URL standard of browsers has it. In loose are those that more careless
-// servers may take for the same: with runs of slashes as one, without the query,
-// the fragment, a slash or a NUL with what follows it at the end, or the user.
-// The URI itself is in neither.
+// the URL standard of browsers has it; and those of the next kind that lead to
+// another place. In loose are those that more careless servers may take for the
+// same: with runs of slashes as one, without the query, the fragment, a slash at
+// the end, the user, or the host of a file; with segments of the path cut at a
+// semicolon, without dots and spaces at their ends; with compatibility characters
+// for the plain ones (NFKC), without invisible ones, in lower case. The URI itself
+// is in neither.
 //
 // It is false for a URI that is not to be judged at all: one that is too long,
-// encoded too often, has a host that is not ASCII (the A-label is its one
+// encoded too often or as %u, has a control character (encoded, in the query or
+// the fragment, only NUL counts), a host that is not ASCII (the A-label is its one
 // spelling), or bytes that no UTF-8 has but decoders took for dots and slashes.
 func Spellings(uri string) (same, loose []string, ok bool) {
 	if isPlain(uri) {
-		return nil, nil, true
+		if hasUpper(uri) {
+			loose = []string{strings.ToLower(uri)}
+		}
+		return nil, loose, true
 	}
-	if len(uri) > maxURI {
+	if len(uri) > maxURI || strings.ContainsFunc(uri, unicode.IsControl) {
 		return nil, nil, false
 	}
 	p := split(uri)
@@ -38,7 +46,7 @@ func Spellings(uri string) (same, loose []string, ok bool) {
 		}
 	}
 	for level := 0; ; level++ {
-		if overlong(p.path) || overlong(p.tail) || !ascii(p.authority) {
+		if p.unreadable() {
 			return nil, nil, false
 		}
 		path := strings.ReplaceAll(p.path, `\`, "/")
@@ -57,21 +65,35 @@ func Spellings(uri string) (same, loose []string, ok bool) {
 		}
 		p = next
 	}
-	path := withoutDots(oneSlash(strings.ReplaceAll(p.path, `\`, "/")))
-	for range 2 {
-		add(&loose, p.with(path, p.tail))
-		add(&loose, p.with(path, ""))
-		if bare := strings.TrimRight(path, "/"); bare != "" {
-			add(&loose, p.with(bare, ""))
+	read := carelessly(p.path)
+	if decode(read) != read {
+		return nil, nil, false // encoded once more, in other characters
+	}
+	if leads := withoutDots(oneSlash(read)); strings.Count(read, "/") > strings.Count(strings.ReplaceAll(p.path, `\`, "/"), "/") || withoutDots(read) != read {
+		add(&same, p.with(leads, p.tail))
+	}
+	paths := []string{withoutDots(oneSlash(strings.ReplaceAll(p.path, `\`, "/"))), withoutDots(oneSlash(read))}
+	if i := strings.IndexAny(paths[1], "?#"); i >= 0 {
+		paths = append(paths, paths[1][:i])
+	}
+	authorities := []string{p.authority}
+	if _, host, found := strings.Cut(p.authority, "@"); found {
+		authorities = append(authorities, host)
+	}
+	if p.scheme == "file" && p.authority != "" {
+		authorities = append(authorities, "")
+	}
+	for _, p.authority = range authorities {
+		for _, path := range paths {
+			add(&loose, p.with(path, p.tail))
+			add(&loose, p.with(path, ""))
+			if bare := strings.TrimRight(path, "/"); bare != "" {
+				add(&loose, p.with(bare, ""))
+			}
 		}
-		if cut, _, found := strings.Cut(path, "\x00"); found {
-			add(&loose, p.with(cut, ""))
-		}
-		_, host, found := strings.Cut(p.authority, "@")
-		if !found {
-			break
-		}
-		p.authority = host
+	}
+	for _, s := range slices.Concat([]string{uri}, same, loose) {
+		add(&loose, fold(s))
 	}
 	return same, loose, true
 }
@@ -86,8 +108,14 @@ func Bare(uri string) string {
 	if i := strings.LastIndexByte(p.authority, '@'); i >= 0 {
 		p.authority = p.authority[i+1:]
 	}
-	path, _, _ := strings.Cut(oneSlash(strings.ReplaceAll(p.path, `\`, "/")), "\x00")
-	return p.with(strings.TrimRight(withoutDots(path), "/"), "")
+	if p.scheme == "file" {
+		p.authority = ""
+	}
+	path := carelessly(p.path)
+	if i := strings.IndexAny(path, "?#"); i >= 0 {
+		path = path[:i]
+	}
+	return fold(p.with(strings.TrimRight(withoutDots(oneSlash(path)), "/"), ""))
 }
 
 // plainText returns a part of a glob of URIs with the scheme, the host and the
@@ -108,13 +136,14 @@ func plainText(part string, first bool) string {
 	return strings.ToLower(scheme) + "://" + strings.ToLower(host) + path
 }
 
-// isPlain reports whether a URI has but one spelling, as most have.
+// isPlain reports whether a URI has but one spelling beside its lower case, as
+// most have.
 func isPlain(uri string) bool {
 	for i := range len(uri) {
 		switch c := uri[i]; {
-		case c <= ' ' || c >= 0x7f || c == '%' || c == '\\' || c == '?' || c == '#':
+		case c <= ' ' || c >= 0x7f || c == '%' || c == '\\' || c == '?' || c == '#' || c == ';':
 			return false
-		case c == '/' && i+1 < len(uri) && uri[i+1] == '.':
+		case c == '/' && i+1 < len(uri) && uri[i+1] == '.', c == '.' && (i+1 == len(uri) || uri[i+1] == '/'):
 			return false
 		}
 	}
@@ -284,12 +313,6 @@ func hexDigit(c byte) int {
 		return int(c-'A') + 10
 	}
 	return -1
-}
-
-// overlong reports whether s has a byte that begins a character in more bytes than
-// it needs, which UTF-8 forbids and some decoders take.
-func overlong(s string) bool {
-	return strings.IndexByte(s, 0xc0) >= 0 || strings.IndexByte(s, 0xc1) >= 0
 }
 
 func hasUpper(s string) bool {
