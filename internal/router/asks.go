@@ -157,6 +157,7 @@ const (
 	askDeclined   = "declined"
 	askCancelled  = "cancelled"
 	askError      = "error"      // the client answered with an error
+	askUnshown    = "unshown"    // the question would be too long to show what it is about
 	askUndeclared = "undeclared" // the client cannot answer such a question
 	askLapsed     = "lapsed"     // nobody answered in time
 	askEnded      = "ended"      // the call ended, or the upstream took the question back

@@ -24,7 +24,10 @@ var errUsed = wire.Errorf(wire.CodeInvalidParams,
 // is nil when the call may be made.
 func (j *journey) confirm(ctx context.Context) (asked *call.Result, err error) {
 	client := j.c.Client
-	params := consentQuestion(j.space.Upstream(), j.target, j.c.Params)
+	params, ok := consentQuestion(j.space.Upstream(), j.target, j.c.Params)
+	if !ok {
+		return j.unconfirmed(askUnshown)
+	}
 	fitted, ok := bridge.Fit(client, wire.MethodElicit, params)
 	if !ok || !bridge.Declared(client, wire.MethodElicit, params) {
 		return j.unconfirmed(askUndeclared)
@@ -82,6 +85,7 @@ func (j *journey) unconfirmed(outcome string) (*call.Result, error) {
 	}
 	why := map[string]string{
 		askUndeclared: "the user has to confirm it, and this client cannot ask them: it does not support elicitation",
+		askUnshown:    "the user has to confirm it, and there is more to it than a question can show: use fewer arguments, or shorter names",
 		askError:      "the user has to confirm it, and the client answered the question with an error",
 		askLapsed:     "the user was asked to confirm it and did not answer in time",
 		askDeclined:   "the user declined it",

@@ -1,7 +1,10 @@
 package router
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"math"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -11,20 +14,26 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Bounds on what a question shows, in characters: of one string among the
-// arguments, and of all of them.
-const (
-	maxShownText = 300
-	maxShown     = 4000
-)
+// maxQuestion bounds a question, in bytes of its message.
+const maxQuestion = 16 << 10
+
+// detail says how much of single values a question shows: characters of a string,
+// elements of an array that holds neither objects nor arrays. Names of members are
+// always shown whole: what is hidden behind one the user could not consent to.
+type detail struct{ text, elements, total int }
+
+// details are tried one after the other until the question fits.
+var details = []detail{{4000, 4000, 4000}, {300, 300, maxQuestion}, {60, 20, maxQuestion}, {16, 4, maxQuestion}}
 
 // consentQuestion is the params of an elicitation that asks whether a call may be
-// made, with everything that the user needs to know for that. Nothing is asked
-// for but the consent.
-func consentQuestion(upstream string, t catalog.Target, params wire.Raw) wire.Raw {
+// made, with everything that the user needs to know for that: the item and every
+// member of the arguments, of which long values are cut, with their length and
+// digest. Nothing is asked for but the consent. It is false where that is more than
+// a question may hold.
+func consentQuestion(upstream string, t catalog.Target, params wire.Raw) (wire.Raw, bool) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: ", upstream)
-	name := visible(t.Public, maxShownText)
+	name := visible(t.Public, maxQuestion)
 	switch t.Kind {
 	case call.Tool:
 		fmt.Fprintf(&b, "may the tool %s be called?", name)
@@ -35,75 +44,103 @@ func consentQuestion(upstream string, t catalog.Target, params wire.Raw) wire.Ra
 	}
 	if arguments := wire.ValueOf(params).Get("arguments"); arguments.Kind() != 0 && arguments.Kind() != 'n' {
 		b.WriteString("\n\nArguments: ")
-		s := shower{left: maxShown}
-		s.value(arguments)
-		b.WriteString(s.b.String())
-		if s.left <= 0 {
-			fmt.Fprintf(&b, "\n… (not all is shown: the arguments have %d bytes)", len(arguments.Raw()))
+		text, ok := shown(arguments)
+		if !ok {
+			return nil, false
 		}
+		b.WriteString(text)
+	}
+	if b.Len() > maxQuestion || len(t.Public) > maxQuestion {
+		return nil, false
 	}
 	out := wire.SetMember(wire.Raw(`{"mode":"form"}`), "message", wire.String(b.String()))
-	return wire.SetMember(out, "requestedSchema", wire.Raw(`{"type":"object","properties":{}}`))
+	return wire.SetMember(out, "requestedSchema", wire.Raw(`{"type":"object","properties":{}}`)), true
 }
 
-// shower writes JSON for people: without space between tokens, long strings cut,
-// and up to a bound.
+// shown returns JSON for people in as much detail as fits.
+func shown(v wire.Value) (string, bool) {
+	for _, d := range details {
+		s := shower{detail: d}
+		if s.value(v); s.b.Len() <= d.total {
+			return s.b.String(), true
+		}
+	}
+	return "", false
+}
+
+// shower writes JSON for people. It stops somewhere after the total.
 type shower struct {
-	b    strings.Builder
-	left int
-}
-
-func (s *shower) write(text string) {
-	if s.left <= 0 {
-		return
-	}
-	if n := utf8.RuneCountInString(text); n > s.left {
-		text = string([]rune(text)[:s.left])
-		s.left = 0
-	} else {
-		s.left -= n
-	}
-	s.b.WriteString(text)
+	detail
+	b strings.Builder
 }
 
 func (s *shower) value(v wire.Value) {
-	if s.left <= 0 {
-		return
-	}
-	first := true
-	next := func() {
-		if !first {
-			s.write(", ")
-		}
-		first = false
-	}
 	switch v.Kind() {
 	case '{':
-		s.write("{")
+		lead := "{"
 		for m := range v.Members() {
-			if s.left <= 0 {
+			if s.b.Len() > s.total {
 				return
 			}
-			next()
-			s.write(`"` + visible(m.Key.Str(), maxShownText) + `": `)
+			s.b.WriteString(lead + `"` + visible(m.Key.Str(), s.total) + `": `)
 			s.value(m.Value)
+			lead = ", "
 		}
-		s.write("}")
+		s.b.WriteString(strings.TrimPrefix(lead, ", ") + "}")
 	case '[':
-		s.write("[")
+		most := s.elements
+		if nested(v) {
+			most = math.MaxInt
+		}
+		s.b.WriteString("[")
+		n := 0
 		for el := range v.Elements() {
-			if s.left <= 0 {
+			if s.b.Len() > s.total {
 				return
 			}
-			next()
+			if n++; n > most {
+				continue
+			}
+			if n > 1 {
+				s.b.WriteString(", ")
+			}
 			s.value(el)
 		}
-		s.write("]")
+		if n > most {
+			fmt.Fprintf(&s.b, ", … (%d elements more, sha256 of all %s)", n-most, digest(string(v.Raw())))
+		}
+		s.b.WriteString("]")
 	case '"':
-		s.write(`"` + visible(v.Str(), maxShownText) + `"`)
+		s.b.WriteString(`"` + cut(v.Str(), s.text) + `"`)
 	default:
-		s.write(visible(string(v.Raw()), maxShownText))
+		s.b.WriteString(cut(string(v.Raw()), s.text))
 	}
+}
+
+// nested reports whether an array holds objects or arrays.
+func nested(v wire.Value) bool {
+	for el := range v.Elements() {
+		if k := el.Kind(); k == '{' || k == '[' {
+			return true
+		}
+	}
+	return false
+}
+
+// cut returns the visible text of a value. Of one that is cut it has the digest, so
+// that the user can compare it with what they know.
+func cut(text string, most int) string {
+	out := visible(text, most)
+	if len(text) > most && utf8.RuneCountInString(text) > most {
+		out += fmt.Sprintf(" (%d bytes, sha256 %s)", len(text), digest(text))
+	}
+	return out
+}
+
+// digest returns the beginning of the SHA-256 of text.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
 }
 
 // visible returns text with everything written out that a reader does not see, or
