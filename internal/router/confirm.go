@@ -21,9 +21,13 @@ var errUsed = wire.Errorf(wire.CodeInvalidParams,
 // confirm asks the client's user whether the call may be made. Consent is that
 // they accept, whatever else the answer holds. asked is what the client gets
 // instead of an answer to its call: the question, or why the call was not made; it
-// is nil when the call may be made.
+// is nil when the call may be made. Nobody is asked about a call that a limit
+// would refuse.
 func (j *journey) confirm(ctx context.Context) (asked *call.Result, err error) {
 	client := j.c.Client
+	if err := j.r.room(j.c, j.target, &j.decision); err != nil {
+		return nil, err
+	}
 	params, ok := consentQuestion(j.space.Upstream(), j.target, j.c.Params)
 	if !ok {
 		return j.unconfirmed(askUnshown)
@@ -102,7 +106,9 @@ func (j *journey) unconfirmed(outcome string) (*call.Result, error) {
 
 // redeem takes the state that makes the call a confirmed one: a question of ours
 // with its answer, or a later round of a call that was confirmed. It is good for
-// one use, whatever the answer is: else one could be exchanged for another.
+// one use, whatever the answer is: else one could be exchanged for another. Where a
+// limit is reached it stays good; only calls that come in the same moment can take
+// the room from each other after that.
 func (j *journey) redeem(ctx context.Context, st bridge.State) (asked *call.Result, err error) {
 	var answer wire.Value
 	if st.Kind == bridge.Consent {
@@ -112,6 +118,11 @@ func (j *journey) redeem(ctx context.Context, st bridge.State) (asked *call.Resu
 		}
 		if fault := bridge.CheckAnswer(wire.MethodElicit, answer); fault != nil {
 			return nil, wire.Errorf(fault.Code, "invalid params: inputResponses.%s: %s", consentKey, fault.Message)
+		}
+	}
+	if st.Kind != bridge.Consent || outcomeOfAnswer(wire.MethodElicit, answer.Raw()) == askAnswered {
+		if err := j.r.room(j.c, j.target, &j.decision); err != nil {
+			return nil, err
 		}
 	}
 	fresh, err := j.r.tickets.Spend(ctx, st.Ticket, st.Expires)

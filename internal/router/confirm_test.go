@@ -216,6 +216,39 @@ func TestConfirmOfModernClients(t *testing.T) {
 	}
 }
 
+// A limit is looked at before the user is asked, taken after it, and what it refuses
+// costs no consent.
+func TestConsentWithinLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rule := confirmAll
+		rule.Limit = &policy.Limit{Rate: 0.1, Burst: 1}
+		h := ruled(t, answers(`{"content":[]}`), filesSource(t), rule)
+		first, second := h.asks(t, asksFor), h.asks(t, asksFor) // questions take nothing
+		if _, err := h.round(t, retry(asksFor, first, accept)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.round(t, retry(asksFor, second, accept)); wantFault(t, err, -32603) == nil || h.files.got != nil {
+			t.Error("a call over the limit was made")
+		}
+		client := &answerer{answer: `{"action":"accept"}`}
+		legacy := func() error {
+			_, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, asksFor, client))
+			return err
+		}
+		if err := legacy(); wantFault(t, err, -32603) == nil || client.asks != nil {
+			t.Errorf("the user was asked about a call that is refused then: %q", client.asks)
+		}
+		time.Sleep(10 * time.Second)
+		if _, err := h.round(t, retry(asksFor, second, accept)); err != nil || h.files.got == nil {
+			t.Errorf("the consent is not good any more: %v", err)
+		}
+		time.Sleep(10 * time.Second)
+		if err := legacy(); err != nil || len(client.asks) != 1 {
+			t.Errorf("%v, the user was asked %d times", err, len(client.asks))
+		}
+	})
+}
+
 func TestAttacksOnConsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rule := confirmAll

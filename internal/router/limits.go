@@ -62,16 +62,9 @@ func (l *limiter) take(limits []*policy.Limit, c *call.Call, t catalog.Target) (
 	reserved := make([]*rate.Reservation, 0, len(limits))
 	for _, limit := range limits {
 		b := l.bucket(limit, countedFor(limit.Per, c, t), now)
-		wait := time.Duration(0)
-		if limit.Concurrent > 0 && b.running >= limit.Concurrent {
-			wait = time.Second // nobody knows when a call ends
-		} else if b.rate != nil {
-			r := b.rate.ReserveN(now, 1)
-			if wait = r.DelayFrom(now); wait > 0 {
-				r.CancelAt(now)
-			} else {
-				reserved = append(reserved, r)
-			}
+		r, wait := b.reserve(now)
+		if r != nil {
+			reserved = append(reserved, r)
 		}
 		if wait > 0 {
 			for _, r := range reserved {
@@ -92,6 +85,43 @@ func (l *limiter) take(limits []*policy.Limit, c *call.Call, t catalog.Target) (
 			b.running--
 		}
 	}), nil
+}
+
+// peek returns why take would refuse, and takes nothing.
+func (l *limiter) peek(limits []*policy.Limit, c *call.Call, t catalog.Target) *over {
+	if len(limits) == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	for _, limit := range limits {
+		r, wait := l.bucket(limit, countedFor(limit.Per, c, t), now).reserve(now)
+		if r != nil {
+			r.CancelAt(now)
+		}
+		if wait > 0 {
+			return &over{limit.Rule, wait}
+		}
+	}
+	return nil
+}
+
+// reserve takes one call out of the rate, or says how long to wait for it. The
+// reservation is nil where there is nothing to take back. The caller holds mu.
+func (b *bucket) reserve(now time.Time) (*rate.Reservation, time.Duration) {
+	if b.limit.Concurrent > 0 && b.running >= b.limit.Concurrent {
+		return nil, time.Second // nobody knows when a call ends
+	}
+	if b.rate == nil {
+		return nil, 0
+	}
+	r := b.rate.ReserveN(now, 1)
+	if wait := r.DelayFrom(now); wait > 0 {
+		r.CancelAt(now)
+		return nil, wait
+	}
+	return r, 0
 }
 
 // countedFor returns what a limit counts a call for. None of it is a client's
@@ -167,6 +197,17 @@ func (r *Router) limit(c *call.Call, t catalog.Target, d *policy.Decision) (rele
 	}
 	r.metrics.limited.WithLabelValues(refusal.rule).Inc()
 	return nil, tooMany(t.Part.Upstream(), r.limits.now(), refusal.wait)
+}
+
+// room reports whether the limits of a decision would let a call through now, by
+// the error that it would get otherwise. It takes nothing.
+func (r *Router) room(c *call.Call, t catalog.Target, d *policy.Decision) error {
+	refusal := r.limits.peek(d.Limits, c, t)
+	if refusal == nil {
+		return nil
+	}
+	r.metrics.limited.WithLabelValues(refusal.rule).Inc()
+	return tooMany(t.Part.Upstream(), r.limits.now(), refusal.wait)
 }
 
 // tooMany is the error of a call that goes over a limit.
