@@ -26,6 +26,11 @@ func TestAllocations(t *testing.T) {
 					t.Errorf("%s, %s, mode %d: %.0f allocations for a result without faults", name, rev, mode, got)
 				}
 			}
+			for _, method := range []string{wire.MethodToolsCall, wire.MethodTasksResult} {
+				if got := testing.AllocsPerRun(100, func() { Embedded(method, in) }); got > 0 {
+					t.Errorf("%s, %s: %.0f allocations where no resource is embedded", name, method, got)
+				}
+			}
 			if got := testing.AllocsPerRun(100, func() { Sanitize(0).Result(in) }); got > 0 {
 				t.Errorf("%s: %.0f allocations to sanitize nothing", name, got)
 			}

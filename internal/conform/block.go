@@ -65,9 +65,9 @@ func (b *blocks) put(k Kind, v wire.Value, text []byte) {
 func audioText(v wire.Value) []byte {
 	text := []byte("Audio, left out because the client's protocol revision has none.")
 	text = appendLine(text, "MIME type", v.Get("mimeType"))
-	if data, ok := v.Get("data").Text(); ok {
+	if size, ok := base64Size(v.Get("data")); ok {
 		text = append(text, `\nSize: `...)
-		text = strconv.AppendInt(text, int64(decodedLen(data)), 10)
+		text = strconv.AppendInt(text, int64(size), 10)
 		text = append(text, " bytes"...)
 	}
 	return text
@@ -99,17 +99,4 @@ func appendLine(text []byte, name string, v wire.Value) []byte {
 	raw := v.Raw()
 	text = append(text, `\n`+name+": "...)
 	return append(text, raw[1:len(raw)-1]...)
-}
-
-// decodedLen returns how many bytes a base64 text stands for.
-func decodedLen(base64 string) int {
-	digits := 0
-	for i := range len(base64) {
-		switch base64[i] {
-		case '=', '\n', '\r', ' ', '\t':
-		default:
-			digits++
-		}
-	}
-	return digits * 3 / 4
 }

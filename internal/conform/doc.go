@@ -1,7 +1,7 @@
 // Package conform brings what upstreams send into a form that its reader can
 // take.
 //
-//	an upstream's result ▶ [Subject.Check] ▶ [Sanitize.Result] ▶ [DownTo] ▶ the client
+//	an upstream's result ▶ [Subject.Check] ▶ [Sanitize.Result] ▶ [Contents], [Embedded] ▶ [DownTo] ▶ the client
 //	an upstream's items  ▶ [Lists.Check]   ▶ [Sanitize.Item]   ▶ [ItemDownTo], by page
 //	a client's arguments ▶ [RefuseArguments] ▶ the upstream
 //
@@ -37,6 +37,15 @@
 // out of text that models read, and leaves every other byte as it is written. An
 // invisible character stays where a script or an emoji needs it, one at a time.
 // What is taken out leaves nothing behind that would have to be taken out in turn.
+//
+// # Enrichment
+//
+// The draft SEP-2093 gives contents of resources the metadata that lists have of
+// them. [Contents] adds what is missing and known, and never changes what is there.
+// Sizes are counted in the text as it is written; nothing is decoded for them.
+// [Embedded] and [EmbeddedAsk] show the annotations of embedded resources where
+// older readers look for them, and where the draft has them. [Typed] tells the type
+// of a resource where its MIME type does.
 //
 // # Down-levelling
 //

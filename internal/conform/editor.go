@@ -13,6 +13,11 @@ type editor struct {
 // count counts a thing that is replaced and returns the edit to replace it with.
 func (e *editor) count(k Kind) *wire.Edit {
 	e.tally[k]++
+	return e.begin()
+}
+
+// begin returns the edit.
+func (e *editor) begin() *wire.Edit {
 	if e.edit == nil {
 		e.edit = wire.NewEdit(e.doc)
 	}

@@ -37,10 +37,11 @@ const (
 	InvalidName                      // the name of a tool
 	DuplicateItem                    // a list has an item twice
 	MissingMIMEType                  // contents without the MIME type that the list gives
+	DocumentContents                 // contents of a document (SEP-2093) that are none, or of other resources
 )
 
 // Faults is the number of faults.
-const Faults = 25
+const Faults = 26
 
 var faultNames = [Faults]string{
 	"wrong_type", "missing_member", "null_member", "duplicate_member", "misplaced_member", "invalid_value",
@@ -48,6 +49,7 @@ var faultNames = [Faults]string{
 	"invalid_meta", "invalid_uri", "invalid_icon", "invalid_role", "text_and_blob", "structured_alone",
 	"structured_missing", "structured_mismatch", "structured_not_object", "schema_invalid",
 	"schema_unchecked", "invalid_name", "duplicate_item", "missing_mime_type",
+	"document_contents",
 }
 
 // String returns the fault as metrics label it. It never changes.
@@ -89,6 +91,7 @@ const (
 	secComplete   = `server/utilities/completion, "Completion Results"`
 	secMeta       = `basic, "_meta"`
 	secIcons      = `basic, "icons"`
+	secDraft      = `SEP-2093, "Multi-Content Semantics"`
 	secJSON       = `basic, "Messages"`
 )
 
@@ -162,5 +165,8 @@ func (w *walk) foundAt(path string, f Fault, section string, mended bool, words 
 	if rev == "" {
 		rev = wire.LatestModern
 	}
-	w.findings = append(w.findings, Finding{f, path, words, string(rev) + ", " + section, mended && w.mend})
+	if section != secDraft { // which is of no revision
+		section = string(rev) + ", " + section
+	}
+	w.findings = append(w.findings, Finding{f, path, words, section, mended && w.mend})
 }

@@ -67,6 +67,7 @@ func (w *walk) movedContents(root wire.Value) wire.Raw {
 func allContents(w *walk, v wire.Value) wire.Raw {
 	switch v.Kind() {
 	case '[':
+		w.document(v)
 		return w.array(v, contents)
 	case '"':
 		w.found(WrongType, secContents, true, "must be an array, not a string")
@@ -76,6 +77,28 @@ func allContents(w *walk, v wire.Value) wire.Raw {
 		w.found(WrongType, secContents, false, "must be an array, not "+kindOf(v))
 		w.stuck++
 		return nil
+	}
+}
+
+// document holds contents against what the draft SEP-2093 says of those of a
+// document, where the upstream says that the resource is one: there is at least
+// one element, and all have the requested URI.
+func (w *walk) document(elements wire.Value) {
+	asked := w.subject.asked()
+	if w.subject.Resources == nil || asked == "" || !wire.ValueOf(w.subject.Resources.Listed(asked)).Get("resourceType").IsString("document") {
+		return
+	}
+	n := 0
+	for el := range elements.Elements() {
+		if uri := el.Get("uri"); uri.Kind() == '"' && !uri.IsString(asked) {
+			w.push("", n)
+			w.foundIn("uri", DocumentContents, secDraft, false, "is not that of the document that was asked for, as those of all its contents must be")
+			w.pop()
+		}
+		n++
+	}
+	if n == 0 {
+		w.found(DocumentContents, secDraft, false, "is empty; a document has contents, an empty text if need be")
 	}
 }
 

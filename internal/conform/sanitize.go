@@ -63,6 +63,8 @@ func (s Sanitize) Result(result wire.Raw) (wire.Raw, Taken) {
 			for el := range m.Value.Elements() {
 				c.resource(el)
 			}
+		case m.Is("resource"): // of its metadata
+			c.resource(m.Value)
 		case m.Is("description"):
 			c.text(m.Value)
 		case m.Is("inputRequests"):

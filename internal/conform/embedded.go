@@ -1,0 +1,94 @@
+package conform
+
+import "mcpgateway/internal/wire"
+
+// Embedded returns the result of a tool or a prompt with the annotations of
+// embedded resources where readers of either form look for them: on the block, and
+// on the resource in it, where SEP-2093 has them ("Remove
+// EmbeddedResource.annotations"). Annotations that stand in both places stay what
+// they are.
+func Embedded(method string, result wire.Raw) wire.Raw {
+	var member string
+	switch method {
+	case wire.MethodToolsCall, wire.MethodTasksResult:
+		member = "content"
+	case wire.MethodPromptsGet:
+		member = "messages"
+	default:
+		return result
+	}
+	return embedded(result, member)
+}
+
+// EmbeddedAsk does for the messages of sampling, in the params of a question,
+// what [Embedded] does for results.
+func EmbeddedAsk(method string, params wire.Raw) wire.Raw {
+	if method != wire.MethodSample {
+		return params
+	}
+	return embedded(params, "messages")
+}
+
+func embedded(doc wire.Raw, member string) wire.Raw {
+	if !mayHold(doc, "annotations") {
+		return doc
+	}
+	e := editor{doc: doc}
+	for m := range wire.ValueOf(doc).Members() {
+		switch {
+		case !m.Is(member):
+		case member == "content":
+			e.annotate(m.Value, false)
+		default:
+			for message := range m.Value.Elements() {
+				for mm := range message.Members() {
+					if mm.Is("content") {
+						e.annotate(mm.Value, true)
+					}
+				}
+			}
+		}
+	}
+	raw, _ := e.done()
+	return raw
+}
+
+// annotate puts the annotations of embedded resources into both places: in one
+// block, or in an array of them. With results it goes into those of tools, which
+// only messages hold, and no deeper.
+func (e *editor) annotate(v wire.Value, results bool) {
+	if v.Kind() == '[' {
+		for el := range v.Elements() {
+			if el.Kind() == '{' {
+				e.annotate(el, results)
+			}
+		}
+		return
+	}
+	var kind, resource, outer, content wire.Value
+	for m := range v.Members() {
+		switch {
+		case m.Is("type"):
+			kind = m.Value
+		case m.Is("resource"):
+			resource = m.Value
+		case m.Is("annotations"):
+			outer = m.Value
+		case m.Is("content"):
+			content = m.Value
+		}
+	}
+	switch {
+	case results && kind.IsString("tool_result"):
+		e.annotate(content, false)
+	case kind.IsString("resource"):
+		inner := resource.Get("annotations")
+		switch {
+		case resource.Kind() != '{':
+		case outer.Kind() == '{' && !inner.Exists():
+			e.begin().Add(resource, "annotations", outer.Raw())
+		case inner.Kind() == '{' && !outer.Exists():
+			e.begin().Add(v, "annotations", inner.Raw())
+		}
+	}
+}
