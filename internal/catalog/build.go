@@ -249,6 +249,9 @@ func (b *builder) finish() {
 		b.entries[kind] = make([]*Entry, len(drafts))
 		for i, d := range drafts {
 			d.index = i
+			if d.Kind == call.Resource && b.opts.Enrich {
+				d.raw = conform.Typed(d.raw)
+			}
 			d.Raw = d.part.space.Item(d.Kind, d.raw, d.Public, d.marked)
 			b.entries[kind][i] = d.Entry
 			if d.Kind == call.Template && (d.web() || d.part.space.Prefix() == "") {

@@ -37,6 +37,15 @@
 // middle of a page, make for another encoding. A cursor names the last item that
 // was delivered, so it survives a new table.
 //
+// # Metadata
+//
+// What lists say of a resource, or else what the first template says that can
+// expand to its URI, is what [View.Metadata] answers with and [View.Enrich] fills
+// the contents of resources from: those of the resource that was asked for, and of
+// others that are listed. [View.Children] lists what stands directly below a URI by
+// its path. A list that an upstream makes by itself is [View.Adopt]ed as the table
+// would have it (SEP-2093).
+//
 // # Views
 //
 // Callers with the same rights share a [View], and views whose lists show the same

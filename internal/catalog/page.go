@@ -69,6 +69,16 @@ func (f freshness) ttl(now time.Time) int64 {
 	return 0
 }
 
+// appendMembers appends what modern results say of that, with a comma.
+func (f freshness) appendMembers(b []byte, ttl int64) []byte {
+	b = append(b, `"resultType":"complete","ttlMs":`...)
+	b = strconv.AppendInt(b, ttl, 10)
+	if f.private {
+		return append(b, `,"cacheScope":"private",`...)
+	}
+	return append(b, `,"cacheScope":"public",`...)
+}
+
 // paginate cuts the listed items of a kind into pages. There is always one.
 func (v *View) paginate(kind call.Kind) []*page {
 	var pages []*page
@@ -133,31 +143,28 @@ func (p *page) keep(class conform.ItemClass, enc *encoded) *encoded {
 	return enc
 }
 
-// encode returns the page's items from start on as a result. The small members
-// come first, so that who looks for them need not walk over the items.
+// encode returns the page's items from start on as a result.
 func (v *View) encode(kind call.Kind, class conform.ItemClass, ttl int64, start int, p *page) *encoded {
-	items := v.listed[kind][start:p.end]
-	size := 512 + 256*len(v.unavailable) + len(v.table.opts.ServerInfo)
+	return v.encodeItems(kind, class, ttl, v.listed[kind][start:p.end], p.next, v.unavailable)
+}
+
+// encodeItems returns items as a result: next is the cursor of the page after,
+// lacking are the upstreams that the list lacks. The small members come first, so
+// that who looks for them need not walk over the items.
+func (v *View) encodeItems(kind call.Kind, class conform.ItemClass, ttl int64, items []*Entry, next string, lacking []Unavailable) *encoded {
+	size := 512 + 256*len(lacking) + len(v.table.opts.ServerInfo)
 	for _, e := range items {
 		size += len(e.Raw) + 1
 	}
 	modern := isModern(class)
 	b := append(make([]byte, 0, size), '{')
 	if modern {
-		scope := "public"
-		if v.fresh.private {
-			scope = "private"
-		}
-		b = append(b, `"resultType":"complete","ttlMs":`...)
-		b = strconv.AppendInt(b, ttl, 10)
-		b = append(b, `,"cacheScope":"`...)
-		b = append(b, scope...)
-		b = append(b, `",`...)
+		b = v.fresh.appendMembers(b, ttl)
 	}
-	b = v.appendMeta(b, modern)
-	if p.next != "" {
+	b = v.appendMeta(b, modern, lacking)
+	if next != "" {
 		b = append(b, `"nextCursor":"`...)
-		b = append(b, p.next...)
+		b = append(b, next...)
 		b = append(b, `",`...)
 	}
 	b = append(b, '"')
@@ -176,12 +183,12 @@ func (v *View) encode(kind call.Kind, class conform.ItemClass, ttl int64, start 
 }
 
 // appendMeta appends the result's _meta and a comma, or nothing.
-func (v *View) appendMeta(b []byte, modern bool) []byte {
+func (v *View) appendMeta(b []byte, modern bool, lacking []Unavailable) []byte {
 	info := v.table.opts.ServerInfo
 	if !modern {
 		info = nil
 	}
-	if info == nil && len(v.unavailable) == 0 {
+	if info == nil && len(lacking) == 0 {
 		return b
 	}
 	b = append(b, `"_meta":{`...)
@@ -190,13 +197,13 @@ func (v *View) appendMeta(b []byte, modern bool) []byte {
 		b = append(b, ':')
 		b = append(b, info...)
 	}
-	if len(v.unavailable) > 0 {
+	if len(lacking) > 0 {
 		if info != nil {
 			b = append(b, ',')
 		}
 		b = wire.AppendString(b, MetaUnavailable)
 		b = append(b, ':')
-		b = appendUnavailable(b, v.unavailable)
+		b = appendUnavailable(b, lacking)
 	}
 	return append(b, '}', ',')
 }

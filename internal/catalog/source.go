@@ -24,6 +24,10 @@ type Options struct {
 	// Schemas keeps compiled schemas from one table to the next; nil: every
 	// table compiles its own.
 	Schemas *conform.Schemas
+
+	// Enrich says that resources get the type that their MIME type tells, and
+	// results the metadata that the catalog has: see [Table.Enriches].
+	Enrich bool
 }
 
 // The bounds of a page where none are given.

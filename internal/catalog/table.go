@@ -1,12 +1,8 @@
 package catalog
 
 import (
-	"iter"
-	"strings"
 	"sync"
 	"sync/atomic"
-
-	"github.com/yosida95/uritemplate/v3"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/conform"
@@ -33,39 +29,9 @@ type Table struct {
 
 	bareOnce sync.Once
 	bare     map[bareURI][]*Entry // the resources by what their URIs come down to
-}
 
-// pattern is a template that has no prefix to tell whose it is.
-type pattern struct {
-	entry    *Entry
-	space    *namespace.Space // the naming that the template was published with
-	lead     string           // what every expansion begins with
-	template *uritemplate.Template
-	vars     int
-}
-
-// maxMatching bounds what one URI may cost to match with templates, in bytes
-// times variables, some tens of milliseconds at worst. Templates come from
-// upstreams and URIs from clients, so both may be made to be slow together.
-const maxMatching = 1 << 19
-
-// matching iterates over the templates that can expand to uri, in the order of
-// lists.
-func (t *Table) matching(uri string) iter.Seq[pattern] {
-	return func(yield func(pattern) bool) {
-		cost := 0
-		for _, p := range t.patterns {
-			if !strings.HasPrefix(uri, p.lead) {
-				continue
-			}
-			if cost += len(uri) * (p.vars + 1); cost > maxMatching {
-				return
-			}
-			if p.template.Regexp().MatchString(uri) && !yield(p) {
-				return
-			}
-		}
-	}
+	nativeOnce sync.Once
+	native     map[*Part][]pattern // the templates, as their upstreams have them
 }
 
 // Build merges the sources, which stand in the order of the configuration.
@@ -202,18 +168,4 @@ func (t *Table) owner(public string) *Part {
 		return p
 	}
 	return nil
-}
-
-// addPattern makes a template's URIs resolvable where no prefix shows whose
-// they are.
-func (t *Table) addPattern(e *Entry, space *namespace.Space) {
-	if conform.TemplateFault(e.Native) != "" {
-		return // nothing was checked, and nothing can match it within bounds
-	}
-	template, err := uritemplate.New(e.Public)
-	if err != nil {
-		return // the native text was one, and a prefix has plain characters only
-	}
-	lead, _, _ := strings.Cut(e.Public, "{")
-	t.patterns = append(t.patterns, pattern{e, space, lead, template, conform.TemplateVars(e.Public)})
 }

@@ -215,7 +215,7 @@ func (v *View) unlisted(public string) (Target, bool) {
 		}
 		return Target{}, false
 	}
-	for p := range t.matching(public) {
+	for p := range matching(t.patterns, public) {
 		native, ok := p.space.NativeURI(public)
 		if !ok {
 			continue
@@ -244,14 +244,21 @@ func (v *View) target(p *Part, public, native string) (Target, bool) {
 	if !p.hasResources() {
 		return Target{}, false
 	}
-	j := v.judge(call.Resource, p, public, native, nil)
-	for _, e := range v.table.alike(p, native) {
-		j = policy.Both(j, v.judged[e.Kind][e.index])
-	}
+	j := v.judgeUnlisted(p, public, native, nil)
 	if !j.Listed().Visible() {
 		return Target{}, false
 	}
 	return Target{p, call.Resource, public, native, nil, j}, true
+}
+
+// judgeUnlisted asks policy about a resource that no list of the table has; raw is
+// what is known of it, or nil.
+func (v *View) judgeUnlisted(p *Part, public, native string, raw wire.Raw) *policy.Judgement {
+	j := v.judge(call.Resource, p, public, native, raw)
+	for _, e := range v.table.alike(p, native) {
+		j = policy.Both(j, v.judged[e.Kind][e.index])
+	}
+	return j
 }
 
 // Subject returns what a result of the target is held against: the answer of its

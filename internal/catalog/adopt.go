@@ -1,0 +1,97 @@
+package catalog
+
+import (
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/conform"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// Adopted is what was found out about one item of a list that is not the table's.
+type Adopted struct {
+	Native   string
+	Findings []conform.Finding
+	More     int
+	Taken    conform.Taken
+}
+
+// Adopt returns a page of resources/list that a part's upstream answered for one
+// collection, under native names, as the table would list its items: held against
+// the specification, cleaned, and without those that the caller may not see. Of
+// each item with something to tell report is called.
+func (v *View) Adopt(p *Part, result wire.Raw, report func(Adopted)) wire.Raw {
+	rules := p.Rules()
+	lists := conform.Lists{Mode: rules.Conformance, Revision: p.Revision()}
+	edit := wire.NewEdit(result)
+	for m := range edit.Root().Members() {
+		if !m.Is("resources") {
+			continue
+		}
+		edit.RemoveElements(m.Value, func(el wire.Value) bool {
+			it := lists.Check(call.Resource, el.Raw())
+			told := Adopted{Native: it.Native, Findings: it.Findings, More: it.More}
+			if it.Unusable != "" {
+				told.Findings = []conform.Finding{{Fault: it.Against, Path: "$", Words: it.Unusable}}
+			}
+			item := it.Item
+			if it.Unusable == "" {
+				item, told.Taken = rules.Sanitize.Item(call.Resource, item)
+			}
+			if len(told.Findings) > 0 || told.Taken != (conform.Taken{}) {
+				report(told)
+			}
+			if it.Unusable != "" || !v.mayList(p, it.Native, item) {
+				return true
+			}
+			if &item[0] != &el.Raw()[0] {
+				edit.Replace(el, item)
+			}
+			return false
+		})
+	}
+	return edit.Bytes()
+}
+
+// mayList reports whether a resource that an upstream lists may be seen.
+func (v *View) mayList(p *Part, native string, item wire.Raw) bool {
+	return v.resource(p, native, item).Listed().Visible()
+}
+
+// Reads returns the result of reading the target, under public names, without the
+// contents of other resources that the caller may not read: reading a collection
+// is no way round that.
+func (v *View) Reads(t Target, result wire.Raw) wire.Raw {
+	edit := wire.NewEdit(result)
+	for m := range edit.Root().Members() {
+		if m.Is("contents") {
+			edit.RemoveElements(m.Value, func(el wire.Value) bool {
+				uri, ok := el.Get("uri").Text()
+				return ok && uri != t.Public && !v.mayRead(t.Part, uri)
+			})
+		}
+	}
+	return edit.Bytes()
+}
+
+// mayRead reports whether a resource of a part may be read without further ado.
+func (v *View) mayRead(p *Part, public string) bool {
+	native, ok := p.space.NativeURI(public)
+	if !ok {
+		return false
+	}
+	params := wire.SetMember(wire.Raw(`{}`), "uri", wire.String(public))
+	d := v.resource(p, native, nil).Decide(policy.Request{Method: wire.MethodResourcesRead, Params: params})
+	return d.Effect == policy.Allow
+}
+
+// resource returns what policy has to say about a resource of a part, listed or
+// not; item is what its upstream says of it, or nil.
+func (v *View) resource(p *Part, native string, item wire.Raw) *policy.Judgement {
+	public := p.space.PublicURI(native)
+	for e := v.table.public[call.Resource][public]; e != nil; e = e.next {
+		if e.part == p && e.Native == native {
+			return v.judged[call.Resource][e.index]
+		}
+	}
+	return v.judgeUnlisted(p, public, native, item)
+}
