@@ -33,6 +33,7 @@ type Connector struct {
 	wants    *wants
 	loudness loudness
 	volume   atomic.Pointer[volume] // nil where the log level is not set by a request of its own
+	draft    draft
 
 	mu       sync.Mutex
 	conn     conn          // nil when there is no conversation

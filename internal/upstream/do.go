@@ -93,7 +93,7 @@ func (c *Connector) send(g *gate, cl *call.Call) (call.Result, error) {
 		return call.Result{}, err
 	}
 	c.heed(ctx, cl)
-	result, err := conn.call(ctx, cl)
+	result, err := c.draft.call(ctx, conn, cl)
 	f, ok := errors.AsType[*fault](err)
 	if !ok || !(f.unsent || (f.lost && !f.spent && c.mayRepeat(cl))) {
 		return result, err
@@ -105,7 +105,7 @@ func (c *Connector) send(g *gate, cl *call.Call) (call.Result, error) {
 		if conn, err = c.another(ctx, conn, f); err != nil {
 			return call.Result{}, err
 		}
-		result, err = conn.call(ctx, cl)
+		result, err = c.draft.call(ctx, conn, cl)
 		f, ok = errors.AsType[*fault](err)
 		if unreached := ok && f.unsent && f.lost; !unreached || time.Since(began) >= c.o.StartupWait {
 			return result, err

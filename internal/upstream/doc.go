@@ -15,6 +15,9 @@
 // principals, each with a persona that says what the session declares and whose it
 // is.
 //
+// Whether a server knows the draft SEP-2093 the connector finds out in each
+// conversation by the first request of it (draft.go).
+//
 // The connector knows about life: attempts and pauses, how long a call may
 // wait and take, how many may run, which may be sent twice, what the server
 // lists. A conn knows about one conversation in one era: ids, framing, asks.

@@ -109,7 +109,7 @@ func validSession(id string) bool {
 func (l *legacyHTTP) call(ctx context.Context, c *call.Call) (call.Result, error) {
 	s := l.session.Load()
 	r, err := l.once(ctx, s, c)
-	if s.forgotten(err) {
+	if s.forgotten(err) && !refusesMethod(c.Method, refusalOf(err)) {
 		if s, err = l.renew(ctx, s); err == nil {
 			r, err = l.once(ctx, s, c)
 		}

@@ -88,6 +88,9 @@ func TestSDKServers(t *testing.T) {
 			if tc.asks {
 				contains(t, "ask", c.do(t, cl.With(wire.Raw(`{"name":"ask","arguments":{"text":""}}`))), `"text":"decline"`)
 			}
+			unknown := cl.With(wire.Raw(`{"uri":"a:1"}`))
+			unknown.Method = wire.MethodResourcesMetadata
+			contains(t, "a method that it does not know", outcome(new(draft).call(t.Context(), c.conn, unknown)), `error: {"code":-32601`)
 			if name == "stateless, as legacy" {
 				return // no stream to hear of changes
 			}

@@ -1,0 +1,80 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// draft remembers whether the server of a conversation knows resources/metadata,
+// which no revision has (SEP-2093) and no server declares. It is found out by the
+// first such request, and for the next conversation anew. The zero draft knows
+// nothing. It may be used by many goroutines at once.
+type draft struct{ known atomic.Pointer[draftFact] }
+
+type draftFact struct {
+	conn  conn
+	knows bool
+}
+
+// of returns what is known about a conversation, nil when nothing is.
+func (d *draft) of(c conn) *draftFact {
+	if f := d.known.Load(); f != nil && f.conn == c {
+		return f
+	}
+	return nil
+}
+
+// call sends a call in a conversation. A server that does not know
+// resources/metadata is not asked again. The list of one collection is only for a
+// server that is known to know it: others take no notice of the member uri and
+// list everything.
+func (d *draft) call(ctx context.Context, c conn, cl *call.Call) (call.Result, error) {
+	switch cl.Method {
+	case wire.MethodResourcesMetadata:
+		if f := d.of(c); f != nil && !f.knows {
+			return call.Result{}, unknownMethod(cl.Method)
+		}
+		result, err := c.call(ctx, cl)
+		if f, ok := errors.AsType[*fault](err); ok {
+			if r, ok := errors.AsType[*refusal](f.cause); ok && (refusesMethod(cl.Method, r) || r.status == http.StatusNotFound) {
+				err = unknownMethod(cl.Method)
+			}
+		}
+		d.learn(c, result, err)
+		return result, err
+	case wire.MethodResourcesList:
+		if f := d.of(c); f == nil || !f.knows {
+			return call.Result{}, unknownMethod(cl.Method)
+		}
+	}
+	return c.call(ctx, cl)
+}
+
+// learn takes in how the server answered resources/metadata. An error other than
+// that it has no such method says nothing: the resource may be missing. A server
+// that has answered once has the method, whatever it says later.
+func (d *draft) learn(c conn, result call.Result, err error) {
+	if refusal, ok := errors.AsType[*wire.Error](err); ok && refusal.Code == wire.CodeMethodNotFound && d.of(c) == nil {
+		d.known.Store(&draftFact{c, false})
+	}
+	if err == nil && wire.ValueOf(result.Raw).Get("resource").Kind() == '{' {
+		d.known.Store(&draftFact{c, true})
+	}
+}
+
+// refusesMethod reports whether a server that does not know a method that no
+// revision has says so, in the way of those made with the Go SDK: 400 without an
+// answer to the request. If it is the session that is gone, the next call of
+// another method tells.
+func refusesMethod(method string, r *refusal) bool {
+	return r != nil && method == wire.MethodResourcesMetadata && r.status == http.StatusBadRequest && r.rpc == nil
+}
+
+func unknownMethod(method string) *wire.Error {
+	return wire.Errorf(wire.CodeMethodNotFound, "method not found: %q", method)
+}
