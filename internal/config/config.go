@@ -31,6 +31,7 @@ type Config struct {
 	Upstreams      []Upstream    `yaml:"-"` // in file order; the key is declared by document
 	Auth           Auth          `yaml:"auth" doc:"how clients prove who they are"`
 	Policy         Policy        `yaml:"policy" doc:"what clients may use"`
+	Resources      Resources     `yaml:"resources" doc:"what clients get to know of resources"`
 	Bridge         Bridge        `yaml:"bridge" doc:"how clients and upstreams of different eras are brought together"`
 	Asks           Asks          `yaml:"asks" doc:"questions of upstreams to users"`
 	Limits         Limits        `yaml:"limits" doc:"bounds on what clients may take"`
@@ -51,6 +52,11 @@ type Admin struct {
 // Namespace is how public names are made.
 type Namespace struct {
 	Separator string `yaml:"separator" default:"__" format:"separator" doc:"what stands between an upstream's prefix and a name"`
+}
+
+// Resources is what clients get to know of resources.
+type Resources struct {
+	Enrich bool `yaml:"enrich" default:"true" doc:"give the contents of resources the metadata that lists have of them"`
 }
 
 // Bridge is how clients and upstreams of different eras are brought together.

@@ -14,7 +14,6 @@ import (
 // it asks for is built.
 var notYet = []string{
 	"profiles",
-	"resources",
 	"store",
 	"telemetry.otlp",
 	"upstreams.*.pin",

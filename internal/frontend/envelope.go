@@ -69,7 +69,7 @@ func (s *Server) appendModern(dst []byte, method string, raw wire.Raw) []byte {
 func isCacheable(method string) bool {
 	switch method {
 	case wire.MethodDiscover, wire.MethodToolsList, wire.MethodPromptsList,
-		wire.MethodResourcesList, wire.MethodTemplatesList, wire.MethodResourcesRead:
+		wire.MethodResourcesList, wire.MethodTemplatesList, wire.MethodResourcesRead, wire.MethodResourcesMetadata:
 		return true
 	default:
 		return false

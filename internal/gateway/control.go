@@ -167,7 +167,7 @@ func (g *Gateway) newTable(late bool, schemas *conform.Schemas) *catalog.Table {
 		}
 		sources = append(sources, g.source(m, s, late))
 	}
-	return catalog.Build(catalog.Options{Policy: g.policy, ServerInfo: g.info, Schemas: schemas}, sources)
+	return catalog.Build(catalog.Options{Policy: g.policy, ServerInfo: g.info, Schemas: schemas, Enrich: g.cfg.Resources.Enrich}, sources)
 }
 
 // source is what the table is to know of one upstream.

@@ -82,6 +82,9 @@ func (b *backChannel) ask(ctx context.Context, method string, params wire.Raw) (
 // sees them.
 func (r *Router) shown(part *catalog.Part, session string, client *call.Client, method string, params wire.Raw) wire.Raw {
 	params = bridge.NoContext(method, r.cleanAsk(part, method, params))
+	if r.Routes().Table.Enriches() {
+		params = conform.EmbeddedAsk(method, params)
+	}
 	if r.label {
 		params = bridge.Label(part.Upstream(), method, params)
 	}

@@ -19,7 +19,7 @@ import (
 func (r *Router) decide(event string, c *call.Call, it auditedItem, j *policy.Judgement) (policy.Decision, error) {
 	q := policy.Request{Method: c.Method, Params: c.Params}
 	switch c.Method {
-	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodResourcesSubscribe, wire.MethodResourcesMetadata:
+	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodResourcesSubscribe, wire.MethodResourcesMetadata, wire.MethodResourcesList:
 	default:
 		q.Params, q.Open = nil, true
 	}

@@ -1,7 +1,11 @@
 // Package router is the pipeline of one call, and nothing else:
 //
 //	resolve the public name ▶ policy ▶ arguments fit ▶ confirmation ▶ limits ▶ rewrite params ▶ upstream
-//	  ▶ rewrite result ▶ conformance ▶ sanitise ▶ down-level
+//	  ▶ rewrite result ▶ conformance ▶ sanitise ▶ enrich ▶ down-level
+//
+// Requests of the draft SEP-2093, resources/metadata and resources/list for one
+// collection, go the same way. Where the upstream knows nothing of the draft, the
+// catalog answers in its place.
 //
 // A tool call that its upstream makes a task of goes on as long as the task where
 // the client cannot carry it; else it ends with the task under an id of this

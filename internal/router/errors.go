@@ -17,6 +17,11 @@ func (r *Router) unknown(event string, c *call.Call, view *catalog.View, ref nam
 	if r.decided(event, c, auditedItem{kind: ref.Kind, public: ref.Name}, &d) != nil {
 		return errUnaudited
 	}
+	return notFound(c, view, ref)
+}
+
+// notFound is that answer, where what policy says is recorded already.
+func notFound(c *call.Call, view *catalog.View, ref namespace.Ref) *wire.Error {
 	if ref.Kind == call.Resource || ref.Kind == call.Template {
 		code := int64(wire.CodeInvalidParams)
 		if c.Client.Era() == wire.EraLegacy {

@@ -148,7 +148,12 @@ func (r *Router) handle(ctx context.Context, c *call.Call) (call.Result, string,
 	case wire.MethodPromptsList:
 		return r.list(ctx, c, call.Prompt)
 	case wire.MethodResourcesList:
+		if ref, is, err := namespace.RefOf(c.Method, c.Params); is || err != nil {
+			return r.children(ctx, c, ref, err)
+		}
 		return r.list(ctx, c, call.Resource)
+	case wire.MethodResourcesMetadata:
+		return r.metadata(ctx, c)
 	case wire.MethodTemplatesList:
 		return r.list(ctx, c, call.Template)
 	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
@@ -182,16 +187,48 @@ func (r *Router) list(ctx context.Context, c *call.Call, kind call.Kind) (call.R
 		return call.Result{}, "", err
 	}
 	view := r.Routes().Table.View(c.Principal, c.Client)
-	cursor := wire.ValueOf(c.Params).Get("cursor")
-	if k := cursor.Kind(); k != 0 && k != '"' && k != 'n' {
-		return call.Result{}, "", wire.Errorf(wire.CodeInvalidParams, "invalid params: cursor must be a string, the nextCursor of the page before")
+	cursor, err := cursorOf(c)
+	if err != nil {
+		return call.Result{}, "", err
 	}
-	page, tally, fault := view.Page(kind, c.Client.Revision, cursor.Str(), time.Now())
+	page, tally, fault := view.Page(kind, c.Client.Revision, cursor, time.Now())
 	if fault != nil {
 		return call.Result{}, "", fault
 	}
 	r.metrics.lowered(tally)
 	return call.Result{Raw: page}, "", nil
+}
+
+// cursorOf returns the cursor that a client sent, "" where it sent none. Some
+// write null for none.
+func cursorOf(c *call.Call) (string, error) {
+	cursor := wire.ValueOf(c.Params).Get("cursor")
+	if k := cursor.Kind(); k != 0 && k != '"' && k != 'n' {
+		return "", wire.Errorf(wire.CodeInvalidParams, "invalid params: cursor must be a string, the nextCursor of the page before")
+	}
+	return cursor.Str(), nil
+}
+
+// depart finds what a call names, asks policy about it, and returns the journey
+// there; nil with the error that the call gets otherwise. The name is that of the
+// upstream, "" where there is none.
+func (r *Router) depart(ctx context.Context, c *call.Call, ref namespace.Ref) (j *journey, name string, err error) {
+	routes, target, err := r.resolve(ctx, c, ref)
+	if err != nil {
+		return nil, "", err
+	}
+	name = target.Part.Upstream()
+	d, err := r.decide(auditDecision, c, itemOf(&target), target.Judgement)
+	switch {
+	case err != nil:
+		return nil, name, err
+	case d.Effect == policy.Deny:
+		return nil, name, refused(target, &d)
+	}
+	return &journey{
+		r: r, c: c, to: routes.Upstreams[name], space: target.Part.Space(), asked: target.Asked(), target: target,
+		view: view(routes, c), decision: d,
+	}, name, nil
 }
 
 // forward takes a call that names an item to the upstream that has it.
@@ -200,31 +237,19 @@ func (r *Router) forward(ctx context.Context, c *call.Call) (call.Result, string
 	if err != nil {
 		return call.Result{}, "", err
 	}
-	routes, target, err := r.resolve(ctx, c, ref)
+	j, name, err := r.depart(ctx, c, ref)
 	if err != nil {
-		return call.Result{}, "", err
-	}
-	name := target.Part.Upstream()
-	d, err := r.decide(auditDecision, c, itemOf(&target), target.Judgement)
-	switch {
-	case err != nil:
 		return call.Result{}, name, err
-	case d.Effect == policy.Deny:
-		return call.Result{}, name, refused(target, &d)
 	}
 	// What needs a consent is not completed: the user would be asked at every key.
-	if c.Method == wire.MethodComplete && (d.Effect == policy.Confirm || !wire.ValueOf(target.Part.Capabilities()).Get("completions").Exists()) {
+	if c.Method == wire.MethodComplete && (j.decision.Effect == policy.Confirm || !wire.ValueOf(j.target.Part.Capabilities()).Get("completions").Exists()) {
 		// The gateway declares completions for all its upstreams.
 		return call.Result{Raw: wire.Raw(`{"completion":{"values":[]}}`)}, name, nil
-	}
-	j := journey{
-		r: r, c: c, to: routes.Upstreams[name], space: target.Part.Space(), asked: target.Asked(), target: target,
-		view: view(routes, c), decision: d,
 	}
 	if refusal := j.refuseArguments(); refusal != nil {
 		return call.Result{Raw: refusal}, name, nil
 	}
-	res, err := j.run(ctx, ref.With(target.Native))
+	res, err := j.run(ctx, ref.With(j.target.Native))
 	return res, name, err
 }
 
@@ -282,12 +307,16 @@ func orNone(r *call.Result) call.Result {
 
 // finish makes of what the upstream answered what the client gets.
 func (j *journey) finish(res call.Result) (wire.Raw, error) {
-	raw := j.space.Result(j.c.Method, res.Raw, j.asked)
+	raw := res.Raw
+	if j.c.Method == wire.MethodResourcesList {
+		raw = j.adopt(raw)
+	}
+	raw = j.space.Result(j.c.Method, raw, j.asked)
 	raw, fault := j.r.conform(j.view.Subject(j.target, j.c.Method, res.Revision), j.target, raw)
 	if fault != nil {
 		return nil, fault
 	}
-	raw = j.r.cleanResult(j.target.Part, raw)
+	raw = j.enrich(j.r.cleanResult(j.target.Part, raw))
 	raw, tally := conform.DownTo(j.c.Client.Revision, j.c.Method, raw)
 	j.r.metrics.lowered(tally)
 	return raw, nil

@@ -132,7 +132,7 @@ func (r *Router) askTask(ctx context.Context, c *call.Call, part *catalog.Part, 
 	if res.Raw, err = r.conformTask(c, part, t, res); err != nil {
 		return call.Result{}, err
 	}
-	raw, tally := conform.DownTo(c.Client.Revision, c.Method, r.cleanResult(part, res.Raw))
+	raw, tally := conform.DownTo(c.Client.Revision, c.Method, r.enrichTask(c.Method, r.cleanResult(part, res.Raw)))
 	r.metrics.lowered(tally)
 	res.Raw = raw
 	return res, nil
