@@ -32,50 +32,66 @@ type path struct {
 	naming    naming
 	era       string // of the server
 	stdio     bool
+	enrich    bool
 	received  string // file
 }
 
-// paths runs a test on every way: both eras on either side, stdio and HTTP, with a prefix and without. The clients of one gateway take turns: log
-// messages of a server on stdio go to nobody while several clients have calls there.
+// paths runs a test on every way: both eras on either side, stdio and HTTP, with a prefix and without, and with enrichment on some of them. The
+// clients of one gateway take turns: log messages of a server on stdio go to nobody while several clients have calls there.
 func paths(t *testing.T, test func(t *testing.T, p path)) {
 	for _, era := range []string{"legacy", "modern"} {
 		for _, transport := range []string{"stdio", "http"} {
 			for _, prefix := range []string{"", "fx"} {
-				t.Run(fmt.Sprintf("%s server on %s, prefix %q", era, transport, prefix), func(t *testing.T) {
-					t.Parallel()
-					gateway, received := start(t, era, transport, prefix)
-					for client, revision := range map[string]string{"legacy": raw.Legacy, "modern": raw.Modern} {
-						t.Run(client+" client", func(t *testing.T) {
-							c, err := raw.Open(bounded(t), gateway.URL, revision)
-							if err != nil {
-								t.Fatal(err)
-							}
-							test(t, path{c, client, naming{"odd", prefix}, era, transport == "stdio", received})
-						})
-					}
-				})
+				along(t, path{naming: naming{"odd", prefix}, era: era, stdio: transport == "stdio"}, test)
 			}
 		}
+		along(t, path{naming: naming{"odd", "fx"}, era: era, stdio: true, enrich: true}, test)
 	}
 }
 
+func along(t *testing.T, p path, test func(t *testing.T, p path)) {
+	transport, enriched := "http", ""
+	if p.stdio {
+		transport = "stdio"
+	}
+	if p.enrich {
+		enriched = ", enriched"
+	}
+	t.Run(fmt.Sprintf("%s server on %s, prefix %q%s", p.era, transport, p.naming.prefix, enriched), func(t *testing.T) {
+		t.Parallel()
+		gateway, received := start(t, p)
+		p.received = received
+		for client, revision := range map[string]string{"legacy": raw.Legacy, "modern": raw.Modern} {
+			t.Run(client+" client", func(t *testing.T) {
+				c, err := raw.Open(bounded(t), gateway.URL, revision)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := p
+				p.client, p.clientEra = c, client
+				test(t, p)
+			})
+		}
+	})
+}
+
 // start starts a server and a gateway in front of it.
-func start(t *testing.T, era, transport, prefix string) (*rig.Gateway, string) {
+func start(t *testing.T, p path) (*rig.Gateway, string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	received := filepath.Join(t.TempDir(), "received")
-	upstream := rig.Config{"command": self, "args": []string{role, era, received, "stdio"}}
-	if transport == "http" {
+	upstream := rig.Config{"command": self, "args": []string{role, p.era, received, "stdio"}}
+	if !p.stdio {
 		addr := netns.Addr()
-		p := process.Start(t, process.Options{Name: "odd server", Args: []string{self, role, era, received, addr}})
-		p.WaitListening(t, addr)
+		server := process.Start(t, process.Options{Name: "odd server", Args: []string{self, role, p.era, received, addr}})
+		server.WaitListening(t, addr)
 		upstream = rig.Config{"url": "http://" + addr + "/mcp"}
 	}
-	upstream["prefix"] = prefix
-	return rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{"odd": upstream}}), received
+	upstream["prefix"] = p.naming.prefix
+	return rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{"odd": upstream}, "resources": rig.Config{"enrich": p.enrich}}), received
 }
 
 func bounded(t *testing.T) context.Context {
@@ -121,7 +137,7 @@ func TestCalls(t *testing.T) {
 					p.differs(t, "error", c.fault, answer.Response.Member("error"), want)
 					return
 				}
-				p.differs(t, "result", c.result, answer.Response.Member("result"), append(p.public(c.result, c.refs), p.envelope(c)...))
+				p.differs(t, "result", c.result, answer.Response.Member("result"), slices.Concat(p.public(c.result, c.refs), p.envelope(c), p.enriched(c.enriched)))
 			})
 		}
 	})
@@ -143,6 +159,17 @@ func (p path) public(text string, refs []string) []compare.Change {
 	return changes
 }
 
+// enriched are the members that are added where resources are enriched.
+func (p path) enriched(members map[string]string) []compare.Change {
+	var changes []compare.Change
+	for path, value := range members {
+		if p.enrich {
+			changes = append(changes, compare.Change{Path: path, To: value})
+		}
+	}
+	return changes
+}
+
 func (p path) native() naming { return naming{upstream: p.naming.upstream} }
 
 func at(text, path string) string {
@@ -158,7 +185,7 @@ const own = "the gateway's own"
 // not get.
 func (p path) envelope(c exchange) []compare.Change {
 	var changes []compare.Change
-	cacheable := c.method == "resources/read"
+	cacheable := c.method == "resources/read" || c.method == "resources/metadata" || c.method == "resources/list"
 	add := func(name, value string) {
 		if compare.At(c.result, name) == "" {
 			changes = append(changes, compare.Change{Path: name, To: value})
@@ -315,7 +342,7 @@ func withoutMeta(params string) (string, map[string]string) {
 func (p path) params(t *testing.T, method, mark string) string {
 	t.Helper()
 	for _, m := range p.requests(t) {
-		if m.Method() == method && compare.At(m.Member("params"), "_meta", "mark") == quote(mark) {
+		if m.Method() == method && strings.Contains(m.Text, `"mark"`) && compare.At(m.Member("params"), "_meta", "mark") == quote(mark) {
 			return m.Member("params")
 		}
 	}
@@ -383,7 +410,11 @@ func TestLists(t *testing.T) {
 // itemChanges are the changes of a listed item.
 func (p path) itemChanges(id, sent string) []compare.Change {
 	if id != "name" {
-		return p.public(sent, []string{id})
+		changes := p.public(sent, []string{id})
+		if strings.Contains(sent, "inode/directory") {
+			changes = append(changes, p.enriched(map[string]string{"resourceType": `"collection"`})...)
+		}
+		return changes
 	}
 	name := compare.At(sent, "name")
 	var native string

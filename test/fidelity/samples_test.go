@@ -3,6 +3,7 @@ package fidelity
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strings"
 )
 
@@ -48,6 +49,7 @@ var lists = []struct {
 		`{"name":"view","uri":"ui://odd/view","mimeType":"text/html;profile=mcp-app","_meta":{"ui":{"csp":` + wild + `}}}`,
 		`{"name":"web","uri":"https://example.com/a?b=%20#c","x":[1.0]}`,
 		`{"name":"gone","uri":"odd://gone","x":-0}`,
+		`{"mimeType":"inode\/directory","name":"directory","uri":"odd://dir/","x":1e2 }`,
 	}, []string{`{"uri":"odd://no-name"}`, `{"name":"no uri"}`}},
 	{"resources/templates/list", "resourceTemplates", "uriTemplate", []string{
 		`{"x":` + wild + `,"name":"odd","uriTemplate":"odd://{+path}{?q*}","annotations":{"x":1e2}}`,
@@ -67,7 +69,8 @@ type exchange struct {
 	notes        []note
 	result       string
 	fault        string
-	refs         []string // paths of the URIs in result and fault that become public
+	refs         []string          // paths of the URIs in result and fault that become public
+	enriched     map[string]string // by path, the members of result that enrichment adds
 }
 
 var calls = []exchange{
@@ -86,11 +89,12 @@ var calls = []exchange{
 		result: `{ "x-first":` + wild + `,"content":[ {"type":"text","text":"` + long + `","x":` + wild + `,"annotations":{"x":1e2,"lastModified":"2025-01-12T15:00:58Z"}},` +
 			`{"type":"hologram","beam":` + wild + `,"uri":"odd://untouched","resource":{"uri":"odd://untouched"}}, 17 ,` +
 			`{"x":1.0,"uri":"odd://thing","name":"odd","type":"resource_link","size":9007199254740993,"_meta":{"uri":"odd://untouched"}},` +
-			`{"type":"resource","resource":{"text":"\ud83d","uri":"odd:\/\/elsewhere","x":` + wild + `},"x":-0},` +
+			`{"type":"resource","resource":{"text":"\ud83d","uri":"odd:\/\/elsewhere","annotations":{"x":1e2},"x":` + wild + `},"x":-0},` +
 			`{"type":"resource_link","uri":"https://example.com/","name":"web"},{"type":"resource_link","uri":"ui://odd/view","name":"view"},` +
 			`{"type":"image","data":"AA==","mimeType":"image/png","x":` + wild + `},{"type":"audio","data":"","mimeType":"audio/wav"},null],` +
 			`"structuredContent":` + wild + `,"isError":false,"resultType":"complete","_meta":{"x/y":` + wild + `,"io.modelcontextprotocol/serverInfo":{"name":"odd","version":"1.0","x":1e2}},"x-last":` + wild + ` }`,
-		refs: []string{"content/3/uri", "content/4/resource/uri", "content/6/uri"},
+		refs:     []string{"content/3/uri", "content/4/resource/uri", "content/6/uri"},
+		enriched: map[string]string{"content/4/annotations": `{"x":1e2}`},
 	},
 	{
 		name: "tools/call that is small", method: "tools/call", item: "plain",
@@ -118,9 +122,10 @@ var calls = []exchange{
 		},
 		notes: []note{{"notifications/progress", `{"progress":1e2,"progressToken":TOKEN}`}},
 		result: `{"description":"\u0041","x":` + wild + `,"messages":[{"role":"user","x":1e2,"content":{"type":"text","text":"","x":` + wild + `}},` +
-			`{"content":{"type":"resource","resource":{"uri":"odd://thing","blob":"","x":` + wild + `}},"role":"assistant"},{"role":"oracle","content":{"type":"hologram","uri":"odd://untouched"}},` +
+			`{"content":{"type":"resource","annotations":{ "priority":1.0},"resource":{"uri":"odd://thing","blob":"","x":` + wild + `}},"role":"assistant"},{"role":"oracle","content":{"type":"hologram","uri":"odd://untouched"}},` +
 			`{"role":"user","content":{"name":"x","uri":"odd://thing","type":"resource_link"}}],"_meta":{"x":-0}}`,
-		refs: []string{"messages/1/content/resource/uri", "messages/3/content/uri"},
+		refs:     []string{"messages/1/content/resource/uri", "messages/3/content/uri"},
+		enriched: map[string]string{"messages/1/content/resource/annotations": `{ "priority":1.0}`},
 	},
 	{
 		name: "resources/read", method: "resources/read", item: "odd://thing",
@@ -131,21 +136,53 @@ var calls = []exchange{
 		result: `{"x":` + wild + `,"contents":[{"text":"` + long + `","uri":"odd:\/\/thing" ,"x":` + wild + `,"_meta":{"uri":"odd://untouched"}},` +
 			`{"uri":"odd://thing/part","blob":"AA==","mimeType":null}, {"uri":"https://example.com/","text":""}],"_meta":{"ui":{"resourceUri":"ui://untouched"}}}`,
 		refs: []string{"contents/0/uri", "contents/1/uri"},
+		enriched: map[string]string{
+			"contents/0/name": `"odd"`, "contents/0/annotations": `{"priority":1e0,"audience":["user"],"x":` + wild + `}`,
+			"contents/0/size": fmt.Sprint(8_000 * len("long é / ")), "contents/1/size": "1", "contents/2/size": "0",
+		},
+	},
+	{
+		name: "resources/read in the form of the draft", method: "resources/read", item: "odd://dir/",
+		params: func(n naming, meta string) string {
+			return `{` + meta + `,"uri":` + n.uri("odd://dir/") + `}`
+		},
+		result: `{"contents":[{"uri":"odd://dir/1","name":"1","resourceType":"document","text":"a","x":1e2},{"resourceType":"x","uri":"odd://thing","blob":""},` +
+			`{"uri":"odd://dir/2","text":"","capabilities":{"list":true,"subscribe":1e0}}]}`,
+		refs: []string{"contents/0/uri", "contents/1/uri", "contents/2/uri"},
+	},
+	{
+		name: "resources/metadata", method: "resources/metadata", item: "odd://dir/",
+		params: func(n naming, meta string) string {
+			return `{` + meta + `, "uri":` + n.uri("odd://dir/") + `,"x":` + tame + `}`
+		},
+		result: `{"x":` + wild + `,"resource":{"uri":"odd:\/\/dir/","mimeType":"inode/directory","capabilities":{"subscribe":1e0,"list":{}},"x":` + wild + `},"_meta":{}}`,
+		refs:   []string{"resource/uri"},
+	},
+	{
+		name: "resources/list of a collection", method: "resources/list", item: "odd://dir/",
+		params: func(n naming, meta string) string {
+			return `{"cursor":"\u0041",` + meta + `,"uri":` + n.uri("odd://dir/") + `,"x":` + tame + `}`
+		},
+		result: `{"x":` + wild + `,"nextCursor":"\u0042 9007199254740993","resources":[ {"uri":"odd://dir/1","name":"1","resourceType":"odd","x":` + wild + `} ,` +
+			`{"name":"2","uri":"odd:\/\/dir/2","capabilities":{"list":1.0},"mimeType":"inode/directory"}],"_meta":{"x":-0}}`,
+		refs: []string{"resources/0/uri", "resources/1/uri"},
 	},
 	{
 		name: "resources/read of what a template describes", method: "resources/read", item: "odd://a/b%20c?q=\u00fc",
 		params: func(n naming, meta string) string {
 			return `{` + meta + `,"uri":` + n.uri("odd://a/b%20c?q=\u00fc") + `}`
 		},
-		result: `{"ttlMs":1e3,"cacheScope":"public","contents":[{"uri":"odd://a/b%20c?q=\u00fc","text":"\/"}],"resultType":"complete"}`,
-		refs:   []string{"contents/0/uri"},
+		result:   `{"ttlMs":1e3,"cacheScope":"public","contents":[{"uri":"odd://a/b%20c?q=\u00fc","text":"\/"}],"resultType":"complete"}`,
+		refs:     []string{"contents/0/uri"},
+		enriched: map[string]string{"contents/0/size": "1"},
 	},
 	{
 		name: "resources/read of a web address", method: "resources/read", item: "https://example.com/a?b=%20#c",
 		params: func(n naming, meta string) string {
 			return `{` + meta + `,"uri":` + n.uri("https://example.com/a?b=%20#c") + `}`
 		},
-		result: `{"contents":[{"uri":"https:\/\/example.com/a?b=%20#c","text":"","x":1e2}]}`,
+		result:   `{"contents":[{"uri":"https:\/\/example.com/a?b=%20#c","text":"","x":1e2}]}`,
+		enriched: map[string]string{"contents/0/name": `"web"`, "contents/0/size": "0"},
 	},
 	{
 		name: "resources/read that fails", method: "resources/read", item: "odd://gone",

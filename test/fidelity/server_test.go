@@ -99,7 +99,7 @@ func (s *server) answer(text string) []string {
 		return respond("result", `{}`)
 	}
 	for _, l := range lists {
-		if m.Method() == l.method {
+		if m.Method() == l.method && !strings.Contains(m.Member("params"), `"uri":`) {
 			return s.list(m, l.member, l.items, l.broken, respond)
 		}
 	}
