@@ -15,6 +15,7 @@
 // A step names a JSON-RPC method and is carried out by the client's own typed function for it, so that the client's validation applies. Lists
 // follow every page: their result is {"items": […], "pages": n}. With "progress" the step asks for progress, and waits a bounded time for that
 // many updates, which need not have been handled when the result is. With "cancel": true it asks for progress, and is cancelled at the first update.
+// With "loose": true the request is sent as it stands, and the client takes any object for a result: what its types do not know is in it, too.
 // With "await": [{"method", "has"}, …] it waits, at most "within" milliseconds, until for each of them an event with that method and that text in its params came;
 // with "until": {"method", "has"} it is repeated after each event with that method until that text is in its result, as a client does with lists;
 // with "during" another step, which has no result of its own, is sent while this one runs.
@@ -53,7 +54,7 @@ export async function readPlan() {
 
 // run connects client and carries out the steps. The adapter hides where the two generations of the client differ:
 // connect(), onProgress(handler), onEvent(handler), callTool(params, options), subscribe(uri), unsubscribe(uri), describe(), close(), and client, whose
-// functions have the same names in both.
+// functions have the same names in both; loose(method, params) sends a request of any method, and takes any result.
 export async function run(plan, adapter) {
   const events = [];
   if (plan.answers) adapter.onEvent((method, params) => events.push({ method, params }));
@@ -83,7 +84,7 @@ export async function run(plan, adapter) {
       options = { signal: controller.signal };
     }
     try {
-      const running = carryOut(step.method, params, adapter, options);
+      const running = step.loose ? adapter.loose(step.method, params) : carryOut(step.method, params, adapter, options);
       if (step.during) await Promise.all([running, carryOut(step.during.method, step.during.params ?? {}, adapter)]);
       line.result = await running;
       for (let seen = 0; step.until && !JSON.stringify(line.result).includes(step.until.has); ) {

@@ -5,7 +5,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import {
   CreateMessageRequestSchema, ElicitationCompleteNotificationSchema, ElicitRequestSchema, ListRootsRequestSchema, LoggingMessageNotificationSchema,
-  ProgressNotificationSchema, PromptListChangedNotificationSchema, ResourceListChangedNotificationSchema, ResourceUpdatedNotificationSchema,
+  ProgressNotificationSchema, ResultSchema, PromptListChangedNotificationSchema, ResourceListChangedNotificationSchema, ResourceUpdatedNotificationSchema,
   ToolListChangedNotificationSchema
 } from '@modelcontextprotocol/sdk/types.js';
 import { readPlan, run } from './plan.mjs';
@@ -53,6 +53,7 @@ await run(plan, {
     for (const method of notifications) client.setNotificationHandler(schemas[method], ({ params }) => handler(method, params));
   },
   callTool: (params, options) => client.callTool(params, undefined, options),
+  loose: (method, params) => client.request({ method, params }, ResultSchema),
   subscribe: (uri) => client.subscribeResource({ uri }),
   unsubscribe: (uri) => client.unsubscribeResource({ uri }),
   async close() {

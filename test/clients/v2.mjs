@@ -26,6 +26,8 @@ function open(target) {
   return new StdioClientTransport({ command, args, env: { ...process.env, ...target.env } });
 }
 
+const anything = { '~standard': { version: 1, vendor: 'plan', validate: (value) => ({ value }) } };
+
 const modern = () => client.getProtocolEra() === 'modern';
 const subscriptions = new Map(); // of the modern era, by URI
 
@@ -55,6 +57,7 @@ await run(plan, {
     for (const method of notifications) client.setNotificationHandler(method, ({ params }) => handler(method, params));
   },
   callTool: (params, options) => proving(() => client.callTool(params, options)),
+  loose: (method, params) => client.request({ method, params }, anything),
   async subscribe(uri) {
     if (!modern()) return client.subscribeResource({ uri });
     subscriptions.set(uri, await client.listen({ resourceSubscriptions: [uri] }));

@@ -28,6 +28,7 @@ type Target struct {
 type Step struct {
 	Method   string         `json:"method"`
 	Params   map[string]any `json:"params,omitempty"`
+	Loose    bool           `json:"loose,omitempty"`    // of the TypeScript clients: send it as it stands, whatever the method, and take any object for a result
 	Progress int            `json:"progress,omitempty"` // ask for progress, and wait a bounded time for so many updates
 	Cancel   bool           `json:"cancel,omitempty"`   // ask for progress, and cancel the request at the first update
 	During   *Step          `json:"during,omitempty"`   // sent while this one runs; an error of it is an error of this step
