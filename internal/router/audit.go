@@ -79,7 +79,7 @@ func newAuditLine(event string, c *call.Call) *auditLine {
 	l.text("request", c.ID, maxAuditName)
 	l.text("method", methodLabel(c.Method), maxAuditName)
 	l.b = append(l.b, `,"principal":{"subject":`...)
-	l.b = wire.AppendString(l.b, cut(c.Principal.Subject, maxAuditName))
+	l.b = wire.AppendString(l.b, clipped(c.Principal.Subject, maxAuditName))
 	if c.Principal.Issuer != "" {
 		l.text("issuer", c.Principal.Issuer, maxAuditName)
 	}
@@ -90,7 +90,7 @@ func newAuditLine(event string, c *call.Call) *auditLine {
 
 func (l *auditLine) text(name, value string, most int) {
 	l.b = append(append(append(l.b, `,"`...), name...), `":`...)
-	l.b = wire.AppendString(l.b, cut(value, most))
+	l.b = wire.AppendString(l.b, clipped(value, most))
 }
 
 func (l *auditLine) number(name string, n int64) {
@@ -248,8 +248,8 @@ func audited(c *call.Call) (public string, ok bool) {
 	return ref.Name, named || err != nil || strings.HasPrefix(c.Method, "tasks/")
 }
 
-// cut bounds a text.
-func cut(s string, most int) string {
+// clipped bounds a text.
+func clipped(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
