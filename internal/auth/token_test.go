@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -164,8 +165,21 @@ func TestWithdrawnKey(t *testing.T) {
 	a := forTokens(t, iss, func(o *Options) { o.Now = func() time.Time { return now } })
 	token := iss.Token(audience, claimSet{"exp": now.Unix() + 7200})
 	accepted(t, a, withToken(token))
+	var others []string // each is looked at once: what was verified is remembered
+	for n := range 500 {
+		others = append(others, iss.Token(audience, claimSet{"jti": strconv.Itoa(n), "exp": now.Unix() + 7200}))
+	}
 	iss.Rotate()
-	accepted(t, a, withToken(iss.Token(audience, nil))) // which makes the new keys known
+	accepted(t, a, withToken(iss.Token(audience, nil))) // which makes the new keys known, a moment after it has used them
+	for i := 0; ; i++ {
+		if i == len(others) {
+			t.Fatal("the new keys do not take the place of the old")
+		}
+		if _, err := a.Authenticate(withToken(others[i])); err != nil {
+			break
+		}
+		<-time.After(10 * time.Millisecond)
+	}
 	now = now.Add(trustFor + time.Second)
 	refused(t, a, withToken(token), "signature")
 }
