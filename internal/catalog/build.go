@@ -78,9 +78,9 @@ func (b *builder) read(kind call.Kind) []*draft {
 		items := p.source.Items[kind]
 		seen := make(map[string]bool, len(items))
 		drafts = slices.Grow(drafts, len(items))
-		for _, raw := range items {
+		for i, raw := range items {
 			d := &draft{Entry: &Entry{Kind: kind, part: p}, raw: raw, space: p.source.Space}
-			if b.check(d, seen) && b.first(d, seen) {
+			if b.check(d, seen) && !b.held(d, i, seen) && b.first(d, seen) {
 				d.override()
 				drafts = append(drafts, d)
 			}
@@ -120,6 +120,20 @@ func (b *builder) check(d *draft, seen map[string]bool) bool {
 			What: Sanitized, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Taken: taken,
 			Reason: "characters were taken out of its text",
 		})
+	}
+	return true
+}
+
+// held reports whether an item is kept back, the i-th of its part.
+func (b *builder) held(d *draft, i int, seen map[string]bool) bool {
+	if d.Kind != call.Tool || i >= len(d.part.source.HeldTools) || d.part.source.HeldTools[i] == "" {
+		return false
+	}
+	b.findings = append(b.findings, Finding{
+		What: Held, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Reason: d.part.source.HeldTools[i],
+	})
+	if _, ok := seen[d.Native]; !ok {
+		seen[d.Native] = false // an override of it is for an item that there is
 	}
 	return true
 }
@@ -166,7 +180,7 @@ func (b *builder) unmatched(p *Part, kind call.Kind, seen map[string]bool) {
 		return
 	}
 	for _, native := range slices.Sorted(maps.Keys(overrides)) {
-		if !seen[native] {
+		if _, listed := seen[native]; !listed {
 			b.findings = append(b.findings, Finding{
 				What: Unmatched, Kind: kind, Upstream: p.Upstream(), Native: native, Reason: "the override is for an item that the upstream does not list",
 			})

@@ -37,11 +37,12 @@ const (
 	Nonconforming              // it does not keep to the specification, and is published
 	Sanitized                  // something was taken out of its text
 	Unmatched                  // an override is for an item that the upstream does not have
+	Held                       // its definition is not the accepted one; it is not published
 )
 
 // String returns the fault in one word.
 func (f Fault) String() string {
-	return [...]string{"quarantined", "duplicate", "clash", "shortened", "nonconforming", "sanitized", "unmatched"}[f]
+	return [...]string{"quarantined", "duplicate", "clash", "shortened", "nonconforming", "sanitized", "unmatched", "held"}[f]
 }
 
 // Finding reports something about an item, for logs and checks.

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/conform"
+	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
@@ -146,5 +148,33 @@ func TestOverrides(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, findings(tbl)); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+}
+
+// A tool that is held is not published and cannot be used; an override of it is
+// for an item that there is.
+func TestHeldTools(t *testing.T) {
+	space, err := namespace.New("files", "files", "__")
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := Source{Space: space, HeldTools: []string{"it is new", "", ""}, Rules: Rules{ToolOverride: map[string]Override{"a": {Title: "A"}}}}
+	src.Items[call.Tool] = []wire.Raw{
+		wire.Raw(`{"name":"a","inputSchema":{"type":"object"}}`), wire.Raw(`{"name":"b","inputSchema":{"type":"object"}}`), wire.Raw(`{"name":"a","inputSchema":{"type":"object"},"description":"as accepted"}`),
+	}
+	src.Items[call.Prompt] = []wire.Raw{wire.Raw(`{"name":"a"}`)}
+	table := Build(Options{Policy: policy.New(policy.Options{Default: policy.Allow})}, []Source{src})
+	var got []string
+	for _, e := range table.View(call.Anonymous, nil).Entries(call.Tool) {
+		got = append(got, e.Public+" "+wire.ValueOf(e.Raw).Get("description").Str())
+	}
+	if want := []string{"files__b ", "files__a as accepted"}; !slices.Equal(got, want) {
+		t.Errorf("published are %q, want %q", got, want)
+	}
+	if f := table.Findings(); len(f) != 1 || f[0] != (Finding{What: Held, Kind: call.Tool, Upstream: "files", Native: "a", Reason: "it is new"}) {
+		t.Errorf("findings %v", f)
+	}
+	if n := len(table.View(call.Anonymous, nil).Entries(call.Prompt)); n != 1 {
+		t.Errorf("%d prompts", n)
 	}
 }

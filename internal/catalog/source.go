@@ -47,6 +47,9 @@ type Source struct {
 	Freshness    Freshness
 	Down         *Down // nil while the upstream is ready
 	Rules        Rules
+	// HeldTools says for each tool why it is not to be published, "" for those
+	// that may be; nil: all may be.
+	HeldTools []string
 }
 
 // Rules are what the configuration says of how an upstream's items and answers

@@ -16,7 +16,6 @@ var notYet = []string{
 	"profiles",
 	"store",
 	"telemetry.otlp",
-	"upstreams.*.pin",
 	"upstreams.*.auth",
 }
 

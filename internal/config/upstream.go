@@ -96,6 +96,7 @@ type Upstream struct {
 	Conformance   Conformance `yaml:"conformance" default:"warn" enum:"off|warn|repair|strict" doc:"what becomes of lists and answers that do not keep to the specification"`
 	ValidateInput bool        `yaml:"validate_input" default:"false" doc:"whether arguments are held against the tool's inputSchema before a call is sent"`
 	Sanitize      []string    `yaml:"sanitize" enum:"ansi|control|invisible" doc:"what is taken out of text that goes to models"`
+	Pin           bool        `yaml:"pin" default:"false" doc:"whether tools whose definition is not the accepted one are hidden until gateway pin accepts it"`
 }
 
 // Conformance says what becomes of faults against the specification.

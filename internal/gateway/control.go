@@ -45,6 +45,12 @@ func clip(s string) string {
 func (g *Gateway) control(ctx context.Context) error {
 	timer := time.NewTimer(g.cfg.StartupWait)
 	defer timer.Stop()
+	var look <-chan time.Time
+	if g.pins != nil {
+		ticker := time.NewTicker(pinLook)
+		defer ticker.Stop()
+		look = ticker.C
+	}
 	seen := map[string]upstream.Snapshot{}
 	late := false // startup_wait is over
 	for {
@@ -54,6 +60,10 @@ func (g *Gateway) control(ctx context.Context) error {
 		case <-timer.C:
 			late = true
 		case <-g.changed:
+		case <-look:
+			if !g.pins.changed() {
+				continue
+			}
 		}
 		g.step(seen, late)
 		select {
@@ -192,6 +202,7 @@ func (g *Gateway) source(m *member, s upstream.Snapshot, late bool) catalog.Sour
 	default:
 		src.Down = &catalog.Down{Since: s.Since, Reason: s.Reason}
 	}
+	src.HeldTools = g.heldTools(m, src.Items[call.Tool], s)
 	return src
 }
 
@@ -259,6 +270,9 @@ func (g *Gateway) logFindings(t *catalog.Table) {
 			continue
 		}
 		g.reported[f] = true
+		if f.What == catalog.Held {
+			g.metrics.held.WithLabelValues(f.Upstream).Inc()
+		}
 		g.router.Found(f)
 	}
 }

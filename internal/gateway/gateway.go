@@ -78,6 +78,7 @@ type Gateway struct {
 	marks []string
 
 	state     *state
+	pins      *pins // nil: no upstream is pinned
 	policy    *policy.Policy
 	upstreams []*member // in file order
 	routes    map[string]router.Upstream
@@ -142,6 +143,9 @@ func New(o Options) (*Gateway, error) {
 		return nil, err
 	}
 	if err := g.members(); err != nil {
+		return nil, err
+	}
+	if err := g.openMemberPins(); err != nil {
 		return nil, err
 	}
 	var err error
@@ -345,6 +349,7 @@ func loopback(addr string) bool {
 type metrics struct {
 	items *prometheus.GaugeVec
 	swaps *prometheus.CounterVec
+	held  *prometheus.CounterVec
 }
 
 func newMetrics() *metrics {
@@ -355,11 +360,14 @@ func newMetrics() *metrics {
 		swaps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_gateway_table_swaps_total", Help: "New tables, by whether clients see a difference.",
 		}, []string{"outcome"}),
+		held: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_gateway_pinned_changes_total", Help: "Definitions of tools that are hidden since they are not the pinned ones.",
+		}, []string{"upstream"}),
 	}
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.items, m.swaps}
+	return []prometheus.Collector{m.items, m.swaps, m.held}
 }
 
 // count records what a table holds.

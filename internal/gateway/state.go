@@ -138,9 +138,12 @@ func (s *state) update(key string, change func(*remembered) bool) {
 	}
 }
 
-// write replaces the file as a whole, so that a reader never sees half of it.
-func (s *state) write(key string, r remembered) (err error) {
-	tmp, err := os.CreateTemp(s.dir, "upstream-*.tmp")
+func (s *state) write(key string, r remembered) error { return replaceFile(s.file(key), r) }
+
+// replaceFile writes a value as JSON to a file that only its owner may read. It
+// replaces the file as a whole, so that a reader never sees half of it.
+func replaceFile(file string, value any) (err error) {
+	tmp, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+"-*.tmp")
 	if err != nil {
 		return err
 	}
@@ -151,13 +154,13 @@ func (s *state) write(key string, r remembered) (err error) {
 	}()
 	enc := json.NewEncoder(tmp)
 	enc.SetEscapeHTML(false) // schemas hold < and >, which mean nothing special here
-	if err = enc.Encode(r); err != nil {
+	if err = enc.Encode(value); err != nil {
 		return errors.Join(err, tmp.Close())
 	}
 	if err = tmp.Close(); err != nil {
 		return err
 	}
-	return os.Rename(tmp.Name(), s.file(key))
+	return os.Rename(tmp.Name(), file)
 }
 
 func ignoreMissing(err error) error {

@@ -26,6 +26,7 @@ type member struct {
 	filter   policy.Upstream
 	rules    catalog.Rules
 	sessions *upstream.Sessions
+	pin      bool             // tools are published as they were accepted
 	kept     upstream.Catalog // what was last remembered; the control loop's own
 	started  chan struct{}    // closed when the first attempt has ended
 	took     atomic.Int64     // how long that was, in nanoseconds
@@ -158,7 +159,7 @@ func (g *Gateway) members() error {
 		if err != nil {
 			return err
 		}
-		m := &member{name: u.Name, required: u.Required, key: u.Hash(), filter: filterOf(u), rules: rulesOf(u)}
+		m := &member{name: u.Name, required: u.Required, key: u.Hash(), filter: filterOf(u), rules: rulesOf(u), pin: u.Pin}
 		if err := g.add(m, u.EffectivePrefix(), o); err != nil {
 			return err
 		}

@@ -30,6 +30,7 @@ const (
 	reborn = "reborn" // has one tool more in every life
 	parent = "parent" // has children and grandchildren that do not want to end
 	parked = "parked" // hold answers when a file appears
+	shifty = "shifty" // describes echo by what a file says, in every life anew
 )
 
 // crowdTools and crowdPages are what a crowd has.
@@ -124,6 +125,10 @@ func (s *server) list(m raw.Message) string {
 		return crowded(m)
 	}
 	tools := []string{tool("echo", "")}
+	if s.mode == shifty {
+		said, _ := os.ReadFile(filepath.Join(s.dir, "description")) // it may not be there
+		tools = []string{tool("echo", `,"description":"`+string(said)+`"`)}
+	}
 	for _, name := range faultyTools[s.mode] {
 		hint := ""
 		if name == "once" {

@@ -1,0 +1,153 @@
+package gateway
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/wire"
+)
+
+func pinsIn(t *testing.T, dir string) *pins {
+	t.Helper()
+	p, err := openPins(dir, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func raws(texts ...string) []wire.Raw {
+	var out []wire.Raw
+	for _, text := range texts {
+		out = append(out, wire.Raw(text))
+	}
+	return out
+}
+
+// heldNow says of each tool whether it is held.
+func heldNow(p *pins, fresh bool, tools ...string) string {
+	var out []string
+	for _, why := range p.held("files", raws(tools...), fresh) {
+		switch {
+		case why == "":
+			out = append(out, "shown")
+		case strings.Contains(why, "is new"):
+			out = append(out, "new")
+		case strings.Contains(why, "has changed"):
+			out = append(out, "changed")
+		default:
+			out = append(out, why)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+const pinnedTool = `{"name":"read","title":"T","description":"D","inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"_meta":{"n":1}}`
+
+func TestPinsOfOneTool(t *testing.T) {
+	dir := t.TempDir()
+	if got := heldNow(pinsIn(t, dir), true, pinnedTool); got != "shown" {
+		t.Fatalf("on first use: %s", got)
+	}
+	for _, tt := range []struct{ name, from, to, want string }{
+		{"the same", ``, ``, "shown"},
+		{"other spelling", `"D"`, `"\u0044"`, "shown"},
+		{"space", `{"type":"object"}`, `{ "type" : "object" }`, "shown"},
+		{"_meta", `"n":1`, `"n":2`, "shown"},
+		{"an unknown member", `"_meta"`, `"x":1,"_meta"`, "shown"},
+		{"name", `"read"`, `"rea"`, "new"},
+		{"title", `"T"`, `"t"`, "changed"},
+		{"description", `"D"`, `"D "`, "changed"},
+		{"inputSchema", `"inputSchema":{"type":"object"`, `"inputSchema":{"type":"object","properties":{"p":{"description":"evil"}}`, "changed"},
+		{"outputSchema", `"outputSchema":{"type":"object"},`, ``, "changed"},
+		{"annotations", `true`, `false`, "changed"},
+		{"a second description", `"_meta"`, `"description":"evil","_meta"`, "changed"},
+		{"a description under an escape", `"description":"D"`, `"descr\u0069ption":"evil"`, "changed"},
+	} {
+		// Another process, with the same file.
+		if got := heldNow(pinsIn(t, dir), true, strings.ReplaceAll(pinnedTool, tt.from, tt.to)); tt.from != "" && got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+	info, err := os.Stat(filepath.Join(dir, "pins.json"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file is %v, %v", info, err)
+	}
+}
+
+func TestPinsOfAList(t *testing.T) {
+	const a, b, evil, nameless = `{"name":"a"}`, `{"name":"b"}`, `{"name":"a","description":"evil"}`, `{"description":"x"}`
+	dir := t.TempDir()
+	p := pinsIn(t, dir)
+	if got := heldNow(p, false, a); got != "shown" || p.as != nil {
+		t.Errorf("a list of an earlier run is accepted: %s", got)
+	}
+	if heldNow(p, true); p.as != nil {
+		t.Error("an empty list is accepted")
+	}
+	if got := heldNow(p, true, a, nameless); got != "shown shown" {
+		t.Errorf("on first use: %s", got)
+	}
+	if got := heldNow(p, true, evil, a, b, nameless); got != "changed shown new shown" {
+		t.Errorf("later: %s", got)
+	}
+	if got := p.held("other", raws(b), true); got[0] != "" {
+		t.Errorf("another upstream: %s", got)
+	}
+
+	// Another process accepts.
+	other := pinsIn(t, dir)
+	change, err := other.accept("files", raws(evil, b), true)
+	if err != nil || change.Tools != 2 || len(change.New) != 1 || len(change.Changed) != 1 || len(change.Gone) != 1 || change.FirstAccepted {
+		t.Errorf("change %+v, %v", change, err)
+	}
+	if p.changed() || heldNow(p, true, evil) != "changed" {
+		t.Error("a dry run has changed something")
+	}
+	if _, err := other.accept("files", raws(evil, b), false); err != nil {
+		t.Fatal(err)
+	}
+	if !p.changed() || p.changed() {
+		t.Error("what another process accepts is not noticed, or twice")
+	}
+	if got := heldNow(p, true, evil, a, b); got != "shown changed shown" {
+		t.Errorf("accepted: %s", got)
+	}
+	if got := p.held("other", raws(a), true); got[0] == "" {
+		t.Error("accepting for one upstream has forgotten another")
+	}
+}
+
+// What cannot be kept is not shown, and what cannot be read is not begun anew.
+func TestPinsFailClosed(t *testing.T) {
+	if _, err := openPins("", zap.NewNop()); err == nil {
+		t.Error("without a folder there is no error")
+	}
+	dir := filepath.Join(t.TempDir(), "state")
+	p := pinsIn(t, dir) // the folder is not there
+	if got := heldNow(p, true, `{"name":"a"}`); got != "it cannot be pinned: state_dir cannot be written" {
+		t.Errorf("pins that cannot be written: %s", got)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := heldNow(p, true, `{"name":"a"}`); got != "shown" {
+		t.Errorf("pins that can be written: %s", got)
+	}
+	if err := os.WriteFile(p.file, []byte(`{"upstreams":{"files":{},"files":{}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := heldNow(p, true, `{"name":"a"}`, `{"name":"b"}`); got != "shown new" {
+		t.Errorf("what was read before: %s", got)
+	}
+	if _, err := openPins(dir, zap.NewNop()); err == nil || !strings.Contains(err.Error(), "mend the file, or remove it") {
+		t.Errorf("a file that cannot be read: %v", err)
+	}
+	if _, err := p.accept("files", nil, false); err == nil {
+		t.Error("a file that cannot be read is written over")
+	}
+}
