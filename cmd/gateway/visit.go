@@ -17,6 +17,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/gateway"
+	"mcpgateway/internal/wire"
 )
 
 // visitOptions are the flags of verbs that use upstreams without serving them.
@@ -92,7 +93,8 @@ func (o *visitOptions) principal() (*call.Principal, error) {
 	return parsePrincipal(o.as)
 }
 
-// parsePrincipal reads SUBJECT,group=G,scope=S,issuer=I.
+// parsePrincipal reads SUBJECT,group=G,scope=S,issuer=I,claim.NAME=VALUE. A value
+// that is JSON is taken as that, any other as a string.
 func parsePrincipal(text string) (*call.Principal, error) {
 	subject, rest, _ := strings.Cut(text, ",")
 	p := &call.Principal{Subject: subject, Proof: "none"}
@@ -109,8 +111,17 @@ func parsePrincipal(text string) (*call.Principal, error) {
 			p.Scopes = append(p.Scopes, value)
 		case key == "issuer" && value != "":
 			p.Issuer = value
+		case strings.HasPrefix(key, "claim.") && len(key) > len("claim.") && value != "":
+			claim := wire.Raw(value)
+			if wire.Check(claim, wire.Limits{}, wire.Strict) != nil {
+				claim = wire.String(value)
+			}
+			if p.Claims == nil {
+				p.Claims = wire.Raw(`{}`)
+			}
+			p.Claims = wire.SetMember(p.Claims, strings.TrimPrefix(key, "claim."), claim)
 		default:
-			return nil, usageError{fmt.Errorf("--as %s: %q is none of group=G, scope=S and issuer=I", text, word)}
+			return nil, usageError{fmt.Errorf("--as %s: %q is none of group=G, scope=S, issuer=I and claim.NAME=VALUE", text, word)}
 		}
 	}
 	return p, nil

@@ -11,6 +11,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/conform"
+	"mcpgateway/internal/policy"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/wire"
@@ -168,6 +169,11 @@ func (g *Gateway) newRoutes(late bool) *router.Routes {
 // newTable makes the table for newRoutes. schemas are for one table after the
 // other; nil for none.
 func (g *Gateway) newTable(late bool, schemas *conform.Schemas) *catalog.Table {
+	return g.buildTable(g.policy, late, schemas)
+}
+
+// buildTable makes the table that there would be with this policy.
+func (g *Gateway) buildTable(p *policy.Policy, late bool, schemas *conform.Schemas) *catalog.Table {
 	now := g.current()
 	sources := make([]catalog.Source, 0, len(g.upstreams))
 	for _, m := range g.upstreams {
@@ -177,7 +183,7 @@ func (g *Gateway) newTable(late bool, schemas *conform.Schemas) *catalog.Table {
 		}
 		sources = append(sources, g.source(m, s, late))
 	}
-	return catalog.Build(catalog.Options{Policy: g.policy, ServerInfo: g.info, Schemas: schemas, Enrich: g.cfg.Resources.Enrich}, sources)
+	return catalog.Build(catalog.Options{Policy: p, ServerInfo: g.info, Schemas: schemas, Enrich: g.cfg.Resources.Enrich}, sources)
 }
 
 // source is what the table is to know of one upstream.

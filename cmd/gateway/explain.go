@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/console"
+	"mcpgateway/internal/gateway"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// explainOptions are the flags of `gateway explain`.
+type explainOptions struct {
+	visitOptions
+	args, kind, revision string
+	json                 bool
+	timeout              time.Duration
+}
+
+// explainKinds are the values of --kind, in the order in which a name is tried.
+var explainKinds = []call.Kind{call.Tool, call.Prompt, call.Resource}
+
+func newExplain() *cobra.Command {
+	var o explainOptions
+	cmd := &cobra.Command{
+		Use:   "explain NAME",
+		Short: "Say which rule decides about an item, and why",
+		Long: "explain says whether a principal may use a tool, prompt or resource, which rule of policy\n" +
+			"decides that, and what each other rule has to say. It starts the upstream that NAME\n" +
+			"belongs to, since rules may read what it says of the item, and uses nothing.\n" +
+			"Without --args it says whether there may be arguments with which it is allowed.",
+		Example: "  gateway explain db__query --as alice,group=analyst\n  gateway explain db__query --as alice,claim.tier=gold --args '{\"limit\": 5000}'",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError{errors.New("explain takes one public name or URI, as gateway list shows it")}
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return o.toolNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
+	}
+	o.configFlag(cmd)
+	cmd.Flags().StringVar(&o.as, "as", "", "`PRINCIPAL` who asks, as SUBJECT,group=G,scope=S,claim.NAME=VALUE (default: who proves nothing)")
+	cmd.Flags().StringVar(&o.args, "args", "", "`JSON` object with the arguments")
+	cmd.Flags().StringVar(&o.kind, "kind", "", "`KIND` of the item: tool, prompt or resource (default: the first that has the name)")
+	cmd.Flags().StringVar(&o.revision, "revision", string(wire.ModernRevisions()[0]), "`REVISION` that the client speaks")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long upstreams may take altogether, as `DURATION`")
+	complete(cmd, "kind", func() []string { return []string{"tool", "prompt", "resource"} })
+	return cmd
+}
+
+// explained is what explain prints; its JSON is what --json prints. Members are
+// added in later versions, never renamed or removed.
+type explained struct {
+	Kind      string          `json:"kind"`
+	Item      string          `json:"item"`
+	Upstream  string          `json:"upstream"`
+	Native    string          `json:"native"`
+	Subject   string          `json:"subject"`
+	Effect    string          `json:"effect"` // allow, deny or confirm
+	Rule      string          `json:"rule"`
+	File      string          `json:"file,omitempty"`
+	Line      int             `json:"line,omitempty"`
+	Challenge []string        `json:"challenge,omitempty"` // scopes of which one is all that is lacking
+	Steps     []explainedStep `json:"steps"`
+}
+
+type explainedStep struct {
+	Rule    string `json:"rule"`
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Effect  string `json:"effect"`
+	Matches bool   `json:"matches"`
+	Reason  string `json:"reason"`
+}
+
+func (o *explainOptions) run(cmd *cobra.Command, name string) error {
+	q, kinds, err := o.question(name)
+	if err != nil {
+		return err
+	}
+	cfg, source, err := o.config()
+	if err != nil {
+		return err
+	}
+	look := *cfg
+	only(&look, name)
+	screen := console.NewScreen(cmd.ErrOrStderr(), console.IsTerminal(cmd.ErrOrStderr()))
+	progress := newStarting(screen)
+	return visit(cmd, &look, source, 0, progress.watch, func(ctx context.Context, v *gateway.Visit) error {
+		progress.begin(v.Upstreams())
+		timed, cancel := context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+		err := v.Started(timed)
+		screen.Status("")
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		for _, kind := range kinds {
+			q.Kind = kind
+			if e, ok := v.Explain(q); ok {
+				return o.print(cmd.OutOrStdout(), &q, &e)
+			}
+		}
+		return absent(v, name)
+	})
+}
+
+// question reads the flags.
+func (o *explainOptions) question(name string) (gateway.Question, []call.Kind, error) {
+	q := gateway.Question{Public: name, Revision: wire.Revision(o.revision)}
+	var err error
+	if q.Principal, err = o.principal(); err != nil {
+		return q, nil, err
+	}
+	if q.Revision.Era() == wire.EraUnknown {
+		return q, nil, usageError{fmt.Errorf("--revision %s: no such revision; gateway version lists them", o.revision)}
+	}
+	if o.args != "" {
+		q.Arguments = wire.Raw(o.args)
+		if err := wire.Check(q.Arguments, wire.Limits{}, wire.Strict); err != nil || wire.ValueOf(q.Arguments).Kind() != '{' {
+			return q, nil, usageError{errors.New("--args must be a JSON object, such as '{\"limit\": 5}'")}
+		}
+	}
+	if o.kind == "" {
+		return q, explainKinds, nil
+	}
+	for _, kind := range explainKinds {
+		if kind.String() == o.kind {
+			return q, []call.Kind{kind}, nil
+		}
+	}
+	return q, nil, usageError{fmt.Errorf("--kind %s: there are tool, prompt and resource", o.kind)}
+}
+
+// absent says why there is nothing to decide about.
+func absent(v *gateway.Visit, name string) error {
+	for _, u := range v.Upstreams() {
+		if u.Revision == "" {
+			return fmt.Errorf("nothing is known of %q, and the upstream %s, which may have it, is %s: %s", name, u.Name, u.State, console.Line(u.Reason))
+		}
+	}
+	for _, f := range v.Table().Findings() {
+		if f.Native != "" && f.Public == "" && strings.HasSuffix(name, f.Native) {
+			return fmt.Errorf("%q is not published: %s", name, console.Line(f.String()))
+		}
+	}
+	return fmt.Errorf("no upstream has %q, whoever asks; gateway list shows the names that there are", name)
+}
+
+func (o *explainOptions) print(out io.Writer, q *gateway.Question, e *gateway.Explained) error {
+	d := &e.Decision
+	r := explained{
+		Kind: q.Kind.String(), Item: q.Public, Upstream: e.Upstream, Native: e.Native, Subject: q.Principal.Subject,
+		Effect: d.Effect.String(), Rule: d.Rule, File: d.File, Line: d.Line, Challenge: d.Scopes,
+	}
+	for _, s := range e.Steps {
+		r.Steps = append(r.Steps, explainedStep{s.Rule, s.File, s.Line, s.Effect.String(), s.Matches, s.Reason})
+	}
+	if o.json {
+		return printJSON(out, r)
+	}
+	s := console.StyleOf(out, lookupEnv)
+	may := map[policy.Effect]string{policy.Allow: s.Good("may use"), policy.Confirm: s.Warn("may use, once the user has confirmed it,"), policy.Deny: s.Bad("may not use")}[d.Effect]
+	if d.Challenge {
+		may = s.Warn("is told to get one of the scopes " + strings.Join(d.Scopes, ", ") + " for")
+	}
+	some := ""
+	if q.Kind != call.Resource && q.Arguments == nil && d.Effect != policy.Deny {
+		some = ", with some arguments at least"
+	}
+	fmt.Fprintf(out, "%s %s the %s %s (%s of %s)%s.\nIt is decided by %s. Deny wins, then confirm, then allow, then the default.\n\n",
+		console.Line(r.Subject), may, r.Kind, console.Line(r.Item), console.Line(r.Native), r.Upstream, some, whose(r.Rule, r.File, r.Line))
+	var rows [][]string
+	for _, step := range r.Steps {
+		matches := s.Dim("no")
+		if step.Matches {
+			matches = "yes"
+		}
+		where := "-"
+		if step.File != "" {
+			where = fmt.Sprintf("%s:%d", step.File, step.Line)
+		}
+		rows = append(rows, []string{step.Rule, step.Effect, matches, where, console.Line(step.Reason)})
+	}
+	return console.Table(out, s, console.Columns(out), []string{"RULE", "EFFECT", "MATCHES", "WHERE", "WHY"}, rows)
+}
+
+// whose names what decides.
+func whose(rule, file string, line int) string {
+	if file != "" {
+		return fmt.Sprintf("the rule %s (%s:%d)", rule, file, line)
+	}
+	return map[string]string{
+		policy.RuleDefault: "the default", policy.RuleURI: "the form of the URI",
+		policy.RuleUpstreamAllow: "the upstream's allow list", policy.RuleUpstreamDeny: "the upstream's deny list",
+	}[rule]
+}

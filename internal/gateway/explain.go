@@ -1,0 +1,65 @@
+package gateway
+
+import (
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// Question is a call that nobody makes.
+type Question struct {
+	Kind      call.Kind // Resource for templates too
+	Public    string    // name or URI as clients see it
+	Principal *call.Principal
+	Revision  wire.Revision // of the client
+	Arguments wire.Raw      // nil: not known, as for lists
+}
+
+// Explained is how a call is decided.
+type Explained struct {
+	policy.Explanation
+	Upstream, Native string
+}
+
+// Explain tells how policy decides a call, and false where no upstream that is up
+// has the item, whoever asks.
+func (v *Visit) Explain(q Question) (Explained, bool) {
+	all := v.g.buildTable(policy.New(policy.Options{Default: policy.Allow}), false, nil)
+	t, ok := all.View(call.Anonymous, nil).Resolve(q.Kind, q.Public)
+	if !ok {
+		return Explained{}, false
+	}
+	item := policy.Item{Kind: t.Kind, Upstream: t.Part.Upstream(), Public: t.Public, Native: t.Native}
+	if t.Entry != nil {
+		item.Raw = t.Entry.Raw
+	}
+	request := policy.Request{Method: wire.MethodResourcesRead}
+	switch t.Kind {
+	case call.Tool, call.Prompt:
+		request.Method = map[call.Kind]string{call.Tool: wire.MethodToolsCall, call.Prompt: wire.MethodPromptsGet}[t.Kind]
+		if request.Open = q.Arguments == nil; !request.Open {
+			request.Params = wire.SetMember(wire.SetMember(wire.Raw(`{}`), "name", wire.String(q.Public)), "arguments", q.Arguments)
+		}
+	default:
+		item.PublicURI = t.Part.Space().PublicURI
+	}
+	caller := policy.Caller{Principal: q.Principal, Revision: q.Revision}
+	out := Explained{v.g.policy.Explain(caller, item, request), item.Upstream, item.Native}
+
+	// What is decided is what the view says, which knows other spellings of a URI
+	// that are listed.
+	view := v.Table().View(q.Principal, &call.Client{Revision: q.Revision})
+	d := view.Verdict(t.Kind, t.Public)
+	if target, ok := view.Resolve(q.Kind, q.Public); ok {
+		d = target.Judgement.Decide(request)
+	} else if d.Rule == policy.RuleUnknown {
+		return out, true // an unlisted URI that is refused
+	}
+	if d.Effect != out.Decision.Effect {
+		out.Steps = append(out.Steps, policy.Step{
+			Rule: d.Rule, File: d.File, Line: d.Line, Effect: d.Effect, Matches: true, Reason: "the URI may be another spelling of a listed one",
+		})
+		out.Decision = d
+	}
+	return out, true
+}
