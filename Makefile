@@ -6,7 +6,7 @@ FUZZTIME ?= 30s
 SOAK_CALLS ?= 1000000
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: build test race soak lint bench benchmarks fuzz clean
+.PHONY: build test race soak reload lint bench benchmarks fuzz clean
 
 build: ## bin/gateway, a static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/gateway ./cmd/gateway
@@ -21,6 +21,9 @@ race: ## the unit tests and a short soak under the race detector
 
 soak: ## a million random calls; SOAK_CALLS sets another number
 	$(GO) test ./test/soak -run TestSoak -v -count 1 -timeout 2h -calls $(SOAK_CALLS)
+
+reload: ## a reload every 200 ms for 30 s, under load
+	$(GO) test ./test/reload -run TestReloadsUnderLoad -v -count 1 -timeout 10m -for 30s
 
 lint:
 	@files=$$(gofmt -l cmd internal test bench deploy); test -z "$$files" || { echo "gofmt: $$files"; exit 1; }

@@ -39,6 +39,7 @@ var mayImport = map[string]struct {
 	"telemetry": {nil, "whoever measures owns its metrics and is handed a registry"},
 	"admin":     {nil, "health and metrics are handed in as functions"},
 	"console":   {[]string{"wire"}, "what people read and type depends on the messages alone, not on who carries them"},
+	"watch":     {nil, "who looks after files knows nothing of what is in them"},
 	"demo":      {nil, "the demo upstreams are servers like any other: no way in but the protocol"},
 }
 

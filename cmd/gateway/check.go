@@ -101,7 +101,7 @@ type finding struct {
 func (o *checkOptions) run(cmd *cobra.Command) error {
 	report := &checked{Upstreams: []checkedUpstream{}, Findings: []finding{}}
 	cfg, source, err := o.load()
-	report.File = source
+	report.File = source.File
 	if err == nil {
 		err = cfg.CheckLoops()
 	}
@@ -122,9 +122,9 @@ func (o *checkOptions) run(cmd *cobra.Command) error {
 		report.Findings = append(report.Findings, fileFinding(severityWarning, config.Error(w)))
 	}
 	if err := gateway.CheckTLS(cfg); err != nil {
-		report.Findings = append(report.Findings, finding{Severity: severityError, What: "configuration", Message: err.Error(), File: source, Path: "tls"})
+		report.Findings = append(report.Findings, finding{Severity: severityError, What: "configuration", Message: err.Error(), File: source.File, Path: "tls"})
 	}
-	if err := o.upstreams(cmd, cfg, source, report); err != nil {
+	if err := o.upstreams(cmd, cfg, source.File, report); err != nil {
 		return err
 	}
 	return o.print(cmd, report)

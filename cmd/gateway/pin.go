@@ -63,7 +63,7 @@ func (o *pinOptions) run(cmd *cobra.Command, args []string) error {
 	screen := console.NewScreen(cmd.ErrOrStderr(), console.IsTerminal(cmd.ErrOrStderr()))
 	progress := newStarting(screen)
 	failed := false
-	err = visit(cmd, &look, source, 0, progress.watch, func(ctx context.Context, v *gateway.Visit) error {
+	err = visit(cmd, &look, source.File, 0, progress.watch, func(ctx context.Context, v *gateway.Visit) error {
 		progress.begin(v.Upstreams())
 		timed, cancel := context.WithTimeout(ctx, o.timeout)
 		defer cancel()

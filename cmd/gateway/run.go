@@ -67,9 +67,6 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	if err != nil {
 		return err
 	}
-	if err := cfg.Override(o.listen, o.adminListen); err != nil {
-		return usageError{err}
-	}
 	// Lines of the audit for programs are not mixed with words for people.
 	out := cmd.OutOrStdout()
 	if cfg.Telemetry.Audit.File == config.AuditStdout {
@@ -99,9 +96,9 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	}
 
 	opts := gateway.Options{
-		Config: cfg, Demo: source == "", Source: source, Version: version(), Logger: log, Stdio: stdio,
+		Config: cfg, Demo: source.File == "", Source: source, Version: version(), Logger: log, Stdio: stdio,
 		// Who only looks at the demo has not chosen the ports.
-		AnyPort: source == "" && o.listen == "", AnyAdminPort: source == "" && o.adminListen == "",
+		AnyPort: source.File == "" && o.listen == "", AnyAdminPort: source.File == "" && o.adminListen == "",
 	}
 	if progress != nil {
 		opts.Watch = progress.watch
@@ -114,28 +111,47 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	defer stop()
 	// Once the first signal has come, the next one has its default effect.
 	context.AfterFunc(ctx, stop)
-	if err := run(ctx, g, source, progress); err != nil {
+	if !stdio {
+		defer onHangup(g, stop)()
+	}
+	if err := run(ctx, g, source.File, progress); err != nil {
 		log.Error("gateway failed", zap.Error(err))
 		return err
 	}
 	return nil
 }
 
-// load returns the configuration and the file that it came from, "" for none:
-// then the demo upstreams are served.
-func (o *runOptions) load() (*config.Config, string, error) {
+// load returns the configuration and where it came from, from nowhere if there is
+// no file: then the demo upstreams are served.
+func (o *runOptions) load() (*config.Config, gateway.Source, error) {
+	files := defaultFiles()
 	if o.file != "" {
-		cfg, err := config.Load(o.file, lookupEnv, gateway.CheckConditions())
-		return cfg, o.file, err
+		files = []string{o.file}
 	}
-	for _, file := range defaultFiles() {
-		cfg, err := config.Load(file, lookupEnv, gateway.CheckConditions())
-		if errors.Is(err, fs.ErrNotExist) {
+	for _, file := range files {
+		source := gateway.Source{File: file, Load: func(note func(string, []byte)) (*config.Config, error) {
+			cfg, err := config.Load(file, lookupEnv, gateway.CheckConditions(), config.WithFiles(note))
+			if err != nil {
+				return nil, err
+			}
+			return cfg, o.override(cfg)
+		}}
+		cfg, err := source.Load(source.Read.Note)
+		if o.file == "" && errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		return cfg, file, err
+		return cfg, source, err
 	}
-	return config.Default(lookupEnv), "", nil
+	cfg := config.Default(lookupEnv)
+	return cfg, gateway.Source{}, o.override(cfg)
+}
+
+// override puts in what flags say.
+func (o *runOptions) override(cfg *config.Config) error {
+	if err := cfg.Override(o.listen, o.adminListen); err != nil {
+		return usageError{err}
+	}
+	return nil
 }
 
 // defaultFiles is where a configuration is looked for, in this order.

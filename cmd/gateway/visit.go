@@ -44,7 +44,8 @@ func (o *visitOptions) config() (*config.Config, string, error) {
 		if len(o.headers) > 0 {
 			return nil, "", usageError{errors.New("--header is for --url")}
 		}
-		return o.load()
+		cfg, source, err := o.load()
+		return cfg, source.File, err
 	}
 	if o.file != "" || o.as != "" {
 		return nil, "", usageError{errors.New("--url stands for the upstreams and for who asks: leave -c and --as out")}
@@ -134,7 +135,7 @@ func visit(cmd *cobra.Command, cfg *config.Config, source string, timeout time.D
 ) error {
 	o := gateway.Options{Config: cfg, Demo: source == "", Version: version(), Logger: zap.NewNop(), Stdio: true, Watch: watch}
 	if len(cfg.Upstreams) == 0 || cfg.Upstreams[0].Name != remote || source != cfg.Upstreams[0].URL {
-		o.Source = source
+		o.Source = gateway.Source{File: source}
 	}
 	g, err := gateway.New(o)
 	if err != nil {

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"crypto/subtle"
 	"encoding/json"
 	"net"
@@ -23,6 +24,9 @@ type Options struct {
 	// the probes and the metrics. Without one those pages exist on loopback
 	// only.
 	Token string
+	// Reload serves POST /-/reload: it returns a status and what is answered as
+	// JSON. It may be nil.
+	Reload func(ctx context.Context) (status int, body any)
 	// Pprof serves the runtime's profiles under /debug/pprof/.
 	Pprof bool
 }
@@ -41,6 +45,12 @@ func New(o Options) http.Handler {
 		writeJSON(w, http.StatusOK, map[string]any{"status": "ready"})
 	})
 	r.Method(http.MethodGet, "/metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{}))
+	if o.Reload != nil {
+		r.With(o.guard, o.noPages).Post("/-/reload", func(w http.ResponseWriter, r *http.Request) {
+			status, body := o.Reload(r.Context())
+			writeJSON(w, status, body)
+		})
+	}
 	if o.Pprof {
 		r.Group(func(r chi.Router) {
 			r.Use(o.guard)
@@ -76,17 +86,43 @@ func (o Options) guard(next http.Handler) http.Handler {
 	})
 }
 
+// noPages turns away what a page that somebody merely visits can send from their
+// browser. Without a token the address of the sender says nothing against that,
+// and neither does a Host that such a page has rebound to loopback.
+func (o Options) noPages(next http.Handler) http.Handler {
+	pages := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if pages.Check(r) != nil {
+			http.Error(w, "forbidden: pages of other origins may not do this", http.StatusForbidden)
+			return
+		}
+		if o.Token == "" && !isLoopback(hostOf(r.Host)) {
+			http.Error(w, "forbidden: send this to a loopback address by its number or as localhost, or set admin.token", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func hostOf(hostport string) string {
+	if host, _, err := net.SplitHostPort(hostport); err == nil {
+		return host
+	}
+	return strings.Trim(hostport, "[]")
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}
+
 func fromLoopback(r *http.Request) bool {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
+	return err == nil && isLoopback(host)
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // the prober is gone; nobody is left to tell
+	_ = json.NewEncoder(w).Encode(v) // whoever asked is gone; nobody is left to tell
 }

@@ -25,7 +25,7 @@ type Config struct {
 	TrustedProxies []string      `yaml:"trusted_proxies" format:"network" doc:"networks whose X-Forwarded-For, -Host and -Proto count"`
 	StateDir       string        `yaml:"state_dir" doc:"folder for what outlives a restart; empty means the user's state folder"`
 	StartupWait    time.Duration `yaml:"startup_wait" default:"10s" min:"0s" doc:"how long first lists and calls wait for upstreams on their first attempt"`
-	DrainTimeout   time.Duration `yaml:"drain_timeout" default:"20s" min:"0s" doc:"how long running calls may go on after the signal to stop"`
+	DrainTimeout   time.Duration `yaml:"drain_timeout" default:"20s" min:"0s" doc:"how long running calls may go on after the signal to stop, and at an upstream that a reload has replaced or removed"`
 	Admin          Admin         `yaml:"admin" doc:"health, metrics and administration"`
 	Namespace      Namespace     `yaml:"namespace" doc:"how public names are made"`
 	Upstreams      []Upstream    `yaml:"-"` // in file order; the key is declared by document

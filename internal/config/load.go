@@ -20,14 +20,15 @@ const maxFile = 1 << 20
 // up environment variables, as [os.LookupEnv] does. Faults of the content are
 // [Errors]; an error of another type says why the file could not be read.
 func Load(path string, env func(string) (string, bool), opts ...Option) (*Config, error) {
-	data, err := readFile(path)
+	src := newSource(path, env, opts)
+	data, err := src.read(path)
 	if errors.Is(err, errTooLarge) {
 		return nil, Errors{{File: path, Line: 1, Col: 1, Msg: err.Error()}}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return Parse(path, data, env, opts...)
+	return parse(src, data)
 }
 
 // Parse reads the content of a file. file names it in errors, its ending tells
@@ -35,11 +36,29 @@ func Load(path string, env func(string) (string, bool), opts ...Option) (*Config
 // its folder is what relative paths in it are relative to. Files that the
 // content refers to are read.
 func Parse(file string, data []byte, env func(string) (string, bool), opts ...Option) (*Config, error) {
-	src := source{file: file, dir: filepath.Dir(file), env: env, read: readFile}
+	return parse(newSource(file, env, opts), data)
+}
+
+// WithFiles has each file noted that is read: its path, which is relative where
+// that of the configuration is, and its content, nil if it cannot be read. A file
+// that is referred to twice is noted twice.
+func WithFiles(note func(path string, data []byte)) Option {
+	return func(s *source) {
+		read := s.read
+		s.read = func(path string) ([]byte, error) {
+			data, err := read(path)
+			note(path, data)
+			return data, err
+		}
+	}
+}
+
+func newSource(file string, env func(string) (string, bool), opts []Option) source {
+	src := source{file: file, dir: filepath.Dir(file), env: env, read: ReadFile}
 	for _, o := range opts {
 		o(&src)
 	}
-	return parse(src, data)
+	return src
 }
 
 func parse(src source, data []byte) (*Config, error) {
@@ -78,8 +97,8 @@ func hasServers(root *yaml.Node) bool {
 
 var errTooLarge = fmt.Errorf("is larger than %v", Size(maxFile))
 
-// readFile reads a file of bounded size.
-func readFile(path string) ([]byte, error) {
+// ReadFile reads a file of bounded size, as [Load] does.
+func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -24,10 +24,10 @@ type guard struct {
 	own       string          // the origin of the public URL, "" when there is none
 }
 
-func newGuard(o Options) *guard {
+func newGuard(o Settings, loopback bool) *guard {
 	g := &guard{
-		loopback:  o.LoopbackListener,
-		checkHost: o.LoopbackListener || len(o.AllowedHosts) > 0,
+		loopback:  loopback,
+		checkHost: loopback || len(o.AllowedHosts) > 0,
 		hosts:     make(map[string]bool),
 		origins:   make(map[string]bool),
 	}

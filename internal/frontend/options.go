@@ -48,9 +48,7 @@ type Options struct {
 	MaxSessions int           // legacy sessions, and as many listen streams; 10000
 	SessionIdle time.Duration // until a session without calls and streams expires; 30 min
 
-	AllowedOrigins []string // origins of browsers beside our own, scheme://host[:port]; they get CORS
-	AllowedHosts   []string // values of Host beside loopback and the public one, host or host:port
-	PublicURL      string   // how clients reach us, "" when they use what we listen on
+	Settings
 	// LoopbackListener says that we listen on loopback only: then Host must be a
 	// name of ours, and origins on loopback are trusted.
 	LoopbackListener bool
@@ -79,9 +77,7 @@ type Options struct {
 	// own. Replica is the name of this process among those that share the keys.
 	Sealer  *bridge.Sealer
 	Replica string
-	// ParkTTL is how long a client may take to come back to a parked call, 5 min;
-	// MaxParked how many a principal may have, 64.
-	ParkTTL   time.Duration
+	// MaxParked is how many parked calls a principal may have, 64.
 	MaxParked int
 	// LogLevel is told the most verbose level that any legacy session has set
 	// whenever that changes, LevelNone when none has set one. Calls of it do not
@@ -96,6 +92,16 @@ type Options struct {
 
 	Logger  *zap.Logger // nothing is logged
 	Metrics *Metrics    // collectors of its own, registered nowhere
+}
+
+// Settings are the options that can be changed while the server runs, see
+// [Server.Set].
+type Settings struct {
+	AllowedOrigins []string // origins of browsers beside our own, scheme://host[:port]; they get CORS
+	AllowedHosts   []string // values of Host beside loopback and the public one, host or host:port
+	PublicURL      string   // how clients reach us, "" when they use what we listen on
+	// ParkTTL is how long a client may take to come back to a parked call, 5 min.
+	ParkTTL time.Duration
 }
 
 const (
@@ -171,9 +177,6 @@ func (o *Options) setDefaults() {
 	}
 	if o.Sealer == nil {
 		o.Sealer = bridge.NewSealer()
-	}
-	if o.ParkTTL <= 0 {
-		o.ParkTTL = defaultParkTTL
 	}
 	if o.MaxParked <= 0 {
 		o.MaxParked = defaultMaxParked

@@ -237,13 +237,14 @@ func (k *parkable) park() {
 	k.parked = true
 	k.s.opt.Metrics.Parked.Inc()
 	round := k.round
-	k.lapse = time.AfterFunc(k.s.opt.ParkTTL, func() { k.lapsed(round) })
-	k.deliver(answer{result: call.Result{Raw: k.inputRequired()}})
+	ttl := k.s.set.Load().parkTTL
+	k.lapse = time.AfterFunc(ttl, func() { k.lapsed(round) })
+	k.deliver(answer{result: call.Result{Raw: k.inputRequired(time.Now().Add(ttl))}})
 }
 
 // inputRequired is the result with the open questions and the state of the
-// round. The caller holds mu.
-func (k *parkable) inputRequired() wire.Raw {
+// round, which is good until it expires. The caller holds mu.
+func (k *parkable) inputRequired(expires time.Time) wire.Raw {
 	out := []byte(`{"resultType":"input_required","inputRequests":{`)
 	for i, q := range k.open {
 		if i > 0 {
@@ -259,7 +260,7 @@ func (k *parkable) inputRequired() wire.Raw {
 	}
 	state := k.s.opt.Sealer.Seal(bridge.State{
 		Kind: bridge.Parked, Holder: k.s.opt.Replica, Text: k.x.call.ID, Round: k.round,
-		Expires: time.Now().Add(k.s.opt.ParkTTL),
+		Expires: expires,
 	}, k.binding)
 	out = wire.AppendString(append(out, `},"requestState":`...), state)
 	return append(out, '}')

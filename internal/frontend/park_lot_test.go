@@ -57,7 +57,7 @@ func park(t *testing.T, h handlerFunc, f func(*lot)) {
 		}
 		l.s = New(Options{
 			Handler: handlerFunc(handler), Info: wire.Raw(`{"name":"gateway"}`), Logger: zap.New(core), Replica: "here",
-			ParkTTL: parkTTL, MaxParked: 3, Permit: func(*call.Call) *wire.Error { return l.refuse },
+			Settings: Settings{ParkTTL: parkTTL}, MaxParked: 3, Permit: func(*call.Call) *wire.Error { return l.refuse },
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})

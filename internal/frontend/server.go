@@ -25,9 +25,9 @@ import (
 // end long calls and streams; the front end sets its own deadlines by
 // http.ResponseController, so wrappers of the ResponseWriter need Unwrap.
 type Server struct {
-	opt   Options
-	log   *zap.Logger
-	guard *guard
+	opt Options // its Settings are those from the start, see set
+	log *zap.Logger
+	set atomic.Pointer[settings]
 
 	sessions sessionTable
 	listens  subscriptionSet // of modern clients
@@ -56,10 +56,10 @@ func New(o Options) *Server {
 	}
 	o.setDefaults()
 	s := &Server{
-		opt:   o,
-		log:   o.Logger,
-		guard: newGuard(o),
+		opt: o,
+		log: o.Logger,
 	}
+	s.Set(o.Settings)
 	s.sessions.init(o.MaxSessions, o.SessionIdle, o.Metrics.Sessions.WithLabelValues(wire.EraLegacy.String()), o.SessionEnded)
 	s.levels.report = o.LogLevel
 	s.parks.max = o.MaxParked
@@ -75,6 +75,22 @@ func New(o Options) *Server {
 	s.supported[0] = '['
 	s.supported = append(s.supported, ']')
 	return s
+}
+
+// settings are Settings at work.
+type settings struct {
+	*guard
+	publicURL string
+	parkTTL   time.Duration
+}
+
+// Set replaces the settings: for requests that come from now on, and calls that
+// are parked from now on.
+func (s *Server) Set(to Settings) {
+	if to.ParkTTL <= 0 {
+		to.ParkTTL = defaultParkTTL
+	}
+	s.set.Store(&settings{newGuard(to, s.opt.LoopbackListener), to.PublicURL, to.ParkTTL})
 }
 
 // Run expires idle sessions until ctx ends. Then it ends every stream, session
@@ -163,15 +179,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // was refused, or asked what it may.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request) *call.Principal {
 	w.Header()["X-Content-Type-Options"] = noSniffing
-	if reason := s.guard.refuses(r); reason != "" {
+	guard := s.set.Load()
+	if reason := guard.refuses(r); reason != "" {
 		s.refuse(w, r, &refusal{status: http.StatusForbidden, reason: reason})
 		return nil
 	}
 	if r.Method == http.MethodOptions {
-		s.guard.preflight(w, r)
+		guard.preflight(w, r)
 		return nil
 	}
-	s.guard.allowCORS(w, r)
+	guard.allowCORS(w, r)
 	who, err := s.opt.Authenticate(r)
 	if err != nil {
 		s.deny(w, r, err)

@@ -25,12 +25,8 @@ const pause = 50 * time.Millisecond
 // the gateway waits between two listings that nobody asked for.
 const freshFor = 30 * time.Second
 
-// Changed implements upstream.Observer.
-func (g *Gateway) Changed(s upstream.Snapshot) {
-	g.mu.Lock()
-	g.snapshots[s.Name] = s
-	g.mu.Unlock()
-	g.note(s)
+// wake has the control loop look at the upstreams.
+func (g *Gateway) wake() {
 	select {
 	case g.changed <- struct{}{}:
 	default: // the loop will see this one too
@@ -42,31 +38,40 @@ func clip(s string) string {
 	return s[:min(len(s), most)]
 }
 
-// control is the control loop: each change of an upstream becomes a new table.
+// control is the control loop: each change of an upstream, and each configuration
+// that is put in place, becomes a new table.
 func (g *Gateway) control(ctx context.Context) error {
-	timer := time.NewTimer(g.cfg.StartupWait)
-	defer timer.Stop()
-	var look <-chan time.Time
-	if g.pins != nil {
-		ticker := time.NewTicker(pinLook)
-		defer ticker.Stop()
-		look = ticker.C
+	look := time.NewTicker(pinLook)
+	defer look.Stop()
+	defer close(g.ended)
+	for _, m := range g.lineup.Load().members {
+		g.start(ctx, m.link)
 	}
-	seen := map[string]upstream.Snapshot{}
-	late := false // startup_wait is over
+	g.step(ctx, time.Now())
 	for {
+		var overdue <-chan time.Time
+		if !g.waiting.IsZero() {
+			overdue = time.After(time.Until(g.waiting))
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-timer.C:
-			late = true
+		case <-overdue:
 		case <-g.changed:
-		case <-look:
-			if !g.pins.changed() {
+		case <-look.C:
+			if pins := g.lineup.Load().pins(); pins == nil || !pins.changed() {
 				continue
 			}
+		case r := <-g.reloads:
+			changes, settled, err := g.install(ctx, r.cfg)
+			if err != nil {
+				g.refused(err)
+			} else {
+				g.applied(changes)
+			}
+			r.take(changes, settled, err)
 		}
-		g.step(seen, late)
+		g.step(ctx, time.Now())
 		select {
 		case <-ctx.Done():
 			return nil
@@ -75,37 +80,89 @@ func (g *Gateway) control(ctx context.Context) error {
 	}
 }
 
-// step builds and swaps in a table of what the upstreams offer now. seen holds
-// the snapshots of the table before.
-func (g *Gateway) step(seen map[string]upstream.Snapshot, late bool) {
-	now := g.current()
-	routes := g.newRoutes(late)
-	old := g.router.Swap(routes)
+// step builds and swaps in a table of what the upstreams offer now.
+func (g *Gateway) step(ctx context.Context, now time.Time) {
+	l := g.lineup.Load()
+	g.waiting = l.takeOver(now)
+	settled := g.waiting.IsZero()
+	used := l.links()
+	snapshots := snapshotsOf(used)
+	routes := g.newRoutes(l, snapshots, now)
+	g.router.Swap(routes)
+	g.retire(ctx, used)
+	g.logFindings(routes.Table)
 	g.metrics.count(routes.Table)
 
+	// What a server says has changed is news at once, for all who may see it.
+	told := make(map[string]catalog.Changes)
+	for link, s := range snapshots {
+		g.report(link.seen, s)
+		if m := used[link]; m.serving.Load() == link {
+			told[m.name] = catalog.Changes{
+				Tools:     s.Changes.Tools > link.seen.Changes.Tools,
+				Prompts:   s.Changes.Prompts > link.seen.Changes.Prompts,
+				Resources: s.Changes.Resources > link.seen.Changes.Resources,
+			}
+		}
+		link.seen = s
+	}
 	// Before the upstreams have started no client has got a list: lists wait for
 	// that. What changes until then is news to nobody.
 	awaited := !g.isSettled()
-	settled, told := true, make(map[string]catalog.Changes)
-	for name, s := range now {
-		before := seen[name]
-		g.report(before, s)
-		told[name] = catalog.Changes{
-			Tools:     s.Changes.Tools > before.Changes.Tools,
-			Prompts:   s.Changes.Prompts > before.Changes.Prompts,
-			Resources: s.Changes.Resources > before.Changes.Resources,
-		}
-		seen[name] = s
-	}
-	for _, m := range g.upstreams {
-		settled = settled && now[m.name].Settled
-	}
-	if (settled || late) && !g.isSettled() {
+	if settled && awaited {
 		close(g.settled)
-		g.log.Info("upstreams have started", zap.Bool("all", settled))
+		all := true
+		for _, s := range snapshots {
+			all = all && s.Settled
+		}
+		g.log.Info("upstreams have started", zap.Bool("all", all))
+	}
+	g.spread(routes.Table, told, settled, awaited)
+	if settled && !isClosed(l.settled) {
+		close(l.settled)
+	}
+	g.remember(snapshots)
+	select {
+	case g.swapped <- struct{}{}:
+	default:
+	}
+}
+
+// follow moves subscriptions to where each new table leads.
+func (g *Gateway) follow(life context.Context) error {
+	for {
+		select {
+		case <-life.Done():
+			return nil
+		case <-g.swapped:
+			g.subs.Follow(life)
+		}
+	}
+}
+
+// snapshotsOf is what is known of all links now.
+func snapshotsOf(links map[*link]*member) map[*link]upstream.Snapshot {
+	out := make(map[*link]upstream.Snapshot, len(links))
+	for l := range links {
+		out[l] = l.snapshot()
+	}
+	return out
+}
+
+// spread tells clients what has changed since they were told last. settled says
+// that nothing is waited for: what a reload changes is told once, when all of it
+// is there. awaited says that nobody has got a list yet.
+func (g *Gateway) spread(table *catalog.Table, told map[string]catalog.Changes, settled, awaited bool) {
+	said := false
+	for _, c := range told {
+		said = said || c.Any()
+	}
+	if !settled && !awaited && !said {
+		g.metrics.swaps.WithLabelValues("same").Inc()
+		return
 	}
 	outcome := "same"
-	if diff := catalog.NewDiff(old.Table, routes.Table, told); diff.Any().Any() {
+	if diff := catalog.NewDiff(g.known, table, told); diff.Any().Any() {
 		outcome = "changed"
 		if !awaited {
 			g.front.ListChangedFor(func(who *call.Principal, client *call.Client) (tools, prompts, resources bool) {
@@ -114,19 +171,8 @@ func (g *Gateway) step(seen map[string]upstream.Snapshot, late bool) {
 			})
 		}
 	}
+	g.known = table
 	g.metrics.swaps.WithLabelValues(outcome).Inc()
-	g.remember(now)
-}
-
-// current returns the last snapshot of every upstream that has one.
-func (g *Gateway) current() map[string]upstream.Snapshot {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	out := make(map[string]upstream.Snapshot, len(g.snapshots))
-	for name, s := range g.snapshots {
-		out[name] = s
-	}
-	return out
 }
 
 // report logs a change of an upstream's state.
@@ -155,38 +201,42 @@ func (g *Gateway) report(before, now upstream.Snapshot) {
 	g.log.Warn("upstream", fields...)
 }
 
-// newRoutes makes the routes of what the upstreams offer now. When the time to
-// start is over (late), the last catalog of an earlier run stands in for an
-// upstream that is still on its first attempt.
-func (g *Gateway) newRoutes(late bool) *router.Routes {
-	table := g.newTable(late, &g.schemas)
-	if len(g.current()) > 0 {
-		g.logFindings(table)
+// newRoutes makes the routes of what the upstreams offer now.
+func (g *Gateway) newRoutes(l *lineup, snapshots map[*link]upstream.Snapshot, now time.Time) *router.Routes {
+	late := func(of *link) bool { return !now.Before(of.deadline) }
+	routes := &router.Routes{
+		Upstreams: make(map[string]router.Upstream), Subscribers: make(map[string]router.Subscriber), Terms: l.terms(),
+		Table: g.newTable(l, snapshots, late, &g.schemas),
 	}
-	return &router.Routes{Table: table, Upstreams: g.routes, Subscribers: g.tellers}
+	for _, m := range l.members {
+		serving := m.serving.Load()
+		routes.Upstreams[m.name], routes.Subscribers[m.name] = serving.sessions, serving.sessions
+	}
+	return routes
 }
 
-// newTable makes the table for newRoutes. schemas are for one table after the
-// other; nil for none.
-func (g *Gateway) newTable(late bool, schemas *conform.Schemas) *catalog.Table {
-	return g.buildTable(g.policy, late, schemas)
+// newTable makes the table for newRoutes. late says whether the time to start is
+// over for a link, schemas are for one table after the other; nil for none.
+func (g *Gateway) newTable(l *lineup, snapshots map[*link]upstream.Snapshot, late func(*link) bool, schemas *conform.Schemas) *catalog.Table {
+	return g.buildTable(l, l.policy, snapshots, late, schemas)
 }
 
 // buildTable makes the table that there would be with this policy.
-func (g *Gateway) buildTable(p *policy.Policy, late bool, schemas *conform.Schemas) *catalog.Table {
-	now := g.current()
-	sources := make([]catalog.Source, 0, len(g.upstreams))
-	for _, m := range g.upstreams {
-		s, ok := now[m.name]
-		if !ok {
-			s = m.sessions.Snapshot()
+func (g *Gateway) buildTable(l *lineup, p *policy.Policy, snapshots map[*link]upstream.Snapshot, late func(*link) bool, schemas *conform.Schemas) *catalog.Table {
+	sources := make([]catalog.Source, 0, len(l.members))
+	for _, m := range l.members {
+		s, ok := snapshots[m.serving.Load()]
+		if !ok { // it has begun to serve this very moment
+			s = m.serving.Load().snapshot()
 		}
-		sources = append(sources, g.source(m, s, late))
+		sources = append(sources, g.source(m, s, late(m.link)))
 	}
-	return catalog.Build(catalog.Options{Policy: p, ServerInfo: g.info, Schemas: schemas, Enrich: g.cfg.Resources.Enrich}, sources)
+	return catalog.Build(catalog.Options{Policy: p, ServerInfo: g.info, Schemas: schemas, Enrich: l.cfg.Resources.Enrich}, sources)
 }
 
-// source is what the table is to know of one upstream.
+// source is what the table is to know of one upstream. When its time to start is
+// over (late), the last catalog of an earlier run stands in for an upstream that is still
+// on its first attempt.
 func (g *Gateway) source(m *member, s upstream.Snapshot, late bool) catalog.Source {
 	src := catalog.Source{
 		Space: m.space, Revision: s.Revision, Capabilities: s.Capabilities, Instructions: s.Instructions,
@@ -202,7 +252,7 @@ func (g *Gateway) source(m *member, s upstream.Snapshot, late bool) catalog.Sour
 	case s.Lost && s.Revision != "":
 		// The last catalog stays until an attempt has failed: hosts that see
 		// tools go and come back for every crash lose them from their prompts.
-	case !s.Settled && late && g.standIn(m, &src):
+	case !s.Settled && late && g.standIn(m.link, &src):
 	case !s.Settled:
 		src.Down = &catalog.Down{Since: s.Since, Reason: "starting", Starting: true}
 	default:
@@ -213,8 +263,8 @@ func (g *Gateway) source(m *member, s upstream.Snapshot, late bool) catalog.Sour
 }
 
 // standIn fills src with the catalog of an earlier run, if one was kept.
-func (g *Gateway) standIn(m *member, src *catalog.Source) bool {
-	l := g.state.catalog(m.key)
+func (g *Gateway) standIn(of *link, src *catalog.Source) bool {
+	l := g.state.catalog(of.key)
 	if l == nil {
 		return false
 	}
@@ -228,14 +278,13 @@ func (g *Gateway) standIn(m *member, src *catalog.Source) bool {
 
 // remember keeps the catalogs of upstreams that are ready, where they differ
 // from what was kept before.
-func (g *Gateway) remember(now map[string]upstream.Snapshot) {
-	for _, m := range g.upstreams {
-		s := now[m.name]
-		if s.State != upstream.Ready || m.key == "" || sameCatalog(m.kept, s.Catalog) {
+func (g *Gateway) remember(now map[*link]upstream.Snapshot) {
+	for l, s := range now {
+		if s.State != upstream.Ready || l.key == "" || sameCatalog(l.kept, s.Catalog) {
 			continue
 		}
-		m.kept = s.Catalog
-		g.state.keepCatalog(m.key, &listed{
+		l.kept = s.Catalog
+		g.state.keepCatalog(l.key, &listed{
 			Revision: s.Revision, Instructions: s.Instructions, Capabilities: json.RawMessage(s.Capabilities),
 			Tools: toKept(s.Catalog.Tools), Resources: toKept(s.Catalog.Resources),
 			Templates: toKept(s.Catalog.Templates), Prompts: toKept(s.Catalog.Prompts),

@@ -28,6 +28,11 @@ func idle(t *testing.T, yaml string) *Gateway {
 	return g
 }
 
+// hears has a link say something.
+func (g *Gateway) hears(s upstream.Snapshot) {
+	hearer{g, g.lineup.Load().member(s.Name).link}.Changed(s)
+}
+
 // tools is what tools/list says.
 func tools(t *testing.T, g *Gateway) string {
 	t.Helper()
@@ -45,10 +50,9 @@ func tools(t *testing.T, g *Gateway) string {
 // its state is told the truth all the while.
 func TestCatalogOutlivesACrash(t *testing.T) {
 	g := idle(t, "upstreams: {files: {command: cat, required: true}, other: {command: cat}}")
-	seen := map[string]upstream.Snapshot{}
 	say := func(s upstream.Snapshot) string {
-		g.Changed(s)
-		g.step(seen, false)
+		g.hears(s)
+		g.step(t.Context(), time.Now())
 		return tools(t, g)
 	}
 	up := upstream.Snapshot{
@@ -56,7 +60,7 @@ func TestCatalogOutlivesACrash(t *testing.T) {
 		Catalog: upstream.Catalog{Tools: []wire.Raw{wire.Raw(`{"name":"read","inputSchema":{"type":"object"}}`)}},
 	}
 	up.Name = "other"
-	g.Changed(up)
+	g.hears(up)
 	up.Name = "files"
 	const (
 		item    = `"files__read"`

@@ -7,5 +7,10 @@
 //	control loop (slow)   connectors' catalogs ─▶ catalog.Build ─▶ swap ─▶ list_changed
 //	data path   (fast)    front end ─▶ router (loads the pointer once) ─▶ connector
 //
+// A configuration at work is a lineup, and what it connects to are links, which
+// outlive it where the next configuration has the same connection: see
+// [Gateway.Reload]. The control loop alone changes which lineup is in place and which
+// links serve; everybody else reads a pointer.
+//
 // Run may be called once. Everything that New made has ended when Run returns.
 package gateway

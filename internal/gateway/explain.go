@@ -24,7 +24,8 @@ type Explained struct {
 // Explain tells how policy decides a call, and false where no upstream that is up
 // has the item, whoever asks.
 func (v *Visit) Explain(q Question) (Explained, bool) {
-	all := v.g.buildTable(policy.New(policy.Options{Default: policy.Allow}), false, nil)
+	l := v.g.lineup.Load()
+	all := v.g.buildTable(l, policy.New(policy.Options{Default: policy.Allow}), snapshotsOf(l.links()), func(*link) bool { return false }, nil)
 	t, ok := all.View(call.Anonymous, nil).Resolve(q.Kind, q.Public)
 	if !ok {
 		return Explained{}, false
@@ -44,7 +45,7 @@ func (v *Visit) Explain(q Question) (Explained, bool) {
 		item.PublicURI = t.Part.Space().PublicURI
 	}
 	caller := policy.Caller{Principal: q.Principal, Revision: q.Revision}
-	out := Explained{v.g.policy.Explain(caller, item, request), item.Upstream, item.Native}
+	out := Explained{l.policy.Explain(caller, item, request), item.Upstream, item.Native}
 
 	// What is decided is what the view says, which knows other spellings of a URI
 	// that are listed.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +21,6 @@ import (
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/conform"
 	"mcpgateway/internal/frontend"
-	"mcpgateway/internal/policy"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/telemetry"
 	"mcpgateway/internal/upstream"
@@ -41,9 +39,8 @@ type Options struct {
 	// Stdio says that the gateway will serve one client by RunStdio. It listens
 	// nowhere then, not for health and metrics either: a host starts such a
 	// gateway for itself, perhaps beside others with the same configuration.
-	Stdio bool
-	// Source is the file that the configuration came from, "" for none.
-	Source string
+	Stdio  bool
+	Source Source
 	// AnyPort and AnyAdminPort take another port of the same host where the
 	// configured one is taken. Addr and AdminAddr tell which.
 	AnyPort, AnyAdminPort bool
@@ -54,8 +51,9 @@ type Options struct {
 
 // Gateway is one running gateway.
 type Gateway struct {
-	cfg     *config.Config
+	cfg     *config.Config // from the start: of it only what cannot change is read
 	demo    bool
+	stdio   bool
 	version string
 	log     *zap.Logger
 
@@ -77,16 +75,14 @@ type Gateway struct {
 	trail *upstream.Trail
 	marks []string
 
-	state     *state
-	pins      *pins // nil: no upstream is pinned
-	policy    *policy.Policy
-	upstreams []*member // in file order
-	routes    map[string]router.Upstream
-	tellers   map[string]router.Subscriber
-	router    *router.Router
-	subs      *router.Subscriptions
-	front     *frontend.Server
-	audit     *telemetry.Audit // nil: there is none
+	state  *state
+	lineup atomic.Pointer[lineup]
+	router *router.Router
+	subs   *router.Subscriptions
+	front  *frontend.Server
+	shifts *shifts
+	level  atomic.Int64     // the most verbose that a client wants, a wire.Level
+	audit  *telemetry.Audit // nil: there is none
 
 	auth  *auth.Authenticator // nil where no proof is asked for
 	certs *certificates       // nil without TLS
@@ -94,7 +90,6 @@ type Gateway struct {
 	mcp, admin net.Listener
 
 	watch func(UpstreamStatus) // nil for nobody
-	begun time.Time            // when the upstreams began to run
 
 	// settled is closed when every upstream has ended its first attempt, or
 	// startup_wait is over.
@@ -102,61 +97,65 @@ type Gateway struct {
 	// draining is set when the end has begun.
 	draining atomic.Bool
 
-	// schemas keeps compiled schemas from one table to the next.
-	schemas conform.Schemas
-	// reported are the findings that were logged; the control loop's own.
-	reported map[catalog.Finding]bool
+	group *errgroup.Group // of all that runs; set when Run begins
 
-	// changed wakes the control loop; snapshots is what it then reads.
+	// changed wakes the control loop, reloads brings it configurations, and ended
+	// is closed when it has ended.
 	changed   chan struct{}
-	mu        sync.Mutex // guards snapshots
-	snapshots map[string]upstream.Snapshot
+	swapped   chan struct{} // capacity 1: there is a new table
+	reloads   chan *reload
+	ended     chan struct{}
+	from      Source
+	refreshes *refreshes
+
+	// The rest is the control loop's own.
+
+	schemas  conform.Schemas          // keeps compiled schemas from one table to the next
+	reported map[catalog.Finding]bool // the findings that were logged
+	known    *catalog.Table           // what clients were told of
+	used     map[*link]*member        // the links of the last table
+	leaving  []*shift                 // whose calls may use links that are not in use any more
+	waiting  time.Time                // until when a first attempt is waited for, zero for none
 }
 
 // New puts a gateway together and opens its addresses, so that whoever starts
 // it knows where it will answer. Run serves; a gateway that is not run must be
 // closed. Where an upstream is the gateway itself the error is config.Errors.
 func New(o Options) (*Gateway, error) {
-	if !o.Stdio {
-		if err := o.Config.CheckLoops(); err != nil {
-			return nil, err
-		}
-	}
 	g := &Gateway{
-		cfg: o.Config, demo: o.Demo, version: o.Version, log: o.Logger, watch: o.Watch,
+		cfg: o.Config, demo: o.Demo, stdio: o.Stdio, version: o.Version, log: o.Logger, watch: o.Watch,
 		registry:        telemetry.NewRegistry(),
 		metrics:         newMetrics(),
 		upstreamMetrics: upstream.NewMetrics(),
 		routerMetrics:   router.NewMetrics(),
 		state:           openState(o.Config.StateDir, o.Logger),
-		routes:          map[string]router.Upstream{},
-		tellers:         map[string]router.Subscriber{},
+		shifts:          newShifts(),
 		sealer:          bridge.NewSealer(o.Config.Bridge.SealKeys()...),
 		replica:         rand.Text(),
 		settled:         make(chan struct{}),
 		reported:        map[catalog.Finding]bool{},
 		changed:         make(chan struct{}, 1),
-		snapshots:       map[string]upstream.Snapshot{},
+		swapped:         make(chan struct{}, 1),
+		reloads:         make(chan *reload),
+		ended:           make(chan struct{}),
+		from:            o.Source,
+		refreshes:       newRefreshes(),
 	}
 	g.info = serverInfo(o.Version)
-	if err := g.openTrail(o.Source, o.Stdio); err != nil {
+	if err := g.openTrail(o.Source.File, o.Stdio); err != nil {
 		return nil, err
 	}
-	if err := g.members(); err != nil {
+	first, err := g.plan(o.Config, nil)
+	if err != nil {
 		return nil, err
 	}
-	if err := g.openMemberPins(); err != nil {
-		return nil, err
-	}
-	var err error
-	if g.policy, err = g.newPolicy(); err != nil {
-		return nil, err
-	}
+	g.lineup.Store(first)
+	g.used = first.links()
 	g.router = router.New(router.Options{
 		Settled: g.settled, Logger: o.Logger, Metrics: g.routerMetrics,
-		Sealer: g.sealer, StateTTL: o.Config.Bridge.StateTTL, AskTimeout: o.Config.Bridge.AskTimeout, Unlabelled: !o.Config.Asks.Label,
-		Audit: g.newAudit(o.Stdio),
-	}, g.newRoutes(false))
+		Sealer: g.sealer, Audit: g.newAudit(o.Stdio),
+	}, g.newRoutes(first, snapshotsOf(g.used), time.Now()))
+	g.known = g.router.Routes().Table
 	g.subs = router.NewSubscriptions(g.router)
 	frontMetrics, authMetrics := frontend.NewMetrics(), auth.NewMetrics()
 	if g.auth, err = newAuthenticator(o.Config, o.Logger, authMetrics); err != nil {
@@ -188,15 +187,13 @@ func New(o Options) (*Gateway, error) {
 
 func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 	o := frontend.Options{
-		Handler:          handler{g.router, g.trail},
+		Handler:          handler{g.router, g.trail, g.shifts},
 		Info:             g.info,
 		Limits:           wire.Limits{Depth: g.cfg.Limits.MaxDepth},
 		MaxMessage:       int(g.cfg.Limits.MaxMessage),
 		MaxSessions:      g.cfg.Limits.MaxSessions,
 		SessionIdle:      g.cfg.Limits.SessionIdle,
-		AllowedOrigins:   g.cfg.AllowedOrigins,
-		AllowedHosts:     g.cfg.AllowedHosts,
-		PublicURL:        g.cfg.PublicURL,
+		Settings:         settingsOf(g.cfg),
 		LoopbackListener: loopback(g.cfg.Listen),
 		Logger:           g.log,
 		Metrics:          m,
@@ -207,7 +204,6 @@ func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 		Permit:           g.router.Permit,
 		Sealer:           g.sealer,
 		Replica:          g.replica,
-		ParkTTL:          g.cfg.Bridge.ParkTTL,
 		SessionEnded:     g.sessionEnded,
 		RootsChanged:     g.rootsChanged,
 	}
@@ -240,8 +236,9 @@ func (g *Gateway) AdminAddr() string { return g.admin.Addr().String() }
 
 // UpstreamNames lists the upstreams, for people.
 func (g *Gateway) UpstreamNames() string {
-	names := make([]string, len(g.upstreams))
-	for i, m := range g.upstreams {
+	members := g.lineup.Load().members
+	names := make([]string, len(members))
+	for i, m := range members {
 		names[i] = m.name
 	}
 	return strings.Join(names, ", ")
@@ -271,11 +268,10 @@ func (g *Gateway) runAll(ctx context.Context, serve func(life context.Context) e
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	group, life := errgroup.WithContext(life)
-	g.begun = time.Now()
-	for _, m := range g.upstreams {
-		group.Go(func() error { return m.sessions.Run(life) })
-	}
+	g.group = group
 	group.Go(func() error { return g.control(life) })
+	group.Go(func() error { return g.follow(life) })
+	group.Go(func() error { return g.refresh(life) })
 	group.Go(func() error { return g.front.Run(life) })
 	group.Go(func() error {
 		defer end()
@@ -301,10 +297,14 @@ func (g *Gateway) toolSchema(who *call.Principal, client *call.Client, public st
 
 // setLogLevel tells the upstreams how verbose their log messages have to be.
 func (g *Gateway) setLogLevel(level wire.Level) {
-	for _, m := range g.upstreams {
-		m.sessions.SetLogLevel(level)
+	g.level.Store(int64(level))
+	for l := range g.lineup.Load().links() {
+		l.sessions.SetLogLevel(level)
 	}
 }
+
+// loudest is the level that the upstreams were told.
+func (g *Gateway) loudest() wire.Level { return wire.Level(g.level.Load()) }
 
 // ready says what the gateway still waits for before it should get traffic:
 // required upstreams until they are ready, the others until their first attempt
@@ -314,8 +314,8 @@ func (g *Gateway) ready() []string {
 		return []string{"the gateway is draining"}
 	}
 	var waits []string
-	for _, m := range g.upstreams {
-		s := m.sessions.Snapshot()
+	for _, m := range g.lineup.Load().members {
+		s := m.serving.Load().snapshot()
 		switch {
 		case s.Up():
 		case m.required:
@@ -327,14 +327,7 @@ func (g *Gateway) ready() []string {
 	return waits
 }
 
-func (g *Gateway) isSettled() bool {
-	select {
-	case <-g.settled:
-		return true
-	default:
-		return false
-	}
-}
+func (g *Gateway) isSettled() bool { return isClosed(g.settled) }
 
 func loopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
@@ -347,9 +340,10 @@ func loopback(addr string) bool {
 
 // metrics are the measures of the control loop.
 type metrics struct {
-	items *prometheus.GaugeVec
-	swaps *prometheus.CounterVec
-	held  *prometheus.CounterVec
+	items   *prometheus.GaugeVec
+	swaps   *prometheus.CounterVec
+	held    *prometheus.CounterVec
+	reloads *prometheus.CounterVec
 }
 
 func newMetrics() *metrics {
@@ -363,11 +357,14 @@ func newMetrics() *metrics {
 		held: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_gateway_pinned_changes_total", Help: "Definitions of tools that are hidden since they are not the pinned ones.",
 		}, []string{"upstream"}),
+		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_gateway_config_reloads_total", Help: "Reloads of the configuration, by what became of them.",
+		}, []string{"outcome"}),
 	}
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.items, m.swaps, m.held}
+	return []prometheus.Collector{m.items, m.swaps, m.held, m.reloads}
 }
 
 // count records what a table holds.

@@ -61,11 +61,13 @@ func (g *Gateway) startedBy() string {
 // is behind this one.
 type handler struct {
 	*router.Router
-	trail *upstream.Trail
+	trail  *upstream.Trail
+	shifts *shifts
 }
 
 // Handle implements frontend.Handler.
 func (h handler) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
+	defer h.shifts.enter().leave()
 	via := ""
 	if c.Method == wire.MethodDiscover {
 		via = upstream.ViaIn(c.Params)

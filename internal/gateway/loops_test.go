@@ -69,10 +69,8 @@ func eventually(t *testing.T, ask func() string) {
 }
 
 func (g *Gateway) snapshotOf(name string) upstream.Snapshot {
-	for _, m := range g.upstreams {
-		if m.name == name {
-			return m.sessions.Snapshot()
-		}
+	if m := g.lineup.Load().member(name); m != nil {
+		return m.link.sessions.Snapshot()
 	}
 	return upstream.Snapshot{}
 }

@@ -79,14 +79,14 @@ func (b between) Ask(ctx context.Context, method string, params wire.Raw) (wire.
 
 // sessionEnded ends what upstreams keep for a client alone.
 func (g *Gateway) sessionEnded(client string) {
-	for _, m := range g.upstreams {
-		m.sessions.EndClient(client)
+	for l := range g.lineup.Load().links() {
+		l.sessions.EndClient(client)
 	}
 }
 
 // rootsChanged tells the upstreams that know a client's roots.
 func (g *Gateway) rootsChanged(c *call.Client, principal string) {
-	for _, m := range g.upstreams {
-		m.sessions.RootsChanged(c, principal)
+	for l := range g.lineup.Load().links() {
+		l.sessions.RootsChanged(c, principal)
 	}
 }

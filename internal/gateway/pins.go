@@ -246,40 +246,27 @@ func pinKey(tool wire.Raw, digest string) string {
 
 func short(digest string) string { return digest[:min(len(digest), len("sha256:")+12)] }
 
-// openMemberPins reads what is accepted, if an upstream is pinned.
-func (g *Gateway) openMemberPins() (err error) {
-	for _, m := range g.upstreams {
-		if m.pin {
-			g.pins, err = openPins(g.state.dir, g.log)
-			return err
-		}
-	}
-	return nil
-}
-
 // heldTools says which tools of a list are not to be published, nil for none.
 func (g *Gateway) heldTools(m *member, tools []wire.Raw, s upstream.Snapshot) []string {
-	if !m.pin {
+	if m.pins == nil {
 		return nil
 	}
-	return g.pins.held(m.name, tools, s.State == upstream.Ready)
+	return m.pins.held(m.name, tools, s.State == upstream.Ready)
 }
 
 // Pin accepts the tools that an upstream lists now; with dry it only says what
 // that would mean. The error says why they cannot be accepted.
 func (v *Visit) Pin(name string, dry bool) (PinChange, error) {
-	for _, m := range v.g.upstreams {
-		if m.name != name {
-			continue
-		}
-		if !m.pin {
-			return PinChange{}, errors.New("it has no pin: true")
-		}
-		s := m.sessions.Snapshot()
-		if s.State != upstream.Ready {
-			return PinChange{}, errors.New(m.status(s).Reason)
-		}
-		return v.g.pins.accept(name, s.Catalog.Tools, dry)
+	m := v.g.lineup.Load().member(name)
+	switch {
+	case m == nil:
+		return PinChange{}, errors.New("there is no such upstream")
+	case m.pins == nil:
+		return PinChange{}, errors.New("it has no pin: true")
 	}
-	return PinChange{}, errors.New("there is no such upstream")
+	s := m.link.snapshot()
+	if s.State != upstream.Ready {
+		return PinChange{}, errors.New(m.status(s).Reason)
+	}
+	return m.pins.accept(name, s.Catalog.Tools, dry)
 }

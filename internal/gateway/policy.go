@@ -20,13 +20,13 @@ func CheckConditions() config.Option {
 // newPolicy translates what the configuration says of who may use what. The error
 // is a config.Errors, for a configuration that was not loaded with
 // [CheckConditions].
-func (g *Gateway) newPolicy() (*policy.Policy, error) {
-	o := policy.Options{Default: effectOf(g.cfg.Policy.Default), Upstreams: map[string]policy.Upstream{}}
-	for _, m := range g.upstreams {
+func newPolicy(cfg *config.Config, members []*member) (*policy.Policy, error) {
+	o := policy.Options{Default: effectOf(cfg.Policy.Default), Upstreams: map[string]policy.Upstream{}}
+	for _, m := range members {
 		o.Upstreams[m.name] = m.filter
 	}
 	var faults config.Errors
-	for _, r := range g.cfg.Policy.Rules {
+	for _, r := range cfg.Policy.Rules {
 		rule := policy.Rule{
 			Name: r.Name, Effect: effectOf(r.Effect), Challenge: r.Challenge, File: r.File, Line: r.Pos.Line,
 			Who:   policy.Who{Subjects: r.Who.Subjects, Groups: r.Who.Groups, Scopes: r.Who.Scopes, Issuers: r.Who.Issuers},

@@ -86,6 +86,7 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 	}
 	adm := &http.Server{Handler: admin.New(admin.Options{
 		Ready: g.ready, Gatherer: g.registry, Token: g.cfg.Admin.Token.Reveal(), Pprof: g.cfg.Admin.Pprof,
+		Reload: g.answerReload,
 	}), ReadTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: zap.NewStdLog(g.log.Named("http"))}
 
 	group, failed := errgroup.WithContext(life)
@@ -115,9 +116,9 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 // answer that they can act on.
 func (g *Gateway) drain(srv *http.Server, running *busy) {
 	g.draining.Store(true)
-	g.log.Info("draining", zap.Duration("timeout", g.cfg.DrainTimeout))
+	g.log.Info("draining", zap.Duration("timeout", g.lineup.Load().cfg.DrainTimeout))
 	g.front.Drain()
-	ctx, cancel := context.WithTimeout(context.Background(), g.cfg.DrainTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), g.lineup.Load().cfg.DrainTimeout)
 	defer cancel()
 	if !finish(ctx, srv, running) {
 		g.log.Warn("calls were still running after drain_timeout and are ended")

@@ -14,16 +14,16 @@ func (g *Gateway) serveStdio(ctx, life context.Context, in io.Reader, out io.Wri
 	life, end := context.WithCancel(life)
 	defer end()
 	served := make(chan error, 1)
-	go func() { served <- g.front.ServeStdio(life, in, out, g.cfg.DrainTimeout) }()
+	go func() { served <- g.front.ServeStdio(life, in, out, g.lineup.Load().cfg.DrainTimeout) }()
 	select {
 	case err := <-served:
 		return err
 	case <-ctx.Done():
 	}
 	g.draining.Store(true)
-	g.log.Info("draining", zap.Duration("timeout", g.cfg.DrainTimeout))
+	g.log.Info("draining", zap.Duration("timeout", g.lineup.Load().cfg.DrainTimeout))
 	g.front.Drain()
-	timer := time.NewTimer(g.cfg.DrainTimeout)
+	timer := time.NewTimer(g.lineup.Load().cfg.DrainTimeout)
 	defer timer.Stop()
 	select {
 	case err := <-served:

@@ -3,40 +3,21 @@ package gateway
 import (
 	"fmt"
 	"net/url"
-	"sync/atomic"
-
-	"go.uber.org/zap"
 
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/conform"
 	"mcpgateway/internal/demo"
-	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/wire"
 )
 
-// member is one upstream as the gateway holds it.
-type member struct {
-	name     string
-	space    *namespace.Space
-	required bool
-	key      string // names what is remembered of it; "" for the demo
-	filter   policy.Upstream
-	rules    catalog.Rules
-	sessions *upstream.Sessions
-	pin      bool             // tools are published as they were accepted
-	kept     upstream.Catalog // what was last remembered; the control loop's own
-	started  chan struct{}    // closed when the first attempt has ended
-	took     atomic.Int64     // how long that was, in nanoseconds
-}
-
 // options translates the configuration of one upstream.
 func (g *Gateway) options(u config.Upstream) (upstream.Options, error) {
 	o := g.commonOptions(u.Name)
 	o.Era = map[config.Era]wire.Era{config.EraLegacy: wire.EraLegacy, config.EraModern: wire.EraModern}[u.Era]
-	o.Memory, o.EraKey = g.state, u.Hash()
+	o.Memory, o.EraKey = g.state, u.ConnectionHash()
 	o.Timeout, o.MaxDuration = u.Timeout, u.MaxDuration
 	o.MaxConcurrent, o.MaxQueue = u.MaxConcurrent, u.MaxQueue
 	o.Sharing = map[config.Session]upstream.Sharing{
@@ -74,7 +55,6 @@ func (g *Gateway) commonOptions(name string) upstream.Options {
 		Info:        upstream.Info{Name: productName, Version: g.version},
 		Logger:      g.log,
 		Metrics:     g.upstreamMetrics,
-		Observer:    g,
 		Trail:       g.trail,
 		Outside:     g,
 		AskRefused:  g.routerMetrics.AskRefused,
@@ -138,41 +118,4 @@ func reveal(secrets map[string]config.Secret) map[string]string {
 		out[k] = v.Reveal()
 	}
 	return out
-}
-
-// members makes the connectors of the configuration, or of the demo.
-func (g *Gateway) members() error {
-	if g.demo {
-		for _, s := range demo.Servers() {
-			if err := g.add(&member{name: s.Name}, s.Name, g.demoOptions(s)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	for _, u := range g.cfg.Upstreams {
-		if u.Disabled {
-			g.log.Info("upstream is disabled", zap.String("upstream", u.Name))
-			continue
-		}
-		o, err := g.options(u)
-		if err != nil {
-			return err
-		}
-		m := &member{name: u.Name, required: u.Required, key: u.Hash(), filter: filterOf(u), rules: rulesOf(u), pin: u.Pin}
-		if err := g.add(m, u.EffectivePrefix(), o); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (g *Gateway) add(m *member, prefix string, o upstream.Options) (err error) {
-	if m.space, err = namespace.New(m.name, prefix, g.cfg.Namespace.Separator); err != nil {
-		return err
-	}
-	m.sessions, m.started = upstream.NewSessions(o), make(chan struct{})
-	g.upstreams = append(g.upstreams, m)
-	g.routes[m.name], g.tellers[m.name] = m.sessions, m.sessions
-	return nil
 }

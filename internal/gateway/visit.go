@@ -43,9 +43,9 @@ func (g *Gateway) Visit(ctx context.Context, visit func(ctx context.Context, v *
 
 // Started waits until every upstream has ended its first attempt, or ctx ends.
 func (v *Visit) Started(ctx context.Context) error {
-	for _, m := range v.g.upstreams {
+	for _, m := range v.g.lineup.Load().members {
 		select {
-		case <-m.started:
+		case <-m.link.started:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -59,14 +59,14 @@ func (v *Visit) Upstreams() []UpstreamStatus { return v.g.Upstreams() }
 // Upstreams says how the upstreams are now, in file order.
 func (g *Gateway) Upstreams() []UpstreamStatus {
 	var out []UpstreamStatus
-	for _, m := range g.upstreams {
-		out = append(out, m.status(m.sessions.Snapshot()))
+	for _, m := range g.lineup.Load().members {
+		out = append(out, m.status(m.link.snapshot()))
 	}
 	return out
 }
 
 // Table is what the upstreams offer now.
-func (v *Visit) Table() *catalog.Table { return v.g.newTable(false, nil) }
+func (v *Visit) Table() *catalog.Table { return v.g.tableNow(false) }
 
 // Call makes a call as if a client had. The error is a *wire.Error or that of ctx.
 func (v *Visit) Call(ctx context.Context, c *call.Call) (call.Result, error) {
@@ -76,14 +76,14 @@ func (v *Visit) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 // Direct sends a request to an upstream, past everything that stands between it
 // and clients: names are native.
 func (v *Visit) Direct(ctx context.Context, upstream string, c *call.Call) (call.Result, error) {
-	return v.g.routes[upstream].Do(ctx, c)
+	return v.g.router.Routes().Upstreams[upstream].Do(ctx, c)
 }
 
 // status translates what the connector knows.
 func (m *member) status(s upstream.Snapshot) UpstreamStatus {
 	u := UpstreamStatus{
 		Name: m.name, State: s.State, Revision: s.Revision, Server: s.Info, Required: m.required, Reason: s.Reason,
-		Took: time.Duration(m.took.Load()),
+		Took: time.Duration(m.link.took.Load()),
 		Items: [call.Kinds]int{
 			call.Tool: len(s.Catalog.Tools), call.Resource: len(s.Catalog.Resources),
 			call.Template: len(s.Catalog.Templates), call.Prompt: len(s.Catalog.Prompts),
@@ -97,21 +97,23 @@ func (m *member) status(s upstream.Snapshot) UpstreamStatus {
 
 // note remembers when an upstream has ended its first attempt, and tells whoever
 // wants to know how it is. The snapshots of one upstream come one after the other.
-func (g *Gateway) note(s upstream.Snapshot) {
-	for _, m := range g.upstreams {
-		if m.name != s.Name {
-			continue
-		}
-		if s.Settled && m.took.Load() == 0 {
-			m.took.Store(int64(max(1, time.Since(g.begun))))
-			close(m.started)
-		}
-		if g.watch != nil {
-			g.watch(m.status(s))
-		}
+func (g *Gateway) note(l *link, s upstream.Snapshot) {
+	if s.Settled && l.took.Load() == 0 {
+		l.took.Store(int64(max(1, time.Since(l.begun))))
+		close(l.started)
+	}
+	if m := g.lineup.Load().member(s.Name); g.watch != nil && m != nil && m.link == l {
+		g.watch(m.status(s))
 	}
 }
 
 // Remembered is the table of what the upstreams offered when they were last
 // connected to, as far as that was kept. Nothing is connected.
-func (g *Gateway) Remembered() *catalog.Table { return g.newTable(true, nil) }
+func (g *Gateway) Remembered() *catalog.Table { return g.tableNow(true) }
+
+// tableNow makes a table of what the upstreams offer now, for late ones as if the
+// time to start were over.
+func (g *Gateway) tableNow(late bool) *catalog.Table {
+	l := g.lineup.Load()
+	return g.newTable(l, snapshotsOf(l.links()), func(*link) bool { return late }, nil)
+}

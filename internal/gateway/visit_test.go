@@ -142,7 +142,7 @@ func TestRememberedConnectsToNothing(t *testing.T) {
 	if n := len(g.Remembered().View(call.Anonymous, nil).Entries(call.Tool)); n != 0 {
 		t.Errorf("%d tools of nobody", n)
 	}
-	g.state.keepCatalog(g.upstreams[0].key, &listed{Revision: wire.Rev20251125, Tools: toKept([]wire.Raw{wire.Raw(`{"name":"a","inputSchema":{"type":"object"}}`)})})
+	g.state.keepCatalog(g.lineup.Load().members[0].link.key, &listed{Revision: wire.Rev20251125, Tools: toKept([]wire.Raw{wire.Raw(`{"name":"a","inputSchema":{"type":"object"}}`)})})
 	if got := g.Remembered().View(call.Anonymous, nil).Entries(call.Tool); len(got) != 1 || got[0].Public != "self__a" {
 		t.Errorf("remembered %v", got)
 	}

@@ -61,7 +61,7 @@ func (b *backChannel) ask(ctx context.Context, method string, params wire.Raw) (
 		}
 		return answer, askUndeclared, asError(refusal)
 	}
-	timed, cancel := context.WithTimeout(ctx, b.r.askTimeout)
+	timed, cancel := context.WithTimeout(ctx, b.r.terms().AskTimeout)
 	defer cancel()
 	answer, err := b.to.Ask(timed, method, b.r.shown(b.part, b.session, b.client, method, b.part.Space().AskParams(method, fitted)))
 	var refusal *wire.Error
@@ -85,7 +85,7 @@ func (r *Router) shown(part *catalog.Part, session string, client *call.Client, 
 	if r.Routes().Table.Enriches() {
 		params = conform.EmbeddedAsk(method, params)
 	}
-	if r.label {
+	if !r.terms().Unlabelled {
 		params = bridge.Label(part.Upstream(), method, params)
 	}
 	if method == wire.MethodElicit && isURL(params) {

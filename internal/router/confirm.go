@@ -41,11 +41,11 @@ func (j *journey) confirm(ctx context.Context) (asked *call.Result, err error) {
 		request := wire.SetMember(wire.Raw(`{"method":"`+wire.MethodElicit+`"}`), "params", fitted)
 		raw := wire.SetMember(wire.Raw(`{"resultType":"input_required"}`), "inputRequests", wire.SetMember(wire.Raw(`{}`), consentKey, request))
 		state := j.r.sealer.Seal(bridge.State{
-			Kind: bridge.Consent, Holder: j.space.Upstream(), Ticket: j.r.tickets.Ticket(), Expires: time.Now().Add(j.r.askTimeout),
+			Kind: bridge.Consent, Holder: j.space.Upstream(), Ticket: j.r.tickets.Ticket(), Expires: time.Now().Add(j.r.terms().AskTimeout),
 		}, bridge.BindingOf(j.c))
 		return &call.Result{Raw: wire.SetMember(raw, "requestState", wire.String(state))}, nil
 	}
-	timed, cancel := context.WithTimeout(ctx, j.r.askTimeout)
+	timed, cancel := context.WithTimeout(ctx, j.r.terms().AskTimeout)
 	defer cancel()
 	answer, err := j.c.Back.Ask(timed, wire.MethodElicit, fitted)
 	var refusal *wire.Error

@@ -130,7 +130,7 @@ func (j *journey) relay(raw wire.Raw) (wire.Raw, error) {
 // seal returns the state of a further round. The consent to the call goes on in
 // it, for one round each time.
 func (j *journey) seal(kind bridge.Kind, text string) string {
-	st := bridge.State{Kind: kind, Holder: j.space.Upstream(), Text: text, Expires: time.Now().Add(j.r.stateTTL)}
+	st := bridge.State{Kind: kind, Holder: j.space.Upstream(), Text: text, Expires: time.Now().Add(j.r.terms().StateTTL)}
 	if j.consented {
 		st.Ticket = j.r.tickets.Ticket()
 	}

@@ -86,7 +86,7 @@ func TestRelayWithoutLabelOrState(t *testing.T) {
 		return `{"resultType":"input\u005frequired","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?"}}}}`
 	})
 	h := newHouse(t, up, filesSource(t))
-	h.label = false
+	h.Routes().Terms.Unlabelled = true
 	res, err := h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, `{"name":"files__read"}`, &recorder{}))
 	if want := `{"resultType":"input\u005frequired","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?"}}}}`; err != nil || string(res.Raw) != want {
 		t.Errorf("got %s, %v; want it as it came", res.Raw, err)

@@ -35,6 +35,26 @@ type Routes struct {
 	Upstreams map[string]Upstream // by name; every part of the table has one
 	// Subscribers are the upstreams by name once more, for subscriptions.
 	Subscribers map[string]Subscriber
+	Terms       Terms
+}
+
+// Terms are what a configuration says of questions and of states between rounds.
+type Terms struct {
+	// StateTTL is how long a sealed request state of an upstream is good: 24h.
+	StateTTL time.Duration
+	// AskTimeout is how long a client may take to answer an ask: 5m.
+	AskTimeout time.Duration
+	// Unlabelled leaves out the name of the upstream at the beginning of what it
+	// asks users.
+	Unlabelled bool
+}
+
+// terms returns the current terms, with their defaults.
+func (r *Router) terms() Terms {
+	t := r.Routes().Terms
+	t.StateTTL = cmp.Or(t.StateTTL, defaultStateTTL)
+	t.AskTimeout = cmp.Or(t.AskTimeout, defaultAskTimeout)
+	return t
 }
 
 // Options say what a Router needs from the start.
@@ -45,14 +65,8 @@ type Options struct {
 	// longer.
 	Settled <-chan struct{}
 	// Sealer wraps the request states of upstreams; none: one with a key of its
-	// own. StateTTL is how long such a state is good: 24h.
-	Sealer   *bridge.Sealer
-	StateTTL time.Duration
-	// AskTimeout is how long a client may take to answer an ask: 5m.
-	AskTimeout time.Duration
-	// Unlabelled leaves out the name of the upstream at the beginning of what it
-	// asks users.
-	Unlabelled bool
+	// own.
+	Sealer *bridge.Sealer
 	// Tickets keep consents from being used twice; none: the process remembers.
 	Tickets Tickets
 	// Audit is the record of decisions and calls; none: there is none, and it
@@ -70,9 +84,6 @@ type Router struct {
 	metrics *Metrics
 
 	sealer       *bridge.Sealer
-	stateTTL     time.Duration
-	askTimeout   time.Duration
-	label        bool
 	elicitations bridge.Elicitations
 	tasks        taskBook
 	limits       limiter
@@ -94,13 +105,10 @@ func newCurrent(r *Routes) *current { return &current{r, make(chan struct{})} }
 func New(o Options, first *Routes) *Router {
 	r := &Router{
 		settled: o.Settled, log: o.Logger, metrics: o.Metrics,
-		sealer:     o.Sealer,
-		stateTTL:   cmp.Or(o.StateTTL, defaultStateTTL),
-		askTimeout: cmp.Or(o.AskTimeout, defaultAskTimeout),
-		label:      !o.Unlabelled,
-		limits:     limiter{now: time.Now},
-		tickets:    o.Tickets,
-		audit:      o.Audit,
+		sealer:  o.Sealer,
+		limits:  limiter{now: time.Now},
+		tickets: o.Tickets,
+		audit:   o.Audit,
 	}
 	if r.tickets == nil {
 		r.tickets = newMemoryTickets()

@@ -8,7 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
@@ -44,6 +48,12 @@ type subscription struct {
 	client  *call.Client
 	public  string // as the client wrote it
 	deliver func(uri string, params wire.Raw)
+
+	// Guarded by Subscriptions.mu, and set once it came about.
+	at     resource
+	via    Subscriber
+	cancel func() // at via
+	over   bool   // it was taken back
 }
 
 // NewSubscriptions returns Subscriptions that resolve names as calls of r do.
@@ -74,47 +84,131 @@ func (s *Subscriptions) Subscribe(ctx context.Context, c *call.Call, public stri
 }
 
 func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public string, deliver func(string, wire.Raw)) (func(), string, error) {
-	ref := namespace.Ref{Kind: call.Resource, Name: public}
-	routes, target, err := s.router.resolve(ctx, c, ref)
+	routes, target, err := s.find(ctx, c, public)
 	if err != nil {
 		return nil, "", err
 	}
-	at := resource{upstream: target.Part.Upstream(), native: target.Native}
+	name := target.Part.Upstream()
 	d, err := s.router.decide(auditDecision, c, itemOf(&target), target.Judgement)
 	if err != nil {
-		return nil, at.upstream, err
+		return nil, name, err
 	}
 	if d.Effect == policy.Deny {
-		return nil, at.upstream, refused(target, &d)
-	}
-	upstream := routes.Subscribers[at.upstream]
-	if upstream == nil {
-		return nil, at.upstream, wire.Errorf(wire.CodeMethodNotFound, "method not found: %q", c.Method)
+		return nil, name, refused(target, &d)
 	}
 	release, err := s.router.limit(c, target, &d)
 	if err != nil {
-		return nil, at.upstream, err
+		return nil, name, err
 	}
 	defer release()
+	sub := &subscription{who: c.Principal, client: c.Client, public: public, deliver: deliver}
+	if err := s.place(ctx, c, sub, routes, target); err != nil {
+		return nil, name, err
+	}
+	return func() { s.end(sub) }, name, nil
+}
+
+// find resolves what is to be subscribed to.
+func (s *Subscriptions) find(ctx context.Context, c *call.Call, public string) (*Routes, catalog.Target, error) {
+	return s.router.resolve(ctx, c, namespace.Ref{Kind: call.Resource, Name: public})
+}
+
+// place has the upstream of target tell of the resource, in place of what told of
+// it before.
+func (s *Subscriptions) place(ctx context.Context, c *call.Call, sub *subscription, routes *Routes, target catalog.Target) error {
+	at := resource{upstream: target.Part.Upstream(), native: target.Native}
+	upstream := routes.Subscribers[at.upstream]
+	if upstream == nil {
+		return wire.Errorf(wire.CodeMethodNotFound, "method not found: %q", c.Method)
+	}
+	var err error
 	if at.session, err = upstream.Session(ctx, c); err != nil {
-		return nil, at.upstream, err
+		return err
 	}
 	down := *c
 	down.Session = at.session
-	sub := &subscription{who: c.Principal, client: c.Client, public: public, deliver: deliver}
 	s.add(at, sub) // before the upstream can tell of anything
 	cancel, err := upstream.Subscribe(ctx, &down, at.native)
-	if err != nil {
-		s.remove(at, sub)
-		if rpc, ok := errors.AsType[*wire.Error](err); ok {
-			err = target.Part.Space().Error(rpc, target.Asked())
-		}
-		return nil, at.upstream, err
+
+	s.mu.Lock()
+	before, undo := sub.at, sub.cancel
+	drop := before
+	switch {
+	case err == nil && !sub.over:
+		sub.at, sub.via, sub.cancel = at, upstream, cancel
+	case err == nil:
+		drop, undo = at, cancel
+	default:
+		drop, undo = at, nil
 	}
-	return sync.OnceFunc(func() {
-		s.remove(at, sub)
+	if drop != sub.at || sub.over {
+		s.remove(drop, sub)
+	}
+	s.mu.Unlock()
+	if undo != nil {
+		undo()
+	}
+	if rpc, ok := errors.AsType[*wire.Error](err); ok {
+		return target.Part.Space().Error(rpc, target.Asked())
+	}
+	return err
+}
+
+// end takes a subscription back.
+func (s *Subscriptions) end(sub *subscription) {
+	s.mu.Lock()
+	over := sub.over
+	sub.over = true
+	s.remove(sub.at, sub)
+	cancel := sub.cancel
+	s.mu.Unlock()
+	if !over {
 		cancel()
-	}), at.upstream, nil
+	}
+}
+
+// maxMoving bounds how many subscriptions are moved at once.
+const maxMoving = 16
+
+// Follow moves the subscriptions whose upstream is not the one any more that the
+// routes lead to. Who has one is told of an update, since one may have been missed.
+// What cannot be moved, because the upstream does not have the resource now or
+// cannot be reached, stays, and is tried again by the next Follow. It returns when
+// all of that is done, or ctx ends, and belongs to one goroutine.
+func (s *Subscriptions) Follow(ctx context.Context) {
+	routes := s.router.Routes()
+	var stale []*subscription
+	s.mu.RLock()
+	for at, subs := range s.set {
+		for sub := range subs {
+			if via := routes.Subscribers[at.upstream]; sub.at == at && sub.via != via && via != nil {
+				stale = append(stale, sub)
+			}
+		}
+	}
+	s.mu.RUnlock()
+	var moving errgroup.Group
+	moving.SetLimit(maxMoving)
+	for _, sub := range stale {
+		moving.Go(func() error {
+			s.move(ctx, sub)
+			return nil
+		})
+	}
+	_ = moving.Wait() // no move fails
+}
+
+func (s *Subscriptions) move(ctx context.Context, sub *subscription) {
+	c := &call.Call{Method: wire.MethodResourcesSubscribe, Principal: sub.who, Client: sub.client, Back: unheard{}}
+	routes, target, err := s.find(ctx, c, sub.public)
+	if err == nil {
+		err = s.place(ctx, c, sub, routes, target)
+	}
+	if err != nil {
+		s.router.log.Debug("a subscription cannot be moved", zap.Error(err))
+		return
+	}
+	sub.deliver(sub.public, wire.SetMember(wire.Raw(`{}`), "uri", wire.String(sub.public)))
 }
 
 func (s *Subscriptions) add(at resource, sub *subscription) {
@@ -126,9 +220,8 @@ func (s *Subscriptions) add(at resource, sub *subscription) {
 	s.set[at][sub] = true
 }
 
+// remove forgets a subscription at a resource. The caller holds mu.
 func (s *Subscriptions) remove(at resource, sub *subscription) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.set[at], sub)
 	if len(s.set[at]) == 0 {
 		delete(s.set, at)

@@ -111,7 +111,11 @@ func (r *Router) askTask(ctx context.Context, c *call.Call, part *catalog.Part, 
 	down := c.With(params)
 	down.Session = t.ref.Session
 	down.Back = &taskBack{&backChannel{r, c.Back, part, t.ref.Session, c.Principal, c.Client}, r, space, t.ref.Session, c.Principal}
-	do := r.Routes().Upstreams[t.ref.Upstream].Do
+	to := r.Routes().Upstreams[t.ref.Upstream]
+	if to == nil { // since the task was opened
+		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream of the task is not configured any more")
+	}
+	do := to.Do
 	if c.Method == wire.MethodTasksResult {
 		do = bridge.Patient(do)
 	}

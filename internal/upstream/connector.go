@@ -23,8 +23,8 @@ type Connector struct {
 	slots  *places // one for each call that may run, of all sessions with the upstream, which wait in one line
 	single *places // the one for the call that may run in this session; nil: any number may
 
-	inflight prometheus.Gauge // looked up once, not for each call
-	channel  atomic.Uint32    // the way to the server in the last conversation
+	inflight atomic.Pointer[prometheus.Gauge] // looked up once, not for each call
+	channel  atomic.Uint32                    // the way to the server in the last conversation
 
 	snap     atomic.Pointer[Snapshot]
 	publish  sync.Mutex                 // held to change snap, so that observers see changes in order
@@ -54,7 +54,7 @@ func New(o Options) *Connector {
 	}
 	c.tools = new(atomic.Pointer[toolFacts])
 	c.bound(newPlaces(c.o.MaxConcurrent, newLine(c.o.MaxQueue)))
-	c.inflight = c.o.Metrics.inflight.WithLabelValues(o.Name)
+	c.measure()
 	c.box = newMailbox(c.o)
 	c.tools.Store(&toolFacts{})
 	c.snap.Store(&Snapshot{Name: o.Name, State: Connecting, Since: time.Now()})
@@ -77,17 +77,24 @@ func (c *Connector) Snapshot() Snapshot { return *c.snap.Load() }
 // call says so itself. LevelNone leaves the server to its own judgement.
 func (c *Connector) SetLogLevel(level wire.Level) { c.loudness.set(level) }
 
+// measure looks up where calls are counted.
+func (c *Connector) measure() {
+	gauge := c.o.Metrics.inflight.WithLabelValues(c.o.Name)
+	c.inflight.Store(&gauge)
+}
+
 // Run connects, and connects again when the conversation is lost, until ctx
 // ends. It returns when every goroutine, process and connection of the
 // connector has ended: nil after ctx ended, an error at once when the options
 // make no sense. Calls fail from then on. It must be called once.
 func (c *Connector) Run(ctx context.Context) error {
+	c.o.Metrics.began(c.o.Name)
+	c.measure() // since New the series may have gone with the connector that was here before
 	defer c.finish()
 	dialer, err := c.o.dialer(c)
 	if err != nil {
 		return err
 	}
-	c.setUp(0)
 	var pause backoff
 	for opened := false; ; {
 		began := time.Now()
@@ -120,7 +127,7 @@ func (c *Connector) connect(ctx context.Context, d dialer) (conn, hello, error) 
 	defer cancel()
 	conn, h, err := d.dial(ctx, c.box)
 	if err == nil {
-		if err = c.o.Trail.met(c.o.Name, h.via); err != nil {
+		if err = c.o.Trail.met(c.o.life, h.via); err != nil {
 			over, end := context.WithCancel(ctx)
 			end()
 			conn.run(over) // which ends it, and why is known
@@ -155,7 +162,7 @@ func (c *Connector) converse(ctx context.Context, conn conn, h hello, again bool
 	}()
 	c.o.persona.settleIn(alive, conn)
 	c.set(conn)
-	c.setUp(1)
+	c.countUp(c.o.Metrics.opened)
 	level := zap.InfoLevel
 	if c.o.persona != nil {
 		level = zap.DebugLevel
@@ -170,16 +177,16 @@ func (c *Connector) converse(ctx context.Context, conn conn, h hello, again bool
 	<-done
 	<-kept
 	c.volume.Store(nil)
-	c.setUp(0)
+	c.countUp(c.o.Metrics.closed)
 	c.set(nil)
 	return context.Cause(alive)
 }
 
-// setUp notes whether there is a conversation, where that counts as the upstream
-// being up.
-func (c *Connector) setUp(up float64) {
+// countUp notes that there is a conversation, or none any more, where that counts
+// as the upstream being up.
+func (c *Connector) countUp(note func(upstream string)) {
 	if c.o.persona == nil {
-		c.o.Metrics.up.WithLabelValues(c.o.Name).Set(up)
+		note(c.o.Name)
 	}
 }
 
@@ -198,7 +205,7 @@ func (c *Connector) set(conn conn) {
 // down publishes that there is no conversation. If that is because an attempt
 // failed, the calls that waited for it fail.
 func (c *Connector) down(why error, attempted bool) {
-	c.o.Trail.left(c.o.Name)
+	c.o.Trail.left(c.o.life)
 	reason := downReason(why)
 	level := zap.WarnLevel
 	if s := c.Snapshot(); s.State == Down && s.Reason == reason {
@@ -262,9 +269,9 @@ func (c *Connector) finish() {
 		s.State, s.Since, s.Reason, s.Settled, s.Lost = Down, time.Now(), reasonEnded, true, false
 	})
 	if c.o.persona == nil {
-		c.o.Trail.left(c.o.Name)
-		c.o.Metrics.forget(c.o.Name)
+		c.o.Trail.left(c.o.life)
 	}
+	c.o.Metrics.ended(c.o.Name)
 }
 
 // update is the one door through which the snapshot changes. The observer hears

@@ -85,8 +85,9 @@ func (c *Connector) send(g *gate, cl *call.Call) (call.Result, error) {
 		return call.Result{}, err
 	}
 	g.hold(c.slots)
-	c.inflight.Inc()
-	defer c.inflight.Dec()
+	inflight := *c.inflight.Load()
+	inflight.Inc()
+	defer inflight.Dec()
 
 	conn, err := c.await(ctx, nil)
 	if err != nil {

@@ -68,7 +68,7 @@ var reserved = []string{
 // configured headers, without those that are reserved, with every request.
 func newEndpoint(p *pool, o *Options) *endpoint {
 	e := &endpoint{pool: p, trouble: make(chan struct{}, 1), max: o.MaxMessage, lim: o.Limits}
-	e.met = func(via string) error { return o.Trail.met(o.Name, via) }
+	e.met = func(via string) error { return o.Trail.met(o.life, via) }
 	u := *o.HTTP.URL
 	e.base = http.Header{"User-Agent": {"mcpgateway"}}
 	if u.User != nil {

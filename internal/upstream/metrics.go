@@ -1,20 +1,33 @@
 package upstream
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Metrics are the measures of all connectors together. Whoever makes them
-// registers them.
+// registers them. While one connector takes the place of another both have the
+// same series.
 type Metrics struct {
 	up       *prometheus.GaugeVec
 	restarts *prometheus.CounterVec
 	resends  *prometheus.CounterVec
 	inflight *prometheus.GaugeVec
+
+	mu     sync.Mutex
+	served map[string]served // by the upstream's name
 }
+
+// served says how many connectors run for an upstream, and how many of them have
+// a conversation.
+type served struct{ running, up int }
 
 // NewMetrics makes measures that nobody has registered yet.
 func NewMetrics() *Metrics {
 	labels := []string{"upstream"}
 	return &Metrics{
+		served: make(map[string]served),
 		up: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "mcp_gateway_upstream_up",
 			Help: "Whether there is a conversation with the upstream: 1 or 0.",
@@ -39,8 +52,30 @@ func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.up, m.restarts, m.resends, m.inflight}
 }
 
-// forget takes the series of one upstream away, when its connector has ended.
-func (m *Metrics) forget(name string) {
+// began notes that a connector of the upstream has begun to run. Each began is
+// followed by one ended.
+func (m *Metrics) began(name string) { m.change(name, served{running: 1}) }
+
+// opened notes that a connector of the upstream has a conversation, closed that it
+// has none any more.
+func (m *Metrics) opened(name string) { m.change(name, served{up: 1}) }
+func (m *Metrics) closed(name string) { m.change(name, served{up: -1}) }
+
+// ended takes the series of an upstream away with the last of its connectors.
+func (m *Metrics) ended(name string) { m.change(name, served{running: -1}) }
+
+func (m *Metrics) change(name string, by served) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.served[name]
+	now.running += by.running
+	now.up += by.up
+	if now.running > 0 {
+		m.served[name] = now
+		m.up.WithLabelValues(name).Set(float64(min(now.up, 1)))
+		return
+	}
+	delete(m.served, name)
 	m.up.DeleteLabelValues(name)
 	m.restarts.DeleteLabelValues(name)
 	m.resends.DeleteLabelValues(name)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync/atomic"
 	"time"
@@ -58,6 +59,7 @@ type Options struct {
 
 	persona  *persona      // whom the session stands for; nil: everybody
 	refusals *rate.Limiter // of log lines about such questions
+	life     string        // tells apart what has the same name
 }
 
 // origin is the session of a connector with these options.
@@ -67,6 +69,9 @@ func (o *Options) origin() Origin {
 	}
 	return o.persona.origin
 }
+
+// lives counts what was ever connected to.
+var lives atomic.Uint64
 
 // Info is how the gateway introduces itself.
 type Info struct{ Name, Version string }
@@ -154,6 +159,9 @@ func (o Options) withDefaults() *Options {
 	o.refusals = newRefusals()
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics()
+	}
+	if o.life == "" {
+		o.life = fmt.Sprintf("%s#%d", o.Name, lives.Add(1))
 	}
 	return &o
 }

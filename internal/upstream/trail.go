@@ -45,7 +45,7 @@ type Trail struct {
 	sent   string
 
 	mu     sync.Mutex
-	behind map[string]seenVia // by upstream
+	behind map[string]seenVia // by the life of an upstream
 	said   atomic.Pointer[string]
 }
 

@@ -41,11 +41,21 @@ func StartGateway(t testing.TB, config Config) *Gateway {
 		listen = netns.Addr()
 	}
 	admin := netns.Addr()
-	file := configFile(t, Config{"admin": Config{"listen": admin}}, config)
+	return start(t, listen, admin, configFile(t, Config{"admin": Config{"listen": admin}}, config))
+}
+
+// StartGatewayOn is StartGateway with a file that the test wrote, at addresses that the test chose.
+func StartGatewayOn(t testing.TB, listen, admin, file string) *Gateway {
+	t.Helper()
+	return start(t, listen, admin, file, "--admin-listen", admin)
+}
+
+func start(t testing.TB, listen, admin, file string, flags ...string) *Gateway {
+	t.Helper()
 	g := &Gateway{URL: "http://" + listen + "/mcp", SSE: "http://" + listen + "/sse", Admin: "http://" + admin}
 	g.Process = process.Start(t, process.Options{
 		Name: "gateway",
-		Args: []string{binary(t, "gateway"), "run", "-c", file, "--listen", listen},
+		Args: append([]string{binary(t, "gateway"), "run", "-c", file, "--listen", listen}, flags...),
 	})
 	t.Cleanup(func() {
 		select {

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"mcpgateway/internal/gateway"
+)
+
+// onHangup reloads the configuration at each SIGHUP, until what it returns is
+// called. The signal has another meaning for a program that somebody runs in a
+// terminal: when that is closed, end is called instead, so that the gateway does not
+// go on unseen.
+func onHangup(g *gateway.Gateway, end func()) (stop func()) {
+	hangups, done, seen := make(chan os.Signal, 1), make(chan struct{}), hasTerminal()
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		defer close(done)
+		for range hangups {
+			if seen && !hasTerminal() {
+				end()
+				continue
+			}
+			g.RefreshSoon()
+		}
+	}()
+	return func() {
+		signal.Stop(hangups)
+		close(hangups)
+		<-done
+	}
+}
+
+// hasTerminal reports whether the process belongs to a terminal.
+func hasTerminal() bool {
+	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	_ = f.Close() // nothing was written
+	return true
+}

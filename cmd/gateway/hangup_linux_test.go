@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lines gathers what a program says.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// A gateway that runs in a terminal reloads at SIGHUP, and ends when the terminal is
+// closed.
+func TestHangup(t *testing.T) {
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	raw, err := terminal.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var number int
+	var failed error
+	if err := raw.Control(func(fd uintptr) {
+		if failed = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); failed == nil {
+			number, failed = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+		}
+	}); err != nil || failed != nil {
+		t.Fatal(err, failed)
+	}
+	inside, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, said := t.TempDir(), &lines{}
+	file := dir + "/gateway.yaml"
+	if err := os.WriteFile(file, []byte("upstreams: {a: {command: sleep, args: ['1000']}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := &exec.Cmd{
+		Path: self, Args: []string{"gateway", "run", "-c", file, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"},
+		Env: append(os.Environ(), "HOME="+dir), Stdin: inside, Stdout: said, Stderr: said,
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0},
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	inside.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	defer cmd.Process.Kill()
+	wait := func(text string) {
+		t.Helper()
+		for deadline := time.Now().Add(30 * time.Second); !strings.Contains(said.String(), text); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("it does not say %q but\n%s", text, said)
+			}
+		}
+	}
+	wait("MCP endpoint")
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	wait("configuration reloaded")
+	terminal.Close()
+	select {
+	case err := <-ended:
+		if err != nil || !strings.Contains(said.String(), "draining") {
+			t.Errorf("it ended with %v and said\n%s", err, said)
+		}
+	case <-time.After(30 * time.Second):
+		t.Errorf("it goes on without its terminal:\n%s", said)
+	}
+}

@@ -1,0 +1,114 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func parsed(t *testing.T, text string) *Config {
+	t.Helper()
+	c, err := Parse("gateway.yaml", []byte(text), func(string) (string, bool) { return "", false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestRetain(t *testing.T) {
+	running := parsed(t, `
+listen: 127.0.0.1:1
+limits: {max_depth: 50}
+asks: {label: false}
+bridge: {park_ttl: 1m, keys: [AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=]}
+allowed_hosts: [a]
+upstreams: {a: {command: a}}
+`)
+	next := parsed(t, `
+listen: 127.0.0.1:2
+limits: {max_depth: 60, max_sessions: 7}
+bridge: {park_ttl: 2m}
+admin: {token: secret}
+upstreams: {b: {command: b}}
+`)
+	live := []string{"asks", "bridge.park_ttl"}
+	got := next.Retain(running, func(key string) bool { return slices.Contains(live, key) })
+	want := []string{"listen", "allowed_hosts", "admin.token", "bridge.keys", "limits.max_depth", "limits.max_sessions"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("retained (-want +got):\n%s", diff)
+	}
+	if next.Listen != running.Listen || next.Limits != running.Limits || len(next.Bridge.Keys) != 1 || !next.Admin.Token.IsZero() {
+		t.Errorf("what cannot change has changed: %+v", next)
+	}
+	if !next.Asks.Label || next.Bridge.ParkTTL.Minutes() != 2 || next.Upstreams[0].Name != "b" {
+		t.Errorf("what can change has not: %+v", next)
+	}
+	if again := next.Retain(running, func(key string) bool { return slices.Contains(live, key) }); len(again) > 0 {
+		t.Errorf("retained again: %q", again)
+	}
+}
+
+// Every kind of value in the schema can be compared.
+func TestRetainKnowsEveryKey(t *testing.T) {
+	c := Default(func(string) (string, bool) { return "", false })
+	c.Policy.Rules = []Rule{{Name: "r", Limit: Limit{Rate: "1/s"}}}
+	if got := c.Retain(c, func(string) bool { return false }); len(got) > 0 {
+		t.Errorf("a configuration differs from itself in %q", got)
+	}
+}
+
+func TestConnectionHash(t *testing.T) {
+	hash := func(text string) string {
+		return parsed(t, "upstreams: {a: {command: a, "+text+"}}").Upstreams[0].ConnectionHash()
+	}
+	plain := hash("")
+	for _, same := range []string{
+		`prefix: p`, `required: true`, `tools: {deny: [x], override: {t: {name: u}}}`, `resources: {allow: []}`, `prompts: {deny: ["*"]}`,
+		`conformance: strict`, `validate_input: true`, `sanitize: [ansi]`,
+	} {
+		if hash(same) != plain {
+			t.Errorf("%s changes the connection", same)
+		}
+	}
+	for _, other := range []string{`args: [x]`, `env: {A: b}`, `timeout: 5s`, `max_concurrent: 1`, `era: legacy`, `roots: ["file:///a"]`} {
+		if hash(other) == plain {
+			t.Errorf("%s does not change the connection", other)
+		}
+	}
+}
+
+func TestFilesAreNoted(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	main := write("gateway.yaml", `
+policy: {files: [rules.yaml]}
+upstreams:
+  a: {command: a, envFile: a.env, env: {B: "${file:secret}", C: "${file:missing}"}}
+`)
+	env, secret, rules := write("a.env", "A=1"), write("secret", "s"), write("rules.yaml", "[]")
+	seen := map[string]string{}
+	_, err := Load(main, os.LookupEnv, WithFiles(func(path string, data []byte) {
+		if data == nil {
+			seen[path] = "none"
+		} else {
+			seen[path] = string(data)
+		}
+	}))
+	if err == nil || !strings.Contains(err.Error(), "missing") {
+		t.Errorf("the error is %v, want one about the missing file", err)
+	}
+	want := map[string]string{env: "A=1", secret: "s", rules: "[]", filepath.Join(dir, "missing"): "none", main: seen[main]}
+	if diff := cmp.Diff(want, seen); diff != "" || seen[main] == "" {
+		t.Errorf("noted (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,230 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/watch"
+)
+
+// Source is where the configuration of a gateway comes from.
+type Source struct {
+	File string // "" for none: then there is nothing to load again
+	// Load loads it once more. note is called with each file that is read, as
+	// [config.WithFiles] does it. Calls of it do not overlap. nil: the gateway is
+	// only reloaded by [Gateway.Reload].
+	Load func(note func(path string, data []byte)) (*config.Config, error)
+	// Read are the files that were read when the gateway was made. It is reloaded
+	// when the content of one of them changes, or of those that Load read later.
+	Read watch.Set
+}
+
+// errNoSource is the error of a reload of nothing.
+var errNoSource = errors.New("the gateway was started without a configuration file, so there is none to load again")
+
+// Refresh loads the configuration again and puts it in place, see [Gateway.Reload].
+// What is asked for while the same is under way is done once, after that. It
+// returns when ctx ends, too; then it goes on all the same.
+func (g *Gateway) Refresh(ctx context.Context) (Changes, error) {
+	if g.from.Load == nil {
+		return Changes{}, errNoSource
+	}
+	r := g.refreshes.want()
+	select {
+	case <-r.taken:
+	case <-g.ended:
+		return Changes{}, errNotRunning
+	case <-ctx.Done():
+		return Changes{}, ctx.Err()
+	}
+	return g.await(ctx, r)
+}
+
+// RefreshSoon has the configuration loaded again and put in place. It does not
+// wait; the log says what comes of it.
+func (g *Gateway) RefreshSoon() {
+	if g.from.Load == nil {
+		g.log.Warn("nothing is reloaded", zap.Error(errNoSource))
+		return
+	}
+	g.refreshes.want()
+}
+
+// refreshes are the reloads that are asked for. The zero value is not ready, see
+// newRefreshes.
+type refreshes struct {
+	wanted chan struct{} // capacity 1: next is not nil
+
+	mu   sync.Mutex
+	next *reload // has not begun; of all that ask meanwhile
+}
+
+func newRefreshes() *refreshes { return &refreshes{wanted: make(chan struct{}, 1)} }
+
+// want returns the next reload to begin.
+func (q *refreshes) want() *reload {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.next == nil {
+		q.next = newReload(nil)
+		q.wanted <- struct{}{}
+	}
+	return q.next
+}
+
+// take returns the reload that was wanted. From then on others are wanted anew.
+func (q *refreshes) take() *reload {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	r := q.next
+	q.next = nil
+	return r
+}
+
+// refresh loads the configuration, one time after the other, as often as that is
+// asked for or its files change.
+func (g *Gateway) refresh(life context.Context) error {
+	if g.from.Load == nil {
+		return nil
+	}
+	watcher := watch.New(config.ReadFile, g.log)
+	watcher.Expect(g.from.Read)
+	g.group.Go(func() error {
+		watcher.Run(life, func() {
+			g.log.Info("files of the configuration have changed")
+			g.RefreshSoon()
+		})
+		return nil
+	})
+	for {
+		select {
+		case <-life.Done():
+			return nil
+		case <-g.refreshes.wanted:
+		}
+		r := g.refreshes.take()
+		var read watch.Set
+		cfg, err := g.load(life, &read)
+		if life.Err() != nil {
+			return nil
+		}
+		watcher.Expect(read)
+		if err != nil {
+			g.refused(err)
+			r.take(Changes{}, nil, err)
+			continue
+		}
+		for _, w := range cfg.Warnings {
+			g.log.Warn(w.String())
+		}
+		r.cfg = cfg
+		select {
+		case g.reloads <- r:
+			<-r.taken
+		case <-life.Done():
+			return nil
+		}
+	}
+}
+
+// load does not wait for a file that gives nothing, as a pipe may, when life ends.
+func (g *Gateway) load(life context.Context, read *watch.Set) (*config.Config, error) {
+	type loaded struct {
+		cfg  *config.Config
+		read watch.Set
+		err  error
+	}
+	done := make(chan loaded, 1)
+	go func() {
+		var l loaded
+		l.cfg, l.err = g.from.Load(l.read.Note)
+		done <- l
+	}()
+	select {
+	case l := <-done:
+		*read = l.read
+		return l.cfg, l.err
+	case <-life.Done():
+		return nil, life.Err()
+	}
+}
+
+// applied logs and counts a reload.
+func (g *Gateway) applied(c Changes) {
+	outcome := "same"
+	if c.Any() {
+		outcome = "changed"
+	}
+	g.metrics.reloads.WithLabelValues(outcome).Inc()
+	g.log.Info("configuration reloaded", zap.Strings("added", c.Added), zap.Strings("removed", c.Removed),
+		zap.Strings("changed", c.Changed), zap.Bool("other_keys", c.Other))
+	if len(c.Restart) > 0 {
+		g.log.Warn("some keys count from the next start of the gateway on", zap.Strings("keys", c.Restart))
+	}
+}
+
+// refused logs and counts a reload that changed nothing because of an error.
+func (g *Gateway) refused(err error) {
+	g.metrics.reloads.WithLabelValues("refused").Inc()
+	texts := []string{err.Error()}
+	if faults, ok := errors.AsType[config.Errors](err); ok {
+		texts = texts[:0]
+		for _, f := range faults {
+			texts = append(texts, f.Error())
+		}
+	}
+	g.log.Error("the configuration was not reloaded; the one before stays in place", zap.Strings("errors", texts))
+}
+
+// reloadAnswer is what the admin address answers to a reload.
+type reloadAnswer struct {
+	Status       string        `json:"status"` // reloaded, unchanged or refused
+	Added        []string      `json:"added,omitempty"`
+	Removed      []string      `json:"removed,omitempty"`
+	Changed      []string      `json:"changed,omitempty"`
+	OtherKeys    bool          `json:"other_keys,omitempty"`
+	NeedsRestart []string      `json:"needs_restart,omitempty"`
+	Errors       []reloadFault `json:"errors,omitempty"`
+}
+
+type reloadFault struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Key     string `json:"key,omitempty"`
+	Message string `json:"message"`
+}
+
+// answerReload reloads for the admin address.
+func (g *Gateway) answerReload(ctx context.Context) (status int, body any) {
+	c, err := g.Refresh(ctx)
+	if err == nil {
+		a := reloadAnswer{Status: "unchanged", Added: c.Added, Removed: c.Removed, Changed: c.Changed, OtherKeys: c.Other, NeedsRestart: c.Restart}
+		if c.Any() {
+			a.Status = "reloaded"
+		}
+		return http.StatusOK, a
+	}
+	a := reloadAnswer{Status: "refused"}
+	faults, wrong := errors.AsType[config.Errors](err)
+	for _, f := range faults {
+		a.Errors = append(a.Errors, reloadFault{f.File, f.Line, f.Col, f.Path, f.Msg})
+	}
+	switch {
+	case wrong:
+		return http.StatusUnprocessableEntity, a
+	case errors.Is(err, errNoSource):
+		status = http.StatusConflict
+	case errors.Is(err, errNotRunning):
+		status = http.StatusServiceUnavailable
+	default:
+		status = http.StatusInternalServerError
+	}
+	a.Errors = []reloadFault{{Message: err.Error()}}
+	return status, a
+}

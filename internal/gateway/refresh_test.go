@@ -1,0 +1,160 @@
+package gateway
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/config"
+)
+
+// fromFile runs a gateway of a file. loads counts how often it is loaded; while
+// hold is not nil, loading waits until it can be read from.
+type fromFile struct {
+	*Gateway
+	path  string
+	loads atomic.Int64
+	hold  chan struct{}
+}
+
+func runFile(t *testing.T, text string) *fromFile {
+	t.Helper()
+	dir := t.TempDir()
+	f := &fromFile{path: filepath.Join(dir, "gateway.yaml")}
+	f.write(t, text)
+	source := Source{File: f.path, Load: func(note func(string, []byte)) (*config.Config, error) {
+		f.loads.Add(1)
+		if f.hold != nil {
+			<-f.hold
+		}
+		cfg, err := config.Load(f.path, os.LookupEnv, CheckConditions(), config.WithFiles(note))
+		if err == nil {
+			cfg.Listen, cfg.Admin.Listen, cfg.StateDir = "127.0.0.1:0", "127.0.0.1:0", filepath.Join(dir, "state")
+		}
+		return cfg, err
+	}}
+	cfg, err := source.Load(source.Read.Note)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Gateway, err = New(Options{Config: cfg, Version: "test", Logger: zap.NewNop(), Source: source})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		http.DefaultClient.CloseIdleConnections()
+	})
+	return f
+}
+
+func (f *fromFile) write(t *testing.T, text string) {
+	t.Helper()
+	if err := os.WriteFile(f.path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (f *fromFile) post(t *testing.T) (int, string) {
+	t.Helper()
+	resp, err := http.Post("http://"+f.AdminAddr()+"/-/reload", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// The file, an edit of it and the admin address: a bad file changes nothing and is
+// reported with its place, and a good one after it counts.
+func TestRefresh(t *testing.T) {
+	u, v := newScripted(t, "u"), newScripted(t, "v")
+	f := runFile(t, "upstreams:\n  a: "+u.entry("")+"\n")
+	listOf(t, f.Gateway)
+	if status, body := f.post(t); status != 200 || body != `{"status":"unchanged"}`+"\n" {
+		t.Errorf("nothing has changed: %d %s", status, body)
+	}
+	f.write(t, "upstreams:\n  a: {comand: x}\n")
+	status, body := f.post(t)
+	if want := `{"status":"refused","errors":[{"file":"` + f.path + `","line":2,"column":`; status != 422 || !strings.HasPrefix(body, want) {
+		t.Errorf("a bad file: %d %s, want %s", status, body, want)
+	}
+	if answer := callOf(t, f.Gateway, "a__u"); !strings.Contains(answer, "from u") {
+		t.Errorf("after a bad file: %s", answer)
+	}
+	f.write(t, "limits: {max_depth: 99}\nupstreams:\n  a: "+u.entry("")+"\n  b: "+v.entry("")+"\n")
+	until(t, "the edit is seen", func() bool { return strings.Contains(listOf(t, f.Gateway), "b__v") })
+	metrics := page(t, f.Gateway, "/metrics")
+	for _, outcome := range []string{"changed", "refused", "same"} {
+		if !strings.Contains(metrics, `mcp_gateway_config_reloads_total{outcome="`+outcome+`"}`) {
+			t.Errorf("no reload with outcome %s is counted", outcome)
+		}
+	}
+	if err := os.Remove(f.path); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := f.post(t); status != 500 || !strings.Contains(body, "no such file") {
+		t.Errorf("without a file: %d %s", status, body)
+	}
+}
+
+// What is asked for while a reload is under way is done once, after it.
+func TestRefreshesAreOne(t *testing.T) {
+	f := runFile(t, "upstreams:\n  a: "+newScripted(t, "u").entry("")+"\n")
+	listOf(t, f.Gateway)
+	f.hold = make(chan struct{})
+	before := f.loads.Load()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := f.Refresh(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	until(t, "it is loaded", func() bool { return f.loads.Load() == before+1 })
+	for range 10 {
+		f.RefreshSoon()
+	}
+	f.hold <- struct{}{}
+	close(f.hold)
+	wg.Wait()
+	until(t, "it is loaded once more", func() bool { return f.loads.Load() == before+2 })
+	if _, err := f.Refresh(t.Context()); err != nil { // comes after all that was asked for
+		t.Error(err)
+	}
+	if n := f.loads.Load() - before; n > 3 {
+		t.Errorf("it was loaded %d times: once, once for ten requests, and once in the end are 3", n)
+	}
+}
+
+func TestRefreshOfTheDemo(t *testing.T) {
+	g, _ := start(t, "", true)
+	resp, err := http.Post("http://"+g.AdminAddr()+"/-/reload", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusConflict {
+		t.Errorf("status %s", resp.Status)
+	}
+	if _, err := g.Reload(t.Context(), g.cfg); err == nil || !strings.Contains(err.Error(), "demo") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,231 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/frontend"
+)
+
+// Changes is what a reload has changed.
+type Changes struct {
+	// Upstreams, in file order, those that were removed in that of the file before.
+	Added, Removed, Changed []string
+	// Restart are the keys that differ from what the gateway runs with and count
+	// from its next start on.
+	Restart []string
+	// Other says that something else has changed, such as a rule of policy.
+	Other bool
+}
+
+// Any reports whether the gateway runs with anything else than before.
+func (c Changes) Any() bool { return len(c.Added)+len(c.Removed)+len(c.Changed) > 0 || c.Other }
+
+// live are the keys that can change while the gateway runs; those below them are
+// meant, too.
+var live = []string{
+	"allowed_origins", "allowed_hosts", "drain_timeout", "namespace", "policy", "asks",
+	"bridge.park_ttl", "bridge.ask_timeout", "bridge.state_ttl",
+}
+
+func isLive(key string) bool {
+	return slices.ContainsFunc(live, func(l string) bool { return key == l || strings.HasPrefix(key, l+".") })
+}
+
+// errNotRunning is the error of a reload before Run and after.
+var errNotRunning = errors.New("the gateway does not run")
+
+// Reload puts another configuration in place of the one that the gateway runs
+// with, at once and as a whole. Where it cannot be used, nothing changes, and the
+// error, config.Errors for what is wrong with the configuration, says why. The
+// gateway keeps what it is given.
+//
+// Upstreams whose connection is configured as before keep it with all that goes on
+// there, whatever else has changed. For the others: one that is new is started; one
+// whose connection has changed serves by the old connection until the first attempt
+// to open the new one has ended, or startup_wait has passed; connections that are
+// not needed any more are closed when the calls that may use them have ended, or
+// drain_timeout has passed. Clients hear of changed lists once, when all of that is
+// there. Keys that cannot change while a gateway runs stay as they are, and are
+// named.
+//
+// Reload returns when nothing is waited for any more, when another reload has
+// followed, or when ctx ends; the configuration is in place then. It may be called
+// by many goroutines at once, between the beginning of Run and its end.
+func (g *Gateway) Reload(ctx context.Context, cfg *config.Config) (Changes, error) {
+	r := newReload(cfg)
+	select {
+	case g.reloads <- r:
+	case <-g.ended:
+		return Changes{}, errNotRunning
+	case <-ctx.Done():
+		return Changes{}, ctx.Err()
+	}
+	<-r.taken
+	return g.await(ctx, r)
+}
+
+// await waits for what a reload that was taken waits for.
+func (g *Gateway) await(ctx context.Context, r *reload) (Changes, error) {
+	if r.err != nil {
+		return Changes{}, r.err
+	}
+	select {
+	case <-r.settled:
+	case <-g.ended:
+	case <-ctx.Done():
+	}
+	return r.changes, nil
+}
+
+// reload is one configuration on its way to the control loop.
+type reload struct {
+	cfg   *config.Config
+	taken chan struct{} // closed when the rest is set
+
+	changes Changes
+	settled <-chan struct{}
+	err     error
+}
+
+func newReload(cfg *config.Config) *reload { return &reload{cfg: cfg, taken: make(chan struct{})} }
+
+func (r *reload) take(c Changes, settled <-chan struct{}, err error) {
+	r.changes, r.settled, r.err = c, settled, err
+	close(r.taken)
+}
+
+// install puts a configuration in place. It belongs to the control loop, which
+// makes the table of it next.
+func (g *Gateway) install(life context.Context, cfg *config.Config) (Changes, <-chan struct{}, error) {
+	if g.demo {
+		return Changes{}, nil, errors.New("the built-in demo upstreams are served, which have no configuration")
+	}
+	if g.draining.Load() {
+		return Changes{}, nil, errNotRunning
+	}
+	was := g.lineup.Load()
+	own := *cfg
+	changes := Changes{Restart: own.Retain(g.cfg, isLive)}
+	next, err := g.plan(&own, was)
+	if err != nil {
+		return Changes{}, nil, err
+	}
+	changes.compare(was.cfg, &own)
+	g.lineup.Store(next)
+	for _, m := range next.members {
+		m.link.sessions.SetLogLevel(g.loudest()) // it may have changed since the link was made
+		if m.link.end == nil {
+			g.start(life, m.link)
+		}
+	}
+	g.front.Set(settingsOf(&own))
+	if !isClosed(was.settled) {
+		close(was.settled)
+	}
+	return changes, next.settled, nil
+}
+
+// compare notes what differs.
+func (c *Changes) compare(was, now *config.Config) {
+	before := enabled(was)
+	for _, u := range now.Upstreams {
+		hash, there := before[u.Name]
+		switch {
+		case u.Disabled:
+			continue
+		case !there:
+			c.Added = append(c.Added, u.Name)
+		case hash != u.Hash():
+			c.Changed = append(c.Changed, u.Name)
+		}
+		delete(before, u.Name)
+	}
+	for _, u := range was.Upstreams {
+		if _, gone := before[u.Name]; gone {
+			c.Removed = append(c.Removed, u.Name)
+		}
+	}
+	probe := *now
+	c.Other = len(probe.Retain(was, func(string) bool { return false })) > 0
+}
+
+// enabled returns the digests of the upstreams that are not disabled, by name.
+func enabled(c *config.Config) map[string]string {
+	out := make(map[string]string, len(c.Upstreams))
+	for _, u := range c.Upstreams {
+		if !u.Disabled {
+			out[u.Name] = u.Hash()
+		}
+	}
+	return out
+}
+
+// retire ends the links that were used up to now, when the calls that may use them
+// have ended.
+func (g *Gateway) retire(life context.Context, used map[*link]*member) {
+	var gone []*link
+	for l := range g.used {
+		if used[l] == nil {
+			gone = append(gone, l)
+		}
+	}
+	g.used = used
+	if len(gone) == 0 {
+		return
+	}
+	g.leaving = append(slices.DeleteFunc(g.leaving, func(s *shift) bool { return isClosed(s.over) }), g.shifts.turn())
+	open, limit := slices.Clone(g.leaving), g.lineup.Load().cfg.DrainTimeout
+	g.group.Go(func() error {
+		if !wait(life, open, limit) {
+			g.log.Warn("calls of a configuration that was replaced were still running after drain_timeout and are ended, where they run at an upstream that was replaced or removed",
+				zap.Duration("timeout", limit))
+		}
+		for _, l := range gone {
+			l.end()
+		}
+		for _, l := range gone {
+			<-l.ended
+		}
+		return nil
+	})
+}
+
+// wait returns true when the calls of all shifts have ended, or life does, and
+// false when limit passes before that.
+func wait(life context.Context, open []*shift, limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for _, s := range open {
+		select {
+		case <-s.over:
+		case <-life.Done():
+			return true
+		case <-timer.C:
+			return false
+		}
+	}
+	return true
+}
+
+// settingsOf translates what of the front end can change.
+func settingsOf(c *config.Config) frontend.Settings {
+	return frontend.Settings{
+		AllowedOrigins: c.AllowedOrigins, AllowedHosts: c.AllowedHosts, PublicURL: c.PublicURL, ParkTTL: c.Bridge.ParkTTL,
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,337 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpgateway/internal/config"
+)
+
+// reloaded puts a configuration in place.
+func reloaded(t *testing.T, g *Gateway, yaml string) (Changes, error) {
+	t.Helper()
+	cfg, err := config.Parse("gateway.yaml", []byte(yaml), os.LookupEnv, CheckConditions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Listen, cfg.Admin.Listen, cfg.StateDir = g.cfg.Listen, g.cfg.Admin.Listen, g.cfg.StateDir
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	return g.Reload(ctx, cfg)
+}
+
+func listOf(t *testing.T, g *Gateway) string {
+	t.Helper()
+	_, list := post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	return list
+}
+
+func callOf(t *testing.T, g *Gateway, tool string) string {
+	t.Helper()
+	_, answer := post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":{}}}`)
+	return answer
+}
+
+// What is configured as before keeps its session, and what is new of policy,
+// names and filters counts from then on.
+func TestReload(t *testing.T) {
+	kept, shown, gone, added := newScripted(t, "kept"), newScripted(t, "shown"), newScripted(t, "gone"), newScripted(t, "added")
+	g, _ := start(t, "upstreams: {a: "+kept.entry("")+", b: "+shown.entry("")+", c: "+gone.entry("")+"}", false)
+	if list := listOf(t, g); !strings.Contains(list, "a__kept") || !strings.Contains(list, "c__gone") {
+		t.Fatalf("the list is %s", list)
+	}
+	callOf(t, g, "a__kept")
+	callOf(t, g, "b__shown")
+	opened := []int64{kept.opened.Load(), shown.opened.Load()}
+	changes, err := reloaded(t, g, `
+limits: {max_depth: 77}
+policy: {rules: [{name: r, effect: deny, what: {tools: ["a__*"]}}]}
+upstreams: {d: `+added.entry("")+`, b: `+shown.entry(", prefix: other")+`, a: `+kept.entry("")+`}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Changes{Added: []string{"d"}, Changed: []string{"b"}, Removed: []string{"c"}, Restart: []string{"limits.max_depth"}, Other: true}
+	if diff := cmp.Diff(want, changes); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	list := listOf(t, g)
+	if strings.Contains(list, "a__kept") || strings.Contains(list, "c__gone") || strings.Contains(list, "b__shown") {
+		t.Errorf("what is gone is in the list %s", list)
+	}
+	if d, b := strings.Index(list, "d__added"), strings.Index(list, "other__shown"); d < 0 || b < d {
+		t.Errorf("the list is not in the order of the new file: %s", list)
+	}
+	if answer := callOf(t, g, "a__kept"); !strings.Contains(answer, "-32602") {
+		t.Errorf("what policy refuses now answers %s", answer)
+	}
+	if answer := callOf(t, g, "other__shown"); !strings.Contains(answer, "from shown") {
+		t.Errorf("under its new name it answers %s", answer)
+	}
+	select {
+	case <-gone.closed:
+	case <-time.After(patience):
+		t.Error("the session of the upstream that was removed is open")
+	}
+	for i, s := range []*scripted{kept, shown} {
+		if n := s.opened.Load(); n != opened[i] {
+			t.Errorf("%s: %d sessions were opened, and %d before the reload", s.name, n, opened[i])
+		}
+	}
+	until(t, "the series of the upstream that was removed are gone", func() bool {
+		return !strings.Contains(page(t, g, "/metrics"), `mcp_gateway_upstream_up{upstream="c"}`)
+	})
+	if changes, err = reloaded(t, g, `
+policy: {rules: [{name: r, effect: deny, what: {tools: ["a__*"]}}]}
+upstreams: {d: `+added.entry("")+`, b: `+shown.entry(", prefix: other")+`, a: `+kept.entry("")+`}`); err != nil || changes.Any() || len(changes.Restart) > 0 {
+		t.Errorf("the same once more: %+v, %v", changes, err)
+	}
+}
+
+// An upstream that has changed serves as before until the new connection is there,
+// and clients hear of all that a reload changes once.
+func TestAChangedUpstreamIsNeverGone(t *testing.T) {
+	before, after, other := newScripted(t, "before"), newScripted(t, "after"), newScripted(t, "other")
+	after.list = make(chan struct{})
+	g, end := start(t, "upstreams: {a: "+before.entry("")+", z: "+other.entry("")+"}", false)
+	resp, _ := post(t, g, "", initialize)
+	session := resp.Header.Get("Mcp-Session-Id")
+	post(t, g, session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	listOf(t, g)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+g.Addr()+"/mcp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Mcp-Session-Id", session)
+	stream, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+
+	done := make(chan error, 1)
+	go func() {
+		_, err := reloaded(t, g, "upstreams: {a: "+after.entry("")+"}")
+		done <- err
+	}()
+	until(t, "the new connection", func() bool { return after.opened.Load() == 1 })
+	until(t, "z is gone at once", func() bool { return !strings.Contains(listOf(t, g), "z__other") })
+	if list := listOf(t, g); !strings.Contains(list, "a__before") || strings.Contains(list, "a__after") {
+		t.Errorf("meanwhile the list is %s", list)
+	}
+	if answer := callOf(t, g, "a__before"); !strings.Contains(answer, "from before") {
+		t.Errorf("meanwhile it answers %s", answer)
+	}
+	select {
+	case err := <-done:
+		t.Errorf("Reload has returned (%v) before the new connection was there", err)
+	default:
+	}
+	close(after.list)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if list := listOf(t, g); strings.Contains(list, "a__before") || !strings.Contains(list, "a__after") {
+		t.Errorf("afterwards the list is %s", list)
+	}
+	if answer := callOf(t, g, "a__after"); !strings.Contains(answer, "from after") {
+		t.Errorf("afterwards it answers %s", answer)
+	}
+	<-before.closed
+	if strings.Contains(page(t, g, "/metrics"), `mcp_gateway_upstream_up{upstream="a"} 0`) {
+		t.Error("the upstream counts as down")
+	}
+	end()
+	heard := 0
+	for lines := bufio.NewScanner(stream.Body); lines.Scan(); {
+		if strings.Contains(lines.Text(), "list_changed") {
+			heard++
+		}
+	}
+	if heard != 1 {
+		t.Errorf("the client heard of %d changes, want 1", heard)
+	}
+}
+
+// A new connection that does not come about is not waited for longer than
+// startup_wait; going back meanwhile finds the old one as it was.
+func TestGoingBackMeanwhile(t *testing.T) {
+	before, after := newScripted(t, "before"), newScripted(t, "after")
+	after.list = make(chan struct{})
+	first := "startup_wait: 300ms\nupstreams: {a: " + before.entry("") + "}"
+	second := "startup_wait: 300ms\nupstreams: {a: " + after.entry("") + "}"
+	g, _ := start(t, first, false)
+	callOf(t, g, "a__before")
+	opened := before.opened.Load()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := reloaded(t, g, second); err != nil {
+			t.Error(err)
+		}
+	})
+	until(t, "the new connection", func() bool { return after.opened.Load() == 1 })
+	if _, err := reloaded(t, g, first); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	if answer := callOf(t, g, "a__before"); !strings.Contains(answer, "from before") || before.opened.Load() != opened {
+		t.Errorf("it answers %s, with %d sessions, and %d before", answer, before.opened.Load(), opened)
+	}
+	<-after.closed
+	if _, err := reloaded(t, g, second); err != nil {
+		t.Fatal(err)
+	}
+	if list := listOf(t, g); !strings.Contains(list, `the upstream a is unavailable`) {
+		t.Errorf("with a server that does not come about the list is %s", list)
+	}
+}
+
+// A call that runs at an upstream which is removed comes to its end; one that takes
+// longer than drain_timeout ends with an error.
+func TestCallsEndAtARemovedUpstream(t *testing.T) {
+	for _, test := range []struct{ name, drain, want string }{
+		{"in time", "20s", "from u"},
+		{"too late", "50ms", `"code":-32603`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			u := newScripted(t, "u")
+			u.call = make(chan struct{})
+			release := sync.OnceFunc(func() { close(u.call) })
+			defer release()
+			rest := "drain_timeout: " + test.drain + "\nupstreams: {z: " + newScripted(t, "z").entry("")
+			g, _ := start(t, rest+", a: "+u.entry("")+"}", false)
+			listOf(t, g)
+			answer := make(chan string, 1)
+			go func() { answer <- callOf(t, g, "a__u") }()
+			until(t, "the call", func() bool { return u.calls.Load() == 1 })
+			if _, err := reloaded(t, g, rest+"}"); err != nil {
+				t.Fatal(err)
+			}
+			if test.want == "from u" {
+				for range 3 { // time enough to end what must not
+					if _, err := reloaded(t, g, rest+"}"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				release()
+			}
+			if got := <-answer; !strings.Contains(got, test.want) {
+				t.Errorf("the call answers %s, want %s", got, test.want)
+			}
+			<-u.closed
+			if n := u.calls.Load(); n != 1 {
+				t.Errorf("the call came %d times", n)
+			}
+		})
+	}
+}
+
+func TestReloadOfWhatCannotBe(t *testing.T) {
+	u := newScripted(t, "u")
+	g, end := start(t, "upstreams: {a: "+u.entry("")+"}", false)
+	listOf(t, g)
+	g.cfg.Listen = g.Addr()
+	cfg, err := config.Parse("other.yaml", []byte("listen: "+g.Addr()+"\nupstreams:\n  own: {url: \"http://"+g.Addr()+"/mcp\"}\n"), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var faults config.Errors
+	if _, err := g.Reload(t.Context(), cfg); !errors.As(err, &faults) || faults[0].File != "other.yaml" || faults[0].Line != 3 {
+		t.Errorf("a gateway in front of itself: %v", err)
+	}
+	if answer := callOf(t, g, "a__u"); !strings.Contains(answer, "from u") {
+		t.Errorf("after it: %s", answer)
+	}
+	end()
+	if _, err := g.Reload(t.Context(), cfg); !errors.Is(err, errNotRunning) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+func TestChangesOfUpstreams(t *testing.T) {
+	parse := func(text string) *config.Config {
+		cfg, err := config.Parse("gateway.yaml", []byte("upstreams: {"+text+"}"), os.LookupEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	for _, test := range []struct {
+		was, now string
+		want     Changes
+	}{
+		{"a: {command: x}, b: {command: x}", "b: {command: x}, a: {command: x}", Changes{}},
+		{"a: {command: x, disabled: true}", "a: {command: x}", Changes{Added: []string{"a"}}},
+		{"b: {command: x}, a: {command: x}", "a: {command: x, disabled: true}", Changes{Removed: []string{"b", "a"}}},
+		{"a: {command: x, env: {A: b}}, c: {command: x}", "c: {command: x, args: [y]}, a: {command: x, env: {A: c}}", Changes{Changed: []string{"c", "a"}}},
+	} {
+		var got Changes
+		got.compare(parse(test.was), parse(test.now))
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s → %s (-want +got):\n%s", test.was, test.now, diff)
+		}
+	}
+}
+
+// A shift is over when it is closed and its last call has ended, and every call is
+// in one that was open when it entered.
+func TestShifts(t *testing.T) {
+	s := newShifts()
+	a, b := s.enter(), s.enter()
+	old := s.turn()
+	c := s.enter()
+	if c == a {
+		t.Error("a call entered a shift that is closed")
+	}
+	c.leave()
+	a.leave()
+	if isClosed(old.over) {
+		t.Error("it is over before its last call has ended")
+	}
+	b.leave()
+	if !isClosed(old.over) || !isClosed(newShifts().turn().over) {
+		t.Error("it is not over")
+	}
+
+	var running [64]atomic.Int64 // by the number of the shift
+	number := sync.Map{}
+	number.Store(s.now.Load(), 0)
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	for range 8 {
+		wg.Go(func() {
+			for !isClosed(stop) {
+				own := s.enter()
+				if n, ok := number.Load(own); ok {
+					running[n.(int)].Add(1)
+					if isClosed(own.over) {
+						t.Error("a shift is over while a call runs")
+					}
+					running[n.(int)].Add(-1)
+				}
+				own.leave()
+			}
+		})
+	}
+	var turned []*shift
+	for i := range len(running) - 1 {
+		turned = append(turned, s.turn())
+		number.Store(s.now.Load(), i+1)
+	}
+	close(stop)
+	wg.Wait()
+	if slices.ContainsFunc(turned, func(s *shift) bool { return !isClosed(s.over) }) {
+		t.Error("a shift is not over although no call runs")
+	}
+}

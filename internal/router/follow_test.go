@@ -1,0 +1,62 @@
+package router
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpgateway/internal/wire"
+)
+
+// Subscriptions go to the upstream that takes the place of another, and who has one
+// hears of an update; what cannot be moved is moved later, and what was taken back
+// is not.
+func TestSubscriptionsFollow(t *testing.T) {
+	s, old := subscribing(t)
+	var kept, ended listener
+	cancel, err := s.Subscribe(t.Context(), newCall(wire.MethodListen, `{}`, nil), "files+file:///a", kept.deliver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancelEnded, err := s.Subscribe(t.Context(), newCall(wire.MethodListen, `{}`, nil), "files+file:///b", ended.deliver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Follow(t.Context())
+	if got := kept.take(); len(got) > 0 || len(old.counts) != 2 {
+		t.Errorf("without a reason there was %q, and subscribed is %v", got, old.counts)
+	}
+	swap := func(to map[string]Subscriber) {
+		next := *s.router.Routes()
+		next.Subscribers = to
+		s.router.Swap(&next)
+		s.Follow(t.Context())
+	}
+	swap(map[string]Subscriber{})
+	next := &teller{counts: map[string]int{}, refuse: wire.Errorf(wire.CodeInternal, "not yet")}
+	swap(map[string]Subscriber{"files": next})
+	if got := kept.take(); len(got) > 0 || len(old.counts) != 2 {
+		t.Errorf("while it cannot be moved there was %q, and subscribed is %v", got, old.counts)
+	}
+	next.refuse = nil
+	cancelEnded()
+	cancelEnded()
+	s.Follow(t.Context())
+	if diff := cmp.Diff(map[string]int{"file:///a": 1}, next.counts); diff != "" || len(old.counts) > 0 {
+		t.Errorf("moved (-want +got):\n%s; at the old one %v are left", diff, old.counts)
+	}
+	if got := strings.Join(kept.take(), "; "); got != `files+file:///a {"uri":"files+file:///a"}` {
+		t.Errorf("after the move it was told %s", got)
+	}
+	s.Updated("files", "", wire.Raw(`{"uri":"file:///a"}`))
+	s.Updated("files", "", wire.Raw(`{"uri":"file:///b"}`))
+	if a, b := len(kept.take()), len(ended.take()); a != 1 || b != 0 {
+		t.Errorf("updates came %d times, and %d to who had taken the subscription back", a, b)
+	}
+	cancel()
+	cancel()
+	if len(next.counts) > 0 || len(s.set) > 0 {
+		t.Errorf("left are %v and %v", next.counts, s.set)
+	}
+}

@@ -1,0 +1,197 @@
+package watch
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const patience = 20 * time.Second
+
+// watched looks after files, and takes in what it finds, until the test ends.
+type watched struct {
+	t       *testing.T
+	w       *Watcher
+	changed chan struct{} // a token for each change
+	looks   atomic.Int64
+}
+
+func watch(t *testing.T, paths ...string) *watched {
+	t.Helper()
+	v := &watched{t: t, changed: make(chan struct{}, 100)}
+	v.w = New(func(path string) ([]byte, error) { v.looks.Add(1); return os.ReadFile(path) }, zap.NewNop())
+	expect := func() {
+		var s Set
+		for _, p := range paths {
+			data, err := os.ReadFile(p)
+			if err != nil {
+				data = nil
+			}
+			s.Note(p, data)
+		}
+		v.w.Expect(s)
+	}
+	expect()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		v.w.Run(ctx, func() { expect(); v.changed <- struct{}{} })
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	v.settle()
+	return v
+}
+
+// settle waits until the files have been looked at once more.
+func (v *watched) settle() {
+	v.t.Helper()
+	before := v.looks.Load()
+	v.w.Expect(v.w.expects())
+	for deadline := time.Now().Add(patience); v.looks.Load() == before; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			v.t.Fatal("the files are not looked at")
+		}
+	}
+}
+
+func (v *watched) wantChange(what string) {
+	v.t.Helper()
+	select {
+	case <-v.changed:
+	case <-time.After(patience):
+		v.t.Fatalf("%s: no change was seen", what)
+	}
+}
+
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func link(t *testing.T, to, path string) string {
+	t.Helper()
+	if err := os.Symlink(to, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func rename(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFilesThatChange(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, filepath.Join(dir, "a"), "one")
+	later := filepath.Join(dir, "later")
+	v := watch(t, path, later)
+	write(t, path, "two")
+	v.wantChange("written in place")
+	rename(t, write(t, filepath.Join(dir, ".a.swp"), "three"), path)
+	v.wantChange("written by a rename")
+	write(t, path, "four")
+	v.wantChange("written in place after the rename")
+	write(t, later, "")
+	v.wantChange("a file that was not there, and is empty")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	v.wantChange("removed")
+}
+
+// What is written with the content that it had, and what is beside the files, is no
+// change.
+func TestWhatIsNoChange(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, filepath.Join(dir, "a"), "one")
+	v := watch(t, path)
+	write(t, path, "one")
+	rename(t, write(t, filepath.Join(dir, "b"), "one"), path)
+	write(t, filepath.Join(dir, "beside"), "x")
+	v.settle()
+	v.settle() // the first look has ended
+	if n := len(v.changed); n > 0 {
+		t.Errorf("%d changes were seen", n)
+	}
+	write(t, path, "two")
+	v.wantChange("afterwards")
+}
+
+// A ConfigMap: file → ..data/file, ..data → a folder, and ..data is swapped.
+func TestConfigMap(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "..1", "a"), "one")
+	link(t, "..1", filepath.Join(dir, "..data"))
+	v := watch(t, link(t, filepath.Join("..data", "a"), filepath.Join(dir, "a")))
+	for _, next := range []string{"..2", "..3", "..4"} {
+		write(t, filepath.Join(dir, next, "a"), "in "+next)
+		rename(t, link(t, next, filepath.Join(dir, "..data_tmp")), filepath.Join(dir, "..data"))
+		v.wantChange(next)
+	}
+}
+
+// A link to a file elsewhere, in a folder that is reached through a link.
+func TestLinksElsewhere(t *testing.T) {
+	dir, there := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(there, "real1", "a"), "one")
+	link(t, "real1", filepath.Join(there, "folder"))
+	v := watch(t, link(t, filepath.Join(there, "folder", "a"), filepath.Join(dir, "a")))
+	write(t, filepath.Join(there, "real1", "a"), "two")
+	v.wantChange("the file that the link leads to")
+	write(t, filepath.Join(there, "real2", "a"), "three")
+	rename(t, link(t, "real2", filepath.Join(there, "new")), filepath.Join(there, "folder"))
+	v.wantChange("the link to the folder")
+	write(t, filepath.Join(there, "real2", "a"), "four")
+	v.wantChange("the file in the other folder")
+}
+
+// A file that must not be read twice is left alone.
+func TestNoRegularFile(t *testing.T) {
+	w := New(func(string) ([]byte, error) { t.Error("it was read"); return nil, nil }, zap.NewNop())
+	var s Set
+	s.Note(os.DevNull, []byte("read once"))
+	if w.Expect(s); w.differs() {
+		t.Error("it counts as changed")
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "x", "a"), "")
+	link(t, "loop", filepath.Join(dir, "loop"))
+	link(t, "x/a", filepath.Join(dir, "b"))
+	for path, want := range map[string][]string{"x/a": {"x/a"}, "b": {"b", "x/a"}, "none": {"none"}} {
+		var got []string
+		follow(filepath.Join(dir, path), func(in, name string) {
+			rel, err := filepath.Rel(dir, filepath.Join(in, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, rel)
+		})
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+	follow(filepath.Join(dir, "loop"), func(string, string) {}) // ends
+	follow(filepath.Join(dir, "loop", "a"), func(string, string) {})
+}
