@@ -43,7 +43,7 @@ func render(t *testing.T, release, values string) (objects []object, notes strin
 	if err != nil {
 		return nil, "", err
 	}
-	files, err := engine.Engine{Strict: true}.Render(c, merged)
+	files, err := engine.Engine{Strict: true}.RenderWithContext(t.Context(), c, merged)
 	if err != nil {
 		return nil, "", err
 	}

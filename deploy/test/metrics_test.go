@@ -23,7 +23,6 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -176,14 +175,24 @@ func use(t *testing.T) exposed {
 	chained := serveConfig(t, fmt.Sprintf(`
 listen: 127.0.0.1:8082
 admin: {listen: 127.0.0.1:9092}
+policy:
+  rules:
+    - {name: once-an-hour, effect: allow, what: {tools: [clock__search]}, limit: {rate: 1/h, burst: 1}}
 upstreams:
   front: {url: "%s/mcp", era: legacy, prefix: "", required: true}
   absent: {url: "http://127.0.0.1:1/mcp"}
+  odd: {url: "%s/mcp", era: legacy, validate_input: true, sanitize: [ansi]}
   mortal: {command: sh, args: ["-c", 'echo $$ >"$1"; exec %s %s', sh, %q], env: {MEMORY_FILE_PATH: %q}, required: true}
-`, between.url, npm(".bin", "node"), npm("@modelcontextprotocol", "server-memory", "dist", "index.js"), pidFile, filepath.Join(t.TempDir(), "memory")), 9092, "PATH="+os.Getenv("PATH"))
+`, between.url, serveOdd(t), npm(".bin", "node"), npm("@modelcontextprotocol", "server-memory", "dist", "index.js"), pidFile, filepath.Join(t.TempDir(), "memory")), 9092, "PATH="+os.Getenv("PATH"))
 	chained.until("ready", func() bool { return status("http://127.0.0.1:9092/readyz") == http.StatusOK })
 	front := "http://127.0.0.1:8082/mcp"
 	modern(t, front, "tools/call", map[string]any{"name": "clock__now", "arguments": map[string]any{}})
+	for range 2 {
+		modern(t, front, "tools/call", map[string]any{"name": "clock__search", "arguments": map[string]any{"query": "berlin"}})
+	}
+	for _, n := range []any{1, "one"} { // the tool takes a number
+		modern(t, front, "tools/call", map[string]any{"name": "odd__say", "arguments": map[string]any{"n": n}})
+	}
 	for how, tool := range map[string]string{
 		"abort": "clock__now",  // is sent again, since it only reads
 		"gone":  "clock__now",  // begins a session anew
@@ -256,6 +265,37 @@ func stumble(t *testing.T, target string) *stumbler {
 	t.Cleanup(server.Close)
 	s.url = server.URL
 	return s
+}
+
+// serveOdd is a legacy server without sessions: one of its tools lacks what the
+// specification demands, the other answers with control sequences.
+func serveOdd(t *testing.T) string {
+	t.Helper()
+	results := map[string]string{
+		"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"odd","version":"1"}}`,
+		"tools/list": `{"tools":[{"name":"bad"},{"name":"say","inputSchema":{"type":"object","properties":{"n":{"type":"number"}}}}]}`,
+		"tools/call": `{"content":[{"type":"text","text":"\u001b[31mred"}]}`,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+		}
+		switch err := json.NewDecoder(r.Body).Decode(&m); {
+		case err != nil: // GET
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case m.ID == nil:
+			w.WriteHeader(http.StatusAccepted)
+		case results[m.Method] == "":
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`, m.ID)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, results[m.Method])
+		}
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+	return server.URL
 }
 
 // scrape adds what a page of metrics shows.
@@ -335,7 +375,7 @@ func (e exposed) checkSelector(t *testing.T, where string, s *parser.VectorSelec
 		return
 	}
 	for _, m := range s.LabelMatchers {
-		if m.Name == labels.MetricName || slices.Contains(targetLabels, m.Name) {
+		if m.Name == model.MetricNameLabel || slices.Contains(targetLabels, m.Name) {
 			continue
 		}
 		values, ok := has[m.Name]

@@ -422,12 +422,16 @@ func (r *release) checkGateway() {
 			}
 		}
 	}
-	p := serveConfig(r.t, r.servable(env), r.port("admin"), env...)
+	served := r.servable(env)
+	p := serveConfig(r.t, served, r.port("admin"), env...)
 	mcp := fmt.Sprintf("http://127.0.0.1:%d/mcp", r.port("mcp"))
 	if got := status(mcp); got == 0 || got == http.StatusNotFound {
 		r.t.Errorf("GET %s: status %d: MCP is not served at the port mcp", mcp, got)
 	}
 	p.stop()
+	if remark := regexp.MustCompile(`gateway\.yaml:\d+:\d+: [^"]*`).FindString(p.out.String()); remark != "" && served == r.config.Data["gateway.yaml"] {
+		r.t.Errorf("the gateway remarks on its configuration: %s", remark)
+	}
 }
 
 // notYet are the lines of the loader about a proof of clients that this version
