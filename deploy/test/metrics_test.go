@@ -205,7 +205,16 @@ upstreams:
 		}
 	}
 
+	serveConfig(t, `
+listen: 127.0.0.1:8083
+admin: {listen: 127.0.0.1:9093}
+auth: {mode: api-key, api_keys: [{id: ci, sha256: "`+sixtyFour+`"}]}
+upstreams: {absent: {url: "http://127.0.0.1:1/mcp"}}
+`, 9093)
+	modern(t, "http://127.0.0.1:8083/mcp", "tools/list", map[string]any{}) // no proof
+
 	seen := exposed{}
+	seen.scrape(t, "http://127.0.0.1:9093/metrics")
 	seen.scrape(t, "http://127.0.0.1:9091/metrics")
 	pid, err := strconv.Atoi(strings.TrimSpace(string(readFile(t, pidFile))))
 	if err != nil {

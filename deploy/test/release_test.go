@@ -422,47 +422,18 @@ func (r *release) checkGateway() {
 			}
 		}
 	}
-	served := r.servable(env)
-	p := serveConfig(r.t, served, r.port("admin"), env...)
+	file := filepath.Join(r.t.TempDir(), "gateway.yaml")
+	write(r.t, file, r.config.Data["gateway.yaml"])
+	if out, err := gateway(r.t, env, "check", "--offline", "-c", file).CombinedOutput(); err != nil {
+		r.t.Errorf("gateway check --offline: %v\n%s", err, out)
+	}
+	p := serveConfig(r.t, r.config.Data["gateway.yaml"], r.port("admin"), env...)
 	mcp := fmt.Sprintf("http://127.0.0.1:%d/mcp", r.port("mcp"))
 	if got := status(mcp); got == 0 || got == http.StatusNotFound {
 		r.t.Errorf("GET %s: status %d: MCP is not served at the port mcp", mcp, got)
 	}
 	p.stop()
-	if remark := regexp.MustCompile(`gateway\.yaml:\d+:\d+: [^"]*`).FindString(p.out.String()); remark != "" && served == r.config.Data["gateway.yaml"] {
+	if remark := regexp.MustCompile(`gateway\.yaml:\d+:\d+: [^"]*`).FindString(p.out.String()); remark != "" {
 		r.t.Errorf("the gateway remarks on its configuration: %s", remark)
 	}
-}
-
-// notYet are the lines of the loader about a proof of clients that this version
-// does not ask for: the keys are known, and nothing else is wrong.
-var notYet = regexp.MustCompile(`:\d+:\d+: (auth\.\w+: .*not yet supported by this version.*|listen: would serve everyone .*, since auth\.mode is none;.*)$`)
-
-// servable is the ConfigMap's gateway.yaml. Where this version of the gateway
-// knows the keys under auth and cannot serve them yet, that is all that it may have
-// against the file, which is then served without them.
-func (r *release) servable(env []string) string {
-	r.t.Helper()
-	text := r.config.Data["gateway.yaml"]
-	file := filepath.Join(r.t.TempDir(), "gateway.yaml")
-	write(r.t, file, text)
-	out, err := gateway(r.t, env, "health", "-c", file).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "not yet supported by this version") {
-		return text
-	}
-	for line := range strings.Lines(strings.TrimSpace(string(out))) {
-		if !notYet.MatchString(strings.TrimSpace(line)) {
-			r.t.Errorf("the gateway has against its configuration: %s", line)
-		}
-	}
-	var config map[string]any
-	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
-		r.t.Fatal(err)
-	}
-	config["auth"] = map[string]any{"insecure": true}
-	served, err := yaml.Marshal(config)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return string(served)
 }
