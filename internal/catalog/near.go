@@ -12,13 +12,16 @@ import (
 const (
 	maxNear      = 3    // names returned
 	maxDistance  = 3    // edits between names that are near
+	lettersEdit  = 4    // letters of a name for each edit, one at least
 	maxCompared  = 1000 // names whose distance is computed
 	maxNearQuery = 128  // bytes of a name that is searched for at all
 )
 
 // Near returns up to three public names that the caller may have meant, the
 // nearest first: those of items with this native name, and those that differ in
-// a few characters. All are names that the view lists.
+// a few characters and begin alike. What a prefix has in common counts for nothing:
+// where both names have the same, what follows is compared. All are names that the
+// view lists.
 func (v *View) Near(kind call.Kind, public string) []string {
 	if public == "" || len(public) > maxNearQuery {
 		return nil
@@ -38,7 +41,15 @@ func (v *View) Near(kind call.Kind, public string) []string {
 			continue
 		}
 		compared++
-		if d := distance(strings.ToLower(public), strings.ToLower(e.Public)); d <= min(maxDistance, len(public)/2) {
+		asked, has := strings.ToLower(public), strings.ToLower(e.Public)
+		if lead := strings.ToLower(e.part.space.Lead()); !isURI(kind) && strings.HasPrefix(asked, lead) {
+			asked, has = asked[len(lead):], strings.TrimPrefix(has, lead)
+		}
+		most := min(maxDistance, max(1, min(len(asked), len(has))/lettersEdit))
+		if asked == "" || has == "" || asked[0] != has[0] {
+			continue
+		}
+		if d := distance(asked, has); d <= most {
 			found = append(found, near{e.Public, d})
 		}
 	}

@@ -172,7 +172,7 @@ func TestDown(t *testing.T) {
 
 func TestNear(t *testing.T) {
 	v := build(
-		source(t, "files", "files", tool("read_file"), tool("write_file"), tool("read_files"), tool("reed_file")),
+		source(t, "files", "files", tool("read_file"), tool("write_file"), tool("read_files"), tool("reed_file"), tool("gets"), tool("set"), tool("a"), tool("get_by")),
 		source(t, "other", "other", tool("read_file")),
 	).View(call.Anonymous, nil)
 	tests := []struct {
@@ -180,10 +180,16 @@ func TestNear(t *testing.T) {
 		want  []string
 	}{
 		{"read_file", []string{"files__read_file", "other__read_file"}},
-		{"files__raed_file", []string{"files__reed_file", "files__read_file", "files__read_files"}},
+		{"files__raed_file", []string{"files__reed_file", "files__read_file"}},
 		{"FILES__READ_FILE", []string{"files__read_file", "files__read_files", "files__reed_file"}},
 		{"files_read_file", []string{"files__read_file", "files__read_files", "files__reed_file"}},
 		{"nothing_like_it", nil},
+		{"files__x", nil},
+		{"files__get", []string{"files__gets"}},
+		{"files__sat", []string{"files__set"}},
+		{"files__bet", nil},
+		{"files__gob", nil},
+		{"files__", nil},
 		{"", nil},
 		{strings.Repeat("x", 1000), nil},
 	}
