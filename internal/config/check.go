@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"gopkg.in/yaml.v3"
 )
 
 // check looks at what takes the whole file to see, and finishes the Config.
@@ -83,6 +85,7 @@ func (e *entry) check(m *mapping) {
 	if m.has("timeout") && e.Timeout > e.MaxDuration {
 		m.errorf("timeout", "is longer than max_duration, which is %v and ends a call first; raise max_duration too", e.MaxDuration)
 	}
+	e.checkResources(m)
 	e.Cwd = inFolder(m.d.dir, e.Cwd)
 	e.EnvFile = inFolder(m.d.dir, e.EnvFile)
 	at, place := m.place("url")
@@ -90,6 +93,47 @@ func (e *entry) check(m *mapping) {
 	if e.EnvFile != "" && !m.has("url") {
 		e.mergeEnvFile(m)
 	}
+}
+
+// checkResources demands globs that a URI can match.
+func (e *entry) checkResources(m *mapping) {
+	if !m.has("resources") {
+		return
+	}
+	given, p := m.place("resources")
+	for _, l := range []struct {
+		key   string
+		globs []string
+	}{{"allow", e.Resources.Allow}, {"deny", e.Resources.Deny}} {
+		list := child(given, l.key)
+		for i, glob := range l.globs {
+			if mayBeURI(glob) || list == nil || list.Kind != yaml.SequenceNode || i >= len(list.Content) {
+				continue
+			}
+			right := `"*` + strings.TrimLeft(glob, "/") + `"`
+			if strings.HasPrefix(glob, "/") {
+				right = show("file://" + glob)
+			}
+			m.d.errorf(resolve(list.Content[i]), p.key(l.key, l.key).item(i), "no URI begins like %s: it needs a scheme or an asterisk first, such as %s", show(glob), right)
+		}
+	}
+}
+
+// mayBeURI tells whether a glob can cover a URI, or a template of URIs.
+func mayBeURI(glob string) bool {
+	scheme, _, star := strings.Cut(glob, "*")
+	scheme, _, colon := strings.Cut(scheme, ":")
+	scheme, _, expression := strings.Cut(scheme, "{")
+	if !star && !colon && !expression {
+		return false
+	}
+	for i, c := range []byte(scheme) {
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (i == 0 || !('0' <= c && c <= '9' || strings.IndexByte("+.-", c) >= 0)) {
+			return false
+		}
+	}
+	return true
 }
 
 // checkKind demands a program or a URL, and no keys of the other. Empty values

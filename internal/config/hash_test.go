@@ -43,7 +43,7 @@ func TestHash(t *testing.T) {
 		"empty prefix":     "{command: node, args: [a, b], env: {A: '1', B: '2'}, prefix: ''}",
 		"no tools allowed": "{command: node, args: [a, b], env: {A: '1', B: '2'}, tools: {allow: []}}",
 		"prompts denied":   "{command: node, args: [a, b], env: {A: '1', B: '2'}, prompts: {deny: [x]}}",
-		"resources denied": "{command: node, args: [a, b], env: {A: '1', B: '2'}, resources: {deny: [x]}}",
+		"resources denied": "{command: node, args: [a, b], env: {A: '1', B: '2'}, resources: {deny: ['x:y']}}",
 		"hidden tool":      "{command: node, args: [a, b], env: {A: '1', B: '2'}, tools: {override: {x: {hidden: true}}}}",
 		"another one":      "{command: node, args: [a, b], env: {A: '1', B: '2'}, tools: {override: {y: {hidden: true}}}}",
 		"conformance":      "{command: node, args: [a, b], env: {A: '1', B: '2'}, conformance: off}",

@@ -244,20 +244,25 @@ func (doc *document) checkUpstreamsOf(r *placedRule) {
 	}
 }
 
-// checkReach remarks on a rule that can never match.
+// checkReach remarks on a rule that can never match. That nobody can be whom it
+// names is a fault where the rule restricts: what it should keep from them is open.
 func (doc *document) checkReach(r *placedRule) {
+	who := r.at.warnf
+	if r.Effect != Allow {
+		who = r.at.errorf
+	}
 	if doc.Auth.Has(AuthNone) {
 		for _, l := range []struct {
 			key  string
 			list []string
 		}{{"groups", r.Who.Groups}, {"scopes", r.Who.Scopes}, {"issuers", r.Who.Issuers}} {
 			if l.list != nil {
-				r.at.warnf("who", "the rule never matches: with auth.mode none nobody has %s", l.key)
+				who("who", "the rule never matches: with auth.mode none nobody has %s", l.key)
 				return
 			}
 		}
 		if s := r.Who.Subjects; s != nil && !anyMatch("anonymous", s) && !anyMatch("local", s) {
-			r.at.warnf("who", "the rule never matches: with auth.mode none everybody is anonymous, or local on stdio")
+			who("who", "the rule never matches: with auth.mode none everybody is anonymous, or local on stdio")
 			return
 		}
 	}
