@@ -26,6 +26,11 @@ var (
 // errInternal is all that a client learns of a fault of ours.
 var errInternal = wire.Errorf(wire.CodeInternal, "internal error")
 
+// errEnded is the answer to a call that the end of the gateway has cut short: its
+// upstream may have begun it.
+var errEnded = wire.Errorf(wire.CodeInternal, "%s: the call was ended", errStopped).
+	WithData(wire.Raw(`{"reason":"the gateway is shutting down","retryable":false}`))
+
 // errTurnedAway is the answer to a call that comes while the gateway drains.
 var errTurnedAway = wire.Errorf(wire.CodeInternal, "%s and takes no new calls; send this one again", errStopped)
 
@@ -85,6 +90,8 @@ func (x *exchange) outcome(res call.Result, err error) answer {
 	var fault *wire.Error
 	switch {
 	case errors.As(err, &fault):
+	case cause == errStopped:
+		fault = errEnded
 	case cause != nil:
 		fault = wire.Errorf(wire.CodeInternal, "%s", cause)
 	case errors.Is(err, context.DeadlineExceeded):

@@ -104,11 +104,8 @@ func (s *Server) Run(ctx context.Context) error {
 		case now := <-tick.C:
 			s.sessions.expire(now)
 		case <-ctx.Done():
-			s.stopped.Store(true)
-			s.Drain()
-			s.sessions.endAll(errStopped)
+			s.Stop()
 			s.talks.each(func(c *conversation) { c.stop(errStopped) })
-			s.loose.cancel(errStopped)
 			s.parks.stop()
 			return nil
 		}
@@ -125,6 +122,17 @@ func (s *Server) Drain() {
 	s.listens.end()
 	s.talks.each((*conversation).drain)
 	s.parks.drain()
+}
+
+// Stop ends what Drain lets go on: every session, and every call, with an error
+// that says why. It does not wait for the answers to be written. New calls are
+// refused. It may be called more than once.
+func (s *Server) Stop() {
+	s.stopped.Store(true)
+	s.Drain()
+	s.talks.each(func(c *conversation) { c.cancel(errStopped) })
+	s.sessions.endAll(errStopped)
+	s.loose.cancel(errStopped)
 }
 
 // ListChanged tells all clients that asked for it that lists have changed. It

@@ -254,8 +254,10 @@ func (s *session) end(cause error) {
 	for _, x := range s.inflight {
 		x.cancel(cause)
 	}
-	for _, st := range s.streams {
-		st.end()
+	if !s.tied || cause != errStopped { // else the answers are yet to come on it, and then it ends
+		for _, st := range s.streams {
+			st.end()
+		}
 	}
 	s.subs.end()
 	if log, ok := s.shelf.log.(io.Closer); ok {

@@ -24,6 +24,12 @@ const patience = 20 * time.Second
 // ends it early and waits for its end.
 func start(t *testing.T, yaml string, demo bool) (g *Gateway, end func()) {
 	t.Helper()
+	return startLogged(t, yaml, demo, zap.NewNop())
+}
+
+// startLogged is start with a log.
+func startLogged(t *testing.T, yaml string, demo bool, log *zap.Logger) (g *Gateway, end func()) {
+	t.Helper()
 	cfg := config.Default(func(string) (string, bool) { return "", false })
 	if yaml != "" {
 		var err error
@@ -32,7 +38,7 @@ func start(t *testing.T, yaml string, demo bool) (g *Gateway, end func()) {
 		}
 	}
 	cfg.Listen, cfg.Admin.Listen, cfg.StateDir = "127.0.0.1:0", "127.0.0.1:0", t.TempDir()
-	g, err := New(Options{Config: cfg, Demo: demo, Version: "test", Logger: zap.NewNop()})
+	g, err := New(Options{Config: cfg, Demo: demo, Version: "test", Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,24 +120,33 @@ func (g *Gateway) drain(srv *http.Server, running *busy) {
 	g.front.Drain()
 	ctx, cancel := context.WithTimeout(context.Background(), g.lineup.Load().cfg.DrainTimeout)
 	defer cancel()
-	if !finish(ctx, srv, running) {
+	finish(ctx, srv, running, func() {
 		g.log.Warn("calls were still running after drain_timeout and are ended")
-	}
+		g.front.Stop()
+	})
 }
+
+// lastWords bounds how long calls that were ended may take to say so.
+const lastWords = time.Second
 
 // farewell bounds how long who was turned away last may take to read so. It is
 // also what connections cost that were opened and never used.
 const farewell = 200 * time.Millisecond
 
-// finish returns when what srv answers now has been answered, or ctx ends, and
-// tells whether all of it was. Then the listener is closed.
-func finish(ctx context.Context, srv *http.Server, running *busy) bool {
+// finish returns when what srv answers now has been answered. If it is not when ctx
+// ends, stop is called, which ends it, and the answers to that have lastWords. Then
+// the listener is closed.
+func finish(ctx context.Context, srv *http.Server, running *busy, stop func()) {
 	srv.SetKeepAlivesEnabled(false) // closes idle connections, and others with their answer
-	all := running.wait(ctx)
+	if !running.wait(ctx) {
+		stop()
+		short, cancel := context.WithTimeout(context.Background(), lastWords)
+		defer cancel()
+		running.wait(short)
+	}
 	last, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
 	_ = srv.Shutdown(last) // that somebody is too slow is no news
-	return all
 }
 
 func served(err error) error {
@@ -181,14 +190,16 @@ func (b *busy) observe(c net.Conn, state http.ConnState) {
 }
 
 // wait returns true when every request that is under way now has been answered,
-// false when ctx ends before that. It is called once.
+// false when ctx ends before that. When it is called again it waits for the same.
 func (b *busy) wait(ctx context.Context) bool {
 	b.mu.Lock()
-	b.none = make(chan struct{})
-	none := b.none
-	if len(b.conns) == 0 {
-		close(none)
+	if b.none == nil {
+		b.none = make(chan struct{})
+		if len(b.conns) == 0 {
+			close(b.none)
+		}
 	}
+	none := b.none
 	b.mu.Unlock()
 	select {
 	case <-none:

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // inbox is a listener whose connections the test makes, without a network, so
@@ -77,8 +80,12 @@ func TestFinishWaitsForTheLastByte(t *testing.T) {
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		finished := make(chan bool, 1)
-		go func() { finished <- finish(ctx, srv, running); srv.Close() }()
+		finished := make(chan struct{}, 1)
+		go func() {
+			finish(ctx, srv, running, func() { t.Error("not all was answered in time") })
+			finished <- struct{}{}
+			srv.Close()
+		}()
 		synctest.Wait()
 
 		late, never := in.dial(), in.dial()
@@ -105,9 +112,7 @@ func TestFinishWaitsForTheLastByte(t *testing.T) {
 			t.Errorf("the last answer is %q, %v", body, err)
 		}
 		began := time.Now()
-		if all := <-finished; !all {
-			t.Error("not all was answered")
-		}
+		<-finished
 		if took := time.Since(began); took > farewell {
 			t.Errorf("the end took %s more, since a client that came late does not read", took)
 		}
@@ -118,31 +123,55 @@ func TestFinishWaitsForTheLastByte(t *testing.T) {
 	})
 }
 
-// What is not answered in time is given up.
+// What is not answered in time is ended, and has a moment to say so; what does not
+// end even then is given up.
 func TestFinishIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		running, in := &busy{}, newInbox()
-		srv := &http.Server{ConnState: running.observe, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })}
-		over := make(chan error, 1)
-		go func() { over <- srv.Serve(in) }()
-		c := in.dial()
-		defer c.Close()
-		if _, err := io.WriteString(c, get); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		began := time.Now()
-		if finish(ctx, srv, running) {
-			t.Error("it says that all was answered")
-		}
-		if took := time.Since(began); took != time.Second+farewell {
-			t.Errorf("it took %s", took)
-		}
-		srv.Close()
-		<-over
-	})
+	for name, tc := range map[string]struct {
+		ends bool
+		want time.Duration
+	}{"it ends": {true, time.Second}, "it does not": {false, time.Second + lastWords + farewell}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				running, in, ended := &busy{}, newInbox(), make(chan struct{})
+				srv := &http.Server{ConnState: running.observe, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					select {
+					case <-ended:
+						io.WriteString(w, "ended")
+					case <-r.Context().Done():
+					}
+				})}
+				over := make(chan error, 1)
+				go func() { over <- srv.Serve(in) }()
+				c := in.dial()
+				defer c.Close()
+				if _, err := io.WriteString(c, get); err != nil {
+					t.Fatal(err)
+				}
+				answer := make(chan string, 1)
+				go func() {
+					text, _ := io.ReadAll(c)
+					answer <- string(text)
+				}()
+				synctest.Wait()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				began := time.Now()
+				finish(ctx, srv, running, func() {
+					if tc.ends {
+						close(ended)
+					}
+				})
+				if took := time.Since(began); took != tc.want {
+					t.Errorf("it took %s, want %s", took, tc.want)
+				}
+				srv.Close()
+				<-over
+				if got := <-answer; strings.HasSuffix(got, "ended") != tc.ends {
+					t.Errorf("the client got %q", got)
+				}
+			})
+		})
+	}
 }
 
 // read sends a request and reads the answer.
@@ -160,4 +189,50 @@ func read(t *testing.T, c net.Conn, want string) *http.Response {
 		t.Fatalf("answer %q, %v", body, err)
 	}
 	return resp
+}
+
+// A call that drain_timeout cuts short is answered, and logged like any other.
+func TestCallsThatTheEndCutsShortAreAnswered(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	g, end := startLogged(t, "drain_timeout: 10ms\nupstreams: {unused: {command: x}}", true, zap.New(core))
+	answer := make(chan string, 1)
+	go func() {
+		resp, err := http.Post("http://"+g.Addr()+"/mcp", "application/json",
+			strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"clock__countdown","arguments":{"seconds":60}}}`))
+		if err != nil {
+			answer <- err.Error()
+			return
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			answer <- err.Error()
+			return
+		}
+		answer <- string(body)
+	}()
+	for runs := false; !runs; {
+		select {
+		case got := <-answer:
+			t.Fatalf("the call has ended already: %s", got)
+		case <-time.After(10 * time.Millisecond):
+		}
+		families, err := g.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				runs = runs || f.GetName() == "mcp_gateway_inflight_requests" && m.GetGauge().GetValue() > 0
+			}
+		}
+	}
+	end()
+	want := `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"the gateway is shutting down: the call was ended","data":{"reason":"the gateway is shutting down","retryable":false}}}`
+	if got := <-answer; got != want {
+		t.Errorf("the client got %s", got)
+	}
+	if logs.FilterMessage("call").FilterField(zap.String("method", "tools/call")).Len() != 1 {
+		t.Errorf("the call is not in the log: %v", logs.All())
+	}
 }

@@ -31,6 +31,13 @@ func (g *Gateway) serveStdio(ctx, life context.Context, in io.Reader, out io.Wri
 	case <-timer.C:
 		g.log.Warn("calls were still running after drain_timeout and are ended")
 	}
+	g.front.Stop()
+	timer.Reset(lastWords)
+	select {
+	case err := <-served:
+		return err
+	case <-timer.C:
+	}
 	end()
 	return <-served
 }
