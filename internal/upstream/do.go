@@ -43,6 +43,9 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 	if refusal, ok := err.(*wire.Error); ok { // not one that is the cause of a fault
 		return call.Result{}, refusal
 	}
+	if context.Cause(&g.Scope) == errQuiet {
+		c.doubt()
+	}
 	reason, retryable := c.explain(g, err)
 	if f, ok := errors.AsType[*fault](err); !ok || !f.spent {
 		retryable = retryable || c.mayRepeat(cl)

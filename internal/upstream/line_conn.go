@@ -50,6 +50,7 @@ type lineConn struct {
 	modern  atomic.Bool   // the server must not make requests
 	babbled atomic.Bool   // the server printed what is no message
 	feeds   *lineFeeds    // of a modern server
+	doubt   doubt
 
 	life   context.Context // of asks; ends with the conversation
 	end    context.CancelFunc
@@ -139,6 +140,7 @@ func (l *lineConn) shut() error {
 	err := l.link.stop()
 	<-l.reader
 	l.asks.wait()
+	l.doubt.looking.finish()
 	return err
 }
 
@@ -218,7 +220,7 @@ func (l *lineConn) cancel(f *flight) {
 
 // read takes what the server sends until its output ends.
 func (l *lineConn) read() error {
-	lines := wire.NewLineReader(l.link.out, l.o.MaxMessage)
+	lines := wire.NewLineReader(l.doubt.listen(l.link.out), l.o.MaxMessage)
 	for first := true; ; first = false {
 		line, err := lines.Next()
 		if first && wire.HasBOM(line) {
