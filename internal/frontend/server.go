@@ -42,6 +42,8 @@ type Server struct {
 	crowded rate.Sometimes // tells the log that a budget is used up
 	housed  rate.Sometimes // and that there are too many sessions
 
+	refusals *rate.Limiter // of log lines
+
 	serverInfo wire.Raw // the member of a result's _meta, name and value
 	supported  wire.Raw // the array of all revisions
 
@@ -65,6 +67,7 @@ func New(o Options) *Server {
 	s.parks.max = o.MaxParked
 	s.bodies.max, s.calls.max = o.MaxBodies, int64(o.MaxCalls)
 	s.seed = maphash.MakeSeed()
+	s.refusals = newRefusalLog()
 	s.crowded.Interval, s.housed.Interval = 10*time.Second, 10*time.Second
 	s.serverInfo = append(wire.String(wire.MetaServerInfo), ':')
 	s.serverInfo = append(s.serverInfo, o.Info...)
@@ -291,8 +294,7 @@ func (s *Server) serveBody(p *post, r *http.Request, who *call.Principal) bool {
 // refuse answers a request by its status. The body is a JSON-RPC error, without
 // an id where none is known, as the specification allows.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *refusal) {
-	s.log.Debug("request refused",
-		zap.Int("status", f.status), zap.String("http_method", clip(r.Method)), zap.String("reason", f.reason), zap.String("remote", r.RemoteAddr))
+	s.refused("request refused", r, f.status, 0, zap.String("reason", f.reason))
 	m := wire.Message{ID: f.id, Error: &wire.Error{Code: wire.CodeInvalidRequest, Message: f.reason}}
 	if f == errEncoded {
 		w.Header()["Accept-Encoding"] = identity // what would be taken (RFC 9110, section 15.5.16)
@@ -328,8 +330,7 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, id wire.ID) {
 // fault answers a message that breaks the protocol. What the error says may
 // quote the message, so it goes to the client and not into the log.
 func (s *Server) fault(w http.ResponseWriter, r *http.Request, id wire.ID, status int, e *wire.Error) {
-	s.log.Debug("protocol fault",
-		zap.Int("status", status), zap.Int64("code", e.Code), zap.String("mcp_method", clip(r.Header.Get(wire.HeaderMethod))), zap.String("remote", r.RemoteAddr))
+	s.refused("protocol fault", r, status, e.Code, zap.Int64("code", e.Code), zap.String("mcp_method", clip(r.Header.Get(wire.HeaderMethod))))
 	m := wire.Message{ID: id, Error: e}
 	writeJSON(w, status, m.Append(nil))
 }

@@ -1,0 +1,55 @@
+package frontend
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"mcpgateway/internal/wire"
+)
+
+// What is refused is counted by a fixed set of reasons, and the log says so without
+// drowning in it.
+func TestRefusalsAreCountedAndLogged(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), LoopbackListener: true, Logger: zap.New(core)})
+	for reason, change := range map[string]func(*http.Request) *http.Request{
+		refusedForeign: func(r *http.Request) *http.Request { r.Header.Set("Origin", "https://evil.example"); return r },
+		refusedSession: func(r *http.Request) *http.Request { r.Header.Set(wire.HeaderSession, "nobody's"); return r },
+		refusedContent: func(r *http.Request) *http.Request { r.Header.Set("Content-Type", "text/plain"); return r },
+		refusedAccept:  func(r *http.Request) *http.Request { r.Header.Set("Accept", "image/png"); return r },
+		refusedMethod:  func(r *http.Request) *http.Request { r.Method = http.MethodPut; return r },
+		refusedParse:   func(r *http.Request) *http.Request { return request(t, strings.NewReader(`{"secret`)) },
+		refusedInvalid: func(r *http.Request) *http.Request { return request(t, strings.NewReader(`{"jsonrpc":"1.0"}`)) },
+		refusedHeaders: func(*http.Request) *http.Request {
+			r := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"%s}}`, wire.EraModern)
+			r.Header.Set(wire.HeaderName, "another")
+			return r
+		},
+	} {
+		r := request(t, strings.NewReader(pingBody))
+		r.Host = "localhost"
+		r = change(r)
+		r.Host = "localhost"
+		do(s, r)
+		if got := testutil.ToFloat64(s.opt.Metrics.Refused.WithLabelValues(reason)); got != 1 {
+			t.Errorf("%s: counted %v times, want once", reason, got)
+		}
+	}
+	if n := logs.FilterMessage("request refused").Len() + logs.FilterMessage("protocol fault").Len(); n != 8 {
+		t.Errorf("%d lines in the log, want one for each: %v", n, logs.All())
+	}
+	for range 200 {
+		do(s, request(t, strings.NewReader(`{"secret`)))
+	}
+	if n := logs.Len(); n > 60 {
+		t.Errorf("%d lines in the log after 208 refusals", n)
+	}
+	if text := logText(t, logs); strings.Contains(text, "secret") {
+		t.Errorf("the log tells what was sent: %s", text)
+	}
+}
