@@ -261,10 +261,15 @@ func TestServerDoesNotRead(t *testing.T) {
 		})}
 		r := start(t, Options{Pipe: s.pipe})
 		r.watch.wait(t, isReady)
-		for i := range 3 { // the first is read, the second is written, the third waits
+		began := time.Now()
+		var calls []<-chan string
+		for range 3 { // the first is read, the second is written, the third waits
 			big := toolCall("echo", "a", &peer{}).With(wire.Raw(`{"name":"` + strings.Repeat("x", maxPending+1) + `"}`))
-			began := time.Now()
-			if got := outcomeOf(r.Do(t.Context(), big)); !strings.Contains(got, "did not answer within 1m0s") {
+			calls = append(calls, r.doing(t.Context(), big))
+			synctest.Wait()
+		}
+		for i, done := range calls {
+			if got := <-done; !strings.Contains(got, "did not answer within 1m0s") {
 				t.Errorf("call %d: %s", i, got)
 			}
 			if took := time.Since(began); took != time.Minute {
