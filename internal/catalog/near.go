@@ -61,28 +61,34 @@ func (v *View) Near(kind call.Kind, public string) []string {
 	return names
 }
 
-// distance returns how many insertions, deletions and substitutions of bytes
-// lead from a to b, or any number over maxDistance when it is more than that.
+// distance returns how many insertions, deletions, substitutions and exchanges of
+// neighbours lead from a to b in bytes, or any number over maxDistance when it is
+// more than that.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	// The rows of the table of the distances between the beginnings of a and b: the
+	// one before the last, the last, and the one that is being filled.
+	older, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
 	}
 	for i := range len(a) {
-		diagonal, best := row[0], i+1
 		row[0] = i + 1
+		best := row[0]
 		for j := range len(b) {
-			cost := diagonal
+			cost := last[j]
 			if a[i] != b[j] {
 				cost++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+			row[j+1] = min(cost, row[j]+1, last[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], older[j-1]+1)
+			}
 			best = min(best, row[j+1])
 		}
 		if best > maxDistance {
 			return best
 		}
+		older, last, row = last, row, older
 	}
-	return row[len(b)]
+	return last[len(b)]
 }

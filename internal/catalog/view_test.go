@@ -180,7 +180,7 @@ func TestNear(t *testing.T) {
 		want  []string
 	}{
 		{"read_file", []string{"files__read_file", "other__read_file"}},
-		{"files__raed_file", []string{"files__reed_file", "files__read_file"}},
+		{"files__raed_file", []string{"files__read_file", "files__reed_file", "files__read_files"}},
 		{"FILES__READ_FILE", []string{"files__read_file", "files__read_files", "files__reed_file"}},
 		{"files_read_file", []string{"files__read_file", "files__read_files", "files__reed_file"}},
 		{"nothing_like_it", nil},
