@@ -171,7 +171,13 @@ func TestForeignTaskIDs(t *testing.T) {
 		return wire.ValueOf(wire.Raw(created)).Get("taskId").Str()
 	}
 	id, foreign := begin(r), begin(other)
-	swapped := func(at int) string { return id[:at] + string(id[at]^1) + id[at+1:] }
+	swapped := func(at int) string { // for another letter of the alphabet
+		letter := "A"
+		if id[at] == 'A' {
+			letter = "B"
+		}
+		return id[:at] + letter + id[at+1:]
+	}
 	u.sent = nil
 	for _, tc := range []struct{ name, who, id, reason string }{
 		{"another principal's", "bob", id, "the request state belongs to another principal"},
