@@ -97,7 +97,7 @@ func TestSidecar(t *testing.T) {
 	for path := range files {
 		script = strings.ReplaceAll(script, path, filepath.Join(dir, path))
 	}
-	script = strings.ReplaceAll(script, "/work/", dir+"/work/")
+	script = strings.ReplaceAll(script, "/srv/", dir+"/srv/")
 	cmd := exec.Command(agent.Command[0], agent.Command[1], script)
 	cmd.Env = append(environment(agent), "PATH="+bin+":"+npm(".bin")+":/usr/bin:/bin")
 	out, err := cmd.CombinedOutput()
