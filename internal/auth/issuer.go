@@ -111,6 +111,7 @@ func (i *issuer) verify(ctx context.Context, t *token) (*verified, *failure) {
 	if v.who, fail = i.principal(claims, payload, expires); fail != nil {
 		return nil, fail
 	}
+	v.who.Token = call.NewToken(t.text)
 	for _, s := range i.Required {
 		if !slices.Contains(v.who.Scopes, s) {
 			return nil, errScope

@@ -90,6 +90,9 @@ type Principal struct {
 	// Expires is when the proof is good no more, zero for never. Requests are
 	// proved anew; what outlives them must not outlive it.
 	Expires time.Time
+	// Token is the proof itself where that is an access token, for an exchange
+	// against another (RFC 8693).
+	Token Token
 }
 
 // Anonymous is the one principal there is when no proof is asked for.

@@ -60,6 +60,7 @@ type JWT struct {
 	Skew       time.Duration `yaml:"clock_skew" default:"30s" min:"0s" max:"10m" doc:"by how much the issuer's clock may differ"`
 	Discovery  string        `yaml:"discovery" format:"secure-url" doc:"URL of the issuer's metadata; empty means the well-known places below the issuer"`
 	JWKS       string        `yaml:"jwks" format:"secure-url" doc:"URL of the issuer's keys; empty means what its metadata says"`
+	Login      Registration  `yaml:"login,omitempty" doc:"the gateway at the issuer, for users who prove in a browser who they are, before they grant access to an upstream"`
 
 	at *mapping // where it stands
 }

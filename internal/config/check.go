@@ -35,11 +35,19 @@ func (doc *document) check(m *mapping) {
 	}
 }
 
-// checkPrincipals remarks on sessions of principals where there is but one.
+// checkPrincipals remarks on sessions of principals where there is but one, and keeps
+// principals from sharing a session where what proves who calls differs.
 func (doc *document) checkPrincipals() {
-	for _, e := range doc.Upstreams {
-		if e.Session == SessionPerPrincipal && doc.Auth.Has(AuthNone) && !e.Disabled {
+	for i := range doc.Upstreams {
+		e := &doc.Upstreams[i]
+		switch alone := doc.Auth.Has(AuthNone); {
+		case alone && e.Session == SessionPerPrincipal && !e.Disabled:
 			e.at.warnf("session", "per-principal is the same as shared with auth.mode: none, where everybody is one principal; use per-client")
+		case alone || e.Session != SessionShared || !e.PerPrincipal():
+		case e.at.has("session"):
+			e.at.errorf("session", "shared would let principals share a session with the server, to which each proves who they are; use per-principal or per-client")
+		default:
+			e.Session = SessionPerPrincipal
 		}
 	}
 }
@@ -82,6 +90,8 @@ func (e *entry) check(m *mapping) {
 	e.checkTransport(m)
 	e.checkEnabled(m)
 	e.checkSession(m)
+	e.checkAuth(m)
+	e.warnPlain(m)
 	if m.has("timeout") && e.Timeout > e.MaxDuration {
 		m.errorf("timeout", "is longer than max_duration, which is %v and ends a call first; raise max_duration too", e.MaxDuration)
 	}

@@ -45,19 +45,20 @@ var formats = map[string]func(string) (string, error){
 	"scope": func(s string) (string, error) {
 		return matching(s, scopeForm, "must be one scope, without spaces and quotes")
 	},
-	"moment":     moment,
-	"issuer":     issuerURL,
-	"secure-url": secureURL,
-	"network":    network,
-	"rule-name":  ruleName,
-	"who":        who,
-	"rate":       rate,
-	"address":    address,
-	"url":        remoteURL,
-	"base-url":   baseURL,
-	"origin":     origin,
-	"host":       hostValue,
-	"file-uri":   fileURI,
+	"moment":      moment,
+	"issuer":      issuerURL,
+	"secure-url":  secureURL,
+	"network":     network,
+	"private-key": privateKey,
+	"rule-name":   ruleName,
+	"who":         who,
+	"rate":        rate,
+	"address":     address,
+	"url":         remoteURL,
+	"base-url":    baseURL,
+	"origin":      origin,
+	"host":        hostValue,
+	"file-uri":    fileURI,
 	"redact-path": func(s string) (string, error) {
 		return matching(s, redactPath, "must be keys separated by dots, in which * stands for any key or element and ** for any number of keys")
 	},
@@ -227,6 +228,7 @@ func headerEntries() func(name, value string) error {
 		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
 			return errors.New("must not contain line ends or other control characters")
 		}
-		return nil
+		_, err := ParseTemplate(value)
+		return err
 	}
 }

@@ -51,7 +51,7 @@ func writeValue(h hash.Hash, v reflect.Value) {
 		}
 	case reflect.Map:
 		writeInt(h, int64(v.Len()))
-		for _, key := range slices.Sorted(maps.Keys(v.Interface().(map[string]Secret))) {
+		for _, key := range slices.Sorted(maps.Keys(v.Convert(reflect.TypeFor[map[string]Secret]()).Interface().(map[string]Secret))) {
 			writeString(h, key)
 			writeValue(h, v.MapIndex(reflect.ValueOf(key)))
 		}

@@ -32,7 +32,7 @@ func (d *decoder) scalar(n *yaml.Node, p path, f *field, v reflect.Value) bool {
 	if err := f.set(v, text); err != nil {
 		// What was written is shown, not what it expanded to, which may be
 		// secret; of a URL nothing is, since it may contain a password.
-		if f.typ == reflect.TypeFor[Secret]() || f.format == "url" {
+		if f.typ == reflect.TypeFor[Secret]() || f.format == "url" || f.format == "secure-url" || f.format == "issuer" {
 			d.errorf(n, p, "%v", err)
 		} else {
 			d.errorf(n, p, "%v, not %s", err, show(n.Value))

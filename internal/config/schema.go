@@ -16,7 +16,6 @@ var notYet = []string{
 	"profiles",
 	"store",
 	"telemetry.otlp",
-	"upstreams.*.auth",
 }
 
 // foreign are keys that hosts write into their configurations and that mean

@@ -70,8 +70,9 @@ type Upstream struct {
 	EnvFile    string            `yaml:"envFile" doc:"file of NAME=value lines; env goes before it"`
 
 	// URL may carry a key in its query: log RedactedURL instead.
-	URL     string            `yaml:"url" alias:"serverUrl|httpUrl" format:"url" doc:"URL of a remote server"`
-	Headers map[string]Secret `yaml:"headers" format:"headers" doc:"HTTP headers for the remote server"`
+	URL     string      `yaml:"url" alias:"serverUrl|httpUrl" format:"url" doc:"URL of a remote server"`
+	Headers Headers     `yaml:"headers" format:"headers" doc:"HTTP headers for the remote server; {{principal.subject}} and the like stand for who calls"`
+	Auth    Credentials `yaml:"auth,omitempty" doc:"what proves to the remote server who calls"`
 
 	Transport Transport `yaml:"transport" enum:"auto|stdio|streamable-http|sse" doc:"how a remote server is spoken to; auto, and stdio where command is set"`
 	Era       Era       `yaml:"era" default:"auto" enum:"auto|legacy|modern" doc:"era of the protocol; auto finds it out"`

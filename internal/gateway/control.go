@@ -210,7 +210,7 @@ func (g *Gateway) newRoutes(l *lineup, snapshots map[*link]upstream.Snapshot, no
 	}
 	for _, m := range l.members {
 		serving := m.serving.Load()
-		routes.Upstreams[m.name], routes.Subscribers[m.name] = serving.sessions, serving.sessions
+		routes.Upstreams[m.name], routes.Subscribers[m.name] = g.routed(m.name, serving), serving.sessions
 	}
 	return routes
 }

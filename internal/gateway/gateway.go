@@ -20,6 +20,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/conform"
+	"mcpgateway/internal/credentials"
 	"mcpgateway/internal/frontend"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/telemetry"
@@ -87,6 +88,9 @@ type Gateway struct {
 	auth  *auth.Authenticator // nil where no proof is asked for
 	certs *certificates       // nil without TLS
 
+	grants *credentials.Store
+	web    *credentials.Web // where they do; nil where there are none
+
 	mcp, admin net.Listener
 
 	watch func(UpstreamStatus) // nil for nobody
@@ -142,6 +146,7 @@ func New(o Options) (*Gateway, error) {
 		refreshes:       newRefreshes(),
 	}
 	g.info = serverInfo(o.Version)
+	g.grants = credentials.NewStore(g.state.dir)
 	if err := g.openTrail(o.Source.File, o.Stdio); err != nil {
 		return nil, err
 	}
@@ -151,6 +156,9 @@ func New(o Options) (*Gateway, error) {
 	}
 	g.lineup.Store(first)
 	g.used = first.links()
+	if g.web, err = g.newWeb(); err != nil {
+		return nil, err
+	}
 	g.router = router.New(router.Options{
 		Settled: g.settled, Logger: o.Logger, Metrics: g.routerMetrics,
 		Sealer: g.sealer, Audit: g.newAudit(o.Stdio),

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcpgateway/internal/credentials"
 	"mcpgateway/internal/upstream"
 )
 
@@ -13,6 +14,7 @@ import (
 type link struct {
 	key      string // digest of what is configured of the connection, which names what is remembered of it; "" for the demo
 	sessions *upstream.Sessions
+	source   *credentials.Source               // what proves the gateway to it; nil: headers alone
 	last     atomic.Pointer[upstream.Snapshot] // what the connector said last
 
 	deadline time.Time     // until then the first attempt is waited for
@@ -46,6 +48,9 @@ func (g *Gateway) newLink(key string, o upstream.Options) *link {
 	l := &link{key: key, ended: make(chan struct{}), started: make(chan struct{}), deadline: time.Now().Add(g.cfg.StartupWait)}
 	o.Observer = hearer{g, l}
 	l.sessions = upstream.NewSessions(o)
+	if o.HTTP != nil {
+		l.source, _ = o.HTTP.Credentials.(*credentials.Source)
+	}
 	l.sessions.SetLogLevel(g.loudest())
 	return l
 }

@@ -78,6 +78,9 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 			r.Handle(auth.WellKnown+"/*", metadata)
 		}
 	}
+	if g.web != nil {
+		r.Handle("/oauth/*", g.web)
+	}
 	g.sayWhoMay()
 	base := func(net.Listener) context.Context { return life }
 	mcp := &http.Server{

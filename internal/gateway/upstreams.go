@@ -41,7 +41,14 @@ func (g *Gateway) options(u config.Upstream) (upstream.Options, error) {
 	if err != nil {
 		return o, fmt.Errorf("upstream %s: the url cannot be read", u.Name) // the error holds the URL, and that may hold a key
 	}
-	o.HTTP = &upstream.HTTPOptions{URL: at, Headers: reveal(u.Headers), Transport: httpTransport(u.Transport)}
+	o.HTTP = &upstream.HTTPOptions{URL: at, Headers: staticOf(u.Headers), Transport: httpTransport(u.Transport)}
+	source, err := newSource(u, at, g.grants)
+	if err != nil {
+		return o, err
+	}
+	if source != nil {
+		o.HTTP.Credentials = source
+	}
 	return o, nil
 }
 

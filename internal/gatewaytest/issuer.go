@@ -41,6 +41,9 @@ type Issuer struct {
 	down    bool
 	claimed string // what the metadata says of who it is; "" for the truth
 	asked   map[string]int
+
+	more  map[string]http.HandlerFunc // by path; what an authorization server does beside
+	tells map[string]any              // of the metadata
 }
 
 // IssuerOption changes an Issuer before it starts.
@@ -104,8 +107,13 @@ func (i *Issuer) Asked(path string) int {
 // ServeHTTP implements http.Handler.
 func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
-	defer i.mu.Unlock()
 	i.asked[r.URL.Path]++
+	if more := i.more[r.URL.Path]; more != nil && !i.down {
+		i.mu.Unlock()
+		more(w, r)
+		return
+	}
+	defer i.mu.Unlock()
 	metadata := "/.well-known/oauth-authorization-server" + i.path
 	if i.openID {
 		metadata = i.path + "/.well-known/openid-configuration"
@@ -118,7 +126,14 @@ func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if i.claimed != "" {
 			self = i.claimed
 		}
-		i.answer(w, map[string]any{"issuer": self, "jwks_uri": "http://" + r.Host + "/keys"})
+		doc := map[string]any{"issuer": self, "jwks_uri": "http://" + r.Host + "/keys"}
+		for name, v := range i.tells {
+			doc[name] = v
+			if path, ok := v.(string); ok && strings.HasPrefix(path, "/") {
+				doc[name] = "http://" + r.Host + path
+			}
+		}
+		i.answer(w, doc)
 	case r.URL.Path == "/keys":
 		i.answer(w, map[string]any{"keys": i.keys()})
 	default:

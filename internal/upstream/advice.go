@@ -166,15 +166,15 @@ func (r *refusal) says() string {
 }
 
 func (o *HTTPOptions) refusalAdvice(r *refusal) string {
-	credentials := false
+	credentials := o.Credentials != nil
 	for name := range o.Headers {
 		credentials = credentials || strings.EqualFold(name, "Authorization") || strings.Contains(strings.ToLower(name), "key")
 	}
 	switch {
 	case r.status == http.StatusUnauthorized && credentials:
-		return "the credentials under headers are not accepted; check that they are the right ones and have not expired"
+		return "the credentials under headers or auth are not accepted; check that they are the right ones and have not expired"
 	case r.status == http.StatusUnauthorized:
-		return `it wants credentials; give them under headers, such as Authorization: "Bearer ${TOKEN}"`
+		return `it wants credentials; give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`
 	case r.status == http.StatusForbidden:
 		return "it knows who is asking and refuses; check the rights of the credentials under headers, and whether it lets this machine in"
 	case r.status == http.StatusNotFound || r.status == http.StatusMethodNotAllowed:

@@ -128,9 +128,9 @@ func TestAdviceForRemoteServers(t *testing.T) {
 		header         string
 	}{
 		"401": {url: remote(401, "text/plain", ""), told: "the server refuses the gateway's credentials (HTTP 401)",
-			why: `URL answered HTTP 401: it wants credentials; give them under headers, such as Authorization: "Bearer ${TOKEN}"`},
+			why: `URL answered HTTP 401: it wants credentials; give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`},
 		"401, with credentials": {url: remote(401, "text/plain", ""), told: "the server refuses the gateway's credentials (HTTP 401)", header: "X-API-Key",
-			why: `URL answered HTTP 401: the credentials under headers are not accepted; check that they are the right ones and have not expired`},
+			why: `URL answered HTTP 401: the credentials under headers or auth are not accepted; check that they are the right ones and have not expired`},
 		"403": {url: remote(403, typeJSON, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no\nadmin"}}`), told: "the server refuses the gateway's credentials (HTTP 403)",
 			why: `URL answered HTTP 403 ("no\nadmin"): it knows who is asking and refuses; check the rights of the credentials under headers, and whether it lets this machine in`},
 		"404": {url: remote(404, "text/plain", ""), told: "the server refuses initialize (HTTP 404) and offers no HTTP+SSE stream",

@@ -79,7 +79,10 @@ type fault struct {
 	// spent says that the server ended with the call in its hands, and may have
 	// ended because of it: whoever sends it again may end it again.
 	spent bool
-	cause error // for the log, may be nil
+	// unproven says that there is nothing that proves to the server who calls, so
+	// that sending the call again would fail again.
+	unproven bool
+	cause    error // for the log, may be nil
 }
 
 func (f *fault) Error() string {

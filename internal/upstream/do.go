@@ -47,7 +47,7 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 		c.doubt()
 	}
 	reason, retryable := c.explain(g, err)
-	if f, ok := errors.AsType[*fault](err); !ok || !f.spent {
+	if f, ok := errors.AsType[*fault](err); !ok || !f.spent && !f.unproven {
 		retryable = retryable || c.mayRepeat(cl)
 	}
 	c.o.Logger.Debug("call failed", zap.String("call", cl.ID), zap.String("method", cl.Method), zap.Error(err))
@@ -62,7 +62,7 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 // certainly not begun the call.
 func (c *Connector) explain(g *gate, err error) (reason string, unsent bool) {
 	if f, ok := errors.AsType[*fault](err); ok {
-		return f.reason, f.unsent
+		return f.reason, f.unsent && !f.unproven
 	}
 	switch cause := context.Cause(&g.Scope); cause {
 	case errQuiet:
@@ -99,7 +99,7 @@ func (c *Connector) send(g *gate, cl *call.Call) (call.Result, error) {
 	c.heed(ctx, cl)
 	result, err := c.draft.call(ctx, conn, cl)
 	f, ok := errors.AsType[*fault](err)
-	if !ok || !(f.unsent || (f.lost && !f.spent && c.mayRepeat(cl))) {
+	if !ok || f.unproven || !(f.unsent || (f.lost && !f.spent && c.mayRepeat(cl))) {
 		return result, err
 	}
 	c.o.Metrics.resends.WithLabelValues(c.o.Name).Inc()

@@ -148,7 +148,7 @@ func (d *httpDialer) probe(ctx context.Context, m *modernHTTP) (hello, []wire.Re
 		}
 		return h, nil, err
 	}
-	if f, ok := errors.AsType[*fault](err); ok && !f.lost {
+	if f, ok := errors.AsType[*fault](err); ok && !f.lost && !f.unproven {
 		err = fmt.Errorf("%w: %w", errNotModern, err)
 	}
 	return h, nil, err
@@ -188,7 +188,7 @@ func (d *httpDialer) legacy(ctx context.Context, p *pool, in inbox) (conn, hello
 // answered reports whether the server itself said no, and not the network.
 func answered(err error) bool {
 	f, ok := errors.AsType[*fault](err)
-	return protocolError(err) != nil || ok && !f.lost
+	return protocolError(err) != nil || ok && !f.lost && !f.unproven
 }
 
 // sse opens a conversation over HTTP+SSE.

@@ -1,8 +1,10 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -13,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
 
@@ -31,6 +34,10 @@ type endpoint struct {
 	base http.Header
 	// met takes what the headers of an answer say of gateways, see Trail.
 	met func(via string) error
+	// credentials prove who calls, nil for none; session is the principal whose
+	// requests those are that belong to no call, nil for the gateway.
+	credentials Credentials
+	session     *call.Principal
 }
 
 // httpAnswer is the head of an answer, with the body open. The members are those
@@ -69,6 +76,10 @@ var reserved = []string{
 func newEndpoint(p *pool, o *Options) *endpoint {
 	e := &endpoint{pool: p, trouble: make(chan struct{}, 1), max: o.MaxMessage, lim: o.Limits}
 	e.met = func(via string) error { return o.Trail.met(o.life, via) }
+	e.credentials = o.HTTP.Credentials
+	if o.persona != nil {
+		e.session = o.persona.origin.Who
+	}
 	u := *o.HTTP.URL
 	e.base = http.Header{"User-Agent": {"mcpgateway"}}
 	if u.User != nil {
@@ -94,7 +105,9 @@ func newEndpoint(p *pool, o *Options) *endpoint {
 // at returns an endpoint at another URL of the server's, on the same
 // connections.
 func (e *endpoint) at(u *url.URL) *endpoint {
-	other := &endpoint{pool: e.pool, trouble: e.trouble, max: e.max, lim: e.lim, base: e.base, met: e.met}
+	other := &endpoint{
+		pool: e.pool, trouble: e.trouble, max: e.max, lim: e.lim, base: e.base, met: e.met, credentials: e.credentials, session: e.session,
+	}
 	other.url.Store(u)
 	return other
 }
@@ -120,7 +133,7 @@ func streamHeader(header headers, lastEvent string) headers {
 	if lastEvent != "" {
 		h[wire.HeaderLastEvent] = []string{lastEvent}
 	}
-	return newHeaders(h)
+	return newHeaders(h).forPrincipal(header.who)
 }
 
 // do sends one request and returns its answer, whatever the status, with the
@@ -131,8 +144,45 @@ func streamHeader(header headers, lastEvent string) headers {
 // as they are: the configured headers may be credentials, and a POST that
 // becomes a GET is another request.
 //
+// Where there are credentials the request carries them, and is sent once more if the
+// server refuses those and there are others: what it refuses it has not begun.
+//
 // The error is a *fault, or that of ctx.
 func (e *endpoint) do(ctx context.Context, method string, header headers, p *payload) (*httpAnswer, error) {
+	if e.credentials == nil {
+		return e.follow(ctx, method, header, p)
+	}
+	who := cmp.Or(header.who, e.session)
+	for again := false; ; again = true {
+		proof, err := e.credentials.Headers(ctx, who)
+		if err != nil {
+			return nil, unproven(ctx, err)
+		}
+		resp, err := e.follow(ctx, method, header.with(proof), p)
+		if err != nil || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+			return resp, err
+		}
+		retry, err := e.credentials.Refused(ctx, who, proof, resp.StatusCode, resp.Header)
+		if err == nil && (!retry || again) {
+			return resp, nil
+		}
+		discard(resp)
+		if err != nil {
+			return nil, unproven(ctx, err)
+		}
+	}
+}
+
+// unproven is the error of a request that nothing proves who sends.
+func unproven(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return &fault{reason: err.Error(), unsent: true, unproven: true, cause: errors.Unwrap(err)}
+}
+
+// follow sends one request, and follows redirects, see [endpoint.do].
+func (e *endpoint) follow(ctx context.Context, method string, header headers, p *payload) (*httpAnswer, error) {
 	u := e.url.Load()
 	for hop := 0; ; hop++ {
 		resp, err := e.try(ctx, method, u, header, p)
@@ -221,7 +271,7 @@ func (e *endpoint) try(ctx context.Context, method string, u *url.URL, header he
 	if err != nil {
 		return nil, e.broken(ctx, err, p != nil && !p.gone.Load())
 	}
-	if err := e.follow(resp); err != nil {
+	if err := e.meet(resp); err != nil {
 		return nil, err
 	}
 	return resp, nil
@@ -245,9 +295,9 @@ func (e *endpoint) roundTrip(ctx context.Context, method string, u *url.URL, hea
 	return &httpAnswer{StatusCode: resp.StatusCode, Header: resp.Header, ContentLength: resp.ContentLength, Body: resp.Body, URL: u}, nil
 }
 
-// follow ends the conversation when an answer says that the server leads back to
+// meet ends the conversation when an answer says that the server leads back to
 // this gateway. The error is a *fault, and then resp is closed.
-func (e *endpoint) follow(resp *httpAnswer) error {
+func (e *endpoint) meet(resp *httpAnswer) error {
 	if len(resp.Header[HeaderVia]) == 0 {
 		return nil
 	}

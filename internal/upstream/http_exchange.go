@@ -57,7 +57,7 @@ func refusalOf(err error) *refusal {
 func (r *refusal) final() error {
 	switch {
 	case r.status == http.StatusUnauthorized, r.status == http.StatusForbidden:
-		return &fault{reason: fmt.Sprintf("the server refuses the gateway's credentials (HTTP %d)", r.status), unsent: true, cause: r}
+		return &fault{reason: fmt.Sprintf("the server refuses the gateway's credentials (HTTP %d)", r.status), unsent: true, unproven: true, cause: r}
 	case r.rpc != nil:
 		return r.rpc
 	case r.status == http.StatusTooManyRequests:

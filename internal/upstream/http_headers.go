@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
+
+	"mcpgateway/internal/call"
 )
 
 // headers are those of a request: what many requests have in common, and what is
@@ -13,10 +16,29 @@ type headers struct {
 	lines  []byte // shared as it stands in a request, every line with CRLF before it
 	err    error  // why shared cannot be sent
 	own    []headerField
+	// who is whose call the request belongs to, nil for that of whose session it is.
+	who *call.Principal
 }
 
 // headerField is one header with its canonical name.
 type headerField struct{ name, value string }
+
+// forPrincipal returns the headers of a request that belongs to a call of who.
+func (h headers) forPrincipal(who *call.Principal) headers {
+	h.who = who
+	return h
+}
+
+// with returns the headers with others added, by their canonical names.
+func (h headers) with(more http.Header) headers {
+	h.own = slices.Clip(h.own)
+	for name, values := range more {
+		for _, v := range values {
+			h.own = append(h.own, headerField{name, v})
+		}
+	}
+	return h
+}
 
 // newHeaders returns headers that many requests may share. Nobody may change h
 // any more.

@@ -131,7 +131,7 @@ func (l *legacyHTTP) once(ctx context.Context, s *session, c *call.Call) (call.R
 
 	ears := ears{l: l, s: s, ctx: ctx, c: c}
 	x := exchange{e: l.e, id: f.id, early: ears.hear}
-	m, err := x.post(ctx, s.header, p)
+	m, err := x.post(ctx, s.header.forPrincipal(c.Principal), p)
 	if errors.Is(err, errCutOff) {
 		m, err = l.resume(ctx, s, &x)
 	}

@@ -2,8 +2,10 @@ package upstream
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
 
@@ -27,6 +29,23 @@ type HTTPOptions struct {
 	// logged. Headers of the protocol itself cannot be set.
 	Headers   map[string]string
 	Transport Transport
+	// Credentials prove to the server who calls, beside Headers; none: nothing does.
+	Credentials Credentials
+}
+
+// Credentials prove to a server who calls. Their methods are called by many
+// goroutines at once. The text of their errors is for clients, save for that of what
+// an error unwraps to.
+type Credentials interface {
+	// Headers returns headers of a request, by canonical names, which go before any
+	// others. who is the principal whose call it belongs to, or whose session; nil for
+	// what the gateway does on its own behalf.
+	Headers(ctx context.Context, who *call.Principal) (http.Header, error)
+	// Refused says that the server has answered a request with these headers with
+	// status 401 or 403, and what the headers of the answer are. It reports whether to
+	// send the request once more, with the headers that there are then. An error
+	// takes the place of the server's answer.
+	Refused(ctx context.Context, who *call.Principal, sent http.Header, status int, answer http.Header) (again bool, err error)
 }
 
 // toolHeaders knows which parameters of the server's tools go into headers too

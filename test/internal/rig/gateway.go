@@ -77,6 +77,12 @@ func StdioCommand(t testing.TB, config Config) []string {
 	return []string{binary(t, "gateway"), "stdio", "-c", configFile(t, config)}
 }
 
+// LoginCommand returns the command line of the real binary that lets a user grant access to an upstream.
+func LoginCommand(t testing.TB, config Config, upstream string) []string {
+	t.Helper()
+	return []string{binary(t, "gateway"), "login", upstream, "-c", configFile(t, config)}
+}
+
 // configFile writes a configuration, of which the last part that names a key counts, and a folder for what the gateway remembers.
 func configFile(t testing.TB, parts ...Config) string {
 	t.Helper()

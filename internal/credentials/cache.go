@@ -1,0 +1,130 @@
+package credentials
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+)
+
+const (
+	// maxKept bounds the tokens that are kept in memory for one upstream.
+	maxKept = 10_000
+	// failFor is how long a failure is the answer to all who ask.
+	failFor = 2 * time.Second
+)
+
+// cache keeps tokens by key until they are to be replaced, and failures for a
+// moment. Its methods may be called by many goroutines at once.
+type cache struct {
+	now    func() time.Time
+	flight singleflight.Group
+
+	mu  sync.Mutex
+	all map[string]kept
+}
+
+type kept struct {
+	token *token
+	err   error
+	until time.Time
+}
+
+func newCache(now func() time.Time) *cache { return &cache{now: now, all: make(map[string]kept)} }
+
+// get returns the token that is kept under key, or else what fetch gets. All who
+// ask at once wait for one fetch, which goes on, within attemptTime, when those who
+// wait for it do not. The error is fetch's, or that of ctx.
+func (c *cache) get(ctx context.Context, key string, fetch func(ctx context.Context) (*token, error)) (*token, error) {
+	if k, ok := c.look(key); ok {
+		return k.token, k.err
+	}
+	done := c.flight.DoChan(key, func() (any, error) {
+		if k, ok := c.look(key); ok {
+			return k.token, k.err
+		}
+		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptTime)
+		defer cancel()
+		t, err := fetch(own)
+		if own.Err() != nil && errors.Is(err, own.Err()) {
+			err = failf("there was no token within %s", attemptTime)
+		}
+		k := kept{err: err, until: c.now().Add(failFor)}
+		if err == nil {
+			k = kept{token: t, until: t.goodUntil()}
+		}
+		c.put(key, k)
+		return t, err
+	})
+	select {
+	case r := <-done:
+		t, _ := r.Val.(*token)
+		return t, r.Err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (c *cache) look(key string) (kept, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k, ok := c.all[key]
+	return k, ok && c.now().Before(k.until)
+}
+
+func (c *cache) put(key string, k kept) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, there := c.all[key]; !there && len(c.all) >= maxKept {
+		c.evict()
+	}
+	c.all[key] = k
+}
+
+// evict makes room: what is not good any more goes, and where all is, any eighth.
+// The caller holds mu.
+func (c *cache) evict() {
+	now := c.now()
+	for key, k := range c.all {
+		if !now.Before(k.until) {
+			delete(c.all, key)
+		}
+	}
+	n := 0
+	for key := range c.all {
+		if len(c.all) < maxKept || n > maxKept/8 {
+			return
+		}
+		delete(c.all, key)
+		n++
+	}
+}
+
+// drop forgets what is kept under key.
+func (c *cache) drop(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.all, key)
+}
+
+// refuse forgets a token that a server has refused, and reports whether it is worth
+// while to get another: not if that one was new.
+func (c *cache) refuse(key, access string) (again bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k, ok := c.all[key]
+	if !ok || k.token == nil || k.token.access != access {
+		return true // another is in its place already, or will be
+	}
+	if c.now().Sub(k.token.issued) < youth {
+		k.token, k.err, k.until = nil, errYoung, c.now().Add(failFor)
+		c.all[key] = k
+		return false
+	}
+	delete(c.all, key)
+	return true
+}
+
+var errYoung = failf("the server refuses a token that was issued for it a moment ago")

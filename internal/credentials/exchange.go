@@ -1,0 +1,75 @@
+package credentials
+
+import (
+	"context"
+	"crypto/sha256"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"mcpgateway/internal/call"
+)
+
+// exchanged are tokens that principals' own are exchanged for (RFC 8693). What the
+// gateway does on its own behalf it does with a token of its own, where it can prove
+// who it is, and else without any.
+type exchanged struct {
+	from *authority
+	ask  ask
+	// subject is the type of principals' tokens.
+	subject string
+	own     *own // nil for none
+	kept    *cache
+	brought freshest
+}
+
+const tokenTypePrefix = "urn:ietf:params:oauth:token-type:"
+
+var errNoToken = failf("this server wants a token for the caller, and the caller did not prove who they are with one that could be exchanged")
+
+func (x *exchanged) token(ctx context.Context, who *call.Principal) (*token, error) {
+	if who == nil {
+		if x.own == nil {
+			return nil, nil
+		}
+		return x.own.token(ctx, nil)
+	}
+	who = x.brought.of(who, x.kept.now())
+	brought := who.Token.Reveal()
+	if brought == "" {
+		return nil, errNoToken
+	}
+	return x.kept.get(ctx, subjectKey(who), func(ctx context.Context) (*token, error) {
+		e, err := x.from.endpoint(ctx)
+		if err != nil {
+			return nil, err
+		}
+		form := x.ask.form(oauthex.GrantTypeTokenExchange)
+		form.Set("subject_token", brought)
+		form.Set("subject_token_type", x.subject)
+		t, err := e.request(ctx, form)
+		if err != nil {
+			return nil, err
+		}
+		if t.access == brought {
+			return nil, failf("%s gave the caller's own token back, which is not for this server", e.what)
+		}
+		return t, nil
+	})
+}
+
+func (x *exchanged) refuse(ctx context.Context, who *call.Principal, access string, c challenge) (bool, error) {
+	switch {
+	case who != nil:
+		return x.kept.refuse(subjectKey(x.brought.of(who, x.kept.now())), access), nil
+	case x.own != nil:
+		return x.own.refuse(ctx, nil, access, c)
+	}
+	return false, nil
+}
+
+// subjectKey is the key of what a principal's token was exchanged for: another token
+// of the same principal may have other rights.
+func subjectKey(who *call.Principal) string {
+	sum := sha256.Sum256([]byte(who.Key() + "\x00" + who.Token.Reveal()))
+	return string(sum[:])
+}

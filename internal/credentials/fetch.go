@@ -1,0 +1,99 @@
+package credentials
+
+import (
+	"context"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"mcpgateway/internal/wire"
+)
+
+// maxDepth bounds the nesting of what servers send.
+const maxDepth = 32
+
+// answer is what a server sent, with a body that is an object in which no key is
+// there twice, the zero Value for any other.
+type answer struct {
+	status int
+	body   wire.Value
+}
+
+// fetch gets a document. what names it in errors.
+func (g *guard) fetch(ctx context.Context, what string, at *url.URL) (answer, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return answer{}, failf("%s has no URL", what).because(err)
+	}
+	return g.send(g.client(true), what, req)
+}
+
+// send sends a request and reads the answer, whatever its status.
+func (g *guard) send(client *http.Client, what string, req *http.Request) (answer, error) {
+	if err := g.check(req.URL); err != nil {
+		return answer{}, refused(what, req.URL.String(), err)
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "mcpgateway")
+	resp, err := client.Do(req)
+	if err != nil {
+		if req.Context().Err() != nil {
+			return answer{}, req.Context().Err()
+		}
+		return answer{}, unreached(what, req.URL, err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body) // which is bounded
+	switch {
+	case err != nil:
+		return answer{}, unreached(what, req.URL, err)
+	case len(data) > maxDocument:
+		return answer{}, failf("%s sends more than %d bytes", what, maxDocument)
+	}
+	a := answer{status: resp.StatusCode}
+	if mt, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err == nil && (mt == "application/json" || strings.HasSuffix(mt, "+json")) &&
+		wire.Check(data, wire.Limits{Depth: maxDepth}, wire.Strict) == nil && wire.ValueOf(data).Kind() == '{' {
+		a.body = wire.ValueOf(data)
+	}
+	return a, nil
+}
+
+// refusal is the error of an answer with a status that is no success: the error
+// code of the body, if it has one, and nothing else of what the server said, which
+// may repeat what was sent.
+func (a answer) refusal(what string) *Error {
+	code := a.code()
+	if code == "" {
+		return failf("%s answered HTTP %d", what, a.status)
+	}
+	e := failf("%s answered HTTP %d (%s)", what, a.status, code)
+	e.code = code
+	return e
+}
+
+// code is the error code of RFC 6749, section 5.2, and its relatives.
+func (a answer) code() string {
+	code := a.body.Get("error").Str()
+	if len(code) > 64 || strings.ContainsFunc(code, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.')
+	}) {
+		return ""
+	}
+	return code
+}
+
+// texts returns the strings of a list, none when v is no list.
+func texts(v wire.Value) []string {
+	var all []string
+	if v.Kind() != '[' {
+		return nil
+	}
+	for e := range v.Elements() {
+		if s, ok := e.Text(); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}

@@ -1,0 +1,199 @@
+package credentials
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+)
+
+// flow is one way of a principal to an authorization server and back: the
+// authorization code grant with PKCE (2026-07-28, basic/authorization,
+// "Authorization Flow Steps"). It is immutable and good for one answer.
+type flow struct {
+	server   *authServer
+	endpoint *tokenEndpoint
+	client   registration
+	redirect string
+	state    string
+	verifier string
+	ask      ask
+}
+
+// newFlow returns a flow for a client at a server.
+func newFlow(s *authServer, e *tokenEndpoint, c registration, redirect string, a ask) (*flow, error) {
+	switch {
+	case s.authorize == nil:
+		return nil, failf("the authorization server has no authorization endpoint")
+	case !s.pkce:
+		return nil, failf("the authorization server does not offer PKCE with S256, which the authorization code needs")
+	}
+	return &flow{s, e, c, redirect, rand.Text(), oauth2.GenerateVerifier(), a}, nil
+}
+
+// url returns where the browser goes, with further parameters.
+func (f *flow) url(more ...string) string {
+	u := *f.server.authorize
+	q := u.Query()
+	for name, value := range map[string]string{
+		"response_type": "code", "client_id": f.client.ID, "redirect_uri": f.redirect, "state": f.state,
+		"code_challenge": oauth2.S256ChallengeFromVerifier(f.verifier), "code_challenge_method": "S256",
+		"scope": strings.Join(f.ask.scopes, " "), "resource": f.ask.resource,
+	} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	for i := 0; i+1 < len(more); i += 2 {
+		q.Set(more[i], more[i+1])
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// redeem takes the answer that came back through the browser, and gets the token.
+// The issuer is compared before anything else of the answer is looked at (2026-07-28,
+// basic/authorization, "Authorization Response Validation").
+func (f *flow) redeem(ctx context.Context, answer url.Values) (*token, error) {
+	if len(answer["state"]) != 1 || subtle.ConstantTimeCompare([]byte(answer.Get("state")), []byte(f.state)) != 1 {
+		return nil, failf("the answer of the authorization server belongs to another request")
+	}
+	iss, named := answer["iss"]
+	switch {
+	case len(iss) > 1 || named && iss[0] != f.server.issuer:
+		return nil, failf("the answer is that of another authorization server than the one that was asked")
+	case f.server.iss && !named:
+		return nil, failf("the answer does not say which authorization server it is from, as it should")
+	}
+	if code := codeOf(answer); code != "" {
+		return nil, failf("the authorization server gave no grant (%s)", code)
+	}
+	if len(answer["code"]) != 1 || answer.Get("code") == "" || len(answer.Get("code")) > maxToken {
+		return nil, failf("the answer of the authorization server has no code")
+	}
+	form := ask{resource: f.ask.resource}.form("authorization_code")
+	form.Set("code", answer.Get("code"))
+	form.Set("redirect_uri", f.redirect)
+	form.Set("code_verifier", f.verifier)
+	return f.endpoint.request(ctx, form)
+}
+
+// codeOf is the error code of an authorization response, one that may be shown.
+func codeOf(answer url.Values) string {
+	if !answer.Has("error") {
+		return ""
+	}
+	for _, known := range []string{
+		"invalid_request", "unauthorized_client", "access_denied", "unsupported_response_type", "invalid_scope", "server_error",
+		"temporarily_unavailable", "invalid_target", "login_required", "interaction_required", "consent_required",
+	} {
+		if answer.Get("error") == known {
+			return known
+		}
+	}
+	return "unknown error"
+}
+
+// begin begins the flow in which the principal with a key gives a grant for the
+// upstream. document is the URL under which the gateway publishes who it is as a
+// client, "" for none.
+func (u *user) begin(ctx context.Context, key, redirect, document string) (*flow, error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptTime)
+	defer cancel()
+	u.mu.Lock()
+	seen, more := u.seen, u.more[key]
+	u.mu.Unlock()
+	a, issuer := u.ask, u.o.Authority.Issuer
+	if issuer == "" {
+		if seen.metadata == "" {
+			seen = u.provoke(ctx)
+		}
+		p, err := u.guard.protectionOf(ctx, u.o.URL, seen)
+		if err != nil {
+			return nil, err
+		}
+		issuer = p.issuer
+		if !u.named {
+			a.resource = p.resource
+		}
+		if len(a.scopes) == 0 {
+			if a.scopes = seen.scopes; len(a.scopes) == 0 {
+				a.scopes = p.scopes
+			}
+		}
+	}
+	s, err := u.guard.serverOf(ctx, issuer)
+	if err != nil {
+		return nil, err
+	}
+	a.scopes = union(a.scopes, more)
+	if slices.Contains(s.scopes, "offline_access") {
+		a.scopes = union(a.scopes, []string{"offline_access"})
+	}
+	c, err := u.client(ctx, s, redirect, document)
+	if err != nil {
+		return nil, err
+	}
+	return newFlow(s, u.endpoint(s, c), c, redirect, a)
+}
+
+// client returns who the gateway is at an authorization server (2026-07-28,
+// basic/authorization/client-registration).
+func (u *user) client(ctx context.Context, s *authServer, redirect, document string) (registration, error) {
+	switch {
+	case u.proof != nil:
+		return registration{ID: u.proof.id}, nil
+	case s.documents && document != "":
+		return registration{ID: document, Method: methodNone}, nil
+	case s.register != nil:
+		return registered(ctx, u.guard, u.o.Store, s, redirect, u.o.Now())
+	}
+	return registration{}, failf("the authorization server does not let clients register by themselves: register the gateway there with the redirect URI %s, "+
+		"and give its client_id under auth of the upstream", redirect)
+}
+
+// provoke asks the server something without a token, for what it says then.
+func (u *user) provoke(ctx context.Context) challenge {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.o.URL.String(), nil)
+	if err != nil {
+		return challenge{}
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := u.guard.client(false).Do(req)
+	if err != nil {
+		return challenge{}
+	}
+	defer resp.Body.Close()
+	return readChallenge(resp.Header)
+}
+
+// finish takes the answer of a flow and keeps the grant.
+func (u *user) finish(ctx context.Context, key string, f *flow, answer url.Values) error {
+	ctx, cancel := context.WithTimeout(ctx, attemptTime)
+	defer cancel()
+	t, err := f.redeem(ctx, answer)
+	if err != nil {
+		if e, ok := err.(*Error); ok && e.code == "invalid_client" && u.proof == nil {
+			_ = u.o.Store.remove(registrationName(f.server.issuer, f.redirect)) // the next attempt registers anew
+		}
+		return err
+	}
+	g := granted{Issuer: f.server.issuer, Resource: f.ask.resource, Client: f.client, Scopes: f.ask.scopes}.renewed(t)
+	if err := u.save(key, g); err != nil {
+		return err
+	}
+	u.mu.Lock()
+	delete(u.more, key)
+	u.mu.Unlock()
+	u.kept.drop(key)
+	return nil
+}
+
+// flowTime is how long a user may take to log in and consent.
+const flowTime = 10 * time.Minute

@@ -1,0 +1,218 @@
+package credentials
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// requestTime bounds one request and its answer, attemptTime all that one token
+	// takes.
+	requestTime = 10 * time.Second
+	attemptTime = 30 * time.Second
+	// maxDocument bounds the body of an answer, maxAnswerHead its headers.
+	maxDocument   = 1 << 20
+	maxAnswerHead = 64 << 10
+	maxRedirects  = 3
+)
+
+// guard decides where requests may go on behalf of one upstream: discovery follows
+// what servers say, and must not become a way into the network that the gateway
+// stands in (2026-07-28, basic/security_best_practices, "Server-Side Request
+// Forgery"). It is immutable.
+type guard struct {
+	trusted  map[string]bool // origins that the configuration names
+	hosts    map[string]bool // the same as host:port, as a dialer sees it
+	loopback bool            // the upstream is on loopback
+}
+
+// newGuard returns the guard of the upstream at u. configured are the other URLs
+// that the configuration names.
+func newGuard(u *url.URL, configured ...string) *guard {
+	g := &guard{trusted: map[string]bool{}, hosts: map[string]bool{}, loopback: isLoopback(u.Hostname())}
+	g.trust(u)
+	for _, text := range configured {
+		if c, err := url.Parse(text); err == nil && c.Host != "" {
+			g.trust(c)
+		}
+	}
+	// The way to a proxy is none that a server has named.
+	for _, scheme := range []string{"http", "https"} {
+		u := &url.URL{Scheme: scheme, Host: "proxied.invalid"}
+		if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u}); err == nil && proxy != nil {
+			g.hosts[hostPort(proxy)] = true
+		}
+	}
+	return g
+}
+
+func (g *guard) trust(u *url.URL) {
+	g.trusted[origin(u)] = true
+	g.hosts[hostPort(u)] = true
+}
+
+// client returns a client whose connections the guard checks. It follows no
+// redirects unless follow is set, since bodies hold secrets.
+func (g *guard) client(follow bool) *http.Client {
+	d := &net.Dialer{Timeout: requestTime, KeepAlive: -1}
+	checked := *d
+	checked.Control = func(_, address string, _ syscall.RawConn) error { return g.checkAddress(address) }
+	return &http.Client{
+		Timeout: requestTime,
+		Transport: bounded{&http.Transport{
+			Proxy: http.ProxyFromEnvironment,
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				if g.hosts[strings.ToLower(address)] {
+					return d.DialContext(ctx, network, address)
+				}
+				return checked.DialContext(ctx, network, address)
+			},
+			TLSHandshakeTimeout:    requestTime,
+			MaxResponseHeaderBytes: maxAnswerHead,
+			DisableKeepAlives:      true, // requests are rare, and a connection that lingers is a goroutine
+			ForceAttemptHTTP2:      true,
+		}},
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			switch {
+			case !follow:
+				return http.ErrUseLastResponse
+			case len(via) > maxRedirects:
+				return fmt.Errorf("more than %d redirects", maxRedirects)
+			}
+			return g.check(r.URL)
+		},
+	}
+}
+
+// bounded lets nobody read more of an answer than the size of a document, and a
+// byte that shows that there is more.
+type bounded struct{ http.RoundTripper }
+
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(resp.Body, maxDocument+1), resp.Body}
+	}
+	return resp, err
+}
+
+// check reports why no request may go to u, nil when one may. A name that resolves
+// to an address which is none to go to passes here, and is stopped when it is
+// connected to.
+func (g *guard) check(u *url.URL) error {
+	host := u.Hostname()
+	switch {
+	case u.Scheme != "https" && u.Scheme != "http" || host == "" || u.User != nil || u.Opaque != "":
+		return errors.New("is no URL with https")
+	case g.trusted[origin(u)]:
+		return nil
+	case u.Scheme == "http" && !(g.loopback && isLoopback(host)):
+		return errors.New("has no https")
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return g.checkIP(ip)
+	}
+	return nil
+}
+
+// checkText is check for a URL as a server writes it.
+func (g *guard) checkText(text string) (*url.URL, error) {
+	if len(text) > maxURL {
+		return nil, fmt.Errorf("is longer than %d bytes", maxURL)
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, errors.New("is no URL")
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u, g.check(u)
+}
+
+const maxURL = 2048
+
+// checkAddress is check for the address that a connection is about to be made to.
+func (g *guard) checkAddress(address string) error {
+	if at, err := netip.ParseAddrPort(address); err == nil {
+		return g.checkIP(at.Addr())
+	}
+	return fmt.Errorf("%w: it has no address", errAddress)
+}
+
+func (g *guard) checkIP(ip netip.Addr) error {
+	ip = ip.Unmap().WithZone("")
+	if g.loopback && ip.IsLoopback() || isPublic(ip) {
+		return nil
+	}
+	return errAddress
+}
+
+// errAddress says that a server named a place in a network that is none of its
+// business.
+var errAddress = errors.New("leads to an address that is not public")
+
+// reservedNets are those networks that are no part of the Internet, or lead into
+// others (the special-purpose registries of IANA).
+var reservedNets = func() (nets []netip.Prefix) {
+	for _, text := range []string{
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
+		"203.0.113.0/24", "240.0.0.0/4",
+		"::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "3fff::/20", "5f00::/16", "fec0::/10",
+	} {
+		nets = append(nets, netip.MustParsePrefix(text))
+	}
+	return nets
+}()
+
+var nat64, sixToFour = netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("2002::/16")
+
+func isPublic(ip netip.Addr) bool {
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsLoopback() {
+		return false
+	}
+	for _, n := range reservedNets {
+		if n.Contains(ip) {
+			return false
+		}
+	}
+	b := ip.As16()
+	switch { // what has an IPv4 address in it leads there
+	case nat64.Contains(ip):
+		return isPublic(netip.AddrFrom4([4]byte(b[12:16])))
+	case sixToFour.Contains(ip):
+		return isPublic(netip.AddrFrom4([4]byte(b[2:6])))
+	}
+	return true
+}
+
+// isLoopback tells whether a host of a URL is this machine, as far as its spelling
+// says.
+func isLoopback(host string) bool {
+	if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// origin is scheme, host and port of a URL.
+func origin(u *url.URL) string { return strings.ToLower(u.Scheme) + "://" + hostPort(u) }
+
+func hostPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "http": "80"}[strings.ToLower(u.Scheme)]
+	}
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}

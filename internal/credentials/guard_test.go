@@ -1,0 +1,157 @@
+package credentials
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+func TestPublicAddresses(t *testing.T) {
+	for _, text := range []string{"1.1.1.1", "8.8.8.8", "2606:4700::1111", "2001:4860:4860::8888", "64:ff9b::808:808", "2002:808:808::1"} {
+		if !isPublic(netip.MustParseAddr(text)) {
+			t.Errorf("%s is not public", text)
+		}
+	}
+	for _, text := range []string{
+		"0.0.0.0", "0.1.2.3", "10.1.2.3", "100.64.0.1", "127.0.0.1", "127.8.8.8", "169.254.169.254", "172.16.0.1", "192.0.0.192", "192.168.1.1",
+		"198.18.0.1", "203.0.113.5", "224.0.0.1", "240.0.0.1", "255.255.255.255",
+		"::", "::1", "::ffff:169.254.169.254", "::127.0.0.1", "fe80::1", "fc00::1", "fd00:ec2::254", "ff02::1", "2001:db8::1", "2001::1",
+		"64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1", "64:ff9b:1::1", "fec0::1",
+	} {
+		g := newGuard(at(t, "https://mcp.example.com/mcp"))
+		if g.checkIP(netip.MustParseAddr(text)) == nil {
+			t.Errorf("%s is public", text)
+		}
+	}
+}
+
+func TestURLs(t *testing.T) {
+	remote := newGuard(at(t, "https://mcp.example.com/mcp"), "https://login.corp:8443/x", "")
+	inside := newGuard(at(t, "http://10.0.0.5/mcp"))
+	local := newGuard(at(t, "http://localhost:9000/mcp"))
+	for _, tc := range []struct {
+		g    *guard
+		url  string
+		good bool
+	}{
+		{remote, "https://auth.example.com/x", true},
+		{remote, "https://mcp.example.com/x", true},
+		{remote, "https://login.corp:8443/token", true},
+		{remote, "https://login.corp/token", true}, // as any other host: its address decides
+		{remote, "http://auth.example.com/x", false},
+		{remote, "http://mcp.example.com/x", false},
+		{remote, "https://169.254.169.254/latest", false},
+		{remote, "https://[::ffff:169.254.169.254]/", false},
+		{remote, "https://127.0.0.1/", false},
+		{remote, "http://127.0.0.1/", false},
+		{remote, "http://localhost:9000/", false},
+		{remote, "https://user:pass@auth.example.com/", false},
+		{remote, "ftp://auth.example.com/", false},
+		{remote, "file:///etc/passwd", false},
+		{remote, "https:auth.example.com", false},
+		{remote, "//auth.example.com", false},
+		{remote, "", false},
+		{remote, "https://auth.example.com/" + strings.Repeat("x", maxURL), false},
+		{inside, "http://10.0.0.5/.well-known/x", true},
+		{inside, "https://10.0.0.5/x", false},
+		{inside, "http://10.0.0.5:8080/x", false},
+		{inside, "https://10.0.0.6/x", false},
+		{local, "http://127.0.0.1:1234/", true},
+		{local, "http://[::1]:1234/", true},
+		{local, "http://localhost:1/", true},
+		{local, "https://169.254.169.254/", false},
+		{local, "http://10.0.0.1/", false},
+	} {
+		if _, err := tc.g.checkText(tc.url); (err == nil) != tc.good {
+			t.Errorf("%.80s: %v", tc.url, err)
+		}
+	}
+}
+
+// TestNamesAreCheckedWhenTheyAreResolved is about a host whose name looks well, and
+// whose address does not: it is found out when it is connected to.
+func TestNamesAreCheckedWhenTheyAreResolved(t *testing.T) {
+	var asked atomic.Int32
+	u := at(t, serve(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	g := newGuard(at(t, "https://mcp.example.com/mcp"))
+	named := at(t, "https://localhost:"+u.Port()+"/token")
+	if err := g.check(named); err != nil {
+		t.Fatalf("the name is found out before it is resolved: %v", err)
+	}
+	_, err := g.fetch(t.Context(), "the document", named)
+	if !errors.Is(errors.Unwrap(err), errAddress) || err.Error() != "the document leads to an address that is not public" {
+		t.Errorf("got %v", err)
+	}
+	if asked.Load() != 0 {
+		t.Error("the server was asked")
+	}
+}
+
+func TestRedirects(t *testing.T) {
+	var inner atomic.Int32
+	secret := serve(t, func(w http.ResponseWriter, r *http.Request) { inner.Add(1) })
+	// The place is refused before anybody connects to it.
+	want := map[string]string{"to the metadata of a cloud": "has no https", "to another scheme": "is no URL with https", "endless": "redirects"}
+	for name, to := range map[string]string{"to the metadata of a cloud": "http://169.254.169.254/latest/meta-data/", "to another scheme": "ftp://x/", "endless": ""} {
+		t.Run(name, func(t *testing.T) {
+			u := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if to == "" {
+					http.Redirect(w, r, r.URL.Path+"x", http.StatusFound)
+					return
+				}
+				http.Redirect(w, r, to, http.StatusFound)
+			})
+			g := newGuard(at(t, u))
+			a, err := g.fetch(t.Context(), "the document", at(t, u+"/doc"))
+			if err == nil || !strings.Contains(fmt.Sprint(errors.Unwrap(err)), want[name]) {
+				t.Errorf("got %+v, %v: %v; want %s", a, err, errors.Unwrap(err), want[name])
+			}
+		})
+	}
+	t.Run("from a trusted host on loopback to loopback", func(t *testing.T) {
+		u := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, secret, http.StatusFound) })
+		g := newGuard(at(t, "https://mcp.example.com/mcp"), u) // the configuration names u, but not where it leads
+		if a, err := g.fetch(t.Context(), "the document", at(t, u)); err == nil || inner.Load() != 0 {
+			t.Errorf("got %+v; the other server was asked %d times", a, inner.Load())
+		}
+	})
+	t.Run("of a token endpoint", func(t *testing.T) {
+		u := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, secret, http.StatusTemporaryRedirect)
+		})
+		fails(t, source(t, Options{Kind: Own, Authority: Authority{Client: Client{ID: "gw", Secret: "s3cret"}, TokenURL: u}}), nil, "answered HTTP 307")
+		if inner.Load() != 0 {
+			t.Error("the secret was sent on")
+		}
+	})
+}
+
+// TestMetadataThatLeadsAstray is about metadata whose endpoints are none that the
+// gateway may go to.
+func TestMetadataThatLeadsAstray(t *testing.T) {
+	for _, name := range []string{"token_endpoint", "authorization_endpoint", "registration_endpoint", "jwks_uri"} {
+		for _, to := range []string{"http://169.254.169.254/token", "https://169.254.169.254/token", "http://login.example.com/token", "https://u:p@login.example.com/"} {
+			t.Run(name+" "+to, func(t *testing.T) {
+				doc := map[string]string{"token_endpoint": "https://login.example.com/token", name: to}
+				var g *guard
+				var self string
+				self = serve(t, func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Type", "application/json")
+					fmt.Fprintf(w, `{"issuer":%q`, self)
+					for k, v := range doc {
+						fmt.Fprintf(w, `,%q:%q`, k, v)
+					}
+					fmt.Fprint(w, `}`)
+				})
+				g = newGuard(at(t, "https://mcp.example.com/mcp"), self)
+				if s, err := g.serverOf(t.Context(), self); err == nil || !strings.Contains(err.Error(), "that the server names") {
+					t.Errorf("got %+v, %v", s, err)
+				}
+			})
+		}
+	}
+}

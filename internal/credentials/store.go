@@ -1,0 +1,216 @@
+package credentials
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+)
+
+// Store keeps grants, encrypted, in a folder: one file for each, under a key that is
+// made once and that only the user of the process can read. Several processes may
+// use one folder: each file is replaced as a whole. Its methods may be called by many
+// goroutines at once.
+type Store struct {
+	dir string // "": in memory only
+
+	mu     sync.Mutex
+	seal   cipher.AEAD       // nil until it is needed
+	memory map[string][]byte // where there is no folder
+}
+
+// keyFile is the file of the key in the folder.
+const (
+	keyFile   = "grants.key"
+	grantsDir = "grants"
+	keySize   = 32
+	maxStored = 1 << 20
+)
+
+// NewStore returns a store in a folder, that of other state of the gateway. It is
+// made when something is first kept. With "" everything is kept in memory.
+func NewStore(dir string) *Store { return &Store{dir: dir, memory: make(map[string][]byte)} }
+
+// load reads what is kept under a name, and reports whether there is anything.
+func (s *Store) load(name string, into any) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dir == "" {
+		plain, ok := s.memory[name]
+		if !ok {
+			return false, nil
+		}
+		return true, json.Unmarshal(plain, into)
+	}
+	info, err := os.Stat(s.file(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil && info.Size() > maxStored {
+		err = errors.New("the file is too large")
+	}
+	if err != nil {
+		return false, s.broken(err)
+	}
+	sealed, err := os.ReadFile(s.file(name))
+	if err != nil {
+		return false, s.broken(err)
+	}
+	seal, err := s.sealer()
+	if err != nil {
+		return false, err
+	}
+	if len(sealed) < seal.NonceSize() {
+		return false, s.broken(errors.New("the file is cut off"))
+	}
+	plain, err := seal.Open(nil, sealed[:seal.NonceSize()], sealed[seal.NonceSize():], []byte(name))
+	if err != nil {
+		return false, s.broken(fmt.Errorf("%s cannot be opened with the key in %s: it is damaged, or was written with another key", s.file(name), keyFile))
+	}
+	return true, json.Unmarshal(plain, into)
+}
+
+// save keeps a value under a name.
+func (s *Store) save(name string, v any) error {
+	plain, err := json.Marshal(v)
+	if err != nil {
+		return s.broken(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dir == "" {
+		s.memory[name] = plain
+		return nil
+	}
+	seal, err := s.sealer()
+	if err != nil {
+		return err
+	}
+	nonce := make([]byte, seal.NonceSize(), seal.NonceSize()+len(plain)+seal.Overhead())
+	_, _ = rand.Read(nonce) // never fails
+	if err := replace(s.file(name), seal.Seal(nonce, nonce, plain, []byte(name))); err != nil {
+		return s.broken(err)
+	}
+	return nil
+}
+
+// remove forgets what is kept under a name.
+func (s *Store) remove(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.memory, name)
+	if s.dir == "" {
+		return nil
+	}
+	if err := os.Remove(s.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return s.broken(err)
+	}
+	return nil
+}
+
+// file is where something is kept. Its name tells nothing of what.
+func (s *Store) file(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return filepath.Join(s.dir, grantsDir, hex.EncodeToString(sum[:16]))
+}
+
+func (s *Store) broken(err error) *Error {
+	return failf("the gateway cannot read or keep grants").because(err)
+}
+
+// sealer returns what encrypts, with the key of the folder. The caller holds mu.
+func (s *Store) sealer() (cipher.AEAD, error) {
+	if s.seal != nil {
+		return s.seal, nil
+	}
+	key, err := s.key()
+	if err != nil {
+		return nil, s.broken(err)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, s.broken(err)
+	}
+	s.seal, err = cipher.NewGCM(block)
+	return s.seal, err
+}
+
+// key reads the key, which it makes if there is none.
+func (s *Store) key() ([]byte, error) {
+	at := filepath.Join(s.dir, keyFile)
+	if err := os.MkdirAll(filepath.Join(s.dir, grantsDir), 0o700); err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(at)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := makeKey(at); err != nil {
+			return nil, err
+		}
+		info, err = os.Stat(at)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("others can read %s, which encrypts grants: chmod 600 it, and if that was not on purpose remove it and the folder %s, and log in again", at, grantsDir)
+	}
+	key, err := os.ReadFile(at)
+	if err == nil && len(key) != keySize {
+		err = fmt.Errorf("%s is no key of %d bytes: remove it and the folder %s, and log in again", at, keySize, grantsDir)
+	}
+	return key, err
+}
+
+// makeKey makes a key where there is none. Of several processes that do so at once
+// one wins.
+func makeKey(at string) error {
+	key := make([]byte, keySize)
+	_, _ = rand.Read(key)
+	tmp, err := written(at, key)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp)
+	if err := os.Link(tmp, at); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// replace writes a file as a whole, which nobody else can read.
+func replace(at string, data []byte) error {
+	tmp, err := written(at, data)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, at); err != nil {
+		return errors.Join(err, os.Remove(tmp))
+	}
+	return nil
+}
+
+// written writes data to a file of its own beside at, through to the disk.
+func written(at string, data []byte) (name string, err error) {
+	tmp, err := os.CreateTemp(filepath.Dir(at), "."+filepath.Base(at)+"-*") // with mode 0600
+	if err != nil {
+		return "", err
+	}
+	_, err = tmp.ReadFrom(bytes.NewReader(data))
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if err = errors.Join(err, tmp.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(tmp.Name()))
+	}
+	return tmp.Name(), nil
+}

@@ -1,0 +1,286 @@
+package credentials
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/gatewaytest"
+)
+
+// login gives the grant of this machine's user, in a browser.
+func login(t *testing.T, s *Source) error {
+	t.Helper()
+	pages := make(chan string, 1)
+	err := Login(t.Context(), s, 0, func(url string) {
+		go func() {
+			resp, err := browser(t).Get(url)
+			if err != nil {
+				pages <- err.Error()
+				return
+			}
+			resp.Body.Close()
+			pages <- resp.Status
+		}()
+	})
+	t.Logf("the browser ends with %s", <-pages)
+	return err
+}
+
+func userSource(t *testing.T, as *gatewaytest.AuthServer, c *clock, store *Store) *Source {
+	t.Helper()
+	return source(t, Options{Kind: User, URL: at(t, protected(t, as)), Store: store, Now: c.now})
+}
+
+func TestLogin(t *testing.T) {
+	as, c, store := gatewaytest.NewAuthServer(t, nil), newClock(), NewStore(t.TempDir())
+	s := userSource(t, as, c, store)
+	if h, err := s.Headers(t.Context(), nil); err != nil || len(h) != 0 || !s.Wants(nil) {
+		t.Fatalf("without a grant the gateway sends %v, %v", h, err)
+	}
+	fails(t, s, call.Anonymous, "run gateway login up")
+	if again, err := s.Refused(t.Context(), nil, http.Header{}, 401, http.Header{}); again || err == nil || !strings.Contains(err.Error(), "run gateway login up") {
+		t.Errorf("after a 401: %v, %v", again, err)
+	}
+	if err := login(t, s); err != nil {
+		t.Fatal(err)
+	}
+	resource := s.o.URL.String()
+	for _, who := range []*call.Principal{nil, call.Anonymous, call.Local} {
+		sub, scopes, ok := as.Holder(bearer(t, s, who), resource)
+		if !ok || sub != "ann" || strings.Join(scopes, " ") != "read offline_access" {
+			t.Errorf("the token of %v is one of %q with %q, good: %v", who, sub, scopes, ok)
+		}
+	}
+	if s.Wants(call.Anonymous) || !s.Wants(withToken("ann", "x")) {
+		t.Error("the grant of this machine's user is one of others, or not theirs")
+	}
+	fails(t, s, withToken("ann", "x"), "wants a grant of its user")
+
+	// Another process finds it, one for a server elsewhere does not.
+	again := source(t, Options{Kind: User, URL: s.o.URL, Store: NewStore(store.dir), Now: c.now})
+	bearer(t, again, nil)
+	moved := source(t, Options{Kind: User, URL: at(t, "https://elsewhere.example.com/mcp"), Store: NewStore(store.dir), Now: c.now})
+	if !moved.Wants(nil) {
+		t.Error("the grant goes with the name of the upstream, to whatever server it is")
+	}
+
+	// Refreshed on use, once for all, and kept.
+	first := bearer(t, s, nil)
+	c.pass(6 * time.Minute)
+	second := bearer(t, s, nil)
+	if n := len(as.Posts(gatewaytest.GrantRefresh)); second == first || n != 1 {
+		t.Errorf("the same token: %v; %d refreshes", second == first, n)
+	}
+	if form := as.Posts(gatewaytest.GrantRefresh)[0]; form.Get("resource") != resource || !strings.HasPrefix(form.Get("client_id"), "registered-") {
+		t.Errorf("refreshed with %v", form)
+	}
+	// The other process has an old refresh token in mind, and finds the new grant.
+	if bearer(t, source(t, Options{Kind: User, URL: s.o.URL, Store: NewStore(store.dir), Now: c.now}), nil) != second {
+		t.Error("another process does not see the new token")
+	}
+
+	// A token that the server refuses is refreshed; a grant that has ended is gone.
+	c.pass(youth)
+	sent := http.Header{"Authorization": {"Bearer " + second}}
+	if again, err := s.Refused(t.Context(), nil, sent, 401, http.Header{}); !again || err != nil || bearer(t, s, nil) == second {
+		t.Errorf("a refused token: %v, %v", again, err)
+	}
+	as.ForgetRefresh()
+	c.pass(6 * time.Minute)
+	fails(t, s, call.Anonymous, "the grant of this server's user has ended: run gateway login up")
+	c.pass(failFor)
+	fails(t, s, call.Anonymous, "there is none yet")
+}
+
+// TestRefreshByTwoProcesses is about a refresh token that is good for one use, which
+// another process has used while this one was about to.
+func TestRefreshByTwoProcesses(t *testing.T) {
+	as, c := gatewaytest.NewAuthServer(t, nil), newClock()
+	s := userSource(t, as, c, NewStore(t.TempDir()))
+	if err := login(t, s); err != nil {
+		t.Fatal(err)
+	}
+	u := s.tokens.(*user)
+	as.Tell("token_endpoint", serve(t, func(w http.ResponseWriter, r *http.Request) {
+		g, err := u.load(localKey)
+		if err != nil {
+			t.Error(err)
+		}
+		g.Access, g.Refresh, g.Issued, g.Expires = "the-other's", "next", c.now(), c.now().Add(time.Minute)
+		if err := u.save(localKey, g); err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write([]byte(`{"error":"invalid_grant"}`))
+	}))
+	c.pass(6 * time.Minute)
+	if got := bearer(t, s, nil); got != "the-other's" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestRefreshThatFailsForNow(t *testing.T) {
+	as, c := gatewaytest.NewAuthServer(t, nil), newClock()
+	s := userSource(t, as, c, NewStore(""))
+	if err := login(t, s); err != nil {
+		t.Fatal(err)
+	}
+	as.SetFail("temporarily_unavailable")
+	c.pass(6 * time.Minute)
+	fails(t, s, nil, "the token endpoint answered HTTP 400 (temporarily_unavailable)")
+	if s.Wants(nil) {
+		t.Error("the grant was given up")
+	}
+	as.SetFail("")
+	c.pass(failFor)
+	bearer(t, s, nil)
+}
+
+func TestWiderGrant(t *testing.T) {
+	as, c := gatewaytest.NewAuthServer(t, nil), newClock()
+	s := userSource(t, as, c, NewStore(""))
+	if err := login(t, s); err != nil {
+		t.Fatal(err)
+	}
+	sent, err := s.Headers(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := http.Header{"Www-Authenticate": {`Bearer error="insufficient_scope", scope="read write"`}}
+	if again, err := s.Refused(t.Context(), nil, sent, 403, answer); again || err == nil || !strings.Contains(err.Error(), "wider grant") || !s.Wants(nil) {
+		t.Fatalf("403: %v, %v", again, err)
+	}
+	if err := login(t, s); err != nil {
+		t.Fatal(err)
+	}
+	token := bearer(t, s, nil)
+	if _, scopes, _ := as.Holder(token, s.o.URL.String()); strings.Join(scopes, " ") != "read offline_access write" {
+		t.Errorf("the scopes are %q", scopes)
+	}
+	// A server that wants what it has got is not asked for again and again.
+	sent.Set("Authorization", "Bearer "+token)
+	if again, err := s.Refused(t.Context(), nil, sent, 403, answer); again || err != nil || s.Wants(nil) {
+		t.Errorf("403 once more: %v, %v", again, err)
+	}
+}
+
+// TestLoginThatFails is about servers that must not be trusted, and answers that are
+// none.
+func TestLoginThatFails(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(as *gatewaytest.AuthServer)
+		want   string
+	}{
+		{"mix-up", func(as *gatewaytest.AuthServer) { as.SetIss("https://evil.example.com") }, "is that of another authorization server"},
+		{"nearly the same issuer", func(as *gatewaytest.AuthServer) { as.SetIss(as.URL + "/") }, "is that of another authorization server"},
+		{"no issuer, though announced", func(as *gatewaytest.AuthServer) { as.SetIss("-") }, "does not say which authorization server"},
+		{"no PKCE", func(as *gatewaytest.AuthServer) { as.Tell("code_challenge_methods_supported", nil) }, "does not offer PKCE"},
+		{"plain PKCE", func(as *gatewaytest.AuthServer) { as.Tell("code_challenge_methods_supported", []string{"plain"}) }, "does not offer PKCE"},
+		{"metadata of another issuer", func(as *gatewaytest.AuthServer) { as.SetClaimed("https://honest.example.com") }, "is that of another one"},
+		{"no registration", func(as *gatewaytest.AuthServer) { as.Tell("registration_endpoint", nil) }, "register the gateway there with the redirect URI http://127.0.0.1:"},
+		{"token endpoint in a cloud", func(as *gatewaytest.AuthServer) { as.Tell("token_endpoint", "http://169.254.169.254/token") }, "the token endpoint that the server names has no https"},
+		{"token endpoint in a private network", func(as *gatewaytest.AuthServer) { as.Tell("token_endpoint", "https://10.0.0.1/token") }, "leads to an address that is not public"},
+		{"refused", func(as *gatewaytest.AuthServer) { as.SetFail("invalid_grant") }, "the token endpoint answered HTTP 400 (invalid_grant)"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			as, c := gatewaytest.NewAuthServer(t, nil), newClock()
+			s := userSource(t, as, c, NewStore(""))
+			tc.change(as)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			done := make(chan struct{})
+			shown := false
+			err := Login(ctx, s, 0, func(url string) {
+				shown = true
+				b := browser(t)
+				go func() {
+					defer close(done)
+					if resp, err := b.Get(url); err == nil {
+						resp.Body.Close()
+					}
+				}()
+			})
+			if shown {
+				<-done
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+			if !s.Wants(nil) {
+				t.Error("there is a grant")
+			}
+			if strings.Contains(tc.name, "issuer") || tc.name == "mix-up" {
+				if n := len(as.Posts(gatewaytest.GrantCode)); n != 0 {
+					t.Errorf("the code was sent to the token endpoint %d times", n)
+				}
+			}
+		})
+	}
+}
+
+// TestLoginIsForOneAnswer has strangers come to the page for the answer.
+func TestLoginIsForOneAnswer(t *testing.T) {
+	as, c := gatewaytest.NewAuthServer(t, nil), newClock()
+	s := userSource(t, as, c, NewStore(""))
+	done := make(chan struct{})
+	err := Login(t.Context(), s, 0, func(url string) {
+		b := browser(t)
+		go func() {
+			defer close(done)
+			back := step(t, b, url)
+			base, _, _ := strings.Cut(back, "?")
+			for _, query := range []string{"", "?code=stolen", "?code=stolen&state=guessed"} {
+				if status, text := open(t, b, base+query); status != http.StatusBadRequest {
+					t.Errorf("%q gets %d %s", query, status, text)
+				}
+			}
+			if status, text := open(t, b, back); status != http.StatusOK {
+				t.Errorf("the answer gets %d %s", status, text)
+			}
+		}()
+	})
+	<-done
+	if err != nil || s.Wants(nil) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLoginEndsWithItsContext(t *testing.T) {
+	as, c := gatewaytest.NewAuthServer(t, nil), newClock()
+	s := userSource(t, as, c, NewStore(""))
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := Login(ctx, s, 0, func(string) { cancel() }); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	own := source(t, Options{Kind: Own, Authority: Authority{Client: Client{ID: "gw"}, TokenURL: as.URL}})
+	if err := Login(t.Context(), own, 0, nil); err == nil || !strings.Contains(err.Error(), "asks for no grants") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestConfiguredClient is about a client that is registered, at an issuer that is
+// configured.
+func TestConfiguredClient(t *testing.T) {
+	as, c := gatewaytest.NewAuthServer(t, clients), newClock()
+	s := source(t, Options{
+		Kind: User, Store: NewStore(""), Now: c.now, Scopes: []string{"x"},
+		Authority: Authority{Client: Client{ID: "gw", Secret: clients["gw"]}, Issuer: as.URL},
+	})
+	if err := login(t, s); err != nil {
+		t.Fatal(err)
+	}
+	c.pass(6 * time.Minute)
+	if _, scopes, ok := as.Holder(bearer(t, s, nil), server); !ok || strings.Join(scopes, " ") != "x offline_access" {
+		t.Errorf("the scopes are %q, good: %v", scopes, ok)
+	}
+	if as.Asked("/register") != 0 || len(as.Posts(gatewaytest.GrantRefresh)) != 1 {
+		t.Errorf("registered %d times, refreshed %d times", as.Asked("/register"), len(as.Posts(gatewaytest.GrantRefresh)))
+	}
+}

@@ -1,0 +1,316 @@
+package credentials
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"mcpgateway/internal/call"
+)
+
+// WebOptions say where [Web] is, and for whom.
+type WebOptions struct {
+	// Base returns the URL at which browsers reach the gateway, without a slash at
+	// its end; "" where that is not known. The redirect URIs are <base>/oauth/callback,
+	// and <base>/oauth/login.
+	Base   func() string
+	Source func(upstream string) *Source // nil for one that there is not
+	Logins []BrowserLogin                // by which users prove in the browser who they are
+	// Given is told that a principal has given a grant, after they were asked with
+	// this id. It must not block, and may be nil.
+	Given func(upstream, id string)
+	// Failed is told why somebody got an error page; it may be nil.
+	Failed func(upstream string, err error)
+	Now    func() time.Time // nil means time.Now
+}
+
+// Web is the pages on which principals of a gateway give their grants:
+//
+//	/oauth/start?id=…  ──▶ [ /oauth/login at the principal's issuer ] ──▶ authorization
+//	server of the upstream ──▶ /oauth/callback
+//
+// A link is for one principal and one upstream. Whoever opens it has to be that
+// principal: they log in at the issuer that has proved the principal, and the subject
+// is compared; or, where there is no such login, they are at this machine. So nobody
+// can have another give a grant for them. What comes back has to come from the
+// browser that went out, with a state that is good for one answer.
+//
+// Links and flows are in the memory of the process.
+type Web struct {
+	o      WebOptions
+	logins map[string]*browserLogin // by issuer
+	links  *pending[link]
+	trips  *pending[trip]
+	index  *pending[string] // link ids by upstream and principal
+}
+
+// link is a principal who is to give a grant.
+type link struct {
+	who      *call.Principal
+	upstream string
+}
+
+// trip is a browser on its way to an authorization server and back.
+type trip struct {
+	link
+	id      string // of the link
+	flow    *flow
+	nonce   string            // of a login
+	browser [sha256.Size]byte // digest of the cookie
+	login   *browserLogin     // nil: the way to the grant
+}
+
+// The paths of the pages below the base.
+const (
+	PathStart    = "/oauth/start"
+	pathLogin    = "/oauth/login"
+	pathCallback = "/oauth/callback"
+	pathDocument = "/oauth/client.json"
+)
+
+// NewWeb returns the pages. The error names what of the options is wrong.
+func NewWeb(o WebOptions) (*Web, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Given == nil {
+		o.Given = func(string, string) {}
+	}
+	if o.Failed == nil {
+		o.Failed = func(string, error) {}
+	}
+	w := &Web{
+		o: o, logins: make(map[string]*browserLogin), links: newPending[link](o.Now), trips: newPending[trip](o.Now), index: newPending[string](o.Now),
+	}
+	for _, l := range o.Logins {
+		login, err := newBrowserLogin(l, o.Now)
+		if err != nil {
+			return nil, err
+		}
+		w.logins[l.Issuer] = login
+	}
+	return w, nil
+}
+
+// Link returns where a principal gives a grant for an upstream, and the id of that.
+// The error says why there is no such place.
+func (w *Web) Link(who *call.Principal, upstream string) (at, id string, err error) {
+	base := w.o.Base()
+	if base == "" {
+		return "", "", failf("the gateway does not know how browsers reach it: set public_url")
+	}
+	key := upstream + "\x00" + who.Key()
+	id, ok := w.index.get(key)
+	if ok {
+		_, ok = w.links.get(id)
+	}
+	if !ok {
+		id = w.links.add(link{who, upstream})
+		w.index.put(key, id)
+	}
+	return base + PathStart + "?id=" + id, id, nil
+}
+
+// document is the URL of what the gateway says of itself as a client, "" where no
+// authorization server could read it.
+func (w *Web) document() string {
+	if base := w.o.Base(); strings.HasPrefix(base, "https://") {
+		return base + pathDocument
+	}
+	return ""
+}
+
+// ServeHTTP serves the paths below /oauth/.
+func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	h := rw.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer") // the id of a link is in its URL
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	if r.Method != http.MethodGet {
+		h.Set("Allow", http.MethodGet)
+		page(rw, http.StatusMethodNotAllowed, "This page is for browsers.")
+		return
+	}
+	base, err := url.Parse(w.o.Base())
+	// A page that has given itself an address on loopback must not read this one.
+	if err != nil || base.Host == "" || isLoopback(base.Hostname()) && !strings.EqualFold(base.Host, r.Host) {
+		page(rw, http.StatusForbidden, "The gateway is not reached by this name. Open the link as it was given to you.")
+		return
+	}
+	switch strings.TrimPrefix(r.URL.Path, base.Path) {
+	case PathStart:
+		w.start(rw, r)
+	case pathLogin, pathCallback:
+		w.back(rw, r)
+	case pathDocument:
+		w.serveDocument(rw)
+	default:
+		http.NotFound(rw, r)
+	}
+}
+
+func (w *Web) serveDocument(rw http.ResponseWriter) {
+	id := w.document()
+	if id == "" {
+		page(rw, http.StatusNotFound, "The gateway has no public URL with https.")
+		return
+	}
+	doc, err := json.Marshal(clientDocument(id, w.o.Base()+pathCallback))
+	if err != nil {
+		page(rw, http.StatusInternalServerError, "The document cannot be made.")
+		return
+	}
+	rw.Header().Set("Content-Type", "application/json")
+	_, _ = rw.Write(doc)
+}
+
+// start sends whoever opened a link to prove who they are.
+func (w *Web) start(rw http.ResponseWriter, r *http.Request) {
+	id := r.URL.Query().Get("id")
+	l, ok := w.links.get(id)
+	if !ok {
+		page(rw, http.StatusNotFound, "This link is not good any more. Repeat the call in your application to get another one.")
+		return
+	}
+	browser := rand.Text()
+	if login := w.logins[l.who.Issuer]; login != nil && l.who.Issuer != "" {
+		f, nonce, err := login.begin(r.Context(), w.o.Base()+pathLogin)
+		if err != nil {
+			w.fail(rw, l.upstream, err)
+			return
+		}
+		w.depart(rw, r, trip{link: l, id: id, flow: f, nonce: nonce, login: login}, browser, "nonce", nonce)
+		return
+	}
+	base, err := url.Parse(w.o.Base())
+	if err != nil || !isLoopback(base.Hostname()) || !directly(r) {
+		w.fail(rw, l.upstream, failf("the gateway cannot find out who you are in this browser: its configuration needs auth.login for the issuer of your account"))
+		return
+	}
+	w.grant(rw, r, l, id, browser)
+}
+
+// grant sends a browser, whose user is the principal, to the authorization server
+// of the upstream.
+func (w *Web) grant(rw http.ResponseWriter, r *http.Request, l link, id, browser string) {
+	u := w.user(l.upstream)
+	if u == nil {
+		w.fail(rw, l.upstream, failf("this server asks for no grants any more"))
+		return
+	}
+	f, err := u.begin(r.Context(), principalKey(l.who), w.o.Base()+pathCallback, w.document())
+	if err != nil {
+		w.fail(rw, l.upstream, err)
+		return
+	}
+	w.depart(rw, r, trip{link: l, id: id, flow: f}, browser)
+}
+
+func (w *Web) user(upstream string) *user {
+	s := w.o.Source(upstream)
+	if s == nil {
+		return nil
+	}
+	u, _ := s.tokens.(*user)
+	return u
+}
+
+// depart sends a browser on a trip.
+func (w *Web) depart(rw http.ResponseWriter, r *http.Request, t trip, browser string, more ...string) {
+	t.browser = sha256.Sum256([]byte(browser))
+	w.trips.put(t.flow.state, t)
+	base, _ := url.Parse(w.o.Base())
+	http.SetCookie(rw, &http.Cookie{
+		Name: cookieName(t.flow.state), Value: browser, Path: base.Path + "/oauth/", MaxAge: int(flowTime.Seconds()),
+		HttpOnly: true, Secure: base.Scheme == "https", SameSite: http.SameSiteLaxMode,
+	})
+	http.Redirect(rw, r, t.flow.url(more...), http.StatusFound)
+}
+
+// cookieName is the name of the cookie of a trip. A browser may be on several.
+func cookieName(state string) string {
+	sum := sha256.Sum256([]byte(state))
+	return "mcpgateway_" + hex.EncodeToString(sum[:8])
+}
+
+// back takes a browser that comes back from a trip.
+func (w *Web) back(rw http.ResponseWriter, r *http.Request) {
+	answer, err := url.ParseQuery(r.URL.RawQuery)
+	state := answer.Get("state")
+	t, ok := w.trips.get(state)
+	login := strings.HasSuffix(r.URL.Path, pathLogin)
+	if err != nil || !ok || (t.login != nil) != login {
+		page(rw, http.StatusBadRequest, "This answer belongs to nothing that was begun here, or was used already. Open the link again.")
+		return
+	}
+	cookie, err := r.Cookie(cookieName(state))
+	if err != nil || !sameBrowser(cookie.Value, t) {
+		// What another browser brings must not use up the state of the right one.
+		w.fail(rw, t.upstream, failf("this answer belongs to another browser: open the link in the browser in which you go on"))
+		return
+	}
+	if _, ok := w.trips.take(state); !ok {
+		page(rw, http.StatusBadRequest, "This answer was used already. Open the link again.")
+		return
+	}
+	ctx := context.WithoutCancel(r.Context()) // a code is good for one use: a browser that goes away must not waste it
+	if t.login != nil {
+		who, err := t.login.finish(ctx, t.flow, t.nonce, answer)
+		if err == nil && who != t.who.Subject {
+			err = failf("this link is for another user than the one who is logged in here")
+		}
+		if err != nil {
+			w.fail(rw, t.upstream, err)
+			return
+		}
+		w.grant(rw, r, t.link, t.id, rand.Text())
+		return
+	}
+	u := w.user(t.upstream)
+	if u == nil {
+		w.fail(rw, t.upstream, failf("this server asks for no grants any more"))
+		return
+	}
+	if err := u.finish(ctx, principalKey(t.who), t.flow, answer); err != nil {
+		w.fail(rw, t.upstream, err)
+		return
+	}
+	w.links.take(t.id)
+	w.o.Given(t.upstream, t.id)
+	page(rw, http.StatusOK, fmt.Sprintf("Access to %s is granted. You can close this page and go back to your application.", t.upstream))
+}
+
+func sameBrowser(cookie string, t trip) bool {
+	sum := sha256.Sum256([]byte(cookie))
+	return subtle.ConstantTimeCompare(sum[:], t.browser[:]) == 1
+}
+
+// fail shows what went wrong.
+func (w *Web) fail(rw http.ResponseWriter, upstream string, err error) {
+	w.o.Failed(upstream, err)
+	text := "it took too long"
+	var known *Error
+	if errors.As(err, &known) {
+		text = known.text
+	}
+	page(rw, http.StatusForbidden, "No access was granted: "+text+".")
+}
+
+// page writes a page of one sentence, as plain text: there is nothing in it that a
+// browser could take for more.
+func page(rw http.ResponseWriter, status int, text string) {
+	rw.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	rw.WriteHeader(status)
+	_, _ = rw.Write([]byte(text + "\n"))
+}

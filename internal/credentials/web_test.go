@@ -1,0 +1,311 @@
+package credentials
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/gatewaytest"
+)
+
+// site is a gateway's pages, with an issuer of principals and an upstream.
+type site struct {
+	*Web
+	t      *testing.T
+	clock  *clock
+	idp    *gatewaytest.AuthServer // of principals
+	as     *gatewaytest.AuthServer // of the upstream
+	source *Source
+	base   string
+	given  []string
+	change func(r *http.Request) // requests on their way in
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{t: t, clock: newClock(), idp: gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"}), as: gatewaytest.NewAuthServer(t, nil)}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.change != nil {
+			s.change(r)
+		}
+		s.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	s.base = srv.URL
+	s.source = userSource(t, s.as, s.clock, NewStore(""))
+	var err error
+	s.Web, err = NewWeb(WebOptions{
+		Base: func() string { return s.base }, Source: func(name string) *Source { return map[string]*Source{"up": s.source}[name] }, Now: s.clock.now,
+		Logins: []BrowserLogin{{Authority: Authority{Client: Client{ID: "gw", Secret: "pass"}, Issuer: s.idp.URL}}},
+		Given:  func(upstream, id string) { s.given = append(s.given, upstream+" "+id) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// of is a principal of the site's issuer.
+func (s *site) of(subject string) *call.Principal {
+	return &call.Principal{Subject: subject, Issuer: s.idp.URL, Proof: "jwt"}
+}
+
+func (s *site) link(who *call.Principal) string {
+	s.t.Helper()
+	at, _, err := s.Link(who, "up")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return at
+}
+
+// ends opens a URL, and wants the page at its end.
+func (s *site) ends(b *http.Client, url string, status int, want string) {
+	s.t.Helper()
+	if got, text := open(s.t, b, url); got != status || !strings.Contains(text, want) {
+		s.t.Errorf("the browser ends at %d %q, want %d %q", got, text, status, want)
+	}
+}
+
+func TestGrantInTheBrowser(t *testing.T) {
+	s := newSite(t)
+	ann, bob := s.of("ann"), s.of("bob")
+	s.idp.SetUser("ann")
+	s.as.SetUser("ann-at-the-upstream")
+	link := s.link(ann)
+	if again := s.link(ann); again != link || s.link(bob) == link {
+		t.Error("a link is for one principal, and the same until it was used")
+	}
+	s.ends(browser(t), link, 200, "Access to up is granted")
+	if s.source.Wants(ann) || !s.source.Wants(bob) || !s.source.Wants(nil) {
+		t.Error("the grant is not that of the one principal alone")
+	}
+	if sub, _, ok := s.as.Holder(bearer(t, s.source, ann), s.source.o.URL.String()); !ok || sub != "ann-at-the-upstream" {
+		t.Errorf("the token is one of %q", sub)
+	}
+	if _, id, _ := strings.Cut(link, "?id="); len(s.given) != 1 || s.given[0] != "up "+id {
+		t.Errorf("given: %v", s.given)
+	}
+	s.ends(browser(t), link, 404, "not good any more")
+}
+
+// TestLinkOfAnother has Ann send her link to Bob, whose grant she would use then.
+func TestLinkOfAnother(t *testing.T) {
+	s := newSite(t)
+	s.idp.SetUser("bob")
+	s.ends(browser(t), s.link(s.of("ann")), 403, "for another user than the one who is logged in here")
+	if !s.source.Wants(s.of("ann")) || s.as.Asked("/authorize") != 0 {
+		t.Error("Bob came to the authorization server on Ann's behalf")
+	}
+}
+
+func TestNoProofOfWhoOpensTheLink(t *testing.T) {
+	s := newSite(t)
+	stranger := &call.Principal{Subject: "ci", Proof: "api-key"}
+	// At this machine it is good enough to be here.
+	s.ends(browser(t), s.link(stranger), 200, "Access to up is granted")
+	s.ends(browser(t), s.link(call.Anonymous), 200, "Access to up is granted")
+
+	for name, change := range map[string]func(r *http.Request){
+		"from elsewhere": func(r *http.Request) { r.RemoteAddr = "192.0.2.1:1234" },
+		"by a proxy":     func(r *http.Request) { r.Header.Set("X-Forwarded-For", "192.0.2.1") },
+		"by another":     func(r *http.Request) { r.Header.Set("Forwarded", "for=192.0.2.1") },
+	} {
+		s.change = change
+		other := &call.Principal{Subject: name, Proof: "api-key"}
+		s.ends(browser(t), s.link(other), 403, "its configuration needs auth.login")
+		if !s.source.Wants(other) {
+			t.Errorf("%s: there is a grant", name)
+		}
+	}
+	s.change = func(r *http.Request) { r.Host = "rebound.example.com" }
+	s.ends(browser(t), s.link(&call.Principal{Subject: "x", Proof: "api-key"}), 403, "not reached by this name")
+
+	// At a public address this machine counts for nothing: proxies stand on it.
+	s.change = nil
+	link := s.link(&call.Principal{Subject: "y", Proof: "api-key"})
+	local := s.base
+	s.base = "https://gateway.example.com"
+	s.ends(browser(t), strings.Replace(link, s.base, local, 1), 403, "its configuration needs auth.login")
+}
+
+// TestAnswers has answers come back that are none of the browser's, or come twice.
+func TestAnswers(t *testing.T) {
+	s := newSite(t)
+	s.idp.SetUser("ann")
+	ann := s.of("ann")
+	b := browser(t)
+	toIdP := step(t, b, s.link(ann))
+	backFromIdP := step(t, b, toIdP)
+	s.ends(browser(t), backFromIdP, 403, "belongs to another browser")
+	toAS := step(t, b, backFromIdP)
+	s.ends(b, backFromIdP, 400, "used already")
+	back := step(t, b, toAS)
+
+	for name, url := range map[string]string{
+		"no state":          s.base + pathCallback + "?code=x",
+		"a state of no one": s.base + pathCallback + "?code=x&state=guessed",
+		"the wrong page":    strings.Replace(back, pathCallback, pathLogin, 1),
+	} {
+		t.Run(name, func(t *testing.T) { s.ends(b, url, 400, "belongs to nothing that was begun here") })
+	}
+	s.ends(browser(t), back, 403, "belongs to another browser")
+	forged := browser(t)
+	forged.Jar.SetCookies(at(t, back), []*http.Cookie{{Name: cookieName(at(t, back).Query().Get("state")), Value: "forged", Path: "/oauth/"}})
+	s.ends(forged, back, 403, "belongs to another browser")
+	if !s.source.Wants(ann) {
+		t.Fatal("another browser's answer was taken")
+	}
+	s.ends(b, back, 200, "Access to up is granted")
+	if s.source.Wants(ann) {
+		t.Error("there is no grant")
+	}
+	s.ends(b, back, 400, "used already")
+	if n := len(s.as.Posts(gatewaytest.GrantCode)); n != 1 {
+		t.Errorf("the code was sent %d times", n)
+	}
+}
+
+// TestMixUp has one authorization server's answer come with the name of another.
+func TestMixUp(t *testing.T) {
+	s := newSite(t)
+	s.idp.SetUser("ann")
+	for _, iss := range []string{"https://evil.example.com", "-", s.idp.URL} {
+		s.as.SetIss(iss)
+		status, text := open(t, browser(t), s.link(s.of("ann")))
+		if status != 403 || !strings.Contains(text, "authorization server") || !s.source.Wants(s.of("ann")) {
+			t.Errorf("iss %q: %d %s", iss, status, text)
+		}
+	}
+	s.as.SetIss("")
+	s.idp.SetIss("https://evil.example.com")
+	s.ends(browser(t), s.link(s.of("ann")), 403, "that of another authorization server")
+	if n := len(s.as.Posts(gatewaytest.GrantCode)) + len(s.idp.Posts(gatewaytest.GrantCode)); n != 3 {
+		t.Errorf("codes were sent %d times, want those of the three logins alone", n)
+	}
+}
+
+// TestIDTokens has the issuer say who logged in, in ways that must not count.
+func TestIDTokens(t *testing.T) {
+	s := newSite(t)
+	s.idp.SetUser("ann")
+	for name, claims := range map[string]map[string]any{
+		"another login's":  {"nonce": "another"},
+		"without a nonce":  {"nonce": nil},
+		"another client's": {"aud": "other"},
+		"another issuer's": {"iss": "https://evil.example.com"},
+		"expired":          {"exp": time.Now().Add(-time.Hour).Unix()},
+		"without subject":  {"sub": nil},
+		"of another":       {"sub": "bob"},
+	} {
+		s.idp.SetID(claims)
+		status, text := open(t, browser(t), s.link(s.of("ann")))
+		if status != 403 || !s.source.Wants(s.of("ann")) || s.as.Asked("/authorize") != 0 {
+			t.Errorf("%s: %d %s", name, status, text)
+		}
+	}
+}
+
+func TestLinksAndFlowsExpire(t *testing.T) {
+	s := newSite(t)
+	s.idp.SetUser("ann")
+	b := browser(t)
+	link := s.link(s.of("ann"))
+	toIdP := step(t, b, link)
+	s.clock.pass(flowTime)
+	s.ends(b, step(t, b, toIdP), 400, "belongs to nothing that was begun here")
+	s.ends(b, link, 404, "not good any more")
+	if s.link(s.of("ann")) == link {
+		t.Error("the old link is given out again")
+	}
+}
+
+// TestDeclined is an authorization server at which the user says no, and one that
+// would have its own words shown.
+func TestDeclined(t *testing.T) {
+	s := newSite(t)
+	b := browser(t)
+	for code, want := range map[string]string{"access_denied": "gave no grant (access_denied)", "<script>": "gave no grant (unknown error)"} {
+		u := at(t, step(t, b, s.link(call.Anonymous)))
+		back := s.base + pathCallback + "?" + url.Values{
+			"state": {u.Query().Get("state")}, "iss": {s.as.URL}, "error": {code}, "error_description": {"<b>pay here</b>"},
+		}.Encode()
+		s.ends(b, back, 403, want)
+	}
+}
+
+func TestPages(t *testing.T) {
+	s := newSite(t)
+	resp, err := browser(t).Get(s.base + PathStart + "?id=x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	for name, want := range map[string]string{
+		"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff",
+		"Content-Type": "text/plain; charset=utf-8",
+	} {
+		if got := resp.Header.Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	resp, err = browser(t).Post(s.base+PathStart, "text/plain", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("POST gets %d", resp.StatusCode)
+	}
+	s.ends(browser(t), s.base+"/oauth/elsewhere", 404, "")
+	s.ends(browser(t), s.base+pathDocument, 404, "no public URL with https")
+	s.base = ""
+	if _, _, err := s.Link(call.Anonymous, "up"); err == nil || !strings.Contains(err.Error(), "set public_url") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestClientDocument lets the gateway be named by the URL of what it says of itself.
+func TestClientDocument(t *testing.T) {
+	s := newSite(t)
+	s.as.Tell("client_id_metadata_document_supported", true)
+	s.as.Tell("registration_endpoint", nil)
+	s.idp.SetUser("ann")
+	local := s.base
+	s.base = "https://gateway.example.com/base"
+	status, text := open(t, browser(t), local+"/base"+pathDocument)
+	for _, want := range []string{`"client_id":"https://gateway.example.com/base/oauth/client.json"`, `"redirect_uris":["https://gateway.example.com/base/oauth/callback"]`, `"application_type":"web"`} {
+		if status != 200 || !strings.Contains(text, want) {
+			t.Errorf("%d %s lacks %s", status, text, want)
+		}
+	}
+	f, err := s.user("up").begin(t.Context(), "k", s.base+pathCallback, s.document())
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := at(t, f.url()).Query()
+	if q.Get("client_id") != s.base+pathDocument || q.Get("resource") != s.source.o.URL.String() || q.Get("code_challenge_method") != "S256" {
+		t.Errorf("the browser goes with %v", q)
+	}
+}
+
+func TestPendingIsBounded(t *testing.T) {
+	c := newClock()
+	p := newPending[int](c.now)
+	first := p.add(0)
+	for i := range maxPending {
+		p.add(i)
+	}
+	if _, ok := p.get(first); ok || len(p.all) != maxPending || len(p.order) != maxPending {
+		t.Errorf("%d are kept, %d in order, the oldest among them: %v", len(p.all), len(p.order), ok)
+	}
+	c.pass(flowTime + time.Second)
+	p.add(1)
+	if len(p.all) != 1 || len(p.order) != 1 {
+		t.Errorf("%d are kept after they have expired", len(p.all))
+	}
+}

@@ -1,0 +1,352 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap/zaptest"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/gatewaytest"
+)
+
+// credited is a gateway whose principals bring tokens of an issuer.
+type credited struct {
+	t   *testing.T
+	g   *Gateway
+	idp *gatewaytest.AuthServer
+	cfg *config.Config
+}
+
+// upstreams is a configuration's part, in which IDP stands for the issuer.
+func credit(t *testing.T, idp *gatewaytest.AuthServer, upstreams string, before func(cfg *config.Config)) *credited {
+	t.Helper()
+	text := strings.ReplaceAll(`
+auth: {mode: jwt, jwt: [{issuer: "IDP", audience: gw, login: {client_id: gw, client_secret: pass}}]}
+policy: {default: allow}
+upstreams:
+`+upstreams, "IDP", idp.URL)
+	cfg, err := config.Parse("gateway.yaml", []byte(text), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Listen, cfg.Admin.Listen, cfg.StateDir = "127.0.0.1:0", "127.0.0.1:0", filepath.Join(t.TempDir(), "state")
+	if before != nil {
+		before(cfg)
+	}
+	g, err := New(Options{Config: cfg, Version: "test", Logger: zaptest.NewLogger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- g.Run(ctx) }()
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return &credited{t, g, idp, cfg}
+}
+
+// tokenOf is what a principal brings.
+func (c *credited) tokenOf(who string) string { return c.idp.Token("gw", map[string]any{"sub": who}) }
+
+// post sends a request and returns the header, and the last message of the answer.
+func (c *credited) post(token, body string, header ...string) (http.Header, string) {
+	c.t.Helper()
+	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.g.URL(), strings.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if i := strings.LastIndex(string(text), "data: "); i >= 0 {
+		text = text[i+len("data: "):]
+	}
+	return resp.Header, string(text)
+}
+
+// modern calls a tool as a modern client with capabilities; more goes into params.
+func (c *credited) modern(token, tool, capabilities, more string) string {
+	c.t.Helper()
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q%s,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+		`"io.modelcontextprotocol/clientCapabilities":%s}}}`, tool, more, capabilities)
+	_, text := c.post(token, body, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", tool)
+	return text
+}
+
+// legacy opens a session for a client with capabilities, and returns what calls a tool
+// in it.
+func (c *credited) legacy(token, capabilities string) (session string, call func(tool string) string) {
+	c.t.Helper()
+	header, text := c.post(token, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":`+
+		capabilities+`,"clientInfo":{"name":"c","version":"1"}}}`)
+	session = header.Get("Mcp-Session-Id")
+	if session == "" {
+		c.t.Fatalf("initialize: %s", text)
+	}
+	c.post(token, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Mcp-Session-Id", session)
+	return session, func(tool string) string {
+		c.t.Helper()
+		_, text := c.post(token, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+tool+`"}}`, "Mcp-Session-Id", session)
+		return text
+	}
+}
+
+// says wants an answer with a text.
+func says(t *testing.T, answer, want string) {
+	t.Helper()
+	if !strings.Contains(answer, want) {
+		t.Errorf("got %s, want %s", answer, want)
+	}
+}
+
+const opensURLs = `{"elicitation":{"form":{},"url":{}}}`
+
+// TestTokensToUpstreams runs each kind of credentials against real servers of both
+// eras, with two principals, and looks at everything that the upstream got: what
+// clients brought is nowhere in it.
+func TestTokensToUpstreams(t *testing.T) {
+	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
+	as := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
+	ofIdP := map[string]*vault{"own": newVault(t, idp, true), "oldown": newVault(t, idp, false), "swap": newVault(t, idp, true), "oldswap": newVault(t, idp, false)}
+	ofAS := map[string]*vault{"firm": newVault(t, as, true), "oldfirm": newVault(t, as, false)}
+	text := ""
+	for name, v := range ofIdP {
+		kind := "client-credentials"
+		if strings.HasSuffix(name, "swap") {
+			kind = "token-exchange"
+		}
+		text += fmt.Sprintf("  %s: {url: %q, headers: {X-User: '{{principal.subject}}'}, auth: {kind: %s, client_id: gw, client_secret: pass, issuer: IDP}}\n", name, v.url, kind)
+	}
+	for name, v := range ofAS {
+		text += fmt.Sprintf("  %s: {url: %q, headers: {X-User: 'u-{{principal.subject}}'}, auth: {kind: enterprise, client_id: gw, client_secret: pass, issuer: %q, idp: {issuer: IDP, client_id: gw, client_secret: pass}}}\n", name, v.url, as.URL)
+	}
+	c := credit(t, idp, text, nil)
+	var brought []string
+	for _, who := range []string{"ann", "bob", "ann"} {
+		token := c.tokenOf(who)
+		brought = append(brought, token)
+		_, legacy := c.legacy(token, `{}`)
+		for name, want := range map[string]string{
+			"own": "gw as " + who, "oldown": "gw as " + who, "swap": who + " as " + who, "oldswap": who + " as " + who,
+			"firm": who + " as u-" + who, "oldfirm": who + " as u-" + who,
+		} {
+			says(t, c.modern(token, name+"__who", `{}`, ""), `"text":"`+want+`"`)
+			says(t, legacy(name+"__who"), `"text":"`+want+`"`)
+		}
+	}
+	for _, all := range []map[string]*vault{ofIdP, ofAS} {
+		for name, v := range all {
+			v.mu.Lock()
+			for _, h := range v.seen {
+				for _, token := range brought {
+					if strings.Contains(fmt.Sprint(h), token) {
+						t.Fatalf("%s got what a client brought: %v", name, h)
+					}
+				}
+			}
+			v.mu.Unlock()
+		}
+	}
+}
+
+// TestAbsentClaim fails the call, and that call alone.
+func TestAbsentClaim(t *testing.T) {
+	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
+	v := newVault(t, idp, true)
+	c := credit(t, idp, fmt.Sprintf("  up: {url: %q, headers: {X-User: '{{principal.claims.mail}}'}, auth: {kind: client-credentials, client_id: gw, client_secret: pass, issuer: IDP}}\n", v.url), nil)
+	says(t, c.modern(idp.Token("gw", map[string]any{"mail": "ann@example.com"}), "up__who", `{}`, ""), `"text":"gw as ann@example.com"`)
+	says(t, c.modern(idp.Token("gw", nil), "up__who", `{}`, ""), `"reason":"the header X-User cannot be sent: the caller has no principal.claims.mail`)
+	says(t, c.modern(idp.Token("gw", map[string]any{"mail": "a\r\nX-Admin: 1"}), "up__who", `{}`, ""), `has characters that cannot stand in it`)
+}
+
+// surf opens a URL in a browser of its own, and returns the page at which that ends.
+func surf(t *testing.T, url string) string {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := b.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// logIn makes the grant by which the lists are gathered.
+func logIn(t *testing.T, names ...string) func(cfg *config.Config) {
+	return func(cfg *config.Config) {
+		for _, name := range names {
+			pages := make(chan string, 1)
+			err := Login(t.Context(), cfg, name, 0, func(url string) { go func() { pages <- surf(t, url) }() })
+			if page := <-pages; err != nil || !strings.Contains(page, "is granted") {
+				t.Fatalf("%v: %s", err, page)
+			}
+		}
+	}
+}
+
+// urlAsked returns the URL that a client is asked to open, and what it brings back.
+func urlAsked(t *testing.T, answer string) (url, state, key string) {
+	t.Helper()
+	var m struct {
+		Result struct {
+			ResultType, RequestState string
+			InputRequests            map[string]struct {
+				Params struct{ Mode, URL, Message string }
+			}
+		}
+		Error struct {
+			Code int
+			Data struct {
+				Elicitations []struct{ Mode, URL, Message, ElicitationID string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(answer), &m); err != nil {
+		t.Fatalf("%v: %s", err, answer)
+	}
+	if m.Error.Code == -32042 && len(m.Error.Data.Elicitations) == 1 {
+		return m.Error.Data.Elicitations[0].URL, "", m.Error.Data.Elicitations[0].ElicitationID
+	}
+	for key, r := range m.Result.InputRequests {
+		if r.Params.Mode == "url" && m.Result.ResultType == "input_required" {
+			return r.Params.URL, m.Result.RequestState, key
+		}
+	}
+	t.Fatalf("no question: %s", answer)
+	return "", "", ""
+}
+
+// TestGrantsOfUsers has users asked for their grants, in the way of each era.
+func TestGrantsOfUsers(t *testing.T) {
+	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
+	as := gatewaytest.NewAuthServer(t, nil)
+	fresh, old := newVault(t, as, true, "use"), newVault(t, as, false, "use")
+	as.SetUser("service")
+	upstreams := fmt.Sprintf("  fresh: {url: %q, auth: {kind: user}}\n  old: {url: %q, auth: {kind: user}}\n", fresh.url, old.url)
+	c := credit(t, idp, upstreams, logIn(t, "fresh", "old"))
+
+	ann, bob := c.tokenOf("ann"), c.tokenOf("bob")
+	t.Run("a modern client", func(t *testing.T) {
+		for _, name := range []string{"fresh", "old"} {
+			asked := c.modern(ann, name+"__who", opensURLs, "")
+			link, state, key := urlAsked(t, asked)
+			says(t, asked, `"message":"`+name+`: Open this page`)
+			idp.SetUser("bob")
+			says(t, surf(t, link), "for another user than the one who is logged in here")
+			idp.SetUser("ann")
+			as.SetUser("ann at " + name)
+			again := fmt.Sprintf(`,"requestState":%q,"inputResponses":{%q:{"action":"accept"}}`, state, key)
+			early, _, _ := urlAsked(t, c.modern(ann, name+"__who", opensURLs, again)) // who comes back too early is asked again
+			if early != link {
+				t.Errorf("another link: %s, %s", link, early)
+			}
+			says(t, surf(t, link), "Access to "+name+" is granted")
+			says(t, c.modern(ann, name+"__who", opensURLs, again), `"text":"ann at `+name+` as "`)
+		}
+	})
+	t.Run("a legacy client", func(t *testing.T) {
+		session, call := c.legacy(bob, opensURLs)
+		idp.SetUser("bob")
+		for _, name := range []string{"fresh", "old"} {
+			as.SetUser("bob at " + name)
+			link, _, id := urlAsked(t, call(name+"__who"))
+			heard := c.listen(bob, session)
+			says(t, surf(t, link), "Access to "+name+" is granted")
+			says(t, <-heard, `{"method":"notifications/elicitation/complete","params":{"elicitationId":"`+id+`"}`)
+			says(t, call(name+"__who"), `"text":"bob at `+name+` as "`)
+		}
+	})
+	t.Run("clients that open no URLs", func(t *testing.T) {
+		carl := c.tokenOf("carl")
+		_, call := c.legacy(carl, `{"elicitation":{}}`)
+		says(t, call("fresh__who"), "this client cannot be asked to (URL elicitation)")
+		says(t, c.modern(carl, "old__who", `{}`, ""), `"code":-32021,"message":"the request needs a capability that the client did not declare","data":{"requiredCapabilities":{"elicitation":{"url":{}}}}`)
+	})
+	t.Run("another process", func(t *testing.T) {
+		other := credit(t, idp, upstreams, func(cfg *config.Config) { cfg.StateDir = c.cfg.StateDir })
+		for _, name := range []string{"fresh", "old"} {
+			says(t, other.modern(bob, name+"__who", opensURLs, ""), `"text":"bob at `+name)
+		}
+	})
+}
+
+// listen opens the stream of a session, and returns the first message of it.
+func (c *credited) listen(token, session string) <-chan string {
+	c.t.Helper()
+	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.g.URL(), nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Mcp-Session-Id", session)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { resp.Body.Close() })
+	heard := make(chan string, 1)
+	go func() {
+		for in := bufio.NewScanner(resp.Body); in.Scan(); {
+			if data, ok := strings.CutPrefix(in.Text(), "data: "); ok && data != "" {
+				heard <- strings.Replace(data, `"jsonrpc":"2.0",`, "", 1)
+				return
+			}
+		}
+		close(heard)
+	}()
+	return heard
+}
+
+// TestNobodyHasLoggedIn is about a laptop before gateway login.
+func TestNobodyHasLoggedIn(t *testing.T) {
+	as := gatewaytest.NewAuthServer(t, nil)
+	v := newVault(t, as, true)
+	cfg, err := config.Parse("gateway.yaml", []byte(fmt.Sprintf("upstreams:\n  up: {url: %q, auth: {kind: user}}\n  other: {command: x}\n", v.url)), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.StateDir = t.TempDir()
+	for name, want := range map[string]string{
+		"other": "takes no grants of users", "nobody": "those that one can log in to are up",
+	} {
+		if err := Login(t.Context(), cfg, name, 0, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// keyring are credentials that have the next token after each refusal.
+type keyring struct {
+	mu      sync.Mutex
+	n       int   // of the present token
+	last    int   // of the last one that there is
+	fails   error // of Headers
+	refused []string
+}
+
+func (k *keyring) Headers(_ context.Context, who *call.Principal) (http.Header, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.fails != nil {
+		return nil, k.fails
+	}
+	subject := "gateway"
+	if who != nil {
+		subject = who.Subject
+	}
+	return http.Header{"Authorization": {fmt.Sprintf("Bearer %s-%d", subject, k.n)}, "X-User": {subject}}, nil
+}
+
+func (k *keyring) Refused(_ context.Context, _ *call.Principal, sent http.Header, status int, answer http.Header) (bool, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.refused = append(k.refused, fmt.Sprint(status, " ", sent.Get("Authorization"), " ", answer.Get("WWW-Authenticate")))
+	if k.n == k.last {
+		return false, errors.New("there is no other token")
+	}
+	k.n++
+	return true, nil
+}
+
+// guarded lets requests through to a server that carry a token with this number.
+func guarded(h http.Handler, n *int) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var subject string
+		var got int
+		if _, err := fmt.Sscanf(r.Header.Get("Authorization"), "Bearer %7s-%d", &subject, &got); err != nil || got != *n {
+			w.Header().Set("WWW-Authenticate", "Bearer scope=\"x\"")
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func with(k Credentials) func(*Options) { return func(o *Options) { o.HTTP.Credentials = k } }
+
+func callOf(subject string) *call.Call {
+	c := tool("a", `{"name":"x"}`, nil)
+	c.Principal = &call.Principal{Subject: subject}
+	return c
+}
+
+// TestCredentialsGoWithEveryRequest looks at every request of a conversation: those
+// for a call carry what its principal has, all others what the gateway has.
+func TestCredentialsGoWithEveryRequest(t *testing.T) {
+	for name, modern := range map[string]bool{"legacy": false, "modern": true} {
+		t.Run(name, func(t *testing.T) {
+			n := 0
+			s := &script{modern: modern, stateful: !modern}
+			c := converse(t, guarded(s, &n), with(&keyring{}))
+			for _, who := range []string{"ann0000", "bob0000"} {
+				equal(t, "outcome", c.do(t, callOf(who)), c.do(t, callOf(who)))
+			}
+			c.stop()
+			c.over(t)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			of := map[string]int{}
+			for _, r := range s.seen {
+				if r.method != wire.MethodToolsCall && r.header.Get("X-User") != "gateway" {
+					t.Errorf("%s carries what %q has", r.method, r.header.Get("X-User"))
+				}
+				if r.method == wire.MethodToolsCall {
+					of[r.header.Get("Authorization")]++
+				}
+			}
+			if len(of) != 2 || of["Bearer ann0000-0"] != 2 || of["Bearer bob0000-0"] != 2 {
+				t.Errorf("the calls carry %v", of)
+			}
+		})
+	}
+}
+
+func TestRefusedCredentials(t *testing.T) {
+	n := 1
+	s := &script{modern: true, caps: `{}`}
+	k := &keyring{last: 4}
+	c := converse(t, guarded(s, &n), with(k)) // the probe is refused, and sent once more
+	n = 2
+	equal(t, "the call is sent once more", c.do(t, callOf("ann0000")), doneResult)
+	equal(t, "calls that came to the server", len(s.got(wire.MethodToolsCall)), 1)
+	n = 9 // no token is good
+	equal(t, "a call that is refused twice", c.do(t, callOf("ann0000")), "fault: the server refuses the gateway's credentials (HTTP 401)")
+	equal(t, "and then", c.do(t, callOf("ann0000")), "fault: there is no other token")
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if want := `401 Bearer gateway-0 Bearer scope="x"`; len(k.refused) < 4 || k.refused[0] != want {
+		t.Errorf("refused were %q, want %q and more", k.refused, want)
+	}
+	for _, r := range k.refused[1:] {
+		if !strings.HasPrefix(r, "401 Bearer ann0000-") {
+			t.Errorf("refused was %q", r)
+		}
+	}
+}
+
+func TestNoCredentials(t *testing.T) {
+	n := 0
+	k := &keyring{}
+	s := &script{modern: true, caps: `{}`}
+	r := start(t, *testOptions(t, serve(t, guarded(s, &n)).URL, with(k)))
+	r.watch.wait(t, isReady)
+	k.mu.Lock()
+	k.fails = errors.New("the token endpoint answered HTTP 400 (invalid_client)")
+	k.mu.Unlock()
+	cl := callOf("ann0000")
+	cl.Client.Revision = wire.LatestModern
+	_, err := r.Do(t.Context(), cl)
+	e, ok := err.(*wire.Error)
+	if !ok || e.Code != wire.CodeInternal || !wire.ValueOf(e.Data).Get("reason").IsString(k.fails.Error()) || wire.ValueOf(e.Data).Get("retryable").Bool() {
+		t.Errorf("got %v", err)
+	}
+	equal(t, "calls", len(s.got(wire.MethodToolsCall)), 0)
+}
+
+// TestNoCredentialsToBeginWith tells clients why an upstream is down.
+func TestNoCredentialsToBeginWith(t *testing.T) {
+	n := 0
+	k := &keyring{fails: errors.New("this server wants a grant of its user")}
+	s := &script{modern: true, caps: `{}`}
+	r := start(t, *testOptions(t, serve(t, guarded(s, &n)).URL, with(k)))
+	down := r.watch.wait(t, isDown)
+	equal(t, "reason", down.Reason, k.fails.Error())
+	k.mu.Lock()
+	k.fails = nil
+	k.mu.Unlock()
+	_, err := r.Do(t.Context(), callOf("ann0000")) // it triggers an attempt
+	if err != nil {
+		t.Errorf("got %v", err)
+	}
+}

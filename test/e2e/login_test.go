@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpgateway/test/internal/client"
+	"mcpgateway/test/internal/netns"
+	"mcpgateway/test/internal/process"
+	"mcpgateway/test/internal/rig"
+)
+
+var loginURL = regexp.MustCompile(`(?m)^  (http://\S+)$`)
+
+// A server that wants tokens of a real OpenID provider, which is a gateway, stands behind a gateway whose user has logged in: it finds the provider by what
+// the server says, registers there, and comes back with a token for that server.
+func TestLoginWithRealProvider(t *testing.T) {
+	issuer, listen, everything := rig.OpenID(t), netns.Addr(), rig.EverythingCommand(t)
+	inner := rig.StartGateway(t, rig.Config{
+		"listen":     listen,
+		"public_url": "http://" + listen,
+		"auth":       rig.Config{"mode": "jwt", "jwt": []rig.Config{{"issuer": issuer, "required_scopes": []string{"mcp"}}}},
+		"policy":     rig.Config{"default": "allow"},
+		"upstreams":  rig.Upstreams{"e": {"command": everything[0], "args": everything[1:]}},
+	})
+	outer := rig.Config{
+		"state_dir": t.TempDir(),
+		"upstreams": rig.Upstreams{"a": {"url": inner.URL, "auth": rig.Config{"kind": "user"}}},
+	}
+	p := process.Start(t, process.Options{Name: "gateway login", Args: rig.LoginCommand(t, outer, "a")})
+	p.WaitReady(t, func() error {
+		if !loginURL.MatchString(p.Output()) {
+			return errors.New("there is no URL to open yet")
+		}
+		return nil
+	})
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := browser.Get(loginURL.FindStringSubmatch(p.Output())[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil || !strings.Contains(string(page), "Access to a is granted") {
+		t.Fatalf("the browser ends at %s %s, %v", resp.Status, page, err)
+	}
+	select {
+	case <-p.Exited():
+	case <-time.After(time.Minute):
+		t.Fatal("gateway login does not end")
+	}
+	if !strings.Contains(p.Output(), "Access to a is granted.") {
+		t.Fatalf("gateway login says %s", p.Output())
+	}
+
+	g := rig.StartGateway(t, outer)
+	for _, c := range []client.Client{client.GoSDK(client.Legacy), client.V2(client.Modern)} {
+		t.Run(c.Name(), func(t *testing.T) {
+			got := c.Run(t, client.Target{URL: g.URL}, []client.Step{
+				{Method: "tools/call", Params: map[string]any{"name": "a__e__echo", "arguments": map[string]any{"message": "hello"}}},
+			})
+			if text := string(client.Decode[json.RawMessage](t, got.Steps[0])); !strings.Contains(text, "hello") {
+				t.Errorf("got %s", text)
+			}
+		})
+	}
+}
