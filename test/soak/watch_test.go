@@ -88,18 +88,39 @@ func (w *watcher) listen(ctx context.Context, open chan struct{}) {
 	}
 }
 
-// hear reads the GET stream of a legacy session.
+// hear reads the GET stream of a legacy session. The server may end its connection at any time after an event; then the client
+// comes again for what follows (2025-11-25, basic/transports, "Listening for Messages from the Server").
 func (w *watcher) hear(ctx context.Context, open chan struct{}) {
 	defer close(w.done)
-	resp, err := w.c.get(ctx, "GET", "")
-	close(open)
-	if err != nil {
-		w.c.wrong("the stream of a session: %v", err)
-		return
-	}
-	defer resp.Body.Close()
-	if err := events(resp, func(e event) bool { w.take(e); return true }); ctx.Err() == nil {
-		w.c.wrong("the stream of a session has ended: %v", err)
+	last := ""
+	for first := true; ; first = false {
+		resp, err := w.c.get(ctx, "GET", last)
+		if first {
+			close(open)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			w.c.wrong("the stream of a session: %v", err)
+			return
+		}
+		had := last
+		err = events(resp, func(e event) bool {
+			if e.id != "" {
+				last = e.id
+			}
+			w.take(e)
+			return true
+		})
+		resp.Body.Close()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil || last == had: // what is continued begins with an event to continue from
+			w.c.wrong("the stream of a session has ended: %v", err)
+			return
+		}
 	}
 }
 
