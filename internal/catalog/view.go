@@ -139,14 +139,22 @@ func (v *View) Judge(kind call.Kind, p *Part, public, native string) *policy.Jud
 }
 
 // Verdict returns why a name does not resolve: what was decided about the item
-// that has it, and that there is none where nobody does. It is for those who may
-// know what exists, never for the caller.
-func (v *View) Verdict(kind call.Kind, public string) policy.Decision {
+// that has it, or about the URI that no list has, and that there is none where
+// nobody does. t is what Resolve returned. It is for those who may know what exists,
+// never for the caller.
+func (v *View) Verdict(kind call.Kind, public string, t Target) policy.Decision {
 	if e := v.table.public[kind][public]; e != nil {
 		return v.judged[kind][e.index].Listed()
 	}
+	if t.Judgement != nil {
+		return t.Judgement.Listed()
+	}
 	return policy.Decision{Effect: policy.Deny, Rule: policy.RuleUnknown}
 }
+
+// Restricts reports whether callers of the view may be refused some item of a kind
+// of the part, whether or not there is one.
+func (v *View) Restricts(kind call.Kind, p *Part) bool { return v.rights.Restrict(kind, p.Upstream()) }
 
 // list finds out which entries of a kind are listed.
 func (v *View) list(kind call.Kind, entries []*Entry) {
@@ -186,7 +194,8 @@ func (v *View) pick(head *Entry) *Entry {
 }
 
 // Resolve returns where a public name or URI leads to. It is false for a name
-// that nobody has and for one that may not be used, in the same way.
+// that nobody has and for one that may not be used, in the same way. All that a
+// Target has then is the judgement of a URI that policy refuses and no list has.
 //
 // A URI is found by who lists it, else by its prefix, else by the template that
 // it matches, else it goes to the only upstream without a prefix. A Template
@@ -209,25 +218,38 @@ func (v *View) Resolve(kind call.Kind, public string) (Target, bool) {
 // unlisted resolves a URI that no list has.
 func (v *View) unlisted(public string) (Target, bool) {
 	t := v.table
-	if p := v.owner(public); p != nil {
+	refused := Target{}
+	if p := t.owner(public); p != nil {
 		if native, ok := p.space.NativeURI(public); ok {
-			return v.target(p, public, native)
+			refused, ok = v.target(p, public, native)
+			if ok {
+				return refused, true
+			}
 		}
-		return Target{}, false
+		if v.named[p.index] {
+			return refused, false
+		}
+		// Where it may not be named it is as if there were no such upstream.
 	}
 	for p := range matching(t.patterns, public) {
 		native, ok := p.space.NativeURI(public)
 		if !ok {
 			continue
 		}
-		if target, ok := v.target(p.entry.part, public, native); ok {
+		target, ok := v.target(p.entry.part, public, native)
+		if ok {
 			return target, true
+		}
+		if refused.Judgement == nil {
+			refused = target
 		}
 	}
 	if t.open != nil {
-		return v.target(t.open, public, public)
+		if target, ok := v.target(t.open, public, public); ok || refused.Judgement == nil {
+			return target, ok
+		}
 	}
-	return Target{}, false
+	return refused, false
 }
 
 // owner returns the part with a prefix that a public URI names, nil when it names
@@ -246,7 +268,7 @@ func (v *View) target(p *Part, public, native string) (Target, bool) {
 	}
 	j := v.judgeUnlisted(p, public, native, nil)
 	if !j.Listed().Visible() {
-		return Target{}, false
+		return Target{Judgement: j}, false
 	}
 	return Target{p, call.Resource, public, native, nil, j}, true
 }

@@ -50,11 +50,13 @@ func (v *Visit) Explain(q Question) (Explained, bool) {
 	// What is decided is what the view says, which knows other spellings of a URI
 	// that are listed.
 	view := v.Table().View(q.Principal, &call.Client{Revision: q.Revision})
-	d := view.Verdict(t.Kind, t.Public)
-	if target, ok := view.Resolve(q.Kind, q.Public); ok {
+	target, ok := view.Resolve(q.Kind, q.Public)
+	d := view.Verdict(t.Kind, t.Public, target)
+	switch {
+	case ok:
 		d = target.Judgement.Decide(request)
-	} else if d.Rule == policy.RuleUnknown {
-		return out, true // an unlisted URI that is refused
+	case d.Rule == policy.RuleUnknown: // its upstream has no resources, or is not known yet
+		return out, true
 	}
 	if d.Effect != out.Decision.Effect {
 		out.Steps = append(out.Steps, policy.Step{

@@ -29,8 +29,7 @@ type judging struct {
 // through, it costs nothing.
 func (r *Rights) Judge(it Item) *Judgement {
 	u := r.policy.upstreams[it.Upstream]
-	restricted := u != nil && u[it.Kind].restricts()
-	if len(r.rules) == 0 && !restricted {
+	if len(r.rules) == 0 && (u == nil || !u[it.Kind].restricts()) {
 		return r.byDefault
 	}
 	all, refusal := r.spelled(it)

@@ -198,6 +198,13 @@ func (r *Rights) Reaches(upstream string, leads [call.Kinds][]string) bool {
 	return false
 }
 
+// Restrict reports whether an item of a kind of the upstream may be refused. Which
+// items there are does not matter.
+func (r *Rights) Restrict(kind call.Kind, upstream string) bool {
+	u := r.policy.upstreams[upstream]
+	return r.policy.fallback == Deny || len(r.rules) > 0 || u != nil && u[kind].restricts()
+}
+
 func (r *Rights) reachesKind(kind call.Kind, upstream string, leads []string) bool {
 	if u := r.policy.upstreams[upstream]; u != nil {
 		if s := &u[kind]; s.deny.all() || !s.all && len(s.allow.written) == 0 {

@@ -12,8 +12,10 @@ import (
 // unknown is the answer to a name that the caller's view does not have: one
 // that nobody has, one that policy refuses, or a native name where a public one
 // is due. All look the same, and hints come from the caller's own view.
-func (r *Router) unknown(event string, c *call.Call, view *catalog.View, ref namespace.Ref) *wire.Error {
-	d := view.Verdict(ref.Kind, ref.Name)
+//
+// t is what the view made of the name; the audit has why.
+func (r *Router) unknown(event string, c *call.Call, view *catalog.View, ref namespace.Ref, t catalog.Target) *wire.Error {
+	d := view.Verdict(ref.Kind, ref.Name, t)
 	if r.decided(event, c, auditedItem{kind: ref.Kind, public: ref.Name}, &d) != nil {
 		return errUnaudited
 	}

@@ -28,7 +28,10 @@ func (r *Router) metadata(ctx context.Context, c *call.Call) (call.Result, strin
 	}
 	j.to = drafted{j.to}
 	res, err := j.run(ctx, ref.With(j.target.Native))
-	if err == nil || !j.leaves(err) {
+	switch {
+	case err != nil && j.without(ctx, err):
+		return call.Result{}, name, notFound(c, j.view, ref)
+	case err == nil || !j.leaves(err):
 		return res, name, err
 	}
 	j.arrive()
@@ -59,12 +62,19 @@ func (r *Router) children(ctx context.Context, c *call.Call, ref namespace.Ref, 
 	case j != nil:
 		j.to = lister{drafted{j.to}}
 		var res call.Result
-		if res, err = j.run(ctx, ref.With(j.target.Native)); err == nil || !j.leaves(err) {
+		res, err = j.run(ctx, ref.With(j.target.Native))
+		missing := err != nil && j.without(ctx, err) || err == nil && isEmptyList(res.Raw, "resources") && j.isMissing(ctx)
+		if !missing && (err == nil || !j.leaves(err)) {
 			return res, name, err
 		}
 		j.arrive()
-		uri, view, described = j.space.PublicURI(j.target.Native), j.view, j.view.Describe(j.target) != nil
-		err = j.missing(ref, err)
+		uri, view = j.space.PublicURI(j.target.Native), j.view
+		described = !missing && j.view.Describe(j.target) != nil
+		if missing {
+			err = notFound(c, j.view, ref)
+		} else {
+			err = j.missing(ref, err)
+		}
 	case name != "" || !isUnknown(err): // refused, or perhaps not known yet
 		return call.Result{}, name, err
 	}
@@ -145,7 +155,7 @@ type lister struct{ Upstream }
 
 func (l lister) Do(ctx context.Context, c *call.Call) (call.Result, error) {
 	res, err := l.Upstream.Do(ctx, c)
-	if rpc, ok := errors.AsType[*wire.Error](err); !ok || rpc.Code != wire.CodeMethodNotFound {
+	if rpc, ok := errors.AsType[*wire.Error](err); !ok || rpc.Code != wire.CodeMethodNotFound || c.Method != wire.MethodResourcesList {
 		return res, err
 	}
 	first := c.With(wire.SetMember(wire.Raw(`{}`), "uri", wire.ValueOf(c.Params).Get("uri").Raw()))

@@ -28,6 +28,7 @@ var errState = wire.Errorf(wire.CodeInvalidParams,
 type journey struct {
 	r     *Router
 	c     *call.Call // as the client sent it
+	ref   namespace.Ref
 	to    Upstream
 	space *namespace.Space
 	// session is that with the upstream which the call goes through.

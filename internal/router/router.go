@@ -234,7 +234,7 @@ func (r *Router) depart(ctx context.Context, c *call.Call, ref namespace.Ref) (j
 		return nil, name, refused(target, &d)
 	}
 	return &journey{
-		r: r, c: c, to: routes.Upstreams[name], space: target.Part.Space(), asked: target.Asked(), target: target,
+		r: r, c: c, ref: ref, to: routes.Upstreams[name], space: target.Part.Space(), asked: target.Asked(), target: target,
 		view: view(routes, c), decision: d,
 	}, name, nil
 }
@@ -249,6 +249,10 @@ func (r *Router) forward(ctx context.Context, c *call.Call) (call.Result, string
 	if err != nil {
 		return call.Result{}, name, err
 	}
+	if c.Method == wire.MethodComplete && j.veiled() {
+		// Servers complete what they do not have to nothing: only what is listed is completed.
+		return call.Result{}, name, notFound(c, j.view, ref)
+	}
 	// What needs a consent is not completed: the user would be asked at every key.
 	if c.Method == wire.MethodComplete && (j.decision.Effect == policy.Confirm || !wire.ValueOf(j.target.Part.Capabilities()).Get("completions").Exists()) {
 		// The gateway declares completions for all its upstreams.
@@ -258,7 +262,7 @@ func (r *Router) forward(ctx context.Context, c *call.Call) (call.Result, string
 		return call.Result{Raw: refusal}, name, nil
 	}
 	res, err := j.run(ctx, ref.With(j.target.Native))
-	return res, name, err
+	return res, name, j.veil(err)
 }
 
 // run sends the call with native names and brings back what the client gets.
@@ -316,6 +320,9 @@ func orNone(r *call.Result) call.Result {
 // finish makes of what the upstream answered what the client gets.
 func (j *journey) finish(res call.Result) (wire.Raw, error) {
 	raw := res.Raw
+	if j.c.Method == wire.MethodResourcesRead && isEmptyList(raw, "contents") && j.veiled() {
+		return nil, notFound(j.c, j.view, j.ref)
+	}
 	if j.c.Method == wire.MethodResourcesList {
 		raw = j.adopt(raw)
 	}
@@ -346,7 +353,7 @@ func (r *Router) Permit(c *call.Call) *wire.Error {
 	view := routes.Table.View(c.Principal, c.Client)
 	target, ok := view.Resolve(ref.Kind, ref.Name)
 	if !ok {
-		return r.unknown(auditResume, c, view, ref)
+		return r.unknown(auditResume, c, view, ref, target)
 	}
 	d, err := r.decide(auditResume, c, itemOf(&target), target.Judgement)
 	if err == nil && d.Effect == policy.Deny {
@@ -371,7 +378,7 @@ func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.Ref) (
 		suspects := view.Suspects(ref.Kind, ref.Name)
 		switch {
 		case len(suspects) == 0:
-			return nil, target, r.unknown(auditDecision, c, view, ref)
+			return nil, target, r.unknown(auditDecision, c, view, ref, target)
 		case settled || !slices.ContainsFunc(suspects, func(u catalog.Unavailable) bool { return u.Starting }):
 			return nil, target, catalog.UnavailableError(suspects)
 		}

@@ -101,9 +101,15 @@ func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public stri
 		return nil, name, err
 	}
 	defer release()
+	j := &journey{
+		r: s.router, c: c, ref: namespace.Ref{Kind: call.Resource, Name: public}, to: routes.Upstreams[name], target: target, view: view(routes, c),
+	}
+	if j.isMissing(ctx) {
+		return nil, name, notFound(c, j.view, j.ref)
+	}
 	sub := &subscription{who: c.Principal, client: c.Client, public: public, deliver: deliver}
 	if err := s.place(ctx, c, sub, routes, target); err != nil {
-		return nil, name, err
+		return nil, name, j.veil(err)
 	}
 	return func() { s.end(sub) }, name, nil
 }

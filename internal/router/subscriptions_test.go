@@ -36,6 +36,11 @@ func (u *teller) Subscribe(_ context.Context, _ *call.Call, native string) (func
 	return func() { u.unsubscribe(native) }, nil
 }
 
+// Do answers reads.
+func (u *teller) Do(context.Context, *call.Call) (call.Result, error) {
+	return call.Result{Raw: wire.Raw(`{"contents":[{}]}`)}, nil
+}
+
 func (u *teller) unsubscribe(native string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -56,6 +61,7 @@ func subscribing(t *testing.T) (*Subscriptions, *teller) {
 	u := &teller{counts: map[string]int{}}
 	r := New(Options{Settled: settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
 		Table:       catalog.Build(catalog.Options{Policy: p}, []catalog.Source{filesSource(t), source(t, "mute", nil)}),
+		Upstreams:   map[string]Upstream{"files": u, "mute": u},
 		Subscribers: map[string]Subscriber{"files": u},
 	})
 	return NewSubscriptions(r), u
