@@ -28,7 +28,9 @@ type Diff struct {
 }
 
 // NewDiff compares two tables. told holds the changes that upstreams told of: they
-// count for all who may see that upstream, whether a list differs or not.
+// count for all from whom nothing of such a list is ever hidden, whether it differs or
+// not. Others hear of what differs for them: what an upstream tells of may have
+// happened to an item that they must not know of, or one that is not listed yet.
 func NewDiff(old, new *Table, told map[string]Changes) *Diff {
 	return &Diff{old: old, new: new, told: told, seen: make(map[[2]*shown]Changes)}
 }
@@ -36,16 +38,28 @@ func NewDiff(old, new *Table, told map[string]Changes) *Diff {
 // For returns what has changed for a client. Templates count among the
 // resources, as for notifications/resources/list_changed.
 func (d *Diff) For(who *call.Principal, client *call.Client) Changes {
-	before, after := d.old.View(who, client).shown, d.new.View(who, client).shown
+	before, after := d.old.View(who, client), d.new.View(who, client)
+	c := d.between(before.shown, after.shown)
+	for name, told := range d.told {
+		if p := after.Part(name); p != nil && told.Any() {
+			c = c.or(Changes{
+				Tools:     told.Tools && !after.Restricts(call.Tool, p),
+				Prompts:   told.Prompts && !after.Restricts(call.Prompt, p),
+				Resources: told.Resources && !after.Restricts(call.Resource, p),
+			})
+		}
+	}
+	return c
+}
+
+// between returns what differs, which it finds out once.
+func (d *Diff) between(before, after *shown) Changes {
 	pair := [2]*shown{before, after}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c, ok := d.seen[pair]
 	if !ok {
 		c = changesOf(before, after)
-		for _, p := range after.parts {
-			c = c.or(d.told[p.Upstream()])
-		}
 		d.seen[pair] = c
 	}
 	return c

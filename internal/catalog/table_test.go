@@ -353,6 +353,40 @@ func TestDiff(t *testing.T) {
 	}
 }
 
+// What an upstream tells of is news at once for those from whom it has no secrets. To
+// others it may be about an item that is hidden from them.
+func TestToldChanges(t *testing.T) {
+	base := func(more ...string) []Source {
+		return []Source{source(t, "a", "a", append(more, tool("t"), prompt("p"), resource("a:r"))...), source(t, "b", "b", tool("t"))}
+	}
+	denying := func(tools ...string) *policy.Policy {
+		return policy.New(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{"a": {Tools: policy.Globs{Deny: tools}}}})
+	}
+	all := Changes{true, true, true}
+	for _, tt := range []struct {
+		name   string
+		policy *policy.Policy
+		old    []Source
+		new    []Source
+		want   Changes
+	}{
+		{"nothing is refused", allowAll, base(), base(), all},
+		{"a hidden tool has come", denying("secret"), base(), base(tool("secret")), Changes{Prompts: true, Resources: true}},
+		{"a hidden tool has gone", denying("secret"), base(tool("secret")), base(), Changes{Prompts: true, Resources: true}},
+		{"a hidden tool may come", denying("secret"), base(), base(), Changes{Prompts: true, Resources: true}},
+		{"another tool has come", denying("secret"), base(), base(tool("u")), all},
+		{"nothing may be seen", policy.New(policy.Options{Default: policy.Deny}), base(), base(tool("u")), Changes{}},
+		{"all may be seen", policy.New(policy.Options{Default: policy.Deny, Rules: []policy.Rule{{Name: "all", Effect: policy.Allow, What: policy.What{Upstreams: []string{"a"}}}}}), base(), base(), all},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := NewDiff(Build(Options{Policy: tt.policy}, tt.old), Build(Options{Policy: tt.policy}, tt.new), map[string]Changes{"a": all})
+			if got := d.For(call.Anonymous, nil); got != tt.want {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
 // Whatever an upstream lists, what is published is valid and found again.
 func FuzzBuild(f *testing.F) {
 	for _, item := range []string{

@@ -201,8 +201,21 @@ func (r *Rights) Reaches(upstream string, leads [call.Kinds][]string) bool {
 // Restrict reports whether an item of a kind of the upstream may be refused. Which
 // items there are does not matter.
 func (r *Rights) Restrict(kind call.Kind, upstream string) bool {
-	u := r.policy.upstreams[upstream]
-	return r.policy.fallback == Deny || len(r.rules) > 0 || u != nil && u[kind].restricts()
+	if u := r.policy.upstreams[upstream]; u != nil && u[kind].restricts() {
+		return true
+	}
+	open := r.policy.fallback != Deny
+	for _, h := range r.rules {
+		names := h.kinds[kind]
+		switch {
+		case !h.at(upstream) || !h.anyKind && names == nil:
+		case h.Effect == Deny:
+			return true
+		case h.When == nil && !h.lacking:
+			open = open || h.anyKind || names.all()
+		}
+	}
+	return !open
 }
 
 func (r *Rights) reachesKind(kind call.Kind, upstream string, leads []string) bool {
