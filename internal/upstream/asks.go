@@ -30,6 +30,8 @@ type asks struct {
 	// send brings an answer to the server. It is called from goroutines that
 	// [asks.wait] waits for.
 	send func(ctx context.Context, m wire.Message)
+	// doubt counts the questions that are open.
+	doubt *doubt
 
 	mu   sync.Mutex
 	open map[wire.ID]context.CancelFunc
@@ -49,6 +51,7 @@ func (a *asks) serve(ctx context.Context, m wire.Message, c *call.Call) {
 			a.open = make(map[wire.ID]context.CancelFunc)
 		}
 		a.open[m.ID] = cancel
+		a.doubt.waiting.Add(1)
 	}
 	a.mu.Unlock()
 	if twice || full {
@@ -62,7 +65,7 @@ func (a *asks) serve(ctx context.Context, m wire.Message, c *call.Call) {
 		reply := a.answer(ctx, m, c)
 		a.mu.Lock()
 		_, wanted := a.open[m.ID] // not when the server has cancelled it
-		delete(a.open, m.ID)
+		a.settle(m.ID)
 		a.mu.Unlock()
 		if wanted {
 			a.send(ctx, reply)
@@ -78,12 +81,20 @@ func (a *asks) cancelled(params wire.Raw) bool {
 	id := wire.IDOf(string(wire.ValueOf(params).Get("requestId").Raw()))
 	a.mu.Lock()
 	cancel, ok := a.open[id]
-	delete(a.open, id)
+	a.settle(id)
 	a.mu.Unlock()
 	if ok {
 		cancel()
 	}
 	return ok
+}
+
+// settle takes a question out of those that are open. The caller holds mu.
+func (a *asks) settle(id wire.ID) {
+	if _, open := a.open[id]; open {
+		delete(a.open, id)
+		a.doubt.waiting.Add(-1)
+	}
 }
 
 // wait returns when no answer is under way any more. The context that was given

@@ -41,7 +41,7 @@ const probeShare = 3
 
 // dial implements [dialer].
 func (d *httpDialer) dial(ctx context.Context, in inbox) (conn, hello, error) {
-	p := newPool(d.o.HTTP.URL, d.o.MaxConcurrent)
+	p := newPool(d.o.HTTP, d.o.MaxConcurrent)
 	c, h, err := d.find(ctx, p, in)
 	if err != nil {
 		p.close()

@@ -38,6 +38,8 @@ type endpoint struct {
 	// requests those are that belong to no call, nil for the gateway.
 	credentials Credentials
 	session     *call.Principal
+	// heard counts the messages of the server, see doubt.
+	heard *atomic.Uint64
 }
 
 // httpAnswer is the head of an answer, with the body open. The members are those
@@ -107,6 +109,7 @@ func newEndpoint(p *pool, o *Options) *endpoint {
 func (e *endpoint) at(u *url.URL) *endpoint {
 	other := &endpoint{
 		pool: e.pool, trouble: e.trouble, max: e.max, lim: e.lim, base: e.base, met: e.met, credentials: e.credentials, session: e.session,
+		heard: e.heard,
 	}
 	other.url.Store(u)
 	return other

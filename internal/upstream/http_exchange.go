@@ -135,6 +135,7 @@ func (x *exchange) refused(ctx context.Context, resp *httpAnswer, mt string) err
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	x.e.heard.Add(1)
 	if err != nil {
 		return r
 	}
@@ -186,6 +187,7 @@ func isBatch(data []byte) bool {
 }
 
 func (x *exchange) takeOne(data []byte) (wire.Message, bool, error) {
+	x.e.heard.Add(1)
 	m, err := wire.ParseUpstream(data, x.e.lim)
 	switch {
 	case err != nil:

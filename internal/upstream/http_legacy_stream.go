@@ -71,7 +71,7 @@ func (e *ears) owner(m wire.Message) *call.Call {
 func (e *ears) asked(m wire.Message) {
 	if e.asks == nil {
 		e.open, e.stop = context.WithCancel(e.ctx)
-		e.asks = &asks{o: e.l.o, send: func(ctx context.Context, m wire.Message) {
+		e.asks = &asks{o: e.l.o, doubt: &e.l.doubt, send: func(ctx context.Context, m wire.Message) {
 			if err := e.l.e.send(ctx, e.s.header, m); err != nil && ctx.Err() == nil {
 				e.l.log.Warn("the server did not take the answer to its request", zap.Error(err))
 			}

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/url"
 
@@ -31,6 +32,8 @@ type HTTPOptions struct {
 	Transport Transport
 	// Credentials prove to the server who calls, beside Headers; none: nothing does.
 	Credentials Credentials
+
+	dial func(ctx context.Context, network, addr string) (net.Conn, error) // nil: over the network
 }
 
 // Credentials prove to a server who calls. Their methods are called by many

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/url"
 	"sync"
 	"time"
 )
@@ -30,23 +29,26 @@ type pool struct {
 }
 
 // newPool returns a pool for concurrent requests at once, most of them to the
-// origin of u.
+// origin of the server.
 //
 // There is no timeout for headers: a call may be silent for long, and each
 // request is bounded by its context. Nothing is compressed: on the way to an
 // upstream it costs more than it saves.
-func newPool(u *url.URL, concurrent int) *pool {
+func newPool(o *HTTPOptions, concurrent int) *pool {
 	p := &pool{conns: make(map[net.Conn]struct{})}
-	d := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	connect := o.dial
+	if connect == nil {
+		connect = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	}
 	dial := func(ctx context.Context, network, addr string) (*pooledConn, error) {
-		c, err := d.DialContext(ctx, network, addr)
+		c, err := connect(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
 		return p.adopt(c)
 	}
 	idle := concurrent + 8 // streams, notifications and answers to asks come on top
-	p.plain = newPlain(u, idle, dial)
+	p.plain = newPlain(o.URL, idle, dial)
 	p.transport = &http.Transport{
 		Proxy: http.ProxyFromEnvironment, // which leaves loopback alone
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -32,6 +32,8 @@ type talk struct {
 	in      inbox
 	log     *zap.Logger
 	errands errands
+	doubt   doubt
+	hung    chan error // takes why, when the server has stopped answering
 }
 
 func newTalk(o *Options, p *pool, in inbox) *talk {
@@ -42,7 +44,9 @@ func newTalk(o *Options, p *pool, in inbox) *talk {
 		flights: newFlights(),
 		in:      in,
 		log:     o.Logger,
+		hung:    make(chan error, 1),
 	}
+	t.e.heard = &t.doubt.heard
 	t.self.via = o.Trail.Sent()
 	return t
 }
@@ -52,6 +56,7 @@ func newTalk(o *Options, p *pool, in inbox) *talk {
 func (t *talk) shut() {
 	t.e.pool.close()
 	t.errands.finish()
+	t.doubt.looking.finish()
 }
 
 // appendRequest appends a JSON-RPC request to dst.
@@ -72,13 +77,15 @@ func final(err error) error {
 }
 
 // watch returns when ctx ends, with its error, or when the server cannot be
-// reached any more. It looks whenever a connection has failed: many a failure
+// reached any more, or has stopped answering. It looks whenever a connection has failed: many a failure
 // is that of one call only. look reports whether the server is there.
 func (t *talk) watch(ctx context.Context, look func(ctx context.Context) error) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case err := <-t.hung:
+			return err
 		case <-t.e.trouble:
 		}
 		t.o.persona.suspect()

@@ -79,7 +79,7 @@ func newLineConn(o *Options, s *self, l *link, in inbox) *lineConn {
 		return f
 	})
 	c.life, c.end = context.WithCancel(context.Background())
-	c.asks.o = o
+	c.asks.o, c.asks.doubt = o, &c.doubt
 	c.asks.send = func(_ context.Context, m wire.Message) { c.writer.post(&m) }
 	go func() {
 		defer close(c.reader)

@@ -62,7 +62,7 @@ func (s *rawServer) serve(t *testing.T, on func(c net.Conn)) {
 		t.Fatal(err)
 	}
 	s.url = &url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/mcp"}
-	s.pool = newPool(s.url, 4)
+	s.pool = newPool(&HTTPOptions{URL: s.url}, 4)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

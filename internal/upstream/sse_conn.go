@@ -36,7 +36,7 @@ type sseConn struct {
 // [dialer].
 func openSSE(ctx context.Context, t *talk, o *Options) (*sseConn, hello, error) {
 	s := &sseConn{talk: t, ended: make(chan struct{})}
-	s.asks.o = o
+	s.asks.o, s.asks.doubt = o, &s.doubt
 	s.asks.send = func(ctx context.Context, m wire.Message) {
 		if err := s.post.send(ctx, *s.head.Load(), m); err != nil && ctx.Err() == nil {
 			s.log.Warn("the server did not take the answer to its request", zap.Error(err))
@@ -217,6 +217,7 @@ func (s *sseConn) take(data []byte) {
 }
 
 func (s *sseConn) takeOne(data []byte) {
+	s.doubt.heard.Add(1)
 	m, err := wire.ParseUpstream(data, s.e.lim)
 	switch {
 	case err != nil:
@@ -263,6 +264,7 @@ func (s *sseConn) run(ctx context.Context) error {
 		why = ctx.Err()
 	case <-s.ended:
 		why = s.why
+	case why = <-s.hung:
 	}
 	s.shut(why)
 	return why

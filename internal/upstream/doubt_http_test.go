@@ -1,0 +1,229 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// memory is a network in the test's bubble, with one host.
+type memory struct {
+	conns chan net.Conn
+	over  chan struct{}
+}
+
+// serveInMemory runs h until the test ends, and returns how to reach it.
+func serveInMemory(t *testing.T, h http.Handler) *HTTPOptions {
+	m := &memory{conns: make(chan net.Conn), over: make(chan struct{})}
+	s := &http.Server{Handler: h}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Serve(m)
+	}()
+	t.Cleanup(func() {
+		s.Close()
+		<-done
+	})
+	u, err := url.Parse("http://server.test/mcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &HTTPOptions{URL: u, dial: m.dial}
+}
+
+func (m *memory) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case m.conns <- theirs:
+		return ours, nil
+	case <-m.over:
+		return nil, errors.New("nobody listens")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (m *memory) Accept() (net.Conn, error) {
+	select {
+	case c := <-m.conns:
+		return c, nil
+	case <-m.over:
+		return nil, net.ErrClosed
+	}
+}
+
+func (m *memory) Close() error   { close(m.over); return nil }
+func (m *memory) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
+
+// lists answers what a connector asks by itself.
+var lists = map[string]on{wire.MethodToolsList: func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	answerJSON(w, m, `{"resultType":"complete","tools":[]}`)
+}}
+
+// A server that takes connections and answers nothing any more is down, with the
+// reason, and back with its first answer. One that only leaves some calls without an
+// answer is not.
+func TestHungHTTPServersAreDown(t *testing.T) {
+	// What a server does with a request that it does not answer.
+	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	saying := func(event string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			say := streaming(w)
+			for r.Context().Err() == nil {
+				say("%s", event)
+				select {
+				case <-time.After(5 * time.Second):
+				case <-r.Context().Done():
+				}
+			}
+		}
+	}
+	begin := saying(": still here") // and then it stands still
+	mayAsk := func(w http.ResponseWriter, r *http.Request) {
+		streaming(w)(`data: {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}`)
+		<-r.Context().Done()
+	}
+	refuse := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }
+	servers := map[string]func(*script) http.Handler{
+		"legacy": func(s *script) http.Handler { s.stateful = true; return s },
+		"modern": func(s *script) http.Handler { s.modern = true; return s },
+		"HTTP+SSE": func(s *script) http.Handler {
+			return &sseScript{script: s}
+		},
+	}
+	for name, tc := range map[string]struct {
+		calls, rest http.HandlerFunc // what becomes of calls, and of all else from the first call on; nil: it is answered
+		only        string           // the one server that it is about
+		stream      http.HandlerFunc // of a session
+		down        bool
+	}{
+		"nothing is answered":            {calls: hang, rest: hang, down: true},
+		"streams begin and hold nothing": {calls: begin, rest: begin, down: true, only: "legacy"},
+		"all but calls is answered":      {calls: hang},
+		"all but calls is refused":       {calls: hang, rest: refuse},
+		"it says something else": {calls: hang, rest: hang, only: "legacy",
+			stream: saying(`data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"busy"}}`)},
+		"it keeps its stream open":         {calls: hang, rest: hang, only: "legacy", stream: begin, down: true},
+		"it waits for an answer":           {calls: mayAsk, rest: hang, only: "legacy"},
+		"modern streams that hold nothing": {calls: begin, rest: begin, down: true, only: "modern"},
+	} {
+		for era, serve := range servers {
+			if tc.only != "" && tc.only != era {
+				continue
+			}
+			t.Run(name+"/"+era, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &script{on: lists, stream: tc.stream}
+					inner := serve(s)
+					var stuck atomic.Bool
+					var began atomic.Bool
+					outer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						body, _ := io.ReadAll(r.Body)
+						isCall := strings.Contains(string(body), `"tools/call"`)
+						if isCall {
+							began.Store(true)
+						}
+						switch {
+						case isCall && stuck.Load():
+							tc.calls(w, r)
+						case stuck.Load() && began.Load() && tc.rest != nil:
+							tc.rest(w, r)
+						default:
+							r.Body = io.NopCloser(strings.NewReader(string(body)))
+							inner.ServeHTTP(w, r)
+						}
+					})
+					o := Options{HTTP: serveInMemory(t, outer), Timeout: time.Minute}
+					if era == "HTTP+SSE" {
+						o.HTTP.Transport = TransportSSE
+					}
+					r := start(t, o)
+					r.watch.wait(t, isReady)
+					stuck.Store(true)
+					ask := &peer{ask: func(ctx context.Context, _ string, _ wire.Raw) (wire.Raw, error) {
+						<-ctx.Done()
+						return nil, ctx.Err()
+					}}
+					patient, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					waiting := make(<-chan string)
+					if name == "it waits for an answer" {
+						waiting = r.doing(patient, toolCall("echo", "ann", ask))
+						synctest.Wait()
+						tc.calls = hang
+					}
+					got := outcomeOf(r.Do(t.Context(), toolCall("echo", "bob", &peer{})))
+					if !strings.Contains(got, "did not answer within 1m0s") {
+						t.Errorf("the call: %s", got)
+					}
+					time.Sleep(doubtTries*doubtTime + time.Second)
+					synctest.Wait()
+					snap := r.Snapshot()
+					if down := snap.State == Down; down != tc.down {
+						t.Errorf("down: %v, want %v (%s)", down, tc.down, snap.Reason)
+					}
+					if tc.down {
+						equal(t, "reason", snap.Reason, errHung.Error())
+						stuck.Store(false)
+						time.Sleep(2 * time.Minute) // the attempt that met the silence, and the backoff
+						if got := outcomeOf(r.Do(t.Context(), toolCall("echo", "ann", &peer{}))); strings.HasPrefix(got, "error") {
+							t.Errorf("the first call after that: %s", got)
+						}
+					}
+					cancel()
+					if name == "it waits for an answer" {
+						<-waiting
+					}
+				})
+			})
+		}
+	}
+}
+
+// What a server is asked with may come from elsewhere: when that hangs, the server
+// is not to blame.
+func TestHungCredentialsAreNotTheServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{stateful: true, on: lists}
+		o := Options{HTTP: serveInMemory(t, s), Timeout: time.Minute, Era: wire.EraLegacy}
+		k := &stuckCredentials{}
+		o.HTTP.Credentials = k
+		r := start(t, o)
+		r.watch.wait(t, isReady)
+		k.stuck.Store(true)
+		got := outcomeOf(r.Do(t.Context(), toolCall("echo", "bob", &peer{})))
+		if !strings.Contains(got, "did not answer within 1m0s") {
+			t.Errorf("the call: %s", got)
+		}
+		time.Sleep(doubtTries*doubtTime + time.Second)
+		synctest.Wait()
+		equal(t, "state", r.Snapshot().State, Ready)
+	})
+}
+
+type stuckCredentials struct{ stuck atomic.Bool }
+
+func (s *stuckCredentials) Headers(ctx context.Context, _ *call.Principal) (http.Header, error) {
+	if s.stuck.Load() {
+		<-ctx.Done()
+		return nil, fmt.Errorf("the issuer is silent: %w", ctx.Err())
+	}
+	return nil, nil
+}
+
+func (*stuckCredentials) Refused(context.Context, *call.Principal, http.Header, int, http.Header) (bool, error) {
+	return false, nil
+}
