@@ -189,7 +189,7 @@ func greet(out io.Writer, g *gateway.Gateway, source, moved string) {
 	fmt.Fprint(out, moved)
 	fmt.Fprintf(out, `
   MCP endpoint   %s
-  admin          http://%s   (/healthz /readyz /metrics)
+  admin          %s   (/healthz /readyz /metrics)
 
 Paste into your host's configuration (mcp.json, claude_desktop_config.json, …):
 
@@ -199,5 +199,5 @@ Or try it from a shell:
 
   curl -s %s -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 
-`, url, g.AdminAddr(), url, url)
+`, url, g.AdminURL(), url, url)
 }

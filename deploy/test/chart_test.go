@@ -256,3 +256,29 @@ func TestExistingConfigMap(t *testing.T) {
 		t.Errorf("the pod mounts the ConfigMap %q, want mine", mounted)
 	}
 }
+
+// TestChartHosts: where nobody proves who they are, the names that clients use are
+// those of the Service and the routes, unless others are named.
+func TestChartHosts(t *testing.T) {
+	hosts := func(values string) []string {
+		var config struct {
+			AllowedHosts []string `json:"allowed_hosts"`
+		}
+		if err := yaml.Unmarshal([]byte(mustRender(t, "gateway", values).config.Data["gateway.yaml"]), &config); err != nil {
+			t.Fatal(err)
+		}
+		return config.AllowedHosts
+	}
+	service := []string{"gateway-mcp-gateway", "gateway-mcp-gateway.tools", "gateway-mcp-gateway.tools.svc", "gateway-mcp-gateway.tools.svc.cluster.local"}
+	if got := hosts(minimal); !slices.Equal(got, service) {
+		t.Errorf("allowed_hosts %v, want %v", got, service)
+	}
+	routed := minimal + "ingress: {enabled: true, host: mcp.example.com}\n"
+	if got, want := hosts(routed), append(service, "mcp.example.com"); !slices.Equal(got, want) {
+		t.Errorf("with an ingress allowed_hosts %v, want %v", got, want)
+	}
+	named := strings.Replace(minimal, "config:", "config:\n  allowed_hosts: [mine]", 1)
+	if got := hosts(named); !slices.Equal(got, []string{"mine"}) {
+		t.Errorf("where they are named allowed_hosts are %v", got)
+	}
+}

@@ -52,6 +52,7 @@ func TestImage(t *testing.T) {
 listen: 0.0.0.0:8080
 admin: {listen: "0.0.0.0:9090"}
 auth: {insecure: true}
+allowed_hosts: [gateway]
 upstreams: {demo: {url: "http://127.0.0.1:8081/mcp", required: true}}
 `)
 	img.mount(t)

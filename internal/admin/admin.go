@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/json"
-	"net"
 	"net/http"
 	"net/http/pprof"
 	"strings"
@@ -12,6 +11,8 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"mcpgateway/internal/origin"
 )
 
 // Options say what the handler shows.
@@ -27,6 +28,8 @@ type Options struct {
 	// Reload serves POST /-/reload: it returns a status and what is answered as
 	// JSON. It may be nil.
 	Reload func(ctx context.Context) (status int, body any)
+	// Guard returns what decides by Host and Origin which requests are served now.
+	Guard func() *origin.Guard
 	// Pprof serves the runtime's profiles under /debug/pprof/.
 	Pprof bool
 }
@@ -34,6 +37,7 @@ type Options struct {
 // New returns the handler of the admin address.
 func New(o Options) http.Handler {
 	r := chi.NewRouter()
+	r.Use(o.noPages)
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]any{"status": "ok"})
 	})
@@ -46,14 +50,14 @@ func New(o Options) http.Handler {
 	})
 	r.Method(http.MethodGet, "/metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{}))
 	if o.Reload != nil {
-		r.With(o.guard, o.noPages).Post("/-/reload", func(w http.ResponseWriter, r *http.Request) {
+		r.With(o.proved).Post("/-/reload", func(w http.ResponseWriter, r *http.Request) {
 			status, body := o.Reload(r.Context())
 			writeJSON(w, status, body)
 		})
 	}
 	if o.Pprof {
 		r.Group(func(r chi.Router) {
-			r.Use(o.guard)
+			r.Use(o.proved)
 			r.HandleFunc("/debug/pprof/", pprof.Index)
 			r.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 			r.HandleFunc("/debug/pprof/profile", pprof.Profile)
@@ -65,12 +69,14 @@ func New(o Options) http.Handler {
 	return r
 }
 
-// guard lets only those through who may see more than health and metrics.
-func (o Options) guard(next http.Handler) http.Handler {
+// proved lets only those through who may see more than health and metrics.
+func (o Options) proved(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if o.Token == "" {
-			if !fromLoopback(r) {
-				http.Error(w, "forbidden: set admin.token to reach this from other machines", http.StatusForbidden)
+			// A page in a browser on this machine is from loopback, too, but its Host is not.
+			if !origin.OnLoopback(r.RemoteAddr) || !origin.OnLoopback(r.Host) {
+				http.Error(w, "forbidden: set admin.token to reach this from other machines, "+
+					"or on this machine send it to a loopback address by its number or as localhost", http.StatusForbidden)
 				return
 			}
 			next.ServeHTTP(w, r)
@@ -87,38 +93,23 @@ func (o Options) guard(next http.Handler) http.Handler {
 }
 
 // noPages turns away what a page that somebody merely visits can send from their
-// browser. Without a token the address of the sender says nothing against that,
-// and neither does a Host that such a page has rebound to loopback.
+// browser, against which the address of the sender says nothing. No page has a reason
+// to change anything here, wherever it comes from.
 func (o Options) noPages(next http.Handler) http.Handler {
 	pages := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if pages.Check(r) != nil {
-			http.Error(w, "forbidden: pages of other origins may not do this", http.StatusForbidden)
+		if reason := o.Guard().Refuses(r); reason != "" {
+			http.Error(w, "forbidden: "+reason+"; on loopback use its number or localhost, "+
+				"elsewhere the number of the machine or a name of allowed_hosts", http.StatusForbidden)
 			return
 		}
-		if o.Token == "" && !isLoopback(hostOf(r.Host)) {
-			http.Error(w, "forbidden: send this to a loopback address by its number or as localhost, or set admin.token", http.StatusForbidden)
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if !reads && (len(r.Header["Origin"]) > 0 || pages.Check(r) != nil) {
+			http.Error(w, "forbidden: pages in a browser may not do this", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-func hostOf(hostport string) string {
-	if host, _, err := net.SplitHostPort(hostport); err == nil {
-		return host
-	}
-	return strings.Trim(hostport, "[]")
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
-}
-
-func fromLoopback(r *http.Request) bool {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	return err == nil && isLoopback(host)
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

@@ -1,12 +1,15 @@
 package admin
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"mcpgateway/internal/origin"
 )
 
 func handler(o Options) http.Handler {
@@ -17,6 +20,9 @@ func handler(o Options) http.Handler {
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "mcp_gateway_example"})
 	reg.MustRegister(gauge)
 	o.Gatherer = reg
+	if o.Guard == nil {
+		o.Guard = func() *origin.Guard { return origin.New(origin.Options{Numbers: true}) }
+	}
 	return New(o)
 }
 
@@ -47,6 +53,7 @@ func TestPages(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			req := httptest.NewRequest(http.MethodGet, tt.path, nil)
+			req.Host = "127.0.0.1:9090"
 			if tt.from != "" {
 				req.RemoteAddr = tt.from
 			}
@@ -57,6 +64,59 @@ func TestPages(t *testing.T) {
 			handler(tt.options).ServeHTTP(rec, req)
 			if rec.Code != tt.status || !strings.Contains(rec.Body.String(), tt.body) {
 				t.Errorf("got %d %q, want %d with %q", rec.Code, rec.Body, tt.status, tt.body)
+			}
+		})
+	}
+}
+
+// What a page in a browser sends is turned away, whatever it asks for, and what
+// probes and Prometheus send is not.
+func TestPagesOfBrowsers(t *testing.T) {
+	loopback := origin.New(origin.Options{Loopback: true, Numbers: true})
+	named := origin.New(origin.Options{Numbers: true, Hosts: []string{"gateway.internal"}})
+	for _, tt := range []struct {
+		name         string
+		guard        *origin.Guard
+		method, path string
+		host, from   string // from is an Origin
+		status       int
+	}{
+		{"metrics by number", loopback, "GET", "/metrics", "127.0.0.1:9090", "", 200},
+		{"metrics by name", loopback, "GET", "/metrics", "localhost:9090", "", 200},
+		{"metrics by version 6", loopback, "GET", "/metrics", "[::1]:9090", "", 200},
+		{"metrics, rebound", loopback, "GET", "/metrics", "page.example:9090", "", 403},
+		{"health, rebound", loopback, "GET", "/healthz", "page.example:9090", "", 403},
+		{"readiness, rebound", loopback, "GET", "/readyz", "page.example:9090", "http://page.example:9090", 403},
+		{"profiles, rebound", loopback, "GET", "/debug/pprof/cmdline", "page.example:9090", "", 403},
+		{"reload, rebound", loopback, "POST", "/-/reload", "page.example:9090", "", 403},
+		{"a number of another machine", loopback, "GET", "/metrics", "10.1.2.3:9090", "", 403},
+		{"metrics for a page", loopback, "GET", "/metrics", "127.0.0.1:9090", "https://page.example", 403},
+		{"reload by a page", loopback, "POST", "/-/reload", "127.0.0.1:9090", "https://page.example", 403},
+		{"reload by a page of this machine", loopback, "POST", "/-/reload", "127.0.0.1:9090", "http://localhost:3000", 403},
+		{"reload by a page of this address", loopback, "POST", "/-/reload", "127.0.0.1:9090", "http://127.0.0.1:9090", 403},
+		{"reload by a program", loopback, "POST", "/-/reload", "127.0.0.1:9090", "", 200},
+		{"a probe names the pod by number", named, "GET", "/healthz", "10.1.2.3:9090", "", 200},
+		{"a probe by version 6", named, "GET", "/healthz", "[fd00::1]:9090", "", 200},
+		{"Prometheus by name", named, "GET", "/metrics", "gateway.internal:9090", "", 200},
+		{"by another name", named, "GET", "/metrics", "page.example:9090", "", 403},
+		{"names are not known", nil, "GET", "/metrics", "gateway.internal:9090", "", 200},
+		{"profiles, rebound where names are not known", nil, "GET", "/debug/pprof/cmdline", "page.example:9090", "", 403},
+		{"reload, rebound where names are not known", nil, "POST", "/-/reload", "page.example:9090", "", 403},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := Options{Pprof: true, Reload: func(context.Context) (int, any) { return 200, nil }}
+			if tt.guard != nil {
+				o.Guard = func() *origin.Guard { return tt.guard }
+			}
+			req := httptest.NewRequest(tt.method, tt.path, nil)
+			req.Host, req.RemoteAddr = tt.host, "127.0.0.1:1"
+			if tt.from != "" {
+				req.Header.Set("Origin", tt.from)
+			}
+			rec := httptest.NewRecorder()
+			handler(o).ServeHTTP(rec, req)
+			if rec.Code != tt.status {
+				t.Errorf("got %d %q, want %d", rec.Code, rec.Body, tt.status)
 			}
 		})
 	}

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
 
+	"mcpgateway/internal/origin"
 	"mcpgateway/internal/wire"
 )
 
@@ -50,18 +50,10 @@ func safeURL(s string) error {
 	switch {
 	case err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "":
 		return fmt.Errorf("%s is no https URL", s)
-	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
+	case u.Scheme == "https", u.Scheme == "http" && origin.IsLoopback(u.Hostname()):
 		return nil
 	}
 	return fmt.Errorf("%s is not https, which it has to be unless it is on this machine", s)
-}
-
-func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback()
 }
 
 // discovery finds the keys of an issuer.

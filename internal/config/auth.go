@@ -124,7 +124,7 @@ func secureURL(s string) (string, error) {
 	}
 	u, err := url.Parse(s)
 	if err == nil && u.Hostname() != "" && u.User == nil && u.Fragment == "" &&
-		(u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname()+":0")) {
+		(u.Scheme == "https" || u.Scheme == "http" && isLoopbackHost(u.Hostname())) {
 		return s, nil
 	}
 	return "", errors.New("must be an https URL, or an http one on loopback, such as https://idp.example.com")

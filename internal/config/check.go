@@ -15,8 +15,8 @@ func (doc *document) check(m *mapping) {
 		m.errorf("upstreams", "no upstreams; add one under upstreams, such as files: {command: npx, args: "+
 			`["-y", "@modelcontextprotocol/server-filesystem", "/data"]}`)
 	}
-	if doc.exposed(doc.Listen) {
-		m.errorf("listen", exposedMsg)
+	if fault := doc.exposed(doc.Listen); fault != "" && !(fault == reboundMsg && (m.meant["allowed_hosts"] || m.meant["public_url"])) {
+		m.errorf("listen", "%s", fault)
 	}
 	if sameAddress(doc.Listen, doc.Admin.Listen) {
 		m.errorf("listen", "is the address of admin.listen too; give each its own")

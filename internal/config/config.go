@@ -189,8 +189,8 @@ func (c *Config) Override(listen, admin string) error {
 	if listen == "" {
 		flag, address = "--admin-listen", admin
 	}
-	if listen != "" && next.exposed(listen) {
-		return fmt.Errorf("--listen %s: %s", listen, exposedMsg)
+	if fault := next.exposed(listen); listen != "" && fault != "" {
+		return fmt.Errorf("--listen %s: %s", listen, fault)
 	}
 	if sameAddress(next.Listen, next.Admin.Listen) {
 		return fmt.Errorf("%s %s: listen and admin.listen would be the same address; give each its own, with --listen and --admin-listen", flag, address)
@@ -203,14 +203,28 @@ func (c *Config) Override(listen, admin string) error {
 // far as their spelling says.
 func sameAddress(a, b string) bool { return a == b && !strings.HasSuffix(a, ":0") }
 
-// exposed tells whether serving on address would let everyone in who reaches
-// this machine.
-func (c *Config) exposed(address string) bool {
-	return c.Auth.Has(AuthNone) && !c.Auth.Insecure && !isLoopback(address)
+// exposed says what is wrong with serving on address where nobody proves who they
+// are: everyone is let in who reaches this machine, and so is every web page that
+// they visit, which can rebind its own name to the address, unless the names that
+// clients use are known. It is empty if nothing is wrong.
+func (c *Config) exposed(address string) string {
+	switch {
+	case !c.Auth.Has(AuthNone) || isLoopback(address):
+		return ""
+	case !c.Auth.Insecure:
+		return exposedMsg
+	case len(c.AllowedHosts) == 0 && c.PublicURL == "":
+		return reboundMsg
+	}
+	return ""
 }
 
-const exposedMsg = "would serve everyone who can reach this machine, since auth.mode is none; " +
-	"listen on a loopback address such as 127.0.0.1:8080, or set auth.insecure: true where something else keeps strangers out"
+const (
+	exposedMsg = "would serve everyone who can reach this machine, since auth.mode is none; " +
+		"listen on a loopback address such as 127.0.0.1:8080, or set auth.insecure: true where something else keeps strangers out"
+	reboundMsg = "with auth.insecure any web page that somebody there visits could call, by giving its own name this address (DNS rebinding); " +
+		"set allowed_hosts to the names that clients use, such as [gateway.internal, 192.0.2.10], or public_url to the URL"
+)
 
 // derive fills in the defaults that depend on other keys or the environment;
 // folder is what a relative state_dir is relative to.

@@ -97,7 +97,7 @@ func (e *entry) warnPlain(m *mapping) {
 // safeURL tells whether nobody reads on the way to a URL.
 func safeURL(s string) bool {
 	u, err := url.Parse(s)
-	return err != nil || u.Scheme != "http" || isLoopback(u.Hostname()+":0") || isLoopback("["+u.Hostname()+"]:0")
+	return err != nil || u.Scheme != "http" || isLoopbackHost(u.Hostname())
 }
 
 // name returns the spelling in which a header is there, "" for none.

@@ -117,13 +117,16 @@ func address(s string) (string, error) {
 	return s, nil
 }
 
-// isLoopback tells whether only this machine reaches an address. A host name
-// other than localhost may mean anything, so it does not.
+// isLoopback tells whether only this machine reaches an address, host:port.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
+	return err == nil && isLoopbackHost(host)
+}
+
+// isLoopbackHost tells whether a host, without brackets, is this machine. A name
+// other than localhost may mean anything, so it is not.
+func isLoopbackHost(host string) bool {
+	host = strings.TrimSuffix(host, ".")
 	if strings.EqualFold(host, "localhost") {
 		return true
 	}

@@ -105,8 +105,15 @@ func TestOverride(t *testing.T) {
 		}
 	}
 	c.Auth.Insecure = true
-	if err := c.Override("0.0.0.0:9", ""); err != nil || c.Listen != "0.0.0.0:9" {
-		t.Errorf("with auth.insecure: %v, %s", err, c.Listen)
+	if err := c.Override("0.0.0.0:9", ""); err == nil || err.Error() != "--listen 0.0.0.0:9: "+reboundMsg {
+		t.Errorf("with auth.insecure: %v", err)
+	}
+	for _, known := range []Config{{AllowedHosts: []string{"gateway"}}, {PublicURL: "https://gateway"}} {
+		c := Default(testEnv)
+		c.Auth.Insecure, c.AllowedHosts, c.PublicURL = true, known.AllowedHosts, known.PublicURL
+		if err := c.Override("0.0.0.0:9", ""); err != nil || c.Listen != "0.0.0.0:9" {
+			t.Errorf("with auth.insecure and %v%s: %v, %s", c.AllowedHosts, c.PublicURL, err, c.Listen)
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ func TestCheckLoops(t *testing.T) {
 		{"127.0.0.1:8080", "https://example.com", "https://example.com/mcpserver", ""},
 		{"127.0.0.1:8080", "https://example.com", "http://example.com/mcp", ""},
 	} {
-		text := fmt.Sprintf("listen: %q\npublic_url: %q\nauth: {insecure: true}\nupstreams:\n  a: {url: %q}\n", test.listen, test.public, test.url)
+		text := fmt.Sprintf("listen: %q\npublic_url: %q\nauth: {insecure: true}\nallowed_hosts: [gateway]\nupstreams:\n  a: {url: %q}\n", test.listen, test.public, test.url)
 		c, err := Parse("gateway.yaml", []byte(text), testEnv)
 		if err != nil {
 			t.Fatal(err)
@@ -50,7 +50,7 @@ func TestCheckLoops(t *testing.T) {
 		}
 		want := test.want
 		if want != "" {
-			want = "gateway.yaml:5:12: upstreams.a.url: " + want
+			want = "gateway.yaml:6:12: upstreams.a.url: " + want
 		}
 		if got != want {
 			t.Errorf("%s behind %s, %s:\n got %s\nwant %s", test.url, test.listen, test.public, got, want)

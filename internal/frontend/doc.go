@@ -4,7 +4,7 @@
 // comes back into what that client's revision understands.
 //
 //	HTTP request
-//	   │  guard: Host, Origin, CORS      (guard.go)
+//	   │  guard: Host, Origin, CORS      (origin; cors.go)
 //	   │  proof of who calls             (Options.Authenticate)
 //	   │  room among all requests        (budget.go)
 //	   ▼  body, bounded, parsed once     (server.go, body.go)

@@ -99,6 +99,7 @@ type Options struct {
 type Settings struct {
 	AllowedOrigins []string // origins of browsers beside our own, scheme://host[:port]; they get CORS
 	AllowedHosts   []string // values of Host beside loopback and the public one, host or host:port
+	CheckHost      bool     // off loopback, too, where no hosts are named
 	PublicURL      string   // how clients reach us, "" when they use what we listen on
 	// ParkTTL is how long a client may take to come back to a parked call, 5 min.
 	ParkTTL time.Duration

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/origin"
 	"mcpgateway/internal/wire"
 )
 
@@ -82,7 +83,7 @@ func New(o Options) *Server {
 
 // settings are Settings at work.
 type settings struct {
-	*guard
+	*origin.Guard
 	publicURL string
 	parkTTL   time.Duration
 }
@@ -93,7 +94,11 @@ func (s *Server) Set(to Settings) {
 	if to.ParkTTL <= 0 {
 		to.ParkTTL = defaultParkTTL
 	}
-	s.set.Store(&settings{newGuard(to, s.opt.LoopbackListener), to.PublicURL, to.ParkTTL})
+	guard := origin.New(origin.Options{
+		Loopback: s.opt.LoopbackListener, CheckHost: to.CheckHost,
+		Hosts: to.AllowedHosts, Origins: to.AllowedOrigins, PublicURL: to.PublicURL,
+	})
+	s.set.Store(&settings{guard, to.PublicURL, to.ParkTTL})
 }
 
 // Run expires idle sessions until ctx ends. Then it ends every stream, session
@@ -190,16 +195,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // was refused, or asked what it may.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request) *call.Principal {
 	w.Header()["X-Content-Type-Options"] = noSniffing
-	guard := s.set.Load()
-	if reason := guard.refuses(r); reason != "" {
+	set := s.set.Load()
+	if reason := set.Refuses(r); reason != "" {
 		s.refuse(w, r, &refusal{status: http.StatusForbidden, reason: reason})
 		return nil
 	}
 	if r.Method == http.MethodOptions {
-		guard.preflight(w, r)
+		set.preflight(w, r)
 		return nil
 	}
-	guard.allowCORS(w, r)
+	set.allowCORS(w, r)
 	who, err := s.opt.Authenticate(r)
 	if err != nil {
 		s.deny(w, r, err)

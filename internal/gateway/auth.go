@@ -10,6 +10,7 @@ import (
 
 	"mcpgateway/internal/auth"
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/origin"
 )
 
 // The paths that MCP is served at.
@@ -64,7 +65,7 @@ func audiences(cfg *config.Config, j config.JWT) []string {
 
 // sayWhoMay logs how clients prove who they are, and warns where they need not.
 func (g *Gateway) sayWhoMay() {
-	if g.auth == nil && !loopback(g.cfg.Listen) {
+	if g.auth == nil && !origin.OnLoopback(g.cfg.Listen) {
 		g.log.Warn("auth.insecure: everyone who can reach this address may call, without any proof of who they are", zap.String("listen", g.cfg.Listen))
 		return
 	}

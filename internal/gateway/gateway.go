@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"mcpgateway/internal/conform"
 	"mcpgateway/internal/credentials"
 	"mcpgateway/internal/frontend"
+	"mcpgateway/internal/origin"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/telemetry"
 	"mcpgateway/internal/upstream"
@@ -76,14 +78,15 @@ type Gateway struct {
 	trail *upstream.Trail
 	marks []string
 
-	state  *state
-	lineup atomic.Pointer[lineup]
-	router *router.Router
-	subs   *router.Subscriptions
-	front  *frontend.Server
-	shifts *shifts
-	level  atomic.Int64     // the most verbose that a client wants, a wire.Level
-	audit  *telemetry.Audit // nil: there is none
+	state      *state
+	lineup     atomic.Pointer[lineup]
+	router     *router.Router
+	subs       *router.Subscriptions
+	front      *frontend.Server
+	adminGuard atomic.Pointer[origin.Guard]
+	shifts     *shifts
+	level      atomic.Int64     // the most verbose that a client wants, a wire.Level
+	audit      *telemetry.Audit // nil: there is none
 
 	auth  *auth.Authenticator // nil where no proof is asked for
 	certs *certificates       // nil without TLS
@@ -170,6 +173,7 @@ func New(o Options) (*Gateway, error) {
 		return nil, err
 	}
 	g.front = frontend.New(g.frontendOptions(frontMetrics))
+	g.guardAdmin(g.cfg)
 	for _, c := range [][]prometheus.Collector{
 		g.metrics.collectors(), g.upstreamMetrics.Collectors(), g.routerMetrics.Collectors(), frontMetrics.Collectors(), authMetrics.Collectors(),
 	} {
@@ -202,7 +206,7 @@ func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 		MaxSessions:      g.cfg.Limits.MaxSessions,
 		SessionIdle:      g.cfg.Limits.SessionIdle,
 		Settings:         settingsOf(g.cfg),
-		LoopbackListener: loopback(g.cfg.Listen),
+		LoopbackListener: origin.OnLoopback(g.cfg.Listen),
 		Logger:           g.log,
 		Metrics:          m,
 		LogLevel:         g.setLogLevel,
@@ -233,10 +237,23 @@ func (g *Gateway) Addr() string { return g.mcp.Addr().String() }
 
 // URL is where clients on this machine reach MCP.
 func (g *Gateway) URL() string {
+	scheme := "http://"
 	if g.certs != nil {
-		return "https://" + g.Addr() + pathMCP
+		scheme = "https://"
 	}
-	return "http://" + g.Addr() + pathMCP
+	return scheme + fromHere(g.mcp.Addr()) + pathMCP
+}
+
+// AdminURL is where programs on this machine reach health and metrics.
+func (g *Gateway) AdminURL() string { return "http://" + fromHere(g.admin.Addr()) }
+
+// fromHere is how this machine names an address of its own: what stands for all of
+// them is no name that a client should use.
+func fromHere(a net.Addr) string {
+	if tcp, ok := a.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+	}
+	return a.String()
 }
 
 // AdminAddr is the address of health and metrics.
@@ -336,15 +353,6 @@ func (g *Gateway) ready() []string {
 }
 
 func (g *Gateway) isSettled() bool { return isClosed(g.settled) }
-
-func loopback(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
 
 // metrics are the measures of the control loop.
 type metrics struct {

@@ -252,3 +252,82 @@ func TestTakenAddress(t *testing.T) {
 		t.Errorf("two gateways have %s and %s", other.Addr(), other.AdminAddr())
 	}
 }
+
+// The admin address serves no page of a browser that has rebound its name.
+func TestAdminRefusesPages(t *testing.T) {
+	g, _ := start(t, aDisabledUpstream, false)
+	for _, tt := range []struct {
+		method, path, host, origin string
+		want                       int
+	}{
+		{"GET", "/metrics", "", "", 200},
+		{"GET", "/metrics", "page.example", "", 403},
+		{"GET", "/healthz", "page.example", "", 403},
+		{"POST", "/-/reload", "", "http://" + g.AdminAddr(), 403},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), tt.method, "http://"+g.AdminAddr()+tt.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = tt.host
+		if tt.origin != "" {
+			req.Header.Set("Origin", tt.origin)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != tt.want {
+			t.Errorf("%s %s for %q from %q: %d, want %d", tt.method, tt.path, tt.host, tt.origin, resp.StatusCode, tt.want)
+		}
+	}
+}
+
+// Whoever is wrong about the path is told the right one.
+func TestLost(t *testing.T) {
+	g, _ := start(t, aDisabledUpstream, false)
+	base := "http://" + g.Addr()
+	both := "MCP is served at " + base + "/mcp, and for clients that only speak HTTP+SSE at " + base + "/sse"
+	for path, want := range map[string]string{
+		"":                   both,
+		"/":                  both,
+		"/mcp/team":          both,
+		"/favicon.ico":       both,
+		"/mcp/":              "MCP is served at exactly " + base + "/mcp",
+		"//mcp":              "MCP is served at exactly " + base + "/mcp",
+		"/sse/":              "HTTP+SSE is served at exactly " + base + "/sse",
+		"/message?session=1": "HTTP+SSE begins with GET " + base + "/sse, whose first event",
+		"/messages/":         "HTTP+SSE begins with GET " + base + "/sse, whose first event",
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			req, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader("{}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if err != nil || resp.StatusCode != http.StatusNotFound || !strings.HasPrefix(string(body), "nothing is here: "+want) || strings.Count(string(body), "\n") != 1 {
+				t.Errorf("%s %q: %d %s, %v", method, path, resp.StatusCode, body, err)
+			}
+		}
+	}
+	for path, method := range map[string]string{"/mcp": http.MethodPut, "/sse": http.MethodPost, "/sse/message": http.MethodDelete} {
+		req, err := http.NewRequestWithContext(t.Context(), method, base+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusMethodNotAllowed || resp.Header.Get("Allow") == "" {
+			t.Errorf("%s %s: %d, Allow %q", method, path, resp.StatusCode, resp.Header.Get("Allow"))
+		}
+	}
+}

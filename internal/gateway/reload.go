@@ -11,6 +11,7 @@ import (
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/frontend"
+	"mcpgateway/internal/origin"
 )
 
 // Changes is what a reload has changed.
@@ -126,6 +127,7 @@ func (g *Gateway) install(life context.Context, cfg *config.Config) (Changes, <-
 		}
 	}
 	g.front.Set(settingsOf(&own))
+	g.guardAdmin(&own)
 	if !isClosed(was.settled) {
 		close(was.settled)
 	}
@@ -218,7 +220,17 @@ func wait(life context.Context, open []*shift, limit time.Duration) bool {
 func settingsOf(c *config.Config) frontend.Settings {
 	return frontend.Settings{
 		AllowedOrigins: c.AllowedOrigins, AllowedHosts: c.AllowedHosts, PublicURL: c.PublicURL, ParkTTL: c.Bridge.ParkTTL,
+		// Without proof, Host is all that tells a page that was rebound.
+		CheckHost: c.Auth.Has(config.AuthNone),
 	}
+}
+
+// guardAdmin decides what the admin address serves, by what the configuration says now.
+// Probes and Prometheus name a pod by its number.
+func (g *Gateway) guardAdmin(cfg *config.Config) {
+	g.adminGuard.Store(origin.New(origin.Options{
+		Loopback: origin.OnLoopback(g.cfg.Admin.Listen), Numbers: true, Hosts: cfg.AllowedHosts,
+	}))
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -81,6 +81,7 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 	if g.web != nil {
 		r.Handle("/oauth/*", g.web)
 	}
+	r.NotFound(g.lost)
 	g.sayWhoMay()
 	base := func(net.Listener) context.Context { return life }
 	mcp := &http.Server{
@@ -89,7 +90,7 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 	}
 	adm := &http.Server{Handler: admin.New(admin.Options{
 		Ready: g.ready, Gatherer: g.registry, Token: g.cfg.Admin.Token.Reveal(), Pprof: g.cfg.Admin.Pprof,
-		Reload: g.answerReload,
+		Reload: g.answerReload, Guard: g.adminGuard.Load,
 	}), ReadTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: zap.NewStdLog(g.log.Named("http"))}
 
 	group, failed := errgroup.WithContext(life)

@@ -236,6 +236,9 @@ func TestInsecureIsSaid(t *testing.T) {
 		if logs.Len() != want {
 			t.Errorf("%s: %v", listen, logs.All())
 		}
+		if !settingsOf(g.cfg).CheckHost {
+			t.Errorf("%s: Host is not checked", listen)
+		}
 	}
 }
 

@@ -40,10 +40,20 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- default (include "mcp-gateway.fullname" .) .Values.existingConfigMap }}
 {{- end }}
 
-{{/* gateway.yaml: what a pod needs, and config over it. */}}
+{{/* gateway.yaml: what a pod needs, and config over it. Where nobody proves who they
+are, the names of the Service and the routes are those that clients may use. */}}
 {{- define "mcp-gateway.config" -}}
 {{- $base := dict "listen" "0.0.0.0:8080" "admin" (dict "listen" "0.0.0.0:9090") "drain_timeout" "20s" }}
-{{- mustMergeOverwrite $base (deepCopy .Values.config) | toYaml }}
+{{- $config := mustMergeOverwrite $base (deepCopy .Values.config) }}
+{{- if and (dig "auth" "insecure" false $config) (not (get $config "allowed_hosts")) }}
+{{- $name := include "mcp-gateway.fullname" . }}
+{{- $inside := printf "%s.%s" $name .Release.Namespace }}
+{{- $hosts := list $name $inside (printf "%s.svc" $inside) (printf "%s.svc.cluster.local" $inside) }}
+{{- if and .Values.ingress.enabled .Values.ingress.host }}{{ $hosts = append $hosts .Values.ingress.host }}{{ end }}
+{{- if .Values.httpRoute.enabled }}{{ $hosts = concat $hosts .Values.httpRoute.hostnames }}{{ end }}
+{{- $_ := set $config "allowed_hosts" $hosts }}
+{{- end }}
+{{- $config | toYaml }}
 {{- end }}
 
 {{/* The port at the end of an address. */}}

@@ -1,0 +1,33 @@
+package gateway
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"path"
+	"strings"
+)
+
+// lost answers a request to a path where nothing is: with the URL that was meant, for
+// whoever reads what their client got.
+func (g *Gateway) lost(w http.ResponseWriter, r *http.Request) {
+	scheme := "http://"
+	if r.TLS != nil || r.URL.Scheme == "https" {
+		scheme = "https://"
+	}
+	base := cmp.Or(g.cfg.PublicURL, scheme+r.Host)
+	text := fmt.Sprintf("MCP is served at %s%s, and for clients that only speak HTTP+SSE at %s%s", base, pathMCP, base, pathSSE)
+	switch clean := path.Clean("/" + r.URL.Path); {
+	case clean == pathMCP:
+		text = fmt.Sprintf("MCP is served at exactly %s%s", base, pathMCP)
+	case clean == pathSSE:
+		text = fmt.Sprintf("HTTP+SSE is served at exactly %s%s", base, pathSSE)
+	case strings.HasPrefix(clean, "/message"):
+		text = fmt.Sprintf("HTTP+SSE begins with GET %s%s, whose first event names the URL that messages are posted to; newer clients use %s%s", base, pathSSE, base, pathMCP)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(http.StatusNotFound)
+	_, _ = fmt.Fprintf(w, "nothing is here: %s\n", text) // whoever asked may be gone
+}
