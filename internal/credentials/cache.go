@@ -22,8 +22,9 @@ type cache struct {
 	now    func() time.Time
 	flight singleflight.Group
 
-	mu  sync.Mutex
-	all map[string]kept
+	mu    sync.Mutex
+	all   map[string]kept
+	drops int // what was fetched before the last of them is not kept
 }
 
 type kept struct {
@@ -45,6 +46,7 @@ func (c *cache) get(ctx context.Context, key string, fetch func(ctx context.Cont
 		if k, ok := c.look(key); ok {
 			return k.token, k.err
 		}
+		drops := c.dropped()
 		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptTime)
 		defer cancel()
 		t, err := fetch(own)
@@ -55,7 +57,7 @@ func (c *cache) get(ctx context.Context, key string, fetch func(ctx context.Cont
 		if err == nil {
 			k = kept{token: t, until: t.goodUntil()}
 		}
-		c.put(key, k)
+		c.put(key, k, drops)
 		return t, err
 	})
 	select {
@@ -74,9 +76,18 @@ func (c *cache) look(key string) (kept, bool) {
 	return k, ok && c.now().Before(k.until)
 }
 
-func (c *cache) put(key string, k kept) {
+func (c *cache) dropped() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.drops
+}
+
+func (c *cache) put(key string, k kept, drops int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if drops != c.drops {
+		return
+	}
 	if _, there := c.all[key]; !there && len(c.all) >= maxKept {
 		c.evict()
 	}
@@ -102,11 +113,13 @@ func (c *cache) evict() {
 	}
 }
 
-// drop forgets what is kept under key.
+// drop forgets what is kept under key, and what is being fetched.
 func (c *cache) drop(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.flight.Forget(key)
 	delete(c.all, key)
+	c.drops++
 }
 
 // refuse forgets a token that a server has refused, and reports whether it is worth

@@ -185,6 +185,11 @@ func (u *user) finish(ctx context.Context, key string, f *flow, answer url.Value
 		return err
 	}
 	g := granted{Issuer: f.server.issuer, Resource: f.ask.resource, Client: f.client, Scopes: f.ask.scopes}.renewed(t)
+	unlock, err := u.o.Store.lock(ctx, u.name(key)) // what renews an older grant must not be written over this one
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if err := u.save(key, g); err != nil {
 		return err
 	}

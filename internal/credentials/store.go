@@ -27,6 +27,7 @@ type Store struct {
 	mu     sync.Mutex
 	seal   cipher.AEAD       // nil until it is needed
 	memory map[string][]byte // where there is no folder
+	locks  map[string]chan struct{}
 }
 
 // keyFile is the file of the key in the folder.
@@ -39,7 +40,9 @@ const (
 
 // NewStore returns a store in a folder, that of other state of the gateway. It is
 // made when something is first kept. With "" everything is kept in memory.
-func NewStore(dir string) *Store { return &Store{dir: dir, memory: make(map[string][]byte)} }
+func NewStore(dir string) *Store {
+	return &Store{dir: dir, memory: make(map[string][]byte), locks: make(map[string]chan struct{})}
+}
 
 // load reads what is kept under a name, and reports whether there is anything.
 func (s *Store) load(name string, into any) (bool, error) {

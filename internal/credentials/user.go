@@ -21,12 +21,13 @@ type user struct {
 	proof *clientProof
 	kept  *cache
 
-	mu   sync.Mutex
-	seen challenge           // what the server last said that it wants
-	more map[string][]string // by principal the scopes that a grant lacks
+	mu    sync.Mutex
+	seen  challenge           // what the server last said that it wants
+	more  map[string][]string // by principal the scopes that a grant lacks
+	spent map[string]string   // by principal the token that the server has refused
 }
 
-// maxMore bounds the principals of whom it is remembered that they need more scopes.
+// maxMore bounds the principals of whom more and spent remember something.
 const maxMore = 10_000
 
 // granted is a grant as it is kept.
@@ -45,7 +46,7 @@ func newUser(o Options, g *guard, a ask) (*user, error) {
 	if o.Store == nil {
 		o.Store = NewStore("")
 	}
-	u := &user{o: o, guard: g, ask: a, named: o.Resource != nil, kept: newCache(o.Now), more: make(map[string][]string)}
+	u := &user{o: o, guard: g, ask: a, named: o.Resource != nil, kept: newCache(o.Now), more: make(map[string][]string), spent: make(map[string]string)}
 	if o.Authority.ID == "" {
 		return u, nil
 	}
@@ -99,7 +100,18 @@ func (u *user) current(ctx context.Context, key string) (*token, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t := g.token(); u.o.Now().Before(t.goodUntil()) {
+	if t := g.token(); u.good(key, t) {
+		return t, nil
+	}
+	unlock, err := u.o.Store.lock(ctx, u.name(key))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if g, err = u.load(key); err != nil {
+		return nil, err
+	}
+	if t := g.token(); u.good(key, t) { // somebody was faster
 		return t, nil
 	}
 	if g.Refresh == "" {
@@ -107,7 +119,7 @@ func (u *user) current(ctx context.Context, key string) (*token, error) {
 	}
 	t, err := u.refresh(ctx, g)
 	if e, ok := err.(*Error); ok && e.final {
-		// Another process may have used the refresh token, which is good for one use.
+		// Another process, where they have no lock, may have used the refresh token.
 		if other, lerr := u.load(key); lerr == nil && other.Refresh != g.Refresh {
 			return other.token(), nil
 		}
@@ -117,6 +129,13 @@ func (u *user) current(ctx context.Context, key string) (*token, error) {
 		return nil, err
 	}
 	return t, u.save(key, g.renewed(t))
+}
+
+// good reports whether a token can be sent.
+func (u *user) good(key string, t *token) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.spent[key] != t.access && u.o.Now().Before(t.goodUntil())
 }
 
 // load returns a principal's grant.
@@ -132,6 +151,7 @@ func (u *user) load(key string) (granted, error) {
 func (u *user) save(key string, g granted) error { return u.o.Store.save(u.name(key), g) }
 
 // drop forgets a grant that is not good any more, and returns the error that says so.
+// The caller holds its lock.
 func (u *user) drop(key string) error {
 	if err := u.o.Store.remove(u.name(key)); err != nil {
 		return err
@@ -178,7 +198,7 @@ func (u *user) endpoint(s *authServer, c registration) *tokenEndpoint {
 	return e
 }
 
-func (u *user) refuse(_ context.Context, who *call.Principal, access string, c challenge) (bool, error) {
+func (u *user) refuse(ctx context.Context, who *call.Principal, access string, c challenge) (bool, error) {
 	key := principalKey(who)
 	u.mu.Lock()
 	u.seen = c
@@ -189,6 +209,11 @@ func (u *user) refuse(_ context.Context, who *call.Principal, access string, c c
 	if !u.kept.refuse(key, access) {
 		return false, errYoung
 	}
+	unlock, err := u.o.Store.lock(ctx, u.name(key))
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
 	g, err := u.load(key)
 	if err != nil || g.Access != access {
 		return err == nil, err
@@ -196,8 +221,13 @@ func (u *user) refuse(_ context.Context, who *call.Principal, access string, c c
 	if g.Refresh == "" {
 		return false, u.drop(key)
 	}
-	g.Expires = u.o.Now().Add(-time.Second)
-	return true, u.save(key, g)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.spent) >= maxMore {
+		clear(u.spent)
+	}
+	u.spent[key] = access
+	return true, nil
 }
 
 // widen notes that the server wants scopes that a grant lacks (2026-07-28,

@@ -1,0 +1,82 @@
+package credentials
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// lockPause is how often a lock that another process holds is tried for.
+const lockPause = 20 * time.Millisecond
+
+// lock lets one caller at a time change what is kept under a name: a refresh token is
+// good for one use, and an authorization server that sees it twice may end the grant.
+// In a folder it holds for all processes that use it. Others may go on reading. The
+// error is that of ctx, or an *[Error].
+func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error) {
+	for {
+		s.mu.Lock()
+		held, taken := s.locks[name]
+		if !taken {
+			held = make(chan struct{})
+			s.locks[name] = held
+		}
+		s.mu.Unlock()
+		if !taken {
+			break
+		}
+		select {
+		case <-held:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	mine := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		close(s.locks[name])
+		delete(s.locks, name)
+	}
+	if s.dir == "" {
+		return mine, nil
+	}
+	f, err := s.lockFile(ctx, name)
+	if err != nil {
+		mine()
+		return nil, err
+	}
+	return func() {
+		_ = f.Close() // which ends the lock
+		mine()
+	}, nil
+}
+
+// lockFile waits for the lock of the processes. The file stays when it ends: one that
+// was removed could be locked by two.
+func (s *Store) lockFile(ctx context.Context, name string) (*os.File, error) {
+	at := s.file(name) + ".lock"
+	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+		return nil, s.broken(err)
+	}
+	f, err := os.OpenFile(at, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, s.broken(err)
+	}
+	for {
+		ok, err := tryLock(f)
+		switch {
+		case ok:
+			return f, nil
+		case err != nil:
+			_ = f.Close()
+			return nil, s.broken(err)
+		}
+		select {
+		case <-time.After(lockPause):
+		case <-ctx.Done():
+			_ = f.Close()
+			return nil, ctx.Err()
+		}
+	}
+}

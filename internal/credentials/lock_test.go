@@ -1,0 +1,197 @@
+package credentials
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpgateway/internal/gatewaytest"
+)
+
+// until waits for what other goroutines do.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: never", what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// held reports whether somebody in this process has a lock, or waits for another
+// process's.
+func (s *Store) held(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.locks[name] != nil
+}
+
+func TestLock(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	one, two, memory := NewStore(dir), NewStore(dir), NewStore("")
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, stores := range map[string][2]*Store{"goroutines": {one, one}, "processes": {one, two}, "memory": {memory, memory}} {
+		t.Run(name, func(t *testing.T) {
+			unlock, err := stores[0].lock(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := stores[1].lock(over, "a"); !errors.Is(err, context.Canceled) {
+				t.Errorf("while it is held: %v", err)
+			}
+			other, err := stores[1].lock(t.Context(), "b")
+			if err != nil {
+				t.Fatalf("another name: %v", err)
+			}
+			other()
+			got := make(chan error, 1)
+			go func() {
+				again, err := stores[1].lock(t.Context(), "a")
+				if err == nil {
+					again()
+				}
+				got <- err
+			}()
+			unlock()
+			if err := <-got; err != nil {
+				t.Errorf("after it was held: %v", err)
+			}
+		})
+	}
+}
+
+// TestRefreshAtOnce has two processes find at once that the token of one grant has
+// expired. The refresh token, which is good for one use, is used once.
+func TestRefreshAtOnce(t *testing.T) {
+	as, c, dir := gatewaytest.NewAuthServer(t, nil), newClock(), t.TempDir()
+	s := userSource(t, as, c, NewStore(dir))
+	if err := login(t, s); err != nil {
+		t.Fatal(err)
+	}
+	store := NewStore(dir)
+	other := source(t, Options{Kind: User, URL: s.o.URL, Store: store, Now: c.now})
+	came, goOn := make(chan struct{}, 2), make(chan struct{})
+	as.Tell("token_endpoint", serve(t, func(w http.ResponseWriter, r *http.Request) {
+		came <- struct{}{}
+		<-goOn
+		r.URL.Path = "/token"
+		as.ServeHTTP(w, r)
+	}))
+	c.pass(6 * time.Minute)
+	tokens := make(chan string, 2)
+	ask := func(s *Source) {
+		h, err := s.Headers(t.Context(), nil)
+		if err != nil {
+			t.Errorf("%v (%v)", err, errors.Unwrap(err))
+		}
+		tokens <- h.Get("Authorization")
+	}
+	go ask(s)
+	<-came
+	go ask(other)
+	until(t, "the other process waits", func() bool { return store.held(other.tokens.(*user).name(localKey)) })
+	close(goOn)
+	if first, second := <-tokens, <-tokens; first != second || first == "" {
+		t.Errorf("the processes have %q and %q", first, second)
+	}
+	if n := len(as.Posts(gatewaytest.GrantRefresh)); n != 1 {
+		t.Errorf("%d refreshes", n)
+	}
+}
+
+// TestRefusedTokenChangesNoGrant is about a token that a server refuses before its
+// time: whoever says so may be late, and must not put an older grant in place of one
+// that was renewed.
+func TestRefusedTokenChangesNoGrant(t *testing.T) {
+	as, c := gatewaytest.NewAuthServer(t, nil), newClock()
+	s := userSource(t, as, c, NewStore(""))
+	if err := login(t, s); err != nil {
+		t.Fatal(err)
+	}
+	u := s.tokens.(*user)
+	token := bearer(t, s, nil)
+	before, err := u.load(localKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.pass(youth)
+	sent := http.Header{"Authorization": {"Bearer " + token}}
+	if again, err := s.Refused(t.Context(), nil, sent, 401, http.Header{}); !again || err != nil {
+		t.Fatalf("got %v, %v", again, err)
+	}
+	after, err := u.load(localKey)
+	if diff := cmp.Diff(before, after); err != nil || diff != "" {
+		t.Errorf("%v, the grant has changed: %s", err, diff)
+	}
+	if bearer(t, s, nil) == token || len(as.Posts(gatewaytest.GrantRefresh)) != 1 {
+		t.Error("the token is sent again")
+	}
+}
+
+// TestLoginDuringARefresh is about a user who gives a new grant while the old one is
+// being renewed: the new one stays.
+func TestLoginDuringARefresh(t *testing.T) {
+	as, c := gatewaytest.NewAuthServer(t, nil), newClock()
+	s := userSource(t, as, c, NewStore(""))
+	if err := login(t, s); err != nil {
+		t.Fatal(err)
+	}
+	u := s.tokens.(*user)
+	old, err := u.load(localKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := u.o.Store.lock(t.Context(), u.name(localKey)) // as what renews it has
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- login(t, s) }()
+	until(t, "the code is redeemed", func() bool { return len(as.Posts(gatewaytest.GrantCode)) == 2 })
+	if err := u.save(localKey, old.renewed(&token{access: "renewed", refresh: "renewed", issued: c.now()})); err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if g, err := u.load(localKey); err != nil || g.Refresh == "renewed" || g.Refresh == old.Refresh {
+		t.Errorf("%v, the grant is still the old one", err)
+	}
+}
+
+// TestDropDuringAFetch has a token come that was asked for before it was to be
+// forgotten.
+func TestDropDuringAFetch(t *testing.T) {
+	c := newCache(time.Now)
+	came, goOn := make(chan struct{}), make(chan struct{})
+	got := make(chan *token, 1)
+	go func() {
+		t, _ := c.get(context.Background(), "k", func(context.Context) (*token, error) {
+			close(came)
+			<-goOn
+			return &token{access: "old", issued: time.Now()}, nil
+		})
+		got <- t
+	}()
+	<-came
+	c.drop("k")
+	now, err := c.get(t.Context(), "k", func(context.Context) (*token, error) { return &token{access: "new", issued: time.Now()}, nil })
+	close(goOn)
+	if err != nil || now.access != "new" || (<-got).access != "old" {
+		t.Errorf("got %+v, %v", now, err)
+	}
+	if k, ok := c.look("k"); !ok || k.token.access != "new" {
+		t.Errorf("%+v is kept", k)
+	}
+}
