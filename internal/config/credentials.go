@@ -143,6 +143,9 @@ func (c *Credentials) check(m *mapping) {
 		if c.TokenURL != "" {
 			m.errorf("token_url", "has no meaning for user, which needs to know where users log in too; use issuer")
 		}
+		if c.ClientID != "" && c.ClientSecret.IsZero() && c.PrivateKey.IsZero() && c.Issuer == "" && !m.has("issuer") {
+			m.errorf("client_id", "needs issuer: it is good at the authorization server that gave it, not at one that the upstream names")
+		}
 	}
 	for _, only := range []struct {
 		key   string

@@ -155,7 +155,7 @@ func (u *user) client(ctx context.Context, s *authServer, redirect, document str
 		return registered(ctx, u.guard, u.o.Store, s, redirect, u.o.Now())
 	}
 	return registration{}, failf("the authorization server does not let clients register by themselves: register the gateway there with the redirect URI %s, "+
-		"and give its client_id under auth of the upstream", redirect)
+		"and give its client_id, and the issuer, under auth of the upstream", redirect).because(failf("the issuer is %.200q", s.issuer))
 }
 
 // provoke asks the server something without a token, for what it says then.

@@ -47,7 +47,7 @@ func TestLock(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := stores[1].lock(over, "a"); !errors.Is(err, context.Canceled) {
-				t.Errorf("while it is held: %v", err)
+				t.Fatalf("while it is held: %v", err)
 			}
 			other, err := stores[1].lock(t.Context(), "b")
 			if err != nil {
