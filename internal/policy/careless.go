@@ -57,12 +57,13 @@ func unicodeEscape(s string) bool {
 
 // carelessly returns a decoded path as file systems and libraries may take it: what
 // is not seen is dropped, compatibility characters are the plain ones, and a segment
-// ends before its parameters, without the dots and spaces at its end. Dot segments
-// stay.
+// ends before its parameters and its stream (file::$DATA), without the dots and spaces
+// at its end. Dot segments stay.
 func carelessly(path string) string {
 	segments := strings.Split(strings.ReplaceAll(plainLetters(path), `\`, "/"), "/")
 	for i, s := range segments {
 		s, _, _ = strings.Cut(s, ";")
+		s, _, _ = strings.Cut(s, "::$")
 		if s = strings.TrimRight(s, " "); s != "." && s != ".." {
 			s = strings.TrimRight(s, ". ")
 		}
@@ -73,10 +74,19 @@ func carelessly(path string) string {
 
 // fold returns text as readers have it that do not tell letters of two cases apart,
 // nor compatibility characters from the plain ones.
-func fold(s string) string { return strings.ToLower(plainLetters(s)) }
+func fold(s string) string {
+	if !ascii(s) { // some letters have a lower case only by way of the upper one, as the dotless i
+		s = strings.ToUpper(plainLetters(s))
+	}
+	return strings.ToLower(s)
+}
+
+// slashes are characters that code pages of Windows have no place for, and put the
+// nearest in.
+var slashes = strings.NewReplacer("\u2044", "/", "\u2215", "/", "\u2216", `\`)
 
 // plainLetters drops what is not seen and puts plain characters for those that are
-// the same by compatibility (NFKC).
+// the same by compatibility (NFKC), or taken for it.
 func plainLetters(s string) string {
 	if ascii(s) {
 		return s
@@ -88,5 +98,5 @@ func plainLetters(s string) string {
 		}
 		return r
 	}, s)
-	return norm.NFKC.String(s)
+	return norm.NFKC.String(slashes.Replace(s))
 }

@@ -17,19 +17,39 @@ const (
 // In same are those that stand for the resource by RFC 3986 (case of scheme and
 // host, percent-encoding, dot segments, default ports) and in the eyes of
 // servers that decode once more, read backslashes as slashes, or drop tabs, as
-// the URL standard of browsers has it; and those of the next kind that lead to
-// another place. In loose are those that more careless servers may take for the
+// the URL standard of browsers has it (it also reads addresses that are written as
+// one number, or with octal ones); and those of the next kind that lead to another
+// place. In loose are those that more careless servers may take for the
 // same: with runs of slashes as one, without the query, the fragment, a slash at
 // the end, the user, or the host of a file; with segments of the path cut at a
-// semicolon, without dots and spaces at their ends; with compatibility characters
-// for the plain ones (NFKC), without invisible ones, in lower case. The URI itself
-// is in neither.
+// semicolon or a stream of NTFS, without dots and spaces at their ends; with
+// compatibility characters for the plain ones (NFKC), without invisible ones, in
+// lower case; without url: before them. The URI itself is in neither.
 //
 // It is false for a URI that is not to be judged at all: one that is too long,
 // encoded too often or as %u, has a control character (encoded, in the query or
 // the fragment, only NUL counts), a host that is not ASCII (the A-label is its one
 // spelling), or bytes that no UTF-8 has but decoders took for dots and slashes.
 func Spellings(uri string) (same, loose []string, ok bool) {
+	if inner, wrapped := unwrapped(uri); wrapped {
+		same, loose, ok = spellings(inner)
+		all := slices.Concat([]string{inner, fold(uri)}, same, loose)
+		return nil, slices.DeleteFunc(all, func(s string) bool { return s == uri }), ok
+	}
+	return spellings(uri)
+}
+
+// unwrapped returns what stands behind "url:", which Java takes off.
+func unwrapped(uri string) (inner string, wrapped bool) {
+	const mark = "url:"
+	start := strings.TrimLeft(uri, " \t\r\n")
+	if len(start) <= len(mark) || !strings.EqualFold(start[:len(mark)], mark) {
+		return uri, false
+	}
+	return start[len(mark):], true
+}
+
+func spellings(uri string) (same, loose []string, ok bool) {
 	if isPlain(uri) {
 		if hasUpper(uri) {
 			loose = []string{strings.ToLower(uri)}
@@ -56,7 +76,8 @@ func Spellings(uri string) (same, loose []string, ok bool) {
 			add(&same, p.with(withoutDots(oneSlash(path)), p.tail))
 		}
 		next := p
-		next.path, next.tail, next.authority = decode(p.path), decode(p.tail), lowerHost(p.scheme, decode(p.authority))
+		next.path, next.tail, next.authority = decode(p.path), decode(p.tail), lowerHost(p.scheme, decode(p.authority), octal)
+		next.simple = lowerHost(p.scheme, decode(p.simple), decimal)
 		if next == p {
 			break
 		}
@@ -77,8 +98,13 @@ func Spellings(uri string) (same, loose []string, ok bool) {
 		paths = append(paths, paths[1][:i])
 	}
 	authorities := []string{p.authority}
-	if _, host, found := strings.Cut(p.authority, "@"); found {
-		authorities = append(authorities, host)
+	if i := strings.IndexByte(p.authority, '@'); i >= 0 { // which of several ends the user is not agreed upon
+		last := strings.LastIndexByte(p.authority, '@')
+		first, _, _ := strings.Cut(p.authority[i+1:], "@")
+		authorities = append(authorities, p.authority[last+1:], lowerHost(p.scheme, first, octal))
+	}
+	if p.simple != p.authority {
+		authorities = append(authorities, p.simple)
 	}
 	if p.scheme == "file" && p.authority != "" {
 		authorities = append(authorities, "")
@@ -101,9 +127,10 @@ func Spellings(uri string) (same, loose []string, ok bool) {
 // Bare returns what all spellings of a URI come down to in the eyes of the most
 // careless server. URIs of different resources may have one in common.
 func Bare(uri string) string {
+	uri, _ = unwrapped(uri)
 	p := split(uri)
 	for range maxLevels + 1 {
-		p.path, p.authority = decode(p.path), lowerHost(p.scheme, decode(p.authority))
+		p.path, p.authority = decode(p.path), lowerHost(p.scheme, decode(p.authority), octal)
 	}
 	if i := strings.LastIndexByte(p.authority, '@'); i >= 0 {
 		p.authority = p.authority[i+1:]
@@ -129,11 +156,12 @@ func plainText(part string, first bool) string {
 	if !found {
 		return part
 	}
+	scheme = strings.ToLower(scheme)
 	host, path, found := strings.Cut(rest, "/")
-	if found {
-		path = "/" + path
+	if !found { // an asterisk may be in the middle of it
+		return scheme + "://" + strings.ToLower(host)
 	}
-	return strings.ToLower(scheme) + "://" + strings.ToLower(host) + path
+	return scheme + "://" + lowerHost(scheme[strings.LastIndexByte(scheme, '+')+1:], host, octal) + "/" + path
 }
 
 // isPlain reports whether a URI has but one spelling beside its lower case, as
@@ -141,7 +169,7 @@ func plainText(part string, first bool) string {
 func isPlain(uri string) bool {
 	for i := range len(uri) {
 		switch c := uri[i]; {
-		case c <= ' ' || c >= 0x7f || c == '%' || c == '\\' || c == '?' || c == '#' || c == ';':
+		case c <= ' ' || c >= 0x7f || c == '%' || c == '\\' || c == '?' || c == '#' || c == ';' || c == '$':
 			return false
 		case c == '/' && i+1 < len(uri) && uri[i+1] == '.', c == '.' && (i+1 == len(uri) || uri[i+1] == '/'):
 			return false
@@ -157,6 +185,9 @@ func isPlain(uri string) bool {
 		host, rest, _ = strings.Cut(rest, "/")
 	}
 	web := special[scheme] && scheme != "file"
+	if web && address4(host, octal) != host {
+		return false
+	}
 	return !strings.Contains(rest, "//") && !strings.HasPrefix(rest, "/") && !strings.HasPrefix(rest, ".") && !strings.HasSuffix(rest, "/") &&
 		!hasUpper(host) && !strings.ContainsAny(host, "@:") && !strings.HasSuffix(host, ".") &&
 		(!special[scheme] || found) && (!web || host != "" && rest != "") && (scheme != "file" || host == "")
@@ -171,7 +202,8 @@ var defaultPorts = map[string]string{"http": ":80", "ws": ":80", "https": ":443"
 // parts is a URI taken apart; tail is the query and the fragment.
 type parts struct {
 	scheme, authority, path, tail string
-	net                           bool // there is an authority, perhaps an empty one
+	net                           bool   // there is an authority, perhaps an empty one
+	simple                        string // the authority for readers who do not know octal numbers
 }
 
 // split takes a URI apart as the most forgiving reader would.
@@ -206,26 +238,8 @@ func split(uri string) parts {
 	if p.path == "" && special[p.scheme] {
 		p.path = "/"
 	}
-	p.authority = lowerHost(p.scheme, p.authority)
+	p.authority, p.simple = lowerHost(p.scheme, p.authority, octal), lowerHost(p.scheme, p.authority, decimal)
 	return p
-}
-
-// lowerHost returns an authority with the host in the one form that it has.
-func lowerHost(scheme, authority string) string {
-	user, host := "", authority
-	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
-		user, host = authority[:i+1], authority[i+1:]
-	}
-	host = strings.ToLower(host)
-	host = strings.TrimSuffix(host, ":")
-	if port := defaultPorts[scheme]; port != "" {
-		host = strings.TrimSuffix(host, port)
-	}
-	host = strings.TrimSuffix(host, ".")
-	if scheme == "file" && host == "localhost" {
-		host = ""
-	}
-	return user + host
 }
 
 // with returns the URI with another path and tail.

@@ -29,6 +29,8 @@ var evasions = []string{
 	"file:///pub/%00../etc/passwd", "file:///etc/pass%00wd", "file:///etc/pass\x01wd", "file:///etc/pass%7fwd", "file:///etc/pass%c2%85wd", "file:///etc/passwd?%00", "file:///pub/%u002e%u002e/etc/passwd", "file:///pub/%U002e./etc/passwd",
 	"file:///pub/%25u002e./etc/passwd", "file:///etc/ｐａｓｓｗｄ", "file:///pub/．．/etc/passwd", "file:///pub/..／etc/passwd", "file:///pub/..＼etc/passwd", "file:///pub/%ef%bc%8e./etc/passwd", "file:///pub/％2e./etc/passwd", "file:///ﬁle/../etc/passwd",
 	"file:///etc/pass\u200bwd", "file:///etc/pass%e2%80%8bwd", "file:///pub/.\u200d./etc/passwd", "file:///pub/.\ufeff./etc/passwd", "file:///pub/.%ff./etc/passwd", "file:///etc/passwd？x", "file://HOST/pub/../ETC/PASSWD.;x?y",
+	"url:file:///etc/passwd", "URL:file:///pub/../etc/passwd", " Url:file:/etc/passwd", "file:///etc/passwd::$DATA", "file:///etc::$INDEX_ALLOCATION/passwd", "file:///etc\u2044passwd", "file:///etc%E2%88%95passwd", "file:///pub\u2216..\u2216etc\u2216passwd", "file:///pub/\u2025/etc/passwd",
+	"https://h.example:0443/admin/x", "https://h.example.:00443/admin/x", "https://a@b@h.example/admin/x", "https://h.example@h.example:443/admin/x", "https://h.example/adm\u0131n/x", "https://h.example/adm%C4%B1n/x", "url:https://h.example/admin/x", "https://u:p@h.example./admin/x",
 	"https://ｈ.example/admin/x", "https://h.example/ADMIN/x", "https://h.example/admin;a=b/x", "https://h.example/admin./x", "https://h。example/admin/x", "https://h%EF%BC%8Eexample/admin/x", "https://h.example/admin/x?q", "https://h.example/pub/..%2f..%2fadmin/x",
 }
 
@@ -114,6 +116,56 @@ func TestPublicFormsOfOneNative(t *testing.T) {
 	it.Public = "files+0:file:///etc/passwd"
 	if d := decide(p, anyone, it, Request{}); d.Effect != Deny {
 		t.Error("the URI behind a mark is allowed")
+	}
+}
+
+// addresses are ways to write one address of a host, by which a client may try to get
+// at http://127.0.0.1/x, at http://[::1]/x or at https://10.0.0.1:8443/x.
+var addresses = []string{
+	"http://127.0.0.1/x", "http://127.0.0.1:80/x", "http://127.0.0.1:080/x", "http://127.0.0.1./x", "http://127.0.0.1.:80/x", "http://2130706433/x", "http://0x7f000001/x", "http://0x7f.0.0.0x1/x", "http://0X7F.1/x", "http://0177.0.0.1/x",
+	"http://017700000001/x", "http://127.1/x", "http://127.0.1/x", "http://0x7f.0x0.1/../x", "http://u@127.1/x", "http://u@127.0.0.1@127.0.0.1/x", "http://%3127.0.0.1/x", "http://0127.0.0.1/x", "http://127.000.000.001/x", "http://２１３０７０６４３３/x",
+	"http://[::ffff:127.0.0.1]/x", "http://[::ffff:7f00:1]:80/x", "http://[0:0:0:0:0:ffff:7f00:0001]/x", "http:127.1/x", `http:\\127.1\x`,
+	"http://[::1]/x", "http://[::1]:80/x", "http://[::1]:0080/x", "http://[0:0:0:0:0:0:0:1]/x", "http://[0000::0001]/x", "http://[0::0.0.0.1]/x", "http://[::1%25lo]/x", "http://[::1%lo]/x", "http://[%3A%3A1]/x", "http://u:p@[0::1]/x",
+	"https://10.0.0.1:8443/x", "https://10.1:8443/x", "https://167772161:08443/x", "https://012.0.0.1:8443/x", "https://10.0.0.1.:8443/x", "https://[::ffff:a00:1]:8443/x",
+}
+
+func TestFormsOfAddresses(t *testing.T) {
+	web := func(uri string) Item {
+		return Item{Kind: call.Resource, Upstream: "files", Native: uri, Public: uri, PublicURI: func(n string) string { return n }}
+	}
+	usual := []string{"http://127.0.0.1/*", "http://[::1]/*", "https://10.0.0.1:8443/*"}
+	odd := []string{"http://127.1:080/*", "http://[0::1]:80/*", "https://[::ffff:10.0.0.1]:8443/*"}
+	for _, globs := range [][]string{usual, odd} {
+		deny := New(Options{Default: Allow, Rules: []Rule{{Name: "d", Effect: Deny, What: What{Resources: globs}}}})
+		for _, uri := range addresses {
+			if d := decide(deny, anyone, web(uri), Request{}); d.Effect != Deny {
+				t.Errorf("%q is allowed by %s", uri, d.Rule)
+			}
+		}
+		allow := New(Options{Rules: []Rule{{Name: "a", Effect: Allow, What: What{Resources: append([]string{"http://1.2.3.4/*", "memo://1/*"}, globs...)}}}})
+		for _, uri := range []string{strings.ReplaceAll(globs[0], "*", "x"), strings.ReplaceAll(globs[1], "*", "x"), strings.ReplaceAll(globs[2], "*", "x"), "http://1.2.3.4/x", "memo://1/x"} {
+			if d := decide(allow, anyone, web(uri), Request{}); d.Effect != Allow {
+				t.Errorf("%q is refused by %s", uri, d.Rule)
+			}
+		}
+		for _, uri := range []string{"http://127.0.0.2/x", "http://0177.0.0.2/x", "http://1.2.3/x", "http://[::2]/x", "https://10.0.0.1/x"} {
+			if d := decide(allow, anyone, web(uri), Request{}); d.Effect != Deny {
+				t.Errorf("%q is allowed", uri)
+			}
+		}
+	}
+	for _, host := range []string{"1.2.3.4.5", "256.1", "0x", "0x.", "1..2", "4294967296", "a.1", "127.0.0.1.example", "08.1", "-1", "+1", ""} {
+		want := map[string]string{"0x": "0.0.0.0"}[host]
+		if got := address4(host, octal); got != host && got != want {
+			t.Errorf("%q is taken for %s", host, got)
+		}
+	}
+	// A port that is the scheme's own may stand in a pattern.
+	deny := New(Options{Default: Allow, Rules: []Rule{{Name: "d", Effect: Deny, What: What{Resources: []string{"https://h.example:443/*"}}}}})
+	for _, uri := range []string{"https://h.example/x", "https://h.example:443/x", "https://h.example./x"} {
+		if d := decide(deny, anyone, web(uri), Request{}); d.Effect != Deny {
+			t.Errorf("%q is allowed", uri)
+		}
 	}
 }
 
