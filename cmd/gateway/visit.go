@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"mcpgateway/internal/auth"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/gateway"
@@ -94,8 +95,11 @@ func (o *visitOptions) principal() (*call.Principal, error) {
 	return parsePrincipal(o.as)
 }
 
-// parsePrincipal reads SUBJECT,group=G,scope=S,issuer=I,claim.NAME=VALUE. A value
-// that is JSON is taken as that, any other as a string.
+// proofs are the values of principal.proof.
+var proofs = []string{"none", "local", auth.ProofKey, auth.ProofToken, auth.ProofCertificate}
+
+// parsePrincipal reads SUBJECT,group=G,scope=S,issuer=I,proof=P,claim.NAME=VALUE. A
+// value that is JSON is taken as that, any other as a string.
 func parsePrincipal(text string) (*call.Principal, error) {
 	subject, rest, _ := strings.Cut(text, ",")
 	p := &call.Principal{Subject: subject, Proof: "none"}
@@ -112,6 +116,11 @@ func parsePrincipal(text string) (*call.Principal, error) {
 			p.Scopes = append(p.Scopes, value)
 		case key == "issuer" && value != "":
 			p.Issuer = value
+		case key == "proof":
+			if !slices.Contains(proofs, value) {
+				return nil, usageError{fmt.Errorf("--as %s: %q is none of the proofs %s", text, value, strings.Join(proofs, ", "))}
+			}
+			p.Proof = value
 		case strings.HasPrefix(key, "claim.") && len(key) > len("claim.") && value != "":
 			claim := wire.Raw(value)
 			if wire.Check(claim, wire.Limits{}, wire.Strict) != nil {
@@ -122,7 +131,7 @@ func parsePrincipal(text string) (*call.Principal, error) {
 			}
 			p.Claims = wire.SetMember(p.Claims, strings.TrimPrefix(key, "claim."), claim)
 		default:
-			return nil, usageError{fmt.Errorf("--as %s: %q is none of group=G, scope=S, issuer=I and claim.NAME=VALUE", text, word)}
+			return nil, usageError{fmt.Errorf("--as %s: %q is none of group=G, scope=S, issuer=I, proof=P and claim.NAME=VALUE", text, word)}
 		}
 	}
 	return p, nil
