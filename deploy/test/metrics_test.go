@@ -169,12 +169,14 @@ func use(t *testing.T) exposed {
 	old.call("prompts/get", map[string]any{"name": "notes__summarize"})
 	old.call("tools/call", map[string]any{"name": "nobody__has", "arguments": map[string]any{}})
 	answered(t, demo, "cafe__order", map[string]any{"drink": "tea", "size": "small"})
+	crossOrigin(t, demo)
 
 	between := stumble(t, demo)
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	chained := serveConfig(t, fmt.Sprintf(`
 listen: 127.0.0.1:8082
 admin: {listen: 127.0.0.1:9092}
+state_dir: %q
 policy:
   rules:
     - {name: once-an-hour, effect: allow, what: {tools: [clock__search]}, limit: {rate: 1/h, burst: 1}}
@@ -182,8 +184,8 @@ upstreams:
   front: {url: "%s/mcp", era: legacy, prefix: "", required: true}
   absent: {url: "http://127.0.0.1:1/mcp"}
   odd: {url: "%s/mcp", era: legacy, validate_input: true, sanitize: [ansi]}
-  mortal: {command: sh, args: ["-c", 'echo $$ >"$1"; exec %s %s', sh, %q], env: {MEMORY_FILE_PATH: %q}, required: true}
-`, between.url, serveOdd(t), npm(".bin", "node"), npm("@modelcontextprotocol", "server-memory", "dist", "index.js"), pidFile, filepath.Join(t.TempDir(), "memory")), 9092, "PATH="+os.Getenv("PATH"))
+  mortal: {pin: true, command: sh, args: ["-c", 'echo $$ >"$1"; exec %s %s', sh, %q], env: {MEMORY_FILE_PATH: %q}, required: true}
+`, t.TempDir(), between.url, serveOdd(t), npm(".bin", "node"), npm("@modelcontextprotocol", "server-memory", "dist", "index.js"), pidFile, filepath.Join(t.TempDir(), "memory")), 9092, "PATH="+os.Getenv("PATH"))
 	chained.until("ready", func() bool { return status("http://127.0.0.1:9092/readyz") == http.StatusOK })
 	front := "http://127.0.0.1:8082/mcp"
 	modern(t, front, "tools/call", map[string]any{"name": "clock__now", "arguments": map[string]any{}})
@@ -205,12 +207,13 @@ upstreams:
 		}
 	}
 
-	serveConfig(t, `
+	serveConfig(t, fmt.Sprintf(`
 listen: 127.0.0.1:8083
 admin: {listen: 127.0.0.1:9093}
+telemetry: {audit: {file: %q}}
 auth: {mode: api-key, api_keys: [{id: ci, sha256: "`+sixtyFour+`"}]}
 upstreams: {absent: {url: "http://127.0.0.1:1/mcp"}}
-`, 9093)
+`, filepath.Join(t.TempDir(), "audit.jsonl")), 9093)
 	modern(t, "http://127.0.0.1:8083/mcp", "tools/list", map[string]any{}) // no proof
 
 	seen := exposed{}
@@ -228,6 +231,25 @@ upstreams: {absent: {url: "http://127.0.0.1:1/mcp"}}
 		return seen["mcp_gateway_upstream_restarts_total"] != nil
 	})
 	return seen
+}
+
+// crossOrigin sends what a page of another origin would.
+func crossOrigin(t *testing.T, url string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Origin", "https://elsewhere.example")
+	resp, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusForbidden {
+		t.Fatalf("a page of another origin gets %s", resp.Status)
+	}
 }
 
 // stumbler passes everything on to a gateway, save one call after it was told

@@ -362,8 +362,16 @@ type metrics struct {
 	reloads *prometheus.CounterVec
 }
 
+// outcomes of reloads. They are counted from 0 on: where a counter begins with 1,
+// no alert on its increase sees the first time.
+const (
+	reloadChanged = "changed"
+	reloadSame    = "same"
+	reloadRefused = "refused"
+)
+
 func newMetrics() *metrics {
-	return &metrics{
+	m := &metrics{
 		items: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "mcp_gateway_table_items", Help: "Items in the merged catalog.",
 		}, []string{"kind"}),
@@ -377,6 +385,10 @@ func newMetrics() *metrics {
 			Name: "mcp_gateway_config_reloads_total", Help: "Reloads of the configuration, by what became of them.",
 		}, []string{"outcome"}),
 	}
+	for _, outcome := range []string{reloadChanged, reloadSame, reloadRefused} {
+		m.reloads.WithLabelValues(outcome)
+	}
+	return m
 }
 
 func (m *metrics) collectors() []prometheus.Collector {

@@ -174,6 +174,7 @@ func (g *Gateway) members(cfg *config.Config) (members []*member, err error) {
 		}
 		if u.Pin {
 			m.pins = accepted
+			g.metrics.held.WithLabelValues(u.Name) // counted from 0 on, as reloads are
 		}
 		add(m, u.EffectivePrefix())
 	}

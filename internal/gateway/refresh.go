@@ -156,9 +156,9 @@ func (g *Gateway) load(life context.Context, read *watch.Set) (*config.Config, e
 
 // applied logs and counts a reload.
 func (g *Gateway) applied(c Changes) {
-	outcome := "same"
+	outcome := reloadSame
 	if c.Any() {
-		outcome = "changed"
+		outcome = reloadChanged
 	}
 	g.metrics.reloads.WithLabelValues(outcome).Inc()
 	g.log.Info("configuration reloaded", zap.Strings("added", c.Added), zap.Strings("removed", c.Removed),
@@ -170,7 +170,7 @@ func (g *Gateway) applied(c Changes) {
 
 // refused logs and counts a reload that changed nothing because of an error.
 func (g *Gateway) refused(err error) {
-	g.metrics.reloads.WithLabelValues("refused").Inc()
+	g.metrics.reloads.WithLabelValues(reloadRefused).Inc()
 	texts := []string{err.Error()}
 	if faults, ok := errors.AsType[config.Errors](err); ok {
 		texts = texts[:0]

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -89,6 +90,16 @@ func TestRefresh(t *testing.T) {
 	u, v := newScripted(t, "u"), newScripted(t, "v")
 	f := runFile(t, "upstreams:\n  a: "+u.entry("")+"\n")
 	listOf(t, f.Gateway)
+	counted := func(n int) {
+		t.Helper()
+		metrics := page(t, f.Gateway, "/metrics")
+		for _, outcome := range []string{"changed", "refused", "same"} {
+			if want := fmt.Sprintf("mcp_gateway_config_reloads_total{outcome=%q} %d\n", outcome, n); !strings.Contains(metrics, want) {
+				t.Errorf("no %s in /metrics", want)
+			}
+		}
+	}
+	counted(0)
 	if status, body := f.post(t); status != 200 || body != `{"status":"unchanged"}`+"\n" {
 		t.Errorf("nothing has changed: %d %s", status, body)
 	}
@@ -102,12 +113,7 @@ func TestRefresh(t *testing.T) {
 	}
 	f.write(t, "limits: {max_depth: 99}\nupstreams:\n  a: "+u.entry("")+"\n  b: "+v.entry("")+"\n")
 	until(t, "the edit is seen", func() bool { return strings.Contains(listOf(t, f.Gateway), "b__v") })
-	metrics := page(t, f.Gateway, "/metrics")
-	for _, outcome := range []string{"changed", "refused", "same"} {
-		if !strings.Contains(metrics, `mcp_gateway_config_reloads_total{outcome="`+outcome+`"}`) {
-			t.Errorf("no reload with outcome %s is counted", outcome)
-		}
-	}
+	counted(1)
 	if err := os.Remove(f.path); err != nil {
 		t.Fatal(err)
 	}
