@@ -71,6 +71,12 @@ func start(t testing.TB, listen, admin, file string, flags ...string) *Gateway {
 	return g
 }
 
+// Binary returns the path of the real binary.
+func Binary(t testing.TB) string {
+	t.Helper()
+	return binary(t, "gateway")
+}
+
 // StdioCommand returns the command line of the real binary that serves whoever starts it on standard input and output.
 func StdioCommand(t testing.TB, config Config) []string {
 	t.Helper()

@@ -1,0 +1,220 @@
+package docs
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/config"
+
+	"gopkg.in/yaml.v3"
+)
+
+// anyVariable stands in for every variable that a configuration names: long enough for a key, too.
+const anyVariable = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+func anyEnv(string) (string, bool) { return anyVariable, true }
+
+// parts are the places that a part of a configuration can have. A block is tried as a whole file first; a part of one goes to the first place in
+// which all its keys are known. Whoever means another writes its path after the word yaml, as in "yaml upstreams.tickets.auth".
+var parts = []string{"", "upstreams", "upstreams.example", "policy.rules", "auth.api_keys", "auth.jwt", "auth.mtls"}
+
+// configuration has the gateway's loader read a block.
+func configuration(t *testing.T, b block) {
+	var root yaml.Node
+	if err := yaml.Unmarshal([]byte(b.text), &root); err != nil || len(root.Content) != 1 {
+		t.Fatalf("is not one YAML document: %v", err)
+	}
+	node := root.Content[0]
+	switch {
+	case has(node, "apiVersion") && has(node, "kind"):
+		return // of Kubernetes; deploy/test decodes what is deployed
+	case has(node, "config") || strings.HasPrefix(filepath.Base(b.rest), "values"):
+		chartValues(t, b, node)
+		return
+	case b.rest != "" && !strings.HasSuffix(b.rest, ".yaml"):
+		loads(t, complete(t, b.text, b.rest))
+		return
+	}
+	text := b.text
+	for _, part := range parts {
+		if fits(node, part) {
+			text = complete(t, b.text, part)
+			break
+		}
+	}
+	loads(t, text)
+}
+
+// has tells whether a mapping has a key.
+func has(n *yaml.Node, key string) bool { return slices.Contains(keysOf(n), key) }
+
+func keysOf(n *yaml.Node) (keys []string) {
+	if n.Kind == yaml.MappingNode {
+		for i := 0; i < len(n.Content); i += 2 {
+			keys = append(keys, n.Content[i].Value)
+		}
+	}
+	return keys
+}
+
+// fits tells whether what stands in a block is known at a place, by the keys that the schema has there.
+func fits(n *yaml.Node, part string) bool {
+	if part == "upstreams" {
+		ok := n.Kind == yaml.MappingNode
+		for i := 1; ok && i < len(n.Content); i += 2 {
+			ok = n.Content[i].Kind == yaml.MappingNode && fits(n.Content[i], "upstreams.example")
+		}
+		return ok
+	}
+	list := slices.Contains([]string{"policy.rules", "auth.api_keys", "auth.jwt", "auth.mtls"}, part)
+	if list {
+		ok := n.Kind == yaml.SequenceNode
+		for i := 0; ok && i < len(n.Content); i++ {
+			ok = known(n.Content[i], part+"[]")
+		}
+		return ok
+	}
+	return known(n, strings.Replace(part, "upstreams.example", "upstreams.*", 1))
+}
+
+func known(n *yaml.Node, pattern string) bool {
+	keys := keysOf(n)
+	for _, key := range keys {
+		if !slices.ContainsFunc(config.Keys(), func(k config.Key) bool {
+			parent, last := "", k.Path
+			if i := strings.LastIndex(k.Path, "."); i >= 0 {
+				parent, last = k.Path[:i], k.Path[i+1:]
+			}
+			return parent == pattern && (last == key || slices.Contains(k.Aliases, key))
+		}) {
+			return false
+		}
+	}
+	return len(keys) > 0
+}
+
+// complete puts a part at its place, and beside it what the place demands: an upstream has to be a command or a URL.
+func complete(t *testing.T, text, part string) string {
+	t.Helper()
+	if part == "" {
+		return text
+	}
+	var value any
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatal(err)
+	}
+	names := strings.Split(part, ".")
+	for i := len(names) - 1; i >= 0; i-- {
+		m := map[string]any{names[i]: value}
+		value = m
+	}
+	if upstreams, ok := value.(map[string]any)["upstreams"].(map[string]any); ok {
+		for _, u := range upstreams {
+			if u, ok := u.(map[string]any); ok && !slices.ContainsFunc([]string{"command", "url", "serverUrl", "httpUrl"}, func(k string) bool { return u[k] != nil }) {
+				u["url"] = "https://mcp.example.com/mcp"
+			}
+		}
+	}
+	whole, err := yaml.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(whole)
+}
+
+var secretFile = regexp.MustCompile(`\$\{file:([^}]+)\}`)
+
+// loads fails the test unless the gateway's loader takes a configuration without an error and a warning. The files that it takes values from
+// are made: a key in PEM where the name ends so, else a text that serves as any secret.
+func loads(t *testing.T, text string) *config.Config {
+	t.Helper()
+	dir := t.TempDir()
+	text = secretFile.ReplaceAllStringFunc(text, func(ref string) string {
+		name := secretFile.FindStringSubmatch(ref)[1]
+		path := filepath.Join(dir, filepath.Base(name))
+		content := []byte(anyVariable + "\n")
+		if filepath.Ext(name) == ".pem" {
+			content = keyPEM(t)
+		}
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return "${file:" + path + "}"
+	})
+	c, err := config.Parse(filepath.Join(dir, "gateway.yaml"), []byte(text), anyEnv)
+	if err != nil {
+		t.Fatalf("the gateway refuses\n%s\n%v", text, err)
+	}
+	for _, w := range c.Warnings {
+		t.Errorf("the gateway remarks: %v", w)
+	}
+	return c
+}
+
+func keyPEM(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}
+
+// chartValues holds values for the chart against those that it has, and their config against the loader, on the addresses that the chart adds.
+func chartValues(t *testing.T, b block, n *yaml.Node) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "deploy/helm/mcp-gateway/values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all, given map[string]any
+	if err := yaml.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keysOf(n) {
+		if _, ok := all[key]; !ok {
+			t.Errorf("the chart has no value %s", key)
+		}
+	}
+	if err := yaml.Unmarshal([]byte(b.text), &given); err != nil {
+		t.Fatal(err)
+	}
+	if c, ok := given["config"].(map[string]any); ok {
+		for key, address := range map[string]any{"listen": "0.0.0.0:8080", "admin": map[string]any{"listen": "0.0.0.0:9090"}} {
+			if c[key] == nil {
+				c[key] = address
+			}
+		}
+		text, err := yaml.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		loads(t, string(text))
+	}
+}
+
+// condition compiles CEL: each paragraph is the when of a rule.
+func condition(t *testing.T, b block) {
+	for _, when := range strings.Split(strings.TrimSpace(b.text), "\n\n") {
+		text, err := yaml.Marshal(map[string]any{"policy": map[string]any{"rules": []any{
+			map[string]any{"name": "example", "effect": "allow", "when": when},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		loads(t, string(text))
+	}
+}

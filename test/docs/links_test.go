@@ -1,0 +1,84 @@
+package docs
+
+import (
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	codeSpan   = regexp.MustCompile("`[^`]*`")
+	inlineLink = regexp.MustCompile(`\]\(<?([^)\s>]+)>?(?: "[^"]*")?\)`)
+	definition = regexp.MustCompile(`^\[[^\]]+\]:\s+(\S+)`)
+)
+
+// TestLinks follows every link that stays in the repository.
+func TestLinks(t *testing.T) {
+	docs := documents(t)
+	for _, doc := range docs {
+		for _, l := range doc.prose {
+			for _, target := range targets(l.text) {
+				follow(t, docs, doc, l.place, target)
+			}
+		}
+	}
+}
+
+// TestIndex: docs/README.md names every document of its folder.
+func TestIndex(t *testing.T) {
+	docs := documents(t)
+	const index = "docs/README.md"
+	named := make(map[string]bool)
+	for _, l := range docs[index].prose {
+		for _, target := range targets(l.text) {
+			file, _, _ := strings.Cut(target, "#")
+			named[path.Join("docs", file)] = true
+		}
+	}
+	for name := range docs {
+		if strings.HasPrefix(name, "docs/") && name != index && !named[name] {
+			t.Errorf("%s has no link to %s", index, name)
+		}
+	}
+}
+
+func targets(text string) (all []string) {
+	text = codeSpan.ReplaceAllString(text, "")
+	for _, m := range inlineLink.FindAllStringSubmatch(text, -1) {
+		all = append(all, m[1])
+	}
+	if m := definition.FindStringSubmatch(text); m != nil {
+		all = append(all, m[1])
+	}
+	return all
+}
+
+func follow(t *testing.T, docs map[string]document, from document, place, target string) {
+	t.Helper()
+	u, err := url.Parse(target)
+	if err != nil {
+		t.Errorf("%s: the link %s is no address: %v", place, target, err)
+		return
+	}
+	if u.Scheme != "" || u.Host != "" {
+		return
+	}
+	file := from.path
+	if u.Path != "" {
+		file = path.Join(path.Dir(from.path), u.Path)
+	}
+	if _, err := os.Stat(filepath.Join(root, file)); err != nil || strings.HasPrefix(file, "..") {
+		t.Errorf("%s: the link %s leads to nothing in the repository", place, target)
+		return
+	}
+	if u.Fragment == "" {
+		return
+	}
+	if doc, ok := docs[file]; !ok || !doc.anchors[u.Fragment] {
+		t.Errorf("%s: the link %s: %s has no heading that makes #%s", place, target, file, u.Fragment)
+	}
+}

@@ -1,0 +1,131 @@
+package docs
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// root is the folder of the repository.
+const root = "../.."
+
+// document is a file in Markdown.
+type document struct {
+	path    string // in the repository
+	blocks  []block
+	prose   []line // what is outside of blocks
+	anchors map[string]bool
+}
+
+// block is what stands between two fences.
+type block struct {
+	place string // file and line of the text's first line
+	kind  string // the first word after the fence
+	rest  string // the other words
+	text  string
+}
+
+type line struct {
+	place, text string
+}
+
+// documents are all documents of the repository, by path.
+func documents(t *testing.T) map[string]document {
+	t.Helper()
+	found := make(map[string]document)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules" || d.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || filepath.Ext(path) != ".md" {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		doc, err := read(name, string(text))
+		found[name] = doc
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+var (
+	fence   = regexp.MustCompile("^( *)(`{3,}|~{3,})(.*)$")
+	heading = regexp.MustCompile(`^#{1,6} +(.*?)[ #]*$`)
+	anchor  = regexp.MustCompile(`<a (?:id|name)="([^"]+)"`)
+)
+
+// read takes a document apart.
+func read(path, text string) (document, error) {
+	doc := document{path: path, anchors: make(map[string]bool)}
+	var open *block
+	var indent, mark string
+	for i, s := range strings.Split(text, "\n") {
+		place := fmt.Sprintf("%s:%d", path, i+1)
+		m := fence.FindStringSubmatch(s)
+		switch {
+		case open != nil && m != nil && strings.HasPrefix(m[2], mark) && strings.TrimSpace(m[3]) == "":
+			doc.blocks = append(doc.blocks, *open)
+			open = nil
+		case open != nil:
+			open.text += strings.TrimPrefix(s, indent) + "\n"
+		case m != nil:
+			kind, rest, _ := strings.Cut(strings.TrimSpace(m[3]), " ")
+			open = &block{place: fmt.Sprintf("%s:%d", path, i+2), kind: kind, rest: strings.TrimSpace(rest)}
+			indent, mark = m[1], m[2]
+		default:
+			doc.prose = append(doc.prose, line{place, s})
+			if m := heading.FindStringSubmatch(s); m != nil {
+				doc.anchors[doc.slug(m[1])] = true
+			}
+			for _, m := range anchor.FindAllStringSubmatch(s, -1) {
+				doc.anchors[m[1]] = true
+			}
+		}
+	}
+	if open != nil {
+		return doc, fmt.Errorf("%s: the block has no end", open.place)
+	}
+	return doc, nil
+}
+
+var linkText = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
+
+// slug is what GitHub makes of a heading, for links to it.
+func (d document) slug(heading string) string {
+	text := linkText.ReplaceAllString(heading, "$1")
+	slug := strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsLetter(r), unicode.IsNumber(r), r == '-', r == '_':
+			return unicode.ToLower(r)
+		case r == ' ':
+			return '-'
+		}
+		return -1
+	}, strings.TrimSpace(text))
+	if !d.anchors[slug] {
+		return slug
+	}
+	for i := 1; ; i++ {
+		if next := fmt.Sprintf("%s-%d", slug, i); !d.anchors[next] {
+			return next
+		}
+	}
+}
