@@ -101,7 +101,7 @@ func TestSchema(t *testing.T) {
 		{Path: "upstreams.*.era", Type: "auto | legacy | modern", Default: "auto", Doc: "era of the protocol; auto finds it out"},
 		{Path: "upstreams.*.roots[].name", Type: "string", Doc: "name to show"},
 		{Path: "upstreams.*.headers", Type: "mapping of names to secrets", Doc: "HTTP headers for the remote server; {{principal.subject}} and the like stand for who calls"},
-		{Path: "limits.max_message", Type: "size", Default: "16MiB", Doc: "largest message accepted from a client or an upstream; what all bodies together may take follows from it"},
+		{Path: "limits.max_message", Type: "size", Default: "16MiB", Min: "1KiB", Max: "1GiB", Doc: "largest message accepted from a client or an upstream; what all bodies together may take follows from it"},
 	} {
 		if !slices.ContainsFunc(Keys(), func(k Key) bool { return cmp.Equal(k, want) }) {
 			t.Errorf("the reference lacks %+v", want)

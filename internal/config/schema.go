@@ -54,7 +54,9 @@ type Key struct {
 	Aliases []string // other spellings of the last part
 	Type    string   // in words: duration, list of strings, auto | legacy
 	Default string   // in the form in which it is written; empty where there is none
-	Doc     string   // one line
+	Min     string   // in that form, too; empty where there is none
+	Max     string
+	Doc     string // one line
 }
 
 // Keys are all keys that are accepted, in the order of the schema.
@@ -64,7 +66,7 @@ func keysOf(t reflect.Type, parent string) []Key {
 	var keys []Key
 	for _, f := range shapeOf(t).fields {
 		path := joinPattern(parent, f.name)
-		keys = append(keys, Key{Path: path, Aliases: f.aliases, Type: f.words(), Default: f.def, Doc: f.doc})
+		keys = append(keys, Key{Path: path, Aliases: f.aliases, Type: f.words(), Default: f.def, Min: f.min, Max: f.max, Doc: f.doc})
 		switch {
 		case f.keyed:
 			keys = append(keys, keysOf(f.typ.Elem(), path+".*")...)

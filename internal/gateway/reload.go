@@ -35,8 +35,10 @@ var live = []string{
 	"bridge.park_ttl", "bridge.ask_timeout", "bridge.state_ttl",
 }
 
-func isLive(key string) bool {
-	return slices.ContainsFunc(live, func(l string) bool { return key == l || strings.HasPrefix(key, l+".") })
+// Live tells whether a reload takes in a change of a key, given by its path as
+// config.Key has it. Of any other the change counts from the next start on.
+func Live(key string) bool {
+	return key == "upstreams" || strings.HasPrefix(key, "upstreams.") || slices.ContainsFunc(live, func(l string) bool { return key == l || strings.HasPrefix(key, l+".") })
 }
 
 // errNotRunning is the error of a reload before Run and after.
@@ -113,7 +115,7 @@ func (g *Gateway) install(life context.Context, cfg *config.Config) (Changes, <-
 	}
 	was := g.lineup.Load()
 	own := *cfg
-	changes := Changes{Restart: own.Retain(g.cfg, isLive)}
+	changes := Changes{Restart: own.Retain(g.cfg, Live)}
 	next, err := g.plan(&own, was)
 	if err != nil {
 		return Changes{}, nil, err

@@ -74,7 +74,7 @@ func targetsExist(t *testing.T, l line) {
 
 var (
 	gatewayCommand = regexp.MustCompile(`(?:^|[;&|(]\s*|\S/)gateway((?: [^\s;&|#)]+)*)`)
-	flag           = regexp.MustCompile(`^--?[a-z][a-z-]*`)
+	flagWord       = regexp.MustCompile(`^--?[a-z][a-z-]*`)
 )
 
 // usageIsRight: the verbs and flags of the gateway that a line uses are those that it has.
@@ -91,7 +91,7 @@ func usageIsRight(t *testing.T, l line) {
 			continue
 		}
 		for _, w := range words {
-			if f := flag.FindString(w); f != "" && !regexp.MustCompile(`(?m)[\s,]`+regexp.QuoteMeta(f)+`[\s,]`).MatchString(help) {
+			if f := flagWord.FindString(w); f != "" && !regexp.MustCompile(`(?m)[\s,]`+regexp.QuoteMeta(f)+`[\s,]`).MatchString(help) {
 				t.Errorf("%s: gateway %s has no flag %s", l.place, verb, f)
 			}
 		}

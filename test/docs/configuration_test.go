@@ -1,0 +1,252 @@
+package docs
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/gateway"
+
+	"gopkg.in/yaml.v3"
+)
+
+var update = flag.Bool("update", false, "write docs/configuration.md")
+
+// TestConfigurationPage: docs/configuration.md is what the schema and the comments of gateway.yaml.example make. A key that has a comment of its
+// own in the example is described by that, every other by the line that the schema has of it.
+func TestConfigurationPage(t *testing.T) {
+	want := configurationPage(t)
+	file := filepath.Join(root, "docs", "configuration.md")
+	if *update {
+		must(t, os.WriteFile(file, []byte(want), 0o644))
+	}
+	got, err := os.ReadFile(file)
+	must(t, err)
+	if string(got) != want {
+		t.Errorf("docs/configuration.md is not what the schema and gateway.yaml.example make; go test ./test/docs -run TestConfigurationPage -update")
+	}
+}
+
+// TestRestartKeys: what gateway.yaml.example says needs a restart is what does.
+func TestRestartKeys(t *testing.T) {
+	var want []string
+	for _, key := range config.Keys() {
+		// A mapping stands for its keys where all of them need a restart.
+		if gateway.Live(key.Path) || slices.ContainsFunc(want, func(p string) bool { return below(key.Path, p) }) ||
+			slices.ContainsFunc(config.Keys(), func(k config.Key) bool { return below(k.Path, key.Path) && gateway.Live(k.Path) }) {
+			continue
+		}
+		want = append(want, key.Path)
+	}
+	_, head := example(t)
+	m := regexp.MustCompile(`needs a restart \(([^)]*)\)`).FindStringSubmatch(strings.Join(strings.Fields(head), " "))
+	if m == nil || m[1] != strings.Join(want, ", ") {
+		t.Errorf("gateway.yaml.example names %q as what needs a restart; it is %s", m, strings.Join(want, ", "))
+	}
+}
+
+// below tells whether a key is in the mapping, or in an element of the list, at parent.
+func below(key, parent string) bool {
+	return strings.HasPrefix(key, parent+".") || strings.HasPrefix(key, parent+"[]")
+}
+
+const configurationHead = `<!-- Made from internal/config and gateway.yaml.example: go test ./test/docs -run TestConfigurationPage -update -->
+# Configuration
+
+Every key of ` + "`gateway.yaml`" + `. The same as one file to copy from: [` + "`gateway.yaml.example`" + `](../gateway.yaml.example).
+` + "`gateway check --offline`" + ` reads a file and says everything that is wrong with it.
+
+`
+
+const configurationForms = `
+In the paths below ` + "`*`" + ` stands for a name of yours, and ` + "`[]`" + ` for each element of a list. *Reload* says that a
+running gateway takes a change in, *restart* that it counts from the next start on.
+`
+
+func configurationPage(t *testing.T) string {
+	comments, head := example(t)
+	var b strings.Builder
+	b.WriteString(configurationHead)
+	i := strings.Index(head, "The file is strict")
+	if i < 0 {
+		t.Fatal("gateway.yaml.example does not say at its beginning how strict it is read")
+	}
+	b.WriteString(prose(head[i:])) // before that it is about the example
+	b.WriteString(configurationForms)
+	var sections []string
+	for _, key := range config.Keys() {
+		if !strings.Contains(key.Path, ".") {
+			sections = append(sections, fmt.Sprintf("[`%s`](#%s)", key.Path, key.Path))
+		}
+	}
+	b.WriteString("\n" + strings.Join(sections, " ·\n") + "\n")
+	for _, key := range config.Keys() {
+		level := "###"
+		if !strings.ContainsAny(key.Path, ".[") {
+			level = "##"
+		}
+		fmt.Fprintf(&b, "\n%s `%s`\n\n%s\n\n", level, key.Path, facts(key))
+		text := comments[key.Path]
+		if text == "" || onlyValues(text, key) {
+			text = strings.ToUpper(key.Doc[:1]) + key.Doc[1:] + "."
+		}
+		b.WriteString(prose(text))
+	}
+	return b.String()
+}
+
+// facts is the line of a key that says what may be written.
+func facts(key config.Key) string {
+	parts := []string{"`" + key.Type + "`"}
+	if strings.Contains(key.Type, "|") || !strings.ContainsAny(key.Type, "<>`") {
+		parts[0] = key.Type
+	}
+	switch {
+	case key.Min != "" && key.Max != "":
+		parts = append(parts, fmt.Sprintf("from `%s` to `%s`", key.Min, key.Max))
+	case key.Min != "":
+		parts = append(parts, fmt.Sprintf("at least `%s`", key.Min))
+	case key.Max != "":
+		parts = append(parts, fmt.Sprintf("at most `%s`", key.Max))
+	}
+	if key.Default != "" {
+		parts = append(parts, "default `"+key.Default+"`")
+	}
+	if len(key.Aliases) > 0 {
+		parts = append(parts, "also written `"+strings.Join(key.Aliases, "`, `")+"`")
+	}
+	when := "restart"
+	if gateway.Live(key.Path) {
+		when = "reload"
+	} else if slices.ContainsFunc(config.Keys(), func(k config.Key) bool { return below(k.Path, key.Path) && gateway.Live(k.Path) }) {
+		when = "reload or restart, by key"
+	}
+	return "*" + strings.Join(append(parts, when), " · ") + "*"
+}
+
+// onlyValues tells whether a comment says nothing but which values there are.
+func onlyValues(text string, key config.Key) bool {
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,.\n", r) }) {
+		if !slices.Contains(strings.Fields(key.Type), strings.ToLower(word)) {
+			return false
+		}
+	}
+	return true
+}
+
+var (
+	outOfUse = regexp.MustCompile(`(?m)^( *)#(- )?([a-zA-Z_0-9]+:)`)
+	comment  = regexp.MustCompile(`^ *# ?(.*)$`)
+	trailing = regexp.MustCompile(`^[^"']*?\s# (.*)$`)
+)
+
+// example is what gateway.yaml.example says of each key, by its path, and what it says at its beginning.
+func example(t *testing.T) (comments map[string]string, head string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "gateway.yaml.example"))
+	must(t, err)
+	text = outOfUse.ReplaceAll(text, []byte("$1$2$3"))
+	lines := strings.Split(string(text), "\n")
+	var node yaml.Node
+	must(t, yaml.Unmarshal(text, &node))
+	comments = make(map[string]string)
+	about(node.Content[0], "", lines, comments)
+	for i := 0; i < len(lines) && comment.MatchString(lines[i]); i++ {
+		head += comment.FindStringSubmatch(lines[i])[1] + "\n"
+	}
+	if head == "" || len(comments) == 0 {
+		t.Fatal("gateway.yaml.example has no comments")
+	}
+	return comments, head
+}
+
+// about gathers the comments of a node's keys, by path; of a key that is there twice those of the first.
+func about(n *yaml.Node, at string, lines []string, comments map[string]string) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i < len(n.Content); i += 2 {
+			path := strings.TrimPrefix(at+"."+n.Content[i].Value, ".")
+			if at == "upstreams" || strings.HasSuffix(at, ".override") {
+				path = at + ".*"
+			}
+			if text := commentOf(lines, n.Content[i].Line-1); text != "" && comments[path] == "" {
+				comments[path] = text
+			}
+			about(n.Content[i+1], path, lines, comments)
+		}
+	case yaml.SequenceNode:
+		for _, item := range n.Content {
+			about(item, at+"[]", lines, comments)
+		}
+	}
+}
+
+// commentOf is what stands above a line and at its end.
+func commentOf(lines []string, i int) string {
+	first := i
+	for first > 0 && comment.MatchString(lines[first-1]) {
+		first--
+	}
+	var b strings.Builder
+	for _, l := range lines[first:i] {
+		b.WriteString(comment.FindStringSubmatch(l)[1] + "\n")
+	}
+	if m := trailing.FindStringSubmatch(lines[i]); m != nil && m[1] != "an example" {
+		text := strings.ToUpper(m[1][:1]) + m[1][1:]
+		b.WriteString(strings.TrimSuffix(text, ".") + ".\n")
+	}
+	return b.String()
+}
+
+var entry = regexp.MustCompile(`^  +(\S+(?: \S+)*?)  +(.*)$`)
+
+// prose makes Markdown of a comment: its paragraphs, and a list where lines are set in.
+func prose(text string) string {
+	var b strings.Builder
+	var was string
+	for _, l := range strings.Split(strings.TrimRight(text, "\n "), "\n") {
+		kind := "text"
+		switch m := entry.FindStringSubmatch(l); {
+		case strings.TrimSpace(l) == "":
+			kind, l = "", ""
+		case m != nil && !strings.HasPrefix(l, "      "):
+			kind, l = "list", "- `"+m[1]+"`: "+escape(m[2])
+		case strings.HasPrefix(l, "  "):
+			kind, l = "list", "  "+escape(strings.TrimSpace(l))
+		default:
+			l = escape(l)
+		}
+		if kind != was && was != "" && kind != "" {
+			b.WriteString("\n")
+		}
+		b.WriteString(l + "\n")
+		was = kind
+	}
+	return b.String()
+}
+
+// literal is what is written as code: references, forms of names, and the names of keys that could be no words.
+var literal = regexp.MustCompile(`\$\{[^}]*\}|\{\{.*?\}\}|<[a-z_]+>(?:<[a-z]+>)*(?:/[a-z/]+)?|\b[a-z]+(?:[_.][a-z]+)*_[a-z_]+(?:\.[a-z]+)*\b|\b(?:auth|admin|bridge|limits|telemetry|policy|tls|tools|resources)\.[a-z]+\b|\binputSchema\b`)
+
+// escape keeps Markdown from taking parts of a comment for its own.
+func escape(text string) string {
+	var b strings.Builder
+	for text != "" {
+		at := literal.FindStringIndex(text)
+		if at == nil {
+			at = []int{len(text), len(text)}
+		}
+		b.WriteString(strings.ReplaceAll(text[:at[0]], "*", `\*`))
+		if at[0] < at[1] {
+			b.WriteString("`" + text[at[0]:at[1]] + "`")
+		}
+		text = text[at[1]:]
+	}
+	return b.String()
+}
