@@ -89,8 +89,8 @@ func (e *entry) checkAuth(m *mapping) {
 
 // warnPlain remarks on headers that may be secret, on their way unprotected.
 func (e *entry) warnPlain(m *mapping) {
-	if name := e.Headers.name("Authorization"); name != "" && m.has("url") && !safeURL(e.URL) {
-		m.warnf("url", "the header %s goes over the network unprotected; write https, unless something else protects the way", name)
+	if name := e.Headers.name("Authorization"); name != "" && m.has("url") && !e.Auth.Insecure && !safeURL(e.URL) {
+		m.warnf("url", "the header %s goes over the network unprotected; write https, or set auth.insecure: true where something else protects the way", name)
 	}
 }
 
@@ -113,7 +113,8 @@ func (h Headers) name(header string) string {
 // check holds the keys of credentials against their kind.
 func (c *Credentials) check(m *mapping) {
 	if c.Kind == "" {
-		if !m.meant["kind"] && !m.has("kind") && len(m.given) > 0 {
+		// Without a kind insecure is about the header Authorization.
+		if !m.meant["kind"] && !m.has("kind") && len(m.given) > 0 && !(m.has("insecure") && len(m.given) == 1) {
 			m.errorf("", "needs kind: client-credentials, token-exchange, enterprise or user")
 		}
 		return
