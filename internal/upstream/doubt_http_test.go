@@ -152,6 +152,7 @@ func TestHungHTTPServersAreDown(t *testing.T) {
 					}
 					r := start(t, o)
 					r.watch.wait(t, isReady)
+					synctest.Wait() // the stream of the session is open
 					stuck.Store(true)
 					ask := &peer{ask: func(ctx context.Context, _ string, _ wire.Raw) (wire.Raw, error) {
 						<-ctx.Done()
