@@ -1,0 +1,275 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/frontend"
+	"mcpgateway/internal/gatewaytest"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/router"
+	"mcpgateway/internal/wire"
+)
+
+// site is a gateway with all that stands between clients and upstreams, whose servers
+// are those of the world.
+type site struct {
+	t        *testing.T
+	front    *frontend.Server
+	subs     *router.Subscriptions
+	policy   *policy.Policy
+	table    *catalog.Table
+	sources  func(changed string) []catalog.Source
+	everyURI string // of the whole world, as members of an array
+}
+
+// worldServer is an upstream of a site.
+type worldServer struct {
+	name   string
+	hidden func(gatewaytest.WorldItem) bool
+}
+
+func (worldServer) Session(context.Context, *call.Call) (string, error) { return "", nil }
+
+func (u worldServer) Do(_ context.Context, c *call.Call) (call.Result, error) {
+	raw, fault := gatewaytest.WorldAnswer(u.name, c.Method, c.Params, u.hidden)
+	if fault != nil {
+		return call.Result{}, fault
+	}
+	return call.Result{Raw: raw, Revision: wire.Rev20251125}, nil
+}
+
+func (worldServer) Subscribe(context.Context, *call.Call, string) (func(), error) {
+	return func() {}, nil
+}
+
+// newSite is a site in front of what hidden leaves of the world, and of the
+// upstreams that keep says.
+func newSite(t *testing.T, p *policy.Policy, hidden func(gatewaytest.WorldItem) bool, keep func(string) bool) *site {
+	s := &site{t: t, policy: p}
+	s.sources = func(changed string) []catalog.Source {
+		sources := gatewaytest.WorldSources(t, func(it gatewaytest.WorldItem) bool { return !hidden(it) }, keep)
+		for _, it := range gatewaytest.World {
+			for i := range sources {
+				for j, raw := range sources[i].Items[it.Kind] {
+					if it.ID() == changed && string(raw) == it.Raw {
+						sources[i].Items[it.Kind][j] = wire.SetMember(raw, "title", wire.String("changed"))
+					}
+				}
+			}
+		}
+		return sources
+	}
+	sources := s.sources("")
+	routes := &router.Routes{Upstreams: map[string]router.Upstream{}, Subscribers: map[string]router.Subscriber{}}
+	for _, src := range sources {
+		u := worldServer{src.Space.Upstream(), hidden}
+		routes.Upstreams[u.name], routes.Subscribers[u.name] = u, u
+	}
+	s.table = s.build(sources)
+	routes.Table = s.table
+	settled := make(chan struct{})
+	close(settled)
+	r := router.New(router.Options{Settled: settled, Logger: zap.NewNop(), Metrics: router.NewMetrics()}, routes)
+	s.subs = router.NewSubscriptions(r)
+	s.front = frontend.New(frontend.Options{
+		Handler: r, Info: wire.Raw(`{"name":"test","version":"1"}`), ToolSchema: r.Schema, Subscriptions: s.subs, Tasks: r, Permit: r.Permit,
+		Authenticate: func(req *http.Request) (*call.Principal, error) {
+			for _, p := range gatewaytest.WorldPrincipals {
+				if p.Subject == req.Header.Get("X-Who") {
+					return p, nil
+				}
+			}
+			return nil, errors.New("nobody")
+		},
+	})
+	for i, it := range gatewaytest.World {
+		if it.Kind == call.Resource {
+			if i > 0 && s.everyURI != "" {
+				s.everyURI += ","
+			}
+			s.everyURI += string(wire.String(it.Public))
+		}
+	}
+	return s
+}
+
+func (s *site) build(sources []catalog.Source) *catalog.Table {
+	return catalog.Build(catalog.Options{Policy: s.policy, PageItems: 2}, sources)
+}
+
+// change changes an item, of which its upstream tells, and has its clients told.
+func (s *site) change(it gatewaytest.WorldItem) {
+	told := map[string]catalog.Changes{it.Upstream: {Tools: it.Kind == call.Tool, Prompts: it.Kind == call.Prompt, Resources: it.Kind == call.Resource || it.Kind == call.Template}}
+	diff := catalog.NewDiff(s.table, s.build(s.sources(it.ID())), told)
+	s.front.ListChangedFor(func(who *call.Principal, client *call.Client) (tools, prompts, resources bool) {
+		c := diff.For(who, client)
+		return c.Tools, c.Prompts, c.Resources
+	})
+	if it.Kind == call.Resource {
+		s.subs.Updated(it.Upstream, "", wire.Raw(`{"uri":`+string(wire.String(it.Native))+`}`))
+	}
+}
+
+// worldRequest is any request about the world.
+func worldRequest(r *rand.Rand, how string, cursors []string) (method, params string) {
+	it := gatewaytest.Pick(r, gatewaytest.World...)
+	name := gatewaytest.Pick(r, it.Public, it.Public, it.Public+"x", it.Native, strings.ToUpper(it.Public), "gone__x", "files+file:///pub/../etc/passwd", "db+row:3")
+	text := string(wire.String(name))
+	lists := []string{wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList}
+	byURI := []string{wire.MethodResourcesRead, wire.MethodResourcesMetadata, wire.MethodResourcesList}
+	if how != "modern" {
+		byURI = append(byURI, wire.MethodResourcesSubscribe, wire.MethodResourcesUnsub)
+	}
+	switch r.IntN(8) {
+	case 0:
+		return gatewaytest.Pick(r, lists...), `{}`
+	case 1:
+		if len(cursors) > 0 {
+			return gatewaytest.Pick(r, lists...), `{"cursor":` + string(wire.String(gatewaytest.Pick(r, cursors...))) + `}`
+		}
+		return gatewaytest.Pick(r, lists...), `{}`
+	case 2, 3:
+		return wire.MethodToolsCall, `{"name":` + text + gatewaytest.Pick(r, ``, `,"arguments":{"n":1}`, `,"arguments":{"n":9}`) + `}`
+	case 4:
+		return wire.MethodPromptsGet, `{"name":` + text + `}`
+	case 5:
+		ref := gatewaytest.Pick(r, `{"type":"ref/prompt","name":`, `{"type":"ref/resource","uri":`) + text + `}`
+		return wire.MethodComplete, `{"ref":` + ref + `,"argument":{"name":"a","value":""}}`
+	}
+	return gatewaytest.Pick(r, byURI...), `{"uri":` + text + `}`
+}
+
+// pair is a visitor of the whole world, among others, and one with the same rights where
+// there is nothing and nobody else.
+type pair struct{ there, alone *visitor }
+
+// walk asks for all pages of all lists, and returns the cursors.
+func (v *visitor) walk() (cursors []string) {
+	for _, method := range []string{wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList} {
+		params := `{}`
+		for range len(gatewaytest.World) {
+			_, after, more := strings.Cut(v.ask(method, params), `"nextCursor":"`)
+			if !more {
+				break
+			}
+			cursor, _, _ := strings.Cut(after, `"`)
+			cursors = append(cursors, cursor)
+			params = `{"cursor":"` + cursor + `"}`
+		}
+	}
+	return cursors
+}
+
+// TestNothingHiddenShowsAtAnyFrontEnd has principals with different rights at one
+// gateway at the same time, by every front end and in both eras, under random
+// policies. Each of them gets, byte for byte and status for status, what they get
+// where they are alone and the items that a naive reader of the policy refuses them do
+// not exist at all. So it is with what comes unasked, and where they bring cursors,
+// sessions and event ids of each other's.
+func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
+	compiled := gatewaytest.WorldConditions(t)
+	const policies, requests = 120, 12
+	hiddenAtAll, told, stolen := 0, 0, 0
+	for seed := range uint64(policies) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 77))
+			wp := gatewaytest.RandomPolicy(r, compiled)
+			p := policy.New(wp.Opts)
+			ctx, cancel := context.WithCancel(t.Context())
+			var pairs []pair
+			defer func() {
+				cancel()
+				for _, p := range pairs {
+					for _, v := range []*visitor{p.there, p.alone} {
+						v.site.front.Stop()
+						if v.pipe != nil {
+							v.pipe.Close()
+						}
+					}
+				}
+				synctest.Wait()
+			}()
+			whole := newSite(t, p, func(gatewaytest.WorldItem) bool { return false }, func(string) bool { return true })
+
+			first := r.IntN(3)
+			for _, who := range []*call.Principal{gatewaytest.WorldPrincipals[first], gatewaytest.WorldPrincipals[(first+1)%3], call.Local} {
+				for _, how := range []string{"modern", "legacy", "sse", "stdio"} {
+					if (how == "stdio") != (who == call.Local) {
+						continue
+					}
+					rev := (&visitor{how: how}).rev()
+					hidden := func(it gatewaytest.WorldItem) bool {
+						return wp.Decide(gatewaytest.Asked{Who: who, Rev: rev, Item: it}) == policy.Deny
+					}
+					view := whole.table.View(who, &call.Client{Revision: rev})
+					less := newSite(t, p, hidden, func(up string) bool { return view.Part(up) != nil })
+					pairs = append(pairs, pair{whole.visit(ctx, who, how), less.visit(ctx, who, how)})
+					for _, it := range gatewaytest.World {
+						if hidden(it) {
+							hiddenAtAll++
+						}
+					}
+				}
+			}
+			same := func(i int, what string, there, alone string) {
+				if diff := cmp.Diff(alone, there); diff != "" {
+					v := pairs[i].there
+					t.Fatalf("policy %d, %s, %s: %+v\n%s (-without what is hidden +with):\n%s", seed, v.who.Subject, v.how, wp, what, diff)
+				}
+			}
+			var cursors []string
+			for i, p := range pairs {
+				same(i, "at the beginning", p.there.news(), p.alone.news())
+				cursors = append(cursors, p.there.walk()...)
+				p.alone.walk()
+			}
+			for range requests {
+				for i, p := range pairs {
+					method, params := worldRequest(r, p.there.how, cursors)
+					same(i, method+" "+params, p.there.ask(method, params), p.alone.ask(method, params))
+				}
+			}
+			// All that there is changes, whoever may know of it.
+			for _, it := range gatewaytest.World {
+				whole.change(it)
+				for i, p := range pairs {
+					if wp.Decide(gatewaytest.Asked{Who: p.there.who, Rev: p.there.rev(), Item: it}) != policy.Deny {
+						p.alone.site.change(it)
+					}
+					there := p.there.news()
+					same(i, "when "+it.ID()+" changes", there, p.alone.news())
+					if strings.Contains(there, "notifications/") {
+						told++
+					}
+				}
+			}
+			for i, p := range pairs {
+				for _, other := range pairs {
+					if o := other.there; o.how == p.there.how && o != p.there && o.session != "" {
+						event, none := "none", "none"
+						if len(o.events) > 0 {
+							event = o.events[len(o.events)-1]
+							none = changed(event)
+							stolen++
+						}
+						same(i, "what is another's", p.there.steal(o.session, event), p.alone.steal(changed(o.session), none))
+					}
+				}
+			}
+		})
+	}
+	if hiddenAtAll < 20*policies || told < 5*policies || stolen < policies/2 {
+		t.Errorf("%d items were hidden, %d times somebody was told, and %d events were tried by others: the policies are not worth much", hiddenAtAll, told, stolen)
+	}
+}
