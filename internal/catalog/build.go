@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/conform"
@@ -27,6 +28,7 @@ type draft struct {
 	space  *namespace.Space // the naming that the public name is of
 	marked bool             // the public name does not show the native one
 	placed bool             // the item has a public name
+	waits  *Part            // that may turn out to have the name
 }
 
 // publish gives the items of one kind public names.
@@ -48,26 +50,47 @@ func (b *builder) publish(kind call.Kind) {
 		}
 	}
 	// Upstreams without a prefix get what is left. Of one upstream those items
-	// go first that keep their names.
+	// go first that keep their names. What may yet turn out to be the name of an
+	// upstream before them they do not get: it would lead to one upstream now and
+	// to another later.
 	for start, end := 0, 0; start < len(drafts); start = end {
 		for end = start; end < len(drafts) && drafts[end].part == drafts[start].part; end++ {
 		}
-		var clashing []*draft
+		var clashing, early []*draft
 		for _, renamed := range []bool{false, true} {
 			for _, d := range drafts[start:end] {
 				if d.placed || d.web() || d.space.Prefix() != "" || d.renamed() != renamed {
 					continue
 				}
-				if name := d.name(); isURI(kind) && b.owner(name) != nil || !b.take(d, name) {
+				name := d.name()
+				if p := b.mayBelong(d, name); p != nil && b.public[kind][name] == nil {
+					d.bare, d.waits = name, p
+					early = append(early, d)
+					continue
+				}
+				if isURI(kind) && b.owner(name) != nil || !b.take(d, name) {
 					clashing = append(clashing, d)
 				}
 			}
 		}
-		for _, d := range clashing {
+		for _, d := range append(clashing, early...) {
 			b.resettle(d)
 		}
 	}
 	b.drafts[kind] = slices.DeleteFunc(drafts, func(d *draft) bool { return !d.placed })
+}
+
+// mayBelong returns a part that goes before that of an item of an upstream without a
+// prefix, and may turn out to list the name; nil if there is none.
+func (b *builder) mayBelong(d *draft, public string) *Part {
+	for _, p := range b.parts {
+		switch lead := p.space.Lead(); {
+		case !p.source.Unlisted || p == d.part:
+		case lead == "" && p.index < d.part.index, lead != "" && !isURI(d.Kind) && strings.HasPrefix(public, lead):
+			return p
+		}
+	}
+	return nil
 }
 
 // read returns the items of one kind that can be published, in the order of
@@ -223,11 +246,13 @@ func (b *builder) resettle(d *draft) {
 			b.renamed[d.part][d.Native] = name
 		}
 		d.marked = !isURI(d.Kind)
-		whose := "another upstream"
-		if holder := b.public[d.Kind][own]; holder != nil && holder.part == d.part {
-			whose = "another item of this upstream"
+		whose := "another upstream has"
+		if d.waits != nil {
+			whose = fmt.Sprintf("the upstream %s, which was never listed yet and goes first, may have", d.waits.Upstream())
+		} else if holder := b.public[d.Kind][own]; holder != nil && holder.part == d.part {
+			whose = "another item of this upstream has"
 		}
-		b.report(d, Clash, fmt.Sprintf("%s has the name %q", whose, own))
+		b.report(d, Clash, fmt.Sprintf("%s the name %q", whose, own))
 		return
 	}
 	b.report(d, Clash, fmt.Sprintf("other items have the name %q and those that could stand for it", own))

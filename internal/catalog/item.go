@@ -23,6 +23,9 @@ type Entry struct {
 	index int    // among the table's entries of the kind
 	next  *Entry // the same web address, listed by a later upstream
 	again bool   // an earlier upstream lists the same web address
+	// bare is the name that the item will have unless an upstream before lists it,
+	// which is not known yet; "" for most. Policy must allow it under both.
+	bare string
 }
 
 // Fault is what is remarkable about an item.

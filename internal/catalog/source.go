@@ -46,7 +46,10 @@ type Source struct {
 	Items        [call.Kinds][]wire.Raw // valid JSON each, in the upstream's own order, with native names
 	Freshness    Freshness
 	Down         *Down // nil while the upstream is ready
-	Rules        Rules
+	// Unlisted says that nobody knows what the upstream lists: no catalog of it was
+	// ever gathered. It may have any name that nothing else keeps from it.
+	Unlisted bool
+	Rules    Rules
 	// HeldTools says for each tool why it is not to be published, "" for those
 	// that may be; nil: all may be.
 	HeldTools []string

@@ -475,3 +475,59 @@ func mustJSON(t *testing.T, raw wire.Raw) map[string]any {
 	}
 	return m
 }
+
+// The names of upstreams without a prefix do not depend on which of them is up: one
+// that is down keeps those of its last catalog, and before it was ever listed none is
+// given away that it may turn out to have.
+func TestClashesWhileDown(t *testing.T) {
+	one := source(t, "one", "", tool("x"), prompt("p"), resource("a:1"), template("t:{x}"))
+	two := source(t, "two", "", tool("x"), tool("y"), tool("files__y"), prompt("p"), resource("a:1"), resource("a:2"), resource("https://h/"), template("t:{x}"))
+	files := source(t, "files", "files", tool("read"))
+	never := func(s Source) Source {
+		s.Items, s.Unlisted = [call.Kinds][]wire.Raw{}, true
+		return down(s)
+	}
+
+	up := build(one, two, files)
+	wantNames(t, up, call.Tool, "x", "two__x", "y", "files__y", "files__read")
+	known := build(down(one), two, files)
+	wantNames(t, known, call.Tool, "two__x", "y", "files__y", "files__read")
+	wantNames(t, known, call.Prompt, "two__p")
+	wantNames(t, known, call.Resource, "two+a:1", "a:2", "https://h/")
+	v := known.View(call.Anonymous, nil)
+	resolves(t, v, call.Tool, "x", "one", "x") // which answers that it is down
+	resolves(t, v, call.Resource, "a:1", "one", "a:1")
+	resolves(t, v, call.Resource, "t:9", "one", "t:9")
+
+	unknown := build(never(one), two, files)
+	wantNames(t, unknown, call.Tool, "two__x", "two__y", "two__files__y", "files__read")
+	wantNames(t, unknown, call.Prompt, "two__p")
+	wantNames(t, unknown, call.Resource, "two+a:1", "two+a:2", "https://h/")
+	wantNames(t, unknown, call.Template, "two+t:{x}")
+	v = unknown.View(call.Anonymous, nil)
+	for _, name := range []string{"x", "y"} {
+		if target, ok := v.Resolve(call.Tool, name); ok {
+			t.Errorf("%s leads to %s", name, target.Part.Upstream())
+		}
+	}
+	want := `two: tool "x" clash: the upstream one, which was never listed yet and goes first, may have the name "x" (published as "two__x")`
+	if got := findings(unknown); !slices.Contains(got, want) {
+		t.Errorf("findings %q lack %q", got, want)
+	}
+
+	// What comes after is not waited for, save where a prefix goes first.
+	after := build(one, never(two), never(files))
+	wantNames(t, after, call.Tool, "x")
+	prefixed := build(two, never(files))
+	wantNames(t, prefixed, call.Tool, "x", "y", "two__files__y")
+
+	// Policy must allow the name that the item will have, too.
+	rules := policy.New(policy.Options{Default: policy.Allow, Rules: []policy.Rule{
+		{Name: "no-x", Effect: policy.Deny, What: policy.What{Tools: []string{"x"}}},
+	}})
+	v = Build(Options{Policy: rules}, []Source{never(one), two}).View(call.Anonymous, nil)
+	if _, ok := v.Resolve(call.Tool, "two__x"); ok {
+		t.Error("what x may not be used for two__x may")
+	}
+	resolves(t, v, call.Tool, "two__y", "two", "y")
+}

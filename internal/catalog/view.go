@@ -68,6 +68,9 @@ func newView(t *Table, rights *policy.Rights, others func(visible string) *shown
 		allowed[kind] = make([]bool, len(entries))
 		for i, e := range entries {
 			j := v.judge(e.Kind, e.part, e.Public, e.Native, e.Raw)
+			if e.bare != "" {
+				j = policy.Both(j, v.judge(e.Kind, e.part, e.bare, e.Native, e.Raw))
+			}
 			v.judged[kind][i] = j
 			if allowed[kind][i] = j.Listed().Visible(); allowed[kind][i] {
 				seen[e.part.index] = true

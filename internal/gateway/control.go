@@ -234,9 +234,9 @@ func (g *Gateway) buildTable(l *lineup, p *policy.Policy, snapshots map[*link]up
 	return catalog.Build(catalog.Options{Policy: p, ServerInfo: g.info, Schemas: schemas, Enrich: l.cfg.Resources.Enrich}, sources)
 }
 
-// source is what the table is to know of one upstream. When its time to start is
-// over (late), the last catalog of an earlier run stands in for an upstream that is still
-// on its first attempt.
+// source is what the table is to know of one upstream. Before its first catalog of
+// this run that of an earlier one says which names it has. When its time to start is
+// over (late), that stands in for an upstream that is still on its first attempt.
 func (g *Gateway) source(m *member, s upstream.Snapshot, late bool) catalog.Source {
 	src := catalog.Source{
 		Space: m.space, Revision: s.Revision, Capabilities: s.Capabilities, Instructions: s.Instructions,
@@ -247,12 +247,16 @@ func (g *Gateway) source(m *member, s upstream.Snapshot, late bool) catalog.Sour
 		Freshness: catalog.Freshness{At: time.Now(), TTL: freshFor},
 		Rules:     m.rules,
 	}
+	if s.Revision == "" && !m.link.recall(&src) {
+		// While its first attempt is waited for nobody has got a list that lacks it.
+		src.Unlisted = s.Settled || late
+	}
 	switch {
 	case s.Up():
 	case s.Lost && s.Revision != "":
 		// The last catalog stays until an attempt has failed: hosts that see
 		// tools go and come back for every crash lose them from their prompts.
-	case !s.Settled && late && g.standIn(m.link, &src):
+	case !s.Settled && late && m.link.before() != nil:
 	case !s.Settled:
 		src.Down = &catalog.Down{Since: s.Since, Reason: "starting", Starting: true}
 	default:
@@ -262,9 +266,9 @@ func (g *Gateway) source(m *member, s upstream.Snapshot, late bool) catalog.Sour
 	return src
 }
 
-// standIn fills src with the catalog of an earlier run, if one was kept.
-func (g *Gateway) standIn(of *link, src *catalog.Source) bool {
-	l := g.state.catalog(of.key)
+// recall fills src with the catalog of an earlier run, if one was kept.
+func (of *link) recall(src *catalog.Source) bool {
+	l := of.before()
 	if l == nil {
 		return false
 	}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,9 @@ type link struct {
 	begun    time.Time     // when it began to run
 	took     atomic.Int64  // the first attempt, in nanoseconds; 0 while that goes on
 	started  chan struct{} // closed when the first attempt has ended
+
+	// before returns the catalog of an earlier run, nil if none was kept.
+	before func() *listed
 
 	// The rest is the control loop's own.
 
@@ -46,6 +50,7 @@ func (h hearer) Changed(s upstream.Snapshot) {
 // newLink makes the connection that o describes. It does nothing before start.
 func (g *Gateway) newLink(key string, o upstream.Options) *link {
 	l := &link{key: key, ended: make(chan struct{}), started: make(chan struct{}), deadline: time.Now().Add(g.cfg.StartupWait)}
+	l.before = sync.OnceValue(func() *listed { return g.state.catalog(key) })
 	o.Observer = hearer{g, l}
 	l.sessions = upstream.NewSessions(o)
 	if o.HTTP != nil {

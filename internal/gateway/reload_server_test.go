@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,6 +19,8 @@ import (
 type scripted struct {
 	URL  string
 	name string
+	tool string      // that it lists; its name unless set
+	dead atomic.Bool // it answers 503
 	// list holds tools/list back until it is closed, call the calls. Both may be nil.
 	list, call chan struct{}
 
@@ -40,6 +43,10 @@ func (s *scripted) entry(more string) string {
 }
 
 func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.dead.Load() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
 	body, err := io.ReadAll(r.Body)
 	if r.Method == http.MethodDelete {
 		s.once.Do(func() { close(s.closed) })
@@ -60,7 +67,7 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Mcp-Session-Id", fmt.Sprint(s.opened.Add(1)))
 		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`
 	case wire.MethodToolsList:
-		held, result = s.list, `{"tools":[{"name":"`+s.name+`","inputSchema":{"type":"object"}}]}`
+		held, result = s.list, `{"tools":[{"name":"`+cmp.Or(s.tool, s.name)+`","inputSchema":{"type":"object"}}]}`
 	case wire.MethodToolsCall:
 		s.calls.Add(1)
 		held, result = s.call, `{"content":[{"type":"text","text":"from `+s.name+`"}]}`

@@ -1,0 +1,70 @@
+package gateway
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/config"
+)
+
+// A name that two upstreams without a prefix have leads to the first of the file, or
+// nowhere, whichever of them is up: before the first was ever listed, after that, and
+// when the gateway starts again while it is down.
+func TestClashWithAnUpstreamThatIsDown(t *testing.T) {
+	first, second := newScripted(t, "first"), newScripted(t, "second")
+	first.tool, second.tool = "x", "x"
+	first.dead.Store(true)
+	dir := t.TempDir()
+	yaml := "upstreams:\n  first: " + first.entry(`, prefix: ""`) + "\n  second: " + second.entry(`, prefix: ""`) + "\n"
+	run := func() (*Gateway, func()) {
+		cfg, err := config.Parse("gateway.yaml", []byte(yaml), os.LookupEnv, CheckConditions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Listen, cfg.Admin.Listen, cfg.StateDir = "127.0.0.1:0", "127.0.0.1:0", dir
+		g, err := New(Options{Config: cfg, Version: "test", Logger: zap.NewNop()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- g.Run(ctx) }()
+		return g, func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	says := func(g *Gateway, tool, want string) {
+		t.Helper()
+		if answer := callOf(t, g, tool); !strings.Contains(answer, want) {
+			t.Errorf("%s: %s, want %s", tool, answer, want)
+		}
+	}
+
+	g, end := run()
+	if list := listOf(t, g); !strings.Contains(list, `"second__x"`) || strings.Contains(list, `"x"`+`,"inputSchema`) {
+		t.Errorf("before the first was ever listed: %s", list)
+	}
+	says(g, "second__x", "from second")
+	says(g, "x", `"upstream":"first"`)
+	first.dead.Store(false)
+	until(t, "the first to be back", func() bool { return strings.Contains(callOf(t, g, "x"), "from first") })
+	says(g, "second__x", "from second")
+	end()
+
+	first.dead.Store(true)
+	g, end = run()
+	defer end()
+	listOf(t, g)
+	says(g, "second__x", "from second")
+	says(g, "x", `"upstream":"first"`)
+	first.dead.Store(false)
+	until(t, "the first to be back again", func() bool { return strings.Contains(callOf(t, g, "x"), "from first") })
+	says(g, "second__x", "from second")
+}
