@@ -67,7 +67,7 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 func hostFile(name string) (config.HostFile, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return config.HostFile{}, err
+		return config.HostFile{}, config.Unreadable(name, err)
 	}
 	full, err := filepath.Abs(name)
 	return config.HostFile{Name: name, Data: data, Folder: filepath.Dir(full)}, err

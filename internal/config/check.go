@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
 	"slices"
@@ -12,8 +13,12 @@ import (
 // check looks at what takes the whole file to see, and finishes the Config.
 func (doc *document) check(m *mapping) {
 	if !m.meant["upstreams"] && m.given["upstreams"].isEmpty() {
-		m.errorf("upstreams", "no upstreams; add one under upstreams, such as files: {command: npx, args: "+
-			`["-y", "@modelcontextprotocol/server-filesystem", "/data"]}`)
+		what := "no upstreams; add one"
+		if len(bytes.TrimSpace(m.d.data)) == 0 {
+			what = "the file is empty; write an upstream"
+		}
+		m.errorf("upstreams", "%s under upstreams, such as files: {command: npx, args: "+
+			`["-y", "@modelcontextprotocol/server-filesystem", "/data"]}`, what)
 	}
 	if fault := doc.exposed(doc.Listen); fault != "" && !(fault == reboundMsg && (m.meant["allowed_hosts"] || m.meant["public_url"])) {
 		m.errorf("listen", "%s", fault)

@@ -65,7 +65,11 @@ func parse(src source, data []byte) (*Config, error) {
 	if len(data) > maxFile {
 		return nil, Errors{{File: src.file, Line: 1, Col: 1, Msg: errTooLarge.Error()}}
 	}
-	root, fault := parserOf(src.file)(data)
+	fault := notText(data)
+	var root *yaml.Node
+	if fault == nil {
+		root, fault = parserOf(src.file)(data)
+	}
 	if fault != nil {
 		fault.File = src.file
 		return nil, Errors{fault}
@@ -101,12 +105,12 @@ var errTooLarge = fmt.Errorf("is larger than %v", Size(maxFile))
 func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, Unreadable(path, err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, err
+		return nil, Unreadable(path, err)
 	}
 	if len(data) > maxFile {
 		return nil, errTooLarge

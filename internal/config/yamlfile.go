@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"strconv"
@@ -61,8 +62,31 @@ func yamlError(data []byte, err error) *Error {
 	line := lines[e.Line-1]
 	e.Col = 1 + len(line) - len(strings.TrimLeft(line, " \t"))
 	e.Msg = "not valid YAML: " + msg
+	if at, tab := tabIndent(lines[e.Line-1:]); at >= 0 && strings.HasPrefix(msg, "found ") {
+		e.Line, e.Col, e.Msg = e.Line+at, tab+1, "not valid YAML: a TAB indents this line; use spaces"
+	} else if strings.Contains(msg, "cannot start any token") {
+		e.Msg = "not valid YAML: no value begins with what stands here; put it in quotes"
+	} else if at := bytes.IndexFunc(data, forbidden); at >= 0 && strings.HasPrefix(msg, "control characters") {
+		pos := posAt(data, at)
+		e.Line, e.Col, e.Msg = pos.Line, pos.Col, fmt.Sprintf("not valid YAML: a control character (0x%02x) stands here; remove it, or write it as an escape in double quotes", data[at])
+	}
 	if strings.Contains(line, "${") {
 		e.Msg += `; a value with ${…} needs quotes inside { } and [ ]`
 	}
 	return e
+}
+
+// forbidden tells whether a character may stand nowhere in YAML.
+func forbidden(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f }
+
+// tabIndent finds the TAB that indents one of two lines: the library may name the one
+// before. It is -1 if there is none.
+func tabIndent(lines []string) (line, at int) {
+	for i, l := range lines[:min(2, len(lines))] {
+		indent := l[:len(l)-len(strings.TrimLeft(l, " \t"))]
+		if at := strings.IndexByte(indent, '\t'); at >= 0 {
+			return i, at
+		}
+	}
+	return -1, -1
 }

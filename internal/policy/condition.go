@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"cel.dev/cel-go/cel"
@@ -88,10 +89,23 @@ func NewCondition(text string) (*Condition, []Fault) {
 	return c, nil
 }
 
+// unfinished are the messages of the library about what is missing at the end.
+var unfinished = regexp.MustCompile(`^Syntax error: (?:missing ('.*') at|mismatched input|extraneous input|no viable alternative at input) '<EOF>'(?: expecting ('.*'))?$`)
+
 // clean brings a message of the library into one line of our own manner.
 func clean(msg string) string {
 	msg, _, _ = strings.Cut(msg, "\n")
 	msg, _, _ = strings.Cut(msg, " expecting {") // every token that there is
+	if m := unfinished.FindStringSubmatch(msg); m != nil {
+		due := "a value or a closing bracket"
+		if m[1]+m[2] != "" {
+			due = m[1] + m[2]
+		}
+		return "the condition ends too early: " + due + " is missing at its end"
+	}
+	if text, ok := strings.CutPrefix(msg, "Syntax error: token recognition error at: '"); ok && strings.ContainsAny(text[:1], `'"`) {
+		return "the quote is not closed that opens " + strings.TrimSuffix(text, "'")
+	}
 	return strings.ReplaceAll(msg, "undeclared reference to", "unknown name")
 }
 
