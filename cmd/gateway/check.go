@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
+	"mcpgateway/internal/demo"
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/upstream"
 )
@@ -25,77 +25,46 @@ import (
 type checkOptions struct {
 	runOptions
 	offline, json bool
-	probe         []string
-	timeout       time.Duration
+	names         []string      // upstreams to connect to; none: all
+	probe         []string      // upstreams whose answers are looked at
+	timeout       time.Duration // for all to be ready
+	callTimeout   time.Duration // for each answer
 }
 
 func newCheck() *cobra.Command {
 	var o checkOptions
 	cmd := &cobra.Command{
-		Use:   "check",
+		Use:   "check [UPSTREAM…]",
 		Short: "Check the configuration and every upstream",
 		Long: "check reads the configuration and reports everything that is wrong with it at once,\n" +
 			"then connects to every upstream at the same time and says what it found: whether it\n" +
 			"can be reached, its era and revision, how many items it lists, items whose names\n" +
-			"clash, and faults against the specification. It listens nowhere.\n\n" +
-			"The exit status is 1 where something is an error: a fault of the configuration, or an\n" +
-			"upstream that cannot be reached or listed. Warnings leave it at 0.",
-		Example: "  gateway check -c gateway.yaml\n  gateway check --offline        # only the file\n  gateway check --probe search   # one upstream",
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+			"clash, and faults against the specification. It listens nowhere. Names of upstreams\n" +
+			"have it connect to those alone.\n\n" +
+			"--probe UPSTREAM has it look at answers, too: it calls the tools that say that they only\n" +
+			"read (readOnlyHint) with arguments that their own schemas give, gets the prompts that\n" +
+			"need none, and reads some of the resources. It calls nothing else.\n\n" +
+			"The exit status is 1 where something is an error: a fault of the configuration, an\n" +
+			"upstream that cannot be reached or listed, or an answer that clients cannot get.\n" +
+			"Warnings leave it at 0.",
+		Example: "  gateway check -c gateway.yaml\n  gateway check --offline        # only the file\n  gateway check search           # one upstream\n" +
+			"  gateway check --probe search   # all, and what search answers",
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return o.upstreamNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.names = args
+			return o.run(cmd)
+		},
 	}
 	o.configFlag(cmd)
 	cmd.Flags().BoolVar(&o.offline, "offline", false, "connect to nothing")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
-	cmd.Flags().StringArrayVar(&o.probe, "probe", nil, "connect to the upstream `NAME` only; may be repeated")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long upstreams may take altogether, as `DURATION`")
+	cmd.Flags().StringArrayVar(&o.probe, "probe", nil, "look at answers of the upstream `NAME`, too; may be repeated")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long upstreams may take to be ready, altogether, as `DURATION`")
+	cmd.Flags().DurationVar(&o.callTimeout, "call-timeout", 10*time.Second, "how long each answer may take with --probe, as `DURATION`")
 	complete(cmd, "probe", o.upstreamNames)
 	return cmd
-}
-
-// checked is what was found; its JSON is what --json prints. Members are added
-// in later versions, never renamed or removed.
-type checked struct {
-	File      string            `json:"file"` // "" for the demo
-	OK        bool              `json:"ok"`   // whether no finding is an error
-	Upstreams []checkedUpstream `json:"upstreams"`
-	Findings  []finding         `json:"findings"`
-}
-
-// checkedUpstream is one upstream in file order.
-type checkedUpstream struct {
-	Name     string          `json:"name"`
-	State    string          `json:"state"` // ready, degraded, down, disabled; unchecked with --offline or --probe of others
-	Required bool            `json:"required"`
-	Era      string          `json:"era"`      // legacy, modern, or ""
-	Revision string          `json:"revision"` // "" where it was not reached
-	Server   json.RawMessage `json:"server,omitempty"`
-	Items    map[string]int  `json:"items,omitempty"` // that it lists, by kind in the plural
-	Seconds  float64         `json:"seconds"`         // that it took to be ready or down
-}
-
-// The severities of findings.
-const (
-	severityError   = "error"
-	severityWarning = "warning"
-)
-
-// finding is one thing to know. Which members are there depends on what it is
-// about: the file, an upstream or an item.
-type finding struct {
-	Severity string `json:"severity"`
-	What     string `json:"what"` // configuration, unreachable, degraded, or the fault of an item: quarantined, clash, …
-	Message  string `json:"message"`
-	Upstream string `json:"upstream,omitempty"`
-	Kind     string `json:"kind,omitempty"`    // of the item: tool, prompt, resource or template
-	Item     string `json:"item,omitempty"`    // its native name or URI
-	Public   string `json:"public,omitempty"`  // its public one, where it is published
-	Against  string `json:"against,omitempty"` // the fault against the specification, as metrics name it
-	Mended   bool   `json:"mended,omitempty"`  // whether clients get the item without that fault
-	File     string `json:"file,omitempty"`
-	Line     int    `json:"line,omitempty"`
-	Column   int    `json:"column,omitempty"`
-	Path     string `json:"path,omitempty"` // the key of the configuration
 }
 
 func (o *checkOptions) run(cmd *cobra.Command) error {
@@ -136,18 +105,22 @@ func fileFinding(severity string, e config.Error) finding {
 
 // upstreams connects to the upstreams, and writes down what it finds.
 func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source string, report *checked) error {
-	for _, name := range o.probe {
-		if !slices.ContainsFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == name }) {
-			return usageError{fmt.Errorf("--probe %s: no such upstream; there are %s", name, strings.Join(namesOf(cfg), ", "))}
-		}
+	if err := o.known(cfg, source); err != nil {
+		return err
 	}
 	met := make(map[string]checkedUpstream)
-	wanted := func(u config.Upstream) bool {
-		return !o.offline && !u.Disabled && (len(o.probe) == 0 || slices.Contains(o.probe, u.Name))
-	}
 	look := *cfg
-	look.Upstreams = slices.DeleteFunc(slices.Clone(cfg.Upstreams), func(u config.Upstream) bool { return !wanted(u) })
-	if len(look.Upstreams) > 0 || source == "" && !o.offline {
+	look.Upstreams = slices.DeleteFunc(slices.Clone(cfg.Upstreams), func(u config.Upstream) bool { return u.Disabled || !o.wanted(u.Name) })
+	unlooked := make(map[string]bool)
+	for i, u := range look.Upstreams {
+		if slices.Contains(o.probe, u.Name) && u.Conformance == config.ConformanceOff {
+			look.Upstreams[i].Conformance = config.ConformanceWarn // who probes wants to know
+			unlooked[u.Name] = true
+		}
+	}
+	// Whose policy it is does not matter to what upstreams answer.
+	look.Policy = config.Policy{Default: config.Allow}
+	if !o.offline && (len(look.Upstreams) > 0 || source == "") {
 		screen := console.NewScreen(cmd.ErrOrStderr(), console.IsTerminal(cmd.ErrOrStderr()))
 		progress := newStarting(screen)
 		err := visit(cmd, &look, source, 0, progress.watch, func(ctx context.Context, v *gateway.Visit) error {
@@ -158,18 +131,19 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 			if err := v.Started(timed); err != nil && ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			o.note(v, report, met)
-			return nil
+			o.note(v, report, met, unlooked)
+			return o.try(ctx, v, screen, report, met)
 		})
 		if err != nil {
 			return err
 		}
 	}
 	if source == "" {
-		for _, u := range met {
-			report.Upstreams = append(report.Upstreams, u)
+		for _, name := range demoNames() {
+			if u, ok := met[name]; ok {
+				report.Upstreams = append(report.Upstreams, u)
+			}
 		}
-		slices.SortFunc(report.Upstreams, func(a, b checkedUpstream) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	for _, u := range cfg.Upstreams {
 		c, ok := met[u.Name]
@@ -184,9 +158,53 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 	return nil
 }
 
-// note writes down how the upstreams are now.
-func (o *checkOptions) note(v *gateway.Visit, report *checked, met map[string]checkedUpstream) {
+// wanted reports whether an upstream is one of those to connect to.
+func (o *checkOptions) wanted(name string) bool {
+	return len(o.names) == 0 || slices.Contains(o.names, name)
+}
+
+// known reports names that there are not, or that nothing can be done with.
+func (o *checkOptions) known(cfg *config.Config, source string) error {
+	if o.offline && len(o.probe)+len(o.names) > 0 {
+		return usageError{errors.New("--offline connects to nothing: leave --probe and the names of upstreams out")}
+	}
+	all := namesOf(cfg)
+	if source == "" {
+		all = demoNames()
+	}
+	for _, name := range append(slices.Clone(o.names), o.probe...) {
+		what := name
+		if !slices.Contains(o.names, name) {
+			what = "--probe " + name
+		}
+		i := slices.IndexFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == name })
+		switch {
+		case !slices.Contains(all, name):
+			return usageError{fmt.Errorf("%s: no such upstream; there are %s", what, cmp.Or(strings.Join(all, ", "), "none"))}
+		case i >= 0 && cfg.Upstreams[i].Disabled:
+			return usageError{fmt.Errorf("%s: the upstream is disabled", what)}
+		case !o.wanted(name):
+			return usageError{fmt.Errorf("%s: the upstream is not among those to connect to, %s", what, strings.Join(o.names, ", "))}
+		}
+	}
+	return nil
+}
+
+func demoNames() []string {
+	var names []string
+	for _, s := range demo.Servers() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// note writes down how the upstreams are now. Those of which clients get
+// everything as it is are unlooked.
+func (o *checkOptions) note(v *gateway.Visit, report *checked, met map[string]checkedUpstream, unlooked map[string]bool) {
 	for _, s := range v.Upstreams() {
+		if !o.wanted(s.Name) {
+			continue // of the demo
+		}
 		c := checkedUpstream{
 			Name: s.Name, State: s.State.String(), Required: s.Required, Revision: string(s.Revision),
 			Server: json.RawMessage(s.Server), Seconds: s.Took.Seconds(), Items: make(map[string]int),
@@ -212,102 +230,25 @@ func (o *checkOptions) note(v *gateway.Visit, report *checked, met map[string]ch
 		met[s.Name] = c
 	}
 	for _, f := range v.Table().Findings() {
+		if !o.wanted(f.Upstream) {
+			continue
+		}
 		found := finding{
 			Severity: severityWarning, What: f.What.String(), Message: f.Reason,
 			Upstream: f.Upstream, Kind: f.Kind.String(), Item: f.Native, Public: f.Public, Mended: f.Mended,
 		}
+		if unlooked[f.Upstream] && f.What == catalog.Quarantined {
+			found.What = catalog.Nonconforming.String()
+		}
 		switch f.What {
 		case catalog.Quarantined, catalog.Duplicate, catalog.Nonconforming:
 			found.Against = f.Against.String()
+			c := met[f.Upstream]
+			c.Faults++
+			met[f.Upstream] = c
 		}
 		report.Findings = append(report.Findings, found)
 	}
-}
-
-// print prints what was found, and fails if something is an error.
-func (o *checkOptions) print(cmd *cobra.Command, report *checked) error {
-	report.OK = !slices.ContainsFunc(report.Findings, func(f finding) bool { return f.Severity == severityError })
-	out := cmd.OutOrStdout()
-	err := error(nil)
-	if o.json {
-		err = printJSON(out, report)
-	} else {
-		err = report.write(out, console.StyleOf(out, lookupEnv), console.Columns(out))
-	}
-	if err == nil && !report.OK {
-		return errTold
-	}
-	return err
-}
-
-// write is the report for people.
-func (r *checked) write(out io.Writer, s console.Style, columns int) error {
-	state := func(u checkedUpstream) string {
-		switch u.State {
-		case "ready":
-			return s.Good(u.State)
-		case "down", "degraded":
-			return s.Bad(u.State)
-		}
-		return s.Dim(u.State)
-	}
-	var rows [][]string
-	for _, u := range r.Upstreams {
-		row := []string{u.Name, state(u), cmp.Or(u.Era, "-"), cmp.Or(u.Revision, "-")}
-		for _, kind := range []call.Kind{call.Tool, call.Prompt, call.Resource, call.Template} {
-			cell := "-"
-			if u.Revision != "" {
-				cell = fmt.Sprint(u.Items[kind.Plural()])
-			}
-			row = append(row, cell)
-		}
-		seconds := "-"
-		if u.Seconds > 0 {
-			seconds = fmt.Sprintf("%.1fs", u.Seconds)
-		}
-		rows = append(rows, append(row, seconds))
-	}
-	head := []string{"UPSTREAM", "STATE", "ERA", "REVISION", "TOOLS", "PROMPTS", "RESOURCES", "TEMPLATES", "TIME"}
-	if err := console.Table(out, s, columns, head, rows); err != nil {
-		return err
-	}
-	var b strings.Builder
-	counts := map[string]int{}
-	for _, severity := range []string{severityError, severityWarning} {
-		for _, f := range r.Findings {
-			if f.Severity != severity {
-				continue
-			}
-			counts[severity]++
-			word := s.Bad("error")
-			if severity == severityWarning {
-				word = s.Warn("warning")
-			}
-			fmt.Fprintf(&b, "%s: %s\n", word, f.line())
-		}
-	}
-	if b.Len() > 0 {
-		b.WriteString("\n")
-	}
-	fmt.Fprintf(&b, "%s: %s, %s\n", cmp.Or(r.File, "the built-in demo"),
-		cmp.Or(console.Count(counts[severityError], "error"), "no errors"), cmp.Or(console.Count(counts[severityWarning], "warning"), "no warnings"))
-	_, err := io.WriteString(out, "\n"+b.String())
-	return err
-}
-
-// line is a finding on one line.
-func (f finding) line() string {
-	switch {
-	case f.File != "":
-		return (&config.Error{File: f.File, Line: f.Line, Col: f.Column, Path: f.Path, Msg: f.Message}).Error()
-	case f.Kind != "":
-		text := fmt.Sprintf("%s: %s %s: %s: %s", f.Upstream, f.Kind, fmt.Sprintf("%q", console.Cut(f.Item, 80)), f.What, f.Message)
-		if f.Public != "" {
-			text += fmt.Sprintf(" (published as %q)", console.Cut(f.Public, 80))
-		}
-		return console.Line(text)
-	}
-	return console.Line(f.Upstream + ": " + f.Message)
 }
 
 func namesOf(cfg *config.Config) []string {
@@ -316,12 +257,4 @@ func namesOf(cfg *config.Config) []string {
 		names = append(names, u.Name)
 	}
 	return names
-}
-
-// printJSON prints a value for programs.
-func printJSON(out io.Writer, value any) error {
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(value)
 }

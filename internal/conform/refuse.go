@@ -17,6 +17,7 @@ const maxNamed = 5
 // result is of.
 func (s Subject) refuse(v *Verdict, sent wire.Raw) {
 	words := refusal(s.Mode, v)
+	v.Refused = true
 	if s.Method != wire.MethodToolsCall && s.Method != wire.MethodTasksResult {
 		v.Err = wire.Errorf(wire.CodeInternal, "%s", words)
 		return

@@ -47,6 +47,9 @@ type Verdict struct {
 	Result   wire.Raw
 	Findings []Finding
 	More     int // findings beyond those
+	// Refused says that an error takes the place of what the upstream sent: Err,
+	// or a Result that is one.
+	Refused bool
 	// Err takes the place of the result where that is refused and the method
 	// has no result that could say so.
 	Err *wire.Error

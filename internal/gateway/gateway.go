@@ -96,7 +96,8 @@ type Gateway struct {
 
 	mcp, admin net.Listener
 
-	watch func(UpstreamStatus) // nil for nobody
+	watch  func(UpstreamStatus) // nil for nobody
+	probes probes               // what is found out about answers to visitors
 
 	// settled is closed when every upstream has ended its first attempt, or
 	// startup_wait is over.
@@ -164,7 +165,7 @@ func New(o Options) (*Gateway, error) {
 	}
 	g.router = router.New(router.Options{
 		Settled: g.settled, Logger: o.Logger, Metrics: g.routerMetrics,
-		Sealer: g.sealer, Audit: g.newAudit(o.Stdio),
+		Sealer: g.sealer, Audit: g.newAudit(o.Stdio), Nonconforming: g.probes.heard,
 	}, g.newRoutes(first, snapshotsOf(g.used), time.Now()))
 	g.known = g.router.Routes().Table
 	g.subs = router.NewSubscriptions(g.router)

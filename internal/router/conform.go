@@ -39,6 +39,9 @@ func (r *Router) conform(s conform.Subject, t catalog.Target, result wire.Raw) (
 	v := s.Check(result)
 	if len(v.Findings) > 0 {
 		r.nonconforming(t.Part.Upstream(), s.Method, t.Native, v.Findings, v.More)
+		if r.tell != nil {
+			r.tell(Nonconforming{t.Part.Upstream(), s.Method, t.Native, v})
+		}
 	}
 	if v.Err != nil {
 		return nil, v.Err.WithData(refusalData(t.Part.Upstream()))
@@ -81,6 +84,13 @@ func (r *Router) conformTask(c *call.Call, part *catalog.Part, t heldTask, res c
 	e := wire.NewEdit(res.Raw)
 	e.Replace(at, out)
 	return e.Bytes(), nil
+}
+
+// Nonconforming is an answer that does not keep to the specification.
+type Nonconforming struct {
+	Upstream, Method string
+	Native           string // name or URI of the item that answered
+	Verdict          conform.Verdict
 }
 
 // nonconforming counts and logs what is wrong with one answer of an upstream.

@@ -71,9 +71,12 @@ type Options struct {
 	Tickets Tickets
 	// Audit is the record of decisions and calls; none: there is none, and it
 	// costs nothing.
-	Audit   *Audit
-	Logger  *zap.Logger
-	Metrics *Metrics
+	Audit *Audit
+	// Nonconforming is told of each answer of an upstream that does not keep to the
+	// specification, before the call of it ends; none: nobody is.
+	Nonconforming func(Nonconforming)
+	Logger        *zap.Logger
+	Metrics       *Metrics
 }
 
 // Router takes calls with public names to upstreams.
@@ -91,6 +94,7 @@ type Router struct {
 	said         saidOnce
 	waits        taskWaits
 	audit        *Audit
+	tell         func(Nonconforming) // nil for nobody
 }
 
 // current is the routes of this moment.
@@ -109,6 +113,7 @@ func New(o Options, first *Routes) *Router {
 		limits:  limiter{now: time.Now},
 		tickets: o.Tickets,
 		audit:   o.Audit,
+		tell:    o.Nonconforming,
 	}
 	if r.tickets == nil {
 		r.tickets = newMemoryTickets()

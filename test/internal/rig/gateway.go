@@ -89,6 +89,12 @@ func LoginCommand(t testing.TB, config Config, upstream string) []string {
 	return []string{binary(t, "gateway"), "login", upstream, "-c", configFile(t, config)}
 }
 
+// CheckCommand returns the command line of the real binary that checks every upstream.
+func CheckCommand(t testing.TB, config Config, flags ...string) []string {
+	t.Helper()
+	return append([]string{binary(t, "gateway"), "check", "-c", configFile(t, config)}, flags...)
+}
+
 // configFile writes a configuration, of which the last part that names a key counts, and a folder for what the gateway remembers.
 func configFile(t testing.TB, parts ...Config) string {
 	t.Helper()
