@@ -70,7 +70,7 @@ func (o *callOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	who, err := o.principal()
+	who, err := o.principal(cfg)
 	if err != nil {
 		return err
 	}
@@ -78,6 +78,7 @@ func (o *callOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	o.nobody(cmd, cfg)
 	if o.url == "" {
 		only(cfg, args[0])
 	}

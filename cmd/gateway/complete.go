@@ -39,7 +39,7 @@ func (o *visitOptions) toolNames() []string {
 		return nil
 	}
 	defer g.Close()
-	who, err := o.principal()
+	who, err := o.principal(cfg)
 	if err != nil {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/policy"
@@ -50,7 +51,7 @@ func newExplain() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
 	o.configFlag(cmd)
-	cmd.Flags().StringVar(&o.as, "as", "", "`PRINCIPAL` who asks, as SUBJECT,group=G,scope=S,proof=P,claim.NAME=VALUE (default: who proves nothing)")
+	cmd.Flags().StringVar(&o.as, "as", "", "`PRINCIPAL` who asks, as SUBJECT,group=G,scope=S,issuer=I,proof=P,claim.NAME=VALUE (default: who proves nothing)")
 	cmd.Flags().StringVar(&o.args, "args", "", "`JSON` object with the arguments")
 	cmd.Flags().StringVar(&o.kind, "kind", "", "`KIND` of the item: tool, prompt or resource (default: the first that has the name)")
 	cmd.Flags().StringVar(&o.revision, "revision", string(wire.ModernRevisions()[0]), "`REVISION` that the client speaks")
@@ -86,14 +87,15 @@ type explainedStep struct {
 }
 
 func (o *explainOptions) run(cmd *cobra.Command, name string) error {
-	q, kinds, err := o.question(name)
-	if err != nil {
-		return err
-	}
 	cfg, source, err := o.config()
 	if err != nil {
 		return err
 	}
+	q, kinds, err := o.question(cfg, name)
+	if err != nil {
+		return err
+	}
+	o.nobody(cmd, cfg)
 	look := *cfg
 	only(&look, name)
 	screen := console.NewScreen(cmd.ErrOrStderr(), console.IsTerminal(cmd.ErrOrStderr()))
@@ -118,10 +120,10 @@ func (o *explainOptions) run(cmd *cobra.Command, name string) error {
 }
 
 // question reads the flags.
-func (o *explainOptions) question(name string) (gateway.Question, []call.Kind, error) {
+func (o *explainOptions) question(cfg *config.Config, name string) (gateway.Question, []call.Kind, error) {
 	q := gateway.Question{Public: name, Revision: wire.Revision(o.revision)}
 	var err error
-	if q.Principal, err = o.principal(); err != nil {
+	if q.Principal, err = o.principal(cfg); err != nil {
 		return q, nil, err
 	}
 	if q.Revision.Era() == wire.EraUnknown {

@@ -78,7 +78,7 @@ func (o *listOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	who, err := o.principal()
+	who, err := o.principal(cfg)
 	if err != nil {
 		return err
 	}
@@ -86,6 +86,7 @@ func (o *listOptions) run(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		kinds = map[string][]call.Kind{"tools": {call.Tool}, "resources": {call.Resource, call.Template}, "prompts": {call.Prompt}}[args[0]]
 	}
+	o.nobody(cmd, cfg)
 	screen := console.NewScreen(cmd.ErrOrStderr(), console.IsTerminal(cmd.ErrOrStderr()))
 	progress := newStarting(screen)
 	got, nobody := seen{Items: []seenItem{}, Unavailable: []unavailable{}}, false

@@ -17,6 +17,7 @@ import (
 	"mcpgateway/internal/auth"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/wire"
 )
@@ -36,7 +37,7 @@ func (o *visitOptions) flags(cmd *cobra.Command) {
 	o.configFlag(cmd)
 	cmd.Flags().StringVar(&o.url, "url", "", "`URL` of an MCP server to speak to, in place of the configured upstreams")
 	cmd.Flags().StringArrayVar(&o.headers, "header", nil, "HTTP `HEADER` for --url, as 'Name: value'; may be repeated")
-	cmd.Flags().StringVar(&o.as, "as", "", "`PRINCIPAL` whose view it is, as SUBJECT,group=G,scope=S (default: who proves nothing)")
+	cmd.Flags().StringVar(&o.as, "as", "", "`PRINCIPAL` whose view it is, as SUBJECT,group=G,scope=S,issuer=I,proof=P,claim.NAME=VALUE (default: who proves nothing)")
 }
 
 // config returns the configuration, and the file that it came from.
@@ -87,22 +88,38 @@ func only(cfg *config.Config, public string) {
 	})
 }
 
-// principal is whose view it is.
-func (o *visitOptions) principal() (*call.Principal, error) {
+// principal is whose view it is. Nobody has to prove anything to a command that has
+// the configuration at hand; the principal is what a proof would have made of it.
+func (o *visitOptions) principal(cfg *config.Config) (*call.Principal, error) {
 	if o.as == "" {
 		return call.Anonymous, nil
 	}
-	return parsePrincipal(o.as)
+	p, err := parsePrincipal(o.as)
+	if err != nil {
+		return nil, err
+	}
+	return gateway.Assume(cfg, p), nil
 }
 
-// proofs are the values of principal.proof.
+// nobody says on standard error that it is the view of somebody who cannot be
+// there: of a gateway that asks for a proof without one.
+func (o *visitOptions) nobody(cmd *cobra.Command, cfg *config.Config) {
+	if o.as != "" || o.url != "" || cfg.Auth.Has(config.AuthNone) {
+		return
+	}
+	errs := cmd.ErrOrStderr()
+	fmt.Fprintf(errs, "%s: clients have to prove who they are (auth.mode), and without --as it is nobody who asks; --as SUBJECT,group=G says who does\n",
+		console.StyleOf(errs, lookupEnv).Warn("warning"))
+}
+
+// proofs are what a principal can be proved by.
 var proofs = []string{"none", "local", auth.ProofKey, auth.ProofToken, auth.ProofCertificate}
 
 // parsePrincipal reads SUBJECT,group=G,scope=S,issuer=I,proof=P,claim.NAME=VALUE. A
-// value that is JSON is taken as that, any other as a string.
+// value of a claim that is JSON is taken as that, any other as a string.
 func parsePrincipal(text string) (*call.Principal, error) {
 	subject, rest, _ := strings.Cut(text, ",")
-	p := &call.Principal{Subject: subject, Proof: "none"}
+	p := &call.Principal{Subject: subject}
 	if subject == "" || strings.Contains(subject, "=") {
 		return nil, usageError{fmt.Errorf("--as %s: it begins with the subject, such as alice,group=dev", text)}
 	}

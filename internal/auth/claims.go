@@ -85,6 +85,9 @@ type ImpliedScopes struct {
 	Implies []string
 }
 
+// Imply returns scopes with all that come with them.
+func Imply(all []ImpliedScopes, scopes []string) []string { return newHierarchy(all).expand(scopes) }
+
 // hierarchy has for each scope those that come with it.
 type hierarchy map[string][]string
 

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/auth"
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/origin"
 )
@@ -47,10 +48,33 @@ func newAuthenticator(cfg *config.Config, log *zap.Logger, m *auth.Metrics) (*au
 			})
 		}
 	}
-	for _, s := range a.Scopes {
-		o.Hierarchy = append(o.Hierarchy, auth.ImpliedScopes{Scope: s.Scope, Implies: s.Implies})
-	}
+	o.Hierarchy = impliedScopes(cfg)
 	return auth.New(o)
+}
+
+func impliedScopes(cfg *config.Config) (all []auth.ImpliedScopes) {
+	for _, s := range cfg.Auth.Scopes {
+		all = append(all, auth.ImpliedScopes{Scope: s.Scope, Implies: s.Implies})
+	}
+	return all
+}
+
+// Assume returns a principal, who proves nothing, as a proof of the configuration
+// would have made it: with the scopes that its scopes imply, and, where p does not
+// say otherwise, the proof that is asked for, and the issuer where there is but one.
+func Assume(cfg *config.Config, p *call.Principal) *call.Principal {
+	out := *p
+	out.Scopes = auth.Imply(impliedScopes(cfg), p.Scopes)
+	if a := &cfg.Auth; out.Proof == "" {
+		out.Proof = string(a.Mode[0])
+		if p.Issuer != "" && a.Has(config.AuthJWT) {
+			out.Proof = string(config.AuthJWT)
+		}
+	}
+	if out.Proof == auth.ProofToken && out.Issuer == "" && len(cfg.Auth.JWT) == 1 {
+		out.Issuer = cfg.Auth.JWT[0].Issuer
+	}
+	return &out
 }
 
 // audiences are the names of this gateway in tokens of an issuer: those that are
