@@ -40,36 +40,31 @@ type exposed map[string]map[string]map[string]bool
 func TestQueries(t *testing.T) {
 	seen := use(t)
 	t.Run("alerts", func(t *testing.T) {
-		for _, name := range ruleFiles(t) {
-			groups, errs := rulefmt.Parse(read(t, name), false, model.UTF8Validation)
-			for _, err := range errs {
-				t.Errorf("%s: %v", name, err)
-			}
-			names := map[string]bool{}
-			for _, group := range groups.Groups {
-				for _, rule := range group.Rules {
-					if rule.Alert == "" || names[rule.Alert] {
-						t.Errorf("%s: the alert %q has no name of its own", name, rule.Alert)
-					}
-					names[rule.Alert] = true
-					if rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" || rule.Labels["severity"] == "" {
-						t.Errorf("%s: %s lacks summary, description or severity", name, rule.Alert)
-					}
-					result := seen.check(t, name+": "+rule.Alert, rule.Expr)
-					for text := range maps.Values(rule.Annotations) {
-						for _, m := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(text, -1) {
-							if !slices.Contains(result, m[1]) {
-								t.Errorf("%s: %s: an annotation names the label %s, which the result has not: it has %v", name, rule.Alert, m[1], result)
-							}
+		names := map[string]bool{}
+		for _, group := range alertsOf(t) {
+			for _, rule := range group.Rules {
+				if rule.Alert == "" || names[rule.Alert] {
+					t.Errorf("the alert %q has no name of its own", rule.Alert)
+				}
+				names[rule.Alert] = true
+				if rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" || rule.Labels["severity"] == "" {
+					t.Errorf("%s lacks summary, description or severity", rule.Alert)
+				}
+				result := seen.check(t, rule.Alert, rule.Expr)
+				for text := range maps.Values(rule.Annotations) {
+					for _, m := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(text, -1) {
+						if !slices.Contains(result, m[1]) {
+							t.Errorf("%s: an annotation names the label %s, which the result has not: it has %v", rule.Alert, m[1], result)
 						}
 					}
 				}
 			}
-			if len(names) == 0 {
-				t.Errorf("%s has no alerts", name)
-			}
+		}
+		if len(names) == 0 {
+			t.Error("there are no alerts")
 		}
 	})
+	t.Run("guide", func(t *testing.T) { seen.checkGuide(t, string(read(t, "docs", "operations.md"))) })
 	t.Run("dashboard", func(t *testing.T) {
 		d := readDashboard(t)
 		queries := 0
@@ -438,6 +433,59 @@ func (e exposed) labelsOf(expr parser.Node) []string {
 	var all []string
 	for child := range parser.ChildrenIter(expr) {
 		all = append(all, e.labelsOf(child)...)
+	}
+	return all
+}
+
+// checkGuide holds the guide for operators against what is exposed: every metric
+// and query in it is there, and every metric of the gateway's own is in it.
+func (e exposed) checkGuide(t *testing.T, guide string) {
+	t.Helper()
+	for _, m := range regexp.MustCompile("(?ms)^```promql\n(.*?)^```$").FindAllStringSubmatch(guide, -1) {
+		e.check(t, "a query of the guide", m[1])
+	}
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile(`mcp_gateway_[a-z_]+({[a-z_]+="[^"]*"})?`).FindAllString(guide, -1) {
+		name, matchers, _ := strings.Cut(m, "{")
+		named[name] = true
+		if e[name] == nil && e[name+"_bucket"] == nil {
+			t.Errorf("the guide names %s, which no running gateway exposes", name)
+		} else if e[name] != nil && matchers != "" {
+			label, _, _ := strings.Cut(matchers, "=")
+			if e[name][label] == nil {
+				t.Errorf("the guide names %s, and the metric has no label %s", m, label)
+			}
+		}
+	}
+	for name := range e {
+		for _, end := range []string{"_bucket", "_sum", "_count"} {
+			if base := strings.TrimSuffix(name, end); e[base+"_bucket"] != nil {
+				name = base
+			}
+		}
+		if strings.HasPrefix(name, "mcp_gateway_") && !named[name] {
+			t.Errorf("the guide does not name %s", name)
+		}
+	}
+	for _, group := range alertsOf(t) {
+		for _, rule := range group.Rules {
+			if !strings.Contains(guide, "`"+rule.Alert+"`") {
+				t.Errorf("the guide does not say what to do about %s", rule.Alert)
+			}
+		}
+	}
+}
+
+// alertsOf are the groups of all files of rules.
+func alertsOf(t *testing.T) []rulefmt.RuleGroup {
+	t.Helper()
+	var all []rulefmt.RuleGroup
+	for _, name := range ruleFiles(t) {
+		groups, errs := rulefmt.Parse(read(t, name), false, model.UTF8Validation)
+		for _, err := range errs {
+			t.Errorf("%s: %v", name, err)
+		}
+		all = append(all, groups.Groups...)
 	}
 	return all
 }

@@ -15,8 +15,9 @@ import (
 
 // state remembers across restarts what is dear to find out: the era of each
 // upstream, and its last catalog, which stands in while the upstream is slow to
-// start. All of it can be lost without harm, so a folder that cannot be written
-// is reported once and otherwise no error. Files are named by the digest of the
+// start. All of that can be lost without harm, so a folder that cannot be written
+// is reported once and otherwise no error; what is pinned and grants of users, which
+// are in the same folder, are not its part. Files are named by the digest of the
 // upstream's configuration: a changed one begins anew. Safe for concurrent use.
 type state struct {
 	dir string // "" means nothing is kept
