@@ -293,6 +293,30 @@ func TestClientDocument(t *testing.T) {
 	}
 }
 
+// A browser on its way is known by a cookie that no script reads, that goes over TLS
+// alone, and nowhere but to the pages of grants.
+func TestCookies(t *testing.T) {
+	s := newSite(t)
+	s.idp.SetUser("ann")
+	local := s.base
+	s.base = "https://gateway.example.com/base"
+	link := local + "/base" + strings.TrimPrefix(s.link(s.of("ann")), s.base)
+	b := browser(t)
+	b.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	resp, err := b.Get(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	set := resp.Cookies()
+	if len(set) != 1 {
+		t.Fatalf("%s with the cookies %v, want one", resp.Status, set)
+	}
+	if c := set[0]; !c.HttpOnly || !c.Secure || c.SameSite != http.SameSiteLaxMode || c.Path != "/base/oauth/" || c.Domain != "" || c.MaxAge != 600 {
+		t.Errorf("the cookie is %v", c)
+	}
+}
+
 func TestPendingIsBounded(t *testing.T) {
 	c := newClock()
 	p := newPending[int](c.now)
