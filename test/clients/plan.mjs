@@ -9,6 +9,7 @@
 //     "mode":  "legacy" | "modern" | "auto",                   v2 client only
 //     "revision": "2025-03-26",                                v1 client only: what it proposes, the newest it knows when it is "" or not there
 //     "answers": true,                                         the client declares every capability and answers what it is asked, see user.mjs
+//     "declines": true,                                        beside answers: its user says no to every question
 //     "steps": [{"method": "tools/call", "params": {…}, "progress": 2}, …]
 //   }
 //

@@ -2,8 +2,10 @@
 
 export const capabilities = { elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: { listChanged: true } };
 
-// answers by the method of the ask.
-export const answers = {
+// answersOf returns the answers by the method of the ask. A user who declines says no to every question.
+export const answersOf = ({ declines }) => (declines ? { ...answers, 'elicitation/create': () => ({ action: 'decline' }) } : answers);
+
+const answers = {
   'elicitation/create': ({ mode, requestedSchema }) => {
     if (mode === 'url') return { action: 'accept' };
     const known = { name: 'Ann', color: 'blue' };

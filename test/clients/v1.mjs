@@ -9,7 +9,7 @@ import {
   ToolListChangedNotificationSchema
 } from '@modelcontextprotocol/sdk/types.js';
 import { readPlan, run } from './plan.mjs';
-import { answers, capabilities, notifications } from './user.mjs';
+import { answersOf, capabilities, notifications } from './user.mjs';
 
 const plan = await readPlan();
 const client = new Client({ name: 'v1-client', version: '1.0.0' }, { capabilities: plan.answers ? capabilities : {} });
@@ -47,7 +47,7 @@ await run(plan, {
   }),
   onProgress: (handler) => client.setNotificationHandler(ProgressNotificationSchema, handler),
   onEvent(handler) {
-    for (const [method, answer] of Object.entries(answers)) {
+    for (const [method, answer] of Object.entries(answersOf(plan))) {
       client.setRequestHandler(schemas[method], ({ params }) => (handler(method, params), answer(params)));
     }
     for (const method of notifications) client.setNotificationHandler(schemas[method], ({ params }) => handler(method, params));

@@ -3,7 +3,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { Provider, withProof } from './oauth.mjs';
 import { readPlan, run } from './plan.mjs';
-import { answers, capabilities, notifications } from './user.mjs';
+import { answersOf, capabilities, notifications } from './user.mjs';
 
 const MODERN = '2026-07-28';
 
@@ -51,7 +51,7 @@ await run(plan, {
   }),
   onProgress: (handler) => client.setNotificationHandler('notifications/progress', handler),
   onEvent(handler) {
-    for (const [method, answer] of Object.entries(answers)) {
+    for (const [method, answer] of Object.entries(answersOf(plan))) {
       client.setRequestHandler(method, ({ params }) => (handler(method, params), answer(params)));
     }
     for (const method of notifications) client.setNotificationHandler(method, ({ params }) => handler(method, params));

@@ -1,9 +1,13 @@
 package e2e
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mcpgateway/test/internal/client"
@@ -74,5 +78,77 @@ func TestConfirm(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestConfirmWithRealClients asks the users of every real client, of whom some accept, some decline, and some cannot be asked.
+func TestConfirmWithRealClients(t *testing.T) {
+	everything := rig.EverythingCommand(t)
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
+	g := rig.StartGateway(t, rig.Config{
+		"telemetry": rig.Config{"audit": rig.Config{"file": file}},
+		"policy": rig.Config{"default": "allow", "rules": []rig.Config{
+			{"name": "ask", "effect": "confirm", "what": rig.Config{"tools": []string{"e__echo"}}},
+		}},
+		"upstreams": rig.Upstreams{"e": {"command": everything[0], "args": everything[1:]}},
+	})
+	const secret = "s3cret-argument"
+	call := []client.Step{{Method: "tools/call", Params: map[string]any{"name": "e__echo", "arguments": map[string]any{"message": secret}}}}
+	type result struct {
+		Content []struct{ Type, Text string }
+		IsError bool
+	}
+	outcomes := map[string]int{}
+	for _, c := range []client.Client{client.V1(), client.V2(client.Legacy), client.V2(client.Modern), client.GoSDK(client.Legacy), client.GoSDK(client.Modern)} {
+		for _, tc := range []struct {
+			name    string
+			c       client.Client
+			asked   int
+			isError bool
+			want    string
+			outcome string
+		}{
+			{"accepts", client.Answering(c), 1, false, "Echo: " + secret, "accepted"},
+			{"declines", client.Declining(c), 1, true, "The tool e__echo was not used: the user declined it.", "declined"},
+			{"cannot be asked", c, 0, true, "The tool e__echo was not used: the user has to confirm it, and this client cannot ask them: it does not support elicitation.", "undeclared"},
+		} {
+			t.Run(c.Name()+" "+tc.name, func(t *testing.T) {
+				got := tc.c.Run(t, client.Target{URL: g.URL}, call).Steps[0]
+				asked := 0
+				for _, e := range got.Events {
+					if e.Method == "elicitation/create" {
+						asked++
+						if !strings.Contains(string(e.Params), "e: may the tool e__echo be called?") || !strings.Contains(string(e.Params), secret) {
+							t.Errorf("the user is asked %s", e.Params)
+						}
+					}
+				}
+				r := client.Decode[result](t, got)
+				if asked != tc.asked || r.IsError != tc.isError || len(r.Content) != 1 || r.Content[0].Text != tc.want {
+					t.Errorf("the user was asked %d times, the result is %+v; want %q", asked, r, tc.want)
+				}
+			})
+			outcomes[tc.outcome]++
+		}
+	}
+	// The record has every answer, and what was done after none but the accepted ones.
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		var a struct{ Event, Outcome string }
+		if err := json.Unmarshal([]byte(line), &a); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if a.Event == "consent" {
+			outcomes[a.Outcome]--
+		}
+		if a.Event == "end" && a.Outcome == "ok" {
+			outcomes["done"]++
+		}
+	}
+	if diff := gocmp.Diff(map[string]int{"accepted": 0, "declined": 0, "undeclared": 0, "done": 5}, outcomes); diff != "" || strings.Contains(string(data), secret) {
+		t.Errorf("the audit has other outcomes (-want +got) or an argument:\n%s%s", diff, data)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/http"
-	"net/http/cookiejar"
 	"regexp"
 	"strings"
 	"testing"
@@ -34,35 +32,7 @@ func TestLoginWithRealProvider(t *testing.T) {
 		"state_dir": t.TempDir(),
 		"upstreams": rig.Upstreams{"a": {"url": inner.URL, "auth": rig.Config{"kind": "user"}}},
 	}
-	p := process.Start(t, process.Options{Name: "gateway login", Args: rig.LoginCommand(t, outer, "a")})
-	p.WaitReady(t, func() error {
-		if !loginURL.MatchString(p.Output()) {
-			return errors.New("there is no URL to open yet")
-		}
-		return nil
-	})
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	browser := &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := browser.Get(loginURL.FindStringSubmatch(p.Output())[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := io.ReadAll(resp.Body)
-	resp.Body.Close()
-	if err != nil || !strings.Contains(string(page), "Access to a is granted") {
-		t.Fatalf("the browser ends at %s %s, %v", resp.Status, page, err)
-	}
-	select {
-	case <-p.Exited():
-	case <-time.After(time.Minute):
-		t.Fatal("gateway login does not end")
-	}
-	if !strings.Contains(p.Output(), "Access to a is granted.") {
-		t.Fatalf("gateway login says %s", p.Output())
-	}
+	logIn(t, outer, "a", "ann", issuer)
 
 	g := rig.StartGateway(t, outer)
 	for _, c := range []client.Client{client.GoSDK(client.Legacy), client.V2(client.Modern)} {
@@ -74,5 +44,34 @@ func TestLoginWithRealProvider(t *testing.T) {
 				t.Errorf("got %s", text)
 			}
 		})
+	}
+}
+
+// logIn gives the grant of this machine's user for an upstream, with the real command and the browser of a user.
+func logIn(t *testing.T, config rig.Config, upstream, user, issuer string) {
+	t.Helper()
+	p := process.Start(t, process.Options{Name: "gateway login", Args: rig.LoginCommand(t, config, upstream)})
+	p.WaitReady(t, func() error {
+		if !loginURL.MatchString(p.Output()) {
+			return errors.New("there is no URL to open yet")
+		}
+		return nil
+	})
+	resp, err := browserOf(t, user, issuer).Get(loginURL.FindStringSubmatch(p.Output())[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil || !strings.Contains(string(page), "Access to "+upstream+" is granted") {
+		t.Fatalf("the browser ends at %s %s, %v", resp.Status, page, err)
+	}
+	select {
+	case <-p.Exited():
+	case <-time.After(time.Minute):
+		t.Fatal("gateway login does not end")
+	}
+	if !strings.Contains(p.Output(), "Access to "+upstream+" is granted.") {
+		t.Fatalf("gateway login says %s", p.Output())
 	}
 }

@@ -121,6 +121,19 @@ func Answering(c Client) Client {
 	panic(fmt.Sprintf("%s has nobody to ask", c.Name()))
 }
 
+// Declining returns what [Answering] does, with a user who says no to every question.
+func Declining(c Client) Client {
+	switch c := Answering(c).(type) {
+	case node:
+		c.declines = true
+		return c
+	case goSDK:
+		c.declines = true
+		return c
+	}
+	return nil // Answering knows no others
+}
+
 // Decode reads the result of an outcome into a value of type T and fails the test when there is none.
 func Decode[T any](t testing.TB, outcome Outcome) T {
 	t.Helper()

@@ -22,8 +22,8 @@ import (
 const legacyRevision = "2025-11-25"
 
 type goSDK struct {
-	era     string
-	answers bool
+	era               string
+	answers, declines bool
 }
 
 // GoSDK is the Go SDK's client, beginning in one era.
@@ -53,6 +53,7 @@ func (g goSDK) Run(t testing.TB, target Target, steps []Step) Transcript {
 	var u *user
 	if g.answers {
 		u = newUser()
+		u.declines = g.declines
 		u.sitDown(clientOptions)
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "go-sdk-client", Version: "1.0.0"}, clientOptions)

@@ -14,7 +14,7 @@ import (
 type node struct {
 	name, script, mode string
 	revision           string // that it proposes, "" for the newest that it knows
-	answers            bool
+	answers, declines  bool
 }
 
 // V1 is the TypeScript SDK's first-generation client, which knows the legacy era alone and refuses what its schemas do not know.
@@ -41,7 +41,7 @@ func (n node) Can(method string) bool { return can(method, n.Era()) }
 
 func (n node) Run(t testing.TB, target Target, steps []Step) Transcript {
 	t.Helper()
-	plan := mustJSON(map[string]any{"target": target, "mode": n.mode, "revision": n.revision, "answers": n.answers, "steps": append([]Step{}, steps...)}) // a list even when empty
+	plan := mustJSON(map[string]any{"target": target, "mode": n.mode, "revision": n.revision, "answers": n.answers, "declines": n.declines, "steps": append([]Step{}, steps...)}) // a list even when empty
 	ctx, cancel := context.WithTimeout(t.Context(), runWithin)
 	defer cancel()
 	stdout, stderr, err := process.Run(ctx, t, string(plan), process.Options{Args: rig.Node(t, n.script)})

@@ -23,6 +23,8 @@ type user struct {
 	acked  chan struct{} // one for each subscription of the modern era that stands
 	mu     sync.Mutex
 	events []Event
+
+	declines bool // every question
 }
 
 func newUser() *user { return &user{more: make(chan struct{}, 1), acked: make(chan struct{}, 100)} }
@@ -55,6 +57,9 @@ func (u *user) sitDown(options *mcp.ClientOptions) {
 	}
 	options.ElicitationHandler = func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 		u.record("elicitation/create", r.Params)
+		if u.declines {
+			return &mcp.ElicitResult{Action: "decline"}, nil
+		}
 		return elicited(r.Params), nil
 	}
 	options.CreateMessageWithToolsHandler = func(_ context.Context, r *mcp.CreateMessageWithToolsRequest) (*mcp.CreateMessageWithToolsResult, error) {
