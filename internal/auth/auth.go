@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -173,13 +174,20 @@ func (a *Authenticator) challengeFor(r *http.Request, fail *failure) string {
 
 // ScopeChallenge returns the WWW-Authenticate for a call that lacks scopes: all of
 // those that it needs (2025-11-25 and 2026-07-28, basic/authorization, "Runtime
-// Insufficient Scope Errors").
+// Insufficient Scope Errors"), those that every token needs among them, since clients
+// may ask for exactly what the challenge says.
 func (a *Authenticator) ScopeChallenge(r *http.Request, scopes []string) string {
 	metadata := ""
 	if len(a.issuers) > 0 {
 		metadata = a.resource.metadataURL(r)
 	}
-	return challenge("Bearer", "error", "insufficient_scope", "scope", strings.Join(scopes, " "), "resource_metadata", metadata)
+	all := slices.Clone(a.resource.scopes)
+	for _, s := range scopes {
+		if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return challenge("Bearer", "error", "insufficient_scope", "scope", strings.Join(all, " "), "resource_metadata", metadata)
 }
 
 // Metrics are the collectors of the package.

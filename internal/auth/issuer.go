@@ -97,7 +97,7 @@ func (i *issuer) verify(ctx context.Context, t *token) (*verified, *failure) {
 		return nil, errForm
 	}
 	aud, ok := texts(claims.Get("aud"), whole)
-	if !ok || !slices.ContainsFunc(aud, func(s string) bool { return slices.Contains(i.Audiences, s) }) {
+	if !ok || !slices.ContainsFunc(aud, i.isFor) {
 		return nil, errAudience
 	}
 	expires, fail := i.inTime(claims)
@@ -118,6 +118,26 @@ func (i *issuer) verify(ctx context.Context, t *token) (*verified, *failure) {
 		}
 	}
 	return v, nil
+}
+
+// isFor reports whether an audience is a name of this gateway. Scheme and host of a URL
+// may be in upper case (2025-11-25 and 2026-07-28, basic/authorization, "Canonical
+// Server URI").
+func (i *issuer) isFor(aud string) bool {
+	return slices.ContainsFunc(i.Audiences, func(own string) bool { return own == aud || lowerOrigin(own) == lowerOrigin(aud) })
+}
+
+// lowerOrigin returns a URL with scheme and host in lower case. What is none stays.
+func lowerOrigin(s string) string {
+	scheme, rest, found := strings.Cut(s, "://")
+	if !found {
+		return s
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	return strings.ToLower(scheme) + "://" + strings.ToLower(rest[:end]) + rest[end:]
 }
 
 // inTime returns when a token expires for us. One without an expiry is refused.

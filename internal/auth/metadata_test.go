@@ -98,7 +98,7 @@ func TestChallenges(t *testing.T) {
 			if want := `Bearer resource_metadata="` + tc.want + `", scope="mcp read"`; d.Challenge() != want {
 				t.Errorf("got  %s\nwant %s", d.Challenge(), want)
 			}
-			want := `Bearer error="insufficient_scope", scope="a b", resource_metadata="` + tc.want + `"`
+			want := `Bearer error="insufficient_scope", scope="mcp read a b", resource_metadata="` + tc.want + `"`
 			if got := a.ScopeChallenge(r, []string{"a", "b"}); got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}

@@ -135,6 +135,22 @@ func TestTokenAttacks(t *testing.T) {
 	accepted(t, a, withToken(good))
 }
 
+// Names of hosts may be written in upper case, other parts of a URL mean what they say.
+func TestAudienceInUpperCase(t *testing.T) {
+	iss := gatewaytest.NewIssuer(t)
+	a := forTokens(t, iss, func(o *Options) { o.Issuers[0].Audiences = []string{"https://Gw.example.com:8443/mcp?x#y", "Name"} })
+	for aud, want := range map[string]bool{
+		"https://Gw.example.com:8443/mcp?x#y": true, "HTTPS://GW.EXAMPLE.COM:8443/mcp?x#y": true, "https://gw.example.com:8443/mcp?x#y": true, "Name": true,
+		"https://gw.example.com:8443/MCP?x#y": false, "https://gw.example.com:8443/mcp?X#y": false, "https://gw.example.com/mcp?x#y": false, "name": false, "NAME": false,
+	} {
+		if r := withToken(iss.Token(aud, nil)); want {
+			accepted(t, a, r)
+		} else {
+			refused(t, a, r, "audience")
+		}
+	}
+}
+
 func TestClockSkew(t *testing.T) {
 	iss := gatewaytest.NewIssuer(t)
 	a := forTokens(t, iss)

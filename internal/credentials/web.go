@@ -108,6 +108,11 @@ func (w *Web) Link(who *call.Principal, upstream string) (at, id string, err err
 	if base == "" {
 		return "", "", failf("the gateway does not know how browsers reach it: set public_url")
 	}
+	// "All redirect URIs MUST be either localhost or use HTTPS" (2026-07-28,
+	// basic/authorization/security-considerations, "Communication Security").
+	if u, err := url.Parse(base); err != nil || u.Scheme != "https" && !isLoopback(u.Hostname()) {
+		return "", "", failf("browsers reach the gateway by http, over which no grant may come: set public_url to an https URL")
+	}
 	key := upstream + "\x00" + who.Key()
 	id, ok := w.index.get(key)
 	if ok {

@@ -252,9 +252,47 @@ func TestAuthorizationSpecification(t *testing.T) {
 				t.Errorf("got %d %s", a.status, a.header.Get("WWW-Authenticate"))
 			}
 		}},
+		{"MCP servers MUST NOT accept or transit any other tokens", func(t *testing.T, era string) {
+			for name, claims := range map[string]map[string]any{
+				"an id token": {"at_hash": "x"}, "a refresh token": {"typ": "Refresh"}, "a token that is bound to another's key": {"cnf": map[string]any{"jkt": "x"}}, "one without a subject": {"sub": nil},
+			} {
+				claims["scope"] = "mcp"
+				t.Run(name, func(t *testing.T) {
+					g.call(t, era, "modern__plain", bearer(g.issuer.Token(public+"/mcp", claims))...).isUnauthorized(t)
+				})
+			}
+		}},
+		{"If validation fails, servers MUST respond according to OAuth 2.1 Section 5.3 error handling requirements", func(t *testing.T, era string) {
+			header := func(a answered) string { return a.header.Get("WWW-Authenticate") }
+			if got := header(g.call(t, era, "modern__plain")); strings.Contains(got, "error=") { // who sent nothing has made no error
+				t.Errorf("without a token: %s", got)
+			}
+			for want, a := range map[string]answered{
+				`error="invalid_token"`:      g.call(t, era, "modern__plain", bearer("nonsense")...),
+				`error="invalid_request"`:    g.call(t, era, "modern__plain", "Authorization", "Bearer"),
+				`error="insufficient_scope"`: g.call(t, era, "modern__plain", bearer(g.token(""))...),
+			} {
+				if got := header(a); !strings.Contains(got, want) || strings.Count(got, "error=") != 1 {
+					t.Errorf("got %d %s, want %s", a.status, got, want)
+				}
+			}
+		}},
+		{"implementations SHOULD accept uppercase scheme and host components for robustness and interoperability", func(t *testing.T, era string) {
+			token := g.issuer.Token("HTTPS://MCP.example.com/gw/mcp", map[string]any{"scope": "mcp plain:write"})
+			if a := g.call(t, era, "modern__plain", bearer(token)...); a.status != http.StatusOK {
+				t.Errorf("got %d %s", a.status, a.body)
+			}
+		}},
+		{"servers SHOULD include all scopes required for the current operation in a single challenge", func(t *testing.T, era string) {
+			a := g.call(t, era, "modern__plain", bearer(g.token("mcp"))...)
+			scopes, _, _ := strings.Cut(strings.SplitN(a.header.Get("WWW-Authenticate"), `scope="`, 2)[1], `"`)
+			if a := g.call(t, era, "modern__plain", bearer(g.token(scopes))...); a.status != http.StatusOK { // a client that asks for exactly these
+				t.Errorf("with the scopes %q: %d %s", scopes, a.status, a.body)
+			}
+		}},
 		{"When a client makes a request with an access token with insufficient scope during runtime operations, the server SHOULD respond with HTTP 403 Forbidden … insufficient_scope … resource_metadata", func(t *testing.T, era string) {
 			a := g.call(t, era, "modern__plain", bearer(g.token("mcp"))...)
-			want := `Bearer error="insufficient_scope", scope="plain:write", resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/gw/mcp"`
+			want := `Bearer error="insufficient_scope", scope="mcp plain:write", resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/gw/mcp"`
 			if a.status != http.StatusForbidden || a.header.Get("WWW-Authenticate") != want {
 				t.Errorf("got %d %s", a.status, a.header.Get("WWW-Authenticate"))
 			}
