@@ -2,7 +2,8 @@
 //
 // Each document is a walk: its blocks are used from top to bottom by one reader at one shell, with the real gateway.
 //
-//   - A document at the top of the repository begins in a copy of the repository, every other in an empty folder with `gateway` on PATH.
+//   - A document at the top of the repository begins in a copy of the repository, without a gateway that is built; every other in an empty
+//     folder, with the gateway in ~/bin. ~/bin is on PATH, if the reader has it.
 //   - The reader's home is /home/me (or /Users/me) in what is written, and a fresh folder here. In it are the hosts' files of testdata/home.
 //   - ```sh is run line by line, and each line has to succeed, unless the comment at its end says "exit status N". ```console is the same with
 //     `$ ` before commands, and what they print below them: … stands for any text in a line, a line with … alone for any lines.

@@ -58,10 +58,13 @@ func walk(t *testing.T, doc document) {
 	start := filepath.Join(dir, "start")
 	must(t, os.CopyFS(w.home, os.DirFS("testdata/home")))
 	must(t, os.Mkdir(start, 0o755))
-	if !strings.Contains(doc.path, "/") {
+	w.shims()
+	if strings.Contains(doc.path, "/") {
+		must(t, os.Mkdir(filepath.Join(w.home, "bin"), 0o755))
+		must(t, os.Symlink(rig.Binary(t), filepath.Join(w.home, "bin", "gateway")))
+	} else {
 		copyRepository(t, start)
 	}
-	w.shims()
 	w.script.WriteString(prelude)
 	for _, b := range doc.blocks {
 		b.text = home.ReplaceAllString(b.text, w.home)
@@ -165,7 +168,7 @@ func (w *walker) run(start string) {
 	defer cancel()
 	_, said, err := process.Run(ctx, t, "", process.Options{
 		Name: "reader", Args: []string{"sh", script}, Dir: start,
-		Env: append(goEnvironment(t), "HOME="+w.home, "WALK="+w.dir, "PATH="+filepath.Join(w.dir, "bin")+":"+os.Getenv("PATH")),
+		Env: append(goEnvironment(t), "HOME="+w.home, "WALK="+w.dir, "PATH="+w.path()),
 	})
 	if err != nil {
 		at, _ := os.ReadFile(filepath.Join(w.dir, "at"))
@@ -181,18 +184,22 @@ func (w *walker) run(start string) {
 	}
 }
 
+// path is the reader's PATH. Of a top document the gateway is not on it: the document has to put it there.
+func (w *walker) path() string {
+	return filepath.Join(w.home, "bin") + ":" + filepath.Join(w.dir, "bin") + ":" + os.Getenv("PATH")
+}
+
 // printed is what a step printed, with paths as the document writes them.
 func (w *walker) printed(n int) string {
 	out, _ := os.ReadFile(filepath.Join(w.dir, fmt.Sprintf("out.%d", n)))
 	return strings.ReplaceAll(string(out), w.home, "/home/me")
 }
 
-// shims puts the gateway, and an npx that runs what is installed, first on PATH.
+// shims puts an npx that runs what is installed before the real one on PATH.
 func (w *walker) shims() {
 	t := w.t
 	bin := filepath.Join(w.dir, "bin")
 	must(t, os.Mkdir(bin, 0o755))
-	must(t, os.Symlink(rig.Binary(t), filepath.Join(bin, "gateway")))
 	node, err := filepath.Abs(root + "/test/node_modules/.bin/node")
 	must(t, err)
 	must(t, os.Symlink(node, filepath.Join(bin, "node")))
