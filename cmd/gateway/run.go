@@ -191,7 +191,8 @@ func greet(out io.Writer, g *gateway.Gateway, source, moved string) {
   MCP endpoint   %s
   admin          %s   (/healthz /readyz /metrics)
 
-Paste into your host's configuration (mcp.json, claude_desktop_config.json, …):
+Paste into your host's configuration (mcp.json, …; Claude Desktop and others that take commands
+only start gateway stdio instead):
 
   {"mcpServers": {"gateway": {"type": "http", "url": "%s"}}}
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -53,10 +54,15 @@ func oneJSON(t *testing.T, b block) {
 		t.Errorf("is not one JSON value; several stand in a block with the word jsonl")
 		return
 	}
-	if h := servers(b.text); h != nil {
+	switch {
+	case servers(b.text) != nil:
 		imported(t, b)
+	case hostWords.MatchString(b.text):
+		t.Errorf("has the words of a host's file, but no servers under any of %v", serverKeys)
 	}
 }
+
+var hostWords = regexp.MustCompile(`"(command|url|serverUrl)":\s*"`)
 
 func manyJSON(t *testing.T, b block) { values(t, b) }
 

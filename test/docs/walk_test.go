@@ -95,6 +95,9 @@ serve() {
     sleep 0.1
   done
 }
+try() { # what the demo says to try from a shell
+  grep '^  curl ' "$WALK/served" >"$WALK/try" && sh "$WALK/try" | grep '"tools":\[{'
+}
 attend() { [ -n "$server" ] || serve gateway; }
 trap leave EXIT
 `
@@ -107,11 +110,11 @@ func (w *walker) command(s step) {
 	}
 	if m := serves.FindStringSubmatch(s.text); m != nil {
 		program := m[1] + m[2]
-		build := ""
 		if strings.HasPrefix(m[2], "go run") { // which would not pass a signal on
-			build, program = `go build -o "$WALK/run" ./cmd/gateway && `, `"$WALK/run"`
+			s.text = `go build -o "$WALK/run" ./cmd/gateway && serve "$WALK/run" run` + m[3] + ` && try`
+		} else {
+			s.text = "serve " + program + " run" + m[3]
 		}
-		s.text = build + "serve " + program + " run" + m[3]
 		s.compared = false
 	} else if speaks.MatchString(s.text) {
 		s.text = "attend\n" + s.text
