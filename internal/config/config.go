@@ -40,6 +40,8 @@ type Config struct {
 	// Warnings are remarks on what was accepted without effect or under
 	// another name, sorted by position.
 	Warnings []Warning `yaml:"-"`
+
+	put []put // what ${…} stood for
 }
 
 // Admin is the address for operators.

@@ -23,6 +23,7 @@ const maxExpansion = 16 << 20
 type expander struct {
 	src  source
 	left int // bytes that may still be put in
+	put  []put
 }
 
 func newExpander(src source) expander { return expander{src: src, left: maxExpansion} }
@@ -81,10 +82,14 @@ func (x *expander) lookup(ref string) (string, error) {
 		return "", errors.New("has one ${…} inside another, which is not supported")
 	}
 	if path, ok := strings.CutPrefix(ref, "file:"); ok {
-		return x.content(path)
+		value, err := x.content(path)
+		x.note("", value)
+		return value, err
 	}
 	if id, ok := strings.CutPrefix(ref, "input:"); ok {
-		return x.input(id)
+		value, err := x.input(id)
+		x.note(inputVariable(id), value)
+		return value, err
 	}
 	name, fallback, hasFallback := strings.Cut(strings.TrimPrefix(ref, "env:"), ":-")
 	if !variable.MatchString(name) {
@@ -98,7 +103,15 @@ func (x *expander) lookup(ref string) (string, error) {
 	case !set:
 		return "", unsetError(name)
 	}
+	x.note(name, value)
 	return value, nil
+}
+
+// note keeps what is put in, for [Config.Secrets].
+func (x *expander) note(name, value string) {
+	if len(value) >= leastSecret {
+		x.put = append(x.put, put{name, NewSecret(value)})
+	}
 }
 
 // unsetError is the name of an environment variable that is not set.

@@ -82,7 +82,7 @@ func parse(src source, data []byte) (*Config, error) {
 		return nil, d.errs.sorted()
 	}
 	slices.SortStableFunc(d.warnings, func(a, b Warning) int { return compareErrors((*Error)(&a), (*Error)(&b)) })
-	doc.Config.Warnings = d.warnings
+	doc.Config.Warnings, doc.Config.put = d.warnings, d.vars.put
 	return &doc.Config, nil
 }
 

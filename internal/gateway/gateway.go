@@ -58,7 +58,8 @@ type Gateway struct {
 	demo    bool
 	stdio   bool
 	version string
-	log     *zap.Logger
+	log     *zap.Logger // in which the secrets of the configuration are masked
+	masks   *masks
 
 	info wire.Raw // serverInfo, as clients see it
 
@@ -130,8 +131,12 @@ type Gateway struct {
 // it knows where it will answer. Run serves; a gateway that is not run must be
 // closed. Where an upstream is the gateway itself the error is config.Errors.
 func New(o Options) (*Gateway, error) {
+	masks := &masks{}
+	masks.learn(o.Config)
+	o.Logger = o.Logger.WithOptions(zap.WrapCore(masks.core))
 	g := &Gateway{
-		cfg: o.Config, demo: o.Demo, stdio: o.Stdio, version: o.Version, log: o.Logger, watch: o.Watch,
+		masks: masks,
+		cfg:   o.Config, demo: o.Demo, stdio: o.Stdio, version: o.Version, log: o.Logger, watch: o.Watch,
 		registry:        telemetry.NewRegistry(),
 		metrics:         newMetrics(),
 		upstreamMetrics: upstream.NewMetrics(),

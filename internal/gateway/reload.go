@@ -116,6 +116,7 @@ func (g *Gateway) install(life context.Context, cfg *config.Config) (Changes, <-
 	was := g.lineup.Load()
 	own := *cfg
 	changes := Changes{Restart: own.Retain(g.cfg, Live)}
+	g.masks.learn(&own)
 	next, err := g.plan(&own, was)
 	if err != nil {
 		return Changes{}, nil, err

@@ -206,12 +206,12 @@ func (c *Connector) set(conn conn) {
 // failed, the calls that waited for it fail.
 func (c *Connector) down(why error, attempted bool) {
 	c.o.Trail.left(c.o.life)
-	reason := downReason(why)
+	reason := c.o.Mask(downReason(why))
 	level := zap.WarnLevel
 	if s := c.Snapshot(); s.State == Down && s.Reason == reason {
 		level = zap.DebugLevel // the same again at every attempt is no news
 	}
-	advice := c.o.advice(why)
+	advice := c.o.Mask(c.o.advice(why))
 	c.o.Logger.Log(level, "no connection", zap.String("why", advice))
 	c.update(func(s *Snapshot) {
 		s.Settled, s.Reason, s.Advice, s.Lost = true, reason, advice, !attempted && s.Up()

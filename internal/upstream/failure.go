@@ -11,7 +11,7 @@ import (
 // an internal error whose data says which upstream failed, why, since when, and
 // whether the call may safely be sent again.
 func (c *Connector) failure(reason string, since time.Time, retryable bool) *wire.Error {
-	name := wire.String(c.o.Name)
+	name, reason := wire.String(c.o.Name), c.o.Mask(reason)
 	data := append([]byte(`{"upstream":`), name...)
 	data = wire.AppendString(append(data, `,"reason":`...), reason)
 	data = wire.AppendString(append(data, `,"since":`...), since.UTC().Format(time.RFC3339))

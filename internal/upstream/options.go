@@ -47,6 +47,11 @@ type Options struct {
 	// server asks outside of calls has one call that it can belong to.
 	Serialize bool
 
+	// Mask takes what is secret out of what a server said, before it is logged or
+	// becomes part of a reason. It must not block; none: nothing is secret. What a
+	// server answers to a call passes as it is.
+	Mask func(text string) string
+
 	Trail    *Trail // none: nobody is told of this gateway
 	Info     Info
 	Logger   *zap.Logger // none: nothing is logged
@@ -156,6 +161,9 @@ func (o Options) withDefaults() *Options {
 	if o.Memory == nil || o.EraKey == "" {
 		o.Memory = &shortMemory{}
 	}
+	if o.Mask == nil {
+		o.Mask = func(text string) string { return text }
+	}
 	o.refusals = newRefusals()
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics()
@@ -170,7 +178,7 @@ func (o Options) withDefaults() *Options {
 func (o *Options) dialer(tools toolHeaders) (dialer, error) {
 	var found []dialer
 	if o.Stdio != nil {
-		found = append(found, newLineDialer(o, stdioOpener(o.Stdio, o.Logger)))
+		found = append(found, newLineDialer(o, stdioOpener(o)))
 	}
 	if o.Pipe != nil {
 		found = append(found, newLineDialer(o, pipeOpener(o.Pipe)))

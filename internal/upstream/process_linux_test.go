@@ -2,14 +2,12 @@ package upstream
 
 import (
 	"testing"
-
-	"go.uber.org/zap"
 )
 
 // A supervisor that is killed takes its server along.
 func TestSupervisorKilled(t *testing.T) {
 	pids := t.TempDir() + "/pids"
-	c, err := startChild(t.Context(), stdio("plain", pidFileVariable+"="+pids), zap.NewNop())
+	c, err := startChild(t.Context(), Options{Stdio: stdio("plain", pidFileVariable+"="+pids)}.withDefaults())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -306,7 +307,7 @@ func TestStderrIsLogged(t *testing.T) {
 func TestStderrIsBounded(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	text := strings.Repeat("x", 3*maxLogged) + "\n\n" + strings.Repeat("again\n", 5*stderrBurst)
-	logLines(strings.NewReader(text), zap.New(core))
+	logLines(strings.NewReader(text), zap.New(core), func(s string) string { return s })
 	all := logs.All()
 	if len(all) < stderrBurst || len(all) > 2*stderrBurst {
 		t.Fatalf("%d lines were logged", len(all))
@@ -319,6 +320,25 @@ func TestStderrIsBounded(t *testing.T) {
 	}
 	if last := all[len(all)-1]; last.ContextMap()["lines"] == nil {
 		t.Errorf("the last line does not say how many were left out, but %v", last)
+	}
+}
+
+// A secret that a child prints is masked, also where the line is cut in it.
+func TestStderrIsMasked(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	mask := func(s string) string { return strings.ReplaceAll(s, "hunter-22", "[redacted]") }
+	before := strings.Repeat("x", maxLogged-4)
+	last := logLines(strings.NewReader("key=hunter-22\n"+before+"hunter-22\n"+strings.Repeat("y", maxSaid-4)+"hunter-22"), zap.New(core), mask)
+	var got []string
+	for _, e := range logs.All() {
+		got = append(got, e.ContextMap()["stderr"].(string))
+	}
+	want := []string{"key=[redacted]", before + "[red", strings.Repeat("y", maxSaid-4) + "[redacted]"}
+	if !slices.Equal(got, want) {
+		t.Errorf("logged %q", got)
+	}
+	if want := strings.Repeat("y", maxSaid-4) + "[red"; last != want {
+		t.Errorf("the last line is %q, want %q", last, want)
 	}
 }
 

@@ -22,13 +22,15 @@ const (
 )
 
 // logLines logs what a child writes to its standard error, line by line, until
-// it ends, and returns the beginning of the last one. Long lines are cut, and when
+// it ends, and returns the beginning of the last one. What is secret is masked
+// before lines are cut, so that no half of it is left. Long lines are cut, and when
 // there are too many some are left out and counted, so that a child cannot fill
 // the log's disk.
-func logLines(r io.Reader, log *zap.Logger) (last string) {
-	lines := bufio.NewReaderSize(r, maxLogged)
+func logLines(r io.Reader, log *zap.Logger, mask func(string) string) string {
+	lines := bufio.NewReaderSize(r, 2*maxLogged)
 	limit := rate.NewLimiter(stderrRate, stderrBurst)
 	dropped := 0
+	var final []byte
 	for rest := false; ; {
 		line, more, err := lines.ReadLine()
 		if err != nil {
@@ -36,11 +38,13 @@ func logLines(r io.Reader, log *zap.Logger) (last string) {
 		}
 		first := !rest
 		rest = more
-		if said := bytes.TrimSpace(line); first && len(said) > 0 {
-			last = string(said[:min(len(said), maxSaid)])
+		if !first || len(line) == 0 {
+			continue
+		}
+		if said := bytes.TrimSpace(line); len(said) > 0 {
+			final = append(final[:0], said...)
 		}
 		switch {
-		case !first || len(line) == 0:
 		case !limit.Allow():
 			dropped++
 		default:
@@ -48,11 +52,13 @@ func logLines(r io.Reader, log *zap.Logger) (last string) {
 				log.Warn("lines of the server's standard error were left out", zap.Int("lines", dropped))
 				dropped = 0
 			}
-			log.Info("server", zap.String("stderr", string(line)))
+			log.Info("server", zap.String("stderr", cut(mask(string(line)), maxLogged)))
 		}
 	}
 	if dropped > 0 {
 		log.Warn("lines of the server's standard error were left out", zap.Int("lines", dropped))
 	}
-	return last
+	return cut(mask(string(final)), maxSaid)
 }
+
+func cut(text string, most int) string { return text[:min(len(text), most)] }

@@ -8,8 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"time"
-
-	"go.uber.org/zap"
 )
 
 const (
@@ -37,9 +35,9 @@ type child struct {
 }
 
 // stdioOpener opens links to a server that is started as a child process.
-func stdioOpener(o *StdioOptions, log *zap.Logger) opener {
+func stdioOpener(o *Options) opener {
 	return func(ctx context.Context) (*link, error) {
-		c, err := startChild(ctx, o, log)
+		c, err := startChild(ctx, o)
 		if err != nil {
 			return nil, &fault{reason: "cannot start the server's program", cause: &notStarted{err}}
 		}
@@ -72,7 +70,8 @@ func (e *ended) status() string {
 // does nothing but end the server, and all that it started, when the gateway
 // lets go of the leash or is gone, however it went. The server has the pipes'
 // ends as its standard streams; nothing is copied on the way.
-func startChild(ctx context.Context, o *StdioOptions, log *zap.Logger) (*child, error) {
+func startChild(ctx context.Context, all *Options) (*child, error) {
+	o := all.Stdio
 	if o.Dir != "" {
 		if info, err := os.Stat(o.Dir); err != nil || !info.IsDir() {
 			return nil, fmt.Errorf("there is no directory %q to start it in", o.Dir)
@@ -111,7 +110,7 @@ func startChild(ctx context.Context, o *StdioOptions, log *zap.Logger) (*child, 
 	pipes.closeTheirs()
 	go func() {
 		defer close(c.logged)
-		c.said = logLines(c.stderr, log)
+		c.said = logLines(c.stderr, all.Logger, all.Mask)
 	}()
 	go func() {
 		defer close(c.ended)

@@ -199,7 +199,7 @@ func (t *tender) reason() string {
 	var out []string
 	for k, err := range t.failed {
 		if err != nil {
-			out = append(out, fmt.Sprintf("%s: %s", listings[k].method, downReason(err)))
+			out = append(out, fmt.Sprintf("%s: %s", listings[k].method, t.c.o.Mask(downReason(err))))
 		}
 	}
 	return strings.Join(out, "; ")

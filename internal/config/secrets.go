@@ -1,0 +1,128 @@
+package config
+
+import (
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// leastSecret is how many bytes a value must have to be one of [Config.Secrets]:
+// shorter ones stand in harmless text by chance.
+const leastSecret = 6
+
+// put is what ${…} stood for.
+type put struct {
+	name  string // of the variable, "" for a file
+	value Secret
+}
+
+// Secrets are the values in the configuration that nobody shall read who is told
+// what others said, such as a server that prints its environment: each [Secret],
+// what ${NAME}, ${input:ID} and ${file:PATH} stand for, the variables that programs
+// inherit by inherit_env, and what is secret in URLs. env looks up variables.
+//
+// Not among them are values of fewer than six bytes, and what is plainly no secret
+// by name and value: numbers, addresses, paths, and words such as "production".
+func (c *Config) Secrets(env func(string) (string, bool)) []string {
+	found := secrets{}
+	for _, p := range c.put {
+		found.walk(p.name, reflect.ValueOf(p.value))
+	}
+	found.walk("", reflect.ValueOf(c).Elem())
+	for _, u := range c.Upstreams {
+		found.url(u.URL)
+		for _, name := range u.InheritEnv {
+			if value, ok := env(name); ok {
+				found.named(name, value)
+			}
+		}
+	}
+	out := make([]string, 0, len(found))
+	for value := range found {
+		out = append(out, value)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// secrets is a set of values.
+type secrets map[string]bool
+
+// add takes a value, and those of its parts that are secret by themselves: what
+// follows the scheme in a header, and the lines of a key in PEM.
+func (s secrets) add(value string) {
+	if value = strings.TrimSpace(value); len(value) < leastSecret {
+		return
+	}
+	s[value] = true
+	if scheme, rest, found := strings.Cut(value, " "); found && isScheme(scheme) {
+		s.add(rest)
+	}
+	for line := range strings.Lines(value) {
+		if line = strings.TrimSpace(line); len(line) >= leastLine && !strings.HasPrefix(line, "-----") {
+			s[line] = true
+		}
+	}
+}
+
+// leastLine is from how many bytes on a line of a longer value counts by itself.
+const leastLine = 16
+
+// isScheme tells whether a word is the name of a scheme of Authorization.
+func isScheme(word string) bool {
+	switch strings.ToLower(word) {
+	case "bearer", "basic", "token", "apikey", "digest":
+		return true
+	}
+	return false
+}
+
+// named takes a value, unless it has a name and both say that it is no secret.
+func (s secrets) named(name, value string) {
+	if name == "" || !harmless(name, value) {
+		s.add(value)
+	}
+}
+
+// url takes what is secret in a URL: values of its query. It has no password.
+func (s secrets) url(text string) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return
+	}
+	for name, values := range u.Query() {
+		for _, value := range values {
+			s.named(name, value)
+		}
+	}
+}
+
+// walk takes each Secret in v, which has the name of its key in a mapping from any
+// names, else none.
+func (s secrets) walk(name string, v reflect.Value) {
+	if secret, ok := v.Interface().(Secret); ok {
+		s.named(name, secret.Reveal())
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			s.walk("", v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			s.walk("", v.Index(i))
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			s.walk(key.String(), v.MapIndex(key))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				s.walk("", v.Field(i))
+			}
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"mcpgateway/internal/config"
+)
+
+// lines is a log in memory.
+type lines struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(b)
+}
+
+func (l *lines) Sync() error { return nil }
+
+func (l *lines) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
+}
+
+func (l *lines) logger() *zap.Logger {
+	core := zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), l, zap.DebugLevel)
+	// The real log has a hook, which is a core around its core.
+	return zap.New(core, zap.Hooks(func(zapcore.Entry) error { return nil }))
+}
+
+// What a child tells of its secrets reaches neither the log nor clients.
+func TestSecretsThatChildrenRepeatAreMasked(t *testing.T) {
+	t.Setenv("MASKED_TOKEN", "hunter-22")
+	var log lines
+	const script = `echo "stderr $KEY $OWN" >&2; echo "stdout $KEY"; read line
+echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"refused '"$KEY"'"}}'; cat >/dev/null`
+	const half = `read line
+echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"half","version":"1"}}}'
+read line; read line; echo '{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"no list '"$KEY"'"}}'; cat >/dev/null`
+	g, _ := startLogged(t, fmt.Sprintf(`
+upstreams:
+  leaky:
+    command: sh
+    args: ["-c", %q]
+    era: legacy
+    env: {KEY: "${MASKED_TOKEN}", OWN: "lite\"ral-7"}
+  half:
+    command: sh
+    args: ["-c", %q]
+    era: legacy
+    env: {KEY: "${MASKED_TOKEN}"}
+`, script, half), false, log.logger())
+	<-g.settled
+	_, answer := post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`)
+	if want := "refused [redacted]"; !strings.Contains(answer, want) {
+		t.Errorf("a client gets %s, want %q in it", answer, want)
+	}
+	for name, text := range map[string]string{"client": answer, "log": log.text()} {
+		if strings.Contains(text, "hunter") || strings.Contains(text, "ral-7") {
+			t.Errorf("the %s has a secret: %s", name, text)
+		}
+	}
+	for _, want := range []string{`"stderr":"stderr [redacted] [redacted]"`, `no list [redacted]`} {
+		if !strings.Contains(log.text(), want) {
+			t.Errorf("the log has not %s: %s", want, log.text())
+		}
+	}
+}
+
+// Every form of a field is masked, in the present configuration and that before.
+func TestLogIsMasked(t *testing.T) {
+	var log lines
+	m := &masks{}
+	logger := log.logger().WithOptions(zap.WrapCore(m.core))
+	for _, secret := range []string{"gone-0001", "hunter-02", "hun ter&\"03"} {
+		cfg, err := config.Parse("gateway.yaml", fmt.Appendf(nil, `{upstreams: {a: {command: a, env: {KEY: %q}}}}`, secret),
+			func(string) (string, bool) { return "", false })
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.learn(cfg)
+	}
+	const first, second, third = "gone-0001", "hunter-02", "hun ter&\"03"
+	logger.With(zap.String("with", second)).Info("message "+third, zap.String("string", third), zap.Error(errors.New("error "+second)),
+		zap.NamedError("verbose", fmt.Errorf("%w", errors.New(third))), zap.ByteString("bytes", []byte(third)),
+		zap.Strings("list", []string{"a", second}), zap.Any("modes", []config.AuthMode{config.AuthNone}), zap.Int("n", 7), zap.Error(nil),
+		zap.String("quoted", fmt.Sprintf("%q", third)), zap.String("url", "http://h/?q=hun+ter%26%2203&r=hun%20ter&%2203"), zap.String("gone", first))
+	got := log.text()
+	for _, secret := range []string{second, "ter", "03"} {
+		if strings.Contains(got, secret) {
+			t.Errorf("the log has %q: %s", secret, got)
+		}
+	}
+	for _, want := range []string{
+		`"msg":"message [redacted]"`, `"with":"[redacted]"`, `"string":"[redacted]"`, `"error":"error [redacted]"`, `"verbose":"[redacted]"`,
+		`"bytes":"[redacted]"`, `"list":["a","[redacted]"]`, `"modes":["none"]`, `"n":7`, `"gone":"` + first + `"`, `"url":"http://h/?q=[redacted]&r=[redacted]"`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the log has not %s: %s", want, got)
+		}
+	}
+	if n := strings.Count(got, "\n"); n != 1 {
+		t.Errorf("%d lines, want 1", n)
+	}
+	if logger.Core().Enabled(zap.DebugLevel) != true || zap.NewNop().WithOptions(zap.WrapCore(m.core)).Core().Enabled(zap.ErrorLevel) {
+		t.Error("levels are not those of the core within")
+	}
+}
