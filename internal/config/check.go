@@ -94,6 +94,7 @@ func (e *entry) check(m *mapping) {
 	e.checkKind(m)
 	e.checkTransport(m)
 	e.checkEnabled(m)
+	e.checkCommand(m)
 	e.checkSession(m)
 	e.checkAuth(m)
 	e.warnPlain(m)

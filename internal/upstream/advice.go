@@ -90,6 +90,10 @@ func (o *StdioOptions) startAdvice(f *notStarted) string {
 	if !strings.Contains(at, "/") {
 		path, _ := lastOf(o.Env, "PATH")
 		if at = inPath(path, at); at == "" {
+			if words := strings.Fields(o.Command); len(words) > 1 {
+				return fmt.Sprintf("there is no program %q in the folders of PATH (%s): if those are a program and its arguments, make %q the command and begin args with [\"%s\"]",
+					o.Command, path, words[0], strings.Join(words[1:], `", "`))
+			}
 			return fmt.Sprintf("there is no program %q in the folders of PATH (%s): install it, %s", o.Command, path, more)
 		}
 	} else if !filepath.IsAbs(at) {

@@ -1,0 +1,89 @@
+package config
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// checkCommand refuses a command that has its arguments in it, as one would type it:
+// no shell takes it apart. That is certain where there is no such program, and the
+// first word is one; where neither is there yet, starting it will tell.
+func (e *entry) checkCommand(m *mapping) {
+	words := splitWords(e.Command)
+	if e.Disabled || len(words) < 2 || e.isProgram(m, e.Command) || !e.isProgram(m, words[0]) {
+		return
+	}
+	// What is shown is what was written: what it expands to may be secret.
+	written := splitWords(m.given["command"].value.Value)
+	if len(written) < 2 {
+		m.errorf("command", "has a program and its arguments in one, which no shell takes apart; put the arguments into args")
+		return
+	}
+	quoted := make([]string, len(written)-1)
+	for i, w := range written[1:] {
+		quoted[i] = show(w)
+	}
+	more := ""
+	if len(e.Args) > 0 {
+		more = ", before those that are there"
+	}
+	m.errorf("command", "there is no program of the name %s, and no shell takes it apart; put the arguments into args: command: %s, args: [%s]%s",
+		show(m.given["command"].value.Value), plainOrShown(written[0]), strings.Join(quoted, ", "), more)
+}
+
+// plainOrShown is a word as it can stand in YAML and in JSON.
+func plainOrShown(word string) string {
+	if tokenEnd.FindString(word) == word {
+		return word
+	}
+	return show(word)
+}
+
+// isProgram tells whether there is a file that a command stands for.
+func (e *entry) isProgram(m *mapping, command string) bool {
+	isFile := func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && !info.IsDir()
+	}
+	if strings.ContainsAny(command, string(filepath.Separator)+"/") {
+		return isFile(inFolder(inFolder(m.d.dir, e.Cwd), command))
+	}
+	own := e.Env["PATH"].Reveal()
+	path, _ := m.d.env("PATH")
+	return slices.ContainsFunc(filepath.SplitList(cmp.Or(own, path)), func(dir string) bool { return isFile(filepath.Join(dir, command)) })
+}
+
+// splitWords takes a line apart at its spaces, save for those within quotes, as a
+// shell does.
+func splitWords(line string) []string {
+	var words []string
+	var word strings.Builder
+	inWord, quote := false, rune(0)
+	for _, r := range line {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '"' || r == '\''):
+			quote, inWord = r, true
+		case quote == 0 && (r == ' ' || r == '\t'):
+			if inWord {
+				words = append(words, word.String())
+				word.Reset()
+			}
+			inWord = false
+		default:
+			word.WriteRune(r)
+			inWord = true
+		}
+	}
+	if quote != 0 { // an apostrophe, and no quote at all
+		return strings.Fields(line)
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words
+}
