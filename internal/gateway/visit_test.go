@@ -143,7 +143,9 @@ func TestRememberedConnectsToNothing(t *testing.T) {
 		t.Errorf("%d tools of nobody", n)
 	}
 	g.state.keepCatalog(g.lineup.Load().members[0].link.key, &listed{Revision: wire.Rev20251125, Tools: toKept([]wire.Raw{wire.Raw(`{"name":"a","inputSchema":{"type":"object"}}`)})})
-	if got := g.Remembered().View(call.Anonymous, nil).Entries(call.Tool); len(got) != 1 || got[0].Public != "self__a" {
+	later := visited(t, yaml, state, nil) // what was kept is read once
+	defer later.Close()
+	if got := later.Remembered().View(call.Anonymous, nil).Entries(call.Tool); len(got) != 1 || got[0].Public != "self__a" {
 		t.Errorf("remembered %v", got)
 	}
 }
