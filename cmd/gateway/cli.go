@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"runtime/debug"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -168,19 +170,40 @@ func version() string {
 	if release != "" {
 		return release
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
+	info, _ := debug.ReadBuildInfo()
+	return versionOf(info)
+}
+
+// pseudoVersion has the form in which Go names a commit without a tag.
+var pseudoVersion = regexp.MustCompile(`[-.]\d{14}-[0-9a-f]{12}(\+.*)?$`)
+
+// versionOf is the version of a build that is no release: the tag that the module has,
+// else commit and day of what was built, and whether files were changed since.
+func versionOf(info *debug.BuildInfo) string {
+	if info == nil {
 		return "unknown"
 	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
+	vcs := make(map[string]string)
+	for _, s := range info.Settings {
+		vcs[s.Key] = s.Value
+	}
+	// Go makes a version of the commit where there is no tag, which reads like one of a
+	// release; a module that was downloaded has nothing else.
+	made := pseudoVersion.MatchString(info.Main.Version) && vcs["vcs.revision"] != ""
+	if v := info.Main.Version; v != "" && v != "(devel)" && !made {
 		return v
 	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return "devel-" + s.Value[:12]
-		}
+	out := "devel"
+	if r := vcs["vcs.revision"]; r != "" {
+		out += "-" + r[:min(12, len(r))]
 	}
-	return "devel"
+	if at, err := time.Parse(time.RFC3339, vcs["vcs.time"]); err == nil {
+		out += "-" + at.UTC().Format("20060102")
+	}
+	if vcs["vcs.modified"] == "true" {
+		out += "-modified"
+	}
+	return out
 }
 
 // lookupEnv is the environment that configurations are expanded with.

@@ -111,11 +111,7 @@ func (g *Gateway) step(ctx context.Context, now time.Time) {
 	awaited := !g.isSettled()
 	if settled && awaited {
 		close(g.settled)
-		all := true
-		for _, s := range snapshots {
-			all = all && s.Settled
-		}
-		g.log.Info("upstreams have started", zap.Bool("all", all))
+		g.sayStarted(l, snapshots)
 	}
 	g.spread(routes.Table, told, settled, awaited)
 	if settled && !isClosed(l.settled) {
@@ -126,6 +122,22 @@ func (g *Gateway) step(ctx context.Context, now time.Time) {
 	case g.swapped <- struct{}{}:
 	default:
 	}
+}
+
+// sayStarted logs how the first attempts of the upstreams went, in file order.
+func (g *Gateway) sayStarted(l *lineup, snapshots map[*link]upstream.Snapshot) {
+	ready, failed, starting := []string{}, []string{}, []string{}
+	for _, m := range l.members {
+		switch s := snapshots[m.link]; {
+		case s.Up():
+			ready = append(ready, m.name)
+		case s.Settled:
+			failed = append(failed, m.name)
+		default:
+			starting = append(starting, m.name)
+		}
+	}
+	g.log.Info("upstreams have started", zap.Strings("ready", ready), zap.Strings("failed", failed), zap.Strings("starting", starting))
 }
 
 // follow moves subscriptions to where each new table leads.

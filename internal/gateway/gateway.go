@@ -141,7 +141,6 @@ func New(o Options) (*Gateway, error) {
 		metrics:         newMetrics(),
 		upstreamMetrics: upstream.NewMetrics(),
 		routerMetrics:   router.NewMetrics(),
-		state:           openState(o.Config.StateDir, o.Logger),
 		shifts:          newShifts(),
 		sealer:          bridge.NewSealer(o.Config.Bridge.SealKeys()...),
 		replica:         rand.Text(),
@@ -153,6 +152,11 @@ func New(o Options) (*Gateway, error) {
 		ended:           make(chan struct{}),
 		from:            o.Source,
 		refreshes:       newRefreshes(),
+	}
+	if o.Demo { // of which nothing is worth keeping
+		g.state = openState("", zap.NewNop())
+	} else {
+		g.state = openState(o.Config.StateDir, o.Logger)
 	}
 	g.info = serverInfo(o.Version)
 	g.grants = credentials.NewStore(g.state.dir)

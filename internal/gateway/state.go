@@ -16,13 +16,16 @@ import (
 // state remembers across restarts what is dear to find out: the era of each
 // upstream, and its last catalog, which stands in while the upstream is slow to
 // start. All of that can be lost without harm, so a folder that cannot be written
-// is reported once and otherwise no error; what is pinned and grants of users, which
-// are in the same folder, are not its part. Files are named by the digest of the
+// is warned of once and otherwise no error, and what it holds is read all the same; what
+// is pinned and grants of users, which are in the same folder, are not its part. Files
+// are named by the digest of the
 // upstream's configuration: a changed one begins anew. Safe for concurrent use.
 type state struct {
 	dir string // "" means nothing is kept
 	log *zap.Logger
 	mu  sync.Mutex // one writer at a time
+	// frozen says that the folder cannot be written, and that this was told.
+	frozen bool
 }
 
 // remembered is what a file of the state folder holds.
@@ -49,13 +52,33 @@ const maxStateFile = 64 << 20
 // With dir "" nothing is kept.
 func openState(dir string, log *zap.Logger) *state {
 	s := &state{dir: dir, log: log}
-	if dir != "" {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			log.Warn("state folder cannot be made; nothing is remembered across restarts", zap.String("state_dir", dir), zap.Error(err))
-			s.dir = ""
-		}
+	if dir == "" {
+		s.lose(errors.New("the environment names no home"))
+		return s
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		s.lose(err)
+		s.dir = ""
+		return s
+	}
+	probe, err := os.CreateTemp(dir, "probe-*.tmp")
+	if err == nil {
+		err = errors.Join(probe.Close(), ignoreMissing(os.Remove(probe.Name())))
+	}
+	if err != nil {
+		s.lose(err)
 	}
 	return s
+}
+
+// lose tells once that nothing can be written, and what that costs.
+func (s *state) lose(why error) {
+	if s.frozen {
+		return
+	}
+	s.frozen = true
+	s.log.Warn("no state folder that can be written: a restart forgets the eras and last catalogs of upstreams, grants that users gave, "+
+		"and what pins accepted; set state_dir to a folder that this user may write", zap.String("state_dir", s.dir), zap.Error(why))
 }
 
 // Era returns the era that was remembered under key, EraUnknown if none was.
@@ -126,7 +149,7 @@ func (s *state) read(key string) remembered {
 func (s *state) update(key string, change func(*remembered) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dir == "" || key == "" {
+	if s.dir == "" || s.frozen || key == "" {
 		return
 	}
 	r := s.read(key)
@@ -134,8 +157,7 @@ func (s *state) update(key string, change func(*remembered) bool) {
 		return
 	}
 	if err := s.write(key, r); err != nil {
-		s.log.Warn("state folder cannot be written; nothing is remembered across restarts", zap.String("state_dir", s.dir), zap.Error(err))
-		s.dir = ""
+		s.lose(err)
 	}
 }
 

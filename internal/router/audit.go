@@ -63,6 +63,7 @@ type auditedItem struct {
 	kind             call.Kind
 	public           string
 	upstream, native string // "" where there is no such item
+	listed           bool   // by an upstream: nothing in the name is a client's
 }
 
 // auditLine makes one line.

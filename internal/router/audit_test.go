@@ -303,9 +303,9 @@ func auditedCall(b testing.TB, a *Audit) func() {
 	r := New(Options{Settled: closedChan(), Logger: zap.NewNop(), Metrics: NewMetrics(), Audit: a}, nil)
 	d := policy.Decision{Effect: policy.Allow, Rule: "read", File: "policy.yaml", Line: 4}
 	c := newCall("tools/call", `{"name":"files__read","arguments":{"path":"/a"}}`, nil)
-	it := auditedItem{call.Tool, "files__read", "files", "read"}
+	it := auditedItem{call.Tool, "files__read", "files", "read", true}
 	return func() {
-		if r.decided(auditDecision, c, it, &d) != nil {
+		if r.decided(auditDecision, c, it, &d, nil) != nil {
 			b.Fatal("not recorded")
 		}
 		if r.audit != nil {

@@ -16,7 +16,7 @@ import (
 //
 // The decision is in the audit when decide returns; the error says that it is not,
 // and then nothing may follow from it. event says what the line is.
-func (r *Router) decide(event string, c *call.Call, it auditedItem, j *policy.Judgement) (policy.Decision, error) {
+func (r *Router) decide(event string, c *call.Call, it auditedItem, j *policy.Judgement, n *noted) (policy.Decision, error) {
 	q := policy.Request{Method: c.Method, Params: c.Params}
 	switch c.Method {
 	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodResourcesSubscribe, wire.MethodResourcesMetadata, wire.MethodResourcesList:
@@ -24,11 +24,12 @@ func (r *Router) decide(event string, c *call.Call, it auditedItem, j *policy.Ju
 		q.Params, q.Open = nil, true
 	}
 	d := j.Decide(q)
-	return d, r.decided(event, c, it, &d)
+	return d, r.decided(event, c, it, &d, n)
 }
 
-// decided counts a decision, and records it.
-func (r *Router) decided(event string, c *call.Call, it auditedItem, d *policy.Decision) error {
+// decided counts a decision, records it, and notes it for the log, which may be nil.
+func (r *Router) decided(event string, c *call.Call, it auditedItem, d *policy.Decision, n *noted) error {
+	n.note(&it, d)
 	r.metrics.decided.get(decided{d.Effect.String(), d.Rule}).Inc()
 	if r.audit == nil {
 		return nil
@@ -38,7 +39,7 @@ func (r *Router) decided(event string, c *call.Call, it auditedItem, d *policy.D
 
 // itemOf is what the audit says of a target.
 func itemOf(t *catalog.Target) auditedItem {
-	return auditedItem{t.Kind, t.Public, t.Part.Upstream(), t.Native}
+	return auditedItem{t.Kind, t.Public, t.Part.Upstream(), t.Native, t.Entry != nil}
 }
 
 // refused is the answer to a call of an item that the caller sees, which policy

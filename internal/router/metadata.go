@@ -14,7 +14,7 @@ import (
 
 // metadata answers resources/metadata (SEP-2093): the upstream does if it knows
 // the method, else the catalog.
-func (r *Router) metadata(ctx context.Context, c *call.Call) (call.Result, string, error) {
+func (r *Router) metadata(ctx context.Context, c *call.Call, n *noted) (call.Result, string, error) {
 	ref, _, err := namespace.RefOf(c.Method, c.Params)
 	if err == nil {
 		err = r.settle(ctx) // the catalog has to be known
@@ -22,7 +22,7 @@ func (r *Router) metadata(ctx context.Context, c *call.Call) (call.Result, strin
 	if err != nil {
 		return call.Result{}, "", err
 	}
-	j, name, err := r.depart(ctx, c, ref)
+	j, name, err := r.depart(ctx, c, ref, n)
 	if err != nil {
 		return call.Result{}, name, err
 	}
@@ -45,7 +45,7 @@ func (r *Router) metadata(ctx context.Context, c *call.Call) (call.Result, strin
 // children answers resources/list for one collection (SEP-2093): the upstream does
 // if it has answered resources/metadata, else the catalog, by the hierarchy of
 // URIs. fault is what is wrong with the params, or nil.
-func (r *Router) children(ctx context.Context, c *call.Call, ref namespace.Ref, fault error) (call.Result, string, error) {
+func (r *Router) children(ctx context.Context, c *call.Call, ref namespace.Ref, fault error, n *noted) (call.Result, string, error) {
 	if fault != nil {
 		return call.Result{}, "", fault
 	}
@@ -56,7 +56,7 @@ func (r *Router) children(ctx context.Context, c *call.Call, ref namespace.Ref, 
 	if err != nil {
 		return call.Result{}, "", err
 	}
-	j, name, err := r.depart(ctx, c, ref)
+	j, name, err := r.depart(ctx, c, ref, n)
 	uri, view, described := ref.Name, view(r.Routes(), c), false
 	switch {
 	case j != nil:

@@ -11,6 +11,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/conform"
+	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
 
@@ -168,8 +169,23 @@ func outcomeOf(err error) string {
 	}
 }
 
-// observe counts and logs a call that has ended.
-func (r *Router) observe(c *call.Call, upstream string, duration time.Duration, err error) {
+// noted is what the log says of a call beside who made it and how it ended. Nothing
+// in it is an argument: of a URI that no list has, a client may have written any part.
+type noted struct{ item, rule string }
+
+// note notes the last decision about a call.
+func (n *noted) note(it *auditedItem, d *policy.Decision) {
+	if n == nil {
+		return
+	}
+	n.item, n.rule = "", d.Rule
+	if it.listed || it.kind == call.Tool || it.kind == call.Prompt {
+		n.item = clipped(it.public, maxAuditItem)
+	}
+}
+
+// observe counts and logs a call that has ended, with this result if err is nil.
+func (r *Router) observe(c *call.Call, upstream string, duration time.Duration, res wire.Raw, err error, n *noted) {
 	method := methodLabel(c.Method)
 	outcome := outcomeOf(err)
 	r.metrics.ended.get(ended{method, upstream, outcome}).Inc()
@@ -179,12 +195,20 @@ func (r *Router) observe(c *call.Call, upstream string, duration time.Duration, 
 	if entry == nil {
 		return
 	}
-	entry.Write(
+	fields := []zap.Field{
 		zap.String("request", c.ID),
 		zap.String("principal", c.Principal.Subject),
 		zap.String("upstream", upstream),
 		zap.String("method", method),
-		zap.String("outcome", outcome),
-		zap.Duration("duration", duration),
-	)
+	}
+	if n.item != "" {
+		fields = append(fields, zap.String("item", n.item))
+	}
+	if n.rule != "" {
+		fields = append(fields, zap.String("rule", n.rule))
+	}
+	if err == nil { // the metrics tell no results apart
+		outcome = outcomeOfResult(c.Method, res)
+	}
+	entry.Write(append(fields, zap.String("outcome", outcome), zap.Duration("duration", duration))...)
 }

@@ -140,9 +140,10 @@ func (r *Router) Routes() *Routes { return r.now.Load().Routes }
 // and out. The error is a *wire.Error or that of ctx.
 func (r *Router) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
 	begin := time.Now()
-	res, upstream, err := r.handle(ctx, c)
+	var n noted
+	res, upstream, err := r.handle(ctx, c, &n)
 	duration := time.Since(begin)
-	r.observe(c, upstream, duration, err)
+	r.observe(c, upstream, duration, res.Raw, err, &n)
 	if r.audit != nil {
 		if public, ok := audited(c); ok {
 			r.audit.ended(c, public, upstream, res, duration, err)
@@ -152,7 +153,7 @@ func (r *Router) Handle(ctx context.Context, c *call.Call) (call.Result, error) 
 }
 
 // handle also says which upstream answered, "" for none.
-func (r *Router) handle(ctx context.Context, c *call.Call) (call.Result, string, error) {
+func (r *Router) handle(ctx context.Context, c *call.Call, n *noted) (call.Result, string, error) {
 	switch c.Method {
 	case wire.MethodDiscover:
 		return call.Result{Raw: r.describe(c)}, "", nil
@@ -162,17 +163,17 @@ func (r *Router) handle(ctx context.Context, c *call.Call) (call.Result, string,
 		return r.list(ctx, c, call.Prompt)
 	case wire.MethodResourcesList:
 		if ref, is, err := namespace.RefOf(c.Method, c.Params); is || err != nil {
-			return r.children(ctx, c, ref, err)
+			return r.children(ctx, c, ref, err, n)
 		}
 		return r.list(ctx, c, call.Resource)
 	case wire.MethodResourcesMetadata:
-		return r.metadata(ctx, c)
+		return r.metadata(ctx, c, n)
 	case wire.MethodTemplatesList:
 		return r.list(ctx, c, call.Template)
 	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
-		return r.forward(ctx, c)
+		return r.forward(ctx, c, n)
 	case wire.MethodTasksGet, wire.MethodTasksCancel, wire.MethodTasksUpdate, wire.MethodTasksResult, wire.MethodTasksList:
-		return r.task(ctx, c)
+		return r.task(ctx, c, n)
 	default:
 		return call.Result{}, "", wire.Errorf(wire.CodeMethodNotFound, "method not found: %q", clip(c.Method))
 	}
@@ -225,13 +226,13 @@ func cursorOf(c *call.Call) (string, error) {
 // depart finds what a call names, asks policy about it, and returns the journey
 // there; nil with the error that the call gets otherwise. The name is that of the
 // upstream, "" where there is none.
-func (r *Router) depart(ctx context.Context, c *call.Call, ref namespace.Ref) (j *journey, name string, err error) {
-	routes, target, err := r.resolve(ctx, c, ref)
+func (r *Router) depart(ctx context.Context, c *call.Call, ref namespace.Ref, n *noted) (j *journey, name string, err error) {
+	routes, target, err := r.resolve(ctx, c, ref, n)
 	if err != nil {
 		return nil, "", err
 	}
 	name = target.Part.Upstream()
-	d, err := r.decide(auditDecision, c, itemOf(&target), target.Judgement)
+	d, err := r.decide(auditDecision, c, itemOf(&target), target.Judgement, n)
 	switch {
 	case err != nil:
 		return nil, name, err
@@ -245,12 +246,12 @@ func (r *Router) depart(ctx context.Context, c *call.Call, ref namespace.Ref) (j
 }
 
 // forward takes a call that names an item to the upstream that has it.
-func (r *Router) forward(ctx context.Context, c *call.Call) (call.Result, string, error) {
+func (r *Router) forward(ctx context.Context, c *call.Call, n *noted) (call.Result, string, error) {
 	ref, _, err := namespace.RefOf(c.Method, c.Params)
 	if err != nil {
 		return call.Result{}, "", err
 	}
-	j, name, err := r.depart(ctx, c, ref)
+	j, name, err := r.depart(ctx, c, ref, n)
 	if err != nil {
 		return call.Result{}, name, err
 	}
@@ -358,9 +359,9 @@ func (r *Router) Permit(c *call.Call) *wire.Error {
 	view := routes.Table.View(c.Principal, c.Client)
 	target, ok := view.Resolve(ref.Kind, ref.Name)
 	if !ok {
-		return r.unknown(auditResume, c, view, ref, target)
+		return r.unknown(auditResume, c, view, ref, target, nil)
 	}
-	d, err := r.decide(auditResume, c, itemOf(&target), target.Judgement)
+	d, err := r.decide(auditResume, c, itemOf(&target), target.Judgement, nil)
 	if err == nil && d.Effect == policy.Deny {
 		err = refused(target, &d)
 	}
@@ -371,7 +372,7 @@ func (r *Router) Permit(c *call.Call) *wire.Error {
 // resolve finds what a call names in the caller's view. A name that nobody has
 // may be one of an upstream that is on its first attempt: the call waits for that
 // one, not for others.
-func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.Ref) (*Routes, catalog.Target, error) {
+func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.Ref, n *noted) (*Routes, catalog.Target, error) {
 	for {
 		settled := r.isSettled() // before the routes: they are complete when it is set
 		now := r.now.Load()
@@ -383,7 +384,7 @@ func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.Ref) (
 		suspects := view.Suspects(ref.Kind, ref.Name)
 		switch {
 		case len(suspects) == 0:
-			return nil, target, r.unknown(auditDecision, c, view, ref, target)
+			return nil, target, r.unknown(auditDecision, c, view, ref, target, n)
 		case settled || !slices.ContainsFunc(suspects, func(u catalog.Unavailable) bool { return u.Starting }):
 			return nil, target, catalog.UnavailableError(suspects)
 		}

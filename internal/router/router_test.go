@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -387,7 +388,7 @@ func TestEveryCallIsCountedAndLogged(t *testing.T) {
 	}
 	got := entries[0].ContextMap()
 	delete(got, "duration")
-	want := map[string]any{"request": "r1", "principal": "anonymous", "upstream": "files", "method": "tools/call", "outcome": "ok"}
+	want := map[string]any{"request": "r1", "principal": "anonymous", "upstream": "files", "method": "tools/call", "item": "files__read", "rule": "default", "outcome": "ok"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -406,6 +407,37 @@ func TestEveryCallIsCountedAndLogged(t *testing.T) {
 	}
 	if n := testutil.ToFloat64(h.metrics.requests.WithLabelValues("other", "", "error")); n != 1 {
 		t.Errorf("requests_total of an unknown method is %v, want 1", n)
+	}
+}
+
+// The log tells a tool that failed from one that did not, which the metrics do not, and
+// what was decided about names that nobody has; of URIs that no list has it says nothing.
+func TestWhatTheLogSaysOfACall(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	h := newHouse(t, answers(`{"content":[],"isError":true}`), filesSource(t))
+	h.log = zap.New(core)
+	close(h.settled)
+	for _, tt := range []struct{ method, params, item, rule, outcome string }{
+		{"tools/call", `{"name":"files__read"}`, "files__read", "default", "tool_error"},
+		{"tools/call", `{"name":"files__gone"}`, "files__gone", "unknown", "refused"},
+		{"resources/read", `{"uri":"files+x:?token=geheim"}`, "", "default", "ok"},
+		{"resources/read", `{"uri":"nobody+x:?token=geheim"}`, "", "unknown", "refused"},
+		{"tools/list", `{}`, "", "", "ok"},
+	} {
+		_, _ = h.Handle(t.Context(), newCall(tt.method, tt.params, &recorder{})) // how it ended is in the log
+		lines := logs.FilterMessage("call").All()
+		logs.TakeAll()
+		if len(lines) != 1 {
+			t.Fatalf("%s %s: %d lines", tt.method, tt.params, len(lines))
+		}
+		said := lines[0].ContextMap()
+		text := func(key string) string { s, _ := said[key].(string); return s }
+		if text("item") != tt.item || text("rule") != tt.rule || text("outcome") != tt.outcome || strings.Contains(fmt.Sprint(said), "geheim") {
+			t.Errorf("%s %s: %v", tt.method, tt.params, said)
+		}
+	}
+	if n := testutil.ToFloat64(h.metrics.requests.WithLabelValues("tools/call", "files", "ok")); n != 1 {
+		t.Errorf("requests_total of a tool that failed is %v, want 1 that is ok", n)
 	}
 }
 

@@ -74,22 +74,23 @@ func (s *Subscriptions) Subscribe(ctx context.Context, c *call.Call, public stri
 	begin := time.Now()
 	d := *c
 	d.Method = wire.MethodResourcesSubscribe // a listen request subscribes to many
-	cancel, upstream, err := s.subscribe(ctx, &d, public, deliver)
+	var n noted
+	cancel, upstream, err := s.subscribe(ctx, &d, public, deliver, &n)
 	duration := time.Since(begin)
-	s.router.observe(&d, upstream, duration, err)
+	s.router.observe(&d, upstream, duration, nil, err, &n)
 	if a := s.router.audit; a != nil {
 		a.ended(&d, public, upstream, call.Result{}, duration, err)
 	}
 	return cancel, err
 }
 
-func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public string, deliver func(string, wire.Raw)) (func(), string, error) {
-	routes, target, err := s.find(ctx, c, public)
+func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public string, deliver func(string, wire.Raw), n *noted) (func(), string, error) {
+	routes, target, err := s.find(ctx, c, public, n)
 	if err != nil {
 		return nil, "", err
 	}
 	name := target.Part.Upstream()
-	d, err := s.router.decide(auditDecision, c, itemOf(&target), target.Judgement)
+	d, err := s.router.decide(auditDecision, c, itemOf(&target), target.Judgement, n)
 	if err != nil {
 		return nil, name, err
 	}
@@ -115,8 +116,8 @@ func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public stri
 }
 
 // find resolves what is to be subscribed to.
-func (s *Subscriptions) find(ctx context.Context, c *call.Call, public string) (*Routes, catalog.Target, error) {
-	return s.router.resolve(ctx, c, namespace.Ref{Kind: call.Resource, Name: public})
+func (s *Subscriptions) find(ctx context.Context, c *call.Call, public string, n *noted) (*Routes, catalog.Target, error) {
+	return s.router.resolve(ctx, c, namespace.Ref{Kind: call.Resource, Name: public}, n)
 }
 
 // place has the upstream of target tell of the resource, in place of what told of
@@ -206,7 +207,7 @@ func (s *Subscriptions) Follow(ctx context.Context) {
 
 func (s *Subscriptions) move(ctx context.Context, sub *subscription) {
 	c := &call.Call{Method: wire.MethodResourcesSubscribe, Principal: sub.who, Client: sub.client, Back: unheard{}}
-	routes, target, err := s.find(ctx, c, sub.public)
+	routes, target, err := s.find(ctx, c, sub.public, nil)
 	if err == nil {
 		err = s.place(ctx, c, sub, routes, target)
 	}

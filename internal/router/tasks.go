@@ -22,7 +22,7 @@ import (
 var errNoTask = wire.Errorf(wire.CodeInvalidParams, "unknown task: it was not begun by this principal, or is gone")
 
 // task answers a request about tasks.
-func (r *Router) task(ctx context.Context, c *call.Call) (call.Result, string, error) {
+func (r *Router) task(ctx context.Context, c *call.Call, n *noted) (call.Result, string, error) {
 	if fault := knowsTasks(c, r.Routes().Table.View(c.Principal, c.Client)); fault != nil {
 		return call.Result{}, "", fault
 	}
@@ -35,7 +35,7 @@ func (r *Router) task(ctx context.Context, c *call.Call) (call.Result, string, e
 	if !ok {
 		return call.Result{}, "", wire.Errorf(wire.CodeInvalidParams, "%s: params.taskId must be a string", c.Method)
 	}
-	ref, part, err := r.openTask(c, id)
+	ref, part, err := r.openTask(c, id, n)
 	if err != nil {
 		return call.Result{}, "", err
 	}
@@ -73,7 +73,7 @@ func knowsTasks(c *call.Call, view *catalog.View) *wire.Error {
 // openTask returns what a public task id stands for, and the upstream that has
 // the task, if this caller may ask for it now. The error is what the caller gets;
 // the log says more.
-func (r *Router) openTask(c *call.Call, id string) (bridge.TaskRef, *catalog.Part, error) {
+func (r *Router) openTask(c *call.Call, id string, n *noted) (bridge.TaskRef, *catalog.Part, error) {
 	ref, err := r.sealer.OpenTask(id, c.Principal)
 	var part *catalog.Part
 	if err == nil {
@@ -86,8 +86,8 @@ func (r *Router) openTask(c *call.Call, id string) (bridge.TaskRef, *catalog.Par
 		case part == nil:
 			err = errors.New("the upstream is not there any more")
 		default:
-			it := auditedItem{call.Tool, ref.Public, ref.Upstream, ref.Tool}
-			d, unaudited := r.decide(auditDecision, c, it, view.Judge(call.Tool, part, ref.Public, ref.Tool))
+			it := auditedItem{call.Tool, ref.Public, ref.Upstream, ref.Tool, true}
+			d, unaudited := r.decide(auditDecision, c, it, view.Judge(call.Tool, part, ref.Public, ref.Tool), n)
 			if unaudited != nil {
 				return ref, nil, unaudited
 			}
@@ -207,7 +207,7 @@ func (r *Router) taskList(ctx context.Context, c *call.Call) (call.Result, error
 // listed returns a task as tasks/list has it, and false when it cannot be asked
 // for. The error is that of ctx, or errUnaudited.
 func (r *Router) listed(ctx context.Context, c *call.Call, t heldTask) (wire.Raw, bool, error) {
-	_, part, err := r.openTask(c, t.id)
+	_, part, err := r.openTask(c, t.id, nil)
 	switch {
 	case errors.Is(err, errUnaudited):
 		return nil, false, err

@@ -23,7 +23,7 @@ import (
 func (r *Router) WatchTask(ctx context.Context, c *call.Call, id string, deliver func(params wire.Raw) bool) bool {
 	get := *c
 	get.Method = wire.MethodTasksGet
-	ref, part, err := r.openTask(&get, id)
+	ref, part, err := r.openTask(&get, id, nil)
 	if err != nil {
 		return false
 	}

@@ -1,0 +1,28 @@
+package gateway
+
+import (
+	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"mcpgateway/internal/wire"
+)
+
+// Where nothing can be kept that is said once, with what it costs and the key to set.
+func TestStateThatCannotBeWrittenIsToldOnce(t *testing.T) {
+	for name, dir := range map[string]string{
+		"no home": "", "cannot be made": "/proc/self/state", "cannot be written": "/proc/self/task", // not by root either
+	} {
+		t.Run(name, func(t *testing.T) {
+			core, logs := observer.New(zap.WarnLevel)
+			s := openState(dir, zap.New(core))
+			s.Remember("k", wire.EraLegacy)
+			s.keepCatalog("k", &listed{})
+			said := logs.FilterMessageSnippet("a restart forgets").FilterMessageSnippet("set state_dir to").Len()
+			if logs.Len() != 1 || said != 1 {
+				t.Errorf("it says %v", logs.All())
+			}
+		})
+	}
+}
