@@ -140,6 +140,7 @@ func (d *decoder) structure(n, at *yaml.Node, p path, name string, v reflect.Val
 				first.name, first.key.Line, first.key.Column)
 			continue
 		}
+		pr.value = f.unlisted(pr.value)
 		m.given[f.name] = pr
 		d.value(pr.value, pr.key, p.key(pr.name, f.name), f, v.FieldByIndex(f.index))
 	}
@@ -163,6 +164,21 @@ func (d *decoder) value(n, at *yaml.Node, p path, f *field, v reflect.Value) {
 	default:
 		d.scalar(n, p, f, v)
 	}
+}
+
+// unlisted returns the mapping that a plain list stands for, where the schema has a
+// key that one may stand in for; else the value itself.
+func (f *field) unlisted(n *yaml.Node) *yaml.Node {
+	if n.Kind != yaml.SequenceNode || !f.isStruct() {
+		return n
+	}
+	for _, inside := range shapeOf(f.typ).fields {
+		if inside.listed {
+			key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: inside.name, Line: n.Line, Column: n.Column}
+			return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{key, n}, Line: n.Line, Column: n.Column}
+		}
+	}
+	return n
 }
 
 // keyed decodes a mapping from names to mappings into a slice, in file order.
@@ -259,6 +275,10 @@ func (d *decoder) unknown(pr pair, p path, s *shape) string {
 	if hint, ok := foreign[at.pattern]; ok {
 		d.meaningless(pr, at, hint)
 		return ""
+	}
+	if p.pattern == "" && slices.Contains(abroad, pr.name) {
+		d.errorf(pr.key, at, "holds servers in a host's own form; make a gateway.yaml of this file with gateway import")
+		return "upstreams"
 	}
 	names := s.names()
 	known := slices.Clone(names)

@@ -102,6 +102,7 @@ type hostServer struct {
 	url, transport        string
 	disabled              bool
 	allow, deny           []string
+	none                  bool // no tool is published
 }
 
 // hostPair is one entry of env or headers.
@@ -320,7 +321,7 @@ func (im *importer) same(a, b *hostServer) bool {
 
 func (im *importer) plain(s *hostServer) string {
 	var b strings.Builder
-	for _, list := range [][]string{{s.command, s.cwd, s.envFile, s.url, s.transport, fmt.Sprint(s.disabled)}, s.args, s.allow, s.deny} {
+	for _, list := range [][]string{{s.command, s.cwd, s.envFile, s.url, s.transport, fmt.Sprint(s.disabled, s.none)}, s.args, s.allow, s.deny} {
 		fmt.Fprintf(&b, "%q\n", im.expandAll(list, (*slot).original))
 	}
 	for _, pairs := range [][]hostPair{s.env, s.headers} {

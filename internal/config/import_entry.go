@@ -77,7 +77,10 @@ func (im *importer) key(pr pair, at path) {
 		s.disabled = s.disabled || !im.truth(n, at)
 	case "disabledTools", "excludeTools", "disabled_tools":
 		s.deny = append(s.deny, im.strings(n, at)...)
-	case "enabledTools", "includeTools", "enabled_tools", "tools":
+	case "enabledTools", "includeTools", "enabled_tools":
+		im.only(n, at)
+	case "tools":
+		s.none = n.Kind == yaml.SequenceNode && len(n.Content) == 0 // in the words of the one host that writes it
 		im.only(n, at)
 	case "timeout", "timeoutMs", "startup_timeout_sec", "tool_timeout_sec":
 		im.warn(at, "is left out: hosts do not agree on its unit; write timeout with one, such as timeout: 60s")

@@ -87,13 +87,13 @@ func (im *importer) mapping(s *hostServer) *yaml.Node {
 	if s.disabled {
 		put("disabled", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true"})
 	}
-	if len(s.allow)+len(s.deny) > 0 {
+	if len(s.allow)+len(s.deny) > 0 || s.none {
 		tools := &yaml.Node{Kind: yaml.MappingNode}
 		for _, f := range []struct {
 			key   string
 			names []string
 		}{{"allow", s.allow}, {"deny", s.deny}} {
-			if len(f.names) > 0 {
+			if len(f.names) > 0 || s.none && f.key == "allow" {
 				tools.Content = append(tools.Content, text(f.key), list(im.renderAll(f.names)))
 			}
 		}

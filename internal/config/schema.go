@@ -46,7 +46,14 @@ var foreign = map[string]string{
 	"upstreams.*.transportType":    "use transport",
 	"upstreams.*.sandbox":          "",
 	"upstreams.*.sandboxEnabled":   "",
+	"upstreams.*.settings":         "",
+	"upstreams.*.source":           "",
+	"upstreams.*.watchPaths":       "",
 }
+
+// abroad are keys at the top under which hosts have their servers in forms that only
+// [Import] reads.
+var abroad = []string{"context_servers", "mcp", "mcp_servers", "amp.mcpServers", "mcp.servers"}
 
 // Key is one key of the configuration, for a reference.
 type Key struct {
@@ -92,6 +99,7 @@ type field struct {
 	enum     []string // empty: any value
 	format   string
 	keyed    bool // a slice that is written as a mapping from names
+	listed   bool // a plain list in place of the mapping that has this key is its value
 	single   bool // a list of one value may be written as that value
 	short    bool // the field that a scalar in place of the mapping sets
 	doc      string
@@ -181,7 +189,7 @@ func (s *shape) add(t reflect.Type, index []int) {
 			min:     sf.Tag.Get("min"), max: sf.Tag.Get("max"),
 			enum:   split(sf.Tag.Get("enum")),
 			format: sf.Tag.Get("format"), doc: sf.Tag.Get("doc"),
-			keyed: sf.Tag.Get("keyed") != "", short: sf.Tag.Get("short") != "", single: sf.Tag.Get("single") != "",
+			keyed: sf.Tag.Get("keyed") != "", short: sf.Tag.Get("short") != "", single: sf.Tag.Get("single") != "", listed: sf.Tag.Get("listed") != "",
 		}
 		f.def, f.hasDef = sf.Tag.Lookup("default")
 		s.fields = append(s.fields, f)

@@ -165,7 +165,7 @@ func (f *NamedFilter) check(m *mapping) {
 // stands for any run of characters. An item is published if Allow has it and
 // Deny has not; an empty Allow publishes nothing.
 type Filter struct {
-	Allow []string `yaml:"allow" default:"*" format:"glob" doc:"globs of native names that are published"`
+	Allow []string `yaml:"allow" default:"*" format:"glob" listed:"true" doc:"globs of native names that are published; a plain list in place of the mapping is this"`
 	Deny  []string `yaml:"deny" format:"glob" doc:"globs of native names that are not, whatever allow says"`
 }
 
