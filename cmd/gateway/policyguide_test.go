@@ -9,14 +9,18 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"mcpgateway/internal/policy"
 )
 
-// guideFile is the guide to policy. Its recipes are a block of YAML each, and a
-// block of text with commands and what they print.
+// guideFile is the guide to policy. Its recipes are a block of YAML each, which is
+// policy.yaml, and a block of text with commands and what they print. A block of
+// text that begins with the name of a file in a comment is that file.
 const guideFile = "../../docs/policy.md"
 
 var (
 	guideBlock   = regexp.MustCompile("(?ms)^```(yaml|text)\n(.*?)^```$")
+	guideOther   = regexp.MustCompile(`^# (\S+\.yaml)\n`)
 	guideRecipe  = regexp.MustCompile(`(?m)^### \d+\. .*$`)
 	guideCommand = regexp.MustCompile(`(?m)^\$ (.*)\n((?:[^$\n].*\n|\n)*)`)
 )
@@ -70,9 +74,20 @@ func runRecipe(t *testing.T, recipe string) string {
 	loaded := false
 	return guideBlock.ReplaceAllStringFunc(recipe, func(block string) string {
 		part := guideBlock.FindStringSubmatch(block)
+		name := "policy.yaml"
+		if m := guideOther.FindStringSubmatch(part[2]); m != nil {
+			part[1], name = "yaml", m[1]
+		}
 		if part[1] == "yaml" {
-			if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(part[2]), 0o600); err != nil {
+			file := filepath.Join(dir, name)
+			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(part[2]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if name != "policy.yaml" {
+				return block
 			}
 			loaded = true
 			if out := run("gateway check --offline -c policy.yaml"); !strings.Contains(out, "policy.yaml: no errors, no warnings") {
@@ -97,4 +112,27 @@ func runRecipe(t *testing.T, recipe string) string {
 		}
 		return b.String() + "```"
 	})
+}
+
+// TestPolicyGuideConditions compiles the conditions that the guide shows in a table.
+func TestPolicyGuideConditions(t *testing.T) {
+	raw, err := os.ReadFile(guideFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(raw), "| condition | holds for |\n|---|---|\n")
+	n := 0
+	for line := range strings.Lines(table) {
+		m := regexp.MustCompile("^\\| `(.+?)` \\|").FindStringSubmatch(line)
+		if m == nil {
+			break
+		}
+		n++
+		if _, faults := policy.NewCondition(strings.ReplaceAll(m[1], `\|`, "|")); faults != nil {
+			t.Errorf("%s: %v", m[1], faults)
+		}
+	}
+	if n < 5 {
+		t.Errorf("%d conditions were found", n)
+	}
 }
