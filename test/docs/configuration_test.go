@@ -16,7 +16,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-var update = flag.Bool("update", false, "write docs/configuration.md")
+var update = flag.Bool("update", false, "write docs/configuration.md, and what commands print into the documents")
 
 // TestConfigurationPage: docs/configuration.md is what the schema and the comments of gateway.yaml.example make. A key that has a comment of its
 // own in the example is described by that, every other by the line that the schema has of it.

@@ -7,6 +7,7 @@
 //   - The reader's home is /home/me (or /Users/me) in what is written, and a fresh folder here. In it are the hosts' files of testdata/home.
 //   - ```sh is run line by line, and each line has to succeed, unless the comment at its end says "exit status N". ```console is the same with
 //     `$ ` before commands, and what they print below them: … stands for any text in a line, a line with … alone for any lines.
+//     With -update what differs is written into the document.
 //   - A command that serves (gateway, gateway run, go run ./cmd/gateway) is started and waited for; it serves until the next that serves, or
 //     the document's end. A line that speaks to 127.0.0.1:8080 or :9090 finds a gateway there, if need be one with the folder's gateway.yaml,
 //     else the demo. Ports are as they are written: each run has a network of its own.

@@ -16,6 +16,7 @@ var kinds = map[string]func(*testing.T, block){
 	"json":    oneJSON,
 	"jsonl":   manyJSON,
 	"cel":     condition,
+	"promql":  nothing, // deploy/test evaluates queries against what gateways expose
 	"sh":      nothing,
 	"console": nothing,
 	"text":    reading,

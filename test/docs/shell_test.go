@@ -14,6 +14,7 @@ type step struct {
 	line
 	status   int      // that it has to end with
 	printed  []string // of a console block: what it prints; nil: anything
+	first    int      // line of the document, from 0, that printed begins in
 	compared bool     // whether printed counts
 }
 
@@ -56,7 +57,7 @@ func steps(t *testing.T, b block) (all []step) {
 		if !whole(text) {
 			t.Fatalf("%s: the shell waits for more after\n%s", place, text)
 		}
-		s := step{line: line{place, text}, compared: b.kind == "console"}
+		s := step{line: line{place, text}, first: number - 1 + i, compared: b.kind == "console"}
 		if m := statusWord.FindStringSubmatch(text); m != nil {
 			s.status, _ = strconv.Atoi(m[1])
 		}

@@ -180,11 +180,32 @@ func (w *walker) run(start string) {
 		served, _ := os.ReadFile(filepath.Join(w.dir, "served"))
 		t.Fatalf("%s: %v after\n%s\nwhich printed\n%s%s\nThe gateway that served printed\n%s", w.steps[n].place, err, w.steps[n].text, w.printed(n), said, served)
 	}
-	for n, s := range w.steps {
-		if s.compared && !matches(s.printed, w.printed(n)) {
+	for n, s := range slices.Backward(w.steps) { // so that lines above stay where they are, when the document is written
+		switch {
+		case !s.compared || matches(s.printed, w.printed(n)):
+		case *update:
+			w.show(s, w.printed(n))
+		default:
 			t.Errorf("%s: the document shows\n%s\nit prints\n%s", s.place, strings.Join(s.printed, "\n"), w.printed(n))
 		}
 	}
+}
+
+// show writes what a command prints into its document.
+func (w *walker) show(s step, printed string) {
+	file := filepath.Join(root, strings.Split(s.place, ":")[0])
+	text, err := os.ReadFile(file)
+	must(w.t, err)
+	lines := strings.Split(string(text), "\n")
+	old := len(s.printed)
+	for old > 0 && s.printed[old-1] == "" { // between commands
+		old--
+	}
+	now := strings.Split(strings.TrimRight(printed, "\n"), "\n")
+	if printed == "" {
+		now = nil
+	}
+	must(w.t, os.WriteFile(file, []byte(strings.Join(slices.Replace(lines, s.first, s.first+old, now...), "\n")), 0o644))
 }
 
 // path is the reader's PATH. Of a top document the gateway is not on it: the document has to put it there.
