@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -41,17 +42,20 @@ func configuration(t *testing.T, b block) {
 		chartValues(t, b, node)
 		return
 	case b.rest != "" && !strings.HasSuffix(b.rest, ".yaml"):
-		loads(t, complete(t, b.text, b.rest))
+		loads(t, complete(t, b.text, b.rest), b.files)
 		return
 	}
 	text := b.text
 	for _, part := range parts {
 		if fits(node, part) {
+			if part == "" && slices.ContainsFunc([]string{"upstreams", "mcpServers", "servers"}, func(k string) bool { return has(node, k) }) {
+				break // a whole file
+			}
 			text = complete(t, b.text, part)
 			break
 		}
 	}
-	loads(t, text)
+	loads(t, text, b.files)
 }
 
 // has tells whether a mapping has a key.
@@ -102,42 +106,57 @@ func known(n *yaml.Node, pattern string) bool {
 	return len(keys) > 0
 }
 
-// complete puts a part at its place, and beside it what the place demands: an upstream has to be a command or a URL.
+// complete puts a part at its place, and beside it what is demanded: there has to be an upstream, each has to be a command or a URL, and rules
+// are for those who prove who they are, as keys and issuers have to be in use.
 func complete(t *testing.T, text, part string) string {
 	t.Helper()
-	if part == "" {
-		return text
-	}
+	const remote = "https://mcp.example.com/mcp"
 	var value any
-	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
-		t.Fatal(err)
-	}
-	names := strings.Split(part, ".")
-	for i := len(names) - 1; i >= 0; i-- {
-		m := map[string]any{names[i]: value}
-		value = m
-	}
-	if upstreams, ok := value.(map[string]any)["upstreams"].(map[string]any); ok {
-		for _, u := range upstreams {
-			if u, ok := u.(map[string]any); ok && !slices.ContainsFunc([]string{"command", "url", "serverUrl", "httpUrl"}, func(k string) bool { return u[k] != nil }) {
-				u["url"] = "https://mcp.example.com/mcp"
-			}
+	must(t, yaml.Unmarshal([]byte(text), &value))
+	if part != "" {
+		for _, name := range slices.Backward(strings.Split(part, ".")) {
+			value = map[string]any{name: value}
 		}
 	}
-	whole, err := yaml.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
+	whole := value.(map[string]any)
+	if whole["policy"] != nil && whole["auth"] == nil {
+		whole["public_url"] = "https://gateway.example.com"
+		whole["auth"] = map[string]any{"mode": "jwt", "jwt": []any{map[string]any{"issuer": "https://idp.example.com"}}}
 	}
-	return string(whole)
+	if mode := map[string]string{"auth.api_keys": "api-key", "auth.jwt": "jwt", "auth.mtls": "mtls"}[part]; mode != "" {
+		whole["auth"].(map[string]any)["mode"] = mode
+		whole["public_url"] = "https://gateway.example.com"
+		if mode == "mtls" {
+			whole["tls"] = map[string]any{"cert": "cert.pem", "key": "key.pem", "client_ca": "ca.pem"}
+		}
+	}
+	if upstreams, ok := whole["upstreams"].(map[string]any); ok {
+		for _, u := range upstreams {
+			if u, ok := u.(map[string]any); ok && !slices.ContainsFunc([]string{"command", "url", "serverUrl", "httpUrl"}, func(k string) bool { return u[k] != nil }) {
+				u["url"] = remote
+			}
+		}
+	} else {
+		whole["upstreams"] = map[string]any{"example": map[string]any{"url": remote}}
+	}
+	out, err := yaml.Marshal(whole)
+	must(t, err)
+	return string(out)
 }
 
 var secretFile = regexp.MustCompile(`\$\{file:([^}]+)\}`)
 
 // loads fails the test unless the gateway's loader takes a configuration without an error and a warning. The files that it takes values from
-// are made: a key in PEM where the name ends so, else a text that serves as any secret.
-func loads(t *testing.T, text string) *config.Config {
+// are made: a key in PEM where the name ends so, else a text that serves as any secret. Beside it are the files of the document.
+func loads(t *testing.T, text string, files map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
+	for name, content := range files {
+		if filepath.IsLocal(name) {
+			must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
+			must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+		}
+	}
 	text = secretFile.ReplaceAllStringFunc(text, func(ref string) string {
 		name := secretFile.FindStringSubmatch(ref)[1]
 		path := filepath.Join(dir, filepath.Base(name))
@@ -157,7 +176,6 @@ func loads(t *testing.T, text string) *config.Config {
 	for _, w := range c.Warnings {
 		t.Errorf("the gateway remarks: %v", w)
 	}
-	return c
 }
 
 func keyPEM(t *testing.T) []byte {
@@ -202,19 +220,35 @@ func chartValues(t *testing.T, b block, n *yaml.Node) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		loads(t, string(text))
+		loads(t, string(text), nil)
 	}
 }
 
 // condition compiles CEL: each paragraph is the when of a rule.
 func condition(t *testing.T, b block) {
 	for _, when := range strings.Split(strings.TrimSpace(b.text), "\n\n") {
-		text, err := yaml.Marshal(map[string]any{"policy": map[string]any{"rules": []any{
-			map[string]any{"name": "example", "effect": "allow", "when": when},
-		}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		loads(t, string(text))
+		rule, err := yaml.Marshal([]any{map[string]any{"name": "example", "effect": "allow", "when": when}})
+		must(t, err)
+		loads(t, complete(t, string(rule), "policy.rules"), nil)
 	}
+}
+
+// TestParts has a part of each kind that is completed.
+func TestParts(t *testing.T) {
+	for i, b := range []block{
+		{text: "policy:\n  rules:\n    - {name: a, effect: allow, who: {groups: [x]}}"},
+		{text: "- {name: a, effect: allow, who: {groups: [x]}}"},
+		{text: "session: per-client"},
+		{text: "files: {command: npx}\nsearch: {session: shared}"},
+		{text: "- {id: ci, sha256: " + anyVariable + "}"},
+		{text: "- {issuer: https://idp.example.com}"},
+		{text: "- {cn: admin}"},
+		{text: "bridge: {keys: [\"${file:/run/secrets/bridge-key}\"]}"},
+		{rest: "upstreams.tickets.auth", text: "kind: client-credentials\nclient_id: x\nprivate_key: ${file:/run/secrets/t.pem}\nissuer: https://login.example.com"},
+		{text: "replicas: 2\nconfig:\n  auth: {insecure: true}\n  upstreams: {a: {url: \"http://a/mcp\"}}"},
+		{text: "policy: {files: [rules.yaml]}", files: map[string]string{"rules.yaml": "[]"}},
+	} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) { configuration(t, b) })
+	}
+	condition(t, block{text: "args.x == 1\n\n'a' in principal.groups"})
 }

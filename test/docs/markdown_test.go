@@ -28,6 +28,7 @@ type block struct {
 	kind  string // the first word after the fence
 	rest  string // the other words
 	text  string
+	files map[string]string // what the document's blocks with the name of a file say
 }
 
 type line struct {
@@ -75,6 +76,7 @@ var (
 // read takes a document apart.
 func read(path, text string) (document, error) {
 	doc := document{path: path, anchors: make(map[string]bool)}
+	files := make(map[string]string)
 	var open *block
 	var indent, mark string
 	for i, s := range strings.Split(text, "\n") {
@@ -82,13 +84,16 @@ func read(path, text string) (document, error) {
 		m := fence.FindStringSubmatch(s)
 		switch {
 		case open != nil && m != nil && strings.HasPrefix(m[2], mark) && strings.TrimSpace(m[3]) == "":
+			if strings.HasSuffix(open.rest, ".yaml") {
+				files[open.rest] = open.text
+			}
 			doc.blocks = append(doc.blocks, *open)
 			open = nil
 		case open != nil:
 			open.text += strings.TrimPrefix(s, indent) + "\n"
 		case m != nil:
 			kind, rest, _ := strings.Cut(strings.TrimSpace(m[3]), " ")
-			open = &block{place: fmt.Sprintf("%s:%d", path, i+2), kind: kind, rest: strings.TrimSpace(rest)}
+			open = &block{place: fmt.Sprintf("%s:%d", path, i+2), kind: kind, rest: strings.TrimSpace(rest), files: files}
 			indent, mark = m[1], m[2]
 		default:
 			doc.prose = append(doc.prose, line{place, s})

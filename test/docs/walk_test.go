@@ -142,7 +142,7 @@ func (w *walker) write(b block) {
 	if rest, ok := strings.CutPrefix(target, "~/"); ok {
 		target = filepath.Join(w.home, rest)
 	}
-	w.step(step{line: line{b.place, fmt.Sprintf("cp %s %s", source, target)}})
+	w.step(step{line: line{b.place, fmt.Sprintf("mkdir -p %s && cp %s %s", filepath.Dir(target), source, target)}})
 }
 
 // connect adds that each entry for the gateway in a host's file works: the inspector lists tools by it.
