@@ -77,8 +77,9 @@ func (s *state) lose(why error) {
 		return
 	}
 	s.frozen = true
-	s.log.Warn("no state folder that can be written: a restart forgets the eras and last catalogs of upstreams, grants that users gave, "+
-		"and what pins accepted; set state_dir to a folder that this user may write", zap.String("state_dir", s.dir), zap.Error(why))
+	s.log.Warn("no state folder that can be written; nothing is remembered across restarts",
+		zap.String("lost", "eras and last catalogs of upstreams, grants that users gave, what pins accepted"),
+		zap.String("hint", "set state_dir to a folder that this user may write"), zap.String("state_dir", s.dir), zap.Error(why))
 }
 
 // Era returns the era that was remembered under key, EraUnknown if none was.
