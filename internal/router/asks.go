@@ -24,6 +24,7 @@ type backChannel struct {
 	// who and client made the call.
 	who    *call.Principal
 	client *call.Client
+	limits *held // what the call has taken out of limits, nil for nothing
 }
 
 func (b *backChannel) Notify(method string, params wire.Raw) {
@@ -63,6 +64,8 @@ func (b *backChannel) ask(ctx context.Context, method string, params wire.Raw) (
 	}
 	timed, cancel := context.WithTimeout(ctx, b.r.terms().AskTimeout)
 	defer cancel()
+	b.limits.ask()
+	defer b.limits.answered()
 	answer, err := b.to.Ask(timed, method, b.r.shown(b.part, b.session, b.client, method, b.part.Space().AskParams(method, fitted)))
 	var refusal *wire.Error
 	switch {
@@ -127,7 +130,7 @@ func (r *Router) Outside(upstream, session string, who *call.Principal, client *
 	if part == nil {
 		return nil
 	}
-	return &backChannel{r, to, part, session, who, client}
+	return &backChannel{r, to, part, session, who, client, nil}
 }
 
 // Completed finds out for whom an upstream's notification is, in the session with

@@ -41,6 +41,7 @@ type bucket struct {
 	limit   policy.Limit
 	rate    *rate.Limiter // nil where there is no rate
 	running int
+	asking  int // calls that would run, were their users not being asked something
 }
 
 // over says which limit a call would go over, and how long to wait.
@@ -49,11 +50,58 @@ type over struct {
 	wait time.Duration
 }
 
+// held is what one call has taken out of limits. A nil one has taken nothing. Its
+// methods may be called by any number of goroutines.
+type held struct {
+	of      *limiter
+	buckets []*bucket
+	asking  int  // questions that are open
+	ended   bool // it has been given back
+}
+
+// release gives everything back, since the call has ended. It may be called twice.
+func (h *held) release() {
+	h.change(func() { h.ended = true })
+}
+
+// ask lets others run while the user of the call is asked something: whoever waits for
+// a person does not count as running. answered ends that. The call goes on then
+// whatever runs meanwhile, since its server has waited for it long enough; others wait
+// until there is room again.
+func (h *held) ask() { h.change(func() { h.asking++ }) }
+
+func (h *held) answered() { h.change(func() { h.asking-- }) }
+
+// change changes what the call counts for.
+func (h *held) change(f func()) {
+	if h == nil {
+		return
+	}
+	h.of.mu.Lock()
+	defer h.of.mu.Unlock()
+	h.count(-1)
+	f()
+	h.count(1)
+}
+
+// count adds n times the call to its buckets. The caller holds mu.
+func (h *held) count(n int) {
+	for _, b := range h.buckets {
+		switch {
+		case h.ended:
+		case h.asking > 0:
+			b.asking += n
+		default:
+			b.running += n
+		}
+	}
+}
+
 // take takes one call out of every limit, or out of none. The caller calls release
 // when the call has ended.
-func (l *limiter) take(limits []*policy.Limit, c *call.Call, t catalog.Target) (release func(), refusal *over) {
+func (l *limiter) take(limits []*policy.Limit, c *call.Call, t catalog.Target) (*held, *over) {
 	if len(limits) == 0 {
-		return func() {}, nil
+		return nil, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,13 +126,7 @@ func (l *limiter) take(limits []*policy.Limit, c *call.Call, t catalog.Target) (
 		b.running++
 		taken = append(taken, b)
 	}
-	return sync.OnceFunc(func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		for _, b := range taken {
-			b.running--
-		}
-	}), nil
+	return &held{of: l, buckets: taken}, nil
 }
 
 // peek returns why take would refuse, and takes nothing.
@@ -181,7 +223,7 @@ func (l *limiter) bucket(limit *policy.Limit, of string, now time.Time) *bucket 
 // sweep forgets the buckets that are as good as new. The caller holds mu.
 func (l *limiter) sweep(now time.Time) {
 	for key, b := range l.buckets {
-		if b.running == 0 && (b.rate == nil || b.rate.TokensAt(now) >= float64(b.limit.Burst)) {
+		if b.running == 0 && b.asking == 0 && (b.rate == nil || b.rate.TokensAt(now) >= float64(b.limit.Burst)) {
 			delete(l.buckets, key)
 		}
 	}
@@ -190,10 +232,10 @@ func (l *limiter) sweep(now time.Time) {
 }
 
 // limit takes the limits of a decision. The error says that one is reached.
-func (r *Router) limit(c *call.Call, t catalog.Target, d *policy.Decision) (release func(), err error) {
-	release, refusal := r.limits.take(d.Limits, c, t)
+func (r *Router) limit(c *call.Call, t catalog.Target, d *policy.Decision) (*held, error) {
+	taken, refusal := r.limits.take(d.Limits, c, t)
 	if refusal == nil {
-		return release, nil
+		return taken, nil
 	}
 	r.metrics.limited.WithLabelValues(refusal.rule).Inc()
 	return nil, tooMany(t.Part.Upstream(), r.limits.now(), refusal.wait)

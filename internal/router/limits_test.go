@@ -3,7 +3,11 @@ package router
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,6 +106,112 @@ func TestConcurrentLimit(t *testing.T) {
 	})
 }
 
+// slowUpstream asks the client of every call something first.
+type slowUpstream struct{ running, most atomic.Int32 }
+
+func (*slowUpstream) Session(context.Context, *call.Call) (string, error) { return "", nil }
+
+func (u *slowUpstream) Do(ctx context.Context, c *call.Call) (call.Result, error) {
+	if wire.ValueOf(c.Params).Get("arguments", "ask").Bool() {
+		if _, err := c.Back.Ask(ctx, wire.MethodElicit, wire.Raw(`{"message":"?","requestedSchema":{"type":"object","properties":{}}}`)); err != nil {
+			return call.Result{}, err
+		}
+	}
+	n := u.running.Add(1)
+	defer u.running.Add(-1)
+	for most := u.most.Load(); n > most && !u.most.CompareAndSwap(most, n); most = u.most.Load() {
+	}
+	runtime.Gosched()
+	return call.Result{Raw: wire.Raw(`{"content":[]}`)}, nil
+}
+
+// gated answers questions when the gate opens.
+type gated struct {
+	recorder
+	gate chan struct{}
+}
+
+func (g *gated) Ask(ctx context.Context, _ string, _ wire.Raw) (wire.Raw, error) {
+	select {
+	case <-g.gate:
+		return wire.Raw(`{"action":"accept","content":{}}`), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Calls whose users are asked something do not count as running: others get through.
+func TestAsksHoldNoPlace(t *testing.T) {
+	for _, rev := range []wire.Revision{wire.Rev20251125, wire.Rev20260728} {
+		synctest.Test(t, func(t *testing.T) {
+			h := ruled(t, nil, filesSource(t), limited(policy.Limit{Concurrent: 1, Per: policy.PerRule}))
+			h.Routes().Upstreams["files"] = &slowUpstream{}
+			client := &gated{gate: make(chan struct{})}
+			do := func(ask bool) error {
+				_, err := h.Handle(t.Context(), callOf(rev, allCaps, `{"name":"files__read","arguments":{"ask":`+strconv.FormatBool(ask)+`}}`, client))
+				return err
+			}
+			got := make(chan error)
+			for range 3 {
+				go func() { got <- do(true) }()
+				synctest.Wait()
+			}
+			if err := do(false); err != nil {
+				t.Errorf("%s: while the users of others are asked: %v", rev, err)
+			}
+			close(client.gate)
+			for range 3 {
+				if err := <-got; err != nil {
+					t.Errorf("%s: a call that was asked something: %v", rev, err)
+				}
+			}
+			for _, b := range h.limits.buckets {
+				if b.running != 0 || b.asking != 0 {
+					t.Errorf("%s: after all have ended %d run and %d ask", rev, b.running, b.asking)
+				}
+			}
+		})
+	}
+}
+
+// Under a crowd of clients of both eras no more calls run than may, whatever is
+// counted for, and every call that did not run was told when to try again.
+func TestCrowdAtALimit(t *testing.T) {
+	for _, per := range []policy.Per{policy.PerPrincipal, policy.PerRule, policy.PerUpstream, policy.PerTool} {
+		h := ruled(t, nil, filesSource(t), limited(policy.Limit{Concurrent: 3, Per: per}))
+		u := &slowUpstream{}
+		h.Routes().Upstreams["files"] = u
+		var done, refused atomic.Int32
+		var wg sync.WaitGroup
+		for i := range 64 {
+			rev := []wire.Revision{wire.Rev20251125, wire.Rev20260728}[i%2]
+			wg.Go(func() {
+				for range 50 {
+					c := callOf(rev, allCaps, `{"name":"files__read","arguments":{}}`, &recorder{})
+					var limited *call.Refused
+					switch _, err := h.Handle(t.Context(), c); {
+					case err == nil:
+						done.Add(1)
+					case errors.As(err, &limited) && limited.RetryAfter >= time.Second && strings.Contains(string(limited.Fault.Append(nil)), "try again in"):
+						refused.Add(1)
+					default:
+						t.Errorf("got %v", err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if most := u.most.Load(); most > 3 || done.Load() == 0 || done.Load()+refused.Load() != 64*50 {
+			t.Errorf("%v: %d calls ran at once, %d were done and %d refused", per, most, done.Load(), refused.Load())
+		}
+		for _, b := range h.limits.buckets {
+			if b.running != 0 {
+				t.Errorf("%v: after all have ended %d run", per, b.running)
+			}
+		}
+	}
+}
+
 func TestLimitsCountFor(t *testing.T) {
 	part := catalog.Build(catalog.Options{Policy: policy.New(policy.Options{})}, []catalog.Source{filesSource(t)}).Parts()[0]
 	listed := func(name string) catalog.Target {
@@ -155,9 +265,8 @@ func TestLimiter(t *testing.T) {
 	}
 	// Memory is bounded, and nobody gets round a limit by crowding.
 	for n := range maxBuckets + 100 {
-		if release, _ := l.take([]*policy.Limit{tight}, who(n), target); release != nil {
-			release()
-		}
+		taken, _ := l.take([]*policy.Limit{tight}, who(n), target)
+		taken.release()
 	}
 	if n := len(l.buckets); n > maxBuckets+1 {
 		t.Errorf("%d buckets, want at most %d", n, maxBuckets+1)

@@ -290,17 +290,17 @@ func (j *journey) run(ctx context.Context, params wire.Raw) (call.Result, error)
 	if err != nil || asked != nil {
 		return orNone(asked), err
 	}
-	release, err := j.r.limit(j.c, j.target, &j.decision)
+	limits, err := j.r.limit(j.c, j.target, &j.decision)
 	if err != nil {
 		return call.Result{}, err
 	}
-	defer release()
+	defer limits.release()
 	if j.session, err = j.to.Session(ctx, j.c); err != nil {
 		return call.Result{}, err
 	}
 	down := j.c.With(params)
 	down.Session = j.session
-	down.Back = &backChannel{j.r, j.c.Back, j.target.Part, j.session, j.c.Principal, j.c.Client}
+	down.Back = &backChannel{j.r, j.c.Back, j.target.Part, j.session, j.c.Principal, j.c.Client, limits}
 	res, err := j.send(ctx, down)
 	if err != nil {
 		if rpc, ok := errors.AsType[*wire.Error](err); ok {

@@ -97,11 +97,11 @@ func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public stri
 	if d.Effect == policy.Deny {
 		return nil, name, refused(target, &d)
 	}
-	release, err := s.router.limit(c, target, &d)
+	limits, err := s.router.limit(c, target, &d)
 	if err != nil {
 		return nil, name, err
 	}
-	defer release()
+	defer limits.release()
 	j := &journey{
 		r: s.router, c: c, ref: namespace.Ref{Kind: call.Resource, Name: public}, to: routes.Upstreams[name], target: target, view: view(routes, c),
 	}

@@ -110,7 +110,7 @@ func (r *Router) askTask(ctx context.Context, c *call.Call, part *catalog.Part, 
 	space := part.Space()
 	down := c.With(params)
 	down.Session = t.ref.Session
-	down.Back = &taskBack{&backChannel{r, c.Back, part, t.ref.Session, c.Principal, c.Client}, r, space, t.ref.Session, c.Principal}
+	down.Back = &taskBack{&backChannel{r, c.Back, part, t.ref.Session, c.Principal, c.Client, nil}, r, space, t.ref.Session, c.Principal}
 	to := r.Routes().Upstreams[t.ref.Upstream]
 	if to == nil { // since the task was opened
 		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream of the task is not configured any more")
@@ -285,7 +285,7 @@ func (r *Router) TaskOwner(upstream, session, native string, outside func(*call.
 	return &call.Call{
 		Params: tokenParams(t.token),
 		Client: t.client, Principal: t.principal, Session: session,
-		Back: &taskBack{&backChannel{r, to, part, session, t.principal, t.client}, r, space, session, t.principal},
+		Back: &taskBack{&backChannel{r, to, part, session, t.principal, t.client, nil}, r, space, session, t.principal},
 	}
 }
 
