@@ -66,8 +66,8 @@ func accessTyp(typ string) bool {
 
 // isOther tells by its claims that a token is none for access. An id token goes to a
 // client, and tells it who has logged in; at_hash and c_hash stand in these alone
-// (OpenID Connect Core, sections 2 and 3.3.2.11), events and sid only in those about
-// the end of a session. Some issuers say in a claim typ what a token is.
+// (OpenID Connect Core, sections 2 and 3.3.2.11), events only in those about the end of
+// a session. One that has none of them is kept out by its audience, the client. Some issuers say in a claim typ what a token is.
 func isOther(claims wire.Value) bool {
 	for _, name := range []string{"at_hash", "c_hash", "s_hash", "events"} {
 		if claims.Get(name).Exists() {

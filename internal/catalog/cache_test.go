@@ -106,3 +106,50 @@ func TestSpellingsOfListedResources(t *testing.T) {
 		t.Error("a URI that no list has does not resolve")
 	}
 }
+
+// ruledByGroups is a table of 1,000 tools under 1,000 rules for fifty groups.
+func ruledByGroups(t testing.TB) *Table {
+	o := policy.Options{}
+	for i := range 1000 {
+		o.Rules = append(o.Rules, policy.Rule{
+			Name: fmt.Sprint("r", i), Effect: policy.Allow, Who: policy.Who{Groups: []string{fmt.Sprint("g", i%50)}},
+			What: policy.What{Tools: []string{fmt.Sprint("u*__tool_", i)}},
+		})
+	}
+	return Build(Options{Policy: policy.New(o)}, many(t, 1000))
+}
+
+// A list is made once for a set of rights: for others who have the same it costs the key
+// of these rights, and nothing by item or rule.
+func TestListsAreMadeOnceForRights(t *testing.T) {
+	tbl := ruledByGroups(t)
+	first, _, err := tbl.View(who("ann", "g1", "g2", "staff"), nil).Page(call.Tool, wire.Rev20260728, "", since)
+	if err != nil || first == nil {
+		t.Fatal(err)
+	}
+	bob := who("bob", "g2", "g1", "other")
+	var page wire.Raw
+	allocs := testing.AllocsPerRun(100, func() {
+		if page, _, err = tbl.View(bob, nil).Page(call.Tool, wire.Rev20260728, "", since); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if string(page) != string(first) || &page[0] != &first[0] {
+		t.Error("the list was made again for another with the same rights")
+	}
+	if allocs > 3 {
+		t.Errorf("%v allocations, want no more than for a key", allocs)
+	}
+}
+
+// BenchmarkListOfRights is a list that somebody with the same rights has had before.
+func BenchmarkListOfRights(b *testing.B) {
+	tbl := ruledByGroups(b)
+	ann := who("ann", "g1", "g2", "staff")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := tbl.View(ann, nil).Page(call.Tool, wire.Rev20260728, "", since); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

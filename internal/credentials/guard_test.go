@@ -1,13 +1,17 @@
 package credentials
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 func TestPublicAddresses(t *testing.T) {
@@ -88,6 +92,50 @@ func TestNamesAreCheckedWhenTheyAreResolved(t *testing.T) {
 	}
 	if asked.Load() != 0 {
 		t.Error("the server was asked")
+	}
+}
+
+// TestOddAddresses is about hosts that no parser of addresses here knows, and some
+// resolver may: whatever they are resolved to, nobody connects to it.
+func TestOddAddresses(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var connections atomic.Int32
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			connections.Add(1)
+			c.Close()
+		}
+	}()
+	defer func() {
+		l.Close()
+		<-ended
+	}()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	g := newGuard(at(t, "https://mcp.example.com/mcp"))
+	for _, host := range []string{
+		"2130706433", "0x7f000001", "0177.0.0.1", "127.1", "0x7f.1", "017700000001", "0", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:0:0:1]",
+		"localhost.", "LOCALHOST", "127.0.0.1.", "[::1%25lo]", "[64:ff9b::127.0.0.1]", "[2002:7f00:1::]", "１２７.0.0.1", "127。0。0。1",
+	} {
+		for _, scheme := range []string{"http", "https"} {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // for resolvers that are out of reach
+			to, err := url.Parse(scheme + "://" + host + ":" + port + "/latest")
+			if err == nil {
+				_, err = g.fetch(ctx, "the document", to)
+			}
+			cancel()
+			if n := connections.Swap(0); err == nil || n != 0 {
+				t.Errorf("%s://%s: %v, %d connections", scheme, host, err, n)
+			}
+		}
 	}
 }
 

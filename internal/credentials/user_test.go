@@ -3,6 +3,7 @@ package credentials
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -262,6 +263,24 @@ func TestLoginEndsWithItsContext(t *testing.T) {
 	own := source(t, Options{Kind: Own, Authority: Authority{Client: Client{ID: "gw"}, TokenURL: as.URL}})
 	if err := Login(t.Context(), own, 0, nil); err == nil || !strings.Contains(err.Error(), "asks for no grants") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestLoginOnABusyPort says what is in the way, before anybody is sent anywhere.
+func TestLoginOnABusyPort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	as := gatewaytest.NewAuthServer(t, nil)
+	s := userSource(t, as, newClock(), NewStore(""))
+	err = Login(t.Context(), s, l.Addr().(*net.TCPAddr).Port, func(url string) { t.Errorf("the user is sent to %s", url) })
+	if err == nil || !strings.Contains(err.Error(), "address already in use; choose another port with --port") || as.Asked("/register") != 0 {
+		t.Errorf("got %v", err)
+	}
+	if err := login(t, s); err != nil {
+		t.Errorf("on another port: %v", err)
 	}
 }
 
