@@ -1,0 +1,55 @@
+package catalog
+
+import (
+	"testing"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// TestEvasionsByPublicURI reads what rules deny by every public URI that leads there: of
+// listed resources, of expansions of templates, of interfaces (ui:), and of web
+// addresses, each in spellings of their own.
+func TestEvasionsByPublicURI(t *testing.T) {
+	sources := []Source{
+		source(t, "files", "files", resource("file:///etc/passwd"), template("file:///{+path}"), template("file:///pub/{name}"),
+			resource("ui://panel/admin/x"), template("ui://panel/{+page}"), resource("https://h.example/admin/x"), resource("https://h.example/pub"), resource("plain text")),
+	}
+	rule := func(what ...string) *policy.Policy {
+		return policy.New(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: "d", Effect: policy.Deny, What: policy.What{Resources: what}}}})
+	}
+	lists := policy.New(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{
+		"files": {Resources: policy.Globs{Deny: []string{"file:///etc/*", "ui://panel/admin/*", "https://h.example/admin/*", "plain text"}}},
+	}})
+	for name, p := range map[string]*policy.Policy{
+		"rules": rule("files+file:///etc/*", "ui://files.panel/admin/*", "https://h.example/admin/*", "files+0:plain text"), "lists": lists,
+	} {
+		v := Build(Options{Policy: p}, sources).View(call.Anonymous, nil)
+		allowed := func(public string) bool {
+			target, ok := v.Resolve(call.Resource, public)
+			return ok && target.Judgement.Decide(policy.Request{Method: wire.MethodResourcesRead}).Effect == policy.Allow
+		}
+		for _, uri := range []string{
+			"files+file:///etc/passwd", "files+file:///pub/../etc/passwd", "files+file:///pub/..%2f..%2fetc%2fpasswd", "files+file:///pub/%2e%2e/etc/passwd", "files+file:///pub/%252e%252e/etc/x",
+			"files+file:/etc/passwd", "files+file://localhost/etc/passwd", "files+0:file:///etc/passwd", "files+0:FILE:///etc/passwd", "files+file:///ETC/passwd", "files+file:///etc%00/passwd",
+			"files+url:file:///etc/passwd", "files+0: file:///etc/passwd", "files+file:///{path}/../etc/passwd", "files+file:///pub/{name}/../../etc/passwd",
+			"ui://files.panel/admin/x", "ui://files.panel/ADMIN/x", "ui://files.PANEL/admin/x", "ui://files.panel/./admin/x", "ui://files.panel/home/../admin/x", "ui://files.panel/%61dmin/x", "ui://files.panel/admin%2fx", "ui://files.panel//admin/x",
+			"ui://files.panel/admin;v=1/x", "ui://files.u@panel/admin/x", "ui://files.panel./admin/x", "ui://files.panel:/admin/x", `ui://files.panel\admin\x`, "ui://files.panel/admin/x?y", "ui://files~///panel/admin/x", "files+0:ui://panel/admin/x", "files+0:UI://panel/admin/x",
+			"UI://files.panel/admin/x", "ui:files.panel/admin/x", "ui:///files.panel/admin/x", "ui://u@files.panel/admin/x", "files+ui://panel/admin/x",
+			"https://h.example/admin/x", "HTTPS://H.example:0443/Admin/x", "https://h.example./pub/../admin/x", "files+0:https://h.example/admin/x", "files+https://h.example/admin/x", "https:h.example/admin/x",
+			"files+0:plain text", "files+plain text",
+		} {
+			if allowed(uri) {
+				t.Errorf("%s: %q is allowed", name, uri)
+			}
+		}
+		for _, uri := range []string{
+			"files+file:///pub/x", "files+file:///pub/etc/x", "ui://files.panel/home", "ui://files.panel/administration", "https://h.example/pub",
+		} {
+			if !allowed(uri) {
+				t.Errorf("%s: %q is refused", name, uri)
+			}
+		}
+	}
+}
