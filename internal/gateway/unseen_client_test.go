@@ -63,6 +63,7 @@ type visitor struct {
 	pipe    *io.PipeWriter
 	events  []string // ids of events that came
 	asked   int
+	hello   string // the answer to initialize
 }
 
 // rev is the revision that the visitor speaks.
@@ -106,7 +107,8 @@ func (s *site) visit(ctx context.Context, who *call.Principal, how string) *visi
 	case "modern":
 		v.stream = v.modern("subscriptions/listen", "", `"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":[`+s.everyURI+`]}`)
 	case "legacy":
-		v.session = v.serve(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":`+hello+`}`).header.Get(wire.HeaderSession)
+		p := v.serve(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":`+hello+`}`)
+		v.session, v.hello = p.header.Get(wire.HeaderSession), v.text(p.status, p.take())
 		v.stream = v.serve(http.MethodGet, "/mcp", "", wire.HeaderSession, v.session)
 	case "sse":
 		v.stream = v.serve(http.MethodGet, "/sse", "")
@@ -115,12 +117,12 @@ func (s *site) visit(ctx context.Context, who *call.Principal, how string) *visi
 				v.session = path
 			}
 		}
-		v.ask("initialize", hello)
+		v.hello = v.ask("initialize", hello)
 	case "stdio":
 		in, out := io.Pipe()
 		v.stream, v.pipe = &paper{}, out
 		go s.front.ServeStdio(ctx, in, v.stream, time.Second)
-		v.ask("initialize", hello)
+		v.hello = v.ask("initialize", hello)
 	}
 	return v
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -171,6 +172,18 @@ func (v *visitor) walk() (cursors []string) {
 	return cursors
 }
 
+var (
+	hints     = regexp.MustCompile(`; did you mean [^?]*\?`)
+	requestID = regexp.MustCompile(`"id":\d+`)
+)
+
+// mayConfirm reports whether a URI leads to what a rule has confirmed: the user is asked
+// before anybody knows whether there is such a resource.
+func mayConfirm(view *catalog.View, uri string) bool {
+	target, ok := view.Resolve(call.Resource, uri)
+	return ok && target.Judgement.Listed().Effect == policy.Confirm
+}
+
 // TestNothingHiddenShowsAtAnyFrontEnd has principals with different rights at one
 // gateway at the same time, by every front end and in both eras, under random
 // policies. Each of them gets, byte for byte and status for status, what they get
@@ -180,7 +193,7 @@ func (v *visitor) walk() (cursors []string) {
 func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
 	compiled := gatewaytest.WorldConditions(t)
 	const policies, requests = 120, 12
-	hiddenAtAll, told, stolen := 0, 0, 0
+	hiddenAtAll, told, stolen, alike := 0, 0, 0, 0
 	for seed := range uint64(policies) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 77))
@@ -213,6 +226,11 @@ func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
 						return wp.Decide(gatewaytest.Asked{Who: who, Rev: rev, Item: it}) == policy.Deny
 					}
 					view := whole.table.View(who, &call.Client{Revision: rev})
+					for _, up := range []string{"db", "files", "gone", "open"} {
+						if view.Part(up) != nil && !wp.MayReach(who, up) {
+							t.Fatalf("policy %d: %s may know of the upstream %s: %+v", seed, who.Subject, up, wp)
+						}
+					}
 					less := newSite(t, p, hidden, func(up string) bool { return view.Part(up) != nil })
 					pairs = append(pairs, pair{whole.visit(ctx, who, how), less.visit(ctx, who, how)})
 					for _, it := range gatewaytest.World {
@@ -230,9 +248,28 @@ func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
 			}
 			var cursors []string
 			for i, p := range pairs {
-				same(i, "at the beginning", p.there.news(), p.alone.news())
+				same(i, "at the beginning", p.there.hello+p.there.news(), p.alone.hello+p.alone.news())
+				same(i, "the server", p.there.ask(wire.MethodDiscover, `{}`), p.alone.ask(wire.MethodDiscover, `{}`))
 				cursors = append(cursors, p.there.walk()...)
 				p.alone.walk()
+			}
+			for i, p := range pairs {
+				v := p.there
+				view := whole.table.View(v.who, &call.Client{Revision: v.rev()})
+				for _, it := range gatewaytest.World {
+					absent := map[string]string{"db": "db+row:~", "files": "files+file:///~/~/~", "open": "memo:~/~/~"}[it.Upstream]
+					if it.Kind != call.Resource || wp.Decide(gatewaytest.Asked{Who: v.who, Rev: v.rev(), Item: it}) != policy.Deny ||
+						mayConfirm(view, absent) || mayConfirm(view, it.Public) {
+						continue
+					}
+					alike++
+					text := func(uri string) string {
+						out := v.ask(wire.MethodResourcesRead, `{"uri":"`+uri+`"}`)
+						return requestID.ReplaceAllString(hints.ReplaceAllString(strings.ReplaceAll(out, uri, "URI"), ""), "")
+					}
+					same(i, "what is refused, and what is not there", text(it.Public), text(absent))
+					p.alone.asked = v.asked
+				}
 			}
 			for range requests {
 				for i, p := range pairs {
@@ -269,7 +306,7 @@ func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
 			}
 		})
 	}
-	if hiddenAtAll < 20*policies || told < 5*policies || stolen < policies/2 {
-		t.Errorf("%d items were hidden, %d times somebody was told, and %d events were tried by others: the policies are not worth much", hiddenAtAll, told, stolen)
+	if hiddenAtAll < 20*policies || told < 5*policies || stolen < policies/2 || alike < policies {
+		t.Errorf("%d items were hidden, %d times somebody was told, and %d events were tried by others, %d resources compared with absent ones: the policies are not worth much", hiddenAtAll, told, stolen, alike)
 	}
 }

@@ -167,6 +167,22 @@ func RandomPolicy(r *rand.Rand, compiled []*policy.Condition) WorldPolicy {
 	return p
 }
 
+// concerns reports whether the who of a rule holds for a principal.
+func concerns(w policy.Who, p *call.Principal) bool {
+	some := func(list, of []string) bool {
+		return list == nil || slices.ContainsFunc(list, func(s string) bool { return slices.Contains(of, s) })
+	}
+	return some(w.Subjects, []string{p.Subject}) && some(w.Issuers, []string{p.Issuer}) && some(w.Groups, p.Groups) && some(w.Scopes, p.Scopes)
+}
+
+// MayReach reports whether the caller may be allowed anything of an upstream, whatever
+// its items are: where that is not so, nothing may name the upstream.
+func (p WorldPolicy) MayReach(who *call.Principal, upstream string) bool {
+	return p.Opts.Default == policy.Allow || slices.ContainsFunc(p.Opts.Rules, func(r policy.Rule) bool {
+		return r.Effect != policy.Deny && concerns(r.Who, who) && (r.What.Upstreams == nil || globbed(r.What.Upstreams, upstream))
+	})
+}
+
 // ReadsArguments reports whether a condition does.
 func (p WorldPolicy) ReadsArguments() bool { return slices.Contains(p.when, len(worldConditions)-1) }
 
@@ -193,11 +209,8 @@ func (p WorldPolicy) Decide(a Asked) policy.Effect {
 	effect := p.Opts.Default
 	strict := map[policy.Effect]int{policy.Allow: 1, policy.Confirm: 2, policy.Deny: 3}
 	won := 0
-	some := func(list, of []string) bool {
-		return list == nil || slices.ContainsFunc(list, func(s string) bool { return slices.Contains(of, s) })
-	}
 	for i, r := range p.Opts.Rules {
-		if !some(r.Who.Subjects, []string{a.Who.Subject}) || !some(r.Who.Issuers, []string{a.Who.Issuer}) || !some(r.Who.Groups, a.Who.Groups) || !some(r.Who.Scopes, a.Who.Scopes) {
+		if !concerns(r.Who, a.Who) {
 			continue
 		}
 		kind := [call.Kinds][]string{call.Tool: r.What.Tools, call.Prompt: r.What.Prompts, call.Resource: r.What.Resources, call.Template: r.What.Resources}[it.Kind]

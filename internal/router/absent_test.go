@@ -225,7 +225,9 @@ func TestOtherErrorsPass(t *testing.T) {
 // A user is not asked, and a read that needs a consent not made, to find out whether
 // there is something to subscribe to.
 func TestNoReadWithoutConsent(t *testing.T) {
-	p := policy.New(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: "ask", Effect: policy.Confirm, What: policy.What{Resources: []string{"*"}}}}})
+	p := policy.New(policy.Options{Default: policy.Allow, Rules: []policy.Rule{
+		{Name: "ask", Effect: policy.Confirm, What: policy.What{Resources: []string{"*"}}}, {Name: "secrets", Effect: policy.Deny, What: policy.What{Resources: []string{"*/secret/*"}}},
+	}})
 	r, u := spoken(t, dialects[0], p)
 	if text := answerTo(r, call.Anonymous, wire.Rev20251125, wire.MethodResourcesSubscribe, "files+file:///x"); text != `{}` {
 		t.Error(text)

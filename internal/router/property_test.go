@@ -209,6 +209,11 @@ func TestNobodySeesWhatIsDenied(t *testing.T) {
 
 		// The world without what is hidden.
 		view := whole.Routes().Table.View(who, &call.Client{Revision: rev})
+		for _, up := range []string{"db", "files", "gone", "open"} {
+			if view.Part(up) != nil && !wp.MayReach(who, up) {
+				t.Fatalf("%s\nthe upstream %s may be named", name, up)
+			}
+		}
 		less, _ := worldRouter(t, p, func(it worldItem) bool { return !hidden[it.ID()] }, func(up string) bool { return view.Part(up) != nil })
 		requests = append(requests, [2]string{wire.MethodDiscover, `{}`})
 		for _, it := range world {
