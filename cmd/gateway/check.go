@@ -132,6 +132,7 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 				return context.Cause(ctx)
 			}
 			o.note(v, report, met, unlooked)
+			noteIdle(v, cfg, report)
 			return o.try(ctx, v, screen, report, met)
 		})
 		if err != nil {
@@ -248,6 +249,23 @@ func (o *checkOptions) note(v *gateway.Visit, report *checked, met map[string]ch
 			met[f.Upstream] = c
 		}
 		report.Findings = append(report.Findings, found)
+	}
+}
+
+// noteIdle writes down which globs of the policy match nothing. Upstreams of which not
+// all is known may have what these are for.
+func noteIdle(v *gateway.Visit, cfg *config.Config, report *checked) {
+	for _, i := range gateway.Idle(v.Table(), cfg) {
+		known := true
+		for _, s := range v.Upstreams() {
+			known = known && (i.OfUpstreams || s.State != upstream.Degraded || !i.Concerns(s.Name))
+		}
+		if !known {
+			continue
+		}
+		report.Findings = append(report.Findings, finding{
+			Severity: severityWarning, What: "idle", Message: i.Reason(), Upstream: i.Upstream, File: i.File, Line: i.Line, Path: i.Path(),
+		})
 	}
 }
 

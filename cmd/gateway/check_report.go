@@ -48,7 +48,7 @@ const (
 // about: the file, an upstream or an item.
 type finding struct {
 	Severity string `json:"severity"`
-	// What is configuration, unreachable, degraded, the fault of an item
+	// What is configuration, idle (a glob matches nothing), unreachable, degraded, the fault of an item
 	// (quarantined, clash, …), or what became of a probe (error, lost, timeout, refused).
 	What     string `json:"what"`
 	Message  string `json:"message"`
@@ -150,6 +150,12 @@ func (r *checked) write(out io.Writer, s console.Style, columns int) error {
 // line is a finding on one line.
 func (f finding) line() string {
 	switch {
+	case f.What == "idle":
+		text := f.Path + " " + f.Message
+		if f.File != "" {
+			text = fmt.Sprintf("%s:%d: %s", f.File, f.Line, text)
+		}
+		return console.Line(text)
 	case f.File != "":
 		return (&config.Error{File: f.File, Line: f.Line, Col: f.Column, Path: f.Path, Msg: f.Message}).Error()
 	case f.Kind != "":

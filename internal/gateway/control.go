@@ -92,6 +92,7 @@ func (g *Gateway) step(ctx context.Context, now time.Time) {
 	g.retire(ctx, used)
 	g.logFindings(routes.Table)
 	g.metrics.count(routes.Table)
+	g.logIdle(l, routes.Table, snapshots)
 
 	// What a server says has changed is news at once, for all who may see it.
 	told := make(map[string]catalog.Changes)

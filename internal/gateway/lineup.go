@@ -25,6 +25,8 @@ type lineup struct {
 	// ended or were waited for long enough, or another lineup is in its place. The
 	// control loop closes it.
 	settled chan struct{}
+
+	surveyed bool // see logIdle; of the control loop
 }
 
 // member is one upstream as a lineup holds it.

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/config"
 )
@@ -74,5 +77,27 @@ func TestConditionsThatNobodyChecked(t *testing.T) {
 	var faults config.Errors
 	if !errors.As(err, &faults) || !strings.HasPrefix(faults[0].Error(), "rules.yaml:3:5: r.when: ") {
 		t.Errorf("error is %v", err)
+	}
+}
+
+// What matches nothing is said once for a configuration, when all is listed, and not with
+// every table.
+func TestIdleGlobsAreLoggedOnce(t *testing.T) {
+	core, logs := observer.New(zap.WarnLevel)
+	const text = "upstreams: {cafe: {command: x}, clock: {command: x}, notes: {command: x}}\npolicy:\n  default: allow\n  rules:\n    - {name: typo, effect: deny, what: {tools: [cafe__menuu, 'clock__*']}}\n"
+	g, _ := startLogged(t, text, true, zap.New(core))
+	idle := func() []observer.LoggedEntry {
+		return logs.FilterMessage("globs of the policy match nothing").All()
+	}
+	waitFor(t, "it is logged", func() bool { return len(idle()) > 0 })
+	swaps := func() float64 { return testutil.ToFloat64(g.metrics.swaps.WithLabelValues("same")) }
+	for range 3 {
+		before := swaps()
+		g.changed <- struct{}{}
+		waitFor(t, "another table is in place", func() bool { return swaps() > before })
+	}
+	want := []any{`policy rule "typo": what.tools[0] "cafe__menuu" matches nothing that is listed; did you mean "cafe__menu"?`}
+	if got := idle(); len(got) != 1 || !cmp.Equal(got[0].ContextMap()["globs"], any(want)) {
+		t.Errorf("logged: %+v, want %q once", got, want)
 	}
 }

@@ -1,0 +1,171 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// Idle is a glob of the policy that covers nothing.
+type Idle struct {
+	policy.Pattern
+	Near string // a name that it would cover but for a slip of the pen, "" for none
+}
+
+// Path says where it stands: in the list of an upstream or in a rule with a name.
+func (i Idle) Path() string {
+	if i.Upstream != "" {
+		return "upstreams." + i.Upstream + "." + i.Place
+	}
+	return fmt.Sprintf("policy rule %q: %s", i.Rule, i.Place)
+}
+
+// String says where it stands, and what of it.
+func (i Idle) String() string { return i.Path() + " " + i.Reason() }
+
+// Reason says what of it.
+func (i Idle) Reason() string {
+	s := fmt.Sprintf("%q matches nothing", i.Text)
+	if !i.OfUpstreams {
+		s += " that is listed"
+	}
+	if i.Near != "" {
+		s += fmt.Sprintf("; did you mean %q?", i.Near)
+	}
+	return s
+}
+
+// Idle returns the globs of the policy that cover nothing of what there is, in the
+// order of [policy.Policy.Patterns]. It takes a table whose upstreams have all listed
+// what they have; lacking are those that are configured and not in it. Nothing is said
+// of a glob that may cover what is not known: an item of an upstream that lacks or lists
+// nothing at all, or a resource that only a template tells of.
+func (t *Table) Idle(lacking []*namespace.Space) []Idle {
+	var out []Idle
+	for _, p := range t.opts.Policy.Patterns() {
+		if p.CanBegin("") && strings.Trim(p.Text, "*") == "" {
+			continue // everything is what is meant
+		}
+		names, open := t.coverable(&p, lacking)
+		if open {
+			continue
+		}
+		covered := false
+		for _, name := range names {
+			if covered = p.Covers(name); covered {
+				break
+			}
+		}
+		if !covered {
+			out = append(out, Idle{p, nearest(p.Text, names)})
+		}
+	}
+	return out
+}
+
+// coverable returns the names that a glob is about, and whether there may be others that
+// it covers.
+func (t *Table) coverable(p *policy.Pattern, lacking []*namespace.Space) (names []string, open bool) {
+	for _, s := range lacking {
+		if p.OfUpstreams {
+			names = append(names, s.Upstream())
+			continue
+		}
+		open = open || p.Concerns(s.Upstream()) && p.CanBegin(leadOf(s, p.Kind))
+	}
+	for _, part := range t.parts {
+		switch {
+		case p.OfUpstreams:
+			names = append(names, part.Upstream())
+		case !p.Concerns(part.Upstream()):
+		case part.source.Down != nil || part.empty():
+			open = open || p.Rule == "" || p.CanBegin(leadOf(part.space, p.Kind))
+		case p.Kind != call.Resource:
+			names = t.names(names, part, p.Kind, p.Rule == "")
+		default:
+			templates := t.names(nil, part, call.Template, p.Rule == "")
+			for _, text := range templates {
+				literal, _, _ := strings.Cut(text, "{")
+				open = open || p.CanBegin(literal)
+			}
+			listed := t.names(names, part, call.Resource, p.Rule == "")
+			if len(listed)+len(templates) == len(names) && part.hasResources() {
+				open = open || p.Rule == "" || p.CanBegin(leadOf(part.space, p.Kind))
+			}
+			names = append(listed, templates...)
+		}
+	}
+	return names, open
+}
+
+// leadOf is what public names of a space begin with.
+func leadOf(s *namespace.Space, kind call.Kind) string {
+	switch {
+	case !isURI(kind):
+		return s.Lead()
+	case s.Prefix() == "":
+		return ""
+	default:
+		return s.Prefix() + "+"
+	}
+}
+
+// names appends the names of what a part has: native ones of all that its upstream
+// lists, or the public ones of what is published, or would be once its definition is accepted.
+func (t *Table) names(names []string, p *Part, kind call.Kind, native bool) []string {
+	if !native {
+		for _, e := range t.entries[kind] {
+			if e.part == p {
+				names = append(names, e.Public)
+			}
+		}
+	}
+	for i, raw := range p.source.Items[kind] {
+		name := wire.ValueOf(raw).Get(namespace.NameMember(kind)).Str()
+		switch {
+		case native:
+			names = append(names, name)
+		case kind == call.Tool && i < len(p.source.HeldTools) && p.source.HeldTools[i] != "":
+			public, _ := p.space.Name(name)
+			names = append(names, public)
+		}
+	}
+	return names
+}
+
+// nearest returns the name that a glob with asterisks at its ends, or none, covers but
+// for a few characters.
+func nearest(text string, names []string) string {
+	core := strings.Trim(text, "*")
+	if core == "" || strings.Contains(core, "*") || len(core) > maxNearQuery {
+		return ""
+	}
+	head, tail := strings.HasPrefix(text, "*"), strings.HasSuffix(text, "*")
+	most := min(maxDistance, max(1, len(core)/lettersEdit))
+	best, found := most+1, ""
+	for i, name := range names {
+		if i == maxCompared {
+			break
+		}
+		for n := max(1, len(core)-1); n <= len(core)+1; n++ {
+			piece := name
+			switch {
+			case n > len(name):
+				continue
+			case tail && !head:
+				piece = name[:n]
+			case head && !tail:
+				piece = name[len(name)-n:]
+			}
+			if d := distance(strings.ToLower(core), strings.ToLower(piece)); cmp.Less(d, best) {
+				best, found = d, name
+			}
+		}
+	}
+	return found
+}

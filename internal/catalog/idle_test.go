@@ -1,0 +1,74 @@
+package catalog
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// A glob that covers nothing of what upstreams list is told of, with what it may have
+// meant; one that may cover what is not known is not.
+func TestIdle(t *testing.T) {
+	rule := func(w policy.What) policy.Options {
+		return policy.Options{Rules: []policy.Rule{{Name: "r", Effect: policy.Allow, What: w, File: "p.yaml", Line: 3}}}
+	}
+	files := func(u policy.Upstream) policy.Options {
+		return policy.Options{Upstreams: map[string]policy.Upstream{"files": u}}
+	}
+	fs := source(t, "files", "files", tool("read_file"), tool("write_file"), prompt("explain"), resource("file:///a"))
+	fs.Capabilities = wire.Raw(`{"resources":{}}`)
+	held := source(t, "files", "files", tool("read_file"))
+	held.HeldTools = []string{"changed"}
+	templated := source(t, "files", "files", tool("read_file"), template("file:///pub/{+path}"))
+	dynamic := source(t, "files", "files", tool("read_file"))
+	dynamic.Capabilities = wire.Raw(`{"resources":{}}`)
+	gone := down(source(t, "gone", "gone"))
+	asleep := source(t, "asleep", "asleep").Space
+	for _, tt := range []struct {
+		name    string
+		policy  policy.Options
+		sources []Source
+		lacking []*namespace.Space
+		want    []string
+	}{
+		{"a slip", files(policy.Upstream{Tools: policy.Globs{Deny: []string{"read_*", "wirte_*"}}}), []Source{fs}, nil,
+			[]string{`upstreams.files.tools.deny[1] "wirte_*" matches nothing that is listed; did you mean "write_file"?`}},
+		{"a name", files(policy.Upstream{Tools: policy.Globs{Allow: []string{"red_file", "*"}}}), []Source{fs}, nil,
+			[]string{`upstreams.files.tools.allow[0] "red_file" matches nothing that is listed; did you mean "read_file"?`}},
+		{"the end of a name", files(policy.Upstream{Tools: policy.Globs{Deny: []string{"*_flie"}}}), []Source{fs}, nil,
+			[]string{`upstreams.files.tools.deny[0] "*_flie" matches nothing that is listed; did you mean "read_file"?`}},
+		{"nothing like it", files(policy.Upstream{Prompts: policy.Globs{Deny: []string{"x*y"}}}), []Source{fs}, nil,
+			[]string{`upstreams.files.prompts.deny[0] "x*y" matches nothing that is listed`}},
+		{"a URI", files(policy.Upstream{Resources: policy.Globs{Deny: []string{"file:///b", "FILE:///A"}}}), []Source{fs}, nil,
+			[]string{`upstreams.files.resources.deny[0] "file:///b" matches nothing that is listed; did you mean "file:///a"?`}},
+		{"everything", files(policy.Upstream{Prompts: policy.Globs{Deny: []string{"*"}}}), []Source{source(t, "files", "files", tool("t"))}, nil, nil},
+		{"a URI of a template", files(policy.Upstream{Resources: policy.Globs{Deny: []string{"file:///pub/x*", "file:///secret/*"}}}), []Source{templated}, nil,
+			[]string{`upstreams.files.resources.deny[1] "file:///secret/*" matches nothing that is listed`}},
+		{"resources that are not listed", files(policy.Upstream{Resources: policy.Globs{Deny: []string{"file:///secret/*"}}}), []Source{dynamic}, nil, nil},
+		{"a rule", rule(policy.What{Tools: []string{"files__read_*", "files__raed_file"}, Upstreams: []string{"files", "flies"}}), []Source{fs}, nil,
+			[]string{`policy rule "r": what.tools[1] "files__raed_file" matches nothing that is listed; did you mean "files__read_file"?`,
+				`policy rule "r": what.upstreams[1] "flies" matches nothing; did you mean "files"?`}},
+		{"native names in a rule", rule(policy.What{Tools: []string{"read_file"}}), []Source{fs}, nil,
+			[]string{`policy rule "r": what.tools[0] "read_file" matches nothing that is listed`}},
+		{"of another upstream", rule(policy.What{Tools: []string{"files__*"}, Upstreams: []string{"b"}}), []Source{fs, source(t, "b", "b", tool("t"))}, nil,
+			[]string{`policy rule "r": what.tools[0] "files__*" matches nothing that is listed`}},
+		{"an upstream that is down", rule(policy.What{Tools: []string{"gone__*", "gnoe__*"}, Resources: []string{"gone+x:*"}}), []Source{fs, gone}, nil,
+			[]string{`policy rule "r": what.tools[1] "gnoe__*" matches nothing that is listed`}},
+		{"an upstream that is disabled", rule(policy.What{Tools: []string{"asleep__*", "*__*_x"}, Upstreams: []string{"asleep"}}), []Source{fs}, []*namespace.Space{asleep}, nil},
+		{"a tool that is held", rule(policy.What{Tools: []string{"files__read_file"}}), []Source{held}, nil, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			for _, i := range Build(Options{Policy: policy.New(tt.policy)}, tt.sources).Idle(tt.lacking) {
+				got = append(got, i.String())
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

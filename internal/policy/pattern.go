@@ -1,0 +1,76 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"mcpgateway/internal/call"
+)
+
+// Pattern is one glob that a policy was made of.
+type Pattern struct {
+	Upstream   string // whose allow or deny list it stands in, "" for one of a rule
+	Rule, File string // of a rule
+	Line       int
+	Place      string // in the upstream or the rule: tools.deny[1], what.upstreams[0]
+	Kind       call.Kind
+	// OfUpstreams says that it covers names of upstreams, and not of items of the
+	// kind. One of resources is also about templates.
+	OfUpstreams bool
+	Text        string
+
+	globs globs
+	rule  *rule
+}
+
+// Patterns returns all globs: those of upstreams by name, then those of rules.
+func (p *Policy) Patterns() []Pattern {
+	var out []Pattern
+	add := func(like Pattern, g *globs, list string, compile func([]string) globs) {
+		if g == nil {
+			return
+		}
+		for i, w := range g.written {
+			like.Place, like.Text = fmt.Sprintf("%s[%d]", list, i), strings.Join(w.parts, "*")
+			like.globs = compile([]string{like.Text})
+			out = append(out, like)
+		}
+	}
+	kinds := []call.Kind{call.Tool, call.Resource, call.Prompt}
+	compile := map[call.Kind]func([]string) globs{call.Tool: compileNames, call.Prompt: compileNames, call.Resource: compileURIs}
+	for _, name := range slices.Sorted(maps.Keys(p.upstreams)) {
+		for _, kind := range kinds {
+			s := &p.upstreams[name][kind]
+			add(Pattern{Upstream: name, Kind: kind}, &s.allow, kind.Plural()+".allow", compile[kind])
+			add(Pattern{Upstream: name, Kind: kind}, &s.deny, kind.Plural()+".deny", compile[kind])
+		}
+	}
+	for _, r := range p.rules {
+		like := Pattern{Rule: r.Name, File: r.File, Line: r.Line, rule: r}
+		for _, kind := range kinds {
+			like.Kind = kind
+			add(like, r.kinds[kind], "what."+kind.Plural(), compile[kind])
+		}
+		like.OfUpstreams = true
+		add(like, r.upstreams, "what.upstreams", compileNames)
+	}
+	return out
+}
+
+// Concerns reports whether the pattern is about items of the upstream.
+func (p *Pattern) Concerns(upstream string) bool {
+	if p.rule != nil {
+		return p.rule.at(upstream)
+	}
+	return p.Upstream == upstream
+}
+
+// Covers reports whether the pattern covers a name or URI: a native one where it stands
+// in a list of an upstream, a public one where it stands in a rule. One of URIs does
+// also where it is written in another case, as for rules that refuse.
+func (p *Pattern) Covers(name string) bool { return p.globs.restrict(name) }
+
+// CanBegin reports whether the pattern covers anything that begins with lead.
+func (p *Pattern) CanBegin(lead string) bool { return p.globs.canBegin(lead) }
