@@ -26,27 +26,53 @@ func TestRefusedCostsWhatAbsentCosts(t *testing.T) {
 	}})
 	r, _ := worldRouter(t, p, func(worldItem) bool { return true }, func(string) bool { return true })
 	who := &call.Principal{Subject: "ann"}
+	prompt := func(name string) (method, params string) {
+		return wire.MethodComplete, `{"ref":{"type":"ref/prompt","name":"` + name + `"},"argument":{"name":"a","value":""}}`
+	}
+	by := func(kind call.Kind) func(string) (string, string) {
+		return func(name string) (string, string) { return useOf(kind, name, "") }
+	}
+	with := func(method string) func(string) (string, string) {
+		return func(uri string) (string, string) { return method, `{"uri":"` + uri + `"}` }
+	}
+	type names struct{ refused, absent string }
+	passwd, row, memo := names{"files+file:///etc/passwd", "files+file:///etc/passwx"}, names{"db+row:2", "db+row:9"}, names{"memo:y", "memo:z"}
 	for _, tt := range []struct {
-		kind            call.Kind
-		refused, absent string
+		what string
+		of   func(name string) (method, params string)
+		names
 	}{
-		{call.Tool, "db__drop", "db__droq"},
-		{call.Tool, "db__insert", "db__inserx"},
-		{call.Prompt, "files__expand", "files__expanx"},
-		{call.Resource, "files+file:///etc/passwd", "files+file:///etc/passwx"},
-		{call.Resource, "db+row:2", "db+row:9"},
-		{call.Resource, "memo:y", "memo:z"},
-		{call.Template, "db+row:{id}", "db+row:{ix}"},
+		{"tool", by(call.Tool), names{"db__drop", "db__droq"}},
+		{"tool", by(call.Tool), names{"db__insert", "db__inserx"}},
+		{"prompt", by(call.Prompt), names{"files__expand", "files__expanx"}},
+		{"completion for a prompt", prompt, names{"files__expand", "files__expanx"}},
+		{"completion for a template", by(call.Template), names{"db+row:{id}", "db+row:{ix}"}},
+		{"completion for a resource", by(call.Template), row},
+		{"read", with(wire.MethodResourcesRead), passwd}, {"read", with(wire.MethodResourcesRead), row}, {"read", with(wire.MethodResourcesRead), memo},
+		{"metadata", with(wire.MethodResourcesMetadata), passwd}, {"metadata", with(wire.MethodResourcesMetadata), row}, {"metadata", with(wire.MethodResourcesMetadata), memo},
+		{"children", with(wire.MethodResourcesList), passwd}, {"children", with(wire.MethodResourcesList), row}, {"children", with(wire.MethodResourcesList), memo},
+		{"subscription", with(wire.MethodResourcesSubscribe), passwd}, {"subscription", with(wire.MethodResourcesSubscribe), row}, {"subscription", with(wire.MethodResourcesSubscribe), memo},
 	} {
 		for _, rev := range []wire.Revision{wire.Rev20251125, wire.Rev20260728} {
 			cost := func(name string) (string, float64) {
-				method, params := useOf(tt.kind, name, "")
+				method, params := tt.of(name)
 				c := &call.Call{ID: "r", Method: method, Params: wire.Raw(params), Principal: who, Back: &recorder{}, Client: &call.Client{Key: "c", Revision: rev}}
+				subs := NewSubscriptions(r)
+				run := func() error {
+					_, err := r.Handle(context.Background(), c)
+					return err
+				}
+				if method == wire.MethodResourcesSubscribe {
+					run = func() error {
+						_, err := subs.Subscribe(context.Background(), c, name, func(string, wire.Raw) {})
+						return err
+					}
+				}
 				// The least of several runs: pools may be emptied meanwhile.
 				least := math.Inf(1)
 				for range 5 {
 					least = min(least, testing.AllocsPerRun(100, func() {
-						if _, err := r.Handle(context.Background(), c); err == nil || err.Error() == "" {
+						if err := run(); err == nil || err.Error() == "" {
 							t.Fatal("the call was answered")
 						}
 					}))
@@ -56,7 +82,7 @@ func TestRefusedCostsWhatAbsentCosts(t *testing.T) {
 			refused, n := cost(tt.refused)
 			absent, m := cost(tt.absent)
 			if refused != absent || n != m {
-				t.Errorf("%s, %s:\nrefused: %v allocations, %s\nabsent:  %v allocations, %s", tt.kind, rev, n, refused, m, absent)
+				t.Errorf("%s of %s, %s:\nrefused: %v allocations, %s\nabsent:  %v allocations, %s", tt.what, tt.refused, rev, n, refused, m, absent)
 			}
 		}
 	}
