@@ -21,7 +21,7 @@ type Adopted struct {
 // each item with something to tell report is called.
 func (v *View) Adopt(p *Part, result wire.Raw, report func(Adopted)) wire.Raw {
 	rules := p.Rules()
-	lists := conform.Lists{Mode: rules.Conformance, Revision: p.Revision()}
+	lists := conform.Lists{Mode: rules.Conformance, Revision: p.Revision(), Sanitize: rules.Sanitize}
 	edit := wire.NewEdit(result)
 	for m := range edit.Root().Members() {
 		if !m.Is("resources") {
@@ -29,14 +29,11 @@ func (v *View) Adopt(p *Part, result wire.Raw, report func(Adopted)) wire.Raw {
 		}
 		edit.RemoveElements(m.Value, func(el wire.Value) bool {
 			it := lists.Check(call.Resource, el.Raw())
-			told := Adopted{Native: it.Native, Findings: it.Findings, More: it.More}
+			told := Adopted{Native: it.Native, Findings: it.Findings, More: it.More, Taken: it.Taken}
 			if it.Unusable != "" {
 				told.Findings = []conform.Finding{{Fault: it.Against, Path: "$", Words: it.Unusable}}
 			}
 			item := it.Item
-			if it.Unusable == "" {
-				item, told.Taken = rules.Sanitize.Item(call.Resource, item)
-			}
 			if len(told.Findings) > 0 || told.Taken != (conform.Taken{}) {
 				report(told)
 			}

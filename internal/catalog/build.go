@@ -120,6 +120,7 @@ func (b *builder) check(d *draft, seen map[string]bool) bool {
 	rules := d.part.Rules()
 	lists := conform.Lists{
 		Mode: rules.Conformance, Revision: d.part.Revision(), Schemas: b.opts.Schemas, Budget: b.budget(d.part), Inputs: rules.ValidateInput,
+		Sanitize: rules.Sanitize,
 	}
 	it := lists.Check(d.Kind, d.raw)
 	d.raw, d.Native, d.Input, d.Output = it.Item, it.Native, it.Input, it.Output
@@ -137,10 +138,9 @@ func (b *builder) check(d *draft, seen map[string]bool) bool {
 		finding.What, finding.Reason, finding.Against, finding.Mended = Nonconforming, f.String(), f.Fault, f.Mended
 		b.findings = append(b.findings, finding)
 	}
-	var taken conform.Taken
-	if d.raw, taken = rules.Sanitize.Item(d.Kind, d.raw); taken != (conform.Taken{}) {
+	if it.Taken != (conform.Taken{}) {
 		b.findings = append(b.findings, Finding{
-			What: Sanitized, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Taken: taken,
+			What: Sanitized, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Taken: it.Taken,
 			Reason: "characters were taken out of its text",
 		})
 	}

@@ -21,8 +21,8 @@ type Options struct {
 	// edit them afterwards. Nil for none.
 	ServerInfo wire.Raw
 
-	// Schemas keeps compiled schemas from one table to the next; nil: every
-	// table compiles its own.
+	// Schemas keeps compiled schemas, and what was found out about items, from one
+	// table to the next; nil: every table does all of it anew.
 	Schemas *conform.Schemas
 
 	// Enrich says that resources get the type that their MIME type tells, and

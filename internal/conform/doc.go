@@ -2,7 +2,7 @@
 // take.
 //
 //	an upstream's result ▶ [Subject.Check] ▶ [Sanitize.Result] ▶ [Contents], [Embedded] ▶ [DownTo] ▶ the client
-//	an upstream's items  ▶ [Lists.Check]   ▶ [Sanitize.Item]   ▶ [ItemDownTo], by page
+//	an upstream's items  ▶ [Lists.Check], which cleans them too ▶ [ItemDownTo], by page
 //	a client's arguments ▶ [RefuseArguments] ▶ the upstream
 //
 // # Faults
@@ -22,7 +22,8 @@
 // methods get an error.
 //
 // List items that lack what clients throw a whole list away for are unusable in
-// every mode but [Off].
+// every mode but [Off]. What was found out about an item is kept from one table to
+// the next: see [Schemas].
 //
 // # Schemas
 //
@@ -76,7 +77,7 @@
 // replaced, and allocate nothing then. They take valid JSON and return valid
 // JSON. Bringing down what has been brought down changes nothing.
 //
-// The package is pure and keeps no state but compiled schemas: all of it is safe
+// The package is pure and keeps no state but that of a [Schemas]: all of it is safe
 // for concurrent use.
 // It does not bridge eras: results that ask for input, and questions to clients,
 // belong to others.

@@ -25,9 +25,14 @@ type ListItem struct {
 	Against  Fault // of what is unusable: the fault against the specification
 	Findings []Finding
 	More     int
+	// Taken is what was taken out of its text.
+	Taken Taken
 	// Input and Output are a tool's schemas, nil where it has none, or none that
 	// can be checked.
 	Input, Output *Schema
+
+	weight int  // of the schemas that were looked at
+	short  bool // one was not, for want of a budget
 }
 
 // Lists checks the items of one upstream's lists.
@@ -38,11 +43,27 @@ type Lists struct {
 	Budget   *Budget
 	// Inputs says that the schemas of inputs are needed in every mode.
 	Inputs bool
+	// Sanitize says what is taken out of the text of items that can be used.
+	Sanitize Sanitize
 }
 
 // Check holds one item, valid JSON under its native name, against what the
-// specification demands. What has no name cannot be published in any mode.
+// specification demands, and cleans it. What has no name cannot be published in any
+// mode. Nobody may change the findings.
 func (l *Lists) Check(kind call.Kind, item wire.Raw) ListItem {
+	if l.Schemas == nil {
+		return l.check(kind, item)
+	}
+	key := l.key(kind, item)
+	if out, ok := l.Schemas.item(key, item, l.Budget); ok {
+		return out
+	}
+	out := l.check(kind, item)
+	l.Schemas.keep(key, item, out)
+	return out
+}
+
+func (l *Lists) check(kind call.Kind, item wire.Raw) ListItem {
 	out := ListItem{Item: item}
 	root := wire.ValueOf(item)
 	if root.Kind() != '{' {
@@ -79,6 +100,9 @@ func (l *Lists) Check(kind call.Kind, item wire.Raw) ListItem {
 				break
 			}
 		}
+	}
+	if out.Unusable == "" {
+		out.Item, out.Taken = l.Sanitize.Item(kind, out.Item)
 	}
 	return out
 }
@@ -133,9 +157,11 @@ func (l *Lists) schema(out *ListItem, tool wire.Value, name string, mended bool)
 	w := walk{rev: l.Revision, mend: l.Mode == Repair, findings: out.Findings}
 	defer func() { out.Findings = w.findings }()
 	if l.Budget != nil && !l.Budget.take(schema) {
+		out.short = true
 		w.foundIn(name, SchemaUnchecked, secTool, false, "is not checked: the schemas of this upstream are too many")
 		return nil
 	}
+	out.weight += schema.weight
 	switch err := schema.Fault(); {
 	case err == nil:
 		return schema

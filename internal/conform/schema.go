@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"runtime"
@@ -33,10 +34,11 @@ var errUnchecked = errors.New("not checked")
 type Schema struct {
 	raw    wire.Raw
 	once   sync.Once
-	fault  error         // it does not compile
-	free   chan *program // those that nobody runs
-	seats  chan struct{} // one for each that may still be compiled
-	weight int           // nodes
+	fault  error             // it does not compile
+	free   chan *program     // those that nobody runs
+	seats  chan struct{}     // one for each that may still be compiled
+	weight int               // nodes
+	key    [sha256.Size]byte // where it is kept
 }
 
 // newSchema returns the schema that raw, valid JSON, is.

@@ -172,8 +172,8 @@ func TestSchemas(t *testing.T) {
 		t.Error("a schema was not kept for the next table")
 	}
 	end()
-	if len(s.kept) != 1 {
-		t.Errorf("%d schemas are kept, want the one that is used", len(s.kept))
+	if len(s.kept.schemas) != 1 {
+		t.Errorf("%d schemas are kept, want the one that is used", len(s.kept.schemas))
 	}
 }
 

@@ -119,7 +119,7 @@ type Gateway struct {
 
 	// The rest is the control loop's own.
 
-	schemas  conform.Schemas          // keeps compiled schemas from one table to the next
+	schemas  conform.Schemas          // keeps what was found out about items from one table to the next
 	reported map[catalog.Finding]bool // the findings that were logged
 	known    *catalog.Table           // what clients were told of
 	used     map[*link]*member        // the links of the last table
