@@ -30,7 +30,9 @@
 // A [Schema] is compiled when it is first needed. Nothing it refers to is ever
 // loaded. Its size is bounded before it is compiled, and a validation counts its
 // steps and gives up after some 100,000, a tenth of a second: [Unchecked]. Patterns
-// run in linear time; those that cannot match everything.
+// run in linear time; those that cannot, or that would cost much to compile, match
+// everything. What the schemas of an upstream may cost to compile is bounded, too: a
+// [Budget].
 //
 // # Sanitising
 //

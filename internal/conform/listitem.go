@@ -161,8 +161,12 @@ func (l *Lists) schema(out *ListItem, tool wire.Value, name string, mended bool)
 		w.foundIn(name, SchemaUnchecked, secTool, false, "is not checked: the schemas of this upstream are too many")
 		return nil
 	}
-	out.weight += schema.weight
-	switch err := schema.Fault(); {
+	err := schema.Fault()
+	out.weight += schema.weight + schema.extra
+	if l.Budget != nil {
+		l.Budget.left -= schema.extra // which was not known before
+	}
+	switch {
 	case err == nil:
 		return schema
 	case Unchecked(err):

@@ -15,13 +15,17 @@ import (
 // Bounds on schemas, which come from upstreams. What exceeds them is not
 // checked; nothing is refused for it.
 const (
-	maxSchemaBytes  = 256 << 10
-	maxSchemaNodes  = 2000 // objects and arrays, which bounds subschemas
-	maxSchemaDepth  = 64
-	maxSchemaWork   = 100_000 // steps of one validation: a tenth of a second at worst
-	maxPatternInsts = 20_000  // instructions of all patterns of a schema
-	maxPatternBytes = 1 << 10
-	patternStep     = 1 << 9 // bytes times instructions that count as one step
+	maxSchemaBytes = 256 << 10
+	maxSchemaNodes = 2000 // objects and arrays, which bounds subschemas
+	maxSchemaDepth = 64
+	maxSchemaWork  = 100_000 // steps of one validation: a tenth of a second at worst
+	stringStep     = 1 << 9  // bytes that count as one step where strings are compared
+)
+
+// What patterns cost to compile, beside a node.
+const (
+	instsPerNode  = 32
+	nodesPerClass = 2
 )
 
 // errUnchecked marks what is too large or too costly to be checked. It is no
@@ -38,6 +42,7 @@ type Schema struct {
 	free   chan *program     // those that nobody runs
 	seats  chan struct{}     // one for each that may still be compiled
 	weight int               // nodes
+	extra  int               // nodes that cost as much as its patterns; set with fault
 	key    [sha256.Size]byte // where it is kept
 }
 
@@ -56,6 +61,9 @@ func newSchema(raw wire.Raw) *Schema {
 func (s *Schema) Fault() error {
 	s.once.Do(func() {
 		p, err := compile(s.raw, s.weight)
+		if p != nil {
+			s.extra = p.insts/instsPerNode + p.classes*nodesPerClass
+		}
 		if s.fault = err; err == nil {
 			<-s.seats
 			s.free <- p
@@ -115,7 +123,10 @@ func (s *Schema) take() (*program, error) {
 type program struct {
 	schema *jsonschema.Schema
 	work   int // steps that are left
-	insts  int // instructions of its patterns so far
+	// Of its patterns so far: instructions, also of those that are too many, and
+	// classes of Unicode.
+	insts, classes int
+	patterns       map[string]jsonschema.Regexp // by text
 }
 
 // spent ends a validation that has taken too many steps.
@@ -162,7 +173,8 @@ func (refusingLoader) Load(string) (any, error) {
 	return nil, errors.New("references out of a schema are never followed")
 }
 
-// compile makes a program of a schema.
+// compile makes a program of a schema. With an error that came late there is one
+// too, which only says what it has cost.
 func compile(raw wire.Raw, weight int) (p *program, err error) {
 	if len(raw) > maxSchemaBytes || weight > maxSchemaNodes {
 		return nil, fmt.Errorf("%w: it is larger than %d KiB or %d objects and arrays", errUnchecked, maxSchemaBytes>>10, maxSchemaNodes)
@@ -176,7 +188,7 @@ func compile(raw wire.Raw, weight int) (p *program, err error) {
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			p, err = nil, fmt.Errorf("%w: %v", errUnchecked, r)
+			err = fmt.Errorf("%w: %v", errUnchecked, r)
 		}
 	}()
 	p = &program{work: maxSchemaWork}
@@ -196,7 +208,7 @@ func compile(raw wire.Raw, weight int) (p *program, err error) {
 		return nil, err
 	}
 	if p.schema, err = c.Compile(schemaURL); err != nil {
-		return nil, plainFault(err)
+		return p, plainFault(err)
 	}
 	return p, nil
 }

@@ -88,14 +88,14 @@ func weigh(v any) int {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, el := range v {
-			n += weigh(el) + len(key)/patternStep
+			n += weigh(el) + len(key)/stringStep
 		}
 	case []any:
 		for _, el := range v {
 			n += weigh(el)
 		}
 	case string:
-		n += len(v) / patternStep
+		n += len(v) / stringStep
 	}
 	return n
 }
