@@ -22,6 +22,7 @@ type stillborn struct {
 	error
 	said    string // the last line of the server's standard error
 	babbled bool   // the server printed what is no message
+	unheard bool   // it ended before it answered
 }
 
 func (s *stillborn) Unwrap() error { return s.error }

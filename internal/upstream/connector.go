@@ -136,7 +136,7 @@ func (c *Connector) connect(ctx context.Context, d dialer) (conn, hello, error) 
 	if err != nil && ctx.Err() != nil {
 		cause := context.Cause(ctx)
 		if s, ok := errors.AsType[*stillborn](err); ok {
-			cause = &stillborn{cause, s.said, s.babbled}
+			cause = &stillborn{error: cause, said: s.said, babbled: s.babbled}
 		}
 		err = cause
 	}

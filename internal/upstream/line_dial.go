@@ -25,6 +25,10 @@ type lineDialer struct {
 	o    *Options
 	self self
 	open opener
+	// mute says that in the last attempt the server ended before it answered
+	// anything, also when it was spoken to as a legacy one from its first message
+	// on. It belongs to the goroutine that dials.
+	mute bool
 }
 
 func newLineDialer(o *Options, open opener) *lineDialer {
@@ -33,24 +37,31 @@ func newLineDialer(o *Options, open opener) *lineDialer {
 	return d
 }
 
-// dial implements [dialer].
+// dial implements [dialer]. A server whose era is not known may be started twice, see
+// errAnew. One that ends at its start whatever it is sent, as for a missing key, is
+// started once in each attempt from the second one on, until it has said anything.
 func (d *lineDialer) dial(ctx context.Context, in inbox) (conn, hello, error) {
 	era, configured := d.o.Era, d.o.Era != wire.EraUnknown
 	if !configured {
 		era = d.o.remembered()
 	}
-	l, h, err := d.try(ctx, in, func(l *lineConn) (hello, error) {
-		switch {
-		case era == wire.EraLegacy:
-			return l.initialize(ctx)
-		case configured:
-			return l.discover(ctx)
-		default:
-			return l.probe(ctx, era == wire.EraUnknown)
-		}
-	})
+	initialize := func(l *lineConn) (hello, error) { return l.initialize(ctx) }
+	greet := func(l *lineConn) (hello, error) { return l.probe(ctx, era == wire.EraUnknown) }
+	switch {
+	case era == wire.EraLegacy, d.mute:
+		greet = initialize
+	case configured:
+		greet = func(l *lineConn) (hello, error) { return l.discover(ctx) }
+	}
+	l, h, err := d.try(ctx, in, greet)
 	if errors.Is(err, errAnew) {
-		l, h, err = d.try(ctx, in, func(l *lineConn) (hello, error) { return l.initialize(ctx) })
+		l, h, err = d.try(ctx, in, initialize)
+	}
+	birth, born := errors.AsType[*stillborn](err)
+	was := d.mute
+	d.mute = born && birth.unheard && !configured && ctx.Err() == nil
+	if was && born && !d.mute && ctx.Err() == nil {
+		return d.dial(ctx, in) // it says something again, but not what a legacy server does
 	}
 	if err != nil {
 		if !configured && ctx.Err() == nil {
@@ -83,10 +94,11 @@ func (d *lineDialer) try(ctx context.Context, in inbox, greet func(*lineConn) (h
 		return l, h, nil
 	}
 	how := l.shut()
-	if f, ok := errors.AsType[*fault](err); ok && f.lost && how != nil {
-		err = how // how a process ended says more than that its output did
+	f, ok := errors.AsType[*fault](err)
+	s := &stillborn{error: err, unheard: ok && f.lost, babbled: l.babbled.Load()}
+	if s.unheard && how != nil {
+		s.error = how // how a process ended says more than that its output did
 	}
-	s := &stillborn{error: err, babbled: l.babbled.Load()}
 	if e, ok := errors.AsType[*ended](how); ok {
 		s.said = e.said
 	}

@@ -1,6 +1,8 @@
 package upstream
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -220,4 +222,62 @@ func TestInitialize(t *testing.T) {
 			t.Errorf("snapshot %+v", shot)
 		}
 	})
+}
+
+// A server that ends at its start, whatever it is sent, is started twice in the
+// first attempt and once in each after it; once it says something, its era is found
+// out as that of any other.
+func TestDyingAtStart(t *testing.T) {
+	for name, tc := range map[string]struct {
+		then func(l *fakeLife, m wire.Message)
+		want []string // the first message of each life
+		era  wire.Era
+	}{
+		"then legacy": {legacy(nil), []string{"server/discover", "initialize", "initialize", "initialize"}, wire.EraLegacy},
+		"then modern": {modern(nil), []string{"server/discover", "initialize", "initialize", "initialize", "server/discover"}, wire.EraModern},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &fakeServer{handle: func(l *fakeLife, m wire.Message) {
+					if l.n <= 3 {
+						l.quit()
+						return
+					}
+					tc.then(l, m)
+				}}
+				mem := eras{}
+				r := start(t, Options{Pipe: s.pipe, Memory: mem, EraKey: "k"})
+				r.watch.wait(t, isReady)
+				var got []string
+				for i := range s.starts() {
+					got = append(got, s.life(i + 1).methods()[0])
+				}
+				if !slices.Equal(got, tc.want) {
+					t.Errorf("the lives began with %q, want %q", got, tc.want)
+				}
+				for _, shot := range r.watch.all() {
+					if strings.Contains(shot.Reason, "initialize") {
+						t.Errorf("the attempt in which it is back fails: %s", shot.Reason)
+					}
+				}
+				if mem["k"] != tc.era {
+					t.Errorf("remembered %s, want %s", mem["k"], tc.era)
+				}
+			})
+		})
+	}
+}
+
+// A program that cannot be started is not tried twice in one attempt.
+func TestNotStartedOnceForEachAttempt(t *testing.T) {
+	opens := 0
+	d := newLineDialer(Options{}.withDefaults(), func(context.Context) (*link, error) {
+		opens++
+		return nil, &fault{reason: "cannot start the server's program", cause: &notStarted{errors.New("not there")}}
+	})
+	for attempt := range 3 {
+		if _, _, err := d.dial(t.Context(), nil); err == nil || opens != attempt+1 {
+			t.Errorf("attempt %d: %v after %d starts", attempt+1, err, opens)
+		}
+	}
 }
