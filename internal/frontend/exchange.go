@@ -187,7 +187,7 @@ func (x *exchange) finish(p *post, a answer) {
 	}
 	status := http.StatusOK
 	if a.fault != nil && x.call.Client.Era() == wire.EraModern {
-		status = modernStatus(a.fault.Code)
+		status = modernStatus(a.fault)
 	}
 	if a.refused != nil {
 		status = p.refuse(a.refused)
@@ -203,13 +203,15 @@ func (x *exchange) finish(p *post, a answer) {
 const answerRoom = 512
 
 // modernStatus returns the HTTP status that goes with an error code. Only these
-// codes have one (2026-07-28, basic/transports/streamable-http). Legacy clients
+// codes have one (2026-07-28, basic/transports/streamable-http). 404 is for a method
+// that the gateway does not know; that an upstream does not know it is an answer as
+// any other, which clients would not show if it came with 404. Legacy clients
 // always get 200: to them 404 means that their session is gone.
-func modernStatus(code int64) int {
+func modernStatus(fault *wire.Error) int {
 	switch {
-	case code == wire.CodeMethodNotFound:
+	case fault.Code == wire.CodeMethodNotFound && fault.Raw == nil:
 		return http.StatusNotFound
-	case wire.IsModernCode(code):
+	case wire.IsModernCode(fault.Code):
 		return http.StatusBadRequest
 	default:
 		return http.StatusOK

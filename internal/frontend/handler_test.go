@@ -110,7 +110,11 @@ func (s *script) tool(ctx context.Context, c *call.Call, name string, args wire.
 			c.Back.Notify(wire.NoteProgress, wire.Raw(`{"progressToken":"t","progress":1}`))
 		}
 		code, _ := args.Get("code").Int()
-		return call.Result{}, &wire.Error{Code: code, Message: "failed", Data: args.Get("data").Raw()}
+		fault := &wire.Error{Code: code, Message: "failed", Data: args.Get("data").Raw()}
+		if args.Get("upstream").Bool() { // it is an upstream that says so
+			fault.Raw = fault.Append(nil)
+		}
+		return call.Result{}, fault
 	case "panic":
 		panic("the handler is broken")
 	case "keep": // the back channel for the tool late

@@ -2,6 +2,7 @@ package router
 
 import (
 	"math"
+	"strconv"
 	"sync"
 	"time"
 
@@ -256,6 +257,7 @@ func (r *Router) room(c *call.Call, t catalog.Target, d *policy.Decision) error 
 func tooMany(upstream string, since time.Time, wait time.Duration) error {
 	data := catalog.Unavailable{Upstream: upstream, Since: since, Reason: "too many calls"}.Data()
 	after := int(math.Ceil(wait.Seconds()))
+	data = wire.SetMember(data, "retryAfter", wire.Raw(strconv.Itoa(after)))
 	fault := wire.Errorf(wire.CodeInternal, "too many calls: a limit of the gateway is reached; try again in %d s", after).WithData(data)
 	return &call.Refused{Fault: fault, RetryAfter: time.Duration(after) * time.Second}
 }

@@ -51,7 +51,7 @@ func TestRateLimit(t *testing.T) {
 		}
 		err := do(ann)
 		since := time.Now().UTC().Format(time.RFC3339)
-		want := `{"code":-32603,"message":"too many calls: a limit of the gateway is reached; try again in 2 s","data":{"upstream":"files","since":"` + since + `","reason":"too many calls","retryable":true}}`
+		want := `{"code":-32603,"message":"too many calls: a limit of the gateway is reached; try again in 2 s","data":{"upstream":"files","since":"` + since + `","reason":"too many calls","retryable":true,"retryAfter":2}}`
 		var refused *call.Refused
 		if !errors.As(err, &refused) || refused.RetryAfter != 2*time.Second {
 			t.Fatalf("error is %v, want one that says when to try again", err)

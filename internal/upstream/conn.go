@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
@@ -82,6 +84,8 @@ type fault struct {
 	// unproven says that there is nothing that proves to the server who calls, so
 	// that sending the call again would fail again.
 	unproven bool
+	// later is after how long sending the call again makes sense, 0: not known.
+	later time.Duration
 	cause    error // for the log, may be nil
 }
 
@@ -90,6 +94,14 @@ func (f *fault) Error() string {
 		return f.reason + ": " + f.cause.Error()
 	}
 	return f.reason
+}
+
+// laterOf returns what a fault says of when to send the call again.
+func laterOf(err error) time.Duration {
+	if f, ok := errors.AsType[*fault](err); ok {
+		return f.later
+	}
+	return 0
 }
 
 func (f *fault) Unwrap() error { return f.cause }

@@ -324,7 +324,7 @@ func TestLimits(t *testing.T) {
 			synctest.Wait()
 		}
 		_, err := r.Do(ctx, toolCall("echo", "a", &peer{}))
-		if got, want := dataOf(t, err), `"reason":"overloaded: 2 calls run and 1 wait"`; !strings.Contains(got, want) || !strings.Contains(got, `"retryable":true`) {
+		if got, want := dataOf(t, err), `"reason":"overloaded: 2 calls run and 1 wait"`; !strings.Contains(got, want) || !strings.Contains(got, `"retryable":true,"retryAfter":5}`) {
 			t.Errorf("data %s, want %s", got, want)
 		}
 		count := func() (n int) {

@@ -55,7 +55,7 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 	if s := c.Snapshot(); s.State != Ready {
 		since = s.Since
 	}
-	return call.Result{}, c.failure(reason, since, retryable)
+	return call.Result{}, c.failure(reason, since, retryable, laterOf(err))
 }
 
 // explain tells what a client reads of an error, and whether the server has
@@ -157,9 +157,9 @@ func (c *Connector) take(ctx context.Context, p *places, cl *call.Call) error {
 func (c *Connector) expired(ctx context.Context, p *places) error {
 	if context.Cause(ctx) == errQuiet {
 		if p == c.single {
-			return &fault{reason: fmt.Sprintf("overloaded: the server gets one call at a time, and the one that runs took longer than %s", c.o.Timeout), unsent: true}
+			return &fault{reason: fmt.Sprintf("overloaded: the server gets one call at a time, and the one that runs took longer than %s", c.o.Timeout), unsent: true, later: overloaded}
 		}
-		return &fault{reason: fmt.Sprintf("overloaded: no slot was free within %s", c.o.Timeout), unsent: true}
+		return &fault{reason: fmt.Sprintf("overloaded: no slot was free within %s", c.o.Timeout), unsent: true, later: overloaded}
 	}
 	return ctx.Err()
 }

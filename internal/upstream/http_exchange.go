@@ -2,12 +2,15 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"mcpgateway/internal/wire"
 )
@@ -28,8 +31,9 @@ type exchange struct {
 type refusal struct {
 	status    int
 	mediaType string
-	rpc       *wire.Error // the JSON-RPC error in the body, nil when there is none
-	ours      bool        // the body names the id of our request: the server understood it
+	rpc       *wire.Error   // the JSON-RPC error in the body, nil when there is none
+	later     time.Duration // after which to ask again, as the server says
+	ours      bool          // the body names the id of our request: the server understood it
 }
 
 func (r *refusal) Error() string {
@@ -61,9 +65,9 @@ func (r *refusal) final() error {
 	case r.rpc != nil:
 		return r.rpc
 	case r.status == http.StatusTooManyRequests:
-		return &fault{reason: "the server is overloaded (HTTP 429)", unsent: true, cause: r}
+		return &fault{reason: "the server is overloaded (HTTP 429)", unsent: true, later: cmp.Or(r.later, overloaded), cause: r}
 	default:
-		return &fault{reason: fmt.Sprintf("the server answered HTTP %d with %s", r.status, contentName(r.mediaType)), cause: r}
+		return &fault{reason: fmt.Sprintf("the server answered HTTP %d with %s", r.status, contentName(r.mediaType)), later: r.later, cause: r}
 	}
 }
 
@@ -126,7 +130,7 @@ func (x *exchange) receive(ctx context.Context, resp *httpAnswer) (wire.Message,
 
 // refused reads what a server says with a status that is no success.
 func (x *exchange) refused(ctx context.Context, resp *httpAnswer, mt string) error {
-	r := &refusal{status: resp.StatusCode, mediaType: mt}
+	r := &refusal{status: resp.StatusCode, mediaType: mt, later: retryAfter(resp.Header)}
 	if mt != typeJSON {
 		discard(resp)
 		return r
@@ -144,6 +148,16 @@ func (x *exchange) refused(ctx context.Context, resp *httpAnswer, mt string) err
 		r.rpc, r.ours = m.Error, m.ID == x.id
 	}
 	return r
+}
+
+// retryAfter is what a server says of when to ask again, 0 when it says nothing, or
+// a date: clocks differ.
+func retryAfter(h http.Header) time.Duration {
+	s, err := strconv.ParseUint(h.Get("Retry-After"), 10, 32)
+	if err != nil {
+		return 0
+	}
+	return min(time.Duration(s)*time.Second, mostLater)
 }
 
 // stream reads events until the answer comes, and closes the body.

@@ -109,7 +109,7 @@ func (l *line) greediest() *waiter {
 }
 
 func (p *places) overloaded() error {
-	return &fault{reason: fmt.Sprintf("overloaded: %d calls run and %d wait", p.size-p.free, len(p.line.all)), unsent: true}
+	return &fault{reason: fmt.Sprintf("overloaded: %d calls run and %d wait", p.size-p.free, len(p.line.all)), unsent: true, later: overloaded}
 }
 
 // drop takes a call out of the line. It reports false when it is in no more. The

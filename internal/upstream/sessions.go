@@ -171,12 +171,12 @@ func (s *Sessions) find(kind byte, name string, c *call.Call) (*branch, error) {
 	}
 	switch full := len(s.open) >= limit; {
 	case s.life == nil:
-		return nil, s.head.failure(reasonEnded, time.Now(), false)
+		return nil, s.head.failure(reasonEnded, time.Now(), false, 0)
 	case kind == ofSet && (full || time.Now().Before(s.alone)):
 		return nil, nil
 	case full:
 		return nil, s.head.failure(fmt.Sprintf("overloaded: there are %d sessions of clients with it, which is as many as there may be; "+
-			"end clients that are not needed, or raise max_sessions of the upstream", limit), time.Now(), true)
+			"end clients that are not needed, or raise max_sessions of the upstream", limit), time.Now(), true, overloaded)
 	}
 	b := s.begin(s.newPersona(kind, name, c))
 	s.open[name] = b
@@ -270,7 +270,7 @@ func (s *Sessions) use(ctx context.Context, c *call.Call) (to *Connector, leave 
 		}
 	}
 	if b == nil {
-		return nil, nil, s.head.failure("the session in which this was begun has ended", time.Now(), false)
+		return nil, nil, s.head.failure("the session in which this was begun has ended", time.Now(), false, 0)
 	}
 	return b.Connector, func() {
 		s.mu.Lock()
@@ -340,5 +340,5 @@ func (s *Sessions) refusal(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return s.head.failure(downReason(err), s.head.Snapshot().Since, true)
+	return s.head.failure(downReason(err), s.head.Snapshot().Since, true, laterOf(err))
 }

@@ -50,7 +50,7 @@ func (c *Connector) Subscribe(ctx context.Context, uri string) error {
 	if s := c.Snapshot(); s.State != Ready {
 		since = s.Since
 	}
-	return c.failure(reason, since, true)
+	return c.failure(reason, since, true, laterOf(err))
 }
 
 func (c *Connector) subscribe(ctx context.Context, uri string) error {
@@ -106,7 +106,7 @@ func (s *wants) add(uri string) (*want, error) {
 	w := s.byURI[uri]
 	if w == nil {
 		if len(s.byURI) >= maxWants {
-			return nil, &fault{reason: fmt.Sprintf("overloaded: there are subscriptions to %d resources", maxWants)}
+			return nil, &fault{reason: fmt.Sprintf("overloaded: there are subscriptions to %d resources", maxWants), later: overloaded}
 		}
 		w = &want{settled: make(chan struct{})}
 		s.byURI[uri] = w

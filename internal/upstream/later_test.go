@@ -1,0 +1,50 @@
+package upstream
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/wire"
+)
+
+// When a server says after how long to ask again, the client reads it.
+func TestRetryAfter(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status int
+		header string
+		want   string // the end of the data
+	}{
+		"429":         {429, "7", `,"retryAfter":7}`},
+		"429 alone":   {429, "", `,"retryAfter":5}`},
+		"503":         {503, "20", `,"retryAfter":20}`},
+		"503 alone":   {503, "", `"retryable":false}`},
+		"a very long": {503, "99999999", `,"retryAfter":3600}`},
+		"overflow":    {503, "99999999999999999999", `"retryable":false}`},
+		"a date":      {503, "Wed, 21 Oct 2026 07:28:00 GMT", `"retryable":false}`},
+		"below zero":  {503, "-1", `"retryable":false}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &script{on: map[string]on{
+				wire.MethodToolsList: lists[wire.MethodToolsList],
+				wire.MethodToolsCall: func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+					if tc.header != "" {
+						w.Header().Set("Retry-After", tc.header)
+					}
+					w.WriteHeader(tc.status)
+				},
+			}}
+			u, err := url.Parse(serve(t, s).URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := start(t, Options{HTTP: &HTTPOptions{URL: u}, Era: wire.EraLegacy})
+			r.watch.wait(t, isReady)
+			_, err = r.Do(t.Context(), toolCall("echo", "ann", &peer{}))
+			if got := dataOf(t, err); !strings.HasSuffix(got, tc.want) {
+				t.Errorf("data %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
