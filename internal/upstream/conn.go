@@ -86,7 +86,7 @@ type fault struct {
 	unproven bool
 	// later is after how long sending the call again makes sense, 0: not known.
 	later time.Duration
-	cause    error // for the log, may be nil
+	cause error // for the log, may be nil
 }
 
 func (f *fault) Error() string {

@@ -37,7 +37,7 @@ func (e *endpoint) events(ctx context.Context, body io.ReadCloser, at *cursor, e
 			return errCutOff
 		}
 		if ev.HasID {
-			at.event = ev.ID
+			at.event = resumable(ev.ID)
 		}
 		if ev.Retry > 0 {
 			at.retry = ev.Retry
@@ -54,6 +54,19 @@ func (e *endpoint) events(ctx context.Context, body io.ReadCloser, at *cursor, e
 			return nil
 		}
 	}
+}
+
+// maxEventID bounds the id of an event that a stream is taken up again at: it is kept,
+// and goes into a header.
+const maxEventID = 4 << 10
+
+// resumable returns the id of an event, or "" where no header can hold it: then the
+// stream cannot be taken up there.
+func resumable(id string) string {
+	if len(id) > maxEventID || !isFieldValue(id) {
+		return ""
+	}
+	return id
 }
 
 // sleep waits, and returns the error of ctx when that ends first.

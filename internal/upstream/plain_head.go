@@ -24,6 +24,12 @@ const (
 	lengthChunked = -2
 )
 
+// maxFields bounds the lines of a head. What one costs to keep is many times what
+// it costs to send.
+const maxFields = 1000
+
+var errTooManyFields = fmt.Errorf("the head of the answer has more than %d lines", maxFields)
+
 var errMalformedHead = errors.New("the head of the answer is not HTTP/1.1")
 
 // readHead reads the head of an answer. buf is for use, and comes back for the
@@ -50,7 +56,9 @@ func readHead(r *bufio.Reader, buf []byte) (plainHead, []byte, error) {
 		if n := len(part); lines > 0 && (n == 1 || n == 2 && part[0] == '\r') && buf[len(buf)-n-1] == '\n' {
 			break
 		}
-		lines++
+		if lines++; lines > maxFields {
+			return plainHead{}, buf, errTooManyFields
+		}
 	}
 	h, err := parseHead(string(buf), lines-1)
 	return h, buf, err

@@ -2,16 +2,19 @@ package upstream
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"mcpgateway/internal/wire"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mcpgateway/internal/call"
@@ -153,7 +156,16 @@ func TestPlainAnswers(t *testing.T) {
 		"another coding":       {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", open: true, want: `the transfer encoding ["gzip, chunked"] is not chunked`},
 		"chunks in HTTP/1.0":   {answer: "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", open: true, want: `the transfer encoding ["chunked"] is not chunked`},
 		"huge head":            {answer: "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("y", 2*maxHeaders) + "\r\n\r\n", open: true, want: errHeadTooLarge.Error()},
-		"a head without end":   {answer: "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", maxHeaders/2), open: true, want: errHeadTooLarge.Error()},
+		"many lines":           {answer: "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", maxFields) + "\r\n", open: true, want: errTooManyFields.Error()},
+		"as many as may be":    {answer: "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", maxFields-2) + "Content-Length: 5\r\n\r\nhello", open: true, want: "200 hello", kept: true},
+		"many bare lines":      {answer: "HTTP/1.1 200 OK\n" + strings.Repeat("\r\r\n", maxFields) + "\n", open: true, want: errTooManyFields.Error()},
+		"a body that differs":  {answer: "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nevil\r\n0\r\n\r\n", open: true, want: "204 "},
+		"lengths in one line":  {answer: "HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\nhello", open: true, want: `the content length ["5, 5"] is no length`},
+		"two codings":          {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n", open: true, want: `the transfer encoding ["chunked" "identity"] is not chunked`},
+		"a coding with a tail": {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: \x0bchunked\r\n\r\n", open: true, want: "the head of the answer is not HTTP/1.1"},
+		"a huge chunk":         {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff1\r\n", open: true, want: "http chunk length too large"},
+		"more after a chunk":   {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n0\r\n\r\n", open: true, want: "malformed chunked encoding"},
+		"a head without end":   {answer: "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: "+strings.Repeat("y", 1000)+"\r\n", maxHeaders/1000), open: true, want: errHeadTooLarge.Error()},
 		"ever more to come":    {answer: strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", maxHeaders/8), open: true, want: errHeadTooLarge.Error()},
 		"nothing":              {answer: "", want: "unexpected EOF"},
 		"part of a head":       {answer: "HTTP/1.1 200 OK\r\nContent-", want: "unexpected EOF"},
@@ -540,7 +552,100 @@ func FuzzPlainHead(f *testing.F) {
 	})
 }
 
+// Whatever stands in headers and URLs, what goes out is one request, and that one.
+func FuzzPlainRequest(f *testing.F) {
+	f.Add("X-A", "b", "/mcp?a=b", "{}")
+	f.Add("X-A", "b\r\nContent-Length: 0\r\n\r\nGET / HTTP/1.1", "/mcp", "{}")
+	f.Add("X-A: b\r\nX-B", "c", "/mcp HTTP/1.1\r\nX: y", "{}")
+	f.Add("Content-Length ", "7", "/a b", "{}")
+	f.Fuzz(func(t *testing.T, name, value, target, body string) {
+		u, err := url.Parse("http://127.0.0.1:1/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u, err = u.Parse(target); err != nil || u.Host != "127.0.0.1:1" {
+			return
+		}
+		c := &plainConn{}
+		header := newHeaders(http.Header{"X-Base": {"base"}})
+		header.own = []headerField{{name, value}}
+		p := &payload{buf: []byte(body)}
+		if c.compose(http.MethodPost, u, header, p) != nil {
+			return
+		}
+		switch http.CanonicalHeaderKey(name) {
+		case "Content-Length", "Transfer-Encoding", "Host", "Trailer": // which nobody can configure, see reserved
+			return
+		}
+		in := bufio.NewReader(bytes.NewReader(c.out))
+		r, err := http.ReadRequest(in)
+		if err != nil {
+			t.Fatalf("%q is no request: %v", c.out, err)
+		}
+		got, err := io.ReadAll(r.Body)
+		if err != nil || string(got) != body || r.Method != http.MethodPost || r.Host != "127.0.0.1:1" || r.RequestURI != u.RequestURI() {
+			t.Errorf("%q is read as %s %s to %s with %q, %v", c.out, r.Method, r.RequestURI, r.Host, got, err)
+		}
+		want := strings.Trim(value, " \t")
+		if key := http.CanonicalHeaderKey(name); key != "X-Base" && r.Header.Get(name) != want || len(r.Header) > 3 {
+			t.Errorf("%q is read with the headers %q", c.out, r.Header)
+		}
+		if _, err := in.Peek(1); err != io.EOF {
+			t.Errorf("%q holds more than one request", c.out)
+		}
+	})
+}
+
+// A server that lets its answer drip does not gain time: the call ends when its
+// timeout does, whatever is still to come.
+func TestDrippingAnswers(t *testing.T) {
+	for name, answer := range map[string]string{
+		"head":   "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", 100),
+		"1xx":    strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 50),
+		"body":   "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n" + strings.Repeat(" ", 500),
+		"chunks": "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1\r\n \r\n", 100),
+		"stream": "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + strings.Repeat(": alive\n\n", 100),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &script{on: map[string]on{
+					wire.MethodToolsList: lists[wire.MethodToolsList],
+					wire.MethodToolsCall: func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+						c, _, err := w.(http.Hijacker).Hijack()
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						defer c.Close()
+						for i := range answer {
+							if _, err := io.WriteString(c, answer[i:i+1]); err != nil {
+								return
+							}
+							time.Sleep(time.Second)
+						}
+					},
+				}}
+				r := start(t, Options{HTTP: serveInMemory(t, s), Timeout: time.Minute, Era: wire.EraLegacy})
+				r.watch.wait(t, isReady)
+				began := time.Now()
+				got := outcomeOf(r.Do(t.Context(), toolCall("echo", "ann", &peer{})))
+				if !strings.Contains(got, "did not answer within 1m0s") || time.Since(began) != time.Minute {
+					t.Errorf("after %s: %s", time.Since(began), got)
+				}
+				time.Sleep(2 * time.Second) // the server finds out
+			})
+		})
+	}
+}
+
 // silent is a connection that is only closed.
 type silent struct{ net.Conn }
 
 func (silent) Close() error { return nil }
+
+// An event's id that no header can hold is not one to take a stream up at.
+func TestResumableIDs(t *testing.T) {
+	for id, want := range map[string]string{"e-1": "e-1", "é": "é", "a\x01b": "", strings.Repeat("x", maxEventID): strings.Repeat("x", maxEventID), strings.Repeat("x", maxEventID+1): ""} {
+		equal(t, fmt.Sprintf("%.20q", id), resumable(id), want)
+	}
+}
