@@ -245,7 +245,7 @@ func TestParts(t *testing.T) {
 		{text: "- {cn: admin}"},
 		{text: "bridge: {keys: [\"${file:/run/secrets/bridge-key}\"]}"},
 		{rest: "upstreams.tickets.auth", text: "kind: client-credentials\nclient_id: x\nprivate_key: ${file:/run/secrets/t.pem}\nissuer: https://login.example.com"},
-		{text: "replicas: 2\nconfig:\n  auth: {insecure: true}\n  upstreams: {a: {url: \"http://a/mcp\"}}"},
+		{text: "replicas: 2\nconfig:\n  auth: {insecure: true}\n  allowed_hosts: [gateway]\n  upstreams: {a: {url: \"http://a/mcp\"}}"},
 		{text: "policy: {files: [rules.yaml]}", files: map[string]string{"rules.yaml": "[]"}},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) { configuration(t, b) })

@@ -1,0 +1,29 @@
+package docs
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestPolicyConditions compiles the conditions that docs/policy.md shows in a table.
+func TestPolicyConditions(t *testing.T) {
+	row := regexp.MustCompile("^\\| `(.+?)` \\|")
+	inTable, n := false, 0
+	for _, l := range documents(t)["docs/policy.md"].prose {
+		if strings.HasPrefix(l.text, "| condition |") {
+			inTable = true
+		}
+		m := row.FindStringSubmatch(l.text)
+		if !strings.HasPrefix(l.text, "|") {
+			inTable = false
+		}
+		if inTable && m != nil {
+			n++
+			t.Run(l.place, func(t *testing.T) { condition(t, block{text: strings.ReplaceAll(m[1], `\|`, "|")}) })
+		}
+	}
+	if n < 5 {
+		t.Errorf("%d conditions were found", n)
+	}
+}
