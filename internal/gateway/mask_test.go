@@ -84,7 +84,7 @@ func TestLogIsMasked(t *testing.T) {
 	var log lines
 	m := &masks{}
 	logger := log.logger().WithOptions(zap.WrapCore(m.core))
-	for _, secret := range []string{"gone-0001", "hunter-02", "hun ter&\"03"} {
+	for _, secret := range []string{"gone-0001", "hunter-02", "hun ter&\"xyz"} {
 		cfg, err := config.Parse("gateway.yaml", fmt.Appendf(nil, `{upstreams: {a: {command: a, env: {KEY: %q}}}}`, secret),
 			func(string) (string, bool) { return "", false })
 		if err != nil {
@@ -92,13 +92,13 @@ func TestLogIsMasked(t *testing.T) {
 		}
 		m.learn(cfg)
 	}
-	const first, second, third = "gone-0001", "hunter-02", "hun ter&\"03"
+	const first, second, third = "gone-0001", "hunter-02", "hun ter&\"xyz"
 	logger.With(zap.String("with", second)).Info("message "+third, zap.String("string", third), zap.Error(errors.New("error "+second)),
 		zap.NamedError("verbose", fmt.Errorf("%w", errors.New(third))), zap.ByteString("bytes", []byte(third)),
 		zap.Strings("list", []string{"a", second}), zap.Any("modes", []config.AuthMode{config.AuthNone}), zap.Int("n", 7), zap.Error(nil),
-		zap.String("quoted", fmt.Sprintf("%q", third)), zap.String("url", "http://h/?q=hun+ter%26%2203&r=hun%20ter&%2203"), zap.String("gone", first))
+		zap.String("quoted", fmt.Sprintf("%q", third)), zap.String("url", "http://h/?q=hun+ter%26%22xyz&r=hun%20ter&%22xyz"), zap.String("gone", first))
 	got := log.text()
-	for _, secret := range []string{second, "ter", "03"} {
+	for _, secret := range []string{second, "ter", "xyz"} {
 		if strings.Contains(got, secret) {
 			t.Errorf("the log has %q: %s", secret, got)
 		}
