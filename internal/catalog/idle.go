@@ -40,14 +40,14 @@ func (i Idle) Reason() string {
 	return s
 }
 
-// Idle returns the globs of the policy that cover nothing of what there is, in the
+// Idle returns the globs of a policy that cover nothing of what there is, in the
 // order of [policy.Policy.Patterns]. It takes a table whose upstreams have all listed
 // what they have; lacking are those that are configured and not in it. Nothing is said
 // of a glob that may cover what is not known: an item of an upstream that lacks or lists
 // nothing at all, or a resource that only a template tells of.
-func (t *Table) Idle(lacking []*namespace.Space) []Idle {
+func (t *Table) Idle(of *policy.Policy, lacking []*namespace.Space) []Idle {
 	var out []Idle
-	for _, p := range t.opts.Policy.Patterns() {
+	for _, p := range of.Patterns() {
 		if p.CanBegin("") && strings.Trim(p.Text, "*") == "" {
 			continue // everything is what is meant
 		}
@@ -76,7 +76,7 @@ func (t *Table) coverable(p *policy.Pattern, lacking []*namespace.Space) (names 
 			names = append(names, s.Upstream())
 			continue
 		}
-		open = open || p.Concerns(s.Upstream()) && p.CanBegin(leadOf(s, p.Kind))
+		open = open || p.Concerns(s.Upstream()) && (p.Rule == "" || p.CanBegin(leadOf(s, p.Kind)))
 	}
 	for _, part := range t.parts {
 		switch {

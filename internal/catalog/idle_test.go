@@ -59,11 +59,12 @@ func TestIdle(t *testing.T) {
 		{"an upstream that is down", rule(policy.What{Tools: []string{"gone__*", "gnoe__*"}, Resources: []string{"gone+x:*"}}), []Source{fs, gone}, nil,
 			[]string{`policy rule "r": what.tools[1] "gnoe__*" matches nothing that is listed`}},
 		{"an upstream that is disabled", rule(policy.What{Tools: []string{"asleep__*", "*__*_x"}, Upstreams: []string{"asleep"}}), []Source{fs}, []*namespace.Space{asleep}, nil},
+		{"a list of one that is disabled", policy.Options{Upstreams: map[string]policy.Upstream{"asleep": {Tools: policy.Globs{Deny: []string{"x"}}}}}, []Source{fs}, []*namespace.Space{asleep}, nil},
 		{"a tool that is held", rule(policy.What{Tools: []string{"files__read_file"}}), []Source{held}, nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
-			for _, i := range Build(Options{Policy: policy.New(tt.policy)}, tt.sources).Idle(tt.lacking) {
+			for _, i := range Build(Options{Policy: allowAll}, tt.sources).Idle(policy.New(tt.policy), tt.lacking) {
 				got = append(got, i.String())
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {

@@ -6,12 +6,26 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/policy"
 	"mcpgateway/internal/upstream"
 )
 
-// Idle returns the globs of policy that cover nothing, by what a table lists of the
-// upstreams of cfg. Those that are disabled, or else not in the table, may have anything.
+// Idle returns the globs of a configuration's policy that cover nothing, by what a table
+// lists of its upstreams. Those that are disabled, or else not in the table, may have
+// anything.
 func Idle(t *catalog.Table, cfg *config.Config) []catalog.Idle {
+	var members []*member
+	for _, u := range cfg.Upstreams {
+		members = append(members, &member{name: u.Name, filter: filterOf(u)})
+	}
+	p, err := newPolicy(cfg, members)
+	if err != nil {
+		return nil // whoever reads the file says so
+	}
+	return idleGlobs(t, p, cfg)
+}
+
+func idleGlobs(t *catalog.Table, p *policy.Policy, cfg *config.Config) []catalog.Idle {
 	var lacking []*namespace.Space
 	for _, u := range cfg.Upstreams {
 		if _, ok := t.Part(u.Name); ok {
@@ -21,7 +35,7 @@ func Idle(t *catalog.Table, cfg *config.Config) []catalog.Idle {
 			lacking = append(lacking, s)
 		}
 	}
-	return t.Idle(lacking)
+	return t.Idle(p, lacking)
 }
 
 // maxIdle bounds how many globs one line of the log names.
@@ -39,11 +53,11 @@ func (g *Gateway) logIdle(l *lineup, t *catalog.Table, snapshots map[*link]upstr
 		}
 	}
 	l.surveyed = true
-	var idle []string
-	for _, i := range Idle(t, l.cfg) {
-		idle = append(idle, i.String())
+	var globs []string
+	for _, i := range idleGlobs(t, l.policy, l.cfg) {
+		globs = append(globs, i.String())
 	}
-	if n := len(idle); n > 0 {
-		g.log.Warn("globs of the policy match nothing", zap.Int("count", n), zap.Strings("globs", idle[:min(n, maxIdle)]))
+	if n := len(globs); n > 0 {
+		g.log.Warn("globs of the policy match nothing", zap.Int("count", n), zap.Strings("globs", globs[:min(n, maxIdle)]))
 	}
 }
