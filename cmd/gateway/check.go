@@ -269,23 +269,6 @@ func (o *checkOptions) note(v *gateway.Visit, report *checked, met map[string]ch
 	}
 }
 
-// noteIdle writes down which globs of the policy match nothing. Upstreams of which not
-// all is known may have what these are for.
-func noteIdle(v *gateway.Visit, cfg *config.Config, report *checked) {
-	for _, i := range gateway.Idle(v.Table(), cfg) {
-		known := true
-		for _, s := range v.Upstreams() {
-			known = known && (i.OfUpstreams || s.State != upstream.Degraded || !i.Concerns(s.Name))
-		}
-		if !known {
-			continue
-		}
-		report.Findings = append(report.Findings, finding{
-			Severity: severityWarning, What: "idle", Message: i.Reason(), Upstream: i.Upstream, File: i.File, Line: i.Line, Path: i.Path(),
-		})
-	}
-}
-
 func namesOf(cfg *config.Config) []string {
 	var names []string
 	for _, u := range cfg.Upstreams {

@@ -19,7 +19,7 @@ func TestStateThatCannotBeWrittenIsToldOnce(t *testing.T) {
 			s := openState(dir, zap.New(core))
 			s.Remember("k", wire.EraLegacy)
 			s.keepCatalog("k", &listed{})
-			said := logs.FilterMessageSnippet("a restart forgets").FilterMessageSnippet("set state_dir to").Len()
+			said := logs.FilterMessageSnippet("nothing is remembered").FilterFieldKey("lost").FilterField(zap.String("hint", "set state_dir to a folder that this user may write")).Len()
 			if logs.Len() != 1 || said != 1 {
 				t.Errorf("it says %v", logs.All())
 			}
