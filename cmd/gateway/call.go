@@ -66,11 +66,7 @@ func newCall() *cobra.Command {
 }
 
 func (o *callOptions) run(cmd *cobra.Command, args []string) error {
-	cfg, source, err := o.config()
-	if err != nil {
-		return err
-	}
-	who, err := o.principal(cfg)
+	cfg, source, who, err := o.read()
 	if err != nil {
 		return err
 	}
@@ -121,18 +117,17 @@ const maxArguments = 16 << 20
 
 // call makes the call.
 func (o *callOptions) call(cmd *cobra.Command, cfg *config.Config, source string, who *call.Principal, name string, given wire.Raw) (wire.Raw, error) {
-	stderr := cmd.ErrOrStderr()
-	screen := console.NewScreen(stderr, console.IsTerminal(stderr))
+	progress := newProgress(cmd)
+	screen := progress.screen
 	back := &shell{screen: screen}
 	if console.IsTerminal(cmd.InOrStdin()) {
-		tty, end, err := questions(stderr)
+		tty, end, err := questions(cmd.ErrOrStderr())
 		if err == nil {
 			defer end()
 			back.prompt = console.NewPrompter(cmd.InOrStdin(), tty, console.StyleOf(tty, lookupEnv))
 		}
 	}
 	var result wire.Raw
-	progress := newStarting(screen)
 	err := visit(cmd, cfg, source, o.timeout, progress.watch, func(ctx context.Context, v *gateway.Visit) error {
 		progress.begin(v.Upstreams())
 		defer screen.Status("")

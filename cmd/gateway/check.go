@@ -121,16 +121,8 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 	// Whose policy it is does not matter to what upstreams answer.
 	look.Policy = config.Policy{Default: config.Allow}
 	if !o.offline && (len(look.Upstreams) > 0 || source == "") {
-		screen := console.NewScreen(cmd.ErrOrStderr(), console.IsTerminal(cmd.ErrOrStderr()))
-		progress := newStarting(screen)
-		err := visit(cmd, &look, source, 0, progress.watch, func(ctx context.Context, v *gateway.Visit) error {
-			progress.begin(v.Upstreams())
+		err := visitStarted(cmd, &look, source, o.timeout, func(ctx context.Context, v *gateway.Visit, screen *console.Screen) error {
 			defer screen.Status("")
-			timed, cancel := context.WithTimeout(ctx, o.timeout)
-			defer cancel()
-			if err := v.Started(timed); err != nil && ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
 			o.note(v, report, met, unlooked)
 			noteIdle(v, cfg, report)
 			return o.try(ctx, v, screen, report, met)

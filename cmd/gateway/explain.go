@@ -56,7 +56,7 @@ func newExplain() *cobra.Command {
 	cmd.Flags().StringVar(&o.kind, "kind", "", "`KIND` of the item: tool, prompt or resource (default: the first that has the name)")
 	cmd.Flags().StringVar(&o.revision, "revision", string(wire.ModernRevisions()[0]), "`REVISION` that the client speaks")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long upstreams may take altogether, as `DURATION`")
+	timeoutFlag(cmd, &o.timeout)
 	complete(cmd, "kind", func() []string { return []string{"tool", "prompt", "resource"} })
 	return cmd
 }
@@ -98,17 +98,7 @@ func (o *explainOptions) run(cmd *cobra.Command, name string) error {
 	o.nobody(cmd, cfg)
 	look := *cfg
 	only(&look, name)
-	screen := console.NewScreen(cmd.ErrOrStderr(), console.IsTerminal(cmd.ErrOrStderr()))
-	progress := newStarting(screen)
-	return visit(cmd, &look, source, 0, progress.watch, func(ctx context.Context, v *gateway.Visit) error {
-		progress.begin(v.Upstreams())
-		timed, cancel := context.WithTimeout(ctx, o.timeout)
-		defer cancel()
-		err := v.Started(timed)
-		screen.Status("")
-		if err != nil && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+	return visitStarted(cmd, &look, source, o.timeout, func(_ context.Context, v *gateway.Visit, _ *console.Screen) error {
 		for _, kind := range kinds {
 			q.Kind = kind
 			if e, ok := v.Explain(q); ok {

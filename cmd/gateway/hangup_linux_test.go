@@ -18,18 +18,32 @@ import (
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
+	more chan struct{} // closed when there is more; nil: nobody waits for that
 }
 
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.more != nil {
+		close(l.more)
+		l.more = nil
+	}
 	return l.text.Write(p)
 }
 
-func (l *lines) String() string {
+// soFar returns what was said, and what is closed when there is more.
+func (l *lines) soFar() (string, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.text.String()
+	if l.more == nil {
+		l.more = make(chan struct{})
+	}
+	return l.text.String(), l.more
+}
+
+func (l *lines) String() string {
+	text, _ := l.soFar()
+	return text
 }
 
 // A gateway that runs in a terminal reloads at SIGHUP, and ends when the terminal is
@@ -80,9 +94,16 @@ func TestHangup(t *testing.T) {
 	defer cmd.Process.Kill()
 	wait := func(text string) {
 		t.Helper()
-		for deadline := time.Now().Add(30 * time.Second); !strings.Contains(said.String(), text); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("it does not say %q but\n%s", text, said)
+		patience := time.After(30 * time.Second)
+		for {
+			soFar, more := said.soFar()
+			if strings.Contains(soFar, text) {
+				return
+			}
+			select {
+			case <-more:
+			case <-patience:
+				t.Fatalf("it does not say %q but\n%s", text, soFar)
 			}
 		}
 	}

@@ -48,7 +48,7 @@ func newList() *cobra.Command {
 	}
 	o.flags(cmd)
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long upstreams may take altogether, as `DURATION`")
+	timeoutFlag(cmd, &o.timeout)
 	return cmd
 }
 
@@ -74,11 +74,7 @@ type unavailable struct {
 }
 
 func (o *listOptions) run(cmd *cobra.Command, args []string) error {
-	cfg, source, err := o.config()
-	if err != nil {
-		return err
-	}
-	who, err := o.principal(cfg)
+	cfg, source, who, err := o.read()
 	if err != nil {
 		return err
 	}
@@ -87,23 +83,14 @@ func (o *listOptions) run(cmd *cobra.Command, args []string) error {
 		kinds = map[string][]call.Kind{"tools": {call.Tool}, "resources": {call.Resource, call.Template}, "prompts": {call.Prompt}}[args[0]]
 	}
 	o.nobody(cmd, cfg)
-	screen := console.NewScreen(cmd.ErrOrStderr(), console.IsTerminal(cmd.ErrOrStderr()))
-	progress := newStarting(screen)
 	got, nobody := seen{Items: []seenItem{}, Unavailable: []unavailable{}}, false
-	err = visit(cmd, cfg, source, 0, progress.watch, func(ctx context.Context, v *gateway.Visit) error {
-		progress.begin(v.Upstreams())
-		defer screen.Status("")
-		timed, cancel := context.WithTimeout(ctx, o.timeout)
-		defer cancel()
-		if err := v.Started(timed); err != nil && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+	err = visitStarted(cmd, cfg, source, o.timeout, func(ctx context.Context, v *gateway.Visit, _ *console.Screen) error {
 		for _, kind := range kinds {
 			for _, e := range v.Table().View(who, nil).Entries(kind) {
 				got.Items = append(got.Items, o.item(e))
 			}
 		}
-		nobody = o.missing(timed, v, v.Table().View(who, nil), &got)
+		nobody = o.missing(ctx, v, v.Table().View(who, nil), &got)
 		return nil
 	})
 	if err != nil {
@@ -152,7 +139,9 @@ func (o *listOptions) missing(ctx context.Context, v *gateway.Visit, view *catal
 		got.Unavailable = append(got.Unavailable, unavailable{u.Upstream, reason})
 	}
 	if o.url != "" && up > 0 {
-		got.Unavailable = append(got.Unavailable, behind(ctx, v)...)
+		timed, cancel := context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+		got.Unavailable = append(got.Unavailable, behind(timed, v)...)
 	}
 	return up == 0 && len(got.Unavailable) > 0
 }

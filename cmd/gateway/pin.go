@@ -47,7 +47,7 @@ func newPin() *cobra.Command {
 	}
 	o.configFlag(cmd)
 	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "accept nothing")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long upstreams may take altogether, as `DURATION`")
+	timeoutFlag(cmd, &o.timeout)
 	return cmd
 }
 
@@ -60,18 +60,8 @@ func (o *pinOptions) run(cmd *cobra.Command, args []string) error {
 	if look.Upstreams, err = pinnedOf(cfg, args); err != nil {
 		return err
 	}
-	screen := console.NewScreen(cmd.ErrOrStderr(), console.IsTerminal(cmd.ErrOrStderr()))
-	progress := newStarting(screen)
 	failed := false
-	err = visit(cmd, &look, source.File, 0, progress.watch, func(ctx context.Context, v *gateway.Visit) error {
-		progress.begin(v.Upstreams())
-		timed, cancel := context.WithTimeout(ctx, o.timeout)
-		defer cancel()
-		err := v.Started(timed)
-		screen.Status("")
-		if err != nil && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+	err = visitStarted(cmd, &look, source.File, o.timeout, func(_ context.Context, v *gateway.Visit, _ *console.Screen) error {
 		for _, u := range look.Upstreams {
 			change, err := v.Pin(u.Name, o.dry)
 			if err != nil {

@@ -73,6 +73,16 @@ func (o *visitOptions) config() (*config.Config, string, error) {
 	return cfg, o.url, nil
 }
 
+// read returns the configuration, where it came from, and whose view it is.
+func (o *visitOptions) read() (*config.Config, string, *call.Principal, error) {
+	cfg, source, err := o.config()
+	if err != nil {
+		return nil, "", nil, err
+	}
+	who, err := o.principal(cfg)
+	return cfg, source, who, err
+}
+
 // only keeps the upstreams that a public name may belong to: the one whose prefix
 // it has, and those without a prefix. A name that has no prefix may be anybody's.
 func only(cfg *config.Config, public string) {
@@ -175,6 +185,37 @@ func visit(cmd *cobra.Command, cfg *config.Config, source string, timeout time.D
 		defer cancel()
 	}
 	return g.Visit(ctx, do)
+}
+
+// timeoutFlag is --timeout of the verbs that wait for all upstreams.
+func timeoutFlag(cmd *cobra.Command, to *time.Duration) {
+	cmd.Flags().DurationVar(to, "timeout", 30*time.Second, "how long upstreams may take altogether, as `DURATION`")
+}
+
+// visitStarted is visit for verbs that look at what upstreams offer: do is called
+// once all have ended their first attempt, or timeout is over. Until then whoever sits
+// at the terminal sees on the screen which are waited for.
+func visitStarted(cmd *cobra.Command, cfg *config.Config, source string, timeout time.Duration,
+	do func(ctx context.Context, v *gateway.Visit, screen *console.Screen) error,
+) error {
+	progress := newProgress(cmd)
+	return visit(cmd, cfg, source, 0, progress.watch, func(ctx context.Context, v *gateway.Visit) error {
+		progress.begin(v.Upstreams())
+		timed, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		err := v.Started(timed)
+		progress.screen.Status("")
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return do(ctx, v, progress.screen)
+	})
+}
+
+// newProgress shows on standard error, if that is a terminal, what is waited for.
+func newProgress(cmd *cobra.Command) *starting {
+	stderr := cmd.ErrOrStderr()
+	return newStarting(console.NewScreen(stderr, console.IsTerminal(stderr)))
 }
 
 // errTimeout is that --timeout is over.
