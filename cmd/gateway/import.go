@@ -26,7 +26,7 @@ func newImport() *cobra.Command {
 		Use:   "import FILE…",
 		Short: "Make a gateway.yaml of hosts' configurations",
 		Long: "import reads the configurations of hosts (Claude Desktop, Claude Code, Cursor, VS Code,\n" +
-			"Windsurf, Zed, Gemini CLI, opencode, Continue, any mcp.json) and prints a gateway.yaml\n" +
+			"Windsurf, Zed, Gemini CLI, Codex, opencode, Continue, any mcp.json) and prints a gateway.yaml\n" +
 			"that has all their servers. Every literal that may be secret becomes ${NAME}; which\n" +
 			"variables to set, and what was changed or left out, is told on standard error.",
 		Example: "  gateway import ~/.claude.json .vscode/mcp.json -o gateway.yaml",

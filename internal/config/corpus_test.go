@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,7 +77,7 @@ func corpus(t *testing.T, dir string) []string {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if ext := filepath.Ext(e.Name()); (ext == ".yaml" || ext == ".json" || ext == ".jsonc") && !strings.HasPrefix(e.Name(), "rules-") {
+		if ext := filepath.Ext(e.Name()); slices.Contains([]string{".yaml", ".json", ".jsonc", ".toml"}, ext) && !strings.HasPrefix(e.Name(), "rules-") {
 			files = append(files, e.Name())
 		}
 	}

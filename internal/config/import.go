@@ -12,7 +12,7 @@ import (
 
 // HostFile is the configuration of a host, to import.
 type HostFile struct {
-	Name string // as remarks name it; its ending tells JSON (.json, .jsonc) from YAML
+	Name string // as remarks name it; its ending tells JSON (.json, .jsonc) and TOML (.toml) from YAML
 	Data []byte
 	// Folder is the absolute path of the folder that the file is in: what
 	// relative paths in it and ${workspaceFolder} are about.
@@ -116,7 +116,11 @@ func (im *importer) file(f HostFile) {
 		im.d.errs = Errors{{File: f.Name, Line: 1, Col: 1, Msg: errTooLarge.Error()}}
 		return
 	}
-	root, fault := parserOf(f.Name)(f.Data)
+	fault := notText(f.Data)
+	var root *yaml.Node
+	if fault == nil {
+		root, fault = parserOf(f.Name)(f.Data)
+	}
 	if fault != nil {
 		fault.File = f.Name
 		im.d.errs = Errors{fault}
@@ -131,7 +135,7 @@ func (im *importer) file(f HostFile) {
 		found += im.group(g)
 	}
 	if found == 0 && len(im.d.errs) == 0 {
-		im.d.errorf(root, path{}, "no servers; they are looked for under mcpServers, servers, mcp, context_servers and projects, as hosts write them")
+		im.d.errorf(root, path{}, "no servers; they are looked for under mcpServers, servers, mcp, mcp_servers, context_servers and projects, as hosts write them")
 	}
 }
 
@@ -157,7 +161,7 @@ func (im *importer) groups(root *yaml.Node) []hostGroup {
 	for _, p := range top {
 		at := path{}.key(p.name, p.name)
 		switch p.name {
-		case "mcpServers", "servers", "context_servers", "amp.mcpServers", "mcp.servers":
+		case "mcpServers", "servers", "context_servers", "mcp_servers", "amp.mcpServers", "mcp.servers":
 			add(p, at)
 		case "inputs":
 			im.readInputs(p.value)
@@ -180,8 +184,6 @@ func (im *importer) groups(root *yaml.Node) []hostGroup {
 			}
 		case "upstreams":
 			im.d.errorf(p.key, at, "this is a configuration of the gateway already; use it as it is, with gateway run -c")
-		case "mcp_servers":
-			im.d.errorf(p.key, at, "servers in this form are not known; write them under mcpServers")
 		}
 	}
 	return groups
@@ -373,6 +375,8 @@ func parserOf(name string) func([]byte) (*yaml.Node, *Error) {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".json", ".jsonc":
 		return parseJSON
+	case ".toml":
+		return parseTOML
 	}
 	return parseYAML
 }

@@ -63,6 +63,23 @@ func (im *importer) key(pr pair, at path) {
 		s.url = im.string(n, at)
 	case "headers", "http_headers":
 		s.headers = append(s.headers, im.dictionary(n, at)...)
+	case "bearer_token_env_var":
+		if value := im.envValue(n, at); value != "" {
+			s.headers = append(s.headers, hostPair{"Authorization", "Bearer " + value})
+		}
+	case "env_http_headers":
+		for _, p := range im.children(n) {
+			if value := im.envValue(p.value, at.key(p.name, p.name)); value != "" {
+				s.headers = append(s.headers, hostPair{p.name, value})
+			}
+		}
+	case "env_vars": // that the program gets from the host's environment
+		for i, item := range n.Content {
+			item = resolve(item)
+			if value := im.envValue(item, at.item(i)); value != "" {
+				s.env = append(s.env, hostPair{item.Value, value})
+			}
+		}
 	case "requestOptions":
 		for _, p := range im.children(n) {
 			if p.name == "headers" {
@@ -82,7 +99,9 @@ func (im *importer) key(pr pair, at path) {
 	case "tools":
 		s.none = n.Kind == yaml.SequenceNode && len(n.Content) == 0 // in the words of the one host that writes it
 		im.only(n, at)
-	case "timeout", "timeoutMs", "startup_timeout_sec", "tool_timeout_sec":
+	case "startup_timeout_sec", "tool_timeout_sec":
+		im.warn(at, "is left out; write timeout for how long a call may go on without progress, such as timeout: 60s")
+	case "timeout", "timeoutMs":
 		im.warn(at, "is left out: hosts do not agree on its unit; write timeout with one, such as timeout: 60s")
 	case "name", "source", "description", "title", "$schema", "version", "icon", "gallery", "provider", "autoStart":
 	default:
@@ -145,6 +164,15 @@ func (im *importer) only(n *yaml.Node, at path) {
 	}
 }
 
+// envValue reads the name of an environment variable whose value is meant.
+func (im *importer) envValue(n *yaml.Node, at path) string {
+	if n.Kind != yaml.ScalarNode || !envName.MatchString(n.Value) || strings.ContainsAny(n.Value, "{}") {
+		im.warn(at, "is left out: it must be the name of an environment variable")
+		return ""
+	}
+	return im.refs("${"+n.Value+"}", at)
+}
+
 // string reads a scalar. Hosts are content with a number where text is due.
 func (im *importer) string(n *yaml.Node, at path) string {
 	if n.Kind != yaml.ScalarNode {
@@ -192,7 +220,9 @@ func (im *importer) dictionary(n *yaml.Node, at path) []hostPair {
 			im.warn(inside, "is left out: it has no value")
 			continue
 		}
-		out = append(out, hostPair{p.name, im.guarded(p.name, im.string(p.value, inside), inside)})
+		if text := im.string(p.value, inside); p.value.Kind == yaml.ScalarNode {
+			out = append(out, hostPair{p.name, im.guarded(p.name, text, inside)})
+		}
 	}
 	return out
 }
