@@ -14,26 +14,27 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Items that no client could take are left out in every mode but off, unless
-// there is one answer and the mode is to repair.
+// Items for which strict clients refuse a whole list are left out in every mode but
+// off, unless there is one answer and the mode is to repair.
 func TestConformanceOfLists(t *testing.T) {
 	const (
 		bare = `{"name":"bare","inputSchema":{}}`
 		odd  = `{"name":"odd","inputSchema":{"type":"object"},"title":null}`
 		none = `{"name":"none","inputSchema":{"type":"array"}}`
+		mild = `{"name":"mild","inputSchema":{"type":"object"},"readOnlyHint":true}`
 	)
 	tests := []struct {
 		mode     conform.Mode
 		listed   string
 		findings []Fault
 	}{
-		{conform.Off, `[{"name":"u__bare","inputSchema":{}},{"name":"u__odd","inputSchema":{"type":"object"},"title":null},{"name":"u__none","inputSchema":{"type":"array"}}]`, nil},
-		{conform.Warn, `[{"name":"u__odd","inputSchema":{"type":"object"},"title":null}]`, []Fault{Quarantined, Nonconforming, Quarantined}},
-		{conform.Repair, `[{"name":"u__bare","inputSchema":{"type":"object"}},{"name":"u__odd","inputSchema":{"type":"object"}}]`, []Fault{Nonconforming, Nonconforming, Quarantined}},
-		{conform.Strict, `[]`, []Fault{Quarantined, Quarantined, Quarantined}},
+		{conform.Off, `[{"name":"u__bare","inputSchema":{}},{"name":"u__odd","inputSchema":{"type":"object"},"title":null},{"name":"u__none","inputSchema":{"type":"array"}},{"name":"u__mild","inputSchema":{"type":"object"},"readOnlyHint":true}]`, nil},
+		{conform.Warn, `[{"name":"u__mild","inputSchema":{"type":"object"},"readOnlyHint":true}]`, []Fault{Quarantined, Quarantined, Quarantined, Nonconforming}},
+		{conform.Repair, `[{"name":"u__bare","inputSchema":{"type":"object"}},{"name":"u__odd","inputSchema":{"type":"object"}},{"name":"u__mild","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]`, []Fault{Nonconforming, Nonconforming, Quarantined, Nonconforming}},
+		{conform.Strict, `[]`, []Fault{Quarantined, Quarantined, Quarantined, Quarantined}},
 	}
 	for _, tt := range tests {
-		s := source(t, "u", "u", bare, odd, none)
+		s := source(t, "u", "u", bare, odd, none, mild)
 		s.Revision, s.Rules.Conformance = wire.Rev20251125, tt.mode
 		tbl := build(s)
 		page, _, err := tbl.View(call.Anonymous, nil).Page(call.Tool, wire.Rev20260728, "", since)

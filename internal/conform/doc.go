@@ -21,8 +21,9 @@
 // left, a tool's result becomes one with isError, which a model sees; other
 // methods get an error.
 //
-// List items that lack what clients throw a whole list away for are unusable in
-// every mode but [Off]. What was found out about an item is kept from one table to
+// List items that clients throw a whole list away for are unusable in every mode but
+// [Off], unless [Repair] has mended them: for what they lack, and for members of
+// the wrong type, null among them. What was found out about an item is kept from one table to
 // the next: see [Schemas].
 //
 // # Schemas

@@ -93,6 +93,9 @@ func (l *Lists) check(kind call.Kind, item wire.Raw) ListItem {
 	if kind == call.Tool && out.Unusable == "" {
 		l.schemas(&out, root)
 	}
+	if l.Mode == Warn || l.Mode == Repair {
+		out.breakLists()
+	}
 	if l.Mode == Strict && out.Unusable == "" {
 		for _, f := range out.Findings {
 			if !f.Fault.advice() || f.Fault == SchemaInvalid {
@@ -105,6 +108,40 @@ func (l *Lists) check(kind call.Kind, item wire.Raw) ListItem {
 		out.Item, out.Taken = l.Sanitize.Item(kind, out.Item)
 	}
 	return out
+}
+
+// breakLists notes the first fault that is left in an item for which strict clients
+// refuse a whole list, and with it what all other upstreams have.
+func (out *ListItem) breakLists() {
+	if out.Unusable != "" {
+		return
+	}
+	for _, f := range out.Findings {
+		if !f.Mended && f.breaksList() {
+			out.Unusable, out.Against = f.String()+"; strict clients refuse a whole list for it, and conformance: repair may mend it", f.Fault
+			return
+		}
+	}
+	if left := out.More > 0 && !out.Findings[0].Mended; left {
+		out.Unusable, out.Against = "it has too many faults to tell whether strict clients would refuse a whole list for them", out.Findings[0].Fault
+	}
+}
+
+// breaksList reports whether strict clients, which hold every member against its
+// type, refuse a list for a fault of one of its items. What older clients do not get
+// to see of an outputSchema is none (see [ItemDownTo]).
+func (f Finding) breaksList() bool {
+	switch f.Fault {
+	case WrongType, NullMember, InvalidValue:
+		return f.Path != "$.outputSchema" && f.Path != "$.outputSchema.type"
+	case Missing, InvalidAnnotation, InvalidIcon:
+		return true
+	case SchemaInvalid: // they compile it, and follow no reference either
+		return f.Path == "$.outputSchema"
+	case InvalidMeta:
+		return f.Path == "$._meta"
+	}
+	return false
 }
 
 // look collects the faults of an item, and mends them if the mode says so.

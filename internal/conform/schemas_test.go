@@ -65,7 +65,7 @@ func TestKeptItemsAreAsLookedAt(t *testing.T) {
 }
 
 func TestKeptItems(t *testing.T) {
-	const text = `{"name":"a","inputSchema":{"type":"object","required":["x"]},"outputSchema":{"type":"object"},"title":1}`
+	const text = `{"name":"a","inputSchema":{"type":"object","required":["x"]},"outputSchema":{"type":"object"},"readOnlyHint":true}`
 	var kept Schemas
 	lists := Lists{Mode: Warn, Revision: wire.Rev20251125, Schemas: &kept}
 	check := func(item string) ListItem {
@@ -89,7 +89,7 @@ func TestKeptItems(t *testing.T) {
 	if len(kept.kept.schemas) != 2 {
 		t.Errorf("%d schemas are kept of an item that was not looked at, want 2", len(kept.kept.schemas))
 	}
-	other := check(strings.Replace(text, `"title":1`, `"title":"t"`, 1))
+	other := check(strings.Replace(text, `"readOnlyHint":true`, `"title":"t"`, 1))
 	if len(other.Findings) != 0 || other.Input != first.Input {
 		t.Errorf("of an item that changed: %+v", other)
 	}

@@ -219,12 +219,12 @@ func TestSanitize(t *testing.T) {
 func TestFound(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	h := treated(t, answers(`{}`), catalog.Rules{Sanitize: conform.Invisible}, `{"name":"bare"}`, `{"name":"read","inputSchema":{"type":"object"}}`,
-		`{"name":"odd","inputSchema":{"type":"object"},"title":"\u200b","annotations":null}`)
+		`{"name":"odd","inputSchema":{"type":"object"},"title":"\u200b","readOnlyHint":true}`)
 	h.log = zap.New(core)
 	for _, f := range h.Routes().Table.Findings() {
 		h.Found(f)
 	}
-	if diff := cmp.Diff([]string{"duplicate_item 1", "missing_member 1", "null_member 1"}, counts(t, h.metrics.faults)); diff != "" {
+	if diff := cmp.Diff([]string{"duplicate_item 1", "misplaced_member 1", "missing_member 1"}, counts(t, h.metrics.faults)); diff != "" {
 		t.Errorf("counted (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"invisible 1"}, counts(t, h.metrics.cleaned)); diff != "" {

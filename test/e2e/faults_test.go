@@ -62,6 +62,33 @@ func TestRepairedFaults(t *testing.T) {
 	})
 }
 
+// TestOddItemsLeaveListsWhole has the strict client list, through a gateway that mends nothing, what servers with every fault of the corpus list
+// beside one without: it accepts every list, and what is right is in it.
+func TestOddItemsLeaveListsWhole(t *testing.T) {
+	files := faults(t)
+	server := httptest.NewServer(faulty(files))
+	t.Cleanup(server.Close)
+	upstreams := rig.Upstreams{"right": {"url": startNewest(t, client.Legacy)}}
+	for _, f := range files {
+		if strings.HasSuffix(f.method, "/list") {
+			upstreams[f.name] = rig.Config{"url": server.URL + "/" + f.name + "/mcp"}
+		}
+	}
+	gateway := rig.StartGateway(t, rig.Config{"upstreams": upstreams})
+	for _, revision := range []string{"2024-11-05", "2025-11-25"} {
+		transcript := client.V1At(revision).Run(t, client.Target{URL: gateway.URL}, listSteps())
+		for _, outcome := range transcript.Steps[:len(kinds)] {
+			if outcome.Error != nil {
+				t.Errorf("%s, %s: error %d: %s", revision, outcome.Method, outcome.Error.Code, outcome.Error.Message)
+				continue
+			}
+			if got := string(outcome.Result); !strings.Contains(got, "right") {
+				t.Errorf("%s, %s: %s", revision, outcome.Method, got)
+			}
+		}
+	}
+}
+
 // TestStrictClientRefusesFaults shows that the client of TestRepairedFaults is as strict as that test takes it to be.
 func TestStrictClientRefusesFaults(t *testing.T) {
 	files := faults(t)
