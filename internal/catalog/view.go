@@ -327,19 +327,40 @@ func (v *View) Unavailable() []Unavailable { return v.unavailable }
 func (v *View) Suspects(kind call.Kind, public string) []Unavailable {
 	var out []Unavailable
 	for _, p := range v.parts {
-		d := p.source.Down
-		if d == nil || !p.empty() {
-			continue
-		}
-		native, ok := strings.CutPrefix(public, p.space.Lead())
-		if isURI(kind) {
-			native, ok = p.space.NativeURI(public)
-		}
-		if ok && v.judge(kind, p, public, native, nil).Listed().Visible() && !v.elsewhere(kind, p, public) {
+		if _, ok := v.presume(kind, public, p); ok {
+			d := p.source.Down
 			out = append(out, Unavailable{p.Upstream(), d.Since, d.Reason, d.Starting})
 		}
 	}
 	return out
+}
+
+// Presume returns where a name leads if it belongs to an upstream that is among the
+// suspects. It is false for others.
+func (v *View) Presume(kind call.Kind, public, upstream string) (Target, bool) {
+	p := v.Part(upstream)
+	if p == nil {
+		return Target{}, false
+	}
+	return v.presume(kind, public, p)
+}
+
+func (v *View) presume(kind call.Kind, public string, p *Part) (Target, bool) {
+	if p.source.Down == nil || !p.empty() {
+		return Target{}, false
+	}
+	native, ok := strings.CutPrefix(public, p.space.Lead())
+	if isURI(kind) {
+		native, ok = p.space.NativeURI(public)
+	}
+	if !ok {
+		return Target{}, false
+	}
+	j := v.judge(kind, p, public, native, nil)
+	if !j.Listed().Visible() || v.elsewhere(kind, p, public) {
+		return Target{}, false
+	}
+	return Target{p, kind, public, native, nil, j}, true
 }
 
 // elsewhere reports whether a URI belongs to another part by its prefix, so

@@ -27,6 +27,12 @@ const freshFor = 30 * time.Second
 
 // wake has the control loop look at the upstreams.
 func (g *Gateway) wake() {
+	g.stale.Store(true)
+	g.poke()
+}
+
+// poke has the control loop look at what it was told of.
+func (g *Gateway) poke() {
 	select {
 	case g.changed <- struct{}{}:
 	default: // the loop will see this one too
@@ -57,11 +63,13 @@ func (g *Gateway) control(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-overdue:
+			g.stale.Store(true)
 		case <-g.changed:
 		case <-look.C:
 			if pins := g.lineup.Load().pins(); pins == nil || !pins.changed() {
 				continue
 			}
+			g.stale.Store(true)
 		case r := <-g.reloads:
 			changes, settled, err := g.install(ctx, r.cfg)
 			if err != nil {
@@ -70,8 +78,13 @@ func (g *Gateway) control(ctx context.Context) error {
 				g.applied(changes)
 			}
 			r.take(changes, settled, err)
+			g.stale.Store(true)
 		}
-		g.step(ctx, time.Now())
+		if g.stale.Swap(false) {
+			g.step(ctx, time.Now())
+		} else {
+			g.stepOwners()
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -87,10 +100,13 @@ func (g *Gateway) step(ctx context.Context, now time.Time) {
 	settled := g.waiting.IsZero()
 	used := l.links()
 	snapshots := snapshotsOf(used)
+	wanted := g.owners.take()
 	routes := g.newRoutes(l, snapshots, now)
+	routes.Owners = g.newOwned(wanted)
 	g.router.Swap(routes)
 	g.retire(ctx, used)
 	g.logFindings(routes.Table)
+	g.logOwnFindings(routes.Owners, wanted)
 	g.metrics.count(routes.Table)
 	g.logIdle(l, routes.Table, snapshots)
 
@@ -99,11 +115,7 @@ func (g *Gateway) step(ctx context.Context, now time.Time) {
 	for link, s := range snapshots {
 		g.report(link.seen, s)
 		if m := used[link]; m.serving.Load() == link {
-			told[m.name] = catalog.Changes{
-				Tools:     s.Changes.Tools > link.seen.Changes.Tools,
-				Prompts:   s.Changes.Prompts > link.seen.Changes.Prompts,
-				Resources: s.Changes.Resources > link.seen.Changes.Resources,
-			}
+			told[m.name] = news(link.seen, s)
 		}
 		link.seen = s
 	}
@@ -115,6 +127,7 @@ func (g *Gateway) step(ctx context.Context, now time.Time) {
 		g.sayStarted(l, snapshots)
 	}
 	g.spread(routes.Table, told, settled, awaited)
+	wanted.done()
 	if settled && !isClosed(l.settled) {
 		close(l.settled)
 	}
@@ -170,22 +183,44 @@ func (g *Gateway) spread(table *catalog.Table, told map[string]catalog.Changes, 
 	for _, c := range told {
 		said = said || c.Any()
 	}
-	if !settled && !awaited && !said {
-		g.metrics.swaps.WithLabelValues("same").Inc()
-		return
-	}
+	var diff *catalog.Diff
 	outcome := "same"
-	if diff := catalog.NewDiff(g.known, table, told); diff.Any().Any() {
-		outcome = "changed"
-		if !awaited {
-			g.front.ListChangedFor(func(who *call.Principal, client *call.Client) (tools, prompts, resources bool) {
-				c := diff.For(who, client)
-				return c.Tools, c.Prompts, c.Resources
-			})
+	if settled || awaited || said {
+		if diff = catalog.NewDiff(g.known, table, told); diff.Any().Any() {
+			outcome = "changed"
+		} else {
+			diff = nil
 		}
 	}
-	g.known = table
+	g.tellAll(diff, g.diffOwners(table, told, settled), awaited)
+	if settled || awaited || said {
+		g.known = table
+	}
 	g.metrics.swaps.WithLabelValues(outcome).Inc()
+}
+
+// tellAll tells clients of what differs: all, nil for nothing, for those that have no table of
+// their own; own for the others, by principal.
+func (g *Gateway) tellAll(all *catalog.Diff, own map[string]func() *catalog.Diff, awaited bool) {
+	if all == nil && len(own) == 0 || awaited {
+		return
+	}
+	g.front.ListChangedFor(func(who *call.Principal, client *call.Client) (tools, prompts, resources bool) {
+		diff := all
+		if len(own) > 0 {
+			if d, ok := own[who.Key()]; ok {
+				if d == nil {
+					return false, false, false
+				}
+				diff = d()
+			}
+		}
+		if diff == nil {
+			return false, false, false
+		}
+		c := diff.For(who, client)
+		return c.Tools, c.Prompts, c.Resources
+	})
 }
 
 // report logs a change of an upstream's state.
@@ -217,9 +252,10 @@ func (g *Gateway) report(before, now upstream.Snapshot) {
 // newRoutes makes the routes of what the upstreams offer now.
 func (g *Gateway) newRoutes(l *lineup, snapshots map[*link]upstream.Snapshot, now time.Time) *router.Routes {
 	late := func(of *link) bool { return !now.Before(of.deadline) }
+	g.base = base{lineup: l, sources: g.sources(l, snapshots, late)}
 	routes := &router.Routes{
 		Upstreams: make(map[string]router.Upstream), Subscribers: make(map[string]router.Subscriber), Terms: l.terms(),
-		Table: g.newTable(l, snapshots, late, &g.schemas),
+		Table: catalog.Build(g.tableOptions(l, l.policy, &g.schemas), g.base.sources),
 	}
 	for _, m := range l.members {
 		serving := m.serving.Load()
@@ -228,14 +264,20 @@ func (g *Gateway) newRoutes(l *lineup, snapshots map[*link]upstream.Snapshot, no
 	return routes
 }
 
-// newTable makes the table for newRoutes. late says whether the time to start is
-// over for a link, schemas are for one table after the other; nil for none.
-func (g *Gateway) newTable(l *lineup, snapshots map[*link]upstream.Snapshot, late func(*link) bool, schemas *conform.Schemas) *catalog.Table {
-	return g.buildTable(l, l.policy, snapshots, late, schemas)
+// buildTable makes the table that there would be with this policy. late says whether
+// the time to start is over for a link.
+func (g *Gateway) buildTable(l *lineup, p *policy.Policy, snapshots map[*link]upstream.Snapshot, late func(*link) bool) *catalog.Table {
+	return catalog.Build(g.tableOptions(l, p, nil), g.sources(l, snapshots, late))
 }
 
-// buildTable makes the table that there would be with this policy.
-func (g *Gateway) buildTable(l *lineup, p *policy.Policy, snapshots map[*link]upstream.Snapshot, late func(*link) bool, schemas *conform.Schemas) *catalog.Table {
+// tableOptions say how a table is made. schemas are for one table after the other;
+// nil for none.
+func (g *Gateway) tableOptions(l *lineup, p *policy.Policy, schemas *conform.Schemas) catalog.Options {
+	return catalog.Options{Policy: p, ServerInfo: g.info, Schemas: schemas, Enrich: l.cfg.Resources.Enrich}
+}
+
+// sources are what the table is to know of the upstreams.
+func (g *Gateway) sources(l *lineup, snapshots map[*link]upstream.Snapshot, late func(*link) bool) []catalog.Source {
 	sources := make([]catalog.Source, 0, len(l.members))
 	for _, m := range l.members {
 		s, ok := snapshots[m.serving.Load()]
@@ -244,22 +286,14 @@ func (g *Gateway) buildTable(l *lineup, p *policy.Policy, snapshots map[*link]up
 		}
 		sources = append(sources, g.source(m, s, late(m.link)))
 	}
-	return catalog.Build(catalog.Options{Policy: p, ServerInfo: g.info, Schemas: schemas, Enrich: l.cfg.Resources.Enrich}, sources)
+	return sources
 }
 
 // source is what the table is to know of one upstream. Before its first catalog of
 // this run that of an earlier one says which names it has. When its time to start is
 // over (late), that stands in for an upstream that is still on its first attempt.
 func (g *Gateway) source(m *member, s upstream.Snapshot, late bool) catalog.Source {
-	src := catalog.Source{
-		Space: m.space, Revision: s.Revision, Capabilities: s.Capabilities, Instructions: s.Instructions,
-		Items: [call.Kinds][]wire.Raw{
-			call.Tool: s.Catalog.Tools, call.Resource: s.Catalog.Resources,
-			call.Template: s.Catalog.Templates, call.Prompt: s.Catalog.Prompts,
-		},
-		Freshness: catalog.Freshness{At: time.Now(), TTL: freshFor},
-		Rules:     m.rules,
-	}
+	src := gatheredBy(m, s)
 	if s.Revision == "" && !m.link.recall(&src) {
 		// While its first attempt is waited for nobody has got a list that lacks it.
 		src.Unlisted = s.Settled || late
@@ -277,6 +311,19 @@ func (g *Gateway) source(m *member, s upstream.Snapshot, late bool) catalog.Sour
 	}
 	src.HeldTools = g.heldTools(m, src.Items[call.Tool], s)
 	return src
+}
+
+// gatheredBy is what a snapshot says of an upstream.
+func gatheredBy(m *member, s upstream.Snapshot) catalog.Source {
+	return catalog.Source{
+		Space: m.space, Revision: s.Revision, Capabilities: s.Capabilities, Instructions: s.Instructions,
+		Items: [call.Kinds][]wire.Raw{
+			call.Tool: s.Catalog.Tools, call.Resource: s.Catalog.Resources,
+			call.Template: s.Catalog.Templates, call.Prompt: s.Catalog.Prompts,
+		},
+		Freshness: catalog.Freshness{At: time.Now(), TTL: freshFor, Private: m.options.Personal},
+		Rules:     m.rules,
+	}
 }
 
 // recall fills src with the catalog of an earlier run, if one was kept.

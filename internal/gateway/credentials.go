@@ -93,6 +93,9 @@ func (g *granting) Session(ctx context.Context, c *call.Call) (string, error) {
 	return g.Sessions.Session(ctx, c)
 }
 
+// Wants implements router.Granter.
+func (g *granting) Wants(who *call.Principal) bool { return g.source.Wants(who) }
+
 // Do implements router.Upstream.
 func (g *granting) Do(ctx context.Context, c *call.Call) (call.Result, error) {
 	if c.Session == sessionOfNobody {
@@ -199,6 +202,7 @@ func (g *Gateway) browserBase() string {
 // client/elicitation, "Completion Notifications for URL Mode Elicitation").
 func (g *Gateway) given(upstream, id string) {
 	g.log.Info("a grant was given", zap.String("upstream", upstream))
+	g.owners.doubt()
 	params := wire.SetMember(wire.Raw(`{}`), "elicitationId", wire.String(id))
 	if client, own, ok := g.router.Completed(upstream, sessionOfNobody, params); ok {
 		g.front.Notify(frontend.Audience{Client: client}, wire.NoteElicitComplete, own)

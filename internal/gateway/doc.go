@@ -7,6 +7,9 @@
 //	control loop (slow)   connectors' catalogs ─▶ catalog.Build ─▶ swap ─▶ list_changed
 //	data path   (fast)    front end ─▶ router (loads the pointer once) ─▶ connector
 //
+// Principals to whom upstreams list something of their own have tables of their own,
+// which hang at the same pointer: see owners.go.
+//
 // A configuration at work is a lineup, and what it connects to are links, which
 // outlive it where the next configuration has the same connection: see
 // [Gateway.Reload]. The control loop alone changes which lineup is in place and which

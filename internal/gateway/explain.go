@@ -25,7 +25,7 @@ type Explained struct {
 // has the item, whoever asks.
 func (v *Visit) Explain(q Question) (Explained, bool) {
 	l := v.g.lineup.Load()
-	all := v.g.buildTable(l, policy.New(policy.Options{Default: policy.Allow}), snapshotsOf(l.links()), func(*link) bool { return false }, nil)
+	all := v.g.buildTable(l, policy.New(policy.Options{Default: policy.Allow}), snapshotsOf(l.links()), func(*link) bool { return false })
 	t, ok := all.View(call.Anonymous, nil).Resolve(q.Kind, q.Public)
 	if !ok {
 		return Explained{}, false

@@ -111,6 +111,8 @@ type Gateway struct {
 	// changed wakes the control loop, reloads brings it configurations, and ended
 	// is closed when it has ended.
 	changed   chan struct{}
+	stale     atomic.Bool // it is to look at all upstreams, not only at principals' own lists
+	owners    *owners
 	swapped   chan struct{} // capacity 1: there is a new table
 	reloads   chan *reload
 	ended     chan struct{}
@@ -122,6 +124,7 @@ type Gateway struct {
 	schemas  conform.Schemas          // keeps what was found out about items from one table to the next
 	reported map[catalog.Finding]bool // the findings that were logged
 	known    *catalog.Table           // what clients were told of
+	base     base                     // what the last table was made of
 	used     map[*link]*member        // the links of the last table
 	leaving  []*shift                 // whose calls may use links that are not in use any more
 	waiting  time.Time                // until when a first attempt is waited for, zero for none
@@ -152,6 +155,7 @@ func New(o Options) (*Gateway, error) {
 		ended:           make(chan struct{}),
 		from:            o.Source,
 		refreshes:       newRefreshes(),
+		owners:          newOwners(),
 	}
 	if o.Demo { // of which nothing is worth keeping
 		g.state = openState("", zap.NewNop())
@@ -176,7 +180,10 @@ func New(o Options) (*Gateway, error) {
 		Settled: g.settled, Logger: o.Logger, Metrics: g.routerMetrics,
 		Sealer: g.sealer, Audit: g.newAudit(o.Stdio), Nonconforming: g.probes.heard,
 	}, g.newRoutes(first, snapshotsOf(g.used), time.Now()))
-	g.known = g.router.Routes().Table
+	routes := *g.router.Routes()
+	routes.Owners = g.newOwned(nil)
+	g.router.Swap(&routes)
+	g.known = routes.Table
 	g.subs = router.NewSubscriptions(g.router)
 	frontMetrics, authMetrics := frontend.NewMetrics(), auth.NewMetrics()
 	if g.auth, err = newAuthenticator(o.Config, o.Logger, authMetrics); err != nil {

@@ -51,7 +51,7 @@ func (h hearer) Changed(s upstream.Snapshot) {
 func (g *Gateway) newLink(key string, o upstream.Options) *link {
 	l := &link{key: key, ended: make(chan struct{}), started: make(chan struct{}), deadline: time.Now().Add(g.cfg.StartupWait)}
 	l.before = sync.OnceValue(func() *listed { return g.state.catalog(key) })
-	o.Observer = hearer{g, l}
+	o.Observer, o.Gathered = hearer{g, l}, g.ownChanged
 	l.sessions = upstream.NewSessions(o)
 	if o.HTTP != nil {
 		l.source, _ = o.HTTP.Credentials.(*credentials.Source)

@@ -24,6 +24,8 @@ func (g *Gateway) options(u config.Upstream) (upstream.Options, error) {
 		config.SessionPerClient: upstream.PerClient, config.SessionPerPrincipal: upstream.PerPrincipal,
 	}[u.Session]
 	o.MaxSessions = u.MaxSessions
+	// Without proof all are one principal, whose lists are those of the gateway.
+	o.Personal = (u.Session == config.SessionPerPrincipal || u.PerPrincipal()) && !g.cfg.Auth.Has(config.AuthNone)
 	o.Serialize = u.AskCalls == config.AskSerialize
 	for _, r := range u.Roots {
 		o.Roots = append(o.Roots, upstream.Root{URI: r.URI, Name: r.Name})

@@ -115,5 +115,5 @@ func (g *Gateway) Remembered() *catalog.Table { return g.tableNow(true) }
 // time to start were over.
 func (g *Gateway) tableNow(late bool) *catalog.Table {
 	l := g.lineup.Load()
-	return g.newTable(l, snapshotsOf(l.links()), func(*link) bool { return late }, nil)
+	return g.buildTable(l, l.policy, snapshotsOf(l.links()), func(*link) bool { return late })
 }

@@ -40,7 +40,7 @@ func (b *backChannel) Notify(method string, params wire.Raw) {
 
 // maySee reports whether the client may hear of a resource of the upstream.
 func (b *backChannel) maySee(native string) bool {
-	view := b.r.Routes().Table.View(b.who, b.client)
+	view := b.r.Routes().view(b.who, b.client)
 	part := view.Part(b.part.Upstream())
 	return part != nil && view.Judge(call.Resource, part, part.Space().PublicURI(native), native).Listed().Visible()
 }
@@ -126,7 +126,7 @@ func scope(upstream, session string) string {
 // calls, in the session with this name, by way of to. It is nil when the client
 // knows no such upstream.
 func (r *Router) Outside(upstream, session string, who *call.Principal, client *call.Client, to call.BackChannel) call.BackChannel {
-	part := r.Routes().Table.View(who, client).Part(upstream)
+	part := r.Routes().view(who, client).Part(upstream)
 	if part == nil {
 		return nil
 	}

@@ -17,6 +17,7 @@
 // user who declines, or cannot be asked, keeps the call from its upstream.
 //
 // A call loads the current [Routes] once and keeps them to its end, so a table
-// that is swapped in while it runs changes nothing for it. A [Router] may be
+// that is swapped in while it runs changes nothing for it. Before that it has the
+// lists of its principal gathered where there are such ([Owners]). A [Router] may be
 // used by any number of goroutines, and Swap at any time.
 package router

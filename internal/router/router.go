@@ -36,6 +36,48 @@ type Routes struct {
 	// Subscribers are the upstreams by name once more, for subscriptions.
 	Subscribers map[string]Subscriber
 	Terms       Terms
+	// Owners know the principals to whom upstreams list something of their own. Nil,
+	// where no upstream does, costs a call nothing.
+	Owners Owners
+}
+
+// Granter is an Upstream that wants a grant of each principal.
+type Granter interface {
+	// Wants reports whether calls of a principal lead to a question for one.
+	Wants(who *call.Principal) bool
+}
+
+// wants reports whether an upstream wants a grant of c's principal: what it would list
+// for them is not known then.
+func (r *Routes) wants(upstream string, c *call.Call) bool {
+	g, ok := r.Upstreams[upstream].(Granter)
+	return ok && g.Wants(c.Principal)
+}
+
+// Owners know the principals to whom upstreams list something of their own. The
+// methods may be called by many goroutines at once.
+type Owners interface {
+	// Gather sees to it that routes to come have what upstreams list for c's
+	// principal, for which it may wait. The error is that of ctx.
+	Gather(ctx context.Context, c *call.Call) error
+	// Table returns the table that a principal sees in place of the one of all
+	// others, nil for none.
+	Table(who *call.Principal) *catalog.Table
+}
+
+// TableFor returns the table that a principal sees.
+func (r *Routes) TableFor(who *call.Principal) *catalog.Table {
+	if r.Owners != nil {
+		if t := r.Owners.Table(who); t != nil {
+			return t
+		}
+	}
+	return r.Table
+}
+
+// view returns what a client of a principal sees.
+func (r *Routes) view(who *call.Principal, client *call.Client) *catalog.View {
+	return r.TableFor(who).View(who, client)
 }
 
 // Terms are what a configuration says of questions and of states between rounds.
@@ -154,9 +196,13 @@ func (r *Router) Handle(ctx context.Context, c *call.Call) (call.Result, error) 
 
 // handle also says which upstream answered, "" for none.
 func (r *Router) handle(ctx context.Context, c *call.Call, n *noted) (call.Result, string, error) {
-	switch c.Method {
-	case wire.MethodDiscover:
+	if c.Method == wire.MethodDiscover {
 		return call.Result{Raw: r.describe(c)}, "", nil
+	}
+	if err := r.gather(ctx, c); err != nil {
+		return call.Result{}, "", err
+	}
+	switch c.Method {
 	case wire.MethodToolsList:
 		return r.list(ctx, c, call.Tool)
 	case wire.MethodPromptsList:
@@ -179,11 +225,19 @@ func (r *Router) handle(ctx context.Context, c *call.Call, n *noted) (call.Resul
 	}
 }
 
+// gather sees to it that what upstreams list for c's principal alone is known.
+func (r *Router) gather(ctx context.Context, c *call.Call) error {
+	if owners := r.Routes().Owners; owners != nil {
+		return owners.Gather(ctx, c)
+	}
+	return nil
+}
+
 // describe is what the merged server says of itself. It never waits: hosts give
 // up on a slow initialize. The capabilities do not depend on which upstreams are
 // there, because a legacy client cannot be told of new ones later.
 func (r *Router) describe(c *call.Call) wire.Raw {
-	view := r.Routes().Table.View(c.Principal, c.Client)
+	view := r.Routes().view(c.Principal, c.Client)
 	capabilities := wire.Raw(`{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}`)
 	if ext := view.Extensions(); ext != nil {
 		capabilities = wire.SetMember(capabilities, "extensions", ext)
@@ -200,7 +254,7 @@ func (r *Router) list(ctx context.Context, c *call.Call, kind call.Kind) (call.R
 	if err := r.settle(ctx); err != nil {
 		return call.Result{}, "", err
 	}
-	view := r.Routes().Table.View(c.Principal, c.Client)
+	view := r.Routes().view(c.Principal, c.Client)
 	cursor, err := cursorOf(c)
 	if err != nil {
 		return call.Result{}, "", err
@@ -345,7 +399,7 @@ func (j *journey) finish(res call.Result) (wire.Raw, error) {
 
 // view is what the caller sees of the table.
 func view(routes *Routes, c *call.Call) *catalog.View {
-	return routes.Table.View(c.Principal, c.Client)
+	return routes.view(c.Principal, c.Client)
 }
 
 // Permit reports whether a call may be made at this moment: nil, or the error
@@ -356,7 +410,7 @@ func (r *Router) Permit(c *call.Call) *wire.Error {
 		return wire.Errorf(wire.CodeInvalidParams, "%s", err)
 	}
 	routes := r.Routes()
-	view := routes.Table.View(c.Principal, c.Client)
+	view := routes.view(c.Principal, c.Client)
 	target, ok := view.Resolve(ref.Kind, ref.Name)
 	if !ok {
 		return r.unknown(auditResume, c, view, ref, target, nil)
@@ -376,13 +430,18 @@ func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.Ref, n
 	for {
 		settled := r.isSettled() // before the routes: they are complete when it is set
 		now := r.now.Load()
-		view := now.Table.View(c.Principal, c.Client)
+		view := now.view(c.Principal, c.Client)
 		target, ok := view.Resolve(ref.Kind, ref.Name)
 		if ok {
 			return now.Routes, target, nil
 		}
 		suspects := view.Suspects(ref.Kind, ref.Name)
 		switch {
+		case len(suspects) == 1 && now.wants(suspects[0].Upstream, c):
+			if target, ok = view.Presume(ref.Kind, ref.Name, suspects[0].Upstream); ok {
+				return now.Routes, target, nil
+			}
+			return nil, target, catalog.UnavailableError(suspects)
 		case len(suspects) == 0:
 			return nil, target, r.unknown(auditDecision, c, view, ref, target, n)
 		case settled || !slices.ContainsFunc(suspects, func(u catalog.Unavailable) bool { return u.Starting }):
@@ -427,7 +486,7 @@ func clip(s string) string {
 // Schema returns the input schema of a tool as the client sees it, nil when
 // there is no such tool in their view. The front end checks headers against it.
 func (r *Router) Schema(who *call.Principal, client *call.Client, public string) wire.Raw {
-	t, ok := r.Routes().Table.View(who, client).Resolve(call.Tool, public)
+	t, ok := r.Routes().view(who, client).Resolve(call.Tool, public)
 	if !ok || t.Entry == nil {
 		return nil
 	}

@@ -85,6 +85,9 @@ func (s *Subscriptions) Subscribe(ctx context.Context, c *call.Call, public stri
 }
 
 func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public string, deliver func(string, wire.Raw), n *noted) (func(), string, error) {
+	if err := s.router.gather(ctx, c); err != nil {
+		return nil, "", err
+	}
 	routes, target, err := s.find(ctx, c, public, n)
 	if err != nil {
 		return nil, "", err
@@ -253,17 +256,17 @@ func (s *Subscriptions) Updated(upstream, session string, params wire.Raw) {
 		return
 	}
 	routes := s.router.Routes()
-	part, ok := routes.Table.Part(upstream)
-	if !ok {
-		return
-	}
-	own := part.Space().PublicURI(native)
 	for _, sub := range subs {
-		public := own
+		table := routes.TableFor(sub.who)
+		part, ok := table.Part(upstream)
+		if !ok {
+			continue
+		}
+		public := part.Space().PublicURI(native)
 		if exact {
 			public = sub.public
 		}
-		j := routes.Table.View(sub.who, sub.client).Judge(call.Resource, part, public, native)
+		j := table.View(sub.who, sub.client).Judge(call.Resource, part, public, native)
 		if j.Decide(policy.Request{Method: wire.MethodResourcesSubscribe}).Effect == policy.Deny {
 			continue
 		}

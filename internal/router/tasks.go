@@ -23,7 +23,7 @@ var errNoTask = wire.Errorf(wire.CodeInvalidParams, "unknown task: it was not be
 
 // task answers a request about tasks.
 func (r *Router) task(ctx context.Context, c *call.Call, n *noted) (call.Result, string, error) {
-	if fault := knowsTasks(c, r.Routes().Table.View(c.Principal, c.Client)); fault != nil {
+	if fault := knowsTasks(c, r.Routes().view(c.Principal, c.Client)); fault != nil {
 		return call.Result{}, "", fault
 	}
 	if c.Method == wire.MethodTasksList {
@@ -78,7 +78,7 @@ func (r *Router) openTask(c *call.Call, id string, n *noted) (bridge.TaskRef, *c
 	var part *catalog.Part
 	if err == nil {
 		routes := r.Routes()
-		view := routes.Table.View(c.Principal, c.Client)
+		view := routes.view(c.Principal, c.Client)
 		part = view.Part(ref.Upstream)
 		switch {
 		case ref.Form != c.Client.Era():
@@ -256,7 +256,7 @@ func (r *Router) TaskStatus(upstream, session string, params wire.Raw) (client s
 // partOf returns the part of the table that a task is of, nil when its client may
 // not see the task's tool any more.
 func (r *Router) partOf(t *heldTask) *catalog.Part {
-	view := r.Routes().Table.View(t.principal, t.client)
+	view := r.Routes().view(t.principal, t.client)
 	part := view.Part(t.ref.Upstream)
 	if part == nil || !view.Judge(call.Tool, part, t.ref.Public, t.ref.Tool).Listed().Visible() {
 		return nil

@@ -28,6 +28,7 @@ type Connector struct {
 
 	snap     atomic.Pointer[Snapshot]
 	publish  sync.Mutex                 // held to change snap, so that observers see changes in order
+	news     chan struct{}              // closed and renewed when snap changes; guarded by publish
 	tools    *atomic.Pointer[toolFacts] // of the session that gathers the catalog
 	box      *mailbox
 	wants    *wants
@@ -48,6 +49,7 @@ func New(o Options) *Connector {
 	c := &Connector{
 		o:        o.withDefaults(),
 		turn:     make(chan struct{}),
+		news:     make(chan struct{}),
 		wanted:   make(chan struct{}, 1),
 		wants:    newWants(),
 		loudness: loudness{changed: make(chan struct{}, 1)},
@@ -282,12 +284,17 @@ func (c *Connector) update(change func(*Snapshot)) {
 	old := c.snap.Load()
 	s := *old
 	change(&s)
-	if s.sameAs(old) {
+	if s.Same(old) {
 		return
 	}
 	c.snap.Store(&s)
-	if c.o.Observer != nil && c.o.persona == nil {
+	close(c.news)
+	c.news = make(chan struct{})
+	switch p := c.o.persona; {
+	case p == nil && c.o.Observer != nil:
 		c.o.Observer.Changed(s)
+	case p != nil && p.gathers && c.o.Gathered != nil:
+		c.o.Gathered(p.origin.Principal)
 	}
 }
 

@@ -13,7 +13,8 @@
 // Sessions know who shares a session with the server (sessions.go, place.go): one
 // connector is the head, which gathers the catalog; others are those of clients or
 // principals, each with a persona that says what the session declares and whose it
-// is.
+// is. Where what the server lists depends on who asks, those of principals gather
+// lists too (own.go).
 //
 // Whether a server knows the draft SEP-2093 the connector finds out in each
 // conversation by the first request of it (draft.go).

@@ -147,7 +147,7 @@ func (t *talk) raise(look func(ctx context.Context) error) {
 	t.doubt.raise(context.Background(), t.log, func(ctx context.Context) error {
 		if t.e.credentials != nil {
 			// They may come from elsewhere, and a server must not pay for that.
-			if _, err := t.e.credentials.Headers(ctx, t.e.session); err != nil {
+			if _, err := t.e.credentials.Headers(ctx, t.e.persona.principal()); err != nil {
 				return nil
 			}
 		}

@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
 
@@ -34,10 +33,10 @@ type endpoint struct {
 	base http.Header
 	// met takes what the headers of an answer say of gateways, see Trail.
 	met func(via string) error
-	// credentials prove who calls, nil for none; session is the principal whose
-	// requests those are that belong to no call, nil for the gateway.
+	// credentials prove who calls, nil for none; persona says whose requests those
+	// are that belong to no call.
 	credentials Credentials
-	session     *call.Principal
+	persona     *persona
 	// heard counts the messages of the server, see doubt.
 	heard *atomic.Uint64
 }
@@ -79,9 +78,7 @@ func newEndpoint(p *pool, o *Options) *endpoint {
 	e := &endpoint{pool: p, trouble: make(chan struct{}, 1), max: o.MaxMessage, lim: o.Limits}
 	e.met = func(via string) error { return o.Trail.met(o.life, via) }
 	e.credentials = o.HTTP.Credentials
-	if o.persona != nil {
-		e.session = o.persona.origin.Who
-	}
+	e.persona = o.persona
 	u := *o.HTTP.URL
 	e.base = http.Header{"User-Agent": {"mcpgateway"}}
 	if u.User != nil {
@@ -108,7 +105,7 @@ func newEndpoint(p *pool, o *Options) *endpoint {
 // connections.
 func (e *endpoint) at(u *url.URL) *endpoint {
 	other := &endpoint{
-		pool: e.pool, trouble: e.trouble, max: e.max, lim: e.lim, base: e.base, met: e.met, credentials: e.credentials, session: e.session,
+		pool: e.pool, trouble: e.trouble, max: e.max, lim: e.lim, base: e.base, met: e.met, credentials: e.credentials, persona: e.persona,
 		heard: e.heard,
 	}
 	other.url.Store(u)
@@ -155,7 +152,7 @@ func (e *endpoint) do(ctx context.Context, method string, header headers, p *pay
 	if e.credentials == nil {
 		return e.follow(ctx, method, header, p)
 	}
-	who := cmp.Or(header.who, e.session)
+	who := cmp.Or(header.who, e.persona.principal())
 	for again := false; ; again = true {
 		proof, err := e.credentials.Headers(ctx, who)
 		if err != nil {

@@ -32,7 +32,7 @@ func newMailbox(o *Options) *mailbox {
 }
 
 func (b *mailbox) notified(method string, params wire.Raw) {
-	if p := b.o.persona; p != nil { // the lists are gathered in another session
+	if p := b.o.persona; !p.gatherer() { // the lists are gathered in another session
 		if p.passes(method) {
 			b.pass(method, params)
 		} else {

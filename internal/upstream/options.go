@@ -43,6 +43,9 @@ type Options struct {
 	Sharing     Sharing
 	MaxSessions int           // sessions of clients or principals: 100
 	SessionIdle time.Duration // how long one that nobody uses is kept: 30m
+	// Personal says that what the server lists may depend on who asks, so that
+	// principals who prove who they are get lists of their own, see [Sessions.Gather].
+	Personal bool
 	// Serialize lets one call at a time run in each session, so that what the
 	// server asks outside of calls has one call that it can belong to.
 	Serialize bool
@@ -61,6 +64,9 @@ type Options struct {
 	// AskRefused is told the method of each question of the server that is refused
 	// because nobody knows whom it is for. It must not block; it may be nil.
 	AskRefused func(method string)
+	// Gathered is told the key of a principal whose lists are not what they were, see
+	// [Sessions.Own]. It must not block, nor call Sessions; it may be nil.
+	Gathered func(principal string)
 
 	persona  *persona      // whom the session stands for; nil: everybody
 	refusals *rate.Limiter // of log lines about such questions

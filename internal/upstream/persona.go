@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mcpgateway/internal/call"
@@ -27,7 +28,10 @@ type persona struct {
 	origin       Origin
 	capabilities wire.Raw // that the session declares
 	roots        bool     // the client's are relayed
-	outside      Outside  // may be nil
+	// gathers says that the session gathers the lists of its principal.
+	gathers bool
+	who     atomic.Pointer[call.Principal] // the principal with the proof that is good for longest
+	outside Outside                        // may be nil
 	// head is the session that gathers the catalog, where both are with one server;
 	// nil where each has a process of its own.
 	head *Connector
@@ -144,6 +148,33 @@ func (p *persona) passes(method string) bool {
 		return false
 	}
 	return true
+}
+
+// gatherer reports whether a session with this persona gathers lists.
+func (p *persona) gatherer() bool { return p == nil || p.gathers }
+
+// principal returns for whom requests are that belong to no call, nil for the
+// gateway itself.
+func (p *persona) principal() *call.Principal {
+	if p == nil {
+		return nil
+	}
+	return p.who.Load()
+}
+
+// renew takes the proof that a principal brings now, and reports whether it is good
+// for longer than that before: a session outlives the proof that it was opened with.
+func (p *persona) renew(who *call.Principal) bool {
+	for p.origin.Principal != "" {
+		known := p.who.Load()
+		if !who.Expires.After(known.Expires) {
+			break
+		}
+		if p.who.CompareAndSwap(known, who) {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *persona) relaysRoots() bool { return p != nil && p.roots }

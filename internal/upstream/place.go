@@ -28,22 +28,26 @@ func nameOf(kind byte, key string) string {
 // place says which session the calls of c's client belong in: "" is the head. The
 // error is that of [Connector.Do].
 func (s *Sessions) place(ctx context.Context, c *call.Call) (kind byte, name string, err error) {
-	way := channel(s.head.channel.Load())
-	if way == channelUnknown && s.o.Sharing != Shared {
-		if _, err := s.head.await(ctx, nil); err != nil {
-			return 0, "", s.refusal(ctx, err)
-		}
-		way = channel(s.head.channel.Load())
+	if s.proves(c) && (s.o.Sharing == PerPrincipal || !reachable(c)) {
+		return ofPrincipal, nameOf(ofPrincipal, c.Principal.Key()), nil // whatever the server speaks
 	}
-	if way == channelModern || way == channelDual && c.Client.Era() != wire.EraLegacy {
-		return 0, "", nil // every request says all there is to know
+	from, way, err := s.way(ctx, c)
+	if err != nil {
+		return 0, "", err
 	}
-	if way == channelDual {
-		if has, err := s.hasSessions(ctx); err != nil || !has {
+	stateless := way == channelModern || way == channelDual && c.Client.Era() != wire.EraLegacy
+	if way == channelDual && !stateless {
+		has, err := s.hasSessions(ctx, from)
+		if err != nil {
 			return 0, "", err
 		}
+		stateless = !has
 	}
 	switch {
+	case stateless && s.proves(c):
+		return ofPrincipal, nameOf(ofPrincipal, c.Principal.Key()), nil
+	case stateless:
+		return 0, "", nil // every request says all there is to know
 	case s.o.Sharing == PerClient && reachable(c):
 		return ofClient, nameOf(ofClient, c.Client.Key), nil
 	case s.o.Sharing != Shared:
@@ -56,14 +60,14 @@ func (s *Sessions) place(ctx context.Context, c *call.Call) (kind byte, name str
 
 // hasSessions reports whether a server that speaks both eras opens legacy sessions:
 // one that only says so is spoken to in the modern era by everybody.
-func (s *Sessions) hasSessions(ctx context.Context) (bool, error) {
+func (s *Sessions) hasSessions(ctx context.Context, from *Connector) (bool, error) {
 	if s.opens.Load() {
 		return true, nil
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, s.o.Timeout,
 		&fault{reason: fmt.Sprintf("the server did not open a session within %s", s.o.Timeout)})
 	defer cancel()
-	conn, err := s.head.await(bounded, nil)
+	conn, err := from.await(bounded, nil)
 	if err != nil {
 		return false, s.refusal(ctx, err)
 	}
@@ -121,6 +125,7 @@ func (s *Sessions) newPersona(kind byte, name string, c *call.Call) *persona {
 	p := &persona{
 		origin: Origin{Upstream: s.o.Name, Session: name}, outside: s.o.Outside, told: make(chan struct{}, 1),
 	}
+	p.who.Store(c.Principal)
 	switch kind {
 	case ofClient:
 		p.origin.Client, p.origin.Who = c.Client, c.Principal
@@ -132,6 +137,7 @@ func (s *Sessions) newPersona(kind byte, name string, c *call.Call) *persona {
 			p.capabilities = wire.SetMember(p.capabilities, "extensions", extensions)
 		}
 		p.roots = true
+		p.gathers = s.gathers(c)
 	default:
 		p.capabilities = abilities(c.Client, s.o.Roots != nil)
 	}

@@ -41,7 +41,8 @@ const aloneFor = 5 * time.Minute
 // catalog and says how the upstream is, and those of single clients, principals
 // or kinds of clients, which are opened by the first call that needs them. They
 // end with their client, when nobody has used them for Options.SessionIdle, and
-// with Run. A session that is lost is opened again, like the head's.
+// with Run. A session that is lost is opened again, like the head's. Those of
+// principals gather lists of their own where Options.Personal says so.
 //
 // All share one allowance of calls, the facts about tools that the head knows,
 // and one set of metrics. All methods may be called by many goroutines at once.
@@ -160,6 +161,9 @@ func (s *Sessions) find(kind byte, name string, c *call.Call) (*branch, error) {
 	defer s.mu.Unlock()
 	if b := s.open[name]; b != nil {
 		b.used = time.Now()
+		if b.persona.renew(c.Principal) {
+			poke(b.wanted) // what failed for the proof before may get through now
+		}
 		return b, nil
 	}
 	limit := s.o.MaxSessions
@@ -173,6 +177,8 @@ func (s *Sessions) find(kind byte, name string, c *call.Call) (*branch, error) {
 	case s.life == nil:
 		return nil, s.head.failure(reasonEnded, time.Now(), false, 0)
 	case kind == ofSet && (full || time.Now().Before(s.alone)):
+		return nil, nil
+	case full && s.stateless(c):
 		return nil, nil
 	case full:
 		return nil, s.head.failure(fmt.Sprintf("overloaded: there are %d sessions of clients with it, which is as many as there may be; "+
@@ -188,9 +194,17 @@ func (s *Sessions) begin(p *persona) *branch {
 	ctx, cancel := context.WithCancel(s.life)
 	o := s.o
 	o.persona, o.Logger = p, cmp.Or(o.Logger, zap.NewNop()).With(zap.String("session", p.origin.Session))
-	o.Era = s.head.Snapshot().Revision.Era()
+	if head := s.head.Snapshot(); head.Era() != wire.EraUnknown {
+		o.Era = head.Era()
+	}
 	switch way := channel(s.head.channel.Load()); way {
-	case channelSessions, channelDual, channelSSE:
+	case channelDual:
+		if p.gathers { // it takes clients of both eras, as the head does
+			o.Era, p.head = s.o.Era, s.head
+			break
+		}
+		fallthrough
+	case channelSessions, channelSSE:
 		web := *o.HTTP
 		web.Transport = TransportStreamable
 		if way == channelSSE {
@@ -200,7 +214,9 @@ func (s *Sessions) begin(p *persona) *branch {
 		p.head = s.head
 	}
 	b := &branch{Connector: New(o), persona: p, end: cancel, used: time.Now()}
-	b.tools = s.head.tools
+	if !p.gathers {
+		b.tools = s.head.tools
+	}
 	b.bound(s.head.slots)
 	p.retell = func() { b.tell(wire.NoteRootsChanged) }
 	b.SetLogLevel(s.level)
@@ -210,8 +226,12 @@ func (s *Sessions) begin(p *persona) *branch {
 
 // close ends a session. The caller holds mu.
 func (s *Sessions) close(name string) {
-	s.open[name].end()
+	b := s.open[name]
+	b.end()
 	delete(s.open, name)
+	if b.persona.gathers && s.o.Gathered != nil {
+		s.o.Gathered(b.persona.origin.Principal)
+	}
 }
 
 // reap ends the sessions that nobody has used for too long. The caller holds mu.
@@ -272,12 +292,15 @@ func (s *Sessions) use(ctx context.Context, c *call.Call) (to *Connector, leave 
 	if b == nil {
 		return nil, nil, s.head.failure("the session in which this was begun has ended", time.Now(), false, 0)
 	}
-	return b.Connector, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		b.users--
-		b.used = time.Now()
-	}, nil
+	return b.Connector, func() { s.leave(b) }, nil
+}
+
+// leave counts one user less.
+func (s *Sessions) leave(b *branch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.users--
+	b.used = time.Now()
 }
 
 // hold returns the session with this name, and counts one more user, or nil.

@@ -101,10 +101,10 @@ func (c *Changes) add(which kinds) {
 	}
 }
 
-// sameAs reports whether nothing differs that anybody could want to hear of.
+// Same reports whether nothing differs that anybody could want to hear of.
 // Lists are compared by identity: who gathers them keeps the old slice where
 // the items are the same.
-func (s *Snapshot) sameAs(o *Snapshot) bool {
+func (s *Snapshot) Same(o *Snapshot) bool {
 	same := func(a, b []wire.Raw) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 	return s.State == o.State && s.Reason == o.Reason && s.Settled == o.Settled && s.Lost == o.Lost && s.Changes == o.Changes &&
 		s.Revision == o.Revision && s.Instructions == o.Instructions &&

@@ -49,13 +49,14 @@ type tender struct {
 }
 
 // tend gathers the catalog of a conversation and keeps it fresh until ctx ends.
-// In a session that is not everybody's it gathers nothing.
+// In a session that is not everybody's it gathers nothing, unless that is there to
+// gather the lists of a principal.
 // If there was a conversation before, all lists count as changed.
 func (c *Connector) tend(ctx context.Context, conn conn, h hello, again bool) {
 	t := &tender{c: c, conn: conn, h: h, headers: c.o.HTTP != nil && h.revision.Era() == wire.EraModern}
 	for k := range numKinds {
 		capability := listings[k].capability
-		if c.o.persona != nil || !declares(h.capabilities, capability) {
+		if !c.o.persona.gatherer() || !declares(h.capabilities, capability) {
 			continue
 		}
 		t.listed |= only(k)
@@ -176,7 +177,7 @@ func (t *tender) refresh(ctx context.Context, which kinds, news func() kinds) {
 	if next.Reason = t.reason(); next.Reason != "" {
 		next.State = Degraded
 	}
-	if t.c.o.persona == nil {
+	if t.c.o.persona.gatherer() {
 		t.c.tools.Store(readTools(next.Catalog.Tools, t.headers))
 	}
 	t.c.update(func(s *Snapshot) {

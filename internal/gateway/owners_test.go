@@ -1,0 +1,218 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"mcpgateway/internal/gatewaytest"
+)
+
+// shop is an MCP server that shows each user their own tools: one named after them,
+// and those that they are given.
+type shop struct {
+	url       string
+	stateless bool
+
+	mu    sync.Mutex
+	users map[string]*mcp.Server
+}
+
+// newShop returns one that refuses the users that are named.
+func newShop(t *testing.T, as *gatewaytest.AuthServer, stateless bool, refused ...string) *shop {
+	t.Helper()
+	s := &shop{stateless: stateless, users: make(map[string]*mcp.Server)}
+	mux := http.NewServeMux()
+	srv := httptest.NewServer(mux)
+	t.Cleanup(func() {
+		srv.CloseClientConnections()
+		srv.Close()
+	})
+	s.url = srv.URL + "/mcp"
+	verify := func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
+		sub, scopes, ok := as.Holder(token, s.url)
+		if !ok || slices.Contains(refused, sub) {
+			return nil, auth.ErrInvalidToken
+		}
+		return &auth.TokenInfo{UserID: sub, Scopes: scopes, Expiration: time.Now().Add(time.Minute)}, nil
+	}
+	handler := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
+		return s.of(auth.TokenInfoFromContext(r.Context()).UserID)
+	}, &mcp.StreamableHTTPOptions{Stateless: stateless})
+	metadata := srv.URL + "/.well-known/oauth-protected-resource/mcp"
+	mux.Handle("/mcp", auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{ResourceMetadataURL: metadata})(handler))
+	mux.Handle("/.well-known/oauth-protected-resource/mcp", auth.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{
+		Resource: s.url, AuthorizationServers: []string{as.URL},
+	}))
+	return s
+}
+
+// of returns what a user sees.
+func (s *shop) of(user string) *mcp.Server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users[user] == nil {
+		s.users[user] = mcp.NewServer(&mcp.Implementation{Name: "shop", Version: "1"}, nil)
+		give(s.users[user], "of_"+user)
+	}
+	return s.users[user]
+}
+
+func give(to *mcp.Server, tool string) {
+	to.AddTool(&mcp.Tool{Name: tool, InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: tool + " for " + r.Extra.TokenInfo.UserID}}}, nil
+	})
+}
+
+var toolName = regexp.MustCompile(`"name":"([a-z]+__[a-z_]+)"`)
+
+// lists returns the names of the tools that a modern client and one with a legacy
+// session are shown, which are the same, and the answer to the first.
+func (c *credited) lists(token string) (names, answer string) {
+	c.t.Helper()
+	_, answer = c.post(token, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+		`"io.modelcontextprotocol/clientCapabilities":{}}}}`, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/list")
+	session, _ := c.legacy(token, `{}`)
+	_, legacy := c.post(token, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, "Mcp-Session-Id", session)
+	if a, b := namesIn(answer), namesIn(legacy); a != b {
+		c.t.Errorf("a modern client gets %q, a legacy one %q", a, b)
+	}
+	return namesIn(answer), answer
+}
+
+func namesIn(list string) string {
+	var names []string
+	for _, m := range toolName.FindAllStringSubmatch(list, -1) {
+		names = append(names, m[1])
+	}
+	return strings.Join(names, " ")
+}
+
+func want(t *testing.T, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
+// TestListsOfPrincipals shows two principals what the upstreams show each of them,
+// and lets them call that and nothing else.
+func TestListsOfPrincipals(t *testing.T) {
+	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
+	fresh, old := newShop(t, idp, true), newShop(t, idp, false)
+	exchange := `{kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}`
+	for name, session := range map[string]string{"of their principals": "", "of each client": ", session: per-client"} {
+		t.Run("sessions "+name, func(t *testing.T) {
+			c := credit(t, idp, fmt.Sprintf("  fresh: {url: %q%s, auth: %s}\n  old: {url: %q%s, auth: %s}\n", fresh.url, session, exchange, old.url, session, exchange), nil)
+			ann, bob := c.tokenOf("ann"), c.tokenOf("bob")
+			for range 2 { // what was gathered once is there
+				list, answer := c.lists(ann)
+				want(t, list, "fresh__of_ann old__of_ann")
+				says(t, answer, `"cacheScope":"private"`)
+				list, _ = c.lists(bob)
+				want(t, list, "fresh__of_bob old__of_bob")
+			}
+			carl := c.tokenOf("carl") // who calls before he lists
+			for _, name := range []string{"fresh", "old"} {
+				says(t, c.modern(carl, name+"__of_carl", `{}`, ""), `"text":"of_carl for carl"`)
+				_, legacy := c.legacy(ann, `{}`)
+				says(t, legacy(name+"__of_ann"), `"text":"of_ann for ann"`)
+				says(t, c.modern(ann, name+"__of_ann", `{}`, ""), `"text":"of_ann for ann"`)
+				for _, other := range []string{"__of_bob", "__of_gw"} {
+					says(t, legacy(name+other), `"message":"unknown tool: \"`+name+other+`\"`)
+					says(t, c.modern(ann, name+other, `{}`, ""), `"message":"unknown tool: \"`+name+other+`\"`)
+				}
+			}
+		})
+	}
+}
+
+// TestOwnListChanges tells the clients of a principal of changes of what that
+// principal is shown, and nobody else.
+func TestOwnListChanges(t *testing.T) {
+	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
+	shop := newShop(t, idp, false)
+	c := credit(t, idp, fmt.Sprintf("  shop: {url: %q, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n", shop.url), nil)
+	ann, bob := c.tokenOf("ann"), c.tokenOf("bob")
+	heard := make(map[string]<-chan string)
+	for _, token := range []string{ann, bob} {
+		session, _ := c.legacy(token, `{}`)
+		heard[token] = c.listen(token, session)
+		c.lists(token)
+	}
+	give(shop.of("ann"), "given")
+	says(t, <-heard[ann], `{"method":"notifications/tools/list_changed"`)
+	list, _ := c.lists(ann)
+	want(t, list, "shop__given shop__of_ann")
+	list, _ = c.lists(bob)
+	want(t, list, "shop__of_bob")
+
+	// What comes to bob first is what concerns him: of ann's he has heard nothing.
+	give(shop.of("bob"), "other")
+	says(t, <-heard[bob], `{"method":"notifications/tools/list_changed"`)
+	list, _ = c.lists(bob)
+	want(t, list, "shop__of_bob shop__other")
+}
+
+// TestListsBeforeTheGrant shows principals without a grant what the gateway itself is
+// shown, if it has one, tells them when theirs is there, and lets the first call of
+// an upstream of which nothing is known lead to the question.
+func TestListsBeforeTheGrant(t *testing.T) {
+	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
+	as := gatewaytest.NewAuthServer(t, nil)
+	open, closed := newShop(t, as, false), newShop(t, as, true)
+	as.SetUser("service")
+	c := credit(t, idp, fmt.Sprintf("  open: {url: %q, auth: {kind: user}}\n  closed: {url: %q, auth: {kind: user}}\n", open.url, closed.url), logIn(t, "open"))
+	ann := c.tokenOf("ann")
+	list, answer := c.lists(ann)
+	want(t, list, "open__of_service")
+	says(t, answer, `"mcpgateway/unavailable":[{"upstream":"closed"`)
+	says(t, answer, `"cacheScope":"private"`)
+
+	session, _ := c.legacy(ann, `{}`)
+	heard := c.listen(ann, session)
+	for _, tool := range []string{"open__of_service", "closed__of_ann"} {
+		name, _, _ := strings.Cut(tool, "__")
+		asked := c.modern(ann, tool, opensURLs, "")
+		link, state, key := urlAsked(t, asked)
+		idp.SetUser("ann")
+		as.SetUser("ann")
+		says(t, surf(t, link), "Access to "+name+" is granted")
+		if name == "closed" {
+			again := fmt.Sprintf(`,"requestState":%q,"inputResponses":{%q:{"action":"accept"}}`, state, key)
+			says(t, c.modern(ann, tool, opensURLs, again), `"text":"of_ann for ann"`)
+		}
+	}
+	says(t, <-heard, `{"method":"notifications/tools/list_changed"`)
+	list, answer = c.lists(ann)
+	want(t, list, "open__of_ann closed__of_ann")
+	if strings.Contains(answer, "unavailable") {
+		t.Error(answer)
+	}
+	list, _ = c.lists(c.tokenOf("bob"))
+	want(t, list, "open__of_service")
+}
+
+// TestListsOfWhoIsRefused leaves out what an upstream refuses a principal, and says
+// so; others get what is theirs.
+func TestListsOfWhoIsRefused(t *testing.T) {
+	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
+	shop := newShop(t, idp, false, "bob")
+	c := credit(t, idp, fmt.Sprintf("  shop: {url: %q, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n", shop.url), nil)
+	_, answer := c.lists(c.tokenOf("bob"))
+	says(t, answer, `"code":-32603,"message":"the upstream shop is unavailable`)
+	list, _ := c.lists(c.tokenOf("ann"))
+	want(t, list, "shop__of_ann")
+}
