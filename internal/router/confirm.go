@@ -51,7 +51,10 @@ func (j *journey) confirm(ctx context.Context) (asked *call.Result, err error) {
 	var refusal *wire.Error
 	switch {
 	case err == nil:
-		return j.answered(wire.ValueOf(answer))
+		if asked, err = j.answered(wire.ValueOf(answer)); asked != nil || err != nil {
+			return asked, err
+		}
+		return nil, j.stillPermitted()
 	case errors.As(err, &refusal):
 		return j.unconfirmed(askError)
 	case ctx.Err() == nil && timed.Err() != nil:
@@ -60,6 +63,19 @@ func (j *journey) confirm(ctx context.Context) (asked *call.Result, err error) {
 		j.r.metrics.confirmed(askEnded)
 		return nil, err
 	}
+}
+
+// stillPermitted asks policy again once the user has answered, as it is asked about the
+// retry of a client that takes rounds: a question may be open for long. The error is
+// that of a call which begins now.
+func (j *journey) stillPermitted() error {
+	if j.r.Routes() == j.routes {
+		return nil
+	}
+	if fault := j.r.Permit(j.c); fault != nil {
+		return fault
+	}
+	return nil
 }
 
 // answered takes the answer of the user.

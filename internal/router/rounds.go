@@ -39,6 +39,7 @@ type journey struct {
 	// decision is what policy said of it; consented, that the user has confirmed it.
 	decision  policy.Decision
 	consented bool
+	routes    *Routes // that the call began with, and what its caller sees of them
 	view      *catalog.View
 }
 

@@ -295,7 +295,7 @@ func (r *Router) depart(ctx context.Context, c *call.Call, ref namespace.Ref, n 
 	}
 	return &journey{
 		r: r, c: c, ref: ref, to: routes.Upstreams[name], space: target.Part.Space(), asked: target.Asked(), target: target,
-		view: view(routes, c), decision: d,
+		routes: routes, view: view(routes, c), decision: d,
 	}, name, nil
 }
 

@@ -1,0 +1,134 @@
+package gateway
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/wire"
+)
+
+// openQuestion is a call whose user was asked to confirm it. answer accepts, and
+// returns what the call gets.
+type openQuestion func() string
+
+// askedLegacy calls a tool as a legacy client, which is asked on the stream of the call.
+func askedLegacy(t *testing.T, g *Gateway, tool string) openQuestion {
+	t.Helper()
+	resp, _ := post(t, g, "", strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1))
+	session := resp.Header.Get("Mcp-Session-Id")
+	post(t, g, session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+g.Addr()+"/mcp",
+		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":{}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("Mcp-Session-Id", session)
+	stream, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stream.Body.Close() })
+	lines := bufio.NewScanner(stream.Body)
+	next := func() string {
+		for lines.Scan() {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && data != "" {
+				return data
+			}
+		}
+		t.Fatalf("the stream is over: %v", lines.Err())
+		return ""
+	}
+	question := wire.ValueOf(wire.Raw(next()))
+	if !question.Get("method").IsString(wire.MethodElicit) {
+		t.Fatalf("no question: %s", question.Raw())
+	}
+	return func() string {
+		post(t, g, session, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{}}}`, question.Get("id").Raw()))
+		return next()
+	}
+}
+
+// askedModern calls a tool as a modern client, which is asked by an answer.
+func askedModern(t *testing.T, g *Gateway, tool string) openQuestion {
+	t.Helper()
+	call := func(more string) string {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+g.Addr()+"/mcp", strings.NewReader(
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":{}`+more+`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+				`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{
+			"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+			"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool,
+		} {
+			req.Header.Set(name, value)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		answer, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(answer)
+	}
+	question := wire.ValueOf(wire.Raw(call(""))).Get("result")
+	state := question.Get("requestState")
+	if !question.Get("inputRequests", "mcpgateway-confirm").Exists() {
+		t.Fatalf("no question: %s", question.Raw())
+	}
+	return func() string {
+		return call(`,"requestState":` + string(state.Raw()) + `,"inputResponses":{"mcpgateway-confirm":{"action":"accept","content":{}}}`)
+	}
+}
+
+// TestReloadWhileTheUserIsAsked holds a consent against what counts when it comes: what
+// was refused or hidden since the question is not called, and nothing else is lost.
+func TestReloadWhileTheUserIsAsked(t *testing.T) {
+	ask := func(effect string) string {
+		return "\npolicy: {default: allow, rules: [{name: r, effect: " + effect + `, what: {tools: ["a__*"]}}]}`
+	}
+	for era, begin := range map[string]func(*testing.T, *Gateway, string) openQuestion{"legacy": askedLegacy, "modern": askedModern} {
+		for name, tt := range map[string]struct {
+			policy, more string
+			pin          wire.Raw // accepted of the upstream before the reload
+			want         string
+			called       bool
+		}{
+			"nothing changes":             {policy: ask("confirm"), want: "from kept", called: true},
+			"it is confirmed elsewise":    {policy: strings.Replace(ask("confirm"), "a__*", "*", 1), want: "from kept", called: true},
+			"it is denied":                {policy: ask("deny"), want: `"code":-32602,"message":"unknown tool: \"a__kept\"`},
+			"it needs no confirmation":    {policy: ask("allow"), want: "from kept", called: true},
+			"it is hidden":                {policy: ask("confirm"), more: ", tools: {deny: [kept]}", want: `"code":-32602,"message":"unknown tool: \"a__kept\"`},
+			"it is pinned as it is":       {policy: ask("confirm"), more: ", pin: true", pin: wire.Raw(`{"name":"kept","inputSchema":{"type":"object"}}`), want: "from kept", called: true},
+			"it is pinned as another one": {policy: ask("confirm"), more: ", pin: true", pin: wire.Raw(`{"name":"kept","description":"good","inputSchema":{"type":"object"}}`), want: `"code":-32602,"message":"unknown tool: \"a__kept\"`},
+		} {
+			t.Run(era+", "+name, func(t *testing.T) {
+				kept := newScripted(t, "kept")
+				g, _ := start(t, "upstreams: {a: "+kept.entry("")+"}"+ask("confirm"), false)
+				listOf(t, g)
+				answer := begin(t, g, "a__kept")
+				if tt.pin != nil {
+					if _, err := pinsIn(t, g.cfg.StateDir).accept("a", []wire.Raw{tt.pin}, false); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if _, err := reloaded(t, g, "upstreams: {a: "+kept.entry(tt.more)+"}"+tt.policy); err != nil {
+					t.Fatal(err)
+				}
+				if got := answer(); !strings.Contains(got, tt.want) || (kept.calls.Load() > 0) != tt.called {
+					t.Errorf("%d calls, answered with %s", kept.calls.Load(), got)
+				}
+			})
+		}
+	}
+}
