@@ -112,7 +112,19 @@ func TestStreamableHTTP(t *testing.T) {
 		{"TypeScript v2", tsHTTP(""), rig.Modern, own},
 		{"TypeScript v2, `era: legacy`", tsHTTP(rig.Legacy), rig.Legacy, own},
 		serverEverything,
+		{"Go SDK legacy, `session: per-client`", ofEachClient(goHTTP(rig.Legacy)), rig.Legacy, own},
+		{"server-everything, `session: per-client`", ofEachClient(serverEverything.config), rig.Legacy, everything},
 	})
+}
+
+// ofEachClient gives each client a session with the server, in which that gets the roots of the client. That which gathers the lists has others: a
+// server may show what it does with roots only where it can have some.
+func ofEachClient(config func(*testing.T) rig.Config) func(*testing.T) rig.Config {
+	return func(t *testing.T) rig.Config {
+		c := config(t)
+		c["session"], c["roots"] = "per-client", []rig.Config{{"uri": "file:///of/nobody"}}
+		return c
+	}
 }
 
 var serverEverything = server{"server-everything", func(t *testing.T) rig.Config { return rig.Config{"url": rig.EverythingHTTP(t)} }, rig.Legacy, everything}
