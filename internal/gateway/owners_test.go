@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
+	"mcpgateway/internal/config"
 	"mcpgateway/internal/gatewaytest"
 )
 
@@ -66,8 +67,15 @@ func (s *shop) of(user string) *mcp.Server {
 	if s.users[user] == nil {
 		s.users[user] = mcp.NewServer(&mcp.Implementation{Name: "shop", Version: "1"}, nil)
 		give(s.users[user], "of_"+user)
+		prompt(s.users[user], "hello")
 	}
 	return s.users[user]
+}
+
+func prompt(to *mcp.Server, name string) {
+	to.AddPrompt(&mcp.Prompt{Name: name}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+		return &mcp.GetPromptResult{}, nil
+	})
 }
 
 func give(to *mcp.Server, tool string) {
@@ -159,11 +167,9 @@ func TestOwnListChanges(t *testing.T) {
 	list, _ = c.lists(bob)
 	want(t, list, "shop__of_bob")
 
-	// What comes to bob first is what concerns him: of ann's he has heard nothing.
-	give(shop.of("bob"), "other")
-	says(t, <-heard[bob], `{"method":"notifications/tools/list_changed"`)
-	list, _ = c.lists(bob)
-	want(t, list, "shop__of_bob shop__other")
+	// What comes to bob first is what concerns him: of ann's tools he has heard nothing.
+	prompt(shop.of("bob"), "more")
+	says(t, <-heard[bob], `{"method":"notifications/prompts/list_changed"`)
 }
 
 // TestListsBeforeTheGrant shows principals without a grant what the gateway itself is
@@ -215,4 +221,57 @@ func TestListsOfWhoIsRefused(t *testing.T) {
 	says(t, answer, `"code":-32603,"message":"the upstream shop is unavailable`)
 	list, _ := c.lists(c.tokenOf("ann"))
 	want(t, list, "shop__of_ann")
+}
+
+// TestOwnListsOfTheIdle drops what was gathered for a principal who does nothing, and
+// tells their clients that something may have changed when it is gathered again.
+func TestOwnListsOfTheIdle(t *testing.T) {
+	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
+	shop := newShop(t, idp, false)
+	c := credit(t, idp, fmt.Sprintf("  shop: {url: %q, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n", shop.url),
+		func(cfg *config.Config) { cfg.Limits.SessionIdle = 2 * time.Second })
+	ann := c.tokenOf("ann")
+	session, _ := c.legacy(ann, `{}`)
+	heard := c.listen(ann, session)
+	c.lists(ann)
+	tables := func() int { return len(c.g.router.Routes().Owners.(*owned).tables) }
+	if tables() != 1 {
+		t.Fatalf("%d tables", tables())
+	}
+	until(t, "the table is dropped", func() bool { return tables() == 0 })
+	give(shop.of("ann"), "given")
+	list, _ := c.lists(ann)
+	want(t, list, "shop__given shop__of_ann")
+	says(t, <-heard, `{"method":"notifications/tools/list_changed"`)
+}
+
+// TestOwnListsOverReloads has policy, and another connection, count for what principals
+// are listed, too.
+func TestOwnListsOverReloads(t *testing.T) {
+	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
+	before, after := newShop(t, idp, false), newShop(t, idp, true)
+	give(after.of("ann"), "more")
+	entry := `  shop: {url: %q, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}` + "\n"
+	c := credit(t, idp, fmt.Sprintf(entry, before.url), nil)
+	ann := c.tokenOf("ann")
+	list, _ := c.lists(ann)
+	want(t, list, "shop__of_ann")
+	reload := func(change func(*config.Config)) {
+		t.Helper()
+		next := *c.cfg
+		next.Upstreams = slices.Clone(next.Upstreams)
+		change(&next)
+		if _, err := c.g.Reload(t.Context(), &next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reload(func(cfg *config.Config) { cfg.Policy.Default = config.Deny })
+	list, _ = c.lists(ann)
+	want(t, list, "")
+	reload(func(cfg *config.Config) { cfg.Upstreams[0].URL = after.url })
+	list, _ = c.lists(ann)
+	want(t, list, "shop__more shop__of_ann")
+	reload(func(cfg *config.Config) { cfg.Upstreams = nil })
+	list, _ = c.lists(ann)
+	want(t, list, "")
 }
