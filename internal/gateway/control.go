@@ -103,12 +103,6 @@ func (g *Gateway) step(ctx context.Context, now time.Time) {
 	wanted := g.owners.take()
 	routes := g.newRoutes(l, snapshots, now)
 	routes.Owners = g.newOwned(wanted)
-	g.router.Swap(routes)
-	g.retire(ctx, used)
-	g.logFindings(routes.Table)
-	g.logOwnFindings(routes.Owners, wanted)
-	g.metrics.count(routes.Table)
-	g.logIdle(l, routes.Table, snapshots)
 
 	// What a server says has changed is news at once, for all who may see it.
 	told := make(map[string]catalog.Changes)
@@ -119,6 +113,13 @@ func (g *Gateway) step(ctx context.Context, now time.Time) {
 		}
 		link.seen = s
 	}
+	own := g.swap(routes, told, settled)
+	g.retire(ctx, used)
+	g.logFindings(routes.Table)
+	g.logOwnFindings(routes.Owners, wanted)
+	g.metrics.count(routes.Table)
+	g.logIdle(l, routes.Table, snapshots)
+
 	// Before the upstreams have started no client has got a list: lists wait for
 	// that. What changes until then is news to nobody.
 	awaited := !g.isSettled()
@@ -126,7 +127,7 @@ func (g *Gateway) step(ctx context.Context, now time.Time) {
 		close(g.settled)
 		g.sayStarted(l, snapshots)
 	}
-	g.spread(routes.Table, told, settled, awaited)
+	g.spread(routes.Table, told, own, settled, awaited)
 	wanted.done()
 	if settled && !isClosed(l.settled) {
 		close(l.settled)
@@ -177,8 +178,9 @@ func snapshotsOf(links map[*link]*member) map[*link]upstream.Snapshot {
 
 // spread tells clients what has changed since they were told last. settled says
 // that nothing is waited for: what a reload changes is told once, when all of it
-// is there. awaited says that nobody has got a list yet.
-func (g *Gateway) spread(table *catalog.Table, told map[string]catalog.Changes, settled, awaited bool) {
+// is there. awaited says that nobody has got a list yet. own is what has changed for those
+// who have a table of their own.
+func (g *Gateway) spread(table *catalog.Table, told map[string]catalog.Changes, own ownDiffs, settled, awaited bool) {
 	said := false
 	for _, c := range told {
 		said = said || c.Any()
@@ -192,16 +194,16 @@ func (g *Gateway) spread(table *catalog.Table, told map[string]catalog.Changes, 
 			diff = nil
 		}
 	}
-	g.tellAll(diff, g.diffOwners(table, told, settled), awaited)
+	g.tellAll(diff, own, awaited)
 	if settled || awaited || said {
 		g.known = table
 	}
 	g.metrics.swaps.WithLabelValues(outcome).Inc()
 }
 
-// tellAll tells clients of what differs: all, nil for nothing, for those that have no table of
-// their own; own for the others, by principal.
-func (g *Gateway) tellAll(all *catalog.Diff, own map[string]func() *catalog.Diff, awaited bool) {
+// tellAll tells clients of what differs: all, nil for nothing, for those that have no
+// table of their own; own for the others.
+func (g *Gateway) tellAll(all *catalog.Diff, own ownDiffs, awaited bool) {
 	if all == nil && len(own) == 0 || awaited {
 		return
 	}

@@ -36,10 +36,18 @@ const (
 // owners is what is known of principals over all tables. Its methods may be called by
 // many goroutines at once.
 type owners struct {
+	// swapping is held while other routes are put in place. Whoever is shown what was
+	// there before is told, and nobody else.
+	swapping sync.RWMutex
+
 	mu     sync.Mutex
 	all    map[string]*owner
 	wanted wanted
 }
+
+// ownDiffs are what has changed for principals who have a table of their own, or had
+// one; nil for nothing.
+type ownDiffs map[string]func() *catalog.Diff
 
 // wanted are the principals whose lists the control loop is to look at, each with
 // what is closed once it has.
@@ -207,7 +215,7 @@ func (o *owned) Gather(ctx context.Context, c *call.Call) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if !o.g.served(key, *o.links) {
+	if !o.g.show(w, key, *o.links) {
 		looked := o.g.owners.want(key)
 		o.g.poke()
 		select {
@@ -217,9 +225,21 @@ func (o *owned) Gather(ctx context.Context, c *call.Call) error {
 			return ctx.Err()
 		}
 	}
-	w.last.Store(&look{at: now, links: o.links})
 	w.shown.Store(true)
+	w.last.Store(&look{at: now, links: o.links})
 	return nil
+}
+
+// show notes that a principal is about to be shown what the routes have, and reports
+// true, if that is what their sessions list.
+func (g *Gateway) show(w *owner, key string, links []*link) bool {
+	g.owners.swapping.RLock()
+	defer g.owners.swapping.RUnlock()
+	if !g.served(key, links) {
+		return false
+	}
+	w.shown.Store(true)
+	return true
 }
 
 // served reports whether the routes have what the sessions of a principal list.
@@ -316,9 +336,19 @@ func (g *Gateway) stepOwners() {
 		return
 	}
 	routes.Owners = o
-	g.router.Swap(&routes)
+	own := g.swap(&routes, nil, g.waiting.IsZero())
 	g.logOwnFindings(o, wanted)
-	g.tellAll(nil, g.diffOwners(routes.Table, nil, g.waiting.IsZero()), !g.isSettled())
+	g.tellAll(nil, own, !g.isSettled())
+}
+
+// swap puts routes in place, and returns what has changed for principals: see
+// diffOwners.
+func (g *Gateway) swap(routes *router.Routes, told map[string]catalog.Changes, settled bool) ownDiffs {
+	g.owners.swapping.Lock()
+	defer g.owners.swapping.Unlock()
+	own := g.diffOwners(routes.Table, told, settled)
+	g.router.Swap(routes)
+	return own
 }
 
 // logOwnFindings reports what is wrong with what upstreams list for some principals.
@@ -402,11 +432,10 @@ func sameParts(a, b map[*link]upstream.Snapshot) bool {
 	return true
 }
 
-// diffOwners returns what has changed for each principal that has a table or had one, nil
-// for nothing, and notes that they are told. told is what upstreams said that has
-// changed for all; settled as for spread.
-func (g *Gateway) diffOwners(table *catalog.Table, told map[string]catalog.Changes, settled bool) map[string]func() *catalog.Diff {
-	out := make(map[string]func() *catalog.Diff)
+// diffOwners returns what has changed for principals, and notes that they are told. told
+// is what upstreams said that has changed for all; settled as for spread.
+func (g *Gateway) diffOwners(table *catalog.Table, told map[string]catalog.Changes, settled bool) ownDiffs {
+	out := make(ownDiffs)
 	for key, w := range g.owners.holders() {
 		said, any := g.toldOwner(w, told)
 		out[key] = nil

@@ -162,9 +162,11 @@ func TestOwnListChanges(t *testing.T) {
 	}
 	give(shop.of("ann"), "given")
 	says(t, <-heard[ann], `{"method":"notifications/tools/list_changed"`)
-	list, _ := c.lists(ann)
-	want(t, list, "shop__given shop__of_ann")
-	list, _ = c.lists(bob)
+	until(t, "the list has it, which may be told of before it is gathered", func() bool {
+		list, _ := c.lists(ann)
+		return list == "shop__given shop__of_ann"
+	})
+	list, _ := c.lists(bob)
 	want(t, list, "shop__of_bob")
 
 	// What comes to bob first is what concerns him: of ann's tools he has heard nothing.
