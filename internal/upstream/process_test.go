@@ -50,7 +50,7 @@ func playServer(role string) int {
 		for _, group := range []bool{false, true} {
 			sleeper := exec.Command(os.Args[0])
 			sleeper.Env = append(os.Environ(), roleVariable+"=sleeper")
-			sleeper.SysProcAttr = &syscall.SysProcAttr{Setpgid: group}
+			sleeper.SysProcAttr = apart(group)
 			if err := sleeper.Start(); err != nil {
 				return 1
 			}
@@ -147,7 +147,7 @@ func pidsIn(t *testing.T, file string, n int) []int {
 
 // alive reports whether there is a process of that id that is no zombie.
 func alive(pid int) bool {
-	if syscall.Kill(pid, 0) != nil {
+	if signalTo(pid, 0) != nil {
 		return false
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -239,12 +239,12 @@ func TestProcessIsRestarted(t *testing.T) {
 		return n
 	}
 	first := pid()
-	if err := syscall.Kill(int(first), syscall.SIGKILL); err != nil {
+	if err := signalTo(int(first), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	// Only when all its threads are gone, and with them its end of the pipe, it
 	// is certain for the gateway, too, that a call was not sent.
-	poll(t, "the server is gone", func() bool { return syscall.Kill(int(first), 0) != nil })
+	poll(t, "the server is gone", func() bool { return signalTo(int(first), 0) != nil })
 	if second := pid(); second == first {
 		t.Error("the dead server answered")
 	}

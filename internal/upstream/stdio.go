@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"time"
@@ -21,16 +20,17 @@ const (
 	killGrace = 2 * time.Second
 )
 
-// child is a server's process under its supervisor.
+// child is a server's process, and what ends all that it started: on Unix a
+// supervisor, see [SuperviseMain], on Windows a job.
 type child struct {
 	cmd    *exec.Cmd
 	stdin  *os.File
 	stdout *os.File
 	stderr *os.File
-	leash  *os.File      // while it is open the supervisor lets the server live
+	leash  leash         // what all of it hangs on
 	said   string        // the last line of stderr, set before logged is closed
 	logged chan struct{} // closed when stderr is read to its end
-	ended  chan struct{} // closed when the supervisor has ended
+	ended  chan struct{} // closed when the process that was started has ended
 	err    error         // how, set before ended is closed
 }
 
@@ -66,9 +66,8 @@ func (e *ended) status() string {
 	return e.err.Error()
 }
 
-// startChild starts a server under a supervisor: a copy of this program that
-// does nothing but end the server, and all that it started, when the gateway
-// lets go of the leash or is gone, however it went. The server has the pipes'
+// startChild starts a server on a leash: it and all that it started end when the gateway
+// lets go or is gone, however it went. The server has the pipes'
 // ends as its standard streams; nothing is copied on the way.
 func startChild(ctx context.Context, all *Options) (*child, error) {
 	o := all.Stdio
@@ -83,28 +82,19 @@ func startChild(ctx context.Context, all *Options) (*child, error) {
 	stdin := pipes.to(&c.stdin)
 	stdout := pipes.from(&c.stdout)
 	stderr := pipes.from(&c.stderr)
-	leash := pipes.to(&c.leash)
-	var reportFile *os.File
-	report := pipes.from(&reportFile)
-	if pipes.err != nil {
-		pipes.closeOurs()
-		return nil, pipes.err
+	err := c.leash.prepare(&pipes)
+	if err == nil {
+		c.cmd, err = c.leash.command(o)
 	}
-	defer reportFile.Close()
-
-	self, err := ownProgram()
+	if err == nil {
+		c.cmd.Env = append([]string{}, o.Env...) // not nil, which would mean the gateway's own
+		c.cmd.Dir = o.Dir
+		c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = stdin, stdout, stderr
+		err = c.cmd.Start()
+	}
 	if err != nil {
 		pipes.closeOurs()
-		return nil, err
-	}
-	c.cmd = exec.Command(self, append([]string{superviseArg, o.Command}, o.Args...)...)
-	c.cmd.Env = append([]string{}, o.Env...) // not nil, which would mean the gateway's own
-	c.cmd.Dir = o.Dir
-	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = stdin, stdout, stderr
-	c.cmd.ExtraFiles = []*os.File{leash, report} // see leashFD and reportFD
-	c.cmd.SysProcAttr = ownGroup()
-	if err := c.cmd.Start(); err != nil {
-		pipes.closeOurs()
+		c.leash.close()
 		return nil, err
 	}
 	pipes.closeTheirs()
@@ -116,40 +106,25 @@ func startChild(ctx context.Context, all *Options) (*child, error) {
 		defer close(c.ended)
 		c.err = c.cmd.Wait()
 	}()
-	if err := startReport(ctx, reportFile); err != nil {
+	if err := c.leash.started(ctx, c.cmd.Process); err != nil {
 		c.stop()
 		return nil, err
 	}
 	return c, nil
 }
 
-// startReport waits for the supervisor's word: nothing when the server was
-// started, else why it was not.
-func startReport(ctx context.Context, r *os.File) error {
-	defer context.AfterFunc(ctx, func() { r.SetReadDeadline(time.Now()) })()
-	text, err := io.ReadAll(io.LimitReader(r, maxLogged))
-	switch {
-	case len(text) > 0:
-		return errors.New(string(text))
-	case ctx.Err() != nil:
-		return ctx.Err()
-	default:
-		return err
-	}
-}
-
 // stop ends the server: it closes its input, then has the supervisor tell it to
-// end, then has it killed. It returns when every process is gone, with an *ended.
+// end, where the system can, then has it killed. It returns when every process is gone, with an *ended.
 func (c *child) stop() error {
 	c.stdin.Close()
 	if !c.endsWithin(inputGrace) {
-		c.leash.Close()
+		c.leash.close()
 		if !c.endsWithin(termGrace + killGrace) {
 			c.cmd.Process.Kill()
 		}
 	}
 	<-c.ended
-	c.leash.Close()
+	c.leash.close()
 	// With all processes gone both streams have ended; closing them now is for
 	// a stream that somebody else was given by a server of ill will.
 	for _, stream := range []*os.File{c.stdout, c.stderr} {

@@ -106,8 +106,7 @@ func command(t testing.TB, options Options) *exec.Cmd {
 		"TMPDIR=" + os.TempDir(),
 		"HOME=" + home,
 	}, options.Env...)
-	// The signal of a dead parent follows the thread that started the child; the Go runtime ends no thread that no goroutine is locked to.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = ownGroup()
 	cmd.WaitDelay = goneWithin
 	return cmd
 }
@@ -174,6 +173,3 @@ func (p *Process) kill() {
 	killGroup(p.cmd)
 	<-p.exited // bounded by WaitDelay
 }
-
-// killGroup kills what is left of the program's process group. A group that is gone already is no error.
-func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

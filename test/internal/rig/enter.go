@@ -12,7 +12,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"syscall"
 
 	"mcpgateway/test/internal/netns"
 )
@@ -112,7 +111,7 @@ func build(packages map[string]string) (map[string]built, error) {
 		return nil, err
 	}
 	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+	if err := lockFile(lock); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
 	binaries := make(map[string]built)

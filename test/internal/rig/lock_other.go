@@ -1,0 +1,11 @@
+//go:build !unix
+
+package rig
+
+import (
+	"errors"
+	"os"
+)
+
+// lockFile fails: these tests run on Linux.
+func lockFile(*os.File) error { return errors.ErrUnsupported }
