@@ -24,7 +24,7 @@ const masked = "[redacted]"
 // known here. The zero value knows none; the methods may be called by many goroutines
 // at once. The cost grows with the text, not with the number of secrets.
 type masks struct {
-	now atomic.Pointer[strings.Replacer]
+	now atomic.Pointer[mask]
 
 	mu   sync.Mutex
 	last []string // the secrets of the configuration before the next one
@@ -36,13 +36,42 @@ func (m *masks) learn(cfg *config.Config) {
 	secrets := cfg.Secrets(os.LookupEnv)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.now.Store(replacer(append(m.last, secrets...)))
+	m.now.Store(newMask(append(m.last, secrets...)))
 	m.last = secrets
 }
 
-// replacer returns what masks secrets, also as they stand in JSON, between quotes
-// of Go, and in URLs.
-func replacer(secrets []string) *strings.Replacer {
+// mask replaces secrets. Most texts hold none, and each line of the log is made of
+// texts: so those are told at a glance, by how secrets begin.
+type mask struct {
+	replacer *strings.Replacer
+	begins   [1 << 16 / 64]uint64 // a bit for each beginning, see beginning
+}
+
+// beginBytes is how much of a secret its beginning is; no secret is shorter.
+const beginBytes = 4
+
+// beginning returns which bit stands for the first bytes of s.
+func beginning(s string) (word, bit uint32) {
+	h := (uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24) * 2654435761 >> 16
+	return h / 64, h % 64
+}
+
+// text returns s with each secret masked.
+func (m *mask) text(s string) string {
+	for i := 0; i+beginBytes <= len(s); i++ {
+		if word, bit := beginning(s[i:]); m.begins[word]>>bit&1 != 0 {
+			return m.replacer.Replace(s)
+		}
+	}
+	return s
+}
+
+// newMask returns what masks secrets, also as they stand in JSON, between quotes
+// of Go, and in URLs; nil for none.
+func newMask(secrets []string) *mask {
+	if len(secrets) == 0 {
+		return nil
+	}
 	var forms []string
 	for _, s := range secrets {
 		quoted, _ := json.Marshal(s) // no string fails
@@ -50,17 +79,21 @@ func replacer(secrets []string) *strings.Replacer {
 	}
 	// Of two that begin at one place the longer one counts.
 	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
+	m := &mask{}
 	pairs := make([]string, 0, 2*len(forms))
 	for _, f := range forms {
 		pairs = append(pairs, f, masked)
+		word, bit := beginning(f)
+		m.begins[word] |= 1 << bit
 	}
-	return strings.NewReplacer(pairs...)
+	m.replacer = strings.NewReplacer(pairs...)
+	return m
 }
 
 // text returns s with each secret masked.
 func (m *masks) text(s string) string {
-	if r := m.now.Load(); r != nil {
-		return r.Replace(s)
+	if now := m.now.Load(); now != nil {
+		return now.text(s)
 	}
 	return s
 }
