@@ -39,7 +39,7 @@ var formats = map[string]func(string) (string, error){
 		return matching(s, subject, "must be 1 to 256 characters without control characters")
 	},
 	"sha256": func(s string) (string, error) {
-		s, err := matching(s, digest, "must be 64 hex digits; make a key with gateway key")
+		s, err := matching(s, digest, "must be the SHA-256 of the key in 64 hex digits, and not the key itself; gateway key prints both")
 		return strings.ToLower(s), err
 	},
 	"scope": func(s string) (string, error) {

@@ -31,8 +31,9 @@ func (d *decoder) scalar(n *yaml.Node, p path, f *field, v reflect.Value) bool {
 	}
 	if err := f.set(v, text); err != nil {
 		// What was written is shown, not what it expanded to, which may be
-		// secret; of a URL nothing is, since it may contain a password.
-		if f.typ == reflect.TypeFor[Secret]() || f.format == "url" || f.format == "secure-url" || f.format == "issuer" {
+		// secret; of a URL nothing is, since it may contain a password, and of
+		// a digest nothing, since the key itself may have been written there.
+		if f.typ == reflect.TypeFor[Secret]() || f.format == "url" || f.format == "secure-url" || f.format == "issuer" || f.format == "sha256" {
 			d.errorf(n, p, "%v", err)
 		} else {
 			d.errorf(n, p, "%v, not %s", err, show(n.Value))
