@@ -30,6 +30,7 @@ func (doc *document) check(m *mapping) {
 	doc.derive(m.d.env, m.d.dir)
 	doc.checkNames()
 	doc.checkRules(m.d)
+	doc.checkOpen(m)
 	doc.checkPrincipals()
 	for i := range doc.Upstreams {
 		doc.Config.Upstreams = append(doc.Config.Upstreams, doc.Upstreams[i].Upstream)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -212,6 +213,20 @@ func (doc *document) checkRules(d *decoder) {
 		doc.checkUpstreamsOf(r)
 		doc.checkReach(r)
 	}
+}
+
+// checkOpen remarks on a policy that lets nobody use anything: its lists are empty,
+// which looks like upstreams without tools.
+func (doc *document) checkOpen(m *mapping) {
+	opens := func(r Rule) bool { return r.Effect != Deny }
+	if doc.Policy.Default != Deny || slices.ContainsFunc(doc.Policy.Rules, opens) {
+		return
+	}
+	key, why := "policy", "policy.default is deny"
+	if !doc.Auth.Has(AuthNone) && !m.has("policy") {
+		key, why = "auth", "with this auth.mode policy.default is deny"
+	}
+	m.warnf(key, "nobody may use anything: %s, and no rule allows; add one under policy.rules, or policy.default: allow", why)
 }
 
 // checkUpstreamsOf demands that the upstreams of a rule are there.

@@ -107,7 +107,7 @@ func known(n *yaml.Node, pattern string) bool {
 }
 
 // complete puts a part at its place, and beside it what is demanded: there has to be an upstream, each has to be a command or a URL, and rules
-// are for those who prove who they are, as keys and issuers have to be in use.
+// are for those who prove who they are, as keys and issuers have to be in use by somebody who may use something.
 func complete(t *testing.T, text, part string) string {
 	t.Helper()
 	const remote = "https://mcp.example.com/mcp"
@@ -128,6 +128,9 @@ func complete(t *testing.T, text, part string) string {
 		whole["public_url"] = "https://gateway.example.com"
 		if mode == "mtls" {
 			whole["tls"] = map[string]any{"cert": "cert.pem", "key": "key.pem", "client_ca": "ca.pem"}
+		}
+		if whole["policy"] == nil {
+			whole["policy"] = map[string]any{"default": "allow"}
 		}
 	}
 	if upstreams, ok := whole["upstreams"].(map[string]any); ok {
@@ -246,7 +249,7 @@ func TestParts(t *testing.T) {
 		{text: "bridge: {keys: [\"${file:/run/secrets/bridge-key}\"]}"},
 		{rest: "upstreams.tickets.auth", text: "kind: client-credentials\nclient_id: x\nprivate_key: ${file:/run/secrets/t.pem}\nissuer: https://login.example.com"},
 		{text: "replicas: 2\nconfig:\n  auth: {insecure: true}\n  allowed_hosts: [gateway]\n  upstreams: {a: {url: \"http://a/mcp\"}}"},
-		{text: "policy: {files: [rules.yaml]}", files: map[string]string{"rules.yaml": "[]"}},
+		{text: "policy: {files: [rules.yaml]}", files: map[string]string{"rules.yaml": "[{name: a, effect: allow}]"}},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) { configuration(t, b) })
 	}
