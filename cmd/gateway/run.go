@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -187,6 +188,15 @@ func greet(out io.Writer, g *gateway.Gateway, source, moved string) {
 		fmt.Fprintf(out, "Serving %s (%s).\n", source, g.UpstreamNames())
 	}
 	fmt.Fprint(out, moved)
+	// A host that has no key to send asks the issuer for a token by itself, a shell does not.
+	keys := slices.Contains(g.Proofs(), config.AuthKey)
+	var headers, header, where string
+	if keys {
+		headers = `, "headers": {"Authorization": "Bearer KEY"}`
+	}
+	if keys || slices.Contains(g.Proofs(), config.AuthJWT) {
+		header, where = " -H 'Authorization: Bearer KEY'", ", with a key or a token for KEY"
+	}
 	fmt.Fprintf(out, `
   MCP endpoint   %s
   admin          %s   (/healthz /readyz /metrics)
@@ -194,11 +204,11 @@ func greet(out io.Writer, g *gateway.Gateway, source, moved string) {
 Paste into your host's configuration (mcp.json, …; Claude Desktop and others that take commands
 only start gateway stdio instead):
 
-  {"mcpServers": {"gateway": {"type": "http", "url": "%s"}}}
+  {"mcpServers": {"gateway": {"type": "http", "url": "%s"%s}}}
 
-Or try it from a shell:
+Or try it from a shell%s:
 
-  curl -s %s -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+  curl -s %s%s -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 
-`, url, g.AdminURL(), url, url)
+`, url, g.AdminURL(), url, headers, where, url, header)
 }

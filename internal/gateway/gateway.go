@@ -264,6 +264,9 @@ func (g *Gateway) URL() string {
 // AdminURL is where programs on this machine reach health and metrics.
 func (g *Gateway) AdminURL() string { return "http://" + fromHere(g.admin.Addr()) }
 
+// Proofs are the ways in which clients may prove who they are.
+func (g *Gateway) Proofs() []config.AuthMode { return g.cfg.Auth.Mode }
+
 // fromHere is how this machine names an address of its own: what stands for all of
 // them is no name that a client should use.
 func fromHere(a net.Addr) string {
