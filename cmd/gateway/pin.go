@@ -92,7 +92,7 @@ func pinnedOf(cfg *config.Config, args []string) ([]config.Upstream, error) {
 	switch {
 	case len(found) > 0:
 		return found, nil
-	case len(args) == 0:
+	case len(args) == 0 || len(cfg.Upstreams) == 0:
 		return nil, usageError{errors.New("no upstream has pin: true; set it on those whose tools are to stay as they are accepted")}
 	case !slices.Contains(namesOf(cfg), args[0]):
 		return nil, usageError{fmt.Errorf("there is no upstream %q; there are %s", args[0], strings.Join(namesOf(cfg), ", "))}

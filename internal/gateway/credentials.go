@@ -223,7 +223,7 @@ func Login(ctx context.Context, cfg *config.Config, name string, port int, show 
 			}
 		}
 		if len(names) == 0 {
-			return fmt.Errorf("there is no upstream %s, and none that one can log in to (auth: {kind: user})", name)
+			return errors.New("there is no upstream to log in to: none has auth: {kind: user}")
 		}
 		return fmt.Errorf("there is no upstream %s; those that one can log in to are %s", name, strings.Join(names, ", "))
 	}
