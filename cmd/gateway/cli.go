@@ -75,7 +75,23 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	opts.flags(root)
 	root.AddCommand(newRun(), newStdio(), newCheck(), newList(), newCall(), newExplain(), newPin(), newImport(), newKey(), newLogin(), newHealth(), newVersion())
+	root.PersistentPreRunE = notNegative
+	// cobra's own takes any word for a shell, and prints its help.
+	root.InitDefaultCompletionCmd()
+	if shells, _, err := root.Find([]string{"completion"}); err == nil {
+		shells.Args, shells.RunE = noArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
 	return root
+}
+
+// notNegative refuses times that were over before they began.
+func notNegative(cmd *cobra.Command, _ []string) error {
+	for _, name := range []string{"timeout", "call-timeout"} {
+		if d, err := cmd.Flags().GetDuration(name); err == nil && d < 0 { // an error where the verb has none
+			return usageError{fmt.Errorf("--%s %s: must not be negative", name, d)}
+		}
+	}
+	return nil
 }
 
 func noArgs(cmd *cobra.Command, args []string) error {
