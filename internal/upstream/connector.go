@@ -42,6 +42,9 @@ type Connector struct {
 	turn     chan struct{} // closed and renewed when conn or attempts change
 	ended    bool          // Run has returned
 	wanted   chan struct{} // capacity 1: a call waits for an attempt
+
+	needed chan struct{} // closed by need, for sessions that only begin then
+	once   sync.Once     // closes needed
 }
 
 // New returns a connector that does nothing yet: see [Connector.Run].
@@ -51,6 +54,7 @@ func New(o Options) *Connector {
 		turn:     make(chan struct{}),
 		news:     make(chan struct{}),
 		wanted:   make(chan struct{}, 1),
+		needed:   make(chan struct{}),
 		wants:    newWants(),
 		loudness: loudness{changed: make(chan struct{}, 1)},
 	}
@@ -97,6 +101,9 @@ func (c *Connector) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !c.untilNeeded(ctx) {
+		return nil
+	}
 	var pause backoff
 	for opened := false; ; {
 		began := time.Now()
@@ -119,6 +126,25 @@ func (c *Connector) Run(ctx context.Context) error {
 		if !c.rest(ctx, began, pause.next(time.Now())) {
 			return nil
 		}
+	}
+}
+
+// need says that a call, or whoever else is there, waits for the conversation.
+func (c *Connector) need() { c.once.Do(func() { close(c.needed) }) }
+
+// untilNeeded keeps the session of a client or a principal from opening before the
+// call for which it is there has said so: a server may ask for roots first of all,
+// and whose they are is told by the calls that are under way. One that gathers
+// lists is needed from its beginning. It reports whether ctx has not ended.
+func (c *Connector) untilNeeded(ctx context.Context) bool {
+	if c.o.persona.gatherer() {
+		return true
+	}
+	select {
+	case <-c.needed:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

@@ -32,6 +32,7 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 	own := *cl
 	own.Back = g
 	defer c.o.persona.enter(&own)()
+	c.need()
 
 	result, err := c.send(g, &own)
 	if err == nil {
@@ -168,6 +169,7 @@ func (c *Connector) expired(ctx context.Context, p *places) error {
 // be past. Where there is none it asks for an attempt and waits for the
 // outcome, for StartupWait at most.
 func (c *Connector) await(ctx context.Context, past conn) (conn, error) {
+	c.need()
 	c.mu.Lock()
 	found, turn, ended, attempts := c.conn, c.turn, c.ended, c.attempts
 	c.mu.Unlock()

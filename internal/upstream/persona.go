@@ -69,6 +69,9 @@ func (p *persona) enter(c *call.Call) (leave func()) {
 // the call that the calls in flight suggest, nil for none.
 func (p *persona) host(method string, inFlight *call.Call) *call.Call {
 	p.mu.Lock()
+	if method == wire.MethodRootsList {
+		p.asked = true // from now on: a client with roots that comes before the answer has to be told of
+	}
 	c, rooted := inFlight, p.rooted
 	if c == nil {
 		c = p.soleCaller()

@@ -117,6 +117,45 @@ func TestRootsOfPrincipal(t *testing.T) {
 	})
 }
 
+// A session is not opened before the call that it is for is on its way through it:
+// however long that takes, the server finds somebody to ask for roots.
+func TestRootsOfDawdlingCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := keep(t, rootful(), nil)
+		h.people.away = true
+		ann := by("ann", `{"roots":{}}`, &peer{ask: func(context.Context, string, wire.Raw) (wire.Raw, error) {
+			return wire.Raw(`{"roots":[{"uri":"file:///a"}]}`), nil
+		}})
+		if _, err := h.Session(t.Context(), ann); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if got := h.call(t.Context(), ann); !strings.Contains(got, "file:///a") {
+			t.Errorf("the server knows the roots %s", got)
+		}
+		if _, err := h.Session(t.Context(), by("bob", `{}`, &peer{})); err != nil {
+			t.Fatal(err)
+		}
+		h.EndClient("bob") // before anybody needed the session
+	})
+}
+
+// A client with roots that comes while the server waits for those of a principal is
+// told of as one that comes later.
+func TestRootsComeWhileAsked(t *testing.T) {
+	p := &persona{origin: Origin{Principal: "ann"}, told: make(chan struct{}, 1)}
+	told := 0
+	p.retell = func() { told++ }
+	if c := p.host(wire.MethodRootsList, nil); c != nil {
+		t.Fatalf("%v is asked", c)
+	}
+	defer p.enter(by("rooted", `{"roots":{}}`, &peer{}))()
+	p.answered(wire.MethodRootsList)
+	if told != 1 {
+		t.Errorf("the server was told %d times that the roots have changed", told)
+	}
+}
+
 // Without any call a question in a client's session is that client's, in a
 // principal's it is nobody's.
 func TestAsksBetweenCalls(t *testing.T) {
