@@ -91,7 +91,7 @@ func TestSSEMessagesOfTheServer(t *testing.T) {
 	s.out <- `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + id.String() + `,"progress":1}}`
 	s.out <- `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}`
 	equal(t, "ask", <-back.asked, `elicitation/create{"message":"sure?"}`)
-	eventually(t, "the answer is there", func() bool { return len(s.got("")) > 0 })
+	eventually(t, "the answer is there", func() bool { return len(responses(s.script)) == 1 })
 	s.out <- `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
 	c.in.want(t, "notifications/tools/list_changed")
 	equal(t, "progress", strings.Join(back.notes, " "), `notifications/progress{"progressToken":"mine","progress":1}`)
