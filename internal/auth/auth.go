@@ -9,9 +9,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-	"golang.org/x/time/rate"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/sparing"
 )
 
 // Options say which proof is accepted. A kind of proof that nothing is given for is
@@ -49,20 +49,16 @@ type Authenticator struct {
 	hierarchy hierarchy
 	realm     string // the challenge of those who do not take tokens
 	now       func() time.Time
-	log       *zap.Logger
-	few       *rate.Limiter // of log lines that strangers cause
+	sparing   *sparing.Log
 	metrics   *Metrics
 }
 
 // New makes an Authenticator. The error names what of the options is wrong. It
 // connects to nobody.
 func New(o Options) (*Authenticator, error) {
-	a := &Authenticator{now: o.Now, log: o.Logger, metrics: o.Metrics, few: rate.NewLimiter(10, 100)}
+	a := &Authenticator{now: o.Now, sparing: sparing.New(o.Logger), metrics: o.Metrics}
 	if a.now == nil {
 		a.now = time.Now
-	}
-	if a.log == nil {
-		a.log = zap.NewNop()
 	}
 	if a.metrics == nil {
 		a.metrics = NewMetrics()
@@ -100,9 +96,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (*call.Principal, error) {
 		return nil, err
 	}
 	a.metrics.failures.WithLabelValues(fail.reason).Inc()
-	if level := a.levelOf(fail); a.few.Allow() {
-		a.log.Log(level, "proof refused", zap.String("reason", fail.reason), zap.String("remote", r.RemoteAddr))
-	}
+	a.sparing.Log(a.levelOf(fail), "proof refused", zap.String("reason", fail.reason), zap.String("remote", r.RemoteAddr))
 	return nil, &Denied{fail, a.challengeFor(r, fail)}
 }
 

@@ -193,6 +193,12 @@ func TestNothingIsTold(t *testing.T) {
 	if logs.Len() != n {
 		t.Errorf("%d lines in the log for %d refusals", logs.Len(), n)
 	}
+	for range 200 {
+		_, _ = a.Authenticate(withToken(secret))
+	}
+	if n := logs.FilterLevelExact(zapcore.InfoLevel).Len(); n == 0 || n > 100 {
+		t.Errorf("200 tokens that were made up are %d lines in the log", n)
+	}
 	for _, e := range logs.All() {
 		for _, f := range e.Context {
 			if strings.Contains(f.String, secret) {

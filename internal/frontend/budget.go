@@ -93,9 +93,9 @@ func (h *holding) keep(size int) *refusal {
 	return nil
 }
 
-// crowded tells the log, now and then, that clients are refused.
+// crowded tells the log that clients are refused.
 func (h *holding) crowded(refused *refusal) *refusal {
-	h.s.crowded.Do(func() { h.s.log.Warn("requests are refused for now: " + refused.reason) })
+	h.s.sparing.Warn("requests are refused for now: " + refused.reason)
 	return refused
 }
 

@@ -42,9 +42,7 @@ func (s *Server) fullHouse(w http.ResponseWriter, r *http.Request, why *wire.Err
 	if why == errGreedySessions {
 		status = http.StatusTooManyRequests
 	}
-	s.housed.Do(func() {
-		s.log.Warn("sessions are refused for now: "+why.Message, zap.String("remote", r.RemoteAddr), zap.Int("max_sessions", s.opt.MaxSessions))
-	})
+	s.sparing.Warn("sessions are refused for now: "+why.Message, zap.String("remote", r.RemoteAddr), zap.Int("max_sessions", s.opt.MaxSessions))
 	s.busy(w, r, status, why.Message)
 }
 

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"go.uber.org/zap"
-	"golang.org/x/time/rate"
 
 	"mcpgateway/internal/wire"
 )
@@ -59,21 +58,11 @@ func reasonOf(status int, code int64) string {
 	return refusedInvalid
 }
 
-// newRefusalLog bounds how many refusals the log has on info. The others are on
-// debug.
-func newRefusalLog() *rate.Limiter { return rate.NewLimiter(1, 20) }
-
 // refused counts and logs a request that is refused. The fields must say nothing of
 // what the message holds.
 func (s *Server) refused(what string, r *http.Request, status int, code int64, fields ...zap.Field) {
 	reason := reasonOf(status, code)
 	s.opt.Metrics.Refused.WithLabelValues(reason).Inc()
-	level := zap.DebugLevel
-	if s.refusals.Allow() {
-		level = zap.InfoLevel
-	}
-	if entry := s.log.Check(level, what); entry != nil {
-		entry.Write(append(fields, zap.Int("status", status), zap.String("kind", reason),
-			zap.String("http_method", clip(r.Method)), zap.String("remote", r.RemoteAddr))...)
-	}
+	s.sparing.Info(what, append(fields, zap.Int("status", status), zap.String("kind", reason),
+		zap.String("http_method", clip(r.Method)), zap.String("remote", r.RemoteAddr))...)
 }

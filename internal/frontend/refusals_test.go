@@ -44,10 +44,19 @@ func TestRefusalsAreCountedAndLogged(t *testing.T) {
 		t.Errorf("%d lines in the log, want one for each: %v", n, logs.All())
 	}
 	for range 200 {
-		do(s, request(t, strings.NewReader(`{"secret`)))
+		for body, session := range map[string]string{`{"secret`: "", pingBody: "nobody's"} {
+			r := request(t, strings.NewReader(body))
+			r.Host = "localhost"
+			if session != "" {
+				r.Header.Set(wire.HeaderSession, session)
+			}
+			do(s, r)
+		}
 	}
-	if n := logs.Len(); n > 60 {
-		t.Errorf("%d lines in the log after 208 refusals", n)
+	for _, what := range []string{"protocol fault", "session id refused"} {
+		if n := logs.FilterMessage(what).Len(); n < 2 || n > 100 {
+			t.Errorf("%q is in the log %d times after 200 refusals", what, n)
+		}
 	}
 	if text := logText(t, logs); strings.Contains(text, "secret") {
 		t.Errorf("the log tells what was sent: %s", text)

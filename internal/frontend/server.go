@@ -12,10 +12,10 @@ import (
 	"unicode"
 
 	"go.uber.org/zap"
-	"golang.org/x/time/rate"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/origin"
+	"mcpgateway/internal/sparing"
 	"mcpgateway/internal/wire"
 )
 
@@ -26,9 +26,10 @@ import (
 // end long calls and streams; the front end sets its own deadlines by
 // http.ResponseController, so wrappers of the ResponseWriter need Unwrap.
 type Server struct {
-	opt Options // its Settings are those from the start, see set
-	log *zap.Logger
-	set atomic.Pointer[settings]
+	opt     Options // its Settings are those from the start, see set
+	log     *zap.Logger
+	sparing *sparing.Log // has the lines that clients can cause
+	set     atomic.Pointer[settings]
 
 	sessions sessionTable
 	listens  subscriptionSet // of modern clients
@@ -37,13 +38,9 @@ type Server struct {
 	levels   levelCount
 	parks    parkTable
 
-	bodies  budget         // bytes of bodies
-	calls   budget         // requests that run
-	seed    maphash.Seed   // of owners
-	crowded rate.Sometimes // tells the log that a budget is used up
-	housed  rate.Sometimes // and that there are too many sessions
-
-	refusals *rate.Limiter // of log lines
+	bodies budget       // bytes of bodies
+	calls  budget       // requests that run
+	seed   maphash.Seed // of owners
 
 	serverInfo wire.Raw // the member of a result's _meta, name and value
 	supported  wire.Raw // the array of all revisions
@@ -61,6 +58,8 @@ func New(o Options) *Server {
 	s := &Server{
 		opt: o,
 		log: o.Logger,
+
+		sparing: sparing.New(o.Logger),
 	}
 	s.Set(o.Settings)
 	s.sessions.init(o.MaxSessions, o.SessionIdle, o.Metrics.Sessions.WithLabelValues(wire.EraLegacy.String()), o.SessionEnded)
@@ -68,8 +67,6 @@ func New(o Options) *Server {
 	s.parks.max = o.MaxParked
 	s.bodies.max, s.calls.max = o.MaxBodies, int64(o.MaxCalls)
 	s.seed = maphash.MakeSeed()
-	s.refusals = newRefusalLog()
-	s.crowded.Interval, s.housed.Interval = 10*time.Second, 10*time.Second
 	s.serverInfo = append(wire.String(wire.MetaServerInfo), ':')
 	s.serverInfo = append(s.serverInfo, o.Info...)
 	for _, rev := range append(wire.ModernRevisions(), wire.LegacyRevisions()...) {

@@ -116,7 +116,7 @@ func counts(t *testing.T, c *prometheus.CounterVec) []string {
 func TestFaultsAreLoggedOnce(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	h := treated(t, answers(`{"content":[{"type":"text","text":7},{"type":"text","text":8}],"isError":"no"}`), catalog.Rules{})
-	h.log = zap.New(core)
+	h.logTo(zap.New(core))
 	for range 3 {
 		for _, params := range []string{`{"name":"files__read"}`, `{"name":"files__read"}`} {
 			if _, err := h.Handle(t.Context(), newCall("tools/call", params, &recorder{})); err != nil {
@@ -220,7 +220,7 @@ func TestFound(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	h := treated(t, answers(`{}`), catalog.Rules{Sanitize: conform.Invisible}, `{"name":"bare"}`, `{"name":"read","inputSchema":{"type":"object"}}`,
 		`{"name":"odd","inputSchema":{"type":"object"},"title":"\u200b","readOnlyHint":true}`)
-	h.log = zap.New(core)
+	h.logTo(zap.New(core))
 	for _, f := range h.Routes().Table.Findings() {
 		h.Found(f)
 	}

@@ -80,7 +80,7 @@ func (j *journey) unwrap(params wire.Raw) (wire.Raw, bridge.State, error) {
 
 // refuseState tells the log why a state is not taken.
 func (j *journey) refuseState(reason error) {
-	j.r.log.Warn("request state refused", zap.String("request", j.c.ID), zap.String("principal", j.c.Principal.Subject),
+	j.r.sparing.Warn("request state refused", zap.String("request", j.c.ID), zap.String("principal", j.c.Principal.Subject),
 		zap.String("upstream", j.space.Upstream()), zap.String("method", j.c.Method), zap.NamedError("reason", reason))
 }
 

@@ -105,7 +105,7 @@ func TestAttacksOnRelayedStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.WarnLevel)
 		h := newHouse(t, modern(func(*call.Call) string { return firstRound }), filesSource(t))
-		h.log = zap.New(core)
+		h.logTo(zap.New(core))
 		close(h.settled)
 		res, err := h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, `{"name":"files__read","arguments":{"n":1}}`, &recorder{}))
 		if err != nil {
@@ -157,6 +157,12 @@ func TestAttacksOnRelayedStates(t *testing.T) {
 			if len(entries) != 1 || entries[0].ContextMap()["reason"] != tc.reason {
 				t.Errorf("%s: logged %v, want the reason %q", tc.name, entries, tc.reason)
 			}
+		}
+		for range 200 {
+			_, _ = h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, same+`"made up"}`, &recorder{}))
+		}
+		if n := logs.Len(); n == 0 || n > 100 {
+			t.Errorf("200 states that were made up are %d lines in the log", n)
 		}
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/sparing"
 	"mcpgateway/internal/wire"
 )
 
@@ -63,6 +64,9 @@ type house struct {
 	files   *fakeUpstream
 	settled chan struct{}
 }
+
+// logTo has the router log to another log.
+func (h *house) logTo(log *zap.Logger) { h.log, h.sparing = log, sparing.New(log) }
 
 func source(t *testing.T, name string, down *catalog.Down) catalog.Source {
 	t.Helper()
@@ -373,7 +377,7 @@ func TestCompletionWhereTheUpstreamHasNone(t *testing.T) {
 func TestEveryCallIsCountedAndLogged(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	h := newHouse(t, answers(`{"content":[]}`), filesSource(t))
-	h.log = zap.New(core)
+	h.logTo(zap.New(core))
 	close(h.settled)
 	secret := `{"name":"files__read","arguments":{"password":"hunter2"}}`
 	if _, err := h.Handle(t.Context(), newCall("tools/call", secret, &recorder{})); err != nil {
@@ -415,7 +419,7 @@ func TestEveryCallIsCountedAndLogged(t *testing.T) {
 func TestWhatTheLogSaysOfACall(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	h := newHouse(t, answers(`{"content":[],"isError":true}`), filesSource(t))
-	h.log = zap.New(core)
+	h.logTo(zap.New(core))
 	close(h.settled)
 	for _, tt := range []struct{ method, params, item, rule, outcome string }{
 		{"tools/call", `{"name":"files__read"}`, "files__read", "default", "tool_error"},

@@ -70,7 +70,7 @@ func logged(t *testing.T, log *zap.Logger, u *tasksUpstream, capabilities string
 		src.Items[call.Tool] = append(src.Items[call.Tool], wire.Raw(tool))
 	}
 	h := newHouse(t, nil, src)
-	h.log = log
+	h.logTo(log)
 	routes := *h.Routes()
 	routes.Upstreams = map[string]Upstream{"files": u}
 	h.Swap(&routes)

@@ -1,0 +1,59 @@
+package sparing
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+func TestFloodIsLeftOutAndCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.DebugLevel)
+		l := New(zap.New(core))
+		written := func() map[string]int {
+			out := map[string]int{}
+			for _, e := range logs.TakeAll() {
+				out[e.Level.String()+" "+e.Message]++
+				if n, ok := e.ContextMap()["left_out"]; ok {
+					out["left out of "+e.Message] += int(n.(int64))
+				}
+			}
+			return out
+		}
+		want := func(what string, want map[string]int) {
+			t.Helper()
+			if diff := cmp.Diff(want, written()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", what, diff)
+			}
+		}
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() { l.Info("flood", zap.String("kind", "a")) })
+		}
+		wg.Wait()
+		want("at once", map[string]int{"info flood": atOnce, "debug flood": 100 - atOnce})
+		l.Warn("flood")
+		l.Info("another")
+		want("what floods is no matter of other lines", map[string]int{"warn flood": 1, "info another": 1})
+		time.Sleep(time.Second)
+		l.Info("flood")
+		l.Info("flood")
+		want("a second later", map[string]int{"info flood": 1, "debug flood": 1, "left out of flood": 100 - atOnce})
+		time.Sleep(time.Hour)
+		l.Info("flood")
+		l.Info("flood")
+		want("much later", map[string]int{"info flood": 2, "left out of flood": 1})
+		for range 100 {
+			l.Log(zapcore.DebugLevel, "detail")
+		}
+		want("debug", map[string]int{"debug detail": 100})
+	})
+}
+
+func TestNoLog(t *testing.T) { New(nil).Warn("nothing happens") }
