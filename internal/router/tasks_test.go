@@ -11,9 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
 
-	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/wire"
@@ -156,73 +154,6 @@ func TestLegacyTaskIsCarried(t *testing.T) {
 	if got := ask(t, r, wire.Rev20251125, `{}`, "bob", "tasks/list", `{}`); got != `{"tasks":[]}` {
 		t.Errorf("another principal lists %s", got)
 	}
-}
-
-// What is not one's own task looks like one that nobody has, and the log says why.
-func TestForeignTaskIDs(t *testing.T) {
-	core, logs := observer.New(zap.WarnLevel)
-	u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
-		"tools/call": `{"resultType":"task","taskId":"n1","status":"working"}`, "tasks/get": `{"taskId":"n1"}`, "tasks/update": `{}`, "tasks/cancel": `{}`,
-	}}
-	r := logged(t, zap.New(core), u, bothTasks, anyTool)
-	other := tasksHouse(t, u, modernTasks, anyTool)
-	begin := func(r *Router) string {
-		created := ask(t, r, wire.Rev20260728, tasksDeclared, "ann", "tools/call", `{"name":"files__read"}`)
-		return wire.ValueOf(wire.Raw(created)).Get("taskId").Str()
-	}
-	id, foreign := begin(r), begin(other)
-	swapped := func(at int) string { // for another letter of the alphabet
-		letter := "A"
-		if id[at] == 'A' {
-			letter = "B"
-		}
-		return id[:at] + letter + id[at+1:]
-	}
-	u.sent = nil
-	for _, tc := range []struct{ name, who, id, reason string }{
-		{"another principal's", "bob", id, "the request state belongs to another principal"},
-		{"changed", "ann", swapped(len(id) - 8), "the request state was changed"},
-		{"of another gateway", "ann", foreign, "the request state is sealed with a key that is not known here"},
-		{"the upstream's own", "ann", "n1", "the request state has not the form of one"},
-		{"empty", "ann", "", "the request state has not the form of one"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
-				got := ask(t, r, wire.Rev20260728, tasksDeclared, tc.who, method, `{"taskId":"`+tc.id+`"}`)
-				if want := "unknown task: it was not begun by this principal, or is gone (-32602)"; got != want {
-					t.Errorf("%s: got %s, want %s", method, got, want)
-				}
-				entries := logs.TakeAll()
-				if len(entries) != 1 || entries[0].ContextMap()["reason"] != tc.reason || entries[0].ContextMap()["principal"] != tc.who {
-					t.Errorf("%s: the log has %+v, want the reason %q", method, entries, tc.reason)
-				}
-			}
-		})
-	}
-	if len(u.sent) > 0 {
-		t.Errorf("the upstream was asked: %q", u.sent)
-	}
-	if got := ask(t, r, wire.Rev20251125, `{}`, "ann", "tasks/get", `{"taskId":"`+id+`"}`); !strings.Contains(got, "unknown task") {
-		t.Errorf("a client of the other era got %s", got)
-	}
-}
-
-// Whoever may not call the tool any more may not have its task either.
-func TestTaskFollowsPolicy(t *testing.T) {
-	u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
-		"tools/call": `{"resultType":"task","taskId":"n1","status":"working"}`, "tasks/get": `{"taskId":"n1"}`,
-	}}
-	r := tasksHouse(t, u, modernTasks, `{"name":"remove","inputSchema":{"type":"object"}}`, anyTool)
-	c := callOf(wire.Rev20260728, tasksDeclared, `{}`, &recorder{})
-	j := journey{r: r, c: c, space: r.Routes().Table.Parts()[0].Space(), target: catalog.Target{Native: "remove", Public: "files__remove"}}
-	res, err := j.announce(call.Result{Raw: wire.Raw(u.answers["tools/call"]), Revision: wire.Rev20260728}, bridge.Task{ID: "n1", Form: wire.EraModern})
-	if err != nil {
-		t.Fatal(err)
-	}
-	get := callOf(wire.Rev20260728, tasksDeclared, `{"taskId":"`+wire.ValueOf(res.Raw).Get("taskId").Str()+`"}`, &recorder{})
-	get.Method = wire.MethodTasksGet
-	_, err = r.Handle(t.Context(), get)
-	wantFault(t, err, wire.CodeInvalidParams)
 }
 
 func TestTasksNeedTheExtension(t *testing.T) {
@@ -559,17 +490,6 @@ func TestWaitHearsOfItsTask(t *testing.T) {
 	})
 }
 
-func TestEarlyNewsAreBounded(t *testing.T) {
-	var w taskWaits
-	for n := range 2 * maxEarly {
-		w.tell(taskKey{native: fmt.Sprint(n)}, wire.Raw(`{}`))
-	}
-	w.tell(taskKey{native: "large"}, wire.Raw(strings.Repeat(" ", maxEarlySize+1)))
-	if len(w.early) != maxEarly || w.early[0].key.native != fmt.Sprint(maxEarly) {
-		t.Errorf("%d are kept, from %s on", len(w.early), w.early[0].key.native)
-	}
-}
-
 func TestWatchTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{"tools/call": `{"resultType":"task","taskId":"n1"}`}}
@@ -686,30 +606,6 @@ func TestTaskListPages(t *testing.T) {
 	}
 	if left := len(r.tasks.order); left != 10 {
 		t.Errorf("%d tasks are remembered, want those of the second page", left)
-	}
-}
-
-// The book keeps to its bounds, and forgets the oldest.
-func TestTaskBookIsBounded(t *testing.T) {
-	var b taskBook
-	add := func(who string, n int) {
-		b.add(heldTask{ref: bridge.TaskRef{Upstream: "files", Native: fmt.Sprint(who, n)}, id: fmt.Sprint(n), who: who})
-	}
-	for n := range maxOwnTasks + 1 {
-		add("ann", n)
-	}
-	if own := b.of("ann", 0); len(own) != maxOwnTasks || own[0].id != "1" {
-		t.Errorf("ann has %d tasks from %q on", len(own), own[0].id)
-	}
-	for n := range maxTasks {
-		add(fmt.Sprint("p", n), 0)
-	}
-	if own := b.of("ann", 0); len(own) != 0 || len(b.order) != maxTasks || len(b.tasks) != maxTasks || len(b.own) != maxTasks {
-		t.Errorf("%d of ann's; %d, %d, %d in all", len(own), len(b.order), len(b.tasks), len(b.own))
-	}
-	add("p7", 0) // again
-	if _, ok := b.find(taskKey{upstream: "files", native: "p70"}); !ok || len(b.tasks) != maxTasks {
-		t.Errorf("a task that came twice: %v, %d in all", ok, len(b.tasks))
 	}
 }
 
