@@ -39,7 +39,10 @@ func BindingOf(c *call.Call) Binding {
 // digest writes one value so that two values have the same bytes only if no
 // reader could tell them apart: the order of members, the spelling of strings
 // and that of numbers do not matter, everything else does. A number is compared
-// as the decimal number that it is, not as the nearest float.
+// as the decimal number that it is, not as the nearest float. That, and that the
+// lengths are part of it, is why it is not [wire.AppendDigest], which others can
+// compute: nobody else needs this one, and what a user has consented to must not
+// hold for arguments that differ in the last digit.
 func digest(h hash.Hash, v wire.Value) {
 	switch v.Kind() {
 	case '{':

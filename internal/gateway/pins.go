@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -232,8 +231,7 @@ func definitionDigest(tool wire.Raw) string {
 		}
 		definition = append(append(append(definition, m.Key.Raw()...), ':'), m.Value.Raw()...)
 	}
-	sum := wire.Digest(append(definition, '}'))
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return string(wire.AppendDigest(nil, append(definition, '}')))
 }
 
 // pinKey is what a tool is known by: its name, or without one its digest.

@@ -1,7 +1,6 @@
 package router
 
 import (
-	"encoding/hex"
 	"errors"
 	"strconv"
 	"strings"
@@ -128,9 +127,7 @@ func (l *auditLine) arguments(a *Audit, params wire.Raw) {
 	if given == nil {
 		return
 	}
-	sum := wire.Digest(given)
-	l.b = append(l.b, `,"digest":"sha256:`...)
-	l.b = hex.AppendEncode(l.b, sum[:])
+	l.b = wire.AppendDigest(append(l.b, `,"digest":"`...), given)
 	l.b = append(l.b, '"')
 	switch {
 	case !a.Arguments:

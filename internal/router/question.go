@@ -137,7 +137,8 @@ func cut(text string, most int) string {
 	return out
 }
 
-// digest returns the beginning of the SHA-256 of text.
+// digest returns the beginning of the SHA-256 of text as it is, and not of its
+// meaning as [wire.AppendDigest] has it: the user compares it with that of a file.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])

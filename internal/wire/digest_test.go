@@ -2,8 +2,11 @@ package wire
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"testing"
 )
+
+func digest(value Raw) string { return string(AppendDigest([]byte("digest "), value)) }
 
 func TestDigest(t *testing.T) {
 	// Others compute it too: printf %s '{"a":1,"b":[true,"é"]}' | sha256sum
@@ -14,14 +17,14 @@ func TestDigest(t *testing.T) {
 		`"\ud83d"`:                                 `"\ud83d"`,
 	} {
 		given := Raw(text)
-		if got := Digest(given); got != sha256.Sum256([]byte(form)) {
-			t.Errorf("the digest of %s is not that of %s", text, form)
+		if got, want := digest(given), fmt.Sprintf("digest sha256:%x", sha256.Sum256([]byte(form))); got != want {
+			t.Errorf("the digest of %s is %s, not that of %s", text, got, form)
 		}
 		if string(given) != text {
 			t.Errorf("%s became %s", text, given)
 		}
 	}
-	if Digest(Raw(`{"a":9007199254740993}`)) == Digest(Raw(`{"a":9007199254740992}`)) {
+	if digest(Raw(`{"a":9007199254740993}`)) == digest(Raw(`{"a":9007199254740992}`)) {
 		t.Error("two integers have one digest")
 	}
 }
