@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"mcpgateway/internal/call"
@@ -42,19 +43,42 @@ func newKeys(keys []Key, h hierarchy) ([]apiKey, error) {
 	return all, nil
 }
 
+// SetKeys replaces the API keys, for requests that come from now on, and returns the
+// keys of the principals for whom one that was good is not there any more as it was:
+// what they have open is to end. After an error, which names the API key, nothing has
+// changed. It must not be called by several goroutines at once.
+func (a *Authenticator) SetKeys(keys []Key) (withdrawn []string, err error) {
+	next, err := newKeys(keys, a.hierarchy)
+	if err != nil {
+		return nil, err
+	}
+	for _, was := range *a.keys.Swap(&next) {
+		if !slices.ContainsFunc(next, was.is) {
+			withdrawn = append(withdrawn, was.who.Key())
+		}
+	}
+	return withdrawn, nil
+}
+
+// is reports whether two keys are the same, and stand for the same.
+func (k apiKey) is(other apiKey) bool {
+	return k.digest == other.digest && k.who.Subject == other.who.Subject && k.who.Expires.Equal(other.who.Expires) &&
+		slices.Equal(k.who.Groups, other.who.Groups) && slices.Equal(k.who.Scopes, other.who.Scopes)
+}
+
 // byKey returns who a key belongs to. It takes the same time whichever it is, and
 // whether there is one: all are compared.
 func (a *Authenticator) byKey(text string) (*call.Principal, *failure) {
 	digest := sha256.Sum256([]byte(text))
-	found := -1
-	for i := range a.keys {
-		same := subtle.ConstantTimeCompare(digest[:], a.keys[i].digest[:])
+	keys, found := *a.keys.Load(), -1
+	for i := range keys {
+		same := subtle.ConstantTimeCompare(digest[:], keys[i].digest[:])
 		found = subtle.ConstantTimeSelect(same, i, found)
 	}
 	if found < 0 {
 		return nil, errKeyUnknown
 	}
-	who := a.keys[found].who
+	who := keys[found].who
 	if !who.Expires.IsZero() && !a.now().Before(who.Expires) {
 		return nil, errKeyExpired
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -41,7 +42,7 @@ type Options struct {
 
 // Authenticator finds out who sends requests.
 type Authenticator struct {
-	keys      []apiKey
+	keys      atomic.Pointer[[]apiKey] // see SetKeys
 	issuers   map[string]*issuer
 	certs     []certificateRule
 	verified  *tokenCache
@@ -65,10 +66,11 @@ func New(o Options) (*Authenticator, error) {
 	}
 	a.hierarchy = newHierarchy(o.Hierarchy)
 	a.verified = newTokenCache(maxVerified)
-	var err error
-	if a.keys, err = newKeys(o.Keys, a.hierarchy); err != nil {
+	keys, err := newKeys(o.Keys, a.hierarchy)
+	if err != nil {
 		return nil, err
 	}
+	a.keys.Store(&keys)
 	if a.certs, err = newCertificateRules(o.Certificates, a.hierarchy); err != nil {
 		return nil, err
 	}

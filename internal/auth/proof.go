@@ -33,14 +33,15 @@ func (a *Authenticator) given(h http.Header) (proof, *failure) {
 		return proof{}, errMalformed
 	}
 	var p proof
-	if len(auth) == 1 && len(a.keys)+len(a.issuers) > 0 {
+	keys := len(*a.keys.Load())
+	if len(auth) == 1 && keys+len(a.issuers) > 0 {
 		text, fail := bearer(auth[0])
 		if fail != nil {
 			return proof{}, fail
 		}
 		p.text = text
 	}
-	if len(key) == 1 && len(a.keys) > 0 {
+	if len(key) == 1 && keys > 0 {
 		text := strings.TrimSpace(key[0])
 		switch {
 		case text == "":

@@ -19,6 +19,7 @@ import (
 var (
 	errCancelled    = errors.New("the client cancelled the request")
 	errSessionEnded = errors.New("the session has ended")
+	errWithdrawn    = errors.New("what proved who the client is was withdrawn")
 	errStopped      = errors.New("the gateway is shutting down")
 	errLost         = errors.New("the client is gone or does not read")
 )

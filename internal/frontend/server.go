@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -138,6 +139,20 @@ func (s *Server) Stop() {
 	s.talks.each(func(c *conversation) { c.cancel(errStopped) })
 	s.sessions.endAll(errStopped)
 	s.loose.cancel(errStopped)
+}
+
+// Withdraw ends what principals with these keys have open, since what proved them is
+// good no more: sessions with their calls and streams, conversations, subscriptions.
+// Calls of modern clients that run come to their end. It does not block.
+func (s *Server) Withdraw(keys []string) {
+	gone := func(key string) bool { return slices.Contains(keys, key) }
+	s.sessions.endOf(gone, errWithdrawn)
+	s.listens.endOf(gone)
+	s.talks.each(func(c *conversation) {
+		if gone(keyOf(c.who)) {
+			c.stop(errWithdrawn)
+		}
+	})
 }
 
 // ListChanged tells all clients that asked for it that lists have changed. It

@@ -153,6 +153,17 @@ func (t *sessionTable) endAll(cause error) {
 	}
 }
 
+// endOf ends the sessions of these owners.
+func (t *sessionTable) endOf(gone func(owner string) bool, cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.byID {
+		if gone(s.owner) {
+			t.removeLocked(s, cause)
+		}
+	}
+}
+
 func (t *sessionTable) endStreams() {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

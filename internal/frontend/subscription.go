@@ -186,12 +186,17 @@ func (s *subscriptionSet) listChanged(of func(*call.Principal, *call.Client) cha
 }
 
 // end ends all subscriptions.
-func (s *subscriptionSet) end() {
+func (s *subscriptionSet) end() { s.endOf(func(string) bool { return true }) }
+
+// endOf ends the subscriptions of the principals with these keys.
+func (s *subscriptionSet) endOf(gone func(key string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for sub := range s.set {
-		sub.close()
-		sub.end()
+		if gone(keyOf(sub.who)) {
+			sub.close()
+			sub.end()
+			delete(s.set, sub)
+		}
 	}
-	clear(s.set)
 }

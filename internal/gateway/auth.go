@@ -29,9 +29,7 @@ func newAuthenticator(cfg *config.Config, log *zap.Logger, m *auth.Metrics) (*au
 	}
 	o := auth.Options{PublicURL: cfg.PublicURL, Paths: []string{pathMCP, pathSSE}, Logger: log, Metrics: m}
 	if a.Has(config.AuthKey) {
-		for _, k := range a.APIKeys {
-			o.Keys = append(o.Keys, auth.Key{ID: k.ID, SHA256: k.SHA256, Groups: k.Groups, Scopes: k.Scopes, Expires: k.ExpiresAt()})
-		}
+		o.Keys = keysOf(a)
 	}
 	if a.Has(config.AuthJWT) {
 		for _, j := range a.JWT {
@@ -50,6 +48,26 @@ func newAuthenticator(cfg *config.Config, log *zap.Logger, m *auth.Metrics) (*au
 	}
 	o.Hierarchy = impliedScopes(cfg)
 	return auth.New(o)
+}
+
+func keysOf(a *config.Auth) (keys []auth.Key) {
+	for _, k := range a.APIKeys {
+		keys = append(keys, auth.Key{ID: k.ID, SHA256: k.SHA256, Groups: k.Groups, Scopes: k.Scopes, Expires: k.ExpiresAt()})
+	}
+	return keys
+}
+
+// setKeys has the API keys of a configuration hold, and ends what was opened with
+// others.
+func (g *Gateway) setKeys(cfg *config.Config) error {
+	if g.auth == nil || !cfg.Auth.Has(config.AuthKey) {
+		return nil
+	}
+	withdrawn, err := g.auth.SetKeys(keysOf(&cfg.Auth))
+	if err == nil && len(withdrawn) > 0 {
+		g.front.Withdraw(withdrawn)
+	}
+	return err
 }
 
 func impliedScopes(cfg *config.Config) (all []auth.ImpliedScopes) {

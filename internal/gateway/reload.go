@@ -31,14 +31,16 @@ func (c Changes) Any() bool { return len(c.Added)+len(c.Removed)+len(c.Changed) 
 // live are the keys that can change while the gateway runs; those below them are
 // meant, too.
 var live = []string{
-	"allowed_origins", "allowed_hosts", "drain_timeout", "namespace", "policy", "asks",
+	"allowed_origins", "allowed_hosts", "drain_timeout", "namespace", "policy", "asks", "auth.api_keys",
 	"bridge.park_ttl", "bridge.ask_timeout", "bridge.state_ttl",
 }
 
 // Live tells whether a reload takes in a change of a key, given by its path as
 // config.Key has it. Of any other the change counts from the next start on.
 func Live(key string) bool {
-	return key == "upstreams" || strings.HasPrefix(key, "upstreams.") || slices.ContainsFunc(live, func(l string) bool { return key == l || strings.HasPrefix(key, l+".") })
+	return key == "upstreams" || strings.HasPrefix(key, "upstreams.") || slices.ContainsFunc(live, func(l string) bool {
+		return key == l || strings.HasPrefix(key, l+".") || strings.HasPrefix(key, l+"[]")
+	})
 }
 
 // errNotRunning is the error of a reload before Run and after.
@@ -119,6 +121,9 @@ func (g *Gateway) install(life context.Context, cfg *config.Config) (Changes, <-
 	g.masks.learn(&own)
 	next, err := g.plan(&own, was)
 	if err != nil {
+		return Changes{}, nil, err
+	}
+	if err := g.setKeys(&own); err != nil {
 		return Changes{}, nil, err
 	}
 	changes.compare(was.cfg, &own)

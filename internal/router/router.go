@@ -304,6 +304,9 @@ func (r *Router) depart(ctx context.Context, c *call.Call, ref namespace.Ref, n 
 // forward takes a call that names an item to the upstream that has it.
 func (r *Router) forward(ctx context.Context, c *call.Call, n *noted) (call.Result, string, error) {
 	ref, _, err := namespace.RefOf(c.Method, c.Params)
+	if err == nil {
+		err = argumentsOf(c)
+	}
 	if err != nil {
 		return call.Result{}, "", err
 	}
@@ -325,6 +328,16 @@ func (r *Router) forward(ctx context.Context, c *call.Call, n *noted) (call.Resu
 	}
 	res, err := j.run(ctx, ref.With(j.target.Native))
 	return res, name, j.veil(err)
+}
+
+// argumentsOf refuses arguments that are no object: conditions of policy, and what the
+// audit leaves out, are about members. Some clients write null for none.
+func argumentsOf(c *call.Call) error {
+	switch given := wire.ValueOf(c.Params).Get("arguments"); {
+	case c.Method != wire.MethodToolsCall && c.Method != wire.MethodPromptsGet, !given.Exists(), given.Kind() == '{', given.Kind() == 'n':
+		return nil
+	}
+	return wire.Errorf(wire.CodeInvalidParams, "%s: params.arguments must be an object", c.Method)
 }
 
 // run sends the call with native names and brings back what the client gets.

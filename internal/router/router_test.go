@@ -167,6 +167,19 @@ func TestForwardRewritesBothWays(t *testing.T) {
 	}
 }
 
+func TestArgumentsAreObjects(t *testing.T) {
+	for _, method := range []string{"tools/call", "prompts/get"} {
+		for arguments, refused := range map[string]bool{`[1]`: true, `"x"`: true, `7`: true, `true`: true, `null`: false, `{}`: false} {
+			h := newHouse(t, answers(`{"content":[],"messages":[]}`), filesSource(t))
+			name := map[string]string{"tools/call": "files__read", "prompts/get": "files__explain"}[method]
+			_, err := h.Handle(t.Context(), newCall(method, `{"name":"`+name+`","arguments":`+arguments+`}`, &recorder{}))
+			if got := fmt.Sprint(err); refused != strings.HasPrefix(got, method+": params.arguments must be an object") || refused == (h.files.got != nil) {
+				t.Errorf("%s with %s: %s; sent %v", method, arguments, got, h.files.got)
+			}
+		}
+	}
+}
+
 func TestBackChannelIsRewritten(t *testing.T) {
 	up := &fakeUpstream{answer: func(ctx context.Context, c *call.Call) (call.Result, error) {
 		c.Back.Notify(wire.NoteResourceUpdated, wire.Raw(`{"uri":"file:///a"}`))
