@@ -51,7 +51,7 @@ func newExplain() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
 	o.configFlag(cmd)
-	cmd.Flags().StringVar(&o.as, "as", "", "`PRINCIPAL` who asks, as SUBJECT,group=G,scope=S,issuer=I,proof=P,claim.NAME=VALUE (default: who proves nothing)")
+	o.asFlag(cmd, "who asks")
 	cmd.Flags().StringVar(&o.args, "args", "", "`JSON` object with the arguments")
 	cmd.Flags().StringVar(&o.kind, "kind", "", "`KIND` of the item: tool, prompt or resource (default: the first that has the name)")
 	cmd.Flags().StringVar(&o.revision, "revision", string(wire.ModernRevisions()[0]), "`REVISION` that the client speaks")

@@ -37,7 +37,20 @@ func (o *visitOptions) flags(cmd *cobra.Command) {
 	o.configFlag(cmd)
 	cmd.Flags().StringVar(&o.url, "url", "", "`URL` of an MCP server to speak to, in place of the configured upstreams")
 	cmd.Flags().StringArrayVar(&o.headers, "header", nil, "HTTP `HEADER` for --url, as 'Name: value'; may be repeated")
-	cmd.Flags().StringVar(&o.as, "as", "", "`PRINCIPAL` whose view it is, as SUBJECT,group=G,scope=S,issuer=I,proof=P,claim.NAME=VALUE (default: who proves nothing)")
+	o.asFlag(cmd, "whose view it is")
+}
+
+// asFlag is the flag that says who asks. One that is there and empty, as from a variable
+// of a shell that is not set, would be somebody else than was meant.
+func (o *visitOptions) asFlag(cmd *cobra.Command, of string) {
+	usage := "`PRINCIPAL` " + of + ", as SUBJECT,group=G,scope=S,issuer=I,proof=P,claim.NAME=VALUE (default: who proves nothing)"
+	cmd.Flags().Func("as", usage, func(text string) error {
+		if text == "" {
+			return errors.New("it begins with the subject, such as alice,group=dev, and is empty")
+		}
+		o.as = text
+		return nil
+	})
 }
 
 // config returns the configuration, and the file that it came from.
