@@ -232,7 +232,7 @@ func (o *checkOptions) note(v *gateway.Visit, report *checked, met map[string]ch
 		case upstream.Degraded:
 			f.What = "degraded"
 		case upstream.Connecting:
-			c.State, f.Message = upstream.Down.String(), fmt.Sprintf("it was not ready within %s; if it needs longer, such as for a download, raise --timeout", o.timeout)
+			c.State, f.Message = upstream.Down.String(), late(o.timeout, s.Reason, ", such as for a download")
 		}
 		if f.What != "" {
 			report.Findings = append(report.Findings, f)

@@ -134,7 +134,7 @@ func (o *listOptions) missing(ctx context.Context, v *gateway.Visit, view *catal
 	for _, u := range view.Unavailable() {
 		reason := cmp.Or(advice[u.Upstream], u.Reason)
 		if u.Starting {
-			reason = fmt.Sprintf("it was not ready within %s; if it needs longer, raise --timeout", o.timeout)
+			reason = late(o.timeout, advice[u.Upstream], "")
 		}
 		got.Unavailable = append(got.Unavailable, unavailable{u.Upstream, reason})
 	}

@@ -233,3 +233,12 @@ func newProgress(cmd *cobra.Command) *starting {
 
 // errTimeout is that --timeout is over.
 var errTimeout = errors.New("the time is over (--timeout)")
+
+// late says of an upstream whose first attempt had not ended when the time was over
+// what is known to be amiss, or else that it may need longer.
+func late(timeout time.Duration, amiss, such string) string {
+	if amiss != "" {
+		return fmt.Sprintf("it was not ready within %s: %s", timeout, amiss)
+	}
+	return fmt.Sprintf("it was not ready within %s; if it needs longer%s, raise --timeout", timeout, such)
+}

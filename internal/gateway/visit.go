@@ -17,7 +17,7 @@ type UpstreamStatus struct {
 	Revision wire.Revision   // "" before the first conversation
 	Server   wire.Raw        // serverInfo, nil when the server gave none
 	Items    [call.Kinds]int // that it lists
-	Reason   string          // why it is degraded or down, and what to do about it
+	Reason   string          // why it is degraded or down, or seems to come to nothing, and what to do about it
 	Took     time.Duration   // its first attempt; 0 while that goes on
 	Required bool
 }
@@ -89,7 +89,7 @@ func (m *member) status(s upstream.Snapshot) UpstreamStatus {
 			call.Template: len(s.Catalog.Templates), call.Prompt: len(s.Catalog.Prompts),
 		},
 	}
-	if s.State == upstream.Down && s.Advice != "" {
+	if (s.State == upstream.Down || s.State == upstream.Connecting) && s.Reason != "" && s.Advice != "" {
 		u.Reason = s.Advice
 	}
 	return u

@@ -27,6 +27,11 @@ type stillborn struct {
 
 func (s *stillborn) Unwrap() error { return s.error }
 
+const (
+	checkServer = "check that it is an MCP server which speaks over standard input and output"
+	checkStdio  = checkServer + ", and that its args do not choose another transport"
+)
+
 // advice says in one sentence why there is no conversation, and what whoever
 // runs the gateway can do about it. It is for the log: it may tell of addresses,
 // paths and what the server printed.
@@ -57,12 +62,16 @@ func (o *StdioOptions) advice(why error) string {
 	if said != "" {
 		said = fmt.Sprintf("; the last line of its standard error is %q", said)
 	}
-	const server = "check that it is an MCP server which speaks over standard input and output"
+	const server = checkServer
 	switch {
+	case born && isEndless(why):
+		return fmt.Sprintf("the program %q prints text that is no MCP message (%v)%s: %s", o.Command, why, said, checkStdio)
+	case isEndless(why):
+		return fmt.Sprintf("the program %q: %v%s: it is started again; have its tools answer with less, and see that it prints nothing but MCP messages on standard output", o.Command, why, said)
 	case born && birth.babbled && ended:
 		return fmt.Sprintf("the program %q printed text that is no MCP message and ended with %s%s: %s, and that its args are complete", o.Command, end.status(), said, server)
 	case born && birth.babbled:
-		return fmt.Sprintf("the program %q prints text that is no MCP message (%v)%s: %s, and that its args do not choose another transport", o.Command, why, said, server)
+		return fmt.Sprintf("the program %q prints text that is no MCP message (%v)%s: %s", o.Command, why, said, checkStdio)
 	case born && ended && end.err == nil:
 		return fmt.Sprintf("the program %q ended with status 0 before initialize%s: %s, that its args do not only make it print something, and that it stays in the foreground", o.Command, said, server)
 	case born && ended && said == "":

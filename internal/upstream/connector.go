@@ -58,6 +58,7 @@ func New(o Options) *Connector {
 		wants:    newWants(),
 		loudness: loudness{changed: make(chan struct{}, 1)},
 	}
+	c.o.babble = c.babbles
 	c.tools = new(atomic.Pointer[toolFacts])
 	c.bound(newPlaces(c.o.MaxConcurrent, newLine(c.o.MaxQueue)))
 	c.measure()

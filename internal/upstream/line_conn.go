@@ -49,6 +49,7 @@ type lineConn struct {
 	faults  *rate.Limiter // of log lines about bad messages
 	modern  atomic.Bool   // the server must not make requests
 	babbled atomic.Bool   // the server printed what is no message
+	spoke   atomic.Bool   // the server sent a message
 	feeds   *lineFeeds    // of a modern server
 	doubt   doubt
 
@@ -124,7 +125,7 @@ func (l *lineConn) run(ctx context.Context) error {
 	case <-l.ended:
 		why = l.why
 	}
-	if err := l.shut(); err != nil && ctx.Err() == nil {
+	if err := l.shut(); err != nil && ctx.Err() == nil && !isEndless(why) {
 		why = err // how a process ended says more than that its output did
 	}
 	stop()
@@ -222,6 +223,11 @@ func (l *lineConn) cancel(f *flight) {
 func (l *lineConn) read() error {
 	lines := wire.NewLineReader(l.doubt.listen(l.link.out), l.o.MaxMessage)
 	for first := true; ; first = false {
+		bound := int64(l.o.MaxMessage) * endlessStranger
+		if l.spoke.Load() {
+			bound = int64(l.o.MaxMessage) * endlessServer
+		}
+		lines.Bound(bound)
 		line, err := lines.Next()
 		if first && wire.HasBOM(line) {
 			// Programs on Windows begin their output so. Anywhere else it is a
@@ -235,6 +241,9 @@ func (l *lineConn) read() error {
 			l.take(line)
 		case errors.Is(err, wire.ErrTooLarge):
 			l.tooLarge(lines.Large().Response())
+		case errors.Is(err, wire.ErrEndless):
+			l.link.out.Close() // so that the server does not wait for somebody to read
+			return &endless{bound}
 		case errors.Is(err, io.EOF):
 			return errors.New("the server closed its output")
 		default:
@@ -259,6 +268,9 @@ func (l *lineConn) takeOne(text []byte) {
 	if err != nil {
 		l.malformed(text, m.ID, err)
 		return
+	}
+	if !l.spoke.Swap(true) {
+		l.o.babble(nil)
 	}
 	switch {
 	case m.IsResponse():
@@ -299,7 +311,9 @@ func (l *lineConn) malformed(text []byte, id wire.ID, why error) {
 	if f := l.flights.get(id); f != nil {
 		l.flights.fail(f, &fault{reason: "the server's answer is malformed", cause: why})
 	}
-	l.babbled.Store(true)
+	if !l.babbled.Swap(true) && !l.spoke.Load() {
+		l.o.babble(text)
+	}
 	l.complain("a line of the server is no message", zap.Int("bytes", len(text)), zap.Error(why))
 }
 

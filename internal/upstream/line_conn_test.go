@@ -191,6 +191,7 @@ func TestBadLines(t *testing.T) {
 		{"too large", `{"jsonrpc":"2.0","id":%[1]s,"result":"` + strings.Repeat("x", 70000) + `"}`, `error: upstream "files": the server's answer is larger than 65536 bytes (-32603)`},
 		{"a result that is no object", `{"jsonrpc":"2.0","id":%[1]s,"result":"str"}`, `error: upstream "files": the result in the server's answer is no object (-32603)`},
 		{"too large, with the id at the end", `{"jsonrpc":"2.0","result":{"a":"` + strings.Repeat("x", 70000) + `"},"id":%[1]s}`, `error: upstream "files": the server's answer is larger than 65536 bytes (-32603)`},
+		{"much too large", `{"jsonrpc":"2.0","id":%[1]s,"result":"` + strings.Repeat("x", 10*65536) + `"}`, `error: upstream "files": the server's answer is larger than 65536 bytes (-32603)`},
 		{"too large, of no request", `{"jsonrpc":"2.0","method":"notifications/x","params":{"a":"` + strings.Repeat("x", 70000) + `"}}`, `{"ok":1}`},
 		{"a byte order mark in the middle", "\ufeff" + `{"jsonrpc":"2.0","id":%[1]s,"result":{}}`, nonsense},
 		{"an answer of the wrong kind of id", `{"jsonrpc":"2.0","id":"%[1]s","result":{"no":1}}`, `{"ok":1}`},

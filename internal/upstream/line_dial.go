@@ -102,6 +102,9 @@ func (d *lineDialer) try(ctx context.Context, in inbox, greet func(*lineConn) (h
 	if e, ok := errors.AsType[*ended](how); ok {
 		s.said = e.said
 	}
+	if isEndless(l.why) {
+		s.error = l.why // which would be so after any first message
+	}
 	return nil, hello{}, s
 }
 

@@ -71,6 +71,9 @@ type Options struct {
 	persona  *persona      // whom the session stands for; nil: everybody
 	refusals *rate.Limiter // of log lines about such questions
 	life     string        // tells apart what has the same name
+	// babble is told the first text that is no message when a server has sent none
+	// yet, and nil with its first message.
+	babble func(text []byte)
 }
 
 // origin is the session of a connector with these options.
@@ -169,6 +172,9 @@ func (o Options) withDefaults() *Options {
 	}
 	if o.Mask == nil {
 		o.Mask = func(text string) string { return text }
+	}
+	if o.babble == nil {
+		o.babble = func([]byte) {}
 	}
 	o.refusals = newRefusals()
 	if o.Metrics == nil {

@@ -39,12 +39,15 @@ func (s State) String() string {
 // Snapshot is what a connector knew of its upstream at one moment. It and all
 // that it points to is immutable.
 type Snapshot struct {
-	Name   string
-	State  State
-	Since  time.Time // when the upstream came into this state
-	Reason string    // why it is degraded or down; for users, without secrets
-	// Advice is why it is down and what to do about it, in one sentence: for those
-	// who run the gateway, since it may name addresses and files.
+	Name  string
+	State State
+	Since time.Time // when the upstream came into this state
+	// Reason is why it is degraded or down, or what is amiss while it connects; for
+	// users, without secrets.
+	Reason string
+	// Advice is why it is down, or seems to come to nothing while it connects, and what
+	// to do about it, in one sentence: for those who run the gateway, since it may name
+	// addresses and files, and tell what the server printed.
 	Advice string
 	// Settled says that the first attempt has ended, well or not.
 	Settled bool

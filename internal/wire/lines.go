@@ -3,13 +3,18 @@ package wire
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 )
+
+// ErrEndless means that a peer sent a line over the bound of [LineReader.Bound].
+var ErrEndless = errors.New("line without end")
 
 // LineReader reads newline-delimited messages, as stdio carries them.
 type LineReader struct {
 	r     *bufio.Reader
 	limit int
+	bound int64 // 0: none
 	large *Glimpse
 }
 
@@ -19,16 +24,25 @@ func NewLineReader(r io.Reader, limit int) *LineReader {
 	return &LineReader{r: bufio.NewReaderSize(r, 64<<10), limit: limit}
 }
 
+// Bound has lines be read to their end no more that are longer than most bytes,
+// which is over the limit: there might be none.
+func (l *LineReader) Bound(most int64) { l.bound = most }
+
 // Next returns the next line that is not blank, without its end. The caller
 // owns it. A line over the limit is read to its end and reported as
-// ErrTooLarge; the lines after it can still be read. The last line needs no
+// ErrTooLarge; the lines after it can still be read. One over the bound is reported
+// as ErrEndless at once; nothing of use can be read after it. The last line needs no
 // newline.
 func (l *LineReader) Next() ([]byte, error) {
 	for {
 		var line []byte
+		var size int64
 		tooLarge := false
 		for {
 			part, err := l.r.ReadSlice('\n')
+			if size += int64(len(part)); err == bufio.ErrBufferFull && l.bound > 0 && size > l.bound {
+				return nil, ErrEndless
+			}
 			if tooLarge || len(line)+len(part) > l.limit+len("\r\n") {
 				if !tooLarge {
 					l.large = GlimpseOf(line)

@@ -79,6 +79,27 @@ func TestLineReaderLarge(t *testing.T) {
 	}
 }
 
+// A line over the bound is not read to its end.
+func TestLineReaderBound(t *testing.T) {
+	const bound = 1 << 20
+	long := strings.Repeat("x", bound-1)
+	endless := &repeated{text: strings.Repeat("x", 1<<10), n: 64 << 10} // 64 MiB
+	l := NewLineReader(io.MultiReader(strings.NewReader(long+"\nb\n"), endless), 10)
+	l.Bound(bound)
+	if _, err := l.Next(); err != ErrTooLarge {
+		t.Errorf("below the bound: %v", err)
+	}
+	if line, err := l.Next(); string(line) != "b" || err != nil {
+		t.Errorf("after that: %q, %v", line, err)
+	}
+	if _, err := l.Next(); err != ErrEndless {
+		t.Errorf("over the bound: %v", err)
+	}
+	if read := 64<<10 - endless.n; read > bound>>10+128 {
+		t.Errorf("%d KiB were read, want about 1024", read)
+	}
+}
+
 func TestLineReaderOwnership(t *testing.T) {
 	l := NewLineReader(strings.NewReader("first\nother\n"), 10)
 	first, _ := l.Next()
