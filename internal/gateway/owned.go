@@ -174,17 +174,18 @@ func (g *Gateway) stepOwners() {
 		return
 	}
 	routes.Owners = o
-	own := g.swap(&routes, nil, g.waiting.IsZero())
+	awaited := !g.isSettled() // see step
+	own := g.swap(&routes, nil, g.waiting.IsZero() || awaited)
 	g.logOwnFindings(o, wanted)
-	g.tellAll(nil, own, !g.isSettled())
+	g.tellAll(nil, own, awaited)
 }
 
 // swap puts routes in place, and returns what has changed for principals: see
 // diffOwners.
-func (g *Gateway) swap(routes *router.Routes, told map[string]catalog.Changes, settled bool) ownDiffs {
+func (g *Gateway) swap(routes *router.Routes, told map[string]catalog.Changes, due bool) ownDiffs {
 	g.owners.swapping.Lock()
 	defer g.owners.swapping.Unlock()
-	own := g.diffOwners(routes.Table, told, settled)
+	own := g.diffOwners(routes.Table, told, due)
 	g.router.Swap(routes)
 	return own
 }
@@ -271,14 +272,14 @@ func sameParts(a, b map[*link]upstream.Snapshot) bool {
 }
 
 // diffOwners returns what has changed for principals, and notes that they are told. told
-// is what upstreams said that has changed for all; settled as for spread.
-func (g *Gateway) diffOwners(table *catalog.Table, told map[string]catalog.Changes, settled bool) ownDiffs {
+// is what upstreams said that has changed for all; due as for spread.
+func (g *Gateway) diffOwners(table *catalog.Table, told map[string]catalog.Changes, due bool) ownDiffs {
 	out := make(ownDiffs)
 	for key, w := range g.owners.holders() {
 		said, any := g.toldOwner(w, told)
 		out[key] = nil
 		before, after := w.told, w.own
-		if before == after || !settled && !any {
+		if before == after || !due && !any {
 			continue
 		}
 		w.told = after
