@@ -18,7 +18,7 @@ import (
 // where nothing proves who the principal is, and where there are as many sessions as
 // there may be. Then the lists of the head are theirs too.
 func (s *Sessions) Gather(ctx context.Context, c *call.Call) bool {
-	if !s.personal(c) {
+	if !s.personal(c) || !s.starts(ctx) {
 		return false
 	}
 	if !s.proves(c) {
@@ -41,6 +41,25 @@ func (s *Sessions) Gather(ctx context.Context, c *call.Call) bool {
 	defer s.leave(b)
 	b.gathered(ctx)
 	return true
+}
+
+// starts waits until there can be sessions, for StartupWait at most, and reports
+// whether there can be: the first requests may come before the upstream is run.
+func (s *Sessions) starts(ctx context.Context) bool {
+	select {
+	case <-s.began:
+		return true
+	default:
+	}
+	timer := time.NewTimer(s.o.StartupWait)
+	defer timer.Stop()
+	select {
+	case <-s.began:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // Own returns what is known of the server by the lists of a principal, and the

@@ -105,6 +105,28 @@ func TestGather(t *testing.T) {
 	})
 }
 
+// TestGatherBeforeTheStart waits for the upstream to be run: a request may come before.
+func TestGatherBeforeTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told gatherers
+		server := &script{stateful: true, on: lists}
+		h := &house{watch: &originWatcher{watcher: newWatcher()}}
+		o := Options{Name: "files", Info: Info{Name: "gw", Version: "7"}, Observer: h.watch, HTTP: serveInMemory(t, server)}
+		o.HTTP.Credentials = &stuckCredentials{} // which are never stuck here
+		personal(&told)(&o)
+		early, got := NewSessions(o), make(chan bool, 1)
+		go func() { got <- early.Gather(t.Context(), byModern("ann")) }()
+		synctest.Wait()
+		h.serve(t, early)
+		if !<-got {
+			t.Error("nothing was gathered")
+		}
+		if s, _, ok := h.Own(byModern("ann").Principal.Key()); !ok || s.State != Ready {
+			t.Errorf("%v, %v", ok, s.State)
+		}
+	})
+}
+
 // TestGatherWaits for a list that does not come for as long as calls wait for a
 // server, and learns of it later all the same.
 func TestGatherWaits(t *testing.T) {

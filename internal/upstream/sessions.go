@@ -54,6 +54,7 @@ type Sessions struct {
 
 	mu    sync.Mutex
 	life  context.Context // of sessions beside the head; nil before Run and after
+	began chan struct{}   // closed when there is one
 	level wire.Level
 	open  map[string]*branch // by name
 	sets  map[string]string  // by the key of a legacy client what its set is called; see setOf
@@ -72,7 +73,7 @@ type branch struct {
 
 // NewSessions returns sessions that do nothing yet: see [Sessions.Run].
 func NewSessions(o Options) *Sessions {
-	s := &Sessions{head: New(o), open: make(map[string]*branch), sets: make(map[string]string)}
+	s := &Sessions{head: New(o), open: make(map[string]*branch), sets: make(map[string]string), began: make(chan struct{})}
 	s.o = *s.head.o
 	s.o.Logger = o.Logger // connectors put the upstream's name in by themselves
 	return s
@@ -89,6 +90,7 @@ func (s *Sessions) Run(ctx context.Context) error {
 	defer cancel()
 	s.mu.Lock()
 	s.life = ctx
+	close(s.began)
 	s.mu.Unlock()
 	idle := time.NewTicker(max(min(s.o.SessionIdle/4, time.Minute), time.Millisecond))
 	defer idle.Stop()

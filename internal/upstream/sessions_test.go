@@ -94,7 +94,13 @@ func keep(t *testing.T, handle func(*fakeLife, wire.Message), change func(*Optio
 
 func (h *house) run(t *testing.T, o Options) {
 	t.Helper()
-	h.Sessions = NewSessions(o)
+	h.serve(t, NewSessions(o))
+}
+
+// serve has sessions that were made run, until the test ends.
+func (h *house) serve(t *testing.T, s *Sessions) {
+	t.Helper()
+	h.Sessions = s
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- h.Run(ctx) }()
