@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
 
@@ -321,11 +320,6 @@ func (v *View) Listed(uri string) wire.Raw {
 // Unavailable returns the upstreams that are down, of those that may be named.
 // The caller must not change it.
 func (v *View) Unavailable() []Unavailable { return v.unavailable }
-
-// Starting reports whether an upstream that may be named is on its first attempt.
-func (v *View) Starting() bool {
-	return slices.ContainsFunc(v.unavailable, func(u Unavailable) bool { return u.Starting })
-}
 
 // Suspects returns the upstreams that a name which did not resolve may belong
 // to: they are down, and what they offer is not known. Whoever gets none can

@@ -113,22 +113,21 @@ func (g *Gateway) step(ctx context.Context, now time.Time) {
 		}
 		link.seen = s
 	}
-	// Until the upstreams have started lists wait for those that the caller may see
-	// something of. What changes until then is news to nobody but those who had not to
-	// wait: it is compared at every step, and they alone are told.
-	awaited := !g.isSettled()
-	own := g.swap(routes, told, settled || awaited)
+	own := g.swap(routes, told, settled)
 	g.retire(ctx, used)
 	g.logFindings(routes.Table)
 	g.logOwnFindings(routes.Owners, wanted)
 	g.metrics.count(routes.Table)
 	g.logIdle(l, routes.Table, snapshots)
 
+	// Before the upstreams have started no client has got a list: lists wait for
+	// that. What changes until then is news to nobody.
+	awaited := !g.isSettled()
 	if settled && awaited {
 		close(g.settled)
 		g.sayStarted(l, snapshots)
 	}
-	g.spread(routes.Table, told, own, settled || awaited, awaited)
+	g.spread(routes.Table, told, own, settled, awaited)
 	wanted.done()
 	if settled && !isClosed(l.settled) {
 		close(l.settled)
@@ -177,18 +176,18 @@ func snapshotsOf(links map[*link]*member) map[*link]upstream.Snapshot {
 	return out
 }
 
-// spread tells clients what has changed since they were told last. due is false while a
-// reload is waited for: what it changes is told once, when all of it is there. awaited
-// says that the upstreams were still starting. own is what has changed for those who have a
-// table of their own.
-func (g *Gateway) spread(table *catalog.Table, told map[string]catalog.Changes, own ownDiffs, due, awaited bool) {
+// spread tells clients what has changed since they were told last. settled says
+// that nothing is waited for: what a reload changes is told once, when all of it
+// is there. awaited says that nobody has got a list yet. own is what has changed for those
+// who have a table of their own.
+func (g *Gateway) spread(table *catalog.Table, told map[string]catalog.Changes, own ownDiffs, settled, awaited bool) {
 	said := false
 	for _, c := range told {
 		said = said || c.Any()
 	}
 	var diff *catalog.Diff
 	outcome := "same"
-	if due || said {
+	if settled || awaited || said {
 		if diff = catalog.NewDiff(g.known, table, told); diff.Any().Any() {
 			outcome = "changed"
 		} else {
@@ -196,23 +195,19 @@ func (g *Gateway) spread(table *catalog.Table, told map[string]catalog.Changes, 
 		}
 	}
 	g.tellAll(diff, own, awaited)
-	if due || said {
+	if settled || awaited || said {
 		g.known = table
 	}
 	g.metrics.swaps.WithLabelValues(outcome).Inc()
 }
 
 // tellAll tells clients of what differs: all, nil for nothing, for those that have no
-// table of their own; own for the others. While the upstreams were awaited these are the
-// clients of principals that have got a list all the same.
+// table of their own; own for the others.
 func (g *Gateway) tellAll(all *catalog.Diff, own ownDiffs, awaited bool) {
-	if all == nil && len(own) == 0 {
+	if all == nil && len(own) == 0 || awaited {
 		return
 	}
 	g.front.ListChangedFor(func(who *call.Principal, client *call.Client) (tools, prompts, resources bool) {
-		if awaited && !g.router.ListedEarly(who) {
-			return false, false, false
-		}
 		diff := all
 		if len(own) > 0 {
 			if d, ok := own[who.Key()]; ok {
@@ -302,8 +297,7 @@ func (g *Gateway) sources(l *lineup, snapshots map[*link]upstream.Snapshot, late
 func (g *Gateway) source(m *member, s upstream.Snapshot, late bool) catalog.Source {
 	src := gatheredBy(m, s)
 	if s.Revision == "" && !m.link.recall(&src) {
-		// While its first attempt is waited for nobody who may see something of it has
-		// got a list that lacks it.
+		// While its first attempt is waited for nobody has got a list that lacks it.
 		src.Unlisted = s.Settled || late
 	}
 	switch {

@@ -174,18 +174,17 @@ func (g *Gateway) stepOwners() {
 		return
 	}
 	routes.Owners = o
-	awaited := !g.isSettled() // see step
-	own := g.swap(&routes, nil, g.waiting.IsZero() || awaited)
+	own := g.swap(&routes, nil, g.waiting.IsZero())
 	g.logOwnFindings(o, wanted)
-	g.tellAll(nil, own, awaited)
+	g.tellAll(nil, own, !g.isSettled())
 }
 
 // swap puts routes in place, and returns what has changed for principals: see
 // diffOwners.
-func (g *Gateway) swap(routes *router.Routes, told map[string]catalog.Changes, due bool) ownDiffs {
+func (g *Gateway) swap(routes *router.Routes, told map[string]catalog.Changes, settled bool) ownDiffs {
 	g.owners.swapping.Lock()
 	defer g.owners.swapping.Unlock()
-	own := g.diffOwners(routes.Table, told, due)
+	own := g.diffOwners(routes.Table, told, settled)
 	g.router.Swap(routes)
 	return own
 }
@@ -272,14 +271,14 @@ func sameParts(a, b map[*link]upstream.Snapshot) bool {
 }
 
 // diffOwners returns what has changed for principals, and notes that they are told. told
-// is what upstreams said that has changed for all; due as for spread.
-func (g *Gateway) diffOwners(table *catalog.Table, told map[string]catalog.Changes, due bool) ownDiffs {
+// is what upstreams said that has changed for all; settled as for spread.
+func (g *Gateway) diffOwners(table *catalog.Table, told map[string]catalog.Changes, settled bool) ownDiffs {
 	out := make(ownDiffs)
 	for key, w := range g.owners.holders() {
 		said, any := g.toldOwner(w, told)
 		out[key] = nil
 		before, after := w.told, w.own
-		if before == after || !due && !any {
+		if before == after || !settled && !any {
 			continue
 		}
 		w.told = after

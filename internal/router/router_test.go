@@ -274,62 +274,6 @@ func TestListWaitsForUpstreamsThatStart(t *testing.T) {
 	})
 }
 
-// A list does not wait for an upstream of which the caller may see nothing.
-func TestListWaitsForNothingHidden(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		starting := source(t, "other", &catalog.Down{Reason: "starting", Starting: true})
-		h := newHouse(t, answers(`{}`), filesSource(t))
-		p := policy.New(policy.Options{Rules: []policy.Rule{
-			{Name: "files", Effect: policy.Allow, What: policy.What{Upstreams: []string{"files"}}},
-			{Name: "other", Effect: policy.Allow, Who: policy.Who{Subjects: []string{"bob"}}},
-		}})
-		swap := func(sources ...catalog.Source) {
-			h.Swap(&Routes{Table: catalog.Build(catalog.Options{Policy: p}, sources), Upstreams: map[string]Upstream{"files": h.files}})
-		}
-		swap(source(t, "files", starting.Down), starting)
-		ann, bob := &call.Principal{Subject: "ann"}, &call.Principal{Subject: "bob"}
-		ask := func(who *call.Principal, method, params string) <-chan string {
-			got := make(chan string, 1)
-			go func() {
-				c := newCall(method, params, &recorder{})
-				c.Principal = who
-				res, err := h.Handle(t.Context(), c)
-				if err != nil {
-					got <- err.Error()
-					return
-				}
-				got <- string(res.Raw)
-			}()
-			synctest.Wait()
-			return got
-		}
-		first, children := ask(ann, "tools/list", `{}`), ask(ann, "resources/list", `{"uri":"files+file:///"}`)
-		waits := ask(bob, "tools/list", `{}`)
-		if len(first)+len(children)+len(waits) != 0 || h.ListedEarly(ann) {
-			t.Fatal("answered while an upstream that both may see is starting")
-		}
-		swap(filesSource(t), starting)
-		synctest.Wait()
-		if len(first) == 0 || len(children) == 0 {
-			close(h.settled)
-			t.Fatal("ann waits for an upstream that is hidden from her")
-		}
-		if list := <-first; !strings.Contains(list, `"files__read"`) || strings.Contains(list, "other") {
-			t.Errorf("ann gets %s", list)
-		}
-		if list := <-children; list != `{}` {
-			t.Errorf("ann gets %s for a collection, not the answer of files", list)
-		}
-		if len(waits) != 0 || !h.ListedEarly(ann) || h.ListedEarly(bob) {
-			t.Errorf("listed early: ann %v, bob %v (%d answers)", h.ListedEarly(ann), h.ListedEarly(bob), len(waits))
-		}
-		close(h.settled)
-		if list := <-waits; !strings.Contains(list, `"mcpgateway/unavailable":[{"upstream":"other"`) {
-			t.Errorf("bob gets %s", list)
-		}
-	})
-}
-
 // A call waits for the upstream that may have its name, not for another one that
 // hangs in its first attempt.
 func TestCallWaitsForTheUpstreamThatMayHaveTheName(t *testing.T) {
