@@ -92,8 +92,8 @@ type Gateway struct {
 	auth  *auth.Authenticator // nil where no proof is asked for
 	certs *certificates       // nil without TLS
 
-	grants *credentials.Store
-	web    *credentials.Web // where they do; nil where there are none
+	grants *credentials.Store // of principals, for upstreams with auth.kind user
+	web    *credentials.Web   // the pages on which they are given
 
 	mcp, admin net.Listener
 

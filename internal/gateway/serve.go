@@ -78,9 +78,7 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 			r.Handle(auth.WellKnown+"/*", metadata)
 		}
 	}
-	if g.web != nil {
-		r.Handle("/oauth/*", g.web)
-	}
+	r.Handle("/oauth/*", g.web)
 	r.NotFound(g.lost)
 	g.sayWhoMay()
 	base := func(net.Listener) context.Context { return life }
