@@ -124,8 +124,8 @@ func (g *Gateway) step(ctx context.Context, now time.Time) {
 	// that. What changes until then is news to nobody.
 	awaited := !g.isSettled()
 	if settled && awaited {
-		close(g.settled)
 		g.sayStarted(l, snapshots)
+		close(g.settled)
 	}
 	g.spread(routes.Table, told, own, settled, awaited)
 	wanted.done()
