@@ -42,6 +42,7 @@ var mayImport = map[string]struct {
 	"telemetry":   {nil, "whoever measures owns its metrics and is handed a registry"},
 	"admin":       {[]string{"origin"}, "health and metrics are handed in as functions"},
 	"console":     {[]string{"wire"}, "what people read and type depends on the messages alone, not on who carries them"},
+	"polltest":    {nil, "tests of every package may wait with it, so it leans on nothing of ours"},
 	"watch":       {nil, "who looks after files knows nothing of what is in them"},
 	"demo":        {nil, "the demo upstreams are servers like any other: no way in but the protocol"},
 }

@@ -11,21 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mcpgateway/internal/gatewaytest"
+	"mcpgateway/internal/polltest"
 )
-
-// until waits for what other goroutines do.
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for !done() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: never", what)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-}
 
 // held reports whether somebody in this process has a lock, or waits for another
 // process's.
@@ -99,7 +86,7 @@ func TestRefreshAtOnce(t *testing.T) {
 	go ask(s)
 	<-came
 	go ask(other)
-	until(t, "the other process waits", func() bool { return store.held(other.tokens.(*user).name(localKey)) })
+	polltest.Until(t, "the other process waits", func() bool { return store.held(other.tokens.(*user).name(localKey)) })
 	close(goOn)
 	if first, second := <-tokens, <-tokens; first != second || first == "" {
 		t.Errorf("the processes have %q and %q", first, second)
@@ -157,7 +144,7 @@ func TestLoginDuringARefresh(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- login(t, s) }()
-	until(t, "the code is redeemed", func() bool { return len(as.Posts(gatewaytest.GrantCode)) == 2 })
+	polltest.Until(t, "the code is redeemed", func() bool { return len(as.Posts(gatewaytest.GrantCode)) == 2 })
 	if err := u.save(localKey, old.renewed(&token{access: "renewed", refresh: "renewed", issued: c.now()})); err != nil {
 		t.Fatal(err)
 	}

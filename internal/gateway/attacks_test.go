@@ -20,6 +20,7 @@ import (
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/wire"
 )
 
@@ -346,7 +347,7 @@ func TestAttacksOnSessionIDs(t *testing.T) {
 		t.Errorf("the session is not good any more: %d %s", status, text)
 	}
 	t.Run("expired", func(t *testing.T) {
-		waitFor(t, "the session has expired", func() bool {
+		polltest.Until(t, "the session has expired", func() bool {
 			brief.logs.TakeAll()
 			status, _, _ := brief.do(http.MethodGet, "bob", "", "Mcp-Session-Id", elsewhere) // which does not use it
 			return status == http.StatusNotFound && brief.logs.All()[0].ContextMap()["reason"] == gone
@@ -389,14 +390,4 @@ func TestAttacksOnEventIDs(t *testing.T) {
 		}
 		a.refused(t, "bob", "session id refused", "the session belongs to another principal", id)
 	})
-}
-
-// waitFor polls until something holds that comes about by itself.
-func waitFor(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/polltest"
 )
 
 // A name that two upstreams without a prefix have leads to the first of the file, or
@@ -54,7 +55,7 @@ func TestClashWithAnUpstreamThatIsDown(t *testing.T) {
 	says(g, "second__x", "from second")
 	says(g, "x", `"upstream":"first"`)
 	first.dead.Store(false)
-	until(t, "the first to be back", func() bool { return strings.Contains(callOf(t, g, "x"), "from first") })
+	polltest.Until(t, "the first to be back", func() bool { return strings.Contains(callOf(t, g, "x"), "from first") })
 	says(g, "second__x", "from second")
 	end()
 
@@ -65,6 +66,6 @@ func TestClashWithAnUpstreamThatIsDown(t *testing.T) {
 	says(g, "second__x", "from second")
 	says(g, "x", `"upstream":"first"`)
 	first.dead.Store(false)
-	until(t, "the first to be back again", func() bool { return strings.Contains(callOf(t, g, "x"), "from first") })
+	polltest.Until(t, "the first to be back again", func() bool { return strings.Contains(callOf(t, g, "x"), "from first") })
 	says(g, "second__x", "from second")
 }

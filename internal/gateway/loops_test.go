@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -10,8 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/upstream"
 )
 
@@ -54,20 +55,6 @@ func newRelay(t *testing.T, strip bool) *relay {
 
 func (r *relay) leadTo(g *Gateway) { r.to.Store(&url.URL{Scheme: "http", Host: g.Addr()}) }
 
-// eventually asks until the answer is "".
-func eventually(t *testing.T, ask func() string) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		missing := ask()
-		if missing == "" {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(missing)
-		}
-	}
-}
-
 func (g *Gateway) snapshotOf(name string) upstream.Snapshot {
 	if m := g.lineup.Load().member(name); m != nil {
 		return m.link.sessions.Snapshot()
@@ -94,15 +81,15 @@ func TestOwnUpstream(t *testing.T) {
 			r := newRelay(t, test.strip)
 			g, _ := start(t, "startup_wait: 100ms\nupstreams: {a: {url: \""+r.URL+test.path+"\", "+test.entry+"}}\n", false)
 			r.leadTo(g)
-			eventually(t, func() string {
+			polltest.UntilNil(t, "the upstream is refused", func() error {
 				if s := g.snapshotOf("a"); s.State != upstream.Down || !strings.Contains(s.Reason, test.want) {
-					return "the upstream is " + s.State.String() + ": " + s.Reason
+					return fmt.Errorf("the upstream is %v: %s", s.State, s.Reason)
 				}
 				// The table that clients see is built after the upstream has changed.
 				if _, list := post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); !strings.Contains(list, test.want) {
-					return "clients are not told: " + list
+					return fmt.Errorf("clients are not told: %s", list)
 				}
-				return ""
+				return nil
 			})
 		})
 	}
@@ -122,27 +109,27 @@ func TestUpstreamsOfOneAnother(t *testing.T) {
 			b, _ := start(t, yaml("a", toA), false)
 			toA.leadTo(a)
 			toB.leadTo(b)
-			eventually(t, func() string {
+			polltest.UntilNil(t, "one way is refused and the other works", func() error {
 				ab, ba := a.snapshotOf("b"), b.snapshotOf("a")
 				up, down := ab, ba
 				if !up.Up() {
 					up, down = ba, ab
 				}
 				if !up.Up() || down.State != upstream.Down || !strings.Contains(down.Reason, "leads back") {
-					return "A sees B " + ab.State.String() + " (" + ab.Reason + "), and B sees A " + ba.State.String() + " (" + ba.Reason + ")"
+					return fmt.Errorf("A sees B %v (%s), and B sees A %v (%s)", ab.State, ab.Reason, ba.State, ba.Reason)
 				}
-				return ""
+				return nil
 			})
 			for _, g := range []*Gateway{a, b} {
-				eventually(t, func() string {
+				polltest.UntilNil(t, "the list has what is no part of the loop", func() error {
 					_, list := post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 					if strings.Contains(list, `"a__b__a`) || strings.Contains(list, `"b__a__b`) {
 						t.Fatalf("the list has grown: %s", list)
 					}
 					if !strings.Contains(list, `"own__clock__now"`) {
-						return "the tools that are no part of the loop are gone: " + list
+						return fmt.Errorf("it is %s", list)
 					}
-					return ""
+					return nil
 				})
 			}
 		})

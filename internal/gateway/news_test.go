@@ -10,12 +10,12 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/wire"
 )
 
@@ -88,12 +88,7 @@ func TestNoNewsOfTheStart(t *testing.T) {
 	until("0")
 	say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	close(gate)
-	for deadline := time.Now().Add(patience); testutil.ToFloat64(g.metrics.swaps.WithLabelValues("changed")) == 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("the tools of the upstream did not come")
-		}
-		time.Sleep(time.Millisecond)
-	}
+	polltest.Until(t, "the tools of the upstream are there", func() bool { return testutil.ToFloat64(g.metrics.swaps.WithLabelValues("changed")) > 0 })
 	say(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
 	if got := until("1"); len(got) != 1 {
 		t.Errorf("before its first list the client heard %q", got)

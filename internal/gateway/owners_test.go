@@ -19,6 +19,7 @@ import (
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/gatewaytest"
+	"mcpgateway/internal/polltest"
 )
 
 // shop is an MCP server that shows each user their own tools: one named after them,
@@ -162,7 +163,7 @@ func TestOwnListChanges(t *testing.T) {
 	}
 	give(shop.of("ann"), "given")
 	says(t, <-heard[ann], `{"method":"notifications/tools/list_changed"`)
-	until(t, "the list has it, which may be told of before it is gathered", func() bool {
+	polltest.Until(t, "the list has it, which may be told of before it is gathered", func() bool {
 		list, _ := c.lists(ann)
 		return list == "shop__given shop__of_ann"
 	})
@@ -240,7 +241,7 @@ func TestOwnListsOfTheIdle(t *testing.T) {
 	if tables() != 1 {
 		t.Fatalf("%d tables", tables())
 	}
-	until(t, "the table is dropped", func() bool { return tables() == 0 })
+	polltest.Until(t, "the table is dropped", func() bool { return tables() == 0 })
 	give(shop.of("ann"), "given")
 	list, _ := c.lists(ann)
 	want(t, list, "shop__given shop__of_ann")

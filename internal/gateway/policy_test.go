@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/polltest"
 )
 
 // ruled runs the demo upstreams with these rules, as a configuration has them.
@@ -89,12 +90,12 @@ func TestIdleGlobsAreLoggedOnce(t *testing.T) {
 	idle := func() []observer.LoggedEntry {
 		return logs.FilterMessage("globs of the policy match nothing").All()
 	}
-	waitFor(t, "it is logged", func() bool { return len(idle()) > 0 })
+	polltest.Until(t, "it is logged", func() bool { return len(idle()) > 0 })
 	swaps := func() float64 { return testutil.ToFloat64(g.metrics.swaps.WithLabelValues("same")) }
 	for range 3 {
 		before := swaps()
 		g.wake()
-		waitFor(t, "another table is in place", func() bool { return swaps() > before })
+		polltest.Until(t, "another table is in place", func() bool { return swaps() > before })
 	}
 	want := []any{`policy rule "typo": what.tools[0] "cafe__menuu" matches nothing that is listed; did you mean "cafe__menu"?`}
 	if got := idle(); len(got) != 1 || !cmp.Equal(got[0].ContextMap()["globs"], any(want)) {

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/polltest"
 )
 
 // fromFile runs a gateway of a file. loads counts how often it is loaded; while
@@ -115,7 +116,7 @@ func TestRefresh(t *testing.T) {
 		t.Errorf("after a bad file: %s", answer)
 	}
 	f.write(t, "limits: {max_depth: 99}\nupstreams:\n  a: "+u.entry("")+"\n  b: "+v.entry("")+"\n")
-	until(t, "the edit is seen", func() bool { return strings.Contains(listOf(t, f.Gateway), "b__v") })
+	polltest.Until(t, "the edit is seen", func() bool { return strings.Contains(listOf(t, f.Gateway), "b__v") })
 	counted(true)
 	if err := os.Remove(f.path); err != nil {
 		t.Fatal(err)
@@ -137,14 +138,14 @@ func TestRefreshesAreOne(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	until(t, "it is loaded", func() bool { return f.loads.Load() == before+1 })
+	polltest.Until(t, "it is loaded", func() bool { return f.loads.Load() == before+1 })
 	for range 10 {
 		f.RefreshSoon()
 	}
 	f.hold <- struct{}{}
 	close(f.hold)
 	wg.Wait()
-	until(t, "it is loaded once more", func() bool { return f.loads.Load() == before+2 })
+	polltest.Until(t, "it is loaded once more", func() bool { return f.loads.Load() == before+2 })
 	if _, err := f.Refresh(t.Context()); err != nil { // comes after all that was asked for
 		t.Error(err)
 	}

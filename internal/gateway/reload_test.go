@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/polltest"
 )
 
 // reloaded puts a configuration in place.
@@ -90,7 +91,7 @@ upstreams: {d: `+added.entry("")+`, b: `+shown.entry(", prefix: other")+`, a: `+
 			t.Errorf("%s: %d sessions were opened, and %d before the reload", s.name, n, opened[i])
 		}
 	}
-	until(t, "the series of the upstream that was removed are gone", func() bool {
+	polltest.Until(t, "the series of the upstream that was removed are gone", func() bool {
 		return !strings.Contains(page(t, g, "/metrics"), `mcp_gateway_upstream_up{upstream="c"}`)
 	})
 	if changes, err = reloaded(t, g, `
@@ -127,8 +128,8 @@ func TestAChangedUpstreamIsNeverGone(t *testing.T) {
 		_, err := reloaded(t, g, "upstreams: {a: "+after.entry("")+"}")
 		done <- err
 	}()
-	until(t, "the new connection", func() bool { return after.opened.Load() == 1 })
-	until(t, "z is gone at once", func() bool { return !strings.Contains(listOf(t, g), "z__other") })
+	polltest.Until(t, "the new connection", func() bool { return after.opened.Load() == 1 })
+	polltest.Until(t, "z is gone at once", func() bool { return !strings.Contains(listOf(t, g), "z__other") })
 	if list := listOf(t, g); !strings.Contains(list, "a__before") || strings.Contains(list, "a__after") {
 		t.Errorf("meanwhile the list is %s", list)
 	}
@@ -182,7 +183,7 @@ func TestGoingBackMeanwhile(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	until(t, "the new connection", func() bool { return after.opened.Load() == 1 })
+	polltest.Until(t, "the new connection", func() bool { return after.opened.Load() == 1 })
 	if _, err := reloaded(t, g, first); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +217,7 @@ func TestCallsEndAtARemovedUpstream(t *testing.T) {
 			listOf(t, g)
 			answer := make(chan string, 1)
 			go func() { answer <- callOf(t, g, "a__u") }()
-			until(t, "the call", func() bool { return u.calls.Load() == 1 })
+			polltest.Until(t, "the call", func() bool { return u.calls.Load() == 1 })
 			if _, err := reloaded(t, g, rest+"}"); err != nil {
 				t.Fatal(err)
 			}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -16,6 +15,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/conform"
+	"mcpgateway/internal/polltest"
 )
 
 // What the configuration says of an upstream's items and answers reaches the
@@ -86,13 +86,14 @@ upstreams:
 	}
 	defer session.Close()
 	var tools []*mcp.Tool
-	for end := time.Now().Add(patience); len(tools) == 0 && time.Now().Before(end); {
+	polltest.Until(t, "the tools are listed", func() bool {
 		list, err := session.ListTools(ctx, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		tools = list.Tools
-	}
+		return len(tools) > 0
+	})
 	if len(tools) != 1 || tools[0].Name != "s__plus" || tools[0].Description != "d" {
 		t.Fatalf("tools %+v", tools)
 	}

@@ -14,6 +14,8 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"mcpgateway/internal/polltest"
 )
 
 // inbox is a listener whose connections the test makes, without a network, so
@@ -211,22 +213,24 @@ func TestCallsThatTheEndCutsShortAreAnswered(t *testing.T) {
 		}
 		answer <- string(body)
 	}()
-	for runs := false; !runs; {
+	polltest.Until(t, "the call runs", func() bool {
 		select {
 		case got := <-answer:
 			t.Fatalf("the call has ended already: %s", got)
-		case <-time.After(10 * time.Millisecond):
+		default:
 		}
 		families, err := g.registry.Gather()
 		if err != nil {
 			t.Fatal(err)
 		}
+		runs := false
 		for _, f := range families {
 			for _, m := range f.GetMetric() {
 				runs = runs || f.GetName() == "mcp_gateway_inflight_requests" && m.GetGauge().GetValue() > 0
 			}
 		}
-	}
+		return runs
+	})
 	end()
 	want := `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"the gateway is shutting down: the call was ended","data":{"reason":"the gateway is shutting down","retryable":false}}}`
 	if got := <-answer; got != want {

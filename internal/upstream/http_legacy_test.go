@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/wire"
 )
 
@@ -133,7 +134,7 @@ func TestLegacyCancellation(t *testing.T) {
 	c := converse(t, s, legacyEra)
 	_, err := c.call(ctx, tool("a", `{"name":"x"}`, nil))
 	equal(t, "error", err, context.Canceled)
-	eventually(t, "the cancellation is there", func() bool { return len(s.got(wire.NoteCancelled)) == 1 })
+	polltest.Until(t, "the cancellation is there", func() bool { return len(s.got(wire.NoteCancelled)) == 1 })
 	equal(t, "params", string(s.got(wire.NoteCancelled)[0].params), fmt.Sprintf(`{"requestId":%s}`, s.got(wire.MethodToolsCall)[0].id))
 }
 
@@ -158,7 +159,7 @@ func TestStreamOfACall(t *testing.T) {
 	done := make(chan string)
 	go func() { done <- c.do(t, tool("a", `{"name":"x","_meta":{"progressToken":"mine","k":1}}`, back)) }()
 	equal(t, "ask", <-back.asked, `elicitation/create{"message":"sure?"}`)
-	eventually(t, "the answers are there", func() bool { return len(responses(s)) == 2 })
+	polltest.Until(t, "the answers are there", func() bool { return len(responses(s)) == 2 })
 	close(answered)
 	equal(t, "result", <-done, `{"a":1}`)
 	c.in.want(t, wire.NoteToolsChanged)
@@ -279,16 +280,16 @@ func TestStreamOfTheSession(t *testing.T) {
 	back := &client{asked: make(chan string, 2), reply: `{"action":"accept"}`}
 	calls := make(chan string, 2)
 	go func() { calls <- c.do(t, tool("a", `{"name":"x","_meta":{"progressToken":7}}`, back)) }()
-	eventually(t, "the call is there", func() bool { return len(s.got(wire.MethodToolsCall)) == 1 })
+	polltest.Until(t, "the call is there", func() bool { return len(s.got(wire.MethodToolsCall)) == 1 })
 	events <- `data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + s.got(wire.MethodToolsCall)[0].id.String() + `,"progress":1}}`
 	events <- `data: {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}`
 	<-back.asked
-	eventually(t, "the answer is there", func() bool { return len(responses(s)) == 1 })
+	polltest.Until(t, "the answer is there", func() bool { return len(responses(s)) == 1 })
 	equal(t, "notes", strings.Join(back.notes, " "), `notifications/progress{"progressToken":7,"progress":1}`)
 	go func() { calls <- c.do(t, tool("b", `{"name":"x"}`, back)) }()
-	eventually(t, "the other call is there", func() bool { return len(s.got(wire.MethodToolsCall)) == 2 })
+	polltest.Until(t, "the other call is there", func() bool { return len(s.got(wire.MethodToolsCall)) == 2 })
 	events <- `data: {"jsonrpc":"2.0","id":"r","method":"elicitation/create","params":{}}`
-	eventually(t, "the other answer is there", func() bool { return len(responses(s)) == 2 })
+	polltest.Until(t, "the other answer is there", func() bool { return len(responses(s)) == 2 })
 	equal(t, "answer to what may be of either client", string(responses(s)[1].result), `{"action":"cancel"}`)
 	close(release)
 	<-calls
@@ -331,7 +332,7 @@ func TestServerGoesAway(t *testing.T) {
 	h.CloseClientConnections()
 	h.Close()
 	// The first call may still find a connection that is about to break.
-	eventually(t, "it is certain that the call was not sent", func() bool {
+	polltest.Until(t, "it is certain that the call was not sent", func() bool {
 		_, err := c.call(t.Context(), tool("a", `{"name":"x"}`, nil))
 		f, ok := errors.AsType[*fault](err)
 		return ok && f.lost && f.unsent
@@ -400,10 +401,10 @@ func TestAskAmongCallsOfManyClients(t *testing.T) {
 		other.Method = wire.MethodPromptsGet
 		done <- c.do(t, other)
 	}()
-	eventually(t, "the other call is there", func() bool { return len(s.got(wire.MethodPromptsGet)) == 1 })
+	polltest.Until(t, "the other call is there", func() bool { return len(s.got(wire.MethodPromptsGet)) == 1 })
 	back := &client{asked: make(chan string, 1), reply: `{"action":"accept"}`}
 	go func() { done <- c.do(t, tool("a", `{"name":"x"}`, back)) }()
-	eventually(t, "the answer is there", func() bool { return len(responses(s)) == 1 })
+	polltest.Until(t, "the answer is there", func() bool { return len(responses(s)) == 1 })
 	equal(t, "answer", string(responses(s)[0].result), `{"action":"accept"}`)
 	close(release)
 	<-done

@@ -338,18 +338,6 @@ func equal[T comparable](t *testing.T, what string, got, want T) {
 	}
 }
 
-// eventually waits until the condition holds, which another process or a
-// goroutine of net/http brings about.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for end := time.Now().Add(testTime); !cond(); {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
 const doneResult = `{"content":[{"type":"text","text":"done"}]}`
 
 func contains(t *testing.T, what, got, part string) {

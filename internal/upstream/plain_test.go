@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/wire"
 	"net"
 	"net/http"
@@ -235,7 +236,7 @@ func TestPlainBetweenRequests(t *testing.T) {
 			equal(t, "first", fmt.Sprint(body, err), "good<nil>")
 			c := s.pool.plain.get()
 			close(next)
-			eventually(t, "the connection is found out", func() bool { return !c.pulse.alive() })
+			polltest.Until(t, "the connection is found out", func() bool { return !c.pulse.alive() })
 			// The pulse has eaten the first byte; the rest must not matter either.
 			s.pool.plain.put(c)
 			_, body, _, err = s.post(t.Context(), 10)

@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"testing"
+
+	"mcpgateway/internal/polltest"
 )
 
 // A supervisor that is killed takes its server along.
@@ -13,7 +15,7 @@ func TestSupervisorKilled(t *testing.T) {
 	}
 	pid := pidsIn(t, pids, 1)[0]
 	c.cmd.Process.Kill()
-	poll(t, "the server is dead", func() bool { return !alive(pid) })
+	polltest.Until(t, "the server is dead", func() bool { return !alive(pid) })
 	if err := c.stop(); err == nil || err.Error() != "the server ended: signal: killed" {
 		t.Errorf("stop: %v", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/wire"
 )
 
@@ -128,7 +129,7 @@ func notePid(pid int) {
 func pidsIn(t *testing.T, file string, n int) []int {
 	t.Helper()
 	var pids []int
-	poll(t, "the processes have started", func() bool {
+	polltest.Until(t, "the processes have started", func() bool {
 		pids = nil
 		f, err := os.Open(file)
 		if err != nil {
@@ -152,17 +153,6 @@ func alive(pid int) bool {
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || !strings.Contains(string(stat), ") Z ")
-}
-
-// poll waits for something in another process that nobody tells of.
-func poll(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }
 
 func stdio(role string, env ...string) *StdioOptions {
@@ -244,7 +234,7 @@ func TestProcessIsRestarted(t *testing.T) {
 	}
 	// Only when all its threads are gone, and with them its end of the pipe, it
 	// is certain for the gateway, too, that a call was not sent.
-	poll(t, "the server is gone", func() bool { return signalTo(int(first), 0) != nil })
+	polltest.Until(t, "the server is gone", func() bool { return signalTo(int(first), 0) != nil })
 	if second := pid(); second == first {
 		t.Error("the dead server answered")
 	}
@@ -287,7 +277,7 @@ func TestNoOrphans(t *testing.T) {
 	gateway.Process.Kill()
 	gateway.Wait()
 	for _, pid := range all {
-		poll(t, fmt.Sprintf("process %d is dead", pid), func() bool { return !alive(pid) })
+		polltest.Until(t, fmt.Sprintf("process %d is dead", pid), func() bool { return !alive(pid) })
 	}
 }
 

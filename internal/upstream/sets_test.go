@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/wire"
 )
 
@@ -127,7 +128,7 @@ func TestSessionOverHTTPEnds(t *testing.T) {
 		t.Errorf("sessions of the calls (-want +got):\n%s", diff)
 	}
 	h.EndClient("ann")
-	eventually(t, "the session is ended at the server", func() bool {
+	polltest.Until(t, "the session is ended at the server", func() bool {
 		ended := s.got(http.MethodDelete)
 		return len(ended) == 1 && ended[0].header.Get(wire.HeaderSession) == "s2"
 	})
@@ -182,7 +183,7 @@ func TestSetsKeepTheHeadInformed(t *testing.T) {
 	if got := h.call(t.Context(), by("ann", `{}`, &peer{})); got != `{}` {
 		t.Fatalf("the call after the restart: %s", got)
 	}
-	eventually(t, "the head looks and opens its session anew, too", func() bool { return opened.Load() == 4 })
+	polltest.Until(t, "the head looks and opens its session anew, too", func() bool { return opened.Load() == 4 })
 }
 
 // With a server that speaks both eras legacy clients have sessions, and modern ones

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/wire"
 )
 
@@ -85,13 +86,13 @@ func TestSSEMessagesOfTheServer(t *testing.T) {
 	back := &client{asked: make(chan string, 1), reply: `{"action":"accept","content":{}}`}
 	done := make(chan string)
 	go func() { done <- c.do(t, tool("a", `{"name":"x","_meta":{"progressToken":"mine"}}`, back)) }()
-	eventually(t, "the call is there", func() bool { return len(s.got(wire.MethodToolsCall)) == 1 })
+	polltest.Until(t, "the call is there", func() bool { return len(s.got(wire.MethodToolsCall)) == 1 })
 
 	id := s.got(wire.MethodToolsCall)[0].id
 	s.out <- `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + id.String() + `,"progress":1}}`
 	s.out <- `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}`
 	equal(t, "ask", <-back.asked, `elicitation/create{"message":"sure?"}`)
-	eventually(t, "the answer is there", func() bool { return len(responses(s.script)) == 1 })
+	polltest.Until(t, "the answer is there", func() bool { return len(responses(s.script)) == 1 })
 	s.out <- `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
 	c.in.want(t, "notifications/tools/list_changed")
 	equal(t, "progress", strings.Join(back.notes, " "), `notifications/progress{"progressToken":"mine","progress":1}`)
@@ -99,9 +100,9 @@ func TestSSEMessagesOfTheServer(t *testing.T) {
 	// With calls of two clients in flight, whose question it is cannot be told.
 	other := make(chan string)
 	go func() { other <- c.do(t, tool("b", `{"name":"x"}`, nil)) }()
-	eventually(t, "the other call is there", func() bool { return len(s.got(wire.MethodToolsCall)) == 2 })
+	polltest.Until(t, "the other call is there", func() bool { return len(s.got(wire.MethodToolsCall)) == 2 })
 	s.out <- `{"jsonrpc":"2.0","id":"r","method":"elicitation/create","params":{"message":"whose?"}}`
-	eventually(t, "the second answer is there", func() bool { return len(responses(s.script)) == 2 })
+	polltest.Until(t, "the second answer is there", func() bool { return len(responses(s.script)) == 2 })
 	answers := responses(s.script)
 	equal(t, "first answer", string(answers[0].result), `{"action":"accept","content":{}}`)
 	equal(t, "second answer", string(answers[1].result), `{"action":"cancel"}`)
@@ -148,7 +149,7 @@ func TestSSECancellation(t *testing.T) {
 	c := converse(t, s, overSSE)
 	_, err := c.call(ctx, tool("a", `{"name":"x"}`, nil))
 	equal(t, "error", err, context.Canceled)
-	eventually(t, "the cancellation is there", func() bool { return len(s.got(wire.NoteCancelled)) == 1 })
+	polltest.Until(t, "the cancellation is there", func() bool { return len(s.got(wire.NoteCancelled)) == 1 })
 	equal(t, "params", string(s.got(wire.NoteCancelled)[0].params), fmt.Sprintf(`{"requestId":%s}`, s.got(wire.MethodToolsCall)[0].id))
 }
 

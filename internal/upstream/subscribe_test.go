@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/wire"
 )
 
@@ -415,7 +416,7 @@ func TestModernSubscribeHTTP(t *testing.T) {
 			t.Errorf("listening to %v: %v, %v", uris, honored, err)
 		}
 	}
-	eventually(t, "one stream", func() bool {
+	polltest.Until(t, "one stream", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(open) == 1 && open[`{"resourceSubscriptions":["x:a","x:b"]}`]
@@ -425,7 +426,7 @@ func TestModernSubscribeHTTP(t *testing.T) {
 	if _, err := l.listen(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "no stream", func() bool {
+	polltest.Until(t, "no stream", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(open) == 0
@@ -455,7 +456,7 @@ func TestSubscribedAgainInNewSession(t *testing.T) {
 	}
 	s.forget()
 	equal(t, "outcome", outcomeOf(r.Do(t.Context(), toolCall("x", "a", &peer{}))), doneResult)
-	eventually(t, "an update", func() bool { return slices.Contains(r.watch.noted(), `notifications/resources/updated {"uri":"x:a"}`) })
+	polltest.Until(t, "an update", func() bool { return slices.Contains(r.watch.noted(), `notifications/resources/updated {"uri":"x:a"}`) })
 	mu.Lock()
 	defer mu.Unlock()
 	equal(t, "requests", strings.Join(got, ", "), "session-1 x:a, session-2 x:a")

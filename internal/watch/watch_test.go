@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"mcpgateway/internal/polltest"
 )
 
 const patience = 20 * time.Second
@@ -54,11 +56,7 @@ func (v *watched) settle() {
 	v.t.Helper()
 	before := v.looks.Load()
 	v.w.Expect(v.w.expects())
-	for deadline := time.Now().Add(patience); v.looks.Load() == before; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			v.t.Fatal("the files are not looked at")
-		}
-	}
+	polltest.Until(v.t, "the files are looked at", func() bool { return v.looks.Load() > before })
 }
 
 func (v *watched) wantChange(what string) {

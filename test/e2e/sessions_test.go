@@ -17,11 +17,12 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"mcpgateway/internal/polltest"
 	"mcpgateway/test/internal/client"
 	"mcpgateway/test/internal/rig"
 )
 
-// soon bounds the wait for what happens at a server or in the gateway and nobody tells of.
+// soon bounds what happens at once unless something is broken.
 const soon = time.Minute
 
 // person is a legacy client that can do what it was made for, and remembers what it was asked.
@@ -120,16 +121,6 @@ func (p *person) expect(t *testing.T, tool string, arguments map[string]any, wan
 	}
 }
 
-// eventually waits for what another process brings about.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(soon); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 // TestAbilities lets clients that can do different things call a server that asks. Over streamable HTTP it learns what each can do; over stdio it was
 // told that all can do everything, and what one cannot is answered for it.
 func TestAbilities(t *testing.T) {
@@ -174,7 +165,7 @@ func TestRootsOfClients(t *testing.T) {
 	processes := func(t *testing.T, want int) []int {
 		t.Helper()
 		var found []int
-		eventually(t, fmt.Sprintf("%d processes", want), func() bool {
+		polltest.Until(t, fmt.Sprintf("%d processes", want), func() bool {
 			found = running(t, none)
 			return len(found) == want
 		})
@@ -202,7 +193,7 @@ func TestRootsOfClients(t *testing.T) {
 	for n, o := range owners {
 		other := owners[1-n]
 		// On a quiet machine the first call finds the folder already: the gateway gives the server a moment to learn the roots.
-		eventually(t, "the server works in the folder of "+o.name, func() bool {
+		polltest.Until(t, "the server works in the folder of "+o.name, func() bool {
 			return strings.Contains(o.call(t, "files__read_text_file", note(o)), "a note of "+o.name)
 		})
 		o.expect(t, "files__read_text_file", note(other), "Access denied")
@@ -217,7 +208,7 @@ func TestRootsOfClients(t *testing.T) {
 	t.Run("a folder more", func(t *testing.T) {
 		more := t.TempDir()
 		ann.sdk.AddRoots(&mcp.Root{URI: "file://" + more})
-		eventually(t, "the server works in the new folder", func() bool {
+		polltest.Until(t, "the server works in the new folder", func() bool {
 			return strings.Contains(ann.call(t, "files__list_allowed_directories", nil), more)
 		})
 		if got := bob.call(t, "files__list_allowed_directories", nil); strings.Contains(got, more) {
@@ -233,10 +224,10 @@ func TestRootsOfClients(t *testing.T) {
 				}
 			}
 		}
-		eventually(t, "the server is started again for bob, with his folder", func() bool {
+		polltest.Until(t, "the server is started again for bob, with his folder", func() bool {
 			return strings.Contains(bob.call(t, "files__read_text_file", note(bob)), "a note of bob")
 		})
-		eventually(t, "and for ann, with hers", func() bool {
+		polltest.Until(t, "and for ann, with hers", func() bool {
 			return strings.Contains(ann.call(t, "files__list_directory", map[string]any{"path": none}), "Access denied")
 		})
 	})

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"mcpgateway/internal/polltest"
 	"mcpgateway/test/internal/rig"
 )
 
@@ -54,7 +55,7 @@ func TestStreamsOfClients(t *testing.T) {
 	}})
 	count := func(want int64) {
 		t.Helper()
-		eventually(t, fmt.Sprintf("%d streams", want), func() bool { return open.Load() == want })
+		polltest.Until(t, fmt.Sprintf("%d streams", want), func() bool { return open.Load() == want })
 	}
 	count(1) // gathers the lists
 	ann := meet(t, gateway.URL, "ann", "elicitation", "file:///home/ann")

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpgateway/internal/polltest"
 	"mcpgateway/test/internal/raw"
 	"mcpgateway/test/internal/rig"
 )
@@ -25,7 +26,7 @@ func family(t *testing.T, more rig.Config) (*upstreams, *rig.Gateway) {
 	u.stdio("parked", parked, nil)
 	u.http("good-http", good, nil)
 	g := u.gateway(more)
-	eventually(t, "the processes", func() error {
+	polltest.UntilNil(t, "the processes", func() error {
 		// parent and its two children, mute, parked, and a supervisor for each of the three
 		if pids := u.marked(); len(pids) != 8 {
 			return fmt.Errorf("%v", pids)
@@ -144,7 +145,7 @@ func hold(t *testing.T, g *rig.Gateway, c *raw.Client, calls int) <-chan error {
 			done <- err
 		}()
 	}
-	eventually(t, "the calls in flight", func() error {
+	polltest.UntilNil(t, "the calls in flight", func() error {
 		got, err := metric(g, `mcp_gateway_inflight_requests{upstream="parked"}`)
 		if err == nil && int(got) != calls {
 			err = fmt.Errorf("%v, want %d", got, calls)

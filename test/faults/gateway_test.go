@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpgateway/internal/polltest"
 	"mcpgateway/test/internal/netns"
 	"mcpgateway/test/internal/process"
 	"mcpgateway/test/internal/raw"
@@ -31,22 +32,6 @@ const (
 	// secret is in the environment and the headers of every upstream.
 	secret = "s3cr3t-of-the-operator"
 )
-
-// eventually asks until there is no error any more.
-func eventually(t testing.TB, what string, ask func() error) {
-	t.Helper()
-	deadline := time.Now().Add(within)
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not after %v: %v", what, within, err)
-		}
-		time.Sleep(pollEvery)
-	}
-}
 
 // upstreams are the entries of a configuration, with what the test has to know of each.
 type upstreams struct {
@@ -279,7 +264,7 @@ func metric(g *rig.Gateway, series string) (float64, error) {
 // checkUp waits until the metric says so of the upstream.
 func checkUp(t *testing.T, g *rig.Gateway, upstream string, want float64) {
 	t.Helper()
-	eventually(t, "upstream_up", func() error {
+	polltest.UntilNil(t, "upstream_up", func() error {
 		got, err := metric(g, fmt.Sprintf("mcp_gateway_upstream_up{upstream=%q}", upstream))
 		if err == nil && got != want {
 			err = fmt.Errorf("%s is %v, want %v", upstream, got, want)
@@ -291,7 +276,7 @@ func checkUp(t *testing.T, g *rig.Gateway, upstream string, want float64) {
 // checkReady waits until the readiness page has this status.
 func checkReady(t *testing.T, g *rig.Gateway, want int) {
 	t.Helper()
-	eventually(t, "readyz", func() error {
+	polltest.UntilNil(t, "readyz", func() error {
 		got, body, err := admin(g, "/readyz")
 		if err == nil && got != want {
 			err = fmt.Errorf("%d %s, want %d", got, body, want)
@@ -324,7 +309,7 @@ func (u *upstreams) marked() []int {
 // checkGone waits until the processes with the mark have ended.
 func (u *upstreams) checkGone(t *testing.T) {
 	t.Helper()
-	eventually(t, "the end of all processes", func() error {
+	polltest.UntilNil(t, "the end of all processes", func() error {
 		if pids := u.marked(); len(pids) > 0 {
 			return fmt.Errorf("processes %v are left", pids)
 		}

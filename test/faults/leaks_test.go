@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"mcpgateway/internal/polltest"
 	"mcpgateway/test/internal/raw"
 	"mcpgateway/test/internal/rig"
 )
@@ -91,7 +92,7 @@ func TestNothingLeaks(t *testing.T) {
 	for range 3 {
 		burst(t, g, u)
 	}
-	eventually(t, "the return to the base line", func() error {
+	polltest.UntilNil(t, "the return to the base line", func() error {
 		now, err := holdingsOf(g)
 		if err == nil && !now.within(base) {
 			err = fmt.Errorf("%+v, want no more than %+v", now, base)
@@ -134,7 +135,7 @@ func burst(t *testing.T, g *rig.Gateway, u *upstreams) {
 	u.remote["reborn-http"].Kill()
 	u.remote["reborn-http"].start(t)
 	for name := range u.config {
-		eventually(t, "a call that works", func() error { _, err := echo(ctx, c, name); return err })
+		polltest.UntilNil(t, "a call that works", func() error { _, err := echo(ctx, c, name); return err })
 	}
 }
 
@@ -151,7 +152,7 @@ func settled(t *testing.T, g *rig.Gateway) holdings {
 	const samples, slack = 20, 4
 	var least, most holdings
 	same := 0
-	eventually(t, "a state that lasts", func() error {
+	polltest.UntilNil(t, "a state that lasts", func() error {
 		now, err := holdingsOf(g)
 		if err != nil {
 			return err

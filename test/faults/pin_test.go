@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"mcpgateway/internal/polltest"
 	"mcpgateway/test/internal/process"
 	"mcpgateway/test/internal/raw"
 	"mcpgateway/test/internal/rig"
@@ -40,7 +41,7 @@ func TestPinnedTools(t *testing.T) {
 	}
 	listed := func(want bool) {
 		t.Helper()
-		eventually(t, "the list", func() error {
+		polltest.UntilNil(t, "the list", func() error {
 			l, err := list(bounded(t), c)
 			if err == nil && (slices.Contains(l.tools, "shifty__echo") != want || !slices.Contains(l.tools, "good__echo")) {
 				err = fmt.Errorf("%v", l)

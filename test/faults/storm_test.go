@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpgateway/internal/polltest"
 	"mcpgateway/test/internal/raw"
 	"mcpgateway/test/internal/rig"
 )
@@ -364,7 +365,7 @@ func kill(t *testing.T, pid int) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the end of the process", func() error {
+	polltest.UntilNil(t, "the end of the process", func() error {
 		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
 			return nil
 		}

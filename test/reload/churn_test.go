@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpgateway/internal/polltest"
 	"mcpgateway/test/internal/raw"
 	"mcpgateway/test/internal/rig"
 )
@@ -187,7 +188,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 	}
 	slices.Sort(processes)
 	wantTools(t, g.URL, want...)
-	eventually(t, "the processes of what is there", func() error {
+	polltest.UntilNil(t, "the processes of what is there", func() error {
 		if got := children(mark); !slices.Equal(got, processes) {
 			return fmt.Errorf("there are %q, want %q", got, processes)
 		}

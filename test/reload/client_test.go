@@ -10,25 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"mcpgateway/internal/polltest"
 	"mcpgateway/test/internal/raw"
 )
 
 // within bounds the wait for anything.
 const within = 60 * time.Second
-
-// eventually asks until there is no error any more.
-func eventually(t *testing.T, what string, ask func() error) {
-	t.Helper()
-	for deadline := time.Now().Add(within); ; time.Sleep(20 * time.Millisecond) {
-		err := ask()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not after %v: %v", what, within, err)
-		}
-	}
-}
 
 // echo calls the tool of an upstream under its public name, and returns who answered.
 func echo(ctx context.Context, c *raw.Client, tool, text string) (who string, err error) {
@@ -93,7 +80,7 @@ func wantTools(t *testing.T, url string, want ...string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the tools in "+revision, func() error {
+		polltest.UntilNil(t, "the tools in "+revision, func() error {
 			got, err := listed(ctx, c)
 			if err == nil && !slices.Equal(got, want) {
 				err = fmt.Errorf("listed are %q, want %q", got, want)

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"mcpgateway/internal/polltest"
 	"mcpgateway/test/internal/netns"
 	"mcpgateway/test/internal/rig"
 )
@@ -100,7 +101,7 @@ func TestReloadOfAFile(t *testing.T) {
 
 	replace(t, file, two+"  c: {comand: x}\n")
 	const place = "gateway.yaml:4:7: upstreams.c.comand: unknown key"
-	eventually(t, "the bad file is reported with its place", func() error {
+	polltest.UntilNil(t, "the bad file is reported with its place", func() error {
 		if out := g.Process.Output(); !strings.Contains(out, place) {
 			return fmt.Errorf("the log is\n%s", out)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpgateway/internal/polltest"
 	"mcpgateway/test/internal/netns"
 	"mcpgateway/test/internal/raw"
 	"mcpgateway/test/internal/rig"
@@ -114,7 +115,7 @@ func TestRollingRestart(t *testing.T) {
 		replicas = append(replicas, r)
 	}
 	url := balance(t, replicas)
-	eventually(t, "the balancer finds both", func() error {
+	polltest.UntilNil(t, "the balancer finds both", func() error {
 		for i, r := range replicas {
 			if !r.ready.Load() {
 				return fmt.Errorf("gateway %d is not ready", i)
@@ -176,7 +177,7 @@ func TestRollingRestart(t *testing.T) {
 			t.Errorf("a gateway did not end well: %v", err)
 		}
 		r.start(t)
-		eventually(t, "the balancer finds it, and calls are answered", func() error {
+		polltest.UntilNil(t, "the balancer finds it, and calls are answered", func() error {
 			if !r.ready.Load() || answered.Load() < before+20 {
 				return fmt.Errorf("ready %t, %d calls answered", r.ready.Load(), answered.Load()-before)
 			}

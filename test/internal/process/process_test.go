@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpgateway/internal/polltest"
 	"mcpgateway/test/internal/process"
 
 	"go.uber.org/goleak"
@@ -29,15 +30,7 @@ func TestGrandchildrenDieWithTheTest(t *testing.T) {
 		})
 	})
 	// The group was killed; the grandchild, which has nobody left to wait for it, is gone or about to be reaped by init.
-	for deadline := time.Now().Add(10 * time.Second); ; {
-		if !alive(grandchild) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d outlived the test that started it", grandchild)
-		}
-		time.Sleep(10 * time.Millisecond) // another process's end: there is nothing to wait on
-	}
+	polltest.Until(t, fmt.Sprintf("process %d, which the test has started, is gone", grandchild), func() bool { return !alive(grandchild) })
 }
 
 func alive(pid int) bool {
