@@ -242,22 +242,23 @@ func (c *Connector) down(why error, attempted bool) {
 	}
 	advice := c.o.Mask(c.o.advice(why))
 	c.o.Logger.Log(level, "no connection", zap.String("why", advice))
+	if attempted { // before anybody hears of it: a call that comes then wants another attempt
+		select {
+		case <-c.wanted: // who wanted this attempt has its outcome
+		default:
+		}
+		c.mu.Lock()
+		c.attempts++
+		c.mu.Unlock()
+	}
 	c.update(func(s *Snapshot) {
 		s.Settled, s.Reason, s.Advice, s.Lost = true, reason, advice, !attempted && s.Up()
 		if s.State != Down {
 			s.State, s.Since = Down, time.Now()
 		}
 	})
-	if !attempted {
-		return
-	}
-	select {
-	case <-c.wanted: // who wanted this attempt has its outcome
-	default:
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.attempts++
 	c.wakeAll()
 }
 

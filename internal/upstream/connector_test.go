@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -293,6 +294,50 @@ func TestBackoff(t *testing.T) {
 	if got := b.next(now); got > 250*time.Millisecond {
 		t.Errorf("after a success the pause is %s", got)
 	}
+}
+
+// calling is an Observer that makes a call as soon as it hears that there is no
+// connection, and goes on when the call waits.
+type calling struct {
+	call func() string
+	once sync.Once
+	got  chan string
+}
+
+func (o *calling) Changed(s Snapshot) {
+	if isDown(s) {
+		o.once.Do(func() {
+			go func() { o.got <- o.call() }()
+			synctest.Wait()
+		})
+	}
+}
+
+func (*calling) Notified(Origin, string, wire.Raw) {}
+
+// Whoever knows that an attempt has failed gets another one, however soon the call
+// comes.
+func TestCallAfterAFailedAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{handle: func(l *fakeLife, m wire.Message) {
+			if l.n == 1 {
+				l.quit()
+				return
+			}
+			legacy(ok)(l, m)
+		}}
+		o := &calling{got: make(chan string, 1)}
+		c := New(Options{Name: "files", Pipe: s.pipe, Era: wire.EraLegacy, Observer: o})
+		o.call = func() string { return outcomeOf(c.Do(t.Context(), toolCall("echo", "a", &peer{}))) }
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- c.Run(ctx) }()
+		if got := <-o.got; got != `{"ok":1}` {
+			t.Errorf("the call: %s", got)
+		}
+		cancel()
+		<-done
+	})
 }
 
 // A server that dies soon after each start is waited for longer and longer.
