@@ -69,3 +69,23 @@ func TestClashWithAnUpstreamThatIsDown(t *testing.T) {
 	polltest.Until(t, "the first to be back again", func() bool { return strings.Contains(callOf(t, g, "x"), "from first") })
 	says(g, "second__x", "from second")
 }
+
+// A call that comes before the first of two upstreams without a prefix has listed
+// what it has waits for that, too: the name may be the first one's.
+func TestClashBeforeTheFirstHasListed(t *testing.T) {
+	first, second := newScripted(t, "first"), newScripted(t, "second")
+	first.tool, second.tool = "x", "x"
+	first.list = make(chan struct{})
+	g, _ := start(t, "startup_wait: 5m\nupstreams:\n  first: "+first.entry(`, prefix: ""`)+"\n  second: "+second.entry(`, prefix: ""`)+"\n", false)
+	until(t, "the second to be listed", func() bool {
+		p, ok := g.router.Routes().Table.Part("second")
+		return ok && p.Down() == nil
+	})
+	answer := make(chan string, 1)
+	go func() { answer <- callOf(t, g, "x") }()
+	until(t, "the call to be under way, or over", func() bool { return g.shifts.now.Load().calls.Load() > 0 || len(answer) > 0 })
+	close(first.list)
+	if got := <-answer; !strings.Contains(got, "from first") {
+		t.Errorf("the call is answered with %s", got)
+	}
+}

@@ -115,8 +115,8 @@ func (g *Gateway) step(ctx context.Context, now time.Time) {
 	}
 	own := g.swap(routes, told, settled)
 	g.retire(ctx, used)
-	g.logFindings(routes.Table)
-	g.logOwnFindings(routes.Owners, wanted)
+	g.logFindings(routes.Table, settled)
+	g.logOwnFindings(routes.Owners, wanted, settled)
 	g.metrics.count(routes.Table)
 	g.logIdle(l, routes.Table, snapshots)
 
@@ -297,8 +297,9 @@ func (g *Gateway) sources(l *lineup, snapshots map[*link]upstream.Snapshot, late
 func (g *Gateway) source(m *member, s upstream.Snapshot, late bool) catalog.Source {
 	src := gatheredBy(m, s)
 	if s.Revision == "" && !m.link.recall(&src) {
-		// While its first attempt is waited for nobody has got a list that lacks it.
-		src.Unlisted = s.Settled || late
+		// What a reload adds has no names yet while it is waited for: those that clients
+		// know stay. At the start nobody has a list, and calls of names wait, too.
+		src.Unlisted = s.Settled || late || !g.isSettled()
 	}
 	switch {
 	case s.Up():
@@ -384,10 +385,12 @@ func fromKept(items []json.RawMessage) []wire.Raw {
 // maxReported bounds the findings that are remembered.
 const maxReported = 8192
 
-// logFindings counts and logs each fault, clash and unusable item once.
-func (g *Gateway) logFindings(t *catalog.Table) {
+// logFindings counts and logs each fault, clash and unusable item once. Until the
+// upstreams have started (settled) names are kept for those that list nothing yet, so
+// that what clashes then need not clash.
+func (g *Gateway) logFindings(t *catalog.Table, settled bool) {
 	for _, f := range t.Findings() {
-		if g.reported[f] || len(g.reported) >= maxReported {
+		if g.reported[f] || len(g.reported) >= maxReported || f.What == catalog.Clash && !settled && !g.isSettled() {
 			continue
 		}
 		g.reported[f] = true

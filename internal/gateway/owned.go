@@ -175,7 +175,7 @@ func (g *Gateway) stepOwners() {
 	}
 	routes.Owners = o
 	own := g.swap(&routes, nil, g.waiting.IsZero())
-	g.logOwnFindings(o, wanted)
+	g.logOwnFindings(o, wanted, false)
 	g.tellAll(nil, own, !g.isSettled())
 }
 
@@ -190,11 +190,11 @@ func (g *Gateway) swap(routes *router.Routes, told map[string]catalog.Changes, s
 }
 
 // logOwnFindings reports what is wrong with what upstreams list for some principals.
-func (g *Gateway) logOwnFindings(owners router.Owners, of wanted) {
+func (g *Gateway) logOwnFindings(owners router.Owners, of wanted, settled bool) {
 	o, _ := owners.(*owned)
 	for key := range of {
 		if o != nil && o.tables[key] != nil {
-			g.logFindings(o.tables[key].get())
+			g.logFindings(o.tables[key].get(), settled)
 		}
 	}
 }
