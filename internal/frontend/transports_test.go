@@ -127,11 +127,23 @@ func exercise(t *testing.T, s *Server, transport mcp.Transport, revision string)
 			return &mcp.ElicitResult{Action: "decline"}, nil
 		},
 	})
+	acknowledged := make(chan struct{}, 1)
+	client.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			if method == wire.NoteAcknowledged {
+				acknowledged <- struct{}{}
+			}
+			return next(ctx, method, r)
+		}
+	})
 	session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
 	if err != nil {
 		t.Fatalf("connecting: %v", err)
 	}
 	defer session.Close()
+	if wire.Revision(revision).Era() == wire.EraModern { // whose client listens, and hears of what comes after this alone
+		<-acknowledged
+	}
 	if got := session.InitializeResult(); got.ProtocolVersion != revision || got.Instructions != "Be kind." {
 		t.Errorf("negotiated %s with instructions %q", got.ProtocolVersion, got.Instructions)
 	}
