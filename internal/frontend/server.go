@@ -375,7 +375,7 @@ func (s *Server) recovered(w http.ResponseWriter) {
 }
 
 func (s *Server) logPanic(p any) {
-	s.log.Error("panic", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+	s.sparing.Error("panic", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 }
 
 // clip makes a client's text fit for the log: short, and without control

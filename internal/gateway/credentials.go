@@ -153,9 +153,7 @@ func (g *granting) question(at, id string) *wire.Error {
 
 // newWeb returns the pages on which principals give grants.
 func (g *Gateway) newWeb() (*credentials.Web, error) {
-	o := credentials.WebOptions{Base: g.browserBase, Source: g.sourceOf, Given: g.given, Failed: func(upstream string, err error) {
-		g.log.Info("no grant was given", zap.String("upstream", upstream), zap.Error(errors.Join(err, errors.Unwrap(err))))
-	}}
+	o := credentials.WebOptions{Base: g.browserBase, Source: g.sourceOf, Given: g.given, Failed: g.notGiven}
 	for _, j := range g.cfg.Auth.JWT {
 		if j.Login.ClientID != "" {
 			o.Logins = append(o.Logins, credentials.BrowserLogin{
@@ -164,6 +162,12 @@ func (g *Gateway) newWeb() (*credentials.Web, error) {
 		}
 	}
 	return credentials.NewWeb(o)
+}
+
+// notGiven tells the log why somebody got an error page, which they can open again
+// and again.
+func (g *Gateway) notGiven(upstream string, err error) {
+	g.sparing.Info("no grant was given", zap.String("upstream", upstream), zap.Error(errors.Join(err, errors.Unwrap(err))))
 }
 
 // sourceOf returns what proves the gateway to an upstream that is configured now,

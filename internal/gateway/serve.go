@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -16,6 +18,7 @@ import (
 
 	"mcpgateway/internal/admin"
 	"mcpgateway/internal/auth"
+	"mcpgateway/internal/sparing"
 )
 
 const (
@@ -83,13 +86,13 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 	g.sayWhoMay()
 	base := func(net.Listener) context.Context { return life }
 	mcp := &http.Server{
-		Handler: g.forwarded(g.traced(r)), BaseContext: base, ConnState: running.observe, ErrorLog: zap.NewStdLog(g.log.Named("http")),
+		Handler: g.forwarded(g.traced(r)), BaseContext: base, ConnState: running.observe, ErrorLog: g.errorLog(),
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 	}
 	adm := &http.Server{Handler: admin.New(admin.Options{
 		Ready: g.ready, Gatherer: g.registry, Token: g.cfg.Admin.Token.Reveal(), Pprof: g.cfg.Admin.Pprof,
 		Reload: g.answerReload, Guard: g.adminGuard.Load,
-	}), ReadTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: zap.NewStdLog(g.log.Named("http"))}
+	}), ReadTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: g.errorLog()}
 
 	group, failed := errgroup.WithContext(life)
 	group.Go(func() error {
@@ -109,6 +112,30 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 		return errors.Join(mcp.Close(), adm.Close())
 	})
 	return group.Wait()
+}
+
+// errorLog is the ErrorLog of an http.Server. Whoever reaches the address can cause
+// its lines without end, by handshakes that fail, and some quote what they sent: so
+// the lines are bounded, and what they say is in a field.
+func (g *Gateway) errorLog() *log.Logger {
+	return log.New(httpLog{sparing.New(g.log.Named("http"))}, "", 0)
+}
+
+// httpLog takes the lines of an http.Server.
+type httpLog struct{ sparing *sparing.Log }
+
+func (l httpLog) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	says := zap.String("says", text)
+	switch {
+	case strings.HasPrefix(text, "http: panic serving"), strings.HasPrefix(text, "http2: panic serving"):
+		l.sparing.Error("panic", says)
+	case strings.HasPrefix(text, "http: Accept error"):
+		l.sparing.Warn("no connections can be accepted", says)
+	default:
+		l.sparing.Info("HTTP server", says)
+	}
+	return len(line), nil
 }
 
 // drain lets the calls that run come to their end, within drain_timeout.

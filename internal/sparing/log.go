@@ -49,6 +49,11 @@ func (l *Log) Info(message string, fields ...zap.Field) { l.Log(zapcore.InfoLeve
 // Warn writes a line on warn.
 func (l *Log) Warn(message string, fields ...zap.Field) { l.Log(zapcore.WarnLevel, message, fields...) }
 
+// Error writes a line on error.
+func (l *Log) Error(message string, fields ...zap.Field) {
+	l.Log(zapcore.ErrorLevel, message, fields...)
+}
+
 // Log writes a line. One on debug needs no allowance.
 func (l *Log) Log(level zapcore.Level, message string, fields ...zap.Field) {
 	if !l.to.Core().Enabled(level) {

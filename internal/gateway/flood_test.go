@@ -1,0 +1,82 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"mcpgateway/internal/gatewaytest"
+	"mcpgateway/internal/sparing"
+)
+
+// What strangers cause the HTTP server to say is bounded, and hides nothing that matters.
+func TestLinesOfTheHTTPServerAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.InfoLevel)
+		log := (&Gateway{log: zap.New(core)}).errorLog()
+		for i := range 1000 {
+			log.Printf("http: TLS handshake error from 192.0.2.1:%d: http: panic serving\n\x1b[2J", i)
+		}
+		log.Print("http: Accept error: accept tcp 127.0.0.1:8080: too many open files; retrying in 1s")
+		log.Print("http2: panic serving 192.0.2.1:1: nil map\nstack")
+		got := map[string]int{}
+		for _, e := range logs.All() {
+			got[e.Level.String()+" "+e.LoggerName+" "+e.Message]++
+			if e.ContextMap()["says"] == "" {
+				t.Errorf("%s says nothing", e.Message)
+			}
+		}
+		if n := got["info http HTTP server"]; n < 1 || n > 100 || got["warn http no connections can be accepted"] != 1 || got["error http panic"] != 1 || len(got) != 3 {
+			t.Errorf("the log has %v", got)
+		}
+	})
+}
+
+// A handshake costs nobody anything: what is said of those that fail is bounded.
+func TestHandshakesCannotFloodTheLog(t *testing.T) {
+	const attempts = 200
+	core, logs := observer.New(zap.DebugLevel)
+	dir := t.TempDir()
+	pemFiles(t, dir, gatewaytest.NewAuthority(t))
+	g, _ := startLogged(t, fmt.Sprintf("tls: {cert: %[1]s/cert.pem, key: %[1]s/key.pem}\n", dir)+aDisabledUpstream, false, zap.New(core))
+	for range attempts {
+		conn, err := net.Dial("tcp", g.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(conn, "this is no TLS\r\n")
+		_, _ = io.Copy(io.Discard, conn) // until it is closed, well or not
+		conn.Close()
+	}
+	found := func(least zapcore.Level) int {
+		return logs.Filter(func(e observer.LoggedEntry) bool { return e.Message == "HTTP server" && e.Level >= least }).Len()
+	}
+	for end := time.Now().Add(patience); found(zap.DebugLevel) < attempts && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // the connection is closed before the line is written
+	}
+	if all, shown := found(zap.DebugLevel), found(zap.InfoLevel); all != attempts || shown < 1 || shown > attempts/2 {
+		t.Errorf("%d lines, %d of them above debug", all, shown)
+	}
+}
+
+// Whoever has a link can open the page as often as they like.
+func TestGrantsThatAreNotGivenAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.InfoLevel)
+		g := &Gateway{sparing: sparing.New(zap.New(core))}
+		for range 1000 {
+			g.notGiven("up", errors.New("another browser"))
+		}
+		if n := logs.FilterMessage("no grant was given").Len(); n < 1 || n > 100 {
+			t.Errorf("%d lines", n)
+		}
+	})
+}
