@@ -28,10 +28,13 @@ func newAuth(t *testing.T, o Options) *Authenticator {
 	return a
 }
 
-// forTokens accepts tokens of an issuer.
+// forTokens accepts tokens of an issuer. The clocks of both stand still: on a slow
+// machine tokens would get too old, or be too new for a clock that a test has stopped.
 func forTokens(t *testing.T, iss *gatewaytest.Issuer, change ...func(*Options)) *Authenticator {
 	t.Helper()
-	o := Options{Issuers: []Issuer{{URL: iss.URL, Audiences: []string{audience}, Skew: 30 * time.Second}}}
+	now := time.Now()
+	iss.Now = func() time.Time { return now }
+	o := Options{Now: iss.Now, Issuers: []Issuer{{URL: iss.URL, Audiences: []string{audience}, Skew: 30 * time.Second}}}
 	for _, c := range change {
 		c(&o)
 	}

@@ -28,6 +28,9 @@ import (
 // may be called at once.
 type Issuer struct {
 	URL string
+	// Now is the time at which tokens are issued. Whoever stops the clock of those who
+	// verify them stops this one, too, before there is a token.
+	Now func() time.Time
 
 	t   testing.TB
 	mu  sync.Mutex
@@ -58,7 +61,7 @@ func AtPath(path string) IssuerOption { return func(i *Issuer) { i.path = path }
 // NewIssuer starts an issuer, which ends with the test.
 func NewIssuer(t testing.TB, opts ...IssuerOption) *Issuer {
 	t.Helper()
-	i := &Issuer{t: t, asked: map[string]int{}}
+	i := &Issuer{Now: time.Now, t: t, asked: map[string]int{}}
 	for _, o := range opts {
 		o(i)
 	}
@@ -165,7 +168,7 @@ func (i *Issuer) kid(alg string) string { return fmt.Sprintf("%s-%d", strings.To
 // Claims are those of a good token for an audience, with others put in: a nil value
 // takes a claim out.
 func (i *Issuer) Claims(audience string, other map[string]any) map[string]any {
-	now := time.Now().Unix()
+	now := i.Now().Unix()
 	claims := map[string]any{"iss": i.URL, "aud": audience, "sub": "ann", "iat": now, "exp": now + 300}
 	for name, v := range other {
 		claims[name] = v
