@@ -43,7 +43,7 @@
 //
 // A resource has many spellings, and a server may read one as another. So it is
 // judged by its URI as it is written and by each that [Spellings] makes of it, and
-// the strictest of these decisions holds. Globs that deny or demand a confirmation
+// the strictest of these decisions holds, with the limits of all. Globs that deny or demand a confirmation
 // take upper and lower case for the same, those that allow do not. Conditions see
 // each spelling, one in lower case among them, and compare as they are written.
 //

@@ -85,14 +85,14 @@ func (r *Rights) spelled(it Item) (all []*judging, refusal string) {
 }
 
 // judging finds the rules for one spelling. One by which nothing is granted has
-// only those that restrict.
+// only those that restrict or count.
 func (r *Rights) judging(it *Item, public, native string, grants bool) *judging {
 	j := &judging{rights: r, item: it, public: public, native: native, fallback: r.policy.fallback}
 	if !grants {
 		j.fallback = Allow
 	}
 	for _, h := range r.rules {
-		if (grants || h.Effect != Allow && !h.lacking) && j.covers(h.rule) {
+		if (grants || (h.Effect != Allow || h.Limit != nil) && !h.lacking) && j.covers(h.rule) {
 			j.rules = append(j.rules, h)
 		}
 	}
@@ -111,9 +111,13 @@ func (r *Rights) judgement(j *judging) *Judgement {
 }
 
 // Both returns the judgement of what may be either of two items: the stricter
-// decision holds.
+// decision holds, with the limits of both.
 func Both(a, b *Judgement) *Judgement {
 	out := *a
+	if out.fixed() && b.fixed() { // so that no decision has to compare them
+		out.listed = stricter(a.listed, b.listed)
+		return &out
+	}
 	for last := &out; ; last = last.also {
 		if last.also == nil {
 			last.also = b
@@ -125,9 +129,15 @@ func Both(a, b *Judgement) *Judgement {
 	return &out
 }
 
+// fixed reports whether every call gets what lists show.
+func (j *Judgement) fixed() bool { return j.open == nil && j.also == nil }
+
 func stricter(a, b Decision) Decision {
 	if b.strictness() > a.strictness() {
-		return b
+		a, b = b, a
+	}
+	if a.Effect != Deny {
+		a.Limits = union(a.Limits, b.Limits)
 	}
 	return a
 }
@@ -246,7 +256,8 @@ func (j *judging) vars(q *Request) *vars {
 	return v
 }
 
-func union(a, b []string) []string {
+// union returns the elements of a and those of b that a lacks; neither changes.
+func union[T comparable](a, b []T) []T {
 	for _, s := range b {
 		if !slices.Contains(a, s) {
 			a = append(a[:len(a):len(a)], s)

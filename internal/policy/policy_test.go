@@ -128,6 +128,16 @@ func TestDecideDoesNotAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { j.Decide(Request{}) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
+	// Of a URI in several spellings that is so, too, also where they have limits of
+	// their own.
+	p = New(Options{Rules: []Rule{
+		{Name: "all", Effect: Allow, What: What{Resources: []string{"files+*"}}, Limit: &Limit{Rate: 1}},
+		{Name: "big", Effect: Allow, What: What{Resources: []string{"files+file:///big"}}, Limit: &Limit{Rate: 1}},
+	}})
+	j = p.Rights(anyone).Judge(resource("file:///x/../b%69g?y"))
+	if n := testing.AllocsPerRun(100, func() { j.Decide(Request{}) }); n != 0 {
+		t.Errorf("a URI: %v allocations, want none", n)
+	}
 }
 
 func TestReaches(t *testing.T) {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,6 +95,36 @@ func TestEvasionsOfAllowAreRefused(t *testing.T) {
 				t.Errorf("%s: %q is refused by %s", name, uri, d.Rule)
 			}
 		}
+	}
+}
+
+// No spelling of a URI evades the limit of a rule about it, whichever rule decides.
+func TestEvasionsOfLimits(t *testing.T) {
+	rules := []Rule{
+		{Name: "all", Effect: Allow, What: What{Resources: []string{"files+*"}}},
+		{Name: "some", Effect: Allow, What: What{Resources: []string{"files+file:///etc/passwd", "files+https://h.example/admin/*"}}, Limit: &Limit{Rate: 1}},
+	}
+	open := Rule{Name: "some", Effect: Allow, Limit: &Limit{Rate: 1}, When: when(t, `resource.uri == "files+file:///etc/passwd" || resource.native.startsWith("https://h.example/admin/")`)}
+	asks := Rule{Name: "asks", Effect: Confirm, What: What{Resources: []string{"files+file:///*"}}, Limit: &Limit{Concurrent: 1}}
+	for name, p := range map[string]*Policy{
+		"globs": New(Options{Rules: rules}), "a condition": New(Options{Rules: []Rule{rules[0], open}}), "and one that asks": New(Options{Rules: append(rules, asks)}),
+	} {
+		for _, uri := range evasions {
+			d := decide(p, anyone, resource(uri), Request{})
+			if d.Effect != Deny && !slices.ContainsFunc(d.Limits, func(l *Limit) bool { return l.Rule == "some" }) {
+				t.Errorf("%s: %.100q is bounded by %d limits", name, uri, len(d.Limits))
+			}
+			counted := make(map[*Limit]bool)
+			for _, l := range d.Limits {
+				if counted[l] {
+					t.Errorf("%s: %.100q counts twice for %s", name, uri, l.Rule)
+				}
+				counted[l] = true
+			}
+		}
+	}
+	if d := decide(New(Options{Rules: rules}), anyone, resource("file:///pub/x"), Request{}); len(d.Limits) != 0 {
+		t.Errorf("another URI is bounded by %+v", d.Limits)
 	}
 }
 
