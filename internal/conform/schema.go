@@ -32,8 +32,8 @@ const (
 // fault of the value.
 var errUnchecked = errors.New("not checked")
 
-// Schema is a JSON Schema of an upstream: 2020-12, or the dialect that its
-// $schema names. No reference out of it is ever followed. It is compiled when
+// Schema is a JSON Schema of an upstream: of the dialect that its $schema names,
+// else 2020-12, or draft 7 where it can only be that. No reference out of it is ever followed. It is compiled when
 // it is first needed, and may be used by any number of goroutines.
 type Schema struct {
 	raw    wire.Raw
@@ -191,9 +191,25 @@ func compile(raw wire.Raw, weight int) (p *program, err error) {
 			err = fmt.Errorf("%w: %v", errUnchecked, r)
 		}
 	}()
-	p = &program{work: maxSchemaWork}
+	p, err = compileAs(jsonschema.Draft2020, doc)
+	if err == nil || wire.ValueOf(raw).Get("$schema").Exists() {
+		return p, err
+	}
+	// No revision before 2025-11-25 says which dialect this is, and many who do not
+	// say it either mean the older one, in which items may be a list.
+	if old, fault := compileAs(jsonschema.Draft7, doc); fault == nil {
+		old.insts, old.classes = old.insts+p.insts, old.classes+p.classes
+		return old, nil
+	}
+	return p, err
+}
+
+// compileAs makes a program of a schema that is of this dialect unless it names
+// another.
+func compileAs(dialect *jsonschema.Draft, doc any) (*program, error) {
+	p := &program{work: maxSchemaWork}
 	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
+	c.DefaultDraft(dialect)
 	c.UseLoader(refusingLoader{})
 	c.UseRegexpEngine(p.pattern)
 	c.RegisterVocabulary(&jsonschema.Vocabulary{
@@ -205,11 +221,13 @@ func compile(raw wire.Raw, weight int) (p *program, err error) {
 	})
 	c.AssertVocabs()
 	if err := c.AddResource(schemaURL, doc); err != nil {
-		return nil, err
+		return p, err
 	}
-	if p.schema, err = c.Compile(schemaURL); err != nil {
+	schema, err := c.Compile(schemaURL)
+	if err != nil {
 		return p, plainFault(err)
 	}
+	p.schema = schema
 	return p, nil
 }
 

@@ -188,11 +188,14 @@ func isURI(text string) bool {
 	return true
 }
 
-// aMeta checks a _meta and its keys.
+// aMeta checks a _meta and its keys, which had no form before 2025-06-18.
 func aMeta(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
 		w.found(InvalidMeta, secMeta, true, "must be an object, not "+kindOf(v))
 		return gone
+	}
+	if w.rev != "" && !w.rev.AtLeast(wire.Rev20250618) {
+		return nil
 	}
 	for m := range v.Members() {
 		if key := m.Key.Str(); !isMetaKey(key) {

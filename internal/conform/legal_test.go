@@ -1,0 +1,34 @@
+package conform
+
+import (
+	"testing"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// What a revision allows is no fault of who speaks it.
+func TestLegal(t *testing.T) {
+	tests := []struct {
+		name string
+		rev  wire.Revision
+		kind call.Kind
+		item string
+	}{
+		{"keys of _meta before they had a form", wire.Rev20241105, call.Tool, `{"name":"a","inputSchema":{"type":"object"},"_meta":{"a key":1,"-x":2}}`},
+		{"the same", wire.Rev20250326, call.Tool, `{"name":"a","inputSchema":{"type":"object"},"_meta":{"1.example/y":3}}`},
+		{"names of tools before they had a form", wire.Rev20250618, call.Tool, `{"name":"two words","inputSchema":{"type":"object"}}`},
+		{
+			"items as a list, of a schema that does not say its dialect", wire.Rev20250618, call.Tool,
+			`{"name":"a","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"at":{"type":"array","items":[{"type":"number"},{"type":"number"}]}}}}`,
+		},
+	}
+	for _, tt := range tests {
+		for _, mode := range []Mode{Warn, Repair, Strict} {
+			l := Lists{Mode: mode, Revision: tt.rev}
+			if out := l.Check(tt.kind, wire.Raw(tt.item)); out.Unusable != "" || len(out.Findings) > 0 || string(out.Item) != tt.item {
+				t.Errorf("%s, mode %d: left out for %q, findings %v, %s", tt.name, mode, out.Unusable, out.Findings, out.Item)
+			}
+		}
+	}
+}
