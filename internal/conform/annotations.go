@@ -137,6 +137,7 @@ func icon(w *walk, v wire.Value) wire.Raw {
 	fix := w.object(v, iconRules)
 	if w.stuck > stuck {
 		w.stuck = stuck
+		w.settled()
 		return gone
 	}
 	if fix != nil {

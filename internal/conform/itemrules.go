@@ -97,6 +97,7 @@ func nameOfURI(_ *walk, obj wire.Value) (wire.Raw, string) {
 // "Tool Names").
 const maxToolName = 128
 
+// aToolName checks the name of a tool, for which there is a recommendation.
 func aToolName(w *walk, v wire.Value) wire.Raw {
 	name, ok := v.Text()
 	if !ok {

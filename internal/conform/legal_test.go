@@ -32,3 +32,31 @@ func TestLegal(t *testing.T) {
 		}
 	}
 }
+
+// A fault that is mended, that clients bear, or that is against a recommendation
+// alone leaves nothing out of a list.
+func TestFaultsThatLeaveNothingOut(t *testing.T) {
+	tests := []struct {
+		name  string
+		mode  Mode
+		kind  call.Kind
+		item  string
+		want  string
+		fault Fault
+	}{
+		{"a size that tells nothing", Warn, call.Resource, `{"uri":"a:b","name":"b","size":-1}`, `{"uri":"a:b","name":"b","size":-1}`, InvalidValue},
+		{"the same, mended", Repair, call.Resource, `{"uri":"a:b","name":"b","size":-1}`, `{"uri":"a:b","name":"b"}`, InvalidValue},
+		{"an icon without its source", Repair, call.Resource, `{"uri":"a:b","name":"b","icons":[{},{"src":"data:,"}]}`, `{"uri":"a:b","name":"b","icons":[{"src":"data:,"}]}`, Missing},
+		{"a name that should be another", Strict, call.Tool, `{"name":"two words","inputSchema":{"type":"object"}}`, `{"name":"two words","inputSchema":{"type":"object"}}`, InvalidName},
+	}
+	for _, tt := range tests {
+		l := Lists{Mode: tt.mode, Revision: wire.Rev20251125}
+		out := l.Check(tt.kind, wire.Raw(tt.item))
+		if out.Unusable != "" || string(out.Item) != tt.want {
+			t.Errorf("%s: left out for %q, %s", tt.name, out.Unusable, out.Item)
+		}
+		if len(out.Findings) != 1 || out.Findings[0].Fault != tt.fault || out.Findings[0].Mended != (tt.mode == Repair) {
+			t.Errorf("%s: findings %v", tt.name, out.Findings)
+		}
+	}
+}

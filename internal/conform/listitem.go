@@ -133,7 +133,13 @@ func (out *ListItem) breakLists() {
 func (f Finding) breaksList() bool {
 	switch f.Fault {
 	case WrongType, NullMember, InvalidValue:
-		return f.Path != "$.outputSchema" && f.Path != "$.outputSchema.type"
+		switch f.Path {
+		case "$.outputSchema", "$.outputSchema.type":
+			return false
+		case "$.size": // one that is negative is a number all the same
+			return f.Fault != InvalidValue
+		}
+		return true
 	case Missing, InvalidAnnotation, InvalidIcon:
 		return true
 	case SchemaInvalid: // they compile it, and follow no reference either

@@ -147,7 +147,11 @@ func (s Subject) Check(result wire.Raw) Verdict {
 // advice reports whether the fault is against a recommendation only, or none of
 // the upstream's: strictness does not refuse a result for it.
 func (f Fault) advice() bool {
-	return f == StructuredAlone || f == MissingMIMEType || f == DocumentContents || f == SchemaUnchecked || f == SchemaInvalid
+	switch f {
+	case StructuredAlone, MissingMIMEType, InvalidName, DocumentContents, SchemaUnchecked, SchemaInvalid:
+		return true
+	}
+	return false
 }
 
 func (w *walk) result(result wire.Raw) wire.Raw {

@@ -81,8 +81,12 @@ func aBool(section string) func(*walk, wire.Value) wire.Raw {
 // aCount returns the check of a member that is a whole number and not negative.
 func aCount(section string) func(*walk, wire.Value) wire.Raw {
 	return func(w *walk, v wire.Value) wire.Raw {
-		if n, ok := v.Int(); ok && n >= 0 {
-			return nil
+		if n, ok := v.Int(); ok {
+			if n >= 0 {
+				return nil
+			}
+			w.found(InvalidValue, section, true, "must not be negative")
+			return gone
 		}
 		w.found(WrongType, section, true, "must be a whole number that is not negative")
 		text, ok := v.Text()
