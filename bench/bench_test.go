@@ -155,7 +155,7 @@ func TestFailedCallFailsTheRound(t *testing.T) {
 // The whole program, with processes of their own, save the gateway.
 func TestCompare(t *testing.T) {
 	var report strings.Builder
-	code := run(context.Background(), []string{"-only", "direct,reverse,typed", "-rounds", "1", "-duration", "100ms", "-warmup", "0s", "-clients", "2"},
+	code := run(context.Background(), []string{"-only", "direct,reverse,typed", "-rounds", "1", "-duration", "1s", "-warmup", "0s", "-clients", "2"},
 		strings.NewReader(""), &report, io.Discard)
 	if code != 0 {
 		t.Fatalf("exit status %d", code)

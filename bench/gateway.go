@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"syscall"
 	"time"
 )
@@ -18,6 +18,8 @@ const (
 	gatewayPackage  = "mcpgateway/cmd/gateway"
 	gatewayUpstream = "bench"
 	gatewayTool     = gatewayUpstream + "__" + toolName
+
+	anyPort = "127.0.0.1:0" // whichever is free when it is taken
 
 	buildTimeout = 5 * time.Minute
 	readyTimeout = 30 * time.Second
@@ -50,24 +52,16 @@ type gatewayProcess struct {
 // name has its default, the log level excepted where logLevel is given. Close
 // must be called on the process.
 func startGateway(ctx context.Context, binary, dir, era, upstream, logLevel string) (*gatewayProcess, error) {
-	listen, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	admin, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
 	config := filepath.Join(dir, "gateway.yaml")
-	if err := os.WriteFile(config, gatewayConfig(dir, era, upstream, admin, logLevel), 0o600); err != nil {
+	if err := os.WriteFile(config, gatewayConfig(dir, era, upstream, logLevel), 0o600); err != nil {
 		return nil, err
 	}
 	log, err := os.Create(filepath.Join(dir, "gateway.log"))
 	if err != nil {
 		return nil, err
 	}
-	g := &gatewayProcess{URL: "http://" + listen + "/mcp", done: make(chan struct{}), log: log}
-	g.cmd = exec.CommandContext(ctx, binary, "run", "-c", config, "--listen", listen)
+	g := &gatewayProcess{done: make(chan struct{}), log: log}
+	g.cmd = exec.CommandContext(ctx, binary, "run", "-c", config, "--listen", anyPort)
 	g.cmd.Dir = dir
 	g.cmd.Stdout, g.cmd.Stderr = log, log
 	if err := g.cmd.Start(); err != nil {
@@ -78,26 +72,30 @@ func startGateway(ctx context.Context, binary, dir, era, upstream, logLevel stri
 		defer close(g.done)
 		g.cmd.Wait() // how it ended is told by its log
 	}()
-	if err := g.awaitReady(ctx, "http://"+admin+"/readyz"); err != nil {
+	if err := g.awaitReady(ctx); err != nil {
 		return nil, errors.Join(err, g.logTail(), g.Close())
 	}
 	return g, nil
 }
 
-func gatewayConfig(dir, era, upstream, admin, logLevel string) []byte {
+func gatewayConfig(dir, era, upstream, logLevel string) []byte {
 	config := fmt.Appendf(nil, `state_dir: %q
 admin: {listen: %q}
 upstreams:
   %s: {url: %q, transport: streamable-http, era: %s, required: true}
-`, filepath.Join(dir, "state"), admin, gatewayUpstream, upstream, era)
+`, filepath.Join(dir, "state"), anyPort, gatewayUpstream, upstream, era)
 	if logLevel != "" {
 		config = fmt.Appendf(config, "telemetry: {log: {level: %s}}\n", logLevel)
 	}
 	return config
 }
 
-// awaitReady polls the readiness address until it says 200.
-func (g *gatewayProcess) awaitReady(ctx context.Context, url string) error {
+// greeting is where the gateway says that it serves and where it is asked how it is.
+var greeting = regexp.MustCompile(`(?m)^  MCP endpoint +(http://\S+)\n  admin +(http://\S+)`)
+
+// awaitReady waits until the gateway has said where it serves, which it notes, and
+// polls its readiness address until that says 200.
+func (g *gatewayProcess) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	probe := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -111,13 +109,22 @@ func (g *gatewayProcess) awaitReady(ctx context.Context, url string) error {
 			return errors.New("the gateway ended before it was ready")
 		case <-poll.C:
 		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		said, err := os.ReadFile(g.log.Name())
+		if err != nil {
+			return err
+		}
+		addresses := greeting.FindSubmatch(said)
+		if addresses == nil {
+			continue
+		}
+		g.URL = string(addresses[1])
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, string(addresses[2])+"/readyz", nil)
 		if err != nil {
 			return err
 		}
 		resp, err := probe.Do(req)
 		if err != nil {
-			continue // it does not listen yet
+			continue
 		}
 		resp.Body.Close()
 		if resp.StatusCode == http.StatusOK {
@@ -151,13 +158,4 @@ func (g *gatewayProcess) Close() error {
 		<-g.done
 	}
 	return g.log.Close()
-}
-
-// freeAddress finds a loopback address that nobody listens on now.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -19,7 +20,7 @@ import (
 
 // standIn is what the test binary does when it is started as a gateway: it takes
 // the same arguments and configuration, serves calls once it was asked twice
-// whether it is ready, and takes the prefix off the tool's name. A log level of "error" makes it fail.
+// whether it is ready, says where, and takes the prefix off the tool's name. A log level of "error" makes it fail.
 func standIn(args []string) error {
 	f := flag.NewFlagSet("run", flag.ContinueOnError)
 	file := f.String("c", "", "")
@@ -53,13 +54,22 @@ func standIn(args []string) error {
 		return err
 	}
 	var asked atomic.Int32
-	go http.ListenAndServe(config.Admin.Listen, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	admin, err := net.Listen("tcp", config.Admin.Listen)
+	if err != nil {
+		return err
+	}
+	go http.Serve(admin, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/readyz" || asked.Add(1) == 1 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	}))
 	proxy, _ := newReverseProxy(target)
-	return http.ListenAndServe(*listen, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	calls, err := net.Listen("tcp", *listen)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("Serving.\n\n  MCP endpoint   http://%s/mcp\n  admin          http://%s   (/readyz)\n", calls.Addr(), admin.Addr())
+	return http.Serve(calls, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if asked.Load() < 2 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
@@ -77,7 +87,7 @@ func TestCompareWithAGateway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-gateway", self, "-rounds", "1", "-duration", "100ms", "-warmup", "0s", "-clients", "2", "-only", "reverse,gateway"}
+	args := []string{"-gateway", self, "-rounds", "1", "-duration", "1s", "-warmup", "0s", "-clients", "2", "-only", "reverse,gateway"}
 
 	for _, era := range []string{eraLegacy, eraModern} {
 		var report, stderr strings.Builder
