@@ -4,6 +4,8 @@
 GO ?= go
 FUZZTIME ?= 30s
 SOAK_CALLS ?= 1000000
+# What one package of tests may take. The longest need minutes; a slow machine that is busy, several times that.
+TEST_TIMEOUT ?= 40m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: build test race soak reload lint bench benchmarks fuzz clean
@@ -13,11 +15,11 @@ build: ## bin/gateway, a static binary
 
 test: ## installs what the tests need, then runs all of them
 	test/install.sh
-	$(GO) test ./...
-	cd deploy/test && $(GO) test -count=1 ./...
+	$(GO) test -timeout $(TEST_TIMEOUT) ./...
+	cd deploy/test && $(GO) test -timeout $(TEST_TIMEOUT) -count=1 ./...
 
 race: ## the unit tests and a short soak under the race detector
-	$(GO) test -race ./internal/... ./cmd/... ./test/soak
+	$(GO) test -race -timeout $(TEST_TIMEOUT) ./internal/... ./cmd/... ./test/soak
 
 soak: ## a million random calls; SOAK_CALLS sets another number
 	$(GO) test ./test/soak -run TestSoak -v -count 1 -timeout 2h -calls $(SOAK_CALLS)
@@ -36,7 +38,7 @@ bench: ## side by side: direct, httputil.ReverseProxy, an SDK proxy, the gateway
 	$(GO) run ./bench
 
 benchmarks: ## every Go benchmark once, so that none rots
-	$(GO) test -run '^$$' -bench . -benchtime 1x ./internal/...
+	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout $(TEST_TIMEOUT) ./internal/...
 
 fuzz: ## every fuzz target for FUZZTIME
 	@for pkg in $$($(GO) list ./internal/...); do \

@@ -17,6 +17,14 @@ if [ "$(cat node_modules/.installed 2>/dev/null)" = "$want" ]; then
 fi
 
 # The installing npm may run on an older Node than the packages ask for: they run on the Node that is installed with them.
-npm ci --no-audit --no-fund --loglevel=error
-./node_modules/.bin/node --version >/dev/null
+# Node is an optional package of theirs, one for each kind of machine, which npm leaves out without a word when it cannot be fetched. A registry may
+# fail once; whatever is wrong is said each time.
+install() { npm ci --no-audit --no-fund --loglevel=error && ./node_modules/.bin/node --version >/dev/null; }
+tries=1
+until install; do
+	[ $tries -lt 3 ] || exit 1
+	echo "test/install.sh: trying once more in $((tries * 10)) s" >&2
+	sleep $((tries * 10))
+	tries=$((tries + 1))
+done
 echo "$want" >node_modules/.installed
