@@ -21,7 +21,7 @@ import (
 )
 
 // walkWithin bounds the walk through one document.
-const walkWithin = 5 * time.Minute
+const walkWithin = 10 * time.Minute
 
 // TestWalks does what each document says, from its top to its end.
 func TestWalks(t *testing.T) {

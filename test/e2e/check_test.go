@@ -28,7 +28,7 @@ func TestProbeEverything(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	args := rig.CheckCommand(t, config, "--probe", "every", "--json", "--call-timeout", "5s")
+	args := rig.CheckCommand(t, config, "--probe", "every", "--json", "--call-timeout", "8s")
 	out, err := exec.CommandContext(ctx, args[0], args[1:]...).Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		t.Errorf("status %d: %s", exit.ExitCode(), exit.Stderr)

@@ -40,7 +40,7 @@ func TestClients(t *testing.T) {
 		use(c.Name()+" over HTTP+SSE", c, client.Target{SSE: gateway.SSE})
 	}
 	// On stdio each client starts a gateway of its own, and that its own servers.
-	command := rig.StdioCommand(t, rig.Config{"upstreams": config, "startup_wait": "60s"})
+	command := rig.StdioCommand(t, rig.Config{"upstreams": config})
 	for _, c := range []client.Client{client.V1(), client.V2(client.Modern), client.GoSDK(client.Legacy)} {
 		use(c.Name()+" over stdio", c, client.Target{Command: command})
 	}

@@ -42,10 +42,9 @@ func TestListsOfPrincipals(t *testing.T) {
 		return rig.Config{"name": who, "effect": "allow", "who": rig.Config{"subjects": []string{who}}, "what": rig.Config{"tools": []string{tool}}}
 	}
 	inner := rig.StartGateway(t, rig.Config{
-		"startup_wait": "60s",
-		"auth":         withKeys("inner-"),
-		"policy":       rig.Config{"rules": []rig.Config{rule("ann", "e__echo"), rule("bob", "e__get-sum")}},
-		"upstreams":    rig.Upstreams{"e": {"command": everything[0], "args": everything[1:]}},
+		"auth":      withKeys("inner-"),
+		"policy":    rig.Config{"rules": []rig.Config{rule("ann", "e__echo"), rule("bob", "e__get-sum")}},
+		"upstreams": rig.Upstreams{"e": {"command": everything[0], "args": everything[1:]}},
 	})
 	outer := rig.StartGateway(t, rig.Config{
 		"auth":      withKeys("outer-"),

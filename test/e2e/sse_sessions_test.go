@@ -50,7 +50,7 @@ func streams(t *testing.T, server string) (at string, open *atomic.Int64) {
 // and go.
 func TestStreamsOfClients(t *testing.T) {
 	at, open := streams(t, rig.EverythingSSE(t))
-	gateway := rig.StartGateway(t, rig.Config{"startup_wait": "60s", "upstreams": rig.Upstreams{
+	gateway := rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{
 		"sse": {"url": at, "transport": "sse", "session": "per-client", "roots": []rig.Config{{"uri": "file:///of/nobody"}}},
 	}})
 	count := func(want int64) {

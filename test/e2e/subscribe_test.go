@@ -14,9 +14,6 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// subscribeWithin bounds the wait for an update: the fixture makes one every three seconds, "everything" every five.
-const subscribeWithin = 30 * time.Second
-
 // TestSubscriptions lets clients of both eras subscribe to resources of servers of both eras.
 func TestSubscriptions(t *testing.T) {
 	everything, fixture := rig.EverythingCommand(t), rig.FixtureCommand(t)
@@ -55,13 +52,13 @@ func TestSubscriptions(t *testing.T) {
 			for upstream, native := range watched {
 				waiting[publicURI(upstream, native)] = true
 			}
-			timeout := time.After(subscribeWithin)
+			timeout := time.After(soon) // the fixture makes an update every three seconds, "everything" every five
 			for len(waiting) > 0 {
 				select {
 				case uri := <-s.updates:
 					delete(waiting, uri)
 				case <-timeout:
-					t.Fatalf("no update of %v within %s", waiting, subscribeWithin)
+					t.Fatalf("no update of %v within %s", waiting, soon)
 				}
 			}
 		})

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -58,7 +57,7 @@ func connectUser(t *testing.T, era, url string) *user {
 // call calls a tool, whose result must hold the text.
 func (u *user) call(t *testing.T, tool string, arguments map[string]any, want string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	if arguments == nil {
 		arguments = map[string]any{}

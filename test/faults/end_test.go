@@ -50,7 +50,7 @@ func TestKilledGateway(t *testing.T) {
 // On SIGTERM streams end at once, calls that run come to their end, and the gateway ends with status 0 and leaves nothing behind.
 func TestDrain(t *testing.T) {
 	t.Parallel()
-	u, g := family(t, rig.Config{"drain_timeout": "20s"})
+	u, g := family(t, rig.Config{"drain_timeout": "2m"})
 	legacy, modern := client(t, g, raw.Legacy), client(t, g, raw.Modern)
 	streams := []<-chan string{changes(t, legacy), changes(t, modern)}
 	const calls = 32

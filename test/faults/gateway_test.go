@@ -26,7 +26,7 @@ import (
 const (
 	pollEvery = 20 * time.Millisecond
 	// within bounds the wait for anything.
-	within = 30 * time.Second
+	within = 2 * time.Minute
 	// startupWait is the gateway's startup_wait.
 	startupWait = 2 * time.Second
 	// secret is in the environment and the headers of every upstream.

@@ -189,7 +189,7 @@ func hold(t *testing.T, heading string, users []user, servers []server) {
 
 // useAll lets the clients use one server, one after another, and returns the marks of each row. want returns the expected one of a client.
 func useAll(t *testing.T, s server, users []user, want func(row string, client int) string, f *file) map[string][]string {
-	config := rig.Config{"upstreams": rig.Upstreams{upstream: s.config(t)}, "startup_wait": "60s"}
+	config := rig.Config{"upstreams": rig.Upstreams{upstream: s.config(t)}}
 	var gateway *rig.Gateway
 	if slices.ContainsFunc(users, func(u user) bool { return u.way == overHTTP || u.way == overSSE }) {
 		gateway = rig.StartGateway(t, config)

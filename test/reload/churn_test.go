@@ -111,7 +111,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 	mark := fmt.Sprintf("reload-%d-%d", os.Getpid(), *seed)
 	count := newCounter()
 
-	stay := fmt.Sprintf("drain_timeout: 5s\ntelemetry: {log: {level: warn}}\nupstreams:\n  stay-l: {url: %q}\n  stay-m: {url: %q}\n  stay-s: {command: %q, args: [%s, stay-s], env: {MARK: %q}}\n",
+	stay := fmt.Sprintf("startup_wait: 30s\ndrain_timeout: 5s\ntelemetry: {log: {level: warn}}\nupstreams:\n  stay-l: {url: %q}\n  stay-m: {url: %q}\n  stay-s: {command: %q, args: [%s, stay-s], env: {MARK: %q}}\n",
 		remote(t, "stay-l", false, count), remote(t, "stay-m", true, count), self, role, mark)
 	stayers := []string{"stay-l__echo", "stay-m__echo", "stay-s__echo"}
 	var all []*churned
@@ -167,15 +167,19 @@ func TestReloadsUnderLoad(t *testing.T) {
 				t.Fatal(err)
 			}
 		default:
-			l.group.Go(func() { post(t, g) })
+			l.group.Go(func() {
+				if _, _, err := post(g); err != nil {
+					t.Error(err)
+				}
+			})
 		}
 	}
 	close(l.over)
 	l.group.Wait()
 	t.Logf("%d changes, %d calls at what stays, %d at what does not, %d of those with errors", reloads, l.calls.Load(), l.others.Load(), l.errors.Load())
 
-	if status, body := post(t, g); status != http.StatusOK {
-		t.Fatalf("in the end: %d %s", status, body)
+	if status, body, err := post(g); err != nil || status != http.StatusOK {
+		t.Fatalf("in the end: %d %s %v", status, body, err)
 	}
 	want, processes := slices.Clone(stayers), []string{"stay-s"}
 	for _, u := range all {

@@ -42,19 +42,15 @@ func symlink(t *testing.T, to, path string) {
 }
 
 // post reloads by the admin address.
-func post(t *testing.T, g *rig.Gateway) (status int, body string) {
-	t.Helper()
+func post(g *rig.Gateway) (status int, body string, err error) {
 	client := http.Client{Timeout: within, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Post(g.Admin+"/-/reload", "", nil)
 	if err != nil {
-		t.Fatal(err)
+		return 0, "", err
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(text)
+	return response.StatusCode, string(text), err
 }
 
 func run(t *testing.T, file string) *rig.Gateway {
@@ -107,8 +103,8 @@ func TestReloadOfAFile(t *testing.T) {
 		}
 		return nil
 	})
-	if status, body := post(t, g); status != http.StatusUnprocessableEntity || !strings.Contains(body, `"line":4,"column":7`) {
-		t.Errorf("a bad file: %d %s", status, body)
+	if status, body, err := post(g); err != nil || status != http.StatusUnprocessableEntity || !strings.Contains(body, `"line":4,"column":7`) {
+		t.Errorf("a bad file: %d %s %v", status, body, err)
 	}
 	wantTools(t, g.URL, "a__echo", "b__echo")
 
@@ -120,9 +116,9 @@ func TestReloadOfAFile(t *testing.T) {
 	}
 	wantTools(t, g.URL, "a__echo", "b__echo")
 	replace(t, file, "listen: 127.0.0.1:1\nlimits: {max_depth: 99}\n"+one)
-	status, body := post(t, g)
-	if status != http.StatusOK || !strings.Contains(body, `"needs_restart":["limits.max_depth"]`) {
-		t.Errorf("keys that need a restart: %d %s", status, body)
+	status, body, err := post(g)
+	if err != nil || status != http.StatusOK || !strings.Contains(body, `"needs_restart":["limits.max_depth"]`) {
+		t.Errorf("keys that need a restart: %d %s %v", status, body, err)
 	}
 	wantTools(t, g.URL, "a__echo")
 }

@@ -105,7 +105,7 @@ func pass(client net.Conn, to string) {
 func TestRollingRestart(t *testing.T) {
 	count := newCounter()
 	dir := t.TempDir()
-	text := fmt.Sprintf("drain_timeout: 10s\ntelemetry: {log: {level: warn}}\nupstreams:\n  l: {url: %q, required: true}\n  m: {url: %q, required: true}\n",
+	text := fmt.Sprintf("startup_wait: 30s\ndrain_timeout: 10s\ntelemetry: {log: {level: warn}}\nupstreams:\n  l: {url: %q, required: true}\n  m: {url: %q, required: true}\n",
 		remote(t, "l", false, count), remote(t, "m", true, count))
 	var replicas []*replica
 	for i := range 2 {

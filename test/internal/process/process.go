@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// readyWithin is how long a server may take to become ready; node needs a second or two on a busy machine.
-	readyWithin = 60 * time.Second
+	// readyWithin is how long a server may take to become ready: node needs a second or two on a busy machine, and a gateway waits for its servers,
+	// some of them on node.
+	readyWithin = 2 * time.Minute
 	// pollEvery is how often readiness is asked for: a process offers no event for it.
 	pollEvery = 20 * time.Millisecond
 	// goneWithin bounds the wait for a killed process and for whoever still holds its output open.

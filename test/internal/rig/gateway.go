@@ -95,10 +95,14 @@ func CheckCommand(t testing.TB, config Config, flags ...string) []string {
 	return append([]string{binary(t, "gateway"), "check", "-c", configFile(t, config)}, flags...)
 }
 
+// startupWait is the startup_wait of gateways that are not told another: the servers of these tests come up, but on a busy machine perhaps not within
+// the default, after which a gateway is ready without them.
+const startupWait = "60s"
+
 // configFile writes a configuration, of which the last part that names a key counts, and a folder for what the gateway remembers.
 func configFile(t testing.TB, parts ...Config) string {
 	t.Helper()
-	whole := Config{"state_dir": t.TempDir()}
+	whole := Config{"state_dir": t.TempDir(), "startup_wait": startupWait}
 	for _, part := range parts {
 		maps.Copy(whole, part)
 	}
