@@ -75,7 +75,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	opts.flags(root)
 	root.AddCommand(newRun(), newStdio(), newCheck(), newList(), newCall(), newExplain(), newPin(), newImport(), newKey(), newLogin(), newHealth(), newVersion())
-	root.PersistentPreRunE = notNegative
+	root.PersistentPreRunE = given
 	// cobra's own takes any word for a shell, and prints its help.
 	root.InitDefaultCompletionCmd()
 	if shells, _, err := root.Find([]string{"completion"}); err == nil {
@@ -84,8 +84,15 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// notNegative refuses times that were over before they began.
-func notNegative(cmd *cobra.Command, _ []string) error {
+// given refuses flags that are there without a value, as of a variable of a shell that
+// is not set, where something else would be done than was meant; and times that were
+// over before they began.
+func given(cmd *cobra.Command, _ []string) error {
+	for _, name := range []string{"config", "url", "listen", "admin-listen", "output", "args", "kind", "id"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
+			return usageError{fmt.Errorf("--%s is empty: give it a value, or leave it out", name)}
+		}
+	}
 	for _, name := range []string{"timeout", "call-timeout"} {
 		if d, err := cmd.Flags().GetDuration(name); err == nil && d < 0 { // an error where the verb has none
 			return usageError{fmt.Errorf("--%s %s: must not be negative", name, d)}

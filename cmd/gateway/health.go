@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -109,8 +110,11 @@ func askHealth(ctx context.Context, target string) error {
 	transport := &http.Transport{DisableKeepAlives: true}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
-		if errors.Is(err, context.DeadlineExceeded) {
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
 			err = errors.New("no answer in time")
+		case errors.Is(err, syscall.ECONNREFUSED):
+			err = errors.New("nothing listens there: start the gateway, or name the admin address of the one that runs with --url, or its configuration with -c")
 		}
 		return fmt.Errorf("%s: %w", target, err)
 	}

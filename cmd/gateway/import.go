@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/console"
 )
 
 // importOptions are the flags of `gateway import`.
@@ -99,7 +100,7 @@ func (o *importOptions) tell(stderr io.Writer, im *config.Imported) {
 	for _, r := range im.Remarks {
 		fmt.Fprintln(stderr, r)
 	}
-	fmt.Fprintf(stderr, "%s imported.\n", count(im.Upstreams, "upstream"))
+	fmt.Fprintf(stderr, "%s imported.\n", console.Count(im.Upstreams, "upstream"))
 	file := o.out
 	if file == "" {
 		file = "gateway.yaml"
@@ -130,12 +131,4 @@ func whence(v config.Variable) string {
 		return ""
 	}
 	return "   " + strings.ReplaceAll(about, "\n", " ")
-}
-
-// count is a number of things.
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

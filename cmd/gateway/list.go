@@ -148,7 +148,7 @@ func (o *listOptions) missing(ctx context.Context, v *gateway.Visit, view *catal
 
 // behind asks the server at --url, which may be a gateway, what its lists lack.
 func behind(ctx context.Context, v *gateway.Visit) []unavailable {
-	res, err := v.Direct(ctx, remote, &call.Call{
+	res, err := v.Direct(ctx, v.Upstreams()[0].Name, &call.Call{
 		ID: "list", Method: wire.MethodToolsList, Principal: call.Anonymous, Client: shellClient(nil), Back: silent{},
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/signal"
 	"slices"
@@ -29,9 +30,6 @@ type visitOptions struct {
 	headers    []string
 	as         string
 }
-
-// remote is the name of the one upstream that --url makes.
-const remote = "remote"
 
 func (o *visitOptions) flags(cmd *cobra.Command) {
 	o.configFlag(cmd)
@@ -65,7 +63,7 @@ func (o *visitOptions) config() (*config.Config, string, error) {
 	if o.file != "" || o.as != "" {
 		return nil, "", usageError{errors.New("--url stands for the upstreams and for who asks: leave -c and --as out")}
 	}
-	u := config.DefaultUpstream(remote)
+	u := config.DefaultUpstream(hostOf(o.url))
 	none := ""
 	u.URL, u.Prefix = o.url, &none
 	u.Headers = make(map[string]config.Secret)
@@ -84,6 +82,14 @@ func (o *visitOptions) config() (*config.Config, string, error) {
 	cfg.Asks.Label = false // there is but one who asks
 	cfg.StateDir = ""
 	return cfg, o.url, nil
+}
+
+// hostOf is what messages call the server at a URL: its host, if it has one.
+func hostOf(text string) string {
+	if u, err := url.Parse(text); err == nil && u.Hostname() != "" {
+		return u.Hostname()
+	}
+	return text
 }
 
 // read returns the configuration, where it came from, and whose view it is.
@@ -183,7 +189,7 @@ func visit(cmd *cobra.Command, cfg *config.Config, source string, timeout time.D
 	do func(ctx context.Context, v *gateway.Visit) error,
 ) error {
 	o := gateway.Options{Config: cfg, Demo: source == "", Version: version(), Logger: zap.NewNop(), Stdio: true, Watch: watch}
-	if len(cfg.Upstreams) == 0 || cfg.Upstreams[0].Name != remote || source != cfg.Upstreams[0].URL {
+	if len(cfg.Upstreams) == 0 || source != cfg.Upstreams[0].URL { // it is no --url
 		o.Source = gateway.Source{File: source}
 	}
 	g, err := gateway.New(o)

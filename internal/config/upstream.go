@@ -176,9 +176,9 @@ type Root struct {
 }
 
 // DefaultUpstream has the defaults of an upstream that is configured by its
-// name alone. It has neither Command nor URL.
-func DefaultUpstream(name string) Upstream {
-	u := Upstream{Name: name, Key: name}
+// key alone, which its name is made of. It has neither Command nor URL.
+func DefaultUpstream(key string) Upstream {
+	u := Upstream{Name: slug(key), Key: key}
 	setDefaults(reflect.ValueOf(&u).Elem())
 	return u
 }
