@@ -77,13 +77,13 @@ func TestClashBeforeTheFirstHasListed(t *testing.T) {
 	first.tool, second.tool = "x", "x"
 	first.list = make(chan struct{})
 	g, _ := start(t, "startup_wait: 5m\nupstreams:\n  first: "+first.entry(`, prefix: ""`)+"\n  second: "+second.entry(`, prefix: ""`)+"\n", false)
-	until(t, "the second to be listed", func() bool {
+	polltest.Until(t, "the second to be listed", func() bool {
 		p, ok := g.router.Routes().Table.Part("second")
 		return ok && p.Down() == nil
 	})
 	answer := make(chan string, 1)
 	go func() { answer <- callOf(t, g, "x") }()
-	until(t, "the call to be under way, or over", func() bool { return g.shifts.now.Load().calls.Load() > 0 || len(answer) > 0 })
+	polltest.Until(t, "the call to be under way, or over", func() bool { return g.shifts.now.Load().calls.Load() > 0 || len(answer) > 0 })
 	close(first.list)
 	if got := <-answer; !strings.Contains(got, "from first") {
 		t.Errorf("the call is answered with %s", got)
