@@ -286,20 +286,21 @@ func (g *Gateway) sources(l *lineup, snapshots map[*link]upstream.Snapshot, late
 		if !ok { // it has begun to serve this very moment
 			s = m.serving.Load().snapshot()
 		}
-		sources = append(sources, g.source(m, s, late(m.link)))
+		sources = append(sources, g.source(m, s, late(m.link), false))
 	}
 	return sources
 }
 
 // source is what the table is to know of one upstream. Before its first catalog of
 // this run that of an earlier one says which names it has. When its time to start is
-// over (late), that stands in for an upstream that is still on its first attempt.
-func (g *Gateway) source(m *member, s upstream.Snapshot, late bool) catalog.Source {
+// over (late), that stands in for an upstream that is still on its first attempt. own
+// says that s is what it lists for one principal, which was waited for.
+func (g *Gateway) source(m *member, s upstream.Snapshot, late, own bool) catalog.Source {
 	src := gatheredBy(m, s)
 	if s.Revision == "" && !m.link.recall(&src) {
 		// What a reload adds has no names yet while it is waited for: those that clients
 		// know stay. At the start nobody has a list, and calls of names wait, too.
-		src.Unlisted = s.Settled || late || !g.isSettled()
+		src.Unlisted = own || s.Settled || late || !g.isSettled()
 	}
 	switch {
 	case s.Up():

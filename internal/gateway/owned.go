@@ -234,14 +234,17 @@ func (g *Gateway) own(w *owner, key string, o *owned, always bool) bool {
 		return false
 	}
 	sources := g.base.sources
+	theirs := make(map[int]upstream.Snapshot) // found now: when the table is built others may serve
+	for i, m := range l.members {
+		if s, ok := parts[m.serving.Load()]; ok {
+			theirs[i] = s
+		}
+	}
 	t := &ownTable{parts: parts}
 	t.get = sync.OnceValue(func() *catalog.Table {
-		own := make([]catalog.Source, len(sources))
-		copy(own, sources)
-		for i, m := range l.members {
-			if s, ok := parts[m.serving.Load()]; ok {
-				own[i] = g.source(m, s, false)
-			}
+		own := slices.Clone(sources)
+		for i, s := range theirs {
+			own[i] = g.source(l.members[i], s, false, true)
 		}
 		w.building.Lock()
 		defer w.building.Unlock()

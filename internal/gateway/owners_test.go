@@ -278,3 +278,37 @@ func TestOwnListsOverReloads(t *testing.T) {
 	list, _ = c.lists(ann)
 	want(t, list, "")
 }
+
+// TestClashWithOwnLists keeps a name for an upstream without a prefix while it is not
+// known what that lists for a principal.
+func TestClashWithOwnLists(t *testing.T) {
+	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
+	one, two, listed := newShop(t, idp, false), newScripted(t, "two"), make(chan struct{})
+	one.of("ann").AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == "tools/list" {
+				select {
+				case <-listed:
+				case <-ctx.Done():
+				}
+			}
+			return next(ctx, method, req)
+		}
+	})
+	two.tool = "of_ann"
+	c := credit(t, idp, fmt.Sprintf("  one: {url: %q, prefix: \"\", auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n  two: %s\n", one.url, two.entry(`, prefix: ""`)),
+		func(cfg *config.Config) { cfg.StartupWait = 100 * time.Millisecond })
+	until(t, "both to be listed", func() bool {
+		_, list := c.post(c.tokenOf("bob"), `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+		return strings.Contains(list, `"name":"of_bob"`) && strings.Contains(list, `"name":"of_ann"`)
+	})
+	ann := c.tokenOf("ann")
+	list := func() string {
+		_, list := c.post(ann, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+		return list
+	}
+	says(t, list(), `"name":"two__of_ann"`)
+	close(listed)
+	until(t, "ann to be listed hers", func() bool { return strings.Contains(list(), `"name":"of_ann"`) })
+	says(t, list(), `"name":"two__of_ann"`)
+}
