@@ -119,10 +119,11 @@ func Label(upstream, method string, params wire.Raw) wire.Raw {
 	if method != wire.MethodElicit {
 		return params
 	}
+	label := wire.String(upstream + ": ")
 	e := wire.NewEdit(params)
 	for m := range e.Root().Members() {
-		if text, ok := m.Value.Text(); ok && m.Is("message") {
-			e.ReplaceString(m.Value, upstream+": "+text)
+		if m.Is("message") && m.Value.Kind() == '"' { // the rest of the text stays as it is written
+			e.Replace(m.Value, append(label[:len(label)-1:len(label)-1], m.Value.Raw()[1:]...))
 		}
 	}
 	return e.Bytes()

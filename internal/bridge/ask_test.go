@@ -110,6 +110,8 @@ func TestRefusedAndLapsed(t *testing.T) {
 func TestLabelAndContext(t *testing.T) {
 	for _, tc := range []struct{ method, params, want string }{
 		{wire.MethodElicit, `{"message":"Your \"name\"?","x":1e2}`, `{"message":"files: Your \"name\"?","x":1e2}`},
+		{wire.MethodElicit, `{"message":"cut \ud83d\u0041"}`, `{"message":"files: cut \ud83d\u0041"}`},
+		{wire.MethodElicit, `{"message":""}`, `{"message":"files: "}`},
 		{wire.MethodElicit, `{"message":"a","message":"b"}`, `{"message":"files: a","message":"files: b"}`},
 		{wire.MethodElicit, `{"message":1}`, `{"message":1}`},
 		{wire.MethodSample, `{"message":"a","includeContext":"allServers"}`, `{"message":"a","includeContext":"none"}`},
