@@ -131,6 +131,9 @@ func TestElicitations(t *testing.T) {
 	if one == two || one == "1" {
 		t.Errorf("ids are %q and %q", one, two)
 	}
+	if again := e.Public("a", "1", "ann"); again != one {
+		t.Errorf("asked again, ann knows the question as %q and not as %q", again, one)
+	}
 	if _, _, ok := e.Complete("c", "1"); ok {
 		t.Error("an upstream completed what it had not asked")
 	}

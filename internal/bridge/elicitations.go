@@ -23,8 +23,9 @@ type elicitation struct{ upstream, id string }
 
 type asked struct{ client, public string }
 
-// Public returns a fresh id for a client whom an upstream asks under its own
-// id, "" when it gave none.
+// Public returns the id for a client whom an upstream asks under its own id, ""
+// when it gave none. It is a fresh one unless the client has been asked under that
+// id before: a client that sends its call again must know the question for the same.
 func (e *Elicitations) Public(upstream, id, client string) string {
 	public := rand.Text()
 	if id == "" {
@@ -36,8 +37,12 @@ func (e *Elicitations) Public(upstream, id, client string) string {
 		e.open = make(map[elicitation]asked)
 	}
 	key := elicitation{upstream, id}
-	if _, again := e.open[key]; !again {
+	before, again := e.open[key]
+	switch {
+	case !again:
 		e.order = append(e.order, key)
+	case before.client == client:
+		return before.public
 	}
 	e.open[key] = asked{client, public}
 	for len(e.order) > maxElicitations {
