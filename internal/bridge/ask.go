@@ -80,7 +80,7 @@ func Refused(c *call.Client, method string) (wire.Raw, *wire.Error) {
 	case method == wire.MethodElicit:
 		return Cancelled(), nil
 	case method == wire.MethodSample && c.Can("sampling"):
-		return nil, wire.Errorf(wire.CodeInvalidParams, "the client did not declare sampling with tools")
+		return nil, wire.Errorf(wire.CodeInvalidParams, "the client did not declare that it answers such a sampling request")
 	default:
 		return nil, wire.Errorf(wire.CodeMethodNotFound, "the client did not declare that it answers %s", method)
 	}

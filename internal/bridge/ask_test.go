@@ -22,6 +22,7 @@ func TestFit(t *testing.T) {
 		blocks = `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}],"maxTokens":1}`
 		apart  = `{"messages":[{"role":"user","content":{"type":"text","text":"a"}},{"role":"user","content":{"type":"text","text":"b"}}],"maxTokens":1}`
 		tools  = `{"messages":[],"tools":[]}`
+		audio  = `{"messages":[{"role":"user","content":{"type":"audio","data":"","mimeType":"audio/wav"}}]}`
 		used   = `{"messages":[{"role":"user","content":[{"type":"tool_result","content":[]}]}]}`
 	)
 	for _, tc := range []struct {
@@ -43,6 +44,9 @@ func TestFit(t *testing.T) {
 		{"several blocks", wire.Rev20250618, sample, blocks, apart},
 		{"tools", wire.Rev20250618, sample, tools, ""},
 		{"results of tools", wire.Rev20250618, sample, used, ""},
+		{"audio", wire.Rev20250326, sample, audio, audio},
+		{"audio before there was any", wire.Rev20241105, sample, audio, ""},
+		{"audio among others before there was any", wire.Rev20241105, sample, `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"audio","data":"","mimeType":"audio/wav"}]}]}`, ""},
 		{"roots", wire.Rev20241105, wire.MethodRootsList, `{}`, `{}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 // one that the client did not declare to answer.
 //
 //	before   what is older
+//	2025-03-26   there is no audio in a sampling message
 //	2025-06-18   there is no elicitation
 //	2025-11-25   there is no URL mode and no choice of several; titles of choices
 //	             stand in enumNames; a sampling message holds one block, and no tools
@@ -23,7 +24,7 @@ func Fit(c *call.Client, method string, params wire.Raw) (wire.Raw, bool) {
 		}
 		return fitForm(params)
 	case method == wire.MethodSample:
-		return fitSampling(params)
+		return fitSampling(c.Revision, params)
 	default:
 		return params, true
 	}
@@ -62,14 +63,18 @@ func fitForm(params wire.Raw) (wire.Raw, bool) {
 }
 
 // fitSampling turns messages of several blocks into several messages.
-func fitSampling(params wire.Raw) (wire.Raw, bool) {
+func fitSampling(rev wire.Revision, params wire.Raw) (wire.Raw, bool) {
 	if wantsTools(params) {
 		return nil, false
+	}
+	isNewer := func(block wire.Value) bool {
+		t := block.Get("type")
+		return t.IsString("tool_use") || t.IsString("tool_result") || t.IsString("audio") && !rev.AtLeast(wire.Rev20250326)
 	}
 	e := wire.NewEdit(params)
 	for m := range e.Root().Get("messages").Elements() {
 		content := m.Get("content")
-		if t := content.Get("type"); t.IsString("tool_use") || t.IsString("tool_result") {
+		if isNewer(content) {
 			return nil, false
 		}
 		if content.Kind() != '[' {
@@ -77,7 +82,7 @@ func fitSampling(params wire.Raw) (wire.Raw, bool) {
 		}
 		var apart []byte
 		for block := range content.Elements() {
-			if t := block.Get("type"); t.IsString("tool_use") || t.IsString("tool_result") {
+			if isNewer(block) {
 				return nil, false
 			}
 			if apart != nil {

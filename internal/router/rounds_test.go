@@ -233,7 +233,7 @@ func TestAsks(t *testing.T) {
 		{"a URL before there were any", wire.Rev20250618, `{"elicitation":{}}`, wire.MethodElicit, url, &recorder{}, ``, `"the client did not declare this mode of elicitation (-32602)"`, "undeclared"},
 		{"a form that is not declared", wire.Rev20251125, `{}`, wire.MethodElicit, `{"message":"Who?"}`, &recorder{}, ``, `{"action":"cancel"}`, "undeclared"},
 		{"sampling that is not declared", wire.Rev20251125, `{}`, wire.MethodSample, `{"messages":[]}`, &recorder{}, ``, `"the client did not declare that it answers sampling/createMessage (-32601)"`, "undeclared"},
-		{"sampling with tools that are not declared", wire.Rev20251125, `{"sampling":{}}`, wire.MethodSample, `{"tools":[]}`, &recorder{}, ``, `"the client did not declare sampling with tools (-32602)"`, "undeclared"},
+		{"sampling with tools that are not declared", wire.Rev20251125, `{"sampling":{}}`, wire.MethodSample, `{"tools":[]}`, &recorder{}, ``, `"the client did not declare that it answers such a sampling request (-32602)"`, "undeclared"},
 		{"a form that nobody answers", wire.Rev20251125, allCaps, wire.MethodElicit, `{"message":"Who?"}`, &silent{}, ``, `{"action":"cancel"}`, "lapsed"},
 		{"sampling that nobody answers", wire.Rev20251125, allCaps, wire.MethodSample, `{"messages":[]}`, &silent{}, ``, `"the client cannot be reached (-1)"`, "lapsed"},
 	} {
