@@ -3,7 +3,6 @@ package router
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
 
-	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/policy"
@@ -247,169 +245,6 @@ func TestConsentWithinLimits(t *testing.T) {
 			t.Errorf("%v, the user was asked %d times", err, len(client.asks))
 		}
 	})
-}
-
-func TestAttacksOnConsent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rule := confirmAll
-		h := ruled(t, answers(`{"content":[]}`), filesSource(t), rule)
-		state := h.asks(t, asksFor)
-		other := `{"name":"files__remove","arguments":{}}`
-		for name, params := range map[string]string{
-			"no state":        strings.TrimSuffix(asksFor, "}") + `,"inputResponses":` + accept + `}`,
-			"other arguments": retry(strings.Replace(asksFor, "/a", "/b", 1), state, accept),
-			"another tool":    retry(other, state, accept),
-			"a made-up state": retry(asksFor, "AgEC", accept),
-			"a relayed state": retry(asksFor, h.sealer.Seal(bridge.State{Kind: bridge.Relay, Holder: "files", Text: "x", Expires: time.Now().Add(time.Hour)}, bridge.BindingOf(callOf(wire.Rev20260728, allCaps, asksFor, nil))), accept),
-			"another process": retry(asksFor, h.sealer.Seal(bridge.State{Kind: bridge.Consent, Holder: "files", Ticket: newMemoryTickets().Ticket(), Expires: time.Now().Add(time.Hour)}, bridge.BindingOf(callOf(wire.Rev20260728, allCaps, asksFor, nil))), accept),
-		} {
-			res, err := h.round(t, params)
-			if err == nil && !res.Get("resultType").IsString("input_required") || h.files.got != nil {
-				t.Errorf("%s: got %s, %v; the upstream got %v", name, res.Raw(), err, h.files.got)
-			}
-		}
-		c := callOf(wire.Rev20260728, allCaps, retry(asksFor, state, accept), &recorder{})
-		c.Principal = &call.Principal{Subject: "mallory"}
-		if _, err := h.Handle(t.Context(), c); wantFault(t, err, -32602) != errState || h.files.got != nil {
-			t.Error("another principal's consent was taken")
-		}
-		time.Sleep(defaultAskTimeout + time.Second)
-		if _, err := h.round(t, retry(asksFor, state, accept)); wantFault(t, err, -32602) != errState || h.files.got != nil {
-			t.Error("a consent was taken after its time")
-		}
-	})
-}
-
-// A consent holds for all rounds of its call, and for one of each.
-func TestConsentInLaterRounds(t *testing.T) {
-	n := 0
-	up := modern(func(c *call.Call) string {
-		if n++; n < 3 {
-			return `{"resultType":"input_required","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?"}}},"requestState":"theirs"}`
-		}
-		return `{"content":[]}`
-	})
-	h := ruled(t, up, filesSource(t), confirmAll)
-	res, err := h.round(t, retry(asksFor, h.asks(t, asksFor), accept))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const answer = `{"who":{"action":"accept"}}`
-	first := res.Get("requestState").Str()
-	res, err = h.round(t, retry(asksFor, first, answer))
-	if err != nil || !strings.Contains(string(h.files.got.Params), `"requestState":"theirs"`) {
-		t.Fatalf("got %s, %v", res.Raw(), err)
-	}
-	if _, err := h.round(t, retry(asksFor, first, answer)); wantFault(t, err, -32602) != errUsed || h.files.got != nil {
-		t.Error("a round of a confirmed call was repeated")
-	}
-	res, err = h.round(t, retry(asksFor, res.Get("requestState").Str(), answer))
-	if err != nil || string(res.Raw()) != `{"content":[]}` {
-		t.Errorf("got %s, %v; want the result without another question", res.Raw(), err)
-	}
-}
-
-func TestWithdrawnRights(t *testing.T) {
-	h := ruled(t, answers(`{"content":[]}`), filesSource(t), confirmAll)
-	state := h.asks(t, asksFor)
-	routes := *h.Routes()
-	routes.Table = catalog.Build(catalog.Options{Policy: policy.New(policy.Options{})}, []catalog.Source{filesSource(t)})
-	h.Swap(&routes)
-	if _, err := h.round(t, retry(asksFor, state, accept)); wantFault(t, err, -32602).Message != `unknown tool: "files__read"` || h.files.got != nil {
-		t.Error("a consent stands above policy")
-	}
-}
-
-func TestTickets(t *testing.T) {
-	m := newMemoryTickets()
-	ticket := m.Ticket()
-	for i, want := range []bool{true, false, false} {
-		if ok, err := m.Spend(t.Context(), ticket, time.Now().Add(time.Hour)); ok != want || err != nil {
-			t.Errorf("spent for the %d. time: %v, %v", i+1, ok, err)
-		}
-	}
-	if ok, _ := m.Spend(t.Context(), newMemoryTickets().Ticket(), time.Now()); ok {
-		t.Error("the ticket of another process is good")
-	}
-	synctest.Test(t, func(t *testing.T) {
-		m := newMemoryTickets()
-		for range maxTickets {
-			if ok, err := m.Spend(t.Context(), m.Ticket(), time.Now().Add(time.Minute)); !ok || err != nil {
-				t.Fatal(ok, err)
-			}
-		}
-		if _, err := m.Spend(t.Context(), m.Ticket(), time.Now().Add(time.Minute)); err == nil {
-			t.Error("more tickets than there is room for")
-		}
-		time.Sleep(time.Minute + 1)
-		if ok, err := m.Spend(t.Context(), m.Ticket(), time.Now().Add(time.Minute)); !ok || err != nil || len(m.spent) != 1 {
-			t.Errorf("%v, %v, %d tickets are kept that have expired", ok, err, len(m.spent)-1)
-		}
-	})
-}
-
-func TestQuestionIsVisibleAndBounded(t *testing.T) {
-	target := catalog.Target{Kind: call.Resource, Public: "files+file:///\u202egpj.exe\u200b\x07"}
-	question := func(t *testing.T, target catalog.Target, params string) string {
-		t.Helper()
-		q, ok := consentQuestion("files", target, wire.Raw(params))
-		if !ok {
-			t.Fatalf("%.100s cannot be asked about", params)
-		}
-		return wire.ValueOf(q).Get("message").Str()
-	}
-	text := question(t, target, "")
-	if want := `files: may the resource files+file:///\u202egpj.exe\u200b\u0007 be read?`; text != want {
-		t.Errorf("got %s, want %s", text, want)
-	}
-	tool := catalog.Target{Kind: call.Tool, Public: "t"}
-	// What fits is not cut.
-	if text = question(t, tool, `{"arguments":{"sql":"`+strings.Repeat("y", 2000)+`; DROP TABLE x"}}`); !strings.HasSuffix(text, `; DROP TABLE x"}`) {
-		t.Errorf("a short value is cut: %s", text)
-	}
-	long := func(members string) string {
-		return `{"arguments":{"pad":` + string(wire.String(strings.Repeat("x\u2066", 5000))) + members + `,"more":[` + strings.Repeat(`"yyyyyyyyyy",`, 5000) + `1],"danger":"rm -rf"}}`
-	}
-	text = question(t, tool, long(`,"deep":[{"hidden":{"also":1}}]`))
-	for _, want := range []string{`"danger": "rm -rf"`, `"deep": [{"hidden": {"also": 1}}]`, "bytes more)", "(20000 bytes, sha256 ", "elements more, sha256 of all "} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in %s", want, text)
-		}
-	}
-	if len(text) > maxQuestion {
-		t.Errorf("%d bytes", len(text))
-	}
-	if other := question(t, tool, strings.Replace(long(`,"deep":[{"hidden":{"also":1}}]`), `"yyyyyyyyyy",1]`, `"yyyyyyyyyz",1]`, 1)); other == text {
-		t.Error("two calls with other arguments have the same question")
-	}
-	for _, r := range text {
-		if r == '\u2066' {
-			t.Fatal("a mark of direction is not written out")
-		}
-	}
-}
-
-// What the user cannot be shown they cannot consent to.
-func TestUnshownCallsAreRefused(t *testing.T) {
-	var many strings.Builder
-	for i := range 3000 {
-		fmt.Fprintf(&many, `"key%d":1,`, i)
-	}
-	for name, members := range map[string]string{
-		"many keys":    many.String(),
-		"a long key":   `"` + strings.Repeat("k", maxQuestion) + `":1,`,
-		"many objects": `"a":[` + strings.Repeat(`{"b":1},`, 3000) + `1],`,
-	} {
-		h := ruled(t, answers(`{"content":[]}`), filesSource(t), confirmAll)
-		client := &answerer{answer: `{"action":"accept"}`}
-		res, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, `{"name":"files__read","arguments":{`+members+`"danger":true}}`, client))
-		if err != nil || !strings.Contains(string(res.Raw), "than a question can show") || !wire.ValueOf(res.Raw).Get("isError").Bool() || h.files.got != nil || client.asks != nil {
-			t.Errorf("%s: %s, %v; the upstream got %v, the client %.100q", name, res.Raw, err, h.files.got, client.asks)
-		}
-		if n := testutil.ToFloat64(h.metrics.asks.WithLabelValues("confirmation", askUnshown)); n != 1 {
-			t.Errorf("asks_total is %v, want 1", n)
-		}
-	}
 }
 
 // What an upstream tells on the stream of a call is judged like all else.

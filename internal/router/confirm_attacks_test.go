@@ -1,0 +1,85 @@
+package router
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpgateway/internal/bridge"
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+func TestAttacksOnConsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rule := confirmAll
+		h := ruled(t, answers(`{"content":[]}`), filesSource(t), rule)
+		state := h.asks(t, asksFor)
+		other := `{"name":"files__remove","arguments":{}}`
+		for name, params := range map[string]string{
+			"no state":        strings.TrimSuffix(asksFor, "}") + `,"inputResponses":` + accept + `}`,
+			"other arguments": retry(strings.Replace(asksFor, "/a", "/b", 1), state, accept),
+			"another tool":    retry(other, state, accept),
+			"a made-up state": retry(asksFor, "AgEC", accept),
+			"a relayed state": retry(asksFor, h.sealer.Seal(bridge.State{Kind: bridge.Relay, Holder: "files", Text: "x", Expires: time.Now().Add(time.Hour)}, bridge.BindingOf(callOf(wire.Rev20260728, allCaps, asksFor, nil))), accept),
+			"another process": retry(asksFor, h.sealer.Seal(bridge.State{Kind: bridge.Consent, Holder: "files", Ticket: newMemoryTickets().Ticket(), Expires: time.Now().Add(time.Hour)}, bridge.BindingOf(callOf(wire.Rev20260728, allCaps, asksFor, nil))), accept),
+		} {
+			res, err := h.round(t, params)
+			if err == nil && !res.Get("resultType").IsString("input_required") || h.files.got != nil {
+				t.Errorf("%s: got %s, %v; the upstream got %v", name, res.Raw(), err, h.files.got)
+			}
+		}
+		c := callOf(wire.Rev20260728, allCaps, retry(asksFor, state, accept), &recorder{})
+		c.Principal = &call.Principal{Subject: "mallory"}
+		if _, err := h.Handle(t.Context(), c); wantFault(t, err, -32602) != errState || h.files.got != nil {
+			t.Error("another principal's consent was taken")
+		}
+		time.Sleep(defaultAskTimeout + time.Second)
+		if _, err := h.round(t, retry(asksFor, state, accept)); wantFault(t, err, -32602) != errState || h.files.got != nil {
+			t.Error("a consent was taken after its time")
+		}
+	})
+}
+
+// A consent holds for all rounds of its call, and for one of each.
+func TestConsentInLaterRounds(t *testing.T) {
+	n := 0
+	up := modern(func(c *call.Call) string {
+		if n++; n < 3 {
+			return `{"resultType":"input_required","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?"}}},"requestState":"theirs"}`
+		}
+		return `{"content":[]}`
+	})
+	h := ruled(t, up, filesSource(t), confirmAll)
+	res, err := h.round(t, retry(asksFor, h.asks(t, asksFor), accept))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const answer = `{"who":{"action":"accept"}}`
+	first := res.Get("requestState").Str()
+	res, err = h.round(t, retry(asksFor, first, answer))
+	if err != nil || !strings.Contains(string(h.files.got.Params), `"requestState":"theirs"`) {
+		t.Fatalf("got %s, %v", res.Raw(), err)
+	}
+	if _, err := h.round(t, retry(asksFor, first, answer)); wantFault(t, err, -32602) != errUsed || h.files.got != nil {
+		t.Error("a round of a confirmed call was repeated")
+	}
+	res, err = h.round(t, retry(asksFor, res.Get("requestState").Str(), answer))
+	if err != nil || string(res.Raw()) != `{"content":[]}` {
+		t.Errorf("got %s, %v; want the result without another question", res.Raw(), err)
+	}
+}
+
+func TestWithdrawnRights(t *testing.T) {
+	h := ruled(t, answers(`{"content":[]}`), filesSource(t), confirmAll)
+	state := h.asks(t, asksFor)
+	routes := *h.Routes()
+	routes.Table = catalog.Build(catalog.Options{Policy: policy.New(policy.Options{})}, []catalog.Source{filesSource(t)})
+	h.Swap(&routes)
+	if _, err := h.round(t, retry(asksFor, state, accept)); wantFault(t, err, -32602).Message != `unknown tool: "files__read"` || h.files.got != nil {
+		t.Error("a consent stands above policy")
+	}
+}

@@ -1,0 +1,226 @@
+package router
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// A client that cannot carry a task gets the result, and what the upstream is told depends on what the client could say.
+func TestTaskIsWaitedFor(t *testing.T) {
+	legacy := map[string]string{
+		"tools/call": `{"task":{"taskId":"n1","status":"working"}}`, "tasks/get": `{"taskId":"n1","status":"completed"}`,
+		"tasks/result": `{"content":[{"type":"resource_link","uri":"file:///a","name":"a"}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"n1"}}}`,
+	}
+	const link = `{"content":[{"type":"resource_link","uri":"files+file:///a","name":"a"}]}`
+	modern := map[string]string{
+		"tools/call": `{"resultType":"task","taskId":"n1","status":"working"}`,
+		"tasks/get":  `{"taskId":"n1","status":"completed","result":{"content":[{"type":"resource_link","uri":"file:///a","name":"a"}]}}`,
+	}
+	for _, tc := range []struct {
+		name, caps, tool string
+		revision         wire.Revision
+		client, params   string
+		answers          map[string]string
+		sent, want       string
+	}{
+		{
+			"a required task, legacy client", legacyTasks, taskTool, wire.Rev20251125, `{}`, `{"name":"files__job"}`, legacy,
+			`tools/call {"name":"job","task":{"ttl":3600000}}`, link,
+		},
+		{
+			"a required task, modern client", legacyTasks, taskTool, wire.Rev20260728, tasksDeclared, `{"name":"files__job","task":{"ttl":1}}`, legacy,
+			`tools/call {"name":"job","task":{"ttl":3600000}}`, link,
+		},
+		{
+			"a member of that name in another revision", legacyTasks, anyTool, wire.Rev20250618, `{}`, `{"task":{},"name":"files__read"}`,
+			map[string]string{"tools/call": `{"content":[]}`}, `tools/call {"name":"read"}`, `{"content":[]}`,
+		},
+		{
+			"a required task of an upstream without tasks", `{"tools":{}}`, taskTool, wire.Rev20250618, `{}`, `{"name":"files__job"}`,
+			map[string]string{"tools/call": `{"content":[]}`}, `tools/call {"name":"job"}`, `{"content":[]}`,
+		},
+		{
+			"a task in the form of the other era", modernTasks, anyTool, wire.Rev20251125, `{}`, `{"name":"files__read","task":{}}`, modern,
+			`tools/call {"name":"read","task":{}}`, link,
+		},
+		{
+			"a task that nobody asked for", modernTasks, anyTool, wire.Rev20251125, `{}`, `{"name":"files__read"}`, modern,
+			`tools/call {"name":"read"}`, link,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				u := &tasksUpstream{revision: wire.Rev20251125, answers: tc.answers}
+				if tc.caps == modernTasks {
+					u.revision = wire.Rev20260728
+				}
+				r := tasksHouse(t, u, tc.caps, tc.tool)
+				if got := ask(t, r, tc.revision, tc.client, "ann", "tools/call", tc.params); got != tc.want {
+					t.Errorf("got %s, want %s", got, tc.want)
+				}
+				if u.sent[0] != tc.sent {
+					t.Errorf("the upstream got %s, want %s", u.sent[0], tc.sent)
+				}
+				if own := r.tasks.of((&call.Principal{Subject: "ann", Proof: "jwt"}).Key(), 0); len(own) > 0 {
+					t.Errorf("the client is held to have %v", own)
+				}
+			})
+		})
+	}
+}
+
+// The extension is declared for a client that did not, when the upstream insists and the client can do nothing about it, or is ready to wait.
+func TestUpstreamInsistsOnTasks(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		revision wire.Revision
+		params   string
+		waits    bool
+	}{
+		{"a legacy client", wire.Rev20250618, `{"name":"files__read"}`, true},
+		{"a modern client that asks for progress", wire.Rev20260728, `{"name":"files__read","_meta":{"progressToken":1}}`, true},
+		{"a modern client that does not", wire.Rev20260728, `{"name":"files__read"}`, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				data := wire.Raw(`{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`)
+				refusal := &wire.Error{Code: wire.CodeMissingCapability, Message: "declare it", Data: data}
+				refusal.Raw = refusal.Append(nil)
+				var caps []string
+				u := &fakeUpstream{answer: func(_ context.Context, c *call.Call) (call.Result, error) {
+					caps = append(caps, string(c.Client.Capabilities))
+					res := call.Result{Revision: wire.Rev20260728, Raw: wire.Raw(`{"status":"completed","result":{"content":[]}}`)}
+					switch {
+					case !c.Client.Can("extensions", wire.ExtensionTasks):
+						return call.Result{}, refusal
+					case c.Method == wire.MethodToolsCall:
+						res.Raw = wire.Raw(`{"resultType":"task","taskId":"n1","status":"working"}`)
+					}
+					return res, nil
+				}}
+				h := newHouse(t, u, filesSource(t))
+				got := ask(t, h.Router, tc.revision, `{"roots":{}}`, "ann", "tools/call", tc.params)
+				want, calls := `{"content":[]}`, 3
+				if !tc.waits {
+					want, calls = "declare it (-32021)", 1
+				}
+				if got != want || len(caps) != calls || caps[0] != `{"roots":{}}` {
+					t.Errorf("got %s after %q, want %s after %d calls", got, caps, want, calls)
+				}
+			})
+		})
+	}
+}
+
+// A legacy client's word about an extension that its revision does not know is not the gateway's.
+func TestLegacyClientsDoNotDeclareTheExtension(t *testing.T) {
+	u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{"tools/call": `{"content":[]}`}}
+	r := tasksHouse(t, u, modernTasks, anyTool)
+	ask(t, r, wire.Rev20251125, tasksDeclared, "ann", "tools/call", `{"name":"files__read"}`)
+	if diff := cmp.Diff([]string{`{"elicitation":{},"extensions":{}}`}, u.caps); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What a task tells while the gateway waits for it becomes progress, also what it
+// told before that was known, and what it asks outside of any call is asked.
+func TestWaitHearsOfItsTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &tasksUpstream{revision: wire.Rev20251125, answers: map[string]string{
+			"tools/call": `{"task":{"taskId":"n1","status":"working"}}`, "tasks/get": `{"taskId":"n1","status":"working","pollInterval":60000}`,
+		}}
+		result := make(chan struct{})
+		r := tasksHouse(t, u, legacyTasks, taskTool)
+		routes := *r.Routes()
+		routes.Upstreams = map[string]Upstream{"files": &fakeUpstream{answer: func(ctx context.Context, c *call.Call) (call.Result, error) {
+			if c.Method == wire.MethodTasksResult {
+				<-result
+				return call.Result{Raw: wire.Raw(`{"content":[]}`), Revision: wire.Rev20251125}, nil
+			}
+			return u.Do(ctx, c)
+		}}}
+		r.Swap(&routes)
+		status := func(message, at string) {
+			r.TaskStatus("files", "", wire.Raw(`{"taskId":"n1","status":"working","statusMessage":"`+message+`","lastUpdatedAt":"`+at+`"}`))
+		}
+		status("one", "1")
+		client := &recorder{}
+		done := make(chan error, 1)
+		go func() {
+			_, err := r.Handle(t.Context(), callOf(wire.Rev20250618, `{"elicitation":{}}`, `{"name":"files__job","_meta":{"progressToken":"p"}}`, client))
+			done <- err
+		}()
+		synctest.Wait()
+		status("two", "2")
+		status("before", "1") // overtaken
+		status("two", "2")
+		status("three", "2")
+		owner := r.TaskOwner("files", "", "n1", nil)
+		if owner == nil {
+			t.Fatal("nobody waits for the task")
+		}
+		if got := string(owner.Params); got != `{"_meta":{"progressToken":"p"}}` {
+			t.Errorf("the stand-in has the params %s", got)
+		}
+		if _, err := owner.Back.Ask(t.Context(), wire.MethodElicit, wire.Raw(`{"message":"Sure?"}`)); err != nil {
+			t.Error(err)
+		}
+		owner.Back.Notify(wire.NoteProgress, wire.Raw(`{"progressToken":"p","progress":2}`)) // the client has had 3
+		owner.Back.Notify(wire.NoteProgress, wire.Raw(`{"progressToken":"p","progress":3.5}`))
+		status("four", "4") // the upstream counts by itself now
+		close(result)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		status("late", "3")
+		if _, err := owner.Back.Ask(t.Context(), wire.MethodElicit, wire.Raw(`{"message":"Late?"}`)); err == nil {
+			t.Error("a question was asked after the call had ended")
+		}
+		var want []string
+		for n, message := range []string{"one", "two", "three"} {
+			want = append(want, fmt.Sprintf(`notifications/progress {"progressToken":"p","progress":%d,"message":%q}`, n+1, message))
+		}
+		want = append(want, `notifications/progress {"progressToken":"p","progress":3.5}`)
+		if diff := cmp.Diff(want, client.notes); diff != "" {
+			t.Errorf("progress (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{`elicitation/create {"message":"files: Sure?"}`}, client.asks); diff != "" {
+			t.Errorf("asked (-want +got):\n%s", diff)
+		}
+		if len(r.waits.open) != 0 {
+			t.Error("a wait is left")
+		}
+	})
+}
+
+// A client that cancels while its task runs cancels the task.
+func TestCancelledWaitCancelsTheTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
+			"tools/call": `{"resultType":"task","taskId":"n1","status":"working"}`, "tasks/get": `{"status":"working","pollIntervalMs":1000}`, "tasks/cancel": `{}`,
+		}}
+		r := tasksHouse(t, u, modernTasks, anyTool)
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		c := callOf(wire.Rev20251125, `{}`, `{"name":"files__read"}`, &recorder{})
+		if _, err := r.Handle(ctx, c); err != context.DeadlineExceeded {
+			t.Errorf("error %v", err)
+		}
+		want := "tools/call {\"name\":\"read\"}\ntasks/get {\"taskId\":\"n1\"}\ntasks/cancel {\"taskId\":\"n1\"}"
+		if diff := cmp.Diff(want, strings.Join(u.sent, "\n")); diff != "" {
+			t.Error(diff)
+		}
+		if last := u.caps[len(u.caps)-1]; last != `{"extensions":{"io.modelcontextprotocol/tasks":{}}}` {
+			t.Errorf("the last request declared %s", last)
+		}
+	})
+}

@@ -1,0 +1,101 @@
+package router
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+func TestWatchTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{"tools/call": `{"resultType":"task","taskId":"n1"}`}}
+		r := tasksHouse(t, u, modernTasks, anyTool)
+		created := ask(t, r, wire.Rev20260728, tasksDeclared, "ann", "tools/call", `{"name":"files__read"}`)
+		id := wire.ValueOf(wire.Raw(created)).Get("taskId").Str()
+		c := callOf(wire.Rev20260728, tasksDeclared, `{}`, &recorder{})
+		c.Principal = &call.Principal{Subject: "ann", Proof: "jwt"}
+		set := func(answer string) {
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			u.answers["tasks/get"] = answer
+		}
+		const head = `"taskId":"n1","pollIntervalMs":1000,`
+		set(`{"resultType":"complete",` + head + `"status":"working"}`)
+		var mu sync.Mutex
+		var told []string
+		ready := false
+		deliver := func(params wire.Raw) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			if ready {
+				told = append(told, strings.Replace(string(params), id, "ID", 1))
+			}
+			return ready
+		}
+		if !r.WatchTask(t.Context(), c, id, deliver) {
+			t.Fatal("the task is not known")
+		}
+		time.Sleep(2500 * time.Millisecond) // in the bubble; nobody is ready to hear
+		mu.Lock()
+		ready = true
+		mu.Unlock()
+		time.Sleep(3 * time.Second)
+		set(`{` + head + `"status":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"Sure?"}}}}`)
+		time.Sleep(3 * time.Second)
+		set(`{` + head + `"status":"completed","result":{"content":[{"type":"resource_link","uri":"file:///a","name":"a"}]},"_meta":{}}`)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		const own = `{"taskId":"ID","pollIntervalMs":1000,`
+		want := []string{
+			own + `"status":"working"}`,
+			own + `"status":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"files: Sure?"}}}}`,
+			own + `"status":"completed","result":{"content":[{"type":"resource_link","uri":"files+file:///a","name":"a"}]}}`,
+		}
+		if diff := cmp.Diff(want, told); diff != "" {
+			t.Error(diff)
+		}
+		asked := len(u.sent)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(u.sent) != asked {
+			t.Error("a task that has ended is asked for")
+		}
+		c.Principal = call.Anonymous
+		if r.WatchTask(t.Context(), c, id, deliver) {
+			t.Error("another principal may watch")
+		}
+	})
+}
+
+// A watch ends with its context, and when the task is gone.
+func TestWatchEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
+			"tools/call": `{"resultType":"task","taskId":"n1"}`, "tasks/get": `{"taskId":"n1","status":"working"}`,
+		}}
+		r := tasksHouse(t, u, modernTasks, anyTool)
+		created := ask(t, r, wire.Rev20260728, tasksDeclared, call.Anonymous.Subject, "tools/call", `{"name":"files__read"}`)
+		id := wire.ValueOf(wire.Raw(created)).Get("taskId").Str()
+		c := callOf(wire.Rev20260728, tasksDeclared, `{}`, &recorder{})
+		c.Principal = &call.Principal{Subject: call.Anonymous.Subject, Proof: "jwt"}
+		ctx, cancel := context.WithCancel(t.Context())
+		r.WatchTask(ctx, c, id, func(wire.Raw) bool { return true })
+		time.Sleep(1500 * time.Millisecond)
+		cancel()
+		synctest.Wait() // the bubble ends with an error if the watch goes on
+		u.answers["tasks/get"] = `-32602!gone`
+		r.WatchTask(t.Context(), c, id, func(wire.Raw) bool { return true })
+		synctest.Wait()
+		if n := len(u.sent); n != 4 {
+			t.Errorf("the upstream got %d requests, want the call, two looks, and one more: %q", n, u.sent)
+		}
+	})
+}
