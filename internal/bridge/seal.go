@@ -20,6 +20,9 @@ type Kind byte
 const (
 	// Relay holds the requestState of a modern upstream.
 	Relay Kind = 'r'
+	// Bare stands for the requestState of a modern upstream that gave none: the call
+	// goes on with the answers that the retry brings.
+	Bare Kind = 'b'
 	// Again holds nothing: the call is to be sent to its upstream anew, without
 	// what the retry brought.
 	Again Kind = 'a'

@@ -83,3 +83,35 @@ func TestWithdrawnRights(t *testing.T) {
 		t.Error("a consent stands above policy")
 	}
 }
+
+// A server that needs no state of its own gives none. The consent goes on all the same, for one
+// round each time, and the answers of the round arrive.
+func TestConsentWithoutAStateOfTheUpstream(t *testing.T) {
+	for name, state := range map[string]string{"none": "", "null": `,"requestState":null`} {
+		t.Run(name, func(t *testing.T) {
+			up := modern(func(c *call.Call) string {
+				if wire.ValueOf(c.Params).Get("inputResponses").Exists() {
+					return `{"content":[]}`
+				}
+				return `{"resultType":"input_required","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?"}}}` + state + `}`
+			})
+			h := ruled(t, up, filesSource(t), confirmAll)
+			res, err := h.round(t, retry(asksFor, h.asks(t, asksFor), accept))
+			if err != nil {
+				t.Fatal(err)
+			}
+			const answer = `{"who":{"action":"accept"}}`
+			second := retry(asksFor, res.Get("requestState").Str(), answer)
+			if res, err = h.round(t, second); err != nil || string(res.Raw()) != `{"content":[]}` {
+				t.Fatalf("got %s, %v; want the result without another question", res.Raw(), err)
+			}
+			want := strings.TrimSuffix(strings.Replace(asksFor, "files__read", "read", 1), "}") + `,"inputResponses":` + answer + `}`
+			if got := string(h.files.got.Params); got != want {
+				t.Errorf("the upstream got %s, want %s", got, want)
+			}
+			if _, err := h.round(t, second); wantFault(t, err, -32602) != errUsed || h.files.got != nil {
+				t.Error("a round of a confirmed call was repeated")
+			}
+		})
+	}
+}

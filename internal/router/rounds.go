@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -49,6 +50,9 @@ func hasRounds(method string) bool {
 	return method == wire.MethodToolsCall || method == wire.MethodPromptsGet || method == wire.MethodResourcesRead
 }
 
+// The kinds of states that belong to a round of a call, and not to a parked one.
+var roundKinds = []bridge.Kind{bridge.Relay, bridge.Bare, bridge.Again, bridge.Consent}
+
 // unwrap returns params, those of the call under native names, as the upstream
 // shall see them in a retry: with its own requestState in place of the sealed
 // one, and without any where the state is the gateway's own. Params without
@@ -61,20 +65,23 @@ func (j *journey) unwrap(params wire.Raw) (wire.Raw, bridge.State, error) {
 	if !sealed.Exists() {
 		return params, bridge.State{}, nil
 	}
-	upstream := j.space.Upstream()
 	st, err := j.r.sealer.Open(sealed.Str(), bridge.BindingOf(j.c), time.Now())
-	if err == nil && (st.Holder != upstream || st.Kind != bridge.Relay && st.Kind != bridge.Again && st.Kind != bridge.Consent) {
+	if err == nil && (st.Holder != j.space.Upstream() || !slices.Contains(roundKinds, st.Kind)) {
 		err = fmt.Errorf("%w: it is of kind %q for %q", bridge.ErrRequest, st.Kind, st.Holder)
 	}
 	if err != nil {
 		j.refuseState(err)
 		return nil, bridge.State{}, errState
 	}
-	if st.Kind != bridge.Relay {
+	e := wire.NewEdit(params)
+	switch st.Kind {
+	case bridge.Relay:
+		e.ReplaceString(sealed, st.Text)
+	case bridge.Bare:
+		e.Remove(e.Root(), "requestState")
+	default:
 		return bridge.Retry(params, nil, nil), st, nil
 	}
-	e := wire.NewEdit(params)
-	e.ReplaceString(sealed, st.Text)
 	return e.Bytes(), st, nil
 }
 
@@ -106,6 +113,7 @@ func (j *journey) conclude(ctx context.Context, down *call.Call, res call.Result
 // relay returns an input_required result for a client that takes rounds.
 func (j *journey) relay(raw wire.Raw) (wire.Raw, error) {
 	e := wire.NewEdit(raw)
+	sealed := false
 	for m := range e.Root().Members() {
 		switch {
 		case m.Is("inputRequests"):
@@ -123,8 +131,12 @@ func (j *journey) relay(raw wire.Raw) (wire.Raw, error) {
 		case m.Is("requestState"):
 			if text, ok := m.Value.Text(); ok {
 				e.ReplaceString(m.Value, j.seal(bridge.Relay, text))
+				sealed = true
 			}
 		}
+	}
+	if j.consented && !sealed { // the user is asked once, also where the upstream needs no state
+		e.Set(e.Root(), "requestState", wire.String(j.seal(bridge.Bare, "")))
 	}
 	return e.Bytes(), nil
 }
