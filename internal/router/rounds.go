@@ -58,8 +58,11 @@ var roundKinds = []bridge.Kind{bridge.Relay, bridge.Bare, bridge.Again, bridge.C
 // one, and without any where the state is the gateway's own. Params without
 // requestState come back as they are, with the zero state.
 func (j *journey) unwrap(params wire.Raw) (wire.Raw, bridge.State, error) {
-	if !j.c.TakesRounds || !hasRounds(j.c.Method) {
+	switch {
+	case !hasRounds(j.c.Method):
 		return params, bridge.State{}, nil
+	case !j.c.TakesRounds:
+		return j.withoutRounds(params), bridge.State{}, nil
 	}
 	sealed := wire.ValueOf(params).Get("requestState")
 	if !sealed.Exists() {
@@ -83,6 +86,18 @@ func (j *journey) unwrap(params wire.Raw) (wire.Raw, bridge.State, error) {
 		return bridge.Retry(params, nil, nil), st, nil
 	}
 	return e.Bytes(), st, nil
+}
+
+// withoutRounds returns the params of a client that takes no rounds, for an upstream
+// that may have them. Members with the names of theirs mean nothing in the client's
+// revision. To the upstream they would be a state that the gateway never saw, and so
+// bound to nobody, and answers that nobody was asked for.
+func (j *journey) withoutRounds(params wire.Raw) wire.Raw {
+	root := wire.ValueOf(params)
+	if j.target.Part.Revision().Era() == wire.EraLegacy || !root.Get("requestState").Exists() && !root.Get("inputResponses").Exists() {
+		return params
+	}
+	return bridge.Retry(params, nil, nil)
 }
 
 // refuseState tells the log why a state is not taken.

@@ -353,3 +353,27 @@ func TestPermit(t *testing.T) {
 		}
 	}
 }
+
+// What is a state or an answer to a modern upstream is nothing in the revision of a legacy client:
+// one that the gateway has not sealed, and so bound to nobody, does not pass.
+func TestLegacyClientsBringNoState(t *testing.T) {
+	const params = `{"name":"files__read","requestState":"guessed","x":1,"inputResponses":{"who":{"action":"accept"}}}`
+	for _, tc := range []struct {
+		upstream wire.Revision
+		want     string
+	}{
+		{wire.Rev20260728, `{"name":"read","x":1}`},
+		{"", `{"name":"read","x":1}`}, // nobody knows yet
+		{wire.Rev20251125, strings.Replace(params, "files__read", "read", 1)},
+	} {
+		src := filesSource(t)
+		src.Revision = tc.upstream
+		h := newHouse(t, answers(`{"content":[]}`), src)
+		if _, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, params, &recorder{})); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(h.files.got.Params); got != tc.want {
+			t.Errorf("an upstream of %q got %s, want %s", tc.upstream, got, tc.want)
+		}
+	}
+}
