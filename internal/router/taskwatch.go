@@ -8,13 +8,12 @@ import (
 
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
-	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/wire"
 )
 
 // WatchTask has deliver called with each change of a task of this caller's, as
-// the params of notifications/tasks under public names, until the task has ended
-// or ctx does. It reports false for an id that is none of the caller's. deliver
+// the params of notifications/tasks under public names, until the task has ended,
+// the caller may not see its tool any more, or ctx ends. It reports false for an id that is none of the caller's. deliver
 // must not block; when it returns false it gets the same news again later.
 //
 // The gateway looks at the task as often as its upstream wants: so it needs no
@@ -23,7 +22,7 @@ import (
 func (r *Router) WatchTask(ctx context.Context, c *call.Call, id string, deliver func(params wire.Raw) bool) bool {
 	get := *c
 	get.Method = wire.MethodTasksGet
-	ref, part, err := r.openTask(&get, id, nil)
+	ref, _, err := r.openTask(&get, id, nil)
 	if err != nil {
 		return false
 	}
@@ -31,7 +30,7 @@ func (r *Router) WatchTask(ctx context.Context, c *call.Call, id string, deliver
 	get.Back = unheard{}
 	go func() {
 		begin := time.Now()
-		r.watch(ctx, &get, part, heldTask{ref: ref, id: id}, deliver)
+		r.watch(ctx, &get, heldTask{ref: ref, id: id, client: c.Client, principal: c.Principal}, deliver)
 		if r.audit != nil {
 			r.audit.ended(&get, ref.Public, ref.Upstream, call.Result{}, time.Since(begin), nil)
 		}
@@ -39,9 +38,13 @@ func (r *Router) WatchTask(ctx context.Context, c *call.Call, id string, deliver
 	return true
 }
 
-func (r *Router) watch(ctx context.Context, get *call.Call, part *catalog.Part, t heldTask, deliver func(wire.Raw) bool) {
+func (r *Router) watch(ctx context.Context, get *call.Call, t heldTask, deliver func(wire.Raw) bool) {
 	var told wire.Raw
 	for {
+		part := r.partOf(&t) // a watch may be open for long: policy is asked again
+		if part == nil {
+			return
+		}
 		pause := watchPause
 		res, err := r.askTask(ctx, get, part, t, get.Params)
 		if err == nil {

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
 
@@ -96,6 +98,41 @@ func TestWatchEnds(t *testing.T) {
 		synctest.Wait()
 		if n := len(u.sent); n != 4 {
 			t.Errorf("the upstream got %d requests, want the call, two looks, and one more: %q", n, u.sent)
+		}
+	})
+}
+
+// Whoever may not see the tool any more hears no more of its task.
+func TestWatchFollowsPolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
+			"tools/call": `{"resultType":"task","taskId":"n1"}`, "tasks/get": `{"taskId":"n1","status":"working"}`,
+		}}
+		r := tasksHouse(t, u, modernTasks, anyTool)
+		created := ask(t, r, wire.Rev20260728, tasksDeclared, "ann", "tools/call", `{"name":"files__read"}`)
+		c := callOf(wire.Rev20260728, tasksDeclared, `{}`, &recorder{})
+		c.Principal = &call.Principal{Subject: "ann", Proof: "jwt"}
+		var told []string // by one goroutine, which is durably blocked when it is read
+		if !r.WatchTask(t.Context(), c, wire.ValueOf(wire.Raw(created)).Get("taskId").Str(), func(params wire.Raw) bool {
+			told = append(told, wire.ValueOf(params).Get("status").Str())
+			return true
+		}) {
+			t.Fatal("the task is not known")
+		}
+		synctest.Wait()
+		routes := *r.Routes()
+		src := source(t, "files", nil)
+		src.Revision, src.Capabilities = u.revision, wire.Raw(modernTasks)
+		src.Items[call.Tool] = []wire.Raw{wire.Raw(anyTool)}
+		routes.Table = catalog.Build(catalog.Options{Policy: policy.New(policy.Options{Default: policy.Deny})}, []catalog.Source{src})
+		r.Swap(&routes)
+		u.mu.Lock()
+		u.answers["tasks/get"] = `{"taskId":"n1","status":"completed","result":{"content":[]}}`
+		u.mu.Unlock()
+		time.Sleep(time.Minute) // in the bubble
+		synctest.Wait()
+		if len(told) != 1 || told[0] != "working" {
+			t.Errorf("told that the task is %q", told)
 		}
 	})
 }
