@@ -180,7 +180,7 @@ func missing(capabilities wire.Raw) *wire.Error {
 func (j *journey) urlRequired(rpc *wire.Error) (call.Result, error) {
 	list := wire.ValueOf(rpc.Data).Get("elicitations")
 	if j.c.Client.Era() != wire.EraModern {
-		return call.Result{}, j.ownIDs(rpc)
+		return call.Result{}, j.r.ownIDs(j.space.Upstream(), j.session, j.c.Client, rpc)
 	}
 	if j.c.TakesRounds && hasRounds(j.c.Method) && list.Kind() == '[' {
 		if !j.c.Client.Can("elicitation", "url") {
@@ -208,16 +208,17 @@ func (j *journey) urlRequired(rpc *wire.Error) (call.Result, error) {
 	return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream wants URLs to be opened and does not say which: %s", clip(rpc.Message))
 }
 
-// ownIDs returns the error with ids of the client's own.
-func (j *journey) ownIDs(rpc *wire.Error) *wire.Error {
-	if j.c.Client.Revision != wire.Rev20251125 {
+// ownIDs returns an error of an upstream's, in the session with this name, with ids of
+// URL elicitations of the client's own.
+func (r *Router) ownIDs(upstream, session string, client *call.Client, rpc *wire.Error) *wire.Error {
+	if rpc.Code != wire.CodeURLElicitation || client.Revision != wire.Rev20251125 {
 		return rpc // older clients know neither the code nor its data
 	}
 	e := wire.NewEdit(rpc.Data)
 	for el := range e.Root().Get("elicitations").Elements() {
 		id := el.Get("elicitationId")
 		if native, ok := id.Text(); ok {
-			e.ReplaceString(id, j.r.elicitations.Public(scope(j.space.Upstream(), j.session), native, j.c.Client.Key))
+			e.ReplaceString(id, r.elicitations.Public(scope(upstream, session), native, client.Key))
 		}
 	}
 	if !e.Changed() {

@@ -43,7 +43,8 @@ func (j *journey) send(ctx context.Context, down *call.Call) (call.Result, error
 	key := taskKey{j.space.Upstream(), j.session, task.ID}
 	j.r.waits.add(key, down, wait)
 	defer j.r.waits.remove(key, wait)
-	return wait.Run(ctx)
+	res, err = wait.Run(ctx)
+	return j.conclude(ctx, down, res, err)
 }
 
 func (j *journey) once(ctx context.Context, down *call.Call) (call.Result, error) {

@@ -224,3 +224,47 @@ func TestCancelledWaitCancelsTheTask(t *testing.T) {
 		}
 	})
 }
+
+// A task may end with what a call may end with: URLs that are to be opened first.
+func TestTaskEndsWithURLs(t *testing.T) {
+	fault := `{"code":-32042,"message":"open","data":{"elicitations":[{"mode":"url","message":"Go","url":"https://x","elicitationId":"1"}]}}`
+	u := func(method string) *fakeUpstream {
+		return &fakeUpstream{answer: func(_ context.Context, c *call.Call) (call.Result, error) {
+			res := call.Result{Raw: wire.Raw(`{"task":{"taskId":"n1","status":"working"}}`), Revision: wire.Rev20251125}
+			switch c.Method {
+			case wire.MethodTasksGet:
+				res.Raw = wire.Raw(`{"taskId":"n1","status":"failed"}`)
+			case method:
+				return call.Result{}, &wire.Error{Code: -32042, Message: "open", Data: wire.ValueOf(wire.Raw(fault)).Get("data").Raw(), Raw: wire.Raw(fault)}
+			}
+			return res, nil
+		}}
+	}
+	src := filesSource(t)
+	src.Capabilities = wire.Raw(legacyTasks)
+	src.Items[call.Tool] = append(src.Items[call.Tool], wire.Raw(taskTool))
+	t.Run("waited for, modern client", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t, u(wire.MethodTasksResult), src)
+			res, err := h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, `{"name":"files__job"}`, &recorder{}))
+			if url := wire.ValueOf(res.Raw).Get("inputRequests", "url-1", "params", "url").Str(); err != nil || url != "https://x" {
+				t.Errorf("got %s, %v; want the question", res.Raw, err)
+			}
+		})
+	})
+	t.Run("carried, legacy client", func(t *testing.T) {
+		h := newHouse(t, u(wire.MethodTasksResult), src)
+		created, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, `{"name":"files__job","task":{}}`, &recorder{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := callOf(wire.Rev20251125, allCaps, `{"taskId":"`+wire.ValueOf(created.Raw).Get("task", "taskId").Str()+`"}`, &recorder{})
+		c.Method = wire.MethodTasksResult
+		_, err = h.Handle(t.Context(), c)
+		rpc := wantFault(t, err, -32042)
+		key, note, ok := h.Completed("files", "", wire.Raw(`{"elicitationId":"1"}`))
+		if own := wire.ValueOf(note).Get("elicitationId").Str(); !ok || key != "session" || own == "1" || string(rpc.Append(nil)) != strings.Replace(fault, `"1"`, `"`+own+`"`, 1) {
+			t.Errorf("got %s; completed for %q as %s, %v", rpc.Append(nil), key, note, ok)
+		}
+	})
+}
