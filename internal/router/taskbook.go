@@ -71,12 +71,17 @@ func (b *taskBook) remove(key taskKey) {
 	if t == nil {
 		return
 	}
-	is := func(k taskKey) bool { return k == key }
 	delete(b.tasks, key)
-	b.order = slices.DeleteFunc(b.order, is)
-	if b.own[t.who] = slices.DeleteFunc(b.own[t.who], is); len(b.own[t.who]) == 0 {
+	b.order = without(b.order, key)
+	if b.own[t.who] = without(b.own[t.who], key); len(b.own[t.who]) == 0 {
 		delete(b.own, t.who)
 	}
+}
+
+// without takes a key out that is there once. It is mostly the first one.
+func without(keys []taskKey, key taskKey) []taskKey {
+	at := slices.Index(keys, key)
+	return slices.Delete(keys, at, at+1)
 }
 
 // drop forgets a task that its upstream does not know any more.
