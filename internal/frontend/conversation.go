@@ -193,15 +193,9 @@ func (c *conversation) initialize(m *wire.Message) *wire.Error {
 	defer x.cancel(nil)
 	a, sess := x.welcome(true, !c.placed, 0)
 	if sess != nil {
-		c.mu.Lock()
-		twice := c.sess != nil
-		if !twice {
-			c.sess = sess
-		}
-		c.mu.Unlock()
-		if twice {
+		if why := c.adopt(sess); why != nil {
 			c.s.sessions.remove(sess, errSessionEnded)
-			return errBegun
+			return why
 		}
 	}
 	if !a.silent {
@@ -211,6 +205,21 @@ func (c *conversation) initialize(m *wire.Message) *wire.Error {
 		// An error means that the session has ended, and then the stream has too.
 		_, _ = sess.attach(c.st, func() (*conn, error) { return nil, nil })
 	}
+	return nil
+}
+
+// adopt makes sess the session of the conversation. The error says why not: there is
+// one, or the conversation ends, and then nothing would ever end the session.
+func (c *conversation) adopt(sess *session) *wire.Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.ending:
+		return errEnding
+	case c.sess != nil:
+		return errBegun
+	}
+	c.sess = sess
 	return nil
 }
 
