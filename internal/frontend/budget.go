@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
 )
 
 // owner is whose a request is when it comes to shares: the principal, or where
@@ -78,6 +79,19 @@ func (h *holding) begin(n int) *refusal {
 	}
 	h.calls += int64(n)
 	return nil
+}
+
+// room is begin for requests of a conversation: the error is errBusy, or errCrowded
+// where it is others that have too much.
+func (h *holding) room(n int) *wire.Error {
+	switch h.begin(n) {
+	case nil:
+		return nil
+	case errFull:
+		return errCrowded
+	default:
+		return errBusy
+	}
 }
 
 // keep takes room for a body of so many bytes in all. Small ones are free.

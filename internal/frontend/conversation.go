@@ -18,6 +18,7 @@ var (
 	errBegun    = wire.Errorf(wire.CodeInvalidRequest, "invalid request: the conversation has begun already")
 	errEnding   = wire.Errorf(wire.CodeInternal, "%s", errStopped)
 	errBusy     = wire.Errorf(wire.CodeInternal, "too many requests of this client are running")
+	errCrowded  = wire.Errorf(wire.CodeInternal, "%s", errFull.reason)
 	errNoBatch  = wire.Errorf(wire.CodeInvalidRequest, "invalid request: batches are for sessions of revision %s only, and have between 1 and %d messages", wire.Rev20250326, maxBatch)
 )
 
@@ -150,13 +151,17 @@ func (c *conversation) start(x *exchange, by func() answer, h *holding) *wire.Er
 func (c *conversation) run(f func(), x *exchange, h *holding) *wire.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	why := errEnding
 	switch {
 	case c.ending:
+	case c.running >= maxRunning:
+		why = errBusy
+	default:
+		why = h.room(1)
+	}
+	if why != nil {
 		x.cancel(nil)
-		return errEnding
-	case c.running >= maxRunning || h.begin(1) != nil:
-		x.cancel(nil)
-		return errBusy
+		return why
 	}
 	c.running++
 	kept := *h
@@ -234,8 +239,8 @@ func (c *conversation) takeBatch(data []byte, h *holding) *wire.Error {
 	if sess == nil || !sess.client.Revision.HasBatches() || len(parts) == 0 || len(parts) > maxBatch {
 		return errNoBatch
 	}
-	if h.begin(len(parts)-1) != nil {
-		return errBusy
+	if why := h.room(len(parts) - 1); why != nil {
+		return why
 	}
 	whole := c.s.newExchange(c.ctx, c.st, wire.ID{})
 	return c.run(func() {

@@ -93,9 +93,9 @@ func (s *Server) refuseGet(w http.ResponseWriter, r *http.Request, who *call.Pri
 	case errors.Is(err, errForgotten):
 		s.refuse(w, r, &refusal{status: http.StatusGone, reason: err.Error()})
 	case errors.Is(err, errTooMany):
-		s.busy(w, r, http.StatusTooManyRequests, err.Error())
+		s.busy(w, r, wire.ID{}, http.StatusTooManyRequests, err.Error())
 	case errors.Is(err, errStopped):
-		s.busy(w, r, http.StatusServiceUnavailable, err.Error())
+		s.busy(w, r, wire.ID{}, http.StatusServiceUnavailable, err.Error())
 	default:
 		s.fault(w, r, wire.ID{}, http.StatusNotFound, errNoSession)
 	}

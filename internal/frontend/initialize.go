@@ -23,7 +23,7 @@ func (s *Server) initialize(p *post, r *http.Request, who *call.Principal, m *wi
 	a, sess := x.welcome(false, true, p.hold.owner)
 	switch {
 	case a.fault == errTooManySessions || a.fault == errGreedySessions:
-		s.fullHouse(p.w, r, a.fault)
+		s.fullHouse(p.w, r, m.ID, a.fault)
 		return
 	case sess != nil:
 		p.w.Header()[wire.HeaderSession] = []string{sess.id}
@@ -37,13 +37,13 @@ var (
 )
 
 // fullHouse answers who cannot have a session for the reason given.
-func (s *Server) fullHouse(w http.ResponseWriter, r *http.Request, why *wire.Error) {
+func (s *Server) fullHouse(w http.ResponseWriter, r *http.Request, id wire.ID, why *wire.Error) {
 	status := http.StatusServiceUnavailable
 	if why == errGreedySessions {
 		status = http.StatusTooManyRequests
 	}
 	s.sparing.Warn("sessions are refused for now: "+why.Message, zap.String("remote", r.RemoteAddr), zap.Int("max_sessions", s.opt.MaxSessions))
-	s.busy(w, r, status, why.Message)
+	s.busy(w, r, id, status, why.Message)
 }
 
 // newLegacyClient reads initialize. The revision is the one that the client

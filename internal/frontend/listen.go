@@ -16,7 +16,7 @@ func (s *Server) listen(p *post, r *http.Request, x *exchange) {
 		return
 	}
 	if !p.takes.events {
-		s.refuse(p.w, r, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name text/event-stream for subscriptions/listen"})
+		s.refuse(p.w, r, &refusal{http.StatusNotAcceptable, "Accept must name text/event-stream for subscriptions/listen", x.id})
 		return
 	}
 	s.subscribe(x, sub)
@@ -28,12 +28,12 @@ func (s *Server) listen(p *post, r *http.Request, x *exchange) {
 	sub.st = s.newStream(wire.EraModern)
 	c := sub.st.attach(newHTTPCarrier(p.w))
 	if !s.listens.add(sub, s.opt.MaxSessions) {
-		s.busy(p.w, r, http.StatusServiceUnavailable, "there are too many listen streams")
+		s.busy(p.w, r, x.id, http.StatusServiceUnavailable, "there are too many listen streams")
 		return
 	}
 	defer s.listens.remove(sub)
 	if s.draining.Load() { // looked at after add, so that Drain misses no stream
-		s.busy(p.w, r, http.StatusServiceUnavailable, errStopped.Error())
+		s.busy(p.w, r, x.id, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
 	p.hold.release() // what bounds such streams is that set

@@ -265,7 +265,7 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request, who *call.Pri
 		return
 	}
 	if s.stopped.Load() {
-		s.busy(w, r, http.StatusServiceUnavailable, "the gateway is shutting down")
+		s.busy(w, r, wire.ID{}, http.StatusServiceUnavailable, "the gateway is shutting down")
 		return
 	}
 	if refused := p.hold.begin(1); refused != nil {
@@ -331,9 +331,9 @@ func (s *Server) needsSession(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w, r, &refusal{status: http.StatusMethodNotAllowed, reason: "this HTTP method is served for sessions only"})
 }
 
-// busy refuses a request because a bound is reached.
-func (s *Server) busy(w http.ResponseWriter, r *http.Request, status int, reason string) {
-	s.refuse(w, r, &refusal{status: status, reason: reason})
+// busy refuses a request because a bound is reached, or the end has come.
+func (s *Server) busy(w http.ResponseWriter, r *http.Request, id wire.ID, status int, reason string) {
+	s.refuse(w, r, &refusal{status, reason, id})
 }
 
 // turnAway answers a new call while the gateway drains: it was not begun, and

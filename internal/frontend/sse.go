@@ -53,12 +53,12 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 	c.remote = r.RemoteAddr
 	defer c.close()
 	if s.draining.Load() {
-		s.busy(w, r, http.StatusServiceUnavailable, errStopped.Error())
+		s.busy(w, r, wire.ID{}, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
 	share := s.ownerOf(r, who)
 	if why := s.sessions.place(share); why != nil {
-		s.fullHouse(w, r, why)
+		s.fullHouse(w, r, wire.ID{}, why)
 		return
 	}
 	defer s.sessions.unplace(share)
@@ -66,7 +66,7 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 	s.talks.add(c)
 	defer s.talks.remove(c)
 	if s.draining.Load() { // looked at after add, so that Drain misses no conversation
-		s.busy(w, r, http.StatusServiceUnavailable, errStopped.Error())
+		s.busy(w, r, wire.ID{}, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
 	st.announce(wire.Event{Name: "endpoint", Data: []byte(s.endpointOf(r, c.id))})
@@ -118,10 +118,10 @@ func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 	switch id, fault := c.take(body.b, h); fault {
 	case nil:
 		accepted(w)
-	case errEnding:
-		s.refuse(w, r, &refusal{http.StatusServiceUnavailable, fault.Message, id})
+	case errEnding, errCrowded:
+		s.busy(w, r, id, http.StatusServiceUnavailable, fault.Message)
 	case errBusy:
-		s.refuse(w, r, &refusal{http.StatusTooManyRequests, fault.Message, id})
+		s.busy(w, r, id, http.StatusTooManyRequests, fault.Message)
 	default:
 		s.fault(w, r, id, http.StatusBadRequest, fault)
 	}

@@ -2,10 +2,12 @@ package frontend
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -16,6 +18,7 @@ import (
 type talk struct {
 	s    *Server
 	post string // the URL of messages
+	from string // the address of the client, "" for any
 	end  func() // closes the stream, and waits until it is
 }
 
@@ -37,7 +40,7 @@ func openTalk(t *testing.T, s *Server) *talk {
 	if endpoint == nil {
 		t.Fatalf("status %d, and no endpoint: %s", w.code(), w.written())
 	}
-	return &talk{s, "http://gateway.test" + endpoint[1], func() { leave(); <-w.done }}
+	return &talk{s: s, post: "http://gateway.test" + endpoint[1], end: func() { leave(); <-w.done }}
 }
 
 // send posts a body.
@@ -47,7 +50,7 @@ func (c *talk) send(t *testing.T, body io.Reader) *httptest.ResponseRecorder {
 	if err != nil {
 		t.Error(err)
 	}
-	r.URL = u
+	r.URL, r.RemoteAddr = u, c.from
 	w := httptest.NewRecorder()
 	c.s.ServeSSE(w, r)
 	return w
@@ -74,6 +77,44 @@ func TestSessionDoesNotOutliveItsStream(t *testing.T) {
 		}
 		if n := len(s.sessions.byID); n != 0 {
 			t.Errorf("%d sessions are left", n)
+		}
+	})
+}
+
+// Who asks too much is told another thing than who asks at the wrong time, and both
+// when to come again.
+func TestBoundsOverSSE(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, Options{MaxCalls: 4})
+		greedy, late := openTalk(t, c.s), openTalk(t, c.s)
+		defer greedy.end()
+		defer late.end()
+		greedy.from, late.from = c.address(0), c.address(1)
+		for _, talk := range []*talk{greedy, late} {
+			if w := talk.send(t, strings.NewReader(initializeBody)); w.Code != http.StatusAccepted {
+				t.Fatalf("initialize: status %d", w.Code)
+			}
+		}
+		call := func(talk *talk, id int) *httptest.ResponseRecorder {
+			return talk.send(t, strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"wait","arguments":{"for":"x"}}}`, id)))
+		}
+		for i, tt := range []struct {
+			talk   *talk
+			status int
+		}{
+			{greedy, http.StatusAccepted}, {greedy, http.StatusAccepted}, {greedy, http.StatusTooManyRequests},
+			{late, http.StatusAccepted}, {late, http.StatusServiceUnavailable},
+		} {
+			w := call(tt.talk, i)
+			if w.Code != tt.status {
+				t.Errorf("request %d: status %d, want %d: %s", i, w.Code, tt.status, w.Body)
+			}
+			if again := w.Header().Get("Retry-After"); (again != "") != (tt.status != http.StatusAccepted) {
+				t.Errorf("request %d: status %d, Retry-After %q", i, w.Code, again)
+			}
+			if id := fmt.Sprintf(`"id":%d,"error":{"code":-32603,`, i); w.Code != http.StatusAccepted && !strings.Contains(w.Body.String(), id) {
+				t.Errorf("request %d: the answer is %s", i, w.Body)
+			}
 		}
 	})
 }
