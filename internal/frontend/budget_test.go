@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -323,4 +324,46 @@ func TestStdioBodiesAreBounded(t *testing.T) {
 			t.Errorf("%d are held of nothing", n)
 		}
 	})
+}
+
+// One client cannot have all listen streams either, and whoever is refused has had
+// nobody work for it.
+func TestListenStreamsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		subs := &countedSubscriptions{}
+		c := newCrowd(t, Options{MaxSessions: 4, Subscriptions: subs})
+		ctx, hangUp := context.WithCancel(t.Context())
+		listen := func(from int) *httptest.ResponseRecorder {
+			r := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["x:y"]}%s}}`, wire.EraModern).WithContext(ctx)
+			r.Header.Set(wire.HeaderMethod, wire.MethodListen)
+			r.RemoteAddr = c.address(from)
+			w := httptest.NewRecorder()
+			go c.s.ServeHTTP(w, r)
+			synctest.Wait()
+			return w
+		}
+		for i, tt := range []struct{ from, status int }{
+			{0, http.StatusOK}, {0, http.StatusOK}, {0, http.StatusTooManyRequests}, {1, http.StatusOK}, {1, http.StatusServiceUnavailable},
+		} {
+			if w := listen(tt.from); w.Code != tt.status || (w.Header().Get("Retry-After") != "") != (tt.status != http.StatusOK) {
+				t.Errorf("stream %d: status %d, want %d; Retry-After %q", i, w.Code, tt.status, w.Header().Get("Retry-After"))
+			}
+		}
+		if n := subs.made.Load(); n != 3 {
+			t.Errorf("%d subscriptions were made, want one for each stream", n)
+		}
+		hangUp()
+		synctest.Wait()
+		if n := c.s.listening.held.Load(); n != 0 {
+			t.Errorf("%d are held of nothing", n)
+		}
+	})
+}
+
+// countedSubscriptions bring nothing, and count.
+type countedSubscriptions struct{ made atomic.Int64 }
+
+func (s *countedSubscriptions) Subscribe(context.Context, *call.Call, string, func(string, wire.Raw)) (func(), error) {
+	s.made.Add(1)
+	return func() {}, nil
 }

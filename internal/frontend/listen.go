@@ -19,6 +19,16 @@ func (s *Server) listen(p *post, r *http.Request, x *exchange) {
 		s.refuse(p.w, r, &refusal{http.StatusNotAcceptable, "Accept must name text/event-stream for subscriptions/listen", x.id})
 		return
 	}
+	owner := p.hold.owner
+	if refused := s.listening.take(owner, 1); refused != nil {
+		reason := "there are too many listen streams"
+		if refused == errGreedy {
+			reason = "this client has as many listen streams as one may"
+		}
+		s.busy(p.w, r, x.id, refused.status, reason)
+		return
+	}
+	defer s.listening.give(owner, 1)
 	s.subscribe(x, sub)
 	defer sub.close()
 	if fault := s.watch(x, sub); fault != nil {
@@ -27,16 +37,13 @@ func (s *Server) listen(p *post, r *http.Request, x *exchange) {
 	}
 	sub.st = s.newStream(wire.EraModern)
 	c := sub.st.attach(newHTTPCarrier(p.w))
-	if !s.listens.add(sub, s.opt.MaxSessions) {
-		s.busy(p.w, r, x.id, http.StatusServiceUnavailable, "there are too many listen streams")
-		return
-	}
+	s.listens.add(sub)
 	defer s.listens.remove(sub)
 	if s.draining.Load() { // looked at after add, so that Drain misses no stream
 		s.busy(p.w, r, x.id, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
-	p.hold.release() // what bounds such streams is that set
+	p.hold.release() // listening bounds such streams
 	ctx, cancel := whileProved(r, x.call.Principal)
 	defer cancel()
 	c.run(ctx, nil)

@@ -39,9 +39,10 @@ type Server struct {
 	levels   levelCount
 	parks    parkTable
 
-	bodies budget       // bytes of bodies
-	calls  budget       // requests that run
-	seed   maphash.Seed // of owners
+	bodies    budget       // bytes of bodies
+	calls     budget       // requests that run
+	listening budget       // listen streams over HTTP
+	seed      maphash.Seed // of owners
 
 	serverInfo wire.Raw // the member of a result's _meta, name and value
 	supported  wire.Raw // the array of all revisions
@@ -67,6 +68,7 @@ func New(o Options) *Server {
 	s.levels.report = o.LogLevel
 	s.parks.max = o.MaxParked
 	s.bodies.max, s.calls.max = o.MaxBodies, int64(o.MaxCalls)
+	s.listening.max = int64(o.MaxSessions) + 1 // so that one alone can have the only one, as with sessions
 	s.seed = maphash.MakeSeed()
 	s.serverInfo = append(wire.String(wire.MetaServerInfo), ':')
 	s.serverInfo = append(s.serverInfo, o.Info...)

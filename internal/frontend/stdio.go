@@ -198,9 +198,8 @@ func (c *conversation) listen(x *exchange) answer {
 		return answer{fault: errEnding}
 	case len(c.listens) >= maxGetStreams:
 		return answer{fault: wire.Errorf(wire.CodeInternal, "there are too many subscriptions")}
-	case !c.s.listens.add(sub, c.s.opt.MaxSessions):
-		return answer{fault: wire.Errorf(wire.CodeInternal, "there are too many listen streams")}
 	default:
+		c.s.listens.add(sub)
 		c.listens[x.id] = sub
 	}
 	return answer{silent: true}

@@ -146,19 +146,15 @@ type subscriptionSet struct {
 }
 
 // add takes a subscription in and acknowledges it, before anything that it
-// brings, unless there are max already.
-func (s *subscriptionSet) add(sub *subscription, max int) bool {
+// brings.
+func (s *subscriptionSet) add(sub *subscription) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.set) >= max {
-		return false
-	}
 	if s.set == nil {
 		s.set = make(map[*subscription]struct{})
 	}
 	s.set[sub] = struct{}{}
 	sub.acknowledge()
-	return true
 }
 
 // remove forgets a subscription and closes it. It reports whether it was there.
