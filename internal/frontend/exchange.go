@@ -46,7 +46,7 @@ type exchange struct {
 	hold  *holding // what the request holds, nil when it is not known
 	scope call.Scope
 	ctx   context.Context // scope
-	over  atomic.Bool     // the handler has returned
+	over  atomic.Bool     // nothing goes to the client beside the answer: the handler has returned, or it is no call
 }
 
 // newExchange prepares a call. The caller registers it, where ends of sessions

@@ -137,6 +137,7 @@ func (s *session) updated(u resourceUpdate) {
 // those that it could: what upstreams refuse, what policy refuses and what does
 // not exist is left out, and so is what takes too long.
 func (s *Server) subscribe(x *exchange, sub *subscription) {
+	x.over.Store(true) // what upstreams say meanwhile has no place on a listen stream
 	sub.who, sub.client = x.call.Principal, x.call.Client
 	asked := resourcesOf(x.call.Params)
 	if s.opt.Subscriptions == nil || len(asked) == 0 {

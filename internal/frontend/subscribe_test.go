@@ -3,12 +3,15 @@ package frontend
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
@@ -130,4 +133,40 @@ func TestSubscriptionsEndWithTheirSession(t *testing.T) {
 	if len(b.set) != 0 {
 		t.Errorf("%d subscriptions are left", len(b.set))
 	}
+}
+
+// talkative says something while it subscribes, as an upstream may.
+type talkative struct{}
+
+func (talkative) Subscribe(_ context.Context, c *call.Call, _ string, _ func(string, wire.Raw)) (func(), error) {
+	c.Back.Notify(wire.NoteMessage, wire.Raw(`{"level":"error","data":1}`))
+	c.Back.Notify(wire.NoteProgress, wire.Raw(`{"progressToken":"t","progress":1}`))
+	return func() {}, nil
+}
+
+// Nothing comes on a listen stream before its acknowledgement, and no log messages and
+// progress at all (2026-07-28, basic/patterns/subscriptions).
+func TestListenStreamsCarryNothingOfTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), Subscriptions: talkative{}})
+		r := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["x:y"]}%s}}`, wire.EraModern)
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body = io.NopCloser(strings.NewReader(strings.Replace(string(body), `"_meta":{`, `"_meta":{"progressToken":"t","io.modelcontextprotocol/logLevel":"debug",`, 1)))
+		r.Header.Set(wire.HeaderMethod, wire.MethodListen)
+		w := &recorder{header: make(http.Header), done: make(chan struct{})}
+		go func() {
+			defer close(w.done)
+			s.ServeHTTP(w, r)
+		}()
+		synctest.Wait()
+		s.Drain()
+		<-w.done
+		events := eventsOf(t, w.written())
+		if len(events) != 2 || !strings.Contains(string(events[0].Data), wire.NoteAcknowledged) || !strings.Contains(string(events[1].Data), `"result"`) {
+			t.Errorf("the stream is %s", w.written())
+		}
+	})
 }
