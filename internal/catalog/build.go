@@ -64,7 +64,7 @@ func (b *builder) publish(kind call.Kind) {
 				}
 				name := d.name()
 				if p := b.mayBelong(d, name); p != nil && b.public[kind][name] == nil {
-					d.bare, d.waits = name, p
+					d.early, d.waits = true, p
 					early = append(early, d)
 					continue
 				}
@@ -230,6 +230,7 @@ func (b *builder) take(d *draft, public string) bool {
 // resettle names an item whose name another item has.
 func (b *builder) resettle(d *draft) {
 	own := d.name()
+	d.own = own
 	d.space, d.marked = d.space.Fallback(), false
 	names := []string{d.name()}
 	if !isURI(d.Kind) {

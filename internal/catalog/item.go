@@ -23,9 +23,12 @@ type Entry struct {
 	index int    // among the table's entries of the kind
 	next  *Entry // the same web address, listed by a later upstream
 	again bool   // an earlier upstream lists the same web address
-	// bare is the name that the item will have unless an upstream before lists it,
-	// which is not known yet; "" for most. Policy must allow it under both.
-	bare string
+	// own is the name that the item would have if no other had it; "" for most. Rules
+	// that refuse it refuse this item.
+	own string
+	// early says that the item will have that name unless an upstream before lists it,
+	// which is not known yet. Policy must allow it under both.
+	early bool
 }
 
 // Fault is what is remarkable about an item.

@@ -531,3 +531,41 @@ func TestClashesWhileDown(t *testing.T) {
 	}
 	resolves(t, v, call.Tool, "two__y", "two", "y")
 }
+
+// A rule that refuses a name refuses it at every upstream that has it, also where
+// another upstream takes the name from an item: else whoever comes first in the file
+// could free what others have from their rules.
+func TestRulesOfClashingNames(t *testing.T) {
+	one := source(t, "one", "", tool("x"), prompt("p"), resource("a:1"), template("t:{x}"))
+	two := source(t, "two", "", tool("x"), tool("y"), prompt("p"), resource("a:1"), resource("a:2"), template("t:{x}"))
+	view := func(fallback policy.Effect, rules ...policy.Rule) *View {
+		return Build(Options{Policy: policy.New(policy.Options{Default: fallback, Rules: rules})}, []Source{one, two}).View(call.Anonymous, nil)
+	}
+	names := policy.What{Tools: []string{"x"}, Prompts: []string{"p"}, Resources: []string{"a:1", "t:*"}}
+	fallbacks := []struct {
+		kind call.Kind
+		name string
+	}{{call.Tool, "two__x"}, {call.Prompt, "two__p"}, {call.Resource, "two+a:1"}, {call.Template, "two+t:{x}"}, {call.Resource, "two+t:9"}}
+	for _, upstreams := range [][]string{nil, {"two"}} {
+		deny := policy.Rule{Name: "d", Effect: policy.Deny, What: names}
+		deny.What.Upstreams = upstreams
+		v := view(policy.Allow, deny)
+		for _, f := range fallbacks {
+			if _, ok := v.Resolve(f.kind, f.name); ok {
+				t.Errorf("deny, of %v: %s may be used", upstreams, f.name)
+			}
+		}
+		resolves(t, v, call.Tool, "y", "two", "y")
+		resolves(t, v, call.Resource, "a:2", "two", "a:2")
+	}
+	v := view(policy.Allow, policy.Rule{Name: "c", Effect: policy.Confirm, What: names})
+	if target, ok := v.Resolve(call.Tool, "two__x"); !ok || target.Judgement.Listed().Effect != policy.Confirm {
+		t.Error("the user is not asked about two__x")
+	}
+	v = view(policy.Deny, policy.Rule{Name: "a", Effect: policy.Allow, What: policy.What{Tools: []string{"x"}}})
+	if _, ok := v.Resolve(call.Tool, "two__x"); ok {
+		t.Error("what allows x allows two__x")
+	}
+	v = view(policy.Deny, policy.Rule{Name: "a", Effect: policy.Allow, What: policy.What{Tools: []string{"two__x"}}})
+	resolves(t, v, call.Tool, "two__x", "two", "x")
+}

@@ -67,9 +67,9 @@ func newView(t *Table, rights *policy.Rights, others func(visible string) *shown
 		v.judged[kind] = make([]*policy.Judgement, len(entries))
 		allowed[kind] = make([]bool, len(entries))
 		for i, e := range entries {
-			j := v.judge(e.Kind, e.part, e.Public, e.Native, e.Raw)
-			if e.bare != "" {
-				j = policy.Both(j, v.judge(e.Kind, e.part, e.bare, e.Native, e.Raw))
+			j := v.judge(e.Kind, e.part, e.Public, e.own, e.Native, e.Raw)
+			if e.early {
+				j = policy.Both(j, v.judge(e.Kind, e.part, e.own, "", e.Native, e.Raw))
 			}
 			v.judged[kind][i] = j
 			if allowed[kind][i] = j.Listed().Visible(); allowed[kind][i] {
@@ -121,9 +121,10 @@ func appendBits(b []byte, flags []bool) []byte {
 	return b
 }
 
-// judge asks policy about an item of a part.
-func (v *View) judge(kind call.Kind, p *Part, public, native string, raw wire.Raw) *policy.Judgement {
-	it := policy.Item{Kind: kind, Upstream: p.Upstream(), Public: public, Native: native, Raw: raw}
+// judge asks policy about an item of a part. own is the name that it would have if no
+// other had it, "" where it has that.
+func (v *View) judge(kind call.Kind, p *Part, public, own, native string, raw wire.Raw) *policy.Judgement {
+	it := policy.Item{Kind: kind, Upstream: p.Upstream(), Public: public, Own: own, Native: native, Raw: raw}
 	if isURI(kind) {
 		it.PublicURI = p.publicURI
 	}
@@ -138,7 +139,7 @@ func (v *View) Judge(kind call.Kind, p *Part, public, native string) *policy.Jud
 			return v.judged[kind][e.index]
 		}
 	}
-	return v.judge(kind, p, public, native, nil)
+	return v.judge(kind, p, public, "", native, nil)
 }
 
 // Verdict returns why a name does not resolve: what was decided about the item
@@ -279,7 +280,7 @@ func (v *View) target(p *Part, public, native string) (Target, bool) {
 // judgeUnlisted asks policy about a resource that no list of the table has; raw is
 // what is known of it, or nil.
 func (v *View) judgeUnlisted(p *Part, public, native string, raw wire.Raw) *policy.Judgement {
-	j := v.judge(call.Resource, p, public, native, raw)
+	j := v.judge(call.Resource, p, public, "", native, raw)
 	for _, e := range v.table.alike(p, native) {
 		j = policy.Both(j, v.judged[e.Kind][e.index])
 	}
@@ -356,7 +357,7 @@ func (v *View) presume(kind call.Kind, public string, p *Part) (Target, bool) {
 	if !ok {
 		return Target{}, false
 	}
-	j := v.judge(kind, p, public, native, nil)
+	j := v.judge(kind, p, public, "", native, nil)
 	if !j.Listed().Visible() || v.elsewhere(kind, p, public) {
 		return Target{}, false
 	}

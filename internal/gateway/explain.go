@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"fmt"
+
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
@@ -32,7 +34,7 @@ func (v *Visit) Explain(q Question) (Explained, bool) {
 	}
 	item := policy.Item{Kind: t.Kind, Upstream: t.Part.Upstream(), Public: t.Public, Native: t.Native}
 	if t.Entry != nil {
-		item.Raw = t.Entry.Raw
+		item.Raw, item.Own = t.Entry.Raw, t.Entry.Own()
 	}
 	request := policy.Request{Method: wire.MethodResourcesRead}
 	switch t.Kind {
@@ -59,9 +61,11 @@ func (v *Visit) Explain(q Question) (Explained, bool) {
 		return out, true
 	}
 	if d.Effect != out.Decision.Effect {
-		out.Steps = append(out.Steps, policy.Step{
-			Rule: d.Rule, File: d.File, Line: d.Line, Effect: d.Effect, Matches: true, Reason: "the URI may be another spelling of a listed one",
-		})
+		reason := "the URI may be another spelling of a listed one"
+		if item.Own != "" {
+			reason = fmt.Sprintf("it may come to be named %q", item.Own)
+		}
+		out.Steps = append(out.Steps, policy.Step{Rule: d.Rule, File: d.File, Line: d.Line, Effect: d.Effect, Matches: true, Reason: reason})
 		out.Decision = d
 	}
 	return out, true

@@ -28,6 +28,10 @@
 // and its [Condition]. What is not given holds for all. Of several rules with one
 // effect the first decides; the limits of all that match are taken.
 //
+// A rule that denies or demands a confirmation goes by two public names where an item
+// has another than its own, since another upstream has that: by either. Else the list
+// of one upstream could free items of another from their rules.
+//
 // In a glob an asterisk stands for any run of characters, the empty one and
 // slashes included. Every other character stands for itself.
 //

@@ -52,8 +52,11 @@ func (p *Policy) Explain(c Caller, it Item, q Request) Explanation {
 	d := r.Judge(it).Decide(q)
 	for _, other := range all[min(1, len(all)):] {
 		if e := other.decide(q); e.strictness() > rank[Allow] && e.Rule == d.Rule && e.Effect == d.Effect {
-			steps = append(steps, Step{Rule: d.Rule, File: d.File, Line: d.Line, Effect: d.Effect, Matches: true,
-				Reason: fmt.Sprintf("the URI may also be read as %q", other.public)})
+			reason := "the URI may also be read as %q"
+			if other.public == it.Own {
+				reason = "it would be named %q if nothing else were"
+			}
+			steps = append(steps, Step{Rule: d.Rule, File: d.File, Line: d.Line, Effect: d.Effect, Matches: true, Reason: fmt.Sprintf(reason, other.public)})
 			break
 		}
 	}

@@ -65,6 +65,9 @@ func (r *Rights) spelled(it Item) (all []*judging, refusal string) {
 		}
 	}
 	all = append(all, r.judging(&it, it.Public, it.Native, true))
+	if it.Own != "" {
+		all = append(all, r.judging(&it, it.Own, it.Native, false))
+	}
 	if !uri {
 		return all, ""
 	}

@@ -101,6 +101,10 @@ type Item struct {
 	Public   string   // name or URI as clients see it
 	Native   string   // the same at the upstream
 	Raw      wire.Raw // as clients see it in a list; nil for one that no list has
+	// Own is the public name that the item would have if no other had it, "" where it
+	// has that. What refuses or has confirmed the one does so for the other: which of
+	// them an item has may be up to another upstream. Nothing is allowed by it.
+	Own string
 	// PublicURI gives the public form of other spellings of the native URI. Nil
 	// for items without a URI.
 	PublicURI func(native string) string

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -137,6 +138,51 @@ func TestDecideDoesNotAllocate(t *testing.T) {
 	j = p.Rights(anyone).Judge(resource("file:///x/../b%69g?y"))
 	if n := testing.AllocsPerRun(100, func() { j.Decide(Request{}) }); n != 0 {
 		t.Errorf("a URI: %v allocations, want none", n)
+	}
+}
+
+// A rule about a name also refuses, has confirmed, and counts what would have that
+// name if no other item had it. It allows nothing by it.
+func TestOwnName(t *testing.T) {
+	it := Item{Kind: call.Tool, Upstream: "two", Public: "two__x", Own: "x", Native: "x"}
+	rule := func(effect Effect, what What, more func(*Rule)) *Policy {
+		r := Rule{Name: "r", Effect: effect, What: what}
+		if more != nil {
+			more(&r)
+		}
+		fallback := Allow
+		if effect == Allow {
+			fallback = Deny
+		}
+		return New(Options{Default: fallback, Rules: []Rule{r}})
+	}
+	x := What{Tools: []string{"x"}}
+	for name, tt := range map[string]struct {
+		p    *Policy
+		want Effect
+	}{
+		"deny":                      {rule(Deny, x, nil), Deny},
+		"deny, of that upstream":    {rule(Deny, What{Tools: []string{"x"}, Upstreams: []string{"two"}}, nil), Deny},
+		"deny, of another upstream": {rule(Deny, What{Tools: []string{"x"}, Upstreams: []string{"one"}}, nil), Allow},
+		"deny, by a condition":      {rule(Deny, What{}, func(r *Rule) { r.When = when(t, `tool.name == "x"`) }), Deny},
+		"confirm":                   {rule(Confirm, x, nil), Confirm},
+		"allow":                     {rule(Allow, x, nil), Deny},
+		"allow the public name":     {rule(Allow, What{Tools: []string{"two__x"}}, nil), Allow},
+	} {
+		if d := decide(tt.p, anyone, it, Request{}); d.Effect != tt.want {
+			t.Errorf("%s: %s, want %s", name, d.Effect, tt.want)
+		}
+	}
+	both := New(Options{Rules: []Rule{
+		{Name: "two", Effect: Allow, What: What{Upstreams: []string{"two"}}},
+		{Name: "x", Effect: Allow, What: x, Limit: &Limit{Concurrent: 1}},
+	}})
+	if d := decide(both, anyone, it, Request{}); d.Effect != Allow || d.Rule != "two" || len(d.Limits) != 1 {
+		t.Errorf("a limit of the name: %+v", d)
+	}
+	e := rule(Deny, x, nil).Explain(anyone, it, Request{})
+	if i := slices.IndexFunc(e.Steps, func(s Step) bool { return s.Reason == `it would be named "x" if nothing else were` }); i < 0 {
+		t.Errorf("explained as %+v", e.Steps)
 	}
 }
 
