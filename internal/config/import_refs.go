@@ -142,8 +142,11 @@ func (im *importer) ref(inside string, at path) (string, bool) {
 	}
 	name, fallback, has := strings.Cut(strings.TrimPrefix(inside, "env:"), ":-")
 	switch {
-	case variable.MatchString(name) && has:
+	case variable.MatchString(name) && has && !(secretKey(name) && !harmless(name, fallback)):
 		return im.refTo(name+":-"+fallback, at), true
+	case variable.MatchString(name) && has:
+		s := &slot{ref: name, note: withoutDefault, uses: []string{im.use(at)}}
+		return im.mark(s), true
 	case variable.MatchString(name):
 		return im.refTo(name, at), true
 	case kind == "env" && !has:

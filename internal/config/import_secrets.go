@@ -39,12 +39,14 @@ func (im *importer) noteLast(mark, note string) {
 	im.expand(mark, func(s *slot) string { s.note = note; return "" })
 }
 
+// withoutDefault is the note of a reference that had a default.
+const withoutDefault = "its default in the host's file is left out, since it may be secret"
+
 // withoutDefaults takes the defaults out of references that may be secret.
 func (im *importer) withoutDefaults(key, value string) string {
 	return im.expand(value, func(s *slot) string {
 		if name, fallback, has := strings.Cut(s.ref, ":-"); has && name != "DOLLAR" && !harmless(key, fallback) {
-			s.ref = name
-			s.note = "its default in the host's file is left out, since it may be secret"
+			s.ref, s.note = name, withoutDefault
 		}
 		return im.mark(s)
 	})
@@ -52,8 +54,9 @@ func (im *importer) withoutDefaults(key, value string) string {
 
 var authScheme = regexp.MustCompile(`^(?i:bearer|basic|token|bot|apikey|api-key|key|digest)[ \t]+`)
 
-// urlParts are scheme, authority, path, query and fragment.
-var urlParts = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([^?#]*)(\?[^#]*)?(#.*)?$`)
+// urlParts are scheme, authority, path, query and fragment. A password may have / ? #
+// in it as it is: what cannot be a port is none, so that it goes up to the last @.
+var urlParts = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://([^/?#@\[]*:[0-9]*[^/?#@0-9\x00].*@[^/?#@]*|[^/?#]*)([^?#]*)(\?[^#]*)?(#.*)?$`)
 
 // guardedURL is the url of a server without its secrets. User and password go
 // into a header, where the gateway wants them.
@@ -174,8 +177,7 @@ var (
 func (im *importer) guardedText(key, value string, at path) string {
 	value = im.expand(value, func(s *slot) string {
 		if name, fallback, has := strings.Cut(s.ref, ":-"); has && (hasToken(fallback) || strings.Contains(fallback, "://") && !harmlessURL(fallback)) {
-			s.ref = name
-			s.note = "its default in the host's file is left out, since it may be secret"
+			s.ref, s.note = name, withoutDefault
 		}
 		return im.mark(s)
 	})
@@ -183,7 +185,7 @@ func (im *importer) guardedText(key, value string, at path) string {
 		return im.move(key, value, at)
 	}
 	value = anyURL.ReplaceAllStringFunc(value, func(u string) string { return im.guardedAnyURL(u, at) })
-	if strings.ContainsAny(value, " \t\n") { // a line for a shell
+	if strings.ContainsAny(value, " \t\n;") { // a line for a shell, or what connects to a database
 		inside := func(re *regexp.Regexp, name, literal int) {
 			value = replaceAll(re, value, func(m []string) string {
 				if !secretKey(strings.Trim(m[name], "-: ")) {

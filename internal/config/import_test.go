@@ -219,6 +219,28 @@ func TestImportFindsTokensAmongArguments(t *testing.T) {
 	}
 }
 
+// Secrets are found where only the name of what they stand for tells them, and in
+// URLs that nobody has escaped; what looks like those stays.
+func TestImportFindsPlainPasswords(t *testing.T) {
+	im, err := Import(HostFile{Name: "x.json", Folder: "/x", Data: []byte(`{"mcpServers": {
+		"a": {"command": "x", "cwd": "/${DB_PASSWORD:-hunter}", "args": ["${DB_PASSWORD:-hunter}", "${PORT:-80}", "Server=db;Uid=me;Pwd=hunter;",
+			"postgres://me:p#hunter@h/d", "postgres://me:p/hunter@h/d", "postgres://me:p?hunter@h/d", "https://h:8080/p/@scope/b?x=y", "https://h:${PORT}/a@b"]},
+		"b": {"url": "https://h.example/${MY_TOKEN:-hunter}/mcp"}, "c": {"url": "https://me:p/hunter@h.example/mcp"}}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := describe(im)
+	if strings.Contains(got, "hunter") {
+		t.Errorf("a password is left in\n%s", got)
+	}
+	for _, want := range []string{"${PORT:-80}", "'https://h:8080/p/@scope/b?x=y'", "'https://h:${PORT}/a@b'", "Server=db;Uid=me;Pwd=${", "https://h.example/${MY_TOKEN}/mcp", "url: https://h.example/mcp"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in\n%s", want, got)
+		}
+	}
+	loads(t, im)
+}
+
 // madeUpSecret is a secret in one of the forms that are about: passwords, tokens
 // of services, hex, Base64, UUIDs.
 func madeUpSecret(rnd *rand.Rand) string {
