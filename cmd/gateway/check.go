@@ -173,7 +173,7 @@ func (o *checkOptions) known(cfg *config.Config, source string) error {
 		i := slices.IndexFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == name })
 		switch {
 		case !slices.Contains(all, name):
-			return usageError{fmt.Errorf("%s: no such upstream; there are %s", what, cmp.Or(strings.Join(all, ", "), "none"))}
+			return usageError{fmt.Errorf("%s: no such upstream; there are %s%s", what, cmp.Or(strings.Join(all, ", "), "none"), fileHint(name))}
 		case i >= 0 && cfg.Upstreams[i].Disabled:
 			return usageError{fmt.Errorf("%s: the upstream is disabled", what)}
 		case !o.wanted(name):

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,7 +79,16 @@ func newRoot() *cobra.Command {
 	opts.flags(root)
 	root.AddCommand(newRun(), newStdio(), newCheck(), newList(), newCall(), newExplain(), newPin(), newImport(), newKey(), newLogin(), newHealth(), newVersion())
 	root.PersistentPreRunE = given
-	// cobra's own takes any word for a shell, and prints its help.
+	// cobra's own take any word for a verb, or a shell, and print their help.
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Args = func(_ *cobra.Command, args []string) error {
+			if found, _, err := root.Find(args); err != nil || found == root && len(args) > 0 {
+				return usageError{fmt.Errorf("unknown verb %q", args[0])}
+			}
+			return nil
+		}
+	}
 	root.InitDefaultCompletionCmd()
 	if shells, _, err := root.Find([]string{"completion"}); err == nil {
 		shells.Args, shells.RunE = noArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -102,11 +114,26 @@ func given(cmd *cobra.Command, _ []string) error {
 }
 
 func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usageError{fmt.Errorf("unknown verb or argument %q for %q", args[0], cmd.CommandPath())}
+	if len(args) == 0 {
+		return nil
 	}
-	return nil
+	hint := ""
+	if cmd.Flags().Lookup("config") != nil {
+		hint = fileHint(args[0])
+	}
+	return usageError{fmt.Errorf("unknown verb or argument %q for %q%s", args[0], cmd.CommandPath(), hint)}
 }
+
+// fileHint is for who gives a configuration as an argument.
+func fileHint(arg string) string {
+	if slices.Contains(configExtensions, strings.TrimPrefix(filepath.Ext(arg), ".")) {
+		return "; for a configuration write -c " + arg
+	}
+	return ""
+}
+
+// configExtensions are what names of configurations end in.
+var configExtensions = []string{"yaml", "yml", "json", "jsonc"}
 
 func newRun() *cobra.Command {
 	var opts runOptions

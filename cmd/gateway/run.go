@@ -34,7 +34,7 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 
 func (o *runOptions) configFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.file, "config", "c", "", "configuration `FILE` (gateway.yaml, or a host's mcp.json)")
-	_ = cmd.MarkFlagFilename("config", "yaml", "yml", "json", "jsonc") // only a flag that is not there fails
+	_ = cmd.MarkFlagFilename("config", configExtensions...) // only a flag that is not there fails
 }
 
 // run serves until the first SIGINT or SIGTERM, then drains. A second signal
