@@ -298,7 +298,7 @@ func TestClashWithOwnLists(t *testing.T) {
 	two.tool = "of_ann"
 	c := credit(t, idp, fmt.Sprintf("  one: {url: %q, prefix: \"\", auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n  two: %s\n", one.url, two.entry(`, prefix: ""`)),
 		func(cfg *config.Config) { cfg.StartupWait = 100 * time.Millisecond })
-	until(t, "both to be listed", func() bool {
+	polltest.Until(t, "both to be listed", func() bool {
 		_, list := c.post(c.tokenOf("bob"), `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 		return strings.Contains(list, `"name":"of_bob"`) && strings.Contains(list, `"name":"of_ann"`)
 	})
@@ -309,6 +309,6 @@ func TestClashWithOwnLists(t *testing.T) {
 	}
 	says(t, list(), `"name":"two__of_ann"`)
 	close(listed)
-	until(t, "ann to be listed hers", func() bool { return strings.Contains(list(), `"name":"of_ann"`) })
+	polltest.Until(t, "ann to be listed hers", func() bool { return strings.Contains(list(), `"name":"of_ann"`) })
 	says(t, list(), `"name":"two__of_ann"`)
 }
