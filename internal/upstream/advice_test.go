@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -75,8 +76,6 @@ func TestAdviceForPrograms(t *testing.T) {
 			`the program "sh" ended with exit status 3 before initialize; the last line of its standard error is "` + strings.Repeat("x", maxSaid) + `": mend that, and check its args and env`, "the server ended: exit status 3"},
 		"prints and ends": {"sh", []string{"-c", "echo usage: x; exit 2"}, "",
 			`the program "sh" printed text that is no MCP message and ended with exit status 2: ` + check + `, and that its args are complete`, "the server ended: exit status 2"},
-		"prints and stays": {"sh", []string{"-c", "echo listening on port 3000; exec sleep 1000"}, "",
-			`the program "sh" prints text that is no MCP message (` + mute + `): ` + check + `, and that its args do not choose another transport`, mute},
 		"silent": {"sleep", []string{"1000"}, "", `the program "sleep": ` + mute + `: ` + check + `, and raise timeout if it takes longer, as a first download may`, mute},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,6 +91,33 @@ func TestAdviceForPrograms(t *testing.T) {
 			if told != test.told {
 				t.Errorf("clients are told %q, want %q", told, test.told)
 			}
+		})
+	}
+}
+
+// A program that prints what is no message and stays is told from one that says
+// nothing, whether it ends its lines or not.
+func TestAdviceForProgramsThatStay(t *testing.T) {
+	const mute = "the server did not introduce itself within 1m0s"
+	const prints = `the program "sh" prints text that is no MCP message (` + mute + `): ` + checkStdio
+	for name, tc := range map[string]struct{ printed, want string }{
+		"a line":         {"listening on port 3000\n", prints},
+		"part of a line": {"listening on port 3000", prints},
+		"a long one":     {strings.Repeat("x", 100_000) + "\n", prints},
+		"part of that":   {strings.Repeat("x", 100_000), prints},
+		"nothing at all": {"", `the program "sh": ` + mute + `: ` + checkServer + `, and raise timeout if it takes longer, as a first download may`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &fakeServer{handle: func(l *fakeLife, m wire.Message) {
+					if m.Method == wire.MethodDiscover {
+						io.WriteString(l.out, tc.printed)
+					}
+				}}
+				c := New(Options{Stdio: &StdioOptions{Command: "sh"}, MaxMessage: 64 << 10})
+				_, _, err := c.connect(t.Context(), newLineDialer(c.o, pipeOpener(s.pipe)))
+				equal(t, "advice", c.o.advice(err), tc.want)
+			})
 		})
 	}
 }

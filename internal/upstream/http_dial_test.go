@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mcpgateway/internal/wire"
@@ -214,18 +215,21 @@ func reasonOf(err error) string {
 }
 
 func TestServerThatIgnoresTheProbe(t *testing.T) {
-	s := &script{on: map[string]on{wire.MethodDiscover: func(_ http.ResponseWriter, r *http.Request, _ wire.Message) { <-r.Context().Done() }}}
-	h := serve(t, s)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-	c, hello, err := newHTTPDialer(testOptions(t, h.URL), nil).dial(ctx, make(inboxed, 10))
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "revision", hello.revision, wire.Rev20251125)
-	done, stop := context.WithCancel(t.Context())
-	stop()
-	c.run(done)
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{on: map[string]on{wire.MethodDiscover: func(_ http.ResponseWriter, r *http.Request, _ wire.Message) { <-r.Context().Done() }}}
+		ctx, cancel := context.WithTimeout(t.Context(), probeShare*time.Second)
+		defer cancel()
+		began := time.Now()
+		c, hello, err := newHTTPDialer(Options{HTTP: serveInMemory(t, s)}.withDefaults(), nil).dial(ctx, make(inboxed, 10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "revision", hello.revision, wire.Rev20251125)
+		equal(t, "took", time.Since(began), time.Second)
+		done, stop := context.WithCancel(t.Context())
+		stop()
+		c.run(done)
+	})
 }
 
 func TestDialServerThatIsDown(t *testing.T) {
