@@ -234,7 +234,7 @@ func (c *Connector) set(conn conn) {
 // down publishes that there is no conversation. If that is because an attempt
 // failed, the calls that waited for it fail.
 func (c *Connector) down(why error, attempted bool) {
-	c.o.Trail.left(c.o.life)
+	c.leave()
 	reason := c.o.Mask(downReason(why))
 	level := zap.WarnLevel
 	if s := c.Snapshot(); s.State == Down && s.Reason == reason {
@@ -298,10 +298,16 @@ func (c *Connector) finish() {
 	c.update(func(s *Snapshot) {
 		s.State, s.Since, s.Reason, s.Settled, s.Lost = Down, time.Now(), reasonEnded, true, false
 	})
+	c.leave()
+	c.o.Metrics.ended(c.o.Name)
+}
+
+// leave forgets who is behind the upstream. It is the head's to say: all sessions
+// lead to the same.
+func (c *Connector) leave() {
 	if c.o.persona == nil {
 		c.o.Trail.left(c.o.life)
 	}
-	c.o.Metrics.ended(c.o.Name)
 }
 
 // update is the one door through which the snapshot changes. The observer hears

@@ -110,6 +110,7 @@ func (s *Sessions) Run(ctx context.Context) error {
 			}
 			s.mu.Unlock()
 			s.wg.Wait()
+			s.head.leave() // others may have heard of who is behind after it had ended
 			return err
 		}
 	}

@@ -1,8 +1,14 @@
 package upstream
 
 import (
+	"context"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+
+	"mcpgateway/internal/wire"
 )
 
 func trail(t *testing.T, started string) *Trail {
@@ -86,5 +92,67 @@ func TestTrailIsBounded(t *testing.T) {
 	none.left("x")
 	if err := none.met("x", "y"); err != nil || none.Sent() != "" {
 		t.Errorf("no trail says %q, %v", none.Sent(), err)
+	}
+}
+
+// Who is behind an upstream is known for as long as the session with it that
+// gathers its lists lasts, whatever becomes of those of clients.
+func TestTrailOfSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr, behind := trail(t, ""), trail(t, "")
+		answer := counts()
+		h := keep(t, func(l *fakeLife, m wire.Message) {
+			if m.Method == wire.MethodInitialize {
+				l.result(m, string(wire.SetMember(wire.Raw(legacyHello), "_meta", wire.Raw(`{"`+MetaVia+`":"`+behind.Sent()+`"}`))))
+				return
+			}
+			answer(l, m)
+		}, func(o *Options) { o.Trail = tr })
+		h.call(t.Context(), by("ann", `{}`, &peer{}))
+		h.s.life(2).quit()
+		synctest.Wait()
+		if !strings.Contains(tr.Said(), behind.Sent()) {
+			t.Error("the end of a client's session has what is behind the upstream forgotten")
+		}
+		h.s.life(1).quit()
+		synctest.Wait()
+		if strings.Contains(tr.Said(), behind.Sent()) {
+			t.Error("what is not connected any more counts as being behind")
+		}
+	})
+}
+
+// Nothing is known of an upstream any more once its sessions have ended, in whatever
+// order they do.
+func TestTrailAfterTheEnd(t *testing.T) {
+	tr, behind := trail(t, ""), trail(t, "")
+	s := &script{on: map[string]on{}}
+	opened := 0
+	s.on[wire.MethodInitialize] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		opened++
+		w.Header().Set(wire.HeaderSession, fmt.Sprint("s", opened))
+		answerJSON(w, m, legacyHello)
+	}
+	var sessions *Sessions
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete && r.Header.Get(wire.HeaderSession) != "s1" {
+			eventually(t, "the first session has ended", func() bool { return sessions.Snapshot().Reason == reasonEnded })
+		}
+		w.Header().Set(HeaderVia, behind.Sent())
+		s.ServeHTTP(w, r)
+	})
+	sessions = NewSessions(*testOptions(t, serve(t, h).URL, func(o *Options) { o.Era, o.Sharing, o.Trail = wire.EraLegacy, PerClient, tr }))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- sessions.Run(ctx) }()
+	if got := (&house{Sessions: sessions}).call(t.Context(), by("ann", `{}`, &peer{})); got != doneResult {
+		t.Errorf("the call: %s", got)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(tr.Said(), behind.Sent()) {
+		t.Error("what is not connected any more counts as being behind")
 	}
 }
