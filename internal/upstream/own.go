@@ -124,7 +124,9 @@ func (s *Sessions) way(ctx context.Context, c *call.Call) (*Connector, channel, 
 		if err != nil {
 			return nil, 0, err
 		}
-		from = b.Connector
+		if b != nil { // else the head has just found out that it can do without
+			from = b.Connector
+		}
 	}
 	if _, err := from.await(ctx, nil); err != nil {
 		return nil, 0, s.refusal(ctx, err)
