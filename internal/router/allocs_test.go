@@ -54,7 +54,7 @@ func TestRefusedCostsWhatAbsentCosts(t *testing.T) {
 		{"subscription", with(wire.MethodResourcesSubscribe), passwd}, {"subscription", with(wire.MethodResourcesSubscribe), row}, {"subscription", with(wire.MethodResourcesSubscribe), memo},
 	} {
 		for _, rev := range []wire.Revision{wire.Rev20251125, wire.Rev20260728} {
-			cost := func(name string) (string, float64) {
+			cost := func(name string, resumes bool) (string, float64) {
 				method, params := tt.of(name)
 				c := &call.Call{ID: "r", Method: method, Params: wire.Raw(params), Principal: who, Back: &recorder{}, Client: &call.Client{Key: "c", Revision: rev}}
 				subs := NewSubscriptions(r)
@@ -62,7 +62,10 @@ func TestRefusedCostsWhatAbsentCosts(t *testing.T) {
 					_, err := r.Handle(context.Background(), c)
 					return err
 				}
-				if method == wire.MethodResourcesSubscribe {
+				switch {
+				case resumes:
+					run = func() error { return r.Permit(c) }
+				case method == wire.MethodResourcesSubscribe:
 					run = func() error {
 						_, err := subs.Subscribe(context.Background(), c, name, func(string, wire.Raw) {})
 						return err
@@ -77,12 +80,18 @@ func TestRefusedCostsWhatAbsentCosts(t *testing.T) {
 						}
 					}))
 				}
-				return strings.ReplaceAll(respond(r, who, rev, method, params, &recorder{}), name, "NAME"), least
+				return strings.ReplaceAll(fullText(call.Result{}, run()), name, "NAME"), least
 			}
-			refused, n := cost(tt.refused)
-			absent, m := cost(tt.absent)
-			if refused != absent || n != m {
-				t.Errorf("%s of %s, %s:\nrefused: %v allocations, %s\nabsent:  %v allocations, %s", tt.what, tt.refused, rev, n, refused, m, absent)
+			method, _ := tt.of(tt.refused)
+			for _, resumes := range []bool{false, true} { // a parked call of what was allowed before
+				if resumes && !hasRounds(method) {
+					continue
+				}
+				refused, n := cost(tt.refused, resumes)
+				absent, m := cost(tt.absent, resumes)
+				if refused != absent || n != m {
+					t.Errorf("%s of %s, %s, resumed %v:\nrefused: %v allocations, %s\nabsent:  %v allocations, %s", tt.what, tt.refused, rev, resumes, n, refused, m, absent)
+				}
 			}
 		}
 	}

@@ -79,7 +79,7 @@ func useOf(kind call.Kind, public, args string) (method, params string) {
 func transcript(r *Router, who *call.Principal, rev wire.Revision, requests [][2]string) string {
 	var b strings.Builder
 	for _, q := range requests {
-		fmt.Fprintf(&b, "%s %s\n\t%s\n", q[0], q[1], respond(r, who, rev, q[0], q[1], &recorder{}))
+		fmt.Fprintf(&b, "%s %s\n\t%s\n\t%s\n", q[0], q[1], respond(r, who, rev, q[0], q[1], &recorder{}), beside(r, who, rev, q[0], q[1]))
 	}
 	return b.String()
 }
@@ -91,6 +91,19 @@ func respond(r *Router, who *call.Principal, rev wire.Revision, method, params s
 	c := &call.Call{ID: "r", Method: method, Params: wire.Raw(params), Principal: who, Back: back,
 		Client: &call.Client{Key: "c", Revision: rev, Capabilities: wire.Raw(allCaps)}}
 	return fullText(r.Handle(context.Background(), c))
+}
+
+// beside is what the front end learns of a request beside its answer: whether a parked
+// call of it may go on, and the schema that its headers are held against.
+func beside(r *Router, who *call.Principal, rev wire.Revision, method, params string) string {
+	c := &call.Call{ID: "r", Method: method, Params: wire.Raw(params), Principal: who, Client: &call.Client{Key: "c", Revision: rev}}
+	out := string(r.Schema(who, c.Client, wire.ValueOf(c.Params).Get("name").Str()))
+	if hasRounds(method) {
+		if fault := r.Permit(c); fault != nil {
+			out += string(fault.Append(nil))
+		}
+	}
+	return out
 }
 
 // lists walks over all pages of all lists, and returns the requests it made.
