@@ -29,7 +29,7 @@ func (s *Server) ownerOf(r *http.Request, who *call.Principal) owner {
 }
 
 // budget is what there is only so much of for all clients together: bytes of
-// bodies, requests that run. Nobody holds more of it than is left for the others:
+// bodies and of answers, requests that run, listen streams. Nobody holds more of it than is left for the others:
 // one alone gets half, two get a third each, and whoever comes next still finds
 // as much as any of them has. Set max first. A budget may be used by many
 // goroutines at once, and takes no lock.

@@ -121,12 +121,14 @@ var (
 
 // httpCarrier carries a stream of events in one HTTP response.
 type httpCarrier struct {
-	w  http.ResponseWriter
-	rc *http.ResponseController
+	s     *Server
+	owner owner // whose response it is
+	w     http.ResponseWriter
+	rc    *http.ResponseController
 }
 
-func newHTTPCarrier(w http.ResponseWriter) *httpCarrier {
-	return &httpCarrier{w: w, rc: http.NewResponseController(w)}
+func (s *Server) newHTTPCarrier(w http.ResponseWriter, o owner) *httpCarrier {
+	return &httpCarrier{s: s, owner: o, w: w, rc: http.NewResponseController(w)}
 }
 
 // open begins the response, which tells proxies to pass events on as they come.
@@ -141,7 +143,7 @@ func (c *httpCarrier) open() {
 }
 
 func (c *httpCarrier) write(b []byte) bool {
-	return writeAll(c.w, c.rc, b) == nil && c.rc.Flush() == nil
+	return c.s.writeAll(c.w, c.rc, c.owner, b) == nil && c.rc.Flush() == nil
 }
 
 // pipeCarrier carries a stream of lines in a pipe or a file.

@@ -46,12 +46,14 @@
 // that finds no open stream of its session is delivered when the next one opens.
 // A client that does not read
 // loses its connection when it has fallen behind by more than the bound; nobody
-// waits for it. On stdio, where there is but one, it loses what is no answer.
+// waits for it. That of a call in a session carries nothing more then, and ends
+// with the call. On stdio, where there is but one, it loses what is no answer.
 //
 // What clients hold is bounded, each one's share and all together: the bytes of
 // bodies, the requests that run, sessions, streams, parked calls, event logs. A
-// body must come at some rate, and an answer be read. A message that cannot be
-// read is answered under its id where that can be told.
+// body must come at some rate, and an answer be read: within seconds by whoever
+// has not read more than is left for others. A message that cannot be read is
+// answered under its id where that can be told.
 //
 // A stream that is resumed brings every event after the one that the client names,
 // once and in order, or is refused, when the log has forgotten some of them. What

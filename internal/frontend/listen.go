@@ -36,7 +36,7 @@ func (s *Server) listen(p *post, r *http.Request, x *exchange) {
 		return
 	}
 	sub.st = s.newStream(wire.EraModern)
-	c := sub.st.attach(newHTTPCarrier(p.w))
+	c := sub.st.attach(s.newHTTPCarrier(p.w, owner))
 	s.listens.add(sub)
 	defer s.listens.remove(sub)
 	if s.draining.Load() { // looked at after add, so that Drain misses no stream

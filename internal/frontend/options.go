@@ -110,6 +110,7 @@ const (
 	defaultMaxSessions = 10000
 	defaultMaxBodies   = 8 // times MaxMessage
 	defaultMaxCalls    = 4096
+	defaultMaxUnread   = 8  // times MaxMessage
 	defaultLogSpace    = 16 // times MaxMessage, for the event logs of all sessions
 	defaultSessionIdle = 30 * time.Minute
 	defaultParkTTL     = 5 * time.Minute
@@ -119,13 +120,14 @@ const (
 	// how many bytes of a large one must come in each second after that.
 	bodyGrace = 20 * time.Second
 	bodyRate  = 32 << 10
-	// freeBody is up to which size bodies are not counted, believeFrom from which
+	// freeBody is up to which size bodies and answers are not counted, believeFrom from which
 	// size on the announced length of one is believed.
 	freeBody    = 16 << 10
 	believeFrom = 256 << 10
 	// writeTimeout is how long a client may take to read a piece of what is
-	// written to it.
+	// written to it, writeHurried how long one that has not read its share.
 	writeTimeout = 30 * time.Second
+	writeHurried = time.Second
 	writePiece   = 256 << 10
 	// keepAlive is how long a stream may be silent before a comment is sent:
 	// proxies commonly end idle connections after 30 or 60 seconds.

@@ -62,9 +62,9 @@ func (p *post) open() {
 	p.written = make(chan struct{})
 	var c *conn
 	if p.sess != nil {
-		c = p.sess.shelf.open(p.st, newHTTPCarrier(p.w), true, p.sess.client.Revision.HasPriming())
+		c = p.sess.shelf.open(p.st, p.s.newHTTPCarrier(p.w, p.hold.owner), true, p.sess.client.Revision.HasPriming())
 	} else {
-		c = p.st.attach(newHTTPCarrier(p.w))
+		c = p.st.attach(p.s.newHTTPCarrier(p.w, p.hold.owner))
 	}
 	go func() {
 		defer close(p.written)
@@ -82,7 +82,7 @@ func (p *post) finish(status int, msg []byte) {
 		<-p.written
 		return
 	}
-	writeJSON(p.w, status, msg)
+	p.s.writeJSON(p.w, p.hold.owner, status, msg)
 }
 
 // refuse prepares the answer to a call that is refused in a way that HTTP has a
@@ -111,7 +111,7 @@ func (p *post) finishBatch(answers [][]byte) {
 		<-p.written
 		return
 	}
-	writeJSON(p.w, http.StatusOK, joinBatch(answers))
+	p.s.writeJSON(p.w, p.hold.owner, http.StatusOK, joinBatch(answers))
 }
 
 // close lets nobody send any more. It returns the stream that the last message
@@ -139,7 +139,7 @@ func (p *post) abandon() {
 		st.end()
 		<-p.written
 	case p.takes.events:
-		newHTTPCarrier(p.w).open()
+		p.s.newHTTPCarrier(p.w, p.hold.owner).open()
 	default:
 		bare(p.w, http.StatusAccepted)
 	}
@@ -165,21 +165,30 @@ func (p *post) settle() {
 }
 
 // writeJSON writes a whole answer in one piece.
-func writeJSON(w http.ResponseWriter, status int, msg []byte) {
+func (s *Server) writeJSON(w http.ResponseWriter, o owner, status int, msg []byte) {
 	h := w.Header()
 	h["Content-Type"] = jsonType
 	h["Content-Length"] = []string{strconv.Itoa(len(msg))}
 	w.WriteHeader(status)
-	writeAll(w, http.NewResponseController(w), msg)
+	s.writeAll(w, http.NewResponseController(w), o, msg)
 }
 
 // writeAll writes b in pieces that each have a deadline of their own, so that a
 // slow client gets a large message and one that has stopped reading does not
-// hold us for long.
-func writeAll(w http.ResponseWriter, rc *http.ResponseController, b []byte) error {
+// hold us for long. Whoever has not read more than is left for others has to be
+// quick: answers are memory for as long as they are read.
+func (s *Server) writeAll(w http.ResponseWriter, rc *http.ResponseController, o owner, b []byte) error {
+	patience := writeTimeout
+	if n := int64(len(b)); n > freeBody {
+		if s.unread.take(o, n) == nil {
+			defer s.unread.give(o, n)
+		} else {
+			patience = writeHurried
+		}
+	}
 	for {
 		piece := b[:min(len(b), writePiece)]
-		rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer can; then the server's own bounds hold
+		rc.SetWriteDeadline(time.Now().Add(patience)) // not every writer can; then the server's own bounds hold
 		if _, err := w.Write(piece); err != nil {
 			return err
 		}

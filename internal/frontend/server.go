@@ -41,6 +41,7 @@ type Server struct {
 
 	bodies    budget       // bytes of bodies
 	calls     budget       // requests that run
+	unread    budget       // bytes that are being written to clients, small answers left out
 	listening budget       // listen streams over HTTP
 	seed      maphash.Seed // of owners
 
@@ -68,6 +69,7 @@ func New(o Options) *Server {
 	s.levels.report = o.LogLevel
 	s.parks.max = o.MaxParked
 	s.bodies.max, s.calls.max = o.MaxBodies, int64(o.MaxCalls)
+	s.unread.max = defaultMaxUnread * int64(o.MaxMessage)
 	s.listening.max = int64(o.MaxSessions) + 1 // so that one alone can have the only one, as with sessions
 	s.seed = maphash.MakeSeed()
 	s.serverInfo = append(wire.String(wire.MetaServerInfo), ':')
@@ -323,7 +325,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *refusal) {
 		w.Header().Set("Retry-After", retryAfter)
 		m.Error.Code = wire.CodeInternal
 	}
-	writeJSON(w, f.status, m.Append(nil))
+	s.writeJSON(w, 0, f.status, m.Append(nil))
 }
 
 // needsSession refuses a GET or DELETE without a session: only legacy sessions
@@ -351,7 +353,7 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, id wire.ID) {
 func (s *Server) fault(w http.ResponseWriter, r *http.Request, id wire.ID, status int, e *wire.Error) {
 	s.refused("protocol fault", r, status, e.Code, zap.Int64("code", e.Code), zap.String("mcp_method", clip(r.Header.Get(wire.HeaderMethod))))
 	m := wire.Message{ID: id, Error: e}
-	writeJSON(w, status, m.Append(nil))
+	s.writeJSON(w, 0, status, m.Append(nil))
 }
 
 // accepted answers messages that want no answer.
@@ -372,7 +374,7 @@ func (s *Server) recovered(w http.ResponseWriter) {
 	default:
 		s.logPanic(p)
 		m := wire.Message{Error: errInternal}
-		writeJSON(w, http.StatusInternalServerError, m.Append(nil))
+		s.writeJSON(w, 0, http.StatusInternalServerError, m.Append(nil))
 	}
 }
 

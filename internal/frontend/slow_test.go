@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -162,4 +163,43 @@ func TestStuckStreamGivesChangesBack(t *testing.T) {
 		s.Drain()
 		wg.Wait()
 	})
+}
+
+// Answers that are not read are memory: who has more of that than is left for others
+// is waited for no longer, in either form of an answer, and others are.
+func TestUnreadAnswersAreBounded(t *testing.T) {
+	for _, accept := range []string{"application/json", "text/event-stream"} {
+		t.Run(accept, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const message = 128 << 10 // of 1 MiB that may be unread one client has half
+				c := newCrowd(t, Options{MaxMessage: message})
+				c.s.opt.Handler = handlerFunc(func(context.Context, *call.Call) (call.Result, error) {
+					return own(`"` + strings.Repeat("x", message-100) + `"`)
+				})
+				began := time.Now()
+				ended := make([]time.Duration, 8)
+				var wg sync.WaitGroup
+				for i := range ended {
+					wg.Go(func() {
+						r := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`, wire.EraLegacy)
+						r.Header.Set("Accept", accept)
+						r.RemoteAddr = c.address(i / 6) // six of one client, then two of another
+						w := newStuck()
+						w.block()
+						c.s.ServeHTTP(w, r)
+						ended[i] = time.Since(began)
+					})
+					synctest.Wait()
+				}
+				wg.Wait()
+				const patient, hurried = writeTimeout, writeHurried
+				if want := []time.Duration{patient, patient, patient, patient, hurried, hurried, patient, patient}; !slices.Equal(ended, want) {
+					t.Errorf("the answers were given up after %v, want %v", ended, want)
+				}
+				if n := c.s.unread.held.Load(); n != 0 {
+					t.Errorf("%d bytes are held of nothing", n)
+				}
+			})
+		})
+	}
 }

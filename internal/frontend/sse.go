@@ -48,7 +48,8 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 		return
 	}
 	st := s.newStream(wire.EraLegacy)
-	conn := st.attach(newHTTPCarrier(w))
+	share := s.ownerOf(r, who)
+	conn := st.attach(s.newHTTPCarrier(w, share))
 	c := s.newConversation(r.Context(), who, st)
 	c.remote = r.RemoteAddr
 	defer c.close()
@@ -56,7 +57,6 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 		s.busy(w, r, wire.ID{}, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
-	share := s.ownerOf(r, who)
 	if why := s.sessions.place(share); why != nil {
 		s.fullHouse(w, r, wire.ID{}, why)
 		return
