@@ -38,7 +38,8 @@ func TestEvasionsByPublicURI(t *testing.T) {
 			"ui://files.panel/admin;v=1/x", "ui://files.u@panel/admin/x", "ui://files.panel./admin/x", "ui://files.panel:/admin/x", `ui://files.panel\admin\x`, "ui://files.panel/admin/x?y", "ui://files~///panel/admin/x", "files+0:ui://panel/admin/x", "files+0:UI://panel/admin/x",
 			"UI://files.panel/admin/x", "ui:files.panel/admin/x", "ui:///files.panel/admin/x", "ui://u@files.panel/admin/x", "files+ui://panel/admin/x",
 			"https://h.example/admin/x", "HTTPS://H.example:0443/Admin/x", "https://h.example./pub/../admin/x", "files+0:https://h.example/admin/x", "files+https://h.example/admin/x", "https:h.example/admin/x",
-			"files+0:plain text", "files+plain text",
+			"files+0:plain text", "files+plain text", "files+0:plain+text",
+			"files+%66ile:///etc/passwd", "files+0:%66ile:///etc/passwd", "files+0:file%3a///etc/passwd", "files+file:////etc/etc/../passwd", `https://evil.example\@h.example/admin/x`, "https://evil.example#@h.example/admin/x",
 		} {
 			if allowed(uri) {
 				t.Errorf("%s: %q is allowed", name, uri)

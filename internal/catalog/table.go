@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -142,11 +143,20 @@ func (t *Table) alike(p *Part, native string) []*Entry {
 	t.bareOnce.Do(func() {
 		t.bare = make(map[bareURI][]*Entry)
 		for _, e := range t.entries[call.Resource] {
-			key := bareURI{e.part, policy.Bare(e.Native)}
-			t.bare[key] = append(t.bare[key], e)
+			for _, uri := range policy.Bares(e.Native) {
+				t.bare[bareURI{e.part, uri}] = append(t.bare[bareURI{e.part, uri}], e)
+			}
 		}
 	})
-	return t.bare[bareURI{p, policy.Bare(native)}]
+	var all []*Entry
+	for _, uri := range policy.Bares(native) {
+		for _, e := range t.bare[bareURI{p, uri}] {
+			if !slices.Contains(all, e) {
+				all = append(all, e)
+			}
+		}
+	}
+	return all
 }
 
 type bareURI struct {

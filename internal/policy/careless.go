@@ -12,7 +12,7 @@ import (
 func (p *parts) unreadable() bool {
 	return strings.ContainsFunc(p.path, unicode.IsControl) || strings.ContainsFunc(p.authority, unicode.IsControl) ||
 		strings.Contains(p.tail, "\x00") || overlong(p.path) || overlong(p.tail) ||
-		unicodeEscape(p.path) || unicodeEscape(p.tail) || !ascii(p.authority)
+		unicodeEscape(p.path) || unicodeEscape(p.tail) || !ascii(p.authority) || special[p.scheme] && strings.Contains(p.authority, " ")
 }
 
 // overlong reports whether s has bytes that begin a character in more of them than
@@ -76,14 +76,17 @@ func carelessly(path string) string {
 // nor compatibility characters from the plain ones.
 func fold(s string) string {
 	if !ascii(s) { // some letters have a lower case only by way of the upper one, as the dotless i
-		s = strings.ToUpper(plainLetters(s))
+		s = strings.ToUpper(sharp.Replace(plainLetters(s)))
 	}
 	return strings.ToLower(s)
 }
 
+// sharp has the letter that is two where cases are folded by the whole of Unicode.
+var sharp = strings.NewReplacer("\u00df", "ss", "\u1e9e", "ss")
+
 // slashes are characters that code pages of Windows have no place for, and put the
-// nearest in.
-var slashes = strings.NewReplacer("\u2044", "/", "\u2215", "/", "\u2216", `\`)
+// nearest in; in those of Japan and Korea the signs of their money are backslashes.
+var slashes = strings.NewReplacer("\u2044", "/", "\u2215", "/", "\u2216", `\`, "\u00a5", `\`, "\u20a9", `\`)
 
 // plainLetters drops what is not seen and puts plain characters for those that are
 // the same by compatibility (NFKC), or taken for it.

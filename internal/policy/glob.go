@@ -68,7 +68,7 @@ func compileURIs(patterns []string) globs {
 			form := glob{make([]string, len(w.parts))}
 			for i, part := range last.parts {
 				if form.parts[i] = decode(part); level == 0 {
-					form.parts[i] = plainText(part, i == 0)
+					form.parts[i] = plainText(part, i == 0, len(w.parts) == 1)
 				}
 			}
 			if !slices.Equal(form.parts, last.parts) {
@@ -83,6 +83,12 @@ func compileURIs(patterns []string) globs {
 			form.parts[i] = fold(part)
 		}
 		g.folded = append(g.folded, form)
+		// What is at a slash is there without it, too.
+		if last := len(form.parts) - 1; strings.HasSuffix(form.parts[last], "/") && strings.Trim(form.parts[last], "/") != "" {
+			bare := glob{slices.Clone(form.parts)}
+			bare.parts[last] = strings.TrimRight(bare.parts[last], "/")
+			g.folded = append(g.folded, bare)
+		}
 	}
 	return g
 }

@@ -246,7 +246,7 @@ func (p *Policy) Differs() bool { return p.everyone == nil }
 
 // ReadsItems reports whether a decision may depend on what lists say of a resource
 // beside its URI. Then whoever judges a URI that no list has must also find the
-// listed ones that it may be another spelling of, by [Bare].
+// listed ones that it may be another spelling of, by [Bares].
 func (p *Policy) ReadsItems() bool {
 	for _, r := range p.rules {
 		if r.uses&useResource != 0 && r.uses&useAnnotations != 0 {

@@ -24,32 +24,14 @@ const (
 // the end, the user, or the host of a file; with segments of the path cut at a
 // semicolon or a stream of NTFS, without dots and spaces at their ends; with
 // compatibility characters for the plain ones (NFKC), without invisible ones, in
-// lower case; without url: before them. The URI itself is in neither.
+// lower case; and those of the other [readings]. The URI itself is in neither.
 //
 // It is false for a URI that is not to be judged at all: one that is too long,
 // encoded too often or as %u, has a control character (encoded, in the query or
 // the fragment, only NUL counts), a host that is not ASCII (the A-label is its one
-// spelling), or bytes that no UTF-8 has but decoders took for dots and slashes.
+// spelling) or has a space, or bytes that no UTF-8 has but decoders took for dots and
+// slashes.
 func Spellings(uri string) (same, loose []string, ok bool) {
-	if inner, wrapped := unwrapped(uri); wrapped {
-		same, loose, ok = spellings(inner)
-		all := slices.Concat([]string{inner, fold(uri)}, same, loose)
-		return nil, slices.DeleteFunc(all, func(s string) bool { return s == uri }), ok
-	}
-	return spellings(uri)
-}
-
-// unwrapped returns what stands behind "url:", which Java takes off.
-func unwrapped(uri string) (inner string, wrapped bool) {
-	const mark = "url:"
-	start := strings.TrimLeft(uri, " \t\r\n")
-	if len(start) <= len(mark) || !strings.EqualFold(start[:len(mark)], mark) {
-		return uri, false
-	}
-	return start[len(mark):], true
-}
-
-func spellings(uri string) (same, loose []string, ok bool) {
 	if isPlain(uri) {
 		if hasUpper(uri) {
 			loose = []string{strings.ToLower(uri)}
@@ -59,6 +41,26 @@ func spellings(uri string) (same, loose []string, ok bool) {
 	if len(uri) > maxURI || strings.ContainsFunc(uri, unicode.IsControl) {
 		return nil, nil, false
 	}
+	texts, ok := readings(uri)
+	if !ok {
+		return nil, nil, false
+	}
+	for i, text := range texts {
+		s, l, ok := spellings(text)
+		if !ok {
+			return nil, nil, false
+		}
+		if i == 0 {
+			same, loose = s, l
+			continue
+		}
+		loose = union(loose, slices.Concat([]string{text}, s, l))
+	}
+	return same, slices.DeleteFunc(loose, func(s string) bool { return s == uri }), true
+}
+
+// spellings returns those of a text that is taken apart as it is.
+func spellings(uri string) (same, loose []string, ok bool) {
 	p := split(uri)
 	add := func(to *[]string, s string) {
 		if s != uri && !slices.Contains(*to, s) {
@@ -76,6 +78,7 @@ func spellings(uri string) (same, loose []string, ok bool) {
 			add(&same, p.with(withoutDots(oneSlash(path)), p.tail))
 		}
 		next := p
+		next.scheme = strings.ToLower(decode(p.scheme))
 		next.path, next.tail, next.authority = decode(p.path), decode(p.tail), lowerHost(p.scheme, decode(p.authority), octal)
 		next.simple = lowerHost(p.scheme, decode(p.simple), decimal)
 		if next == p {
@@ -113,7 +116,7 @@ func spellings(uri string) (same, loose []string, ok bool) {
 		for _, path := range paths {
 			add(&loose, p.with(path, p.tail))
 			add(&loose, p.with(path, ""))
-			if bare := strings.TrimRight(path, "/"); bare != "" {
+			if bare := strings.TrimRight(path, "/"); bare != "" || p.authority != "" {
 				add(&loose, p.with(bare, ""))
 			}
 		}
@@ -124,10 +127,19 @@ func spellings(uri string) (same, loose []string, ok bool) {
 	return same, loose, true
 }
 
-// Bare returns what all spellings of a URI come down to in the eyes of the most
-// careless server. URIs of different resources may have one in common.
-func Bare(uri string) string {
-	uri, _ = unwrapped(uri)
+// Bares returns what all spellings of a URI come down to in the eyes of the most
+// careless servers, which may take it for one of several. URIs of different resources
+// may have some in common.
+func Bares(uri string) []string {
+	texts, _ := readings(uri)
+	for i, text := range texts {
+		texts[i] = bare(text)
+	}
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}
+
+func bare(uri string) string {
 	p := split(uri)
 	for range maxLevels + 1 {
 		p.path, p.authority = decode(p.path), lowerHost(p.scheme, decode(p.authority), octal)
@@ -146,8 +158,9 @@ func Bare(uri string) string {
 }
 
 // plainText returns a part of a glob of URIs with the scheme, the host and the
-// slashes as spellings have them; first says that a URI begins with it.
-func plainText(part string, first bool) string {
+// slashes as spellings have them; first says that a URI begins with it, whole that it
+// is all of the glob.
+func plainText(part string, first, whole bool) string {
 	part = strings.ReplaceAll(part, `\`, "/")
 	if !first {
 		return part
@@ -157,11 +170,12 @@ func plainText(part string, first bool) string {
 		return part
 	}
 	scheme = strings.ToLower(scheme)
+	bare := scheme[strings.LastIndexByte(scheme, '+')+1:] // without a prefix
 	host, path, found := strings.Cut(rest, "/")
-	if !found { // an asterisk may be in the middle of it
+	if !found && !(whole && special[bare] && !strings.ContainsAny(host, "?#")) { // an asterisk may be in the middle of it
 		return scheme + "://" + strings.ToLower(host)
 	}
-	return scheme + "://" + lowerHost(scheme[strings.LastIndexByte(scheme, '+')+1:], host, octal) + "/" + path
+	return scheme + "://" + lowerHost(bare, host, octal) + "/" + path
 }
 
 // isPlain reports whether a URI has but one spelling beside its lower case, as
@@ -176,16 +190,19 @@ func isPlain(uri string) bool {
 		}
 	}
 	scheme, rest, found := strings.Cut(uri, ":")
-	if !found || hasUpper(scheme) {
+	if !found || hasUpper(scheme) || strings.Contains(rest, "+") {
 		return false
 	}
 	rest, found = strings.CutPrefix(rest, "//")
-	host := ""
+	host, slash := "", false
 	if found {
-		host, rest, _ = strings.Cut(rest, "/")
+		host, rest, slash = strings.Cut(rest, "/")
 	}
 	web := special[scheme] && scheme != "file"
 	if web && address4(host, octal) != host {
+		return false
+	}
+	if slash && rest == "" || scheme == "file" && len(rest) > 1 && (rest[1] == ':' || rest[1] == '|') { // a root, or a drive
 		return false
 	}
 	return !strings.Contains(rest, "//") && !strings.HasPrefix(rest, "/") && !strings.HasPrefix(rest, ".") && !strings.HasSuffix(rest, "/") &&
@@ -206,10 +223,13 @@ type parts struct {
 	simple                        string // the authority for readers who do not know octal numbers
 }
 
+// unbroken drops what the URL standard drops anywhere in a URL.
+var unbroken = strings.NewReplacer("\t", "", "\n", "", "\r", "")
+
 // split takes a URI apart as the most forgiving reader would.
 func split(uri string) parts {
-	uri = strings.TrimFunc(uri, func(r rune) bool { return r <= ' ' })
-	uri = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(uri)
+	uri = strings.TrimFunc(uri, func(r rune) bool { return r <= ' ' || unicode.IsSpace(r) })
+	uri = unbroken.Replace(uri)
 	var p parts
 	rest := uri
 	if scheme, after, found := strings.Cut(uri, ":"); found && !strings.ContainsAny(scheme, "/?#") {
