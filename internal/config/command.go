@@ -18,7 +18,7 @@ func (e *entry) checkCommand(m *mapping) {
 	}
 	// What is shown is what was written: what it expands to may be secret.
 	written := splitWords(m.given["command"].value.Value)
-	if len(written) < 2 {
+	if len(written) < 2 || slices.ContainsFunc(written, mayTell) {
 		m.errorf("command", "has a program and its arguments in one, which no shell takes apart; put the arguments into args")
 		return
 	}
@@ -32,6 +32,13 @@ func (e *entry) checkCommand(m *mapping) {
 	}
 	m.errorf("command", "there is no program of the name %s, and no shell takes it apart; put the arguments into args: command: %s, args: [%s]%s",
 		show(m.given["command"].value.Value), plainOrShown(written[0]), strings.Join(quoted, ", "), more)
+}
+
+// mayTell tells whether a word of a command line may be a secret, or the flag or the
+// name of one.
+func mayTell(word string) bool {
+	name, _, assigned := strings.Cut(word, "=")
+	return hasToken(word) && !pathValue.MatchString(word) || (assigned || strings.HasPrefix(word, "-")) && secretKey(name) || strings.Contains(word, "://") && !harmlessURL(word)
 }
 
 // plainOrShown is a word as it can stand in YAML and in JSON.
