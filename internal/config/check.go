@@ -154,7 +154,7 @@ func mayBeURI(glob string) bool {
 }
 
 // checkKind demands a program or a URL, and no keys of the other. Empty values
-// of the other are let be: some hosts write them.
+// of the other are let be, as some hosts write them.
 func (e *entry) checkKind(m *mapping) {
 	local, remote := m.has("command"), m.has("url")
 	switch {

@@ -15,7 +15,7 @@ import (
 // which it would be written, doc its line in the reference; enum lists the
 // values, min and max bound it, single lets a scalar stand for a list of one,
 // format names an entry of the formats table, alias lists other spellings of the
-// key.
+// key, and with blank the empty string is the same as nothing.
 type Config struct {
 	Listen         string        `yaml:"listen" default:"127.0.0.1:8080" format:"address" doc:"address that MCP is served on, as host:port"`
 	PublicURL      string        `yaml:"public_url" format:"base-url" doc:"URL that clients reach the gateway by, when it stands behind a proxy"`

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 )
@@ -140,6 +141,9 @@ func (d *decoder) structure(n, at *yaml.Node, p path, name string, v reflect.Val
 				first.name, first.key.Line, first.key.Column)
 			continue
 		}
+		if f.blank && pr.value.Kind == yaml.ScalarNode && pr.value.Tag == "!!str" && pr.value.Value == "" {
+			continue
+		}
 		pr.value = f.unlisted(pr.value)
 		m.given[f.name] = pr
 		d.value(pr.value, pr.key, p.key(pr.name, f.name), f, v.FieldByIndex(f.index))
@@ -183,6 +187,14 @@ func (f *field) unlisted(n *yaml.Node) *yaml.Node {
 
 // keyed decodes a mapping from names to mappings into a slice, in file order.
 func (d *decoder) keyed(n *yaml.Node, p path, v reflect.Value) {
+	if n.Kind == yaml.SequenceNode {
+		hint := ""
+		if p.pattern == "upstreams" && p.text != p.pattern { // as hosts call it
+			hint = "; make a gateway.yaml of this file with gateway import"
+		}
+		d.errorf(n, p, "must be a mapping from names, such as {name: {…}}, not a list%s", hint)
+		return
+	}
 	for _, pr := range d.pairs(n, p) {
 		elem := reflect.New(v.Type().Elem()).Elem()
 		if d.structure(pr.value, pr.key, p.key(pr.name, "*"), pr.name, elem) {
@@ -193,6 +205,10 @@ func (d *decoder) keyed(n *yaml.Node, p path, v reflect.Value) {
 
 // dictionary decodes a mapping from any names to secrets.
 func (d *decoder) dictionary(n *yaml.Node, p path, f *field, v reflect.Value) {
+	if n.Kind != yaml.MappingNode && !isNull(n) {
+		d.errorf(n, p, "must be a mapping, such as {NAME: value}, not %s", kindWords(n))
+		return
+	}
 	pairs := d.pairs(n, p)
 	if len(pairs) == 0 {
 		return
@@ -222,7 +238,7 @@ func (d *decoder) list(n *yaml.Node, p path, f *field, v reflect.Value) {
 		items = []*yaml.Node{n}
 	case n.Kind != yaml.SequenceNode:
 		if !isNull(n) {
-			d.errorf(n, p, "must be a list, not %s", kindWords(n))
+			d.errorf(n, p, "must be a list, such as [a, b], not %s", kindWords(n))
 		}
 		return
 	}
@@ -277,6 +293,10 @@ func (d *decoder) unknown(pr pair, p path, s *shape) string {
 		return ""
 	}
 	if p.pattern == "" && slices.Contains(abroad, pr.name) {
+		if hasKey(d.root, "mcpServers", "servers") {
+			d.meaningless(pr, at, "servers in it are read by gateway import only")
+			return ""
+		}
 		d.errorf(pr.key, at, "holds servers in a host's own form; make a gateway.yaml of this file with gateway import")
 		return "upstreams"
 	}
@@ -294,6 +314,11 @@ func (d *decoder) unknown(pr pair, p path, s *shape) string {
 	case d.hosts && p.pattern == "":
 		// Hosts keep much else in the file that has their servers.
 		d.meaningless(pr, at, "")
+	case p.pattern == "" && isServer(pr.value):
+		d.errorf(pr.key, at, "unknown key; an upstream stands under upstreams, and is indented more than that")
+		return "upstreams"
+	case elsewhere()[pr.name] != "":
+		d.errorf(pr.key, at, "unknown key; did you mean %s?", elsewhere()[pr.name])
 	case len(names) <= maxNamed:
 		d.errorf(pr.key, at, "unknown key; known here: %s", strings.Join(names, ", "))
 	default:
@@ -301,6 +326,21 @@ func (d *decoder) unknown(pr pair, p path, s *shape) string {
 	}
 	return near
 }
+
+// elsewhere are the keys that stand in one place of the schema alone, by the last part
+// of their path.
+var elsewhere = sync.OnceValue(func() map[string]string {
+	paths := make(map[string]string)
+	for _, k := range Keys() {
+		_, name := cutLast(k.Path)
+		if _, twice := paths[name]; twice {
+			paths[name] = ""
+		} else {
+			paths[name] = k.Path
+		}
+	}
+	return paths
+})
 
 func (d *decoder) meaningless(pr pair, at path, hint string) {
 	if hint != "" {

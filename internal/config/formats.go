@@ -156,7 +156,7 @@ func baseURL(s string) (string, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" ||
 		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-		return "", errors.New("must be an http or https URL without query and fragment, such as https://mcp.example.com")
+		return "", errors.New("must be an http or https URL without user, password, query and fragment, such as https://mcp.example.com")
 	}
 	return strings.TrimRight(s, "/"), nil
 }

@@ -116,11 +116,7 @@ func (im *importer) file(f HostFile) {
 		im.d.errs = Errors{{File: f.Name, Line: 1, Col: 1, Msg: errTooLarge.Error()}}
 		return
 	}
-	fault := notText(f.Data)
-	var root *yaml.Node
-	if fault == nil {
-		root, fault = parserOf(f.Name)(f.Data)
-	}
+	root, fault := parseText(f.Name, f.Data)
 	if fault != nil {
 		fault.File = f.Name
 		im.d.errs = Errors{fault}
@@ -155,7 +151,7 @@ func (im *importer) groups(root *yaml.Node) []hostGroup {
 		}
 	}
 	top := im.d.pairs(root, path{})
-	if len(top) > 0 && !slices.ContainsFunc(top, func(p pair) bool { return !im.isServer(p.value) }) {
+	if len(top) > 0 && !slices.ContainsFunc(top, func(p pair) bool { return !isServer(p.value) }) {
 		return []hostGroup{{root, path{}, workspaceOf(im.host.Folder)}} // servers without anything around them
 	}
 	for _, p := range top {
@@ -193,7 +189,7 @@ func (im *importer) groups(root *yaml.Node) []hostGroup {
 // there, others the servers themselves.
 func (im *importer) under(n *yaml.Node, at path, add func(pair, path)) {
 	inside := im.children(n)
-	if slices.ContainsFunc(inside, func(p pair) bool { return p.name == "servers" && !im.isServer(p.value) }) {
+	if slices.ContainsFunc(inside, func(p pair) bool { return p.name == "servers" && !isServer(p.value) }) {
 		for _, q := range inside {
 			switch q.name {
 			case "servers":
@@ -228,7 +224,7 @@ func (im *importer) children(n *yaml.Node, keys ...string) []pair {
 }
 
 // isServer tells whether a value has what makes a server.
-func (im *importer) isServer(n *yaml.Node) bool {
+func isServer(n *yaml.Node) bool {
 	if n.Kind != yaml.MappingNode {
 		return false
 	}
@@ -368,17 +364,6 @@ func workspaceOf(folder string) string {
 		return filepath.Dir(folder)
 	}
 	return folder
-}
-
-// parserOf is what reads a file of this name.
-func parserOf(name string) func([]byte) (*yaml.Node, *Error) {
-	switch strings.ToLower(filepath.Ext(name)) {
-	case ".json", ".jsonc":
-		return parseJSON
-	case ".toml":
-		return parseTOML
-	}
-	return parseYAML
 }
 
 // oneLine is text of a file for a comment or a line, within a bound.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -32,7 +33,8 @@ func Load(path string, env func(string) (string, bool), opts ...Option) (*Config
 }
 
 // Parse reads the content of a file. file names it in errors, its ending tells
-// JSON (.json, .jsonc: comments and trailing commas are allowed) from YAML, and
+// JSON (.json, .jsonc: comments and trailing commas are allowed) from YAML, as which
+// such JSON is read too, and
 // its folder is what relative paths in it are relative to. Files that the
 // content refers to are read.
 func Parse(file string, data []byte, env func(string) (string, bool), opts ...Option) (*Config, error) {
@@ -65,17 +67,14 @@ func parse(src source, data []byte) (*Config, error) {
 	if len(data) > maxFile {
 		return nil, Errors{{File: src.file, Line: 1, Col: 1, Msg: errTooLarge.Error()}}
 	}
-	fault := notText(data)
-	var root *yaml.Node
-	if fault == nil {
-		root, fault = parserOf(src.file)(data)
-	}
+	root, fault := parseText(src.file, data)
 	if fault != nil {
 		fault.File = src.file
 		return nil, Errors{fault}
 	}
 	d := newDecoder(src)
-	d.hosts, d.data, d.root = hasServers(root), data, root
+	d.data, d.root = data, root
+	d.hosts = hasKey(root, "mcpServers", "servers") || hasKey(root, abroad...)
 	var doc document
 	d.structure(root, root, path{}, "", reflect.ValueOf(&doc).Elem())
 	if len(d.errs) > 0 {
@@ -86,17 +85,24 @@ func parse(src source, data []byte) (*Config, error) {
 	return &doc.Config, nil
 }
 
-// hasServers tells whether a file has the form of a host's configuration.
-func hasServers(root *yaml.Node) bool {
-	if root.Kind != yaml.MappingNode {
-		return false
+// parseText reads the content of a file, in the language that the end of its name
+// says. The error has no File.
+func parseText(name string, data []byte) (*yaml.Node, *Error) {
+	if fault := notText(data); fault != nil {
+		return nil, fault
 	}
-	for i := 0; i < len(root.Content); i += 2 {
-		if key := root.Content[i].Value; key == "mcpServers" || key == "servers" {
-			return true
-		}
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".json", ".jsonc":
+		return parseJSON(data)
+	case ".toml":
+		return parseTOML(data)
 	}
-	return false
+	return parseYAML(data)
+}
+
+// hasKey tells whether a mapping has one of the keys.
+func hasKey(n *yaml.Node, keys ...string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool { return child(n, key) != nil })
 }
 
 var errTooLarge = fmt.Errorf("is larger than %v", Size(maxFile))

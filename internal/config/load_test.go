@@ -57,6 +57,18 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// Files of rules are read as configurations are: also one that some editors save.
+func TestRulesThatAreNoText(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "rules.yaml"), []byte("\xff\xfe[\x00]\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Parse(filepath.Join(dir, "gateway.yaml"), []byte("upstreams: {a: {command: a}}\npolicy: {files: [rules.yaml]}"), testEnv)
+	if want := filepath.Join(dir, "rules.yaml") + ":1:1: is UTF-16, as some editors save text; save it as UTF-8"; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
 // lists are n upstreams with one aliased list.
 func lists(n int) string {
 	var b strings.Builder

@@ -3,7 +3,6 @@ package config
 import (
 	"path/filepath"
 	"reflect"
-	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -31,11 +30,7 @@ func (d *decoder) rulesOf(file string, i int) []Rule {
 		d.errorf(at, p, "cannot be read: %v", reason(err))
 		return nil
 	}
-	read := parseYAML
-	if ext := strings.ToLower(filepath.Ext(file)); ext == ".json" || ext == ".jsonc" {
-		read = parseJSON
-	}
-	root, fault := read(data)
+	root, fault := parseText(file, data)
 	if fault != nil {
 		fault.File = file
 		d.errs = append(d.errs, fault)
@@ -54,7 +49,7 @@ func (d *decoder) rulesOf(file string, i int) []Rule {
 	default:
 		own.errorf(root, path{}, "must be a list of rules or a mapping with rules, not %s", kindWords(root))
 	}
-	d.vars.left, d.budget = own.vars.left, own.budget
+	d.vars.left, d.vars.put, d.budget = own.vars.left, own.vars.put, own.budget
 	d.errs, d.warnings = append(d.errs, own.errs...), append(d.warnings, own.warnings...)
 	for _, r := range own.rules {
 		// What is found later is reported with the rest.

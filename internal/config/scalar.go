@@ -30,10 +30,8 @@ func (d *decoder) scalar(n *yaml.Node, p path, f *field, v reflect.Value) bool {
 		return false
 	}
 	if err := f.set(v, text); err != nil {
-		// What was written is shown, not what it expanded to, which may be
-		// secret; of a URL nothing is, since it may contain a password, and of
-		// a digest nothing, since the key itself may have been written there.
-		if f.typ == reflect.TypeFor[Secret]() || f.format == "url" || f.format == "secure-url" || f.format == "issuer" || f.format == "sha256" {
+		// What was written is shown, not what it expanded to, which may be secret.
+		if f.typ == reflect.TypeFor[Secret]() || unshown[f.format] {
 			d.errorf(n, p, "%v", err)
 		} else {
 			d.errorf(n, p, "%v, not %s", err, show(n.Value))
@@ -42,6 +40,10 @@ func (d *decoder) scalar(n *yaml.Node, p path, f *field, v reflect.Value) bool {
 	}
 	return true
 }
+
+// unshown are the formats of which errors do not show the text: a URL may contain a
+// password, and where a digest is due the key itself may have been written.
+var unshown = map[string]bool{"url": true, "base-url": true, "secure-url": true, "issuer": true, "sha256": true}
 
 // accepts refuses a scalar of another type than the field's, such as a number
 // where a string is due: what YAML makes of an unquoted value (1.10, 0x1F, yes)
@@ -69,13 +71,19 @@ func (f *field) accepts(n *yaml.Node, expanded bool) error {
 	default:
 		ok = n.Tag == "!!str" || n.Tag == "!!timestamp" || n.Tag == "!!merge"
 		if !ok && !isNull(n) {
+			if _, err := f.text(n.Value); err != nil { // quotes would not make it right
+				return fmt.Errorf("%w, not %s", err, kindWords(n))
+			}
 			return fmt.Errorf("must be a string, not %s; write it in quotes", kindWords(n))
 		}
 	}
-	if !ok {
-		return fmt.Errorf("must be %s, not %s", f.want(), kindWords(n))
+	switch {
+	case ok:
+		return nil
+	case n.Tag == "!!str" && n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 && f.set(reflect.New(f.typ).Elem(), n.Value) == nil:
+		return fmt.Errorf("must be %s, not a string; write it without quotes", f.want())
 	}
-	return nil
+	return fmt.Errorf("must be %s, not %s", f.want(), kindWords(n))
 }
 
 var knownTags = map[string]bool{

@@ -102,6 +102,7 @@ type field struct {
 	listed   bool // a plain list in place of the mapping that has this key is its value
 	single   bool // a list of one value may be written as that value
 	short    bool // the field that a scalar in place of the mapping sets
+	blank    bool // the empty string is the same as nothing
 	doc      string
 }
 
@@ -190,6 +191,7 @@ func (s *shape) add(t reflect.Type, index []int) {
 			enum:   split(sf.Tag.Get("enum")),
 			format: sf.Tag.Get("format"), doc: sf.Tag.Get("doc"),
 			keyed: sf.Tag.Get("keyed") != "", short: sf.Tag.Get("short") != "", single: sf.Tag.Get("single") != "", listed: sf.Tag.Get("listed") != "",
+			blank: sf.Tag.Get("blank") != "",
 		}
 		f.def, f.hasDef = sf.Tag.Lookup("default")
 		s.fields = append(s.fields, f)

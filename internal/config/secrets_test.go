@@ -14,12 +14,16 @@ func TestSecrets(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "key"), []byte(pem+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "rules.yaml"), []byte(`[{name: one, effect: allow, who: {subjects: ["${SUBJECT}"]}}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	env := map[string]string{
-		"TOKEN": "tok-of-search", "HOME_DIR": "/home/ann", "MODE": "production", "PIN": "12345", "DB": "pg.Pass9word", "GH_TOKEN": "inherited-one", "LANG": "C.UTF-8",
+		"SUBJECT": "who-calls", "TOKEN": "tok-of-search", "HOME_DIR": "/home/ann", "MODE": "production", "PIN": "12345", "DB": "pg.Pass9word", "GH_TOKEN": "inherited-one", "LANG": "C.UTF-8",
 	}
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	c, err := Parse(filepath.Join(dir, "gateway.yaml"), []byte(`
 admin: {listen: "127.0.0.1:0", token: "admin-secret"}
+policy: {files: [rules.yaml]}
 upstreams:
   files:
     command: ${HOME_DIR}/server
@@ -35,7 +39,7 @@ upstreams:
 	}
 	want := []string{
 		pem, "Bearer tok-of-search", "MIGHAgEAMBMGByqGSM49", "admin-secret", "inherited-one", "literal-key",
-		"pg.Pass9word", "query-key", "tok-of-search",
+		"pg.Pass9word", "query-key", "tok-of-search", "who-calls",
 	}
 	if diff := cmp.Diff(want, c.Secrets(lookup)); diff != "" {
 		t.Errorf("secrets (-want +got):\n%s", diff)

@@ -62,7 +62,7 @@ type Upstream struct {
 	// URLPlace is where URL is written, an Error without a message.
 	URLPlace Error `yaml:"-"`
 
-	Command    string            `yaml:"command" format:"non-empty" doc:"program to start; it is spoken to over its standard input and output"`
+	Command    string            `yaml:"command" format:"non-empty" blank:"true" doc:"program to start; it is spoken to over its standard input and output"`
 	Args       []string          `yaml:"args" doc:"arguments of the program"`
 	Env        map[string]Secret `yaml:"env" format:"env" doc:"environment variables of the program"`
 	InheritEnv []string          `yaml:"inherit_env" format:"env-name" doc:"variables that the program gets from the gateway's environment, beside PATH, HOME and the like"`
@@ -70,7 +70,7 @@ type Upstream struct {
 	EnvFile    string            `yaml:"envFile" doc:"file of NAME=value lines; env goes before it"`
 
 	// URL may carry a key in its query: log RedactedURL instead.
-	URL     string      `yaml:"url" alias:"serverUrl|httpUrl" format:"url" doc:"URL of a remote server"`
+	URL     string      `yaml:"url" alias:"serverUrl|httpUrl" format:"url" blank:"true" doc:"URL of a remote server"`
 	Headers Headers     `yaml:"headers" format:"headers" doc:"HTTP headers for the remote server; {{principal.subject}} and the like stand for who calls"`
 	Auth    Credentials `yaml:"auth,omitempty" doc:"what proves to the remote server who calls"`
 

@@ -12,8 +12,19 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// parseYAML reads the one document of a YAML file. The error has no File.
+// parseYAML reads the one document of a YAML file, which may be JSON as hosts write
+// it: with comments, and indented by TABs. The error has no File.
 func parseYAML(data []byte) (*yaml.Node, *Error) {
+	root, fault := parseDocument(data)
+	if fault != nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		if root, bad := parseJSON(data); bad == nil {
+			return root, nil
+		}
+	}
+	return root, fault
+}
+
+func parseDocument(data []byte) (*yaml.Node, *Error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
@@ -64,8 +75,8 @@ func yamlError(data []byte, err error) *Error {
 	e.Msg = "not valid YAML: " + msg
 	if at, tab := tabIndent(lines[e.Line-1:]); at >= 0 && strings.HasPrefix(msg, "found ") {
 		e.Line, e.Col, e.Msg = e.Line+at, tab+1, "not valid YAML: a TAB indents this line; use spaces"
-	} else if strings.Contains(msg, "cannot start any token") {
-		e.Msg = "not valid YAML: no value begins with what stands here; put it in quotes"
+	} else if words := yamlWords(msg); words != "" {
+		e.Msg = "not valid YAML: " + words
 	} else if at := bytes.IndexFunc(data, forbidden); at >= 0 && strings.HasPrefix(msg, "control characters") {
 		pos := posAt(data, at)
 		e.Line, e.Col, e.Msg = pos.Line, pos.Col, fmt.Sprintf("not valid YAML: a control character (0x%02x) stands here; remove it, or write it as an escape in double quotes", data[at])
@@ -74,6 +85,21 @@ func yamlError(data []byte, err error) *Error {
 		e.Msg += `; a value with ${…} needs quotes inside { } and [ ]`
 	}
 	return e
+}
+
+// yamlWords says what to do about an error of the YAML library that does not, or "".
+func yamlWords(msg string) string {
+	switch {
+	case strings.Contains(msg, "cannot start any token"):
+		return "no value begins with what stands here; put it in quotes"
+	case strings.Contains(msg, "alphabetic or numeric character"):
+		return "* and & begin the names of anchors; put a value that begins so in quotes, such as \"*\""
+	case msg == "mapping values are not allowed in this context":
+		return "a key and a colon where none can be; begin the line below the one that it belongs with, and put a value with a colon and a space in quotes"
+	case msg == "found unexpected end of stream":
+		return "a quote that is opened here is not closed"
+	}
+	return ""
 }
 
 // forbidden tells whether a character may stand nowhere in YAML.
