@@ -91,6 +91,10 @@ config:
     tls: {url: "https://[2001:db8::1]/mcp"}
     ported: {url: "https://ported.example.com:8443/mcp?x=:99"}
     own: {url: "http://127.0.0.1:7000/mcp"}
+    editors: {serverUrl: "http://editors.example.com:8081/mcp"}
+    tickets:
+      url: "https://tickets.example.com/mcp"
+      auth: {kind: client-credentials, issuer: "https://login.example.com:9443", client_id: gateway, client_secret: x}
 env: [{name: LOG, value: info}]
 envFrom: [{secretRef: {name: all}}]
 secretFiles: [{secret: s, key: k}]
@@ -170,6 +174,11 @@ func TestChartRefuses(t *testing.T) {
 		"probes cannot reach":     {strings.Replace(minimal, "config:", "config:\n  admin: {listen: 127.0.0.1:9090}", 1), "config.admin.listen is loopback"},
 		"ingress without host":    {minimal + "ingress: {enabled: true}", "ingress.host is empty"},
 		"route without gateway":   {minimal + "httpRoute: {enabled: true}", "httpRoute.parentRefs is empty"},
+		"host with a scheme":      {minimal + "ingress: {enabled: true, host: \"https://mcp.example.com\"}", "host"},
+		"route with a path":       {minimal + "httpRoute: {enabled: true, parentRefs: [{name: x}], hostnames: [mcp.example.com/mcp]}", "hostnames"},
+		"name of no Service":      {minimal + "fullnameOverride: My_Gateway", "fullnameOverride"},
+		"least over most":         {minimal + "autoscaling: {enabled: true, minReplicas: 7}", "autoscaling.minReplicas is larger"},
+		"a share of nothing":      {minimal + "autoscaling: {enabled: true}\nresources: {requests: {cpu: null}}", "resources.requests.cpu, which is not set"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, _, err := render(t, "gateway", c.values); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -210,9 +219,10 @@ func TestChartNotes(t *testing.T) {
 		values    string
 		has, lack []string
 	}{
-		"minimal": {minimal, []string{"http://gateway-mcp-gateway.tools.svc:80/mcp", "Nobody is asked for proof", "config.bridge.keys"}, []string{"the network policy is off", "sessionAffinity"}},
+		"minimal": {minimal, []string{"http://gateway-mcp-gateway.tools.svc:80/mcp", "Nobody is asked for proof", "config.bridge.keys"}, []string{"the network policy is off", "sessionAffinity", "lets in the pods"}},
+		"outside": {minimal + "ingress: {enabled: true, host: mcp.example.com}", []string{"lets in the pods of this namespace alone"}, nil},
 		"laptop":  {string(read(t, chartDir, "values-laptop.yaml")), []string{"port-forward service/gateway-mcp-gateway 8080:80"}, []string{"config.bridge.keys"}},
-		"oauth":   {string(read(t, chartDir, "values-oauth.yaml")), []string{"https://mcp.example.com/mcp"}, []string{"Nobody is asked", "config.bridge.keys"}},
+		"oauth":   {string(read(t, chartDir, "values-oauth.yaml")), []string{"https://mcp.example.com/mcp"}, []string{"Nobody is asked", "config.bridge.keys", "lets in the pods"}},
 		"alone":   {minimal + "networkPolicy: {enabled: false}\nservice: {sessionAffinity: \"\"}", []string{"and the network policy is off", "set service.sessionAffinity to ClientIP"}, nil},
 	} {
 		_, notes, err := render(t, "gateway", c.values)

@@ -327,7 +327,7 @@ func (r *release) checkNetworkPolicy() {
 		}
 	}
 	want := map[int]bool{53: true}
-	for _, m := range regexp.MustCompile(`(?m)(?:url|issuer): (https?)://(\[[^]]*\]|[^/:\s]+)(?::(\d+))?`).FindAllStringSubmatch(r.config.Data["gateway.yaml"], -1) {
+	for _, m := range regexp.MustCompile(`(?m)(?:[uU]rl|issuer): (https?)://(\[[^]]*\]|[^/:\s]+)(?::(\d+))?`).FindAllStringSubmatch(r.config.Data["gateway.yaml"], -1) {
 		if m[2] == "127.0.0.1" {
 			continue
 		}

@@ -106,7 +106,13 @@ are, the names of the Service and the routes are those that clients may use. */}
 {{- /* What npx and uvx fetch, and most of what such servers talk to. */}}
 {{- $_ := set $ports "443" true }}
 {{- end }}
-{{- $urls = append $urls (get $upstream "url") }}
+{{- $urls = concat $urls (list (get $upstream "url") (get $upstream "serverUrl") (get $upstream "httpUrl")) }}
+{{- $auth := get $upstream "auth" | default dict }}
+{{- $urls = concat $urls (list (get $auth "issuer") (get $auth "token_url") (dig "idp" "issuer" "" $auth) (dig "idp" "token_url" "" $auth)) }}
+{{- if eq (get $auth "kind") "user" }}
+{{- /* Where the server itself says who issues tokens for it. */}}
+{{- $_ := set $ports "443" true }}
+{{- end }}
 {{- end }}
 {{- range $jwt := dig "auth" "jwt" list $config }}
 {{- $urls = append $urls (get $jwt "issuer") }}
@@ -148,6 +154,14 @@ are, the names of the Service and the routes are those that clients may use. */}
 {{- $drain := include "mcp-gateway.seconds" (toString $config.drain_timeout) | int }}
 {{- if lt (include "mcp-gateway.gracePeriod" . | int) (add (int .Values.preStopSeconds) $drain | int) }}
 {{- fail (printf "terminationGracePeriodSeconds is shorter than preStopSeconds and config.drain_timeout together (%d s): calls would be cut off" (add (int .Values.preStopSeconds) $drain)) }}
+{{- end }}
+{{- if .Values.autoscaling.enabled }}
+{{- if gt (int .Values.autoscaling.minReplicas) (int .Values.autoscaling.maxReplicas) }}
+{{- fail "autoscaling.minReplicas is larger than autoscaling.maxReplicas" }}
+{{- end }}
+{{- if not (dig "requests" "cpu" "" .Values.resources) }}
+{{- fail "autoscaling.cpu is a share of resources.requests.cpu, which is not set: set it, or nothing is scaled" }}
+{{- end }}
 {{- end }}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) }}
 {{- fail "ingress.host is empty: name the host that clients use, which config.public_url has too" }}
