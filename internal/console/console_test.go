@@ -181,3 +181,20 @@ func TestSample(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A whole number is sent with all its digits.
+func TestNumbers(t *testing.T) {
+	whole, part := &field{kind: "integer"}, &field{kind: "number"}
+	for _, tc := range []struct {
+		f          *field
+		text, want string // "": refused
+	}{
+		{whole, "9007199254740993", "9007199254740993"}, {whole, "+5", "5"}, {whole, "007", "7"}, {whole, "1.5", ""}, {whole, "1e3", ""}, {whole, "x", ""},
+		{part, "2.50", "2.5"}, {part, "1e3", "1000"}, {part, ".5", "0.5"}, {part, "+2", "2"}, {part, "NaN", ""}, {part, "0x1", ""},
+	} {
+		got, err := tc.f.parse(tc.text)
+		if string(got) != tc.want || (err == nil) != (tc.want != "") {
+			t.Errorf("%s %q: %s, %v; want %q", tc.f.kind, tc.text, got, err, tc.want)
+		}
+	}
+}

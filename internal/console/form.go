@@ -197,8 +197,13 @@ func (f *field) number(text string) (wire.Raw, error) {
 	if err != nil || strings.ContainsAny(text, "xXpP_nNiI") {
 		return nil, errors.New("a number, such as 12")
 	}
-	if _, err := strconv.ParseInt(text, 10, 64); err != nil && f.kind == "integer" {
-		return nil, errors.New("a whole number, such as 12")
+	raw := wire.Raw(strconv.FormatFloat(n, 'f', -1, 64))
+	if f.kind == "integer" { // of which a float has not every digit
+		i, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, errors.New("a whole number, such as 12")
+		}
+		raw = strconv.AppendInt(nil, i, 10)
 	}
 	for _, bound := range []struct {
 		name  string
@@ -213,7 +218,7 @@ func (f *field) number(text string) (wire.Raw, error) {
 			return nil, errors.New(bound.words + string(limit.Raw()))
 		}
 	}
-	return wire.Raw(strconv.FormatFloat(n, 'f', -1, 64)), nil
+	return raw, nil
 }
 
 func (f *field) text(text string) (wire.Raw, error) {
