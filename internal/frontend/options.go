@@ -127,7 +127,7 @@ const (
 	// writeTimeout is how long a client may take to read a piece of what is
 	// written to it, writeHurried how long one that has not read its share.
 	writeTimeout = 30 * time.Second
-	writeHurried = time.Second
+	writeHurried = 5 * time.Second
 	writePiece   = 256 << 10
 	// keepAlive is how long a stream may be silent before a comment is sent:
 	// proxies commonly end idle connections after 30 or 60 seconds.

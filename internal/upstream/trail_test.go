@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/wire"
 )
 
@@ -136,7 +137,7 @@ func TestTrailAfterTheEnd(t *testing.T) {
 	var sessions *Sessions
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete && r.Header.Get(wire.HeaderSession) != "s1" {
-			eventually(t, "the first session has ended", func() bool { return sessions.Snapshot().Reason == reasonEnded })
+			polltest.Until(t, "the first session has ended", func() bool { return sessions.Snapshot().Reason == reasonEnded })
 		}
 		w.Header().Set(HeaderVia, behind.Sent())
 		s.ServeHTTP(w, r)
