@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"context"
+	"errors"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -54,7 +56,11 @@ func TestHungServersAreEnded(t *testing.T) {
 					}
 					normal(l, m)
 				}}
-				r := start(t, Options{Pipe: s.pipe, Timeout: time.Minute})
+				pipe := func(ctx context.Context) (io.WriteCloser, io.ReadCloser, func() error) {
+					in, out, wait := s.pipe(ctx)
+					return in, out, func() error { return errors.Join(wait(), errors.New("killed")) } // as a process that is ended
+				}
+				r := start(t, Options{Pipe: pipe, Timeout: time.Minute})
 				r.watch.wait(t, isReady)
 				ctx, cancel := context.WithCancel(t.Context())
 				waiting := r.doing(ctx, toolCall("echo", "ann", &peer{ask: func(ctx context.Context, _ string, _ wire.Raw) (wire.Raw, error) {
@@ -76,6 +82,7 @@ func TestHungServersAreEnded(t *testing.T) {
 					t.Errorf("after %d pings the server was started again: %v, want %v", pings, ended, tc.ended)
 				}
 				if tc.ended {
+					equal(t, "reason", r.watch.wait(t, isDown).Reason, errHung.Error())
 					time.Sleep(10 * time.Second) // the backoff
 					if got := outcomeOf(r.Do(t.Context(), toolCall("echo", "ann", &peer{}))); strings.HasPrefix(got, "error") {
 						t.Errorf("the first call after that: %s", got)

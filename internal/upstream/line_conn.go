@@ -84,7 +84,9 @@ func newLineConn(o *Options, s *self, l *link, in inbox) *lineConn {
 	c.asks.send = func(_ context.Context, m wire.Message) { c.writer.post(&m) }
 	go func() {
 		defer close(c.reader)
-		c.stopped(c.read())
+		why := c.read()
+		l.out.Close() // so that the server does not wait for somebody to read
+		c.stopped(why)
 	}()
 	go func() {
 		err := c.writer.run()
@@ -125,8 +127,8 @@ func (l *lineConn) run(ctx context.Context) error {
 	case <-l.ended:
 		why = l.why
 	}
-	if err := l.shut(); err != nil && ctx.Err() == nil && !isEndless(why) {
-		why = err // how a process ended says more than that its output did
+	if err := l.shut(); err != nil && ctx.Err() == nil && !isEndless(why) && why != errHung {
+		why = err // how a process ended says more than that its output did, unless it was made to end
 	}
 	stop()
 	listening.Wait()
@@ -242,7 +244,6 @@ func (l *lineConn) read() error {
 		case errors.Is(err, wire.ErrTooLarge):
 			l.tooLarge(lines.Large().Response())
 		case errors.Is(err, wire.ErrEndless):
-			l.link.out.Close() // so that the server does not wait for somebody to read
 			return &endless{bound}
 		case errors.Is(err, io.EOF):
 			return errors.New("the server closed its output")

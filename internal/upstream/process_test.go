@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -204,6 +205,22 @@ func TestProcessFaults(t *testing.T) {
 				t.Errorf("reason %q, want %q", got.Reason, tt.reason)
 			}
 		})
+	}
+}
+
+// Nothing of a program stays open once it has ended.
+func TestProcessLeavesNothingOpen(t *testing.T) {
+	o := Options{Stdio: stdio("plain")}.withDefaults()
+	link, err := stdioOpener(o)(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	newLineConn(o, &self{}, link, newMailbox(o)).shut()
+	if _, err := link.in.Write([]byte("x")); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("its input is open: %v", err)
+	}
+	if _, err := link.out.Read(make([]byte, 1)); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("its output is open: %v", err)
 	}
 }
 
