@@ -235,12 +235,12 @@ func (c *Connector) set(conn conn) {
 // failed, the calls that waited for it fail.
 func (c *Connector) down(why error, attempted bool) {
 	c.leave()
-	reason := c.o.Mask(downReason(why))
+	reason := c.o.reason(downReason(why))
 	level := zap.WarnLevel
 	if s := c.Snapshot(); s.State == Down && s.Reason == reason {
 		level = zap.DebugLevel // the same again at every attempt is no news
 	}
-	advice := c.o.Mask(c.o.advice(why))
+	advice := cut(c.o.Mask(c.o.advice(why)), maxLogged)
 	c.o.Logger.Log(level, "no connection", zap.String("why", advice))
 	if attempted { // before anybody hears of it: a call that comes then wants another attempt
 		select {

@@ -51,7 +51,7 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 	if f, ok := errors.AsType[*fault](err); !ok || !f.spent && !f.unproven {
 		retryable = retryable || c.mayRepeat(cl)
 	}
-	c.o.Logger.Debug("call failed", zap.String("call", cl.ID), zap.String("method", cl.Method), zap.Error(err))
+	c.o.Logger.Debug("call failed", zap.String("call", cl.ID), zap.String("method", cl.Method), c.o.why(err))
 	since := began
 	if s := c.Snapshot(); s.State != Ready {
 		since = s.Since

@@ -4,15 +4,28 @@ import (
 	"strconv"
 	"time"
 
+	"go.uber.org/zap"
+
 	"mcpgateway/internal/wire"
 )
+
+// maxReason bounds what is told of why something failed: a server may have had its
+// say in it, and every client gets it.
+const maxReason = 1 << 10
+
+// reason makes of why something failed what may be told.
+func (o *Options) reason(why string) string { return cut(o.Mask(why), maxReason) }
+
+// why is the field of the log that tells of an error that a server may have had its
+// say in.
+func (o *Options) why(err error) zap.Field { return zap.String("error", o.reason(err.Error())) }
 
 // failure is the error object for a call that the gateway, not the server, ends:
 // an internal error whose data says which upstream failed, why, since when, and
 // whether the call may safely be sent again; where that makes sense after a while
 // only, also after how many seconds.
 func (c *Connector) failure(reason string, since time.Time, retryable bool, later time.Duration) *wire.Error {
-	name, reason := wire.String(c.o.Name), c.o.Mask(reason)
+	name, reason := wire.String(c.o.Name), c.o.reason(reason)
 	data := append([]byte(`{"upstream":`), name...)
 	data = wire.AppendString(append(data, `,"reason":`...), reason)
 	data = wire.AppendString(append(data, `,"since":`...), since.UTC().Format(time.RFC3339))

@@ -7,6 +7,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/wire"
 )
@@ -247,4 +251,71 @@ func TestBurstOfSeveralKinds(t *testing.T) {
 			t.Errorf("the server got %q", s.life(1).methods())
 		}
 	})
+}
+
+// What a server says of why it cannot be talked to, or not asked for a list, is told
+// within bounds, and not again and again.
+func TestReasonsAreBounded(t *testing.T) {
+	for name, refuses := range map[string]string{"down": wire.MethodInitialize, "degraded": wire.MethodToolsList} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				core, logs := observer.New(zap.WarnLevel)
+				s := &fakeServer{handle: func(l *fakeLife, m wire.Message) {
+					if m.Method == refuses {
+						l.refuse(m, wire.CodeInternal, strings.Repeat("ö", 1<<19))
+						return
+					}
+					legacy(nil)(l, m)
+				}}
+				r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy, Logger: zap.New(core)})
+				time.Sleep(time.Minute) // of the bubble's time: it was tried several times
+				shot := r.Snapshot()
+				if !strings.Contains(shot.Reason, "öö") || len(shot.Reason) > 2*maxReason || !utf8.ValidString(shot.Reason) || len(shot.Advice) > maxLogged {
+					t.Errorf("%s: %d bytes of reason, %d of advice", shot.State, len(shot.Reason), len(shot.Advice))
+				}
+				if shot.State == Down {
+					_, err := r.Do(t.Context(), toolCall("echo", "a", &peer{}))
+					if data := dataOf(t, err); len(data) > 2*maxReason {
+						t.Errorf("a client gets %d bytes", len(data))
+					}
+				}
+				if n := logs.Len(); n != 1 {
+					t.Errorf("%d lines of the log, want 1", n)
+				}
+				for _, line := range logs.All() {
+					for _, f := range line.Context {
+						if len(f.String) > maxLogged {
+							t.Errorf("the log has %d bytes in %s", len(f.String), f.Key)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// However many tools are left out, and however often the server lists them, the log
+// says so once.
+func TestUselessToolsAreToldOnce(t *testing.T) {
+	core, logs := observer.New(zap.WarnLevel)
+	tn := tender{c: New(Options{Name: "files", Logger: zap.New(core)})}
+	list := func(n int) []wire.Raw {
+		tools := []wire.Raw{wire.Raw(`{"name":"good","inputSchema":{"type":"object"}}`)}
+		for i := range n {
+			tools = append(tools, fmt.Appendf(nil, `{"name":"bad%d","inputSchema":{"type":"object","properties":{"p":{"type":"object","x-mcp-header":"P"}}}}`, i))
+		}
+		return tools
+	}
+	for _, n := range []int{1000, 1000, 0, 2} {
+		if got := tn.usable(list(n)); len(got) != 1 {
+			t.Fatalf("%d tools are left", len(got))
+		}
+	}
+	var told []string
+	for _, line := range logs.All() {
+		told = append(told, fmt.Sprint(line.ContextMap()["tools"], " ", line.ContextMap()["first"]))
+	}
+	if len(told) != 2 || !strings.HasPrefix(told[0], "1000 bad0: ") || !strings.HasPrefix(told[1], "2 bad0: ") {
+		t.Errorf("told: %q", told)
+	}
 }

@@ -150,7 +150,7 @@ func (k *keeper) send(ctx context.Context, d done) error {
 	}
 	_, err := request(ctx, k.conn, &call.Call{Method: method, Params: updatedParams(d.uri), Back: nobody{}}, subscribeTimeout)
 	if err != nil && ctx.Err() == nil {
-		k.c.o.Logger.Debug("the server refused a request about a subscription", zap.String("method", method), zap.Error(err))
+		k.c.o.Logger.Debug("the server refused a request about a subscription", zap.String("method", method), k.c.o.why(err))
 	}
 	return err
 }
@@ -221,7 +221,7 @@ func (k *keeper) relisten(ctx context.Context, l listener, all, fresh []string) 
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		k.c.o.Logger.Debug("the server refused a subscription", zap.Int("resources", len(all)), zap.Error(err))
+		k.c.o.Logger.Debug("the server refused a subscription", zap.Int("resources", len(all)), k.c.o.why(err))
 		return err
 	}
 	before := k.have
@@ -261,7 +261,7 @@ func (k *keeper) fail(uri string, err error) {
 		return
 	}
 	k.failed[uri] = true
-	k.c.o.Logger.Debug("a subscription did not come about", zap.Error(err))
+	k.c.o.Logger.Debug("a subscription did not come about", k.c.o.why(err))
 	if k.retry == nil {
 		k.retry = time.After(k.pause.next(time.Now()))
 	}

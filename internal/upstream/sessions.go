@@ -153,7 +153,7 @@ func (s *Sessions) settled(ctx context.Context, name string, b *branch) (string,
 	if s.open[name] == b {
 		s.close(name)
 	}
-	s.head.o.Logger.Info("the server opens no further session, so that one is for all clients, whatever they can do", zap.Error(err))
+	s.head.o.Logger.Info("the server opens no further session, so that one is for all clients, whatever they can do", s.o.why(err))
 	return "", nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"unicode/utf8"
 
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
@@ -61,4 +62,13 @@ func logLines(r io.Reader, log *zap.Logger, mask func(string) string) string {
 	return cut(mask(string(final)), maxSaid)
 }
 
-func cut(text string, most int) string { return text[:min(len(text), most)] }
+// cut returns the beginning of a text, without half a character at its end.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
+}

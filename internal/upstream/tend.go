@@ -41,6 +41,7 @@ type tender struct {
 	listed  kinds // what the server declares
 	told    kinds // of those, what it tells changes of
 	failed  [numKinds]error
+	useless int // tools that were left out of the last list
 	ttl     [numKinds]time.Duration
 	retries int
 
@@ -162,12 +163,16 @@ func (t *tender) refresh(ctx context.Context, which kinds, news func() kinds) {
 			*items = nil
 		case !which.has(k):
 		case failed[k] != nil:
+			level := zap.WarnLevel
+			if was := t.failed[k]; was != nil && was.Error() == failed[k].Error() {
+				level = zap.DebugLevel // the same again at every attempt is no news
+			}
 			t.failed[k] = failed[k]
-			t.c.o.Logger.Warn("cannot gather a list", zap.String("method", listings[k].method), zap.Error(failed[k]))
+			t.c.o.Logger.Log(level, "cannot gather a list", zap.String("method", listings[k].method), t.c.o.why(failed[k]))
 		default:
 			t.failed[k], t.ttl[k] = nil, got[k].ttl
 			if k == kindTools && t.headers {
-				got[k].items = usable(got[k].items, t.c.o.Logger)
+				got[k].items = t.usable(got[k].items)
 			}
 			if !sameItems(*items, got[k].items) {
 				*items = got[k].items
@@ -200,7 +205,7 @@ func (t *tender) reason() string {
 	var out []string
 	for k, err := range t.failed {
 		if err != nil {
-			out = append(out, fmt.Sprintf("%s: %s", listings[k].method, t.c.o.Mask(downReason(err))))
+			out = append(out, fmt.Sprintf("%s: %s", listings[k].method, t.c.o.reason(downReason(err))))
 		}
 	}
 	return strings.Join(out, "; ")

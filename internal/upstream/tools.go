@@ -40,15 +40,21 @@ func readTools(tools []wire.Raw, headers bool) *toolFacts {
 // usable returns the tools without those whose annotations of headers are
 // invalid; such tools must be left out where headers are sent (2026-07-28,
 // basic/transports/streamable-http, "Custom Headers from Tool Parameters").
-func usable(tools []wire.Raw, log *zap.Logger) []wire.Raw {
+func (t *tender) usable(tools []wire.Raw) []wire.Raw {
 	out := tools[:0]
-	for _, t := range tools {
-		v := wire.ValueOf(t)
-		if _, err := wire.HeaderParams(v.Get("inputSchema").Raw()); err != nil {
-			log.Warn("a tool is left out: its header annotations are invalid", zap.String("tool", v.Get("name").Str()), zap.Error(err))
-			continue
+	var first zap.Field
+	for _, tool := range tools {
+		v := wire.ValueOf(tool)
+		_, err := wire.HeaderParams(v.Get("inputSchema").Raw())
+		if err == nil {
+			out = append(out, tool)
+		} else if first.Key == "" {
+			first = zap.String("first", cut(v.Get("name").Str(), maxSaid)+": "+t.c.o.reason(err.Error()))
 		}
-		out = append(out, t)
+	}
+	was := t.useless
+	if t.useless = len(tools) - len(out); t.useless > 0 && t.useless != was {
+		t.c.o.Logger.Warn("tools are left out: their header annotations are invalid", zap.Int("tools", t.useless), first)
 	}
 	return out
 }

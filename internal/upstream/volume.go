@@ -102,7 +102,7 @@ func (v *volume) tell(ctx context.Context, level wire.Level) {
 	}
 	v.told.Store(uint32(level))
 	if err != nil {
-		v.o.Logger.Warn("cannot set the server's log level", zap.Stringer("level", level), zap.Error(err))
+		v.o.Logger.Warn("cannot set the server's log level", zap.Stringer("level", level), v.o.why(err))
 	}
 }
 
