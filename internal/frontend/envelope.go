@@ -12,7 +12,11 @@ import (
 // _meta, and for what clients may cache ttlMs and cacheScope (2026-07-28, basic,
 // "ResultType" and "_meta"; server/utilities/caching). Without better knowledge
 // nothing may be cached.
-func (s *Server) appendModern(dst []byte, method string, raw wire.Raw) []byte {
+//
+// A resultType of a legacy upstream means nothing in its revision: its result is
+// complete. A client would take one for a question that nobody has looked at.
+func (s *Server) appendModern(dst []byte, method string, res call.Result) []byte {
+	raw := res.Raw
 	root := wire.ValueOf(raw)
 	if root.Kind() != '{' {
 		return append(dst, raw...) // no result object; which fault that is is not decided here
@@ -31,6 +35,11 @@ func (s *Server) appendModern(dst []byte, method string, raw wire.Raw) []byte {
 		case m.Is("cacheScope"):
 			scope = m.Value
 		}
+	}
+	if kind.Exists() && res.Revision.Era() == wire.EraLegacy {
+		e := wire.NewEdit(raw)
+		e.Remove(e.Root(), "resultType")
+		return s.appendModern(dst, method, call.Result{Raw: e.Bytes()})
 	}
 	if meta.Kind() == '{' && !meta.Get(wire.MetaServerInfo).Exists() {
 		e := wire.NewEdit(raw)

@@ -164,7 +164,7 @@ func (x *exchange) appendAnswer(dst []byte, a answer) []byte {
 		dst = a.fault.Append(dst)
 	case x.call.Client.Era() == wire.EraModern:
 		dst = append(dst, `,"result":`...)
-		dst = x.s.appendModern(dst, x.call.Method, a.result.Raw)
+		dst = x.s.appendModern(dst, x.call.Method, a.result)
 	default:
 		dst = append(dst, `,"result":`...)
 		dst = append(dst, legacyResult(a.result)...)

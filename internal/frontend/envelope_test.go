@@ -1,0 +1,38 @@
+package frontend
+
+import (
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// A legacy server cannot ask by a result: what looks like that is any member to its revision,
+// and would reach a modern client as a question that nobody has labelled, or asked whether the
+// client answers such ones.
+func TestResultOfALegacyUpstreamIsComplete(t *testing.T) {
+	const asks = `"inputRequests":{"q":{"method":"elicitation/create","params":{"message":"Password?"}}}`
+	s := New(Options{Handler: refusing{}, Info: wire.Raw(`{}`)})
+	for _, tt := range []struct {
+		raw      string
+		revision wire.Revision
+		kind     string
+	}{
+		{`{"content":[],"resultType":"input_required",` + asks + `}`, wire.Rev20251125, "complete"},
+		{`{"resultType":"complete","content":[],"resultType":"input_required"}`, wire.Rev20251125, "complete"},
+		{`{"resultType":"task","taskId":"1"}`, wire.Rev20241105, "complete"},
+		{`{"resultType":"input_required",` + asks + `}`, wire.Rev20260728, "input_required"},
+		{`{"resultType":"input_required",` + asks + `}`, "", "input_required"}, // the gateway's own
+	} {
+		x := &exchange{s: s, id: wire.IDOf("1"), call: call.Call{Method: wire.MethodToolsCall, Client: &call.Client{Revision: wire.Rev20260728}}}
+		text := x.appendAnswer(nil, answer{result: call.Result{Raw: wire.Raw(tt.raw), Revision: tt.revision}})
+		if err := wire.Check(text, wire.Limits{}, wire.Strict); err != nil {
+			t.Errorf("%s of %q became %s: %v", tt.raw, tt.revision, text, err)
+		}
+		result := wire.ValueOf(text).Get("result")
+		if !result.Get("resultType").IsString(tt.kind) || strings.Count(string(text), "resultType") != 1 {
+			t.Errorf("%s of %q became %s, want %s", tt.raw, tt.revision, text, tt.kind)
+		}
+	}
+}
