@@ -113,10 +113,12 @@ func (j *journey) conclude(ctx context.Context, down *call.Call, res call.Result
 	if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Code == wire.CodeURLElicitation {
 		return j.urlRequired(rpc)
 	}
-	if err != nil || res.Revision.Era() != wire.EraModern || !hasRounds(j.c.Method) || !bridge.IsInputRequired(res.Raw) {
+	switch {
+	case err != nil || res.Revision.Era() != wire.EraModern || !bridge.IsInputRequired(res.Raw):
 		return res, err
-	}
-	if !j.c.TakesRounds {
+	case !hasRounds(j.c.Method):
+		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream asked for input in answer to %s, where it may not", j.c.Method)
+	case !j.c.TakesRounds:
 		return bridge.Rounds(ctx, down, res, j.to.Do)
 	}
 	if res.Raw, err = j.relay(res.Raw); err != nil {

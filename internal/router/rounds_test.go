@@ -377,3 +377,26 @@ func TestLegacyClientsBringNoState(t *testing.T) {
 		}
 	}
 }
+
+// Some requests cannot be answered with a question. One that comes all the same would pass
+// without label and seal.
+func TestQuestionsWhereThereAreNone(t *testing.T) {
+	for method, params := range map[string]string{
+		wire.MethodComplete:          `{"ref":{"type":"ref/prompt","name":"files__explain"},"argument":{"name":"q","value":"a"}}`,
+		wire.MethodResourcesMetadata: `{"uri":"files+file:///a"}`,
+	} {
+		for _, revision := range []wire.Revision{wire.Rev20251125, wire.Rev20260728} {
+			up := modern(func(*call.Call) string {
+				return strings.Replace(firstRound, `{`, `{"completion":{"values":[]},"resource":{"uri":"file:///a","name":"a"},`, 1)
+			})
+			h := newHouse(t, up, filesSource(t))
+			close(h.settled)
+			c := callOf(revision, allCaps, params, &recorder{})
+			c.Method = method
+			res, err := h.Handle(t.Context(), c)
+			if rpc, ok := errors.AsType[*wire.Error](err); !ok || rpc.Code != wire.CodeInternal || !strings.Contains(rpc.Message, method) {
+				t.Errorf("%s, %s: got %s, %v", method, revision, res.Raw, err)
+			}
+		}
+	}
+}
