@@ -3,7 +3,6 @@ package frontend
 import (
 	"bytes"
 	"sync"
-	"sync/atomic"
 )
 
 // EventLog keeps the events of one session, so that a client whose connection
@@ -29,17 +28,13 @@ const (
 	maxLogEvents = 1000
 )
 
-// logSpace is what all logs in memory share: so many bytes, in all.
-type logSpace struct {
-	max  int64
-	used atomic.Int64
-}
-
 // memoryLog is an EventLog that lives as long as its session. It takes no memory
-// before the first event. When the space that it shares is used up it makes room
-// by what it holds itself, and keeps nothing when that is not enough.
+// before the first event. When its owner's share of the space that all logs have is
+// used up it makes room by what it holds itself, and keeps nothing when that is not
+// enough.
 type memoryLog struct {
-	space *logSpace
+	space *budget // bytes
+	owner owner
 
 	mu     sync.Mutex
 	events []loggedEvent // the oldest first
@@ -54,38 +49,41 @@ type loggedEvent struct {
 }
 
 func (l *memoryLog) Append(stream string, number int, data []byte) {
-	if len(data) > maxLogBytes {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	if len(data) > maxLogBytes || l.closed {
 		return
 	}
-	l.grow(len(data))
-	for l.bytes > maxLogBytes || len(l.events) >= maxLogEvents || l.space.used.Load() > l.space.max {
+	for !l.take(len(data)) {
 		if len(l.events) == 0 {
-			l.grow(-len(data))
 			return
 		}
-		l.grow(-len(l.events[0].data))
+		l.give(len(l.events[0].data))
 		l.events[0] = loggedEvent{} // its data is garbage from now on
 		l.events = l.events[1:]
 	}
 	l.events = append(l.events, loggedEvent{stream, number, bytes.Clone(data)})
 }
 
-// grow counts n bytes more. The caller holds mu.
-func (l *memoryLog) grow(n int) {
+// take makes room for one more event of n bytes, if there is any. The caller holds mu.
+func (l *memoryLog) take(n int) bool {
+	if l.bytes+n > maxLogBytes || len(l.events) >= maxLogEvents || l.space.take(l.owner, int64(n)) != nil {
+		return false
+	}
 	l.bytes += n
-	l.space.used.Add(int64(n))
+	return true
+}
+
+func (l *memoryLog) give(n int) {
+	l.bytes -= n
+	l.space.give(l.owner, int64(n))
 }
 
 // Close implements io.Closer: the log forgets everything, and keeps nothing more.
 func (l *memoryLog) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.grow(-l.bytes)
+	l.give(l.bytes)
 	l.events, l.closed = nil, true
 	return nil
 }

@@ -80,7 +80,7 @@ func (x *exchange) welcome(tied, counts bool, share owner) (answer, *session) {
 	if a.fault != nil || a.silent {
 		return a, nil
 	}
-	sess := newSession(x.call.Principal, client, &s.levels, s.opt.EventLog(client.Key))
+	sess := newSession(x.call.Principal, client, &s.levels, s.newEventLog(client.Key, share))
 	sess.tied, sess.counts, sess.share = tied, counts, share
 	sess.rooted = func() { s.opt.RootsChanged(client, sess.owner) }
 	if why := s.sessions.add(sess); why != nil {
@@ -90,6 +90,14 @@ func (x *exchange) welcome(tied, counts bool, share owner) (answer, *session) {
 		s.sessions.remove(sess, errStopped)
 	}
 	return answer{result: call.Result{Raw: s.initializeResult(client.Revision, a.result.Raw)}}, sess
+}
+
+// newEventLog returns the log of a new session.
+func (s *Server) newEventLog(session string, share owner) EventLog {
+	if s.opt.EventLog != nil {
+		return s.opt.EventLog(session)
+	}
+	return &memoryLog{space: &s.logged, owner: share}
 }
 
 // metaOf returns params with nothing but the _meta of those given, nil without one.

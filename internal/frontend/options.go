@@ -184,10 +184,6 @@ func (o *Options) setDefaults() {
 	if o.MaxParked <= 0 {
 		o.MaxParked = defaultMaxParked
 	}
-	if o.EventLog == nil {
-		space := &logSpace{max: defaultLogSpace * int64(o.MaxMessage)}
-		o.EventLog = func(string) EventLog { return &memoryLog{space: space} }
-	}
 	if o.SessionEnded == nil {
 		o.SessionEnded = func(string) {}
 	}

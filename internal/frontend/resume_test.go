@@ -211,41 +211,42 @@ func TestResumeBeyondBound(t *testing.T) {
 	}
 }
 
-func newMemoryLog() *memoryLog { return &memoryLog{space: &logSpace{max: 1 << 40}} }
+func newMemoryLog() *memoryLog { return &memoryLog{space: &budget{max: 1 << 40}} }
 
-// All logs together are bounded: who wants more than there is makes room by what
-// it has itself, and what a session held is there for others when it has ended.
+// All logs together are bounded, and those of one client: who wants more than there
+// is makes room by what it has itself, and what a session held is there for others
+// when it has ended.
 func TestLogsShareTheirSpace(t *testing.T) {
-	space := &logSpace{max: 1000}
-	logs := make([]*memoryLog, 10)
+	space := &budget{max: 1000}
+	logs := make([]*memoryLog, 6)
 	kept := func(l *memoryLog) int { return len(l.After("s", 0)) }
 	for i := range logs {
-		logs[i] = &memoryLog{space: space}
+		logs[i] = &memoryLog{space: space, owner: owner(i / 3)} // the first three are one client's
 		for n := range 3 {
 			logs[i].Append("s", n+1, make([]byte, 100))
-			if used := space.used.Load(); used > space.max {
+			if used := space.held.Load(); used > space.max {
 				t.Fatalf("%d bytes are used", used)
 			}
 		}
 	}
-	for i, want := range []int{3, 3, 3, 1, 0, 0, 0, 0, 0, 0} {
+	for i, want := range []int{3, 2, 0, 2, 0, 0} {
 		if got := kept(logs[i]); got != want {
 			t.Errorf("log %d holds %d events, want %d", i, got, want)
 		}
 	}
-	logs[0].Append("s", 4, make([]byte, 150))
-	if after := logs[0].After("s", 0); len(after) != 2 || len(after[1]) != 150 {
+	logs[0].Append("s", 4, make([]byte, 150)) // there is less for its client since another has come
+	if after := logs[0].After("s", 0); len(after) != 1 || len(after[0]) != 150 {
 		t.Errorf("a log that makes room holds %d events", len(after))
 	}
-	for _, l := range logs[:9] {
+	for _, l := range logs[:5] {
 		l.Close()
 		l.Append("s", 5, make([]byte, 10))
 	}
-	if used := space.used.Load(); used != 0 {
+	if used := space.held.Load(); used != 0 {
 		t.Errorf("%d bytes are used by nobody", used)
 	}
-	logs[9].Append("s", 4, make([]byte, 1000))
-	if kept(logs[9]) != 1 {
+	logs[5].Append("s", 4, make([]byte, 500))
+	if kept(logs[5]) != 1 {
 		t.Error("what others held is not free")
 	}
 }
@@ -257,11 +258,11 @@ func TestLogEndsWithItsSession(t *testing.T) {
 	h := newHost(t, s)
 	w := h.begin(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"n":3,"size":100}}}`, "")
 	<-w.done
-	if l.space.used.Load() == 0 {
+	if l.space.held.Load() == 0 {
 		t.Fatal("the log holds nothing")
 	}
 	<-h.begin(http.MethodDelete, "", "").done
-	if used := l.space.used.Load(); used != 0 {
+	if used := l.space.held.Load(); used != 0 {
 		t.Errorf("%d bytes are left", used)
 	}
 }

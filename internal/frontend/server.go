@@ -42,6 +42,7 @@ type Server struct {
 	bodies    budget       // bytes of bodies
 	calls     budget       // requests that run
 	unread    budget       // bytes that are being written to clients, small answers left out
+	logged    budget       // bytes of event logs in memory
 	listening budget       // listen streams over HTTP
 	seed      maphash.Seed // of owners
 
@@ -69,7 +70,7 @@ func New(o Options) *Server {
 	s.levels.report = o.LogLevel
 	s.parks.max = o.MaxParked
 	s.bodies.max, s.calls.max = o.MaxBodies, int64(o.MaxCalls)
-	s.unread.max = defaultMaxUnread * int64(o.MaxMessage)
+	s.unread.max, s.logged.max = defaultMaxUnread*int64(o.MaxMessage), defaultLogSpace*int64(o.MaxMessage)
 	s.listening.max = int64(o.MaxSessions) + 1 // so that one alone can have the only one, as with sessions
 	s.seed = maphash.MakeSeed()
 	s.serverInfo = append(wire.String(wire.MetaServerInfo), ':')
