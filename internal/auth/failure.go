@@ -23,7 +23,7 @@ func unauthorized(reason, message string) *failure {
 var (
 	errMissing   = &failure{"missing", http.StatusUnauthorized, "", "authentication is required"}
 	errMalformed = &failure{"malformed", http.StatusBadRequest, "invalid_request", "the header with the proof is malformed or sent twice"}
-	errTwo       = &failure{"two_proofs", http.StatusUnauthorized, "invalid_request", "the request carries two different proofs of who sends it; send one"}
+	errTwo       = &failure{"two_proofs", http.StatusBadRequest, "invalid_request", "the request carries two different proofs of who sends it; send one"}
 	errTooLarge  = unauthorized("too_large", "the proof is too large")
 
 	errKeyUnknown = unauthorized("unknown_key", "the API key is not known")
@@ -68,7 +68,7 @@ func (e *Denied) Public() string { return e.fail.message }
 func (e *Denied) Reason() string { return e.fail.reason }
 
 // Status returns the HTTP status: 401, 403 where a token lacks scopes, 400 for a
-// header that cannot be read, 503 where proof cannot be verified at the moment.
+// header that cannot be read and for two proofs, 503 where proof cannot be verified at the moment.
 func (e *Denied) Status() int { return e.fail.status }
 
 // Challenge returns the value of WWW-Authenticate, "" for none.
