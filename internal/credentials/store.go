@@ -25,7 +25,6 @@ type Store struct {
 	dir string // "": in memory only
 
 	mu     sync.Mutex
-	seal   cipher.AEAD       // nil until it is needed
 	memory map[string][]byte // where there is no folder
 	locks  map[string]chan struct{}
 }
@@ -53,7 +52,7 @@ func (s *Store) load(name string, into any) (bool, error) {
 		if !ok {
 			return false, nil
 		}
-		return true, json.Unmarshal(plain, into)
+		return true, s.decode(plain, into)
 	}
 	info, err := os.Stat(s.file(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -80,7 +79,14 @@ func (s *Store) load(name string, into any) (bool, error) {
 	if err != nil {
 		return false, s.broken(fmt.Errorf("%s cannot be opened with the key in %s: it is damaged, or was written with another key", s.file(name), keyFile))
 	}
-	return true, json.Unmarshal(plain, into)
+	return true, s.decode(plain, into)
+}
+
+func (s *Store) decode(plain []byte, into any) error {
+	if err := json.Unmarshal(plain, into); err != nil {
+		return s.broken(err)
+	}
+	return nil
 }
 
 // save keeps a value under a name.
@@ -131,11 +137,9 @@ func (s *Store) broken(err error) *Error {
 	return failf("the gateway cannot read or keep grants").because(err)
 }
 
-// sealer returns what encrypts, with the key of the folder. The caller holds mu.
+// sealer returns what encrypts, with the key of the folder, which another process may
+// have made anew. The caller holds mu.
 func (s *Store) sealer() (cipher.AEAD, error) {
-	if s.seal != nil {
-		return s.seal, nil
-	}
 	key, err := s.key()
 	if err != nil {
 		return nil, s.broken(err)
@@ -144,8 +148,7 @@ func (s *Store) sealer() (cipher.AEAD, error) {
 	if err != nil {
 		return nil, s.broken(err)
 	}
-	s.seal, err = cipher.NewGCM(block)
-	return s.seal, err
+	return cipher.NewGCM(block)
 }
 
 // key reads the key, which it makes if there is none.

@@ -111,6 +111,37 @@ func TestStoreOnDisk(t *testing.T) {
 	refused("a key that others can read", NewStore(dir), "the name")
 }
 
+// Who makes another key, since the old one is lost or was seen by others, starts anew
+// for all processes.
+func TestAnotherKey(t *testing.T) {
+	dir := t.TempDir()
+	running := NewStore(dir)
+	if err := running.save("a", "one"); err != nil {
+		t.Fatal(err)
+	}
+	for _, gone := range []string{keyFile, grantsDir} {
+		if err := os.RemoveAll(filepath.Join(dir, gone)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got string
+	if ok, err := running.load("a", &got); ok || err != nil {
+		t.Errorf("removed, and there: %v, %v", ok, err)
+	}
+	if err := NewStore(dir).save("a", "two"); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := running.load("a", &got); !ok || err != nil || got != "two" {
+		t.Errorf("what another process keeps with the new key is %q, %v", got, err)
+	}
+	if err := running.save("b", "three"); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := NewStore(dir).load("b", &got); !ok || err != nil || got != "three" {
+		t.Errorf("another process reads %q, %v", got, err)
+	}
+}
+
 func TestOneKeyForMany(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup
