@@ -20,7 +20,7 @@ import (
 )
 
 // within bounds a single exchange, whatever goes wrong.
-const within = 30 * time.Second
+const within = 2 * time.Minute
 
 // tokens are progress tokens of clients; the server sees others.
 var tokens = []string{`"tok\u0065n \/ 9007199254740993"`, `9007199254740993`, `""`, `0`, `-0.0`, `1e2`}

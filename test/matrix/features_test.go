@@ -96,7 +96,7 @@ var own = toolbox{
 		wait.Cancel, wait.gaveUp = true, true
 		within := r.patience
 		if within == 0 {
-			within = 20_000
+			within = 45_000
 		}
 		return []step{wait, r.says("cancelled", "cancelled", map[string]any{"key": r.key, "within": within})}
 	},

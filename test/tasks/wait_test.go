@@ -113,7 +113,8 @@ func TestWaiting(t *testing.T) {
 func wait(t *testing.T, url string, era rig.Era) {
 	t.Run("a status message is progress", func(t *testing.T) {
 		p := connect(t, url, era, nil)
-		expect(t, p, "jobs__steps", map[string]any{"seconds": 0.4}, "three steps", false)
+		// Each step lasts ten times as long as the pause after which the gateway looks again: none may be missed on a busy machine.
+		expect(t, p, "jobs__steps", map[string]any{"seconds": 1}, "three steps", false)
 		if got := strings.Join(p.seen(&p.messages), ", "); got != "step 1, step 2, step 3" {
 			t.Errorf("progress %q, want the three steps", got)
 		}

@@ -10,9 +10,9 @@ import (
 
 const (
 	// runWithin bounds one run of a client, whatever it does.
-	runWithin = 2 * time.Minute
+	runWithin = 5 * time.Minute
 	// progressWithin bounds the wait for updates that have not been handled yet when their call's result is.
-	progressWithin = 10 * time.Second
+	progressWithin = 30 * time.Second
 )
 
 // Target is the server to connect to. One of URL, SSE and Command is set.

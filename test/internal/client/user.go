@@ -12,7 +12,7 @@ import (
 )
 
 // eventsWithin bounds the wait of a step for its events, where the step does not say.
-const eventsWithin = 20 * time.Second
+const eventsWithin = 45 * time.Second
 
 var home = &mcp.Root{URI: "file:///home/ann", Name: "home"}
 
