@@ -99,6 +99,44 @@ func TestCredentialsGoWithEveryRequest(t *testing.T) {
 	}
 }
 
+// fixedHeaders are credentials that never change.
+type fixedHeaders http.Header
+
+func (h fixedHeaders) Headers(context.Context, *call.Principal) (http.Header, error) {
+	return http.Header(h), nil
+}
+
+func (fixedHeaders) Refused(context.Context, *call.Principal, http.Header, int, http.Header) (bool, error) {
+	return false, nil
+}
+
+// Credentials take the place of configured headers, whichever way a request goes,
+// and cannot be headers of the protocol or of the framing.
+func TestCredentialsGoBeforeOtherHeaders(t *testing.T) {
+	for name, size := range map[string]int{"plain": 0, "net/http": maxPlainBody} {
+		t.Run(name, func(t *testing.T) {
+			s := &script{stateful: true}
+			h := serve(t, s)
+			c, err := tryConverse(t, strings.Replace(h.URL, "http://", "http://me:secret@", 1), nil, legacyEra, func(o *Options) {
+				o.HTTP.Headers = map[string]string{"X-User": "nobody", "X-Team": "a"}
+			}, with(fixedHeaders{
+				"Authorization": {"Bearer token"}, "X-User": {"ann"}, "User-Agent": {"x"},
+				"Transfer-Encoding": {"chunked"}, "Mcp-Session-Id": {"mine"}, "Mcp-Param-X": {"1"},
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, "outcome", c.do(t, tool("a", `{"name":"`+strings.Repeat("x", size)+`"}`, nil)), doneResult)
+			got := s.got(wire.MethodToolsCall)[0].header
+			for name, want := range map[string]string{
+				"Authorization": "Bearer token", "X-User": "ann", "X-Team": "a", "User-Agent": "x", "Mcp-Session-Id": "session-1", "Mcp-Param-X": "",
+			} {
+				equal(t, name, strings.Join(got.Values(name), " | "), want)
+			}
+		})
+	}
+}
+
 func TestRefusedCredentials(t *testing.T) {
 	n := 1
 	s := &script{modern: true, caps: `{}`}

@@ -63,13 +63,17 @@ const (
 	drainTime = 20 * time.Millisecond
 )
 
-// reserved lists the headers that the gateway sets itself and that the
-// configuration therefore cannot: those of the protocol, of the framing, and
-// the two that make net/http send a POST again.
+// reserved lists, with all [wire.HeaderParamPrefix], the headers that the gateway
+// sets itself and that the configuration therefore cannot: those of the protocol, of
+// the framing, and the two that make net/http send a POST again.
 var reserved = []string{
 	"Accept", "Content-Type", "Content-Length", "Transfer-Encoding", "Connection", "Host", "Upgrade", "Te", "Trailer",
 	"Accept-Encoding", "Idempotency-Key", "X-Idempotency-Key",
 	wire.HeaderSession, wire.HeaderVersion, wire.HeaderMethod, wire.HeaderName, wire.HeaderLastEvent, HeaderVia,
+}
+
+func isReserved(name string) bool {
+	return slices.Contains(reserved, name) || strings.HasPrefix(name, wire.HeaderParamPrefix)
 }
 
 // newEndpoint returns an endpoint at the configured URL that sends the
@@ -89,7 +93,7 @@ func newEndpoint(p *pool, o *Options) *endpoint {
 	e.url.Store(&u)
 	for name, value := range o.HTTP.Headers {
 		name = http.CanonicalHeaderKey(name)
-		if !slices.Contains(reserved, name) && !strings.HasPrefix(name, wire.HeaderParamPrefix) {
+		if !isReserved(name) {
 			e.base[name] = []string{value}
 		}
 	}

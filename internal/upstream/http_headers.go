@@ -29,13 +29,26 @@ func (h headers) forPrincipal(who *call.Principal) headers {
 	return h
 }
 
-// with returns the headers with others added, by their canonical names.
-func (h headers) with(more http.Header) headers {
+// with returns the headers with those that prove who calls, by their canonical
+// names, in the place of configured ones. None of them can be reserved.
+func (h headers) with(proof http.Header) headers {
 	h.own = slices.Clip(h.own)
-	for name, values := range more {
+	shared := h.shared
+	for name, values := range proof {
+		if isReserved(name) {
+			continue
+		}
+		if _, there := shared[name]; there {
+			shared = maps.Clone(shared)
+			delete(shared, name)
+		}
 		for _, v := range values {
 			h.own = append(h.own, headerField{name, v})
 		}
+	}
+	if len(shared) < len(h.shared) {
+		fewer := newHeaders(shared)
+		h.shared, h.lines, h.err = fewer.shared, fewer.lines, fewer.err
 	}
 	return h
 }
@@ -61,7 +74,7 @@ func (h headers) all() http.Header {
 	}
 	all := maps.Clone(h.shared)
 	for _, f := range h.own {
-		all[f.name] = []string{f.value}
+		all[f.name] = append(all[f.name], f.value)
 	}
 	return all
 }
