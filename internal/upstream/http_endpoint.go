@@ -83,14 +83,12 @@ func newEndpoint(p *pool, o *Options) *endpoint {
 	e.met = func(via string) error { return o.Trail.met(o.life, via) }
 	e.credentials = o.HTTP.Credentials
 	e.persona = o.persona
-	u := *o.HTTP.URL
 	e.base = http.Header{"User-Agent": {"mcpgateway"}}
-	if u.User != nil {
-		password, _ := u.User.Password()
-		e.base["Authorization"] = []string{"Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password))}
+	if user := o.HTTP.URL.User; user != nil {
+		password, _ := user.Password()
+		e.base["Authorization"] = []string{"Basic " + base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password))}
 	}
-	u.User, u.Fragment, u.RawFragment = nil, "", ""
-	e.url.Store(&u)
+	e.url.Store(bare(o.HTTP.URL))
 	for name, value := range o.HTTP.Headers {
 		name = http.CanonicalHeaderKey(name)
 		if !isReserved(name) {
@@ -227,8 +225,16 @@ func redirection(u *url.URL, resp *httpAnswer) (*url.URL, error) {
 	if !sameOrigin(u, next) {
 		return nil, fmt.Errorf("the location is of another origin, where credentials must not go; configure the URL that it leads to")
 	}
-	next.User, next.Fragment, next.RawFragment = nil, "", ""
-	return next, nil
+	return bare(next), nil
+}
+
+// bare returns a URL as a request can be sent to it: without what is not for the
+// server, and without the spaces that [url.Parse] leaves in a query.
+func bare(u *url.URL) *url.URL {
+	b := *u
+	b.User, b.Fragment, b.RawFragment = nil, "", ""
+	b.RawQuery = strings.ReplaceAll(b.RawQuery, " ", "%20")
+	return &b
 }
 
 // sameOrigin reports whether two URLs have the same scheme, host and port.

@@ -102,7 +102,7 @@ func TestRedirectWithinTheOrigin(t *testing.T) {
 				if r.Method == http.MethodPost {
 					old++
 				}
-				w.Header().Set("Location", "/new/")
+				w.Header().Set("Location", "/new/?a b") // which is no request line
 				w.WriteHeader(code)
 			})
 			mux.Handle("/new/", s)

@@ -559,6 +559,7 @@ func FuzzPlainRequest(f *testing.F) {
 	f.Add("X-A", "b\r\nContent-Length: 0\r\n\r\nGET / HTTP/1.1", "/mcp", "{}")
 	f.Add("X-A: b\r\nX-B", "c", "/mcp HTTP/1.1\r\nX: y", "{}")
 	f.Add("Content-Length ", "7", "/a b", "{}")
+	f.Add("X-A", "b", "/mcp?a b", "{}")
 	f.Fuzz(func(t *testing.T, name, value, target, body string) {
 		u, err := url.Parse("http://127.0.0.1:1/")
 		if err != nil {
@@ -567,6 +568,7 @@ func FuzzPlainRequest(f *testing.F) {
 		if u, err = u.Parse(target); err != nil || u.Host != "127.0.0.1:1" {
 			return
 		}
+		u = bare(u)
 		c := &plainConn{}
 		header := newHeaders(http.Header{"X-Base": {"base"}})
 		header.own = []headerField{{name, value}}

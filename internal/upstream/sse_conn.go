@@ -130,8 +130,7 @@ func firstEvent(r *stream, from *url.URL) (*url.URL, error) {
 	if !sameOrigin(from, u) {
 		return nil, &fault{reason: "the server's endpoint event leads to another origin, where credentials must not go", cause: fmt.Errorf("endpoint %.200q", ev.Data)}
 	}
-	u.User, u.Fragment, u.RawFragment = nil, "", ""
-	return u, nil
+	return bare(u), nil
 }
 
 func (s *sseConn) initialize(ctx context.Context) (hello, error) {

@@ -16,7 +16,7 @@ import (
 // the stream, which is of one client. Only one stream can be open.
 type sseScript struct {
 	*script
-	endpoint string        // default /messages
+	endpoint string        // default /messages?id=1 2
 	out      chan string   // messages to the client, made with the stream
 	hangUp   chan struct{} // closed by the test to end the stream; may be nil
 }
@@ -24,7 +24,7 @@ type sseScript struct {
 func (s *sseScript) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	endpoint := s.endpoint
 	if endpoint == "" {
-		endpoint = "/messages?id=1"
+		endpoint = "/messages?id=1 2" // which is no request line
 	}
 	switch {
 	case r.Method == http.MethodGet:
