@@ -148,6 +148,10 @@ func TestAdviceForRemoteServers(t *testing.T) {
 	closed.Close()
 	cuts := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })).URL
 	plain := remote(200, typeJSON, "{}")
+	mail := rawConns(t, func(c net.Conn) {
+		io.WriteString(c, "220 mail.test ESMTP\r\n")
+		io.Copy(io.Discard, c)
+	}).url.String()
 
 	const cannot, secret = "cannot connect to the server", "hunter2"
 	for name, test := range map[string]struct {
@@ -172,6 +176,8 @@ func TestAdviceForRemoteServers(t *testing.T) {
 		"no TLS":       {url: strings.Replace(plain, "http:", "https:", 1), told: cannot, why: `HOST does not speak TLS: write http:// in url, or let the server do TLS`},
 		"no such host": {url: "http://nobody.invalid/mcp", told: cannot, why: `there is no host "nobody.invalid": check the name in url`},
 		"nobody there": {url: "http://" + nobody + "/mcp?key=" + secret, told: cannot, why: `nothing listens on HOST: start the server, or check the host and port of url`},
+		"no HTTP": {url: mail, told: "the connection to the server broke before it answered",
+			why: `HOST does not answer in HTTP/1.1: check the host and port of url; if it speaks TLS, write https://`},
 		"cut off": {url: cuts, told: "the connection to the server broke before it answered",
 			why: `HOST ends the connection without an answer (the connection to the server broke before it answered: unexpected EOF): if it speaks TLS, write https:// in url; else look into its log`},
 	} {

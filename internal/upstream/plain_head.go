@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -56,7 +57,10 @@ func readHead(r *bufio.Reader, buf []byte) (plainHead, []byte, error) {
 		if n := len(part); lines > 0 && (n == 1 || n == 2 && part[0] == '\r') && buf[len(buf)-n-1] == '\n' {
 			break
 		}
-		if lines++; lines > maxFields {
+		switch lines++; {
+		case lines == 1 && !bytes.HasPrefix(buf, []byte("HTTP/1.")):
+			return plainHead{}, buf, errMalformedHead // there may never be an empty line
+		case lines > maxFields:
 			return plainHead{}, buf, errTooManyFields
 		}
 	}

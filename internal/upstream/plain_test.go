@@ -143,6 +143,7 @@ func TestPlainAnswers(t *testing.T) {
 		"body without a length": {answer: "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil", open: true, want: "202 "},
 
 		"garbage":              {answer: "SSH-2.0-OpenSSH_9.2\r\n\r\n", open: true, want: "the head of the answer is not HTTP/1.1"},
+		"not even a head":      {answer: "220 mail.test ESMTP\r\n", open: true, want: "the head of the answer is not HTTP/1.1"},
 		"another version":      {answer: "HTTP/3.7 200 OK\r\nContent-Length: 0\r\n\r\n", open: true, want: "the head of the answer is not HTTP/1.1"},
 		"an odd status":        {answer: "HTTP/1.1 2e0 OK\r\nContent-Length: 0\r\n\r\n", open: true, want: "the head of the answer is not HTTP/1.1"},
 		"an empty first line":  {answer: "\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", open: true, want: "the head of the answer is not HTTP/1.1"},
