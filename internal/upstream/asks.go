@@ -9,7 +9,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// maxAsks bounds how many questions of one server may be open at once.
+// maxAsks bounds how many questions of one server may be open at once, those counted
+// whose answer is on its way.
 const maxAsks = 256
 
 // codeLapsed is what a server gets whose sampling request nobody answered: the
@@ -33,9 +34,10 @@ type asks struct {
 	// doubt counts the questions that are open.
 	doubt *doubt
 
-	mu   sync.Mutex
-	open map[wire.ID]context.CancelFunc
-	wg   sync.WaitGroup
+	mu      sync.Mutex
+	open    map[wire.ID]context.CancelFunc
+	sending int // answers on their way
+	wg      sync.WaitGroup
 }
 
 // serve answers the request m, which belongs to the call c, or to none when c
@@ -45,7 +47,7 @@ func (a *asks) serve(ctx context.Context, m wire.Message, c *call.Call) {
 	ctx, cancel := context.WithCancel(ctx)
 	a.mu.Lock()
 	_, twice := a.open[m.ID]
-	full := len(a.open) >= maxAsks
+	full := len(a.open)+a.sending >= maxAsks
 	if !twice && !full {
 		if a.open == nil {
 			a.open = make(map[wire.ID]context.CancelFunc)
@@ -66,9 +68,15 @@ func (a *asks) serve(ctx context.Context, m wire.Message, c *call.Call) {
 		a.mu.Lock()
 		_, wanted := a.open[m.ID] // not when the server has cancelled it
 		a.settle(m.ID)
+		if wanted {
+			a.sending++
+		}
 		a.mu.Unlock()
 		if wanted {
 			a.send(ctx, reply)
+			a.mu.Lock()
+			a.sending--
+			a.mu.Unlock()
 			a.o.persona.answered(m.Method)
 		}
 		cancel()

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -192,4 +193,58 @@ func TestAskGivesTheSlotBack(t *testing.T) {
 			t.Errorf("%d slots are free after the end, want 1", slots.free)
 		}
 	}
+}
+
+// A server that asks without end, and takes no answer, does not cost more and more.
+func TestAnswersThatAServerDoesNotTake(t *testing.T) {
+	t.Run("on any way", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			sending := 0
+			a := &asks{o: Options{}.withDefaults(), doubt: new(doubt)}
+			a.send = func(ctx context.Context, _ wire.Message) {
+				a.mu.Lock()
+				sending++
+				a.mu.Unlock()
+				<-ctx.Done()
+			}
+			for n := range 4 * maxAsks {
+				a.serve(ctx, wire.Message{ID: wire.IDOf(strconv.Itoa(n)), Method: wire.MethodPing}, nil)
+				synctest.Wait()
+			}
+			equal(t, "answers on their way", sending, maxAsks)
+			cancel()
+			a.wait()
+		})
+	})
+	t.Run("on a line", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &fakeServer{handle: legacy(func(l *fakeLife, m wire.Message) {
+				if m.Method == wire.MethodToolsCall {
+					<-l.hold
+				}
+			})}
+			r := start(t, Options{Pipe: s.pipe})
+			r.watch.wait(t, isReady)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := r.doing(ctx, toolCall("echo", "a", &peer{}))
+			synctest.Wait() // from now on the server reads nothing
+			for n := range 3 * maxPending / 200 {
+				s.life(1).line(`{"jsonrpc":"2.0","id":"%0200d","method":"ping"}`, n)
+			}
+			synctest.Wait()
+			r.mu.Lock()
+			w := r.conn.(*lineConn).writer
+			r.mu.Unlock()
+			w.mu.Lock()
+			waiting := len(w.pending)
+			w.mu.Unlock()
+			if waiting > maxPending+maxAsks*300 {
+				t.Errorf("%d bytes wait to be read", waiting)
+			}
+			cancel()
+			<-done
+			close(s.life(1).hold)
+		})
+	})
 }

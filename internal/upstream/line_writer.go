@@ -45,6 +45,14 @@ func newLineWriter(w io.Writer) *lineWriter {
 // error of ctx if there is none before ctx ends, or with errClosed; then nothing
 // was queued.
 func (w *lineWriter) request(ctx context.Context, f *flight, m *wire.Message) error {
+	return w.wait(ctx, m, f)
+}
+
+// answer queues the line of a response, in the way of request.
+func (w *lineWriter) answer(ctx context.Context, m *wire.Message) error { return w.wait(ctx, m, nil) }
+
+// wait queues a line when there is room, with a mark of the flight if there is one.
+func (w *lineWriter) wait(ctx context.Context, m *wire.Message, f *flight) error {
 	w.mu.Lock()
 	for len(w.pending) > maxPending && !w.closed {
 		if w.room == nil {
@@ -63,14 +71,16 @@ func (w *lineWriter) request(ctx context.Context, f *flight, m *wire.Message) er
 	if w.closed {
 		return errClosed
 	}
-	w.marks = append(w.marks, mark{len(w.pending), f})
+	if f != nil {
+		w.marks = append(w.marks, mark{len(w.pending), f})
+	}
 	w.queue(m)
 	poke(w.wake)
 	return nil
 }
 
-// post queues the line of a notification or a response without waiting. There
-// are never more of them than calls and asks in flight.
+// post queues the line of a notification without waiting. There are not many more
+// of them than requests.
 func (w *lineWriter) post(m *wire.Message) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
