@@ -7,7 +7,10 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"mcpgateway/internal/wire"
 )
@@ -156,4 +159,26 @@ func TestPayload(t *testing.T) {
 	equal(t, "holds", p.refs.Load(), 1)
 	b.Close()
 	equal(t, "holds", p.refs.Load(), 0)
+}
+
+// Calls that clients give up do not cost more and more when the server does not take
+// in that they did.
+func TestErrandsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e errands
+		var begun atomic.Int32
+		for range 2 {
+			for range 2 * maxErrands {
+				e.start(func(ctx context.Context) {
+					begun.Add(1)
+					<-ctx.Done()
+				})
+			}
+			synctest.Wait()
+			equal(t, "under way", begun.Swap(0), maxErrands)
+			time.Sleep(errandTime)
+			synctest.Wait()
+		}
+		e.finish()
+	})
 }

@@ -128,23 +128,33 @@ func (t *talk) notify(to *endpoint, header headers, method string) {
 // errands are goroutines that a conversation starts beside its calls. The zero
 // value is ready; its methods may be called by many goroutines at once.
 type errands struct {
-	mu   sync.Mutex
-	over bool
-	wg   sync.WaitGroup
+	mu      sync.Mutex
+	over    bool
+	running int
+	wg      sync.WaitGroup
 }
 
+// maxErrands bounds the errands that are under way at once. A server that lets so
+// many wait takes nothing in, and clients could make more and more of them.
+const maxErrands = 256
+
 // start runs f in a goroutine of its own, with a context that ends after
-// errandTime, or does nothing when the conversation is over.
+// errandTime, or does nothing when the conversation is over or too many are under
+// way.
 func (e *errands) start(f func(ctx context.Context)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.over {
+	if e.over || e.running >= maxErrands {
 		return
 	}
+	e.running++
 	e.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), errandTime)
 		defer cancel()
 		f(ctx)
+		e.mu.Lock()
+		e.running--
+		e.mu.Unlock()
 	})
 }
 
