@@ -127,7 +127,7 @@ func (s *fakeServer) wait(t *testing.T, n int) {
 	t.Helper()
 	select {
 	case <-s.life(n).finished:
-	case <-time.After(10 * time.Second):
+	case <-time.After(testTime):
 		t.Fatal("the gateway does not notice that the server has gone")
 	}
 }

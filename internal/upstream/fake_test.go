@@ -108,7 +108,7 @@ func (l *fakeLife) methods() []string {
 // arrived already.
 func (l *fakeLife) wait(t *testing.T, want func(wire.Message) bool) wire.Message {
 	t.Helper()
-	timeout := time.After(10 * time.Second)
+	timeout := time.After(testTime)
 	for {
 		l.mu.Lock()
 		for _, m := range l.got {
