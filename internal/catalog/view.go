@@ -46,6 +46,9 @@ type Target struct {
 	Entry  *Entry // nil for a URI that no list has
 	// Judgement is what policy has to say about it.
 	Judgement *policy.Judgement
+	// Presumed says that it is not known whether there is such an item, nor what the
+	// configuration makes of it: see [View.Presume].
+	Presumed bool
 }
 
 // Unavailable is an upstream that a list lacks.
@@ -207,7 +210,7 @@ func (v *View) pick(head *Entry) *Entry {
 // Listed names resolve without allocating.
 func (v *View) Resolve(kind call.Kind, public string) (Target, bool) {
 	if e := v.pick(v.table.public[kind][public]); e != nil {
-		return Target{e.part, kind, public, e.Native, e, v.judged[kind][e.index]}, true
+		return Target{Part: e.part, Kind: kind, Public: public, Native: e.Native, Entry: e, Judgement: v.judged[kind][e.index]}, true
 	}
 	switch kind {
 	case call.Template:
@@ -274,7 +277,7 @@ func (v *View) target(p *Part, public, native string) (Target, bool) {
 	if !j.Listed().Visible() {
 		return Target{Judgement: j}, false
 	}
-	return Target{p, call.Resource, public, native, nil, j}, true
+	return Target{Part: p, Kind: call.Resource, Public: public, Native: native, Judgement: j}, true
 }
 
 // judgeUnlisted asks policy about a resource that no list of the table has; raw is
@@ -337,7 +340,9 @@ func (v *View) Suspects(kind call.Kind, public string) []Unavailable {
 }
 
 // Presume returns where a name leads if it belongs to an upstream that is among the
-// suspects. It is false for others.
+// suspects. It is false for others. What the configuration makes of the item is not in
+// it: that may be published under another name, hidden, or held. So it is for asking
+// the caller something, not for calls.
 func (v *View) Presume(kind call.Kind, public, upstream string) (Target, bool) {
 	p := v.Part(upstream)
 	if p == nil {
@@ -361,7 +366,7 @@ func (v *View) presume(kind call.Kind, public string, p *Part) (Target, bool) {
 	if !j.Listed().Visible() || v.elsewhere(kind, p, public) {
 		return Target{}, false
 	}
-	return Target{p, kind, public, native, nil, j}, true
+	return Target{Part: p, Kind: kind, Public: public, Native: native, Judgement: j, Presumed: true}, true
 }
 
 // elsewhere reports whether a URI belongs to another part by its prefix, so

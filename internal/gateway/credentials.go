@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/credentials"
 	"mcpgateway/internal/frontend"
@@ -96,15 +97,33 @@ func (g *granting) Session(ctx context.Context, c *call.Call) (string, error) {
 // Wants implements router.Granter.
 func (g *granting) Wants(who *call.Principal) bool { return g.source.Wants(who) }
 
+// Question implements router.Granter.
+func (g *granting) Question() router.Upstream { return asking{g} }
+
+// asking is a granting that asks for the grant and does nothing else.
+type asking struct{ *granting }
+
+// Session implements router.Upstream.
+func (asking) Session(context.Context, *call.Call) (string, error) { return sessionOfNobody, nil }
+
+// Do implements router.Upstream.
+func (a asking) Do(_ context.Context, c *call.Call) (call.Result, error) {
+	switch {
+	case !a.source.Wants(c.Principal):
+		return call.Result{}, catalog.UnavailableError([]catalog.Unavailable{{
+			Upstream: a.name, Since: a.since, Reason: "the grant that it wanted was given while this call was under way: call again",
+		}})
+	case c.Method == wire.MethodComplete: // nobody is asked at every key
+		return call.Result{Raw: wire.Raw(`{"completion":{"values":[]}}`)}, nil
+	}
+	return call.Result{}, a.ask(c)
+}
+
 // Do implements router.Upstream.
 func (g *granting) Do(ctx context.Context, c *call.Call) (call.Result, error) {
 	if c.Session == sessionOfNobody {
-		switch {
-		case !g.source.Wants(c.Principal):
-		case c.Method == wire.MethodComplete: // nobody is asked at every key
-			return call.Result{Raw: wire.Raw(`{"completion":{"values":[]}}`)}, nil
-		default:
-			return call.Result{}, g.ask(c)
+		if g.source.Wants(c.Principal) {
+			return asking{g}.Do(ctx, c)
 		}
 		name, err := g.Sessions.Session(ctx, c)
 		if err != nil {

@@ -312,3 +312,23 @@ func TestClashWithOwnLists(t *testing.T) {
 	polltest.Until(t, "ann to be listed hers", func() bool { return strings.Contains(list(), `"name":"of_ann"`) })
 	says(t, list(), `"name":"two__of_ann"`)
 }
+
+// TestGrantWhileTheUserIsAsked has a call go nowhere whose tool was not known when it
+// began: what the configuration hides, or publishes under another name, cannot be
+// called by what it is named at its server.
+func TestGrantWhileTheUserIsAsked(t *testing.T) {
+	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
+	as := gatewaytest.NewAuthServer(t, nil)
+	closed := newShop(t, as, false)
+	c := credit(t, idp, fmt.Sprintf("  closed: {url: %q, auth: {kind: user}, tools: {override: {of_ann: {hidden: true}}}}\n", closed.url), func(cfg *config.Config) {
+		cfg.Policy.Rules = []config.Rule{{Name: "ask", Effect: config.Confirm, What: config.What{Tools: []string{"closed__of_ann"}}}}
+	})
+	ann := c.tokenOf("ann")
+	answer := askedLegacyOf(t, c.g, "Bearer "+ann, "closed__of_ann")
+	link, _, _ := urlAsked(t, c.modern(ann, "closed__other", opensURLs, ""))
+	idp.SetUser("ann")
+	as.SetUser("ann")
+	says(t, surf(t, link), "Access to closed is granted")
+	says(t, answer(), `"retryable":true`)
+	says(t, c.modern(ann, "closed__of_ann", opensURLs, ""), `"message":"unknown tool: `)
+}

@@ -18,21 +18,40 @@ type openQuestion func() string
 // askedLegacy calls a tool as a legacy client, which is asked on the stream of the call.
 func askedLegacy(t *testing.T, g *Gateway, tool string) openQuestion {
 	t.Helper()
-	resp, _ := post(t, g, "", strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1))
-	session := resp.Header.Get("Mcp-Session-Id")
-	post(t, g, session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+g.Addr()+"/mcp",
-		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":{}}}`))
-	if err != nil {
-		t.Fatal(err)
+	return askedLegacyOf(t, g, "", tool)
+}
+
+// askedLegacyOf is askedLegacy with a token, "" for none.
+func askedLegacyOf(t *testing.T, g *Gateway, token, tool string) openQuestion {
+	t.Helper()
+	session := ""
+	send := func(body string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+g.Addr()+"/mcp", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{
+			"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Session-Id": session, "Authorization": token,
+		} {
+			if value != "" {
+				req.Header.Set(name, value)
+			}
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	req.Header.Set("Mcp-Session-Id", session)
-	stream, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
+	done := func(resp *http.Response) *http.Response {
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		return resp
 	}
+	session = done(send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1))).Header.Get("Mcp-Session-Id")
+	done(send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+	stream := send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":{}}}`)
 	t.Cleanup(func() { stream.Body.Close() })
 	lines := bufio.NewScanner(stream.Body)
 	next := func() string {
@@ -49,7 +68,7 @@ func askedLegacy(t *testing.T, g *Gateway, tool string) openQuestion {
 		t.Fatalf("no question: %s", question.Raw())
 	}
 	return func() string {
-		post(t, g, session, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{}}}`, question.Get("id").Raw()))
+		done(send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{}}}`, question.Get("id").Raw())))
 		return next()
 	}
 }

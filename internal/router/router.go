@@ -46,6 +46,8 @@ type Routes struct {
 type Granter interface {
 	// Wants reports whether calls of a principal lead to a question for one.
 	Wants(who *call.Principal) bool
+	// Question is an Upstream that asks for one and does nothing else.
+	Question() Upstream
 }
 
 // wants reports whether an upstream wants a grant of c's principal: what it would list
@@ -295,8 +297,12 @@ func (r *Router) depart(ctx context.Context, c *call.Call, ref namespace.Ref, n 
 	case d.Effect == policy.Deny:
 		return nil, name, refused(target, &d)
 	}
+	to := routes.Upstreams[name]
+	if target.Presumed { // then it is a Granter: what is not known is not called
+		to = to.(Granter).Question()
+	}
 	return &journey{
-		r: r, c: c, ref: ref, to: routes.Upstreams[name], space: target.Part.Space(), asked: target.Asked(), target: target,
+		r: r, c: c, ref: ref, to: to, space: target.Part.Space(), asked: target.Asked(), target: target,
 		routes: routes, view: view(routes, c), decision: d,
 	}, name, nil
 }
