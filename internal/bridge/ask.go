@@ -66,6 +66,20 @@ func Required(c *call.Client, method string, params wire.Raw) wire.Raw {
 	}
 }
 
+// Unclear reports whether an object, a question or its params, has a member twice: then two
+// readers may take it for different questions, and who checked it may have seen the other.
+func Unclear(object wire.Value) bool {
+	seen := make(map[string]bool)
+	for m := range object.Members() {
+		key := m.Key.Str()
+		if seen[key] {
+			return true
+		}
+		seen[key] = true
+	}
+	return false
+}
+
 func wantsTools(params wire.Raw) bool {
 	root := wire.ValueOf(params)
 	return root.Get("tools").Exists() || root.Get("toolChoice").Exists()

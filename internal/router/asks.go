@@ -54,6 +54,9 @@ func (b *backChannel) Ask(ctx context.Context, method string, params wire.Raw) (
 }
 
 func (b *backChannel) ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, string, error) {
+	if bridge.Unclear(wire.ValueOf(params)) {
+		return nil, askUndeclared, wire.Errorf(wire.CodeInvalidParams, "the question has a member twice")
+	}
 	fitted, ok := bridge.Fit(b.client, method, params)
 	if !ok || !bridge.Declared(b.client, method, params) {
 		answer, refusal := bridge.Refused(b.client, method)

@@ -134,16 +134,8 @@ func (j *journey) relay(raw wire.Raw) (wire.Raw, error) {
 	for m := range e.Root().Members() {
 		switch {
 		case m.Is("inputRequests"):
-			for request := range m.Value.Members() {
-				method, params := request.Value.Get("method").Str(), request.Value.Get("params")
-				if lacks := bridge.Required(j.c.Client, method, params.Raw()); lacks != nil {
-					j.r.metrics.asked(method, askUndeclared)
-					return nil, missing(lacks)
-				}
-				j.r.metrics.asked(method, askRelayed)
-				if params.Exists() {
-					e.Replace(params, j.r.shown(j.target.Part, j.session, j.c.Client, method, params.Raw()))
-				}
+			if fault := j.r.showQuestions(e, m.Value, j.target.Part, j.session, j.c.Client, j.r.metrics.asked); fault != nil {
+				return nil, fault
 			}
 		case m.Is("requestState"):
 			if text, ok := m.Value.Text(); ok {
@@ -156,6 +148,30 @@ func (j *journey) relay(raw wire.Raw) (wire.Raw, error) {
 		e.Set(e.Root(), "requestState", wire.String(j.seal(bridge.Bare, "")))
 	}
 	return e.Bytes(), nil
+}
+
+// errUnclear is the answer in place of a question that can be read in two ways.
+var errUnclear = wire.Errorf(wire.CodeInternal, "the upstream asked a question that has a member twice")
+
+// showQuestions puts in the place of each question of a result, in the session with this
+// name, what the client sees of it. The error says that the client may not be asked. count
+// is told of each kind of question and of what becomes of it.
+func (r *Router) showQuestions(e *wire.Edit, requests wire.Value, part *catalog.Part, session string, client *call.Client, count func(method, outcome string)) *wire.Error {
+	for request := range requests.Members() {
+		method, params := request.Value.Get("method").Str(), request.Value.Get("params")
+		if bridge.Unclear(request.Value) || bridge.Unclear(params) {
+			return errUnclear
+		}
+		if lacks := bridge.Required(client, method, params.Raw()); lacks != nil {
+			count(method, askUndeclared)
+			return missing(lacks)
+		}
+		count(method, askRelayed)
+		if params.Exists() {
+			e.Replace(params, r.shown(part, session, client, method, params.Raw()))
+		}
+	}
+	return nil
 }
 
 // seal returns the state of a further round. The consent to the call goes on in

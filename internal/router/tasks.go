@@ -152,13 +152,13 @@ func (r *Router) showTask(c *call.Call, part *catalog.Part, t heldTask, message 
 		return others(native)
 	})
 	e := wire.NewEdit(message)
-	for request := range e.Root().Get("inputRequests").Members() {
-		method, params := request.Value.Get("method").Str(), request.Value.Get("params")
-		if lacks := bridge.Required(c.Client, method, params.Raw()); lacks != nil {
-			return nil, missing(lacks)
+	uncounted := func(_, _ string) {} // the client looks at the same questions again and again
+	for m := range e.Root().Members() {
+		if !m.Is("inputRequests") {
+			continue
 		}
-		if params.Exists() {
-			e.Replace(params, r.shown(part, t.ref.Session, c.Client, method, params.Raw()))
+		if fault := r.showQuestions(e, m.Value, part, t.ref.Session, c.Client, uncounted); fault != nil {
+			return nil, fault
 		}
 	}
 	return e.Bytes(), nil

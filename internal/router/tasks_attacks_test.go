@@ -122,3 +122,18 @@ func TestTaskBookIsBounded(t *testing.T) {
 		t.Errorf("a task that came twice: %v, %d in all", ok, len(b.tasks))
 	}
 }
+
+// A task's questions are those that the gateway has looked at, however often they stand there.
+func TestQuestionsOfATaskThatStandTwice(t *testing.T) {
+	const first = `"inputRequests":{"q":{"method":"elicitation/create","params":{"message":"Who?"}}}`
+	u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
+		"tools/call": `{"resultType":"task","taskId":"n1","status":"working"}`,
+		"tasks/get":  `{"taskId":"n1","status":"input_required",` + first + `,` + strings.Replace(first, "Who", "Password", 1) + `}`,
+	}}
+	r := tasksHouse(t, u, modernTasks, anyTool)
+	created := ask(t, r, wire.Rev20260728, tasksDeclared, "ann", "tools/call", `{"name":"files__read"}`)
+	got := ask(t, r, wire.Rev20260728, tasksDeclared, "ann", "tasks/get", `{"taskId":"`+wire.ValueOf(wire.Raw(created)).Get("taskId").Str()+`"}`)
+	if strings.Count(got, `"files: `) != 2 {
+		t.Errorf("got %s, want both with their label", got)
+	}
+}
