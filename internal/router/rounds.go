@@ -194,11 +194,11 @@ func missing(capabilities wire.Raw) *wire.Error {
 // urlRequired turns the error of a legacy upstream that wants URLs to be opened
 // first (2025-11-25, client/elicitation, "URL Elicitation Required Error") into
 // what the client knows: for modern ones questions, whose answer sends the call
-// again; for legacy ones the same error, with ids of their own.
+// again; for legacy ones the same error, with who asks and ids of their own.
 func (j *journey) urlRequired(rpc *wire.Error) (call.Result, error) {
 	list := wire.ValueOf(rpc.Data).Get("elicitations")
 	if j.c.Client.Era() != wire.EraModern {
-		return call.Result{}, j.r.ownIDs(j.space.Upstream(), j.session, j.c.Client, rpc)
+		return call.Result{}, j.r.shownURLs(j.target.Part, j.session, j.c.Client, rpc)
 	}
 	if j.c.TakesRounds && hasRounds(j.c.Method) && list.Kind() == '[' {
 		if !j.c.Client.Can("elicitation", "url") {
@@ -208,12 +208,15 @@ func (j *journey) urlRequired(rpc *wire.Error) (call.Result, error) {
 		requests := wire.Raw(`{}`)
 		n := 0
 		for el := range list.Elements() {
+			if bridge.Unclear(el) {
+				return call.Result{}, errUnclear
+			}
 			if el.Kind() != '{' {
 				continue
 			}
 			n++
 			j.r.metrics.asked(wire.MethodElicit, askRelayed)
-			params := j.r.shown(j.target.Part, j.session, j.c.Client, wire.MethodElicit, wire.SetMember(el.Raw(), "mode", wire.String("url")))
+			params := j.r.shownURL(j.target.Part, j.session, j.c.Client, el)
 			request := wire.SetMember(wire.Raw(`{"method":"`+wire.MethodElicit+`"}`), "params", params)
 			requests = wire.SetMember(requests, fmt.Sprintf("url-%d", n), request)
 		}
@@ -226,17 +229,27 @@ func (j *journey) urlRequired(rpc *wire.Error) (call.Result, error) {
 	return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream wants URLs to be opened and does not say which: %s", clip(rpc.Message))
 }
 
-// ownIDs returns an error of an upstream's, in the session with this name, with ids of
-// URL elicitations of the client's own.
-func (r *Router) ownIDs(upstream, session string, client *call.Client, rpc *wire.Error) *wire.Error {
+// shownURL returns one of the elicitations of such an error, as the client sees it.
+func (r *Router) shownURL(part *catalog.Part, session string, client *call.Client, el wire.Value) wire.Raw {
+	return r.shown(part, session, client, wire.MethodElicit, wire.SetMember(el.Raw(), "mode", wire.String("url")))
+}
+
+// shownURLs returns an error of an upstream's as a legacy client sees it: with the name
+// of who asks, and ids of the client's own, where it is such an error.
+func (r *Router) shownURLs(part *catalog.Part, session string, client *call.Client, rpc *wire.Error) *wire.Error {
 	if rpc.Code != wire.CodeURLElicitation || client.Revision != wire.Rev20251125 {
 		return rpc // older clients know neither the code nor its data
 	}
 	e := wire.NewEdit(rpc.Data)
+	if bridge.Unclear(e.Root()) {
+		return errUnclear
+	}
 	for el := range e.Root().Get("elicitations").Elements() {
-		id := el.Get("elicitationId")
-		if native, ok := id.Text(); ok {
-			e.ReplaceString(id, r.elicitations.Public(scope(upstream, session), native, client.Key))
+		switch {
+		case bridge.Unclear(el):
+			return errUnclear
+		case el.Kind() == '{':
+			e.Replace(el, r.shownURL(part, session, client, el))
 		}
 	}
 	if !e.Changed() {

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -147,6 +148,13 @@ func TestQuestionsThatCanBeReadInTwoWays(t *testing.T) {
 				t.Errorf("a modern client got %s, %v", res.Raw, err)
 			}
 		})
+	}
+	for _, rev := range []wire.Revision{wire.Rev20251125, wire.Rev20260728} {
+		up := &fakeUpstream{answer: func(context.Context, *call.Call) (call.Result, error) {
+			return call.Result{}, wire.Errorf(-32042, "open").WithData(wire.Raw(`{"elicitations":[{"mode":"url","message":"Go","message":"Come","url":"https://x"}]}`))
+		}}
+		_, err := newHouse(t, up, filesSource(t)).Handle(t.Context(), callOf(rev, allCaps, `{"name":"files__read"}`, &recorder{}))
+		wantFault(t, err, wire.CodeInternal)
 	}
 	client := &recorder{}
 	h := newHouse(t, asking(wire.MethodElicit, `{"mode":"form","message":"Go","mode":"url","url":"https://x"}`), filesSource(t))

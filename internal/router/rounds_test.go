@@ -265,7 +265,7 @@ func TestURLsRequired(t *testing.T) {
 		rpc := wantFault(t, err, -32042)
 		key, note, ok := h.Completed("files", "", wire.Raw(`{"elicitationId":"1"}`))
 		own := wire.ValueOf(note).Get("elicitationId").Str()
-		want := fmt.Sprintf(`{"code":-32042,"message":"open","data":{"elicitations":[{"mode":"url","message":"Go","url":"https://x","elicitationId":"%s"}]},"y":1}`, own)
+		want := fmt.Sprintf(`{"code":-32042,"message":"open","data":{"elicitations":[{"mode":"url","message":"files: Go","url":"https://x","elicitationId":"%s"}]},"y":1}`, own)
 		if diff := cmp.Diff(want, string(rpc.Append(nil))); diff != "" || !ok || key != "session" || own == "1" {
 			t.Errorf("%s %q %v", diff, key, ok)
 		}

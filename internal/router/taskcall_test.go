@@ -263,7 +263,7 @@ func TestTaskEndsWithURLs(t *testing.T) {
 		_, err = h.Handle(t.Context(), c)
 		rpc := wantFault(t, err, -32042)
 		key, note, ok := h.Completed("files", "", wire.Raw(`{"elicitationId":"1"}`))
-		if own := wire.ValueOf(note).Get("elicitationId").Str(); !ok || key != "session" || own == "1" || string(rpc.Append(nil)) != strings.Replace(fault, `"1"`, `"`+own+`"`, 1) {
+		if own := wire.ValueOf(note).Get("elicitationId").Str(); !ok || key != "session" || own == "1" || string(rpc.Append(nil)) != strings.NewReplacer(`"1"`, `"`+own+`"`, "Go", "files: Go").Replace(fault) {
 			t.Errorf("got %s; completed for %q as %s, %v", rpc.Append(nil), key, note, ok)
 		}
 	})

@@ -126,7 +126,7 @@ func (r *Router) askTask(ctx context.Context, c *call.Call, part *catalog.Part, 
 			if rpc.Raw != nil && rpc.Code == wire.CodeInvalidParams && c.Method == wire.MethodTasksGet {
 				r.tasks.drop(keyOf(t.ref))
 			}
-			err = r.cleanError(part, space.Error(r.ownIDs(t.ref.Upstream, t.ref.Session, c.Client, rpc), namespace.Asked{}))
+			err = r.cleanError(part, space.Error(r.shownURLs(part, t.ref.Session, c.Client, rpc), namespace.Asked{}))
 		}
 		return call.Result{}, err
 	}
