@@ -182,12 +182,21 @@ func (r *Router) taskList(ctx context.Context, c *call.Call) (call.Result, error
 	page := own[:min(taskPage, len(own))]
 	out := []byte(`{"tasks":[`)
 	first := true
+	silent := make(map[taskKey]bool) // sessions of upstreams that could not be asked: each is waited for once
 	for _, t := range page {
-		raw, ok, err := r.listed(ctx, c, t)
-		if err != nil {
-			return call.Result{}, err
+		session := taskKey{t.ref.Upstream, t.ref.Session, ""}
+		if silent[session] {
+			continue
 		}
-		if !ok {
+		raw, err := r.listed(ctx, c, t)
+		own, _ := errors.AsType[*wire.Error](err)
+		switch {
+		case ctx.Err() != nil:
+			return call.Result{}, ctx.Err()
+		case errors.Is(err, errUnaudited):
+			return call.Result{}, err
+		case err != nil: // it is not for this caller any more, or gone
+			silent[session] = own != nil && own.Raw == nil && own.Code == wire.CodeInternal
 			continue
 		}
 		if !first {
@@ -204,26 +213,19 @@ func (r *Router) taskList(ctx context.Context, c *call.Call) (call.Result, error
 	return call.Result{Raw: append(out, '}')}, nil
 }
 
-// listed returns a task as tasks/list has it, and false when it cannot be asked
-// for. The error is that of ctx, or errUnaudited.
-func (r *Router) listed(ctx context.Context, c *call.Call, t heldTask) (wire.Raw, bool, error) {
+// listed returns a task as tasks/list has it. The error is that of tasks/get.
+func (r *Router) listed(ctx context.Context, c *call.Call, t heldTask) (wire.Raw, error) {
 	_, part, err := r.openTask(c, t.id, nil)
-	switch {
-	case errors.Is(err, errUnaudited):
-		return nil, false, err
-	case err != nil:
-		return nil, false, nil
+	if err != nil {
+		return nil, err
 	}
 	get := *c
 	get.Method = wire.MethodTasksGet
 	res, err := r.askTask(ctx, &get, part, t, wire.SetMember(wire.Raw(`{}`), "taskId", wire.String(t.ref.Native)))
-	if ctx.Err() != nil {
-		return nil, false, ctx.Err()
-	}
 	if err != nil {
-		return nil, false, nil
+		return nil, err
 	}
-	return bridge.Unrelated(res.Raw), true, nil
+	return bridge.Unrelated(res.Raw), nil
 }
 
 // TaskStatus takes an upstream's notifications/tasks/status that belongs to no

@@ -1,6 +1,8 @@
 package router
 
 import (
+	"context"
+	"crypto/rand"
 	"fmt"
 	"strings"
 	"testing"
@@ -135,5 +137,26 @@ func TestQuestionsOfATaskThatStandTwice(t *testing.T) {
 	got := ask(t, r, wire.Rev20260728, tasksDeclared, "ann", "tasks/get", `{"taskId":"`+wire.ValueOf(wire.Raw(created)).Get("taskId").Str()+`"}`)
 	if strings.Count(got, `"files: `) != 2 {
 		t.Errorf("got %s, want both with their label", got)
+	}
+}
+
+// An upstream that cannot be reached, or says nothing, costs a list of its tasks one wait and not one for each.
+func TestTaskListWaitsOnceForASilentUpstream(t *testing.T) {
+	asked := 0
+	u := &fakeUpstream{answer: func(_ context.Context, c *call.Call) (call.Result, error) {
+		if c.Method == wire.MethodTasksGet {
+			asked++
+			return call.Result{}, wire.Errorf(wire.CodeInternal, "the server did not answer within 60s")
+		}
+		return call.Result{Raw: wire.Raw(fmt.Sprintf(`{"task":{"taskId":%q,"status":"working"}}`, rand.Text())), Revision: wire.Rev20251125}, nil
+	}}
+	src := filesSource(t)
+	src.Capabilities = wire.Raw(legacyTasks)
+	h := newHouse(t, u, src)
+	for range 10 {
+		ask(t, h.Router, wire.Rev20251125, `{}`, "ann", "tools/call", `{"name":"files__read","task":{}}`)
+	}
+	if got := ask(t, h.Router, wire.Rev20251125, `{}`, "ann", "tasks/list", `{}`); got != `{"tasks":[]}` || asked != 1 {
+		t.Errorf("got %s after %d requests, want one", got, asked)
 	}
 }
