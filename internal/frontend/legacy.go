@@ -44,6 +44,9 @@ func (s *Server) serveLegacy(p *post, r *http.Request, who *call.Principal, m *w
 		x := s.legacyCall(ctx, p, sess, client, who, m)
 		x.call.Owner = s.shareOf(r.RemoteAddr, who, client)
 		defer x.cancel(nil)
+		if sess == nil { // nobody can come for what the client has not read
+			p.lost = func() { x.cancel(errLost) }
+		}
 		if err := x.begin(); err == errSessionEnded { // since it was found
 			s.fault(p.w, r, m.ID, http.StatusNotFound, errNoSession)
 			return true

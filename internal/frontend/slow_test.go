@@ -75,14 +75,26 @@ func (f *flood) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
 }
 
 // A client that does not read loses its stream; neither the handler nor our
-// memory waits for it. A modern call ends with its stream, a legacy one does not.
+// memory waits for it. A call ends with its stream, but for one in a session, which
+// the client can come for.
 func TestSlowClientLosesStream(t *testing.T) {
-	for era, wantCause := range map[wire.Era]error{wire.EraModern: errLost, wire.EraLegacy: nil} {
-		t.Run(era.String(), func(t *testing.T) {
+	for name, tt := range map[string]struct {
+		era       wire.Era
+		session   bool
+		wantCause error
+	}{
+		"modern":                  {wire.EraModern, false, errLost},
+		"legacy, without session": {wire.EraLegacy, false, errLost},
+		"legacy, in a session":    {wire.EraLegacy, true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &flood{}
 				s := New(Options{Handler: f, Info: wire.Raw(`{}`)})
-				r := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"flood"%s}}`, era)
+				r := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"flood"%s}}`, tt.era)
+				if tt.session {
+					r.Header.Set(wire.HeaderSession, newHost(t, s).session)
+				}
 				w := newStuck()
 				w.block()
 				began := time.Now()
@@ -90,10 +102,10 @@ func TestSlowClientLosesStream(t *testing.T) {
 				if took := time.Since(began); took > writeTimeout {
 					t.Errorf("the request was held for %s by one write, want at most %s", took, writeTimeout)
 				}
-				if f.cause != wantCause {
-					t.Errorf("the call ended with %v, want %v", f.cause, wantCause)
+				if f.cause != tt.wantCause {
+					t.Errorf("the call ended with %v, want %v", f.cause, tt.wantCause)
 				}
-				if era == wire.EraModern && f.sent > 8*maxQueue {
+				if tt.wantCause == errLost && f.sent > 8*maxQueue {
 					t.Errorf("the call could send %d bytes to a client that reads none", f.sent)
 				}
 				if got := w.take(); strings.Contains(got, "result") {
