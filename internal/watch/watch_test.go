@@ -79,6 +79,19 @@ func write(t *testing.T, path, text string) string {
 	return path
 }
 
+// over writes over what is in a file, which is never empty meanwhile.
+func over(t *testing.T, path, text string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func link(t *testing.T, to, path string) string {
 	t.Helper()
 	if err := os.Symlink(to, path); err != nil {
@@ -119,7 +132,7 @@ func TestWhatIsNoChange(t *testing.T) {
 	dir := t.TempDir()
 	path := write(t, filepath.Join(dir, "a"), "one")
 	v := watch(t, path)
-	write(t, path, "one")
+	over(t, path, "one")
 	rename(t, write(t, filepath.Join(dir, "b"), "one"), path)
 	write(t, filepath.Join(dir, "beside"), "x")
 	v.settle()
