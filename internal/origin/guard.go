@@ -47,13 +47,26 @@ func New(o Options) *Guard {
 		g.hosts[strings.ToLower(h)] = true
 	}
 	for _, origin := range o.Origins {
-		g.origins[strings.ToLower(strings.TrimSuffix(origin, "/"))] = true
+		g.origins[asSent(strings.TrimSuffix(origin, "/"))] = true
 	}
 	if u, err := url.Parse(o.PublicURL); err == nil && u.Host != "" {
-		g.hosts[strings.ToLower(u.Host)] = true
-		g.own = strings.ToLower(u.Scheme + "://" + u.Host)
+		g.own = asSent(u.Scheme + "://" + u.Host)
+		_, host, _ := strings.Cut(g.own, "://")
+		g.hosts[host] = true
 	}
 	return g
+}
+
+// asSent returns an origin as browsers send it: in lower case, and without the port
+// that goes without saying.
+func asSent(origin string) string {
+	origin = strings.ToLower(origin)
+	for scheme, port := range map[string]string{"http://": ":80", "https://": ":443"} {
+		if strings.HasPrefix(origin, scheme) {
+			return strings.TrimSuffix(origin, port)
+		}
+	}
+	return origin
 }
 
 // Refuses returns why a request is not served, "" when it is.

@@ -7,6 +7,7 @@ import (
 
 func TestGuard(t *testing.T) {
 	named := Options{Hosts: []string{"Gateway.example", "other.example:8443"}, PublicURL: "https://public.example"}
+	ported := Options{Origins: []string{"HTTP://page.example:80"}, CheckHost: true, PublicURL: "https://public.example:443/mcp"}
 	for _, tt := range []struct {
 		name         string
 		o            Options
@@ -31,6 +32,11 @@ func TestGuard(t *testing.T) {
 		{"a name with its port", named, "other.example:8443", "", false},
 		{"a name with another port", named, "other.example:8444", "", true},
 		{"the public name", named, "public.example", "", false},
+		{"the public name with a port", ported, "public.example", "", false},
+		{"the public name with the port said", ported, "public.example:443", "", false},
+		{"a page of the public name", ported, "public.example", "https://public.example", false},
+		{"a page that is named with a port", ported, "public.example", "http://page.example", false},
+		{"the same page by another scheme", ported, "public.example", "https://page.example", true},
 		{"a number", named, "10.0.0.1", "", true},
 		{"a number that counts", Options{CheckHost: true, Numbers: true}, "10.0.0.1:9090", "", false},
 		{"a number of version 6", Options{CheckHost: true, Numbers: true}, "[fd00::1]:9090", "", false},
