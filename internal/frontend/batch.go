@@ -79,7 +79,11 @@ func (s *session) answerBatch(parts []wire.Raw, limits wire.Limits, newCall func
 		m, err := wire.Parse(part, limits)
 		switch {
 		case err != nil:
-			answers[i] = faultOf(m.ID, err.(*wire.Error))
+			fault := err.(*wire.Error)
+			if s.lostAnswer(responseIn(part), fault) {
+				m.ID = wire.ID{} // as in conversation.take
+			}
+			answers[i] = faultOf(m.ID, fault)
 		case !m.IsRequest():
 			s.take(&m)
 		default:

@@ -70,7 +70,7 @@ func (c *conversation) take(data []byte, h *holding) (wire.ID, *wire.Error) {
 	m, err := wire.Parse(data, c.s.opt.Limits)
 	if err != nil {
 		fault := err.(*wire.Error)
-		if c.lostAnswer(responseIn(data), fault) {
+		if c.session().lostAnswer(responseIn(data), fault) {
 			m.ID = wire.ID{} // which is one of ours, and may be another one of the client's
 		}
 		return m.ID, fault
@@ -84,16 +84,6 @@ func (c *conversation) take(data []byte, h *holding) (wire.ID, *wire.Error) {
 		c.cancelRequest(id)
 	}
 	return m.ID, nil
-}
-
-// lostAnswer tells whoever waits for the client's answer that it cannot be read.
-// It reports false when id is zero, and the message no answer.
-func (c *conversation) lostAnswer(id wire.ID, why *wire.Error) bool {
-	if id.IsZero() {
-		return false
-	}
-	c.session().take(&wire.Message{ID: id, Error: wire.Errorf(why.Code, "the client's answer cannot be read: %s", why.Message)})
-	return true
 }
 
 func (c *conversation) session() *session {

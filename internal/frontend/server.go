@@ -297,7 +297,13 @@ func (s *Server) serveBody(p *post, r *http.Request, who *call.Principal) bool {
 	}
 	m, err := wire.Parse(p.body.b, s.opt.Limits)
 	if err != nil {
-		s.fault(p.w, r, m.ID, http.StatusBadRequest, err.(*wire.Error))
+		fault := err.(*wire.Error)
+		if name, _ := header(r, wire.HeaderSession); name != "" {
+			if sess, unknown := s.sessions.get(name, who); unknown == nil && sess.lostAnswer(responseIn(p.body.b), fault) {
+				m.ID = wire.ID{} // which is one of ours, and may be another one of the client's
+			}
+		}
+		s.fault(p.w, r, m.ID, http.StatusBadRequest, fault)
 		return true
 	}
 	if m.IsRequest() && m.Method != wire.MethodPing && s.draining.Load() {

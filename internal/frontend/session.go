@@ -150,6 +150,16 @@ func (s *session) answered(m *wire.Message) {
 	answers <- kept
 }
 
+// lostAnswer tells whoever waits for the client's answer that it cannot be read.
+// It reports false when id is zero, and the message no answer.
+func (s *session) lostAnswer(id wire.ID, why *wire.Error) bool {
+	if id.IsZero() {
+		return false
+	}
+	s.take(&wire.Message{ID: id, Error: wire.Errorf(why.Code, "the client's answer cannot be read: %s", why.Message)})
+	return true
+}
+
 // logLevel returns the level that the client has set, LevelNone when it has set
 // none. A nil session has none.
 func (s *session) logLevel() wire.Level {

@@ -3,6 +3,8 @@ package frontend
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -175,4 +177,35 @@ func TestSessionEndsUnderRequest(t *testing.T) {
 	if _, err := s.attach(nil, nil); err != errSessionEnded {
 		t.Errorf("attach: %v, want %v", err, errSessionEnded)
 	}
+}
+
+// An answer that cannot be read is one: whoever waits for it hears so, and not only
+// the client.
+func TestAnAnswerThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
+		w := do(s, request(t, strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}}}`)))
+		h := &host{t, s, w.Header().Get(wire.HeaderSession)}
+		call := h.begin(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}}}}`, "")
+		synctest.Wait()
+		began := time.Now()
+		for _, session := range []string{"x", h.session} {
+			r := request(t, strings.NewReader(`{"jsonrpc":"2.0","id":1,"result":{"action":"accept","action":"decline"}}`))
+			r.Header.Set(wire.HeaderSession, session)
+			if w := do(s, r); w.Code != http.StatusBadRequest {
+				t.Errorf("session %q: status %d, %s", session, w.Code, w.Body)
+			}
+			synctest.Wait()
+			if call.ended() != (session == h.session) {
+				t.Errorf("after an answer in session %q the call has ended: %t", session, call.ended())
+			}
+		}
+		if !call.ended() {
+			s.Stop()
+		}
+		<-call.done
+		if got := call.written(); !strings.Contains(got, "the client's answer cannot be read") || time.Since(began) > 0 {
+			t.Errorf("the call ended with %s", got)
+		}
+	})
 }

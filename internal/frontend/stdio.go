@@ -101,7 +101,7 @@ func (c *conversation) takeLine(line []byte) {
 // tooLarge answers a line over the limit.
 func (c *conversation) tooLarge(g *wire.Glimpse) {
 	fault := wire.Errorf(wire.CodeInvalidRequest, "invalid request: the message is larger than the limit of %d bytes", c.s.opt.MaxMessage)
-	if !c.lostAnswer(g.Response(), fault) {
+	if !c.session().lostAnswer(g.Response(), fault) {
 		c.complain(g.Request(), fault)
 	}
 }

@@ -58,8 +58,7 @@ func (sub *subscription) taskChanged(params wire.Raw) bool {
 	case unacknowledged:
 		return false
 	case open:
-		meta := wire.SetMember(wire.Raw(`{}`), wire.MetaSubscriptionID, wire.Raw(sub.id.String()))
-		m := wire.Message{Method: wire.NoteTasks, Params: wire.SetMember(params, "_meta", meta)}
+		m := wire.Message{Method: wire.NoteTasks, Params: withSubscription(params, sub.id)}
 		sub.st.send(m.Append(nil))
 	}
 	return true
