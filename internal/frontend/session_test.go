@@ -209,3 +209,21 @@ func TestAnAnswerThatCannotBeRead(t *testing.T) {
 		}
 	})
 }
+
+// Who asks for sessions again and again does not have all of them looked at each time.
+func TestRefusalsDoNotLookAtAllSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var table sessionTable
+		table.init(1, time.Minute, prometheus.NewGauge(prometheus.GaugeOpts{Name: "sessions"}), func(string) {})
+		if err := table.add(counted("first", 1)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		for _, want := range []*wire.Error{errTooManySessions, errTooManySessions, nil} { // expired after a minute and a bit
+			if err := table.add(counted("next", 2)); err != want {
+				t.Errorf("got %v, want %v", err, want)
+			}
+			time.Sleep(lookAgain / 2)
+		}
+	})
+}

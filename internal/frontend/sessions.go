@@ -26,6 +26,7 @@ type sessionTable struct {
 	byID   map[string]*session
 	placed int           // those that count
 	shares map[owner]int // of them, by whose they are
+	looked time.Time     // when it was last seen which have expired
 }
 
 func (t *sessionTable) init(max int, idle time.Duration, gauge prometheus.Gauge, gone func(client string)) {
@@ -46,6 +47,10 @@ func (t *sessionTable) add(s *session) *wire.Error {
 	return nil
 }
 
+// lookAgain is how often, at most, all sessions are looked at because there is no
+// place: whoever is refused must not keep the table from others.
+const lookAgain = time.Second
+
 // place takes the place of a session. The error is errTooManySessions or
 // errGreedySessions when there is none and no session has expired: one in use is
 // never thrown out for a new one.
@@ -56,8 +61,8 @@ func (t *sessionTable) place(o owner) *wire.Error {
 }
 
 func (t *sessionTable) placeLocked(o owner) *wire.Error {
-	if !t.fits(o) {
-		t.expireLocked(time.Now())
+	if now := time.Now(); !t.fits(o) && now.Sub(t.looked) >= lookAgain {
+		t.expireLocked(now)
 	}
 	switch {
 	case t.fits(o):
@@ -138,6 +143,7 @@ func (t *sessionTable) expire(now time.Time) {
 }
 
 func (t *sessionTable) expireLocked(now time.Time) {
+	t.looked = now
 	for _, s := range t.byID {
 		if s.isIdle(now.Add(-t.idle)) {
 			t.removeLocked(s, errSessionEnded)
