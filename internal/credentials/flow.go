@@ -180,11 +180,11 @@ func (u *user) finish(ctx context.Context, key string, f *flow, answer url.Value
 	t, err := f.redeem(ctx, answer)
 	if err != nil {
 		if e, ok := err.(*Error); ok && e.code == "invalid_client" && u.proof == nil {
-			_ = u.o.Store.remove(registrationName(f.server.issuer, f.redirect)) // the next attempt registers anew
+			f.client.forget(u.o.Store, f.server.issuer, f.redirect)
 		}
 		return err
 	}
-	g := granted{Issuer: f.server.issuer, Resource: f.ask.resource, Client: f.client, Scopes: f.ask.scopes}.renewed(t)
+	g := granted{Issuer: f.server.issuer, Resource: f.ask.resource, Client: f.client, Redirect: f.redirect, Scopes: f.ask.scopes}.renewed(t)
 	unlock, err := u.o.Store.lock(ctx, u.name(key)) // what renews an older grant must not be written over this one
 	if err != nil {
 		return err

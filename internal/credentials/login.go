@@ -29,6 +29,9 @@ func Login(ctx context.Context, s *Source, port int, show func(url string)) erro
 	if err != nil {
 		return whole(err)
 	}
+	if port == 0 { // the next login has another port: this registration would never be used again
+		defer f.client.forget(u.o.Store, f.server.issuer, f.redirect)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, flowTime, fmt.Errorf("nobody has come back within %s", flowTime))
 	defer cancel()
 	done := make(chan error, 1)

@@ -48,6 +48,16 @@ func registrationName(issuer, redirect string) string {
 	return strings.Join([]string{"client", issuer, redirect}, "\x00")
 }
 
+// forget forgets a registration that an authorization server does not know any more, so
+// that the next flow registers anew. Another that has taken its place stays.
+func (r registration) forget(st *Store, issuer, redirect string) {
+	var kept registration
+	name := registrationName(issuer, redirect)
+	if there, err := st.load(name, &kept); err == nil && there && kept.ID == r.ID {
+		_ = st.remove(name)
+	}
+}
+
 // registered returns who the gateway is at an authorization server, where it registers
 // if it is not yet (RFC 7591). What one server gave is never used at another.
 func registered(ctx context.Context, g *guard, st *Store, s *authServer, redirect string, now time.Time) (registration, error) {

@@ -35,6 +35,7 @@ type granted struct {
 	Issuer   string       `json:"issuer"`
 	Resource string       `json:"resource,omitempty"`
 	Client   registration `json:"client"`
+	Redirect string       `json:"redirect,omitempty"` // with which the client is registered
 	Access   string       `json:"access"`
 	Refresh  string       `json:"refresh,omitempty"`
 	Scopes   []string     `json:"scopes,omitempty"`
@@ -118,7 +119,12 @@ func (u *user) current(ctx context.Context, key string) (*token, error) {
 		return nil, u.drop(key)
 	}
 	t, err := u.refresh(ctx, g)
-	if e, ok := err.(*Error); ok && e.final {
+	e, _ := err.(*Error)
+	forgotten := e != nil && e.code == "invalid_client" && u.proof == nil // servers forget who has registered
+	if forgotten {
+		g.Client.forget(u.o.Store, g.Issuer, g.Redirect)
+	}
+	if forgotten || e != nil && e.final {
 		// Another process, where they have no lock, may have used the refresh token.
 		if other, lerr := u.load(key); lerr == nil && other.Refresh != g.Refresh {
 			return other.token(), nil
@@ -142,6 +148,9 @@ func (u *user) good(key string, t *token) bool {
 func (u *user) load(key string) (granted, error) {
 	var g granted
 	there, err := u.o.Store.load(u.name(key), &g)
+	if named := u.o.Authority.Issuer; named != "" && g.Issuer != named {
+		there = false // the configuration names another authorization server now
+	}
 	if err == nil && !there {
 		err = u.needed(key, textNoGrant)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +58,9 @@ func TestLogin(t *testing.T) {
 		if !ok || sub != "ann" || strings.Join(scopes, " ") != "read offline_access" {
 			t.Errorf("the token of %v is one of %q with %q, good: %v", who, sub, scopes, ok)
 		}
+	}
+	if left, err := os.ReadDir(filepath.Join(store.dir, grantsDir)); err != nil || len(left) != 2 {
+		t.Errorf("left behind: %v, %v; want the grant and its lock", left, err)
 	}
 	if s.Wants(call.Anonymous) || !s.Wants(withToken("ann", "x")) {
 		t.Error("the grant of this machine's user is one of others, or not theirs")
@@ -281,6 +286,73 @@ func TestLoginOnABusyPort(t *testing.T) {
 	}
 	if err := login(t, s); err != nil {
 		t.Errorf("on another port: %v", err)
+	}
+}
+
+// TestForgottenClient is about an authorization server that does not know any more who
+// has registered, as one that keeps it in memory does not after a restart.
+func TestForgottenClient(t *testing.T) {
+	as, c, store := gatewaytest.NewAuthServer(t, nil), newClock(), NewStore(t.TempDir())
+	s := userSource(t, as, c, store)
+	u := s.tokens.(*user)
+	const redirect = "http://127.0.0.1:1/oauth/callback"
+	grant := func(key string) {
+		t.Helper()
+		f, err := u.begin(t.Context(), key, redirect, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := u.finish(t.Context(), key, f, at(t, step(t, browser(t), f.url())).Query()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ann, bob := withToken("ann", "x"), withToken("bob", "y")
+	grant(ann.Key())
+	grant(bob.Key())
+	if n := as.Asked("/register"); n != 1 {
+		t.Errorf("registered %d times for one redirect URI", n)
+	}
+	as.ForgetClients()
+	c.pass(6 * time.Minute)
+	fails(t, s, ann, "the grant of this server's user has ended")
+	if !s.Wants(ann) {
+		t.Error("nobody is asked for another grant")
+	}
+	grant(ann.Key())
+	bearer(t, s, ann)
+	// What the one has registered anew stays when the other finds out.
+	fails(t, s, bob, "the grant of this server's user has ended")
+	grant(bob.Key())
+	bearer(t, s, bob)
+	if n := as.Asked("/register"); n != 2 {
+		t.Errorf("registered %d times, want once more", n)
+	}
+}
+
+// TestAnotherIssuer is about a configuration that names another authorization server
+// than the one that gave the grant.
+func TestAnotherIssuer(t *testing.T) {
+	as, other, c, store := gatewaytest.NewAuthServer(t, clients), gatewaytest.NewAuthServer(t, clients), newClock(), NewStore(t.TempDir())
+	at := func(as *gatewaytest.AuthServer) *Source {
+		return source(t, Options{Kind: User, Store: store, Now: c.now, Authority: Authority{Client: Client{ID: "gw", Secret: clients["gw"]}, Issuer: as.URL}})
+	}
+	if err := login(t, at(as)); err != nil {
+		t.Fatal(err)
+	}
+	moved := at(other)
+	if !moved.Wants(nil) {
+		t.Error("the grant of one authorization server is that of another")
+	}
+	c.pass(6 * time.Minute)
+	fails(t, moved, call.Anonymous, "there is none yet")
+	if n := len(as.Posts(gatewaytest.GrantRefresh)); n != 0 {
+		t.Errorf("the client's secret went %d times to where the configuration does not say", n)
+	}
+	if err := login(t, moved); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok := other.Holder(bearer(t, at(other), nil), server); !ok {
+		t.Error("the new grant is not found")
 	}
 }
 

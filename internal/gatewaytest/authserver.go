@@ -99,6 +99,9 @@ func (s *AuthServer) SetID(other map[string]any) { s.set(func() { s.id = other }
 // ForgetRefresh makes every refresh token invalid.
 func (s *AuthServer) ForgetRefresh() { s.set(func() { clear(s.refresh) }) }
 
+// ForgetClients has nobody be registered any more.
+func (s *AuthServer) ForgetClients() { s.set(func() { clear(s.secrets) }) }
+
 func (s *AuthServer) set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
