@@ -168,12 +168,16 @@ var reservedNets = func() (nets []netip.Prefix) {
 	for _, text := range []string{
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
 		"203.0.113.0/24", "240.0.0.0/4",
-		"::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "3fff::/20", "5f00::/16", "fec0::/10",
+		"2001::/23", "2001:db8::/32", "3fff::/20",
 	} {
 		nets = append(nets, netip.MustParsePrefix(text))
 	}
 	return nets
 }()
+
+// global6 is all of IPv6 that is given out as global unicast; the rest is kept for what
+// leads elsewhere, now or one day.
+var global6 = netip.MustParsePrefix("2000::/3")
 
 var nat64, sixToFour = netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("2002::/16")
 
@@ -193,7 +197,7 @@ func isPublic(ip netip.Addr) bool {
 	case sixToFour.Contains(ip):
 		return isPublic(netip.AddrFrom4([4]byte(b[2:6])))
 	}
-	return true
+	return ip.Is4() || global6.Contains(ip)
 }
 
 // isLoopback tells whether a host of a URL is this machine, as far as its spelling
