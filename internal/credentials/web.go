@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"mcpgateway/internal/call"
@@ -57,7 +58,12 @@ type Web struct {
 type link struct {
 	who      *call.Principal
 	upstream string
+	opened   *atomic.Int32 // how often
 }
+
+// maxOpened bounds how often one link sends a browser on: each time costs requests to
+// other servers, and a place among the trips, of which the oldest go.
+const maxOpened = 100
 
 // trip is a browser on its way to an authorization server and back.
 type trip struct {
@@ -119,7 +125,7 @@ func (w *Web) Link(who *call.Principal, upstream string) (at, id string, err err
 		_, ok = w.links.get(id)
 	}
 	if !ok {
-		id = w.links.add(link{who, upstream})
+		id = w.links.add(link{who, upstream, new(atomic.Int32)})
 		w.index.put(key, id)
 	}
 	return base + PathStart + "?id=" + id, id, nil
@@ -186,6 +192,10 @@ func (w *Web) start(rw http.ResponseWriter, r *http.Request) {
 	l, ok := w.links.get(id)
 	if !ok {
 		page(rw, http.StatusNotFound, "This link is not good any more. Repeat the call in your application to get another one.")
+		return
+	}
+	if l.opened.Add(1) > maxOpened {
+		page(rw, http.StatusTooManyRequests, "This link was opened too often. Another one can be had in ten minutes.")
 		return
 	}
 	browser := rand.Text()

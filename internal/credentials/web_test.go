@@ -317,6 +317,17 @@ func TestCookies(t *testing.T) {
 	}
 }
 
+// TestLinkOpenedTooOften is about a principal who would push the trips of others out.
+func TestLinkOpenedTooOften(t *testing.T) {
+	s := newSite(t)
+	link, b := s.link(s.of("ann")), browser(t)
+	for range maxOpened {
+		step(t, b, link)
+	}
+	s.ends(b, link, http.StatusTooManyRequests, "opened too often")
+	s.ends(browser(t), s.link(call.Anonymous), 200, "Access to up is granted")
+}
+
 func TestPendingIsBounded(t *testing.T) {
 	c := newClock()
 	p := newPending[int](c.now)
