@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/polltest"
 )
 
 // lines is a log in memory.
@@ -67,14 +68,12 @@ upstreams:
 	if want := "refused [redacted]"; !strings.Contains(answer, want) {
 		t.Errorf("a client gets %s, want %q in it", answer, want)
 	}
+	for _, want := range []string{`"stderr":"stderr [redacted] [redacted]"`, `no list [redacted]`} {
+		polltest.Until(t, "the log has "+want, func() bool { return strings.Contains(log.text(), want) }) // it is read beside
+	}
 	for name, text := range map[string]string{"client": answer, "log": log.text()} {
 		if strings.Contains(text, "hunter") || strings.Contains(text, "ral-7") {
 			t.Errorf("the %s has a secret: %s", name, text)
-		}
-	}
-	for _, want := range []string{`"stderr":"stderr [redacted] [redacted]"`, `no list [redacted]`} {
-		if !strings.Contains(log.text(), want) {
-			t.Errorf("the log has not %s: %s", want, log.text())
 		}
 	}
 }
