@@ -107,7 +107,7 @@ func (u *user) begin(ctx context.Context, key, redirect, document string) (*flow
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
 	u.mu.Lock()
-	seen, more := u.seen, u.more[key]
+	seen, more := u.seen, u.more[key].scopes
 	u.mu.Unlock()
 	a, issuer := u.ask, u.o.Authority.Issuer
 	if issuer == "" {
@@ -184,7 +184,7 @@ func (u *user) finish(ctx context.Context, key string, f *flow, answer url.Value
 		}
 		return err
 	}
-	g := granted{Issuer: f.server.issuer, Resource: f.ask.resource, Client: f.client, Redirect: f.redirect, Scopes: f.ask.scopes}.renewed(t)
+	g := granted{Issuer: f.server.issuer, Resource: f.ask.resource, Client: f.client, Redirect: f.redirect, Scopes: f.ask.scopes, Asked: f.ask.scopes}.renewed(t)
 	unlock, err := u.o.Store.lock(ctx, u.name(key)) // what renews an older grant must not be written over this one
 	if err != nil {
 		return err

@@ -22,9 +22,15 @@ type user struct {
 	kept  *cache
 
 	mu    sync.Mutex
-	seen  challenge           // what the server last said that it wants
-	more  map[string][]string // by principal the scopes that a grant lacks
-	spent map[string]string   // by principal the token that the server has refused
+	seen  challenge         // what the server last said that it wants
+	more  map[string]wider  // by principal what a grant does not reach far enough for
+	spent map[string]string // by principal the token that the server has refused
+}
+
+// wider are the scopes that a grant should have.
+type wider struct {
+	scopes []string
+	times  int // that the server has said so
 }
 
 // maxMore bounds the principals of whom more and spent remember something.
@@ -39,6 +45,7 @@ type granted struct {
 	Access   string       `json:"access"`
 	Refresh  string       `json:"refresh,omitempty"`
 	Scopes   []string     `json:"scopes,omitempty"`
+	Asked    []string     `json:"asked,omitempty"` // the scopes that it was to have
 	Issued   time.Time    `json:"issued"`
 	Expires  time.Time    `json:"expires,omitzero"`
 }
@@ -47,7 +54,7 @@ func newUser(o Options, g *guard, a ask) (*user, error) {
 	if o.Store == nil {
 		o.Store = NewStore("")
 	}
-	u := &user{o: o, guard: g, ask: a, named: o.Resource != nil, kept: newCache(o.Now), more: make(map[string][]string), spent: make(map[string]string)}
+	u := &user{o: o, guard: g, ask: a, named: o.Resource != nil, kept: newCache(o.Now), more: make(map[string]wider), spent: make(map[string]string)}
 	if o.Authority.ID == "" {
 		return u, nil
 	}
@@ -241,15 +248,19 @@ func (u *user) refuse(ctx context.Context, who *call.Principal, access string, c
 
 // widen notes that the server wants scopes that a grant lacks (2026-07-28,
 // basic/authorization, "Step-Up Authorization Flow"), and returns the error of the
-// call. It is nil when the grant has them all: asking again would change nothing.
+// call. It is nil when the grant has them all, or was to have them a moment ago: asking
+// again would change nothing.
 func (u *user) widen(who *call.Principal, c challenge) error {
 	key := principalKey(who)
 	g, err := u.load(key)
 	if err != nil {
 		return err
 	}
-	lacks := slices.DeleteFunc(slices.Clone(c.scopes), func(s string) bool { return slices.Contains(g.Scopes, s) })
-	if len(lacks) == 0 {
+	had := g.Scopes
+	if u.o.Now().Sub(g.Issued) < flowTime {
+		had = union(had, g.Asked)
+	}
+	if len(union(had, c.scopes)) == len(had) {
 		return nil
 	}
 	u.mu.Lock()
@@ -257,7 +268,7 @@ func (u *user) widen(who *call.Principal, c challenge) error {
 	if len(u.more) >= maxMore {
 		clear(u.more)
 	}
-	u.more[key] = union(g.Scopes, c.scopes)
+	u.more[key] = wider{union(g.Scopes, c.scopes), u.more[key].times + 1}
 	u.seen = c
 	return u.needed(key, "this server wants a wider grant of its user")
 }
@@ -280,16 +291,23 @@ func (s *Source) Wants(who *call.Principal) bool {
 		return false
 	}
 	key := principalKey(who)
-	u.mu.Lock()
-	_, more := u.more[key]
-	u.mu.Unlock()
-	if more {
-		return true
-	}
 	if k, ok := u.kept.look(key); ok && k.err == nil {
 		return false
 	}
 	_, err := u.load(key)
 	e, ok := err.(*Error)
 	return ok && e.grant
+}
+
+// Lacks returns how often the server has said that the grant of a principal does not
+// reach far enough, since it was given: a call over which that changes wants a wider
+// one, others go on with what there is.
+func (s *Source) Lacks(who *call.Principal) int {
+	u, ok := s.tokens.(*user)
+	if !ok {
+		return 0
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.more[principalKey(who)].times
 }

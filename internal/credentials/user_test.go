@@ -159,7 +159,7 @@ func TestWiderGrant(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer := http.Header{"Www-Authenticate": {`Bearer error="insufficient_scope", scope="read write"`}}
-	if again, err := s.Refused(t.Context(), nil, sent, 403, answer); again || err == nil || !strings.Contains(err.Error(), "wider grant") || !s.Wants(nil) {
+	if again, err := s.Refused(t.Context(), nil, sent, 403, answer); again || err == nil || !strings.Contains(err.Error(), "wider grant") || s.Lacks(nil) != 1 || s.Wants(nil) {
 		t.Fatalf("403: %v, %v", again, err)
 	}
 	if err := login(t, s); err != nil {
@@ -173,6 +173,33 @@ func TestWiderGrant(t *testing.T) {
 	sent.Set("Authorization", "Bearer "+token)
 	if again, err := s.Refused(t.Context(), nil, sent, 403, answer); again || err != nil || s.Wants(nil) {
 		t.Errorf("403 once more: %v, %v", again, err)
+	}
+}
+
+// TestNarrowerGrant is about an authorization server that gives less than it is asked
+// for: whoever has just been asked is not asked for the same again.
+func TestNarrowerGrant(t *testing.T) {
+	c := newClock()
+	s := userSource(t, gatewaytest.NewAuthServer(t, nil), c, NewStore(""))
+	u := s.tokens.(*user)
+	g := granted{Access: "x", Issued: c.now(), Expires: c.now().Add(time.Hour), Scopes: []string{"read"}, Asked: []string{"read", "write"}}
+	if err := u.save(localKey, g); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(scope string) error {
+		answer := http.Header{"Www-Authenticate": {`Bearer error="insufficient_scope", scope="` + scope + `"`}}
+		_, err := s.Refused(t.Context(), nil, http.Header{}, 403, answer)
+		return err
+	}
+	if err := refused("write"); err != nil || s.Lacks(nil) != 0 {
+		t.Errorf("asked again at once: %v", err)
+	}
+	if err := refused("admin"); err == nil || s.Lacks(nil) != 1 {
+		t.Error("nobody is asked for what was not asked for yet")
+	}
+	c.pass(flowTime)
+	if err := refused("write"); err == nil || s.Lacks(nil) != 2 {
+		t.Error("later nobody is asked again")
 	}
 }
 

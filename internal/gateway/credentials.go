@@ -132,8 +132,9 @@ func (g *granting) Do(ctx context.Context, c *call.Call) (call.Result, error) {
 		own := *c
 		own.Session, c = name, &own
 	}
+	lacked := g.source.Lacks(c.Principal)
 	res, err := g.Sessions.Do(ctx, c)
-	if err != nil && ctx.Err() == nil && g.source.Wants(c.Principal) {
+	if err != nil && ctx.Err() == nil && (g.source.Wants(c.Principal) || g.source.Lacks(c.Principal) > lacked) {
 		err = g.ask(c) // the grant has ended, or does not reach far enough
 	}
 	return res, err

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,7 +19,8 @@ import (
 )
 
 // vault is an MCP server that wants tokens of an authorization server. Its tool who
-// says whose token a call carries, and what the header X-User is.
+// says whose token a call carries, and what the header X-User is; write does so too, in
+// the modern era to those alone whose token has the scope write.
 type vault struct {
 	url string
 
@@ -29,15 +32,24 @@ func newVault(t *testing.T, as *gatewaytest.AuthServer, stateless bool, scopes .
 	t.Helper()
 	v := &vault{}
 	server := mcp.NewServer(&mcp.Implementation{Name: "vault", Version: "1"}, nil)
-	server.AddTool(&mcp.Tool{Name: "who", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		text := r.Extra.TokenInfo.UserID + " as " + r.Extra.Header.Get("X-User")
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil
-	})
+	for _, name := range []string{"who", "write"} {
+		server.AddTool(&mcp.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			text := r.Extra.TokenInfo.UserID + " as " + r.Extra.Header.Get("X-User")
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil
+		})
+	}
 	mux := http.NewServeMux()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v.mu.Lock()
 		v.seen = append(v.seen, r.Header.Clone())
 		v.mu.Unlock()
+		if r.Header.Get("Mcp-Name") == "write" {
+			if _, scopes, _ := as.Holder(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), v.url); !slices.Contains(scopes, "write") {
+				w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="write"`)
+				w.WriteHeader(http.StatusForbidden)
+				return
+			}
+		}
 		mux.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {

@@ -310,6 +310,32 @@ func TestGrantsOfUsers(t *testing.T) {
 	})
 }
 
+// TestGrantThatDoesNotReachFarEnough asks for a wider grant whoever calls what needs it,
+// and leaves the calls alone that do not.
+func TestGrantThatDoesNotReachFarEnough(t *testing.T) {
+	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
+	as := gatewaytest.NewAuthServer(t, nil)
+	v := newVault(t, as, true, "use")
+	as.SetUser("service")
+	c := credit(t, idp, fmt.Sprintf("  up: {url: %q, auth: {kind: user}}\n", v.url), logIn(t, "up"))
+	ann := c.tokenOf("ann")
+	idp.SetUser("ann")
+	as.SetUser("ann")
+	link, _, _ := urlAsked(t, c.modern(ann, "up__who", opensURLs, ""))
+	says(t, surf(t, link), "Access to up is granted")
+	says(t, c.modern(ann, "up__who", opensURLs, ""), `"text":"ann as "`)
+
+	link, _, _ = urlAsked(t, c.modern(ann, "up__write", opensURLs, ""))
+	says(t, c.modern(ann, "up__who", opensURLs, ""), `"text":"ann as "`)
+	if again, _, _ := urlAsked(t, c.modern(ann, "up__write", opensURLs, "")); again != link {
+		t.Errorf("another link: %s, %s", link, again)
+	}
+	says(t, surf(t, link), "Access to up is granted")
+	for _, tool := range []string{"up__write", "up__who"} {
+		says(t, c.modern(ann, tool, opensURLs, ""), `"text":"ann as "`)
+	}
+}
+
 // listen opens the stream of a session, and returns its first messages.
 func (c *credited) listen(token, session string) <-chan string {
 	c.t.Helper()
