@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -269,4 +270,45 @@ func madeUpSecret(rnd *rand.Rand) string {
 	default:
 		return chars(alnum, 12) + "!" + chars(alnum, 4)
 	}
+}
+
+// FuzzImport has files of hosts in all their languages: no panic, faults with
+// positions, and what comes of them loads.
+func FuzzImport(f *testing.F) {
+	files, err := filepath.Glob("testdata/hosts/*.[jyt]*")
+	if err != nil {
+		f.Fatal(err)
+	}
+	ends := []string{".json", ".yaml", ".toml"}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for i, end := range ends {
+			if strings.Contains(file, end) {
+				f.Add(data, uint8(i))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte, language uint8) {
+		if len(data) > 1<<14 {
+			return
+		}
+		im, err := Import(HostFile{Name: "f" + ends[int(language)%len(ends)], Data: bytes.Clone(data), Folder: "/f"})
+		if err != nil {
+			for _, e := range err.(Errors) {
+				if e.Line < 1 || e.Col < 1 || e.Line > 1+lineEnds(data) {
+					t.Errorf("a position outside of the file: %v", e)
+				}
+			}
+			return
+		}
+		read := func(string) ([]byte, error) { return nil, nil }
+		set := func(string) (string, bool) { return "https://x.example", true }
+		cfg, err := parse(source{file: "out.yaml", dir: "/", env: set, read: read}, im.YAML)
+		if err != nil || len(cfg.Upstreams) != im.Upstreams {
+			t.Errorf("not accepted: %v\n%s", err, im.YAML)
+		}
+	})
 }

@@ -33,10 +33,9 @@ func Load(path string, env func(string) (string, bool), opts ...Option) (*Config
 }
 
 // Parse reads the content of a file. file names it in errors, its ending tells
-// JSON (.json, .jsonc: comments and trailing commas are allowed) from YAML, as which
-// such JSON is read too, and
-// its folder is what relative paths in it are relative to. Files that the
-// content refers to are read.
+// JSON (.json, .jsonc: comments and trailing commas are allowed) from YAML, in
+// whose place such JSON may stand too, and its folder is what relative paths in it
+// are relative to. Files that the content refers to are read.
 func Parse(file string, data []byte, env func(string) (string, bool), opts ...Option) (*Config, error) {
 	return parse(newSource(file, env, opts), data)
 }

@@ -22,9 +22,9 @@ func nearest(word string, known []string) string {
 	return best
 }
 
-func fold(s string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s))
-}
+var unjoined = strings.NewReplacer("_", "", "-", "")
+
+func fold(s string) string { return strings.ToLower(unjoined.Replace(s)) }
 
 // distance is the number of insertions, deletions, substitutions and swaps of
 // neighbors that lead from a to b.
