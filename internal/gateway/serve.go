@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log"
 	"net"
 	"net/http"
@@ -34,15 +35,27 @@ const (
 // open takes the addresses, or other ports where that is allowed.
 func (g *Gateway) open(anyPort, anyAdminPort bool) (err error) {
 	if g.mcp, err = listen(g.cfg.Listen, anyPort); err != nil {
-		return fmt.Errorf("listen on %s: %w; another program may have the port: choose another with --listen or the key listen", g.cfg.Listen, unwrapListen(err))
+		return fmt.Errorf("listen on %s: %w; %s: choose another with --listen or the key listen", g.cfg.Listen, unwrapListen(err), whyNot(err, "another program"))
 	}
 	if g.admin, err = listen(g.cfg.Admin.Listen, anyAdminPort); err != nil {
 		return errors.Join(
-			fmt.Errorf("listen on %s for health and metrics: %w; another program, such as a second gateway, may have the port: choose another with --admin-listen or the key admin.listen",
-				g.cfg.Admin.Listen, unwrapListen(err)),
+			fmt.Errorf("listen on %s for health and metrics: %w; %s: choose another with --admin-listen or the key admin.listen",
+				g.cfg.Admin.Listen, unwrapListen(err), whyNot(err, "another program, such as a second gateway,")),
 			g.mcp.Close())
 	}
 	return nil
+}
+
+// whyNot is the likely reason why an address cannot be listened on; who is whoever else
+// may have it.
+func whyNot(err error, who string) string {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return "this user may not have a port that low"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "this machine does not have the address"
+	}
+	return who + " may have the port"
 }
 
 // listen takes an address, or if need be another port of its host.
