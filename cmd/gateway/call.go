@@ -80,7 +80,7 @@ func (o *callOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	raw, err := o.call(cmd, cfg, source, who, args[0], given)
 	if err != nil {
-		return failure(err)
+		return o.failure(err)
 	}
 	return o.print(cmd, raw)
 }
@@ -239,12 +239,12 @@ func advised(err error, upstreams []gateway.UpstreamStatus) error {
 }
 
 // failure is an error of a call for people.
-func failure(err error) error {
+func (o *callOptions) failure(err error) error {
 	var rpc *wire.Error
 	if errors.As(err, &rpc) {
 		text := console.Line(rpc.Message)
 		if strings.HasPrefix(text, "unknown tool") {
-			text += " (gateway list tools shows the names)"
+			text += " (gateway list tools" + map[bool]string{true: " --url URL"}[o.url != ""] + " shows the names)"
 		}
 		for e := range wire.ValueOf(rpc.Data).Get("elicitations").Elements() {
 			text += "\n  open this address, then call again: " + console.Line(e.Get("url").Str())
