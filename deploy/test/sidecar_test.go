@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
 )
 
 // TestSidecar runs what deploy/sidecar describes: the upstream server, the gateway
@@ -22,18 +24,27 @@ import (
 func TestSidecar(t *testing.T) {
 	var job *batch.Job
 	configs := map[string]*core.ConfigMap{}
+	var closed map[string]string // the labels of pods that nobody is let in to
 	for _, o := range decodeAll(t, "sidecar.yaml", string(read(t, "deploy/sidecar/sidecar.yaml"))) {
 		switch o := o.Object.(type) {
 		case *batch.Job:
 			job = o
 		case *core.ConfigMap:
 			configs[o.Name] = o
+		case *networking.NetworkPolicy:
+			if slices.Contains(o.Spec.PolicyTypes, networking.PolicyTypeIngress) && len(o.Spec.Ingress) == 0 {
+				closed = o.Spec.PodSelector.MatchLabels
+			}
 		}
 	}
 	if job == nil {
 		t.Fatal("no Job")
 	}
 	pod := job.Spec.Template.Spec
+	// The upstream server listens on every address of the pod.
+	if len(closed) == 0 || !maps.Equal(closed, job.Spec.Template.Labels) {
+		t.Errorf("nobody is kept from the pods %v, and the agent's has the labels %v", closed, job.Spec.Template.Labels)
+	}
 	checkRestricted(t, pod)
 	checkVolumes(t, pod)
 
