@@ -26,18 +26,23 @@ const masked = "[redacted]"
 type masks struct {
 	now atomic.Pointer[mask]
 
-	mu   sync.Mutex
-	last []string // the secrets of the configuration before the next one
+	mu    sync.Mutex
+	known []string // the newest last
 }
 
-// learn takes the secrets of the next configuration. Those of the one before stay
-// known: what is connected with them may go on for a while.
+// maxOldSecrets bounds how many are known that the next configuration does not have.
+const maxOldSecrets = 1000
+
+// learn takes the secrets of the next configuration. Others stay known: what is
+// connected with them may go on for a while, and where the next configuration is
+// refused it is the one before that runs.
 func (m *masks) learn(cfg *config.Config) {
 	secrets := cfg.Secrets(os.LookupEnv)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.now.Store(newMask(append(m.last, secrets...)))
-	m.last = secrets
+	old := slices.DeleteFunc(m.known, func(s string) bool { return slices.Contains(secrets, s) })
+	m.known = slices.Concat(old[max(0, len(old)-maxOldSecrets):], secrets)
+	m.now.Store(newMask(m.known))
 }
 
 // mask replaces secrets. Most texts hold none, and each line of the log is made of

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -78,7 +80,7 @@ upstreams:
 	}
 }
 
-// Every form of a field is masked, in the present configuration and that before.
+// Every form of a field is masked, by the secrets of the present configuration and of those before.
 func TestLogIsMasked(t *testing.T) {
 	var log lines
 	m := &masks{}
@@ -97,14 +99,14 @@ func TestLogIsMasked(t *testing.T) {
 		zap.Strings("list", []string{"a", second}), zap.Any("modes", []config.AuthMode{config.AuthNone}), zap.Int("n", 7), zap.Error(nil),
 		zap.String("quoted", fmt.Sprintf("%q", third)), zap.String("url", "http://h/?q=hun+ter%26%22xyz&r=hun%20ter&%22xyz"), zap.String("gone", first))
 	got := log.text()
-	for _, secret := range []string{second, "ter", "xyz"} {
+	for _, secret := range []string{first, second, "ter", "xyz"} {
 		if strings.Contains(got, secret) {
 			t.Errorf("the log has %q: %s", secret, got)
 		}
 	}
 	for _, want := range []string{
 		`"msg":"message [redacted]"`, `"with":"[redacted]"`, `"string":"[redacted]"`, `"error":"error [redacted]"`, `"verbose":"[redacted]"`,
-		`"bytes":"[redacted]"`, `"list":["a","[redacted]"]`, `"modes":["none"]`, `"n":7`, `"gone":"` + first + `"`, `"url":"http://h/?q=[redacted]&r=[redacted]"`,
+		`"bytes":"[redacted]"`, `"list":["a","[redacted]"]`, `"modes":["none"]`, `"n":7`, `"gone":"[redacted]"`, `"url":"http://h/?q=[redacted]&r=[redacted]"`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the log has not %s: %s", want, got)
@@ -115,6 +117,47 @@ func TestLogIsMasked(t *testing.T) {
 	}
 	if logger.Core().Enabled(zap.DebugLevel) != true || zap.NewNop().WithOptions(zap.WrapCore(m.core)).Core().Enabled(zap.ErrorLevel) {
 		t.Error("levels are not those of the core within")
+	}
+}
+
+// Configurations that are refused do not take the place of the one that runs, and its
+// secrets stay masked.
+func TestSecretsStayMaskedOverRefusedReloads(t *testing.T) {
+	var log lines
+	kept := newScripted(t, "kept")
+	of := func(secret, more string) string {
+		return "upstreams: {a: " + kept.entry(", headers: {X-Key: "+secret+"}"+more) + "}"
+	}
+	g, _ := startLogged(t, of("running-01", ""), false, log.logger())
+	if err := os.WriteFile(filepath.Join(g.cfg.StateDir, "pins.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{"refused-01", "refused-02", "refused-03"} {
+		if _, err := reloaded(t, g, of(secret, ", pin: true")); err == nil {
+			t.Fatal("the reload was not refused")
+		}
+	}
+	if got := g.masks.text("running-01 refused-01 refused-03"); got != "[redacted] [redacted] [redacted]" {
+		t.Errorf("what is masked is %q", got)
+	}
+}
+
+// However often secrets change, so many are known and no more.
+func TestKnownSecretsAreBounded(t *testing.T) {
+	m := &masks{}
+	for i := range maxOldSecrets + 10 {
+		cfg, err := config.Parse("gateway.yaml", fmt.Appendf(nil, `{upstreams: {a: {command: a, env: {KEY: "secret-%04d", SAME: for-all-times}}}}`, i),
+			func(string) (string, bool) { return "", false })
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.learn(cfg)
+	}
+	if n := len(m.known); n != maxOldSecrets+2 {
+		t.Errorf("%d are known", n)
+	}
+	if got := m.text("secret-0000 secret-0500 for-all-times"); got != "secret-0000 [redacted] [redacted]" {
+		t.Errorf("what is masked is %q", got)
 	}
 }
 
