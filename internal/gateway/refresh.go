@@ -211,20 +211,19 @@ func (g *Gateway) answerReload(ctx context.Context) (status int, body any) {
 		return http.StatusOK, a
 	}
 	a := reloadAnswer{Status: "refused"}
-	faults, wrong := errors.AsType[config.Errors](err)
-	for _, f := range faults {
-		a.Errors = append(a.Errors, reloadFault{f.File, f.Line, f.Col, f.Path, f.Msg})
+	if faults, ok := errors.AsType[config.Errors](err); ok {
+		for _, f := range faults {
+			a.Errors = append(a.Errors, reloadFault{f.File, f.Line, f.Col, f.Path, f.Msg})
+		}
+	} else {
+		a.Errors = []reloadFault{{Message: err.Error()}}
 	}
 	switch {
-	case wrong:
-		return http.StatusUnprocessableEntity, a
 	case errors.Is(err, errNoSource):
-		status = http.StatusConflict
+		return http.StatusConflict, a
 	case errors.Is(err, errNotRunning):
-		status = http.StatusServiceUnavailable
-	default:
-		status = http.StatusInternalServerError
+		return http.StatusServiceUnavailable, a
+	default: // of the configuration, also where it cannot be read
+		return http.StatusUnprocessableEntity, a
 	}
-	a.Errors = []reloadFault{{Message: err.Error()}}
-	return status, a
 }

@@ -121,7 +121,7 @@ func TestRefresh(t *testing.T) {
 	if err := os.Remove(f.path); err != nil {
 		t.Fatal(err)
 	}
-	if status, body := f.post(t); status != 500 || !strings.Contains(body, "no such file") {
+	if status, body := f.post(t); status != 422 || !strings.HasPrefix(body, `{"status":"refused","errors":[{"message":`) || !strings.Contains(body, "no such file") {
 		t.Errorf("without a file: %d %s", status, body)
 	}
 }
