@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"hash/maphash"
 	"slices"
 	"time"
 
@@ -383,18 +384,27 @@ func fromKept(items []json.RawMessage) []wire.Raw {
 	return out
 }
 
-// maxReported bounds the findings that are remembered.
-const maxReported = 8192
+// maxReported bounds the findings of one upstream that are remembered, and so logged:
+// whoever makes up ever new ones keeps nothing of other upstreams out of the log.
+const maxReported = 4096
+
+// findingSeed makes digests of findings: what they hold may be large.
+var findingSeed = maphash.MakeSeed()
 
 // logFindings counts and logs each fault, clash and unusable item once. Until the
 // upstreams have started (settled) names are kept for those that list nothing yet, so
 // that what clashes then need not clash.
 func (g *Gateway) logFindings(t *catalog.Table, settled bool) {
 	for _, f := range t.Findings() {
-		if g.reported[f] || len(g.reported) >= maxReported || f.What == catalog.Clash && !settled && !g.isSettled() {
+		of, digest := g.reported[f.Upstream], maphash.Comparable(findingSeed, f)
+		if of[digest] || len(of) >= maxReported || f.What == catalog.Clash && !settled && !g.isSettled() {
 			continue
 		}
-		g.reported[f] = true
+		if of == nil {
+			of = make(map[uint64]bool)
+			g.reported[f.Upstream] = of
+		}
+		of[digest] = true
 		if f.What == catalog.Held {
 			g.metrics.held.WithLabelValues(f.Upstream).Inc()
 		}

@@ -123,13 +123,13 @@ type Gateway struct {
 
 	// The rest is the control loop's own.
 
-	schemas  conform.Schemas          // keeps what was found out about items from one table to the next
-	reported map[catalog.Finding]bool // the findings that were logged
-	known    *catalog.Table           // what clients were told of
-	base     base                     // what the last table was made of
-	used     map[*link]*member        // the links of the last table
-	leaving  []*shift                 // whose calls may use links that are not in use any more
-	waiting  time.Time                // until when a first attempt is waited for, zero for none
+	schemas  conform.Schemas            // keeps what was found out about items from one table to the next
+	reported map[string]map[uint64]bool // digests of the findings that were logged, by upstream
+	known    *catalog.Table             // what clients were told of
+	base     base                       // what the last table was made of
+	used     map[*link]*member          // the links of the last table
+	leaving  []*shift                   // whose calls may use links that are not in use any more
+	waiting  time.Time                  // until when a first attempt is waited for, zero for none
 }
 
 // New puts a gateway together and opens its addresses, so that whoever starts
@@ -150,7 +150,7 @@ func New(o Options) (*Gateway, error) {
 		sealer:          bridge.NewSealer(o.Config.Bridge.SealKeys()...),
 		replica:         rand.Text(),
 		settled:         make(chan struct{}),
-		reported:        map[catalog.Finding]bool{},
+		reported:        map[string]map[uint64]bool{},
 		changed:         make(chan struct{}, 1),
 		swapped:         make(chan struct{}, 1),
 		reloads:         make(chan *reload),

@@ -1,0 +1,56 @@
+package gateway
+
+import (
+	"fmt"
+	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/wire"
+)
+
+// An upstream that makes up ever new faults is not remembered for ever, and keeps the
+// faults of others neither out of the log nor out of the metrics.
+func TestFindingsOfOneUpstreamLeaveRoomForOthers(t *testing.T) {
+	core, logs := observer.New(zap.WarnLevel)
+	cfg := config.Default(func(string) (string, bool) { return "", false })
+	cfg.StateDir = t.TempDir()
+	g, err := New(Options{Config: cfg, Logger: zap.New(core), Stdio: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	source := func(name string, tools int) catalog.Source {
+		space, err := namespace.New(name, name, "__")
+		if err != nil {
+			t.Fatal(err)
+		}
+		src := catalog.Source{Space: space, Revision: wire.Rev20251125}
+		for i := range tools { // none has an input schema
+			src.Items[call.Tool] = append(src.Items[call.Tool], wire.Raw(fmt.Sprintf(`{"name":"t%d"}`, i)))
+		}
+		return src
+	}
+	logged := func(sources ...catalog.Source) map[string]int {
+		g.logFindings(catalog.Build(catalog.Options{}, sources), true)
+		of := map[string]int{}
+		for _, l := range logs.FilterMessage("catalog").All() {
+			of[l.ContextMap()["upstream"].(string)]++
+		}
+		return of
+	}
+	if of := logged(source("hostile", maxReported+100)); of["hostile"] != maxReported {
+		t.Errorf("logged are %v", of)
+	}
+	if of := logged(source("hostile", maxReported+200), source("honest", 1)); of["hostile"] != maxReported || of["honest"] != 1 {
+		t.Errorf("logged are %v", of)
+	}
+	if of := logged(source("honest", 1)); of["honest"] != 1 {
+		t.Errorf("one fault is logged %d times", of["honest"])
+	}
+}
