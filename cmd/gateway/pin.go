@@ -81,11 +81,12 @@ func (o *pinOptions) run(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// pinnedOf are the upstreams to look at.
+// pinnedOf are the upstreams to look at, as if they were not pinned.
 func pinnedOf(cfg *config.Config, args []string) ([]config.Upstream, error) {
 	var found []config.Upstream
 	for _, u := range cfg.Upstreams {
 		if u.Pin && !u.Disabled && (len(args) == 0 || u.Name == args[0]) {
+			u.Pin = false // a first list would be accepted before anybody has looked at it
 			found = append(found, u)
 		}
 	}

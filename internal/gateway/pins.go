@@ -253,18 +253,20 @@ func (g *Gateway) heldTools(m *member, tools []wire.Raw, s upstream.Snapshot) []
 }
 
 // Pin accepts the tools that an upstream lists now; with dry it only says what
-// that would mean. The error says why they cannot be accepted.
+// that would mean. The error says why they cannot be accepted. In a visit whose
+// configuration has pin: true the first list was accepted before.
 func (v *Visit) Pin(name string, dry bool) (PinChange, error) {
 	m := v.g.lineup.Load().member(name)
-	switch {
-	case m == nil:
+	if m == nil {
 		return PinChange{}, errors.New("there is no such upstream")
-	case m.pins == nil:
-		return PinChange{}, errors.New("it has no pin: true")
 	}
 	s := m.link.snapshot()
 	if s.State != upstream.Ready {
 		return PinChange{}, errors.New(m.status(s).Reason)
 	}
-	return m.pins.accept(name, s.Catalog.Tools, dry)
+	p, err := openPins(v.g.state.dir, v.g.log)
+	if err != nil {
+		return PinChange{}, err
+	}
+	return p.accept(name, s.Catalog.Tools, dry)
 }
