@@ -5,9 +5,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/gatewaytest"
+	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/wire"
 )
 
@@ -150,4 +155,65 @@ func TestReloadWhileTheUserIsAsked(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestPinsAndConsentsOfPrincipalsOverReloads has the tools that only a principal is shown
+// pinned for all, and a consent to call one count only while it is the accepted one.
+func TestPinsAndConsentsOfPrincipalsOverReloads(t *testing.T) {
+	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
+	shop := newShop(t, idp, false)
+	c := credit(t, idp, fmt.Sprintf("  shop: {url: %q, pin: true, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n", shop.url), func(cfg *config.Config) {
+		cfg.Policy.Rules = []config.Rule{{Name: "ask", Effect: config.Confirm, What: config.What{Tools: []string{"shop__*"}}}}
+	})
+	<-c.g.settled // what the gateway itself is listed is accepted
+	bob := c.tokenOf("bob")
+	list, _ := c.lists(bob)
+	want(t, list, "")
+	accept := func(description string) {
+		t.Helper()
+		if _, err := pinsIn(t, c.cfg.StateDir).accept("shop", raws(`{"name":"of_bob",`+description+`"inputSchema":{"type":"object"}}`), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shown := func(names string) {
+		t.Helper()
+		polltest.Until(t, "bob is shown "+names, func() bool {
+			list, _ := c.lists(bob)
+			return list == names
+		})
+	}
+	accept("")
+	shown("shop__of_bob")
+	ask := func() (consent func() string) {
+		t.Helper()
+		question := wire.ValueOf(wire.Raw(c.modern(bob, "shop__of_bob", `{"elicitation":{}}`, ""))).Get("result")
+		if !question.Get("inputRequests", "mcpgateway-confirm").Exists() {
+			t.Fatalf("no question: %s", question.Raw())
+		}
+		return func() string {
+			return c.modern(bob, "shop__of_bob", `{"elicitation":{}}`, `,"requestState":`+string(question.Get("requestState").Raw())+
+				`,"inputResponses":{"mcpgateway-confirm":{"action":"accept","content":{}}}`)
+		}
+	}
+	reload := func(change func(*config.Config)) {
+		t.Helper()
+		next := *c.cfg
+		next.Upstreams = slices.Clone(next.Upstreams)
+		change(&next)
+		if _, err := c.g.Reload(t.Context(), &next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	consent := ask()
+	accept(`"description":"another",`)
+	reload(func(*config.Config) {})
+	says(t, consent(), `"message":"unknown tool: \"shop__of_bob\"`)
+	accept("")
+	shown("shop__of_bob")
+	consent = ask()
+	reload(func(cfg *config.Config) { cfg.Upstreams[0].Timeout = time.Hour }) // another connection
+	says(t, consent(), `"text":"of_bob for bob"`)
+	consent = ask()
+	reload(func(cfg *config.Config) { cfg.Policy.Rules[0].Effect = config.Deny })
+	says(t, consent(), `"message":"unknown tool: \"shop__of_bob\"`)
 }
