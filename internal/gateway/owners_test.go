@@ -161,8 +161,21 @@ func TestOwnListChanges(t *testing.T) {
 		heard[token] = c.listen(token, session)
 		c.lists(token)
 	}
-	give(shop.of("ann"), "given")
-	says(t, <-heard[ann], `{"method":"notifications/tools/list_changed"`)
+	// A server is not heard before the stream to it is open, of which nothing tells.
+	hears := func(token string, change func(), want string) {
+		t.Helper()
+		polltest.Until(t, "it is told", func() bool {
+			change()
+			select {
+			case got := <-heard[token]:
+				says(t, got, want)
+				return true
+			default:
+				return false
+			}
+		})
+	}
+	hears(ann, func() { give(shop.of("ann"), "given") }, `{"method":"notifications/tools/list_changed"`)
 	polltest.Until(t, "the list has it, which may be told of before it is gathered", func() bool {
 		list, _ := c.lists(ann)
 		return list == "shop__given shop__of_ann"
@@ -171,8 +184,7 @@ func TestOwnListChanges(t *testing.T) {
 	want(t, list, "shop__of_bob")
 
 	// What comes to bob first is what concerns him: of ann's tools he has heard nothing.
-	prompt(shop.of("bob"), "more")
-	says(t, <-heard[bob], `{"method":"notifications/prompts/list_changed"`)
+	hears(bob, func() { prompt(shop.of("bob"), "more") }, `{"method":"notifications/prompts/list_changed"`)
 }
 
 // TestListsBeforeTheGrant shows principals without a grant what the gateway itself is
@@ -236,14 +248,11 @@ func TestOwnListsOfTheIdle(t *testing.T) {
 	ann := c.tokenOf("ann")
 	session, _ := c.legacy(ann, `{}`)
 	heard := c.listen(ann, session)
-	c.lists(ann)
-	tables := func() int { return len(c.g.router.Routes().Owners.(*owned).tables) }
-	if tables() != 1 {
-		t.Fatalf("%d tables", tables())
-	}
-	polltest.Until(t, "the table is dropped", func() bool { return tables() == 0 })
-	give(shop.of("ann"), "given")
 	list, _ := c.lists(ann)
+	want(t, list, "shop__of_ann")
+	polltest.Until(t, "the table is dropped", func() bool { return len(c.g.router.Routes().Owners.(*owned).tables) == 0 })
+	give(shop.of("ann"), "given")
+	list, _ = c.lists(ann)
 	want(t, list, "shop__given shop__of_ann")
 	says(t, <-heard, `{"method":"notifications/tools/list_changed"`)
 }
