@@ -148,9 +148,11 @@ func (p *Part) hasResources() bool {
 
 // leads returns what the public names of items begin with that the part may have
 // beside those that it lists: any where its catalog is not known, else resources.
-func (p *Part) leads() [call.Kinds][]string {
+func (p *Part) leads() [call.Kinds][]string { return p.leadsOf(p.empty()) }
+
+// leadsOf takes the catalog for unknown, or not.
+func (p *Part) leadsOf(unknown bool) [call.Kinds][]string {
 	var leads [call.Kinds][]string
-	unknown := p.empty()
 	if unknown {
 		leads[call.Tool] = []string{p.space.Lead()}
 		leads[call.Prompt] = leads[call.Tool]

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -324,6 +325,18 @@ func (v *View) Listed(uri string) wire.Raw {
 // Unavailable returns the upstreams that are down, of those that may be named.
 // The caller must not change it.
 func (v *View) Unavailable() []Unavailable { return v.unavailable }
+
+// Starting reports whether an upstream that may be named is on its first attempt.
+func (v *View) Starting() bool {
+	return slices.ContainsFunc(v.unavailable, func(u Unavailable) bool { return u.Starting })
+}
+
+// Reaches reports whether something of an upstream may be shown, whatever it lists: it
+// may list other things to one principal than to others.
+func (v *View) Reaches(upstream string) bool {
+	p, ok := v.table.Part(upstream)
+	return ok && (v.named[p.index] || v.rights.Reaches(upstream, p.leadsOf(true)))
+}
 
 // Suspects returns the upstreams that a name which did not resolve may belong
 // to: they are down, and what they offer is not known. Whoever gets none can

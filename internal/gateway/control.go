@@ -114,18 +114,18 @@ func (g *Gateway) step(ctx context.Context, now time.Time) {
 		}
 		link.seen = s
 	}
-	own := g.swap(routes, told, settled)
-	g.retire(ctx, used)
+	// What there is to say of a table is said before anybody can be shown it.
 	g.logFindings(routes.Table, settled)
 	g.logOwnFindings(routes.Owners, wanted, settled)
 	g.metrics.count(routes.Table)
 	g.logIdle(l, routes.Table, snapshots)
-
-	// Before the upstreams have started no client has got a list: lists wait for
-	// that. What changes until then is news to nobody.
 	awaited := !g.isSettled()
 	if settled && awaited {
 		g.sayStarted(l, snapshots)
+	}
+	own := g.swap(routes, told, settled)
+	g.retire(ctx, used)
+	if settled && awaited {
 		close(g.settled)
 	}
 	g.spread(routes.Table, told, own, settled, awaited)
@@ -179,8 +179,9 @@ func snapshotsOf(links map[*link]*member) map[*link]upstream.Snapshot {
 
 // spread tells clients what has changed since they were told last. settled says
 // that nothing is waited for: what a reload changes is told once, when all of it
-// is there. awaited says that nobody has got a list yet. own is what has changed for those
-// who have a table of their own.
+// is there. awaited says that the upstreams were still starting: then lists were shown to
+// those alone who may see nothing of what was. own is what has changed for those who have a
+// table of their own.
 func (g *Gateway) spread(table *catalog.Table, told map[string]catalog.Changes, own ownDiffs, settled, awaited bool) {
 	said := false
 	for _, c := range told {
@@ -195,7 +196,11 @@ func (g *Gateway) spread(table *catalog.Table, told map[string]catalog.Changes, 
 			diff = nil
 		}
 	}
-	g.tellAll(diff, own, awaited)
+	if awaited {
+		g.tellEarly(told)
+	} else {
+		g.tellAll(diff, own)
+	}
 	if settled || awaited || said {
 		g.known = table
 	}
@@ -204,8 +209,8 @@ func (g *Gateway) spread(table *catalog.Table, told map[string]catalog.Changes, 
 
 // tellAll tells clients of what differs: all, nil for nothing, for those that have no
 // table of their own; own for the others.
-func (g *Gateway) tellAll(all *catalog.Diff, own ownDiffs, awaited bool) {
-	if all == nil && len(own) == 0 || awaited {
+func (g *Gateway) tellAll(all *catalog.Diff, own ownDiffs) {
+	if all == nil && len(own) == 0 {
 		return
 	}
 	g.front.ListChangedFor(func(who *call.Principal, client *call.Client) (tools, prompts, resources bool) {
@@ -222,6 +227,30 @@ func (g *Gateway) tellAll(all *catalog.Diff, own ownDiffs, awaited bool) {
 			return false, false, false
 		}
 		c := diff.For(who, client)
+		return c.Tools, c.Prompts, c.Resources
+	})
+}
+
+// tellEarly tells those who were shown lists while upstreams were starting of what
+// differs from them now. To all others nothing of it is news. told is what upstreams said
+// that has changed.
+func (g *Gateway) tellEarly(told map[string]catalog.Changes) {
+	shown := g.router.ShownEarly()
+	if len(shown) == 0 {
+		return
+	}
+	now := g.router.Routes()
+	diffs := make(map[[2]*catalog.Table]*catalog.Diff)
+	g.front.ListChangedFor(func(who *call.Principal, client *call.Client) (tools, prompts, resources bool) {
+		before := shown[who.Key()]
+		if before == nil || before == now {
+			return false, false, false
+		}
+		tables := [2]*catalog.Table{before.TableFor(who), now.TableFor(who)}
+		if diffs[tables] == nil {
+			diffs[tables] = catalog.NewDiff(tables[0], tables[1], told)
+		}
+		c := diffs[tables].For(who, client)
 		return c.Tools, c.Prompts, c.Resources
 	})
 }
@@ -300,7 +329,8 @@ func (g *Gateway) source(m *member, s upstream.Snapshot, late, own bool) catalog
 	src := gatheredBy(m, s)
 	if s.Revision == "" && !m.link.recall(&src) {
 		// What a reload adds has no names yet while it is waited for: those that clients
-		// know stay. At the start nobody has a list, and calls of names wait, too.
+		// know stay. At the start nobody who may see something of it has a list, and calls
+		// of names wait, too.
 		src.Unlisted = own || s.Settled || late || !g.isSettled()
 	}
 	switch {

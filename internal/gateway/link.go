@@ -13,6 +13,7 @@ import (
 // link is the connection to one upstream. It serves one configuration after
 // another, for as long as what they say of the connection is the same.
 type link struct {
+	name     string // of the upstream
 	key      string // digest of what is configured of the connection, which names what is remembered of it; "" for the demo
 	sessions *upstream.Sessions
 	source   *credentials.Source               // what proves the gateway to it; nil: headers alone
@@ -49,7 +50,7 @@ func (h hearer) Changed(s upstream.Snapshot) {
 
 // newLink makes the connection that o describes. It does nothing before start.
 func (g *Gateway) newLink(key string, o upstream.Options) *link {
-	l := &link{key: key, ended: make(chan struct{}), started: make(chan struct{}), deadline: time.Now().Add(g.cfg.StartupWait)}
+	l := &link{name: o.Name, key: key, ended: make(chan struct{}), started: make(chan struct{}), deadline: time.Now().Add(g.cfg.StartupWait)}
 	l.before = sync.OnceValue(func() *listed { return g.state.catalog(key) })
 	o.Observer, o.Gathered = hearer{g, l}, g.ownChanged
 	l.sessions = upstream.NewSessions(o)

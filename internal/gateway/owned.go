@@ -9,6 +9,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/policy"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/upstream"
 )
@@ -23,8 +24,15 @@ type base struct {
 // immutable.
 type owned struct {
 	g      *Gateway
-	links  *[]*link // whose lists may depend on who asks
+	from   *personal
 	tables map[string]*ownTable
+}
+
+// personal are the upstreams whose lists may depend on who asks, and what decides who may
+// see something of them.
+type personal struct {
+	links  []*link
+	policy *policy.Policy
 }
 
 // ownTable is the table of one principal.
@@ -45,7 +53,8 @@ func (o *owned) Table(who *call.Principal) *catalog.Table {
 }
 
 // Gather implements router.Owners. Whoever has given no grant yet gets what the
-// gateway itself is listed.
+// gateway itself is listed. Upstreams of which policy shows a principal nothing learn
+// nothing of them, and are not waited for: how long they take is not for their eyes.
 func (o *owned) Gather(ctx context.Context, c *call.Call) error {
 	if !upstream.Proved(c.Principal) {
 		return nil
@@ -53,11 +62,16 @@ func (o *owned) Gather(ctx context.Context, c *call.Call) error {
 	key, now := c.Principal.Key(), time.Now()
 	w := o.g.owners.of(key)
 	every := min(visitEvery, o.g.cfg.Limits.SessionIdle/2)
-	if l := w.last.Load(); l != nil && l.links == o.links && now.Sub(l.at) < every {
+	rights := o.from.policy.Key(policy.Caller{Principal: c.Principal, Revision: c.Client.Revision})
+	if l := w.last.Load(); l != nil && l.from == o.from && l.rights == rights && now.Sub(l.at) < every {
 		return nil
 	}
+	view := o.g.router.Routes().TableFor(c.Principal).View(c.Principal, c.Client)
 	var wg sync.WaitGroup
-	for _, l := range *o.links {
+	for _, l := range o.from.links {
+		if !view.Reaches(l.name) {
+			continue
+		}
 		wg.Go(func() {
 			if l.source == nil || !l.source.Wants(c.Principal) {
 				l.sessions.Gather(ctx, c)
@@ -68,7 +82,7 @@ func (o *owned) Gather(ctx context.Context, c *call.Call) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if !o.g.show(w, key, *o.links) {
+	if !o.g.show(w, key, o.from.links) {
 		looked := o.g.owners.want(key)
 		o.g.poke()
 		select {
@@ -79,7 +93,7 @@ func (o *owned) Gather(ctx context.Context, c *call.Call) error {
 		}
 	}
 	w.shown.Store(true)
-	w.last.Store(&look{at: now, links: o.links})
+	w.last.Store(&look{at: now, from: o.from, rights: rights})
 	return nil
 }
 
@@ -117,37 +131,37 @@ func (g *Gateway) served(key string, links []*link) bool {
 	return true
 }
 
-// personalLinks returns the links whose lists may depend on who asks: those before,
-// where they are the same.
-func (g *Gateway) personalLinks(l *lineup) *[]*link {
-	var links []*link
+// personalOf returns the upstreams whose lists may depend on who asks: what was there
+// before, where it is the same.
+func (g *Gateway) personalOf(l *lineup) *personal {
+	p := &personal{policy: l.policy}
 	for _, m := range l.members {
 		if m.options.Personal {
-			links = append(links, m.serving.Load())
+			p.links = append(p.links, m.serving.Load())
 		}
 	}
-	if before, ok := g.router.Routes().Owners.(*owned); ok && slices.Equal(*before.links, links) {
-		return before.links
+	if before, ok := g.router.Routes().Owners.(*owned); ok && before.from.policy == p.policy && slices.Equal(before.from.links, p.links) {
+		return before.from
 	}
-	return &links
+	return p
 }
 
 // newOwned makes the tables of principals anew, on another base: of those who have one
 // and those who are wanted.
 func (g *Gateway) newOwned(wanted wanted) router.Owners {
-	links := g.personalLinks(g.base.lineup)
+	from := g.personalOf(g.base.lineup)
 	holders := g.owners.holders()
-	if len(*links) == 0 && len(holders) == 0 {
+	if len(from.links) == 0 && len(holders) == 0 {
 		return nil
 	}
 	for key := range wanted {
 		holders[key] = g.owners.of(key)
 	}
-	o := &owned{g: g, links: links, tables: make(map[string]*ownTable, len(holders))}
+	o := &owned{g: g, from: from, tables: make(map[string]*ownTable, len(holders))}
 	for key, w := range holders {
 		g.own(w, key, o, true)
 	}
-	if len(*links) == 0 {
+	if len(from.links) == 0 {
 		return nil
 	}
 	return o
@@ -163,7 +177,7 @@ func (g *Gateway) stepOwners() {
 	if len(wanted) == 0 || !ok {
 		return
 	}
-	o := &owned{g: g, links: before.links, tables: maps.Clone(before.tables)}
+	o := &owned{g: g, from: before.from, tables: maps.Clone(before.tables)}
 	changed := false
 	for key := range wanted {
 		if g.own(g.owners.of(key), key, o, false) {
@@ -174,9 +188,13 @@ func (g *Gateway) stepOwners() {
 		return
 	}
 	routes.Owners = o
-	own := g.swap(&routes, nil, g.waiting.IsZero())
 	g.logOwnFindings(o, wanted, false)
-	g.tellAll(nil, own, !g.isSettled())
+	own := g.swap(&routes, nil, g.waiting.IsZero())
+	if !g.isSettled() {
+		g.tellEarly(nil)
+	} else {
+		g.tellAll(nil, own)
+	}
 }
 
 // swap puts routes in place, and returns what has changed for principals: see
@@ -205,7 +223,7 @@ func (g *Gateway) logOwnFindings(owners router.Owners, of wanted, settled bool) 
 func (g *Gateway) own(w *owner, key string, o *owned, always bool) bool {
 	l := g.base.lineup
 	parts := make(map[*link]upstream.Snapshot)
-	for _, link := range *o.links {
+	for _, link := range o.from.links {
 		s, who, ok := link.sessions.Own(key)
 		if !ok {
 			if w.own != nil && hasPart(w.own, link) { // the session has ended; who comes again gets another

@@ -76,8 +76,9 @@ type owner struct {
 
 // look is one look at what there is for a principal.
 type look struct {
-	at    time.Time
-	links *[]*link // that were looked at
+	at     time.Time
+	from   *personal // that were looked at
+	rights string    // of the principal: they may see more with another proof
 }
 
 func newOwners() *owners { return &owners{all: make(map[string]*owner), wanted: make(wanted)} }

@@ -148,6 +148,36 @@ func TestListsOfPrincipals(t *testing.T) {
 	}
 }
 
+// TestHiddenUpstreamsGatherNothing has an upstream learn of those principals alone to whom
+// policy shows something of it, also where that is another part than what the gateway
+// itself is listed, and as soon as it does.
+func TestHiddenUpstreamsGatherNothing(t *testing.T) {
+	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
+	shown, hidden := newShop(t, idp, false), newShop(t, idp, false)
+	entry := "  %s: {url: %q, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n"
+	c := credit(t, idp, fmt.Sprintf(entry+entry, "shown", shown.url, "hidden", hidden.url), func(cfg *config.Config) {
+		cfg.Policy.Default = config.Deny
+		cfg.Policy.Rules = []config.Rule{
+			{Name: "shown", Effect: config.Allow, What: config.What{Tools: []string{"shown__*"}}},
+			{Name: "staff", Effect: config.Allow, Who: config.Who{Groups: []string{"staff"}}, What: config.What{Tools: []string{"hidden__of_ann"}}},
+		}
+	})
+	known := func() bool {
+		hidden.mu.Lock()
+		defer hidden.mu.Unlock()
+		return hidden.users["ann"] != nil
+	}
+	list, _ := c.lists(c.tokenOf("ann"))
+	want(t, list, "shown__of_ann")
+	if known() {
+		t.Error("the hidden upstream has been told of ann")
+	}
+	list, _ = c.lists(idp.Token("gw", map[string]any{"sub": "ann", "groups": []string{"staff"}}))
+	want(t, list, "shown__of_ann hidden__of_ann")
+	list, _ = c.lists(c.tokenOf("ann"))
+	want(t, list, "shown__of_ann")
+}
+
 // TestOwnListChanges tells the clients of a principal of changes of what that
 // principal is shown, and nobody else.
 func TestOwnListChanges(t *testing.T) {
@@ -278,8 +308,15 @@ func TestOwnListsOverReloads(t *testing.T) {
 		}
 	}
 	reload(func(cfg *config.Config) { cfg.Policy.Default = config.Deny })
-	list, _ = c.lists(ann)
-	want(t, list, "")
+	bob := c.tokenOf("bob")
+	for _, token := range []string{ann, bob} {
+		list, _ = c.lists(token)
+		want(t, list, "")
+	}
+	reload(func(cfg *config.Config) { cfg.Policy.Default = config.Allow })
+	list, _ = c.lists(bob)
+	want(t, list, "shop__of_bob")
+	reload(func(cfg *config.Config) { cfg.Policy.Default = config.Deny })
 	reload(func(cfg *config.Config) { cfg.Upstreams[0].URL = after.url })
 	list, _ = c.lists(ann)
 	want(t, list, "shop__more shop__of_ann")

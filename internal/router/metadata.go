@@ -17,7 +17,7 @@ import (
 func (r *Router) metadata(ctx context.Context, c *call.Call, n *noted) (call.Result, string, error) {
 	ref, _, err := namespace.RefOf(c.Method, c.Params)
 	if err == nil {
-		err = r.settle(ctx) // the catalog has to be known
+		_, err = r.settle(ctx, c) // the catalog has to be known
 	}
 	if err != nil {
 		return call.Result{}, "", err
@@ -51,7 +51,7 @@ func (r *Router) children(ctx context.Context, c *call.Call, ref namespace.Ref, 
 	}
 	cursor, err := cursorOf(c)
 	if err == nil {
-		err = r.settle(ctx)
+		_, err = r.settle(ctx, c)
 	}
 	if err != nil {
 		return call.Result{}, "", err

@@ -105,7 +105,8 @@ func (r *Router) terms() Terms {
 // Options say what a Router needs from the start.
 type Options struct {
 	// Settled is closed when every upstream has ended its first attempt to
-	// connect, or the time for that is over. First lists wait for it. Calls to
+	// connect, or the time for that is over. First lists wait for it where the
+	// caller may see something of an upstream that is on its first attempt. Calls to
 	// names that nobody has yet wait for the upstreams that may have them, and no
 	// longer.
 	Settled <-chan struct{}
@@ -139,6 +140,7 @@ type Router struct {
 	tickets      Tickets
 	said         saidOnce
 	waits        taskWaits
+	early        earlyLists
 	audit        *Audit
 	tell         func(Nonconforming) // nil for nobody
 }
@@ -174,7 +176,9 @@ func New(o Options, first *Routes) *Router {
 // Swap puts other routes in place for the calls that come from now on, and
 // returns those that were there.
 func (r *Router) Swap(next *Routes) *Routes {
+	r.early.mu.Lock()
 	old := r.now.Swap(newCurrent(next))
+	r.early.mu.Unlock()
 	close(old.replaced)
 	return old.Routes
 }
@@ -255,10 +259,10 @@ func (r *Router) describe(c *call.Call) wire.Raw {
 
 // list answers from the table; no upstream is asked.
 func (r *Router) list(ctx context.Context, c *call.Call, kind call.Kind) (call.Result, string, error) {
-	if err := r.settle(ctx); err != nil {
+	view, err := r.settle(ctx, c)
+	if err != nil {
 		return call.Result{}, "", err
 	}
-	view := r.Routes().view(c.Principal, c.Client)
 	cursor, err := cursorOf(c)
 	if err != nil {
 		return call.Result{}, "", err
@@ -483,15 +487,6 @@ func (r *Router) isSettled() bool {
 		return true
 	default:
 		return false
-	}
-}
-
-func (r *Router) settle(ctx context.Context) error {
-	select {
-	case <-r.settled:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -271,6 +272,86 @@ func TestListWaitsForUpstreamsThatStart(t *testing.T) {
 		if list := <-got; !strings.Contains(list, `"files__read"`) {
 			t.Errorf("list is %s, want files__read in it", list)
 		}
+	})
+}
+
+// A list does not wait for an upstream of which the caller may see nothing, and it is
+// known which routes were shown before all had started.
+func TestListWaitsForNothingHidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		starting := source(t, "other", &catalog.Down{Reason: "starting", Starting: true})
+		h := newHouse(t, answers(`{}`), filesSource(t))
+		p := policy.New(policy.Options{Rules: []policy.Rule{
+			{Name: "files", Effect: policy.Allow, What: policy.What{Upstreams: []string{"files"}}},
+			{Name: "other", Effect: policy.Allow, Who: policy.Who{Subjects: []string{"bob"}}},
+		}})
+		swap := func(sources ...catalog.Source) *Routes {
+			next := &Routes{Table: catalog.Build(catalog.Options{Policy: p}, sources), Upstreams: map[string]Upstream{"files": h.files}}
+			h.Swap(next)
+			return next
+		}
+		swap(source(t, "files", starting.Down), starting)
+		ann, bob := &call.Principal{Subject: "ann"}, &call.Principal{Subject: "bob"}
+		ask := func(who *call.Principal, method, params string) <-chan string {
+			got := make(chan string, 1)
+			go func() {
+				c := newCall(method, params, &recorder{})
+				c.Principal = who
+				res, err := h.Handle(t.Context(), c)
+				if err != nil {
+					got <- err.Error()
+					return
+				}
+				got <- string(res.Raw)
+			}()
+			synctest.Wait()
+			return got
+		}
+		shown := func(what string, to *Routes) {
+			t.Helper()
+			want := map[string]*Routes{}
+			if to != nil {
+				want[ann.Key()] = to
+			}
+			if got := h.ShownEarly(); !maps.Equal(got, want) {
+				t.Errorf("%s: shown early are %v, want %v", what, got, want)
+			}
+		}
+		first, children := ask(ann, "tools/list", `{}`), ask(ann, "resources/list", `{"uri":"files+file:///"}`)
+		waits := ask(bob, "tools/list", `{}`)
+		if len(first)+len(children)+len(waits) != 0 {
+			t.Fatal("answered while an upstream that all may see is starting")
+		}
+		shown("while all wait", nil)
+		one := swap(filesSource(t), starting)
+		synctest.Wait()
+		if len(first) == 0 || len(children) == 0 {
+			close(h.settled)
+			t.Fatal("ann waits for an upstream that is hidden from her")
+		}
+		if list := <-first; !strings.Contains(list, `"files__read"`) || strings.Contains(list, "other") {
+			t.Errorf("ann gets %s", list)
+		}
+		if list := <-children; list != `{}` {
+			t.Errorf("ann gets %s for a collection, not the answer of files", list)
+		}
+		if len(waits) != 0 {
+			t.Errorf("bob gets %s", <-waits)
+		}
+		shown("as the list came", one)
+		two := swap(filesSource(t), starting)
+		<-ask(ann, "tools/list", `{}`)
+		shown("told of the second routes, not of the third", one)
+		swap(filesSource(t), starting)
+		<-ask(ann, "tools/list", `{}`)
+		shown("told of the third, too", two)
+		close(h.settled)
+		if list := <-waits; !strings.Contains(list, `"mcpgateway/unavailable":[{"upstream":"other"`) {
+			t.Errorf("bob gets %s", list)
+		}
+		h.ShownEarly()
+		<-ask(ann, "tools/list", `{}`)
+		shown("after the start", nil)
 	})
 }
 
