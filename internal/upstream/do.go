@@ -21,7 +21,7 @@ import (
 // comes through the call's back channel after Do has returned.
 //
 // A call is sent a second time, once, when it is certain that the server did
-// not get it, or when the connection to a remote server broke under a tool that
+// not get it, or begin it, and does not want it later, or when the connection to a remote server broke under a tool that
 // the server says may be called again. No other call is ever sent twice: neither
 // one that a child process had in its hands when it ended, since the call may
 // have been the reason, nor a large one.
@@ -100,7 +100,7 @@ func (c *Connector) send(g *gate, cl *call.Call) (call.Result, error) {
 	c.heed(ctx, cl)
 	result, err := c.draft.call(ctx, conn, cl)
 	f, ok := errors.AsType[*fault](err)
-	if !ok || f.unproven || !(f.unsent || (f.lost && !f.spent && c.mayRepeat(cl))) {
+	if !ok || f.unproven || f.later > 0 || !(f.unsent || (f.lost && !f.spent && c.mayRepeat(cl))) {
 		return result, err
 	}
 	c.o.Metrics.resends.WithLabelValues(c.o.Name).Inc()

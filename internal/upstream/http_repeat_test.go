@@ -64,3 +64,23 @@ func TestRepeatsOnce(t *testing.T) {
 		})
 	}
 }
+
+// A server that has too much to do does not get the call once more at once.
+func TestOverloadedServerIsLeftAlone(t *testing.T) {
+	s := &script{on: map[string]on{
+		wire.MethodToolsList: func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m, twoTools) },
+		wire.MethodToolsCall: func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+			w.Header().Set("Retry-After", "7")
+			w.WriteHeader(http.StatusTooManyRequests)
+		},
+	}}
+	at, err := url.Parse(serve(t, s).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Options{HTTP: &HTTPOptions{URL: at}, Era: wire.EraLegacy})
+	r.watch.wait(t, isReady)
+	_, err = r.Do(t.Context(), toolCall("read", "a", &peer{}))
+	contains(t, "data", dataOf(t, err), `"retryable":true,"retryAfter":7`)
+	equal(t, "calls", len(s.got(wire.MethodToolsCall)), 1)
+}
