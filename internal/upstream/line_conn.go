@@ -323,8 +323,6 @@ func (l *lineConn) malformed(text []byte, id wire.ID, why error) {
 func (l *lineConn) tooLarge(id wire.ID) {
 	if f := l.flights.get(id); f != nil {
 		l.flights.fail(f, &fault{reason: fmt.Sprintf("the server's answer is larger than %d bytes", l.o.MaxMessage)})
-	} else {
-		l.babbled.Store(true)
 	}
 	l.complain("a line of the server is over the size limit", zap.Int("limit", l.o.MaxMessage))
 }

@@ -95,7 +95,9 @@ func (d *lineDialer) try(ctx context.Context, in inbox, greet func(*lineConn) (h
 	}
 	how := l.shut()
 	f, ok := errors.AsType[*fault](err)
-	s := &stillborn{error: err, unheard: ok && f.lost, babbled: l.babbled.Load()}
+	// Part of a line, or one over the limit, has not been looked at.
+	babbled := l.babbled.Load() || l.doubt.heard.Load() > 0 && !l.spoke.Load()
+	s := &stillborn{error: err, unheard: ok && f.lost, babbled: babbled}
 	if s.unheard && how != nil {
 		s.error = how // how a process ended says more than that its output did
 	}
