@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync"
 
-	"go.uber.org/zap"
-
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
@@ -77,7 +75,7 @@ func (d *dualHTTP) forLegacy(ctx context.Context) (*legacyHTTP, error) {
 		if _, ok := errors.AsType[*wire.Error](err); !ok {
 			return nil, err
 		}
-		m.log.Warn("the server lists a legacy revision but refuses initialize", zap.Error(err))
+		m.log.Warn("the server lists a legacy revision but refuses initialize", d.o.why(err))
 		d.settle(nil)
 		return nil, nil
 	}

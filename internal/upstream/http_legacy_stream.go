@@ -73,7 +73,7 @@ func (e *ears) asked(m wire.Message) {
 		e.open, e.stop = context.WithCancel(e.ctx)
 		e.asks = &asks{o: e.l.o, doubt: &e.l.doubt, send: func(ctx context.Context, m wire.Message) {
 			if err := e.l.e.send(ctx, e.s.header, m); err != nil && ctx.Err() == nil {
-				e.l.log.Warn("the server did not take the answer to its request", zap.Error(err))
+				e.l.faults.complain("the server did not take the answer to its request", e.l.o.why(err))
 			}
 		}}
 	}

@@ -31,6 +31,7 @@ type talk struct {
 	flights *flights
 	in      inbox
 	log     *zap.Logger
+	faults  complaints
 	errands errands
 	doubt   doubt
 	hung    chan error // takes why, when the server has stopped answering
@@ -44,6 +45,7 @@ func newTalk(o *Options, p *pool, in inbox) *talk {
 		flights: newFlights(),
 		in:      in,
 		log:     o.Logger,
+		faults:  newComplaints(o.Logger),
 		hung:    make(chan error, 1),
 	}
 	t.e.heard = &t.doubt.heard

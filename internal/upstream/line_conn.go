@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"go.uber.org/zap"
-	"golang.org/x/time/rate"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
@@ -46,11 +45,11 @@ type lineConn struct {
 	flights *flights
 	asks    asks
 	writer  *lineWriter
-	faults  *rate.Limiter // of log lines about bad messages
-	modern  atomic.Bool   // the server must not make requests
-	babbled atomic.Bool   // the server printed what is no message
-	spoke   atomic.Bool   // the server sent a message
-	feeds   *lineFeeds    // of a modern server
+	faults  complaints
+	modern  atomic.Bool // the server must not make requests
+	babbled atomic.Bool // the server printed what is no message
+	spoke   atomic.Bool // the server sent a message
+	feeds   *lineFeeds  // of a modern server
 	doubt   doubt
 
 	life   context.Context // of asks; ends with the conversation
@@ -69,7 +68,7 @@ func newLineConn(o *Options, s *self, l *link, in inbox) *lineConn {
 		o: o, self: s, link: l, in: in,
 		flights: newFlights(),
 		writer:  newLineWriter(l.in),
-		faults:  rate.NewLimiter(1, 10),
+		faults:  newComplaints(o.Logger),
 		ended:   make(chan struct{}),
 		reader:  make(chan struct{}),
 		done:    make(chan struct{}),
@@ -279,7 +278,7 @@ func (l *lineConn) takeOne(text []byte) {
 	case m.IsNotification():
 		l.notified(m)
 	case l.modern.Load():
-		l.complain("a modern server sent a request, which is not allowed", zap.String("method", m.Method))
+		l.faults.complain("a modern server sent a request, which is not allowed", zap.String("method", cut(m.Method, maxSaid)))
 	default:
 		l.asks.serve(l.life, m, l.o.addressee(l.flights, m))
 	}
@@ -315,7 +314,7 @@ func (l *lineConn) malformed(text []byte, id wire.ID, why error) {
 	if !l.babbled.Swap(true) && !l.spoke.Load() {
 		l.o.babble(text)
 	}
-	l.complain("a line of the server is no message", zap.Int("bytes", len(text)), zap.Error(why))
+	l.faults.complain("a line of the server is no message", zap.Int("bytes", len(text)), zap.Error(why))
 }
 
 // tooLarge handles a line over the size limit. If it can be told whose answer it
@@ -324,12 +323,5 @@ func (l *lineConn) tooLarge(id wire.ID) {
 	if f := l.flights.get(id); f != nil {
 		l.flights.fail(f, &fault{reason: fmt.Sprintf("the server's answer is larger than %d bytes", l.o.MaxMessage)})
 	}
-	l.complain("a line of the server is over the size limit", zap.Int("limit", l.o.MaxMessage))
-}
-
-// complain logs a fault of the server, not more often than the log can bear.
-func (l *lineConn) complain(what string, fields ...zap.Field) {
-	if l.faults.Allow() {
-		l.o.Logger.Warn(what, fields...)
-	}
+	l.faults.complain("a line of the server is over the size limit", zap.Int("limit", l.o.MaxMessage))
 }

@@ -39,7 +39,7 @@ func openSSE(ctx context.Context, t *talk, o *Options) (*sseConn, hello, error) 
 	s.asks.o, s.asks.doubt = o, &s.doubt
 	s.asks.send = func(ctx context.Context, m wire.Message) {
 		if err := s.post.send(ctx, *s.head.Load(), m); err != nil && ctx.Err() == nil {
-			s.log.Warn("the server did not take the answer to its request", zap.Error(err))
+			s.faults.complain("the server did not take the answer to its request", o.why(err))
 		}
 	}
 	s.life, s.end = context.WithCancel(context.Background())
@@ -252,7 +252,7 @@ func (s *sseConn) malformed(id wire.ID, why error) {
 		s.flights.fail(f, malformed(why))
 		return
 	}
-	s.log.Warn("a message of the server is malformed", zap.Error(why))
+	s.faults.complain("a message of the server is malformed", zap.Error(why))
 }
 
 // run implements [conn].
