@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,6 +30,7 @@ type draft struct {
 	marked bool             // the public name does not show the native one
 	placed bool             // the item has a public name
 	waits  *Part            // that may turn out to have the name
+	kept   *Part            // for whose clashing items such names are kept
 }
 
 // publish gives the items of one kind public names.
@@ -63,6 +65,10 @@ func (b *builder) publish(kind call.Kind) {
 					continue
 				}
 				name := d.name()
+				if d.kept = b.keeps(kind, name); d.kept != nil && d.kept != d.part {
+					clashing = append(clashing, d)
+					continue
+				}
 				if p := b.mayBelong(d, name); p != nil && b.public[kind][name] == nil {
 					d.early, d.waits = true, p
 					early = append(early, d)
@@ -80,12 +86,27 @@ func (b *builder) publish(kind call.Kind) {
 	b.drafts[kind] = slices.DeleteFunc(drafts, func(d *draft) bool { return !d.placed })
 }
 
+// keeps returns the part without a prefix whose items stand under such a name where
+// they clash, nil if there is none. Whether any does depends on what others list, so
+// the name is never another part's.
+func (b *builder) keeps(kind call.Kind, public string) *Part {
+	owner, ok := namespace.OwnerOf(public)
+	for _, p := range b.parts {
+		switch {
+		case p.space.Prefix() != "":
+		case !isURI(kind) && strings.HasPrefix(public, p.space.Fallback().Lead()), isURI(kind) && ok && owner.Name == p.Upstream():
+			return p
+		}
+	}
+	return nil
+}
+
 // mayBelong returns a part that goes before that of an item of an upstream without a
 // prefix, and may turn out to list the name; nil if there is none.
 func (b *builder) mayBelong(d *draft, public string) *Part {
 	for _, p := range b.parts {
 		switch lead := p.space.Lead(); {
-		case !p.source.Unlisted || p == d.part:
+		case !p.source.Unlisted || p == d.part || d.kept == d.part:
 		case lead == "" && p.index < d.part.index, lead != "" && !isURI(d.Kind) && strings.HasPrefix(public, lead):
 			return p
 		}
@@ -248,7 +269,9 @@ func (b *builder) resettle(d *draft) {
 		}
 		d.marked = !isURI(d.Kind)
 		whose := "another upstream has"
-		if d.waits != nil {
+		if d.kept != nil && d.kept != d.part {
+			whose = fmt.Sprintf("items of the upstream %s that clash have", d.kept.Upstream())
+		} else if d.waits != nil {
 			whose = fmt.Sprintf("the upstream %s, which was never listed yet and goes first, may have", d.waits.Upstream())
 		} else if holder := b.public[d.Kind][own]; holder != nil && holder.part == d.part {
 			whose = "another item of this upstream has"
@@ -299,6 +322,8 @@ func (b *builder) finish() {
 			}
 		}
 	}
+	// What begins with an upstream's name goes before what others may expand to the same.
+	slices.SortStableFunc(b.patterns, func(x, y pattern) int { return cmp.Compare(x.rank(), y.rank()) })
 }
 
 func isURI(kind call.Kind) bool { return kind == call.Resource || kind == call.Template }

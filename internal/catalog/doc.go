@@ -24,7 +24,8 @@
 // Within an upstream, an item that keeps its name wins over one that is renamed.
 // Items of upstreams with a prefix win over those without. Among upstreams
 // without, the first keeps the name, and a later one publishes the item with
-// its upstream's name as prefix. Web addresses keep their form, so several
+// its upstream's name as prefix. What others list under a name that begins like that
+// counts as a clash, too, so that it does not depend on who is up. Web addresses keep their form, so several
 // upstreams may list the same one; it is listed once, and the first upstream
 // that can serve it does.
 //

@@ -20,6 +20,15 @@ type pattern struct {
 	vars     int
 }
 
+// rank is 0 for templates of an upstream without a prefix that clash, and so stand
+// under its name, else 1.
+func (p *pattern) rank() int {
+	if p.space.Prefix() != "" && !namespace.IsWeb(p.entry.Native) {
+		return 0
+	}
+	return 1
+}
+
 // maxMatching bounds what one URI may cost to match with templates, in bytes
 // times variables, some tens of milliseconds at worst. Templates come from
 // upstreams and URIs from clients, so both may be made to be slow together.

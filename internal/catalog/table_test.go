@@ -128,7 +128,7 @@ func TestClashes(t *testing.T) {
 	long := strings.Repeat("n", 80)
 	tbl := build(
 		source(t, "one", "", tool("x"), tool("files__read"), tool("two__x"), resource("a:1"), resource("files+a:1"), resource("https://h/"), template("a:{x}"), tool(long)),
-		source(t, "two", "", tool("x"), tool("y"), resource("a:1"), resource("a:2"), resource("https://h/"), template("a:{x}"), tool(long),
+		source(t, "two", "", tool("x"), tool("two__x"), tool("y"), resource("a:1"), resource("a:2"), resource("https://h/"), template("a:{x}"), tool(long),
 			`{"name":"app","inputSchema":{"type":"object"},"_meta":{"ui/resourceUri":"a:1"}}`),
 		source(t, "files", "files", tool("read"), resource("https://h/")),
 	)
@@ -139,12 +139,13 @@ func TestClashes(t *testing.T) {
 	one, _ := tbl.Part("one")
 	longOne, _ := one.Space().Name(long)
 	longTwo := hashed("two", long)
-	wantNames(t, tbl, call.Tool, "x", "one__files__read", "two__x", longOne, hashed("two", "x"), "y", longTwo, "app", "files__read")
+	wantNames(t, tbl, call.Tool, "x", "one__files__read", "one__two__x", longOne, hashed("two", "x"), "two__x", "y", longTwo, "app", "files__read")
 	wantNames(t, tbl, call.Resource, "a:1", "one+files+a:1", "https://h/", "two+a:1", "a:2")
 	wantNames(t, tbl, call.Template, "a:{x}", "two+a:{x}")
 	want := []string{
 		fmt.Sprintf(`one: tool %q shortened: the name does not fit into [A-Za-z0-9_-]{1,64}, or looks like one that was shortened (published as %q)`, long, longOne),
 		`one: tool "files__read" clash: another upstream has the name "files__read" (published as "one__files__read")`,
+		`one: tool "two__x" clash: items of the upstream two that clash have the name "two__x" (published as "one__two__x")`,
 		fmt.Sprintf(`two: tool "x" clash: another upstream has the name "x" (published as %q)`, hashed("two", "x")),
 		fmt.Sprintf(`two: tool %q shortened: the name does not fit into [A-Za-z0-9_-]{1,64}, or looks like one that was shortened (published as %q)`, long, longTwo),
 		fmt.Sprintf(`two: tool %q clash: another upstream has the name %q (published as %q)`, long, longOne, longTwo),
@@ -163,6 +164,8 @@ func TestClashes(t *testing.T) {
 	resolves(t, v, call.Tool, "files__read", "files", "read")
 	resolves(t, v, call.Tool, "one__files__read", "one", "files__read")
 	resolves(t, v, call.Tool, hashed("two", "x"), "two", "x")
+	resolves(t, v, call.Tool, "two__x", "two", "two__x")
+	resolves(t, v, call.Tool, "one__two__x", "one", "two__x")
 	resolves(t, v, call.Resource, "two+a:1", "two", "a:1")
 	resolves(t, v, call.Resource, "https://h/", "one", "https://h/")
 	resolves(t, v, call.Resource, "a:9", "one", "a:9")     // by template
@@ -568,4 +571,72 @@ func TestRulesOfClashingNames(t *testing.T) {
 	}
 	v = view(policy.Deny, policy.Rule{Name: "a", Effect: policy.Allow, What: policy.What{Tools: []string{"two__x"}}})
 	resolves(t, v, call.Tool, "two__x", "two", "x")
+}
+
+// One name never leads to two items, whichever upstreams are up, down, or were never
+// listed, as long as each lists the same.
+func TestNamesDoNotDependOnWhoIsUp(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	two := source(t, "two", "").Space
+	long, _ := two.Name("a b")
+	names := []string{"x", "one__x", "two__x", "files__x", "a b", "two__a b", "one__two__x", long, two.Fallback().HashedName("x")}
+	uris := []string{"a:1", "one+a:1", "two+a:1", "files+a:1", "ui://x", "ui://files.x", "ui://two.x", "ui:x", "0:a", "two+0:a", "files+two+a:1"}
+	templates := []string{"a:{x}", "two+a:{x}", "files+a:{x}", "ui://{x}", "ui://two.{x}"}
+	some := func(of []string, as func(string) string) (items []string) {
+		for _, i := range rng.Perm(len(of))[:rng.IntN(4)] {
+			items = append(items, as(of[i]))
+		}
+		return items
+	}
+	for range 200 {
+		listed := []Source{}
+		for _, u := range []string{"one", "two", "files"} {
+			prefix := map[string]string{"files": u}[u]
+			listed = append(listed, source(t, u, prefix, slices.Concat(some(names, tool), some(uris, resource), some(templates, template))...))
+		}
+		rng.Shuffle(len(listed), func(i, j int) { listed[i], listed[j] = listed[j], listed[i] })
+		leads := make(map[string]*Entry) // by kind and name
+		for range 6 {
+			now := slices.Clone(listed)
+			for i := range now {
+				switch rng.IntN(3) {
+				case 0:
+					now[i] = down(now[i])
+				case 1:
+					now[i] = down(source(t, now[i].Space.Upstream(), now[i].Space.Prefix()))
+					now[i].Unlisted = true
+				}
+			}
+			tbl := build(now...)
+			v := tbl.View(call.Anonymous, nil)
+			for kind, names := range [call.Kinds][]string{call.Tool: names, call.Resource: uris, call.Template: templates} {
+				for _, e := range tbl.entries[kind] {
+					names = append(names, e.Public)
+				}
+				for _, name := range names {
+					to, ok := v.Resolve(call.Kind(kind), name)
+					if !ok || to.Entry == nil {
+						continue
+					}
+					key := fmt.Sprint(kind, name)
+					if was := leads[key]; was != nil && (was.Upstream() != to.Part.Upstream() || was.Native != to.Native) {
+						t.Fatalf("%v %q leads to %q of %s and to %q of %s", call.Kind(kind), name, was.Native, was.Upstream(), to.Native, to.Part.Upstream())
+					}
+					leads[key] = to.Entry
+				}
+			}
+		}
+	}
+}
+
+// A URI that begins like those of an upstream whose templates clash is that one's,
+// however much the templates of others may expand to.
+func TestURIsOfClashingTemplates(t *testing.T) {
+	v := build(
+		source(t, "one", "", template("a:{x}"), template("{+any}")),
+		source(t, "two", "", template("a:{x}")),
+	).View(call.Anonymous, nil)
+	resolves(t, v, call.Resource, "two+a:9", "two", "a:9")
+	resolves(t, v, call.Resource, "a:9", "one", "a:9")
+	resolves(t, v, call.Resource, "three+a:9", "one", "three+a:9")
 }
