@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
@@ -29,30 +31,101 @@ func BindingOf(c *call.Call) Binding {
 	b := Binding{principal: sha256.Sum256([]byte(c.Principal.Key()))}
 	h := sha256.New()
 	text(h, 'm', []byte(c.Method))
-	members(h, wire.ValueOf(c.Params), func(key string) bool {
-		return key == "_meta" || key == "inputResponses" || key == "requestState"
-	})
+	if len(c.Params) > 0 {
+		d := digester{jsontext.NewDecoder(bytes.NewBuffer(c.Params), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))}
+		if err := d.object(h, func(key string) bool {
+			return key == "_meta" || key == "inputResponses" || key == "requestState"
+		}); err != nil { // it was no object of valid JSON
+			text(h, 'e', c.Params)
+		}
+	}
 	h.Sum(b.request[:0])
 	return b
 }
 
-// digest writes one value so that two values have the same bytes only if no
+// digester writes values so that two have the same bytes only if no
 // reader could tell them apart: the order of members, the spelling of strings
 // and that of numbers do not matter, everything else does. A number is compared
 // as the decimal number that it is, not as the nearest float. That, and that the
 // lengths are part of it, is why it is not [wire.AppendDigest], which others can
 // compute: nobody else needs this one, and what a user has consented to must not
 // hold for arguments that differ in the last digit.
-func digest(h hash.Hash, v wire.Value) {
-	switch v.Kind() {
+//
+// It goes through the text once, however deep that is nested: clients choose it.
+type digester struct{ dec *jsontext.Decoder }
+
+func (d digester) value(h hash.Hash) error {
+	switch kind := d.dec.PeekKind(); kind {
 	case '{':
-		members(h, v, func(string) bool { return false })
+		return d.object(h, func(string) bool { return false })
 	case '[':
+		if _, err := d.dec.ReadToken(); err != nil {
+			return err
+		}
 		h.Write([]byte{'['})
-		for el := range v.Elements() {
-			digest(h, el)
+		for k := d.dec.PeekKind(); k != ']'; k = d.dec.PeekKind() {
+			if err := d.value(h); err != nil {
+				return err
+			}
 		}
 		h.Write([]byte{']'})
+		_, err := d.dec.ReadToken()
+		return err
+	default:
+		raw, err := d.dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		scalar(h, wire.ValueOf(wire.Raw(raw)))
+		return nil
+	}
+}
+
+// object writes an object without the members that skip names. Each member is written
+// as its key and a digest of its value, since they are sorted when all were read.
+func (d digester) object(h hash.Hash, skip func(key string) bool) error {
+	if _, err := d.dec.ReadToken(); err != nil {
+		return err
+	}
+	type member struct {
+		key   string
+		value [sha256.Size]byte
+	}
+	var all []member
+	of := sha256.New()
+	for k := d.dec.PeekKind(); k != '}'; k = d.dec.PeekKind() {
+		token, err := d.dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		m := member{key: token.String()}
+		if skip(m.key) {
+			if err := d.dec.SkipValue(); err != nil {
+				return err
+			}
+			continue
+		}
+		of.Reset()
+		if err := d.value(of); err != nil {
+			return err
+		}
+		of.Sum(m.value[:0])
+		all = append(all, m)
+	}
+	slices.SortStableFunc(all, func(a, b member) int { return cmp.Compare(a.key, b.key) })
+	h.Write([]byte{'{'})
+	for _, m := range all {
+		text(h, 'k', []byte(m.key))
+		h.Write(m.value[:])
+	}
+	h.Write([]byte{'}'})
+	_, err := d.dec.ReadToken()
+	return err
+}
+
+// scalar writes what is neither an object nor an array.
+func scalar(h hash.Hash, v wire.Value) {
+	switch v.Kind() {
 	case '"':
 		s, _ := v.Text()
 		if strings.ContainsRune(s, utf8.RuneError) && bytes.IndexByte(v.Raw(), '\\') >= 0 {
@@ -65,27 +138,6 @@ func digest(h hash.Hash, v wire.Value) {
 	default:
 		h.Write([]byte{v.Kind()})
 	}
-}
-
-// members writes an object without the members that skip names.
-func members(h hash.Hash, v wire.Value, skip func(key string) bool) {
-	type member struct {
-		key   string
-		value wire.Value
-	}
-	var all []member
-	for m := range v.Members() {
-		if key := m.Key.Str(); !skip(key) {
-			all = append(all, member{key, m.Value})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b member) int { return cmp.Compare(a.key, b.key) })
-	h.Write([]byte{'{'})
-	for _, m := range all {
-		text(h, 'k', []byte(m.key))
-		digest(h, m.value)
-	}
-	h.Write([]byte{'}'})
 }
 
 // text writes bytes with what they are and how many.

@@ -81,6 +81,7 @@ func fitSampling(rev wire.Revision, params wire.Raw) (wire.Raw, bool) {
 			continue
 		}
 		var apart []byte
+		bare := wire.SetMember(m.Raw(), "content", wire.Raw("null")) // else each block would cost the whole message
 		for block := range content.Elements() {
 			if isNewer(block) {
 				return nil, false
@@ -88,7 +89,7 @@ func fitSampling(rev wire.Revision, params wire.Raw) (wire.Raw, bool) {
 			if apart != nil {
 				apart = append(apart, ',')
 			}
-			apart = append(apart, wire.SetMember(m.Raw(), "content", block.Raw())...)
+			apart = append(apart, wire.SetMember(bare, "content", block.Raw())...)
 		}
 		if apart == nil {
 			return nil, false // a message without content has no older form

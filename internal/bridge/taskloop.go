@@ -74,19 +74,22 @@ func (w *TaskWait) modern(ctx context.Context, t Task) (call.Result, bool, error
 // them; nil when there are none. A key is used for one question only
 // (2026-07-28, extensions/tasks, "Task Update Requests").
 func unasked(requests wire.Value, asked map[string]bool) wire.Raw {
-	var out wire.Raw
+	out := wire.Raw{'{'}
 	for m := range requests.Members() {
 		key := m.Key.Str()
 		if asked[key] {
 			continue
 		}
 		asked[key] = true
-		if out == nil {
-			out = wire.Raw(`{}`)
+		if len(out) > 1 {
+			out = append(out, ',')
 		}
-		out = wire.SetMember(out, key, m.Value.Raw())
+		out = append(append(append(out, m.Key.Raw()...), ':'), m.Value.Raw()...)
 	}
-	return out
+	if len(out) == 1 {
+		return nil
+	}
+	return append(out, '}')
 }
 
 // answer asks the questions and brings the answers to the upstream.
