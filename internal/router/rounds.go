@@ -205,7 +205,7 @@ func (j *journey) urlRequired(rpc *wire.Error) (call.Result, error) {
 			j.r.metrics.asked(wire.MethodElicit, askUndeclared)
 			return call.Result{}, missing(wire.Raw(`{"elicitation":{"url":{}}}`))
 		}
-		requests := wire.Raw(`{}`)
+		requests := wire.Raw{'{'}
 		n := 0
 		for el := range list.Elements() {
 			if bridge.Unclear(el) {
@@ -214,14 +214,15 @@ func (j *journey) urlRequired(rpc *wire.Error) (call.Result, error) {
 			if el.Kind() != '{' {
 				continue
 			}
-			n++
+			if n++; n > 1 {
+				requests = append(requests, ',')
+			}
 			j.r.metrics.asked(wire.MethodElicit, askRelayed)
-			params := j.r.shownURL(j.target.Part, j.session, j.c.Client, el)
-			request := wire.SetMember(wire.Raw(`{"method":"`+wire.MethodElicit+`"}`), "params", params)
-			requests = wire.SetMember(requests, fmt.Sprintf("url-%d", n), request)
+			request := wire.SetMember(wire.Raw(`{"method":"`+wire.MethodElicit+`"}`), "params", j.r.shownURL(j.target.Part, j.session, j.c.Client, el))
+			requests = append(fmt.Appendf(requests, `"url-%d":`, n), request...)
 		}
 		if n > 0 {
-			raw := wire.SetMember(wire.Raw(`{"resultType":"input_required"}`), "inputRequests", requests)
+			raw := wire.SetMember(wire.Raw(`{"resultType":"input_required"}`), "inputRequests", append(requests, '}'))
 			return call.Result{Raw: wire.SetMember(raw, "requestState", wire.String(j.seal(bridge.Again, "")))}, nil
 		}
 	}
