@@ -14,8 +14,12 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// maxQuestion bounds a question, in bytes of its message.
-const maxQuestion = 16 << 10
+// maxQuestion bounds a question, in bytes of its message, and maxLevels how deep what it
+// shows is nested: people read no more, and each level is gone through by itself.
+const (
+	maxQuestion = 16 << 10
+	maxLevels   = 32
+)
 
 // detail says how much of single values a question shows: characters of a string,
 // elements of an array that holds neither objects nor arrays. Names of members are
@@ -61,7 +65,10 @@ func consentQuestion(upstream string, t catalog.Target, params wire.Raw) (wire.R
 func shown(v wire.Value) (string, bool) {
 	for _, d := range details {
 		s := shower{detail: d}
-		if s.value(v); s.b.Len() <= d.total {
+		switch s.value(v, 1); {
+		case s.deep:
+			return "", false
+		case s.b.Len() <= d.total:
 			return s.b.String(), true
 		}
 	}
@@ -71,11 +78,17 @@ func shown(v wire.Value) (string, bool) {
 // shower writes JSON for people. It stops somewhere after the total.
 type shower struct {
 	detail
-	b strings.Builder
+	b    strings.Builder
+	deep bool // there are more levels than may be
 }
 
-func (s *shower) value(v wire.Value) {
-	switch v.Kind() {
+func (s *shower) value(v wire.Value, level int) {
+	kind := v.Kind()
+	if level > maxLevels && (kind == '{' || kind == '[') {
+		s.deep = true
+		return
+	}
+	switch kind {
 	case '{':
 		lead := "{"
 		for m := range v.Members() {
@@ -83,7 +96,7 @@ func (s *shower) value(v wire.Value) {
 				return
 			}
 			s.b.WriteString(lead + `"` + visible(m.Key.Str(), s.total) + `": `)
-			s.value(m.Value)
+			s.value(m.Value, level+1)
 			lead = ", "
 		}
 		s.b.WriteString(strings.TrimPrefix(lead, ", ") + "}")
@@ -104,7 +117,7 @@ func (s *shower) value(v wire.Value) {
 			if n > 1 {
 				s.b.WriteString(", ")
 			}
-			s.value(el)
+			s.value(el, level+1)
 		}
 		if n > most {
 			fmt.Fprintf(&s.b, ", … (%d elements more, sha256 of all %s)", n-most, digest(string(v.Raw())))

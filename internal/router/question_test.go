@@ -61,6 +61,7 @@ func TestUnshownCallsAreRefused(t *testing.T) {
 	}
 	for name, members := range map[string]string{
 		"many keys":    many.String(),
+		"many levels":  `"a":` + strings.Repeat("[", maxLevels) + strings.Repeat("]", maxLevels) + `,`,
 		"a long key":   `"` + strings.Repeat("k", maxQuestion) + `":1,`,
 		"many objects": `"a":[` + strings.Repeat(`{"b":1},`, 3000) + `1],`,
 	} {
