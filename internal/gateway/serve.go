@@ -84,22 +84,10 @@ func unwrapListen(err error) error {
 // calls live in; it ends early when another part of the gateway has failed.
 func (g *Gateway) serve(ctx, life context.Context) error {
 	running := &busy{}
-	r := chi.NewRouter()
-	r.Handle(pathMCP, g.front)
-	r.Handle(pathSSE, http.HandlerFunc(g.front.ServeSSE))
-	r.Handle(pathSSE+"/message", http.HandlerFunc(g.front.ServeSSE))
-	if g.auth != nil {
-		if metadata := g.auth.Metadata(); metadata != nil {
-			r.Handle(auth.WellKnown, metadata)
-			r.Handle(auth.WellKnown+"/*", metadata)
-		}
-	}
-	r.Handle("/oauth/*", g.web)
-	r.NotFound(g.lost)
 	g.sayWhoMay()
 	base := func(net.Listener) context.Context { return life }
 	mcp := &http.Server{
-		Handler: g.forwarded(g.traced(r)), BaseContext: base, ConnState: running.observe, ErrorLog: g.errorLog(),
+		Handler: g.forwarded(g.traced(g.routes())), BaseContext: base, ConnState: running.observe, ErrorLog: g.errorLog(),
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 	}
 	adm := &http.Server{Handler: admin.New(admin.Options{
@@ -125,6 +113,35 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 		return errors.Join(mcp.Close(), adm.Close())
 	})
 	return group.Wait()
+}
+
+// routes is what is served at the address of MCP.
+func (g *Gateway) routes() http.Handler {
+	r := chi.NewRouter()
+	r.Handle(pathMCP, g.front)
+	r.Handle(pathSSE, http.HandlerFunc(g.front.ServeSSE))
+	r.Handle(pathSSE+"/message", http.HandlerFunc(g.front.ServeSSE))
+	if g.auth != nil {
+		if metadata := g.auth.Metadata(); metadata != nil {
+			r.Handle(auth.WellKnown, unread(metadata))
+			r.Handle(auth.WellKnown+"/*", unread(metadata))
+		}
+	}
+	r.Handle("/oauth/*", unread(g.web))
+	r.NotFound(unread(http.HandlerFunc(g.lost)).ServeHTTP)
+	return r
+}
+
+// unread serves what reads no bodies. One may come all the same: net/http reads on
+// before it answers, for as long as that takes, and then the end of the gateway waits
+// for it too.
+func unread(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(headerTimeout)) // not every writer can
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // errorLog is the ErrorLog of an http.Server. Whoever reaches the address can cause

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"mcpgateway/internal/auth"
+	"mcpgateway/internal/config"
 	"mcpgateway/internal/polltest"
 )
 
@@ -239,4 +242,50 @@ func TestCallsThatTheEndCutsShortAreAnswered(t *testing.T) {
 	if logs.FilterMessage("call").FilterField(zap.String("method", "tools/call")).Len() != 1 {
 		t.Errorf("the call is not in the log: %v", logs.All())
 	}
+}
+
+// A body that never comes holds no connection, wherever it is sent to.
+func TestBodiesThatNobodyReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := newInbox()
+		srv := &http.Server{Handler: unread(http.HandlerFunc((&Gateway{cfg: &config.Config{}}).lost))}
+		served := make(chan error, 1)
+		go func() { served <- srv.Serve(in) }()
+		conn := in.dial()
+		began := time.Now()
+		if _, err := io.WriteString(conn, "POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || resp.StatusCode != http.StatusNotFound {
+			t.Errorf("%v, %v", resp, err)
+		}
+		if took := time.Since(began); took != headerTimeout {
+			t.Errorf("the body was waited for for %s", took)
+		}
+		conn.Close()
+		srv.Close()
+		<-served
+	})
+	g, _ := start(t, "auth: {mode: jwt, jwt: [{issuer: \"https://idp.example\", audience: gw}]}\n"+aDisabledUpstream, false)
+	for _, path := range []string{pathMCP, pathSSE, pathSSE + "/message", "/oauth/start", auth.WellKnown, auth.WellKnown + pathMCP, "/nowhere"} {
+		w := &timed{ResponseRecorder: httptest.NewRecorder()}
+		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("{}"))
+		r.Host = "localhost"
+		g.routes().ServeHTTP(w, r)
+		if !w.is {
+			t.Errorf("%s: a body may take as long as it likes", path)
+		}
+	}
+}
+
+// timed knows whether a deadline was set for the body.
+type timed struct {
+	*httptest.ResponseRecorder
+	is bool
+}
+
+func (w *timed) SetReadDeadline(at time.Time) error {
+	w.is = w.is || !at.IsZero()
+	return nil
 }
