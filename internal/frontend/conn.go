@@ -143,7 +143,7 @@ func (c *httpCarrier) open() {
 }
 
 func (c *httpCarrier) write(b []byte) bool {
-	return c.s.writeAll(c.w, c.rc, c.owner, b) == nil && c.rc.Flush() == nil
+	return c.s.writeAll(c.w, c.rc, c.owner, b, true) == nil
 }
 
 // pipeCarrier carries a stream of lines in a pipe or a file.

@@ -137,3 +137,26 @@ func TestSlowClientOverHTTP2(t *testing.T) {
 		}
 	})
 }
+
+// Who has to be quick about one piece may be silent afterwards.
+func TestHurriedClientOverHTTP2(t *testing.T) {
+	h := handlerFunc(func(_ context.Context, c *call.Call) (call.Result, error) {
+		c.Back.Notify(wire.NoteProgress, wire.Raw(`{"progressToken":1,"progress":1,"message":"`+strings.Repeat("x", 4*freeBody)+`"}`))
+		time.Sleep(10 * writeHurried)
+		return own(`{"content":[]}`)
+	})
+	s := New(Options{Handler: h, Info: wire.Raw(`{}`)})
+	s.unread.max = 0
+	overHTTP2(t, s, func(t *testing.T, client *http.Client) {
+		r := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"flood"%s}}`, wire.EraModern)
+		r.URL.Scheme = "https"
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if body, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(body), `"result"`) {
+			t.Errorf("%d bytes, %v", len(body), err)
+		}
+	})
+}

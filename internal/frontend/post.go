@@ -170,20 +170,22 @@ func (s *Server) writeJSON(w http.ResponseWriter, o owner, status int, msg []byt
 	h["Content-Type"] = jsonType
 	h["Content-Length"] = []string{strconv.Itoa(len(msg))}
 	w.WriteHeader(status)
-	s.writeAll(w, http.NewResponseController(w), o, msg)
+	s.writeAll(w, http.NewResponseController(w), o, msg, false)
 }
 
 // writeAll writes b in pieces that each have a deadline of their own, so that a
 // slow client gets a large message and one that has stopped reading does not
 // hold us for long. Whoever has not read more than is left for others has to be
 // quick: answers are memory for as long as they are read.
-func (s *Server) writeAll(w http.ResponseWriter, rc *http.ResponseController, o owner, b []byte) error {
+func (s *Server) writeAll(w http.ResponseWriter, rc *http.ResponseController, o owner, b []byte, flush bool) error {
 	patience := writeTimeout
 	if n := int64(len(b)); n > freeBody {
 		if s.unread.take(o, n) == nil {
 			defer s.unread.give(o, n)
 		} else {
 			patience = writeHurried
+			// Over HTTP/2 a deadline that passes ends a stream in which nothing is written, too.
+			defer func() { rc.SetWriteDeadline(time.Now().Add(writeTimeout)) }()
 		}
 	}
 	for {
@@ -192,7 +194,11 @@ func (s *Server) writeAll(w http.ResponseWriter, rc *http.ResponseController, o 
 		if _, err := w.Write(piece); err != nil {
 			return err
 		}
-		if b = b[len(piece):]; len(b) == 0 {
+		switch b = b[len(piece):]; {
+		case len(b) > 0:
+		case flush:
+			return rc.Flush()
+		default:
 			return nil
 		}
 	}
