@@ -3,6 +3,7 @@ package frontend
 import (
 	"context"
 	"sync"
+	"time"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
@@ -29,6 +30,7 @@ type conversation struct {
 	s      *Server
 	id     string // unguessable
 	remote string // the address of the client, "" for one on a pipe
+	share  owner  // whose share what is sent to it counts for, unless it is on a pipe
 	who    *call.Principal
 	st     *stream
 	placed bool // it has the place of a session
@@ -132,9 +134,23 @@ func (c *conversation) owned(x *exchange) *exchange {
 func (c *conversation) start(x *exchange, by func() answer, h *holding) *wire.Error {
 	return c.run(func() {
 		if msg := x.answerAlone(by); msg != nil {
-			c.st.sendPatiently(msg)
+			c.answer(msg)
 		}
 	}, x, h)
+}
+
+// answer puts an answer in, which waits until the client has caught up: for long only
+// while what waits for it is no more than is left for others. On a pipe there are none.
+func (c *conversation) answer(msg []byte) {
+	patience := time.Duration(0)
+	if n := int64(len(msg)); !c.st.drops && n > freeBody {
+		if c.s.unread.take(c.share, n) == nil {
+			defer c.s.unread.give(c.share, n)
+		} else {
+			patience = writeHurried
+		}
+	}
+	c.st.sendPatiently(msg, patience)
 }
 
 // run runs f beside the conversation, unless that is ending or too much runs.
@@ -194,7 +210,7 @@ func (c *conversation) initialize(m *wire.Message) *wire.Error {
 		}
 	}
 	if !a.silent {
-		c.st.sendPatiently(x.appendAnswer(nil, a))
+		c.answer(x.appendAnswer(nil, a))
 	}
 	if sess != nil {
 		// An error means that the session has ended, and then the stream has too.
@@ -239,7 +255,7 @@ func (c *conversation) takeBatch(data []byte, h *holding) *wire.Error {
 			return c.owned(c.s.legacyCall(whole.ctx, c.st, sess, sess.client, c.who, m))
 		})
 		if len(answers) > 0 {
-			c.st.sendPatiently(joinBatch(answers))
+			c.answer(joinBatch(answers))
 		}
 	}, whole, h)
 }

@@ -2,6 +2,7 @@ package frontend
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"slices"
@@ -175,6 +176,48 @@ func TestStuckStreamGivesChangesBack(t *testing.T) {
 		s.Drain()
 		wg.Wait()
 	})
+}
+
+// Over HTTP+SSE answers wait for one another. Who has more of them wait than is left
+// for others loses them, and the stream, before a write to it is given up.
+func TestAnswersThatWaitOverSSEAreBounded(t *testing.T) {
+	for calls, waiting := range map[int]int64{5: 3, 6: 0} {
+		t.Run(fmt.Sprint(calls), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const message = 1 << 20 // of 8 MiB that may be unread one client has half
+				s := New(Options{Info: wire.Raw(`{}`), MaxMessage: message, Handler: handlerFunc(func(_ context.Context, c *call.Call) (call.Result, error) {
+					if c.Method == wire.MethodDiscover {
+						return own(`{"capabilities":{}}`)
+					}
+					return own(`"` + strings.Repeat("x", message-100) + `"`)
+				})})
+				c := openTalk(t, s)
+				defer c.end()
+				if w := c.send(t, strings.NewReader(initializeBody)); w.Code != http.StatusAccepted {
+					t.Fatalf("initialize: status %d", w.Code)
+				}
+				synctest.Wait()
+				c.stream.block()
+				began := time.Now()
+				for id := range calls { // one is being written, one is next, and the others wait
+					c.send(t, strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x"}}`, id)))
+					synctest.Wait()
+				}
+				time.Sleep(writeHurried)
+				synctest.Wait()
+				if n := s.calls.held.Load(); n != waiting {
+					t.Errorf("%d answers wait, want %d", n, waiting)
+				}
+				<-c.stream.done
+				if took := time.Since(began); took != writeTimeout {
+					t.Errorf("the stream was given up after %s, want %s", took, writeTimeout)
+				}
+				if n := s.unread.held.Load(); n != 0 {
+					t.Errorf("%d bytes are held of nothing", n)
+				}
+			})
+		})
+	}
 }
 
 // Answers that are not read are memory: who has more of that than is left for others

@@ -51,7 +51,7 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 	share := s.ownerOf(r, who)
 	conn := st.attach(s.newHTTPCarrier(w, share))
 	c := s.newConversation(r.Context(), who, st)
-	c.remote = r.RemoteAddr
+	c.remote, c.share = r.RemoteAddr, share
 	defer c.close()
 	if s.draining.Load() {
 		s.busy(w, r, wire.ID{}, http.StatusServiceUnavailable, errStopped.Error())

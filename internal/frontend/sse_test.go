@@ -16,10 +16,11 @@ import (
 
 // talk is a client over HTTP+SSE.
 type talk struct {
-	s    *Server
-	post string // the URL of messages
-	from string // the address of the client, "" for any
-	end  func() // closes the stream, and waits until it is
+	s      *Server
+	stream *stuck
+	post   string // the URL of messages
+	from   string // the address of the client, "" for any
+	end    func() // closes the stream, and waits until it is
 }
 
 // openTalk opens a stream. It is called in a bubble.
@@ -30,7 +31,7 @@ func openTalk(t *testing.T, s *Server) *talk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &recorder{header: make(http.Header), done: make(chan struct{})}
+	w := newStuck()
 	go func() {
 		defer close(w.done)
 		s.ServeSSE(w, r)
@@ -40,7 +41,7 @@ func openTalk(t *testing.T, s *Server) *talk {
 	if endpoint == nil {
 		t.Fatalf("status %d, and no endpoint: %s", w.code(), w.written())
 	}
-	return &talk{s: s, post: "http://gateway.test" + endpoint[1], end: func() { leave(); <-w.done }}
+	return &talk{s: s, stream: w, post: "http://gateway.test" + endpoint[1], end: func() { leave(); <-w.done }}
 }
 
 // send posts a body.

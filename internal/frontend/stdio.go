@@ -109,7 +109,7 @@ func (c *conversation) tooLarge(g *wire.Glimpse) {
 // complain answers a message that was not taken.
 func (c *conversation) complain(id wire.ID, fault *wire.Error) {
 	c.s.log.Debug("protocol fault", zap.Int64("code", fault.Code))
-	c.st.sendPatiently(faultOf(id, fault))
+	c.answer(faultOf(id, fault))
 }
 
 // modernRequest takes a request of a modern client in.

@@ -2,6 +2,7 @@ package frontend
 
 import (
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -71,11 +72,22 @@ func (st *stream) send(msg []byte) bool {
 	return st.put(msg)
 }
 
-// sendPatiently is send for what may wait until a slow client has caught up.
-func (st *stream) sendPatiently(msg []byte) bool {
+// sendPatiently is send for what may wait until a slow client has caught up, for so
+// long or, when that is 0, for ever.
+func (st *stream) sendPatiently(msg []byte, patience time.Duration) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	for !st.ended && st.conn != nil && st.overflows(msg) {
+	late := false
+	if patience > 0 {
+		timer := time.AfterFunc(patience, func() {
+			st.mu.Lock()
+			defer st.mu.Unlock()
+			late = true
+			st.room.Broadcast()
+		})
+		defer timer.Stop()
+	}
+	for !late && !st.ended && st.conn != nil && st.overflows(msg) {
 		st.room.Wait()
 	}
 	return st.put(msg)
