@@ -46,7 +46,9 @@ func newBrowserLogin(b BrowserLogin, now func() time.Time) (*browserLogin, error
 	return &browserLogin{a, b.Subject}, nil
 }
 
-// begin begins a login that comes back to redirect. nonce is to be in the ID token.
+// begin begins a login that comes back to redirect. nonce is to be in the ID token: it
+// binds that to the browser also where the provider does not say that it knows PKCE, as
+// Entra ID does not, though it does. The challenge is sent all the same.
 func (b *browserLogin) begin(ctx context.Context, redirect string) (f *flow, nonce string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()

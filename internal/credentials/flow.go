@@ -28,11 +28,8 @@ type flow struct {
 
 // newFlow returns a flow for a client at a server.
 func newFlow(s *authServer, e *tokenEndpoint, c registration, redirect string, a ask) (*flow, error) {
-	switch {
-	case s.authorize == nil:
+	if s.authorize == nil {
 		return nil, failf("the authorization server has no authorization endpoint")
-	case !s.pkce:
-		return nil, failf("the authorization server does not offer PKCE with S256, which the authorization code needs")
 	}
 	return &flow{s, e, c, redirect, rand.Text(), oauth2.GenerateVerifier(), a}, nil
 }
@@ -131,6 +128,9 @@ func (u *user) begin(ctx context.Context, key, redirect, document string) (*flow
 	s, err := u.guard.serverOf(ctx, issuer)
 	if err != nil {
 		return nil, err
+	}
+	if !s.pkce {
+		return nil, failf("the authorization server does not offer PKCE with S256, which the authorization code needs")
 	}
 	a.scopes = union(a.scopes, more)
 	if slices.Contains(s.scopes, "offline_access") {

@@ -189,6 +189,22 @@ func TestMixUp(t *testing.T) {
 	}
 }
 
+// TestLoginWithoutWordOfPKCE is about identity providers that do not say that they know
+// it. Of the authorization server of an upstream that is demanded.
+func TestLoginWithoutWordOfPKCE(t *testing.T) {
+	s := newSite(t)
+	s.idp.SetUser("ann")
+	s.idp.Tell("code_challenge_methods_supported", nil)
+	b := browser(t)
+	if q := at(t, step(t, b, s.link(s.of("ann")))).Query(); q.Get("code_challenge_method") != "S256" || q.Get("nonce") == "" {
+		t.Errorf("the login begins with %v", q)
+	}
+	s.ends(b, s.link(s.of("ann")), 200, "Access to up is granted")
+	s.as.Tell("code_challenge_methods_supported", nil)
+	s.idp.SetUser("bob")
+	s.ends(browser(t), s.link(s.of("bob")), 403, "does not offer PKCE")
+}
+
 // TestIDTokens has the issuer say who logged in, in ways that must not count.
 func TestIDTokens(t *testing.T) {
 	s := newSite(t)
