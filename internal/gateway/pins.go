@@ -108,8 +108,9 @@ func (p *pins) changed() bool {
 func (p *pins) held(name string, tools []wire.Raw, fresh bool) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.read(); err != nil {
-		p.log.Error("what is pinned cannot be read; what was read before holds", zap.Error(err))
+	unread := p.read()
+	if unread != nil {
+		p.log.Error("what is pinned cannot be read; what was read before holds", zap.Error(unread))
 	}
 	digests := p.digests(name, tools)
 	out := make([]string, len(tools))
@@ -118,10 +119,14 @@ func (p *pins) held(name string, tools []wire.Raw, fresh bool) []string {
 		if !fresh || len(tools) == 0 {
 			return out
 		}
-		if err := p.keep(name, tools, digests); err != nil {
+		err, why := unread, "it cannot be pinned: what is pinned cannot be read"
+		if err == nil {
+			err, why = p.keep(name, tools, digests), "it cannot be pinned: state_dir cannot be written"
+		}
+		if err != nil {
 			p.log.Error("tools cannot be pinned, and are hidden", zap.String("upstream", name), zap.Error(err))
 			for i := range out {
-				out[i] = "it cannot be pinned: state_dir cannot be written"
+				out[i] = why
 			}
 			return out
 		}

@@ -144,6 +144,9 @@ func TestPinsFailClosed(t *testing.T) {
 	if got := heldNow(p, true, `{"name":"a"}`, `{"name":"b"}`); got != "shown new" {
 		t.Errorf("what was read before: %s", got)
 	}
+	if got := p.held("other", raws(`{"name":"c"}`), true); got[0] != "it cannot be pinned: what is pinned cannot be read" {
+		t.Errorf("the first list of another upstream: %q", got)
+	}
 	if _, err := openPins(dir, zap.NewNop()); err == nil || !strings.Contains(err.Error(), "mend the file, or remove it") {
 		t.Errorf("a file that cannot be read: %v", err)
 	}
