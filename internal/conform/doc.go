@@ -26,6 +26,22 @@
 // the wrong type, null among them. What was found out about an item is kept from one table to
 // the next: see [Schemas].
 //
+// Rules stand in tables, by what they are about; the walk, the faults and what
+// becomes of them are the same for all:
+//
+//	rules_item.go          items of lists: tools, resources, templates, prompts
+//	rules_schema.go        the schemas of a tool
+//	rules_result.go        the result of a tool, structuredContent
+//	rules_block.go         content blocks; rules_media.go: images and sounds
+//	rules_prompt.go        prompts and their messages
+//	rules_read.go          what is read, completions; rules_contents.go: contents of resources
+//	rules_annotations.go   annotations and icons, wherever they stand
+//	values.go              strings, numbers, URIs, MIME types, _meta
+//	object.go, parts.go    the walk over an object, and the object that mends it
+//	fault.go               the faults
+//	subject.go, refuse.go  what becomes of the faults of a result
+//	listitem.go            what becomes of those of an item
+//
 // # Schemas
 //
 // A [Schema] is compiled when it is first needed. Nothing it refers to is ever

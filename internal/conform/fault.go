@@ -3,6 +3,7 @@ package conform
 import (
 	"strconv"
 	"strings"
+	"sync"
 
 	"mcpgateway/internal/wire"
 )
@@ -111,6 +112,14 @@ type walk struct {
 	subject Subject
 	// raised is the isError of a block that belongs to its result.
 	raised wire.Raw
+}
+
+// walks keeps walkers: a result without faults costs no memory.
+var walks = sync.Pool{New: func() any { return new(walk) }}
+
+func (w *walk) release() {
+	*w = walk{}
+	walks.Put(w)
 }
 
 // pathStep is a member, or an element where name is "".

@@ -8,10 +8,6 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// methodTaskResult answers with the result of the tool that the task ran
-// (2025-11-25, basic/utilities/tasks).
-const methodTaskResult = "tasks/result"
-
 // DownTo returns the result of a request of that method as a client of revision
 // rev can take it, and what was replaced in it. Names and URIs in it are public
 // already: a resource link that becomes text names the URI that is in it.
@@ -20,7 +16,7 @@ func DownTo(rev wire.Revision, method string, result wire.Raw) (wire.Raw, Tally)
 		return result, Tally{}
 	}
 	switch method {
-	case wire.MethodToolsCall, methodTaskResult:
+	case wire.MethodToolsCall, wire.MethodTasksResult: // of the tool that the task ran
 		result, tally := content(rev, result)
 		result, odd := structured(result)
 		tally.Add(odd)

@@ -39,7 +39,6 @@ func init() {
 		rule{name: "blob", section: secContents, into: "resource"},
 		rule{name: "mimeType", section: secContents, into: "resource"},
 	)
-
 }
 
 // raiseError takes the isError of a block for that of its result.

@@ -2,18 +2,9 @@ package conform
 
 import (
 	"strings"
-	"sync"
 
 	"mcpgateway/internal/wire"
 )
-
-// walks keeps walkers: a result without faults costs no memory.
-var walks = sync.Pool{New: func() any { return new(walk) }}
-
-func (w *walk) release() {
-	*w = walk{}
-	walks.Put(w)
-}
 
 var toolRules []rule
 
