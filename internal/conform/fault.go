@@ -93,8 +93,12 @@ const (
 	secMeta       = `basic, "_meta"`
 	secIcons      = `basic, "icons"`
 	secDraft      = `SEP-2093, "Multi-Content Semantics"`
+	secDrafted    = `SEP-2093, "Resource Contents Extend Resource"`
 	secJSON       = `basic, "Messages"`
 )
+
+// isDraft reports whether a section is that of a draft, which is of no revision.
+func isDraft(section string) bool { return strings.HasPrefix(section, "SEP-") }
 
 // walk goes through one document, collects what is wrong with it, and makes the
 // document that mends it.
@@ -174,7 +178,7 @@ func (w *walk) foundAt(path string, f Fault, section string, mended bool, words 
 	if rev == "" {
 		rev = wire.LatestModern
 	}
-	if section != secDraft { // which is of no revision
+	if !isDraft(section) {
 		section = string(rev) + ", " + section
 	}
 	w.findings = append(w.findings, Finding{f, path, words, section, mended && w.mend})

@@ -60,3 +60,17 @@ func TestFaultsThatLeaveNothingOut(t *testing.T) {
 		}
 	}
 }
+
+// Contents of resources may have any members beside their own: those that a draft
+// gives them are no reason to refuse an answer.
+func TestMembersOfADraft(t *testing.T) {
+	const result = `{"contents":[{"uri":"a:b","text":"x","size":"1 KB","icons":"b.png","annotations":{"priority":"high"}}]}`
+	for mode, want := range map[Mode]string{
+		Warn: result, Strict: result, Repair: `{"contents":[{"uri":"a:b","text":"x","annotations":{}}]}`,
+	} {
+		v := Subject{Mode: mode, Revision: wire.Rev20251125, Method: wire.MethodResourcesRead}.Check(wire.Raw(result))
+		if v.Refused || string(v.Result) != want || len(v.Findings) != 3 {
+			t.Errorf("mode %d: refused %v, %s, %v", mode, v.Refused, v.Result, v.Findings)
+		}
+	}
+}

@@ -98,7 +98,7 @@ func (l *Lists) check(kind call.Kind, item wire.Raw) ListItem {
 	}
 	if l.Mode == Strict && out.Unusable == "" {
 		for _, f := range out.Findings {
-			if !f.Fault.advice() || f.Fault == SchemaInvalid {
+			if !f.advice() || f.Fault == SchemaInvalid {
 				out.Unusable, out.Against = f.String(), f.Fault
 				break
 			}

@@ -47,7 +47,7 @@ func refusal(mode Mode, v *Verdict) string {
 	var named []string
 	left := v.More
 	for _, f := range v.Findings {
-		if mode == Repair && f.Mended || mode == Strict && f.Fault.advice() {
+		if mode == Repair && f.Mended || mode == Strict && f.advice() {
 			continue
 		}
 		if len(named) == maxNamed {

@@ -20,10 +20,22 @@ func init() {
 		{name: "mimeType", section: secContents, check: aMIMEType, other: []string{"mime_type", "mimetype", "contentType"}},
 		{name: "text", section: secContents, check: anyText(secContents), other: []string{"content"}},
 		{name: "blob", section: secContents, check: aBlob, other: []string{"data", "base64"}},
-		metaRule, annotationsRule,
-		{name: "icons", section: secIcons, check: anIcons},
-		{name: "size", section: secResource, check: aCount(secResource)},
+		metaRule,
+		drafted("annotations", anAnnotations), drafted("icons", anIcons), drafted("size", aCount(secDrafted)),
 	}
+}
+
+// drafted returns the rule for a member that contents have by the draft SEP-2093
+// alone: in all revisions it may be anything.
+func drafted(name string, check func(*walk, wire.Value) wire.Raw) rule {
+	return rule{name: name, section: secDrafted, check: func(w *walk, v wire.Value) wire.Raw {
+		before := len(w.findings)
+		fix := check(w, v)
+		for i := range w.findings[before:] {
+			w.findings[before+i].Section = secDrafted
+		}
+		return fix
+	}}
 }
 
 // aBlob checks the bytes of a resource.

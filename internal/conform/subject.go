@@ -136,7 +136,7 @@ func (s Subject) Check(result wire.Raw) Verdict {
 			s.refuse(&v, result)
 		}
 	case Strict:
-		if slices.ContainsFunc(v.Findings, func(f Finding) bool { return !f.Fault.advice() }) {
+		if slices.ContainsFunc(v.Findings, func(f Finding) bool { return !f.advice() }) {
 			v.Result = nil
 			s.refuse(&v, result)
 		}
@@ -144,14 +144,14 @@ func (s Subject) Check(result wire.Raw) Verdict {
 	return v
 }
 
-// advice reports whether the fault is against a recommendation only, or none of
-// the upstream's: strictness does not refuse a result for it.
-func (f Fault) advice() bool {
-	switch f {
-	case StructuredAlone, MissingMIMEType, InvalidName, DocumentContents, SchemaUnchecked, SchemaInvalid:
+// advice reports whether the fault is against a recommendation or a draft only, or
+// none of the upstream's: strictness does not refuse a result for it.
+func (f Finding) advice() bool {
+	switch f.Fault {
+	case StructuredAlone, MissingMIMEType, InvalidName, SchemaUnchecked, SchemaInvalid:
 		return true
 	}
-	return false
+	return isDraft(f.Section)
 }
 
 func (w *walk) result(result wire.Raw) wire.Raw {
