@@ -130,6 +130,10 @@ func (o *runOptions) load() (*config.Config, gateway.Source, error) {
 		files = []string{o.file}
 	}
 	for _, file := range files {
+		// A link that leads nowhere is no wish for the demo.
+		if _, err := os.Lstat(file); o.file == "" && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		source := gateway.Source{File: file, Load: func(note func(string, []byte)) (*config.Config, error) {
 			cfg, err := config.Load(file, lookupEnv, gateway.CheckConditions(), config.WithFiles(note))
 			if err != nil {
@@ -138,9 +142,6 @@ func (o *runOptions) load() (*config.Config, gateway.Source, error) {
 			return cfg, o.override(cfg)
 		}}
 		cfg, err := source.Load(source.Read.Note)
-		if o.file == "" && errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
 		return cfg, source, err
 	}
 	cfg := config.Default(lookupEnv)
