@@ -20,8 +20,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// parkTTL is how long a client may take to come back: the least that can be configured, since who never comes back is waited for.
-const parkTTL = time.Second
+// parkTTL is how long a client may take to come back: short, since who never comes back is waited for, and long enough for those who do on a machine
+// that is busy.
+const parkTTL = 3 * time.Second
 
 // startGateway runs a gateway in front of the upstreams. end ends it and waits until it has ended.
 func (s *soak) startGateway(t *testing.T) (end func()) {
@@ -31,7 +32,7 @@ func (s *soak) startGateway(t *testing.T) (end func()) {
 		t.Fatal(err)
 	}
 	var file strings.Builder
-	file.WriteString("bridge: {park_ttl: 1s}\nupstreams:\n")
+	fmt.Fprintf(&file, "bridge: {park_ttl: %s}\nupstreams:\n", parkTTL)
 	for _, u := range s.upstreams {
 		era := map[string]string{legacy: "legacy", modern: "modern"}[u.revision]
 		fmt.Fprintf(&file, "  %s:\n    era: %s\n    max_concurrent: 256\n    max_queue: 1024\n", u.name, era)
