@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,7 +26,10 @@ func family(t *testing.T, more rig.Config) (*upstreams, *rig.Gateway) {
 	u.stdio("mute", mute, nil)
 	u.stdio("parked", parked, nil)
 	u.http("good-http", good, nil)
-	g := u.gateway(more)
+	config := rig.Config{"startup_wait": startupWait.String()}
+	maps.Copy(config, more)
+	g := u.gateway(config)
+	u.awaitStart(g, "parked", "good-http")
 	polltest.UntilNil(t, "the processes", func() error {
 		// parent and its two children, mute, parked, and a supervisor for each of the three
 		if pids := u.marked(); len(pids) != 8 {
@@ -189,7 +193,7 @@ func TestAllDown(t *testing.T) {
 	u.stdio("exits", exits, nil)
 	u.http("html", html, nil)
 	u.stdio("mute", mute, rig.Config{"timeout": "10m"})
-	g := u.gateway(nil)
+	g := u.gateway(rig.Config{"startup_wait": startupWait.String()})
 	for _, revision := range []string{raw.Legacy, raw.Modern} {
 		c := client(t, g, revision)
 		for _, method := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {

@@ -49,7 +49,7 @@ func storm(t *testing.T) (*upstreams, *rig.Gateway) {
 	u.http("reborn-http", reborn, rig.Config{"required": true})
 	u.stdio("late", late, endless)
 	u.config["absent"] = rig.Config{"command": "/nowhere/faulty-server"}
-	return u, u.gateway(nil)
+	return u, u.gateway(rig.Config{"startup_wait": startupWait.String()})
 }
 
 // down are the upstreams that never come up, each with what lists and errors say of it.
@@ -69,9 +69,18 @@ func TestAllAtOnce(t *testing.T) {
 	if took := time.Since(began); took > startupWait+within {
 		t.Errorf("ready after %v, with startup_wait %v and servers that do not start", took, startupWait)
 	}
-	others := busy(t, g) // from here to the end
 	legacy, modern := client(t, g, raw.Legacy), client(t, g, raw.Modern)
 	clients := map[string]*raw.Client{"legacy": legacy, "modern": modern}
+	polltest.UntilNil(t, "all that come up have, and the others have tried", func() error {
+		got, err := list(bounded(t), legacy)
+		for name, want := range down {
+			if err == nil && (len(got.unavailable) > len(down) || !strings.Contains(got.unavailable[name], want)) {
+				err = fmt.Errorf("unavailable are %v", got.unavailable)
+			}
+		}
+		return err
+	})
+	others := busy(t, g) // from here to the end
 
 	for era, c := range clients {
 		t.Run("lists name what they lack, to the "+era+" client", func(t *testing.T) { lists(t, c) })
