@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"hash/maphash"
+	"maps"
 	"slices"
 	"time"
 
@@ -97,10 +98,11 @@ func (g *Gateway) control(ctx context.Context) error {
 // step builds and swaps in a table of what the upstreams offer now.
 func (g *Gateway) step(ctx context.Context, now time.Time) {
 	l := g.lineup.Load()
-	g.waiting = l.takeOver(now)
+	snapshots := snapshotsOf(l.links()) // of one moment: what is not waited for is in the table
+	g.waiting = l.takeOver(now, snapshots)
 	settled := g.waiting.IsZero()
 	used := l.links()
-	snapshots := snapshotsOf(used)
+	maps.DeleteFunc(snapshots, func(of *link, _ upstream.Snapshot) bool { return used[of] == nil })
 	wanted := g.owners.take()
 	routes := g.newRoutes(l, snapshots, now)
 	routes.Owners = g.newOwned(wanted)

@@ -123,13 +123,13 @@ func (m *member) connect(g *Gateway, before *member) {
 
 // takeOver lets the links serve that need not be waited for any more. It returns
 // until when the next one is waited for, zero when there is none.
-func (l *lineup) takeOver(now time.Time) (until time.Time) {
+func (l *lineup) takeOver(now time.Time, snapshots map[*link]upstream.Snapshot) (until time.Time) {
 	for _, m := range l.members {
-		waits := !m.link.snapshot().Settled && now.Before(m.link.deadline)
+		waits := !snapshots[m.link].Settled && now.Before(m.link.deadline)
 		if waits && (until.IsZero() || m.link.deadline.Before(until)) {
 			until = m.link.deadline
 		}
-		if serving := m.serving.Load(); serving != m.link && (!waits || !serving.serves()) {
+		if serving := m.serving.Load(); serving != m.link && (!waits || !serves(snapshots[serving])) {
 			m.serving.Store(m.link)
 		}
 	}

@@ -71,8 +71,7 @@ func (l *link) snapshot() upstream.Snapshot {
 
 // serves reports whether there is a catalog of the upstream that it can serve, or
 // could a moment ago.
-func (l *link) serves() bool {
-	s := l.snapshot()
+func serves(s upstream.Snapshot) bool {
 	return s.Up() || s.Lost && s.Revision != ""
 }
 
