@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
@@ -88,5 +90,33 @@ func TestCatalogOutlivesACrash(t *testing.T) {
 	never := upstream.Snapshot{Name: "files", State: upstream.Down, Settled: true, Lost: true, Reason: "the server ended", Since: time.Now()}
 	if got := say(never); strings.Contains(got, item) || !strings.Contains(got, missing) {
 		t.Errorf("lost before anything was known of it: %s", got)
+	}
+}
+
+// The log names how the first attempts of the upstreams went, before any list is answered.
+func TestStartedIsLogged(t *testing.T) {
+	g := idle(t, "startup_wait: 10s\nupstreams: {slow: {command: cat}, dead: {command: cat}, up: {command: cat}}")
+	core, logs := observer.New(zap.InfoLevel)
+	g.log = zap.New(core)
+	started := func() []observer.LoggedEntry { return logs.FilterMessage("upstreams have started").All() }
+	answered := make(chan []observer.LoggedEntry, 1)
+	go func() {
+		tools(t, g)
+		answered <- started()
+	}()
+	g.hears(upstream.Snapshot{Name: "up", State: upstream.Ready, Settled: true, Revision: wire.Rev20251125, Since: time.Now()})
+	g.hears(upstream.Snapshot{Name: "dead", State: upstream.Down, Settled: true, Reason: "gone", Since: time.Now()})
+	g.step(t.Context(), time.Now())
+	if lines := started(); len(lines) > 0 {
+		t.Errorf("while one is waited for it says %v", lines)
+	}
+	g.step(t.Context(), time.Now().Add(time.Minute))
+	lines := <-answered
+	if len(lines) != 1 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	want := map[string]any{"ready": []any{"up"}, "failed": []any{"dead"}, "starting": []any{"slow"}}
+	if diff := cmp.Diff(want, lines[0].ContextMap()); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -87,12 +87,20 @@ func give(to *mcp.Server, tool string) {
 
 var toolName = regexp.MustCompile(`"name":"([a-z]+__[a-z_]+)"`)
 
-// lists returns the names of the tools that a modern client and one with a legacy
-// session are shown, which are the same, and the answer to the first.
-func (c *credited) lists(token string) (names, answer string) {
+// list is what a modern client is shown.
+func (c *credited) list(token string) (answer string) {
 	c.t.Helper()
 	_, answer = c.post(token, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 		`"io.modelcontextprotocol/clientCapabilities":{}}}}`, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/list")
+	return answer
+}
+
+// lists returns the names of the tools that a modern client and one with a legacy
+// session are shown, which are the same as long as nothing changes, and the answer to
+// the first.
+func (c *credited) lists(token string) (names, answer string) {
+	c.t.Helper()
+	answer = c.list(token)
 	session, _ := c.legacy(token, `{}`)
 	_, legacy := c.post(token, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, "Mcp-Session-Id", session)
 	if a, b := namesIn(answer), namesIn(legacy); a != b {
@@ -207,8 +215,7 @@ func TestOwnListChanges(t *testing.T) {
 	}
 	hears(ann, func() { give(shop.of("ann"), "given") }, `{"method":"notifications/tools/list_changed"`)
 	polltest.Until(t, "the list has it, which may be told of before it is gathered", func() bool {
-		list, _ := c.lists(ann)
-		return list == "shop__given shop__of_ann"
+		return namesIn(c.list(ann)) == "shop__given shop__of_ann"
 	})
 	list, _ := c.lists(bob)
 	want(t, list, "shop__of_bob")

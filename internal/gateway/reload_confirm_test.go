@@ -177,10 +177,7 @@ func TestPinsAndConsentsOfPrincipalsOverReloads(t *testing.T) {
 	}
 	shown := func(names string) {
 		t.Helper()
-		polltest.Until(t, "bob is shown "+names, func() bool {
-			list, _ := c.lists(bob)
-			return list == names
-		})
+		polltest.Until(t, "bob is shown "+names, func() bool { return namesIn(c.list(bob)) == names })
 	}
 	accept("")
 	shown("shop__of_bob")
