@@ -229,7 +229,7 @@ func TestAnswersThatAServerDoesNotTake(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := r.doing(ctx, toolCall("echo", "a", &peer{}))
 			synctest.Wait() // from now on the server reads nothing
-			for n := range 3 * maxPending / 200 {
+			for n := range 3 * maxPending / 2 / 200 {
 				s.life(1).line(`{"jsonrpc":"2.0","id":"%0200d","method":"ping"}`, n)
 			}
 			synctest.Wait()
