@@ -78,12 +78,39 @@ func (i *Issuer) Rotate() {
 	defer i.mu.Unlock()
 	i.gen++
 	var err1, err2, err3 error
-	i.rsa, err1 = rsa.GenerateKey(rand.Reader, 2048)
+	i.rsa, err1 = takeKey(i.t)
 	i.ec, err2 = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	_, i.ed, err3 = ed25519.GenerateKey(rand.Reader)
 	if err1 != nil || err2 != nil || err3 != nil {
 		panic("no randomness")
 	}
+}
+
+// spare are RSA keys of tests that have ended. To make one takes seconds under the race
+// detector on a busy machine, and there are hundreds of issuers.
+var spare struct {
+	mu   sync.Mutex
+	keys []*rsa.PrivateKey
+}
+
+// takeKey returns a key that no other issuer has before the test has ended.
+func takeKey(t testing.TB) (key *rsa.PrivateKey, err error) {
+	spare.mu.Lock()
+	if last := len(spare.keys) - 1; last >= 0 {
+		key, spare.keys = spare.keys[last], spare.keys[:last]
+	}
+	spare.mu.Unlock()
+	if key == nil {
+		if key, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
+			return nil, err
+		}
+	}
+	t.Cleanup(func() {
+		spare.mu.Lock()
+		defer spare.mu.Unlock()
+		spare.keys = append(spare.keys, key)
+	})
+	return key, nil
 }
 
 // SetDown makes everything that is asked of the issuer fail, or work again.
