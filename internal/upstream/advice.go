@@ -40,7 +40,7 @@ func (o *Options) advice(why error) string {
 	case o.Stdio != nil:
 		return o.Stdio.advice(why)
 	case o.HTTP != nil:
-		return o.HTTP.advice(why)
+		return o.HTTP.advice(why, o.Mask)
 	default:
 		return why.Error()
 	}
@@ -156,11 +156,11 @@ func lastOf(env []string, name string) (value string, ok bool) {
 	return value, ok
 }
 
-// advice is [Options.advice] for a remote server.
-func (o *HTTPOptions) advice(why error) string {
+// advice is [Options.advice] for a remote server. mask is [Options.Mask].
+func (o *HTTPOptions) advice(why error, mask func(string) string) string {
 	at := shown(o.URL)
 	if r, ok := errors.AsType[*refusal](why); ok {
-		return fmt.Sprintf("%s answered HTTP %d%s: %s", at, r.status, r.says(), o.refusalAdvice(r))
+		return fmt.Sprintf("%s answered HTTP %d%s: %s", at, r.status, r.says(mask), o.refusalAdvice(r))
 	}
 	if p, ok := errors.AsType[*strangePage](why); ok {
 		return fmt.Sprintf("%s answered HTTP %d with %s and not with MCP: %s", at, p.status, contentName(p.mediaType), p.advice())
@@ -171,12 +171,13 @@ func (o *HTTPOptions) advice(why error) string {
 	return fmt.Sprintf("%s: %v", at, why)
 }
 
-// says is the error that came with a refusal, bounded and on one line.
-func (r *refusal) says() string {
+// says is the error that came with a refusal, on one line and bounded: masked first,
+// since half a secret is not found.
+func (r *refusal) says(mask func(string) string) string {
 	if r.rpc == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (%.200q)", r.rpc.Message)
+	return fmt.Sprintf(" (%.200q)", mask(r.rpc.Message))
 }
 
 func (o *HTTPOptions) refusalAdvice(r *refusal) string {
