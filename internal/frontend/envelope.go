@@ -13,8 +13,8 @@ import (
 // "ResultType" and "_meta"; server/utilities/caching). Without better knowledge
 // nothing may be cached.
 //
-// A resultType of a legacy upstream means nothing in its revision: its result is
-// complete. A client would take one for a question that nobody has looked at.
+// Another resultType than complete means nothing in the revision of a legacy upstream:
+// its result is complete. A client would take it for a question that nobody has looked at.
 func (s *Server) appendModern(dst []byte, method string, res call.Result) []byte {
 	raw := res.Raw
 	root := wire.ValueOf(raw)
@@ -22,7 +22,7 @@ func (s *Server) appendModern(dst []byte, method string, res call.Result) []byte
 		return append(dst, raw...) // no result object; which fault that is is not decided here
 	}
 	var meta, kind, ttl, scope wire.Value
-	empty := true
+	empty, incomplete := true, false
 	for m := range root.Members() {
 		empty = false
 		switch {
@@ -30,13 +30,14 @@ func (s *Server) appendModern(dst []byte, method string, res call.Result) []byte
 			meta = m.Value
 		case m.Is("resultType"):
 			kind = m.Value
+			incomplete = incomplete || !kind.IsString("complete")
 		case m.Is("ttlMs"):
 			ttl = m.Value
 		case m.Is("cacheScope"):
 			scope = m.Value
 		}
 	}
-	if kind.Exists() && res.Revision.Era() == wire.EraLegacy {
+	if incomplete && res.Revision.Era() == wire.EraLegacy {
 		e := wire.NewEdit(raw)
 		e.Remove(e.Root(), "resultType")
 		return s.appendModern(dst, method, call.Result{Raw: e.Bytes()})

@@ -21,6 +21,7 @@ func TestResultOfALegacyUpstreamIsComplete(t *testing.T) {
 	}{
 		{`{"content":[],"resultType":"input_required",` + asks + `}`, wire.Rev20251125, "complete"},
 		{`{"resultType":"complete","content":[],"resultType":"input_required"}`, wire.Rev20251125, "complete"},
+		{`{"resultType":"input_required","content":[],"resultType":"complete"}`, wire.Rev20251125, "complete"},
 		{`{"resultType":"task","taskId":"1"}`, wire.Rev20241105, "complete"},
 		{`{"resultType":"input_required",` + asks + `}`, wire.Rev20260728, "input_required"},
 		{`{"resultType":"input_required",` + asks + `}`, "", "input_required"}, // the gateway's own
