@@ -55,6 +55,9 @@ type inbox interface {
 	// renewed says that the server has forgotten what it was told once for the
 	// whole conversation: subscriptions to resources, and the log level.
 	renewed()
+	// missed says that for a while the server could tell nobody of what belongs to
+	// no call, and does not say it again.
+	missed()
 }
 
 // hello is what a server said of itself.

@@ -23,6 +23,7 @@ type legacyHTTP struct {
 	opening chan struct{} // holds a token while nobody opens a session
 	heard   chan struct{} // closed when it is known whether there is a stream
 	hearing sync.Once     // closes heard
+	late    atomic.Bool   // the first stream was not waited for any longer
 }
 
 // session is one session of the server's. It is immutable.

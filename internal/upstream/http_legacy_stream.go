@@ -18,6 +18,9 @@ const (
 	leastRetry = 20 * time.Millisecond
 	// resumeTries is how often in a row taking up the stream of a call may fail.
 	resumeTries = 5
+	// streamIn is how long the first lists wait for the stream on which the server
+	// tells of their changes.
+	streamIn = 100 * time.Millisecond
 )
 
 // ears take what a server sends beside an answer, on the stream of one call or,
@@ -145,11 +148,11 @@ func (l *legacyHTTP) pause(ctx context.Context, at *cursor, wait *backoff) error
 // listen reads the stream on which the server says what belongs to no request,
 // of one session after the other, until ctx ends.
 func (l *legacyHTTP) listen(ctx context.Context) {
-	for ctx.Err() == nil {
+	for first := true; ctx.Err() == nil; first = false {
 		s := l.session.Load()
 		own, stop := context.WithCancel(ctx)
 		unhook := context.AfterFunc(s.life, stop)
-		l.listenTo(own, s)
+		l.listenTo(own, s, first)
 		unhook()
 		stop()
 		select { // there may be no stream in this session
@@ -159,9 +162,25 @@ func (l *legacyHTTP) listen(ctx context.Context) {
 	}
 }
 
+// awaitStream waits until it is known whether there is such a stream, so that no
+// change is made after the lists were gathered and before there is somebody to tell.
+// It does not wait for long; what is gathered then is gathered again.
+func (l *legacyHTTP) awaitStream(ctx context.Context) {
+	timer := time.NewTimer(streamIn)
+	defer timer.Stop()
+	select {
+	case <-l.heard:
+	case <-timer.C:
+		l.late.Store(true)
+	case <-ctx.Done():
+	}
+}
+
 // listenTo reads the stream of one session, connecting again when it breaks. It
-// returns when ctx ends or when there is no such stream.
-func (l *legacyHTTP) listenTo(ctx context.Context, s *session) {
+// returns when ctx ends or when there is no such stream. What the server told while
+// none was open is lost where that is not resumed, and before the first one of every
+// session but the first.
+func (l *legacyHTTP) listenTo(ctx context.Context, s *session, first bool) {
 	var at cursor
 	var wait backoff
 	e := ears{l: l, s: s, ctx: ctx}
@@ -172,6 +191,10 @@ func (l *legacyHTTP) listenTo(ctx context.Context, s *session) {
 		switch {
 		case err != nil:
 		case resp.StatusCode == http.StatusOK && mediaType(resp.Header) == typeStream:
+			if late := l.late.Swap(false); at.event == "" && (late || !first) {
+				l.in.missed()
+			}
+			first = false
 			began, before := time.Now(), at.event
 			err = l.e.events(ctx, resp.Body, &at, e.hearAll)
 			if at.event != before || time.Since(began) >= steady {

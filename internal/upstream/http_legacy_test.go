@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -317,9 +318,73 @@ func TestStreamFindsSessionForgotten(t *testing.T) {
 	c := converse(t, s, legacyEra)
 	s.forget()
 	close(first)
-	c.in.want(t, "renewed", wire.NoteToolsChanged, wire.NoteMessage+`{}`)
+	c.in.want(t, "renewed", wire.NoteToolsChanged, "missed", wire.NoteMessage+`{}`)
 	equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
 	equal(t, "sessions", s.sessions, 2)
+}
+
+// What a server changes while there is no stream to tell of it is found all the same:
+// before the first stream is open, and when one that cannot be resumed has broken.
+func TestChangesThatNobodyCouldBeTold(t *testing.T) {
+	s := &script{stateful: true, on: map[string]on{}, caps: `{"tools":{"listChanged":true},"resources":{"subscribe":true}}`}
+	var tools atomic.Int32
+	tools.Store(1)
+	asked := make(chan struct{}, 10)
+	s.on[wire.MethodToolsList] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		var list []string
+		for i := range tools.Load() {
+			list = append(list, fmt.Sprintf(`{"name":"t%d","inputSchema":{"type":"object"}}`, i))
+		}
+		answerJSON(w, m, `{"tools":[`+strings.Join(list, ",")+`]}`)
+		asked <- struct{}{}
+	}
+	streams := make(chan struct{}, 10)
+	end := make(chan struct{})
+	s.stream = func(w http.ResponseWriter, r *http.Request) {
+		streams <- struct{}{}
+		if len(streams) == 1 {
+			<-asked // the lists wait for no slow stream
+		}
+		tools.Add(1) // and nobody is told
+		send := streaming(w)
+		send("retry: 1\ndata:")
+		if len(streams) > 1 {
+			<-r.Context().Done()
+			return
+		}
+		select {
+		case <-end:
+		case <-r.Context().Done():
+		}
+	}
+	heard := make(updates, 10)
+	c := New(*testOptions(t, serve(t, s).URL, legacyEra, func(o *Options) { o.Observer = heard }))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	defer func() {
+		cancel()
+		<-done
+	}()
+	listed := func(n int) func() bool { return func() bool { return len(c.Snapshot().Catalog.Tools) == n } }
+	polltest.Until(t, "what changed before the first stream was open", listed(2))
+	if err := c.Subscribe(ctx, "a:b"); err != nil {
+		t.Fatal(err)
+	}
+	close(end)
+	polltest.Until(t, "what changed between two streams", listed(3))
+	equal(t, "an update that may have been missed", <-heard, `{"uri":"a:b"}`)
+}
+
+// updates take what an Observer hears of resources.
+type updates chan string
+
+func (updates) Changed(Snapshot) {}
+
+func (u updates) Notified(_ Origin, method string, params wire.Raw) {
+	if method == wire.NoteResourceUpdated {
+		u <- string(params)
+	}
 }
 
 func TestServerGoesAway(t *testing.T) {

@@ -181,6 +181,8 @@ func (i inboxed) notified(method string, params wire.Raw) { i <- method + string
 
 func (i inboxed) renewed() { i <- "renewed" }
 
+func (i inboxed) missed() { i <- "missed" }
+
 // want takes notifications until those that are wanted have come, in any order,
 // and fails on any other.
 func (i inboxed) want(t *testing.T, notes ...string) {

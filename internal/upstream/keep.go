@@ -251,6 +251,16 @@ func (k *keeper) succeed(uri string) {
 	}
 }
 
+// supposeUpdates makes up an update of every resource that is subscribed to, as one may
+// have been missed.
+func (c *Connector) supposeUpdates() {
+	for _, uri := range c.wants.uris() {
+		if c.wants.of(uri) == stands {
+			c.box.notified(wire.NoteResourceUpdated, updatedParams(uri))
+		}
+	}
+}
+
 // fail notes that the server does not tell of a resource. Who was told before
 // that it does is not told otherwise, and nobody learns that a request was lost:
 // both are tried again.

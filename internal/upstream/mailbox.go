@@ -16,6 +16,8 @@ type mailbox struct {
 	// forgotten and silenced have a token when the server knows neither of
 	// subscriptions nor of the log level any more.
 	forgotten, silenced chan struct{}
+	// gap has a token when changes may not have been told.
+	gap chan struct{}
 
 	mu      sync.Mutex
 	dirty   kinds
@@ -27,7 +29,7 @@ func newMailbox(o *Options) *mailbox {
 	return &mailbox{
 		o:         o,
 		full:      make(chan struct{}, 1),
-		forgotten: make(chan struct{}, 1), silenced: make(chan struct{}, 1),
+		forgotten: make(chan struct{}, 1), silenced: make(chan struct{}, 1), gap: make(chan struct{}, 1),
 	}
 }
 
@@ -57,6 +59,8 @@ func (b *mailbox) renewed() {
 	poke(b.forgotten)
 	poke(b.silenced)
 }
+
+func (b *mailbox) missed() { poke(b.gap) }
 
 func (b *mailbox) pass(method string, params wire.Raw) {
 	if b.o.Observer != nil {
@@ -103,7 +107,7 @@ func (b *mailbox) take() (dirty, wanted kinds, done func()) {
 func (b *mailbox) clear() {
 	_, _, done := b.take()
 	done()
-	for _, token := range []chan struct{}{b.full, b.forgotten, b.silenced} {
+	for _, token := range []chan struct{}{b.full, b.forgotten, b.silenced, b.gap} {
 		select {
 		case <-token:
 		default:

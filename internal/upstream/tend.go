@@ -71,6 +71,9 @@ func (c *Connector) tend(ctx context.Context, conn conn, h hello, again bool) {
 	if again { // while there was no conversation, nobody told of changes
 		news = func() kinds { return t.listed }
 	}
+	if l, ok := conn.(*legacyHTTP); ok && t.told != 0 {
+		l.awaitStream(ctx)
+	}
 	t.refresh(ctx, t.listed, news)
 	for ctx.Err() == nil {
 		var timer <-chan time.Time
@@ -88,6 +91,11 @@ func (c *Connector) tend(ctx context.Context, conn conn, h hello, again bool) {
 				v.forget(ctx)
 			}
 			quieter = t.setLevel(ctx)
+		case <-c.box.gap:
+			c.supposeUpdates()
+			if t.told != 0 {
+				t.refresh(ctx, t.told, none)
+			}
 		case <-c.box.full:
 			t.changed(ctx)
 		case <-timer:
