@@ -2,6 +2,7 @@ package conform
 
 import (
 	"bytes"
+	"strings"
 
 	"mcpgateway/internal/wire"
 )
@@ -73,6 +74,27 @@ func isEarlier(members []known) bool {
 		}
 	}
 	return false
+}
+
+// objectOrElse is object for what has another answer where it cannot be mended: ok is
+// false then, and the faults count as mended.
+func (w *walk) objectOrElse(v wire.Value, rules []rule) (fix wire.Raw, ok bool) {
+	stuck := w.stuck
+	fix = w.object(v, rules)
+	if w.stuck > stuck {
+		w.stuck = stuck
+		w.settled()
+		return nil, false
+	}
+	return fix, true
+}
+
+// settled notes that what was found last has an answer after all.
+func (w *walk) settled() {
+	for i := range w.findings {
+		f := &w.findings[i]
+		f.Mended = f.Mended || w.mend && f.Fault != InvalidURI && f.Fault != InvalidMeta && strings.HasPrefix(f.Path, w.path(""))
+	}
 }
 
 // object holds an object against rules and returns what mends it, nil when

@@ -133,11 +133,8 @@ func icon(w *walk, v wire.Value) wire.Raw {
 		w.found(InvalidIcon, secIcons, true, "must be an object with src, not "+kindOf(v))
 		return gone
 	}
-	stuck := w.stuck
-	fix := w.object(v, iconRules)
-	if w.stuck > stuck {
-		w.stuck = stuck
-		w.settled()
+	fix, ok := w.objectOrElse(v, iconRules)
+	if !ok {
 		return gone
 	}
 	if fix != nil {

@@ -93,22 +93,11 @@ func block(w *walk, v wire.Value) wire.Raw {
 			return fix
 		}
 	}
-	stuck := w.stuck
-	fix := w.object(v, rules)
-	if w.stuck > stuck {
-		w.stuck = stuck
-		w.settled()
+	fix, ok := w.objectOrElse(v, rules)
+	if !ok {
 		return textBlock(string(v.Raw()))
 	}
 	return fix
-}
-
-// settled notes that what was found last has an answer after all.
-func (w *walk) settled() {
-	for i := range w.findings {
-		f := &w.findings[i]
-		f.Mended = f.Mended || w.mend && f.Fault != InvalidURI && f.Fault != InvalidMeta && strings.HasPrefix(f.Path, w.path(""))
-	}
 }
 
 func rulesOf(kind wire.Value) (rules []rule, since wire.Revision) {

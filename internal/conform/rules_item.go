@@ -165,11 +165,8 @@ func promptArgument(w *walk, v wire.Value) wire.Raw {
 		w.found(WrongType, secPrompt, true, "must be an object with name, not "+kindOf(v))
 		return gone
 	}
-	stuck := w.stuck
-	fix := w.object(v, argumentRules)
-	if w.stuck > stuck {
-		w.stuck = stuck
-		w.settled()
+	fix, ok := w.objectOrElse(v, argumentRules)
+	if !ok {
 		return gone
 	}
 	return fix

@@ -67,11 +67,8 @@ func promptMessage(w *walk, v wire.Value) wire.Raw {
 	if content := v.Get("content"); content.Kind() == '[' {
 		return w.split(v, content)
 	}
-	stuck := w.stuck
-	fix := w.object(v, messageRules)
-	if w.stuck > stuck {
-		w.stuck = stuck
-		w.settled()
+	fix, ok := w.objectOrElse(v, messageRules)
+	if !ok {
 		return turn(wire.Raw(`"user"`), textBlock(string(v.Raw())))
 	}
 	return fix
