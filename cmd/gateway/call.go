@@ -244,7 +244,11 @@ func (o *callOptions) failure(err error) error {
 	if errors.As(err, &rpc) {
 		text := console.Line(rpc.Message)
 		if strings.HasPrefix(text, "unknown tool") {
-			text += " (gateway list tools" + map[bool]string{true: " --url URL"}[o.url != ""] + " shows the names)"
+			list := "gateway list tools"
+			if o.url != "" {
+				list += " --url URL"
+			}
+			text += " (" + list + " shows the names)"
 		}
 		for e := range wire.ValueOf(rpc.Data).Get("elicitations").Elements() {
 			text += "\n  open this address, then call again: " + console.Line(e.Get("url").Str())

@@ -121,8 +121,9 @@ func (m *member) connect(g *Gateway, before *member) {
 	m.serving.Store(serving)
 }
 
-// takeOver lets the links serve that need not be waited for any more. It returns
-// until when the next one is waited for, zero when there is none.
+// takeOver lets the links serve that need not be waited for any more, by what is known
+// of all of them. It returns until when the next one is waited for, zero when there is
+// none.
 func (l *lineup) takeOver(now time.Time, snapshots map[*link]upstream.Snapshot) (until time.Time) {
 	for _, m := range l.members {
 		waits := !snapshots[m.link].Settled && now.Before(m.link.deadline)

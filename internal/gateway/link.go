@@ -69,8 +69,8 @@ func (l *link) snapshot() upstream.Snapshot {
 	return l.sessions.Snapshot()
 }
 
-// serves reports whether there is a catalog of the upstream that it can serve, or
-// could a moment ago.
+// serves reports whether an upstream of which that is known has a catalog that it can
+// serve, or could a moment ago.
 func serves(s upstream.Snapshot) bool {
 	return s.Up() || s.Lost && s.Revision != ""
 }
