@@ -188,6 +188,9 @@ func (v *Visit) try(ctx context.Context, p *Probed, within time.Duration) {
 	switch p.Kind {
 	case call.Tool:
 		params = wire.SetMember(params, "arguments", p.Arguments)
+	case call.Prompt:
+		// Servers of the TypeScript SDK v1 refuse a missing object, even if every argument is optional.
+		params = wire.SetMember(params, "arguments", wire.Raw(`{}`))
 	case call.Resource:
 		params = wire.SetMember(wire.Raw(`{}`), "uri", wire.String(p.Public))
 	}
