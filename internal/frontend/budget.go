@@ -28,13 +28,14 @@ func (s *Server) ownerOf(r *http.Request, who *call.Principal) owner {
 	return owner(hash % owners)
 }
 
-// budget is what there is only so much of for all clients together: bytes of
-// bodies and of answers, requests that run, listen streams. Nobody holds more of it than is left for the others:
-// one alone gets half, two get a third each, and whoever comes next still finds
-// as much as any of them has. Set max first. A budget may be used by many
-// goroutines at once, and takes no lock.
+// budget bounds what all clients hold together: bytes of bodies and of answers,
+// requests that run, listen streams, parked calls. No owner holds more of it than is
+// left for the others: a single owner gets half, two get a third each, and the next
+// one still finds as much as any of them has. Set max and most first. A budget may
+// be used by many goroutines at once, and takes no lock.
 type budget struct {
 	max    int64
+	most   int64 // of one owner, whatever is left; 0 for no such bound
 	held   atomic.Int64
 	shares [owners]atomic.Int64
 }
@@ -43,11 +44,12 @@ type budget struct {
 // held, or because others have.
 func (b *budget) take(o owner, n int64) *refusal {
 	share, all := b.shares[o].Add(n), b.held.Add(n)
-	if share <= b.max-all {
+	greedy := b.most > 0 && share > b.most
+	if share <= b.max-all && !greedy {
 		return nil
 	}
 	b.give(o, n)
-	if share > all/2 {
+	if greedy || share > all/2 {
 		return errGreedy
 	}
 	return errFull

@@ -77,7 +77,9 @@ type Options struct {
 	// own. Replica is the name of this process among those that share the keys.
 	Sealer  *bridge.Sealer
 	Replica string
-	// MaxParked is how many parked calls a principal may have, 64.
+	// MaxParked is how many parked calls one client may have, 64: a principal, or for
+	// anonymous callers an address, or a program on this machine. All clients together
+	// have 16 times as many, shared fairly.
 	MaxParked int
 	// LogLevel is told the most verbose level that any legacy session has set
 	// whenever that changes, LevelNone when none has set one. Calls of it do not
@@ -115,6 +117,7 @@ const (
 	defaultSessionIdle = 30 * time.Minute
 	defaultParkTTL     = 5 * time.Minute
 	defaultMaxParked   = 64
+	parkedShares       = 16 // times MaxParked, for the parked calls of all clients
 
 	// bodyGrace is how long a client may take to send a small body, and bodyRate
 	// how many bytes of a large one must come in each second after that.

@@ -32,6 +32,8 @@ type lot struct {
 	logs   *observer.ObservedLogs
 	stop   func()
 	refuse *wire.Error // what Permit says
+	remote string      // the address that requests come from
+	info   string      // clientInfo of requests, "" for none
 
 	mu    sync.Mutex
 	ended []string // why the contexts of calls ended, in order
@@ -72,8 +74,8 @@ func park(t *testing.T, h handlerFunc, f func(*lot)) {
 		if calls, bodies := l.s.calls.held.Load(), l.s.bodies.held.Load(); calls != 0 || bodies != 0 {
 			t.Errorf("%d calls and %d bytes of bodies are still held", calls, bodies)
 		}
-		if n := len(l.s.parks.byID) + len(l.s.parks.perUser); n != 0 {
-			t.Errorf("%d entries are left in the table", n)
+		if calls, room := len(l.s.parks.byID), l.s.parks.room.held.Load(); calls != 0 || room != 0 {
+			t.Errorf("%d calls are left in the table, and room for %d is held", calls, room)
 		}
 	})
 }
@@ -172,6 +174,9 @@ func (l *lot) postAs(who *call.Principal, caps, arguments, more string) *reply {
 		extra, more, _ = strings.Cut(rest, ";")
 		meta += "," + extra
 	}
+	if l.info != "" {
+		meta += `,"io.modelcontextprotocol/clientInfo":` + l.info
+	}
 	params := `{"name":"t","arguments":` + arguments + `,` + meta + `}`
 	if more != "" {
 		params += "," + more
@@ -187,6 +192,7 @@ func (l *lot) postAs(who *call.Principal, caps, arguments, more string) *reply {
 	} {
 		req.Header.Set(k, v)
 	}
+	req.RemoteAddr = l.remote
 	r := &reply{l: l, cancel: cancel, header: make(http.Header)}
 	l.s.opt.Authenticate = func(*http.Request) (*call.Principal, error) { return who, nil }
 	go func() {

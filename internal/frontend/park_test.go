@@ -208,6 +208,56 @@ func TestTooManyParkedCalls(t *testing.T) {
 	})
 }
 
+// A single anonymous client must not park so many calls that others cannot.
+func TestParkedCallsAreSharedFairly(t *testing.T) {
+	const most = 3 // see park
+	// parks returns how many calls the client can park.
+	parks := func(l *lot) (n int) {
+		for n < 2*most {
+			r := l.post("")
+			gathered()
+			if result, _ := r.message()["result"].(map[string]any); result["resultType"] != "input_required" {
+				return n
+			}
+			n++
+		}
+		return n
+	}
+	for _, tt := range []struct {
+		name   string
+		client func(l *lot, n int)
+	}{
+		{"addresses", func(l *lot, n int) { l.remote = fmt.Sprintf("192.0.2.%d:1", n) }},
+		{"programs on this machine", func(l *lot, n int) {
+			l.remote, l.info = "127.0.0.1:1", fmt.Sprintf(`{"name":"program %d","version":"1"}`, n)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			park(t, askOnce, func(l *lot) {
+				total := 0
+				for n := range parkedShares - 2 {
+					tt.client(l, n)
+					got := parks(l)
+					total += got
+					if got != most && got != 0 { // two clients share a number now and then, of 1024
+						t.Errorf("client %d parks %d calls, want %d", n, got, most)
+					}
+				}
+				if total < most*(parkedShares-4) {
+					t.Errorf("all clients park %d calls", total)
+				}
+				for n := range 2 * parkedShares {
+					tt.client(l, 100+n)
+					total += parks(l)
+				}
+				if total >= most*parkedShares {
+					t.Errorf("all clients park %d calls, want less than %d", total, most*parkedShares)
+				}
+			})
+		})
+	}
+}
+
 func TestClientThatNeverComesBack(t *testing.T) {
 	var got string
 	h := func(ctx context.Context, c *call.Call) (call.Result, error) {

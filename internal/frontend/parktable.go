@@ -12,13 +12,12 @@ var errLapsed = errors.New("the client did not come back in time")
 
 // parkTable holds the calls that have been parked and have not ended, and
 // counts the goroutines of all calls that can be. The zero table admits
-// nothing; set max first.
+// nothing; set the bounds of room first.
 type parkTable struct {
-	max int // for each principal
+	room budget // parked calls
 
 	mu      sync.Mutex
 	byID    map[string]*parkable // by the id of the call
-	perUser map[string]int       // by the key of the principal
 	closed  bool                 // no further call is parked
 	stopped bool                 // no further call begins
 	wg      sync.WaitGroup
@@ -36,31 +35,30 @@ func (t *parkTable) run(f func()) bool {
 	return true
 }
 
-// add takes a call in that is about to be parked. It reports false when its
-// principal has as many as there may be, or none may be parked any more.
+// add takes a call in that is about to be parked. It reports false when the owner
+// of the call has its share of parked calls, or no call may be parked any more.
 func (t *parkTable) add(k *parkable) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	owner := k.x.call.Principal.Key()
-	if t.closed || t.perUser[owner] >= t.max {
+	if t.closed || t.room.take(k.owner(), 1) != nil {
 		return false
 	}
 	if t.byID == nil {
-		t.byID, t.perUser = make(map[string]*parkable), make(map[string]int)
+		t.byID = make(map[string]*parkable)
 	}
 	t.byID[k.x.call.ID] = k
-	t.perUser[owner]++
 	return true
 }
+
+// owner returns the owner of the call's share: the principal, or for anonymous
+// callers the address, or on this machine the client.
+func (k *parkable) owner() owner { return owner(k.x.call.Owner % owners) }
 
 func (t *parkTable) remove(k *parkable) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	owner := k.x.call.Principal.Key()
 	delete(t.byID, k.x.call.ID)
-	if t.perUser[owner]--; t.perUser[owner] == 0 {
-		delete(t.perUser, owner)
-	}
+	t.room.give(k.owner(), 1)
 }
 
 func (t *parkTable) get(id string) *parkable {

@@ -68,7 +68,7 @@ func New(o Options) *Server {
 	s.Set(o.Settings)
 	s.sessions.init(o.MaxSessions, o.SessionIdle, o.Metrics.Sessions.WithLabelValues(wire.EraLegacy.String()), o.SessionEnded)
 	s.levels.report = o.LogLevel
-	s.parks.max = o.MaxParked
+	s.parks.room.most, s.parks.room.max = int64(o.MaxParked), parkedShares*int64(o.MaxParked)
 	s.bodies.max, s.calls.max = o.MaxBodies, int64(o.MaxCalls)
 	s.unread.max, s.logged.max = defaultMaxUnread*int64(o.MaxMessage), defaultLogSpace*int64(o.MaxMessage)
 	s.listening.max = int64(o.MaxSessions) + 1 // so that one alone can have the only one, as with sessions
