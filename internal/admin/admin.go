@@ -15,49 +15,49 @@ import (
 	"mcpgateway/internal/origin"
 )
 
-// Options say what the handler shows.
+// Options configure the handler.
 type Options struct {
-	// Ready returns nil when the gateway may get traffic, else what it still
-	// waits for, one sentence each.
+	// Ready returns what the gateway still waits for, one sentence each. It returns
+	// none when the gateway may get traffic.
 	Ready    func() []string
 	Gatherer prometheus.Gatherer
-	// Token, when not empty, is asked for as a bearer token by everything but
-	// the probes and the metrics. Without one those pages exist on loopback
-	// only.
+	// Token is the bearer token that all pages except the probes and the metrics
+	// require. Without a token those pages are served only to programs on this machine.
 	Token string
-	// Reload serves POST /-/reload: it returns a status and what is answered as
-	// JSON. It may be nil.
+	// Reload serves POST /-/reload. It returns the HTTP status and the body, which is
+	// sent as JSON. Without Reload the path does not exist.
 	Reload func(ctx context.Context) (status int, body any)
-	// Guard returns what decides by Host and Origin which requests are served now.
+	// Guard returns the guard that currently decides by Host and Origin which requests
+	// are served.
 	Guard func() *origin.Guard
-	// Pprof serves the runtime's profiles under /debug/pprof/.
+	// Pprof serves the profiles of the Go runtime under /debug/pprof/.
 	Pprof bool
 }
 
 // New returns the handler of the admin address.
 func New(o Options) http.Handler {
 	r := chi.NewRouter()
-	r.Use(o.noPages)
+	r.Use(o.refuseBrowsers)
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]any{"status": "ok"})
 	})
 	r.Get("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if waits := o.Ready(); len(waits) > 0 {
-			writeJSON(w, http.StatusServiceUnavailable, map[string]any{"status": "not ready", "waiting": waits})
+		if waiting := o.Ready(); len(waiting) > 0 {
+			writeJSON(w, http.StatusServiceUnavailable, map[string]any{"status": "not ready", "waiting": waiting})
 			return
 		}
 		writeJSON(w, http.StatusOK, map[string]any{"status": "ready"})
 	})
 	r.Method(http.MethodGet, "/metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{}))
 	if o.Reload != nil {
-		r.With(o.proved).Post("/-/reload", func(w http.ResponseWriter, r *http.Request) {
+		r.With(o.authorize).Post("/-/reload", func(w http.ResponseWriter, r *http.Request) {
 			status, body := o.Reload(r.Context())
 			writeJSON(w, status, body)
 		})
 	}
 	if o.Pprof {
 		r.Group(func(r chi.Router) {
-			r.Use(o.proved)
+			r.Use(o.authorize)
 			r.HandleFunc("/debug/pprof/", pprof.Index)
 			r.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 			r.HandleFunc("/debug/pprof/profile", pprof.Profile)
@@ -69,21 +69,22 @@ func New(o Options) http.Handler {
 	return r
 }
 
-// proved lets only those through who may see more than health and metrics.
-func (o Options) proved(next http.Handler) http.Handler {
+// authorize requires the token. Without a configured token it requires that a program on
+// this machine sent the request directly.
+func (o Options) authorize(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if o.Token == "" {
-			// A page in a browser on this machine is from loopback, too, but its Host is not.
-			if !origin.OnLoopback(r.RemoteAddr) || !origin.OnLoopback(r.Host) {
-				http.Error(w, "forbidden: set admin.token to reach this from other machines, "+
-					"or on this machine send it to a loopback address by its number or as localhost", http.StatusForbidden)
+			// A web page that rebound its name to loopback is local too, but its Host is not.
+			if !origin.IsLocal(r) || !origin.OnLoopback(r.Host) {
+				http.Error(w, "forbidden: set admin.token to use this from other machines or through a proxy; "+
+					"without a token, send the request directly to 127.0.0.1 or localhost on this machine", http.StatusForbidden)
 				return
 			}
 			next.ServeHTTP(w, r)
 			return
 		}
-		given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if !ok || subtle.ConstantTimeCompare([]byte(given), []byte(o.Token)) != 1 {
+		token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !ok || subtle.ConstantTimeCompare([]byte(token), []byte(o.Token)) != 1 {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			http.Error(w, "unauthorized: send admin.token as a bearer token", http.StatusUnauthorized)
 			return
@@ -92,19 +93,19 @@ func (o Options) proved(next http.Handler) http.Handler {
 	})
 }
 
-// noPages turns away what a page that somebody merely visits can send from their
-// browser, against which the address of the sender says nothing. No page has a reason
-// to change anything here, wherever it comes from.
-func (o Options) noPages(next http.Handler) http.Handler {
-	pages := http.NewCrossOriginProtection()
+// refuseBrowsers refuses requests that a web page makes a browser send: the browser is
+// trusted by its address, the page is not. No page has a reason to change anything here,
+// whatever its origin.
+func (o Options) refuseBrowsers(next http.Handler) http.Handler {
+	crossOrigin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if reason := o.Guard().Refuses(r); reason != "" {
-			http.Error(w, "forbidden: "+reason+"; on loopback use its number or localhost, "+
-				"elsewhere the number of the machine or a name of allowed_hosts", http.StatusForbidden)
+			http.Error(w, "forbidden: "+reason+"; on this machine use 127.0.0.1, [::1] or localhost, "+
+				"from elsewhere an IP address of this machine or a name listed under allowed_hosts", http.StatusForbidden)
 			return
 		}
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
-		if !reads && (len(r.Header["Origin"]) > 0 || pages.Check(r) != nil) {
+		if !reads && (len(r.Header["Origin"]) > 0 || crossOrigin.Check(r) != nil) {
 			http.Error(w, "forbidden: pages in a browser may not do this", http.StatusForbidden)
 			return
 		}
@@ -115,5 +116,5 @@ func (o Options) noPages(next http.Handler) http.Handler {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // whoever asked is gone; nobody is left to tell
+	_ = json.NewEncoder(w).Encode(v) // the client may have disconnected
 }

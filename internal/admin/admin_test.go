@@ -32,6 +32,7 @@ func TestPages(t *testing.T) {
 		options Options
 		path    string
 		from    string
+		proxied bool
 		bearer  string
 		status  int
 		body    string
@@ -46,6 +47,9 @@ func TestPages(t *testing.T) {
 		{name: "profiles are off", path: "/debug/pprof/cmdline", status: 404},
 		{name: "profiles on loopback", path: "/debug/pprof/cmdline", options: Options{Pprof: true}, from: "127.0.0.1:1", status: 200},
 		{name: "profiles off loopback", path: "/debug/pprof/cmdline", options: Options{Pprof: true}, from: "192.0.2.7:1", status: 403, body: "admin.token"},
+		{name: "profiles through a proxy", path: "/debug/pprof/cmdline", options: Options{Pprof: true}, from: "127.0.0.1:1", proxied: true, status: 403, body: "admin.token"},
+		{name: "metrics through a proxy", path: "/metrics", from: "127.0.0.1:1", proxied: true, status: 200},
+		{name: "health through a proxy", path: "/healthz", from: "127.0.0.1:1", proxied: true, status: 200},
 		{name: "profiles without the token", path: "/debug/pprof/cmdline", options: Options{Pprof: true, Token: "s3cret"}, from: "127.0.0.1:1", status: 401},
 		{name: "profiles with a wrong token", path: "/debug/pprof/cmdline", options: Options{Pprof: true, Token: "s3cret"}, bearer: "s3creT", status: 401},
 		{name: "profiles with the token", path: "/debug/pprof/cmdline", options: Options{Pprof: true, Token: "s3cret"}, from: "192.0.2.7:1", bearer: "s3cret", status: 200},
@@ -56,6 +60,9 @@ func TestPages(t *testing.T) {
 			req.Host = "127.0.0.1:9090"
 			if tt.from != "" {
 				req.RemoteAddr = tt.from
+			}
+			if tt.proxied {
+				req.Header.Set("X-Forwarded-For", "192.0.2.7")
 			}
 			if tt.bearer != "" {
 				req.Header.Set("Authorization", "Bearer "+tt.bearer)

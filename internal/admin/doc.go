@@ -1,6 +1,6 @@
-// Package admin is the gateway's own side: health, readiness, metrics and the
-// reload of the configuration, on an address of its own so that what clients can reach and what operators can
-// reach are told apart by the network.
+// Package admin serves operators: health, readiness, metrics, runtime profiles and the
+// reload of the configuration. It has an address of its own, so that the network can
+// separate what operators reach from what clients reach.
 //
-// The handler may be used by any number of goroutines.
+// The handler may be called by many goroutines at once.
 package admin

@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -105,20 +103,4 @@ type rawClaims []byte
 func (c *rawClaims) UnmarshalJSON(data []byte) error {
 	*c = slices.Clone(data)
 	return wire.Check(data, wire.Limits{Depth: maxDepth}, wire.Strict)
-}
-
-// directly tells whether a request came from this machine, and not by way of a proxy
-// on it, which would make everybody look so.
-func directly(r *http.Request) bool {
-	for name := range r.Header {
-		if strings.HasPrefix(name, "X-Forwarded-") || name == "Forwarded" || name == "Via" || name == "X-Real-Ip" {
-			return false
-		}
-	}
-	host, _, found := strings.Cut(r.RemoteAddr, "%")
-	if !found {
-		u := url.URL{Host: r.RemoteAddr}
-		host = u.Hostname()
-	}
-	return isLoopback(host)
 }

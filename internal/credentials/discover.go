@@ -116,7 +116,7 @@ func (g *guard) readProtection(u *url.URL, body wire.Value) (protection, error) 
 // are the same, or u is below r.
 func covers(r, u *url.URL) bool {
 	base, path := strings.TrimSuffix(r.EscapedPath(), "/"), strings.TrimSuffix(u.EscapedPath(), "/")
-	return r.Host != "" && origin(r) == origin(u) && (path == base || strings.HasPrefix(path, base+"/")) && r.Fragment == "" && r.User == nil
+	return r.Host != "" && originOf(r) == originOf(u) && (path == base || strings.HasPrefix(path, base+"/")) && r.Fragment == "" && r.User == nil
 }
 
 // canonical is the name of the server at u as a resource (2026-07-28,

@@ -56,7 +56,7 @@ func newGuard(u *url.URL, configured ...string) *guard {
 }
 
 func (g *guard) trust(u *url.URL) {
-	g.trusted[origin(u)] = true
+	g.trusted[originOf(u)] = true
 	g.hosts[hostPort(u)] = true
 }
 
@@ -116,7 +116,7 @@ func (g *guard) check(u *url.URL) error {
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http" || host == "" || u.User != nil || u.Opaque != "":
 		return errors.New("is no URL with https")
-	case g.trusted[origin(u)]:
+	case g.trusted[originOf(u)]:
 		return nil
 	case u.Scheme == "http" && !(g.loopback && isLoopback(host)):
 		return errors.New("has no https")
@@ -210,8 +210,8 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// origin is scheme, host and port of a URL.
-func origin(u *url.URL) string { return strings.ToLower(u.Scheme) + "://" + hostPort(u) }
+// originOf returns scheme, host and port of a URL.
+func originOf(u *url.URL) string { return strings.ToLower(u.Scheme) + "://" + hostPort(u) }
 
 func hostPort(u *url.URL) string {
 	port := u.Port()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/origin"
 )
 
 // WebOptions say where [Web] is, and for whom.
@@ -209,7 +210,7 @@ func (w *Web) start(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	base, err := url.Parse(w.o.Base())
-	if err != nil || !isLoopback(base.Hostname()) || !directly(r) {
+	if err != nil || !isLoopback(base.Hostname()) || !origin.IsLocal(r) {
 		w.fail(rw, l.upstream, failf("the gateway cannot find out who you are in this browser: its configuration needs auth.login for the issuer of your account"))
 		return
 	}
