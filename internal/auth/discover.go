@@ -35,10 +35,10 @@ func fetcher(given *http.Client) *http.Client {
 // sameHost lets redirects lead to where the configuration led, and nowhere else.
 func sameHost(r *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
-		return &fetchError{"too many redirects"}
+		return errors.New("too many redirects")
 	}
 	if first := via[0].URL; r.URL.Scheme != first.Scheme || r.URL.Host != first.Host {
-		return &fetchError{"the redirect leads to another host"}
+		return errors.New("the redirect leads to another host")
 	}
 	return nil
 }
@@ -107,16 +107,7 @@ func wellKnown(issuer string) []string {
 // ask fetches metadata, and returns what it says of keys. Metadata of another issuer
 // is not used (RFC 8414, section 3.3).
 func (d *discovery) ask(ctx context.Context, place string) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, place, nil)
-	if err != nil {
-		return "", err
-	}
-	req.Header.Set("Accept", "application/json")
-	resp, err := d.client.Do(req)
-	if err != nil {
-		return "", err
-	}
-	body, err := readDocument(resp)
+	body, err := fetchDocument(ctx, d.client, place)
 	if err != nil {
 		return "", err
 	}
@@ -128,8 +119,17 @@ func (d *discovery) ask(ctx context.Context, place string) (string, error) {
 	return keys, safeURL(keys)
 }
 
-// readDocument reads a JSON object of bounded size, and closes the body.
-func readDocument(resp *http.Response) ([]byte, error) {
+// fetchDocument fetches a JSON object of bounded size.
+func fetchDocument(ctx context.Context, client *http.Client, url string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json, application/jwk-set+json")
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the answer is %s", resp.Status)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
+
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
@@ -40,9 +42,10 @@ func Algorithms() []string { return slices.Clone(algorithms) }
 // issuer verifies the tokens of one authorization server.
 type issuer struct {
 	Issuer
-	keys      *keySet
-	hierarchy hierarchy
-	now       func() time.Time
+	signatures []jose.SignatureAlgorithm // Algorithms
+	keys       *keySet
+	hierarchy  hierarchy
+	now        func() time.Time
 }
 
 func newIssuers(all []Issuer, client *http.Client, now func() time.Time, h hierarchy) (map[string]*issuer, error) {
@@ -74,8 +77,12 @@ func newIssuers(all []Issuer, client *http.Client, now func() time.Time, h hiera
 				*path = usual
 			}
 		}
+		var signatures []jose.SignatureAlgorithm
+		for _, alg := range o.Algorithms {
+			signatures = append(signatures, jose.SignatureAlgorithm(alg))
+		}
 		d := discovery{issuer: o.URL, metadata: o.Discovery, keys: o.Keys, client: client}
-		out[o.URL] = &issuer{Issuer: o, keys: newKeySet(d.find, client, now), hierarchy: h, now: now}
+		out[o.URL] = &issuer{Issuer: o, signatures: signatures, keys: newKeySet(d.find, client, now), hierarchy: h, now: now}
 	}
 	return out, nil
 }
@@ -85,7 +92,7 @@ func (i *issuer) verify(ctx context.Context, t *token) (*verified, *failure) {
 	if !slices.Contains(i.Algorithms, t.alg) {
 		return nil, errAlgorithm
 	}
-	payload, err := i.keys.verify(ctx, t.text)
+	payload, err := i.keys.verify(ctx, t.text, i.signatures)
 	switch {
 	case errors.Is(err, errUnreachable):
 		return nil, errKeys

@@ -1,15 +1,14 @@
 package auth
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"sync"
 	"time"
 
-	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
@@ -17,152 +16,189 @@ import (
 )
 
 const (
-	// freshFor is how long keys are used before they are asked for again, so that
-	// a key which the issuer has withdrawn is forgotten.
+	// freshFor is how long keys are used before they are fetched again, so that a key
+	// which the issuer has withdrawn is forgotten.
 	freshFor = 15 * time.Minute
-	// staleFor is how long keys are used while the issuer cannot be reached.
-	staleFor = 24 * time.Hour
-	// fetchEvery is how often, at most and over time, keys are fetched because a
-	// token names one that is not known, or because there are none yet; the first
-	// few may follow one another at once.
+	// staleFor is how long keys are used while the issuer cannot be reached, and
+	// retryStale how often they are fetched again meanwhile.
+	staleFor   = 24 * time.Hour
+	retryStale = time.Minute
+	// fetchEvery and fetchBurst bound the rate of fetches from one issuer.
 	fetchEvery = 10 * time.Second
 	fetchBurst = 4
 )
 
-// errUnreachable says that there are no keys to verify with.
-var errUnreachable = errors.New("keys cannot be had")
+var (
+	// errUnreachable says that a signature cannot be verified, since the keys cannot
+	// be fetched.
+	errUnreachable = errors.New("the keys of the issuer cannot be fetched")
+	// errBadSignature says that no key of the issuer verifies a signature.
+	errBadSignature = errors.New("the signature is invalid")
+)
 
-// keySet are the keys of an issuer. They are found when they are first needed, and
-// asked for again when a token names one that is not among them, at a bounded
-// rate, and when they are old.
+// keySet holds the signing keys of an issuer. It fetches them when they are first
+// needed, when they are old, and, at a bounded rate, when they do not verify a token:
+// the issuer may have published new keys.
 type keySet struct {
 	find   func(context.Context) (string, error) // the URL of the keys
 	client *http.Client
 	now    func() time.Time
 
-	renewals *rate.Limiter
-	flight   singleflight.Group
+	fetches *rate.Limiter
+	flight  singleflight.Group
 
 	mu      sync.Mutex
-	current *generation
-	retry   time.Time // when old keys are asked for again
+	current *generation // nil before the first fetch
+	failed  bool        // the last fetch failed
+	retry   time.Time   // when stale keys are fetched again
 }
 
-// generation are keys as they were found once.
+// generation is the result of one fetch. It is immutable.
 type generation struct {
-	keys *oidc.RemoteKeySet
+	url  string
+	keys []jose.JSONWebKey
 	made time.Time
 }
 
 func newKeySet(find func(context.Context) (string, error), client *http.Client, now func() time.Time) *keySet {
-	return &keySet{find: find, client: client, now: now, renewals: rate.NewLimiter(rate.Every(fetchEvery), fetchBurst)}
+	return &keySet{find: find, client: client, now: now, fetches: rate.NewLimiter(rate.Every(fetchEvery), fetchBurst)}
 }
 
-// verify returns the payload of a token whose signature holds. The caller has made
-// sure that its algorithm is an accepted one. The error is errUnreachable where it
-// cannot be known whether the signature holds.
-func (k *keySet) verify(ctx context.Context, text string) ([]byte, error) {
-	g, err := k.load(ctx, text)
+// verify returns the payload of a token whose signature is valid. The error is
+// errUnreachable while the keys that could verify the token cannot be fetched.
+func (k *keySet) verify(ctx context.Context, text string, algorithms []jose.SignatureAlgorithm) ([]byte, error) {
+	jws, err := jose.ParseSignedCompact(text, algorithms)
+	if err != nil {
+		return nil, errBadSignature
+	}
+	g, err := k.load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	payload, err := g.keys.VerifySignature(ctx, text)
-	if err != nil && ctx.Err() != nil {
-		return nil, errUnreachable
+	if payload, ok := g.verify(jws); ok {
+		return payload, nil
 	}
-	return payload, err
+	newer, err := k.wait(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	if payload, ok := newer.verify(jws); ok {
+		return payload, nil
+	}
+	return nil, errBadSignature
 }
 
-// load returns keys that are not too old.
-func (k *keySet) load(ctx context.Context, text string) (*generation, error) {
+// verify reports whether one of the keys with the token's key ID, or any key for a
+// token without one, verifies the signature.
+func (g *generation) verify(jws *jose.JSONWebSignature) ([]byte, bool) {
+	id := jws.Signatures[0].Header.KeyID
+	for i := range g.keys {
+		if id != "" && g.keys[i].KeyID != id {
+			continue
+		}
+		if payload, err := jws.Verify(&g.keys[i]); err == nil {
+			return payload, true
+		}
+	}
+	return nil, false
+}
+
+// load returns the keys, and fetches them first if they are missing or old.
+func (k *keySet) load(ctx context.Context) (*generation, error) {
 	k.mu.Lock()
-	g, retry, now := k.current, k.retry, k.now()
+	g, retry := k.current, k.retry
 	k.mu.Unlock()
-	if g != nil && (now.Sub(g.made) < freshFor || now.Before(retry) && now.Sub(g.made) < staleFor) {
+	if g == nil {
+		return k.wait(ctx, nil)
+	}
+	now := k.now()
+	age := now.Sub(g.made)
+	usable := age < staleFor
+	if age < freshFor || usable && now.Before(retry) {
 		return g, nil
 	}
-	done := k.flight.DoChan("", func() (any, error) { return k.renew(text) })
+	newer, err := k.wait(ctx, g)
+	if err != nil && usable && ctx.Err() == nil {
+		return g, nil
+	}
+	return newer, err
+}
+
+// wait returns what fetch returns, or errUnreachable when ctx ends first: the fetch
+// goes on, since other requests may wait for it too.
+func (k *keySet) wait(ctx context.Context, known *generation) (*generation, error) {
+	done := k.flight.DoChan("", func() (any, error) { return k.fetch(known) })
 	select {
 	case <-ctx.Done():
 		return nil, errUnreachable
 	case res := <-done:
-		if res.Err == nil {
-			return res.Val.(*generation), nil
+		if res.Err != nil {
+			return nil, errUnreachable
 		}
+		return res.Val.(*generation), nil
 	}
-	if g != nil && now.Sub(g.made) < staleFor {
-		return g, nil
-	}
-	return nil, errUnreachable
 }
 
-// renew fetches the keys, by having them verify a token: whether its signature
-// holds does not matter here. It outlives the request that caused it, as others
-// may wait for it too.
-func (k *keySet) renew(text string) (*generation, error) {
+// fetch replaces the known generation. It returns the current generation without a
+// request if that is another one already, or if the limit of the rate is reached and
+// the last fetch succeeded.
+func (k *keySet) fetch(known *generation) (*generation, error) {
 	now := k.now()
 	k.mu.Lock()
-	if g := k.current; g != nil && now.Sub(g.made) < freshFor { // somebody was faster
-		k.mu.Unlock()
-		return g, nil
+	if k.current != known {
+		defer k.mu.Unlock()
+		return k.current, nil
 	}
-	k.retry = now.Add(time.Minute)
+	if !k.fetches.AllowN(now, 1) {
+		defer k.mu.Unlock()
+		if k.failed || known == nil {
+			return nil, errUnreachable
+		}
+		return known, nil
+	}
+	k.failed, k.retry = true, now.Add(retryStale)
 	k.mu.Unlock()
-	if !k.renewals.AllowN(now, 1) {
-		return nil, errUnreachable
-	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), 3*fetchTimeout)
 	defer cancel()
-	url, err := k.find(ctx)
+	g := &generation{made: now}
+	var err error
+	if known != nil && now.Sub(known.made) < freshFor {
+		g.url = known.url
+	} else if g.url, err = k.find(ctx); err != nil {
+		return nil, err
+	}
+	body, err := fetchDocument(ctx, k.client, g.url)
 	if err != nil {
 		return nil, err
 	}
-	client := *k.client
-	client.Transport = &bounded{next: client.Transport, now: k.now, fetches: rate.NewLimiter(rate.Every(fetchEvery), fetchBurst)}
-	g := &generation{oidc.NewRemoteKeySet(oidc.ClientContext(ctx, &client), url), now}
-	var fault *fetchError
-	if _, err := g.keys.VerifySignature(ctx, text); errors.As(err, &fault) || ctx.Err() != nil {
-		return nil, errUnreachable
+	if g.keys, err = parseKeys(body); err != nil {
+		return nil, err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.current = g
+	k.current, k.failed = g, false
 	return g, nil
 }
 
-// fetchError says that keys were not fetched, as errors of another type say that a
-// signature does not hold.
-type fetchError struct{ reason string }
-
-func (e *fetchError) Error() string { return e.reason }
-
-// bounded is a transport for keys: they are fetched at a bounded rate and have a
-// bounded size, and what is no set of keys is an error.
-type bounded struct {
-	next    http.RoundTripper
-	now     func() time.Time
-	fetches *rate.Limiter
-}
-
-// RoundTrip implements http.RoundTripper.
-func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !b.fetches.AllowN(b.now(), 1) {
-		return nil, &fetchError{"keys were fetched a moment ago"}
+// parseKeys returns the public keys of a JSON Web Key Set. It ignores keys that it
+// cannot use, as RFC 7517, section 5, recommends.
+func parseKeys(body []byte) ([]jose.JSONWebKey, error) {
+	list := wire.ValueOf(body).Get("keys")
+	if list.Kind() != '[' {
+		return nil, errors.New("the answer is not a JSON Web Key Set")
 	}
-	resp, err := b.next.RoundTrip(r)
-	if err != nil {
-		return nil, &fetchError{err.Error()}
+	var keys []jose.JSONWebKey
+	n := 0
+	for e := range list.Elements() {
+		n++
+		var key jose.JSONWebKey
+		if err := json.Unmarshal(e.Raw(), &key); err == nil && key.IsPublic() {
+			keys = append(keys, key)
+		}
 	}
-	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
-		return resp, nil
+	if n > 0 && len(keys) == 0 {
+		return nil, errors.New("the JSON Web Key Set contains no usable public key")
 	}
-	body, err := readDocument(resp)
-	if err != nil {
-		return nil, &fetchError{err.Error()}
-	}
-	if wire.ValueOf(body).Get("keys").Kind() != '[' {
-		return nil, &fetchError{"the answer is no set of keys"}
-	}
-	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return resp, nil
+	return keys, nil
 }

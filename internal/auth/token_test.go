@@ -244,6 +244,44 @@ func TestIssuerOutOfReach(t *testing.T) {
 	refused(t, a, withToken(token), "unavailable")
 }
 
+// TestNewKeyWhileIssuerIsDown sends a token that is signed with a key which the issuer
+// has published since the keys were fetched. Nobody knows whether its signature holds
+// while the issuer is down, so the answer is 503, and the client keeps its token.
+func TestNewKeyWhileIssuerIsDown(t *testing.T) {
+	iss := gatewaytest.NewIssuer(t)
+	now := time.Now()
+	a := forTokens(t, iss, func(o *Options) { o.Now = func() time.Time { return now } })
+	accepted(t, a, withToken(iss.Token(audience, nil)))
+	iss.Rotate()
+	iss.SetDown(true)
+	token := iss.Token(audience, nil)
+	for range 2 * fetchBurst { // also after the rate of fetches has reached its limit
+		if d := refused(t, a, withToken(token), "unavailable"); d.Status() != http.StatusServiceUnavailable {
+			t.Errorf("status %d", d.Status())
+		}
+	}
+	iss.SetDown(false)
+	now = now.Add(fetchEvery)
+	accepted(t, a, withToken(token))
+}
+
+// TestUnparsableTokenKeepsKeys sends a token whose signature cannot be parsed while
+// stale keys are in use: they stay in use.
+func TestUnparsableTokenKeepsKeys(t *testing.T) {
+	iss := gatewaytest.NewIssuer(t)
+	now := time.Now()
+	a := forTokens(t, iss, func(o *Options) {
+		o.Now, o.Issuers[0].Keys = func() time.Time { return now }, iss.URL+"/keys"
+	})
+	token := iss.Token(audience, claimSet{"exp": now.Unix() + 7*24*3600})
+	accepted(t, a, withToken(token))
+	iss.SetDown(true)
+	now = now.Add(freshFor + time.Minute)
+	refused(t, a, withToken(token[:strings.LastIndex(token, ".")]+".!"), "signature")
+	other := iss.Token(audience, claimSet{"jti": "2", "exp": now.Unix() + 60}) // the first is remembered as verified
+	accepted(t, a, withToken(other))
+}
+
 // Keys that nobody has do not make us ask for keys again and again.
 func TestManyKeyIDs(t *testing.T) {
 	iss := gatewaytest.NewIssuer(t)
