@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -104,28 +105,74 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// dump is a configuration as YAML, secrets redacted.
+// dump is a configuration as YAML, secrets redacted. It contains only what differs from
+// the defaults, so that a new key changes no golden.
 func dump(t *testing.T, c *Config) string {
 	t.Helper()
-	type upstream struct {
-		Name, Key, Pos string
-		Upstream       `yaml:",inline"`
-	}
-	all := struct {
-		Config    `yaml:",inline"`
-		Upstreams []upstream
-		Warnings  []string
-	}{Config: *c}
+	all := sparse(t, reflect.ValueOf(c).Elem(), reflect.ValueOf(Default(testEnv)).Elem())
+	var upstreams yaml.Node
+	upstreams.Kind = yaml.SequenceNode
 	for _, u := range c.Upstreams {
 		u.URL = u.RedactedURL()
-		all.Upstreams = append(all.Upstreams, upstream{u.Name, u.Key, u.Pos.String(), u})
+		n := &yaml.Node{Kind: yaml.MappingNode}
+		for _, p := range [][2]string{{"name", u.Name}, {"key", u.Key}, {"pos", u.Pos.String()}} {
+			n.Content = append(n.Content, yamlOf(t, p[0]), yamlOf(t, p[1]))
+		}
+		n.Content = append(n.Content, sparse(t, reflect.ValueOf(u), reflect.ValueOf(DefaultUpstream(u.Key))).Content...)
+		upstreams.Content = append(upstreams.Content, n)
 	}
+	var warnings []string
 	for _, w := range c.Warnings {
-		all.Warnings = append(all.Warnings, w.String())
+		warnings = append(warnings, w.String())
+	}
+	if len(upstreams.Content) > 0 {
+		all.Content = append(all.Content, yamlOf(t, "upstreams"), &upstreams)
+	}
+	if len(warnings) > 0 {
+		all.Content = append(all.Content, yamlOf(t, "warnings"), yamlOf(t, warnings))
 	}
 	out, err := yaml.Marshal(all)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(out)
+}
+
+// sparse is a struct of the schema as a mapping of the keys that differ from def.
+func sparse(t *testing.T, v, def reflect.Value) *yaml.Node {
+	t.Helper()
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	if o, ok := v.Interface().(Override); ok {
+		n.Content = append(n.Content, yamlOf(t, "native"), yamlOf(t, o.Native))
+	}
+	for _, f := range shapeOf(v.Type()).fields {
+		fv, fd := v.FieldByIndex(f.index), def.FieldByIndex(f.index)
+		if digestOf(fv) == digestOf(fd) {
+			continue
+		}
+		value := &yaml.Node{Kind: yaml.SequenceNode}
+		switch {
+		case f.isStruct():
+			value = sparse(t, fv, fd)
+		case fv.Kind() == reflect.Slice && fv.Type().Elem().Kind() == reflect.Struct && fv.Type().Elem() != reflect.TypeFor[Secret]():
+			elem := reflect.New(fv.Type().Elem()).Elem()
+			setDefaults(elem)
+			for i := range fv.Len() {
+				value.Content = append(value.Content, sparse(t, fv.Index(i), elem))
+			}
+		default:
+			value = yamlOf(t, fv.Interface())
+		}
+		n.Content = append(n.Content, yamlOf(t, f.name), value)
+	}
+	return n
+}
+
+func yamlOf(t *testing.T, v any) *yaml.Node {
+	t.Helper()
+	n := new(yaml.Node)
+	if err := n.Encode(v); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
