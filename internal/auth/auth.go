@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
-	"mcpgateway/internal/sparing"
+	"mcpgateway/internal/ratelog"
 )
 
 // Options say which proof is accepted. A kind of proof that nothing is given for is
@@ -50,14 +50,14 @@ type Authenticator struct {
 	hierarchy hierarchy
 	realm     string // the challenge of those who do not take tokens
 	now       func() time.Time
-	sparing   *sparing.Log
+	ratelog   *ratelog.Logger
 	metrics   *Metrics
 }
 
 // New makes an Authenticator. The error names what of the options is wrong. It
 // connects to nobody.
 func New(o Options) (*Authenticator, error) {
-	a := &Authenticator{now: o.Now, sparing: sparing.New(o.Logger), metrics: o.Metrics}
+	a := &Authenticator{now: o.Now, ratelog: ratelog.New(o.Logger), metrics: o.Metrics}
 	if a.now == nil {
 		a.now = time.Now
 	}
@@ -98,7 +98,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (*call.Principal, error) {
 		return nil, err
 	}
 	a.metrics.failures.WithLabelValues(fail.reason).Inc()
-	a.sparing.Log(a.levelOf(fail), "proof refused", zap.String("reason", fail.reason), zap.String("remote", r.RemoteAddr))
+	a.ratelog.Log(a.levelOf(fail), "proof refused", zap.String("reason", fail.reason), zap.String("remote", r.RemoteAddr))
 	return nil, &Denied{fail, a.challengeFor(r, fail)}
 }
 

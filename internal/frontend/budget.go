@@ -111,7 +111,7 @@ func (h *holding) keep(size int) *refusal {
 
 // crowded tells the log that clients are refused.
 func (h *holding) crowded(refused *refusal) *refusal {
-	h.s.sparing.Warn("requests are refused for now: " + refused.reason)
+	h.s.ratelog.Warn("requests are refused for now: " + refused.reason)
 	return refused
 }
 

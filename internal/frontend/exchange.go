@@ -98,7 +98,7 @@ func (x *exchange) outcome(res call.Result, err error) answer {
 	case errors.Is(err, context.DeadlineExceeded):
 		fault = wire.Errorf(wire.CodeInternal, "the call took too long")
 	default:
-		x.s.sparing.Error("a call ended without an answer", zap.String("call", x.call.ID), zap.Error(err))
+		x.s.ratelog.Error("a call ended without an answer", zap.String("call", x.call.ID), zap.Error(err))
 		fault = errInternal
 	}
 	a := answer{fault: fault}

@@ -42,7 +42,7 @@ func (s *Server) fullHouse(w http.ResponseWriter, r *http.Request, id wire.ID, w
 	if why == errGreedySessions {
 		status = http.StatusTooManyRequests
 	}
-	s.sparing.Warn("sessions are refused for now: "+why.Message, zap.String("remote", r.RemoteAddr), zap.Int("max_sessions", s.opt.MaxSessions))
+	s.ratelog.Warn("sessions are refused for now: "+why.Message, zap.String("remote", r.RemoteAddr), zap.Int("max_sessions", s.opt.MaxSessions))
 	s.busy(w, r, id, status, why.Message)
 }
 

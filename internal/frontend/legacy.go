@@ -143,7 +143,7 @@ func (s *Server) refuseSession(w http.ResponseWriter, r *http.Request, id wire.I
 // logRefused logs that something which a client was given, and brings back, is
 // refused. It says nothing of what the client brought.
 func (s *Server) logRefused(what string, r *http.Request, who *call.Principal, reason error) {
-	s.sparing.Warn(what, zap.String("principal", who.Subject), zap.String("remote", r.RemoteAddr), zap.NamedError("reason", reason))
+	s.ratelog.Warn(what, zap.String("principal", who.Subject), zap.String("remote", r.RemoteAddr), zap.NamedError("reason", reason))
 }
 
 // legacyCall makes the call of a legacy request, whatever it travels on. In a

@@ -225,7 +225,7 @@ func (k *parkable) park() {
 		return
 	}
 	if k.s.draining.Load() || !k.listed && !k.s.parks.add(k) {
-		k.s.sparing.Info("a question was not put to the client: no call can be parked", zap.String("call", k.x.call.ID))
+		k.s.ratelog.Info("a question was not put to the client: no call can be parked", zap.String("call", k.x.call.ID))
 		k.giveUp()
 		return
 	}
@@ -298,7 +298,7 @@ func (k *parkable) lapsed(round uint32) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.parked && k.round == round {
-		k.s.sparing.Info("a parked call has lapsed", zap.String("call", k.x.call.ID))
+		k.s.ratelog.Info("a parked call has lapsed", zap.String("call", k.x.call.ID))
 		k.end(errLapsed)
 	}
 }

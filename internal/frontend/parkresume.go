@@ -70,7 +70,7 @@ func (x *exchange) resume(sealed string) answer {
 
 // refuseState tells the log why, and the client only that.
 func (x *exchange) refuseState(reason error, fault *wire.Error) answer {
-	x.s.sparing.Warn("request state refused", zap.String("request", x.call.ID), zap.String("principal", x.call.Principal.Subject),
+	x.s.ratelog.Warn("request state refused", zap.String("request", x.call.ID), zap.String("principal", x.call.Principal.Subject),
 		zap.String("method", x.call.Method), zap.NamedError("reason", reason))
 	return answer{fault: fault}
 }

@@ -16,7 +16,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/origin"
-	"mcpgateway/internal/sparing"
+	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/wire"
 )
 
@@ -29,7 +29,7 @@ import (
 type Server struct {
 	opt     Options // its Settings are those from the start, see set
 	log     *zap.Logger
-	sparing *sparing.Log // has the lines that clients can cause
+	ratelog *ratelog.Logger // for lines that clients can cause
 	set     atomic.Pointer[settings]
 
 	sessions sessionTable
@@ -63,7 +63,7 @@ func New(o Options) *Server {
 		opt: o,
 		log: o.Logger,
 
-		sparing: sparing.New(o.Logger),
+		ratelog: ratelog.New(o.Logger),
 	}
 	s.Set(o.Settings)
 	s.sessions.init(o.MaxSessions, o.SessionIdle, o.Metrics.Sessions.WithLabelValues(wire.EraLegacy.String()), o.SessionEnded)
@@ -386,7 +386,7 @@ func (s *Server) recovered(w http.ResponseWriter) {
 }
 
 func (s *Server) logPanic(p any) {
-	s.sparing.Error("panic", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+	s.ratelog.Error("panic", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 }
 
 // clip makes a client's text fit for the log: short, and without control

@@ -187,7 +187,7 @@ func (g *Gateway) newWeb() (*credentials.Web, error) {
 // notGiven tells the log why somebody got an error page, which they can open again
 // and again.
 func (g *Gateway) notGiven(upstream string, err error) {
-	g.sparing.Info("no grant was given", zap.String("upstream", upstream), zap.Error(errors.Join(err, errors.Unwrap(err))))
+	g.ratelog.Info("no grant was given", zap.String("upstream", upstream), zap.Error(errors.Join(err, errors.Unwrap(err))))
 }
 
 // sourceOf returns what proves the gateway to an upstream that is configured now,

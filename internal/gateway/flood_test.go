@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/gatewaytest"
-	"mcpgateway/internal/sparing"
+	"mcpgateway/internal/ratelog"
 )
 
 // What strangers cause the HTTP server to say is bounded, and hides nothing that matters.
@@ -71,7 +71,7 @@ func TestHandshakesCannotFloodTheLog(t *testing.T) {
 func TestGrantsThatAreNotGivenAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
-		g := &Gateway{sparing: sparing.New(zap.New(core))}
+		g := &Gateway{ratelog: ratelog.New(zap.New(core))}
 		for range 1000 {
 			g.notGiven("up", errors.New("another browser"))
 		}

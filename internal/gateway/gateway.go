@@ -24,8 +24,8 @@ import (
 	"mcpgateway/internal/credentials"
 	"mcpgateway/internal/frontend"
 	"mcpgateway/internal/origin"
+	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/router"
-	"mcpgateway/internal/sparing"
 	"mcpgateway/internal/telemetry"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/wire"
@@ -60,7 +60,7 @@ type Gateway struct {
 	stdio   bool
 	version string
 	log     *zap.Logger // in which the secrets of the configuration are masked
-	sparing *sparing.Log
+	ratelog *ratelog.Logger
 	masks   *masks
 
 	info wire.Raw // serverInfo, as clients see it
@@ -141,7 +141,7 @@ func New(o Options) (*Gateway, error) {
 	o.Logger = o.Logger.WithOptions(zap.WrapCore(masks.core))
 	g := &Gateway{
 		masks: masks,
-		cfg:   o.Config, demo: o.Demo, stdio: o.Stdio, version: o.Version, log: o.Logger, sparing: sparing.New(o.Logger), watch: o.Watch,
+		cfg:   o.Config, demo: o.Demo, stdio: o.Stdio, version: o.Version, log: o.Logger, ratelog: ratelog.New(o.Logger), watch: o.Watch,
 		registry:        telemetry.NewRegistry(),
 		metrics:         newMetrics(),
 		upstreamMetrics: upstream.NewMetrics(),

@@ -19,7 +19,7 @@ import (
 
 	"mcpgateway/internal/admin"
 	"mcpgateway/internal/auth"
-	"mcpgateway/internal/sparing"
+	"mcpgateway/internal/ratelog"
 )
 
 const (
@@ -148,22 +148,22 @@ func unread(next http.Handler) http.Handler {
 // its lines without end, by handshakes that fail, and some quote what they sent: so
 // the lines are bounded, and what they say is in a field.
 func (g *Gateway) errorLog() *log.Logger {
-	return log.New(httpLog{sparing.New(g.log.Named("http"))}, "", 0)
+	return log.New(httpLog{ratelog.New(g.log.Named("http"))}, "", 0)
 }
 
 // httpLog takes the lines of an http.Server.
-type httpLog struct{ sparing *sparing.Log }
+type httpLog struct{ ratelog *ratelog.Logger }
 
 func (l httpLog) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
 	says := zap.String("says", text)
 	switch {
 	case strings.HasPrefix(text, "http: panic serving"), strings.HasPrefix(text, "http2: panic serving"):
-		l.sparing.Error("panic", says)
+		l.ratelog.Error("panic", says)
 	case strings.HasPrefix(text, "http: Accept error"):
-		l.sparing.Warn("no connections can be accepted", says)
+		l.ratelog.Warn("no connections can be accepted", says)
 	default:
-		l.sparing.Info("HTTP server", says)
+		l.ratelog.Info("HTTP server", says)
 	}
 	return len(line), nil
 }

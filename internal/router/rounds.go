@@ -102,7 +102,7 @@ func (j *journey) withoutRounds(params wire.Raw) wire.Raw {
 
 // refuseState tells the log why a state is not taken.
 func (j *journey) refuseState(reason error) {
-	j.r.sparing.Warn("request state refused", zap.String("request", j.c.ID), zap.String("principal", j.c.Principal.Subject),
+	j.r.ratelog.Warn("request state refused", zap.String("request", j.c.ID), zap.String("principal", j.c.Principal.Subject),
 		zap.String("upstream", j.space.Upstream()), zap.String("method", j.c.Method), zap.NamedError("reason", reason))
 }
 

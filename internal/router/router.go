@@ -17,7 +17,7 @@ import (
 	"mcpgateway/internal/conform"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
-	"mcpgateway/internal/sparing"
+	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/wire"
 )
 
@@ -130,7 +130,7 @@ type Router struct {
 	now     atomic.Pointer[current]
 	settled <-chan struct{}
 	log     *zap.Logger
-	sparing *sparing.Log // has the lines that clients can cause
+	ratelog *ratelog.Logger // for lines that clients can cause
 	metrics *Metrics
 
 	sealer       *bridge.Sealer
@@ -156,7 +156,7 @@ func newCurrent(r *Routes) *current { return &current{r, make(chan struct{})} }
 // New returns a Router that sees first until the first Swap.
 func New(o Options, first *Routes) *Router {
 	r := &Router{
-		settled: o.Settled, log: o.Logger, sparing: sparing.New(o.Logger), metrics: o.Metrics,
+		settled: o.Settled, log: o.Logger, ratelog: ratelog.New(o.Logger), metrics: o.Metrics,
 		sealer:  o.Sealer,
 		limits:  limiter{now: time.Now},
 		tickets: o.Tickets,

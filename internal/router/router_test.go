@@ -19,7 +19,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
-	"mcpgateway/internal/sparing"
+	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/wire"
 )
 
@@ -67,7 +67,7 @@ type house struct {
 }
 
 // logTo has the router log to another log.
-func (h *house) logTo(log *zap.Logger) { h.log, h.sparing = log, sparing.New(log) }
+func (h *house) logTo(log *zap.Logger) { h.log, h.ratelog = log, ratelog.New(log) }
 
 func source(t *testing.T, name string, down *catalog.Down) catalog.Source {
 	t.Helper()

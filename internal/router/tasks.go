@@ -97,7 +97,7 @@ func (r *Router) openTask(c *call.Call, id string, n *noted) (bridge.TaskRef, *c
 		}
 	}
 	if err != nil {
-		r.sparing.Warn("task id refused", zap.String("request", c.ID), zap.String("principal", c.Principal.Subject),
+		r.ratelog.Warn("task id refused", zap.String("request", c.ID), zap.String("principal", c.Principal.Subject),
 			zap.String("method", c.Method), zap.NamedError("reason", err))
 		return ref, nil, errNoTask
 	}

@@ -1,4 +1,4 @@
-package sparing
+package ratelog
 
 import (
 	"testing"

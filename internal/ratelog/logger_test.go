@@ -1,4 +1,4 @@
-package sparing
+package ratelog
 
 import (
 	"sync"
@@ -37,14 +37,14 @@ func TestFloodIsLeftOutAndCounted(t *testing.T) {
 			wg.Go(func() { l.Info("flood", zap.String("kind", "a")) })
 		}
 		wg.Wait()
-		want("at once", map[string]int{"info flood": atOnce, "debug flood": 100 - atOnce})
+		want("burst", map[string]int{"info flood": burst, "debug flood": 100 - burst})
 		l.Warn("flood")
 		l.Info("another")
-		want("what floods is no matter of other lines", map[string]int{"warn flood": 1, "info another": 1})
+		want("other messages are not limited by the flood", map[string]int{"warn flood": 1, "info another": 1})
 		time.Sleep(time.Second)
 		l.Info("flood")
 		l.Info("flood")
-		want("a second later", map[string]int{"info flood": 1, "debug flood": 1, "left out of flood": 100 - atOnce})
+		want("a second later", map[string]int{"info flood": 1, "debug flood": 1, "left out of flood": 100 - burst})
 		time.Sleep(time.Hour)
 		l.Info("flood")
 		l.Info("flood")
