@@ -65,7 +65,7 @@ func New(o Options) (*Authenticator, error) {
 		a.metrics = NewMetrics()
 	}
 	a.hierarchy = newHierarchy(o.Hierarchy)
-	a.verified = newTokenCache(maxVerified)
+	a.verified = newTokenCache()
 	keys, err := newKeys(o.Keys, a.hierarchy)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/ttlcache"
 	"mcpgateway/internal/wire"
 )
 
@@ -110,29 +111,21 @@ const (
 	trustFor = 5 * time.Minute
 )
 
-// tokenCache holds verified tokens by their digest, at most max of them.
+// tokenCache holds verified tokens by their digest.
 type tokenCache struct {
-	max int
-
 	mu  sync.RWMutex
-	all map[[sha256.Size]byte]cached
+	all *ttlcache.Cache[[sha256.Size]byte, *verified]
 }
 
-type cached struct {
-	*verified
-	until time.Time
-}
-
-func newTokenCache(most int) *tokenCache {
-	return &tokenCache{max: most, all: make(map[[sha256.Size]byte]cached)}
+func newTokenCache() *tokenCache {
+	return &tokenCache{all: ttlcache.New[[sha256.Size]byte, *verified](maxVerified)}
 }
 
 func (c *tokenCache) get(text string, now time.Time) (*verified, bool) {
 	key := sha256.Sum256([]byte(text))
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	e, ok := c.all[key]
-	return e.verified, ok && now.Before(e.until)
+	return c.all.Get(key, now)
 }
 
 func (c *tokenCache) put(text string, v *verified, now time.Time) {
@@ -143,27 +136,5 @@ func (c *tokenCache) put(text string, v *verified, now time.Time) {
 	key := sha256.Sum256([]byte(text))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.all) >= c.max {
-		c.evict(now)
-	}
-	c.all[key] = cached{v, until}
-}
-
-// evict makes room: what has lapsed goes, and where nothing has, any eighth.
-func (c *tokenCache) evict(now time.Time) {
-	for key, e := range c.all {
-		if !now.Before(e.until) {
-			delete(c.all, key)
-		}
-	}
-	if len(c.all) < c.max {
-		return
-	}
-	n := c.max/8 + 1
-	for key := range c.all {
-		if n--; n < 0 {
-			return
-		}
-		delete(c.all, key)
-	}
+	c.all.Put(key, v, until, now)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+
+	"mcpgateway/internal/ttlcache"
 )
 
 const (
@@ -23,17 +25,18 @@ type cache struct {
 	flight singleflight.Group
 
 	mu    sync.Mutex
-	all   map[string]kept
+	all   *ttlcache.Cache[string, kept]
 	drops int // what was fetched before the last of them is not kept
 }
 
 type kept struct {
 	token *token
 	err   error
-	until time.Time
 }
 
-func newCache(now func() time.Time) *cache { return &cache{now: now, all: make(map[string]kept)} }
+func newCache(now func() time.Time) *cache {
+	return &cache{now: now, all: ttlcache.New[string, kept](maxKept)}
+}
 
 // get returns the token that is kept under key, or else what fetch gets. All who
 // ask at once wait for one fetch, which goes on, within attemptTime, when those who
@@ -53,11 +56,11 @@ func (c *cache) get(ctx context.Context, key string, fetch func(ctx context.Cont
 		if own.Err() != nil && errors.Is(err, own.Err()) {
 			err = failf("there was no token within %s", attemptTime)
 		}
-		k := kept{err: err, until: c.now().Add(failFor)}
-		if err == nil {
-			k = kept{token: t, until: t.goodUntil()}
+		if err != nil {
+			c.put(key, kept{err: err}, c.now().Add(failFor), drops)
+		} else {
+			c.put(key, kept{token: t}, t.goodUntil(), drops)
 		}
-		c.put(key, k, drops)
 		return t, err
 	})
 	select {
@@ -72,8 +75,7 @@ func (c *cache) get(ctx context.Context, key string, fetch func(ctx context.Cont
 func (c *cache) look(key string) (kept, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k, ok := c.all[key]
-	return k, ok && c.now().Before(k.until)
+	return c.all.Get(key, c.now())
 }
 
 func (c *cache) dropped() int {
@@ -82,34 +84,11 @@ func (c *cache) dropped() int {
 	return c.drops
 }
 
-func (c *cache) put(key string, k kept, drops int) {
+func (c *cache) put(key string, k kept, until time.Time, drops int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if drops != c.drops {
-		return
-	}
-	if _, there := c.all[key]; !there && len(c.all) >= maxKept {
-		c.evict()
-	}
-	c.all[key] = k
-}
-
-// evict makes room: what is not good any more goes, and where all is, any eighth.
-// The caller holds mu.
-func (c *cache) evict() {
-	now := c.now()
-	for key, k := range c.all {
-		if !now.Before(k.until) {
-			delete(c.all, key)
-		}
-	}
-	n := 0
-	for key := range c.all {
-		if len(c.all) < maxKept || n > maxKept/8 {
-			return
-		}
-		delete(c.all, key)
-		n++
+	if drops == c.drops {
+		c.all.Put(key, k, until, c.now())
 	}
 }
 
@@ -118,7 +97,7 @@ func (c *cache) drop(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.flight.Forget(key)
-	delete(c.all, key)
+	c.all.Delete(key)
 	c.drops++
 }
 
@@ -127,16 +106,15 @@ func (c *cache) drop(key string) {
 func (c *cache) refuse(key, access string) (again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k, ok := c.all[key]
+	k, ok := c.all.Get(key, c.now())
 	if !ok || k.token == nil || k.token.access != access {
 		return true // another is in its place already, or will be
 	}
-	if c.now().Sub(k.token.issued) < youth {
-		k.token, k.err, k.until = nil, errYoung, c.now().Add(failFor)
-		c.all[key] = k
+	if now := c.now(); now.Sub(k.token.issued) < youth {
+		c.all.Put(key, kept{err: errYoung}, now.Add(failFor), now)
 		return false
 	}
-	delete(c.all, key)
+	c.all.Delete(key)
 	return true
 }
 

@@ -1,0 +1,2 @@
+// Package ttlcache holds a bounded cache whose entries expire.
+package ttlcache
