@@ -118,15 +118,26 @@ func (w *walk) structured(result wire.Raw) wire.Raw {
 			result = w.misfit(result, at, schema, failed)
 		}
 	}
-	at = wire.ValueOf(result).Get("structuredContent")
-	if !at.Exists() || hasText(wire.ValueOf(result).Get("content")) {
+	root := wire.ValueOf(result)
+	at, content := root.Get("structuredContent"), root.Get("content")
+	if !at.Exists() || hasText(content) {
 		return result
 	}
-	w.foundIn("structuredContent", StructuredAlone, secStructured, true, "has no text block beside it; its JSON should be there as text, for clients that read no other")
-	if !w.mend {
+	// Other blocks say the same in a form that clients can show. Their data, as text,
+	// would only cost the model its context.
+	empty := isEmpty(content)
+	w.foundIn("structuredContent", StructuredAlone, secStructured, empty, "has no text block beside it; its JSON should be there as text, for clients that read no other")
+	if !w.mend || !empty {
 		return result
 	}
 	return withText(result, at)
+}
+
+func isEmpty(content wire.Value) bool {
+	for range content.Elements() {
+		return false
+	}
+	return true
 }
 
 // maxCandidates is how many texts are held against an outputSchema.
