@@ -24,7 +24,7 @@ func (s *Server) serveBatch(p *post, r *http.Request, who *call.Principal, body 
 	refuse := func(format string, args ...any) {
 		s.fault(p.w, r, wire.ID{}, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: "+format, args...))
 	}
-	if err := wire.Check(body, s.opt.Limits, wire.Strict); err != nil {
+	if err := wire.Check(body, s.options.Limits, wire.Strict); err != nil {
 		s.fault(p.w, r, wire.ID{}, http.StatusBadRequest, wire.Errorf(wire.CodeParse, "parse error: %s", err))
 		return
 	}
@@ -44,20 +44,20 @@ func (s *Server) serveBatch(p *post, r *http.Request, who *call.Principal, body 
 	}
 
 	if s.draining.Load() && slices.ContainsFunc(parts, func(part wire.Raw) bool {
-		m, err := wire.Parse(part, s.opt.Limits)
+		m, err := wire.Parse(part, s.options.Limits)
 		return err == nil && m.IsRequest()
 	}) {
 		s.turnAway(p.w, r, wire.ID{})
 		return
 	}
-	if refused := p.hold.begin(len(parts) - 1); refused != nil {
+	if refused := p.reserved.acquireCalls(len(parts) - 1); refused != nil {
 		s.refuse(p.w, r, refused)
 		return
 	}
 	p.sess = sess
-	answers, requests := sess.answerBatch(parts, s.opt.Limits, func(m *wire.Message) *exchange {
+	answers, requests := sess.answerBatch(parts, s.options.Limits, func(m *wire.Message) *exchange {
 		x := s.legacyCall(context.WithoutCancel(r.Context()), p, sess, client, who, m)
-		x.call.Owner = s.shareOf(r.RemoteAddr, who, client)
+		x.call.Owner = s.callShare(r.RemoteAddr, who, client)
 		return x
 	})
 	switch {

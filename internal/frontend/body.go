@@ -77,8 +77,8 @@ func expectBody(w http.ResponseWriter, r *http.Request) (timed bool) {
 // away, which cancels modern requests, only after that. The buffer grows with
 // what arrives, not with what the client announces, and so does what h holds. A
 // client must send at some rate, after a while of grace, when the body is timed.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *holding, timed bool) (*buffer, *refusal) {
-	limit := s.opt.MaxMessage
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *reservation, timed bool) (*buffer, *refusal) {
+	limit := s.options.MaxMessage
 	if r.ContentLength > int64(limit) {
 		return nil, &refusal{status: http.StatusRequestEntityTooLarge, reason: errLarge}
 	}
@@ -92,7 +92,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *holding, ti
 	for {
 		if full := len(buf.b); full == cap(buf.b) {
 			size := nextSize(full, r.ContentLength, limit)
-			if refused := h.keep(size); refused != nil {
+			if refused := h.acquireBody(size); refused != nil {
 				return refuse(refused)
 			}
 			buf.grow(size)
@@ -103,7 +103,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *holding, ti
 		case size > limit:
 			return refuse(&refusal{http.StatusRequestEntityTooLarge, errLarge, requestIn(buf.b)})
 		case err == io.EOF:
-			if refused := h.keep(size); refused != nil { // the buffer was large before
+			if refused := h.acquireBody(size); refused != nil { // the buffer was large before
 				return refuse(refused)
 			}
 			if timed {

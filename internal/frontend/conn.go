@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"mcpgateway/internal/fairshare"
 	"mcpgateway/internal/wire"
 )
 
@@ -122,13 +123,13 @@ var (
 // httpCarrier carries a stream of events in one HTTP response.
 type httpCarrier struct {
 	s     *Server
-	owner owner // whose response it is
+	share fairshare.Share // whose response it is
 	w     http.ResponseWriter
 	rc    *http.ResponseController
 }
 
-func (s *Server) newHTTPCarrier(w http.ResponseWriter, o owner) *httpCarrier {
-	return &httpCarrier{s: s, owner: o, w: w, rc: http.NewResponseController(w)}
+func (s *Server) newHTTPCarrier(w http.ResponseWriter, o fairshare.Share) *httpCarrier {
+	return &httpCarrier{s: s, share: o, w: w, rc: http.NewResponseController(w)}
 }
 
 // open begins the response, which tells proxies to pass events on as they come.
@@ -143,7 +144,7 @@ func (c *httpCarrier) open() {
 }
 
 func (c *httpCarrier) write(b []byte) bool {
-	return c.s.writeAll(c.w, c.rc, c.owner, b, true) == nil
+	return c.s.writeAll(c.w, c.rc, c.share, b, true) == nil
 }
 
 // pipeCarrier carries a stream of lines in a pipe or a file.

@@ -44,7 +44,7 @@ func (s *Server) appendModern(dst []byte, method string, res call.Result) []byte
 	}
 	if meta.Kind() == '{' && !meta.Get(wire.MetaServerInfo).Exists() {
 		e := wire.NewEdit(raw)
-		e.Add(meta, wire.MetaServerInfo, s.opt.Info)
+		e.Add(meta, wire.MetaServerInfo, s.options.Info)
 		raw = e.Bytes()
 		root = wire.ValueOf(raw)
 	}

@@ -174,7 +174,7 @@ func (s *Server) checkHeaders(r *http.Request, x *exchange) *wire.Error {
 	if c.Method != wire.MethodToolsCall {
 		return nil
 	}
-	mirrored, err := wire.HeaderParams(s.opt.ToolSchema(c.Principal, c.Client, name))
+	mirrored, err := wire.HeaderParams(s.options.ToolSchema(c.Principal, c.Client, name))
 	if err != nil || mirrored == nil {
 		return nil // a schema that is wrong is a fault of the upstream, not of this client
 	}

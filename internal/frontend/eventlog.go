@@ -3,6 +3,8 @@ package frontend
 import (
 	"bytes"
 	"sync"
+
+	"mcpgateway/internal/fairshare"
 )
 
 // EventLog keeps the events of one session, so that a client whose connection
@@ -33,8 +35,8 @@ const (
 // used up it makes room by what it holds itself, and keeps nothing when that is not
 // enough.
 type memoryLog struct {
-	space *budget // bytes
-	owner owner
+	budget *fairshare.Budget // bytes
+	share  fairshare.Share
 
 	mu     sync.Mutex
 	events []loggedEvent // the oldest first
@@ -67,7 +69,7 @@ func (l *memoryLog) Append(stream string, number int, data []byte) {
 
 // take makes room for one more event of n bytes, if there is any. The caller holds mu.
 func (l *memoryLog) take(n int) bool {
-	if l.bytes+n > maxLogBytes || len(l.events) >= maxLogEvents || l.space.take(l.owner, int64(n)) != nil {
+	if l.bytes+n > maxLogBytes || len(l.events) >= maxLogEvents || l.budget.Acquire(l.share, int64(n)) != nil {
 		return false
 	}
 	l.bytes += n
@@ -76,7 +78,7 @@ func (l *memoryLog) take(n int) bool {
 
 func (l *memoryLog) give(n int) {
 	l.bytes -= n
-	l.space.give(l.owner, int64(n))
+	l.budget.Release(l.share, int64(n))
 }
 
 // Close implements io.Closer: the log forgets everything, and keeps nothing more.

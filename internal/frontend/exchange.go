@@ -38,15 +38,15 @@ var errTurnedAway = wire.Errorf(wire.CodeInternal, "%s and takes no new calls; s
 // exchange is one request in flight: its call, and the way back to the client.
 // It is the call's back channel.
 type exchange struct {
-	call  call.Call
-	s     *Server
-	id    wire.ID
-	out   outlet
-	sess  *session // nil when the call belongs to none
-	hold  *holding // what the request holds, nil when it is not known
-	scope call.Scope
-	ctx   context.Context // scope
-	over  atomic.Bool     // nothing goes to the client beside the answer: the handler has returned, or it is no call
+	call     call.Call
+	s        *Server
+	id       wire.ID
+	out      outlet
+	sess     *session     // nil when the call belongs to none
+	reserved *reservation // what the request holds, nil when it is not known
+	scope    call.Scope
+	ctx      context.Context // scope
+	over     atomic.Bool     // nothing goes to the client beside the answer: the handler has returned, or it is no call
 }
 
 // newExchange prepares a call. The caller registers it, where ends of sessions
@@ -115,7 +115,7 @@ func (x *exchange) handle() (res call.Result, err error) {
 			res, err = call.Result{}, errInternal
 		}
 	}()
-	return x.s.opt.Handler.Handle(x.ctx, &x.call)
+	return x.s.options.Handler.Handle(x.ctx, &x.call)
 }
 
 // leavesBody reports whether nobody can hold slices of the request's body any

@@ -29,7 +29,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, who *call.Prin
 		s.refuseGet(w, r, who, errUnknownEvent)
 		return
 	}
-	st, c, err := s.carryGet(sess, eventID, s.newHTTPCarrier(w, s.ownerOf(r, who)))
+	st, c, err := s.carryGet(sess, eventID, s.newHTTPCarrier(w, s.requestShare(r, who)))
 	if err != nil {
 		s.refuseGet(w, r, who, err)
 		return

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/fairshare"
 	"mcpgateway/internal/wire"
 )
 
@@ -121,7 +122,7 @@ func TestSlowClientOverHTTP2(t *testing.T) {
 		stuck := send(callFor(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"flood"%s}}`, wire.EraModern))
 		defer stuck.Body.Close()
 		began := time.Now()
-		for s.calls.held.Load() > 0 { // the clock of the bubble goes on when nothing else does
+		for s.calls.Held() > 0 { // the clock of the bubble goes on when nothing else does
 			time.Sleep(time.Second)
 			if time.Since(began) > 10*writeTimeout {
 				t.Fatal("the request is still held")
@@ -146,7 +147,7 @@ func TestHurriedClientOverHTTP2(t *testing.T) {
 		return own(`{"content":[]}`)
 	})
 	s := New(Options{Handler: h, Info: wire.Raw(`{}`)})
-	s.unread.max = 0
+	s.unsent = fairshare.New(0, 0)
 	overHTTP2(t, s, func(t *testing.T, client *http.Client) {
 		r := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"flood"%s}}`, wire.EraModern)
 		r.URL.Scheme = "https"

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/fairshare"
 	"mcpgateway/internal/wire"
 )
 
@@ -20,7 +21,7 @@ func (s *Server) initialize(p *post, r *http.Request, who *call.Principal, m *wi
 	}
 	x := s.legacyCall(context.WithoutCancel(r.Context()), p, nil, client, who, m)
 	defer x.cancel(nil)
-	a, sess := x.welcome(false, true, p.hold.owner)
+	a, sess := x.welcome(false, true, p.reserved.share)
 	switch {
 	case a.fault == errTooManySessions || a.fault == errGreedySessions:
 		s.fullHouse(p.w, r, m.ID, a.fault)
@@ -42,7 +43,7 @@ func (s *Server) fullHouse(w http.ResponseWriter, r *http.Request, id wire.ID, w
 	if why == errGreedySessions {
 		status = http.StatusTooManyRequests
 	}
-	s.ratelog.Warn("sessions are refused for now: "+why.Message, zap.String("remote", r.RemoteAddr), zap.Int("max_sessions", s.opt.MaxSessions))
+	s.ratelog.Warn("sessions are refused for now: "+why.Message, zap.String("remote", r.RemoteAddr), zap.Int("max_sessions", s.options.MaxSessions))
 	s.busy(w, r, id, status, why.Message)
 }
 
@@ -71,7 +72,7 @@ func newLegacyClient(m *wire.Message) (*call.Client, *wire.Error) {
 // welcome answers initialize and opens the session, which is nil when the answer
 // is no result. A tied session lives as long as its one stream. One that counts
 // takes a place of its own, of the share of an owner.
-func (x *exchange) welcome(tied, counts bool, share owner) (answer, *session) {
+func (x *exchange) welcome(tied, counts bool, share fairshare.Share) (answer, *session) {
 	s, client := x.s, x.call.Client
 	x.call.Method, x.call.Params = wire.MethodDiscover, metaOf(x.call.Params)
 	x.begin()
@@ -80,9 +81,9 @@ func (x *exchange) welcome(tied, counts bool, share owner) (answer, *session) {
 	if a.fault != nil || a.silent {
 		return a, nil
 	}
-	sess := newSession(x.call.Principal, client, &s.levels, s.newEventLog(client.Key, share))
+	sess := newSession(x.call.Principal, client, &s.logLevels, s.newEventLog(client.Key, share))
 	sess.tied, sess.counts, sess.share = tied, counts, share
-	sess.rooted = func() { s.opt.RootsChanged(client, sess.owner) }
+	sess.rooted = func() { s.options.RootsChanged(client, sess.owner) }
 	if why := s.sessions.add(sess); why != nil {
 		return answer{fault: why}, nil
 	}
@@ -93,11 +94,11 @@ func (x *exchange) welcome(tied, counts bool, share owner) (answer, *session) {
 }
 
 // newEventLog returns the log of a new session.
-func (s *Server) newEventLog(session string, share owner) EventLog {
-	if s.opt.EventLog != nil {
-		return s.opt.EventLog(session)
+func (s *Server) newEventLog(session string, share fairshare.Share) EventLog {
+	if s.options.EventLog != nil {
+		return s.options.EventLog(session)
 	}
-	return &memoryLog{space: &s.logged, owner: share}
+	return &memoryLog{budget: s.eventLogs, share: share}
 }
 
 // metaOf returns params with nothing but the _meta of those given, nil without one.
@@ -114,7 +115,7 @@ func metaOf(params wire.Raw) wire.Raw {
 func (s *Server) initializeResult(rev wire.Revision, discovered wire.Raw) wire.Raw {
 	out := append([]byte(`{"protocolVersion":`), wire.String(string(rev))...)
 	out = append(out, `,"serverInfo":`...)
-	out = append(out, s.opt.Info...)
+	out = append(out, s.options.Info...)
 	for m := range wire.ValueOf(discovered).Members() {
 		out = append(out, ',')
 		out = append(out, m.Key.Raw()...)

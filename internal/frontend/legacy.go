@@ -42,7 +42,7 @@ func (s *Server) serveLegacy(p *post, r *http.Request, who *call.Principal, m *w
 			ctx = context.WithoutCancel(ctx)
 		}
 		x := s.legacyCall(ctx, p, sess, client, who, m)
-		x.call.Owner = s.shareOf(r.RemoteAddr, who, client)
+		x.call.Owner = s.callShare(r.RemoteAddr, who, client)
 		defer x.cancel(nil)
 		if sess == nil { // nobody can come for what the client has not read
 			p.lost = func() { x.cancel(errLost) }
@@ -165,7 +165,7 @@ func (s *Server) legacyCall(parent context.Context, out outlet, sess *session, c
 // (*session).begin.
 func (x *exchange) begin() error {
 	if x.sess == nil {
-		x.s.loose.add(x)
+		x.s.sessionless.add(x)
 		if x.s.stopped.Load() {
 			x.cancel(errStopped)
 		}
@@ -176,7 +176,7 @@ func (x *exchange) begin() error {
 
 func (x *exchange) end() {
 	if x.sess == nil {
-		x.s.loose.remove(x)
+		x.s.sessionless.remove(x)
 		return
 	}
 	x.sess.done(x)

@@ -3,6 +3,7 @@ package frontend
 import (
 	"net/http"
 
+	"mcpgateway/internal/fairshare"
 	"mcpgateway/internal/wire"
 )
 
@@ -19,16 +20,16 @@ func (s *Server) listen(p *post, r *http.Request, x *exchange) {
 		s.refuse(p.w, r, &refusal{http.StatusNotAcceptable, "Accept must name text/event-stream for subscriptions/listen", x.id})
 		return
 	}
-	owner := p.hold.owner
-	if refused := s.listening.take(owner, 1); refused != nil {
-		reason := "there are too many listen streams"
-		if refused == errGreedy {
-			reason = "this client has as many listen streams as one may"
+	owner := p.reserved.share
+	if err := s.listening.Acquire(owner, 1); err != nil {
+		refused := &refusal{http.StatusServiceUnavailable, "there are too many listen streams", x.id}
+		if err == fairshare.ErrShareExceeded {
+			refused.status, refused.reason = http.StatusTooManyRequests, "this client has as many listen streams as one may"
 		}
-		s.busy(p.w, r, x.id, refused.status, reason)
+		s.refuse(p.w, r, refused)
 		return
 	}
-	defer s.listening.give(owner, 1)
+	defer s.listening.Release(owner, 1)
 	s.subscribe(x, sub)
 	defer sub.close()
 	if fault := s.watch(x, sub); fault != nil {
@@ -43,7 +44,7 @@ func (s *Server) listen(p *post, r *http.Request, x *exchange) {
 		s.busy(p.w, r, x.id, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
-	p.hold.release() // listening bounds such streams
+	p.reserved.release() // listening bounds such streams
 	ctx, cancel := whileProved(r, x.call.Principal)
 	defer cancel()
 	c.run(ctx, nil)

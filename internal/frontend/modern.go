@@ -30,9 +30,9 @@ func (s *Server) serveModern(p *post, r *http.Request, who *call.Principal, m *w
 		s.fault(p.w, r, m.ID, http.StatusBadRequest, fault)
 		return true
 	}
-	x := s.modernCall(r.Context(), p, who, s.keyOfModern(r, who, meta.info.Raw()), m, meta)
-	x.call.Owner = s.shareOf(r.RemoteAddr, who, x.call.Client)
-	x.hold = &p.hold
+	x := s.modernCall(r.Context(), p, who, s.modernClientKey(r, who, meta.info.Raw()), m, meta)
+	x.call.Owner = s.callShare(r.RemoteAddr, who, x.call.Client)
+	x.reserved = &p.reserved
 	defer x.cancel(nil)
 	p.lost = func() { x.cancel(errLost) }
 	if fault := s.checkHeaders(r, x); fault != nil {

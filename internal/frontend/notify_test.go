@@ -105,7 +105,7 @@ func TestNotifyReachesAPrincipal(t *testing.T) {
 		defer cancel()
 		var guests []*guest
 		for _, subject := range []string{"ann", "ann", "bob"} {
-			l.s.opt.Authenticate = func(*http.Request) (*call.Principal, error) {
+			l.s.options.Authenticate = func(*http.Request) (*call.Principal, error) {
 				return &call.Principal{Subject: subject, Proof: "api-key"}, nil
 			}
 			guests = append(guests, l.enter(ctx, `{}`))
@@ -191,7 +191,7 @@ func TestSessionHooks(t *testing.T) {
 	park(t, askOnce, func(l *lot) {
 		var ended, rooted []string
 		l.s.sessions.gone = func(key string) { ended = append(ended, key) }
-		l.s.opt.RootsChanged = func(c *call.Client, principal string) { rooted = append(rooted, c.Key+principal) }
+		l.s.options.RootsChanged = func(c *call.Client, principal string) { rooted = append(rooted, c.Key+principal) }
 		ctx, cancel := context.WithCancel(l.t.Context())
 		defer cancel()
 		ann, bob, eve := l.enter(ctx, `{}`), l.enter(ctx, `{}`), l.enter(ctx, `{}`)

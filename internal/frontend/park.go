@@ -98,10 +98,10 @@ func (x *exchange) runParkable() answer {
 	k := &parkable{s: x.s, x: x.s.newExchange(context.WithoutCancel(x.ctx), nil, x.id)}
 	k.x.call = x.call // the params are the call's own: see (*requestMeta).strip
 	k.x.call.Back = k
-	hold := x.hold.handOver()
+	hold := x.reserved.takeBody()
 	w := newWaiter(x)
 	k.client, k.waiters = x.call.Client, []*waiter{w}
-	started := x.s.parks.run(func() {
+	started := x.s.parked.run(func() {
 		defer hold.release()
 		k.x.begin()
 		a := k.x.run()
@@ -224,7 +224,7 @@ func (k *parkable) park() {
 	if len(k.open) == 0 {
 		return
 	}
-	if k.s.draining.Load() || !k.listed && !k.s.parks.add(k) {
+	if k.s.draining.Load() || !k.listed && !k.s.parked.add(k) {
 		k.s.ratelog.Info("a question was not put to the client: no call can be parked", zap.String("call", k.x.call.ID))
 		k.giveUp()
 		return
@@ -235,9 +235,9 @@ func (k *parkable) park() {
 	}
 	k.round++
 	k.parked = true
-	k.s.opt.Metrics.Parked.Inc()
+	k.s.options.Metrics.Parked.Inc()
 	round := k.round
-	ttl := k.s.set.Load().parkTTL
+	ttl := k.s.settings.Load().parkTTL
 	k.lapse = time.AfterFunc(ttl, func() { k.lapsed(round) })
 	k.deliver(answer{result: call.Result{Raw: k.inputRequired(time.Now().Add(ttl))}})
 }
@@ -258,8 +258,8 @@ func (k *parkable) inputRequired(expires time.Time) wire.Raw {
 		}
 		out = append(append(append(out, `,"params":`...), params...), '}')
 	}
-	state := k.s.opt.Sealer.Seal(bridge.State{
-		Kind: bridge.Parked, Holder: k.s.opt.Replica, Text: k.x.call.ID, Round: k.round,
+	state := k.s.options.Sealer.Seal(bridge.State{
+		Kind: bridge.Parked, Holder: k.s.options.Replica, Text: k.x.call.ID, Round: k.round,
 		Expires: expires,
 	}, k.binding)
 	out = wire.AppendString(append(out, `},"requestState":`...), state)
@@ -345,7 +345,7 @@ func (k *parkable) close() {
 		k.gather.Stop()
 	}
 	if k.listed {
-		k.s.parks.remove(k)
+		k.s.parked.remove(k)
 	}
 }
 
@@ -354,6 +354,6 @@ func (k *parkable) unpark() {
 	if k.parked {
 		k.parked = false
 		k.lapse.Stop()
-		k.s.opt.Metrics.Parked.Dec()
+		k.s.options.Metrics.Parked.Dec()
 	}
 }

@@ -68,13 +68,13 @@ func park(t *testing.T, h handlerFunc, f func(*lot)) {
 		f(l)
 		l.stop()
 		synctest.Wait()
-		if n := testutil.ToFloat64(l.s.opt.Metrics.Parked); n != 0 {
+		if n := testutil.ToFloat64(l.s.options.Metrics.Parked); n != 0 {
 			t.Errorf("%v calls are still parked", n)
 		}
-		if calls, bodies := l.s.calls.held.Load(), l.s.bodies.held.Load(); calls != 0 || bodies != 0 {
+		if calls, bodies := l.s.calls.Held(), l.s.bodies.Held(); calls != 0 || bodies != 0 {
 			t.Errorf("%d calls and %d bytes of bodies are still held", calls, bodies)
 		}
-		if calls, room := len(l.s.parks.byID), l.s.parks.room.held.Load(); calls != 0 || room != 0 {
+		if calls, room := len(l.s.parked.byID), l.s.parked.budget.Held(); calls != 0 || room != 0 {
 			t.Errorf("%d calls are left in the table, and room for %d is held", calls, room)
 		}
 	})
@@ -194,7 +194,7 @@ func (l *lot) postAs(who *call.Principal, caps, arguments, more string) *reply {
 	}
 	req.RemoteAddr = l.remote
 	r := &reply{l: l, cancel: cancel, header: make(http.Header)}
-	l.s.opt.Authenticate = func(*http.Request) (*call.Principal, error) { return who, nil }
+	l.s.options.Authenticate = func(*http.Request) (*call.Principal, error) { return who, nil }
 	go func() {
 		l.s.ServeHTTP(r, req)
 		r.mu.Lock()

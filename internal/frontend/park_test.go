@@ -29,7 +29,7 @@ func TestParkAndResume(t *testing.T) {
 		if diff := cmp.Diff(want, requests); diff != "" {
 			t.Error(diff)
 		}
-		if n := testutil.ToFloat64(l.s.opt.Metrics.Parked); n != 1 {
+		if n := testutil.ToFloat64(l.s.options.Metrics.Parked); n != 1 {
 			t.Errorf("parked_calls is %v, want 1", n)
 		}
 		time.Sleep(parkTTL / 2)
@@ -515,7 +515,7 @@ func TestAttacksOnParkedStates(t *testing.T) {
 		at := len(flipped) - 5
 		flipped[at] = map[bool]byte{true: 'B', false: 'A'}[flipped[at] == 'A']
 		b := bridge.BindingOf(&call.Call{Method: wire.MethodToolsCall, Params: wire.Raw(`{"name":"t","arguments":{"a":1,"b":[1.0,"x"]}}`), Principal: call.Anonymous})
-		elsewhere := l.s.opt.Sealer.Seal(bridge.State{Kind: bridge.Parked, Holder: "there", Round: 1, Expires: time.Now().Add(time.Hour)}, b)
+		elsewhere := l.s.options.Sealer.Seal(bridge.State{Kind: bridge.Parked, Holder: "there", Round: 1, Expires: time.Now().Add(time.Hour)}, b)
 		invented := bridge.NewSealer().Seal(bridge.State{Kind: bridge.Parked, Holder: "here", Round: 1, Expires: time.Now().Add(time.Hour)}, b)
 		for _, tc := range []struct {
 			name   string

@@ -43,17 +43,17 @@ func (x *exchange) parkedState() string {
 // waits for its result or its next questions. The retry is a request of its
 // own: whoever made it must be allowed to make it now.
 func (x *exchange) resume(sealed string) answer {
-	st, err := x.s.opt.Sealer.Open(sealed, bridge.BindingOf(&x.call), time.Now())
+	st, err := x.s.options.Sealer.Open(sealed, bridge.BindingOf(&x.call), time.Now())
 	switch {
 	case err != nil:
 		return x.refuseState(err, errState)
-	case st.Holder != x.s.opt.Replica:
+	case st.Holder != x.s.options.Replica:
 		return x.refuseState(errElsewhere, errState)
 	}
-	if fault := x.s.opt.Permit(&x.call); fault != nil {
+	if fault := x.s.options.Permit(&x.call); fault != nil {
 		return answer{fault: fault}
 	}
-	k := x.s.parks.get(st.Text)
+	k := x.s.parked.get(st.Text)
 	if k == nil {
 		return x.refuseState(errNoCall, errUsed)
 	}

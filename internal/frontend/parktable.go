@@ -5,16 +5,18 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"mcpgateway/internal/fairshare"
 )
 
 // errLapsed is why a parked call ended that nobody came back for.
 var errLapsed = errors.New("the client did not come back in time")
 
 // parkTable holds the calls that have been parked and have not ended, and
-// counts the goroutines of all calls that can be. The zero table admits
-// nothing; set the bounds of room first.
+// counts the goroutines of all calls that can be. Set budget
+// first.
 type parkTable struct {
-	room budget // parked calls
+	budget *fairshare.Budget // parked calls
 
 	mu      sync.Mutex
 	byID    map[string]*parkable // by the id of the call
@@ -40,7 +42,7 @@ func (t *parkTable) run(f func()) bool {
 func (t *parkTable) add(k *parkable) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed || t.room.take(k.owner(), 1) != nil {
+	if t.closed || t.budget.Acquire(k.share(), 1) != nil {
 		return false
 	}
 	if t.byID == nil {
@@ -52,13 +54,13 @@ func (t *parkTable) add(k *parkable) bool {
 
 // owner returns the owner of the call's share: the principal, or for anonymous
 // callers the address, or on this machine the client.
-func (k *parkable) owner() owner { return owner(k.x.call.Owner % owners) }
+func (k *parkable) share() fairshare.Share { return fairshare.ShareOf(k.x.call.Owner) }
 
 func (t *parkTable) remove(k *parkable) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.byID, k.x.call.ID)
-	t.room.give(k.owner(), 1)
+	t.budget.Release(k.share(), 1)
 }
 
 func (t *parkTable) get(id string) *parkable {

@@ -1,79 +1,353 @@
 package frontend
 
 import (
-	"hash/maphash"
-	"net"
-	"net/http"
-	"net/netip"
-	"strconv"
+	"context"
+	"sync"
+	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/fairshare"
 	"mcpgateway/internal/wire"
 )
 
-// keyOfModern returns the Key of the client that sent a modern request. Such a
-// client has no session, so nothing proves that two requests come from one: what
-// it says of itself, from where and by which program tells those of one principal
-// apart. Two programs, or two machines, are two clients then. "" means that
-// nothing tells: a request without clientInfo stands for itself alone.
-//
-// Where nobody proves who they are, the same program behind one address is one
-// client; what proxies say of the address counts, for it can only tell more
-// clients apart.
-func (s *Server) keyOfModern(r *http.Request, who *call.Principal, info wire.Raw) string {
-	if len(info) == 0 {
-		return ""
+// maxRunning bounds the requests of one conversation that run at once.
+const maxRunning = 1000
+
+// Why a conversation does not take a message.
+var (
+	errNotBegun = wire.Errorf(wire.CodeInvalidRequest, "invalid request: the conversation begins with initialize")
+	errNoEra    = wire.Errorf(wire.CodeInvalidParams, "invalid params: _meta lacks %q, and no initialize has been sent", wire.MetaProtocolVersion)
+	errBegun    = wire.Errorf(wire.CodeInvalidRequest, "invalid request: the conversation has begun already")
+	errEnding   = wire.Errorf(wire.CodeInternal, "%s", errStopped)
+	errBusy     = wire.Errorf(wire.CodeInternal, "too many requests of this client are running")
+	errCrowded  = wire.Errorf(wire.CodeInternal, "%s", errFull.reason)
+	errNoBatch  = wire.Errorf(wire.CodeInvalidRequest, "invalid request: batches are for sessions of revision %s only, and have between 1 and %d messages", wire.Rev20250326, maxBatch)
+)
+
+// conversation is one client on a channel that carries all messages to it, for
+// as long as the channel lasts: HTTP+SSE, or stdio. Requests run on goroutines of
+// their own, and their answers go where everything goes.
+type peer struct {
+	s      *Server
+	id     string          // unguessable
+	remote string          // the address of the client, "" for one on a pipe
+	share  fairshare.Share // whose share what is sent to it counts for, unless it is on a pipe
+	who    *call.Principal
+	st     *stream
+	placed bool // it has the place of a session
+	modern bool // requests of modern clients are served too
+	// Calls end with ctx.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	requests sync.WaitGroup
+
+	mu       sync.Mutex
+	sess     *session // nil before initialize
+	running  int
+	ending   bool                      // no more requests; the stream ends with the last that runs
+	inflight map[wire.ID]*exchange     // requests of a modern client
+	listens  map[wire.ID]*subscription // its subscriptions
+}
+
+// newConversation makes a conversation. Its calls have what ctx carries, and end
+// with it when whoever made it calls close.
+func (s *Server) newPeer(ctx context.Context, who *call.Principal, st *stream) *peer {
+	c := &peer{
+		s: s, id: newSessionID(), who: who, st: st,
+		inflight: make(map[wire.ID]*exchange), listens: make(map[wire.ID]*subscription),
 	}
-	var h maphash.Hash
-	h.SetSeed(s.seed)
-	part := func(text string) {
-		h.WriteString(text)
-		h.WriteByte(0) // which none of them holds
+	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx)) // so that there is one cause
+	return c
+}
+
+// take takes one message, or a batch of them, in. The bytes belong to the
+// conversation from then on. It returns before requests are answered, save
+// initialize, so that a client may send what follows without waiting. When the
+// message is not taken the error says why, and the id is that of the message if
+// it is a request that has one. What h holds passes to what runs.
+func (c *peer) take(data []byte, h *reservation) (wire.ID, *wire.Error) {
+	if isArray(data) {
+		return wire.ID{}, c.takeBatch(data, h)
 	}
-	part(keyOf(who))
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	m, err := wire.Parse(data, c.s.options.Limits)
 	if err != nil {
-		host = r.RemoteAddr
-	}
-	part(host)
-	for _, name := range [...]string{"User-Agent", "X-Forwarded-For", "Forwarded"} {
-		for _, value := range r.Header[name] {
-			part(value)
+		fault := err.(*wire.Error)
+		if c.session().lostAnswer(responseIn(data), fault) {
+			m.ID = wire.ID{} // which is one of ours, and may be another one of the client's
 		}
-		part("")
+		return m.ID, fault
 	}
-	h.Write(info)
-	var text [len(modernPrefix) + 16]byte
-	return string(strconv.AppendUint(append(text[:0], modernPrefix...), h.Sum64(), 16))
+	if m.IsRequest() {
+		return m.ID, c.request(&m, h)
+	}
+	sess := c.session()
+	sess.take(&m)
+	if id, ok := cancels(&m); ok && c.modern {
+		c.cancelRequest(id)
+	}
+	return m.ID, nil
 }
 
-// shareOf returns whose share a call takes, see [call.Call.Owner], of a client at
-// an address: the principal; where nobody proves who they are the address, or of
-// IPv6 the network; and on this machine, where all have one address, the client.
-// One there that does not say what it is shares with others that do not.
-func (s *Server) shareOf(remote string, who *call.Principal, client *call.Client) uint64 {
-	if key := keyOf(who); key != anonymousKey {
-		return maphash.String(s.seed, key)
-	}
-	if from, err := netip.ParseAddrPort(remote); err == nil && !from.Addr().Unmap().IsLoopback() {
-		return s.hashOf(from.Addr())
-	}
-	if client.Sessionless && client.Info == nil {
-		return 0
-	}
-	return maphash.String(s.seed, client.Key)
+func (c *peer) session() *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sess
 }
 
-// hashOf returns a number for an address. Of an IPv6 address the network counts: a
-// client has as many addresses there as it likes.
-func (s *Server) hashOf(addr netip.Addr) uint64 {
-	addr = addr.Unmap()
-	text, significant := addr.As16(), 16
-	if addr.Is6() {
-		significant = 8
+// request takes a request in. Its era is that of its metadata where modern
+// requests are served, else that of the session.
+func (c *peer) request(m *wire.Message, h *reservation) *wire.Error {
+	meta := readMeta(m)
+	sess := c.session()
+	switch {
+	case beginsSession(m, &meta):
+		return c.initialize(m)
+	case c.modern && meta.isModern():
+		return c.modernRequest(m, &meta, h)
+	case sess == nil && m.Method == wire.MethodPing: // which is allowed before initialize
+		x := c.s.legacyCall(c.ctx, c.st, nil, &call.Client{Key: c.id, Sessionless: true, Revision: wire.LatestLegacy}, c.who, m)
+		return c.start(x, x.answer, h)
+	case sess == nil && c.modern:
+		return errNoEra
+	case sess == nil:
+		return errNotBegun
 	}
-	return maphash.Bytes(s.seed, text[:significant])
+	x := c.owned(c.s.legacyCall(c.ctx, c.st, sess, sess.client, c.who, m))
+	if err := x.begin(); err != nil {
+		x.cancel(nil)
+		return invalidRequest(err)
+	}
+	fault := c.start(x, x.answer, h)
+	if fault != nil {
+		x.end()
+	}
+	return fault
 }
 
-// modernPrefix begins the Keys of modern clients: no session has such an id.
-const modernPrefix = "modern "
+// owned says whose share a request takes.
+func (c *peer) owned(x *exchange) *exchange {
+	x.call.Owner = c.s.callShare(c.remote, c.who, x.call.Client)
+	return x
+}
+
+// start answers a request on a goroutine of its own.
+func (c *peer) start(x *exchange, by func() answer, h *reservation) *wire.Error {
+	return c.run(func() {
+		if msg := x.answerAlone(by); msg != nil {
+			c.answer(msg)
+		}
+	}, x, h)
+}
+
+// answer puts an answer in, which waits until the client has caught up: for long only
+// while what waits for it is no more than is left for others. On a pipe there are none.
+func (c *peer) answer(msg []byte) {
+	patience := time.Duration(0)
+	if n := int64(len(msg)); !c.st.drops && n > freeBody {
+		if c.s.unsent.Acquire(c.share, n) == nil {
+			defer c.s.unsent.Release(c.share, n)
+		} else {
+			patience = writeHurried
+		}
+	}
+	c.st.sendPatiently(msg, patience)
+}
+
+// run runs f beside the conversation, unless that is ending or too much runs.
+func (c *peer) run(f func(), x *exchange, h *reservation) *wire.Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	why := errEnding
+	switch {
+	case c.ending:
+	case c.running >= maxRunning:
+		why = errBusy
+	default:
+		why = h.acquirePeerCalls(1)
+	}
+	if why != nil {
+		x.cancel(nil)
+		return why
+	}
+	c.running++
+	kept := *h
+	x.reserved, *h = &kept, reservation{}
+	c.requests.Go(func() {
+		defer c.ran()
+		defer kept.release()
+		f()
+	})
+	return nil
+}
+
+func (c *peer) ran() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running--; c.ending && c.running == 0 {
+		c.st.end()
+	}
+}
+
+// initialize opens the session. Whoever calls take waits for it.
+func (c *peer) initialize(m *wire.Message) *wire.Error {
+	if c.session() != nil {
+		return errBegun
+	}
+	client, fault := newLegacyClient(m)
+	if fault != nil {
+		return fault
+	}
+	if c.modern {
+		client.Key = c.id // it is one client, whatever era its requests are of
+	}
+	x := c.s.legacyCall(c.ctx, c.st, nil, client, c.who, m)
+	defer x.cancel(nil)
+	a, sess := x.welcome(true, !c.placed, 0)
+	if sess != nil {
+		if why := c.adopt(sess); why != nil {
+			c.s.sessions.remove(sess, errSessionEnded)
+			return why
+		}
+	}
+	if !a.silent {
+		c.answer(x.appendAnswer(nil, a))
+	}
+	if sess != nil {
+		// An error means that the session has ended, and then the stream has too.
+		_, _ = sess.attach(c.st, func() (*conn, error) { return nil, nil })
+	}
+	return nil
+}
+
+// adopt makes sess the session of the conversation. The error says why not: there is
+// one, or the conversation ends, and then nothing would ever end the session.
+func (c *peer) adopt(sess *session) *wire.Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.ending:
+		return errEnding
+	case c.sess != nil:
+		return errBegun
+	}
+	c.sess = sess
+	return nil
+}
+
+// takeBatch takes an array of messages in, which only sessions of 2025-03-26
+// know (2025-03-26, basic, "Batching"). Its answers come as one array.
+func (c *peer) takeBatch(data []byte, h *reservation) *wire.Error {
+	if err := wire.Check(data, c.s.options.Limits, wire.Strict); err != nil {
+		return wire.Errorf(wire.CodeParse, "parse error: %s", err)
+	}
+	sess := c.session()
+	parts, _ := wire.Split(data, maxBatch)
+	if sess == nil || !sess.client.Revision.HasBatches() || len(parts) == 0 || len(parts) > maxBatch {
+		return errNoBatch
+	}
+	if why := h.acquirePeerCalls(len(parts) - 1); why != nil {
+		return why
+	}
+	whole := c.s.newExchange(c.ctx, c.st, wire.ID{})
+	return c.run(func() {
+		defer whole.cancel(nil)
+		answers, _ := sess.answerBatch(parts, c.s.options.Limits, func(m *wire.Message) *exchange {
+			return c.owned(c.s.legacyCall(whole.ctx, c.st, sess, sess.client, c.who, m))
+		})
+		if len(answers) > 0 {
+			c.answer(joinBatch(answers))
+		}
+	}, whole, h)
+}
+
+// drain takes no more requests, and ends the stream when those that run have
+// been answered.
+func (c *peer) drain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ending = true
+	if c.running == 0 {
+		c.st.end()
+	}
+}
+
+// stop ends the conversation at once.
+func (c *peer) stop(cause error) {
+	c.cancel(cause)
+	c.st.end()
+}
+
+// close ends what is left of the conversation when its channel is gone, and
+// returns when nothing of it runs.
+func (c *peer) close() {
+	c.mu.Lock()
+	c.ending = true
+	sess := c.sess
+	listens := c.listens
+	c.listens = nil
+	c.mu.Unlock()
+	for _, sub := range listens {
+		c.s.listens.remove(sub)
+	}
+	c.cancel(errSessionEnded)
+	c.st.end()
+	if sess != nil {
+		c.s.sessions.remove(sess, errSessionEnded)
+	}
+	c.requests.Wait()
+}
+
+// beginsSession reports whether a message is an initialize that opens a legacy
+// session. One that lacks the version to negotiate and has modern metadata is a
+// modern request for a method that was removed.
+func beginsSession(m *wire.Message, meta *requestMeta) bool {
+	return m.Method == wire.MethodInitialize && (!meta.isModern() || wire.ValueOf(m.Params).Get("protocolVersion").Exists())
+}
+
+// conversationSet is the set of conversations that are open. The zero set is
+// ready for use.
+type peerSet struct {
+	mu   sync.Mutex
+	byID map[string]*peer
+}
+
+// add takes a conversation in.
+func (s *peerSet) add(c *peer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byID == nil {
+		s.byID = make(map[string]*peer)
+	}
+	s.byID[c.id] = c
+}
+
+// get returns the principal's conversation with this id. The error says why there
+// is none, as for sessions.
+func (s *peerSet) get(id string, who *call.Principal) (*peer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch c := s.byID[id]; {
+	case c == nil:
+		return nil, errUnknownSession
+	case keyOf(c.who) != keyOf(who):
+		return nil, errForeignSession
+	default:
+		return c, nil
+	}
+}
+
+func (s *peerSet) remove(c *peer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byID, c.id)
+}
+
+// each calls f, which must not wait for anybody, for all conversations.
+func (s *peerSet) each(f func(*peer)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.byID {
+		f(c)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/fairshare"
 	"mcpgateway/internal/wire"
 )
 
@@ -16,15 +17,15 @@ import (
 // client would rather have events; anything before the result makes it a stream
 // of events. It is the outlet of the calls that the POST carried.
 type post struct {
-	s     *Server
-	w     http.ResponseWriter
-	r     *http.Request
-	ctx   context.Context // ends when the client is gone
-	hold  holding
-	body  *buffer // nil when it is free for other use
-	era   wire.Era
-	takes forms
-	sess  *session // of a legacy client, nil when it has none
+	s        *Server
+	w        http.ResponseWriter
+	r        *http.Request
+	ctx      context.Context // ends when the client is gone
+	reserved reservation
+	body     *buffer // nil when it is free for other use
+	era      wire.Era
+	takes    forms
+	sess     *session // of a legacy client, nil when it has none
 	// lost, if not nil, is called when the client turns out to be gone or too
 	// slow while the answer is a stream. It may be called more than once and
 	// must not block.
@@ -62,9 +63,9 @@ func (p *post) open() {
 	p.written = make(chan struct{})
 	var c *conn
 	if p.sess != nil {
-		c = p.sess.shelf.open(p.st, p.s.newHTTPCarrier(p.w, p.hold.owner), true, p.sess.client.Revision.HasPriming())
+		c = p.sess.shelf.open(p.st, p.s.newHTTPCarrier(p.w, p.reserved.share), true, p.sess.client.Revision.HasPriming())
 	} else {
-		c = p.st.attach(p.s.newHTTPCarrier(p.w, p.hold.owner))
+		c = p.st.attach(p.s.newHTTPCarrier(p.w, p.reserved.share))
 	}
 	go func() {
 		defer close(p.written)
@@ -82,7 +83,7 @@ func (p *post) finish(status int, msg []byte) {
 		<-p.written
 		return
 	}
-	p.s.writeJSON(p.w, p.hold.owner, status, msg)
+	p.s.writeJSON(p.w, p.reserved.share, status, msg)
 }
 
 // refuse prepares the answer to a call that is refused in a way that HTTP has a
@@ -94,7 +95,7 @@ func (p *post) refuse(e *call.Refused) int {
 	case p.st != nil || !p.takes.json:
 		return http.StatusOK
 	case len(e.Scopes) > 0:
-		p.w.Header().Set("WWW-Authenticate", p.s.opt.ScopeChallenge(p.r, e.Scopes))
+		p.w.Header().Set("WWW-Authenticate", p.s.options.ScopeChallenge(p.r, e.Scopes))
 		return http.StatusForbidden
 	case e.RetryAfter > 0:
 		p.w.Header().Set("Retry-After", strconv.Itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
@@ -111,7 +112,7 @@ func (p *post) finishBatch(answers [][]byte) {
 		<-p.written
 		return
 	}
-	p.s.writeJSON(p.w, p.hold.owner, http.StatusOK, joinBatch(answers))
+	p.s.writeJSON(p.w, p.reserved.share, http.StatusOK, joinBatch(answers))
 }
 
 // close lets nobody send any more. It returns the stream that the last message
@@ -139,7 +140,7 @@ func (p *post) abandon() {
 		st.end()
 		<-p.written
 	case p.takes.events:
-		p.s.newHTTPCarrier(p.w, p.hold.owner).open()
+		p.s.newHTTPCarrier(p.w, p.reserved.share).open()
 	default:
 		bare(p.w, http.StatusAccepted)
 	}
@@ -155,7 +156,7 @@ func (p *post) leaveBody() {
 // left without its last message: nobody may write to a response whose request
 // has been served.
 func (p *post) settle() {
-	p.hold.release()
+	p.reserved.release()
 	p.mu.Lock()
 	left := p.st != nil && !p.over
 	p.mu.Unlock()
@@ -165,7 +166,7 @@ func (p *post) settle() {
 }
 
 // writeJSON writes a whole answer in one piece.
-func (s *Server) writeJSON(w http.ResponseWriter, o owner, status int, msg []byte) {
+func (s *Server) writeJSON(w http.ResponseWriter, o fairshare.Share, status int, msg []byte) {
 	h := w.Header()
 	h["Content-Type"] = jsonType
 	h["Content-Length"] = []string{strconv.Itoa(len(msg))}
@@ -177,11 +178,11 @@ func (s *Server) writeJSON(w http.ResponseWriter, o owner, status int, msg []byt
 // slow client gets a large message and one that has stopped reading does not
 // hold us for long. Whoever has not read more than is left for others has to be
 // quick: answers are memory for as long as they are read.
-func (s *Server) writeAll(w http.ResponseWriter, rc *http.ResponseController, o owner, b []byte, flush bool) error {
+func (s *Server) writeAll(w http.ResponseWriter, rc *http.ResponseController, o fairshare.Share, b []byte, flush bool) error {
 	patience := writeTimeout
 	if n := int64(len(b)); n > freeBody {
-		if s.unread.take(o, n) == nil {
-			defer s.unread.give(o, n)
+		if s.unsent.Acquire(o, n) == nil {
+			defer s.unsent.Release(o, n)
 		} else {
 			patience = writeHurried
 			// Over HTTP/2 a deadline that passes ends a stream in which nothing is written, too.

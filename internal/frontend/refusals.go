@@ -62,7 +62,7 @@ func reasonOf(status int, code int64) string {
 // what the message holds.
 func (s *Server) refused(what string, r *http.Request, status int, code int64, fields ...zap.Field) {
 	reason := reasonOf(status, code)
-	s.opt.Metrics.Refused.WithLabelValues(reason).Inc()
+	s.options.Metrics.Refused.WithLabelValues(reason).Inc()
 	s.ratelog.Info(what, append(fields, zap.Int("status", status), zap.String("kind", reason),
 		zap.String("http_method", clip(r.Method)), zap.String("remote", r.RemoteAddr))...)
 }

@@ -36,7 +36,7 @@ func TestRefusalsAreCountedAndLogged(t *testing.T) {
 		r = change(r)
 		r.Host = "localhost"
 		do(s, r)
-		if got := testutil.ToFloat64(s.opt.Metrics.Refused.WithLabelValues(reason)); got != 1 {
+		if got := testutil.ToFloat64(s.options.Metrics.Refused.WithLabelValues(reason)); got != 1 {
 			t.Errorf("%s: counted %v times, want once", reason, got)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/fairshare"
 	"mcpgateway/internal/wire"
 )
 
@@ -211,20 +212,20 @@ func TestResumeBeyondBound(t *testing.T) {
 	}
 }
 
-func newMemoryLog() *memoryLog { return &memoryLog{space: &budget{max: 1 << 40}} }
+func newMemoryLog() *memoryLog { return &memoryLog{budget: fairshare.New(1<<40, 0)} }
 
 // All logs together are bounded, and those of one client: who wants more than there
 // is makes room by what it has itself, and what a session held is there for others
 // when it has ended.
 func TestLogsShareTheirSpace(t *testing.T) {
-	space := &budget{max: 1000}
+	space := fairshare.New(1000, 0)
 	logs := make([]*memoryLog, 6)
 	kept := func(l *memoryLog) int { return len(l.After("s", 0)) }
 	for i := range logs {
-		logs[i] = &memoryLog{space: space, owner: owner(i / 3)} // the first three are one client's
+		logs[i] = &memoryLog{budget: space, share: fairshare.Share(i / 3)} // the first three are one client's
 		for n := range 3 {
 			logs[i].Append("s", n+1, make([]byte, 100))
-			if used := space.held.Load(); used > space.max {
+			if used := space.Held(); used > 1000 {
 				t.Fatalf("%d bytes are used", used)
 			}
 		}
@@ -242,7 +243,7 @@ func TestLogsShareTheirSpace(t *testing.T) {
 		l.Close()
 		l.Append("s", 5, make([]byte, 10))
 	}
-	if used := space.held.Load(); used != 0 {
+	if used := space.Held(); used != 0 {
 		t.Errorf("%d bytes are used by nobody", used)
 	}
 	logs[5].Append("s", 4, make([]byte, 500))
@@ -258,11 +259,11 @@ func TestLogEndsWithItsSession(t *testing.T) {
 	h := newHost(t, s)
 	w := h.begin(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"n":3,"size":100}}}`, "")
 	<-w.done
-	if l.space.held.Load() == 0 {
+	if l.budget.Held() == 0 {
 		t.Fatal("the log holds nothing")
 	}
 	<-h.begin(http.MethodDelete, "", "").done
-	if used := l.space.held.Load(); used != 0 {
+	if used := l.budget.Held(); used != 0 {
 		t.Errorf("%d bytes are left", used)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/fairshare"
 	"mcpgateway/internal/origin"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/wire"
@@ -27,24 +28,24 @@ import (
 // end long calls and streams; the front end sets its own deadlines by
 // http.ResponseController, so wrappers of the ResponseWriter need Unwrap.
 type Server struct {
-	opt     Options // its Settings are those from the start, see set
-	log     *zap.Logger
-	ratelog *ratelog.Logger // for lines that clients can cause
-	set     atomic.Pointer[settings]
+	options  Options // its Settings are those from the start, see set
+	log      *zap.Logger
+	ratelog  *ratelog.Logger // for lines that clients can cause
+	settings atomic.Pointer[settings]
 
-	sessions sessionTable
-	listens  subscriptionSet // of modern clients
-	talks    conversationSet // over HTTP+SSE and stdio
-	loose    callSet         // calls that belong to no session
-	levels   levelCount
-	parks    parkTable
+	sessions    sessionTable
+	listens     subscriptionSet // of modern clients
+	peers       peerSet         // over HTTP+SSE and stdio
+	sessionless callSet         // calls that belong to no session
+	logLevels   levelCount
+	parked      parkTable
 
-	bodies    budget       // bytes of bodies
-	calls     budget       // requests that run
-	unread    budget       // bytes that are being written to clients, small answers left out
-	logged    budget       // bytes of event logs in memory
-	listening budget       // listen streams over HTTP
-	seed      maphash.Seed // of owners
+	bodies    *fairshare.Budget // bytes of bodies
+	calls     *fairshare.Budget // requests that run
+	unsent    *fairshare.Budget // bytes that are being written to clients, small answers left out
+	eventLogs *fairshare.Budget // bytes of event logs in memory
+	listening *fairshare.Budget // listen streams over HTTP
+	seed      maphash.Seed      // of owners
 
 	serverInfo wire.Raw // the member of a result's _meta, name and value
 	supported  wire.Raw // the array of all revisions
@@ -60,18 +61,20 @@ func New(o Options) *Server {
 	}
 	o.setDefaults()
 	s := &Server{
-		opt: o,
-		log: o.Logger,
+		options: o,
+		log:     o.Logger,
 
 		ratelog: ratelog.New(o.Logger),
 	}
 	s.Set(o.Settings)
 	s.sessions.init(o.MaxSessions, o.SessionIdle, o.Metrics.Sessions.WithLabelValues(wire.EraLegacy.String()), o.SessionEnded)
-	s.levels.report = o.LogLevel
-	s.parks.room.most, s.parks.room.max = int64(o.MaxParked), parkedShares*int64(o.MaxParked)
-	s.bodies.max, s.calls.max = o.MaxBodies, int64(o.MaxCalls)
-	s.unread.max, s.logged.max = defaultMaxUnread*int64(o.MaxMessage), defaultLogSpace*int64(o.MaxMessage)
-	s.listening.max = int64(o.MaxSessions) + 1 // so that one alone can have the only one, as with sessions
+	s.logLevels.report = o.LogLevel
+	s.parked.budget = fairshare.New(parkedShares*int64(o.MaxParked), int64(o.MaxParked))
+	s.bodies = fairshare.New(o.MaxBodies, 0)
+	s.calls = fairshare.New(int64(o.MaxCalls), 0)
+	s.unsent = fairshare.New(defaultMaxUnread*int64(o.MaxMessage), 0)
+	s.eventLogs = fairshare.New(defaultLogSpace*int64(o.MaxMessage), 0)
+	s.listening = fairshare.New(int64(o.MaxSessions)+1, 0) // a single client may use the last slot, as with sessions
 	s.seed = maphash.MakeSeed()
 	s.serverInfo = append(wire.String(wire.MetaServerInfo), ':')
 	s.serverInfo = append(s.serverInfo, o.Info...)
@@ -98,17 +101,17 @@ func (s *Server) Set(to Settings) {
 		to.ParkTTL = defaultParkTTL
 	}
 	guard := origin.New(origin.Options{
-		Loopback: s.opt.LoopbackListener, CheckHost: to.CheckHost,
+		Loopback: s.options.LoopbackListener, CheckHost: to.CheckHost,
 		Hosts: to.AllowedHosts, Origins: to.AllowedOrigins, PublicURL: to.PublicURL,
 	})
-	s.set.Store(&settings{guard, to.PublicURL, to.ParkTTL})
+	s.settings.Store(&settings{guard, to.PublicURL, to.ParkTTL})
 }
 
 // Run expires idle sessions until ctx ends. Then it ends every stream, session
 // and call in flight, refuses new ones, and returns nil. The goroutines of
 // requests belong to the HTTP server and end soon after. It is called once.
 func (s *Server) Run(ctx context.Context) error {
-	tick := time.NewTicker(max(min(s.opt.SessionIdle/4, time.Minute), time.Millisecond))
+	tick := time.NewTicker(max(min(s.options.SessionIdle/4, time.Minute), time.Millisecond))
 	defer tick.Stop()
 	for {
 		select {
@@ -116,8 +119,8 @@ func (s *Server) Run(ctx context.Context) error {
 			s.sessions.expire(now)
 		case <-ctx.Done():
 			s.Stop()
-			s.talks.each(func(c *conversation) { c.stop(errStopped) })
-			s.parks.stop()
+			s.peers.each(func(c *peer) { c.stop(errStopped) })
+			s.parked.stop()
 			return nil
 		}
 	}
@@ -131,8 +134,8 @@ func (s *Server) Drain() {
 	s.draining.Store(true)
 	s.sessions.endStreams()
 	s.listens.end()
-	s.talks.each((*conversation).drain)
-	s.parks.drain()
+	s.peers.each((*peer).drain)
+	s.parked.drain()
 }
 
 // Stop ends what Drain lets go on: every session, and every call, with an error
@@ -141,9 +144,9 @@ func (s *Server) Drain() {
 func (s *Server) Stop() {
 	s.stopped.Store(true)
 	s.Drain()
-	s.talks.each(func(c *conversation) { c.cancel(errStopped) })
+	s.peers.each(func(c *peer) { c.cancel(errStopped) })
 	s.sessions.endAll(errStopped)
-	s.loose.cancel(errStopped)
+	s.sessionless.cancel(errStopped)
 }
 
 // Withdraw ends what principals with these keys have open, since what proved them is
@@ -153,7 +156,7 @@ func (s *Server) Withdraw(keys []string) {
 	gone := func(key string) bool { return slices.Contains(keys, key) }
 	s.sessions.endOf(gone, errWithdrawn)
 	s.listens.endOf(gone)
-	s.talks.each(func(c *conversation) {
+	s.peers.each(func(c *peer) {
 		if gone(keyOf(c.who)) {
 			c.stop(errWithdrawn)
 		}
@@ -212,7 +215,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // was refused, or asked what it may.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request) *call.Principal {
 	w.Header()["X-Content-Type-Options"] = noSniffing
-	set := s.set.Load()
+	set := s.settings.Load()
 	if reason := set.Refuses(r); reason != "" {
 		s.refuse(w, r, &refusal{status: http.StatusForbidden, reason: reason})
 		return nil
@@ -222,7 +225,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) *call.Principal {
 		return nil
 	}
 	set.allowCORS(w, r)
-	who, err := s.opt.Authenticate(r)
+	who, err := s.options.Authenticate(r)
 	if err != nil {
 		s.deny(w, r, err)
 		return nil
@@ -263,7 +266,7 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request, who *call.Pri
 		s.refuse(w, r, refused)
 		return
 	}
-	p := &post{s: s, w: w, r: r, ctx: r.Context(), hold: holding{s: s, owner: s.ownerOf(r, who)}}
+	p := &post{s: s, w: w, r: r, ctx: r.Context(), reserved: reservation{s: s, share: s.requestShare(r, who)}}
 	defer p.settle()
 	if p.takes = accepts(r.Header["Accept"]); !p.takes.json && !p.takes.events {
 		s.refuse(w, r, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name application/json or text/event-stream, better both"})
@@ -273,11 +276,11 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request, who *call.Pri
 		s.busy(w, r, wire.ID{}, http.StatusServiceUnavailable, "the gateway is shutting down")
 		return
 	}
-	if refused := p.hold.begin(1); refused != nil {
+	if refused := p.reserved.acquireCalls(1); refused != nil {
 		s.refuse(w, r, refused)
 		return
 	}
-	body, refused := s.readBody(w, r, &p.hold, timed)
+	body, refused := s.readBody(w, r, &p.reserved, timed)
 	if refused != nil {
 		s.refuse(w, r, refused)
 		return
@@ -295,7 +298,7 @@ func (s *Server) serveBody(p *post, r *http.Request, who *call.Principal) bool {
 		s.serveBatch(p, r, who, p.body.b)
 		return false
 	}
-	m, err := wire.Parse(p.body.b, s.opt.Limits)
+	m, err := wire.Parse(p.body.b, s.options.Limits)
 	if err != nil {
 		fault := err.(*wire.Error)
 		if name, _ := header(r, wire.HeaderSession); name != "" {

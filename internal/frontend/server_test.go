@@ -240,10 +240,10 @@ func TestMetrics(t *testing.T) {
 	session := connect(t, web.URL, "2025-11-25", nil)
 	expect := func(sessions, streams float64) {
 		t.Helper()
-		if got := testutil.ToFloat64(s.opt.Metrics.Sessions.WithLabelValues("legacy")); got != sessions {
+		if got := testutil.ToFloat64(s.options.Metrics.Sessions.WithLabelValues("legacy")); got != sessions {
 			t.Errorf("%v sessions, want %v", got, sessions)
 		}
-		if got := testutil.ToFloat64(s.opt.Metrics.Streams.WithLabelValues("legacy")); streams >= 0 && got != streams {
+		if got := testutil.ToFloat64(s.options.Metrics.Streams.WithLabelValues("legacy")); streams >= 0 && got != streams {
 			t.Errorf("%v streams, want %v", got, streams)
 		}
 	}
@@ -254,7 +254,7 @@ func TestMetrics(t *testing.T) {
 	web.Close() // returns when no request is running
 	expect(0, 0)
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(s.opt.Metrics.Collectors()...)
+	registry.MustRegister(s.options.Metrics.Collectors()...)
 	if n, err := testutil.GatherAndCount(registry, "mcp_gateway_sessions", "mcp_gateway_streams"); n != 3 || err != nil {
 		t.Errorf("%d time series, want sessions of one era and streams of two: %v", n, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/fairshare"
 	"mcpgateway/internal/wire"
 )
 
@@ -25,11 +26,11 @@ type session struct {
 	level  atomic.Uint32 // a wire.Level; written under mu
 	shelf  shelf         // the streams that can be resumed
 	subs   resourceSubs
-	rooted func()        // is told that the client's roots have changed
-	over   chan struct{} // closed when the session has ended
-	tied   bool          // the session has one stream, which ends with it and ends it
-	counts bool          // among the sessions that there may be; not when its conversation does
-	share  owner         // whose it is then
+	rooted func()          // is told that the client's roots have changed
+	over   chan struct{}   // closed when the session has ended
+	tied   bool            // the session has one stream, which ends with it and ends it
+	counts bool            // among the sessions that there may be; not when its conversation does
+	share  fairshare.Share // whose it is then
 
 	mu       sync.Mutex
 	ended    bool

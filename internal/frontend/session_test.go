@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/fairshare"
 	"mcpgateway/internal/wire"
 )
 
@@ -61,7 +62,7 @@ func TestFullTableExpires(t *testing.T) {
 }
 
 // counted is a session of an owner that counts among those that there may be.
-func counted(id string, o owner) *session {
+func counted(id string, o fairshare.Share) *session {
 	s := testSession(id)
 	s.counts, s.share = true, o
 	return s
@@ -72,8 +73,8 @@ func TestNobodyHasAllSessions(t *testing.T) {
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "sessions"})
 	var table sessionTable
 	table.init(100, time.Hour, gauge, func(string) {})
-	have := map[owner][]*session{}
-	for _, o := range []owner{1, 2, 3} {
+	have := map[fairshare.Share][]*session{}
+	for _, o := range []fairshare.Share{1, 2, 3} {
 		for {
 			s := counted(fmt.Sprintf("%d-%d", o, len(have[o])), o)
 			why := table.add(s)
@@ -81,7 +82,7 @@ func TestNobodyHasAllSessions(t *testing.T) {
 				have[o] = append(have[o], s)
 				continue
 			}
-			if want := map[owner]*wire.Error{1: errGreedySessions}[o]; want != nil && why != want {
+			if want := map[fairshare.Share]*wire.Error{1: errGreedySessions}[o]; want != nil && why != want {
 				t.Errorf("client %d is told %v, want %v", o, why, want)
 			}
 			break
@@ -90,13 +91,13 @@ func TestNobodyHasAllSessions(t *testing.T) {
 	if len(have[1]) != 50 || len(have[2]) != 25 || len(have[3]) != 13 {
 		t.Errorf("of 100 sessions the first client has %d, the second %d, the third %d", len(have[1]), len(have[2]), len(have[3]))
 	}
-	if err := table.place(4); err != nil { // an HTTP+SSE stream that has no session yet
+	if err := table.reserve(4); err != nil { // an HTTP+SSE stream that has no session yet
 		t.Error(err)
 	}
 	if got := testutil.ToFloat64(gauge); got != 50+25+13+1 {
 		t.Errorf("the gauge is %v", got)
 	}
-	table.unplace(4)
+	table.release(4)
 	for _, sessions := range have {
 		for _, s := range sessions {
 			table.remove(s, errSessionEnded)

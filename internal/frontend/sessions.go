@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/fairshare"
 	"mcpgateway/internal/wire"
 )
 
@@ -24,14 +25,14 @@ type sessionTable struct {
 
 	mu     sync.RWMutex
 	byID   map[string]*session
-	placed int           // those that count
-	shares map[owner]int // of them, by whose they are
-	looked time.Time     // when it was last seen which have expired
+	placed int                     // those that count
+	shares map[fairshare.Share]int // of them, by whose they are
+	looked time.Time               // when it was last seen which have expired
 }
 
 func (t *sessionTable) init(max int, idle time.Duration, gauge prometheus.Gauge, gone func(client string)) {
 	t.max, t.idle, t.gauge, t.gone = max, idle, gauge, gone
-	t.byID, t.shares = make(map[string]*session), make(map[owner]int)
+	t.byID, t.shares = make(map[string]*session), make(map[fairshare.Share]int)
 }
 
 // add takes a session in. The error is that of place.
@@ -39,7 +40,7 @@ func (t *sessionTable) add(s *session) *wire.Error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s.counts {
-		if err := t.placeLocked(s.share); err != nil {
+		if err := t.reserveLocked(s.share); err != nil {
 			return err
 		}
 	}
@@ -54,13 +55,13 @@ const lookAgain = time.Second
 // place takes the place of a session. The error is errTooManySessions or
 // errGreedySessions when there is none and no session has expired: one in use is
 // never thrown out for a new one.
-func (t *sessionTable) place(o owner) *wire.Error {
+func (t *sessionTable) reserve(o fairshare.Share) *wire.Error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.placeLocked(o)
+	return t.reserveLocked(o)
 }
 
-func (t *sessionTable) placeLocked(o owner) *wire.Error {
+func (t *sessionTable) reserveLocked(o fairshare.Share) *wire.Error {
 	if now := time.Now(); !t.fits(o) && now.Sub(t.looked) >= lookAgain {
 		t.expireLocked(now)
 	}
@@ -79,16 +80,16 @@ func (t *sessionTable) placeLocked(o owner) *wire.Error {
 
 // fits reports whether an owner may have one more: with it, it has no more than
 // there was left for all.
-func (t *sessionTable) fits(o owner) bool { return t.shares[o]+1 <= t.max-t.placed }
+func (t *sessionTable) fits(o fairshare.Share) bool { return t.shares[o]+1 <= t.max-t.placed }
 
 // unplace gives the place of a session back.
-func (t *sessionTable) unplace(o owner) {
+func (t *sessionTable) release(o fairshare.Share) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.unplaceLocked(o)
+	t.releaseLocked(o)
 }
 
-func (t *sessionTable) unplaceLocked(o owner) {
+func (t *sessionTable) releaseLocked(o fairshare.Share) {
 	t.placed--
 	if t.shares[o]--; t.shares[o] == 0 {
 		delete(t.shares, o)
@@ -129,7 +130,7 @@ func (t *sessionTable) remove(s *session, cause error) {
 func (t *sessionTable) removeLocked(s *session, cause error) {
 	delete(t.byID, s.id)
 	if s.counts {
-		t.unplaceLocked(s.share)
+		t.releaseLocked(s.share)
 	}
 	s.end(cause)
 	t.gone(s.id)

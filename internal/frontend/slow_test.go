@@ -205,14 +205,14 @@ func TestAnswersThatWaitOverSSEAreBounded(t *testing.T) {
 				}
 				time.Sleep(writeHurried)
 				synctest.Wait()
-				if n := s.calls.held.Load(); n != waiting {
+				if n := s.calls.Held(); n != waiting {
 					t.Errorf("%d answers wait, want %d", n, waiting)
 				}
 				<-c.stream.done
 				if took := time.Since(began); took != writeTimeout {
 					t.Errorf("the stream was given up after %s, want %s", took, writeTimeout)
 				}
-				if n := s.unread.held.Load(); n != 0 {
+				if n := s.unsent.Held(); n != 0 {
 					t.Errorf("%d bytes are held of nothing", n)
 				}
 			})
@@ -228,7 +228,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const message = 128 << 10 // of 1 MiB that may be unread one client has half
 				c := newCrowd(t, Options{MaxMessage: message})
-				c.s.opt.Handler = handlerFunc(func(context.Context, *call.Call) (call.Result, error) {
+				c.s.options.Handler = handlerFunc(func(context.Context, *call.Call) (call.Result, error) {
 					return own(`"` + strings.Repeat("x", message-100) + `"`)
 				})
 				began := time.Now()
@@ -251,7 +251,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 				if want := []time.Duration{patient, patient, patient, patient, hurried, hurried, patient, patient}; !slices.Equal(ended, want) {
 					t.Errorf("the answers were given up after %v, want %v", ended, want)
 				}
-				if n := c.s.unread.held.Load(); n != 0 {
+				if n := c.s.unsent.Held(); n != 0 {
 					t.Errorf("%d bytes are held of nothing", n)
 				}
 			})

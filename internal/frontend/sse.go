@@ -48,23 +48,23 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 		return
 	}
 	st := s.newStream(wire.EraLegacy)
-	share := s.ownerOf(r, who)
+	share := s.requestShare(r, who)
 	conn := st.attach(s.newHTTPCarrier(w, share))
-	c := s.newConversation(r.Context(), who, st)
+	c := s.newPeer(r.Context(), who, st)
 	c.remote, c.share = r.RemoteAddr, share
 	defer c.close()
 	if s.draining.Load() {
 		s.busy(w, r, wire.ID{}, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
-	if why := s.sessions.place(share); why != nil {
+	if why := s.sessions.reserve(share); why != nil {
 		s.fullHouse(w, r, wire.ID{}, why)
 		return
 	}
-	defer s.sessions.unplace(share)
+	defer s.sessions.release(share)
 	c.placed = true
-	s.talks.add(c)
-	defer s.talks.remove(c)
+	s.peers.add(c)
+	defer s.peers.remove(c)
 	if s.draining.Load() { // looked at after add, so that Drain misses no conversation
 		s.busy(w, r, wire.ID{}, http.StatusServiceUnavailable, errStopped.Error())
 		return
@@ -80,7 +80,7 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 // the path begins with that of the public URL.
 func (s *Server) endpointOf(r *http.Request, id string) string {
 	base := ""
-	if u, err := url.Parse(s.set.Load().publicURL); err == nil {
+	if u, err := url.Parse(s.settings.Load().publicURL); err == nil {
 		base = strings.TrimSuffix(u.EscapedPath(), "/")
 	}
 	return base + path.Join(r.URL.EscapedPath(), sseMessages) + "?" + sseParam + "=" + id
@@ -100,7 +100,7 @@ func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 		s.refuse(w, r, refused)
 		return
 	}
-	c, reason := s.talks.get(names[0], who)
+	c, reason := s.peers.get(names[0], who)
 	if reason == nil && len(names) > 1 {
 		reason = errUnknownSession
 	}
@@ -108,7 +108,7 @@ func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 		s.refuseSession(w, r, wire.ID{}, who, reason)
 		return
 	}
-	h := &holding{s: s, owner: s.ownerOf(r, who)}
+	h := &reservation{s: s, share: s.requestShare(r, who)}
 	defer h.release()
 	body, refused := s.readBody(w, r, h, timed)
 	if refused != nil {

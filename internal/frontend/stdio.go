@@ -30,11 +30,11 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, dr
 	st := s.newStream(wire.EraLegacy)
 	st.gauge, st.lines, st.drops = nil, true, true
 	conn := st.attach(pipeCarrier{out})
-	c := s.newConversation(ctx, call.Local, st)
+	c := s.newPeer(ctx, call.Local, st)
 	c.modern = true
 	defer c.close()
-	s.talks.add(c)
-	defer s.talks.remove(c)
+	s.peers.add(c)
+	defer s.peers.remove(c)
 	if s.draining.Load() { // looked at after add, so that Drain misses no conversation
 		return nil
 	}
@@ -68,8 +68,8 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, dr
 }
 
 // readLines takes every line in until there are no more.
-func (c *conversation) readLines(in io.Reader) error {
-	lines := wire.NewLineReader(in, c.s.opt.MaxMessage)
+func (c *peer) readLines(in io.Reader) error {
+	lines := wire.NewLineReader(in, c.s.options.MaxMessage)
 	for {
 		line, err := lines.Next()
 		switch {
@@ -86,10 +86,10 @@ func (c *conversation) readLines(in io.Reader) error {
 }
 
 // takeLine takes one line in.
-func (c *conversation) takeLine(line []byte) {
-	h := &holding{s: c.s}
+func (c *peer) takeLine(line []byte) {
+	h := &reservation{s: c.s}
 	defer h.release()
-	if h.keep(len(line)) != nil {
+	if h.acquireBody(len(line)) != nil {
 		c.complain(requestIn(line), errBusy)
 		return
 	}
@@ -99,21 +99,21 @@ func (c *conversation) takeLine(line []byte) {
 }
 
 // tooLarge answers a line over the limit.
-func (c *conversation) tooLarge(g *wire.Glimpse) {
-	fault := wire.Errorf(wire.CodeInvalidRequest, "invalid request: the message is larger than the limit of %d bytes", c.s.opt.MaxMessage)
+func (c *peer) tooLarge(g *wire.Glimpse) {
+	fault := wire.Errorf(wire.CodeInvalidRequest, "invalid request: the message is larger than the limit of %d bytes", c.s.options.MaxMessage)
 	if !c.session().lostAnswer(g.Response(), fault) {
 		c.complain(g.Request(), fault)
 	}
 }
 
 // complain answers a message that was not taken.
-func (c *conversation) complain(id wire.ID, fault *wire.Error) {
+func (c *peer) complain(id wire.ID, fault *wire.Error) {
 	c.s.log.Debug("protocol fault", zap.Int64("code", fault.Code))
 	c.answer(faultOf(id, fault))
 }
 
 // modernRequest takes a request of a modern client in.
-func (c *conversation) modernRequest(m *wire.Message, meta *requestMeta, h *holding) *wire.Error {
+func (c *peer) modernRequest(m *wire.Message, meta *requestMeta, h *reservation) *wire.Error {
 	if fault := c.s.checkBody(meta); fault != nil {
 		return fault
 	}
@@ -139,7 +139,7 @@ func (c *conversation) modernRequest(m *wire.Message, meta *requestMeta, h *hold
 
 // enter registers a request, so that it can be cancelled. It reports false when
 // one with that id is there already.
-func (c *conversation) enter(x *exchange) bool {
+func (c *peer) enter(x *exchange) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.inflight[x.id] != nil || c.listens[x.id] != nil {
@@ -149,7 +149,7 @@ func (c *conversation) enter(x *exchange) bool {
 	return true
 }
 
-func (c *conversation) leave(x *exchange) {
+func (c *peer) leave(x *exchange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.inflight[x.id] == x {
@@ -159,7 +159,7 @@ func (c *conversation) leave(x *exchange) {
 
 // cancelRequest ends the request or the subscription with this id, without a
 // response.
-func (c *conversation) cancelRequest(id wire.ID) {
+func (c *peer) cancelRequest(id wire.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if x := c.inflight[id]; x != nil {
@@ -174,7 +174,7 @@ func (c *conversation) cancelRequest(id wire.ID) {
 
 // listen opens a subscription, whose request stays without a response until the
 // subscription ends.
-func (c *conversation) listen(x *exchange) answer {
+func (c *peer) listen(x *exchange) answer {
 	sub, ok := subscriptionTo(x.call.Params, x.id)
 	if !ok {
 		return answer{fault: errNoFilter}

@@ -59,7 +59,7 @@ type stream struct {
 }
 
 func (s *Server) newStream(era wire.Era) *stream {
-	st := &stream{gauge: s.opt.Metrics.Streams.WithLabelValues(era.String())}
+	st := &stream{gauge: s.options.Metrics.Streams.WithLabelValues(era.String())}
 	st.room.L = &st.mu
 	return st
 }

@@ -91,7 +91,7 @@ func (r *resourceSubs) end() {
 // client (2025-11-25, server/resources, "Subscriptions"). To unsubscribe from
 // what it has not subscribed to is no error.
 func (x *exchange) subscribe() answer {
-	if x.s.opt.Subscriptions == nil {
+	if x.s.options.Subscriptions == nil {
 		return x.run()
 	}
 	uri, ok := wire.ValueOf(x.call.Params).Get("uri").Text()
@@ -115,7 +115,7 @@ func (x *exchange) subscribe() answer {
 		return answer{fault: wire.Errorf(wire.CodeInternal, "the session has subscribed to %d resources, which is as many as it may", maxSubscribed)}
 	}
 	sess := x.sess
-	cancel, err := x.s.opt.Subscriptions.Subscribe(x.ctx, &x.call, uri, func(changed string, params wire.Raw) {
+	cancel, err := x.s.options.Subscriptions.Subscribe(x.ctx, &x.call, uri, func(changed string, params wire.Raw) {
 		sess.updated(resourceUpdate{uri, changed, params})
 	})
 	if err == nil {
@@ -140,7 +140,7 @@ func (s *Server) subscribe(x *exchange, sub *subscription) {
 	x.over.Store(true) // what upstreams say meanwhile has no place on a listen stream
 	sub.who, sub.client = x.call.Principal, x.call.Client
 	asked := resourcesOf(x.call.Params)
-	if s.opt.Subscriptions == nil || len(asked) == 0 {
+	if s.options.Subscriptions == nil || len(asked) == 0 {
 		return
 	}
 	ctx, stop := context.WithTimeout(x.ctx, subscribeWithin)
@@ -152,7 +152,7 @@ func (s *Server) subscribe(x *exchange, sub *subscription) {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			cancel, err := s.opt.Subscriptions.Subscribe(ctx, &x.call, uri, func(changed string, params wire.Raw) {
+			cancel, err := s.options.Subscriptions.Subscribe(ctx, &x.call, uri, func(changed string, params wire.Raw) {
 				sub.update(resourceUpdate{uri, changed, params})
 			})
 			if err == nil {

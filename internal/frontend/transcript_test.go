@@ -191,7 +191,7 @@ func (p *play) run() {
 		p.stdio.in.Close() // frees the reader
 		<-p.stdio.done
 	}
-	if calls, bodies := p.server.calls.held.Load(), p.server.bodies.held.Load(); calls != 0 || bodies != 0 {
+	if calls, bodies := p.server.calls.Held(), p.server.bodies.Held(); calls != 0 || bodies != 0 {
 		p.t.Errorf("%d calls and %d bytes of bodies are still held", calls, bodies)
 	}
 	for name, r := range p.requests {

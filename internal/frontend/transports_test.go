@@ -118,7 +118,7 @@ func newNoticing() noticing {
 // streamable HTTP.
 func exercise(t *testing.T, s *Server, transport mcp.Transport, revision string) {
 	t.Helper()
-	h := s.opt.Handler.(noticing)
+	h := s.options.Handler.(noticing)
 	progress, changed := make(chan float64, 8), make(chan struct{}, 8)
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { progress <- r.Params.Progress },

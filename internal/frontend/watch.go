@@ -24,7 +24,7 @@ const maxWatched = 100
 // client's are left out.
 func (s *Server) watch(x *exchange, sub *subscription) *wire.Error {
 	ids := wire.ValueOf(x.call.Params).Get("notifications", "taskIds")
-	if s.opt.Tasks == nil || !ids.Exists() {
+	if s.options.Tasks == nil || !ids.Exists() {
 		return nil
 	}
 	if !x.call.Client.Can("extensions", wire.ExtensionTasks) {
@@ -42,7 +42,7 @@ func (s *Server) watch(x *exchange, sub *subscription) *wire.Error {
 			continue
 		}
 		seen[id] = true
-		if s.opt.Tasks.WatchTask(ctx, &x.call, id, sub.taskChanged) {
+		if s.options.Tasks.WatchTask(ctx, &x.call, id, sub.taskChanged) {
 			sub.tasks = append(sub.tasks, id)
 		}
 	}

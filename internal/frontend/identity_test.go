@@ -86,12 +86,12 @@ func TestSharesOfClients(t *testing.T) {
 	a, b := &call.Client{Key: "a"}, &call.Client{Key: "b"}
 	silent := []*call.Client{{Key: "1", Sessionless: true}, {Key: "2", Sessionless: true}}
 	for name, tc := range map[string]struct{ first, second, want any }{
-		"a principal's clients":                {s.shareOf("192.0.2.1:1", ann, a), s.shareOf("192.0.2.2:1", ann, b), true},
-		"strangers":                            {s.shareOf("192.0.2.1:1", call.Anonymous, a), s.shareOf("192.0.2.2:1", call.Anonymous, a), false},
-		"many sessions of one machine":         {s.shareOf("192.0.2.1:1", call.Anonymous, a), s.shareOf("192.0.2.1:2", call.Anonymous, b), true},
-		"many addresses of one network":        {s.shareOf("[2001:db8::1]:1", call.Anonymous, a), s.shareOf("[2001:db8::2]:1", call.Anonymous, b), true},
-		"programs on this machine":             {s.shareOf("127.0.0.1:1", call.Anonymous, a), s.shareOf("127.0.0.1:2", call.Anonymous, b), false},
-		"those here that do not say who it is": {s.shareOf("127.0.0.1:1", call.Anonymous, silent[0]), s.shareOf("127.0.0.1:2", call.Anonymous, silent[1]), true},
+		"a principal's clients":                {s.callShare("192.0.2.1:1", ann, a), s.callShare("192.0.2.2:1", ann, b), true},
+		"strangers":                            {s.callShare("192.0.2.1:1", call.Anonymous, a), s.callShare("192.0.2.2:1", call.Anonymous, a), false},
+		"many sessions of one machine":         {s.callShare("192.0.2.1:1", call.Anonymous, a), s.callShare("192.0.2.1:2", call.Anonymous, b), true},
+		"many addresses of one network":        {s.callShare("[2001:db8::1]:1", call.Anonymous, a), s.callShare("[2001:db8::2]:1", call.Anonymous, b), true},
+		"programs on this machine":             {s.callShare("127.0.0.1:1", call.Anonymous, a), s.callShare("127.0.0.1:2", call.Anonymous, b), false},
+		"those here that do not say who it is": {s.callShare("127.0.0.1:1", call.Anonymous, silent[0]), s.callShare("127.0.0.1:2", call.Anonymous, silent[1]), true},
 	} {
 		if got := tc.first == tc.second; got != tc.want {
 			t.Errorf("%s: the same share is %v, want %v", name, got, tc.want)
@@ -122,7 +122,7 @@ func TestACallWithoutSessionEndsWithItsClient(t *testing.T) {
 	case <-ended:
 	case <-time.After(10 * time.Second):
 		t.Error("the call goes on without its client")
-		s.loose.cancel(errStopped)
+		s.sessionless.cancel(errStopped)
 	}
 	<-done
 }

@@ -8,77 +8,24 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/fairshare"
 	"mcpgateway/internal/wire"
 )
-
-// Whoever comes finds as much as anybody has, and nobody has more than is left.
-func TestBudgetShares(t *testing.T) {
-	b := &budget{max: 1200}
-	for i, want := range []int64{600, 300, 150, 75} { // each takes what it can get
-		got := int64(0)
-		for b.take(owner(i), 1) == nil {
-			got++
-		}
-		if got != want {
-			t.Errorf("owner %d got %d, want %d", i, got, want)
-		}
-	}
-	if refused := b.take(9, 76); refused != errFull {
-		t.Errorf("too much for all: %v", refused)
-	}
-	if refused := b.take(0, 1); refused != errGreedy {
-		t.Errorf("too much for one: %v", refused)
-	}
-	for i, n := range []int64{600, 300, 150, 75} {
-		b.give(owner(i), n)
-	}
-	if got := b.held.Load(); got != 0 {
-		t.Errorf("%d are held of nothing", got)
-	}
-	if refused := b.take(1, 600); refused != nil {
-		t.Errorf("half of what nobody has: %v", refused)
-	}
-}
-
-// Many at once never take more than there is, and leave nothing behind.
-func TestBudgetConcurrently(t *testing.T) {
-	b := &budget{max: 100}
-	var wg sync.WaitGroup
-	for i := range 16 {
-		wg.Go(func() {
-			for n := range int64(2000) {
-				if b.take(owner(i%5), n%40) == nil {
-					if all := b.shares[i%5].Load(); all > 3*b.max { // others may have added, and not yet been refused
-						t.Errorf("an owner has %d", all)
-					}
-					b.give(owner(i%5), n%40)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	for i := range b.shares {
-		if n := b.shares[i].Load(); n != 0 {
-			t.Errorf("owner %d still has %d", i, n)
-		}
-	}
-}
 
 // Requests without a proof count by their address, those with one by principal.
 func TestOwners(t *testing.T) {
 	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
 	ann := &call.Principal{Subject: "ann", Proof: "jwt"}
-	of := func(address string, who *call.Principal) owner {
-		return s.ownerOf(&http.Request{RemoteAddr: address}, who)
+	of := func(address string, who *call.Principal) fairshare.Share {
+		return s.requestShare(&http.Request{RemoteAddr: address}, who)
 	}
 	for _, tt := range []struct {
-		a, b   owner
+		a, b   fairshare.Share
 		differ bool
 	}{
 		{of("192.0.2.1:1", call.Anonymous), of("192.0.2.1:2", call.Anonymous), false},
@@ -91,7 +38,7 @@ func TestOwners(t *testing.T) {
 			t.Errorf("owners %d and %d, want the same", tt.a, tt.b)
 		}
 	}
-	seen := make(map[owner]bool)
+	seen := make(map[fairshare.Share]bool)
 	for i := range 200 {
 		seen[of(fmt.Sprintf("192.0.2.%d:1", i), call.Anonymous)] = true
 	}
@@ -142,10 +89,10 @@ func (c *crowd) send(from int, body string) (w *httptest.ResponseRecorder, done 
 
 // address returns the nth address; no two share an owner.
 func (c *crowd) address(n int) string {
-	seen := make(map[owner]bool)
+	seen := make(map[fairshare.Share]bool)
 	for i := 1; ; i++ {
 		address := fmt.Sprintf("192.0.2.%d:1", i)
-		o := c.s.ownerOf(&http.Request{RemoteAddr: address}, call.Anonymous)
+		o := c.s.requestShare(&http.Request{RemoteAddr: address}, call.Anonymous)
 		if seen[o] {
 			continue
 		}
@@ -191,7 +138,7 @@ func TestBodiesAreBounded(t *testing.T) {
 		c.refused(w, done, http.StatusServiceUnavailable)
 		close(c.h.gate("x"))
 		synctest.Wait()
-		if n := c.s.bodies.held.Load() + c.s.calls.held.Load(); n != 0 {
+		if n := c.s.bodies.Held() + c.s.calls.Held(); n != 0 {
 			t.Errorf("%d are held of nothing", n)
 		}
 		if w, _ := c.post(0, body); w.Code != http.StatusOK {
@@ -211,12 +158,12 @@ func TestBodyThatNeverComes(t *testing.T) {
 			r.ContentLength = 16 << 20
 			go c.s.ServeHTTP(httptest.NewRecorder(), r)
 			synctest.Wait()
-			if n := c.s.bodies.held.Load(); n < int64(came) || n > int64(4*came) {
+			if n := c.s.bodies.Held(); n < int64(came) || n > int64(4*came) {
 				t.Errorf("%d bytes are held for a body of which %d came", n, came)
 			}
 			hangUp()
 			synctest.Wait()
-			if n := c.s.calls.held.Load() + c.s.bodies.held.Load(); n != 0 {
+			if n := c.s.calls.Held() + c.s.bodies.Held(); n != 0 {
 				t.Errorf("%d are held of nothing", n)
 			}
 		})
@@ -278,7 +225,7 @@ func TestCallsAreBounded(t *testing.T) {
 		}
 		hangUp()
 		synctest.Wait()
-		if n := c.s.calls.held.Load(); n != 0 {
+		if n := c.s.calls.Held(); n != 0 {
 			t.Errorf("%d are held of nothing", n)
 		}
 	})
@@ -291,10 +238,10 @@ func TestParkedCallHoldsItsBody(t *testing.T) {
 		first := l.postAs(call.Anonymous, allCaps, arguments, "")
 		gathered()
 		_, state := first.round()
-		if n := l.s.bodies.held.Load(); n < 100<<10 {
+		if n := l.s.bodies.Held(); n < 100<<10 {
 			t.Errorf("%d bytes are held while the call is parked", n)
 		}
-		if n := l.s.calls.held.Load(); n != 0 {
+		if n := l.s.calls.Held(); n != 0 {
 			t.Errorf("%d requests run while the call is parked", n)
 		}
 		l.postAs(call.Anonymous, allCaps, arguments, retry(state, `{"ask-1":{"action":"accept"}}`)).result()
@@ -320,7 +267,7 @@ func TestStdioBodiesAreBounded(t *testing.T) {
 		close(h.gate("x"))
 		c.in.Close()
 		<-c.done
-		if n := s.bodies.held.Load() + s.calls.held.Load(); n != 0 {
+		if n := s.bodies.Held() + s.calls.Held(); n != 0 {
 			t.Errorf("%d are held of nothing", n)
 		}
 	})
@@ -354,7 +301,7 @@ func TestListenStreamsAreShared(t *testing.T) {
 		}
 		hangUp()
 		synctest.Wait()
-		if n := c.s.listening.held.Load(); n != 0 {
+		if n := c.s.listening.Held(); n != 0 {
 			t.Errorf("%d are held of nothing", n)
 		}
 	})

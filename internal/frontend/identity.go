@@ -1,0 +1,90 @@
+package frontend
+
+import (
+	"hash/maphash"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/wire"
+)
+
+// modernPrefix begins the Key of each modern client. No session id begins so.
+const modernPrefix = "modern "
+
+// modernClientKey returns the Key of the client that sent a modern request. Such a
+// client has no session, so its clientInfo, its address and its User-Agent tell it
+// from the principal's other clients. The key is "" for a request without
+// clientInfo: such a request is a client of its own.
+//
+// Forwarding headers are not verified, but a client that forges them only makes
+// itself another client of the same principal.
+func (s *Server) modernClientKey(r *http.Request, who *call.Principal, info wire.Raw) string {
+	if len(info) == 0 {
+		return ""
+	}
+	var h maphash.Hash
+	h.SetSeed(s.seed)
+	part := func(text string) {
+		h.WriteString(text)
+		h.WriteByte(0) // no part contains it
+	}
+	part(keyOf(who))
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	part(host)
+	for _, name := range [...]string{"User-Agent", "X-Forwarded-For", "Forwarded"} {
+		for _, value := range r.Header[name] {
+			part(value)
+		}
+		part("")
+	}
+	h.Write(info)
+	var text [len(modernPrefix) + 16]byte
+	return string(strconv.AppendUint(append(text[:0], modernPrefix...), h.Sum64(), 16))
+}
+
+// requestShare returns the share that a request's resources count for: that of the
+// principal, or if the principal is anonymous, of the address.
+func (s *Server) requestShare(r *http.Request, who *call.Principal) fairshare.Share {
+	var hash uint64
+	if key := keyOf(who); key != anonymousKey {
+		hash = maphash.String(s.seed, key)
+	} else if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		hash = s.addressHash(from.Addr())
+	}
+	return fairshare.ShareOf(hash)
+}
+
+// callShare returns the share that a call counts for, see [call.Call.Owner]: that of
+// the principal, or if the principal is anonymous, of the address. On loopback all
+// clients have one address, so there each client has its own share. Loopback clients
+// without clientInfo have one share together.
+func (s *Server) callShare(remote string, who *call.Principal, client *call.Client) uint64 {
+	if key := keyOf(who); key != anonymousKey {
+		return maphash.String(s.seed, key)
+	}
+	if from, err := netip.ParseAddrPort(remote); err == nil && !from.Addr().Unmap().IsLoopback() {
+		return s.addressHash(from.Addr())
+	}
+	if client.Sessionless && client.Info == nil {
+		return 0
+	}
+	return maphash.String(s.seed, client.Key)
+}
+
+// addressHash returns a hash of an IPv4 address, or of the network of an IPv6
+// address: a client can use any number of addresses in its IPv6 network.
+func (s *Server) addressHash(addr netip.Addr) uint64 {
+	addr = addr.Unmap()
+	text, significant := addr.As16(), 16
+	if addr.Is6() {
+		significant = 8
+	}
+	return maphash.Bytes(s.seed, text[:significant])
+}
