@@ -14,6 +14,7 @@ import (
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
+	"mcpgateway/internal/pins"
 	"mcpgateway/internal/wire"
 )
 
@@ -103,7 +104,7 @@ func pinnedOf(cfg *config.Config, args []string) ([]config.Upstream, error) {
 }
 
 // print says what accepting means, one tool a line.
-func (o *pinOptions) print(out io.Writer, name string, c gateway.PinChange) error {
+func (o *pinOptions) print(out io.Writer, name string, c pins.Change) error {
 	var b strings.Builder
 	for _, of := range []struct {
 		what  string

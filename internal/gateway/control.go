@@ -15,6 +15,7 @@ import (
 	"mcpgateway/internal/conform"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/router"
+	"mcpgateway/internal/statedir"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/wire"
 )
@@ -49,7 +50,7 @@ func clip(s string) string {
 // control is the control loop: each change of an upstream, and each configuration
 // that is put in place, becomes a new table.
 func (g *Gateway) control(ctx context.Context) error {
-	look := time.NewTicker(pinLook)
+	look := time.NewTicker(pinsCheckInterval)
 	defer look.Stop()
 	defer close(g.ended)
 	for _, m := range g.lineup.Load().members {
@@ -68,7 +69,7 @@ func (g *Gateway) control(ctx context.Context) error {
 			g.stale.Store(true)
 		case <-g.changed:
 		case <-look.C:
-			if pins := g.lineup.Load().pins(); pins == nil || !pins.changed() {
+			if accepted := g.lineup.Load().pins(); accepted == nil || !accepted.Changed() {
 				continue
 			}
 			g.stale.Store(true)
@@ -371,8 +372,8 @@ func (of *link) recall(src *catalog.Source) bool {
 	}
 	src.Revision, src.Capabilities, src.Instructions = l.Revision, wire.Raw(l.Capabilities), l.Instructions
 	src.Items = [call.Kinds][]wire.Raw{
-		call.Tool: fromKept(l.Tools), call.Resource: fromKept(l.Resources),
-		call.Template: fromKept(l.Templates), call.Prompt: fromKept(l.Prompts),
+		call.Tool: statedir.ToRaw(l.Tools), call.Resource: statedir.ToRaw(l.Resources),
+		call.Template: statedir.ToRaw(l.Templates), call.Prompt: statedir.ToRaw(l.Prompts),
 	}
 	return true
 }
@@ -385,10 +386,10 @@ func (g *Gateway) remember(now map[*link]upstream.Snapshot) {
 			continue
 		}
 		l.kept = s.Catalog
-		g.state.keepCatalog(l.key, &listed{
+		g.state.RememberCatalog(l.key, &statedir.Catalog{
 			Revision: s.Revision, Instructions: s.Instructions, Capabilities: json.RawMessage(s.Capabilities),
-			Tools: toKept(s.Catalog.Tools), Resources: toKept(s.Catalog.Resources),
-			Templates: toKept(s.Catalog.Templates), Prompts: toKept(s.Catalog.Prompts),
+			Tools: statedir.FromRaw(s.Catalog.Tools), Resources: statedir.FromRaw(s.Catalog.Resources),
+			Templates: statedir.FromRaw(s.Catalog.Templates), Prompts: statedir.FromRaw(s.Catalog.Prompts),
 		})
 	}
 }
@@ -398,22 +399,6 @@ func sameCatalog(a, b upstream.Catalog) bool {
 		return slices.EqualFunc(x, y, func(p, q wire.Raw) bool { return string(p) == string(q) })
 	}
 	return same(a.Tools, b.Tools) && same(a.Resources, b.Resources) && same(a.Templates, b.Templates) && same(a.Prompts, b.Prompts)
-}
-
-func toKept(items []wire.Raw) []json.RawMessage {
-	out := make([]json.RawMessage, len(items))
-	for i, it := range items {
-		out[i] = json.RawMessage(it)
-	}
-	return out
-}
-
-func fromKept(items []json.RawMessage) []wire.Raw {
-	out := make([]wire.Raw, len(items))
-	for i, it := range items {
-		out[i] = wire.Raw(it)
-	}
-	return out
 }
 
 // maxReported bounds the findings of one upstream that are remembered, and so logged:
@@ -442,4 +427,16 @@ func (g *Gateway) logFindings(t *catalog.Table, settled bool) {
 		}
 		g.router.Found(f)
 	}
+}
+
+// pinsCheckInterval is how often the control loop checks whether another process has
+// accepted tools.
+const pinsCheckInterval = 2 * time.Second
+
+// heldTools returns why tools of a list must not be published, nil if all may be.
+func (g *Gateway) heldTools(m *member, tools []wire.Raw, s upstream.Snapshot) []string {
+	if m.pins == nil {
+		return nil
+	}
+	return m.pins.Held(m.name, tools, s.State == upstream.Ready)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -23,9 +24,11 @@ import (
 	"mcpgateway/internal/conform"
 	"mcpgateway/internal/credentials"
 	"mcpgateway/internal/frontend"
+	"mcpgateway/internal/mask"
 	"mcpgateway/internal/origin"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/router"
+	"mcpgateway/internal/statedir"
 	"mcpgateway/internal/telemetry"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/wire"
@@ -61,7 +64,7 @@ type Gateway struct {
 	version string
 	log     *zap.Logger // in which the secrets of the configuration are masked
 	ratelog *ratelog.Logger
-	masks   *masks
+	secrets *mask.Secrets
 
 	info wire.Raw // serverInfo, as clients see it
 
@@ -81,7 +84,7 @@ type Gateway struct {
 	trail *upstream.Trail
 	marks []string
 
-	state      *state
+	state      *statedir.Dir
 	lineup     atomic.Pointer[lineup]
 	router     *router.Router
 	subs       *router.Subscriptions
@@ -136,12 +139,12 @@ type Gateway struct {
 // it knows where it will answer. Run serves; a gateway that is not run must be
 // closed. Where an upstream is the gateway itself the error is config.Errors.
 func New(o Options) (*Gateway, error) {
-	masks := &masks{}
-	masks.learn(o.Config)
-	o.Logger = o.Logger.WithOptions(zap.WrapCore(masks.core))
+	secrets := &mask.Secrets{}
+	secrets.Learn(o.Config.Secrets(os.LookupEnv))
+	o.Logger = o.Logger.WithOptions(zap.WrapCore(secrets.WrapCore))
 	g := &Gateway{
-		masks: masks,
-		cfg:   o.Config, demo: o.Demo, stdio: o.Stdio, version: o.Version, log: o.Logger, ratelog: ratelog.New(o.Logger), watch: o.Watch,
+		secrets: secrets,
+		cfg:     o.Config, demo: o.Demo, stdio: o.Stdio, version: o.Version, log: o.Logger, ratelog: ratelog.New(o.Logger), watch: o.Watch,
 		registry:        telemetry.NewRegistry(),
 		metrics:         newMetrics(),
 		upstreamMetrics: upstream.NewMetrics(),
@@ -160,12 +163,12 @@ func New(o Options) (*Gateway, error) {
 		owners:          newOwners(),
 	}
 	if o.Demo { // of which nothing is worth keeping
-		g.state = openState("", zap.NewNop())
+		g.state = statedir.Open("", zap.NewNop())
 	} else {
-		g.state = openState(o.Config.StateDir, o.Logger)
+		g.state = statedir.Open(o.Config.StateDir, o.Logger)
 	}
 	g.info = serverInfo(o.Version)
-	g.grants = credentials.NewStore(g.state.dir)
+	g.grants = credentials.NewStore(g.state.Path())
 	if err := g.openTrail(o.Source.File, o.Stdio); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/demo"
 	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/pins"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/upstream"
@@ -37,7 +38,7 @@ type member struct {
 	filter   policy.Upstream
 	rules    catalog.Rules
 	options  upstream.Options
-	pins     *pins // its tools are published as they were accepted; nil: as they are
+	pins     *pins.Store // its tools are published as they were accepted; nil: as they are
 
 	link *link
 	// serving is the link that calls go to. While link makes its first attempt it
@@ -47,7 +48,7 @@ type member struct {
 }
 
 // pins returns what is accepted of pinned upstreams, nil when none is pinned.
-func (l *lineup) pins() *pins {
+func (l *lineup) pins() *pins.Store {
 	for _, m := range l.members {
 		if m.pins != nil {
 			return m.pins
@@ -159,7 +160,7 @@ func (g *Gateway) members(cfg *config.Config) (members []*member, err error) {
 		}
 		return members, err
 	}
-	var accepted *pins // of all upstreams
+	var accepted *pins.Store // of all upstreams
 	for _, u := range cfg.Upstreams {
 		if u.Disabled {
 			g.log.Info("upstream is disabled", zap.String("upstream", u.Name))
@@ -171,7 +172,7 @@ func (g *Gateway) members(cfg *config.Config) (members []*member, err error) {
 		}
 		m := &member{name: u.Name, required: u.Required, filter: filterOf(u), rules: rulesOf(u), options: o}
 		if u.Pin && accepted == nil {
-			if accepted, wrong = openPins(g.state.dir, g.log); wrong != nil {
+			if accepted, wrong = pins.Open(g.state.Path(), g.log); wrong != nil {
 				return nil, wrong
 			}
 		}

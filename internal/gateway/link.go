@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/credentials"
+	"mcpgateway/internal/statedir"
 	"mcpgateway/internal/upstream"
 )
 
@@ -25,7 +26,7 @@ type link struct {
 	started  chan struct{} // closed when the first attempt has ended
 
 	// before returns the catalog of an earlier run, nil if none was kept.
-	before func() *listed
+	before func() *statedir.Catalog
 
 	// The rest is the control loop's own.
 
@@ -51,7 +52,7 @@ func (h hearer) Changed(s upstream.Snapshot) {
 // newLink makes the connection that o describes. It does nothing before start.
 func (g *Gateway) newLink(key string, o upstream.Options) *link {
 	l := &link{name: o.Name, key: key, ended: make(chan struct{}), started: make(chan struct{}), deadline: time.Now().Add(g.cfg.StartupWait)}
-	l.before = sync.OnceValue(func() *listed { return g.state.catalog(key) })
+	l.before = sync.OnceValue(func() *statedir.Catalog { return g.state.Catalog(key) })
 	o.Observer, o.Gathered = hearer{g, l}, g.ownChanged
 	l.sessions = upstream.NewSessions(o)
 	if o.HTTP != nil {

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"mcpgateway/internal/config"
 	"mcpgateway/internal/polltest"
 )
 
@@ -80,46 +78,6 @@ upstreams:
 	}
 }
 
-// Every form of a field is masked, by the secrets of the present configuration and of those before.
-func TestLogIsMasked(t *testing.T) {
-	var log lines
-	m := &masks{}
-	logger := log.logger().WithOptions(zap.WrapCore(m.core))
-	for _, secret := range []string{"gone-0001", "hunter-02", "hun ter&\"xyz"} {
-		cfg, err := config.Parse("gateway.yaml", fmt.Appendf(nil, `{upstreams: {a: {command: a, env: {KEY: %q}}}}`, secret),
-			func(string) (string, bool) { return "", false })
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.learn(cfg)
-	}
-	const first, second, third = "gone-0001", "hunter-02", "hun ter&\"xyz"
-	logger.With(zap.String("with", second)).Info("message "+third, zap.String("string", third), zap.Error(errors.New("error "+second)),
-		zap.NamedError("verbose", fmt.Errorf("%w", errors.New(third))), zap.ByteString("bytes", []byte(third)),
-		zap.Strings("list", []string{"a", second}), zap.Any("modes", []config.AuthMode{config.AuthNone}), zap.Int("n", 7), zap.Error(nil),
-		zap.String("quoted", fmt.Sprintf("%q", third)), zap.String("url", "http://h/?q=hun+ter%26%22xyz&r=hun%20ter&%22xyz"), zap.String("gone", first))
-	got := log.text()
-	for _, secret := range []string{first, second, "ter", "xyz"} {
-		if strings.Contains(got, secret) {
-			t.Errorf("the log has %q: %s", secret, got)
-		}
-	}
-	for _, want := range []string{
-		`"msg":"message [redacted]"`, `"with":"[redacted]"`, `"string":"[redacted]"`, `"error":"error [redacted]"`, `"verbose":"[redacted]"`,
-		`"bytes":"[redacted]"`, `"list":["a","[redacted]"]`, `"modes":["none"]`, `"n":7`, `"gone":"[redacted]"`, `"url":"http://h/?q=[redacted]&r=[redacted]"`,
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("the log has not %s: %s", want, got)
-		}
-	}
-	if n := strings.Count(got, "\n"); n != 1 {
-		t.Errorf("%d lines, want 1", n)
-	}
-	if logger.Core().Enabled(zap.DebugLevel) != true || zap.NewNop().WithOptions(zap.WrapCore(m.core)).Core().Enabled(zap.ErrorLevel) {
-		t.Error("levels are not those of the core within")
-	}
-}
-
 // Configurations that are refused do not take the place of the one that runs, and its
 // secrets stay masked.
 func TestSecretsStayMaskedOverRefusedReloads(t *testing.T) {
@@ -137,42 +95,7 @@ func TestSecretsStayMaskedOverRefusedReloads(t *testing.T) {
 			t.Fatal("the reload was not refused")
 		}
 	}
-	if got := g.masks.text("running-01 refused-01 refused-03"); got != "[redacted] [redacted] [redacted]" {
+	if got := g.secrets.Mask("running-01 refused-01 refused-03"); got != "[redacted] [redacted] [redacted]" {
 		t.Errorf("what is masked is %q", got)
-	}
-}
-
-// However often secrets change, so many are known and no more.
-func TestKnownSecretsAreBounded(t *testing.T) {
-	m := &masks{}
-	for i := range maxOldSecrets + 10 {
-		cfg, err := config.Parse("gateway.yaml", fmt.Appendf(nil, `{upstreams: {a: {command: a, env: {KEY: "secret-%04d", SAME: for-all-times}}}}`, i),
-			func(string) (string, bool) { return "", false })
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.learn(cfg)
-	}
-	if n := len(m.known); n != maxOldSecrets+2 {
-		t.Errorf("%d are known", n)
-	}
-	if got := m.text("secret-0000 secret-0500 for-all-times"); got != "secret-0000 [redacted] [redacted]" {
-		t.Errorf("what is masked is %q", got)
-	}
-}
-
-// Most of what is logged holds no secret, and that costs no memory.
-func TestMaskingNothingAllocatesNothing(t *testing.T) {
-	m := newMask([]string{"topsecretvalue", "another-secret", "a \"quoted\" one"})
-	const text = "tools/call of calc__add for anonymous, in 1ms"
-	if n := testing.AllocsPerRun(100, func() {
-		if m.text(text) != text {
-			t.Fatal("something was masked")
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-	if got := m.text(`with topsecretvalue and a \"quoted\" one`); got != "with [redacted] and [redacted]" {
-		t.Errorf("masked: %s", got)
 	}
 }

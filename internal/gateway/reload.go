@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -118,7 +119,7 @@ func (g *Gateway) install(life context.Context, cfg *config.Config) (Changes, <-
 	was := g.lineup.Load()
 	own := *cfg
 	changes := Changes{Restart: own.Retain(g.cfg, Live)}
-	g.masks.learn(&own)
+	g.secrets.Learn(own.Secrets(os.LookupEnv))
 	next, err := g.plan(&own, was)
 	if err != nil {
 		return Changes{}, nil, err

@@ -10,8 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/gatewaytest"
+	"mcpgateway/internal/pins"
 	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/wire"
 )
@@ -142,7 +145,7 @@ func TestReloadWhileTheUserIsAsked(t *testing.T) {
 				listOf(t, g)
 				answer := begin(t, g, "a__kept")
 				if tt.pin != nil {
-					if _, err := pinsIn(t, g.cfg.StateDir).accept("a", []wire.Raw{tt.pin}, false); err != nil {
+					if _, err := pinStore(t, g.cfg.StateDir).Accept("a", []wire.Raw{tt.pin}, false); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -171,7 +174,7 @@ func TestPinsAndConsentsOfPrincipalsOverReloads(t *testing.T) {
 	want(t, list, "")
 	accept := func(description string) {
 		t.Helper()
-		if _, err := pinsIn(t, c.cfg.StateDir).accept("shop", raws(`{"name":"of_bob",`+description+`"inputSchema":{"type":"object"}}`), false); err != nil {
+		if _, err := pinStore(t, c.cfg.StateDir).Accept("shop", []wire.Raw{wire.Raw(`{"name":"of_bob",` + description + `"inputSchema":{"type":"object"}}`)}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -213,4 +216,14 @@ func TestPinsAndConsentsOfPrincipalsOverReloads(t *testing.T) {
 	consent = ask()
 	reload(func(cfg *config.Config) { cfg.Policy.Rules[0].Effect = config.Deny })
 	says(t, consent(), `"message":"unknown tool: \"shop__of_bob\"`)
+}
+
+// pinStore opens the pinned tools of a state folder, as another process would.
+func pinStore(t *testing.T, dir string) *pins.Store {
+	t.Helper()
+	s, err := pins.Open(dir, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

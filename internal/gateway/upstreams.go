@@ -63,7 +63,7 @@ func (g *Gateway) commonOptions(name string) upstream.Options {
 		Limits:      wire.Limits{Depth: g.cfg.Limits.MaxDepth},
 		Info:        upstream.Info{Name: productName, Version: g.version},
 		Logger:      g.log,
-		Mask:        g.masks.text,
+		Mask:        g.secrets.Mask,
 		Metrics:     g.upstreamMetrics,
 		Trail:       g.trail,
 		Outside:     g,

@@ -2,10 +2,12 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/pins"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/wire"
 )
@@ -116,4 +118,23 @@ func (g *Gateway) Remembered() *catalog.Table { return g.tableNow(true) }
 func (g *Gateway) tableNow(late bool) *catalog.Table {
 	l := g.lineup.Load()
 	return g.buildTable(l, l.policy, snapshotsOf(l.links()), func(*link) bool { return late })
+}
+
+// Pin accepts the tools that an upstream lists now. With dryRun it only returns what that
+// would change. The error says why the tools cannot be accepted. If the configuration has
+// pin: true, the first list was accepted before.
+func (v *Visit) Pin(name string, dryRun bool) (pins.Change, error) {
+	m := v.g.lineup.Load().member(name)
+	if m == nil {
+		return pins.Change{}, errors.New("there is no such upstream")
+	}
+	s := m.link.snapshot()
+	if s.State != upstream.Ready {
+		return pins.Change{}, errors.New(m.status(s).Reason)
+	}
+	accepted, err := pins.Open(v.g.state.Path(), v.g.log)
+	if err != nil {
+		return pins.Change{}, err
+	}
+	return accepted.Accept(name, s.Catalog.Tools, dryRun)
 }

@@ -13,6 +13,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/statedir"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/wire"
 )
@@ -142,7 +143,7 @@ func TestRememberedConnectsToNothing(t *testing.T) {
 	if n := len(g.Remembered().View(call.Anonymous, nil).Entries(call.Tool)); n != 0 {
 		t.Errorf("%d tools of nobody", n)
 	}
-	g.state.keepCatalog(g.lineup.Load().members[0].link.key, &listed{Revision: wire.Rev20251125, Tools: toKept([]wire.Raw{wire.Raw(`{"name":"a","inputSchema":{"type":"object"}}`)})})
+	g.state.RememberCatalog(g.lineup.Load().members[0].link.key, &statedir.Catalog{Revision: wire.Rev20251125, Tools: statedir.FromRaw([]wire.Raw{wire.Raw(`{"name":"a","inputSchema":{"type":"object"}}`)})})
 	later := visited(t, yaml, state, nil) // what was kept is read once
 	defer later.Close()
 	if got := later.Remembered().View(call.Anonymous, nil).Entries(call.Tool); len(got) != 1 || got[0].Public != "self__a" {

@@ -1,4 +1,4 @@
-package gateway
+package statedir
 
 import (
 	"strings"
@@ -17,9 +17,9 @@ func TestStateThatCannotBeWrittenIsToldOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			core, logs := observer.New(zap.WarnLevel)
-			s := openState(dir, zap.New(core))
+			s := Open(dir, zap.New(core))
 			s.Remember("k", wire.EraLegacy)
-			s.keepCatalog("k", &listed{})
+			s.RememberCatalog("k", &Catalog{})
 			if logs.Len() != 1 {
 				t.Fatalf("it says %v", logs.All())
 			}

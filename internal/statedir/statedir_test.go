@@ -1,4 +1,4 @@
-package gateway
+package statedir
 
 import (
 	"os"
@@ -13,29 +13,29 @@ import (
 
 func TestStateSurvivesARestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	want := &listed{
+	want := &Catalog{
 		Revision: wire.Rev20250618, Instructions: "Ask nicely.",
-		Tools: toKept([]wire.Raw{wire.Raw(`{"name":"a<b>","inputSchema":{"type":"object","maximum":9007199254740993}}`)}),
+		Tools: FromRaw([]wire.Raw{wire.Raw(`{"name":"a<b>","inputSchema":{"type":"object","maximum":9007199254740993}}`)}),
 	}
-	before := openState(dir, zap.NewNop())
+	before := Open(dir, zap.NewNop())
 	before.Remember("k1", wire.EraModern)
-	before.keepCatalog("k1", want)
+	before.RememberCatalog("k1", want)
 
-	after := openState(dir, zap.NewNop())
+	after := Open(dir, zap.NewNop())
 	if got := after.Era("k1"); got != wire.EraModern {
 		t.Errorf("era is %s, want modern", got)
 	}
-	if diff := cmp.Diff(want, after.catalog("k1")); diff != "" {
+	if diff := cmp.Diff(want, after.Catalog("k1")); diff != "" {
 		t.Errorf("catalog (-want +got):\n%s", diff)
 	}
-	if after.Era("k2") != wire.EraUnknown || after.catalog("k2") != nil {
+	if after.Era("k2") != wire.EraUnknown || after.Catalog("k2") != nil {
 		t.Error("another configuration finds what was remembered of this one")
 	}
 	after.Remember("k1", wire.EraUnknown)
 	if got := after.Era("k1"); got != wire.EraUnknown {
 		t.Errorf("era is %s after it was forgotten", got)
 	}
-	if diff := cmp.Diff(want, after.catalog("k1")); diff != "" {
+	if diff := cmp.Diff(want, after.Catalog("k1")); diff != "" {
 		t.Errorf("forgetting the era changed the catalog:\n%s", diff)
 	}
 }
@@ -51,7 +51,7 @@ func TestStateThatCannotBeUsedIsNoError(t *testing.T) {
 	}
 	for name, dir := range map[string]string{"none": "", "a file": filepath.Join(notADir, "state"), "broken content": broken} {
 		t.Run(name, func(t *testing.T) {
-			s := openState(dir, zap.NewNop())
+			s := Open(dir, zap.NewNop())
 			if got := s.Era("k"); got != wire.EraUnknown {
 				t.Errorf("era is %s, want unknown", got)
 			}

@@ -1,4 +1,4 @@
-package gateway
+package pins
 
 import (
 	"os"
@@ -11,9 +11,9 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-func pinsIn(t *testing.T, dir string) *pins {
+func storeIn(t *testing.T, dir string) *Store {
 	t.Helper()
-	p, err := openPins(dir, zap.NewNop())
+	p, err := Open(dir, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,10 +28,10 @@ func raws(texts ...string) []wire.Raw {
 	return out
 }
 
-// heldNow says of each tool whether it is held.
-func heldNow(p *pins, fresh bool, tools ...string) string {
+// heldNow returns for each tool whether it is held, and why.
+func heldNow(p *Store, fresh bool, tools ...string) string {
 	var out []string
-	for _, why := range p.held("files", raws(tools...), fresh) {
+	for _, why := range p.Held("files", raws(tools...), fresh) {
 		switch {
 		case why == "":
 			out = append(out, "shown")
@@ -50,7 +50,7 @@ const pinnedTool = `{"name":"read","title":"T","description":"D","inputSchema":{
 
 func TestPinsOfOneTool(t *testing.T) {
 	dir := t.TempDir()
-	if got := heldNow(pinsIn(t, dir), true, pinnedTool); got != "shown" {
+	if got := heldNow(storeIn(t, dir), true, pinnedTool); got != "shown" {
 		t.Fatalf("on first use: %s", got)
 	}
 	for _, tt := range []struct{ name, from, to, want string }{
@@ -69,7 +69,7 @@ func TestPinsOfOneTool(t *testing.T) {
 		{"a description under an escape", `"description":"D"`, `"descr\u0069ption":"evil"`, "changed"},
 	} {
 		// Another process, with the same file.
-		if got := heldNow(pinsIn(t, dir), true, strings.ReplaceAll(pinnedTool, tt.from, tt.to)); tt.from != "" && got != tt.want {
+		if got := heldNow(storeIn(t, dir), true, strings.ReplaceAll(pinnedTool, tt.from, tt.to)); tt.from != "" && got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
@@ -82,11 +82,11 @@ func TestPinsOfOneTool(t *testing.T) {
 func TestPinsOfAList(t *testing.T) {
 	const a, b, evil, nameless = `{"name":"a"}`, `{"name":"b"}`, `{"name":"a","description":"evil"}`, `{"description":"x"}`
 	dir := t.TempDir()
-	p := pinsIn(t, dir)
-	if got := heldNow(p, false, a); got != "shown" || p.as != nil {
+	p := storeIn(t, dir)
+	if got := heldNow(p, false, a); got != "shown" || p.info != nil {
 		t.Errorf("a list of an earlier run is accepted: %s", got)
 	}
-	if heldNow(p, true); p.as != nil {
+	if heldNow(p, true); p.info != nil {
 		t.Error("an empty list is accepted")
 	}
 	if got := heldNow(p, true, a, nameless); got != "shown shown" {
@@ -95,40 +95,40 @@ func TestPinsOfAList(t *testing.T) {
 	if got := heldNow(p, true, evil, a, b, nameless); got != "changed shown new shown" {
 		t.Errorf("later: %s", got)
 	}
-	if got := p.held("other", raws(b), true); got[0] != "" {
+	if got := p.Held("other", raws(b), true); got[0] != "" {
 		t.Errorf("another upstream: %s", got)
 	}
 
 	// Another process accepts.
-	other := pinsIn(t, dir)
-	change, err := other.accept("files", raws(evil, b), true)
+	other := storeIn(t, dir)
+	change, err := other.Accept("files", raws(evil, b), true)
 	if err != nil || change.Tools != 2 || len(change.New) != 1 || len(change.Changed) != 1 || len(change.Gone) != 1 || change.FirstAccepted {
 		t.Errorf("change %+v, %v", change, err)
 	}
-	if p.changed() || heldNow(p, true, evil) != "changed" {
+	if p.Changed() || heldNow(p, true, evil) != "changed" {
 		t.Error("a dry run has changed something")
 	}
-	if _, err := other.accept("files", raws(evil, b), false); err != nil {
+	if _, err := other.Accept("files", raws(evil, b), false); err != nil {
 		t.Fatal(err)
 	}
-	if !p.changed() || p.changed() {
+	if !p.Changed() || p.Changed() {
 		t.Error("what another process accepts is not noticed, or twice")
 	}
 	if got := heldNow(p, true, evil, a, b); got != "shown changed shown" {
 		t.Errorf("accepted: %s", got)
 	}
-	if got := p.held("other", raws(a), true); got[0] == "" {
+	if got := p.Held("other", raws(a), true); got[0] == "" {
 		t.Error("accepting for one upstream has forgotten another")
 	}
 }
 
-// What cannot be kept is not shown, and what cannot be read is not begun anew.
+// Tools that cannot be pinned are hidden, and a file that cannot be read is not replaced.
 func TestPinsFailClosed(t *testing.T) {
-	if _, err := openPins("", zap.NewNop()); err == nil {
+	if _, err := Open("", zap.NewNop()); err == nil {
 		t.Error("without a folder there is no error")
 	}
 	dir := filepath.Join(t.TempDir(), "state")
-	p := pinsIn(t, dir) // the folder is not there
+	p := storeIn(t, dir) // the folder is not there
 	if got := heldNow(p, true, `{"name":"a"}`); got != "it cannot be pinned: state_dir cannot be written" {
 		t.Errorf("pins that cannot be written: %s", got)
 	}
@@ -144,13 +144,13 @@ func TestPinsFailClosed(t *testing.T) {
 	if got := heldNow(p, true, `{"name":"a"}`, `{"name":"b"}`); got != "shown new" {
 		t.Errorf("what was read before: %s", got)
 	}
-	if got := p.held("other", raws(`{"name":"c"}`), true); got[0] != "it cannot be pinned: what is pinned cannot be read" {
+	if got := p.Held("other", raws(`{"name":"c"}`), true); got[0] != "it cannot be pinned: the file of pinned tools cannot be read" {
 		t.Errorf("the first list of another upstream: %q", got)
 	}
-	if _, err := openPins(dir, zap.NewNop()); err == nil || !strings.Contains(err.Error(), "mend the file, or remove it") {
+	if _, err := Open(dir, zap.NewNop()); err == nil || !strings.Contains(err.Error(), "repair the file, or remove it") {
 		t.Errorf("a file that cannot be read: %v", err)
 	}
-	if _, err := p.accept("files", nil, false); err == nil {
+	if _, err := p.Accept("files", nil, false); err == nil {
 		t.Error("a file that cannot be read is written over")
 	}
 }

@@ -1,0 +1,4 @@
+// Package pins remembers which definitions of tools a person accepted, of upstreams with
+// pin: true. A tool whose definition is new or changed is held back until it is accepted:
+// an upstream that was trusted once cannot replace a description unnoticed.
+package pins

@@ -1,0 +1,243 @@
+package pins
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/statedir"
+	"mcpgateway/internal/wire"
+)
+
+// Store keeps the digests of accepted definitions in one file of the state folder. It
+// accepts the first list of an upstream that has tools as it is. Another process, such as
+// gateway pin, may write the file too. The methods may be called by many goroutines at
+// once.
+type Store struct {
+	file string
+	log  *zap.Logger
+
+	mu      sync.Mutex
+	content content
+	info    os.FileInfo // of the file that content was read from, nil if there was none
+	digests map[string]digestedTools
+}
+
+// content is what the file contains.
+type content struct {
+	Upstreams map[string]map[string]string `json:"upstreams"` // by name: digests by tool
+}
+
+// digestedTools caches the digests of a list, so that not every table computes them.
+type digestedTools struct {
+	tools   []wire.Raw
+	digests []string
+}
+
+// pinnedMembers are the members of a tool that make up its definition. _meta is not one
+// of them: it may change with every list.
+var pinnedMembers = []string{"name", "title", "description", "inputSchema", "outputSchema", "annotations"}
+
+// Open reads the file of accepted definitions in the state folder dir. A file that cannot
+// be read is an error: an empty store would accept whatever the upstreams list now.
+func Open(dir string, log *zap.Logger) (*Store, error) {
+	if dir == "" {
+		return nil, errors.New("pin: accepted tools are kept in state_dir, and there is no such folder that can be written; set state_dir")
+	}
+	s := &Store{file: filepath.Join(dir, "pins.json"), log: log, digests: map[string]digestedTools{}}
+	if err := s.read(); err != nil {
+		return nil, fmt.Errorf("pin: %w; repair the file, or remove it to accept the tools that are listed at the next start", err)
+	}
+	return s, nil
+}
+
+// read reads the file if it has changed. The caller holds mu.
+func (s *Store) read() error {
+	info, err := os.Stat(s.file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		s.content, s.info = content{}, nil
+		return nil
+	case err != nil:
+		return err
+	case s.info != nil && os.SameFile(info, s.info) && info.ModTime().Equal(s.info.ModTime()) && info.Size() == s.info.Size():
+		return nil
+	}
+	var c content
+	if err := statedir.ReadFile(s.file, &c); err != nil {
+		return fmt.Errorf("%s cannot be read: %w", s.file, err)
+	}
+	s.content, s.info = c, info
+	return nil
+}
+
+// Changed reports whether another process has written the file since it was last read.
+func (s *Store) Changed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.info
+	if err := s.read(); err != nil {
+		return false // Held reports it
+	}
+	return s.info != before
+}
+
+// Held returns for each tool of a list why it must not be published, "" if it may be.
+// fresh says that the list was gathered just now: only a fresh list is accepted as the
+// first one.
+func (s *Store) Held(upstream string, tools []wire.Raw, fresh bool) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	unread := s.read()
+	if unread != nil {
+		s.log.Error("pinned tools cannot be read; those that were read before stay in force", zap.Error(unread))
+	}
+	digests := s.digestsOf(upstream, tools)
+	accepted, known := s.content.Upstreams[upstream]
+	if !known {
+		return s.acceptFirst(upstream, tools, digests, fresh, unread)
+	}
+	reasons := make([]string, len(tools))
+	for i, raw := range tools {
+		before, ok := accepted[keyOf(raw, digests[i])]
+		switch {
+		case !ok:
+			reasons[i] = fmt.Sprintf("it is new since the tools were pinned (%s); gateway pin accepts it", short(digests[i]))
+		case before != digests[i]:
+			reasons[i] = fmt.Sprintf("its definition has changed since it was pinned (%s, was %s); gateway pin accepts it", short(digests[i]), short(before))
+		}
+	}
+	return reasons
+}
+
+// acceptFirst accepts the first list of an upstream, and returns the same as Held. unread
+// is the error of reading the file. The caller holds mu.
+func (s *Store) acceptFirst(upstream string, tools []wire.Raw, digests []string, fresh bool, unread error) []string {
+	reasons := make([]string, len(tools))
+	if !fresh || len(tools) == 0 {
+		return reasons
+	}
+	err, reason := unread, "it cannot be pinned: the file of pinned tools cannot be read"
+	if err == nil {
+		err, reason = s.write(upstream, tools, digests), "it cannot be pinned: state_dir cannot be written"
+	}
+	if err != nil {
+		s.log.Error("tools cannot be pinned, and are hidden", zap.String("upstream", upstream), zap.Error(err))
+		for i := range reasons {
+			reasons[i] = reason
+		}
+		return reasons
+	}
+	s.log.Info("tools are pinned as they are on first use", zap.String("upstream", upstream), zap.Int("tools", len(tools)))
+	return reasons
+}
+
+// Change is what accepting the tools of an upstream changes. Tools are in the order of
+// the list.
+type Change struct {
+	Tools         int // that the upstream lists
+	New, Changed  []wire.Raw
+	Gone          []string // native names, sorted
+	FirstAccepted bool     // nothing was accepted before
+}
+
+// Accept accepts the tools of a list. With dryRun it only returns what that would change.
+func (s *Store) Accept(upstream string, tools []wire.Raw, dryRun bool) (Change, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.read(); err != nil {
+		return Change{}, err
+	}
+	digests := s.digestsOf(upstream, tools)
+	accepted, known := s.content.Upstreams[upstream]
+	change := Change{Tools: len(tools), FirstAccepted: !known}
+	listed := map[string]bool{}
+	for i, raw := range tools {
+		key := keyOf(raw, digests[i])
+		if listed[key] {
+			continue
+		}
+		listed[key] = true
+		switch before, ok := accepted[key]; {
+		case !ok:
+			change.New = append(change.New, raw)
+		case before != digests[i]:
+			change.Changed = append(change.Changed, raw)
+		}
+	}
+	for key := range accepted {
+		if !listed[key] {
+			change.Gone = append(change.Gone, key)
+		}
+	}
+	slices.Sort(change.Gone)
+	if dryRun {
+		return change, nil
+	}
+	return change, s.write(upstream, tools, digests)
+}
+
+// write replaces the accepted tools of an upstream. The caller holds mu.
+func (s *Store) write(upstream string, tools []wire.Raw, digests []string) error {
+	next := content{Upstreams: map[string]map[string]string{}}
+	for other, accepted := range s.content.Upstreams {
+		next.Upstreams[other] = accepted
+	}
+	accepted := make(map[string]string, len(tools))
+	for i, raw := range tools {
+		if key := keyOf(raw, digests[i]); accepted[key] == "" { // of tools with the same name the first counts
+			accepted[key] = digests[i]
+		}
+	}
+	next.Upstreams[upstream] = accepted
+	if err := statedir.WriteFile(s.file, next); err != nil {
+		return err
+	}
+	return s.read()
+}
+
+// digestsOf returns the digest of each definition. The caller holds mu.
+func (s *Store) digestsOf(upstream string, tools []wire.Raw) []string {
+	same := func(a, b wire.Raw) bool { return string(a) == string(b) }
+	if last := s.digests[upstream]; slices.EqualFunc(last.tools, tools, same) {
+		return last.digests
+	}
+	digests := make([]string, len(tools))
+	for i, raw := range tools {
+		digests[i] = digestOf(raw)
+	}
+	s.digests[upstream] = digestedTools{tools, digests}
+	return digests
+}
+
+// digestOf is the digest of a tool's definition. A member that occurs twice counts twice:
+// clients differ in which one they read.
+func digestOf(tool wire.Raw) string {
+	definition := []byte{'{'}
+	for m := range wire.ValueOf(tool).Members() {
+		if !slices.Contains(pinnedMembers, m.Key.Str()) {
+			continue
+		}
+		if len(definition) > 1 {
+			definition = append(definition, ',')
+		}
+		definition = append(append(append(definition, m.Key.Raw()...), ':'), m.Value.Raw()...)
+	}
+	return string(wire.AppendDigest(nil, append(definition, '}')))
+}
+
+// keyOf identifies a tool by its name, or by its digest if it has no name.
+func keyOf(tool wire.Raw, digest string) string {
+	if name, ok := wire.ValueOf(tool).Get("name").Text(); ok {
+		return name
+	}
+	return digest
+}
+
+func short(digest string) string { return digest[:min(len(digest), len("sha256:")+12)] }
