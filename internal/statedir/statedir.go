@@ -27,7 +27,10 @@ type Dir struct {
 
 // upstreamFile is the content of the file of one upstream.
 type upstreamFile struct {
-	Era     string   `json:"era,omitempty"`
+	// Era has the number of the way in which it is found out in its name: what an
+	// older way found is not trusted. Version 1, "era", took stdio servers of both
+	// eras for modern ones.
+	Era     string   `json:"era_v2,omitempty"`
 	Catalog *Catalog `json:"catalog,omitempty"`
 }
 

@@ -40,13 +40,29 @@ func TestStateSurvivesARestart(t *testing.T) {
 	}
 }
 
+// An earlier version of the gateway remembered stdio servers of both eras as modern
+// ones.
+func TestEraOfAnEarlierVersionIsForgotten(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "upstream-k.json"), []byte(`{"era":"modern","catalog":{"revision":"2026-07-28"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := Open(dir, zap.NewNop())
+	if got := s.Era("k"); got != wire.EraUnknown {
+		t.Errorf("era is %s, want unknown", got)
+	}
+	if s.Catalog("k") == nil {
+		t.Error("the catalog is forgotten, too")
+	}
+}
+
 func TestStateThatCannotBeUsedIsNoError(t *testing.T) {
 	notADir := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(notADir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	broken := t.TempDir()
-	if err := os.WriteFile(filepath.Join(broken, "upstream-k.json"), []byte(`{"era":"modern","era":"legacy"}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(broken, "upstream-k.json"), []byte(`{"era_v2":"modern","era_v2":"legacy"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, dir := range map[string]string{"none": "", "a file": filepath.Join(notADir, "state"), "broken content": broken} {

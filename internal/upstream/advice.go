@@ -81,7 +81,7 @@ func (o *StdioOptions) advice(why error) string {
 	case ended:
 		return fmt.Sprintf("the program %q ended with %s%s: it is started again", o.Command, end.status(), said)
 	case errors.Is(why, errNoHello):
-		return fmt.Sprintf("the program %q: %v%s: %s, and raise timeout if it takes longer, as a first download may", o.Command, why, said, server)
+		return fmt.Sprintf("the program %q: %v%s: %s, and raise timeout if it takes longer, as a first download may; a server of modern revisions that leaves initialize unanswered needs era: modern", o.Command, why, said, server)
 	default:
 		return fmt.Sprintf("the program %q: %v%s", o.Command, why, said)
 	}

@@ -76,7 +76,7 @@ func TestAdviceForPrograms(t *testing.T) {
 			`the program "sh" ended with exit status 3 before initialize; the last line of its standard error is "` + strings.Repeat("x", maxSaid) + `": mend that, and check its args and env`, "the server ended: exit status 3"},
 		"prints and ends": {"sh", []string{"-c", "echo usage: x; exit 2"}, "",
 			`the program "sh" printed text that is no MCP message and ended with exit status 2: ` + check + `, and that its args are complete`, "the server ended: exit status 2"},
-		"silent": {"sleep", []string{"1000"}, "", `the program "sleep": ` + mute + `: ` + check + `, and raise timeout if it takes longer, as a first download may`, mute},
+		"silent": {"sleep", []string{"1000"}, "", `the program "sleep": ` + mute + `: ` + check + `, and raise timeout if it takes longer, as a first download may; a server of modern revisions that leaves initialize unanswered needs era: modern`, mute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,12 +105,12 @@ func TestAdviceForProgramsThatStay(t *testing.T) {
 		"part of a line": {"listening on port 3000", prints},
 		"a long one":     {strings.Repeat("x", 100_000) + "\n", prints},
 		"part of that":   {strings.Repeat("x", 100_000), prints},
-		"nothing at all": {"", `the program "sh": ` + mute + `: ` + checkServer + `, and raise timeout if it takes longer, as a first download may`},
+		"nothing at all": {"", `the program "sh": ` + mute + `: ` + checkServer + `, and raise timeout if it takes longer, as a first download may; a server of modern revisions that leaves initialize unanswered needs era: modern`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &fakeServer{handle: func(l *fakeLife, m wire.Message) {
-					if m.Method == wire.MethodDiscover {
+					if m.Method == wire.MethodInitialize {
 						io.WriteString(l.out, tc.printed)
 					}
 				}}

@@ -73,10 +73,9 @@ func TestBabbleIsToldWhileConnecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{handle: func(l *fakeLife, m wire.Message) {
 			switch m.Method {
-			case wire.MethodDiscover:
+			case wire.MethodInitialize:
 				l.line("\x1b[1mWelcome\x1b[0m, hunter-22" + strings.Repeat("!", 100_000))
 				l.line("more")
-			case wire.MethodInitialize:
 				<-l.hold
 				legacy(nil)(l, m)
 			default:
@@ -96,7 +95,6 @@ func TestBabbleIsToldWhileConnecting(t *testing.T) {
 			t.Errorf("the advice is\n%s, want\n%s…", snap.Advice, want)
 		}
 		synctest.Wait()
-		time.Sleep(probePatience) // initialize is sent
 		close(s.life(1).hold)
 		if snap := r.watch.wait(t, isReady); snap.Reason != "" {
 			t.Errorf("ready, but %s", snap.Reason)

@@ -4,31 +4,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"mcpgateway/internal/wire"
 )
 
-// probePatience is how long a server may leave server/discover unanswered
-// before initialize is sent after it. An old server may ignore what it does not
-// know; a new one may still be on its way, downloaded by its launcher.
-const probePatience = 3 * time.Second
-
-// errAnew means that a server that was probed has to be started anew and spoken
-// to as a legacy one from its first message on: it ended under the probe, it
-// refuses initialize after it, or it speaks both eras and has taken the probe
-// for the choice of the modern one.
-var errAnew = errors.New("the server does not take the question for its era as a first message")
-
-// lineDialer opens conversations over lines, in the era of the server.
+// lineDialer opens conversations over lines, in the era of the server. A process
+// speaks one era, that of the first request that it understands.
+//
+//	initialize ──▶ a result                                       ──▶ legacy
+//	     │ an error that says that the method or the revision is unknown: the same process gets server/discover, or a new one;
+//	     │ the process ends: a new one gets server/discover
+//	     ▼
+//	server/discover ──▶ a result that lists a modern revision     ──▶ modern
+//
+// initialize comes first since a server that speaks both eras must be spoken to as
+// a legacy one: such servers ask their client in the legacy way, which fails while
+// they serve a modern request, and what server/discover lists does not tell whether
+// a server speaks legacy revisions too. Silence proves nothing: the launcher may
+// still be downloading the server.
 type lineDialer struct {
 	o    *Options
 	self self
 	open opener
-	// mute says that in the last attempt the server ended before it answered
-	// anything, also when it was spoken to as a legacy one from its first message
-	// on. It belongs to the goroutine that dials.
-	mute bool
+	// mute counts the attempts, the last one included, in which every process ended
+	// without an answer. It belongs to the goroutine that dials.
+	mute int
 }
 
 func newLineDialer(o *Options, open opener) *lineDialer {
@@ -37,52 +37,102 @@ func newLineDialer(o *Options, open opener) *lineDialer {
 	return d
 }
 
-// dial implements [dialer]. A server whose era is not known may be started twice, see
-// errAnew. One that ends at its start whatever it is sent, as for a missing key, is
-// started once in each attempt from the second one on, until it has said anything.
+// dial implements [dialer].
 func (d *lineDialer) dial(ctx context.Context, in inbox) (conn, hello, error) {
-	era, configured := d.o.Era, d.o.Era != wire.EraUnknown
-	if !configured {
-		era = d.o.remembered()
-	}
-	initialize := func(l *lineConn) (hello, error) { return l.initialize(ctx) }
-	greet := func(l *lineConn) (hello, error) { return l.probe(ctx, era == wire.EraUnknown) }
-	switch {
-	case era == wire.EraLegacy, d.mute:
-		greet = initialize
-	case configured:
-		greet = func(l *lineConn) (hello, error) { return l.discover(ctx) }
-	}
-	l, h, err := d.try(ctx, in, greet)
-	if errors.Is(err, errAnew) {
-		l, h, err = d.try(ctx, in, initialize)
-	}
-	birth, born := errors.AsType[*stillborn](err)
-	was := d.mute
-	d.mute = born && birth.unheard && !configured && ctx.Err() == nil
-	if was && born && !d.mute && ctx.Err() == nil {
-		return d.dial(ctx, in) // it says something again, but not what a legacy server does
+	var l *lineConn
+	var h hello
+	var err error
+	switch d.o.Era {
+	case wire.EraLegacy:
+		l, h, err = d.try(ctx, in, (*lineConn).initialize)
+	case wire.EraModern:
+		l, h, err = d.try(ctx, in, (*lineConn).discover)
+	default:
+		l, h, err = d.find(ctx, in)
+		d.o.remember(h.revision.Era()) // EraUnknown on errors
 	}
 	if err != nil {
-		if !configured && ctx.Err() == nil {
-			d.o.remember(wire.EraUnknown)
-		}
 		return nil, hello{}, err
-	}
-	if !configured {
-		d.o.remember(h.revision.Era())
 	}
 	return l, h, nil
 }
 
-// try opens a link and lets greet find out who is there.
-func (d *lineDialer) try(ctx context.Context, in inbox, greet func(*lineConn) (hello, error)) (*lineConn, hello, error) {
+// find opens a conversation in the era that the server turns out to speak. A
+// server whose processes end without an answer whatever they get, as for a missing
+// key, is started once in each attempt after the first.
+func (d *lineDialer) find(ctx context.Context, in inbox) (*lineConn, hello, error) {
+	muteBefore := d.mute
+	d.mute = 0
+	if muteBefore > 0 {
+		byInitialize := muteBefore%2 == 1
+		first := (*lineConn).discover
+		if byInitialize {
+			first = (*lineConn).negotiate
+		}
+		l, h, err := d.try(ctx, in, first)
+		switch {
+		case err == nil && byInitialize, ctx.Err() != nil:
+			return l, h, err
+		case err == nil:
+			l.shut() // it may speak both eras
+		case endedUnheard(err):
+			d.mute = muteBefore + 1
+			return nil, hello{}, err
+		}
+	}
+	if d.o.remembered() == wire.EraModern {
+		if l, h, err := d.try(ctx, in, (*lineConn).rediscover); err == nil || ctx.Err() != nil {
+			return l, h, err
+		}
+	}
+	l, h, err := d.try(ctx, in, (*lineConn).negotiate)
+	switch {
+	case ctx.Err() != nil:
+	case errors.Is(err, errRefusedInitialize):
+		refused := err
+		if l, h, err = d.try(ctx, in, (*lineConn).discover); err != nil && ctx.Err() == nil {
+			err = refused
+		}
+	case endedUnheard(err):
+		l, h, err = d.afterEnd(ctx, in)
+		if endedUnheard(err) && ctx.Err() == nil {
+			d.mute = 1
+		}
+	}
+	return l, h, err
+}
+
+// afterEnd goes on after a process that ended when it got initialize. When a new one
+// answers server/discover, another gets initialize once more: the first may have
+// ended for a reason of its own, and a server of both eras must not be taken for a
+// modern one for that.
+func (d *lineDialer) afterEnd(ctx context.Context, in inbox) (*lineConn, hello, error) {
+	l, h, err := d.try(ctx, in, (*lineConn).discover)
+	if err != nil {
+		return l, h, err
+	}
+	l.shut()
+	l, h, err = d.try(ctx, in, (*lineConn).negotiate)
+	if ctx.Err() == nil && (endedUnheard(err) || errors.Is(err, errRefusedInitialize)) {
+		l, h, err = d.try(ctx, in, (*lineConn).discover)
+	}
+	return l, h, err
+}
+
+// endedUnheard reports whether err says that a process ended before it answered.
+func endedUnheard(err error) bool {
+	s, ok := errors.AsType[*stillborn](err)
+	return ok && s.unheard
+}
+
+// try starts the server and has greet introduce the gateway to it.
+func (d *lineDialer) try(ctx context.Context, in inbox, greet func(*lineConn, context.Context) (hello, error)) (*lineConn, hello, error) {
 	link, err := d.open(ctx)
 	if err != nil {
 		return nil, hello{}, err
 	}
 	l := newLineConn(d.o, &d.self, link, in)
-	h, err := greet(l)
+	h, err := greet(l, ctx)
 	if err == nil {
 		l.rev = h.revision
 		l.modern.Store(h.revision.Era() == wire.EraModern)
@@ -132,101 +182,76 @@ func (l *lineConn) initialized(m wire.Message) (hello, error) {
 	return h, err
 }
 
-// discover asks a server that is configured as modern what it is.
+// discover opens a modern conversation.
 func (l *lineConn) discover(ctx context.Context) (hello, error) {
-	m, err := l.request(ctx, l.self.discoverCall(), wire.LatestModern)
-	if err != nil {
-		return hello{}, err
-	}
-	h, _, err := judge(m)
+	h, _, err := l.discoverRevisions(ctx)
 	if err == nil && h.revision == "" {
-		err = errors.New("the server is configured as a modern one but speaks legacy revisions only")
+		err = errors.New("the server does not answer server/discover as a server of a modern revision does; if the upstream is configured with era: modern, remove that")
 	}
 	return h, err
 }
 
-// probe finds out the era of a server: it asks what modern servers must answer,
-// and falls back to initialize. A server that speaks both eras is spoken to as
-// a legacy one: such servers still ask their client in the legacy way, which
-// fails while they serve a modern request. If impatient it falls back, too, when there is
-// no answer for a while; an answer that comes after all still counts.
-func (l *lineConn) probe(ctx context.Context, impatient bool) (hello, error) {
-	discover, err := l.send(ctx, l.self.discoverCall(), wire.LatestModern)
-	if err != nil {
-		return hello{}, probeFault(ctx)
+// rediscover opens a modern conversation with a server that was found to speak
+// modern revisions only, and fails when it lists a legacy revision now.
+func (l *lineConn) rediscover(ctx context.Context) (hello, error) {
+	h, legacy, err := l.discoverRevisions(ctx)
+	if err == nil && (legacy || h.revision == "") {
+		err = errors.New("the server speaks legacy revisions now")
 	}
-	defer l.flights.end(discover)
-	var patience <-chan time.Time
-	if impatient {
-		patience = time.After(probePatience)
-	}
-	select {
-	case a := <-discover.answer:
-		h, err := a.judge()
-		if err != errLegacy {
-			return h, err
-		}
-		if h, err = l.initialize(ctx); err != nil && ctx.Err() == nil {
-			err = errAnew
-		}
-		return h, err
-	case <-ctx.Done():
-		return hello{}, ctx.Err()
-	case <-patience:
-	}
-
-	initialize, err := l.send(ctx, l.self.initializeCall(), wire.LatestLegacy)
-	if err != nil {
-		return hello{}, probeFault(ctx)
-	}
-	defer l.flights.end(initialize)
-	discovered, initialized := discover.answer, initialize.answer
-	for discovered != nil || initialized != nil {
-		select {
-		case a := <-discovered:
-			h, err := a.judge()
-			if err != errLegacy {
-				return h, err
-			}
-			discovered = nil
-		case a := <-initialized:
-			if a.err == nil {
-				if h, err := l.initialized(a.msg); err == nil {
-					return h, nil
-				}
-			}
-			initialized = nil // as a modern server does: what it says to discover decides
-		case <-ctx.Done():
-			return hello{}, ctx.Err()
-		}
-	}
-	return hello{}, errAnew
+	return h, err
 }
 
-// errLegacy is the judgement that a server is to be sent initialize.
-var errLegacy = errors.New("the server is a legacy one")
-
-// judge reads the answer to a probe: a nil error means a modern server.
-func (a answer) judge() (hello, error) {
-	if a.err != nil {
-		return hello{}, errAnew
+func (l *lineConn) discoverRevisions(ctx context.Context) (h hello, legacy bool, err error) {
+	m, err := l.request(ctx, l.self.discoverCall(), wire.LatestModern)
+	if err != nil {
+		return hello{}, false, err
 	}
-	h, legacy, err := judge(a.msg)
+	return judge(m)
+}
+
+// errRefusedInitialize means that a server does not know initialize, or the legacy
+// revisions, and that the process that said so did not answer server/discover.
+var errRefusedInitialize = errors.New("the server refused initialize")
+
+// negotiate opens a legacy session, or a modern conversation where the server says
+// that it knows nothing of the legacy era.
+func (l *lineConn) negotiate(ctx context.Context) (hello, error) {
+	m, err := l.request(ctx, l.self.initializeCall(), wire.LatestLegacy)
+	if err != nil {
+		return hello{}, err
+	}
+	refusal, err := refusesLegacy(m)
 	switch {
 	case err != nil:
 		return hello{}, err
-	case legacy && a.msg.Error == nil: // it took the probe for a modern request
-		return hello{}, errAnew
-	case legacy:
-		return hello{}, errLegacy
+	case refusal == nil:
+		return l.initialized(m)
 	}
-	return h, nil
+	h, err := l.discover(ctx)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%w: %w", errRefusedInitialize, refusal)
+	}
+	return h, err
 }
 
-// probeFault is the error of a probe that could not be sent.
-func probeFault(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
+// refusesLegacy returns why the answer to initialize says that the server speaks no
+// legacy revision, nil when it does not say so. Any other error of the server may
+// pass, and must not make a server of both eras a modern one. err says that the
+// server speaks no revision that the gateway knows.
+func refusesLegacy(m wire.Message) (refusal, err error) {
+	if m.Error == nil {
+		version := wire.Revision(wire.ValueOf(m.Result).Get("protocolVersion").Str())
+		if version.Era() == wire.EraModern {
+			refusal = fmt.Errorf("it was answered with revision %s", version)
+		}
+		return refusal, nil
 	}
-	return errAnew
+	listed := supportedBy(m.Error)
+	switch {
+	case len(listed) > 0 && newestOf(wire.EraModern, listed) == "" && newestOf(wire.EraLegacy, listed) == "":
+		return nil, foreign(listed)
+	case wire.IsModernCode(m.Error.Code), m.Error.Code == wire.CodeMethodNotFound, m.Error.Code == wire.CodeInvalidParams:
+		return m.Error, nil
+	}
+	return nil, nil
 }

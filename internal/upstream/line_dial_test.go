@@ -21,8 +21,25 @@ func (m eras) Remember(key string, era wire.Era) { m[key] = era }
 func TestEra(t *testing.T) {
 	const dualHello = `{"supportedVersions":["2026-07-28","2025-11-25"],"capabilities":{},"ttlMs":0,"cacheScope":"private"}`
 	opening := []string{"initialize", "notifications/initialized", "tools/list"}
-	probed := append([]string{"server/discover"}, opening...)
+	refused := []string{"initialize", "server/discover", "subscriptions/listen", "tools/list"}
 	listening := []string{"server/discover", "subscriptions/listen", "tools/list"}
+	// dying ends each process that gets initialize, and else is modern.
+	dying := func(l *fakeLife, m wire.Message) {
+		if m.Method == wire.MethodInitialize {
+			l.quit()
+			return
+		}
+		modern(nil)(l, m)
+	}
+	// both answers whatever comes first, in its era, and refuses the other era then.
+	both := func(l *fakeLife, m wire.Message) {
+		switch l.methods()[0] {
+		case wire.MethodDiscover:
+			modern(nil)(l, m)
+		default:
+			legacy(nil)(l, m)
+		}
+	}
 
 	for _, tt := range []struct {
 		name       string
@@ -35,24 +52,118 @@ func TestEra(t *testing.T) {
 		reason     string // of the failure; contained
 	}{
 		{
-			name: "legacy answers with an error", handle: legacy(nil),
-			want: [][]string{probed}, revision: wire.Rev20251125, keeps: wire.EraLegacy,
-		},
-		{
-			name: "modern", handle: modern(nil),
-			want: [][]string{listening}, revision: wire.Rev20260728, keeps: wire.EraModern,
-		},
-		{
-			name: "remembered legacy is not probed", remembered: wire.EraLegacy, handle: legacy(nil),
+			name: "legacy", handle: legacy(nil),
 			want: [][]string{opening}, revision: wire.Rev20251125, keeps: wire.EraLegacy,
 		},
 		{
-			name: "configured legacy is not probed", era: wire.EraLegacy, handle: modern(nil),
+			name: "both eras, of which server/discover lists the modern one alone", handle: both,
+			want: [][]string{opening}, revision: wire.Rev20251125, keeps: wire.EraLegacy,
+		},
+		{
+			name: "modern", handle: modern(nil),
+			want: [][]string{refused}, revision: wire.Rev20260728, keeps: wire.EraModern,
+		},
+		{
+			name: "modern, and initialize is an unknown method",
+			handle: func(l *fakeLife, m wire.Message) {
+				if m.Method == wire.MethodInitialize {
+					l.refuse(m, wire.CodeMethodNotFound, "method not found")
+					return
+				}
+				modern(nil)(l, m)
+			},
+			want: [][]string{refused}, revision: wire.Rev20260728, keeps: wire.EraModern,
+		},
+		{
+			name: "modern, and initialize names an unsupported revision",
+			handle: func(l *fakeLife, m wire.Message) {
+				if m.Method == wire.MethodInitialize {
+					l.line(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"unsupported","data":{"supported":["2026-07-28"]}}}`, m.ID)
+					return
+				}
+				modern(nil)(l, m)
+			},
+			want: [][]string{refused}, revision: wire.Rev20260728, keeps: wire.EraModern,
+		},
+		{
+			name: "initialize is answered with a modern revision",
+			handle: func(l *fakeLife, m wire.Message) {
+				if m.Method == wire.MethodInitialize {
+					l.result(m, `{"protocolVersion":"2026-07-28","capabilities":{}}`)
+					return
+				}
+				modern(nil)(l, m)
+			},
+			want: [][]string{refused}, revision: wire.Rev20260728, keeps: wire.EraModern,
+		},
+		{
+			name: "modern, and a new process is needed after initialize",
+			handle: func(l *fakeLife, m wire.Message) {
+				if l.n == 1 {
+					l.refuse(m, wire.CodeMethodNotFound, "method not found")
+					return
+				}
+				modern(nil)(l, m)
+			},
+			want: [][]string{{"initialize", "server/discover"}, listening}, revision: wire.Rev20260728, keeps: wire.EraModern,
+		},
+		{
+			name: "initialize ends each process", handle: dying,
+			want:     [][]string{{"initialize"}, {"server/discover"}, {"initialize"}, listening},
+			revision: wire.Rev20260728, keeps: wire.EraModern,
+		},
+		{
+			name: "one process of a server of both eras ends by chance",
+			handle: func(l *fakeLife, m wire.Message) {
+				if l.n == 1 {
+					l.quit()
+					return
+				}
+				both(l, m)
+			},
+			want: [][]string{{"initialize"}, {"server/discover"}, opening}, revision: wire.Rev20251125, keeps: wire.EraLegacy,
+		},
+		{
+			name: "an error that may pass does not make a server modern",
+			handle: func(l *fakeLife, m wire.Message) {
+				if m.Method == wire.MethodInitialize {
+					l.refuse(m, wire.CodeInternal, "the database is away")
+					return
+				}
+				modern(nil)(l, m)
+			},
+			want: [][]string{{"initialize"}}, keeps: wire.EraUnknown, reason: "the server refused initialize",
+		},
+		{
+			name: "remembered modern", remembered: wire.EraModern, handle: modern(nil),
+			want: [][]string{listening}, revision: wire.Rev20260728, keeps: wire.EraModern,
+		},
+		{
+			name: "remembered modern, and lists a legacy revision now", remembered: wire.EraModern,
+			handle: func(l *fakeLife, m wire.Message) {
+				if m.Method == wire.MethodDiscover {
+					l.result(m, dualHello)
+					return
+				}
+				legacy(nil)(l, m)
+			},
+			want: [][]string{{"server/discover"}, opening}, revision: wire.Rev20251125, keeps: wire.EraLegacy,
+		},
+		{
+			name: "remembered modern, and legacy now", remembered: wire.EraModern, handle: legacy(nil),
+			want: [][]string{{"server/discover"}, opening}, revision: wire.Rev20251125, keeps: wire.EraLegacy,
+		},
+		{
+			name: "remembered legacy, and modern now", remembered: wire.EraLegacy, handle: modern(nil),
+			want: [][]string{refused}, revision: wire.Rev20260728, keeps: wire.EraModern,
+		},
+		{
+			name: "configured legacy", era: wire.EraLegacy, handle: modern(nil),
 			want: [][]string{{"initialize"}}, keeps: wire.EraUnknown, reason: "the server refused initialize",
 		},
 		{
 			name: "configured modern does not fall back", era: wire.EraModern, handle: legacy(nil),
-			want: [][]string{{"server/discover"}}, reason: "configured as a modern one",
+			want: [][]string{{"server/discover"}}, reason: "configured with era: modern",
 		},
 		{
 			name: "configured modern takes the modern of both", era: wire.EraModern,
@@ -64,107 +175,21 @@ func TestEra(t *testing.T) {
 			want: [][]string{{"server/discover"}}, revision: wire.Rev20260728,
 		},
 		{
-			name: "a server of both eras is started anew as a legacy one",
+			name: "a slow legacy server",
 			handle: func(l *fakeLife, m wire.Message) {
-				switch {
-				case m.Method == wire.MethodDiscover:
-					l.result(m, dualHello)
-				case l.n == 1:
-					l.refuse(m, 0, `duplicate "initialize" received`)
-				default:
-					legacy(nil)(l, m)
-				}
-			},
-			want: [][]string{{"server/discover"}, opening}, revision: wire.Rev20251125, keeps: wire.EraLegacy,
-		},
-		{
-			name: "a server that refuses initialize after the probe is started anew",
-			handle: func(l *fakeLife, m wire.Message) {
-				if l.n == 1 {
-					l.refuse(m, 0, "out of order")
-					return
-				}
-				legacy(nil)(l, m)
-			},
-			want: [][]string{{"server/discover", "initialize"}, opening}, revision: wire.Rev20251125, keeps: wire.EraLegacy,
-		},
-		{
-			name: "exit under the probe",
-			handle: func(l *fakeLife, m wire.Message) {
-				if m.Method == wire.MethodDiscover {
-					l.quit()
-					return
-				}
-				legacy(nil)(l, m)
-			},
-			want: [][]string{{"server/discover"}, opening}, revision: wire.Rev20251125, keeps: wire.EraLegacy,
-		},
-		{
-			name: "silence means legacy",
-			handle: func(l *fakeLife, m wire.Message) {
-				if m.Method != wire.MethodDiscover {
-					legacy(nil)(l, m)
-				}
-			},
-			want: [][]string{probed}, revision: wire.Rev20251125, keeps: wire.EraLegacy,
-		},
-		{
-			name: "a late answer to the probe wins",
-			handle: func(l *fakeLife, m wire.Message) {
-				switch m.Method {
-				case wire.MethodDiscover:
-				case wire.MethodInitialize:
-					l.line(`{"jsonrpc":"2.0","id":1,"result":%s}`, modernHello)
-					l.refuse(m, wire.CodeInvalidParams, "supported: 2026-07-28")
-				default:
-					modern(nil)(l, m)
-				}
-			},
-			want:     [][]string{{"server/discover", "initialize", "subscriptions/listen", "tools/list"}},
-			revision: wire.Rev20260728, keeps: wire.EraModern,
-		},
-		{
-			name: "a late answer wins after initialize was refused",
-			handle: func(l *fakeLife, m wire.Message) {
-				switch m.Method {
-				case wire.MethodDiscover:
-				case wire.MethodInitialize:
-					l.refuse(m, wire.CodeInvalidParams, "supported: 2026-07-28")
-					l.line(`{"jsonrpc":"2.0","id":1,"result":%s}`, modernHello)
-				default:
-					modern(nil)(l, m)
-				}
-			},
-			want:     [][]string{{"server/discover", "initialize", "subscriptions/listen", "tools/list"}},
-			revision: wire.Rev20260728, keeps: wire.EraModern,
-		},
-		{
-			name: "a remembered modern server may be slow", remembered: wire.EraModern,
-			handle: func(l *fakeLife, m wire.Message) {
-				if m.Method == wire.MethodDiscover {
+				if m.Method == wire.MethodInitialize {
 					time.Sleep(20 * time.Second) // of the bubble's time
 				}
-				modern(nil)(l, m)
+				both(l, m)
 			},
-			want: [][]string{listening}, revision: wire.Rev20260728, keeps: wire.EraModern,
-		},
-		{
-			name: "the modern error for the revision lists legacy ones",
-			handle: func(l *fakeLife, m wire.Message) {
-				if m.Method == wire.MethodDiscover {
-					l.line(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"unsupported","data":{"supported":["2025-11-25"]}}}`, m.ID)
-					return
-				}
-				legacy(nil)(l, m)
-			},
-			want: [][]string{probed}, revision: wire.Rev20251125, keeps: wire.EraLegacy,
+			want: [][]string{opening}, revision: wire.Rev20251125, keeps: wire.EraLegacy,
 		},
 		{
 			name: "revisions that nobody here speaks",
 			handle: func(l *fakeLife, m wire.Message) {
 				l.line(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"unsupported","data":{"supported":["2031-01-01"]}}}`, m.ID)
 			},
-			want:   [][]string{{"server/discover"}},
+			want:   [][]string{{"initialize"}},
 			reason: `the server speaks the revisions ["2031-01-01"]; the gateway speaks ["2026-07-28" "2025-11-25"`,
 		},
 		{
@@ -230,16 +255,19 @@ func TestInitialize(t *testing.T) {
 func TestDyingAtStart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		then func(l *fakeLife, m wire.Message)
+		dead int      // so many lives end at their start
 		want []string // the first message of each life
 		era  wire.Era
 	}{
-		"then legacy": {legacy(nil), []string{"server/discover", "initialize", "initialize", "initialize"}, wire.EraLegacy},
-		"then modern": {modern(nil), []string{"server/discover", "initialize", "initialize", "initialize", "server/discover"}, wire.EraModern},
+		"then legacy":   {legacy(nil), 3, []string{"initialize", "server/discover", "initialize", "server/discover", "initialize"}, wire.EraLegacy},
+		"legacy, later": {legacy(nil), 4, []string{"initialize", "server/discover", "initialize", "server/discover", "initialize"}, wire.EraLegacy},
+		"then modern":   {modern(nil), 3, []string{"initialize", "server/discover", "initialize", "server/discover", "initialize"}, wire.EraModern},
+		"modern, later": {modern(nil), 4, []string{"initialize", "server/discover", "initialize", "server/discover", "initialize"}, wire.EraModern},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &fakeServer{handle: func(l *fakeLife, m wire.Message) {
-					if l.n <= 3 {
+					if l.n <= tc.dead {
 						l.quit()
 						return
 					}

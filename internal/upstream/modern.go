@@ -132,11 +132,10 @@ func readDiscover(result wire.Raw) (hello, []wire.Revision, error) {
 	return h, revisions(versions), nil
 }
 
-// judge reads the answer to server/discover as a probe for the era of a server
-// (2026-07-28, basic/transports/stdio, "Backward Compatibility"). hello holds
-// the newest common modern revision, or none; legacy says that the server can be
-// spoken to by initialize. The error means that it can be spoken to in neither
-// way.
+// judge reads the answer to server/discover (2026-07-28, basic/transports/stdio,
+// "Backward Compatibility"). hello holds the newest common modern revision, or none;
+// legacy says that the server may answer initialize. The error means that it speaks
+// no revision that the gateway knows, or refuses for another reason.
 func judge(m wire.Message) (h hello, legacy bool, err error) {
 	if m.Error == nil {
 		h, listed, err := readDiscover(m.Result)

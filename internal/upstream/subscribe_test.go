@@ -235,6 +235,8 @@ func (s *listens) handle(l *fakeLife, m wire.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch m.Method {
+	case wire.MethodInitialize:
+		l.refuse(m, wire.CodeMethodNotFound, "method not found")
 	case wire.MethodDiscover:
 		l.result(m, modernSubscribable)
 	case wire.MethodResourcesList:
