@@ -6,28 +6,32 @@ import (
 	"time"
 )
 
-// Scope is the context of one call. It is what context.WithCancelCause returns,
-// for less: no channel is made before somebody asks for one, and what has to
-// happen at its end costs no goroutine and, with a [Hook], no memory. Every call
-// has several of them, one within the other.
+// Scope is the context of one call. It behaves like a context of
+// context.WithCancelCause and is embedded in the value that represents the call. A
+// call has two of them, one within the other.
 //
-// The zero Scope is made ready by [Scope.Begin]. Whoever has begun it calls
-// [Scope.Cancel], once the call is over at the latest. It must not be copied. Its
-// other methods may be called by many goroutines at once, after Begin.
+// Scope exists for its cost. With contexts of the standard library a call allocates
+// twice more in the front end, which the bound of its TestCallAllocations forbids.
+// Two nested contexts below the context of a request take 13 allocations with Scope
+// and 15 without; with a [Hook] in the inner one, 13 and 19 (context.AfterFunc), and
+// two thirds of the time.
 //
-// context.Cause tells what it ended for, as for any other context.
+// [Scope.Begin] makes the zero Scope ready. The caller of Begin must call
+// [Scope.Cancel] when the call has ended. A Scope must not be copied. After Begin its
+// methods are safe for concurrent use. context.Cause returns the cause, as for any
+// other context.
 type Scope struct {
 	parent context.Context
-	up     Hook        // in the parent, when that is a Scope
-	watch  func() bool // ends the watch over a parent of another kind; guarded by mu
+	up     Hook        // added to the parent if that is a Scope
+	watch  func() bool // stops the AfterFunc of any other parent; guarded by mu
 
 	mu    sync.Mutex
-	done  chan struct{} // nil until somebody asks
+	done  chan struct{} // nil before the first call of Done
 	err   error
 	cause error
-	hooks *Hook // the last one added
-	// ended is a context with the cause of this one, made when somebody asks:
-	// context.Cause believes only contexts of its own package.
+	hooks *Hook // a list that begins with the last one added
+	// ended is a context of the standard library with the same cause. Value makes it,
+	// since context.Cause reads the cause of such contexts only.
 	ended context.Context
 }
 
@@ -41,21 +45,21 @@ func (s *Scope) Begin(parent context.Context) {
 	if parent.Done() == nil {
 		return
 	}
-	s.mu.Lock() // inherit may come before there is something to keep
+	s.mu.Lock() // inherit may run before watch is set
 	defer s.mu.Unlock()
 	s.watch = context.AfterFunc(parent, s.inherit)
 }
 
-// inherit ends s in the way of its parent.
+// inherit ends s with the error and the cause of its parent.
 func (s *Scope) inherit() { s.finish(s.parent.Err(), context.Cause(s.parent)) }
 
-// Cancel ends s, unless it has ended. The cause is context.Canceled when it is
-// nil. Hooks have run when Cancel returns, unless another goroutine runs them.
+// Cancel ends s, unless it has ended already. A nil cause means context.Canceled. The
+// hooks have run when Cancel returns, unless another goroutine is running them.
 func (s *Scope) Cancel(cause error) {
 	if cause == nil {
 		cause = context.Canceled
 	}
-	if s.Err() == nil { // otherwise its parent has ended before
+	if s.Err() == nil { // the parent has not ended either
 		s.finish(context.Canceled, cause)
 	}
 }
@@ -71,7 +75,7 @@ func (s *Scope) finish(err, cause error) {
 		close(s.done)
 	}
 	watch := s.watch
-	var first *Hook // those that are called, in the order in which they were added
+	var first *Hook // the hooks in the order in which they were added
 	for h := s.hooks; h != nil; h = h.before {
 		h.in, h.after = false, first
 		first = h
@@ -123,8 +127,8 @@ func (s *Scope) Done() <-chan struct{} {
 	return s.done
 }
 
-// Err implements context.Context. A parent of another kind is asked, too: what
-// watches over it may come late.
+// Err implements context.Context. It asks the parent too, since an AfterFunc runs some
+// time after its context has ended.
 func (s *Scope) Err() error {
 	s.mu.Lock()
 	err := s.err
@@ -136,24 +140,24 @@ func (s *Scope) Err() error {
 	return err
 }
 
-// AfterFunc is what context.AfterFunc calls.
+// AfterFunc implements the method that context.AfterFunc looks for.
 func (s *Scope) AfterFunc(f func()) func() bool {
 	h := &Hook{}
 	s.Add(h, func() { go f() })
 	return func() bool { return s.Remove(h) }
 }
 
-// Hook is something that is called when a [Scope] ends. The zero Hook is in
-// none. A Hook is used once, and must not be copied after that.
+// Hook holds a function that is called when a [Scope] ends. The zero Hook is ready to
+// be added. A Hook is used once, and must not be copied after its use.
 type Hook struct {
-	// All are guarded by the mutex of the Scope.
+	// The mutex of the Scope guards all fields.
 	call          func()
 	in            bool
 	before, after *Hook
 }
 
-// Add has f called when s ends, at once if it has ended. f must not block: it is
-// called by whoever ends s, who may hold locks.
+// Add registers f to be called when s ends, and calls it at once if s has ended. f must
+// not block, since the goroutine that ends s may hold locks.
 func (s *Scope) Add(h *Hook, f func()) {
 	s.mu.Lock()
 	if s.err != nil {
@@ -169,8 +173,8 @@ func (s *Scope) Add(h *Hook, f func()) {
 	s.mu.Unlock()
 }
 
-// Remove takes a hook out. It reports whether that was in time: otherwise its
-// function was called, or is about to be, or the hook was not in.
+// Remove removes a hook. It reports false if the function of the hook has been called
+// or is about to be, or if the hook was not added.
 func (s *Scope) Remove(h *Hook) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

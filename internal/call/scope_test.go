@@ -11,8 +11,8 @@ import (
 
 var errWhy = errors.New("why")
 
-// A Scope ends as a context of context.WithCancelCause does, whatever its parent
-// is, and so does what is made from it.
+// TestScopeEndsAsContexts compares a Scope with a context of context.WithCancelCause,
+// below several parents, and contexts that are derived from both.
 func TestScopeEndsAsContexts(t *testing.T) {
 	type key struct{}
 	for name, end := range map[string]func(own func(error), parent context.CancelCauseFunc){
@@ -48,9 +48,9 @@ func TestScopeEndsAsContexts(t *testing.T) {
 				called := 0
 				var kept, removed Hook
 				inner.Add(&kept, func() { called++ })
-				inner.Add(&removed, func() { t.Error("a hook that was removed is called") })
+				inner.Add(&removed, func() { t.Error("a removed hook was called") })
 				if !inner.Remove(&removed) || inner.Remove(&removed) {
-					t.Error("a hook is not removed, or twice")
+					t.Error("a hook was not removed, or twice")
 				}
 
 				end(cancelWant, cancelWantParent)
@@ -74,7 +74,7 @@ func TestScopeEndsAsContexts(t *testing.T) {
 				var late Hook
 				inner.Add(&late, func() { called++ })
 				if called != 2 || inner.Remove(&late) {
-					t.Error("a hook that comes late is not called at once")
+					t.Error("a hook that was added after the end was not called at once")
 				}
 				deadline, ok := inner.Deadline()
 				if wanted, _ := want.Deadline(); !ok || deadline != wanted {
@@ -85,7 +85,8 @@ func TestScopeEndsAsContexts(t *testing.T) {
 	}
 }
 
-// An inner Scope may end by itself, and then nothing of it stays in the outer.
+// TestScopeEndsAlone ends inner Scopes before the outer one, which must keep no hook of
+// them.
 func TestScopeEndsAlone(t *testing.T) {
 	var outer Scope
 	outer.Begin(t.Context())
@@ -105,7 +106,6 @@ func TestScopeEndsAlone(t *testing.T) {
 	}
 }
 
-// Hooks are called in the order in which they were added.
 func TestHooksInOrder(t *testing.T) {
 	var s Scope
 	s.Begin(context.Background())
@@ -122,7 +122,7 @@ func TestHooksInOrder(t *testing.T) {
 	}
 }
 
-// A hook is either called or removed, never both, whoever is first.
+// TestScopeRaces checks that a hook is either called or removed, never both.
 func TestScopeRaces(t *testing.T) {
 	for range 500 {
 		parent, cancel := context.WithCancel(context.Background())
@@ -167,7 +167,7 @@ func TestScopeAllocations(t *testing.T) {
 		inner.Remove(&h)
 		inner.Cancel(nil)
 	})
-	if allocs > 3 { // the Scope, the hook, and what ends it with its parent
+	if allocs > 3 { // the Scope, the hook, and the function that ends it with its parent
 		t.Errorf("%v allocations", allocs)
 	}
 }
