@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ import (
 // importOptions are the flags of `gateway import`.
 type importOptions struct {
 	out   string
+	env   string
 	force bool
 }
 
@@ -26,11 +28,14 @@ func newImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE…",
 		Short: "Make a gateway.yaml of hosts' configurations",
-		Long: "import reads the configurations of hosts (Claude Desktop, Claude Code, Cursor, VS Code,\n" +
-			"Windsurf, Zed, Gemini CLI, Codex, opencode, Continue, any mcp.json) and prints a gateway.yaml\n" +
-			"that has all their servers. Every literal that may be secret becomes ${NAME}; which\n" +
-			"variables to set, and what was changed or left out, is told on standard error.",
-		Example: "  gateway import ~/.claude.json .vscode/mcp.json -o gateway.yaml",
+		Long: "import reads the configurations of hosts (Claude Desktop, Claude Code, Cursor,\n" +
+			"VS Code, Windsurf, Zed, Gemini CLI, Codex, opencode, Continue, any mcp.json) and\n" +
+			"prints a gateway.yaml with all their servers. Every value of env and headers\n" +
+			"becomes ${NAME}, and so does a secret in an argument or URL that is recognized by\n" +
+			"the name of its flag or by its prefix. Everything else is copied: look through the\n" +
+			"file before you share it. --env writes the values that were moved to a file.\n" +
+			"Standard error lists the variables to set and what was changed or left out.",
+		Example: "  gateway import ~/.claude.json .vscode/mcp.json -o gateway.yaml --env gateway.env",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError{errors.New("import needs the file of a host, such as ~/.claude.json or .vscode/mcp.json")}
@@ -40,7 +45,8 @@ func newImport() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
 	cmd.Flags().StringVarP(&o.out, "output", "o", "", "`FILE` to write, in place of standard output")
-	cmd.Flags().BoolVar(&o.force, "force", false, "replace the file if it is there")
+	cmd.Flags().StringVar(&o.env, "env", "", "`FILE` to write the values to that were moved, for a shell")
+	cmd.Flags().BoolVar(&o.force, "force", false, "replace files that exist")
 	return cmd
 }
 
@@ -57,8 +63,24 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.write(cmd.OutOrStdout(), im.YAML); err != nil {
-		return err
+	outputs := []output{{o.out, "-o", 0o644, im.YAML}, {o.env, "--env", 0o600, []byte(im.Env.Reveal())}}
+	for _, f := range outputs { // refuse before anything is written
+		if _, err := os.Lstat(f.name); err == nil && !o.force {
+			return f.exists()
+		}
+	}
+	for _, f := range outputs {
+		if f.name == "" {
+			continue
+		}
+		if err := f.write(o.force); err != nil {
+			return err
+		}
+	}
+	if o.out == "" {
+		if _, err := cmd.OutOrStdout().Write(im.YAML); err != nil {
+			return err
+		}
 	}
 	o.tell(cmd.ErrOrStderr(), im)
 	return nil
@@ -74,25 +96,37 @@ func hostFile(name string) (config.HostFile, error) {
 	return config.HostFile{Name: name, Data: data, Folder: filepath.Dir(full)}, err
 }
 
-// write replaces a file only if that was asked for.
-func (o *importOptions) write(stdout io.Writer, data []byte) error {
-	if o.out == "" {
-		_, err := stdout.Write(data)
-		return err
-	}
+// output is a file to write, with the flag that named it; without a name it is not written.
+type output struct {
+	name, flag string
+	mode       fs.FileMode
+	data       []byte
+}
+
+func (f output) exists() error {
+	return fmt.Errorf("%s exists already; choose another file with %s, or replace it with --force", f.name, f.flag)
+}
+
+// write replaces an existing file only if force is set.
+func (f output) write(force bool) error {
 	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if o.force {
+	if force {
 		how = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	}
-	f, err := os.OpenFile(o.out, how, 0o644)
+	file, err := os.OpenFile(f.name, how, f.mode)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there already; choose another with -o, or replace it with --force", o.out)
+		return f.exists()
 	}
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Close())
+	if f.mode&0o077 == 0 { // an existing file keeps its mode otherwise
+		err = file.Chmod(f.mode)
+	}
+	if err == nil {
+		_, err = file.Write(f.data)
+	}
+	return errors.Join(err, file.Close())
 }
 
 // tell says what to know and what to do next.
@@ -105,14 +139,30 @@ func (o *importOptions) tell(stderr io.Writer, im *config.Imported) {
 	if file == "" {
 		file = "gateway.yaml"
 	}
-	if len(im.Variables) > 0 {
+	unset := im.Variables
+	if o.env != "" {
+		fmt.Fprintf(stderr, "\n%s has the values that were moved; load them with: set -a; . %s; set +a\n", o.env, shellPath(o.env))
+		unset = slices.DeleteFunc(slices.Clone(unset), func(v config.Variable) bool { return v.Moved })
+	}
+	if len(unset) > 0 {
 		fmt.Fprintf(stderr, "\nSet in the environment before you go on:\n\n")
-		for _, v := range im.Variables {
+		for _, v := range unset {
 			fmt.Fprintf(stderr, "  %s%s\n", v.Name, whence(v))
 		}
 		fmt.Fprintln(stderr)
 	}
 	fmt.Fprintf(stderr, "Then: gateway check -c %s\n", file)
+}
+
+// shellPath is a path as a shell's . takes it: it looks for a plain name in the PATH.
+func shellPath(name string) string {
+	if !strings.ContainsRune(name, '/') {
+		name = "./" + name
+	}
+	if strings.ContainsAny(name, " '\"$") {
+		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+	}
+	return name
 }
 
 // whence says what the value of a variable is, and where it stands now.

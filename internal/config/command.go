@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -38,12 +39,14 @@ func (e *entry) checkCommand(m *mapping) {
 // name of one.
 func mayTell(word string) bool {
 	name, _, assigned := strings.Cut(word, "=")
-	return hasToken(word) && !pathValue.MatchString(word) || (assigned || strings.HasPrefix(word, "-")) && secretKey(name) || strings.Contains(word, "://") && !harmlessURL(word)
+	return hasToken(word) || (assigned || strings.HasPrefix(word, "-")) && isSecretName(name) || strings.Contains(word, "://") && !plainURL.MatchString(word)
 }
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_+/=.~%-]+$`)
 
 // plainOrShown is a word as it can stand in YAML and in JSON.
 func plainOrShown(word string) string {
-	if tokenEnd.FindString(word) == word {
+	if plainWord.MatchString(word) {
 		return word
 	}
 	return show(word)

@@ -25,6 +25,8 @@ type Imported struct {
 	Upstreams int        // in it
 	Variables []Variable // what has to be set for it, sorted by name
 	Remarks   []Warning  // what was changed or left out, sorted by position
+	// Env is a file for a shell that sets the variables whose values were moved.
+	Env Secret
 }
 
 // Variable is an environment variable that an imported configuration needs.
@@ -69,7 +71,7 @@ func Import(files ...HostFile) (*Imported, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Imported{YAML: out, Upstreams: len(im.servers), Variables: im.variables(), Remarks: im.remarks}, nil
+	return &Imported{YAML: out, Upstreams: len(im.servers), Variables: im.variables(), Remarks: im.remarks, Env: NewSecret(im.envFile(files))}, nil
 }
 
 // importer gathers the servers of all files.

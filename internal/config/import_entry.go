@@ -221,7 +221,7 @@ func (im *importer) dictionary(n *yaml.Node, at path) []hostPair {
 			continue
 		}
 		if text := im.string(p.value, inside); p.value.Kind == yaml.ScalarNode {
-			out = append(out, hostPair{p.name, im.guarded(p.name, text, inside)})
+			out = append(out, hostPair{p.name, im.moveValue(p.name, text, inside)})
 		}
 	}
 	return out
@@ -247,7 +247,7 @@ func (im *importer) warn(at path, format string, args ...any) {
 func (im *importer) finish(p path, local bool) {
 	s := im.server
 	if !local {
-		s.url = im.guardedURL(s.url, p.key("url", "url"))
+		s.url = im.moveFromURL(s.url, p.key("url", "url"))
 		s.headers = im.ownHeaders(s.headers, p)
 		if len(s.args) > 0 || s.cwd != "" || s.envFile != "" || len(s.env) > 0 {
 			im.warn(p, "has a url, so env, args, cwd and envFile have no meaning, and are left out; to send a value, use headers")
@@ -259,8 +259,8 @@ func (im *importer) finish(p path, local bool) {
 		s.command, s.args = words[0], words[1:]
 		im.warn(p.key("command", "command"), "is a command line, and is split at its spaces")
 	}
-	s.command = im.guardedText("command", s.command, p.key("command", "command"))
-	s.args = im.guardedArgs(s.args, p.key("args", "args"))
+	s.command = im.moveFromText("command", s.command, p.key("command", "command"))
+	s.args = im.moveFromArgs(s.args, p.key("args", "args"))
 	if len(s.headers) > 0 {
 		im.warn(p, "has a command, so headers have no meaning, and are left out")
 	}

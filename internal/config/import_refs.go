@@ -17,7 +17,8 @@ type slot struct {
 	ref   string // what stands in ${…}, "" where a variable does
 	name  string // of the variable; from nameVariables on
 	base  string // what the name is made of
-	value string // the literal that was moved, for comparison only
+	value string // the literal that was moved
+	text  string // the same with the marks of the references in it
 	moved bool
 	note  string
 	uses  []string
@@ -142,7 +143,7 @@ func (im *importer) ref(inside string, at path) (string, bool) {
 	}
 	name, fallback, has := strings.Cut(strings.TrimPrefix(inside, "env:"), ":-")
 	switch {
-	case variable.MatchString(name) && has && !(secretKey(name) && !harmless(name, fallback)):
+	case variable.MatchString(name) && has && !isSecretName(name):
 		return im.refTo(name+":-"+fallback, at), true
 	case variable.MatchString(name) && has:
 		s := &slot{ref: name, note: withoutDefault, uses: []string{im.use(at)}}
@@ -191,7 +192,9 @@ func (im *importer) use(at path) string {
 
 // move takes a literal out of the configuration.
 func (im *importer) move(key, value string, at path) string {
-	return im.mark(im.variable(variableName(im.server.key, key), im.expand(value, (*slot).original), at))
+	s := im.variable(variableName(im.server.key, key), im.expand(value, (*slot).original), at)
+	s.text = value
+	return im.mark(s)
 }
 
 // variableName is the name of the variable for a key of an upstream.

@@ -2,9 +2,11 @@ package config
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -106,33 +108,6 @@ func loads(t *testing.T, im *Imported) {
 	}
 }
 
-// TestHarmless draws the line between what stays in the file and what does not.
-func TestHarmless(t *testing.T) {
-	for key, values := range map[string][]string{
-		"LOG_LEVEL": {"debug", "INFO"}, "PORT": {"8080", "0"}, "DEBUG": {"*", "true"}, "AUTH_ENABLED": {"false"},
-		"PATH": {"/usr/local/bin:/usr/bin:/bin", `C:\Users\me`}, "DIRS": {"/a,/b c", "~/x", "./y"}, "AWS_REGION": {"eu-central-1", "us-east-1"},
-		"BASE_URL": {"https://api.example.com/v1", "http://localhost:3000"}, "DB_HOST": {"db.example.com", "127.0.0.1:5432", "localhost:5432"},
-		"TOOLSETS": {"repos,issues,pull_requests"}, "VERSION": {"1.10.3", "2024-11-05"}, "LANG": {"en_US.UTF-8"}, "KEY_FILE": {"/etc/ssl/key.pem"}, "TOKEN": {""},
-	} {
-		for _, v := range values {
-			if !harmless(key, v) {
-				t.Errorf("%s=%s is taken for a secret", key, v)
-			}
-		}
-	}
-	for key, values := range map[string][]string{
-		"API_KEY": {"abc", "12345", "/a/b", "true1"}, "PASSWORD": {"debug", "123456", "hunter"}, "FOO": {"hunter", "hunter2", "Tr0ub4dor&3", "a b", "me@example.com"},
-		"DATABASE_URL": {"postgres://u:p@h/db", "https://u@h/x", "https://h/x?a=b", "https://hooks.example.com/services/T0AB12CD3/B0XY98ZW7/Xk29dkQpLw8nZbVr4TyUqAsE"},
-		"accessToken":  {"x"}, "githubPat": {"x"}, "X-Api-Key": {"x"}, "Cookie": {"a=b"}, "NAME": {"abc.def"}, "CACHE": {"/tmp/9f86d081884c7d659a2feaa0c55ad015"},
-	} {
-		for _, v := range values {
-			if harmless(key, v) {
-				t.Errorf("%s=%s is taken for harmless", key, v)
-			}
-		}
-	}
-}
-
 func TestImportSeveralFiles(t *testing.T) {
 	im, err := Import(
 		HostFile{Name: "a.json", Folder: "/a", Data: []byte(`{"mcpServers": {"github": {"command": "gh", "env": {"TOKEN": "s3cret"}}, "x": {"command": "./x", "cwd": "sub"}}}`)},
@@ -197,34 +172,33 @@ func TestImportLeavesNoSecret(t *testing.T) {
 	}
 }
 
-// Words among the arguments that look like tokens are taken for that, and other
-// long ones are not.
+// Arguments with the prefix of a well-known service become variables, and other long ones do not.
 func TestImportFindsTokensAmongArguments(t *testing.T) {
 	const plain = "@modelcontextprotocol/server-filesystem@2025.11.25"
 	im, err := Import(HostFile{Name: "x.json", Folder: "/x", Data: []byte(`{"mcpServers": {"a": {"command": "npx", "args": [
-		"` + plain + `", "0f8fad5b-d9cb-469f-a165-70867728950e", "ghp_s3cretAbCdEfGh12", "run:AKIAIOSFODNN7EXAMPLE", "--id", "-s3cretAbC1d2E3f4G5",
+		"` + plain + `", "0f8fad5b-d9cb-469f-a165-70867728950e", "ghp_s3cretAbCdEfGh12", "run:AKIAIOSFODNN7EXAMPLE", "--key", "-s3cretAbC1d2E3f4G5", "--max-tokens", "500",
 		"-eFOO=hunter2", "ghcr.io/a/b@sha256:9f86d081884c7d659a2feaa0c55ad0159f86d081884c7d659a2feaa0c55ad015"]}}}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := string(im.YAML)
-	for _, secret := range []string{"0f8fad5b", "ghp_", "AKIA", "s3cret", "hunter2"} {
+	for _, secret := range []string{"ghp_", "AKIA", "s3cret", "hunter2"} {
 		if strings.Contains(got, secret) {
 			t.Errorf("%s is left in\n%s", secret, got)
 		}
 	}
-	for _, want := range []string{plain, "@sha256:9f86d081884c7d65", "-eFOO=${A_FOO}"} {
+	for _, want := range []string{plain, "0f8fad5b-d9cb-469f-a165-70867728950e", "--max-tokens, \"500\"", "@sha256:9f86d081884c7d65", "-eFOO=${A_FOO}"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not left in\n%s", want, got)
 		}
 	}
 }
 
-// Secrets are found where only the name of what they stand for tells them, and in
-// URLs that nobody has escaped; what looks like those stays.
-func TestImportFindsPlainPasswords(t *testing.T) {
+// Passwords without a known form are recognized by the name of their variable and as part of URLs,
+// even of URLs that are not escaped.
+func TestImportFindsPasswords(t *testing.T) {
 	im, err := Import(HostFile{Name: "x.json", Folder: "/x", Data: []byte(`{"mcpServers": {
-		"a": {"command": "x", "cwd": "/${DB_PASSWORD:-hunter}", "args": ["${DB_PASSWORD:-hunter}", "${PORT:-80}", "Server=db;Uid=me;Pwd=hunter;",
+		"a": {"command": "x", "cwd": "/${DB_PASSWORD:-hunter}", "args": ["${DB_PASSWORD:-hunter}", "${PORT:-80}",
 			"postgres://me:p#hunter@h/d", "postgres://me:p/hunter@h/d", "postgres://me:p?hunter@h/d", "https://h:8080/p/@scope/b?x=y", "https://h:${PORT}/a@b"]},
 		"b": {"url": "https://h.example/${MY_TOKEN:-hunter}/mcp"}, "c": {"url": "https://me:p/hunter@h.example/mcp"}}}`)})
 	if err != nil {
@@ -234,12 +208,41 @@ func TestImportFindsPlainPasswords(t *testing.T) {
 	if strings.Contains(got, "hunter") {
 		t.Errorf("a password is left in\n%s", got)
 	}
-	for _, want := range []string{"${PORT:-80}", "'https://h:8080/p/@scope/b?x=y'", "'https://h:${PORT}/a@b'", "Server=db;Uid=me;Pwd=${", "https://h.example/${MY_TOKEN}/mcp", "url: https://h.example/mcp"} {
+	for _, want := range []string{"${PORT:-80}", "'https://h:8080/p/@scope/b?x=y'", "'https://h:${PORT}/a@b'", "https://h.example/${MY_TOKEN}/mcp", "url: https://h.example/mcp"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not in\n%s", want, got)
 		}
 	}
 	loads(t, im)
+}
+
+// A shell that loads the file has the values that the host's file had.
+func TestImportEnvFile(t *testing.T) {
+	t.Setenv("WHO", "ann")
+	values := map[string]string{
+		"PLAIN": "debug", "QUOTED": `it's "here" $5 \ ` + "`x`", "LINES": "a\nb", "ONE": "${WHO}:secret", "TWO": "say \"${WHO}\" $HOME", "DEFAULT": "${NONE:-x}/y",
+		"ODD": "${NONE:-`id`$(id)\"}/y",
+	}
+	text, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"a": map[string]any{"command": "x", "env": values}, "b": map[string]any{"url": "https://me:p%40ss@h.example/mcp"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	im, err := Import(HostFile{Name: "x.json", Data: text, Folder: "/x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "gateway.env")
+	if err := os.WriteFile(file, []byte(im.Env.Reveal()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"A_PLAIN": "debug", "A_QUOTED": values["QUOTED"], "A_LINES": "a\nb", "A_ONE": "ann:secret", "A_TWO": `say "ann" $HOME`, "A_DEFAULT": "x/y", "A_ODD": "`id`$(id)\"/y", "B_AUTHORIZATION": "bWU6cEBzcw==",
+	} {
+		got, err := exec.Command("sh", "-c", `set -a; . "$0"; set +a; printenv "$1"`, file, name).Output()
+		if err != nil || string(got) != want+"\n" {
+			t.Errorf("%s is %q, %v; want %q", name, got, err, want)
+		}
+	}
 }
 
 // madeUpSecret is a secret in one of the forms that are about: passwords, tokens

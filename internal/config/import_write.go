@@ -39,6 +39,54 @@ func (im *importer) write(files []HostFile) ([]byte, error) {
 	return append([]byte(comment(head.String())), body...), nil
 }
 
+// envFile is a file for a shell with the values that were moved, and a comment for each variable
+// whose value the hosts' files do not contain.
+func (im *importer) envFile(files []HostFile) string {
+	var b strings.Builder
+	b.WriteString("# Values that gateway import moved out of:\n")
+	for _, f := range files {
+		fmt.Fprintf(&b, "#   %s\n", oneLine(f.Name))
+	}
+	b.WriteString("# Load them into a shell with: set -a; . ./THIS_FILE; set +a\n\n")
+	values := make(map[string]*slot)
+	for _, s := range im.used() {
+		values[s.name] = s
+	}
+	for _, v := range im.variables() {
+		if v.Moved {
+			fmt.Fprintf(&b, "%s=%s\n", v.Name, im.shellWord(values[v.Name].text))
+		} else {
+			fmt.Fprintf(&b, "# %s is not in these files.\n", v.Name)
+		}
+	}
+	return b.String()
+}
+
+var (
+	inSingleQuotes = strings.NewReplacer(`'`, `'\''`)
+	inDoubleQuotes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`)
+)
+
+// shellWord quotes a value for a shell, which expands the references in it.
+func (im *importer) shellWord(text string) string {
+	if unmarked(text) == text {
+		return "'" + inSingleQuotes.Replace(text) + "'"
+	}
+	return `"` + im.expand(inDoubleQuotes.Replace(text), shellRef) + `"`
+}
+
+// shellRef is a reference within double quotes of a shell.
+func shellRef(s *slot) string {
+	if path, ok := strings.CutPrefix(s.ref, "file:"); ok {
+		return "$(cat '" + inSingleQuotes.Replace(path) + "')"
+	}
+	name, fallback, has := strings.Cut(cmp.Or(s.ref, s.base), ":-")
+	if has {
+		name += ":-" + inDoubleQuotes.Replace(fallback)
+	}
+	return "${" + name + "}"
+}
+
 // comment is text as lines of comment, with an empty line for each empty one.
 func comment(text string) string {
 	var b strings.Builder

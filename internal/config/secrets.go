@@ -1,8 +1,10 @@
 package config
 
 import (
+	"net/netip"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -80,9 +82,40 @@ func isScheme(word string) bool {
 
 // named takes a value, unless it has a name and both say that it is no secret.
 func (s secrets) named(name, value string) {
-	if name == "" || !harmless(name, value) {
+	if name == "" || !isPlain(name, value) {
 		s.add(value)
 	}
+}
+
+var (
+	plainSetting = regexp.MustCompile(`^(?i:enabled|disabled|default|warning|verbose|silent|production|development|staging|testing|localhost|streamable-http|utf-?8|c\.utf-8|[a-z]{2}_[a-z]{2}\.utf-8|application/json|text/plain|text/event-stream)$`)
+	plainNumber  = regexp.MustCompile(`^v?[0-9]{1,7}([.-][0-9]{1,4}){0,3}[a-z]{0,2}$`)
+	plainPaths   = regexp.MustCompile(`^((~|\.\.?|[A-Za-z]:)?([/\\][\w .@+-]{0,31})+[:;,]?)+$`)
+	plainRegion  = regexp.MustCompile(`^[a-z]{2}(-[a-z]{4,9}){1,2}-?[0-9]?$`)
+	plainHost    = regexp.MustCompile(`^([a-z0-9-]{1,24}\.)+[a-z]{2,12}(:[0-9]{1,5})?$`)
+	hostNames    = regexp.MustCompile(`(?i)host|domain|site|server|endpoint|ur[il]$|base|addr|instance`)
+	plainURL     = regexp.MustCompile(`^(https?|wss?|file)://[A-Za-z0-9.:\[\]-]{0,60}(/[a-z0-9._-]{0,15})*$`)
+)
+
+// isPlain reports whether a value is a common setting, a number, a path, a host or a URL without
+// user, query and random parts, and its name does not say that it is secret.
+func isPlain(name, value string) bool {
+	if isSecretName(name) {
+		return false
+	}
+	if plainHost.MatchString(value) && hostNames.MatchString(name) {
+		return true
+	}
+	for _, form := range []*regexp.Regexp{plainSetting, plainNumber, plainRegion, plainPaths, plainURL} {
+		if form.MatchString(value) {
+			return !hasToken(value)
+		}
+	}
+	_, err := netip.ParseAddrPort(value)
+	if err != nil {
+		_, err = netip.ParseAddr(value)
+	}
+	return err == nil
 }
 
 // url takes what is secret in a URL: values of its query. It has no password.

@@ -45,3 +45,31 @@ upstreams:
 		t.Errorf("secrets (-want +got):\n%s", diff)
 	}
 }
+
+// TestIsPlain draws the line between values that stay readable in messages of upstreams and
+// values that are masked.
+func TestIsPlain(t *testing.T) {
+	for name, values := range map[string][]string{
+		"LOG_LEVEL": {"verbose", "WARNING"}, "PORT": {"8080", "0"}, "AWS_REGION": {"eu-central-1", "us-east-1"},
+		"PATH": {"/usr/local/bin:/usr/bin:/bin", `C:\Users\me`}, "DIRS": {"/a,/b c", "~/x", "./y"},
+		"BASE_URL": {"https://api.example.com/v1", "http://localhost:3000"}, "DB_HOST": {"db.example.com", "127.0.0.1:5432", "db.example.com:5432"},
+		"VERSION": {"1.10.3", "2024-11-05"}, "LANG": {"en_US.UTF-8"}, "KEY_FILE": {"/etc/ssl/key.pem"},
+	} {
+		for _, v := range values {
+			if !isPlain(name, v) {
+				t.Errorf("%s=%s is masked", name, v)
+			}
+		}
+	}
+	for name, values := range map[string][]string{
+		"API_KEY": {"abcdef", "12345", "/a/b"}, "PASSWORD": {"verbose", "123456"}, "FOO": {"hunter", "hunter2", "Tr0ub4dor&3", "a b", "me@example.com", "123456789"},
+		"DATABASE_URL": {"postgres://u:p@h/db", "https://u@h/x", "https://h/x?a=b", "https://hooks.example.com/services/T0AB12CD3/B0XY98ZW7/Xk29dkQpLw8nZbVr4TyUqAsE"},
+		"accessToken":  {"x"}, "githubPat": {"x"}, "X-Api-Key": {"x"}, "Cookie": {"a=b"}, "NAME": {"abc.def"}, "CACHE": {"/tmp/9f86d081884c7d659a2feaa0c55ad015"},
+	} {
+		for _, v := range values {
+			if isPlain(name, v) {
+				t.Errorf("%s=%s stays readable", name, v)
+			}
+		}
+	}
+}
