@@ -28,9 +28,9 @@ const codeLapsed = -1
 // declined: a decline would say that the user refused.
 type asks struct {
 	o *Options
-	// send brings an answer to the server. It is called from goroutines that
-	// [asks.wait] waits for.
-	send func(ctx context.Context, m wire.Message)
+	// send brings an answer to the server. c is the call that the question belonged
+	// to, or nil. It is called from goroutines that [asks.wait] waits for.
+	send func(ctx context.Context, m wire.Message, c *call.Call)
 	// doubt counts the questions that are open.
 	doubt *doubt
 
@@ -73,7 +73,7 @@ func (a *asks) serve(ctx context.Context, m wire.Message, c *call.Call) {
 		}
 		a.mu.Unlock()
 		if wanted {
-			a.send(ctx, reply)
+			a.send(ctx, reply, c)
 			a.mu.Lock()
 			a.sending--
 			a.mu.Unlock()

@@ -202,7 +202,7 @@ func TestAnswersThatAServerDoesNotTake(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			sending := 0
 			a := &asks{o: Options{}.withDefaults(), doubt: new(doubt)}
-			a.send = func(ctx context.Context, _ wire.Message) {
+			a.send = func(ctx context.Context, _ wire.Message, _ *call.Call) {
 				a.mu.Lock()
 				sending++
 				a.mu.Unlock()

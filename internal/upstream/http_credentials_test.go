@@ -71,11 +71,15 @@ func callOf(subject string) *call.Call {
 // TestCredentialsGoWithEveryRequest looks at every request of a conversation: those
 // for a call carry what its principal has, all others what the gateway has.
 func TestCredentialsGoWithEveryRequest(t *testing.T) {
-	for name, modern := range map[string]bool{"legacy": false, "modern": true} {
+	for _, name := range []string{"legacy", "modern", "HTTP+SSE"} {
 		t.Run(name, func(t *testing.T) {
 			n := 0
-			s := &script{modern: modern, stateful: !modern}
-			c := converse(t, guarded(s, &n), with(&keyring{}))
+			s := &script{modern: name == "modern", stateful: name == "legacy"}
+			server, transport := http.Handler(s), func(*Options) {}
+			if name == "HTTP+SSE" {
+				server, transport = &sseScript{script: s}, overSSE
+			}
+			c := converse(t, guarded(server, &n), with(&keyring{}), transport)
 			for _, who := range []string{"ann0000", "bob0000"} {
 				equal(t, "outcome", c.do(t, callOf(who)), c.do(t, callOf(who)))
 			}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"strings"
@@ -279,7 +280,8 @@ var template = (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).
 func (e *endpoint) try(ctx context.Context, method string, u *url.URL, header headers, p *payload) (*httpAnswer, error) {
 	resp, err := e.roundTrip(ctx, method, u, header, p)
 	if err != nil {
-		return nil, e.broken(ctx, err, p != nil && !p.gone.Load())
+		_, unconnected := err.(*unconnected)
+		return nil, e.broken(ctx, err, unconnected || p != nil && !p.gone.Load())
 	}
 	if err := e.meet(resp); err != nil {
 		return nil, err
@@ -292,6 +294,10 @@ func (e *endpoint) roundTrip(ctx context.Context, method string, u *url.URL, hea
 	if plain := e.pool.plain; plain.takes(u, p) {
 		return plain.do(ctx, method, u, header, p)
 	}
+	var connected atomic.Bool
+	if p == nil { // the payload tells it of all other requests
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	}
 	req := template.WithContext(ctx)
 	req.Method, req.URL, req.Host, req.Header = method, u, u.Host, header.all()
 	if p != nil {
@@ -299,11 +305,19 @@ func (e *endpoint) roundTrip(ctx context.Context, method string, u *url.URL, hea
 		req.GetBody, req.ContentLength = p.body, int64(len(p.buf))
 	}
 	resp, err := e.pool.transport.RoundTrip(req)
-	if err != nil {
+	switch {
+	case err != nil && p == nil && !connected.Load():
+		return nil, &unconnected{err}
+	case err != nil:
 		return nil, err
 	}
 	return &httpAnswer{StatusCode: resp.StatusCode, Header: resp.Header, ContentLength: resp.ContentLength, Body: resp.Body, URL: u}, nil
 }
+
+// unconnected is the error of a request for which there never was a connection.
+type unconnected struct{ error }
+
+func (u *unconnected) Unwrap() error { return u.error }
 
 // meet ends the conversation when an answer says that the server leads back to
 // this gateway. The error is a *fault, and then resp is closed.

@@ -3,11 +3,13 @@ package upstream
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,6 +84,22 @@ func TestFaultsOfOneCall(t *testing.T) {
 				return
 			}
 			equal(t, "calls", len(s.got(wire.MethodToolsCall)), 1)
+		})
+	}
+}
+
+// A request for a stream says whether there was a connection, as all others do.
+func TestStreamNeverConnected(t *testing.T) {
+	for _, scheme := range []string{"http", "https"} {
+		t.Run(scheme, func(t *testing.T) {
+			_, err := tryConverse(t, scheme+"://127.0.0.1:1/sse", nil, overSSE)
+			f, ok := errors.AsType[*fault](err)
+			if !ok || f.reason != "cannot connect to the server" || !f.unsent || !f.lost {
+				t.Errorf("%+v", err)
+			}
+			if !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Errorf("the error hides its cause: %v", err)
+			}
 		})
 	}
 }

@@ -29,6 +29,14 @@ func (h headers) forPrincipal(who *call.Principal) headers {
 	return h
 }
 
+// forCall returns the headers of a request that belongs to c, which may be nil.
+func (h headers) forCall(c *call.Call) headers {
+	if c == nil {
+		return h
+	}
+	return h.forPrincipal(c.Principal)
+}
+
 // with returns the headers with those that prove who calls, by their canonical
 // names, in the place of configured ones. None of them can be reserved.
 func (h headers) with(proof http.Header) headers {

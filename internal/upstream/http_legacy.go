@@ -132,14 +132,14 @@ func (l *legacyHTTP) once(ctx context.Context, s *session, c *call.Call) (call.R
 
 	ears := ears{l: l, s: s, ctx: ctx, c: c}
 	x := exchange{e: l.e, id: f.id, early: ears.hear}
-	m, err := x.post(ctx, s.header.forPrincipal(c.Principal), p)
+	m, err := x.post(ctx, s.header.forCall(c), p)
 	if errors.Is(err, errCutOff) {
-		m, err = l.resume(ctx, s, &x)
+		m, err = l.resume(ctx, s.header.forCall(c), &x)
 	}
 	ears.close()
 	if err != nil {
 		if ctx.Err() != nil && p.gone.Load() {
-			l.cancel(s, f.id)
+			l.cancel(s, f)
 		}
 		return call.Result{}, err
 	}
@@ -148,10 +148,10 @@ func (l *legacyHTTP) once(ctx context.Context, s *session, c *call.Call) (call.R
 
 // cancel tells the server that a request is not waited for any more: in the
 // legacy era a broken connection does not say so.
-func (l *legacyHTTP) cancel(s *session, id wire.ID) {
+func (l *legacyHTTP) cancel(s *session, f *flight) {
 	l.errands.start(func(ctx context.Context) {
-		params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(id.String()))
-		if err := l.e.send(ctx, s.header, wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
+		params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(f.id.String()))
+		if err := l.e.send(ctx, s.header.forCall(f.call), wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
 			l.log.Debug("the server did not take a cancellation", zap.Error(err))
 		}
 	})

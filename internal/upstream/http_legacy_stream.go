@@ -74,8 +74,8 @@ func (e *ears) owner(m wire.Message) *call.Call {
 func (e *ears) asked(m wire.Message) {
 	if e.asks == nil {
 		e.open, e.stop = context.WithCancel(e.ctx)
-		e.asks = &asks{o: e.l.o, doubt: &e.l.doubt, send: func(ctx context.Context, m wire.Message) {
-			if err := e.l.e.send(ctx, e.s.header, m); err != nil && ctx.Err() == nil {
+		e.asks = &asks{o: e.l.o, doubt: &e.l.doubt, send: func(ctx context.Context, m wire.Message, c *call.Call) {
+			if err := e.l.e.send(ctx, e.s.header.forCall(c), m); err != nil && ctx.Err() == nil {
 				e.l.faults.complain("the server did not take the answer to its request", e.l.o.why(err))
 			}
 		}}
@@ -96,7 +96,7 @@ func (e *ears) close() {
 // often as it needs (2025-11-25, basic/transports, "Resumability and
 // Redelivery"): the server may have closed it on purpose, to be asked again
 // later. A request is never sent again: the server may be at work on it.
-func (l *legacyHTTP) resume(ctx context.Context, s *session, x *exchange) (wire.Message, error) {
+func (l *legacyHTTP) resume(ctx context.Context, header headers, x *exchange) (wire.Message, error) {
 	none := wire.Message{}
 	var wait backoff
 	for failures := 0; ; {
@@ -106,7 +106,7 @@ func (l *legacyHTTP) resume(ctx context.Context, s *session, x *exchange) (wire.
 		if err := l.pause(ctx, &x.at, &wait); err != nil {
 			return none, err
 		}
-		resp, err := l.e.do(ctx, http.MethodGet, streamHeader(s.header, x.at.event), nil)
+		resp, err := l.e.do(ctx, http.MethodGet, streamHeader(header, x.at.event), nil)
 		if err != nil {
 			if ctx.Err() != nil || l.e.pool.closed() {
 				return none, err

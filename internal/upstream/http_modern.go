@@ -130,7 +130,7 @@ func (m *modernHTTP) post(ctx context.Context, d *dialect, f *flight, x *exchang
 // header returns the headers of a request (2026-07-28,
 // basic/transports/streamable-http, "Request Metadata").
 func (m *modernHTTP) header(d *dialect, c *call.Call) headers {
-	h := d.header.forPrincipal(c.Principal)
+	h := d.header.forCall(c)
 	h.own = append(make([]headerField, 0, 4), headerField{wire.HeaderMethod, c.Method})
 	member := wire.NameMember(c.Method)
 	if member == "" {

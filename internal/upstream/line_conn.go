@@ -80,7 +80,7 @@ func newLineConn(o *Options, s *self, l *link, in inbox) *lineConn {
 	})
 	c.life, c.end = context.WithCancel(context.Background())
 	c.asks.o, c.asks.doubt = o, &c.doubt
-	c.asks.send = func(ctx context.Context, m wire.Message) { _ = c.writer.answer(ctx, &m) }
+	c.asks.send = func(ctx context.Context, m wire.Message, _ *call.Call) { _ = c.writer.answer(ctx, &m) }
 	go func() {
 		defer close(c.reader)
 		why := c.read()

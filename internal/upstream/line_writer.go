@@ -14,6 +14,10 @@ import (
 // their turn. One message may always wait, whatever its size.
 const maxPending = 1 << 20
 
+// maxNotes is how many bytes of notifications may wait to be written. Further ones
+// are dropped: a server with so many of them does not read.
+const maxNotes = 256 << 10
+
 // errClosed means that nothing is written any more.
 var errClosed = errors.New("the writer is closed")
 
@@ -25,6 +29,7 @@ type lineWriter struct {
 
 	mu      sync.Mutex
 	pending []byte
+	notes   int           // bytes of notifications in pending
 	marks   []mark        // of the requests in pending, in order
 	room    chan struct{} // not nil while somebody waits; closed when pending was taken
 	closed  bool
@@ -79,16 +84,19 @@ func (w *lineWriter) wait(ctx context.Context, m *wire.Message, f *flight) error
 	return nil
 }
 
-// post queues the line of a notification without waiting. There are not many more
-// of them than requests.
-func (w *lineWriter) post(m *wire.Message) {
+// post queues the line of a notification without waiting, and reports whether it
+// did: it drops the line when too many wait already.
+func (w *lineWriter) post(m *wire.Message) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed {
-		return
+	if w.closed || w.notes >= maxNotes {
+		return false
 	}
+	before := len(w.pending)
 	w.queue(m)
+	w.notes += len(w.pending) - before
 	poke(w.wake)
+	return true
 }
 
 // queue appends the line of m. Params and results may have line breaks between
@@ -113,7 +121,7 @@ func (w *lineWriter) close() {
 	defer w.mu.Unlock()
 	w.closed = true
 	unsent(w.marks, 0)
-	w.pending, w.marks = nil, nil
+	w.pending, w.notes, w.marks = nil, 0, nil
 	w.makeRoom()
 	poke(w.wake)
 }
@@ -134,6 +142,7 @@ func (w *lineWriter) run() error {
 	for range w.wake {
 		w.mu.Lock()
 		w.pending, batch = batch[:0], w.pending
+		w.notes = 0
 		w.marks, marks = marks[:0], w.marks
 		w.makeRoom()
 		closed := w.closed

@@ -88,7 +88,7 @@ func (p *plain) do(ctx context.Context, method string, u *url.URL, header header
 	}
 	nc, err := p.dial(ctx, "tcp", p.addr)
 	if err != nil {
-		return nil, err
+		return nil, &unconnected{err}
 	}
 	return newPlainConn(p, nc).exchange(ctx, method, u, header, body)
 }

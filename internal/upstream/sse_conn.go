@@ -37,8 +37,8 @@ type sseConn struct {
 func openSSE(ctx context.Context, t *talk, o *Options) (*sseConn, hello, error) {
 	s := &sseConn{talk: t, ended: make(chan struct{})}
 	s.asks.o, s.asks.doubt = o, &s.doubt
-	s.asks.send = func(ctx context.Context, m wire.Message) {
-		if err := s.post.send(ctx, *s.head.Load(), m); err != nil && ctx.Err() == nil {
+	s.asks.send = func(ctx context.Context, m wire.Message, c *call.Call) {
+		if err := s.post.send(ctx, s.head.Load().forCall(c), m); err != nil && ctx.Err() == nil {
 			s.faults.complain("the server did not take the answer to its request", o.why(err))
 		}
 	}
@@ -153,7 +153,7 @@ func (s *sseConn) call(ctx context.Context, c *call.Call) (call.Result, error) {
 	}
 	defer s.flights.end(f)
 	m := wire.Message{ID: f.id, Method: c.Method, Params: s.self.params(s.rev, f)}
-	if err := s.post.send(ctx, *s.head.Load(), m); err != nil {
+	if err := s.post.send(ctx, s.head.Load().forCall(c), m); err != nil {
 		if ctx.Err() != nil {
 			s.cancel(f)
 		}
@@ -179,7 +179,7 @@ func (s *sseConn) cancel(f *flight) {
 	}
 	s.errands.start(func(ctx context.Context) {
 		params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(f.id.String()))
-		if err := s.post.send(ctx, *s.head.Load(), wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
+		if err := s.post.send(ctx, s.head.Load().forCall(f.call), wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
 			s.log.Debug("the server did not take a cancellation", zap.Error(err))
 		}
 	})

@@ -1,0 +1,42 @@
+package upstream
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// Notifications to a child that does not read take no more than a bounded amount of
+// memory, and one is still queued behind a large request, as its cancellation is.
+func TestNotificationsToAStuckChildAreBounded(t *testing.T) {
+	r, stuck := io.Pipe() // nobody reads
+	w := newLineWriter(stuck)
+	done := make(chan error)
+	go func() { done <- w.run() }()
+	defer func() {
+		w.close()
+		r.Close()
+		<-done
+	}()
+	flights := newFlights()
+	f, _ := flights.begin(&call.Call{Method: wire.MethodToolsCall, Back: nobody{}})
+	large := wire.Raw(`{"text":"` + strings.Repeat("x", 2*maxPending) + `"}`)
+	if err := w.request(t.Context(), f, &wire.Message{ID: f.id, Method: wire.MethodToolsCall, Params: large}); err != nil {
+		t.Fatal(err)
+	}
+	note := &wire.Message{Method: wire.NoteCancelled, Params: wire.Raw(`{"requestId":1}`)}
+	if !w.post(note) {
+		t.Error("the cancellation of a large request is dropped")
+	}
+	for range 100_000 {
+		w.post(note)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if got, most := len(w.pending), len(large)+maxNotes+1<<10; got > most {
+		t.Errorf("%d bytes wait to be written, want at most %d", got, most)
+	}
+}
