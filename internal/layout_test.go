@@ -44,6 +44,7 @@ var mayImport = map[string]struct {
 	"mask":        {nil, "text is masked without regard to its origin; gateway hands in the secrets"},
 	"statedir":    {[]string{"wire"}, "files in the state folder are data; gateway says what they mean"},
 	"pins":        {[]string{"wire", "statedir"}, "a definition is accepted by its digest, without regard to who lists it"},
+	"inspect":     {[]string{"wire", "call", "catalog", "policy", "conform", "upstream"}, "an inspection declares what it reads of the gateway, so that the admin address can show it"},
 	"telemetry":   {nil, "whoever measures owns its metrics and is handed a registry"},
 	"admin":       {[]string{"origin"}, "health and metrics are handed in as functions"},
 	"console":     {[]string{"wire"}, "what people read and type depends on the messages alone, not on who carries them"},

@@ -18,6 +18,7 @@ import (
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
+	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/wire"
 )
@@ -128,11 +129,11 @@ func (o *callOptions) call(cmd *cobra.Command, cfg *config.Config, source string
 		}
 	}
 	var result wire.Raw
-	err := visit(cmd, cfg, source, o.timeout, progress.watch, func(ctx context.Context, v *gateway.Visit) error {
+	err := visit(cmd, cfg, source, o.timeout, progress.watch, func(ctx context.Context, v *gateway.InProcess) error {
 		progress.begin(v.Upstreams())
 		defer screen.Status("")
 		if o.url != "" || len(o.args) > 0 {
-			if err := v.Started(ctx); err != nil {
+			if err := v.WaitStarted(ctx); err != nil {
 				return context.Cause(ctx)
 			}
 		}
@@ -185,7 +186,7 @@ const maxVisits = 10
 
 // publicName is the public name of a tool of the server at --url: that may have
 // names which no client of a gateway would get.
-func publicName(v *gateway.Visit, who *call.Principal, native string) string {
+func publicName(v *gateway.InProcess, who *call.Principal, native string) string {
 	for _, e := range v.Table().View(who, nil).Entries(call.Tool) {
 		if e.Native == native {
 			return e.Public
@@ -195,7 +196,7 @@ func publicName(v *gateway.Visit, who *call.Principal, native string) string {
 }
 
 // withArgs puts what --arg gives into the arguments.
-func (o *callOptions) withArgs(v *gateway.Visit, who *call.Principal, name string, given wire.Raw) (wire.Raw, error) {
+func (o *callOptions) withArgs(v *gateway.InProcess, who *call.Principal, name string, given wire.Raw) (wire.Raw, error) {
 	if len(o.args) == 0 {
 		return given, nil
 	}
@@ -225,7 +226,7 @@ func argument(schema wire.Value, text string) wire.Raw {
 
 // advised is an error for those who run the gateway: where an upstream is down it
 // says what to do about it, which clients do not read.
-func advised(err error, upstreams []gateway.UpstreamStatus) error {
+func advised(err error, upstreams []inspect.Upstream) error {
 	var rpc *wire.Error
 	if !errors.As(err, &rpc) {
 		return err

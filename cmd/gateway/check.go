@@ -121,7 +121,7 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 	// Whose policy it is does not matter to what upstreams answer.
 	look.Policy = config.Policy{Default: config.Allow}
 	if !o.offline && (len(look.Upstreams) > 0 || source == "") {
-		err := visitStarted(cmd, &look, source, o.timeout, func(ctx context.Context, v *gateway.Visit, screen *console.Screen) error {
+		err := visitStarted(cmd, &look, source, o.timeout, func(ctx context.Context, v *gateway.InProcess, screen *console.Screen) error {
 			defer screen.Status("")
 			o.note(v, report, met, unlooked)
 			noteIdle(v, cfg, report)
@@ -193,7 +193,7 @@ func demoNames() []string {
 
 // noteIdle writes down which globs of the policy match nothing. Upstreams of which not
 // all is known may have what these are for.
-func noteIdle(v *gateway.Visit, cfg *config.Config, report *checked) {
+func noteIdle(v *gateway.InProcess, cfg *config.Config, report *checked) {
 	for _, i := range gateway.Idle(v.Table(), cfg) {
 		known := true
 		for _, s := range v.Upstreams() {
@@ -210,7 +210,7 @@ func noteIdle(v *gateway.Visit, cfg *config.Config, report *checked) {
 
 // note writes down how the upstreams are now. Those of which clients get
 // everything as it is are unlooked.
-func (o *checkOptions) note(v *gateway.Visit, report *checked, met map[string]checkedUpstream, unlooked map[string]bool) {
+func (o *checkOptions) note(v *gateway.InProcess, report *checked, met map[string]checkedUpstream, unlooked map[string]bool) {
 	for _, s := range v.Upstreams() {
 		if !o.wanted(s.Name) {
 			continue // of the demo

@@ -12,6 +12,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
+	"mcpgateway/internal/inspect"
 )
 
 // probeItems is how many items of each kind a probe asks one upstream for.
@@ -34,13 +35,13 @@ type probed struct {
 }
 
 // try looks at answers of the upstreams that are to be probed.
-func (o *checkOptions) try(ctx context.Context, v *gateway.Visit, screen *console.Screen, report *checked, met map[string]checkedUpstream) error {
+func (o *checkOptions) try(ctx context.Context, v *gateway.InProcess, screen *console.Screen, report *checked, met map[string]checkedUpstream) error {
 	for _, name := range o.probe {
 		if u := met[name]; u.Revision == "" || slices.ContainsFunc(report.Probes, func(p probed) bool { return p.Upstream == name }) {
 			continue // it is not there, or was named twice
 		}
 		screen.Status("probing " + name)
-		for _, p := range v.Probe(ctx, name, gateway.ProbeLimits{Call: o.callTimeout, Items: probeItems}) {
+		for _, p := range v.Probe(ctx, name, inspect.ProbeLimits{Call: o.callTimeout, Items: probeItems}) {
 			faults := report.add(p)
 			u := met[name]
 			u.Faults += faults
@@ -55,11 +56,11 @@ func (o *checkOptions) try(ctx context.Context, v *gateway.Visit, screen *consol
 
 // add writes down what became of one item, and returns how many faults its answer
 // has.
-func (r *checked) add(p *gateway.Probed) int {
+func (r *checked) add(p *inspect.ProbeResult) int {
 	faults := len(p.Verdict.Findings) + p.Verdict.More
 	r.Probes = append(r.Probes, probed{
 		Upstream: p.Upstream, Kind: p.Kind.String(), Item: p.Native, Public: p.Public, Method: p.Method, Arguments: json.RawMessage(p.Arguments),
-		Outcome: p.Outcome.String(), Why: p.Why, Needs: p.Needs, Faults: faults, Asked: p.Asked, Seconds: p.Took.Seconds(),
+		Outcome: p.Outcome.String(), Why: p.Reason, Needs: p.Missing, Faults: faults, Asked: p.Asks, Seconds: p.Took.Seconds(),
 	})
 	about := finding{
 		Severity: severityWarning, Upstream: p.Upstream, Kind: p.Kind.String(), Item: p.Native, Public: p.Public, Method: p.Method,
@@ -72,10 +73,10 @@ func (r *checked) add(p *gateway.Probed) int {
 	switch {
 	case p.Verdict.Refused:
 		about.Severity, about.What, about.Message = severityError, "refused", "clients get an error in its place, as the upstream's conformance demands"
-	case p.Outcome == gateway.ProbeLost:
-		about.Severity, about.What, about.Message = severityError, "lost", p.Why
-	case p.Outcome == gateway.ProbeError, p.Outcome == gateway.ProbeTimeout:
-		about.What, about.Message = p.Outcome.String(), p.Why
+	case p.Outcome == inspect.ProbeLost:
+		about.Severity, about.What, about.Message = severityError, "lost", p.Reason
+	case p.Outcome == inspect.ProbeError, p.Outcome == inspect.ProbeTimeout:
+		about.What, about.Message = p.Outcome.String(), p.Reason
 	default:
 		return faults
 	}
@@ -97,7 +98,7 @@ func (r *checked) writeProbes(out io.Writer, s console.Style, columns int) error
 		}
 		others = nil
 	}
-	sum := func(p probed) bool { return p.Outcome == gateway.ProbeSkipped.String() && len(p.Needs) == 0 }
+	sum := func(p probed) bool { return p.Outcome == inspect.ProbeSkipped.String() && len(p.Needs) == 0 }
 	for _, p := range slices.Concat(each(r.Probes, sum, false), each(r.Probes, sum, true)) {
 		if sum(p) {
 			if len(others) > 0 && others[0].group() != p.group() {
@@ -109,11 +110,11 @@ func (r *checked) writeProbes(out io.Writer, s console.Style, columns int) error
 		result := console.Line(p.result())
 		took := fmt.Sprintf("%.1fs", p.Seconds)
 		switch p.Outcome {
-		case gateway.ProbeOK.String():
+		case inspect.ProbeOK.String():
 			result = s.Good(result)
-		case gateway.ProbeSkipped.String():
+		case inspect.ProbeSkipped.String():
 			result, took = s.Dim(result), "-"
-		case gateway.ProbeLost.String():
+		case inspect.ProbeLost.String():
 			result = s.Bad(result)
 		default:
 			result = s.Warn(result)
@@ -148,13 +149,13 @@ func (p probed) result() string {
 		asked = "; it had " + console.Count(p.Asked, "question") + ", which nobody answered"
 	}
 	switch p.Outcome {
-	case gateway.ProbeOK.String():
+	case inspect.ProbeOK.String():
 		return "ok" + asked
-	case gateway.ProbeFaults.String():
+	case inspect.ProbeViolations.String():
 		return console.Count(p.Faults, "fault") + asked
-	case gateway.ProbeFailed.String():
+	case inspect.ProbeFailed.String():
 		return "ok, the tool failed: " + console.Cut(console.Line(p.Why), maxAbout) + asked
-	case gateway.ProbeSkipped.String():
+	case inspect.ProbeSkipped.String():
 		not := map[string]string{call.Tool.String(): "not called", call.Prompt.String(): "not got", call.Resource.String(): "not read"}[p.Kind]
 		if len(p.Needs) > 0 {
 			return not + ": needs " + strings.Join(p.Needs, ", ")

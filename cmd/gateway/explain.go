@@ -14,6 +14,7 @@ import (
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
+	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
@@ -98,7 +99,7 @@ func (o *explainOptions) run(cmd *cobra.Command, name string) error {
 	o.nobody(cmd, cfg)
 	look := *cfg
 	only(&look, name)
-	return visitStarted(cmd, &look, source, o.timeout, func(_ context.Context, v *gateway.Visit, _ *console.Screen) error {
+	return visitStarted(cmd, &look, source, o.timeout, func(_ context.Context, v *gateway.InProcess, _ *console.Screen) error {
 		for _, kind := range kinds {
 			q.Kind = kind
 			if e, ok := v.Explain(q); ok {
@@ -110,8 +111,8 @@ func (o *explainOptions) run(cmd *cobra.Command, name string) error {
 }
 
 // question reads the flags.
-func (o *explainOptions) question(cfg *config.Config, name string) (gateway.Question, []call.Kind, error) {
-	q := gateway.Question{Public: name, Revision: wire.Revision(o.revision)}
+func (o *explainOptions) question(cfg *config.Config, name string) (inspect.Question, []call.Kind, error) {
+	q := inspect.Question{Public: name, Revision: wire.Revision(o.revision)}
 	var err error
 	if q.Principal, err = o.principal(cfg); err != nil {
 		return q, nil, err
@@ -137,7 +138,7 @@ func (o *explainOptions) question(cfg *config.Config, name string) (gateway.Ques
 }
 
 // absent says why there is nothing to decide about.
-func absent(v *gateway.Visit, name string) error {
+func absent(v *gateway.InProcess, name string) error {
 	for _, u := range v.Upstreams() {
 		if u.Revision == "" {
 			return fmt.Errorf("nothing is known of %q, and the upstream %s, which may have it, is %s: %s", name, u.Name, u.State, console.Line(u.Reason))
@@ -151,7 +152,7 @@ func absent(v *gateway.Visit, name string) error {
 	return fmt.Errorf("no upstream has %q, whoever asks; gateway list shows the names that there are", name)
 }
 
-func (o *explainOptions) print(out io.Writer, q *gateway.Question, e *gateway.Explained) error {
+func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Explanation) error {
 	d := &e.Decision
 	r := explained{
 		Kind: q.Kind.String(), Item: q.Public, Upstream: e.Upstream, Native: e.Native, Subject: q.Principal.Subject,

@@ -84,7 +84,7 @@ func (o *listOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	o.nobody(cmd, cfg)
 	got, nobody := seen{Items: []seenItem{}, Unavailable: []unavailable{}}, false
-	err = visitStarted(cmd, cfg, source, o.timeout, func(ctx context.Context, v *gateway.Visit, _ *console.Screen) error {
+	err = visitStarted(cmd, cfg, source, o.timeout, func(ctx context.Context, v *gateway.InProcess, _ *console.Screen) error {
 		for _, kind := range kinds {
 			for _, e := range v.Table().View(who, nil).Entries(kind) {
 				got.Items = append(got.Items, o.item(e))
@@ -122,7 +122,7 @@ func (o *listOptions) item(e *catalog.Entry) seenItem {
 
 // missing notes the upstreams that the lists lack, and returns whether nothing
 // was reached at all.
-func (o *listOptions) missing(ctx context.Context, v *gateway.Visit, view *catalog.View, got *seen) bool {
+func (o *listOptions) missing(ctx context.Context, v *gateway.InProcess, view *catalog.View, got *seen) bool {
 	advice := make(map[string]string)
 	up := 0
 	for _, u := range v.Upstreams() {
@@ -147,8 +147,8 @@ func (o *listOptions) missing(ctx context.Context, v *gateway.Visit, view *catal
 }
 
 // behind asks the server at --url, which may be a gateway, what its lists lack.
-func behind(ctx context.Context, v *gateway.Visit) []unavailable {
-	res, err := v.Direct(ctx, v.Upstreams()[0].Name, &call.Call{
+func behind(ctx context.Context, v *gateway.InProcess) []unavailable {
+	res, err := v.CallUpstream(ctx, v.Upstreams()[0].Name, &call.Call{
 		ID: "list", Method: wire.MethodToolsList, Principal: call.Anonymous, Client: shellClient(nil), Back: silent{},
 	})
 	if err != nil {

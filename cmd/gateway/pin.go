@@ -62,7 +62,7 @@ func (o *pinOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	failed := false
-	err = visitStarted(cmd, &look, source.File, o.timeout, func(_ context.Context, v *gateway.Visit, _ *console.Screen) error {
+	err = visitStarted(cmd, &look, source.File, o.timeout, func(_ context.Context, v *gateway.InProcess, _ *console.Screen) error {
 		for _, u := range look.Upstreams {
 			change, err := v.Pin(u.Name, o.dry)
 			if err != nil {

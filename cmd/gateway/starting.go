@@ -12,7 +12,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/console"
-	"mcpgateway/internal/gateway"
+	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/upstream"
 )
 
@@ -27,7 +27,7 @@ type starting struct {
 	names []string        // of those that have not ended their first attempt, in file order
 	width int             // of the longest name
 	done  map[string]bool // that have; also such as begin did not hear of yet
-	early []gateway.UpstreamStatus
+	early []inspect.Upstream
 	all   int // 0 before begin
 
 	logged atomic.Bool // the log would have had all of it too
@@ -38,7 +38,7 @@ func newStarting(screen *console.Screen) *starting {
 }
 
 // begin says which upstreams there are.
-func (s *starting) begin(upstreams []gateway.UpstreamStatus) {
+func (s *starting) begin(upstreams []inspect.Upstream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = len(upstreams)
@@ -56,7 +56,7 @@ func (s *starting) begin(upstreams []gateway.UpstreamStatus) {
 }
 
 // watch is told how an upstream is.
-func (s *starting) watch(u gateway.UpstreamStatus) {
+func (s *starting) watch(u inspect.Upstream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if u.Took == 0 || s.done[u.Name] {
@@ -93,7 +93,7 @@ func (s *starting) show() {
 }
 
 // tell writes the line of one upstream.
-func (s *starting) tell(u gateway.UpstreamStatus) {
+func (s *starting) tell(u inspect.Upstream) {
 	if !s.lines {
 		return
 	}
@@ -131,7 +131,7 @@ func (q quiet) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Checked
 
 // statusLine says how an upstream is: state, era, items and time, or in words
 // what went wrong.
-func statusLine(u gateway.UpstreamStatus, width int, style console.Style) string {
+func statusLine(u inspect.Upstream, width int, style console.Style) string {
 	name := fmt.Sprintf("%-*s", width, u.Name)
 	took := u.Took.Round(time.Millisecond)
 	if u.Took >= 10*time.Second {

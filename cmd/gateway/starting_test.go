@@ -12,7 +12,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/console"
-	"mcpgateway/internal/gateway"
+	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/upstream"
 )
 
@@ -23,7 +23,7 @@ func TestStartingTellsEachUpstreamOnce(t *testing.T) {
 	core, logged := observer.New(zapcore.DebugLevel)
 	log := zap.New(core, zap.WrapCore(s.quieten)).With(zap.String("upstream", "x"))
 
-	ready := gateway.UpstreamStatus{
+	ready := inspect.Upstream{
 		Name: "files", State: upstream.Ready, Revision: "2025-06-18", Took: 412 * time.Millisecond,
 		Items: [call.Kinds]int{call.Tool: 12, call.Prompt: 1},
 	}
@@ -32,13 +32,13 @@ func TestStartingTellsEachUpstreamOnce(t *testing.T) {
 	if out.Len() > 0 {
 		t.Errorf("told before begin: %q", out.String())
 	}
-	s.begin([]gateway.UpstreamStatus{{Name: "files"}, {Name: "a-longer"}, {Name: "last"}})
-	s.watch(gateway.UpstreamStatus{Name: "a-longer", State: upstream.Connecting})
+	s.begin([]inspect.Upstream{{Name: "files"}, {Name: "a-longer"}, {Name: "last"}})
+	s.watch(inspect.Upstream{Name: "a-longer", State: upstream.Connecting})
 	s.watch(ready)
-	s.watch(gateway.UpstreamStatus{Name: "a-longer", State: upstream.Down, Reason: "no \x1b[31msuch\nfile", Took: 20 * time.Millisecond})
+	s.watch(inspect.Upstream{Name: "a-longer", State: upstream.Down, Reason: "no \x1b[31msuch\nfile", Took: 20 * time.Millisecond})
 	log.Warn("no connection")
 	log.Warn("something else")
-	s.watch(gateway.UpstreamStatus{Name: "last", State: upstream.Degraded, Revision: "2026-07-28", Reason: "tools/list failed", Took: 12340 * time.Millisecond})
+	s.watch(inspect.Upstream{Name: "last", State: upstream.Degraded, Revision: "2026-07-28", Reason: "tools/list failed", Took: 12340 * time.Millisecond})
 	log.Warn("no connection")
 	log.Info("upstream")
 	log.Info("upstreams have started")

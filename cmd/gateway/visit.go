@@ -20,6 +20,7 @@ import (
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
+	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/wire"
 )
 
@@ -185,8 +186,8 @@ func parsePrincipal(text string) (*call.Principal, error) {
 
 // visit runs the upstreams of a configuration while do uses them. It ends with
 // the first SIGINT or SIGTERM, and after timeout unless that is 0.
-func visit(cmd *cobra.Command, cfg *config.Config, source string, timeout time.Duration, watch func(gateway.UpstreamStatus),
-	do func(ctx context.Context, v *gateway.Visit) error,
+func visit(cmd *cobra.Command, cfg *config.Config, source string, timeout time.Duration, watch func(inspect.Upstream),
+	do func(ctx context.Context, v *gateway.InProcess) error,
 ) error {
 	o := gateway.Options{Config: cfg, Demo: source == "", Version: version(), Logger: zap.NewNop(), Stdio: true, Watch: watch}
 	if len(cfg.Upstreams) == 0 || source != cfg.Upstreams[0].URL { // it is no --url
@@ -203,7 +204,7 @@ func visit(cmd *cobra.Command, cfg *config.Config, source string, timeout time.D
 		ctx, cancel = context.WithTimeoutCause(ctx, timeout, errTimeout)
 		defer cancel()
 	}
-	return g.Visit(ctx, do)
+	return g.RunInProcess(ctx, do)
 }
 
 // timeoutFlag is --timeout of the verbs that wait for all upstreams.
@@ -215,14 +216,14 @@ func timeoutFlag(cmd *cobra.Command, to *time.Duration) {
 // once all have ended their first attempt, or timeout is over. Until then whoever sits
 // at the terminal sees on the screen which are waited for.
 func visitStarted(cmd *cobra.Command, cfg *config.Config, source string, timeout time.Duration,
-	do func(ctx context.Context, v *gateway.Visit, screen *console.Screen) error,
+	do func(ctx context.Context, v *gateway.InProcess, screen *console.Screen) error,
 ) error {
 	progress := newProgress(cmd)
-	return visit(cmd, cfg, source, 0, progress.watch, func(ctx context.Context, v *gateway.Visit) error {
+	return visit(cmd, cfg, source, 0, progress.watch, func(ctx context.Context, v *gateway.InProcess) error {
 		progress.begin(v.Upstreams())
 		timed, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		err := v.Started(timed)
+		err := v.WaitStarted(timed)
 		progress.screen.Status("")
 		if err != nil && ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -24,6 +24,7 @@ import (
 	"mcpgateway/internal/conform"
 	"mcpgateway/internal/credentials"
 	"mcpgateway/internal/frontend"
+	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/mask"
 	"mcpgateway/internal/origin"
 	"mcpgateway/internal/ratelog"
@@ -53,7 +54,7 @@ type Options struct {
 	AnyPort, AnyAdminPort bool
 	// Watch is told how an upstream is, each time that changes. It must not block;
 	// it is called by one goroutine at a time for each upstream. None: nobody is.
-	Watch func(UpstreamStatus)
+	Watch func(inspect.Upstream)
 }
 
 // Gateway is one running gateway.
@@ -102,8 +103,8 @@ type Gateway struct {
 
 	mcp, admin net.Listener
 
-	watch  func(UpstreamStatus) // nil for nobody
-	probes probes               // what is found out about answers to visitors
+	watch     func(inspect.Upstream) // may be nil
+	inspector *inspect.Inspector
 
 	// settled is closed when every upstream has ended its first attempt, or
 	// startup_wait is over.
@@ -167,6 +168,7 @@ func New(o Options) (*Gateway, error) {
 	} else {
 		g.state = statedir.Open(o.Config.StateDir, o.Logger)
 	}
+	g.inspector = inspect.New(inspected{g})
 	g.info = serverInfo(o.Version)
 	g.grants = credentials.NewStore(g.state.Path())
 	if err := g.openTrail(o.Source.File, o.Stdio); err != nil {
@@ -183,7 +185,7 @@ func New(o Options) (*Gateway, error) {
 	}
 	g.router = router.New(router.Options{
 		Settled: g.settled, Logger: o.Logger, Metrics: g.routerMetrics,
-		Sealer: g.sealer, Audit: g.newAudit(o.Stdio), Nonconforming: g.probes.heard,
+		Sealer: g.sealer, Audit: g.newAudit(o.Stdio), Nonconforming: g.nonconforming,
 	}, g.newRoutes(first, snapshotsOf(g.used), time.Now()))
 	routes := *g.router.Routes()
 	routes.Owners = g.newOwned(nil)

@@ -45,7 +45,7 @@ type hearer struct {
 // Changed implements upstream.Observer.
 func (h hearer) Changed(s upstream.Snapshot) {
 	h.link.last.Store(&s)
-	h.note(h.link, s)
+	h.observe(h.link, s)
 	h.wake()
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/inspect"
 )
 
 // Servers of the TypeScript SDK v1 refuse a prompts/get without arguments, even if every argument is optional.
@@ -28,18 +29,18 @@ func TestProbeSendsArgumentsToPrompts(t *testing.T) {
 	defer web.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	err := visited(t, fmt.Sprintf(`upstreams: {strict: {url: %q}}`, web.URL), t.TempDir(), nil).Visit(ctx, func(ctx context.Context, v *Visit) error {
-		if err := v.Started(ctx); err != nil {
+	err := inProcess(t, fmt.Sprintf(`upstreams: {strict: {url: %q}}`, web.URL), t.TempDir(), nil).RunInProcess(ctx, func(ctx context.Context, p *InProcess) error {
+		if err := p.WaitStarted(ctx); err != nil {
 			return err
 		}
-		limits := ProbeLimits{Call: time.Minute}
+		limits := inspect.ProbeLimits{Call: time.Minute}
 		for kind := range limits.Items {
 			limits.Items[kind] = 10
 		}
-		probed := v.Probe(ctx, "strict", limits)
-		if len(probed) != 1 || probed[0].Kind != call.Prompt || probed[0].Outcome != ProbeOK {
-			for _, p := range probed {
-				t.Errorf("probed %+v", *p)
+		probed := p.Probe(ctx, "strict", limits)
+		if len(probed) != 1 || probed[0].Kind != call.Prompt || probed[0].Outcome != inspect.ProbeOK {
+			for _, r := range probed {
+				t.Errorf("probed %+v", *r)
 			}
 		}
 		return nil

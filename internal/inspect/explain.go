@@ -1,4 +1,4 @@
-package gateway
+package inspect
 
 import (
 	"fmt"
@@ -8,29 +8,29 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Question is a call that nobody makes.
+// Question is a hypothetical call.
 type Question struct {
 	Kind      call.Kind // Resource for templates too
-	Public    string    // name or URI as clients see it
+	Public    string    // the name or URI as clients see it
 	Principal *call.Principal
 	Revision  wire.Revision // of the client
-	Arguments wire.Raw      // nil: not known, as for lists
+	Arguments wire.Raw      // nil: unknown, as for lists
 }
 
-// Explained is how a call is decided.
-type Explained struct {
+// Explanation says how policy decides a call.
+type Explanation struct {
 	policy.Explanation
-	Upstream, Native string
+	Upstream, Native string // of the item
 }
 
-// Explain tells how policy decides a call, and false where no upstream that is up
-// has the item, whoever asks.
-func (v *Visit) Explain(q Question) (Explained, bool) {
-	l := v.g.lineup.Load()
-	all := v.g.buildTable(l, policy.New(policy.Options{Default: policy.Allow}), snapshotsOf(l.links()), func(*link) bool { return false })
-	t, ok := all.View(call.Anonymous, nil).Resolve(q.Kind, q.Public)
+// Explain explains how policy decides a call. It returns false if no upstream that is up
+// has the item, regardless of the caller.
+func (i *Inspector) Explain(q Question) (Explanation, bool) {
+	inForce := i.gateway.Policy()
+	everything := i.gateway.TableUnder(policy.New(policy.Options{Default: policy.Allow}))
+	t, ok := everything.View(call.Anonymous, nil).Resolve(q.Kind, q.Public)
 	if !ok {
-		return Explained{}, false
+		return Explanation{}, false
 	}
 	item := policy.Item{Kind: t.Kind, Upstream: t.Part.Upstream(), Public: t.Public, Native: t.Native}
 	if t.Entry != nil {
@@ -47,17 +47,16 @@ func (v *Visit) Explain(q Question) (Explained, bool) {
 		item.PublicURI = t.Part.Space().PublicURI
 	}
 	caller := policy.Caller{Principal: q.Principal, Revision: q.Revision}
-	out := Explained{l.policy.Explain(caller, item, request), item.Upstream, item.Native}
+	out := Explanation{inForce.Explain(caller, item, request), item.Upstream, item.Native}
 
-	// What is decided is what the view says, which knows other spellings of a URI
-	// that are listed.
-	view := v.Table().View(q.Principal, &call.Client{Revision: q.Revision})
+	// The view decides calls. It also knows the listed spellings of a URI.
+	view := i.gateway.TableUnder(inForce).View(q.Principal, &call.Client{Revision: q.Revision})
 	target, ok := view.Resolve(q.Kind, q.Public)
 	d := view.Verdict(t.Kind, t.Public, target)
 	switch {
 	case ok:
 		d = target.Judgement.Decide(request)
-	case d.Rule == policy.RuleUnknown: // its upstream has no resources, or is not known yet
+	case d.Rule == policy.RuleUnknown: // the upstream has no resources, or is not known yet
 		return out, true
 	}
 	if d.Effect != out.Decision.Effect {

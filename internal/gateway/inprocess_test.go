@@ -13,6 +13,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/statedir"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/wire"
@@ -27,7 +28,7 @@ func (nobody) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
 }
 
 // visited makes a gateway for a visit.
-func visited(t *testing.T, yaml, state string, watch func(UpstreamStatus)) *Gateway {
+func inProcess(t *testing.T, yaml, state string, watch func(inspect.Upstream)) *Gateway {
 	t.Helper()
 	cfg := config.Default(func(string) (string, bool) { return "", false })
 	if yaml != "" {
@@ -44,10 +45,10 @@ func visited(t *testing.T, yaml, state string, watch func(UpstreamStatus)) *Gate
 	return g
 }
 
-func TestVisit(t *testing.T) {
+func TestInProcess(t *testing.T) {
 	var mu sync.Mutex
-	told := map[string]UpstreamStatus{}
-	g := visited(t, "", t.TempDir(), func(u UpstreamStatus) {
+	told := map[string]inspect.Upstream{}
+	g := inProcess(t, "", t.TempDir(), func(u inspect.Upstream) {
 		mu.Lock()
 		defer mu.Unlock()
 		if u.Took > 0 {
@@ -57,12 +58,12 @@ func TestVisit(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	sentinel := errors.New("the visitor's own")
-	err := g.Visit(ctx, func(ctx context.Context, v *Visit) error {
-		if err := v.Started(ctx); err != nil {
+	err := g.RunInProcess(ctx, func(ctx context.Context, p *InProcess) error {
+		if err := p.WaitStarted(ctx); err != nil {
 			return err
 		}
 		var names []string
-		for _, u := range v.Upstreams() {
+		for _, u := range p.Upstreams() {
 			names = append(names, u.Name)
 			if u.State != upstream.Ready || u.Took <= 0 || u.Items[call.Tool] == 0 || u.Revision == "" {
 				t.Errorf("%s is %+v", u.Name, u)
@@ -72,7 +73,7 @@ func TestVisit(t *testing.T) {
 			t.Errorf("upstreams %s", got)
 		}
 		listed := map[string]string{}
-		for _, e := range v.Table().View(call.Anonymous, nil).Entries(call.Tool) {
+		for _, e := range p.Table().View(call.Anonymous, nil).Entries(call.Tool) {
 			listed[e.Public] = e.Upstream()
 		}
 		if listed["clock__now"] != "clock" {
@@ -82,12 +83,12 @@ func TestVisit(t *testing.T) {
 			ID: "1", Method: wire.MethodToolsCall, Params: wire.Raw(`{"name":"clock__now","arguments":{"zone":"UTC"}}`),
 			Principal: call.Anonymous, Client: &call.Client{Key: "k", Revision: wire.Rev20251125}, Back: nobody{},
 		}
-		res, err := v.Call(ctx, c)
+		res, err := p.Call(ctx, c)
 		if err != nil || !strings.Contains(string(res.Raw), "UTC") {
 			t.Errorf("result %s, %v", res.Raw, err)
 		}
 		native := c.With(wire.Raw(`{"name":"now","arguments":{"zone":"UTC"}}`))
-		if res, err = v.Direct(ctx, "clock", native); err != nil || !strings.Contains(string(res.Raw), "UTC") {
+		if res, err = p.CallUpstream(ctx, "clock", native); err != nil || !strings.Contains(string(res.Raw), "UTC") {
 			t.Errorf("direct result %s, %v", res.Raw, err)
 		}
 		return sentinel
@@ -102,12 +103,12 @@ func TestVisit(t *testing.T) {
 	}
 }
 
-func TestVisitEndsWithItsContext(t *testing.T) {
+func TestInProcessEndsWithItsContext(t *testing.T) {
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	err := visited(t, `upstreams: {mute: {command: sleep, args: ["1000"]}}`, "", nil).Visit(ctx, func(inside context.Context, v *Visit) error {
+	err := inProcess(t, `upstreams: {mute: {command: sleep, args: ["1000"]}}`, "", nil).RunInProcess(ctx, func(inside context.Context, p *InProcess) error {
 		cancel(why)
-		if err := v.Started(inside); err == nil {
+		if err := p.WaitStarted(inside); err == nil {
 			t.Error("a server that says nothing has started")
 		}
 		return context.Cause(inside)
@@ -118,14 +119,14 @@ func TestVisitEndsWithItsContext(t *testing.T) {
 }
 
 // What is wrong is told in the words for those who run the gateway.
-func TestVisitSaysWhatIsWrong(t *testing.T) {
+func TestInProcessSaysWhatIsWrong(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	err := visited(t, `upstreams: {gone: {command: /no/such/program, required: true}}`, "", nil).Visit(ctx, func(ctx context.Context, v *Visit) error {
-		if err := v.Started(ctx); err != nil {
+	err := inProcess(t, `upstreams: {gone: {command: /no/such/program, required: true}}`, "", nil).RunInProcess(ctx, func(ctx context.Context, p *InProcess) error {
+		if err := p.WaitStarted(ctx); err != nil {
 			return err
 		}
-		u := v.Upstreams()[0]
+		u := p.Upstreams()[0]
 		if u.State != upstream.Down || !u.Required || !strings.Contains(u.Reason, `"/no/such/program"`) || u.Took > time.Minute {
 			t.Errorf("status %+v", u)
 		}
@@ -138,15 +139,15 @@ func TestVisitSaysWhatIsWrong(t *testing.T) {
 
 func TestRememberedConnectsToNothing(t *testing.T) {
 	state, yaml := t.TempDir(), `upstreams: {self: {command: /no/such/program}}`
-	g := visited(t, yaml, state, nil)
+	g := inProcess(t, yaml, state, nil)
 	defer g.Close()
-	if n := len(g.Remembered().View(call.Anonymous, nil).Entries(call.Tool)); n != 0 {
+	if n := len(g.RememberedTable().View(call.Anonymous, nil).Entries(call.Tool)); n != 0 {
 		t.Errorf("%d tools of nobody", n)
 	}
 	g.state.RememberCatalog(g.lineup.Load().members[0].link.key, &statedir.Catalog{Revision: wire.Rev20251125, Tools: statedir.FromRaw([]wire.Raw{wire.Raw(`{"name":"a","inputSchema":{"type":"object"}}`)})})
-	later := visited(t, yaml, state, nil) // what was kept is read once
+	later := inProcess(t, yaml, state, nil) // what was kept is read once
 	defer later.Close()
-	if got := later.Remembered().View(call.Anonymous, nil).Entries(call.Tool); len(got) != 1 || got[0].Public != "self__a" {
+	if got := later.RememberedTable().View(call.Anonymous, nil).Entries(call.Tool); len(got) != 1 || got[0].Public != "self__a" {
 		t.Errorf("remembered %v", got)
 	}
 }

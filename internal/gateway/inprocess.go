@@ -1,0 +1,84 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/pins"
+	"mcpgateway/internal/upstream"
+)
+
+// InProcess is a running gateway that serves its own process and listens nowhere. Its
+// methods may be called by many goroutines at once until [Gateway.RunInProcess] returns.
+type InProcess struct {
+	*inspect.Inspector
+	g *Gateway
+}
+
+// RunInProcess runs the upstreams while use runs, and returns its error. The context of
+// use ends with ctx. The gateway must have been made with Options.Stdio, so that it
+// listens nowhere.
+func (g *Gateway) RunInProcess(ctx context.Context, use func(ctx context.Context, p *InProcess) error) error {
+	defer g.Close()
+	return g.runAll(ctx, func(life context.Context) error {
+		both, cancel := context.WithCancelCause(life)
+		defer cancel(nil)
+		stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+		defer stop()
+		return use(both, &InProcess{g.inspector, g})
+	})
+}
+
+// WaitStarted waits until every upstream has ended its first attempt to connect, or ctx
+// ends.
+func (p *InProcess) WaitStarted(ctx context.Context) error {
+	for _, m := range p.g.lineup.Load().members {
+		select {
+		case <-m.link.started:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// Call makes a call as if a client had sent it. The error is a *wire.Error or that of
+// ctx.
+func (p *InProcess) Call(ctx context.Context, c *call.Call) (call.Result, error) {
+	return p.g.router.Handle(ctx, c)
+}
+
+// CallUpstream sends a request to an upstream and bypasses policy, naming and
+// conformance: names are native.
+func (p *InProcess) CallUpstream(ctx context.Context, upstream string, c *call.Call) (call.Result, error) {
+	return p.g.router.Routes().Upstreams[upstream].Do(ctx, c)
+}
+
+// Pin accepts the tools that an upstream lists now. With dryRun it only returns what that
+// would change. The error says why the tools cannot be accepted. If the configuration has
+// pin: true, the first list was accepted before.
+func (p *InProcess) Pin(name string, dryRun bool) (pins.Change, error) {
+	m := p.g.lineup.Load().member(name)
+	if m == nil {
+		return pins.Change{}, errors.New("there is no such upstream")
+	}
+	s := m.link.snapshot()
+	if s.State != upstream.Ready {
+		return pins.Change{}, errors.New(m.status(s).Reason)
+	}
+	accepted, err := pins.Open(p.g.state.Path(), p.g.log)
+	if err != nil {
+		return pins.Change{}, err
+	}
+	return accepted.Accept(name, s.Catalog.Tools, dryRun)
+}
+
+// RememberedTable returns the table of what the upstreams offered in an earlier run, as
+// far as the state folder has it. It connects to nothing.
+func (g *Gateway) RememberedTable() *catalog.Table {
+	l := g.lineup.Load()
+	return g.buildTable(l, l.policy, snapshotsOf(l.links()), func(*link) bool { return true })
+}

@@ -1,0 +1,57 @@
+package inspect
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/wire"
+)
+
+// Gateway is what an [Inspector] reads. The methods may be called by many goroutines at
+// once.
+type Gateway interface {
+	// Upstreams returns how the upstreams are now, in the order of the configuration.
+	Upstreams() []Upstream
+	// ListedTools returns the tools that an upstream lists, as the upstream sent them.
+	ListedTools(upstream string) []wire.Raw
+	// Policy returns the policy that is in force.
+	Policy() *policy.Policy
+	// TableUnder returns the table of what the upstreams offer now, as it would be under
+	// a policy.
+	TableUnder(*policy.Policy) *catalog.Table
+	// Handle makes a call as if a client had sent it. The error is a *wire.Error or that
+	// of ctx.
+	Handle(ctx context.Context, c *call.Call) (call.Result, error)
+}
+
+// Upstream is how an upstream is at one moment.
+type Upstream struct {
+	Name     string
+	State    upstream.State
+	Revision wire.Revision   // "" before the first handshake
+	Server   wire.Raw        // serverInfo, nil if the server sent none
+	Items    [call.Kinds]int // how many items of each kind the upstream lists
+	Reason   string          // why it is degraded, down or slow to start, and what to do about it
+	Took     time.Duration   // the duration of the first attempt to connect, 0 while it goes on
+	Required bool
+}
+
+// Inspector inspects one gateway. The methods may be called by many goroutines at once.
+type Inspector struct {
+	gateway Gateway
+	awaited sync.Map // answerKey → *violations: the answers that probes wait for
+}
+
+// New returns an inspector of a gateway.
+func New(g Gateway) *Inspector { return &Inspector{gateway: g} }
+
+// Upstreams returns how the upstreams are now, in the order of the configuration.
+func (i *Inspector) Upstreams() []Upstream { return i.gateway.Upstreams() }
+
+// Table returns the table of what the upstreams offer now.
+func (i *Inspector) Table() *catalog.Table { return i.gateway.TableUnder(i.gateway.Policy()) }
