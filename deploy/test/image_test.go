@@ -149,7 +149,8 @@ func runBuild(t *testing.T, s stage) string {
 		case "RUN":
 			cmd := exec.Command("sh", "-ec", strings.ReplaceAll(i.rest, "/out/", out+"/"))
 			cmd.Dir = src
-			cmd.Env = append(os.Environ(), "TARGETOS=", "TARGETARCH=", "VERSION=v0.0.0-test")
+			// test/install.sh has downloaded the modules; a network does not exist here.
+			cmd.Env = append(os.Environ(), "TARGETOS=", "TARGETARCH=", "VERSION=v0.0.0-test", "GOPROXY=off")
 			if text, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("RUN %s: %v\n%s", i.rest, err, text)
 			}
@@ -164,7 +165,7 @@ func runBuild(t *testing.T, s stage) string {
 func copyTree(t *testing.T, from, to, owner string) {
 	t.Helper()
 	uid, gid := 0, 0
-	if owner != "" {
+	if owner != "" && !soleUser() {
 		uid, gid = ids(t, owner)
 	}
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
@@ -224,7 +225,11 @@ func (i image) mount(t *testing.T) {
 		must(unix.Mount("tmpfs", at, "tmpfs", 0, fmt.Sprintf("uid=%d,gid=%d,mode=%o", made.Uid, made.Gid, made.Mode&0o777)))
 		t.Cleanup(func() { must(unix.Unmount(at, unix.MNT_DETACH)) })
 	}
-	must(unix.Mount("", i.root, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	// A user namespace may not take away restrictions of the mount that was bound.
+	var at unix.Statfs_t
+	must(unix.Statfs(i.root, &at))
+	keep := uintptr(at.Flags) & (unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_NOATIME | unix.MS_NODIRATIME | unix.MS_RELATIME)
+	must(unix.Mount("", i.root, "", keep|unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	if err := os.WriteFile(filepath.Join(i.root, "probe"), nil, 0o644); !errors.Is(err, syscall.EROFS) {
 		t.Fatalf("the root can be written to: %v", err)
 	}
@@ -237,8 +242,16 @@ func (i image) command(args ...string) *exec.Cmd {
 	cmd.Path, cmd.Err = args[0], nil // a path inside
 	cmd.Dir, cmd.Env = "/", i.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: i.root, Credential: &syscall.Credential{Uid: uint32(i.uid), Gid: uint32(i.gid)}}
+	if soleUser() {
+		// The image's user is another name for the one user there is.
+		mapTo(cmd.SysProcAttr, i.uid, i.gid, 0, 0)
+		cmd.SysProcAttr.Credential.NoSetGroups = true
+	}
 	return cmd
 }
+
+// soleUser reports whether the tests run in a user namespace with one user.
+func soleUser() bool { return os.Getenv(soleUserEnv) != "" }
 
 // checkStatic fails if the binary needs a loader, which the image has not.
 func checkStatic(t *testing.T, path string) {

@@ -18,6 +18,10 @@ import (
 // namespaces, where modules can be downloaded, to the inside.
 const binaryEnv = "MCPGATEWAY_DEPLOY_BINARY"
 
+// soleUserEnv says that the user namespace of the tests has one user and one group, 0 and 0: an
+// ordinary user has started them.
+const soleUserEnv = "MCPGATEWAY_DEPLOY_SOLE_USER"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(binaryEnv) == "" {
 		os.Exit(outside())
@@ -56,22 +60,32 @@ func outside() int {
 	inner.Stdin, inner.Stdout, inner.Stderr = os.Stdin, os.Stdout, os.Stderr
 	inner.Env = append(os.Environ(), binaryEnv+"="+binary)
 	inner.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	if os.Geteuid() != 0 {
+		// An ordinary user is root in a user namespace of their own, where the kernel allows that.
+		inner.Env = append(inner.Env, soleUserEnv+"=yes")
+		mapTo(inner.SysProcAttr, 0, 0, os.Getuid(), os.Getgid())
+	}
 	err = inner.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return max(exit.ExitCode(), 1)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "cannot run these tests: no namespaces:", err)
+		fmt.Fprintln(os.Stderr, "cannot run these tests: no namespaces:", err, "(run them as root with CAP_SYS_ADMIN, or allow unprivileged user namespaces)")
 		return 1
 	}
 	return 0
 }
 
+// mapTo has a process start in a new user namespace, in which one user and one group exist: uid
+// and gid there are the same as outsideUID and outsideGID in the namespace of the caller.
+func mapTo(attr *syscall.SysProcAttr, uid, gid, outsideUID, outsideGID int) {
+	attr.Cloneflags |= syscall.CLONE_NEWUSER
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: outsideUID, Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: outsideGID, Size: 1}}
+}
+
 // prepare says early what is missing.
 func prepare() error {
-	if os.Geteuid() != 0 {
-		return errors.New("they need root: an image's file system is entered as another user")
-	}
 	if _, err := os.Stat(filepath.Join(repository(), "test", "node_modules", ".installed")); err != nil {
 		return errors.New("the npm packages in test/node_modules are missing: run test/install.sh")
 	}
