@@ -23,34 +23,35 @@ var mayImport = map[string]struct {
 	ours   []string
 	reason string
 }{
-	"wire":        {nil, "everything leans on wire, so it leans on nothing of ours"},
-	"call":        {[]string{"wire"}, "the inner shape is a leaf: what it imported, everyone would"},
-	"namespace":   {[]string{"wire", "call"}, "naming is pure: no table, no policy, no transport"},
-	"policy":      {[]string{"wire", "call"}, "a decision depends on the item and the principal alone"},
-	"conform":     {[]string{"wire", "call", "namespace"}, "checks look at one result, never at the table or a transport"},
-	"catalog":     {[]string{"wire", "call", "namespace", "policy", "conform"}, "the table is built from names and decisions, not from connectors"},
-	"bridge":      {[]string{"wire", "call"}, "bridging is about the inner shape, not about who carries it"},
-	"router":      {[]string{"wire", "call", "catalog", "namespace", "policy", "conform", "bridge", "ratelog"}, "the pipeline declares what it needs of upstreams and front ends instead of importing them"},
-	"frontend":    {[]string{"wire", "call", "bridge", "origin", "ratelog", "fairshare"}, "the edges meet in the inner shape and never know one another or the router"},
-	"upstream":    {[]string{"wire", "call"}, "the edges meet in the inner shape and never know one another or the router"},
-	"auth":        {[]string{"wire", "call", "origin", "ratelog", "ttlcache"}, "the edges meet in the inner shape and never know one another or the router"},
-	"credentials": {[]string{"wire", "call", "origin", "ttlcache"}, "the edges meet in the inner shape: what proves the gateway to upstreams never meets what proves clients to it"},
-	"store":       {[]string{"wire", "call"}, "those who keep something declare the store that they need"},
-	"config":      {nil, "config knows YAML only; the gateway package translates"},
-	"origin":      {nil, "the sender of a request is judged by its headers and address alone"},
-	"fairshare":   {nil, "a budget does not depend on what it counts"},
-	"ratelog":     {nil, "a rate limit does not depend on what is logged"},
-	"ttlcache":    {nil, "a cache knows nothing of its entries"},
-	"mask":        {nil, "text is masked without regard to its origin; gateway hands in the secrets"},
-	"statedir":    {[]string{"wire"}, "files in the state folder are data; gateway says what they mean"},
-	"pins":        {[]string{"wire", "statedir"}, "a definition is accepted by its digest, without regard to who lists it"},
-	"inspect":     {[]string{"wire", "call", "catalog", "policy", "conform", "upstream"}, "an inspection declares what it reads of the gateway, so that the admin address can show it"},
-	"telemetry":   {nil, "whoever measures owns its metrics and is handed a registry"},
-	"admin":       {[]string{"origin"}, "health and metrics are handed in as functions"},
-	"console":     {[]string{"wire"}, "what people read and type depends on the messages alone, not on who carries them"},
-	"polltest":    {nil, "tests of every package may wait with it, so it leans on nothing of ours"},
-	"watch":       {nil, "who looks after files knows nothing of what is in them"},
-	"demo":        {nil, "the demo upstreams are servers like any other: no way in but the protocol"},
+	"wire":            {nil, "everything leans on wire, so it leans on nothing of ours"},
+	"call":            {[]string{"wire"}, "the inner shape is a leaf: what it imported, everyone would"},
+	"namespace":       {[]string{"wire", "call"}, "naming is pure: no table, no policy, no transport"},
+	"policy":          {[]string{"wire", "call"}, "a decision depends on the item and the principal alone"},
+	"conform":         {[]string{"wire", "call", "namespace"}, "checks look at one result, never at the table or a transport"},
+	"catalog":         {[]string{"wire", "call", "namespace", "policy", "conform"}, "the table is built from names and decisions, not from connectors"},
+	"bridge":          {[]string{"wire", "call"}, "bridging is about the inner shape, not about who carries it"},
+	"router":          {[]string{"wire", "call", "catalog", "namespace", "policy", "conform", "bridge", "ratelog"}, "the pipeline declares what it needs of upstreams and front ends instead of importing them"},
+	"frontend":        {[]string{"wire", "call", "bridge", "origin", "ratelog", "fairshare", "frontend/stream"}, "the edges meet in the inner shape and never know one another or the router"},
+	"frontend/stream": {[]string{"wire", "fairshare"}, "a stream carries messages without regard to who sends them"},
+	"upstream":        {[]string{"wire", "call"}, "the edges meet in the inner shape and never know one another or the router"},
+	"auth":            {[]string{"wire", "call", "origin", "ratelog", "ttlcache"}, "the edges meet in the inner shape and never know one another or the router"},
+	"credentials":     {[]string{"wire", "call", "origin", "ttlcache"}, "the edges meet in the inner shape: what proves the gateway to upstreams never meets what proves clients to it"},
+	"store":           {[]string{"wire", "call"}, "those who keep something declare the store that they need"},
+	"config":          {nil, "config knows YAML only; the gateway package translates"},
+	"origin":          {nil, "the sender of a request is judged by its headers and address alone"},
+	"fairshare":       {nil, "a budget does not depend on what it counts"},
+	"ratelog":         {nil, "a rate limit does not depend on what is logged"},
+	"ttlcache":        {nil, "a cache knows nothing of its entries"},
+	"mask":            {nil, "text is masked without regard to its origin; gateway hands in the secrets"},
+	"statedir":        {[]string{"wire"}, "files in the state folder are data; gateway says what they mean"},
+	"pins":            {[]string{"wire", "statedir"}, "a definition is accepted by its digest, without regard to who lists it"},
+	"inspect":         {[]string{"wire", "call", "catalog", "policy", "conform", "upstream"}, "an inspection declares what it reads of the gateway, so that the admin address can show it"},
+	"telemetry":       {nil, "whoever measures owns its metrics and is handed a registry"},
+	"admin":           {[]string{"origin"}, "health and metrics are handed in as functions"},
+	"console":         {[]string{"wire"}, "what people read and type depends on the messages alone, not on who carries them"},
+	"polltest":        {nil, "tests of every package may wait with it, so it leans on nothing of ours"},
+	"watch":           {nil, "who looks after files knows nothing of what is in them"},
+	"demo":            {nil, "the demo upstreams are servers like any other: no way in but the protocol"},
 }
 
 // pure packages have no input and output: they can be tested and reasoned about
@@ -85,7 +86,7 @@ func TestEveryPackageHasDocAndLeakCheck(t *testing.T) {
 		doc, err := os.ReadFile(filepath.Join(name, "doc.go"))
 		if err != nil {
 			t.Errorf("internal/%s: no doc.go with the package's purpose: %v", name, err)
-		} else if !strings.HasPrefix(string(doc), "// Package "+name+" ") {
+		} else if !strings.HasPrefix(string(doc), "// Package "+filepath.Base(name)+" ") {
 			t.Errorf("internal/%s/doc.go does not begin with the package's comment", name)
 		}
 		main, err := os.ReadFile(filepath.Join(name, "main_test.go"))

@@ -41,7 +41,7 @@ func (x *exchange) Ask(ctx context.Context, method string, params wire.Raw) (wir
 	return nil, err
 }
 
-func (x *exchange) send(m wire.Message) bool { return x.out.send(m.Append(nil)) }
+func (x *exchange) send(m wire.Message) bool { return x.out.Send(m.Append(nil)) }
 
 // askID returns the id of a session's nth question. Only the answers to our own
 // requests carry it, so it need not differ from the client's ids.

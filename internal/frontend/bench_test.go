@@ -17,16 +17,16 @@ type constant struct{ result call.Result }
 
 func (c constant) Handle(context.Context, *call.Call) (call.Result, error) { return c.result, nil }
 
-// sink is the least that a ResponseWriter can be.
-type sink struct {
+// discard is the least that a ResponseWriter can be.
+type discard struct {
 	header http.Header
 	status int
 	body   []byte
 }
 
-func (w *sink) Header() http.Header { return w.header }
-func (w *sink) WriteHeader(s int)   { w.status = s }
-func (w *sink) Write(b []byte) (int, error) {
+func (w *discard) Header() http.Header { return w.header }
+func (w *discard) WriteHeader(s int)   { w.status = s }
+func (w *discard) Write(b []byte) (int, error) {
 	w.body = append(w.body[:0], b...)
 	return len(b), nil
 }
@@ -38,10 +38,10 @@ func (*reader) Close() error { return nil }
 
 // oneCall returns a function that makes the same tools/call again and again,
 // with a result of 1 KiB, and the writer that holds what came back.
-func oneCall(tb testing.TB, era wire.Era) (func(), *sink) {
+func oneCall(tb testing.TB, era wire.Era) (func(), *discard) {
 	result := wire.Raw(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 1000) + `"}]}`)
 	s := New(Options{Handler: constant{call.Result{Raw: result}}, Info: wire.Raw(`{"name":"gateway","version":"1"}`)})
-	w := &sink{header: make(http.Header)}
+	w := &discard{header: make(http.Header)}
 	params := `"name":"echo__say","arguments":{"text":"hello","n":1}`
 	r, err := http.NewRequest(http.MethodPost, "http://127.0.0.1:8080/mcp", nil)
 	if err != nil {

@@ -35,13 +35,20 @@ var errEnded = wire.Errorf(wire.CodeInternal, "%s: the call was ended", errStopp
 // errTurnedAway is the answer to a call that comes while the gateway drains.
 var errTurnedAway = wire.Errorf(wire.CodeInternal, "%s and takes no new calls; send this one again", errStopped)
 
+// outlet takes messages for a client that come before, or beside, the answer to
+// a request. send does not wait for the client; it reports false when the
+// message cannot reach the client this way. The message is copied.
+type sink interface {
+	Send(msg []byte) bool
+}
+
 // exchange is one request in flight: its call, and the way back to the client.
 // It is the call's back channel.
 type exchange struct {
 	call     call.Call
 	s        *Server
 	id       wire.ID
-	out      outlet
+	out      sink
 	sess     *session     // nil when the call belongs to none
 	reserved *reservation // what the request holds, nil when it is not known
 	scope    call.Scope
@@ -51,7 +58,7 @@ type exchange struct {
 
 // newExchange prepares a call. The caller registers it, where ends of sessions
 // and of the server find it, runs it, and then calls cancel.
-func (s *Server) newExchange(parent context.Context, out outlet, id wire.ID) *exchange {
+func (s *Server) newExchange(parent context.Context, out sink, id wire.ID) *exchange {
 	x := &exchange{s: s, id: id, out: out}
 	x.scope.Begin(parent)
 	x.ctx = &x.scope
@@ -134,7 +141,7 @@ func (x *exchange) Notify(method string, params wire.Raw) {
 	m := wire.Message{Method: method, Params: params}
 	buf := newBuffer()
 	buf.b = m.Append(buf.b)
-	x.out.send(buf.b)
+	x.out.Send(buf.b)
 	buf.release()
 }
 

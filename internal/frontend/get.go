@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
 
@@ -26,10 +27,10 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, who *call.Prin
 	}
 	eventID, single := header(r, wire.HeaderLastEvent)
 	if !single {
-		s.refuseGet(w, r, who, errUnknownEvent)
+		s.refuseGet(w, r, who, stream.ErrUnknownEvent)
 		return
 	}
-	st, c, err := s.carryGet(sess, eventID, s.newHTTPCarrier(w, s.requestShare(r, who)))
+	st, c, err := s.carryGet(sess, eventID, s.newEventWriter(w, s.requestShare(r, who)))
 	if err != nil {
 		s.refuseGet(w, r, who, err)
 		return
@@ -43,36 +44,36 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, who *call.Prin
 	}
 	ctx, cancel := whileProved(r, who)
 	defer cancel()
-	c.run(ctx, expire)
+	c.Run(ctx, expire)
 }
 
 // carryGet makes to carry a new stream, or the one of an event that the client
 // has got last.
-func (s *Server) carryGet(sess *session, eventID string, to carrier) (*stream, *conn, error) {
+func (s *Server) carryGet(sess *session, eventID string, to stream.Writer) (*stream.Stream, *stream.Conn, error) {
 	if eventID != "" {
-		st, after, err := sess.shelf.find(eventID)
+		st, after, err := sess.replay.Find(eventID)
 		if err != nil {
 			return nil, nil, err
 		}
-		if st.record.call { // which comes to its end while the gateway drains
-			c, err := st.resume(after, to)
+		if st.ForCall() { // which comes to its end while the gateway drains
+			c, err := st.Resume(after, to)
 			return st, c, err
 		}
-		return s.carryOpen(sess, st, func() (*conn, error) { return st.resume(after, to) })
+		return s.carryOpen(sess, st, func() (*stream.Conn, error) { return st.Resume(after, to) })
 	}
-	st := s.newStream(wire.EraLegacy)
+	st := s.newEventStream(wire.EraLegacy)
 	primes := sess.client.Revision.HasPriming()
-	return s.carryOpen(sess, st, func() (*conn, error) { return sess.shelf.open(st, to, false, primes), nil })
+	return s.carryOpen(sess, st, func() (*stream.Conn, error) { return sess.replay.Open(st, to, false, primes), nil })
 }
 
 // carryOpen connects a stream that has no end of its own, by connect.
-func (s *Server) carryOpen(sess *session, st *stream, connect func() (*conn, error)) (*stream, *conn, error) {
+func (s *Server) carryOpen(sess *session, st *stream.Stream, connect func() (*stream.Conn, error)) (*stream.Stream, *stream.Conn, error) {
 	if s.draining.Load() {
 		return nil, nil, errStopped
 	}
 	c, err := sess.attach(st, connect)
 	if s.draining.Load() { // looked at after attach, so that Drain misses no stream
-		st.end()
+		st.End()
 	}
 	return st, c, err
 }
@@ -82,15 +83,15 @@ func (s *Server) carryOpen(sess *session, st *stream, connect func() (*conn, err
 // has had all of a stream is told so by 204, which ends its attempts (WHATWG
 // HTML, "Server-sent events").
 func (s *Server) refuseGet(w http.ResponseWriter, r *http.Request, who *call.Principal, err error) {
-	if errors.Is(err, errUnknownEvent) || errors.Is(err, errForgotten) {
+	if errors.Is(err, stream.ErrUnknownEvent) || errors.Is(err, stream.ErrEventsLost) {
 		s.logRefused("event id refused", r, who, err)
 	}
 	switch {
-	case errors.Is(err, errComplete):
+	case errors.Is(err, stream.ErrComplete):
 		bare(w, http.StatusNoContent)
-	case errors.Is(err, errUnknownEvent):
+	case errors.Is(err, stream.ErrUnknownEvent):
 		s.refuse(w, r, &refusal{status: http.StatusBadRequest, reason: err.Error()})
-	case errors.Is(err, errForgotten):
+	case errors.Is(err, stream.ErrEventsLost):
 		s.refuse(w, r, &refusal{status: http.StatusGone, reason: err.Error()})
 	case errors.Is(err, errTooMany):
 		s.busy(w, r, wire.ID{}, http.StatusTooManyRequests, err.Error())

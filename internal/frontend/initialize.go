@@ -9,6 +9,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
 
@@ -94,11 +95,11 @@ func (x *exchange) welcome(tied, counts bool, share fairshare.Share) (answer, *s
 }
 
 // newEventLog returns the log of a new session.
-func (s *Server) newEventLog(session string, share fairshare.Share) EventLog {
+func (s *Server) newEventLog(session string, share fairshare.Share) stream.EventLog {
 	if s.options.EventLog != nil {
 		return s.options.EventLog(session)
 	}
-	return &memoryLog{budget: s.eventLogs, share: share}
+	return stream.NewMemoryLog(s.eventLogs, share)
 }
 
 // metaOf returns params with nothing but the _meta of those given, nil without one.

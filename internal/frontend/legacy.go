@@ -149,7 +149,7 @@ func (s *Server) logRefused(what string, r *http.Request, who *call.Principal, r
 // legacyCall makes the call of a legacy request, whatever it travels on. In a
 // session over HTTP the end of the connection is no cancellation, so that parent
 // must not end with it. Without a session nobody could ever fetch the answer.
-func (s *Server) legacyCall(parent context.Context, out outlet, sess *session, client *call.Client, who *call.Principal, m *wire.Message) *exchange {
+func (s *Server) legacyCall(parent context.Context, out sink, sess *session, client *call.Client, who *call.Principal, m *wire.Message) *exchange {
 	x := s.newExchange(parent, out, m.ID)
 	x.sess = sess
 	x.call.Method, x.call.Params = m.Method, m.Params

@@ -36,8 +36,8 @@ func (s *Server) listen(p *post, r *http.Request, x *exchange) {
 		x.finish(p, answer{fault: fault})
 		return
 	}
-	sub.st = s.newStream(wire.EraModern)
-	c := sub.st.attach(s.newHTTPCarrier(p.w, owner))
+	sub.st = s.newEventStream(wire.EraModern)
+	c := sub.st.Connect(s.newEventWriter(p.w, owner))
 	s.listens.add(sub)
 	defer s.listens.remove(sub)
 	if s.draining.Load() { // looked at after add, so that Drain misses no stream
@@ -47,5 +47,5 @@ func (s *Server) listen(p *post, r *http.Request, x *exchange) {
 	p.reserved.release() // listening bounds such streams
 	ctx, cancel := whileProved(r, x.call.Principal)
 	defer cancel()
-	c.run(ctx, nil)
+	c.Run(ctx, nil)
 }

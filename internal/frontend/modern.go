@@ -55,7 +55,7 @@ func (s *Server) serveModern(p *post, r *http.Request, who *call.Principal, m *w
 // modernCall makes the call of a modern request, whatever it travels on. Its
 // params are still those that the client sent. key is the Key of its client, "" for
 // one that made this request and no other.
-func (s *Server) modernCall(parent context.Context, out outlet, who *call.Principal, key string, m *wire.Message, meta *requestMeta) *exchange {
+func (s *Server) modernCall(parent context.Context, out sink, who *call.Principal, key string, m *wire.Message, meta *requestMeta) *exchange {
 	x := s.newExchange(parent, out, m.ID)
 	x.call.Method, x.call.Params = m.Method, m.Params
 	x.call.Principal, x.call.Client = who, modernClient(cmp.Or(key, x.call.ID), meta)

@@ -5,6 +5,7 @@ import (
 
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
 
@@ -18,7 +19,7 @@ type Audience struct{ Client, Principal string }
 // client that is gone or has no such stream is not told, save for changes of
 // lists, which wait for one.
 func (s *Server) Notify(to Audience, method string, params wire.Raw) {
-	lists := changeOf(method)
+	lists := stream.ListChangeOf(method)
 	m := wire.Message{Method: method, Params: params}
 	msg := m.Append(nil)
 	s.sessions.each(to, func(sess *session) {
@@ -30,7 +31,7 @@ func (s *Server) Notify(to Audience, method string, params wire.Raw) {
 		}
 	})
 	if lists != 0 && to.Principal != "" {
-		s.listens.listChanged(func(who *call.Principal, _ *call.Client) changes {
+		s.listens.listChanged(func(who *call.Principal, _ *call.Client) stream.ListChanges {
 			if keyOf(who) == to.Principal {
 				return lists
 			}
@@ -80,7 +81,7 @@ func (s *session) notify(msg []byte) bool {
 		return false
 	}
 	for i := len(s.streams) - 1; i >= 0; i-- {
-		if s.streams[i].send(msg) {
+		if s.streams[i].Send(msg) {
 			return true
 		}
 	}
@@ -96,18 +97,4 @@ func (s *session) wants(params wire.Raw) bool {
 	}
 	level, known := wire.ParseLevel(wire.ValueOf(params).Get("level").Str())
 	return !known || level >= least
-}
-
-// changeOf returns the list that a notification tells the change of, 0 for none.
-func changeOf(method string) changes {
-	switch method {
-	case wire.NoteToolsChanged:
-		return toolsChanged
-	case wire.NotePromptsChanged:
-		return promptsChanged
-	case wire.NoteResourcesChanged:
-		return resourcesChanged
-	default:
-		return 0
-	}
 }

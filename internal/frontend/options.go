@@ -10,6 +10,7 @@ import (
 
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
 
@@ -68,7 +69,7 @@ type Options struct {
 	Tasks Tasks
 	// EventLog makes the log of a new session, by the session's id. nil means
 	// that logs are kept in memory.
-	EventLog func(session string) EventLog
+	EventLog func(session string) stream.EventLog
 	// Permit says whether a call may be made now: nil, or the error for who made
 	// it. It is asked when the retry of a parked call comes, which the handler
 	// does not see. It must not block, and may be nil itself.
@@ -132,17 +133,9 @@ const (
 	writeTimeout = 30 * time.Second
 	writeHurried = 5 * time.Second
 	writePiece   = 256 << 10
-	// keepAlive is how long a stream may be silent before a comment is sent:
-	// proxies commonly end idle connections after 30 or 60 seconds.
-	keepAlive = 15 * time.Second
-	// maxQueue is by how many bytes a client may fall behind on one stream. A
-	// single larger message still passes when the client has kept up.
-	maxQueue = 1 << 20
-	// pollAfter is how long the connection of a GET may last for clients that
-	// know to come again; proxies end long connections less politely. pollAgain
-	// is when they should.
+	// pollAfter is how long the connection of a GET may last if the client knows that
+	// it has to come again. Proxies end long connections less politely.
 	pollAfter = 5 * time.Minute
-	pollAgain = time.Second
 	// maxGetStreams bounds the GET streams of one session.
 	maxGetStreams = 16
 	// maxBatch bounds the messages of one batch, whose requests run at once.

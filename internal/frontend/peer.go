@@ -7,6 +7,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
 
@@ -33,7 +34,7 @@ type peer struct {
 	remote string          // the address of the client, "" for one on a pipe
 	share  fairshare.Share // whose share what is sent to it counts for, unless it is on a pipe
 	who    *call.Principal
-	st     *stream
+	st     *stream.Stream
 	placed bool // it has the place of a session
 	modern bool // requests of modern clients are served too
 	// Calls end with ctx.
@@ -52,7 +53,7 @@ type peer struct {
 
 // newConversation makes a conversation. Its calls have what ctx carries, and end
 // with it when whoever made it calls close.
-func (s *Server) newPeer(ctx context.Context, who *call.Principal, st *stream) *peer {
+func (s *Server) newPeer(ctx context.Context, who *call.Principal, st *stream.Stream) *peer {
 	c := &peer{
 		s: s, id: newSessionID(), who: who, st: st,
 		inflight: make(map[wire.ID]*exchange), listens: make(map[wire.ID]*subscription),
@@ -144,14 +145,14 @@ func (c *peer) start(x *exchange, by func() answer, h *reservation) *wire.Error 
 // while what waits for it is no more than is left for others. On a pipe there are none.
 func (c *peer) answer(msg []byte) {
 	patience := time.Duration(0)
-	if n := int64(len(msg)); !c.st.drops && n > freeBody {
+	if n := int64(len(msg)); !c.st.DropWhenBehind && n > freeBody {
 		if c.s.unsent.Acquire(c.share, n) == nil {
 			defer c.s.unsent.Release(c.share, n)
 		} else {
 			patience = writeHurried
 		}
 	}
-	c.st.sendPatiently(msg, patience)
+	c.st.SendWait(msg, patience)
 }
 
 // run runs f beside the conversation, unless that is ending or too much runs.
@@ -185,7 +186,7 @@ func (c *peer) ran() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.running--; c.ending && c.running == 0 {
-		c.st.end()
+		c.st.End()
 	}
 }
 
@@ -215,7 +216,7 @@ func (c *peer) initialize(m *wire.Message) *wire.Error {
 	}
 	if sess != nil {
 		// An error means that the session has ended, and then the stream has too.
-		_, _ = sess.attach(c.st, func() (*conn, error) { return nil, nil })
+		_, _ = sess.attach(c.st, func() (*stream.Conn, error) { return nil, nil })
 	}
 	return nil
 }
@@ -268,14 +269,14 @@ func (c *peer) drain() {
 	defer c.mu.Unlock()
 	c.ending = true
 	if c.running == 0 {
-		c.st.end()
+		c.st.End()
 	}
 }
 
 // stop ends the conversation at once.
 func (c *peer) stop(cause error) {
 	c.cancel(cause)
-	c.st.end()
+	c.st.End()
 }
 
 // close ends what is left of the conversation when its channel is gone, and
@@ -291,7 +292,7 @@ func (c *peer) close() {
 		c.s.listens.remove(sub)
 	}
 	c.cancel(errSessionEnded)
-	c.st.end()
+	c.st.End()
 	if sess != nil {
 		c.s.sessions.remove(sess, errSessionEnded)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
 
@@ -32,13 +33,13 @@ type post struct {
 	lost func()
 
 	mu      sync.Mutex
-	st      *stream       // nil while the form is open
-	written chan struct{} // closed when this response carries the stream no longer
-	over    bool          // the answer is complete, or nearly
+	st      *stream.Stream // nil while the form is open
+	written chan struct{}  // closed when this response carries the stream no longer
+	over    bool           // the answer is complete, or nearly
 }
 
 // send implements outlet: it makes the answer a stream of events.
-func (p *post) send(msg []byte) bool {
+func (p *post) Send(msg []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over || !p.takes.events {
@@ -47,7 +48,7 @@ func (p *post) send(msg []byte) bool {
 	if p.st == nil {
 		p.open()
 	}
-	if p.st.send(msg) {
+	if p.st.Send(msg) {
 		return true
 	}
 	if p.lost != nil {
@@ -59,17 +60,17 @@ func (p *post) send(msg []byte) bool {
 // open begins the stream with its writer. In a session it can be resumed. The
 // caller holds mu.
 func (p *post) open() {
-	p.st = p.s.newStream(p.era)
+	p.st = p.s.newEventStream(p.era)
 	p.written = make(chan struct{})
-	var c *conn
+	var c *stream.Conn
 	if p.sess != nil {
-		c = p.sess.shelf.open(p.st, p.s.newHTTPCarrier(p.w, p.reserved.share), true, p.sess.client.Revision.HasPriming())
+		c = p.sess.replay.Open(p.st, p.s.newEventWriter(p.w, p.reserved.share), true, p.sess.client.Revision.HasPriming())
 	} else {
-		c = p.st.attach(p.s.newHTTPCarrier(p.w, p.reserved.share))
+		c = p.st.Connect(p.s.newEventWriter(p.w, p.reserved.share))
 	}
 	go func() {
 		defer close(p.written)
-		if !c.run(p.ctx, nil) && p.lost != nil {
+		if !c.Run(p.ctx, nil) && p.lost != nil {
 			p.lost()
 		}
 	}()
@@ -79,7 +80,7 @@ func (p *post) open() {
 // JSON; a stream begins with 200. It is called once.
 func (p *post) finish(status int, msg []byte) {
 	if st := p.close(status); st != nil {
-		st.finish(msg)
+		st.Finish(msg)
 		<-p.written
 		return
 	}
@@ -108,7 +109,7 @@ func (p *post) refuse(e *call.Refused) int {
 // answer is a stream, with one event for each answer.
 func (p *post) finishBatch(answers [][]byte) {
 	if st := p.close(http.StatusOK); st != nil {
-		st.finish(answers...)
+		st.Finish(answers...)
 		<-p.written
 		return
 	}
@@ -117,7 +118,7 @@ func (p *post) finishBatch(answers [][]byte) {
 
 // close lets nobody send any more. It returns the stream that the last message
 // goes onto, nil if the answer is to be JSON.
-func (p *post) close(status int) *stream {
+func (p *post) close(status int) *stream.Stream {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.over = true
@@ -137,10 +138,10 @@ func (p *post) abandon() {
 	p.mu.Unlock()
 	switch {
 	case st != nil:
-		st.end()
+		st.End()
 		<-p.written
 	case p.takes.events:
-		p.s.newHTTPCarrier(p.w, p.reserved.share).open()
+		p.s.newEventWriter(p.w, p.reserved.share).Open()
 	default:
 		bare(p.w, http.StatusAccepted)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
 
@@ -182,9 +183,9 @@ func (h *host) followThrough(id int, random *rand.Rand) {
 // not bothered by it.
 func TestResumeBeyondBound(t *testing.T) {
 	for name, c := range map[string]struct{ n, size int }{
-		"events": {maxLogEvents + 10, 1},
-		"bytes":  {20, maxLogBytes / 10},
-		"one":    {1, maxLogBytes + 1},
+		"events": {stream.MaxLogEvents + 10, 1},
+		"bytes":  {20, stream.MaxLogBytes / 10},
+		"one":    {1, stream.MaxLogBytes + 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -212,117 +213,20 @@ func TestResumeBeyondBound(t *testing.T) {
 	}
 }
 
-func newMemoryLog() *memoryLog { return &memoryLog{budget: fairshare.New(1<<40, 0)} }
-
-// All logs together are bounded, and those of one client: who wants more than there
-// is makes room by what it has itself, and what a session held is there for others
-// when it has ended.
-func TestLogsShareTheirSpace(t *testing.T) {
-	space := fairshare.New(1000, 0)
-	logs := make([]*memoryLog, 6)
-	kept := func(l *memoryLog) int { return len(l.After("s", 0)) }
-	for i := range logs {
-		logs[i] = &memoryLog{budget: space, share: fairshare.Share(i / 3)} // the first three are one client's
-		for n := range 3 {
-			logs[i].Append("s", n+1, make([]byte, 100))
-			if used := space.Held(); used > 1000 {
-				t.Fatalf("%d bytes are used", used)
-			}
-		}
-	}
-	for i, want := range []int{3, 2, 0, 2, 0, 0} {
-		if got := kept(logs[i]); got != want {
-			t.Errorf("log %d holds %d events, want %d", i, got, want)
-		}
-	}
-	logs[0].Append("s", 4, make([]byte, 150)) // there is less for its client since another has come
-	if after := logs[0].After("s", 0); len(after) != 1 || len(after[0]) != 150 {
-		t.Errorf("a log that makes room holds %d events", len(after))
-	}
-	for _, l := range logs[:5] {
-		l.Close()
-		l.Append("s", 5, make([]byte, 10))
-	}
-	if used := space.Held(); used != 0 {
-		t.Errorf("%d bytes are used by nobody", used)
-	}
-	logs[5].Append("s", 4, make([]byte, 500))
-	if kept(logs[5]) != 1 {
-		t.Error("what others held is not free")
-	}
-}
-
 // A session that ends gives back what its log holds.
 func TestLogEndsWithItsSession(t *testing.T) {
-	l := newMemoryLog()
-	s := New(Options{Handler: counting{}, Info: wire.Raw(`{}`), EventLog: func(string) EventLog { return l }})
+	budget := fairshare.New(1<<40, 0)
+	l := stream.NewMemoryLog(budget, 0)
+	s := New(Options{Handler: counting{}, Info: wire.Raw(`{}`), EventLog: func(string) stream.EventLog { return l }})
 	h := newHost(t, s)
 	w := h.begin(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"n":3,"size":100}}}`, "")
 	<-w.done
-	if l.budget.Held() == 0 {
+	if budget.Held() == 0 {
 		t.Fatal("the log holds nothing")
 	}
 	<-h.begin(http.MethodDelete, "", "").done
-	if used := l.budget.Held(); used != 0 {
+	if used := budget.Held(); used != 0 {
 		t.Errorf("%d bytes are left", used)
-	}
-}
-
-// What a log holds is bounded, and what a session keeps of streams too.
-func TestLogIsBounded(t *testing.T) {
-	l := newMemoryLog()
-	for i := range 3 * maxLogEvents {
-		l.Append("s", i+1, make([]byte, i*7))
-		if len(l.events) > maxLogEvents || l.bytes > maxLogBytes {
-			t.Fatalf("%d events with %d bytes", len(l.events), l.bytes)
-		}
-	}
-	sum := 0
-	for _, data := range l.After("s", 0) {
-		sum += len(data)
-	}
-	if sum != l.bytes {
-		t.Errorf("the log counts %d bytes and has %d", l.bytes, sum)
-	}
-
-	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
-	sh := shelf{log: newMemoryLog()}
-	running := s.newStream(wire.EraLegacy)
-	sh.open(running, pipeCarrier{}, true, false)
-	running.detach(running.conn, nil) // the client is gone, the call is not
-	for range 2 * maxKept {
-		st := s.newStream(wire.EraLegacy)
-		sh.open(st, pipeCarrier{}, true, false)
-		st.finish([]byte("{}"))
-		st.detach(st.conn, nil)
-	}
-	if len(sh.order) != maxKept || len(sh.byID) != maxKept {
-		t.Errorf("%d streams in order, %d by id, want %d", len(sh.order), len(sh.byID), maxKept)
-	}
-	if got, _, err := sh.find(running.record.eventID(1)); got != running || err != nil {
-		t.Errorf("the stream of a running call was forgotten: %v", err)
-	}
-}
-
-// What is said while nothing carries a stream waits for the client, if it can
-// come for it. A connection that another has replaced takes nothing with it.
-func TestStreamBetweenConnections(t *testing.T) {
-	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
-	sh := shelf{log: newMemoryLog()}
-	kept, lost := s.newStream(wire.EraLegacy), s.newStream(wire.EraLegacy)
-	first := sh.open(kept, pipeCarrier{}, true, false)
-	second := kept.attach(pipeCarrier{})
-	kept.detach(first, nil)
-	if !kept.isCarried() {
-		t.Error("the end of the old connection took the new one's stream")
-	}
-	kept.detach(second, nil)
-	if !kept.send([]byte(`{}`)) {
-		t.Error("the client could still come for the message, but it was not taken")
-	}
-	lost.detach(lost.attach(pipeCarrier{}), nil)
-	if lost.send([]byte(`{}`)) {
-		t.Error("a message was taken that nobody can get")
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/origin"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/wire"
@@ -172,17 +173,17 @@ func (s *Server) ListChanged(tools, prompts, resources bool) {
 // ListChangedFor tells the clients that asked for it which lists have changed for
 // them. of is called for each client, and must not call the server.
 func (s *Server) ListChangedFor(of func(who *call.Principal, client *call.Client) (tools, prompts, resources bool)) {
-	each := func(who *call.Principal, client *call.Client) changes {
-		var c changes
+	each := func(who *call.Principal, client *call.Client) stream.ListChanges {
+		var c stream.ListChanges
 		tools, prompts, resources := of(who, client)
 		if tools {
-			c |= toolsChanged
+			c |= stream.ToolsChanged
 		}
 		if prompts {
-			c |= promptsChanged
+			c |= stream.PromptsChanged
 		}
 		if resources {
-			c |= resourcesChanged
+			c |= stream.ResourcesChanged
 		}
 		return c
 	}

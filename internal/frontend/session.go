@@ -3,7 +3,6 @@ package frontend
 import (
 	"bytes"
 	"crypto/rand"
-	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,6 +10,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
 
@@ -23,8 +23,8 @@ type session struct {
 	owner  string          // key of the principal that opened it; nobody else may use it
 	client *call.Client
 	levels *levelCount
-	level  atomic.Uint32 // a wire.Level; written under mu
-	shelf  shelf         // the streams that can be resumed
+	level  atomic.Uint32       // a wire.Level; written under mu
+	replay *stream.ReplayStore // the streams that can be resumed
 	subs   resourceSubs
 	rooted func()          // is told that the client's roots have changed
 	over   chan struct{}   // closed when the session has ended
@@ -39,13 +39,13 @@ type session struct {
 	inflight map[wire.ID]*exchange
 	asks     map[wire.ID]chan wire.Message // each with room for the one answer
 	asked    int64                         // questions so far; numbers them
-	streams  []*stream                     // those that carry what belongs to no call, the newest last
-	pending  news                          // what found no stream
+	streams  []*stream.Stream              // those that carry what belongs to no call, the newest last
+	pending  stream.Notifications          // what found no stream
 }
 
-func newSession(who *call.Principal, client *call.Client, levels *levelCount, log EventLog) *session {
+func newSession(who *call.Principal, client *call.Client, levels *levelCount, log stream.EventLog) *session {
 	return &session{
-		shelf:    shelf{log: log},
+		replay:   stream.NewReplayStore(log),
 		id:       client.Key,
 		who:      who,
 		owner:    who.Key(),
@@ -182,7 +182,7 @@ func (s *session) setLevel(to wire.Level) {
 // attach makes st one of the session's streams for what belongs to no call, by
 // connecting it. What has been waiting for one goes onto it. The error is
 // errSessionEnded, errTooMany, or that of connect.
-func (s *session) attach(st *stream, connect func() (*conn, error)) (*conn, error) {
+func (s *session) attach(st *stream.Stream, connect func() (*stream.Conn, error)) (*stream.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := slices.Contains(s.streams, st) // its last connection may be broken without our knowing
@@ -199,24 +199,24 @@ func (s *session) attach(st *stream, connect func() (*conn, error)) (*conn, erro
 	if !known {
 		s.streams = append(s.streams, st)
 	}
-	if !s.pending.isNone() && st.tell(wire.ID{}, s.pending) {
-		s.pending = news{}
+	if !s.pending.IsEmpty() && st.Notify(wire.ID{}, s.pending) {
+		s.pending = stream.Notifications{}
 	}
 	return c, nil
 }
 
 // detach takes a stream out that nothing carries any longer. What it could not
 // deliver goes onto another, or waits for the next.
-func (s *session) detach(st *stream) {
+func (s *session) detach(st *stream.Stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used = time.Now()
 	i := slices.Index(s.streams, st)
-	if i < 0 || st.isCarried() {
+	if i < 0 || st.IsConnected() {
 		return
 	}
 	s.streams = slices.Delete(s.streams, i, i+1)
-	if left := st.unwritten(); !left.isNone() {
+	if left := st.TakeUnwritten(); !left.IsEmpty() {
 		s.deliver(left)
 	}
 }
@@ -225,23 +225,23 @@ func (s *session) detach(st *stream) {
 // there is none to tell before it has said that it is ready, or sent a request,
 // as some hosts do without: it has got no list, and is to hear nothing yet
 // (2025-11-25, basic/lifecycle, "Initialization").
-func (s *session) listChanged(c changes) {
+func (s *session) listChanged(c stream.ListChanges) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.ended && (s.begun || !s.tied) {
-		s.deliver(news{lists: c})
+		s.deliver(stream.Notifications{Lists: c})
 	}
 }
 
 // deliver puts news on one stream: the newest that takes them, since older ones
 // may be those of connections that broke unnoticed. The caller holds mu.
-func (s *session) deliver(n news) {
+func (s *session) deliver(n stream.Notifications) {
 	for i := len(s.streams) - 1; i >= 0; i-- {
-		if s.streams[i].tell(wire.ID{}, n) {
+		if s.streams[i].Notify(wire.ID{}, n) {
 			return
 		}
 	}
-	s.pending.add(n)
+	s.pending.Add(n)
 }
 
 func (s *session) endStreams() {
@@ -251,7 +251,7 @@ func (s *session) endStreams() {
 		return
 	}
 	for _, st := range s.streams {
-		st.end()
+		st.End()
 	}
 }
 
@@ -267,13 +267,11 @@ func (s *session) end(cause error) {
 	}
 	if !s.tied || cause != errStopped { // else the answers are yet to come on it, and then it ends
 		for _, st := range s.streams {
-			st.end()
+			st.End()
 		}
 	}
 	s.subs.end()
-	if log, ok := s.shelf.log.(io.Closer); ok {
-		log.Close() // it has nothing to report
-	}
+	s.replay.Close()
 	s.levels.change(wire.Level(s.level.Swap(uint32(wire.LevelNone))), wire.LevelNone)
 }
 

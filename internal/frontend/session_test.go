@@ -14,12 +14,13 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
 
 func testSession(id string) *session {
 	levels := &levelCount{report: func(wire.Level) {}}
-	return newSession(call.Anonymous, &call.Client{Key: id, Revision: wire.LatestLegacy}, levels, newMemoryLog())
+	return newSession(call.Anonymous, &call.Client{Key: id, Revision: wire.LatestLegacy}, levels, stream.NewMemoryLog(fairshare.New(1<<40, 0), 0))
 }
 
 // The first answer to a question counts, it outlives the body that it came in,
@@ -114,17 +115,17 @@ func found(t *sessionTable, id string) *session {
 	return s
 }
 
-// outletFunc is an outlet.
-type outletFunc func(msg []byte) bool
+// sinkFunc is a sink.
+type sinkFunc func(msg []byte) bool
 
-func (f outletFunc) send(msg []byte) bool { return f(msg) }
+func (f sinkFunc) Send(msg []byte) bool { return f(msg) }
 
 // A call that is over says nothing more, even where its outlet still would
 // carry it, as in a batch.
 func TestNotifyAfterTheEnd(t *testing.T) {
 	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
 	sent := 0
-	x := s.newExchange(t.Context(), outletFunc(func([]byte) bool { sent++; return true }), wire.IDOf("1"))
+	x := s.newExchange(t.Context(), sinkFunc(func([]byte) bool { sent++; return true }), wire.IDOf("1"))
 	defer x.cancel(nil)
 	x.call.Client = &call.Client{Revision: wire.LatestLegacy}
 	x.call.Method = wire.MethodToolsList

@@ -11,6 +11,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
 
@@ -179,7 +180,7 @@ func (t *sessionTable) endStreams() {
 	}
 }
 
-func (t *sessionTable) listChanged(of func(*call.Principal, *call.Client) changes) {
+func (t *sessionTable) listChanged(of func(*call.Principal, *call.Client) stream.ListChanges) {
 	t.mu.RLock()
 	all := slices.Collect(maps.Values(t.byID))
 	t.mu.RUnlock()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
 
@@ -106,7 +107,7 @@ func TestSlowClientLosesStream(t *testing.T) {
 				if f.cause != tt.wantCause {
 					t.Errorf("the call ended with %v, want %v", f.cause, tt.wantCause)
 				}
-				if tt.wantCause == errLost && f.sent > 8*maxQueue {
+				if tt.wantCause == errLost && f.sent > 8*stream.MaxQueue {
 					t.Errorf("the call could send %d bytes to a client that reads none", f.sent)
 				}
 				if got := w.take(); strings.Contains(got, "result") {

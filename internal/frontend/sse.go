@@ -47,9 +47,9 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 		s.refuse(w, r, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name text/event-stream"})
 		return
 	}
-	st := s.newStream(wire.EraLegacy)
+	st := s.newEventStream(wire.EraLegacy)
 	share := s.requestShare(r, who)
-	conn := st.attach(s.newHTTPCarrier(w, share))
+	conn := st.Connect(s.newEventWriter(w, share))
 	c := s.newPeer(r.Context(), who, st)
 	c.remote, c.share = r.RemoteAddr, share
 	defer c.close()
@@ -69,10 +69,10 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 		s.busy(w, r, wire.ID{}, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
-	st.announce(wire.Event{Name: "endpoint", Data: []byte(s.endpointOf(r, c.id))})
+	st.SendEvent(wire.Event{Name: "endpoint", Data: []byte(s.endpointOf(r, c.id))})
 	ctx, cancel := whileProved(r, who)
 	defer cancel()
-	conn.run(ctx, nil)
+	conn.Run(ctx, nil)
 }
 
 // endpointOf returns the URL that the client of a conversation posts to: a path,
@@ -84,14 +84,6 @@ func (s *Server) endpointOf(r *http.Request, id string) string {
 		base = strings.TrimSuffix(u.EscapedPath(), "/")
 	}
 	return base + path.Join(r.URL.EscapedPath(), sseMessages) + "?" + sseParam + "=" + id
-}
-
-// announce puts an event in that is no message. It is called before any message
-// can be.
-func (st *stream) announce(ev wire.Event) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.queue = wire.AppendEvent(st.queue, ev)
 }
 
 // postSSE takes a message in.

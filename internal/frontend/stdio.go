@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
 
@@ -27,9 +28,8 @@ var errUnread = errors.New("the client does not read what is written to it")
 // cannot be read or out not be written. What reads and writes may be blocked
 // in that for longer than ServeStdio runs, as nobody can interrupt a pipe.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, drain time.Duration) error {
-	st := s.newStream(wire.EraLegacy)
-	st.gauge, st.lines, st.drops = nil, true, true
-	conn := st.attach(pipeCarrier{out})
+	st := stream.New(stream.Options{Lines: true, DropWhenBehind: true})
+	conn := st.Connect(lineWriter{out})
 	c := s.newPeer(ctx, call.Local, st)
 	c.modern = true
 	defer c.close()
@@ -39,7 +39,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, dr
 		return nil
 	}
 	written := make(chan bool, 1)
-	go func() { written <- conn.run(c.ctx, nil) }()
+	go func() { written <- conn.Run(c.ctx, nil) }()
 	read := make(chan error, 1)
 	go func() { read <- c.readLines(in) }()
 

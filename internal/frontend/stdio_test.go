@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
 
@@ -170,8 +171,8 @@ func TestStdioSlowClient(t *testing.T) {
 				open = false
 			}
 		}
-		if got.Len() > 2*maxQueue || strings.Count(got.String(), `"result"`) != 3 {
-			t.Errorf("%d bytes with %d answers, want at most %d with 3", got.Len(), strings.Count(got.String(), `"result"`), 2*maxQueue)
+		if got.Len() > 2*stream.MaxQueue || strings.Count(got.String(), `"result"`) != 3 {
+			t.Errorf("%d bytes with %d answers, want at most %d with 3", got.Len(), strings.Count(got.String(), `"result"`), 2*stream.MaxQueue)
 		}
 	})
 }

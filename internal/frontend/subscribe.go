@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
 
@@ -116,7 +117,7 @@ func (x *exchange) subscribe() answer {
 	}
 	sess := x.sess
 	cancel, err := x.s.options.Subscriptions.Subscribe(x.ctx, &x.call, uri, func(changed string, params wire.Raw) {
-		sess.updated(resourceUpdate{uri, changed, params})
+		sess.updated(stream.ResourceUpdate{Subscribed: uri, URI: changed, Params: params})
 	})
 	if err == nil {
 		err = sess.subs.put(uri, cancel)
@@ -125,11 +126,11 @@ func (x *exchange) subscribe() answer {
 }
 
 // updated tells the client that a resource has changed, on one of its streams.
-func (s *session) updated(u resourceUpdate) {
+func (s *session) updated(u stream.ResourceUpdate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.ended {
-		s.deliver(newsOf(u))
+		s.deliver(stream.UpdateOf(u))
 	}
 }
 
@@ -153,7 +154,7 @@ func (s *Server) subscribe(x *exchange, sub *subscription) {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			cancel, err := s.options.Subscriptions.Subscribe(ctx, &x.call, uri, func(changed string, params wire.Raw) {
-				sub.update(resourceUpdate{uri, changed, params})
+				sub.update(stream.ResourceUpdate{Subscribed: uri, URI: changed, Params: params})
 			})
 			if err == nil {
 				cancels[i] = cancel

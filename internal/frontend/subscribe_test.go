@@ -74,30 +74,6 @@ func (b *board) updated(about, uri string) {
 	}
 }
 
-// What waits for a client that does not read is bounded: parts of a resource
-// become the whole.
-func TestNewsAreBounded(t *testing.T) {
-	var n news
-	for i := range 10_000 {
-		uri := fmt.Sprintf("x:folder/%d", i)
-		n.add(newsOf(resourceUpdate{"x:folder", uri, wire.Raw(`{"uri":"` + uri + `","x":"` + strings.Repeat("x", 100) + `"}`)}))
-	}
-	n.add(newsOf(resourceUpdate{"x:folder", "x:folder/large", wire.Raw(`{"x":"` + strings.Repeat("x", 2*maxNews) + `"}`)}))
-	if n.size > maxNews+100 {
-		t.Errorf("%d bytes wait, of at most %d", n.size, maxNews)
-	}
-	if got := string(n.updated["x:folder"].params); got != `{"uri":"x:folder"}` {
-		t.Errorf("the update of the whole is %s", got)
-	}
-	size := 0
-	for _, u := range n.updated {
-		size += u.size()
-	}
-	if size != n.size {
-		t.Errorf("%d bytes are counted as %d", size, n.size)
-	}
-}
-
 // However sessions and their subscriptions come and go, none is left.
 func TestSubscriptionsEndWithTheirSession(t *testing.T) {
 	b := &board{set: make(map[*pin]bool)}
@@ -106,7 +82,7 @@ func TestSubscriptionsEndWithTheirSession(t *testing.T) {
 	for i := range 50 {
 		sess := testSession(fmt.Sprint(i))
 		request := func(method, uri string) {
-			x := s.newExchange(context.Background(), outletFunc(func([]byte) bool { return true }), wire.IDOf("1"))
+			x := s.newExchange(context.Background(), sinkFunc(func([]byte) bool { return true }), wire.IDOf("1"))
 			defer x.cancel(nil)
 			x.sess, x.call.Method, x.call.Client, x.call.Principal = sess, method, sess.client, call.Anonymous
 			x.call.Params = wire.Raw(`{"uri":"` + uri + `"}`)

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
 
@@ -16,8 +17,8 @@ type subscription struct {
 	// who and client made the request.
 	who    *call.Principal
 	client *call.Client
-	wants  changes
-	st     *stream
+	wants  stream.ListChanges
+	st     *stream.Stream
 	// shared says that the stream carries other messages too, as stdio does: the
 	// end of the subscription is not the end of the stream.
 	shared bool
@@ -27,8 +28,8 @@ type subscription struct {
 	cancels   []func() // each takes one resource or task back
 
 	mu    sync.Mutex
-	state uint8 // of the acknowledgement
-	held  news  // updates that came before it
+	state uint8                // of the acknowledgement
+	held  stream.Notifications // updates that came before it
 }
 
 // The states of a subscription.
@@ -43,23 +44,23 @@ const (
 func (sub *subscription) acknowledge() {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
-	sub.st.send(sub.acknowledged())
+	sub.st.Send(sub.acknowledged())
 	sub.state = open
-	if !sub.held.isNone() {
-		sub.st.tell(sub.id, sub.held)
-		sub.held = news{}
+	if !sub.held.IsEmpty() {
+		sub.st.Notify(sub.id, sub.held)
+		sub.held = stream.Notifications{}
 	}
 }
 
 // update tells the client that a resource has changed.
-func (sub *subscription) update(u resourceUpdate) {
+func (sub *subscription) update(u stream.ResourceUpdate) {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
 	switch sub.state {
 	case unacknowledged:
-		sub.held.update(u)
+		sub.held.AddUpdate(u)
 	case open:
-		sub.st.tell(sub.id, newsOf(u))
+		sub.st.Notify(sub.id, stream.UpdateOf(u))
 	}
 }
 
@@ -67,7 +68,7 @@ func (sub *subscription) update(u resourceUpdate) {
 // more when it has returned. It may be called more than once.
 func (sub *subscription) close() {
 	sub.mu.Lock()
-	sub.state, sub.held = over, news{}
+	sub.state, sub.held = over, stream.Notifications{}
 	sub.mu.Unlock()
 	for _, cancel := range sub.cancels {
 		cancel()
@@ -108,7 +109,7 @@ func (sub *subscription) acknowledged() []byte {
 	if len(sub.tasks) > 0 {
 		filter = wire.SetMember(filter, "taskIds", stringArray(sub.tasks))
 	}
-	m := wire.Message{Method: wire.NoteAcknowledged, Params: wire.SetMember(subscriptionParams(sub.id), "notifications", filter)}
+	m := wire.Message{Method: wire.NoteAcknowledged, Params: wire.SetMember(stream.SubscriptionParams(sub.id), "notifications", filter)}
 	return m.Append(nil)
 }
 
@@ -116,26 +117,20 @@ func (sub *subscription) acknowledged() []byte {
 // request, and where the stream goes on, by a notification too (2026-07-28,
 // basic/patterns/subscriptions, "Graceful Closure", and basic/patterns/cancellation).
 func (sub *subscription) end() {
-	m := wire.Message{ID: sub.id, Result: append(wire.Raw(`{"resultType":"complete",`), subscriptionParams(sub.id)[1:]...)}
+	m := wire.Message{ID: sub.id, Result: append(wire.Raw(`{"resultType":"complete",`), stream.SubscriptionParams(sub.id)[1:]...)}
 	result := m.Append(nil)
 	if !sub.shared {
-		sub.st.finish(result)
+		sub.st.Finish(result)
 		return
 	}
-	sub.st.send(result)
-	sub.st.send(cancelledNote(sub.id))
+	sub.st.Send(result)
+	sub.st.Send(cancelledNote(sub.id))
 }
 
 // cancelledNote is the notification that a request is cancelled.
 func cancelledNote(id wire.ID) []byte {
 	m := wire.Message{Method: wire.NoteCancelled, Params: append(id.Append(wire.Raw(`{"requestId":`)), '}')}
 	return m.Append(nil)
-}
-
-// subscriptionParams returns an object whose _meta names the subscription.
-func subscriptionParams(id wire.ID) wire.Raw {
-	params := append(wire.Raw(`{"_meta":{`), wire.String(wire.MetaSubscriptionID)...)
-	return append(id.Append(append(params, ':')), '}', '}')
 }
 
 // subscriptionSet is the set of subscriptions that are open. The zero set is
@@ -167,7 +162,7 @@ func (s *subscriptionSet) remove(sub *subscription) bool {
 	return there
 }
 
-func (s *subscriptionSet) listChanged(of func(*call.Principal, *call.Client) changes) {
+func (s *subscriptionSet) listChanged(of func(*call.Principal, *call.Client) stream.ListChanges) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Keys(s.set))
 	s.mu.Unlock()
@@ -175,7 +170,7 @@ func (s *subscriptionSet) listChanged(of func(*call.Principal, *call.Client) cha
 		c := of(sub.who, sub.client) & sub.wants
 		s.mu.Lock()
 		if _, there := s.set[sub]; there && c != 0 {
-			sub.st.tell(sub.id, news{lists: c})
+			sub.st.Notify(sub.id, stream.Notifications{Lists: c})
 		}
 		s.mu.Unlock()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
 
@@ -58,8 +59,8 @@ func (sub *subscription) taskChanged(params wire.Raw) bool {
 	case unacknowledged:
 		return false
 	case open:
-		m := wire.Message{Method: wire.NoteTasks, Params: withSubscription(params, sub.id)}
-		sub.st.send(m.Append(nil))
+		m := wire.Message{Method: wire.NoteTasks, Params: stream.WithSubscription(params, sub.id)}
+		sub.st.Send(m.Append(nil))
 	}
 	return true
 }
