@@ -194,7 +194,7 @@ func demoNames() []string {
 // noteIdle writes down which globs of the policy match nothing. Upstreams of which not
 // all is known may have what these are for.
 func noteIdle(v *gateway.InProcess, cfg *config.Config, report *checked) {
-	for _, i := range gateway.Idle(v.Table(), cfg) {
+	for _, i := range gateway.UnmatchedGlobs(v.Table(), cfg) {
 		known := true
 		for _, s := range v.Upstreams() {
 			known = known && (i.OfUpstreams || s.State != upstream.Degraded || !i.Concerns(s.Name))

@@ -22,7 +22,7 @@ func onHangup(g *gateway.Gateway, end func()) (stop func()) {
 				end()
 				continue
 			}
-			g.RefreshSoon()
+			g.RequestReload()
 		}
 	}()
 	return func() {

@@ -190,12 +190,12 @@ func greet(out io.Writer, g *gateway.Gateway, source, moved string) {
 	}
 	fmt.Fprint(out, moved)
 	// A host that has no key to send asks the issuer for a token by itself, a shell does not.
-	keys := slices.Contains(g.Proofs(), config.AuthKey)
+	keys := slices.Contains(g.AuthModes(), config.AuthKey)
 	var headers, header, where string
 	if keys {
 		headers = `, "headers": {"Authorization": "Bearer KEY"}`
 	}
-	if keys || slices.Contains(g.Proofs(), config.AuthJWT) {
+	if keys || slices.Contains(g.AuthModes(), config.AuthJWT) {
 		header, where = " -H 'Authorization: Bearer KEY'", ", with a key or a token for KEY"
 	}
 	fmt.Fprintf(out, `

@@ -128,7 +128,7 @@ func (o *visitOptions) principal(cfg *config.Config) (*call.Principal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gateway.Assume(cfg, p), nil
+	return gateway.AssumedPrincipal(cfg, p), nil
 }
 
 // nobody says on standard error that it is the view of somebody who cannot be

@@ -80,7 +80,7 @@ func impliedScopes(cfg *config.Config) (all []auth.ImpliedScopes) {
 // Assume returns a principal, who proves nothing, as a proof of the configuration
 // would have made it: with the scopes that its scopes imply, and, where p does not
 // say otherwise, the proof that is asked for, and the issuer where there is but one.
-func Assume(cfg *config.Config, p *call.Principal) *call.Principal {
+func AssumedPrincipal(cfg *config.Config, p *call.Principal) *call.Principal {
 	out := *p
 	out.Scopes = auth.Imply(impliedScopes(cfg), p.Scopes)
 	if a := &cfg.Auth; out.Proof == "" {
@@ -106,7 +106,7 @@ func audiences(cfg *config.Config, j config.JWT) []string {
 }
 
 // sayWhoMay logs how clients prove who they are, and warns where they need not.
-func (g *Gateway) sayWhoMay() {
+func (g *Gateway) logAuthModes() {
 	if g.auth == nil && !origin.OnLoopback(g.cfg.Listen) {
 		g.log.Warn("auth.insecure: everyone who can reach this address may call, without any proof of who they are", zap.String("listen", g.cfg.Listen))
 		return
@@ -117,8 +117,8 @@ func (g *Gateway) sayWhoMay() {
 // forwarded puts what trusted proxies say of a request in the place of what the
 // connection says: the address and the host of the client, and as the scheme of the
 // URL how it came. From others nothing of it is believed.
-func (g *Gateway) forwarded(next http.Handler) http.Handler {
-	var trusted proxies
+func (g *Gateway) trustForwarded(next http.Handler) http.Handler {
+	var trusted trustedProxies
 	for _, n := range g.cfg.TrustedProxies {
 		trusted = append(trusted, netip.MustParsePrefix(n)) // config has checked its form
 	}
@@ -127,16 +127,16 @@ func (g *Gateway) forwarded(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && trusted.has(from.Addr()) {
-			r = trusted.told(r)
+			r = trusted.forwardedRequest(r)
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
 // proxies are networks of proxies that are believed.
-type proxies []netip.Prefix
+type trustedProxies []netip.Prefix
 
-func (p proxies) has(addr netip.Addr) bool {
+func (p trustedProxies) has(addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("")
 	for _, n := range p {
 		if n.Contains(addr) {
@@ -149,7 +149,7 @@ func (p proxies) has(addr netip.Addr) bool {
 // told returns a request as a trusted proxy tells of it. Proxies append to what they
 // got, so what counts stands last: of addresses the last one that is no trusted
 // proxy itself.
-func (p proxies) told(r *http.Request) *http.Request {
+func (p trustedProxies) forwardedRequest(r *http.Request) *http.Request {
 	out := *r
 	u := *r.URL
 	out.URL = &u

@@ -22,22 +22,22 @@ import (
 
 // pause is the least time between two tables. Bursts of changes become one, and
 // clients still hear of each within 200 ms.
-const pause = 50 * time.Millisecond
+const rebuildInterval = 50 * time.Millisecond
 
 // freshFor is how long clients may take a merged list for current: as long as
 // the gateway waits between two listings that nobody asked for.
 const freshFor = 30 * time.Second
 
 // wake has the control loop look at the upstreams.
-func (g *Gateway) wake() {
-	g.stale.Store(true)
-	g.poke()
+func (g *Gateway) requestRebuild() {
+	g.rebuildAll.Store(true)
+	g.wakeControl()
 }
 
 // poke has the control loop look at what it was told of.
-func (g *Gateway) poke() {
+func (g *Gateway) wakeControl() {
 	select {
-	case g.changed <- struct{}{}:
+	case g.wakeups <- struct{}{}:
 	default: // the loop will see this one too
 	}
 }
@@ -49,94 +49,94 @@ func clip(s string) string {
 
 // control is the control loop: each change of an upstream, and each configuration
 // that is put in place, becomes a new table.
-func (g *Gateway) control(ctx context.Context) error {
+func (g *Gateway) controlLoop(ctx context.Context) error {
 	look := time.NewTicker(pinsCheckInterval)
 	defer look.Stop()
-	defer close(g.ended)
-	for _, m := range g.lineup.Load().members {
-		g.start(ctx, m.link)
+	defer close(g.controlEnded)
+	for _, m := range g.generation.Load().entries {
+		g.startConnection(ctx, m.conn)
 	}
-	g.step(ctx, time.Now())
+	g.rebuild(ctx, time.Now())
 	for {
 		var overdue <-chan time.Time
-		if !g.waiting.IsZero() {
-			overdue = time.After(time.Until(g.waiting))
+		if !g.waitUntil.IsZero() {
+			overdue = time.After(time.Until(g.waitUntil))
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-overdue:
-			g.stale.Store(true)
-		case <-g.changed:
+			g.rebuildAll.Store(true)
+		case <-g.wakeups:
 		case <-look.C:
-			if accepted := g.lineup.Load().pins(); accepted == nil || !accepted.Changed() {
+			if accepted := g.generation.Load().pins(); accepted == nil || !accepted.Changed() {
 				continue
 			}
-			g.stale.Store(true)
+			g.rebuildAll.Store(true)
 		case r := <-g.reloads:
-			changes, settled, err := g.install(ctx, r.cfg)
+			changes, settled, err := g.applyConfig(ctx, r.cfg)
 			if err != nil {
-				g.refused(err)
+				g.logRefused(err)
 			} else {
-				g.applied(changes)
+				g.logReloaded(changes)
 			}
-			r.take(changes, settled, err)
-			g.stale.Store(true)
+			r.finish(changes, settled, err)
+			g.rebuildAll.Store(true)
 		}
-		if g.stale.Swap(false) {
-			g.step(ctx, time.Now())
+		if g.rebuildAll.Swap(false) {
+			g.rebuild(ctx, time.Now())
 		} else {
-			g.stepOwners()
+			g.rebuildPrincipals()
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(pause):
+		case <-time.After(rebuildInterval):
 		}
 	}
 }
 
 // step builds and swaps in a table of what the upstreams offer now.
-func (g *Gateway) step(ctx context.Context, now time.Time) {
-	l := g.lineup.Load()
-	snapshots := snapshotsOf(l.links()) // of one moment: what is not waited for is in the table
-	g.waiting = l.takeOver(now, snapshots)
-	settled := g.waiting.IsZero()
-	used := l.links()
-	maps.DeleteFunc(snapshots, func(of *link, _ upstream.Snapshot) bool { return used[of] == nil })
-	wanted := g.owners.take()
-	routes := g.newRoutes(l, snapshots, now)
-	routes.Owners = g.newOwned(wanted)
+func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
+	l := g.generation.Load()
+	snapshots := snapshotsOf(l.connections()) // of one moment: what is not waited for is in the table
+	g.waitUntil = l.activate(now, snapshots)
+	settled := g.waitUntil.IsZero()
+	used := l.connections()
+	maps.DeleteFunc(snapshots, func(of *connection, _ upstream.Snapshot) bool { return used[of] == nil })
+	wanted := g.principals.takeRequests()
+	routes := g.buildRoutes(l, snapshots, now)
+	routes.Owners = g.newPrincipalTables(wanted)
 
 	// What a server says has changed is news at once, for all who may see it.
 	told := make(map[string]catalog.Changes)
 	for link, s := range snapshots {
-		g.report(link.seen, s)
-		if m := used[link]; m.serving.Load() == link {
-			told[m.name] = news(link.seen, s)
+		g.logState(link.lastSeen, s)
+		if m := used[link]; m.active.Load() == link {
+			told[m.name] = changesSince(link.lastSeen, s)
 		}
-		link.seen = s
+		link.lastSeen = s
 	}
 	// What there is to say of a table is said before anybody can be shown it.
 	g.logFindings(routes.Table, settled)
-	g.logOwnFindings(routes.Owners, wanted, settled)
+	g.logPrincipalFindings(routes.Owners, wanted, settled)
 	g.metrics.count(routes.Table)
-	g.logIdle(l, routes.Table, snapshots)
-	awaited := !g.isSettled()
+	g.logUnmatchedGlobs(l, routes.Table, snapshots)
+	awaited := !g.isStarted()
 	if settled && awaited {
-		g.sayStarted(l, snapshots)
+		g.logStarted(l, snapshots)
 	}
 	own := g.swap(routes, told, settled)
-	g.retire(ctx, used)
+	g.retireConnections(ctx, used)
 	if settled && awaited {
-		close(g.settled)
+		close(g.started)
 	}
-	g.spread(routes.Table, told, own, settled, awaited)
+	g.notifyClients(routes.Table, told, own, settled, awaited)
 	wanted.done()
 	if settled && !isClosed(l.settled) {
 		close(l.settled)
 	}
-	g.remember(snapshots)
+	g.rememberCatalogs(snapshots)
 	select {
 	case g.swapped <- struct{}{}:
 	default:
@@ -144,10 +144,10 @@ func (g *Gateway) step(ctx context.Context, now time.Time) {
 }
 
 // sayStarted logs how the first attempts of the upstreams went, in file order.
-func (g *Gateway) sayStarted(l *lineup, snapshots map[*link]upstream.Snapshot) {
+func (g *Gateway) logStarted(l *generation, snapshots map[*connection]upstream.Snapshot) {
 	ready, failed, starting := []string{}, []string{}, []string{}
-	for _, m := range l.members {
-		switch s := snapshots[m.link]; {
+	for _, m := range l.entries {
+		switch s := snapshots[m.conn]; {
 		case s.Up():
 			ready = append(ready, m.name)
 		case s.Settled:
@@ -160,20 +160,20 @@ func (g *Gateway) sayStarted(l *lineup, snapshots map[*link]upstream.Snapshot) {
 }
 
 // follow moves subscriptions to where each new table leads.
-func (g *Gateway) follow(life context.Context) error {
+func (g *Gateway) followSubscriptions(life context.Context) error {
 	for {
 		select {
 		case <-life.Done():
 			return nil
 		case <-g.swapped:
-			g.subs.Follow(life)
+			g.subscriptions.Follow(life)
 		}
 	}
 }
 
 // snapshotsOf is what is known of all links now.
-func snapshotsOf(links map[*link]*member) map[*link]upstream.Snapshot {
-	out := make(map[*link]upstream.Snapshot, len(links))
+func snapshotsOf(links map[*connection]*upstreamEntry) map[*connection]upstream.Snapshot {
+	out := make(map[*connection]upstream.Snapshot, len(links))
 	for l := range links {
 		out[l] = l.snapshot()
 	}
@@ -185,7 +185,7 @@ func snapshotsOf(links map[*link]*member) map[*link]upstream.Snapshot {
 // is there. awaited says that the upstreams were still starting: then lists were shown to
 // those alone who may see nothing of what was. own is what has changed for those who have a
 // table of their own.
-func (g *Gateway) spread(table *catalog.Table, told map[string]catalog.Changes, own ownDiffs, settled, awaited bool) {
+func (g *Gateway) notifyClients(table *catalog.Table, told map[string]catalog.Changes, own principalDiffs, settled, awaited bool) {
 	said := false
 	for _, c := range told {
 		said = said || c.Any()
@@ -193,26 +193,26 @@ func (g *Gateway) spread(table *catalog.Table, told map[string]catalog.Changes, 
 	var diff *catalog.Diff
 	outcome := "same"
 	if settled || awaited || said {
-		if diff = catalog.NewDiff(g.known, table, told); diff.Any().Any() {
+		if diff = catalog.NewDiff(g.announced, table, told); diff.Any().Any() {
 			outcome = "changed"
 		} else {
 			diff = nil
 		}
 	}
 	if awaited {
-		g.tellEarly(told)
+		g.notifyEarlyClients(told)
 	} else {
-		g.tellAll(diff, own)
+		g.notifyListChanges(diff, own)
 	}
 	if settled || awaited || said {
-		g.known = table
+		g.announced = table
 	}
 	g.metrics.swaps.WithLabelValues(outcome).Inc()
 }
 
 // tellAll tells clients of what differs: all, nil for nothing, for those that have no
 // table of their own; own for the others.
-func (g *Gateway) tellAll(all *catalog.Diff, own ownDiffs) {
+func (g *Gateway) notifyListChanges(all *catalog.Diff, own principalDiffs) {
 	if all == nil && len(own) == 0 {
 		return
 	}
@@ -237,7 +237,7 @@ func (g *Gateway) tellAll(all *catalog.Diff, own ownDiffs) {
 // tellEarly tells those who were shown lists while upstreams were starting of what
 // differs from them now. To all others nothing of it is news. told is what upstreams said
 // that has changed.
-func (g *Gateway) tellEarly(told map[string]catalog.Changes) {
+func (g *Gateway) notifyEarlyClients(told map[string]catalog.Changes) {
 	shown := g.router.ShownEarly()
 	if len(shown) == 0 {
 		return
@@ -259,7 +259,7 @@ func (g *Gateway) tellEarly(told map[string]catalog.Changes) {
 }
 
 // report logs a change of an upstream's state.
-func (g *Gateway) report(before, now upstream.Snapshot) {
+func (g *Gateway) logState(before, now upstream.Snapshot) {
 	if before.State == now.State && before.Since.Equal(now.Since) {
 		return
 	}
@@ -285,41 +285,41 @@ func (g *Gateway) report(before, now upstream.Snapshot) {
 }
 
 // newRoutes makes the routes of what the upstreams offer now.
-func (g *Gateway) newRoutes(l *lineup, snapshots map[*link]upstream.Snapshot, now time.Time) *router.Routes {
-	late := func(of *link) bool { return !now.Before(of.deadline) }
-	g.base = base{lineup: l, sources: g.sources(l, snapshots, late)}
+func (g *Gateway) buildRoutes(l *generation, snapshots map[*connection]upstream.Snapshot, now time.Time) *router.Routes {
+	late := func(of *connection) bool { return !now.Before(of.deadline) }
+	g.inputs = tableInputs{generation: l, sources: g.catalogSources(l, snapshots, late)}
 	routes := &router.Routes{
 		Upstreams: make(map[string]router.Upstream), Subscribers: make(map[string]router.Subscriber), Terms: l.terms(),
-		Table: catalog.Build(g.tableOptions(l, l.policy, &g.schemas), g.base.sources),
+		Table: catalog.Build(g.tableOptions(l, l.policy, &g.schemas), g.inputs.sources),
 	}
-	for _, m := range l.members {
-		serving := m.serving.Load()
-		routes.Upstreams[m.name], routes.Subscribers[m.name] = g.routed(m.name, serving), serving.sessions
+	for _, m := range l.entries {
+		serving := m.active.Load()
+		routes.Upstreams[m.name], routes.Subscribers[m.name] = g.routedUpstream(m.name, serving), serving.sessions
 	}
 	return routes
 }
 
 // buildTable makes the table that there would be with this policy. late says whether
 // the time to start is over for a link.
-func (g *Gateway) buildTable(l *lineup, p *policy.Policy, snapshots map[*link]upstream.Snapshot, late func(*link) bool) *catalog.Table {
-	return catalog.Build(g.tableOptions(l, p, nil), g.sources(l, snapshots, late))
+func (g *Gateway) buildTable(l *generation, p *policy.Policy, snapshots map[*connection]upstream.Snapshot, late func(*connection) bool) *catalog.Table {
+	return catalog.Build(g.tableOptions(l, p, nil), g.catalogSources(l, snapshots, late))
 }
 
 // tableOptions say how a table is made. schemas are for one table after the other;
 // nil for none.
-func (g *Gateway) tableOptions(l *lineup, p *policy.Policy, schemas *conform.Schemas) catalog.Options {
+func (g *Gateway) tableOptions(l *generation, p *policy.Policy, schemas *conform.Schemas) catalog.Options {
 	return catalog.Options{Policy: p, ServerInfo: g.info, Schemas: schemas, Enrich: l.cfg.Resources.Enrich}
 }
 
 // sources are what the table is to know of the upstreams.
-func (g *Gateway) sources(l *lineup, snapshots map[*link]upstream.Snapshot, late func(*link) bool) []catalog.Source {
-	sources := make([]catalog.Source, 0, len(l.members))
-	for _, m := range l.members {
-		s, ok := snapshots[m.serving.Load()]
+func (g *Gateway) catalogSources(l *generation, snapshots map[*connection]upstream.Snapshot, late func(*connection) bool) []catalog.Source {
+	sources := make([]catalog.Source, 0, len(l.entries))
+	for _, m := range l.entries {
+		s, ok := snapshots[m.active.Load()]
 		if !ok { // it has begun to serve this very moment
-			s = m.serving.Load().snapshot()
+			s = m.active.Load().snapshot()
 		}
-		sources = append(sources, g.source(m, s, late(m.link), false))
+		sources = append(sources, g.catalogSource(m, s, late(m.conn), false))
 	}
 	return sources
 }
@@ -328,20 +328,20 @@ func (g *Gateway) sources(l *lineup, snapshots map[*link]upstream.Snapshot, late
 // this run that of an earlier one says which names it has. When its time to start is
 // over (late), that stands in for an upstream that is still on its first attempt. own
 // says that s is what it lists for one principal, which was waited for.
-func (g *Gateway) source(m *member, s upstream.Snapshot, late, own bool) catalog.Source {
-	src := gatheredBy(m, s)
-	if s.Revision == "" && !m.link.recall(&src) {
+func (g *Gateway) catalogSource(m *upstreamEntry, s upstream.Snapshot, late, own bool) catalog.Source {
+	src := gatheredSource(m, s)
+	if s.Revision == "" && !m.conn.fillRemembered(&src) {
 		// What a reload adds has no names yet while it is waited for: those that clients
 		// know stay. At the start nobody who may see something of it has a list, and calls
 		// of names wait, too.
-		src.Unlisted = own || s.Settled || late || !g.isSettled()
+		src.Unlisted = own || s.Settled || late || !g.isStarted()
 	}
 	switch {
 	case s.Up():
 	case s.Lost && s.Revision != "":
 		// The last catalog stays until an attempt has failed: hosts that see
 		// tools go and come back for every crash lose them from their prompts.
-	case !s.Settled && late && m.link.before() != nil:
+	case !s.Settled && late && m.conn.remembered() != nil:
 	case !s.Settled:
 		src.Down = &catalog.Down{Since: s.Since, Reason: "starting", Starting: true}
 	default:
@@ -352,7 +352,7 @@ func (g *Gateway) source(m *member, s upstream.Snapshot, late, own bool) catalog
 }
 
 // gatheredBy is what a snapshot says of an upstream.
-func gatheredBy(m *member, s upstream.Snapshot) catalog.Source {
+func gatheredSource(m *upstreamEntry, s upstream.Snapshot) catalog.Source {
 	return catalog.Source{
 		Space: m.space, Revision: s.Revision, Capabilities: s.Capabilities, Instructions: s.Instructions,
 		Items: [call.Kinds][]wire.Raw{
@@ -365,8 +365,8 @@ func gatheredBy(m *member, s upstream.Snapshot) catalog.Source {
 }
 
 // recall fills src with the catalog of an earlier run, if one was kept.
-func (of *link) recall(src *catalog.Source) bool {
-	l := of.before()
+func (of *connection) fillRemembered(src *catalog.Source) bool {
+	l := of.remembered()
 	if l == nil {
 		return false
 	}
@@ -380,12 +380,12 @@ func (of *link) recall(src *catalog.Source) bool {
 
 // remember keeps the catalogs of upstreams that are ready, where they differ
 // from what was kept before.
-func (g *Gateway) remember(now map[*link]upstream.Snapshot) {
+func (g *Gateway) rememberCatalogs(now map[*connection]upstream.Snapshot) {
 	for l, s := range now {
-		if s.State != upstream.Ready || l.key == "" || sameCatalog(l.kept, s.Catalog) {
+		if s.State != upstream.Ready || l.key == "" || sameCatalog(l.lastRemembered, s.Catalog) {
 			continue
 		}
-		l.kept = s.Catalog
+		l.lastRemembered = s.Catalog
 		g.state.RememberCatalog(l.key, &statedir.Catalog{
 			Revision: s.Revision, Instructions: s.Instructions, Capabilities: json.RawMessage(s.Capabilities),
 			Tools: statedir.FromRaw(s.Catalog.Tools), Resources: statedir.FromRaw(s.Catalog.Resources),
@@ -413,13 +413,13 @@ var findingSeed = maphash.MakeSeed()
 // that what clashes then need not clash.
 func (g *Gateway) logFindings(t *catalog.Table, settled bool) {
 	for _, f := range t.Findings() {
-		of, digest := g.reported[f.Upstream], maphash.Comparable(findingSeed, f)
-		if of[digest] || len(of) >= maxReported || f.What == catalog.Clash && !settled && !g.isSettled() {
+		of, digest := g.loggedFindings[f.Upstream], maphash.Comparable(findingSeed, f)
+		if of[digest] || len(of) >= maxReported || f.What == catalog.Clash && !settled && !g.isStarted() {
 			continue
 		}
 		if of == nil {
 			of = make(map[uint64]bool)
-			g.reported[f.Upstream] = of
+			g.loggedFindings[f.Upstream] = of
 		}
 		of[digest] = true
 		if f.What == catalog.Held {
@@ -434,7 +434,7 @@ func (g *Gateway) logFindings(t *catalog.Table, settled bool) {
 const pinsCheckInterval = 2 * time.Second
 
 // heldTools returns why tools of a list must not be published, nil if all may be.
-func (g *Gateway) heldTools(m *member, tools []wire.Raw, s upstream.Snapshot) []string {
+func (g *Gateway) heldTools(m *upstreamEntry, tools []wire.Raw, s upstream.Snapshot) []string {
 	if m.pins == nil {
 		return nil
 	}

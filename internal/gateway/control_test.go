@@ -32,7 +32,7 @@ func idle(t *testing.T, yaml string) *Gateway {
 
 // hears has a link say something.
 func (g *Gateway) hears(s upstream.Snapshot) {
-	hearer{g, g.lineup.Load().member(s.Name).link}.Changed(s)
+	connectionObserver{g, g.generation.Load().entry(s.Name).conn}.Changed(s)
 }
 
 // tools is what tools/list says.
@@ -54,7 +54,7 @@ func TestCatalogOutlivesACrash(t *testing.T) {
 	g := idle(t, "upstreams: {files: {command: cat, required: true}, other: {command: cat}}")
 	say := func(s upstream.Snapshot) string {
 		g.hears(s)
-		g.step(t.Context(), time.Now())
+		g.rebuild(t.Context(), time.Now())
 		return tools(t, g)
 	}
 	up := upstream.Snapshot{
@@ -106,11 +106,11 @@ func TestStartedIsLogged(t *testing.T) {
 	}()
 	g.hears(upstream.Snapshot{Name: "up", State: upstream.Ready, Settled: true, Revision: wire.Rev20251125, Since: time.Now()})
 	g.hears(upstream.Snapshot{Name: "dead", State: upstream.Down, Settled: true, Reason: "gone", Since: time.Now()})
-	g.step(t.Context(), time.Now())
+	g.rebuild(t.Context(), time.Now())
 	if lines := started(); len(lines) > 0 {
 		t.Errorf("while one is waited for it says %v", lines)
 	}
-	g.step(t.Context(), time.Now().Add(time.Minute))
+	g.rebuild(t.Context(), time.Now().Add(time.Minute))
 	lines := <-answered
 	if len(lines) != 1 {
 		t.Fatalf("%d lines", len(lines))

@@ -75,7 +75,7 @@ func staticOf(headers config.Headers) map[string]string {
 
 // granting is an upstream that principals have to grant access to, each for
 // themselves: calls of those who have not yet become a question to them.
-type granting struct {
+type grantingUpstream struct {
 	*upstream.Sessions
 	name   string
 	source *credentials.Source
@@ -84,30 +84,30 @@ type granting struct {
 }
 
 // sessionOfNobody is the session of calls that wait for a grant.
-const sessionOfNobody = "no-grant"
+const noSession = "no-grant"
 
 // Session implements router.Upstream. Whoever has no grant gets no session.
-func (g *granting) Session(ctx context.Context, c *call.Call) (string, error) {
+func (g *grantingUpstream) Session(ctx context.Context, c *call.Call) (string, error) {
 	if g.source.Wants(c.Principal) {
-		return sessionOfNobody, nil
+		return noSession, nil
 	}
 	return g.Sessions.Session(ctx, c)
 }
 
 // Wants implements router.Granter.
-func (g *granting) Wants(who *call.Principal) bool { return g.source.Wants(who) }
+func (g *grantingUpstream) Wants(who *call.Principal) bool { return g.source.Wants(who) }
 
 // Question implements router.Granter.
-func (g *granting) Question() router.Upstream { return asking{g} }
+func (g *grantingUpstream) Question() router.Upstream { return grantRequest{g} }
 
 // asking is a granting that asks for the grant and does nothing else.
-type asking struct{ *granting }
+type grantRequest struct{ *grantingUpstream }
 
 // Session implements router.Upstream.
-func (asking) Session(context.Context, *call.Call) (string, error) { return sessionOfNobody, nil }
+func (grantRequest) Session(context.Context, *call.Call) (string, error) { return noSession, nil }
 
 // Do implements router.Upstream.
-func (a asking) Do(_ context.Context, c *call.Call) (call.Result, error) {
+func (a grantRequest) Do(_ context.Context, c *call.Call) (call.Result, error) {
 	switch {
 	case !a.source.Wants(c.Principal):
 		return call.Result{}, catalog.UnavailableError([]catalog.Unavailable{{
@@ -120,10 +120,10 @@ func (a asking) Do(_ context.Context, c *call.Call) (call.Result, error) {
 }
 
 // Do implements router.Upstream.
-func (g *granting) Do(ctx context.Context, c *call.Call) (call.Result, error) {
-	if c.Session == sessionOfNobody {
+func (g *grantingUpstream) Do(ctx context.Context, c *call.Call) (call.Result, error) {
+	if c.Session == noSession {
 		if g.source.Wants(c.Principal) {
-			return asking{g}.Do(ctx, c)
+			return grantRequest{g}.Do(ctx, c)
 		}
 		name, err := g.Sessions.Session(ctx, c)
 		if err != nil {
@@ -143,7 +143,7 @@ func (g *granting) Do(ctx context.Context, c *call.Call) (call.Result, error) {
 // ask is the error of a call whose principal has to open a page first (2025-11-25,
 // client/elicitation, "URL Elicitation Required Error"); the router makes of it what
 // other clients know. Clients that know nothing of the kind are told what to do.
-func (g *granting) ask(c *call.Call) *wire.Error {
+func (g *grantingUpstream) ask(c *call.Call) *wire.Error {
 	reason := "it wants a grant of yours, for which a page has to be opened in a browser; this client cannot be asked to (URL elicitation)"
 	if opens := c.Client.Era() == wire.EraModern || c.Client.Revision == wire.Rev20251125 && c.Client.Can("elicitation", "url"); opens {
 		at, id, err := g.web.Link(c.Principal, g.name)
@@ -162,7 +162,7 @@ func (g *granting) ask(c *call.Call) *wire.Error {
 	return wire.Errorf(wire.CodeInternal, "upstream %s: %s", g.name, reason).WithData(data)
 }
 
-func (g *granting) question(at, id string) *wire.Error {
+func (g *grantingUpstream) question(at, id string) *wire.Error {
 	q := wire.SetMember(wire.Raw(`{"mode":"url"}`), "message", wire.String("Open this page and log in, to grant access on your behalf."))
 	q = wire.SetMember(q, "url", wire.String(at))
 	q = wire.SetMember(q, "elicitationId", wire.String(id))
@@ -173,7 +173,7 @@ func (g *granting) question(at, id string) *wire.Error {
 
 // newWeb returns the pages on which principals give grants.
 func (g *Gateway) newWeb() (*credentials.Web, error) {
-	o := credentials.WebOptions{Base: g.browserBase, Source: g.sourceOf, Given: g.given, Failed: g.notGiven}
+	o := credentials.WebOptions{Base: g.browserBase, Source: g.sourceOf, Given: g.grantGiven, Failed: g.grantFailed}
 	for _, j := range g.cfg.Auth.JWT {
 		if j.Login.ClientID != "" {
 			o.Logins = append(o.Logins, credentials.BrowserLogin{
@@ -186,25 +186,25 @@ func (g *Gateway) newWeb() (*credentials.Web, error) {
 
 // notGiven tells the log why somebody got an error page, which they can open again
 // and again.
-func (g *Gateway) notGiven(upstream string, err error) {
+func (g *Gateway) grantFailed(upstream string, err error) {
 	g.ratelog.Info("no grant was given", zap.String("upstream", upstream), zap.Error(errors.Join(err, errors.Unwrap(err))))
 }
 
 // sourceOf returns what proves the gateway to an upstream that is configured now,
 // nil for none.
 func (g *Gateway) sourceOf(name string) *credentials.Source {
-	if m := g.lineup.Load().member(name); m != nil {
-		return m.serving.Load().source
+	if m := g.generation.Load().entry(name); m != nil {
+		return m.active.Load().source
 	}
 	return nil
 }
 
 // routed returns the upstream of a link as calls find it.
-func (g *Gateway) routed(name string, l *link) router.Upstream {
+func (g *Gateway) routedUpstream(name string, l *connection) router.Upstream {
 	if l.source == nil {
 		return l.sessions
 	}
-	return &granting{Sessions: l.sessions, name: name, source: l.source, web: g.web, since: time.Now()}
+	return &grantingUpstream{Sessions: l.sessions, name: name, source: l.source, web: g.web, since: time.Now()}
 }
 
 // browserBase is the URL below which browsers find pages of the gateway, "" where
@@ -224,11 +224,11 @@ func (g *Gateway) browserBase() string {
 
 // given tells the client that was asked for a grant that it was given (2025-11-25,
 // client/elicitation, "Completion Notifications for URL Mode Elicitation").
-func (g *Gateway) given(upstream, id string) {
+func (g *Gateway) grantGiven(upstream, id string) {
 	g.log.Info("a grant was given", zap.String("upstream", upstream))
-	g.owners.doubt()
+	g.principals.expireGatherings()
 	params := wire.SetMember(wire.Raw(`{}`), "elicitationId", wire.String(id))
-	if client, own, ok := g.router.Completed(upstream, sessionOfNobody, params); ok {
+	if client, own, ok := g.router.Completed(upstream, noSession, params); ok {
 		g.front.Notify(frontend.Audience{Client: client}, wire.NoteElicitComplete, own)
 	}
 }

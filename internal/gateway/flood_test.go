@@ -73,7 +73,7 @@ func TestGrantsThatAreNotGivenAreBounded(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
 		g := &Gateway{ratelog: ratelog.New(zap.New(core))}
 		for range 1000 {
-			g.notGiven("up", errors.New("another browser"))
+			g.grantFailed("up", errors.New("another browser"))
 		}
 		if n := logs.FilterMessage("no grant was given").Len(); n < 1 || n > 100 {
 			t.Errorf("%d lines", n)

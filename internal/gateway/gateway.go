@@ -82,21 +82,21 @@ type Gateway struct {
 	// trail knows the gateways before and behind this one; marks stand for the
 	// files of the configurations of those that started one another, this one the
 	// last.
-	trail *upstream.Trail
-	marks []string
+	trail       *upstream.Trail
+	configMarks []string
 
-	state      *statedir.Dir
-	lineup     atomic.Pointer[lineup]
-	router     *router.Router
-	subs       *router.Subscriptions
-	front      *frontend.Server
-	adminGuard atomic.Pointer[origin.Guard]
-	shifts     *shifts
-	level      atomic.Int64     // the most verbose that a client wants, a wire.Level
-	audit      *telemetry.Audit // nil: there is none
+	state         *statedir.Dir
+	generation    atomic.Pointer[generation]
+	router        *router.Router
+	subscriptions *router.Subscriptions
+	front         *frontend.Server
+	adminGuard    atomic.Pointer[origin.Guard]
+	epochs        *epochs
+	logLevel      atomic.Int64     // the most verbose that a client wants, a wire.Level
+	audit         *telemetry.Audit // nil: there is none
 
 	auth  *auth.Authenticator // nil where no proof is asked for
-	certs *certificates       // nil without TLS
+	certs *certificateFiles   // nil without TLS
 
 	grants *credentials.Store // of principals, for upstreams with auth.kind user
 	web    *credentials.Web   // the pages on which they are given
@@ -108,7 +108,7 @@ type Gateway struct {
 
 	// settled is closed when every upstream has ended its first attempt, or
 	// startup_wait is over.
-	settled chan struct{}
+	started chan struct{}
 	// draining is set when the end has begun.
 	draining atomic.Bool
 
@@ -116,24 +116,24 @@ type Gateway struct {
 
 	// changed wakes the control loop, reloads brings it configurations, and ended
 	// is closed when it has ended.
-	changed   chan struct{}
-	stale     atomic.Bool // it is to look at all upstreams, not only at principals' own lists
-	owners    *owners
-	swapped   chan struct{} // capacity 1: there is a new table
-	reloads   chan *reload
-	ended     chan struct{}
-	from      Source
-	refreshes *refreshes
+	wakeups      chan struct{}
+	rebuildAll   atomic.Bool // it is to look at all upstreams, not only at principals' own lists
+	principals   *principals
+	swapped      chan struct{} // capacity 1: there is a new table
+	reloads      chan *reloadRequest
+	controlEnded chan struct{}
+	configSource Source
+	reloadQueue  *reloadQueue
 
 	// The rest is the control loop's own.
 
-	schemas  conform.Schemas            // keeps what was found out about items from one table to the next
-	reported map[string]map[uint64]bool // digests of the findings that were logged, by upstream
-	known    *catalog.Table             // what clients were told of
-	base     base                       // what the last table was made of
-	used     map[*link]*member          // the links of the last table
-	leaving  []*shift                   // whose calls may use links that are not in use any more
-	waiting  time.Time                  // until when a first attempt is waited for, zero for none
+	schemas        conform.Schemas                // keeps what was found out about items from one table to the next
+	loggedFindings map[string]map[uint64]bool     // digests of the findings that were logged, by upstream
+	announced      *catalog.Table                 // what clients were told of
+	inputs         tableInputs                    // what the last table was made of
+	inUse          map[*connection]*upstreamEntry // the links of the last table
+	drainingEpochs []*epoch                       // whose calls may use links that are not in use any more
+	waitUntil      time.Time                      // until when a first attempt is waited for, zero for none
 }
 
 // New puts a gateway together and opens its addresses, so that whoever starts
@@ -150,18 +150,18 @@ func New(o Options) (*Gateway, error) {
 		metrics:         newMetrics(),
 		upstreamMetrics: upstream.NewMetrics(),
 		routerMetrics:   router.NewMetrics(),
-		shifts:          newShifts(),
+		epochs:          newEpochs(),
 		sealer:          bridge.NewSealer(o.Config.Bridge.SealKeys()...),
 		replica:         rand.Text(),
-		settled:         make(chan struct{}),
-		reported:        map[string]map[uint64]bool{},
-		changed:         make(chan struct{}, 1),
+		started:         make(chan struct{}),
+		loggedFindings:  map[string]map[uint64]bool{},
+		wakeups:         make(chan struct{}, 1),
 		swapped:         make(chan struct{}, 1),
-		reloads:         make(chan *reload),
-		ended:           make(chan struct{}),
-		from:            o.Source,
-		refreshes:       newRefreshes(),
-		owners:          newOwners(),
+		reloads:         make(chan *reloadRequest),
+		controlEnded:    make(chan struct{}),
+		configSource:    o.Source,
+		reloadQueue:     newReloadQueue(),
+		principals:      newPrincipals(),
 	}
 	if o.Demo { // of which nothing is worth keeping
 		g.state = statedir.Open("", zap.NewNop())
@@ -171,27 +171,27 @@ func New(o Options) (*Gateway, error) {
 	g.inspector = inspect.New(inspected{g})
 	g.info = serverInfo(o.Version)
 	g.grants = credentials.NewStore(g.state.Path())
-	if err := g.openTrail(o.Source.File, o.Stdio); err != nil {
+	if err := g.detectLoops(o.Source.File, o.Stdio); err != nil {
 		return nil, err
 	}
-	first, err := g.plan(o.Config, nil)
+	first, err := g.newGeneration(o.Config, nil)
 	if err != nil {
 		return nil, err
 	}
-	g.lineup.Store(first)
-	g.used = first.links()
+	g.generation.Store(first)
+	g.inUse = first.connections()
 	if g.web, err = g.newWeb(); err != nil {
 		return nil, err
 	}
 	g.router = router.New(router.Options{
-		Settled: g.settled, Logger: o.Logger, Metrics: g.routerMetrics,
+		Settled: g.started, Logger: o.Logger, Metrics: g.routerMetrics,
 		Sealer: g.sealer, Audit: g.newAudit(o.Stdio), Nonconforming: g.nonconforming,
-	}, g.newRoutes(first, snapshotsOf(g.used), time.Now()))
+	}, g.buildRoutes(first, snapshotsOf(g.inUse), time.Now()))
 	routes := *g.router.Routes()
-	routes.Owners = g.newOwned(nil)
+	routes.Owners = g.newPrincipalTables(nil)
 	g.router.Swap(&routes)
-	g.known = routes.Table
-	g.subs = router.NewSubscriptions(g.router)
+	g.announced = routes.Table
+	g.subscriptions = router.NewSubscriptions(g.router)
 	frontMetrics, authMetrics := frontend.NewMetrics(), auth.NewMetrics()
 	if g.auth, err = newAuthenticator(o.Config, o.Logger, authMetrics); err != nil {
 		return nil, err
@@ -223,7 +223,7 @@ func New(o Options) (*Gateway, error) {
 
 func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 	o := frontend.Options{
-		Handler:          handler{g.router, g.trail, g.shifts},
+		Handler:          handler{g.router, g.trail, g.epochs},
 		Info:             g.info,
 		Limits:           wire.Limits{Depth: g.cfg.Limits.MaxDepth},
 		MaxMessage:       int(g.cfg.Limits.MaxMessage),
@@ -235,7 +235,7 @@ func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 		Metrics:          m,
 		LogLevel:         g.setLogLevel,
 		ToolSchema:       g.toolSchema,
-		Subscriptions:    g.subs,
+		Subscriptions:    g.subscriptions,
 		Tasks:            g.router,
 		Permit:           g.router.Permit,
 		Sealer:           g.sealer,
@@ -272,7 +272,7 @@ func (g *Gateway) URL() string {
 func (g *Gateway) AdminURL() string { return "http://" + fromHere(g.admin.Addr()) }
 
 // Proofs are the ways in which clients may prove who they are.
-func (g *Gateway) Proofs() []config.AuthMode { return g.cfg.Auth.Mode }
+func (g *Gateway) AuthModes() []config.AuthMode { return g.cfg.Auth.Mode }
 
 // fromHere is how this machine names an address of its own: what stands for all of
 // them is no name that a client should use.
@@ -288,7 +288,7 @@ func (g *Gateway) AdminAddr() string { return g.admin.Addr().String() }
 
 // UpstreamNames lists the upstreams, for people.
 func (g *Gateway) UpstreamNames() string {
-	members := g.lineup.Load().members
+	members := g.generation.Load().entries
 	names := make([]string, len(members))
 	for i, m := range members {
 		names[i] = m.name
@@ -321,9 +321,9 @@ func (g *Gateway) runAll(ctx context.Context, serve func(life context.Context) e
 	defer end()
 	group, life := errgroup.WithContext(life)
 	g.group = group
-	group.Go(func() error { return g.control(life) })
-	group.Go(func() error { return g.follow(life) })
-	group.Go(func() error { return g.refresh(life) })
+	group.Go(func() error { return g.controlLoop(life) })
+	group.Go(func() error { return g.followSubscriptions(life) })
+	group.Go(func() error { return g.reloadLoop(life) })
 	group.Go(func() error { return g.front.Run(life) })
 	group.Go(func() error {
 		defer end()
@@ -349,14 +349,14 @@ func (g *Gateway) toolSchema(who *call.Principal, client *call.Client, public st
 
 // setLogLevel tells the upstreams how verbose their log messages have to be.
 func (g *Gateway) setLogLevel(level wire.Level) {
-	g.level.Store(int64(level))
-	for l := range g.lineup.Load().links() {
+	g.logLevel.Store(int64(level))
+	for l := range g.generation.Load().connections() {
 		l.sessions.SetLogLevel(level)
 	}
 }
 
 // loudest is the level that the upstreams were told.
-func (g *Gateway) loudest() wire.Level { return wire.Level(g.level.Load()) }
+func (g *Gateway) currentLogLevel() wire.Level { return wire.Level(g.logLevel.Load()) }
 
 // ready says what the gateway still waits for before it should get traffic:
 // required upstreams until they are ready, the others until their first attempt
@@ -366,20 +366,20 @@ func (g *Gateway) ready() []string {
 		return []string{"the gateway is draining"}
 	}
 	var waits []string
-	for _, m := range g.lineup.Load().members {
-		s := m.serving.Load().snapshot()
+	for _, m := range g.generation.Load().entries {
+		s := m.active.Load().snapshot()
 		switch {
 		case s.Up():
 		case m.required:
 			waits = append(waits, fmt.Sprintf("required upstream %s is %s", m.name, s.State))
-		case !s.Settled && !g.isSettled():
+		case !s.Settled && !g.isStarted():
 			waits = append(waits, fmt.Sprintf("upstream %s is %s", m.name, s.State))
 		}
 	}
 	return waits
 }
 
-func (g *Gateway) isSettled() bool { return isClosed(g.settled) }
+func (g *Gateway) isStarted() bool { return isClosed(g.started) }
 
 // metrics are the measures of the control loop.
 type metrics struct {

@@ -35,9 +35,9 @@ func (g *Gateway) RunInProcess(ctx context.Context, use func(ctx context.Context
 // WaitStarted waits until every upstream has ended its first attempt to connect, or ctx
 // ends.
 func (p *InProcess) WaitStarted(ctx context.Context) error {
-	for _, m := range p.g.lineup.Load().members {
+	for _, m := range p.g.generation.Load().entries {
 		select {
-		case <-m.link.started:
+		case <-m.conn.attempted:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -61,11 +61,11 @@ func (p *InProcess) CallUpstream(ctx context.Context, upstream string, c *call.C
 // would change. The error says why the tools cannot be accepted. If the configuration has
 // pin: true, the first list was accepted before.
 func (p *InProcess) Pin(name string, dryRun bool) (pins.Change, error) {
-	m := p.g.lineup.Load().member(name)
+	m := p.g.generation.Load().entry(name)
 	if m == nil {
 		return pins.Change{}, errors.New("there is no such upstream")
 	}
-	s := m.link.snapshot()
+	s := m.conn.snapshot()
 	if s.State != upstream.Ready {
 		return pins.Change{}, errors.New(m.status(s).Reason)
 	}
@@ -79,6 +79,6 @@ func (p *InProcess) Pin(name string, dryRun bool) (pins.Change, error) {
 // RememberedTable returns the table of what the upstreams offered in an earlier run, as
 // far as the state folder has it. It connects to nothing.
 func (g *Gateway) RememberedTable() *catalog.Table {
-	l := g.lineup.Load()
-	return g.buildTable(l, l.policy, snapshotsOf(l.links()), func(*link) bool { return true })
+	l := g.generation.Load()
+	return g.buildTable(l, l.policy, snapshotsOf(l.connections()), func(*connection) bool { return true })
 }

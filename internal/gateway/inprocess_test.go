@@ -144,7 +144,7 @@ func TestRememberedConnectsToNothing(t *testing.T) {
 	if n := len(g.RememberedTable().View(call.Anonymous, nil).Entries(call.Tool)); n != 0 {
 		t.Errorf("%d tools of nobody", n)
 	}
-	g.state.RememberCatalog(g.lineup.Load().members[0].link.key, &statedir.Catalog{Revision: wire.Rev20251125, Tools: statedir.FromRaw([]wire.Raw{wire.Raw(`{"name":"a","inputSchema":{"type":"object"}}`)})})
+	g.state.RememberCatalog(g.generation.Load().entries[0].conn.key, &statedir.Catalog{Revision: wire.Rev20251125, Tools: statedir.FromRaw([]wire.Raw{wire.Raw(`{"name":"a","inputSchema":{"type":"object"}}`)})})
 	later := inProcess(t, yaml, state, nil) // what was kept is read once
 	defer later.Close()
 	if got := later.RememberedTable().View(call.Anonymous, nil).Entries(call.Tool); len(got) != 1 || got[0].Public != "self__a" {

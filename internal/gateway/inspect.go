@@ -21,20 +21,20 @@ func (i inspected) Upstreams() []inspect.Upstream { return i.g.Upstreams() }
 
 // ListedTools implements inspect.Gateway.
 func (i inspected) ListedTools(name string) []wire.Raw {
-	m := i.g.lineup.Load().member(name)
+	m := i.g.generation.Load().entry(name)
 	if m == nil {
 		return nil
 	}
-	return m.serving.Load().snapshot().Catalog.Tools
+	return m.active.Load().snapshot().Catalog.Tools
 }
 
 // Policy implements inspect.Gateway.
-func (i inspected) Policy() *policy.Policy { return i.g.lineup.Load().policy }
+func (i inspected) Policy() *policy.Policy { return i.g.generation.Load().policy }
 
 // TableUnder implements inspect.Gateway.
 func (i inspected) TableUnder(p *policy.Policy) *catalog.Table {
-	l := i.g.lineup.Load()
-	return i.g.buildTable(l, p, snapshotsOf(l.links()), func(*link) bool { return false })
+	l := i.g.generation.Load()
+	return i.g.buildTable(l, p, snapshotsOf(l.connections()), func(*connection) bool { return false })
 }
 
 // Handle implements inspect.Gateway.
@@ -45,17 +45,17 @@ func (i inspected) Handle(ctx context.Context, c *call.Call) (call.Result, error
 // Upstreams returns how the upstreams are now, in the order of the configuration.
 func (g *Gateway) Upstreams() []inspect.Upstream {
 	var all []inspect.Upstream
-	for _, m := range g.lineup.Load().members {
-		all = append(all, m.status(m.link.snapshot()))
+	for _, m := range g.generation.Load().entries {
+		all = append(all, m.status(m.conn.snapshot()))
 	}
 	return all
 }
 
 // status translates what the connector knows.
-func (m *member) status(s upstream.Snapshot) inspect.Upstream {
+func (m *upstreamEntry) status(s upstream.Snapshot) inspect.Upstream {
 	u := inspect.Upstream{
 		Name: m.name, State: s.State, Revision: s.Revision, Server: s.Info, Required: m.required, Reason: s.Reason,
-		Took: time.Duration(m.link.took.Load()),
+		Took: time.Duration(m.conn.attemptTook.Load()),
 		Items: [call.Kinds]int{
 			call.Tool: len(s.Catalog.Tools), call.Resource: len(s.Catalog.Resources),
 			call.Template: len(s.Catalog.Templates), call.Prompt: len(s.Catalog.Prompts),
@@ -69,12 +69,12 @@ func (m *member) status(s upstream.Snapshot) inspect.Upstream {
 
 // observe records the end of an upstream's first attempt, and reports its status to
 // Options.Watch. Snapshots of one upstream arrive one at a time.
-func (g *Gateway) observe(l *link, s upstream.Snapshot) {
-	if s.Settled && l.took.Load() == 0 {
-		l.took.Store(int64(max(1, time.Since(l.begun))))
-		close(l.started)
+func (g *Gateway) observe(l *connection, s upstream.Snapshot) {
+	if s.Settled && l.attemptTook.Load() == 0 {
+		l.attemptTook.Store(int64(max(1, time.Since(l.begin))))
+		close(l.attempted)
 	}
-	if m := g.lineup.Load().member(s.Name); g.watch != nil && m != nil && m.link == l {
+	if m := g.generation.Load().entry(s.Name); g.watch != nil && m != nil && m.conn == l {
 		g.watch(m.status(s))
 	}
 }

@@ -24,12 +24,12 @@ const markPrefix = "config-"
 // openTrail finds out which gateways started this one, where they are its
 // clients too, as they are of one on a pipe. A gateway that was started from its
 // own configuration would start itself again.
-func (g *Gateway) openTrail(source string, stdio bool) error {
+func (g *Gateway) detectLoops(source string, stdio bool) error {
 	var started []string
 	if stdio {
 		for word := range strings.SplitSeq(os.Getenv(upstream.VariableVia), ",") {
 			if strings.HasPrefix(word, markPrefix) {
-				g.marks = append(g.marks, word)
+				g.configMarks = append(g.configMarks, word)
 			} else {
 				started = append(started, word)
 			}
@@ -42,10 +42,10 @@ func (g *Gateway) openTrail(source string, stdio bool) error {
 		}
 		sum := sha256.Sum256([]byte(path))
 		mark := markPrefix + hex.EncodeToString(sum[:16])
-		if slices.Contains(g.marks, mark) {
+		if slices.Contains(g.configMarks, mark) {
 			return fmt.Errorf("this gateway was started by a gateway with the same configuration, %s: one of its entries starts the gateway itself; remove that entry, or give the inner gateway a file of its own with -c", path)
 		}
-		g.marks = append(g.marks, mark)
+		g.configMarks = append(g.configMarks, mark)
 	}
 	var err error
 	g.trail, err = upstream.NewTrail(strings.Join(started, ","))
@@ -53,8 +53,8 @@ func (g *Gateway) openTrail(source string, stdio bool) error {
 }
 
 // startedBy is what programs that the gateway starts find in their environment.
-func (g *Gateway) startedBy() string {
-	return upstream.VariableVia + "=" + strings.Join(append([]string{g.trail.Sent()}, g.marks...), ",")
+func (g *Gateway) viaVariable() string {
+	return upstream.VariableVia + "=" + strings.Join(append([]string{g.trail.Sent()}, g.configMarks...), ",")
 }
 
 // handler answers what the router does, and tells gateways that are clients who
@@ -62,7 +62,7 @@ func (g *Gateway) startedBy() string {
 type handler struct {
 	*router.Router
 	trail  *upstream.Trail
-	shifts *shifts
+	shifts *epochs
 }
 
 // Handle implements frontend.Handler.
@@ -87,7 +87,7 @@ func (h handler) Handle(ctx context.Context, c *call.Call) (call.Result, error) 
 
 // traced refuses requests of the gateway's own, and tells other gateways who is
 // behind this one.
-func (g *Gateway) traced(next http.Handler) http.Handler {
+func (g *Gateway) refuseLoops(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		via := r.Header[upstream.HeaderVia]
 		if len(via) > 0 {

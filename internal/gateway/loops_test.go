@@ -56,8 +56,8 @@ func newRelay(t *testing.T, strip bool) *relay {
 func (r *relay) leadTo(g *Gateway) { r.to.Store(&url.URL{Scheme: "http", Host: g.Addr()}) }
 
 func (g *Gateway) snapshotOf(name string) upstream.Snapshot {
-	if m := g.lineup.Load().member(name); m != nil {
-		return m.link.sessions.Snapshot()
+	if m := g.generation.Load().entry(name); m != nil {
+		return m.conn.sessions.Snapshot()
 	}
 	return upstream.Snapshot{}
 }

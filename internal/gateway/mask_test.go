@@ -63,7 +63,7 @@ upstreams:
     era: legacy
     env: {KEY: "${MASKED_TOKEN}"}
 `, script, half), false, log.logger())
-	<-g.settled
+	<-g.started
 	_, answer := post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`)
 	if want := "refused [redacted]"; !strings.Contains(answer, want) {
 		t.Errorf("a client gets %s, want %q in it", answer, want)

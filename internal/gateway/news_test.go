@@ -163,7 +163,7 @@ policy:
 	if got := c.until(answerTo("1")); len(got) != 1 || !strings.Contains(got[0], `"shop__one"`) || strings.Contains(got[0], "late") {
 		t.Errorf("the first list came as %q", got)
 	}
-	if c.g.isSettled() {
+	if c.g.isStarted() {
 		t.Error("the hidden upstream has ended its first attempt")
 	}
 	return c, server, func() { close(gate) }, end
@@ -176,7 +176,7 @@ func TestNoNewsOfWhatWasListed(t *testing.T) {
 	c.changes(1) // that of the list
 	open()
 	c.changes(2) // that of the hidden upstream
-	<-c.g.settled
+	<-c.g.started
 	c.say(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
 	if got := c.until(answerTo("2")); len(got) != 1 {
 		t.Errorf("the client heard %q", got)
@@ -195,7 +195,7 @@ func TestNewsWhileOthersStart(t *testing.T) {
 		told = told || strings.Contains(got[0], wire.NoteToolsChanged)
 		return told && strings.Contains(got[len(got)-1], `"shop__two"`)
 	})
-	if c.g.isSettled() {
+	if c.g.isStarted() {
 		t.Error("the hidden upstream has ended its first attempt")
 	}
 	open()

@@ -20,7 +20,7 @@ func CheckConditions() config.Option {
 // newPolicy translates what the configuration says of who may use what. The error
 // is a config.Errors, for a configuration that was not loaded with
 // [CheckConditions].
-func newPolicy(cfg *config.Config, members []*member) (*policy.Policy, error) {
+func newPolicy(cfg *config.Config, members []*upstreamEntry) (*policy.Policy, error) {
 	o := policy.Options{Default: effectOf(cfg.Policy.Default), Upstreams: map[string]policy.Upstream{}}
 	for _, m := range members {
 		o.Upstreams[m.name] = m.filter

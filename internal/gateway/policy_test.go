@@ -94,7 +94,7 @@ func TestIdleGlobsAreLoggedOnce(t *testing.T) {
 	swaps := func() float64 { return testutil.ToFloat64(g.metrics.swaps.WithLabelValues("same")) }
 	for range 3 {
 		before := swaps()
-		g.wake()
+		g.requestRebuild()
 		polltest.Until(t, "another table is in place", func() bool { return swaps() > before })
 	}
 	want := []any{`policy rule "typo": what.tools[0] "cafe__menuu" matches nothing that is listed; did you mean "cafe__menu"?`}

@@ -31,15 +31,15 @@ func (c Changes) Any() bool { return len(c.Added)+len(c.Removed)+len(c.Changed) 
 
 // live are the keys that can change while the gateway runs; those below them are
 // meant, too.
-var live = []string{
+var reloadable = []string{
 	"allowed_origins", "allowed_hosts", "drain_timeout", "namespace", "policy", "asks", "auth.api_keys",
 	"bridge.park_ttl", "bridge.ask_timeout", "bridge.state_ttl",
 }
 
 // Live tells whether a reload takes in a change of a key, given by its path as
 // config.Key has it. Of any other the change counts from the next start on.
-func Live(key string) bool {
-	return key == "upstreams" || strings.HasPrefix(key, "upstreams.") || slices.ContainsFunc(live, func(l string) bool {
+func Reloadable(key string) bool {
+	return key == "upstreams" || strings.HasPrefix(key, "upstreams.") || slices.ContainsFunc(reloadable, func(l string) bool {
 		return key == l || strings.HasPrefix(key, l+".") || strings.HasPrefix(key, l+"[]")
 	})
 }
@@ -65,62 +65,64 @@ var errNotRunning = errors.New("the gateway does not run")
 // followed, or when ctx ends; the configuration is in place then. It may be called
 // by many goroutines at once, between the beginning of Run and its end.
 func (g *Gateway) Reload(ctx context.Context, cfg *config.Config) (Changes, error) {
-	r := newReload(cfg)
+	r := newReloadRequest(cfg)
 	select {
 	case g.reloads <- r:
-	case <-g.ended:
+	case <-g.controlEnded:
 		return Changes{}, errNotRunning
 	case <-ctx.Done():
 		return Changes{}, ctx.Err()
 	}
-	<-r.taken
+	<-r.finished
 	return g.await(ctx, r)
 }
 
 // await waits for what a reload that was taken waits for.
-func (g *Gateway) await(ctx context.Context, r *reload) (Changes, error) {
+func (g *Gateway) await(ctx context.Context, r *reloadRequest) (Changes, error) {
 	if r.err != nil {
 		return Changes{}, r.err
 	}
 	select {
 	case <-r.settled:
-	case <-g.ended:
+	case <-g.controlEnded:
 	case <-ctx.Done():
 	}
 	return r.changes, nil
 }
 
 // reload is one configuration on its way to the control loop.
-type reload struct {
-	cfg   *config.Config
-	taken chan struct{} // closed when the rest is set
+type reloadRequest struct {
+	cfg      *config.Config
+	finished chan struct{} // closed when the rest is set
 
 	changes Changes
 	settled <-chan struct{}
 	err     error
 }
 
-func newReload(cfg *config.Config) *reload { return &reload{cfg: cfg, taken: make(chan struct{})} }
+func newReloadRequest(cfg *config.Config) *reloadRequest {
+	return &reloadRequest{cfg: cfg, finished: make(chan struct{})}
+}
 
-func (r *reload) take(c Changes, settled <-chan struct{}, err error) {
+func (r *reloadRequest) finish(c Changes, settled <-chan struct{}, err error) {
 	r.changes, r.settled, r.err = c, settled, err
-	close(r.taken)
+	close(r.finished)
 }
 
 // install puts a configuration in place. It belongs to the control loop, which
 // makes the table of it next.
-func (g *Gateway) install(life context.Context, cfg *config.Config) (Changes, <-chan struct{}, error) {
+func (g *Gateway) applyConfig(life context.Context, cfg *config.Config) (Changes, <-chan struct{}, error) {
 	if g.demo {
 		return Changes{}, nil, errors.New("the built-in demo upstreams are served, which have no configuration")
 	}
 	if g.draining.Load() {
 		return Changes{}, nil, errNotRunning
 	}
-	was := g.lineup.Load()
+	was := g.generation.Load()
 	own := *cfg
-	changes := Changes{Restart: own.Retain(g.cfg, Live)}
+	changes := Changes{Restart: own.Retain(g.cfg, Reloadable)}
 	g.secrets.Learn(own.Secrets(os.LookupEnv))
-	next, err := g.plan(&own, was)
+	next, err := g.newGeneration(&own, was)
 	if err != nil {
 		return Changes{}, nil, err
 	}
@@ -128,11 +130,11 @@ func (g *Gateway) install(life context.Context, cfg *config.Config) (Changes, <-
 		return Changes{}, nil, err
 	}
 	changes.compare(was.cfg, &own)
-	g.lineup.Store(next)
-	for _, m := range next.members {
-		m.link.sessions.SetLogLevel(g.loudest()) // it may have changed since the link was made
-		if m.link.end == nil {
-			g.start(life, m.link)
+	g.generation.Store(next)
+	for _, m := range next.entries {
+		m.conn.sessions.SetLogLevel(g.currentLogLevel()) // it may have changed since the link was made
+		if m.conn.cancel == nil {
+			g.startConnection(life, m.conn)
 		}
 	}
 	g.front.Set(settingsOf(&own))
@@ -180,26 +182,26 @@ func enabled(c *config.Config) map[string]string {
 
 // retire ends the links that were used up to now, when the calls that may use them
 // have ended.
-func (g *Gateway) retire(life context.Context, used map[*link]*member) {
-	var gone []*link
-	for l := range g.used {
+func (g *Gateway) retireConnections(life context.Context, used map[*connection]*upstreamEntry) {
+	var gone []*connection
+	for l := range g.inUse {
 		if used[l] == nil {
 			gone = append(gone, l)
 		}
 	}
-	g.used = used
+	g.inUse = used
 	if len(gone) == 0 {
 		return
 	}
-	g.leaving = append(slices.DeleteFunc(g.leaving, func(s *shift) bool { return isClosed(s.over) }), g.shifts.turn())
-	open, limit := slices.Clone(g.leaving), g.lineup.Load().cfg.DrainTimeout
+	g.drainingEpochs = append(slices.DeleteFunc(g.drainingEpochs, func(s *epoch) bool { return isClosed(s.over) }), g.epochs.turn())
+	open, limit := slices.Clone(g.drainingEpochs), g.generation.Load().cfg.DrainTimeout
 	g.group.Go(func() error {
 		if !wait(life, open, limit) {
 			g.log.Warn("calls of a configuration that was replaced were still running after drain_timeout and are ended, where they run at an upstream that was replaced or removed",
 				zap.Duration("timeout", limit))
 		}
 		for _, l := range gone {
-			l.end()
+			l.cancel()
 		}
 		for _, l := range gone {
 			<-l.ended
@@ -210,7 +212,7 @@ func (g *Gateway) retire(life context.Context, used map[*link]*member) {
 
 // wait returns true when the calls of all shifts have ended, or life does, and
 // false when limit passes before that.
-func wait(life context.Context, open []*shift, limit time.Duration) bool {
+func wait(life context.Context, open []*epoch, limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for _, s := range open {

@@ -168,7 +168,7 @@ func TestPinsAndConsentsOfPrincipalsOverReloads(t *testing.T) {
 	c := credit(t, idp, fmt.Sprintf("  shop: {url: %q, pin: true, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n", shop.url), func(cfg *config.Config) {
 		cfg.Policy.Rules = []config.Rule{{Name: "ask", Effect: config.Confirm, What: config.What{Tools: []string{"shop__*"}}}}
 	})
-	<-c.g.settled // what the gateway itself is listed is accepted
+	<-c.g.started // what the gateway itself is listed is accepted
 	bob := c.tokenOf("bob")
 	list, _ := c.lists(bob)
 	want(t, list, "")

@@ -288,7 +288,7 @@ func TestChangesOfUpstreams(t *testing.T) {
 // A shift is over when it is closed and its last call has ended, and every call is
 // in one that was open when it entered.
 func TestShifts(t *testing.T) {
-	s := newShifts()
+	s := newEpochs()
 	a, b := s.enter(), s.enter()
 	old := s.turn()
 	c := s.enter()
@@ -301,7 +301,7 @@ func TestShifts(t *testing.T) {
 		t.Error("it is over before its last call has ended")
 	}
 	b.leave()
-	if !isClosed(old.over) || !isClosed(newShifts().turn().over) {
+	if !isClosed(old.over) || !isClosed(newEpochs().turn().over) {
 		t.Error("it is not over")
 	}
 
@@ -325,14 +325,14 @@ func TestShifts(t *testing.T) {
 			}
 		})
 	}
-	var turned []*shift
+	var turned []*epoch
 	for i := range len(running) - 1 {
 		turned = append(turned, s.turn())
 		number.Store(s.now.Load(), i+1)
 	}
 	close(stop)
 	wg.Wait()
-	if slices.ContainsFunc(turned, func(s *shift) bool { return !isClosed(s.over) }) {
+	if slices.ContainsFunc(turned, func(s *epoch) bool { return !isClosed(s.over) }) {
 		t.Error("a shift is not over although no call runs")
 	}
 }

@@ -83,11 +83,11 @@ func unwrapListen(err error) error {
 // serve answers on both addresses until ctx ends, then drains. life is what
 // calls live in; it ends early when another part of the gateway has failed.
 func (g *Gateway) serve(ctx, life context.Context) error {
-	running := &busy{}
-	g.sayWhoMay()
+	running := &activeConns{}
+	g.logAuthModes()
 	base := func(net.Listener) context.Context { return life }
 	mcp := &http.Server{
-		Handler: g.forwarded(g.traced(g.routes())), BaseContext: base, ConnState: running.observe, ErrorLog: g.errorLog(),
+		Handler: g.trustForwarded(g.refuseLoops(g.routes())), BaseContext: base, ConnState: running.observe, ErrorLog: g.errorLog(),
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 	}
 	adm := &http.Server{Handler: admin.New(admin.Options{
@@ -123,19 +123,19 @@ func (g *Gateway) routes() http.Handler {
 	r.Handle(pathSSE+"/message", http.HandlerFunc(g.front.ServeSSE))
 	if g.auth != nil {
 		if metadata := g.auth.Metadata(); metadata != nil {
-			r.Handle(auth.WellKnown, unread(metadata))
-			r.Handle(auth.WellKnown+"/*", unread(metadata))
+			r.Handle(auth.WellKnown, limitBodyTime(metadata))
+			r.Handle(auth.WellKnown+"/*", limitBodyTime(metadata))
 		}
 	}
-	r.Handle("/oauth/*", unread(g.web))
-	r.NotFound(unread(http.HandlerFunc(g.lost)).ServeHTTP)
+	r.Handle("/oauth/*", limitBodyTime(g.web))
+	r.NotFound(limitBodyTime(http.HandlerFunc(g.notFound)).ServeHTTP)
 	return r
 }
 
 // unread serves what reads no bodies. One may come all the same: net/http reads on
 // before it answers, for as long as that takes, and then the end of the gateway waits
 // for it too.
-func unread(next http.Handler) http.Handler {
+func limitBodyTime(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(headerTimeout)) // not every writer can
@@ -148,13 +148,13 @@ func unread(next http.Handler) http.Handler {
 // its lines without end, by handshakes that fail, and some quote what they sent: so
 // the lines are bounded, and what they say is in a field.
 func (g *Gateway) errorLog() *log.Logger {
-	return log.New(httpLog{ratelog.New(g.log.Named("http"))}, "", 0)
+	return log.New(serverLog{ratelog.New(g.log.Named("http"))}, "", 0)
 }
 
 // httpLog takes the lines of an http.Server.
-type httpLog struct{ ratelog *ratelog.Logger }
+type serverLog struct{ ratelog *ratelog.Logger }
 
-func (l httpLog) Write(line []byte) (int, error) {
+func (l serverLog) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
 	says := zap.String("says", text)
 	switch {
@@ -173,11 +173,11 @@ func (l httpLog) Write(line []byte) (int, error) {
 // and new calls on them turned away: a balancer needs a moment to notice that
 // the gateway is not ready any more, and clients that it sends until then get an
 // answer that they can act on.
-func (g *Gateway) drain(srv *http.Server, running *busy) {
+func (g *Gateway) drain(srv *http.Server, running *activeConns) {
 	g.draining.Store(true)
-	g.log.Info("draining", zap.Duration("timeout", g.lineup.Load().cfg.DrainTimeout))
+	g.log.Info("draining", zap.Duration("timeout", g.generation.Load().cfg.DrainTimeout))
 	g.front.Drain()
-	ctx, cancel := context.WithTimeout(context.Background(), g.lineup.Load().cfg.DrainTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), g.generation.Load().cfg.DrainTimeout)
 	defer cancel()
 	finish(ctx, srv, running, func() {
 		g.log.Warn("calls were still running after drain_timeout and are ended")
@@ -186,24 +186,24 @@ func (g *Gateway) drain(srv *http.Server, running *busy) {
 }
 
 // lastWords bounds how long calls that were ended may take to say so.
-const lastWords = time.Second
+const stopTimeout = time.Second
 
 // farewell bounds how long who was turned away last may take to read so. It is
 // also what connections cost that were opened and never used.
-const farewell = 200 * time.Millisecond
+const shutdownTimeout = 200 * time.Millisecond
 
 // finish returns when what srv answers now has been answered. If it is not when ctx
 // ends, stop is called, which ends it, and the answers to that have lastWords. Then
 // the listener is closed.
-func finish(ctx context.Context, srv *http.Server, running *busy, stop func()) {
+func finish(ctx context.Context, srv *http.Server, running *activeConns, stop func()) {
 	srv.SetKeepAlivesEnabled(false) // closes idle connections, and others with their answer
 	if !running.wait(ctx) {
 		stop()
-		short, cancel := context.WithTimeout(context.Background(), lastWords)
+		short, cancel := context.WithTimeout(context.Background(), stopTimeout)
 		defer cancel()
 		running.wait(short)
 	}
-	last, cancel := context.WithTimeout(context.Background(), farewell)
+	last, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	_ = srv.Shutdown(last) // that somebody is too slow is no news
 }
@@ -218,14 +218,14 @@ func served(err error) error {
 // busy knows the connections that carry a request. They do so until the last
 // byte of the answer was handed to the kernel, which is later than the end of
 // the handler.
-type busy struct {
+type activeConns struct {
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
 	none  chan struct{} // made by wait, closed when no connection is left
 }
 
 // observe is the ConnState of an http.Server.
-func (b *busy) observe(c net.Conn, state http.ConnState) {
+func (b *activeConns) observe(c net.Conn, state http.ConnState) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch state {
@@ -250,7 +250,7 @@ func (b *busy) observe(c net.Conn, state http.ConnState) {
 
 // wait returns true when every request that is under way now has been answered,
 // false when ctx ends before that. When it is called again it waits for the same.
-func (b *busy) wait(ctx context.Context) bool {
+func (b *activeConns) wait(ctx context.Context) bool {
 	b.mu.Lock()
 	if b.none == nil {
 		b.none = make(chan struct{})

@@ -63,7 +63,7 @@ func TestFinishWaitsForTheLastByte(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := strings.Repeat("x", 100)
 		served := 0
-		running, in := &busy{}, newInbox()
+		running, in := &activeConns{}, newInbox()
 		srv := &http.Server{ConnState: running.observe, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			served++
 			io.WriteString(w, answer)
@@ -118,7 +118,7 @@ func TestFinishWaitsForTheLastByte(t *testing.T) {
 		}
 		began := time.Now()
 		<-finished
-		if took := time.Since(began); took > farewell {
+		if took := time.Since(began); took > shutdownTimeout {
 			t.Errorf("the end took %s more, since a client that came late does not read", took)
 		}
 		if in.dial() != nil {
@@ -134,10 +134,10 @@ func TestFinishIsBounded(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ends bool
 		want time.Duration
-	}{"it ends": {true, time.Second}, "it does not": {false, time.Second + lastWords + farewell}} {
+	}{"it ends": {true, time.Second}, "it does not": {false, time.Second + stopTimeout + shutdownTimeout}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				running, in, ended := &busy{}, newInbox(), make(chan struct{})
+				running, in, ended := &activeConns{}, newInbox(), make(chan struct{})
 				srv := &http.Server{ConnState: running.observe, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					select {
 					case <-ended:
@@ -248,7 +248,7 @@ func TestCallsThatTheEndCutsShortAreAnswered(t *testing.T) {
 func TestBodiesThatNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newInbox()
-		srv := &http.Server{Handler: unread(http.HandlerFunc((&Gateway{cfg: &config.Config{}}).lost))}
+		srv := &http.Server{Handler: limitBodyTime(http.HandlerFunc((&Gateway{cfg: &config.Config{}}).notFound))}
 		served := make(chan error, 1)
 		go func() { served <- srv.Serve(in) }()
 		conn := in.dial()

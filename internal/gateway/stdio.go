@@ -14,16 +14,16 @@ func (g *Gateway) serveStdio(ctx, life context.Context, in io.Reader, out io.Wri
 	life, end := context.WithCancel(life)
 	defer end()
 	served := make(chan error, 1)
-	go func() { served <- g.front.ServeStdio(life, in, out, g.lineup.Load().cfg.DrainTimeout) }()
+	go func() { served <- g.front.ServeStdio(life, in, out, g.generation.Load().cfg.DrainTimeout) }()
 	select {
 	case err := <-served:
 		return err
 	case <-ctx.Done():
 	}
 	g.draining.Store(true)
-	g.log.Info("draining", zap.Duration("timeout", g.lineup.Load().cfg.DrainTimeout))
+	g.log.Info("draining", zap.Duration("timeout", g.generation.Load().cfg.DrainTimeout))
 	g.front.Drain()
-	timer := time.NewTimer(g.lineup.Load().cfg.DrainTimeout)
+	timer := time.NewTimer(g.generation.Load().cfg.DrainTimeout)
 	defer timer.Stop()
 	select {
 	case err := <-served:
@@ -32,7 +32,7 @@ func (g *Gateway) serveStdio(ctx, life context.Context, in io.Reader, out io.Wri
 		g.log.Warn("calls were still running after drain_timeout and are ended")
 	}
 	g.front.Stop()
-	timer.Reset(lastWords)
+	timer.Reset(stopTimeout)
 	select {
 	case err := <-served:
 		return err

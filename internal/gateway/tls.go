@@ -15,31 +15,31 @@ import (
 )
 
 // lookEvery is how often, at most, files of certificates are looked at.
-const lookEvery = time.Second
+const certCheckInterval = time.Second
 
 // certificates serve TLS with files that may change: a handshake looks whether they
 // have. New files that cannot be used are reported, and the old ones stay in use.
-type certificates struct {
+type certificateFiles struct {
 	files config.TLS
 	need  tls.ClientAuthType // with client_ca
 	log   *zap.Logger
 
 	mu      sync.Mutex
 	current *tls.Config
-	stamp   [3]stamp
+	stamp   [3]fileStamp
 	looked  time.Time
 }
 
 // stamp tells two states of a file apart.
-type stamp struct {
+type fileStamp struct {
 	changed time.Time
 	size    int64
 }
 
 // newCertificates reads the files. Where client certificates are proof, clients may
 // come without, and then they are told by HTTP what is asked for; else all need one.
-func newCertificates(cfg *config.Config, log *zap.Logger) (*certificates, error) {
-	c := &certificates{files: cfg.TLS, need: tls.RequireAndVerifyClientCert, log: log}
+func newCertificates(cfg *config.Config, log *zap.Logger) (*certificateFiles, error) {
+	c := &certificateFiles{files: cfg.TLS, need: tls.RequireAndVerifyClientCert, log: log}
 	if cfg.Auth.Has(config.AuthMTLS) {
 		c.need = tls.VerifyClientCertIfGiven
 	}
@@ -60,7 +60,7 @@ func CheckTLS(cfg *config.Config) error {
 }
 
 // config is what a server is given.
-func (c *certificates) config() *tls.Config {
+func (c *certificateFiles) config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols, GetConfigForClient: c.forClient}
 }
 
@@ -68,10 +68,10 @@ func (c *certificates) config() *tls.Config {
 var protocols = []string{"h2", "http/1.1"}
 
 // forClient returns the configuration of one handshake.
-func (c *certificates) forClient(*tls.ClientHelloInfo) (*tls.Config, error) {
+func (c *certificateFiles) forClient(*tls.ClientHelloInfo) (*tls.Config, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := time.Now(); now.Sub(c.looked) >= lookEvery {
+	if now := time.Now(); now.Sub(c.looked) >= certCheckInterval {
 		c.looked = now
 		c.renew()
 	}
@@ -79,7 +79,7 @@ func (c *certificates) forClient(*tls.ClientHelloInfo) (*tls.Config, error) {
 }
 
 // renew reads the files when they have changed. The caller holds mu.
-func (c *certificates) renew() {
+func (c *certificateFiles) renew() {
 	stamp := c.look()
 	if stamp == c.stamp {
 		return
@@ -96,17 +96,17 @@ func (c *certificates) renew() {
 	c.stamp = stamp
 }
 
-func (c *certificates) look() [3]stamp {
-	var all [3]stamp
+func (c *certificateFiles) look() [3]fileStamp {
+	var all [3]fileStamp
 	for i, file := range []string{c.files.Cert, c.files.Key, c.files.ClientCA} {
 		if info, err := os.Stat(file); err == nil {
-			all[i] = stamp{info.ModTime(), info.Size()}
+			all[i] = fileStamp{info.ModTime(), info.Size()}
 		}
 	}
 	return all
 }
 
-func (c *certificates) read() (*tls.Config, error) {
+func (c *certificateFiles) read() (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(c.files.Cert, c.files.Key)
 	if err != nil {
 		return nil, fmt.Errorf("tls.cert and tls.key: %w", err)

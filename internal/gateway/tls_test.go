@@ -187,7 +187,7 @@ func TestTrustedProxies(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			g := &Gateway{cfg: &config.Config{TrustedProxies: []string{"10.0.0.0/8"}}}
 			got := ""
-			h := g.forwarded(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			h := g.trustForwarded(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				got = r.RemoteAddr + " " + r.Host + " " + r.URL.Scheme
 			}))
 			r, err := http.NewRequest(http.MethodPost, "/mcp", nil)
@@ -232,7 +232,7 @@ func TestInsecureIsSaid(t *testing.T) {
 	for listen, want := range map[string]int{"0.0.0.0:8080": 1, "127.0.0.1:8080": 0} {
 		core, logs := observer.New(zap.WarnLevel)
 		g := &Gateway{cfg: &config.Config{Listen: listen, Auth: config.Auth{Mode: []config.AuthMode{config.AuthNone}, Insecure: true}}, log: zap.New(core)}
-		g.sayWhoMay()
+		g.logAuthModes()
 		if logs.Len() != want {
 			t.Errorf("%s: %v", listen, logs.All())
 		}

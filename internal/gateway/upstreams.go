@@ -34,7 +34,7 @@ func (g *Gateway) options(u config.Upstream) (upstream.Options, error) {
 		o.Stdio = &upstream.StdioOptions{
 			Command: u.Command,
 			Args:    u.Args,
-			Env:     append(upstream.Environ(u.InheritEnv, reveal(u.Env)), g.startedBy()),
+			Env:     append(upstream.Environ(u.InheritEnv, reveal(u.Env)), g.viaVariable()),
 			Dir:     u.Cwd,
 		}
 		return o, nil

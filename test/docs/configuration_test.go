@@ -38,8 +38,8 @@ func TestRestartKeys(t *testing.T) {
 	var want []string
 	for _, key := range config.Keys() {
 		// A mapping stands for its keys where all of them need a restart.
-		if gateway.Live(key.Path) || slices.ContainsFunc(want, func(p string) bool { return below(key.Path, p) }) ||
-			slices.ContainsFunc(config.Keys(), func(k config.Key) bool { return below(k.Path, key.Path) && gateway.Live(k.Path) }) {
+		if gateway.Reloadable(key.Path) || slices.ContainsFunc(want, func(p string) bool { return below(key.Path, p) }) ||
+			slices.ContainsFunc(config.Keys(), func(k config.Key) bool { return below(k.Path, key.Path) && gateway.Reloadable(k.Path) }) {
 			continue
 		}
 		want = append(want, key.Path)
@@ -122,9 +122,9 @@ func facts(key config.Key) string {
 		parts = append(parts, "also written `"+strings.Join(key.Aliases, "`, `")+"`")
 	}
 	when := "restart"
-	if gateway.Live(key.Path) {
+	if gateway.Reloadable(key.Path) {
 		when = "reload"
-	} else if slices.ContainsFunc(config.Keys(), func(k config.Key) bool { return below(k.Path, key.Path) && gateway.Live(k.Path) }) {
+	} else if slices.ContainsFunc(config.Keys(), func(k config.Key) bool { return below(k.Path, key.Path) && gateway.Reloadable(k.Path) }) {
 		when = "reload or restart, by key"
 	}
 	return "*" + strings.Join(append(parts, when), " · ") + "*"

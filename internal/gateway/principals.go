@@ -23,50 +23,50 @@ import (
 
 const (
 	// maxOwners bounds the principals of whom it is known when they were looked at.
-	maxOwners = 10_000
+	maxPrincipals = 10_000
 	// visitEvery is how often it is looked whether a principal who is active has all
 	// that there is for them. Each look counts as a use of their sessions.
-	visitEvery = time.Minute
+	gatherInterval = time.Minute
 )
 
 // owners is what is known of principals over all tables. Its methods may be called by
 // many goroutines at once.
-type owners struct {
+type principals struct {
 	// swapping is held while other routes are put in place. Whoever is shown what was
 	// there before is told, and nobody else.
 	swapping sync.RWMutex
 
-	mu     sync.Mutex
-	all    map[string]*owner
-	wanted wanted
+	mu       sync.Mutex
+	byKey    map[string]*principalState
+	requests refreshRequests
 }
 
 // ownDiffs are what has changed for principals who have a table of their own, or had
 // one; nil for nothing.
-type ownDiffs map[string]func() *catalog.Diff
+type principalDiffs map[string]func() *catalog.Diff
 
 // wanted are the principals whose lists the control loop is to look at, each with
 // what is closed once it has.
-type wanted map[string]chan struct{}
+type refreshRequests map[string]chan struct{}
 
 // done says that the control loop has looked.
-func (w wanted) done() {
+func (w refreshRequests) done() {
 	for _, c := range w {
 		close(c)
 	}
 }
 
 // owner is one principal.
-type owner struct {
-	last  atomic.Pointer[look] // nil: there is to be one
-	shown atomic.Bool          // they may have listed what there is
+type principalState struct {
+	lastGathering atomic.Pointer[gathering] // nil: there is to be one
+	shown         atomic.Bool               // they may have listed what there is
 
 	// The rest is the control loop's own, but for schemas, which are used under
 	// building.
 
-	held bool      // there is a table of theirs
-	own  *ownTable // that is served; nil for none
-	told *ownTable // of which their clients were told; nil for none
+	retained  bool            // there is a table of theirs
+	current   *principalTable // that is served; nil for none
+	announced *principalTable // of which their clients were told; nil for none
 	// missed says that there was a table, and that changes of it went unheard since.
 	missed bool
 
@@ -75,47 +75,49 @@ type owner struct {
 }
 
 // look is one look at what there is for a principal.
-type look struct {
+type gathering struct {
 	at     time.Time
-	from   *personal // that were looked at
-	rights string    // of the principal: they may see more with another proof
+	from   *personalUpstreams // that were looked at
+	rights string             // of the principal: they may see more with another proof
 }
 
-func newOwners() *owners { return &owners{all: make(map[string]*owner), wanted: make(wanted)} }
+func newPrincipals() *principals {
+	return &principals{byKey: make(map[string]*principalState), requests: make(refreshRequests)}
+}
 
 // of returns what is known of a principal.
-func (o *owners) of(key string) *owner {
+func (o *principals) get(key string) *principalState {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	w := o.all[key]
+	w := o.byKey[key]
 	if w == nil {
-		if len(o.all) >= maxOwners {
-			for k, old := range o.all {
-				if !old.held {
-					delete(o.all, k)
+		if len(o.byKey) >= maxPrincipals {
+			for k, old := range o.byKey {
+				if !old.retained {
+					delete(o.byKey, k)
 				}
 			}
 		}
-		w = &owner{}
-		o.all[key] = w
+		w = &principalState{}
+		o.byKey[key] = w
 	}
 	return w
 }
 
 // hold notes whether a principal has a table, and must not be forgotten.
-func (o *owners) hold(w *owner, held bool) {
+func (o *principals) setRetained(w *principalState, held bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	w.held = held
+	w.retained = held
 }
 
 // holders returns the principals that have a table.
-func (o *owners) holders() map[string]*owner {
+func (o *principals) retained() map[string]*principalState {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	out := make(map[string]*owner)
-	for key, w := range o.all {
-		if w.held {
+	out := make(map[string]*principalState)
+	for key, w := range o.byKey {
+		if w.retained {
 			out[key] = w
 		}
 	}
@@ -123,36 +125,36 @@ func (o *owners) holders() map[string]*owner {
 }
 
 // doubt has everybody looked at again.
-func (o *owners) doubt() {
+func (o *principals) expireGatherings() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, w := range o.all {
-		w.last.Store(nil)
+	for _, w := range o.byKey {
+		w.lastGathering.Store(nil)
 	}
 }
 
 // want has the control loop look at a principal. The channel is closed when it has.
-func (o *owners) want(key string) <-chan struct{} {
+func (o *principals) requestRefresh(key string) <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.wanted[key] == nil {
-		o.wanted[key] = make(chan struct{})
+	if o.requests[key] == nil {
+		o.requests[key] = make(chan struct{})
 	}
-	return o.wanted[key]
+	return o.requests[key]
 }
 
 // take returns whom the control loop is to look at. The caller calls done when it
 // has.
-func (o *owners) take() wanted {
+func (o *principals) takeRequests() refreshRequests {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	w := o.wanted
-	o.wanted = make(wanted)
+	w := o.requests
+	o.requests = make(refreshRequests)
 	return w
 }
 
 // ownChanged says that the lists of a principal have changed at an upstream.
-func (g *Gateway) ownChanged(principal string) {
-	g.owners.want(principal)
-	g.poke()
+func (g *Gateway) principalListsChanged(principal string) {
+	g.principals.requestRefresh(principal)
+	g.wakeControl()
 }

@@ -13,19 +13,19 @@ import (
 // Idle returns the globs of a configuration's policy that cover nothing, by what a table
 // lists of its upstreams. Those that are disabled, or else not in the table, may have
 // anything.
-func Idle(t *catalog.Table, cfg *config.Config) []catalog.Idle {
-	var members []*member
+func UnmatchedGlobs(t *catalog.Table, cfg *config.Config) []catalog.Idle {
+	var members []*upstreamEntry
 	for _, u := range cfg.Upstreams {
-		members = append(members, &member{name: u.Name, filter: filterOf(u)})
+		members = append(members, &upstreamEntry{name: u.Name, filter: filterOf(u)})
 	}
 	p, err := newPolicy(cfg, members)
 	if err != nil {
 		return nil // whoever reads the file says so
 	}
-	return idleGlobs(t, p, cfg)
+	return unmatchedGlobs(t, p, cfg)
 }
 
-func idleGlobs(t *catalog.Table, p *policy.Policy, cfg *config.Config) []catalog.Idle {
+func unmatchedGlobs(t *catalog.Table, p *policy.Policy, cfg *config.Config) []catalog.Idle {
 	var lacking []*namespace.Space
 	for _, u := range cfg.Upstreams {
 		if _, ok := t.Part(u.Name); ok {
@@ -39,25 +39,25 @@ func idleGlobs(t *catalog.Table, p *policy.Policy, cfg *config.Config) []catalog
 }
 
 // maxIdle bounds how many globs one line of the log names.
-const maxIdle = 20
+const maxLoggedGlobs = 20
 
 // logIdle says once for each configuration, when all its upstreams have listed what
 // they have, which globs of its policy cover nothing.
-func (g *Gateway) logIdle(l *lineup, t *catalog.Table, snapshots map[*link]upstream.Snapshot) {
-	if l.surveyed {
+func (g *Gateway) logUnmatchedGlobs(l *generation, t *catalog.Table, snapshots map[*connection]upstream.Snapshot) {
+	if l.globsChecked {
 		return
 	}
-	for _, m := range l.members {
-		if snapshots[m.link].State != upstream.Ready || m.serving.Load() != m.link {
+	for _, m := range l.entries {
+		if snapshots[m.conn].State != upstream.Ready || m.active.Load() != m.conn {
 			return
 		}
 	}
-	l.surveyed = true
+	l.globsChecked = true
 	var globs []string
-	for _, i := range idleGlobs(t, l.policy, l.cfg) {
+	for _, i := range unmatchedGlobs(t, l.policy, l.cfg) {
 		globs = append(globs, i.String())
 	}
 	if n := len(globs); n > 0 {
-		g.log.Warn("globs of the policy match nothing", zap.Int("count", n), zap.Strings("globs", globs[:min(n, maxIdle)]))
+		g.log.Warn("globs of the policy match nothing", zap.Int("count", n), zap.Strings("globs", globs[:min(n, maxLoggedGlobs)]))
 	}
 }

@@ -134,19 +134,19 @@ func TestRefreshesAreOne(t *testing.T) {
 	before := f.loads.Load()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if _, err := f.Refresh(t.Context()); err != nil {
+		if _, err := f.ReloadSource(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
 	polltest.Until(t, "it is loaded", func() bool { return f.loads.Load() == before+1 })
 	for range 10 {
-		f.RefreshSoon()
+		f.RequestReload()
 	}
 	f.hold <- struct{}{}
 	close(f.hold)
 	wg.Wait()
 	polltest.Until(t, "it is loaded once more", func() bool { return f.loads.Load() == before+2 })
-	if _, err := f.Refresh(t.Context()); err != nil { // comes after all that was asked for
+	if _, err := f.ReloadSource(t.Context()); err != nil { // comes after all that was asked for
 		t.Error(err)
 	}
 	if n := f.loads.Load() - before; n > 3 {

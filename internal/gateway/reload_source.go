@@ -30,14 +30,14 @@ var errNoSource = errors.New("the gateway was started without a configuration fi
 // Refresh loads the configuration again and puts it in place, see [Gateway.Reload].
 // What is asked for while the same is under way is done once, after that. It
 // returns when ctx ends, too; then it goes on all the same.
-func (g *Gateway) Refresh(ctx context.Context) (Changes, error) {
-	if g.from.Load == nil {
+func (g *Gateway) ReloadSource(ctx context.Context) (Changes, error) {
+	if g.configSource.Load == nil {
 		return Changes{}, errNoSource
 	}
-	r := g.refreshes.want()
+	r := g.reloadQueue.request()
 	select {
-	case <-r.taken:
-	case <-g.ended:
+	case <-r.finished:
+	case <-g.controlEnded:
 		return Changes{}, errNotRunning
 	case <-ctx.Done():
 		return Changes{}, ctx.Err()
@@ -47,38 +47,38 @@ func (g *Gateway) Refresh(ctx context.Context) (Changes, error) {
 
 // RefreshSoon has the configuration loaded again and put in place. It does not
 // wait; the log says what comes of it.
-func (g *Gateway) RefreshSoon() {
-	if g.from.Load == nil {
+func (g *Gateway) RequestReload() {
+	if g.configSource.Load == nil {
 		g.log.Warn("nothing is reloaded", zap.Error(errNoSource))
 		return
 	}
-	g.refreshes.want()
+	g.reloadQueue.request()
 }
 
 // refreshes are the reloads that are asked for. The zero value is not ready, see
 // newRefreshes.
-type refreshes struct {
+type reloadQueue struct {
 	wanted chan struct{} // capacity 1: next is not nil
 
 	mu   sync.Mutex
-	next *reload // has not begun; of all that ask meanwhile
+	next *reloadRequest // has not begun; of all that ask meanwhile
 }
 
-func newRefreshes() *refreshes { return &refreshes{wanted: make(chan struct{}, 1)} }
+func newReloadQueue() *reloadQueue { return &reloadQueue{wanted: make(chan struct{}, 1)} }
 
 // want returns the next reload to begin.
-func (q *refreshes) want() *reload {
+func (q *reloadQueue) request() *reloadRequest {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.next == nil {
-		q.next = newReload(nil)
+		q.next = newReloadRequest(nil)
 		q.wanted <- struct{}{}
 	}
 	return q.next
 }
 
 // take returns the reload that was wanted. From then on others are wanted anew.
-func (q *refreshes) take() *reload {
+func (q *reloadQueue) take() *reloadRequest {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	r := q.next
@@ -88,16 +88,16 @@ func (q *refreshes) take() *reload {
 
 // refresh loads the configuration, one time after the other, as often as that is
 // asked for or its files change.
-func (g *Gateway) refresh(life context.Context) error {
-	if g.from.Load == nil {
+func (g *Gateway) reloadLoop(life context.Context) error {
+	if g.configSource.Load == nil {
 		return nil
 	}
 	watcher := watch.New(config.ReadFile, g.log)
-	watcher.Expect(g.from.Read)
+	watcher.Expect(g.configSource.Read)
 	g.group.Go(func() error {
 		watcher.Run(life, func() {
 			g.log.Info("files of the configuration have changed")
-			g.RefreshSoon()
+			g.RequestReload()
 		})
 		return nil
 	})
@@ -105,9 +105,9 @@ func (g *Gateway) refresh(life context.Context) error {
 		select {
 		case <-life.Done():
 			return nil
-		case <-g.refreshes.wanted:
+		case <-g.reloadQueue.wanted:
 		}
-		r := g.refreshes.take()
+		r := g.reloadQueue.take()
 		var read watch.Set
 		cfg, err := g.load(life, &read)
 		if life.Err() != nil {
@@ -115,8 +115,8 @@ func (g *Gateway) refresh(life context.Context) error {
 		}
 		watcher.Expect(read)
 		if err != nil {
-			g.refused(err)
-			r.take(Changes{}, nil, err)
+			g.logRefused(err)
+			r.finish(Changes{}, nil, err)
 			continue
 		}
 		for _, w := range cfg.Warnings {
@@ -125,7 +125,7 @@ func (g *Gateway) refresh(life context.Context) error {
 		r.cfg = cfg
 		select {
 		case g.reloads <- r:
-			<-r.taken
+			<-r.finished
 		case <-life.Done():
 			return nil
 		}
@@ -142,7 +142,7 @@ func (g *Gateway) load(life context.Context, read *watch.Set) (*config.Config, e
 	done := make(chan loaded, 1)
 	go func() {
 		var l loaded
-		l.cfg, l.err = g.from.Load(l.read.Note)
+		l.cfg, l.err = g.configSource.Load(l.read.Note)
 		done <- l
 	}()
 	select {
@@ -155,7 +155,7 @@ func (g *Gateway) load(life context.Context, read *watch.Set) (*config.Config, e
 }
 
 // applied logs and counts a reload.
-func (g *Gateway) applied(c Changes) {
+func (g *Gateway) logReloaded(c Changes) {
 	outcome := reloadSame
 	if c.Any() {
 		outcome = reloadChanged
@@ -169,7 +169,7 @@ func (g *Gateway) applied(c Changes) {
 }
 
 // refused logs and counts a reload that changed nothing because of an error.
-func (g *Gateway) refused(err error) {
+func (g *Gateway) logRefused(err error) {
 	g.metrics.reloads.WithLabelValues(reloadRefused).Inc()
 	texts := []string{err.Error()}
 	if faults, ok := errors.AsType[config.Errors](err); ok {
@@ -189,10 +189,10 @@ type reloadAnswer struct {
 	Changed      []string      `json:"changed,omitempty"`
 	OtherKeys    bool          `json:"other_keys,omitempty"`
 	NeedsRestart []string      `json:"needs_restart,omitempty"`
-	Errors       []reloadFault `json:"errors,omitempty"`
+	Errors       []reloadError `json:"errors,omitempty"`
 }
 
-type reloadFault struct {
+type reloadError struct {
 	File    string `json:"file,omitempty"`
 	Line    int    `json:"line,omitempty"`
 	Column  int    `json:"column,omitempty"`
@@ -202,7 +202,7 @@ type reloadFault struct {
 
 // answerReload reloads for the admin address.
 func (g *Gateway) answerReload(ctx context.Context) (status int, body any) {
-	c, err := g.Refresh(ctx)
+	c, err := g.ReloadSource(ctx)
 	if err == nil {
 		a := reloadAnswer{Status: "unchanged", Added: c.Added, Removed: c.Removed, Changed: c.Changed, OtherKeys: c.Other, NeedsRestart: c.Restart}
 		if c.Any() {
@@ -213,10 +213,10 @@ func (g *Gateway) answerReload(ctx context.Context) (status int, body any) {
 	a := reloadAnswer{Status: "refused"}
 	if faults, ok := errors.AsType[config.Errors](err); ok {
 		for _, f := range faults {
-			a.Errors = append(a.Errors, reloadFault{f.File, f.Line, f.Col, f.Path, f.Msg})
+			a.Errors = append(a.Errors, reloadError{f.File, f.Line, f.Col, f.Path, f.Msg})
 		}
 	} else {
-		a.Errors = []reloadFault{{Message: err.Error()}}
+		a.Errors = []reloadError{{Message: err.Error()}}
 	}
 	switch {
 	case errors.Is(err, errNoSource):

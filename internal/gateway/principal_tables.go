@@ -15,34 +15,34 @@ import (
 )
 
 // base is what the last table was made of.
-type base struct {
-	lineup  *lineup
-	sources []catalog.Source // of its members
+type tableInputs struct {
+	generation *generation
+	sources    []catalog.Source // of its members
 }
 
 // owned are the tables of principals at one moment. It implements router.Owners and is
 // immutable.
-type owned struct {
+type principalTables struct {
 	g      *Gateway
-	from   *personal
-	tables map[string]*ownTable
+	from   *personalUpstreams
+	tables map[string]*principalTable
 }
 
 // personal are the upstreams whose lists may depend on who asks, and what decides who may
 // see something of them.
-type personal struct {
-	links  []*link
+type personalUpstreams struct {
+	links  []*connection
 	policy *policy.Policy
 }
 
 // ownTable is the table of one principal.
-type ownTable struct {
-	parts map[*link]upstream.Snapshot // that are theirs
+type principalTable struct {
+	parts map[*connection]upstream.Snapshot // that are theirs
 	get   func() *catalog.Table
 }
 
 // Table implements router.Owners.
-func (o *owned) Table(who *call.Principal) *catalog.Table {
+func (o *principalTables) Table(who *call.Principal) *catalog.Table {
 	if len(o.tables) == 0 {
 		return nil
 	}
@@ -55,15 +55,15 @@ func (o *owned) Table(who *call.Principal) *catalog.Table {
 // Gather implements router.Owners. Whoever has given no grant yet gets what the
 // gateway itself is listed. Upstreams of which policy shows a principal nothing learn
 // nothing of them, and are not waited for: how long they take is not for their eyes.
-func (o *owned) Gather(ctx context.Context, c *call.Call) error {
+func (o *principalTables) Gather(ctx context.Context, c *call.Call) error {
 	if !upstream.Proved(c.Principal) {
 		return nil
 	}
 	key, now := c.Principal.Key(), time.Now()
-	w := o.g.owners.of(key)
-	every := min(visitEvery, o.g.cfg.Limits.SessionIdle/2)
+	w := o.g.principals.get(key)
+	every := min(gatherInterval, o.g.cfg.Limits.SessionIdle/2)
 	rights := o.from.policy.Key(policy.Caller{Principal: c.Principal, Revision: c.Client.Revision})
-	if l := w.last.Load(); l != nil && l.from == o.from && l.rights == rights && now.Sub(l.at) < every {
+	if l := w.lastGathering.Load(); l != nil && l.from == o.from && l.rights == rights && now.Sub(l.at) < every {
 		return nil
 	}
 	view := o.g.router.Routes().TableFor(c.Principal).View(c.Principal, c.Client)
@@ -82,27 +82,27 @@ func (o *owned) Gather(ctx context.Context, c *call.Call) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if !o.g.show(w, key, o.from.links) {
-		looked := o.g.owners.want(key)
-		o.g.poke()
+	if !o.g.markShown(w, key, o.from.links) {
+		looked := o.g.principals.requestRefresh(key)
+		o.g.wakeControl()
 		select {
 		case <-looked:
-		case <-o.g.ended:
+		case <-o.g.controlEnded:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 	w.shown.Store(true)
-	w.last.Store(&look{at: now, from: o.from, rights: rights})
+	w.lastGathering.Store(&gathering{at: now, from: o.from, rights: rights})
 	return nil
 }
 
 // show notes that a principal is about to be shown what the routes have, and reports
 // true, if that is what their sessions list.
-func (g *Gateway) show(w *owner, key string, links []*link) bool {
-	g.owners.swapping.RLock()
-	defer g.owners.swapping.RUnlock()
-	if !g.served(key, links) {
+func (g *Gateway) markShown(w *principalState, key string, links []*connection) bool {
+	g.principals.swapping.RLock()
+	defer g.principals.swapping.RUnlock()
+	if !g.isCurrent(key, links) {
 		return false
 	}
 	w.shown.Store(true)
@@ -110,8 +110,8 @@ func (g *Gateway) show(w *owner, key string, links []*link) bool {
 }
 
 // served reports whether the routes have what the sessions of a principal list.
-func (g *Gateway) served(key string, links []*link) bool {
-	o, ok := g.router.Routes().Owners.(*owned)
+func (g *Gateway) isCurrent(key string, links []*connection) bool {
+	o, ok := g.router.Routes().Owners.(*principalTables)
 	if !ok {
 		return false
 	}
@@ -133,14 +133,14 @@ func (g *Gateway) served(key string, links []*link) bool {
 
 // personalOf returns the upstreams whose lists may depend on who asks: what was there
 // before, where it is the same.
-func (g *Gateway) personalOf(l *lineup) *personal {
-	p := &personal{policy: l.policy}
-	for _, m := range l.members {
+func (g *Gateway) personalUpstreamsOf(l *generation) *personalUpstreams {
+	p := &personalUpstreams{policy: l.policy}
+	for _, m := range l.entries {
 		if m.options.Personal {
-			p.links = append(p.links, m.serving.Load())
+			p.links = append(p.links, m.active.Load())
 		}
 	}
-	if before, ok := g.router.Routes().Owners.(*owned); ok && before.from.policy == p.policy && slices.Equal(before.from.links, p.links) {
+	if before, ok := g.router.Routes().Owners.(*principalTables); ok && before.from.policy == p.policy && slices.Equal(before.from.links, p.links) {
 		return before.from
 	}
 	return p
@@ -148,18 +148,18 @@ func (g *Gateway) personalOf(l *lineup) *personal {
 
 // newOwned makes the tables of principals anew, on another base: of those who have one
 // and those who are wanted.
-func (g *Gateway) newOwned(wanted wanted) router.Owners {
-	from := g.personalOf(g.base.lineup)
-	holders := g.owners.holders()
+func (g *Gateway) newPrincipalTables(wanted refreshRequests) router.Owners {
+	from := g.personalUpstreamsOf(g.inputs.generation)
+	holders := g.principals.retained()
 	if len(from.links) == 0 && len(holders) == 0 {
 		return nil
 	}
 	for key := range wanted {
-		holders[key] = g.owners.of(key)
+		holders[key] = g.principals.get(key)
 	}
-	o := &owned{g: g, from: from, tables: make(map[string]*ownTable, len(holders))}
+	o := &principalTables{g: g, from: from, tables: make(map[string]*principalTable, len(holders))}
 	for key, w := range holders {
-		g.own(w, key, o, true)
+		g.rebuildPrincipal(w, key, o, true)
 	}
 	if len(from.links) == 0 {
 		return nil
@@ -169,18 +169,18 @@ func (g *Gateway) newOwned(wanted wanted) router.Owners {
 
 // stepOwners swaps in other tables for the principals whose lists have changed, and
 // tells their clients.
-func (g *Gateway) stepOwners() {
-	wanted := g.owners.take()
+func (g *Gateway) rebuildPrincipals() {
+	wanted := g.principals.takeRequests()
 	defer wanted.done()
 	routes := *g.router.Routes()
-	before, ok := routes.Owners.(*owned)
+	before, ok := routes.Owners.(*principalTables)
 	if len(wanted) == 0 || !ok {
 		return
 	}
-	o := &owned{g: g, from: before.from, tables: maps.Clone(before.tables)}
+	o := &principalTables{g: g, from: before.from, tables: maps.Clone(before.tables)}
 	changed := false
 	for key := range wanted {
-		if g.own(g.owners.of(key), key, o, false) {
+		if g.rebuildPrincipal(g.principals.get(key), key, o, false) {
 			changed = true
 		}
 	}
@@ -188,28 +188,28 @@ func (g *Gateway) stepOwners() {
 		return
 	}
 	routes.Owners = o
-	g.logOwnFindings(o, wanted, false)
-	own := g.swap(&routes, nil, g.waiting.IsZero())
-	if !g.isSettled() {
-		g.tellEarly(nil)
+	g.logPrincipalFindings(o, wanted, false)
+	own := g.swap(&routes, nil, g.waitUntil.IsZero())
+	if !g.isStarted() {
+		g.notifyEarlyClients(nil)
 	} else {
-		g.tellAll(nil, own)
+		g.notifyListChanges(nil, own)
 	}
 }
 
 // swap puts routes in place, and returns what has changed for principals: see
 // diffOwners.
-func (g *Gateway) swap(routes *router.Routes, told map[string]catalog.Changes, settled bool) ownDiffs {
-	g.owners.swapping.Lock()
-	defer g.owners.swapping.Unlock()
-	own := g.diffOwners(routes.Table, told, settled)
+func (g *Gateway) swap(routes *router.Routes, told map[string]catalog.Changes, settled bool) principalDiffs {
+	g.principals.swapping.Lock()
+	defer g.principals.swapping.Unlock()
+	own := g.diffPrincipals(routes.Table, told, settled)
 	g.router.Swap(routes)
 	return own
 }
 
 // logOwnFindings reports what is wrong with what upstreams list for some principals.
-func (g *Gateway) logOwnFindings(owners router.Owners, of wanted, settled bool) {
-	o, _ := owners.(*owned)
+func (g *Gateway) logPrincipalFindings(owners router.Owners, of refreshRequests, settled bool) {
+	o, _ := owners.(*principalTables)
 	for key := range of {
 		if o != nil && o.tables[key] != nil {
 			g.logFindings(o.tables[key].get(), settled)
@@ -220,13 +220,13 @@ func (g *Gateway) logOwnFindings(owners router.Owners, of wanted, settled bool) 
 // own puts the table of a principal into o, or takes it out, and reports whether it
 // is another one. always makes a new one, since what it is made of beside their lists has
 // changed.
-func (g *Gateway) own(w *owner, key string, o *owned, always bool) bool {
-	l := g.base.lineup
-	parts := make(map[*link]upstream.Snapshot)
+func (g *Gateway) rebuildPrincipal(w *principalState, key string, o *principalTables, always bool) bool {
+	l := g.inputs.generation
+	parts := make(map[*connection]upstream.Snapshot)
 	for _, link := range o.from.links {
 		s, who, ok := link.sessions.Own(key)
 		if !ok {
-			if w.own != nil && hasPart(w.own, link) { // the session has ended; who comes again gets another
+			if w.current != nil && hasPart(w.current, link) { // the session has ended; who comes again gets another
 				w.missed = true
 				clear(parts)
 				break
@@ -239,46 +239,46 @@ func (g *Gateway) own(w *owner, key string, o *owned, always bool) bool {
 	}
 	if len(parts) == 0 {
 		delete(o.tables, key)
-		had := w.own != nil
-		w.own = nil
-		w.last.Store(nil)
-		g.owners.hold(w, w.told != nil && !w.missed)
+		had := w.current != nil
+		w.current = nil
+		w.lastGathering.Store(nil)
+		g.principals.setRetained(w, w.announced != nil && !w.missed)
 		if w.missed {
-			w.told = nil
+			w.announced = nil
 		}
 		return had
 	}
-	if !always && w.own != nil && sameParts(w.own.parts, parts) {
+	if !always && w.current != nil && sameParts(w.current.parts, parts) {
 		return false
 	}
-	sources := g.base.sources
+	sources := g.inputs.sources
 	theirs := make(map[int]upstream.Snapshot) // found now: when the table is built others may serve
-	for i, m := range l.members {
-		if s, ok := parts[m.serving.Load()]; ok {
+	for i, m := range l.entries {
+		if s, ok := parts[m.active.Load()]; ok {
 			theirs[i] = s
 		}
 	}
-	t := &ownTable{parts: parts}
+	t := &principalTable{parts: parts}
 	t.get = sync.OnceValue(func() *catalog.Table {
 		own := slices.Clone(sources)
 		for i, s := range theirs {
-			own[i] = g.source(l.members[i], s, false, true)
+			own[i] = g.catalogSource(l.entries[i], s, false, true)
 		}
 		w.building.Lock()
 		defer w.building.Unlock()
 		return catalog.Build(g.tableOptions(l, l.policy, &w.schemas), own)
 	})
-	w.own, o.tables[key] = t, t
-	g.owners.hold(w, true)
+	w.current, o.tables[key] = t, t
+	g.principals.setRetained(w, true)
 	return true
 }
 
-func hasPart(t *ownTable, l *link) bool {
+func hasPart(t *principalTable, l *connection) bool {
 	_, ok := t.parts[l]
 	return ok
 }
 
-func sameParts(a, b map[*link]upstream.Snapshot) bool {
+func sameParts(a, b map[*connection]upstream.Snapshot) bool {
 	if len(a) != len(b) {
 		return false
 	}
@@ -293,20 +293,20 @@ func sameParts(a, b map[*link]upstream.Snapshot) bool {
 
 // diffOwners returns what has changed for principals, and notes that they are told. told
 // is what upstreams said that has changed for all; settled as for spread.
-func (g *Gateway) diffOwners(table *catalog.Table, told map[string]catalog.Changes, settled bool) ownDiffs {
-	out := make(ownDiffs)
-	for key, w := range g.owners.holders() {
-		said, any := g.toldOwner(w, told)
+func (g *Gateway) diffPrincipals(table *catalog.Table, told map[string]catalog.Changes, settled bool) principalDiffs {
+	out := make(principalDiffs)
+	for key, w := range g.principals.retained() {
+		said, any := g.changesFor(w, told)
 		out[key] = nil
-		before, after := w.told, w.own
+		before, after := w.announced, w.current
 		if before == after || !settled && !any {
 			continue
 		}
-		w.told = after
+		w.announced = after
 		if after == nil {
-			g.owners.hold(w, false)
+			g.principals.setRetained(w, false)
 		}
-		from, to := g.known, table // as one without a table of their own
+		from, to := g.announced, table // as one without a table of their own
 		if before != nil {
 			from = nil
 		}
@@ -328,16 +328,16 @@ func (g *Gateway) diffOwners(table *catalog.Table, told map[string]catalog.Chang
 
 // toldOwner returns what upstreams said that has changed for a principal, and whether
 // they said anything.
-func (g *Gateway) toldOwner(w *owner, told map[string]catalog.Changes) (map[string]catalog.Changes, bool) {
+func (g *Gateway) changesFor(w *principalState, told map[string]catalog.Changes) (map[string]catalog.Changes, bool) {
 	said, any := make(map[string]catalog.Changes), false
 	for name, c := range told {
 		said[name] = c
 	}
-	if w.own != nil {
-		for l, s := range w.own.parts {
+	if w.current != nil {
+		for l, s := range w.current.parts {
 			c := catalog.Changes{Tools: w.missed, Prompts: w.missed, Resources: w.missed}
-			if w.told != nil {
-				c = news(w.told.parts[l], s)
+			if w.announced != nil {
+				c = changesSince(w.announced.parts[l], s)
 			}
 			said[s.Name] = c
 		}
@@ -349,7 +349,7 @@ func (g *Gateway) toldOwner(w *owner, told map[string]catalog.Changes) (map[stri
 }
 
 // news is what the server said has changed between two snapshots.
-func news(before, now upstream.Snapshot) catalog.Changes {
+func changesSince(before, now upstream.Snapshot) catalog.Changes {
 	return catalog.Changes{
 		Tools:     now.Changes.Tools > before.Changes.Tools,
 		Prompts:   now.Changes.Prompts > before.Changes.Prompts,

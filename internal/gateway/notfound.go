@@ -10,7 +10,7 @@ import (
 
 // lost answers a request to a path where nothing is: with the URL that was meant, for
 // whoever reads what their client got.
-func (g *Gateway) lost(w http.ResponseWriter, r *http.Request) {
+func (g *Gateway) notFound(w http.ResponseWriter, r *http.Request) {
 	scheme := "http://"
 	if r.TLS != nil || r.URL.Scheme == "https" {
 		scheme = "https://"

@@ -25,7 +25,7 @@ func (g *Gateway) Notified(from upstream.Origin, method string, params wire.Raw)
 	private := to != frontend.Audience{}
 	switch method {
 	case wire.NoteResourceUpdated:
-		g.subs.Updated(from.Upstream, from.Session, params)
+		g.subscriptions.Updated(from.Upstream, from.Session, params)
 	case wire.NoteElicitComplete:
 		if client, own, ok := g.router.Completed(from.Upstream, from.Session, params); ok {
 			g.front.Notify(frontend.Audience{Client: client}, method, own)
@@ -49,7 +49,7 @@ func (g *Gateway) Notified(from upstream.Origin, method string, params wire.Raw)
 
 // Client implements upstream.Outside.
 func (g *Gateway) Client(from upstream.Origin, c *call.Client) *call.Call {
-	back := g.router.Outside(from.Upstream, from.Session, from.Who, c, between{g.front, c})
+	back := g.router.Outside(from.Upstream, from.Session, from.Who, c, clientBackChannel{g.front, c})
 	if back == nil {
 		return nil
 	}
@@ -58,35 +58,35 @@ func (g *Gateway) Client(from upstream.Origin, c *call.Client) *call.Call {
 
 // Task implements upstream.Outside.
 func (g *Gateway) Task(from upstream.Origin, id string) *call.Call {
-	return g.router.TaskOwner(from.Upstream, from.Session, id, func(c *call.Client) call.BackChannel { return between{g.front, c} })
+	return g.router.TaskOwner(from.Upstream, from.Session, id, func(c *call.Client) call.BackChannel { return clientBackChannel{g.front, c} })
 }
 
 // between is the back channel to a legacy client between its calls.
-type between struct {
+type clientBackChannel struct {
 	front  *frontend.Server
 	client *call.Client
 }
 
 // Notify implements call.BackChannel.
-func (b between) Notify(method string, params wire.Raw) {
+func (b clientBackChannel) Notify(method string, params wire.Raw) {
 	b.front.Notify(frontend.Audience{Client: b.client.Key}, method, params)
 }
 
 // Ask implements call.BackChannel.
-func (b between) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
+func (b clientBackChannel) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
 	return b.front.Ask(ctx, b.client, method, params)
 }
 
 // sessionEnded ends what upstreams keep for a client alone.
 func (g *Gateway) sessionEnded(client string) {
-	for l := range g.lineup.Load().links() {
+	for l := range g.generation.Load().connections() {
 		l.sessions.EndClient(client)
 	}
 }
 
 // rootsChanged tells the upstreams that know a client's roots.
 func (g *Gateway) rootsChanged(c *call.Client, principal string) {
-	for l := range g.lineup.Load().links() {
+	for l := range g.generation.Load().connections() {
 		l.sessions.RootsChanged(c, principal)
 	}
 }
