@@ -392,13 +392,14 @@ func (v *View) elsewhere(kind call.Kind, p *Part, public string) bool {
 	return owner != nil && owner != p
 }
 
-// mergeExtensions returns the union of what the parts declare as extensions.
+// mergeExtensions returns the union of the extensions that parts declare and the
+// gateway relays.
 func mergeExtensions(parts []*Part) wire.Raw {
 	seen := make(map[string]bool)
 	out := wire.Raw{'{'}
 	for _, p := range parts {
 		for m := range wire.ValueOf(p.source.Capabilities).Get("extensions").Members() {
-			if name := m.Key.Str(); !seen[name] {
+			if name := m.Key.Str(); !seen[name] && wire.RelaysExtension(name) {
 				if len(seen) > 0 {
 					out = append(out, ',')
 				}
@@ -415,7 +416,8 @@ func mergeExtensions(parts []*Part) wire.Raw {
 	return append(out, '}')
 }
 
-// Extensions returns the union of the extensions that upstreams declare, nil
+// Extensions returns the union of the extensions that upstreams declare and the
+// gateway relays, see [wire.RelaysExtension], nil
 // when there are none. Of several upstreams the settings of the first count.
 // Upstreams that are down declare what they did when they were last seen.
 func (v *View) Extensions() wire.Raw { return v.extensions }

@@ -247,14 +247,17 @@ func TestInstructions(t *testing.T) {
 	})
 }
 
+// Of several upstreams the settings of the first count, and an extension that the
+// gateway does not relay is not declared.
 func TestExtensions(t *testing.T) {
+	const tasks, apps = "io.modelcontextprotocol/tasks", "io.modelcontextprotocol/ui"
 	with := func(name, caps string) Source {
 		s := source(t, name, name)
 		s.Capabilities = wire.Raw(caps)
 		return s
 	}
-	got := build(with("a", `{"extensions":{"x":{"v":1},"y":{}}}`), with("b", `{"tools":{}}`), with("c", `{"extensions":{"x":{"v":2},"z":{}}}`), source(t, "d", "d")).View(call.Anonymous, nil).Extensions()
-	if string(got) != `{"x":{"v":1},"y":{},"z":{}}` {
+	got := build(with("a", `{"extensions":{"io.modelcontextprotocol/skills":{},"`+apps+`":{"v":1}}}`), with("b", `{"tools":{}}`), with("c", `{"extensions":{"`+apps+`":{"v":2},"com.example/x":{},"`+tasks+`":{}}}`), source(t, "d", "d")).View(call.Anonymous, nil).Extensions()
+	if string(got) != `{"`+apps+`":{"v":1},"`+tasks+`":{}}` {
 		t.Errorf("got %s", got)
 	}
 	if got := build(with("b", `{"tools":{}}`)).View(call.Anonymous, nil).Extensions(); got != nil {

@@ -23,7 +23,8 @@ func ownCapabilities(roots bool) wire.Raw {
 }
 
 // callCapabilities is what a modern request for a client declares: what the
-// client declared, without the context of sampling.
+// client declared, without the context of sampling and without extensions that the
+// gateway does not relay.
 func callCapabilities(c *call.Client) wire.Raw {
 	if wire.ValueOf(c.Capabilities).Kind() != '{' {
 		return wire.Raw(`{}`)
@@ -32,7 +33,28 @@ func callCapabilities(c *call.Client) wire.Raw {
 	if sampling := e.Root().Get("sampling"); sampling.Get("context").Exists() {
 		e.Remove(sampling, "context")
 	}
+	if extensions := e.Root().Get("extensions"); len(unrelayed(extensions)) > 0 {
+		kept := wire.Raw(`{}`)
+		for m := range extensions.Members() {
+			if name := m.Key.Str(); wire.RelaysExtension(name) {
+				kept = wire.SetMember(kept, name, m.Value.Raw())
+			}
+		}
+		e.Replace(extensions, kept)
+	}
 	return e.Bytes()
+}
+
+// unrelayed returns the names of the extensions in a declaration that the gateway
+// does not relay.
+func unrelayed(extensions wire.Value) []string {
+	var names []string
+	for m := range extensions.Members() {
+		if name := m.Key.Str(); !wire.RelaysExtension(name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // canElicit reports whether the client declared the mode of elicitation. One
@@ -107,7 +129,7 @@ func elicitModes(c *call.Client) []string {
 	return modes
 }
 
-// extensionsOf returns the extensions that a client declared and that sessions
+// extensionsOf returns the extensions that a client declared and that legacy sessions
 // can carry, in the order of their names, nil for none.
 func extensionsOf(c *call.Client) wire.Raw {
 	declared := wire.ValueOf(c.Capabilities).Get("extensions")
@@ -116,7 +138,7 @@ func extensionsOf(c *call.Client) wire.Raw {
 	}
 	byName := make(map[string]wire.Raw)
 	for m := range declared.Members() {
-		if name := m.Key.Str(); name != wire.ExtensionTasks {
+		if name := m.Key.Str(); name != wire.ExtensionTasks && wire.RelaysExtension(name) {
 			byName[name] = m.Value.Raw()
 		}
 	}

@@ -197,6 +197,7 @@ func (c *Connector) converse(ctx context.Context, conn conn, h hello, again bool
 		level = zap.DebugLevel
 	}
 	c.o.Logger.Log(level, "connected", zap.String("revision", string(h.revision)))
+	c.leaveOut(h)
 	kept := make(chan struct{})
 	go func() {
 		defer close(kept)
@@ -209,6 +210,17 @@ func (c *Connector) converse(ctx context.Context, conn conn, h hello, again bool
 	c.countUp(c.o.Metrics.closed)
 	c.set(nil)
 	return context.Cause(alive)
+}
+
+// leaveOut tells which extensions of the server clients do not learn of.
+func (c *Connector) leaveOut(h hello) {
+	names := unrelayed(wire.ValueOf(h.capabilities).Get("extensions"))
+	if c.o.persona != nil || len(names) == 0 {
+		return
+	}
+	c.o.Metrics.left.WithLabelValues(c.o.Name).Add(float64(len(names)))
+	c.o.Logger.Info("extensions of the server are not relayed, and not declared to clients", zap.Int("extensions", len(names)),
+		zap.String("first", cut(names[0], maxSaid)))
 }
 
 // countUp notes that there is a conversation, or none any more, where that counts

@@ -14,6 +14,7 @@ type Metrics struct {
 	restarts *prometheus.CounterVec
 	resends  *prometheus.CounterVec
 	inflight *prometheus.GaugeVec
+	left     *prometheus.CounterVec // extensions
 
 	mu     sync.Mutex
 	served map[string]served // by the upstream's name
@@ -40,6 +41,10 @@ func NewMetrics() *Metrics {
 			Name: "mcp_gateway_upstream_resends_total",
 			Help: "Calls that were sent to the upstream a second time after the connection had failed.",
 		}, labels),
+		left: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_gateway_unrelayed_extensions_total",
+			Help: "Extensions that the upstream declared when a conversation was opened, and that the gateway does not relay or declare.",
+		}, labels),
 		inflight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "mcp_gateway_inflight_requests",
 			Help: "Calls of clients that the upstream has not answered.",
@@ -49,7 +54,7 @@ func NewMetrics() *Metrics {
 
 // Collectors returns what is to be registered.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.up, m.restarts, m.resends, m.inflight}
+	return []prometheus.Collector{m.up, m.restarts, m.resends, m.inflight, m.left}
 }
 
 // began notes that a connector of the upstream has begun to run. Each began is
@@ -80,4 +85,5 @@ func (m *Metrics) change(name string, by served) {
 	m.restarts.DeleteLabelValues(name)
 	m.resends.DeleteLabelValues(name)
 	m.inflight.DeleteLabelValues(name)
+	m.left.DeleteLabelValues(name)
 }

@@ -174,7 +174,7 @@ func isOver(l *fakeLife) bool {
 func TestSessionPerClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := keep(t, counts(), nil)
-		const able = `{"elicitation":{"url":{}},"sampling":{"context":{}},"tasks":{"list":{}},"extensions":{"x":{"y":1},"io.modelcontextprotocol/tasks":{}},"experimental":{"e":{}}}`
+		const able = `{"elicitation":{"url":{}},"sampling":{"context":{}},"tasks":{"list":{}},"extensions":{"com.example/x":{"y":1},"io.modelcontextprotocol/ui":{"z":1},"io.modelcontextprotocol/tasks":{}},"experimental":{"e":{}}}`
 		ann, bob := by("ann", able, &peer{}), by("bob", `{}`, &peer{})
 		var got []string
 		for _, c := range []*call.Call{ann, bob, ann, byModern("carl"), byModern("dora"), byModern("carl")} {
@@ -188,7 +188,7 @@ func TestSessionPerClient(t *testing.T) {
 		}
 		for life, want := range map[int]string{
 			1: `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}}}`,
-			2: `{"elicitation":{"url":{}},"sampling":{},"extensions":{"x":{"y":1}},"experimental":{"e":{}}}`,
+			2: `{"elicitation":{"url":{}},"sampling":{},"extensions":{"io.modelcontextprotocol/ui":{"z":1}},"experimental":{"e":{}}}`,
 			3: `{}`,
 			4: `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{"listChanged":true}}`,
 		} {

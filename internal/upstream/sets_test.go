@@ -45,8 +45,8 @@ func TestSetsOfAbilities(t *testing.T) {
 		`{"sampling":{"context":{}},"elicitation":{"url":{}}}`,
 		`{"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}}}`, // what the head declares
 		`{}`,
-		`{"extensions":{"b":{"n":1},"io.modelcontextprotocol/tasks":{},"a":{}}}`,
-		`{"extensions":{"a":{},"b":{"n":1}}}`, // the same
+		`{"extensions":{"com.example/b":{},"io.modelcontextprotocol/tasks":{},"io.modelcontextprotocol/ui":{"n":1}}}`,
+		`{"extensions":{"io.modelcontextprotocol/ui":{"n":1}}}`, // the same
 		`{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
 	} {
 		if got := h.call(t.Context(), by(fmt.Sprint("c", n), capabilities, &peer{})); got != doneResult {
@@ -54,7 +54,7 @@ func TestSetsOfAbilities(t *testing.T) {
 		}
 	}
 	want := []string{
-		`{"elicitation":{"form":{}}}`, `{"elicitation":{"url":{}},"sampling":{}}`, `{}`, `{"extensions":{"a":{},"b":{"n":1}}}`,
+		`{"elicitation":{"form":{}}}`, `{"elicitation":{"url":{}},"sampling":{}}`, `{}`, `{"extensions":{"io.modelcontextprotocol/ui":{"n":1}}}`,
 	}
 	if diff := cmp.Diff(want, declaredTo(s)); diff != "" {
 		t.Errorf("declared in sessions beside the first (-want +got):\n%s", diff)
@@ -73,7 +73,7 @@ func TestSetsAreBounded(t *testing.T) {
 	s := &script{}
 	h := sets(t, s, func(o *Options) { o.Era, o.SessionIdle = wire.EraLegacy, time.Hour })
 	nth := func(n int) *call.Call {
-		return by(fmt.Sprint("c", n), fmt.Sprintf(`{"extensions":{"x%d":{}}}`, n), &peer{})
+		return by(fmt.Sprint("c", n), fmt.Sprintf(`{"extensions":{"io.modelcontextprotocol/ui":{"x":%d}}}`, n), &peer{})
 	}
 	for n := range maxSets {
 		if name, err := h.Session(t.Context(), nth(n)); err != nil || name == "" {

@@ -57,9 +57,17 @@ const (
 	MetaProgressToken      = "progressToken"
 )
 
-// ExtensionTasks is the name of the tasks extension among the extensions that a
-// peer declares.
-const ExtensionTasks = "io.modelcontextprotocol/tasks"
+// Names of extensions that a peer may declare.
+const (
+	ExtensionTasks = "io.modelcontextprotocol/tasks"
+	ExtensionApps  = "io.modelcontextprotocol/ui"
+)
+
+// RelaysExtension reports whether the gateway relays all of an extension: either its
+// methods, as those of tasks, or members alone, as those of apps. Only such an
+// extension may be declared to a peer: of any other it would answer the methods with
+// "method not found".
+func RelaysExtension(name string) bool { return name == ExtensionTasks || name == ExtensionApps }
 
 // Headers of streamable HTTP.
 const (

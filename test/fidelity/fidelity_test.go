@@ -111,7 +111,7 @@ func (p path) meta(mark, token string) string {
 
 const (
 	clientInfo         = `{"x":1e2,"name":"\u0041","version":"1.0","icons":[],"y":{"a":9007199254740993}}`
-	clientCapabilities = `{"x":{"a":1.0},"extensions":{"com.example/odd":{"a":1e2}},"sampling":{"context":{}, "tools":{}}}`
+	clientCapabilities = `{"x":{"a":1.0},"extensions":{"com.example/odd":{}, "io.modelcontextprotocol/ui":{"a":1e2}},"sampling":{"context":{}, "tools":{}}}`
 	modernMeta         = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/logLevel":"debug",` +
 		`"io.modelcontextprotocol/clientInfo":` + clientInfo + `,"io.modelcontextprotocol/clientCapabilities":` + clientCapabilities
 )
@@ -317,8 +317,8 @@ func (p path) downward(t *testing.T, mark, token, sent string, c exchange) {
 	switch {
 	case p.era == "modern" && p.clientEra == "modern":
 		expected = given
-		// What other servers said is never shown to a server.
-		expected[perRequest[2]] = strings.Replace(expected[perRequest[2]], `"context":{}, `, ``, 1)
+		// What other servers said is never shown to a server, nor an extension declared that the gateway does not relay.
+		expected[perRequest[2]] = strings.NewReplacer(`"context":{}, `, ``, `"com.example/odd":{}, `, ``).Replace(expected[perRequest[2]])
 	case p.era == "modern":
 		expected = map[string]string{
 			perRequest[0]: `"2026-07-28"`, perRequest[1]: `{"name":"raw","version":"1"}`, perRequest[2]: `{}`, perRequest[3]: `"info"`,
