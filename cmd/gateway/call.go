@@ -337,12 +337,13 @@ func (s *shell) Ask(ctx context.Context, method string, params wire.Raw) (wire.R
 	defer s.asking.Unlock()
 	s.screen.Hold()
 	defer s.screen.Release()
-	switch {
-	case s.prompt == nil:
-	case method == wire.MethodElicit:
-		return s.prompt.Elicit(ctx, params)
-	case method == wire.MethodSample:
-		return s.prompt.Sample(ctx, params)
+	if s.prompt != nil {
+		switch wire.MethodOf(method).Shape {
+		case wire.ShapeElicitation:
+			return s.prompt.Elicit(ctx, params)
+		case wire.ShapeSampling:
+			return s.prompt.Sample(ctx, params)
+		}
 	}
 	return silent{}.Ask(ctx, method, params)
 }

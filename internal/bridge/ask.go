@@ -9,21 +9,65 @@ import (
 // not take place (2025-11-25, client/sampling, "Error Handling").
 const codeRejected = -1
 
+// asks are the requests that a server may put to a client.
+var asks = map[string]ask{
+	wire.MethodElicit: {
+		required:   requiredToElicit,
+		fit:        fitElicitation,
+		violation:  elicitationViolation,
+		undeclared: cancelled,
+		wrongMode:  "the client did not declare this mode of elicitation",
+		lapsed:     cancelled,
+	},
+	wire.MethodSample: {
+		required:  requiredToSample,
+		fit:       fitSampling,
+		violation: samplingViolation,
+		wrongMode: "the client did not declare that it answers such a sampling request",
+		lapsed: func() (wire.Raw, *wire.Error) {
+			return nil, wire.Errorf(codeRejected, "the client cannot be reached")
+		},
+	},
+	wire.MethodRootsList: {
+		required: func(c *call.Client, _ wire.Raw) wire.Raw {
+			return unless(c.Can("roots"), `{"roots":{}}`)
+		},
+		violation: func(answer wire.Value) string {
+			return unlessText(answer.Get("roots").Kind() == '[', `the array "roots"`)
+		},
+	},
+}
+
+// ask says how one method of a server's requests is treated. Fields may be nil or "".
+type ask struct {
+	// required returns the capabilities that the client lacks, nil for none.
+	required func(c *call.Client, params wire.Raw) wire.Raw
+	// fit returns the params in the form of a revision before 2025-11-25, and whether
+	// there is such a form.
+	fit func(rev wire.Revision, params wire.Raw) (wire.Raw, bool)
+	// violation returns what an answer must have and lacks, "" for nothing.
+	violation func(answer wire.Value) string
+	// undeclared answers for a client that did not declare the capability at all;
+	// wrongMode is the error for one that declared it in another mode.
+	undeclared func() (wire.Raw, *wire.Error)
+	wrongMode  string
+	// lapsed answers for a client that did not answer.
+	lapsed func() (wire.Raw, *wire.Error)
+}
+
 // Cancelled is the answer to an elicitation that nobody answered. It is not
 // "decline", which would say that the user refused.
 func Cancelled() wire.Raw { return wire.Raw(`{"action":"cancel"}`) }
 
-// Lapsed is the answer to a question that reached nobody, or that nobody
+func cancelled() (wire.Raw, *wire.Error) { return Cancelled(), nil }
+
+// Lapsed returns the answer to a question that reached nobody, or that nobody
 // answered in time. Exactly one of the two is not nil.
 func Lapsed(method string) (wire.Raw, *wire.Error) {
-	switch method {
-	case wire.MethodElicit:
-		return Cancelled(), nil
-	case wire.MethodSample:
-		return nil, wire.Errorf(codeRejected, "the client cannot be reached")
-	default:
-		return nil, wire.Errorf(wire.CodeInternal, "the client cannot be reached")
+	if lapsed := asks[method].lapsed; lapsed != nil {
+		return lapsed()
 	}
+	return nil, wire.Errorf(wire.CodeInternal, "the client cannot be reached")
 }
 
 // Declared reports whether the client declared that it answers such a question.
@@ -35,39 +79,47 @@ func Declared(c *call.Client, method string, params wire.Raw) bool {
 // object as in the data of a MissingRequiredClientCapabilityError, nil when it
 // lacks none.
 func Required(c *call.Client, method string, params wire.Raw) wire.Raw {
-	switch method {
-	case wire.MethodElicit:
-		if wire.ValueOf(params).Get("mode").IsString("url") {
-			if !c.Can("elicitation", "url") {
-				return wire.Raw(`{"elicitation":{"url":{}}}`)
-			}
-			return nil
-		}
-		// A capability that names no mode means forms (2025-11-25, client/elicitation).
-		if !c.Can("elicitation") || c.Can("elicitation", "url") && !c.Can("elicitation", "form") {
-			return wire.Raw(`{"elicitation":{"form":{}}}`)
-		}
-		return nil
-	case wire.MethodSample:
-		switch {
-		case wantsTools(params) && !c.Can("sampling", "tools"):
-			return wire.Raw(`{"sampling":{"tools":{}}}`)
-		case !c.Can("sampling"):
-			return wire.Raw(`{"sampling":{}}`)
-		}
-		return nil
-	case wire.MethodRootsList:
-		if !c.Can("roots") {
-			return wire.Raw(`{"roots":{}}`)
-		}
-		return nil
-	default:
-		return wire.Raw(`{}`)
+	if required := asks[method].required; required != nil {
+		return required(c, params)
 	}
+	return wire.Raw(`{}`)
 }
 
-// Unclear reports whether an object, a question or its params, has a member twice: then two
-// readers may take it for different questions, and who checked it may have seen the other.
+func requiredToElicit(c *call.Client, params wire.Raw) wire.Raw {
+	if wire.ValueOf(params).Get("mode").IsString("url") {
+		return unless(c.Can("elicitation", "url"), `{"elicitation":{"url":{}}}`)
+	}
+	// A capability that names no mode means forms (2025-11-25, client/elicitation).
+	forms := c.Can("elicitation") && (!c.Can("elicitation", "url") || c.Can("elicitation", "form"))
+	return unless(forms, `{"elicitation":{"form":{}}}`)
+}
+
+func requiredToSample(c *call.Client, params wire.Raw) wire.Raw {
+	if wantsTools(params) && !c.Can("sampling", "tools") {
+		return wire.Raw(`{"sampling":{"tools":{}}}`)
+	}
+	return unless(c.Can("sampling"), `{"sampling":{}}`)
+}
+
+// unless returns nil where ok holds, else the capabilities.
+func unless(ok bool, capabilities string) wire.Raw {
+	if ok {
+		return nil
+	}
+	return wire.Raw(capabilities)
+}
+
+// unlessText returns "" where ok holds, else the text.
+func unlessText(ok bool, text string) string {
+	if ok {
+		return ""
+	}
+	return text
+}
+
+// Unclear reports whether an object, a question or its params, has a member twice.
+// Two readers may then take it for different questions, and the gateway may have
+// checked the one that the client does not read.
 func Unclear(object wire.Value) bool {
 	seen := make(map[string]bool)
 	for m := range object.Members() {
@@ -85,50 +137,49 @@ func wantsTools(params wire.Raw) bool {
 	return root.Get("tools").Exists() || root.Get("toolChoice").Exists()
 }
 
-// Refused is the answer to a question that the client did not declare to
+// Refused returns the answer to a question that the client did not declare to
 // answer. Exactly one of the two is not nil.
 func Refused(c *call.Client, method string) (wire.Raw, *wire.Error) {
+	a := asks[method]
 	switch {
-	case method == wire.MethodElicit && c.Can("elicitation"):
-		return nil, wire.Errorf(wire.CodeInvalidParams, "the client did not declare this mode of elicitation")
-	case method == wire.MethodElicit:
-		return Cancelled(), nil
-	case method == wire.MethodSample && c.Can("sampling"):
-		return nil, wire.Errorf(wire.CodeInvalidParams, "the client did not declare that it answers such a sampling request")
+	case a.wrongMode != "" && c.Can(wire.MethodOf(method).Capability):
+		return nil, wire.Errorf(wire.CodeInvalidParams, "%s", a.wrongMode)
+	case a.undeclared != nil:
+		return a.undeclared()
 	default:
 		return nil, wire.Errorf(wire.CodeMethodNotFound, "the client did not declare that it answers %s", method)
 	}
 }
 
-// CheckAnswer reports what is wrong with the shape of an answer to a question,
-// nil when a client may answer so. What is inside is for the upstream to judge.
+// CheckAnswer returns what is wrong with the shape of an answer to a question, nil
+// for nothing. The upstream judges the content.
 func CheckAnswer(method string, answer wire.Value) *wire.Error {
-	bad := func(what string) *wire.Error {
-		return wire.Errorf(wire.CodeInvalidParams, "the answer to %s must be an object with %s", method, what)
+	violation := asks[method].violation
+	if violation == nil {
+		return nil
 	}
-	switch method {
-	case wire.MethodElicit:
-		action, content := answer.Get("action"), answer.Get("content")
-		known := action.IsString("accept") || action.IsString("decline") || action.IsString("cancel")
-		if !known || content.Exists() && content.Kind() != '{' && content.Kind() != 'n' {
-			return bad(`"action" accept, decline or cancel, and an object "content" where there is one`)
-		}
-	case wire.MethodSample:
-		content := answer.Get("content").Kind()
-		if answer.Get("role").Kind() != '"' || answer.Get("model").Kind() != '"' || content != '{' && content != '[' {
-			return bad(`the strings "role" and "model", and "content"`)
-		}
-	case wire.MethodRootsList:
-		if answer.Get("roots").Kind() != '[' {
-			return bad(`the array "roots"`)
-		}
+	if lacks := violation(answer); lacks != "" {
+		return wire.Errorf(wire.CodeInvalidParams, "the answer to %s must be an object with %s", method, lacks)
 	}
 	return nil
 }
 
-// Label returns the params of a question so that users see who asks: the
-// message of an elicitation begins with the upstream's name. Where the upstream
-// repeats the member, every occurrence does.
+func elicitationViolation(answer wire.Value) string {
+	action, content := answer.Get("action"), answer.Get("content")
+	known := action.IsString("accept") || action.IsString("decline") || action.IsString("cancel")
+	return unlessText(known && (!content.Exists() || content.Kind() == '{' || content.Kind() == 'n'),
+		`"action" accept, decline or cancel, and an object "content" where there is one`)
+}
+
+func samplingViolation(answer wire.Value) string {
+	content := answer.Get("content").Kind()
+	return unlessText(answer.Get("role").Kind() == '"' && answer.Get("model").Kind() == '"' && (content == '{' || content == '['),
+		`the strings "role" and "model", and "content"`)
+}
+
+// Label returns the params of a question with the name of the upstream at the
+// beginning of the message of an elicitation, so that users see which server asks.
+// Where the upstream repeats the member, every occurrence gets the name.
 func Label(upstream, method string, params wire.Raw) wire.Raw {
 	if method != wire.MethodElicit {
 		return params
@@ -143,8 +194,8 @@ func Label(upstream, method string, params wire.Raw) wire.Raw {
 	return e.Bytes()
 }
 
-// NoContext returns the params of a question without a wish for the context of
-// servers: what one server said is never shown to another.
+// NoContext returns the params of a question without a request for the context of
+// servers, because what one server said is never shown to another.
 func NoContext(method string, params wire.Raw) wire.Raw {
 	if method != wire.MethodSample {
 		return params

@@ -9,25 +9,23 @@ import (
 // knows, and whether there is such a form. Without one the question counts as
 // one that the client did not declare to answer.
 //
-//	before   what is older
-//	2025-03-26   there is no audio in a sampling message
-//	2025-06-18   there is no elicitation
-//	2025-11-25   there is no URL mode and no choice of several; titles of choices
-//	             stand in enumNames; a sampling message holds one block, and no tools
+//	before       the revisions have
+//	2025-03-26   no audio in a sampling message
+//	2025-06-18   no elicitation
+//	2025-11-25   no URL mode and no choice of several; the titles of choices in
+//	             enumNames; one block in a sampling message, and no tools
 func Fit(c *call.Client, method string, params wire.Raw) (wire.Raw, bool) {
-	switch {
-	case c.Revision.AtLeast(wire.Rev20251125):
-		return params, true
-	case method == wire.MethodElicit:
-		if !c.Revision.AtLeast(wire.Rev20250618) || wire.ValueOf(params).Get("mode").IsString("url") {
-			return nil, false
-		}
-		return fitForm(params)
-	case method == wire.MethodSample:
-		return fitSampling(c.Revision, params)
-	default:
-		return params, true
+	if fit := asks[method].fit; fit != nil && !c.Revision.AtLeast(wire.Rev20251125) {
+		return fit(c.Revision, params)
 	}
+	return params, true
+}
+
+func fitElicitation(rev wire.Revision, params wire.Raw) (wire.Raw, bool) {
+	if !rev.AtLeast(wire.Rev20250618) || wire.ValueOf(params).Get("mode").IsString("url") {
+		return nil, false
+	}
+	return fitForm(params)
 }
 
 // fitForm turns titled choices into the older form, and removes the mode, of

@@ -138,9 +138,7 @@ func askAll(ctx context.Context, back call.BackChannel, requests wire.Value) (wi
 
 func askOne(ctx context.Context, back call.BackChannel, request wire.Value) (wire.Raw, error) {
 	method := request.Get("method").Str()
-	switch method {
-	case wire.MethodElicit, wire.MethodSample, wire.MethodRootsList:
-	default:
+	if wire.MethodOf(method).Kind != wire.KindAsk {
 		return nil, wire.Errorf(wire.CodeInternal, "the upstream asked a question of a kind that is not known: %.64q", method)
 	}
 	params := request.Get("params").Raw()

@@ -1,5 +1,7 @@
 package call
 
+import "mcpgateway/internal/wire"
+
 // Kind says what sort of item a name or URI belongs to.
 type Kind uint8
 
@@ -13,6 +15,14 @@ const (
 
 // Kinds is the number of kinds: an array of that length has a place for each.
 const Kinds = 4
+
+// KindOf returns the kind of a sort of item in the table of methods, which must be
+// that of one kind.
+func KindOf(item wire.Item) Kind { return Kind(item - wire.ItemTool) }
+
+// Method returns the method that uses items of the kind. A template is used by
+// reading a resource that matches it.
+func (k Kind) Method() string { return wire.UsedBy(wire.ItemTool + wire.Item(k)) }
 
 // String returns the kind in the singular, as logs and findings say it.
 func (k Kind) String() string { return [Kinds]string{"tool", "resource", "template", "prompt"}[k] }

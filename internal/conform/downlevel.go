@@ -15,13 +15,13 @@ func DownTo(rev wire.Revision, method string, result wire.Raw) (wire.Raw, Tally)
 	if rev.AtLeast(wire.Rev20260728) {
 		return result, Tally{}
 	}
-	switch method {
-	case wire.MethodToolsCall, wire.MethodTasksResult: // of the tool that the task ran
+	switch wire.MethodOf(method).Shape {
+	case wire.ShapeToolResult:
 		result, tally := content(rev, result)
 		result, odd := structured(result)
 		tally.Add(odd)
 		return result, tally
-	case wire.MethodPromptsGet:
+	case wire.ShapePrompt:
 		return messages(rev, result)
 	default:
 		return result, Tally{}

@@ -8,22 +8,20 @@ import "mcpgateway/internal/wire"
 // EmbeddedResource.annotations"). Annotations that stand in both places stay what
 // they are.
 func Embedded(method string, result wire.Raw) wire.Raw {
-	var member string
-	switch method {
-	case wire.MethodToolsCall, wire.MethodTasksResult:
-		member = "content"
-	case wire.MethodPromptsGet:
-		member = "messages"
+	switch wire.MethodOf(method).Shape {
+	case wire.ShapeToolResult:
+		return embedded(result, "content")
+	case wire.ShapePrompt:
+		return embedded(result, "messages")
 	default:
 		return result
 	}
-	return embedded(result, member)
 }
 
 // EmbeddedAsk does for the messages of sampling, in the params of a question,
 // what [Embedded] does for results.
 func EmbeddedAsk(method string, params wire.Raw) wire.Raw {
-	if method != wire.MethodSample {
+	if wire.MethodOf(method).Shape != wire.ShapeSampling {
 		return params
 	}
 	return embedded(params, "messages")

@@ -18,7 +18,7 @@ const maxNamed = 5
 func (s Subject) refuse(v *Verdict, sent wire.Raw) {
 	words := refusal(s.Mode, v)
 	v.Refused = true
-	if s.Method != wire.MethodToolsCall && s.Method != wire.MethodTasksResult {
+	if wire.MethodOf(s.Method).Shape != wire.ShapeToolResult {
 		v.Err = wire.Errorf(wire.CodeInternal, "%s", words)
 		return
 	}

@@ -243,16 +243,17 @@ func (c *cleaner) messages(v wire.Value) {
 }
 
 func (c *cleaner) ask(method string, params wire.Value) {
+	shape := wire.MethodOf(method).Shape
 	for m := range params.Members() {
-		switch method {
-		case wire.MethodElicit:
+		switch shape {
+		case wire.ShapeElicitation:
 			if m.Is("message") {
 				c.text(m.Value)
 			}
 			if m.Is("requestedSchema") {
 				c.schema(m.Value, 0)
 			}
-		case wire.MethodSample:
+		case wire.ShapeSampling:
 			if m.Is("systemPrompt") {
 				c.text(m.Value)
 			}

@@ -105,10 +105,10 @@ func (s Subject) listedType(uri wire.Value) string {
 	return mime
 }
 
-// checks reports whether results of the method are looked at.
-func checks(method string) bool {
-	switch method {
-	case wire.MethodToolsCall, wire.MethodTasksResult, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
+// isChecked reports whether results of the method are checked.
+func isChecked(method string) bool {
+	switch wire.MethodOf(method).Shape {
+	case wire.ShapeToolResult, wire.ShapePrompt, wire.ShapeContents, wire.ShapeCompletion:
 		return true
 	}
 	return false
@@ -118,7 +118,7 @@ func checks(method string) bool {
 // specification demands of it, and does what the mode says. A result that is not
 // the last word (a question, a task) passes untouched.
 func (s Subject) Check(result wire.Raw) Verdict {
-	if s.Mode == Off || !checks(s.Method) || !isFinal(result) {
+	if s.Mode == Off || !isChecked(s.Method) || !isFinal(result) {
 		return Verdict{Result: result}
 	}
 	w := walks.Get().(*walk)
@@ -155,12 +155,12 @@ func (f Finding) advice() bool {
 }
 
 func (w *walk) result(result wire.Raw) wire.Raw {
-	switch w.subject.Method {
-	case wire.MethodPromptsGet:
+	switch wire.MethodOf(w.subject.Method).Shape {
+	case wire.ShapePrompt:
 		return w.prompt(result)
-	case wire.MethodResourcesRead:
+	case wire.ShapeContents:
 		return w.read(result)
-	case wire.MethodComplete:
+	case wire.ShapeCompletion:
 		return w.completion(result)
 	default:
 		return w.toolResult(result)

@@ -60,7 +60,7 @@ func (s *Server) appendModern(dst []byte, method string, res call.Result) []byte
 	if !kind.Exists() {
 		add(`"resultType":"complete"`)
 	}
-	if isCacheable(method) && (!kind.Exists() || kind.IsString("complete")) {
+	if wire.MethodOf(method).Cacheable && (!kind.Exists() || kind.IsString("complete")) {
 		if !ttl.Exists() {
 			add(`"ttlMs":0`)
 		}
@@ -74,16 +74,6 @@ func (s *Server) appendModern(dst []byte, method string, res call.Result) []byte
 		dst = append(dst, '}')
 	}
 	return append(dst, '}')
-}
-
-func isCacheable(method string) bool {
-	switch method {
-	case wire.MethodDiscover, wire.MethodToolsList, wire.MethodPromptsList,
-		wire.MethodResourcesList, wire.MethodTemplatesList, wire.MethodResourcesRead, wire.MethodResourcesMetadata:
-		return true
-	default:
-		return false
-	}
 }
 
 // legacyResult returns a result without what only modern revisions know. A

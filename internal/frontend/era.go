@@ -152,13 +152,13 @@ func (s *Server) checkHeaders(r *http.Request, x *exchange) *wire.Error {
 	case method != c.Method:
 		return mismatch("the Mcp-Method header differs from the method")
 	}
-	member := wire.NameMember(c.Method)
+	member, required := wire.MethodOf(c.Method).Header()
 	if member == "" {
 		return nil
 	}
 	params := wire.ValueOf(c.Params)
 	name, isName := params.Get(member).Text()
-	if sent, single := header(r, wire.HeaderName); sent != "" || wire.NameRequired(c.Method) {
+	if sent, single := header(r, wire.HeaderName); sent != "" || required {
 		decoded, ok := wire.DecodeHeader(sent)
 		switch {
 		case sent == "" && !isName:

@@ -70,19 +70,26 @@ func (s *Server) serveLegacy(p *post, r *http.Request, who *call.Principal, m *w
 // take takes in a notification or a response. Without a session there is
 // nothing that it could mean.
 func (s *session) take(m *wire.Message) {
-	switch {
-	case s == nil:
-	case m.IsResponse():
+	if s == nil {
+		return
+	}
+	if m.IsResponse() {
 		s.answered(m)
-	case m.Method == wire.NoteInitialized:
-		s.ready()
-	case m.Method == wire.NoteRootsChanged:
-		s.rooted()
-	default:
-		if id, ok := cancels(m); ok {
+	} else if take := sessionNotifications[m.Method]; take != nil {
+		take(s, m.Params)
+	}
+}
+
+// sessionNotifications are the notifications of a client that mean something to its
+// session.
+var sessionNotifications = map[string]func(s *session, params wire.Raw){
+	wire.NoteInitialized:  func(s *session, _ wire.Raw) { s.ready() },
+	wire.NoteRootsChanged: func(s *session, _ wire.Raw) { s.rooted() },
+	wire.NoteCancelled: func(s *session, params wire.Raw) {
+		if id, ok := cancelledRequest(params); ok {
 			s.cancelRequest(id)
 		}
-	}
+	},
 }
 
 // cancels returns the id of the request that m cancels, if that is what m does.
@@ -90,7 +97,13 @@ func cancels(m *wire.Message) (wire.ID, bool) {
 	if m.Method != wire.NoteCancelled {
 		return wire.ID{}, false
 	}
-	switch id := wire.ValueOf(m.Params).Get("requestId"); id.Kind() {
+	return cancelledRequest(m.Params)
+}
+
+// cancelledRequest returns the id of the request that the params of a
+// notifications/cancelled name.
+func cancelledRequest(params wire.Raw) (wire.ID, bool) {
+	switch id := wire.ValueOf(params).Get("requestId"); id.Kind() {
 	case '"', '0':
 		return wire.IDOf(string(id.Raw())), true
 	default:
@@ -184,27 +197,40 @@ func (x *exchange) end() {
 
 // answer answers a legacy request, here or by the handler.
 func (x *exchange) answer() answer {
-	switch c := &x.call; c.Method {
-	case wire.MethodPing:
-		return answer{result: call.Result{Raw: wire.Raw(`{}`)}}
-	case wire.MethodSetLevel:
-		level := levelOf(wire.ValueOf(c.Params).Get("level"))
-		if level == wire.LevelNone {
-			return answer{fault: wire.Errorf(wire.CodeInvalidParams, "invalid params: level must be one of %s", levelNames)}
-		}
-		if x.sess != nil {
-			x.sess.setLevel(level)
-		}
-		return answer{result: call.Result{Raw: wire.Raw(`{}`)}}
-	case wire.MethodResourcesSubscribe, wire.MethodResourcesUnsub:
-		return x.subscribe()
-	case wire.MethodInitialize:
-		return answer{fault: wire.Errorf(wire.CodeInvalidRequest, "invalid request: initialize must not be part of a batch")}
-	case wire.MethodDiscover, wire.MethodListen:
-		return answer{fault: wire.Errorf(wire.CodeMethodNotFound, "method %s is not known to revision %s here", c.Method, c.Client.Revision)}
-	default:
-		return x.run()
+	if by := legacyAnswers[x.call.Method]; by != nil {
+		return by(x)
 	}
+	return x.run()
+}
+
+// legacyAnswers are the legacy requests that the front end answers itself.
+var legacyAnswers = map[string]func(*exchange) answer{
+	wire.MethodPing:               func(*exchange) answer { return answer{result: call.Result{Raw: wire.Raw(`{}`)}} },
+	wire.MethodSetLevel:           (*exchange).setLevel,
+	wire.MethodResourcesSubscribe: (*exchange).subscribe,
+	wire.MethodResourcesUnsub:     (*exchange).subscribe,
+	wire.MethodInitialize: func(*exchange) answer {
+		return answer{fault: wire.Errorf(wire.CodeInvalidRequest, "invalid request: initialize must not be part of a batch")}
+	},
+	wire.MethodDiscover: (*exchange).notKnown,
+	wire.MethodListen:   (*exchange).notKnown,
+}
+
+// setLevel answers logging/setLevel.
+func (x *exchange) setLevel() answer {
+	level := levelOf(wire.ValueOf(x.call.Params).Get("level"))
+	if level == wire.LevelNone {
+		return answer{fault: wire.Errorf(wire.CodeInvalidParams, "invalid params: level must be one of %s", levelNames)}
+	}
+	if x.sess != nil {
+		x.sess.setLevel(level)
+	}
+	return answer{result: call.Result{Raw: wire.Raw(`{}`)}}
+}
+
+// notKnown answers a method that only modern revisions have.
+func (x *exchange) notKnown() answer {
+	return answer{fault: wire.Errorf(wire.CodeMethodNotFound, "method %s is not known to revision %s here", x.call.Method, x.call.Client.Revision)}
 }
 
 // serveDelete ends a session.

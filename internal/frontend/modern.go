@@ -67,8 +67,8 @@ func (s *Server) modernCall(parent context.Context, out sink, who *call.Principa
 // answerModern answers a modern request, here or by the handler. It is not for
 // subscriptions/listen, whose answer depends on the transport.
 func (x *exchange) answerModern() answer {
-	switch c := &x.call; c.Method {
-	case wire.MethodInitialize, wire.MethodPing, wire.MethodSetLevel, wire.MethodResourcesSubscribe, wire.MethodResourcesUnsub:
+	c, m := &x.call, wire.MethodOf(x.call.Method)
+	if m.Kind != wire.KindTask && !m.KnownTo(c.Client.Revision) { // the router answers for tasks
 		return answer{fault: wire.Errorf(wire.CodeMethodNotFound, "method %s is not known to revision %s", c.Method, c.Client.Revision)}
 	}
 	x.begin()

@@ -84,11 +84,7 @@ func newWaiter(x *exchange) *waiter {
 // clients that declare to answer something are asked.
 func (x *exchange) mayPark() bool {
 	c := &x.call
-	return hasRounds(c.Method) && (c.Client.Can("elicitation") || c.Client.Can("sampling") || c.Client.Can("roots"))
-}
-
-func hasRounds(method string) bool {
-	return method == wire.MethodToolsCall || method == wire.MethodPromptsGet || method == wire.MethodResourcesRead
+	return wire.MethodOf(c.Method).Rounds && (c.Client.Can("elicitation") || c.Client.Can("sampling") || c.Client.Can("roots"))
 }
 
 // runParkable has the call handled on a goroutine of its own and waits for its

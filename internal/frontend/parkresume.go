@@ -29,7 +29,7 @@ var (
 // parkedState returns the requestState of a retry for a parked call, "" for
 // every other request.
 func (x *exchange) parkedState() string {
-	if !hasRounds(x.call.Method) {
+	if !wire.MethodOf(x.call.Method).Rounds {
 		return ""
 	}
 	state := wire.ValueOf(x.call.Params).Get("requestState").Str()

@@ -22,29 +22,41 @@ func (g *Gateway) Notified(from upstream.Origin, method string, params wire.Raw)
 	if from.Client != nil {
 		to.Client = from.Client.Key
 	}
-	private := to != frontend.Audience{}
-	switch method {
-	case wire.NoteResourceUpdated:
-		g.subscriptions.Updated(from.Upstream, from.Session, params)
-	case wire.NoteElicitComplete:
-		if client, own, ok := g.router.Completed(from.Upstream, from.Session, params); ok {
-			g.front.Notify(frontend.Audience{Client: client}, method, own)
-		}
-	case wire.NoteTaskStatus:
-		if client, own, ok := g.router.TaskStatus(from.Upstream, from.Session, params); ok {
-			g.front.Notify(frontend.Audience{Client: client}, method, own)
-		}
-	case wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged:
+	if wire.MethodOf(method).Kind == wire.KindListChanged {
 		g.front.Notify(to, method, nil)
-	case wire.NoteMessage:
-		if private {
-			g.front.Notify(to, method, params)
-			return
-		}
-		p := wire.ValueOf(params)
-		g.log.Debug("upstream log message", zap.String("upstream", from.Upstream),
-			zap.String("level", clip(p.Get("level").Str())), zap.String("logger", clip(p.Get("logger").Str())))
+	} else if take := upstreamNotifications[method]; take != nil {
+		take(g, from, to, params)
 	}
+}
+
+// upstreamNotifications are the other notifications that an upstream may send outside of
+// calls.
+var upstreamNotifications = map[string]func(g *Gateway, from upstream.Origin, to frontend.Audience, params wire.Raw){
+	wire.NoteResourceUpdated: func(g *Gateway, from upstream.Origin, _ frontend.Audience, params wire.Raw) {
+		g.subscriptions.Updated(from.Upstream, from.Session, params)
+	},
+	wire.NoteElicitComplete: func(g *Gateway, from upstream.Origin, _ frontend.Audience, params wire.Raw) {
+		if client, own, ok := g.router.Completed(from.Upstream, from.Session, params); ok {
+			g.front.Notify(frontend.Audience{Client: client}, wire.NoteElicitComplete, own)
+		}
+	},
+	wire.NoteTaskStatus: func(g *Gateway, from upstream.Origin, _ frontend.Audience, params wire.Raw) {
+		if client, own, ok := g.router.TaskStatus(from.Upstream, from.Session, params); ok {
+			g.front.Notify(frontend.Audience{Client: client}, wire.NoteTaskStatus, own)
+		}
+	},
+	wire.NoteMessage: (*Gateway).upstreamMessage,
+}
+
+// upstreamMessage takes a log message outside of calls.
+func (g *Gateway) upstreamMessage(from upstream.Origin, to frontend.Audience, params wire.Raw) {
+	if to != (frontend.Audience{}) {
+		g.front.Notify(to, wire.NoteMessage, params)
+		return
+	}
+	p := wire.ValueOf(params)
+	g.log.Debug("upstream log message", zap.String("upstream", from.Upstream),
+		zap.String("level", clip(p.Get("level").Str())), zap.String("logger", clip(p.Get("logger").Str())))
 }
 
 // Client implements upstream.Outside.

@@ -36,10 +36,9 @@ func (i *Inspector) Explain(q Question) (Explanation, bool) {
 	if t.Entry != nil {
 		item.Raw, item.Own = t.Entry.Raw, t.Entry.Own()
 	}
-	request := policy.Request{Method: wire.MethodResourcesRead}
+	request := policy.Request{Method: t.Kind.Method()}
 	switch t.Kind {
 	case call.Tool, call.Prompt:
-		request.Method = map[call.Kind]string{call.Tool: wire.MethodToolsCall, call.Prompt: wire.MethodPromptsGet}[t.Kind]
 		if request.Open = q.Arguments == nil; !request.Open {
 			request.Params = wire.SetMember(wire.SetMember(wire.Raw(`{}`), "name", wire.String(q.Public)), "arguments", q.Arguments)
 		}

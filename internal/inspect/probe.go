@@ -140,11 +140,10 @@ func declaresReadOnly(tool wire.Value) bool {
 
 // newProbe returns the probe of an item, skipped if it cannot be probed.
 func newProbe(e *catalog.Entry, readOnly map[string]bool) *ProbeResult {
-	p := &ProbeResult{Upstream: e.Upstream(), Kind: e.Kind, Native: e.Native, Public: e.Public}
+	p := &ProbeResult{Upstream: e.Upstream(), Kind: e.Kind, Method: e.Kind.Method(), Native: e.Native, Public: e.Public}
 	item := wire.ValueOf(e.Raw)
 	switch e.Kind {
 	case call.Tool:
-		p.Method = wire.MethodToolsCall
 		if !readOnly[e.Native] {
 			p.skip("not marked as read-only (readOnlyHint)")
 			return p
@@ -154,7 +153,6 @@ func newProbe(e *catalog.Entry, readOnly map[string]bool) *ProbeResult {
 			p.skip("%s", err)
 		}
 	case call.Prompt:
-		p.Method = wire.MethodPromptsGet
 		for a := range item.Get("arguments").Elements() {
 			if a.Get("required").Bool() {
 				p.Missing = append(p.Missing, a.Get("name").Str())
@@ -163,8 +161,6 @@ func newProbe(e *catalog.Entry, readOnly map[string]bool) *ProbeResult {
 		if len(p.Missing) > 0 {
 			p.skip("it needs %s", strings.Join(p.Missing, ", "))
 		}
-	case call.Resource:
-		p.Method = wire.MethodResourcesRead
 	}
 	return p
 }
@@ -268,14 +264,16 @@ func (u *unattended) Ask(_ context.Context, method string, _ wire.Raw) (wire.Raw
 	u.mu.Lock()
 	u.asks++
 	u.mu.Unlock()
-	switch method {
-	case wire.MethodElicit:
-		return wire.Raw(`{"action":"cancel"}`), nil
-	case wire.MethodRootsList:
-		return wire.Raw(`{"roots":[]}`), nil
-	default:
-		return nil, wire.Errorf(-1, "the user has rejected the request: this is a check, and no user is there")
+	if answer := refusals[method]; answer != nil {
+		return answer, nil
 	}
+	return nil, wire.Errorf(-1, "the user has rejected the request: this is a check, and no user is there")
+}
+
+// refusals are the answers to asks that have one for a user who is not there.
+var refusals = map[string]wire.Raw{
+	wire.MethodElicit:    wire.Raw(`{"action":"cancel"}`),
+	wire.MethodRootsList: wire.Raw(`{"roots":[]}`),
 }
 
 // answerKey identifies the answer that a probe waits for.

@@ -20,40 +20,28 @@ type Ref struct {
 // reading of them. The error is a *wire.Error with CodeInvalidParams.
 func RefOf(method string, params wire.Raw) (Ref, bool, error) {
 	root := wire.ValueOf(params)
-	switch method {
-	case wire.MethodToolsCall:
-		return refAt(call.Tool, method, params, root, "name")
-	case wire.MethodPromptsGet:
-		return refAt(call.Prompt, method, params, root, "name")
-	case wire.MethodResourcesRead, wire.MethodResourcesMetadata, wire.MethodResourcesSubscribe, wire.MethodResourcesUnsub:
-		return refAt(call.Resource, method, params, root, "uri")
-	case wire.MethodResourcesList:
-		if !root.Get("uri").Exists() {
-			return Ref{}, false, nil
-		}
-		return refAt(call.Resource, method, params, root, "uri")
-	case wire.MethodComplete:
-		ref := root.Get("ref")
-		switch {
-		case ref.Get("type").IsString("ref/prompt"):
-			return refAt(call.Prompt, method, params, ref, "name")
-		case ref.Get("type").IsString("ref/resource"):
-			return refAt(call.Template, method, params, ref, "uri")
-		}
-		return Ref{}, false, wire.Errorf(wire.CodeInvalidParams, `%s: params.ref must be an object whose type is "ref/prompt" or "ref/resource"`, method)
+	m := wire.MethodOf(method)
+	switch {
+	case m.Item == wire.ItemNone, m.Member == "", m.MemberOptional && !root.Get(m.Member).Exists():
+		return Ref{}, false, nil
+	case m.Item != wire.ItemReferred:
+		return refAt(call.KindOf(m.Item), method, params, root, "params.", m.Member)
 	}
-	return Ref{}, false, nil
+	ref := root.Get(m.Member)
+	switch {
+	case ref.Get("type").IsString("ref/prompt"):
+		return refAt(call.Prompt, method, params, ref, "params.ref.", "name")
+	case ref.Get("type").IsString("ref/resource"):
+		return refAt(call.Template, method, params, ref, "params.ref.", "uri")
+	}
+	return Ref{}, false, wire.Errorf(wire.CodeInvalidParams, `%s: params.ref must be an object whose type is "ref/prompt" or "ref/resource"`, method)
 }
 
-func refAt(kind call.Kind, method string, params wire.Raw, at wire.Value, member string) (Ref, bool, error) {
+func refAt(kind call.Kind, method string, params wire.Raw, at wire.Value, path, member string) (Ref, bool, error) {
 	place := at.Get(member)
 	name, ok := place.Text()
 	if !ok {
-		where := "params."
-		if method == wire.MethodComplete {
-			where = "params.ref."
-		}
-		return Ref{}, false, wire.Errorf(wire.CodeInvalidParams, "%s: %s%s must be a string", method, where, member)
+		return Ref{}, false, wire.Errorf(wire.CodeInvalidParams, "%s: %s%s must be a string", method, path, member)
 	}
 	return Ref{kind, name, params, place}, true, nil
 }

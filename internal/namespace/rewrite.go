@@ -22,22 +22,22 @@ func (s *Space) Result(method string, result wire.Raw, asked Asked) wire.Raw {
 		return result
 	}
 	r := rewriter{space: s, asked: asked}
-	switch method {
-	case wire.MethodToolsCall, wire.MethodPromptsGet:
+	switch shape := wire.MethodOf(method).Shape; shape {
+	case wire.ShapeToolResult, wire.ShapePrompt:
 		if !mayRefer(result) {
 			return result
 		}
 		for m := range wire.ValueOf(result).Members() {
 			switch {
-			case m.Is("content") && method == wire.MethodToolsCall:
+			case m.Is("content") && shape == wire.ShapeToolResult:
 				r.blocks(result, m.Value)
-			case m.Is("messages") && method == wire.MethodPromptsGet:
+			case m.Is("messages") && shape == wire.ShapePrompt:
 				r.messages(result, m.Value)
 			case m.Is("inputRequests"):
 				r.asks(result, m.Value)
 			}
 		}
-	case wire.MethodResourcesRead, wire.MethodResourcesMetadata, wire.MethodResourcesList:
+	case wire.ShapeContents, wire.ShapeResources:
 		for m := range wire.ValueOf(result).Members() {
 			switch {
 			case m.Is("contents"), m.Is("resources"):

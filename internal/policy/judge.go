@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"mcpgateway/internal/call"
-	"mcpgateway/internal/wire"
 )
 
 // Judgement is what policy has to say about one item to callers with the same
@@ -106,7 +105,7 @@ func (r *Rights) judgement(j *judging) *Judgement {
 	if len(j.rules) == 0 && j.fallback == r.policy.fallback {
 		return r.byDefault
 	}
-	out := &Judgement{listed: j.decide(Request{Method: usedBy(j.item.Kind), Open: true})}
+	out := &Judgement{listed: j.decide(Request{Method: j.item.Kind.Method(), Open: true})}
 	if slices.ContainsFunc(j.rules, func(h held) bool { return h.When != nil }) {
 		out.open = j
 	}
@@ -151,14 +150,6 @@ func (d Decision) strictness() int {
 		return rank[Deny] - 1
 	}
 	return rank[d.Effect]
-}
-
-// usedBy returns the method that an item is there for.
-func usedBy(kind call.Kind) string {
-	return [call.Kinds]string{
-		call.Tool: wire.MethodToolsCall, call.Prompt: wire.MethodPromptsGet,
-		call.Resource: wire.MethodResourcesRead, call.Template: wire.MethodResourcesRead,
-	}[kind]
 }
 
 // covers reports whether the what of a rule holds.

@@ -99,7 +99,7 @@ func TestRules(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := New(tt.opts)
-			q := Request{Method: usedBy(tt.item.Kind), Params: withArgs(tt.args)}
+			q := Request{Method: tt.item.Kind.Method(), Params: withArgs(tt.args)}
 			j := p.Rights(caller(tt.who)).Judge(tt.item)
 			if diff := cmp.Diff(tt.want, j.Decide(q)); diff != "" {
 				t.Errorf("the call:\n%s", diff)

@@ -84,7 +84,7 @@ func TestRefusedCostsWhatAbsentCosts(t *testing.T) {
 			}
 			method, _ := tt.of(tt.refused)
 			for _, resumes := range []bool{false, true} { // a parked call of what was allowed before
-				if resumes && !hasRounds(method) {
+				if resumes && !wire.MethodOf(method).Rounds {
 					continue
 				}
 				refused, n := cost(tt.refused, resumes)

@@ -28,7 +28,7 @@ type backChannel struct {
 }
 
 func (b *backChannel) Notify(method string, params wire.Raw) {
-	if !conform.KnowsNote(b.client.Revision, method) {
+	if !wire.MethodOf(method).KnownTo(b.client.Revision) {
 		b.r.metrics.lowered(conform.Tally{conform.Notification: 1})
 		return
 	}
@@ -189,11 +189,9 @@ func outcomeOfAnswer(method string, answer wire.Raw) string {
 
 // asked counts one ask. The label kind takes a fixed set of values.
 func (m *Metrics) asked(method, outcome string) {
-	kind, known := map[string]string{
-		wire.MethodElicit: "elicitation", wire.MethodSample: "sampling", wire.MethodRootsList: "roots",
-	}[method]
-	if !known {
-		kind = "other"
+	kind := "other"
+	if ask := wire.MethodOf(method); ask.Kind == wire.KindAsk {
+		kind = ask.Capability
 	}
 	m.asks.WithLabelValues(kind, outcome).Inc()
 }

@@ -243,7 +243,7 @@ func outcomeOfResult(method string, raw wire.Raw) string {
 // line in the audit.
 func audited(c *call.Call) (public string, ok bool) {
 	ref, named, err := namespace.RefOf(c.Method, c.Params)
-	return ref.Name, named || err != nil || strings.HasPrefix(c.Method, "tasks/")
+	return ref.Name, named || err != nil || wire.MethodOf(c.Method).Kind == wire.KindTask
 }
 
 // clipped bounds a text.

@@ -62,11 +62,12 @@ func refusalData(upstream string) wire.Raw {
 // the result of the tool that the task ran, if the message has it.
 func (r *Router) conformTask(c *call.Call, part *catalog.Part, t heldTask, res call.Result) (wire.Raw, error) {
 	at := wire.ValueOf(res.Raw)
-	whole := c.Method == wire.MethodTasksResult
+	shape := wire.MethodOf(c.Method).Shape
+	whole := shape == wire.ShapeToolResult
 	if !whole {
 		at = at.Get("result")
 	}
-	if part.Rules().Conformance == conform.Off || !at.Exists() || c.Method != wire.MethodTasksResult && c.Method != wire.MethodTasksGet {
+	if part.Rules().Conformance == conform.Off || !at.Exists() || !whole && shape != wire.ShapeTask {
 		return res.Raw, nil
 	}
 	v := view(r.Routes(), c)

@@ -18,9 +18,7 @@ import (
 // and then nothing may follow from it. event says what the line is.
 func (r *Router) decide(event string, c *call.Call, it auditedItem, j *policy.Judgement, n *noted) (policy.Decision, error) {
 	q := policy.Request{Method: c.Method, Params: c.Params}
-	switch c.Method {
-	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodResourcesSubscribe, wire.MethodResourcesMetadata, wire.MethodResourcesList:
-	default:
+	if wire.MethodOf(c.Method).Open {
 		q.Params, q.Open = nil, true
 	}
 	d := j.Decide(q)
@@ -64,5 +62,5 @@ func refused(t catalog.Target, d *policy.Decision) error {
 // the item is there for. Completions, subscriptions and what tells of a task are
 // no such calls.
 func needsConsent(c *call.Call, d *policy.Decision) bool {
-	return d.Effect == policy.Confirm && hasRounds(c.Method)
+	return d.Effect == policy.Confirm && wire.MethodOf(c.Method).Kind == wire.KindCall
 }

@@ -195,7 +195,7 @@ func (r *Router) enrichTask(method string, raw wire.Raw) wire.Raw {
 	if !r.Routes().Table.Enriches() {
 		return raw
 	}
-	if method != wire.MethodTasksGet {
+	if wire.MethodOf(method).Shape != wire.ShapeTask {
 		return conform.Embedded(method, raw)
 	}
 	e := wire.NewEdit(raw)

@@ -120,22 +120,15 @@ func (m *Metrics) crossed(client, upstream wire.Era) {
 	}
 }
 
-// methods are the values that the label method may take.
-var methods = map[string]bool{
-	wire.MethodDiscover: true, wire.MethodToolsList: true, wire.MethodToolsCall: true,
-	wire.MethodPromptsList: true, wire.MethodPromptsGet: true, wire.MethodResourcesList: true,
-	wire.MethodTemplatesList: true, wire.MethodResourcesRead: true, wire.MethodResourcesMetadata: true,
-	wire.MethodResourcesSubscribe: true, wire.MethodResourcesUnsub: true, wire.MethodComplete: true,
-	wire.MethodTasksGet: true, wire.MethodTasksCancel: true, wire.MethodTasksUpdate: true,
-	wire.MethodTasksResult: true, wire.MethodTasksList: true,
-}
-
-// methodLabel is how metrics and the audit name a method: no client invents one.
+// methodLabel is how metrics and the audit name a method: the name of one that a
+// router handles, else "other", so that no client can invent one.
 func methodLabel(method string) string {
-	if !methods[method] {
+	switch m := wire.MethodOf(method); m.Kind {
+	case wire.KindDiscover, wire.KindList, wire.KindCall, wire.KindMetadata, wire.KindComplete, wire.KindSubscribe, wire.KindTask:
+		return m.Name
+	default:
 		return "other"
 	}
-	return method
 }
 
 // The outcomes of a request.

@@ -98,7 +98,7 @@ func respond(r *Router, who *call.Principal, rev wire.Revision, method, params s
 func beside(r *Router, who *call.Principal, rev wire.Revision, method, params string) string {
 	c := &call.Call{ID: "r", Method: method, Params: wire.Raw(params), Principal: who, Client: &call.Client{Key: "c", Revision: rev}}
 	out := string(r.Schema(who, c.Client, wire.ValueOf(c.Params).Get("name").Str()))
-	if hasRounds(method) {
+	if wire.MethodOf(method).Rounds {
 		if fault := r.Permit(c); fault != nil {
 			out += string(fault.Append(nil))
 		}

@@ -44,12 +44,6 @@ type journey struct {
 	view      *catalog.View
 }
 
-// hasRounds reports whether requests of a method may be answered with
-// input_required (2026-07-28, basic/patterns/mrtr, "Supported Requests").
-func hasRounds(method string) bool {
-	return method == wire.MethodToolsCall || method == wire.MethodPromptsGet || method == wire.MethodResourcesRead
-}
-
 // The kinds of states that belong to a round of a call, and not to a parked one.
 var roundKinds = []bridge.Kind{bridge.Relay, bridge.Bare, bridge.Again, bridge.Consent}
 
@@ -59,7 +53,7 @@ var roundKinds = []bridge.Kind{bridge.Relay, bridge.Bare, bridge.Again, bridge.C
 // requestState come back as they are, with the zero state.
 func (j *journey) unwrap(params wire.Raw) (wire.Raw, bridge.State, error) {
 	switch {
-	case !hasRounds(j.c.Method):
+	case !wire.MethodOf(j.c.Method).Rounds:
 		return params, bridge.State{}, nil
 	case !j.c.TakesRounds:
 		return j.withoutRounds(params), bridge.State{}, nil
@@ -116,7 +110,7 @@ func (j *journey) conclude(ctx context.Context, down *call.Call, res call.Result
 	switch {
 	case err != nil || res.Revision.Era() != wire.EraModern || !bridge.IsInputRequired(res.Raw):
 		return res, err
-	case !hasRounds(j.c.Method):
+	case !wire.MethodOf(j.c.Method).Rounds:
 		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream asked for input in answer to %s, where it may not", j.c.Method)
 	case !j.c.TakesRounds:
 		return bridge.Rounds(ctx, down, res, j.to.Do)
@@ -200,7 +194,7 @@ func (j *journey) urlRequired(rpc *wire.Error) (call.Result, error) {
 	if j.c.Client.Era() != wire.EraModern {
 		return call.Result{}, j.r.shownURLs(j.target.Part, j.session, j.c.Client, rpc)
 	}
-	if j.c.TakesRounds && hasRounds(j.c.Method) && list.Kind() == '[' {
+	if j.c.TakesRounds && wire.MethodOf(j.c.Method).Rounds && list.Kind() == '[' {
 		if !j.c.Client.Can("elicitation", "url") {
 			j.r.metrics.asked(wire.MethodElicit, askUndeclared)
 			return call.Result{}, missing(wire.Raw(`{"elicitation":{"url":{}}}`))

@@ -210,23 +210,17 @@ func (r *Router) handle(ctx context.Context, c *call.Call, n *noted) (call.Resul
 	if err := r.gather(ctx, c); err != nil {
 		return call.Result{}, "", err
 	}
-	switch c.Method {
-	case wire.MethodToolsList:
-		return r.list(ctx, c, call.Tool)
-	case wire.MethodPromptsList:
-		return r.list(ctx, c, call.Prompt)
-	case wire.MethodResourcesList:
+	switch m := wire.MethodOf(c.Method); m.Kind {
+	case wire.KindList:
 		if ref, is, err := namespace.RefOf(c.Method, c.Params); is || err != nil {
 			return r.children(ctx, c, ref, err, n)
 		}
-		return r.list(ctx, c, call.Resource)
-	case wire.MethodResourcesMetadata:
+		return r.list(ctx, c, call.KindOf(m.Item))
+	case wire.KindMetadata:
 		return r.metadata(ctx, c, n)
-	case wire.MethodTemplatesList:
-		return r.list(ctx, c, call.Template)
-	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
+	case wire.KindCall, wire.KindComplete:
 		return r.forward(ctx, c, n)
-	case wire.MethodTasksGet, wire.MethodTasksCancel, wire.MethodTasksUpdate, wire.MethodTasksResult, wire.MethodTasksList:
+	case wire.KindTask:
 		return r.task(ctx, c, n)
 	default:
 		return call.Result{}, "", wire.Errorf(wire.CodeMethodNotFound, "method not found: %q", clip(c.Method))
@@ -344,7 +338,7 @@ func (r *Router) forward(ctx context.Context, c *call.Call, n *noted) (call.Resu
 // audit leaves out, are about members. Some clients write null for none.
 func argumentsOf(c *call.Call) error {
 	switch given := wire.ValueOf(c.Params).Get("arguments"); {
-	case c.Method != wire.MethodToolsCall && c.Method != wire.MethodPromptsGet, !given.Exists(), given.Kind() == '{', given.Kind() == 'n':
+	case !wire.MethodOf(c.Method).HasArguments, !given.Exists(), given.Kind() == '{', given.Kind() == 'n':
 		return nil
 	}
 	return wire.Errorf(wire.CodeInvalidParams, "%s: params.arguments must be an object", c.Method)

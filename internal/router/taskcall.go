@@ -154,14 +154,13 @@ type taskBack struct {
 
 func (b *taskBack) Notify(method string, params wire.Raw) {
 	ids := b.r.taskIDs(b.space.Upstream(), b.session, b.who)
-	switch method {
-	case wire.NoteTaskStatus, wire.NoteTasks:
-		if ids(wire.ValueOf(params).Get("taskId").Str()) == "" {
+	if m := wire.MethodOf(method); m.Kind != wire.KindTaskStatus {
+		params = b.related(params)
+	} else {
+		if ids(wire.ValueOf(params).Get(m.Member).Str()) == "" {
 			return
 		}
 		params = b.space.Task(params, ids)
-	default:
-		params = b.related(params)
 	}
 	b.to.Notify(method, params)
 }

@@ -51,16 +51,8 @@ func (r *Router) task(ctx context.Context, c *call.Call, n *noted) (call.Result,
 // not know the extension.
 func knowsTasks(c *call.Call, view *catalog.View) *wire.Error {
 	modern := c.Client.Era() == wire.EraModern
-	known := c.Client.Revision == wire.Rev20251125
-	switch c.Method {
-	case wire.MethodTasksResult, wire.MethodTasksList:
-	case wire.MethodTasksUpdate:
-		known = modern
-	default:
-		known = known || modern
-	}
 	switch {
-	case !known:
+	case !wire.MethodOf(c.Method).KnownTo(c.Client.Revision):
 		return wire.Errorf(wire.CodeMethodNotFound, "method %s is not known to revision %s", c.Method, c.Client.Revision)
 	case !beginsTasks(view, c.Client.Era()):
 		return wire.Errorf(wire.CodeMethodNotFound, "method %s is not known here: no upstream begins tasks", c.Method)

@@ -118,27 +118,35 @@ func (a *asks) answer(ctx context.Context, m wire.Message, c *call.Call) wire.Me
 }
 
 func (a *asks) result(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
-	switch m.Method {
-	case wire.MethodPing:
-		return wire.Raw(`{}`), nil
-	case wire.MethodRootsList:
-		switch {
-		case a.o.persona.relaysRoots():
-			return clientRoots(ctx, m, c)
-		case a.o.Roots == nil:
-			return nil, errNoRoots
-		}
-		return rootsResult(a.o.Roots), nil
-	case wire.MethodElicit:
-		return elicit(ctx, m, c)
-	case wire.MethodSample:
-		return sample(ctx, m, c)
-	default:
-		return nil, wire.Errorf(wire.CodeMethodNotFound, "the client does not know the method %.100q", m.Method)
+	if by := askAnswers[m.Method]; by != nil {
+		return by(a, ctx, m, c)
 	}
+	return nil, wire.Errorf(wire.CodeMethodNotFound, "the client does not know the method %.100q", m.Method)
 }
 
-func elicit(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
+// askAnswers are the requests that a server may send.
+var askAnswers = map[string]func(a *asks, ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error){
+	wire.MethodPing:      (*asks).ping,
+	wire.MethodRootsList: (*asks).roots,
+	wire.MethodElicit:    (*asks).elicit,
+	wire.MethodSample:    (*asks).sample,
+}
+
+func (*asks) ping(context.Context, wire.Message, *call.Call) (wire.Raw, *wire.Error) {
+	return wire.Raw(`{}`), nil
+}
+
+func (a *asks) roots(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
+	switch {
+	case a.o.persona.relaysRoots():
+		return clientRoots(ctx, m, c)
+	case a.o.Roots == nil:
+		return nil, errNoRoots
+	}
+	return rootsResult(a.o.Roots), nil
+}
+
+func (*asks) elicit(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
 	cancelled := wire.Raw(`{"action":"cancel"}`)
 	if c == nil || c.Client == nil || !c.Client.Can("elicitation") {
 		return cancelled, nil
@@ -153,7 +161,7 @@ func elicit(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.
 	return relay(ctx, m, c, func() (wire.Raw, *wire.Error) { return cancelled, nil })
 }
 
-func sample(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
+func (*asks) sample(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
 	unanswered := func() (wire.Raw, *wire.Error) {
 		return nil, wire.Errorf(codeLapsed, "the sampling request was not answered")
 	}

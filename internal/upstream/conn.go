@@ -122,15 +122,3 @@ func result(m wire.Message, rev wire.Revision) (call.Result, error) {
 	}
 	return call.Result{Raw: m.Result, Revision: rev, Extra: m.Extra}, nil
 }
-
-// standsAlone reports whether a notification is about the server as a whole, or
-// about something that it names itself, wherever it comes. What is not known
-// here belongs to the call that it came with.
-func standsAlone(method string) bool {
-	switch method {
-	case wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged, wire.NoteResourceUpdated,
-		wire.NoteElicitComplete, wire.NoteAcknowledged, "notifications/tasks", "notifications/tasks/status":
-		return true
-	}
-	return false
-}

@@ -163,9 +163,10 @@ func (t *flights) ownerWho(suits func(*call.Call) bool) *call.Call {
 	return found.call
 }
 
-// looks reports whether the flight asks how a task is.
+// looks reports whether the flight is about a task and does not wait for its result.
 func (f *flight) looks() bool {
-	return f.call.Method == wire.MethodTasksGet || f.call.Method == wire.MethodTasksCancel
+	m := wire.MethodOf(f.call.Method)
+	return m.Kind == wire.KindTask && m.Shape != wire.ShapeToolResult
 }
 
 // waitingFor returns the youngest call that waits for the result of a task, nil

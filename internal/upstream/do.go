@@ -79,7 +79,7 @@ func (c *Connector) explain(g *gate, err error) (reason string, unsent bool) {
 // reached it tries for StartupWait.
 func (c *Connector) send(g *gate, cl *call.Call) (call.Result, error) {
 	ctx := context.Context(&g.Scope)
-	if c.single != nil && !aboutTask(cl.Method) {
+	if c.single != nil && needsTurn(cl.Method) {
 		if err := c.take(ctx, c.single, cl); err != nil {
 			return call.Result{}, err
 		}
@@ -133,17 +133,11 @@ func (c *Connector) another(ctx context.Context, past conn, f *fault) (conn, err
 	return c.await(ctx, nil)
 }
 
-// aboutTask reports whether a request is about a task that runs already. Such
-// requests need no turn where calls take turns: what the server asks for a task
-// says so, and who waits for the result of one must not keep others from asking
-// how it is.
-func aboutTask(method string) bool {
-	switch method {
-	case wire.MethodTasksGet, wire.MethodTasksResult, wire.MethodTasksCancel, wire.MethodTasksUpdate, wire.MethodTasksList:
-		return true
-	}
-	return false
-}
+// needsTurn reports whether a request waits for its turn where calls take turns.
+// Requests about a task that already runs do not: what the server asks for a task
+// names the task, and a request that waits for the result of one must not keep others
+// from asking how it is.
+func needsTurn(method string) bool { return wire.MethodOf(method).Kind != wire.KindTask }
 
 // take takes one of places for a call, see [places.take].
 func (c *Connector) take(ctx context.Context, p *places, cl *call.Call) error {

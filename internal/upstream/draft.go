@@ -34,25 +34,30 @@ func (d *draft) of(c conn) *draftFact {
 // server that is known to know it: others take no notice of the member uri and
 // list everything.
 func (d *draft) call(ctx context.Context, c conn, cl *call.Call) (call.Result, error) {
-	switch cl.Method {
-	case wire.MethodResourcesMetadata:
-		if f := d.of(c); f != nil && !f.knows {
-			return call.Result{}, unknownMethod(cl.Method)
-		}
-		result, err := c.call(ctx, cl)
-		if f, ok := errors.AsType[*fault](err); ok {
-			if r, ok := errors.AsType[*refusal](f.cause); ok && (refusesMethod(cl.Method, r) || r.status == http.StatusNotFound) {
-				err = unknownMethod(cl.Method)
-			}
-		}
-		d.learn(c, result, err)
-		return result, err
-	case wire.MethodResourcesList:
+	switch m := wire.MethodOf(cl.Method); {
+	case m.Kind == wire.KindMetadata:
+		return d.metadata(ctx, c, cl)
+	case m.Kind == wire.KindList && m.MemberOptional:
 		if f := d.of(c); f == nil || !f.knows {
 			return call.Result{}, unknownMethod(cl.Method)
 		}
 	}
 	return c.call(ctx, cl)
+}
+
+// metadata sends resources/metadata.
+func (d *draft) metadata(ctx context.Context, c conn, cl *call.Call) (call.Result, error) {
+	if f := d.of(c); f != nil && !f.knows {
+		return call.Result{}, unknownMethod(cl.Method)
+	}
+	result, err := c.call(ctx, cl)
+	if f, ok := errors.AsType[*fault](err); ok {
+		if r, ok := errors.AsType[*refusal](f.cause); ok && (refusesMethod(cl.Method, r) || r.status == http.StatusNotFound) {
+			err = unknownMethod(cl.Method)
+		}
+	}
+	d.learn(c, result, err)
+	return result, err
 }
 
 // learn takes in how the server answered resources/metadata. An error other than

@@ -289,13 +289,9 @@ func (r *feeding) acknowledged(s *subscription, m wire.Message) {
 	}
 	r.missed = false
 	wanted := wire.ValueOf(r.lists)
-	for _, list := range []struct{ member, note string }{
-		{"toolsListChanged", wire.NoteToolsChanged},
-		{"promptsListChanged", wire.NotePromptsChanged},
-		{"resourcesListChanged", wire.NoteResourcesChanged},
-	} {
-		if wanted.Get(list.member).Bool() {
-			r.in.notified(list.note, nil)
+	for _, m := range wire.MethodsOf(wire.KindListChanged) {
+		if wanted.Get(m.Capability + "ListChanged").Bool() {
+			r.in.notified(m.Name, nil)
 		}
 	}
 	for _, uri := range honored {

@@ -29,13 +29,12 @@ const (
 	numKinds
 )
 
-// listings tells how each kind is listed: by which method, in which member of
-// the result, and under which capability.
-var listings = [numKinds]struct{ method, member, capability string }{
-	kindTools:     {wire.MethodToolsList, "tools", "tools"},
-	kindPrompts:   {wire.MethodPromptsList, "prompts", "prompts"},
-	kindResources: {wire.MethodResourcesList, "resources", "resources"},
-	kindTemplates: {wire.MethodTemplatesList, "resourceTemplates", "resources"},
+// listings are the methods that list each kind.
+var listings = [numKinds]*wire.Method{
+	kindTools:     wire.MethodOf(wire.MethodToolsList),
+	kindPrompts:   wire.MethodOf(wire.MethodPromptsList),
+	kindResources: wire.MethodOf(wire.MethodResourcesList),
+	kindTemplates: wire.MethodOf(wire.MethodTemplatesList),
 }
 
 // items returns the list of the kind in the catalog.
@@ -59,6 +58,18 @@ func only(k kind) kinds { return 1 << k }
 
 func (ks kinds) has(k kind) bool { return ks&only(k) != 0 }
 
+// kindsUnder returns the kinds that a capability announces: those whose lists change
+// together.
+func kindsUnder(capability string) kinds {
+	var ks kinds
+	for k, m := range listings {
+		if m.Capability == capability {
+			ks |= only(kind(k))
+		}
+	}
+	return ks
+}
+
 // listing is one list, all pages of it.
 type listing struct {
 	items []wire.Raw
@@ -74,7 +85,7 @@ func list(ctx context.Context, conn conn, k kind, timeout time.Duration) (listin
 	size := 0
 	var params wire.Raw
 	for page := 0; page < maxPages; page++ {
-		result, err := request(ctx, conn, &call.Call{Method: listings[k].method, Params: params, Back: nobody{}}, timeout)
+		result, err := request(ctx, conn, &call.Call{Method: listings[k].Name, Params: params, Back: nobody{}}, timeout)
 		if refusal, ok := err.(*wire.Error); ok && refusal.Code == wire.CodeMethodNotFound && page == 0 {
 			return out, nil
 		}
@@ -82,9 +93,9 @@ func list(ctx context.Context, conn conn, k kind, timeout time.Duration) (listin
 			return out, err
 		}
 		root := wire.ValueOf(result)
-		array := root.Get(listings[k].member)
+		array := root.Get(listings[k].ListMember)
 		if array.Kind() != '[' {
-			return out, fmt.Errorf("the result has no array %q", listings[k].member)
+			return out, fmt.Errorf("the result has no array %q", listings[k].ListMember)
 		}
 		for item := range array.Elements() {
 			out.items = append(out.items, item.Raw())

@@ -142,9 +142,7 @@ func (d *dualHTTP) run(ctx context.Context) error {
 type silentLists struct{ inbox }
 
 func (s silentLists) notified(method string, params wire.Raw) {
-	switch method {
-	case wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged:
-	default:
+	if wire.MethodOf(method).Kind != wire.KindListChanged {
 		s.inbox.notified(method, params)
 	}
 }

@@ -203,11 +203,9 @@ func (l *legacyHTTP) renew(ctx context.Context, old *session) (*session, error) 
 	l.session.Store(s)
 	old.end()
 	l.in.renewed()
-	for kind, note := range map[string]string{
-		"tools": wire.NoteToolsChanged, "prompts": wire.NotePromptsChanged, "resources": wire.NoteResourcesChanged,
-	} {
-		if declares(h.capabilities, kind) {
-			l.in.notified(note, nil)
+	for _, m := range wire.MethodsOf(wire.KindListChanged) {
+		if declares(h.capabilities, m.Capability) {
+			l.in.notified(m.Name, nil)
 		}
 	}
 	return s, nil

@@ -46,15 +46,15 @@ func (e *ears) hear(m wire.Message) {
 		e.asked(m)
 		return
 	}
-	switch m.Method {
-	case wire.NoteProgress:
+	switch wire.MethodOf(m.Method).Scope {
+	case wire.ScopeProgressToken:
 		l.o.progress(l.flights, m.Params)
-	case wire.NoteCancelled:
+	case wire.ScopeRequest:
 		if e.asks != nil {
 			e.asks.cancelled(m.Params)
 		}
 	default:
-		if c := e.owner(m); c != nil && !standsAlone(m.Method) {
+		if c := e.owner(m); c != nil && !wire.MethodOf(m.Method).Standalone() {
 			c.Back.Notify(m.Method, m.Params)
 			return
 		}

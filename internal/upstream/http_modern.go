@@ -132,7 +132,7 @@ func (m *modernHTTP) post(ctx context.Context, d *dialect, f *flight, x *exchang
 func (m *modernHTTP) header(d *dialect, c *call.Call) headers {
 	h := d.header.forCall(c)
 	h.own = append(make([]headerField, 0, 4), headerField{wire.HeaderMethod, c.Method})
-	member := wire.NameMember(c.Method)
+	member, _ := wire.MethodOf(c.Method).Header()
 	if member == "" {
 		return h
 	}
@@ -155,12 +155,14 @@ func (m *modernHTTP) header(d *dialect, c *call.Call) headers {
 // hear takes what comes before an answer. A modern server must not send
 // requests: one that does gets no answer, since there is no way to send it.
 func (m *modernHTTP) hear(msg wire.Message, c *call.Call) {
-	switch {
-	case msg.IsRequest():
+	if msg.IsRequest() {
 		m.log.Debug("the server sent a request, which its revision forbids", zap.String("method", msg.Method))
-	case msg.Method == wire.NoteProgress:
+		return
+	}
+	switch wire.MethodOf(msg.Method).Scope {
+	case wire.ScopeProgressToken:
 		m.flights.progress(msg.Params)
-	case standsAlone(msg.Method):
+	case wire.ScopeServer, wire.ScopeSubscription:
 		m.in.notified(msg.Method, msg.Params)
 	default:
 		c.Back.Notify(msg.Method, msg.Params)

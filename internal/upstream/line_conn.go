@@ -285,20 +285,20 @@ func (l *lineConn) takeOne(text []byte) {
 }
 
 func (l *lineConn) notified(m wire.Message) {
-	switch m.Method {
-	case wire.NoteProgress:
+	switch wire.MethodOf(m.Method).Scope {
+	case wire.ScopeProgressToken:
 		l.o.progress(l.flights, m.Params)
 		return
-	case wire.NoteCancelled:
+	case wire.ScopeRequest:
 		if !l.asks.cancelled(m.Params) {
 			l.listenCancelled(m.Params)
 		}
 		return
-	case wire.NoteAcknowledged:
+	case wire.ScopeSubscription:
 		l.acknowledged(m.Params)
 		return
 	}
-	if c := l.o.addressee(l.flights, m); c != nil && !standsAlone(m.Method) {
+	if c := l.o.addressee(l.flights, m); c != nil && !wire.MethodOf(m.Method).Standalone() {
 		c.Back.Notify(m.Method, m.Params)
 		return
 	}

@@ -42,14 +42,9 @@ func (b *mailbox) notified(method string, params wire.Raw) {
 		}
 		return
 	}
-	switch method {
-	case wire.NoteToolsChanged:
-		b.mark(only(kindTools))
-	case wire.NotePromptsChanged:
-		b.mark(only(kindPrompts))
-	case wire.NoteResourcesChanged:
-		b.mark(only(kindResources) | only(kindTemplates))
-	default:
+	if m := wire.MethodOf(method); m.Kind == wire.KindListChanged {
+		b.mark(kindsUnder(m.Capability))
+	} else {
 		b.pass(method, params)
 	}
 }

@@ -146,11 +146,7 @@ func (p *persona) passes(method string) bool {
 	if p.head == nil || p.origin.Client != nil || p.origin.Principal != "" {
 		return true
 	}
-	switch method {
-	case wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged:
-		return false
-	}
-	return true
+	return wire.MethodOf(method).Kind != wire.KindListChanged
 }
 
 // gatherer reports whether a session with this persona gathers lists.

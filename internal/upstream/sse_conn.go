@@ -231,15 +231,15 @@ func (s *sseConn) takeOne(data []byte) {
 }
 
 func (s *sseConn) notified(m wire.Message) {
-	switch m.Method {
-	case wire.NoteProgress:
+	switch wire.MethodOf(m.Method).Scope {
+	case wire.ScopeProgressToken:
 		s.o.progress(s.flights, m.Params)
 		return
-	case wire.NoteCancelled:
+	case wire.ScopeRequest:
 		s.asks.cancelled(m.Params)
 		return
 	}
-	if c := s.o.addressee(s.flights, m); c != nil && !standsAlone(m.Method) {
+	if c := s.o.addressee(s.flights, m); c != nil && !wire.MethodOf(m.Method).Standalone() {
 		c.Back.Notify(m.Method, m.Params)
 		return
 	}

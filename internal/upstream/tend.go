@@ -56,7 +56,7 @@ type tender struct {
 func (c *Connector) tend(ctx context.Context, conn conn, h hello, again bool) {
 	t := &tender{c: c, conn: conn, h: h, headers: c.o.HTTP != nil && h.revision.Era() == wire.EraModern}
 	for k := range numKinds {
-		capability := listings[k].capability
+		capability := listings[k].Capability
 		if !c.o.persona.gatherer() || !declares(h.capabilities, capability) {
 			continue
 		}
@@ -176,7 +176,7 @@ func (t *tender) refresh(ctx context.Context, which kinds, news func() kinds) {
 				level = zap.DebugLevel // the same again at every attempt is no news
 			}
 			t.failed[k] = failed[k]
-			t.c.o.Logger.Log(level, "cannot gather a list", zap.String("method", listings[k].method), t.c.o.why(failed[k]))
+			t.c.o.Logger.Log(level, "cannot gather a list", zap.String("method", listings[k].Name), t.c.o.why(failed[k]))
 		default:
 			t.failed[k], t.ttl[k] = nil, got[k].ttl
 			if k == kindTools && t.headers {
@@ -213,7 +213,7 @@ func (t *tender) reason() string {
 	var out []string
 	for k, err := range t.failed {
 		if err != nil {
-			out = append(out, fmt.Sprintf("%s: %s", listings[k].method, t.c.o.reason(downReason(err))))
+			out = append(out, fmt.Sprintf("%s: %s", listings[k].Name, t.c.o.reason(downReason(err))))
 		}
 	}
 	return strings.Join(out, "; ")

@@ -18,10 +18,7 @@ const (
 // unowned logs and counts a question that is refused because nobody can be told to
 // be the one who is meant. What the question says is not logged.
 func (o *Options) unowned(t *flights, method string) {
-	switch {
-	case method == wire.MethodElicit, method == wire.MethodSample:
-	case method == wire.MethodRootsList && o.persona.relaysRoots():
-	default:
+	if wire.MethodOf(method).Kind != wire.KindAsk || method == wire.MethodRootsList && !o.persona.relaysRoots() {
 		return // it is answered without a client
 	}
 	if o.AskRefused != nil {

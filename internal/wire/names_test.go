@@ -2,29 +2,6 @@ package wire
 
 import "testing"
 
-// 2026-07-28, basic/transports/streamable-http, "Standard Request Headers".
-func TestNameMember(t *testing.T) {
-	for _, tc := range []struct {
-		method, member string
-		required       bool
-	}{
-		{"tools/call", "name", true},
-		{"prompts/get", "name", true},
-		{"resources/read", "uri", true},
-		{"resources/metadata", "uri", false},
-		{"tasks/get", "taskId", true},
-		{"tasks/update", "taskId", true},
-		{"tasks/cancel", "taskId", true},
-		{"tools/list", "", false},
-		{"resources/subscribe", "", false},
-		{"", "", false},
-	} {
-		if got, required := NameMember(tc.method), NameRequired(tc.method); got != tc.member || required != tc.required {
-			t.Errorf("%s: member %q, required %v; want %q, %v", tc.method, got, required, tc.member, tc.required)
-		}
-	}
-}
-
 func TestLevels(t *testing.T) {
 	names := []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 	last := LevelNone

@@ -20,24 +20,23 @@ const (
 // ListChangeOf returns the list that a notification is about, or 0 if the method is
 // not a list change.
 func ListChangeOf(method string) ListChanges {
-	switch method {
-	case wire.NoteToolsChanged:
-		return ToolsChanged
-	case wire.NotePromptsChanged:
-		return PromptsChanged
-	case wire.NoteResourcesChanged:
-		return ResourcesChanged
-	default:
-		return 0
+	for i, m := range listChanges {
+		if m.Name == method {
+			return 1 << i
+		}
 	}
+	return 0
 }
+
+// listChanges are the notifications for the lists, in the order of [ListChanges].
+var listChanges = wire.MethodsOf(wire.KindListChanged)
 
 // methods returns the notifications for the lists.
 func (c ListChanges) methods() []string {
 	var out []string
-	for i, method := range [...]string{wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged} {
+	for i, m := range listChanges {
 		if c&(1<<i) != 0 {
-			out = append(out, method)
+			out = append(out, m.Name)
 		}
 	}
 	return out

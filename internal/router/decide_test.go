@@ -1,0 +1,34 @@
+package router
+
+import (
+	"testing"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// Policy takes a request without arguments for allowed where some arguments would be. A
+// method that is not in the table must not be judged so.
+func TestDecideJudgesUnknownMethodsClosed(t *testing.T) {
+	when, faults := policy.NewCondition(`args.path == "/safe"`)
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	h := ruled(t, answers(`{}`), filesSource(t), policy.Rule{Name: "safe", Effect: policy.Allow, When: when})
+	for method, want := range map[string]policy.Effect{
+		wire.MethodToolsCall: policy.Deny,  // with these arguments
+		wire.MethodTasksGet:  policy.Allow, // of a call with others
+		"tools/destroy":      policy.Deny,
+	} {
+		c := newCall(method, `{"name":"files__read","arguments":{"path":"/etc"}}`, &recorder{})
+		target, ok := view(h.Routes(), c).Resolve(call.Tool, "files__read")
+		if !ok {
+			t.Fatal("the tool is not in the table")
+		}
+		d, err := h.decide(auditDecision, c, itemOf(&target), target.Judgement, nil)
+		if err != nil || d.Effect != want {
+			t.Errorf("%s: %v, %v; want %v", method, d.Effect, err, want)
+		}
+	}
+}
