@@ -12,8 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mcpgateway/internal/config"
+	"mcpgateway/internal/configfile"
 	"mcpgateway/internal/console"
+	"mcpgateway/internal/hostimport"
 )
 
 // importOptions are the flags of `gateway import`.
@@ -51,7 +52,7 @@ func newImport() *cobra.Command {
 }
 
 func (o *importOptions) run(cmd *cobra.Command, args []string) error {
-	var files []config.HostFile
+	var files []hostimport.File
 	for _, name := range args {
 		f, err := hostFile(name)
 		if err != nil {
@@ -59,7 +60,7 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 		}
 		files = append(files, f)
 	}
-	im, err := config.Import(files...)
+	im, err := hostimport.Import(files...)
 	if err != nil {
 		return err
 	}
@@ -87,13 +88,13 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 }
 
 // hostFile reads a file, and finds out which folder it is about.
-func hostFile(name string) (config.HostFile, error) {
+func hostFile(name string) (hostimport.File, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return config.HostFile{}, config.Unreadable(name, err)
+		return hostimport.File{}, configfile.Unreadable(name, err)
 	}
 	full, err := filepath.Abs(name)
-	return config.HostFile{Name: name, Data: data, Folder: filepath.Dir(full)}, err
+	return hostimport.File{Name: name, Data: data, Folder: filepath.Dir(full)}, err
 }
 
 // output is a file to write, with the flag that named it; without a name it is not written.
@@ -130,8 +131,8 @@ func (f output) write(force bool) error {
 }
 
 // tell says what to know and what to do next.
-func (o *importOptions) tell(stderr io.Writer, im *config.Imported) {
-	for _, r := range im.Remarks {
+func (o *importOptions) tell(stderr io.Writer, im *hostimport.Result) {
+	for _, r := range im.Warnings {
 		fmt.Fprintln(stderr, r)
 	}
 	fmt.Fprintf(stderr, "%s imported.\n", console.Count(im.Upstreams, "upstream"))
@@ -142,7 +143,7 @@ func (o *importOptions) tell(stderr io.Writer, im *config.Imported) {
 	unset := im.Variables
 	if o.env != "" {
 		fmt.Fprintf(stderr, "\n%s has the values that were moved; load them with: set -a; . %s; set +a\n", o.env, shellPath(o.env))
-		unset = slices.DeleteFunc(slices.Clone(unset), func(v config.Variable) bool { return v.Moved })
+		unset = slices.DeleteFunc(slices.Clone(unset), func(v hostimport.Variable) bool { return v.Moved })
 	}
 	if len(unset) > 0 {
 		fmt.Fprintf(stderr, "\nSet in the environment before you go on:\n\n")
@@ -166,7 +167,7 @@ func shellPath(name string) string {
 }
 
 // whence says what the value of a variable is, and where it stands now.
-func whence(v config.Variable) string {
+func whence(v hostimport.Variable) string {
 	about := v.Note
 	switch {
 	case v.Moved && about != "":

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"mcpgateway/internal/configfile"
 )
 
 // AuthMode is a way in which clients prove who they are.
@@ -230,19 +232,19 @@ func (a *Auth) checkTwice(m *mapping) {
 	ids, digests, issuers := make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	for _, k := range a.APIKeys {
 		if ids[k.ID] && k.ID != "" {
-			m.errorf("api_keys", "the id %s is there twice; give each key its own", show(k.ID))
+			m.errorf("api_keys", "the id %s is there twice; give each key its own", configfile.Quote(k.ID))
 		}
 		if digests[k.SHA256] && k.SHA256 != "" {
-			m.errorf("api_keys", "the key %s is that of another id too", show(k.ID))
+			m.errorf("api_keys", "the key %s is that of another id too", configfile.Quote(k.ID))
 		}
 		ids[k.ID], digests[k.SHA256] = true, true
 		if at := k.ExpiresAt(); !at.IsZero() && time.Now().After(at) {
-			m.warnf("api_keys", "the key %s has expired", show(k.ID))
+			m.warnf("api_keys", "the key %s has expired", configfile.Quote(k.ID))
 		}
 	}
 	for _, j := range a.JWT {
 		if issuers[j.Issuer] && j.Issuer != "" {
-			m.errorf("jwt", "the issuer %s is there twice; put its audiences into one entry", show(j.Issuer))
+			m.errorf("jwt", "the issuer %s is there twice; put its audiences into one entry", configfile.Quote(j.Issuer))
 		}
 		issuers[j.Issuer] = true
 	}

@@ -8,11 +8,13 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"mcpgateway/internal/configfile"
 )
 
 // check looks at what takes the whole file to see, and finishes the Config.
 func (doc *document) check(m *mapping) {
-	if !m.meant["upstreams"] && m.given["upstreams"].isEmpty() {
+	if !m.meant["upstreams"] && m.given["upstreams"].IsEmpty() {
 		what := "no upstreams; add one"
 		if len(bytes.TrimSpace(m.d.data)) == 0 {
 			what = "the file is empty; write an upstream"
@@ -66,20 +68,20 @@ func (doc *document) checkNames() {
 	for i := range doc.Upstreams {
 		e := &doc.Upstreams[i]
 		if first := names[e.Name]; first != nil {
-			e.at.errorf("", "has the name %s here, as has %s at %v; rename one of them", e.Name, show(first.Key), first.Pos)
+			e.at.errorf("", "has the name %s here, as has %s at %v; rename one of them", e.Name, configfile.Quote(first.Key), first.Pos)
 			continue
 		}
 		names[e.Name] = e
 		prefix := cmp.Or(e.EffectivePrefix(), e.Name)
 		if first := prefixes[prefix]; first != nil {
-			e.at.errorf("prefix", "the prefix %s is that of %s at %v; give one of them another with prefix", prefix, show(first.Key), first.Pos)
+			e.at.errorf("prefix", "the prefix %s is that of %s at %v; give one of them another with prefix", prefix, configfile.Quote(first.Key), first.Pos)
 			continue
 		}
 		prefixes[prefix] = e
 		// Where the separator stands first must be where the prefix ends, or a
 		// public name could be read in two ways.
 		if sep := doc.Namespace.Separator; strings.Index(prefix+sep, sep) != len(prefix) {
-			e.at.errorf("prefix", "the prefix %s cannot be told from what follows, with namespace.separator %s; choose another with prefix", prefix, show(sep))
+			e.at.errorf("prefix", "the prefix %s cannot be told from what follows, with namespace.separator %s; choose another with prefix", prefix, configfile.Quote(sep))
 		}
 	}
 }
@@ -88,7 +90,7 @@ func (doc *document) checkNames() {
 // keys against one another.
 func (e *entry) check(m *mapping) {
 	e.at = m
-	e.Key, e.Name, e.Pos = m.key, slug(m.key), m.pos()
+	e.Key, e.Name, e.Pos = m.key, NameOf(m.key), m.pos()
 	if e.Name != e.Key {
 		m.warnf("", "is named %s here", e.Name)
 	}
@@ -106,7 +108,7 @@ func (e *entry) check(m *mapping) {
 	e.Cwd = inFolder(m.d.dir, e.Cwd)
 	e.EnvFile = inFolder(m.d.dir, e.EnvFile)
 	at, place := m.place("url")
-	e.URLPlace = Error{File: m.d.file, Line: at.Line, Col: at.Column, Path: place.text}
+	e.URLPlace = Error{File: m.d.file, Line: at.Line, Col: at.Column, Path: place.Text}
 	if e.EnvFile != "" && !m.has("url") {
 		e.mergeEnvFile(m)
 	}
@@ -122,16 +124,16 @@ func (e *entry) checkResources(m *mapping) {
 		key   string
 		globs []string
 	}{{"allow", e.Resources.Allow}, {"deny", e.Resources.Deny}} {
-		list := child(given, l.key)
+		list := configfile.Child(given, l.key)
 		for i, glob := range l.globs {
 			if mayBeURI(glob) || list == nil || list.Kind != yaml.SequenceNode || i >= len(list.Content) {
 				continue
 			}
 			right := `"*` + strings.TrimLeft(glob, "/") + `"`
 			if strings.HasPrefix(glob, "/") {
-				right = show("file://" + glob)
+				right = configfile.Quote("file://" + glob)
 			}
-			m.d.errorf(resolve(list.Content[i]), p.key(l.key, l.key).item(i), "no URI begins like %s: it needs a scheme or an asterisk first, such as %s", show(glob), right)
+			m.d.Errorf(configfile.Resolve(list.Content[i]), p.Key(l.key, l.key).Item(i), "no URI begins like %s: it needs a scheme or an asterisk first, such as %s", configfile.Quote(glob), right)
 		}
 	}
 }
@@ -236,7 +238,7 @@ func (e *entry) checkEnabled(m *mapping) {
 func (e *entry) mergeEnvFile(m *mapping) {
 	data, err := m.d.read(e.EnvFile)
 	if err != nil {
-		m.errorf("envFile", "cannot be read: %v", reason(err))
+		m.errorf("envFile", "cannot be read: %v", configfile.Reason(err))
 		return
 	}
 	if err := m.d.vars.take(len(data)); err != nil {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"mcpgateway/internal/configfile"
 )
 
 // checkCommand refuses a command that has its arguments in it, as one would type it:
@@ -18,28 +20,28 @@ func (e *entry) checkCommand(m *mapping) {
 		return
 	}
 	// What is shown is what was written: what it expands to may be secret.
-	written := splitWords(m.given["command"].value.Value)
+	written := splitWords(m.given["command"].Value.Value)
 	if len(written) < 2 || slices.ContainsFunc(written, mayTell) {
 		m.errorf("command", "has a program and its arguments in one, which no shell takes apart; put the arguments into args")
 		return
 	}
 	quoted := make([]string, len(written)-1)
 	for i, w := range written[1:] {
-		quoted[i] = show(w)
+		quoted[i] = configfile.Quote(w)
 	}
 	more := ""
 	if len(e.Args) > 0 {
 		more = ", before those that are there"
 	}
 	m.errorf("command", "there is no program of the name %s, and no shell takes it apart; put the arguments into args: command: %s, args: [%s]%s",
-		show(m.given["command"].value.Value), plainOrShown(written[0]), strings.Join(quoted, ", "), more)
+		configfile.Quote(m.given["command"].Value.Value), plainOrShown(written[0]), strings.Join(quoted, ", "), more)
 }
 
 // mayTell tells whether a word of a command line may be a secret, or the flag or the
 // name of one.
 func mayTell(word string) bool {
 	name, _, assigned := strings.Cut(word, "=")
-	return hasToken(word) || (assigned || strings.HasPrefix(word, "-")) && isSecretName(name) || strings.Contains(word, "://") && !plainURL.MatchString(word)
+	return HasToken(word) || (assigned || strings.HasPrefix(word, "-")) && IsSecretName(name) || strings.Contains(word, "://") && !plainURL.MatchString(word)
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_+/=.~%-]+$`)
@@ -49,7 +51,7 @@ func plainOrShown(word string) string {
 	if plainWord.MatchString(word) {
 		return word
 	}
-	return show(word)
+	return configfile.Quote(word)
 }
 
 // isProgram tells whether there is a file that a command stands for.

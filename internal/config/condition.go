@@ -5,6 +5,8 @@ import (
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"mcpgateway/internal/configfile"
 )
 
 // Option changes how a file is read.
@@ -31,9 +33,9 @@ func WithConditions(check func(Condition) []Finding) Option {
 }
 
 // checkCondition has the condition of a rule checked.
-func (r *Rule) checkCondition(m *mapping, when pair) {
+func (r *Rule) checkCondition(m *mapping, when configfile.Pair) {
 	if strings.TrimSpace(r.When) == "" {
-		if when.value.Kind == yaml.ScalarNode && !isNull(when.value) {
+		if when.Value.Kind == yaml.ScalarNode && !configfile.IsNull(when.Value) {
 			m.errorf("when", "must not be empty; remove it for a rule without a condition")
 		}
 		return
@@ -44,15 +46,15 @@ func (r *Rule) checkCondition(m *mapping, when pair) {
 	all := r.What.Tools == nil && r.What.Resources == nil && r.What.Prompts == nil
 	c := Condition{r.When, all || r.What.Tools != nil, all || r.What.Resources != nil, all || r.What.Prompts != nil}
 	for _, f := range m.d.conditions(c) {
-		at := *when.value
-		if when.value.Value == r.When { // else something was expanded into it
-			at.Line, at.Column = within(m.d.data, when.value, f.Line, f.Col)
+		at := *when.Value
+		if when.Value.Value == r.When { // else something was expanded into it
+			at.Line, at.Column = within(m.d.data, when.Value, f.Line, f.Col)
 		}
-		p := m.path.key("when", "when")
+		p := m.path.Key("when", "when")
 		if f.Warning {
-			m.d.warnf(&at, p, "%s", f.Msg)
+			m.d.Warnf(&at, p, "%s", f.Msg)
 		} else {
-			m.d.errorf(&at, p, "%s", f.Msg)
+			m.d.Errorf(&at, p, "%s", f.Msg)
 		}
 	}
 }

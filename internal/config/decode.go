@@ -1,18 +1,16 @@
 package config
 
 import (
-	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 
 	"gopkg.in/yaml.v3"
-)
 
-// maxValues bounds how many values a file may have once its aliases and merges
-// are expanded. A file of maxFile bytes without any has fewer in practice.
-const maxValues = 200_000
+	"mcpgateway/internal/configfile"
+)
 
 // maxNamed bounds how many known keys an error about an unknown one lists.
 const maxNamed = 8
@@ -27,24 +25,33 @@ type source struct {
 	conditions func(Condition) []Finding // nil: they are not checked
 }
 
-// decoder takes nodes apart into the structs of the schema. It goes on after a
-// fault, so that all are found; a value with a fault keeps its default.
+// decoder decodes the nodes of one file into the structs of the schema. It continues after an
+// error, so that all errors are found; a value with an error keeps its default.
 type decoder struct {
 	source
-	vars     expander
-	budget   int  // values that may still be met
-	hosts    bool // the file has the form of a host's configuration
-	errs     Errors
-	warnings []Warning
+	configfile.Reader
+	vars  expander
+	hosts bool // the file has the form of a host's configuration
 
-	data   []byte     // the file
-	root   *yaml.Node // what is in it
-	rules  []*placedRule
-	parent *decoder // where faults go that are found after the file was read; nil: here
+	data  []byte         // the file
+	root  *yaml.Node     // its content
+	rules *[]*placedRule // of the configuration and its rule files
 }
 
-func newDecoder(src source) *decoder {
-	return &decoder{source: src, vars: newExpander(src), budget: maxValues}
+func newDecoder(src source, root *yaml.Node, data []byte) *decoder {
+	return &decoder{
+		source: src, Reader: configfile.Reader{File: src.file, Report: configfile.NewReport()}, vars: newExpander(src),
+		root: root, data: data, rules: new([]*placedRule),
+	}
+}
+
+// ofFile returns a decoder for another file of the same configuration.
+func (d *decoder) ofFile(name string, root *yaml.Node, data []byte) *decoder {
+	other := *d
+	other.file, other.File, other.dir = name, name, filepath.Dir(name)
+	other.vars.src = other.source
+	other.root, other.data = root, data
+	return &other
 }
 
 // checker is a struct of the schema with rules of its own, called after its
@@ -58,95 +65,65 @@ type mapping struct {
 	d     *decoder
 	key   string     // the name that it stands under, where its list is keyed
 	at    *yaml.Node // its key, or itself where there is none
-	path  path
-	given map[string]pair // what was written, by the schema's name of the key
-	meant map[string]bool // keys that are not there, since they are misspelled
+	path  configfile.Path
+	given map[string]configfile.Pair // what was written, by the schema's name of the key
+	meant map[string]bool            // keys that are not there, since they are misspelled
 }
 
 // has tells whether a key was written.
 func (m *mapping) has(key string) bool { _, ok := m.given[key]; return ok }
 
 // pos is the place of the mapping.
-func (m *mapping) pos() Pos { return Pos{m.at.Line, m.at.Column} }
+func (m *mapping) pos() Pos { return configfile.PosOf(m.at) }
 
 // errorf reports a fault at a key's value, or at the mapping if that key was
 // not written.
 func (m *mapping) errorf(key, format string, args ...any) {
 	at, p := m.place(key)
-	m.d.errorf(at, p, format, args...)
+	m.d.Errorf(at, p, format, args...)
 }
 
 // warnf is errorf for a remark.
 func (m *mapping) warnf(key, format string, args ...any) {
 	at, p := m.place(key)
-	m.d.warnf(at, p, format, args...)
+	m.d.Warnf(at, p, format, args...)
 }
 
-func (m *mapping) place(key string) (*yaml.Node, path) {
+func (m *mapping) place(key string) (*yaml.Node, configfile.Path) {
 	if g, ok := m.given[key]; ok {
-		return g.value, m.path.key(g.name, key)
+		return g.Value, m.path.Key(g.Name, key)
 	}
 	return m.at, m.path
-}
-
-func (d *decoder) errorf(at *yaml.Node, p path, format string, args ...any) {
-	to := d
-	if d.parent != nil {
-		to = d.parent
-	}
-	if to.budget < 0 {
-		return
-	}
-	to.errs = append(to.errs, &Error{d.file, at.Line, at.Column, p.text, fmt.Sprintf(format, args...)})
-}
-
-func (d *decoder) warnf(at *yaml.Node, p path, format string, args ...any) {
-	to := d
-	if d.parent != nil {
-		to = d.parent
-	}
-	to.warnings = append(to.warnings, Warning{d.file, at.Line, at.Column, p.text, fmt.Sprintf(format, args...)})
-}
-
-// spend takes one value of the budget, and tells whether there was one left. The
-// end of the budget is the last fault that is reported: what follows would only
-// come of values that were left out.
-func (d *decoder) spend(at *yaml.Node) bool {
-	if d.budget == 0 {
-		d.errorf(at, path{}, "the aliases of this file expand to more than %d values", maxValues)
-	}
-	d.budget--
-	return d.budget >= 0
 }
 
 // structure decodes a mapping with known keys. at is the key that it stands
 // under, name that key where the schema does not know it. It tells whether there
 // was a mapping; null is an empty one.
-func (d *decoder) structure(n, at *yaml.Node, p path, name string, v reflect.Value) bool {
+func (d *decoder) structure(n, at *yaml.Node, p configfile.Path, name string, v reflect.Value) bool {
 	setDefaults(v)
-	if n.Kind != yaml.MappingNode && !isNull(n) {
-		d.errorf(n, p, "must be a mapping, not %s", kindWords(n))
+	if n.Kind != yaml.MappingNode && !configfile.IsNull(n) {
+		d.Errorf(n, p, "must be a mapping, not %s", configfile.KindOf(n))
 		return false
 	}
-	m := &mapping{d: d, key: name, at: at, path: p, given: make(map[string]pair), meant: make(map[string]bool)}
+	m := &mapping{d: d, key: name, at: at, path: p, given: make(map[string]configfile.Pair), meant: make(map[string]bool)}
 	shape := shapeOf(v.Type())
-	for _, pr := range d.pairs(n, p) {
-		f := shape.byName[pr.name]
+	for _, pr := range d.Pairs(n, p) {
+		f := shape.byName[pr.Name]
 		if f == nil {
 			m.meant[d.unknown(pr, p, shape)] = true
 			continue
 		}
 		if first, twice := m.given[f.name]; twice {
-			d.errorf(pr.key, p.key(pr.name, f.name), "means the same as %s at %d:%d; keep one of them",
-				first.name, first.key.Line, first.key.Column)
+			d.Errorf(pr.Key, p.Key(pr.Name, f.name), "means the same as %s at %d:%d; keep one of them",
+				first.Name, first.Key.Line, first.Key.Column)
 			continue
 		}
-		if f.blank && pr.value.Kind == yaml.ScalarNode && pr.value.Tag == "!!str" && pr.value.Value == "" {
+		if f.blank && pr.Value.Kind == yaml.ScalarNode && pr.Value.Tag == "!!str" && pr.Value.Value == "" {
 			continue
 		}
-		pr.value = f.unlisted(pr.value)
+		pr.Value = f.unlisted(pr.Value)
 		m.given[f.name] = pr
-		d.value(pr.value, pr.key, p.key(pr.name, f.name), f, v.FieldByIndex(f.index))
+		d.value(pr.Value, pr.Key, p.Key(pr.Name, f.name), f, v.FieldByIndex(f.index))
 	}
 	if c, ok := v.Addr().Interface().(checker); ok {
 		c.check(m)
@@ -155,7 +132,7 @@ func (d *decoder) structure(n, at *yaml.Node, p path, name string, v reflect.Val
 }
 
 // value decodes what stands under a key.
-func (d *decoder) value(n, at *yaml.Node, p path, f *field, v reflect.Value) {
+func (d *decoder) value(n, at *yaml.Node, p configfile.Path, f *field, v reflect.Value) {
 	switch {
 	case f.keyed:
 		d.keyed(n, p, v)
@@ -186,30 +163,30 @@ func (f *field) unlisted(n *yaml.Node) *yaml.Node {
 }
 
 // keyed decodes a mapping from names to mappings into a slice, in file order.
-func (d *decoder) keyed(n *yaml.Node, p path, v reflect.Value) {
+func (d *decoder) keyed(n *yaml.Node, p configfile.Path, v reflect.Value) {
 	if n.Kind == yaml.SequenceNode {
 		hint := ""
-		if p.pattern == "upstreams" && p.text != p.pattern { // as hosts call it
+		if p.Pattern == "upstreams" && p.Text != p.Pattern { // as hosts call it
 			hint = "; make a gateway.yaml of this file with gateway import"
 		}
-		d.errorf(n, p, "must be a mapping from names, such as {name: {…}}, not a list%s", hint)
+		d.Errorf(n, p, "must be a mapping from names, such as {name: {…}}, not a list%s", hint)
 		return
 	}
-	for _, pr := range d.pairs(n, p) {
+	for _, pr := range d.Pairs(n, p) {
 		elem := reflect.New(v.Type().Elem()).Elem()
-		if d.structure(pr.value, pr.key, p.key(pr.name, "*"), pr.name, elem) {
+		if d.structure(pr.Value, pr.Key, p.Key(pr.Name, "*"), pr.Name, elem) {
 			v.Set(reflect.Append(v, elem))
 		}
 	}
 }
 
 // dictionary decodes a mapping from any names to secrets.
-func (d *decoder) dictionary(n *yaml.Node, p path, f *field, v reflect.Value) {
-	if n.Kind != yaml.MappingNode && !isNull(n) {
-		d.errorf(n, p, "must be a mapping, such as {NAME: value}, not %s", kindWords(n))
+func (d *decoder) dictionary(n *yaml.Node, p configfile.Path, f *field, v reflect.Value) {
+	if n.Kind != yaml.MappingNode && !configfile.IsNull(n) {
+		d.Errorf(n, p, "must be a mapping, such as {NAME: value}, not %s", configfile.KindOf(n))
 		return
 	}
-	pairs := d.pairs(n, p)
+	pairs := d.Pairs(n, p)
 	if len(pairs) == 0 {
 		return
 	}
@@ -218,35 +195,35 @@ func (d *decoder) dictionary(n *yaml.Node, p path, f *field, v reflect.Value) {
 	valid := entryFormats[f.format]()
 	for _, pr := range pairs {
 		ev := reflect.New(elem.typ).Elem()
-		if !d.scalar(pr.value, p.key(pr.name, "*"), elem, ev) {
+		if !d.scalar(pr.Value, p.Key(pr.Name, "*"), elem, ev) {
 			continue
 		}
-		if err := valid(pr.name, ev.Interface().(Secret).Reveal()); err != nil {
-			d.errorf(pr.key, p.key(pr.name, "*"), "%v", err)
+		if err := valid(pr.Name, ev.Interface().(Secret).Reveal()); err != nil {
+			d.Errorf(pr.Key, p.Key(pr.Name, "*"), "%v", err)
 			continue
 		}
-		v.SetMapIndex(reflect.ValueOf(pr.name), ev)
+		v.SetMapIndex(reflect.ValueOf(pr.Name), ev)
 	}
 }
 
 // list decodes a sequence of scalars, or of mappings with known keys. An empty
 // sequence replaces the default too.
-func (d *decoder) list(n *yaml.Node, p path, f *field, v reflect.Value) {
+func (d *decoder) list(n *yaml.Node, p configfile.Path, f *field, v reflect.Value) {
 	items := n.Content
 	switch {
-	case f.single && n.Kind == yaml.ScalarNode && !isNull(n):
+	case f.single && n.Kind == yaml.ScalarNode && !configfile.IsNull(n):
 		items = []*yaml.Node{n}
 	case n.Kind != yaml.SequenceNode:
-		if !isNull(n) {
-			d.errorf(n, p, "must be a list, such as [a, b], not %s", kindWords(n))
+		if !configfile.IsNull(n) {
+			d.Errorf(n, p, "must be a list, such as [a, b], not %s", configfile.KindOf(n))
 		}
 		return
 	}
 	out := reflect.MakeSlice(f.typ, 0, len(items))
 	elem := &field{name: f.name, typ: f.typ.Elem(), format: f.format, enum: f.enum}
 	for i, item := range items {
-		item = resolve(item)
-		if !d.spend(item) {
+		item = configfile.Resolve(item)
+		if !d.Spend(item) {
 			return
 		}
 		ev := reflect.New(elem.typ).Elem()
@@ -254,11 +231,11 @@ func (d *decoder) list(n *yaml.Node, p path, f *field, v reflect.Value) {
 		case item == n:
 			d.scalar(item, p, elem, ev)
 		case !elem.isStruct():
-			d.scalar(item, p.item(i), elem, ev)
-		case item.Kind == yaml.ScalarNode && !isNull(item):
-			d.shorthand(item, p.item(i), ev)
+			d.scalar(item, p.Item(i), elem, ev)
+		case item.Kind == yaml.ScalarNode && !configfile.IsNull(item):
+			d.shorthand(item, p.Item(i), ev)
 		default:
-			d.structure(item, item, p.item(i), "", ev)
+			d.structure(item, item, p.Item(i), "", ev)
 		}
 		out = reflect.Append(out, ev)
 	}
@@ -269,7 +246,7 @@ func (d *decoder) list(n *yaml.Node, p path, f *field, v reflect.Value) {
 }
 
 // shorthand decodes a scalar in place of a mapping.
-func (d *decoder) shorthand(n *yaml.Node, p path, v reflect.Value) {
+func (d *decoder) shorthand(n *yaml.Node, p configfile.Path, v reflect.Value) {
 	setDefaults(v)
 	for _, f := range shapeOf(v.Type()).fields {
 		if f.short {
@@ -277,52 +254,52 @@ func (d *decoder) shorthand(n *yaml.Node, p path, v reflect.Value) {
 			return
 		}
 	}
-	d.errorf(n, p, "must be a mapping, not %s", kindWords(n))
+	d.Errorf(n, p, "must be a mapping, not %s", configfile.KindOf(n))
 }
 
 // unknown reports a key that the schema does not have: an error, unless it is
 // one that hosts write. It returns the key that was probably meant, or "".
-func (d *decoder) unknown(pr pair, p path, s *shape) string {
-	at := p.key(pr.name, pr.name)
-	if slices.Contains(notYet, at.pattern) {
-		d.errorf(pr.key, at, "not yet supported by this version; remove it")
+func (d *decoder) unknown(pr configfile.Pair, p configfile.Path, s *shape) string {
+	at := p.Key(pr.Name, pr.Name)
+	if slices.Contains(notYet, at.Pattern) {
+		d.Errorf(pr.Key, at, "not yet supported by this version; remove it")
 		return ""
 	}
-	if hint, ok := foreign[at.pattern]; ok {
+	if hint, ok := foreign[at.Pattern]; ok {
 		d.meaningless(pr, at, hint)
 		return ""
 	}
-	if p.pattern == "" && slices.Contains(abroad, pr.name) {
+	if p.Pattern == "" && slices.Contains(abroad, pr.Name) {
 		if hasKey(d.root, "mcpServers", "servers") {
 			d.meaningless(pr, at, "servers in it are read by gateway import only")
 			return ""
 		}
-		d.errorf(pr.key, at, "holds servers in a host's own form; make a gateway.yaml of this file with gateway import")
+		d.Errorf(pr.Key, at, "holds servers in a host's own form; make a gateway.yaml of this file with gateway import")
 		return "upstreams"
 	}
 	names := s.names()
 	known := slices.Clone(names)
 	for _, k := range notYet {
-		if parent, name := cutLast(k); parent == p.pattern {
+		if parent, name := cutLast(k); parent == p.Pattern {
 			known = append(known, name)
 		}
 	}
-	near := nearest(pr.name, known)
+	near := nearest(pr.Name, known)
 	switch {
 	case near != "":
-		d.errorf(pr.key, at, "unknown key; did you mean %q?", near)
-	case d.hosts && p.pattern == "":
+		d.Errorf(pr.Key, at, "unknown key; did you mean %q?", near)
+	case d.hosts && p.Pattern == "":
 		// Hosts keep much else in the file that has their servers.
 		d.meaningless(pr, at, "")
-	case p.pattern == "" && isServer(pr.value):
-		d.errorf(pr.key, at, "unknown key; an upstream stands under upstreams, and is indented more than that")
+	case p.Pattern == "" && IsServer(pr.Value):
+		d.Errorf(pr.Key, at, "unknown key; an upstream stands under upstreams, and is indented more than that")
 		return "upstreams"
-	case elsewhere()[pr.name] != "":
-		d.errorf(pr.key, at, "unknown key; did you mean %s?", elsewhere()[pr.name])
+	case elsewhere()[pr.Name] != "":
+		d.Errorf(pr.Key, at, "unknown key; did you mean %s?", elsewhere()[pr.Name])
 	case len(names) <= maxNamed:
-		d.errorf(pr.key, at, "unknown key; known here: %s", strings.Join(names, ", "))
+		d.Errorf(pr.Key, at, "unknown key; known here: %s", strings.Join(names, ", "))
 	default:
-		d.errorf(pr.key, at, "unknown key")
+		d.Errorf(pr.Key, at, "unknown key")
 	}
 	return near
 }
@@ -342,11 +319,11 @@ var elsewhere = sync.OnceValue(func() map[string]string {
 	return paths
 })
 
-func (d *decoder) meaningless(pr pair, at path, hint string) {
+func (d *decoder) meaningless(pr configfile.Pair, at configfile.Path, hint string) {
 	if hint != "" {
 		hint = "; " + hint
 	}
-	d.warnf(pr.key, at, "has no meaning here%s", hint)
+	d.Warnf(pr.Key, at, "has no meaning here%s", hint)
 }
 
 // names are the keys of a mapping, without other spellings.

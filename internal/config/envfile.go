@@ -23,7 +23,7 @@ func (d *decoder) readEnvFile(file string, data []byte) map[string]Secret {
 			err = errors.New("must be NAME=value")
 		}
 		if err != nil {
-			d.errs = append(d.errs, &Error{File: file, Line: i + 1, Col: 1, Msg: err.Error()})
+			d.Errors = append(d.Errors, &Error{File: file, Line: i + 1, Col: 1, Msg: err.Error()})
 			continue
 		}
 		vars[name] = NewSecret(unquoteEnv(strings.TrimSpace(value)))

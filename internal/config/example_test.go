@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"gopkg.in/yaml.v3"
+
+	"mcpgateway/internal/configfile"
 )
 
 const exampleFile = "../../gateway.yaml.example"
@@ -40,7 +42,7 @@ func TestExampleIsComplete(t *testing.T) {
 	if string(all) == string(data) {
 		t.Fatal("no line of the form #key: value was found")
 	}
-	root, fault := parseYAML(all)
+	root, fault := configfile.Parse("example.yaml", all)
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -63,7 +65,7 @@ func patterns(n *yaml.Node, at string, have map[string]bool) {
 	switch n.Kind {
 	case yaml.MappingNode:
 		for i := 0; i < len(n.Content); i += 2 {
-			path := joinPattern(at, n.Content[i].Value)
+			path := configfile.Join(at, n.Content[i].Value)
 			if at == "upstreams" || strings.HasSuffix(at, ".override") {
 				path = at + ".*"
 			}

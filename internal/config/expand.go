@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"mcpgateway/internal/configfile"
 )
 
 // maxExpansion bounds the bytes that all ${…} of a file expand to, and that its
@@ -21,12 +23,17 @@ const maxExpansion = 16 << 20
 //
 // What was put in is not looked at again.
 type expander struct {
-	src  source
+	src source
+	*expanded
+}
+
+// expanded is what the ${…} of a configuration and its rule files stood for.
+type expanded struct {
 	left int // bytes that may still be put in
 	put  []put
 }
 
-func newExpander(src source) expander { return expander{src: src, left: maxExpansion} }
+func newExpander(src source) expander { return expander{src, &expanded{left: maxExpansion}} }
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
@@ -88,7 +95,7 @@ func (x *expander) lookup(ref string) (string, error) {
 	}
 	if id, ok := strings.CutPrefix(ref, "input:"); ok {
 		value, err := x.input(id)
-		x.note(inputVariable(id), value)
+		x.note(InputVariable(id), value)
 		return value, err
 	}
 	name, fallback, hasFallback := strings.Cut(strings.TrimPrefix(ref, "env:"), ":-")
@@ -141,22 +148,22 @@ func (x *expander) content(path string) (string, error) {
 	}
 	data, err := x.src.read(inFolder(x.src.dir, path))
 	if err != nil {
-		return "", fmt.Errorf("${file:%s} cannot be read: %w", path, reason(err))
+		return "", fmt.Errorf("${file:%s} cannot be read: %w", path, configfile.Reason(err))
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
 }
 
 func (x *expander) input(id string) (string, error) {
-	name := inputVariable(id)
+	name := InputVariable(id)
 	value, set := x.src.env(name)
 	if !set {
-		return "", fmt.Errorf("%s is asked for by the host; here it is the environment variable %s, which is not set", show("${input:"+id+"}"), name)
+		return "", fmt.Errorf("%s is asked for by the host; here it is the environment variable %s, which is not set", configfile.Quote("${input:"+id+"}"), name)
 	}
 	return value, nil
 }
 
-// inputVariable is the environment variable that stands for an input of VS Code.
-func inputVariable(id string) string {
+// InputVariable is the environment variable that stands for an input of VS Code.
+func InputVariable(id string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {
 		case 'a' <= r && r <= 'z':

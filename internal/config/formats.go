@@ -215,6 +215,9 @@ var ownHeaders = map[string]bool{
 	"mcp-gateway-via": true, "mcp-method": true, "mcp-name": true, "mcp-protocol-version": true, "mcp-session-id": true, "transfer-encoding": true,
 }
 
+// IsReservedHeader reports whether the gateway sets a header itself.
+func IsReservedHeader(name string) bool { return ownHeaders[strings.ToLower(name)] }
+
 func headerEntries() func(name, value string) error {
 	seen := make(map[string]string)
 	return func(name, value string) error {

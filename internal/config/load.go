@@ -2,20 +2,14 @@ package config
 
 import (
 	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 
 	"gopkg.in/yaml.v3"
-)
 
-// maxFile bounds a configuration, and each file that it refers to.
-const maxFile = 1 << 20
+	"mcpgateway/internal/configfile"
+)
 
 // Load reads a file: gateway.yaml, or the configuration of a host. env looks
 // up environment variables, as [os.LookupEnv] does. Faults of the content are
@@ -23,7 +17,7 @@ const maxFile = 1 << 20
 func Load(path string, env func(string) (string, bool), opts ...Option) (*Config, error) {
 	src := newSource(path, env, opts)
 	data, err := src.read(path)
-	if errors.Is(err, errTooLarge) {
+	if errors.Is(err, configfile.ErrTooLarge) {
 		return nil, Errors{{File: path, Line: 1, Col: 1, Msg: err.Error()}}
 	}
 	if err != nil {
@@ -54,8 +48,13 @@ func WithFiles(note func(path string, data []byte)) Option {
 	}
 }
 
+// WithReader replaces the function that reads the files that a configuration refers to.
+func WithReader(read func(path string) ([]byte, error)) Option {
+	return func(s *source) { s.read = read }
+}
+
 func newSource(file string, env func(string) (string, bool), opts []Option) source {
-	src := source{file: file, dir: filepath.Dir(file), env: env, read: ReadFile}
+	src := source{file: file, dir: filepath.Dir(file), env: env, read: configfile.Read}
 	for _, o := range opts {
 		o(&src)
 	}
@@ -63,70 +62,31 @@ func newSource(file string, env func(string) (string, bool), opts []Option) sour
 }
 
 func parse(src source, data []byte) (*Config, error) {
-	if len(data) > maxFile {
-		return nil, Errors{{File: src.file, Line: 1, Col: 1, Msg: errTooLarge.Error()}}
-	}
-	root, fault := parseText(src.file, data)
+	root, fault := configfile.Parse(src.file, data)
 	if fault != nil {
-		fault.File = src.file
 		return nil, Errors{fault}
 	}
-	d := newDecoder(src)
-	d.data, d.root = data, root
+	d := newDecoder(src, root, data)
 	d.hosts = hasKey(root, "mcpServers", "servers") || hasKey(root, abroad...)
 	var doc document
-	d.structure(root, root, path{}, "", reflect.ValueOf(&doc).Elem())
-	if len(d.errs) > 0 {
-		return nil, d.errs.sorted()
+	d.structure(root, root, configfile.Path{}, "", reflect.ValueOf(&doc).Elem())
+	if len(d.Errors) > 0 {
+		return nil, d.Errors.Sorted()
 	}
-	slices.SortStableFunc(d.warnings, func(a, b Warning) int { return compareErrors((*Error)(&a), (*Error)(&b)) })
-	doc.Config.Warnings, doc.Config.put = d.warnings, d.vars.put
+	slices.SortStableFunc(d.Warnings, configfile.CompareWarnings)
+	doc.Config.Warnings, doc.Config.put = d.Warnings, d.vars.put
 	return &doc.Config, nil
-}
-
-// parseText reads the content of a file, in the language that the end of its name
-// says. The error has no File.
-func parseText(name string, data []byte) (*yaml.Node, *Error) {
-	if fault := notText(data); fault != nil {
-		return nil, fault
-	}
-	switch strings.ToLower(filepath.Ext(name)) {
-	case ".json", ".jsonc":
-		return parseJSON(data)
-	case ".toml":
-		return parseTOML(data)
-	}
-	return parseYAML(data)
 }
 
 // hasKey tells whether a mapping has one of the keys.
 func hasKey(n *yaml.Node, keys ...string) bool {
-	return slices.ContainsFunc(keys, func(key string) bool { return child(n, key) != nil })
+	return slices.ContainsFunc(keys, func(key string) bool { return configfile.Child(n, key) != nil })
 }
 
-var errTooLarge = fmt.Errorf("is larger than %v", Size(maxFile))
-
-// ReadFile reads a file of bounded size, as [Load] does.
-func ReadFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, Unreadable(path, err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, Unreadable(path, err)
-	}
-	if len(data) > maxFile {
-		return nil, errTooLarge
-	}
-	return data, nil
-}
-
-// reason is an error of reading a file without the file's name.
-func reason(err error) error {
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		return pe.Err
-	}
-	return err
-}
+// The errors of a configuration; see package configfile.
+type (
+	Error   = configfile.Error
+	Errors  = configfile.Errors
+	Warning = configfile.Warning
+	Pos     = configfile.Pos
+)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mcpgateway/internal/configfile"
 )
 
 func TestLoadOfNoFile(t *testing.T) {
@@ -19,9 +21,9 @@ func TestLoadOfNoFile(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	big := strings.Repeat("#", maxFile+1)
+	big := strings.Repeat("#", configfile.MaxSize+1)
 	dir := t.TempDir()
-	for name, data := range map[string]string{"big.yaml": big, "megabyte": strings.Repeat("x", maxFile), "comments": big[:maxFile]} {
+	for name, data := range map[string]string{"big.yaml": big, "megabyte": strings.Repeat("x", configfile.MaxSize), "comments": big[:configfile.MaxSize]} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +83,7 @@ func lists(n int) string {
 func TestErrorsAreErrors(t *testing.T) {
 	_, err := Parse("gateway.yaml", []byte("lisen: x\nupstreams: {a: {comand: x}}"), testEnv)
 	one, ok := errors.AsType[*Error](err)
-	if !ok || *one != (Error{"gateway.yaml", 1, 1, "lisen", `unknown key; did you mean "listen"?`}) {
+	if !ok || *one != (Error{File: "gateway.yaml", Line: 1, Col: 1, Path: "lisen", Msg: `unknown key; did you mean "listen"?`}) {
 		t.Errorf("got %+v", one)
 	}
 	if got := strings.Count(err.Error(), "\n"); got != 1 {
@@ -223,7 +225,7 @@ func FuzzParse(f *testing.F) {
 		}
 		prefixes := make(map[string]bool)
 		for _, u := range c.Upstreams {
-			if !upstreamName.MatchString(u.Name) || (u.Command == "") == (u.URL == "") || u.Transport == "" || u.Timeout <= 0 {
+			if !namePattern.MatchString(u.Name) || (u.Command == "") == (u.URL == "") || u.Transport == "" || u.Timeout <= 0 {
 				t.Errorf("not a valid upstream: %+v", u)
 			}
 			if p := u.EffectivePrefix(); p != "" {

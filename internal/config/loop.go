@@ -26,7 +26,7 @@ func (c *Config) CheckLoops() error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return errs.sorted()
+	return errs.Sorted()
 }
 
 // ownURL says which of the gateway's own addresses an upstream's URL is, "" when

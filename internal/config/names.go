@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-const maxName = 32
+const MaxName = 32
 
 var (
-	upstreamName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
-	notInName    = regexp.MustCompile(`[^a-z0-9]+`)
+	namePattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+	notInName   = regexp.MustCompile(`[^a-z0-9]+`)
 )
 
-// slug makes an upstream's name of a key. A key that is a name stays as it is;
+// NameOf makes an upstream's name of a key. A key that is a name stays as it is;
 // else the name is its lower-case letters and digits with one - for each run
 // of anything else. The same key always makes the same name, whatever else the
 // file has.
-func slug(key string) string {
-	if upstreamName.MatchString(key) {
+func NameOf(key string) string {
+	if namePattern.MatchString(key) {
 		return key
 	}
 	name := strings.Trim(notInName.ReplaceAllString(strings.ToLower(key), "-"), "-")
@@ -29,8 +29,8 @@ func slug(key string) string {
 	case name[0] <= '9':
 		name = "u-" + name
 	}
-	if len(name) > maxName {
-		name = strings.TrimRight(name[:maxName-9], "-") + "-" + digest8(key)
+	if len(name) > MaxName {
+		name = strings.TrimRight(name[:MaxName-9], "-") + "-" + digest8(key)
 	}
 	return name
 }

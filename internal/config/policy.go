@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"mcpgateway/internal/configfile"
 )
 
 // Effect is what policy does with an item.
@@ -137,7 +139,7 @@ func (r *Rule) check(m *mapping) {
 	if when, ok := m.given["when"]; ok {
 		r.checkCondition(m, when)
 	}
-	m.d.rules = append(m.d.rules, &placedRule{Rule: r, at: m})
+	*m.d.rules = append(*m.d.rules, &placedRule{Rule: r, at: m})
 }
 
 // check demands that a who that is written names somebody.
@@ -204,7 +206,7 @@ func (doc *document) checkRules(d *decoder) {
 		doc.Policy.Rules = append(doc.Policy.Rules, more...)
 	}
 	seen := make(map[string]*placedRule)
-	for _, r := range d.rules {
+	for _, r := range *d.rules {
 		if first := seen[r.Name]; first != nil && r.Name != "" {
 			r.at.errorf("name", "is the name of the rule at %s:%v too; give each its own", first.File, first.Pos)
 			continue
@@ -243,18 +245,18 @@ func (doc *document) checkUpstreamsOf(r *placedRule) {
 		if anyMatch(glob, names) {
 			continue
 		}
-		at := list.value
-		if node := child(list.value, "upstreams"); node != nil && i < len(node.Content) {
-			at = resolve(node.Content[i])
+		at := list.Value
+		if node := configfile.Child(list.Value, "upstreams"); node != nil && i < len(node.Content) {
+			at = configfile.Resolve(node.Content[i])
 		}
-		p := r.at.path.key("what", "what").key("upstreams", "upstreams").item(i)
+		p := r.at.path.Key("what", "what").Key("upstreams", "upstreams").Item(i)
 		switch near := nearest(glob, names); {
 		case near != "":
-			r.at.d.errorf(at, p, "there is no upstream %s; did you mean %q?", show(glob), near)
+			r.at.d.Errorf(at, p, "there is no upstream %s; did you mean %q?", configfile.Quote(glob), near)
 		case len(names) <= maxNamed:
-			r.at.d.errorf(at, p, "there is no upstream %s; there are: %s", show(glob), strings.Join(names, ", "))
+			r.at.d.Errorf(at, p, "there is no upstream %s; there are: %s", configfile.Quote(glob), strings.Join(names, ", "))
 		default:
-			r.at.d.errorf(at, p, "there is no upstream %s", show(glob))
+			r.at.d.Errorf(at, p, "there is no upstream %s", configfile.Quote(glob))
 		}
 	}
 }

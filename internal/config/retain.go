@@ -3,6 +3,8 @@ package config
 import (
 	"crypto/sha256"
 	"reflect"
+
+	"mcpgateway/internal/configfile"
 )
 
 // Retain takes over from the configuration that a gateway runs with what cannot
@@ -15,7 +17,7 @@ func (c *Config) Retain(running *Config, live func(key string) bool) []string {
 
 func retain(to, from reflect.Value, parent string, live func(string) bool) (retained []string) {
 	for _, f := range shapeOf(to.Type()).fields {
-		key := joinPattern(parent, f.name)
+		key := configfile.Join(parent, f.name)
 		into, was := to.FieldByIndex(f.index), from.FieldByIndex(f.index)
 		switch {
 		case live(key):

@@ -11,30 +11,32 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"mcpgateway/internal/configfile"
 )
 
 // scalar decodes one scalar, with what ${…} stands for in it, and tells whether
 // it could.
-func (d *decoder) scalar(n *yaml.Node, p path, f *field, v reflect.Value) bool {
+func (d *decoder) scalar(n *yaml.Node, p configfile.Path, f *field, v reflect.Value) bool {
 	if n.Kind != yaml.ScalarNode {
-		d.errorf(n, p, "must be %s, not %s", f.want(), kindWords(n))
+		d.Errorf(n, p, "must be %s, not %s", f.want(), configfile.KindOf(n))
 		return false
 	}
 	text, expanded, err := d.vars.expand(n.Value)
 	if err != nil {
-		d.errorf(n, p, "%v", err)
+		d.Errorf(n, p, "%v", err)
 		return false
 	}
 	if err := f.accepts(n, expanded); err != nil {
-		d.errorf(n, p, "%v", err)
+		d.Errorf(n, p, "%v", err)
 		return false
 	}
 	if err := f.set(v, text); err != nil {
 		// What was written is shown, not what it expanded to, which may be secret.
 		if f.typ == reflect.TypeFor[Secret]() || unshown[f.format] {
-			d.errorf(n, p, "%v", err)
+			d.Errorf(n, p, "%v", err)
 		} else {
-			d.errorf(n, p, "%v, not %s", err, show(n.Value))
+			d.Errorf(n, p, "%v, not %s", err, configfile.Quote(n.Value))
 		}
 		return false
 	}
@@ -51,7 +53,7 @@ var unshown = map[string]bool{"url": true, "base-url": true, "secure-url": true,
 // durations and sizes speak for themselves.
 func (f *field) accepts(n *yaml.Node, expanded bool) error {
 	if !knownTags[n.Tag] {
-		return fmt.Errorf("the tag %s is not supported here", show(n.Tag))
+		return fmt.Errorf("the tag %s is not supported here", configfile.Quote(n.Tag))
 	}
 	if expanded {
 		return nil
@@ -70,11 +72,11 @@ func (f *field) accepts(n *yaml.Node, expanded bool) error {
 		ok = n.Tag == "!!int"
 	default:
 		ok = n.Tag == "!!str" || n.Tag == "!!timestamp" || n.Tag == "!!merge"
-		if !ok && !isNull(n) {
+		if !ok && !configfile.IsNull(n) {
 			if _, err := f.text(n.Value); err != nil { // quotes would not make it right
-				return fmt.Errorf("%w, not %s", err, kindWords(n))
+				return fmt.Errorf("%w, not %s", err, configfile.KindOf(n))
 			}
-			return fmt.Errorf("must be a string, not %s; write it in quotes", kindWords(n))
+			return fmt.Errorf("must be a string, not %s; write it in quotes", configfile.KindOf(n))
 		}
 	}
 	switch {
@@ -83,7 +85,7 @@ func (f *field) accepts(n *yaml.Node, expanded bool) error {
 	case n.Tag == "!!str" && n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 && f.set(reflect.New(f.typ).Elem(), n.Value) == nil:
 		return fmt.Errorf("must be %s, not a string; write it without quotes", f.want())
 	}
-	return fmt.Errorf("must be %s, not %s", f.want(), kindWords(n))
+	return fmt.Errorf("must be %s, not %s", f.want(), configfile.KindOf(n))
 }
 
 var knownTags = map[string]bool{

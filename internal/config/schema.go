@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"mcpgateway/internal/configfile"
 )
 
 // notYet are the keys that are known and will be served by a later version, by
@@ -17,43 +19,6 @@ var notYet = []string{
 	"store",
 	"telemetry.otlp",
 }
-
-// foreign are keys that hosts write into their configurations and that mean
-// nothing here, by pattern, with what to do instead where there is something.
-var foreign = map[string]string{
-	"inputs":         "an input is read from the environment variable of its name",
-	"globalShortcut": "",
-	"preferences":    "",
-
-	"upstreams.*.autoApprove":      "the host decides what it asks its user",
-	"upstreams.*.alwaysAllow":      "the host decides what it asks its user",
-	"upstreams.*.trust":            "the host decides what it asks its user",
-	"upstreams.*.disabledTools":    "to hide tools, use tools.deny",
-	"upstreams.*.excludeTools":     "to hide tools, use tools.deny",
-	"upstreams.*.enabledTools":     "to publish some tools only, use tools.allow",
-	"upstreams.*.includeTools":     "to publish some tools only, use tools.allow",
-	"upstreams.*.description":      "",
-	"upstreams.*.name":             "the name is the key",
-	"upstreams.*.version":          "",
-	"upstreams.*.icon":             "",
-	"upstreams.*.gallery":          "",
-	"upstreams.*.dev":              "",
-	"upstreams.*.autoStart":        "",
-	"upstreams.*.isActive":         "to leave the upstream out, use disabled",
-	"upstreams.*.provider":         "",
-	"upstreams.*.authProviderType": "",
-	"upstreams.*.oauth":            "",
-	"upstreams.*.transportType":    "use transport",
-	"upstreams.*.sandbox":          "",
-	"upstreams.*.sandboxEnabled":   "",
-	"upstreams.*.settings":         "",
-	"upstreams.*.source":           "",
-	"upstreams.*.watchPaths":       "",
-}
-
-// abroad are keys at the top under which hosts have their servers in forms that only
-// [Import] reads.
-var abroad = []string{"context_servers", "mcp", "mcp_servers", "amp.mcpServers", "mcp.servers"}
 
 // Key is one key of the configuration, for a reference.
 type Key struct {
@@ -72,7 +37,7 @@ func Keys() []Key { return keysOf(reflect.TypeFor[document](), "") }
 func keysOf(t reflect.Type, parent string) []Key {
 	var keys []Key
 	for _, f := range shapeOf(t).fields {
-		path := joinPattern(parent, f.name)
+		path := configfile.Join(parent, f.name)
 		keys = append(keys, Key{Path: path, Aliases: f.aliases, Type: f.words(), Default: f.def, Min: f.min, Max: f.max, Doc: f.doc})
 		switch {
 		case f.keyed:
@@ -226,11 +191,4 @@ func setDefaults(v reflect.Value) {
 			}
 		}
 	}
-}
-
-func joinPattern(parent, name string) string {
-	if parent == "" {
-		return name
-	}
-	return parent + "." + name
 }

@@ -17,9 +17,9 @@ var (
 	switches     = regexp.MustCompile(`^(?i:no|disable|enable|use|skip|allow|max|min)$`)
 )
 
-// isSecretName reports whether the name of a variable, header, flag or parameter says that its
+// IsSecretName reports whether the name of a variable, header, flag or parameter says that its
 // value is secret.
-func isSecretName(name string) bool {
+func IsSecretName(name string) bool {
 	words := strings.FieldsFunc(camelHump.ReplaceAllString(name, "${1}_$2"), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
@@ -35,7 +35,17 @@ var (
 	tokenPrefix = regexp.MustCompile(`^((sk|pk|rk|whsec|ntn|hf|npm|tvly|fc|lin_api|figd|pypi|dop_v1|glpat|glsa|shpat|sntrys|xai|gsk|r8|gh[opusr]|github_pat|vck|sbp|phc|phx|re|bb_live)[-_][A-Za-z0-9_-]{12,}|ATATT.{12,}|xox[a-z]-.{6,}|xapp-.{6,}|A[KS]IA[0-9A-Z]{8,}|AIza[0-9A-Za-z_-]{16,}|ya29\..{8,}|eyJ[A-Za-z0-9_-]{8,}.*|SG\.[\w.-]{8,}|BSA[A-Za-z0-9_-]{12,})`)
 )
 
-// hasToken reports whether a text contains the token of a well-known service.
-func hasToken(text string) bool {
+// ReplaceTokens replaces the tokens of well-known services in a text.
+func ReplaceTokens(text string, replacement func(token string) string) string {
+	return tokenWord.ReplaceAllStringFunc(text, func(word string) string {
+		if !tokenPrefix.MatchString(word) {
+			return word
+		}
+		return replacement(word)
+	})
+}
+
+// HasToken reports whether a text contains the token of a well-known service.
+func HasToken(text string) bool {
 	return slices.ContainsFunc(tokenWord.FindAllString(text, -1), tokenPrefix.MatchString)
 }

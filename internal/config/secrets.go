@@ -100,7 +100,7 @@ var (
 // isPlain reports whether a value is a common setting, a number, a path, a host or a URL without
 // user, query and random parts, and its name does not say that it is secret.
 func isPlain(name, value string) bool {
-	if isSecretName(name) {
+	if IsSecretName(name) {
 		return false
 	}
 	if plainHost.MatchString(value) && hostNames.MatchString(name) {
@@ -108,7 +108,7 @@ func isPlain(name, value string) bool {
 	}
 	for _, form := range []*regexp.Regexp{plainSetting, plainNumber, plainRegion, plainPaths, plainURL} {
 		if form.MatchString(value) {
-			return !hasToken(value)
+			return !HasToken(value)
 		}
 	}
 	_, err := netip.ParseAddrPort(value)

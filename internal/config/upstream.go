@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"time"
+
+	"mcpgateway/internal/configfile"
 )
 
 // Transport is how an upstream is spoken to.
@@ -155,7 +157,7 @@ func (f *NamedFilter) check(m *mapping) {
 			continue
 		}
 		if first, twice := given[o.Name]; twice {
-			m.errorf("override", "gives %s and %s one name, %s; give each its own", show(first), show(o.Native), o.Name)
+			m.errorf("override", "gives %s and %s one name, %s; give each its own", configfile.Quote(first), configfile.Quote(o.Native), o.Name)
 		}
 		given[o.Name] = o.Native
 	}
@@ -178,7 +180,7 @@ type Root struct {
 // DefaultUpstream has the defaults of an upstream that is configured by its
 // key alone, which its name is made of. It has neither Command nor URL.
 func DefaultUpstream(key string) Upstream {
-	u := Upstream{Name: slug(key), Key: key}
+	u := Upstream{Name: NameOf(key), Key: key}
 	setDefaults(reflect.ValueOf(&u).Elem())
 	return u
 }
@@ -238,7 +240,7 @@ func (u Upstream) Valid() error {
 	valid := headerEntries()
 	for _, name := range slices.Sorted(maps.Keys(u.Headers)) {
 		if err := valid(name, u.Headers[name].Reveal()); err != nil {
-			return fmt.Errorf("the header %s %w", show(name), err)
+			return fmt.Errorf("the header %s %w", configfile.Quote(name), err)
 		}
 	}
 	return nil

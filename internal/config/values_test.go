@@ -28,19 +28,19 @@ func TestSize(t *testing.T) {
 
 func TestSlug(t *testing.T) {
 	if err := quick.Check(func(key string) bool {
-		name := slug(key)
-		return upstreamName.MatchString(name) && slug(key) == name && slug(name) == name
+		name := NameOf(key)
+		return namePattern.MatchString(name) && NameOf(key) == name && NameOf(name) == name
 	}, nil); err != nil {
 		t.Error(err)
 	}
 	long := strings.Repeat("x", 40)
-	if slug(long) == slug(long+"x") {
+	if NameOf(long) == NameOf(long+"x") {
 		t.Error("long keys that begin alike have one name")
 	}
-	if got := slug(strings.Repeat("x", 22) + " " + long); !regexp.MustCompile(`^x{22}-[0-9a-f]{8}$`).MatchString(got) {
+	if got := NameOf(strings.Repeat("x", 22) + " " + long); !regexp.MustCompile(`^x{22}-[0-9a-f]{8}$`).MatchString(got) {
 		t.Errorf("a key that is cut at a - became %s", got)
 	}
-	if got := slug(strings.Repeat("a", 32)); got != strings.Repeat("a", 32) {
+	if got := NameOf(strings.Repeat("a", 32)); got != strings.Repeat("a", 32) {
 		t.Errorf("a name of full length became %s", got)
 	}
 }
@@ -105,7 +105,7 @@ func TestErrorsShowNoPartOfASecret(t *testing.T) {
 
 func TestInputVariable(t *testing.T) {
 	for id, want := range map[string]string{"my-key": "MY_KEY", "API_KEY2": "API_KEY2", "2fa": "_2FA", "": "_", "é": "_"} {
-		if got := inputVariable(id); got != want {
+		if got := InputVariable(id); got != want {
 			t.Errorf("%q is read from %q, want %q", id, got, want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/configfile"
 	"mcpgateway/internal/watch"
 )
 
@@ -92,7 +93,7 @@ func (g *Gateway) reloadLoop(life context.Context) error {
 	if g.configSource.Load == nil {
 		return nil
 	}
-	watcher := watch.New(config.ReadFile, g.log)
+	watcher := watch.New(configfile.Read, g.log)
 	watcher.Expect(g.configSource.Read)
 	g.group.Go(func() error {
 		watcher.Run(life, func() {

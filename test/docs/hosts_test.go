@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/hostimport"
 )
 
 // serverKeys are the keys under which hosts list servers.
@@ -30,7 +31,7 @@ func servers(text string) map[string]json.RawMessage {
 // imported is what `gateway import` makes of a host's file. None of its servers may be lost.
 func imported(t *testing.T, b block) *config.Config {
 	t.Helper()
-	im, err := config.Import(config.HostFile{Name: "mcp.json", Data: []byte(b.text), Folder: t.TempDir()})
+	im, err := hostimport.Import(hostimport.File{Name: "mcp.json", Data: []byte(b.text), Folder: t.TempDir()})
 	if err != nil {
 		t.Fatalf("%s: gateway import refuses it: %v", b.place, err)
 	}

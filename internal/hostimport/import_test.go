@@ -1,32 +1,41 @@
-package config
+package hostimport
 
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/configfile"
 )
 
-// importFolder is where the files of testdata/hosts are, as far as they can tell.
+var update = flag.Bool("update", false, "write the goldens anew")
+
+// importFolder is where the files of testdata are, as far as they can tell.
 var importFolder = map[string]string{"vscode.json": "/home/u/app/.vscode", "cursor.json": "/home/u/app/.cursor"}
 
 // TestImport compares what becomes of hosts' configurations with its golden. No
 // secret of theirs is in it, and the loader accepts it once what it asks for is
 // set; without that it names each variable.
 func TestImport(t *testing.T) {
-	files := corpus(t, "testdata/hosts")
+	files := corpus(t, "testdata")
 	if len(files) < 12 {
 		t.Fatalf("%d files of hosts, want 12 shapes at least", len(files))
 	}
 	for _, file := range files {
 		t.Run(file, func(t *testing.T) {
-			data, err := os.ReadFile(filepath.Join("testdata/hosts", file))
+			data, err := os.ReadFile(filepath.Join("testdata", file))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -34,7 +43,7 @@ func TestImport(t *testing.T) {
 			if folder == "" {
 				folder = "/home/u/app"
 			}
-			host := HostFile{Name: file, Data: data, Folder: folder}
+			host := File{Name: file, Data: data, Folder: folder}
 			im, err := Import(host)
 			if err != nil {
 				t.Fatal(err)
@@ -43,7 +52,7 @@ func TestImport(t *testing.T) {
 			if strings.Contains(got, "s3cret") {
 				t.Errorf("a secret is left:\n%s", got)
 			}
-			golden(t, filepath.Join("testdata/hosts", file+".golden"), got)
+			golden(t, filepath.Join("testdata", file+".golden"), got)
 			again, err := Import(host)
 			if err != nil || describe(again) != got {
 				t.Error("the same file gave another result")
@@ -53,7 +62,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-func describe(im *Imported) string {
+func describe(im *Result) string {
 	var b strings.Builder
 	b.Write(im.YAML)
 	fmt.Fprintf(&b, "\n--- %d upstreams; to set:\n", im.Upstreams)
@@ -64,7 +73,7 @@ func describe(im *Imported) string {
 		}
 	}
 	b.WriteString("--- remarks:\n")
-	for _, r := range im.Remarks {
+	for _, r := range im.Warnings {
 		fmt.Fprintln(&b, r)
 	}
 	return b.String()
@@ -72,9 +81,9 @@ func describe(im *Imported) string {
 
 // loads checks that the loader accepts a configuration with its variables set,
 // and without them names each.
-func loads(t *testing.T, im *Imported) {
+func loads(t *testing.T, im *Result) {
 	t.Helper()
-	read := func(string) ([]byte, error) { return []byte("A=b\n"), nil }
+	read := config.WithReader(func(string) ([]byte, error) { return []byte("A=b\n"), nil })
 	names := make(map[string]bool)
 	for _, v := range im.Variables {
 		if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(v.Name) || names[v.Name] {
@@ -91,7 +100,7 @@ func loads(t *testing.T, im *Imported) {
 		}
 		return "", false
 	}
-	cfg, err := parse(source{file: "out.yaml", dir: "/", env: set, read: read}, im.YAML)
+	cfg, err := config.Parse("/out.yaml", im.YAML, set, read)
 	if err != nil {
 		t.Errorf("not accepted with everything set:\n%v\n%s", err, im.YAML)
 	} else if len(cfg.Upstreams) != im.Upstreams {
@@ -100,7 +109,7 @@ func loads(t *testing.T, im *Imported) {
 		t.Errorf("remarks on what was imported: %v", cfg.Warnings)
 	}
 	unset := func(name string) (string, bool) { return "", name == "HOME" }
-	_, err = parse(source{file: "out.yaml", dir: "/", env: unset, read: read}, im.YAML)
+	_, err = config.Parse("/out.yaml", im.YAML, unset, read)
 	for name := range names {
 		if err == nil || !regexp.MustCompile(`environment variables? ([A-Z0-9_]+(, | and ))*`+name+`\b.* not set`).MatchString(err.Error()) {
 			t.Errorf("%s is not missed: %v", name, err)
@@ -110,13 +119,13 @@ func loads(t *testing.T, im *Imported) {
 
 func TestImportSeveralFiles(t *testing.T) {
 	im, err := Import(
-		HostFile{Name: "a.json", Folder: "/a", Data: []byte(`{"mcpServers": {"github": {"command": "gh", "env": {"TOKEN": "s3cret"}}, "x": {"command": "./x", "cwd": "sub"}}}`)},
-		HostFile{Name: "b.json", Folder: "/b", Data: []byte(`{"servers": {"github": {"command": "gh", "env": {"TOKEN": "s3cret"}}, "x": {"command": "./x", "cwd": "sub"}, "GitHub": {"command": "gh", "env": {"TOKEN": "other-s3cret"}}}}`)},
+		File{Name: "a.json", Folder: "/a", Data: []byte(`{"mcpServers": {"github": {"command": "gh", "env": {"TOKEN": "s3cret"}}, "x": {"command": "./x", "cwd": "sub"}}}`)},
+		File{Name: "b.json", Folder: "/b", Data: []byte(`{"servers": {"github": {"command": "gh", "env": {"TOKEN": "s3cret"}}, "x": {"command": "./x", "cwd": "sub"}, "GitHub": {"command": "gh", "env": {"TOKEN": "other-s3cret"}}}}`)},
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/hosts/several.golden", describe(im))
+	golden(t, "testdata/several.golden", describe(im))
 	loads(t, im)
 }
 
@@ -137,7 +146,7 @@ func TestImportErrors(t *testing.T) {
 		{"a.toml", "a = 1\n", `a.toml:1:1: no servers; they are looked for under mcpServers, servers, mcp, mcp_servers, context_servers and projects, as hosts write them`},
 		{"gateway.yaml", "upstreams: {a: {command: x}}", `gateway.yaml:1:1: upstreams: this is a configuration of the gateway already; use it as it is, with gateway run -c`},
 	} {
-		_, err := Import(HostFile{Name: tc.name, Data: []byte(tc.data), Folder: "/"})
+		_, err := Import(File{Name: tc.name, Data: []byte(tc.data), Folder: "/"})
 		if err == nil || err.Error() != tc.want {
 			t.Errorf("%s: got\n%v\nwant\n%s", tc.data, err, tc.want)
 		}
@@ -158,7 +167,7 @@ func TestImportLeavesNoSecret(t *testing.T) {
 			      "env": {"ANYTHING": %q, "FOO_TOKEN": "x%s", "CONFIG": "{\"a\": \"%s\"}"}},
 			"b": {"url": "https://me:%s@h.example/mcp?key=%s", "headers": {"X-Whatever": "Bearer %s"}}}}`,
 			s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11])
-		im, err := Import(HostFile{Name: "x.json", Data: []byte(file), Folder: "/x"})
+		im, err := Import(File{Name: "x.json", Data: []byte(file), Folder: "/x"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +184,7 @@ func TestImportLeavesNoSecret(t *testing.T) {
 // Arguments with the prefix of a well-known service become variables, and other long ones do not.
 func TestImportFindsTokensAmongArguments(t *testing.T) {
 	const plain = "@modelcontextprotocol/server-filesystem@2025.11.25"
-	im, err := Import(HostFile{Name: "x.json", Folder: "/x", Data: []byte(`{"mcpServers": {"a": {"command": "npx", "args": [
+	im, err := Import(File{Name: "x.json", Folder: "/x", Data: []byte(`{"mcpServers": {"a": {"command": "npx", "args": [
 		"` + plain + `", "0f8fad5b-d9cb-469f-a165-70867728950e", "ghp_s3cretAbCdEfGh12", "run:AKIAIOSFODNN7EXAMPLE", "--key", "-s3cretAbC1d2E3f4G5", "--max-tokens", "500",
 		"-eFOO=hunter2", "ghcr.io/a/b@sha256:9f86d081884c7d659a2feaa0c55ad0159f86d081884c7d659a2feaa0c55ad015"]}}}`)})
 	if err != nil {
@@ -197,7 +206,7 @@ func TestImportFindsTokensAmongArguments(t *testing.T) {
 // Passwords without a known form are recognized by the name of their variable and as part of URLs,
 // even of URLs that are not escaped.
 func TestImportFindsPasswords(t *testing.T) {
-	im, err := Import(HostFile{Name: "x.json", Folder: "/x", Data: []byte(`{"mcpServers": {
+	im, err := Import(File{Name: "x.json", Folder: "/x", Data: []byte(`{"mcpServers": {
 		"a": {"command": "x", "cwd": "/${DB_PASSWORD:-hunter}", "args": ["${DB_PASSWORD:-hunter}", "${PORT:-80}",
 			"postgres://me:p#hunter@h/d", "postgres://me:p/hunter@h/d", "postgres://me:p?hunter@h/d", "https://h:8080/p/@scope/b?x=y", "https://h:${PORT}/a@b"]},
 		"b": {"url": "https://h.example/${MY_TOKEN:-hunter}/mcp"}, "c": {"url": "https://me:p/hunter@h.example/mcp"}}}`)})
@@ -227,7 +236,7 @@ func TestImportEnvFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	im, err := Import(HostFile{Name: "x.json", Data: text, Folder: "/x"})
+	im, err := Import(File{Name: "x.json", Data: text, Folder: "/x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +287,7 @@ func madeUpSecret(rnd *rand.Rand) string {
 // FuzzImport has files of hosts in all their languages: no panic, faults with
 // positions, and what comes of them loads.
 func FuzzImport(f *testing.F) {
-	files, err := filepath.Glob("testdata/hosts/*.[jyt]*")
+	files, err := filepath.Glob("testdata/*.[jyt]*")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -298,20 +307,64 @@ func FuzzImport(f *testing.F) {
 		if len(data) > 1<<14 {
 			return
 		}
-		im, err := Import(HostFile{Name: "f" + ends[int(language)%len(ends)], Data: bytes.Clone(data), Folder: "/f"})
+		im, err := Import(File{Name: "f" + ends[int(language)%len(ends)], Data: bytes.Clone(data), Folder: "/f"})
 		if err != nil {
-			for _, e := range err.(Errors) {
+			for _, e := range err.(configfile.Errors) {
 				if e.Line < 1 || e.Col < 1 || e.Line > 1+lineEnds(data) {
 					t.Errorf("a position outside of the file: %v", e)
 				}
 			}
 			return
 		}
-		read := func(string) ([]byte, error) { return nil, nil }
+		read := config.WithReader(func(string) ([]byte, error) { return nil, nil })
 		set := func(string) (string, bool) { return "https://x.example", true }
-		cfg, err := parse(source{file: "out.yaml", dir: "/", env: set, read: read}, im.YAML)
+		cfg, err := config.Parse("/out.yaml", im.YAML, set, read)
 		if err != nil || len(cfg.Upstreams) != im.Upstreams {
 			t.Errorf("not accepted: %v\n%s", err, im.YAML)
 		}
 	})
+}
+
+// corpus are the configurations in a folder.
+func corpus(t *testing.T, dir string) []string {
+	t.Helper()
+	var files []string
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); slices.Contains([]string{".yaml", ".json", ".jsonc", ".toml"}, ext) {
+			files = append(files, e.Name())
+		}
+	}
+	if len(files) == 0 {
+		t.Fatalf("no configurations in %s", dir)
+	}
+	return files
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("not as in %s (-want +got):\n%s", file, diff)
+	}
+}
+
+// lineEnds is how many line ends there are at most, by YAML's definition.
+func lineEnds(data []byte) (n int) {
+	for _, end := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
+		n += bytes.Count(data, []byte(end))
+	}
+	return n
 }

@@ -1,4 +1,4 @@
-package config
+package hostimport
 
 import (
 	"encoding/base64"
@@ -6,6 +6,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/configfile"
 )
 
 // Every literal value of env and headers becomes a variable, whatever it contains. Elsewhere a
@@ -14,7 +17,7 @@ import (
 
 // moveValue replaces the literal part of a value of env or headers. The word of an
 // authentication scheme stays, and so does a value that consists of references alone.
-func (im *importer) moveValue(key, value string, at path) string {
+func (im *importer) moveValue(key, value string, at configfile.Path) string {
 	scheme := authScheme.FindString(value)
 	rest := value[len(scheme):]
 	literal := unmarked(rest)
@@ -36,9 +39,9 @@ var (
 	separators = regexp.MustCompile(`^[\s:;,.@/_=&?|*+-]*$`)
 )
 
-// noteLast says what the value of a slot is.
+// noteLast says what the value of a placeholder is.
 func (im *importer) noteLast(mark, note string) {
-	im.expand(mark, func(s *slot) string { s.note = note; return "" })
+	im.expand(mark, func(s *placeholder) string { s.note = note; return "" })
 }
 
 // withoutDefault is the note of a reference that had a default.
@@ -46,7 +49,7 @@ const withoutDefault = "its default in the host's file is left out, since it may
 
 // withoutDefaults removes the defaults that may be secret from references.
 func (im *importer) withoutDefaults(value string, secret func(name, fallback string) bool) string {
-	return im.expand(value, func(s *slot) string {
+	return im.expand(value, func(s *placeholder) string {
 		if name, fallback, has := strings.Cut(s.ref, ":-"); has && name != "DOLLAR" && secret(name, fallback) {
 			s.ref, s.note = name, withoutDefault
 		}
@@ -63,10 +66,10 @@ var (
 )
 
 // moveFromArgs replaces the secrets in arguments.
-func (im *importer) moveFromArgs(args []string, at path) []string {
+func (im *importer) moveFromArgs(args []string, at configfile.Path) []string {
 	flag := "" // the flag whose value the next argument is
 	for i, a := range args {
-		here := at.item(i)
+		here := at.Item(i)
 		before := flag
 		flag = ""
 		m := flagValue.FindStringSubmatch(a)
@@ -83,18 +86,18 @@ func (im *importer) moveFromArgs(args []string, at path) []string {
 }
 
 // moveFromArg replaces the secrets in the value of a flag, or in an argument without one.
-func (im *importer) moveFromArg(flag, value string, at path) string {
+func (im *importer) moveFromArg(flag, value string, at configfile.Path) string {
 	name := strings.TrimLeft(flag, "-")
 	if shortEnv.MatchString(flag) { // -eNAME=VALUE
 		return im.moveValue(flag[2:], value, at)
 	}
-	if m := assignment.FindStringSubmatch(value); m != nil && (flag == "-e" || name == "env" || isSecretName(m[1]) && !strings.ContainsAny(m[2], " \t\n")) {
+	if m := assignment.FindStringSubmatch(value); m != nil && (flag == "-e" || name == "env" || config.IsSecretName(m[1]) && !strings.ContainsAny(m[2], " \t\n")) {
 		return m[1] + "=" + im.moveValue(m[1], m[2], at)
 	}
 	if m := headerText.FindStringSubmatch(value); m != nil && (flag == "-H" || strings.EqualFold(name, "header")) {
 		return m[1] + m[2] + im.moveValue(m[1], m[3], at)
 	}
-	if flag != "" && isSecretName(name) && value != "true" && value != "false" {
+	if flag != "" && config.IsSecretName(name) && value != "true" && value != "false" {
 		return im.moveValue(name, value, at)
 	}
 	return im.moveFromText(name, value, at)
@@ -103,27 +106,22 @@ func (im *importer) moveFromArg(flag, value string, at path) string {
 var anyURL = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]+`)
 
 // moveFromText replaces tokens and the passwords of URLs.
-func (im *importer) moveFromText(key, value string, at path) string {
+func (im *importer) moveFromText(key, value string, at configfile.Path) string {
 	value = im.withoutDefaults(value, func(name, fallback string) bool {
-		return isSecretName(name) || hasToken(fallback) || strings.Contains(fallback, "@")
+		return config.IsSecretName(name) || config.HasToken(fallback) || strings.Contains(fallback, "@")
 	})
 	value = anyURL.ReplaceAllStringFunc(value, func(u string) string { return im.moveFromAnyURL(u, at) })
 	return im.moveTokens(key, value, at)
 }
 
 // moveTokens replaces the words that begin like the tokens of well-known services.
-func (im *importer) moveTokens(key, value string, at path) string {
+func (im *importer) moveTokens(key, value string, at configfile.Path) string {
 	var b strings.Builder
 	end := 0
 	replace := func(text string) string {
-		return tokenWord.ReplaceAllStringFunc(text, func(w string) string {
-			if !tokenPrefix.MatchString(w) {
-				return w
-			}
-			return im.move(key, w, at)
-		})
+		return config.ReplaceTokens(text, func(token string) string { return im.move(key, token, at) })
 	}
-	for _, m := range marks.FindAllStringIndex(value, -1) { // the numbers of slots are no words
+	for _, m := range marks.FindAllStringIndex(value, -1) { // the numbers of placeholders are no words
 		b.WriteString(replace(value[end:m[0]]))
 		b.WriteString(value[m[0]:m[1]])
 		end = m[1]
@@ -138,7 +136,7 @@ var urlParts = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://([^/?#@\[]*:[0-9
 
 // moveFromURL replaces the secrets in the url of a server. User and password become a header,
 // as the gateway demands.
-func (im *importer) moveFromURL(value string, at path) string {
+func (im *importer) moveFromURL(value string, at configfile.Path) string {
 	m := urlParts.FindStringSubmatch(value)
 	if m == nil {
 		return im.moveFromText("url", value, at)
@@ -147,10 +145,10 @@ func (im *importer) moveFromURL(value string, at path) string {
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
 		user := authority[:i]
 		authority = authority[i+1:]
-		if !slices.ContainsFunc(im.server.headers, func(h hostPair) bool { return strings.EqualFold(h.name, "Authorization") }) {
+		if !slices.ContainsFunc(im.server.headers, func(h entry) bool { return strings.EqualFold(h.name, "Authorization") }) {
 			moved := im.move("Authorization", basicCredentials(user), at)
 			im.noteLast(moved, "user:password of the url, in Base64")
-			im.server.headers = append(im.server.headers, hostPair{"Authorization", "Basic " + moved})
+			im.server.headers = append(im.server.headers, entry{"Authorization", "Basic " + moved})
 			im.warn(at, "user and password are sent as the header Authorization here")
 		} else {
 			im.warn(at, "user and password are left out, since there is a header Authorization")
@@ -174,7 +172,7 @@ func basicCredentials(user string) string {
 
 // moveFromAnyURL replaces the password and the secret parameters of a URL in a text, such as that of a
 // database.
-func (im *importer) moveFromAnyURL(value string, at path) string {
+func (im *importer) moveFromAnyURL(value string, at configfile.Path) string {
 	m := urlParts.FindStringSubmatch(value)
 	if m == nil {
 		return value
@@ -191,13 +189,13 @@ func (im *importer) moveFromAnyURL(value string, at path) string {
 }
 
 // moveFromQuery replaces the values of parameters with secret names.
-func (im *importer) moveFromQuery(text string, at path) string {
+func (im *importer) moveFromQuery(text string, at configfile.Path) string {
 	if text == "" {
 		return ""
 	}
 	params := strings.Split(text[1:], "&")
 	for i, p := range params {
-		if name, value, has := strings.Cut(p, "="); has && isSecretName(name) {
+		if name, value, has := strings.Cut(p, "="); has && config.IsSecretName(name) {
 			params[i] = name + "=" + im.moveValue(name, value, at)
 		}
 	}

@@ -1,4 +1,4 @@
-package config
+package configfile
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ func TestUnreadable(t *testing.T) {
 	if err.Error() != want || !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("it says %v", err)
 	}
-	if got := reason(err); got != fs.ErrPermission {
+	if got := Reason(err); got != fs.ErrPermission {
 		t.Errorf("for a file that a key names it says %v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package config
+package hostimport
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 )
 
 // write is gateway.yaml.
-func (im *importer) write(files []HostFile) ([]byte, error) {
+func (im *importer) write(files []File) ([]byte, error) {
 	var head strings.Builder
 	head.WriteString("Made by gateway import from:\n")
 	for _, f := range files {
@@ -41,14 +41,14 @@ func (im *importer) write(files []HostFile) ([]byte, error) {
 
 // envFile is a file for a shell with the values that were moved, and a comment for each variable
 // whose value the hosts' files do not contain.
-func (im *importer) envFile(files []HostFile) string {
+func (im *importer) envFile(files []File) string {
 	var b strings.Builder
 	b.WriteString("# Values that gateway import moved out of:\n")
 	for _, f := range files {
 		fmt.Fprintf(&b, "#   %s\n", oneLine(f.Name))
 	}
 	b.WriteString("# Load them into a shell with: set -a; . ./THIS_FILE; set +a\n\n")
-	values := make(map[string]*slot)
+	values := make(map[string]*placeholder)
 	for _, s := range im.used() {
 		values[s.name] = s
 	}
@@ -76,7 +76,7 @@ func (im *importer) shellWord(text string) string {
 }
 
 // shellRef is a reference within double quotes of a shell.
-func shellRef(s *slot) string {
+func shellRef(s *placeholder) string {
 	if path, ok := strings.CutPrefix(s.ref, "file:"); ok {
 		return "$(cat '" + inSingleQuotes.Replace(path) + "')"
 	}
@@ -110,7 +110,7 @@ func encode(root *yaml.Node) ([]byte, error) {
 }
 
 // mapping is one server under its name.
-func (im *importer) mapping(s *hostServer) *yaml.Node {
+func (im *importer) mapping(s *server) *yaml.Node {
 	m := &yaml.Node{Kind: yaml.MappingNode}
 	put := func(key string, value *yaml.Node) { m.Content = append(m.Content, text(key), value) }
 	putText := func(key, value string) {
@@ -148,7 +148,7 @@ func (im *importer) mapping(s *hostServer) *yaml.Node {
 		put("tools", tools)
 	}
 	name := text(s.name)
-	name.HeadComment = fmt.Sprintf("from %s:%v (%s)", oneLine(s.file), s.at, cmp.Or(oneLine(s.path.text), "the file itself"))
+	name.HeadComment = fmt.Sprintf("from %s:%v (%s)", oneLine(s.file), s.at, cmp.Or(oneLine(s.path.Text), "the file itself"))
 	return &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{name, m}}
 }
 
@@ -160,7 +160,7 @@ func (im *importer) renderAll(texts []string) []string {
 	return out
 }
 
-func (im *importer) pairs(pairs []hostPair) *yaml.Node {
+func (im *importer) pairs(pairs []entry) *yaml.Node {
 	m := &yaml.Node{Kind: yaml.MappingNode}
 	for _, p := range pairs {
 		m.Content = append(m.Content, text(p.name), text(im.render(p.value)))

@@ -1,19 +1,22 @@
-package config
+package configfile
 
 import (
 	"bytes"
 	"errors"
 	"io"
+	"regexp"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"gopkg.in/yaml.v3"
 )
 
-// parseJSON reads a JSON file, comments and trailing commas allowed, into the
-// nodes that the same content has in YAML. A JSON parser does it, since YAML
-// reads some JSON otherwise (surrogate escapes, long keys). The error has no
-// File.
+// wholeNumber matches numbers without fraction and exponent.
+var wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+
+// parseJSON parses a JSON file, comments and trailing commas allowed, into the nodes that the same
+// content has in YAML. A YAML parser would read some JSON differently (surrogate escapes, long keys). The
+// error has no File.
 func parseJSON(data []byte) (*yaml.Node, *Error) {
 	plain, bad := blank(data)
 	if bad >= 0 {
@@ -22,7 +25,7 @@ func parseJSON(data []byte) (*yaml.Node, *Error) {
 	}
 	r := &jsonReader{
 		data: data, plain: plain,
-		dec:  jsontext.NewDecoder(bytes.NewReader(plain), jsontext.AllowDuplicateNames(true)), // reported with both positions later
+		dec:  jsontext.NewDecoder(bytes.NewReader(plain), jsontext.AllowDuplicateNames(true)), // Pairs reports duplicates with both positions
 		line: 1, col: 1,
 	}
 	root, err := r.value()
@@ -35,15 +38,15 @@ func parseJSON(data []byte) (*yaml.Node, *Error) {
 			err = errors.New("something follows after its end")
 		}
 	}
-	return nil, r.fault(err)
+	return nil, r.withPosition(err)
 }
 
-// jsonReader makes nodes of tokens.
+// jsonReader converts tokens to nodes.
 type jsonReader struct {
-	data, plain []byte // the file, and the file with comments blanked; of equal length
+	data, plain []byte // the file with and without comments, of equal length
 	dec         *jsontext.Decoder
 
-	// The position of offset, which only ever grows: a file is counted once.
+	// The position of offset, which only grows, so that every line is counted once.
 	offset, line, col int
 }
 
@@ -102,8 +105,8 @@ func (r *jsonReader) advance(offset int) {
 	r.offset = offset
 }
 
-// fault gives an error of the JSON library a position.
-func (r *jsonReader) fault(err error) *Error {
+// withPosition adds the position to an error of the JSON library.
+func (r *jsonReader) withPosition(err error) *Error {
 	offset, msg := int(r.dec.InputOffset()), err.Error()
 	if se, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		offset, msg = int(se.ByteOffset), se.Err.Error()
@@ -122,9 +125,9 @@ func posAt(data []byte, offset int) Pos {
 	return Pos{1 + bytes.Count(before, []byte("\n")), 1 + utf8.RuneCount(before[start:])}
 }
 
-// blank returns a copy in which a byte order mark, comments and trailing commas
-// are spaces, so that every other byte keeps its offset. bad is the offset of a
-// comment that does not end, or -1.
+// blank returns a copy with spaces in place of the byte order mark, comments and trailing
+// commas, so that every other byte keeps its offset. bad is the offset of a comment that does not
+// end, or -1.
 func blank(data []byte) (plain []byte, bad int) {
 	plain = bytes.Clone(data)
 	wipe := func(from, to int) {
@@ -137,7 +140,7 @@ func blank(data []byte) (plain []byte, bad int) {
 	if bytes.HasPrefix(plain, []byte("\xef\xbb\xbf")) {
 		wipe(0, 3)
 	}
-	comma := -1 // the last comma with nothing but space behind it
+	comma := -1 // the last comma that only space follows
 	for i := 0; i < len(plain); i++ {
 		switch c := plain[i]; {
 		case c == '"':
@@ -168,8 +171,8 @@ func blank(data []byte) (plain []byte, bad int) {
 	return plain, -1
 }
 
-// stringEnd is the offset of the quote that ends the string at i, or the last
-// offset if none does.
+// stringEnd is the offset of the quote that ends the string at i, or the last offset if the string
+// does not end.
 func stringEnd(data []byte, i int) int {
 	for i++; i < len(data); i++ {
 		switch data[i] {

@@ -1,4 +1,4 @@
-package config
+package configfile
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// parseTOML reads a TOML file, as one host keeps its servers, into the nodes that the
-// same content has in YAML. The error has no File.
+// parseTOML parses a TOML file, such as the configuration of Codex, into the nodes that the same
+// content has in YAML. The error has no File.
 func parseTOML(data []byte) (*yaml.Node, *Error) {
 	r := &tomlReader{keys: make(map[*yaml.Node]map[string]*yaml.Node), made: make(map[*yaml.Node]bool), last: Pos{1, 1}}
 	root := r.mapping(Pos{1, 1})
@@ -33,23 +33,22 @@ func parseTOML(data []byte) (*yaml.Node, *Error) {
 	}
 	if err := r.Error(); err != nil {
 		at := Pos{1, 1}
-		if fault, ok := errors.AsType[*unstable.ParserError](err); ok && fault.Highlight != nil {
-			at = r.at(int(r.Range(fault.Highlight).Offset))
+		if pe, ok := errors.AsType[*unstable.ParserError](err); ok && pe.Highlight != nil {
+			at = r.at(int(r.Range(pe.Highlight).Offset))
 		}
 		r.fail(at, "%v", err)
 	}
-	return root, r.fault
+	return root, r.err
 }
 
-// tomlReader makes nodes of expressions. A key that is there twice is told by who reads
-// the nodes.
+// tomlReader converts expressions to nodes. [Reader.Pairs] reports duplicate keys later.
 type tomlReader struct {
 	unstable.Parser
-	keys  map[*yaml.Node]map[string]*yaml.Node // of each mapping
-	made  map[*yaml.Node]bool                  // mappings that have a head of their own
-	fault *Error                               // the first
+	keys map[*yaml.Node]map[string]*yaml.Node // of each mapping
+	made map[*yaml.Node]bool                  // mappings with a [header]
+	err  *Error                               // the first
 
-	// The position of offset, which hardly ever shrinks: a file is counted once.
+	// The position of offset, which hardly ever shrinks, so that lines are counted once.
 	offset int
 	last   Pos
 }
@@ -61,8 +60,8 @@ func (r *tomlReader) mapping(at Pos) *yaml.Node {
 }
 
 func (r *tomlReader) fail(at Pos, format string, args ...any) {
-	if r.fault == nil {
-		r.fault = &Error{Line: at.Line, Col: at.Col, Msg: "not valid TOML: " + fmt.Sprintf(format, args...)}
+	if r.err == nil {
+		r.err = &Error{Line: at.Line, Col: at.Col, Msg: "not valid TOML: " + fmt.Sprintf(format, args...)}
 	}
 }
 
@@ -81,14 +80,14 @@ func (r *tomlReader) at(to int) Pos {
 	return r.last
 }
 
-// add puts a value into a mapping. at is the place of the key.
+// add appends a key and its value to a mapping. at is the position of the key.
 func (r *tomlReader) add(m *yaml.Node, key *unstable.Node, at Pos, value *yaml.Node) {
 	name := string(key.Data)
 	r.keys[m][name] = value
 	m.Content = append(m.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name, Line: at.Line, Column: at.Col}, value)
 }
 
-// child returns the mapping below a key, of a list the last one.
+// child returns the mapping below a key, or the last mapping of a list.
 func (r *tomlReader) child(m *yaml.Node, key *unstable.Node) *yaml.Node {
 	next := r.keys[m][string(key.Data)]
 	switch {
@@ -99,8 +98,8 @@ func (r *tomlReader) child(m *yaml.Node, key *unstable.Node) *yaml.Node {
 	case next.Kind == yaml.SequenceNode && len(next.Content) > 0:
 		next = next.Content[len(next.Content)-1]
 	}
-	if next.Kind != yaml.MappingNode { // what is put there is lost, and that is told
-		r.fail(r.pos(key), "%s has a value already, and no keys below it", show(string(key.Data)))
+	if next.Kind != yaml.MappingNode { // its keys are lost, and the error says so
+		r.fail(r.pos(key), "%s has a value already, and no keys below it", Quote(string(key.Data)))
 		next = r.mapping(r.pos(key))
 	}
 	return next
@@ -113,7 +112,7 @@ func (r *tomlReader) descend(m *yaml.Node, keys unstable.Iterator) *yaml.Node {
 	return m
 }
 
-// another begins one more mapping of a list.
+// another appends a mapping to a list.
 func (r *tomlReader) another(m *yaml.Node, keys unstable.Iterator) *yaml.Node {
 	for keys.Next() {
 		key := keys.Node()
@@ -126,7 +125,7 @@ func (r *tomlReader) another(m *yaml.Node, keys unstable.Iterator) *yaml.Node {
 			list = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: at.Line, Column: at.Col}
 			r.add(m, key, at, list)
 		} else if list.Kind != yaml.SequenceNode {
-			r.fail(at, "%s has a value already, and is no list of tables", show(string(key.Data)))
+			r.fail(at, "%s has a value already, and is no list of tables", Quote(string(key.Data)))
 		}
 		m = r.mapping(at)
 		list.Content = append(list.Content, m)
@@ -134,7 +133,7 @@ func (r *tomlReader) another(m *yaml.Node, keys unstable.Iterator) *yaml.Node {
 	return m
 }
 
-// put puts what stands in one line, whose key may have several parts.
+// put adds one key = value, whose key may have several parts.
 func (r *tomlReader) put(m *yaml.Node, e *unstable.Node) {
 	for keys := e.Key(); keys.Next(); {
 		key := keys.Node()
@@ -147,7 +146,7 @@ func (r *tomlReader) put(m *yaml.Node, e *unstable.Node) {
 	}
 }
 
-// value makes the node of a value. at is the place of its key.
+// value converts a value. at is the position of its key.
 func (r *tomlReader) value(n *unstable.Node, at Pos) *yaml.Node {
 	if n.Raw.Length > 0 {
 		at = r.pos(n)
@@ -176,7 +175,7 @@ func (r *tomlReader) value(n *unstable.Node, at Pos) *yaml.Node {
 		return scalar("!!int")
 	case unstable.Float:
 		return scalar("!!float")
-	default: // a string, or a time, which no server has
+	default: // a string or a time
 		return scalar("!!str")
 	}
 }

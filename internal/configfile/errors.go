@@ -1,4 +1,4 @@
-package config
+package configfile
 
 import (
 	"cmp"
@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// maxErrors bounds how many errors of one file are reported.
+// maxErrors bounds how many errors of one configuration are reported.
 const maxErrors = 100
 
-// Pos is a place in a file; lines and columns count from 1, columns in
-// characters.
+// Pos is a position in a file; lines and columns count from 1, columns in characters.
 type Pos struct{ Line, Col int }
 
 // String is line:col.
 func (p Pos) String() string { return fmt.Sprintf("%d:%d", p.Line, p.Col) }
 
-// Error is one fault of a file. Path names the key as it is written; it is
-// empty where the fault is not one of a key.
+// Error is one error in a file. Path names the key as the file spells it; it is empty for errors
+// that concern no key.
 type Error struct {
 	File      string
 	Line, Col int
@@ -33,18 +32,19 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s", e.File, e.Line, e.Col, e.Path, e.Msg)
 }
 
-// Warning is a remark on something that was accepted; it has the form of an
-// [Error].
+// Warning is about something that was accepted; it has the form of an [Error].
 type Warning Error
 
 // String is file:line:col: path: message.
 func (w Warning) String() string { return (*Error)(&w).Error() }
 
-// Errors are all faults of a file, sorted by position. It is never empty as an
-// error.
+// CompareWarnings orders warnings by position.
+func CompareWarnings(a, b Warning) int { return compare((*Error)(&a), (*Error)(&b)) }
+
+// Errors are all errors of a configuration. As an error it is never empty.
 type Errors []*Error
 
-// Error has one fault a line.
+// Error has one line for each error.
 func (es Errors) Error() string {
 	lines := make([]string, len(es))
 	for i, e := range es {
@@ -62,10 +62,10 @@ func (es Errors) Unwrap() []error {
 	return errs
 }
 
-// sorted orders faults by position and bounds their number. A fault that was
-// met twice, since a merge brought it in twice, is reported once.
-func (es Errors) sorted() Errors {
-	slices.SortStableFunc(es, compareErrors)
+// Sorted orders errors by position and bounds their number. An error that a merge repeats is
+// reported once.
+func (es Errors) Sorted() Errors {
+	slices.SortStableFunc(es, compare)
 	es = slices.CompactFunc(es, func(a, b *Error) bool { return *a == *b })
 	if more := len(es) - maxErrors; more > 0 {
 		last := *es[maxErrors]
@@ -75,6 +75,6 @@ func (es Errors) sorted() Errors {
 	return es
 }
 
-func compareErrors(a, b *Error) int {
+func compare(a, b *Error) int {
 	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 }

@@ -1,4 +1,4 @@
-package config
+package hostimport
 
 import (
 	"path/filepath"
@@ -6,21 +6,24 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/configfile"
 )
 
 // entry reads one server of a host.
-func (im *importer) entry(key string, at, n *yaml.Node, p path, folder string) {
-	s := &hostServer{key: key, file: im.host.Name, at: Pos{at.Line, at.Column}, path: p, folder: folder}
+func (im *importer) entry(key string, at, n *yaml.Node, p configfile.Path, folder string) {
+	s := &server{key: key, file: im.host.Name, at: configfile.PosOf(at), path: p, folder: folder}
 	im.server, im.here = s, s.at
 	if n.Kind != yaml.MappingNode {
-		im.warn(p, "is left out: it must be a mapping, not %s", kindWords(n))
+		im.warn(p, "is left out: it must be a mapping, not %s", configfile.KindOf(n))
 		return
 	}
-	given := im.d.pairs(n, p)
+	given := im.file.Pairs(n, p)
 	local, remote := im.hasValue(given, "command"), im.hasValue(given, "url", "serverUrl", "httpUrl")
 	for _, pr := range given {
-		im.here = Pos{pr.value.Line, pr.value.Column}
-		im.key(pr, p.key(pr.name, pr.name))
+		im.here = configfile.PosOf(pr.Value)
+		im.key(pr, p.Key(pr.Name, pr.Name))
 	}
 	im.here = s.at
 	switch {
@@ -35,20 +38,20 @@ func (im *importer) entry(key string, at, n *yaml.Node, p path, folder string) {
 	im.servers = append(im.servers, s)
 }
 
-func (im *importer) hasValue(given []pair, names ...string) bool {
-	return slices.ContainsFunc(given, func(p pair) bool {
-		return slices.Contains(names, p.name) && !isNull(p.value) && (p.value.Kind != yaml.ScalarNode || p.value.Value != "")
+func (im *importer) hasValue(given []configfile.Pair, names ...string) bool {
+	return slices.ContainsFunc(given, func(p configfile.Pair) bool {
+		return slices.Contains(names, p.Name) && !configfile.IsNull(p.Value) && (p.Value.Kind != yaml.ScalarNode || p.Value.Value != "")
 	})
 }
 
 // key reads one key of a server, in the words of whichever host. Hosts do not
 // agree about them, but no two mean different things by one.
-func (im *importer) key(pr pair, at path) {
-	s, n := im.server, pr.value
-	if isNull(n) {
+func (im *importer) key(pr configfile.Pair, at configfile.Path) {
+	s, n := im.server, pr.Value
+	if configfile.IsNull(n) {
 		return
 	}
-	switch pr.name {
+	switch pr.Name {
 	case "command":
 		im.command(n, at)
 	case "args":
@@ -65,25 +68,25 @@ func (im *importer) key(pr pair, at path) {
 		s.headers = append(s.headers, im.dictionary(n, at)...)
 	case "bearer_token_env_var":
 		if value := im.envValue(n, at); value != "" {
-			s.headers = append(s.headers, hostPair{"Authorization", "Bearer " + value})
+			s.headers = append(s.headers, entry{"Authorization", "Bearer " + value})
 		}
 	case "env_http_headers":
 		for _, p := range im.children(n) {
-			if value := im.envValue(p.value, at.key(p.name, p.name)); value != "" {
-				s.headers = append(s.headers, hostPair{p.name, value})
+			if value := im.envValue(p.Value, at.Key(p.Name, p.Name)); value != "" {
+				s.headers = append(s.headers, entry{p.Name, value})
 			}
 		}
 	case "env_vars": // that the program gets from the host's environment
 		for i, item := range n.Content {
-			item = resolve(item)
-			if value := im.envValue(item, at.item(i)); value != "" {
-				s.env = append(s.env, hostPair{item.Value, value})
+			item = configfile.Resolve(item)
+			if value := im.envValue(item, at.Item(i)); value != "" {
+				s.env = append(s.env, entry{item.Value, value})
 			}
 		}
 	case "requestOptions":
 		for _, p := range im.children(n) {
-			if p.name == "headers" {
-				s.headers = append(s.headers, im.dictionary(p.value, at.key(p.name, p.name))...)
+			if p.Name == "headers" {
+				s.headers = append(s.headers, im.dictionary(p.Value, at.Key(p.Name, p.Name))...)
 			}
 		}
 	case "type", "transport", "transportType":
@@ -105,7 +108,7 @@ func (im *importer) key(pr pair, at path) {
 		im.warn(at, "is left out: hosts do not agree on its unit; write timeout with one, such as timeout: 60s")
 	case "name", "source", "description", "title", "$schema", "version", "icon", "gallery", "provider", "autoStart":
 	default:
-		if hint, known := foreign["upstreams.*."+pr.name]; known && hint != "" {
+		if hint := config.HostKeyHint(pr.Name); hint != "" {
 			im.warn(at, "has no meaning here, and is left out; %s", hint)
 		} else {
 			im.warn(at, "has no meaning here, and is left out")
@@ -115,7 +118,7 @@ func (im *importer) key(pr pair, at path) {
 
 // command reads the program: a text, a list that has its arguments too, or a
 // mapping of both.
-func (im *importer) command(n *yaml.Node, at path) {
+func (im *importer) command(n *yaml.Node, at configfile.Path) {
 	s := im.server
 	switch n.Kind {
 	case yaml.SequenceNode:
@@ -125,14 +128,14 @@ func (im *importer) command(n *yaml.Node, at path) {
 		}
 	case yaml.MappingNode:
 		for _, p := range im.children(n) {
-			inside := at.key(p.name, p.name)
-			switch p.name {
+			inside := at.Key(p.Name, p.Name)
+			switch p.Name {
 			case "path":
-				s.command = im.string(p.value, inside)
+				s.command = im.string(p.Value, inside)
 			case "args":
-				s.args = append(s.args, im.strings(p.value, inside)...)
+				s.args = append(s.args, im.strings(p.Value, inside)...)
 			case "env":
-				s.env = append(s.env, im.dictionary(p.value, inside)...)
+				s.env = append(s.env, im.dictionary(p.Value, inside)...)
 			}
 		}
 	default:
@@ -141,12 +144,12 @@ func (im *importer) command(n *yaml.Node, at path) {
 }
 
 // transport reads what a host calls its type or transport.
-func (im *importer) transport(n *yaml.Node, at path) {
+func (im *importer) transport(n *yaml.Node, at configfile.Path) {
 	switch word := strings.ToLower(n.Value); word {
 	case "sse":
-		im.server.transport = string(TransportSSE)
+		im.server.transport = string(config.TransportSSE)
 	case "streamable-http", "streamablehttp", "streamable_http":
-		im.server.transport = string(TransportStreamable)
+		im.server.transport = string(config.TransportStreamable)
 	case "", "stdio", "local", "http", "remote", "auto":
 	default:
 		im.warn(at, "is left out: no transport of this name is known; the ones that are are stdio, http, streamable-http and sse")
@@ -154,7 +157,7 @@ func (im *importer) transport(n *yaml.Node, at path) {
 }
 
 // only reads which tools a host uses.
-func (im *importer) only(n *yaml.Node, at path) {
+func (im *importer) only(n *yaml.Node, at configfile.Path) {
 	if n.Kind != yaml.SequenceNode {
 		im.warn(at, "is left out: it is no list of names")
 		return
@@ -165,8 +168,8 @@ func (im *importer) only(n *yaml.Node, at path) {
 }
 
 // envValue reads the name of an environment variable whose value is meant.
-func (im *importer) envValue(n *yaml.Node, at path) string {
-	if n.Kind != yaml.ScalarNode || !envName.MatchString(n.Value) || strings.ContainsAny(n.Value, "{}") {
+func (im *importer) envValue(n *yaml.Node, at configfile.Path) string {
+	if n.Kind != yaml.ScalarNode || !variable.MatchString(n.Value) {
 		im.warn(at, "is left out: it must be the name of an environment variable")
 		return ""
 	}
@@ -174,9 +177,9 @@ func (im *importer) envValue(n *yaml.Node, at path) string {
 }
 
 // string reads a scalar. Hosts are content with a number where text is due.
-func (im *importer) string(n *yaml.Node, at path) string {
+func (im *importer) string(n *yaml.Node, at configfile.Path) string {
 	if n.Kind != yaml.ScalarNode {
-		im.warn(at, "is left out: it must be a string, not %s", kindWords(n))
+		im.warn(at, "is left out: it must be a string, not %s", configfile.KindOf(n))
 		return ""
 	}
 	if strings.ContainsRune(n.Value, 0) {
@@ -186,48 +189,48 @@ func (im *importer) string(n *yaml.Node, at path) string {
 	return im.refs(n.Value, at)
 }
 
-func (im *importer) strings(n *yaml.Node, at path) []string {
+func (im *importer) strings(n *yaml.Node, at configfile.Path) []string {
 	if n.Kind == yaml.ScalarNode {
 		return []string{im.string(n, at)}
 	}
 	if n.Kind != yaml.SequenceNode {
-		im.warn(at, "is left out: it must be a list, not %s", kindWords(n))
+		im.warn(at, "is left out: it must be a list, not %s", configfile.KindOf(n))
 		return nil
 	}
 	var out []string
 	for i, item := range n.Content {
-		item = resolve(item)
-		if !im.d.spend(item) {
+		item = configfile.Resolve(item)
+		if !im.file.Spend(item) {
 			return out
 		}
-		im.here = Pos{item.Line, item.Column}
-		out = append(out, im.string(item, at.item(i)))
+		im.here = configfile.PosOf(item)
+		out = append(out, im.string(item, at.Item(i)))
 	}
 	return out
 }
 
 // dictionary reads a mapping of names to scalars; null leaves a name out.
-func (im *importer) dictionary(n *yaml.Node, at path) []hostPair {
+func (im *importer) dictionary(n *yaml.Node, at configfile.Path) []entry {
 	if n.Kind != yaml.MappingNode {
-		im.warn(at, "is left out: it must be a mapping, not %s", kindWords(n))
+		im.warn(at, "is left out: it must be a mapping, not %s", configfile.KindOf(n))
 		return nil
 	}
-	var out []hostPair
-	for _, p := range im.d.pairs(n, at) {
-		inside := at.key(p.name, p.name)
-		im.here = Pos{p.value.Line, p.value.Column}
-		if isNull(p.value) {
+	var out []entry
+	for _, p := range im.file.Pairs(n, at) {
+		inside := at.Key(p.Name, p.Name)
+		im.here = configfile.PosOf(p.Value)
+		if configfile.IsNull(p.Value) {
 			im.warn(inside, "is left out: it has no value")
 			continue
 		}
-		if text := im.string(p.value, inside); p.value.Kind == yaml.ScalarNode {
-			out = append(out, hostPair{p.name, im.moveValue(p.name, text, inside)})
+		if text := im.string(p.Value, inside); p.Value.Kind == yaml.ScalarNode {
+			out = append(out, entry{p.Name, im.moveValue(p.Name, text, inside)})
 		}
 	}
 	return out
 }
 
-func (im *importer) truth(n *yaml.Node, at path) bool {
+func (im *importer) truth(n *yaml.Node, at configfile.Path) bool {
 	switch strings.ToLower(n.Value) {
 	case "true":
 		return true
@@ -238,16 +241,16 @@ func (im *importer) truth(n *yaml.Node, at path) bool {
 	return false
 }
 
-func (im *importer) warn(at path, format string, args ...any) {
-	im.d.warnf(&yaml.Node{Line: im.here.Line, Column: im.here.Col}, at, format, args...)
+func (im *importer) warn(at configfile.Path, format string, args ...any) {
+	im.file.Warnf(&yaml.Node{Line: im.here.Line, Column: im.here.Col}, at, format, args...)
 }
 
 // finish brings a server into the gateway's words, and takes secrets out of what
 // has been read.
-func (im *importer) finish(p path, local bool) {
+func (im *importer) finish(p configfile.Path, local bool) {
 	s := im.server
 	if !local {
-		s.url = im.moveFromURL(s.url, p.key("url", "url"))
+		s.url = im.moveFromURL(s.url, p.Key("url", "url"))
 		s.headers = im.ownHeaders(s.headers, p)
 		if len(s.args) > 0 || s.cwd != "" || s.envFile != "" || len(s.env) > 0 {
 			im.warn(p, "has a url, so env, args, cwd and envFile have no meaning, and are left out; to send a value, use headers")
@@ -257,10 +260,10 @@ func (im *importer) finish(p path, local bool) {
 	}
 	if words := strings.Fields(s.command); len(s.args) == 0 && len(words) > 1 && !strings.ContainsAny(words[0], `/\'"`) {
 		s.command, s.args = words[0], words[1:]
-		im.warn(p.key("command", "command"), "is a command line, and is split at its spaces")
+		im.warn(p.Key("command", "command"), "is a command line, and is split at its spaces")
 	}
-	s.command = im.moveFromText("command", s.command, p.key("command", "command"))
-	s.args = im.moveFromArgs(s.args, p.key("args", "args"))
+	s.command = im.moveFromText("command", s.command, p.Key("command", "command"))
+	s.args = im.moveFromArgs(s.args, p.Key("args", "args"))
 	if len(s.headers) > 0 {
 		im.warn(p, "has a command, so headers have no meaning, and are left out")
 	}
@@ -269,7 +272,7 @@ func (im *importer) finish(p path, local bool) {
 	s.envFile = im.absolute(s.envFile)
 	relative := func(word string) bool { return strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../") }
 	if s.cwd == "" && filepath.IsAbs(s.folder) &&
-		(strings.HasPrefix(p.text, "projects.") || relative(s.command) || slices.ContainsFunc(s.args, relative)) {
+		(strings.HasPrefix(p.Text, "projects.") || relative(s.command) || slices.ContainsFunc(s.args, relative)) {
 		s.cwd = s.folder // where the host starts it
 	}
 }
@@ -280,17 +283,17 @@ func (im *importer) absolute(name string) string {
 	case name == "" || strings.HasPrefix(name, "\x00") || filepath.IsAbs(name):
 		return name
 	case name == "~" || strings.HasPrefix(name, "~/"):
-		return im.mark(&slot{ref: "HOME"}) + name[1:]
+		return im.mark(&placeholder{ref: "HOME"}) + name[1:]
 	}
 	return filepath.Join(im.server.folder, name)
 }
 
 // ownHeaders leaves out the headers that the gateway sets itself.
-func (im *importer) ownHeaders(headers []hostPair, p path) []hostPair {
-	return slices.DeleteFunc(headers, func(h hostPair) bool {
-		own := ownHeaders[strings.ToLower(h.name)]
+func (im *importer) ownHeaders(headers []entry, p configfile.Path) []entry {
+	return slices.DeleteFunc(headers, func(h entry) bool {
+		own := config.IsReservedHeader(h.name)
 		if own {
-			im.warn(p.key("headers", "headers").key(h.name, h.name), "is left out: the gateway sets this header itself")
+			im.warn(p.Key("headers", "headers").Key(h.name, h.name), "is left out: the gateway sets this header itself")
 		}
 		return own
 	})

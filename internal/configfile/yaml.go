@@ -1,4 +1,4 @@
-package config
+package configfile
 
 import (
 	"bytes"
@@ -12,16 +12,16 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// parseYAML reads the one document of a YAML file, which may be JSON as hosts write
-// it: with comments, and indented by TABs. The error has no File.
+// parseYAML parses the one document of a YAML file. The content may also be JSON as hosts write it,
+// with comments and indented by TABs. The error has no File.
 func parseYAML(data []byte) (*yaml.Node, *Error) {
-	root, fault := parseDocument(data)
-	if fault != nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+	root, err := parseDocument(data)
+	if err != nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		if root, bad := parseJSON(data); bad == nil {
 			return root, nil
 		}
 	}
-	return root, fault
+	return root, err
 }
 
 func parseDocument(data []byte) (*yaml.Node, *Error) {
@@ -43,14 +43,14 @@ func parseDocument(data []byte) (*yaml.Node, *Error) {
 
 var (
 	yamlLine = regexp.MustCompile(`^line ([0-9]+): `)
-	// The library counts the lines of these from 0, and names the line where
-	// the mapping or list begins that they are in (of node content: the place).
+	// The library counts the lines of these errors from 0 and names the line where the surrounding
+	// mapping or list begins; for node content it names the line of the error.
 	yamlInside = regexp.MustCompile(`^did not find expected (key|node content|'-' indicator|',' or)`)
 	yamlAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
 )
 
-// yamlError gives an error of the YAML library a position. The library says
-// the line at most, and not always.
+// yamlError adds the position to an error of the YAML library, which names the line in some of its
+// errors.
 func yamlError(data []byte, err error) *Error {
 	msg := strings.TrimPrefix(err.Error(), "yaml: ")
 	e := &Error{Line: 1, Col: 1}
@@ -87,7 +87,7 @@ func yamlError(data []byte, err error) *Error {
 	return e
 }
 
-// yamlWords says what to do about an error of the YAML library that does not, or "".
+// yamlWords is advice for an error of the YAML library that gives none, or "".
 func yamlWords(msg string) string {
 	switch {
 	case strings.Contains(msg, "cannot start any token"):
@@ -102,11 +102,11 @@ func yamlWords(msg string) string {
 	return ""
 }
 
-// forbidden tells whether a character may stand nowhere in YAML.
+// forbidden reports whether YAML forbids a character everywhere.
 func forbidden(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f }
 
-// tabIndent finds the TAB that indents one of two lines: the library may name the one
-// before. It is -1 if there is none.
+// tabIndent finds the TAB that indents one of two lines, since the library may name the line before
+// it. It returns -1 if no TAB does.
 func tabIndent(lines []string) (line, at int) {
 	for i, l := range lines[:min(2, len(lines))] {
 		indent := l[:len(l)-len(strings.TrimLeft(l, " \t"))]

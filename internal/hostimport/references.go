@@ -1,4 +1,4 @@
-package config
+package hostimport
 
 import (
 	"cmp"
@@ -8,12 +8,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/configfile"
 )
 
-// slot is something that a text refers to. Texts hold the slot's number between
+// placeholder is something that a text refers to. Texts hold the placeholder's number between
 // two NUL characters, which no value of a host may contain: so a text stays a
 // plain string while names are not known yet.
-type slot struct {
+type placeholder struct {
 	ref   string // what stands in ${…}, "" where a variable does
 	name  string // of the variable; from nameVariables on
 	base  string // what the name is made of
@@ -23,11 +26,11 @@ type slot struct {
 	note  string
 	uses  []string
 	input string // id of an editor's input, "" for others
-	index int    // among the importer's slots, from 1 on; 0 before the first mark
+	index int    // among the importer's placeholders, from 1 on; 0 before the first mark
 }
 
 // original is what stood in the host's file.
-func (s *slot) original() string {
+func (s *placeholder) original() string {
 	if s.moved {
 		return s.value
 	}
@@ -35,15 +38,15 @@ func (s *slot) original() string {
 }
 
 // final is what stands in gateway.yaml.
-func (s *slot) final() string { return "${" + cmp.Or(s.ref, s.name) + "}" }
+func (s *placeholder) final() string { return "${" + cmp.Or(s.ref, s.name) + "}" }
 
 var marks = regexp.MustCompile("\x00([0-9]+)\x00")
 
-// mark is a slot in a text.
-func (im *importer) mark(s *slot) string {
+// mark is a placeholder in a text.
+func (im *importer) mark(s *placeholder) string {
 	if s.index == 0 {
-		im.slots = append(im.slots, s)
-		s.index = len(im.slots)
+		im.placeholders = append(im.placeholders, s)
+		s.index = len(im.placeholders)
 	}
 	return "\x00" + strconv.Itoa(s.index) + "\x00"
 }
@@ -51,15 +54,15 @@ func (im *importer) mark(s *slot) string {
 // unmarked is what is literal in a text.
 func unmarked(text string) string { return marks.ReplaceAllString(text, "") }
 
-// expand puts something in for each slot of a text. The rest is let be.
-func (im *importer) expand(text string, show func(*slot) string) string {
+// expand puts something in for each placeholder of a text. The rest is let be.
+func (im *importer) expand(text string, show func(*placeholder) string) string {
 	return marks.ReplaceAllStringFunc(text, func(m string) string {
 		i, _ := strconv.Atoi(strings.Trim(m, "\x00"))
-		return show(im.slots[i-1])
+		return show(im.placeholders[i-1])
 	})
 }
 
-func (im *importer) expandAll(texts []string, show func(*slot) string) []string {
+func (im *importer) expandAll(texts []string, show func(*placeholder) string) []string {
 	out := make([]string, len(texts))
 	for i, t := range texts {
 		out[i] = im.expand(t, show)
@@ -69,22 +72,24 @@ func (im *importer) expandAll(texts []string, show func(*slot) string) []string 
 
 // render is a text as it stands in gateway.yaml: literal ${ is escaped.
 func (im *importer) render(text string) string {
-	return im.expand(strings.ReplaceAll(text, "${", "$${"), (*slot).final)
+	return im.expand(strings.ReplaceAll(text, "${", "$${"), (*placeholder).final)
 }
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // hostRef are the forms in which hosts refer to something: ${…}, {env:…} and
 // {file:…}, ${{ secrets.… }}.
 var hostRef = regexp.MustCompile(`\$\{\{\s*(?:secrets|inputs)\.([A-Za-z0-9_.-]+)\s*\}\}|\$\{([^{}]*)\}|\{((?:env|file):[^{}]*)\}`)
 
 // refs reads a value of a host, which stands at a place.
-func (im *importer) refs(value string, at path) string {
+func (im *importer) refs(value string, at configfile.Path) string {
 	var b strings.Builder
 	end := 0
 	for _, m := range hostRef.FindAllStringSubmatchIndex(value, -1) {
 		var inside string
 		switch {
 		case m[2] >= 0:
-			inside = "env:" + inputVariable(value[m[2]:m[3]])
+			inside = "env:" + config.InputVariable(value[m[2]:m[3]])
 		case m[4] >= 0:
 			inside = value[m[4]:m[5]]
 		default:
@@ -97,7 +102,7 @@ func (im *importer) refs(value string, at path) string {
 			put = value[m[0]:m[1]]
 		case strings.HasPrefix(put, "\x00") && strings.HasSuffix(b.String(), "$"):
 			// $ and a reference side by side would read as an escape.
-			dollar := &slot{ref: "DOLLAR:-$"}
+			dollar := &placeholder{ref: "DOLLAR:-$"}
 			before := strings.TrimSuffix(b.String(), "$")
 			b.Reset()
 			b.WriteString(before + im.mark(dollar))
@@ -111,7 +116,7 @@ func (im *importer) refs(value string, at path) string {
 
 // ref is what stands for the inside of one reference of a host; false where it
 // is none.
-func (im *importer) ref(inside string, at path) (string, bool) {
+func (im *importer) ref(inside string, at configfile.Path) (string, bool) {
 	kind, arg, _ := strings.Cut(inside, ":")
 	switch kind {
 	case "workspaceFolder", "workspaceRoot":
@@ -133,25 +138,25 @@ func (im *importer) ref(inside string, at path) (string, bool) {
 				s.note = "the content of the file " + oneLine(arg)
 				return im.mark(s), true
 			}
-			return im.mark(&slot{ref: "file:" + inFolder(im.host.Folder, arg)}), true
+			return im.mark(&placeholder{ref: "file:" + inFolder(im.host.Folder, arg)}), true
 		}
 	case "command", "config", "execPath", "extensionInstallFolder", "selectedText", "relativeFile", "fileWorkspaceFolder":
-		s := im.variable(inputVariable(inside), "", at)
+		s := im.variable(config.InputVariable(inside), "", at)
 		s.note = "what the editor puts in for ${" + oneLine(inside) + "}"
-		im.warn(at, "refers to %s, which only the editor knows", show("${"+inside+"}"))
+		im.warn(at, "refers to %s, which only the editor knows", configfile.Quote("${"+inside+"}"))
 		return im.mark(s), true
 	}
 	name, fallback, has := strings.Cut(strings.TrimPrefix(inside, "env:"), ":-")
 	switch {
-	case variable.MatchString(name) && has && !isSecretName(name):
+	case variable.MatchString(name) && has && !config.IsSecretName(name):
 		return im.refTo(name+":-"+fallback, at), true
 	case variable.MatchString(name) && has:
-		s := &slot{ref: name, note: withoutDefault, uses: []string{im.use(at)}}
+		s := &placeholder{ref: name, note: withoutDefault, uses: []string{im.use(at)}}
 		return im.mark(s), true
 	case variable.MatchString(name):
 		return im.refTo(name, at), true
 	case kind == "env" && !has:
-		s := im.variable(inputVariable(name), "", at)
+		s := im.variable(config.InputVariable(name), "", at)
 		s.note = "the environment variable " + oneLine(name)
 		return im.mark(s), true
 	}
@@ -159,16 +164,24 @@ func (im *importer) ref(inside string, at path) (string, bool) {
 }
 
 // refTo marks a reference to a variable that exists already.
-func (im *importer) refTo(ref string, at path) string {
-	return im.mark(&slot{ref: ref, uses: []string{im.use(at)}})
+func (im *importer) refTo(ref string, at configfile.Path) string {
+	return im.mark(&placeholder{ref: ref, uses: []string{im.use(at)}})
+}
+
+// inFolder is a path relative to a folder, unless it is absolute.
+func inFolder(folder, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(folder, path)
 }
 
 // input marks what an editor asks its user for. The same id is the same
 // variable.
-func (im *importer) input(id string, at path) string {
+func (im *importer) input(id string, at configfile.Path) string {
 	s := im.inputs[id]
 	if s == nil {
-		s = &slot{base: inputVariable(id), input: id, note: im.asked[id]}
+		s = &placeholder{base: config.InputVariable(id), input: id, note: im.asked[id]}
 		im.inputs[id] = s
 	}
 	if len(s.uses) < maxUses {
@@ -181,25 +194,25 @@ func (im *importer) input(id string, at path) string {
 const maxUses = 3
 
 // variable makes a variable for what stands at a place.
-func (im *importer) variable(base, value string, at path) *slot {
-	return &slot{base: base, value: value, moved: value != "", uses: []string{im.use(at)}}
+func (im *importer) variable(base, value string, at configfile.Path) *placeholder {
+	return &placeholder{base: base, value: value, moved: value != "", uses: []string{im.use(at)}}
 }
 
 // use is a place for people: file:line:col and the key.
-func (im *importer) use(at path) string {
-	return fmt.Sprintf("%s:%v: %s", im.host.Name, im.here, at.text)
+func (im *importer) use(at configfile.Path) string {
+	return fmt.Sprintf("%s:%v: %s", im.host.Name, im.here, at.Text)
 }
 
 // move takes a literal out of the configuration.
-func (im *importer) move(key, value string, at path) string {
-	s := im.variable(variableName(im.server.key, key), im.expand(value, (*slot).original), at)
+func (im *importer) move(key, value string, at configfile.Path) string {
+	s := im.variable(variableName(im.server.key, key), im.expand(value, (*placeholder).original), at)
 	s.text = value
 	return im.mark(s)
 }
 
 // variableName is the name of the variable for a key of an upstream.
 func variableName(upstream, key string) string {
-	up, name := inputVariable(slug(upstream)), strings.Trim(inputVariable(key), "_")
+	up, name := config.InputVariable(config.NameOf(upstream)), strings.Trim(config.InputVariable(key), "_")
 	if name == "" {
 		name = "VALUE"
 	}
@@ -230,11 +243,11 @@ func (im *importer) nameVariables() {
 	}
 }
 
-// used are the slots that the servers refer to, in the order of the file.
-func (im *importer) used() []*slot {
-	var used []*slot
-	seen := make(map[*slot]bool)
-	note := func(s *slot) string {
+// used are the placeholders that the servers refer to, in the order of the file.
+func (im *importer) used() []*placeholder {
+	var used []*placeholder
+	seen := make(map[*placeholder]bool)
+	note := func(s *placeholder) string {
 		if !seen[s] {
 			seen[s] = true
 			used = append(used, s)

@@ -1,0 +1,363 @@
+package hostimport
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/configfile"
+)
+
+// File is the configuration of a host, to import.
+type File struct {
+	Name string // as remarks name it; its ending tells JSON (.json, .jsonc) and TOML (.toml) from YAML
+	Data []byte
+	// Folder is the absolute path of the folder that the file is in: what
+	// relative paths in it and ${workspaceFolder} are about.
+	Folder string
+}
+
+// Result is what hosts' configurations are as a gateway.yaml.
+type Result struct {
+	YAML      []byte               // a whole configuration, with comments on where each part comes from
+	Upstreams int                  // in it
+	Variables []Variable           // what has to be set for it, sorted by name
+	Warnings  []configfile.Warning // what was changed or left out, sorted by position
+	// Env is a file for a shell that sets the variables whose values were moved.
+	Env config.Secret
+}
+
+// Variable is an environment variable that an imported configuration needs.
+type Variable struct {
+	Name string
+	// Uses are the places in the hosts' files, at most a few.
+	Uses []string
+	// Note says what the value is, where the name alone does not.
+	Note string
+	// Moved tells that the value stands in the host's file, at the first of Uses.
+	// Otherwise the file referred to it by this name or a similar one.
+	Moved bool
+}
+
+// Import translates hosts' configurations into one gateway.yaml. It keeps what
+// they mean; every literal that may be secret becomes the reference to an
+// environment variable, so neither the result nor a remark shows one. The same
+// files give the same result. An error is [configfile.Errors]: a file that cannot be parsed,
+// has no servers, or none that can be used.
+func Import(files ...File) (*Result, error) {
+	im := &importer{inputs: make(map[string]*placeholder)}
+	var faults configfile.Errors
+	for _, f := range files {
+		im.readFile(f)
+		faults = append(faults, im.file.Errors...)
+		im.warnings = append(im.warnings, im.file.Warnings...)
+	}
+	if len(faults) > 0 {
+		return nil, faults.Sorted()
+	}
+	im.nameServers()
+	im.nameVariables()
+	im.keepWhatLoads()
+	slices.SortStableFunc(im.warnings, configfile.CompareWarnings)
+	if len(im.servers) == 0 {
+		for _, r := range im.warnings {
+			faults = append(faults, (*configfile.Error)(&r))
+		}
+		return nil, append(faults, &configfile.Error{File: files[0].Name, Line: 1, Col: 1, Msg: "nothing is left to import"}).Sorted()
+	}
+	out, err := im.write(files)
+	if err != nil {
+		return nil, err
+	}
+	return &Result{YAML: out, Upstreams: len(im.servers), Variables: im.variables(), Warnings: im.warnings, Env: config.NewSecret(im.envFile(files))}, nil
+}
+
+// importer gathers the servers of all files.
+type importer struct {
+	servers      []*server
+	warnings     []configfile.Warning
+	placeholders []*placeholder          // what values refer to, by number
+	inputs       map[string]*placeholder // the inputs of editors, by id
+
+	// Of the file that is being read:
+	host   File
+	file   configfile.Reader
+	asked  map[string]string // what its inputs are, by id
+	server *server           // that is being read
+	here   configfile.Pos    // of the value that is being read
+}
+
+// server is one server of a host's configuration. Its texts hold references
+// in the form of [importer.mark].
+type server struct {
+	key, name string
+	file      string
+	at        configfile.Pos
+	path      configfile.Path
+	folder    string // what ${workspaceFolder} is, and where the program is started if nothing else is said
+
+	command, cwd, envFile string
+	args                  []string
+	env, headers          []entry
+	url, transport        string
+	disabled              bool
+	allow, deny           []string
+	none                  bool // no tool is published
+}
+
+// entry is one entry of env or headers.
+type entry struct{ name, value string }
+
+// file reads the servers of one file.
+func (im *importer) readFile(f File) {
+	im.host, im.asked = f, make(map[string]string)
+	im.file = configfile.Reader{File: f.Name, Report: configfile.NewReport()}
+	root, fault := configfile.Parse(f.Name, f.Data)
+	if fault != nil {
+		im.file.Errors = configfile.Errors{fault}
+		return
+	}
+	groups := im.groups(root)
+	if len(im.file.Errors) > 0 {
+		return
+	}
+	found := 0
+	for _, g := range groups {
+		found += im.group(g)
+	}
+	if found == 0 && len(im.file.Errors) == 0 {
+		im.file.Errorf(root, configfile.Path{}, "no servers; they are looked for under mcpServers, servers, mcp, mcp_servers, context_servers and projects, as hosts write them")
+	}
+}
+
+// group is a mapping or list of servers.
+type group struct {
+	node   *yaml.Node
+	path   configfile.Path
+	folder string // as of server
+}
+
+// groups finds where a file has its servers.
+func (im *importer) groups(root *yaml.Node) []group {
+	var groups []group
+	add := func(p configfile.Pair, at configfile.Path) {
+		if p.Value.Kind == yaml.MappingNode || p.Value.Kind == yaml.SequenceNode {
+			groups = append(groups, group{p.Value, at, workspaceOf(im.host.Folder)})
+		}
+	}
+	top := im.file.Pairs(root, configfile.Path{})
+	if len(top) > 0 && !slices.ContainsFunc(top, func(p configfile.Pair) bool { return !config.IsServer(p.Value) }) {
+		return []group{{root, configfile.Path{}, workspaceOf(im.host.Folder)}} // servers without anything around them
+	}
+	for _, p := range top {
+		at := configfile.Path{}.Key(p.Name, p.Name)
+		switch p.Name {
+		case "mcpServers", "servers", "context_servers", "mcp_servers", "amp.mcpServers", "mcp.servers":
+			add(p, at)
+		case "inputs":
+			im.readInputs(p.Value)
+		case "mcp":
+			im.under(p.Value, at, add)
+		case "customizations": // of a development container
+			for _, q := range im.children(p.Value, "vscode", "mcp") {
+				if q.Name == "servers" {
+					add(q, at.Key("vscode", "").Key("mcp", "").Key("servers", ""))
+				}
+			}
+		case "projects":
+			for _, project := range im.children(p.Value) {
+				inside := at.Key(project.Name, "*")
+				for _, q := range im.children(project.Value) {
+					if q.Name == "mcpServers" && q.Value.Kind == yaml.MappingNode {
+						groups = append(groups, group{q.Value, inside.Key(q.Name, q.Name), project.Name})
+					}
+				}
+			}
+		case "upstreams":
+			im.file.Errorf(p.Key, at, "this is a configuration of the gateway already; use it as it is, with gateway run -c")
+		}
+	}
+	return groups
+}
+
+// under finds the servers below the key mcp: editors have servers and inputs
+// there, others the servers themselves.
+func (im *importer) under(n *yaml.Node, at configfile.Path, add func(configfile.Pair, configfile.Path)) {
+	inside := im.children(n)
+	if slices.ContainsFunc(inside, func(p configfile.Pair) bool { return p.Name == "servers" && !config.IsServer(p.Value) }) {
+		for _, q := range inside {
+			switch q.Name {
+			case "servers":
+				add(q, at.Key(q.Name, q.Name))
+			case "inputs":
+				im.readInputs(q.Value)
+			}
+		}
+		return
+	}
+	add(configfile.Pair{Value: n}, at)
+}
+
+// children are the keys of a mapping, or of one that keys lead to; none where
+// there is none.
+func (im *importer) children(n *yaml.Node, keys ...string) []configfile.Pair {
+	for _, key := range keys {
+		next := (*yaml.Node)(nil)
+		for _, p := range im.children(n) {
+			if p.Name == key {
+				next = p.Value
+			}
+		}
+		if n = next; n == nil {
+			return nil
+		}
+	}
+	if n.Kind != yaml.MappingNode {
+		return nil
+	}
+	return im.file.Pairs(n, configfile.Path{})
+}
+
+// readInputs notes what an editor asks its user for.
+func (im *importer) readInputs(n *yaml.Node) {
+	if n.Kind != yaml.SequenceNode {
+		return
+	}
+	for _, item := range n.Content {
+		var id, text string
+		for _, p := range im.children(configfile.Resolve(item)) {
+			switch p.Name {
+			case "id":
+				id = p.Value.Value
+			case "description":
+				text = p.Value.Value
+			}
+		}
+		if id != "" {
+			im.asked[id] = oneLine(text)
+		}
+	}
+}
+
+// group reads the servers of a mapping or list, and returns how many there are.
+func (im *importer) group(g group) int {
+	if g.node.Kind == yaml.SequenceNode {
+		for i, item := range g.node.Content {
+			item = configfile.Resolve(item)
+			at := g.path.Item(i)
+			key := ""
+			for _, p := range im.children(item) {
+				if p.Name == "name" {
+					key = p.Value.Value
+				}
+			}
+			if key == "" {
+				key = fmt.Sprintf("server-%d", i+1)
+				im.file.Warnf(item, at, "has no name, and is named %s here", key)
+			}
+			im.entry(key, item, item, at, g.folder)
+		}
+		return len(g.node.Content)
+	}
+	pairs := im.file.Pairs(g.node, g.path)
+	for _, p := range pairs {
+		im.entry(p.Name, p.Key, p.Value, g.path.Key(p.Name, "*"), g.folder)
+	}
+	return len(pairs)
+}
+
+// nameServers gives each server a name of its own. One that is the same as an
+// earlier one in all that matters is left out.
+func (im *importer) nameServers() {
+	taken := make(map[string]*server)
+	kept := im.servers[:0]
+	for _, s := range im.servers {
+		base := config.NameOf(s.key)
+		if first := taken[base]; first != nil && im.same(first, s) {
+			im.warnServer(s, "is the same as %s at %s:%v; it is kept once", configfile.Quote(first.key), first.file, first.at)
+			continue
+		}
+		s.name = base
+		for n := 2; taken[s.name] != nil; n++ {
+			end := fmt.Sprintf("-%d", n)
+			s.name = strings.TrimRight(base[:min(len(base), config.MaxName-len(end))], "-") + end
+		}
+		if first := taken[base]; first != nil {
+			im.warnServer(s, "is named %s here, since %s at %s:%v is named %s", s.name, configfile.Quote(first.key), first.file, first.at, base)
+		} else if s.name != s.key {
+			im.warnServer(s, "is named %s here", s.name)
+		}
+		taken[s.name] = s
+		kept = append(kept, s)
+	}
+	im.servers = kept
+}
+
+// same tells whether two servers mean the same, their secrets included.
+func (im *importer) same(a, b *server) bool {
+	return im.plain(a) == im.plain(b)
+}
+
+func (im *importer) plain(s *server) string {
+	var b strings.Builder
+	for _, list := range [][]string{{s.command, s.cwd, s.envFile, s.url, s.transport, fmt.Sprint(s.disabled, s.none)}, s.args, s.allow, s.deny} {
+		fmt.Fprintf(&b, "%q\n", im.expandAll(list, (*placeholder).original))
+	}
+	for _, pairs := range [][]entry{s.env, s.headers} {
+		for _, p := range pairs {
+			fmt.Fprintf(&b, "%q %q\n", p.name, im.expand(p.value, (*placeholder).original))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func (im *importer) warnServer(s *server, format string, args ...any) {
+	im.warnings = append(im.warnings, configfile.Warning{File: s.file, Line: s.at.Line, Col: s.at.Col, Path: s.path.Text, Msg: fmt.Sprintf(format, args...)})
+}
+
+// keepWhatLoads leaves out servers that the loader would refuse whatever their
+// variables are, and says why.
+func (im *importer) keepWhatLoads() {
+	set := func(string) (string, bool) { return "https://x.example", true }
+	read := config.WithReader(func(string) ([]byte, error) { return nil, nil })
+	im.servers = slices.DeleteFunc(im.servers, func(s *server) bool {
+		doc, err := encode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{text("upstreams"), im.mapping(s)}})
+		if err == nil {
+			_, err = config.Parse("x.yaml", doc, set, read)
+		}
+		var faults configfile.Errors
+		switch {
+		case errors.As(err, &faults):
+			im.warnServer(s, "is left out: %s: %s", strings.TrimPrefix(faults[0].Path, "upstreams."+s.name+"."), faults[0].Msg)
+		case err != nil:
+			im.warnServer(s, "is left out: %v", err)
+		}
+		return err != nil
+	})
+}
+
+// workspaceOf is the folder of the project that a configuration is about:
+// editors keep theirs in a folder of their own in it.
+func workspaceOf(folder string) string {
+	switch filepath.Base(folder) {
+	case ".vscode", ".cursor", ".windsurf", ".zed", ".roo", ".continue", ".kiro", ".devcontainer":
+		return filepath.Dir(folder)
+	}
+	return folder
+}
+
+// oneLine is text of a file for a comment or a line, within a bound.
+func oneLine(text string) string {
+	const most = 100
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 }), " ")
+	if r := []rune(text); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return text
+}
