@@ -88,7 +88,7 @@ type Upstream struct {
 	MaxQueue      int           `yaml:"max_queue" default:"256" min:"0" max:"1000000" doc:"calls that wait for a free place; more are refused"`
 
 	Session     Session  `yaml:"session" default:"shared" enum:"shared|per-client|per-principal" doc:"who shares a session with the server, and with it the server's state"`
-	MaxSessions int      `yaml:"max_sessions" default:"100" min:"1" max:"100000" doc:"sessions of clients or principals at one time; more are refused"`
+	MaxSessions int      `yaml:"max_sessions" default:"100" min:"1" max:"100000" doc:"sessions of clients or principals at one time; no principal, or address, has more than is left for the others"`
 	AskCalls    AskCalls `yaml:"ask_calls" default:"refuse" enum:"refuse|serialize" doc:"whether questions that name no call are refused while calls of several clients run, or one call runs at a time"`
 
 	Roots     []Root      `yaml:"roots" doc:"what a shared session answers to roots/list"`

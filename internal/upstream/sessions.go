@@ -3,6 +3,7 @@ package upstream
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/fairshare"
 	"mcpgateway/internal/wire"
 )
 
@@ -58,6 +60,7 @@ type Sessions struct {
 	level wire.Level
 	open  map[string]*branch // by name
 	sets  map[string]string  // by the key of a legacy client what its set is called; see setOf
+	held  *fairshare.Budget  // sessions of clients and principals that are open
 	alone time.Time          // until then no set is opened, since the server has refused one
 	wg    sync.WaitGroup
 }
@@ -66,6 +69,7 @@ type Sessions struct {
 type branch struct {
 	*Connector
 	persona *persona
+	share   fairshare.Share // that the session counts for
 	end     context.CancelFunc
 	users   int       // calls and subscriptions
 	used    time.Time // when somebody last began or ended to use it
@@ -75,7 +79,8 @@ type branch struct {
 func NewSessions(o Options) *Sessions {
 	s := &Sessions{head: New(o), open: make(map[string]*branch), sets: make(map[string]string), began: make(chan struct{})}
 	s.o = *s.head.o
-	s.o.Logger = o.Logger // connectors put the upstream's name in by themselves
+	s.held = fairshare.New(int64(s.o.MaxSessions)+1, 0) // so that a single client may use the last one
+	s.o.Logger = o.Logger                               // connectors put the upstream's name in by themselves
 	return s
 }
 
@@ -169,27 +174,50 @@ func (s *Sessions) find(kind byte, name string, c *call.Call) (*branch, error) {
 		}
 		return b, nil
 	}
-	limit := s.o.MaxSessions
-	if kind == ofSet {
-		limit = maxSets
-	}
-	if len(s.open) >= limit {
-		s.reap()
-	}
-	switch full := len(s.open) >= limit; {
-	case s.life == nil:
+	if s.life == nil {
 		return nil, s.head.failure(reasonEnded, time.Now(), false, 0)
-	case kind == ofSet && (full || time.Now().Before(s.alone)):
+	}
+	if kind == ofSet && time.Now().Before(s.alone) {
 		return nil, nil
-	case full && s.stateless(c):
-		return nil, nil
-	case full:
-		return nil, s.head.failure(fmt.Sprintf("overloaded: there are %d sessions of clients with it, which is as many as there may be; "+
-			"end clients that are not needed, or raise max_sessions of the upstream", limit), time.Now(), true, overloaded)
+	}
+	if err := s.reserve(kind, c); err != nil {
+		if kind == ofSet || s.stateless(c) {
+			return nil, nil
+		}
+		return nil, s.head.failure(err.Error()+"; end clients that are not needed, or raise max_sessions of the upstream",
+			time.Now(), true, overloaded)
 	}
 	b := s.begin(s.newPersona(kind, name, c))
+	b.share = fairshare.ShareOf(c.Owner)
 	s.open[name] = b
 	return b, nil
+}
+
+// reserve takes a place for one more session, after sessions that nobody uses have
+// made room if need be. The error is for clients. The caller holds mu.
+func (s *Sessions) reserve(kind byte, c *call.Call) error {
+	if kind == ofSet {
+		if len(s.open) >= maxSets {
+			s.reap()
+		}
+		if len(s.open) >= maxSets {
+			return errors.New("overloaded: there are as many shared sessions as there may be")
+		}
+		return nil
+	}
+	share := fairshare.ShareOf(c.Owner)
+	err := s.held.Acquire(share, 1)
+	if err != nil {
+		s.reap()
+		err = s.held.Acquire(share, 1)
+	}
+	switch {
+	case err == fairshare.ErrShareExceeded:
+		return errors.New("overloaded: you have as many sessions with it as one principal, or one address, may have beside others")
+	case err != nil:
+		return fmt.Errorf("overloaded: there are %d sessions of clients with it, which leaves none for you", s.held.Held())
+	}
+	return nil
 }
 
 // begin opens a session. The caller holds mu.
@@ -232,6 +260,9 @@ func (s *Sessions) close(name string) {
 	b := s.open[name]
 	b.end()
 	delete(s.open, name)
+	if name[0] != ofSet {
+		s.held.Release(b.share, 1)
+	}
 	if b.persona.gathers && s.o.Gathered != nil {
 		s.o.Gathered(b.persona.origin.Principal)
 	}

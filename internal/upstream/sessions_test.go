@@ -3,7 +3,9 @@ package upstream
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -117,13 +119,22 @@ func (h *house) serve(t *testing.T, s *Sessions) {
 func by(key, capabilities string, back call.BackChannel) *call.Call {
 	c := toolCall("echo", key, back)
 	c.Client.Capabilities = wire.Raw(capabilities)
+	c.Owner = ownerOf(key)
 	return c
+}
+
+// ownerOf is the owner of the calls of one client, or principal, of a test.
+func ownerOf(key string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(key))
+	return h.Sum64()
 }
 
 // byModern makes a call of a modern client of a principal.
 func byModern(subject string) *call.Call {
 	c := by("", `{}`, &peer{})
 	c.Principal = &call.Principal{Subject: subject, Proof: "api-key"}
+	c.Owner = ownerOf(subject)
 	c.Client.Key, c.Client.Revision = c.Principal.Key(), wire.Rev20260728
 	return c
 }
@@ -249,7 +260,7 @@ func TestSessionsAreBounded(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		h.call(t.Context(), by("bob", `{}`, &peer{}))
 		got := h.call(t.Context(), by("eve", `{}`, &peer{}))
-		if want := `error: upstream "files": ` + "overloaded: there are 2 sessions of clients with it, which is as many as there may be; " +
+		if want := `error: upstream "files": ` + "overloaded: there are 2 sessions of clients with it, which leaves none for you; " +
 			"end clients that are not needed, or raise max_sessions of the upstream (-32603)"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -260,6 +271,44 @@ func TestSessionsAreBounded(t *testing.T) {
 		}
 		if got := h.call(t.Context(), by("eve", `{}`, &peer{})); got != `"life 4, call 1"` {
 			t.Errorf("when there is a place again: %s", got)
+		}
+	})
+}
+
+// No principal has more sessions than are left for all others, so that one with many
+// clients does not lock others out.
+func TestSessionsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := keep(t, counts(), func(o *Options) { o.MaxSessions = 9 })
+		got := make(map[string]int)
+		open := func(who string, client int) string {
+			c := by(fmt.Sprint(who, client), `{}`, &peer{})
+			c.Owner = map[string]uint64{"ann": 1, "bob": 2, "eve": 3}[who]
+			if said := h.call(t.Context(), c); strings.HasPrefix(said, "error") {
+				return said
+			}
+			got[who]++
+			return ""
+		}
+		for n := range 8 {
+			open("ann", n)
+		}
+		refused := open("ann", 8)
+		if want := "you have as many sessions with it as one principal, or one address, may have beside others"; !strings.Contains(refused, want) {
+			t.Errorf("the client with most sessions gets %q, want %q", refused, want)
+		}
+		for n := range 5 {
+			open("bob", n)
+			open("eve", n)
+		}
+		if diff := cmp.Diff(map[string]int{"ann": 5, "bob": 2, "eve": 1}, got); diff != "" {
+			t.Errorf("sessions (-want +got):\n%s", diff)
+		}
+		for n := range 8 {
+			h.EndClient(fmt.Sprint("ann", n))
+		}
+		if got := open("eve", 9); got != "" {
+			t.Errorf("when others have ended theirs: %s", got)
 		}
 	})
 }
