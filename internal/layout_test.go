@@ -33,7 +33,7 @@ var mayImport = map[string]struct {
 	"router":          {[]string{"wire", "call", "catalog", "namespace", "policy", "conform", "bridge", "ratelog"}, "the pipeline declares what it needs of upstreams and front ends instead of importing them"},
 	"frontend":        {[]string{"wire", "call", "bridge", "origin", "ratelog", "fairshare", "frontend/stream"}, "the edges meet in the inner shape and never know one another or the router"},
 	"frontend/stream": {[]string{"wire", "fairshare"}, "a stream carries messages without regard to who sends them"},
-	"upstream":        {[]string{"wire", "call"}, "the edges meet in the inner shape and never know one another or the router"},
+	"upstream":        {[]string{"wire", "call", "fairshare"}, "the edges meet in the inner shape and never know one another or the router"},
 	"auth":            {[]string{"wire", "call", "origin", "ratelog", "ttlcache"}, "the edges meet in the inner shape and never know one another or the router"},
 	"credentials":     {[]string{"wire", "call", "origin", "ttlcache"}, "the edges meet in the inner shape: what proves the gateway to upstreams never meets what proves clients to it"},
 	"store":           {[]string{"wire", "call"}, "those who keep something declare the store that they need"},
