@@ -27,10 +27,15 @@ var mayImport = map[string]struct {
 	"call":            {[]string{"wire"}, "the inner shape is a leaf: what it imported, everyone would"},
 	"namespace":       {[]string{"wire", "call"}, "naming is pure: no table, no policy, no transport"},
 	"policy":          {[]string{"wire", "call"}, "a decision depends on the item and the principal alone"},
-	"conform":         {[]string{"wire", "call", "namespace"}, "checks look at one result, never at the table or a transport"},
-	"catalog":         {[]string{"wire", "call", "namespace", "policy", "conform"}, "the table is built from names and decisions, not from connectors"},
+	"content":         {[]string{"wire"}, "operations on content know no package that uses them"},
+	"toolschema":      {[]string{"wire", "content"}, "a schema is checked against a value, whoever sent either"},
+	"sanitize":        {[]string{"wire", "call", "content"}, "text is cleaned by what it is, never by the upstream that sent it"},
+	"downlevel":       {[]string{"wire", "call", "content"}, "the older form of a result depends on the client's revision alone"},
+	"enrich":          {[]string{"wire", "content"}, "metadata is handed in as functions, so that the catalog can use the package"},
+	"conform":         {[]string{"wire", "call", "namespace", "content", "toolschema", "sanitize"}, "checks look at one result or item, never at the catalog or a transport"},
+	"catalog":         {[]string{"wire", "call", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel"}, "the table is built from names and decisions, not from connectors"},
 	"bridge":          {[]string{"wire", "call"}, "bridging is about the inner shape, not about who carries it"},
-	"router":          {[]string{"wire", "call", "catalog", "namespace", "policy", "conform", "bridge", "ratelog"}, "the pipeline declares what it needs of upstreams and front ends instead of importing them"},
+	"router":          {[]string{"wire", "call", "catalog", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel", "bridge", "ratelog"}, "the pipeline declares what it needs of upstreams and front ends instead of importing them"},
 	"frontend":        {[]string{"wire", "call", "bridge", "origin", "ratelog", "fairshare", "frontend/stream"}, "the edges meet in the inner shape and never know one another or the router"},
 	"frontend/stream": {[]string{"wire", "fairshare"}, "a stream carries messages without regard to who sends them"},
 	"upstream":        {[]string{"wire", "call", "fairshare"}, "the edges meet in the inner shape and never know one another or the router"},
@@ -47,7 +52,7 @@ var mayImport = map[string]struct {
 	"mask":            {nil, "text is masked without regard to its origin; gateway hands in the secrets"},
 	"statedir":        {[]string{"wire"}, "files in the state folder are data; gateway says what they mean"},
 	"pins":            {[]string{"wire", "statedir"}, "a definition is accepted by its digest, without regard to who lists it"},
-	"inspect":         {[]string{"wire", "call", "catalog", "policy", "conform", "upstream"}, "an inspection declares what it reads of the gateway, so that the admin address can show it"},
+	"inspect":         {[]string{"wire", "call", "catalog", "policy", "conform", "toolschema", "upstream"}, "an inspection declares what it reads of the gateway, so that the admin address can show it"},
 	"telemetry":       {nil, "whoever measures owns its metrics and is handed a registry"},
 	"admin":           {[]string{"origin"}, "health and metrics are handed in as functions"},
 	"console":         {[]string{"wire"}, "what people read and type depends on the messages alone, not on who carries them"},
@@ -58,7 +63,7 @@ var mayImport = map[string]struct {
 
 // pure packages have no input and output: they can be tested and reasoned about
 // without a network, a clock or a log.
-var pure = []string{"wire", "call", "namespace", "policy", "conform", "catalog", "bridge"}
+var pure = []string{"wire", "call", "namespace", "policy", "conform", "content", "toolschema", "sanitize", "enrich", "downlevel", "catalog", "bridge"}
 
 var notInPure = []string{"net/http", "net", "os", "os/exec", "log", "log/slog", "go.uber.org/zap", "github.com/prometheus/client_golang/prometheus"}
 

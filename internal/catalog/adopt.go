@@ -4,6 +4,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/conform"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/sanitize"
 	"mcpgateway/internal/wire"
 )
 
@@ -12,7 +13,7 @@ type Adopted struct {
 	Native   string
 	Findings []conform.Finding
 	More     int
-	Taken    conform.Taken
+	Removed  sanitize.Counts
 }
 
 // Adopt returns a page of resources/list that a part's upstream answered for one
@@ -29,12 +30,12 @@ func (v *View) Adopt(p *Part, result wire.Raw, report func(Adopted)) wire.Raw {
 		}
 		edit.RemoveElements(m.Value, func(el wire.Value) bool {
 			it := lists.Check(call.Resource, el.Raw())
-			told := Adopted{Native: it.Native, Findings: it.Findings, More: it.More, Taken: it.Taken}
+			told := Adopted{Native: it.Native, Findings: it.Findings, More: it.More, Removed: it.Removed}
 			if it.Unusable != "" {
 				told.Findings = []conform.Finding{{Fault: it.Against, Path: "$", Words: it.Unusable}}
 			}
 			item := it.Item
-			if len(told.Findings) > 0 || told.Taken != (conform.Taken{}) {
+			if len(told.Findings) > 0 || told.Removed != (sanitize.Counts{}) {
 				report(told)
 			}
 			if it.Unusable != "" || !v.mayList(p, it.Native, item) {

@@ -9,7 +9,10 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/conform"
+	"mcpgateway/internal/enrich"
 	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/sanitize"
+	"mcpgateway/internal/toolschema"
 	"mcpgateway/internal/wire"
 )
 
@@ -18,7 +21,7 @@ type builder struct {
 	*Table
 	drafts  [call.Kinds][]*draft
 	renamed map[*Part]map[string]string // native URIs that clash → public
-	budgets map[*Part]*conform.Budget
+	budgets map[*Part]*toolschema.Budget
 }
 
 // draft is an item on its way to an entry.
@@ -140,7 +143,7 @@ func (b *builder) read(kind call.Kind) []*draft {
 func (b *builder) check(d *draft, seen map[string]bool) bool {
 	rules := d.part.Rules()
 	lists := conform.Lists{
-		Mode: rules.Conformance, Revision: d.part.Revision(), Schemas: b.opts.Schemas, Budget: b.budget(d.part), Inputs: rules.ValidateInput,
+		Mode: rules.Conformance, Revision: d.part.Revision(), Cache: b.opts.Schemas, Budget: b.budget(d.part), Inputs: rules.ValidateInput,
 		Sanitize: rules.Sanitize,
 	}
 	it := lists.Check(d.Kind, d.raw)
@@ -159,9 +162,9 @@ func (b *builder) check(d *draft, seen map[string]bool) bool {
 		finding.What, finding.Reason, finding.Against, finding.Mended = Nonconforming, f.String(), f.Fault, f.Mended
 		b.findings = append(b.findings, finding)
 	}
-	if it.Taken != (conform.Taken{}) {
+	if it.Removed != (sanitize.Counts{}) {
 		b.findings = append(b.findings, Finding{
-			What: Sanitized, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Taken: it.Taken,
+			What: Sanitized, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Removed: it.Removed,
 			Reason: "characters were taken out of its text",
 		})
 	}
@@ -183,9 +186,9 @@ func (b *builder) held(d *draft, i int, seen map[string]bool) bool {
 }
 
 // budget returns what the schemas of a part may still cost.
-func (b *builder) budget(p *Part) *conform.Budget {
+func (b *builder) budget(p *Part) *toolschema.Budget {
 	if b.budgets[p] == nil {
-		b.budgets[p] = conform.NewBudget()
+		b.budgets[p] = toolschema.NewBudget()
 	}
 	return b.budgets[p]
 }
@@ -313,7 +316,7 @@ func (b *builder) finish() {
 		for i, d := range drafts {
 			d.index = i
 			if d.Kind == call.Resource && b.opts.Enrich {
-				d.raw = conform.Typed(d.raw)
+				d.raw = enrich.ListItem(d.raw)
 			}
 			d.Raw = d.part.space.Item(d.Kind, d.raw, d.Public, d.marked)
 			b.entries[kind][i] = d.Entry

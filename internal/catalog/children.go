@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
-	"mcpgateway/internal/conform"
+	"mcpgateway/internal/downlevel"
 	"mcpgateway/internal/wire"
 )
 
@@ -36,7 +36,7 @@ func (v *View) Children(uri string, rev wire.Revision, cursor string, now time.T
 		}
 		children, last = append(children, e), i
 	}
-	class := conform.ItemClassOf(rev)
+	class := downlevel.ItemClassOf(rev)
 	return v.encodeItems(call.Resource, class, v.fresh.ttl(now), children, next, nil).raw, known, nil
 }
 

@@ -5,6 +5,8 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/conform"
+	"mcpgateway/internal/sanitize"
+	"mcpgateway/internal/toolschema"
 	"mcpgateway/internal/wire"
 )
 
@@ -17,7 +19,7 @@ type Entry struct {
 	// Input and Output are a tool's schemas to hold arguments and results
 	// against, nil where there are none, or none that can be checked. Output is
 	// nil too where nothing is checked.
-	Input, Output *conform.Schema
+	Input, Output *toolschema.Schema
 
 	part  *Part
 	index int    // among the table's entries of the kind
@@ -60,9 +62,9 @@ type Finding struct {
 	Public   string // "" when the item is not published
 	Reason   string
 
-	Against conform.Fault // of what is Nonconforming, Quarantined or Duplicate: the fault against the specification
-	Mended  bool          // and whether clients get it without
-	Taken   conform.Taken // of what is Sanitized: what was taken out
+	Against conform.Fault   // of what is Nonconforming, Quarantined or Duplicate: the fault against the specification
+	Mended  bool            // and whether clients get it without
+	Removed sanitize.Counts // of what is Sanitized: what was taken out
 }
 
 // String returns the finding as one line.

@@ -4,7 +4,8 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
-	"mcpgateway/internal/conform"
+	"mcpgateway/internal/downlevel"
+	"mcpgateway/internal/enrich"
 	"mcpgateway/internal/wire"
 )
 
@@ -43,7 +44,7 @@ func (v *View) filled(template wire.Raw, uri string) wire.Raw {
 	if !v.table.opts.Enrich {
 		return e.Bytes()
 	}
-	return conform.Typed(e.Bytes())
+	return enrich.ListItem(e.Bytes())
 }
 
 // describer returns what the catalog knows of the resources that a read of the
@@ -67,7 +68,7 @@ func (v *View) Enrich(t Target, result wire.Raw) wire.Raw {
 	if !v.table.opts.Enrich {
 		return result
 	}
-	return conform.Contents(result, v.describer(t))
+	return enrich.ReadResult(result, v.describer(t))
 }
 
 // Metadata returns the result of resources/metadata as the catalog has it, for a
@@ -78,7 +79,7 @@ func (v *View) Metadata(t Target, rev wire.Revision, now time.Time) (wire.Raw, b
 		return nil, false
 	}
 	b := append(make([]byte, 0, len(resource)+128), '{')
-	if isModern(conform.ItemClassOf(rev)) {
+	if isModern(downlevel.ItemClassOf(rev)) {
 		fresh := freshnessOf([]*Part{t.Part})
 		fresh.private = fresh.private || v.fresh.private
 		b = fresh.appendMembers(b, fresh.ttl(now))

@@ -12,6 +12,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/conform"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/sanitize"
 	"mcpgateway/internal/wire"
 )
 
@@ -101,7 +102,7 @@ func TestMetadataOfWhatIsHidden(t *testing.T) {
 
 func TestAdoptMends(t *testing.T) {
 	src := source(t, "files", "files")
-	src.Rules.Conformance, src.Rules.Sanitize = conform.Repair, conform.Control
+	src.Rules.Conformance, src.Rules.Sanitize = conform.Repair, sanitize.Control
 	v := buildEnriched(src).View(call.Anonymous, nil)
 	p, _ := v.table.Part("files")
 	listed := wire.Raw(`{"resources":[{"uri":"a:1","name":"a","size":"5"},{"uri":"a:2","name":"b\u0007","x":1e2},{"uri":"a:3","name":"c"}]}`)

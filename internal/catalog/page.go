@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
-	"mcpgateway/internal/conform"
+	"mcpgateway/internal/downlevel"
 	"mcpgateway/internal/wire"
 )
 
@@ -26,13 +26,13 @@ const ttlStep = 100 * time.Millisecond
 type page struct {
 	start, end int
 	next       string // the cursor of the page after, "" for the last
-	kept       [conform.ItemClasses]atomic.Pointer[encoded]
+	kept       [downlevel.ItemClasses]atomic.Pointer[encoded]
 }
 
 type encoded struct {
 	ttl   int64 // milliseconds
 	raw   wire.Raw
-	tally conform.Tally
+	tally downlevel.Counts
 }
 
 // freshness says how current the merged lists of a view are.
@@ -99,18 +99,18 @@ func (v *View) paginate(kind call.Kind) []*page {
 // cursor is "" for the first page. The error is -32602 for a cursor that is none
 // of this list, and -32603 when every upstream is down: a list that is empty for
 // that reason would be a lie.
-func (v *View) Page(kind call.Kind, rev wire.Revision, cursor string, now time.Time) (wire.Raw, conform.Tally, *wire.Error) {
+func (v *View) Page(kind call.Kind, rev wire.Revision, cursor string, now time.Time) (wire.Raw, downlevel.Counts, *wire.Error) {
 	if len(v.parts) > 0 && len(v.unavailable) == len(v.parts) {
-		return nil, conform.Tally{}, UnavailableError(v.unavailable)
+		return nil, downlevel.Counts{}, UnavailableError(v.unavailable)
 	}
 	at, err := v.position(kind, cursor)
 	if err != nil {
-		return nil, conform.Tally{}, err
+		return nil, downlevel.Counts{}, err
 	}
 	i, _ := slices.BinarySearchFunc(v.pages[kind], at, func(p *page, at int) int { return p.end - at - 1 })
 	i = min(i, len(v.pages[kind])-1) // behind the last item
 	p := v.pages[kind][i]
-	class := conform.ItemClassOf(rev)
+	class := downlevel.ItemClassOf(rev)
 	var ttl int64
 	if isModern(class) {
 		ttl = v.fresh.ttl(now)
@@ -128,11 +128,11 @@ func (v *View) Page(kind call.Kind, rev wire.Revision, cursor string, now time.T
 
 // isModern reports whether lists of the class have the envelope of the modern
 // era: it has a class of its own.
-func isModern(class conform.ItemClass) bool { return class == conform.ItemsAsListed }
+func isModern(class downlevel.ItemClass) bool { return class == downlevel.ItemsAsListed }
 
 // keep keeps an encoding of the whole page and returns it, or that of another
 // class if both are the same.
-func (p *page) keep(class conform.ItemClass, enc *encoded) *encoded {
+func (p *page) keep(class downlevel.ItemClass, enc *encoded) *encoded {
 	for i := range p.kept {
 		if same := p.kept[i].Load(); same != nil && bytes.Equal(same.raw, enc.raw) {
 			enc = same
@@ -144,14 +144,14 @@ func (p *page) keep(class conform.ItemClass, enc *encoded) *encoded {
 }
 
 // encode returns the page's items from start on as a result.
-func (v *View) encode(kind call.Kind, class conform.ItemClass, ttl int64, start int, p *page) *encoded {
+func (v *View) encode(kind call.Kind, class downlevel.ItemClass, ttl int64, start int, p *page) *encoded {
 	return v.encodeItems(kind, class, ttl, v.listed[kind][start:p.end], p.next, v.unavailable)
 }
 
 // encodeItems returns items as a result: next is the cursor of the page after,
 // lacking are the upstreams that the list lacks. The small members come first, so
 // that who looks for them need not walk over the items.
-func (v *View) encodeItems(kind call.Kind, class conform.ItemClass, ttl int64, items []*Entry, next string, lacking []Unavailable) *encoded {
+func (v *View) encodeItems(kind call.Kind, class downlevel.ItemClass, ttl int64, items []*Entry, next string, lacking []Unavailable) *encoded {
 	size := 512 + 256*len(lacking) + len(v.table.opts.ServerInfo)
 	for _, e := range items {
 		size += len(e.Raw) + 1
@@ -170,12 +170,12 @@ func (v *View) encodeItems(kind call.Kind, class conform.ItemClass, ttl int64, i
 	b = append(b, '"')
 	b = append(b, listMember(kind)...)
 	b = append(b, `":[`...)
-	var sum conform.Tally
+	var sum downlevel.Counts
 	for i, e := range items {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		item, tally := conform.ItemDownTo(class, kind, e.Raw)
+		item, tally := downlevel.Item(class, kind, e.Raw)
 		sum.Add(tally)
 		b = append(b, item...)
 	}

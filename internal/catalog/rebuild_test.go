@@ -7,6 +7,7 @@ import (
 
 	"mcpgateway/internal/conform"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/sanitize"
 )
 
 // detailed are tools of one upstream as real servers describe them: some two
@@ -28,13 +29,13 @@ func detailed(n int) []string {
 // they are as they were, where one is not, and where none was seen before.
 func BenchmarkRebuild(b *testing.B) {
 	open := policy.New(policy.Options{Default: policy.Allow})
-	for _, sanitize := range []conform.Sanitize{0, conform.ANSI | conform.Control | conform.Invisible} {
+	for _, sanitize := range []sanitize.Classes{0, sanitize.ANSI | sanitize.Control | sanitize.Invisible} {
 		rules := Rules{Sanitize: sanitize}
 		same := source(b, "u", "u", detailed(1000)...)
 		same.Rules = rules
 		name := fmt.Sprintf("sanitize=%t/", sanitize != 0)
 		b.Run(name+"unchanged", func(b *testing.B) {
-			var schemas conform.Schemas
+			var schemas conform.Cache
 			Build(Options{Policy: open, Schemas: &schemas}, []Source{same})
 			b.ReportAllocs()
 			for b.Loop() {
@@ -42,7 +43,7 @@ func BenchmarkRebuild(b *testing.B) {
 			}
 		})
 		b.Run(name+"gathered again", func(b *testing.B) {
-			var schemas conform.Schemas
+			var schemas conform.Cache
 			Build(Options{Policy: open, Schemas: &schemas}, []Source{same})
 			b.ReportAllocs()
 			for b.Loop() {
@@ -56,7 +57,7 @@ func BenchmarkRebuild(b *testing.B) {
 		b.Run(name+"new", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Build(Options{Policy: open, Schemas: &conform.Schemas{}}, []Source{same})
+				Build(Options{Policy: open, Schemas: &conform.Cache{}}, []Source{same})
 			}
 		})
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mcpgateway/internal/call"
-	"mcpgateway/internal/conform"
+	"mcpgateway/internal/downlevel"
 	"mcpgateway/internal/wire"
 )
 
@@ -29,13 +29,13 @@ func TestPagesByRevision(t *testing.T) {
 	const envelope = `"resultType":"complete","ttlMs":60000,"cacheScope":"public",`
 	for rev, want := range map[wire.Revision]struct {
 		page  string
-		tally conform.Tally
+		tally downlevel.Counts
 	}{
-		wire.Rev20260728: {`{` + envelope + `"tools":[` + plain + `,` + odd + `,` + task + `]}`, conform.Tally{}},
-		wire.Rev20251125: {`{"tools":[` + plain + `,` + oddOld + `,` + task + `]}`, conform.Tally{conform.OutputSchema: 1}},
-		wire.Rev20250618: {`{"tools":[` + plain + `,` + oddOld + `,` + taskOld + `]}`, conform.Tally{conform.OutputSchema: 1, conform.TaskRequired: 1}},
-		wire.Rev20250326: {`{"tools":[` + plain + `,` + oddOld + `,` + taskOld + `]}`, conform.Tally{conform.OutputSchema: 1, conform.TaskRequired: 1}},
-		wire.Rev20241105: {`{"tools":[` + plain + `,` + oddOld + `,` + taskOld + `]}`, conform.Tally{conform.OutputSchema: 1, conform.TaskRequired: 1}},
+		wire.Rev20260728: {`{` + envelope + `"tools":[` + plain + `,` + odd + `,` + task + `]}`, downlevel.Counts{}},
+		wire.Rev20251125: {`{"tools":[` + plain + `,` + oddOld + `,` + task + `]}`, downlevel.Counts{downlevel.OutputSchema: 1}},
+		wire.Rev20250618: {`{"tools":[` + plain + `,` + oddOld + `,` + taskOld + `]}`, downlevel.Counts{downlevel.OutputSchema: 1, downlevel.TaskRequired: 1}},
+		wire.Rev20250326: {`{"tools":[` + plain + `,` + oddOld + `,` + taskOld + `]}`, downlevel.Counts{downlevel.OutputSchema: 1, downlevel.TaskRequired: 1}},
+		wire.Rev20241105: {`{"tools":[` + plain + `,` + oddOld + `,` + taskOld + `]}`, downlevel.Counts{downlevel.OutputSchema: 1, downlevel.TaskRequired: 1}},
 	} {
 		for range 2 { // as it is encoded, and as it was kept
 			got, tally, err := v.Page(call.Tool, rev, "", since)

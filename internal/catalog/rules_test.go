@@ -11,6 +11,7 @@ import (
 	"mcpgateway/internal/conform"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/sanitize"
 	"mcpgateway/internal/wire"
 )
 
@@ -65,7 +66,7 @@ func TestSchemasOfTools(t *testing.T) {
 		}
 		return target.Entry
 	}
-	var schemas conform.Schemas
+	var schemas conform.Cache
 	with := func(rules Rules) *Entry {
 		s := source(t, "u", "u", typed)
 		s.Rules = rules
@@ -89,7 +90,7 @@ func TestSchemasOfTools(t *testing.T) {
 func TestSanitizedLists(t *testing.T) {
 	s := source(t, "u", "u", `{"name":"a","description":"d\u200b\u001b[0m","inputSchema":{"type":"object"}}`)
 	s.Instructions = "i\u200b"
-	s.Rules.Sanitize = conform.ANSI | conform.Invisible
+	s.Rules.Sanitize = sanitize.ANSI | sanitize.Invisible
 	tbl := build(s)
 	view := tbl.View(call.Anonymous, nil)
 	target, _ := view.Resolve(call.Tool, "u__a")
@@ -100,8 +101,8 @@ func TestSanitizedLists(t *testing.T) {
 		t.Errorf("instructions %q", got)
 	}
 	want := []Finding{
-		{What: Sanitized, Upstream: "u", Taken: conform.Taken{0, 0, 1}, Reason: "characters were taken out of its instructions"},
-		{What: Sanitized, Upstream: "u", Native: "a", Taken: conform.Taken{1, 0, 1}, Reason: "characters were taken out of its text"},
+		{What: Sanitized, Upstream: "u", Removed: sanitize.Counts{0, 0, 1}, Reason: "characters were taken out of its instructions"},
+		{What: Sanitized, Upstream: "u", Native: "a", Removed: sanitize.Counts{1, 0, 1}, Reason: "characters were taken out of its text"},
 	}
 	if diff := cmp.Diff(want, tbl.Findings()); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)

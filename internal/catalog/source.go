@@ -7,6 +7,7 @@ import (
 	"mcpgateway/internal/conform"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/sanitize"
 	"mcpgateway/internal/wire"
 )
 
@@ -23,7 +24,7 @@ type Options struct {
 
 	// Schemas keeps compiled schemas, and what was found out about items, from one
 	// table to the next; nil: every table does all of it anew.
-	Schemas *conform.Schemas
+	Schemas *conform.Cache
 
 	// Enrich says that resources get the type that their MIME type tells, and
 	// results the metadata that the catalog has: see [Table.Enriches].
@@ -60,7 +61,7 @@ type Source struct {
 type Rules struct {
 	Conformance    conform.Mode
 	ValidateInput  bool // arguments are held against the inputSchema of a tool
-	Sanitize       conform.Sanitize
+	Sanitize       sanitize.Classes
 	ToolOverride   map[string]Override // by native name
 	PromptOverride map[string]Override
 }

@@ -6,9 +6,10 @@ import (
 	"sync/atomic"
 
 	"mcpgateway/internal/call"
-	"mcpgateway/internal/conform"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/sanitize"
+	"mcpgateway/internal/toolschema"
 )
 
 // Table is the merged catalog of all upstreams. It is immutable but for what
@@ -65,7 +66,7 @@ func Build(opts Options, sources []Source) *Table {
 		t.open = nil
 	}
 	defer opts.Schemas.Begin()()
-	b := &builder{Table: t, renamed: make(map[*Part]map[string]string), budgets: make(map[*Part]*conform.Budget)}
+	b := &builder{Table: t, renamed: make(map[*Part]map[string]string), budgets: make(map[*Part]*toolschema.Budget)}
 	for kind := range call.Kind(call.Kinds) {
 		b.publish(kind)
 	}
@@ -80,9 +81,9 @@ func Build(opts Options, sources []Source) *Table {
 // say.
 func (t *Table) sanitizeInstructions(p *Part) {
 	text, taken := p.Rules().Sanitize.Text(p.source.Instructions)
-	if p.source.Instructions = text; taken != (conform.Taken{}) {
+	if p.source.Instructions = text; taken != (sanitize.Counts{}) {
 		t.findings = append(t.findings, Finding{
-			What: Sanitized, Upstream: p.Upstream(), Taken: taken, Reason: "characters were taken out of its instructions",
+			What: Sanitized, Upstream: p.Upstream(), Removed: taken, Reason: "characters were taken out of its instructions",
 		})
 	}
 }

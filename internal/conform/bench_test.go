@@ -4,10 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"mcpgateway/internal/toolschema"
 	"mcpgateway/internal/wire"
 )
 
-// bodies are results of which nothing is to be replaced for any client.
+// bodies are results in which nothing is replaced for any client.
 func bodies() map[string]wire.Raw {
 	text := strings.Repeat("lorem ipsum dolor ", 57) // 1 KiB
 	return map[string]wire.Raw{
@@ -17,21 +18,9 @@ func bodies() map[string]wire.Raw {
 	}
 }
 
-func BenchmarkDownTo(b *testing.B) {
-	for name, body := range bodies() {
-		for _, rev := range []wire.Revision{wire.Rev20251125, wire.Rev20241105} {
-			b.Run(name+"/"+string(rev), func(b *testing.B) {
-				for b.Loop() {
-					DownTo(rev, wire.MethodToolsCall, body)
-				}
-			})
-		}
-	}
-}
-
 // What the checks cost in each mode, for results without faults.
 func BenchmarkCheck(b *testing.B) {
-	schema := newSchema(wire.Raw(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}`))
+	schema := toolschema.New(wire.Raw(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}`))
 	all := bodies()
 	all["image of 64 KiB"] = wire.Raw(`{"content":[{"type":"image","data":"` + strings.Repeat("iVBORw0K", 8<<10) + `","mimeType":"image/png"}]}`)
 	for name, body := range all {
@@ -51,19 +40,6 @@ func BenchmarkCheck(b *testing.B) {
 					if v := s.Check(body); len(v.Findings) > 0 {
 						b.Fatal(v.Findings)
 					}
-				}
-			})
-		}
-	}
-}
-
-func BenchmarkSanitize(b *testing.B) {
-	for name, body := range bodies() {
-		for what, s := range map[string]Sanitize{"off": 0, "all": ANSI | Control | Invisible} {
-			b.Run(name+"/"+what, func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					s.Result(body)
 				}
 			})
 		}

@@ -16,6 +16,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/toolschema"
 	"mcpgateway/internal/wire"
 )
 
@@ -87,7 +88,7 @@ const asked = "corpus:asked"
 func (f faulty) subject(mode Mode) Subject {
 	s := Subject{Mode: mode, Revision: f.revision(), Method: f.section("method")}
 	if tool := f.section("tool"); tool != "" {
-		s.Output = newSchema(wire.ValueOf(wire.Raw(tool)).Get("outputSchema").Raw())
+		s.Output = toolschema.New(wire.ValueOf(wire.Raw(tool)).Get("outputSchema").Raw())
 	}
 	if item := f.section("resource"); item != "" {
 		s.Resources = listed{wire.Raw(item)}
@@ -118,7 +119,7 @@ func (f faulty) outcome(mode Mode) (got string, found []string) {
 		}
 		return string(v.Result), faults(v.Findings)
 	}
-	lists := Lists{Mode: mode, Revision: f.revision(), Budget: NewBudget()}
+	lists := Lists{Mode: mode, Revision: f.revision(), Budget: toolschema.NewBudget()}
 	var out []string
 	for m := range wire.ValueOf(sent).Members() {
 		for el := range m.Value.Elements() {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"mcpgateway/internal/content"
 	"mcpgateway/internal/wire"
 )
 
@@ -150,10 +151,10 @@ func (w *walk) path(member string) string {
 			b.WriteString("[" + strconv.Itoa(s.index) + "]")
 			continue
 		}
-		appendStep(&b, s.name)
+		content.AppendPath(&b, s.name)
 	}
 	if member != "" {
-		appendStep(&b, member)
+		content.AppendPath(&b, member)
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -8,6 +9,8 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/sanitize"
+	"mcpgateway/internal/toolschema"
 	"mcpgateway/internal/wire"
 )
 
@@ -26,40 +29,40 @@ type ListItem struct {
 	Findings []Finding
 	More     int
 	// Taken is what was taken out of its text.
-	Taken Taken
+	Removed sanitize.Counts
 	// Input and Output are a tool's schemas, nil where it has none, or none that
 	// can be checked.
-	Input, Output *Schema
+	Input, Output *toolschema.Schema
 
-	weight int  // of the schemas that were looked at
-	short  bool // one was not, for want of a budget
+	cost       int  // of compiling its schemas
+	overBudget bool // a schema was not compiled, because the budget was exhausted
 }
 
 // Lists checks the items of one upstream's lists.
 type Lists struct {
 	Mode     Mode
 	Revision wire.Revision
-	Schemas  *Schemas
-	Budget   *Budget
+	Cache    *Cache
+	Budget   *toolschema.Budget
 	// Inputs says that the schemas of inputs are needed in every mode.
 	Inputs bool
 	// Sanitize says what is taken out of the text of items that can be used.
-	Sanitize Sanitize
+	Sanitize sanitize.Classes
 }
 
 // Check holds one item, valid JSON under its native name, against what the
 // specification demands, and cleans it. What has no name cannot be published in any
 // mode. Nobody may change the findings.
 func (l *Lists) Check(kind call.Kind, item wire.Raw) ListItem {
-	if l.Schemas == nil {
+	if l.Cache == nil {
 		return l.check(kind, item)
 	}
 	key := l.key(kind, item)
-	if out, ok := l.Schemas.item(key, item, l.Budget); ok {
+	if out, ok := l.Cache.item(key, item, l.Budget); ok {
 		return out
 	}
 	out := l.check(kind, item)
-	l.Schemas.keep(key, item, out)
+	l.Cache.keep(key, item, out)
 	return out
 }
 
@@ -105,7 +108,7 @@ func (l *Lists) check(kind call.Kind, item wire.Raw) ListItem {
 		}
 	}
 	if out.Unusable == "" {
-		out.Item, out.Taken = l.Sanitize.Item(kind, out.Item)
+		out.Item, out.Removed = l.Sanitize.Item(kind, out.Item)
 	}
 	return out
 }
@@ -168,7 +171,7 @@ func (l *Lists) look(kind call.Kind, out *ListItem) {
 func (l *Lists) schemas(out *ListItem, tool wire.Value) {
 	if l.Mode == Off {
 		if schema := tool.Get("inputSchema"); l.Inputs && schema.Kind() == '{' {
-			out.Input = l.Schemas.get(schema.Raw())
+			out.Input = l.Cache.schema(schema.Raw())
 		}
 		return
 	}
@@ -191,28 +194,23 @@ func brokenOutput(findings []Finding) bool {
 }
 
 // schema returns a schema of a tool if it can be held against values.
-func (l *Lists) schema(out *ListItem, tool wire.Value, name string, mended bool) *Schema {
+func (l *Lists) schema(out *ListItem, tool wire.Value, name string, mended bool) *toolschema.Schema {
 	at := tool.Get(name)
 	if at.Kind() != '{' {
 		return nil
 	}
-	schema := l.Schemas.get(at.Raw())
+	schema := l.Cache.schema(at.Raw())
 	w := walk{rev: l.Revision, mend: l.Mode == Repair, findings: out.Findings}
 	defer func() { out.Findings = w.findings }()
-	if l.Budget != nil && !l.Budget.take(schema) {
-		out.short = true
-		w.foundIn(name, SchemaUnchecked, secTool, false, "is not checked: the schemas of this upstream are too many")
-		return nil
-	}
-	err := schema.Fault()
-	out.weight += schema.weight + schema.extra
-	if l.Budget != nil {
-		l.Budget.left -= schema.extra // which was not known before
-	}
+	cost, err := l.Budget.Compile(schema)
+	out.cost += cost
 	switch {
 	case err == nil:
 		return schema
-	case Unchecked(err):
+	case errors.Is(err, toolschema.ErrBudget):
+		out.overBudget = true
+		w.foundIn(name, SchemaUnchecked, secTool, false, "is not checked: "+err.Error())
+	case toolschema.IsUnchecked(err):
 		w.foundIn(name, SchemaUnchecked, secTool, false, err.Error())
 	default:
 		w.foundIn(name, SchemaInvalid, secTool, mended, "is no JSON Schema: "+err.Error())

@@ -1,10 +1,9 @@
 package conform
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 
+	"mcpgateway/internal/content"
 	"mcpgateway/internal/wire"
 )
 
@@ -23,17 +22,17 @@ func (s Subject) refuse(v *Verdict, sent wire.Raw) {
 		return
 	}
 	rest := wire.ValueOf(v.Result)
-	content := wire.Raw{'['}
-	content = append(content, textBlock(words)...)
-	if at := rest.Get("structuredContent"); at.Exists() && !says(rest.Get("content"), at) {
+	blocks := wire.Raw{'['}
+	blocks = append(blocks, content.TextBlock(words)...)
+	if at := rest.Get("structuredContent"); at.Exists() && !content.HasTextOf(rest.Get("content"), at) {
 		v.Result = withText(v.Result, at)
 		rest = wire.ValueOf(v.Result)
 	}
 	for el := range rest.Get("content").Elements() {
-		content = append(content, ',')
-		content = append(content, el.Raw()...)
+		blocks = append(blocks, ',')
+		blocks = append(blocks, el.Raw()...)
 	}
-	result := wire.SetMember(wire.Raw(`{}`), "content", append(content, ']'))
+	result := wire.SetMember(wire.Raw(`{}`), "content", append(blocks, ']'))
 	result = wire.SetMember(result, "isError", wire.Raw("true"))
 	if meta := wire.ValueOf(sent).Get("_meta"); meta.Kind() == '{' {
 		result = wire.SetMember(result, "_meta", meta.Raw())
@@ -63,26 +62,4 @@ func refusal(mode Mode, v *Verdict) string {
 		b.WriteString("; and more")
 	}
 	return b.String()
-}
-
-// RefuseArguments returns the result of a call of the tool with this public name
-// whose arguments, valid JSON, do not fit its inputSchema: an error that a model
-// can correct itself by. It is nil when they fit, and when that could not be
-// found out within bounds.
-func RefuseArguments(tool string, schema *Schema, arguments wire.Raw) wire.Raw {
-	misfit, ok := errors.AsType[*Misfit](schema.Check(arguments))
-	if !ok {
-		return nil
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "The arguments do not fit the input schema of %s, so the tool was not called:\n", tool)
-	for _, p := range misfit.Places {
-		fmt.Fprintf(&b, "- %s %s\n", p.Path, p.Want)
-	}
-	if misfit.More > 0 {
-		fmt.Fprintf(&b, "- and %d more\n", misfit.More)
-	}
-	b.WriteString("Paths begin at the arguments ($). Correct them and call the tool again.")
-	content := append(append(wire.Raw{'['}, textBlock(b.String())...), ']')
-	return wire.SetMember(wire.SetMember(wire.Raw(`{}`), "content", content), "isError", wire.Raw("true"))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"mcpgateway/internal/content"
 	"mcpgateway/internal/wire"
 )
 
@@ -64,7 +65,7 @@ func contentBlocks(w *walk, v wire.Value) wire.Raw {
 		return append(append(wire.Raw{'['}, el...), ']')
 	default:
 		w.found(WrongType, secToolResult, true, "must be an array of blocks, not "+kindOf(v))
-		return append(append(wire.Raw{'['}, textBlock(string(v.Raw()))...), ']')
+		return append(append(wire.Raw{'['}, content.TextBlock(string(v.Raw()))...), ']')
 	}
 }
 
@@ -75,10 +76,10 @@ func block(w *walk, v wire.Value) wire.Raw {
 	case '{':
 	case '"':
 		w.found(WrongType, secToolResult, true, "must be a block such as {\"type\":\"text\",\"text\":…}, not a string")
-		return textBlock(v.Str())
+		return content.TextBlock(v.Str())
 	default:
 		w.found(WrongType, secToolResult, true, "must be a block, not "+kindOf(v))
-		return textBlock(string(v.Raw()))
+		return content.TextBlock(string(v.Raw()))
 	}
 	kind := v.Get("type")
 	rules, since := rulesOf(kind)
@@ -95,7 +96,7 @@ func block(w *walk, v wire.Value) wire.Raw {
 	}
 	fix, ok := w.objectOrElse(v, rules)
 	if !ok {
-		return textBlock(string(v.Raw()))
+		return content.TextBlock(string(v.Raw()))
 	}
 	return fix
 }
@@ -123,15 +124,15 @@ func (w *walk) oddBlock(v, kind wire.Value) wire.Raw {
 	case !kind.Exists() || kind.Kind() == 'n':
 		w.foundIn("type", Missing, secToolResult, true, "is missing; it says what the block is")
 	case guess != "":
-		w.foundIn("type", InvalidValue, secToolResult, true, fmt.Sprintf("%q is no type of blocks; did it mean %q?", clip(kind.Str(), 32), guess))
+		w.foundIn("type", InvalidValue, secToolResult, true, fmt.Sprintf("%q is no type of blocks; did it mean %q?", content.Clip(kind.Str(), 32), guess))
 	default:
-		w.foundIn("type", UnknownBlock, secToolResult, true, fmt.Sprintf("%q is no type of blocks; it must be text, image, audio, resource or resource_link", clip(kind.Str(), 32)))
+		w.foundIn("type", UnknownBlock, secToolResult, true, fmt.Sprintf("%q is no type of blocks; it must be text, image, audio, resource or resource_link", content.Clip(kind.Str(), 32)))
 	}
 	if !w.mend {
 		return nil
 	}
 	if guess == "" {
-		return textBlock(string(v.Raw()))
+		return content.TextBlock(string(v.Raw()))
 	}
 	named := w.subject.rewrittenBlock(wire.SetMember(v.Raw(), "type", wire.String(guess)))
 	if fix := block(w, wire.ValueOf(named)); fix != nil {
@@ -169,12 +170,4 @@ func guessType(v, kind wire.Value) string {
 		return "resource_link"
 	}
 	return ""
-}
-
-// textBlock returns a text block.
-func textBlock(text string) wire.Raw {
-	out := make(wire.Raw, 0, len(text)+32)
-	out = append(out, `{"type":"text","text":`...)
-	out = wire.AppendString(out, text)
-	return append(out, '}')
 }

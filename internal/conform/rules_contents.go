@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"mcpgateway/internal/content"
 	"mcpgateway/internal/wire"
 )
 
@@ -44,11 +45,11 @@ func aBlob(w *walk, v wire.Value) wire.Raw {
 		w.found(WrongType, secContents, true, "must be a string of Base64, not "+kindOf(v))
 		return gone
 	}
-	if isBase64(v) {
+	if content.IsBase64(v) {
 		return nil
 	}
 	text := v.Str()
-	data, _, ok := mendBase64(text)
+	data, _, ok := content.RepairBase64(text)
 	if w.found(InvalidBase64, secContents, ok, wordsOfBase64(text)); !ok {
 		w.stuck++
 		return nil
@@ -123,6 +124,6 @@ func (w *walk) typed(doc wire.Raw) wire.Raw {
 	if mime == "" {
 		return doc
 	}
-	w.foundIn("mimeType", MissingMIMEType, secContents, true, "is missing; the list gives "+clip(mime, 64))
+	w.foundIn("mimeType", MissingMIMEType, secContents, true, "is missing; the list gives "+content.Clip(mime, 64))
 	return wire.SetMember(doc, "mimeType", wire.String(mime))
 }

@@ -6,6 +6,7 @@ import (
 	"path"
 	"strings"
 
+	"mcpgateway/internal/content"
 	"mcpgateway/internal/wire"
 )
 
@@ -18,9 +19,9 @@ func mediaRules(kind string) []rule {
 			name: "mimeType", need: true, section: secToolResult, check: mediaType(kind),
 			other: []string{"mime_type", "mimetype", "mediaType", "media_type", "format"},
 			fill: func(_ *walk, obj wire.Value) (wire.Raw, string) {
-				data, mime, _ := mendBase64(obj.Get("data").Str())
+				data, mime, _ := content.RepairBase64(obj.Get("data").Str())
 				if !isMIMEType(mime) {
-					mime = sniff(data)
+					mime = content.SniffMIMEType(data)
 				}
 				return wire.String(mime), ""
 			},
@@ -35,7 +36,7 @@ func mediaType(kind string) func(*walk, wire.Value) wire.Raw {
 		if ok && isMIMEType(text) {
 			return nil
 		}
-		w.found(InvalidMIMEType, secToolResult, true, fmt.Sprintf("%q is no MIME type; it must look like %s/…", clip(text, 64), kind))
+		w.found(InvalidMIMEType, secToolResult, true, fmt.Sprintf("%q is no MIME type; it must look like %s/…", content.Clip(text, 64), kind))
 		switch name := strings.ToLower(strings.TrimSpace(text)); {
 		case isMIMEType(name):
 			return wire.String(name)
@@ -55,11 +56,11 @@ func aBase64(w *walk, v wire.Value) wire.Raw {
 		w.stuck++
 		return nil
 	}
-	if isBase64(v) {
+	if content.IsBase64(v) {
 		return nil
 	}
 	text := v.Str()
-	data, _, ok := mendBase64(text)
+	data, _, ok := content.RepairBase64(text)
 	w.found(InvalidBase64, secToolResult, ok, wordsOfBase64(text))
 	if !ok {
 		w.stuck++
@@ -160,7 +161,7 @@ func mayBeURL(v wire.Value) bool {
 // isURL reports whether a text is a URL of a place where bytes can be had.
 func isURL(text string) bool {
 	for _, scheme := range []string{"http://", "https://", "file://"} {
-		if _, is := cutPrefixFold(text, scheme); is {
+		if len(text) >= len(scheme) && strings.EqualFold(text[:len(scheme)], scheme) {
 			return isURI(text)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"mcpgateway/internal/content"
 	"mcpgateway/internal/wire"
 )
 
@@ -59,23 +60,23 @@ func promptMessage(w *walk, v wire.Value) wire.Raw {
 	case '{':
 	case '"':
 		w.found(WrongType, secMessages, true, "must be a message with role and content, not a string")
-		return turn(wire.Raw(`"user"`), textBlock(v.Str()))
+		return turn(wire.Raw(`"user"`), content.TextBlock(v.Str()))
 	default:
 		w.found(WrongType, secMessages, true, "must be a message with role and content, not "+kindOf(v))
-		return turn(wire.Raw(`"user"`), textBlock(string(v.Raw())))
+		return turn(wire.Raw(`"user"`), content.TextBlock(string(v.Raw())))
 	}
-	if content := v.Get("content"); content.Kind() == '[' {
-		return w.split(v, content)
+	if blocks := v.Get("content"); blocks.Kind() == '[' {
+		return w.split(v, blocks)
 	}
 	fix, ok := w.objectOrElse(v, messageRules)
 	if !ok {
-		return turn(wire.Raw(`"user"`), textBlock(string(v.Raw())))
+		return turn(wire.Raw(`"user"`), content.TextBlock(string(v.Raw())))
 	}
 	return fix
 }
 
 // split makes a message of every block of one that has several.
-func (w *walk) split(v, content wire.Value) wire.Raw {
+func (w *walk) split(v, blocks wire.Value) wire.Raw {
 	w.foundIn("content", WrongType, secMessages, true, "must be one block, not an array; every block needs a message of its own")
 	if !w.mend {
 		return nil
@@ -90,10 +91,10 @@ func (w *walk) split(v, content wire.Value) wire.Raw {
 		}
 	}
 	out := gone
-	for el := range content.Elements() {
+	for el := range blocks.Elements() {
 		one := turn(role, el.Raw())
 		if el.Kind() == '[' {
-			one = turn(role, textBlock(string(el.Raw())))
+			one = turn(role, content.TextBlock(string(el.Raw())))
 		}
 		if fix := promptMessage(w, wire.ValueOf(one)); fix != nil {
 			one = fix
@@ -107,8 +108,8 @@ func (w *walk) split(v, content wire.Value) wire.Raw {
 }
 
 // turn returns a message of a prompt.
-func turn(role, content wire.Raw) wire.Raw {
-	return wire.SetMember(wire.SetMember(wire.Raw(`{}`), "role", role), "content", content)
+func turn(role, block wire.Raw) wire.Raw {
+	return wire.SetMember(wire.SetMember(wire.Raw(`{}`), "role", role), "content", block)
 }
 
 // aRole checks a role. Prompts are what users put to models, so any other role
@@ -117,7 +118,7 @@ func aRole(w *walk, v wire.Value) wire.Raw {
 	if isRole(v) {
 		return nil
 	}
-	w.found(InvalidRole, secMessages, true, fmt.Sprintf("%q is no role of prompts; it must be user or assistant", clip(v.Str(), 32)))
+	w.found(InvalidRole, secMessages, true, fmt.Sprintf("%q is no role of prompts; it must be user or assistant", content.Clip(v.Str(), 32)))
 	switch strings.ToLower(v.Str()) {
 	case "assistant", "model", "ai":
 		return wire.Raw(`"assistant"`)
@@ -128,7 +129,7 @@ func aRole(w *walk, v wire.Value) wire.Raw {
 func promptContent(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() == '"' {
 		w.found(WrongType, secMessages, true, "must be a block such as {\"type\":\"text\",\"text\":…}, not a string")
-		return textBlock(v.Str())
+		return content.TextBlock(v.Str())
 	}
 	return block(w, v)
 }

@@ -3,6 +3,8 @@ package conform
 import (
 	"strings"
 
+	"mcpgateway/internal/content"
+	"mcpgateway/internal/toolschema"
 	"mcpgateway/internal/wire"
 )
 
@@ -80,13 +82,13 @@ func bare(v wire.Value) wire.Raw {
 	if !ok {
 		text = string(v.Raw())
 	}
-	return append(append(wire.Raw{'['}, textBlock(text)...), ']')
+	return append(append(wire.Raw{'['}, content.TextBlock(text)...), ']')
 }
 
 // structured checks structuredContent against its place, its text and the
 // outputSchema. It returns what mends the result.
 func (w *walk) structured(result wire.Raw) wire.Raw {
-	if w.subject.Output == nil && !mayHold(result, "Content") {
+	if w.subject.Output == nil && !content.MayContain(result, "Content") {
 		return result
 	}
 	var at wire.Value
@@ -110,7 +112,7 @@ func (w *walk) structured(result wire.Raw) wire.Raw {
 			w.foundIn("structuredContent", StructuredNotObject, secStructured, false, "must be an object before revision 2026-07-28, not "+kindOf(at))
 		}
 	}
-	if schema := w.subject.Output; schema != nil && schema.Fault() == nil {
+	if schema := w.subject.Output; schema != nil && schema.Err() == nil {
 		switch {
 		case !at.Exists() && !failed:
 			result = w.missingStructured(result, schema)
@@ -119,13 +121,13 @@ func (w *walk) structured(result wire.Raw) wire.Raw {
 		}
 	}
 	root := wire.ValueOf(result)
-	at, content := root.Get("structuredContent"), root.Get("content")
-	if !at.Exists() || hasText(content) {
+	at, blocks := root.Get("structuredContent"), root.Get("content")
+	if !at.Exists() || hasText(blocks) {
 		return result
 	}
 	// Other blocks say the same in a form that clients can show. Their data, as text,
 	// would only cost the model its context.
-	empty := isEmpty(content)
+	empty := isEmpty(blocks)
 	w.foundIn("structuredContent", StructuredAlone, secStructured, empty, "has no text block beside it; its JSON should be there as text, for clients that read no other")
 	if !w.mend || !empty {
 		return result
@@ -133,8 +135,8 @@ func (w *walk) structured(result wire.Raw) wire.Raw {
 	return withText(result, at)
 }
 
-func isEmpty(content wire.Value) bool {
-	for range content.Elements() {
+func isEmpty(blocks wire.Value) bool {
+	for range blocks.Elements() {
 		return false
 	}
 	return true
@@ -144,7 +146,7 @@ func isEmpty(content wire.Value) bool {
 const maxCandidates = 3
 
 // missingStructured looks for the structured content in the text.
-func (w *walk) missingStructured(result wire.Raw, schema *Schema) wire.Raw {
+func (w *walk) missingStructured(result wire.Raw, schema *toolschema.Schema) wire.Raw {
 	var found wire.Raw
 	fits, candidates := 0, 0
 	for el := range wire.ValueOf(result).Get("content").Elements() {
@@ -156,7 +158,7 @@ func (w *walk) missingStructured(result wire.Raw, schema *Schema) wire.Raw {
 			continue
 		}
 		candidates++
-		if wire.Check([]byte(text), wire.Limits{}, wire.Lenient) == nil && schema.Check(wire.Raw(text)) == nil {
+		if wire.Check([]byte(text), wire.Limits{}, wire.Lenient) == nil && schema.Validate(wire.Raw(text)) == nil {
 			found = wire.Raw(text)
 			fits++
 		}
@@ -174,9 +176,9 @@ func (w *walk) missingStructured(result wire.Raw, schema *Schema) wire.Raw {
 }
 
 // misfit holds structuredContent against the outputSchema.
-func (w *walk) misfit(result wire.Raw, at wire.Value, schema *Schema, failed bool) wire.Raw {
-	err := schema.Check(at.Raw())
-	if err == nil || Unchecked(err) {
+func (w *walk) misfit(result wire.Raw, at wire.Value, schema *toolschema.Schema, failed bool) wire.Raw {
+	err := schema.Validate(at.Raw())
+	if err == nil || toolschema.IsUnchecked(err) {
 		return result
 	}
 	w.foundIn("structuredContent", StructuredMismatch, secOutput, failed, "does not fit the outputSchema of the tool: "+err.Error())
@@ -193,7 +195,7 @@ func (w *walk) unstructured(result wire.Raw, text bool) wire.Raw {
 	if !w.mend {
 		return result
 	}
-	if at := wire.ValueOf(result).Get("structuredContent"); text && !says(wire.ValueOf(result).Get("content"), at) {
+	if at := wire.ValueOf(result).Get("structuredContent"); text && !content.HasTextOf(wire.ValueOf(result).Get("content"), at) {
 		result = withText(result, at)
 	}
 	e := wire.NewEdit(result)
@@ -201,8 +203,8 @@ func (w *walk) unstructured(result wire.Raw, text bool) wire.Raw {
 	return e.Bytes()
 }
 
-func hasText(content wire.Value) bool {
-	for el := range content.Elements() {
+func hasText(blocks wire.Value) bool {
+	for el := range blocks.Elements() {
 		if el.Get("type").IsString("text") {
 			return true
 		}
@@ -212,9 +214,9 @@ func hasText(content wire.Value) bool {
 
 // withText adds a text block with the JSON of v.
 func withText(result wire.Raw, v wire.Value) wire.Raw {
-	content := wire.ValueOf(result).Get("content")
-	if content.Exists() && content.Kind() != '[' {
+	blocks := wire.ValueOf(result).Get("content")
+	if blocks.Exists() && blocks.Kind() != '[' {
 		return result
 	}
-	return wire.SetMember(result, "content", appended(content, textBlock(string(v.Raw()))))
+	return wire.SetMember(result, "content", content.AppendElement(blocks, content.TextBlock(string(v.Raw()))))
 }

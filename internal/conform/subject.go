@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/toolschema"
 	"mcpgateway/internal/wire"
 )
 
@@ -31,7 +32,7 @@ type Subject struct {
 	Method   string
 	// Output is the outputSchema of the tool that was called, nil when it has
 	// none.
-	Output *Schema
+	Output *toolschema.Schema
 	// Resources says what lists say of resources; nil: nothing is known.
 	Resources Listed
 	// Space and Asked are the naming that the result was rewritten with. What is

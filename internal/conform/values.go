@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mcpgateway/internal/content"
 	"mcpgateway/internal/wire"
 )
 
@@ -126,7 +127,7 @@ func aMIMEType(w *walk, v wire.Value) wire.Raw {
 		w.found(InvalidMIMEType, secResource, true, "must be a string such as text/plain, not "+kindOf(v))
 		return gone
 	}
-	w.found(InvalidMIMEType, secResource, true, fmt.Sprintf("%q is no MIME type; it must look like text/plain", clip(text, 64)))
+	w.found(InvalidMIMEType, secResource, true, fmt.Sprintf("%q is no MIME type; it must look like text/plain", content.Clip(text, 64)))
 	if text = strings.TrimSpace(text); isMIMEType(text) {
 		return wire.String(text)
 	}

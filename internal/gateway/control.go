@@ -307,7 +307,7 @@ func (g *Gateway) buildTable(l *generation, p *policy.Policy, snapshots map[*con
 
 // tableOptions say how a table is made. schemas are for one table after the other;
 // nil for none.
-func (g *Gateway) tableOptions(l *generation, p *policy.Policy, schemas *conform.Schemas) catalog.Options {
+func (g *Gateway) tableOptions(l *generation, p *policy.Policy, schemas *conform.Cache) catalog.Options {
 	return catalog.Options{Policy: p, ServerInfo: g.info, Schemas: schemas, Enrich: l.cfg.Resources.Enrich}
 }
 

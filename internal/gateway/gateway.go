@@ -127,7 +127,7 @@ type Gateway struct {
 
 	// The rest is the control loop's own.
 
-	schemas        conform.Schemas                // keeps what was found out about items from one table to the next
+	schemas        conform.Cache                  // keeps what was found out about items from one table to the next
 	loggedFindings map[string]map[uint64]bool     // digests of the findings that were logged, by upstream
 	announced      *catalog.Table                 // what clients were told of
 	inputs         tableInputs                    // what the last table was made of

@@ -71,7 +71,7 @@ type principalState struct {
 	missed bool
 
 	building sync.Mutex
-	schemas  conform.Schemas
+	schemas  conform.Cache
 }
 
 // look is one look at what there is for a principal.

@@ -16,6 +16,7 @@ import (
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/conform"
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/sanitize"
 )
 
 // What the configuration says of an upstream's items and answers reaches the
@@ -41,11 +42,11 @@ upstreams:
 	want := []catalog.Rules{
 		{Conformance: conform.Warn, ToolOverride: none, PromptOverride: none},
 		{
-			Conformance: conform.Repair, ValidateInput: true, Sanitize: conform.ANSI | conform.Invisible,
+			Conformance: conform.Repair, ValidateInput: true, Sanitize: sanitize.ANSI | sanitize.Invisible,
 			ToolOverride:   map[string]catalog.Override{"a b": {Name: "ab", Title: "T", Description: "D"}, "c": {Hidden: true}},
 			PromptOverride: map[string]catalog.Override{"p": {Name: "q"}},
 		},
-		{Conformance: conform.Off, Sanitize: conform.Control, ToolOverride: none, PromptOverride: none},
+		{Conformance: conform.Off, Sanitize: sanitize.Control, ToolOverride: none, PromptOverride: none},
 		{Conformance: conform.Strict, ToolOverride: none, PromptOverride: none},
 	}
 	for i, u := range cfg.Upstreams {

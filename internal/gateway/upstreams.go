@@ -9,6 +9,7 @@ import (
 	"mcpgateway/internal/conform"
 	"mcpgateway/internal/demo"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/sanitize"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/wire"
 )
@@ -107,8 +108,8 @@ func rulesOf(u config.Upstream) catalog.Rules {
 		PromptOverride: overrides(u.Prompts.Override),
 	}
 	for _, what := range u.Sanitize {
-		r.Sanitize |= map[string]conform.Sanitize{
-			config.SanitizeANSI: conform.ANSI, config.SanitizeControl: conform.Control, config.SanitizeInvisible: conform.Invisible,
+		r.Sanitize |= map[string]sanitize.Classes{
+			config.SanitizeANSI: sanitize.ANSI, config.SanitizeControl: sanitize.Control, config.SanitizeInvisible: sanitize.Invisible,
 		}[what]
 	}
 	return r

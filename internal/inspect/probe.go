@@ -13,6 +13,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/conform"
+	"mcpgateway/internal/toolschema"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/wire"
 )
@@ -149,7 +150,7 @@ func newProbe(e *catalog.Entry, readOnly map[string]bool) *ProbeResult {
 			return p
 		}
 		var err error
-		if p.Arguments, p.Missing, err = conform.Arguments(item.Get("inputSchema"), e.Input); err != nil {
+		if p.Arguments, p.Missing, err = toolschema.ExampleArguments(item.Get("inputSchema"), e.Input); err != nil {
 			p.skip("%s", err)
 		}
 	case call.Prompt:

@@ -8,7 +8,8 @@ import (
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
-	"mcpgateway/internal/conform"
+	"mcpgateway/internal/downlevel"
+	"mcpgateway/internal/enrich"
 	"mcpgateway/internal/wire"
 )
 
@@ -29,7 +30,7 @@ type backChannel struct {
 
 func (b *backChannel) Notify(method string, params wire.Raw) {
 	if !wire.MethodOf(method).KnownTo(b.client.Revision) {
-		b.r.metrics.lowered(conform.Tally{conform.Notification: 1})
+		b.r.metrics.lowered(downlevel.Counts{downlevel.Notification: 1})
 		return
 	}
 	if method == wire.NoteResourceUpdated && !b.maySee(wire.ValueOf(params).Get("uri").Str()) {
@@ -89,7 +90,7 @@ func (b *backChannel) ask(ctx context.Context, method string, params wire.Raw) (
 func (r *Router) shown(part *catalog.Part, session string, client *call.Client, method string, params wire.Raw) wire.Raw {
 	params = bridge.NoContext(method, r.cleanAsk(part, method, params))
 	if r.Routes().Table.Enriches() {
-		params = conform.EmbeddedAsk(method, params)
+		params = enrich.RequestAnnotations(method, params)
 	}
 	if !r.terms().Unlabelled {
 		params = bridge.Label(part.Upstream(), method, params)

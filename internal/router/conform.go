@@ -9,6 +9,8 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/conform"
+	"mcpgateway/internal/sanitize"
+	"mcpgateway/internal/toolschema"
 	"mcpgateway/internal/wire"
 )
 
@@ -23,7 +25,7 @@ func (j *journey) refuseArguments() wire.Raw {
 	if arguments == nil {
 		arguments = wire.Raw(`{}`)
 	}
-	refusal := conform.RefuseArguments(j.target.Public, item.Input, arguments)
+	refusal := toolschema.RejectArguments(j.target.Public, item.Input, arguments)
 	if refusal != nil {
 		j.r.metrics.inputs.WithLabelValues(part.Upstream()).Inc()
 	}
@@ -114,17 +116,17 @@ func (r *Router) Found(f catalog.Finding) {
 	case catalog.Quarantined, catalog.Duplicate, catalog.Nonconforming:
 		r.metrics.faults.WithLabelValues(f.Upstream, f.Against.String()).Inc()
 	case catalog.Sanitized:
-		r.metrics.tookOut(f.Upstream, f.Taken)
+		r.metrics.tookOut(f.Upstream, f.Removed)
 	}
 	r.log.Warn("catalog", zap.Stringer("fault", f.What), zap.Stringer("kind", f.Kind), zap.String("upstream", f.Upstream),
 		zap.String("native", clip(f.Native)), zap.String("public", f.Public), zap.String("reason", f.Reason))
 }
 
 // tookOut counts what was taken out of texts.
-func (m *Metrics) tookOut(upstream string, t conform.Taken) {
+func (m *Metrics) tookOut(upstream string, t sanitize.Counts) {
 	for i, n := range t {
 		if n > 0 {
-			m.cleaned.WithLabelValues(upstream, conform.TakenNames[i]).Add(float64(n))
+			m.cleaned.WithLabelValues(upstream, sanitize.ClassNames[i]).Add(float64(n))
 		}
 	}
 }
@@ -136,7 +138,7 @@ func (r *Router) cleanResult(part *catalog.Part, result wire.Raw) wire.Raw {
 }
 
 func (r *Router) cleanAsk(part *catalog.Part, method string, params wire.Raw) wire.Raw {
-	params, taken := part.Rules().Sanitize.Ask(method, params)
+	params, taken := part.Rules().Sanitize.Request(method, params)
 	r.metrics.tookOut(part.Upstream(), taken)
 	return params
 }

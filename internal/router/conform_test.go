@@ -16,6 +16,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/conform"
+	"mcpgateway/internal/sanitize"
 	"mcpgateway/internal/wire"
 )
 
@@ -191,7 +192,7 @@ func TestSanitize(t *testing.T) {
 		}
 		return call.Result{Raw: wire.Raw(`{"content":[{"type":"text","text":"\u001b[31mred\u0007\u202e"}]}`), Revision: wire.Rev20251125}, nil
 	}}
-	h := treated(t, up, catalog.Rules{Sanitize: conform.ANSI | conform.Control | conform.Invisible})
+	h := treated(t, up, catalog.Rules{Sanitize: sanitize.ANSI | sanitize.Control | sanitize.Invisible})
 	client := &recorder{}
 	ask := func(params string) (call.Result, error) {
 		c := newCall("tools/call", params, client)
@@ -218,7 +219,7 @@ func TestSanitize(t *testing.T) {
 // Findings of the table are counted under what they are against.
 func TestFound(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
-	h := treated(t, answers(`{}`), catalog.Rules{Sanitize: conform.Invisible}, `{"name":"bare"}`, `{"name":"read","inputSchema":{"type":"object"}}`,
+	h := treated(t, answers(`{}`), catalog.Rules{Sanitize: sanitize.Invisible}, `{"name":"bare"}`, `{"name":"read","inputSchema":{"type":"object"}}`,
 		`{"name":"odd","inputSchema":{"type":"object"},"title":"\u200b","readOnlyHint":true}`)
 	h.logTo(zap.New(core))
 	for _, f := range h.Routes().Table.Findings() {

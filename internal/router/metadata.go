@@ -7,7 +7,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
-	"mcpgateway/internal/conform"
+	"mcpgateway/internal/enrich"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/wire"
 )
@@ -171,7 +171,7 @@ func (j *journey) adopt(raw wire.Raw) wire.Raw {
 	name := j.space.Upstream()
 	return j.view.Adopt(j.target.Part, raw, func(a catalog.Adopted) {
 		j.r.nonconforming(name, j.c.Method, a.Native, a.Findings, a.More)
-		j.r.metrics.tookOut(name, a.Taken)
+		j.r.metrics.tookOut(name, a.Removed)
 	})
 }
 
@@ -184,7 +184,7 @@ func (j *journey) enrich(raw wire.Raw) wire.Raw {
 		return j.view.Enrich(j.target, j.view.Reads(j.target, raw))
 	}
 	if j.view.Enriches() {
-		raw = conform.Embedded(j.c.Method, raw)
+		raw = enrich.Annotations(j.c.Method, raw)
 	}
 	return raw
 }
@@ -196,11 +196,11 @@ func (r *Router) enrichTask(method string, raw wire.Raw) wire.Raw {
 		return raw
 	}
 	if wire.MethodOf(method).Shape != wire.ShapeTask {
-		return conform.Embedded(method, raw)
+		return enrich.Annotations(method, raw)
 	}
 	e := wire.NewEdit(raw)
 	if at := e.Root().Get("result"); at.Kind() == '{' {
-		if result := conform.Embedded(wire.MethodToolsCall, at.Raw()); &result[0] != &at.Raw()[0] {
+		if result := enrich.Annotations(wire.MethodToolsCall, at.Raw()); &result[0] != &at.Raw()[0] {
 			e.Replace(at, result)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"mcpgateway/internal/call"
-	"mcpgateway/internal/conform"
+	"mcpgateway/internal/downlevel"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
@@ -104,10 +104,10 @@ func (m *Metrics) Collectors() []prometheus.Collector {
 }
 
 // lowered counts what was replaced for a client's revision.
-func (m *Metrics) lowered(t conform.Tally) {
+func (m *Metrics) lowered(t downlevel.Counts) {
 	for kind, n := range t {
 		if n > 0 {
-			m.downlevels.WithLabelValues(conform.Kind(kind).String()).Add(float64(n))
+			m.downlevels.WithLabelValues(downlevel.Kind(kind).String()).Add(float64(n))
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
-	"mcpgateway/internal/conform"
+	"mcpgateway/internal/downlevel"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/ratelog"
@@ -411,7 +411,7 @@ func (j *journey) finish(res call.Result) (wire.Raw, error) {
 		return nil, fault
 	}
 	raw = j.enrich(j.r.cleanResult(j.target.Part, raw))
-	raw, tally := conform.DownTo(j.c.Client.Revision, j.c.Method, raw)
+	raw, tally := downlevel.Result(j.c.Client.Revision, j.c.Method, raw)
 	j.r.metrics.lowered(tally)
 	return raw, nil
 }

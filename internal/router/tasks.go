@@ -11,7 +11,7 @@ import (
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
-	"mcpgateway/internal/conform"
+	"mcpgateway/internal/downlevel"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
@@ -128,7 +128,7 @@ func (r *Router) askTask(ctx context.Context, c *call.Call, part *catalog.Part, 
 	if res.Raw, err = r.conformTask(c, part, t, res); err != nil {
 		return call.Result{}, err
 	}
-	raw, tally := conform.DownTo(c.Client.Revision, c.Method, r.enrichTask(c.Method, r.cleanResult(part, res.Raw)))
+	raw, tally := downlevel.Result(c.Client.Revision, c.Method, r.enrichTask(c.Method, r.cleanResult(part, res.Raw)))
 	r.metrics.lowered(tally)
 	res.Raw = raw
 	return res, nil

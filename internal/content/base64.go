@@ -1,0 +1,151 @@
+package content
+
+import (
+	"strings"
+
+	"mcpgateway/internal/wire"
+)
+
+// base64Class sorts the bytes of a Base64 text: 0 is one of its digits.
+var base64Class = func() (t [256]byte) {
+	for i := range t {
+		t[i] = 'x'
+	}
+	for c := byte('A'); c <= 'Z'; c++ {
+		t[c], t[c|0x20] = 0, 0
+	}
+	for c := byte('0'); c <= '9'; c++ {
+		t[c] = 0
+	}
+	t['+'], t['/'], t['='], t['\\'] = 0, 0, '=', '\\'
+	return t
+}()
+
+// IsBase64 reports whether a string is Base64 with its padding (RFC 4648, 4). It
+// reads the JSON text in place, unless that has escapes other than those of
+// slashes, so what it costs does not depend on how the text is decoded.
+func IsBase64(v wire.Value) bool {
+	raw := v.Raw()
+	raw = raw[1 : len(raw)-1]
+	ok, escaped := scanBase64(raw)
+	if escaped {
+		ok, escaped = scanBase64([]byte(v.Str()))
+		return ok && !escaped
+	}
+	return ok
+}
+
+// scanBase64 is IsBase64 for the inside of a JSON string. It gives up at an
+// escape that is not that of a slash.
+func scanBase64(raw []byte) (ok, escaped bool) {
+	digits, pads := 0, 0
+	for len(raw) >= 8 {
+		r := raw[:8]
+		if base64Class[r[0]]|base64Class[r[1]]|base64Class[r[2]]|base64Class[r[3]]|
+			base64Class[r[4]]|base64Class[r[5]]|base64Class[r[6]]|base64Class[r[7]] != 0 {
+			break
+		}
+		digits += 8
+		raw = raw[8:]
+	}
+	for i := 0; i < len(raw); i++ {
+		switch base64Class[raw[i]] {
+		case 0:
+			if pads > 0 {
+				return false, false
+			}
+			digits++
+		case '=':
+			pads++
+		case '\\':
+			if i+1 == len(raw) || raw[i+1] != '/' || pads > 0 {
+				return false, true
+			}
+			i++ // some writers escape every slash
+			digits++
+		default:
+			return false, false
+		}
+	}
+	return pads <= 2 && (digits+pads)%4 == 0, false
+}
+
+// RepairBase64 returns the Base64 that a text can only mean, and the MIME type
+// that it says it is of; false when it means none: the text of a data: URL, the
+// alphabet for URLs, white space between, or no padding.
+func RepairBase64(text string) (data, mime string, ok bool) {
+	text = strings.TrimSpace(text)
+	if rest, is := cutPrefixFold(text, "data:"); is {
+		head, body, found := strings.Cut(rest, ",")
+		head, encoded := strings.CutSuffix(head, ";base64")
+		if !found || !encoded {
+			return "", "", false
+		}
+		mime, _, _ = strings.Cut(head, ";")
+		text = body
+	}
+	out := make([]byte, 0, len(text)+2)
+	for i := range len(text) {
+		switch c := text[i]; c {
+		case ' ', '\t', '\r', '\n', '=':
+		case '-':
+			out = append(out, '+')
+		case '_':
+			out = append(out, '/')
+		default:
+			if base64Class[c] != 0 {
+				return "", "", false
+			}
+			out = append(out, c)
+		}
+	}
+	switch len(out) % 4 {
+	case 1:
+		return "", "", false
+	case 2:
+		out = append(out, '=', '=')
+	case 3:
+		out = append(out, '=')
+	}
+	return string(out), mime, true
+}
+
+func cutPrefixFold(s, prefix string) (string, bool) {
+	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
+		return s, false
+	}
+	return s[len(prefix):], true
+}
+
+// signs are how files of well-known formats begin, in Base64.
+var signs = []struct{ begin, mime string }{
+	{"iVBORw0KGgo", "image/png"},
+	{"/9j/", "image/jpeg"},
+	{"R0lGOD", "image/gif"},
+	{"PHN2Zy", "image/svg+xml"},
+	{"Qk", "image/bmp"},
+	{"SUQz", "audio/mpeg"},
+	{"//uQ", "audio/mpeg"},
+	{"//sQ", "audio/mpeg"},
+	{"T2dnUw", "audio/ogg"},
+	{"ZkxhQw", "audio/flac"},
+}
+
+// SniffMIMEType returns the MIME type of Base64 data by how it begins, that of any data
+// where it is not known.
+func SniffMIMEType(data string) string {
+	for _, s := range signs {
+		if strings.HasPrefix(data, s.begin) {
+			return s.mime
+		}
+	}
+	if strings.HasPrefix(data, "UklGR") && len(data) >= 16 { // RIFF, and from byte 8 on what it holds
+		switch data[12:16] {
+		case "RUJQ":
+			return "image/webp"
+		case "QVZF":
+			return "audio/wav"
+		}
+	}
+	return "application/octet-stream"
+}

@@ -1,0 +1,49 @@
+package content
+
+import (
+	"fmt"
+	"strings"
+)
+
+// AppendPath appends a member name or an array index to a JSONPath (RFC 9535). Long names
+// are clipped.
+func AppendPath(b *strings.Builder, step string) {
+	switch {
+	case len(step) <= 9 && isIndex(step):
+		b.WriteByte('[')
+		b.WriteString(step)
+		b.WriteByte(']')
+	case len(step) <= 64 && isPlainName(step):
+		b.WriteByte('.')
+		b.WriteString(step)
+	default:
+		fmt.Fprintf(b, "[%q]", Clip(step, 64))
+	}
+}
+
+func isIndex(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func isPlainName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if !(c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || i > 0 && '0' <= c && c <= '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// Clip returns a text of at most max bytes, with an ellipsis if something was cut off.
+func Clip(s string, max int) string {
+	if len(s) <= max {
+		return s
+	}
+	return strings.ToValidUTF8(s[:max], "") + "…"
+}

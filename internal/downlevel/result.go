@@ -1,0 +1,90 @@
+package downlevel
+
+import (
+	"mcpgateway/internal/content"
+	"mcpgateway/internal/wire"
+)
+
+// Result returns the result of a request of that method as a client of revision
+// rev can take it, and what was replaced in it. Names and URIs in it are public
+// already: a resource link that becomes text names the URI that is in it.
+func Result(rev wire.Revision, method string, result wire.Raw) (wire.Raw, Counts) {
+	if rev.AtLeast(wire.Rev20260728) {
+		return result, Counts{}
+	}
+	switch wire.MethodOf(method).Shape {
+	case wire.ShapeToolResult:
+		result, counts := replaceContent(rev, result)
+		result, odd := removeStructured(result)
+		counts.Add(odd)
+		return result, counts
+	case wire.ShapePrompt:
+		return replaceMessages(rev, result)
+	default:
+		return result, Counts{}
+	}
+}
+
+// replaceContent replaces blocks in the result of a tool.
+func replaceContent(rev wire.Revision, result wire.Raw) (wire.Raw, Counts) {
+	b := newBlocks(rev, result)
+	if !b.any() {
+		return result, Counts{}
+	}
+	for m := range wire.ValueOf(result).Members() {
+		if m.Is("content") {
+			for el := range m.Value.Elements() {
+				b.replace(el)
+			}
+		}
+	}
+	return b.done()
+}
+
+// replaceMessages replaces blocks in a prompt.
+func replaceMessages(rev wire.Revision, result wire.Raw) (wire.Raw, Counts) {
+	b := newBlocks(rev, result)
+	if !b.any() {
+		return result, Counts{}
+	}
+	for m := range wire.ValueOf(result).Members() {
+		if !m.Is("messages") {
+			continue
+		}
+		for message := range m.Value.Elements() {
+			for mm := range message.Members() {
+				if mm.Is("content") {
+					b.replace(mm.Value)
+				}
+			}
+		}
+	}
+	return b.done()
+}
+
+// removeStructured takes structuredContent that is no object out of the result of a
+// tool. A text block says the same: one that is there, since servers should
+// send one beside structuredContent (2026-07-28, server/tools, "Structured
+// Content"), or one that is added.
+func removeStructured(result wire.Raw) (wire.Raw, Counts) {
+	if !content.MayContain(result, "Content") {
+		return result, Counts{}
+	}
+	root := wire.ValueOf(result)
+	var odd wire.Value
+	for m := range root.Members() {
+		if m.Is("structuredContent") && m.Value.Kind() != '{' {
+			odd = m.Value
+		}
+	}
+	if !odd.Exists() {
+		return result, Counts{}
+	}
+	blocks := root.Get("content")
+	if (blocks.Kind() == '[' || !blocks.Exists()) && !content.HasTextOf(blocks, odd) {
+		result = wire.SetMember(result, "content", content.AppendElement(blocks, content.TextBlock(string(odd.Raw()))))
+	}
+	e := wire.NewEdit(result)
+	e.Remove(e.Root(), "structuredContent")
+	return e.Bytes(), Counts{StructuredContent: 1}
+}

@@ -1,0 +1,20 @@
+//go:build !race
+
+// The race detector's own allocations would count here.
+
+package enrich
+
+import (
+	"testing"
+
+	"mcpgateway/internal/wire"
+)
+
+func TestAllocations(t *testing.T) {
+	in := wire.Raw(`{"content":[{"type":"text","text":"no resource is embedded"}],"structuredContent":{"text":"\u00ed"}}`)
+	for _, method := range []string{wire.MethodToolsCall, wire.MethodTasksResult} {
+		if got := testing.AllocsPerRun(100, func() { Annotations(method, in) }); got > 0 {
+			t.Errorf("%s: %.0f allocations", method, got)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package enrich
+
+import (
+	"bytes"
+	"testing"
+
+	"mcpgateway/internal/wire"
+)
+
+// Whatever an upstream sends: what is enriched is valid JSON, keeps everything that
+// was there, and a second time changes nothing.
+func FuzzEnrich(f *testing.F) {
+	for _, seed := range []string{
+		`{"contents":[{"uri":"x+a:full","text":"\ud83d\u00e9\n"},{"uri":"x+a:bare","blob":"AA\/="},{}]}`,
+		`{"contents":[{"uri":"x+a:full","uri":7,"n\u0061me":"","size":null}],"contents":{"uri":"x+a:full"}}`,
+		`{"content":[{"type":"resource","resource":{},"annotations":{}},{"type":"resource","annotations":{},"resource":{"annotations":1}}]}`,
+		`{"messages":[{"content":{"type":"tool_result","content":[{"type":"resource","resource":{"annotations":{}}}]}}]}`,
+		`{"mimeType":"inode/directory"}`, `[]`, `7`, ` {"contents":[ ] } `,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if wire.Check(in, wire.Limits{}, wire.Lenient) != nil {
+			return
+		}
+		for _, step := range []func(wire.Raw) wire.Raw{
+			func(doc wire.Raw) wire.Raw { return ReadResult(doc, describeListed) },
+			func(doc wire.Raw) wire.Raw { return Annotations(wire.MethodToolsCall, doc) },
+			func(doc wire.Raw) wire.Raw { return RequestAnnotations(wire.MethodSample, doc) },
+			ListItem,
+		} {
+			kept := bytes.Clone(in)
+			out := step(in)
+			if !bytes.Equal(in, kept) {
+				t.Fatalf("the document itself was changed:\n%s\n%s", kept, in)
+			}
+			if err := wire.Check(out, wire.Limits{}, wire.Lenient); err != nil {
+				t.Fatalf("%v:\n%s\n%s", err, in, out)
+			}
+			if again := step(out); !bytes.Equal(again, out) {
+				t.Fatalf("not settled:\n%s\n%s\n%s", in, out, again)
+			}
+			rest := out // what was there is there, in its order
+			for i := range in {
+				at := bytes.IndexByte(rest, in[i])
+				if at < 0 {
+					t.Fatalf("something is gone:\n%s\n%s", in, out)
+				}
+				rest = rest[at+1:]
+			}
+		}
+	})
+}

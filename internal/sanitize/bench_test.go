@@ -1,0 +1,31 @@
+package sanitize
+
+import (
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/wire"
+)
+
+// bodies are results in which nothing is replaced for any client.
+func bodies() map[string]wire.Raw {
+	text := strings.Repeat("lorem ipsum dolor ", 57) // 1 KiB
+	return map[string]wire.Raw{
+		"text":       wire.Raw(`{"content":[{"type":"text","text":"` + text + `"}],"isError":false}`),
+		"escapes":    wire.Raw(`{"content":[{"type":"text","text":"` + strings.ReplaceAll(text, "i", `\u00ed`) + `"}],"isError":false}`),
+		"structured": wire.Raw(`{"content":[{"type":"text","text":"` + text + `"}],"structuredContent":{"text":"` + text + `"}}`),
+	}
+}
+
+func BenchmarkResult(b *testing.B) {
+	for name, body := range bodies() {
+		for what, s := range map[string]Classes{"off": 0, "all": ANSI | Control | Invisible} {
+			b.Run(name+"/"+what, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					s.Result(body)
+				}
+			})
+		}
+	}
+}

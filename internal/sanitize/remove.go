@@ -1,0 +1,306 @@
+package sanitize
+
+import (
+	"unicode"
+
+	"mcpgateway/internal/content"
+)
+
+// inside returns the inside of a JSON string without what is to be counts out,
+// nil when nothing is. What stays is written as it was.
+func (c *cleaner) inside(s []byte) []byte {
+	if !maySoil(s) {
+		return nil
+	}
+	var out []byte
+	kept := 0         // up to where s is in out, or stays
+	before := rune(0) // the last character that stays
+	cut := false      // something was counts out after it
+	drop := func(from, to int) {
+		if out == nil {
+			out = make([]byte, 0, len(s)) // not nil, even if nothing stays
+		}
+		out = append(out, s[kept:from]...)
+		kept, cut = to, true
+	}
+	for i := 0; i < len(s); {
+		u := content.ReadChar(s, i)
+		if end := c.escape(s, u); end > 0 {
+			c.counts[0]++
+			drop(u.Start, end)
+			i = end
+			continue
+		}
+		i = u.End
+		switch {
+		case c.s&Control != 0 && isControl(u.Rune):
+			c.counts[1]++
+			drop(u.Start, u.End)
+			continue
+		case cut && isLow(u.Rune) && isHigh(before):
+			// What was counts out kept two halves apart that would be one
+			// character now.
+			c.counts[2]++
+			drop(u.Start, u.End)
+			continue
+		case c.s&Invisible != 0 && isInvisible(u.Rune):
+			if end := flagEnd(s, u, before); end > 0 {
+				i, before, cut = end, 0xe007f, false
+				continue
+			}
+			if inARow(before, u.Rune) || !belongs(u.Rune, before, after(s, u.End)) {
+				c.counts[2]++
+				drop(u.Start, u.End)
+				continue
+			}
+		}
+		before, cut = u.Rune, false
+	}
+	if kept == 0 {
+		return nil
+	}
+	return append(out, s[kept:]...)
+}
+
+// inARow reports whether r would be the second invisible character in a row. Of
+// emoji only the joiner may follow on another one.
+func inARow(before, r rune) bool {
+	return isInvisible(before) && !(r == 0x200d && (before == 0xfe0f || before == 0xe007f))
+}
+
+func isHigh(r rune) bool { return 0xD800 <= r && r < 0xDC00 }
+func isLow(r rune) bool  { return 0xDC00 <= r && r < 0xE000 }
+
+// after returns the character at i, 0 at the end.
+func after(s []byte, i int) rune {
+	if i >= len(s) {
+		return 0
+	}
+	return content.ReadChar(s, i).Rune
+}
+
+func isControl(r rune) bool {
+	return r < ' ' && r != '\n' && r != '\t' || 0x7f <= r && r < 0xa0
+}
+
+// escape returns where a terminal escape that begins at u ends, 0 when none
+// does (ECMA-48). Of one that does not end, only what makes it one is counts out,
+// so that nobody can hide the rest of a text.
+func (c *cleaner) escape(s []byte, u content.Char) int {
+	if c.s&ANSI == 0 {
+		return 0
+	}
+	kind, at := u.Rune, u.End
+	switch {
+	case u.Rune == 0x1b:
+		if at >= len(s) {
+			return at
+		}
+		next := content.ReadChar(s, at)
+		if next.Rune < 0x40 || next.Rune > 0x5f {
+			return simple(s, u.End)
+		}
+		kind, at = next.Rune+0x40, next.End
+	case u.Rune < 0x80 || u.Rune > 0x9f:
+		return 0
+	}
+	switch kind {
+	case 0x9b: // CSI
+		return control(s, at)
+	case 0x90, 0x98, 0x9d, 0x9e, 0x9f: // DCS, SOS, OSC, PM, APC
+		return str(s, at)
+	case 0x9c: // ST, the end of one that did not begin
+		return at
+	}
+	if u.Rune == 0x1b {
+		return at
+	}
+	return 0 // any other C1 character is a control character
+}
+
+// simple returns where an escape of intermediate and final characters ends.
+func simple(s []byte, at int) int {
+	for i := at; i < len(s); {
+		u := content.ReadChar(s, i)
+		switch {
+		case 0x20 <= u.Rune && u.Rune < 0x30 && u.End-at < 16:
+			i = u.End
+		case 0x30 <= u.Rune && u.Rune < 0x7f:
+			return u.End
+		default:
+			return at
+		}
+	}
+	return at
+}
+
+// maxSequence bounds how long the parameters of an escape may be, in bytes.
+const maxSequence = 256
+
+// control returns where a control sequence ends: after parameters, intermediate
+// characters and a final one.
+func control(s []byte, at int) int {
+	for i := at; i < len(s) && i-at < maxSequence; {
+		u := content.ReadChar(s, i)
+		switch {
+		case 0x20 <= u.Rune && u.Rune < 0x40:
+			i = u.End
+		case 0x40 <= u.Rune && u.Rune < 0x7f:
+			return u.End
+		default:
+			return at
+		}
+	}
+	return at
+}
+
+// str returns where a control string ends: after BEL or ST.
+func str(s []byte, at int) int {
+	for i := at; i < len(s); {
+		u := content.ReadChar(s, i)
+		switch u.Rune {
+		case 0x07, 0x9c:
+			return u.End
+		case 0x1b:
+			if u.End < len(s) {
+				if next := content.ReadChar(s, u.End); next.Rune == '\\' {
+					return next.End
+				}
+			}
+			return at // another escape begins: this one has no end
+		}
+		if u.Rune == 0x18 || u.Rune == 0x1a || 0x80 <= u.Rune && u.Rune < 0xa0 {
+			return at
+		}
+		i = u.End
+	}
+	return at
+}
+
+// invisible are the characters that nobody sees. Some of them belong into text,
+// see belongs.
+var invisible = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{0x00ad, 0x00ad, 1}, // soft hyphen
+		{0x034f, 0x034f, 1}, // combining grapheme joiner
+		{0x061c, 0x061c, 1}, // Arabic letter mark
+		{0x115f, 0x1160, 1}, // Hangul fillers
+		{0x17b4, 0x17b5, 1}, // Khmer inherent vowels
+		{0x180b, 0x180f, 1}, // Mongolian variation selectors, vowel separator
+		{0x200b, 0x200f, 1}, // zero width space, non-joiner, joiner, marks of direction
+		{0x202a, 0x202e, 1}, // bidirectional embeddings and overrides
+		{0x2060, 0x206f, 1}, // word joiner, invisible operators, isolates, deprecated ones
+		{0x3164, 0x3164, 1}, // Hangul filler
+		{0xfe00, 0xfe0f, 1}, // variation selectors
+		{0xfeff, 0xfeff, 1}, // byte order mark
+		{0xffa0, 0xffa0, 1}, // Hangul filler
+		{0xfff0, 0xfffb, 1}, // unassigned, interlinear annotation
+	},
+	R32: []unicode.Range32{
+		{0x1bca0, 0x1bca3, 1}, // shorthand format controls
+		{0x1d173, 0x1d17a, 1}, // musical format controls
+		{0xe0000, 0xe0fff, 1}, // tags, variation selectors
+	},
+	LatinOffset: 1,
+}
+
+func isInvisible(r rune) bool {
+	if r < 0xad {
+		return false
+	}
+	return unicode.Is(invisible, r)
+}
+
+// Scripts that need joiners to be written rightly: those of India and its
+// neighbors, and those whose letters join.
+var joining = []*unicode.RangeTable{
+	unicode.Arabic, unicode.Syriac, unicode.Mongolian, unicode.Nko, unicode.Mandaic,
+	unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya, unicode.Tamil, unicode.Telugu,
+	unicode.Kannada, unicode.Malayalam, unicode.Sinhala, unicode.Khmer, unicode.Myanmar, unicode.Tibetan, unicode.Thaana,
+	unicode.Balinese, unicode.Javanese, unicode.Grantha, unicode.Brahmi, unicode.Chakma, unicode.Newa,
+}
+
+// Scripts without spaces between words, in which a zero width space is one.
+var spaceless = []*unicode.RangeTable{unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tibetan, unicode.Javanese, unicode.Balinese}
+
+// Scripts that are written from right to left.
+var leftward = []*unicode.RangeTable{unicode.Arabic, unicode.Hebrew, unicode.Syriac, unicode.Thaana, unicode.Nko, unicode.Mandaic, unicode.Samaritan, unicode.Adlam}
+
+// belongs reports whether an invisible character does its work where it stands.
+// The caller sees to it that there is one at a time: several in a row say
+// something that nobody sees.
+func belongs(r, before, next rune) bool {
+	switch {
+	case r == 0x200d: // joiner
+		return isPictograph(before) && isPictograph(next) || unicode.In(before, joining...)
+	case r == 0x200c: // non-joiner
+		return unicode.In(before, joining...) && unicode.In(next, joining...)
+	case r == 0x200b:
+		return unicode.In(before, spaceless...) && unicode.In(next, spaceless...)
+	case r == 0x200e || r == 0x200f || r == 0x061c:
+		return unicode.In(before, leftward...) || unicode.In(next, leftward...)
+	case r == 0xfe0e || r == 0xfe0f: // as text, as a picture
+		return isPictograph(before) || '0' <= before && before <= '9' || before == '#' || before == '*'
+	case 0xfe00 <= r && r <= 0xfe0d:
+		return unicode.In(before, unicode.Han, unicode.Myanmar, unicode.Phags_Pa, unicode.Sm)
+	case 0xe0100 <= r && r <= 0xe01ef:
+		return unicode.Is(unicode.Han, before)
+	case 0x180b <= r && r <= 0x180f && r != 0x180e:
+		return unicode.Is(unicode.Mongolian, before)
+	case r == 0x180e:
+		return unicode.Is(unicode.Mongolian, before) && unicode.Is(unicode.Mongolian, next)
+	case r == 0x034f:
+		return unicode.In(before, unicode.Mn, unicode.Hebrew) && unicode.Is(unicode.Mn, next)
+	case r == 0x115f:
+		return 0x1160 <= next && next <= 0x11ff
+	case r == 0x1160:
+		return 0x1100 <= before && before <= 0x115f
+	}
+	return false
+}
+
+// isPictograph reports whether a character is an emoji, or may be part of one.
+func isPictograph(r rune) bool {
+	switch {
+	case 0x1f000 <= r && r <= 0x1faff,
+		0x2190 <= r && r <= 0x21ff, 0x2300 <= r && r <= 0x23ff, 0x2460 <= r && r <= 0x24ff,
+		0x25a0 <= r && r <= 0x27bf, 0x2900 <= r && r <= 0x297f, 0x2b00 <= r && r <= 0x2bff:
+		return true
+	}
+	switch r {
+	case 0xa9, 0xae, 0x203c, 0x2049, 0x20e3, 0x2122, 0x2139, 0x3030, 0x303d, 0x3297, 0x3299, 0xfe0f, 0xe007f:
+		return true
+	}
+	return false
+}
+
+// flags are the flags that tags make of a black one: of England, Scotland and
+// Wales. Others say what they like unseen.
+var flags = []string{"gbeng", "gbsct", "gbwls"}
+
+// flagEnd returns where the tags of such a flag end, 0 when u begins none.
+func flagEnd(s []byte, u content.Char, before rune) int {
+	if before != 0x1f3f4 {
+		return 0
+	}
+	for _, flag := range flags {
+		at := u.Start
+		matched := true
+		for _, want := range flag + "\x7f" {
+			if at >= len(s) {
+				matched = false
+				break
+			}
+			tag := content.ReadChar(s, at)
+			if tag.Rune != 0xe0000+want {
+				matched = false
+				break
+			}
+			at = tag.End
+		}
+		if matched {
+			return at
+		}
+	}
+	return 0
+}

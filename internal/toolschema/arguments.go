@@ -1,0 +1,31 @@
+package toolschema
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"mcpgateway/internal/content"
+	"mcpgateway/internal/wire"
+)
+
+// RejectArguments returns the result of a call whose arguments, valid JSON, do not match
+// the inputSchema of the tool: an error that tells the model how to correct them. It
+// returns nil if they match, or if that cannot be checked within bounds.
+func RejectArguments(tool string, schema *Schema, arguments wire.Raw) wire.Raw {
+	mismatch, ok := errors.AsType[*ValidationError](schema.Validate(arguments))
+	if !ok {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "The arguments do not fit the input schema of %s, so the tool was not called:\n", tool)
+	for _, v := range mismatch.Violations {
+		fmt.Fprintf(&b, "- %s %s\n", v.Path, v.Message)
+	}
+	if mismatch.More > 0 {
+		fmt.Fprintf(&b, "- and %d more\n", mismatch.More)
+	}
+	b.WriteString("Paths begin at the arguments ($). Correct them and call the tool again.")
+	blocks := append(append(wire.Raw{'['}, content.TextBlock(b.String())...), ']')
+	return wire.SetMember(wire.SetMember(wire.Raw(`{}`), "content", blocks), "isError", wire.Raw("true"))
+}
