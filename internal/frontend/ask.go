@@ -2,7 +2,6 @@ package frontend
 
 import (
 	"context"
-	"strconv"
 
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
@@ -19,8 +18,8 @@ func (x *exchange) Ask(ctx context.Context, method string, params wire.Raw) (wir
 	if x.sess == nil || x.over.Load() {
 		return unanswered(method)
 	}
-	id, answers := x.sess.ask()
-	defer x.sess.forget(id)
+	id, answers := x.sess.NewAsk()
+	defer x.sess.ForgetAsk(id)
 	if !x.send(wire.Message{ID: id, Method: method, Params: params}) {
 		return unanswered(method)
 	}
@@ -42,10 +41,6 @@ func (x *exchange) Ask(ctx context.Context, method string, params wire.Raw) (wir
 }
 
 func (x *exchange) send(m wire.Message) bool { return x.out.Send(m.Append(nil)) }
-
-// askID returns the id of a session's nth question. Only the answers to our own
-// requests carry it, so it need not differ from the client's ids.
-func askID(n int64) wire.ID { return wire.IDOf(strconv.FormatInt(n, 10)) }
 
 // undeclared answers a question for a client that did not declare to answer
 // such ones.

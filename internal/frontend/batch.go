@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/wire"
 )
 
@@ -55,7 +56,7 @@ func (s *Server) serveBatch(p *post, r *http.Request, who *call.Principal, body 
 		return
 	}
 	p.sess = sess
-	answers, requests := sess.answerBatch(parts, s.options.Limits, func(m *wire.Message) *exchange {
+	answers, requests := answerBatch(sess, parts, s.options.Limits, func(m *wire.Message) *exchange {
 		x := s.legacyCall(context.WithoutCancel(r.Context()), p, sess, client, who, m)
 		x.call.Owner = s.callShare(r.RemoteAddr, who, client)
 		return x
@@ -72,7 +73,7 @@ func (s *Server) serveBatch(p *post, r *http.Request, who *call.Principal, body 
 
 // answerBatch takes the messages of a batch in and returns the answers to its
 // requests, in their order, and how many requests there were.
-func (s *session) answerBatch(parts []wire.Raw, limits wire.Limits, newCall func(*wire.Message) *exchange) (answers [][]byte, requests int) {
+func answerBatch(sess *session.Session, parts []wire.Raw, limits wire.Limits, newCall func(*wire.Message) *exchange) (answers [][]byte, requests int) {
 	answers = make([][]byte, len(parts))
 	running := make(map[int]*exchange) // by the place of the message
 	for i, part := range parts {
@@ -80,16 +81,16 @@ func (s *session) answerBatch(parts []wire.Raw, limits wire.Limits, newCall func
 		switch {
 		case err != nil:
 			fault := err.(*wire.Error)
-			if s.lostAnswer(responseIn(part), fault) {
+			if sess.FailAsk(responseIn(part), fault) {
 				m.ID = wire.ID{} // as in conversation.take
 			}
 			answers[i] = faultOf(m.ID, fault)
 		case !m.IsRequest():
-			s.take(&m)
+			sess.Receive(&m)
 		default:
 			x := newCall(&m)
 			if err := x.begin(); err != nil {
-				x.cancel(nil)
+				x.Cancel(nil)
 				answers[i] = faultOf(m.ID, invalidRequest(err))
 				continue
 			}
@@ -112,7 +113,7 @@ func joinBatch(msgs [][]byte) []byte {
 // answerAlone answers a request that has a goroutine of its own, by nil when
 // there is to be no response.
 func (x *exchange) answerAlone(by func() answer) (msg []byte) {
-	defer x.cancel(nil)
+	defer x.Cancel(nil)
 	defer x.end()
 	defer func() {
 		if fault := recover(); fault != nil {

@@ -195,3 +195,12 @@ func (s *Server) unsupported(requested string) *wire.Error {
 	data = wire.AppendString(data, requested)
 	return wire.Errorf(wire.CodeUnsupportedRev, "unsupported protocol version %s", strconv.Quote(requested)).WithData(append(data, '}'))
 }
+
+// levelNames lists the valid levels, for errors.
+const levelNames = "debug, info, notice, warning, error, critical, alert, emergency"
+
+// levelOf returns the level that v names, or LevelNone.
+func levelOf(v wire.Value) wire.Level {
+	l, _ := wire.ParseLevel(v.Str())
+	return l
+}

@@ -12,16 +12,15 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/wire"
 )
 
 // Why the context of a call ended, as context.Cause tells.
 var (
-	errCancelled    = errors.New("the client cancelled the request")
-	errSessionEnded = errors.New("the session has ended")
-	errWithdrawn    = errors.New("what proved who the client is was withdrawn")
-	errStopped      = errors.New("the gateway is shutting down")
-	errLost         = errors.New("the client is gone or does not read")
+	errWithdrawn = errors.New("what proved who the client is was withdrawn")
+	errStopped   = errors.New("the gateway is shutting down")
+	errLost      = errors.New("the client is gone or does not read")
 )
 
 // errInternal is all that a client learns of a fault of ours.
@@ -49,8 +48,8 @@ type exchange struct {
 	s        *Server
 	id       wire.ID
 	out      sink
-	sess     *session     // nil when the call belongs to none
-	reserved *reservation // what the request holds, nil when it is not known
+	sess     *session.Session // nil when the call belongs to none
+	reserved *reservation     // what the request holds, nil when it is not known
 	scope    call.Scope
 	ctx      context.Context // scope
 	over     atomic.Bool     // nothing goes to the client beside the answer: the handler has returned, or it is no call
@@ -67,8 +66,8 @@ func (s *Server) newExchange(parent context.Context, out sink, id wire.ID) *exch
 	return x
 }
 
-// cancel ends the call's context.
-func (x *exchange) cancel(cause error) { x.scope.Cancel(cause) }
+// Cancel ends the call's context.
+func (x *exchange) Cancel(cause error) { x.scope.Cancel(cause) }
 
 // answer is what a request comes to.
 type answer struct {
@@ -90,7 +89,7 @@ func (x *exchange) run() answer {
 func (x *exchange) outcome(res call.Result, err error) answer {
 	cause := context.Cause(x.ctx)
 	switch {
-	case cause == errCancelled, cause == errLost, cause == context.Canceled: // the last is the connection's end
+	case cause == session.ErrCancelled, cause == errLost, cause == context.Canceled: // the last is the connection's end
 		return answer{silent: true}
 	case err == nil && res.Raw != nil:
 		return answer{result: res}
@@ -151,7 +150,7 @@ func (x *exchange) Notify(method string, params wire.Raw) {
 func (x *exchange) wantsLog(params wire.Raw) bool {
 	least := x.call.LogLevel
 	if x.call.Client.Era() == wire.EraLegacy {
-		if least = x.sess.logLevel(); least == wire.LevelNone {
+		if least = x.sess.LogLevel(); least == wire.LevelNone {
 			return true
 		}
 	}
@@ -252,6 +251,6 @@ func (c *callSet) cancel(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for x := range c.set {
-		x.cancel(cause)
+		x.Cancel(cause)
 	}
 }

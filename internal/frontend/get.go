@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
@@ -35,7 +36,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, who *call.Prin
 		s.refuseGet(w, r, who, err)
 		return
 	}
-	defer sess.detach(st)
+	defer sess.Detach(st)
 	var expire <-chan time.Time
 	if client.Revision.HasPriming() {
 		timer := time.NewTimer(pollAfter)
@@ -49,9 +50,9 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, who *call.Prin
 
 // carryGet makes to carry a new stream, or the one of an event that the client
 // has got last.
-func (s *Server) carryGet(sess *session, eventID string, to stream.Writer) (*stream.Stream, *stream.Conn, error) {
+func (s *Server) carryGet(sess *session.Session, eventID string, to stream.Writer) (*stream.Stream, *stream.Conn, error) {
 	if eventID != "" {
-		st, after, err := sess.replay.Find(eventID)
+		st, after, err := sess.Replay.Find(eventID)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -62,16 +63,16 @@ func (s *Server) carryGet(sess *session, eventID string, to stream.Writer) (*str
 		return s.carryOpen(sess, st, func() (*stream.Conn, error) { return st.Resume(after, to) })
 	}
 	st := s.newEventStream(wire.EraLegacy)
-	primes := sess.client.Revision.HasPriming()
-	return s.carryOpen(sess, st, func() (*stream.Conn, error) { return sess.replay.Open(st, to, false, primes), nil })
+	primes := sess.Client.Revision.HasPriming()
+	return s.carryOpen(sess, st, func() (*stream.Conn, error) { return sess.Replay.Open(st, to, false, primes), nil })
 }
 
 // carryOpen connects a stream that has no end of its own, by connect.
-func (s *Server) carryOpen(sess *session, st *stream.Stream, connect func() (*stream.Conn, error)) (*stream.Stream, *stream.Conn, error) {
+func (s *Server) carryOpen(sess *session.Session, st *stream.Stream, connect func() (*stream.Conn, error)) (*stream.Stream, *stream.Conn, error) {
 	if s.draining.Load() {
 		return nil, nil, errStopped
 	}
-	c, err := sess.attach(st, connect)
+	c, err := sess.Attach(st, connect)
 	if s.draining.Load() { // looked at after attach, so that Drain misses no stream
 		st.End()
 	}
@@ -93,7 +94,7 @@ func (s *Server) refuseGet(w http.ResponseWriter, r *http.Request, who *call.Pri
 		s.refuse(w, r, &refusal{status: http.StatusBadRequest, reason: err.Error()})
 	case errors.Is(err, stream.ErrEventsLost):
 		s.refuse(w, r, &refusal{status: http.StatusGone, reason: err.Error()})
-	case errors.Is(err, errTooMany):
+	case errors.Is(err, session.ErrTooManyStreams):
 		s.busy(w, r, wire.ID{}, http.StatusTooManyRequests, err.Error())
 	case errors.Is(err, errStopped):
 		s.busy(w, r, wire.ID{}, http.StatusServiceUnavailable, err.Error())

@@ -88,3 +88,13 @@ func (s *Server) addressHash(addr netip.Addr) uint64 {
 	}
 	return maphash.Bytes(s.seed, text[:significant])
 }
+
+// keyOf returns the key of a principal. It allocates nothing for the anonymous one.
+func keyOf(who *call.Principal) string {
+	if who == call.Anonymous {
+		return anonymousKey
+	}
+	return who.Key()
+}
+
+var anonymousKey = call.Anonymous.Key()

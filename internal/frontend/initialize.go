@@ -9,6 +9,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
@@ -21,14 +22,14 @@ func (s *Server) initialize(p *post, r *http.Request, who *call.Principal, m *wi
 		return
 	}
 	x := s.legacyCall(context.WithoutCancel(r.Context()), p, nil, client, who, m)
-	defer x.cancel(nil)
+	defer x.Cancel(nil)
 	a, sess := x.welcome(false, true, p.reserved.share)
 	switch {
 	case a.fault == errTooManySessions || a.fault == errGreedySessions:
 		s.fullHouse(p.w, r, m.ID, a.fault)
 		return
 	case sess != nil:
-		p.w.Header()[wire.HeaderSession] = []string{sess.id}
+		p.w.Header()[wire.HeaderSession] = []string{sess.ID()}
 	}
 	x.finish(p, a)
 }
@@ -37,6 +38,15 @@ var (
 	errTooManySessions = wire.Errorf(wire.CodeInternal, "there are too many sessions: try again later")
 	errGreedySessions  = wire.Errorf(wire.CodeInternal, "this client has as many sessions as one may: end those that are not used")
 )
+
+// sessionRefusal returns what a client is told that gets no session, for an error of
+// the table.
+func sessionRefusal(err error) *wire.Error {
+	if err == fairshare.ErrShareExceeded {
+		return errGreedySessions
+	}
+	return errTooManySessions
+}
 
 // fullHouse answers who cannot have a session for the reason given.
 func (s *Server) fullHouse(w http.ResponseWriter, r *http.Request, id wire.ID, why *wire.Error) {
@@ -57,7 +67,7 @@ func newLegacyClient(m *wire.Message) (*call.Client, *wire.Error) {
 	if !ok {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "invalid params: initialize needs the string protocolVersion")
 	}
-	client := &call.Client{Key: newSessionID(), Revision: wire.Revision(proposed)}
+	client := &call.Client{Key: session.NewID(), Revision: wire.Revision(proposed)}
 	if client.Era() != wire.EraLegacy {
 		client.Revision = wire.LatestLegacy
 	}
@@ -73,7 +83,7 @@ func newLegacyClient(m *wire.Message) (*call.Client, *wire.Error) {
 // welcome answers initialize and opens the session, which is nil when the answer
 // is no result. A tied session lives as long as its one stream. One that counts
 // takes a place of its own, of the share of an owner.
-func (x *exchange) welcome(tied, counts bool, share fairshare.Share) (answer, *session) {
+func (x *exchange) welcome(tied, counts bool, share fairshare.Share) (answer, *session.Session) {
 	s, client := x.s, x.call.Client
 	x.call.Method, x.call.Params = wire.MethodDiscover, metaOf(x.call.Params)
 	x.begin()
@@ -82,22 +92,22 @@ func (x *exchange) welcome(tied, counts bool, share fairshare.Share) (answer, *s
 	if a.fault != nil || a.silent {
 		return a, nil
 	}
-	sess := newSession(x.call.Principal, client, &s.logLevels, s.newEventLog(client.Key, share))
-	sess.tied, sess.counts, sess.share = tied, counts, share
-	sess.rooted = func() { s.options.RootsChanged(client, sess.owner) }
-	if why := s.sessions.add(sess); why != nil {
-		return answer{fault: why}, nil
-	}
-	if s.stopped.Load() { // looked at after add, so that the end of Run misses no session
-		s.sessions.remove(sess, errStopped)
+	who := x.call.Principal
+	sess, err := s.sessions.Open(session.Config{
+		Principal: who, Client: client, Log: s.newEventLog(client.Key, share),
+		RootsChanged: func() { s.options.RootsChanged(client, who.Key()) },
+		Tied:         tied, Counted: counts, Share: share,
+	})
+	if err != nil {
+		return answer{fault: sessionRefusal(err)}, nil
 	}
 	return answer{result: call.Result{Raw: s.initializeResult(client.Revision, a.result.Raw)}}, sess
 }
 
 // newEventLog returns the log of a new session.
-func (s *Server) newEventLog(session string, share fairshare.Share) stream.EventLog {
+func (s *Server) newEventLog(id string, share fairshare.Share) stream.EventLog {
 	if s.options.EventLog != nil {
-		return s.options.EventLog(session)
+		return s.options.EventLog(id)
 	}
 	return stream.NewMemoryLog(s.eventLogs, share)
 }

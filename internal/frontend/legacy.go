@@ -3,19 +3,16 @@ package frontend
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"net/http"
 
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/wire"
 )
 
 var (
-	errDuplicate = errors.New("a request with this id is already in flight")
-	errTooMany   = errors.New("the session has too many streams")
-
 	errNoSession = wire.Errorf(wire.CodeInvalidRequest, "session not found: begin a new one with initialize")
 )
 
@@ -43,11 +40,11 @@ func (s *Server) serveLegacy(p *post, r *http.Request, who *call.Principal, m *w
 		}
 		x := s.legacyCall(ctx, p, sess, client, who, m)
 		x.call.Owner = s.callShare(r.RemoteAddr, who, client)
-		defer x.cancel(nil)
+		defer x.Cancel(nil)
 		if sess == nil { // nobody can come for what the client has not read
-			p.lost = func() { x.cancel(errLost) }
+			p.lost = func() { x.Cancel(errLost) }
 		}
-		if err := x.begin(); err == errSessionEnded { // since it was found
+		if err := x.begin(); err == session.ErrEnded { // since it was found
 			s.fault(p.w, r, m.ID, http.StatusNotFound, errNoSession)
 			return true
 		} else if err != nil {
@@ -62,60 +59,16 @@ func (s *Server) serveLegacy(p *post, r *http.Request, who *call.Principal, m *w
 		s.fault(p.w, r, m.ID, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: a response needs the session of its request"))
 		return true
 	}
-	sess.take(m)
+	sess.Receive(m)
 	accepted(p.w)
 	return true
-}
-
-// take takes in a notification or a response. Without a session there is
-// nothing that it could mean.
-func (s *session) take(m *wire.Message) {
-	if s == nil {
-		return
-	}
-	if m.IsResponse() {
-		s.answered(m)
-	} else if take := sessionNotifications[m.Method]; take != nil {
-		take(s, m.Params)
-	}
-}
-
-// sessionNotifications are the notifications of a client that mean something to its
-// session.
-var sessionNotifications = map[string]func(s *session, params wire.Raw){
-	wire.NoteInitialized:  func(s *session, _ wire.Raw) { s.ready() },
-	wire.NoteRootsChanged: func(s *session, _ wire.Raw) { s.rooted() },
-	wire.NoteCancelled: func(s *session, params wire.Raw) {
-		if id, ok := cancelledRequest(params); ok {
-			s.cancelRequest(id)
-		}
-	},
-}
-
-// cancels returns the id of the request that m cancels, if that is what m does.
-func cancels(m *wire.Message) (wire.ID, bool) {
-	if m.Method != wire.NoteCancelled {
-		return wire.ID{}, false
-	}
-	return cancelledRequest(m.Params)
-}
-
-// cancelledRequest returns the id of the request that the params of a
-// notifications/cancelled name.
-func cancelledRequest(params wire.Raw) (wire.ID, bool) {
-	switch id := wire.ValueOf(params).Get("requestId"); id.Kind() {
-	case '"', '0':
-		return wire.IDOf(string(id.Raw())), true
-	default:
-		return wire.ID{}, false
-	}
 }
 
 // findSession returns the session that a request names and its client. A
 // request without a session is served all the same, for a client of which
 // nothing is known: some hosts drop the header. When it reports false the
 // request has been answered.
-func (s *Server) findSession(w http.ResponseWriter, r *http.Request, who *call.Principal, id wire.ID) (*session, *call.Client, bool) {
+func (s *Server) findSession(w http.ResponseWriter, r *http.Request, who *call.Principal, id wire.ID) (*session.Session, *call.Client, bool) {
 	version, single := header(r, wire.HeaderVersion)
 	name, named := header(r, wire.HeaderSession)
 	if !single || !named {
@@ -130,20 +83,20 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, who *call.P
 		}
 		return nil, c, true
 	}
-	sess, reason := s.sessions.get(name, who)
-	if reason == nil && !sess.touch() {
-		reason = errUnknownSession
+	sess, reason := s.sessions.Get(name, keyOf(who))
+	if reason == nil && !sess.Touch() {
+		reason = session.ErrUnknown
 	}
 	if reason != nil {
 		s.refuseSession(w, r, id, who, reason)
 		return nil, nil, false
 	}
-	if version != "" && version != string(sess.client.Revision) {
+	if version != "" && version != string(sess.Client.Revision) {
 		s.fault(w, r, id, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest,
-			"invalid request: the MCP-Protocol-Version header must be %s, which this session negotiated", sess.client.Revision))
+			"invalid request: the MCP-Protocol-Version header must be %s, which this session negotiated", sess.Client.Revision))
 		return nil, nil, false
 	}
-	return sess, sess.client, true
+	return sess, sess.Client, true
 }
 
 // refuseSession answers a request that names a session which cannot be used, and
@@ -162,29 +115,29 @@ func (s *Server) logRefused(what string, r *http.Request, who *call.Principal, r
 // legacyCall makes the call of a legacy request, whatever it travels on. In a
 // session over HTTP the end of the connection is no cancellation, so that parent
 // must not end with it. Without a session nobody could ever fetch the answer.
-func (s *Server) legacyCall(parent context.Context, out sink, sess *session, client *call.Client, who *call.Principal, m *wire.Message) *exchange {
+func (s *Server) legacyCall(parent context.Context, out sink, sess *session.Session, client *call.Client, who *call.Principal, m *wire.Message) *exchange {
 	x := s.newExchange(parent, out, m.ID)
 	x.sess = sess
 	x.call.Method, x.call.Params = m.Method, m.Params
 	x.call.Principal, x.call.Client = who, client
 	// A server that needs a level, and was told none, shall not send debug output.
-	if x.call.LogLevel = sess.logLevel(); x.call.LogLevel == wire.LevelNone {
+	if x.call.LogLevel = sess.LogLevel(); x.call.LogLevel == wire.LevelNone {
 		x.call.LogLevel = wire.LevelInfo
 	}
 	return x
 }
 
 // begin registers the call, so that it can be cancelled. The error is that of
-// (*session).begin.
+// (*session.Session).begin.
 func (x *exchange) begin() error {
 	if x.sess == nil {
 		x.s.sessionless.add(x)
 		if x.s.stopped.Load() {
-			x.cancel(errStopped)
+			x.Cancel(errStopped)
 		}
 		return nil
 	}
-	return x.sess.begin(x)
+	return x.sess.Begin(x.id, x)
 }
 
 func (x *exchange) end() {
@@ -192,7 +145,7 @@ func (x *exchange) end() {
 		x.s.sessionless.remove(x)
 		return
 	}
-	x.sess.done(x)
+	x.sess.Done(x.id, x)
 }
 
 // answer answers a legacy request, here or by the handler.
@@ -223,7 +176,7 @@ func (x *exchange) setLevel() answer {
 		return answer{fault: wire.Errorf(wire.CodeInvalidParams, "invalid params: level must be one of %s", levelNames)}
 	}
 	if x.sess != nil {
-		x.sess.setLevel(level)
+		x.sess.SetLogLevel(level)
 	}
 	return answer{result: call.Result{Raw: wire.Raw(`{}`)}}
 }
@@ -243,6 +196,6 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, who *call.P
 	if !ok {
 		return
 	}
-	s.sessions.remove(sess, errSessionEnded)
+	s.sessions.Close(sess, session.ErrEnded)
 	bare(w, http.StatusNoContent)
 }

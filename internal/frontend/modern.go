@@ -33,8 +33,8 @@ func (s *Server) serveModern(p *post, r *http.Request, who *call.Principal, m *w
 	x := s.modernCall(r.Context(), p, who, s.modernClientKey(r, who, meta.info.Raw()), m, meta)
 	x.call.Owner = s.callShare(r.RemoteAddr, who, x.call.Client)
 	x.reserved = &p.reserved
-	defer x.cancel(nil)
-	p.lost = func() { x.cancel(errLost) }
+	defer x.Cancel(nil)
+	p.lost = func() { x.Cancel(errLost) }
 	if fault := s.checkHeaders(r, x); fault != nil {
 		s.fault(p.w, r, m.ID, http.StatusBadRequest, fault)
 		return true

@@ -5,6 +5,7 @@ import (
 
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
@@ -22,14 +23,14 @@ func (s *Server) Notify(to Audience, method string, params wire.Raw) {
 	lists := stream.ListChangeOf(method)
 	m := wire.Message{Method: method, Params: params}
 	msg := m.Append(nil)
-	s.sessions.each(to, func(sess *session) {
+	for _, sess := range s.sessionsOf(to) {
 		switch {
 		case lists != 0:
-			sess.listChanged(lists)
-		case method != wire.NoteMessage || sess.wants(params):
-			sess.notify(msg)
+			sess.NotifyLists(lists)
+		case method != wire.NoteMessage || sess.WantsLog(params):
+			sess.Send(msg)
 		}
-	})
+	}
 	if lists != 0 && to.Principal != "" {
 		s.listens.listChanged(func(who *call.Principal, _ *call.Client) stream.ListChanges {
 			if keyOf(who) == to.Principal {
@@ -40,6 +41,17 @@ func (s *Server) Notify(to Audience, method string, params wire.Raw) {
 	}
 }
 
+// sessionsOf returns the sessions of an audience.
+func (s *Server) sessionsOf(to Audience) []*session.Session {
+	if to.Principal != "" {
+		return s.sessions.Of(to.Principal)
+	}
+	if sess := s.sessions.Find(to.Client); sess != nil {
+		return []*session.Session{sess}
+	}
+	return nil
+}
+
 // Ask puts a question to one legacy client outside of its calls, like
 // [call.BackChannel.Ask]: c says what the client can answer, and its Key which
 // client that is.
@@ -47,15 +59,13 @@ func (s *Server) Ask(ctx context.Context, c *call.Client, method string, params 
 	if !bridge.Declared(c, method, params) {
 		return undeclared(c, method)
 	}
-	s.sessions.mu.RLock()
-	sess := s.sessions.byID[c.Key]
-	s.sessions.mu.RUnlock()
+	sess := s.sessions.Find(c.Key)
 	if sess == nil {
 		return unanswered(method)
 	}
-	id, answers := sess.ask()
-	defer sess.forget(id)
-	if m := (wire.Message{ID: id, Method: method, Params: params}); !sess.notify(m.Append(nil)) {
+	id, answers := sess.NewAsk()
+	defer sess.ForgetAsk(id)
+	if m := (wire.Message{ID: id, Method: method, Params: params}); !sess.Send(m.Append(nil)) {
 		return unanswered(method)
 	}
 	select {
@@ -64,37 +74,10 @@ func (s *Server) Ask(ctx context.Context, c *call.Client, method string, params 
 			return nil, m.Error
 		}
 		return m.Result, nil
-	case <-sess.over:
+	case <-sess.Ended():
 		return unanswered(method)
 	case <-ctx.Done():
-		sess.notify(cancelledNote(id))
+		sess.Send(cancelledNote(id))
 		return nil, ctx.Err()
 	}
-}
-
-// notify puts a message onto one stream of the session, and reports whether there
-// was one.
-func (s *session) notify(msg []byte) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		return false
-	}
-	for i := len(s.streams) - 1; i >= 0; i-- {
-		if s.streams[i].Send(msg) {
-			return true
-		}
-	}
-	return false
-}
-
-// wants reports whether a log message outside of calls is as grave as the client
-// wants them. One that has set no level gets no debug output.
-func (s *session) wants(params wire.Raw) bool {
-	least := s.logLevel()
-	if least == wire.LevelNone {
-		least = wire.LevelInfo
-	}
-	level, known := wire.ParseLevel(wire.ValueOf(params).Get("level").Str())
-	return !known || level >= least
 }

@@ -190,7 +190,7 @@ func TestAskBetweenCalls(t *testing.T) {
 func TestSessionHooks(t *testing.T) {
 	park(t, askOnce, func(l *lot) {
 		var ended, rooted []string
-		l.s.sessions.gone = func(key string) { ended = append(ended, key) }
+		l.sessionEnded = func(key string) { ended = append(ended, key) }
 		l.s.options.RootsChanged = func(c *call.Client, principal string) { rooted = append(rooted, c.Key+principal) }
 		ctx, cancel := context.WithCancel(l.t.Context())
 		defer cancel()

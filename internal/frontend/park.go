@@ -102,12 +102,12 @@ func (x *exchange) runParkable() answer {
 		k.x.begin()
 		a := k.x.run()
 		k.x.end()
-		k.x.cancel(nil)
+		k.x.Cancel(nil)
 		k.finish(a)
 	})
 	if !started {
 		hold.release()
-		k.x.cancel(errStopped)
+		k.x.Cancel(errStopped)
 		return answer{fault: wire.Errorf(wire.CodeInternal, "%s", errStopped)}
 	}
 	return k.wait(w)
@@ -313,7 +313,7 @@ func (k *parkable) endParked(cause error) {
 func (k *parkable) end(cause error) {
 	k.giveUp()
 	k.close()
-	k.x.cancel(cause)
+	k.x.Cancel(cause)
 }
 
 // giveUp lets every open question go without an answer. The caller holds mu.

@@ -27,13 +27,14 @@ func (f handlerFunc) Handle(ctx context.Context, c *call.Call) (call.Result, err
 
 // lot is a server whose calls can be parked, in a bubble with a clock of its own.
 type lot struct {
-	t      *testing.T
-	s      *Server
-	logs   *observer.ObservedLogs
-	stop   func()
-	refuse *wire.Error // what Permit says
-	remote string      // the address that requests come from
-	info   string      // clientInfo of requests, "" for none
+	t            *testing.T
+	s            *Server
+	logs         *observer.ObservedLogs
+	stop         func()
+	refuse       *wire.Error      // what Permit says
+	sessionEnded func(key string) // Options.SessionEnded, may be nil
+	remote       string           // the address that requests come from
+	info         string           // clientInfo of requests, "" for none
 
 	mu    sync.Mutex
 	ended []string // why the contexts of calls ended, in order
@@ -60,6 +61,11 @@ func park(t *testing.T, h handlerFunc, f func(*lot)) {
 		l.s = New(Options{
 			Handler: handlerFunc(handler), Info: wire.Raw(`{"name":"gateway"}`), Logger: zap.New(core), Replica: "here",
 			Settings: Settings{ParkTTL: parkTTL}, MaxParked: 3, Permit: func(*call.Call) *wire.Error { return l.refuse },
+			SessionEnded: func(key string) {
+				if l.sessionEnded != nil {
+					l.sessionEnded(key)
+				}
+			},
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})

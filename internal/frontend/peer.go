@@ -7,6 +7,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
@@ -44,7 +45,7 @@ type peer struct {
 	requests sync.WaitGroup
 
 	mu       sync.Mutex
-	sess     *session // nil before initialize
+	sess     *session.Session // nil before initialize
 	running  int
 	ending   bool                      // no more requests; the stream ends with the last that runs
 	inflight map[wire.ID]*exchange     // requests of a modern client
@@ -55,7 +56,7 @@ type peer struct {
 // with it when whoever made it calls close.
 func (s *Server) newPeer(ctx context.Context, who *call.Principal, st *stream.Stream) *peer {
 	c := &peer{
-		s: s, id: newSessionID(), who: who, st: st,
+		s: s, id: session.NewID(), who: who, st: st,
 		inflight: make(map[wire.ID]*exchange), listens: make(map[wire.ID]*subscription),
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx)) // so that there is one cause
@@ -74,7 +75,7 @@ func (c *peer) take(data []byte, h *reservation) (wire.ID, *wire.Error) {
 	m, err := wire.Parse(data, c.s.options.Limits)
 	if err != nil {
 		fault := err.(*wire.Error)
-		if c.session().lostAnswer(responseIn(data), fault) {
+		if c.session().FailAsk(responseIn(data), fault) {
 			m.ID = wire.ID{} // which is one of ours, and may be another one of the client's
 		}
 		return m.ID, fault
@@ -83,14 +84,14 @@ func (c *peer) take(data []byte, h *reservation) (wire.ID, *wire.Error) {
 		return m.ID, c.request(&m, h)
 	}
 	sess := c.session()
-	sess.take(&m)
-	if id, ok := cancels(&m); ok && c.modern {
+	sess.Receive(&m)
+	if id, ok := session.CancelledRequest(&m); ok && c.modern {
 		c.cancelRequest(id)
 	}
 	return m.ID, nil
 }
 
-func (c *peer) session() *session {
+func (c *peer) session() *session.Session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sess
@@ -114,9 +115,9 @@ func (c *peer) request(m *wire.Message, h *reservation) *wire.Error {
 	case sess == nil:
 		return errNotBegun
 	}
-	x := c.owned(c.s.legacyCall(c.ctx, c.st, sess, sess.client, c.who, m))
+	x := c.owned(c.s.legacyCall(c.ctx, c.st, sess, sess.Client, c.who, m))
 	if err := x.begin(); err != nil {
-		x.cancel(nil)
+		x.Cancel(nil)
 		return invalidRequest(err)
 	}
 	fault := c.start(x, x.answer, h)
@@ -168,7 +169,7 @@ func (c *peer) run(f func(), x *exchange, h *reservation) *wire.Error {
 		why = h.acquirePeerCalls(1)
 	}
 	if why != nil {
-		x.cancel(nil)
+		x.Cancel(nil)
 		return why
 	}
 	c.running++
@@ -203,11 +204,11 @@ func (c *peer) initialize(m *wire.Message) *wire.Error {
 		client.Key = c.id // it is one client, whatever era its requests are of
 	}
 	x := c.s.legacyCall(c.ctx, c.st, nil, client, c.who, m)
-	defer x.cancel(nil)
+	defer x.Cancel(nil)
 	a, sess := x.welcome(true, !c.placed, 0)
 	if sess != nil {
 		if why := c.adopt(sess); why != nil {
-			c.s.sessions.remove(sess, errSessionEnded)
+			c.s.sessions.Close(sess, session.ErrEnded)
 			return why
 		}
 	}
@@ -216,14 +217,14 @@ func (c *peer) initialize(m *wire.Message) *wire.Error {
 	}
 	if sess != nil {
 		// An error means that the session has ended, and then the stream has too.
-		_, _ = sess.attach(c.st, func() (*stream.Conn, error) { return nil, nil })
+		_, _ = sess.Attach(c.st, func() (*stream.Conn, error) { return nil, nil })
 	}
 	return nil
 }
 
 // adopt makes sess the session of the conversation. The error says why not: there is
 // one, or the conversation ends, and then nothing would ever end the session.
-func (c *peer) adopt(sess *session) *wire.Error {
+func (c *peer) adopt(sess *session.Session) *wire.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -244,7 +245,7 @@ func (c *peer) takeBatch(data []byte, h *reservation) *wire.Error {
 	}
 	sess := c.session()
 	parts, _ := wire.Split(data, maxBatch)
-	if sess == nil || !sess.client.Revision.HasBatches() || len(parts) == 0 || len(parts) > maxBatch {
+	if sess == nil || !sess.Client.Revision.HasBatches() || len(parts) == 0 || len(parts) > maxBatch {
 		return errNoBatch
 	}
 	if why := h.acquirePeerCalls(len(parts) - 1); why != nil {
@@ -252,9 +253,9 @@ func (c *peer) takeBatch(data []byte, h *reservation) *wire.Error {
 	}
 	whole := c.s.newExchange(c.ctx, c.st, wire.ID{})
 	return c.run(func() {
-		defer whole.cancel(nil)
-		answers, _ := sess.answerBatch(parts, c.s.options.Limits, func(m *wire.Message) *exchange {
-			return c.owned(c.s.legacyCall(whole.ctx, c.st, sess, sess.client, c.who, m))
+		defer whole.Cancel(nil)
+		answers, _ := answerBatch(sess, parts, c.s.options.Limits, func(m *wire.Message) *exchange {
+			return c.owned(c.s.legacyCall(whole.ctx, c.st, sess, sess.Client, c.who, m))
 		})
 		if len(answers) > 0 {
 			c.answer(joinBatch(answers))
@@ -291,10 +292,10 @@ func (c *peer) close() {
 	for _, sub := range listens {
 		c.s.listens.remove(sub)
 	}
-	c.cancel(errSessionEnded)
+	c.cancel(session.ErrEnded)
 	c.st.End()
 	if sess != nil {
-		c.s.sessions.remove(sess, errSessionEnded)
+		c.s.sessions.Close(sess, session.ErrEnded)
 	}
 	c.requests.Wait()
 }
@@ -330,9 +331,9 @@ func (s *peerSet) get(id string, who *call.Principal) (*peer, error) {
 	defer s.mu.Unlock()
 	switch c := s.byID[id]; {
 	case c == nil:
-		return nil, errUnknownSession
+		return nil, session.ErrUnknown
 	case keyOf(c.who) != keyOf(who):
-		return nil, errForeignSession
+		return nil, session.ErrForeign
 	default:
 		return c, nil
 	}

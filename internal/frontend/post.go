@@ -9,6 +9,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
@@ -26,7 +27,7 @@ type post struct {
 	body     *buffer // nil when it is free for other use
 	era      wire.Era
 	takes    forms
-	sess     *session // of a legacy client, nil when it has none
+	sess     *session.Session // of a legacy client, nil when it has none
 	// lost, if not nil, is called when the client turns out to be gone or too
 	// slow while the answer is a stream. It may be called more than once and
 	// must not block.
@@ -64,7 +65,7 @@ func (p *post) open() {
 	p.written = make(chan struct{})
 	var c *stream.Conn
 	if p.sess != nil {
-		c = p.sess.replay.Open(p.st, p.s.newEventWriter(p.w, p.reserved.share), true, p.sess.client.Revision.HasPriming())
+		c = p.sess.Replay.Open(p.st, p.s.newEventWriter(p.w, p.reserved.share), true, p.sess.Client.Revision.HasPriming())
 	} else {
 		c = p.st.Connect(p.s.newEventWriter(p.w, p.reserved.share))
 	}

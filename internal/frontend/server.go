@@ -16,6 +16,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/origin"
 	"mcpgateway/internal/ratelog"
@@ -34,11 +35,10 @@ type Server struct {
 	ratelog  *ratelog.Logger // for lines that clients can cause
 	settings atomic.Pointer[settings]
 
-	sessions    sessionTable
+	sessions    *session.Table
 	listens     subscriptionSet // of modern clients
 	peers       peerSet         // over HTTP+SSE and stdio
 	sessionless callSet         // calls that belong to no session
-	logLevels   levelCount
 	parked      parkTable
 
 	bodies    *fairshare.Budget // bytes of bodies
@@ -68,8 +68,11 @@ func New(o Options) *Server {
 		ratelog: ratelog.New(o.Logger),
 	}
 	s.Set(o.Settings)
-	s.sessions.init(o.MaxSessions, o.SessionIdle, o.Metrics.Sessions.WithLabelValues(wire.EraLegacy.String()), o.SessionEnded)
-	s.logLevels.report = o.LogLevel
+	s.sessions = session.NewTable(session.TableOptions{
+		Max: o.MaxSessions, Idle: o.SessionIdle,
+		Gauge: o.Metrics.Sessions.WithLabelValues(wire.EraLegacy.String()),
+		Ended: o.SessionEnded, LogLevel: o.LogLevel,
+	})
 	s.parked.budget = fairshare.New(parkedShares*int64(o.MaxParked), int64(o.MaxParked))
 	s.bodies = fairshare.New(o.MaxBodies, 0)
 	s.calls = fairshare.New(int64(o.MaxCalls), 0)
@@ -117,7 +120,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for {
 		select {
 		case now := <-tick.C:
-			s.sessions.expire(now)
+			s.sessions.Expire(now)
 		case <-ctx.Done():
 			s.Stop()
 			s.peers.each(func(c *peer) { c.stop(errStopped) })
@@ -133,7 +136,7 @@ func (s *Server) Run(ctx context.Context) error {
 // more than once.
 func (s *Server) Drain() {
 	s.draining.Store(true)
-	s.sessions.endStreams()
+	s.sessions.EndStreams()
 	s.listens.end()
 	s.peers.each((*peer).drain)
 	s.parked.drain()
@@ -146,7 +149,7 @@ func (s *Server) Stop() {
 	s.stopped.Store(true)
 	s.Drain()
 	s.peers.each(func(c *peer) { c.cancel(errStopped) })
-	s.sessions.endAll(errStopped)
+	s.sessions.CloseAll(errStopped)
 	s.sessionless.cancel(errStopped)
 }
 
@@ -155,7 +158,7 @@ func (s *Server) Stop() {
 // Calls of modern clients that run come to their end. It does not block.
 func (s *Server) Withdraw(keys []string) {
 	gone := func(key string) bool { return slices.Contains(keys, key) }
-	s.sessions.endOf(gone, errWithdrawn)
+	s.sessions.CloseOf(gone, errWithdrawn)
 	s.listens.endOf(gone)
 	s.peers.each(func(c *peer) {
 		if gone(keyOf(c.who)) {
@@ -187,7 +190,7 @@ func (s *Server) ListChangedFor(of func(who *call.Principal, client *call.Client
 		}
 		return c
 	}
-	s.sessions.listChanged(each)
+	s.sessions.NotifyLists(each)
 	s.listens.listChanged(each)
 }
 
@@ -303,7 +306,7 @@ func (s *Server) serveBody(p *post, r *http.Request, who *call.Principal) bool {
 	if err != nil {
 		fault := err.(*wire.Error)
 		if name, _ := header(r, wire.HeaderSession); name != "" {
-			if sess, unknown := s.sessions.get(name, who); unknown == nil && sess.lostAnswer(responseIn(p.body.b), fault) {
+			if sess, unknown := s.sessions.Get(name, keyOf(who)); unknown == nil && sess.FailAsk(responseIn(p.body.b), fault) {
 				m.ID = wire.ID{} // which is one of ours, and may be another one of the client's
 			}
 		}

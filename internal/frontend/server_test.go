@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/wire"
 )
 
@@ -264,7 +265,7 @@ func TestMetrics(t *testing.T) {
 func TestSessionIDs(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 1000 {
-		id := newSessionID()
+		id := session.NewID()
 		if len(id) < 32 || seen[id] || strings.ContainsFunc(id, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
 			t.Fatalf("id %q", id)
 		}

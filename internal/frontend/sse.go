@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/wire"
 )
 
@@ -57,11 +58,11 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 		s.busy(w, r, wire.ID{}, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
-	if why := s.sessions.reserve(share); why != nil {
-		s.fullHouse(w, r, wire.ID{}, why)
+	if why := s.sessions.Reserve(share); why != nil {
+		s.fullHouse(w, r, wire.ID{}, sessionRefusal(why))
 		return
 	}
-	defer s.sessions.release(share)
+	defer s.sessions.Release(share)
 	c.placed = true
 	s.peers.add(c)
 	defer s.peers.remove(c)
@@ -94,7 +95,7 @@ func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 	}
 	c, reason := s.peers.get(names[0], who)
 	if reason == nil && len(names) > 1 {
-		reason = errUnknownSession
+		reason = session.ErrUnknown
 	}
 	if reason != nil {
 		s.refuseSession(w, r, wire.ID{}, who, reason)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
 
@@ -76,7 +77,7 @@ func TestSessionDoesNotOutliveItsStream(t *testing.T) {
 		if w := <-answered; w.Code != http.StatusServiceUnavailable && w.Code != http.StatusNotFound {
 			t.Errorf("status %d: %s", w.Code, w.Body)
 		}
-		if n := len(s.sessions.byID); n != 0 {
+		if n := len(s.sessions.Of(call.Anonymous.Key())); n != 0 {
 			t.Errorf("%d sessions are left", n)
 		}
 	})

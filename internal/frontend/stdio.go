@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
@@ -101,7 +102,7 @@ func (c *peer) takeLine(line []byte) {
 // tooLarge answers a line over the limit.
 func (c *peer) tooLarge(g *wire.Glimpse) {
 	fault := wire.Errorf(wire.CodeInvalidRequest, "invalid request: the message is larger than the limit of %d bytes", c.s.options.MaxMessage)
-	if !c.session().lostAnswer(g.Response(), fault) {
+	if !c.session().FailAsk(g.Response(), fault) {
 		c.complain(g.Request(), fault)
 	}
 }
@@ -120,8 +121,8 @@ func (c *peer) modernRequest(m *wire.Message, meta *requestMeta, h *reservation)
 	x := c.s.modernCall(c.ctx, c.st, c.who, c.id, m, meta)
 	x.call.Params = meta.strip(m.Params)
 	if !c.enter(x) {
-		x.cancel(nil)
-		return invalidRequest(errDuplicate)
+		x.Cancel(nil)
+		return invalidRequest(session.ErrDuplicate)
 	}
 	by := x.answerModern
 	if m.Method == wire.MethodListen {
@@ -164,7 +165,7 @@ func (c *peer) cancelRequest(id wire.ID) {
 	defer c.mu.Unlock()
 	if x := c.inflight[id]; x != nil {
 		delete(c.inflight, id)
-		x.cancel(errCancelled)
+		x.Cancel(session.ErrCancelled)
 	}
 	if sub := c.listens[id]; sub != nil {
 		delete(c.listens, id)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
@@ -33,61 +34,6 @@ const (
 	subscribeAtOnce = 16
 )
 
-// resourceSubs are the resources that a session has subscribed to.
-type resourceSubs struct {
-	mu    sync.Mutex
-	ended bool
-	byURI map[string]func() // each takes the subscription back
-}
-
-// put keeps a subscription. It takes it back when there is one already, or when
-// the session has ended; the latter is an error.
-func (r *resourceSubs) put(uri string, cancel func()) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ended {
-		cancel()
-		return errSessionEnded
-	}
-	if r.byURI[uri] != nil {
-		cancel()
-		return nil
-	}
-	if r.byURI == nil {
-		r.byURI = make(map[string]func())
-	}
-	r.byURI[uri] = cancel
-	return nil
-}
-
-// holds reports whether there is a subscription to uri, and whether there are as
-// many as there may be.
-func (r *resourceSubs) holds(uri string) (subscribed, full bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.byURI[uri] != nil, len(r.byURI) >= maxSubscribed
-}
-
-func (r *resourceSubs) drop(uri string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if cancel := r.byURI[uri]; cancel != nil {
-		delete(r.byURI, uri)
-		cancel()
-	}
-}
-
-// end takes all subscriptions back, and lets no more come.
-func (r *resourceSubs) end() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ended = true
-	for _, cancel := range r.byURI {
-		cancel()
-	}
-	r.byURI = nil
-}
-
 // subscribe answers resources/subscribe and resources/unsubscribe of a legacy
 // client (2025-11-25, server/resources, "Subscriptions"). To unsubscribe from
 // what it has not subscribed to is no error.
@@ -106,32 +52,23 @@ func (x *exchange) subscribe() answer {
 	}
 	done := call.Result{Raw: wire.Raw(`{}`)}
 	if x.call.Method == wire.MethodResourcesUnsub {
-		x.sess.subs.drop(uri)
+		x.sess.Unsubscribe(uri)
 		return answer{result: done}
 	}
-	switch subscribed, full := x.sess.subs.holds(uri); {
+	switch subscribed, full := x.sess.IsSubscribed(uri); {
 	case subscribed:
 		return answer{result: done}
 	case full:
-		return answer{fault: wire.Errorf(wire.CodeInternal, "the session has subscribed to %d resources, which is as many as it may", maxSubscribed)}
+		return answer{fault: wire.Errorf(wire.CodeInternal, "the session has subscribed to %d resources, which is as many as it may", session.MaxSubscriptions)}
 	}
 	sess := x.sess
 	cancel, err := x.s.options.Subscriptions.Subscribe(x.ctx, &x.call, uri, func(changed string, params wire.Raw) {
-		sess.updated(stream.ResourceUpdate{Subscribed: uri, URI: changed, Params: params})
+		sess.NotifyUpdate(stream.ResourceUpdate{Subscribed: uri, URI: changed, Params: params})
 	})
 	if err == nil {
-		err = sess.subs.put(uri, cancel)
+		err = sess.AddSubscription(uri, cancel)
 	}
 	return x.outcome(done, err)
-}
-
-// updated tells the client that a resource has changed, on one of its streams.
-func (s *session) updated(u stream.ResourceUpdate) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.ended {
-		s.deliver(stream.UpdateOf(u))
-	}
 }
 
 // subscribe subscribes to the resources that a listen request names, and keeps
@@ -177,7 +114,7 @@ func resourcesOf(params wire.Raw) []string {
 	seen := make(map[string]bool)
 	for el := range wire.ValueOf(params).Get("notifications", "resourceSubscriptions").Elements() {
 		uri, ok := el.Text()
-		if ok && len(uri) <= maxSubscribedURI && !seen[uri] && len(out) < maxSubscribed {
+		if ok && len(uri) <= maxSubscribedURI && !seen[uri] && len(out) < session.MaxSubscriptions {
 			seen[uri] = true
 			out = append(out, uri)
 		}

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/wire"
 )
 
@@ -80,11 +81,17 @@ func TestSubscriptionsEndWithTheirSession(t *testing.T) {
 	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), Subscriptions: b})
 	var wg sync.WaitGroup
 	for i := range 50 {
-		sess := testSession(fmt.Sprint(i))
+		sess, err := s.sessions.Open(session.Config{
+			Principal: call.Anonymous, Client: &call.Client{Key: fmt.Sprint(i), Revision: wire.LatestLegacy},
+			Log: s.newEventLog("", 0), RootsChanged: func() {},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		request := func(method, uri string) {
 			x := s.newExchange(context.Background(), sinkFunc(func([]byte) bool { return true }), wire.IDOf("1"))
-			defer x.cancel(nil)
-			x.sess, x.call.Method, x.call.Client, x.call.Principal = sess, method, sess.client, call.Anonymous
+			defer x.Cancel(nil)
+			x.sess, x.call.Method, x.call.Client, x.call.Principal = sess, method, sess.Client, call.Anonymous
 			x.call.Params = wire.Raw(`{"uri":"` + uri + `"}`)
 			x.subscribe()
 		}
@@ -102,7 +109,7 @@ func TestSubscriptionsEndWithTheirSession(t *testing.T) {
 			for range i {
 				runtime.Gosched()
 			}
-			sess.end(errSessionEnded)
+			s.sessions.Close(sess, session.ErrEnded)
 		})
 	}
 	wg.Wait()

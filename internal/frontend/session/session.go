@@ -1,0 +1,274 @@
+package session
+
+import (
+	"crypto/rand"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/frontend/stream"
+	"mcpgateway/internal/wire"
+)
+
+// Errors of sessions.
+var (
+	ErrEnded          = errors.New("the session has ended")
+	ErrDuplicate      = errors.New("a request with this id is already in flight")
+	ErrTooManyStreams = errors.New("the session has too many streams")
+)
+
+// maxStreams bounds the streams of one session that belong to no call.
+const maxStreams = 16
+
+// Request is a request of the client that runs in a session.
+type Request interface {
+	// Cancel ends the request. It must not block, and must not call the session.
+	Cancel(cause error)
+}
+
+// Config describes a new session.
+type Config struct {
+	Principal *call.Principal
+	Client    *call.Client // its Key is the id of the session
+	// Log keeps the events of the session's streams.
+	Log stream.EventLog
+	// RootsChanged is called when the client says that its roots have changed. It
+	// must not block.
+	RootsChanged func()
+	// Tied says that the session has only one stream, which carries the responses too.
+	Tied bool
+	// Counted says that the session counts for Share in the table. A session of an
+	// HTTP+SSE stream does not: the stream has reserved a slot before.
+	Counted bool
+	Share   fairshare.Share
+}
+
+// Session is the state of one legacy client between initialize and its end. Make one
+// with [Table.Open].
+type Session struct {
+	Config
+	Replay *stream.ReplayStore // the streams that can be resumed
+
+	key       string // of the principal that opened the session; only that principal may use it
+	levels    *levelTracker
+	level     atomic.Uint32 // a wire.Level; written under mu
+	resources subscriptions
+	over      chan struct{} // closed when the session has ended
+
+	mu       sync.Mutex
+	ended    bool
+	ready    bool      // the client has said that it is initialized, or has sent a request
+	used     time.Time // when a request last began or ended
+	inflight map[wire.ID]Request
+	asks     map[wire.ID]chan wire.Message // each has room for the one answer
+	asked    int64                         // asks so far; the next one's number
+	streams  []*stream.Stream              // those that carry what belongs to no call, the newest last
+	pending  stream.Notifications          // what no stream has taken
+}
+
+func newSession(c Config, levels *levelTracker) *Session {
+	return &Session{
+		Config:   c,
+		Replay:   stream.NewReplayStore(c.Log),
+		key:      c.Principal.Key(),
+		levels:   levels,
+		used:     time.Now(),
+		over:     make(chan struct{}),
+		inflight: make(map[wire.ID]Request),
+		asks:     make(map[wire.ID]chan wire.Message),
+	}
+}
+
+// NewID returns an id of more than 128 random bits in visible ASCII (2025-11-25,
+// basic/transports, "Session Management").
+func NewID() string { return rand.Text() + rand.Text() }
+
+// ID returns the id of the session.
+func (s *Session) ID() string { return s.Client.Key }
+
+// Ended returns a channel that is closed when the session has ended.
+func (s *Session) Ended() <-chan struct{} { return s.over }
+
+// Begin registers a request. The error is ErrEnded, or ErrDuplicate if the client
+// already has a request with this id in flight.
+func (s *Session) Begin(id wire.ID, r Request) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return ErrEnded
+	}
+	if _, ok := s.inflight[id]; ok {
+		return ErrDuplicate
+	}
+	s.inflight[id] = r
+	s.used = time.Now()
+	s.ready = true
+	return nil
+}
+
+// Done removes a request that was answered.
+func (s *Session) Done(id wire.ID, r Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inflight[id] == r { // the client may have cancelled r and used its id again
+		delete(s.inflight, id)
+	}
+	s.used = time.Now()
+}
+
+// cancelRequest ends the request with this id, if it still runs. The client may use
+// the id again.
+func (s *Session) cancelRequest(id wire.ID, cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.inflight[id]; r != nil {
+		delete(s.inflight, id)
+		r.Cancel(cause)
+	}
+}
+
+// Touch keeps the session from expiring. It reports false if the session has ended.
+func (s *Session) Touch() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = time.Now()
+	return !s.ended
+}
+
+// Attach makes st one of the session's streams for what belongs to no call: it calls
+// connect, and puts notifications onto the stream that waited for one. The error is
+// ErrEnded, ErrTooManyStreams, or that of connect.
+func (s *Session) Attach(st *stream.Stream, connect func() (*stream.Conn, error)) (*stream.Conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := slices.Contains(s.streams, st) // its last connection may have broken unnoticed
+	switch {
+	case s.ended:
+		return nil, ErrEnded
+	case !known && len(s.streams) >= maxStreams:
+		return nil, ErrTooManyStreams
+	}
+	c, err := connect()
+	if err != nil {
+		return nil, err
+	}
+	if !known {
+		s.streams = append(s.streams, st)
+	}
+	if !s.pending.IsEmpty() && st.Notify(wire.ID{}, s.pending) {
+		s.pending = stream.Notifications{}
+	}
+	return c, nil
+}
+
+// Detach removes a stream that no connection carries any longer. Notifications that
+// it could not deliver go onto another stream, or wait for the next.
+func (s *Session) Detach(st *stream.Stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = time.Now()
+	i := slices.Index(s.streams, st)
+	if i < 0 || st.IsConnected() {
+		return
+	}
+	s.streams = slices.Delete(s.streams, i, i+1)
+	if left := st.TakeUnwritten(); !left.IsEmpty() {
+		s.notify(left)
+	}
+}
+
+// Send puts a message onto one stream of the session, and reports whether one took
+// it.
+func (s *Session) Send(msg []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return false
+	}
+	for i := len(s.streams) - 1; i >= 0; i-- {
+		if s.streams[i].Send(msg) {
+			return true
+		}
+	}
+	return false
+}
+
+// NotifyLists tells the client that lists have changed. A tied session drops the
+// notification until the client has said that it is initialized, or has sent a
+// request, as some hosts do without: such a client has no list yet (2025-11-25,
+// basic/lifecycle, "Initialization").
+func (s *Session) NotifyLists(c stream.ListChanges) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended && (s.ready || !s.Tied) {
+		s.notify(stream.Notifications{Lists: c})
+	}
+}
+
+// NotifyUpdate tells the client that a resource has changed.
+func (s *Session) NotifyUpdate(u stream.ResourceUpdate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		s.notify(stream.UpdateOf(u))
+	}
+}
+
+// notify puts notifications onto the newest stream that takes them: the connections of
+// older streams may have broken unnoticed. If none does, they wait for the next
+// stream. The caller holds mu.
+func (s *Session) notify(n stream.Notifications) {
+	for i := len(s.streams) - 1; i >= 0; i-- {
+		if s.streams[i].Notify(wire.ID{}, n) {
+			return
+		}
+	}
+	s.pending.Add(n)
+}
+
+// endStreams ends the session's streams, except that of a tied session, which carries
+// the responses to calls too.
+func (s *Session) endStreams() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.Tied {
+		s.endStreamsLocked()
+	}
+}
+
+func (s *Session) endStreamsLocked() {
+	for _, st := range s.streams {
+		st.End()
+	}
+}
+
+// end ends the session with its requests, asks and subscriptions. keepTied leaves the
+// stream of a tied session open, for the responses of its calls. Only the table calls
+// end, once.
+func (s *Session) end(cause error, keepTied bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	close(s.over)
+	for _, r := range s.inflight {
+		r.Cancel(cause)
+	}
+	if !s.Tied || !keepTied {
+		s.endStreamsLocked()
+	}
+	s.resources.end()
+	s.Replay.Close()
+	s.levels.change(wire.Level(s.level.Swap(uint32(wire.LevelNone))), wire.LevelNone)
+}
+
+// isIdle reports whether the session was not used since a moment, and has no requests
+// and no streams.
+func (s *Session) isIdle(since time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.inflight) == 0 && len(s.streams) == 0 && s.used.Before(since)
+}

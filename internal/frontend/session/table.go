@@ -1,0 +1,218 @@
+package session
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/frontend/stream"
+	"mcpgateway/internal/wire"
+)
+
+// Errors of [Table.Get], for the log. Clients must not be told which one it is.
+var (
+	ErrUnknown = errors.New("there is no such session: it has ended, or never was")
+	ErrForeign = errors.New("the session belongs to another principal")
+)
+
+// expireAgain is how often, at most, a full table looks for expired sessions: clients
+// that are refused must not keep the table locked.
+const expireAgain = time.Second
+
+// TableOptions configure a [Table]. The functions must not block, must not call the
+// table, and are required.
+type TableOptions struct {
+	Max   int              // sessions, including reserved slots
+	Idle  time.Duration    // until a session without requests and streams expires
+	Gauge prometheus.Gauge // counts what Max bounds
+	// Ended is told the id of each session that has ended.
+	Ended func(id string)
+	// LogLevel is told the most verbose level that any session has set, whenever it
+	// changes: LevelNone if none has set one. Calls of it do not overlap.
+	LogLevel func(wire.Level)
+}
+
+// Table holds the open sessions. No client has more of them than are left for the
+// others, see [fairshare.Budget].
+type Table struct {
+	options TableOptions
+	levels  levelTracker
+	slots   *fairshare.Budget
+
+	mu      sync.RWMutex
+	byID    map[string]*Session
+	expired time.Time // when the table last looked for expired sessions
+	closed  error     // the cause with which CloseAll ended all sessions
+}
+
+// NewTable returns an empty table.
+func NewTable(o TableOptions) *Table {
+	return &Table{
+		options: o,
+		levels:  levelTracker{report: o.LogLevel},
+		slots:   fairshare.New(int64(o.Max)+1, 0), // a single client may use the last slot
+		byID:    make(map[string]*Session),
+	}
+}
+
+// Open opens a session. The error is that of Reserve. After CloseAll the session has
+// ended already.
+func (t *Table) Open(c Config) (*Session, error) {
+	s := newSession(c, &t.levels)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.Counted {
+		if err := t.reserve(c.Share); err != nil {
+			return nil, err
+		}
+	}
+	t.byID[s.ID()] = s
+	if t.closed != nil {
+		t.close(s, t.closed, true)
+	}
+	return s, nil
+}
+
+// Reserve reserves the slot of a session, for Release to give back. The error is
+// [fairshare.ErrExhausted] or [fairshare.ErrShareExceeded] if there is no slot and no
+// session has expired: a session in use never makes room for a new one.
+func (t *Table) Reserve(share fairshare.Share) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.reserve(share)
+}
+
+func (t *Table) reserve(share fairshare.Share) error {
+	err := t.slots.Acquire(share, 1)
+	if now := time.Now(); err != nil && now.Sub(t.expired) >= expireAgain {
+		t.expire(now)
+		err = t.slots.Acquire(share, 1)
+	}
+	if err == nil {
+		t.options.Gauge.Inc()
+	}
+	return err
+}
+
+// Release gives back a slot.
+func (t *Table) Release(share fairshare.Share) {
+	t.slots.Release(share, 1)
+	t.options.Gauge.Dec()
+}
+
+// Get returns the session with this id, if it belongs to the principal with this key.
+// The error is ErrUnknown or ErrForeign.
+func (t *Table) Get(id, principal string) (*Session, error) {
+	s := t.Find(id)
+	switch {
+	case s == nil:
+		return nil, ErrUnknown
+	case s.key != principal:
+		return nil, ErrForeign
+	}
+	return s, nil
+}
+
+// Find returns the session with this id, whoever it belongs to, or nil.
+func (t *Table) Find(id string) *Session {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.byID[id]
+}
+
+// Of returns the sessions of the principal with this key.
+func (t *Table) Of(principal string) []*Session {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var out []*Session
+	for _, s := range t.byID {
+		if s.key == principal {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Close ends a session, if it has not ended yet.
+func (t *Table) Close(s *Session, cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byID[s.ID()] == s {
+		t.close(s, cause, false)
+	}
+}
+
+func (t *Table) close(s *Session, cause error, keepTied bool) {
+	delete(t.byID, s.ID())
+	if s.Counted {
+		t.Release(s.Share)
+	}
+	s.end(cause, keepTied)
+	t.options.Ended(s.ID())
+}
+
+// Expire ends the sessions that have been idle for too long.
+func (t *Table) Expire(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.expire(now)
+}
+
+func (t *Table) expire(now time.Time) {
+	t.expired = now
+	for _, s := range t.byID {
+		if s.isIdle(now.Add(-t.options.Idle)) {
+			t.close(s, ErrEnded, false)
+		}
+	}
+}
+
+// CloseAll ends all sessions, and those that are opened later. The streams of tied
+// sessions stay open for the responses of their calls.
+func (t *Table) CloseAll(cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = cause
+	for _, s := range t.byID {
+		t.close(s, cause, true)
+	}
+}
+
+// CloseOf ends the sessions of the principals whose key matches.
+func (t *Table) CloseOf(match func(principal string) bool, cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.byID {
+		if match(s.key) {
+			t.close(s, cause, false)
+		}
+	}
+}
+
+// EndStreams ends the streams of all sessions, except of tied ones.
+func (t *Table) EndStreams() {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, s := range t.byID {
+		s.endStreams()
+	}
+}
+
+// NotifyLists tells each client which lists have changed for it. changed is called
+// without a lock.
+func (t *Table) NotifyLists(changed func(*call.Principal, *call.Client) stream.ListChanges) {
+	t.mu.RLock()
+	all := slices.Collect(maps.Values(t.byID))
+	t.mu.RUnlock()
+	for _, s := range all {
+		if c := changed(s.Principal, s.Client); c != 0 {
+			s.NotifyLists(c)
+		}
+	}
+}
