@@ -41,7 +41,6 @@ var mayImport = map[string]struct {
 	"frontend/session": {[]string{"wire", "call", "fairshare", "frontend/stream"}, "a session is state of a client, without regard to how its messages travel"},
 	"frontend/stream":  {[]string{"wire", "fairshare"}, "a stream carries messages without regard to who sends them"},
 
-	"upstream":    {[]string{"wire", "call", "fairshare"}, "the edges meet in the inner shape and never know one another or the router"},
 	"auth":        {[]string{"wire", "call", "origin", "ratelog", "ttlcache"}, "the edges meet in the inner shape and never know one another or the router"},
 	"credentials": {[]string{"wire", "call", "origin", "ttlcache"}, "the edges meet in the inner shape: what proves the gateway to upstreams never meets what proves clients to it"},
 	"store":       {[]string{"wire", "call"}, "those who keep something declare the store that they need"},
@@ -62,6 +61,10 @@ var mayImport = map[string]struct {
 	"polltest":    {nil, "tests of every package may wait with it, so it leans on nothing of ours"},
 	"watch":       {nil, "who looks after files knows nothing of what is in them"},
 	"demo":        {nil, "the demo upstreams are servers like any other: no way in but the protocol"},
+
+	// What upstream is made of.
+	"upstream": {[]string{"wire", "call", "fairshare", "http1"}, "the edges meet in the inner shape and never know one another or the router"},
+	"http1":    {nil, "an HTTP client knows HTTP: it replaces http.Transport and nothing else"},
 }
 
 // pure packages have no input and output: they can be tested and reasoned about

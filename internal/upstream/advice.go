@@ -256,9 +256,9 @@ func (o *HTTPOptions) networkAdvice(why error) string {
 		return fmt.Sprintf("there is no way to %s: check the network, and the host of url", host)
 	case errors.Is(why, errNoHello), errors.Is(why, context.DeadlineExceeded), isNet && timeout.Timeout():
 		return fmt.Sprintf("%s does not answer in time: check that the server is at work there, that no firewall is in between, and raise timeout if it is slow", at)
-	case errors.Is(why, errMalformedHead):
+	case strings.Contains(why.Error(), "malformed HTTP"):
 		return fmt.Sprintf("%s does not answer in HTTP/1.1: check the host and port of url; if it speaks TLS, write https://", host)
-	case errors.Is(why, syscall.ECONNRESET), errors.Is(why, net.ErrClosed), strings.Contains(why.Error(), "EOF"), strings.Contains(why.Error(), "malformed HTTP"):
+	case errors.Is(why, syscall.ECONNRESET), errors.Is(why, net.ErrClosed), strings.Contains(why.Error(), "EOF"):
 		return fmt.Sprintf("%s ends the connection without an answer (%v): if it speaks TLS, write https:// in url; else look into its log", host, why)
 	default:
 		return ""

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,10 +149,10 @@ func TestAdviceForRemoteServers(t *testing.T) {
 	closed.Close()
 	cuts := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })).URL
 	plain := remote(200, typeJSON, "{}")
-	mail := rawConns(t, func(c net.Conn) {
+	mail := tcpServer(t, func(c net.Conn) {
 		io.WriteString(c, "220 mail.test ESMTP\r\n")
 		io.Copy(io.Discard, c)
-	}).url.String()
+	})
 
 	const cannot, secret = "cannot connect to the server", "hunter2"
 	for name, test := range map[string]struct {
@@ -222,4 +223,30 @@ func TestAdviceAfterACrash(t *testing.T) {
 	if got := entries[0].ContextMap()["why"]; got != want {
 		t.Errorf("the log says %s, want %s", got, want)
 	}
+}
+
+// tcpServer gives each connection to on until the test ends, and returns its URL.
+func tcpServer(t *testing.T, on func(c net.Conn)) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer c.Close()
+				on(c)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		serving.Wait()
+	})
+	return "http://" + l.Addr().String() + "/mcp"
 }

@@ -8,7 +8,6 @@
 //	                               │ dial
 //	              line_*: child process or in-process pipe, both eras
 //	              http_*, sse_*: streamable HTTP, both eras, and HTTP+SSE
-//	              plain*: the HTTP/1.1 client beneath them, where the URL is http://
 //
 // Sessions know who shares a session with the server (sessions.go, place.go): one
 // connector is the head, which gathers the catalog; others are those of clients or

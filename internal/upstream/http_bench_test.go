@@ -46,7 +46,7 @@ func (s *benchServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// BenchmarkHTTPCall measures a tools/call, server included. "plain" is
+// BenchmarkHTTPCall measures a tools/call, server included. "nethttp" is
 // http.Transport alone with the same bytes, for comparison.
 func BenchmarkHTTPCall(b *testing.B) {
 	for _, bc := range []struct {
@@ -87,7 +87,7 @@ func BenchmarkHTTPCall(b *testing.B) {
 			<-ended
 		})
 	}
-	b.Run("plain", func(b *testing.B) {
+	b.Run("nethttp", func(b *testing.B) {
 		h := httptest.NewServer(&benchServer{})
 		defer h.Close()
 		tr := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}

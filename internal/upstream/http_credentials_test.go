@@ -117,7 +117,7 @@ func (fixedHeaders) Refused(context.Context, *call.Principal, http.Header, int, 
 // Credentials take the place of configured headers, whichever way a request goes,
 // and cannot be headers of the protocol or of the framing.
 func TestCredentialsGoBeforeOtherHeaders(t *testing.T) {
-	for name, size := range map[string]int{"plain": 0, "net/http": maxPlainBody} {
+	for name, size := range map[string]int{"small": 0, "large": 64 << 10} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{stateful: true}
 			h := serve(t, s)

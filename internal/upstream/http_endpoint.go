@@ -42,16 +42,6 @@ type endpoint struct {
 	heard *atomic.Uint64
 }
 
-// httpAnswer is the head of an answer, with the body open. The members are those
-// of http.Response.
-type httpAnswer struct {
-	StatusCode    int
-	Header        http.Header
-	ContentLength int64 // -1 when it is not known
-	Body          io.ReadCloser
-	URL           *url.URL // that the request was sent to, after redirects
-}
-
 const (
 	typeJSON   = "application/json"
 	typeStream = "text/event-stream"
@@ -151,7 +141,7 @@ func streamHeader(header headers, lastEvent string) headers {
 // server refuses those and there are others: what it refuses it has not begun.
 //
 // The error is a *fault, or that of ctx.
-func (e *endpoint) do(ctx context.Context, method string, header headers, p *payload) (*httpAnswer, error) {
+func (e *endpoint) do(ctx context.Context, method string, header headers, p *payload) (*http.Response, error) {
 	if e.credentials == nil {
 		return e.follow(ctx, method, header, p)
 	}
@@ -185,7 +175,7 @@ func unproven(ctx context.Context, err error) error {
 }
 
 // follow sends one request, and follows redirects, see [endpoint.do].
-func (e *endpoint) follow(ctx context.Context, method string, header headers, p *payload) (*httpAnswer, error) {
+func (e *endpoint) follow(ctx context.Context, method string, header headers, p *payload) (*http.Response, error) {
 	u := e.url.Load()
 	for hop := 0; ; hop++ {
 		resp, err := e.try(ctx, method, u, header, p)
@@ -214,7 +204,7 @@ func (e *endpoint) follow(ctx context.Context, method string, header headers, p 
 
 // redirection returns where resp, an answer from u, leads to, or why the
 // gateway does not go there.
-func redirection(u *url.URL, resp *httpAnswer) (*url.URL, error) {
+func redirection(u *url.URL, resp *http.Response) (*url.URL, error) {
 	if resp.StatusCode == http.StatusSeeOther {
 		return nil, fmt.Errorf("status 303 would turn a POST into a GET")
 	}
@@ -277,7 +267,7 @@ func (e *endpoint) send(ctx context.Context, header headers, m wire.Message) err
 var template = (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(context.Background())
 
 // try sends one request, once.
-func (e *endpoint) try(ctx context.Context, method string, u *url.URL, header headers, p *payload) (*httpAnswer, error) {
+func (e *endpoint) try(ctx context.Context, method string, u *url.URL, header headers, p *payload) (*http.Response, error) {
 	resp, err := e.roundTrip(ctx, method, u, header, p)
 	if err != nil {
 		_, unconnected := err.(*unconnected)
@@ -289,11 +279,8 @@ func (e *endpoint) try(ctx context.Context, method string, u *url.URL, header he
 	return resp, nil
 }
 
-// roundTrip sends one request by the way that can take it.
-func (e *endpoint) roundTrip(ctx context.Context, method string, u *url.URL, header headers, p *payload) (*httpAnswer, error) {
-	if plain := e.pool.plain; plain.takes(u, p) {
-		return plain.do(ctx, method, u, header, p)
-	}
+// roundTrip sends one request.
+func (e *endpoint) roundTrip(ctx context.Context, method string, u *url.URL, header headers, p *payload) (*http.Response, error) {
 	var connected atomic.Bool
 	if p == nil { // the payload tells it of all other requests
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
@@ -305,13 +292,10 @@ func (e *endpoint) roundTrip(ctx context.Context, method string, u *url.URL, hea
 		req.GetBody, req.ContentLength = p.body, int64(len(p.buf))
 	}
 	resp, err := e.pool.transport.RoundTrip(req)
-	switch {
-	case err != nil && p == nil && !connected.Load():
-		return nil, &unconnected{err}
-	case err != nil:
-		return nil, err
+	if err != nil && p == nil && !connected.Load() {
+		err = &unconnected{err}
 	}
-	return &httpAnswer{StatusCode: resp.StatusCode, Header: resp.Header, ContentLength: resp.ContentLength, Body: resp.Body, URL: u}, nil
+	return resp, err
 }
 
 // unconnected is the error of a request for which there never was a connection.
@@ -321,7 +305,7 @@ func (u *unconnected) Unwrap() error { return u.error }
 
 // meet ends the conversation when an answer says that the server leads back to
 // this gateway. The error is a *fault, and then resp is closed.
-func (e *endpoint) meet(resp *httpAnswer) error {
+func (e *endpoint) meet(resp *http.Response) error {
 	if len(resp.Header[HeaderVia]) == 0 {
 		return nil
 	}
@@ -352,7 +336,7 @@ func (e *endpoint) broken(ctx context.Context, err error, unsent bool) error {
 
 // discard closes an answer that is not used, so that its connection can be used
 // again if that is cheap.
-func discard(resp *httpAnswer) {
+func discard(resp *http.Response) {
 	if resp.ContentLength != 0 {
 		drain(resp.Body)
 	}
@@ -376,7 +360,7 @@ func mediaType(h http.Header) string {
 
 // readAll reads the body of resp whole and closes it. The caller owns the
 // bytes. The error is a *fault, or that of ctx.
-func (e *endpoint) readAll(ctx context.Context, resp *httpAnswer) ([]byte, error) {
+func (e *endpoint) readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
 	defer resp.Body.Close()
 	if resp.ContentLength > int64(e.max) {
 		return nil, e.tooLarge()

@@ -98,7 +98,7 @@ func (x *exchange) post(ctx context.Context, header headers, p *payload) (wire.M
 
 // receive reads the answer out of resp and closes it. The errors are those of
 // post.
-func (x *exchange) receive(ctx context.Context, resp *httpAnswer) (wire.Message, error) {
+func (x *exchange) receive(ctx context.Context, resp *http.Response) (wire.Message, error) {
 	mt := mediaType(resp.Header)
 	none := wire.Message{}
 	switch {
@@ -129,7 +129,7 @@ func (x *exchange) receive(ctx context.Context, resp *httpAnswer) (wire.Message,
 }
 
 // refused reads what a server says with a status that is no success.
-func (x *exchange) refused(ctx context.Context, resp *httpAnswer, mt string) error {
+func (x *exchange) refused(ctx context.Context, resp *http.Response, mt string) error {
 	r := &refusal{status: resp.StatusCode, mediaType: mt, later: retryAfter(resp.Header)}
 	if mt != typeJSON {
 		discard(resp)

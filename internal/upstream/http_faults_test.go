@@ -200,3 +200,52 @@ func TestErrandsAreBounded(t *testing.T) {
 		e.finish()
 	})
 }
+
+// A server that lets its answer drip does not gain time: the call ends when its
+// timeout does, whatever is still to come.
+func TestDrippingAnswers(t *testing.T) {
+	for name, answer := range map[string]string{
+		"head":   "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", 100),
+		"1xx":    strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 50),
+		"body":   "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n" + strings.Repeat(" ", 500),
+		"chunks": "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1\r\n \r\n", 100),
+		"stream": "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + strings.Repeat(": alive\n\n", 100),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &script{on: map[string]on{
+					wire.MethodToolsList: lists[wire.MethodToolsList],
+					wire.MethodToolsCall: func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+						c, _, err := w.(http.Hijacker).Hijack()
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						defer c.Close()
+						for i := range answer {
+							if _, err := io.WriteString(c, answer[i:i+1]); err != nil {
+								return
+							}
+							time.Sleep(time.Second)
+						}
+					},
+				}}
+				r := start(t, Options{HTTP: serveInMemory(t, s), Timeout: time.Minute, Era: wire.EraLegacy})
+				r.watch.wait(t, isReady)
+				began := time.Now()
+				got := outcomeOf(r.Do(t.Context(), toolCall("echo", "ann", &peer{})))
+				if !strings.Contains(got, "did not answer within 1m0s") || time.Since(began) != time.Minute {
+					t.Errorf("after %s: %s", time.Since(began), got)
+				}
+				time.Sleep(2 * time.Second) // the server finds out
+			})
+		})
+	}
+}
+
+// An event's id that no header can hold is not one to take a stream up at.
+func TestResumableIDs(t *testing.T) {
+	for id, want := range map[string]string{"e-1": "e-1", "é": "é", "a\x01b": "", strings.Repeat("x", maxEventID): strings.Repeat("x", maxEventID), strings.Repeat("x", maxEventID+1): ""} {
+		equal(t, fmt.Sprintf("%.20q", id), resumable(id), want)
+	}
+}

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -9,12 +8,10 @@ import (
 	"mcpgateway/internal/call"
 )
 
-// headers are those of a request: what many requests have in common, and what is
-// its own. They are immutable.
+// headers are the headers of a request: those that many requests share, and its
+// own. They are immutable.
 type headers struct {
 	shared http.Header
-	lines  []byte // shared as it stands in a request, every line with CRLF before it
-	err    error  // why shared cannot be sent
 	own    []headerField
 	// who is whose call the request belongs to, nil for that of whose session it is.
 	who *call.Principal
@@ -54,61 +51,29 @@ func (h headers) with(proof http.Header) headers {
 			h.own = append(h.own, headerField{name, v})
 		}
 	}
-	if len(shared) < len(h.shared) {
-		fewer := newHeaders(shared)
-		h.shared, h.lines, h.err = fewer.shared, fewer.lines, fewer.err
-	}
+	h.shared = shared
 	return h
 }
 
-// newHeaders returns headers that many requests may share. Nobody may change h
-// any more.
-func newHeaders(h http.Header) headers {
-	hs := headers{shared: h}
-	for name, values := range h {
-		for _, v := range values {
-			if hs.lines, hs.err = appendField(hs.lines, name, v); hs.err != nil {
-				return hs
-			}
-		}
-	}
-	return hs
-}
+// newHeaders returns headers that many requests may share. h must not be changed
+// afterwards.
+func newHeaders(h http.Header) headers { return headers{shared: h} }
 
 // all returns the headers in the form of net/http.
 func (h headers) all() http.Header {
 	if len(h.own) == 0 {
 		return h.shared
 	}
-	all := maps.Clone(h.shared)
-	for _, f := range h.own {
-		all[f.name] = append(all[f.name], f.value)
+	all := make(http.Header, len(h.shared)+len(h.own))
+	maps.Copy(all, h.shared)
+	values := make([]string, len(h.own))
+	for i, f := range h.own {
+		if before := all[f.name]; before != nil {
+			all[f.name] = append(slices.Clip(before), f.value)
+			continue
+		}
+		values[i] = f.value
+		all[f.name] = values[i : i+1 : i+1]
 	}
 	return all
-}
-
-// append appends the headers as they stand in a request, every line with CRLF
-// before it. The error names one that would not stay a line.
-func (h headers) append(dst []byte) ([]byte, error) {
-	if h.err != nil {
-		return dst, h.err
-	}
-	dst = append(dst, h.lines...)
-	for _, f := range h.own {
-		var err error
-		if dst, err = appendField(dst, f.name, f.value); err != nil {
-			return dst, err
-		}
-	}
-	return dst, nil
-}
-
-func appendField(dst []byte, name, value string) ([]byte, error) {
-	if !isToken(name) || !isFieldValue(value) {
-		return dst, fmt.Errorf("the header %q cannot be sent", name)
-	}
-	dst = append(dst, "\r\n"...)
-	dst = append(dst, name...)
-	dst = append(dst, ": "...)
-	return append(dst, value...), nil
 }

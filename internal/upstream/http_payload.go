@@ -74,6 +74,21 @@ func (r *payloadReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
+// WriteTo implements io.WriterTo: only the number of bytes that were written tells
+// whether the server can have begun the request.
+func (r *payloadReader) WriteTo(w io.Writer) (int64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.p == nil {
+		return 0, io.ErrClosedPipe
+	}
+	n, err := w.Write(r.p.buf[r.off:])
+	if r.off += n; r.off == len(r.p.buf) {
+		r.p.gone.Store(true)
+	}
+	return int64(n), err
+}
+
 // Close implements io.Closer. It may be called more than once.
 func (r *payloadReader) Close() error {
 	r.mu.Lock()

@@ -2,10 +2,14 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
+
+	"mcpgateway/internal/http1"
 )
 
 // Connecting is bounded apart from the call, so that a host that swallows
@@ -18,59 +22,49 @@ const (
 	maxHeaders = 256 << 10
 )
 
-// pool is the connections of one conversation. Closing it breaks every request
-// that is under way, which spares each request a context of its own.
+// pool holds the connections of one conversation. Closing it breaks every request
+// that is under way, so that no request needs a context of its own for that.
 type pool struct {
-	transport *http.Transport
-	plain     *plain // for what it takes, may be nil
+	transport *http1.Transport
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{} // nil once the pool is closed
 }
 
-// newPool returns a pool for concurrent requests at once, most of them to the
-// origin of the server.
+// newPool returns a pool for so many concurrent requests, most of them to the origin
+// of the server.
 //
 // There is no timeout for headers: a call may be silent for long, and each
 // request is bounded by its context. Nothing is compressed: on the way to an
 // upstream it costs more than it saves.
 func newPool(o *HTTPOptions, concurrent int) *pool {
 	p := &pool{conns: make(map[net.Conn]struct{})}
-	connect := o.dial
-	if connect == nil {
-		connect = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	dial := o.dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
 	}
-	dial := func(ctx context.Context, network, addr string) (*pooledConn, error) {
-		c, err := connect(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		return p.adopt(c)
-	}
-	idle := concurrent + 8 // streams, notifications and answers to asks come on top
-	p.plain = newPlain(o.URL, idle, dial)
-	p.transport = &http.Transport{
+	p.transport = http1.New(&http.Transport{
 		Proxy: http.ProxyFromEnvironment, // which leaves loopback alone
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := dial(ctx, network, addr)
 			if err != nil {
 				return nil, err
 			}
-			return c, nil
+			return p.adopt(c)
 		},
 		TLSHandshakeTimeout: handshakeTimeout,
 		ForceAttemptHTTP2:   true,
 		DisableCompression:  true,
-		MaxIdleConnsPerHost: idle,
+		MaxIdleConnsPerHost: concurrent + 8, // streams, notifications and answers to asks come on top
 		IdleConnTimeout:     idleTimeout,
 
 		MaxResponseHeaderBytes: maxHeaders,
-	}
+	})
 	return p
 }
 
 // adopt takes a connection into the pool until it is closed.
-func (p *pool) adopt(c net.Conn) (*pooledConn, error) {
+func (p *pool) adopt(c net.Conn) (net.Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.conns == nil {
@@ -91,7 +85,6 @@ func (p *pool) close() {
 	for c := range conns {
 		c.Close()
 	}
-	p.plain.close()
 	p.transport.CloseIdleConnections()
 }
 
@@ -105,6 +98,15 @@ func (p *pool) closed() bool {
 type pooledConn struct {
 	net.Conn
 	p *pool
+}
+
+// SyscallConn implements [syscall.Conn]. It fails for a connection without a file
+// descriptor.
+func (c *pooledConn) SyscallConn() (syscall.RawConn, error) {
+	if sc, ok := c.Conn.(syscall.Conn); ok {
+		return sc.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
 }
 
 // Close implements net.Conn.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"mcpgateway/internal/wire"
@@ -63,11 +64,14 @@ const maxEventID = 4 << 10
 // resumable returns the id of an event, or "" where no header can hold it: then the
 // stream cannot be taken up there.
 func resumable(id string) string {
-	if len(id) > maxEventID || !isFieldValue(id) {
+	if len(id) > maxEventID || strings.ContainsFunc(id, isControl) {
 		return ""
 	}
 	return id
 }
+
+// isControl reports whether a header must not contain r (RFC 9110, section 5.5).
+func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
 // sleep waits, and returns the error of ctx when that ends first.
 func sleep(ctx context.Context, d time.Duration) error {

@@ -104,7 +104,7 @@ func (s *sseConn) connect() (*stream, error) {
 		return nil, &refusal{status: resp.StatusCode, mediaType: mt}
 	}
 	r := &stream{wire.NewSSEReader(resp.Body, s.e.max), resp.Body.Close}
-	u, err := firstEvent(r, resp.URL)
+	u, err := firstEvent(r, resp.Request.URL)
 	if err != nil {
 		r.close()
 		return nil, err

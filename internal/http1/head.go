@@ -1,4 +1,4 @@
-package upstream
+package http1
 
 import (
 	"bufio"
@@ -11,35 +11,38 @@ import (
 	"strings"
 )
 
-// plainHead is what a server says before the body (RFC 9112, sections 4 to 6).
-type plainHead struct {
+// head is the status line and the headers of a response (RFC 9112, sections 4 to
+// 6).
+type head struct {
+	line    string // the status line
 	status  int
 	header  http.Header
-	length  int64 // of the body, lengthChunked, or lengthOpen
-	last    bool  // the connection ends after this answer
+	length  int64 // of the body, or lengthChunked, or lengthUntilClose
+	last    bool  // the connection ends after this response
 	interim bool  // another head follows
 }
 
 const (
-	lengthOpen    = -1 // to the end of the connection
-	lengthChunked = -2
+	lengthUntilClose = -1
+	lengthChunked    = -2
 )
 
-// maxFields bounds the lines of a head. What one costs to keep is many times what
-// it costs to send.
-const maxFields = 1000
+// maxLines bounds the lines of a head. A short line takes many times its size in
+// memory.
+const maxLines = 1000
 
-var errTooManyFields = fmt.Errorf("the head of the answer has more than %d lines", maxFields)
+var (
+	errTooManyLines = fmt.Errorf("the head of the HTTP response has more than %d lines", maxLines)
+	errMalformed    = errors.New("malformed HTTP response")
+)
 
-var errMalformedHead = errors.New("the head of the answer is not HTTP/1.1")
-
-// readHead reads the head of an answer. buf is for use, and comes back for the
-// next time. The reader bounds the head.
+// readHead reads the head of a response. buf is a buffer for reuse, which is
+// returned. The reader bounds the size of the head.
 //
-// It takes what net/http takes, but for two things that no server sends and that
-// two readers may understand in two ways: a Transfer-Encoding with HTTP/1.0, and
-// versions other than 1.0 and 1.1.
-func readHead(r *bufio.Reader, buf []byte) (plainHead, []byte, error) {
+// It accepts what net/http accepts, except for a Transfer-Encoding with HTTP/1.0
+// and for versions other than 1.0 and 1.1: no server sends these, and two readers
+// may understand them differently.
+func readHead(r *bufio.Reader, buf []byte) (head, []byte, error) {
 	buf = buf[:0]
 	lines := 0
 	for {
@@ -52,37 +55,37 @@ func readHead(r *bufio.Reader, buf []byte) (plainHead, []byte, error) {
 			if err == io.EOF {
 				err = io.ErrUnexpectedEOF
 			}
-			return plainHead{}, buf, err
+			return head{}, buf, err
 		}
 		if n := len(part); lines > 0 && (n == 1 || n == 2 && part[0] == '\r') && buf[len(buf)-n-1] == '\n' {
 			break
 		}
 		switch lines++; {
 		case lines == 1 && !bytes.HasPrefix(buf, []byte("HTTP/1.")):
-			return plainHead{}, buf, errMalformedHead // there may never be an empty line
-		case lines > maxFields:
-			return plainHead{}, buf, errTooManyFields
+			return head{}, buf, errMalformed // an empty line may never come
+		case lines > maxLines:
+			return head{}, buf, errTooManyLines
 		}
 	}
 	h, err := parseHead(string(buf), lines-1)
 	return h, buf, err
 }
 
-// parseHead parses a head up to and with its empty line.
-func parseHead(text string, fields int) (plainHead, error) {
+// parseHead parses a head, its empty line included.
+func parseHead(text string, fields int) (head, error) {
 	line, text := cutLine(text)
-	h := plainHead{header: make(http.Header, fields)}
+	h := head{line: line, header: make(http.Header, fields)}
 	rest, is11 := strings.CutPrefix(line, "HTTP/1.1 ")
 	if !is11 {
 		var is10 bool
 		if rest, is10 = strings.CutPrefix(line, "HTTP/1.0 "); !is10 {
-			return h, errMalformedHead
+			return h, errMalformed
 		}
 	}
 	code, _, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
 	status, err := strconv.ParseUint(code, 10, 16)
 	if err != nil || len(code) != 3 || status < 100 || !isFieldValue(line) {
-		return h, errMalformedHead
+		return h, errMalformed
 	}
 	h.status = int(status)
 	if err := h.fields(text, make([]string, 0, fields)); err != nil {
@@ -91,9 +94,9 @@ func parseHead(text string, fields int) (plainHead, error) {
 	return h, h.frame(is11)
 }
 
-// fields parses the lines after the first. values is what the header's values
-// are cut from.
-func (h *plainHead) fields(text string, values []string) error {
+// fields parses the lines after the first. values is the memory for the values of
+// the header.
+func (h *head) fields(text string, values []string) error {
 	for {
 		var line string
 		if line, text = cutLine(text); line == "" {
@@ -101,14 +104,14 @@ func (h *plainHead) fields(text string, values []string) error {
 		}
 		name, value, found := strings.Cut(line, ":")
 		if !found || !isToken(name) {
-			return errMalformedHead
+			return errMalformed
 		}
 		value = strings.Trim(value, " \t")
 		if text[0] == ' ' || text[0] == '\t' {
 			value, text = unfold(value, text)
 		}
 		if !isFieldValue(value) {
-			return errMalformedHead
+			return errMalformed
 		}
 		name = http.CanonicalHeaderKey(name)
 		if before := h.header[name]; before != nil {
@@ -120,8 +123,8 @@ func (h *plainHead) fields(text string, values []string) error {
 	}
 }
 
-// unfold adds to a value what stands in the lines that follow and begin with
-// space, which is an old way to write long ones. It also returns the rest.
+// unfold appends the lines that begin with a space to a value, which is an obsolete
+// way to write long values. It also returns the text after them.
 func unfold(value, text string) (string, string) {
 	var b strings.Builder
 	b.WriteString(value)
@@ -134,12 +137,12 @@ func unfold(value, text string) (string, string) {
 	return strings.Trim(b.String(), " \t"), text
 }
 
-// frame finds out where the body ends (RFC 9112, section 6.3).
-func (h *plainHead) frame(is11 bool) error {
+// frame determines where the body ends (RFC 9112, section 6.3).
+func (h *head) frame(is11 bool) error {
 	h.last = !is11 && !hasToken(h.header["Connection"], "keep-alive") || hasToken(h.header["Connection"], "close")
 	lengths, codings := h.header["Content-Length"], h.header["Transfer-Encoding"]
 	switch {
-	case h.status == http.StatusSwitchingProtocols: // to nothing that was asked for
+	case h.status == http.StatusSwitchingProtocols: // which no request asked for
 		h.last = true
 		return nil
 	case h.status < 200:
@@ -149,19 +152,19 @@ func (h *plainHead) frame(is11 bool) error {
 		return nil
 	case len(codings) > 0:
 		if len(codings) > 1 || !strings.EqualFold(codings[0], "chunked") || !is11 {
-			return fmt.Errorf("the transfer encoding %.40q is not chunked", codings)
+			return fmt.Errorf("unsupported transfer encoding %.40q", codings)
 		}
 		h.length = lengthChunked
-		h.last = h.last || len(lengths) > 0 // somebody on the way may read it otherwise
+		h.last = h.last || len(lengths) > 0 // an intermediary may read it differently
 		return nil
 	case len(lengths) == 0:
-		h.length, h.last = lengthOpen, true
+		h.length, h.last = lengthUntilClose, true
 		return nil
 	}
 	for _, l := range lengths {
 		n, err := strconv.ParseUint(l, 10, 63)
 		if err != nil || l != lengths[0] {
-			return fmt.Errorf("the content length %.40q is no length", lengths)
+			return fmt.Errorf("malformed HTTP response: Content-Length %.40q", lengths)
 		}
 		h.length = int64(n)
 	}
@@ -186,8 +189,8 @@ func hasToken(values []string, token string) bool {
 	return false
 }
 
-// isFieldValue reports whether s can stand in a line of a head: nothing in it
-// ends the line (RFC 9110, section 5.5).
+// isFieldValue reports whether s can be the value of a header: it has no control
+// characters but tabs (RFC 9110, section 5.5).
 func isFieldValue(s string) bool {
 	for i := range len(s) {
 		if b := s[i]; b < ' ' && b != '\t' || b == 0x7f {
@@ -214,3 +217,20 @@ var tokenBytes = func() (t [256]bool) {
 	}
 	return t
 }()
+
+// fill sets the members of a response, except for Request and Body.
+func (h *head) fill(r *http.Response) {
+	r.Proto, r.Status, _ = strings.Cut(h.line, " ")
+	r.Status = strings.TrimLeft(r.Status, " ")
+	r.StatusCode = h.status
+	r.ProtoMajor, r.ProtoMinor = 1, int(r.Proto[len(r.Proto)-1]-'0')
+	r.Header = h.header
+	r.ContentLength = max(h.length, -1)
+	r.Close = h.last
+	if h.length == lengthChunked {
+		r.TransferEncoding = chunked
+		delete(h.header, "Transfer-Encoding")
+	}
+}
+
+var chunked = []string{"chunked"}
