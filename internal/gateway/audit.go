@@ -10,9 +10,9 @@ import (
 	"mcpgateway/internal/telemetry"
 )
 
-// newAudit makes the record of decisions and calls, nil if none is configured. Where
-// standard output carries messages, what is meant for it goes to standard error.
-func (g *Gateway) newAudit(stdio bool) *router.Audit {
+// newAudit makes the audit of decisions and calls, nil if none is configured. If standard
+// output carries messages, an audit to standard output goes to standard error instead.
+func (g *Gateway) newAudit() *router.Audit {
 	cfg := g.cfg.Telemetry.Audit
 	if cfg.File == "" {
 		return nil
@@ -20,7 +20,7 @@ func (g *Gateway) newAudit(stdio bool) *router.Audit {
 	o := telemetry.AuditOptions{
 		File: cfg.File, MaxBytes: int64(cfg.MaxSize), MaxFiles: cfg.MaxFiles, Logger: g.log, Metrics: telemetry.NewAuditMetrics(),
 	}
-	if stdio {
+	if g.stdio {
 		o.Stdout = os.Stderr
 	}
 	g.audit = telemetry.NewAudit(o)
@@ -32,8 +32,8 @@ func (g *Gateway) newAudit(stdio bool) *router.Audit {
 	return a
 }
 
-// openAudit opens the record, so that who serves clients knows from the start that
-// it can be written. Whoever makes no call needs none.
+// openAudit opens the audit, so that a gateway that serves clients knows from the start
+// that it can be written. A gateway that serves no clients does not open it.
 func (g *Gateway) openAudit() error {
 	if g.audit == nil {
 		return nil
@@ -44,7 +44,7 @@ func (g *Gateway) openAudit() error {
 	return nil
 }
 
-// closeAudit closes the record. A line that comes later opens it again.
+// closeAudit closes the audit. A later line opens it again.
 func (g *Gateway) closeAudit() {
 	if g.audit == nil {
 		return

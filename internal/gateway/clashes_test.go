@@ -83,7 +83,7 @@ func TestClashBeforeTheFirstHasListed(t *testing.T) {
 	})
 	answer := make(chan string, 1)
 	go func() { answer <- callOf(t, g, "x") }()
-	polltest.Until(t, "the call to be under way, or over", func() bool { return g.epochs.now.Load().calls.Load() > 0 || len(answer) > 0 })
+	polltest.Until(t, "the call to be under way, or over", func() bool { return g.epochs.current.Load().calls.Load() > 0 || len(answer) > 0 })
 	close(first.list)
 	if got := <-answer; !strings.Contains(got, "from first") {
 		t.Errorf("the call is answered with %s", got)

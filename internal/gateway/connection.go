@@ -11,77 +11,77 @@ import (
 	"mcpgateway/internal/upstream"
 )
 
-// link is the connection to one upstream. It serves one configuration after
-// another, for as long as what they say of the connection is the same.
+// connection is the connection to one upstream, with all its sessions. It outlives a
+// generation if the next one configures the connection in the same way.
 type connection struct {
 	name     string // of the upstream
-	key      string // digest of what is configured of the connection, which names what is remembered of it; "" for the demo
+	key      string // digest of the connection's configuration, which names the remembered state; "" for the demo
 	sessions *upstream.Sessions
-	source   *credentials.Source               // what proves the gateway to it; nil: headers alone
-	latest   atomic.Pointer[upstream.Snapshot] // what the connector said last
+	source   *credentials.Source               // the credentials that depend on the principal, nil for static headers
+	latest   atomic.Pointer[upstream.Snapshot] // the latest from the connector
 
-	deadline    time.Time     // until then the first attempt is waited for
-	begin       time.Time     // when it began to run
-	attemptTook atomic.Int64  // the first attempt, in nanoseconds; 0 while that goes on
+	deadline    time.Time     // the end of the wait for the first attempt
+	begin       time.Time     // when the connection was started
+	attemptTook atomic.Int64  // duration of the first attempt in nanoseconds, 0 while it goes on
 	attempted   chan struct{} // closed when the first attempt has ended
 
-	// before returns the catalog of an earlier run, nil if none was kept.
+	// remembered returns the catalog of an earlier run, nil if there is none.
 	remembered func() *statedir.Catalog
 
-	// The rest is the control loop's own.
+	// The control loop alone uses the fields below.
 
-	cancel         context.CancelFunc // nil before it was started
-	ended          chan struct{}      // closed when nothing of it is left
-	lastSeen       upstream.Snapshot  // as it was when the last table was made
-	lastRemembered upstream.Catalog   // what was last remembered
+	cancel         context.CancelFunc // nil before the start
+	ended          chan struct{}      // closed when all goroutines of the connection have ended
+	lastSeen       upstream.Snapshot  // the snapshot in the last table
+	lastRemembered upstream.Catalog   // the catalog that was last remembered
 }
 
-// hearer hears what happens at a link.
+// connectionObserver receives the events of a connection.
 type connectionObserver struct {
 	*Gateway
-	link *connection
+	conn *connection
 }
 
 // Changed implements upstream.Observer.
-func (h connectionObserver) Changed(s upstream.Snapshot) {
-	h.link.latest.Store(&s)
-	h.observe(h.link, s)
-	h.requestRebuild()
+func (o connectionObserver) Changed(s upstream.Snapshot) {
+	o.conn.latest.Store(&s)
+	o.observe(o.conn, s)
+	o.requestRebuild()
 }
 
-// newLink makes the connection that o describes. It does nothing before start.
+// newConnection makes a connection, which does nothing before startConnection.
 func (g *Gateway) newConnection(key string, o upstream.Options) *connection {
-	l := &connection{name: o.Name, key: key, ended: make(chan struct{}), attempted: make(chan struct{}), deadline: time.Now().Add(g.cfg.StartupWait)}
-	l.remembered = sync.OnceValue(func() *statedir.Catalog { return g.state.Catalog(key) })
-	o.Observer, o.Gathered = connectionObserver{g, l}, g.principalListsChanged
-	l.sessions = upstream.NewSessions(o)
+	c := &connection{name: o.Name, key: key, ended: make(chan struct{}), attempted: make(chan struct{}), deadline: time.Now().Add(g.cfg.StartupWait)}
+	c.remembered = sync.OnceValue(func() *statedir.Catalog { return g.state.Catalog(key) })
+	o.Observer, o.Gathered = connectionObserver{g, c}, g.principalListsChanged
+	c.sessions = upstream.NewSessions(o)
 	if o.HTTP != nil {
-		l.source, _ = o.HTTP.Credentials.(*credentials.Source)
+		c.source, _ = o.HTTP.Credentials.(*credentials.Source)
 	}
-	l.sessions.SetLogLevel(g.currentLogLevel())
-	return l
+	c.sessions.SetLogLevel(g.currentLogLevel())
+	return c
 }
 
-// snapshot is what is known of the upstream now.
-func (l *connection) snapshot() upstream.Snapshot {
-	if s := l.latest.Load(); s != nil {
+// snapshot returns the latest snapshot of the upstream.
+func (c *connection) snapshot() upstream.Snapshot {
+	if s := c.latest.Load(); s != nil {
 		return *s
 	}
-	return l.sessions.Snapshot()
+	return c.sessions.Snapshot()
 }
 
-// serves reports whether an upstream of which that is known has a catalog that it can
-// serve, or could a moment ago.
+// hasCatalog reports whether an upstream has a catalog that it can serve, or could serve
+// until it was lost a moment ago.
 func hasCatalog(s upstream.Snapshot) bool {
 	return s.Up() || s.Lost && s.Revision != ""
 }
 
-// start has the link work until life ends, or retire.
-func (g *Gateway) startConnection(life context.Context, l *connection) {
-	life, l.cancel = context.WithCancel(life)
-	l.begin = time.Now()
+// startConnection runs a connection until life ends or retireConnections cancels it.
+func (g *Gateway) startConnection(life context.Context, c *connection) {
+	life, c.cancel = context.WithCancel(life)
+	c.begin = time.Now()
 	g.group.Go(func() error {
-		defer close(l.ended)
-		return l.sessions.Run(life)
+		defer close(c.ended)
+		return c.sessions.Run(life)
 	})
 }

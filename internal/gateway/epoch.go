@@ -6,52 +6,52 @@ import (
 	"sync/atomic"
 )
 
-// shifts count the calls that run, so that what they may use ends after them: a
-// call keeps the routes that it began with. The zero value is not ready, see
-// newShifts.
-type epochs struct{ now atomic.Pointer[epoch] }
+// epochs count the calls in progress, so that a connection can be closed after the last
+// call that may use it: a call keeps the routes that it loaded at its start. Use newEpochs
+// to make one.
+type epochs struct{ current atomic.Pointer[epoch] }
 
-// shift is the calls that began in the same time. It is over when it was closed
-// and the last of them has ended.
+// epoch counts the calls that began between two advances. It is over when it is closed
+// and its last call has ended.
 type epoch struct {
-	calls atomic.Int64 // and closed, once nobody may begin any more
+	calls atomic.Int64 // plus epochClosed once no call may begin
 	over  chan struct{}
 	end   sync.Once
 }
 
-// shiftClosed is far more than there can be calls.
+// epochClosed is far above any possible number of calls.
 const epochClosed = math.MaxInt64 / 2
 
 func newEpoch() *epoch { return &epoch{over: make(chan struct{})} }
 
 func newEpochs() *epochs {
-	s := new(epochs)
-	s.now.Store(newEpoch())
-	return s
+	e := new(epochs)
+	e.current.Store(newEpoch())
+	return e
 }
 
-// enter counts a call, which calls leave at its end. The call loads its routes
-// after that.
-func (s *epochs) enter() *epoch {
+// enter counts a call in the current epoch. The call loads its routes afterwards, and
+// calls leave at its end.
+func (e *epochs) enter() *epoch {
 	for {
-		now := s.now.Load()
-		if now.calls.Add(1) < epochClosed {
-			return now
+		current := e.current.Load()
+		if current.calls.Add(1) < epochClosed {
+			return current
 		}
-		now.leave() // another one is in its place
+		current.leave() // it was closed meanwhile
 	}
 }
 
-func (s *epoch) leave() {
-	if s.calls.Add(-1) == epochClosed {
-		s.end.Do(func() { close(s.over) })
+func (e *epoch) leave() {
+	if e.calls.Add(-1) == epochClosed {
+		e.end.Do(func() { close(e.over) })
 	}
 }
 
-// turn closes the shift and begins another. What the routes do not lead to any
-// more, only calls of shifts up to the one that is returned can use.
-func (s *epochs) turn() *epoch {
-	old := s.now.Swap(newEpoch())
+// advance closes the current epoch, returns it and begins another. Only calls of the
+// returned epoch and earlier ones can use what the routes no longer contain.
+func (e *epochs) advance() *epoch {
+	old := e.current.Swap(newEpoch())
 	if old.calls.Add(epochClosed) == epochClosed {
 		old.end.Do(func() { close(old.over) })
 	}

@@ -44,10 +44,10 @@ func TestFindingsOfOneUpstreamLeaveRoomForOthers(t *testing.T) {
 		}
 		return of
 	}
-	if of := logged(source("hostile", maxReported+100)); of["hostile"] != maxReported {
+	if of := logged(source("hostile", maxLoggedFindings+100)); of["hostile"] != maxLoggedFindings {
 		t.Errorf("logged are %v", of)
 	}
-	if of := logged(source("hostile", maxReported+200), source("honest", 1)); of["hostile"] != maxReported || of["honest"] != 1 {
+	if of := logged(source("hostile", maxLoggedFindings+200), source("honest", 1)); of["hostile"] != maxLoggedFindings || of["honest"] != 1 {
 		t.Errorf("logged are %v", of)
 	}
 	if of := logged(source("honest", 1)); of["honest"] != 1 {

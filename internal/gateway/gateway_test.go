@@ -105,7 +105,7 @@ func TestDemoAnswersAtOnce(t *testing.T) {
 	if !strings.HasPrefix(now, `{"jsonrpc":"2.0","id":"x","result":{`) {
 		t.Errorf("clock__now answered %s", now)
 	}
-	if waits := g.ready(); len(waits) > 0 {
+	if waits := g.waitingFor(); len(waits) > 0 {
 		t.Errorf("not ready: %q", waits)
 	}
 }
@@ -232,13 +232,13 @@ func TestTakenAddress(t *testing.T) {
 	cfg := config.Default(func(string) (string, bool) { return "", false })
 	cfg.Listen, cfg.Admin.Listen, cfg.StateDir = g.Addr(), "127.0.0.1:0", t.TempDir()
 	_, err := New(Options{Config: cfg, Demo: true, Version: "test", Logger: zap.NewNop()})
-	want := "listen on " + g.Addr() + ": bind: address already in use; another program may have the port: choose another with --listen or the key listen"
+	want := "listen on " + g.Addr() + ": bind: address already in use; another program may use the port: choose another with --listen or the key listen"
 	if err == nil || err.Error() != want {
 		t.Errorf("error is %v, want %s", err, want)
 	}
 	cfg.Listen, cfg.Admin.Listen = "127.0.0.1:0", g.AdminAddr()
 	_, err = New(Options{Config: cfg, Demo: true, Version: "test", Logger: zap.NewNop()})
-	want = "listen on " + g.AdminAddr() + " for health and metrics: bind: address already in use; another program, such as a second gateway, may have the port: choose another with --admin-listen or the key admin.listen"
+	want = "listen on " + g.AdminAddr() + " for health and metrics: bind: address already in use; another program, such as a second gateway, may use the port: choose another with --admin-listen or the key admin.listen"
 	if err == nil || err.Error() != want {
 		t.Errorf("error is %v, want %s", err, want)
 	}

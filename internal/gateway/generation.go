@@ -16,21 +16,22 @@ import (
 	"mcpgateway/internal/upstream"
 )
 
-// lineup is a configuration at work. It is immutable but for which links serve.
+// generation is one configuration in force. It is immutable, except for the connections
+// that are active.
 type generation struct {
 	cfg     *config.Config
 	policy  *policy.Policy
-	entries []*upstreamEntry // in file order
+	entries []*upstreamEntry // in the order of the configuration
 
-	// settled is closed when the first attempts of all links that are new have
-	// ended or were waited for long enough, or another lineup is in its place. The
-	// control loop closes it.
+	// settled is closed by the control loop when no new connection is awaited any more:
+	// each has ended its first attempt or used up its time to start. It is closed as well
+	// when another generation replaces this one.
 	settled chan struct{}
 
-	globsChecked bool // see logIdle; of the control loop
+	globsChecked bool // see logUnmatchedGlobs; used by the control loop only
 }
 
-// member is one upstream as a lineup holds it.
+// upstreamEntry is one upstream in a generation.
 type upstreamEntry struct {
 	name     string
 	space    *namespace.Space
@@ -38,149 +39,150 @@ type upstreamEntry struct {
 	filter   policy.Upstream
 	rules    catalog.Rules
 	options  upstream.Options
-	pins     *pins.Store // its tools are published as they were accepted; nil: as they are
+	pins     *pins.Store // the accepted tools, nil if the upstream is not pinned
 
+	// conn is the connection that the configuration asks for.
 	conn *connection
-	// serving is the link that calls go to. While link makes its first attempt it
-	// is that of the lineup before, if there is one that serves, so that an
-	// upstream does not go for a moment because its configuration has changed.
+	// active is the connection that calls use. While conn makes its first attempt, the
+	// connection of the generation before stays active if it works: an upstream does not
+	// disappear because its configuration has changed.
 	active atomic.Pointer[connection]
 }
 
-// pins returns what is accepted of pinned upstreams, nil when none is pinned.
-func (l *generation) pins() *pins.Store {
-	for _, m := range l.entries {
-		if m.pins != nil {
-			return m.pins
+// pins returns the accepted tools of pinned upstreams, nil if no upstream is pinned.
+func (gen *generation) pins() *pins.Store {
+	for _, e := range gen.entries {
+		if e.pins != nil {
+			return e.pins
 		}
 	}
 	return nil
 }
 
-// member returns the member with this name, nil when there is none.
-func (l *generation) entry(name string) *upstreamEntry {
-	if l != nil {
-		for _, m := range l.entries {
-			if m.name == name {
-				return m
+// entry returns the upstream with this name, nil if there is none. gen may be nil.
+func (gen *generation) entry(name string) *upstreamEntry {
+	if gen != nil {
+		for _, e := range gen.entries {
+			if e.name == name {
+				return e
 			}
 		}
 	}
 	return nil
 }
 
-// links returns every link that is in use, each once.
-func (l *generation) connections() map[*connection]*upstreamEntry {
-	out := make(map[*connection]*upstreamEntry, len(l.entries))
-	for _, m := range l.entries {
-		out[m.conn], out[m.active.Load()] = m, m
+// connections returns every connection that is in use, with its entry.
+func (gen *generation) connections() map[*connection]*upstreamEntry {
+	out := make(map[*connection]*upstreamEntry, len(gen.entries))
+	for _, e := range gen.entries {
+		out[e.conn], out[e.active.Load()] = e, e
 	}
 	return out
 }
 
-// plan makes of a configuration what takes the place of was, which may be nil. The
-// links that are new do nothing yet. Nothing has changed when there is an error.
-func (g *Gateway) newGeneration(cfg *config.Config, was *generation) (*generation, error) {
+// newGeneration makes a generation of a configuration. It reuses the connections of the
+// generation before, which may be nil. New connections are not started. If it fails,
+// nothing has changed.
+func (g *Gateway) newGeneration(cfg *config.Config, before *generation) (*generation, error) {
 	if !g.stdio {
 		if err := cfg.CheckLoops(); err != nil {
 			return nil, err
 		}
 	}
-	next := &generation{cfg: cfg, settled: make(chan struct{})}
+	gen := &generation{cfg: cfg, settled: make(chan struct{})}
 	var err error
-	if next.entries, err = g.newEntries(cfg); err != nil {
+	if gen.entries, err = g.newEntries(cfg); err != nil {
 		return nil, err
 	}
-	if next.policy, err = newPolicy(cfg, next.entries); err != nil {
+	if gen.policy, err = newPolicy(cfg, gen.entries); err != nil {
 		return nil, err
 	}
-	for _, m := range next.entries {
-		m.bindConnection(g, was.entry(m.name))
+	for _, e := range gen.entries {
+		g.bindConnection(e, before.entry(e.name))
 	}
-	return next, nil
+	return gen, nil
 }
 
-// connect finds the links of a member: what the member had that was here before,
-// if that is still right.
-func (m *upstreamEntry) bindConnection(g *Gateway, before *upstreamEntry) {
-	key := m.options.EraKey
-	var serving *connection
+// bindConnection finds the connections of an entry: those of the entry before, which may
+// be nil, where the configuration of the connection is the same.
+func (g *Gateway) bindConnection(e, before *upstreamEntry) {
+	key := e.options.EraKey
+	var active *connection
 	if before != nil {
-		serving = before.active.Load()
-		for _, l := range []*connection{before.conn, serving} {
-			if l.key == key && m.conn == nil {
-				m.conn = l
+		active = before.active.Load()
+		for _, c := range []*connection{before.conn, active} {
+			if c.key == key && e.conn == nil {
+				e.conn = c
 			}
 		}
 	}
-	if m.conn == nil {
-		m.conn = g.newConnection(key, m.options)
+	if e.conn == nil {
+		e.conn = g.newConnection(key, e.options)
 	}
-	if serving == nil {
-		serving = m.conn
+	if active == nil {
+		active = e.conn
 	}
-	m.active.Store(serving)
+	e.active.Store(active)
 }
 
-// takeOver lets the links serve that need not be waited for any more, by what is known
-// of all of them. It returns until when the next one is waited for, zero when there is
-// none.
-func (l *generation) activate(now time.Time, snapshots map[*connection]upstream.Snapshot) (until time.Time) {
-	for _, m := range l.entries {
-		waits := !snapshots[m.conn].Settled && now.Before(m.conn.deadline)
-		if waits && (until.IsZero() || m.conn.deadline.Before(until)) {
-			until = m.conn.deadline
+// activate makes the connections active that need not be awaited any more. It returns when
+// the wait for the next one ends, zero if none is awaited.
+func (gen *generation) activate(now time.Time, gathered snapshots) (waitUntil time.Time) {
+	for _, e := range gen.entries {
+		awaited := !gathered[e.conn].Settled && now.Before(e.conn.deadline)
+		if awaited && (waitUntil.IsZero() || e.conn.deadline.Before(waitUntil)) {
+			waitUntil = e.conn.deadline
 		}
-		if serving := m.active.Load(); serving != m.conn && (!waits || !hasCatalog(snapshots[serving])) {
-			m.active.Store(m.conn)
+		if active := e.active.Load(); active != e.conn && (!awaited || !hasCatalog(gathered[active])) {
+			e.active.Store(e.conn)
 		}
 	}
-	return until
+	return waitUntil
 }
 
-// terms are what the configuration says of questions and states.
-func (l *generation) terms() router.Terms {
+// terms returns the settings of asks and request states.
+func (gen *generation) terms() router.Terms {
 	return router.Terms{
-		StateTTL: l.cfg.Bridge.StateTTL, AskTimeout: l.cfg.Bridge.AskTimeout, Unlabelled: !l.cfg.Asks.Label,
+		StateTTL: gen.cfg.Bridge.StateTTL, AskTimeout: gen.cfg.Bridge.AskTimeout, Unlabelled: !gen.cfg.Asks.Label,
 	}
 }
 
-// members translates the upstreams of a configuration, or of the demo. They have
-// no links yet.
-func (g *Gateway) newEntries(cfg *config.Config) (members []*upstreamEntry, err error) {
-	add := func(m *upstreamEntry, prefix string) {
+// newEntries translates the upstreams of a configuration, or of the demo. The entries have
+// no connections yet.
+func (g *Gateway) newEntries(cfg *config.Config) (entries []*upstreamEntry, err error) {
+	add := func(e *upstreamEntry, prefix string) {
 		if err == nil {
-			m.space, err = namespace.New(m.name, prefix, cfg.Namespace.Separator)
+			e.space, err = namespace.New(e.name, prefix, cfg.Namespace.Separator)
 		}
-		members = append(members, m)
+		entries = append(entries, e)
 	}
 	if g.demo {
 		for _, s := range demo.Servers() {
 			add(&upstreamEntry{name: s.Name, options: g.demoOptions(s)}, s.Name)
 		}
-		return members, err
+		return entries, err
 	}
-	var accepted *pins.Store // of all upstreams
+	var accepted *pins.Store // shared by all pinned upstreams
 	for _, u := range cfg.Upstreams {
 		if u.Disabled {
 			g.log.Info("upstream is disabled", zap.String("upstream", u.Name))
 			continue
 		}
-		o, wrong := g.options(u)
-		if wrong != nil {
-			return nil, wrong
+		o, optionsErr := g.options(u)
+		if optionsErr != nil {
+			return nil, optionsErr
 		}
-		m := &upstreamEntry{name: u.Name, required: u.Required, filter: filterOf(u), rules: rulesOf(u), options: o}
-		if u.Pin && accepted == nil {
-			if accepted, wrong = pins.Open(g.state.Path(), g.log); wrong != nil {
-				return nil, wrong
-			}
-		}
+		e := &upstreamEntry{name: u.Name, required: u.Required, filter: filterOf(u), rules: rulesOf(u), options: o}
 		if u.Pin {
-			m.pins = accepted
-			g.metrics.held.WithLabelValues(u.Name) // counted from 0 on, as reloads are
+			if accepted == nil {
+				if accepted, optionsErr = pins.Open(g.state.Path(), g.log); optionsErr != nil {
+					return nil, optionsErr
+				}
+			}
+			e.pins = accepted
+			g.metrics.held.WithLabelValues(u.Name) // counted from 0, see newMetrics
 		}
-		add(m, u.EffectivePrefix())
+		add(e, u.EffectivePrefix())
 	}
-	return members, err
+	return entries, err
 }

@@ -10,51 +10,51 @@ import (
 	"mcpgateway/internal/upstream"
 )
 
-// Idle returns the globs of a configuration's policy that cover nothing, by what a table
-// lists of its upstreams. Those that are disabled, or else not in the table, may have
-// anything.
+// UnmatchedGlobs returns the globs of a configuration's policy that match nothing in a
+// table. Globs for upstreams that are not in the table, such as disabled ones, are left
+// out.
 func UnmatchedGlobs(t *catalog.Table, cfg *config.Config) []catalog.Idle {
-	var members []*upstreamEntry
+	var entries []*upstreamEntry
 	for _, u := range cfg.Upstreams {
-		members = append(members, &upstreamEntry{name: u.Name, filter: filterOf(u)})
+		entries = append(entries, &upstreamEntry{name: u.Name, filter: filterOf(u)})
 	}
-	p, err := newPolicy(cfg, members)
+	p, err := newPolicy(cfg, entries)
 	if err != nil {
-		return nil // whoever reads the file says so
+		return nil // loading the configuration reports the error
 	}
 	return unmatchedGlobs(t, p, cfg)
 }
 
 func unmatchedGlobs(t *catalog.Table, p *policy.Policy, cfg *config.Config) []catalog.Idle {
-	var lacking []*namespace.Space
+	var absent []*namespace.Space
 	for _, u := range cfg.Upstreams {
 		if _, ok := t.Part(u.Name); ok {
 			continue
 		}
 		if s, err := namespace.New(u.Name, u.EffectivePrefix(), cfg.Namespace.Separator); err == nil {
-			lacking = append(lacking, s)
+			absent = append(absent, s)
 		}
 	}
-	return t.Idle(p, lacking)
+	return t.Idle(p, absent)
 }
 
-// maxIdle bounds how many globs one line of the log names.
+// maxLoggedGlobs bounds how many globs a log line contains.
 const maxLoggedGlobs = 20
 
-// logIdle says once for each configuration, when all its upstreams have listed what
-// they have, which globs of its policy cover nothing.
-func (g *Gateway) logUnmatchedGlobs(l *generation, t *catalog.Table, snapshots map[*connection]upstream.Snapshot) {
-	if l.globsChecked {
+// logUnmatchedGlobs logs once for each generation which globs of its policy match nothing,
+// when all its upstreams have listed their items.
+func (g *Gateway) logUnmatchedGlobs(gen *generation, t *catalog.Table, gathered snapshots) {
+	if gen.globsChecked {
 		return
 	}
-	for _, m := range l.entries {
-		if snapshots[m.conn].State != upstream.Ready || m.active.Load() != m.conn {
+	for _, e := range gen.entries {
+		if gathered[e.conn].State != upstream.Ready || e.active.Load() != e.conn {
 			return
 		}
 	}
-	l.globsChecked = true
+	gen.globsChecked = true
 	var globs []string
-	for _, i := range unmatchedGlobs(t, l.policy, l.cfg) {
+	for _, i := range unmatchedGlobs(t, gen.policy, gen.cfg) {
 		globs = append(globs, i.String())
 	}
 	if n := len(globs); n > 0 {

@@ -57,16 +57,16 @@ func (g *Gateway) viaVariable() string {
 	return upstream.VariableVia + "=" + strings.Join(append([]string{g.trail.Sent()}, g.configMarks...), ",")
 }
 
-// handler answers what the router does, and tells gateways that are clients who
-// is behind this one.
-type handler struct {
+// callHandler hands calls to the router. It tells gateways that are clients which gateways
+// are behind this one.
+type callHandler struct {
 	*router.Router
 	trail  *upstream.Trail
 	shifts *epochs
 }
 
 // Handle implements frontend.Handler.
-func (h handler) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
+func (h callHandler) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
 	defer h.shifts.enter().leave()
 	via := ""
 	if c.Method == wire.MethodDiscover {

@@ -11,12 +11,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// What upstreams and clients say outside of calls.
-
-// Notified implements upstream.Observer. What comes in a session of a client's or
-// a principal's is for them alone. Log messages outside of any call in a session
-// that clients share have no client that they may be shown to, so they go to the
-// gateway's log, without their data, which may hold what a user sent.
+// Notified implements upstream.Observer. A notification in the session of a client or a
+// principal goes to it alone.
 func (g *Gateway) Notified(from upstream.Origin, method string, params wire.Raw) {
 	to := frontend.Audience{Principal: from.Principal}
 	if from.Client != nil {
@@ -36,19 +32,21 @@ var upstreamNotifications = map[string]func(g *Gateway, from upstream.Origin, to
 		g.subscriptions.Updated(from.Upstream, from.Session, params)
 	},
 	wire.NoteElicitComplete: func(g *Gateway, from upstream.Origin, _ frontend.Audience, params wire.Raw) {
-		if client, own, ok := g.router.Completed(from.Upstream, from.Session, params); ok {
-			g.front.Notify(frontend.Audience{Client: client}, wire.NoteElicitComplete, own)
+		if client, translated, ok := g.router.Completed(from.Upstream, from.Session, params); ok {
+			g.front.Notify(frontend.Audience{Client: client}, wire.NoteElicitComplete, translated)
 		}
 	},
 	wire.NoteTaskStatus: func(g *Gateway, from upstream.Origin, _ frontend.Audience, params wire.Raw) {
-		if client, own, ok := g.router.TaskStatus(from.Upstream, from.Session, params); ok {
-			g.front.Notify(frontend.Audience{Client: client}, wire.NoteTaskStatus, own)
+		if client, translated, ok := g.router.TaskStatus(from.Upstream, from.Session, params); ok {
+			g.front.Notify(frontend.Audience{Client: client}, wire.NoteTaskStatus, translated)
 		}
 	},
 	wire.NoteMessage: (*Gateway).upstreamMessage,
 }
 
-// upstreamMessage takes a log message outside of calls.
+// upstreamMessage takes a log message outside of calls. In a shared session it goes to the
+// gateway's log: no client is known that may see it. Its data is left out, since it may
+// contain what a user sent.
 func (g *Gateway) upstreamMessage(from upstream.Origin, to frontend.Audience, params wire.Raw) {
 	if to != (frontend.Audience{}) {
 		g.front.Notify(to, wire.NoteMessage, params)
@@ -57,6 +55,13 @@ func (g *Gateway) upstreamMessage(from upstream.Origin, to frontend.Audience, pa
 	p := wire.ValueOf(params)
 	g.log.Debug("upstream log message", zap.String("upstream", from.Upstream),
 		zap.String("level", clip(p.Get("level").Str())), zap.String("logger", clip(p.Get("logger").Str())))
+}
+
+// clip returns the beginning of a text from an upstream, short enough for a field of the
+// log.
+func clip(s string) string {
+	const maxBytes = 64
+	return s[:min(len(s), maxBytes)]
 }
 
 // Client implements upstream.Outside.
@@ -73,7 +78,7 @@ func (g *Gateway) Task(from upstream.Origin, id string) *call.Call {
 	return g.router.TaskOwner(from.Upstream, from.Session, id, func(c *call.Client) call.BackChannel { return clientBackChannel{g.front, c} })
 }
 
-// between is the back channel to a legacy client between its calls.
+// clientBackChannel is the back channel to a legacy client outside of its calls.
 type clientBackChannel struct {
 	front  *frontend.Server
 	client *call.Client
@@ -89,16 +94,16 @@ func (b clientBackChannel) Ask(ctx context.Context, method string, params wire.R
 	return b.front.Ask(ctx, b.client, method, params)
 }
 
-// sessionEnded ends what upstreams keep for a client alone.
+// sessionEnded closes the upstream sessions of a client whose session has ended.
 func (g *Gateway) sessionEnded(client string) {
-	for l := range g.generation.Load().connections() {
-		l.sessions.EndClient(client)
+	for conn := range g.generation.Load().connections() {
+		conn.sessions.EndClient(client)
 	}
 }
 
-// rootsChanged tells the upstreams that know a client's roots.
+// rootsChanged notifies the upstreams that know the roots of a client.
 func (g *Gateway) rootsChanged(c *call.Client, principal string) {
-	for l := range g.generation.Load().connections() {
-		l.sessions.RootsChanged(c, principal)
+	for conn := range g.generation.Load().connections() {
+		conn.sessions.RootsChanged(c, principal)
 	}
 }

@@ -14,67 +14,62 @@ import (
 	"mcpgateway/internal/upstream"
 )
 
-// base is what the last table was made of.
-type tableInputs struct {
-	generation *generation
-	sources    []catalog.Source // of its members
-}
-
-// owned are the tables of principals at one moment. It implements router.Owners and is
-// immutable.
+// principalTables are the tables of principals in one version of the routes. It
+// implements router.Owners and is immutable.
 type principalTables struct {
 	g      *Gateway
 	from   *personalUpstreams
-	tables map[string]*principalTable
+	tables map[string]*principalTable // by key of the principal
 }
 
-// personal are the upstreams whose lists may depend on who asks, and what decides who may
-// see something of them.
+// personalUpstreams are the upstreams whose lists may depend on the principal, and the
+// policy that decides who may see something of them.
 type personalUpstreams struct {
-	links  []*connection
+	conns  []*connection
 	policy *policy.Policy
 }
 
-// ownTable is the table of one principal.
+// principalTable is the table of one principal.
 type principalTable struct {
-	parts map[*connection]upstream.Snapshot // that are theirs
-	get   func() *catalog.Table
+	parts map[*connection]upstream.Snapshot // the lists that are the principal's own
+	get   func() *catalog.Table             // builds the table at the first call
 }
 
 // Table implements router.Owners.
-func (o *principalTables) Table(who *call.Principal) *catalog.Table {
-	if len(o.tables) == 0 {
+func (t *principalTables) Table(p *call.Principal) *catalog.Table {
+	if len(t.tables) == 0 {
 		return nil
 	}
-	if t := o.tables[who.Key()]; t != nil {
-		return t.get()
+	if own := t.tables[p.Key()]; own != nil {
+		return own.get()
 	}
 	return nil
 }
 
-// Gather implements router.Owners. Whoever has given no grant yet gets what the
-// gateway itself is listed. Upstreams of which policy shows a principal nothing learn
-// nothing of them, and are not waited for: how long they take is not for their eyes.
-func (o *principalTables) Gather(ctx context.Context, c *call.Call) error {
+// Gather implements router.Owners. A principal that has not given a grant yet gets the
+// lists of the gateway itself. Upstreams of which policy shows the principal nothing are
+// left out: they must not learn of the principal, and the time that they take must not
+// reveal them.
+func (t *principalTables) Gather(ctx context.Context, c *call.Call) error {
 	if !upstream.Proved(c.Principal) {
 		return nil
 	}
 	key, now := c.Principal.Key(), time.Now()
-	w := o.g.principals.get(key)
-	every := min(gatherInterval, o.g.cfg.Limits.SessionIdle/2)
-	rights := o.from.policy.Key(policy.Caller{Principal: c.Principal, Revision: c.Client.Revision})
-	if l := w.lastGathering.Load(); l != nil && l.from == o.from && l.rights == rights && now.Sub(l.at) < every {
+	p := t.g.principals.get(key)
+	interval := min(gatherInterval, t.g.cfg.Limits.SessionIdle/2)
+	rights := t.from.policy.Key(policy.Caller{Principal: c.Principal, Revision: c.Client.Revision})
+	if last := p.lastGathering.Load(); last != nil && last.from == t.from && last.rights == rights && now.Sub(last.at) < interval {
 		return nil
 	}
-	view := o.g.router.Routes().TableFor(c.Principal).View(c.Principal, c.Client)
+	view := t.g.router.Routes().TableFor(c.Principal).View(c.Principal, c.Client)
 	var wg sync.WaitGroup
-	for _, l := range o.from.links {
-		if !view.Reaches(l.name) {
+	for _, conn := range t.from.conns {
+		if !view.Reaches(conn.name) {
 			continue
 		}
 		wg.Go(func() {
-			if l.source == nil || !l.source.Wants(c.Principal) {
-				l.sessions.Gather(ctx, c)
+			if conn.source == nil || !conn.source.Wants(c.Principal) {
+				conn.sessions.Gather(ctx, c)
 			}
 		})
 	}
@@ -82,208 +77,216 @@ func (o *principalTables) Gather(ctx context.Context, c *call.Call) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if !o.g.markShown(w, key, o.from.links) {
-		looked := o.g.principals.requestRefresh(key)
-		o.g.wakeControl()
+	if !t.g.showCurrent(p, key, t.from.conns) {
+		refreshed := t.g.principals.requestRefresh(key)
+		t.g.wakeControl()
 		select {
-		case <-looked:
-		case <-o.g.controlEnded:
+		case <-refreshed:
+		case <-t.g.controlEnded:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	w.shown.Store(true)
-	w.lastGathering.Store(&gathering{at: now, from: o.from, rights: rights})
+	p.shown.Store(true)
+	p.lastGathering.Store(&gathering{at: now, from: t.from, rights: rights})
 	return nil
 }
 
-// show notes that a principal is about to be shown what the routes have, and reports
-// true, if that is what their sessions list.
-func (g *Gateway) markShown(w *principalState, key string, links []*connection) bool {
+// showCurrent reports whether the routes contain what the principal's sessions list. If
+// so, it marks the principal as shown, since it is about to see the routes.
+func (g *Gateway) showCurrent(p *principalState, key string, conns []*connection) bool {
 	g.principals.swapping.RLock()
 	defer g.principals.swapping.RUnlock()
-	if !g.isCurrent(key, links) {
+	if !g.isCurrent(key, conns) {
 		return false
 	}
-	w.shown.Store(true)
+	p.shown.Store(true)
 	return true
 }
 
-// served reports whether the routes have what the sessions of a principal list.
-func (g *Gateway) isCurrent(key string, links []*connection) bool {
-	o, ok := g.router.Routes().Owners.(*principalTables)
+// isCurrent reports whether the routes contain what the sessions of a principal list.
+func (g *Gateway) isCurrent(key string, conns []*connection) bool {
+	tables, ok := g.router.Routes().Owners.(*principalTables)
 	if !ok {
 		return false
 	}
-	t := o.tables[key]
-	for _, l := range links {
-		now, _, own := l.sessions.Own(key)
-		if !own {
+	t := tables.tables[key]
+	for _, conn := range conns {
+		now, _, found := conn.sessions.Own(key)
+		if !found {
 			continue
 		}
 		if t == nil {
 			return false
 		}
-		if s, there := t.parts[l]; !there || s.Settled != now.Settled {
+		if s, ok := t.parts[conn]; !ok || s.Settled != now.Settled {
 			return false
 		}
 	}
 	return true
 }
 
-// personalOf returns the upstreams whose lists may depend on who asks: what was there
-// before, where it is the same.
-func (g *Gateway) personalUpstreamsOf(l *generation) *personalUpstreams {
-	p := &personalUpstreams{policy: l.policy}
-	for _, m := range l.entries {
-		if m.options.Personal {
-			p.links = append(p.links, m.active.Load())
+// personalUpstreamsOf returns the upstreams of a generation whose lists may depend on the
+// principal. It returns the same pointer as before if nothing has changed.
+func (g *Gateway) personalUpstreamsOf(gen *generation) *personalUpstreams {
+	p := &personalUpstreams{policy: gen.policy}
+	for _, e := range gen.entries {
+		if e.options.Personal {
+			p.conns = append(p.conns, e.active.Load())
 		}
 	}
-	if before, ok := g.router.Routes().Owners.(*principalTables); ok && before.from.policy == p.policy && slices.Equal(before.from.links, p.links) {
+	if before, ok := g.router.Routes().Owners.(*principalTables); ok && before.from.policy == p.policy && slices.Equal(before.from.conns, p.conns) {
 		return before.from
 	}
 	return p
 }
 
-// newOwned makes the tables of principals anew, on another base: of those who have one
-// and those who are wanted.
-func (g *Gateway) newPrincipalTables(wanted refreshRequests) router.Owners {
-	from := g.personalUpstreamsOf(g.inputs.generation)
-	holders := g.principals.retained()
-	if len(from.links) == 0 && len(holders) == 0 {
+// newPrincipalTables rebuilds the tables of all retained principals and of those that
+// requested it, because the shared inputs of the tables have changed.
+func (g *Gateway) newPrincipalTables(requests refreshRequests) router.Owners {
+	from := g.personalUpstreamsOf(g.control.inputs.generation)
+	retained := g.principals.retained()
+	if len(from.conns) == 0 && len(retained) == 0 {
 		return nil
 	}
-	for key := range wanted {
-		holders[key] = g.principals.get(key)
+	for key := range requests {
+		retained[key] = g.principals.get(key)
 	}
-	o := &principalTables{g: g, from: from, tables: make(map[string]*principalTable, len(holders))}
-	for key, w := range holders {
-		g.rebuildPrincipal(w, key, o, true)
+	tables := &principalTables{g: g, from: from, tables: make(map[string]*principalTable, len(retained))}
+	for key, p := range retained {
+		g.rebuildPrincipal(p, key, tables, true)
 	}
-	if len(from.links) == 0 {
+	if len(from.conns) == 0 {
 		return nil
 	}
-	return o
+	return tables
 }
 
-// stepOwners swaps in other tables for the principals whose lists have changed, and
-// tells their clients.
+// rebuildPrincipals swaps in new tables for the principals whose lists have changed, and
+// notifies their clients. The control loop calls it if nothing else has changed.
 func (g *Gateway) rebuildPrincipals() {
-	wanted := g.principals.takeRequests()
-	defer wanted.done()
+	requests := g.principals.takeRequests()
+	defer requests.done()
 	routes := *g.router.Routes()
 	before, ok := routes.Owners.(*principalTables)
-	if len(wanted) == 0 || !ok {
+	if len(requests) == 0 || !ok {
 		return
 	}
-	o := &principalTables{g: g, from: before.from, tables: maps.Clone(before.tables)}
+	tables := &principalTables{g: g, from: before.from, tables: maps.Clone(before.tables)}
 	changed := false
-	for key := range wanted {
-		if g.rebuildPrincipal(g.principals.get(key), key, o, false) {
+	for key := range requests {
+		if g.rebuildPrincipal(g.principals.get(key), key, tables, false) {
 			changed = true
 		}
 	}
 	if !changed {
 		return
 	}
-	routes.Owners = o
-	g.logPrincipalFindings(o, wanted, false)
-	own := g.swap(&routes, nil, g.waitUntil.IsZero())
-	if !g.isStarted() {
-		g.notifyEarlyClients(nil)
+	routes.Owners = tables
+	g.logPrincipalFindings(tables, requests, false)
+	diffs := g.swap(&routes, nil, g.control.waitUntil.IsZero())
+	if g.isStarted() {
+		g.notifyListChanges(nil, diffs)
 	} else {
-		g.notifyListChanges(nil, own)
+		g.notifyEarlyClients(nil)
 	}
 }
 
-// swap puts routes in place, and returns what has changed for principals: see
-// diffOwners.
-func (g *Gateway) swap(routes *router.Routes, told map[string]catalog.Changes, settled bool) principalDiffs {
+// swap puts routes in force, and returns the changes for principals, see diffPrincipals.
+func (g *Gateway) swap(routes *router.Routes, listChanged map[string]catalog.Changes, settled bool) principalDiffs {
 	g.principals.swapping.Lock()
 	defer g.principals.swapping.Unlock()
-	own := g.diffPrincipals(routes.Table, told, settled)
+	diffs := g.diffPrincipals(routes.Table, listChanged, settled)
 	g.router.Swap(routes)
-	return own
+	return diffs
 }
 
-// logOwnFindings reports what is wrong with what upstreams list for some principals.
-func (g *Gateway) logPrincipalFindings(owners router.Owners, of refreshRequests, settled bool) {
-	o, _ := owners.(*principalTables)
-	for key := range of {
-		if o != nil && o.tables[key] != nil {
-			g.logFindings(o.tables[key].get(), settled)
+// logPrincipalFindings logs the findings in the tables of the principals that requested a
+// refresh.
+func (g *Gateway) logPrincipalFindings(tables router.Owners, requests refreshRequests, settled bool) {
+	t, _ := tables.(*principalTables)
+	for key := range requests {
+		if t != nil && t.tables[key] != nil {
+			g.logFindings(t.tables[key].get(), settled)
 		}
 	}
 }
 
-// own puts the table of a principal into o, or takes it out, and reports whether it
-// is another one. always makes a new one, since what it is made of beside their lists has
-// changed.
-func (g *Gateway) rebuildPrincipal(w *principalState, key string, o *principalTables, always bool) bool {
-	l := g.inputs.generation
-	parts := make(map[*connection]upstream.Snapshot)
-	for _, link := range o.from.links {
-		s, who, ok := link.sessions.Own(key)
-		if !ok {
-			if w.current != nil && hasPart(w.current, link) { // the session has ended; who comes again gets another
-				w.missed = true
-				clear(parts)
-				break
-			}
-			continue
-		}
-		if link.source == nil || !link.source.Wants(who) {
-			parts[link] = s
-		}
-	}
+// rebuildPrincipal adds the table of a principal to tables, or removes it if the principal
+// has no lists of its own. It reports whether the table has changed. sharedChanged says
+// that the other inputs of the table have changed, so that it must be rebuilt.
+func (g *Gateway) rebuildPrincipal(p *principalState, key string, tables *principalTables, sharedChanged bool) bool {
+	parts := g.principalParts(p, key, tables.from.conns)
 	if len(parts) == 0 {
-		delete(o.tables, key)
-		had := w.current != nil
-		w.current = nil
-		w.lastGathering.Store(nil)
-		g.principals.setRetained(w, w.announced != nil && !w.missed)
-		if w.missed {
-			w.announced = nil
+		delete(tables.tables, key)
+		had := p.current != nil
+		p.current = nil
+		p.lastGathering.Store(nil)
+		g.principals.setRetained(p, p.announced != nil && !p.missed)
+		if p.missed {
+			p.announced = nil
 		}
 		return had
 	}
-	if !always && w.current != nil && sameParts(w.current.parts, parts) {
+	if !sharedChanged && p.current != nil && equalParts(p.current.parts, parts) {
 		return false
 	}
-	sources := g.inputs.sources
-	theirs := make(map[int]upstream.Snapshot) // found now: when the table is built others may serve
-	for i, m := range l.entries {
-		if s, ok := parts[m.active.Load()]; ok {
-			theirs[i] = s
-		}
-	}
-	t := &principalTable{parts: parts}
-	t.get = sync.OnceValue(func() *catalog.Table {
-		own := slices.Clone(sources)
-		for i, s := range theirs {
-			own[i] = g.catalogSource(l.entries[i], s, false, true)
-		}
-		w.building.Lock()
-		defer w.building.Unlock()
-		return catalog.Build(g.tableOptions(l, l.policy, &w.schemas), own)
-	})
-	w.current, o.tables[key] = t, t
-	g.principals.setRetained(w, true)
+	t := g.newPrincipalTable(p, parts)
+	p.current, tables.tables[key] = t, t
+	g.principals.setRetained(p, true)
 	return true
 }
 
-func hasPart(t *principalTable, l *connection) bool {
-	_, ok := t.parts[l]
+// principalParts returns what upstreams list to a principal, by connection. If a session
+// that supplied a part has ended, it returns none and sets missed: the next session of the
+// principal supplies another list.
+func (g *Gateway) principalParts(p *principalState, key string, conns []*connection) map[*connection]upstream.Snapshot {
+	parts := make(map[*connection]upstream.Snapshot)
+	for _, conn := range conns {
+		s, principal, ok := conn.sessions.Own(key)
+		switch {
+		case ok && (conn.source == nil || !conn.source.Wants(principal)):
+			parts[conn] = s
+		case !ok && p.current != nil && p.current.has(conn):
+			p.missed = true
+			return nil
+		}
+	}
+	return parts
+}
+
+// newPrincipalTable returns the table of a principal, which is built at its first use. The
+// lists of the principal replace those of the gateway.
+func (g *Gateway) newPrincipalTable(p *principalState, parts map[*connection]upstream.Snapshot) *principalTable {
+	gen, shared := g.control.inputs.generation, g.control.inputs.sources
+	personal := make(map[int]upstream.Snapshot) // resolved now: other connections may be active when the table is built
+	for i, e := range gen.entries {
+		if s, ok := parts[e.active.Load()]; ok {
+			personal[i] = s
+		}
+	}
+	return &principalTable{parts: parts, get: sync.OnceValue(func() *catalog.Table {
+		sources := slices.Clone(shared)
+		for i, s := range personal {
+			sources[i] = g.catalogSource(gen.entries[i], s, false, true)
+		}
+		p.building.Lock()
+		defer p.building.Unlock()
+		return catalog.Build(g.tableOptions(gen, gen.policy, &p.schemas), sources)
+	})}
+}
+
+func (t *principalTable) has(conn *connection) bool {
+	_, ok := t.parts[conn]
 	return ok
 }
 
-func sameParts(a, b map[*connection]upstream.Snapshot) bool {
+func equalParts(a, b map[*connection]upstream.Snapshot) bool {
 	if len(a) != len(b) {
 		return false
 	}
-	for l, s := range a {
-		t, ok := b[l]
+	for conn, s := range a {
+		t, ok := b[conn]
 		if !ok || !s.Same(&t) {
 			return false
 		}
@@ -291,68 +294,60 @@ func sameParts(a, b map[*connection]upstream.Snapshot) bool {
 	return true
 }
 
-// diffOwners returns what has changed for principals, and notes that they are told. told
-// is what upstreams said that has changed for all; settled as for spread.
-func (g *Gateway) diffPrincipals(table *catalog.Table, told map[string]catalog.Changes, settled bool) principalDiffs {
-	out := make(principalDiffs)
-	for key, w := range g.principals.retained() {
-		said, any := g.changesFor(w, told)
-		out[key] = nil
-		before, after := w.announced, w.current
-		if before == after || !settled && !any {
+// diffPrincipals returns the changes for principals, and marks them as announced.
+// listChanged are the changes that upstreams announced for all. settled has the meaning of
+// update.settled.
+func (g *Gateway) diffPrincipals(table *catalog.Table, listChanged map[string]catalog.Changes, settled bool) principalDiffs {
+	diffs := make(principalDiffs)
+	for key, p := range g.principals.retained() {
+		changes, announced := principalChanges(p, listChanged)
+		diffs[key] = nil
+		before, after := p.announced, p.current
+		if before == after || !settled && !announced {
 			continue
 		}
-		w.announced = after
+		p.announced = after
 		if after == nil {
-			g.principals.setRetained(w, false)
+			g.principals.setRetained(p, false)
 		}
-		from, to := g.announced, table // as one without a table of their own
+		from, to := g.control.announced, table // the shared tables, for a principal without its own
 		if before != nil {
 			from = nil
 		}
-		if w.missed = false; !w.shown.Load() {
-			continue // they have listed nothing yet
+		if p.missed = false; !p.shown.Load() {
+			continue // the principal has seen no list yet
 		}
-		out[key] = sync.OnceValue(func() *catalog.Diff {
+		diffs[key] = sync.OnceValue(func() *catalog.Diff {
 			if from == nil {
 				from = before.get()
 			}
 			if after != nil {
 				to = after.get()
 			}
-			return catalog.NewDiff(from, to, said)
+			return catalog.NewDiff(from, to, changes)
 		})
 	}
-	return out
+	return diffs
 }
 
-// toldOwner returns what upstreams said that has changed for a principal, and whether
-// they said anything.
-func (g *Gateway) changesFor(w *principalState, told map[string]catalog.Changes) (map[string]catalog.Changes, bool) {
-	said, any := make(map[string]catalog.Changes), false
-	for name, c := range told {
-		said[name] = c
+// principalChanges returns the list changes that upstreams announced to a principal, by
+// upstream, and whether there is any. listChanged are those announced for all.
+func principalChanges(p *principalState, listChanged map[string]catalog.Changes) (changes map[string]catalog.Changes, announced bool) {
+	changes = make(map[string]catalog.Changes)
+	for name, c := range listChanged {
+		changes[name] = c
 	}
-	if w.current != nil {
-		for l, s := range w.current.parts {
-			c := catalog.Changes{Tools: w.missed, Prompts: w.missed, Resources: w.missed}
-			if w.announced != nil {
-				c = changesSince(w.announced.parts[l], s)
+	if p.current != nil {
+		for conn, s := range p.current.parts {
+			c := catalog.Changes{Tools: p.missed, Prompts: p.missed, Resources: p.missed}
+			if p.announced != nil {
+				c = changesSince(p.announced.parts[conn], s)
 			}
-			said[s.Name] = c
+			changes[s.Name] = c
 		}
 	}
-	for _, c := range said {
-		any = any || c.Any()
+	for _, c := range changes {
+		announced = announced || c.Any()
 	}
-	return said, any
-}
-
-// news is what the server said has changed between two snapshots.
-func changesSince(before, now upstream.Snapshot) catalog.Changes {
-	return catalog.Changes{
-		Tools:     now.Changes.Tools > before.Changes.Tools,
-		Prompts:   now.Changes.Prompts > before.Changes.Prompts,
-		Resources: now.Changes.Resources > before.Changes.Resources,
-	}
+	return changes, announced
 }

@@ -9,31 +9,31 @@ import (
 	"mcpgateway/internal/conform"
 )
 
-// Principals to whom upstreams list something of their own.
+// Some upstreams list different items to different principals. Such a principal has a
+// table of its own:
 //
-//	request ─▶ owned.Gather ─▶ Sessions.Gather of each such upstream: a session that gathers
-//	                │                     │ Options.Gathered
-//	                ▼ waits               ▼
-//	            owners.look ────▶ control loop: the table of that principal, swapped in, and
-//	                              their clients told, nobody else
+//	request ─▶ principalTables.Gather ─▶ Sessions.Gather of each such upstream
+//	                │                       │ Options.Gathered
+//	                ▼ waits                 ▼
+//	     principals.requestRefresh ─▶ control loop: builds the principal's table,
+//	                                  swaps it in, notifies only its clients
 //
-// The table of a principal is the one that there would be if what their sessions list
-// were what the upstreams list, so names are what they always are. It is built when
-// it is first read.
+// The table is the same as if the lists of the principal's sessions were those of the
+// upstreams, so names follow the same rules. It is built when it is first read.
 
 const (
-	// maxOwners bounds the principals of whom it is known when they were looked at.
+	// maxPrincipals bounds how many principals are remembered.
 	maxPrincipals = 10_000
-	// visitEvery is how often it is looked whether a principal who is active has all
-	// that there is for them. Each look counts as a use of their sessions.
+	// gatherInterval is how often the lists of an active principal are gathered. Each
+	// gathering counts as a use of the principal's sessions.
 	gatherInterval = time.Minute
 )
 
-// owners is what is known of principals over all tables. Its methods may be called by
-// many goroutines at once.
+// principals are the principals whose lists were gathered, over all tables. The methods
+// may be called by many goroutines at once.
 type principals struct {
-	// swapping is held while other routes are put in place. Whoever is shown what was
-	// there before is told, and nobody else.
+	// swapping is held while routes are swapped. A principal that was shown the routes
+	// before the swap is notified of their changes.
 	swapping sync.RWMutex
 
 	mu       sync.Mutex
@@ -41,119 +41,120 @@ type principals struct {
 	requests refreshRequests
 }
 
-// ownDiffs are what has changed for principals who have a table of their own, or had
-// one; nil for nothing.
-type principalDiffs map[string]func() *catalog.Diff
-
-// wanted are the principals whose lists the control loop is to look at, each with
-// what is closed once it has.
+// refreshRequests are the principals whose tables the control loop must check, by key. It
+// closes the channels when it has.
 type refreshRequests map[string]chan struct{}
 
-// done says that the control loop has looked.
-func (w refreshRequests) done() {
-	for _, c := range w {
+// done says that the control loop has checked the tables.
+func (r refreshRequests) done() {
+	for _, c := range r {
 		close(c)
 	}
 }
 
-// owner is one principal.
+// principalState is what is known of one principal.
 type principalState struct {
-	lastGathering atomic.Pointer[gathering] // nil: there is to be one
-	shown         atomic.Bool               // they may have listed what there is
+	lastGathering atomic.Pointer[gathering] // nil if the lists must be gathered again
+	shown         atomic.Bool               // whether the principal may have listed the current table
 
-	// The rest is the control loop's own, but for schemas, which are used under
-	// building.
+	// The control loop alone uses the fields below, except schemas.
 
-	retained  bool            // there is a table of theirs
-	current   *principalTable // that is served; nil for none
-	announced *principalTable // of which their clients were told; nil for none
-	// missed says that there was a table, and that changes of it went unheard since.
+	retained  bool            // must not be forgotten, since it has a table or its clients know one
+	current   *principalTable // in the routes, nil for none
+	announced *principalTable // that its clients were last notified about, nil for none
+	// missed says that a table was dropped, and that its later changes were not noticed.
 	missed bool
 
-	building sync.Mutex
+	building sync.Mutex // guards schemas
 	schemas  conform.Cache
 }
 
-// look is one look at what there is for a principal.
+// gathering is one gathering of a principal's lists.
 type gathering struct {
 	at     time.Time
-	from   *personalUpstreams // that were looked at
-	rights string             // of the principal: they may see more with another proof
+	from   *personalUpstreams
+	rights string // other credentials may give the same principal other rights
 }
+
+// principalDiffs are the changes for principals that have or had a table of their own, by
+// key. An entry is nil if nothing has changed.
+type principalDiffs map[string]func() *catalog.Diff
 
 func newPrincipals() *principals {
 	return &principals{byKey: make(map[string]*principalState), requests: make(refreshRequests)}
 }
 
-// of returns what is known of a principal.
-func (o *principals) get(key string) *principalState {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	w := o.byKey[key]
-	if w == nil {
-		if len(o.byKey) >= maxPrincipals {
-			for k, old := range o.byKey {
+// get returns the state of a principal.
+func (p *principals) get(key string) *principalState {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.byKey[key]
+	if s == nil {
+		if len(p.byKey) >= maxPrincipals {
+			for k, old := range p.byKey {
 				if !old.retained {
-					delete(o.byKey, k)
+					delete(p.byKey, k)
 				}
 			}
 		}
-		w = &principalState{}
-		o.byKey[key] = w
+		s = &principalState{}
+		p.byKey[key] = s
 	}
-	return w
+	return s
 }
 
-// hold notes whether a principal has a table, and must not be forgotten.
-func (o *principals) setRetained(w *principalState, held bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	w.retained = held
+// setRetained sets whether a principal must not be forgotten.
+func (p *principals) setRetained(s *principalState, retained bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.retained = retained
 }
 
-// holders returns the principals that have a table.
-func (o *principals) retained() map[string]*principalState {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+// retained returns the principals that must not be forgotten, by key.
+func (p *principals) retained() map[string]*principalState {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	out := make(map[string]*principalState)
-	for key, w := range o.byKey {
-		if w.retained {
-			out[key] = w
+	for key, s := range p.byKey {
+		if s.retained {
+			out[key] = s
 		}
 	}
 	return out
 }
 
-// doubt has everybody looked at again.
-func (o *principals) expireGatherings() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, w := range o.byKey {
-		w.lastGathering.Store(nil)
+// expireGatherings makes the next request of every principal gather its lists again.
+func (p *principals) expireGatherings() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.byKey {
+		s.lastGathering.Store(nil)
 	}
 }
 
-// want has the control loop look at a principal. The channel is closed when it has.
-func (o *principals) requestRefresh(key string) <-chan struct{} {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.requests[key] == nil {
-		o.requests[key] = make(chan struct{})
+// requestRefresh requests that the control loop check the table of a principal. The
+// channel is closed when it has. Call wakeControl afterwards.
+func (p *principals) requestRefresh(key string) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.requests[key] == nil {
+		p.requests[key] = make(chan struct{})
 	}
-	return o.requests[key]
+	return p.requests[key]
 }
 
-// take returns whom the control loop is to look at. The caller calls done when it
-// has.
-func (o *principals) takeRequests() refreshRequests {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	w := o.requests
-	o.requests = make(refreshRequests)
-	return w
+// takeRequests returns the pending requests and removes them. The caller calls done after
+// it has served them.
+func (p *principals) takeRequests() refreshRequests {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.requests
+	p.requests = make(refreshRequests)
+	return r
 }
 
-// ownChanged says that the lists of a principal have changed at an upstream.
+// principalListsChanged is called when the lists of a principal have changed at an
+// upstream.
 func (g *Gateway) principalListsChanged(principal string) {
 	g.principals.requestRefresh(principal)
 	g.wakeControl()

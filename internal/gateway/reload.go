@@ -15,55 +15,54 @@ import (
 	"mcpgateway/internal/origin"
 )
 
-// Changes is what a reload has changed.
+// Changes is what a reload changed.
 type Changes struct {
-	// Upstreams, in file order, those that were removed in that of the file before.
+	// Added, Removed and Changed are names of upstreams in the order of the
+	// configuration, for Removed of the one before.
 	Added, Removed, Changed []string
-	// Restart are the keys that differ from what the gateway runs with and count
-	// from its next start on.
+	// Restart are the keys whose new values take effect only after a restart.
 	Restart []string
 	// Other says that something else has changed, such as a rule of policy.
 	Other bool
 }
 
-// Any reports whether the gateway runs with anything else than before.
+// Any reports whether the gateway runs with a configuration that differs from the one
+// before.
 func (c Changes) Any() bool { return len(c.Added)+len(c.Removed)+len(c.Changed) > 0 || c.Other }
 
-// live are the keys that can change while the gateway runs; those below them are
-// meant, too.
+// reloadable are the keys that can change while the gateway runs, with all keys below
+// them.
 var reloadable = []string{
 	"allowed_origins", "allowed_hosts", "drain_timeout", "namespace", "policy", "asks", "auth.api_keys",
 	"bridge.park_ttl", "bridge.ask_timeout", "bridge.state_ttl",
 }
 
-// Live tells whether a reload takes in a change of a key, given by its path as
-// config.Key has it. Of any other the change counts from the next start on.
+// Reloadable reports whether a reload applies a change of a key, given by its path as
+// config.Key has it. The change of any other key takes effect after a restart.
 func Reloadable(key string) bool {
-	return key == "upstreams" || strings.HasPrefix(key, "upstreams.") || slices.ContainsFunc(reloadable, func(l string) bool {
-		return key == l || strings.HasPrefix(key, l+".") || strings.HasPrefix(key, l+"[]")
+	return key == "upstreams" || strings.HasPrefix(key, "upstreams.") || slices.ContainsFunc(reloadable, func(r string) bool {
+		return key == r || strings.HasPrefix(key, r+".") || strings.HasPrefix(key, r+"[]")
 	})
 }
 
-// errNotRunning is the error of a reload before Run and after.
+// errNotRunning is the error of a reload before or after Run.
 var errNotRunning = errors.New("the gateway does not run")
 
-// Reload puts another configuration in place of the one that the gateway runs
-// with, at once and as a whole. Where it cannot be used, nothing changes, and the
-// error, config.Errors for what is wrong with the configuration, says why. The
-// gateway keeps what it is given.
+// Reload replaces the configuration as a whole. If the new one cannot be used, nothing
+// changes, and the error says why; it is config.Errors if the configuration is invalid.
+// The gateway keeps cfg.
 //
-// Upstreams whose connection is configured as before keep it with all that goes on
-// there, whatever else has changed. For the others: one that is new is started; one
-// whose connection has changed serves by the old connection until the first attempt
-// to open the new one has ended, or startup_wait has passed; connections that are
-// not needed any more are closed when the calls that may use them have ended, or
-// drain_timeout has passed. Clients hear of changed lists once, when all of that is
-// there. Keys that cannot change while a gateway runs stay as they are, and are
-// named.
+// An upstream whose connection is configured as before keeps its connection and the calls
+// on it. A new upstream is started. An upstream whose connection has changed is served by
+// the old connection until the first attempt of the new one has ended, or startup_wait has
+// passed. A connection that is no longer needed is closed when the calls that may use it
+// have ended, or drain_timeout has passed. Clients are notified of changed lists once, when
+// all of that is done. Keys that cannot change while the gateway runs keep their values,
+// and are listed in Changes.Restart.
 //
-// Reload returns when nothing is waited for any more, when another reload has
-// followed, or when ctx ends; the configuration is in place then. It may be called
-// by many goroutines at once, between the beginning of Run and its end.
+// Reload returns when no new connection is awaited, when another reload has followed, or
+// when ctx ends; the configuration is in force then. It may be called by many goroutines at
+// once while Run runs.
 func (g *Gateway) Reload(ctx context.Context, cfg *config.Config) (Changes, error) {
 	r := newReloadRequest(cfg)
 	select {
@@ -77,7 +76,7 @@ func (g *Gateway) Reload(ctx context.Context, cfg *config.Config) (Changes, erro
 	return g.await(ctx, r)
 }
 
-// await waits for what a reload that was taken waits for.
+// await waits until the connections of an applied reload have settled.
 func (g *Gateway) await(ctx context.Context, r *reloadRequest) (Changes, error) {
 	if r.err != nil {
 		return Changes{}, r.err
@@ -90,10 +89,10 @@ func (g *Gateway) await(ctx context.Context, r *reloadRequest) (Changes, error) 
 	return r.changes, nil
 }
 
-// reload is one configuration on its way to the control loop.
+// reloadRequest asks the control loop to apply a configuration.
 type reloadRequest struct {
 	cfg      *config.Config
-	finished chan struct{} // closed when the rest is set
+	finished chan struct{} // closed when the fields below are set
 
 	changes Changes
 	settled <-chan struct{}
@@ -109,8 +108,20 @@ func (r *reloadRequest) finish(c Changes, settled <-chan struct{}, err error) {
 	close(r.finished)
 }
 
-// install puts a configuration in place. It belongs to the control loop, which
-// makes the table of it next.
+// reload applies a configuration, logs the result and finishes the request. The control
+// loop calls it, and builds the table afterwards.
+func (g *Gateway) reload(life context.Context, r *reloadRequest) {
+	changes, settled, err := g.applyConfig(life, r.cfg)
+	if err != nil {
+		g.logRefused(err)
+	} else {
+		g.logReloaded(changes)
+	}
+	r.finish(changes, settled, err)
+}
+
+// applyConfig replaces the generation. The returned channel is closed when the new one has
+// settled.
 func (g *Gateway) applyConfig(life context.Context, cfg *config.Config) (Changes, <-chan struct{}, error) {
 	if g.demo {
 		return Changes{}, nil, errors.New("the built-in demo upstreams are served, which have no configuration")
@@ -118,59 +129,59 @@ func (g *Gateway) applyConfig(life context.Context, cfg *config.Config) (Changes
 	if g.draining.Load() {
 		return Changes{}, nil, errNotRunning
 	}
-	was := g.generation.Load()
-	own := *cfg
-	changes := Changes{Restart: own.Retain(g.cfg, Reloadable)}
-	g.secrets.Learn(own.Secrets(os.LookupEnv))
-	next, err := g.newGeneration(&own, was)
+	before := g.generation.Load()
+	next := *cfg
+	changes := Changes{Restart: next.Retain(g.cfg, Reloadable)}
+	g.secrets.Learn(next.Secrets(os.LookupEnv))
+	gen, err := g.newGeneration(&next, before)
 	if err != nil {
 		return Changes{}, nil, err
 	}
-	if err := g.setKeys(&own); err != nil {
+	if err := g.setKeys(&next); err != nil {
 		return Changes{}, nil, err
 	}
-	changes.compare(was.cfg, &own)
-	g.generation.Store(next)
-	for _, m := range next.entries {
-		m.conn.sessions.SetLogLevel(g.currentLogLevel()) // it may have changed since the link was made
-		if m.conn.cancel == nil {
-			g.startConnection(life, m.conn)
+	changes.compare(before.cfg, &next)
+	g.generation.Store(gen)
+	for _, e := range gen.entries {
+		e.conn.sessions.SetLogLevel(g.currentLogLevel()) // it may have changed since newConnection
+		if e.conn.cancel == nil {
+			g.startConnection(life, e.conn)
 		}
 	}
-	g.front.Set(settingsOf(&own))
-	g.guardAdmin(&own)
-	if !isClosed(was.settled) {
-		close(was.settled)
+	g.front.Set(settingsOf(&next))
+	g.setAdminGuard(&next)
+	if !isClosed(before.settled) {
+		close(before.settled)
 	}
-	return changes, next.settled, nil
+	return changes, gen.settled, nil
 }
 
-// compare notes what differs.
-func (c *Changes) compare(was, now *config.Config) {
-	before := enabled(was)
+// compare sets the changes between two configurations.
+func (c *Changes) compare(before, now *config.Config) {
+	hashes := enabledHashes(before)
 	for _, u := range now.Upstreams {
-		hash, there := before[u.Name]
+		hash, found := hashes[u.Name]
 		switch {
 		case u.Disabled:
 			continue
-		case !there:
+		case !found:
 			c.Added = append(c.Added, u.Name)
 		case hash != u.Hash():
 			c.Changed = append(c.Changed, u.Name)
 		}
-		delete(before, u.Name)
+		delete(hashes, u.Name)
 	}
-	for _, u := range was.Upstreams {
-		if _, gone := before[u.Name]; gone {
+	for _, u := range before.Upstreams {
+		if _, removed := hashes[u.Name]; removed {
 			c.Removed = append(c.Removed, u.Name)
 		}
 	}
 	probe := *now
-	c.Other = len(probe.Retain(was, func(string) bool { return false })) > 0
+	c.Other = len(probe.Retain(before, func(string) bool { return false })) > 0
 }
 
-// enabled returns the digests of the upstreams that are not disabled, by name.
-func enabled(c *config.Config) map[string]string {
+// enabledHashes returns the digests of the upstreams that are not disabled, by name.
+func enabledHashes(c *config.Config) map[string]string {
 	out := make(map[string]string, len(c.Upstreams))
 	for _, u := range c.Upstreams {
 		if !u.Disabled {
@@ -180,44 +191,45 @@ func enabled(c *config.Config) map[string]string {
 	return out
 }
 
-// retire ends the links that were used up to now, when the calls that may use them
-// have ended.
-func (g *Gateway) retireConnections(life context.Context, used map[*connection]*upstreamEntry) {
-	var gone []*connection
-	for l := range g.inUse {
-		if used[l] == nil {
-			gone = append(gone, l)
+// retireConnections closes the connections that are no longer in use, after the calls that
+// may use them have ended.
+func (g *Gateway) retireConnections(life context.Context, inUse map[*connection]*upstreamEntry) {
+	var retired []*connection
+	for c := range g.control.inUse {
+		if inUse[c] == nil {
+			retired = append(retired, c)
 		}
 	}
-	g.inUse = used
-	if len(gone) == 0 {
+	g.control.inUse = inUse
+	if len(retired) == 0 {
 		return
 	}
-	g.drainingEpochs = append(slices.DeleteFunc(g.drainingEpochs, func(s *epoch) bool { return isClosed(s.over) }), g.epochs.turn())
-	open, limit := slices.Clone(g.drainingEpochs), g.generation.Load().cfg.DrainTimeout
+	draining := slices.DeleteFunc(g.control.drainingEpochs, func(e *epoch) bool { return isClosed(e.over) })
+	g.control.drainingEpochs = append(draining, g.epochs.advance())
+	awaited, timeout := slices.Clone(g.control.drainingEpochs), g.generation.Load().cfg.DrainTimeout
 	g.group.Go(func() error {
-		if !wait(life, open, limit) {
-			g.log.Warn("calls of a configuration that was replaced were still running after drain_timeout and are ended, where they run at an upstream that was replaced or removed",
-				zap.Duration("timeout", limit))
+		if !waitOver(life, awaited, timeout) {
+			g.log.Warn("calls to replaced or removed upstreams were still running after drain_timeout and are ended",
+				zap.Duration("timeout", timeout))
 		}
-		for _, l := range gone {
-			l.cancel()
+		for _, c := range retired {
+			c.cancel()
 		}
-		for _, l := range gone {
-			<-l.ended
+		for _, c := range retired {
+			<-c.ended
 		}
 		return nil
 	})
 }
 
-// wait returns true when the calls of all shifts have ended, or life does, and
-// false when limit passes before that.
-func wait(life context.Context, open []*epoch, limit time.Duration) bool {
-	timer := time.NewTimer(limit)
+// waitOver waits until the calls of all epochs have ended or life ends. It returns false
+// if timeout passes before.
+func waitOver(life context.Context, epochs []*epoch, timeout time.Duration) bool {
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	for _, s := range open {
+	for _, e := range epochs {
 		select {
-		case <-s.over:
+		case <-e.over:
 		case <-life.Done():
 			return true
 		case <-timer.C:
@@ -227,18 +239,18 @@ func wait(life context.Context, open []*epoch, limit time.Duration) bool {
 	return true
 }
 
-// settingsOf translates what of the front end can change.
+// settingsOf translates the settings of the front end that can change.
 func settingsOf(c *config.Config) frontend.Settings {
 	return frontend.Settings{
 		AllowedOrigins: c.AllowedOrigins, AllowedHosts: c.AllowedHosts, PublicURL: c.PublicURL, ParkTTL: c.Bridge.ParkTTL,
-		// Without proof, Host is all that tells a page that was rebound.
+		// Without authentication, only Host tells requests of a page that rebound its name.
 		CheckHost: c.Auth.Has(config.AuthNone),
 	}
 }
 
-// guardAdmin decides what the admin address serves, by what the configuration says now.
-// Probes and Prometheus name a pod by its number.
-func (g *Gateway) guardAdmin(cfg *config.Config) {
+// setAdminGuard sets which Host and Origin values the admin address accepts. Probes and
+// Prometheus address a pod by its IP address, so those are accepted.
+func (g *Gateway) setAdminGuard(cfg *config.Config) {
 	g.adminGuard.Store(origin.New(origin.Options{
 		Loopback: origin.OnLoopback(g.cfg.Admin.Listen), Numbers: true, Hosts: cfg.AllowedHosts,
 	}))

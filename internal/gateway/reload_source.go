@@ -15,22 +15,22 @@ import (
 
 // Source is where the configuration of a gateway comes from.
 type Source struct {
-	File string // "" for none: then there is nothing to load again
-	// Load loads it once more. note is called with each file that is read, as
-	// [config.WithFiles] does it. Calls of it do not overlap. nil: the gateway is
-	// only reloaded by [Gateway.Reload].
+	File string // "" if there is no file
+	// Load loads the configuration again. It calls note with each file that it reads, as
+	// [config.WithFiles] does. Calls of Load do not overlap. Without Load, only
+	// [Gateway.Reload] replaces the configuration.
 	Load func(note func(path string, data []byte)) (*config.Config, error)
-	// Read are the files that were read when the gateway was made. It is reloaded
-	// when the content of one of them changes, or of those that Load read later.
+	// Read are the files that were read for Options.Config. The gateway reloads when the
+	// content of one of them changes, or of a file that Load has read since.
 	Read watch.Set
 }
 
-// errNoSource is the error of a reload of nothing.
+// errNoSource is the error of a reload without a source.
 var errNoSource = errors.New("the gateway was started without a configuration file, so there is none to load again")
 
-// Refresh loads the configuration again and puts it in place, see [Gateway.Reload].
-// What is asked for while the same is under way is done once, after that. It
-// returns when ctx ends, too; then it goes on all the same.
+// ReloadSource loads the configuration again and applies it, see [Gateway.Reload].
+// Requests that arrive while a reload runs are served together by one more reload.
+// ReloadSource also returns when ctx ends; the reload then goes on.
 func (g *Gateway) ReloadSource(ctx context.Context) (Changes, error) {
 	if g.configSource.Load == nil {
 		return Changes{}, errNoSource
@@ -46,8 +46,8 @@ func (g *Gateway) ReloadSource(ctx context.Context) (Changes, error) {
 	return g.await(ctx, r)
 }
 
-// RefreshSoon has the configuration loaded again and put in place. It does not
-// wait; the log says what comes of it.
+// RequestReload does the same as [Gateway.ReloadSource] and does not wait. The log has the
+// result.
 func (g *Gateway) RequestReload() {
 	if g.configSource.Load == nil {
 		g.log.Warn("nothing is reloaded", zap.Error(errNoSource))
@@ -56,29 +56,28 @@ func (g *Gateway) RequestReload() {
 	g.reloadQueue.request()
 }
 
-// refreshes are the reloads that are asked for. The zero value is not ready, see
-// newRefreshes.
+// reloadQueue merges requests to reload. Use newReloadQueue to make one.
 type reloadQueue struct {
-	wanted chan struct{} // capacity 1: next is not nil
+	pending chan struct{} // capacity 1: next is not nil
 
 	mu   sync.Mutex
-	next *reloadRequest // has not begun; of all that ask meanwhile
+	next *reloadRequest // has not begun; shared by all requests until it does
 }
 
-func newReloadQueue() *reloadQueue { return &reloadQueue{wanted: make(chan struct{}, 1)} }
+func newReloadQueue() *reloadQueue { return &reloadQueue{pending: make(chan struct{}, 1)} }
 
-// want returns the next reload to begin.
+// request returns the next reload to begin.
 func (q *reloadQueue) request() *reloadRequest {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.next == nil {
 		q.next = newReloadRequest(nil)
-		q.wanted <- struct{}{}
+		q.pending <- struct{}{}
 	}
 	return q.next
 }
 
-// take returns the reload that was wanted. From then on others are wanted anew.
+// take returns the pending reload and removes it from the queue.
 func (q *reloadQueue) take() *reloadRequest {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -87,8 +86,7 @@ func (q *reloadQueue) take() *reloadRequest {
 	return r
 }
 
-// refresh loads the configuration, one time after the other, as often as that is
-// asked for or its files change.
+// reloadLoop loads the configuration whenever that is requested or a file changes.
 func (g *Gateway) reloadLoop(life context.Context) error {
 	if g.configSource.Load == nil {
 		return nil
@@ -106,7 +104,7 @@ func (g *Gateway) reloadLoop(life context.Context) error {
 		select {
 		case <-life.Done():
 			return nil
-		case <-g.reloadQueue.wanted:
+		case <-g.reloadQueue.pending:
 		}
 		r := g.reloadQueue.take()
 		var read watch.Set
@@ -133,7 +131,8 @@ func (g *Gateway) reloadLoop(life context.Context) error {
 	}
 }
 
-// load does not wait for a file that gives nothing, as a pipe may, when life ends.
+// load loads the configuration. When life ends it does not wait for a file that delivers
+// nothing, such as a pipe.
 func (g *Gateway) load(life context.Context, read *watch.Set) (*config.Config, error) {
 	type loaded struct {
 		cfg  *config.Config
@@ -155,7 +154,7 @@ func (g *Gateway) load(life context.Context, read *watch.Set) (*config.Config, e
 	}
 }
 
-// applied logs and counts a reload.
+// logReloaded logs and counts a reload.
 func (g *Gateway) logReloaded(c Changes) {
 	outcome := reloadSame
 	if c.Any() {
@@ -165,25 +164,25 @@ func (g *Gateway) logReloaded(c Changes) {
 	g.log.Info("configuration reloaded", zap.Strings("added", c.Added), zap.Strings("removed", c.Removed),
 		zap.Strings("changed", c.Changed), zap.Bool("other_keys", c.Other))
 	if len(c.Restart) > 0 {
-		g.log.Warn("some keys count from the next start of the gateway on", zap.Strings("keys", c.Restart))
+		g.log.Warn("some changed keys take effect after a restart", zap.Strings("keys", c.Restart))
 	}
 }
 
-// refused logs and counts a reload that changed nothing because of an error.
+// logRefused logs and counts a reload that changed nothing because of an error.
 func (g *Gateway) logRefused(err error) {
 	g.metrics.reloads.WithLabelValues(reloadRefused).Inc()
 	texts := []string{err.Error()}
-	if faults, ok := errors.AsType[config.Errors](err); ok {
+	if all, ok := errors.AsType[config.Errors](err); ok {
 		texts = texts[:0]
-		for _, f := range faults {
-			texts = append(texts, f.Error())
+		for _, e := range all {
+			texts = append(texts, e.Error())
 		}
 	}
-	g.log.Error("the configuration was not reloaded; the one before stays in place", zap.Strings("errors", texts))
+	g.log.Error("the configuration was not reloaded; the one before stays in force", zap.Strings("errors", texts))
 }
 
-// reloadAnswer is what the admin address answers to a reload.
-type reloadAnswer struct {
+// reloadResponse is the body of the response to POST /-/reload.
+type reloadResponse struct {
 	Status       string        `json:"status"` // reloaded, unchanged or refused
 	Added        []string      `json:"added,omitempty"`
 	Removed      []string      `json:"removed,omitempty"`
@@ -201,20 +200,20 @@ type reloadError struct {
 	Message string `json:"message"`
 }
 
-// answerReload reloads for the admin address.
-func (g *Gateway) answerReload(ctx context.Context) (status int, body any) {
+// handleReload serves POST /-/reload.
+func (g *Gateway) handleReload(ctx context.Context) (status int, body any) {
 	c, err := g.ReloadSource(ctx)
 	if err == nil {
-		a := reloadAnswer{Status: "unchanged", Added: c.Added, Removed: c.Removed, Changed: c.Changed, OtherKeys: c.Other, NeedsRestart: c.Restart}
+		a := reloadResponse{Status: "unchanged", Added: c.Added, Removed: c.Removed, Changed: c.Changed, OtherKeys: c.Other, NeedsRestart: c.Restart}
 		if c.Any() {
 			a.Status = "reloaded"
 		}
 		return http.StatusOK, a
 	}
-	a := reloadAnswer{Status: "refused"}
-	if faults, ok := errors.AsType[config.Errors](err); ok {
-		for _, f := range faults {
-			a.Errors = append(a.Errors, reloadError{f.File, f.Line, f.Col, f.Path, f.Msg})
+	a := reloadResponse{Status: "refused"}
+	if all, ok := errors.AsType[config.Errors](err); ok {
+		for _, e := range all {
+			a.Errors = append(a.Errors, reloadError{e.File, e.Line, e.Col, e.Path, e.Msg})
 		}
 	} else {
 		a.Errors = []reloadError{{Message: err.Error()}}
@@ -224,7 +223,7 @@ func (g *Gateway) answerReload(ctx context.Context) (status int, body any) {
 		return http.StatusConflict, a
 	case errors.Is(err, errNotRunning):
 		return http.StatusServiceUnavailable, a
-	default: // of the configuration, also where it cannot be read
+	default: // the configuration is invalid or cannot be read
 		return http.StatusUnprocessableEntity, a
 	}
 }

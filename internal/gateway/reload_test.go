@@ -290,7 +290,7 @@ func TestChangesOfUpstreams(t *testing.T) {
 func TestShifts(t *testing.T) {
 	s := newEpochs()
 	a, b := s.enter(), s.enter()
-	old := s.turn()
+	old := s.advance()
 	c := s.enter()
 	if c == a {
 		t.Error("a call entered a shift that is closed")
@@ -301,13 +301,13 @@ func TestShifts(t *testing.T) {
 		t.Error("it is over before its last call has ended")
 	}
 	b.leave()
-	if !isClosed(old.over) || !isClosed(newEpochs().turn().over) {
+	if !isClosed(old.over) || !isClosed(newEpochs().advance().over) {
 		t.Error("it is not over")
 	}
 
 	var running [64]atomic.Int64 // by the number of the shift
 	number := sync.Map{}
-	number.Store(s.now.Load(), 0)
+	number.Store(s.current.Load(), 0)
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	for range 8 {
@@ -327,8 +327,8 @@ func TestShifts(t *testing.T) {
 	}
 	var turned []*epoch
 	for i := range len(running) - 1 {
-		turned = append(turned, s.turn())
-		number.Store(s.now.Load(), i+1)
+		turned = append(turned, s.advance())
+		number.Store(s.current.Load(), i+1)
 	}
 	close(stop)
 	wg.Wait()

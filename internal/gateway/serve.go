@@ -3,14 +3,11 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"log"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -32,54 +29,6 @@ const (
 	idleTimeout = 3 * time.Minute
 )
 
-// open takes the addresses, or other ports where that is allowed.
-func (g *Gateway) open(anyPort, anyAdminPort bool) (err error) {
-	if g.mcp, err = listen(g.cfg.Listen, anyPort); err != nil {
-		return fmt.Errorf("listen on %s: %w; %s: choose another with --listen or the key listen", g.cfg.Listen, unwrapListen(err), whyNot(err, "another program"))
-	}
-	if g.admin, err = listen(g.cfg.Admin.Listen, anyAdminPort); err != nil {
-		return errors.Join(
-			fmt.Errorf("listen on %s for health and metrics: %w; %s: choose another with --admin-listen or the key admin.listen",
-				g.cfg.Admin.Listen, unwrapListen(err), whyNot(err, "another program, such as a second gateway,")),
-			g.mcp.Close())
-	}
-	return nil
-}
-
-// whyNot is the likely reason why an address cannot be listened on; who is whoever else
-// may have it.
-func whyNot(err error, who string) string {
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return "this user may not have a port that low"
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return "this machine does not have the address"
-	}
-	return who + " may have the port"
-}
-
-// listen takes an address, or if need be another port of its host.
-func listen(address string, anyPort bool) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
-	if err == nil || !anyPort || !errors.Is(err, syscall.EADDRINUSE) {
-		return l, err
-	}
-	host, _, split := net.SplitHostPort(address)
-	if split != nil {
-		return nil, err
-	}
-	return net.Listen("tcp", net.JoinHostPort(host, "0"))
-}
-
-// unwrapListen takes the parts off that repeat the address.
-func unwrapListen(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
-		return op.Err
-	}
-	return err
-}
-
 // serve answers on both addresses until ctx ends, then drains. life is what
 // calls live in; it ends early when another part of the gateway has failed.
 func (g *Gateway) serve(ctx, life context.Context) error {
@@ -91,8 +40,8 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 	}
 	adm := &http.Server{Handler: admin.New(admin.Options{
-		Ready: g.ready, Gatherer: g.registry, Token: g.cfg.Admin.Token.Reveal(), Pprof: g.cfg.Admin.Pprof,
-		Reload: g.answerReload, Guard: g.adminGuard.Load,
+		Ready: g.waitingFor, Gatherer: g.registry, Token: g.cfg.Admin.Token.Reveal(), Pprof: g.cfg.Admin.Pprof,
+		Reload: g.handleReload, Guard: g.adminGuard.Load,
 	}), ReadTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: g.errorLog()}
 
 	group, failed := errgroup.WithContext(life)

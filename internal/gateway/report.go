@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"hash/maphash"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/upstream"
+)
+
+// maxLoggedFindings bounds how many findings of one upstream are remembered and logged: an
+// upstream that produces ever new findings cannot fill the log or the memory.
+const maxLoggedFindings = 4096
+
+// findingSeed is the seed of digests of findings. Findings may be large, so the digests
+// are kept in their place.
+var findingSeed = maphash.MakeSeed()
+
+// logFindings counts and logs each violation, clash and unusable item once. Clashes are
+// left out until the table is settled or the upstreams have started: names are reserved
+// for upstreams that have not listed anything yet, and such a clash may vanish.
+func (g *Gateway) logFindings(t *catalog.Table, settled bool) {
+	for _, f := range t.Findings() {
+		logged, digest := g.control.loggedFindings[f.Upstream], maphash.Comparable(findingSeed, f)
+		if logged[digest] || len(logged) >= maxLoggedFindings || f.What == catalog.Clash && !settled && !g.isStarted() {
+			continue
+		}
+		if logged == nil {
+			logged = make(map[uint64]bool)
+			g.control.loggedFindings[f.Upstream] = logged
+		}
+		logged[digest] = true
+		if f.What == catalog.Held {
+			g.metrics.held.WithLabelValues(f.Upstream).Inc()
+		}
+		g.router.Found(f)
+	}
+}
+
+// logState logs a change of an upstream's state.
+func logState(log *zap.Logger, before, now upstream.Snapshot) {
+	if before.State == now.State && before.Since.Equal(now.Since) {
+		return
+	}
+	fields := []zap.Field{zap.String("upstream", now.Name), zap.Stringer("state", now.State)}
+	if now.Up() {
+		fields = append(fields,
+			zap.Stringer("era", now.Era()), zap.String("revision", string(now.Revision)),
+			zap.Int("tools", len(now.Catalog.Tools)), zap.Int("prompts", len(now.Catalog.Prompts)),
+			zap.Int("resources", len(now.Catalog.Resources)), zap.Int("templates", len(now.Catalog.Templates)))
+	}
+	if now.Reason != "" {
+		fields = append(fields, zap.String("reason", now.Reason))
+	}
+	switch now.State {
+	case upstream.Ready, upstream.Connecting:
+		log.Info("upstream", fields...)
+	case upstream.Down:
+		log.Debug("upstream", fields...) // the connector has logged the reason, with advice
+	default:
+		log.Warn("upstream", fields...)
+	}
+}
+
+// logStarted logs the result of the upstreams' first attempts, in the order of the
+// configuration.
+func (g *Gateway) logStarted(gen *generation, gathered snapshots) {
+	ready, failed, starting := []string{}, []string{}, []string{}
+	for _, e := range gen.entries {
+		switch s := gathered[e.conn]; {
+		case s.Up():
+			ready = append(ready, e.name)
+		case s.Settled:
+			failed = append(failed, e.name)
+		default:
+			starting = append(starting, e.name)
+		}
+	}
+	g.log.Info("upstreams have started", zap.Strings("ready", ready), zap.Strings("failed", failed), zap.Strings("starting", starting))
+}

@@ -1,0 +1,148 @@
+package gateway
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/conform"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/router"
+	"mcpgateway/internal/statedir"
+	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/wire"
+)
+
+// freshFor is how long clients may treat a merged list as current. It equals the interval
+// at which the gateway lists an upstream that announces no changes.
+const freshFor = 30 * time.Second
+
+// buildRoutes builds the table of what the upstreams offer now, and the routes to them.
+func (g *Gateway) buildRoutes(gen *generation, gathered snapshots, now time.Time) *router.Routes {
+	overdue := func(c *connection) bool { return !now.Before(c.deadline) }
+	g.control.inputs = tableInputs{generation: gen, sources: g.catalogSources(gen, gathered, overdue)}
+	routes := &router.Routes{
+		Upstreams: make(map[string]router.Upstream), Subscribers: make(map[string]router.Subscriber), Terms: gen.terms(),
+		Table: catalog.Build(g.tableOptions(gen, gen.policy, &g.control.schemas), g.control.inputs.sources),
+	}
+	for _, e := range gen.entries {
+		active := e.active.Load()
+		routes.Upstreams[e.name], routes.Subscribers[e.name] = g.routedUpstream(e.name, active), active.sessions
+	}
+	return routes
+}
+
+// buildTable builds the table as it would be under a policy. overdue reports whether a
+// connection has used up its time to start.
+func (g *Gateway) buildTable(gen *generation, p *policy.Policy, gathered snapshots, overdue func(*connection) bool) *catalog.Table {
+	return catalog.Build(g.tableOptions(gen, p, nil), g.catalogSources(gen, gathered, overdue))
+}
+
+// tableOptions returns the options of a table. schemas, which may be nil, reuses compiled
+// schemas of the table before.
+func (g *Gateway) tableOptions(gen *generation, p *policy.Policy, schemas *conform.Cache) catalog.Options {
+	return catalog.Options{Policy: p, ServerInfo: g.info, Schemas: schemas, Enrich: gen.cfg.Resources.Enrich}
+}
+
+// catalogSources returns a source for each entry of the generation.
+func (g *Gateway) catalogSources(gen *generation, gathered snapshots, overdue func(*connection) bool) []catalog.Source {
+	sources := make([]catalog.Source, 0, len(gen.entries))
+	for _, e := range gen.entries {
+		s, ok := gathered[e.active.Load()]
+		if !ok { // the connection became active after the snapshots were taken
+			s = e.active.Load().snapshot()
+		}
+		sources = append(sources, g.catalogSource(e, s, overdue(e.conn), false))
+	}
+	return sources
+}
+
+// catalogSource returns what the table contains of one upstream.
+//
+// Before the first catalog of this run, the remembered catalog of an earlier run supplies
+// the names. If the upstream is overdue on its first attempt, the remembered catalog
+// stands in for it. personal says that the snapshot is what the upstream lists for one
+// principal, whose request waited for it.
+func (g *Gateway) catalogSource(e *upstreamEntry, s upstream.Snapshot, overdue, personal bool) catalog.Source {
+	src := gatheredSource(e, s)
+	if s.Revision == "" && !e.conn.fillRemembered(&src) {
+		// An upstream that a reload adds has no names while it is awaited: the names that
+		// clients know stay. At the start no client that may see its items has a list yet,
+		// and calls of unknown names wait.
+		src.Unlisted = personal || s.Settled || overdue || !g.isStarted()
+	}
+	switch {
+	case s.Up():
+	case s.Lost && s.Revision != "":
+		// The last catalog stays until an attempt to reconnect has failed: a host that sees
+		// tools come and go with every crash loses them from its prompts.
+	case !s.Settled && overdue && e.conn.remembered() != nil:
+	case !s.Settled:
+		src.Down = &catalog.Down{Since: s.Since, Reason: "starting", Starting: true}
+	default:
+		src.Down = &catalog.Down{Since: s.Since, Reason: s.Reason}
+	}
+	src.HeldTools = e.heldTools(src.Items[call.Tool], s)
+	return src
+}
+
+// gatheredSource translates a snapshot.
+func gatheredSource(e *upstreamEntry, s upstream.Snapshot) catalog.Source {
+	return catalog.Source{
+		Space: e.space, Revision: s.Revision, Capabilities: s.Capabilities, Instructions: s.Instructions,
+		Items: [call.Kinds][]wire.Raw{
+			call.Tool: s.Catalog.Tools, call.Resource: s.Catalog.Resources,
+			call.Template: s.Catalog.Templates, call.Prompt: s.Catalog.Prompts,
+		},
+		Freshness: catalog.Freshness{At: time.Now(), TTL: freshFor, Private: e.options.Personal},
+		Rules:     e.rules,
+	}
+}
+
+// heldTools returns why tools of a list must not be published, nil if all may be.
+func (e *upstreamEntry) heldTools(tools []wire.Raw, s upstream.Snapshot) []string {
+	if e.pins == nil {
+		return nil
+	}
+	return e.pins.Held(e.name, tools, s.State == upstream.Ready)
+}
+
+// fillRemembered fills a source with the catalog of an earlier run. It reports whether
+// there is one.
+func (c *connection) fillRemembered(src *catalog.Source) bool {
+	r := c.remembered()
+	if r == nil {
+		return false
+	}
+	src.Revision, src.Capabilities, src.Instructions = r.Revision, wire.Raw(r.Capabilities), r.Instructions
+	src.Items = [call.Kinds][]wire.Raw{
+		call.Tool: statedir.ToRaw(r.Tools), call.Resource: statedir.ToRaw(r.Resources),
+		call.Template: statedir.ToRaw(r.Templates), call.Prompt: statedir.ToRaw(r.Prompts),
+	}
+	return true
+}
+
+// rememberCatalogs writes the catalogs of ready upstreams to the state folder if they
+// have changed.
+func (g *Gateway) rememberCatalogs(gathered snapshots) {
+	for conn, s := range gathered {
+		if s.State != upstream.Ready || conn.key == "" || equalCatalogs(conn.lastRemembered, s.Catalog) {
+			continue
+		}
+		conn.lastRemembered = s.Catalog
+		g.state.RememberCatalog(conn.key, &statedir.Catalog{
+			Revision: s.Revision, Instructions: s.Instructions, Capabilities: json.RawMessage(s.Capabilities),
+			Tools: statedir.FromRaw(s.Catalog.Tools), Resources: statedir.FromRaw(s.Catalog.Resources),
+			Templates: statedir.FromRaw(s.Catalog.Templates), Prompts: statedir.FromRaw(s.Catalog.Prompts),
+		})
+	}
+}
+
+func equalCatalogs(a, b upstream.Catalog) bool {
+	equal := func(x, y []wire.Raw) bool {
+		return slices.EqualFunc(x, y, func(p, q wire.Raw) bool { return string(p) == string(q) })
+	}
+	return equal(a.Tools, b.Tools) && equal(a.Resources, b.Resources) && equal(a.Templates, b.Templates) && equal(a.Prompts, b.Prompts)
+}
