@@ -26,14 +26,17 @@ var mayImport = map[string]struct {
 	"wire":       {nil, "everything leans on wire, so it leans on nothing of ours"},
 	"call":       {[]string{"wire"}, "the inner shape is a leaf: what it imported, everyone would"},
 	"namespace":  {[]string{"wire", "call"}, "naming is pure: no table, no policy, no transport"},
-	"policy":     {[]string{"wire", "call"}, "a decision depends on the item and the principal alone"},
+	"canonical":  {[]string{"text"}, "the spelling of a URI does not depend on who may read it"},
+	"glob":       {nil, "policy and configuration share globs, and know nothing of each other"},
+	"text":       {nil, "questions about characters and words depend on nothing of ours"},
+	"policy":     {[]string{"wire", "call", "glob"}, "a decision depends on the item and the principal alone"},
 	"content":    {[]string{"wire"}, "operations on content know no package that uses them"},
 	"toolschema": {[]string{"wire", "content"}, "a schema is checked against a value, whoever sent either"},
 	"sanitize":   {[]string{"wire", "call", "content"}, "text is cleaned by what it is, never by the upstream that sent it"},
 	"downlevel":  {[]string{"wire", "call", "content"}, "the older form of a result depends on the client's revision alone"},
 	"enrich":     {[]string{"wire", "content"}, "metadata is handed in as functions, so that the catalog can use the package"},
 	"conform":    {[]string{"wire", "call", "namespace", "content", "toolschema", "sanitize"}, "checks look at one result or item, never at the catalog or a transport"},
-	"catalog":    {[]string{"wire", "call", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel"}, "the table is built from names and decisions, not from connectors"},
+	"catalog":    {[]string{"wire", "call", "canonical", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel"}, "the table is built from names and decisions, not from connectors"},
 	"bridge":     {[]string{"wire", "call"}, "bridging is about the inner shape, not about who carries it"},
 	"router":     {[]string{"wire", "call", "catalog", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel", "bridge", "ratelog"}, "the pipeline declares what it needs of upstreams and front ends instead of importing them"},
 
@@ -69,7 +72,7 @@ var mayImport = map[string]struct {
 
 // pure packages have no input and output: they can be tested and reasoned about
 // without a network, a clock or a log.
-var pure = []string{"wire", "call", "namespace", "policy", "conform", "content", "toolschema", "sanitize", "enrich", "downlevel", "catalog", "bridge"}
+var pure = []string{"wire", "call", "canonical", "glob", "text", "namespace", "policy", "conform", "content", "toolschema", "sanitize", "enrich", "downlevel", "catalog", "bridge"}
 
 var notInPure = []string{"net/http", "net", "os", "os/exec", "log", "log/slog", "go.uber.org/zap", "github.com/prometheus/client_golang/prometheus"}
 

@@ -52,7 +52,12 @@ func (v *View) Adopt(p *Part, result wire.Raw, report func(Adopted)) wire.Raw {
 
 // mayList reports whether a resource that an upstream lists may be seen.
 func (v *View) mayList(p *Part, native string, item wire.Raw) bool {
-	return v.resource(p, native, item).Listed().Visible()
+	public := p.space.PublicURI(native)
+	j := v.judgedEntry(call.Resource, p, public, native)
+	if j == nil {
+		j = v.judgeUnlisted(p, public, native, item)
+	}
+	return j.Listed().Visible()
 }
 
 // Reads returns the result of reading the target, under public names, without the
@@ -78,18 +83,6 @@ func (v *View) mayRead(p *Part, public string) bool {
 		return false
 	}
 	params := wire.SetMember(wire.Raw(`{}`), "uri", wire.String(public))
-	d := v.resource(p, native, nil).Decide(policy.Request{Method: wire.MethodResourcesRead, Params: params})
+	d := v.Judge(call.Resource, p, p.space.PublicURI(native), native).Decide(policy.Request{Method: wire.MethodResourcesRead, Params: params})
 	return d.Effect == policy.Allow
-}
-
-// resource returns what policy has to say about a resource of a part, listed or
-// not; item is what its upstream says of it, or nil.
-func (v *View) resource(p *Part, native string, item wire.Raw) *policy.Judgement {
-	public := p.space.PublicURI(native)
-	for e := v.table.public[call.Resource][public]; e != nil; e = e.next {
-		if e.part == p && e.Native == native {
-			return v.judged[call.Resource][e.index]
-		}
-	}
-	return v.judgeUnlisted(p, public, native, item)
 }

@@ -106,8 +106,6 @@ type Part struct {
 	source Source
 	space  *namespace.Space
 	index  int // place in the order of the configuration
-
-	publicURI func(native string) string
 }
 
 // Upstream returns the upstream's name.

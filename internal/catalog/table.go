@@ -1,11 +1,11 @@
 package catalog
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/canonical"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/sanitize"
@@ -29,8 +29,8 @@ type Table struct {
 	views viewCache
 	sole  atomic.Pointer[View] // where all callers have the same rights
 
-	bareOnce sync.Once
-	bare     map[bareURI][]*Entry // the resources by what their URIs come down to
+	spelledOnce sync.Once
+	spelled     map[spelledURI][]*Entry // the resources by their canonical URIs
 
 	nativeOnce sync.Once
 	native     map[*Part][]pattern // the templates, as their upstreams have them
@@ -71,9 +71,6 @@ func Build(opts Options, sources []Source) *Table {
 		b.publish(kind)
 	}
 	b.finish()
-	for _, p := range t.parts {
-		p.publicURI = p.space.PublicURI
-	}
 	return t
 }
 
@@ -135,32 +132,25 @@ func (t *Table) View(who *call.Principal, client *call.Client) *View {
 	return v
 }
 
-// alike returns the listed resources of a part that a URI may be another spelling
-// of, where it matters what lists say of them.
-func (t *Table) alike(p *Part, native string) []*Entry {
+// sameURI returns the listed resources of a part of which a URI is the canonical
+// spelling, where it matters what lists say of them.
+func (t *Table) sameURI(p *Part, native string) []*Entry {
 	if !t.opts.Policy.ReadsItems() {
 		return nil
 	}
-	t.bareOnce.Do(func() {
-		t.bare = make(map[bareURI][]*Entry)
+	t.spelledOnce.Do(func() {
+		t.spelled = make(map[spelledURI][]*Entry)
 		for _, e := range t.entries[call.Resource] {
-			for _, uri := range policy.Bares(e.Native) {
-				t.bare[bareURI{e.part, uri}] = append(t.bare[bareURI{e.part, uri}], e)
+			if uri, ok := canonical.URI(e.Native); ok {
+				key := spelledURI{e.part, uri}
+				t.spelled[key] = append(t.spelled[key], e)
 			}
 		}
 	})
-	var all []*Entry
-	for _, uri := range policy.Bares(native) {
-		for _, e := range t.bare[bareURI{p, uri}] {
-			if !slices.Contains(all, e) {
-				all = append(all, e)
-			}
-		}
-	}
-	return all
+	return t.spelled[spelledURI{p, native}]
 }
 
-type bareURI struct {
+type spelledURI struct {
 	part *Part
 	uri  string
 }

@@ -2,11 +2,13 @@ package catalog
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/canonical"
 	"mcpgateway/internal/conform"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
@@ -47,6 +49,9 @@ type Target struct {
 	Entry  *Entry // nil for a URI that no list has
 	// Judgement is what policy has to say about it.
 	Judgement *policy.Judgement
+	// misspelledAt is the part that a URI would lead to if it were canonical. It is set
+	// only for a URI that does not resolve, and only if the caller may know the part.
+	misspelledAt *Part
 	// Presumed says that it is not known whether there is such an item, nor what the
 	// configuration makes of it: see [View.Presume].
 	Presumed bool
@@ -125,25 +130,31 @@ func appendBits(b []byte, flags []bool) []byte {
 	return b
 }
 
-// judge asks policy about an item of a part. own is the name that it would have if no
-// other had it, "" where it has that.
+// judge asks policy about a listed item of a part. own is the name that it would have if
+// no other had it, "" where it has that.
 func (v *View) judge(kind call.Kind, p *Part, public, own, native string, raw wire.Raw) *policy.Judgement {
-	it := policy.Item{Kind: kind, Upstream: p.Upstream(), Public: public, Own: own, Native: native, Raw: raw}
-	if isURI(kind) {
-		it.PublicURI = p.publicURI
-	}
-	return v.rights.Judge(it)
+	return v.rights.Judge(policy.Item{Kind: kind, Upstream: p.Upstream(), Public: public, Own: own, Native: native, Raw: raw})
 }
 
-// Judge returns what policy has to say about an item of a part that no list has to
-// have.
+// Judge returns what policy has to say about an item of a part, listed or not.
 func (v *View) Judge(kind call.Kind, p *Part, public, native string) *policy.Judgement {
+	if j := v.judgedEntry(kind, p, public, native); j != nil {
+		return j
+	}
+	if isURI(kind) {
+		return v.judgeUnlisted(p, public, native, nil)
+	}
+	return v.judge(kind, p, public, "", native, nil)
+}
+
+// judgedEntry returns what policy has to say about a listed item, nil if it is not listed.
+func (v *View) judgedEntry(kind call.Kind, p *Part, public, native string) *policy.Judgement {
 	for e := v.table.public[kind][public]; e != nil; e = e.next {
 		if e.part == p && e.Native == native {
 			return v.judged[kind][e.index]
 		}
 	}
-	return v.judge(kind, p, public, "", native, nil)
+	return nil
 }
 
 // Verdict returns why a name does not resolve: what was decided about the item
@@ -202,8 +213,8 @@ func (v *View) pick(head *Entry) *Entry {
 }
 
 // Resolve returns where a public name or URI leads to. It is false for a name
-// that nobody has and for one that may not be used, in the same way. All that a
-// Target has then is the judgement of a URI that policy refuses and no list has.
+// that nobody has and for one that may not be used, in the same way. The
+// Target of a URI that policy refuses and no list has then has a judgement and no part.
 //
 // A URI is found by who lists it, else by its prefix, else by the template that
 // it matches, else it goes to the only upstream without a prefix. A Template
@@ -223,15 +234,30 @@ func (v *View) Resolve(kind call.Kind, public string) (Target, bool) {
 	}
 }
 
-// unlisted resolves a URI that no list has.
+// unlisted resolves a URI that no list has. If policy refuses it at several parts, the
+// first refusal is what is returned.
 func (v *View) unlisted(public string) (Target, bool) {
 	t := v.table
-	refused := Target{}
+	var refused Target
+	refuse := func(target Target, mayTell bool) {
+		if refused.Judgement == nil {
+			refused = target
+			refused.misspelledAt = nil
+		}
+		if refused.misspelledAt == nil && mayTell {
+			refused.misspelledAt, refused.Native = target.misspelledAt, target.Native
+		}
+	}
 	if p := t.owner(public); p != nil {
 		if native, ok := p.space.NativeURI(public); ok {
-			refused, ok = v.target(p, public, native)
+			target, ok := v.target(p, public, native)
 			if ok {
-				return refused, true
+				return target, true
+			}
+			refuse(target, true)
+		} else if native, ok := strings.CutPrefix(public, p.space.Prefix()+"+"); ok {
+			if target, _ := v.target(p, public, native); target.misspelledAt != nil {
+				refuse(target, true)
 			}
 		}
 		if v.named[p.index] {
@@ -248,14 +274,14 @@ func (v *View) unlisted(public string) (Target, bool) {
 		if ok {
 			return target, true
 		}
-		if refused.Judgement == nil {
-			refused = target
-		}
+		refuse(target, v.allowed[call.Template][p.entry.index])
 	}
 	if t.open != nil {
-		if target, ok := v.target(t.open, public, public); ok || refused.Judgement == nil {
-			return target, ok
+		target, ok := v.target(t.open, public, public)
+		if ok {
+			return target, true
 		}
+		refuse(target, true)
 	}
 	return refused, false
 }
@@ -274,21 +300,65 @@ func (v *View) target(p *Part, public, native string) (Target, bool) {
 	if !p.hasResources() {
 		return Target{}, false
 	}
-	j := v.judgeUnlisted(p, public, native, nil)
-	if !j.Listed().Visible() {
-		return Target{Judgement: j}, false
+	t := Target{Kind: call.Resource, Public: public, Native: native, Judgement: v.judgeUnlisted(p, public, native, nil)}
+	if d := t.Judgement.Listed(); !d.Visible() {
+		if d.Rule == policy.RuleURI && v.named[p.index] {
+			t.misspelledAt = p
+		}
+		return t, false
 	}
-	return Target{Part: p, Kind: call.Resource, Public: public, Native: native, Judgement: j}, true
+	t.Part = p
+	return t, true
 }
 
 // judgeUnlisted asks policy about a resource that no list of the table has; raw is
 // what is known of it, or nil.
 func (v *View) judgeUnlisted(p *Part, public, native string, raw wire.Raw) *policy.Judgement {
-	j := v.judge(call.Resource, p, public, "", native, raw)
-	for _, e := range v.table.alike(p, native) {
+	it := unlistedItem(p, public, native)
+	it.Raw = raw
+	j := v.rights.Judge(it)
+	for _, e := range v.table.sameURI(p, native) {
 		j = policy.Both(j, v.judged[e.Kind][e.index])
 	}
 	return j
+}
+
+// unlistedItem returns what policy judges an unlisted resource by.
+func unlistedItem(p *Part, public, native string) policy.Item {
+	it := policy.Item{Kind: call.Resource, Upstream: p.Upstream(), Public: public, Native: native}
+	if !p.space.IsPublicURI(public, native) {
+		it.Own = p.space.PublicURI(native) // a template that clashes is published under another prefix
+		it.Noncanonical = !p.space.Fallback().IsPublicURI(public, native)
+	}
+	it.Noncanonical = it.Noncanonical || canonical.Violation(native) != ""
+	return it
+}
+
+// PolicyItem returns what policy judges the target by.
+func (t Target) PolicyItem() policy.Item {
+	if t.Entry != nil {
+		return policy.Item{Kind: t.Kind, Upstream: t.Part.Upstream(), Public: t.Public, Own: t.Entry.own, Native: t.Native, Raw: t.Entry.Raw}
+	}
+	return unlistedItem(t.Part, t.Public, t.Native)
+}
+
+// SpellingError returns the error for a URI that policy refuses because it is neither
+// listed nor canonical, nil for another target. It says the same whether or not there is
+// such a resource.
+func (t Target) SpellingError() *wire.Error {
+	p := t.misspelledAt
+	if p == nil {
+		return nil
+	}
+	why := canonical.Violation(t.Native)
+	if why == "" {
+		why = "its prefix is not the usual one"
+	}
+	advice := "it has no canonical spelling"
+	if native, ok := canonical.URI(t.Native); ok {
+		advice = fmt.Sprintf("use %q", p.space.PublicURI(native))
+	}
+	return wire.Errorf(wire.CodeInvalidParams, "the URI of an unlisted resource must be canonical, and this one is not: %s; %s", why, advice)
 }
 
 // Subject returns what a result of the target is held against: the answer of its

@@ -32,23 +32,18 @@ func (i *Inspector) Explain(q Question) (Explanation, bool) {
 	if !ok {
 		return Explanation{}, false
 	}
-	item := policy.Item{Kind: t.Kind, Upstream: t.Part.Upstream(), Public: t.Public, Native: t.Native}
-	if t.Entry != nil {
-		item.Raw, item.Own = t.Entry.Raw, t.Entry.Own()
-	}
+	item := t.PolicyItem()
 	request := policy.Request{Method: t.Kind.Method()}
-	switch t.Kind {
-	case call.Tool, call.Prompt:
+	if t.Kind == call.Tool || t.Kind == call.Prompt {
 		if request.Open = q.Arguments == nil; !request.Open {
 			request.Params = wire.SetMember(wire.SetMember(wire.Raw(`{}`), "name", wire.String(q.Public)), "arguments", q.Arguments)
 		}
-	default:
-		item.PublicURI = t.Part.Space().PublicURI
 	}
 	caller := policy.Caller{Principal: q.Principal, Revision: q.Revision}
 	out := Explanation{inForce.Explain(caller, item, request), item.Upstream, item.Native}
 
-	// The view decides calls. It also knows the listed spellings of a URI.
+	// The view decides calls. It also knows of which listed resource a URI is the
+	// canonical spelling.
 	view := i.gateway.TableUnder(inForce).View(q.Principal, &call.Client{Revision: q.Revision})
 	target, ok := view.Resolve(q.Kind, q.Public)
 	d := view.Verdict(t.Kind, t.Public, target)
@@ -59,7 +54,7 @@ func (i *Inspector) Explain(q Question) (Explanation, bool) {
 		return out, true
 	}
 	if d.Effect != out.Decision.Effect {
-		reason := "the URI may be another spelling of a listed one"
+		reason := "the URI is the canonical spelling of a listed one"
 		if item.Own != "" {
 			reason = fmt.Sprintf("it may come to be named %q", item.Own)
 		}

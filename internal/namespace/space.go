@@ -12,6 +12,7 @@ type Space struct {
 	upstream string
 	prefix   string // "" leaves names and URIs alone
 	lead     string // what public names begin with: prefix and separator, or ""
+	uiLead   string // what public ui: URIs begin with
 	fallback *Space // names items that clash where there is no prefix; nil where there is one
 
 	// Native URIs that are published otherwise than the rule says, and the
@@ -39,12 +40,12 @@ func New(upstream, prefix, separator string) (*Space, error) {
 	case prefix != "" && strings.Index(prefix+separator, separator) != len(prefix):
 		return nil, fmt.Errorf("prefix %q of upstream %s: cannot be told from what follows, with the separator %q", prefix, upstream, separator)
 	}
-	s := &Space{upstream: upstream, prefix: prefix}
+	s := &Space{upstream: upstream, prefix: prefix, uiLead: uiRoot + upstream}
 	if prefix != "" {
 		s.lead = prefix + separator
 		return s, nil
 	}
-	s.fallback = &Space{upstream: upstream, prefix: upstream, lead: upstream + separator}
+	s.fallback = &Space{upstream: upstream, prefix: upstream, lead: upstream + separator, uiLead: s.uiLead}
 	return s, nil
 }
 

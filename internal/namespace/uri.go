@@ -11,20 +11,34 @@ const (
 // PublicURI returns the public form of a native URI, or of a native template
 // of URIs. The native text may be any string.
 func (s *Space) PublicURI(native string) string {
+	lead, mark, rest := s.publicURI(native)
+	return lead + mark + rest
+}
+
+// IsPublicURI reports whether public is the public form of a native URI. Other spellings
+// may have that native form, too. It does not allocate.
+func (s *Space) IsPublicURI(public, native string) bool {
+	lead, mark, rest := s.publicURI(native)
+	public, ok := strings.CutPrefix(public, lead)
+	return ok && strings.HasPrefix(public, mark) && public[len(mark):] == rest
+}
+
+// publicURI returns the parts that the public form of a native URI is put together from.
+func (s *Space) publicURI(native string) (lead, mark, rest string) {
 	if public, ok := s.renamed[native]; ok {
-		return public
+		return "", "", public
 	}
 	switch {
 	case s.prefix == "" || IsWeb(native):
-		return native
+		return "", "", native
 	case strings.HasPrefix(native, uiRoot):
-		return uiRoot + s.upstream + "." + native[len(uiRoot):]
+		return s.uiLead, ".", native[len(uiRoot):]
 	case strings.HasPrefix(native, uiScheme):
-		return uiRoot + s.upstream + "~/" + native[len(uiScheme):]
+		return s.uiLead, "~/", native[len(uiScheme):]
 	case schemeLen(native) > 0:
-		return s.prefix + "+" + native
+		return s.prefix, "+", native
 	default:
-		return s.prefix + "+" + rawMark + native
+		return s.prefix, "+" + rawMark, native
 	}
 }
 

@@ -45,11 +45,15 @@
 //
 // # URIs
 //
-// A resource has many spellings, and a server may read one as another. So it is
-// judged by its URI as it is written and by each that [Spellings] makes of it, and
-// the strictest of these decisions holds, with the limits of all. Globs that deny or demand a confirmation
-// take upper and lower case for the same, those that allow do not. Conditions see
-// each spelling, one in lower case among them, and compare as they are written.
+// A listed resource is judged by the URI in the list. An unlisted one is judged only in
+// the canonical spelling of its URI (package canonical); in another spelling it is
+// refused wherever policy might refuse, confirm or count a resource of the upstream by its
+// URI ([RuleURI]). Package catalog says which items are not canonical.
+//
+// Globs that allow compare URIs byte for byte. Globs that deny, confirm or count compare
+// what servers may not tell apart: they ignore case and percent-encoding, and cover what
+// follows the URI after a slash, a question mark or a semicolon. Conditions compare a URI
+// as it is written.
 //
 // A [Policy] is compiled once, immutable, and safe for concurrent use, and so is
 // what it makes. A decision that no condition takes part in does not allocate.

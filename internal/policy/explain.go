@@ -28,8 +28,8 @@ type Explanation struct {
 // Open. The decision is that of [Judgement.Decide].
 func (p *Policy) Explain(c Caller, it Item, q Request) Explanation {
 	r := p.newRights(c)
-	all, refusal := r.spelled(it)
-	j := r.judging(&it, it.Public, it.Native, true)
+	refusal := r.refusal(&it)
+	j := r.judging(&it, it.Public, true)
 	var steps []Step
 	if u := p.upstreams[it.Upstream]; u != nil && u[it.Kind].restricts() {
 		s := Step{Rule: it.Upstream, Effect: Allow, Matches: true, Reason: "the upstream's own lists let it through"}
@@ -42,7 +42,7 @@ func (p *Policy) Explain(c Caller, it Item, q Request) Explanation {
 		steps = append(steps, s)
 	}
 	if refusal == RuleURI {
-		steps = append(steps, Step{Rule: RuleURI, Effect: Deny, Matches: true, Reason: "the URI can be read in more ways than can be judged"})
+		steps = append(steps, Step{Rule: RuleURI, Effect: Deny, Matches: true, Reason: "the URI is neither listed nor canonical"})
 	}
 	for _, rule := range p.rules {
 		s := Step{Rule: rule.Name, File: rule.File, Line: rule.Line, Effect: rule.Effect}
@@ -50,14 +50,11 @@ func (p *Policy) Explain(c Caller, it Item, q Request) Explanation {
 		steps = append(steps, s)
 	}
 	d := r.Judge(it).Decide(q)
-	for _, other := range all[min(1, len(all)):] {
-		if e := other.decide(q); e.strictness() > rank[Allow] && e.Rule == d.Rule && e.Effect == d.Effect {
-			reason := "the URI may also be read as %q"
-			if other.public == it.Own {
-				reason = "it would be named %q if nothing else were"
-			}
-			steps = append(steps, Step{Rule: d.Rule, File: d.File, Line: d.Line, Effect: d.Effect, Matches: true, Reason: fmt.Sprintf(reason, other.public)})
-			break
+	if refusal == "" && it.Own != "" {
+		own := r.judging(&it, it.Own, false).decide(q)
+		if own.strictness() > rank[Allow] && own.Rule == d.Rule && own.Effect == d.Effect {
+			reason := fmt.Sprintf("it would be named %q if no other item had that name", it.Own)
+			steps = append(steps, Step{Rule: d.Rule, File: d.File, Line: d.Line, Effect: d.Effect, Matches: true, Reason: reason})
 		}
 	}
 	steps = append(steps, Step{Rule: RuleDefault, Effect: p.fallback, Matches: d.Rule == RuleDefault, Reason: "what holds where no rule decides"})

@@ -14,13 +14,13 @@ type Judgement struct {
 	also   *Judgement // the stricter decision holds; nil: none
 }
 
-// judging is what a decision about an item in one spelling is made from.
+// judging is what a decision about an item under one public name is made from.
 type judging struct {
-	rights         *Rights
-	item           *Item
-	public, native string // of the spelling
-	fallback       Effect
-	rules          []held // whose what holds
+	rights   *Rights
+	item     *Item
+	public   candidate
+	fallback Effect
+	rules    []held // whose what holds
 }
 
 // Judge finds the rules that can concern the item. It costs time in the number of
@@ -31,70 +31,52 @@ func (r *Rights) Judge(it Item) *Judgement {
 	if len(r.rules) == 0 && (u == nil || !u[it.Kind].restricts()) {
 		return r.byDefault
 	}
-	all, refusal := r.spelled(it)
-	if refusal != "" {
+	return r.judge(it)
+}
+
+// judge is the part of Judge that costs something; its item is allocated.
+func (r *Rights) judge(it Item) *Judgement {
+	if refusal := r.refusal(&it); refusal != "" {
 		return r.refused[refusal]
 	}
-	var out *Judgement
-	for _, j := range all {
-		switch one := r.judgement(j); {
-		case out == nil:
-			out = one
-		case one != r.byDefault || out != r.byDefault:
-			out = Both(out, one)
-		}
+	out := r.judgement(r.judging(&it, it.Public, true))
+	if it.Own == "" {
+		return out
+	}
+	if own := r.judgement(r.judging(&it, it.Own, false)); own != r.byDefault || out != r.byDefault {
+		out = Both(out, own)
 	}
 	return out
 }
 
-// spelled returns what there is to judge the item by, as it is written and then in
-// every other spelling, or what refuses it before any rule does.
-func (r *Rights) spelled(it Item) (all []*judging, refusal string) {
-	var same, loose []string
-	uri := it.Kind == call.Resource || it.Kind == call.Template
-	if uri {
-		var ok bool
-		if same, loose, ok = Spellings(it.Native); !ok {
-			return nil, RuleURI
-		}
+// refusal returns what refuses the item before any rule does, "" if nothing does.
+func (r *Rights) refusal(it *Item) string {
+	if it.Noncanonical && r.dependsOnURI(it.Upstream) {
+		return RuleURI
 	}
-	if u := r.policy.upstreams[it.Upstream]; u != nil {
-		if rule := u[it.Kind].refuses(it.Native, same, loose); rule != "" {
-			return nil, rule
-		}
+	u := r.policy.upstreams[it.Upstream]
+	if u == nil || !u[it.Kind].restricts() {
+		return ""
 	}
-	all = append(all, r.judging(&it, it.Public, it.Native, true))
-	if it.Own != "" {
-		all = append(all, r.judging(&it, it.Own, it.Native, false))
-	}
-	if !uri {
-		return all, ""
-	}
-	asPublic := it.PublicURI
-	if asPublic == nil {
-		asPublic = func(native string) string { return native }
-	}
-	if own := asPublic(it.Native); own != it.Public { // the public form may have spellings too
-		all = append(all, r.judging(&it, own, it.Native, true))
-	}
-	for _, s := range same {
-		all = append(all, r.judging(&it, asPublic(s), s, true))
-	}
-	for _, s := range loose {
-		all = append(all, r.judging(&it, asPublic(s), s, false))
-	}
-	return all, ""
+	return u[it.Kind].refuses(candidateOf(it.Native, isURI(it.Kind)))
 }
 
-// judging finds the rules for one spelling. One by which nothing is granted has
-// only those that restrict or count.
-func (r *Rights) judging(it *Item, public, native string, grants bool) *judging {
-	j := &judging{rights: r, item: it, public: public, native: native, fallback: r.policy.fallback}
+func isURI(kind call.Kind) bool { return kind == call.Resource || kind == call.Template }
+
+// judging finds the rules for one public name of the item. If the name grants nothing,
+// only rules that restrict or count take part.
+func (r *Rights) judging(it *Item, public string, grants bool) *judging {
+	j := &judging{rights: r, item: it, public: candidateOf(public, isURI(it.Kind)), fallback: r.policy.fallback}
 	if !grants {
 		j.fallback = Allow
 	}
 	for _, h := range r.rules {
-		if (grants || (h.Effect != Allow || h.Limit != nil) && !h.lacking) && j.covers(h.rule) {
+		switch {
+		case !grants && (h.Effect == Allow && h.Limit == nil || h.lacking):
+		case j.covers(h.rule):
+			j.rules = append(j.rules, h)
+		case h.Effect == Allow && h.Limit != nil && !h.lacking && j.restricts(h.rule):
+			h.countsOnly = true
 			j.rules = append(j.rules, h)
 		}
 	}
@@ -154,18 +136,17 @@ func (d Decision) strictness() int {
 
 // covers reports whether the what of a rule holds.
 func (j *judging) covers(r *rule) bool {
-	if !r.at(j.item.Upstream) {
-		return false
+	if r.Effect != Allow {
+		return j.restricts(r)
 	}
 	names := r.kinds[j.item.Kind]
-	switch {
-	case names == nil:
-		return r.anyKind
-	case r.Effect == Allow:
-		return names.match(j.public)
-	default:
-		return names.restrict(j.public)
-	}
+	return r.at(j.item.Upstream) && (names == nil && r.anyKind || names != nil && names.allows(j.public))
+}
+
+// restricts reports whether the what of a rule would hold if the rule denied.
+func (j *judging) restricts(r *rule) bool {
+	names := r.kinds[j.item.Kind]
+	return r.at(j.item.Upstream) && (names == nil && r.anyKind || names != nil && names.restricts(j.public))
 }
 
 // Listed returns what was decided for lists.
@@ -216,7 +197,7 @@ func (j *judging) decide(q Request) Decision {
 			if h.Effect != Deny && h.Limit != nil {
 				d.Limits = append(d.Limits, h.Limit)
 			}
-			if by == nil || rank[h.Effect] > rank[by.Effect] {
+			if !h.countsOnly && (by == nil || rank[h.Effect] > rank[by.Effect]) {
 				by = h.rule
 			}
 		}
@@ -237,7 +218,7 @@ func (j *judging) decide(q Request) Decision {
 var rank = [...]int{Allow: 0, Confirm: 1, Deny: 3}
 
 func (j *judging) vars(q *Request) *vars {
-	v := &vars{caller: &j.rights.caller, item: j.item, about: j.item.Raw, req: q, uri: j.public, native: j.native}
+	v := &vars{caller: &j.rights.caller, item: j.item, about: j.item.Raw, req: q, public: j.public.written}
 	open := q.Open && (j.item.Kind == call.Tool || j.item.Kind == call.Prompt) // resources have no arguments
 	switch {
 	case j.rights.caller.Revision == "" && open:

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"mcpgateway/internal/call"
 )
@@ -33,7 +32,7 @@ func (p *Policy) Patterns() []Pattern {
 			return
 		}
 		for i, w := range g.written {
-			like.Place, like.Text = fmt.Sprintf("%s[%d]", list, i), strings.Join(w.parts, "*")
+			like.Place, like.Text = fmt.Sprintf("%s[%d]", list, i), w.String()
 			like.globs = compile([]string{like.Text})
 			out = append(out, like)
 		}
@@ -70,7 +69,9 @@ func (p *Pattern) Concerns(upstream string) bool {
 // Covers reports whether the pattern covers a name or URI: a native one where it stands
 // in a list of an upstream, a public one where it stands in a rule. One of URIs does
 // also where it is written in another case, as for rules that refuse.
-func (p *Pattern) Covers(name string) bool { return p.globs.restrict(name) }
+func (p *Pattern) Covers(name string) bool {
+	return p.globs.restricts(candidateOf(name, p.globs.folded != nil))
+}
 
 // CanBegin reports whether the pattern covers anything that begins with lead.
 func (p *Pattern) CanBegin(lead string) bool { return p.globs.canBegin(lead) }

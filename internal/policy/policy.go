@@ -105,9 +105,10 @@ type Item struct {
 	// has that. What refuses or has confirmed the one does so for the other: which of
 	// them an item has may be up to another upstream. Nothing is allowed by it.
 	Own string
-	// PublicURI gives the public form of other spellings of the native URI. Nil
-	// for items without a URI.
-	PublicURI func(native string) string
+	// Noncanonical says that the item is an unlisted resource whose URI is not in its
+	// canonical spelling. Policy refuses it where it might refuse another resource of
+	// the upstream.
+	Noncanonical bool
 }
 
 // Request is what a call may be judged by beside its item.
@@ -141,7 +142,7 @@ const (
 	RuleDefault       = "default"
 	RuleUpstreamDeny  = "upstream.deny"  // a deny glob of the upstream matched
 	RuleUpstreamAllow = "upstream.allow" // no allow glob of the upstream matched
-	RuleURI           = "uri"            // the URI is not one to be judged, see Spellings
+	RuleURI           = "uri"            // the URI is neither listed nor canonical
 	RuleUnknown       = "unknown"        // there is no such item; never the outcome of a judgement
 )
 
@@ -227,18 +228,22 @@ func compileRule(r Rule) *rule {
 }
 
 // at reports whether the rule is about the upstream.
-func (r *rule) at(upstream string) bool { return r.upstreams == nil || r.upstreams.match(upstream) }
+func (r *rule) at(upstream string) bool {
+	return r.upstreams == nil || r.upstreams.allows(candidate{upstream, ""})
+}
 
-// refuses returns the rule that keeps a native name out, "" when none does.
-func (s *selection) refuses(native string, same, loose []string) string {
+// refuses returns the rule that keeps a native name out, "" if none does.
+func (s *selection) refuses(native candidate) string {
 	switch {
-	case s.deny.restrict(native) || s.deny.restrictAny(same) || s.deny.restrictAny(loose):
+	case s.deny.restricts(native):
 		return RuleUpstreamDeny
-	case !s.all && !(s.allow.match(native) && s.allow.each(same)):
+	case !s.all && !s.allow.allows(native):
 		return RuleUpstreamAllow
 	}
 	return ""
 }
 
 // restricts reports whether the selection keeps anything out.
-func (s *selection) restricts() bool { return !s.all && !s.allow.all() || len(s.deny.written) > 0 }
+func (s *selection) restricts() bool {
+	return !s.all && !s.allow.matchesAll() || len(s.deny.written) > 0
+}

@@ -1,9 +1,7 @@
 package policy
 
 import (
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,66 +9,6 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
-
-func TestGlob(t *testing.T) {
-	tests := []struct {
-		pattern, s string
-		want       bool
-	}{
-		{"*", "", true},
-		{"*", "any/thing", true},
-		{"", "", true},
-		{"", "a", false},
-		{"read", "read", true},
-		{"read", "reader", false},
-		{"read_*", "read_file", true},
-		{"read_*", "read_", true},
-		{"read_*", "unread_file", false},
-		{"*_file", "read_file", true},
-		{"*_file", "read_files", false},
-		{"file:///*.txt", "file:///a/b/c.txt", true},
-		{"file:///*/b/*", "file:///a/b/", true},
-		{"a*a", "a", false},
-		{"a*a", "aa", true},
-		{"*ab*ab*", "ab", false},
-		{"*ab*ab*", "xabab", true},
-		{"a*b*c", "abcbc", true},
-		{"**", "x", true},
-		{"a?c", "abc", false},
-		{"a?c", "a?c", true},
-		{"[ab]", "a", false},
-		{"[ab]", "[ab]", true},
-		{"{a,b}", "a", false},
-		{`a\*`, `a\b`, true},
-		{"Read", "read", false},
-	}
-	for _, tt := range tests {
-		if got := compile(tt.pattern).match(tt.s); got != tt.want {
-			t.Errorf("%q on %q: %v, want %v", tt.pattern, tt.s, got, tt.want)
-		}
-	}
-}
-
-func FuzzGlob(f *testing.F) {
-	f.Add("a*b*a", "abba")
-	f.Add("**a", "xa")
-	f.Fuzz(func(t *testing.T, pattern, s string) {
-		if len(pattern) > 100 || len(s) > 1000 {
-			return
-		}
-		// A regular expression says what a glob means: the s flag lets a dot
-		// stand for line breaks too. It reads runes, so the text must be valid.
-		pattern, s = strings.ToValidUTF8(pattern, ""), strings.ToValidUTF8(s, "")
-		parts := strings.Split(pattern, "*")
-		for i := range parts {
-			parts[i] = regexp.QuoteMeta(parts[i])
-		}
-		want := regexp.MustCompile(`(?s)\A` + strings.Join(parts, ".*") + `\z`).MatchString(s)
-		if got := compile(pattern).match(s); got != want {
-			t.Errorf("%q on %q: %v, want %v", pattern, s, got, want)
-		}
-	})
-}
 
 func TestDecide(t *testing.T) {
 	upstreams := map[string]Upstream{
@@ -129,13 +67,12 @@ func TestDecideDoesNotAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { j.Decide(Request{}) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
-	// Of a URI in several spellings that is so, too, also where they have limits of
-	// their own.
+	// Neither does one about a URI with a limit.
 	p = New(Options{Rules: []Rule{
 		{Name: "all", Effect: Allow, What: What{Resources: []string{"files+*"}}, Limit: &Limit{Rate: 1}},
 		{Name: "big", Effect: Allow, What: What{Resources: []string{"files+file:///big"}}, Limit: &Limit{Rate: 1}},
 	}})
-	j = p.Rights(anyone).Judge(resource("file:///x/../b%69g?y"))
+	j = p.Rights(anyone).Judge(resource("file:///big?y"))
 	if n := testing.AllocsPerRun(100, func() { j.Decide(Request{}) }); n != 0 {
 		t.Errorf("a URI: %v allocations, want none", n)
 	}
@@ -181,7 +118,7 @@ func TestOwnName(t *testing.T) {
 		t.Errorf("a limit of the name: %+v", d)
 	}
 	e := rule(Deny, x, nil).Explain(anyone, it, Request{})
-	if i := slices.IndexFunc(e.Steps, func(s Step) bool { return s.Reason == `it would be named "x" if nothing else were` }); i < 0 {
+	if i := slices.IndexFunc(e.Steps, func(s Step) bool { return s.Reason == `it would be named "x" if no other item had that name` }); i < 0 {
 		t.Errorf("explained as %+v", e.Steps)
 	}
 }

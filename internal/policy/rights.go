@@ -134,7 +134,8 @@ type Rights struct {
 // held is a rule whose who holds, or would with one of its scopes.
 type held struct {
 	*rule
-	lacking bool
+	lacking    bool
+	countsOnly bool // its limit counts, and it allows nothing
 }
 
 // Rights returns the rights of a caller. They cost time in the number of rules:
@@ -158,9 +159,9 @@ func (p *Policy) newRights(c Caller) *Rights {
 	for _, rule := range p.rules {
 		switch missing := rule.Who.missing(c.Principal); {
 		case missing == "":
-			r.rules = append(r.rules, held{rule, false})
+			r.rules = append(r.rules, held{rule: rule})
 		case missing == "scopes" && rule.Challenge && rule.Effect != Deny:
-			r.rules = append(r.rules, held{rule, true})
+			r.rules = append(r.rules, held{rule: rule, lacking: true})
 		}
 	}
 	return r
@@ -212,15 +213,33 @@ func (r *Rights) Restrict(kind call.Kind, upstream string) bool {
 		case h.Effect == Deny:
 			return true
 		case h.When == nil && !h.lacking:
-			open = open || h.anyKind || names.all()
+			open = open || h.anyKind || names.matchesAll()
 		}
 	}
 	return !open
 }
 
+// dependsOnURI reports whether what callers may do with a resource of the upstream, and
+// how often, may depend on its URI.
+func (r *Rights) dependsOnURI(upstream string) bool {
+	if r.Restrict(call.Resource, upstream) {
+		return true
+	}
+	for _, h := range r.rules {
+		names := h.kinds[call.Resource]
+		if !h.at(upstream) || !h.anyKind && names == nil || h.Effect == Allow && h.Limit == nil {
+			continue
+		}
+		if h.When != nil || !h.anyKind && !names.matchesAll() {
+			return true
+		}
+	}
+	return false
+}
+
 func (r *Rights) reachesKind(kind call.Kind, upstream string, leads []string) bool {
 	if u := r.policy.upstreams[upstream]; u != nil {
-		if s := &u[kind]; s.deny.all() || !s.all && len(s.allow.written) == 0 {
+		if s := &u[kind]; s.deny.matchesAll() || !s.all && len(s.allow.written) == 0 {
 			return false
 		}
 	}
@@ -231,7 +250,7 @@ func (r *Rights) reachesKind(kind call.Kind, upstream string, leads []string) bo
 			continue
 		}
 		if h.Effect == Deny {
-			if h.When == nil && (h.anyKind || names.all()) {
+			if h.When == nil && (h.anyKind || names.matchesAll()) {
 				return false
 			}
 			continue
@@ -245,8 +264,8 @@ func (r *Rights) reachesKind(kind call.Kind, upstream string, leads []string) bo
 func (p *Policy) Differs() bool { return p.everyone == nil }
 
 // ReadsItems reports whether a decision may depend on what lists say of a resource
-// beside its URI. Then whoever judges a URI that no list has must also find the
-// listed ones that it may be another spelling of, by [Bares].
+// beside its URI. An unlisted URI then has to be judged also as the listed resource of
+// which it is the canonical spelling.
 func (p *Policy) ReadsItems() bool {
 	for _, r := range p.rules {
 		if r.uses&useResource != 0 && r.uses&useAnnotations != 0 {

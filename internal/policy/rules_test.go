@@ -26,7 +26,7 @@ var (
 		Raw: wire.Raw(`{"name":"db__query","annotations":{"readOnlyHint":true}}`)}
 	drop = Item{Kind: call.Tool, Upstream: "db", Public: "db__drop", Native: "drop", Raw: wire.Raw(`{"name":"db__drop"}`)}
 	doc  = Item{Kind: call.Resource, Upstream: "files", Public: "files+file:///a", Native: "file:///a",
-		Raw: wire.Raw(`{"uri":"files+file:///a","mimeType":"text/plain"}`), PublicURI: func(n string) string { return "files+" + n }}
+		Raw: wire.Raw(`{"uri":"files+file:///a","mimeType":"text/plain"}`)}
 	greet = Item{Kind: call.Prompt, Upstream: "db", Public: "db__greet", Native: "greet"}
 )
 

@@ -20,8 +20,7 @@ import (
 type vars struct {
 	caller *Caller
 	item   *Item
-	uri    string // the spelling that is judged, public
-	native string
+	public string   // the name or URI that is judged
 	about  wire.Raw // the item as listed, nil for one that is not
 	req    *Request
 	open   []*cel.AttributePatternType // what is not known
@@ -107,8 +106,8 @@ func itemFields(variable string, kind call.Kind, id string) map[string]*types.Fi
 		})
 	}
 	f := map[string]*types.FieldType{
-		id:         text(id, func(v *vars) string { return v.uri }),
-		"native":   text("native", func(v *vars) string { return v.native }),
+		id:         text(id, func(v *vars) string { return v.public }),
+		"native":   text("native", func(v *vars) string { return v.item.Native }),
 		"upstream": text("upstream", func(v *vars) string { return v.item.Upstream }),
 	}
 	if kind == call.Prompt {

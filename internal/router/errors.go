@@ -19,6 +19,9 @@ func (r *Router) unknown(event string, c *call.Call, view *catalog.View, ref nam
 	if r.decided(event, c, auditedItem{kind: ref.Kind, public: ref.Name}, &d, n) != nil {
 		return errUnaudited
 	}
+	if err := t.SpellingError(); err != nil && ref.Kind == call.Resource { // a template need not be canonical
+		return err
+	}
 	return notFound(c, view, ref)
 }
 

@@ -108,7 +108,7 @@ func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public stri
 	j := &journey{
 		r: s.router, c: c, ref: namespace.Ref{Kind: call.Resource, Name: public}, to: routes.Upstreams[name], target: target, view: view(routes, c),
 	}
-	if j.isMissing(ctx) {
+	if j.veiled() { // the upstream is not asked whether it has the resource
 		return nil, name, notFound(c, j.view, j.ref)
 	}
 	sub := &subscription{who: c.Principal, client: c.Client, public: public, deliver: deliver}

@@ -49,7 +49,8 @@ func (u *teller) unsubscribe(native string) {
 	}
 }
 
-// subscribing is a house whose upstream files tells of updates.
+// subscribing is a house whose upstream files tells of updates. It may be refused a
+// resource of that, so only listed ones can be subscribed to.
 func subscribing(t *testing.T) (*Subscriptions, *teller) {
 	t.Helper()
 	p := policy.New(policy.Options{
@@ -60,11 +61,24 @@ func subscribing(t *testing.T) (*Subscriptions, *teller) {
 	close(settled)
 	u := &teller{counts: map[string]int{}}
 	r := New(Options{Settled: settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
-		Table:       catalog.Build(catalog.Options{Policy: p}, []catalog.Source{filesSource(t), source(t, "mute", nil)}),
+		Table:       catalog.Build(catalog.Options{Policy: p}, []catalog.Source{listing(t, listedURIs...), source(t, "mute", nil)}),
 		Upstreams:   map[string]Upstream{"files": u, "mute": u},
 		Subscribers: map[string]Subscriber{"files": u},
 	})
 	return NewSubscriptions(r), u
+}
+
+// listedURIs are what the upstream of subscribing lists beside file:///a.
+var listedURIs = []string{"file:///", "file:///0", "file:///1", "file:///2", "file:///b", "file:///d", "file:///d/", "file:///d/e", "file:///d?x=", "file:///secret", "x://h", "x://h/d", "note:a"}
+
+// listing is the upstream files with more resources.
+func listing(t *testing.T, uris ...string) catalog.Source {
+	t.Helper()
+	src := filesSource(t)
+	for _, uri := range uris {
+		src.Items[call.Resource] = append(src.Items[call.Resource], wire.SetMember(wire.Raw(`{"name":"x"}`), "uri", wire.String(uri)))
+	}
+	return src
 }
 
 // listener is a client that notes what it is told.
@@ -99,7 +113,8 @@ func TestUpdateGoesToThoseConcerned(t *testing.T) {
 		{"a longer name is no part", []string{"files+file:///d"}, "file:///de", []string{""}},
 		{"a folder above is no part", []string{"files+file:///d/e"}, "file:///d", []string{""}},
 		{"a query is no path", []string{"files+file:///d?x="}, "file:///d?x=/y", []string{""}},
-		{"a path before a query", []string{"files+file:///d"}, "file:///d/e?x=/y#z", []string{"files+file:///d/e?x=/y#z"}},
+		{"a path before a query", []string{"files+x://h/d"}, "x://h/d/e?x=/y", []string{"files+x://h/d/e?x=/y"}},
+		{"a part that is not canonical", []string{"files+x://h/d"}, "x://h/d/E/../e", []string{""}},
 		{"the root", []string{"files+file:///"}, "file:///x", []string{"files+file:///x"}},
 		{"no authority is a path", []string{"files+x://h"}, "x://h2/a", []string{""}},
 		{"an opaque path", []string{"files+note:a"}, "note:a/b", []string{"files+note:a/b"}},
@@ -154,6 +169,10 @@ func TestSubscribeRefused(t *testing.T) {
 	}{
 		{"denied", "files+file:///secret", wire.Rev20251125, nil,
 			`{"code":-32002,"message":"resource not found: \"files+file:///secret\"","data":{"uri":"files+file:///secret"}}`},
+		{"unlisted", "files+file:///e", wire.Rev20251125, nil,
+			`{"code":-32002,"message":"resource not found: \"files+file:///e\"; did you mean files+file:///a or files+file:/// or files+file:///0?","data":{"uri":"files+file:///e"}}`},
+		{"neither listed nor canonical", "files+FILE:///x/../e", wire.Rev20251125, nil,
+			`{"code":-32602,"message":"the URI of an unlisted resource must be canonical, and this one is not: it does not begin with a scheme in lower case; use \"files+file:///e\""}`},
 		{"absent", "none+file:///secret", wire.Rev20251125, nil,
 			`{"code":-32002,"message":"resource not found: \"none+file:///secret\"","data":{"uri":"none+file:///secret"}}`},
 		{"absent, modern", "none+file:///secret", wire.LatestModern, nil,
