@@ -57,7 +57,7 @@ func (o *checkOptions) try(ctx context.Context, v *gateway.InProcess, screen *co
 // add writes down what became of one item, and returns how many faults its answer
 // has.
 func (r *checked) add(p *inspect.ProbeResult) int {
-	faults := len(p.Verdict.Findings) + p.Verdict.More
+	faults := len(p.Verdict.Violations) + p.Verdict.More
 	r.Probes = append(r.Probes, probed{
 		Upstream: p.Upstream, Kind: p.Kind.String(), Item: p.Native, Public: p.Public, Method: p.Method, Arguments: json.RawMessage(p.Arguments),
 		Outcome: p.Outcome.String(), Why: p.Reason, Needs: p.Missing, Faults: faults, Asked: p.Asks, Seconds: p.Took.Seconds(),
@@ -65,9 +65,9 @@ func (r *checked) add(p *inspect.ProbeResult) int {
 	about := finding{
 		Severity: severityWarning, Upstream: p.Upstream, Kind: p.Kind.String(), Item: p.Native, Public: p.Public, Method: p.Method,
 	}
-	for _, f := range p.Verdict.Findings {
+	for _, f := range p.Verdict.Violations {
 		found := about
-		found.What, found.Message, found.Against, found.Mended = "nonconforming", f.String(), f.Fault.String(), f.Mended
+		found.What, found.Message, found.Against, found.Mended = "nonconforming", f.String(), f.Kind.String(), f.Repaired
 		r.Findings = append(r.Findings, found)
 	}
 	switch {

@@ -11,7 +11,7 @@ import (
 // Adopted is what was found out about one item of a list that is not the table's.
 type Adopted struct {
 	Native   string
-	Findings []conform.Finding
+	Findings []conform.Violation
 	More     int
 	Removed  sanitize.Counts
 }
@@ -22,7 +22,7 @@ type Adopted struct {
 // each item with something to tell report is called.
 func (v *View) Adopt(p *Part, result wire.Raw, report func(Adopted)) wire.Raw {
 	rules := p.Rules()
-	lists := conform.Lists{Mode: rules.Conformance, Revision: p.Revision(), Sanitize: rules.Sanitize}
+	lists := conform.ItemChecker{Mode: rules.Conformance, Revision: p.Revision(), Sanitize: rules.Sanitize}
 	edit := wire.NewEdit(result)
 	for m := range edit.Root().Members() {
 		if !m.Is("resources") {
@@ -30,9 +30,9 @@ func (v *View) Adopt(p *Part, result wire.Raw, report func(Adopted)) wire.Raw {
 		}
 		edit.RemoveElements(m.Value, func(el wire.Value) bool {
 			it := lists.Check(call.Resource, el.Raw())
-			told := Adopted{Native: it.Native, Findings: it.Findings, More: it.More, Removed: it.Removed}
+			told := Adopted{Native: it.Native, Findings: it.Violations, More: it.More, Removed: it.Removed}
 			if it.Unusable != "" {
-				told.Findings = []conform.Finding{{Fault: it.Against, Path: "$", Words: it.Unusable}}
+				told.Findings = []conform.Violation{{Kind: it.UnusableKind, Path: "$", Message: it.Unusable}}
 			}
 			item := it.Item
 			if len(told.Findings) > 0 || told.Removed != (sanitize.Counts{}) {

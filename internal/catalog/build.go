@@ -142,7 +142,7 @@ func (b *builder) read(kind call.Kind) []*draft {
 // whose faults nobody meets.
 func (b *builder) check(d *draft, seen map[string]bool) bool {
 	rules := d.part.Rules()
-	lists := conform.Lists{
+	lists := conform.ItemChecker{
 		Mode: rules.Conformance, Revision: d.part.Revision(), Cache: b.opts.Schemas, Budget: b.budget(d.part), Inputs: rules.ValidateInput,
 		Sanitize: rules.Sanitize,
 	}
@@ -154,12 +154,12 @@ func (b *builder) check(d *draft, seen map[string]bool) bool {
 	}
 	finding := Finding{Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native}
 	if it.Unusable != "" {
-		finding.What, finding.Reason, finding.Against = Quarantined, it.Unusable, it.Against
+		finding.What, finding.Reason, finding.Against = Quarantined, it.Unusable, it.UnusableKind
 		b.findings = append(b.findings, finding)
 		return false
 	}
-	for _, f := range it.Findings {
-		finding.What, finding.Reason, finding.Against, finding.Mended = Nonconforming, f.String(), f.Fault, f.Mended
+	for _, f := range it.Violations {
+		finding.What, finding.Reason, finding.Against, finding.Mended = Nonconforming, f.String(), f.Kind, f.Repaired
 		b.findings = append(b.findings, finding)
 	}
 	if it.Removed != (sanitize.Counts{}) {

@@ -62,7 +62,7 @@ type Finding struct {
 	Public   string // "" when the item is not published
 	Reason   string
 
-	Against conform.Fault   // of what is Nonconforming, Quarantined or Duplicate: the fault against the specification
+	Against conform.Kind    // of what is Nonconforming, Quarantined or Duplicate: the fault against the specification
 	Mended  bool            // and whether clients get it without
 	Removed sanitize.Counts // of what is Sanitized: what was taken out
 }

@@ -91,7 +91,7 @@ func TestMetadataOfWhatIsHidden(t *testing.T) {
 	}
 	listed := wire.Raw(`{"resources":[{"uri":"file:///dir/secret","name":"s"},{"uri":"file:///dir/unlisted","name":"u"},{"uri":"file:///dir/nameless"},{"uri":"file:///dir/sub/secret","name":"t"}],"nextCursor":"n"}`)
 	var told []string
-	adopted := v.Adopt(dir.Part, listed, func(a Adopted) { told = append(told, fmt.Sprint(a.Native, a.Findings[0].Fault)) })
+	adopted := v.Adopt(dir.Part, listed, func(a Adopted) { told = append(told, fmt.Sprint(a.Native, a.Findings[0].Kind)) })
 	if want := `{"resources":[{"uri":"file:///dir/unlisted","name":"u"}],"nextCursor":"n"}`; string(adopted) != want {
 		t.Errorf("adopted %s, want %s", adopted, want)
 	}

@@ -55,7 +55,7 @@ func matching(patterns []pattern, uri string) iter.Seq[pattern] {
 // newPattern returns the pattern of a template under its public name or its
 // native one, and false where nothing can be matched with it within bounds.
 func newPattern(e *Entry, text string, space *namespace.Space) (pattern, bool) {
-	if conform.TemplateFault(e.Native) != "" {
+	if conform.TemplateError(e.Native) != "" {
 		return pattern{}, false // nothing was checked
 	}
 	template, err := uritemplate.New(text)

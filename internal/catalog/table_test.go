@@ -207,20 +207,20 @@ func TestQuarantine(t *testing.T) {
 		item   string
 		reason string
 	}{
-		{"no object", call.Tool, `"x"`, "the item is no object"},
-		{"no name", call.Tool, `{"inputSchema":{"type":"object"}}`, `"name" is missing or no string`},
-		{"name no string", call.Tool, `{"name":1,"inputSchema":{"type":"object"}}`, `"name" is missing or no string`},
+		{"no object", call.Tool, `"x"`, "the item is not an object"},
+		{"no name", call.Tool, `{"inputSchema":{"type":"object"}}`, `"name" is missing or not a string`},
+		{"name no string", call.Tool, `{"name":1,"inputSchema":{"type":"object"}}`, `"name" is missing or not a string`},
 		{"empty name", call.Tool, `{"name":"","inputSchema":{"type":"object"}}`, `"name" is empty`},
 		{"no schema", call.Tool, `{"name":"t"}`, `"inputSchema" must be an object whose "type" is "object"`},
 		{"schema true", call.Tool, `{"name":"t","inputSchema":true}`, `"inputSchema" must be an object whose "type" is "object"`},
 		{"schema without type", call.Tool, `{"name":"t","inputSchema":{}}`, `"inputSchema" must be an object whose "type" is "object"`},
 		{"schema of two types", call.Tool, `{"name":"t","inputSchema":{"type":["object"]}}`, `"inputSchema" must be an object whose "type" is "object"`},
-		{"two names", call.Tool, `{"name":"t","inputSchema":{"type":"object"},"name":"u"}`, `the member "name" stands twice`},
-		{"prompt without name", call.Prompt, `{"title":"p"}`, `"name" is missing or no string`},
-		{"resource without uri", call.Resource, `{"name":"r"}`, `"uri" is missing or no string`},
-		{"resource without name", call.Resource, `{"uri":"a:b"}`, `"name" is missing or no string`},
-		{"template without text", call.Template, `{"name":"r"}`, `"uriTemplate" is missing or no string`},
-		{"template without name", call.Template, `{"uriTemplate":"a:{b}","name":null}`, `"name" is missing or no string`},
+		{"two names", call.Tool, `{"name":"t","inputSchema":{"type":"object"},"name":"u"}`, `the member "name" occurs twice`},
+		{"prompt without name", call.Prompt, `{"title":"p"}`, `"name" is missing or not a string`},
+		{"resource without uri", call.Resource, `{"name":"r"}`, `"uri" is missing or not a string`},
+		{"resource without name", call.Resource, `{"uri":"a:b"}`, `"name" is missing or not a string`},
+		{"template without text", call.Template, `{"name":"r"}`, `"uriTemplate" is missing or not a string`},
+		{"template without name", call.Template, `{"uriTemplate":"a:{b}","name":null}`, `"name" is missing or not a string`},
 		{"large template", call.Template, `{"uriTemplate":"a:` + strings.Repeat("{a}", 700) + `","name":"t"}`, `"uriTemplate" is larger than 2048 bytes or 64 variables`},
 		{"wide template", call.Template, `{"uriTemplate":"a:{a` + strings.Repeat(",a", 64) + `}","name":"t"}`, `"uriTemplate" is larger than 2048 bytes or 64 variables`},
 	}
@@ -241,7 +241,7 @@ func TestQuarantine(t *testing.T) {
 	}
 	t.Run("no template", func(t *testing.T) {
 		tbl := build(source(t, "u", "", template("a:{b")))
-		if fs := tbl.Findings(); len(fs) != 1 || !strings.HasPrefix(fs[0].Reason, `"uriTemplate" is no template of RFC 6570: `) {
+		if fs := tbl.Findings(); len(fs) != 1 || !strings.HasPrefix(fs[0].Reason, `"uriTemplate" is not a URI template (RFC 6570): `) {
 			t.Errorf("findings: %+v", fs)
 		}
 	})

@@ -24,7 +24,7 @@ func BenchmarkCheck(b *testing.B) {
 	all := bodies()
 	all["image of 64 KiB"] = wire.Raw(`{"content":[{"type":"image","data":"` + strings.Repeat("iVBORw0K", 8<<10) + `","mimeType":"image/png"}]}`)
 	for name, body := range all {
-		for mode, s := range map[string]Subject{
+		for mode, s := range map[string]ResultChecker{
 			"off":             {Mode: Off, Method: wire.MethodToolsCall},
 			"warn":            {Method: wire.MethodToolsCall, Revision: wire.Rev20251125},
 			"repair":          {Mode: Repair, Method: wire.MethodToolsCall, Revision: wire.Rev20251125},
@@ -37,8 +37,8 @@ func BenchmarkCheck(b *testing.B) {
 				b.SetBytes(int64(len(body)))
 				b.ReportAllocs()
 				for b.Loop() {
-					if v := s.Check(body); len(v.Findings) > 0 {
-						b.Fatal(v.Findings)
+					if v := s.Check(body); len(v.Violations) > 0 {
+						b.Fatal(v.Violations)
 					}
 				}
 			})

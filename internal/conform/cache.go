@@ -35,12 +35,12 @@ type itemKey struct {
 
 type cachedItem struct {
 	raw wire.Raw // as the upstream sent it
-	out ListItem
+	out CheckedItem
 }
 
 var itemSeed = maphash.MakeSeed()
 
-func (l *Lists) key(kind call.Kind, item wire.Raw) itemKey {
+func (l *ItemChecker) key(kind call.Kind, item wire.Raw) itemKey {
 	return itemKey{maphash.Bytes(itemSeed, item), kind, l.Mode, l.Inputs, l.Sanitize, l.Revision}
 }
 
@@ -71,7 +71,7 @@ func (c *Cache) schema(raw wire.Raw) *toolschema.Schema {
 
 // item returns the result of an earlier check, if there is one and its cost is within the
 // budget.
-func (c *Cache) item(key itemKey, raw wire.Raw, budget *toolschema.Budget) (out ListItem, ok bool) {
+func (c *Cache) item(key itemKey, raw wire.Raw, budget *toolschema.Budget) (out CheckedItem, ok bool) {
 	if c == nil {
 		return out, false
 	}
@@ -97,7 +97,7 @@ func (c *Cache) item(key itemKey, raw wire.Raw, budget *toolschema.Budget) (out 
 }
 
 // keep keeps the result of a check, unless the budget was too small for it.
-func (c *Cache) keep(key itemKey, raw wire.Raw, out ListItem) {
+func (c *Cache) keep(key itemKey, raw wire.Raw, out CheckedItem) {
 	if c == nil || out.overBudget {
 		return
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // sameItem compares what was found out, but for where it is kept.
-var sameItem = cmp.Options{cmpopts.IgnoreUnexported(ListItem{}), cmpopts.IgnoreTypes(&toolschema.Schema{})}
+var sameItem = cmp.Options{cmpopts.IgnoreUnexported(CheckedItem{}), cmpopts.IgnoreTypes(&toolschema.Schema{})}
 
 // What is remembered of an item is what looking at it says, in every mode, revision and
 // with every sort of cleaning, also where tables follow one another with other rules.
@@ -40,7 +40,7 @@ func TestKeptItemsAreAsLookedAt(t *testing.T) {
 	}
 	var kept Cache
 	for range 3 {
-		for _, lists := range []Lists{
+		for _, lists := range []ItemChecker{
 			{Mode: Warn}, {Mode: Repair}, {Mode: Strict}, {Mode: Off}, {Mode: Off, Inputs: true},
 			{Mode: Warn, Revision: wire.Rev20241105}, {Mode: Warn, Revision: wire.Rev20260728}, {Mode: Repair, Sanitize: sanitize.Invisible},
 		} {
@@ -69,20 +69,20 @@ func TestKeptItemsAreAsLookedAt(t *testing.T) {
 func TestKeptItems(t *testing.T) {
 	const text = `{"name":"a","inputSchema":{"type":"object","required":["x"]},"outputSchema":{"type":"object"},"readOnlyHint":true}`
 	var kept Cache
-	lists := Lists{Mode: Warn, Revision: wire.Rev20251125, Cache: &kept}
-	check := func(item string) ListItem {
+	lists := ItemChecker{Mode: Warn, Revision: wire.Rev20251125, Cache: &kept}
+	check := func(item string) CheckedItem {
 		defer kept.Begin()()
 		return lists.Check(call.Tool, wire.Raw(item))
 	}
 	first := check(text)
-	if len(first.Findings) != 1 || first.Input == nil || first.Output == nil {
+	if len(first.Violations) != 1 || first.Input == nil || first.Output == nil {
 		t.Fatalf("%+v", first)
 	}
 	raw := wire.Raw(text)
 	end := kept.Begin()
 	again := lists.Check(call.Tool, raw)
 	end()
-	if again.Input != first.Input || &again.Findings[0] != &first.Findings[0] {
+	if again.Input != first.Input || &again.Violations[0] != &first.Violations[0] {
 		t.Error("an item that is as it was is looked at again")
 	}
 	if !sameSlice(again.Item, raw) {
@@ -94,19 +94,19 @@ func TestKeptItems(t *testing.T) {
 		}
 	}
 	other := check(strings.Replace(text, `"readOnlyHint":true`, `"title":"t"`, 1))
-	if len(other.Findings) != 0 || other.Input != first.Input {
+	if len(other.Violations) != 0 || other.Input != first.Input {
 		t.Errorf("of an item that changed: %+v", other)
 	}
 	if n := len(kept.previous); n != 1 {
 		t.Errorf("%d items are kept, want those of the last table", n)
 	}
-	if outside := lists.Check(call.Tool, wire.Raw(text)); len(outside.Findings) != 1 || len(kept.previous) != 1 {
+	if outside := lists.Check(call.Tool, wire.Raw(text)); len(outside.Violations) != 1 || len(kept.previous) != 1 {
 		t.Error("something is kept between tables")
 	}
 	// Two items with one hash are told from one another by their bytes.
 	end = kept.Begin()
 	key := lists.key(call.Tool, wire.Raw(text))
-	kept.keep(key, wire.Raw(`{"name":"another"}`), ListItem{Native: "another"})
+	kept.keep(key, wire.Raw(`{"name":"another"}`), CheckedItem{Native: "another"})
 	if got := lists.Check(call.Tool, wire.Raw(text)); got.Native != "a" {
 		t.Errorf("taken for another: %+v", got)
 	}
@@ -128,7 +128,7 @@ func TestKeptItemsCostTheSame(t *testing.T) {
 		defer kept.Begin()()
 		budget := toolschema.NewBudget()
 		budget.Spend(toolschema.MaxUpstreamNodes - left)
-		lists := Lists{Mode: Warn, Cache: &kept, Budget: budget}
+		lists := ItemChecker{Mode: Warn, Cache: &kept, Budget: budget}
 		for _, name := range names {
 			if it := lists.Check(call.Tool, item(name)); it.Input != nil {
 				checked += name
@@ -150,9 +150,9 @@ func TestKeptItemsCostTheSame(t *testing.T) {
 func TestExhaustedBudget(t *testing.T) {
 	budget := toolschema.NewBudget()
 	budget.Spend(toolschema.MaxUpstreamNodes)
-	lists := Lists{Mode: Warn, Budget: budget}
+	lists := ItemChecker{Mode: Warn, Budget: budget}
 	it := lists.Check(call.Tool, wire.Raw(`{"name":"a","inputSchema":{"type":"object"}}`))
-	if it.Unusable != "" || it.Input != nil || len(it.Findings) != 1 || it.Findings[0].Fault != SchemaUnchecked {
+	if it.Unusable != "" || it.Input != nil || len(it.Violations) != 1 || it.Violations[0].Kind != SchemaUnchecked {
 		t.Errorf("beyond the budget: %+v", it)
 	}
 }

@@ -85,8 +85,8 @@ func (l listed) Listed(uri string) wire.Raw {
 // asked is the resource that a read of the corpus asked for.
 const asked = "corpus:asked"
 
-func (f faulty) subject(mode Mode) Subject {
-	s := Subject{Mode: mode, Revision: f.revision(), Method: f.section("method")}
+func (f faulty) subject(mode Mode) ResultChecker {
+	s := ResultChecker{Mode: mode, Revision: f.revision(), Method: f.section("method")}
 	if tool := f.section("tool"); tool != "" {
 		s.Output = toolschema.New(wire.ValueOf(wire.Raw(tool)).Get("outputSchema").Raw())
 	}
@@ -112,21 +112,21 @@ func (f faulty) outcome(mode Mode) (got string, found []string) {
 	if !isList {
 		v := f.subject(mode).Check(sent)
 		if v.Err != nil {
-			return string(v.Err.Append(nil)), faults(v.Findings)
+			return string(v.Err.Append(nil)), faults(v.Violations)
 		}
 		if bytes.Equal(v.Result, sent) {
-			return "as sent", faults(v.Findings)
+			return "as sent", faults(v.Violations)
 		}
-		return string(v.Result), faults(v.Findings)
+		return string(v.Result), faults(v.Violations)
 	}
-	lists := Lists{Mode: mode, Revision: f.revision(), Budget: toolschema.NewBudget()}
+	lists := ItemChecker{Mode: mode, Revision: f.revision(), Budget: toolschema.NewBudget()}
 	var out []string
 	for m := range wire.ValueOf(sent).Members() {
 		for el := range m.Value.Elements() {
 			it := lists.Check(kind, el.Raw())
-			found = append(found, faults(it.Findings)...)
+			found = append(found, faults(it.Violations)...)
 			if it.Unusable != "" {
-				out = append(out, fmt.Sprintf("left out: %s %s", it.Against, it.Unusable))
+				out = append(out, fmt.Sprintf("left out: %s %s", it.UnusableKind, it.Unusable))
 				continue
 			}
 			out = append(out, string(it.Item))
@@ -135,10 +135,10 @@ func (f faulty) outcome(mode Mode) (got string, found []string) {
 	return strings.Join(out, "\n"), found
 }
 
-func faults(findings []Finding) []string {
+func faults(findings []Violation) []string {
 	var out []string
 	for _, f := range findings {
-		out = append(out, f.Fault.String()+" "+f.String())
+		out = append(out, f.Kind.String()+" "+f.String())
 	}
 	return out
 }
@@ -210,8 +210,8 @@ func TestRepairIsDone(t *testing.T) {
 		if again.Err != nil || !bytes.Equal(again.Result, first.Result) {
 			t.Errorf("%s: again:\n%s\nbecame\n%s %v", f.name, first.Result, again.Result, again.Err)
 		}
-		for _, fault := range again.Findings {
-			if fault.Mended {
+		for _, fault := range again.Violations {
+			if fault.Repaired {
 				t.Errorf("%s: still there: %s", f.name, fault)
 			}
 		}

@@ -1,12 +1,12 @@
 // Package conform checks what upstreams send against the specification, and repairs it.
 //
-//	an upstream's result ▶ [Subject.Check] ▶ a [Verdict]
-//	an upstream's item   ▶ [Lists.Check]   ▶ a [ListItem], sanitized
+//	an upstream's result ▶ [ResultChecker.Check] ▶ a [Verdict]
+//	an upstream's item   ▶ [ItemChecker.Check] ▶ a [CheckedItem], sanitized
 //
 // A result or a list item is checked against the revision that the upstream speaks. Rules
 // say which members every object of the protocol has; one walk over the document collects
-// a [Finding] for every violation and, in the mode [Repair], builds the repaired document.
-// Only violations with one right answer are repaired: a [Finding] says which. A content
+// a [Violation] for every violation and, in the mode [Repair], builds the repaired document.
+// Only violations with one right answer are repaired: a [Violation] says which. A content
 // block that no client could read becomes a text block with the same JSON. A result without
 // violations comes back as the very slice that was given, and costs no allocation.
 //

@@ -25,7 +25,7 @@ func FuzzCheck(f *testing.F) {
 		kept := bytes.Clone(in)
 		for _, method := range []string{wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete} {
 			for _, output := range []*toolschema.Schema{nil, schema} {
-				s := Subject{Method: method, Revision: wire.Rev20251125, Output: output, Asked: namespace.Asked{Native: "a:b", Public: "a:b"}}
+				s := ResultChecker{Method: method, Revision: wire.Rev20251125, Output: output, Asked: namespace.Asked{Native: "a:b", Public: "a:b"}}
 				warned := s.Check(in)
 				if &warned.Result[0] != &in[0] || warned.Err != nil {
 					t.Fatalf("%s: warn changed the result", method)
@@ -39,8 +39,8 @@ func FuzzCheck(f *testing.F) {
 				if !bytes.Equal(in, kept) {
 					t.Fatalf("%s: the document itself was changed", method)
 				}
-				if len(warned.Findings) == 0 && (len(v.Findings) > 0 || &v.Result[0] != &in[0]) {
-					t.Fatalf("%s: repair finds %v where warn finds nothing", method, v.Findings)
+				if len(warned.Violations) == 0 && (len(v.Violations) > 0 || &v.Result[0] != &in[0]) {
+					t.Fatalf("%s: repair finds %v where warn finds nothing", method, v.Violations)
 				}
 				if v.Err != nil {
 					continue
@@ -54,7 +54,7 @@ func FuzzCheck(f *testing.F) {
 			}
 		}
 		for kind := range call.Kind(call.Kinds) {
-			lists := Lists{Mode: Repair, Revision: wire.Rev20251125}
+			lists := ItemChecker{Mode: Repair, Revision: wire.Rev20251125}
 			it := lists.Check(kind, in)
 			if it.Unusable != "" {
 				continue

@@ -25,9 +25,9 @@ func TestLegal(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for _, mode := range []Mode{Warn, Repair, Strict} {
-			l := Lists{Mode: mode, Revision: tt.rev}
-			if out := l.Check(tt.kind, wire.Raw(tt.item)); out.Unusable != "" || len(out.Findings) > 0 || string(out.Item) != tt.item {
-				t.Errorf("%s, mode %d: left out for %q, findings %v, %s", tt.name, mode, out.Unusable, out.Findings, out.Item)
+			l := ItemChecker{Mode: mode, Revision: tt.rev}
+			if out := l.Check(tt.kind, wire.Raw(tt.item)); out.Unusable != "" || len(out.Violations) > 0 || string(out.Item) != tt.item {
+				t.Errorf("%s, mode %d: left out for %q, findings %v, %s", tt.name, mode, out.Unusable, out.Violations, out.Item)
 			}
 		}
 	}
@@ -42,7 +42,7 @@ func TestFaultsThatLeaveNothingOut(t *testing.T) {
 		kind  call.Kind
 		item  string
 		want  string
-		fault Fault
+		fault Kind
 	}{
 		{"a size that tells nothing", Warn, call.Resource, `{"uri":"a:b","name":"b","size":-1}`, `{"uri":"a:b","name":"b","size":-1}`, InvalidValue},
 		{"the same, mended", Repair, call.Resource, `{"uri":"a:b","name":"b","size":-1}`, `{"uri":"a:b","name":"b"}`, InvalidValue},
@@ -50,13 +50,13 @@ func TestFaultsThatLeaveNothingOut(t *testing.T) {
 		{"a name that should be another", Strict, call.Tool, `{"name":"two words","inputSchema":{"type":"object"}}`, `{"name":"two words","inputSchema":{"type":"object"}}`, InvalidName},
 	}
 	for _, tt := range tests {
-		l := Lists{Mode: tt.mode, Revision: wire.Rev20251125}
+		l := ItemChecker{Mode: tt.mode, Revision: wire.Rev20251125}
 		out := l.Check(tt.kind, wire.Raw(tt.item))
 		if out.Unusable != "" || string(out.Item) != tt.want {
 			t.Errorf("%s: left out for %q, %s", tt.name, out.Unusable, out.Item)
 		}
-		if len(out.Findings) != 1 || out.Findings[0].Fault != tt.fault || out.Findings[0].Mended != (tt.mode == Repair) {
-			t.Errorf("%s: findings %v", tt.name, out.Findings)
+		if len(out.Violations) != 1 || out.Violations[0].Kind != tt.fault || out.Violations[0].Repaired != (tt.mode == Repair) {
+			t.Errorf("%s: findings %v", tt.name, out.Violations)
 		}
 	}
 }
@@ -68,9 +68,9 @@ func TestMembersOfADraft(t *testing.T) {
 	for mode, want := range map[Mode]string{
 		Warn: result, Strict: result, Repair: `{"contents":[{"uri":"a:b","text":"x","annotations":{}}]}`,
 	} {
-		v := Subject{Mode: mode, Revision: wire.Rev20251125, Method: wire.MethodResourcesRead}.Check(wire.Raw(result))
-		if v.Refused || string(v.Result) != want || len(v.Findings) != 3 {
-			t.Errorf("mode %d: refused %v, %s, %v", mode, v.Refused, v.Result, v.Findings)
+		v := ResultChecker{Mode: mode, Revision: wire.Rev20251125, Method: wire.MethodResourcesRead}.Check(wire.Raw(result))
+		if v.Refused || string(v.Result) != want || len(v.Violations) != 3 {
+			t.Errorf("mode %d: refused %v, %s, %v", mode, v.Refused, v.Result, v.Violations)
 		}
 	}
 }

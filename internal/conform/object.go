@@ -11,7 +11,7 @@ import (
 type rule struct {
 	name string
 	// need says that the object must have it.
-	need bool
+	required bool
 	// section says where the specification does.
 	section string
 	// check checks the value and returns what mends it: nil where nothing is to
@@ -19,22 +19,22 @@ type rule struct {
 	check func(w *walk, v wire.Value) wire.Raw
 	// fill returns the value of a required member that is missing, nil when
 	// there is no one answer, and what words say of it.
-	fill func(w *walk, obj wire.Value) (value wire.Raw, words string)
+	defaultValue func(w *walk, obj wire.Value) (value wire.Raw, words string)
 	// other are names under which upstreams send it by mistake.
-	other []string
+	aliases []string
 	// into is the member, an object, that this one belongs into: it should not
 	// stand here at all.
-	into string
+	parent string
 	// public says that it is a URI, which nobody has rewritten where it stands.
-	public bool
+	isURI bool
 	// keep says that null is a value.
-	keep bool
+	nullable bool
 }
 
 // gone stands for "without this".
-var gone = wire.Raw{}
+var removed = wire.Raw{}
 
-func isGone(raw wire.Raw) bool { return raw != nil && len(raw) == 0 }
+func isRemoved(raw wire.Raw) bool { return raw != nil && len(raw) == 0 }
 
 // find returns the index of the rule for a member, and whether the member stands
 // under another name than its own; -1 when there is none.
@@ -50,7 +50,7 @@ func find(rules []rule, m wire.Member) (i int, other bool) {
 		}
 	}
 	for i := range rules {
-		for _, name := range rules[i].other {
+		for _, name := range rules[i].aliases {
 			if string(key) == name {
 				return i, true
 			}
@@ -78,22 +78,22 @@ func isEarlier(members []known) bool {
 
 // objectOrElse is object for what has another answer where it cannot be mended: ok is
 // false then, and the faults count as mended.
-func (w *walk) objectOrElse(v wire.Value, rules []rule) (fix wire.Raw, ok bool) {
-	stuck := w.stuck
+func (w *walk) objectOrFallback(v wire.Value, rules []rule) (fix wire.Raw, ok bool) {
+	stuck := w.unrepaired
 	fix = w.object(v, rules)
-	if w.stuck > stuck {
-		w.stuck = stuck
-		w.settled()
+	if w.unrepaired > stuck {
+		w.unrepaired = stuck
+		w.markRepaired()
 		return nil, false
 	}
 	return fix, true
 }
 
 // settled notes that what was found last has an answer after all.
-func (w *walk) settled() {
-	for i := range w.findings {
-		f := &w.findings[i]
-		f.Mended = f.Mended || w.mend && f.Fault != InvalidURI && f.Fault != InvalidMeta && strings.HasPrefix(f.Path, w.path(""))
+func (w *walk) markRepaired() {
+	for i := range w.violations {
+		f := &w.violations[i]
+		f.Repaired = f.Repaired || w.repair && f.Kind != InvalidURI && f.Kind != InvalidMeta && strings.HasPrefix(f.Path, w.path(""))
 	}
 }
 
@@ -113,7 +113,7 @@ func (w *walk) object(v wire.Value, rules []rule) wire.Raw {
 		case other:
 			under |= bit
 			continue
-		case rules[i].into != "":
+		case rules[i].parent != "":
 			stray |= bit
 			continue
 		case seen&bit != 0:
@@ -123,7 +123,7 @@ func (w *walk) object(v wire.Value, rules []rule) wire.Raw {
 		members = append(members, known{m.Value, i})
 	}
 	if stray != 0 {
-		if home := w.bringHome(v, rules, stray); home != nil {
+		if home := w.moveMisplaced(v, rules, stray); home != nil {
 			if fix := w.object(wire.ValueOf(home), rules); fix != nil {
 				return fix
 			}
@@ -134,10 +134,10 @@ func (w *walk) object(v wire.Value, rules []rule) wire.Raw {
 	if twice != 0 {
 		for i := range rules {
 			if twice&(1<<i) != 0 {
-				w.foundIn(rules[i].name, DuplicateMember, secJSON, true, "stands twice; clients read the last one, and some the first")
+				w.reportMember(rules[i].name, DuplicateMember, secJSON, true, "occurs twice; most clients read the last one, some the first")
 			}
 		}
-		if w.mend {
+		if w.repair {
 			parts = lastOfEach(partsOf(v, rules))
 		}
 	}
@@ -149,10 +149,10 @@ func (w *walk) object(v wire.Value, rules []rule) wire.Raw {
 		if fix == nil {
 			continue
 		}
-		if isGone(fix) {
+		if isRemoved(fix) {
 			seen &^= 1 << m.rule
 		}
-		if w.mend {
+		if w.repair {
 			if parts == nil {
 				parts = partsOf(v, rules)
 			}
@@ -161,17 +161,17 @@ func (w *walk) object(v wire.Value, rules []rule) wire.Raw {
 	}
 	for i := range rules {
 		bit := uint32(1) << i
-		if seen&bit != 0 || under&bit == 0 && !rules[i].need || comesOf(rules, i, stray) {
+		if seen&bit != 0 || under&bit == 0 && !rules[i].required || comesOf(rules, i, stray) {
 			continue
 		}
 		raw := wire.Raw(nil)
 		if under&bit != 0 {
 			raw = w.rename(v, &rules[i])
 		}
-		if raw == nil && rules[i].need {
+		if raw == nil && rules[i].required {
 			raw = w.filled(v, &rules[i])
 		}
-		if raw != nil && w.mend {
+		if raw != nil && w.repair {
 			if parts == nil {
 				parts = partsOf(v, rules)
 			}
@@ -185,7 +185,7 @@ func (w *walk) object(v wire.Value, rules []rule) wire.Raw {
 // of a rule.
 func comesOf(rules []rule, i int, stray uint32) bool {
 	for j := range rules {
-		if stray&(1<<j) != 0 && rules[j].into == rules[i].name {
+		if stray&(1<<j) != 0 && rules[j].parent == rules[i].name {
 			return true
 		}
 	}
@@ -194,9 +194,9 @@ func comesOf(rules []rule, i int, stray uint32) bool {
 
 // bringHome moves members to the objects that they belong into. It returns the
 // object that comes of it, nil when nothing is to be mended.
-func (w *walk) bringHome(v wire.Value, rules []rule, stray uint32) wire.Raw {
+func (w *walk) moveMisplaced(v wire.Value, rules []rule, stray uint32) wire.Raw {
 	var parts []part
-	if w.mend {
+	if w.repair {
 		parts = partsOf(v, rules)
 	}
 	for i := range rules {
@@ -204,8 +204,8 @@ func (w *walk) bringHome(v wire.Value, rules []rule, stray uint32) wire.Raw {
 			continue
 		}
 		r := &rules[i]
-		w.foundIn(r.name, Misplaced, r.section, true, "stands in the wrong place; it belongs into "+r.into)
-		if w.mend {
+		w.reportMember(r.name, Misplaced, r.section, true, "stands in the wrong place; it belongs into "+r.parent)
+		if w.repair {
 			parts = moveInto(parts, i, r, w.published(r, v.Get(r.name)))
 		}
 	}
@@ -214,8 +214,8 @@ func (w *walk) bringHome(v wire.Value, rules []rule, stray uint32) wire.Raw {
 
 // published returns the value of a member as it is to stand in its own place.
 func (w *walk) published(r *rule, v wire.Value) wire.Value {
-	if native, ok := v.Text(); ok && r.public {
-		return wire.ValueOf(wire.String(w.subject.public(native)))
+	if native, ok := v.Text(); ok && r.isURI {
+		return wire.ValueOf(wire.String(w.checker.public(native)))
 	}
 	return v
 }
@@ -225,15 +225,15 @@ func (w *walk) published(r *rule, v wire.Value) wire.Value {
 func (w *walk) filled(v wire.Value, r *rule) wire.Raw {
 	words := "is missing; it is required"
 	var value wire.Raw
-	if r.fill != nil {
+	if r.defaultValue != nil {
 		var said string
-		if value, said = r.fill(w, v); said != "" {
+		if value, said = r.defaultValue(w, v); said != "" {
 			words = said
 		}
 	}
-	w.foundIn(r.name, Missing, r.section, value != nil, words)
+	w.reportMember(r.name, Missing, r.section, value != nil, words)
 	if value == nil {
-		w.stuck++
+		w.unrepaired++
 	}
 	return value
 }
@@ -241,12 +241,12 @@ func (w *walk) filled(v wire.Value, r *rule) wire.Raw {
 // member checks the value of one member.
 func (w *walk) member(r *rule, v wire.Value) wire.Raw {
 	switch {
-	case v.Kind() == 'n' && !r.keep:
-		if r.need {
-			return gone // and so it is missing
+	case v.Kind() == 'n' && !r.nullable:
+		if r.required {
+			return removed // and so it is missing
 		}
-		w.foundIn(r.name, NullMember, r.section, true, "is null; an optional member without a value must be left out")
-		return gone
+		w.reportMember(r.name, NullMember, r.section, true, "is null; an optional member without a value must be left out")
+		return removed
 	case r.check == nil:
 		return nil
 	}
@@ -258,16 +258,16 @@ func (w *walk) member(r *rule, v wire.Value) wire.Raw {
 // rename takes a member that stands under another name for the one that is
 // missing, if its value fits. It returns the value.
 func (w *walk) rename(v wire.Value, r *rule) wire.Raw {
-	for _, name := range r.other {
+	for _, name := range r.aliases {
 		at := v.Get(name)
 		if !at.Exists() || at.Kind() == 'n' {
 			continue
 		}
-		w.foundIn(name, Misplaced, r.section, true, "is not a member of the specification; it must be "+r.name)
+		w.reportMember(name, Misplaced, r.section, true, "is not a member of the specification; it must be "+r.name)
 		at = w.published(r, at)
 		fix := w.member(r, at)
 		switch {
-		case isGone(fix):
+		case isRemoved(fix):
 			return nil
 		case fix != nil:
 			return fix
@@ -288,7 +288,7 @@ func (w *walk) array(v wire.Value, check func(w *walk, el wire.Value) wire.Raw) 
 		w.push("", i)
 		fix := check(w, el)
 		w.pop()
-		if fix != nil && w.mend {
+		if fix != nil && w.repair {
 			if fixes == nil {
 				fixes = map[int]wire.Raw{}
 			}

@@ -48,7 +48,7 @@ func replace(parts []part, rule int, with wire.Raw) []part {
 		if parts[i].rule != rule {
 			continue
 		}
-		if isGone(with) {
+		if isRemoved(with) {
 			return append(parts[:i:i], parts[i+1:]...)
 		}
 		parts[i].value = with
@@ -61,7 +61,7 @@ func replace(parts []part, rule int, with wire.Raw) []part {
 // other names.
 func renamed(parts []part, rule int, r *rule, value wire.Raw) []part {
 	for i := range parts {
-		for _, name := range r.other {
+		for _, name := range r.aliases {
 			if parts[i].rule < 0 && wire.ValueOf(parts[i].key).IsString(name) {
 				parts[i] = part{wire.String(r.name), value, rule}
 				return parts
@@ -78,9 +78,9 @@ func moveInto(parts []part, rule int, r *rule, at wire.Value) []part {
 	if at.Kind() == 'n' {
 		return parts
 	}
-	key := wire.String(r.into)
+	key := wire.String(r.parent)
 	for i := range parts {
-		if !wire.ValueOf(parts[i].key).IsString(r.into) {
+		if !wire.ValueOf(parts[i].key).IsString(r.parent) {
 			continue
 		}
 		home := wire.ValueOf(parts[i].value)

@@ -7,23 +7,22 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// maxNamed is how many findings an error names.
+// maxNamed is the number of violations that an error names.
 const maxNamed = 5
 
-// refuse puts an error in the place of a result. A tool has a result that says
-// so, which models get to see; what was mended of the upstream's own answer stays
-// beside it. sent is what the upstream sent: its _meta may say which task the
-// result is of.
-func (s Subject) refuse(v *Verdict, sent wire.Raw) {
-	words := refusal(s.Mode, v)
+// refuse replaces a result by an error. The result of a tool becomes one with isError, which
+// models see, and keeps the repaired content of the upstream beside the error. sent is the
+// original result: its _meta may name the task that the result belongs to.
+func (s ResultChecker) refuse(v *Verdict, sent wire.Raw) {
+	message := refusal(s.Mode, v)
 	v.Refused = true
 	if wire.MethodOf(s.Method).Shape != wire.ShapeToolResult {
-		v.Err = wire.Errorf(wire.CodeInternal, "%s", words)
+		v.Err = wire.Errorf(wire.CodeInternal, "%s", message)
 		return
 	}
 	rest := wire.ValueOf(v.Result)
 	blocks := wire.Raw{'['}
-	blocks = append(blocks, content.TextBlock(words)...)
+	blocks = append(blocks, content.TextBlock(message)...)
 	if at := rest.Get("structuredContent"); at.Exists() && !content.HasTextOf(rest.Get("content"), at) {
 		v.Result = withText(v.Result, at)
 		rest = wire.ValueOf(v.Result)
@@ -40,13 +39,13 @@ func (s Subject) refuse(v *Verdict, sent wire.Raw) {
 	v.Result = result
 }
 
-// refusal words an error: what could not be mended, or in the strict mode
-// everything.
+// refusal returns the message of the error. It names the violations that were not repaired,
+// in the mode [Strict] all violations.
 func refusal(mode Mode, v *Verdict) string {
 	var named []string
 	left := v.More
-	for _, f := range v.Findings {
-		if mode == Repair && f.Mended || mode == Strict && f.advice() {
+	for _, f := range v.Violations {
+		if mode == Repair && f.Repaired || mode == Strict && f.isAdvice() {
 			continue
 		}
 		if len(named) == maxNamed {

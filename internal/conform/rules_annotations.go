@@ -11,14 +11,14 @@ import (
 var annotationRules = []rule{
 	{name: "audience", section: secAnnotation, check: anAudience},
 	{name: "priority", section: secAnnotation, check: aPriority},
-	{name: "lastModified", section: secAnnotation, check: aTime, other: []string{"last_modified"}},
+	{name: "lastModified", section: secAnnotation, check: aTime, aliases: []string{"last_modified"}},
 }
 
 // anAnnotations checks the annotations of contents and resources.
 func anAnnotations(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
-		w.found(InvalidAnnotation, secAnnotation, true, "must be an object, not "+kindOf(v))
-		return gone
+		w.report(InvalidAnnotation, secAnnotation, true, "must be an object, not "+kindOf(v))
+		return removed
 	}
 	return w.object(v, annotationRules)
 }
@@ -31,15 +31,15 @@ func anAudience(w *walk, v wire.Value) wire.Raw {
 			if isRole(el) {
 				return nil
 			}
-			w.found(InvalidAnnotation, secAnnotation, true, "must be user or assistant")
-			return gone
+			w.report(InvalidAnnotation, secAnnotation, true, "must be user or assistant")
+			return removed
 		})
 	}
-	w.found(InvalidAnnotation, secAnnotation, true, "must be an array of user and assistant, not "+kindOf(v))
+	w.report(InvalidAnnotation, secAnnotation, true, "must be an array of user and assistant, not "+kindOf(v))
 	if isRole(v) {
 		return append(append(wire.Raw{'['}, v.Raw()...), ']')
 	}
-	return gone
+	return removed
 }
 
 func aPriority(w *walk, v wire.Value) wire.Raw {
@@ -51,10 +51,10 @@ func aPriority(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() == '0' && err == nil && n >= 0 && n <= 1 {
 		return nil
 	}
-	w.found(InvalidAnnotation, secAnnotation, true, "must be a number from 0 to 1")
+	w.report(InvalidAnnotation, secAnnotation, true, "must be a number from 0 to 1")
 	switch {
 	case v.Kind() != '0' && v.Kind() != '"' || err != nil || n != n:
-		return gone
+		return removed
 	case n > 1:
 		return wire.Raw("1")
 	case n < 0:
@@ -78,7 +78,7 @@ func aTime(w *walk, v wire.Value) wire.Raw {
 			return nil
 		}
 	}
-	w.found(InvalidAnnotation, secAnnotation, true, "must be an ISO 8601 date and time with an offset, such as 2025-01-12T15:00:58Z")
+	w.report(InvalidAnnotation, secAnnotation, true, "must be an ISO 8601 date and time with an offset, such as 2025-01-12T15:00:58Z")
 	if n, isNumber := v.Int(); isNumber {
 		if n > 1e11 { // milliseconds, as JavaScript counts
 			n /= 1000
@@ -86,7 +86,7 @@ func aTime(w *walk, v wire.Value) wire.Raw {
 		if n >= 0 && n < 1e11 {
 			return wire.String(time.Unix(n, 0).UTC().Format(time.RFC3339))
 		}
-		return gone
+		return removed
 	}
 	if len(text) <= 64 {
 		for _, form := range timeForms {
@@ -98,12 +98,12 @@ func aTime(w *walk, v wire.Value) wire.Raw {
 			}
 		}
 	}
-	return gone
+	return removed
 }
 
 var iconRules = []rule{
-	{name: "src", need: true, section: secIcons, check: aString(secIcons), other: []string{"url", "href"}},
-	{name: "mimeType", section: secIcons, check: aMIMEType, other: []string{"mime_type"}},
+	{name: "src", required: true, section: secIcons, check: aString(secIcons), aliases: []string{"url", "href"}},
+	{name: "mimeType", section: secIcons, check: aMIMEType, aliases: []string{"mime_type"}},
 	{name: "sizes", section: secIcons, check: iconSizes},
 	{name: "theme", section: secIcons, check: oneOf(secIcons, "light", "dark")},
 }
@@ -111,12 +111,12 @@ var iconRules = []rule{
 // anIcons checks icons. One that cannot be shown is left out.
 func anIcons(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() == '{' {
-		w.found(InvalidIcon, secIcons, true, "must be an array of icons, not an object")
+		w.report(InvalidIcon, secIcons, true, "must be an array of icons, not an object")
 		return append(append(wire.Raw{'['}, icon(w, v)...), ']')
 	}
 	if v.Kind() != '[' {
-		w.found(InvalidIcon, secIcons, true, "must be an array of icons, not "+kindOf(v))
-		return gone
+		w.report(InvalidIcon, secIcons, true, "must be an array of icons, not "+kindOf(v))
+		return removed
 	}
 	return w.array(v, func(w *walk, el wire.Value) wire.Raw {
 		fix := icon(w, el)
@@ -130,12 +130,12 @@ func anIcons(w *walk, v wire.Value) wire.Raw {
 // icon returns an icon as it should be: itself where nothing is wrong.
 func icon(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
-		w.found(InvalidIcon, secIcons, true, "must be an object with src, not "+kindOf(v))
-		return gone
+		w.report(InvalidIcon, secIcons, true, "must be an object with src, not "+kindOf(v))
+		return removed
 	}
-	fix, ok := w.objectOrElse(v, iconRules)
+	fix, ok := w.objectOrFallback(v, iconRules)
 	if !ok {
-		return gone
+		return removed
 	}
 	if fix != nil {
 		return fix
@@ -149,14 +149,14 @@ func iconSizes(w *walk, v wire.Value) wire.Raw {
 			if el.Kind() == '"' {
 				return nil
 			}
-			w.found(InvalidIcon, secIcons, true, "must be a string such as 48x48 or any")
-			return gone
+			w.report(InvalidIcon, secIcons, true, "must be a string such as 48x48 or any")
+			return removed
 		})
 	}
-	w.found(InvalidIcon, secIcons, true, "must be an array of strings such as 48x48 or any, not "+kindOf(v))
+	w.report(InvalidIcon, secIcons, true, "must be an array of strings such as 48x48 or any, not "+kindOf(v))
 	text, ok := v.Text()
 	if !ok {
-		return gone
+		return removed
 	}
 	out := wire.Raw{'['}
 	for i, size := range strings.Fields(text) {

@@ -12,9 +12,9 @@ import (
 var (
 	annotationsRule = rule{name: "annotations", section: secAnnotation, check: anAnnotations}
 	metaRule        = rule{name: "_meta", section: secMeta, check: aMeta}
-	audienceRule    = rule{name: "audience", section: secAnnotation, into: "annotations"}
-	priorityRule    = rule{name: "priority", section: secAnnotation, into: "annotations"}
-	modifiedRule    = rule{name: "lastModified", section: secAnnotation, into: "annotations"}
+	audienceRule    = rule{name: "audience", section: secAnnotation, parent: "annotations"}
+	priorityRule    = rule{name: "priority", section: secAnnotation, parent: "annotations"}
+	modifiedRule    = rule{name: "lastModified", section: secAnnotation, parent: "annotations"}
 	isErrorRule     = rule{name: "isError", section: secToolResult, check: raiseError}
 )
 
@@ -23,8 +23,8 @@ func blockRules(own ...rule) []rule {
 }
 
 var textRules = blockRules(rule{
-	name: "text", need: true, section: secToolResult, check: anyText(secToolResult), other: []string{"content", "value"},
-	fill: func(*walk, wire.Value) (wire.Raw, string) { return wire.Raw(`""`), "" },
+	name: "text", required: true, section: secToolResult, check: anyText(secToolResult), aliases: []string{"content", "value"},
+	defaultValue: func(*walk, wire.Value) (wire.Raw, string) { return wire.Raw(`""`), "" },
 })
 
 // The rules refer to functions that refer to them again.
@@ -34,21 +34,21 @@ func init() {
 	imageRules = blockRules(mediaRules("image")...)
 	audioRules = blockRules(mediaRules("audio")...)
 	embeddedRules = blockRules(
-		rule{name: "resource", need: true, section: secContents, check: contents},
-		rule{name: "uri", section: secContents, into: "resource", public: true},
-		rule{name: "text", section: secContents, into: "resource"},
-		rule{name: "blob", section: secContents, into: "resource"},
-		rule{name: "mimeType", section: secContents, into: "resource"},
+		rule{name: "resource", required: true, section: secContents, check: contents},
+		rule{name: "uri", section: secContents, parent: "resource", isURI: true},
+		rule{name: "text", section: secContents, parent: "resource"},
+		rule{name: "blob", section: secContents, parent: "resource"},
+		rule{name: "mimeType", section: secContents, parent: "resource"},
 	)
 }
 
 // raiseError takes the isError of a block for that of its result.
 func raiseError(w *walk, v wire.Value) wire.Raw {
-	w.found(Misplaced, secToolResult, true, "stands in a block; it is a member of the result")
+	w.report(Misplaced, secToolResult, true, "stands in a block; it is a member of the result")
 	if v.Kind() == 't' {
-		w.raised = wire.Raw("true")
+		w.isError = wire.Raw("true")
 	}
-	return gone
+	return removed
 }
 
 // contentBlocks checks the content of a tool's result.
@@ -57,14 +57,14 @@ func contentBlocks(w *walk, v wire.Value) wire.Raw {
 	case '[':
 		return w.array(v, block)
 	case '{', '"':
-		w.found(WrongType, secToolResult, true, "must be an array of blocks, not "+kindOf(v))
+		w.report(WrongType, secToolResult, true, "must be an array of blocks, not "+kindOf(v))
 		el := block(w, v)
 		if el == nil {
 			el = v.Raw()
 		}
 		return append(append(wire.Raw{'['}, el...), ']')
 	default:
-		w.found(WrongType, secToolResult, true, "must be an array of blocks, not "+kindOf(v))
+		w.report(WrongType, secToolResult, true, "must be an array of blocks, not "+kindOf(v))
 		return append(append(wire.Raw{'['}, content.TextBlock(string(v.Raw()))...), ']')
 	}
 }
@@ -75,10 +75,10 @@ func block(w *walk, v wire.Value) wire.Raw {
 	switch v.Kind() {
 	case '{':
 	case '"':
-		w.found(WrongType, secToolResult, true, "must be a block such as {\"type\":\"text\",\"text\":…}, not a string")
+		w.report(WrongType, secToolResult, true, "must be a block such as {\"type\":\"text\",\"text\":…}, not a string")
 		return content.TextBlock(v.Str())
 	default:
-		w.found(WrongType, secToolResult, true, "must be a block, not "+kindOf(v))
+		w.report(WrongType, secToolResult, true, "must be a block, not "+kindOf(v))
 		return content.TextBlock(string(v.Raw()))
 	}
 	kind := v.Get("type")
@@ -87,14 +87,14 @@ func block(w *walk, v wire.Value) wire.Raw {
 		return w.oddBlock(v, kind)
 	}
 	if since != "" && w.rev != "" && !w.rev.AtLeast(since) {
-		w.foundIn("type", NewerThanRevision, secToolResult, false, fmt.Sprintf("%s came with revision %s", kind.Str(), since))
+		w.reportMember("type", NewerThanRevision, secToolResult, false, fmt.Sprintf("%s came with revision %s", kind.Str(), since))
 	}
 	for _, other := range []func(*walk, wire.Value, wire.Value) wire.Raw{asLink, fromSource} {
 		if fix := other(w, v, kind); fix != nil {
 			return fix
 		}
 	}
-	fix, ok := w.objectOrElse(v, rules)
+	fix, ok := w.objectOrFallback(v, rules)
 	if !ok {
 		return content.TextBlock(string(v.Raw()))
 	}
@@ -122,19 +122,19 @@ func (w *walk) oddBlock(v, kind wire.Value) wire.Raw {
 	guess := guessType(v, kind)
 	switch {
 	case !kind.Exists() || kind.Kind() == 'n':
-		w.foundIn("type", Missing, secToolResult, true, "is missing; it says what the block is")
+		w.reportMember("type", Missing, secToolResult, true, "is missing; it says what the block is")
 	case guess != "":
-		w.foundIn("type", InvalidValue, secToolResult, true, fmt.Sprintf("%q is no type of blocks; did it mean %q?", content.Clip(kind.Str(), 32), guess))
+		w.reportMember("type", InvalidValue, secToolResult, true, fmt.Sprintf("%q is no type of blocks; did it mean %q?", content.Clip(kind.Str(), 32), guess))
 	default:
-		w.foundIn("type", UnknownBlock, secToolResult, true, fmt.Sprintf("%q is no type of blocks; it must be text, image, audio, resource or resource_link", content.Clip(kind.Str(), 32)))
+		w.reportMember("type", UnknownBlock, secToolResult, true, fmt.Sprintf("%q is no type of blocks; it must be text, image, audio, resource or resource_link", content.Clip(kind.Str(), 32)))
 	}
-	if !w.mend {
+	if !w.repair {
 		return nil
 	}
 	if guess == "" {
 		return content.TextBlock(string(v.Raw()))
 	}
-	named := w.subject.rewrittenBlock(wire.SetMember(v.Raw(), "type", wire.String(guess)))
+	named := w.checker.rewrittenBlock(wire.SetMember(v.Raw(), "type", wire.String(guess)))
 	if fix := block(w, wire.ValueOf(named)); fix != nil {
 		return fix
 	}

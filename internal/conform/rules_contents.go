@@ -10,30 +10,30 @@ var contentsRules []rule
 func init() {
 	contentsRules = []rule{
 		{
-			name: "uri", need: true, section: secContents, check: aURI, other: []string{"url"}, public: true,
-			fill: func(w *walk, _ wire.Value) (wire.Raw, string) {
-				if asked := w.subject.asked(); asked != "" {
+			name: "uri", required: true, section: secContents, check: aURI, aliases: []string{"url"}, isURI: true,
+			defaultValue: func(w *walk, _ wire.Value) (wire.Raw, string) {
+				if asked := w.checker.asked(); asked != "" {
 					return wire.String(asked), "is missing; it must be the URI of the resource"
 				}
 				return nil, ""
 			},
 		},
-		{name: "mimeType", section: secContents, check: aMIMEType, other: []string{"mime_type", "mimetype", "contentType"}},
-		{name: "text", section: secContents, check: anyText(secContents), other: []string{"content"}},
-		{name: "blob", section: secContents, check: aBlob, other: []string{"data", "base64"}},
+		{name: "mimeType", section: secContents, check: aMIMEType, aliases: []string{"mime_type", "mimetype", "contentType"}},
+		{name: "text", section: secContents, check: anyText(secContents), aliases: []string{"content"}},
+		{name: "blob", section: secContents, check: aBlob, aliases: []string{"data", "base64"}},
 		metaRule,
-		drafted("annotations", anAnnotations), drafted("icons", anIcons), drafted("size", aCount(secDrafted)),
+		sep2093("annotations", anAnnotations), sep2093("icons", anIcons), sep2093("size", aCount(secSEP2093)),
 	}
 }
 
 // drafted returns the rule for a member that contents have by the draft SEP-2093
 // alone: in all revisions it may be anything.
-func drafted(name string, check func(*walk, wire.Value) wire.Raw) rule {
-	return rule{name: name, section: secDrafted, check: func(w *walk, v wire.Value) wire.Raw {
-		before := len(w.findings)
+func sep2093(name string, check func(*walk, wire.Value) wire.Raw) rule {
+	return rule{name: name, section: secSEP2093, check: func(w *walk, v wire.Value) wire.Raw {
+		before := len(w.violations)
 		fix := check(w, v)
-		for i := range w.findings[before:] {
-			w.findings[before+i].Section = secDrafted
+		for i := range w.violations[before:] {
+			w.violations[before+i].Section = secSEP2093
 		}
 		return fix
 	}}
@@ -42,16 +42,16 @@ func drafted(name string, check func(*walk, wire.Value) wire.Raw) rule {
 // aBlob checks the bytes of a resource.
 func aBlob(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '"' {
-		w.found(WrongType, secContents, true, "must be a string of Base64, not "+kindOf(v))
-		return gone
+		w.report(WrongType, secContents, true, "must be a string of Base64, not "+kindOf(v))
+		return removed
 	}
 	if content.IsBase64(v) {
 		return nil
 	}
 	text := v.Str()
 	data, _, ok := content.RepairBase64(text)
-	if w.found(InvalidBase64, secContents, ok, wordsOfBase64(text)); !ok {
-		w.stuck++
+	if w.report(InvalidBase64, secContents, ok, wordsOfBase64(text)); !ok {
+		w.unrepaired++
 		return nil
 	}
 	return wire.String(data)
@@ -60,13 +60,13 @@ func aBlob(w *walk, v wire.Value) wire.Raw {
 // contents checks the contents of a resource, read or embedded: text or blob.
 func contents(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
-		if v.Kind() == '"' && w.subject.asked() != "" {
-			w.found(WrongType, secContents, true, "must be an object with uri and text, not a string")
-			out := wire.SetMember(wire.Raw(`{}`), "uri", wire.String(w.subject.asked()))
+		if v.Kind() == '"' && w.checker.asked() != "" {
+			w.report(WrongType, secContents, true, "must be an object with uri and text, not a string")
+			out := wire.SetMember(wire.Raw(`{}`), "uri", wire.String(w.checker.asked()))
 			return w.typed(wire.SetMember(out, "text", v.Raw()))
 		}
-		w.found(WrongType, secContents, false, "must be an object with uri and text or blob, not "+kindOf(v))
-		w.stuck++
+		w.report(WrongType, secContents, false, "must be an object with uri and text or blob, not "+kindOf(v))
+		w.unrepaired++
 		return nil
 	}
 	fix := w.object(v, contentsRules)
@@ -75,7 +75,7 @@ func contents(w *walk, v wire.Value) wire.Raw {
 		doc = v.Raw()
 	}
 	now := wire.ValueOf(doc)
-	if !w.mend {
+	if !w.repair {
 		w.oneOfBoth(v, doc)
 		w.typed(doc)
 		return nil
@@ -95,7 +95,7 @@ func (w *walk) oneOfBoth(v wire.Value, doc wire.Raw) wire.Raw {
 	hasBlob := blob.Exists() && blob.Kind() != 'n' || v.Get("data").Exists() || v.Get("base64").Exists()
 	switch {
 	case !hasText && !hasBlob:
-		w.foundIn("text", Missing, secContents, true, "is missing, and so is blob; one of them is required")
+		w.reportMember("text", Missing, secContents, true, "is missing, and so is blob; one of them is required")
 		return wire.SetMember(doc, "text", wire.Raw(`""`))
 	case hasText && hasBlob:
 		empty := ""
@@ -104,7 +104,7 @@ func (w *walk) oneOfBoth(v wire.Value, doc wire.Raw) wire.Raw {
 		} else if blob.IsString("") {
 			empty = "blob"
 		}
-		w.found(TextAndBlob, secContents, empty != "", "has text and blob; it must have one of them")
+		w.report(TextAndBlob, secContents, empty != "", "has text and blob; it must have one of them")
 		if empty != "" {
 			e := wire.NewEdit(doc)
 			e.Remove(e.Root(), empty)
@@ -120,10 +120,10 @@ func (w *walk) typed(doc wire.Raw) wire.Raw {
 	if v.Get("mimeType").Exists() {
 		return doc
 	}
-	mime := w.subject.listedType(v.Get("uri"))
+	mime := w.checker.listedType(v.Get("uri"))
 	if mime == "" {
 		return doc
 	}
-	w.foundIn("mimeType", MissingMIMEType, secContents, true, "is missing; the list gives "+content.Clip(mime, 64))
+	w.reportMember("mimeType", MissingMIMEType, secContents, true, "is missing; the list gives "+content.Clip(mime, 64))
 	return wire.SetMember(doc, "mimeType", wire.String(mime))
 }

@@ -27,53 +27,53 @@ var resourceMembers, toolHints []rule
 
 func init() {
 	hint := func(name string) rule { return rule{name: name, section: secTool, check: aBool(secTool)} }
-	stray := func(name string) rule { return rule{name: name, section: secTool, into: "annotations"} }
+	stray := func(name string) rule { return rule{name: name, section: secTool, parent: "annotations"} }
 	toolHints = []rule{
 		{name: "title", section: secTool, check: aString(secTool)},
 		hint("readOnlyHint"), hint("destructiveHint"), hint("idempotentHint"), hint("openWorldHint"),
 	}
 	itemRules[call.Tool] = append([]rule{
-		{name: "name", need: true, section: secTool, check: aToolName},
+		{name: "name", required: true, section: secTool, check: aToolName},
 		{
-			name: "inputSchema", need: true, section: secTool, check: inputSchema, other: []string{"input_schema", "parameters"},
-			fill: func(*walk, wire.Value) (wire.Raw, string) {
+			name: "inputSchema", required: true, section: secTool, check: inputSchema, aliases: []string{"input_schema", "parameters"},
+			defaultValue: func(*walk, wire.Value) (wire.Raw, string) {
 				return wire.Raw(`{"type":"object"}`), "is missing; for a tool without parameters it must be {\"type\":\"object\"}"
 			},
 		},
-		{name: "outputSchema", section: secOutput, check: outputSchema, other: []string{"output_schema"}},
+		{name: "outputSchema", section: secOutput, check: outputSchema, aliases: []string{"output_schema"}},
 		{name: "annotations", section: secTool, check: func(w *walk, v wire.Value) wire.Raw {
 			if v.Kind() != '{' {
-				w.found(WrongType, secTool, true, "must be an object, not "+kindOf(v))
-				return gone
+				w.report(WrongType, secTool, true, "must be an object, not "+kindOf(v))
+				return removed
 			}
 			return w.object(v, toolHints)
 		}},
 		{name: "execution", section: secTool, check: func(w *walk, v wire.Value) wire.Raw {
 			if v.Kind() != '{' {
-				w.found(WrongType, secTool, true, "must be an object, not "+kindOf(v))
-				return gone
+				w.report(WrongType, secTool, true, "must be an object, not "+kindOf(v))
+				return removed
 			}
 			return w.object(v, []rule{{name: "taskSupport", section: secTool, check: oneOf(secTool, "required", "optional", "forbidden")}})
 		}},
 		stray("readOnlyHint"), stray("destructiveHint"), stray("idempotentHint"), stray("openWorldHint"),
 	}, itemMembers(secTool)...)
 	name := func(section string) rule {
-		return rule{name: "name", need: true, section: section, check: aString(section), fill: nameOfURI}
+		return rule{name: "name", required: true, section: section, check: aString(section), defaultValue: nameOfURI}
 	}
-	mime := rule{name: "mimeType", section: secResource, check: aMIMEType, other: []string{"mime_type", "mimetype"}}
+	mime := rule{name: "mimeType", section: secResource, check: aMIMEType, aliases: []string{"mime_type", "mimetype"}}
 	resourceMembers = append([]rule{
-		{name: "uri", need: true, section: secResource, check: aURI, other: []string{"url"}, public: true},
+		{name: "uri", required: true, section: secResource, check: aURI, aliases: []string{"url"}, isURI: true},
 		name(secResource), mime, annotationsRule,
 		{name: "size", section: secResource, check: aCount(secResource)},
 	}, itemMembers(secResource)[:3]...)
 	linkRules = blockRules(slices.Clone(resourceMembers)...)
 	itemRules[call.Resource] = append(slices.Clone(resourceMembers), metaRule)
 	itemRules[call.Template] = append([]rule{
-		{name: "uriTemplate", need: true, section: secTemplate, check: aString(secTemplate), other: []string{"uri_template"}},
+		{name: "uriTemplate", required: true, section: secTemplate, check: aString(secTemplate), aliases: []string{"uri_template"}},
 		name(secTemplate), mime, annotationsRule,
 	}, itemMembers(secTemplate)...)
 	itemRules[call.Prompt] = append([]rule{
-		{name: "name", need: true, section: secPrompt, check: aString(secPrompt)},
+		{name: "name", required: true, section: secPrompt, check: aString(secPrompt)},
 		{name: "arguments", section: secPrompt, check: promptArguments},
 	}, itemMembers(secPrompt)...)
 }
@@ -105,7 +105,7 @@ func aToolName(w *walk, v wire.Value) wire.Raw {
 		return w.text(v, secTool)
 	}
 	if w.rev.AtLeast(wire.Rev20251125) && !isToolName(name) {
-		w.found(InvalidName, secToolNames, false, fmt.Sprintf("%q must be 1 to %d of A-Z a-z 0-9 _ - .", content.Clip(name, 64), maxToolName))
+		w.report(InvalidName, secToolNames, false, fmt.Sprintf("%q must be 1 to %d of A-Z a-z 0-9 _ - .", content.Clip(name, 64), maxToolName))
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func promptArguments(w *walk, v wire.Value) wire.Raw {
 	case '[':
 		return w.array(v, promptArgument)
 	case '{':
-		w.found(WrongType, secPrompt, true, "must be an array of objects with name, not an object")
+		w.report(WrongType, secPrompt, true, "must be an array of objects with name, not an object")
 		out := wire.Raw{'['}
 		for m := range v.Members() {
 			one := wire.Raw(`{}`)
@@ -145,13 +145,13 @@ func promptArguments(w *walk, v wire.Value) wire.Raw {
 		}
 		return append(out, ']')
 	default:
-		w.found(WrongType, secPrompt, true, "must be an array of objects with name, not "+kindOf(v))
-		return gone
+		w.report(WrongType, secPrompt, true, "must be an array of objects with name, not "+kindOf(v))
+		return removed
 	}
 }
 
 var argumentRules = []rule{
-	{name: "name", need: true, section: secPrompt, check: aString(secPrompt)},
+	{name: "name", required: true, section: secPrompt, check: aString(secPrompt)},
 	{name: "title", section: secPrompt, check: aString(secPrompt)},
 	{name: "description", section: secPrompt, check: aString(secPrompt)},
 	{name: "required", section: secPrompt, check: aBool(secPrompt)},
@@ -159,16 +159,16 @@ var argumentRules = []rule{
 
 func promptArgument(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() == '"' {
-		w.found(WrongType, secPrompt, true, "must be an object with name, not a string")
+		w.report(WrongType, secPrompt, true, "must be an object with name, not a string")
 		return wire.SetMember(wire.Raw(`{}`), "name", v.Raw())
 	}
 	if v.Kind() != '{' {
-		w.found(WrongType, secPrompt, true, "must be an object with name, not "+kindOf(v))
-		return gone
+		w.report(WrongType, secPrompt, true, "must be an object with name, not "+kindOf(v))
+		return removed
 	}
-	fix, ok := w.objectOrElse(v, argumentRules)
+	fix, ok := w.objectOrFallback(v, argumentRules)
 	if !ok {
-		return gone
+		return removed
 	}
 	return fix
 }

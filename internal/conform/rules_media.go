@@ -13,12 +13,12 @@ import (
 func mediaRules(kind string) []rule {
 	return []rule{
 		{
-			name: "data", need: true, section: secToolResult, check: aBase64, other: []string{"blob", "base64"},
+			name: "data", required: true, section: secToolResult, check: aBase64, aliases: []string{"blob", "base64"},
 		},
 		{
-			name: "mimeType", need: true, section: secToolResult, check: mediaType(kind),
-			other: []string{"mime_type", "mimetype", "mediaType", "media_type", "format"},
-			fill: func(_ *walk, obj wire.Value) (wire.Raw, string) {
+			name: "mimeType", required: true, section: secToolResult, check: mediaType(kind),
+			aliases: []string{"mime_type", "mimetype", "mediaType", "media_type", "format"},
+			defaultValue: func(_ *walk, obj wire.Value) (wire.Raw, string) {
 				data, mime, _ := content.RepairBase64(obj.Get("data").Str())
 				if !isMIMEType(mime) {
 					mime = content.SniffMIMEType(data)
@@ -36,7 +36,7 @@ func mediaType(kind string) func(*walk, wire.Value) wire.Raw {
 		if ok && isMIMEType(text) {
 			return nil
 		}
-		w.found(InvalidMIMEType, secToolResult, true, fmt.Sprintf("%q is no MIME type; it must look like %s/…", content.Clip(text, 64), kind))
+		w.report(InvalidMIMEType, secToolResult, true, fmt.Sprintf("%q is no MIME type; it must look like %s/…", content.Clip(text, 64), kind))
 		switch name := strings.ToLower(strings.TrimSpace(text)); {
 		case isMIMEType(name):
 			return wire.String(name)
@@ -45,15 +45,15 @@ func mediaType(kind string) func(*walk, wire.Value) wire.Raw {
 		case isMIMEName(name):
 			return wire.String(kind + "/" + name)
 		}
-		return gone
+		return removed
 	}
 }
 
 // aBase64 checks the data of an image or a sound.
 func aBase64(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '"' {
-		w.found(WrongType, secToolResult, false, "must be a string of Base64, not "+kindOf(v))
-		w.stuck++
+		w.report(WrongType, secToolResult, false, "must be a string of Base64, not "+kindOf(v))
+		w.unrepaired++
 		return nil
 	}
 	if content.IsBase64(v) {
@@ -61,9 +61,9 @@ func aBase64(w *walk, v wire.Value) wire.Raw {
 	}
 	text := v.Str()
 	data, _, ok := content.RepairBase64(text)
-	w.found(InvalidBase64, secToolResult, ok, wordsOfBase64(text))
+	w.report(InvalidBase64, secToolResult, ok, wordsOfBase64(text))
 	if !ok {
-		w.stuck++
+		w.unrepaired++
 		return nil
 	}
 	return wire.String(data)
@@ -101,13 +101,13 @@ func asLink(w *walk, v, kind wire.Value) wire.Raw {
 		if !isURL(text) {
 			continue
 		}
-		w.foundIn(name, InvalidBase64, secToolResult, true, "is a URL; data must be the Base64 of the bytes, and resource_link is for URLs")
-		if !w.mend {
-			return gone // its other faults would only say the same again
+		w.reportMember(name, InvalidBase64, secToolResult, true, "is a URL; data must be the Base64 of the bytes, and resource_link is for URLs")
+		if !w.repair {
+			return removed // its other faults would only say the same again
 		}
 		base := path.Base(strings.TrimRight(strings.SplitN(text, "?", 2)[0], "/"))
 		link := wire.Raw(`{"type":"resource_link"}`)
-		link = wire.SetMember(link, "uri", wire.String(w.subject.public(text)))
+		link = wire.SetMember(link, "uri", wire.String(w.checker.public(text)))
 		link = wire.SetMember(link, "name", wire.String(base))
 		if mime := v.Get("mimeType"); isMIMEType(mime.Str()) {
 			link = wire.SetMember(link, "mimeType", mime.Raw())
@@ -137,9 +137,9 @@ func fromSource(w *walk, v, kind wire.Value) wire.Raw {
 	if source.Get("data").Kind() != '"' || v.Get("data").Exists() {
 		return nil
 	}
-	w.foundIn("source", Misplaced, secToolResult, true, "is not a member of the specification; data and mimeType stand beside type")
-	if !w.mend {
-		return gone
+	w.reportMember("source", Misplaced, secToolResult, true, "is not a member of the specification; data and mimeType stand beside type")
+	if !w.repair {
+		return removed
 	}
 	e := wire.NewEdit(v.Raw())
 	e.Remove(e.Root(), "source")

@@ -13,17 +13,17 @@ var promptRules, messageRules []rule
 func init() {
 	promptRules = []rule{
 		{name: "description", section: secPrompt, check: aString(secPrompt)},
-		{name: "messages", need: true, section: secPrompt, check: promptMessages},
+		{name: "messages", required: true, section: secPrompt, check: promptMessages},
 		metaRule,
 	}
 	messageRules = []rule{
 		{
-			name: "role", need: true, section: secMessages, check: aRole,
-			fill: func(*walk, wire.Value) (wire.Raw, string) {
+			name: "role", required: true, section: secMessages, check: aRole,
+			defaultValue: func(*walk, wire.Value) (wire.Raw, string) {
 				return wire.Raw(`"user"`), "is missing; it must be user or assistant"
 			},
 		},
-		{name: "content", need: true, section: secMessages, check: promptContent, other: []string{"text"}},
+		{name: "content", required: true, section: secMessages, check: promptContent, aliases: []string{"text"}},
 	}
 }
 
@@ -31,7 +31,7 @@ func init() {
 func (w *walk) prompt(result wire.Raw) wire.Raw {
 	root := wire.ValueOf(result)
 	if at := root.Get("messages"); at.Kind() == '{' {
-		w.foundIn("messages", WrongType, secPrompt, true, "must be an array of messages, not an object")
+		w.reportMember("messages", WrongType, secPrompt, true, "must be an array of messages, not an object")
 		e := wire.NewEdit(result)
 		e.Replace(at, append(append(wire.Raw{'['}, at.Raw()...), ']'))
 		return w.again(e.Bytes())
@@ -44,11 +44,11 @@ func promptMessages(w *walk, v wire.Value) wire.Raw {
 	case '[':
 		return w.array(v, promptMessage)
 	case '"':
-		w.found(WrongType, secPrompt, true, "must be an array of messages, not a string")
+		w.report(WrongType, secPrompt, true, "must be an array of messages, not a string")
 		return append(append(wire.Raw{'['}, promptMessage(w, v)...), ']')
 	default:
-		w.found(WrongType, secPrompt, false, "must be an array of messages, not "+kindOf(v))
-		w.stuck++
+		w.report(WrongType, secPrompt, false, "must be an array of messages, not "+kindOf(v))
+		w.unrepaired++
 		return nil
 	}
 }
@@ -59,16 +59,16 @@ func promptMessage(w *walk, v wire.Value) wire.Raw {
 	switch v.Kind() {
 	case '{':
 	case '"':
-		w.found(WrongType, secMessages, true, "must be a message with role and content, not a string")
+		w.report(WrongType, secMessages, true, "must be a message with role and content, not a string")
 		return turn(wire.Raw(`"user"`), content.TextBlock(v.Str()))
 	default:
-		w.found(WrongType, secMessages, true, "must be a message with role and content, not "+kindOf(v))
+		w.report(WrongType, secMessages, true, "must be a message with role and content, not "+kindOf(v))
 		return turn(wire.Raw(`"user"`), content.TextBlock(string(v.Raw())))
 	}
 	if blocks := v.Get("content"); blocks.Kind() == '[' {
 		return w.split(v, blocks)
 	}
-	fix, ok := w.objectOrElse(v, messageRules)
+	fix, ok := w.objectOrFallback(v, messageRules)
 	if !ok {
 		return turn(wire.Raw(`"user"`), content.TextBlock(string(v.Raw())))
 	}
@@ -77,8 +77,8 @@ func promptMessage(w *walk, v wire.Value) wire.Raw {
 
 // split makes a message of every block of one that has several.
 func (w *walk) split(v, blocks wire.Value) wire.Raw {
-	w.foundIn("content", WrongType, secMessages, true, "must be one block, not an array; every block needs a message of its own")
-	if !w.mend {
+	w.reportMember("content", WrongType, secMessages, true, "must be one block, not an array; every block needs a message of its own")
+	if !w.repair {
 		return nil
 	}
 	role := wire.Raw(`null`)
@@ -90,7 +90,7 @@ func (w *walk) split(v, blocks wire.Value) wire.Raw {
 			role = at.Raw()
 		}
 	}
-	out := gone
+	out := removed
 	for el := range blocks.Elements() {
 		one := turn(role, el.Raw())
 		if el.Kind() == '[' {
@@ -118,7 +118,7 @@ func aRole(w *walk, v wire.Value) wire.Raw {
 	if isRole(v) {
 		return nil
 	}
-	w.found(InvalidRole, secMessages, true, fmt.Sprintf("%q is no role of prompts; it must be user or assistant", content.Clip(v.Str(), 32)))
+	w.report(InvalidRole, secMessages, true, fmt.Sprintf("%q is no role of prompts; it must be user or assistant", content.Clip(v.Str(), 32)))
 	switch strings.ToLower(v.Str()) {
 	case "assistant", "model", "ai":
 		return wire.Raw(`"assistant"`)
@@ -128,7 +128,7 @@ func aRole(w *walk, v wire.Value) wire.Raw {
 
 func promptContent(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() == '"' {
-		w.found(WrongType, secMessages, true, "must be a block such as {\"type\":\"text\",\"text\":…}, not a string")
+		w.report(WrongType, secMessages, true, "must be a block such as {\"type\":\"text\",\"text\":…}, not a string")
 		return content.TextBlock(v.Str())
 	}
 	return block(w, v)

@@ -11,20 +11,20 @@ var readRules, completeRules, completionRules []rule
 
 func init() {
 	readRules = []rule{
-		{name: "contents", need: true, section: secContents, check: allContents},
+		{name: "contents", required: true, section: secContents, check: allContents},
 		metaRule,
 	}
 	completeRules = []rule{
-		{name: "completion", need: true, section: secComplete, check: aCompletion},
-		{name: "values", section: secComplete, into: "completion"},
-		{name: "total", section: secComplete, into: "completion"},
-		{name: "hasMore", section: secComplete, into: "completion"},
+		{name: "completion", required: true, section: secComplete, check: aCompletion},
+		{name: "values", section: secComplete, parent: "completion"},
+		{name: "total", section: secComplete, parent: "completion"},
+		{name: "hasMore", section: secComplete, parent: "completion"},
 		metaRule,
 	}
 	completionRules = []rule{
-		{name: "values", need: true, section: secComplete, check: theValues},
+		{name: "values", required: true, section: secComplete, check: theValues},
 		{name: "total", section: secComplete, check: aCount(secComplete)},
-		{name: "hasMore", section: secComplete, check: aBool(secComplete), other: []string{"has_more"}},
+		{name: "hasMore", section: secComplete, check: aBool(secComplete), aliases: []string{"has_more"}},
 	}
 }
 
@@ -36,7 +36,7 @@ func (w *walk) read(result wire.Raw) wire.Raw {
 			return w.again(moved)
 		}
 	} else if at.Kind() == '{' {
-		w.foundIn("contents", WrongType, secContents, true, "must be an array, not an object")
+		w.reportMember("contents", WrongType, secContents, true, "must be an array, not an object")
 		e := wire.NewEdit(result)
 		e.Replace(at, append(append(wire.Raw{'['}, at.Raw()...), ']'))
 		return w.again(e.Bytes())
@@ -52,13 +52,13 @@ func (w *walk) movedContents(root wire.Value) wire.Raw {
 		if k := at.Kind(); k != '[' && k != '{' && k != '"' {
 			continue
 		}
-		w.foundIn(name, Misplaced, secContents, true, "is no member of the result; it must be contents")
+		w.reportMember(name, Misplaced, secContents, true, "is no member of the result; it must be contents")
 		e := wire.NewEdit(root.Raw())
 		e.Remove(e.Root(), "contents", name)
 		return wire.SetMember(e.Bytes(), "contents", at.Raw())
 	}
 	if root.Get("text").Exists() || root.Get("blob").Exists() {
-		w.foundIn("contents", Missing, secContents, true, "is missing; uri, text and blob belong into an element of it")
+		w.reportMember("contents", Missing, secContents, true, "is missing; uri, text and blob belong into an element of it")
 		return wire.SetMember(wire.Raw(`{}`), "contents", append(append(wire.Raw{'['}, root.Raw()...), ']'))
 	}
 	return nil
@@ -70,12 +70,12 @@ func allContents(w *walk, v wire.Value) wire.Raw {
 		w.document(v)
 		return w.array(v, contents)
 	case '"':
-		w.found(WrongType, secContents, true, "must be an array, not a string")
+		w.report(WrongType, secContents, true, "must be an array, not a string")
 		el := contents(w, v)
 		return append(append(wire.Raw{'['}, el...), ']')
 	default:
-		w.found(WrongType, secContents, false, "must be an array, not "+kindOf(v))
-		w.stuck++
+		w.report(WrongType, secContents, false, "must be an array, not "+kindOf(v))
+		w.unrepaired++
 		return nil
 	}
 }
@@ -84,21 +84,21 @@ func allContents(w *walk, v wire.Value) wire.Raw {
 // document, where the upstream says that the resource is one: there is at least
 // one element, and all have the requested URI.
 func (w *walk) document(elements wire.Value) {
-	asked := w.subject.asked()
-	if w.subject.Resources == nil || asked == "" || !wire.ValueOf(w.subject.Resources.Listed(asked)).Get("resourceType").IsString("document") {
+	asked := w.checker.asked()
+	if w.checker.Resources == nil || asked == "" || !wire.ValueOf(w.checker.Resources.Listed(asked)).Get("resourceType").IsString("document") {
 		return
 	}
 	n := 0
 	for el := range elements.Elements() {
 		if uri := el.Get("uri"); uri.Kind() == '"' && !uri.IsString(asked) {
 			w.push("", n)
-			w.foundIn("uri", DocumentContents, secDraft, false, "is not that of the document that was asked for, as those of all its contents must be")
+			w.reportMember("uri", DocumentContents, secSEP2093Documents, false, "is not that of the document that was asked for, as those of all its contents must be")
 			w.pop()
 		}
 		n++
 	}
 	if n == 0 {
-		w.found(DocumentContents, secDraft, false, "is empty; a document has contents, an empty text if need be")
+		w.report(DocumentContents, secSEP2093Documents, false, "is empty; a document has contents, an empty text if need be")
 	}
 }
 
@@ -111,7 +111,7 @@ func aCompletion(w *walk, v wire.Value) wire.Raw {
 	switch v.Kind() {
 	case '{':
 		fix := w.object(v, completionRules)
-		if n := count(v.Get("values")); n > maxProposals && w.mend {
+		if n := count(v.Get("values")); n > maxProposals && w.repair {
 			fix = wire.SetMember(fix, "hasMore", wire.Raw("true"))
 			if !v.Get("total").Exists() {
 				fix = wire.SetMember(fix, "total", wire.Raw(strconv.Itoa(n)))
@@ -119,11 +119,11 @@ func aCompletion(w *walk, v wire.Value) wire.Raw {
 		}
 		return fix
 	case '[':
-		w.found(WrongType, secComplete, true, "must be an object with values, not an array")
+		w.report(WrongType, secComplete, true, "must be an object with values, not an array")
 		return w.remade(wire.SetMember(wire.Raw(`{}`), "values", v.Raw()), completionRules)
 	default:
-		w.found(WrongType, secComplete, false, "must be an object with values, not "+kindOf(v))
-		w.stuck++
+		w.report(WrongType, secComplete, false, "must be an object with values, not "+kindOf(v))
+		w.unrepaired++
 		return nil
 	}
 }
@@ -151,21 +151,21 @@ const maxProposals = 100
 
 func theValues(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '[' {
-		w.found(WrongType, secComplete, v.Kind() == '"', "must be an array of strings, not "+kindOf(v))
+		w.report(WrongType, secComplete, v.Kind() == '"', "must be an array of strings, not "+kindOf(v))
 		if v.Kind() != '"' {
-			w.stuck++
+			w.unrepaired++
 			return nil
 		}
 		return append(append(wire.Raw{'['}, v.Raw()...), ']')
 	}
 	n := count(v)
 	if n > maxProposals {
-		w.found(InvalidValue, secComplete, true, fmt.Sprintf("has %d values; it may have 100 at most, and hasMore says that there are more", n))
+		w.report(InvalidValue, secComplete, true, fmt.Sprintf("has %d values; it may have 100 at most, and hasMore says that there are more", n))
 	}
 	n = 0
 	return w.array(v, func(w *walk, el wire.Value) wire.Raw {
 		if n++; n > maxProposals {
-			return gone
+			return removed
 		}
 		return w.text(el, secComplete)
 	})

@@ -12,9 +12,9 @@ var toolRules []rule
 
 func init() {
 	toolRules = []rule{
-		{name: "content", need: true, section: secToolResult, check: contentBlocks, fill: fillContent},
-		{name: "structuredContent", section: secStructured, keep: true, other: []string{"structured_content"}},
-		{name: "isError", section: secToolResult, check: aBool(secToolResult), other: []string{"is_error"}},
+		{name: "content", required: true, section: secToolResult, check: contentBlocks, defaultValue: fillContent},
+		{name: "structuredContent", section: secStructured, nullable: true, aliases: []string{"structured_content"}},
+		{name: "isError", section: secToolResult, check: aBool(secToolResult), aliases: []string{"is_error"}},
 		metaRule,
 	}
 }
@@ -31,7 +31,7 @@ func (w *walk) toolResult(result wire.Raw) wire.Raw {
 	if !root.Get("content").Exists() && root.Get("toolResult").Exists() {
 		old := root.Get("toolResult")
 		// As it was before the first revision.
-		w.foundIn("toolResult", Misplaced, secToolResult, true, "is of no revision; content belongs into the result itself")
+		w.reportMember("toolResult", Misplaced, secToolResult, true, "is of no revision; content belongs into the result itself")
 		if old.Get("content").Exists() {
 			return w.again(old.Raw())
 		}
@@ -44,8 +44,8 @@ func (w *walk) toolResult(result wire.Raw) wire.Raw {
 	if fix != nil {
 		now = fix
 	}
-	if w.raised != nil && !wire.ValueOf(now).Get("isError").Exists() && w.mend {
-		now = wire.SetMember(now, "isError", w.raised)
+	if w.isError != nil && !wire.ValueOf(now).Get("isError").Exists() && w.repair {
+		now = wire.SetMember(now, "isError", w.isError)
 	}
 	now = w.structured(now)
 	if &now[0] == &result[0] {
@@ -56,10 +56,10 @@ func (w *walk) toolResult(result wire.Raw) wire.Raw {
 
 // again checks a result whose parts were brought to their places.
 func (w *walk) again(result wire.Raw) wire.Raw {
-	if !w.mend {
+	if !w.repair {
 		return nil
 	}
-	result = w.subject.rewritten(result)
+	result = w.checker.rewritten(result)
 	if fix := w.result(result); fix != nil {
 		return fix
 	}
@@ -88,7 +88,7 @@ func bare(v wire.Value) wire.Raw {
 // structured checks structuredContent against its place, its text and the
 // outputSchema. It returns what mends the result.
 func (w *walk) structured(result wire.Raw) wire.Raw {
-	if w.subject.Output == nil && !content.MayContain(result, "Content") {
+	if w.checker.Output == nil && !content.MayContain(result, "Content") {
 		return result
 	}
 	var at wire.Value
@@ -104,15 +104,15 @@ func (w *walk) structured(result wire.Raw) wire.Raw {
 	old := w.rev != "" && !w.rev.AtLeast(wire.Rev20260728)
 	if at.Exists() && old && at.Kind() != '{' {
 		if at.Kind() == 'n' {
-			w.foundIn("structuredContent", NullMember, secStructured, true, "is null; an optional member without a value must be left out")
+			w.reportMember("structuredContent", NullMember, secStructured, true, "is null; an optional member without a value must be left out")
 			result = w.unstructured(result, false)
 			at = wire.Value{}
 		} else {
 			// Clients who do not know such a thing get it as text anyhow.
-			w.foundIn("structuredContent", StructuredNotObject, secStructured, false, "must be an object before revision 2026-07-28, not "+kindOf(at))
+			w.reportMember("structuredContent", StructuredNotObject, secStructured, false, "must be an object before revision 2026-07-28, not "+kindOf(at))
 		}
 	}
-	if schema := w.subject.Output; schema != nil && schema.Err() == nil {
+	if schema := w.checker.Output; schema != nil && schema.Err() == nil {
 		switch {
 		case !at.Exists() && !failed:
 			result = w.missingStructured(result, schema)
@@ -128,8 +128,8 @@ func (w *walk) structured(result wire.Raw) wire.Raw {
 	// Other blocks say the same in a form that clients can show. Their data, as text,
 	// would only cost the model its context.
 	empty := isEmpty(blocks)
-	w.foundIn("structuredContent", StructuredAlone, secStructured, empty, "has no text block beside it; its JSON should be there as text, for clients that read no other")
-	if !w.mend || !empty {
+	w.reportMember("structuredContent", StructuredAlone, secStructured, empty, "has no text block beside it; its JSON should be there as text, for clients that read no other")
+	if !w.repair || !empty {
 		return result
 	}
 	return withText(result, at)
@@ -150,7 +150,7 @@ func (w *walk) missingStructured(result wire.Raw, schema *toolschema.Schema) wir
 	var found wire.Raw
 	fits, candidates := 0, 0
 	for el := range wire.ValueOf(result).Get("content").Elements() {
-		if !w.mend || candidates > maxCandidates {
+		if !w.repair || candidates > maxCandidates {
 			break
 		}
 		text := strings.TrimSpace(el.Get("text").Str())
@@ -164,14 +164,14 @@ func (w *walk) missingStructured(result wire.Raw, schema *toolschema.Schema) wir
 		}
 	}
 	one := fits == 1 && candidates <= maxCandidates
-	w.foundIn("structuredContent", StructuredMissing, secOutput, one, "is missing; the tool has an outputSchema, and its results must fit that")
+	w.reportMember("structuredContent", StructuredMissing, secOutput, one, "is missing; the tool has an outputSchema, and its results must fit that")
 	switch {
-	case !w.mend:
+	case !w.repair:
 		return result
 	case one:
 		return wire.SetMember(result, "structuredContent", found)
 	}
-	w.stuck++
+	w.unrepaired++
 	return result
 }
 
@@ -181,18 +181,18 @@ func (w *walk) misfit(result wire.Raw, at wire.Value, schema *toolschema.Schema,
 	if err == nil || toolschema.IsUnchecked(err) {
 		return result
 	}
-	w.foundIn("structuredContent", StructuredMismatch, secOutput, failed, "does not fit the outputSchema of the tool: "+err.Error())
+	w.reportMember("structuredContent", StructuredMismatch, secOutput, failed, "does not fit the outputSchema of the tool: "+err.Error())
 	if failed {
 		return w.unstructured(result, true)
 	}
-	w.stuck++
+	w.unrepaired++
 	return result
 }
 
 // unstructured takes structuredContent out, and leaves its text if that is
 // asked for.
 func (w *walk) unstructured(result wire.Raw, text bool) wire.Raw {
-	if !w.mend {
+	if !w.repair {
 		return result
 	}
 	if at := wire.ValueOf(result).Get("structuredContent"); text && !content.HasTextOf(wire.ValueOf(result).Get("content"), at) {

@@ -29,20 +29,20 @@ func inputSchema(w *walk, v wire.Value) wire.Raw {
 	switch v.Kind() {
 	case '{':
 	case 't':
-		w.found(WrongType, secTool, true, "must be an object, not true")
+		w.report(WrongType, secTool, true, "must be an object, not true")
 		return wire.Raw(`{"type":"object"}`)
 	case '"':
 		text := strings.TrimSpace(v.Str())
 		ok := wire.Check([]byte(text), wire.Limits{}, wire.Lenient) == nil && strings.HasPrefix(text, "{")
-		w.found(WrongType, secTool, ok, "must be an object, not a string")
+		w.report(WrongType, secTool, ok, "must be an object, not a string")
 		if !ok {
-			w.stuck++
+			w.unrepaired++
 			return nil
 		}
 		doc = wire.Raw(text)
 	default:
-		w.found(WrongType, secTool, false, "must be an object, not "+kindOf(v))
-		w.stuck++
+		w.report(WrongType, secTool, false, "must be an object, not "+kindOf(v))
+		w.unrepaired++
 		return nil
 	}
 	return w.schemaOf(v, doc, inputRules, secTool, true)
@@ -52,8 +52,8 @@ func inputSchema(w *walk, v wire.Value) wire.Raw {
 // must be "object"; clients who want that get no other (see ItemDownTo).
 func outputSchema(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
-		w.found(WrongType, secOutput, true, "must be an object, not "+kindOf(v))
-		return gone
+		w.report(WrongType, secOutput, true, "must be an object, not "+kindOf(v))
+		return removed
 	}
 	return w.schemaOf(v, v.Raw(), outputRules, secOutput, false)
 }
@@ -74,12 +74,12 @@ func (w *walk) schemaOf(v wire.Value, doc wire.Raw, rules []rule, section string
 			words = "must be \"object\", not " + content.Clip(string(kind.Raw()), 64)
 		}
 		// What an output is not, older clients are not shown.
-		w.foundIn("type", InvalidValue, section, means || !input, words)
+		w.reportMember("type", InvalidValue, section, means || !input, words)
 		switch {
-		case means && w.mend:
+		case means && w.repair:
 			doc = wire.SetMember(doc, "type", wire.Raw(`"object"`))
 		case !means && input:
-			w.stuck++
+			w.unrepaired++
 		}
 	}
 	if &doc[0] == &v.Raw()[0] && len(doc) == len(v.Raw()) {
@@ -114,11 +114,11 @@ func properties(w *walk, v wire.Value) wire.Raw {
 		for range v.Elements() {
 			empty = false
 		}
-		w.found(WrongType, secTool, true, "must be an object of schemas by name, not "+kindOf(v))
+		w.report(WrongType, secTool, true, "must be an object of schemas by name, not "+kindOf(v))
 		if empty { // as PHP writes an object without members
 			return wire.Raw(`{}`)
 		}
-		return gone
+		return removed
 	}
 	e := wire.NewEdit(v.Raw())
 	for m := range wire.ValueOf(v.Raw()).Members() {
@@ -130,7 +130,7 @@ func properties(w *walk, v wire.Value) wire.Raw {
 		if name := strings.ToLower(m.Value.Str()); jsonTypes[name] {
 			with = wire.SetMember(with, "type", wire.String(name))
 		}
-		w.foundIn(m.Key.Str(), WrongType, secTool, true, "must be a schema, not "+kindOf(m.Value))
+		w.reportMember(m.Key.Str(), WrongType, secTool, true, "must be a schema, not "+kindOf(m.Value))
 		e.Replace(m.Value, with)
 	}
 	if !e.Changed() {
@@ -142,17 +142,17 @@ func properties(w *walk, v wire.Value) wire.Raw {
 // requiredNames checks the names of required properties.
 func requiredNames(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '[' {
-		w.found(WrongType, secTool, true, "must be an array of names, not "+kindOf(v))
+		w.report(WrongType, secTool, true, "must be an array of names, not "+kindOf(v))
 		if v.Kind() == '"' && !v.IsString("") {
 			return append(append(wire.Raw{'['}, v.Raw()...), ']')
 		}
-		return gone
+		return removed
 	}
 	return w.array(v, func(w *walk, el wire.Value) wire.Raw {
 		if el.Kind() == '"' {
 			return nil
 		}
-		w.found(WrongType, secTool, true, "must be a name, not "+kindOf(el))
-		return gone
+		w.report(WrongType, secTool, true, "must be a name, not "+kindOf(el))
+		return removed
 	})
 }

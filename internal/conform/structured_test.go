@@ -13,12 +13,12 @@ import (
 func TestRepairLeavesImageAlone(t *testing.T) {
 	image := `{"type":"image","data":"` + strings.Repeat("iVBORw0KGgoA", 300*1024/9) + `","mimeType":"image/png"}`
 	result := wire.Raw(`{"content":[` + image + `],"structuredContent":{"content":[` + image + `]}}`)
-	s := Subject{Mode: Repair, Revision: wire.Rev20251125, Method: wire.MethodToolsCall}
+	s := ResultChecker{Mode: Repair, Revision: wire.Rev20251125, Method: wire.MethodToolsCall}
 	v := s.Check(result)
 	if len(v.Result) != len(result) {
 		t.Errorf("%d bytes became %d", len(result), len(v.Result))
 	}
-	if len(v.Findings) != 1 || v.Findings[0].Fault != StructuredAlone || v.Findings[0].Mended {
-		t.Errorf("found %v", v.Findings)
+	if len(v.Violations) != 1 || v.Violations[0].Kind != StructuredAlone || v.Violations[0].Repaired {
+		t.Errorf("found %v", v.Violations)
 	}
 }

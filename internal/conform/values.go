@@ -43,10 +43,10 @@ func (w *walk) text(v wire.Value, section string) wire.Raw {
 	case '"':
 		return nil
 	case '{', '[':
-		w.found(WrongType, section, true, "must be a string, not "+kindOf(v))
-		return gone
+		w.report(WrongType, section, true, "must be a string, not "+kindOf(v))
+		return removed
 	default:
-		w.found(WrongType, section, true, "must be a string, not "+kindOf(v))
+		w.report(WrongType, section, true, "must be a string, not "+kindOf(v))
 		return stringOf(v)
 	}
 }
@@ -57,7 +57,7 @@ func anyText(section string) func(*walk, wire.Value) wire.Raw {
 		if v.Kind() == '"' {
 			return nil
 		}
-		w.found(WrongType, section, true, "must be a string, not "+kindOf(v)+"; JSON has to be written as text")
+		w.report(WrongType, section, true, "must be a string, not "+kindOf(v)+"; JSON has to be written as text")
 		return stringOf(v)
 	}
 }
@@ -68,14 +68,14 @@ func aBool(section string) func(*walk, wire.Value) wire.Raw {
 		if k := v.Kind(); k == 't' || k == 'f' {
 			return nil
 		}
-		w.found(WrongType, section, true, "must be true or false, not "+kindOf(v))
+		w.report(WrongType, section, true, "must be true or false, not "+kindOf(v))
 		switch text, _ := v.Text(); {
 		case strings.EqualFold(text, "true"), string(v.Raw()) == "1":
 			return wire.Raw("true")
 		case strings.EqualFold(text, "false"), string(v.Raw()) == "0":
 			return wire.Raw("false")
 		}
-		return gone
+		return removed
 	}
 }
 
@@ -86,15 +86,15 @@ func aCount(section string) func(*walk, wire.Value) wire.Raw {
 			if n >= 0 {
 				return nil
 			}
-			w.found(InvalidValue, section, true, "must not be negative")
-			return gone
+			w.report(InvalidValue, section, true, "must not be negative")
+			return removed
 		}
-		w.found(WrongType, section, true, "must be a whole number that is not negative")
+		w.report(WrongType, section, true, "must be a whole number that is not negative")
 		text, ok := v.Text()
 		if n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64); ok && err == nil && n >= 0 {
 			return wire.Raw(strconv.FormatInt(n, 10))
 		}
-		return gone
+		return removed
 	}
 }
 
@@ -106,14 +106,14 @@ func oneOf(section string, values ...string) func(*walk, wire.Value) wire.Raw {
 				return nil
 			}
 		}
-		w.found(InvalidValue, section, true, "must be one of "+strings.Join(values, ", "))
+		w.report(InvalidValue, section, true, "must be one of "+strings.Join(values, ", "))
 		text, _ := v.Text()
 		for _, s := range values {
 			if strings.EqualFold(text, s) {
 				return wire.String(s)
 			}
 		}
-		return gone
+		return removed
 	}
 }
 
@@ -124,14 +124,14 @@ func aMIMEType(w *walk, v wire.Value) wire.Raw {
 		return nil
 	}
 	if !ok {
-		w.found(InvalidMIMEType, secResource, true, "must be a string such as text/plain, not "+kindOf(v))
-		return gone
+		w.report(InvalidMIMEType, secResource, true, "must be a string such as text/plain, not "+kindOf(v))
+		return removed
 	}
-	w.found(InvalidMIMEType, secResource, true, fmt.Sprintf("%q is no MIME type; it must look like text/plain", content.Clip(text, 64)))
+	w.report(InvalidMIMEType, secResource, true, fmt.Sprintf("%q is no MIME type; it must look like text/plain", content.Clip(text, 64)))
 	if text = strings.TrimSpace(text); isMIMEType(text) {
 		return wire.String(text)
 	}
-	return gone
+	return removed
 }
 
 // isMIMEType reports whether text is a type, a slash, a subtype, and perhaps
@@ -169,7 +169,7 @@ func aURI(w *walk, v wire.Value) wire.Raw {
 	}
 	if !isURI(text) {
 		// The URI itself may hold what is not for logs.
-		w.found(InvalidURI, secResource, false, "is no URI; it must begin with a scheme such as file: and hold no white space")
+		w.report(InvalidURI, secResource, false, "is no URI; it must begin with a scheme such as file: and hold no white space")
 	}
 	return nil
 }
@@ -196,15 +196,15 @@ func isURI(text string) bool {
 // aMeta checks a _meta and its keys, which had no form before 2025-06-18.
 func aMeta(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
-		w.found(InvalidMeta, secMeta, true, "must be an object, not "+kindOf(v))
-		return gone
+		w.report(InvalidMeta, secMeta, true, "must be an object, not "+kindOf(v))
+		return removed
 	}
 	if w.rev != "" && !w.rev.AtLeast(wire.Rev20250618) {
 		return nil
 	}
 	for m := range v.Members() {
 		if key := m.Key.Str(); !isMetaKey(key) {
-			w.foundIn(key, InvalidMeta, secMeta, false, "is no key of _meta: it must be letters, digits and -_. after an optional prefix such as example.com/")
+			w.reportMember(key, InvalidMeta, secMeta, false, "is no key of _meta: it must be letters, digits and -_. after an optional prefix such as example.com/")
 		}
 	}
 	return nil

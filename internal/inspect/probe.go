@@ -196,7 +196,7 @@ func (i *Inspector) probe(ctx context.Context, p *ProbeResult, limit time.Durati
 	p.Asks = back.count()
 	rpc, isRPC := errors.AsType[*wire.Error](err)
 	switch {
-	case len(p.Verdict.Findings) > 0:
+	case len(p.Verdict.Violations) > 0:
 		p.Outcome = ProbeViolations
 	case err == nil && wire.ValueOf(res.Raw).Get("isError").Bool() && p.Kind == call.Tool:
 		p.Outcome, p.Reason = ProbeFailed, cmp.Or(textOf(res.Raw), "it does not say why")

@@ -34,13 +34,13 @@ func (j *journey) refuseArguments() wire.Raw {
 
 // conform holds a result, under public names, against the specification as the
 // rules of its upstream say, and returns what takes its place.
-func (r *Router) conform(s conform.Subject, t catalog.Target, result wire.Raw) (wire.Raw, *wire.Error) {
+func (r *Router) conform(s conform.ResultChecker, t catalog.Target, result wire.Raw) (wire.Raw, *wire.Error) {
 	if s.Mode == conform.Off {
 		return result, nil
 	}
 	v := s.Check(result)
-	if len(v.Findings) > 0 {
-		r.nonconforming(t.Part.Upstream(), s.Method, t.Native, v.Findings, v.More)
+	if len(v.Violations) > 0 {
+		r.nonconforming(t.Part.Upstream(), s.Method, t.Native, v.Violations, v.More)
 		if r.tell != nil {
 			r.tell(Nonconforming{t.Part.Upstream(), s.Method, t.Native, v})
 		}
@@ -98,13 +98,13 @@ type Nonconforming struct {
 
 // nonconforming counts and logs what is wrong with one answer of an upstream.
 // Every sort of fault is logged once for each item.
-func (r *Router) nonconforming(upstream, method, item string, findings []conform.Finding, more int) {
+func (r *Router) nonconforming(upstream, method, item string, findings []conform.Violation, more int) {
 	for _, f := range findings {
-		r.metrics.faults.WithLabelValues(upstream, f.Fault.String()).Inc()
-		if r.said.first(said{upstream, method, item, f.Fault}) {
+		r.metrics.faults.WithLabelValues(upstream, f.Kind.String()).Inc()
+		if r.said.first(said{upstream, method, item, f.Kind}) {
 			r.log.Warn("an upstream does not keep to the specification", zap.String("upstream", upstream), zap.String("method", method),
-				zap.String("item", clip(item)), zap.Stringer("kind", f.Fault), zap.String("path", f.Path), zap.String("fault", f.Words),
-				zap.String("specification", f.Section), zap.Bool("mended", f.Mended), zap.Int("more", more))
+				zap.String("item", clip(item)), zap.Stringer("kind", f.Kind), zap.String("path", f.Path), zap.String("fault", f.Message),
+				zap.String("specification", f.Section), zap.Bool("mended", f.Repaired), zap.Int("more", more))
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (r *Router) cleanError(part *catalog.Part, e *wire.Error) *wire.Error {
 // said is what was logged once.
 type said struct {
 	upstream, method, item string
-	fault                  conform.Fault
+	fault                  conform.Kind
 }
 
 // maxSaid bounds what is remembered of that. Resources are items that a client
