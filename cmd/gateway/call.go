@@ -40,7 +40,8 @@ func newCall() *cobra.Command {
 			"that, or of the server at --url. The arguments are a JSON object (- reads it from\n" +
 			"standard input), or --arg for each. Text that the tool answers with is printed as it\n" +
 			"is, pictures and the like by their kind and size. On a terminal progress is shown,\n" +
-			"and questions of the server are put to you; elsewhere it is told that nobody answers.\n\n" +
+			"and forms and addresses of the server are put to you; elsewhere the server is\n" +
+			"told that nobody answers. Requests for sampling are refused.\n\n" +
 			"The exit status is 1 where the tool reports an error or cannot be called.",
 		Example: "  gateway call files__read_file '{\"path\": \"/data/a.txt\"}'\n" +
 			"  gateway call search__find --arg query=go --arg limit=5\n" +
@@ -305,7 +306,12 @@ type shell struct {
 	asking sync.Mutex // one question at a time
 }
 
-// capabilities are what the shell can answer.
+// errNoModel is the answer to a request for sampling, with the code for a refusal (2025-11-25,
+// client/sampling, "Error Handling").
+var errNoModel = wire.Errorf(-1, "gateway call has no model and cannot answer a sampling request")
+
+// capabilities are those of a terminal. Sampling is declared so that the server gets errNoModel, which
+// says what is missing: sessions that several clients share declare it anyway.
 func (s *shell) capabilities() wire.Raw {
 	if s.prompt == nil {
 		return nil
@@ -342,7 +348,7 @@ func (s *shell) Ask(ctx context.Context, method string, params wire.Raw) (wire.R
 		case wire.ShapeElicitation:
 			return s.prompt.Elicit(ctx, params)
 		case wire.ShapeSampling:
-			return s.prompt.Sample(ctx, params)
+			return nil, errNoModel
 		}
 	}
 	return silent{}.Ask(ctx, method, params)

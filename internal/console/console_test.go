@@ -165,23 +165,6 @@ func TestQuestionsEndWithTheCall(t *testing.T) {
 	_ = typing.Close()
 }
 
-func TestSample(t *testing.T) {
-	const params = `{"systemPrompt":"Be brief","messages":[{"role":"user","content":{"type":"text","text":"Tea?"}},{"role":"user","content":[{"type":"image","mimeType":"image/png","data":"AAAA"}]}],"maxTokens":9}`
-	var out bytes.Buffer
-	got, err := NewPrompter(strings.NewReader("y\nYes.\nPlease.\n.\n"), &out, Style{}).Sample(t.Context(), wire.Raw(params))
-	if want := `{"role":"assistant","model":"human","stopReason":"endTurn","content":{"type":"text","text":"Yes.\nPlease."}}`; err != nil || string(got) != want {
-		t.Errorf("got %s, %v\nwant %s", got, err, want)
-	}
-	for _, shown := range []string{"system: Be brief", "user: Tea?", "[image: image/png, 3 B]"} {
-		if !strings.Contains(out.String(), shown) {
-			t.Errorf("%q is not shown in %q", shown, out.String())
-		}
-	}
-	if _, err := NewPrompter(strings.NewReader("n\n"), &out, Style{}).Sample(t.Context(), wire.Raw(params)); err != error(errRejected) {
-		t.Errorf("error %v", err)
-	}
-}
-
 // A whole number is sent with all its digits.
 func TestNumbers(t *testing.T) {
 	whole, part := &field{kind: "integer"}, &field{kind: "number"}
