@@ -1,11 +1,6 @@
 package gateway
 
 import (
-	"net"
-	"net/http"
-	"net/netip"
-	"strings"
-
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/auth"
@@ -14,14 +9,14 @@ import (
 	"mcpgateway/internal/origin"
 )
 
-// The paths that MCP is served at.
+// The paths of MCP.
 const (
 	pathMCP = "/mcp"
 	pathSSE = "/sse"
 )
 
-// newAuthenticator translates what the configuration says of proof. It is nil where
-// none is asked for.
+// newAuthenticator translates the configuration of authentication. It returns nil if no
+// authentication is required.
 func newAuthenticator(cfg *config.Config, log *zap.Logger, m *auth.Metrics) (*auth.Authenticator, error) {
 	a := &cfg.Auth
 	if a.Has(config.AuthNone) {
@@ -57,8 +52,7 @@ func keysOf(a *config.Auth) (keys []auth.Key) {
 	return keys
 }
 
-// setKeys has the API keys of a configuration hold, and ends what was opened with
-// others.
+// setKeys replaces the API keys, and ends the sessions of keys that were removed.
 func (g *Gateway) setKeys(cfg *config.Config) error {
 	if g.auth == nil || !cfg.Auth.Has(config.AuthKey) {
 		return nil
@@ -77,9 +71,9 @@ func impliedScopes(cfg *config.Config) (all []auth.ImpliedScopes) {
 	return all
 }
 
-// Assume returns a principal, who proves nothing, as a proof of the configuration
-// would have made it: with the scopes that its scopes imply, and, where p does not
-// say otherwise, the proof that is asked for, and the issuer where there is but one.
+// AssumedPrincipal returns p as authentication under a configuration would have made it:
+// with the scopes that its scopes imply. If p does not say otherwise, it has the configured
+// way of authentication, and the issuer if there is only one.
 func AssumedPrincipal(cfg *config.Config, p *call.Principal) *call.Principal {
 	out := *p
 	out.Scopes = auth.Imply(impliedScopes(cfg), p.Scopes)
@@ -95,9 +89,8 @@ func AssumedPrincipal(cfg *config.Config, p *call.Principal) *call.Principal {
 	return &out
 }
 
-// audiences are the names of this gateway in tokens of an issuer: those that are
-// configured, else the URLs that clients use as the resource that they ask a token
-// for.
+// audiences returns the names of this gateway in tokens of an issuer: the configured ones,
+// or else the URLs that clients send as the resource when they request a token.
 func audiences(cfg *config.Config, j config.JWT) []string {
 	if len(j.Audience) > 0 || cfg.PublicURL == "" {
 		return j.Audience
@@ -105,85 +98,11 @@ func audiences(cfg *config.Config, j config.JWT) []string {
 	return []string{cfg.PublicURL, cfg.PublicURL + "/", cfg.PublicURL + pathMCP, cfg.PublicURL + pathSSE}
 }
 
-// sayWhoMay logs how clients prove who they are, and warns where they need not.
+// logAuthModes logs how clients authenticate, and warns if they need not.
 func (g *Gateway) logAuthModes() {
 	if g.auth == nil && !origin.OnLoopback(g.cfg.Listen) {
-		g.log.Warn("auth.insecure: everyone who can reach this address may call, without any proof of who they are", zap.String("listen", g.cfg.Listen))
+		g.log.Warn("auth.insecure: everyone who can reach this address may call, without authentication", zap.String("listen", g.cfg.Listen))
 		return
 	}
-	g.log.Info("proof that clients give", zap.Any("modes", g.cfg.Auth.Mode), zap.Bool("tls", g.cfg.TLS.On()))
-}
-
-// forwarded puts what trusted proxies say of a request in the place of what the
-// connection says: the address and the host of the client, and as the scheme of the
-// URL how it came. From others nothing of it is believed.
-func (g *Gateway) trustForwarded(next http.Handler) http.Handler {
-	var trusted trustedProxies
-	for _, n := range g.cfg.TrustedProxies {
-		trusted = append(trusted, netip.MustParsePrefix(n)) // config has checked its form
-	}
-	if len(trusted) == 0 {
-		return next
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && trusted.has(from.Addr()) {
-			r = trusted.forwardedRequest(r)
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// proxies are networks of proxies that are believed.
-type trustedProxies []netip.Prefix
-
-func (p trustedProxies) has(addr netip.Addr) bool {
-	addr = addr.Unmap().WithZone("")
-	for _, n := range p {
-		if n.Contains(addr) {
-			return true
-		}
-	}
-	return false
-}
-
-// told returns a request as a trusted proxy tells of it. Proxies append to what they
-// got, so what counts stands last: of addresses the last one that is no trusted
-// proxy itself.
-func (p trustedProxies) forwardedRequest(r *http.Request) *http.Request {
-	out := *r
-	u := *r.URL
-	out.URL = &u
-	hops := elements(r.Header["X-Forwarded-For"])
-	for i := len(hops) - 1; i >= 0; i-- {
-		addr, err := netip.ParseAddr(hops[i])
-		if err != nil {
-			break
-		}
-		out.RemoteAddr = net.JoinHostPort(addr.Unmap().String(), "0")
-		if !p.has(addr) {
-			break
-		}
-	}
-	if hosts := elements(r.Header["X-Forwarded-Host"]); len(hosts) > 0 {
-		if host := hosts[len(hosts)-1]; host != "" && !strings.ContainsAny(host, "/\\?#@\"<> \t") {
-			out.Host = host
-		}
-	}
-	if protos := elements(r.Header["X-Forwarded-Proto"]); len(protos) > 0 {
-		if proto := strings.ToLower(protos[len(protos)-1]); proto == "http" || proto == "https" {
-			u.Scheme = proto
-		}
-	}
-	return &out
-}
-
-// elements returns the elements of a header that is a list.
-func elements(lines []string) []string {
-	var all []string
-	for _, line := range lines {
-		for e := range strings.SplitSeq(line, ",") {
-			all = append(all, strings.TrimSpace(e))
-		}
-	}
-	return all
+	g.log.Info("how clients authenticate", zap.Any("modes", g.cfg.Auth.Mode), zap.Bool("tls", g.cfg.TLS.On()))
 }

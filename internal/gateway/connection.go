@@ -14,11 +14,11 @@ import (
 // connection is the connection to one upstream, with all its sessions. It outlives a
 // generation if the next one configures the connection in the same way.
 type connection struct {
-	name     string // of the upstream
-	key      string // digest of the connection's configuration, which names the remembered state; "" for the demo
-	sessions *upstream.Sessions
-	source   *credentials.Source               // the credentials that depend on the principal, nil for static headers
-	latest   atomic.Pointer[upstream.Snapshot] // the latest from the connector
+	name        string // of the upstream
+	key         string // digest of the connection's configuration, which names the remembered state; "" for the demo
+	sessions    *upstream.Sessions
+	credentials *credentials.Source               // the credentials that depend on the principal, nil for static headers
+	latest      atomic.Pointer[upstream.Snapshot] // the latest from the connector
 
 	deadline    time.Time     // the end of the wait for the first attempt
 	begin       time.Time     // when the connection was started
@@ -56,7 +56,7 @@ func (g *Gateway) newConnection(key string, o upstream.Options) *connection {
 	o.Observer, o.Gathered = connectionObserver{g, c}, g.principalListsChanged
 	c.sessions = upstream.NewSessions(o)
 	if o.HTTP != nil {
-		c.source, _ = o.HTTP.Credentials.(*credentials.Source)
+		c.credentials, _ = o.HTTP.Credentials.(*credentials.Source)
 	}
 	c.sessions.SetLogLevel(g.currentLogLevel())
 	return c

@@ -299,7 +299,7 @@ func TestGrantsOfUsers(t *testing.T) {
 	t.Run("clients that open no URLs", func(t *testing.T) {
 		carl := c.tokenOf("carl")
 		_, call := c.legacy(carl, `{"elicitation":{}}`)
-		says(t, call("fresh__who"), "this client cannot be asked to (URL elicitation)")
+		says(t, call("fresh__who"), "use a client that can open one (URL elicitation)")
 		says(t, c.modern(carl, "old__who", `{}`, ""), `"code":-32021,"message":"the request needs a capability that the client did not declare","data":{"requiredCapabilities":{"elicitation":{"url":{}}}}`)
 	})
 	t.Run("another process", func(t *testing.T) {
@@ -376,7 +376,7 @@ func TestNobodyHasLoggedIn(t *testing.T) {
 	}
 	cfg.StateDir = t.TempDir()
 	for name, want := range map[string]string{
-		"other": "takes no grants of users", "nobody": "those that one can log in to are up",
+		"other": "takes no grants of users", "nobody": "you can log in to up",
 	} {
 		if err := Login(t.Context(), cfg, name, 0, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)

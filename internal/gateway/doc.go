@@ -1,19 +1,20 @@
-// Package gateway puts the parts together. It is the only package that knows
-// everyone: it translates the configuration, wires connectors, table, router and
-// front end, and owns their life.
+// Package gateway wires the parts together. It is the only package that knows all others:
+// it translates the configuration, makes upstreams, table, router and front end, and owns
+// their life.
 //
 // There are two loops, and they meet at one pointer:
 //
-//	control loop (slow)   connectors' catalogs ─▶ catalog.Build ─▶ swap ─▶ list_changed
+//	control loop (slow)   connectors gather ─▶ catalog.Build ─▶ swap ─▶ list_changed
 //	data path   (fast)    front end ─▶ router (loads the pointer once) ─▶ connector
 //
-// Principals to whom upstreams list something of their own have tables of their own,
-// which hang at the same pointer: see owners.go.
+// A principal to whom upstreams list items of its own has a table of its own, behind the
+// same pointer: see principals.go.
 //
-// A configuration at work is a lineup, and what it connects to are links, which
-// outlive it where the next configuration has the same connection: see
-// [Gateway.Reload]. The control loop alone changes which lineup is in place and which
-// links serve; everybody else reads a pointer.
+// A configuration in force is a generation. Its connections to upstreams outlive it if the
+// next generation configures them in the same way: see [Gateway.Reload]. Calls in progress
+// are counted in epochs, so that a connection is closed after the last call that may use
+// it. Only the control loop replaces the generation and activates connections; all other
+// code reads a pointer.
 //
 // Run may be called once. Everything that New made has ended when Run returns.
 package gateway

@@ -76,8 +76,8 @@ type Gateway struct {
 
 	// trail knows the gateways before and behind this one. configMarks identify the
 	// configuration files of the gateways that started one another, this one last.
-	trail       *upstream.Trail
-	configMarks []string
+	loopDetector *upstream.Trail
+	configMarks  []string
 
 	state         *statedir.Dir
 	generation    atomic.Pointer[generation]
@@ -217,7 +217,7 @@ func (g *Gateway) assemble() error {
 
 func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 	o := frontend.Options{
-		Handler:          callHandler{g.router, g.trail, g.epochs},
+		Handler:          callHandler{g.router, g.loopDetector, g.epochs},
 		Info:             g.info,
 		Limits:           wire.Limits{Depth: g.cfg.Limits.MaxDepth},
 		MaxMessage:       int(g.cfg.Limits.MaxMessage),

@@ -17,13 +17,14 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// markPrefix begins what stands for the file of a configuration among the ids of
-// gateways that started one another.
+// markPrefix begins the entries for configuration files among the ids of gateways that
+// started one another.
 const markPrefix = "config-"
 
-// openTrail finds out which gateways started this one, where they are its
-// clients too, as they are of one on a pipe. A gateway that was started from its
-// own configuration would start itself again.
+// detectLoops sets up the detection of loops. A gateway on a pipe was started by its
+// client, which may be a gateway: its environment names the gateways that started one
+// another. A gateway that was started from its own configuration would start itself again,
+// and is refused.
 func (g *Gateway) detectLoops(source string, stdio bool) error {
 	var started []string
 	if stdio {
@@ -48,26 +49,27 @@ func (g *Gateway) detectLoops(source string, stdio bool) error {
 		g.configMarks = append(g.configMarks, mark)
 	}
 	var err error
-	g.trail, err = upstream.NewTrail(strings.Join(started, ","))
+	g.loopDetector, err = upstream.NewTrail(strings.Join(started, ","))
 	return err
 }
 
-// startedBy is what programs that the gateway starts find in their environment.
-func (g *Gateway) viaVariable() string {
-	return upstream.VariableVia + "=" + strings.Join(append([]string{g.trail.Sent()}, g.configMarks...), ",")
+// viaEnvironment returns the environment variable that tells started programs which
+// gateways are before them.
+func (g *Gateway) viaEnvironment() string {
+	return upstream.VariableVia + "=" + strings.Join(append([]string{g.loopDetector.Sent()}, g.configMarks...), ",")
 }
 
 // callHandler hands calls to the router. It tells gateways that are clients which gateways
 // are behind this one.
 type callHandler struct {
 	*router.Router
-	trail  *upstream.Trail
-	shifts *epochs
+	loopDetector *upstream.Trail
+	epochs       *epochs
 }
 
 // Handle implements frontend.Handler.
 func (h callHandler) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
-	defer h.shifts.enter().leave()
+	defer h.epochs.enter().leave()
 	via := ""
 	if c.Method == wire.MethodDiscover {
 		via = upstream.ViaIn(c.Params)
@@ -75,28 +77,28 @@ func (h callHandler) Handle(ctx context.Context, c *call.Call) (call.Result, err
 	if via == "" {
 		return h.Router.Handle(ctx, c)
 	}
-	if h.trail.Returns(via) {
+	if h.loopDetector.Returns(via) {
 		return call.Result{}, wire.Errorf(wire.CodeInternal, upstream.ReasonReturned)
 	}
 	res, err := h.Router.Handle(ctx, c)
 	if err == nil {
-		res.Raw = wire.SetMember(res.Raw, "_meta", wire.SetMember(wire.Raw(`{}`), upstream.MetaVia, wire.String(h.trail.Said())))
+		res.Raw = wire.SetMember(res.Raw, "_meta", wire.SetMember(wire.Raw(`{}`), upstream.MetaVia, wire.String(h.loopDetector.Said())))
 	}
 	return res, err
 }
 
-// traced refuses requests of the gateway's own, and tells other gateways who is
-// behind this one.
+// refuseLoops refuses requests that the gateway itself has sent, and tells other gateways
+// which gateways are behind this one.
 func (g *Gateway) refuseLoops(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		via := r.Header[upstream.HeaderVia]
 		if len(via) > 0 {
-			w.Header()[upstream.HeaderVia] = []string{g.trail.Said()}
-			if g.trail.Returns(strings.Join(via, ",")) {
+			w.Header()[upstream.HeaderVia] = []string{g.loopDetector.Said()}
+			if g.loopDetector.Returns(strings.Join(via, ",")) {
 				m := wire.Message{Error: wire.Errorf(wire.CodeInternal, upstream.ReasonReturned)}
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(http.StatusLoopDetected)
-				_, _ = w.Write(m.Append(nil)) // who asked is this process
+				_, _ = w.Write(m.Append(nil)) // the client is this process
 				return
 			}
 		}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// lost answers a request to a path where nothing is: with the URL that was meant, for
-// whoever reads what their client got.
+// notFound answers a request to an unknown path. The answer has the URL that was probably
+// meant.
 func (g *Gateway) notFound(w http.ResponseWriter, r *http.Request) {
 	scheme := "http://"
 	if r.TLS != nil || r.URL.Scheme == "https" {
@@ -29,5 +29,5 @@ func (g *Gateway) notFound(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(http.StatusNotFound)
-	_, _ = fmt.Fprintf(w, "nothing is here: %s\n", text) // whoever asked may be gone
+	_, _ = fmt.Fprintf(w, "nothing is here: %s\n", text) // the client may have disconnected
 }

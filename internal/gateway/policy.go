@@ -5,8 +5,7 @@ import (
 	"mcpgateway/internal/policy"
 )
 
-// CheckConditions has the conditions of rules checked when a configuration is
-// loaded.
+// CheckConditions makes loading a configuration check the conditions of its rules.
 func CheckConditions() config.Option {
 	return config.WithConditions(func(c config.Condition) []config.Finding {
 		var found []config.Finding
@@ -17,15 +16,14 @@ func CheckConditions() config.Option {
 	})
 }
 
-// newPolicy translates what the configuration says of who may use what. The error
-// is a config.Errors, for a configuration that was not loaded with
-// [CheckConditions].
-func newPolicy(cfg *config.Config, members []*upstreamEntry) (*policy.Policy, error) {
+// newPolicy translates the policy of a configuration. The error is config.Errors, and is
+// only possible if the configuration was not loaded with [CheckConditions].
+func newPolicy(cfg *config.Config, entries []*upstreamEntry) (*policy.Policy, error) {
 	o := policy.Options{Default: effectOf(cfg.Policy.Default), Upstreams: map[string]policy.Upstream{}}
-	for _, m := range members {
-		o.Upstreams[m.name] = m.filter
+	for _, e := range entries {
+		o.Upstreams[e.name] = e.filter
 	}
-	var faults config.Errors
+	var errs config.Errors
 	for _, r := range cfg.Policy.Rules {
 		rule := policy.Rule{
 			Name: r.Name, Effect: effectOf(r.Effect), Challenge: r.Challenge, File: r.File, Line: r.Pos.Line,
@@ -36,14 +34,14 @@ func newPolicy(cfg *config.Config, members []*upstreamEntry) (*policy.Policy, er
 		if r.When != "" {
 			condition, wrong := policy.NewCondition(r.When)
 			for _, f := range wrong {
-				faults = append(faults, &config.Error{File: r.File, Line: r.Pos.Line, Col: r.Pos.Col, Path: r.Name + ".when", Msg: f.Msg})
+				errs = append(errs, &config.Error{File: r.File, Line: r.Pos.Line, Col: r.Pos.Col, Path: r.Name + ".when", Msg: f.Msg})
 			}
 			rule.When = condition
 		}
 		o.Rules = append(o.Rules, rule)
 	}
-	if len(faults) > 0 {
-		return nil, faults
+	if len(errs) > 0 {
+		return nil, errs
 	}
 	return policy.New(o), nil
 }

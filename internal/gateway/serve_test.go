@@ -87,7 +87,7 @@ func TestFinishWaitsForTheLastByte(t *testing.T) {
 		defer cancel()
 		finished := make(chan struct{}, 1)
 		go func() {
-			finish(ctx, srv, running, func() { t.Error("not all was answered in time") })
+			shutdown(ctx, srv, running, func() { t.Error("not all was answered in time") })
 			finished <- struct{}{}
 			srv.Close()
 		}()
@@ -161,7 +161,7 @@ func TestFinishIsBounded(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				began := time.Now()
-				finish(ctx, srv, running, func() {
+				shutdown(ctx, srv, running, func() {
 					if tc.ends {
 						close(ended)
 					}

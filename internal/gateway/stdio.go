@@ -4,12 +4,10 @@ import (
 	"context"
 	"io"
 	"time"
-
-	"go.uber.org/zap"
 )
 
-// serveStdio serves the client on a pipe until it has closed its end, or until
-// ctx ends and the calls that run have come to their end, within drain_timeout.
+// serveStdio serves the client on a pipe until the client closes its end. When ctx ends,
+// it drains: calls in progress have drain_timeout to end.
 func (g *Gateway) serveStdio(ctx, life context.Context, in io.Reader, out io.Writer) error {
 	life, end := context.WithCancel(life)
 	defer end()
@@ -20,18 +18,14 @@ func (g *Gateway) serveStdio(ctx, life context.Context, in io.Reader, out io.Wri
 		return err
 	case <-ctx.Done():
 	}
-	g.draining.Store(true)
-	g.log.Info("draining", zap.Duration("timeout", g.generation.Load().cfg.DrainTimeout))
-	g.front.Drain()
-	timer := time.NewTimer(g.generation.Load().cfg.DrainTimeout)
+	timer := time.NewTimer(g.beginDrain())
 	defer timer.Stop()
 	select {
 	case err := <-served:
 		return err
 	case <-timer.C:
-		g.log.Warn("calls were still running after drain_timeout and are ended")
 	}
-	g.front.Stop()
+	g.stopCalls()
 	timer.Reset(stopTimeout)
 	select {
 	case err := <-served:

@@ -14,43 +14,44 @@ import (
 	"mcpgateway/internal/config"
 )
 
-// lookEvery is how often, at most, files of certificates are looked at.
+// certCheckInterval is the least time between two checks of the certificate files.
 const certCheckInterval = time.Second
 
-// certificates serve TLS with files that may change: a handshake looks whether they
-// have. New files that cannot be used are reported, and the old ones stay in use.
+// certificateFiles serve TLS from files that may change. A handshake checks whether they
+// have. New files that cannot be used are logged, and the old certificates stay in use.
 type certificateFiles struct {
-	files config.TLS
-	need  tls.ClientAuthType // with client_ca
-	log   *zap.Logger
+	files      config.TLS
+	clientAuth tls.ClientAuthType // with client_ca
+	log        *zap.Logger
 
 	mu      sync.Mutex
 	current *tls.Config
-	stamp   [3]fileStamp
-	looked  time.Time
+	loaded  [3]fileStamp
+	checked time.Time
 }
 
-// stamp tells two states of a file apart.
+// fileStamp identifies the content of a file.
 type fileStamp struct {
-	changed time.Time
-	size    int64
+	modified time.Time
+	size     int64
 }
 
-// newCertificates reads the files. Where client certificates are proof, clients may
-// come without, and then they are told by HTTP what is asked for; else all need one.
+// newCertificates reads the files. With auth.mode mtls, a client without a certificate may
+// connect, and HTTP tells it which authentication is required. Otherwise client_ca makes a
+// certificate mandatory.
 func newCertificates(cfg *config.Config, log *zap.Logger) (*certificateFiles, error) {
-	c := &certificateFiles{files: cfg.TLS, need: tls.RequireAndVerifyClientCert, log: log}
+	c := &certificateFiles{files: cfg.TLS, clientAuth: tls.RequireAndVerifyClientCert, log: log}
 	if cfg.Auth.Has(config.AuthMTLS) {
-		c.need = tls.VerifyClientCertIfGiven
+		c.clientAuth = tls.VerifyClientCertIfGiven
 	}
-	c.stamp, c.looked = c.look(), time.Now()
+	c.loaded, c.checked = c.stamps(), time.Now()
 	var err error
 	c.current, err = c.read()
 	return c, err
 }
 
-// CheckTLS says why the files of the key tls cannot be used; nil when they can be, or
-// there are none.
+// CheckTLS returns why the files of the key tls cannot be used, nil if they can or if there
+// are none.
 func CheckTLS(cfg *config.Config) error {
 	if !cfg.TLS.On() {
 		return nil
@@ -59,44 +60,43 @@ func CheckTLS(cfg *config.Config) error {
 	return err
 }
 
-// config is what a server is given.
+// config returns the configuration of a server.
 func (c *certificateFiles) config() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols, GetConfigForClient: c.forClient}
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols, GetConfigForClient: c.configForClient}
 }
 
-// protocols are those of HTTP, best first.
+// protocols are the versions of HTTP, the preferred one first.
 var protocols = []string{"h2", "http/1.1"}
 
-// forClient returns the configuration of one handshake.
-func (c *certificateFiles) forClient(*tls.ClientHelloInfo) (*tls.Config, error) {
+// configForClient returns the configuration of one handshake.
+func (c *certificateFiles) configForClient(*tls.ClientHelloInfo) (*tls.Config, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := time.Now(); now.Sub(c.looked) >= certCheckInterval {
-		c.looked = now
+	if now := time.Now(); now.Sub(c.checked) >= certCheckInterval {
+		c.checked = now
 		c.renew()
 	}
 	return c.current, nil
 }
 
-// renew reads the files when they have changed. The caller holds mu.
+// renew reads the files if they have changed. The caller holds mu.
 func (c *certificateFiles) renew() {
-	stamp := c.look()
-	if stamp == c.stamp {
+	stamp := c.stamps()
+	if stamp == c.loaded {
 		return
 	}
 	next, err := c.read()
 	if err != nil {
-		// It is looked at again with the next change: files are not always
-		// replaced all at once.
-		c.log.Warn("new TLS files cannot be used, the old ones stay in use", zap.Error(err))
+		// The next change is tried again: the files may be replaced one after the other.
+		c.log.Warn("new TLS files cannot be used; the old certificates stay in use", zap.Error(err))
 	} else {
 		c.current = next
 		c.log.Info("TLS files have changed and are in use")
 	}
-	c.stamp = stamp
+	c.loaded = stamp
 }
 
-func (c *certificateFiles) look() [3]fileStamp {
+func (c *certificateFiles) stamps() [3]fileStamp {
 	var all [3]fileStamp
 	for i, file := range []string{c.files.Cert, c.files.Key, c.files.ClientCA} {
 		if info, err := os.Stat(file); err == nil {
@@ -119,7 +119,7 @@ func (c *certificateFiles) read() (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tls.client_ca: %w", err)
 	}
-	out.ClientCAs, out.ClientAuth = x509.NewCertPool(), c.need
+	out.ClientCAs, out.ClientAuth = x509.NewCertPool(), c.clientAuth
 	if !out.ClientCAs.AppendCertsFromPEM(pem) {
 		return nil, errors.New("tls.client_ca: " + c.files.ClientCA + " has no certificates in PEM")
 	}

@@ -115,9 +115,9 @@ func TestCertificateFilesChange(t *testing.T) {
 	serial := func() string {
 		// As a handshake does that comes after the files may be looked at again.
 		c.mu.Lock()
-		c.looked = time.Time{}
+		c.checked = time.Time{}
 		c.mu.Unlock()
-		conf, err := c.forClient(nil)
+		conf, err := c.configForClient(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ func (g *Gateway) options(u config.Upstream) (upstream.Options, error) {
 		config.SessionPerClient: upstream.PerClient, config.SessionPerPrincipal: upstream.PerPrincipal,
 	}[u.Session]
 	o.MaxSessions = u.MaxSessions
-	// Without proof all are one principal, whose lists are those of the gateway.
+	// Without authentication there is one principal, whose lists are those of the gateway.
 	o.Personal = (u.Session == config.SessionPerPrincipal || u.PerPrincipal()) && !g.cfg.Auth.Has(config.AuthNone)
 	o.Serialize = u.AskCalls == config.AskSerialize
 	for _, r := range u.Roots {
@@ -35,17 +35,17 @@ func (g *Gateway) options(u config.Upstream) (upstream.Options, error) {
 		o.Stdio = &upstream.StdioOptions{
 			Command: u.Command,
 			Args:    u.Args,
-			Env:     append(upstream.Environ(u.InheritEnv, reveal(u.Env)), g.viaVariable()),
+			Env:     append(upstream.Environ(u.InheritEnv, reveal(u.Env)), g.viaEnvironment()),
 			Dir:     u.Cwd,
 		}
 		return o, nil
 	}
 	at, err := url.Parse(u.URL)
 	if err != nil {
-		return o, fmt.Errorf("upstream %s: the url cannot be read", u.Name) // the error holds the URL, and that may hold a key
+		return o, fmt.Errorf("upstream %s: the url cannot be read", u.Name) // the error contains the URL, which may contain a key
 	}
-	o.HTTP = &upstream.HTTPOptions{URL: at, Headers: staticOf(u.Headers), Transport: httpTransport(u.Transport)}
-	source, err := newSource(u, at, g.grants)
+	o.HTTP = &upstream.HTTPOptions{URL: at, Headers: staticHeaders(u.Headers), Transport: httpTransport(u.Transport)}
+	source, err := newCredentials(u, at, g.grants)
 	if err != nil {
 		return o, err
 	}
@@ -55,7 +55,7 @@ func (g *Gateway) options(u config.Upstream) (upstream.Options, error) {
 	return o, nil
 }
 
-// commonOptions are the options that do not depend on the kind of upstream.
+// commonOptions returns the options that do not depend on the kind of upstream.
 func (g *Gateway) commonOptions(name string) upstream.Options {
 	return upstream.Options{
 		Name:        name,
@@ -66,14 +66,14 @@ func (g *Gateway) commonOptions(name string) upstream.Options {
 		Logger:      g.log,
 		Mask:        g.secrets.Mask,
 		Metrics:     g.upstreamMetrics,
-		Trail:       g.trail,
+		Trail:       g.loopDetector,
 		Outside:     g,
 		AskRefused:  g.routerMetrics.AskRefused,
 		SessionIdle: g.cfg.Limits.SessionIdle,
 	}
 }
 
-// demoOptions connects a built-in upstream inside the process.
+// demoOptions returns the options of a built-in upstream, which runs in this process.
 func (g *Gateway) demoOptions(s demo.Server) upstream.Options {
 	o := g.commonOptions(s.Name)
 	o.Pipe = s.Start
@@ -96,7 +96,7 @@ func filterOf(u config.Upstream) policy.Upstream {
 	return policy.Upstream{Tools: globs(u.Tools.Filter), Prompts: globs(u.Prompts.Filter), Resources: globs(u.Resources)}
 }
 
-// rulesOf translates how an upstream's items and answers are treated.
+// rulesOf translates the rules for an upstream's items and answers.
 func rulesOf(u config.Upstream) catalog.Rules {
 	r := catalog.Rules{
 		Conformance: map[config.Conformance]conform.Mode{
