@@ -110,9 +110,10 @@ func loopbackUp() error {
 }
 
 // Ports are handed out from below the range that the kernel takes for outgoing connections, so that nobody in the namespace comes in between
-// the moment when a port is named to a server and the moment when the server listens on it.
+// the moment when a port is named to a server and the moment when the server listens on it. They begin above 10080, which clients that follow the
+// Fetch standard refuse to connect to ("bad port").
 const (
-	firstPort = 10000
+	firstPort = 10100
 	lastPort  = 30000
 )
 
