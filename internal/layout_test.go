@@ -44,8 +44,8 @@ var mayImport = map[string]struct {
 	"frontend/session": {[]string{"wire", "call", "fairshare", "frontend/stream"}, "a session is state of a client, without regard to how its messages travel"},
 	"frontend/stream":  {[]string{"wire", "fairshare"}, "a stream carries messages without regard to who sends them"},
 
-	"auth":        {[]string{"wire", "call", "origin", "ratelog", "ttlcache"}, "the edges meet in the inner shape and never know one another or the router"},
-	"credentials": {[]string{"wire", "call", "origin", "ttlcache"}, "the edges meet in the inner shape: what proves the gateway to upstreams never meets what proves clients to it"},
+	"auth":        {[]string{"wire", "call", "origin", "ratelog", "ttlcache", "oauthmeta"}, "the edges meet in the inner shape and never know one another or the router"},
+	"credentials": {[]string{"wire", "call", "origin", "ttlcache", "oauthmeta"}, "the edges meet in the inner shape: what proves the gateway to upstreams never meets what proves clients to it"},
 	"store":       {[]string{"wire", "call"}, "those who keep something declare the store that they need"},
 	"config":      {[]string{"configfile"}, "config knows gateway.yaml only; the gateway package translates"},
 	"configfile":  {nil, "it knows the languages of files and no keys"},
@@ -53,6 +53,7 @@ var mayImport = map[string]struct {
 	"origin":      {nil, "the sender of a request is judged by its headers and address alone"},
 	"fairshare":   {nil, "a budget does not depend on what it counts"},
 	"ratelog":     {nil, "a rate limit does not depend on what is logged"},
+	"oauthmeta":   {[]string{"wire"}, "metadata is parsed without a network; the callers fetch, each with its own guard"},
 	"ttlcache":    {nil, "a cache knows nothing of its entries"},
 	"mask":        {nil, "text is masked without regard to its origin; gateway hands in the secrets"},
 	"statedir":    {[]string{"wire"}, "files in the state folder are data; gateway says what they mean"},

@@ -7,9 +7,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
+	"mcpgateway/internal/oauthmeta"
 	"mcpgateway/internal/origin"
 	"mcpgateway/internal/wire"
 )
@@ -68,56 +68,47 @@ func (d *discovery) find(ctx context.Context) (string, error) {
 	if d.keys != "" {
 		return d.keys, nil
 	}
-	places := []string{d.metadata}
-	if d.metadata == "" {
-		places = wellKnown(d.issuer)
-	}
-	var faults []error
-	for _, place := range places {
-		keys, err := d.ask(ctx, place)
-		if err == nil {
-			return keys, nil
-		}
-		faults = append(faults, fmt.Errorf("%s: %w", place, err))
-	}
-	return "", errors.Join(faults...)
-}
-
-// wellKnown returns where the metadata of an issuer may be, in the order in which
-// clients look there too (2025-11-25, basic/authorization, and 2026-07-28,
-// basic/authorization/authorization-server-discovery, "Authorization Server Metadata
-// Discovery").
-func wellKnown(issuer string) []string {
-	u, err := url.Parse(issuer)
-	if err != nil {
-		return nil
-	}
-	path := strings.TrimRight(u.EscapedPath(), "/")
-	base := u.Scheme + "://" + u.Host
-	places := []string{
-		base + "/.well-known/oauth-authorization-server" + path,
-		base + "/.well-known/openid-configuration" + path,
-	}
-	if path != "" {
-		places = append(places, base+path+"/.well-known/openid-configuration")
-	}
-	return places
-}
-
-// ask fetches metadata, and returns what it says of keys. Metadata of another issuer
-// is not used (RFC 8414, section 3.3).
-func (d *discovery) ask(ctx context.Context, place string) (string, error) {
-	body, err := fetchDocument(ctx, d.client, place)
+	meta, err := d.server(ctx)
 	if err != nil {
 		return "", err
 	}
-	doc := wire.ValueOf(body)
-	if doc.Get("issuer").Str() != d.issuer {
-		return "", errors.New("is the metadata of another issuer")
-	}
-	keys := doc.Get("jwks_uri").Str()
-	return keys, safeURL(keys)
+	return meta.JWKSURI, safeURL(meta.JWKSURI)
 }
+
+// server returns the metadata of the issuer.
+func (d *discovery) server(ctx context.Context) (*oauthmeta.Server, error) {
+	if d.metadata == "" {
+		return oauthmeta.FindServer(ctx, d.issuer, d.fetch)
+	}
+	body, err := fetchDocument(ctx, d.client, d.metadata)
+	if err != nil {
+		return nil, err
+	}
+	return oauthmeta.ParseServer(d.issuer, wire.ValueOf(body))
+}
+
+// fetch implements [oauthmeta.Fetch].
+func (d *discovery) fetch(ctx context.Context, at *url.URL) (oauthmeta.Document, error) {
+	body, err := fetchDocument(ctx, d.client, at.String())
+	var status statusError
+	switch {
+	case errors.As(err, &status):
+		return oauthmeta.Document{Status: int(status)}, nil
+	case errors.Is(err, errNotObject):
+		return oauthmeta.Document{Status: http.StatusOK}, nil
+	case err != nil:
+		return oauthmeta.Document{}, err
+	}
+	return oauthmeta.Document{Status: http.StatusOK, Body: wire.ValueOf(body)}, nil
+}
+
+// statusError is an HTTP status other than 200.
+type statusError int
+
+// Error implements error.
+func (e statusError) Error() string { return fmt.Sprintf("the answer has the status %d", int(e)) }
+
+var errNotObject = errors.New("the answer is not a JSON object of bounded size")
 
 // fetchDocument fetches a JSON object of bounded size.
 func fetchDocument(ctx context.Context, client *http.Client, url string) ([]byte, error) {
@@ -132,14 +123,14 @@ func fetchDocument(ctx context.Context, client *http.Client, url string) ([]byte
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the answer is %s", resp.Status)
+		return nil, statusError(resp.StatusCode)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
 	if err != nil {
 		return nil, err
 	}
 	if len(body) > maxDocument || wire.Check(body, wire.Limits{Depth: tokenDepth}, wire.Lenient) != nil || wire.ValueOf(body).Kind() != '{' {
-		return nil, errors.New("the answer is no JSON object of bounded size")
+		return nil, errNotObject
 	}
 	return body, nil
 }

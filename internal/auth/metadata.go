@@ -5,12 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"mcpgateway/internal/oauthmeta"
 	"mcpgateway/internal/wire"
 )
-
-// WellKnown is the path of the metadata of a protected resource; that of an endpoint
-// which is not at the root follows it (RFC 9728, section 3.1).
-const WellKnown = "/.well-known/oauth-protected-resource"
 
 // resource is the gateway as the resource server of OAuth.
 type resource struct {
@@ -58,7 +55,7 @@ func (s *resource) base(r *http.Request) string {
 // URL included.
 func (s *resource) metadataURL(r *http.Request) string {
 	origin, path := splitOrigin(s.base(r))
-	return origin + WellKnown + path + s.endpoint(r.URL.Path)
+	return origin + oauthmeta.ResourcePath + path + s.endpoint(r.URL.Path)
 }
 
 // endpoint returns the path of the endpoint that a path belongs to.
@@ -81,7 +78,7 @@ func splitOrigin(url string) (origin, path string) {
 	return scheme + "://" + host, path
 }
 
-// Metadata returns the handler of [WellKnown] and everything below it: the metadata
+// Metadata returns the handler of [oauthmeta.ResourcePath] and everything below it: the metadata
 // of the endpoint whose path follows, or of the gateway as a whole. It is nil where no tokens
 // are accepted: clients take 404 for "no authorization server here". The document
 // is public, to pages of any origin too.
@@ -106,7 +103,7 @@ func (a *Authenticator) Metadata() http.Handler {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
 		}
-		endpoint, ok := a.resource.named(strings.TrimPrefix(r.URL.Path, WellKnown))
+		endpoint, ok := a.resource.named(strings.TrimPrefix(r.URL.Path, oauthmeta.ResourcePath))
 		if !ok {
 			http.NotFound(w, r)
 			return
@@ -132,24 +129,8 @@ func (s *resource) named(rest string) (string, bool) {
 	return "", false
 }
 
-// document is the metadata of a resource (RFC 9728, section 2).
-func (s *resource) document(id string) []byte {
-	doc := wire.SetMember(wire.Raw(`{}`), "resource", wire.String(id))
-	doc = wire.SetMember(doc, "authorization_servers", array(s.issuers))
-	if len(s.scopes) > 0 {
-		doc = wire.SetMember(doc, "scopes_supported", array(s.scopes))
-	}
-	doc = wire.SetMember(doc, "bearer_methods_supported", array([]string{"header"}))
-	return wire.SetMember(doc, "resource_name", wire.String("MCP gateway"))
-}
-
-func array(all []string) wire.Raw {
-	out := []byte{'['}
-	for i, s := range all {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = wire.AppendString(out, s)
-	}
-	return append(out, ']')
+// document returns the metadata of the resource with this identifier.
+func (s *resource) document(id string) wire.Raw {
+	r := oauthmeta.Resource{Resource: id, Servers: s.issuers, Scopes: s.scopes, Name: "MCP gateway"}
+	return r.JSON()
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"mcpgateway/internal/oauthmeta"
 )
 
 func metadataAuth(t *testing.T, public string) *Authenticator {
@@ -23,14 +25,14 @@ func metadataAuth(t *testing.T, public string) *Authenticator {
 
 func TestMetadata(t *testing.T) {
 	for _, tc := range []struct{ name, public, url, want string }{
-		{"endpoint", "https://gw.example.com", "http://10.0.0.1" + WellKnown + "/mcp", "https://gw.example.com/mcp"},
-		{"other endpoint", "https://gw.example.com", "http://10.0.0.1" + WellKnown + "/sse", "https://gw.example.com/sse"},
-		{"whole gateway", "https://gw.example.com", "http://10.0.0.1" + WellKnown, "https://gw.example.com"},
-		{"below a path", "https://gw.example.com/a/b", "http://10.0.0.1" + WellKnown + "/a/b/mcp", "https://gw.example.com/a/b/mcp"},
-		{"below a path that the proxy takes off", "https://gw.example.com/a/b", "http://10.0.0.1" + WellKnown + "/mcp", "https://gw.example.com/a/b/mcp"},
-		{"by what the client says", "", "http://localhost:8080" + WellKnown + "/mcp", "http://localhost:8080/mcp"},
-		{"nothing there", "", "http://localhost" + WellKnown + "/other", ""},
-		{"nothing there either", "", "http://localhost" + WellKnown + "/mcp/x", ""},
+		{"endpoint", "https://gw.example.com", "http://10.0.0.1" + oauthmeta.ResourcePath + "/mcp", "https://gw.example.com/mcp"},
+		{"other endpoint", "https://gw.example.com", "http://10.0.0.1" + oauthmeta.ResourcePath + "/sse", "https://gw.example.com/sse"},
+		{"whole gateway", "https://gw.example.com", "http://10.0.0.1" + oauthmeta.ResourcePath, "https://gw.example.com"},
+		{"below a path", "https://gw.example.com/a/b", "http://10.0.0.1" + oauthmeta.ResourcePath + "/a/b/mcp", "https://gw.example.com/a/b/mcp"},
+		{"below a path that the proxy takes off", "https://gw.example.com/a/b", "http://10.0.0.1" + oauthmeta.ResourcePath + "/mcp", "https://gw.example.com/a/b/mcp"},
+		{"by what the client says", "", "http://localhost:8080" + oauthmeta.ResourcePath + "/mcp", "http://localhost:8080/mcp"},
+		{"nothing there", "", "http://localhost" + oauthmeta.ResourcePath + "/other", ""},
+		{"nothing there either", "", "http://localhost" + oauthmeta.ResourcePath + "/mcp/x", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := httptest.NewRecorder()
@@ -65,7 +67,7 @@ func TestMetadataMethods(t *testing.T) {
 	h := metadataAuth(t, "").Metadata()
 	for method, want := range map[string]int{http.MethodHead: 200, http.MethodOptions: 204, http.MethodPost: 405} {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(method, WellKnown, nil))
+		h.ServeHTTP(w, httptest.NewRequest(method, oauthmeta.ResourcePath, nil))
 		if w.Code != want {
 			t.Errorf("%s: %d, want %d", method, w.Code, want)
 		}
@@ -82,10 +84,10 @@ func TestChallenges(t *testing.T) {
 		tls                bool
 		want               string
 	}{
-		{"public", "https://gw.example.com/a", "/mcp", false, "https://gw.example.com" + WellKnown + "/a/mcp"},
-		{"event stream", "https://gw.example.com", "/sse/message", false, "https://gw.example.com" + WellKnown + "/sse"},
-		{"by the client", "", "/mcp", false, "http://gw:8080" + WellKnown + "/mcp"},
-		{"by the client over TLS", "", "/mcp", true, "https://gw:8080" + WellKnown + "/mcp"},
+		{"public", "https://gw.example.com/a", "/mcp", false, "https://gw.example.com" + oauthmeta.ResourcePath + "/a/mcp"},
+		{"event stream", "https://gw.example.com", "/sse/message", false, "https://gw.example.com" + oauthmeta.ResourcePath + "/sse"},
+		{"by the client", "", "/mcp", false, "http://gw:8080" + oauthmeta.ResourcePath + "/mcp"},
+		{"by the client over TLS", "", "/mcp", true, "https://gw:8080" + oauthmeta.ResourcePath + "/mcp"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := metadataAuth(t, tc.public)

@@ -55,7 +55,7 @@ func (a *authority) endpoint(ctx context.Context) (*tokenEndpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.url, e.aud, e.methods = s.token, s.issuer, s.methods
+	e.url, e.aud, e.methods = s.token, s.Issuer, s.AuthMethods
 	return e, nil
 }
 
@@ -66,7 +66,7 @@ func (a *authority) server(ctx context.Context) (*authServer, error) {
 	if a.known != nil && a.now().Before(a.until) {
 		return a.known, nil
 	}
-	s, err := a.guard.serverOf(ctx, a.Issuer)
+	s, err := a.guard.findServer(ctx, a.Issuer)
 	if err != nil {
 		return nil, err
 	}

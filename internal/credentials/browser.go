@@ -74,7 +74,7 @@ func (b *browserLogin) finish(ctx context.Context, f *flow, nonce string, answer
 		return "", failf("the identity provider has no keys")
 	}
 	ctx = oidc.ClientContext(ctx, b.guard.client(true))
-	verifier := oidc.NewVerifier(f.server.issuer, oidc.NewRemoteKeySet(ctx, f.server.keys.String()), &oidc.Config{
+	verifier := oidc.NewVerifier(f.server.Issuer, oidc.NewRemoteKeySet(ctx, f.server.keys.String()), &oidc.Config{
 		ClientID: b.ID, Now: b.now,
 		SupportedSigningAlgs: []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA},
 	})

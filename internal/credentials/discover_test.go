@@ -25,8 +25,8 @@ func TestWellKnownPlaces(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(`{"issuer":"` + self + path + `","token_endpoint":"` + self + `/token"}`))
 		})
-		s, err := newGuard(at(t, self+"/mcp")).serverOf(t.Context(), self+path)
-		if err != nil || s.issuer != self+path || !slices.Equal(asked, want) {
+		s, err := newGuard(at(t, self+"/mcp")).findServer(t.Context(), self+path)
+		if err != nil || s.Issuer != self+path || !slices.Equal(asked, want) {
 			t.Errorf("issuer with the path %q: %v; asked for %q, want %q", path, err, asked, want)
 		}
 	}

@@ -8,18 +8,15 @@ import (
 	"net/url"
 	"strings"
 
+	"mcpgateway/internal/oauthmeta"
 	"mcpgateway/internal/wire"
 )
 
 // maxDepth bounds the nesting of what servers send.
 const maxDepth = 32
 
-// answer is what a server sent, with a body that is an object in which no key is
-// there twice, the zero Value for any other.
-type answer struct {
-	status int
-	body   wire.Value
-}
+// answer is an HTTP answer. Its body must not repeat a key.
+type answer struct{ oauthmeta.Document }
 
 // fetch gets a document. what names it in errors.
 func (g *guard) fetch(ctx context.Context, what string, at *url.URL) (answer, error) {
@@ -52,10 +49,10 @@ func (g *guard) send(client *http.Client, what string, req *http.Request) (answe
 	case len(data) > maxDocument:
 		return answer{}, failf("%s sends more than %d bytes", what, maxDocument)
 	}
-	a := answer{status: resp.StatusCode}
+	a := answer{oauthmeta.Document{Status: resp.StatusCode}}
 	if mt, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err == nil && (mt == "application/json" || strings.HasSuffix(mt, "+json")) &&
 		wire.Check(data, wire.Limits{Depth: maxDepth}, wire.Strict) == nil && wire.ValueOf(data).Kind() == '{' {
-		a.body = wire.ValueOf(data)
+		a.Body = wire.ValueOf(data)
 	}
 	return a, nil
 }
@@ -66,34 +63,20 @@ func (g *guard) send(client *http.Client, what string, req *http.Request) (answe
 func (a answer) refusal(what string) *Error {
 	code := a.code()
 	if code == "" {
-		return failf("%s answered HTTP %d", what, a.status)
+		return failf("%s answered HTTP %d", what, a.Status)
 	}
-	e := failf("%s answered HTTP %d (%s)", what, a.status, code)
+	e := failf("%s answered HTTP %d (%s)", what, a.Status, code)
 	e.code = code
 	return e
 }
 
 // code is the error code of RFC 6749, section 5.2, and its relatives.
 func (a answer) code() string {
-	code := a.body.Get("error").Str()
+	code := a.Body.Get("error").Str()
 	if len(code) > 64 || strings.ContainsFunc(code, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.')
 	}) {
 		return ""
 	}
 	return code
-}
-
-// texts returns the strings of a list, none when v is no list.
-func texts(v wire.Value) []string {
-	var all []string
-	if v.Kind() != '[' {
-		return nil
-	}
-	for e := range v.Elements() {
-		if s, ok := e.Text(); ok {
-			all = append(all, s)
-		}
-	}
-	return all
 }

@@ -63,9 +63,9 @@ func (f *flow) redeem(ctx context.Context, answer url.Values) (*token, error) {
 	}
 	iss, named := answer["iss"]
 	switch {
-	case len(iss) > 1 || named && iss[0] != f.server.issuer:
+	case len(iss) > 1 || named && iss[0] != f.server.Issuer:
 		return nil, failf("the answer is that of another authorization server than the one that was asked")
-	case f.server.iss && !named:
+	case f.server.IssParameter && !named:
 		return nil, failf("the answer does not say which authorization server it is from, as it should")
 	}
 	if code := codeOf(answer); code != "" {
@@ -111,29 +111,29 @@ func (u *user) begin(ctx context.Context, key, redirect, document string) (*flow
 		if seen.metadata == "" {
 			seen = u.provoke(ctx)
 		}
-		p, err := u.guard.protectionOf(ctx, u.o.URL, seen)
+		p, err := u.guard.findResource(ctx, u.o.URL, seen)
 		if err != nil {
 			return nil, err
 		}
-		issuer = p.issuer
+		issuer = p.Servers[0]
 		if !u.named {
-			a.resource = p.resource
+			a.resource = p.Resource
 		}
 		if len(a.scopes) == 0 {
 			if a.scopes = seen.scopes; len(a.scopes) == 0 {
-				a.scopes = p.scopes
+				a.scopes = p.Scopes
 			}
 		}
 	}
-	s, err := u.guard.serverOf(ctx, issuer)
+	s, err := u.guard.findServer(ctx, issuer)
 	if err != nil {
 		return nil, err
 	}
-	if !s.pkce {
+	if !s.PKCE {
 		return nil, failf("the authorization server does not offer PKCE with S256, which the authorization code needs")
 	}
 	a.scopes = union(a.scopes, more)
-	if slices.Contains(s.scopes, "offline_access") {
+	if slices.Contains(s.Scopes, "offline_access") {
 		a.scopes = union(a.scopes, []string{"offline_access"})
 	}
 	c, err := u.client(ctx, s, redirect, document)
@@ -149,13 +149,13 @@ func (u *user) client(ctx context.Context, s *authServer, redirect, document str
 	switch {
 	case u.proof != nil:
 		return registration{ID: u.proof.id}, nil
-	case s.documents && document != "":
+	case s.ClientIDDocuments && document != "":
 		return registration{ID: document, Method: methodNone}, nil
 	case s.register != nil:
 		return registered(ctx, u.guard, u.o.Store, s, redirect, u.o.Now())
 	}
 	return registration{}, failf("the authorization server does not let clients register by themselves: register the gateway there with the redirect URI %s, "+
-		"and give its client_id, and the issuer, under auth of the upstream", redirect).because(failf("the issuer is %.200q", s.issuer))
+		"and give its client_id, and the issuer, under auth of the upstream", redirect).because(failf("the issuer is %.200q", s.Issuer))
 }
 
 // provoke asks the server something without a token, for what it says then.
@@ -180,11 +180,11 @@ func (u *user) finish(ctx context.Context, key string, f *flow, answer url.Value
 	t, err := f.redeem(ctx, answer)
 	if err != nil {
 		if e, ok := err.(*Error); ok && e.code == "invalid_client" && u.proof == nil {
-			f.client.forget(u.o.Store, f.server.issuer, f.redirect)
+			f.client.forget(u.o.Store, f.server.Issuer, f.redirect)
 		}
 		return err
 	}
-	g := granted{Issuer: f.server.issuer, Resource: f.ask.resource, Client: f.client, Redirect: f.redirect, Scopes: f.ask.scopes, Asked: f.ask.scopes}.renewed(t)
+	g := granted{Issuer: f.server.Issuer, Resource: f.ask.resource, Client: f.client, Redirect: f.redirect, Scopes: f.ask.scopes, Asked: f.ask.scopes}.renewed(t)
 	unlock, err := u.o.Store.lock(ctx, u.name(key)) // what renews an older grant must not be written over this one
 	if err != nil {
 		return err

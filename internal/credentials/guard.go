@@ -12,6 +12,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"mcpgateway/internal/oauthmeta"
+	"mcpgateway/internal/origin"
 )
 
 const (
@@ -49,15 +52,15 @@ func newGuard(u *url.URL, configured ...string) *guard {
 	for _, scheme := range []string{"http", "https"} {
 		u := &url.URL{Scheme: scheme, Host: "proxied.invalid"}
 		if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u}); err == nil && proxy != nil {
-			g.hosts[hostPort(proxy)] = true
+			g.hosts[oauthmeta.HostPort(proxy)] = true
 		}
 	}
 	return g
 }
 
 func (g *guard) trust(u *url.URL) {
-	g.trusted[originOf(u)] = true
-	g.hosts[hostPort(u)] = true
+	g.trusted[oauthmeta.Origin(u)] = true
+	g.hosts[oauthmeta.HostPort(u)] = true
 }
 
 // client returns a client whose connections the guard checks. It follows no
@@ -116,7 +119,7 @@ func (g *guard) check(u *url.URL) error {
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http" || host == "" || u.User != nil || u.Opaque != "":
 		return errors.New("is no URL with https")
-	case g.trusted[originOf(u)]:
+	case g.trusted[oauthmeta.Origin(u)]:
 		return nil
 	case u.Scheme == "http" && !(g.loopback && isLoopback(host)):
 		return errors.New("has no https")
@@ -200,23 +203,7 @@ func isPublic(ip netip.Addr) bool {
 	return ip.Is4() || global6.Contains(ip)
 }
 
-// isLoopback tells whether a host of a URL is this machine, as far as its spelling
-// says.
+// isLoopback reports whether a host of a URL names this machine. It resolves no names.
 func isLoopback(host string) bool {
-	if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
-}
-
-// originOf returns scheme, host and port of a URL.
-func originOf(u *url.URL) string { return strings.ToLower(u.Scheme) + "://" + hostPort(u) }
-
-func hostPort(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"https": "443", "http": "80"}[strings.ToLower(u.Scheme)]
-	}
-	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+	return strings.EqualFold(host, "localhost.") || origin.IsLoopback(host)
 }

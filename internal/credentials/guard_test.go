@@ -197,7 +197,7 @@ func TestMetadataThatLeadsAstray(t *testing.T) {
 					fmt.Fprint(w, `}`)
 				})
 				g = newGuard(at(t, "https://mcp.example.com/mcp"), self)
-				if s, err := g.serverOf(t.Context(), self); err == nil || !strings.Contains(err.Error(), "that the server names") {
+				if s, err := g.findServer(t.Context(), self); err == nil || !strings.Contains(err.Error(), "that the server names") {
 					t.Errorf("got %+v, %v", s, err)
 				}
 			})

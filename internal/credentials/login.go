@@ -30,7 +30,7 @@ func Login(ctx context.Context, s *Source, port int, show func(url string)) erro
 		return whole(err)
 	}
 	if port == 0 { // the next login has another port: this registration would never be used again
-		defer f.client.forget(u.o.Store, f.server.issuer, f.redirect)
+		defer f.client.forget(u.o.Store, f.server.Issuer, f.redirect)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, flowTime, fmt.Errorf("nobody has come back within %s", flowTime))
 	defer cancel()

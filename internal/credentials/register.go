@@ -62,7 +62,7 @@ func (r registration) forget(st *Store, issuer, redirect string) {
 // if it is not yet (RFC 7591). What one server gave is never used at another.
 func registered(ctx context.Context, g *guard, st *Store, s *authServer, redirect string, now time.Time) (registration, error) {
 	const what = "the registration endpoint"
-	name := registrationName(s.issuer, redirect)
+	name := registrationName(s.Issuer, redirect)
 	var r registration
 	known, err := st.load(name, &r)
 	if err != nil {
@@ -84,10 +84,10 @@ func registered(ctx context.Context, g *guard, st *Store, s *authServer, redirec
 	if err != nil {
 		return r, err
 	}
-	if a.status != http.StatusCreated && a.status != http.StatusOK {
+	if a.Status != http.StatusCreated && a.Status != http.StatusOK {
 		return r, a.refusal(what)
 	}
-	r = registration{ID: a.body.Get("client_id").Str(), Secret: a.body.Get("client_secret").Str(), Method: a.body.Get("token_endpoint_auth_method").Str()}
+	r = registration{ID: a.Body.Get("client_id").Str(), Secret: a.Body.Get("client_secret").Str(), Method: a.Body.Get("token_endpoint_auth_method").Str()}
 	if r.ID == "" || len(r.ID) > maxURL || len(r.Secret) > maxToken {
 		return r, failf("%s gave no client_id", what)
 	}
@@ -97,7 +97,7 @@ func registered(ctx context.Context, g *guard, st *Store, s *authServer, redirec
 	if r.Method == methodNone {
 		r.Secret = ""
 	}
-	if at, ok := a.body.Get("client_secret_expires_at").Int(); ok && at > 0 && r.Secret != "" {
+	if at, ok := a.Body.Get("client_secret_expires_at").Int(); ok && at > 0 && r.Secret != "" {
 		r.Expires = time.Unix(at, 0)
 	}
 	return r, st.save(name, r)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/oauthmeta"
 )
 
 // Kind is what proves to an upstream who calls.
@@ -79,7 +80,7 @@ func newTokens(o Options) (tokens, error) {
 		return nil, nil
 	}
 	g := newGuard(o.URL, o.Authority.Issuer, o.Authority.TokenURL, o.IdP.Issuer, o.IdP.TokenURL)
-	a := ask{scopes: o.Scopes, resource: canonical(o.URL), audience: o.Audience}
+	a := ask{scopes: o.Scopes, resource: oauthmeta.CanonicalURI(o.URL), audience: o.Audience}
 	if o.Resource != nil {
 		a.resource = *o.Resource
 	}

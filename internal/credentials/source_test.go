@@ -164,7 +164,7 @@ func TestRefusedClient(t *testing.T) {
 	}
 	as.SetDown(true)
 	down := source(t, Options{Kind: Own, Authority: Authority{Client: Client{ID: "gw", Secret: "s3cret"}, Issuer: as.URL}})
-	fails(t, down, nil, "the metadata of the authorization server is at none of its well-known places (HTTP 500)")
+	fails(t, down, nil, "the metadata of the authorization server is at none of its well-known URLs (HTTP 500)")
 	gone := source(t, Options{Kind: Own, Authority: Authority{Client: Client{ID: "gw", Secret: "s3cret"}, TokenURL: "http://127.0.0.1:1/token"}})
 	fails(t, gone, nil, "the token endpoint cannot be reached")
 }

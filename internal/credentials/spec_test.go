@@ -18,6 +18,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/gatewaytest"
+	"mcpgateway/internal/oauthmeta"
 )
 
 // resourceServer is an MCP server that wants tokens, and remembers what it was asked.
@@ -201,7 +202,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 				}
 			}
 			for from, want := range map[string]string{"HTTPS://MCP.Example.com/Mcp": "https://mcp.example.com/Mcp", "https://mcp.example.com/": "https://mcp.example.com", "https://mcp.example.com:8443/a?b#c": "https://mcp.example.com:8443/a"} {
-				if got := canonical(at(t, from)); got != want {
+				if got := oauthmeta.CanonicalURI(at(t, from)); got != want {
 					t.Errorf("%s: %s", from, got)
 				}
 			}
@@ -213,7 +214,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 			} {
 				s := newResourceServer(t, "/none", "", nil)
 				issuer := strings.TrimSuffix(s.url, "/none") + path
-				if _, err := newGuard(at(t, s.url)).serverOf(t.Context(), issuer); err == nil || !slices.Equal(s.paths(), want) {
+				if _, err := newGuard(at(t, s.url)).findServer(t.Context(), issuer); err == nil || !slices.Equal(s.paths(), want) {
 					t.Errorf("%v; asked for %q, want %q", err, s.paths(), want)
 				}
 			}
@@ -222,7 +223,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 			s := userSource(t, as, newClock(), NewStore(""))
 			for _, claimed := range []string{"https://honest.example", as.URL + "/", strings.Replace(as.URL, "http:", "HTTP:", 1)} {
 				as.SetClaimed(claimed)
-				if _, err := query(t, s); err == nil || !strings.Contains(err.Error(), "is that of another one") {
+				if _, err := query(t, s); err == nil || !strings.Contains(err.Error(), "is that of another issuer") {
 					t.Errorf("%s: %v", claimed, err)
 				}
 			}
@@ -298,7 +299,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 		{"All authorization server endpoints MUST be served over HTTPS (security-considerations)", func(t *testing.T, _ *gatewaytest.AuthServer) {
 			g := newGuard(at(t, "https://mcp.example.com/mcp"))
 			for _, issuer := range []string{"http://auth.example.com", "http://127.0.0.1:1", "ftp://auth.example.com"} {
-				if _, err := g.serverOf(t.Context(), issuer); err == nil || !strings.Contains(err.Error(), "https") {
+				if _, err := g.findServer(t.Context(), issuer); err == nil || !strings.Contains(err.Error(), "https") {
 					t.Errorf("%s: %v", issuer, err)
 				}
 			}

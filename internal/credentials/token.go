@@ -74,12 +74,12 @@ func (e *tokenEndpoint) request(ctx context.Context, form url.Values) (*token, e
 	if err != nil {
 		return nil, err
 	}
-	if a.status < 200 || a.status > 299 {
+	if a.Status < 200 || a.Status > 299 {
 		fail := a.refusal(e.what)
 		fail.final = fail.code == "invalid_grant"
 		return nil, fail
 	}
-	return e.read(a.body)
+	return e.read(a.Body)
 }
 
 // read reads the answer of a token endpoint (RFC 6749, section 5.1).

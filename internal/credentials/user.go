@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/oauthmeta"
 )
 
 // user are tokens of principals who have granted access to the upstream. What the
@@ -78,7 +79,7 @@ func principalKey(who *call.Principal) string {
 // name is what a grant is kept under. A server at another URL is another server,
 // whatever it is called.
 func (u *user) name(key string) string {
-	return strings.Join([]string{"grant", u.o.Upstream, canonical(u.o.URL), key}, "\x00")
+	return strings.Join([]string{"grant", u.o.Upstream, oauthmeta.CanonicalURI(u.o.URL), key}, "\x00")
 }
 
 // needed is the error of a call whose principal has to give a grant first.
@@ -193,7 +194,7 @@ func (g granted) renewed(t *token) granted {
 
 // refresh gets another token (RFC 6749, section 6).
 func (u *user) refresh(ctx context.Context, g granted) (*token, error) {
-	s, err := u.guard.serverOf(ctx, g.Issuer)
+	s, err := u.guard.findServer(ctx, g.Issuer)
 	if err != nil {
 		return nil, err
 	}
@@ -205,9 +206,9 @@ func (u *user) refresh(ctx context.Context, g granted) (*token, error) {
 // endpoint returns the token endpoint of an authorization server for a client of
 // its own.
 func (u *user) endpoint(s *authServer, c registration) *tokenEndpoint {
-	e := &tokenEndpoint{what: "the token endpoint", url: s.token, aud: s.issuer, guard: u.guard, now: u.o.Now}
+	e := &tokenEndpoint{what: "the token endpoint", url: s.token, aud: s.Issuer, guard: u.guard, now: u.o.Now}
 	if u.proof != nil && c.ID == u.proof.id && c.Secret == "" {
-		e.client, e.methods = u.proof, s.methods
+		e.client, e.methods = u.proof, s.AuthMethods
 		return e
 	}
 	e.client, e.methods = c.proof()

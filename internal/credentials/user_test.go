@@ -216,7 +216,7 @@ func TestLoginThatFails(t *testing.T) {
 		{"no issuer, though announced", func(as *gatewaytest.AuthServer) { as.SetIss("-") }, "does not say which authorization server"},
 		{"no PKCE", func(as *gatewaytest.AuthServer) { as.Tell("code_challenge_methods_supported", nil) }, "does not offer PKCE"},
 		{"plain PKCE", func(as *gatewaytest.AuthServer) { as.Tell("code_challenge_methods_supported", []string{"plain"}) }, "does not offer PKCE"},
-		{"metadata of another issuer", func(as *gatewaytest.AuthServer) { as.SetClaimed("https://honest.example.com") }, "is that of another one"},
+		{"metadata of another issuer", func(as *gatewaytest.AuthServer) { as.SetClaimed("https://honest.example.com") }, "is that of another issuer"},
 		{"no registration", func(as *gatewaytest.AuthServer) { as.Tell("registration_endpoint", nil) }, "register the gateway there with the redirect URI http://127.0.0.1:"},
 		{"token endpoint in a cloud", func(as *gatewaytest.AuthServer) { as.Tell("token_endpoint", "http://169.254.169.254/token") }, "the token endpoint that the server names has no https"},
 		{"token endpoint in a private network", func(as *gatewaytest.AuthServer) { as.Tell("token_endpoint", "https://10.0.0.1/token") }, "leads to an address that is not public"},

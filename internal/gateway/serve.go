@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"mcpgateway/internal/admin"
-	"mcpgateway/internal/auth"
+	"mcpgateway/internal/oauthmeta"
 	"mcpgateway/internal/ratelog"
 )
 
@@ -70,8 +70,8 @@ func (g *Gateway) routes() http.Handler {
 	r.Handle(pathSSE+"/message", http.HandlerFunc(g.front.ServeSSE))
 	if g.auth != nil {
 		if metadata := g.auth.Metadata(); metadata != nil {
-			r.Handle(auth.WellKnown, limitBodyTime(metadata))
-			r.Handle(auth.WellKnown+"/*", limitBodyTime(metadata))
+			r.Handle(oauthmeta.ResourcePath, limitBodyTime(metadata))
+			r.Handle(oauthmeta.ResourcePath+"/*", limitBodyTime(metadata))
 		}
 	}
 	r.Handle("/oauth/*", limitBodyTime(g.web))

@@ -16,8 +16,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"mcpgateway/internal/auth"
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/oauthmeta"
 	"mcpgateway/internal/polltest"
 )
 
@@ -268,7 +268,7 @@ func TestBodiesThatNobodyReads(t *testing.T) {
 		<-served
 	})
 	g, _ := start(t, "auth: {mode: jwt, jwt: [{issuer: \"https://idp.example\", audience: gw}]}\n"+aDisabledUpstream, false)
-	for _, path := range []string{pathMCP, pathSSE, pathSSE + "/message", "/oauth/start", auth.WellKnown, auth.WellKnown + pathMCP, "/nowhere"} {
+	for _, path := range []string{pathMCP, pathSSE, pathSSE + "/message", "/oauth/start", oauthmeta.ResourcePath, oauthmeta.ResourcePath + pathMCP, "/nowhere"} {
 		w := &timed{ResponseRecorder: httptest.NewRecorder()}
 		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("{}"))
 		r.Host = "localhost"
