@@ -40,7 +40,8 @@ var mayImport = map[string]struct {
 	"bridge":     {[]string{"wire", "call"}, "bridging is about the inner shape, not about who carries it"},
 	"router":     {[]string{"wire", "call", "catalog", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel", "bridge", "ratelog"}, "the pipeline declares what it needs of upstreams and front ends instead of importing them"},
 
-	"frontend":         {[]string{"wire", "call", "bridge", "origin", "ratelog", "fairshare", "frontend/session", "frontend/stream"}, "the edges meet in the inner shape and never know one another or the router"},
+	"frontend":         {[]string{"wire", "call", "bridge", "origin", "ratelog", "fairshare", "frontend/park", "frontend/session", "frontend/stream"}, "the edges meet in the inner shape and never know one another or the router"},
+	"frontend/park":    {[]string{"wire", "call", "bridge", "fairshare", "ratelog"}, "a parked call is continued without regard to who carries its requests"},
 	"frontend/session": {[]string{"wire", "call", "fairshare", "frontend/stream"}, "a session is state of a client, without regard to how its messages travel"},
 	"frontend/stream":  {[]string{"wire", "fairshare"}, "a stream carries messages without regard to who sends them"},
 

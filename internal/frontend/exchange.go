@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/park"
 	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/wire"
 )
@@ -20,7 +21,7 @@ import (
 var (
 	errWithdrawn = errors.New("what proved who the client is was withdrawn")
 	errStopped   = errors.New("the gateway is shutting down")
-	errLost      = errors.New("the client is gone or does not read")
+	errLost      = park.ErrAbandoned
 )
 
 // errInternal is all that a client learns of a fault of ours.
@@ -97,7 +98,7 @@ func (x *exchange) outcome(res call.Result, err error) answer {
 	var fault *wire.Error
 	switch {
 	case errors.As(err, &fault):
-	case cause == errStopped:
+	case cause == errStopped, err == errStopped:
 		fault = errEnded
 	case cause != nil:
 		fault = wire.Errorf(wire.CodeInternal, "%s", cause)
@@ -112,17 +113,27 @@ func (x *exchange) outcome(res call.Result, err error) answer {
 	return a
 }
 
-// handle calls the handler and survives its panic.
-func (x *exchange) handle() (res call.Result, err error) {
+// handle has the call handled.
+func (x *exchange) handle() (call.Result, error) {
+	defer x.EndNotify()
+	return x.s.handle(x.ctx, &x.call)
+}
+
+// handle calls the handler, and turns a panic into an error.
+func (s *Server) handle(ctx context.Context, c *call.Call) (res call.Result, err error) {
 	defer func() {
-		x.over.Store(true)
 		if p := recover(); p != nil {
-			x.s.logPanic(p)
+			s.logPanic(p)
 			res, err = call.Result{}, errInternal
 		}
 	}()
-	return x.s.options.Handler.Handle(x.ctx, &x.call)
+	return s.options.Handler.Handle(ctx, c)
 }
+
+// Call, Context and EndNotify implement park.Request, with Notify.
+func (x *exchange) Call() *call.Call         { return &x.call }
+func (x *exchange) Context() context.Context { return x.ctx }
+func (x *exchange) EndNotify()               { x.over.Store(true) }
 
 // leavesBody reports whether nobody can hold slices of the request's body any
 // longer. A handler promises that for every return, but only after a result in

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/park"
 	"mcpgateway/internal/wire"
 )
 
@@ -83,11 +84,12 @@ func (x *exchange) answerModern() answer {
 // runModern has a modern request handled: as a retry of a parked call, as a call
 // that may have to be parked, or without further ado.
 func (x *exchange) runModern() answer {
-	if state := x.parkedState(); state != "" {
-		return x.resume(state)
+	if state := park.StateOf(&x.call); state != "" {
+		return x.outcome(x.s.parked.Resume(x, state))
 	}
-	if x.mayPark() {
-		return x.runParkable()
+	if park.Parkable(&x.call) {
+		body := x.reserved.takeBody() // the params are the call's own: see (*requestMeta).strip
+		return x.outcome(x.s.parked.Run(x, x.s.handle, body.release))
 	}
 	return x.run()
 }

@@ -74,7 +74,7 @@ func note(method, params string) string {
 
 // Of two clients the one that is meant is told, by the stream that it has.
 func TestNotifyReachesOneClient(t *testing.T) {
-	park(t, askOnce, func(l *lot) {
+	withLot(t, askOnce, func(l *lot) {
 		ctx, cancel := context.WithCancel(l.t.Context())
 		defer cancel()
 		ann, bob := l.enter(ctx, `{}`), l.enter(ctx, `{}`)
@@ -100,7 +100,7 @@ func TestNotifyReachesOneClient(t *testing.T) {
 }
 
 func TestNotifyReachesAPrincipal(t *testing.T) {
-	park(t, askOnce, func(l *lot) {
+	withLot(t, askOnce, func(l *lot) {
 		ctx, cancel := context.WithCancel(l.t.Context())
 		defer cancel()
 		var guests []*guest
@@ -149,7 +149,7 @@ func TestAskBetweenCalls(t *testing.T) {
 		{"the server takes it back", func(_ *guest, cancel func()) { cancel() }, ` context canceled`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			park(t, askOnce, func(l *lot) {
+			withLot(t, askOnce, func(l *lot) {
 				ctx, end := context.WithCancel(l.t.Context())
 				defer end()
 				g := l.enter(ctx, rooted)
@@ -170,7 +170,7 @@ func TestAskBetweenCalls(t *testing.T) {
 			})
 		})
 	}
-	park(t, askOnce, func(l *lot) {
+	withLot(t, askOnce, func(l *lot) {
 		ctx, end := context.WithCancel(l.t.Context())
 		defer end()
 		g := l.enter(ctx, rooted)
@@ -188,7 +188,7 @@ func TestAskBetweenCalls(t *testing.T) {
 // Whoever keeps something for a client hears of the end of its session, however
 // that comes, and of changes of its roots.
 func TestSessionHooks(t *testing.T) {
-	park(t, askOnce, func(l *lot) {
+	withLot(t, askOnce, func(l *lot) {
 		var ended, rooted []string
 		l.sessionEnded = func(key string) { ended = append(ended, key) }
 		l.s.options.RootsChanged = func(c *call.Client, principal string) { rooted = append(rooted, c.Key+principal) }

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/park"
 	"mcpgateway/internal/wire"
 )
 
@@ -42,9 +43,9 @@ type lot struct {
 
 const parkTTL = 5 * time.Minute
 
-// park runs f in a bubble, in front of a handler. The server has ended when it
+// withLot runs f in a bubble, in front of a handler. The server has ended when it
 // returns, and no parked call is left.
-func park(t *testing.T, h handlerFunc, f func(*lot)) {
+func withLot(t *testing.T, h handlerFunc, f func(*lot)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
@@ -79,9 +80,6 @@ func park(t *testing.T, h handlerFunc, f func(*lot)) {
 		}
 		if calls, bodies := l.s.calls.Held(), l.s.bodies.Held(); calls != 0 || bodies != 0 {
 			t.Errorf("%d calls and %d bytes of bodies are still held", calls, bodies)
-		}
-		if calls, room := len(l.s.parked.byID), l.s.parked.budget.Held(); calls != 0 || room != 0 {
-			t.Errorf("%d calls are left in the table, and room for %d is held", calls, room)
 		}
 	})
 }
@@ -213,7 +211,7 @@ func (l *lot) postAs(who *call.Principal, caps, arguments, more string) *reply {
 }
 
 // gathered lets the window for further questions pass.
-func gathered() { time.Sleep(gatherWindow); synctest.Wait() }
+func gathered() { time.Sleep(park.GatherWindow); synctest.Wait() }
 
 func retry(state, responses string) string {
 	return fmt.Sprintf(`"requestState":%q,"inputResponses":%s`, state, responses)

@@ -2,6 +2,7 @@ package frontend
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -14,11 +15,12 @@ import (
 
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/park"
 	"mcpgateway/internal/wire"
 )
 
 func TestParkAndResume(t *testing.T) {
-	park(t, askOnce, func(l *lot) {
+	withLot(t, askOnce, func(l *lot) {
 		first := l.post("")
 		if first.message() != nil {
 			t.Fatal("answered before others could ask")
@@ -52,7 +54,7 @@ func TestAnAskWithoutParams(t *testing.T) {
 		}
 		return say(string(roots))
 	}
-	park(t, h, func(l *lot) {
+	withLot(t, h, func(l *lot) {
 		first := l.post("")
 		gathered()
 		requests, state := first.round()
@@ -78,9 +80,9 @@ func TestAsksAtOnceAndOneAfterAnother(t *testing.T) {
 		out[2] = elicit(ctx, c, "last")
 		return say(out)
 	}
-	park(t, h, func(l *lot) {
+	withLot(t, h, func(l *lot) {
 		first := l.post("")
-		time.Sleep(15*time.Millisecond + gatherWindow)
+		time.Sleep(15*time.Millisecond + park.GatherWindow)
 		requests, state := first.round()
 		if len(requests) != 2 {
 			t.Fatalf("requests are %v, want two", requests)
@@ -109,7 +111,7 @@ func TestSomeAnswers(t *testing.T) {
 		wg.Wait()
 		return say(out)
 	}
-	park(t, h, func(l *lot) {
+	withLot(t, h, func(l *lot) {
 		first := l.post("")
 		gathered()
 		_, state := first.round()
@@ -129,7 +131,7 @@ func TestSomeAnswers(t *testing.T) {
 		if !strings.Contains(got, "decline") || !strings.Contains(got, "accept") {
 			t.Errorf("the answers are %s", got)
 		}
-		if diff := cmp.Diff([]string{errOldRound.Error()}, l.refusals()); diff != "" {
+		if diff := cmp.Diff([]string{"the request state was already used"}, l.refusals()); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -146,7 +148,7 @@ func TestRetryTwice(t *testing.T) {
 			return call.Result{}, ctx.Err()
 		}
 	}
-	park(t, h, func(l *lot) {
+	withLot(t, h, func(l *lot) {
 		release = make(chan struct{})
 		first := l.post("")
 		gathered()
@@ -163,7 +165,7 @@ func TestRetryTwice(t *testing.T) {
 			}
 		}
 		l.post(answer).fault(-32602, "already used")
-		if diff := cmp.Diff([]string{errNoCall.Error()}, l.refusals()); diff != "" {
+		if diff := cmp.Diff([]string{"there is no such call: it has ended, or its result was given out"}, l.refusals()); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -173,7 +175,7 @@ func TestConcurrentCallsOfOneClient(t *testing.T) {
 	h := func(ctx context.Context, c *call.Call) (call.Result, error) {
 		return say(string(c.Params) + elicit(ctx, c, "which?"))
 	}
-	park(t, h, func(l *lot) {
+	withLot(t, h, func(l *lot) {
 		var states []string
 		for i := range 3 {
 			r := l.postAs(call.Anonymous, allCaps, fmt.Sprintf(`{"i":%d}`, i), "")
@@ -192,7 +194,7 @@ func TestConcurrentCallsOfOneClient(t *testing.T) {
 }
 
 func TestTooManyParkedCalls(t *testing.T) {
-	park(t, askOnce, func(l *lot) {
+	withLot(t, askOnce, func(l *lot) {
 		for i := range 4 {
 			r := l.postAs(call.Anonymous, allCaps, fmt.Sprintf(`{"i":%d}`, i), "")
 			gathered()
@@ -210,7 +212,7 @@ func TestTooManyParkedCalls(t *testing.T) {
 
 // A single anonymous client must not park so many calls that others cannot.
 func TestParkedCallsAreSharedFairly(t *testing.T) {
-	const most = 3 // see park
+	const most = 3 // see withLot
 	// parks returns how many calls the client can park.
 	parks := func(l *lot) (n int) {
 		for n < 2*most {
@@ -233,7 +235,7 @@ func TestParkedCallsAreSharedFairly(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			park(t, askOnce, func(l *lot) {
+			withLot(t, askOnce, func(l *lot) {
 				total := 0
 				for n := range parkedShares - 2 {
 					tt.client(l, n)
@@ -265,12 +267,12 @@ func TestClientThatNeverComesBack(t *testing.T) {
 		<-ctx.Done()
 		return call.Result{}, ctx.Err()
 	}
-	park(t, h, func(l *lot) {
+	withLot(t, h, func(l *lot) {
 		first := l.post("")
 		gathered()
 		_, state := first.round()
 		time.Sleep(parkTTL)
-		if diff := cmp.Diff([]string{errLapsed.Error()}, l.causes()); diff != "" || got != `{"action":"cancel"}` {
+		if diff := cmp.Diff([]string{park.ErrExpired.Error()}, l.causes()); diff != "" || got != `{"action":"cancel"}` {
 			t.Errorf("%s the question got %s", diff, got)
 		}
 		l.post(retry(state, `{"ask-1":{"action":"accept"}}`)).fault(-32602, "expired")
@@ -286,7 +288,7 @@ func TestResultThatComesWhileParked(t *testing.T) {
 		defer cancel()
 		return say(elicit(ctx, c, "quick?"))
 	}
-	park(t, h, func(l *lot) {
+	withLot(t, h, func(l *lot) {
 		first := l.post("")
 		gathered()
 		_, state := first.round()
@@ -313,7 +315,7 @@ func TestAskThatComesWhileParked(t *testing.T) {
 		wg.Wait()
 		return say(early + late)
 	}
-	park(t, h, func(l *lot) {
+	withLot(t, h, func(l *lot) {
 		first := l.post("")
 		gathered()
 		_, state := first.round()
@@ -336,7 +338,7 @@ func TestDisconnects(t *testing.T) {
 		return say(a)
 	}
 	t.Run("before the question", func(t *testing.T) {
-		park(t, func(ctx context.Context, c *call.Call) (call.Result, error) {
+		withLot(t, func(ctx context.Context, c *call.Call) (call.Result, error) {
 			<-ctx.Done()
 			return call.Result{}, ctx.Err()
 		}, func(l *lot) {
@@ -347,7 +349,7 @@ func TestDisconnects(t *testing.T) {
 		})
 	})
 	t.Run("of the retry", func(t *testing.T) {
-		park(t, h, func(l *lot) {
+		withLot(t, h, func(l *lot) {
 			first := l.post("")
 			gathered()
 			_, state := first.round()
@@ -369,7 +371,7 @@ func TestDrainEndsParkedCalls(t *testing.T) {
 	h := func(ctx context.Context, c *call.Call) (call.Result, error) {
 		return say(elicit(context.WithoutCancel(ctx), c, "a") + elicit(context.WithoutCancel(ctx), c, "b"))
 	}
-	park(t, h, func(l *lot) {
+	withLot(t, h, func(l *lot) {
 		parked := l.post("")
 		gathered()
 		_, state := parked.round()
@@ -394,7 +396,7 @@ func TestQuestionsDuringADrainOfACallThatWasParked(t *testing.T) {
 		<-more
 		return say(a + elicit(ctx, c, "b"))
 	}
-	park(t, h, func(l *lot) {
+	withLot(t, h, func(l *lot) {
 		more = make(chan struct{})
 		first := l.post("")
 		gathered()
@@ -410,7 +412,7 @@ func TestQuestionsDuringADrainOfACallThatWasParked(t *testing.T) {
 }
 
 func TestStopEndsRunningCalls(t *testing.T) {
-	park(t, func(ctx context.Context, _ *call.Call) (call.Result, error) {
+	withLot(t, func(ctx context.Context, _ *call.Call) (call.Result, error) {
 		<-ctx.Done()
 		return call.Result{}, ctx.Err()
 	}, func(l *lot) {
@@ -432,7 +434,7 @@ func TestEachRequestGetsItsOwnProgress(t *testing.T) {
 		note(3)
 		return say(nil)
 	}
-	park(t, h, func(l *lot) {
+	withLot(t, h, func(l *lot) {
 		first := l.post(`META "progressToken":"one","io.modelcontextprotocol/logLevel":"debug";`)
 		gathered()
 		_, state := first.round()
@@ -457,7 +459,7 @@ func TestEachRequestGetsItsOwnProgress(t *testing.T) {
 }
 
 func TestWhoIsNotAskedIsNotParked(t *testing.T) {
-	park(t, askOnce, func(l *lot) {
+	withLot(t, askOnce, func(l *lot) {
 		for caps, want := range map[string]string{
 			`{}`:                         `{"action":"cancel"}`,
 			`{"sampling":{}}`:            `{"action":"cancel"}`,
@@ -479,7 +481,7 @@ func TestEachRequestDeclaresItsOwnCapabilities(t *testing.T) {
 		wg.Wait()
 		return say(a + b + elicit(ctx, c, "more?"))
 	}
-	park(t, h, func(l *lot) {
+	withLot(t, h, func(l *lot) {
 		first := l.post("")
 		gathered()
 		_, state := first.round()
@@ -491,7 +493,7 @@ func TestEachRequestDeclaresItsOwnCapabilities(t *testing.T) {
 }
 
 func TestResumingIsPermittedAnew(t *testing.T) {
-	park(t, askOnce, func(l *lot) {
+	withLot(t, askOnce, func(l *lot) {
 		first := l.post("")
 		gathered()
 		_, state := first.round()
@@ -506,7 +508,7 @@ func TestResumingIsPermittedAnew(t *testing.T) {
 
 func TestAttacksOnParkedStates(t *testing.T) {
 	bob := &call.Principal{Subject: "bob", Proof: "jwt"}
-	park(t, askOnce, func(l *lot) {
+	withLot(t, askOnce, func(l *lot) {
 		first := l.post("")
 		gathered()
 		_, state := first.round()
@@ -527,7 +529,7 @@ func TestAttacksOnParkedStates(t *testing.T) {
 			{"cut", func() *reply { return l.post(again(state[:8])) }, bridge.ErrMalformed},
 			{"another principal", func() *reply { return l.postAs(bob, allCaps, `{"a":1,"b":[1.0,"x"]}`, again(state)) }, bridge.ErrPrincipal},
 			{"other arguments", func() *reply { return l.postAs(call.Anonymous, allCaps, `{"a":1,"b":[1.0,"y"]}`, again(state)) }, bridge.ErrRequest},
-			{"of another replica", func() *reply { return l.post(again(elsewhere)) }, errElsewhere},
+			{"of another replica", func() *reply { return l.post(again(elsewhere)) }, errors.New("the call is parked at another replica")},
 		} {
 			tc.send().fault(-32602, "invalid requestState: it was not issued for this request, or has expired")
 			if diff := cmp.Diff([]string{tc.reason.Error()}, l.refusals()); diff != "" {

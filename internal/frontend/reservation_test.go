@@ -233,7 +233,7 @@ func TestCallsAreBounded(t *testing.T) {
 
 // A parked call keeps its arguments, and so the room for them, until it is over.
 func TestParkedCallHoldsItsBody(t *testing.T) {
-	park(t, askOnce, func(l *lot) {
+	withLot(t, askOnce, func(l *lot) {
 		arguments := `{"pad":"` + strings.Repeat("x", 100<<10) + `"}`
 		first := l.postAs(call.Anonymous, allCaps, arguments, "")
 		gathered()

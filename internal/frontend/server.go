@@ -16,6 +16,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/frontend/park"
 	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/origin"
@@ -39,7 +40,7 @@ type Server struct {
 	listens     subscriptionSet // of modern clients
 	peers       peerSet         // over HTTP+SSE and stdio
 	sessionless callSet         // calls that belong to no session
-	parked      parkTable
+	parked      *park.Table
 
 	bodies    *fairshare.Budget // bytes of bodies
 	calls     *fairshare.Budget // requests that run
@@ -73,7 +74,12 @@ func New(o Options) *Server {
 		Gauge: o.Metrics.Sessions.WithLabelValues(wire.EraLegacy.String()),
 		Ended: o.SessionEnded, LogLevel: o.LogLevel,
 	})
-	s.parked.budget = fairshare.New(parkedShares*int64(o.MaxParked), int64(o.MaxParked))
+	s.parked = park.NewTable(park.Options{
+		Sealer: o.Sealer, Replica: o.Replica, Permit: o.Permit,
+		MaxPerClient: o.MaxParked, Max: parkedShares * o.MaxParked,
+		TTL:   func() time.Duration { return s.settings.Load().parkTTL },
+		Gauge: o.Metrics.Parked, Logger: s.ratelog,
+	})
 	s.bodies = fairshare.New(o.MaxBodies, 0)
 	s.calls = fairshare.New(int64(o.MaxCalls), 0)
 	s.unsent = fairshare.New(defaultMaxUnread*int64(o.MaxMessage), 0)
@@ -124,7 +130,7 @@ func (s *Server) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			s.Stop()
 			s.peers.each(func(c *peer) { c.stop(errStopped) })
-			s.parked.stop()
+			s.parked.Wait()
 			return nil
 		}
 	}
@@ -139,7 +145,7 @@ func (s *Server) Drain() {
 	s.sessions.EndStreams()
 	s.listens.end()
 	s.peers.each((*peer).drain)
-	s.parked.drain()
+	s.parked.Drain(errStopped)
 }
 
 // Stop ends what Drain lets go on: every session, and every call, with an error
@@ -150,6 +156,7 @@ func (s *Server) Stop() {
 	s.Drain()
 	s.peers.each(func(c *peer) { c.cancel(errStopped) })
 	s.sessions.CloseAll(errStopped)
+	s.parked.Stop(errStopped)
 	s.sessionless.cancel(errStopped)
 }
 
