@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,13 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mcpgateway/internal/call"
-	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/demo"
 	"mcpgateway/internal/gateway"
-	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/inspect"
 )
 
 // checkOptions are the flags of `gateway check`.
@@ -68,7 +65,7 @@ func newCheck() *cobra.Command {
 }
 
 func (o *checkOptions) run(cmd *cobra.Command) error {
-	report := &checked{Upstreams: []checkedUpstream{}, Findings: []finding{}}
+	report := &inspect.Report{Upstreams: []inspect.UpstreamReport{}, Findings: []inspect.Finding{}}
 	cfg, source, err := o.load()
 	report.File = source.File
 	if err == nil {
@@ -81,17 +78,17 @@ func (o *checkOptions) run(cmd *cobra.Command) error {
 			return err
 		}
 		for _, f := range faults {
-			report.Findings = append(report.Findings, fileFinding(severityError, *f))
+			report.Findings = append(report.Findings, fileFinding(inspect.SeverityError, *f))
 		}
 		return o.print(cmd, report)
 	case err != nil:
 		return err
 	}
 	for _, w := range cfg.Warnings {
-		report.Findings = append(report.Findings, fileFinding(severityWarning, config.Error(w)))
+		report.Findings = append(report.Findings, fileFinding(inspect.SeverityWarning, config.Error(w)))
 	}
 	if err := gateway.CheckTLS(cfg); err != nil {
-		report.Findings = append(report.Findings, finding{Severity: severityError, What: "configuration", Message: err.Error(), File: source.File, Path: "tls"})
+		report.Findings = append(report.Findings, inspect.Finding{Severity: inspect.SeverityError, What: "configuration", Message: err.Error(), File: source.File, Path: "tls"})
 	}
 	if err := o.upstreams(cmd, cfg, source.File, report); err != nil {
 		return err
@@ -99,54 +96,56 @@ func (o *checkOptions) run(cmd *cobra.Command) error {
 	return o.print(cmd, report)
 }
 
-func fileFinding(severity string, e config.Error) finding {
-	return finding{Severity: severity, What: "configuration", Message: e.Msg, File: e.File, Line: e.Line, Column: e.Col, Path: e.Path}
+func fileFinding(severity string, e config.Error) inspect.Finding {
+	return inspect.Finding{Severity: severity, What: "configuration", Message: e.Msg, File: e.File, Line: e.Line, Column: e.Col, Path: e.Path}
 }
 
-// upstreams connects to the upstreams, and writes down what it finds.
-func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source string, report *checked) error {
+// upstreams connects to the upstreams and checks them.
+func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source string, report *inspect.Report) error {
 	if err := o.known(cfg, source); err != nil {
 		return err
 	}
-	met := make(map[string]checkedUpstream)
 	look := *cfg
 	look.Upstreams = slices.DeleteFunc(slices.Clone(cfg.Upstreams), func(u config.Upstream) bool { return u.Disabled || !o.wanted(u.Name) })
-	unlooked := make(map[string]bool)
+	unchanged := make(map[string]bool)
 	for i, u := range look.Upstreams {
 		if slices.Contains(o.probe, u.Name) && u.Conformance == config.ConformanceOff {
-			look.Upstreams[i].Conformance = config.ConformanceWarn // who probes wants to know
-			unlooked[u.Name] = true
+			look.Upstreams[i].Conformance = config.ConformanceWarn // a probe reports violations
+			unchanged[u.Name] = true
 		}
 	}
-	// Whose policy it is does not matter to what upstreams answer.
+	// The answers of upstreams do not depend on the policy.
 	look.Policy = config.Policy{Default: config.Allow}
+	found := &inspect.Report{}
 	if !o.offline && (len(look.Upstreams) > 0 || source == "") {
 		err := visitStarted(cmd, &look, source, o.timeout, func(ctx context.Context, v *gateway.InProcess, screen *console.Screen) error {
 			defer screen.Status("")
-			o.note(v, report, met, unlooked)
-			noteIdle(v, cfg, report)
-			return o.try(ctx, v, screen, report, met)
+			found = v.Check(ctx, inspect.CheckOptions{
+				Upstreams: o.names, Unchanged: unchanged, UnmatchedGlobs: gateway.UnmatchedGlobs(v.Table(), cfg),
+				Late:  func(reason string) string { return late(o.timeout, reason, ", such as for a download") },
+				Probe: o.probe, Limits: inspect.ProbeLimits{Call: o.callTimeout, Items: probeItems},
+				Progress: func(upstream string) { screen.Status("probing " + upstream) },
+			})
+			return context.Cause(ctx)
 		})
 		if err != nil {
 			return err
 		}
 	}
+	report.Findings = append(report.Findings, found.Findings...)
+	report.Probes = found.Probes
 	if source == "" {
-		for _, name := range demoNames() {
-			if u, ok := met[name]; ok {
-				report.Upstreams = append(report.Upstreams, u)
-			}
-		}
+		report.Upstreams = append(report.Upstreams, found.Upstreams...)
 	}
 	for _, u := range cfg.Upstreams {
-		c, ok := met[u.Name]
-		if !ok {
-			c = checkedUpstream{Name: u.Name, State: "unchecked", Required: u.Required}
-			if u.Disabled {
-				c.State = "disabled"
-			}
+		checked := inspect.UpstreamReport{Name: u.Name, State: "unchecked", Required: u.Required}
+		if u.Disabled {
+			checked.State = "disabled"
 		}
-		report.Upstreams = append(report.Upstreams, c)
+		if at := slices.IndexFunc(found.Upstreams, func(f inspect.UpstreamReport) bool { return f.Name == u.Name }); at >= 0 {
+			checked = found.Upstreams[at]
+		}
+		report.Upstreams = append(report.Upstreams, checked)
 	}
 	return nil
 }
@@ -189,76 +188,6 @@ func demoNames() []string {
 		names = append(names, s.Name)
 	}
 	return names
-}
-
-// noteIdle writes down which globs of the policy match nothing. Upstreams of which not
-// all is known may have what these are for.
-func noteIdle(v *gateway.InProcess, cfg *config.Config, report *checked) {
-	for _, i := range gateway.UnmatchedGlobs(v.Table(), cfg) {
-		known := true
-		for _, s := range v.Upstreams() {
-			known = known && (i.OfUpstreams || s.State != upstream.Degraded || !i.Concerns(s.Name))
-		}
-		if !known {
-			continue
-		}
-		report.Findings = append(report.Findings, finding{
-			Severity: severityWarning, What: "idle", Message: i.Reason(), Upstream: i.Upstream, File: i.File, Line: i.Line, Path: i.Path(),
-		})
-	}
-}
-
-// note writes down how the upstreams are now. Those of which clients get
-// everything as it is are unlooked.
-func (o *checkOptions) note(v *gateway.InProcess, report *checked, met map[string]checkedUpstream, unlooked map[string]bool) {
-	for _, s := range v.Upstreams() {
-		if !o.wanted(s.Name) {
-			continue // of the demo
-		}
-		c := checkedUpstream{
-			Name: s.Name, State: s.State.String(), Required: s.Required, Revision: string(s.Revision),
-			Server: json.RawMessage(s.Server), Seconds: s.Took.Seconds(), Items: make(map[string]int),
-		}
-		if s.Revision != "" {
-			c.Era = s.Revision.Era().String()
-		}
-		for kind, n := range s.Items {
-			c.Items[call.Kind(kind).Plural()] = n
-		}
-		f := finding{Severity: severityError, What: "unreachable", Upstream: s.Name, Message: s.Reason}
-		switch s.State {
-		case upstream.Ready:
-			f.What = ""
-		case upstream.Degraded:
-			f.What = "degraded"
-		case upstream.Connecting:
-			c.State, f.Message = upstream.Down.String(), late(o.timeout, s.Reason, ", such as for a download")
-		}
-		if f.What != "" {
-			report.Findings = append(report.Findings, f)
-		}
-		met[s.Name] = c
-	}
-	for _, f := range v.Table().Findings() {
-		if !o.wanted(f.Upstream) {
-			continue
-		}
-		found := finding{
-			Severity: severityWarning, What: f.What.String(), Message: f.Reason,
-			Upstream: f.Upstream, Kind: f.Kind.String(), Item: f.Native, Public: f.Public, Mended: f.Mended,
-		}
-		if unlooked[f.Upstream] && f.What == catalog.Quarantined {
-			found.What = catalog.Nonconforming.String()
-		}
-		switch f.What {
-		case catalog.Quarantined, catalog.Duplicate, catalog.Nonconforming:
-			found.Against = f.Against.String()
-			c := met[f.Upstream]
-			c.Faults++
-			met[f.Upstream] = c
-		}
-		report.Findings = append(report.Findings, found)
-	}
 }
 
 func namesOf(cfg *config.Config) []string {

@@ -13,67 +13,18 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
+	"mcpgateway/internal/inspect"
 )
-
-// checked is what was found; its JSON is what --json prints. Members are added
-// in later versions, never renamed or removed.
-type checked struct {
-	File      string            `json:"file"` // "" for the demo
-	OK        bool              `json:"ok"`   // whether no finding is an error
-	Upstreams []checkedUpstream `json:"upstreams"`
-	Probes    []probed          `json:"probes,omitempty"` // with --probe
-	Findings  []finding         `json:"findings"`
-}
-
-// checkedUpstream is one upstream in file order.
-type checkedUpstream struct {
-	Name     string          `json:"name"`
-	State    string          `json:"state"` // ready, degraded, down, disabled; unchecked with --offline, or where others are named
-	Required bool            `json:"required"`
-	Era      string          `json:"era"`      // legacy, modern, or ""
-	Revision string          `json:"revision"` // "" where it was not reached
-	Server   json.RawMessage `json:"server,omitempty"`
-	Items    map[string]int  `json:"items,omitempty"` // that it lists, by kind in the plural
-	Faults   int             `json:"faults"`          // against the specification
-	Seconds  float64         `json:"seconds"`         // that it took to be ready or down
-}
-
-// The severities of findings.
-const (
-	severityError   = "error"
-	severityWarning = "warning"
-)
-
-// finding is one thing to know. Which members are there depends on what it is
-// about: the file, an upstream or an item.
-type finding struct {
-	Severity string `json:"severity"`
-	// What is configuration, idle (a glob matches nothing), unreachable, degraded, the fault of an item
-	// (quarantined, clash, …), or what became of a probe (error, lost, timeout, refused).
-	What     string `json:"what"`
-	Message  string `json:"message"`
-	Upstream string `json:"upstream,omitempty"`
-	Kind     string `json:"kind,omitempty"`    // of the item: tool, prompt, resource or template
-	Item     string `json:"item,omitempty"`    // its native name or URI
-	Public   string `json:"public,omitempty"`  // its public one, where it is published
-	Against  string `json:"against,omitempty"` // the fault against the specification, as metrics name it
-	Method   string `json:"method,omitempty"`  // of the answer that it is about
-	Mended   bool   `json:"mended,omitempty"`  // whether clients get the item without that fault
-	File     string `json:"file,omitempty"`
-	Line     int    `json:"line,omitempty"`
-	Column   int    `json:"column,omitempty"`
-	Path     string `json:"path,omitempty"` // the key of the configuration
-}
 
 // print prints what was found, and fails if something is an error.
-func (o *checkOptions) print(cmd *cobra.Command, report *checked) error {
-	report.OK = !slices.ContainsFunc(report.Findings, func(f finding) bool { return f.Severity == severityError })
+func (o *checkOptions) print(cmd *cobra.Command, report *inspect.Report) error {
+	report.OK = !slices.ContainsFunc(report.Findings, func(f inspect.Finding) bool { return f.Severity == inspect.SeverityError })
 	out := cmd.OutOrStdout()
 	err := error(nil)
 	if o.json {
 		err = printJSON(out, report)
 	} else {
-		err = report.write(out, console.StyleOf(out, lookupEnv), console.Columns(out))
+		err = writeReport(report, out, console.StyleOf(out, lookupEnv), console.Columns(out))
 	}
 	if err == nil && !report.OK {
 		return errTold
@@ -81,9 +32,9 @@ func (o *checkOptions) print(cmd *cobra.Command, report *checked) error {
 	return err
 }
 
-// write is the report for people.
-func (r *checked) write(out io.Writer, s console.Style, columns int) error {
-	state := func(u checkedUpstream) string {
+// writeReport prints a report for people.
+func writeReport(r *inspect.Report, out io.Writer, s console.Style, columns int) error {
+	state := func(u inspect.UpstreamReport) string {
 		switch u.State {
 		case "ready":
 			return s.Good(u.State)
@@ -120,35 +71,35 @@ func (r *checked) write(out io.Writer, s console.Style, columns int) error {
 	if err := console.Table(out, s, columns, head, rows); err != nil {
 		return err
 	}
-	if err := r.writeProbes(out, s, columns); err != nil {
+	if err := writeProbes(r, out, s, columns); err != nil {
 		return err
 	}
 	var b strings.Builder
 	counts := map[string]int{}
-	for _, severity := range []string{severityError, severityWarning} {
+	for _, severity := range []string{inspect.SeverityError, inspect.SeverityWarning} {
 		for _, f := range r.Findings {
 			if f.Severity != severity {
 				continue
 			}
 			counts[severity]++
 			word := s.Bad("error")
-			if severity == severityWarning {
+			if severity == inspect.SeverityWarning {
 				word = s.Warn("warning")
 			}
-			fmt.Fprintf(&b, "%s: %s\n", word, f.line())
+			fmt.Fprintf(&b, "%s: %s\n", word, findingLine(f))
 		}
 	}
 	if b.Len() > 0 {
 		b.WriteString("\n")
 	}
 	fmt.Fprintf(&b, "%s: %s, %s\n", cmp.Or(r.File, "the built-in demo"),
-		cmp.Or(console.Count(counts[severityError], "error"), "no errors"), cmp.Or(console.Count(counts[severityWarning], "warning"), "no warnings"))
+		cmp.Or(console.Count(counts[inspect.SeverityError], "error"), "no errors"), cmp.Or(console.Count(counts[inspect.SeverityWarning], "warning"), "no warnings"))
 	_, err := io.WriteString(out, "\n"+b.String())
 	return err
 }
 
-// line is a finding on one line.
-func (f finding) line() string {
+// findingLine returns a finding on one line.
+func findingLine(f inspect.Finding) string {
 	switch {
 	case f.What == "idle":
 		text := f.Path + " " + f.Message

@@ -1,0 +1,230 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/upstream"
+)
+
+// Report is the result of a check. Its JSON form is public: members are added in later
+// versions, never renamed or removed.
+type Report struct {
+	File      string           `json:"file"` // the configuration file, "" for the demo
+	OK        bool             `json:"ok"`   // whether no finding is an error
+	Upstreams []UpstreamReport `json:"upstreams"`
+	Probes    []ProbeReport    `json:"probes,omitempty"`
+	Findings  []Finding        `json:"findings"`
+}
+
+// UpstreamReport is the state of one upstream.
+type UpstreamReport struct {
+	Name     string          `json:"name"`
+	State    string          `json:"state"` // ready, degraded, down, disabled, or unchecked if the check did not connect to it
+	Required bool            `json:"required"`
+	Era      string          `json:"era"`      // legacy, modern, or ""
+	Revision string          `json:"revision"` // "" if the upstream was not reached
+	Server   json.RawMessage `json:"server,omitempty"`
+	Items    map[string]int  `json:"items,omitempty"` // how many it lists, by kind in the plural
+	Faults   int             `json:"faults"`          // violations of the specification
+	Seconds  float64         `json:"seconds"`         // the duration of the first attempt to connect
+}
+
+// ProbeReport is the result of probing one item.
+type ProbeReport struct {
+	Upstream  string          `json:"upstream"`
+	Kind      string          `json:"kind"`   // tool, prompt or resource
+	Item      string          `json:"item"`   // the native name or URI
+	Public    string          `json:"public"` // the public name or URI
+	Method    string          `json:"method"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Outcome   string          `json:"outcome"` // see Outcome.String
+	Why       string          `json:"why,omitempty"`
+	Needs     []string        `json:"needs,omitempty"` // the arguments that were missing
+	Faults    int             `json:"faults"`          // violations of the specification
+	Asked     int             `json:"asked,omitempty"` // questions of the upstream, which no user answered
+	Seconds   float64         `json:"seconds"`
+}
+
+// The severities of findings.
+const (
+	SeverityError   = "error"
+	SeverityWarning = "warning"
+)
+
+// Finding is one problem that a check has found: in the configuration, of an upstream or
+// of an item. The members that are set depend on the subject.
+type Finding struct {
+	Severity string `json:"severity"`
+	// What is configuration, idle (a glob matches nothing), unreachable, degraded, the
+	// problem of an item (quarantined, clash, …), or the outcome of a probe (error, lost,
+	// timeout, refused).
+	What     string `json:"what"`
+	Message  string `json:"message"`
+	Upstream string `json:"upstream,omitempty"`
+	Kind     string `json:"kind,omitempty"`    // of the item: tool, prompt, resource or template
+	Item     string `json:"item,omitempty"`    // its native name or URI
+	Public   string `json:"public,omitempty"`  // its public name or URI if it is published
+	Against  string `json:"against,omitempty"` // the violation, as metrics name it
+	Method   string `json:"method,omitempty"`  // of the answer with the problem
+	Mended   bool   `json:"mended,omitempty"`  // whether clients get the item without the violation
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Column   int    `json:"column,omitempty"`
+	Path     string `json:"path,omitempty"` // the key of the configuration
+}
+
+// CheckOptions select what is checked.
+type CheckOptions struct {
+	Upstreams []string // names; none selects all
+	// Unchanged are upstreams whose items clients get as they are (conformance: off).
+	// Their violations are reported, but nothing of them is hidden.
+	Unchanged map[string]bool
+	// UnmatchedGlobs are the globs of the policy that match nothing.
+	UnmatchedGlobs []catalog.Idle
+	// Late returns the message about an upstream that is still connecting, for the reason
+	// that is known so far, which may be "".
+	Late func(reason string) string
+
+	Probe    []string // upstreams whose items are probed
+	Limits   ProbeLimits
+	Progress func(upstream string) // is called before an upstream is probed
+}
+
+// Check reports the state of the upstreams, the problems of their items, the unmatched
+// globs and the results of probes, in this order. If ctx ends, the report is incomplete.
+func (i *Inspector) Check(ctx context.Context, o CheckOptions) *Report {
+	r := &Report{}
+	for _, u := range i.Upstreams() {
+		if o.selects(u.Name) {
+			r.addUpstream(u, o.Late)
+		}
+	}
+	for _, f := range i.Table().Findings() {
+		if o.selects(f.Upstream) {
+			r.addItem(f, o.Unchanged[f.Upstream])
+		}
+	}
+	i.addGlobs(r, o.UnmatchedGlobs)
+	for _, name := range o.Probe {
+		u := r.upstream(name)
+		if u == nil || u.Revision == "" || slices.ContainsFunc(r.Probes, func(p ProbeReport) bool { return p.Upstream == name }) {
+			continue // it was not reached, or is named twice
+		}
+		if o.Progress != nil {
+			o.Progress(name)
+		}
+		for _, p := range i.Probe(ctx, name, o.Limits) {
+			r.addProbe(p)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return r
+}
+
+func (o *CheckOptions) selects(upstream string) bool {
+	return len(o.Upstreams) == 0 || slices.Contains(o.Upstreams, upstream)
+}
+
+func (r *Report) upstream(name string) *UpstreamReport {
+	if at := slices.IndexFunc(r.Upstreams, func(u UpstreamReport) bool { return u.Name == name }); at >= 0 {
+		return &r.Upstreams[at]
+	}
+	return nil
+}
+
+func (r *Report) addUpstream(u Upstream, late func(reason string) string) {
+	report := UpstreamReport{
+		Name: u.Name, State: u.State.String(), Required: u.Required, Revision: string(u.Revision),
+		Server: json.RawMessage(u.Server), Seconds: u.Took.Seconds(), Items: make(map[string]int),
+	}
+	if u.Revision != "" {
+		report.Era = u.Revision.Era().String()
+	}
+	for kind, n := range u.Items {
+		report.Items[call.Kind(kind).Plural()] = n
+	}
+	f := Finding{Severity: SeverityError, What: "unreachable", Upstream: u.Name, Message: u.Reason}
+	switch u.State {
+	case upstream.Ready:
+		f.What = ""
+	case upstream.Degraded:
+		f.What = "degraded"
+	case upstream.Connecting:
+		report.State = upstream.Down.String()
+		if late != nil {
+			f.Message = late(u.Reason)
+		}
+	}
+	if f.What != "" {
+		r.Findings = append(r.Findings, f)
+	}
+	r.Upstreams = append(r.Upstreams, report)
+}
+
+func (r *Report) addItem(f catalog.Finding, unchanged bool) {
+	found := Finding{
+		Severity: SeverityWarning, What: f.What.String(), Message: f.Reason,
+		Upstream: f.Upstream, Kind: f.Kind.String(), Item: f.Native, Public: f.Public, Mended: f.Mended,
+	}
+	if unchanged && f.What == catalog.Quarantined {
+		found.What = catalog.Nonconforming.String()
+	}
+	switch f.What {
+	case catalog.Quarantined, catalog.Duplicate, catalog.Nonconforming:
+		found.Against = f.Against.String()
+		if u := r.upstream(f.Upstream); u != nil {
+			u.Faults++
+		}
+	}
+	r.Findings = append(r.Findings, found)
+}
+
+// addGlobs adds unmatched globs. A glob that may be for items of an upstream whose lists
+// are incomplete is left out.
+func (i *Inspector) addGlobs(r *Report, globs []catalog.Idle) {
+	for _, glob := range globs {
+		incomplete := func(u Upstream) bool { return u.State == upstream.Degraded && glob.Concerns(u.Name) }
+		if !glob.OfUpstreams && slices.ContainsFunc(i.Upstreams(), incomplete) {
+			continue
+		}
+		r.Findings = append(r.Findings, Finding{
+			Severity: SeverityWarning, What: "idle", Message: glob.Reason(), Upstream: glob.Upstream, File: glob.File, Line: glob.Line, Path: glob.Path(),
+		})
+	}
+}
+
+func (r *Report) addProbe(p *ProbeResult) {
+	faults := len(p.Verdict.Violations) + p.Verdict.More
+	r.Probes = append(r.Probes, ProbeReport{
+		Upstream: p.Upstream, Kind: p.Kind.String(), Item: p.Native, Public: p.Public, Method: p.Method, Arguments: json.RawMessage(p.Arguments),
+		Outcome: p.Outcome.String(), Why: p.Reason, Needs: p.Missing, Faults: faults, Asked: p.Asks, Seconds: p.Took.Seconds(),
+	})
+	if u := r.upstream(p.Upstream); u != nil {
+		u.Faults += faults
+	}
+	about := Finding{
+		Severity: SeverityWarning, Upstream: p.Upstream, Kind: p.Kind.String(), Item: p.Native, Public: p.Public, Method: p.Method,
+	}
+	for _, v := range p.Verdict.Violations {
+		found := about
+		found.What, found.Message, found.Against, found.Mended = "nonconforming", v.String(), v.Kind.String(), v.Repaired
+		r.Findings = append(r.Findings, found)
+	}
+	switch {
+	case p.Verdict.Refused:
+		about.Severity, about.What, about.Message = SeverityError, "refused", "clients get an error in its place, as the upstream's conformance demands"
+	case p.Outcome == ProbeLost:
+		about.Severity, about.What, about.Message = SeverityError, "lost", p.Reason
+	case p.Outcome == ProbeError, p.Outcome == ProbeTimeout:
+		about.What, about.Message = p.Outcome.String(), p.Reason
+	default:
+		return
+	}
+	r.Findings = append(r.Findings, about)
+}
