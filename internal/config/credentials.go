@@ -57,12 +57,12 @@ type Credentials struct {
 func (c Credentials) IsZero() bool { return c.Kind == "" }
 
 // PerPrincipal tells whether what proves who calls differs by principal.
-func (u Upstream) PerPrincipal() bool {
-	switch u.Auth.Kind {
+func (c Connection) PerPrincipal() bool {
+	switch c.Auth.Kind {
 	case CredentialExchange, CredentialEnterprise, CredentialUser:
 		return true
 	}
-	for _, value := range u.Headers {
+	for _, value := range c.Headers {
 		if strings.Contains(value.Reveal(), openTemplate) {
 			return true
 		}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"reflect"
 
 	"mcpgateway/internal/configfile"
@@ -38,12 +39,10 @@ func digestOf(v reflect.Value) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// ConnectionHash is a digest of what is configured of the connection to the
-// upstream, as [Upstream.Hash] is of everything: it does not change with what is
-// published of the upstream and how.
+// ConnectionHash is a digest of the name of the upstream and its [Connection].
 func (u Upstream) ConnectionHash() string {
-	u.Prefix, u.Required = nil, false
-	u.Tools, u.Resources, u.Prompts = NamedFilter{}, Filter{}, NamedFilter{}
-	u.Conformance, u.ValidateInput, u.Sanitize = "", false, nil
-	return u.Hash()
+	h := sha256.New()
+	writeString(h, u.Name)
+	writeValue(h, reflect.ValueOf(u.Connection))
+	return hex.EncodeToString(h.Sum(nil))
 }

@@ -68,7 +68,7 @@ func TestConnectionHash(t *testing.T) {
 	plain := hash("")
 	for _, same := range []string{
 		`prefix: p`, `required: true`, `tools: {deny: [x], override: {t: {name: u}}}`, `resources: {allow: []}`, `prompts: {deny: ["*"]}`,
-		`conformance: strict`, `validate_input: true`, `sanitize: [ansi]`,
+		`conformance: strict`, `validate_input: true`, `sanitize: [ansi]`, `pin: true`,
 	} {
 		if hash(same) != plain {
 			t.Errorf("%s changes the connection", same)

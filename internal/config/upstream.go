@@ -55,15 +55,34 @@ const (
 	AskSerialize AskCalls = "serialize"
 )
 
-// Upstream is one MCP server behind the gateway. Exactly one of Command and
-// URL is set.
+// Upstream is one MCP server behind the gateway: its connection, and how it is published.
 type Upstream struct {
 	Name string `yaml:"-"` // unique; matches [a-z][a-z0-9-]{0,31}
 	Key  string `yaml:"-"` // the name as it is written in the file
 	Pos  Pos    `yaml:"-"` // of the key
-	// URLPlace is where URL is written, an Error without a message.
+	// URLPlace is the position of URL, an Error without a message.
 	URLPlace Error `yaml:"-"`
 
+	Connection `yaml:",inline"`
+
+	Prefix   *string `yaml:"prefix" format:"prefix" doc:"what public names begin with: the upstream's name unless set; empty turns it off"`
+	Required bool    `yaml:"required" default:"false" doc:"whether the gateway is not ready without it"`
+	Disabled bool    `yaml:"disabled" default:"false" doc:"whether to leave it out"`
+
+	Tools     NamedFilter `yaml:"tools" doc:"tools that are published"`
+	Resources Filter      `yaml:"resources" doc:"resources that are published"`
+	Prompts   NamedFilter `yaml:"prompts" doc:"prompts that are published"`
+
+	Conformance   Conformance `yaml:"conformance" default:"warn" enum:"off|warn|repair|strict" doc:"what becomes of lists and answers that do not keep to the specification"`
+	ValidateInput bool        `yaml:"validate_input" default:"false" doc:"whether arguments are held against the tool's inputSchema before a call is sent"`
+	Sanitize      []string    `yaml:"sanitize" enum:"ansi|control|invisible" doc:"what is taken out of text that goes to models"`
+	Pin           bool        `yaml:"pin" default:"false" doc:"whether tools whose definition is not the accepted one are hidden until gateway pin accepts it"`
+}
+
+// Connection is what makes the connection to an upstream. A reload that changes one of these keys opens a
+// new connection; a reload that changes another key of the upstream keeps the connection and its
+// sessions. Exactly one of Command and URL is set.
+type Connection struct {
 	Command    string            `yaml:"command" format:"non-empty" blank:"true" doc:"program to start; it is spoken to over its standard input and output"`
 	Args       []string          `yaml:"args" doc:"arguments of the program"`
 	Env        map[string]Secret `yaml:"env" format:"env" doc:"environment variables of the program"`
@@ -78,9 +97,6 @@ type Upstream struct {
 
 	Transport Transport `yaml:"transport" enum:"auto|stdio|streamable-http|sse" doc:"how a remote server is spoken to; auto, and stdio where command is set"`
 	Era       Era       `yaml:"era" default:"auto" enum:"auto|legacy|modern" doc:"era of the protocol; auto finds it out"`
-	Prefix    *string   `yaml:"prefix" format:"prefix" doc:"what public names begin with: the upstream's name unless set; empty turns it off"`
-	Required  bool      `yaml:"required" default:"false" doc:"whether the gateway is not ready without it"`
-	Disabled  bool      `yaml:"disabled" default:"false" doc:"whether to leave it out"`
 
 	Timeout       time.Duration `yaml:"timeout" default:"60s" min:"1ms" doc:"how long a call may go on without progress"`
 	MaxDuration   time.Duration `yaml:"max_duration" default:"1h" min:"1ms" doc:"how long a call may go on at all"`
@@ -90,16 +106,7 @@ type Upstream struct {
 	Session     Session  `yaml:"session" default:"shared" enum:"shared|per-client|per-principal" doc:"who shares a session with the server, and with it the server's state"`
 	MaxSessions int      `yaml:"max_sessions" default:"100" min:"1" max:"100000" doc:"sessions of clients or principals at one time; no principal, or address, has more than is left for the others"`
 	AskCalls    AskCalls `yaml:"ask_calls" default:"refuse" enum:"refuse|serialize" doc:"whether questions that name no call are refused while calls of several clients run, or one call runs at a time"`
-
-	Roots     []Root      `yaml:"roots" doc:"what a shared session answers to roots/list"`
-	Tools     NamedFilter `yaml:"tools" doc:"tools that are published"`
-	Resources Filter      `yaml:"resources" doc:"resources that are published"`
-	Prompts   NamedFilter `yaml:"prompts" doc:"prompts that are published"`
-
-	Conformance   Conformance `yaml:"conformance" default:"warn" enum:"off|warn|repair|strict" doc:"what becomes of lists and answers that do not keep to the specification"`
-	ValidateInput bool        `yaml:"validate_input" default:"false" doc:"whether arguments are held against the tool's inputSchema before a call is sent"`
-	Sanitize      []string    `yaml:"sanitize" enum:"ansi|control|invisible" doc:"what is taken out of text that goes to models"`
-	Pin           bool        `yaml:"pin" default:"false" doc:"whether tools whose definition is not the accepted one are hidden until gateway pin accepts it"`
+	Roots       []Root   `yaml:"roots" doc:"what a shared session answers to roots/list"`
 }
 
 // Conformance says what becomes of faults against the specification.
@@ -195,8 +202,8 @@ func (u Upstream) EffectivePrefix() string {
 }
 
 // RedactedURL is URL without the values of its query, which may hold a key.
-func (u Upstream) RedactedURL() string {
-	parsed, err := url.Parse(u.URL)
+func (c Connection) RedactedURL() string {
+	parsed, err := url.Parse(c.URL)
 	if err != nil {
 		return redacted
 	}

@@ -118,7 +118,7 @@ func TestRedactedURL(t *testing.T) {
 		"http://[::1]:80/?":                      "http://[::1]:80/?",
 		"http://a.example.com/%zz?key=something": "[redacted]",
 	} {
-		if got := (Upstream{URL: url}).RedactedURL(); got != want {
+		if got := (Connection{URL: url}).RedactedURL(); got != want {
 			t.Errorf("%s is shown as %s, want %s", url, got, want)
 		}
 	}

@@ -14,10 +14,10 @@ import (
 
 // newCredentials translates the credentials for an upstream. It returns nil if they are
 // static headers only.
-func newCredentials(u config.Upstream, at *url.URL, store *credentials.Store) (*credentials.Source, error) {
+func newCredentials(name string, u config.Connection, at *url.URL, store *credentials.Store) (*credentials.Source, error) {
 	a := u.Auth
 	o := credentials.Options{
-		Upstream: u.Name, URL: at, Headers: dynamicHeaders(u.Headers), Store: store,
+		Upstream: name, URL: at, Headers: dynamicHeaders(u.Headers), Store: store,
 		Kind: map[config.CredentialKind]credentials.Kind{
 			config.CredentialClient: credentials.Own, config.CredentialExchange: credentials.Exchange,
 			config.CredentialEnterprise: credentials.Enterprise, config.CredentialUser: credentials.User,
@@ -91,7 +91,7 @@ func Login(ctx context.Context, cfg *config.Config, name string, port int, show 
 	if err != nil {
 		return fmt.Errorf("upstream %s: the url cannot be read", u.Name)
 	}
-	source, err := newCredentials(u, url, credentials.NewStore(cfg.StateDir))
+	source, err := newCredentials(u.Name, u.Connection, url, credentials.NewStore(cfg.StateDir))
 	if err != nil {
 		return err
 	}

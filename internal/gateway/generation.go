@@ -168,7 +168,7 @@ func (g *Gateway) newEntries(cfg *config.Config) (entries []*upstreamEntry, err 
 			g.log.Info("upstream is disabled", zap.String("upstream", u.Name))
 			continue
 		}
-		o, optionsErr := g.options(u)
+		o, optionsErr := g.options(u.Name, u.ConnectionHash(), u.Connection)
 		if optionsErr != nil {
 			return nil, optionsErr
 		}

@@ -44,6 +44,26 @@ func callOf(t *testing.T, g *Gateway, tool string) string {
 	return answer
 }
 
+// A reload that changes pin keeps the session: pins concern the list, not the connection.
+func TestReloadOfPinKeepsTheSession(t *testing.T) {
+	server := newScripted(t, "kept")
+	g, _ := start(t, "upstreams: {a: "+server.entry("")+"}", false)
+	callOf(t, g, "a__kept")
+	opened := server.opened.Load()
+	for _, more := range []string{", pin: true", ""} {
+		changes, err := reloaded(t, g, "upstreams: {a: "+server.entry(more)+"}")
+		if err != nil || !slices.Equal(changes.Changed, []string{"a"}) {
+			t.Fatalf("changes %+v, %v", changes, err)
+		}
+		if answer := callOf(t, g, "a__kept"); !strings.Contains(answer, "from kept") {
+			t.Errorf("with %q it answers %s", more, answer)
+		}
+	}
+	if now := server.opened.Load(); now != opened {
+		t.Errorf("%d sessions were opened, want %d", now, opened)
+	}
+}
+
 // What is configured as before keeps its session, and what is new of policy,
 // names and filters counts from then on.
 func TestReload(t *testing.T) {

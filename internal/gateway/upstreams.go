@@ -14,11 +14,12 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// options translates the configuration of one upstream.
-func (g *Gateway) options(u config.Upstream) (upstream.Options, error) {
-	o := g.commonOptions(u.Name)
+// options translates the configuration of the connection to one upstream. A reload keeps the
+// connection while that configuration is the same, so nothing else of the upstream is read here.
+func (g *Gateway) options(name, key string, u config.Connection) (upstream.Options, error) {
+	o := g.commonOptions(name)
 	o.Era = map[config.Era]wire.Era{config.EraLegacy: wire.EraLegacy, config.EraModern: wire.EraModern}[u.Era]
-	o.Memory, o.EraKey = g.state, u.ConnectionHash()
+	o.Memory, o.EraKey = g.state, key
 	o.Timeout, o.MaxDuration = u.Timeout, u.MaxDuration
 	o.MaxConcurrent, o.MaxQueue = u.MaxConcurrent, u.MaxQueue
 	o.Sharing = map[config.Session]upstream.Sharing{
@@ -42,10 +43,10 @@ func (g *Gateway) options(u config.Upstream) (upstream.Options, error) {
 	}
 	at, err := url.Parse(u.URL)
 	if err != nil {
-		return o, fmt.Errorf("upstream %s: the url cannot be read", u.Name) // the error contains the URL, which may contain a key
+		return o, fmt.Errorf("upstream %s: the url cannot be read", name) // the error contains the URL, which may contain a key
 	}
 	o.HTTP = &upstream.HTTPOptions{URL: at, Headers: staticHeaders(u.Headers), Transport: httpTransport(u.Transport)}
-	source, err := newCredentials(u, at, g.grants)
+	source, err := newCredentials(name, u, at, g.grants)
 	if err != nil {
 		return o, err
 	}
