@@ -68,8 +68,9 @@ var mayImport = map[string]struct {
 	"demo":        {nil, "the demo upstreams are servers like any other: no way in but the protocol"},
 
 	// What upstream is made of.
-	"upstream": {[]string{"wire", "call", "fairshare", "http1"}, "the edges meet in the inner shape and never know one another or the router"},
-	"http1":    {nil, "an HTTP client knows HTTP: it replaces http.Transport and nothing else"},
+	"upstream":         {[]string{"wire", "call", "fairshare", "http1", "upstream/process"}, "the edges meet in the inner shape and never know one another or the router"},
+	"upstream/process": {nil, "children are started and ended without regard to what they speak"},
+	"http1":            {nil, "an HTTP client knows HTTP: it replaces http.Transport and nothing else"},
 }
 
 // pure packages have no input and output: they can be tested and reasoned about

@@ -5,7 +5,7 @@ import (
 	"os"
 	"runtime/debug"
 
-	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/process"
 )
 
 // gcPercent lets the heap grow to five times of what lives before it is
@@ -17,7 +17,7 @@ const gcPercent = 400
 func main() {
 	// A child process of the gateway is started through the gateway's own
 	// binary, which sees to it that nothing of the child stays behind.
-	upstream.SuperviseMain()
+	process.SuperviseMain()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

@@ -4,13 +4,13 @@ import (
 	"os"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/testscript"
+	"mcpgateway/internal/upstream/process"
 
-	"mcpgateway/internal/upstream"
+	"github.com/rogpeppe/go-internal/testscript"
 )
 
 func TestMain(m *testing.M) {
-	upstream.SuperviseMain() // the commands are this binary
+	process.SuperviseMain() // the commands are this binary
 	testscript.Main(m, map[string]func(){"gateway": main})
 }
 

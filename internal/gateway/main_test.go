@@ -3,13 +3,13 @@ package gateway
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"mcpgateway/internal/upstream/process"
 
-	"mcpgateway/internal/upstream"
+	"go.uber.org/goleak"
 )
 
 // TestMain lets the test binary stand in for the supervisor of child processes.
 func TestMain(m *testing.M) {
-	upstream.SuperviseMain()
+	process.SuperviseMain()
 	goleak.VerifyTestMain(m)
 }

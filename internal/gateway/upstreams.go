@@ -11,6 +11,7 @@ import (
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/sanitize"
 	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/process"
 	"mcpgateway/internal/wire"
 )
 
@@ -33,10 +34,10 @@ func (g *Gateway) options(name, key string, u config.Connection) (upstream.Optio
 		o.Roots = append(o.Roots, upstream.Root{URI: r.URI, Name: r.Name})
 	}
 	if u.Command != "" {
-		o.Stdio = &upstream.StdioOptions{
+		o.Stdio = &process.Config{
 			Command: u.Command,
 			Args:    u.Args,
-			Env:     append(upstream.Environ(u.InheritEnv, reveal(u.Env)), g.viaEnvironment()),
+			Env:     append(process.Environ(u.InheritEnv, reveal(u.Env)), g.viaEnvironment()),
 			Dir:     u.Cwd,
 		}
 		return o, nil

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"mcpgateway/internal/upstream/process"
 )
 
 // stillborn is the error of a conversation that did not come about, with what
@@ -38,7 +40,7 @@ const (
 func (o *Options) advice(why error) string {
 	switch {
 	case o.Stdio != nil:
-		return o.Stdio.advice(why)
+		return programAdvice(o.Stdio, why)
 	case o.HTTP != nil:
 		return o.HTTP.advice(why, o.Mask)
 	default:
@@ -47,15 +49,15 @@ func (o *Options) advice(why error) string {
 }
 
 // advice is [Options.advice] for a program.
-func (o *StdioOptions) advice(why error) string {
-	if f, ok := errors.AsType[*notStarted](why); ok {
-		return o.startAdvice(f)
+func programAdvice(o *process.Config, why error) string {
+	if f, ok := errors.AsType[*process.StartError](why); ok {
+		return startAdvice(o, f)
 	}
-	end, ended := errors.AsType[*ended](why)
+	end, ended := errors.AsType[*process.ExitError](why)
 	birth, born := errors.AsType[*stillborn](why)
 	said := ""
 	if ended {
-		said = end.said
+		said = end.LastLine
 	} else if born {
 		said = birth.said
 	}
@@ -69,17 +71,17 @@ func (o *StdioOptions) advice(why error) string {
 	case isEndless(why):
 		return fmt.Sprintf("the program %q: %v%s: it is started again; have its tools answer with less, and see that it prints nothing but MCP messages on standard output", o.Command, why, said)
 	case born && birth.babbled && ended:
-		return fmt.Sprintf("the program %q printed text that is no MCP message and ended with %s%s: %s, and that its args are complete", o.Command, end.status(), said, server)
+		return fmt.Sprintf("the program %q printed text that is no MCP message and ended with %s%s: %s, and that its args are complete", o.Command, end.Status(), said, server)
 	case born && birth.babbled:
 		return fmt.Sprintf("the program %q prints text that is no MCP message (%v)%s: %s", o.Command, why, said, checkStdio)
-	case born && ended && end.err == nil:
+	case born && ended && end.Err == nil:
 		return fmt.Sprintf("the program %q ended with status 0 before initialize%s: %s, that its args do not only make it print something, and that it stays in the foreground", o.Command, said, server)
 	case born && ended && said == "":
-		return fmt.Sprintf("the program %q ended with %s before initialize and said nothing on its standard error: check its args and env, and run it by hand", o.Command, end.status())
+		return fmt.Sprintf("the program %q ended with %s before initialize and said nothing on its standard error: check its args and env, and run it by hand", o.Command, end.Status())
 	case born && ended:
-		return fmt.Sprintf("the program %q ended with %s before initialize%s: mend that, and check its args and env", o.Command, end.status(), said)
+		return fmt.Sprintf("the program %q ended with %s before initialize%s: mend that, and check its args and env", o.Command, end.Status(), said)
 	case ended:
-		return fmt.Sprintf("the program %q ended with %s%s: it is started again", o.Command, end.status(), said)
+		return fmt.Sprintf("the program %q ended with %s%s: it is started again", o.Command, end.Status(), said)
 	case errors.Is(why, errNoHello):
 		return fmt.Sprintf("the program %q: %v%s: %s, and raise timeout if it takes longer, as a first download may; a server of modern revisions that leaves initialize unanswered needs era: modern", o.Command, why, said, server)
 	default:
@@ -89,7 +91,7 @@ func (o *StdioOptions) advice(why error) string {
 
 // startAdvice says why a program could not be started. The reason is looked for
 // anew, since the supervisor's word for it is but text.
-func (o *StdioOptions) startAdvice(f *notStarted) string {
+func startAdvice(o *process.Config, f *process.StartError) string {
 	const more = "give its whole path as command, or add its folder to PATH under env"
 	if o.Dir != "" {
 		if info, err := os.Stat(o.Dir); err != nil || !info.IsDir() {
@@ -119,12 +121,12 @@ func (o *StdioOptions) startAdvice(f *notStarted) string {
 		return fmt.Sprintf("%q is a folder, not a program: check command", at)
 	case info.Mode()&0o111 == 0:
 		return fmt.Sprintf("the file %q is not executable: chmod +x it, or make its interpreter the command and it the first of args", at)
-	case strings.Contains(f.why.Error(), syscall.ENOENT.Error()):
+	case strings.Contains(f.Err.Error(), syscall.ENOENT.Error()):
 		return fmt.Sprintf("the program %q cannot be started, as what its first line (#!) names as interpreter, or its loader, is not there: install that", at)
-	case strings.Contains(f.why.Error(), syscall.ENOEXEC.Error()):
+	case strings.Contains(f.Err.Error(), syscall.ENOEXEC.Error()):
 		return fmt.Sprintf("the file %q is no program for this machine: if it is a script, its first line must name an interpreter (#!/bin/sh)", at)
 	default:
-		return fmt.Sprintf("the program %q cannot be started: %v", at, f.why)
+		return fmt.Sprintf("the program %q cannot be started: %v", at, f.Err)
 	}
 }
 

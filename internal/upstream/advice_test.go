@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/upstream/process"
+
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -81,7 +83,7 @@ func TestAdviceForPrograms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := Options{Stdio: &StdioOptions{Command: test.command, Args: test.args, Dir: test.dir, Env: []string{"PATH=/usr/bin:/bin"}}}
+			o := Options{Stdio: &process.Config{Command: test.command, Args: test.args, Dir: test.dir, Env: []string{"PATH=/usr/bin:/bin"}}}
 			if test.told == mute {
 				o.Timeout = 2 * time.Second
 			}
@@ -115,7 +117,7 @@ func TestAdviceForProgramsThatStay(t *testing.T) {
 						io.WriteString(l.out, tc.printed)
 					}
 				}}
-				c := New(Options{Stdio: &StdioOptions{Command: "sh"}, MaxMessage: 64 << 10})
+				c := New(Options{Stdio: &process.Config{Command: "sh"}, MaxMessage: 64 << 10})
 				_, _, err := c.connect(t.Context(), newLineDialer(c.o, pipeOpener(s.pipe)))
 				equal(t, "advice", c.o.advice(err), tc.want)
 			})

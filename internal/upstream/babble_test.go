@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/upstream/process"
+
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -21,7 +23,7 @@ import (
 func TestEndlessProgram(t *testing.T) {
 	const size = "the server wrote more than 131072 bytes without the end of a line"
 	logged, told := why(t, Options{
-		Stdio:      &StdioOptions{Command: "sh", Args: []string{"-c", "yes | tr -d '\\n'"}, Env: []string{"PATH=/usr/bin:/bin"}},
+		Stdio:      &process.Config{Command: "sh", Args: []string{"-c", "yes | tr -d '\\n'"}, Env: []string{"PATH=/usr/bin:/bin"}},
 		MaxMessage: 64 << 10, Timeout: time.Hour,
 	})
 	if want := `the program "sh" prints text that is no MCP message (` + size + `): check that it is an MCP server which speaks` +

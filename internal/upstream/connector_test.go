@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/upstream/process"
+
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -487,7 +489,7 @@ func TestOptionsWithoutTransport(t *testing.T) {
 	if err := New(Options{Name: "x"}).Run(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("Run: %v, want %s", err, want)
 	}
-	both := Options{Name: "x", Stdio: &StdioOptions{Command: "x"}, Pipe: (&fakeServer{}).pipe}
+	both := Options{Name: "x", Stdio: &process.Config{Command: "x"}, Pipe: (&fakeServer{}).pipe}
 	if err := New(both).Run(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("Run: %v, want %s", err, want)
 	}

@@ -41,7 +41,7 @@
 // else may be called by many goroutines at once. Run returns when every
 // goroutine, process and connection of the connector has ended. A child process
 // and all that it started end with the gateway, also when that is killed: see
-// [SuperviseMain].
+// [process.SuperviseMain].
 //
 // # What it is not
 //

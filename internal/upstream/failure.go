@@ -3,6 +3,7 @@ package upstream
 import (
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/zap"
 
@@ -54,4 +55,21 @@ func (c *Connector) unavailable(otherwise string) *fault {
 		reason = otherwise
 	}
 	return &fault{reason: reason, unsent: true}
+}
+
+// maxLogged bounds what one text of a server adds to the gateway's log.
+const maxLogged = 4 << 10
+
+// maxSaid bounds what is told of a line in the explanation of why a server ended.
+const maxSaid = 200
+
+// cut returns the beginning of a text, without half a character at its end.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
 }

@@ -20,7 +20,7 @@ type link struct {
 	in  io.WriteCloser
 	out io.ReadCloser
 	// stop ends the server, gently at first, and returns when it has ended, with
-	// how it did if that says anything: an *ended for a process. Meanwhile somebody reads out. It closes in,
+	// how it did if that says anything: a *process.ExitError for a process. Meanwhile somebody reads out. It closes in,
 	// which the caller may have done, and after it out gives no more.
 	stop func() error
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"mcpgateway/internal/upstream/process"
+
 	"mcpgateway/internal/wire"
 )
 
@@ -151,8 +153,8 @@ func (d *lineDialer) try(ctx context.Context, in inbox, greet func(*lineConn, co
 	if s.unheard && how != nil {
 		s.error = how // how a process ended says more than that its output did
 	}
-	if e, ok := errors.AsType[*ended](how); ok {
-		s.said = e.said
+	if e, ok := errors.AsType[*process.ExitError](how); ok {
+		s.said = e.LastLine
 	}
 	if isEndless(l.why) {
 		s.error = l.why // which would be so after any first message

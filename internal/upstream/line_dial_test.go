@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/upstream/process"
 	"mcpgateway/internal/wire"
 )
 
@@ -301,7 +302,7 @@ func TestNotStartedOnceForEachAttempt(t *testing.T) {
 	opens := 0
 	d := newLineDialer(Options{}.withDefaults(), func(context.Context) (*link, error) {
 		opens++
-		return nil, &fault{reason: "cannot start the server's program", cause: &notStarted{errors.New("not there")}}
+		return nil, &fault{reason: "cannot start the server's program", cause: &process.StartError{Err: errors.New("not there")}}
 	})
 	for attempt := range 3 {
 		if _, _, err := d.dial(t.Context(), nil); err == nil || opens != attempt+1 {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"mcpgateway/internal/upstream/process"
 )
 
 // pipeOpener opens links to a server inside the process.
@@ -20,7 +22,7 @@ func pipeOpener(open PipeFunc) opener {
 			case err := <-ended:
 				out.Close()
 				return pipeEnd(err)
-			case <-time.After(inputGrace):
+			case <-time.After(process.StopGrace):
 			}
 			cancel()
 			out.Close()

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/process"
 	"mcpgateway/internal/wire"
 )
 
@@ -21,7 +22,7 @@ import (
 type Options struct {
 	Name string // the upstream's name in errors, logs and metrics
 
-	Stdio *StdioOptions
+	Stdio *process.Config // a child process
 	Pipe  PipeFunc
 	HTTP  *HTTPOptions
 
@@ -92,15 +93,6 @@ type Info struct{ Name, Version string }
 
 // Root is a place that a server may work in (2025-11-25, client/roots).
 type Root struct{ URI, Name string }
-
-// StdioOptions describe a server that is a child process and speaks over its
-// standard streams.
-type StdioOptions struct {
-	Command string
-	Args    []string
-	Env     []string // the whole environment, see [Environ]
-	Dir     string   // "": that of the gateway
-}
 
 // PipeFunc connects a server inside the process. The server reads what is
 // written to in; what it writes is read from out. It is told to end by the

@@ -4,13 +4,13 @@ import (
 	"os"
 	"testing"
 
-	supervise "mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/process"
 
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
-	supervise.SuperviseMain() // the gateway's children are held by another copy of the binary that it is in
+	process.SuperviseMain() // this binary runs the gateway, which starts it again as a supervisor
 	if revision := os.Getenv(childEnv); revision != "" {
 		serveStdio(revision)
 	}

@@ -1,4 +1,4 @@
-package upstream
+package process
 
 import (
 	"maps"
@@ -7,19 +7,18 @@ import (
 	"strings"
 )
 
-// passed lists the variables of the gateway's own environment that every child
-// gets: what programs need to find files, to speak the user's language, and to
-// reach the network from where the gateway stands. Everything else may be a
-// secret of somebody else's.
+// passed lists the variables of the gateway's environment that every program gets: to
+// find files, to use the user's language, and to reach the network. Any other
+// variable may be a secret.
 var passed = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
 }
 
-// Environ returns the environment of a child: the few variables that every
-// child gets, those of the gateway's that inherit names, and those of env,
-// which win. It is sorted and never nil.
+// Environ returns the environment of a program: the variables that every program
+// gets, the gateway's variables that inherit names, and env, which takes precedence.
+// The result is sorted and never nil.
 func Environ(inherit []string, env map[string]string) []string {
 	all := map[string]string{}
 	for _, entry := range os.Environ() {

@@ -1,0 +1,265 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"mcpgateway/internal/polltest"
+)
+
+const (
+	// roleVariable makes the test binary play a part: that of a program, or that of a
+	// gateway.
+	roleVariable = "PROCESS_TEST_ROLE"
+	// pidFileVariable names a file into which a part writes the ids of processes.
+	pidFileVariable = "PROCESS_TEST_PIDS"
+)
+
+// TestMain lets the test binary be the supervisor and the programs that it starts.
+func TestMain(m *testing.M) {
+	SuperviseMain()
+	if role := os.Getenv(roleVariable); role != "" {
+		os.Exit(play(role))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// play acts the part and returns the exit status.
+func play(role string) int {
+	switch role {
+	case "gateway": // until it is killed
+		c := program("stubborn", pidFileVariable+"="+os.Getenv(pidFileVariable))
+		if _, err := Start(context.Background(), c, quiet); err != nil {
+			return 1
+		}
+		select {}
+	case "sleeper": // has left the group of its parent, and only SIGKILL ends it
+		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
+		select {}
+	case "crash":
+		fmt.Fprintln(os.Stderr, "no configuration")
+		return 3
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+		for _, group := range []bool{false, true} {
+			sleeper := exec.Command(os.Args[0])
+			sleeper.Env = append(os.Environ(), roleVariable+"=sleeper")
+			sleeper.SysProcAttr = apart(group)
+			if err := sleeper.Start(); err != nil {
+				return 1
+			}
+			notePid(sleeper.Process.Pid)
+		}
+		notePid(os.Getpid())
+		select {}
+	}
+	notePid(os.Getpid())
+	io.Copy(os.Stdout, os.Stdin)
+	return 0
+}
+
+// quiet logs nothing.
+var quiet = Log{To: zap.NewNop(), Mask: func(s string) string { return s }}
+
+// program is the test binary in a role.
+func program(role string, env ...string) Config {
+	return Config{Command: os.Args[0], Env: append(append(Environ(nil, nil), roleVariable+"="+role), env...)}
+}
+
+// run starts a program.
+func run(t *testing.T, c Config, log Log) *Process {
+	t.Helper()
+	p, err := Start(t.Context(), c, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func notePid(pid int) {
+	f, err := os.OpenFile(os.Getenv(pidFileVariable), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	fmt.Fprintln(f, pid)
+}
+
+// pidsIn returns what was written into the file, once there are n.
+func pidsIn(t *testing.T, file string, n int) []int {
+	t.Helper()
+	var pids []int
+	polltest.Until(t, "the processes have started", func() bool {
+		pids = nil
+		f, err := os.Open(file)
+		if err != nil {
+			return false
+		}
+		defer f.Close()
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			if pid, err := strconv.Atoi(lines.Text()); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+		return len(pids) >= n
+	})
+	return pids
+}
+
+// alive reports whether there is a process of that id that is no zombie.
+func alive(pid int) bool {
+	if signalTo(pid, 0) != nil {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || !strings.Contains(string(stat), ") Z ")
+}
+
+func TestStartAndStop(t *testing.T) {
+	p := run(t, program("echo"), quiet)
+	fmt.Fprintln(p.Stdin, "hello")
+	line, err := bufio.NewReader(p.Stdout).ReadString('\n')
+	if err != nil || line != "hello\n" {
+		t.Errorf("the program wrote %q, %v", line, err)
+	}
+	end, ok := errors.AsType[*ExitError](p.Stop())
+	if !ok || end.Err != nil || end.Error() != "the server ended: exit status 0" {
+		t.Errorf("it ended with %v", end)
+	}
+	p.Stdout.Close()
+}
+
+func TestExitStatusAndLastLine(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	p := run(t, program("crash"), Log{To: zap.New(core), Mask: quiet.Mask})
+	io.Copy(io.Discard, p.Stdout)
+	end, _ := errors.AsType[*ExitError](p.Stop())
+	if end == nil || end.Status() != "exit status 3" || end.LastLine != "no configuration" {
+		t.Errorf("it ended with %v", end)
+	}
+	if logs.FilterMessage("server").Len() != 1 {
+		t.Errorf("the log has %v", logs.All())
+	}
+	p.Stdout.Close()
+}
+
+func TestStartError(t *testing.T) {
+	for name, c := range map[string]Config{"command": {Command: "no-such-command"}, "directory": {Command: os.Args[0], Dir: "/no/such"}} {
+		_, err := Start(t.Context(), c, quiet)
+		if _, ok := errors.AsType[*StartError](err); !ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A program that ignores every request to end does not survive Stop, nor does a
+// process that it has started, in its own process group or in another.
+func TestStubbornProcesses(t *testing.T) {
+	pids := t.TempDir() + "/pids"
+	p := run(t, program("stubborn", pidFileVariable+"="+pids), quiet)
+	all := pidsIn(t, pids, 3)
+	p.Stop()
+	p.Stdout.Close()
+	for _, pid := range all {
+		if alive(pid) {
+			t.Errorf("process %d is alive after Stop has returned", pid)
+		}
+	}
+}
+
+// No process survives a gateway that is killed.
+func TestNoOrphans(t *testing.T) {
+	pids := t.TempDir() + "/pids"
+	gateway := exec.Command(os.Args[0])
+	gateway.Env = append(os.Environ(), roleVariable+"=gateway", pidFileVariable+"="+pids)
+	if err := gateway.Start(); err != nil {
+		t.Fatal(err)
+	}
+	all := pidsIn(t, pids, 3)
+	gateway.Process.Kill()
+	gateway.Wait()
+	for _, pid := range all {
+		polltest.Until(t, fmt.Sprintf("process %d is dead", pid), func() bool { return !alive(pid) })
+	}
+}
+
+func TestStderrIsBounded(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	text := strings.Repeat("x", 3*maxLine) + "\n\n" + strings.Repeat("again\n", 5*linesBurst)
+	logLines(strings.NewReader(text), Log{To: zap.New(core), Mask: quiet.Mask})
+	all := logs.All()
+	if len(all) < linesBurst || len(all) > 2*linesBurst {
+		t.Fatalf("%d lines were logged", len(all))
+	}
+	if first := all[0].ContextMap()["stderr"].(string); len(first) != maxLine {
+		t.Errorf("the first line has %d bytes, want %d", len(first), maxLine)
+	}
+	if second := all[1].ContextMap()["stderr"]; second != "again" {
+		t.Errorf("the second line is %q: the rest of the long one, or the empty one", second)
+	}
+	if last := all[len(all)-1]; last.ContextMap()["lines"] == nil {
+		t.Errorf("the last line does not say how many were left out, but %v", last)
+	}
+}
+
+// A secret that a child prints is masked, also where the line is cut in it.
+func TestStderrIsMasked(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	mask := func(s string) string { return strings.ReplaceAll(s, "hunter-22", "[redacted]") }
+	before := strings.Repeat("x", maxLine-4)
+	last := logLines(strings.NewReader("key=hunter-22\n"+before+"hunter-22\n"+strings.Repeat("y", maxLastLine-4)+"hunter-22"), Log{To: zap.New(core), Mask: mask})
+	var got []string
+	for _, e := range logs.All() {
+		got = append(got, e.ContextMap()["stderr"].(string))
+	}
+	want := []string{"key=[redacted]", before + "[red", strings.Repeat("y", maxLastLine-4) + "[redacted]"}
+	if !slices.Equal(got, want) {
+		t.Errorf("logged %q", got)
+	}
+	if want := strings.Repeat("y", maxLastLine-4) + "[red"; last != want {
+		t.Errorf("the last line is %q, want %q", last, want)
+	}
+}
+
+func TestEnviron(t *testing.T) {
+	for name, value := range map[string]string{
+		"PATH": "/bin", "HOME": "/root", "LC_ALL": "C", "HTTPS_PROXY": "http://p", "AWS_SECRET": "s", "NAMED": "n", "BOTH": "outer",
+	} {
+		t.Setenv(name, value)
+	}
+	got := Environ([]string{"NAMED", "BOTH", "ABSENT"}, map[string]string{"OWN": "o=1", "BOTH": "inner", "HOME": "/h"})
+	for _, want := range []string{"PATH=/bin", "HOME=/h", "LC_ALL=C", "HTTPS_PROXY=http://p", "NAMED=n", "OWN=o=1", "BOTH=inner"} {
+		n := 0
+		for _, entry := range got {
+			if strings.HasPrefix(entry, want[:strings.Index(want, "=")+1]) {
+				n++
+				if entry != want {
+					t.Errorf("%s, want %s", entry, want)
+				}
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s is there %d times", want, n)
+		}
+	}
+	for _, entry := range got {
+		if strings.HasPrefix(entry, "AWS_") || strings.HasPrefix(entry, "ABSENT") {
+			t.Errorf("%s is there", entry)
+		}
+	}
+}

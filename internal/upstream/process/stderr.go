@@ -1,0 +1,72 @@
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"unicode/utf8"
+
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+)
+
+const (
+	// maxLine bounds the bytes of one logged line.
+	maxLine = 4 << 10
+	// maxLastLine bounds ExitError.LastLine.
+	maxLastLine = 200
+	// linesPerSecond and linesBurst bound the lines that a program can write to the log.
+	linesPerSecond = 50
+	linesBurst     = 500
+)
+
+// logLines logs the standard error of a program line by line until it ends, and
+// returns the beginning of the last line. Secrets are masked before lines are cut, so
+// that no part of a secret remains. Long lines are cut. Lines over the rate limit are
+// counted and left out, so that a program cannot fill the disk.
+func logLines(r io.Reader, to Log) string {
+	log, mask := to.To, to.Mask
+	lines := bufio.NewReaderSize(r, 2*maxLine)
+	limit := rate.NewLimiter(linesPerSecond, linesBurst)
+	dropped := 0
+	var last []byte
+	for rest := false; ; {
+		line, more, err := lines.ReadLine()
+		if err != nil {
+			break
+		}
+		first := !rest
+		rest = more
+		if !first || len(line) == 0 {
+			continue
+		}
+		if text := bytes.TrimSpace(line); len(text) > 0 {
+			last = append(last[:0], text...)
+		}
+		switch {
+		case !limit.Allow():
+			dropped++
+		default:
+			if dropped > 0 {
+				log.Warn("lines of the server's standard error were left out", zap.Int("lines", dropped))
+				dropped = 0
+			}
+			log.Info("server", zap.String("stderr", cut(mask(string(line)), maxLine)))
+		}
+	}
+	if dropped > 0 {
+		log.Warn("lines of the server's standard error were left out", zap.Int("lines", dropped))
+	}
+	return cut(mask(string(last)), maxLastLine)
+}
+
+// cut returns the beginning of a text, without a partial character at its end.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
+}
