@@ -143,7 +143,7 @@ func (o *visitOptions) nobody(cmd *cobra.Command, cfg *config.Config) {
 }
 
 // proofs are what a principal can be proved by.
-var proofs = []string{"none", "local", auth.ProofKey, auth.ProofToken, auth.ProofCertificate}
+var proofs = []string{"none", "local", auth.MethodAPIKey, auth.MethodToken, auth.MethodCertificate}
 
 // parsePrincipal reads SUBJECT,group=G,scope=S,issuer=I,proof=P,claim.NAME=VALUE. A
 // value of a claim that is JSON is taken as that, any other as a string.
@@ -167,7 +167,7 @@ func parsePrincipal(text string) (*call.Principal, error) {
 			if !slices.Contains(proofs, value) {
 				return nil, usageError{fmt.Errorf("--as %s: %q is none of the proofs %s", text, value, strings.Join(proofs, ", "))}
 			}
-			p.Proof = value
+			p.AuthMethod = value
 		case strings.HasPrefix(key, "claim.") && len(key) > len("claim.") && value != "":
 			claim := wire.Raw(value)
 			if wire.Check(claim, wire.Limits{}, wire.Strict) != nil {

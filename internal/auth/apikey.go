@@ -22,18 +22,18 @@ type Key struct {
 }
 
 // ProofKey is the proof of principals who sent an API key.
-const ProofKey = "api-key"
+const MethodAPIKey = "api-key"
 
 type apiKey struct {
-	digest [sha256.Size]byte
-	who    *call.Principal
+	digest    [sha256.Size]byte
+	principal *call.Principal
 }
 
 func newKeys(keys []Key, h hierarchy) ([]apiKey, error) {
 	var all []apiKey
 	for _, k := range keys {
 		next := apiKey{
-			who: &call.Principal{Subject: k.ID, Groups: k.Groups, Scopes: h.expand(k.Scopes), Proof: ProofKey, Expires: k.Expires},
+			principal: &call.Principal{Subject: k.ID, Groups: k.Groups, Scopes: h.expand(k.Scopes), AuthMethod: MethodAPIKey, Expires: k.Expires},
 		}
 		if n, err := hex.Decode(next.digest[:], []byte(k.SHA256)); err != nil || n != sha256.Size || len(k.SHA256) != 2*sha256.Size {
 			return nil, fmt.Errorf("API key %q: its SHA-256 is not 64 hex digits", k.ID)
@@ -53,22 +53,22 @@ func (a *Authenticator) SetKeys(keys []Key) (withdrawn []string, err error) {
 		return nil, err
 	}
 	for _, was := range *a.keys.Swap(&next) {
-		if !slices.ContainsFunc(next, was.is) {
-			withdrawn = append(withdrawn, was.who.Key())
+		if !slices.ContainsFunc(next, was.equal) {
+			withdrawn = append(withdrawn, was.principal.Key())
 		}
 	}
 	return withdrawn, nil
 }
 
 // is reports whether two keys are the same, and stand for the same.
-func (k apiKey) is(other apiKey) bool {
-	return k.digest == other.digest && k.who.Subject == other.who.Subject && k.who.Expires.Equal(other.who.Expires) &&
-		slices.Equal(k.who.Groups, other.who.Groups) && slices.Equal(k.who.Scopes, other.who.Scopes)
+func (k apiKey) equal(other apiKey) bool {
+	return k.digest == other.digest && k.principal.Subject == other.principal.Subject && k.principal.Expires.Equal(other.principal.Expires) &&
+		slices.Equal(k.principal.Groups, other.principal.Groups) && slices.Equal(k.principal.Scopes, other.principal.Scopes)
 }
 
 // byKey returns who a key belongs to. It takes the same time whichever it is, and
 // whether there is one: all are compared.
-func (a *Authenticator) byKey(text string) (*call.Principal, *failure) {
+func (a *Authenticator) apiKeyPrincipal(text string) (*call.Principal, *failure) {
 	digest := sha256.Sum256([]byte(text))
 	keys, found := *a.keys.Load(), -1
 	for i := range keys {
@@ -78,7 +78,7 @@ func (a *Authenticator) byKey(text string) (*call.Principal, *failure) {
 	if found < 0 {
 		return nil, errKeyUnknown
 	}
-	who := keys[found].who
+	who := keys[found].principal
 	if !who.Expires.IsZero() && !a.now().Before(who.Expires) {
 		return nil, errKeyExpired
 	}

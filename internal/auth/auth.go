@@ -90,7 +90,7 @@ func New(o Options) (*Authenticator, error) {
 // Authenticate returns who sent a request. The error is a *[Denied], or that of the
 // request's context.
 func (a *Authenticator) Authenticate(r *http.Request) (*call.Principal, error) {
-	who, fail := a.prove(r)
+	who, fail := a.authenticate(r)
 	if fail == nil {
 		return who, nil
 	}
@@ -103,14 +103,14 @@ func (a *Authenticator) Authenticate(r *http.Request) (*call.Principal, error) {
 }
 
 // prove finds the one proof of a request and verifies it.
-func (a *Authenticator) prove(r *http.Request) (*call.Principal, *failure) {
-	given, fail := a.given(r.Header)
+func (a *Authenticator) authenticate(r *http.Request) (*call.Principal, *failure) {
+	given, fail := a.credentials(r.Header)
 	if fail != nil {
 		return nil, fail
 	}
 	var holder *call.Principal // of the certificate
 	if len(a.certs) > 0 {
-		if holder, fail = a.holder(r.TLS); fail != nil && given.text == "" {
+		if holder, fail = a.certPrincipal(r.TLS); fail != nil && given.text == "" {
 			return nil, fail
 		}
 	}
@@ -120,16 +120,16 @@ func (a *Authenticator) prove(r *http.Request) (*call.Principal, *failure) {
 	case given.text == "":
 		return holder, nil
 	case holder != nil:
-		return nil, errTwo
+		return nil, errTwoCredentials
 	}
-	if who, fail := a.byKey(given.text); fail != errKeyUnknown || given.keyOnly || len(a.issuers) == 0 {
+	if who, fail := a.apiKeyPrincipal(given.text); fail != errKeyUnknown || given.keyOnly || len(a.issuers) == 0 {
 		return who, fail
 	}
-	return a.byToken(r.Context(), given.text, r.TLS)
+	return a.tokenPrincipal(r.Context(), given.text, r.TLS)
 }
 
 // byToken verifies a token, or finds that it has been verified.
-func (a *Authenticator) byToken(ctx context.Context, text string, tls *tlsState) (*call.Principal, *failure) {
+func (a *Authenticator) tokenPrincipal(ctx context.Context, text string, tls *tlsState) (*call.Principal, *failure) {
 	now := a.now()
 	known, ok := a.verified.get(text, now)
 	if !ok {
@@ -146,17 +146,17 @@ func (a *Authenticator) byToken(ctx context.Context, text string, tls *tlsState)
 		}
 		a.verified.put(text, known, now)
 	}
-	if fail := known.boundTo(tls); fail != nil {
+	if fail := known.checkBinding(tls); fail != nil {
 		return nil, fail
 	}
-	return known.who, nil
+	return known.principal, nil
 }
 
 // challengeFor returns the WWW-Authenticate of an answer (RFC 6750, section 3; RFC
 // 9728, section 5.1).
 func (a *Authenticator) challengeFor(r *http.Request, fail *failure) string {
 	switch {
-	case fail == errKeys:
+	case fail == errUnavailable:
 		return ""
 	case len(a.issuers) == 0:
 		return a.realm

@@ -90,7 +90,7 @@ func TestKeys(t *testing.T) {
 		Hierarchy: []ImpliedScopes{{"write", []string{"read"}}},
 		Now:       func() time.Time { return now },
 	})
-	want := &call.Principal{Subject: "ci", Groups: []string{"g"}, Scopes: []string{"write", "read"}, Proof: "api-key"}
+	want := &call.Principal{Subject: "ci", Groups: []string{"g"}, Scopes: []string{"write", "read"}, AuthMethod: "api-key"}
 	for name, r := range map[string]*http.Request{
 		"bearer":             request("Authorization", "Bearer "+key),
 		"another case":       request("Authorization", "bEARER  "+key),
@@ -122,7 +122,7 @@ func TestKeys(t *testing.T) {
 		{"no scheme", request("Authorization", ""), "malformed", 400},
 		{"two different", request("Authorization", "Bearer "+key, "X-API-Key", old), "two_proofs", 400},
 		{"another scheme", request("Authorization", "Basic Y2k6"+key), "missing", 401},
-		{"too large", request("X-API-Key", strings.Repeat("k", maxProof+1)), "too_large", 401},
+		{"too large", request("X-API-Key", strings.Repeat("k", maxCredentials+1)), "too_large", 401},
 		{"in the URL", httptest.NewRequest(http.MethodPost, "http://gw/mcp?access_token="+key+"&api_key="+key, nil), "missing", 401},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 )
 
 // ProofCertificate is the proof of principals who sent a client certificate.
-const ProofCertificate = "mtls"
+const MethodCertificate = "mtls"
 
 // CertificateRule says whom certificates stand for. Exactly one of CommonName, DNS,
 // URI and Email is set: a glob, in which * stands for any run of characters, of
@@ -85,7 +85,7 @@ func uris(c *x509.Certificate) []string {
 // holder returns who the certificate of a connection stands for, nil where there is
 // none. A certificate counts only when its chain was verified, and is looked at anew
 // for every request: connections outlive certificates.
-func (a *Authenticator) holder(tls *tlsState) (*call.Principal, *failure) {
+func (a *Authenticator) certPrincipal(tls *tlsState) (*call.Principal, *failure) {
 	if tls == nil || len(tls.VerifiedChains) == 0 {
 		return nil, nil
 	}
@@ -112,7 +112,7 @@ func (a *Authenticator) holder(tls *tlsState) (*call.Principal, *failure) {
 func (r *certificateRule) principal(leaf *x509.Certificate) *call.Principal {
 	for _, name := range r.names(leaf) {
 		m := r.glob.FindStringSubmatch(name)
-		if m == nil || !isText(name) {
+		if m == nil || !isPrincipalText(name) {
 			continue
 		}
 		subject := name
@@ -126,8 +126,8 @@ func (r *certificateRule) principal(leaf *x509.Certificate) *call.Principal {
 			}
 			subject = b.String()
 		}
-		if isText(subject) {
-			return &call.Principal{Subject: subject, Groups: r.groups, Scopes: r.scopes, Proof: ProofCertificate}
+		if isPrincipalText(subject) {
+			return &call.Principal{Subject: subject, Groups: r.groups, Scopes: r.scopes, AuthMethod: MethodCertificate}
 		}
 	}
 	return nil

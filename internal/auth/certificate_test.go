@@ -45,16 +45,16 @@ func TestCertificates(t *testing.T) {
 		want *call.Principal
 	}{
 		{"URI", func(c *x509.Certificate) { c.URIs = []*url.URL{uri} },
-			&call.Principal{Subject: "sa:team:bot", Groups: []string{"agents"}, Proof: "mtls"}},
+			&call.Principal{Subject: "sa:team:bot", Groups: []string{"agents"}, AuthMethod: "mtls"}},
 		{"first rule wins", func(c *x509.Certificate) {
 			c.URIs, c.DNSNames, c.Subject.CommonName = []*url.URL{uri}, []string{"x.agents.corp"}, "admin"
-		}, &call.Principal{Subject: "sa:team:bot", Groups: []string{"agents"}, Proof: "mtls"}},
+		}, &call.Principal{Subject: "sa:team:bot", Groups: []string{"agents"}, AuthMethod: "mtls"}},
 		{"DNS", func(c *x509.Certificate) { c.DNSNames = []string{"y.corp", "x.agents.corp"} },
-			&call.Principal{Subject: "x.agents.corp", Scopes: []string{"write", "read"}, Proof: "mtls"}},
+			&call.Principal{Subject: "x.agents.corp", Scopes: []string{"write", "read"}, AuthMethod: "mtls"}},
 		{"mail", func(c *x509.Certificate) { c.EmailAddresses = []string{"ann@example.com"} },
-			&call.Principal{Subject: "ann", Proof: "mtls"}},
+			&call.Principal{Subject: "ann", AuthMethod: "mtls"}},
 		{"common name", func(c *x509.Certificate) { c.Subject = pkix.Name{CommonName: "admin"} },
-			&call.Principal{Subject: "root", Groups: []string{"admins"}, Proof: "mtls"}},
+			&call.Principal{Subject: "root", Groups: []string{"admins"}, AuthMethod: "mtls"}},
 	} {
 		r := of(tc.with)
 		tc.want.Expires = r.TLS.VerifiedChains[0][0].NotAfter

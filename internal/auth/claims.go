@@ -25,7 +25,7 @@ const (
 	maxTexts = 1000 // groups or scopes
 )
 
-func claim(claims wire.Value, path string) wire.Value {
+func claimAt(claims wire.Value, path string) wire.Value {
 	if v := claims.Get(path); v.Exists() {
 		return v
 	}
@@ -34,13 +34,13 @@ func claim(claims wire.Value, path string) wire.Value {
 
 // isText tells whether a text may stand in a principal: it is bounded, and has
 // nothing in it that could be taken for the end of it.
-func isText(s string) bool {
+func isPrincipalText(s string) bool {
 	return s != "" && len(s) <= maxText && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
 // texts returns a list of strings, or one string taken apart by split. It reports
 // false for a value of another form. An absent one is an empty list.
-func texts(v wire.Value, split func(string) []string) ([]string, bool) {
+func stringList(v wire.Value, split func(string) []string) ([]string, bool) {
 	var all []string
 	switch v.Kind() {
 	case 0, 'n':
@@ -57,7 +57,7 @@ func texts(v wire.Value, split func(string) []string) ([]string, bool) {
 	default:
 		return nil, false
 	}
-	if len(all) > maxTexts || slices.ContainsFunc(all, func(s string) bool { return !isText(s) }) {
+	if len(all) > maxTexts || slices.ContainsFunc(all, func(s string) bool { return !isPrincipalText(s) }) {
 		return nil, false
 	}
 	return all, true
@@ -66,7 +66,7 @@ func texts(v wire.Value, split func(string) []string) ([]string, bool) {
 func whole(s string) []string { return []string{s} }
 
 // moment is a NumericDate (RFC 7519, section 2). It reports false for what is none.
-func moment(v wire.Value) (time.Time, bool) {
+func numericDate(v wire.Value) (time.Time, bool) {
 	if v.Kind() != '0' {
 		return time.Time{}, false
 	}

@@ -21,31 +21,31 @@ func unauthorized(reason, message string) *failure {
 }
 
 var (
-	errMissing   = &failure{"missing", http.StatusUnauthorized, "", "authentication is required"}
-	errMalformed = &failure{"malformed", http.StatusBadRequest, "invalid_request", "the header with the proof is malformed or sent twice"}
-	errTwo       = &failure{"two_proofs", http.StatusBadRequest, "invalid_request", "the request carries two different proofs of who sends it; send one"}
-	errTooLarge  = unauthorized("too_large", "the proof is too large")
+	errMissing        = &failure{"missing", http.StatusUnauthorized, "", "authentication is required"}
+	errMalformed      = &failure{"malformed", http.StatusBadRequest, "invalid_request", "the header with the proof is malformed or sent twice"}
+	errTwoCredentials = &failure{"two_proofs", http.StatusBadRequest, "invalid_request", "the request carries two different proofs of who sends it; send one"}
+	errTooLarge       = unauthorized("too_large", "the proof is too large")
 
 	errKeyUnknown = unauthorized("unknown_key", "the API key is not known")
 	errKeyExpired = unauthorized("expired_key", "the API key has expired")
 
-	errForm      = unauthorized("token_form", "the token is no signed JWT access token")
-	errAlgorithm = unauthorized("algorithm", "the token is signed with an algorithm that is not accepted")
-	errIssuer    = unauthorized("issuer", "the token is of an issuer that is not accepted")
-	errSignature = unauthorized("signature", "the signature of the token does not hold")
-	errAudience  = unauthorized("audience", "the token was not issued for this server")
-	errExpired   = unauthorized("expired", "the token has expired")
-	errEarly     = unauthorized("not_yet_valid", "the token is not valid yet")
-	errClaims    = unauthorized("claims", "the token lacks a claim, or has one of another form than is due")
-	errBound     = unauthorized("bound", "the token is bound to a key that the request does not prove")
-	errScope     = &failure{"scope", http.StatusForbidden, "insufficient_scope", "the token lacks a scope that this server asks of every token"}
-	errKeys      = &failure{"unavailable", http.StatusServiceUnavailable, "", "the issuer's keys cannot be had at the moment, so the token cannot be verified"}
+	errNotAccessToken = unauthorized("token_form", "the token is no signed JWT access token")
+	errAlgorithm      = unauthorized("algorithm", "the token is signed with an algorithm that is not accepted")
+	errIssuer         = unauthorized("issuer", "the token is of an issuer that is not accepted")
+	errSignature      = unauthorized("signature", "the signature of the token does not hold")
+	errAudience       = unauthorized("audience", "the token was not issued for this server")
+	errExpired        = unauthorized("expired", "the token has expired")
+	errNotYetValid    = unauthorized("not_yet_valid", "the token is not valid yet")
+	errClaims         = unauthorized("claims", "the token lacks a claim, or has one of another form than is due")
+	errBinding        = unauthorized("bound", "the token is bound to a key that the request does not prove")
+	errScope          = &failure{"scope", http.StatusForbidden, "insufficient_scope", "the token lacks a scope that this server asks of every token"}
+	errUnavailable    = &failure{"unavailable", http.StatusServiceUnavailable, "", "the issuer's keys cannot be had at the moment, so the token cannot be verified"}
 
 	errCertificate = unauthorized("certificate", "the client certificate belongs to nobody who is known here")
 
 	failures = []*failure{
-		errMissing, errMalformed, errTwo, errTooLarge, errKeyUnknown, errKeyExpired, errForm, errAlgorithm, errIssuer,
-		errSignature, errAudience, errExpired, errEarly, errClaims, errBound, errScope, errKeys, errCertificate,
+		errMissing, errMalformed, errTwoCredentials, errTooLarge, errKeyUnknown, errKeyExpired, errNotAccessToken, errAlgorithm, errIssuer,
+		errSignature, errAudience, errExpired, errNotYetValid, errClaims, errBinding, errScope, errUnavailable, errCertificate,
 	}
 )
 

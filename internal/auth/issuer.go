@@ -30,7 +30,7 @@ type Issuer struct {
 }
 
 // ProofToken is the proof of principals who sent an access token.
-const ProofToken = "jwt"
+const MethodToken = "jwt"
 
 // algorithms are the asymmetric signatures of RFC 7518 and RFC 8037. With others
 // whoever can verify could sign as well.
@@ -95,32 +95,32 @@ func (i *issuer) verify(ctx context.Context, t *token) (*verified, *failure) {
 	payload, err := i.keys.verify(ctx, t.text, i.signatures)
 	switch {
 	case errors.Is(err, errUnreachable):
-		return nil, errKeys
+		return nil, errUnavailable
 	case err != nil:
 		return nil, errSignature
 	}
 	claims := wire.ValueOf(payload)
-	if isOther(claims) {
-		return nil, errForm
+	if isNotAccessToken(claims) {
+		return nil, errNotAccessToken
 	}
-	aud, ok := texts(claims.Get("aud"), whole)
-	if !ok || !slices.ContainsFunc(aud, i.isFor) {
+	aud, ok := stringList(claims.Get("aud"), whole)
+	if !ok || !slices.ContainsFunc(aud, i.acceptsAudience) {
 		return nil, errAudience
 	}
-	expires, fail := i.inTime(claims)
+	expires, fail := i.checkTimes(claims)
 	if fail != nil {
 		return nil, fail
 	}
 	v := &verified{}
-	if v.bound, fail = bindingOf(claims); fail != nil {
+	if v.certDigest, fail = bindingOf(claims); fail != nil {
 		return nil, fail
 	}
-	if v.who, fail = i.principal(claims, payload, expires); fail != nil {
+	if v.principal, fail = i.principal(claims, payload, expires); fail != nil {
 		return nil, fail
 	}
-	v.who.Token = call.NewToken(t.text)
+	v.principal.Token = call.NewToken(t.text)
 	for _, s := range i.Required {
-		if !slices.Contains(v.who.Scopes, s) {
+		if !slices.Contains(v.principal.Scopes, s) {
 			return nil, errScope
 		}
 	}
@@ -130,7 +130,7 @@ func (i *issuer) verify(ctx context.Context, t *token) (*verified, *failure) {
 // isFor reports whether an audience is a name of this gateway. Scheme and host of a URL
 // may be in upper case (2025-11-25 and 2026-07-28, basic/authorization, "Canonical
 // Server URI").
-func (i *issuer) isFor(aud string) bool {
+func (i *issuer) acceptsAudience(aud string) bool {
 	return slices.ContainsFunc(i.Audiences, func(own string) bool { return own == aud || lowerOrigin(own) == lowerOrigin(aud) })
 }
 
@@ -148,8 +148,8 @@ func lowerOrigin(s string) string {
 }
 
 // inTime returns when a token expires for us. One without an expiry is refused.
-func (i *issuer) inTime(claims wire.Value) (time.Time, *failure) {
-	exp, ok := moment(claims.Get("exp"))
+func (i *issuer) checkTimes(claims wire.Value) (time.Time, *failure) {
+	exp, ok := numericDate(claims.Get("exp"))
 	if !ok {
 		return exp, errClaims
 	}
@@ -163,12 +163,12 @@ func (i *issuer) inTime(claims wire.Value) (time.Time, *failure) {
 		if !v.Exists() {
 			continue
 		}
-		from, ok := moment(v)
+		from, ok := numericDate(v)
 		if !ok {
 			return exp, errClaims
 		}
 		if now.Add(i.Skew).Before(from) {
-			return exp, errEarly
+			return exp, errNotYetValid
 		}
 	}
 	return exp, nil
@@ -188,27 +188,27 @@ func bindingOf(claims wire.Value) (string, *failure) {
 	}
 	digest := cnf.Get("x5t#S256").Str()
 	if digest == "" || n != 1 {
-		return "", errBound
+		return "", errBinding
 	}
 	return digest, nil
 }
 
 // principal makes the principal that a token speaks for.
 func (i *issuer) principal(claims wire.Value, payload []byte, expires time.Time) (*call.Principal, *failure) {
-	subject, ok := claim(claims, i.Claims.Subject).Text()
-	if !ok || !isText(subject) {
+	subject, ok := claimAt(claims, i.Claims.Subject).Text()
+	if !ok || !isPrincipalText(subject) {
 		return nil, errClaims
 	}
-	groups, ok := texts(claim(claims, i.Claims.Groups), whole)
+	groups, ok := stringList(claimAt(claims, i.Claims.Groups), whole)
 	if !ok {
 		return nil, errClaims
 	}
-	scopes, ok := texts(claim(claims, i.Claims.Scopes), strings.Fields)
+	scopes, ok := stringList(claimAt(claims, i.Claims.Scopes), strings.Fields)
 	if !ok {
 		return nil, errClaims
 	}
 	return &call.Principal{
 		Subject: subject, Issuer: i.URL, Groups: groups, Scopes: i.hierarchy.expand(scopes),
-		Proof: ProofToken, Claims: wire.Raw(payload), Expires: expires,
+		AuthMethod: MethodToken, Claims: wire.Raw(payload), Expires: expires,
 	}, nil
 }

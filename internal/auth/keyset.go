@@ -48,13 +48,13 @@ type keySet struct {
 	flight  singleflight.Group
 
 	mu      sync.Mutex
-	current *generation // nil before the first fetch
-	failed  bool        // the last fetch failed
-	retry   time.Time   // when stale keys are fetched again
+	current *keyGeneration // nil before the first fetch
+	failed  bool           // the last fetch failed
+	retry   time.Time      // when stale keys are fetched again
 }
 
 // generation is the result of one fetch. It is immutable.
-type generation struct {
+type keyGeneration struct {
 	url  string
 	keys []jose.JSONWebKey
 	made time.Time
@@ -90,7 +90,7 @@ func (k *keySet) verify(ctx context.Context, text string, algorithms []jose.Sign
 
 // verify reports whether one of the keys with the token's key ID, or any key for a
 // token without one, verifies the signature.
-func (g *generation) verify(jws *jose.JSONWebSignature) ([]byte, bool) {
+func (g *keyGeneration) verify(jws *jose.JSONWebSignature) ([]byte, bool) {
 	id := jws.Signatures[0].Header.KeyID
 	for i := range g.keys {
 		if id != "" && g.keys[i].KeyID != id {
@@ -104,7 +104,7 @@ func (g *generation) verify(jws *jose.JSONWebSignature) ([]byte, bool) {
 }
 
 // load returns the keys, and fetches them first if they are missing or old.
-func (k *keySet) load(ctx context.Context) (*generation, error) {
+func (k *keySet) load(ctx context.Context) (*keyGeneration, error) {
 	k.mu.Lock()
 	g, retry := k.current, k.retry
 	k.mu.Unlock()
@@ -126,7 +126,7 @@ func (k *keySet) load(ctx context.Context) (*generation, error) {
 
 // wait returns what fetch returns, or errUnreachable when ctx ends first: the fetch
 // goes on, since other requests may wait for it too.
-func (k *keySet) wait(ctx context.Context, known *generation) (*generation, error) {
+func (k *keySet) wait(ctx context.Context, known *keyGeneration) (*keyGeneration, error) {
 	done := k.flight.DoChan("", func() (any, error) { return k.fetch(known) })
 	select {
 	case <-ctx.Done():
@@ -135,14 +135,14 @@ func (k *keySet) wait(ctx context.Context, known *generation) (*generation, erro
 		if res.Err != nil {
 			return nil, errUnreachable
 		}
-		return res.Val.(*generation), nil
+		return res.Val.(*keyGeneration), nil
 	}
 }
 
 // fetch replaces the known generation. It returns the current generation without a
 // request if that is another one already, or if the limit of the rate is reached and
 // the last fetch succeeded.
-func (k *keySet) fetch(known *generation) (*generation, error) {
+func (k *keySet) fetch(known *keyGeneration) (*keyGeneration, error) {
 	now := k.now()
 	k.mu.Lock()
 	if k.current != known {
@@ -161,7 +161,7 @@ func (k *keySet) fetch(known *generation) (*generation, error) {
 
 	ctx, cancel := context.WithTimeout(context.Background(), 3*fetchTimeout)
 	defer cancel()
-	g := &generation{made: now}
+	g := &keyGeneration{made: now}
 	var err error
 	if known != nil && now.Sub(known.made) < freshFor {
 		g.url = known.url

@@ -103,7 +103,7 @@ func (a *Authenticator) Metadata() http.Handler {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
 		}
-		endpoint, ok := a.resource.named(strings.TrimPrefix(r.URL.Path, oauthmeta.ResourcePath))
+		endpoint, ok := a.resource.endpointOf(strings.TrimPrefix(r.URL.Path, oauthmeta.ResourcePath))
 		if !ok {
 			http.NotFound(w, r)
 			return
@@ -116,7 +116,7 @@ func (a *Authenticator) Metadata() http.Handler {
 
 // named returns the endpoint that follows the well-known path, "" for none. A proxy may pass the
 // path of the public URL on or take it off, so it may stand in front.
-func (s *resource) named(rest string) (string, bool) {
+func (s *resource) endpointOf(rest string) (string, bool) {
 	_, prefix := splitOrigin(s.publicURL)
 	for _, tail := range []string{rest, strings.TrimPrefix(rest, prefix)} {
 		if tail == "" || tail == "/" {

@@ -10,34 +10,34 @@ import (
 
 // maxProof bounds a key or token. Real tokens with hundreds of groups have 8 KiB,
 // and many servers refuse headers over that.
-const maxProof = 16 << 10
+const maxCredentials = 16 << 10
 
 // tlsState is what the handshake of a connection came to, nil without TLS.
 type tlsState = tls.ConnectionState
 
 // proof is what the headers of a request carry.
-type proof struct {
+type presented struct {
 	text    string // "" for nothing
 	keyOnly bool   // it came as an API key, so it is no token
 }
 
-const headerKey = "X-Api-Key"
+const apiKeyHeader = "X-Api-Key"
 
 // given returns the proof in the headers. One that is sent twice is refused: what
 // stands before us may have looked at the other one. Neither the URL nor the body
 // is looked at (2025-11-25 and 2026-07-28, basic/authorization, "Token
 // Requirements").
-func (a *Authenticator) given(h http.Header) (proof, *failure) {
-	auth, key := h["Authorization"], h[headerKey]
+func (a *Authenticator) credentials(h http.Header) (presented, *failure) {
+	auth, key := h["Authorization"], h[apiKeyHeader]
 	if len(auth) > 1 || len(key) > 1 {
-		return proof{}, errMalformed
+		return presented{}, errMalformed
 	}
-	var p proof
+	var p presented
 	keys := len(*a.keys.Load())
 	if len(auth) == 1 && keys+len(a.issuers) > 0 {
 		text, fail := bearer(auth[0])
 		if fail != nil {
-			return proof{}, fail
+			return presented{}, fail
 		}
 		p.text = text
 	}
@@ -45,14 +45,14 @@ func (a *Authenticator) given(h http.Header) (proof, *failure) {
 		text := strings.TrimSpace(key[0])
 		switch {
 		case text == "":
-			return proof{}, errMalformed
+			return presented{}, errMalformed
 		case p.text != "" && p.text != text:
-			return proof{}, errTwo
+			return presented{}, errTwoCredentials
 		}
-		p = proof{text, true}
+		p = presented{text, true}
 	}
-	if len(p.text) > maxProof {
-		return proof{}, errTooLarge
+	if len(p.text) > maxCredentials {
+		return presented{}, errTooLarge
 	}
 	return p, nil
 }
@@ -80,7 +80,7 @@ func (a *Authenticator) levelOf(f *failure) zapcore.Level {
 	switch f {
 	case errMissing, errExpired:
 		return zapcore.DebugLevel
-	case errKeys:
+	case errUnavailable:
 		return zapcore.WarnLevel
 	}
 	return zapcore.InfoLevel

@@ -28,18 +28,18 @@ const tokenDepth = 16
 func parseToken(text string) (*token, *failure) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 3 {
-		return nil, errForm
+		return nil, errNotAccessToken
 	}
 	header, ok := object(parts[0])
 	if !ok || header.Get("crit").Exists() || header.Get("enc").Exists() {
-		return nil, errForm
+		return nil, errNotAccessToken
 	}
-	if typ := header.Get("typ"); typ.Exists() && !accessTyp(typ.Str()) {
-		return nil, errForm
+	if typ := header.Get("typ"); typ.Exists() && !isAccessTokenType(typ.Str()) {
+		return nil, errNotAccessToken
 	}
 	claims, ok := object(parts[1])
 	if !ok {
-		return nil, errForm
+		return nil, errNotAccessToken
 	}
 	return &token{text: text, alg: header.Get("alg").Str(), issuer: claims.Get("iss").Str()}, nil
 }
@@ -57,7 +57,7 @@ func object(part string) (wire.Value, bool) {
 // accessTyp tells whether the type in a token's header is that of access tokens
 // (RFC 9068, section 2.1), or the general one that most issuers write. Other types
 // are other things, signed with the same keys (RFC 8725, section 3.11).
-func accessTyp(typ string) bool {
+func isAccessTokenType(typ string) bool {
 	switch strings.ToLower(typ) {
 	case "jwt", "application/jwt", "at+jwt", "application/at+jwt":
 		return true
@@ -69,7 +69,7 @@ func accessTyp(typ string) bool {
 // client, and tells it who has logged in; at_hash and c_hash stand in these alone
 // (OpenID Connect Core, sections 2 and 3.3.2.11), events only in those about the end of
 // a session. One that has none of them is kept out by its audience, the client. Some issuers say in a claim typ what a token is.
-func isOther(claims wire.Value) bool {
+func isNotAccessToken(claims wire.Value) bool {
 	for _, name := range []string{"at_hash", "c_hash", "s_hash", "events"} {
 		if claims.Get(name).Exists() {
 			return true
@@ -84,22 +84,22 @@ func isOther(claims wire.Value) bool {
 
 // verified is a token that has been verified.
 type verified struct {
-	who   *call.Principal
-	bound string // digest of the certificate that it is bound to; "" for none
+	principal  *call.Principal
+	certDigest string // digest of the certificate that it is bound to; "" for none
 }
 
 // boundTo holds a token to the certificate that it is bound to (RFC 8705, section
 // 3).
-func (v *verified) boundTo(tls *tlsState) *failure {
-	if v.bound == "" {
+func (v *verified) checkBinding(tls *tlsState) *failure {
+	if v.certDigest == "" {
 		return nil
 	}
 	if tls == nil || len(tls.PeerCertificates) == 0 {
-		return errBound
+		return errBinding
 	}
 	sum := sha256.Sum256(tls.PeerCertificates[0].Raw)
-	if base64.RawURLEncoding.EncodeToString(sum[:]) != v.bound {
-		return errBound
+	if base64.RawURLEncoding.EncodeToString(sum[:]) != v.certDigest {
+		return errBinding
 	}
 	return nil
 }
@@ -130,8 +130,8 @@ func (c *tokenCache) get(text string, now time.Time) (*verified, bool) {
 
 func (c *tokenCache) put(text string, v *verified, now time.Time) {
 	until := now.Add(trustFor)
-	if v.who.Expires.Before(until) {
-		until = v.who.Expires
+	if v.principal.Expires.Before(until) {
+		until = v.principal.Expires
 	}
 	key := sha256.Sum256([]byte(text))
 	c.mu.Lock()

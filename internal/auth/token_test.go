@@ -35,8 +35,8 @@ func TestTokens(t *testing.T) {
 			if left := who.Expires.Unix() - iss.Now().Unix(); left != 300+30 { // and the skew
 				t.Errorf("%s, %v: the proof is good for %d s", alg, typ, left)
 			}
-			who = &call.Principal{Subject: who.Subject, Issuer: who.Issuer, Groups: who.Groups, Scopes: who.Scopes, Proof: who.Proof}
-			want := &call.Principal{Subject: "ann", Issuer: iss.URL, Groups: []string{"g", "h"}, Scopes: []string{"read", "write"}, Proof: "jwt"}
+			who = &call.Principal{Subject: who.Subject, Issuer: who.Issuer, Groups: who.Groups, Scopes: who.Scopes, AuthMethod: who.AuthMethod}
+			want := &call.Principal{Subject: "ann", Issuer: iss.URL, Groups: []string{"g", "h"}, Scopes: []string{"read", "write"}, AuthMethod: "jwt"}
 			if diff := cmp.Diff(want, who); diff != "" {
 				t.Errorf("%s, %v: (-want +got)\n%s", alg, typ, diff)
 			}
@@ -117,7 +117,7 @@ func TestTokenAttacks(t *testing.T) {
 		{"claims are a list", parts[0] + "." + raw("[]") + "." + parts[2], "token_form"},
 		{"a claim twice", parts[0] + "." + raw(fmt.Sprintf(`{"iss":%q,"iss":"x"}`, iss.URL)) + "." + parts[2], "token_form"},
 		{"deep", parts[0] + "." + raw(strings.Repeat("[", 5000)) + "." + parts[2], "token_form"},
-		{"huge", good + strings.Repeat("A", maxProof), "too_large"},
+		{"huge", good + strings.Repeat("A", maxCredentials), "too_large"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := refused(t, a, withToken(tc.token), tc.reason)
@@ -400,8 +400,8 @@ func TestSeveralIssuers(t *testing.T) {
 func TestVerifiedTokensAreTrustedForAWhile(t *testing.T) {
 	c := newTokenCache()
 	now := time.Now()
-	c.put("a", &verified{who: &call.Principal{Expires: now.Add(time.Hour)}}, now)
-	c.put("b", &verified{who: &call.Principal{Expires: now.Add(time.Second)}}, now)
+	c.put("a", &verified{principal: &call.Principal{Expires: now.Add(time.Hour)}}, now)
+	c.put("b", &verified{principal: &call.Principal{Expires: now.Add(time.Second)}}, now)
 	for text, until := range map[string]time.Duration{"a": trustFor, "b": time.Second} {
 		if _, ok := c.get(text, now.Add(until-1)); !ok {
 			t.Errorf("%s is verified again too early", text)
@@ -417,10 +417,10 @@ func TestKeysAndTokens(t *testing.T) {
 	key, digest := NewKey()
 	a := forTokens(t, iss, func(o *Options) { o.Keys = []Key{{ID: "ci", SHA256: digest}} })
 	token := iss.Token(audience, nil)
-	if who := accepted(t, a, withToken(token)); who.Proof != ProofToken {
+	if who := accepted(t, a, withToken(token)); who.AuthMethod != MethodToken {
 		t.Errorf("got %+v", who)
 	}
-	if who := accepted(t, a, withToken(key)); who.Proof != ProofKey {
+	if who := accepted(t, a, withToken(key)); who.AuthMethod != MethodAPIKey {
 		t.Errorf("got %+v", who)
 	}
 	refused(t, a, request("X-API-Key", token), "unknown_key")

@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	ann = &call.Principal{Subject: "ann", Proof: "jwt"}
-	bob = &call.Principal{Subject: "bob", Proof: "jwt"}
+	ann = &call.Principal{Subject: "ann", AuthMethod: "jwt"}
+	bob = &call.Principal{Subject: "bob", AuthMethod: "jwt"}
 	now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 )
 

@@ -91,7 +91,7 @@ func TestRelatedTask(t *testing.T) {
 }
 
 func TestTaskIDs(t *testing.T) {
-	ann, bob := &call.Principal{Subject: "ann", Proof: "jwt"}, &call.Principal{Subject: "bob", Proof: "jwt"}
+	ann, bob := &call.Principal{Subject: "ann", AuthMethod: "jwt"}, &call.Principal{Subject: "bob", AuthMethod: "jwt"}
 	sealer := NewSealer()
 	ref := TaskRef{Upstream: "files", Native: `native "id" ü`, Form: wire.EraModern, Tool: "read", Public: "files__read"}
 	id := sealer.SealTask(ref, ann)

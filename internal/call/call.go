@@ -81,12 +81,12 @@ func (e *Refused) Unwrap() error { return e.Fault }
 
 // Principal is who calls. It is immutable and compared by Key.
 type Principal struct {
-	Subject string
-	Issuer  string
-	Groups  []string
-	Scopes  []string
-	Proof   string   // how they proved it: "none", "api-key", "jwt", "mtls", "local"
-	Claims  wire.Raw // what else the proof says, an object; nil for nothing
+	Subject    string
+	Issuer     string
+	Groups     []string
+	Scopes     []string
+	AuthMethod string   // how they proved it: "none", "api-key", "jwt", "mtls", "local"
+	Claims     wire.Raw // what else the proof says, an object; nil for nothing
 	// Expires is when the proof is good no more, zero for never. Requests are
 	// proved anew; what outlives them must not outlive it.
 	Expires time.Time
@@ -96,15 +96,15 @@ type Principal struct {
 }
 
 // Anonymous is the one principal there is when no proof is asked for.
-var Anonymous = &Principal{Subject: "anonymous", Proof: "none"}
+var Anonymous = &Principal{Subject: "anonymous", AuthMethod: "none"}
 
 // Local is whoever has started the process, and talks to it on its pipes.
-var Local = &Principal{Subject: "local", Proof: "local"}
+var Local = &Principal{Subject: "local", AuthMethod: "local"}
 
 // Key identifies the principal: equal for the same subject of the same issuer
 // with the same kind of proof, whatever their groups are at the moment.
 func (p *Principal) Key() string {
-	return strings.Join([]string{p.Proof, p.Issuer, p.Subject}, "\x00")
+	return strings.Join([]string{p.AuthMethod, p.Issuer, p.Subject}, "\x00")
 }
 
 // Client is the downstream peer as it described itself. It is immutable.

@@ -49,7 +49,7 @@ func TestClientEra(t *testing.T) {
 }
 
 func TestPrincipalKey(t *testing.T) {
-	ann := Principal{Subject: "ann", Issuer: "https://idp.example", Proof: "jwt", Groups: []string{"a"}}
+	ann := Principal{Subject: "ann", Issuer: "https://idp.example", AuthMethod: "jwt", Groups: []string{"a"}}
 	regrouped := ann
 	regrouped.Groups, regrouped.Scopes = []string{"b"}, []string{"s"}
 	if ann.Key() != regrouped.Key() {
@@ -58,10 +58,10 @@ func TestPrincipalKey(t *testing.T) {
 
 	others := []*Principal{
 		&ann,
-		{Subject: "bob", Issuer: ann.Issuer, Proof: ann.Proof},
-		{Subject: ann.Subject, Issuer: "https://other.example", Proof: ann.Proof},
-		{Subject: ann.Subject, Issuer: ann.Issuer, Proof: "mtls"},
-		{Subject: ann.Issuer + ann.Subject, Proof: ann.Proof},
+		{Subject: "bob", Issuer: ann.Issuer, AuthMethod: ann.AuthMethod},
+		{Subject: ann.Subject, Issuer: "https://other.example", AuthMethod: ann.AuthMethod},
+		{Subject: ann.Subject, Issuer: ann.Issuer, AuthMethod: "mtls"},
+		{Subject: ann.Issuer + ann.Subject, AuthMethod: ann.AuthMethod},
 		Anonymous,
 	}
 	seen := make(map[string]*Principal)

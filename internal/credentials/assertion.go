@@ -28,7 +28,7 @@ type Client struct {
 }
 
 // clientProof proves who a client is. It is immutable.
-type clientProof struct {
+type clientAuth struct {
 	id, secret string
 	signer     jose.Signer // nil: by secret, or not at all
 }
@@ -43,8 +43,8 @@ const (
 	assertionLife = time.Minute
 )
 
-func newClientProof(c Client) (*clientProof, error) {
-	p := &clientProof{id: c.ID, secret: c.Secret}
+func newClientAuth(c Client) (*clientAuth, error) {
+	p := &clientAuth{id: c.ID, secret: c.Secret}
 	if c.PrivateKey == "" {
 		return p, nil
 	}
@@ -105,7 +105,7 @@ func algorithm(key crypto.PrivateKey) (jose.SignatureAlgorithm, error) {
 // authenticate adds to the parameters of a request who sends it, or returns the
 // Authorization header that says so. aud is for whom an assertion is; methods are
 // those that the server offers, none when it does not say.
-func (p *clientProof) authenticate(form url.Values, aud string, methods []string, now time.Time) (header string, err error) {
+func (p *clientAuth) authenticate(form url.Values, aud string, methods []string, now time.Time) (header string, err error) {
 	switch {
 	case p.signer != nil:
 		assertion, err := p.assertion(aud, now)
@@ -130,7 +130,7 @@ func (p *clientProof) authenticate(form url.Values, aud string, methods []string
 }
 
 // assertion is a JWT by which the client says who it is (RFC 7523, section 3).
-func (p *clientProof) assertion(aud string, now time.Time) (string, error) {
+func (p *clientAuth) assertion(aud string, now time.Time) (string, error) {
 	return jwt.Signed(p.signer).Claims(jwt.Claims{
 		Issuer: p.id, Subject: p.id, Audience: jwt.Audience{aud}, ID: rand.Text(),
 		IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(now.Add(assertionLife)),

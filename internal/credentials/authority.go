@@ -22,10 +22,10 @@ const metadataLife = 10 * time.Minute
 // called by many goroutines at once.
 type authority struct {
 	Authority
-	what  string // what errors call its token endpoint
-	proof *clientProof
-	guard *guard
-	now   func() time.Time
+	what       string // what errors call its token endpoint
+	clientAuth *clientAuth
+	guard      *guard
+	now        func() time.Time
 
 	mu    sync.Mutex // held while metadata is fetched: who asks meanwhile needs it too
 	known *authServer
@@ -33,16 +33,16 @@ type authority struct {
 }
 
 func newAuthority(a Authority, what string, g *guard, now func() time.Time) (*authority, error) {
-	proof, err := newClientProof(a.Client)
+	proof, err := newClientAuth(a.Client)
 	if err != nil {
 		return nil, err
 	}
-	return &authority{Authority: a, what: what, proof: proof, guard: g, now: now}, nil
+	return &authority{Authority: a, what: what, clientAuth: proof, guard: g, now: now}, nil
 }
 
 // endpoint returns the token endpoint. The error is an *Error, or that of ctx.
 func (a *authority) endpoint(ctx context.Context) (*tokenEndpoint, error) {
-	e := &tokenEndpoint{what: a.what, client: a.proof, guard: a.guard, now: a.now}
+	e := &tokenEndpoint{what: a.what, client: a.clientAuth, guard: a.guard, now: a.now}
 	if a.TokenURL != "" {
 		u, err := url.Parse(a.TokenURL)
 		if err != nil {

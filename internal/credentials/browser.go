@@ -58,7 +58,7 @@ func (b *browserLogin) begin(ctx context.Context, redirect string) (f *flow, non
 	if err != nil {
 		return nil, "", err
 	}
-	f, err = newFlow(s, e, registration{ID: b.ID}, redirect, ask{scopes: []string{oidc.ScopeOpenID}})
+	f, err = newFlow(s, e, registration{ID: b.ID}, redirect, tokenParams{scopes: []string{oidc.ScopeOpenID}})
 	return f, rand.Text(), err
 }
 

@@ -13,9 +13,9 @@ import (
 
 const (
 	// maxKept bounds the tokens that are kept in memory for one upstream.
-	maxKept = 10_000
+	maxCached = 10_000
 	// failFor is how long a failure is the answer to all who ask.
-	failFor = 2 * time.Second
+	failureLife = 2 * time.Second
 )
 
 // cache keeps tokens by key until they are to be replaced, and failures for a
@@ -25,17 +25,17 @@ type cache struct {
 	flight singleflight.Group
 
 	mu    sync.Mutex
-	all   *ttlcache.Cache[string, kept]
+	all   *ttlcache.Cache[string, cachedToken]
 	drops int // what was fetched before the last of them is not kept
 }
 
-type kept struct {
+type cachedToken struct {
 	token *token
 	err   error
 }
 
 func newCache(now func() time.Time) *cache {
-	return &cache{now: now, all: ttlcache.New[string, kept](maxKept)}
+	return &cache{now: now, all: ttlcache.New[string, cachedToken](maxCached)}
 }
 
 // get returns the token that is kept under key, or else what fetch gets. All who
@@ -57,9 +57,9 @@ func (c *cache) get(ctx context.Context, key string, fetch func(ctx context.Cont
 			err = failf("there was no token within %s", attemptTime)
 		}
 		if err != nil {
-			c.put(key, kept{err: err}, c.now().Add(failFor), drops)
+			c.put(key, cachedToken{err: err}, c.now().Add(failureLife), drops)
 		} else {
-			c.put(key, kept{token: t}, t.goodUntil(), drops)
+			c.put(key, cachedToken{token: t}, t.goodUntil(), drops)
 		}
 		return t, err
 	})
@@ -72,7 +72,7 @@ func (c *cache) get(ctx context.Context, key string, fetch func(ctx context.Cont
 	}
 }
 
-func (c *cache) look(key string) (kept, bool) {
+func (c *cache) look(key string) (cachedToken, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.all.Get(key, c.now())
@@ -84,7 +84,7 @@ func (c *cache) dropped() int {
 	return c.drops
 }
 
-func (c *cache) put(key string, k kept, until time.Time, drops int) {
+func (c *cache) put(key string, k cachedToken, until time.Time, drops int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if drops == c.drops {
@@ -110,12 +110,12 @@ func (c *cache) refuse(key, access string) (again bool) {
 	if !ok || k.token == nil || k.token.access != access {
 		return true // another is in its place already, or will be
 	}
-	if now := c.now(); now.Sub(k.token.issued) < youth {
-		c.all.Put(key, kept{err: errYoung}, now.Add(failFor), now)
+	if now := c.now(); now.Sub(k.token.issued) < minTokenAge {
+		c.all.Put(key, cachedToken{err: errNewTokenRefused}, now.Add(failureLife), now)
 		return false
 	}
 	c.all.Delete(key)
 	return true
 }
 
-var errYoung = failf("the server refuses a token that was issued for it a moment ago")
+var errNewTokenRefused = failf("the server refuses a token that was issued for it a moment ago")

@@ -18,18 +18,18 @@ func TestEvictionIsAmortized(t *testing.T) {
 			now := now
 			c := newCache(func() time.Time { return now })
 			evictions, before := 0, 0
-			for i := range 2 * maxKept {
+			for i := range 2 * maxCached {
 				now = now.Add(time.Second / 2)
-				c.put(fmt.Sprint(i), kept{token: &token{access: "t"}}, now.Add(life(i)), 0)
+				c.put(fmt.Sprint(i), cachedToken{token: &token{access: "t"}}, now.Add(life(i)), 0)
 				if c.size() <= before {
 					evictions++
 				}
 				before = c.size()
 			}
-			if limit := maxKept/(maxKept/8) + 1; evictions > limit {
-				t.Errorf("%d evictions for %d tokens, want at most %d", evictions, 2*maxKept, limit)
+			if limit := maxCached/(maxCached/8) + 1; evictions > limit {
+				t.Errorf("%d evictions for %d tokens, want at most %d", evictions, 2*maxCached, limit)
 			}
-			if before > maxKept {
+			if before > maxCached {
 				t.Errorf("%d tokens are kept", before)
 			}
 		})

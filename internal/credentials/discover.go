@@ -80,7 +80,7 @@ func (g *guard) resourceAt(ctx context.Context, u *url.URL, metadata string) (*o
 	const what = "the metadata of the server"
 	at, err := g.checkText(metadata)
 	if err != nil {
-		return nil, refused(what, metadata, err)
+		return nil, refusedURL(what, metadata, err)
 	}
 	a, err := g.fetch(ctx, what, at)
 	switch {
@@ -108,7 +108,7 @@ func (g *guard) findServer(ctx context.Context, issuer string) (*authServer, err
 		err = errors.New("has a query")
 	}
 	if err != nil {
-		return nil, refused("the authorization server", issuer, err)
+		return nil, refusedURL("the authorization server", issuer, err)
 	}
 	meta, err := oauthmeta.FindServer(ctx, issuer, g.fetcher(what))
 	var missing *oauthmeta.NotFoundError
@@ -141,7 +141,7 @@ func (g *guard) checkServer(meta *oauthmeta.Server) (*authServer, error) {
 		}
 		u, err := g.checkText(e.text)
 		if err != nil {
-			return nil, refused(e.what, e.text, err)
+			return nil, refusedURL(e.what, e.text, err)
 		}
 		*e.to = u
 	}

@@ -14,31 +14,31 @@ import (
 // that one gives a token for it.
 //
 //	principal's token ──exchange──▶ idp ──ID-JAG──▶ authorization server ──▶ token
-type enterprise struct {
+type enterpriseManaged struct {
 	idp  *authority
 	from *authority // has an issuer
-	ask  ask
+	ask  tokenParams
 	// subject is the type of principals' tokens.
-	subject string
-	own     *own // nil for none
-	kept    *cache
-	brought freshest
+	subject  string
+	fallback *clientCredentials // nil for none
+	cache    *cache
+	latest   latestTokens
 }
 
 const grantAssertion = "urn:ietf:params:oauth:grant-type:jwt-bearer" // RFC 7523, section 2.1
 
-func (n *enterprise) token(ctx context.Context, who *call.Principal) (*token, error) {
+func (n *enterpriseManaged) token(ctx context.Context, who *call.Principal) (*token, error) {
 	if who == nil {
-		if n.own == nil {
+		if n.fallback == nil {
 			return nil, nil
 		}
-		return n.own.token(ctx, nil)
+		return n.fallback.token(ctx, nil)
 	}
-	who = n.brought.of(who, n.kept.now())
+	who = n.latest.withLatest(who, n.cache.now())
 	if who.Token.Reveal() == "" {
 		return nil, errNoToken
 	}
-	return n.kept.get(ctx, subjectKey(who), func(ctx context.Context) (*token, error) {
+	return n.cache.get(ctx, subjectKey(who), func(ctx context.Context) (*token, error) {
 		grant, err := n.grant(ctx, who.Token.Reveal())
 		if err != nil {
 			return nil, err
@@ -54,7 +54,7 @@ func (n *enterprise) token(ctx context.Context, who *call.Principal) (*token, er
 }
 
 // grant gets the grant for the upstream's authorization server.
-func (n *enterprise) grant(ctx context.Context, brought string) (string, error) {
+func (n *enterpriseManaged) grant(ctx context.Context, brought string) (string, error) {
 	e, err := n.idp.endpoint(ctx)
 	if err != nil {
 		return "", err
@@ -74,12 +74,12 @@ func (n *enterprise) grant(ctx context.Context, brought string) (string, error) 
 	return t.access, nil
 }
 
-func (n *enterprise) refuse(ctx context.Context, who *call.Principal, access string, c challenge) (bool, error) {
+func (n *enterpriseManaged) refuse(ctx context.Context, who *call.Principal, access string, c challenge) (bool, error) {
 	switch {
 	case who != nil:
-		return n.kept.refuse(subjectKey(n.brought.of(who, n.kept.now())), access), nil
-	case n.own != nil:
-		return n.own.refuse(ctx, nil, access, c)
+		return n.cache.refuse(subjectKey(n.latest.withLatest(who, n.cache.now())), access), nil
+	case n.fallback != nil:
+		return n.fallback.refuse(ctx, nil, access, c)
 	}
 	return false, nil
 }

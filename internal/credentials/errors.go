@@ -14,7 +14,7 @@ type Error struct {
 	text  string
 	cause error
 	// grant says that the principal has to give a grant first, see [Source.Wants].
-	grant bool
+	needsGrant bool
 	// final says that the same request would fail again: a grant is not good any
 	// more, or never was.
 	final bool
@@ -36,13 +36,13 @@ func (e *Error) because(cause error) *Error {
 }
 
 // refused is why something that a server has named is not gone to.
-func refused(what, text string, why error) *Error {
+func refusedURL(what, text string, why error) *Error {
 	return failf("%s that the server names %v", what, why).because(fmt.Errorf("it names %.200q", text))
 }
 
 // unreached is why there was no answer.
-func unreached(what string, at *url.URL, err error) *Error {
-	cause := fmt.Errorf("%s: %w", shown(at), bare(err))
+func unreachable(what string, at *url.URL, err error) *Error {
+	cause := fmt.Errorf("%s: %w", withoutQuery(at), withoutURL(err))
 	var timeout net.Error
 	switch {
 	case errors.Is(err, errAddress):
@@ -56,7 +56,7 @@ func unreached(what string, at *url.URL, err error) *Error {
 
 // bare takes the URL off that net/http puts before an error: its query may be
 // secret.
-func bare(err error) error {
+func withoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		return u.Err
@@ -65,7 +65,7 @@ func bare(err error) error {
 }
 
 // shown is a URL without what may be secret in it.
-func shown(u *url.URL) string {
+func withoutQuery(u *url.URL) string {
 	s := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	return s.String()
 }

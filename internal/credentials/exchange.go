@@ -12,33 +12,33 @@ import (
 // exchanged are tokens that principals' own are exchanged for (RFC 8693). What the
 // gateway does on its own behalf it does with a token of its own, where it can prove
 // who it is, and else without any.
-type exchanged struct {
+type tokenExchange struct {
 	from *authority
-	ask  ask
+	ask  tokenParams
 	// subject is the type of principals' tokens.
-	subject string
-	own     *own // nil for none
-	kept    *cache
-	brought freshest
+	subject  string
+	fallback *clientCredentials // nil for none
+	cache    *cache
+	latest   latestTokens
 }
 
 const tokenTypePrefix = "urn:ietf:params:oauth:token-type:"
 
 var errNoToken = failf("this server wants a token for the caller, and the caller did not prove who they are with one that could be exchanged")
 
-func (x *exchanged) token(ctx context.Context, who *call.Principal) (*token, error) {
+func (x *tokenExchange) token(ctx context.Context, who *call.Principal) (*token, error) {
 	if who == nil {
-		if x.own == nil {
+		if x.fallback == nil {
 			return nil, nil
 		}
-		return x.own.token(ctx, nil)
+		return x.fallback.token(ctx, nil)
 	}
-	who = x.brought.of(who, x.kept.now())
+	who = x.latest.withLatest(who, x.cache.now())
 	brought := who.Token.Reveal()
 	if brought == "" {
 		return nil, errNoToken
 	}
-	return x.kept.get(ctx, subjectKey(who), func(ctx context.Context) (*token, error) {
+	return x.cache.get(ctx, subjectKey(who), func(ctx context.Context) (*token, error) {
 		e, err := x.from.endpoint(ctx)
 		if err != nil {
 			return nil, err
@@ -57,12 +57,12 @@ func (x *exchanged) token(ctx context.Context, who *call.Principal) (*token, err
 	})
 }
 
-func (x *exchanged) refuse(ctx context.Context, who *call.Principal, access string, c challenge) (bool, error) {
+func (x *tokenExchange) refuse(ctx context.Context, who *call.Principal, access string, c challenge) (bool, error) {
 	switch {
 	case who != nil:
-		return x.kept.refuse(subjectKey(x.brought.of(who, x.kept.now())), access), nil
-	case x.own != nil:
-		return x.own.refuse(ctx, nil, access, c)
+		return x.cache.refuse(subjectKey(x.latest.withLatest(who, x.cache.now())), access), nil
+	case x.fallback != nil:
+		return x.fallback.refuse(ctx, nil, access, c)
 	}
 	return false, nil
 }

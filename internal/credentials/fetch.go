@@ -30,7 +30,7 @@ func (g *guard) fetch(ctx context.Context, what string, at *url.URL) (answer, er
 // send sends a request and reads the answer, whatever its status.
 func (g *guard) send(client *http.Client, what string, req *http.Request) (answer, error) {
 	if err := g.check(req.URL); err != nil {
-		return answer{}, refused(what, req.URL.String(), err)
+		return answer{}, refusedURL(what, req.URL.String(), err)
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "mcpgateway")
@@ -39,13 +39,13 @@ func (g *guard) send(client *http.Client, what string, req *http.Request) (answe
 		if req.Context().Err() != nil {
 			return answer{}, req.Context().Err()
 		}
-		return answer{}, unreached(what, req.URL, err)
+		return answer{}, unreachable(what, req.URL, err)
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body) // which is bounded
 	switch {
 	case err != nil:
-		return answer{}, unreached(what, req.URL, err)
+		return answer{}, unreachable(what, req.URL, err)
 	case len(data) > maxDocument:
 		return answer{}, failf("%s sends more than %d bytes", what, maxDocument)
 	}

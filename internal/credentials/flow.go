@@ -23,11 +23,11 @@ type flow struct {
 	redirect string
 	state    string
 	verifier string
-	ask      ask
+	ask      tokenParams
 }
 
 // newFlow returns a flow for a client at a server.
-func newFlow(s *authServer, e *tokenEndpoint, c registration, redirect string, a ask) (*flow, error) {
+func newFlow(s *authServer, e *tokenEndpoint, c registration, redirect string, a tokenParams) (*flow, error) {
 	if s.authorize == nil {
 		return nil, failf("the authorization server has no authorization endpoint")
 	}
@@ -74,7 +74,7 @@ func (f *flow) redeem(ctx context.Context, answer url.Values) (*token, error) {
 	if len(answer["code"]) != 1 || answer.Get("code") == "" || len(answer.Get("code")) > maxToken {
 		return nil, failf("the answer of the authorization server has no code")
 	}
-	form := ask{resource: f.ask.resource}.form("authorization_code")
+	form := tokenParams{resource: f.ask.resource}.form("authorization_code")
 	form.Set("code", answer.Get("code"))
 	form.Set("redirect_uri", f.redirect)
 	form.Set("code_verifier", f.verifier)
@@ -104,19 +104,19 @@ func (u *user) begin(ctx context.Context, key, redirect, document string) (*flow
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
 	u.mu.Lock()
-	seen, more := u.seen, u.more[key].scopes
+	seen, more := u.lastChallenge, u.demands[key].scopes
 	u.mu.Unlock()
 	a, issuer := u.ask, u.o.Authority.Issuer
 	if issuer == "" {
 		if seen.metadata == "" {
-			seen = u.provoke(ctx)
+			seen = u.fetchChallenge(ctx)
 		}
 		p, err := u.guard.findResource(ctx, u.o.URL, seen)
 		if err != nil {
 			return nil, err
 		}
 		issuer = p.Servers[0]
-		if !u.named {
+		if !u.resourceConfigured {
 			a.resource = p.Resource
 		}
 		if len(a.scopes) == 0 {
@@ -147,19 +147,19 @@ func (u *user) begin(ctx context.Context, key, redirect, document string) (*flow
 // basic/authorization/client-registration).
 func (u *user) client(ctx context.Context, s *authServer, redirect, document string) (registration, error) {
 	switch {
-	case u.proof != nil:
-		return registration{ID: u.proof.id}, nil
+	case u.clientAuth != nil:
+		return registration{ID: u.clientAuth.id}, nil
 	case s.ClientIDDocuments && document != "":
 		return registration{ID: document, Method: methodNone}, nil
 	case s.register != nil:
-		return registered(ctx, u.guard, u.o.Store, s, redirect, u.o.Now())
+		return register(ctx, u.guard, u.o.Store, s, redirect, u.o.Now())
 	}
 	return registration{}, failf("the authorization server does not let clients register by themselves: register the gateway there with the redirect URI %s, "+
 		"and give its client_id, and the issuer, under auth of the upstream", redirect).because(failf("the issuer is %.200q", s.Issuer))
 }
 
 // provoke asks the server something without a token, for what it says then.
-func (u *user) provoke(ctx context.Context) challenge {
+func (u *user) fetchChallenge(ctx context.Context) challenge {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.o.URL.String(), nil)
 	if err != nil {
 		return challenge{}
@@ -179,13 +179,13 @@ func (u *user) finish(ctx context.Context, key string, f *flow, answer url.Value
 	defer cancel()
 	t, err := f.redeem(ctx, answer)
 	if err != nil {
-		if e, ok := err.(*Error); ok && e.code == "invalid_client" && u.proof == nil {
+		if e, ok := err.(*Error); ok && e.code == "invalid_client" && u.clientAuth == nil {
 			f.client.forget(u.o.Store, f.server.Issuer, f.redirect)
 		}
 		return err
 	}
-	g := granted{Issuer: f.server.Issuer, Resource: f.ask.resource, Client: f.client, Redirect: f.redirect, Scopes: f.ask.scopes, Asked: f.ask.scopes}.renewed(t)
-	unlock, err := u.o.Store.lock(ctx, u.name(key)) // what renews an older grant must not be written over this one
+	g := grant{Issuer: f.server.Issuer, Resource: f.ask.resource, Client: f.client, Redirect: f.redirect, Scopes: f.ask.scopes, Asked: f.ask.scopes}.renewed(t)
+	unlock, err := u.o.Store.lock(ctx, u.storeName(key)) // what renews an older grant must not be written over this one
 	if err != nil {
 		return err
 	}
@@ -194,9 +194,9 @@ func (u *user) finish(ctx context.Context, key string, f *flow, answer url.Value
 		return err
 	}
 	u.mu.Lock()
-	delete(u.more, key)
+	delete(u.demands, key)
 	u.mu.Unlock()
-	u.kept.drop(key)
+	u.cache.drop(key)
 	return nil
 }
 

@@ -10,14 +10,14 @@ import (
 // freshest knows of each principal the token that is good for the longest time: a
 // session outlives the token that it was opened with. Its methods may be called by
 // many goroutines at once; the zero value is ready.
-type freshest struct {
+type latestTokens struct {
 	mu  sync.Mutex
 	all map[string]*call.Principal
 }
 
 // of returns the principal with the token that is to be used at a time: their own as
 // long as that is good.
-func (f *freshest) of(who *call.Principal, now time.Time) *call.Principal {
+func (f *latestTokens) withLatest(who *call.Principal, now time.Time) *call.Principal {
 	if who.Expires.IsZero() {
 		return who
 	}
@@ -26,7 +26,7 @@ func (f *freshest) of(who *call.Principal, now time.Time) *call.Principal {
 	defer f.mu.Unlock()
 	known := f.all[key]
 	switch {
-	case known == nil && len(f.all) >= maxKept:
+	case known == nil && len(f.all) >= maxCached:
 		clear(f.all)
 		fallthrough
 	case known == nil:

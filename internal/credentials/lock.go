@@ -57,11 +57,11 @@ func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error
 func (s *Store) lockFile(ctx context.Context, name string) (*os.File, error) {
 	at := s.file(name) + ".lock"
 	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
-		return nil, s.broken(err)
+		return nil, s.storeError(err)
 	}
 	f, err := os.OpenFile(at, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, s.broken(err)
+		return nil, s.storeError(err)
 	}
 	for {
 		ok, err := tryLock(f)
@@ -70,7 +70,7 @@ func (s *Store) lockFile(ctx context.Context, name string) (*os.File, error) {
 			return f, nil
 		case err != nil:
 			_ = f.Close()
-			return nil, s.broken(err)
+			return nil, s.storeError(err)
 		}
 		select {
 		case <-time.After(lockPause):

@@ -86,7 +86,7 @@ func TestRefreshAtOnce(t *testing.T) {
 	go ask(s)
 	<-came
 	go ask(other)
-	polltest.Until(t, "the other process waits", func() bool { return store.held(other.tokens.(*user).name(localKey)) })
+	polltest.Until(t, "the other process waits", func() bool { return store.held(other.tokens.(*user).storeName(localKey)) })
 	close(goOn)
 	if first, second := <-tokens, <-tokens; first != second || first == "" {
 		t.Errorf("the processes have %q and %q", first, second)
@@ -111,7 +111,7 @@ func TestRefusedTokenChangesNoGrant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.pass(youth)
+	c.pass(minTokenAge)
 	sent := http.Header{"Authorization": {"Bearer " + token}}
 	if again, err := s.Refused(t.Context(), nil, sent, 401, http.Header{}); !again || err != nil {
 		t.Fatalf("got %v, %v", again, err)
@@ -138,7 +138,7 @@ func TestLoginDuringARefresh(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := u.o.Store.lock(t.Context(), u.name(localKey)) // as what renews it has
+	unlock, err := u.o.Store.lock(t.Context(), u.storeName(localKey)) // as what renews it has
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func Login(ctx context.Context, s *Source, port int, show func(url string)) erro
 	key := localKey
 	f, err := u.begin(ctx, key, fmt.Sprintf("http://%s/callback", l.Addr()), "")
 	if err != nil {
-		return whole(err)
+		return withCause(err)
 	}
 	if port == 0 { // the next login has another port: this registration would never be used again
 		defer f.client.forget(u.o.Store, f.server.Issuer, f.redirect)
@@ -71,11 +71,11 @@ func Login(ctx context.Context, s *Source, port int, show func(url string)) erro
 		_ = srv.Close()
 	}
 	<-served
-	return whole(err)
+	return withCause(err)
 }
 
 // whole is an error with its details, for the user of this machine.
-func whole(err error) error {
+func withCause(err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.cause != nil {
 		return fmt.Errorf("%w (%v)", err, e.cause)

@@ -9,7 +9,7 @@ import (
 )
 
 // tokens are tokens of one kind, for one upstream.
-type tokens interface {
+type tokenSource interface {
 	// token returns what a request for who carries, nil for nothing. who is nil for
 	// requests that the gateway makes on its own behalf.
 	token(ctx context.Context, who *call.Principal) (*token, error)
@@ -20,14 +20,14 @@ type tokens interface {
 }
 
 // ask is what tokens are asked for.
-type ask struct {
+type tokenParams struct {
 	scopes   []string
 	resource string // "" for none
 	audience string
 }
 
 // form returns the parameters of a request for a token.
-func (a ask) form(grant string) url.Values {
+func (a tokenParams) form(grant string) url.Values {
 	form := url.Values{"grant_type": {grant}}
 	if len(a.scopes) > 0 {
 		form.Set("scope", strings.Join(a.scopes, " "))
@@ -43,16 +43,16 @@ func (a ask) form(grant string) url.Values {
 
 // own are tokens of the gateway itself, whoever calls: the client credentials grant
 // (RFC 6749, section 4.4; the extension io.modelcontextprotocol/oauth-client-credentials).
-type own struct {
-	from *authority
-	ask  ask
-	kept *cache
+type clientCredentials struct {
+	from  *authority
+	ask   tokenParams
+	cache *cache
 }
 
-const ownKey = "own"
+const gatewayKey = "own"
 
-func (o *own) token(ctx context.Context, _ *call.Principal) (*token, error) {
-	return o.kept.get(ctx, ownKey, func(ctx context.Context) (*token, error) {
+func (o *clientCredentials) token(ctx context.Context, _ *call.Principal) (*token, error) {
+	return o.cache.get(ctx, gatewayKey, func(ctx context.Context) (*token, error) {
 		e, err := o.from.endpoint(ctx)
 		if err != nil {
 			return nil, err
@@ -61,6 +61,6 @@ func (o *own) token(ctx context.Context, _ *call.Principal) (*token, error) {
 	})
 }
 
-func (o *own) refuse(_ context.Context, _ *call.Principal, access string, _ challenge) (bool, error) {
-	return o.kept.refuse(ownKey, access), nil
+func (o *clientCredentials) refuse(_ context.Context, _ *call.Principal, access string, _ challenge) (bool, error) {
+	return o.cache.refuse(gatewayKey, access), nil
 }

@@ -16,17 +16,17 @@ type pending[T any] struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	all   map[string]begun[T]
+	all   map[string]pendingEntry[T]
 	order []string // as they came; may name some that are gone
 }
 
-type begun[T any] struct {
+type pendingEntry[T any] struct {
 	what  T
 	until time.Time
 }
 
 func newPending[T any](now func() time.Time) *pending[T] {
-	return &pending[T]{now: now, all: make(map[string]begun[T])}
+	return &pending[T]{now: now, all: make(map[string]pendingEntry[T])}
 }
 
 // add keeps something under a fresh id.
@@ -40,7 +40,7 @@ func (p *pending[T]) add(what T) string {
 func (p *pending[T]) put(id string, what T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.all[id] = begun[T]{what, p.now().Add(flowTime)}
+	p.all[id] = pendingEntry[T]{what, p.now().Add(flowTime)}
 	p.order = append(p.order, id)
 	for len(p.order) > 0 {
 		oldest, there := p.all[p.order[0]]

@@ -22,8 +22,8 @@ type registration struct {
 }
 
 // proof returns how the client proves itself, and by which method.
-func (r registration) proof() (*clientProof, []string) {
-	return &clientProof{id: r.ID, secret: r.Secret}, []string{r.Method}
+func (r registration) clientAuth() (*clientAuth, []string) {
+	return &clientAuth{id: r.ID, secret: r.Secret}, []string{r.Method}
 }
 
 // clientDocument is the metadata of the gateway as a client, whose URL is id (the
@@ -60,7 +60,7 @@ func (r registration) forget(st *Store, issuer, redirect string) {
 
 // registered returns who the gateway is at an authorization server, where it registers
 // if it is not yet (RFC 7591). What one server gave is never used at another.
-func registered(ctx context.Context, g *guard, st *Store, s *authServer, redirect string, now time.Time) (registration, error) {
+func register(ctx context.Context, g *guard, st *Store, s *authServer, redirect string, now time.Time) (registration, error) {
 	const what = "the registration endpoint"
 	name := registrationName(s.Issuer, redirect)
 	var r registration

@@ -51,7 +51,7 @@ type Options struct {
 type Source struct {
 	o         Options
 	templates []template
-	tokens    tokens // nil for none
+	tokens    tokenSource // nil for none
 }
 
 // New returns the source of one upstream. The error names what of the options is
@@ -75,12 +75,12 @@ func New(o Options) (*Source, error) {
 	return s, nil
 }
 
-func newTokens(o Options) (tokens, error) {
+func newTokens(o Options) (tokenSource, error) {
 	if o.Kind == "" {
 		return nil, nil
 	}
 	g := newGuard(o.URL, o.Authority.Issuer, o.Authority.TokenURL, o.IdP.Issuer, o.IdP.TokenURL)
-	a := ask{scopes: o.Scopes, resource: oauthmeta.CanonicalURI(o.URL), audience: o.Audience}
+	a := tokenParams{scopes: o.Scopes, resource: oauthmeta.CanonicalURI(o.URL), audience: o.Audience}
 	if o.Resource != nil {
 		a.resource = *o.Resource
 	}
@@ -91,7 +91,7 @@ func newTokens(o Options) (tokens, error) {
 	if err != nil {
 		return nil, err
 	}
-	mine := &own{from: from, ask: a, kept: newCache(o.Now)}
+	mine := &clientCredentials{from: from, ask: a, cache: newCache(o.Now)}
 	if o.Kind == Own {
 		return mine, nil
 	}
@@ -104,13 +104,13 @@ func newTokens(o Options) (tokens, error) {
 	}
 	switch o.Kind {
 	case Exchange:
-		return &exchanged{from: from, ask: a, subject: subject, own: mine, kept: newCache(o.Now)}, nil
+		return &tokenExchange{from: from, ask: a, subject: subject, fallback: mine, cache: newCache(o.Now)}, nil
 	case Enterprise:
 		idp, err := newAuthority(o.IdP, "the token endpoint of the identity provider", g, o.Now)
 		if err != nil {
 			return nil, err
 		}
-		return &enterprise{idp: idp, from: from, ask: a, subject: subject, own: mine, kept: newCache(o.Now)}, nil
+		return &enterpriseManaged{idp: idp, from: from, ask: a, subject: subject, fallback: mine, cache: newCache(o.Now)}, nil
 	}
 	return nil, fmt.Errorf("there are no credentials of the kind %q", o.Kind)
 }
@@ -159,7 +159,7 @@ func (s *Source) Refused(ctx context.Context, who *call.Principal, sent http.Hea
 	}
 	if status != http.StatusUnauthorized {
 		if u, ok := s.tokens.(*user); ok {
-			return false, u.widen(who, c)
+			return false, u.stepUp(who, c)
 		}
 		return false, nil // another token would have the same scopes
 	}

@@ -90,7 +90,7 @@ func (c *clock) pass(d time.Duration) {
 }
 
 func withToken(subject, text string) *call.Principal {
-	return &call.Principal{Subject: subject, Issuer: "https://idp", Proof: "jwt", Token: call.NewToken(text)}
+	return &call.Principal{Subject: subject, Issuer: "https://idp", AuthMethod: "jwt", Token: call.NewToken(text)}
 }
 
 var clients = map[string]string{"gw": "s3cret+ /"}
@@ -157,7 +157,7 @@ func TestRefusedClient(t *testing.T) {
 	if n := len(as.Posts(gatewaytest.GrantClient)); n != 1 {
 		t.Errorf("%d requests at once after a failure", n)
 	}
-	c.pass(failFor)
+	c.pass(failureLife)
 	fails(t, s, nil, "invalid_client")
 	if n := len(as.Posts(gatewaytest.GrantClient)); n != 2 {
 		t.Errorf("%d requests, want another one after a pause", n)
@@ -180,9 +180,9 @@ func TestRefusedToken(t *testing.T) {
 	if again, err := s.Refused(t.Context(), nil, sent, 401, nil); again || err != nil {
 		t.Errorf("young: %v, %v", again, err)
 	}
-	c.pass(youth)
+	c.pass(minTokenAge)
 	first := bearer(t, s, nil)
-	c.pass(youth)
+	c.pass(minTokenAge)
 	sent = http.Header{"Authorization": {"Bearer " + first}}
 	if again, err := s.Refused(t.Context(), nil, sent, 403, nil); again || err != nil {
 		t.Errorf("403: %v, %v", again, err)
@@ -230,7 +230,7 @@ func TestExchange(t *testing.T) {
 	if bearer(t, s, withToken("ann", as.Token("gateway", map[string]any{"sub": "ann", "jti": "2"}))) == got {
 		t.Error("another token was not exchanged")
 	}
-	fails(t, s, &call.Principal{Subject: "ci", Proof: "api-key"}, "did not prove who they are with one that could be exchanged")
+	fails(t, s, &call.Principal{Subject: "ci", AuthMethod: "api-key"}, "did not prove who they are with one that could be exchanged")
 	if sub, _, ok := as.Holder(bearer(t, s, nil), "api"); !ok || sub != "gw" {
 		t.Errorf("the gateway's own requests carry a token of %q", sub)
 	}

@@ -62,29 +62,29 @@ func (s *Store) load(name string, into any) (bool, error) {
 		err = errors.New("the file is too large")
 	}
 	if err != nil {
-		return false, s.broken(err)
+		return false, s.storeError(err)
 	}
 	sealed, err := os.ReadFile(s.file(name))
 	if err != nil {
-		return false, s.broken(err)
+		return false, s.storeError(err)
 	}
 	seal, err := s.sealer()
 	if err != nil {
 		return false, err
 	}
 	if len(sealed) < seal.NonceSize() {
-		return false, s.broken(errors.New("the file is cut off"))
+		return false, s.storeError(errors.New("the file is cut off"))
 	}
 	plain, err := seal.Open(nil, sealed[:seal.NonceSize()], sealed[seal.NonceSize():], []byte(name))
 	if err != nil {
-		return false, s.broken(fmt.Errorf("%s cannot be opened with the key in %s: it is damaged, or was written with another key", s.file(name), keyFile))
+		return false, s.storeError(fmt.Errorf("%s cannot be opened with the key in %s: it is damaged, or was written with another key", s.file(name), keyFile))
 	}
 	return true, s.decode(plain, into)
 }
 
 func (s *Store) decode(plain []byte, into any) error {
 	if err := json.Unmarshal(plain, into); err != nil {
-		return s.broken(err)
+		return s.storeError(err)
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (s *Store) decode(plain []byte, into any) error {
 func (s *Store) save(name string, v any) error {
 	plain, err := json.Marshal(v)
 	if err != nil {
-		return s.broken(err)
+		return s.storeError(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,8 +107,8 @@ func (s *Store) save(name string, v any) error {
 	}
 	nonce := make([]byte, seal.NonceSize(), seal.NonceSize()+len(plain)+seal.Overhead())
 	_, _ = rand.Read(nonce) // never fails
-	if err := replace(s.file(name), seal.Seal(nonce, nonce, plain, []byte(name))); err != nil {
-		return s.broken(err)
+	if err := replaceFile(s.file(name), seal.Seal(nonce, nonce, plain, []byte(name))); err != nil {
+		return s.storeError(err)
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (s *Store) remove(name string) error {
 		return nil
 	}
 	if err := os.Remove(s.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return s.broken(err)
+		return s.storeError(err)
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (s *Store) file(name string) string {
 	return filepath.Join(s.dir, grantsDir, hex.EncodeToString(sum[:16]))
 }
 
-func (s *Store) broken(err error) *Error {
+func (s *Store) storeError(err error) *Error {
 	return failf("the gateway cannot read or keep grants").because(err)
 }
 
@@ -142,11 +142,11 @@ func (s *Store) broken(err error) *Error {
 func (s *Store) sealer() (cipher.AEAD, error) {
 	key, err := s.key()
 	if err != nil {
-		return nil, s.broken(err)
+		return nil, s.storeError(err)
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {
-		return nil, s.broken(err)
+		return nil, s.storeError(err)
 	}
 	return cipher.NewGCM(block)
 }
@@ -182,7 +182,7 @@ func (s *Store) key() ([]byte, error) {
 func makeKey(at string) error {
 	key := make([]byte, keySize)
 	_, _ = rand.Read(key)
-	tmp, err := written(at, key)
+	tmp, err := writeTemp(at, key)
 	if err != nil {
 		return err
 	}
@@ -194,8 +194,8 @@ func makeKey(at string) error {
 }
 
 // replace writes a file as a whole, which nobody else can read.
-func replace(at string, data []byte) error {
-	tmp, err := written(at, data)
+func replaceFile(at string, data []byte) error {
+	tmp, err := writeTemp(at, data)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func replace(at string, data []byte) error {
 }
 
 // written writes data to a file of its own beside at, through to the disk.
-func written(at string, data []byte) (name string, err error) {
+func writeTemp(at string, data []byte) (name string, err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(at), "."+filepath.Base(at)+"-*") // with mode 0600
 	if err != nil {
 		return "", err

@@ -48,7 +48,7 @@ func (t template) value(who *call.Principal) (string, error) {
 			if text, ok = lookup(p.Expression)(who); !ok {
 				return "", failf("the header %s cannot be sent: the caller has no %s, or one of another form", t.name, p.Expression)
 			}
-			if !isPlain(text) {
+			if !isHeaderText(text) {
 				return "", failf("the header %s cannot be sent: %s of the caller has characters that cannot stand in it", t.name, p.Expression)
 			}
 		}
@@ -62,7 +62,7 @@ func (t template) value(who *call.Principal) (string, error) {
 
 // isPlain tells whether a text comes out of a header as it went in: nothing in it
 // ends a line, and no space at an end that servers take off.
-func isPlain(s string) bool {
+func isHeaderText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) }) && strings.Trim(s, " ") == s
 }
 
@@ -86,7 +86,7 @@ func lookup(expression string) func(who *call.Principal) (string, bool) {
 // join puts commas between values. One that has a comma would look like two.
 func join(all []string) (string, bool) {
 	for _, s := range all {
-		if s == "" || strings.Contains(s, ",") || !isPlain(s) {
+		if s == "" || strings.Contains(s, ",") || !isHeaderText(s) {
 			return "", false
 		}
 	}

@@ -24,21 +24,21 @@ type token struct {
 
 const (
 	// unknownLife is for how long a token is taken for good that does not say so.
-	unknownLife = time.Hour
+	defaultLife = time.Hour
 	maxLife     = 365 * 24 * time.Hour
 	// skew is how long before its end a token is taken to have expired, but no more
 	// than a quarter of its life.
 	skew = 30 * time.Second
 	// youth is how long a token is young: a server that refuses a young one will
 	// refuse the next.
-	youth    = 5 * time.Second
-	maxToken = 16 << 10
+	minTokenAge = 5 * time.Second
+	maxToken    = 16 << 10
 )
 
 // goodUntil is when the token is to be replaced.
 func (t *token) goodUntil() time.Time {
 	if t.expires.IsZero() {
-		return t.issued.Add(unknownLife)
+		return t.issued.Add(defaultLife)
 	}
 	return t.expires.Add(-min(skew, t.expires.Sub(t.issued)/4))
 }
@@ -49,7 +49,7 @@ type tokenEndpoint struct {
 	what    string // what errors call it
 	url     *url.URL
 	aud     string // for whom assertions are
-	client  *clientProof
+	client  *clientAuth
 	methods []string // in which clients may authenticate, none: unknown
 	guard   *guard
 	now     func() time.Time

@@ -95,7 +95,7 @@ func TestSecondsAndLife(t *testing.T) {
 	for _, tc := range []struct {
 		life time.Duration // 0: unknown
 		want time.Duration
-	}{{0, unknownLife}, {time.Hour, time.Hour - skew}, {8 * time.Second, 6 * time.Second}} {
+	}{{0, defaultLife}, {time.Hour, time.Hour - skew}, {8 * time.Second, 6 * time.Second}} {
 		tok := &token{issued: now}
 		if tc.life > 0 {
 			tok.expires = now.Add(tc.life)

@@ -15,30 +15,30 @@ import (
 // gateway does on its own behalf it does with the grant of the user of this machine, which
 // [Login] makes, and without any where there is none.
 type user struct {
-	o     Options
-	guard *guard
-	ask   ask
-	named bool // ask.resource is configured
-	proof *clientProof
-	kept  *cache
+	o                  Options
+	guard              *guard
+	ask                tokenParams
+	resourceConfigured bool // ask.resource is configured
+	clientAuth         *clientAuth
+	cache              *cache
 
-	mu    sync.Mutex
-	seen  challenge         // what the server last said that it wants
-	more  map[string]wider  // by principal what a grant does not reach far enough for
-	spent map[string]string // by principal the token that the server has refused
+	mu            sync.Mutex
+	lastChallenge challenge              // what the server last said that it wants
+	demands       map[string]scopeDemand // by principal what a grant does not reach far enough for
+	refused       map[string]string      // by principal the token that the server has refused
 }
 
 // wider are the scopes that a grant should have.
-type wider struct {
+type scopeDemand struct {
 	scopes []string
 	times  int // that the server has said so
 }
 
 // maxMore bounds the principals of whom more and spent remember something.
-const maxMore = 10_000
+const maxRemembered = 10_000
 
 // granted is a grant as it is kept.
-type granted struct {
+type grant struct {
 	Issuer   string       `json:"issuer"`
 	Resource string       `json:"resource,omitempty"`
 	Client   registration `json:"client"`
@@ -51,16 +51,16 @@ type granted struct {
 	Expires  time.Time    `json:"expires,omitzero"`
 }
 
-func newUser(o Options, g *guard, a ask) (*user, error) {
+func newUser(o Options, g *guard, a tokenParams) (*user, error) {
 	if o.Store == nil {
 		o.Store = NewStore("")
 	}
-	u := &user{o: o, guard: g, ask: a, named: o.Resource != nil, kept: newCache(o.Now), more: make(map[string]wider), spent: make(map[string]string)}
+	u := &user{o: o, guard: g, ask: a, resourceConfigured: o.Resource != nil, cache: newCache(o.Now), demands: make(map[string]scopeDemand), refused: make(map[string]string)}
 	if o.Authority.ID == "" {
 		return u, nil
 	}
 	var err error
-	u.proof, err = newClientProof(o.Authority.Client)
+	u.clientAuth, err = newClientAuth(o.Authority.Client)
 	return u, err
 }
 
@@ -70,7 +70,7 @@ var localKey = call.Local.Key()
 // principalKey names who has given a grant. Where no proof is asked for there is one
 // principal, and that is whoever uses this machine.
 func principalKey(who *call.Principal) string {
-	if who == nil || who.Proof == call.Anonymous.Proof || who.Proof == call.Local.Proof {
+	if who == nil || who.AuthMethod == call.Anonymous.AuthMethod || who.AuthMethod == call.Local.AuthMethod {
 		return localKey
 	}
 	return who.Key()
@@ -78,17 +78,17 @@ func principalKey(who *call.Principal) string {
 
 // name is what a grant is kept under. A server at another URL is another server,
 // whatever it is called.
-func (u *user) name(key string) string {
+func (u *user) storeName(key string) string {
 	return strings.Join([]string{"grant", u.o.Upstream, oauthmeta.CanonicalURI(u.o.URL), key}, "\x00")
 }
 
 // needed is the error of a call whose principal has to give a grant first.
-func (u *user) needed(key string, text string) *Error {
+func (u *user) grantNeeded(key string, text string) *Error {
 	e := failf("%s", text)
 	if key == localKey {
 		e.text += ": run gateway login " + u.o.Upstream
 	}
-	e.grant, e.final = true, true
+	e.needsGrant, e.final = true, true
 	return e
 }
 
@@ -96,8 +96,8 @@ const textNoGrant = "this server wants a grant of its user, and there is none ye
 
 func (u *user) token(ctx context.Context, who *call.Principal) (*token, error) {
 	key := principalKey(who)
-	t, err := u.kept.get(ctx, key, func(ctx context.Context) (*token, error) { return u.current(ctx, key) })
-	if e, ok := err.(*Error); ok && e.grant && who == nil {
+	t, err := u.cache.get(ctx, key, func(ctx context.Context) (*token, error) { return u.current(ctx, key) })
+	if e, ok := err.(*Error); ok && e.needsGrant && who == nil {
 		return nil, nil
 	}
 	return t, err
@@ -109,10 +109,10 @@ func (u *user) current(ctx context.Context, key string) (*token, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t := g.token(); u.good(key, t) {
+	if t := g.token(); u.isUsable(key, t) {
 		return t, nil
 	}
-	unlock, err := u.o.Store.lock(ctx, u.name(key))
+	unlock, err := u.o.Store.lock(ctx, u.storeName(key))
 	if err != nil {
 		return nil, err
 	}
@@ -120,15 +120,15 @@ func (u *user) current(ctx context.Context, key string) (*token, error) {
 	if g, err = u.load(key); err != nil {
 		return nil, err
 	}
-	if t := g.token(); u.good(key, t) { // somebody was faster
+	if t := g.token(); u.isUsable(key, t) { // somebody was faster
 		return t, nil
 	}
 	if g.Refresh == "" {
-		return nil, u.drop(key)
+		return nil, u.dropGrant(key)
 	}
 	t, err := u.refresh(ctx, g)
 	e, _ := err.(*Error)
-	forgotten := e != nil && e.code == "invalid_client" && u.proof == nil // servers forget who has registered
+	forgotten := e != nil && e.code == "invalid_client" && u.clientAuth == nil // servers forget who has registered
 	if forgotten {
 		g.Client.forget(u.o.Store, g.Issuer, g.Redirect)
 	}
@@ -137,7 +137,7 @@ func (u *user) current(ctx context.Context, key string) (*token, error) {
 		if other, lerr := u.load(key); lerr == nil && other.Refresh != g.Refresh {
 			return other.token(), nil
 		}
-		return nil, u.drop(key)
+		return nil, u.dropGrant(key)
 	}
 	if err != nil {
 		return nil, err
@@ -146,42 +146,42 @@ func (u *user) current(ctx context.Context, key string) (*token, error) {
 }
 
 // good reports whether a token can be sent.
-func (u *user) good(key string, t *token) bool {
+func (u *user) isUsable(key string, t *token) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.spent[key] != t.access && u.o.Now().Before(t.goodUntil())
+	return u.refused[key] != t.access && u.o.Now().Before(t.goodUntil())
 }
 
 // load returns a principal's grant.
-func (u *user) load(key string) (granted, error) {
-	var g granted
-	there, err := u.o.Store.load(u.name(key), &g)
+func (u *user) load(key string) (grant, error) {
+	var g grant
+	there, err := u.o.Store.load(u.storeName(key), &g)
 	if named := u.o.Authority.Issuer; named != "" && g.Issuer != named {
 		there = false // the configuration names another authorization server now
 	}
 	if err == nil && !there {
-		err = u.needed(key, textNoGrant)
+		err = u.grantNeeded(key, textNoGrant)
 	}
 	return g, err
 }
 
-func (u *user) save(key string, g granted) error { return u.o.Store.save(u.name(key), g) }
+func (u *user) save(key string, g grant) error { return u.o.Store.save(u.storeName(key), g) }
 
 // drop forgets a grant that is not good any more, and returns the error that says so.
 // The caller holds its lock.
-func (u *user) drop(key string) error {
-	if err := u.o.Store.remove(u.name(key)); err != nil {
+func (u *user) dropGrant(key string) error {
+	if err := u.o.Store.remove(u.storeName(key)); err != nil {
 		return err
 	}
-	return u.needed(key, "the grant of this server's user has ended")
+	return u.grantNeeded(key, "the grant of this server's user has ended")
 }
 
-func (g granted) token() *token {
+func (g grant) token() *token {
 	return &token{access: g.Access, refresh: g.Refresh, issued: g.Issued, expires: g.Expires}
 }
 
 // renewed returns the grant with another token.
-func (g granted) renewed(t *token) granted {
+func (g grant) renewed(t *token) grant {
 	g.Access, g.Issued, g.Expires = t.access, t.issued, t.expires
 	if t.refresh != "" {
 		g.Refresh = t.refresh
@@ -193,12 +193,12 @@ func (g granted) renewed(t *token) granted {
 }
 
 // refresh gets another token (RFC 6749, section 6).
-func (u *user) refresh(ctx context.Context, g granted) (*token, error) {
+func (u *user) refresh(ctx context.Context, g grant) (*token, error) {
 	s, err := u.guard.findServer(ctx, g.Issuer)
 	if err != nil {
 		return nil, err
 	}
-	form := ask{resource: g.Resource}.form("refresh_token")
+	form := tokenParams{resource: g.Resource}.form("refresh_token")
 	form.Set("refresh_token", g.Refresh)
 	return u.endpoint(s, g.Client).request(ctx, form)
 }
@@ -207,26 +207,26 @@ func (u *user) refresh(ctx context.Context, g granted) (*token, error) {
 // its own.
 func (u *user) endpoint(s *authServer, c registration) *tokenEndpoint {
 	e := &tokenEndpoint{what: "the token endpoint", url: s.token, aud: s.Issuer, guard: u.guard, now: u.o.Now}
-	if u.proof != nil && c.ID == u.proof.id && c.Secret == "" {
-		e.client, e.methods = u.proof, s.AuthMethods
+	if u.clientAuth != nil && c.ID == u.clientAuth.id && c.Secret == "" {
+		e.client, e.methods = u.clientAuth, s.AuthMethods
 		return e
 	}
-	e.client, e.methods = c.proof()
+	e.client, e.methods = c.clientAuth()
 	return e
 }
 
 func (u *user) refuse(ctx context.Context, who *call.Principal, access string, c challenge) (bool, error) {
 	key := principalKey(who)
 	u.mu.Lock()
-	u.seen = c
+	u.lastChallenge = c
 	u.mu.Unlock()
 	if access == "" {
-		return false, u.needed(key, textNoGrant)
+		return false, u.grantNeeded(key, textNoGrant)
 	}
-	if !u.kept.refuse(key, access) {
-		return false, errYoung
+	if !u.cache.refuse(key, access) {
+		return false, errNewTokenRefused
 	}
-	unlock, err := u.o.Store.lock(ctx, u.name(key))
+	unlock, err := u.o.Store.lock(ctx, u.storeName(key))
 	if err != nil {
 		return false, err
 	}
@@ -236,14 +236,14 @@ func (u *user) refuse(ctx context.Context, who *call.Principal, access string, c
 		return err == nil, err
 	}
 	if g.Refresh == "" {
-		return false, u.drop(key)
+		return false, u.dropGrant(key)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.spent) >= maxMore {
-		clear(u.spent)
+	if len(u.refused) >= maxRemembered {
+		clear(u.refused)
 	}
-	u.spent[key] = access
+	u.refused[key] = access
 	return true, nil
 }
 
@@ -251,7 +251,7 @@ func (u *user) refuse(ctx context.Context, who *call.Principal, access string, c
 // basic/authorization, "Step-Up Authorization Flow"), and returns the error of the
 // call. It is nil when the grant has them all, or was to have them a moment ago: asking
 // again would change nothing.
-func (u *user) widen(who *call.Principal, c challenge) error {
+func (u *user) stepUp(who *call.Principal, c challenge) error {
 	key := principalKey(who)
 	g, err := u.load(key)
 	if err != nil {
@@ -266,12 +266,12 @@ func (u *user) widen(who *call.Principal, c challenge) error {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.more) >= maxMore {
-		clear(u.more)
+	if len(u.demands) >= maxRemembered {
+		clear(u.demands)
 	}
-	u.more[key] = wider{union(g.Scopes, c.scopes), u.more[key].times + 1}
-	u.seen = c
-	return u.needed(key, "this server wants a wider grant of its user")
+	u.demands[key] = scopeDemand{union(g.Scopes, c.scopes), u.demands[key].times + 1}
+	u.lastChallenge = c
+	return u.grantNeeded(key, "this server wants a wider grant of its user")
 }
 
 func union(a, b []string) []string {
@@ -286,29 +286,29 @@ func union(a, b []string) []string {
 
 // Wants reports whether a principal has to give a grant before calls of theirs get
 // through, in which [Web] and [Login] help.
-func (s *Source) Wants(who *call.Principal) bool {
+func (s *Source) NeedsGrant(who *call.Principal) bool {
 	u, ok := s.tokens.(*user)
 	if !ok {
 		return false
 	}
 	key := principalKey(who)
-	if k, ok := u.kept.look(key); ok && k.err == nil {
+	if k, ok := u.cache.look(key); ok && k.err == nil {
 		return false
 	}
 	_, err := u.load(key)
 	e, ok := err.(*Error)
-	return ok && e.grant
+	return ok && e.needsGrant
 }
 
 // Lacks returns how often the server has said that the grant of a principal does not
 // reach far enough, since it was given: a call over which that changes wants a wider
 // one, others go on with what there is.
-func (s *Source) Lacks(who *call.Principal) int {
+func (s *Source) StepUps(who *call.Principal) int {
 	u, ok := s.tokens.(*user)
 	if !ok {
 		return 0
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.more[principalKey(who)].times
+	return u.demands[principalKey(who)].times
 }

@@ -42,7 +42,7 @@ func userSource(t *testing.T, as *gatewaytest.AuthServer, c *clock, store *Store
 func TestLogin(t *testing.T) {
 	as, c, store := gatewaytest.NewAuthServer(t, nil), newClock(), NewStore(t.TempDir())
 	s := userSource(t, as, c, store)
-	if h, err := s.Headers(t.Context(), nil); err != nil || len(h) != 0 || !s.Wants(nil) {
+	if h, err := s.Headers(t.Context(), nil); err != nil || len(h) != 0 || !s.NeedsGrant(nil) {
 		t.Fatalf("without a grant the gateway sends %v, %v", h, err)
 	}
 	fails(t, s, call.Anonymous, "run gateway login up")
@@ -62,7 +62,7 @@ func TestLogin(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Join(store.dir, grantsDir)); err != nil || len(left) != 2 {
 		t.Errorf("left behind: %v, %v; want the grant and its lock", left, err)
 	}
-	if s.Wants(call.Anonymous) || !s.Wants(withToken("ann", "x")) {
+	if s.NeedsGrant(call.Anonymous) || !s.NeedsGrant(withToken("ann", "x")) {
 		t.Error("the grant of this machine's user is one of others, or not theirs")
 	}
 	fails(t, s, withToken("ann", "x"), "wants a grant of its user")
@@ -71,7 +71,7 @@ func TestLogin(t *testing.T) {
 	again := source(t, Options{Kind: User, URL: s.o.URL, Store: NewStore(store.dir), Now: c.now})
 	bearer(t, again, nil)
 	moved := source(t, Options{Kind: User, URL: at(t, "https://elsewhere.example.com/mcp"), Store: NewStore(store.dir), Now: c.now})
-	if !moved.Wants(nil) {
+	if !moved.NeedsGrant(nil) {
 		t.Error("the grant goes with the name of the upstream, to whatever server it is")
 	}
 
@@ -91,7 +91,7 @@ func TestLogin(t *testing.T) {
 	}
 
 	// A token that the server refuses is refreshed; a grant that has ended is gone.
-	c.pass(youth)
+	c.pass(minTokenAge)
 	sent := http.Header{"Authorization": {"Bearer " + second}}
 	if again, err := s.Refused(t.Context(), nil, sent, 401, http.Header{}); !again || err != nil || bearer(t, s, nil) == second {
 		t.Errorf("a refused token: %v, %v", again, err)
@@ -99,7 +99,7 @@ func TestLogin(t *testing.T) {
 	as.ForgetRefresh()
 	c.pass(6 * time.Minute)
 	fails(t, s, call.Anonymous, "the grant of this server's user has ended: run gateway login up")
-	c.pass(failFor)
+	c.pass(failureLife)
 	fails(t, s, call.Anonymous, "there is none yet")
 }
 
@@ -140,11 +140,11 @@ func TestRefreshThatFailsForNow(t *testing.T) {
 	as.SetFail("temporarily_unavailable")
 	c.pass(6 * time.Minute)
 	fails(t, s, nil, "the token endpoint answered HTTP 400 (temporarily_unavailable)")
-	if s.Wants(nil) {
+	if s.NeedsGrant(nil) {
 		t.Error("the grant was given up")
 	}
 	as.SetFail("")
-	c.pass(failFor)
+	c.pass(failureLife)
 	bearer(t, s, nil)
 }
 
@@ -159,7 +159,7 @@ func TestWiderGrant(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer := http.Header{"Www-Authenticate": {`Bearer error="insufficient_scope", scope="read write"`}}
-	if again, err := s.Refused(t.Context(), nil, sent, 403, answer); again || err == nil || !strings.Contains(err.Error(), "wider grant") || s.Lacks(nil) != 1 || s.Wants(nil) {
+	if again, err := s.Refused(t.Context(), nil, sent, 403, answer); again || err == nil || !strings.Contains(err.Error(), "wider grant") || s.StepUps(nil) != 1 || s.NeedsGrant(nil) {
 		t.Fatalf("403: %v, %v", again, err)
 	}
 	if err := login(t, s); err != nil {
@@ -171,7 +171,7 @@ func TestWiderGrant(t *testing.T) {
 	}
 	// A server that wants what it has got is not asked for again and again.
 	sent.Set("Authorization", "Bearer "+token)
-	if again, err := s.Refused(t.Context(), nil, sent, 403, answer); again || err != nil || s.Wants(nil) {
+	if again, err := s.Refused(t.Context(), nil, sent, 403, answer); again || err != nil || s.NeedsGrant(nil) {
 		t.Errorf("403 once more: %v, %v", again, err)
 	}
 }
@@ -182,7 +182,7 @@ func TestNarrowerGrant(t *testing.T) {
 	c := newClock()
 	s := userSource(t, gatewaytest.NewAuthServer(t, nil), c, NewStore(""))
 	u := s.tokens.(*user)
-	g := granted{Access: "x", Issued: c.now(), Expires: c.now().Add(time.Hour), Scopes: []string{"read"}, Asked: []string{"read", "write"}}
+	g := grant{Access: "x", Issued: c.now(), Expires: c.now().Add(time.Hour), Scopes: []string{"read"}, Asked: []string{"read", "write"}}
 	if err := u.save(localKey, g); err != nil {
 		t.Fatal(err)
 	}
@@ -191,14 +191,14 @@ func TestNarrowerGrant(t *testing.T) {
 		_, err := s.Refused(t.Context(), nil, http.Header{}, 403, answer)
 		return err
 	}
-	if err := refused("write"); err != nil || s.Lacks(nil) != 0 {
+	if err := refused("write"); err != nil || s.StepUps(nil) != 0 {
 		t.Errorf("asked again at once: %v", err)
 	}
-	if err := refused("admin"); err == nil || s.Lacks(nil) != 1 {
+	if err := refused("admin"); err == nil || s.StepUps(nil) != 1 {
 		t.Error("nobody is asked for what was not asked for yet")
 	}
 	c.pass(flowTime)
-	if err := refused("write"); err == nil || s.Lacks(nil) != 2 {
+	if err := refused("write"); err == nil || s.StepUps(nil) != 2 {
 		t.Error("later nobody is asked again")
 	}
 }
@@ -246,7 +246,7 @@ func TestLoginThatFails(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
-			if !s.Wants(nil) {
+			if !s.NeedsGrant(nil) {
 				t.Error("there is a grant")
 			}
 			if strings.Contains(tc.name, "issuer") || tc.name == "mix-up" {
@@ -280,7 +280,7 @@ func TestLoginIsForOneAnswer(t *testing.T) {
 		}()
 	})
 	<-done
-	if err != nil || s.Wants(nil) {
+	if err != nil || s.NeedsGrant(nil) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -342,7 +342,7 @@ func TestForgottenClient(t *testing.T) {
 	as.ForgetClients()
 	c.pass(6 * time.Minute)
 	fails(t, s, ann, "the grant of this server's user has ended")
-	if !s.Wants(ann) {
+	if !s.NeedsGrant(ann) {
 		t.Error("nobody is asked for another grant")
 	}
 	grant(ann.Key())
@@ -367,7 +367,7 @@ func TestAnotherIssuer(t *testing.T) {
 		t.Fatal(err)
 	}
 	moved := at(other)
-	if !moved.Wants(nil) {
+	if !moved.NeedsGrant(nil) {
 		t.Error("the grant of one authorization server is that of another")
 	}
 	c.pass(6 * time.Minute)

@@ -29,7 +29,7 @@ type WebOptions struct {
 	Logins []BrowserLogin                // by which users prove in the browser who they are
 	// Given is told that a principal has given a grant, after they were asked with
 	// this id. It must not block, and may be nil.
-	Given func(upstream, id string)
+	Granted func(upstream, id string)
 	// Failed is told why somebody got an error page; it may be nil.
 	Failed func(upstream string, err error)
 	Now    func() time.Time // nil means time.Now
@@ -48,11 +48,11 @@ type WebOptions struct {
 //
 // Links and flows are in the memory of the process.
 type Web struct {
-	o      WebOptions
-	logins map[string]*browserLogin // by issuer
-	links  *pending[link]
-	trips  *pending[trip]
-	index  *pending[string] // link ids by upstream and principal
+	o            WebOptions
+	logins       map[string]*browserLogin // by issuer
+	links        *pending[link]
+	authRequests *pending[authRequest]
+	index        *pending[string] // link ids by upstream and principal
 }
 
 // link is a principal who is to give a grant.
@@ -64,10 +64,10 @@ type link struct {
 
 // maxOpened bounds how often one link sends a browser on: each time costs requests to
 // other servers, and a place among the trips, of which the oldest go.
-const maxOpened = 100
+const maxOpens = 100
 
 // trip is a browser on its way to an authorization server and back.
-type trip struct {
+type authRequest struct {
 	link
 	id      string // of the link
 	flow    *flow
@@ -89,14 +89,14 @@ func NewWeb(o WebOptions) (*Web, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Given == nil {
-		o.Given = func(string, string) {}
+	if o.Granted == nil {
+		o.Granted = func(string, string) {}
 	}
 	if o.Failed == nil {
 		o.Failed = func(string, error) {}
 	}
 	w := &Web{
-		o: o, logins: make(map[string]*browserLogin), links: newPending[link](o.Now), trips: newPending[trip](o.Now), index: newPending[string](o.Now),
+		o: o, logins: make(map[string]*browserLogin), links: newPending[link](o.Now), authRequests: newPending[authRequest](o.Now), index: newPending[string](o.Now),
 	}
 	for _, l := range o.Logins {
 		login, err := newBrowserLogin(l, o.Now)
@@ -164,7 +164,7 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	case PathStart:
 		w.start(rw, r)
 	case pathLogin, pathCallback:
-		w.back(rw, r)
+		w.callback(rw, r)
 	case pathDocument:
 		w.serveDocument(rw)
 	default:
@@ -195,7 +195,7 @@ func (w *Web) start(rw http.ResponseWriter, r *http.Request) {
 		page(rw, http.StatusNotFound, "This link is not good any more. Repeat the call in your application to get another one.")
 		return
 	}
-	if l.opened.Add(1) > maxOpened {
+	if l.opened.Add(1) > maxOpens {
 		page(rw, http.StatusTooManyRequests, "This link was opened too often. Another one can be had in ten minutes.")
 		return
 	}
@@ -206,7 +206,7 @@ func (w *Web) start(rw http.ResponseWriter, r *http.Request) {
 			w.fail(rw, l.upstream, err)
 			return
 		}
-		w.depart(rw, r, trip{link: l, id: id, flow: f, nonce: nonce, login: login}, browser, "nonce", nonce)
+		w.redirect(rw, r, authRequest{link: l, id: id, flow: f, nonce: nonce, login: login}, browser, "nonce", nonce)
 		return
 	}
 	base, err := url.Parse(w.o.Base())
@@ -230,7 +230,7 @@ func (w *Web) grant(rw http.ResponseWriter, r *http.Request, l link, id, browser
 		w.fail(rw, l.upstream, err)
 		return
 	}
-	w.depart(rw, r, trip{link: l, id: id, flow: f}, browser)
+	w.redirect(rw, r, authRequest{link: l, id: id, flow: f}, browser)
 }
 
 func (w *Web) user(upstream string) *user {
@@ -243,9 +243,9 @@ func (w *Web) user(upstream string) *user {
 }
 
 // depart sends a browser on a trip.
-func (w *Web) depart(rw http.ResponseWriter, r *http.Request, t trip, browser string, more ...string) {
+func (w *Web) redirect(rw http.ResponseWriter, r *http.Request, t authRequest, browser string, more ...string) {
 	t.browser = sha256.Sum256([]byte(browser))
-	w.trips.put(t.flow.state, t)
+	w.authRequests.put(t.flow.state, t)
 	base, _ := url.Parse(w.o.Base())
 	http.SetCookie(rw, &http.Cookie{
 		Name: cookieName(t.flow.state), Value: browser, Path: base.Path + "/oauth/", MaxAge: int(flowTime.Seconds()),
@@ -261,10 +261,10 @@ func cookieName(state string) string {
 }
 
 // back takes a browser that comes back from a trip.
-func (w *Web) back(rw http.ResponseWriter, r *http.Request) {
+func (w *Web) callback(rw http.ResponseWriter, r *http.Request) {
 	answer, err := url.ParseQuery(r.URL.RawQuery)
 	state := answer.Get("state")
-	t, ok := w.trips.get(state)
+	t, ok := w.authRequests.get(state)
 	login := strings.HasSuffix(r.URL.Path, pathLogin)
 	if err != nil || !ok || (t.login != nil) != login {
 		page(rw, http.StatusBadRequest, "This answer belongs to nothing that was begun here, or was used already. Open the link again.")
@@ -276,7 +276,7 @@ func (w *Web) back(rw http.ResponseWriter, r *http.Request) {
 		w.fail(rw, t.upstream, failf("this answer belongs to another browser: open the link in the browser in which you go on"))
 		return
 	}
-	if _, ok := w.trips.take(state); !ok {
+	if _, ok := w.authRequests.take(state); !ok {
 		page(rw, http.StatusBadRequest, "This answer was used already. Open the link again.")
 		return
 	}
@@ -303,11 +303,11 @@ func (w *Web) back(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.links.take(t.id)
-	w.o.Given(t.upstream, t.id)
+	w.o.Granted(t.upstream, t.id)
 	page(rw, http.StatusOK, fmt.Sprintf("Access to %s is granted. You can close this page and go back to your application.", t.upstream))
 }
 
-func sameBrowser(cookie string, t trip) bool {
+func sameBrowser(cookie string, t authRequest) bool {
 	sum := sha256.Sum256([]byte(cookie))
 	return subtle.ConstantTimeCompare(sum[:], t.browser[:]) == 1
 }

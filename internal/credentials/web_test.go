@@ -40,8 +40,8 @@ func newSite(t *testing.T) *site {
 	var err error
 	s.Web, err = NewWeb(WebOptions{
 		Base: func() string { return s.base }, Source: func(name string) *Source { return map[string]*Source{"up": s.source}[name] }, Now: s.clock.now,
-		Logins: []BrowserLogin{{Authority: Authority{Client: Client{ID: "gw", Secret: "pass"}, Issuer: s.idp.URL}}},
-		Given:  func(upstream, id string) { s.given = append(s.given, upstream+" "+id) },
+		Logins:  []BrowserLogin{{Authority: Authority{Client: Client{ID: "gw", Secret: "pass"}, Issuer: s.idp.URL}}},
+		Granted: func(upstream, id string) { s.given = append(s.given, upstream+" "+id) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func newSite(t *testing.T) *site {
 
 // of is a principal of the site's issuer.
 func (s *site) of(subject string) *call.Principal {
-	return &call.Principal{Subject: subject, Issuer: s.idp.URL, Proof: "jwt"}
+	return &call.Principal{Subject: subject, Issuer: s.idp.URL, AuthMethod: "jwt"}
 }
 
 func (s *site) link(who *call.Principal) string {
@@ -81,7 +81,7 @@ func TestGrantInTheBrowser(t *testing.T) {
 		t.Error("a link is for one principal, and the same until it was used")
 	}
 	s.ends(browser(t), link, 200, "Access to up is granted")
-	if s.source.Wants(ann) || !s.source.Wants(bob) || !s.source.Wants(nil) {
+	if s.source.NeedsGrant(ann) || !s.source.NeedsGrant(bob) || !s.source.NeedsGrant(nil) {
 		t.Error("the grant is not that of the one principal alone")
 	}
 	if sub, _, ok := s.as.Holder(bearer(t, s.source, ann), s.source.o.URL.String()); !ok || sub != "ann-at-the-upstream" {
@@ -98,14 +98,14 @@ func TestLinkOfAnother(t *testing.T) {
 	s := newSite(t)
 	s.idp.SetUser("bob")
 	s.ends(browser(t), s.link(s.of("ann")), 403, "for another user than the one who is logged in here")
-	if !s.source.Wants(s.of("ann")) || s.as.Asked("/authorize") != 0 {
+	if !s.source.NeedsGrant(s.of("ann")) || s.as.Asked("/authorize") != 0 {
 		t.Error("Bob came to the authorization server on Ann's behalf")
 	}
 }
 
 func TestNoProofOfWhoOpensTheLink(t *testing.T) {
 	s := newSite(t)
-	stranger := &call.Principal{Subject: "ci", Proof: "api-key"}
+	stranger := &call.Principal{Subject: "ci", AuthMethod: "api-key"}
 	// At this machine it is good enough to be here.
 	s.ends(browser(t), s.link(stranger), 200, "Access to up is granted")
 	s.ends(browser(t), s.link(call.Anonymous), 200, "Access to up is granted")
@@ -116,18 +116,18 @@ func TestNoProofOfWhoOpensTheLink(t *testing.T) {
 		"by another":     func(r *http.Request) { r.Header.Set("Forwarded", "for=192.0.2.1") },
 	} {
 		s.change = change
-		other := &call.Principal{Subject: name, Proof: "api-key"}
+		other := &call.Principal{Subject: name, AuthMethod: "api-key"}
 		s.ends(browser(t), s.link(other), 403, "its configuration needs auth.login")
-		if !s.source.Wants(other) {
+		if !s.source.NeedsGrant(other) {
 			t.Errorf("%s: there is a grant", name)
 		}
 	}
 	s.change = func(r *http.Request) { r.Host = "rebound.example.com" }
-	s.ends(browser(t), s.link(&call.Principal{Subject: "x", Proof: "api-key"}), 403, "not reached by this name")
+	s.ends(browser(t), s.link(&call.Principal{Subject: "x", AuthMethod: "api-key"}), 403, "not reached by this name")
 
 	// At a public address this machine counts for nothing: proxies stand on it.
 	s.change = nil
-	link := s.link(&call.Principal{Subject: "y", Proof: "api-key"})
+	link := s.link(&call.Principal{Subject: "y", AuthMethod: "api-key"})
 	local := s.base
 	s.base = "https://gateway.example.com"
 	s.ends(browser(t), strings.Replace(link, s.base, local, 1), 403, "its configuration needs auth.login")
@@ -157,11 +157,11 @@ func TestAnswers(t *testing.T) {
 	forged := browser(t)
 	forged.Jar.SetCookies(at(t, back), []*http.Cookie{{Name: cookieName(at(t, back).Query().Get("state")), Value: "forged", Path: "/oauth/"}})
 	s.ends(forged, back, 403, "belongs to another browser")
-	if !s.source.Wants(ann) {
+	if !s.source.NeedsGrant(ann) {
 		t.Fatal("another browser's answer was taken")
 	}
 	s.ends(b, back, 200, "Access to up is granted")
-	if s.source.Wants(ann) {
+	if s.source.NeedsGrant(ann) {
 		t.Error("there is no grant")
 	}
 	s.ends(b, back, 400, "used already")
@@ -177,7 +177,7 @@ func TestMixUp(t *testing.T) {
 	for _, iss := range []string{"https://evil.example.com", "-", s.idp.URL} {
 		s.as.SetIss(iss)
 		status, text := open(t, browser(t), s.link(s.of("ann")))
-		if status != 403 || !strings.Contains(text, "authorization server") || !s.source.Wants(s.of("ann")) {
+		if status != 403 || !strings.Contains(text, "authorization server") || !s.source.NeedsGrant(s.of("ann")) {
 			t.Errorf("iss %q: %d %s", iss, status, text)
 		}
 	}
@@ -220,7 +220,7 @@ func TestIDTokens(t *testing.T) {
 	} {
 		s.idp.SetID(claims)
 		status, text := open(t, browser(t), s.link(s.of("ann")))
-		if status != 403 || !s.source.Wants(s.of("ann")) || s.as.Asked("/authorize") != 0 {
+		if status != 403 || !s.source.NeedsGrant(s.of("ann")) || s.as.Asked("/authorize") != 0 {
 			t.Errorf("%s: %d %s", name, status, text)
 		}
 	}
@@ -337,7 +337,7 @@ func TestCookies(t *testing.T) {
 func TestLinkOpenedTooOften(t *testing.T) {
 	s := newSite(t)
 	link, b := s.link(s.of("ann")), browser(t)
-	for range maxOpened {
+	for range maxOpens {
 		step(t, b, link)
 	}
 	s.ends(b, link, http.StatusTooManyRequests, "opened too often")

@@ -44,7 +44,7 @@ func TestKeysOfClientsWithoutSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := &keeper{}
 			s := New(Options{Handler: k, Info: wire.Raw(`{}`), Authenticate: func(r *http.Request) (*call.Principal, error) {
-				return &call.Principal{Subject: r.Header.Get("X-Api-Key"), Proof: "api-key"}, nil
+				return &call.Principal{Subject: r.Header.Get("X-Api-Key"), AuthMethod: "api-key"}, nil
 			}})
 			for _, from := range []sender{tc.first, tc.second} {
 				era := wire.EraModern
@@ -82,7 +82,7 @@ func TestKeysOfClientsWithoutSession(t *testing.T) {
 // One client's calls take one share, wherever they come from; strangers take their own.
 func TestSharesOfClients(t *testing.T) {
 	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
-	ann := &call.Principal{Subject: "ann", Proof: "api-key"}
+	ann := &call.Principal{Subject: "ann", AuthMethod: "api-key"}
 	a, b := &call.Client{Key: "a"}, &call.Client{Key: "b"}
 	silent := []*call.Client{{Key: "1", Sessionless: true}, {Key: "2", Sessionless: true}}
 	for name, tc := range map[string]struct{ first, second, want any }{

@@ -106,11 +106,11 @@ func TestNotifyReachesAPrincipal(t *testing.T) {
 		var guests []*guest
 		for _, subject := range []string{"ann", "ann", "bob"} {
 			l.s.options.Authenticate = func(*http.Request) (*call.Principal, error) {
-				return &call.Principal{Subject: subject, Proof: "api-key"}, nil
+				return &call.Principal{Subject: subject, AuthMethod: "api-key"}, nil
 			}
 			guests = append(guests, l.enter(ctx, `{}`))
 		}
-		ann := (&call.Principal{Subject: "ann", Proof: "api-key"}).Key()
+		ann := (&call.Principal{Subject: "ann", AuthMethod: "api-key"}).Key()
 		l.s.Notify(Audience{Principal: ann}, wire.NotePromptsChanged, nil)
 		for n, want := range []string{note("prompts/list_changed", ""), note("prompts/list_changed", ""), ""} {
 			if got := guests[n].heard(); got != want {

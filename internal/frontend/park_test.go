@@ -204,7 +204,7 @@ func TestTooManyParkedCalls(t *testing.T) {
 				t.Errorf("the question over the bound got %v", got)
 			}
 		}
-		other := l.postAs(&call.Principal{Subject: "bob", Proof: "jwt"}, allCaps, `{}`, "")
+		other := l.postAs(&call.Principal{Subject: "bob", AuthMethod: "jwt"}, allCaps, `{}`, "")
 		gathered()
 		other.round()
 	})
@@ -507,7 +507,7 @@ func TestResumingIsPermittedAnew(t *testing.T) {
 }
 
 func TestAttacksOnParkedStates(t *testing.T) {
-	bob := &call.Principal{Subject: "bob", Proof: "jwt"}
+	bob := &call.Principal{Subject: "bob", AuthMethod: "jwt"}
 	withLot(t, askOnce, func(l *lot) {
 		first := l.post("")
 		gathered()

@@ -17,7 +17,7 @@ import (
 func TestStreamsEndWithTheProof(t *testing.T) {
 	const brief = 50 * time.Millisecond
 	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), Authenticate: func(r *http.Request) (*call.Principal, error) {
-		who := &call.Principal{Subject: "ann", Proof: "jwt"}
+		who := &call.Principal{Subject: "ann", AuthMethod: "jwt"}
 		if r.Header.Get("Brief") != "" {
 			who.Expires = time.Now().Add(brief)
 		}

@@ -20,7 +20,7 @@ import (
 // Requests without a proof count by their address, those with one by principal.
 func TestOwners(t *testing.T) {
 	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
-	ann := &call.Principal{Subject: "ann", Proof: "jwt"}
+	ann := &call.Principal{Subject: "ann", AuthMethod: "jwt"}
 	of := func(address string, who *call.Principal) fairshare.Share {
 		return s.requestShare(&http.Request{RemoteAddr: address}, who)
 	}

@@ -133,7 +133,7 @@ func (p *play) option(o *Options, words []string) {
 			if subject == "" {
 				return nil, fmt.Errorf("no proof")
 			}
-			return &call.Principal{Subject: subject, Proof: "api-key"}, nil
+			return &call.Principal{Subject: subject, AuthMethod: "api-key"}, nil
 		}
 	default:
 		p.t.Fatalf("unknown option %q", words)

@@ -234,7 +234,7 @@ func TestAttacksOnRequestStates(t *testing.T) {
 			Kind: kind, Holder: map[bridge.Kind]string{bridge.Parked: a.g.replica, bridge.Relay: upstream}[kind], Expires: time.Now().Add(-time.Second),
 		}, bridge.BindingOf(&call.Call{
 			Method: "tools/call", Params: wire.Raw(`{"name":"` + upstream + `__ask","arguments":` + sameArguments + `}`),
-			Principal: &call.Principal{Subject: "ann", Proof: "api-key"},
+			Principal: &call.Principal{Subject: "ann", AuthMethod: "api-key"},
 		}))
 		type attempt struct{ name, who, arguments, state, reason string }
 		attempts := []attempt{

@@ -77,13 +77,13 @@ func impliedScopes(cfg *config.Config) (all []auth.ImpliedScopes) {
 func AssumedPrincipal(cfg *config.Config, p *call.Principal) *call.Principal {
 	out := *p
 	out.Scopes = auth.Imply(impliedScopes(cfg), p.Scopes)
-	if a := &cfg.Auth; out.Proof == "" {
-		out.Proof = string(a.Mode[0])
+	if a := &cfg.Auth; out.AuthMethod == "" {
+		out.AuthMethod = string(a.Mode[0])
 		if p.Issuer != "" && a.Has(config.AuthJWT) {
-			out.Proof = string(config.AuthJWT)
+			out.AuthMethod = string(config.AuthJWT)
 		}
 	}
-	if out.Proof == auth.ProofToken && out.Issuer == "" && len(cfg.Auth.JWT) == 1 {
+	if out.AuthMethod == auth.MethodToken && out.Issuer == "" && len(cfg.Auth.JWT) == 1 {
 		out.Issuer = cfg.Auth.JWT[0].Issuer
 	}
 	return &out

@@ -34,14 +34,14 @@ const noSession = "no-grant"
 
 // Session implements router.Upstream. A principal without a grant gets noSession.
 func (g *grantingUpstream) Session(ctx context.Context, c *call.Call) (string, error) {
-	if g.credentials.Wants(c.Principal) {
+	if g.credentials.NeedsGrant(c.Principal) {
 		return noSession, nil
 	}
 	return g.Sessions.Session(ctx, c)
 }
 
 // Wants implements router.Granter.
-func (g *grantingUpstream) Wants(p *call.Principal) bool { return g.credentials.Wants(p) }
+func (g *grantingUpstream) Wants(p *call.Principal) bool { return g.credentials.NeedsGrant(p) }
 
 // Question implements router.Granter.
 func (g *grantingUpstream) Question() router.Upstream { return grantRequest{g} }
@@ -55,7 +55,7 @@ func (grantRequest) Session(context.Context, *call.Call) (string, error) { retur
 // Do implements router.Upstream.
 func (r grantRequest) Do(_ context.Context, c *call.Call) (call.Result, error) {
 	switch {
-	case !r.credentials.Wants(c.Principal):
+	case !r.credentials.NeedsGrant(c.Principal):
 		return call.Result{}, catalog.UnavailableError([]catalog.Unavailable{{
 			Upstream: r.name, Since: r.since, Reason: "the grant was given while this call was in progress; call again",
 		}})
@@ -68,7 +68,7 @@ func (r grantRequest) Do(_ context.Context, c *call.Call) (call.Result, error) {
 // Do implements router.Upstream.
 func (g *grantingUpstream) Do(ctx context.Context, c *call.Call) (call.Result, error) {
 	if c.Session == noSession {
-		if g.credentials.Wants(c.Principal) {
+		if g.credentials.NeedsGrant(c.Principal) {
 			return grantRequest{g}.Do(ctx, c)
 		}
 		name, err := g.Sessions.Session(ctx, c)
@@ -78,9 +78,9 @@ func (g *grantingUpstream) Do(ctx context.Context, c *call.Call) (call.Result, e
 		copied := *c
 		copied.Session, c = name, &copied
 	}
-	before := g.credentials.Lacks(c.Principal)
+	before := g.credentials.StepUps(c.Principal)
 	res, err := g.Sessions.Do(ctx, c)
-	if err != nil && ctx.Err() == nil && (g.credentials.Wants(c.Principal) || g.credentials.Lacks(c.Principal) > before) {
+	if err != nil && ctx.Err() == nil && (g.credentials.NeedsGrant(c.Principal) || g.credentials.StepUps(c.Principal) > before) {
 		err = g.grantError(c) // the grant has expired, or lacks a scope
 	}
 	return res, err
@@ -98,7 +98,7 @@ func (g *grantingUpstream) grantError(c *call.Call) *wire.Error {
 		}
 		reason = "it needs a grant from you, and the page for it cannot be made: " + err.Error()
 	}
-	if c.Principal.Proof == call.Anonymous.Proof || c.Principal.Proof == call.Local.Proof {
+	if c.Principal.AuthMethod == call.Anonymous.AuthMethod || c.Principal.AuthMethod == call.Local.AuthMethod {
 		reason = "it needs a grant of its user: run gateway login " + g.name + ", then call again"
 	}
 	data := wire.SetMember(wire.Raw(`{}`), "upstream", wire.String(g.name))
@@ -120,7 +120,7 @@ func (g *grantingUpstream) elicitationError(at, id string) *wire.Error {
 
 // newWeb returns the pages on which principals give grants.
 func (g *Gateway) newWeb() (*credentials.Web, error) {
-	o := credentials.WebOptions{Base: g.browserBase, Source: g.credentialsOf, Given: g.grantGiven, Failed: g.grantFailed}
+	o := credentials.WebOptions{Base: g.browserBase, Source: g.credentialsOf, Granted: g.grantGiven, Failed: g.grantFailed}
 	for _, j := range g.cfg.Auth.JWT {
 		if j.Login.ClientID != "" {
 			o.Logins = append(o.Logins, credentials.BrowserLogin{

@@ -68,7 +68,7 @@ func (t *principalTables) Gather(ctx context.Context, c *call.Call) error {
 			continue
 		}
 		wg.Go(func() {
-			if conn.credentials == nil || !conn.credentials.Wants(c.Principal) {
+			if conn.credentials == nil || !conn.credentials.NeedsGrant(c.Principal) {
 				conn.sessions.Gather(ctx, c)
 			}
 		})
@@ -245,7 +245,7 @@ func (g *Gateway) principalParts(p *principalState, key string, conns []*connect
 	for _, conn := range conns {
 		s, principal, ok := conn.sessions.Own(key)
 		switch {
-		case ok && (conn.credentials == nil || !conn.credentials.Wants(principal)):
+		case ok && (conn.credentials == nil || !conn.credentials.NeedsGrant(principal)):
 			parts[conn] = s
 		case !ok && p.current != nil && p.current.has(conn):
 			p.missed = true

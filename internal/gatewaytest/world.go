@@ -232,9 +232,9 @@ func (p WorldPolicy) Decide(a Asked) policy.Effect {
 
 // WorldPrincipals differ in all that rules ask for.
 var WorldPrincipals = []*call.Principal{
-	{Subject: "ann", Groups: []string{"g1"}, Scopes: []string{"s1"}, Proof: "jwt", Issuer: "i1"},
-	{Subject: "bob", Groups: []string{"g2"}, Proof: "jwt", Issuer: "i2"},
-	{Subject: "cid", Groups: []string{"g1", "g2"}, Scopes: []string{"s2"}, Proof: "api-key"},
+	{Subject: "ann", Groups: []string{"g1"}, Scopes: []string{"s1"}, AuthMethod: "jwt", Issuer: "i1"},
+	{Subject: "bob", Groups: []string{"g2"}, AuthMethod: "jwt", Issuer: "i2"},
+	{Subject: "cid", Groups: []string{"g1", "g2"}, Scopes: []string{"s2"}, AuthMethod: "api-key"},
 }
 
 // WorldSources is the world, or what keepItem and keepUpstream leave of it. One of its

@@ -68,7 +68,7 @@ func (p *Policy) Key(c Caller) string {
 		if_   use
 		texts []string
 	}{
-		{useSubject, []string{who.Subject}}, {useIssuer, []string{who.Issuer}}, {useProof, []string{who.Proof}},
+		{useSubject, []string{who.Subject}}, {useIssuer, []string{who.Issuer}}, {useProof, []string{who.AuthMethod}},
 		{useGroups, who.Groups}, {useScopes, who.Scopes},
 		{useEra | useRevision, []string{string(c.Revision)}}, {useProfile, []string{c.Profile}},
 	} {

@@ -50,7 +50,7 @@ func TestKeyIsSound(t *testing.T) {
 			c := Caller{
 				Principal: &call.Principal{
 					Subject: some(r, "ann", "bob", "bea", "cid", ""), Groups: subset(r, "g1", "g2", "g3", "other"), Scopes: subset(r, "s1", "s2", "other"),
-					Issuer: some(r, "i1", "i2", ""), Proof: some(r, "jwt", "api-key"), Claims: some(r, nil, wire.Raw(`{"team":"blue"}`), wire.Raw(`{"team":"red"}`), wire.Raw(`{"team":"blue","x":1}`)),
+					Issuer: some(r, "i1", "i2", ""), AuthMethod: some(r, "jwt", "api-key"), Claims: some(r, nil, wire.Raw(`{"team":"blue"}`), wire.Raw(`{"team":"red"}`), wire.Raw(`{"team":"blue","x":1}`)),
 				},
 				Revision: some(r, wire.Rev20250618, wire.Rev20251125, wire.Rev20260728), Profile: some(r, "", "p"),
 			}

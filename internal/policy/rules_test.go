@@ -20,8 +20,8 @@ func when(t testing.TB, text string) *Condition {
 }
 
 var (
-	alice = &call.Principal{Subject: "alice", Issuer: "https://idp", Groups: []string{"analyst", "staff"}, Scopes: []string{"read"}, Proof: "jwt", Claims: wire.Raw(`{"team":"blue","level":3}`)}
-	bob   = &call.Principal{Subject: "bob", Issuer: "https://idp", Groups: []string{"staff"}, Proof: "jwt"}
+	alice = &call.Principal{Subject: "alice", Issuer: "https://idp", Groups: []string{"analyst", "staff"}, Scopes: []string{"read"}, AuthMethod: "jwt", Claims: wire.Raw(`{"team":"blue","level":3}`)}
+	bob   = &call.Principal{Subject: "bob", Issuer: "https://idp", Groups: []string{"staff"}, AuthMethod: "jwt"}
 	query = Item{Kind: call.Tool, Upstream: "db", Public: "db__query", Native: "query",
 		Raw: wire.Raw(`{"name":"db__query","annotations":{"readOnlyHint":true}}`)}
 	drop = Item{Kind: call.Tool, Upstream: "db", Public: "db__drop", Native: "drop", Raw: wire.Raw(`{"name":"db__drop"}`)}

@@ -151,7 +151,7 @@ func principalFields() map[string]*types.FieldType {
 	return map[string]*types.FieldType{
 		"subject": who("subject", types.StringType, func(_ *vars, p *call.Principal) any { return p.Subject }),
 		"issuer":  who("issuer", types.StringType, func(_ *vars, p *call.Principal) any { return p.Issuer }),
-		"proof":   who("proof", types.StringType, func(_ *vars, p *call.Principal) any { return p.Proof }),
+		"proof":   who("proof", types.StringType, func(_ *vars, p *call.Principal) any { return p.AuthMethod }),
 		"groups":  who("groups", texts, func(_ *vars, p *call.Principal) any { return p.Groups }),
 		"scopes":  who("scopes", texts, func(_ *vars, p *call.Principal) any { return p.Scopes }),
 		"claims": who("claims", types.NewMapType(types.StringType, types.DynType), func(v *vars, p *call.Principal) any {

@@ -83,7 +83,7 @@ func newAuditLine(event string, c *call.Call) *auditLine {
 	if c.Principal.Issuer != "" {
 		l.text("issuer", c.Principal.Issuer, maxAuditName)
 	}
-	l.text("proof", c.Principal.Proof, maxAuditName)
+	l.text("proof", c.Principal.AuthMethod, maxAuditName)
 	l.b = append(l.b, '}')
 	return l
 }

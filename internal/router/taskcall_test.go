@@ -70,7 +70,7 @@ func TestTaskIsWaitedFor(t *testing.T) {
 				if u.sent[0] != tc.sent {
 					t.Errorf("the upstream got %s, want %s", u.sent[0], tc.sent)
 				}
-				if own := r.tasks.of((&call.Principal{Subject: "ann", Proof: "jwt"}).Key(), 0); len(own) > 0 {
+				if own := r.tasks.of((&call.Principal{Subject: "ann", AuthMethod: "jwt"}).Key(), 0); len(own) > 0 {
 					t.Errorf("the client is held to have %v", own)
 				}
 			})

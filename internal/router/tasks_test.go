@@ -83,7 +83,7 @@ func ask(t *testing.T, r *Router, revision wire.Revision, caps, who, method, par
 	t.Helper()
 	c := callOf(revision, caps, params, &recorder{})
 	c.Method = method
-	c.Principal = &call.Principal{Subject: who, Proof: "jwt"}
+	c.Principal = &call.Principal{Subject: who, AuthMethod: "jwt"}
 	res, err := r.Handle(t.Context(), c)
 	if err != nil {
 		return err.Error()
@@ -266,7 +266,7 @@ func TestMessagesOfTasks(t *testing.T) {
 	if diff := cmp.Diff(want, client.notes); diff != "" {
 		t.Error(diff)
 	}
-	back.who = &call.Principal{Subject: "bob", Proof: "jwt"}
+	back.who = &call.Principal{Subject: "bob", AuthMethod: "jwt"}
 	back.Notify(wire.NoteTaskStatus, wire.Raw(`{"taskId":"n1","status":"completed"}`))
 	if len(client.notes) != len(want) {
 		t.Errorf("another principal was told %s", client.notes[len(want):])

@@ -23,7 +23,7 @@ func TestWatchTask(t *testing.T) {
 		created := ask(t, r, wire.Rev20260728, tasksDeclared, "ann", "tools/call", `{"name":"files__read"}`)
 		id := wire.ValueOf(wire.Raw(created)).Get("taskId").Str()
 		c := callOf(wire.Rev20260728, tasksDeclared, `{}`, &recorder{})
-		c.Principal = &call.Principal{Subject: "ann", Proof: "jwt"}
+		c.Principal = &call.Principal{Subject: "ann", AuthMethod: "jwt"}
 		set := func(answer string) {
 			u.mu.Lock()
 			defer u.mu.Unlock()
@@ -87,7 +87,7 @@ func TestWatchEnds(t *testing.T) {
 		created := ask(t, r, wire.Rev20260728, tasksDeclared, call.Anonymous.Subject, "tools/call", `{"name":"files__read"}`)
 		id := wire.ValueOf(wire.Raw(created)).Get("taskId").Str()
 		c := callOf(wire.Rev20260728, tasksDeclared, `{}`, &recorder{})
-		c.Principal = &call.Principal{Subject: call.Anonymous.Subject, Proof: "jwt"}
+		c.Principal = &call.Principal{Subject: call.Anonymous.Subject, AuthMethod: "jwt"}
 		ctx, cancel := context.WithCancel(t.Context())
 		r.WatchTask(ctx, c, id, func(wire.Raw) bool { return true })
 		time.Sleep(1500 * time.Millisecond)
@@ -111,7 +111,7 @@ func TestWatchFollowsPolicy(t *testing.T) {
 		r := tasksHouse(t, u, modernTasks, anyTool)
 		created := ask(t, r, wire.Rev20260728, tasksDeclared, "ann", "tools/call", `{"name":"files__read"}`)
 		c := callOf(wire.Rev20260728, tasksDeclared, `{}`, &recorder{})
-		c.Principal = &call.Principal{Subject: "ann", Proof: "jwt"}
+		c.Principal = &call.Principal{Subject: "ann", AuthMethod: "jwt"}
 		var told []string // by one goroutine, which is durably blocked when it is read
 		if !r.WatchTask(t.Context(), c, wire.ValueOf(wire.Raw(created)).Get("taskId").Str(), func(params wire.Raw) bool {
 			told = append(told, wire.ValueOf(params).Get("status").Str())

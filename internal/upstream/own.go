@@ -77,7 +77,7 @@ func (s *Sessions) Own(principal string) (Snapshot, *call.Principal, bool) {
 // Proved reports whether something proves who a principal is. All others are
 // whoever runs the gateway, or cannot be told apart.
 func Proved(who *call.Principal) bool {
-	return who.Proof != call.Anonymous.Proof && who.Proof != call.Local.Proof
+	return who.AuthMethod != call.Anonymous.AuthMethod && who.AuthMethod != call.Local.AuthMethod
 }
 
 // personal reports whether what the server lists may depend on c's principal.

@@ -133,7 +133,7 @@ func ownerOf(key string) uint64 {
 // byModern makes a call of a modern client of a principal.
 func byModern(subject string) *call.Call {
 	c := by("", `{}`, &peer{})
-	c.Principal = &call.Principal{Subject: subject, Proof: "api-key"}
+	c.Principal = &call.Principal{Subject: subject, AuthMethod: "api-key"}
 	c.Owner = ownerOf(subject)
 	c.Client.Key, c.Client.Revision = c.Principal.Key(), wire.Rev20260728
 	return c
