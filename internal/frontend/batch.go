@@ -25,7 +25,7 @@ func (s *Server) serveBatch(p *post, r *http.Request, who *call.Principal, body 
 	refuse := func(format string, args ...any) {
 		s.fault(p.w, r, wire.ID{}, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: "+format, args...))
 	}
-	if err := wire.Check(body, s.options.Limits, wire.Strict); err != nil {
+	if err := wire.Check(body, s.options.Limits.JSON, wire.Strict); err != nil {
 		s.fault(p.w, r, wire.ID{}, http.StatusBadRequest, wire.Errorf(wire.CodeParse, "parse error: %s", err))
 		return
 	}
@@ -45,7 +45,7 @@ func (s *Server) serveBatch(p *post, r *http.Request, who *call.Principal, body 
 	}
 
 	if s.draining.Load() && slices.ContainsFunc(parts, func(part wire.Raw) bool {
-		m, err := wire.Parse(part, s.options.Limits)
+		m, err := wire.Parse(part, s.options.Limits.JSON)
 		return err == nil && m.IsRequest()
 	}) {
 		s.turnAway(p.w, r, wire.ID{})
@@ -56,7 +56,7 @@ func (s *Server) serveBatch(p *post, r *http.Request, who *call.Principal, body 
 		return
 	}
 	p.sess = sess
-	answers, requests := answerBatch(sess, parts, s.options.Limits, func(m *wire.Message) *exchange {
+	answers, requests := answerBatch(sess, parts, s.options.Limits.JSON, func(m *wire.Message) *exchange {
 		x := s.legacyCall(context.WithoutCancel(r.Context()), p, sess, client, who, m)
 		x.call.Owner = s.callShare(r.RemoteAddr, who, client)
 		return x

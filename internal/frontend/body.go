@@ -44,7 +44,7 @@ func (buf *buffer) grow(to int) {
 // nextSize returns the size that a full buffer grows to.
 func nextSize(full int, announced int64, limit int) int {
 	size := 2 * full
-	if announced > int64(full) && (full >= believeFrom || announced < int64(size)) {
+	if announced > int64(full) && (full >= trustedBody || announced < int64(size)) {
 		size = int(min(announced, int64(limit)))
 	}
 	return min(size, limit) + 1 // the end is seen by reading beyond it
@@ -78,7 +78,7 @@ func expectBody(w http.ResponseWriter, r *http.Request) (timed bool) {
 // what arrives, not with what the client announces, and so does what h holds. A
 // client must send at some rate, after a while of grace, when the body is timed.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *reservation, timed bool) (*buffer, *refusal) {
-	limit := s.options.MaxMessage
+	limit := s.options.Limits.MaxMessage
 	if r.ContentLength > int64(limit) {
 		return nil, &refusal{status: http.StatusRequestEntityTooLarge, reason: errLarge}
 	}

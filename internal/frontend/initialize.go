@@ -54,7 +54,7 @@ func (s *Server) fullHouse(w http.ResponseWriter, r *http.Request, id wire.ID, w
 	if why == errGreedySessions {
 		status = http.StatusTooManyRequests
 	}
-	s.ratelog.Warn("sessions are refused for now: "+why.Message, zap.String("remote", r.RemoteAddr), zap.Int("max_sessions", s.options.MaxSessions))
+	s.ratelog.Warn("sessions are refused for now: "+why.Message, zap.String("remote", r.RemoteAddr), zap.Int("max_sessions", s.options.Limits.MaxSessions))
 	s.busy(w, r, id, status, why.Message)
 }
 
@@ -95,7 +95,7 @@ func (x *exchange) welcome(tied, counts bool, share fairshare.Share) (answer, *s
 	who := x.call.Principal
 	sess, err := s.sessions.Open(session.Config{
 		Principal: who, Client: client, Log: s.newEventLog(client.Key, share),
-		RootsChanged: func() { s.options.RootsChanged(client, who.Key()) },
+		RootsChanged: func() { s.options.Events.RootsChanged(client, who.Key()) },
 		Tied:         tied, Counted: counts, Share: share,
 	})
 	if err != nil {

@@ -191,7 +191,7 @@ func TestSessionHooks(t *testing.T) {
 	withLot(t, askOnce, func(l *lot) {
 		var ended, rooted []string
 		l.sessionEnded = func(key string) { ended = append(ended, key) }
-		l.s.options.RootsChanged = func(c *call.Client, principal string) { rooted = append(rooted, c.Key+principal) }
+		l.s.options.Events.RootsChanged = func(c *call.Client, principal string) { rooted = append(rooted, c.Key+principal) }
 		ctx, cancel := context.WithCancel(l.t.Context())
 		defer cancel()
 		ann, bob, eve := l.enter(ctx, `{}`), l.enter(ctx, `{}`), l.enter(ctx, `{}`)

@@ -60,13 +60,14 @@ func withLot(t *testing.T, h handlerFunc, f func(*lot)) {
 			return res, err
 		}
 		l.s = New(Options{
-			Handler: handlerFunc(handler), Info: wire.Raw(`{"name":"gateway"}`), Logger: zap.New(core), Replica: "here",
-			Settings: Settings{ParkTTL: parkTTL}, MaxParked: 3, Permit: func(*call.Call) *wire.Error { return l.refuse },
-			SessionEnded: func(key string) {
+			Handler: handlerFunc(handler), Info: wire.Raw(`{"name":"gateway"}`), Logger: zap.New(core),
+			Settings: Settings{ParkTTL: parkTTL}, Limits: Limits{MaxParked: 3},
+			Parking: Parking{Replica: "here", Permit: func(*call.Call) *wire.Error { return l.refuse }},
+			Events: Events{SessionEnded: func(key string) {
 				if l.sessionEnded != nil {
 					l.sessionEnded(key)
 				}
-			},
+			}},
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})

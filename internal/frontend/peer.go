@@ -12,9 +12,6 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// maxRunning bounds the requests of one conversation that run at once.
-const maxRunning = 1000
-
 // Why a conversation does not take a message.
 var (
 	errNotBegun = wire.Errorf(wire.CodeInvalidRequest, "invalid request: the conversation begins with initialize")
@@ -72,7 +69,7 @@ func (c *peer) take(data []byte, h *reservation) (wire.ID, *wire.Error) {
 	if isArray(data) {
 		return wire.ID{}, c.takeBatch(data, h)
 	}
-	m, err := wire.Parse(data, c.s.options.Limits)
+	m, err := wire.Parse(data, c.s.options.Limits.JSON)
 	if err != nil {
 		fault := err.(*wire.Error)
 		if c.session().FailAsk(responseIn(data), fault) {
@@ -163,7 +160,7 @@ func (c *peer) run(f func(), x *exchange, h *reservation) *wire.Error {
 	why := errEnding
 	switch {
 	case c.ending:
-	case c.running >= maxRunning:
+	case c.running >= maxPeerCalls:
 		why = errBusy
 	default:
 		why = h.acquirePeerCalls(1)
@@ -240,7 +237,7 @@ func (c *peer) adopt(sess *session.Session) *wire.Error {
 // takeBatch takes an array of messages in, which only sessions of 2025-03-26
 // know (2025-03-26, basic, "Batching"). Its answers come as one array.
 func (c *peer) takeBatch(data []byte, h *reservation) *wire.Error {
-	if err := wire.Check(data, c.s.options.Limits, wire.Strict); err != nil {
+	if err := wire.Check(data, c.s.options.Limits.JSON, wire.Strict); err != nil {
 		return wire.Errorf(wire.CodeParse, "parse error: %s", err)
 	}
 	sess := c.session()
@@ -254,7 +251,7 @@ func (c *peer) takeBatch(data []byte, h *reservation) *wire.Error {
 	whole := c.s.newExchange(c.ctx, c.st, wire.ID{})
 	return c.run(func() {
 		defer whole.Cancel(nil)
-		answers, _ := answerBatch(sess, parts, c.s.options.Limits, func(m *wire.Message) *exchange {
+		answers, _ := answerBatch(sess, parts, c.s.options.Limits.JSON, func(m *wire.Message) *exchange {
 			return c.owned(c.s.legacyCall(whole.ctx, c.st, sess, sess.Client, c.who, m))
 		})
 		if len(answers) > 0 {

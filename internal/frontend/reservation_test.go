@@ -118,7 +118,7 @@ func (c *crowd) refused(w *httptest.ResponseRecorder, done func() bool, status i
 func TestBodiesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const body = 64 << 10
-		c := newCrowd(t, Options{MaxMessage: 2 * body, MaxBodies: 8*body + 4<<10})
+		c := newCrowd(t, Options{Limits: Limits{MaxMessage: 2 * body, MaxBodies: 8*body + 4<<10}})
 		for from, share := range []struct{ most, status int }{{4, http.StatusTooManyRequests}, {2, http.StatusServiceUnavailable}} {
 			for i := range share.most {
 				if w, done := c.post(from, body); done() {
@@ -152,7 +152,7 @@ func TestBodiesAreBounded(t *testing.T) {
 func TestBodyThatNeverComes(t *testing.T) {
 	for _, came := range []int{0, 100 << 10} {
 		synctest.Test(t, func(t *testing.T) {
-			c := newCrowd(t, Options{MaxMessage: 16 << 20})
+			c := newCrowd(t, Options{Limits: Limits{MaxMessage: 16 << 20}})
 			ctx, hangUp := context.WithCancel(t.Context())
 			r := request(t, io.MultiReader(strings.NewReader(strings.Repeat(" ", came)), waitingBody{ctx}))
 			r.ContentLength = 16 << 20
@@ -181,7 +181,7 @@ func (b waitingBody) Read([]byte) (int, error) {
 // that wait for changes are bounded elsewhere.
 func TestCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, Options{MaxCalls: 8})
+		c := newCrowd(t, Options{Limits: Limits{MaxCalls: 8}})
 		w, _ := c.send(0, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{}}}`)
 		session := w.Header().Get(wire.HeaderSession)
 		ctx, hangUp := context.WithCancel(t.Context())
@@ -253,7 +253,7 @@ func TestStdioBodiesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const body = 64 << 10
 		h := newScript()
-		s := New(Options{Handler: h, Info: wire.Raw(`{}`), MaxMessage: 2 * body, MaxBodies: 4*body + 4<<10})
+		s := New(Options{Handler: h, Info: wire.Raw(`{}`), Limits: Limits{MaxMessage: 2 * body, MaxBodies: 4*body + 4<<10}})
 		c := startStdio(t.Context(), s)
 		c.write(t, `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`+"\n")
 		for id := range 3 {
@@ -278,7 +278,7 @@ func TestStdioBodiesAreBounded(t *testing.T) {
 func TestListenStreamsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		subs := &countedSubscriptions{}
-		c := newCrowd(t, Options{MaxSessions: 4, Subscriptions: subs})
+		c := newCrowd(t, Options{Limits: Limits{MaxSessions: 4}, Subscriptions: subs})
 		ctx, hangUp := context.WithCancel(t.Context())
 		listen := func(from int) *httptest.ResponseRecorder {
 			r := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["x:y"]}%s}}`, wire.EraModern).WithContext(ctx)

@@ -70,21 +70,21 @@ func New(o Options) *Server {
 	}
 	s.Set(o.Settings)
 	s.sessions = session.NewTable(session.TableOptions{
-		Max: o.MaxSessions, Idle: o.SessionIdle,
+		Max: o.Limits.MaxSessions, Idle: o.Limits.SessionIdle,
 		Gauge: o.Metrics.Sessions.WithLabelValues(wire.EraLegacy.String()),
-		Ended: o.SessionEnded, LogLevel: o.LogLevel,
+		Ended: o.Events.SessionEnded, LogLevel: o.Events.LogLevel,
 	})
 	s.parked = park.NewTable(park.Options{
-		Sealer: o.Sealer, Replica: o.Replica, Permit: o.Permit,
-		MaxPerClient: o.MaxParked, Max: parkedShares * o.MaxParked,
+		Sealer: o.Parking.Sealer, Replica: o.Parking.Replica, Permit: o.Parking.Permit,
+		MaxPerClient: o.Limits.MaxParked, Max: parkedShares * o.Limits.MaxParked,
 		TTL:   func() time.Duration { return s.settings.Load().parkTTL },
 		Gauge: o.Metrics.Parked, Logger: s.ratelog,
 	})
-	s.bodies = fairshare.New(o.MaxBodies, 0)
-	s.calls = fairshare.New(int64(o.MaxCalls), 0)
-	s.unsent = fairshare.New(defaultMaxUnread*int64(o.MaxMessage), 0)
-	s.eventLogs = fairshare.New(defaultLogSpace*int64(o.MaxMessage), 0)
-	s.listening = fairshare.New(int64(o.MaxSessions)+1, 0) // a single client may use the last slot, as with sessions
+	s.bodies = fairshare.New(o.Limits.MaxBodies, 0)
+	s.calls = fairshare.New(int64(o.Limits.MaxCalls), 0)
+	s.unsent = fairshare.New(maxUnsent*int64(o.Limits.MaxMessage), 0)
+	s.eventLogs = fairshare.New(maxEventLogs*int64(o.Limits.MaxMessage), 0)
+	s.listening = fairshare.New(int64(o.Limits.MaxSessions)+1, 0) // a single client may use the last slot, as with sessions
 	s.seed = maphash.MakeSeed()
 	s.serverInfo = append(wire.String(wire.MetaServerInfo), ':')
 	s.serverInfo = append(s.serverInfo, o.Info...)
@@ -121,7 +121,7 @@ func (s *Server) Set(to Settings) {
 // and call in flight, refuses new ones, and returns nil. The goroutines of
 // requests belong to the HTTP server and end soon after. It is called once.
 func (s *Server) Run(ctx context.Context) error {
-	tick := time.NewTicker(max(min(s.options.SessionIdle/4, time.Minute), time.Millisecond))
+	tick := time.NewTicker(max(min(s.options.Limits.SessionIdle/4, time.Minute), time.Millisecond))
 	defer tick.Stop()
 	for {
 		select {
@@ -309,7 +309,7 @@ func (s *Server) serveBody(p *post, r *http.Request, who *call.Principal) bool {
 		s.serveBatch(p, r, who, p.body.b)
 		return false
 	}
-	m, err := wire.Parse(p.body.b, s.options.Limits)
+	m, err := wire.Parse(p.body.b, s.options.Limits.JSON)
 	if err != nil {
 		fault := err.(*wire.Error)
 		if name, _ := header(r, wire.HeaderSession); name != "" {

@@ -179,7 +179,7 @@ type failing struct{ err error }
 func (f failing) Read(b []byte) (int, error) { return copy(b, "{"), f.err }
 
 func TestBrokenBodies(t *testing.T) {
-	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), MaxMessage: 100})
+	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), Limits: Limits{MaxMessage: 100}})
 	for name, c := range map[string]struct {
 		body io.Reader
 		want int

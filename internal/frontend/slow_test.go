@@ -186,7 +186,7 @@ func TestAnswersThatWaitOverSSEAreBounded(t *testing.T) {
 		t.Run(fmt.Sprint(calls), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const message = 1 << 20 // of 8 MiB that may be unread one client has half
-				s := New(Options{Info: wire.Raw(`{}`), MaxMessage: message, Handler: handlerFunc(func(_ context.Context, c *call.Call) (call.Result, error) {
+				s := New(Options{Info: wire.Raw(`{}`), Limits: Limits{MaxMessage: message}, Handler: handlerFunc(func(_ context.Context, c *call.Call) (call.Result, error) {
 					if c.Method == wire.MethodDiscover {
 						return own(`{"capabilities":{}}`)
 					}
@@ -228,7 +228,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 		t.Run(accept, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const message = 128 << 10 // of 1 MiB that may be unread one client has half
-				c := newCrowd(t, Options{MaxMessage: message})
+				c := newCrowd(t, Options{Limits: Limits{MaxMessage: message}})
 				c.s.options.Handler = handlerFunc(func(context.Context, *call.Call) (call.Result, error) {
 					return own(`"` + strings.Repeat("x", message-100) + `"`)
 				})

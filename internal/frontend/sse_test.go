@@ -87,7 +87,7 @@ func TestSessionDoesNotOutliveItsStream(t *testing.T) {
 // when to come again.
 func TestBoundsOverSSE(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, Options{MaxCalls: 4})
+		c := newCrowd(t, Options{Limits: Limits{MaxCalls: 4}})
 		greedy, late := openTalk(t, c.s), openTalk(t, c.s)
 		defer greedy.end()
 		defer late.end()

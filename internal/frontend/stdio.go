@@ -70,7 +70,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, dr
 
 // readLines takes every line in until there are no more.
 func (c *peer) readLines(in io.Reader) error {
-	lines := wire.NewLineReader(in, c.s.options.MaxMessage)
+	lines := wire.NewLineReader(in, c.s.options.Limits.MaxMessage)
 	for {
 		line, err := lines.Next()
 		switch {
@@ -101,7 +101,7 @@ func (c *peer) takeLine(line []byte) {
 
 // tooLarge answers a line over the limit.
 func (c *peer) tooLarge(g *wire.Glimpse) {
-	fault := wire.Errorf(wire.CodeInvalidRequest, "invalid request: the message is larger than the limit of %d bytes", c.s.options.MaxMessage)
+	fault := wire.Errorf(wire.CodeInvalidRequest, "invalid request: the message is larger than the limit of %d bytes", c.s.options.Limits.MaxMessage)
 	if !c.session().FailAsk(g.Response(), fault) {
 		c.complain(g.Request(), fault)
 	}
@@ -197,7 +197,7 @@ func (c *peer) listen(x *exchange) answer {
 	case x.ctx.Err() != nil: // cancelled meanwhile
 	case c.ending:
 		return answer{fault: errEnding}
-	case len(c.listens) >= maxGetStreams:
+	case len(c.listens) >= maxPeerListens:
 		return answer{fault: wire.Errorf(wire.CodeInternal, "there are too many subscriptions")}
 	default:
 		c.s.listens.add(sub)

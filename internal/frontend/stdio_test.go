@@ -110,7 +110,7 @@ func TestStdioErrors(t *testing.T) {
 // A line over the limit is refused, and the next one is served.
 func TestStdioLongLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), MaxMessage: 100})
+		s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), Limits: Limits{MaxMessage: 100}})
 		c := startStdio(t.Context(), s)
 		c.write(t, strings.Repeat("x", 1000)+"\n"+pingBody+"\n")
 		synctest.Wait()
@@ -185,7 +185,7 @@ func TestStdioTooMany(t *testing.T) {
 		s := New(Options{Handler: h, Info: wire.Raw(`{}`)})
 		c := startStdio(t.Context(), s)
 		c.write(t, `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`+"\n")
-		for i := range maxRunning {
+		for i := range maxPeerCalls {
 			c.write(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"wait","arguments":{"for":"x"}}}`+"\n", i))
 		}
 		synctest.Wait()
@@ -198,8 +198,8 @@ func TestStdioTooMany(t *testing.T) {
 		}
 		close(h.gate("x"))
 		synctest.Wait()
-		if got := strings.Count(c.take(), `"result"`); got != maxRunning {
-			t.Errorf("%d requests were answered, want %d", got, maxRunning)
+		if got := strings.Count(c.take(), `"result"`); got != maxPeerCalls {
+			t.Errorf("%d requests were answered, want %d", got, maxPeerCalls)
 		}
 		c.in.Close()
 		<-c.done

@@ -87,9 +87,9 @@ func newPlay(t *testing.T, archive *txtar.Archive) *play {
 	o := Options{
 		Handler: p.handler,
 		Info:    wire.Raw(`{"name":"gateway","version":"1"}`),
-		LogLevel: func(l wire.Level) {
+		Events: Events{LogLevel: func(l wire.Level) {
 			p.handler.record("log level %q", l)
-		},
+		}},
 		ToolSchema: func(_ *call.Principal, _ *call.Client, name string) wire.Raw {
 			if name == "echo" {
 				return wire.Raw(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}`)
@@ -111,11 +111,11 @@ func newPlay(t *testing.T, archive *txtar.Archive) *play {
 func (p *play) option(o *Options, words []string) {
 	switch words[0] {
 	case "max_message":
-		o.MaxMessage = p.number(words[1])
+		o.Limits.MaxMessage = p.number(words[1])
 	case "max_sessions":
-		o.MaxSessions = p.number(words[1])
+		o.Limits.MaxSessions = p.number(words[1])
 	case "max_depth":
-		o.Limits.Depth = p.number(words[1])
+		o.Limits.JSON.Depth = p.number(words[1])
 	case "loopback":
 		o.LoopbackListener = true
 	case "origins":

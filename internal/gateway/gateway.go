@@ -217,25 +217,23 @@ func (g *Gateway) assemble() error {
 
 func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 	o := frontend.Options{
-		Handler:          callHandler{g.router, g.loopDetector, g.epochs},
-		Info:             g.info,
-		Limits:           wire.Limits{Depth: g.cfg.Limits.MaxDepth},
-		MaxMessage:       int(g.cfg.Limits.MaxMessage),
-		MaxSessions:      g.cfg.Limits.MaxSessions,
-		SessionIdle:      g.cfg.Limits.SessionIdle,
+		Handler: callHandler{g.router, g.loopDetector, g.epochs},
+		Info:    g.info,
+		Limits: frontend.Limits{
+			JSON:        wire.Limits{Depth: g.cfg.Limits.MaxDepth},
+			MaxMessage:  int(g.cfg.Limits.MaxMessage),
+			MaxSessions: g.cfg.Limits.MaxSessions,
+			SessionIdle: g.cfg.Limits.SessionIdle,
+		},
 		Settings:         settingsOf(g.cfg),
 		LoopbackListener: origin.OnLoopback(g.cfg.Listen),
 		Logger:           g.log,
 		Metrics:          m,
-		LogLevel:         g.setLogLevel,
 		ToolSchema:       g.toolSchema,
 		Subscriptions:    g.subscriptions,
 		Tasks:            g.router,
-		Permit:           g.router.Permit,
-		Sealer:           g.sealer,
-		Replica:          g.replica,
-		SessionEnded:     g.sessionEnded,
-		RootsChanged:     g.rootsChanged,
+		Parking:          frontend.Parking{Permit: g.router.Permit, Sealer: g.sealer, Replica: g.replica},
+		Events:           frontend.Events{LogLevel: g.setLogLevel, SessionEnded: g.sessionEnded, RootsChanged: g.rootsChanged},
 	}
 	if g.auth != nil {
 		o.Authenticate, o.ScopeChallenge = g.auth.Authenticate, g.auth.ScopeChallenge

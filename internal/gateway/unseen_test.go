@@ -84,7 +84,7 @@ func newSite(t *testing.T, p *policy.Policy, hidden func(gatewaytest.WorldItem) 
 	r := router.New(router.Options{Settled: settled, Logger: zap.NewNop(), Metrics: router.NewMetrics()}, routes)
 	s.subs = router.NewSubscriptions(r)
 	s.front = frontend.New(frontend.Options{
-		Handler: r, Info: wire.Raw(`{"name":"test","version":"1"}`), ToolSchema: r.Schema, Subscriptions: s.subs, Tasks: r, Permit: r.Permit,
+		Handler: r, Info: wire.Raw(`{"name":"test","version":"1"}`), ToolSchema: r.Schema, Subscriptions: s.subs, Tasks: r, Parking: frontend.Parking{Permit: r.Permit},
 		Authenticate: func(req *http.Request) (*call.Principal, error) {
 			for _, p := range gatewaytest.WorldPrincipals {
 				if p.Subject == req.Header.Get("X-Who") {
