@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"mcpgateway/internal/text"
+	"mcpgateway/internal/plaintext"
 )
 
 // MaxBytes bounds a canonical URI.
@@ -250,7 +250,7 @@ func decodedViolation(path, query string) string {
 		case r < utf8.RuneSelf:
 		case unicode.IsControl(r):
 			return "it has a control character"
-		case text.IsInvisible(r):
+		case plaintext.IsInvisible(r):
 			return "it has an invisible character"
 		}
 	}

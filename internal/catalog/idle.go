@@ -7,6 +7,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
@@ -162,7 +163,7 @@ func nearest(text string, names []string) string {
 			case head && !tail:
 				piece = name[len(name)-n:]
 			}
-			if d := distance(strings.ToLower(core), strings.ToLower(piece)); cmp.Less(d, best) {
+			if d := plaintext.EditDistance(strings.ToLower(core), strings.ToLower(piece), maxDistance); cmp.Less(d, best) {
 				best, found = d, name
 			}
 		}

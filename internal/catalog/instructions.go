@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"mcpgateway/internal/plaintext"
 )
 
 const (
@@ -58,9 +59,5 @@ func shorten(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}
-	n = max(0, n-len(truncationMark))
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + truncationMark
+	return plaintext.Truncate(text, n-len(truncationMark)) + truncationMark
 }

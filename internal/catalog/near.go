@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/plaintext"
 )
 
 // Bounds on the search for near names, which any client can set off.
@@ -49,7 +50,7 @@ func (v *View) Near(kind call.Kind, public string) []string {
 		if asked == "" || has == "" || asked[0] != has[0] {
 			continue
 		}
-		if d := distance(asked, has); d <= most {
+		if d := plaintext.EditDistance(asked, has, maxDistance); d <= most {
 			found = append(found, near{e.Public, d})
 		}
 	}
@@ -59,36 +60,4 @@ func (v *View) Near(kind call.Kind, public string) []string {
 		names = append(names, n.name)
 	}
 	return names
-}
-
-// distance returns how many insertions, deletions, substitutions and exchanges of
-// neighbours lead from a to b in bytes, or any number over maxDistance when it is
-// more than that.
-func distance(a, b string) int {
-	// The rows of the table of the distances between the beginnings of a and b: the
-	// one before the last, the last, and the one that is being filled.
-	older, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := range len(a) {
-		row[0] = i + 1
-		best := row[0]
-		for j := range len(b) {
-			cost := last[j]
-			if a[i] != b[j] {
-				cost++
-			}
-			row[j+1] = min(cost, row[j]+1, last[j+1]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], older[j-1]+1)
-			}
-			best = min(best, row[j+1])
-		}
-		if best > maxDistance {
-			return best
-		}
-		older, last, row = last, row, older
-	}
-	return last[len(b)]
 }

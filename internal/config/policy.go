@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/configfile"
+	"mcpgateway/internal/glob"
 )
 
 // Effect is what policy does with an item.
@@ -241,8 +242,8 @@ func (doc *document) checkUpstreamsOf(r *placedRule) {
 	for i := range doc.Upstreams {
 		names = append(names, doc.Upstreams[i].Name)
 	}
-	for i, glob := range r.What.Upstreams {
-		if anyMatch(glob, names) {
+	for i, pattern := range r.What.Upstreams {
+		if anyMatch(pattern, names) {
 			continue
 		}
 		at := list.Value
@@ -250,13 +251,13 @@ func (doc *document) checkUpstreamsOf(r *placedRule) {
 			at = configfile.Resolve(node.Content[i])
 		}
 		p := r.at.path.Key("what", "what").Key("upstreams", "upstreams").Item(i)
-		switch near := nearest(glob, names); {
+		switch near := nearest(pattern, names); {
 		case near != "":
-			r.at.d.Errorf(at, p, "there is no upstream %s; did you mean %q?", configfile.Quote(glob), near)
+			r.at.d.Errorf(at, p, "there is no upstream %s; did you mean %q?", configfile.Quote(pattern), near)
 		case len(names) <= maxNamed:
-			r.at.d.Errorf(at, p, "there is no upstream %s; there are: %s", configfile.Quote(glob), strings.Join(names, ", "))
+			r.at.d.Errorf(at, p, "there is no upstream %s; there are: %s", configfile.Quote(pattern), strings.Join(names, ", "))
 		default:
-			r.at.d.Errorf(at, p, "there is no upstream %s", configfile.Quote(glob))
+			r.at.d.Errorf(at, p, "there is no upstream %s", configfile.Quote(pattern))
 		}
 	}
 }
@@ -291,9 +292,9 @@ func (doc *document) checkReach(r *placedRule) {
 		return
 	}
 	for _, l := range []struct{ globs, leads []string }{{r.What.Tools, names}, {r.What.Prompts, names}, {r.What.Resources, uris}} {
-		for _, glob := range l.globs {
+		for _, pattern := range l.globs {
 			for _, lead := range l.leads {
-				if canBegin(glob, lead) {
+				if glob.Compile(pattern).CanBegin(lead) {
 					return
 				}
 			}
@@ -333,34 +334,7 @@ func anyGlob(globs []string, name string) bool {
 	return false
 }
 
-// anyMatch tells whether a glob covers one of the names.
-func anyMatch(glob string, names []string) bool {
-	for _, n := range names {
-		if covers(glob, n) {
-			return true
-		}
-	}
-	return false
-}
-
-// covers tells whether a glob, in which * stands for any run of characters, covers
-// a name.
-func covers(glob, name string) bool {
-	parts := strings.Split(glob, "*")
-	if len(parts) == 1 {
-		return glob == name
-	}
-	rest, ok := strings.CutPrefix(name, parts[0])
-	for _, p := range parts[1 : len(parts)-1] {
-		if ok {
-			_, rest, ok = strings.Cut(rest, p)
-		}
-	}
-	return ok && strings.HasSuffix(rest, parts[len(parts)-1])
-}
-
-// canBegin tells whether a glob covers anything that begins with lead.
-func canBegin(glob, lead string) bool {
-	first, _, open := strings.Cut(glob, "*")
-	return strings.HasPrefix(first, lead) || open && strings.HasPrefix(lead, first)
+// anyMatch reports whether a glob covers one of the names.
+func anyMatch(pattern string, names []string) bool {
+	return slices.ContainsFunc(names, glob.Compile(pattern).Match)
 }

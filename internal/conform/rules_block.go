@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mcpgateway/internal/content"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
 
@@ -124,9 +125,9 @@ func (w *walk) oddBlock(v, kind wire.Value) wire.Raw {
 	case !kind.Exists() || kind.Kind() == 'n':
 		w.reportMember("type", Missing, secToolResult, true, "is missing; it says what the block is")
 	case guess != "":
-		w.reportMember("type", InvalidValue, secToolResult, true, fmt.Sprintf("%q is no type of blocks; did it mean %q?", content.Clip(kind.Str(), 32), guess))
+		w.reportMember("type", InvalidValue, secToolResult, true, fmt.Sprintf("%q is no type of blocks; did it mean %q?", plaintext.Clip(kind.Str(), 32), guess))
 	default:
-		w.reportMember("type", UnknownBlock, secToolResult, true, fmt.Sprintf("%q is no type of blocks; it must be text, image, audio, resource or resource_link", content.Clip(kind.Str(), 32)))
+		w.reportMember("type", UnknownBlock, secToolResult, true, fmt.Sprintf("%q is no type of blocks; it must be text, image, audio, resource or resource_link", plaintext.Clip(kind.Str(), 32)))
 	}
 	if !w.repair {
 		return nil

@@ -2,6 +2,7 @@ package conform
 
 import (
 	"mcpgateway/internal/content"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
 
@@ -124,6 +125,6 @@ func (w *walk) typed(doc wire.Raw) wire.Raw {
 	if mime == "" {
 		return doc
 	}
-	w.reportMember("mimeType", MissingMIMEType, secContents, true, "is missing; the list gives "+content.Clip(mime, 64))
+	w.reportMember("mimeType", MissingMIMEType, secContents, true, "is missing; the list gives "+plaintext.Clip(mime, 64))
 	return wire.SetMember(doc, "mimeType", wire.String(mime))
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"mcpgateway/internal/call"
-	"mcpgateway/internal/content"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
 
@@ -105,7 +105,7 @@ func aToolName(w *walk, v wire.Value) wire.Raw {
 		return w.text(v, secTool)
 	}
 	if w.rev.AtLeast(wire.Rev20251125) && !isToolName(name) {
-		w.report(InvalidName, secToolNames, false, fmt.Sprintf("%q must be 1 to %d of A-Z a-z 0-9 _ - .", content.Clip(name, 64), maxToolName))
+		w.report(InvalidName, secToolNames, false, fmt.Sprintf("%q must be 1 to %d of A-Z a-z 0-9 _ - .", plaintext.Clip(name, 64), maxToolName))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mcpgateway/internal/content"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
 
@@ -36,7 +37,7 @@ func mediaType(kind string) func(*walk, wire.Value) wire.Raw {
 		if ok && isMIMEType(text) {
 			return nil
 		}
-		w.report(InvalidMIMEType, secToolResult, true, fmt.Sprintf("%q is no MIME type; it must look like %s/…", content.Clip(text, 64), kind))
+		w.report(InvalidMIMEType, secToolResult, true, fmt.Sprintf("%q is no MIME type; it must look like %s/…", plaintext.Clip(text, 64), kind))
 		switch name := strings.ToLower(strings.TrimSpace(text)); {
 		case isMIMEType(name):
 			return wire.String(name)

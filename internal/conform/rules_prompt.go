@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mcpgateway/internal/content"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
 
@@ -118,7 +119,7 @@ func aRole(w *walk, v wire.Value) wire.Raw {
 	if isRole(v) {
 		return nil
 	}
-	w.report(InvalidRole, secMessages, true, fmt.Sprintf("%q is no role of prompts; it must be user or assistant", content.Clip(v.Str(), 32)))
+	w.report(InvalidRole, secMessages, true, fmt.Sprintf("%q is no role of prompts; it must be user or assistant", plaintext.Clip(v.Str(), 32)))
 	switch strings.ToLower(v.Str()) {
 	case "assistant", "model", "ai":
 		return wire.Raw(`"assistant"`)

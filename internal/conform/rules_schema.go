@@ -3,7 +3,7 @@ package conform
 import (
 	"strings"
 
-	"mcpgateway/internal/content"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
 
@@ -71,7 +71,7 @@ func (w *walk) schemaOf(v wire.Value, doc wire.Raw, rules []rule, section string
 		means := meansObject(schema, kind, input)
 		words := "is missing; it must be \"object\""
 		if kind.Exists() {
-			words = "must be \"object\", not " + content.Clip(string(kind.Raw()), 64)
+			words = "must be \"object\", not " + plaintext.Clip(string(kind.Raw()), 64)
 		}
 		// What an output is not, older clients are not shown.
 		w.reportMember("type", InvalidValue, section, means || !input, words)

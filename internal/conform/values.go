@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpgateway/internal/content"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
 
@@ -127,7 +127,7 @@ func aMIMEType(w *walk, v wire.Value) wire.Raw {
 		w.report(InvalidMIMEType, secResource, true, "must be a string such as text/plain, not "+kindOf(v))
 		return removed
 	}
-	w.report(InvalidMIMEType, secResource, true, fmt.Sprintf("%q is no MIME type; it must look like text/plain", content.Clip(text, 64)))
+	w.report(InvalidMIMEType, secResource, true, fmt.Sprintf("%q is no MIME type; it must look like text/plain", plaintext.Clip(text, 64)))
 	if text = strings.TrimSpace(text); isMIMEType(text) {
 		return wire.String(text)
 	}

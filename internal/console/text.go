@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"mcpgateway/internal/plaintext"
 )
 
 // Clean is text of a server that is safe on a terminal: control characters, also
@@ -34,9 +36,9 @@ func Clean(s string) string {
 
 func unsafe(r rune) bool {
 	switch {
-	case r == '\n' || r == '\t' || r == 0x200d: // the last joins emoji
+	case r == '\n' || r == '\t' || r == 0x200d || r == 0xfe0e || r == 0xfe0f: // the last ones make emoji
 		return false
-	case unicode.IsControl(r) || unicode.Is(unicode.Cf, r): // Cf reorders and hides
+	case unicode.IsControl(r) || plaintext.IsInvisible(r):
 		return true
 	}
 	return r == 0x2028 || r == 0x2029

@@ -3,6 +3,8 @@ package content
 import (
 	"fmt"
 	"strings"
+
+	"mcpgateway/internal/plaintext"
 )
 
 // AppendPath appends a member name or an array index to a JSONPath (RFC 9535). Long names
@@ -17,7 +19,7 @@ func AppendPath(b *strings.Builder, step string) {
 		b.WriteByte('.')
 		b.WriteString(step)
 	default:
-		fmt.Fprintf(b, "[%q]", Clip(step, 64))
+		fmt.Fprintf(b, "[%q]", plaintext.Clip(step, 64))
 	}
 }
 
@@ -38,12 +40,4 @@ func isPlainName(s string) bool {
 		}
 	}
 	return s != ""
-}
-
-// Clip returns a text of at most max bytes, with an ellipsis if something was cut off.
-func Clip(s string, max int) string {
-	if len(s) <= max {
-		return s
-	}
-	return strings.ToValidUTF8(s[:max], "") + "…"
 }

@@ -20,6 +20,7 @@ import (
 	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/origin"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/wire"
 )
@@ -406,14 +407,10 @@ func (s *Server) logPanic(p any) {
 // clip makes a client's text fit for the log: short, and without control
 // characters.
 func clip(s string) string {
-	const most = 64
-	if len(s) > most {
-		s = s[:most] + "…"
-	}
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return '?'
 		}
 		return r
-	}, s)
+	}, plaintext.Clip(s, 64))
 }

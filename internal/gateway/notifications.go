@@ -7,6 +7,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/frontend"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/wire"
 )
@@ -60,8 +61,7 @@ func (g *Gateway) upstreamMessage(from upstream.Origin, to frontend.Audience, pa
 // clip returns the beginning of a text from an upstream, short enough for a field of the
 // log.
 func clip(s string) string {
-	const maxBytes = 64
-	return s[:min(len(s), maxBytes)]
+	return plaintext.Truncate(s, 64)
 }
 
 // Client implements upstream.Outside.

@@ -3,12 +3,12 @@ package router
 import (
 	"errors"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
@@ -79,7 +79,7 @@ func newAuditLine(event string, c *call.Call) *auditLine {
 	l.text("request", c.ID, maxAuditName)
 	l.text("method", methodLabel(c.Method), maxAuditName)
 	l.b = append(l.b, `,"principal":{"subject":`...)
-	l.b = wire.AppendString(l.b, clipped(c.Principal.Subject, maxAuditName))
+	l.b = wire.AppendString(l.b, plaintext.Clip(c.Principal.Subject, maxAuditName))
 	if c.Principal.Issuer != "" {
 		l.text("issuer", c.Principal.Issuer, maxAuditName)
 	}
@@ -90,7 +90,7 @@ func newAuditLine(event string, c *call.Call) *auditLine {
 
 func (l *auditLine) text(name, value string, most int) {
 	l.b = append(append(append(l.b, `,"`...), name...), `":`...)
-	l.b = wire.AppendString(l.b, clipped(value, most))
+	l.b = wire.AppendString(l.b, plaintext.Clip(value, most))
 }
 
 func (l *auditLine) number(name string, n int64) {
@@ -244,12 +244,4 @@ func outcomeOfResult(method string, raw wire.Raw) string {
 func audited(c *call.Call) (public string, ok bool) {
 	ref, named, err := namespace.RefOf(c.Method, c.Params)
 	return ref.Name, named || err != nil || wire.MethodOf(c.Method).Kind == wire.KindTask
-}
-
-// clipped bounds a text.
-func clipped(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
 }

@@ -11,6 +11,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/downlevel"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
@@ -173,7 +174,7 @@ func (n *noted) note(it *auditedItem, d *policy.Decision) {
 	}
 	n.item, n.rule = "", d.Rule
 	if it.listed || it.kind == call.Tool || it.kind == call.Prompt {
-		n.item = clipped(it.public, maxAuditItem)
+		n.item = plaintext.Clip(it.public, maxAuditItem)
 	}
 }
 

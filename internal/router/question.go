@@ -11,6 +11,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
 
@@ -189,6 +190,5 @@ func visible(text string, most int) string {
 // isHidden reports whether a character counts as printable and shows nothing, or
 // hides in the one before it.
 func isHidden(r rune) bool {
-	return unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point, unicode.Mn, unicode.Me) ||
-		r == 0x2800 || r == 0x115f || r == 0x1160 || r == 0x3164 || r == 0xffa0
+	return plaintext.IsInvisible(r) || unicode.In(r, unicode.Mn, unicode.Me) || r == 0x2800 // which is blank in braille
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/downlevel"
 	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/wire"
@@ -484,14 +484,8 @@ func (r *Router) isSettled() bool {
 	}
 }
 
-// clip bounds what a client wrote before it is repeated to it.
-func clip(s string) string {
-	const most = 128
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+// clip bounds a client's text before an answer repeats it.
+func clip(s string) string { return plaintext.Clip(s, 128) }
 
 // Schema returns the input schema of a tool as the client sees it, nil when
 // there is no such tool in their view. The front end checks headers against it.

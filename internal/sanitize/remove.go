@@ -4,6 +4,7 @@ import (
 	"unicode"
 
 	"mcpgateway/internal/content"
+	"mcpgateway/internal/plaintext"
 )
 
 // inside returns the inside of a JSON string without what is to be counts out,
@@ -43,7 +44,7 @@ func (c *cleaner) inside(s []byte) []byte {
 			c.counts[2]++
 			drop(u.Start, u.End)
 			continue
-		case c.s&Invisible != 0 && isInvisible(u.Rune):
+		case c.s&Invisible != 0 && plaintext.IsInvisible(u.Rune):
 			if end := flagEnd(s, u, before); end > 0 {
 				i, before, cut = end, 0xe007f, false
 				continue
@@ -65,7 +66,7 @@ func (c *cleaner) inside(s []byte) []byte {
 // inARow reports whether r would be the second invisible character in a row. Of
 // emoji only the joiner may follow on another one.
 func inARow(before, r rune) bool {
-	return isInvisible(before) && !(r == 0x200d && (before == 0xfe0f || before == 0xe007f))
+	return plaintext.IsInvisible(before) && !(r == 0x200d && (before == 0xfe0f || before == 0xe007f))
 }
 
 func isHigh(r rune) bool { return 0xD800 <= r && r < 0xDC00 }
@@ -175,40 +176,6 @@ func str(s []byte, at int) int {
 		i = u.End
 	}
 	return at
-}
-
-// invisible are the characters that nobody sees. Some of them belong into text,
-// see belongs.
-var invisible = &unicode.RangeTable{
-	R16: []unicode.Range16{
-		{0x00ad, 0x00ad, 1}, // soft hyphen
-		{0x034f, 0x034f, 1}, // combining grapheme joiner
-		{0x061c, 0x061c, 1}, // Arabic letter mark
-		{0x115f, 0x1160, 1}, // Hangul fillers
-		{0x17b4, 0x17b5, 1}, // Khmer inherent vowels
-		{0x180b, 0x180f, 1}, // Mongolian variation selectors, vowel separator
-		{0x200b, 0x200f, 1}, // zero width space, non-joiner, joiner, marks of direction
-		{0x202a, 0x202e, 1}, // bidirectional embeddings and overrides
-		{0x2060, 0x206f, 1}, // word joiner, invisible operators, isolates, deprecated ones
-		{0x3164, 0x3164, 1}, // Hangul filler
-		{0xfe00, 0xfe0f, 1}, // variation selectors
-		{0xfeff, 0xfeff, 1}, // byte order mark
-		{0xffa0, 0xffa0, 1}, // Hangul filler
-		{0xfff0, 0xfffb, 1}, // unassigned, interlinear annotation
-	},
-	R32: []unicode.Range32{
-		{0x1bca0, 0x1bca3, 1}, // shorthand format controls
-		{0x1d173, 0x1d17a, 1}, // musical format controls
-		{0xe0000, 0xe0fff, 1}, // tags, variation selectors
-	},
-	LatinOffset: 1,
-}
-
-func isInvisible(r rune) bool {
-	if r < 0xad {
-		return false
-	}
-	return unicode.Is(invisible, r)
 }
 
 // Scripts that need joiners to be written rightly: those of India and its

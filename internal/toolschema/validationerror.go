@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"mcpgateway/internal/content"
+	"mcpgateway/internal/plaintext"
 )
 
 // Bounds on the description of a value that does not match its schema.
@@ -122,7 +123,7 @@ func (m *ValidationError) deeper(n *ValidationError) bool {
 }
 
 func (m *ValidationError) place(e *jsonschema.ValidationError, want string) {
-	m.append(Violation{jsonPath(e.InstanceLocation), content.Clip(want, maxMessage)})
+	m.append(Violation{jsonPath(e.InstanceLocation), plaintext.Clip(want, maxMessage)})
 }
 
 func (m *ValidationError) append(p Violation) {
@@ -201,7 +202,7 @@ func wantSize(k jsonschema.ErrorKind) string {
 	case *kind.AdditionalItems:
 		return fmt.Sprintf("must not have the last %d elements", k.Count)
 	case *kind.PropertyNames:
-		return fmt.Sprintf("must not have a member of the name %q", content.Clip(k.Property, 64))
+		return fmt.Sprintf("must not have a member of the name %q", plaintext.Clip(k.Property, 64))
 	case *kind.Contains:
 		return "lacks an element that fits the schema under contains"
 	case *kind.MinContains:
@@ -216,7 +217,7 @@ func wantSize(k jsonschema.ErrorKind) string {
 // decimal formats a number that may have many digits.
 func decimal(n *big.Rat) string {
 	if n.IsInt() {
-		return content.Clip(n.Num().String(), 64)
+		return plaintext.Clip(n.Num().String(), 64)
 	}
 	f, _ := n.Float64()
 	return strconv.FormatFloat(f, 'g', -1, 64)
@@ -229,7 +230,7 @@ func quoted(names []string) string {
 			out = append(out, fmt.Sprintf("and %d more", len(names)-i))
 			break
 		}
-		out = append(out, fmt.Sprintf("%q", content.Clip(n, 64)))
+		out = append(out, fmt.Sprintf("%q", plaintext.Clip(n, 64)))
 	}
 	return strings.Join(out, ", ")
 }
@@ -243,7 +244,7 @@ func values(list []any) string {
 		}
 		switch v := v.(type) {
 		case string:
-			out = append(out, fmt.Sprintf("%q", content.Clip(v, 64)))
+			out = append(out, fmt.Sprintf("%q", plaintext.Clip(v, 64)))
 		case map[string]any:
 			out = append(out, "an object")
 		case []any:
@@ -251,7 +252,7 @@ func values(list []any) string {
 		case nil:
 			out = append(out, "null")
 		default:
-			out = append(out, content.Clip(fmt.Sprint(v), 64))
+			out = append(out, plaintext.Clip(fmt.Sprint(v), 64))
 		}
 	}
 	return strings.Join(out, ", ")
@@ -264,7 +265,7 @@ func jsonPath(location []string) string {
 	for _, s := range location {
 		content.AppendPath(&b, s)
 	}
-	return content.Clip(b.String(), maxMessage)
+	return plaintext.Clip(b.String(), maxMessage)
 }
 
 // compileError describes why a schema does not compile, without the URL that the schema
@@ -278,5 +279,5 @@ func compileError(err error) error {
 	if _, ok := errors.AsType[*jsonschema.LoadURLError](err); ok {
 		return errors.New("it refers to another document, and no reference is followed")
 	}
-	return errors.New(content.Clip(strings.ReplaceAll(err.Error(), schemaURL, ""), maxMessage))
+	return errors.New(plaintext.Clip(strings.ReplaceAll(err.Error(), schemaURL, ""), maxMessage))
 }

@@ -3,6 +3,8 @@ package upstream
 import (
 	"errors"
 	"fmt"
+
+	"mcpgateway/internal/plaintext"
 )
 
 // How often the limit of a message fits into a line that is given up. A line that is
@@ -37,7 +39,7 @@ func (c *Connector) babbles(text []byte) {
 	if text != nil {
 		// Bounded first, as a line may be large; masked before the last cut, so that no
 		// half of a secret is left.
-		begin := cut(c.o.Mask(string(text[:min(len(text), 2*maxLogged)])), maxSaid)
+		begin := plaintext.Truncate(c.o.Mask(string(text[:min(len(text), 2*maxLogged)])), maxSaid)
 		reason, advice = reasonBabbles, fmt.Sprintf("the server prints text that is no MCP message, such as %q: %s", begin, checkStdio)
 	}
 	c.update(func(s *Snapshot) {

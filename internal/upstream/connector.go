@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
 
@@ -220,7 +221,7 @@ func (c *Connector) leaveOut(h hello) {
 	}
 	c.o.Metrics.left.WithLabelValues(c.o.Name).Add(float64(len(names)))
 	c.o.Logger.Info("extensions of the server are not relayed, and not declared to clients", zap.Int("extensions", len(names)),
-		zap.String("first", cut(names[0], maxSaid)))
+		zap.String("first", plaintext.Truncate(names[0], maxSaid)))
 }
 
 // countUp notes that there is a conversation, or none any more, where that counts
@@ -252,7 +253,7 @@ func (c *Connector) down(why error, attempted bool) {
 	if s := c.Snapshot(); s.State == Down && s.Reason == reason {
 		level = zap.DebugLevel // the same again at every attempt is no news
 	}
-	advice := cut(c.o.Mask(c.o.advice(why)), maxLogged)
+	advice := plaintext.Truncate(c.o.Mask(c.o.advice(why)), maxLogged)
 	c.o.Logger.Log(level, "no connection", zap.String("why", advice))
 	if attempted { // before anybody hears of it: a call that comes then wants another attempt
 		select {

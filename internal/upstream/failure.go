@@ -3,10 +3,10 @@ package upstream
 import (
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"go.uber.org/zap"
 
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
 
@@ -15,7 +15,7 @@ import (
 const maxReason = 1 << 10
 
 // reason makes of why something failed what may be told.
-func (o *Options) reason(why string) string { return cut(o.Mask(why), maxReason) }
+func (o *Options) reason(why string) string { return plaintext.Truncate(o.Mask(why), maxReason) }
 
 // why is the field of the log that tells of an error that a server may have had its
 // say in.
@@ -62,14 +62,3 @@ const maxLogged = 4 << 10
 
 // maxSaid bounds what is told of a line in the explanation of why a server ended.
 const maxSaid = 200
-
-// cut returns the beginning of a text, without half a character at its end.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
-}

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
 
@@ -313,11 +314,11 @@ func (r *feeding) retry(s *subscription, err error) {
 	case err != nil && refusesFeed(err) && len(s.uris) > 0:
 		// Perhaps it is only a resource that the server will not have any more:
 		// whoever knows why each is wanted may ask again, one after the other.
-		r.log.Info("the server ended the subscription to resources", zap.Int("resources", len(s.uris)), zap.String("error", cut(err.Error(), maxReason)))
+		r.log.Info("the server ended the subscription to resources", zap.Int("resources", len(s.uris)), zap.String("error", plaintext.Truncate(err.Error(), maxReason)))
 		r.uris = nil
 		r.in.renewed()
 	case err != nil && refusesFeed(err):
-		r.log.Info("the server does not tell of changes", zap.String("error", cut(err.Error(), maxReason)))
+		r.log.Info("the server does not tell of changes", zap.String("error", plaintext.Truncate(err.Error(), maxReason)))
 		return
 	}
 	if s.honored != nil && time.Since(s.began) >= steady {

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
 
@@ -278,7 +279,7 @@ func (l *lineConn) takeOne(text []byte) {
 	case m.IsNotification():
 		l.notified(m)
 	case l.modern.Load():
-		l.faults.complain("a modern server sent a request, which is not allowed", zap.String("method", cut(m.Method, maxSaid)))
+		l.faults.complain("a modern server sent a request, which is not allowed", zap.String("method", plaintext.Truncate(m.Method, maxSaid)))
 	default:
 		l.asks.serve(l.life, m, l.o.addressee(l.flights, m))
 	}

@@ -4,10 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"io"
-	"unicode/utf8"
 
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
+
+	"mcpgateway/internal/plaintext"
 )
 
 const (
@@ -51,22 +52,11 @@ func logLines(r io.Reader, to Log) string {
 				log.Warn("lines of the server's standard error were left out", zap.Int("lines", dropped))
 				dropped = 0
 			}
-			log.Info("server", zap.String("stderr", cut(mask(string(line)), maxLine)))
+			log.Info("server", zap.String("stderr", plaintext.Truncate(mask(string(line)), maxLine)))
 		}
 	}
 	if dropped > 0 {
 		log.Warn("lines of the server's standard error were left out", zap.Int("lines", dropped))
 	}
-	return cut(mask(string(last)), maxLastLine)
-}
-
-// cut returns the beginning of a text, without a partial character at its end.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
+	return plaintext.Truncate(mask(string(last)), maxLastLine)
 }
