@@ -1,0 +1,108 @@
+package inspect
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/wire"
+)
+
+// fakeGateway is a gateway with one upstream, "files", whose tools are answered by handle.
+type fakeGateway struct {
+	t         *testing.T
+	upstreams []Upstream
+	tools     []wire.Raw
+	handle    func(c *call.Call) (call.Result, error)
+}
+
+func (g *fakeGateway) Upstreams() []Upstream         { return g.upstreams }
+func (g *fakeGateway) ListedTools(string) []wire.Raw { return g.tools }
+func (g *fakeGateway) Policy() *policy.Policy {
+	return policy.New(policy.Options{Default: policy.Allow})
+}
+
+func (g *fakeGateway) TableUnder(p *policy.Policy) *catalog.Table {
+	space, err := namespace.New("files", "files", "__")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	src := catalog.Source{Space: space, Revision: wire.Rev20251125, Capabilities: wire.Raw(`{"tools":{}}`)}
+	src.Items[call.Tool] = g.tools
+	return catalog.Build(catalog.Options{Policy: p}, []catalog.Source{src})
+}
+
+func (g *fakeGateway) Handle(_ context.Context, c *call.Call) (call.Result, error) {
+	return g.handle(c)
+}
+
+func TestReadOnlyTools(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tools []string
+		want  bool
+	}{
+		"declared":                 {[]string{`{"name":"a","annotations":{"readOnlyHint":true}}`}, true},
+		"declared, and harmless":   {[]string{`{"name":"a","annotations":{"readOnlyHint":true,"destructiveHint":false}}`}, true},
+		"not declared":             {[]string{`{"name":"a"}`}, false},
+		"declared as false":        {[]string{`{"name":"a","annotations":{"readOnlyHint":false}}`}, false},
+		"declared as a string":     {[]string{`{"name":"a","annotations":{"readOnlyHint":"true"}}`}, false},
+		"and destructive":          {[]string{`{"name":"a","annotations":{"readOnlyHint":true,"destructiveHint":true}}`}, false},
+		"declared twice":           {[]string{`{"name":"a","annotations":{"readOnlyHint":false,"readOnlyHint":true}}`}, false},
+		"annotations twice":        {[]string{`{"name":"a","annotations":{"readOnlyHint":true},"annotations":{"readOnlyHint":true}}`}, false},
+		"another of the same name": {[]string{`{"name":"a","annotations":{"readOnlyHint":true}}`, `{"name":"a"}`}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &fakeGateway{t: t}
+			for _, tool := range tt.tools {
+				g.tools = append(g.tools, wire.Raw(tool))
+			}
+			if got := New(g).readOnlyTools("files")["a"]; got != tt.want {
+				t.Errorf("read-only: %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// Only tools that declare themselves read-only are called.
+func TestCheckProbes(t *testing.T) {
+	const read, write = `{"name":"read","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`, `{"name":"write","inputSchema":{"type":"object"}}`
+	var called []string
+	g := &fakeGateway{
+		t: t, tools: []wire.Raw{wire.Raw(read), wire.Raw(write)},
+		upstreams: []Upstream{
+			{Name: "files", State: upstream.Ready, Revision: wire.Rev20251125},
+			{Name: "slow", State: upstream.Connecting},
+			{Name: "gone", State: upstream.Down, Reason: "it is gone"},
+		},
+		handle: func(c *call.Call) (call.Result, error) {
+			called = append(called, string(c.Params))
+			return call.Result{}, wire.Errorf(wire.CodeInternal, "refused")
+		},
+	}
+	limits := ProbeLimits{Call: time.Minute, Items: [call.Kinds]int{10, 10, 10, 10}}
+	r := New(g).Check(t.Context(), CheckOptions{
+		Upstreams: []string{"files", "slow", "gone"}, Probe: []string{"files", "files", "gone"}, Limits: limits,
+		Late: func(string) string { return "too late" },
+	})
+	if want := []string{`{"name":"files__read","arguments":{}}`}; !cmp.Equal(called, want) {
+		t.Errorf("called %v, want %v", called, want)
+	}
+	var found []string
+	for _, f := range r.Findings {
+		found = append(found, f.Severity+" "+f.What+" "+f.Upstream+" "+f.Message)
+	}
+	want := []string{"error unreachable slow too late", "error unreachable gone it is gone", "warning error files error -32603: refused"}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+	if len(r.Probes) != 2 || r.Probes[0].Outcome != "error" || r.Probes[1].Outcome != "skipped" {
+		t.Errorf("probes %+v", r.Probes)
+	}
+}
