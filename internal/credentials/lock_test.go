@@ -68,7 +68,7 @@ func TestRefreshAtOnce(t *testing.T) {
 	store := NewStore(dir)
 	other := source(t, Options{Kind: User, URL: s.o.URL, Store: store, Now: c.now})
 	came, goOn := make(chan struct{}, 2), make(chan struct{})
-	as.Tell("token_endpoint", serve(t, func(w http.ResponseWriter, r *http.Request) {
+	as.SetMetadata("token_endpoint", serve(t, func(w http.ResponseWriter, r *http.Request) {
 		came <- struct{}{}
 		<-goOn
 		r.URL.Path = "/token"

@@ -269,7 +269,7 @@ func TestSessionsOutliveTokens(t *testing.T) {
 // pass a client's token on.
 func TestExchangeThatGivesTheTokenBack(t *testing.T) {
 	echo := gatewaytest.NewAuthServer(t, clients)
-	echo.Tell("token_endpoint", serve(t, func(w http.ResponseWriter, r *http.Request) {
+	echo.SetMetadata("token_endpoint", serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"access_token":%q,"token_type":"Bearer"}`, r.PostFormValue("subject_token"))
 	}))

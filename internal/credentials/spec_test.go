@@ -154,7 +154,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 			}
 		}},
 		{"Clients MUST treat the scopes provided in the challenge as authoritative … If scope is not available, use all scopes defined in scopes_supported … omitting the scope parameter if scopes_supported is undefined", func(t *testing.T, as *gatewaytest.AuthServer) {
-			as.Tell("scopes_supported", nil)
+			as.SetMetadata("scopes_supported", nil)
 			for _, tc := range []struct{ challenge, more, want string }{
 				{named + `, scope="read"`, `,"scopes_supported":["read","all"]`, "read"}, {named, `,"scopes_supported":["read","all"]`, "read all"}, {named, ``, ""},
 			} {
@@ -166,7 +166,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 			}
 		}},
 		{"MAY add offline_access to the scope parameter … when the Authorization Server metadata contains it; SHOULD include refresh_token in their grant_types; MUST NOT assume refresh tokens will be issued", func(t *testing.T, as *gatewaytest.AuthServer) {
-			as.Tell("scopes_supported", nil)
+			as.SetMetadata("scopes_supported", nil)
 			c := newClock()
 			s := userSource(t, as, c, NewStore(""))
 			if err := login(t, s); err != nil {
@@ -236,7 +236,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 				t.Errorf("%v %v, %v %v", one, two, err1, err2)
 			}
 			for _, methods := range []any{nil, []string{}, []string{"plain"}, "S256"} {
-				as.Tell("code_challenge_methods_supported", methods)
+				as.SetMetadata("code_challenge_methods_supported", methods)
 				if _, err := query(t, s); err == nil || !strings.Contains(err.Error(), "does not offer PKCE") {
 					t.Errorf("%v: %v", methods, err)
 				}
@@ -253,7 +253,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 				{false, []string{"https://evil.example"}, "another authorization server"}, {true, []string{as.URL + "/"}, "another authorization server"},
 				{true, []string{strings.ToUpper(as.URL)}, "another authorization server"}, {false, []string{""}, "another authorization server"}, {false, []string{as.URL, as.URL}, "another authorization server"},
 			} {
-				as.Tell("authorization_response_iss_parameter_supported", tc.announced)
+				as.SetMetadata("authorization_response_iss_parameter_supported", tc.announced)
 				f, err := u.begin(t.Context(), "k", "http://127.0.0.1:1/callback", "")
 				if err != nil {
 					t.Fatal(err)
@@ -352,7 +352,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 		}},
 		{"MCP clients MUST specify an appropriate application_type during Dynamic Client Registration … MUST be prepared to handle registration failures (client-registration)", func(t *testing.T, as *gatewaytest.AuthServer) {
 			endpoint, sent := registrations(t, `{"client_id":"x"}`)
-			as.Tell("registration_endpoint", endpoint)
+			as.SetMetadata("registration_endpoint", endpoint)
 			u := userSource(t, as, newClock(), NewStore("")).tokens.(*user)
 			for _, redirect := range []string{"http://127.0.0.1:1/callback", "https://gw.example.com/oauth/callback"} {
 				if _, err := u.begin(t.Context(), "k", redirect, ""); err != nil {
@@ -367,13 +367,13 @@ func TestAuthorizationSpecification(t *testing.T) {
 				t.Error(diff)
 			}
 			endpoint, _ = registrations(t, `{"error":"invalid_redirect_uri","error_description":"<b>"}`)
-			as.Tell("registration_endpoint", endpoint)
+			as.SetMetadata("registration_endpoint", endpoint)
 			if _, err := query(t, userSource(t, as, newClock(), NewStore(""))); err == nil || err.Error() != "the registration endpoint answered HTTP 400 (invalid_redirect_uri)" {
 				t.Errorf("got %v", err)
 			}
 		}},
 		{"Clients MUST host their metadata document at an HTTPS URL … client_id, client_name, redirect_uris … matches the document URL exactly; priority: pre-registered, Client ID Metadata Documents, Dynamic Client Registration (client-registration)", func(t *testing.T, as *gatewaytest.AuthServer) {
-			as.Tell("client_id_metadata_document_supported", true)
+			as.SetMetadata("client_id_metadata_document_supported", true)
 			const document = "https://gw.example.com/oauth/client.json"
 			doc := clientDocument(document, "https://gw.example.com/oauth/callback")
 			if doc["client_id"] != document || doc["client_name"] == "" || fmt.Sprint(doc["redirect_uris"]) != "[https://gw.example.com/oauth/callback]" {

@@ -112,7 +112,7 @@ func TestRefreshByTwoProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := s.tokens.(*user)
-	as.Tell("token_endpoint", serve(t, func(w http.ResponseWriter, r *http.Request) {
+	as.SetMetadata("token_endpoint", serve(t, func(w http.ResponseWriter, r *http.Request) {
 		g, err := u.load(localKey)
 		if err != nil {
 			t.Error(err)
@@ -214,12 +214,14 @@ func TestLoginThatFails(t *testing.T) {
 		{"mix-up", func(as *gatewaytest.AuthServer) { as.SetIss("https://evil.example.com") }, "is that of another authorization server"},
 		{"nearly the same issuer", func(as *gatewaytest.AuthServer) { as.SetIss(as.URL + "/") }, "is that of another authorization server"},
 		{"no issuer, though announced", func(as *gatewaytest.AuthServer) { as.SetIss("-") }, "does not say which authorization server"},
-		{"no PKCE", func(as *gatewaytest.AuthServer) { as.Tell("code_challenge_methods_supported", nil) }, "does not offer PKCE"},
-		{"plain PKCE", func(as *gatewaytest.AuthServer) { as.Tell("code_challenge_methods_supported", []string{"plain"}) }, "does not offer PKCE"},
+		{"no PKCE", func(as *gatewaytest.AuthServer) { as.SetMetadata("code_challenge_methods_supported", nil) }, "does not offer PKCE"},
+		{"plain PKCE", func(as *gatewaytest.AuthServer) {
+			as.SetMetadata("code_challenge_methods_supported", []string{"plain"})
+		}, "does not offer PKCE"},
 		{"metadata of another issuer", func(as *gatewaytest.AuthServer) { as.SetClaimed("https://honest.example.com") }, "is that of another issuer"},
-		{"no registration", func(as *gatewaytest.AuthServer) { as.Tell("registration_endpoint", nil) }, "register the gateway there with the redirect URI http://127.0.0.1:"},
-		{"token endpoint in a cloud", func(as *gatewaytest.AuthServer) { as.Tell("token_endpoint", "http://169.254.169.254/token") }, "the token endpoint that the server names has no https"},
-		{"token endpoint in a private network", func(as *gatewaytest.AuthServer) { as.Tell("token_endpoint", "https://10.0.0.1/token") }, "leads to an address that is not public"},
+		{"no registration", func(as *gatewaytest.AuthServer) { as.SetMetadata("registration_endpoint", nil) }, "register the gateway there with the redirect URI http://127.0.0.1:"},
+		{"token endpoint in a cloud", func(as *gatewaytest.AuthServer) { as.SetMetadata("token_endpoint", "http://169.254.169.254/token") }, "the token endpoint that the server names has no https"},
+		{"token endpoint in a private network", func(as *gatewaytest.AuthServer) { as.SetMetadata("token_endpoint", "https://10.0.0.1/token") }, "leads to an address that is not public"},
 		{"refused", func(as *gatewaytest.AuthServer) { as.SetFail("invalid_grant") }, "the token endpoint answered HTTP 400 (invalid_grant)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -194,13 +194,13 @@ func TestMixUp(t *testing.T) {
 func TestLoginWithoutWordOfPKCE(t *testing.T) {
 	s := newSite(t)
 	s.idp.SetUser("ann")
-	s.idp.Tell("code_challenge_methods_supported", nil)
+	s.idp.SetMetadata("code_challenge_methods_supported", nil)
 	b := browser(t)
 	if q := at(t, step(t, b, s.link(s.of("ann")))).Query(); q.Get("code_challenge_method") != "S256" || q.Get("nonce") == "" {
 		t.Errorf("the login begins with %v", q)
 	}
 	s.ends(b, s.link(s.of("ann")), 200, "Access to up is granted")
-	s.as.Tell("code_challenge_methods_supported", nil)
+	s.as.SetMetadata("code_challenge_methods_supported", nil)
 	s.idp.SetUser("bob")
 	s.ends(browser(t), s.link(s.of("bob")), 403, "does not offer PKCE")
 }
@@ -288,8 +288,8 @@ func TestPages(t *testing.T) {
 // TestClientDocument lets the gateway be named by the URL of what it says of itself.
 func TestClientDocument(t *testing.T) {
 	s := newSite(t)
-	s.as.Tell("client_id_metadata_document_supported", true)
-	s.as.Tell("registration_endpoint", nil)
+	s.as.SetMetadata("client_id_metadata_document_supported", true)
+	s.as.SetMetadata("registration_endpoint", nil)
 	s.idp.SetUser("ann")
 	local := s.base
 	s.base = "https://gateway.example.com/base"

@@ -11,21 +11,21 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a book: whoever reaches the gateway can fill it.
+// Bounds of a book: anyone who reaches the gateway can fill it.
 const (
 	maxNotes     = 200
 	maxTitleLen  = 80        // runes
 	maxBodyBytes = 16 * 1024 // bytes
 )
 
-// note is one entry. It is a value: whoever holds one may keep it.
+// note is one entry. It is a value, and may be kept.
 type note struct {
 	Slug  string // unique, [a-z0-9-]+, made from the title
 	Title string
 	Body  string // Markdown
 }
 
-// uri is where the note is read as a resource.
+// uri is the URI of the note as a resource.
 func (n note) uri() string { return collectionURI + n.Slug }
 
 // book is the notes' storage. Its methods may be called concurrently.
@@ -43,7 +43,7 @@ func newBook(notes ...note) *book {
 }
 
 // put stores a note under the slug of its title. An existing note with that slug
-// is replaced, and replaced tells so.
+// is replaced, and replaced reports that.
 func (b *book) put(title, body string) (n note, replaced bool, err error) {
 	title = strings.TrimSpace(title)
 	slug := slugify(title)

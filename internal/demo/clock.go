@@ -24,8 +24,7 @@ const (
 	defaultCountdown = 5
 )
 
-// knownZones are those that search and completion offer; every IANA zone is
-// accepted.
+// knownZones are the zones that search and completion offer. Every IANA zone is accepted.
 var knownZones = []string{
 	"Africa/Cairo", "Africa/Lagos", "Africa/Nairobi",
 	"America/Chicago", "America/Los_Angeles", "America/Mexico_City", "America/New_York", "America/Sao_Paulo",
@@ -136,7 +135,7 @@ type countdownOutput struct {
 	Counted int `json:"counted" jsonschema:"how many seconds went by"`
 }
 
-// countdown reports after each second how far it is. It ends early, with the
+// countdown reports its progress after each second. It ends early, with the
 // context's error, when the call is canceled.
 func countdown(ctx context.Context, req *mcp.CallToolRequest, in countdownInput) (*mcp.CallToolResult, countdownOutput, error) {
 	seconds := defaultCountdown

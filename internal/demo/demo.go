@@ -7,12 +7,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// version is what every demo server says of itself; it is the version of the
-// demo's behavior, not of the gateway.
+// version is the version in the serverInfo of every demo server: that of the demo's
+// behavior, not of the gateway.
 const version = "1.0.0"
 
-// Server is one built-in upstream. The zero value is of no use; [Servers] makes
-// them.
+// Server is one built-in upstream. Use [Servers] to make them.
 type Server struct {
 	Name        string // the upstream's name, fit for a configuration key
 	Title       string // for people, a few words

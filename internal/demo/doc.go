@@ -1,6 +1,6 @@
-// Package demo has the built-in upstreams that the gateway serves when it is
-// started without a configuration, so that the first command a person types
-// shows every feature at work.
+// Package demo provides the built-in upstreams that the gateway serves when it is started
+// without a configuration, so that the first command that a person types shows every
+// feature.
 //
 // There are three, each a small MCP server made with the Go SDK:
 //
@@ -8,8 +8,8 @@
 //     completion, a prompt with an embedded resource, structured results;
 //   - clock: structured results, progress and log messages of a slow tool,
 //     image content, a binary resource;
-//   - cafe: tools that ask the client, by a form (elicitation) and for a
-//     model's words (sampling).
+//   - cafe: tools that ask the user with a form (elicitation) and the model for a
+//     text (sampling).
 //
 // notes and clock both have a tool called "search": the clash is deliberate and
 // shows why the gateway prefixes names.
@@ -24,13 +24,13 @@
 // A session speaks one era. It is legacy if the first request is initialize and
 // modern if it is server/discover or another request with a modern _meta: the
 // SDK refuses an initialize that comes after a server/discover on the same
-// streams, so a peer that decides for legacy after such a probe starts a
-// second session.
+// streams, so a peer that chooses legacy after such a probe starts a second
+// session.
 //
 // # Concurrency and life cycle
 //
 // All exported functions are safe for concurrent use. Sessions of one [Server]
 // share its state (a note added in one is seen in all); two calls of [Servers]
-// share nothing. Nothing runs until Start; what Start began has ended when its
+// share nothing. Nothing runs until Start. Everything that Start began has ended when its
 // wait function returns. State is in memory and bounded.
 package demo

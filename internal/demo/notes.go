@@ -75,8 +75,8 @@ func newNotes() Server {
 	}
 }
 
-// publish lists a note as a resource; to list it again is harmless and tells the
-// sessions that the list changed.
+// publish lists a note as a resource. Listing it again is harmless: it notifies the
+// sessions that the list has changed.
 func (n *notesServer) publish(each note) {
 	n.server.AddResource(&mcp.Resource{
 		URI: each.uri(), Name: each.Slug, Title: each.Title, MIMEType: noteMIME, Size: int64(len(each.Body)),
@@ -176,7 +176,7 @@ func (n *notesServer) summarize(_ context.Context, req *mcp.GetPromptRequest) (*
 }
 
 // complete offers slugs for the prompt's and the template's argument, styles for
-// the prompt's other one, and nothing for what it does not know.
+// the prompt's other one, and nothing for unknown arguments.
 func (n *notesServer) complete(_ context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	var candidates []string
 	ref, arg := req.Params.Ref, req.Params.Argument

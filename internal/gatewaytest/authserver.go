@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// The grants that an AuthServer knows.
+// The grants that an AuthServer supports.
 const (
 	GrantClient   = "client_credentials"
 	GrantCode     = "authorization_code"
@@ -25,9 +25,9 @@ const (
 	TokenTypeJAG  = "urn:ietf:params:oauth:token-type:id-jag"
 )
 
-// AuthServer is an [Issuer] that gives tokens too: by the grants above, to clients
-// that prove who they are. Whoever comes to /authorize is logged in as the user that
-// SetUser names, and consents. Its methods may be called at once.
+// AuthServer is an [Issuer] that also issues tokens, by the grants above, to authenticated
+// clients. Every browser at /authorize is logged in as the user of SetUser and consents.
+// The methods may be called by many goroutines at once.
 type AuthServer struct {
 	*Issuer
 
@@ -37,9 +37,9 @@ type AuthServer struct {
 	life    time.Duration
 	codes   map[string]code
 	refresh map[string]code
-	posts   []url.Values // what the token endpoint was asked for
+	posts   []url.Values // requests to the token endpoint
 	fail    string       // error code of every answer of the token endpoint
-	iss     string       // in authorization responses; "" for the truth, "-" for none
+	iss     string       // in authorization responses; "" for the real issuer, "-" for none
 	id      map[string]any
 }
 
@@ -48,8 +48,8 @@ type code struct {
 	client, redirect, challenge, nonce, user, resource, scope string
 }
 
-// NewAuthServer starts an authorization server, which ends with the test. clients
-// are ids and secrets, "" for public ones.
+// NewAuthServer starts an authorization server that ends with the test. clients are ids
+// with secrets, "" for public clients.
 func NewAuthServer(t testing.TB, clients map[string]string) *AuthServer {
 	t.Helper()
 	s := &AuthServer{secrets: maps.Clone(clients), user: "ann", life: 5 * time.Minute, codes: map[string]code{}, refresh: map[string]code{}}
@@ -58,7 +58,7 @@ func NewAuthServer(t testing.TB, clients map[string]string) *AuthServer {
 	}
 	s.Issuer = NewIssuer(t, func(i *Issuer) {
 		i.more = map[string]http.HandlerFunc{"/token": s.token, "/authorize": s.authorize, "/register": s.register}
-		i.tells = map[string]any{
+		i.metadata = map[string]any{
 			"token_endpoint": "/token", "authorization_endpoint": "/authorize", "registration_endpoint": "/register",
 			"code_challenge_methods_supported": []string{"S256"}, "response_types_supported": []string{"code"},
 			"authorization_response_iss_parameter_supported": true,
@@ -69,37 +69,37 @@ func NewAuthServer(t testing.TB, clients map[string]string) *AuthServer {
 	return s
 }
 
-// Tell changes a member of the metadata; nil takes it out. A path becomes a URL.
-func (s *AuthServer) Tell(name string, v any) {
+// SetMetadata changes a member of the metadata; nil removes it. A path becomes a URL.
+func (s *AuthServer) SetMetadata(name string, v any) {
 	s.Issuer.mu.Lock()
 	defer s.Issuer.mu.Unlock()
-	next := maps.Clone(s.tells)
+	next := maps.Clone(s.metadata)
 	next[name] = v
 	if v == nil {
 		delete(next, name)
 	}
-	s.tells = next
+	s.metadata = next
 }
 
-// SetUser says who is logged in.
+// SetUser sets the user that is logged in.
 func (s *AuthServer) SetUser(name string) { s.set(func() { s.user = name }) }
 
-// SetLife says how long tokens are good.
-func (s *AuthServer) SetLife(d time.Duration) { s.set(func() { s.life = d }) }
+// SetLifetime sets the lifetime of tokens.
+func (s *AuthServer) SetLifetime(d time.Duration) { s.set(func() { s.life = d }) }
 
-// SetFail makes the token endpoint answer 400 with an error code; "" ends that.
+// SetFail makes the token endpoint answer 400 with an error code; "" makes it work again.
 func (s *AuthServer) SetFail(code string) { s.set(func() { s.fail = code }) }
 
-// SetIss says whom authorization responses name; "" the truth, "-" nobody.
+// SetIss sets iss in authorization responses: "" for the real issuer, "-" for none.
 func (s *AuthServer) SetIss(iss string) { s.set(func() { s.iss = iss }) }
 
-// SetID puts other claims into ID tokens; a nil value takes one out.
+// SetID replaces claims of ID tokens; a nil value removes one.
 func (s *AuthServer) SetID(other map[string]any) { s.set(func() { s.id = other }) }
 
 // ForgetRefresh makes every refresh token invalid.
 func (s *AuthServer) ForgetRefresh() { s.set(func() { clear(s.refresh) }) }
 
-// ForgetClients has nobody be registered any more.
+// ForgetClients removes all registered clients.
 func (s *AuthServer) ForgetClients() { s.set(func() { clear(s.secrets) }) }
 
 func (s *AuthServer) set(change func()) {
@@ -115,8 +115,8 @@ func (s *AuthServer) Posts(grant string) []url.Values {
 	return slices.DeleteFunc(slices.Clone(s.posts), func(v url.Values) bool { return v.Get("grant_type") != grant })
 }
 
-// Holder returns the subject and the scopes of a token that this server gave for a
-// resource. It does not look at the signature: the tests that care verify it.
+// Holder returns the subject and the scopes of a token that this server issued for a
+// resource. It does not verify the signature.
 func (s *AuthServer) Holder(token, resource string) (subject string, scopes []string, ok bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -194,8 +194,8 @@ func (s *AuthServer) token(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// client returns who sent a request, and whether they proved it. Assertions are
-// taken as they come: the tests look at them.
+// client returns the client of a request, and whether it is authenticated. Assertions are
+// not verified: the tests inspect them.
 func (s *AuthServer) client(r *http.Request) (string, bool) {
 	id, secret, basic := r.BasicAuth()
 	if basic {
@@ -264,7 +264,7 @@ func (s *AuthServer) grant(w http.ResponseWriter, form url.Values, client string
 	s.write(w, out)
 }
 
-// redeem uses up a code or a refresh token.
+// redeem consumes a code or a refresh token.
 func (s *AuthServer) redeem(form url.Values, client string) (code, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

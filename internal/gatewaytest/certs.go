@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Authority signs certificates.
+// Authority is a certificate authority.
 type Authority struct {
 	t    testing.TB
 	cert *x509.Certificate
@@ -32,19 +32,19 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// PEM is the authority's own certificate.
+// PEM returns the authority's own certificate.
 func (a *Authority) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }
 
-// Pool holds the authority alone.
+// Pool returns a pool that contains only this authority.
 func (a *Authority) Pool() *x509.CertPool {
 	p := x509.NewCertPool()
 	p.AddCert(a.cert)
 	return p
 }
 
-// Server makes a certificate for loopback, as two PEM files have it.
+// Server makes a certificate for loopback, in PEM.
 func (a *Authority) Server() (cert, key []byte) {
 	a.t.Helper()
 	tmpl := template()

@@ -1,5 +1,4 @@
-// Package gatewaytest has what tests of several packages stand on: a small world that
-// policies are tried on, with a naive reader of them, and an issuer of
-// access tokens whose keys rotate, which can also be made to fail. It is imported by
-// tests only.
+// Package gatewaytest has fixtures for tests of several packages: a small world of items
+// for random policies, with a naive evaluator to compare with, issuers of access tokens
+// whose keys rotate and that can be made to fail, and certificates. Only tests import it.
 package gatewaytest

@@ -23,13 +23,13 @@ import (
 	"time"
 )
 
-// Issuer is an authorization server as far as those see it who verify its tokens:
-// metadata (RFC 8414 or OpenID Connect Discovery) and keys over HTTP. Its methods
-// may be called at once.
+// Issuer is an authorization server as verifiers of its tokens see it: metadata (RFC 8414
+// or OpenID Connect Discovery) and keys over HTTP. The methods may be called by many
+// goroutines at once.
 type Issuer struct {
 	URL string
-	// Now is the time at which tokens are issued. Whoever stops the clock of those who
-	// verify them stops this one, too, before there is a token.
+	// Now returns the time at which tokens are issued. A test that stops the clock of the
+	// verifier also sets Now, before the first token.
 	Now func() time.Time
 
 	t   testing.TB
@@ -42,23 +42,23 @@ type Issuer struct {
 	path    string // of the issuer
 	openID  bool
 	down    bool
-	claimed string // what the metadata says of who it is; "" for the truth
+	claimed string // the issuer in the metadata; "" for the real one
 	asked   map[string]int
 
-	more  map[string]http.HandlerFunc // by path; what an authorization server does beside
-	tells map[string]any              // of the metadata
+	more     map[string]http.HandlerFunc // further endpoints, by path
+	metadata map[string]any              // further members of the metadata
 }
 
 // IssuerOption changes an Issuer before it starts.
 type IssuerOption func(*Issuer)
 
-// OpenID has the metadata where OpenID Connect has it, and not where OAuth has it.
+// OpenID serves the metadata at the path of OpenID Connect, and not at that of OAuth.
 func OpenID(i *Issuer) { i.openID = true }
 
 // AtPath gives the issuer's URL a path, such as /tenant.
 func AtPath(path string) IssuerOption { return func(i *Issuer) { i.path = path } }
 
-// NewIssuer starts an issuer, which ends with the test.
+// NewIssuer starts an issuer that ends with the test.
 func NewIssuer(t testing.TB, opts ...IssuerOption) *Issuer {
 	t.Helper()
 	i := &Issuer{Now: time.Now, t: t, asked: map[string]int{}}
@@ -72,7 +72,7 @@ func NewIssuer(t testing.TB, opts ...IssuerOption) *Issuer {
 	return i
 }
 
-// Rotate gives the issuer new keys; the old ones are published no more.
+// Rotate replaces the keys. The old ones are no longer published.
 func (i *Issuer) Rotate() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -86,14 +86,14 @@ func (i *Issuer) Rotate() {
 	}
 }
 
-// spare are RSA keys of tests that have ended. To make one takes seconds under the race
-// detector on a busy machine, and there are hundreds of issuers.
+// spare are RSA keys of tests that have ended. Making one takes seconds under the race
+// detector on a busy machine, and tests start hundreds of issuers.
 var spare struct {
 	mu   sync.Mutex
 	keys []*rsa.PrivateKey
 }
 
-// takeKey returns a key that no other issuer has before the test has ended.
+// takeKey returns a key that no other issuer uses until the test has ended.
 func takeKey(t testing.TB) (key *rsa.PrivateKey, err error) {
 	spare.mu.Lock()
 	if last := len(spare.keys) - 1; last >= 0 {
@@ -113,7 +113,7 @@ func takeKey(t testing.TB) (key *rsa.PrivateKey, err error) {
 	return key, nil
 }
 
-// SetDown makes everything that is asked of the issuer fail, or work again.
+// SetDown makes all requests to the issuer fail, or work again.
 func (i *Issuer) SetDown(down bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -127,7 +127,7 @@ func (i *Issuer) SetClaimed(url string) {
 	i.claimed = url
 }
 
-// Asked returns how often a path was asked for; that of the keys is /keys.
+// Asked returns the number of requests for a path. The path of the keys is /keys.
 func (i *Issuer) Asked(path string) int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -157,7 +157,7 @@ func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			self = i.claimed
 		}
 		doc := map[string]any{"issuer": self, "jwks_uri": "http://" + r.Host + "/keys"}
-		for name, v := range i.tells {
+		for name, v := range i.metadata {
 			doc[name] = v
 			if path, ok := v.(string); ok && strings.HasPrefix(path, "/") {
 				doc[name] = "http://" + r.Host + path
@@ -192,8 +192,8 @@ func (i *Issuer) keys() []map[string]any {
 
 func (i *Issuer) kid(alg string) string { return fmt.Sprintf("%s-%d", strings.ToLower(alg), i.gen) }
 
-// Claims are those of a good token for an audience, with others put in: a nil value
-// takes a claim out.
+// Claims returns the claims of a valid token for an audience. other replaces claims; a
+// nil value removes one.
 func (i *Issuer) Claims(audience string, other map[string]any) map[string]any {
 	now := i.Now().Unix()
 	claims := map[string]any{"iss": i.URL, "aud": audience, "sub": "ann", "iat": now, "exp": now + 300}
@@ -206,14 +206,14 @@ func (i *Issuer) Claims(audience string, other map[string]any) map[string]any {
 	return claims
 }
 
-// Token returns a good token for an audience, with other claims put in.
+// Token returns a valid token for an audience, with claims replaced as in Claims.
 func (i *Issuer) Token(audience string, other map[string]any) string {
 	return i.Sign(map[string]any{"typ": "at+jwt"}, i.Claims(audience, other))
 }
 
-// Sign signs claims. The header may have an alg (RS256 unless it has; ES256, EdDSA,
-// PS256, and for attackers none, and HS256 with the public RSA key in PEM form as
-// the secret) and whatever else; kid is put in where it is missing.
+// Sign signs claims. The header may have any members. alg is RS256 by default; ES256,
+// EdDSA and PS256 are supported too, and for attacks none, and HS256 with the public RSA key
+// in PEM as the secret. A missing kid is added.
 func (i *Issuer) Sign(header, claims map[string]any) string {
 	i.t.Helper()
 	i.mu.Lock()

@@ -16,7 +16,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// WorldItem is one item of the world that policies are tried on.
+// WorldItem is one item of the test world.
 type WorldItem struct {
 	Upstream string
 	Kind     call.Kind
@@ -28,7 +28,7 @@ type WorldItem struct {
 // ID tells an item from all others.
 func (it WorldItem) ID() string { return it.Upstream + " " + it.Kind.String() + " " + it.Native }
 
-// World is the world that policies are tried on.
+// World has the items that random policies are evaluated on.
 var World = []WorldItem{
 	{"db", call.Tool, "query", "db__query", `{"name":"query","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`},
 	{"db", call.Tool, "insert", "db__insert", `{"name":"insert","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":false}}`},
@@ -49,7 +49,7 @@ var World = []WorldItem{
 	{"open", call.Resource, "memo:y", "memo:y", `{"name":"y","uri":"memo:y"}`},
 }
 
-// truth is what a condition comes to.
+// truth is the value of a condition.
 type truth int
 
 const (
@@ -66,8 +66,7 @@ func truthOf(b bool) truth {
 	return isFalse
 }
 
-// Asked is what a naive reader of rules is asked about; Args is nil where they are
-// not known.
+// Asked is a question to the naive evaluator. Args is nil if the arguments are unknown.
 type Asked struct {
 	Who  *call.Principal
 	Rev  wire.Revision
@@ -76,7 +75,7 @@ type Asked struct {
 	None bool // there are arguments, without n
 }
 
-// worldConditions are conditions with what they mean, said once more.
+// worldConditions are conditions, each with the same meaning in Go.
 var worldConditions = []struct {
 	text  string
 	means func(a Asked) truth
@@ -101,7 +100,7 @@ var worldConditions = []struct {
 	}},
 	{`args.n < 5`, func(a Asked) truth {
 		switch {
-		case a.None || a.Item.Kind == call.Resource || a.Item.Kind == call.Template: // which have no arguments
+		case a.None || a.Item.Kind == call.Resource || a.Item.Kind == call.Template: // these have no arguments
 			return isError
 		case a.Args == nil:
 			return isOpen
@@ -110,7 +109,7 @@ var worldConditions = []struct {
 	}},
 }
 
-// WorldConditions compiles the conditions of random policies, once for many.
+// WorldConditions compiles the conditions of random policies.
 func WorldConditions(t *testing.T) []*policy.Condition {
 	t.Helper()
 	var compiled []*policy.Condition
@@ -124,18 +123,18 @@ func WorldConditions(t *testing.T) []*policy.Condition {
 	return compiled
 }
 
-const byMetadata = 6 // the place of the condition on a mimeType
+const byMetadata = 6 // the index of the condition on a mimeType
 
-// WorldPolicy is a random policy, once for the gateway and once to be read naively.
+// WorldPolicy is a random policy, for the gateway and for the naive evaluator.
 type WorldPolicy struct {
 	Opts policy.Options
 	when []int // of each rule, -1 for none
 }
 
-// Pick returns one of several.
+// Pick returns a random one of the choices.
 func Pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-// RandomPolicy makes a policy. compiled are [WorldConditions].
+// RandomPolicy makes a random policy. compiled are [WorldConditions].
 func RandomPolicy(r *rand.Rand, compiled []*policy.Condition) WorldPolicy {
 	p := WorldPolicy{Opts: policy.Options{Default: Pick(r, policy.Deny, policy.Deny, policy.Allow), Upstreams: map[string]policy.Upstream{}}}
 	if r.IntN(3) == 0 {
@@ -157,8 +156,8 @@ func RandomPolicy(r *rand.Rand, compiled []*policy.Condition) WorldPolicy {
 			at = r.IntN(len(compiled))
 			rule.When = compiled[at]
 			if at == byMetadata && rule.Effect == policy.Confirm {
-				// What lists say is not known of a URI that none has: such a rule matches
-				// then, by its grammar, and so tells listed URIs from others.
+				// The metadata of an unlisted URI is unknown. Such a rule then matches, by
+				// its grammar, and so tells listed URIs from others.
 				rule.Effect = policy.Deny
 			}
 		}
@@ -175,15 +174,15 @@ func concerns(w policy.Who, p *call.Principal) bool {
 	return some(w.Subjects, []string{p.Subject}) && some(w.Issuers, []string{p.Issuer}) && some(w.Groups, p.Groups) && some(w.Scopes, p.Scopes)
 }
 
-// MayReach reports whether the caller may be allowed anything of an upstream, whatever
-// its items are: where that is not so, nothing may name the upstream.
+// MayReach reports whether the caller may be allowed any item of an upstream, whatever its
+// items are. If not, no answer may name the upstream.
 func (p WorldPolicy) MayReach(who *call.Principal, upstream string) bool {
 	return p.Opts.Default == policy.Allow || slices.ContainsFunc(p.Opts.Rules, func(r policy.Rule) bool {
 		return r.Effect != policy.Deny && concerns(r.Who, who) && (r.What.Upstreams == nil || globbed(r.What.Upstreams, upstream))
 	})
 }
 
-// ReadsArguments reports whether a condition does.
+// ReadsArguments reports whether a condition reads the arguments.
 func (p WorldPolicy) ReadsArguments() bool { return slices.Contains(p.when, len(worldConditions)-1) }
 
 func globbed(globs []string, s string) bool {
@@ -196,8 +195,7 @@ func globbed(globs []string, s string) bool {
 	})
 }
 
-// Decide reads the policy as its grammar says it, without any of the gateway's
-// means.
+// Decide evaluates the policy as its grammar defines it, without code of the gateway.
 func (p WorldPolicy) Decide(a Asked) policy.Effect {
 	it := a.Item
 	if u, ok := p.Opts.Upstreams[it.Upstream]; ok {
@@ -230,15 +228,15 @@ func (p WorldPolicy) Decide(a Asked) policy.Effect {
 	return effect
 }
 
-// WorldPrincipals differ in all that rules ask for.
+// WorldPrincipals differ in everything that rules can match.
 var WorldPrincipals = []*call.Principal{
 	{Subject: "ann", Groups: []string{"g1"}, Scopes: []string{"s1"}, AuthMethod: "jwt", Issuer: "i1"},
 	{Subject: "bob", Groups: []string{"g2"}, AuthMethod: "jwt", Issuer: "i2"},
 	{Subject: "cid", Groups: []string{"g1", "g2"}, Scopes: []string{"s2"}, AuthMethod: "api-key"},
 }
 
-// WorldSources is the world, or what keepItem and keepUpstream leave of it. One of its
-// upstreams has no prefix, and one is down.
+// WorldSources returns the world, reduced to the items and upstreams that keepItem and
+// keepUpstream accept. One upstream has no prefix, and one is down.
 func WorldSources(t *testing.T, keepItem func(WorldItem) bool, keepUpstream func(string) bool) []catalog.Source {
 	t.Helper()
 	var sources []catalog.Source
@@ -269,9 +267,9 @@ func WorldSources(t *testing.T, keepItem func(WorldItem) bool, keepUpstream func
 	return sources
 }
 
-// WorldAnswer is what an upstream of the world says to a request under native names.
-// It has the items of the world, save those that hidden is true of; of a resource that
-// it does not have it speaks in a way of its own.
+// WorldAnswer returns the answer of an upstream of the world to a request with native
+// names. The upstream has the items of the world, except those that hidden accepts. Its
+// error for an unknown resource has a text of its own.
 func WorldAnswer(upstream, method string, params wire.Raw, hidden func(WorldItem) bool) (wire.Raw, *wire.Error) {
 	p := wire.ValueOf(params)
 	uri := p.Get("uri").Str()

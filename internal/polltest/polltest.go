@@ -5,29 +5,30 @@ import (
 	"time"
 )
 
-// patience is long: only a test that fails waits to its end.
-const patience = time.Minute
+// timeout is long: only a failing test waits that long.
+const timeout = time.Minute
 
-// Until waits until something holds.
-func Until(t testing.TB, what string, holds func() bool) {
+// Until waits until the condition holds. It fails the test after a minute; what names the
+// condition.
+func Until(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	if !poll(holds) {
-		t.Fatalf("not within %v: %s", patience, what)
+	if !poll(condition) {
+		t.Fatalf("not within %v: %s", timeout, what)
 	}
 }
 
-// UntilNil asks until there is no error any more.
-func UntilNil(t testing.TB, what string, ask func() error) {
+// UntilNil calls f until it returns no error. It fails the test after a minute.
+func UntilNil(t testing.TB, what string, f func() error) {
 	t.Helper()
 	var err error
-	if !poll(func() bool { err = ask(); return err == nil }) {
-		t.Fatalf("not within %v: %s: %v", patience, what, err)
+	if !poll(func() bool { err = f(); return err == nil }) {
+		t.Fatalf("not within %v: %s: %v", timeout, what, err)
 	}
 }
 
-func poll(holds func() bool) bool {
-	end := time.Now().Add(patience)
-	for pause := time.Millisecond; !holds(); pause = min(2*pause, 20*time.Millisecond) {
+func poll(condition func() bool) bool {
+	end := time.Now().Add(timeout)
+	for pause := time.Millisecond; !condition(); pause = min(2*pause, 20*time.Millisecond) {
 		if time.Now().After(end) {
 			return false
 		}

@@ -16,58 +16,57 @@ import (
 // AuditStdout is the name of standard output in AuditOptions.File.
 const AuditStdout = "-"
 
-// AuditOptions say where the lines of an audit go.
+// AuditOptions configure an Audit.
 type AuditOptions struct {
-	File     string    // a path, whose folder is made if need be, or AuditStdout
-	Stdout   io.Writer // for AuditStdout; nil: os.Stdout
-	MaxBytes int64     // a file is closed before it gets larger; 0: never
-	MaxFiles int       // closed files that are kept; 0: all
+	File     string    // a path, whose folder is created if it does not exist, or AuditStdout
+	Stdout   io.Writer // for AuditStdout; nil means os.Stdout
+	MaxBytes int64     // the file is rotated before it gets larger; 0 means never
+	MaxFiles int       // how many rotated files are kept; 0 means all
 	Logger   *zap.Logger
 	Metrics  *AuditMetrics
 }
 
-// AuditMetrics count what went wrong with the audit.
+// AuditMetrics count failures of the audit.
 type AuditMetrics struct{ failures prometheus.Counter }
 
-// NewAuditMetrics makes the metrics, registered nowhere yet.
+// NewAuditMetrics makes the metrics. The caller registers them.
 func NewAuditMetrics() *AuditMetrics {
 	return &AuditMetrics{prometheus.NewCounter(prometheus.CounterOpts{
 		Name: Namespace + "_audit_failures_total", Help: "Lines of the audit that could not be written when they were due.",
 	})}
 }
 
-// Collectors returns what is to be registered.
+// Collectors returns the collectors to register.
 func (m *AuditMetrics) Collectors() []prometheus.Collector { return []prometheus.Collector{m.failures} }
 
-// maxHeld bounds the lines that wait for a file that cannot be written. They tell
-// of calls that were running then, so there are no more than may run.
-const maxHeld = 1 << 14
+// maxPending bounds the lines that wait while the file cannot be written. They are of
+// calls that were in progress, so there are no more of them than of those.
+const maxPending = 1 << 14
 
-// Audit writes lines to a file, each with one call of the operating system, which
-// has it when the method returns: the end of the process loses nothing, the loss
-// of power may.
+// Audit writes lines to a file, each with one system call. The operating system has the
+// line when the method returns: the end of the process loses no line, a power failure may.
 //
-// Whoever moves the file away, such as logrotate, need not tell: the next line
-// goes to a new one. Several processes may write to one file. A line that was cut
-// by a full disk is ended before the next begins.
+// If another program such as logrotate moves the file, the next line goes to a new file.
+// Several processes may write to one file. A line that a full disk has cut is ended before
+// the next one begins.
 //
-// Its methods may be called by any number of goroutines. Whoever has
-// opened it, or written a line, closes it.
+// The methods may be called by many goroutines at once. Call Close after Open or the first
+// line.
 type Audit struct {
 	opt AuditOptions
 
-	mu     sync.Mutex
-	out    io.Writer   // nil while no file is open
-	file   *os.File    // out, unless that is standard output
-	info   os.FileInfo // of file, for whether it is still the one with that name
-	size   int64       // of file
-	torn   bool        // the last line has no end
-	held   [][]byte    // lines that have to be written before others
-	failed bool        // the last line could not be written
-	stuck  bool        // the file could not be changed for a new one, which was told
+	mu           sync.Mutex
+	out          io.Writer   // nil while no file is open
+	file         *os.File    // out, unless that is standard output
+	info         os.FileInfo // of file, to notice that another file has its name
+	size         int64       // of file
+	torn         bool        // the last line is incomplete
+	pending      [][]byte    // lines to write before others
+	failed       bool        // the last line could not be written
+	renameFailed bool        // the full file could not be renamed, and that was logged
 }
 
-// NewAudit returns an audit whose file is not open yet.
+// NewAudit returns an audit. Its file is not open yet.
 func NewAudit(o AuditOptions) *Audit {
 	a := &Audit{opt: o}
 	if o.File == AuditStdout {
@@ -78,53 +77,54 @@ func NewAudit(o AuditOptions) *Audit {
 	return a
 }
 
-// Open opens the file, which otherwise the first line does.
+// Open opens the file. Without it the first line does.
 func (a *Audit) Open() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.opt.File == AuditStdout {
 		return nil
 	}
-	return a.place(0)
+	return a.ensureRoom(0)
 }
 
-// Before writes a line of what is about to be done. After an error it must not be
-// done. The line ends with its only line break, and stays the caller's.
+// Before writes a line about an action that is about to begin. If it fails, the action must
+// not begin. The line ends with its only line break. Before does not keep it.
 func (a *Audit) Before(line []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.told(a.write(line))
+	return a.countFailure(a.write(line))
 }
 
-// After writes a line of what was done. Where that fails the line is kept, and
+// After writes a line about an action that has ended. If that fails, the line is kept and
 // written before any other.
 func (a *Audit) After(line []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.told(a.write(line)) == nil {
+	if a.countFailure(a.write(line)) == nil {
 		return
 	}
-	if len(a.held) < maxHeld {
-		a.held = append(a.held, append([]byte(nil), line...))
+	if len(a.pending) < maxPending {
+		a.pending = append(a.pending, append([]byte(nil), line...))
 	} else {
 		a.opt.Logger.Error("a line of the audit is lost", zap.ByteString("line", line))
 	}
 }
 
-// Close writes what it can of the lines that were kept, and closes the file.
+// Close writes the kept lines, as far as it can, and closes the file.
 func (a *Audit) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	err := a.writeHeld()
+	err := a.writePending()
 	if err != nil {
-		err = fmt.Errorf("%d lines of the audit are lost: %w", len(a.held), err)
+		err = fmt.Errorf("%d lines of the audit are lost: %w", len(a.pending), err)
 	}
-	a.held = nil
+	a.pending = nil
 	return errors.Join(err, a.closeFile())
 }
 
-// told counts and logs whether a line could be written. The caller holds mu.
-func (a *Audit) told(err error) error {
+// countFailure counts a line that could not be written, and logs when the audit begins to
+// fail and when it works again. The caller holds mu.
+func (a *Audit) countFailure(err error) error {
 	if err != nil {
 		a.opt.Metrics.failures.Inc()
 	}
@@ -139,27 +139,27 @@ func (a *Audit) told(err error) error {
 	return err
 }
 
-// write writes a line after those that wait. The caller holds mu.
+// write writes a line after the pending ones. The caller holds mu.
 func (a *Audit) write(line []byte) error {
-	if err := a.writeHeld(); err != nil {
+	if err := a.writePending(); err != nil {
 		return err
 	}
 	return a.writeLine(line)
 }
 
-func (a *Audit) writeHeld() error {
-	for len(a.held) > 0 {
-		if err := a.writeLine(a.held[0]); err != nil {
+func (a *Audit) writePending() error {
+	for len(a.pending) > 0 {
+		if err := a.writeLine(a.pending[0]); err != nil {
 			return err
 		}
-		a.held = a.held[1:]
+		a.pending = a.pending[1:]
 	}
 	return nil
 }
 
 func (a *Audit) writeLine(line []byte) error {
 	if a.opt.File != AuditStdout {
-		if err := a.place(int64(len(line))); err != nil {
+		if err := a.ensureRoom(int64(len(line))); err != nil {
 			return err
 		}
 	}
@@ -174,18 +174,18 @@ func (a *Audit) writeLine(line []byte) error {
 	return err
 }
 
-// place sees to it that the file is open, the one with that name, and has room
-// for n bytes. The caller holds mu.
-func (a *Audit) place(n int64) error {
+// ensureRoom makes sure that the file with the configured name is open and has room for n
+// bytes. The caller holds mu.
+func (a *Audit) ensureRoom(n int64) error {
 	if a.file != nil {
 		now, err := os.Stat(a.opt.File)
 		switch {
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return err
-		case err != nil || !os.SameFile(now, a.info): // moved away; what it has, it has
+		case err != nil || !os.SameFile(now, a.info): // another program has moved it
 			_ = a.closeFile()
 		default:
-			a.size = now.Size() // others may write to it
+			a.size = now.Size() // other processes may write to it
 		}
 	}
 	if a.file == nil {
@@ -199,15 +199,15 @@ func (a *Audit) place(n int64) error {
 	return nil
 }
 
-// open opens the file, or makes it. The caller holds mu, or is the only one.
+// open opens or creates the file. The caller holds mu.
 func (a *Audit) open() error {
 	if info, err := os.Stat(a.opt.File); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no plain file; for standard output, the name is %q", a.opt.File, AuditStdout)
+		return fmt.Errorf("%s is not a regular file; for standard output, use the name %q", a.opt.File, AuditStdout)
 	}
 	if err := os.MkdirAll(filepath.Dir(a.opt.File), 0o700); err != nil {
 		return err
 	}
-	// It is read only to see how it ends.
+	// The file is read only to see whether its last line is complete.
 	f, err := os.OpenFile(a.opt.File, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err

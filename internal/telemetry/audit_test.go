@@ -221,7 +221,7 @@ func TestAuditOfAFullDisk(t *testing.T) {
 func TestAuditThatCannotBeOpened(t *testing.T) {
 	dir := t.TempDir()
 	for _, file := range []string{dir, os.DevNull} {
-		if err := NewAudit(AuditOptions{File: file}).Open(); err == nil || !strings.Contains(err.Error(), "is no plain file") {
+		if err := NewAudit(AuditOptions{File: file}).Open(); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 			t.Errorf("%s: %v", file, err)
 		}
 	}

@@ -1,7 +1,6 @@
-// Package telemetry makes the instruments that the rest of the gateway is
-// handed: the metrics registry, the logger and the file of the audit. It knows
-// nothing of what is measured or recorded: every package owns its metrics and its
-// lines, and is handed a logger.
+// Package telemetry makes the metrics registry, the logger and the audit file. It does
+// not know what is measured or recorded: every package owns its metrics and its lines, and
+// is handed a registry and a logger.
 //
-// What it returns may be used by any number of goroutines.
+// Everything that it returns may be used by many goroutines at once.
 package telemetry

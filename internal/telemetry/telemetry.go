@@ -15,8 +15,7 @@ import (
 // Namespace is the prefix of the gateway's own metrics.
 const Namespace = "mcp_gateway"
 
-// NewRegistry returns a registry that has the collectors of the Go runtime and
-// of the process.
+// NewRegistry returns a registry with the collectors of the Go runtime and of the process.
 func NewRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
@@ -26,24 +25,22 @@ func NewRegistry() *prometheus.Registry {
 	return r
 }
 
-// LogOptions say how much is logged and in which form.
+// LogOptions configure the logger.
 type LogOptions struct {
 	Level  string // debug, info, warn, error
 	Format string // console, json, or auto: console when Out is a terminal
 	Out    *os.File
-	// Through stands between the log and Out, where something else writes to the
-	// same terminal. None: the log goes to Out at once.
+	// Through, if set, receives the lines instead of Out. Use it if something else writes
+	// to the same terminal.
 	Through io.Writer
 }
 
-// flushEvery bounds how old a log line may be before it is written. Lines are
-// gathered because one system call for each line would cost more than
-// anything else that a call through the gateway does.
-const flushEvery = 200 * time.Millisecond
+// flushInterval bounds how long a log line is buffered. Lines are buffered because one
+// system call for each line would cost more than the rest of a call through the gateway.
+const flushInterval = 200 * time.Millisecond
 
-// NewLogger returns a logger and a function that writes out what is buffered
-// and ends the logger's goroutine. Lines of level warn and above are written at
-// once.
+// NewLogger returns a logger and a function that writes the buffered lines and ends the
+// logger's goroutine. Lines of level warn and above are written at once.
 func NewLogger(o LogOptions) (*zap.Logger, func(), error) {
 	level, err := zapcore.ParseLevel(o.Level)
 	if err != nil {
@@ -59,10 +56,10 @@ func NewLogger(o LogOptions) (*zap.Logger, func(), error) {
 	} else {
 		cfg := zap.NewProductionEncoderConfig()
 		cfg.EncodeTime = zapcore.RFC3339NanoTimeEncoder
-		cfg.EncodeDuration = zapcore.StringDurationEncoder // a bare number does not say its unit
+		cfg.EncodeDuration = zapcore.StringDurationEncoder // a bare number has no unit
 		enc = zapcore.NewJSONEncoder(cfg)
 	}
-	buffered := &zapcore.BufferedWriteSyncer{WS: zapcore.Lock(zapcore.AddSync(o.writer())), FlushInterval: flushEvery}
+	buffered := &zapcore.BufferedWriteSyncer{WS: zapcore.Lock(zapcore.AddSync(o.writer())), FlushInterval: flushInterval}
 	core := zapcore.NewCore(enc, buffered, level)
 	log := zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
 		if e.Level >= zapcore.WarnLevel {
@@ -73,8 +70,8 @@ func NewLogger(o LogOptions) (*zap.Logger, func(), error) {
 	return log, func() { buffered.Stop() }, nil
 }
 
-// writer hides that Out can be synced: pipes and terminals fail at it, and a log
-// need not survive the loss of power.
+// writer returns the output without its Sync method: it fails for pipes and terminals, and
+// a log need not survive a power failure.
 func (o *LogOptions) writer() io.Writer {
 	switch {
 	case o.Through != nil:

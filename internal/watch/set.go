@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 )
 
-// Set is files with what was in them, by path. The zero Set has none.
+// Set is a set of files with digests of their content. The zero Set is empty.
 type Set struct{ files map[string]digest }
 
 type digest [sha256.Size]byte
 
-// digestOf is the digest of a content; nil, for a file that cannot be read, has one
-// of its own.
+// digestOf returns the digest of a content. A file that cannot be read has the content nil,
+// with a digest of its own.
 func digestOf(data []byte) digest {
 	if data == nil {
 		return digest{}
@@ -20,8 +20,8 @@ func digestOf(data []byte) digest {
 	return sha256.Sum256(data)
 }
 
-// Note adds a file with its content, nil when it cannot be read. A path that is
-// relative is so to the working directory.
+// Note adds a file with its content, nil if it cannot be read. A relative path is relative
+// to the working directory.
 func (s *Set) Note(path string, data []byte) {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs

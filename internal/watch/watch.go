@@ -12,74 +12,74 @@ import (
 )
 
 const (
-	// quiet is how long there must have been no event before files are read: who
-	// writes a file does so in several steps.
-	quiet = 100 * time.Millisecond
-	// noisy is after what time they are read although events go on.
-	noisy = time.Second
-	// lookEvery is how often files are read although there was no event.
-	lookEvery = 5 * time.Second
+	// quietTime is the time without events before files are read: programs write a file
+	// in several steps.
+	quietTime = 100 * time.Millisecond
+	// maxDelay is the time after which files are read although events go on.
+	maxDelay = time.Second
+	// pollInterval is how often files are read without any event.
+	pollInterval = 5 * time.Second
 )
 
-// Watcher looks after files.
+// Watcher watches files. Expect may be called by any goroutine at any time.
 type Watcher struct {
-	read func(string) ([]byte, error)
-	log  *zap.Logger
-	told chan struct{} // capacity 1: what is expected has changed
+	read   func(string) ([]byte, error)
+	log    *zap.Logger
+	update chan struct{} // capacity 1
 
 	mu       sync.Mutex
 	expected Set
 }
 
-// New returns a Watcher that reads files with read, as those did that note them in
-// a Set. It expects none yet.
+// New returns a Watcher that expects no files yet. read must return the same content as
+// was noted in the sets that Expect is given.
 func New(read func(string) ([]byte, error), log *zap.Logger) *Watcher {
-	return &Watcher{read: read, log: log, told: make(chan struct{}, 1)}
+	return &Watcher{read: read, log: log, update: make(chan struct{}, 1)}
 }
 
-// Expect says which files to look after, and what was in them. It does not block.
+// Expect sets the files to watch, with their present content. It does not block.
 func (w *Watcher) Expect(s Set) {
 	w.mu.Lock()
 	w.expected = s.clone()
 	w.mu.Unlock()
 	select {
-	case w.told <- struct{}{}:
+	case w.update <- struct{}{}:
 	default:
 	}
 }
 
-func (w *Watcher) expects() Set {
+func (w *Watcher) expectedSet() Set {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.expected
 }
 
-// Run calls changed when something else is in the files than is expected, until
-// ctx ends. changed must not block; it is called again for the same change, some
-// seconds later, unless Expect says by then that what is there was taken in.
+// Run calls changed when a file has another content than expected, until ctx ends. changed
+// must not block. It is called again for the same change some seconds later, unless Expect
+// has set the new content by then. Run may be called once.
 func (w *Watcher) Run(ctx context.Context, changed func()) {
 	var events chan fsnotify.Event
 	var errors chan error
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
-		w.log.Warn("the system cannot tell of changes of files; they are looked at every few seconds", zap.Error(err))
+		w.log.Warn("the system cannot report changes of files; they are read every few seconds", zap.Error(err))
 	} else {
 		defer notify.Close()
 		events, errors = notify.Events, notify.Errors
 	}
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	settled := time.NewTimer(0) // the first look comes at once
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
+	settled := time.NewTimer(0) // the first check comes at once
 	defer settled.Stop()
-	var since time.Time // when the first event came that was not looked after yet
+	var since time.Time // the time of the first event since the last check
 	var places map[string]map[string]bool
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.told:
-			places = w.follow(notify)
-			settled.Reset(0) // what happened before they were watched
+		case <-w.update:
+			places = w.watchFolders(notify)
+			settled.Reset(0) // a file may have changed before its folder was watched
 		case e := <-events:
 			if !places[filepath.Dir(e.Name)][filepath.Base(e.Name)] {
 				continue
@@ -87,15 +87,15 @@ func (w *Watcher) Run(ctx context.Context, changed func()) {
 			if since.IsZero() {
 				since = time.Now()
 			}
-			settled.Reset(min(quiet, max(0, noisy-time.Since(since))))
+			settled.Reset(min(quietTime, max(0, maxDelay-time.Since(since))))
 		case err := <-errors:
 			w.log.Debug("watching files", zap.Error(err))
-			settled.Reset(quiet) // events may be lost
-		case <-look.C:
+			settled.Reset(quietTime) // events may have been lost
+		case <-poll.C:
 			settled.Reset(0)
 		case <-settled.C:
 			since = time.Time{}
-			places = w.follow(notify) // links may lead elsewhere now
+			places = w.watchFolders(notify) // links may lead elsewhere now
 			if w.differs() {
 				changed()
 			}
@@ -105,7 +105,7 @@ func (w *Watcher) Run(ctx context.Context, changed func()) {
 
 // differs reports whether any file has another content than expected.
 func (w *Watcher) differs() bool {
-	for path, expected := range w.expects().files {
+	for path, expected := range w.expectedSet().files {
 		info, err := os.Stat(path)
 		if err == nil && !info.Mode().IsRegular() {
 			continue
@@ -121,12 +121,12 @@ func (w *Watcher) differs() bool {
 	return false
 }
 
-// follow watches the folders that matter, and no others, and returns the names in
-// them that do.
-func (w *Watcher) follow(notify *fsnotify.Watcher) map[string]map[string]bool {
+// watchFolders watches the folders of the expected files and of the links to them, and no
+// others. It returns the names that matter in each folder.
+func (w *Watcher) watchFolders(notify *fsnotify.Watcher) map[string]map[string]bool {
 	places := make(map[string]map[string]bool)
-	for path := range w.expects().files {
-		follow(path, func(dir, name string) {
+	for path := range w.expectedSet().files {
+		visitLinks(path, func(dir, name string) {
 			if places[dir] == nil {
 				places[dir] = make(map[string]bool)
 			}
@@ -152,21 +152,21 @@ func (w *Watcher) follow(notify *fsnotify.Watcher) map[string]map[string]bool {
 // maxLinks bounds how many links are followed on the way to one file.
 const maxLinks = 40
 
-// follow calls visit for the file at an absolute path and every link on the way to
-// it, with the folder that it is in and its name there.
-func follow(path string, visit func(dir, name string)) {
+// visitLinks calls visit for the file at an absolute path and for every link on the way to
+// it, with the folder and the name in that folder.
+func visitLinks(path string, visit func(dir, name string)) {
 	for range maxLinks {
 		dir, name := filepath.Dir(path), filepath.Base(path)
 		if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
-			// The folder is reached through links, which may be swapped: see to those
-			// first, then to the file where it is.
-			followDir(dir, visit)
+			// The folder is reached through links, which may be replaced. Visit those
+			// first, then the file in the real folder.
+			visitFolderLinks(dir, visit)
 			dir = real
 		}
 		visit(dir, name)
 		to, err := os.Readlink(filepath.Join(dir, name))
 		if err != nil {
-			return // it is no link, or not there
+			return // not a link, or missing
 		}
 		if path = to; !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
@@ -174,13 +174,13 @@ func follow(path string, visit func(dir, name string)) {
 	}
 }
 
-// followDir visits the links among the elements of the path of a folder.
-func followDir(path string, visit func(dir, name string)) {
+// visitFolderLinks visits the links among the elements of the path of a folder.
+func visitFolderLinks(path string, visit func(dir, name string)) {
 	for range maxLinks {
 		link := ""
 		for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
 			if info, err := os.Lstat(at); err == nil && info.Mode()&os.ModeSymlink != 0 {
-				link = at // the one nearest to the root is the last that is found
+				link = at // ends as the one nearest to the root
 			}
 		}
 		if link == "" {

@@ -55,7 +55,7 @@ func watch(t *testing.T, paths ...string) *watched {
 func (v *watched) settle() {
 	v.t.Helper()
 	before := v.looks.Load()
-	v.w.Expect(v.w.expects())
+	v.w.Expect(v.w.expectedSet())
 	polltest.Until(v.t, "the files are looked at", func() bool { return v.looks.Load() > before })
 }
 
@@ -192,7 +192,7 @@ func TestPlaces(t *testing.T) {
 	link(t, "x/a", filepath.Join(dir, "b"))
 	for path, want := range map[string][]string{"x/a": {"x/a"}, "b": {"b", "x/a"}, "none": {"none"}} {
 		var got []string
-		follow(filepath.Join(dir, path), func(in, name string) {
+		visitLinks(filepath.Join(dir, path), func(in, name string) {
 			rel, err := filepath.Rel(dir, filepath.Join(in, name))
 			if err != nil {
 				t.Fatal(err)
@@ -203,6 +203,6 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}
-	follow(filepath.Join(dir, "loop"), func(string, string) {}) // ends
-	follow(filepath.Join(dir, "loop", "a"), func(string, string) {})
+	visitLinks(filepath.Join(dir, "loop"), func(string, string) {}) // ends
+	visitLinks(filepath.Join(dir, "loop", "a"), func(string, string) {})
 }
