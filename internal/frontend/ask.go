@@ -15,7 +15,7 @@ func (x *exchange) Ask(ctx context.Context, method string, params wire.Raw) (wir
 	if !bridge.Declared(x.call.Client, method, params) {
 		return undeclared(x.call.Client, method)
 	}
-	if x.sess == nil || x.over.Load() {
+	if x.sess == nil || x.notifyEnded.Load() {
 		return unanswered(method)
 	}
 	id, answers := x.sess.NewAsk()
@@ -40,7 +40,7 @@ func (x *exchange) Ask(ctx context.Context, method string, params wire.Raw) (wir
 	return nil, err
 }
 
-func (x *exchange) send(m wire.Message) bool { return x.out.Send(m.Append(nil)) }
+func (x *exchange) send(m wire.Message) bool { return x.sink.Send(m.Append(nil)) }
 
 // undeclared answers a question for a client that did not declare to answer
 // such ones.

@@ -21,12 +21,12 @@ func isArray(body []byte) bool {
 // serveBatch serves an array of messages, which only sessions of 2025-03-26
 // know (2025-03-26, basic/transports, "Sending Messages to the Server"). Its
 // requests run at once.
-func (s *Server) serveBatch(p *post, r *http.Request, who *call.Principal, body []byte) {
+func (s *Server) serveBatch(p *postResponse, r *http.Request, who *call.Principal, body []byte) {
 	refuse := func(format string, args ...any) {
-		s.fault(p.w, r, wire.ID{}, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: "+format, args...))
+		s.rejectMessage(p.w, r, wire.ID{}, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: "+format, args...))
 	}
 	if err := wire.Check(body, s.options.Limits.JSON, wire.Strict); err != nil {
-		s.fault(p.w, r, wire.ID{}, http.StatusBadRequest, wire.Errorf(wire.CodeParse, "parse error: %s", err))
+		s.rejectMessage(p.w, r, wire.ID{}, http.StatusBadRequest, wire.Errorf(wire.CodeParse, "parse error: %s", err))
 		return
 	}
 	p.era = wire.EraLegacy
@@ -48,7 +48,7 @@ func (s *Server) serveBatch(p *post, r *http.Request, who *call.Principal, body 
 		m, err := wire.Parse(part, s.options.Limits.JSON)
 		return err == nil && m.IsRequest()
 	}) {
-		s.turnAway(p.w, r, wire.ID{})
+		s.refuseDraining(p.w, r, wire.ID{})
 		return
 	}
 	if refused := p.reserved.acquireCalls(len(parts) - 1); refused != nil {
@@ -67,7 +67,7 @@ func (s *Server) serveBatch(p *post, r *http.Request, who *call.Principal, body 
 	case requests > 0: // all were cancelled
 		p.abandon()
 	default:
-		accepted(p.w)
+		writeAccepted(p.w)
 	}
 }
 
@@ -84,14 +84,14 @@ func answerBatch(sess *session.Session, parts []wire.Raw, limits wire.Limits, ne
 			if sess.FailAsk(responseIn(part), fault) {
 				m.ID = wire.ID{} // as in conversation.take
 			}
-			answers[i] = faultOf(m.ID, fault)
+			answers[i] = errorResponse(m.ID, fault)
 		case !m.IsRequest():
 			sess.Receive(&m)
 		default:
 			x := newCall(&m)
 			if err := x.begin(); err != nil {
 				x.Cancel(nil)
-				answers[i] = faultOf(m.ID, invalidRequest(err))
+				answers[i] = errorResponse(m.ID, invalidRequest(err))
 				continue
 			}
 			running[i] = x
@@ -106,7 +106,7 @@ func answerBatch(sess *session.Session, parts []wire.Raw, limits wire.Limits, ne
 }
 
 // joinBatch makes one array of messages.
-func joinBatch(msgs [][]byte) []byte {
+func joinMessages(msgs [][]byte) []byte {
 	return append(append([]byte{'['}, bytes.Join(msgs, []byte{','})...), ']')
 }
 
@@ -118,17 +118,17 @@ func (x *exchange) answerAlone(by func() answer) (msg []byte) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			x.s.logPanic(fault)
-			msg = faultOf(x.id, errInternal)
+			msg = errorResponse(x.id, errInternal)
 		}
 	}()
 	a := by()
-	if a.silent {
+	if a.noResponse {
 		return nil
 	}
 	return x.appendAnswer(nil, a)
 }
 
-func faultOf(id wire.ID, e *wire.Error) []byte {
+func errorResponse(id wire.ID, e *wire.Error) []byte {
 	m := wire.Message{ID: id, Error: e}
 	return m.Append(nil)
 }

@@ -62,7 +62,7 @@ type refusal struct {
 // that is refused, too: net/http reads on before it answers. It reports whether
 // there is a deadline now; where a writer can have none the bounds of the server
 // hold alone.
-func expectBody(w http.ResponseWriter, r *http.Request) (timed bool) {
+func setBodyDeadline(w http.ResponseWriter, r *http.Request) (timed bool) {
 	if r.ContentLength == 0 {
 		return false
 	}
@@ -80,7 +80,7 @@ func expectBody(w http.ResponseWriter, r *http.Request) (timed bool) {
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *reservation, timed bool) (*buffer, *refusal) {
 	limit := s.options.Limits.MaxMessage
 	if r.ContentLength > int64(limit) {
-		return nil, &refusal{status: http.StatusRequestEntityTooLarge, reason: errLarge}
+		return nil, &refusal{status: http.StatusRequestEntityTooLarge, reason: bodyTooLarge}
 	}
 	buf := newBuffer()
 	refuse := func(f *refusal) (*buffer, *refusal) {
@@ -101,7 +101,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *reservation
 		buf.b = buf.b[:len(buf.b)+n]
 		switch size := len(buf.b); {
 		case size > limit:
-			return refuse(&refusal{http.StatusRequestEntityTooLarge, errLarge, requestIn(buf.b)})
+			return refuse(&refusal{http.StatusRequestEntityTooLarge, bodyTooLarge, requestIn(buf.b)})
 		case err == io.EOF:
 			if refused := h.acquireBody(size); refused != nil { // the buffer was large before
 				return refuse(refused)
@@ -121,7 +121,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *reservation
 	}
 }
 
-const errLarge = "the body is larger than the limit"
+const bodyTooLarge = "the body is larger than the limit"
 
 // requestIn returns the id of the request that a message which cannot be read, or
 // the beginning of one, is; the zero ID when that cannot be told.
@@ -135,7 +135,7 @@ func responseIn(data []byte) wire.ID { return wire.GlimpseOf(data).Response() }
 func (s *Server) skipBody(w http.ResponseWriter, r *http.Request) *refusal {
 	switch n, err := io.CopyN(io.Discard, r.Body, freeBody+1); {
 	case n > freeBody:
-		return &refusal{status: http.StatusRequestEntityTooLarge, reason: errLarge}
+		return &refusal{status: http.StatusRequestEntityTooLarge, reason: bodyTooLarge}
 	case err != io.EOF:
 		return &refusal{status: http.StatusBadRequest, reason: "the body could not be read"}
 	}
@@ -144,7 +144,7 @@ func (s *Server) skipBody(w http.ResponseWriter, r *http.Request) *refusal {
 }
 
 // checkContent refuses a body that is not JSON as it is.
-func checkContent(r *http.Request) *refusal {
+func checkContentType(r *http.Request) *refusal {
 	if !isJSON(r.Header["Content-Type"]) {
 		return &refusal{status: http.StatusUnsupportedMediaType, reason: "the Content-Type must be application/json, in UTF-8"}
 	}
@@ -177,14 +177,14 @@ func isJSON(contentType []string) bool {
 }
 
 // forms says which forms of an answer a client takes.
-type forms struct {
+type responseTypes struct {
 	json, events bool
 	eventsFirst  bool // it takes both and named events first
 }
 
 // prefersEvents reports whether an answer of one message is to be an event. An
 // HTTP status other than 200 can only be said with JSON.
-func (f forms) prefersEvents(status int) bool {
+func (f responseTypes) prefersEvents(status int) bool {
 	return !f.json || f.eventsFirst && status == http.StatusOK
 }
 
@@ -192,11 +192,11 @@ func (f forms) prefersEvents(status int) bool {
 // both forms; real ones send */*, or nothing, and are served. Weights are only
 // read where they say "not this", which stands against a range that the form is
 // in: what comes first is preferred.
-func accepts(header []string) (f forms) {
+func parseAccept(header []string) (f responseTypes) {
 	if len(header) == 0 {
-		return forms{json: true, events: true}
+		return responseTypes{json: true, events: true}
 	}
-	var not forms
+	var not responseTypes
 	for _, list := range header {
 		for part := range strings.SplitSeq(list, ",") {
 			kind, params, _ := strings.Cut(part, ";")

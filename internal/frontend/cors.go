@@ -51,5 +51,5 @@ func (s *settings) preflight(w http.ResponseWriter, r *http.Request) {
 		h.Set("Access-Control-Allow-Headers", allowed)
 		h.Set("Access-Control-Max-Age", "600")
 	}
-	bare(w, http.StatusNoContent)
+	writeStatus(w, http.StatusNoContent)
 }

@@ -114,21 +114,21 @@ func (s *Server) checkMeta(r *http.Request, meta *requestMeta) *wire.Error {
 	}
 	switch isText := meta.version.Kind() == '"'; {
 	case !isText && wire.Revision(sent).Era() == wire.EraUnknown:
-		return s.unsupported(sent)
+		return s.unsupportedRevision(sent)
 	case isText && string(meta.revision) != sent:
 		return wire.Errorf(wire.CodeHeaderMismatch, "header mismatch: the MCP-Protocol-Version header differs from %q in _meta", wire.MetaProtocolVersion)
 	}
-	return s.checkBody(meta)
+	return s.checkMetaInBody(meta)
 }
 
 // checkBody holds the metadata of a modern request to the rules that do not
 // depend on the transport (2026-07-28, basic, "_meta").
-func (s *Server) checkBody(meta *requestMeta) *wire.Error {
+func (s *Server) checkMetaInBody(meta *requestMeta) *wire.Error {
 	switch {
 	case meta.version.Kind() != '"':
 		return wire.Errorf(wire.CodeInvalidParams, "invalid params: _meta lacks the string %q", wire.MetaProtocolVersion)
 	case meta.revision.Era() != wire.EraModern:
-		return s.unsupported(string(meta.revision))
+		return s.unsupportedRevision(string(meta.revision))
 	case meta.capabilities.Kind() != '{':
 		return wire.Errorf(wire.CodeInvalidParams, "invalid params: _meta lacks the object %q", wire.MetaClientCapabilities)
 	case meta.info.Exists() && meta.info.Kind() != '{':
@@ -186,7 +186,7 @@ func (s *Server) checkHeaders(r *http.Request, x *exchange) *wire.Error {
 }
 
 // unsupported says that a revision is not spoken here, or not in this way.
-func (s *Server) unsupported(requested string) *wire.Error {
+func (s *Server) unsupportedRevision(requested string) *wire.Error {
 	if len(requested) > 64 {
 		requested = strings.ToValidUTF8(requested[:64], "")
 	}

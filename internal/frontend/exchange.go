@@ -19,9 +19,9 @@ import (
 
 // Why the context of a call ended, as context.Cause tells.
 var (
-	errWithdrawn = errors.New("what proved who the client is was withdrawn")
-	errStopped   = errors.New("the gateway is shutting down")
-	errLost      = park.ErrAbandoned
+	errRevoked    = errors.New("what proved who the client is was withdrawn")
+	errStopped    = errors.New("the gateway is shutting down")
+	errClientGone = park.ErrAbandoned
 )
 
 // errInternal is all that a client learns of a fault of ours.
@@ -29,11 +29,11 @@ var errInternal = wire.Errorf(wire.CodeInternal, "internal error")
 
 // errEnded is the answer to a call that the end of the gateway has cut short: its
 // upstream may have begun it.
-var errEnded = wire.Errorf(wire.CodeInternal, "%s: the call was ended", errStopped).
+var errCallEnded = wire.Errorf(wire.CodeInternal, "%s: the call was ended", errStopped).
 	WithData(wire.Raw(`{"reason":"the gateway is shutting down","retryable":false}`))
 
 // errTurnedAway is the answer to a call that comes while the gateway drains.
-var errTurnedAway = wire.Errorf(wire.CodeInternal, "%s and takes no new calls; send this one again", errStopped)
+var errDraining = wire.Errorf(wire.CodeInternal, "%s and takes no new calls; send this one again", errStopped)
 
 // outlet takes messages for a client that come before, or beside, the answer to
 // a request. send does not wait for the client; it reports false when the
@@ -45,21 +45,21 @@ type sink interface {
 // exchange is one request in flight: its call, and the way back to the client.
 // It is the call's back channel.
 type exchange struct {
-	call     call.Call
-	s        *Server
-	id       wire.ID
-	out      sink
-	sess     *session.Session // nil when the call belongs to none
-	reserved *reservation     // what the request holds, nil when it is not known
-	scope    call.Scope
-	ctx      context.Context // scope
-	over     atomic.Bool     // nothing goes to the client beside the answer: the handler has returned, or it is no call
+	call        call.Call
+	s           *Server
+	id          wire.ID
+	sink        sink
+	sess        *session.Session // nil when the call belongs to none
+	reserved    *reservation     // what the request holds, nil when it is not known
+	scope       call.Scope
+	ctx         context.Context // scope
+	notifyEnded atomic.Bool     // nothing goes to the client beside the answer: the handler has returned, or it is no call
 }
 
 // newExchange prepares a call. The caller registers it, where ends of sessions
 // and of the server find it, runs it, and then calls cancel.
 func (s *Server) newExchange(parent context.Context, out sink, id wire.ID) *exchange {
-	x := &exchange{s: s, id: id, out: out}
+	x := &exchange{s: s, id: id, sink: out}
 	x.scope.Begin(parent)
 	x.ctx = &x.scope
 	x.call.ID = rand.Text()
@@ -73,12 +73,12 @@ func (x *exchange) Cancel(cause error) { x.scope.Cancel(cause) }
 // answer is what a request comes to.
 type answer struct {
 	result call.Result
-	fault  *wire.Error // nil when there is a result
+	err    *wire.Error // nil when there is a result
 	// refused says more of the fault to those on HTTP, nil for nothing.
 	refused *call.Refused
 	// silent says that there is no response: the client has cancelled the
 	// request, or is gone.
-	silent bool
+	noResponse bool
 }
 
 // run has the call handled.
@@ -90,8 +90,8 @@ func (x *exchange) run() answer {
 func (x *exchange) outcome(res call.Result, err error) answer {
 	cause := context.Cause(x.ctx)
 	switch {
-	case cause == session.ErrCancelled, cause == errLost, cause == context.Canceled: // the last is the connection's end
-		return answer{silent: true}
+	case cause == session.ErrCancelled, cause == errClientGone, cause == context.Canceled: // the last is the connection's end
+		return answer{noResponse: true}
 	case err == nil && res.Raw != nil:
 		return answer{result: res}
 	}
@@ -99,7 +99,7 @@ func (x *exchange) outcome(res call.Result, err error) answer {
 	switch {
 	case errors.As(err, &fault):
 	case cause == errStopped, err == errStopped:
-		fault = errEnded
+		fault = errCallEnded
 	case cause != nil:
 		fault = wire.Errorf(wire.CodeInternal, "%s", cause)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -108,7 +108,7 @@ func (x *exchange) outcome(res call.Result, err error) answer {
 		x.s.ratelog.Error("a call ended without an answer", zap.String("call", x.call.ID), zap.Error(err))
 		fault = errInternal
 	}
-	a := answer{fault: fault}
+	a := answer{err: fault}
 	a.refused, _ = errors.AsType[*call.Refused](err)
 	return a
 }
@@ -133,25 +133,25 @@ func (s *Server) handle(ctx context.Context, c *call.Call) (res call.Result, err
 // Call, Context and EndNotify implement park.Request, with Notify.
 func (x *exchange) Call() *call.Call         { return &x.call }
 func (x *exchange) Context() context.Context { return x.ctx }
-func (x *exchange) EndNotify()               { x.over.Store(true) }
+func (x *exchange) EndNotify()               { x.notifyEnded.Store(true) }
 
 // leavesBody reports whether nobody can hold slices of the request's body any
 // longer. A handler promises that for every return, but only after a result in
 // good order nothing at all depends on it.
-func (x *exchange) leavesBody(a answer) bool {
-	return a.fault == nil && !a.silent && x.ctx.Err() == nil
+func (x *exchange) bodyIsFree(a answer) bool {
+	return a.err == nil && !a.noResponse && x.ctx.Err() == nil
 }
 
 // Notify implements call.BackChannel. Log messages that the client did not ask
 // for are dropped.
 func (x *exchange) Notify(method string, params wire.Raw) {
-	if x.over.Load() || (method == wire.NoteMessage && !x.wantsLog(params)) {
+	if x.notifyEnded.Load() || (method == wire.NoteMessage && !x.wantsLog(params)) {
 		return
 	}
 	m := wire.Message{Method: method, Params: params}
 	buf := newBuffer()
 	buf.b = m.Append(buf.b)
-	x.out.Send(buf.b)
+	x.sink.Send(buf.b)
 	buf.release()
 }
 
@@ -173,12 +173,12 @@ func (x *exchange) appendAnswer(dst []byte, a answer) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = x.id.Append(dst)
 	switch {
-	case a.fault != nil && x.call.Client.Era() == wire.EraModern:
+	case a.err != nil && x.call.Client.Era() == wire.EraModern:
 		dst = append(dst, `,"error":`...)
-		dst = modernError(a.fault).Append(dst)
-	case a.fault != nil:
+		dst = modernError(a.err).Append(dst)
+	case a.err != nil:
 		dst = append(dst, `,"error":`...)
-		dst = a.fault.Append(dst)
+		dst = a.err.Append(dst)
 	case x.call.Client.Era() == wire.EraModern:
 		dst = append(dst, `,"result":`...)
 		dst = x.s.appendModern(dst, x.call.Method, a.result)
@@ -187,8 +187,8 @@ func (x *exchange) appendAnswer(dst []byte, a answer) []byte {
 		dst = append(dst, legacyResult(a.result)...)
 	}
 	extra := a.result.Extra
-	if a.fault != nil {
-		extra = a.fault.Extra
+	if a.err != nil {
+		extra = a.err.Extra
 	}
 	if extra != "" {
 		dst = append(dst, ',')
@@ -198,27 +198,27 @@ func (x *exchange) appendAnswer(dst []byte, a answer) []byte {
 }
 
 // finish answers the request on the post that carried it alone.
-func (x *exchange) finish(p *post, a answer) {
-	if a.silent {
+func (x *exchange) finish(p *postResponse, a answer) {
+	if a.noResponse {
 		p.abandon()
 		return
 	}
 	status := http.StatusOK
-	if a.fault != nil && x.call.Client.Era() == wire.EraModern {
-		status = modernStatus(a.fault)
+	if a.err != nil && x.call.Client.Era() == wire.EraModern {
+		status = modernStatus(a.err)
 	}
 	if a.refused != nil {
-		status = p.refuse(a.refused)
+		status = p.refusalStatus(a.refused)
 	}
 	buf := newBuffer()
-	buf.b = slices.Grow(buf.b, len(a.result.Raw)+answerRoom)
+	buf.b = slices.Grow(buf.b, len(a.result.Raw)+answerOverhead)
 	buf.b = x.appendAnswer(buf.b, a)
 	p.finish(status, buf.b)
 	buf.release()
 }
 
 // answerRoom is what an answer commonly has beside its result.
-const answerRoom = 512
+const answerOverhead = 512
 
 // modernStatus returns the HTTP status that goes with an error code. Only these
 // codes have one (2026-07-28, basic/transports/streamable-http). 404 is for a method

@@ -15,14 +15,14 @@ import (
 // continues a stream that broke.
 func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, who *call.Principal) {
 	if len(r.Header[wire.HeaderSession]) == 0 {
-		s.needsSession(w, r)
+		s.refuseWithoutSession(w, r)
 		return
 	}
 	sess, client, ok := s.findSession(w, r, who, wire.ID{})
 	if !ok {
 		return
 	}
-	if !accepts(r.Header["Accept"]).events {
+	if !parseAccept(r.Header["Accept"]).events {
 		s.refuse(w, r, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name text/event-stream"})
 		return
 	}
@@ -31,7 +31,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, who *call.Prin
 		s.refuseGet(w, r, who, stream.ErrUnknownEvent)
 		return
 	}
-	st, c, err := s.carryGet(sess, eventID, s.newEventWriter(w, s.requestShare(r, who)))
+	st, c, err := s.openGet(sess, eventID, s.newEventWriter(w, s.requestShare(r, who)))
 	if err != nil {
 		s.refuseGet(w, r, who, err)
 		return
@@ -43,14 +43,14 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, who *call.Prin
 		defer timer.Stop()
 		expire = timer.C
 	}
-	ctx, cancel := whileProved(r, who)
+	ctx, cancel := untilCredentialsExpire(r, who)
 	defer cancel()
 	c.Run(ctx, expire)
 }
 
 // carryGet makes to carry a new stream, or the one of an event that the client
 // has got last.
-func (s *Server) carryGet(sess *session.Session, eventID string, to stream.Writer) (*stream.Stream, *stream.Conn, error) {
+func (s *Server) openGet(sess *session.Session, eventID string, to stream.Writer) (*stream.Stream, *stream.Conn, error) {
 	if eventID != "" {
 		st, after, err := sess.Replay.Find(eventID)
 		if err != nil {
@@ -60,15 +60,15 @@ func (s *Server) carryGet(sess *session.Session, eventID string, to stream.Write
 			c, err := st.Resume(after, to)
 			return st, c, err
 		}
-		return s.carryOpen(sess, st, func() (*stream.Conn, error) { return st.Resume(after, to) })
+		return s.attachGet(sess, st, func() (*stream.Conn, error) { return st.Resume(after, to) })
 	}
 	st := s.newEventStream(wire.EraLegacy)
 	primes := sess.Client.Revision.HasPriming()
-	return s.carryOpen(sess, st, func() (*stream.Conn, error) { return sess.Replay.Open(st, to, false, primes), nil })
+	return s.attachGet(sess, st, func() (*stream.Conn, error) { return sess.Replay.Open(st, to, false, primes), nil })
 }
 
 // carryOpen connects a stream that has no end of its own, by connect.
-func (s *Server) carryOpen(sess *session.Session, st *stream.Stream, connect func() (*stream.Conn, error)) (*stream.Stream, *stream.Conn, error) {
+func (s *Server) attachGet(sess *session.Session, st *stream.Stream, connect func() (*stream.Conn, error)) (*stream.Stream, *stream.Conn, error) {
 	if s.draining.Load() {
 		return nil, nil, errStopped
 	}
@@ -89,16 +89,16 @@ func (s *Server) refuseGet(w http.ResponseWriter, r *http.Request, who *call.Pri
 	}
 	switch {
 	case errors.Is(err, stream.ErrComplete):
-		bare(w, http.StatusNoContent)
+		writeStatus(w, http.StatusNoContent)
 	case errors.Is(err, stream.ErrUnknownEvent):
 		s.refuse(w, r, &refusal{status: http.StatusBadRequest, reason: err.Error()})
 	case errors.Is(err, stream.ErrEventsLost):
 		s.refuse(w, r, &refusal{status: http.StatusGone, reason: err.Error()})
 	case errors.Is(err, session.ErrTooManyStreams):
-		s.busy(w, r, wire.ID{}, http.StatusTooManyRequests, err.Error())
+		s.refuseBusy(w, r, wire.ID{}, http.StatusTooManyRequests, err.Error())
 	case errors.Is(err, errStopped):
-		s.busy(w, r, wire.ID{}, http.StatusServiceUnavailable, err.Error())
+		s.refuseBusy(w, r, wire.ID{}, http.StatusServiceUnavailable, err.Error())
 	default:
-		s.fault(w, r, wire.ID{}, http.StatusNotFound, errNoSession)
+		s.rejectMessage(w, r, wire.ID{}, http.StatusNotFound, errNoSession)
 	}
 }

@@ -129,7 +129,7 @@ func TestSlowClientOverHTTP2(t *testing.T) {
 				t.Fatal("the request is still held")
 			}
 		}
-		if f.cause != errLost || f.sent > 16*stream.MaxQueue {
+		if f.cause != errClientGone || f.sent > 16*stream.MaxQueue {
 			t.Errorf("the call ended with %v after %d bytes", f.cause, f.sent)
 		}
 		other := send(request(t, strings.NewReader(pingBody)))

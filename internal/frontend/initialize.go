@@ -15,18 +15,18 @@ import (
 )
 
 // initialize opens a session over streamable HTTP.
-func (s *Server) initialize(p *post, r *http.Request, who *call.Principal, m *wire.Message) {
+func (s *Server) initialize(p *postResponse, r *http.Request, who *call.Principal, m *wire.Message) {
 	client, fault := newLegacyClient(m)
 	if fault != nil {
-		s.fault(p.w, r, m.ID, http.StatusBadRequest, fault)
+		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, fault)
 		return
 	}
 	x := s.legacyCall(context.WithoutCancel(r.Context()), p, nil, client, who, m)
 	defer x.Cancel(nil)
-	a, sess := x.welcome(false, true, p.reserved.share)
+	a, sess := x.openSession(false, true, p.reserved.share)
 	switch {
-	case a.fault == errTooManySessions || a.fault == errGreedySessions:
-		s.fullHouse(p.w, r, m.ID, a.fault)
+	case a.err == errTooManySessions || a.err == errSessionShare:
+		s.refuseNewSession(p.w, r, m.ID, a.err)
 		return
 	case sess != nil:
 		p.w.Header()[wire.HeaderSession] = []string{sess.ID()}
@@ -36,26 +36,26 @@ func (s *Server) initialize(p *post, r *http.Request, who *call.Principal, m *wi
 
 var (
 	errTooManySessions = wire.Errorf(wire.CodeInternal, "there are too many sessions: try again later")
-	errGreedySessions  = wire.Errorf(wire.CodeInternal, "this client has as many sessions as one may: end those that are not used")
+	errSessionShare    = wire.Errorf(wire.CodeInternal, "this client has as many sessions as one may: end those that are not used")
 )
 
 // sessionRefusal returns what a client is told that gets no session, for an error of
 // the table.
 func sessionRefusal(err error) *wire.Error {
 	if err == fairshare.ErrShareExceeded {
-		return errGreedySessions
+		return errSessionShare
 	}
 	return errTooManySessions
 }
 
 // fullHouse answers who cannot have a session for the reason given.
-func (s *Server) fullHouse(w http.ResponseWriter, r *http.Request, id wire.ID, why *wire.Error) {
+func (s *Server) refuseNewSession(w http.ResponseWriter, r *http.Request, id wire.ID, why *wire.Error) {
 	status := http.StatusServiceUnavailable
-	if why == errGreedySessions {
+	if why == errSessionShare {
 		status = http.StatusTooManyRequests
 	}
 	s.ratelog.Warn("sessions are refused for now: "+why.Message, zap.String("remote", r.RemoteAddr), zap.Int("max_sessions", s.options.Limits.MaxSessions))
-	s.busy(w, r, id, status, why.Message)
+	s.refuseBusy(w, r, id, status, why.Message)
 }
 
 // newLegacyClient reads initialize. The revision is the one that the client
@@ -83,13 +83,13 @@ func newLegacyClient(m *wire.Message) (*call.Client, *wire.Error) {
 // welcome answers initialize and opens the session, which is nil when the answer
 // is no result. A tied session lives as long as its one stream. One that counts
 // takes a place of its own, of the share of an owner.
-func (x *exchange) welcome(tied, counts bool, share fairshare.Share) (answer, *session.Session) {
+func (x *exchange) openSession(tied, counts bool, share fairshare.Share) (answer, *session.Session) {
 	s, client := x.s, x.call.Client
 	x.call.Method, x.call.Params = wire.MethodDiscover, metaOf(x.call.Params)
 	x.begin()
 	a := x.run()
 	x.end()
-	if a.fault != nil || a.silent {
+	if a.err != nil || a.noResponse {
 		return a, nil
 	}
 	who := x.call.Principal
@@ -99,7 +99,7 @@ func (x *exchange) welcome(tied, counts bool, share fairshare.Share) (answer, *s
 		Tied:         tied, Counted: counts, Share: share,
 	})
 	if err != nil {
-		return answer{fault: sessionRefusal(err)}, nil
+		return answer{err: sessionRefusal(err)}, nil
 	}
 	return answer{result: call.Result{Raw: s.initializeResult(client.Revision, a.result.Raw)}}, sess
 }

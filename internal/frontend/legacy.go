@@ -22,7 +22,7 @@ func invalidRequest(err error) *wire.Error {
 
 // serveLegacy serves one message of a legacy client. It reports whether the
 // body is free for other use.
-func (s *Server) serveLegacy(p *post, r *http.Request, who *call.Principal, m *wire.Message) bool {
+func (s *Server) serveLegacy(p *postResponse, r *http.Request, who *call.Principal, m *wire.Message) bool {
 	if m.Method == wire.MethodInitialize && m.IsRequest() {
 		s.initialize(p, r, who, m)
 		return false
@@ -42,25 +42,25 @@ func (s *Server) serveLegacy(p *post, r *http.Request, who *call.Principal, m *w
 		x.call.Owner = s.callShare(r.RemoteAddr, who, client)
 		defer x.Cancel(nil)
 		if sess == nil { // nobody can come for what the client has not read
-			p.lost = func() { x.Cancel(errLost) }
+			p.onLost = func() { x.Cancel(errClientGone) }
 		}
 		if err := x.begin(); err == session.ErrEnded { // since it was found
-			s.fault(p.w, r, m.ID, http.StatusNotFound, errNoSession)
+			s.rejectMessage(p.w, r, m.ID, http.StatusNotFound, errNoSession)
 			return true
 		} else if err != nil {
-			s.fault(p.w, r, m.ID, http.StatusBadRequest, invalidRequest(err))
+			s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, invalidRequest(err))
 			return true
 		}
 		a := x.answer()
 		x.end()
 		x.finish(p, a)
-		return x.leavesBody(a)
+		return x.bodyIsFree(a)
 	case m.IsResponse() && sess == nil:
-		s.fault(p.w, r, m.ID, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: a response needs the session of its request"))
+		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: a response needs the session of its request"))
 		return true
 	}
 	sess.Receive(m)
-	accepted(p.w)
+	writeAccepted(p.w)
 	return true
 }
 
@@ -72,7 +72,7 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, who *call.P
 	version, single := header(r, wire.HeaderVersion)
 	name, named := header(r, wire.HeaderSession)
 	if !single || !named {
-		s.fault(w, r, id, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: a header that must stand once stands several times"))
+		s.rejectMessage(w, r, id, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: a header that must stand once stands several times"))
 		return nil, nil, false
 	}
 	if len(r.Header[wire.HeaderSession]) == 0 {
@@ -88,11 +88,11 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, who *call.P
 		reason = session.ErrUnknown
 	}
 	if reason != nil {
-		s.refuseSession(w, r, id, who, reason)
+		s.refuseUnknownSession(w, r, id, who, reason)
 		return nil, nil, false
 	}
 	if version != "" && version != string(sess.Client.Revision) {
-		s.fault(w, r, id, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest,
+		s.rejectMessage(w, r, id, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest,
 			"invalid request: the MCP-Protocol-Version header must be %s, which this session negotiated", sess.Client.Revision))
 		return nil, nil, false
 	}
@@ -101,9 +101,9 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, who *call.P
 
 // refuseSession answers a request that names a session which cannot be used, and
 // tells the log why.
-func (s *Server) refuseSession(w http.ResponseWriter, r *http.Request, id wire.ID, who *call.Principal, reason error) {
+func (s *Server) refuseUnknownSession(w http.ResponseWriter, r *http.Request, id wire.ID, who *call.Principal, reason error) {
 	s.logRefused("session id refused", r, who, reason)
-	s.fault(w, r, id, http.StatusNotFound, errNoSession)
+	s.rejectMessage(w, r, id, http.StatusNotFound, errNoSession)
 }
 
 // logRefused logs that something which a client was given, and brings back, is
@@ -159,21 +159,21 @@ func (x *exchange) answer() answer {
 // legacyAnswers are the legacy requests that the front end answers itself.
 var legacyAnswers = map[string]func(*exchange) answer{
 	wire.MethodPing:               func(*exchange) answer { return answer{result: call.Result{Raw: wire.Raw(`{}`)}} },
-	wire.MethodSetLevel:           (*exchange).setLevel,
-	wire.MethodResourcesSubscribe: (*exchange).subscribe,
-	wire.MethodResourcesUnsub:     (*exchange).subscribe,
+	wire.MethodSetLevel:           (*exchange).answerSetLevel,
+	wire.MethodResourcesSubscribe: (*exchange).answerSubscribe,
+	wire.MethodResourcesUnsub:     (*exchange).answerSubscribe,
 	wire.MethodInitialize: func(*exchange) answer {
-		return answer{fault: wire.Errorf(wire.CodeInvalidRequest, "invalid request: initialize must not be part of a batch")}
+		return answer{err: wire.Errorf(wire.CodeInvalidRequest, "invalid request: initialize must not be part of a batch")}
 	},
-	wire.MethodDiscover: (*exchange).notKnown,
-	wire.MethodListen:   (*exchange).notKnown,
+	wire.MethodDiscover: (*exchange).answerUnknown,
+	wire.MethodListen:   (*exchange).answerUnknown,
 }
 
 // setLevel answers logging/setLevel.
-func (x *exchange) setLevel() answer {
+func (x *exchange) answerSetLevel() answer {
 	level := levelOf(wire.ValueOf(x.call.Params).Get("level"))
 	if level == wire.LevelNone {
-		return answer{fault: wire.Errorf(wire.CodeInvalidParams, "invalid params: level must be one of %s", levelNames)}
+		return answer{err: wire.Errorf(wire.CodeInvalidParams, "invalid params: level must be one of %s", levelNames)}
 	}
 	if x.sess != nil {
 		x.sess.SetLogLevel(level)
@@ -182,14 +182,14 @@ func (x *exchange) setLevel() answer {
 }
 
 // notKnown answers a method that only modern revisions have.
-func (x *exchange) notKnown() answer {
-	return answer{fault: wire.Errorf(wire.CodeMethodNotFound, "method %s is not known to revision %s here", x.call.Method, x.call.Client.Revision)}
+func (x *exchange) answerUnknown() answer {
+	return answer{err: wire.Errorf(wire.CodeMethodNotFound, "method %s is not known to revision %s here", x.call.Method, x.call.Client.Revision)}
 }
 
 // serveDelete ends a session.
 func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, who *call.Principal) {
 	if len(r.Header[wire.HeaderSession]) == 0 {
-		s.needsSession(w, r)
+		s.refuseWithoutSession(w, r)
 		return
 	}
 	sess, _, ok := s.findSession(w, r, who, wire.ID{})
@@ -197,5 +197,5 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, who *call.P
 		return
 	}
 	s.sessions.Close(sess, session.ErrEnded)
-	bare(w, http.StatusNoContent)
+	writeStatus(w, http.StatusNoContent)
 }

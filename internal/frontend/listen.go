@@ -10,13 +10,13 @@ import (
 // listen serves subscriptions/listen over HTTP: a stream that begins with what
 // is honored, carries list changes and updates of resources, and ends with a
 // result when it is we who end it (2026-07-28, basic/patterns/subscriptions).
-func (s *Server) listen(p *post, r *http.Request, x *exchange) {
-	sub, ok := subscriptionTo(x.call.Params, x.id)
+func (s *Server) listen(p *postResponse, r *http.Request, x *exchange) {
+	sub, ok := parseSubscription(x.call.Params, x.id)
 	if !ok {
-		x.finish(p, answer{fault: errNoFilter})
+		x.finish(p, answer{err: errNoFilter})
 		return
 	}
-	if !p.takes.events {
+	if !p.accepts.events {
 		s.refuse(p.w, r, &refusal{http.StatusNotAcceptable, "Accept must name text/event-stream for subscriptions/listen", x.id})
 		return
 	}
@@ -30,22 +30,22 @@ func (s *Server) listen(p *post, r *http.Request, x *exchange) {
 		return
 	}
 	defer s.listening.Release(owner, 1)
-	s.subscribe(x, sub)
+	s.subscribeResources(x, sub)
 	defer sub.close()
-	if fault := s.watch(x, sub); fault != nil {
-		x.finish(p, answer{fault: fault})
+	if fault := s.watchTasks(x, sub); fault != nil {
+		x.finish(p, answer{err: fault})
 		return
 	}
-	sub.st = s.newEventStream(wire.EraModern)
-	c := sub.st.Connect(s.newEventWriter(p.w, owner))
+	sub.stream = s.newEventStream(wire.EraModern)
+	c := sub.stream.Connect(s.newEventWriter(p.w, owner))
 	s.listens.add(sub)
 	defer s.listens.remove(sub)
 	if s.draining.Load() { // looked at after add, so that Drain misses no stream
-		s.busy(p.w, r, x.id, http.StatusServiceUnavailable, errStopped.Error())
+		s.refuseBusy(p.w, r, x.id, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
 	p.reserved.release() // listening bounds such streams
-	ctx, cancel := whileProved(r, x.call.Principal)
+	ctx, cancel := untilCredentialsExpire(r, x.call.Principal)
 	defer cancel()
 	c.Run(ctx, nil)
 }

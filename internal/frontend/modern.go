@@ -12,39 +12,39 @@ import (
 
 // serveModern serves one message of a modern client. It reports whether the
 // body is free for other use.
-func (s *Server) serveModern(p *post, r *http.Request, who *call.Principal, m *wire.Message, meta *requestMeta) bool {
+func (s *Server) serveModern(p *postResponse, r *http.Request, who *call.Principal, m *wire.Message, meta *requestMeta) bool {
 	switch {
 	case m.IsResponse():
-		s.fault(p.w, r, m.ID, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: modern clients send no responses"))
+		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: modern clients send no responses"))
 		return true
 	case m.IsNotification():
 		// No notification of a client means anything over HTTP, not even
 		// cancelled: the end of the connection says that.
 		if version, _ := header(r, wire.HeaderVersion); version != "" && wire.Revision(version).Era() == wire.EraUnknown {
-			s.fault(p.w, r, m.ID, http.StatusBadRequest, s.unsupported(version))
+			s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, s.unsupportedRevision(version))
 			return true
 		}
-		accepted(p.w)
+		writeAccepted(p.w)
 		return true
 	}
 	if fault := s.checkMeta(r, meta); fault != nil {
-		s.fault(p.w, r, m.ID, http.StatusBadRequest, fault)
+		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, fault)
 		return true
 	}
 	x := s.modernCall(r.Context(), p, who, s.modernClientKey(r, who, meta.info.Raw()), m, meta)
 	x.call.Owner = s.callShare(r.RemoteAddr, who, x.call.Client)
 	x.reserved = &p.reserved
 	defer x.Cancel(nil)
-	p.lost = func() { x.Cancel(errLost) }
+	p.onLost = func() { x.Cancel(errClientGone) }
 	if fault := s.checkHeaders(r, x); fault != nil {
-		s.fault(p.w, r, m.ID, http.StatusBadRequest, fault)
+		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, fault)
 		return true
 	}
 	// Of the body nothing is needed from here on: what strip returns is a copy,
 	// as there is metadata to be taken out.
 	x.call.Params = meta.strip(m.Params)
 	*m, *meta = wire.Message{}, requestMeta{}
-	p.leaveBody()
+	p.releaseBody()
 	if x.call.Method == wire.MethodListen {
 		s.listen(p, r, x)
 		return false
@@ -70,12 +70,12 @@ func (s *Server) modernCall(parent context.Context, out sink, who *call.Principa
 func (x *exchange) answerModern() answer {
 	c, m := &x.call, wire.MethodOf(x.call.Method)
 	if m.Kind != wire.KindTask && !m.KnownTo(c.Client.Revision) { // the router answers for tasks
-		return answer{fault: wire.Errorf(wire.CodeMethodNotFound, "method %s is not known to revision %s", c.Method, c.Client.Revision)}
+		return answer{err: wire.Errorf(wire.CodeMethodNotFound, "method %s is not known to revision %s", c.Method, c.Client.Revision)}
 	}
 	x.begin()
 	a := x.runModern()
 	x.end()
-	if x.call.Method == wire.MethodDiscover && a.fault == nil && !a.silent {
+	if x.call.Method == wire.MethodDiscover && a.err == nil && !a.noResponse {
 		a.result = call.Result{Raw: wire.SetMember(a.result.Raw, "supportedVersions", x.s.supported)}
 	}
 	return a

@@ -343,7 +343,7 @@ func TestDisconnects(t *testing.T) {
 			return call.Result{}, ctx.Err()
 		}, func(l *lot) {
 			l.post("").cancel()
-			if diff := cmp.Diff([]string{errLost.Error()}, l.causes()); diff != "" {
+			if diff := cmp.Diff([]string{errClientGone.Error()}, l.causes()); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -359,7 +359,7 @@ func TestDisconnects(t *testing.T) {
 			}
 			second := l.post(retry(state, `{"ask-1":{"action":"accept"}}`))
 			second.cancel()
-			if diff := cmp.Diff([]string{errLost.Error()}, l.causes()); diff != "" {
+			if diff := cmp.Diff([]string{errClientGone.Error()}, l.causes()); diff != "" {
 				t.Error(diff)
 			}
 			l.post(retry(state, `{"ask-1":{"action":"accept"}}`)).fault(-32602, "already used")

@@ -14,27 +14,27 @@ import (
 
 // Why a conversation does not take a message.
 var (
-	errNotBegun = wire.Errorf(wire.CodeInvalidRequest, "invalid request: the conversation begins with initialize")
-	errNoEra    = wire.Errorf(wire.CodeInvalidParams, "invalid params: _meta lacks %q, and no initialize has been sent", wire.MetaProtocolVersion)
-	errBegun    = wire.Errorf(wire.CodeInvalidRequest, "invalid request: the conversation has begun already")
-	errEnding   = wire.Errorf(wire.CodeInternal, "%s", errStopped)
-	errBusy     = wire.Errorf(wire.CodeInternal, "too many requests of this client are running")
-	errCrowded  = wire.Errorf(wire.CodeInternal, "%s", errFull.reason)
-	errNoBatch  = wire.Errorf(wire.CodeInvalidRequest, "invalid request: batches are for sessions of revision %s only, and have between 1 and %d messages", wire.Rev20250326, maxBatch)
+	errNotInitialized = wire.Errorf(wire.CodeInvalidRequest, "invalid request: the conversation begins with initialize")
+	errNoRevision     = wire.Errorf(wire.CodeInvalidParams, "invalid params: _meta lacks %q, and no initialize has been sent", wire.MetaProtocolVersion)
+	errInitialized    = wire.Errorf(wire.CodeInvalidRequest, "invalid request: the conversation has begun already")
+	errShuttingDown   = wire.Errorf(wire.CodeInternal, "%s", errStopped)
+	errPeerBusy       = wire.Errorf(wire.CodeInternal, "too many requests of this client are running")
+	errGatewayBusy    = wire.Errorf(wire.CodeInternal, "%s", errExhausted.reason)
+	errNoBatch        = wire.Errorf(wire.CodeInvalidRequest, "invalid request: batches are for sessions of revision %s only, and have between 1 and %d messages", wire.Rev20250326, maxBatch)
 )
 
 // conversation is one client on a channel that carries all messages to it, for
 // as long as the channel lasts: HTTP+SSE, or stdio. Requests run on goroutines of
 // their own, and their answers go where everything goes.
 type peer struct {
-	s      *Server
-	id     string          // unguessable
-	remote string          // the address of the client, "" for one on a pipe
-	share  fairshare.Share // whose share what is sent to it counts for, unless it is on a pipe
-	who    *call.Principal
-	st     *stream.Stream
-	placed bool // it has the place of a session
-	modern bool // requests of modern clients are served too
+	s            *Server
+	id           string          // unguessable
+	remote       string          // the address of the client, "" for one on a pipe
+	share        fairshare.Share // whose share what is sent to it counts for, unless it is on a pipe
+	who          *call.Principal
+	stream       *stream.Stream
+	hasSlot      bool // it has the place of a session
+	servesModern bool // requests of modern clients are served too
 	// Calls end with ctx.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -53,7 +53,7 @@ type peer struct {
 // with it when whoever made it calls close.
 func (s *Server) newPeer(ctx context.Context, who *call.Principal, st *stream.Stream) *peer {
 	c := &peer{
-		s: s, id: session.NewID(), who: who, st: st,
+		s: s, id: session.NewID(), who: who, stream: st,
 		inflight: make(map[wire.ID]*exchange), listens: make(map[wire.ID]*subscription),
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx)) // so that there is one cause
@@ -65,9 +65,9 @@ func (s *Server) newPeer(ctx context.Context, who *call.Principal, st *stream.St
 // initialize, so that a client may send what follows without waiting. When the
 // message is not taken the error says why, and the id is that of the message if
 // it is a request that has one. What h holds passes to what runs.
-func (c *peer) take(data []byte, h *reservation) (wire.ID, *wire.Error) {
+func (c *peer) receive(data []byte, h *reservation) (wire.ID, *wire.Error) {
 	if isArray(data) {
-		return wire.ID{}, c.takeBatch(data, h)
+		return wire.ID{}, c.receiveBatch(data, h)
 	}
 	m, err := wire.Parse(data, c.s.options.Limits.JSON)
 	if err != nil {
@@ -78,11 +78,11 @@ func (c *peer) take(data []byte, h *reservation) (wire.ID, *wire.Error) {
 		return m.ID, fault
 	}
 	if m.IsRequest() {
-		return m.ID, c.request(&m, h)
+		return m.ID, c.receiveRequest(&m, h)
 	}
 	sess := c.session()
 	sess.Receive(&m)
-	if id, ok := session.CancelledRequest(&m); ok && c.modern {
+	if id, ok := session.CancelledRequest(&m); ok && c.servesModern {
 		c.cancelRequest(id)
 	}
 	return m.ID, nil
@@ -96,28 +96,28 @@ func (c *peer) session() *session.Session {
 
 // request takes a request in. Its era is that of its metadata where modern
 // requests are served, else that of the session.
-func (c *peer) request(m *wire.Message, h *reservation) *wire.Error {
+func (c *peer) receiveRequest(m *wire.Message, h *reservation) *wire.Error {
 	meta := readMeta(m)
 	sess := c.session()
 	switch {
 	case beginsSession(m, &meta):
 		return c.initialize(m)
-	case c.modern && meta.isModern():
+	case c.servesModern && meta.isModern():
 		return c.modernRequest(m, &meta, h)
 	case sess == nil && m.Method == wire.MethodPing: // which is allowed before initialize
-		x := c.s.legacyCall(c.ctx, c.st, nil, &call.Client{Key: c.id, Sessionless: true, Revision: wire.LatestLegacy}, c.who, m)
-		return c.start(x, x.answer, h)
-	case sess == nil && c.modern:
-		return errNoEra
+		x := c.s.legacyCall(c.ctx, c.stream, nil, &call.Client{Key: c.id, Sessionless: true, Revision: wire.LatestLegacy}, c.who, m)
+		return c.startRequest(x, x.answer, h)
+	case sess == nil && c.servesModern:
+		return errNoRevision
 	case sess == nil:
-		return errNotBegun
+		return errNotInitialized
 	}
-	x := c.owned(c.s.legacyCall(c.ctx, c.st, sess, sess.Client, c.who, m))
+	x := c.withShare(c.s.legacyCall(c.ctx, c.stream, sess, sess.Client, c.who, m))
 	if err := x.begin(); err != nil {
 		x.Cancel(nil)
 		return invalidRequest(err)
 	}
-	fault := c.start(x, x.answer, h)
+	fault := c.startRequest(x, x.answer, h)
 	if fault != nil {
 		x.end()
 	}
@@ -125,43 +125,43 @@ func (c *peer) request(m *wire.Message, h *reservation) *wire.Error {
 }
 
 // owned says whose share a request takes.
-func (c *peer) owned(x *exchange) *exchange {
+func (c *peer) withShare(x *exchange) *exchange {
 	x.call.Owner = c.s.callShare(c.remote, c.who, x.call.Client)
 	return x
 }
 
 // start answers a request on a goroutine of its own.
-func (c *peer) start(x *exchange, by func() answer, h *reservation) *wire.Error {
-	return c.run(func() {
+func (c *peer) startRequest(x *exchange, by func() answer, h *reservation) *wire.Error {
+	return c.start(func() {
 		if msg := x.answerAlone(by); msg != nil {
-			c.answer(msg)
+			c.respond(msg)
 		}
 	}, x, h)
 }
 
 // answer puts an answer in, which waits until the client has caught up: for long only
 // while what waits for it is no more than is left for others. On a pipe there are none.
-func (c *peer) answer(msg []byte) {
+func (c *peer) respond(msg []byte) {
 	patience := time.Duration(0)
-	if n := int64(len(msg)); !c.st.DropWhenBehind && n > freeBody {
+	if n := int64(len(msg)); !c.stream.DropWhenBehind && n > freeBody {
 		if c.s.unsent.Acquire(c.share, n) == nil {
 			defer c.s.unsent.Release(c.share, n)
 		} else {
 			patience = writeHurried
 		}
 	}
-	c.st.SendWait(msg, patience)
+	c.stream.SendWait(msg, patience)
 }
 
 // run runs f beside the conversation, unless that is ending or too much runs.
-func (c *peer) run(f func(), x *exchange, h *reservation) *wire.Error {
+func (c *peer) start(f func(), x *exchange, h *reservation) *wire.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	why := errEnding
+	why := errShuttingDown
 	switch {
 	case c.ending:
 	case c.running >= maxPeerCalls:
-		why = errBusy
+		why = errPeerBusy
 	default:
 		why = h.acquirePeerCalls(1)
 	}
@@ -173,62 +173,62 @@ func (c *peer) run(f func(), x *exchange, h *reservation) *wire.Error {
 	kept := *h
 	x.reserved, *h = &kept, reservation{}
 	c.requests.Go(func() {
-		defer c.ran()
+		defer c.requestDone()
 		defer kept.release()
 		f()
 	})
 	return nil
 }
 
-func (c *peer) ran() {
+func (c *peer) requestDone() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.running--; c.ending && c.running == 0 {
-		c.st.End()
+		c.stream.End()
 	}
 }
 
 // initialize opens the session. Whoever calls take waits for it.
 func (c *peer) initialize(m *wire.Message) *wire.Error {
 	if c.session() != nil {
-		return errBegun
+		return errInitialized
 	}
 	client, fault := newLegacyClient(m)
 	if fault != nil {
 		return fault
 	}
-	if c.modern {
+	if c.servesModern {
 		client.Key = c.id // it is one client, whatever era its requests are of
 	}
-	x := c.s.legacyCall(c.ctx, c.st, nil, client, c.who, m)
+	x := c.s.legacyCall(c.ctx, c.stream, nil, client, c.who, m)
 	defer x.Cancel(nil)
-	a, sess := x.welcome(true, !c.placed, 0)
+	a, sess := x.openSession(true, !c.hasSlot, 0)
 	if sess != nil {
-		if why := c.adopt(sess); why != nil {
+		if why := c.setSession(sess); why != nil {
 			c.s.sessions.Close(sess, session.ErrEnded)
 			return why
 		}
 	}
-	if !a.silent {
-		c.answer(x.appendAnswer(nil, a))
+	if !a.noResponse {
+		c.respond(x.appendAnswer(nil, a))
 	}
 	if sess != nil {
 		// An error means that the session has ended, and then the stream has too.
-		_, _ = sess.Attach(c.st, func() (*stream.Conn, error) { return nil, nil })
+		_, _ = sess.Attach(c.stream, func() (*stream.Conn, error) { return nil, nil })
 	}
 	return nil
 }
 
 // adopt makes sess the session of the conversation. The error says why not: there is
 // one, or the conversation ends, and then nothing would ever end the session.
-func (c *peer) adopt(sess *session.Session) *wire.Error {
+func (c *peer) setSession(sess *session.Session) *wire.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.ending:
-		return errEnding
+		return errShuttingDown
 	case c.sess != nil:
-		return errBegun
+		return errInitialized
 	}
 	c.sess = sess
 	return nil
@@ -236,7 +236,7 @@ func (c *peer) adopt(sess *session.Session) *wire.Error {
 
 // takeBatch takes an array of messages in, which only sessions of 2025-03-26
 // know (2025-03-26, basic, "Batching"). Its answers come as one array.
-func (c *peer) takeBatch(data []byte, h *reservation) *wire.Error {
+func (c *peer) receiveBatch(data []byte, h *reservation) *wire.Error {
 	if err := wire.Check(data, c.s.options.Limits.JSON, wire.Strict); err != nil {
 		return wire.Errorf(wire.CodeParse, "parse error: %s", err)
 	}
@@ -248,14 +248,14 @@ func (c *peer) takeBatch(data []byte, h *reservation) *wire.Error {
 	if why := h.acquirePeerCalls(len(parts) - 1); why != nil {
 		return why
 	}
-	whole := c.s.newExchange(c.ctx, c.st, wire.ID{})
-	return c.run(func() {
+	whole := c.s.newExchange(c.ctx, c.stream, wire.ID{})
+	return c.start(func() {
 		defer whole.Cancel(nil)
 		answers, _ := answerBatch(sess, parts, c.s.options.Limits.JSON, func(m *wire.Message) *exchange {
-			return c.owned(c.s.legacyCall(whole.ctx, c.st, sess, sess.Client, c.who, m))
+			return c.withShare(c.s.legacyCall(whole.ctx, c.stream, sess, sess.Client, c.who, m))
 		})
 		if len(answers) > 0 {
-			c.answer(joinBatch(answers))
+			c.respond(joinMessages(answers))
 		}
 	}, whole, h)
 }
@@ -267,14 +267,14 @@ func (c *peer) drain() {
 	defer c.mu.Unlock()
 	c.ending = true
 	if c.running == 0 {
-		c.st.End()
+		c.stream.End()
 	}
 }
 
 // stop ends the conversation at once.
 func (c *peer) stop(cause error) {
 	c.cancel(cause)
-	c.st.End()
+	c.stream.End()
 }
 
 // close ends what is left of the conversation when its channel is gone, and
@@ -290,7 +290,7 @@ func (c *peer) close() {
 		c.s.listens.remove(sub)
 	}
 	c.cancel(session.ErrEnded)
-	c.st.End()
+	c.stream.End()
 	if sess != nil {
 		c.s.sessions.Close(sess, session.ErrEnded)
 	}

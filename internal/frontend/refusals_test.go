@@ -18,7 +18,7 @@ func TestRefusalsAreCountedAndLogged(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), LoopbackListener: true, Logger: zap.New(core)})
 	for reason, change := range map[string]func(*http.Request) *http.Request{
-		refusedForeign: func(r *http.Request) *http.Request { r.Header.Set("Origin", "https://evil.example"); return r },
+		refusedOrigin:  func(r *http.Request) *http.Request { r.Header.Set("Origin", "https://evil.example"); return r },
 		refusedSession: func(r *http.Request) *http.Request { r.Header.Set(wire.HeaderSession, "nobody's"); return r },
 		refusedContent: func(r *http.Request) *http.Request { r.Header.Set("Content-Type", "text/plain"); return r },
 		refusedAccept:  func(r *http.Request) *http.Request { r.Header.Set("Accept", "image/png"); return r },

@@ -9,16 +9,16 @@ import (
 
 // Refusals for a budget that is used up, by all clients or by the client itself.
 var (
-	errFull   = &refusal{status: http.StatusServiceUnavailable, reason: "the gateway has as much to do as it can bear: try again later"}
-	errGreedy = &refusal{status: http.StatusTooManyRequests, reason: "the requests of this client that run take up as much of the gateway as one client may: try again later"}
+	errExhausted     = &refusal{status: http.StatusServiceUnavailable, reason: "the gateway has as much to do as it can bear: try again later"}
+	errShareExceeded = &refusal{status: http.StatusTooManyRequests, reason: "the requests of this client that run take up as much of the gateway as one client may: try again later"}
 )
 
 // refusalOf returns the refusal for an error of [fairshare.Budget.Acquire].
 func refusalOf(err error) *refusal {
 	if err == fairshare.ErrShareExceeded {
-		return errGreedy
+		return errShareExceeded
 	}
-	return errFull
+	return errExhausted
 }
 
 // reservation is what one request holds of the server's budgets. Only one goroutine
@@ -44,10 +44,10 @@ func (h *reservation) acquirePeerCalls(n int) *wire.Error {
 	switch h.acquireCalls(n) {
 	case nil:
 		return nil
-	case errFull:
-		return errCrowded
+	case errExhausted:
+		return errGatewayBusy
 	default:
-		return errBusy
+		return errPeerBusy
 	}
 }
 

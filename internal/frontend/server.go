@@ -164,13 +164,13 @@ func (s *Server) Stop() {
 // Withdraw ends what principals with these keys have open, since what proved them is
 // good no more: sessions with their calls and streams, conversations, subscriptions.
 // Calls of modern clients that run come to their end. It does not block.
-func (s *Server) Withdraw(keys []string) {
+func (s *Server) Revoke(keys []string) {
 	gone := func(key string) bool { return slices.Contains(keys, key) }
-	s.sessions.CloseOf(gone, errWithdrawn)
-	s.listens.endOf(gone)
+	s.sessions.CloseOf(gone, errRevoked)
+	s.listens.endIf(gone)
 	s.peers.each(func(c *peer) {
 		if gone(keyOf(c.who)) {
-			c.stop(errWithdrawn)
+			c.stop(errRevoked)
 		}
 	})
 }
@@ -204,8 +204,8 @@ func (s *Server) ListChangedFor(of func(who *call.Principal, client *call.Client
 
 // ServeHTTP serves the MCP endpoint.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer s.recovered(w)
-	timed := expectBody(w, r)
+	defer s.recoverPanic(w)
+	timed := setBodyDeadline(w, r)
 	who := s.admit(w, r)
 	if who == nil {
 		return
@@ -239,7 +239,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) *call.Principal {
 	set.allowCORS(w, r)
 	who, err := s.options.Authenticate(r)
 	if err != nil {
-		s.deny(w, r, err)
+		s.refuseUnauthenticated(w, r, err)
 		return nil
 	}
 	if r.Method != http.MethodPost && r.ContentLength != 0 {
@@ -254,7 +254,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) *call.Principal {
 // whileProved returns the context of a stream that has no end of its own: it ends
 // with the request, and when the proof of who is there is good no more. Whoever
 // comes again is asked for proof again.
-func whileProved(r *http.Request, who *call.Principal) (context.Context, context.CancelFunc) {
+func untilCredentialsExpire(r *http.Request, who *call.Principal) (context.Context, context.CancelFunc) {
 	if who.Expires.IsZero() {
 		return r.Context(), func() {}
 	}
@@ -262,7 +262,7 @@ func whileProved(r *http.Request, who *call.Principal) (context.Context, context
 }
 
 // deny answers a request whose sender has not proved who they are.
-func (s *Server) deny(w http.ResponseWriter, r *http.Request, err error) {
+func (s *Server) refuseUnauthenticated(w http.ResponseWriter, r *http.Request, err error) {
 	challenge, f := "Bearer", &refusal{status: http.StatusUnauthorized, reason: "authentication is required"}
 	if d := (Denial)(nil); errors.As(err, &d) {
 		challenge, f.status, f.reason = d.Challenge(), d.Status(), d.Public()
@@ -274,18 +274,18 @@ func (s *Server) deny(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func (s *Server) servePost(w http.ResponseWriter, r *http.Request, who *call.Principal, timed bool) {
-	if refused := checkContent(r); refused != nil {
+	if refused := checkContentType(r); refused != nil {
 		s.refuse(w, r, refused)
 		return
 	}
-	p := &post{s: s, w: w, r: r, ctx: r.Context(), reserved: reservation{s: s, share: s.requestShare(r, who)}}
-	defer p.settle()
-	if p.takes = accepts(r.Header["Accept"]); !p.takes.json && !p.takes.events {
+	p := &postResponse{s: s, w: w, r: r, ctx: r.Context(), reserved: reservation{s: s, share: s.requestShare(r, who)}}
+	defer p.cleanUp()
+	if p.accepts = parseAccept(r.Header["Accept"]); !p.accepts.json && !p.accepts.events {
 		s.refuse(w, r, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name application/json or text/event-stream, better both"})
 		return
 	}
 	if s.stopped.Load() {
-		s.busy(w, r, wire.ID{}, http.StatusServiceUnavailable, "the gateway is shutting down")
+		s.refuseBusy(w, r, wire.ID{}, http.StatusServiceUnavailable, "the gateway is shutting down")
 		return
 	}
 	if refused := p.reserved.acquireCalls(1); refused != nil {
@@ -299,13 +299,13 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request, who *call.Pri
 	}
 	p.body = body
 	if s.serveBody(p, r, who) {
-		p.leaveBody()
+		p.releaseBody()
 	}
 }
 
 // serveBody serves the body of p. It reports whether the body's bytes are free
 // for other use, see leavesBody.
-func (s *Server) serveBody(p *post, r *http.Request, who *call.Principal) bool {
+func (s *Server) serveBody(p *postResponse, r *http.Request, who *call.Principal) bool {
 	if isArray(p.body.b) {
 		s.serveBatch(p, r, who, p.body.b)
 		return false
@@ -318,11 +318,11 @@ func (s *Server) serveBody(p *post, r *http.Request, who *call.Principal) bool {
 				m.ID = wire.ID{} // which is one of ours, and may be another one of the client's
 			}
 		}
-		s.fault(p.w, r, m.ID, http.StatusBadRequest, fault)
+		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, fault)
 		return true
 	}
 	if m.IsRequest() && m.Method != wire.MethodPing && s.draining.Load() {
-		s.turnAway(p.w, r, m.ID)
+		s.refuseDraining(p.w, r, m.ID)
 		return true
 	}
 	meta := readMeta(&m)
@@ -337,7 +337,7 @@ func (s *Server) serveBody(p *post, r *http.Request, who *call.Principal) bool {
 // refuse answers a request by its status. The body is a JSON-RPC error, without
 // an id where none is known, as the specification allows.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *refusal) {
-	s.refused("request refused", r, f.status, 0, zap.String("reason", f.reason))
+	s.countRefused("request refused", r, f.status, 0, zap.String("reason", f.reason))
 	m := wire.Message{ID: f.id, Error: &wire.Error{Code: wire.CodeInvalidRequest, Message: f.reason}}
 	if f == errEncoded {
 		w.Header()["Accept-Encoding"] = identity // what would be taken (RFC 9110, section 15.5.16)
@@ -352,43 +352,43 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *refusal) {
 
 // needsSession refuses a GET or DELETE without a session: only legacy sessions
 // know these methods.
-func (s *Server) needsSession(w http.ResponseWriter, r *http.Request) {
+func (s *Server) refuseWithoutSession(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Allow", "POST")
 	s.refuse(w, r, &refusal{status: http.StatusMethodNotAllowed, reason: "this HTTP method is served for sessions only"})
 }
 
 // busy refuses a request because a bound is reached, or the end has come.
-func (s *Server) busy(w http.ResponseWriter, r *http.Request, id wire.ID, status int, reason string) {
+func (s *Server) refuseBusy(w http.ResponseWriter, r *http.Request, id wire.ID, status int, reason string) {
 	s.refuse(w, r, &refusal{status, reason, id})
 }
 
 // turnAway answers a new call while the gateway drains: it was not begun, and
 // whoever sends it again on a new connection may reach another gateway.
-func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, id wire.ID) {
+func (s *Server) refuseDraining(w http.ResponseWriter, r *http.Request, id wire.ID) {
 	w.Header().Set("Retry-After", retryAfter)
 	w.Header().Set("Connection", "close")
-	s.fault(w, r, id, http.StatusServiceUnavailable, errTurnedAway)
+	s.rejectMessage(w, r, id, http.StatusServiceUnavailable, errDraining)
 }
 
 // fault answers a message that breaks the protocol. What the error says may
 // quote the message, so it goes to the client and not into the log.
-func (s *Server) fault(w http.ResponseWriter, r *http.Request, id wire.ID, status int, e *wire.Error) {
-	s.refused("protocol fault", r, status, e.Code, zap.Int64("code", e.Code), zap.String("mcp_method", clip(r.Header.Get(wire.HeaderMethod))))
+func (s *Server) rejectMessage(w http.ResponseWriter, r *http.Request, id wire.ID, status int, e *wire.Error) {
+	s.countRefused("protocol fault", r, status, e.Code, zap.Int64("code", e.Code), zap.String("mcp_method", clip(r.Header.Get(wire.HeaderMethod))))
 	m := wire.Message{ID: id, Error: e}
 	s.writeJSON(w, 0, status, m.Append(nil))
 }
 
 // accepted answers messages that want no answer.
-func accepted(w http.ResponseWriter) { bare(w, http.StatusAccepted) }
+func writeAccepted(w http.ResponseWriter) { writeStatus(w, http.StatusAccepted) }
 
 // bare answers by a status alone.
-func bare(w http.ResponseWriter, status int) {
+func writeStatus(w http.ResponseWriter, status int) {
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 	w.WriteHeader(status)
 }
 
 // recovered keeps a fault of ours from ending the process.
-func (s *Server) recovered(w http.ResponseWriter) {
+func (s *Server) recoverPanic(w http.ResponseWriter) {
 	switch p := recover(); p {
 	case nil:
 	case http.ErrAbortHandler:

@@ -209,7 +209,7 @@ func TestBrokenBodies(t *testing.T) {
 }
 
 func TestAccepts(t *testing.T) {
-	for header, want := range map[string]forms{
+	for header, want := range map[string]responseTypes{
 		"":                                     {json: true, events: true},
 		"*/*":                                  {json: true, events: true},
 		"application/json":                     {json: true},
@@ -226,7 +226,7 @@ func TestAccepts(t *testing.T) {
 		"*/*;q=0":                              {},
 		"application/json; charset=utf-8;q=0.000": {},
 	} {
-		if got := accepts([]string{header}); got != want {
+		if got := parseAccept([]string{header}); got != want {
 			t.Errorf("%q: %+v, want %+v", header, got, want)
 		}
 	}

@@ -85,8 +85,8 @@ func TestSlowClientLosesStream(t *testing.T) {
 		session   bool
 		wantCause error
 	}{
-		"modern":                  {wire.EraModern, false, errLost},
-		"legacy, without session": {wire.EraLegacy, false, errLost},
+		"modern":                  {wire.EraModern, false, errClientGone},
+		"legacy, without session": {wire.EraLegacy, false, errClientGone},
 		"legacy, in a session":    {wire.EraLegacy, true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestSlowClientLosesStream(t *testing.T) {
 				if f.cause != tt.wantCause {
 					t.Errorf("the call ended with %v, want %v", f.cause, tt.wantCause)
 				}
-				if tt.wantCause == errLost && f.sent > 8*stream.MaxQueue {
+				if tt.wantCause == errClientGone && f.sent > 8*stream.MaxQueue {
 					t.Errorf("the call could send %d bytes to a client that reads none", f.sent)
 				}
 				if got := w.take(); strings.Contains(got, "result") {

@@ -24,8 +24,8 @@ const sseParam = "sessionId"
 // closes, the session ends. It is to be mounted at a path of its own and at
 // "message" below it.
 func (s *Server) ServeSSE(w http.ResponseWriter, r *http.Request) {
-	defer s.recovered(w)
-	timed := expectBody(w, r)
+	defer s.recoverPanic(w)
+	timed := setBodyDeadline(w, r)
 	who := s.admit(w, r)
 	if who == nil {
 		return
@@ -44,7 +44,7 @@ func (s *Server) ServeSSE(w http.ResponseWriter, r *http.Request) {
 
 // openSSE carries a conversation until one side ends it.
 func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Principal) {
-	if !accepts(r.Header["Accept"]).events {
+	if !parseAccept(r.Header["Accept"]).events {
 		s.refuse(w, r, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name text/event-stream"})
 		return
 	}
@@ -55,23 +55,23 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 	c.remote, c.share = r.RemoteAddr, share
 	defer c.close()
 	if s.draining.Load() {
-		s.busy(w, r, wire.ID{}, http.StatusServiceUnavailable, errStopped.Error())
+		s.refuseBusy(w, r, wire.ID{}, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
 	if why := s.sessions.Reserve(share); why != nil {
-		s.fullHouse(w, r, wire.ID{}, sessionRefusal(why))
+		s.refuseNewSession(w, r, wire.ID{}, sessionRefusal(why))
 		return
 	}
 	defer s.sessions.Release(share)
-	c.placed = true
+	c.hasSlot = true
 	s.peers.add(c)
 	defer s.peers.remove(c)
 	if s.draining.Load() { // looked at after add, so that Drain misses no conversation
-		s.busy(w, r, wire.ID{}, http.StatusServiceUnavailable, errStopped.Error())
+		s.refuseBusy(w, r, wire.ID{}, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
 	st.SendEvent(wire.Event{Name: "endpoint", Data: []byte(s.endpointOf(r, c.id))})
-	ctx, cancel := whileProved(r, who)
+	ctx, cancel := untilCredentialsExpire(r, who)
 	defer cancel()
 	conn.Run(ctx, nil)
 }
@@ -89,7 +89,7 @@ func (s *Server) endpointOf(r *http.Request, id string) string {
 
 // postSSE takes a message in.
 func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, who *call.Principal, names []string, timed bool) {
-	if refused := checkContent(r); refused != nil {
+	if refused := checkContentType(r); refused != nil {
 		s.refuse(w, r, refused)
 		return
 	}
@@ -98,7 +98,7 @@ func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 		reason = session.ErrUnknown
 	}
 	if reason != nil {
-		s.refuseSession(w, r, wire.ID{}, who, reason)
+		s.refuseUnknownSession(w, r, wire.ID{}, who, reason)
 		return
 	}
 	h := &reservation{s: s, share: s.requestShare(r, who)}
@@ -108,14 +108,14 @@ func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 		s.refuse(w, r, refused)
 		return
 	}
-	switch id, fault := c.take(body.b, h); fault {
+	switch id, fault := c.receive(body.b, h); fault {
 	case nil:
-		accepted(w)
-	case errEnding, errCrowded:
-		s.busy(w, r, id, http.StatusServiceUnavailable, fault.Message)
-	case errBusy:
-		s.busy(w, r, id, http.StatusTooManyRequests, fault.Message)
+		writeAccepted(w)
+	case errShuttingDown, errGatewayBusy:
+		s.refuseBusy(w, r, id, http.StatusServiceUnavailable, fault.Message)
+	case errPeerBusy:
+		s.refuseBusy(w, r, id, http.StatusTooManyRequests, fault.Message)
 	default:
-		s.fault(w, r, id, http.StatusBadRequest, fault)
+		s.rejectMessage(w, r, id, http.StatusBadRequest, fault)
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // errUnread means that nothing can be written to the client.
-var errUnread = errors.New("the client does not read what is written to it")
+var errNotReading = errors.New("the client does not read what is written to it")
 
 // ServeStdio serves one client of either era, or of both, on a pipe: one message
 // a line. A legacy session begins with initialize and lasts as long as the pipe;
@@ -32,7 +32,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, dr
 	st := stream.New(stream.Options{Lines: true, DropWhenBehind: true})
 	conn := st.Connect(lineWriter{out})
 	c := s.newPeer(ctx, call.Local, st)
-	c.modern = true
+	c.servesModern = true
 	defer c.close()
 	s.peers.add(c)
 	defer s.peers.remove(c)
@@ -59,7 +59,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, dr
 			return err
 		case well := <-written:
 			if !well && ctx.Err() == nil {
-				return errUnread
+				return errNotReading
 			}
 			return err
 		case <-ctx.Done():
@@ -77,50 +77,50 @@ func (c *peer) readLines(in io.Reader) error {
 		case err == io.EOF:
 			return nil
 		case err == wire.ErrTooLarge:
-			c.tooLarge(lines.Large())
+			c.receiveTooLarge(lines.Large())
 			continue
 		case err != nil:
 			return fmt.Errorf("read messages: %w", err)
 		}
-		c.takeLine(line)
+		c.receiveLine(line)
 	}
 }
 
 // takeLine takes one line in.
-func (c *peer) takeLine(line []byte) {
+func (c *peer) receiveLine(line []byte) {
 	h := &reservation{s: c.s}
 	defer h.release()
 	if h.acquireBody(len(line)) != nil {
-		c.complain(requestIn(line), errBusy)
+		c.respondError(requestIn(line), errPeerBusy)
 		return
 	}
-	if id, fault := c.take(line, h); fault != nil && responseIn(line).IsZero() { // responses are not answered
-		c.complain(id, fault)
+	if id, fault := c.receive(line, h); fault != nil && responseIn(line).IsZero() { // responses are not answered
+		c.respondError(id, fault)
 	}
 }
 
 // tooLarge answers a line over the limit.
-func (c *peer) tooLarge(g *wire.Glimpse) {
+func (c *peer) receiveTooLarge(g *wire.Glimpse) {
 	fault := wire.Errorf(wire.CodeInvalidRequest, "invalid request: the message is larger than the limit of %d bytes", c.s.options.Limits.MaxMessage)
 	if !c.session().FailAsk(g.Response(), fault) {
-		c.complain(g.Request(), fault)
+		c.respondError(g.Request(), fault)
 	}
 }
 
 // complain answers a message that was not taken.
-func (c *peer) complain(id wire.ID, fault *wire.Error) {
+func (c *peer) respondError(id wire.ID, fault *wire.Error) {
 	c.s.log.Debug("protocol fault", zap.Int64("code", fault.Code))
-	c.answer(faultOf(id, fault))
+	c.respond(errorResponse(id, fault))
 }
 
 // modernRequest takes a request of a modern client in.
 func (c *peer) modernRequest(m *wire.Message, meta *requestMeta, h *reservation) *wire.Error {
-	if fault := c.s.checkBody(meta); fault != nil {
+	if fault := c.s.checkMetaInBody(meta); fault != nil {
 		return fault
 	}
-	x := c.s.modernCall(c.ctx, c.st, c.who, c.id, m, meta)
+	x := c.s.modernCall(c.ctx, c.stream, c.who, c.id, m, meta)
 	x.call.Params = meta.strip(m.Params)
-	if !c.enter(x) {
+	if !c.register(x) {
 		x.Cancel(nil)
 		return invalidRequest(session.ErrDuplicate)
 	}
@@ -128,19 +128,19 @@ func (c *peer) modernRequest(m *wire.Message, meta *requestMeta, h *reservation)
 	if m.Method == wire.MethodListen {
 		by = func() answer { return c.listen(x) }
 	}
-	fault := c.start(x, func() answer {
-		defer c.leave(x)
+	fault := c.startRequest(x, func() answer {
+		defer c.unregister(x)
 		return by()
 	}, h)
 	if fault != nil {
-		c.leave(x)
+		c.unregister(x)
 	}
 	return fault
 }
 
 // enter registers a request, so that it can be cancelled. It reports false when
 // one with that id is there already.
-func (c *peer) enter(x *exchange) bool {
+func (c *peer) register(x *exchange) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.inflight[x.id] != nil || c.listens[x.id] != nil {
@@ -150,7 +150,7 @@ func (c *peer) enter(x *exchange) bool {
 	return true
 }
 
-func (c *peer) leave(x *exchange) {
+func (c *peer) unregister(x *exchange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.inflight[x.id] == x {
@@ -176,15 +176,15 @@ func (c *peer) cancelRequest(id wire.ID) {
 // listen opens a subscription, whose request stays without a response until the
 // subscription ends.
 func (c *peer) listen(x *exchange) answer {
-	sub, ok := subscriptionTo(x.call.Params, x.id)
+	sub, ok := parseSubscription(x.call.Params, x.id)
 	if !ok {
-		return answer{fault: errNoFilter}
+		return answer{err: errNoFilter}
 	}
-	sub.st, sub.shared = c.st, true
-	c.s.subscribe(x, sub)
-	if fault := c.s.watch(x, sub); fault != nil {
+	sub.stream, sub.shared = c.stream, true
+	c.s.subscribeResources(x, sub)
+	if fault := c.s.watchTasks(x, sub); fault != nil {
 		sub.close()
-		return answer{fault: fault}
+		return answer{err: fault}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,12 +196,12 @@ func (c *peer) listen(x *exchange) answer {
 	switch {
 	case x.ctx.Err() != nil: // cancelled meanwhile
 	case c.ending:
-		return answer{fault: errEnding}
+		return answer{err: errShuttingDown}
 	case len(c.listens) >= maxPeerListens:
-		return answer{fault: wire.Errorf(wire.CodeInternal, "there are too many subscriptions")}
+		return answer{err: wire.Errorf(wire.CodeInternal, "there are too many subscriptions")}
 	default:
 		c.s.listens.add(sub)
 		c.listens[x.id] = sub
 	}
-	return answer{silent: true}
+	return answer{noResponse: true}
 }

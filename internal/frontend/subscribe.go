@@ -37,18 +37,18 @@ const (
 // subscribe answers resources/subscribe and resources/unsubscribe of a legacy
 // client (2025-11-25, server/resources, "Subscriptions"). To unsubscribe from
 // what it has not subscribed to is no error.
-func (x *exchange) subscribe() answer {
+func (x *exchange) answerSubscribe() answer {
 	if x.s.options.Subscriptions == nil {
 		return x.run()
 	}
 	uri, ok := wire.ValueOf(x.call.Params).Get("uri").Text()
 	switch {
 	case !ok:
-		return answer{fault: wire.Errorf(wire.CodeInvalidParams, "%s: params.uri must be a string", x.call.Method)}
+		return answer{err: wire.Errorf(wire.CodeInvalidParams, "%s: params.uri must be a string", x.call.Method)}
 	case len(uri) > maxSubscribedURI:
-		return answer{fault: wire.Errorf(wire.CodeInvalidParams, "%s: params.uri is longer than %d bytes", x.call.Method, maxSubscribedURI)}
+		return answer{err: wire.Errorf(wire.CodeInvalidParams, "%s: params.uri is longer than %d bytes", x.call.Method, maxSubscribedURI)}
 	case x.sess == nil:
-		return answer{fault: wire.Errorf(wire.CodeInvalidRequest, "invalid request: %s needs a session, which initialize begins", x.call.Method)}
+		return answer{err: wire.Errorf(wire.CodeInvalidRequest, "invalid request: %s needs a session, which initialize begins", x.call.Method)}
 	}
 	done := call.Result{Raw: wire.Raw(`{}`)}
 	if x.call.Method == wire.MethodResourcesUnsub {
@@ -59,7 +59,7 @@ func (x *exchange) subscribe() answer {
 	case subscribed:
 		return answer{result: done}
 	case full:
-		return answer{fault: wire.Errorf(wire.CodeInternal, "the session has subscribed to %d resources, which is as many as it may", session.MaxSubscriptions)}
+		return answer{err: wire.Errorf(wire.CodeInternal, "the session has subscribed to %d resources, which is as many as it may", session.MaxSubscriptions)}
 	}
 	sess := x.sess
 	cancel, err := x.s.options.Subscriptions.Subscribe(x.ctx, &x.call, uri, func(changed string, params wire.Raw) {
@@ -74,10 +74,10 @@ func (x *exchange) subscribe() answer {
 // subscribe subscribes to the resources that a listen request names, and keeps
 // those that it could: what upstreams refuse, what policy refuses and what does
 // not exist is left out, and so is what takes too long.
-func (s *Server) subscribe(x *exchange, sub *subscription) {
-	x.over.Store(true) // what upstreams say meanwhile has no place on a listen stream
+func (s *Server) subscribeResources(x *exchange, sub *subscription) {
+	x.notifyEnded.Store(true) // what upstreams say meanwhile has no place on a listen stream
 	sub.who, sub.client = x.call.Principal, x.call.Client
-	asked := resourcesOf(x.call.Params)
+	asked := requestedResources(x.call.Params)
 	if s.options.Subscriptions == nil || len(asked) == 0 {
 		return
 	}
@@ -109,7 +109,7 @@ func (s *Server) subscribe(x *exchange, sub *subscription) {
 
 // resourcesOf returns the resources that a listen request asks for, each once
 // and not more than there may be.
-func resourcesOf(params wire.Raw) []string {
+func requestedResources(params wire.Raw) []string {
 	var out []string
 	seen := make(map[string]bool)
 	for el := range wire.ValueOf(params).Get("notifications", "resourceSubscriptions").Elements() {

@@ -93,7 +93,7 @@ func TestSubscriptionsEndWithTheirSession(t *testing.T) {
 			defer x.Cancel(nil)
 			x.sess, x.call.Method, x.call.Client, x.call.Principal = sess, method, sess.Client, call.Anonymous
 			x.call.Params = wire.Raw(`{"uri":"` + uri + `"}`)
-			x.subscribe()
+			x.answerSubscribe()
 		}
 		for n := range 4 {
 			wg.Go(func() {

@@ -17,8 +17,8 @@ type subscription struct {
 	// who and client made the request.
 	who    *call.Principal
 	client *call.Client
-	wants  stream.ListChanges
-	st     *stream.Stream
+	lists  stream.ListChanges
+	stream *stream.Stream
 	// shared says that the stream carries other messages too, as stdio does: the
 	// end of the subscription is not the end of the stream.
 	shared bool
@@ -29,7 +29,7 @@ type subscription struct {
 
 	mu    sync.Mutex
 	state uint8                // of the acknowledgement
-	held  stream.Notifications // updates that came before it
+	early stream.Notifications // updates that came before it
 }
 
 // The states of a subscription.
@@ -44,11 +44,11 @@ const (
 func (sub *subscription) acknowledge() {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
-	sub.st.Send(sub.acknowledged())
+	sub.stream.Send(sub.acknowledgement())
 	sub.state = open
-	if !sub.held.IsEmpty() {
-		sub.st.Notify(sub.id, sub.held)
-		sub.held = stream.Notifications{}
+	if !sub.early.IsEmpty() {
+		sub.stream.Notify(sub.id, sub.early)
+		sub.early = stream.Notifications{}
 	}
 }
 
@@ -58,9 +58,9 @@ func (sub *subscription) update(u stream.ResourceUpdate) {
 	defer sub.mu.Unlock()
 	switch sub.state {
 	case unacknowledged:
-		sub.held.AddUpdate(u)
+		sub.early.AddUpdate(u)
 	case open:
-		sub.st.Notify(sub.id, stream.UpdateOf(u))
+		sub.stream.Notify(sub.id, stream.UpdateOf(u))
 	}
 }
 
@@ -68,7 +68,7 @@ func (sub *subscription) update(u stream.ResourceUpdate) {
 // more when it has returned. It may be called more than once.
 func (sub *subscription) close() {
 	sub.mu.Lock()
-	sub.state, sub.held = over, stream.Notifications{}
+	sub.state, sub.early = over, stream.Notifications{}
 	sub.mu.Unlock()
 	for _, cancel := range sub.cancels {
 		cancel()
@@ -77,12 +77,12 @@ func (sub *subscription) close() {
 
 // subscriptionTo reads the params of a listen request. It reports false when
 // they lack the filter.
-func subscriptionTo(params wire.Raw, id wire.ID) (*subscription, bool) {
+func parseSubscription(params wire.Raw, id wire.ID) (*subscription, bool) {
 	filter := wire.ValueOf(params).Get("notifications")
 	sub := &subscription{id: id}
 	for i, name := range listChangeNames {
 		if filter.Get(name).Bool() {
-			sub.wants |= 1 << i
+			sub.lists |= 1 << i
 		}
 	}
 	return sub, filter.Kind() == '{'
@@ -96,10 +96,10 @@ var errNoFilter = wire.Errorf(wire.CodeInvalidParams, "invalid params: subscript
 
 // acknowledged returns the first message of the subscription, which names what
 // is honored (2026-07-28, basic/patterns/subscriptions, "Acknowledgment").
-func (sub *subscription) acknowledged() []byte {
+func (sub *subscription) acknowledgement() []byte {
 	filter := wire.Raw(`{}`)
 	for i, name := range listChangeNames {
-		if sub.wants&(1<<i) != 0 {
+		if sub.lists&(1<<i) != 0 {
 			filter = wire.SetMember(filter, name, wire.Raw("true"))
 		}
 	}
@@ -116,15 +116,15 @@ func (sub *subscription) acknowledged() []byte {
 // end tells the client that the subscription is over: by the result of its
 // request, and where the stream goes on, by a notification too (2026-07-28,
 // basic/patterns/subscriptions, "Graceful Closure", and basic/patterns/cancellation).
-func (sub *subscription) end() {
+func (sub *subscription) finish() {
 	m := wire.Message{ID: sub.id, Result: append(wire.Raw(`{"resultType":"complete",`), stream.SubscriptionParams(sub.id)[1:]...)}
 	result := m.Append(nil)
 	if !sub.shared {
-		sub.st.Finish(result)
+		sub.stream.Finish(result)
 		return
 	}
-	sub.st.Send(result)
-	sub.st.Send(cancelledNote(sub.id))
+	sub.stream.Send(result)
+	sub.stream.Send(cancelledNote(sub.id))
 }
 
 // cancelledNote is the notification that a request is cancelled.
@@ -167,26 +167,26 @@ func (s *subscriptionSet) listChanged(of func(*call.Principal, *call.Client) str
 	all := slices.Collect(maps.Keys(s.set))
 	s.mu.Unlock()
 	for _, sub := range all {
-		c := of(sub.who, sub.client) & sub.wants
+		c := of(sub.who, sub.client) & sub.lists
 		s.mu.Lock()
 		if _, there := s.set[sub]; there && c != 0 {
-			sub.st.Notify(sub.id, stream.Notifications{Lists: c})
+			sub.stream.Notify(sub.id, stream.Notifications{Lists: c})
 		}
 		s.mu.Unlock()
 	}
 }
 
 // end ends all subscriptions.
-func (s *subscriptionSet) end() { s.endOf(func(string) bool { return true }) }
+func (s *subscriptionSet) end() { s.endIf(func(string) bool { return true }) }
 
 // endOf ends the subscriptions of the principals with these keys.
-func (s *subscriptionSet) endOf(gone func(key string) bool) {
+func (s *subscriptionSet) endIf(gone func(key string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for sub := range s.set {
 		if gone(keyOf(sub.who)) {
 			sub.close()
-			sub.end()
+			sub.finish()
 			delete(s.set, sub)
 		}
 	}

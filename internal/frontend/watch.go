@@ -18,12 +18,12 @@ type Tasks interface {
 }
 
 // maxWatched bounds the tasks that one listen request watches.
-const maxWatched = 100
+const maxWatchedTasks = 100
 
 // watch has the client told of the tasks that a listen request names (2026-07-28,
 // extensions/tasks, "Task Status Notifications"). Ids that are none of the
 // client's are left out.
-func (s *Server) watch(x *exchange, sub *subscription) *wire.Error {
+func (s *Server) watchTasks(x *exchange, sub *subscription) *wire.Error {
 	ids := wire.ValueOf(x.call.Params).Get("notifications", "taskIds")
 	if s.options.Tasks == nil || !ids.Exists() {
 		return nil
@@ -39,7 +39,7 @@ func (s *Server) watch(x *exchange, sub *subscription) *wire.Error {
 	seen := make(map[string]bool)
 	for el := range ids.Elements() {
 		id, ok := el.Text()
-		if !ok || seen[id] || len(sub.tasks) >= maxWatched {
+		if !ok || seen[id] || len(sub.tasks) >= maxWatchedTasks {
 			continue
 		}
 		seen[id] = true
@@ -60,7 +60,7 @@ func (sub *subscription) taskChanged(params wire.Raw) bool {
 		return false
 	case open:
 		m := wire.Message{Method: wire.NoteTasks, Params: stream.WithSubscription(params, sub.id)}
-		sub.st.Send(m.Append(nil))
+		sub.stream.Send(m.Append(nil))
 	}
 	return true
 }

@@ -43,7 +43,7 @@ func (c *eventWriter) Open() {
 }
 
 func (c *eventWriter) Write(b []byte) bool {
-	return c.s.writeAll(c.w, c.rc, c.share, b, true) == nil
+	return c.s.writeResponse(c.w, c.rc, c.share, b, true) == nil
 }
 
 // pipeCarrier carries a stream of lines in a pipe or a file.

@@ -59,7 +59,7 @@ func (g *Gateway) setKeys(cfg *config.Config) error {
 	}
 	withdrawn, err := g.auth.SetKeys(keysOf(&cfg.Auth))
 	if err == nil && len(withdrawn) > 0 {
-		g.front.Withdraw(withdrawn)
+		g.front.Revoke(withdrawn)
 	}
 	return err
 }
