@@ -12,16 +12,16 @@ import (
 	"mcpgateway/internal/call"
 )
 
-// Key is an API key. Only its digest is known.
+// Key is an API key of the configuration, which has its digest only.
 type Key struct {
-	ID      string // the subject of who sends it
+	ID      string // the subject of the principal
 	SHA256  string // in hex
 	Groups  []string
 	Scopes  []string
-	Expires time.Time // the moment at which it is good no more; zero for never
+	Expires time.Time // the key is invalid from then on; zero means never
 }
 
-// ProofKey is the proof of principals who sent an API key.
+// MethodAPIKey is the AuthMethod of principals that authenticate with an API key.
 const MethodAPIKey = "api-key"
 
 type apiKey struct {
@@ -36,17 +36,16 @@ func newKeys(keys []Key, h hierarchy) ([]apiKey, error) {
 			principal: &call.Principal{Subject: k.ID, Groups: k.Groups, Scopes: h.expand(k.Scopes), AuthMethod: MethodAPIKey, Expires: k.Expires},
 		}
 		if n, err := hex.Decode(next.digest[:], []byte(k.SHA256)); err != nil || n != sha256.Size || len(k.SHA256) != 2*sha256.Size {
-			return nil, fmt.Errorf("API key %q: its SHA-256 is not 64 hex digits", k.ID)
+			return nil, fmt.Errorf("API key %q: its SHA-256 must be 64 hex digits", k.ID)
 		}
 		all = append(all, next)
 	}
 	return all, nil
 }
 
-// SetKeys replaces the API keys, for requests that come from now on, and returns the
-// keys of the principals for whom one that was good is not there any more as it was:
-// what they have open is to end. After an error, which names the API key, nothing has
-// changed. It must not be called by several goroutines at once.
+// SetKeys replaces the API keys for later requests. It returns the keys of the principals
+// whose API key was removed or changed, so that the caller can end their connections. On
+// error, which names the API key, it changes nothing. It must not be called concurrently.
 func (a *Authenticator) SetKeys(keys []Key) (withdrawn []string, err error) {
 	next, err := newKeys(keys, a.hierarchy)
 	if err != nil {
@@ -60,14 +59,14 @@ func (a *Authenticator) SetKeys(keys []Key) (withdrawn []string, err error) {
 	return withdrawn, nil
 }
 
-// is reports whether two keys are the same, and stand for the same.
+// equal reports whether two keys have the same digest and the same principal.
 func (k apiKey) equal(other apiKey) bool {
 	return k.digest == other.digest && k.principal.Subject == other.principal.Subject && k.principal.Expires.Equal(other.principal.Expires) &&
 		slices.Equal(k.principal.Groups, other.principal.Groups) && slices.Equal(k.principal.Scopes, other.principal.Scopes)
 }
 
-// byKey returns who a key belongs to. It takes the same time whichever it is, and
-// whether there is one: all are compared.
+// apiKeyPrincipal returns the principal of an API key. It compares all keys, so that its
+// time tells nothing about the key.
 func (a *Authenticator) apiKeyPrincipal(text string) (*call.Principal, *failure) {
 	digest := sha256.Sum256([]byte(text))
 	keys, found := *a.keys.Load(), -1
@@ -85,11 +84,11 @@ func (a *Authenticator) apiKeyPrincipal(text string) (*call.Principal, *failure)
 	return who, nil
 }
 
-// keyPrefix lets scanners of repositories find keys that were committed.
+// keyPrefix lets secret scanners find keys that were committed to a repository.
 const keyPrefix = "mcpgw_"
 
-// NewKey makes an API key of at least 128 random bits, and the digest of it that
-// is to be configured.
+// NewKey returns a new API key of at least 128 random bits, and its digest for the
+// configuration.
 func NewKey() (key, digest string) {
 	key = keyPrefix + rand.Text() + rand.Text()
 	sum := sha256.Sum256([]byte(key))

@@ -15,47 +15,46 @@ import (
 	"mcpgateway/internal/ratelog"
 )
 
-// Options say which proof is accepted. A kind of proof that nothing is given for is
-// not looked at.
+// Options configure an [Authenticator]. It ignores kinds of credentials for which nothing
+// is configured.
 type Options struct {
 	Keys         []Key
 	Issuers      []Issuer
 	Certificates []CertificateRule
-	// Hierarchy has scopes that stand for others: who has one has those too.
+	// Hierarchy lists scopes that imply others.
 	Hierarchy []ImpliedScopes
 
-	// PublicURL is how clients reach the gateway, without a slash at its end; ""
-	// means what the request says. Paths are those of the MCP endpoints below it,
-	// the first for clients that do not tell which they use.
+	// PublicURL is the URL at which clients reach the gateway, without a slash at its
+	// end; "" means the URL of each request. Paths are the paths of the MCP endpoints
+	// below it; the first one is the default.
 	PublicURL string
 	Paths     []string
 
-	Logger  *zap.Logger // nothing is logged
-	Metrics *Metrics    // collectors of its own, registered nowhere
+	Logger  *zap.Logger // nil: no logging
+	Metrics *Metrics    // nil: new collectors that are registered nowhere
 
-	// Client fetches metadata and keys of issuers; nil means one with bounds on
-	// time, size and redirects. Tests alone give one.
+	// Client fetches metadata and keys of issuers, in tests. nil means a client with
+	// bounds on time, size and redirects.
 	Client *http.Client
-	// Now is the time; nil means time.Now.
+	// Now returns the time; nil means time.Now.
 	Now func() time.Time
 }
 
-// Authenticator finds out who sends requests.
+// Authenticator authenticates requests.
 type Authenticator struct {
-	keys      atomic.Pointer[[]apiKey] // see SetKeys
+	keys      atomic.Pointer[[]apiKey] // replaced by SetKeys
 	issuers   map[string]*issuer
 	certs     []certificateRule
 	verified  *tokenCache
 	resource  resource
 	hierarchy hierarchy
-	realm     string // the challenge of those who do not take tokens
+	realm     string // the challenge if no tokens are accepted
 	now       func() time.Time
 	ratelog   *ratelog.Logger
 	metrics   *Metrics
 }
 
-// New makes an Authenticator. The error names what of the options is wrong. It
-// connects to nobody.
+// New returns an Authenticator. The error names the invalid option. New makes no request.
 func New(o Options) (*Authenticator, error) {
 	a := &Authenticator{now: o.Now, ratelog: ratelog.New(o.Logger), metrics: o.Metrics}
 	if a.now == nil {
@@ -80,55 +79,56 @@ func New(o Options) (*Authenticator, error) {
 	a.resource = newResource(o)
 	a.realm = challenge("Bearer", "realm", "mcpgateway")
 	if len(o.Keys) == 0 {
-		// There is no registered scheme for certificates; Bearer would send
-		// clients looking for an authorization server.
+		// No scheme is registered for certificates. With Bearer, clients would look for
+		// an authorization server.
 		a.realm = challenge("ClientCertificate", "realm", "mcpgateway")
 	}
 	return a, nil
 }
 
-// Authenticate returns who sent a request. The error is a *[Denied], or that of the
-// request's context.
+// Authenticate returns the principal of a request. The error is a [*Denied], or that of
+// the request's context.
 func (a *Authenticator) Authenticate(r *http.Request) (*call.Principal, error) {
-	who, fail := a.authenticate(r)
+	principal, fail := a.authenticate(r)
 	if fail == nil {
-		return who, nil
+		return principal, nil
 	}
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
 	a.metrics.failures.WithLabelValues(fail.reason).Inc()
-	a.ratelog.Log(a.levelOf(fail), "proof refused", zap.String("reason", fail.reason), zap.String("remote", r.RemoteAddr))
+	a.ratelog.Log(a.levelOf(fail), "authentication failed", zap.String("reason", fail.reason), zap.String("remote", r.RemoteAddr))
 	return nil, &Denied{fail, a.challengeFor(r, fail)}
 }
 
-// prove finds the one proof of a request and verifies it.
+// authenticate verifies the credentials of a request.
 func (a *Authenticator) authenticate(r *http.Request) (*call.Principal, *failure) {
-	given, fail := a.credentials(r.Header)
+	creds, fail := a.credentials(r.Header)
 	if fail != nil {
 		return nil, fail
 	}
-	var holder *call.Principal // of the certificate
+	var fromCert *call.Principal
 	if len(a.certs) > 0 {
-		if holder, fail = a.certPrincipal(r.TLS); fail != nil && given.text == "" {
+		if fromCert, fail = a.certPrincipal(r.TLS); fail != nil && creds.text == "" {
 			return nil, fail
 		}
 	}
 	switch {
-	case given.text == "" && holder == nil:
+	case creds.text == "" && fromCert == nil:
 		return nil, errMissing
-	case given.text == "":
-		return holder, nil
-	case holder != nil:
+	case creds.text == "":
+		return fromCert, nil
+	case fromCert != nil:
 		return nil, errTwoCredentials
 	}
-	if who, fail := a.apiKeyPrincipal(given.text); fail != errKeyUnknown || given.keyOnly || len(a.issuers) == 0 {
+	if who, fail := a.apiKeyPrincipal(creds.text); fail != errKeyUnknown || creds.keyOnly || len(a.issuers) == 0 {
 		return who, fail
 	}
-	return a.tokenPrincipal(r.Context(), given.text, r.TLS)
+	return a.tokenPrincipal(r.Context(), creds.text, r.TLS)
 }
 
-// byToken verifies a token, or finds that it has been verified.
+// tokenPrincipal returns the principal of an access token, which it verifies unless that
+// was done before.
 func (a *Authenticator) tokenPrincipal(ctx context.Context, text string, tls *tlsState) (*call.Principal, *failure) {
 	now := a.now()
 	known, ok := a.verified.get(text, now)
@@ -152,8 +152,8 @@ func (a *Authenticator) tokenPrincipal(ctx context.Context, text string, tls *tl
 	return known.principal, nil
 }
 
-// challengeFor returns the WWW-Authenticate of an answer (RFC 6750, section 3; RFC
-// 9728, section 5.1).
+// challengeFor returns the WWW-Authenticate header of a response (RFC 6750, section 3;
+// RFC 9728, section 5.1).
 func (a *Authenticator) challengeFor(r *http.Request, fail *failure) string {
 	switch {
 	case fail == errUnavailable:
@@ -168,10 +168,10 @@ func (a *Authenticator) challengeFor(r *http.Request, fail *failure) string {
 	return challenge("Bearer", params...)
 }
 
-// ScopeChallenge returns the WWW-Authenticate for a call that lacks scopes: all of
-// those that it needs (2025-11-25 and 2026-07-28, basic/authorization, "Runtime
-// Insufficient Scope Errors"), those that every token needs among them, since clients
-// may ask for exactly what the challenge says.
+// ScopeChallenge returns the WWW-Authenticate header for a call that needs more scopes
+// (2025-11-25 and 2026-07-28, basic/authorization, "Runtime Insufficient Scope Errors").
+// It names all scopes that the call needs and those that every token needs, since clients
+// may request exactly the scopes of the challenge.
 func (a *Authenticator) ScopeChallenge(r *http.Request, scopes []string) string {
 	metadata := ""
 	if len(a.issuers) > 0 {
@@ -186,15 +186,15 @@ func (a *Authenticator) ScopeChallenge(r *http.Request, scopes []string) string 
 	return challenge("Bearer", "error", "insufficient_scope", "scope", strings.Join(all, " "), "resource_metadata", metadata)
 }
 
-// Metrics are the collectors of the package.
+// Metrics holds the collectors of the package.
 type Metrics struct {
 	failures *prometheus.CounterVec
 }
 
-// NewMetrics makes the collectors; the caller registers them.
+// NewMetrics returns new collectors. The caller registers them.
 func NewMetrics() *Metrics {
 	m := &Metrics{prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "mcp_gateway", Name: "auth_failures_total", Help: "Requests whose proof of who calls was refused or missing.",
+		Namespace: "mcp_gateway", Name: "auth_failures_total", Help: "Requests whose authentication failed, by reason.",
 	}, []string{"reason"})}
 	for _, f := range failures {
 		m.failures.WithLabelValues(f.reason)
@@ -202,5 +202,5 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// Collectors returns everything there is to register.
+// Collectors returns all collectors.
 func (m *Metrics) Collectors() []prometheus.Collector { return []prometheus.Collector{m.failures} }

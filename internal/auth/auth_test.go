@@ -28,8 +28,8 @@ func newAuth(t *testing.T, o Options) *Authenticator {
 	return a
 }
 
-// forTokens accepts tokens of an issuer. The clocks of both stand still: on a slow
-// machine tokens would get too old, or be too new for a clock that a test has stopped.
+// forTokens returns an Authenticator for the tokens of an issuer. Both have the same,
+// stopped clock, so that tokens do not expire on a slow machine.
 func forTokens(t *testing.T, iss *gatewaytest.Issuer, change ...func(*Options)) *Authenticator {
 	t.Helper()
 	now := time.Now()
@@ -41,7 +41,7 @@ func forTokens(t *testing.T, iss *gatewaytest.Issuer, change ...func(*Options)) 
 	return newAuth(t, o)
 }
 
-// request is one with headers, given as names and values.
+// request returns a request with headers, given as names and values.
 func request(headers ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "http://gw.example.com/mcp", nil)
 	for i := 0; i < len(headers); i += 2 {
@@ -52,7 +52,7 @@ func request(headers ...string) *http.Request {
 
 func withToken(text string) *http.Request { return request("Authorization", "Bearer "+text) }
 
-// refused demands that a request is refused for a reason.
+// refused requires that a request is refused for a reason.
 func refused(t *testing.T, a *Authenticator, r *http.Request, reason string) *Denied {
 	t.Helper()
 	who, err := a.Authenticate(r)
@@ -139,7 +139,7 @@ func TestKeys(t *testing.T) {
 func TestNewKeysDiffer(t *testing.T) {
 	key, _ := NewKey()
 	other, _ := NewKey()
-	if key == other || !strings.HasPrefix(key, "mcpgw_") || len(key) < len("mcpgw_")+26 { // 26 of 32 signs are 130 bits
+	if key == other || !strings.HasPrefix(key, "mcpgw_") || len(key) < len("mcpgw_")+26 { // 26 characters of base 32 are 130 bits
 		t.Errorf("got %s and %s", key, other)
 	}
 }
@@ -164,7 +164,8 @@ func TestFaultyOptions(t *testing.T) {
 	}
 }
 
-// Whoever is refused is told why, in words that were not sent, and so is the log.
+// TestNothingIsTold checks that neither errors nor the log contain anything of what a
+// refused client has sent.
 func TestNothingIsTold(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
 	iss := gatewaytest.NewIssuer(t)

@@ -10,17 +10,18 @@ import (
 	"mcpgateway/internal/call"
 )
 
-// ProofCertificate is the proof of principals who sent a client certificate.
+// MethodCertificate is the AuthMethod of principals that authenticate with a client
+// certificate.
 const MethodCertificate = "mtls"
 
-// CertificateRule says whom certificates stand for. Exactly one of CommonName, DNS,
-// URI and Email is set: a glob, in which * stands for any run of characters, of
-// the common name or of an alternative name of that kind. The first rule that covers
-// a name of a certificate decides.
+// CertificateRule maps client certificates to principals. Exactly one of CommonName, DNS,
+// URI and Email must be set: a glob for the common name or for the alternative names of
+// that type, in which * matches any characters. The first rule that matches a name
+// decides.
 type CertificateRule struct {
 	CommonName, DNS, URI, Email string
-	// Subject is that of the principal, "" for the name that was covered. Each * in
-	// it becomes what the * in the same place of the glob stood for.
+	// Subject is the subject of the principal; "" means the matched name. Each * in it is
+	// replaced by the match of the * at the same position in the glob.
 	Subject string
 	Groups  []string
 	Scopes  []string
@@ -29,7 +30,7 @@ type CertificateRule struct {
 type certificateRule struct {
 	names   func(*x509.Certificate) []string
 	glob    *regexp.Regexp
-	subject []string // the pieces between what the glob's stars stood for; nil for the whole name
+	subject []string // the text between the stars; nil means the matched name
 	groups  []string
 	scopes  []string
 }
@@ -66,7 +67,7 @@ func newCertificateRules(rules []CertificateRule, h hierarchy) ([]certificateRul
 		}
 		if r.Subject != "" {
 			if next.subject = strings.Split(r.Subject, "*"); len(next.subject) > len(parts) {
-				return nil, errors.New("the subject of a certificate rule has more * than the name that it is made of")
+				return nil, errors.New("the subject of a certificate rule has more * than its glob")
 			}
 		}
 		all = append(all, next)
@@ -82,9 +83,9 @@ func uris(c *x509.Certificate) []string {
 	return all
 }
 
-// holder returns who the certificate of a connection stands for, nil where there is
-// none. A certificate counts only when its chain was verified, and is looked at anew
-// for every request: connections outlive certificates.
+// certPrincipal returns the principal of the certificate of a connection, nil if there is
+// no certificate. It uses verified chains only, and checks their validity for every
+// request, since connections outlive certificates.
 func (a *Authenticator) certPrincipal(tls *tlsState) (*call.Principal, *failure) {
 	if tls == nil || len(tls.VerifiedChains) == 0 {
 		return nil, nil
@@ -108,7 +109,7 @@ func (a *Authenticator) certPrincipal(tls *tlsState) (*call.Principal, *failure)
 	return nil, errCertificate
 }
 
-// principal returns whom a certificate stands for by this rule, nil for nobody.
+// principal returns the principal of a certificate, nil if the rule does not match it.
 func (r *certificateRule) principal(leaf *x509.Certificate) *call.Principal {
 	for _, name := range r.names(leaf) {
 		m := r.glob.FindStringSubmatch(name)

@@ -17,8 +17,7 @@ import (
 	"mcpgateway/internal/gatewaytest"
 )
 
-// over is a request on a connection whose client has sent a certificate that the
-// handshake has verified.
+// over puts a request on a connection with a verified client certificate.
 func over(r *http.Request, cert tls.Certificate) *http.Request {
 	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert.Leaf}, VerifiedChains: [][]*x509.Certificate{{cert.Leaf}}}
 	return r
@@ -77,8 +76,8 @@ func TestCertificates(t *testing.T) {
 	refused(t, a, long, "certificate")
 }
 
-// A token and a certificate are two proofs, unless the certificate is none, or only
-// shows that the token is its holder's.
+// TestCertificatesAndTokens checks that a token and a certificate are two credentials,
+// unless no rule matches the certificate or the token is bound to it.
 func TestCertificatesAndTokens(t *testing.T) {
 	ca, iss := gatewaytest.NewAuthority(t), gatewaytest.NewIssuer(t)
 	a := forTokens(t, iss, func(o *Options) { o.Certificates = []CertificateRule{{CommonName: "admin"}} })
@@ -96,7 +95,7 @@ func TestCertificatesAndTokens(t *testing.T) {
 	sum := sha256.Sum256(nobody.Leaf.Raw)
 	bound := iss.Token(audience, claimSet{"cnf": claimSet{"x5t#S256": base64.RawURLEncoding.EncodeToString(sum[:])}})
 	accepted(t, a, over(withToken(bound), nobody))
-	refused(t, a, withToken(bound), "bound") // also once it is remembered
+	refused(t, a, withToken(bound), "bound") // also if the token is cached
 	other := ca.Client(func(c *x509.Certificate) { c.Subject.CommonName = "nobody" })
 	refused(t, a, over(withToken(bound), other), "bound")
 }

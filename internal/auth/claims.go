@@ -11,13 +11,12 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// ClaimPaths say where in a token's claims something stands. Each is the name of a
-// claim, or names of members within it with dots between; one that has dots itself
-// is found by its whole name first.
+// ClaimPaths name claims of a token. A path is the name of a claim, or a list of nested
+// member names with dots between them. A claim whose name contains dots is found first.
 type ClaimPaths struct {
 	Subject string // a string; "" means sub
-	Groups  string // a string, or a list of them; "" means groups
-	Scopes  string // a string with spaces between scopes, or a list of them; "" means scope
+	Groups  string // a string or an array of strings; "" means groups
+	Scopes  string // a string with spaces between scopes, or an array of strings; "" means scope
 }
 
 const (
@@ -32,14 +31,14 @@ func claimAt(claims wire.Value, path string) wire.Value {
 	return claims.Get(strings.Split(path, ".")...)
 }
 
-// isText tells whether a text may stand in a principal: it is bounded, and has
-// nothing in it that could be taken for the end of it.
+// isPrincipalText reports whether a text may be part of a principal: it is bounded and
+// contains no control character, which could end a field of [call.Principal.Key].
 func isPrincipalText(s string) bool {
 	return s != "" && len(s) <= maxText && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// texts returns a list of strings, or one string taken apart by split. It reports
-// false for a value of another form. An absent one is an empty list.
+// stringList returns the strings of an array, or of one string that split splits. An
+// absent value is an empty list. It reports false for any other value.
 func stringList(v wire.Value, split func(string) []string) ([]string, bool) {
 	var all []string
 	switch v.Kind() {
@@ -65,7 +64,8 @@ func stringList(v wire.Value, split func(string) []string) ([]string, bool) {
 
 func whole(s string) []string { return []string{s} }
 
-// moment is a NumericDate (RFC 7519, section 2). It reports false for what is none.
+// numericDate parses a NumericDate (RFC 7519, section 2). It reports false for any other
+// value.
 func numericDate(v wire.Value) (time.Time, bool) {
 	if v.Kind() != '0' {
 		return time.Time{}, false
@@ -78,17 +78,17 @@ func numericDate(v wire.Value) (time.Time, bool) {
 	return time.Unix(int64(s), int64(fraction*1e9)), true
 }
 
-// ImpliedScopes say which scopes come with one ("Servers MUST account for scope
+// ImpliedScopes lists the scopes that a scope implies ("Servers MUST account for scope
 // hierarchies", 2026-07-28, basic/authorization, "Step-Up Authorization Flow").
 type ImpliedScopes struct {
 	Scope   string
 	Implies []string
 }
 
-// Imply returns scopes with all that come with them.
+// Imply returns scopes and all scopes that they imply.
 func Imply(all []ImpliedScopes, scopes []string) []string { return newHierarchy(all).expand(scopes) }
 
-// hierarchy has for each scope those that come with it.
+// hierarchy maps a scope to the scopes that it implies.
 type hierarchy map[string][]string
 
 func newHierarchy(all []ImpliedScopes) hierarchy {
@@ -99,7 +99,7 @@ func newHierarchy(all []ImpliedScopes) hierarchy {
 	return h
 }
 
-// expand returns scopes with all that come with them, over any number of steps.
+// expand returns scopes and all scopes that they imply, directly or not.
 func (h hierarchy) expand(scopes []string) []string {
 	if len(h) == 0 {
 		return scopes

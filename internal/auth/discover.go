@@ -20,8 +20,8 @@ const (
 	maxRedirects = 3
 )
 
-// fetcher returns the client that documents of issuers are fetched with, or given
-// where that is one. It keeps no connections: there are few fetches, far apart.
+// fetcher returns the client for documents of issuers: given, or else a new one. It keeps
+// no idle connections, since fetches are rare.
 func fetcher(given *http.Client) *http.Client {
 	if given != nil {
 		return given
@@ -32,7 +32,7 @@ func fetcher(given *http.Client) *http.Client {
 	return &http.Client{Transport: t, Timeout: fetchTimeout, CheckRedirect: sameHost}
 }
 
-// sameHost lets redirects lead to where the configuration led, and nowhere else.
+// sameHost refuses redirects to other hosts: the configuration names the hosts.
 func sameHost(r *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return errors.New("too many redirects")
@@ -43,23 +43,23 @@ func sameHost(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// safeURL demands TLS, save toward this machine (2026-07-28, basic/authorization/
-// security-considerations, "Communication Security").
+// safeURL requires TLS, except for this machine (2026-07-28,
+// basic/authorization/security-considerations, "Communication Security").
 func safeURL(s string) error {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "":
-		return fmt.Errorf("%s is no https URL", s)
+		return fmt.Errorf("%s is not an https URL", s)
 	case u.Scheme == "https", u.Scheme == "http" && origin.IsLoopback(u.Hostname()):
 		return nil
 	}
-	return fmt.Errorf("%s is not https, which it has to be unless it is on this machine", s)
+	return fmt.Errorf("%s must be an https URL, unless it is on this machine", s)
 }
 
-// discovery finds the keys of an issuer.
+// discovery finds the URL of an issuer's keys.
 type discovery struct {
 	issuer         string
-	metadata, keys string // "" for the usual places
+	metadata, keys string // "": by discovery
 	client         *http.Client
 }
 

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// failure is a way in which proof is not good enough. There are only the ones
-// below, so that the label of the metric is bounded.
+// failure is a reason for which authentication fails. All failures are defined below, so
+// that the label of the metric is bounded.
 type failure struct {
-	reason  string // label of the metric, and what the log says
+	reason  string // the label of the metric, also in the log
 	status  int
-	code    string // the error of RFC 6750, section 3.1; "" where the client sent no proof
+	code    string // an error of RFC 6750, section 3.1; "" if the client sent no credentials
 	message string // for the client
 }
 
@@ -22,26 +22,26 @@ func unauthorized(reason, message string) *failure {
 
 var (
 	errMissing        = &failure{"missing", http.StatusUnauthorized, "", "authentication is required"}
-	errMalformed      = &failure{"malformed", http.StatusBadRequest, "invalid_request", "the header with the proof is malformed or sent twice"}
-	errTwoCredentials = &failure{"two_proofs", http.StatusBadRequest, "invalid_request", "the request carries two different proofs of who sends it; send one"}
-	errTooLarge       = unauthorized("too_large", "the proof is too large")
+	errMalformed      = &failure{"malformed", http.StatusBadRequest, "invalid_request", "the header with the credentials is malformed or sent twice"}
+	errTwoCredentials = &failure{"two_proofs", http.StatusBadRequest, "invalid_request", "the request has two different credentials; send one"}
+	errTooLarge       = unauthorized("too_large", "the credentials are too large")
 
-	errKeyUnknown = unauthorized("unknown_key", "the API key is not known")
+	errKeyUnknown = unauthorized("unknown_key", "the API key is unknown")
 	errKeyExpired = unauthorized("expired_key", "the API key has expired")
 
-	errNotAccessToken = unauthorized("token_form", "the token is no signed JWT access token")
+	errNotAccessToken = unauthorized("token_form", "the token is not a signed JWT access token")
 	errAlgorithm      = unauthorized("algorithm", "the token is signed with an algorithm that is not accepted")
-	errIssuer         = unauthorized("issuer", "the token is of an issuer that is not accepted")
-	errSignature      = unauthorized("signature", "the signature of the token does not hold")
+	errIssuer         = unauthorized("issuer", "the issuer of the token is not accepted")
+	errSignature      = unauthorized("signature", "the signature of the token is invalid")
 	errAudience       = unauthorized("audience", "the token was not issued for this server")
 	errExpired        = unauthorized("expired", "the token has expired")
 	errNotYetValid    = unauthorized("not_yet_valid", "the token is not valid yet")
-	errClaims         = unauthorized("claims", "the token lacks a claim, or has one of another form than is due")
-	errBinding        = unauthorized("bound", "the token is bound to a key that the request does not prove")
-	errScope          = &failure{"scope", http.StatusForbidden, "insufficient_scope", "the token lacks a scope that this server asks of every token"}
-	errUnavailable    = &failure{"unavailable", http.StatusServiceUnavailable, "", "the issuer's keys cannot be had at the moment, so the token cannot be verified"}
+	errClaims         = unauthorized("claims", "a claim of the token is missing or malformed")
+	errBinding        = unauthorized("bound", "the token is bound to a key that the request does not have")
+	errScope          = &failure{"scope", http.StatusForbidden, "insufficient_scope", "the token lacks a scope that this server requires of every token"}
+	errUnavailable    = &failure{"unavailable", http.StatusServiceUnavailable, "", "the keys of the issuer cannot be fetched, so the token cannot be verified; try again later"}
 
-	errCertificate = unauthorized("certificate", "the client certificate belongs to nobody who is known here")
+	errCertificate = unauthorized("certificate", "the client certificate does not belong to a known principal")
 
 	failures = []*failure{
 		errMissing, errMalformed, errTwoCredentials, errTooLarge, errKeyUnknown, errKeyExpired, errNotAccessToken, errAlgorithm, errIssuer,
@@ -50,32 +50,33 @@ var (
 )
 
 // Error returns the reason.
-func (f *failure) Error() string { return "proof refused: " + f.reason }
+func (f *failure) Error() string { return "authentication failed: " + f.reason }
 
-// Denied is why a request is not served. Nothing that was sent is in it.
+// Denied is the error of a request that is not authenticated. It contains nothing that
+// the client has sent.
 type Denied struct {
 	fail      *failure
 	challenge string
 }
 
-// Error returns the reason.
+// Error returns the reason, for logs.
 func (e *Denied) Error() string { return e.fail.Error() }
 
-// Public returns what the client is told.
+// Public returns the message for the client.
 func (e *Denied) Public() string { return e.fail.message }
 
-// Reason returns one of a few words that logs and metrics use.
+// Reason returns the label of the failure in metrics.
 func (e *Denied) Reason() string { return e.fail.reason }
 
-// Status returns the HTTP status: 401, 403 where a token lacks scopes, 400 for a
-// header that cannot be read and for two proofs, 503 where proof cannot be verified at the moment.
+// Status returns the HTTP status: 401, 403 if a token lacks scopes, 400 for malformed or
+// contradictory headers, 503 while tokens cannot be verified.
 func (e *Denied) Status() int { return e.fail.status }
 
-// Challenge returns the value of WWW-Authenticate, "" for none.
+// Challenge returns the WWW-Authenticate header, "" for none.
 func (e *Denied) Challenge() string { return e.challenge }
 
-// challenge makes a value of WWW-Authenticate out of names and values. A
-// parameter without a value is left out.
+// challenge formats a WWW-Authenticate header from parameter names and values. It leaves
+// out parameters without a value.
 func challenge(scheme string, params ...string) string {
 	var b strings.Builder
 	b.WriteString(scheme)
@@ -90,7 +91,8 @@ func challenge(scheme string, params ...string) string {
 	return b.String()
 }
 
-// quoted makes text fit for a quoted-string (RFC 9110, section 5.6.4).
+// quoted replaces characters that a quoted-string must not contain (RFC 9110, section
+// 5.6.4).
 func quoted(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || r == '"' || r == '\\' {

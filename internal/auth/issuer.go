@@ -18,31 +18,32 @@ import (
 // Issuer is an authorization server whose tokens are accepted.
 type Issuer struct {
 	URL string // compared exactly with iss (RFC 8414, section 2)
-	// Audiences are the names of this gateway; a token's aud has to have one.
+	// Audiences are the names of this gateway. The aud of a token must contain one of
+	// them.
 	Audiences  []string
-	Algorithms []string      // nil means those of [Algorithms]
-	Skew       time.Duration // by how much its clock and ours may differ
+	Algorithms []string      // nil: all of [Algorithms]
+	Skew       time.Duration // the tolerated difference between the clocks
 	Claims     ClaimPaths
-	Required   []string // scopes that every token has to have
-	// Discovery is where its metadata is, "" for the well-known places; Keys where
-	// its keys are, "" for where the metadata says.
+	Required   []string // scopes that every token must have
+	// Discovery is the URL of its metadata, "" for the well-known URLs. Keys is the URL
+	// of its keys, "" for the one in the metadata.
 	Discovery, Keys string
 }
 
-// ProofToken is the proof of principals who sent an access token.
+// MethodToken is the AuthMethod of principals that authenticate with an access token.
 const MethodToken = "jwt"
 
-// algorithms are the asymmetric signatures of RFC 7518 and RFC 8037. With others
-// whoever can verify could sign as well.
+// algorithms are the asymmetric signature algorithms of RFC 7518 and RFC 8037. With a
+// symmetric one, everyone who can verify tokens could sign them.
 var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
-// Algorithms returns the signature algorithms that can be verified.
+// Algorithms returns the supported signature algorithms.
 func Algorithms() []string { return slices.Clone(algorithms) }
 
 // issuer verifies the tokens of one authorization server.
 type issuer struct {
 	Issuer
-	signatures []jose.SignatureAlgorithm // Algorithms
+	signatures []jose.SignatureAlgorithm // Issuer.Algorithms
 	keys       *keySet
 	hierarchy  hierarchy
 	now        func() time.Time
@@ -53,16 +54,16 @@ func newIssuers(all []Issuer, client *http.Client, now func() time.Time, h hiera
 	for _, o := range all {
 		switch {
 		case out[o.URL] != nil:
-			return nil, fmt.Errorf("issuer %s is there twice", o.URL)
+			return nil, fmt.Errorf("issuer %s is configured twice", o.URL)
 		case len(o.Audiences) == 0:
-			return nil, fmt.Errorf("issuer %s: there is no audience that its tokens are to be for", o.URL)
+			return nil, fmt.Errorf("issuer %s: no audience is configured", o.URL)
 		}
 		if o.Algorithms == nil {
 			o.Algorithms = algorithms
 		}
 		for _, alg := range o.Algorithms {
 			if !slices.Contains(algorithms, alg) {
-				return nil, fmt.Errorf("issuer %s: %q is none of %s", o.URL, alg, strings.Join(algorithms, ", "))
+				return nil, fmt.Errorf("issuer %s: the algorithm %q is not one of %s", o.URL, alg, strings.Join(algorithms, ", "))
 			}
 		}
 		for _, u := range []string{o.URL, o.Discovery, o.Keys} {
@@ -87,7 +88,7 @@ func newIssuers(all []Issuer, client *http.Client, now func() time.Time, h hiera
 	return out, nil
 }
 
-// verify verifies a token that names this issuer (RFC 9068, section 4; RFC 8725).
+// verify verifies a token of this issuer (RFC 9068, section 4; RFC 8725).
 func (i *issuer) verify(ctx context.Context, t *token) (*verified, *failure) {
 	if !slices.Contains(i.Algorithms, t.alg) {
 		return nil, errAlgorithm
@@ -127,14 +128,15 @@ func (i *issuer) verify(ctx context.Context, t *token) (*verified, *failure) {
 	return v, nil
 }
 
-// isFor reports whether an audience is a name of this gateway. Scheme and host of a URL
-// may be in upper case (2025-11-25 and 2026-07-28, basic/authorization, "Canonical
-// Server URI").
+// acceptsAudience reports whether an audience is a name of this gateway. The case of the
+// scheme and host of a URL does not matter (2025-11-25 and 2026-07-28,
+// basic/authorization, "Canonical Server URI").
 func (i *issuer) acceptsAudience(aud string) bool {
 	return slices.ContainsFunc(i.Audiences, func(own string) bool { return own == aud || lowerOrigin(own) == lowerOrigin(aud) })
 }
 
-// lowerOrigin returns a URL with scheme and host in lower case. What is none stays.
+// lowerOrigin returns a URL with its scheme and host in lower case, and any other text
+// unchanged.
 func lowerOrigin(s string) string {
 	scheme, rest, found := strings.Cut(s, "://")
 	if !found {
@@ -147,7 +149,8 @@ func lowerOrigin(s string) string {
 	return strings.ToLower(scheme) + "://" + strings.ToLower(rest[:end]) + rest[end:]
 }
 
-// inTime returns when a token expires for us. One without an expiry is refused.
+// checkTimes returns the expiry of a token, with the tolerated skew. A token without an
+// expiry is refused.
 func (i *issuer) checkTimes(claims wire.Value) (time.Time, *failure) {
 	exp, ok := numericDate(claims.Get("exp"))
 	if !ok {
@@ -174,9 +177,9 @@ func (i *issuer) checkTimes(claims wire.Value) (time.Time, *failure) {
 	return exp, nil
 }
 
-// bindingOf returns the digest of the certificate that a token is bound to, "" when
-// it is bound to nothing. A token that is bound in a way we cannot verify is
-// refused, since whoever has stolen it could send it too (RFC 7800, section 3.1).
+// bindingOf returns the digest of the certificate that a token is bound to, "" if it is
+// not bound. A token with a binding of another type is refused, since a thief of the
+// token could send it too (RFC 7800, section 3.1).
 func bindingOf(claims wire.Value) (string, *failure) {
 	cnf := claims.Get("cnf")
 	if !cnf.Exists() {
@@ -193,7 +196,7 @@ func bindingOf(claims wire.Value) (string, *failure) {
 	return digest, nil
 }
 
-// principal makes the principal that a token speaks for.
+// principal returns the principal that the claims describe.
 func (i *issuer) principal(claims wire.Value, payload []byte, expires time.Time) (*call.Principal, *failure) {
 	subject, ok := claimAt(claims, i.Claims.Subject).Text()
 	if !ok || !isPrincipalText(subject) {

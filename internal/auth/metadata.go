@@ -9,12 +9,12 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// resource is the gateway as the resource server of OAuth.
+// resource is the gateway as an OAuth resource server.
 type resource struct {
 	publicURL string
 	paths     []string
 	issuers   []string
-	scopes    []string // those that every token needs, whoever issues it
+	scopes    []string // scopes that every token of some issuer needs
 }
 
 func newResource(o Options) resource {
@@ -33,14 +33,14 @@ func newResource(o Options) resource {
 	return r
 }
 
-// base is the URL that the paths of endpoints follow: the public one, or the one that
-// the client used. The latter is a client's word, so it is told to that client and
-// never decides anything.
+// base returns the URL to which the paths of endpoints are appended: the public URL, or
+// that of the request. The latter comes from the client, so it is sent back to that
+// client only and decides nothing.
 func (s *resource) base(r *http.Request) string {
 	if s.publicURL != "" {
 		return s.publicURL
 	}
-	scheme := r.URL.Scheme // what a trusted proxy says
+	scheme := r.URL.Scheme // set by a trusted proxy
 	if scheme == "" {
 		scheme = "http"
 		if r.TLS != nil {
@@ -50,15 +50,14 @@ func (s *resource) base(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-// metadataURL is where the metadata of the endpoint is that a request was sent to. The
-// well-known path comes before the whole path of the endpoint, that of the public
-// URL included.
+// metadataURL returns the URL of the metadata of the endpoint that a request was sent to.
+// The well-known path precedes the whole path, including that of the public URL.
 func (s *resource) metadataURL(r *http.Request) string {
 	origin, path := splitOrigin(s.base(r))
 	return origin + oauthmeta.ResourcePath + path + s.endpoint(r.URL.Path)
 }
 
-// endpoint returns the path of the endpoint that a path belongs to.
+// endpoint returns the path of the endpoint that contains a path.
 func (s *resource) endpoint(path string) string {
 	for _, p := range s.paths {
 		if path == p || strings.HasPrefix(path, p+"/") {
@@ -78,10 +77,10 @@ func splitOrigin(url string) (origin, path string) {
 	return scheme + "://" + host, path
 }
 
-// Metadata returns the handler of [oauthmeta.ResourcePath] and everything below it: the metadata
-// of the endpoint whose path follows, or of the gateway as a whole. It is nil where no tokens
-// are accepted: clients take 404 for "no authorization server here". The document
-// is public, to pages of any origin too.
+// Metadata returns the handler of [oauthmeta.ResourcePath] and the paths below it: the
+// metadata of the endpoint whose path follows, or of the whole gateway. It returns nil if
+// no tokens are accepted, since clients take 404 for "no authorization server". The
+// document is public, also for web pages of any origin.
 func (a *Authenticator) Metadata() http.Handler {
 	if len(a.issuers) == 0 {
 		return nil
@@ -109,13 +108,14 @@ func (a *Authenticator) Metadata() http.Handler {
 			return
 		}
 		h.Set("Content-Type", "application/json")
-		h.Set("Cache-Control", "no-store") // it may name the host that this client has sent
+		h.Set("Cache-Control", "no-store") // it may contain the host that this client has sent
 		_, _ = w.Write(a.resource.document(a.resource.base(r) + endpoint))
 	})
 }
 
-// named returns the endpoint that follows the well-known path, "" for none. A proxy may pass the
-// path of the public URL on or take it off, so it may stand in front.
+// endpointOf returns the endpoint whose path follows the well-known path, "" for the
+// whole gateway. The path of the public URL may precede it, since some proxies remove
+// that path and others do not.
 func (s *resource) endpointOf(rest string) (string, bool) {
 	_, prefix := splitOrigin(s.publicURL)
 	for _, tail := range []string{rest, strings.TrimPrefix(rest, prefix)} {

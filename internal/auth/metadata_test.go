@@ -37,7 +37,7 @@ func TestMetadata(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			w := httptest.NewRecorder()
 			r := httptest.NewRequest(http.MethodGet, tc.url, nil)
-			r.URL.Scheme, r.URL.Host = "", "" // as a server has it
+			r.URL.Scheme, r.URL.Host = "", "" // as on the server side
 			metadataAuth(t, tc.public).Metadata().ServeHTTP(w, r)
 			if tc.want == "" {
 				if w.Code != http.StatusNotFound {
@@ -77,7 +77,6 @@ func TestMetadataMethods(t *testing.T) {
 	}
 }
 
-// The challenge names the metadata of the endpoint that was called.
 func TestChallenges(t *testing.T) {
 	for _, tc := range []struct {
 		name, public, path string
@@ -109,7 +108,7 @@ func TestChallenges(t *testing.T) {
 	a := metadataAuth(t, "")
 	r := request("Authorization", "Bearer x.y.z")
 	r.Host = "evil\"\r\nX: y" // no server lets it through; a quoted string must hold all the same
-	if d := refused(t, a, r, "token_form"); d.Challenge() != `Bearer resource_metadata="http://evil???X: y/.well-known/oauth-protected-resource/mcp", scope="mcp read", error="invalid_token", error_description="the token is no signed JWT access token"` {
+	if d := refused(t, a, r, "token_form"); d.Challenge() != `Bearer resource_metadata="http://evil???X: y/.well-known/oauth-protected-resource/mcp", scope="mcp read", error="invalid_token", error_description="the token is not a signed JWT access token"` {
 		t.Errorf("got %s", d.Challenge())
 	}
 }

@@ -12,19 +12,19 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// token is a JWT in the compact form, taken apart. Nothing of it is verified.
+// token contains the parts of a JWT that identify its issuer. None of them is verified.
 type token struct {
 	text   string
 	alg    string
 	issuer string
 }
 
-// tokenDepth bounds the nesting of a token's parts.
+// tokenDepth bounds the nesting of a token's header and claims.
 const tokenDepth = 16
 
-// parseToken takes a token apart as far as it takes to find who can verify it. The
-// members of its header that name keys or where to get them (jwk, jku, x5u, x5c)
-// are not looked at (RFC 8725, section 3.10).
+// parseToken parses a token as far as is necessary to find its issuer. It ignores the
+// header parameters that contain keys or their URLs (jwk, jku, x5u, x5c; RFC 8725,
+// section 3.10).
 func parseToken(text string) (*token, *failure) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 3 {
@@ -44,7 +44,7 @@ func parseToken(text string) (*token, *failure) {
 	return &token{text: text, alg: header.Get("alg").Str(), issuer: claims.Get("iss").Str()}, nil
 }
 
-// object decodes one part of a token: an object in which no key is there twice.
+// object decodes one part of a token: a JSON object without duplicate keys.
 func object(part string) (wire.Value, bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(part)
 	if err != nil || wire.Check(raw, wire.Limits{Depth: tokenDepth}, wire.Strict) != nil {
@@ -54,9 +54,9 @@ func object(part string) (wire.Value, bool) {
 	return v, v.Kind() == '{'
 }
 
-// accessTyp tells whether the type in a token's header is that of access tokens
-// (RFC 9068, section 2.1), or the general one that most issuers write. Other types
-// are other things, signed with the same keys (RFC 8725, section 3.11).
+// isAccessTokenType reports whether the typ header is that of access tokens (RFC 9068,
+// section 2.1) or the generic JWT that most issuers use. Issuers sign tokens of other
+// types with the same keys (RFC 8725, section 3.11).
 func isAccessTokenType(typ string) bool {
 	switch strings.ToLower(typ) {
 	case "jwt", "application/jwt", "at+jwt", "application/at+jwt":
@@ -65,10 +65,10 @@ func isAccessTokenType(typ string) bool {
 	return false
 }
 
-// isOther tells by its claims that a token is none for access. An id token goes to a
-// client, and tells it who has logged in; at_hash and c_hash stand in these alone
-// (OpenID Connect Core, sections 2 and 3.3.2.11), events only in those about the end of
-// a session. One that has none of them is kept out by its audience, the client. Some issuers say in a claim typ what a token is.
+// isNotAccessToken reports whether the claims mark the token as something other than an
+// access token: at_hash and c_hash occur in ID tokens only (OpenID Connect Core, sections
+// 2 and 3.3.2.11), events in logout tokens, and some issuers name the type in the claim
+// typ. An ID token without these claims is refused for its audience, which is the client.
 func isNotAccessToken(claims wire.Value) bool {
 	for _, name := range []string{"at_hash", "c_hash", "s_hash", "events"} {
 		if claims.Get(name).Exists() {
@@ -82,14 +82,14 @@ func isNotAccessToken(claims wire.Value) bool {
 	return false
 }
 
-// verified is a token that has been verified.
+// verified is the result of the verification of a token.
 type verified struct {
 	principal  *call.Principal
-	certDigest string // digest of the certificate that it is bound to; "" for none
+	certDigest string // the digest of the certificate that it is bound to, "" for none
 }
 
-// boundTo holds a token to the certificate that it is bound to (RFC 8705, section
-// 3).
+// checkBinding checks that the connection has the certificate that the token is bound to
+// (RFC 8705, section 3).
 func (v *verified) checkBinding(tls *tlsState) *failure {
 	if v.certDigest == "" {
 		return nil
@@ -106,12 +106,12 @@ func (v *verified) checkBinding(tls *tlsState) *failure {
 
 const (
 	maxVerified = 10_000
-	// trustFor is how long a verified token is not verified again: that is how long
-	// one goes on that was signed with a key which its issuer has withdrawn.
+	// trustFor is how long the result of a verification is cached. A token may be
+	// accepted for that long after its issuer has withdrawn the key.
 	trustFor = 5 * time.Minute
 )
 
-// tokenCache holds verified tokens by their digest.
+// tokenCache caches verified tokens by their digest.
 type tokenCache struct {
 	mu  sync.RWMutex
 	all *ttlcache.Cache[[sha256.Size]byte, *verified]

@@ -32,7 +32,7 @@ func TestTokens(t *testing.T) {
 				"aud": []string{"other", audience}, "scope": "read write", "groups": []string{"g", "h"}, "email": "ann@example.com",
 			}))))
 			claims := who.Claims
-			if left := who.Expires.Unix() - iss.Now().Unix(); left != 300+30 { // and the skew
+			if left := who.Expires.Unix() - iss.Now().Unix(); left != 300+30 { // includes the skew
 				t.Errorf("%s, %v: the proof is good for %d s", alg, typ, left)
 			}
 			who = &call.Principal{Subject: who.Subject, Issuer: who.Issuer, Groups: who.Groups, Scopes: who.Scopes, AuthMethod: who.AuthMethod}
@@ -50,7 +50,7 @@ func TestTokens(t *testing.T) {
 func TestTokenAttacks(t *testing.T) {
 	iss, other := gatewaytest.NewIssuer(t), gatewaytest.NewIssuer(t)
 	a := forTokens(t, iss)
-	// Keys that an attacker has published.
+	// attacker publishes keys of its own.
 	attacker := gatewaytest.NewIssuer(t)
 	now := iss.Now().Unix()
 	good := iss.Token(audience, nil)
@@ -135,7 +135,6 @@ func TestTokenAttacks(t *testing.T) {
 	accepted(t, a, withToken(good))
 }
 
-// Names of hosts may be written in upper case, other parts of a URL mean what they say.
 func TestAudienceInUpperCase(t *testing.T) {
 	iss := gatewaytest.NewIssuer(t)
 	a := forTokens(t, iss, func(o *Options) { o.Issuers[0].Audiences = []string{"https://Gw.example.com:8443/mcp?x#y", "Name"} })
@@ -158,7 +157,8 @@ func TestClockSkew(t *testing.T) {
 	accepted(t, a, withToken(iss.Token(audience, claimSet{"exp": float64(now) - 20.5, "iat": now + 20, "nbf": now + 20})))
 }
 
-// A token that has been verified is remembered, and not for longer than it is good.
+// TestVerifiedTokensExpire checks that a verified token is cached, but not beyond its
+// expiry.
 func TestVerifiedTokensExpire(t *testing.T) {
 	iss := gatewaytest.NewIssuer(t)
 	now := time.Now()
@@ -174,19 +174,20 @@ func TestVerifiedTokensExpire(t *testing.T) {
 	refused(t, a, withToken(token), "expired")
 }
 
-// A token that was signed with a withdrawn key is refused as soon as that is known.
+// TestWithdrawnKey checks that a token with a withdrawn key is refused as soon as the new
+// keys are fetched and the cached result has expired.
 func TestWithdrawnKey(t *testing.T) {
 	iss := gatewaytest.NewIssuer(t)
 	now := time.Now()
 	a := forTokens(t, iss, func(o *Options) { o.Now = func() time.Time { return now } })
 	token := iss.Token(audience, claimSet{"exp": now.Unix() + 7200})
 	accepted(t, a, withToken(token))
-	var others []string // each is looked at once: what was verified is remembered
+	var others []string // each is used once, since verified tokens are cached
 	for n := range 500 {
 		others = append(others, iss.Token(audience, claimSet{"jti": strconv.Itoa(n), "exp": now.Unix() + 7200}))
 	}
 	iss.Rotate()
-	accepted(t, a, withToken(iss.Token(audience, nil))) // which makes the new keys known, a moment after it has used them
+	accepted(t, a, withToken(iss.Token(audience, nil))) // fetches the new keys
 	for i := 0; ; i++ {
 		if i == len(others) {
 			t.Fatal("the new keys do not take the place of the old")
@@ -200,7 +201,8 @@ func TestWithdrawnKey(t *testing.T) {
 	refused(t, a, withToken(token), "signature")
 }
 
-// And where no token with a new key comes, when the keys are old.
+// TestKeysAreRenewed checks that old keys are fetched again without a token that has a
+// new key.
 func TestKeysAreRenewed(t *testing.T) {
 	iss := gatewaytest.NewIssuer(t)
 	now := time.Now()
@@ -222,7 +224,7 @@ func TestIssuerOutOfReach(t *testing.T) {
 	if d.Status() != http.StatusServiceUnavailable || d.Challenge() != "" {
 		t.Errorf("status %d, challenge %q", d.Status(), d.Challenge())
 	}
-	// What was no token is still no token.
+	// This is not a token, whatever the issuer's keys are.
 	refused(t, a, withToken("x.y.z"), "token_form")
 
 	for range 50 {
@@ -236,7 +238,7 @@ func TestIssuerOutOfReach(t *testing.T) {
 	now = now.Add(fetchEvery + time.Second)
 	accepted(t, a, withToken(token))
 
-	// Keys that are known go on, for a time.
+	// Keys that were fetched stay in use for some time.
 	iss.SetDown(true)
 	now = now.Add(freshFor + time.Minute)
 	accepted(t, a, withToken(token))
@@ -244,9 +246,9 @@ func TestIssuerOutOfReach(t *testing.T) {
 	refused(t, a, withToken(token), "unavailable")
 }
 
-// TestNewKeyWhileIssuerIsDown sends a token that is signed with a key which the issuer
-// has published since the keys were fetched. Nobody knows whether its signature holds
-// while the issuer is down, so the answer is 503, and the client keeps its token.
+// TestNewKeyWhileIssuerIsDown sends a token with a key that the issuer has published
+// since the last fetch. While the issuer is down the signature cannot be verified, so the
+// answer is 503 and the client keeps its token.
 func TestNewKeyWhileIssuerIsDown(t *testing.T) {
 	iss := gatewaytest.NewIssuer(t)
 	now := time.Now()
@@ -255,7 +257,7 @@ func TestNewKeyWhileIssuerIsDown(t *testing.T) {
 	iss.Rotate()
 	iss.SetDown(true)
 	token := iss.Token(audience, nil)
-	for range 2 * fetchBurst { // also after the rate of fetches has reached its limit
+	for range 2 * fetchBurst { // also after the limit of the rate is reached
 		if d := refused(t, a, withToken(token), "unavailable"); d.Status() != http.StatusServiceUnavailable {
 			t.Errorf("status %d", d.Status())
 		}
@@ -265,8 +267,8 @@ func TestNewKeyWhileIssuerIsDown(t *testing.T) {
 	accepted(t, a, withToken(token))
 }
 
-// TestUnparsableTokenKeepsKeys sends a token whose signature cannot be parsed while
-// stale keys are in use: they stay in use.
+// TestUnparsableTokenKeepsKeys sends a token whose signature cannot be parsed while stale
+// keys are in use. They must stay in use.
 func TestUnparsableTokenKeepsKeys(t *testing.T) {
 	iss := gatewaytest.NewIssuer(t)
 	now := time.Now()
@@ -278,11 +280,12 @@ func TestUnparsableTokenKeepsKeys(t *testing.T) {
 	iss.SetDown(true)
 	now = now.Add(freshFor + time.Minute)
 	refused(t, a, withToken(token[:strings.LastIndex(token, ".")]+".!"), "signature")
-	other := iss.Token(audience, claimSet{"jti": "2", "exp": now.Unix() + 60}) // the first is remembered as verified
+	other := iss.Token(audience, claimSet{"jti": "2", "exp": now.Unix() + 60}) // the first token is cached
 	accepted(t, a, withToken(other))
 }
 
-// Keys that nobody has do not make us ask for keys again and again.
+// TestManyKeyIDs checks that tokens with unknown key IDs cause a bounded number of
+// fetches.
 func TestManyKeyIDs(t *testing.T) {
 	iss := gatewaytest.NewIssuer(t)
 	now := time.Now()
@@ -293,7 +296,7 @@ func TestManyKeyIDs(t *testing.T) {
 	if n := iss.Asked("/keys"); n > fetchBurst {
 		t.Errorf("keys were fetched %d times", n)
 	}
-	// It does not keep new keys from being found either.
+	// New keys are found nevertheless.
 	iss.Rotate()
 	now = now.Add(fetchEvery)
 	accepted(t, a, withToken(iss.Token(audience, nil)))
@@ -393,7 +396,7 @@ func TestSeveralIssuers(t *testing.T) {
 		t.Error("subjects of two issuers are one principal")
 	}
 	refused(t, a, withToken(one.Token("two", nil)), "audience")
-	// One issuer cannot speak for the other.
+	// An issuer cannot sign tokens of another one.
 	refused(t, a, withToken(one.Sign(claimSet{}, two.Claims("two", nil))), "signature")
 }
 

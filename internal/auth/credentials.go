@@ -8,25 +8,24 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// maxProof bounds a key or token. Real tokens with hundreds of groups have 8 KiB,
-// and many servers refuse headers over that.
+// maxCredentials bounds an API key or a token, in bytes. Real tokens with hundreds of
+// groups have 8 KiB, and many servers refuse larger headers.
 const maxCredentials = 16 << 10
 
-// tlsState is what the handshake of a connection came to, nil without TLS.
+// tlsState is the state of the TLS connection, nil without TLS.
 type tlsState = tls.ConnectionState
 
-// proof is what the headers of a request carry.
+// presented holds the credentials in the headers of a request.
 type presented struct {
-	text    string // "" for nothing
-	keyOnly bool   // it came as an API key, so it is no token
+	text    string // "" for none
+	keyOnly bool   // sent as X-API-Key, so it is not a token
 }
 
 const apiKeyHeader = "X-Api-Key"
 
-// given returns the proof in the headers. One that is sent twice is refused: what
-// stands before us may have looked at the other one. Neither the URL nor the body
-// is looked at (2025-11-25 and 2026-07-28, basic/authorization, "Token
-// Requirements").
+// credentials returns the credentials in the headers. It refuses headers that occur
+// twice, since a proxy may have checked the other one. It does not read the URL and the
+// body (2025-11-25 and 2026-07-28, basic/authorization, "Token Requirements").
 func (a *Authenticator) credentials(h http.Header) (presented, *failure) {
 	auth, key := h["Authorization"], h[apiKeyHeader]
 	if len(auth) > 1 || len(key) > 1 {
@@ -57,8 +56,8 @@ func (a *Authenticator) credentials(h http.Header) (presented, *failure) {
 	return p, nil
 }
 
-// bearer returns the credentials of the scheme Bearer (RFC 6750, section 2.1), ""
-// for another scheme.
+// bearer returns the credentials of the Bearer scheme (RFC 6750, section 2.1), "" for
+// another scheme.
 func bearer(header string) (string, *failure) {
 	scheme, rest, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -74,8 +73,8 @@ func bearer(header string) (string, *failure) {
 	return rest, nil
 }
 
-// levelOf is how grave a failure is to whoever runs the gateway. Clients begin
-// without proof, to learn what is asked for.
+// levelOf returns the log level of a failure. Clients begin without credentials, to learn
+// which ones are required.
 func (a *Authenticator) levelOf(f *failure) zapcore.Level {
 	switch f {
 	case errMissing, errExpired:
