@@ -95,6 +95,7 @@ func (x *exchange) openSession(tied, counts bool, share fairshare.Share) (answer
 	who := x.call.Principal
 	sess, err := s.sessions.Open(session.Config{
 		Principal: who, Client: client, Log: s.newEventLog(client.Key, share),
+		Ready:        func() { s.options.Events.SessionReady(client) },
 		RootsChanged: func() { s.options.Events.RootsChanged(client, who.Key()) },
 		Tied:         tied, Counted: counts, Share: share,
 	})

@@ -107,6 +107,9 @@ type Events struct {
 	LogLevel func(wire.Level)
 	// SessionEnded is told the Key of a legacy client whose session has ended.
 	SessionEnded func(client string)
+	// SessionReady is told that a legacy client may be asked: it has said that it is
+	// initialized, or has sent a request. It must not block.
+	SessionReady func(c *call.Client)
 	// RootsChanged is told that the roots of a legacy client have changed, with the key
 	// of its principal.
 	RootsChanged func(c *call.Client, principal string)
@@ -144,6 +147,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Events.SessionEnded == nil {
 		o.Events.SessionEnded = func(string) {}
+	}
+	if o.Events.SessionReady == nil {
+		o.Events.SessionReady = func(*call.Client) {}
 	}
 	if o.Events.RootsChanged == nil {
 		o.Events.RootsChanged = func(*call.Client, string) {}

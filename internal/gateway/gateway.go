@@ -56,13 +56,15 @@ type Options struct {
 
 // Gateway is one running gateway.
 type Gateway struct {
-	cfg     *config.Config // of the start; read only for keys that are not Reloadable
-	demo    bool
-	stdio   bool
-	version string
-	log     *zap.Logger // masks the secrets of the configuration
-	ratelog *ratelog.Logger
-	secrets *mask.Secrets
+	cfg   *config.Config // of the start; read only for keys that are not Reloadable
+	demo  bool
+	stdio bool
+	// onlyClient is the client of a gateway that serves just one; nil otherwise.
+	onlyClient *upstream.OnlyClient
+	version    string
+	log        *zap.Logger // masks the secrets of the configuration
+	ratelog    *ratelog.Logger
+	secrets    *mask.Secrets
 
 	info wire.Raw // serverInfo toward clients
 
@@ -148,6 +150,9 @@ func New(o Options) (*Gateway, error) {
 		reloadQueue:     newReloadQueue(),
 		principals:      newPrincipals(),
 	}
+	if o.Stdio {
+		g.onlyClient = upstream.NewOnlyClient()
+	}
 	if o.Demo { // nothing about the demo is worth keeping
 		g.state = statedir.Open("", zap.NewNop())
 	} else {
@@ -217,7 +222,7 @@ func (g *Gateway) assemble() error {
 
 func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 	o := frontend.Options{
-		Handler: callHandler{g.router, g.loopDetector, g.epochs},
+		Handler: callHandler{g.router, g.loopDetector, g.epochs, g.onlyClient},
 		Info:    g.info,
 		Limits: frontend.Limits{
 			JSON:        wire.Limits{Depth: g.cfg.Limits.MaxDepth},
@@ -234,6 +239,9 @@ func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 		Tasks:            g.router,
 		Parking:          frontend.Parking{Permit: g.router.Permit, Sealer: g.sealer, Replica: g.replica},
 		Events:           frontend.Events{LogLevel: g.setLogLevel, SessionEnded: g.sessionEnded, RootsChanged: g.rootsChanged},
+	}
+	if g.onlyClient != nil {
+		o.Events.SessionReady = g.onlyClient.Set
 	}
 	if g.auth != nil {
 		o.Authenticate, o.ScopeChallenge = g.auth.Authenticate, g.auth.ScopeChallenge

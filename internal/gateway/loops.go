@@ -65,11 +65,15 @@ type callHandler struct {
 	*router.Router
 	loopDetector *upstream.Trail
 	epochs       *epochs
+	onlyClient   *upstream.OnlyClient // nil: there may be any number of clients
 }
 
 // Handle implements frontend.Handler.
 func (h callHandler) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
 	defer h.epochs.enter().leave()
+	if h.onlyClient != nil && c.Client.Era() == wire.EraModern {
+		h.onlyClient.Set(c.Client) // only the first request counts
+	}
 	via := ""
 	if c.Method == wire.MethodDiscover {
 		via = upstream.ViaIn(c.Params)

@@ -70,6 +70,7 @@ func (g *Gateway) commonOptions(name string) upstream.Options {
 		Metrics:     g.upstreamMetrics,
 		Trail:       g.loopDetector,
 		Outside:     g,
+		OnlyClient:  g.onlyClient,
 		AskRefused:  g.routerMetrics.AskRefused,
 		SessionIdle: g.cfg.Limits.SessionIdle,
 	}

@@ -155,6 +155,7 @@ func (c *Connector) connect(ctx context.Context, d dialer) (conn, hello, error) 
 	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout,
 		fmt.Errorf("%w within %s", errNoHello, c.o.Timeout))
 	defer cancel()
+	c.o.persona.declareFor(ctx, c.o)
 	conn, h, err := d.dial(ctx, c.box)
 	if err == nil {
 		if err = c.o.Trail.met(c.o.life, h.via); err != nil {
@@ -190,11 +191,20 @@ func (c *Connector) converse(ctx context.Context, conn conn, h hello, again bool
 		defer close(done)
 		over(conn.run(ctx))
 	}()
-	c.o.persona.settleIn(alive, conn)
-	c.set(conn)
+	settled := make(chan struct{})
+	settle := func() {
+		defer close(settled)
+		c.o.persona.settleIn(alive, conn)
+		c.set(conn)
+	}
+	if c.o.persona.isHead() {
+		go settle() // the catalog is gathered meanwhile
+	} else {
+		settle()
+	}
 	c.countUp(c.o.Metrics.opened)
 	level := zap.InfoLevel
-	if c.o.persona != nil {
+	if !c.o.persona.isHead() {
 		level = zap.DebugLevel
 	}
 	c.o.Logger.Log(level, "connected", zap.String("revision", string(h.revision)))
@@ -207,6 +217,7 @@ func (c *Connector) converse(ctx context.Context, conn conn, h hello, again bool
 	c.tend(alive, conn, h, again)
 	<-done
 	<-kept
+	<-settled
 	c.volume.Store(nil)
 	c.countUp(c.o.Metrics.closed)
 	c.set(nil)
@@ -216,7 +227,7 @@ func (c *Connector) converse(ctx context.Context, conn conn, h hello, again bool
 // leaveOut tells which extensions of the server clients do not learn of.
 func (c *Connector) leaveOut(h hello) {
 	names := unrelayed(wire.ValueOf(h.capabilities).Get("extensions"))
-	if c.o.persona != nil || len(names) == 0 {
+	if !c.o.persona.isHead() || len(names) == 0 {
 		return
 	}
 	c.o.Metrics.left.WithLabelValues(c.o.Name).Add(float64(len(names)))
@@ -227,7 +238,7 @@ func (c *Connector) leaveOut(h hello) {
 // countUp notes that there is a conversation, or none any more, where that counts
 // as the upstream being up.
 func (c *Connector) countUp(note func(upstream string)) {
-	if c.o.persona == nil {
+	if c.o.persona.isHead() {
 		note(c.o.Name)
 	}
 }
@@ -318,7 +329,7 @@ func (c *Connector) finish() {
 // leave forgets who is behind the upstream. It is the head's to say: all sessions
 // lead to the same.
 func (c *Connector) leave() {
-	if c.o.persona == nil {
+	if c.o.persona.isHead() {
 		c.o.Trail.left(c.o.life)
 	}
 }
@@ -338,9 +349,9 @@ func (c *Connector) update(change func(*Snapshot)) {
 	close(c.news)
 	c.news = make(chan struct{})
 	switch p := c.o.persona; {
-	case p == nil && c.o.Observer != nil:
+	case p.isHead() && c.o.Observer != nil:
 		c.o.Observer.Changed(s)
-	case p != nil && p.gathers && c.o.Gathered != nil:
+	case !p.isHead() && p.gathers && c.o.Gathered != nil:
 		c.o.Gathered(p.origin.Principal)
 	}
 }

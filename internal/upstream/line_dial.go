@@ -34,13 +34,13 @@ type lineDialer struct {
 }
 
 func newLineDialer(o *Options, open opener) *lineDialer {
-	d := &lineDialer{o: o, self: newSelf(o), open: open}
-	d.self.via = o.Trail.Sent()
-	return d
+	return &lineDialer{o: o, open: open}
 }
 
 // dial implements [dialer].
 func (d *lineDialer) dial(ctx context.Context, in inbox) (conn, hello, error) {
+	d.self = newSelf(d.o)
+	d.self.via = d.o.Trail.Sent()
 	var l *lineConn
 	var h hello
 	var err error

@@ -20,7 +20,7 @@ func newSelf(o *Options) self {
 	doc = wire.SetMember(doc, "version", wire.String(o.Info.Version))
 	capabilities := ownCapabilities(len(o.Roots) > 0)
 	if o.persona != nil {
-		capabilities = o.persona.capabilities
+		capabilities = o.persona.declared.Load().capabilities
 	}
 	return self{info: doc, capabilities: capabilities}
 }

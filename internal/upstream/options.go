@@ -44,6 +44,8 @@ type Options struct {
 	Sharing     Sharing
 	MaxSessions int           // sessions of clients or principals: 100
 	SessionIdle time.Duration // how long one that nobody uses is kept: 30m
+	// OnlyClient is the one client that there is; nil: there may be any number.
+	OnlyClient *OnlyClient
 	// Personal says that what the server lists may depend on who asks, so that
 	// principals who prove who they are get lists of their own, see [Sessions.Gather].
 	Personal bool
@@ -82,7 +84,7 @@ func (o *Options) origin() Origin {
 	if o.persona == nil {
 		return Origin{Upstream: o.Name}
 	}
-	return o.persona.origin
+	return o.persona.from()
 }
 
 // lives counts what was ever connected to.

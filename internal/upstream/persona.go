@@ -25,9 +25,13 @@ const (
 // principal, or all clients that can do the same. A nil persona is everybody. The
 // methods may be called by many goroutines at once.
 type persona struct {
-	origin       Origin
-	capabilities wire.Raw // that the session declares
-	roots        bool     // the client's are relayed
+	origin Origin
+	// declared is what the session declares. It changes only between two
+	// conversations, and only for the only client.
+	declared atomic.Pointer[declaration]
+	// only is the client whose session gathers the catalog too; nil: there may be
+	// others.
+	only *OnlyClient
 	// gathers says that the session gathers the lists of its principal.
 	gathers bool
 	who     atomic.Pointer[call.Principal] // the principal with the proof that is good for longest
@@ -42,6 +46,65 @@ type persona struct {
 	rooted *call.Client // of a principal's clients the one whose roots count
 	asked  bool         // the server has asked for roots, in this conversation or before
 	retell func()       // has the server ask for them again
+}
+
+// declaration is what a session declares to the server.
+type declaration struct {
+	capabilities wire.Raw
+	roots        bool // the client's are relayed
+}
+
+// newOnlyPersona returns the persona of the only client's session.
+func newOnlyPersona(o *Options) *persona {
+	p := &persona{
+		origin: Origin{Upstream: o.Name, Who: call.Local}, only: o.OnlyClient, gathers: true,
+		outside: o.Outside, told: make(chan struct{}, 1),
+	}
+	p.declared.Store(&declaration{})
+	return p
+}
+
+// declareFor waits for the only client and has the session declare what it can do:
+// everything, if it is not known in time. Roots that are configured for a shared
+// session go before the client's: they are what the server is confined to.
+func (p *persona) declareFor(ctx context.Context, o *Options) {
+	if p == nil || p.only == nil {
+		return
+	}
+	configured := len(o.Roots) > 0 && o.Sharing == Shared
+	d := &declaration{roots: !configured}
+	switch client := p.only.wait(ctx); {
+	case client == nil:
+		d.capabilities = wire.SetMember(ownCapabilities(false), "roots", wire.Raw(`{"listChanged":true}`))
+	default:
+		d.capabilities = relayable(client)
+		d.roots = d.roots && client.Can("roots")
+	}
+	if configured {
+		d.capabilities = wire.SetMember(d.capabilities, "roots", wire.Raw(`{}`))
+	}
+	p.declared.Store(d)
+}
+
+// isHead reports whether the session says how the upstream is: that of everybody, or
+// of the only client.
+func (p *persona) isHead() bool { return p == nil || p.only != nil }
+
+// client is the client whose session it is, nil for none, or more than one.
+func (p *persona) client() *call.Client {
+	if p.only != nil {
+		return p.only.known()
+	}
+	return p.origin.Client
+}
+
+// from is the origin of what the server says.
+func (p *persona) from() Origin {
+	o := p.origin
+	if c := p.client(); c != nil && c.Era() == wire.EraLegacy {
+		o.Client = c // a modern client hears of nothing outside of its requests
+	}
+	return o
 }
 
 // enter notes a call that is under way, until the returned function is called.
@@ -77,16 +140,17 @@ func (p *persona) host(method string, inFlight *call.Call) *call.Call {
 		c = p.soleCaller()
 	}
 	p.mu.Unlock()
+	client := p.client()
 	switch {
-	case p.origin.Client == nil && p.origin.Principal == "":
+	case client == nil && p.origin.Principal == "":
 		return inFlight // the clients are strangers to one another
 	case p.outside == nil:
-	case method == wire.MethodRootsList && p.origin.Client != nil:
-		return p.rootsOf(p.origin.Client, c)
+	case method == wire.MethodRootsList && client != nil:
+		return p.rootsOf(client, c)
 	case method == wire.MethodRootsList && rooted != nil:
 		return p.rootsOf(rooted, c)
-	case p.origin.Client != nil && c == nil:
-		return p.outside.Client(p.origin, p.origin.Client)
+	case client != nil && c == nil:
+		return p.outside.Client(p.from(), client)
 	}
 	return c
 }
@@ -95,7 +159,7 @@ func (p *persona) host(method string, inFlight *call.Call) *call.Call {
 // call, and not to end with one, so that a call is the way only where there is
 // none between calls: c is one under way, nil for none.
 func (p *persona) rootsOf(client *call.Client, c *call.Call) *call.Call {
-	between := p.outside.Client(p.origin, client)
+	between := p.outside.Client(p.from(), client)
 	if between == nil || c == nil || c.Client.Key != client.Key {
 		return between
 	}
@@ -176,7 +240,7 @@ func (p *persona) renew(who *call.Principal) bool {
 	return false
 }
 
-func (p *persona) relaysRoots() bool { return p != nil && p.roots }
+func (p *persona) relaysRoots() bool { return p != nil && p.declared.Load().roots }
 
 // root makes the roots of one of a principal's clients those that count.
 func (p *persona) root(c *call.Client) {
@@ -226,7 +290,7 @@ func (p *persona) settleIn(ctx context.Context, conn conn) {
 			return
 		}
 	}
-	if l, ok := conn.(*lineConn); !p.roots || ok && l.modern.Load() {
+	if l, ok := conn.(*lineConn); !p.relaysRoots() || ok && l.modern.Load() {
 		return
 	}
 	select {

@@ -28,6 +28,9 @@ func nameOf(kind byte, key string) string {
 // place says which session the calls of c's client belong in: "" is the head. The
 // error is that of [Connector.Do].
 func (s *Sessions) place(ctx context.Context, c *call.Call) (kind byte, name string, err error) {
+	if s.o.OnlyClient != nil {
+		return 0, "", nil
+	}
 	if s.proves(c) && (s.o.Sharing == PerPrincipal || !reachable(c)) {
 		return ofPrincipal, nameOf(ofPrincipal, c.Principal.Key()), nil // whatever the server speaks
 	}
@@ -126,20 +129,22 @@ func (s *Sessions) newPersona(kind byte, name string, c *call.Call) *persona {
 		origin: Origin{Upstream: s.o.Name, Session: name}, outside: s.o.Outside, told: make(chan struct{}, 1),
 	}
 	p.who.Store(c.Principal)
+	var d declaration
 	switch kind {
 	case ofClient:
 		p.origin.Client, p.origin.Who = c.Client, c.Principal
-		p.capabilities, p.roots = relayable(c.Client), c.Client.Can("roots")
+		d.capabilities, d.roots = relayable(c.Client), c.Client.Can("roots")
 	case ofPrincipal:
 		p.origin.Principal, p.origin.Who = c.Principal.Key(), c.Principal
-		p.capabilities = wire.SetMember(ownCapabilities(false), "roots", wire.Raw(`{"listChanged":true}`))
+		d.capabilities = wire.SetMember(ownCapabilities(false), "roots", wire.Raw(`{"listChanged":true}`))
 		if extensions := extensionsOf(c.Client); extensions != nil {
-			p.capabilities = wire.SetMember(p.capabilities, "extensions", extensions)
+			d.capabilities = wire.SetMember(d.capabilities, "extensions", extensions)
 		}
-		p.roots = true
+		d.roots = true
 		p.gathers = s.gathers(c)
 	default:
-		p.capabilities = abilities(c.Client, s.o.Roots != nil)
+		d.capabilities = abilities(c.Client, s.o.Roots != nil)
 	}
+	p.declared.Store(&d)
 	return p
 }

@@ -77,8 +77,13 @@ type branch struct {
 
 // NewSessions returns sessions that do nothing yet: see [Sessions.Run].
 func NewSessions(o Options) *Sessions {
-	s := &Sessions{head: New(o), open: make(map[string]*branch), sets: make(map[string]string), began: make(chan struct{})}
+	head := o
+	if o.OnlyClient != nil {
+		head.persona = newOnlyPersona(&o)
+	}
+	s := &Sessions{head: New(head), open: make(map[string]*branch), sets: make(map[string]string), began: make(chan struct{})}
 	s.o = *s.head.o
+	s.o.persona = nil
 	s.held = fairshare.New(int64(s.o.MaxSessions)+1, 0) // so that a single client may use the last one
 	s.o.Logger = o.Logger                               // connectors put the upstream's name in by themselves
 	return s
@@ -372,7 +377,10 @@ func (s *Sessions) EndClient(key string) {
 func (s *Sessions) RootsChanged(c *call.Client, principal string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b := s.open[nameOf(ofClient, c.Key)]; b != nil && b.persona.roots {
+	if s.head.o.persona.relaysRoots() {
+		s.head.tell(wire.NoteRootsChanged)
+	}
+	if b := s.open[nameOf(ofClient, c.Key)]; b != nil && b.persona.relaysRoots() {
 		b.tell(wire.NoteRootsChanged)
 	}
 	if b := s.open[nameOf(ofPrincipal, principal)]; b != nil && s.o.Sharing == PerPrincipal && c.Can("roots") {

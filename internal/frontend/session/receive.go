@@ -59,7 +59,18 @@ func cancelledRequest(params wire.Raw) (wire.ID, bool) {
 func (s *Session) setReady() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.becomeReady()
+}
+
+// becomeReady notes that the client may be asked. The caller holds mu.
+func (s *Session) becomeReady() {
+	if s.ready {
+		return
+	}
 	s.ready = true
+	if s.Ready != nil {
+		s.Ready()
+	}
 }
 
 // NewAsk registers an ask. It returns the id of the request to send, and where the

@@ -36,6 +36,9 @@ type Config struct {
 	Client    *call.Client // its Key is the id of the session
 	// Log keeps the events of the session's streams.
 	Log stream.EventLog
+	// Ready is called once, when the client may be asked: it has said that it is
+	// initialized, or has sent a request. It must not block; nil calls nothing.
+	Ready func()
 	// RootsChanged is called when the client says that its roots have changed. It
 	// must not block.
 	RootsChanged func()
@@ -106,7 +109,7 @@ func (s *Session) Begin(id wire.ID, r Request) error {
 	}
 	s.inflight[id] = r
 	s.used = time.Now()
-	s.ready = true
+	s.becomeReady()
 	return nil
 }
 

@@ -1,0 +1,69 @@
+package upstream
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"mcpgateway/internal/call"
+)
+
+// onlyClientTime is how long the first sessions with upstreams wait for the client.
+// Hosts send initialize at once.
+const onlyClientTime = 2 * time.Second
+
+// OnlyClient is the client of a gateway that serves just one, over standard input and
+// output. Each upstream then has a single session, which is that client's and gathers
+// the catalog too. Its methods may be called by many goroutines at once.
+type OnlyClient struct {
+	waiting sync.Once     // starts the time in which the client is waited for
+	ready   chan struct{} // closed when the client is known, or that time is over
+
+	mu     sync.Mutex
+	client *call.Client // nil while it is not known
+	over   bool         // ready is closed
+}
+
+// NewOnlyClient returns an OnlyClient that is not known yet.
+func NewOnlyClient() *OnlyClient { return &OnlyClient{ready: make(chan struct{})} }
+
+// Set says who the client is and what it can do. Only the first call counts.
+func (o *OnlyClient) Set(c *call.Client) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.client == nil {
+		o.client = c
+		o.end()
+	}
+}
+
+// end ends all waiting. The caller holds mu.
+func (o *OnlyClient) end() {
+	if !o.over {
+		o.over = true
+		close(o.ready)
+	}
+}
+
+// wait returns the client, or nil if it is not known in time.
+func (o *OnlyClient) wait(ctx context.Context) *call.Client {
+	o.waiting.Do(func() {
+		time.AfterFunc(onlyClientTime, func() {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.end()
+		})
+	})
+	select {
+	case <-o.ready:
+	case <-ctx.Done():
+	}
+	return o.known()
+}
+
+// known returns the client, or nil if it is not known yet.
+func (o *OnlyClient) known() *call.Client {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.client
+}
