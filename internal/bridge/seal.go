@@ -44,10 +44,10 @@ type State struct {
 	// Round counts the states of one parked call.
 	Round   uint32
 	Expires time.Time // in whole milliseconds
-	// Ticket makes the state good for one use: whoever opens it spends the ticket.
-	// That of a Consent always has one. In another state it says that the user has
-	// consented to the call.
-	Ticket string
+	// Token makes the state valid for one use: the router redeems the token. The state
+	// of a Consent always has one. In another state it says that the user has consented
+	// to the call.
+	Token string
 }
 
 // Why a request state is refused. Clients learn only that it is.
@@ -65,7 +65,7 @@ const KeySize = 32
 
 // Sealer makes request states that only it can read, and reads them again.
 //
-//	format ‖ kind ‖ key id (4) ‖ salt (24) ‖ AES-256-GCM(expiry ‖ binding ‖ round ‖ holder ‖ ticket ‖ text)
+//	format ‖ kind ‖ key id (4) ‖ salt (24) ‖ AES-256-GCM(expiry ‖ binding ‖ round ‖ holder ‖ token ‖ text)
 //
 // in Base64 for URLs. Key and nonce of each state are derived from the sealing
 // key and a random salt, so that a key may be used for any number of states.
@@ -79,7 +79,7 @@ const (
 	saltSize   = 24
 	clearSize  = 2 + idSize + saltSize
 	nonceSize  = 12
-	bodyHead   = 8 + 2*sha256.Size + 4 + 2 + 2 // expiry, binding, round, lengths of the holder and the ticket
+	bodyHead   = 8 + 2*sha256.Size + 4 + 2 + 2 // expiry, binding, round, lengths of the holder and the token
 )
 
 // NewSealer returns a Sealer that seals with the first key and opens with any.
@@ -101,7 +101,7 @@ func NewSealer(keys ...[]byte) *Sealer {
 
 // Seal returns the request state of a binding.
 func (s *Sealer) Seal(st State, b Binding) string {
-	out := make([]byte, clearSize, clearSize+bodyHead+len(st.Holder)+len(st.Ticket)+len(st.Text)+16)
+	out := make([]byte, clearSize, clearSize+bodyHead+len(st.Holder)+len(st.Token)+len(st.Text)+16)
 	out[0], out[1] = sealFormat, byte(st.Kind)
 	copy(out[2:], keyID(s.keys[0]))
 	rand.Read(out[2+idSize:])
@@ -112,8 +112,8 @@ func (s *Sealer) Seal(st State, b Binding) string {
 	body = append(body, b.request[:]...)
 	body = binary.BigEndian.AppendUint32(body, st.Round)
 	body = binary.BigEndian.AppendUint16(body, uint16(len(st.Holder)))
-	body = binary.BigEndian.AppendUint16(body, uint16(len(st.Ticket)))
-	body = append(append(append(body, st.Holder...), st.Ticket...), st.Text...)
+	body = binary.BigEndian.AppendUint16(body, uint16(len(st.Token)))
+	body = append(append(append(body, st.Holder...), st.Token...), st.Text...)
 
 	aead, nonce := derive(s.keys[0], out)
 	return base64.RawURLEncoding.EncodeToString(aead.Seal(out, nonce, body, out[:clearSize]))
@@ -145,12 +145,12 @@ func (s *Sealer) Open(sealed string, b Binding, now time.Time) (State, error) {
 	principal, body := body[8:8+sha256.Size], body[8+sha256.Size:]
 	request, body := body[:sha256.Size], body[sha256.Size:]
 	st.Round = binary.BigEndian.Uint32(body)
-	holder, ticket := int(binary.BigEndian.Uint16(body[4:])), int(binary.BigEndian.Uint16(body[6:]))
+	holder, token := int(binary.BigEndian.Uint16(body[4:])), int(binary.BigEndian.Uint16(body[6:]))
 	body = body[8:]
-	if holder+ticket > len(body) {
+	if holder+token > len(body) {
 		return State{}, ErrTampered
 	}
-	st.Holder, st.Ticket, st.Text = string(body[:holder]), string(body[holder:holder+ticket]), string(body[holder+ticket:])
+	st.Holder, st.Token, st.Text = string(body[:holder]), string(body[holder:holder+token]), string(body[holder+token:])
 	switch {
 	case subtle.ConstantTimeCompare(principal, b.principal[:]) == 0:
 		return State{}, ErrPrincipal

@@ -109,7 +109,7 @@ func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
 
 	// Build.
 	routes := g.buildRoutes(gen, gathered, now)
-	routes.Owners = g.newPrincipalTables(requests)
+	routes.PrincipalTables = g.newPrincipalTables(requests)
 	u := update{
 		table: routes.Table, listChanged: g.takeListChanged(gathered, inUse),
 		settled: g.control.waitUntil.IsZero(), starting: !g.isStarted(),
@@ -117,7 +117,7 @@ func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
 
 	// Log before anyone can see the table.
 	g.logFindings(routes.Table, u.settled)
-	g.logPrincipalFindings(routes.Owners, requests, u.settled)
+	g.logPrincipalFindings(routes.PrincipalTables, requests, u.settled)
 	g.metrics.count(routes.Table)
 	g.logUnmatchedGlobs(gen, routes.Table, gathered)
 	if u.settled && u.starting {

@@ -202,7 +202,7 @@ func (g *Gateway) assemble() error {
 		Sealer: g.sealer, Audit: g.newAudit(), Nonconforming: g.nonconforming,
 	}, g.buildRoutes(first, snapshotsOf(g.control.inUse), time.Now()))
 	routes := *g.router.Routes()
-	routes.Owners = g.newPrincipalTables(nil)
+	routes.PrincipalTables = g.newPrincipalTables(nil)
 	g.router.Swap(&routes)
 	g.control.announced = routes.Table
 	g.subscriptions = router.NewSubscriptions(g.router)

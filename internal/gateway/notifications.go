@@ -75,7 +75,7 @@ func (g *Gateway) Client(from upstream.Origin, c *call.Client) *call.Call {
 
 // Task implements upstream.Outside.
 func (g *Gateway) Task(from upstream.Origin, id string) *call.Call {
-	return g.router.TaskOwner(from.Upstream, from.Session, id, func(c *call.Client) call.BackChannel { return clientBackChannel{g.front, c} })
+	return g.router.TaskCall(from.Upstream, from.Session, id, func(c *call.Client) call.BackChannel { return clientBackChannel{g.front, c} })
 }
 
 // clientBackChannel is the back channel to a legacy client outside of its calls.

@@ -15,7 +15,7 @@ import (
 )
 
 // principalTables are the tables of principals in one version of the routes. It
-// implements router.Owners and is immutable.
+// implements router.PrincipalTables and is immutable.
 type principalTables struct {
 	g      *Gateway
 	from   *personalUpstreams
@@ -35,7 +35,7 @@ type principalTable struct {
 	get   func() *catalog.Table             // builds the table at the first call
 }
 
-// Table implements router.Owners.
+// Table implements router.PrincipalTables.
 func (t *principalTables) Table(p *call.Principal) *catalog.Table {
 	if len(t.tables) == 0 {
 		return nil
@@ -46,7 +46,7 @@ func (t *principalTables) Table(p *call.Principal) *catalog.Table {
 	return nil
 }
 
-// Gather implements router.Owners. A principal that has not given a grant yet gets the
+// Gather implements router.PrincipalTables. A principal that has not given a grant yet gets the
 // lists of the gateway itself. Upstreams of which policy shows the principal nothing are
 // left out: they must not learn of the principal, and the time that they take must not
 // reveal them.
@@ -106,7 +106,7 @@ func (g *Gateway) showCurrent(p *principalState, key string, conns []*connection
 
 // isCurrent reports whether the routes contain what the sessions of a principal list.
 func (g *Gateway) isCurrent(key string, conns []*connection) bool {
-	tables, ok := g.router.Routes().Owners.(*principalTables)
+	tables, ok := g.router.Routes().PrincipalTables.(*principalTables)
 	if !ok {
 		return false
 	}
@@ -135,7 +135,7 @@ func (g *Gateway) personalUpstreamsOf(gen *generation) *personalUpstreams {
 			p.conns = append(p.conns, e.active.Load())
 		}
 	}
-	if before, ok := g.router.Routes().Owners.(*principalTables); ok && before.from.policy == p.policy && slices.Equal(before.from.conns, p.conns) {
+	if before, ok := g.router.Routes().PrincipalTables.(*principalTables); ok && before.from.policy == p.policy && slices.Equal(before.from.conns, p.conns) {
 		return before.from
 	}
 	return p
@@ -143,7 +143,7 @@ func (g *Gateway) personalUpstreamsOf(gen *generation) *personalUpstreams {
 
 // newPrincipalTables rebuilds the tables of all retained principals and of those that
 // requested it, because the shared inputs of the tables have changed.
-func (g *Gateway) newPrincipalTables(requests refreshRequests) router.Owners {
+func (g *Gateway) newPrincipalTables(requests refreshRequests) router.PrincipalTables {
 	from := g.personalUpstreamsOf(g.control.inputs.generation)
 	retained := g.principals.retained()
 	if len(from.conns) == 0 && len(retained) == 0 {
@@ -168,7 +168,7 @@ func (g *Gateway) rebuildPrincipals() {
 	requests := g.principals.takeRequests()
 	defer requests.done()
 	routes := *g.router.Routes()
-	before, ok := routes.Owners.(*principalTables)
+	before, ok := routes.PrincipalTables.(*principalTables)
 	if len(requests) == 0 || !ok {
 		return
 	}
@@ -182,7 +182,7 @@ func (g *Gateway) rebuildPrincipals() {
 	if !changed {
 		return
 	}
-	routes.Owners = tables
+	routes.PrincipalTables = tables
 	g.logPrincipalFindings(tables, requests, false)
 	diffs := g.swap(&routes, nil, g.control.waitUntil.IsZero())
 	if g.isStarted() {
@@ -203,7 +203,7 @@ func (g *Gateway) swap(routes *router.Routes, listChanged map[string]catalog.Cha
 
 // logPrincipalFindings logs the findings in the tables of the principals that requested a
 // refresh.
-func (g *Gateway) logPrincipalFindings(tables router.Owners, requests refreshRequests, settled bool) {
+func (g *Gateway) logPrincipalFindings(tables router.PrincipalTables, requests refreshRequests, settled bool) {
 	t, _ := tables.(*principalTables)
 	for key := range requests {
 		if t != nil && t.tables[key] != nil {

@@ -287,7 +287,7 @@ func TestOwnListsOfTheIdle(t *testing.T) {
 	heard := c.listen(ann, session)
 	list, _ := c.lists(ann)
 	want(t, list, "shop__of_ann")
-	polltest.Until(t, "the table is dropped", func() bool { return len(c.g.router.Routes().Owners.(*principalTables).tables) == 0 })
+	polltest.Until(t, "the table is dropped", func() bool { return len(c.g.router.Routes().PrincipalTables.(*principalTables).tables) == 0 })
 	give(shop.of("ann"), "given")
 	list, _ = c.lists(ann)
 	want(t, list, "shop__given shop__of_ann")

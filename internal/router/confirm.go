@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/bridge"
-	"mcpgateway/internal/call"
+	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
 
@@ -18,90 +18,108 @@ const consentKey = "mcpgateway-confirm"
 var errUsed = wire.Errorf(wire.CodeInvalidParams,
 	"invalid requestState: it was already used; send the request again without it")
 
-// confirm asks the client's user whether the call may be made. Consent is that
-// they accept, whatever else the answer holds. asked is what the client gets
-// instead of an answer to its call: the question, or why the call was not made; it
-// is nil when the call may be made. Nobody is asked about a call that a limit
-// would refuse.
-func (j *journey) confirm(ctx context.Context) (asked *call.Result, err error) {
-	client := j.c.Client
-	if err := j.r.room(j.c, j.target, &j.decision); err != nil {
-		return nil, err
+// confirm has the client's user confirm the call where a rule wants that. A later round
+// of a call that was confirmed carries the consent on, and is not asked about again.
+func (f *forwarding) confirm(ctx context.Context) (bool, error) {
+	if f.state != nil && f.state.Token != "" {
+		if done, err := f.redeem(ctx); done || err != nil {
+			return done, err
+		}
 	}
-	params, ok := consentQuestion(j.space.Upstream(), j.target, j.c.Params)
+	switch {
+	case f.consented || f.decision.Effect != policy.Confirm || f.method.Kind != wire.KindCall:
+		return false, nil
+	case f.state != nil: // the round began before a consent was needed
+		return false, errState
+	}
+	return f.ask(ctx)
+}
+
+// ask asks the client's user whether the call may be made. The user consents by accepting,
+// whatever else the answer holds. It reports done where the client gets something else
+// than the answer to its call: the question, or why the call was not made. Nobody is asked
+// about a call that a limit would refuse.
+func (f *forwarding) ask(ctx context.Context) (bool, error) {
+	client := f.call.Client
+	if err := f.router.room(f.call, f.target, &f.decision); err != nil {
+		return false, err
+	}
+	params, ok := consentQuestion(f.upstreamName(), f.target, f.call.Params)
 	if !ok {
-		return j.unconfirmed(askUnshown)
+		return f.unconfirmed(askUnshown)
 	}
 	fitted, ok := bridge.Fit(client, wire.MethodElicit, params)
 	if !ok || !bridge.Declared(client, wire.MethodElicit, params) {
-		return j.unconfirmed(askUndeclared)
+		return f.unconfirmed(askUndeclared)
 	}
-	if j.c.TakesRounds {
-		j.r.metrics.confirmed(askRelayed)
+	terms := f.routes.terms()
+	if f.call.TakesRounds {
+		f.router.metrics.confirmed(askRelayed)
 		request := wire.SetMember(wire.Raw(`{"method":"`+wire.MethodElicit+`"}`), "params", fitted)
 		raw := wire.SetMember(wire.Raw(`{"resultType":"input_required"}`), "inputRequests", wire.SetMember(wire.Raw(`{}`), consentKey, request))
-		state := j.r.sealer.Seal(bridge.State{
-			Kind: bridge.Consent, Holder: j.space.Upstream(), Ticket: j.r.tickets.Ticket(), Expires: time.Now().Add(j.r.terms().AskTimeout),
-		}, bridge.BindingOf(j.c))
-		return &call.Result{Raw: wire.SetMember(raw, "requestState", wire.String(state))}, nil
+		state := f.router.sealer.Seal(bridge.State{
+			Kind: bridge.Consent, Holder: f.upstreamName(), Token: f.router.tokens.New(), Expires: time.Now().Add(terms.AskTimeout),
+		}, bridge.BindingOf(f.call))
+		f.result.Raw = wire.SetMember(raw, "requestState", wire.String(state))
+		return true, nil
 	}
-	timed, cancel := context.WithTimeout(ctx, j.r.terms().AskTimeout)
+	timed, cancel := context.WithTimeout(ctx, terms.AskTimeout)
 	defer cancel()
-	answer, err := j.c.Back.Ask(timed, wire.MethodElicit, fitted)
+	answer, err := f.call.Back.Ask(timed, wire.MethodElicit, fitted)
 	var refusal *wire.Error
 	switch {
 	case err == nil:
-		if asked, err = j.answered(wire.ValueOf(answer)); asked != nil || err != nil {
-			return asked, err
+		if done, err := f.answered(wire.ValueOf(answer)); done || err != nil {
+			return done, err
 		}
-		return nil, j.stillPermitted()
+		return false, f.stillPermitted()
 	case errors.As(err, &refusal):
-		return j.unconfirmed(askError)
+		return f.unconfirmed(askError)
 	case ctx.Err() == nil && timed.Err() != nil:
-		return j.unconfirmed(askLapsed)
+		return f.unconfirmed(askLapsed)
 	default:
-		j.r.metrics.confirmed(askEnded)
-		return nil, err
+		f.router.metrics.confirmed(askEnded)
+		return false, err
 	}
 }
 
-// stillPermitted asks policy again once the user has answered, as it is asked about the
-// retry of a client that takes rounds: a question may be open for long. The error is
+// stillPermitted asks policy again once the user has answered, because a question may be
+// open for long: the retry of a client that takes rounds is judged anew, too. The error is
 // that of a call which begins now.
-func (j *journey) stillPermitted() error {
-	if j.r.Routes() == j.routes {
+func (f *forwarding) stillPermitted() error {
+	if f.router.Routes() == f.routes {
 		return nil
 	}
-	if fault := j.r.Permit(j.c); fault != nil {
-		return fault
+	if refusal := f.router.Permit(f.call); refusal != nil {
+		return refusal
 	}
 	return nil
 }
 
 // answered takes the answer of the user.
-func (j *journey) answered(answer wire.Value) (*call.Result, error) {
+func (f *forwarding) answered(answer wire.Value) (bool, error) {
 	outcome := outcomeOfAnswer(wire.MethodElicit, answer.Raw())
 	if outcome != askAnswered {
-		return j.unconfirmed(outcome)
+		return f.unconfirmed(outcome)
 	}
-	j.r.metrics.confirmed(outcome)
-	return nil, j.auditConsent(outcome)
+	f.router.metrics.confirmed(outcome)
+	return false, f.auditConsent(outcome)
 }
 
-// auditConsent records what became of the question. The error is errUnaudited.
-func (j *journey) auditConsent(outcome string) error {
-	if j.r.audit == nil {
+// auditConsent records the outcome of the question. The error is errUnaudited.
+func (f *forwarding) auditConsent(outcome string) error {
+	if f.router.audit == nil {
 		return nil
 	}
-	return j.r.audit.consent(j.c, j.target.Public, outcome)
+	return f.router.audit.consent(f.call, f.target.Public, outcome)
 }
 
-// unconfirmed says why the call was not made: to the model, in the result of a
-// tool; prompts and resources have no such results.
-func (j *journey) unconfirmed(outcome string) (*call.Result, error) {
-	j.r.metrics.confirmed(outcome)
-	if err := j.auditConsent(outcome); err != nil {
-		return nil, err
+// unconfirmed says why the call was not made: to the model, in the result of a tool;
+// prompts and resources have no such results.
+func (f *forwarding) unconfirmed(outcome string) (bool, error) {
+	f.router.metrics.confirmed(outcome)
+	if err := f.auditConsent(outcome); err != nil {
+		return false, err
 	}
 	why := map[string]string{
 		askUndeclared: "the user has to confirm it, and this client cannot ask them: it does not support elicitation",
@@ -111,48 +129,49 @@ func (j *journey) unconfirmed(outcome string) (*call.Result, error) {
 		askDeclined:   "the user declined it",
 		askCancelled:  "the user was asked to confirm it and did not answer",
 	}[outcome]
-	text := fmt.Sprintf("The %s %s was not used: %s.", j.target.Kind, clip(j.target.Public), why)
-	if j.c.Method != wire.MethodToolsCall {
-		return nil, wire.Errorf(wire.CodeInvalidParams, "%s", text)
+	text := fmt.Sprintf("The %s %s was not used: %s.", f.target.Kind, clip(f.target.Public), why)
+	if f.method.Shape != wire.ShapeToolResult {
+		return false, wire.Errorf(wire.CodeInvalidParams, "%s", text)
 	}
 	block := wire.SetMember(wire.Raw(`{"type":"text"}`), "text", wire.String(text))
-	raw := append(append(wire.Raw(`{"content":[`), block...), `],"isError":true}`...)
-	return &call.Result{Raw: raw}, nil
+	f.result.Raw = append(append(wire.Raw(`{"content":[`), block...), `],"isError":true}`...)
+	return true, nil
 }
 
-// redeem takes the state that makes the call a confirmed one: a question of ours
-// with its answer, or a later round of a call that was confirmed. It is good for
-// one use, whatever the answer is: else one could be exchanged for another. Where a
-// limit is reached it stays good; only calls that come in the same moment can take
-// the room from each other after that.
-func (j *journey) redeem(ctx context.Context, st bridge.State) (asked *call.Result, err error) {
+// redeem takes the state that makes the call a confirmed one: the gateway's question with
+// its answer, or a later round of a call that was confirmed. The state can be used once,
+// whatever the answer is, so that one answer cannot be exchanged for another. Where a limit
+// is reached the state stays usable; only calls that come in the same moment can take the
+// room from each other after that.
+func (f *forwarding) redeem(ctx context.Context) (bool, error) {
+	st := f.state
 	var answer wire.Value
 	if st.Kind == bridge.Consent {
-		answer = wire.ValueOf(j.c.Params).Get("inputResponses", consentKey)
+		answer = wire.ValueOf(f.call.Params).Get("inputResponses", consentKey)
 		if !answer.Exists() {
-			return j.confirm(ctx)
+			return f.ask(ctx)
 		}
 		if fault := bridge.CheckAnswer(wire.MethodElicit, answer); fault != nil {
-			return nil, wire.Errorf(fault.Code, "invalid params: inputResponses.%s: %s", consentKey, fault.Message)
+			return false, wire.Errorf(fault.Code, "invalid params: inputResponses.%s: %s", consentKey, fault.Message)
 		}
 	}
 	if st.Kind != bridge.Consent || outcomeOfAnswer(wire.MethodElicit, answer.Raw()) == askAnswered {
-		if err := j.r.room(j.c, j.target, &j.decision); err != nil {
-			return nil, err
+		if err := f.router.room(f.call, f.target, &f.decision); err != nil {
+			return false, err
 		}
 	}
-	fresh, err := j.r.tickets.Spend(ctx, st.Ticket, st.Expires)
+	fresh, err := f.router.tokens.Redeem(ctx, st.Token, st.Expires)
 	switch {
 	case err != nil:
-		j.refuseState(err)
-		return nil, wire.Errorf(wire.CodeInternal, "whether the consent was used before cannot be told; try again later")
+		f.refuseState(err)
+		return false, wire.Errorf(wire.CodeInternal, "whether the consent was used before cannot be told; try again later")
 	case !fresh:
-		j.refuseState(errors.New("the consent was already used"))
-		return nil, errUsed
+		f.refuseState(errors.New("the consent was already used"))
+		return false, errUsed
 	}
-	j.consented = true
+	f.consented = true
 	if st.Kind == bridge.Consent {
-		return j.answered(answer)
+		return f.answered(answer)
 	}
-	return nil, j.auditConsent("carried") // from the round before
+	return false, f.auditConsent("carried") // from the round before
 }

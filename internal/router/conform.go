@@ -6,49 +6,35 @@ import (
 
 	"go.uber.org/zap"
 
-	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/conform"
 	"mcpgateway/internal/sanitize"
-	"mcpgateway/internal/toolschema"
 	"mcpgateway/internal/wire"
 )
 
-// refuseArguments returns the result of a tool call whose arguments do not fit
-// the tool's inputSchema, nil when they do or are not to be checked.
-func (j *journey) refuseArguments() wire.Raw {
-	part, item := j.target.Part, j.target.Entry
-	if j.c.Method != wire.MethodToolsCall || item == nil || item.Input == nil || !part.Rules().ValidateInput {
-		return nil
-	}
-	arguments := wire.ValueOf(j.c.Params).Get("arguments").Raw()
-	if arguments == nil {
-		arguments = wire.Raw(`{}`)
-	}
-	refusal := toolschema.RejectArguments(j.target.Public, item.Input, arguments)
-	if refusal != nil {
-		j.r.metrics.inputs.WithLabelValues(part.Upstream()).Inc()
-	}
-	return refusal
-}
-
-// conform holds a result, under public names, against the specification as the
-// rules of its upstream say, and returns what takes its place.
-func (r *Router) conform(s conform.ResultChecker, t catalog.Target, result wire.Raw) (wire.Raw, *wire.Error) {
-	if s.Mode == conform.Off {
+// conform holds the result of an item against the specification, as the rules of its
+// upstream say, and returns what takes its place.
+func (f *forwarding) conform(result wire.Raw) (wire.Raw, error) {
+	part := f.target.Part
+	if part.Rules().Conformance == conform.Off {
 		return result, nil
 	}
-	v := s.Check(result)
+	at := f.itemResult(result)
+	if !at.Exists() {
+		return result, nil
+	}
+	s := f.view.Subject(f.target, f.itemMethod(), f.result.Revision)
+	v := s.Check(at.Raw())
 	if len(v.Violations) > 0 {
-		r.nonconforming(t.Part.Upstream(), s.Method, t.Native, v.Violations, v.More)
-		if r.tell != nil {
-			r.tell(Nonconforming{t.Part.Upstream(), s.Method, t.Native, v})
+		f.router.nonconforming(part.Upstream(), s.Method, f.target.Native, v.Violations, v.More)
+		if f.router.tell != nil {
+			f.router.tell(Nonconforming{part.Upstream(), s.Method, f.target.Native, v})
 		}
 	}
 	if v.Err != nil {
-		return nil, v.Err.WithData(refusalData(t.Part.Upstream()))
+		return nil, v.Err.WithData(refusalData(part.Upstream()))
 	}
-	return v.Result, nil
+	return f.replaceItemResult(result, at, v.Result), nil
 }
 
 // refusalData is the data of the error that takes the place of an answer which
@@ -58,35 +44,6 @@ func refusalData(upstream string) wire.Raw {
 	data = wire.SetMember(data, "reason", wire.String("its answer does not keep to the specification"))
 	data = wire.SetMember(data, "since", wire.String(time.Now().UTC().Format(time.RFC3339)))
 	return wire.SetMember(data, "retryable", wire.Raw("false"))
-}
-
-// conformTask holds what an upstream says of a task against the specification:
-// the result of the tool that the task ran, if the message has it.
-func (r *Router) conformTask(c *call.Call, part *catalog.Part, t heldTask, res call.Result) (wire.Raw, error) {
-	at := wire.ValueOf(res.Raw)
-	shape := wire.MethodOf(c.Method).Shape
-	whole := shape == wire.ShapeToolResult
-	if !whole {
-		at = at.Get("result")
-	}
-	if part.Rules().Conformance == conform.Off || !at.Exists() || !whole && shape != wire.ShapeTask {
-		return res.Raw, nil
-	}
-	v := view(r.Routes(), c)
-	tool := catalog.Target{Part: part, Kind: call.Tool, Public: t.ref.Public, Native: t.ref.Tool}
-	if listed, ok := v.Resolve(call.Tool, tool.Public); ok && listed.Part == part {
-		tool.Entry = listed.Entry
-	}
-	out, fault := r.conform(v.Subject(tool, wire.MethodToolsCall, res.Revision), tool, at.Raw())
-	switch {
-	case fault != nil:
-		return nil, fault
-	case whole:
-		return out, nil
-	}
-	e := wire.NewEdit(res.Raw)
-	e.Replace(at, out)
-	return e.Bytes(), nil
 }
 
 // Nonconforming is an answer that does not keep to the specification.
@@ -129,24 +86,6 @@ func (m *Metrics) tookOut(upstream string, t sanitize.Counts) {
 			m.cleaned.WithLabelValues(upstream, sanitize.ClassNames[i]).Add(float64(n))
 		}
 	}
-}
-
-func (r *Router) cleanResult(part *catalog.Part, result wire.Raw) wire.Raw {
-	result, taken := part.Rules().Sanitize.Result(result)
-	r.metrics.tookOut(part.Upstream(), taken)
-	return result
-}
-
-func (r *Router) cleanAsk(part *catalog.Part, method string, params wire.Raw) wire.Raw {
-	params, taken := part.Rules().Sanitize.Request(method, params)
-	r.metrics.tookOut(part.Upstream(), taken)
-	return params
-}
-
-func (r *Router) cleanError(part *catalog.Part, e *wire.Error) *wire.Error {
-	e, taken := part.Rules().Sanitize.Error(e)
-	r.metrics.tookOut(part.Upstream(), taken)
-	return e
 }
 
 // said is what was logged once.

@@ -1,23 +1,30 @@
-// Package router is the pipeline of one call, and nothing else:
+// Package router is the pipeline of one call, and nothing else. The tables in pipeline.go
+// show it whole:
 //
-//	resolve the public name ▶ policy ▶ arguments fit ▶ confirmation ▶ limits ▶ rewrite params ▶ upstream
-//	  ▶ rewrite result ▶ conformance ▶ sanitise ▶ enrich ▶ down-level
+//	resolve ▶ authorize ▶ complete ▶ validate ▶ resume ▶ confirm ▶ limit ▶ rewrite ▶ send
+//	mask ▶ rewrite ▶ conform ▶ sanitize ▶ enrich ▶ downlevel ▶ mask
+//
+// The first line is the way of a request to its upstream, the second the way of what the
+// upstream answers. Each stage is a function in the file of its name.
 //
 // Requests of the draft SEP-2093, resources/metadata and resources/list for one
-// collection, go the same way. Where the upstream knows nothing of the draft, the
+// collection, pass the same stages. Where the upstream does not know the draft, the
 // catalog answers in its place.
 //
-// A tool call that its upstream makes a task of goes on as long as the task where
-// the client cannot carry it; else it ends with the task under an id of this
-// principal's own, for which requests about tasks then ask.
+// An upstream may make a task of a tool call. If the client cannot carry a task, the
+// gateway waits for the result. Else the call ends with the task, under an id that only
+// this principal can use, and the client asks for it by requests about tasks. What an
+// upstream says of a task passes the same stages as the answer to a call.
 //
-// A call that a rule has confirmed by the client's user asks them first, as an
-// upstream would ask: by a request, or by a round of a modern client. The consent
-// is good for that call, whose later rounds carry it on, and for nothing else. A
-// user who declines, or cannot be asked, keeps the call from its upstream.
+// A rule may want a call to be confirmed by the client's user. The router asks the user
+// before it sends the call: by a request, or by a round of a modern client. The consent is
+// valid for that call and its later rounds, and for nothing else. A user who declines, or
+// cannot be asked, keeps the call from its upstream.
 //
-// A call loads the current [Routes] once and keeps them to its end, so a table
-// that is swapped in while it runs changes nothing for it. Before that it has the
-// lists of its principal gathered where there are such ([Owners]). A [Router] may be
-// used by any number of goroutines, and Swap at any time.
+// A call loads the current [Routes] once and keeps them to its end, so that a table that
+// is swapped in while it runs changes nothing for it. There are two exceptions: after the
+// user has confirmed a call, the call must still be permitted; and a resource whose
+// upstream was down when the call began is looked up again. Before a call is resolved, the
+// lists of its principal are gathered where there are such ([PrincipalTables]). A [Router]
+// may be used by any number of goroutines, and Swap may be called at any time.
 package router

@@ -14,9 +14,9 @@ import (
 // is due. All look the same, and hints come from the caller's own view.
 //
 // t is what the view made of the name; the audit has why.
-func (r *Router) unknown(event string, c *call.Call, view *catalog.View, ref namespace.Ref, t catalog.Target, n *noted) *wire.Error {
+func (r *Router) unknown(event string, c *call.Call, view *catalog.View, ref namespace.Ref, t catalog.Target, log *logFields) *wire.Error {
 	d := view.Verdict(ref.Kind, ref.Name, t)
-	if r.decided(event, c, auditedItem{kind: ref.Kind, public: ref.Name}, &d, n) != nil {
+	if r.decided(event, c, auditedItem{kind: ref.Kind, public: ref.Name}, &d, log) != nil {
 		return errUnaudited
 	}
 	if err := t.SpellingError(); err != nil && ref.Kind == call.Resource { // a template need not be canonical

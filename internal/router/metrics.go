@@ -163,27 +163,24 @@ func outcomeOf(err error) string {
 	}
 }
 
-// noted is what the log says of a call beside who made it and how it ended. Nothing
-// in it is an argument: of a URI that no list has, a client may have written any part.
-type noted struct{ item, rule string }
+// logFields are what the log says of a call beside its caller and its outcome. None of
+// them is an argument: a client may have written any part of a URI that no list has.
+type logFields struct{ upstream, item, rule string }
 
-// note notes the last decision about a call.
-func (n *noted) note(it *auditedItem, d *policy.Decision) {
-	if n == nil {
-		return
-	}
-	n.item, n.rule = "", d.Rule
+// decision keeps the last decision about a call.
+func (l *logFields) decision(it *auditedItem, d *policy.Decision) {
+	l.item, l.rule = "", d.Rule
 	if it.listed || it.kind == call.Tool || it.kind == call.Prompt {
-		n.item = plaintext.Clip(it.public, maxAuditItem)
+		l.item = plaintext.Clip(it.public, maxAuditItem)
 	}
 }
 
 // observe counts and logs a call that has ended, with this result if err is nil.
-func (r *Router) observe(c *call.Call, upstream string, duration time.Duration, res wire.Raw, err error, n *noted) {
+func (r *Router) observe(c *call.Call, log logFields, duration time.Duration, res wire.Raw, err error) {
 	method := methodLabel(c.Method)
 	outcome := outcomeOf(err)
-	r.metrics.ended.get(ended{method, upstream, outcome}).Inc()
-	r.metrics.took.get(took{method, upstream}).Observe(duration.Seconds())
+	r.metrics.ended.get(ended{method, log.upstream, outcome}).Inc()
+	r.metrics.took.get(took{method, log.upstream}).Observe(duration.Seconds())
 
 	entry := r.log.Check(zapcore.InfoLevel, "call")
 	if entry == nil {
@@ -192,14 +189,14 @@ func (r *Router) observe(c *call.Call, upstream string, duration time.Duration, 
 	fields := []zap.Field{
 		zap.String("request", c.ID),
 		zap.String("principal", c.Principal.Subject),
-		zap.String("upstream", upstream),
+		zap.String("upstream", log.upstream),
 		zap.String("method", method),
 	}
-	if n.item != "" {
-		fields = append(fields, zap.String("item", n.item))
+	if log.item != "" {
+		fields = append(fields, zap.String("item", log.item))
 	}
-	if n.rule != "" {
-		fields = append(fields, zap.String("rule", n.rule))
+	if log.rule != "" {
+		fields = append(fields, zap.String("rule", log.rule))
 	}
 	if err == nil { // the metrics tell no results apart
 		outcome = outcomeOfResult(c.Method, res)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
-	"mcpgateway/internal/downlevel"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/policy"
@@ -37,9 +35,9 @@ type Routes struct {
 	// Subscribers are the upstreams by name once more, for subscriptions.
 	Subscribers map[string]Subscriber
 	Terms       Terms
-	// Owners know the principals to whom upstreams list something of their own. Nil,
-	// where no upstream does, costs a call nothing.
-	Owners Owners
+	// PrincipalTables are the tables of principals to whom an upstream lists items of
+	// their own. Nil, where no upstream does, costs a call nothing.
+	PrincipalTables PrincipalTables
 }
 
 // Granter is an Upstream that wants a grant of each principal.
@@ -57,21 +55,21 @@ func (r *Routes) wants(upstream string, c *call.Call) bool {
 	return ok && g.Wants(c.Principal)
 }
 
-// Owners know the principals to whom upstreams list something of their own. The
-// methods may be called by many goroutines at once.
-type Owners interface {
-	// Gather sees to it that routes to come have what upstreams list for c's
-	// principal, for which it may wait. The error is that of ctx.
+// PrincipalTables are the tables of principals to whom an upstream lists items of their
+// own. The methods may be called by many goroutines at once.
+type PrincipalTables interface {
+	// Gather has later routes hold what upstreams list for c's principal, for which it
+	// may wait. The error is that of ctx.
 	Gather(ctx context.Context, c *call.Call) error
-	// Table returns the table that a principal sees in place of the one of all
-	// others, nil for none.
+	// Table returns the table that a principal sees in place of the common one, nil for
+	// none.
 	Table(who *call.Principal) *catalog.Table
 }
 
 // TableFor returns the table that a principal sees.
 func (r *Routes) TableFor(who *call.Principal) *catalog.Table {
-	if r.Owners != nil {
-		if t := r.Owners.Table(who); t != nil {
+	if r.PrincipalTables != nil {
+		if t := r.PrincipalTables.Table(who); t != nil {
 			return t
 		}
 	}
@@ -94,9 +92,14 @@ type Terms struct {
 	Unlabelled bool
 }
 
-// terms returns the current terms, with their defaults.
-func (r *Router) terms() Terms {
-	t := r.Routes().Terms
+const (
+	defaultStateTTL   = 24 * time.Hour
+	defaultAskTimeout = 5 * time.Minute
+)
+
+// terms returns the terms with their defaults.
+func (r *Routes) terms() Terms {
+	t := r.Terms
 	t.StateTTL = cmp.Or(t.StateTTL, defaultStateTTL)
 	t.AskTimeout = cmp.Or(t.AskTimeout, defaultAskTimeout)
 	return t
@@ -113,8 +116,8 @@ type Options struct {
 	// Sealer wraps the request states of upstreams; none: one with a key of its
 	// own.
 	Sealer *bridge.Sealer
-	// Tickets keep consents from being used twice; none: the process remembers.
-	Tickets Tickets
+	// Tokens keep consents from being used twice; none: the process remembers.
+	Tokens OneTimeTokens
 	// Audit is the record of decisions and calls; none: there is none, and it
 	// costs nothing.
 	Audit *Audit
@@ -137,7 +140,7 @@ type Router struct {
 	elicitations bridge.Elicitations
 	tasks        taskBook
 	limits       limiter
-	tickets      Tickets
+	tokens       OneTimeTokens
 	said         saidOnce
 	waits        taskWaits
 	early        earlyLists
@@ -157,14 +160,14 @@ func newCurrent(r *Routes) *current { return &current{r, make(chan struct{})} }
 func New(o Options, first *Routes) *Router {
 	r := &Router{
 		settled: o.Settled, log: o.Logger, ratelog: ratelog.New(o.Logger), metrics: o.Metrics,
-		sealer:  o.Sealer,
-		limits:  limiter{now: time.Now},
-		tickets: o.Tickets,
-		audit:   o.Audit,
-		tell:    o.Nonconforming,
+		sealer: o.Sealer,
+		limits: limiter{now: time.Now},
+		tokens: o.Tokens,
+		audit:  o.Audit,
+		tell:   o.Nonconforming,
 	}
-	if r.tickets == nil {
-		r.tickets = newMemoryTickets()
+	if r.tokens == nil {
+		r.tokens = newMemoryTokens()
 	}
 	if r.sealer == nil {
 		r.sealer = bridge.NewSealer()
@@ -190,47 +193,51 @@ func (r *Router) Routes() *Routes { return r.now.Load().Routes }
 // and out. The error is a *wire.Error or that of ctx.
 func (r *Router) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
 	begin := time.Now()
-	var n noted
-	res, upstream, err := r.handle(ctx, c, &n)
+	res, log, err := r.handle(ctx, c)
 	duration := time.Since(begin)
-	r.observe(c, upstream, duration, res.Raw, err, &n)
+	r.observe(c, log, duration, res.Raw, err)
 	if r.audit != nil {
 		if public, ok := audited(c); ok {
-			r.audit.ended(c, public, upstream, res, duration, err)
+			r.audit.ended(c, public, log.upstream, res, duration, err)
 		}
 	}
 	return res, err
 }
 
-// handle also says which upstream answered, "" for none.
-func (r *Router) handle(ctx context.Context, c *call.Call, n *noted) (call.Result, string, error) {
+// handle answers one call, and returns what the log says of it.
+func (r *Router) handle(ctx context.Context, c *call.Call) (call.Result, logFields, error) {
 	if c.Method == wire.MethodDiscover {
-		return call.Result{Raw: r.describe(c)}, "", nil
+		return call.Result{Raw: r.describe(c)}, logFields{}, nil
 	}
 	if err := r.gather(ctx, c); err != nil {
-		return call.Result{}, "", err
+		return call.Result{}, logFields{}, err
 	}
 	switch m := wire.MethodOf(c.Method); m.Kind {
 	case wire.KindList:
-		if ref, is, err := namespace.RefOf(c.Method, c.Params); is || err != nil {
-			return r.children(ctx, c, ref, err, n)
+		switch ref, names, err := namespace.RefOf(c.Method, c.Params); {
+		case err != nil:
+			return call.Result{}, logFields{}, err
+		case names:
+			return r.children(ctx, c, ref)
 		}
 		return r.list(ctx, c, call.KindOf(m.Item))
 	case wire.KindMetadata:
-		return r.metadata(ctx, c, n)
+		return r.metadata(ctx, c)
 	case wire.KindCall, wire.KindComplete:
-		return r.forward(ctx, c, n)
+		f := r.newForwarding(c)
+		res, err := f.run(ctx, callStages)
+		return res, f.log, err
 	case wire.KindTask:
-		return r.task(ctx, c, n)
+		return r.aboutTask(ctx, c)
 	default:
-		return call.Result{}, "", wire.Errorf(wire.CodeMethodNotFound, "method not found: %q", clip(c.Method))
+		return call.Result{}, logFields{}, wire.Errorf(wire.CodeMethodNotFound, "method not found: %q", clip(c.Method))
 	}
 }
 
 // gather sees to it that what upstreams list for c's principal alone is known.
 func (r *Router) gather(ctx context.Context, c *call.Call) error {
-	if owners := r.Routes().Owners; owners != nil {
-		return owners.Gather(ctx, c)
+	if tables := r.Routes().PrincipalTables; tables != nil {
+		return tables.Gather(ctx, c)
 	}
 	return nil
 }
@@ -252,21 +259,21 @@ func (r *Router) describe(c *call.Call) wire.Raw {
 }
 
 // list answers from the table; no upstream is asked.
-func (r *Router) list(ctx context.Context, c *call.Call, kind call.Kind) (call.Result, string, error) {
+func (r *Router) list(ctx context.Context, c *call.Call, kind call.Kind) (call.Result, logFields, error) {
 	view, err := r.settle(ctx, c)
 	if err != nil {
-		return call.Result{}, "", err
+		return call.Result{}, logFields{}, err
 	}
 	cursor, err := cursorOf(c)
 	if err != nil {
-		return call.Result{}, "", err
+		return call.Result{}, logFields{}, err
 	}
 	page, tally, fault := view.Page(kind, c.Client.Revision, cursor, time.Now())
 	if fault != nil {
-		return call.Result{}, "", fault
+		return call.Result{}, logFields{}, fault
 	}
 	r.metrics.lowered(tally)
-	return call.Result{Raw: page}, "", nil
+	return call.Result{Raw: page}, logFields{}, nil
 }
 
 // cursorOf returns the cursor that a client sent, "" where it sent none. Some
@@ -277,148 +284,6 @@ func cursorOf(c *call.Call) (string, error) {
 		return "", wire.Errorf(wire.CodeInvalidParams, "invalid params: cursor must be a string, the nextCursor of the page before")
 	}
 	return cursor.Str(), nil
-}
-
-// depart finds what a call names, asks policy about it, and returns the journey
-// there; nil with the error that the call gets otherwise. The name is that of the
-// upstream, "" where there is none.
-func (r *Router) depart(ctx context.Context, c *call.Call, ref namespace.Ref, n *noted) (j *journey, name string, err error) {
-	routes, target, err := r.resolve(ctx, c, ref, n)
-	if err != nil {
-		return nil, "", err
-	}
-	name = target.Part.Upstream()
-	d, err := r.decide(auditDecision, c, itemOf(&target), target.Judgement, n)
-	switch {
-	case err != nil:
-		return nil, name, err
-	case d.Effect == policy.Deny:
-		return nil, name, refused(target, &d)
-	}
-	to := routes.Upstreams[name]
-	if target.Presumed { // then it is a Granter: what is not known is not called
-		to = to.(Granter).Question()
-	}
-	return &journey{
-		r: r, c: c, ref: ref, to: to, space: target.Part.Space(), asked: target.Asked(), target: target,
-		routes: routes, view: view(routes, c), decision: d,
-	}, name, nil
-}
-
-// forward takes a call that names an item to the upstream that has it.
-func (r *Router) forward(ctx context.Context, c *call.Call, n *noted) (call.Result, string, error) {
-	ref, _, err := namespace.RefOf(c.Method, c.Params)
-	if err == nil {
-		err = argumentsOf(c)
-	}
-	if err != nil {
-		return call.Result{}, "", err
-	}
-	j, name, err := r.depart(ctx, c, ref, n)
-	if err != nil {
-		return call.Result{}, name, err
-	}
-	if c.Method == wire.MethodComplete && j.veiled() {
-		// Servers complete what they do not have to nothing: only what is listed is completed.
-		return call.Result{}, name, notFound(c, j.view, ref)
-	}
-	// What needs a consent is not completed: the user would be asked at every key.
-	if c.Method == wire.MethodComplete && (j.decision.Effect == policy.Confirm || !wire.ValueOf(j.target.Part.Capabilities()).Get("completions").Exists()) {
-		// The gateway declares completions for all its upstreams.
-		return call.Result{Raw: wire.Raw(`{"completion":{"values":[]}}`)}, name, nil
-	}
-	if refusal := j.refuseArguments(); refusal != nil {
-		return call.Result{Raw: refusal}, name, nil
-	}
-	res, err := j.run(ctx, ref.With(j.target.Native))
-	return res, name, j.veil(err)
-}
-
-// argumentsOf refuses arguments that are no object: conditions of policy, and what the
-// audit leaves out, are about members. Some clients write null for none.
-func argumentsOf(c *call.Call) error {
-	switch given := wire.ValueOf(c.Params).Get("arguments"); {
-	case !wire.MethodOf(c.Method).HasArguments, !given.Exists(), given.Kind() == '{', given.Kind() == 'n':
-		return nil
-	}
-	return wire.Errorf(wire.CodeInvalidParams, "%s: params.arguments must be an object", c.Method)
-}
-
-// run sends the call with native names and brings back what the client gets.
-func (j *journey) run(ctx context.Context, params wire.Raw) (call.Result, error) {
-	params, st, err := j.unwrap(params)
-	if err != nil {
-		return call.Result{}, err
-	}
-	var asked *call.Result
-	if st.Ticket != "" {
-		asked, err = j.redeem(ctx, st)
-	}
-	if err == nil && asked == nil && !j.consented && needsConsent(j.c, &j.decision) {
-		if st.Kind != 0 { // the round began before a consent was needed
-			return call.Result{}, errState
-		}
-		asked, err = j.confirm(ctx)
-	}
-	if err != nil || asked != nil {
-		return orNone(asked), err
-	}
-	limits, err := j.r.limit(j.c, j.target, &j.decision)
-	if err != nil {
-		return call.Result{}, err
-	}
-	defer limits.release()
-	if j.session, err = j.to.Session(ctx, j.c); err != nil {
-		return call.Result{}, err
-	}
-	down := j.c.With(params)
-	down.Session = j.session
-	down.Back = &backChannel{j.r, j.c.Back, j.target.Part, j.session, j.c.Principal, j.c.Client, limits}
-	res, err := j.send(ctx, down)
-	if err != nil {
-		if rpc, ok := errors.AsType[*wire.Error](err); ok {
-			err = j.r.cleanError(j.target.Part, j.space.Error(rpc, j.asked))
-		}
-		return call.Result{}, err
-	}
-	raw, err := j.finish(res)
-	if err != nil {
-		return call.Result{}, err
-	}
-	res.Raw = raw
-	return res, nil
-}
-
-func orNone(r *call.Result) call.Result {
-	if r == nil {
-		return call.Result{}
-	}
-	return *r
-}
-
-// finish makes of what the upstream answered what the client gets.
-func (j *journey) finish(res call.Result) (wire.Raw, error) {
-	raw := res.Raw
-	if j.c.Method == wire.MethodResourcesRead && isEmptyList(raw, "contents") && j.veiled() {
-		return nil, notFound(j.c, j.view, j.ref)
-	}
-	if j.c.Method == wire.MethodResourcesList {
-		raw = j.adopt(raw)
-	}
-	raw = j.space.Result(j.c.Method, raw, j.asked)
-	raw, fault := j.r.conform(j.view.Subject(j.target, j.c.Method, res.Revision), j.target, raw)
-	if fault != nil {
-		return nil, fault
-	}
-	raw = j.enrich(j.r.cleanResult(j.target.Part, raw))
-	raw, tally := downlevel.Result(j.c.Client.Revision, j.c.Method, raw)
-	j.r.metrics.lowered(tally)
-	return raw, nil
-}
-
-// view is what the caller sees of the table.
-func view(routes *Routes, c *call.Call) *catalog.View {
-	return routes.view(c.Principal, c.Client)
 }
 
 // Permit reports whether a call may be made at this moment: nil, or the error
@@ -440,39 +305,6 @@ func (r *Router) Permit(c *call.Call) *wire.Error {
 	}
 	fault, _ := errors.AsType[*wire.Error](err)
 	return fault
-}
-
-// resolve finds what a call names in the caller's view. A name that nobody has
-// may be one of an upstream that is on its first attempt: the call waits for that
-// one, not for others.
-func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.Ref, n *noted) (*Routes, catalog.Target, error) {
-	for {
-		settled := r.isSettled() // before the routes: they are complete when it is set
-		now := r.now.Load()
-		view := now.view(c.Principal, c.Client)
-		target, ok := view.Resolve(ref.Kind, ref.Name)
-		if ok {
-			return now.Routes, target, nil
-		}
-		suspects := view.Suspects(ref.Kind, ref.Name)
-		switch {
-		case len(suspects) == 1 && now.wants(suspects[0].Upstream, c):
-			if target, ok = view.Presume(ref.Kind, ref.Name, suspects[0].Upstream); ok {
-				return now.Routes, target, nil
-			}
-			return nil, target, catalog.UnavailableError(suspects)
-		case len(suspects) == 0:
-			return nil, target, r.unknown(auditDecision, c, view, ref, target, n)
-		case settled || !slices.ContainsFunc(suspects, func(u catalog.Unavailable) bool { return u.Starting }):
-			return nil, target, catalog.UnavailableError(suspects)
-		}
-		select {
-		case <-now.replaced:
-		case <-r.settled:
-		case <-ctx.Done():
-			return nil, target, ctx.Err()
-		}
-	}
 }
 
 func (r *Router) isSettled() bool {

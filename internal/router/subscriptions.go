@@ -74,53 +74,38 @@ func (s *Subscriptions) Subscribe(ctx context.Context, c *call.Call, public stri
 	begin := time.Now()
 	d := *c
 	d.Method = wire.MethodResourcesSubscribe // a listen request subscribes to many
-	var n noted
-	cancel, upstream, err := s.subscribe(ctx, &d, public, deliver, &n)
+	cancel, log, err := s.subscribe(ctx, &d, public, deliver)
 	duration := time.Since(begin)
-	s.router.observe(&d, upstream, duration, nil, err, &n)
+	s.router.observe(&d, log, duration, nil, err)
 	if a := s.router.audit; a != nil {
-		a.ended(&d, public, upstream, call.Result{}, duration, err)
+		a.ended(&d, public, log.upstream, call.Result{}, duration, err)
 	}
 	return cancel, err
 }
 
-func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public string, deliver func(string, wire.Raw), n *noted) (func(), string, error) {
+func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public string, deliver func(string, wire.Raw)) (func(), logFields, error) {
 	if err := s.router.gather(ctx, c); err != nil {
-		return nil, "", err
+		return nil, logFields{}, err
 	}
-	routes, target, err := s.find(ctx, c, public, n)
-	if err != nil {
-		return nil, "", err
+	f := s.router.newForwarding(c)
+	if err := f.find(ctx, namespace.Ref{Kind: call.Resource, Name: public}); err != nil {
+		return nil, f.log, err
 	}
-	name := target.Part.Upstream()
-	d, err := s.router.decide(auditDecision, c, itemOf(&target), target.Judgement, n)
-	if err != nil {
-		return nil, name, err
+	if _, err := f.authorize(ctx); err != nil {
+		return nil, f.log, err
 	}
-	if d.Effect == policy.Deny {
-		return nil, name, refused(target, &d)
+	if _, err := f.limit(ctx); err != nil {
+		return nil, f.log, err
 	}
-	limits, err := s.router.limit(c, target, &d)
-	if err != nil {
-		return nil, name, err
-	}
-	defer limits.release()
-	j := &journey{
-		r: s.router, c: c, ref: namespace.Ref{Kind: call.Resource, Name: public}, to: routes.Upstreams[name], target: target, view: view(routes, c),
-	}
-	if j.veiled() { // the upstream is not asked whether it has the resource
-		return nil, name, notFound(c, j.view, j.ref)
+	defer f.reservation.release()
+	if f.mayMask() { // the upstream is not asked whether it has the resource
+		return nil, f.log, notFound(c, f.view, f.ref)
 	}
 	sub := &subscription{who: c.Principal, client: c.Client, public: public, deliver: deliver}
-	if err := s.place(ctx, c, sub, routes, target); err != nil {
-		return nil, name, j.veil(err)
+	if err := s.place(ctx, c, sub, f.routes, f.target); err != nil {
+		return nil, f.log, f.maskNotFound(err)
 	}
-	return func() { s.end(sub) }, name, nil
-}
-
-// find resolves what is to be subscribed to.
-func (s *Subscriptions) find(ctx context.Context, c *call.Call, public string, n *noted) (*Routes, catalog.Target, error) {
-	return s.router.resolve(ctx, c, namespace.Ref{Kind: call.Resource, Name: public}, n)
+	return func() { s.end(sub) }, f.log, nil
 }
 
 // place has the upstream of target tell of the resource, in place of what told of
@@ -209,10 +194,11 @@ func (s *Subscriptions) Follow(ctx context.Context) {
 }
 
 func (s *Subscriptions) move(ctx context.Context, sub *subscription) {
-	c := &call.Call{Method: wire.MethodResourcesSubscribe, Principal: sub.who, Client: sub.client, Back: unheard{}}
-	routes, target, err := s.find(ctx, c, sub.public, nil)
+	c := &call.Call{Method: wire.MethodResourcesSubscribe, Principal: sub.who, Client: sub.client, Back: noBackChannel{}}
+	f := s.router.newForwarding(c)
+	err := f.find(ctx, namespace.Ref{Kind: call.Resource, Name: sub.public})
 	if err == nil {
-		err = s.place(ctx, c, sub, routes, target)
+		err = s.place(ctx, c, sub, f.routes, f.target)
 	}
 	if err != nil {
 		s.router.log.Debug("a subscription cannot be moved", zap.Error(err))

@@ -164,7 +164,7 @@ func TestWaitHearsOfItsTask(t *testing.T) {
 		status("before", "1") // overtaken
 		status("two", "2")
 		status("three", "2")
-		owner := r.TaskOwner("files", "", "n1", nil)
+		owner := r.TaskCall("files", "", "n1", nil)
 		if owner == nil {
 			t.Fatal("nobody waits for the task")
 		}

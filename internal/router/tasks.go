@@ -11,9 +11,6 @@ import (
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
-	"mcpgateway/internal/downlevel"
-	"mcpgateway/internal/namespace"
-	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
 
@@ -21,28 +18,31 @@ import (
 // nobody has, that another principal has, or that was changed on the way.
 var errNoTask = wire.Errorf(wire.CodeInvalidParams, "unknown task: it was not begun by this principal, or is gone")
 
-// task answers a request about tasks.
-func (r *Router) task(ctx context.Context, c *call.Call, n *noted) (call.Result, string, error) {
-	if fault := knowsTasks(c, r.Routes().view(c.Principal, c.Client)); fault != nil {
-		return call.Result{}, "", fault
+// aboutTask answers a request about tasks.
+func (r *Router) aboutTask(ctx context.Context, c *call.Call) (call.Result, logFields, error) {
+	routes := r.Routes()
+	if refusal := knowsTasks(c, routes.view(c.Principal, c.Client)); refusal != nil {
+		return call.Result{}, logFields{}, refusal
 	}
-	if c.Method == wire.MethodTasksList {
-		res, err := r.taskList(ctx, c)
-		return res, "", err
+	if wire.MethodOf(c.Method).Member == "" {
+		res, err := r.taskList(ctx, c, routes)
+		return res, logFields{}, err
 	}
-	place := wire.ValueOf(c.Params).Get("taskId")
-	id, ok := place.Text()
+	id, ok := wire.ValueOf(c.Params).Get("taskId").Text()
 	if !ok {
-		return call.Result{}, "", wire.Errorf(wire.CodeInvalidParams, "%s: params.taskId must be a string", c.Method)
+		return call.Result{}, logFields{}, wire.Errorf(wire.CodeInvalidParams, "%s: params.taskId must be a string", c.Method)
 	}
-	ref, part, err := r.openTask(c, id, n)
-	if err != nil {
-		return call.Result{}, "", err
-	}
-	e := wire.NewEdit(c.Params)
-	e.ReplaceString(place, ref.Native)
-	res, err := r.askTask(ctx, c, part, heldTask{ref: ref, id: id}, e.Bytes())
-	return res, ref.Upstream, err
+	f := r.newTaskForwarding(c, routes, heldTask{id: id})
+	res, err := f.run(ctx, taskStages)
+	return res, f.log, err
+}
+
+// newTaskForwarding returns the forwarding of a request about one task.
+func (r *Router) newTaskForwarding(c *call.Call, routes *Routes, t heldTask) *forwarding {
+	f := r.newForwarding(c)
+	f.routes, f.task = routes, &t
+	f.view = routes.view(c.Principal, c.Client)
+	return f
 }
 
 // knowsTasks returns why the client cannot make such a request, nil when it can.
@@ -57,103 +57,73 @@ func knowsTasks(c *call.Call, view *catalog.View) *wire.Error {
 	case !beginsTasks(view, c.Client.Era()):
 		return wire.Errorf(wire.CodeMethodNotFound, "method %s is not known here: no upstream begins tasks", c.Method)
 	case modern && !c.Client.Can("extensions", wire.ExtensionTasks):
-		return missing(wire.Raw(`{"extensions":{"` + wire.ExtensionTasks + `":{}}}`))
+		return missingCapability(wire.Raw(`{"extensions":{"` + wire.ExtensionTasks + `":{}}}`))
 	}
 	return nil
 }
 
-// openTask returns what a public task id stands for, and the upstream that has
-// the task, if this caller may ask for it now. The error is what the caller gets;
+// openTask finds what the public task id stands for. The error is what the caller gets;
 // the log says more.
-func (r *Router) openTask(c *call.Call, id string, n *noted) (bridge.TaskRef, *catalog.Part, error) {
-	ref, err := r.sealer.OpenTask(id, c.Principal)
-	var part *catalog.Part
-	if err == nil {
-		routes := r.Routes()
-		view := routes.view(c.Principal, c.Client)
-		part = view.Part(ref.Upstream)
-		switch {
-		case ref.Form != c.Client.Era():
-			err = errors.New("the task was begun in the other era")
-		case part == nil:
-			err = errors.New("the upstream is not there any more")
-		default:
-			it := auditedItem{call.Tool, ref.Public, ref.Upstream, ref.Tool, true}
-			d, unaudited := r.decide(auditDecision, c, it, view.Judge(call.Tool, part, ref.Public, ref.Tool), n)
-			if unaudited != nil {
-				return ref, nil, unaudited
-			}
-			if d.Effect == policy.Deny {
-				err = errors.New("the tool that began the task is refused")
-			}
-		}
-	}
+func (f *forwarding) openTask(context.Context) (bool, error) {
+	ref, err := f.router.sealer.OpenTask(f.task.id, f.call.Principal)
 	if err != nil {
-		r.ratelog.Warn("task id refused", zap.String("request", c.ID), zap.String("principal", c.Principal.Subject),
-			zap.String("method", c.Method), zap.NamedError("reason", err))
-		return ref, nil, errNoTask
+		return false, f.refuseTask(err)
 	}
-	return ref, part, nil
+	f.task.ref = ref
+	part := f.view.Part(ref.Upstream)
+	switch {
+	case ref.Form != f.call.Client.Era():
+		return false, f.refuseTask(errors.New("the task was begun in the other era"))
+	case part == nil:
+		return false, f.refuseTask(errors.New("the upstream is not there any more"))
+	}
+	f.resolveTask(part)
+	return false, nil
 }
 
-// askTask sends a request about one task, with the params that the upstream
-// shall see, and returns what the client gets.
-func (r *Router) askTask(ctx context.Context, c *call.Call, part *catalog.Part, t heldTask, params wire.Raw) (call.Result, error) {
-	space := part.Space()
-	down := c.With(params)
-	down.Session = t.ref.Session
-	down.Back = &taskBack{&backChannel{r, c.Back, part, t.ref.Session, c.Principal, c.Client, nil}, r, space, t.ref.Session, c.Principal}
-	to := r.Routes().Upstreams[t.ref.Upstream]
-	if to == nil { // since the task was opened
-		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream of the task is not configured any more")
+// resolveTask makes the tool that began the task the target.
+func (f *forwarding) resolveTask(part *catalog.Part) {
+	ref := &f.task.ref
+	f.target = catalog.Target{Part: part, Kind: call.Tool, Public: ref.Public, Native: ref.Tool}
+	f.target.Judgement = f.view.Judge(call.Tool, part, ref.Public, ref.Tool)
+	if listed, ok := f.view.Resolve(call.Tool, ref.Public); ok && listed.Part == part {
+		f.target.Entry = listed.Entry
 	}
-	do := to.Do
-	if c.Method == wire.MethodTasksResult {
+	f.log.upstream = ref.Upstream
+	f.upstream = f.routes.Upstreams[ref.Upstream]
+}
+
+// refuseTask logs why a task id is refused, and returns what the caller gets.
+func (f *forwarding) refuseTask(reason error) error {
+	f.router.ratelog.Warn("task id refused", zap.String("request", f.call.ID), zap.String("principal", f.call.Principal.Subject),
+		zap.String("method", f.call.Method), zap.NamedError("reason", reason))
+	return errNoTask
+}
+
+// rewriteTaskRequest puts the upstream's own id in the place of the public one.
+func (f *forwarding) rewriteTaskRequest(context.Context) (bool, error) {
+	e := wire.NewEdit(f.call.Params)
+	e.ReplaceString(e.Root().Get("taskId"), f.task.ref.Native)
+	f.down = f.call.With(e.Bytes())
+	return false, nil
+}
+
+// sendTaskRequest sends the request to the upstream that has the task.
+func (f *forwarding) sendTaskRequest(ctx context.Context) (bool, error) {
+	session := f.task.ref.Session
+	f.down.Session = session
+	f.down.Back = &taskBackChannel{f.openBackChannel(session), f.router, f.space(), session, f.call.Principal}
+	do := f.upstream.Do
+	if f.method.Shape == wire.ShapeToolResult {
 		do = bridge.Patient(do)
 	}
-	res, err := do(ctx, down)
-	if err != nil {
-		var rpc *wire.Error
-		if errors.As(err, &rpc) {
-			if rpc.Raw != nil && rpc.Code == wire.CodeInvalidParams && c.Method == wire.MethodTasksGet {
-				r.tasks.drop(keyOf(t.ref))
-			}
-			err = r.cleanError(part, space.Error(r.shownURLs(part, t.ref.Session, c.Client, rpc), namespace.Asked{}))
-		}
-		return call.Result{}, err
+	f.sent = true
+	var err error
+	f.result, err = do(ctx, f.down)
+	if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Raw != nil && rpc.Code == wire.CodeInvalidParams && f.method.Shape == wire.ShapeTask {
+		f.router.tasks.drop(keyOf(f.task.ref))
 	}
-	if res.Raw, err = r.showTask(c, part, t, res.Raw); err != nil {
-		return call.Result{}, err
-	}
-	if res.Raw, err = r.conformTask(c, part, t, res); err != nil {
-		return call.Result{}, err
-	}
-	raw, tally := downlevel.Result(c.Client.Revision, c.Method, r.enrichTask(c.Method, r.cleanResult(part, res.Raw)))
-	r.metrics.lowered(tally)
-	res.Raw = raw
-	return res, nil
-}
-
-// showTask returns what an upstream says of a task under public names and ids.
-func (r *Router) showTask(c *call.Call, part *catalog.Part, t heldTask, message wire.Raw) (wire.Raw, error) {
-	others := r.taskIDs(t.ref.Upstream, t.ref.Session, c.Principal)
-	message = part.Space().Task(message, func(native string) string {
-		if native == t.ref.Native {
-			return t.id
-		}
-		return others(native)
-	})
-	e := wire.NewEdit(message)
-	uncounted := func(_, _ string) {} // the client looks at the same questions again and again
-	for m := range e.Root().Members() {
-		if !m.Is("inputRequests") {
-			continue
-		}
-		if fault := r.showQuestions(e, m.Value, part, t.ref.Session, c.Client, uncounted); fault != nil {
-			return nil, fault
-		}
-	}
-	return e.Bytes(), nil
+	return false, err
 }
 
 // taskPage is how many tasks one page of tasks/list has.
@@ -162,7 +132,7 @@ const taskPage = 50
 // taskList lists the tasks that this principal began through this gateway and
 // that can still be asked for. Upstreams are not asked for their own lists: those
 // hold everybody's tasks.
-func (r *Router) taskList(ctx context.Context, c *call.Call) (call.Result, error) {
+func (r *Router) taskList(ctx context.Context, c *call.Call, routes *Routes) (call.Result, error) {
 	var after int64
 	if cursor := wire.ValueOf(c.Params).Get("cursor"); cursor.Exists() && cursor.Kind() != 'n' {
 		var err error
@@ -180,7 +150,7 @@ func (r *Router) taskList(ctx context.Context, c *call.Call) (call.Result, error
 		if silent[session] {
 			continue
 		}
-		raw, err := r.listed(ctx, c, t)
+		raw, err := r.listedTask(ctx, c, routes, t)
 		own, _ := errors.AsType[*wire.Error](err)
 		switch {
 		case ctx.Err() != nil:
@@ -205,15 +175,11 @@ func (r *Router) taskList(ctx context.Context, c *call.Call) (call.Result, error
 	return call.Result{Raw: append(out, '}')}, nil
 }
 
-// listed returns a task as tasks/list has it. The error is that of tasks/get.
-func (r *Router) listed(ctx context.Context, c *call.Call, t heldTask) (wire.Raw, error) {
-	_, part, err := r.openTask(c, t.id, nil)
-	if err != nil {
-		return nil, err
-	}
-	get := *c
+// listedTask returns a task as tasks/list has it. The error is that of tasks/get.
+func (r *Router) listedTask(ctx context.Context, c *call.Call, routes *Routes, t heldTask) (wire.Raw, error) {
+	get := c.With(wire.SetMember(wire.Raw(`{}`), "taskId", wire.String(t.id)))
 	get.Method = wire.MethodTasksGet
-	res, err := r.askTask(ctx, &get, part, t, wire.SetMember(wire.Raw(`{}`), "taskId", wire.String(t.ref.Native)))
+	res, err := r.newTaskForwarding(get, routes, t).run(ctx, taskStages)
 	if err != nil {
 		return nil, err
 	}
@@ -240,28 +206,29 @@ func (r *Router) TaskStatus(upstream, session string, params wire.Raw) (client s
 		}
 		return ""
 	}
-	part := r.partOf(&t)
+	_, part := r.visiblePart(&t)
 	if part == nil {
 		return "", nil, false
 	}
 	return t.client.Key, part.Space().Task(params, ids), true
 }
 
-// partOf returns the part of the table that a task is of, nil when its client may
-// not see the task's tool any more.
-func (r *Router) partOf(t *heldTask) *catalog.Part {
-	view := r.Routes().view(t.principal, t.client)
+// visiblePart returns the part of the table that a task belongs to, with the routes that it
+// is in, and nil when the task's client may not see its tool any more.
+func (r *Router) visiblePart(t *heldTask) (*Routes, *catalog.Part) {
+	routes := r.Routes()
+	view := routes.view(t.principal, t.client)
 	part := view.Part(t.ref.Upstream)
 	if part == nil || !view.Judge(call.Tool, part, t.ref.Public, t.ref.Tool).Listed().Visible() {
-		return nil
+		return routes, nil
 	}
-	return part
+	return routes, part
 }
 
-// TaskOwner returns a stand-in for a call of whoever waits for an upstream's task,
-// in the session with this name, or holds it, nil when that is nobody. outside
-// gives the back channel that leads to a client between its calls.
-func (r *Router) TaskOwner(upstream, session, native string, outside func(*call.Client) call.BackChannel) *call.Call {
+// TaskCall returns a stand-in for the call of the client that waits for an upstream's
+// task, in the session with this name, or holds it, nil when no client does. outside gives
+// the back channel that leads to a client between its calls.
+func (r *Router) TaskCall(upstream, session, native string, outside func(*call.Client) call.BackChannel) *call.Call {
 	key := taskKey{upstream, session, native}
 	if c := r.waits.find(key); c != nil {
 		return c
@@ -270,16 +237,15 @@ func (r *Router) TaskOwner(upstream, session, native string, outside func(*call.
 	if !ok || t.ref.Form != wire.EraLegacy {
 		return nil
 	}
-	part := r.partOf(&t)
+	routes, part := r.visiblePart(&t)
 	if part == nil {
 		return nil
 	}
-	space := part.Space()
-	to := outside(t.client)
+	back := &backChannel{asker: asker{r, routes, part, session, t.client}, to: outside(t.client), principal: t.principal}
 	return &call.Call{
 		Params: tokenParams(t.token),
 		Client: t.client, Principal: t.principal, Session: session,
-		Back: &taskBack{&backChannel{r, to, part, session, t.principal, t.client, nil}, r, space, session, t.principal},
+		Back: &taskBackChannel{back, r, part.Space(), session, t.principal},
 	}
 }
 

@@ -78,8 +78,9 @@ func TestTaskFollowsPolicy(t *testing.T) {
 	}}
 	r := tasksHouse(t, u, modernTasks, `{"name":"remove","inputSchema":{"type":"object"}}`, anyTool)
 	c := callOf(wire.Rev20260728, tasksDeclared, `{}`, &recorder{})
-	j := journey{r: r, c: c, space: r.Routes().Table.Parts()[0].Space(), target: catalog.Target{Native: "remove", Public: "files__remove"}}
-	res, err := j.announce(call.Result{Raw: wire.Raw(u.answers["tools/call"]), Revision: wire.Rev20260728}, bridge.Task{ID: "n1", Form: wire.EraModern})
+	f := r.newForwarding(c)
+	f.target = catalog.Target{Part: r.Routes().Table.Parts()[0], Native: "remove", Public: "files__remove"}
+	res, err := f.announce(call.Result{Raw: wire.Raw(u.answers["tools/call"]), Revision: wire.Rev20260728}, bridge.Task{ID: "n1", Form: wire.EraModern})
 	if err != nil {
 		t.Fatal(err)
 	}

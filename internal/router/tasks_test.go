@@ -241,7 +241,7 @@ func TestMessagesOfTasks(t *testing.T) {
 	ask(t, r, wire.Rev20251125, `{"elicitation":{}}`, "ann", "tasks/result", `{"taskId":"`+id+`"}`)
 
 	client := &recorder{}
-	back := u.back.(*taskBack)
+	back := u.back.(*taskBackChannel)
 	back.to.(*backChannel).to = client
 	related := func(id string) string {
 		return `"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"` + id + `"}}`
@@ -266,7 +266,7 @@ func TestMessagesOfTasks(t *testing.T) {
 	if diff := cmp.Diff(want, client.notes); diff != "" {
 		t.Error(diff)
 	}
-	back.who = &call.Principal{Subject: "bob", AuthMethod: "jwt"}
+	back.principal = &call.Principal{Subject: "bob", AuthMethod: "jwt"}
 	back.Notify(wire.NoteTaskStatus, wire.Raw(`{"taskId":"n1","status":"completed"}`))
 	if len(client.notes) != len(want) {
 		t.Errorf("another principal was told %s", client.notes[len(want):])
@@ -284,7 +284,7 @@ func TestMessagesOfTasks(t *testing.T) {
 	}
 	between := &recorder{}
 	outside := func(*call.Client) call.BackChannel { return between }
-	owner := r.TaskOwner("files", "", "n1", outside)
+	owner := r.TaskCall("files", "", "n1", outside)
 	if owner == nil || owner.Client.Key != "session" {
 		t.Fatalf("the owner of the task is %+v", owner)
 	}
@@ -295,7 +295,7 @@ func TestMessagesOfTasks(t *testing.T) {
 	if want := wire.MethodElicit + ` {"message":"files: Sure?",` + related(id) + `}`; between.asks[0] != want {
 		t.Errorf("asked between calls %s, want %s", between.asks[0], want)
 	}
-	if r.TaskOwner("files", "another", "n1", outside) != nil || r.TaskOwner("files", "", "n2", outside) != nil {
+	if r.TaskCall("files", "another", "n1", outside) != nil || r.TaskCall("files", "", "n2", outside) != nil {
 		t.Error("an unknown task has an owner")
 	}
 }

@@ -22,15 +22,18 @@ import (
 func (r *Router) WatchTask(ctx context.Context, c *call.Call, id string, deliver func(params wire.Raw) bool) bool {
 	get := *c
 	get.Method = wire.MethodTasksGet
-	ref, _, err := r.openTask(&get, id, nil)
-	if err != nil {
-		return false
+	get.Params = wire.SetMember(wire.Raw(`{}`), "taskId", wire.String(id))
+	get.Back = noBackChannel{}
+	f := r.newTaskForwarding(&get, r.Routes(), heldTask{id: id, client: c.Client, principal: c.Principal})
+	for _, stage := range taskStages[:2] { // open and authorize: the watch is one request
+		if _, err := stage.run(f, ctx); err != nil {
+			return false
+		}
 	}
-	get.Params = wire.SetMember(wire.Raw(`{}`), "taskId", wire.String(ref.Native))
-	get.Back = unheard{}
+	ref := f.task.ref
 	go func() {
 		begin := time.Now()
-		r.watch(ctx, &get, heldTask{ref: ref, id: id, client: c.Client, principal: c.Principal}, deliver)
+		r.watch(ctx, &get, f.task, deliver)
 		if r.audit != nil {
 			r.audit.ended(&get, ref.Public, ref.Upstream, call.Result{}, time.Since(begin), nil)
 		}
@@ -38,15 +41,17 @@ func (r *Router) WatchTask(ctx context.Context, c *call.Call, id string, deliver
 	return true
 }
 
-func (r *Router) watch(ctx context.Context, get *call.Call, t heldTask, deliver func(wire.Raw) bool) {
+func (r *Router) watch(ctx context.Context, get *call.Call, t *heldTask, deliver func(wire.Raw) bool) {
 	var told wire.Raw
 	for {
-		part := r.partOf(&t) // a watch may be open for long: policy is asked again
+		routes, part := r.visiblePart(t) // a watch may be open for long: policy is asked again
 		if part == nil {
 			return
 		}
+		look := r.newTaskForwarding(get, routes, *t)
+		look.resolveTask(part)
 		pause := watchPause
-		res, err := r.askTask(ctx, get, part, t, get.Params)
+		res, err := look.run(ctx, watchStages)
 		if err == nil {
 			task := bridge.TaskState(res.Raw, t.ref.Form)
 			news := asNote(res.Raw)
@@ -82,11 +87,11 @@ func asNote(result wire.Raw) wire.Raw {
 	return e.Bytes()
 }
 
-// unheard is the back channel of requests that no client has made.
-type unheard struct{}
+// noBackChannel is the back channel of requests that no client has made.
+type noBackChannel struct{}
 
-func (unheard) Notify(string, wire.Raw) {}
+func (noBackChannel) Notify(string, wire.Raw) {}
 
-func (unheard) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
+func (noBackChannel) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
 	return nil, wire.Errorf(wire.CodeInternal, "nobody is there to be asked")
 }

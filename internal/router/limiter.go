@@ -1,8 +1,6 @@
 package router
 
 import (
-	"math"
-	"strconv"
 	"sync"
 	"time"
 
@@ -11,18 +9,18 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/policy"
-	"mcpgateway/internal/wire"
 )
 
-// maxBuckets bounds what is counted for at one time. Those for which there is no
-// room share one bucket for each rule.
+// maxBuckets bounds the number of buckets. Callers for which there is no room share one
+// bucket for each rule.
 const maxBuckets = 1 << 16
 
-// sweepPause is the least time between two looks at everything that is remembered.
+// sweepPause is the least time between two sweeps of everything that is remembered.
 const sweepPause = time.Second
 
-// crowded is what the bucket stands for that those without room share.
-const crowded = "\x00"
+// shared is the key of the bucket that callers without room share. It is not the key of
+// a principal, an upstream or a tool.
+const shared = "\x00"
 
 // limiter keeps the limits of rules. The zero value is ready for use once now is
 // set; any number of goroutines may use it.
@@ -37,44 +35,44 @@ type limiter struct {
 
 type bucketKey struct{ rule, of string }
 
-// bucket counts for one rule and one of what its limit is per.
+// bucket counts the calls of one rule for one key, for example one principal.
 type bucket struct {
 	limit   policy.Limit
 	rate    *rate.Limiter // nil where there is no rate
 	running int
-	asking  int // calls that would run, were their users not being asked something
+	asking  int // calls that would run if their users were not being asked something
 }
 
-// over says which limit a call would go over, and how long to wait.
-type over struct {
+// excess says which limit a call would go over, and how long to wait.
+type excess struct {
 	rule string
 	wait time.Duration
 }
 
-// held is what one call has taken out of limits. A nil one has taken nothing. Its
-// methods may be called by any number of goroutines.
-type held struct {
+// reservation is what one call has taken out of limits, nil for nothing. Its methods may
+// be called by any number of goroutines.
+type reservation struct {
 	of      *limiter
 	buckets []*bucket
 	asking  int  // questions that are open
 	ended   bool // it has been given back
 }
 
-// release gives everything back, since the call has ended. It may be called twice.
-func (h *held) release() {
+// release gives everything back when the call has ended. It may be called twice.
+func (h *reservation) release() {
 	h.change(func() { h.ended = true })
 }
 
-// ask lets others run while the user of the call is asked something: whoever waits for
-// a person does not count as running. answered ends that. The call goes on then
-// whatever runs meanwhile, since its server has waited for it long enough; others wait
+// ask lets other calls run while the user of this one is asked something: a call that
+// waits for a person does not count as running. answered ends that. The call then goes on
+// even if the limit is reached, because its server has waited long enough; new calls wait
 // until there is room again.
-func (h *held) ask() { h.change(func() { h.asking++ }) }
+func (h *reservation) ask() { h.change(func() { h.asking++ }) }
 
-func (h *held) answered() { h.change(func() { h.asking-- }) }
+func (h *reservation) answered() { h.change(func() { h.asking-- }) }
 
 // change changes what the call counts for.
-func (h *held) change(f func()) {
+func (h *reservation) change(f func()) {
 	if h == nil {
 		return
 	}
@@ -86,7 +84,7 @@ func (h *held) change(f func()) {
 }
 
 // count adds n times the call to its buckets. The caller holds mu.
-func (h *held) count(n int) {
+func (h *reservation) count(n int) {
 	for _, b := range h.buckets {
 		switch {
 		case h.ended:
@@ -98,9 +96,9 @@ func (h *held) count(n int) {
 	}
 }
 
-// take takes one call out of every limit, or out of none. The caller calls release
-// when the call has ended.
-func (l *limiter) take(limits []*policy.Limit, c *call.Call, t catalog.Target) (*held, *over) {
+// take takes one call out of every limit, or out of none. The caller releases the
+// reservation when the call has ended.
+func (l *limiter) take(limits []*policy.Limit, c *call.Call, t catalog.Target) (*reservation, *excess) {
 	if len(limits) == 0 {
 		return nil, nil
 	}
@@ -122,16 +120,16 @@ func (l *limiter) take(limits []*policy.Limit, c *call.Call, t catalog.Target) (
 			for _, b := range taken {
 				b.running--
 			}
-			return nil, &over{limit.Rule, wait}
+			return nil, &excess{limit.Rule, wait}
 		}
 		b.running++
 		taken = append(taken, b)
 	}
-	return &held{of: l, buckets: taken}, nil
+	return &reservation{of: l, buckets: taken}, nil
 }
 
 // peek returns why take would refuse, and takes nothing.
-func (l *limiter) peek(limits []*policy.Limit, c *call.Call, t catalog.Target) *over {
+func (l *limiter) peek(limits []*policy.Limit, c *call.Call, t catalog.Target) *excess {
 	if len(limits) == 0 {
 		return nil
 	}
@@ -144,7 +142,7 @@ func (l *limiter) peek(limits []*policy.Limit, c *call.Call, t catalog.Target) *
 			r.CancelAt(now)
 		}
 		if wait > 0 {
-			return &over{limit.Rule, wait}
+			return &excess{limit.Rule, wait}
 		}
 	}
 	return nil
@@ -167,8 +165,8 @@ func (b *bucket) reserve(now time.Time) (*rate.Reservation, time.Duration) {
 	return r, 0
 }
 
-// countedFor returns what a limit counts a call for. None of it is a client's
-// invention: a resource that no list has counts for its upstream.
+// countedFor returns the key under which a limit counts a call. A client cannot invent
+// keys: a resource that no list has counts for its upstream.
 func countedFor(per policy.Per, c *call.Call, t catalog.Target) string {
 	switch per {
 	case policy.PerRule:
@@ -177,15 +175,15 @@ func countedFor(per policy.Per, c *call.Call, t catalog.Target) string {
 		return t.Part.Upstream()
 	case policy.PerTool:
 		if t.Entry == nil {
-			return t.Part.Upstream() + crowded
+			return t.Part.Upstream() + shared
 		}
-		return t.Kind.String() + crowded + t.Public
+		return t.Kind.String() + shared + t.Public
 	default:
 		return c.Principal.Key()
 	}
 }
 
-// bucket returns the bucket, as the limit is now: another configuration may have
+// bucket returns the bucket with the limit as it is now: another configuration may have
 // changed it. The caller holds mu.
 func (l *limiter) bucket(limit *policy.Limit, of string, now time.Time) *bucket {
 	key := bucketKey{limit.Rule, of}
@@ -198,7 +196,7 @@ func (l *limiter) bucket(limit *policy.Limit, of string, now time.Time) *bucket 
 			l.sweep(now)
 		}
 		if len(l.buckets) >= maxBuckets {
-			key.of = crowded
+			key.of = shared
 			b = l.buckets[key]
 		}
 	}
@@ -221,7 +219,7 @@ func (l *limiter) bucket(limit *policy.Limit, of string, now time.Time) *bucket 
 	return b
 }
 
-// sweep forgets the buckets that are as good as new. The caller holds mu.
+// sweep removes the buckets that are as full as new ones. The caller holds mu.
 func (l *limiter) sweep(now time.Time) {
 	for key, b := range l.buckets {
 		if b.running == 0 && b.asking == 0 && (b.rate == nil || b.rate.TokensAt(now) >= float64(b.limit.Burst)) {
@@ -230,34 +228,4 @@ func (l *limiter) sweep(now time.Time) {
 	}
 	l.swept = now
 	l.sweepAt = min(maxBuckets, max(1024, 2*len(l.buckets)))
-}
-
-// limit takes the limits of a decision. The error says that one is reached.
-func (r *Router) limit(c *call.Call, t catalog.Target, d *policy.Decision) (*held, error) {
-	taken, refusal := r.limits.take(d.Limits, c, t)
-	if refusal == nil {
-		return taken, nil
-	}
-	r.metrics.limited.WithLabelValues(refusal.rule).Inc()
-	return nil, tooMany(t.Part.Upstream(), r.limits.now(), refusal.wait)
-}
-
-// room reports whether the limits of a decision would let a call through now, by
-// the error that it would get otherwise. It takes nothing.
-func (r *Router) room(c *call.Call, t catalog.Target, d *policy.Decision) error {
-	refusal := r.limits.peek(d.Limits, c, t)
-	if refusal == nil {
-		return nil
-	}
-	r.metrics.limited.WithLabelValues(refusal.rule).Inc()
-	return tooMany(t.Part.Upstream(), r.limits.now(), refusal.wait)
-}
-
-// tooMany is the error of a call that goes over a limit.
-func tooMany(upstream string, since time.Time, wait time.Duration) error {
-	data := catalog.Unavailable{Upstream: upstream, Since: since, Reason: "too many calls"}.Data()
-	after := int(math.Ceil(wait.Seconds()))
-	data = wire.SetMember(data, "retryAfter", wire.Raw(strconv.Itoa(after)))
-	fault := wire.Errorf(wire.CodeInternal, "too many calls: a limit of the gateway is reached; try again in %d s", after).WithData(data)
-	return &call.Refused{Fault: fault, RetryAfter: time.Duration(after) * time.Second}
 }

@@ -22,7 +22,7 @@ func TestDecideJudgesUnknownMethodsClosed(t *testing.T) {
 		"tools/destroy":      policy.Deny,
 	} {
 		c := newCall(method, `{"name":"files__read","arguments":{"path":"/etc"}}`, &recorder{})
-		target, ok := view(h.Routes(), c).Resolve(call.Tool, "files__read")
+		target, ok := h.Routes().view(c.Principal, c.Client).Resolve(call.Tool, "files__read")
 		if !ok {
 			t.Fatal("the tool is not in the table")
 		}

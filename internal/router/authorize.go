@@ -1,0 +1,93 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// authorize asks policy whether the call may be made.
+func (f *forwarding) authorize(context.Context) (bool, error) {
+	d, err := f.router.decide(auditDecision, f.call, itemOf(&f.target), f.target.Judgement, &f.log)
+	switch {
+	case err != nil:
+		return false, err
+	case d.Effect == policy.Deny:
+		return false, refused(f.target, &d)
+	}
+	f.decision, f.authorized = d, true
+	return false, nil
+}
+
+// authorizeTask asks policy whether the caller may use the tool that began the task. A
+// task whose tool is refused looks like one that nobody has; the log says more.
+func (f *forwarding) authorizeTask(context.Context) (bool, error) {
+	t := &f.target
+	it := auditedItem{call.Tool, t.Public, f.upstreamName(), t.Native, true}
+	d, err := f.router.decide(auditDecision, f.call, it, t.Judgement, &f.log)
+	switch {
+	case err != nil:
+		return false, err
+	case d.Effect == policy.Deny:
+		return false, f.refuseTask(errors.New("the tool that began the task is refused"))
+	}
+	f.decision, f.authorized = d, true
+	return false, nil
+}
+
+// decide asks policy about one call. Lists asked the same function when the view
+// was made. A request that names an item without its arguments, as requests about
+// tasks and completions do, is judged as lists are: policy asks whether any arguments
+// are allowed.
+//
+// When decide returns, the decision is in the audit. After an error it is not, and
+// nothing may follow from it. event says which line the audit gets.
+func (r *Router) decide(event string, c *call.Call, it auditedItem, j *policy.Judgement, log *logFields) (policy.Decision, error) {
+	q := policy.Request{Method: c.Method, Params: c.Params}
+	if wire.MethodOf(c.Method).Open {
+		q.Params, q.Open = nil, true
+	}
+	d := j.Decide(q)
+	return d, r.decided(event, c, it, &d, log)
+}
+
+// decided counts a decision, records it in the audit, and keeps it for the log, which
+// may be nil.
+func (r *Router) decided(event string, c *call.Call, it auditedItem, d *policy.Decision, log *logFields) error {
+	if log != nil {
+		log.decision(&it, d)
+	}
+	r.metrics.decided.get(decided{d.Effect.String(), d.Rule}).Inc()
+	if r.audit == nil {
+		return nil
+	}
+	return r.audit.record(event, c, &it, d)
+}
+
+// itemOf returns what the audit says of a target.
+func itemOf(t *catalog.Target) auditedItem {
+	return auditedItem{t.Kind, t.Public, t.Part.Upstream(), t.Native, t.Entry != nil}
+}
+
+// refused is the answer to a call that policy denies of an item that the caller sees.
+// An item that policy hides did not resolve.
+func refused(t catalog.Target, d *policy.Decision) error {
+	if d.Challenge {
+		data := wire.Raw{'['}
+		for i, s := range d.Scopes {
+			if i > 0 {
+				data = append(data, ',')
+			}
+			data = wire.AppendString(data, s)
+		}
+		fault := wire.Errorf(wire.CodeInvalidParams, "the %s %q needs a scope that the caller lacks: %s", t.Kind, clip(t.Public), strings.Join(d.Scopes, " or ")).
+			WithData(wire.SetMember(wire.Raw(`{}`), "requiredScopes", append(data, ']')))
+		return &call.Refused{Fault: fault, Scopes: d.Scopes}
+	}
+	return wire.Errorf(wire.CodeInvalidParams, "the %s %q is refused with these arguments", t.Kind, clip(t.Public))
+}

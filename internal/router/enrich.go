@@ -1,0 +1,67 @@
+package router
+
+import (
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/enrich"
+	"mcpgateway/internal/wire"
+)
+
+// enrich adds to a result, under public names, what SEP-2093 has in it beyond what the
+// upstream sent, and takes out of a read the contents that the caller may not read.
+func (f *forwarding) enrich(result wire.Raw) (wire.Raw, error) {
+	switch {
+	case f.method.Shape == wire.ShapeContents:
+		f.refreshTarget()
+		return f.view.Enrich(f.target, f.view.Reads(f.target, result)), nil
+	case !f.view.Enriches():
+		return result, nil
+	}
+	at := f.itemResult(result)
+	if !at.Exists() {
+		return result, nil
+	}
+	enriched := enrich.Annotations(f.itemMethod(), at.Raw())
+	return f.replaceItemResult(result, at, enriched), nil
+}
+
+// refreshTarget resolves the target once more where the upstream was down when the call
+// began: by now it has answered, and what it lists may be known. It is the one look at
+// newer routes on the way of a result.
+func (f *forwarding) refreshTarget() {
+	if f.target.Part.Down() == nil {
+		return
+	}
+	routes := f.router.Routes()
+	now := routes.view(f.call.Principal, f.call.Client)
+	if target, ok := now.Resolve(call.Resource, f.target.Public); ok && target.Part.Upstream() == f.upstreamName() {
+		f.routes, f.view, f.target = routes, now, target
+	}
+}
+
+// itemResult returns where a message holds the result of the item that was used: a
+// tasks/get has it in a member, or not at all, and a request about a task that has no
+// such result has none.
+func (f *forwarding) itemResult(message wire.Raw) wire.Value {
+	at := wire.ValueOf(message)
+	switch {
+	case f.task == nil, f.method.Shape == wire.ShapeToolResult:
+		return at
+	case f.method.Shape == wire.ShapeTask:
+		return at.Get("result")
+	default:
+		return wire.Value{}
+	}
+}
+
+// replaceItemResult returns the message with another result at that place.
+func (f *forwarding) replaceItemResult(message wire.Raw, at wire.Value, result wire.Raw) wire.Raw {
+	switch {
+	case f.method.Shape != wire.ShapeTask:
+		return result
+	case len(result) > 0 && len(at.Raw()) > 0 && &result[0] == &at.Raw()[0]:
+		return message // nothing has changed
+	}
+	e := wire.NewEdit(message)
+	e.Replace(at, result)
+	return e.Bytes()
+}

@@ -1,0 +1,48 @@
+package router
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// limit takes the call out of the limits of the decision.
+func (f *forwarding) limit(context.Context) (_ bool, err error) {
+	f.reservation, err = f.router.limit(f.call, f.target, &f.decision)
+	return false, err
+}
+
+// limit takes a call out of the limits of a decision. The error says that one is reached.
+func (r *Router) limit(c *call.Call, t catalog.Target, d *policy.Decision) (*reservation, error) {
+	taken, refusal := r.limits.take(d.Limits, c, t)
+	return taken, r.limited(t, refusal)
+}
+
+// room returns the error that a call would get from limit now. It takes nothing.
+func (r *Router) room(c *call.Call, t catalog.Target, d *policy.Decision) error {
+	return r.limited(t, r.limits.peek(d.Limits, c, t))
+}
+
+// limited counts a call that goes over a limit and returns its error, nil for nil.
+func (r *Router) limited(t catalog.Target, refusal *excess) error {
+	if refusal == nil {
+		return nil
+	}
+	r.metrics.limited.WithLabelValues(refusal.rule).Inc()
+	return tooMany(t.Part.Upstream(), r.limits.now(), refusal.wait)
+}
+
+// tooMany is the error of a call that goes over a limit.
+func tooMany(upstream string, since time.Time, wait time.Duration) error {
+	data := catalog.Unavailable{Upstream: upstream, Since: since, Reason: "too many calls"}.Data()
+	after := int(math.Ceil(wait.Seconds()))
+	data = wire.SetMember(data, "retryAfter", wire.Raw(strconv.Itoa(after)))
+	fault := wire.Errorf(wire.CodeInternal, "too many calls: a limit of the gateway is reached; try again in %d s", after).WithData(data)
+	return &call.Refused{Fault: fault, RetryAfter: time.Duration(after) * time.Second}
+}

@@ -1,0 +1,49 @@
+package router
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/bridge"
+	"mcpgateway/internal/wire"
+)
+
+// errState is all that a client learns of a requestState that is refused.
+var errState = wire.Errorf(wire.CodeInvalidParams,
+	"invalid requestState: it was not issued for this request, or has expired; send the request again without it")
+
+// roundKinds are the kinds of states that belong to a round of a call, and not to a
+// parked one.
+var roundKinds = []bridge.Kind{bridge.Relay, bridge.Bare, bridge.Again, bridge.Consent}
+
+// resume opens the request state with which a client sends a call once more. A call
+// without one begins anew.
+func (f *forwarding) resume(context.Context) (bool, error) {
+	if !f.method.Rounds || !f.call.TakesRounds {
+		return false, nil
+	}
+	sealed := wire.ValueOf(f.call.Params).Get("requestState")
+	if !sealed.Exists() {
+		return false, nil
+	}
+	st, err := f.router.sealer.Open(sealed.Str(), bridge.BindingOf(f.call), time.Now())
+	if err == nil && (st.Holder != f.upstreamName() || !slices.Contains(roundKinds, st.Kind)) {
+		err = fmt.Errorf("%w: it is of kind %q for %q", bridge.ErrRequest, st.Kind, st.Holder)
+	}
+	if err != nil {
+		f.refuseState(err)
+		return false, errState
+	}
+	f.state = &st
+	return false, nil
+}
+
+// refuseState logs why a state is refused.
+func (f *forwarding) refuseState(reason error) {
+	f.router.ratelog.Warn("request state refused", zap.String("request", f.call.ID), zap.String("principal", f.call.Principal.Subject),
+		zap.String("upstream", f.upstreamName()), zap.String("method", f.call.Method), zap.NamedError("reason", reason))
+}

@@ -1,0 +1,58 @@
+package router
+
+import (
+	"context"
+	"errors"
+
+	"mcpgateway/internal/bridge"
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// send sends the call to its upstream and keeps what comes back as the result, once
+// rounds and tasks that the client cannot take part in are over.
+func (f *forwarding) send(ctx context.Context) (bool, error) {
+	session, err := f.upstream.Session(ctx, f.call)
+	if err != nil {
+		if f.usesItem() {
+			err = f.maskNotFound(err)
+		}
+		return false, err
+	}
+	f.down.Session, f.down.Back = session, f.openBackChannel(session)
+	f.sent = true
+	if f.call.Method == wire.MethodToolsCall {
+		f.result, err = f.callTool(ctx, f.down)
+	} else {
+		f.result, err = f.exchange(ctx, f.down)
+	}
+	return false, err
+}
+
+// exchange sends a request once and concludes what comes back.
+func (f *forwarding) exchange(ctx context.Context, down *call.Call) (call.Result, error) {
+	res, err := f.upstream.Do(ctx, down)
+	f.router.metrics.crossed(f.call.Client.Era(), res.Revision.Era())
+	return f.conclude(ctx, down, res, err)
+}
+
+// conclude turns what the upstream answered into what the client gets. A question in a
+// result is asked where the client takes no rounds, and is sealed and labeled where it
+// does.
+func (f *forwarding) conclude(ctx context.Context, down *call.Call, res call.Result, err error) (call.Result, error) {
+	if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Code == wire.CodeURLElicitation {
+		return f.urlRequired(rpc)
+	}
+	switch {
+	case err != nil || res.Revision.Era() != wire.EraModern || !bridge.IsInputRequired(res.Raw):
+		return res, err
+	case !f.method.Rounds:
+		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream asked for input in answer to %s, where it may not", f.call.Method)
+	case !f.call.TakesRounds:
+		return bridge.Rounds(ctx, down, res, f.upstream.Do)
+	}
+	if res.Raw, err = f.relay(res.Raw); err != nil {
+		return call.Result{}, err
+	}
+	return res, nil
+}

@@ -1,0 +1,62 @@
+package router
+
+import (
+	"context"
+
+	"mcpgateway/internal/bridge"
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/wire"
+)
+
+// taskBackChannel is a back channel for what upstreams say of tasks: ids become those
+// that the client knows, and what is of tasks that it does not know is left out.
+type taskBackChannel struct {
+	to        call.BackChannel
+	router    *Router
+	space     *namespace.Space
+	session   string
+	principal *call.Principal
+}
+
+func (b *taskBackChannel) Notify(method string, params wire.Raw) {
+	ids := b.router.taskIDs(b.space.Upstream(), b.session, b.principal)
+	if m := wire.MethodOf(method); m.Kind != wire.KindTaskStatus {
+		params = b.related(params)
+	} else {
+		if ids(wire.ValueOf(params).Get(m.Member).Str()) == "" {
+			return
+		}
+		params = b.space.Task(params, ids)
+	}
+	b.to.Notify(method, params)
+}
+
+// Ask puts a question to the client. The answer says which task it is for, as
+// the question did (2025-11-25, basic/utilities/tasks, "Associating Task-Related
+// Messages").
+func (b *taskBackChannel) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
+	related := bridge.Related(params)
+	if !related.Exists() {
+		return b.to.Ask(ctx, method, params)
+	}
+	answer, err := b.to.Ask(ctx, method, b.related(params))
+	if err != nil {
+		return nil, err
+	}
+	return bridge.Relate(answer, related.Raw()), nil
+}
+
+// related returns a message with the id that the client knows of the task that
+// it belongs to, or without that task if the client knows none.
+func (b *taskBackChannel) related(params wire.Raw) wire.Raw {
+	task := bridge.Related(params)
+	if !task.Exists() {
+		return params
+	}
+	ids := b.router.taskIDs(b.space.Upstream(), b.session, b.principal)
+	if ids(task.Get("taskId").Str()) == "" {
+		return bridge.Unrelated(params)
+	}
+	return b.space.TaskIDs(params, ids)
+}

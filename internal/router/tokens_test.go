@@ -1,0 +1,35 @@
+package router
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestOneTimeTokens(t *testing.T) {
+	m := newMemoryTokens()
+	token := m.New()
+	for i, want := range []bool{true, false, false} {
+		if ok, err := m.Redeem(t.Context(), token, time.Now().Add(time.Hour)); ok != want || err != nil {
+			t.Errorf("spent for the %d. time: %v, %v", i+1, ok, err)
+		}
+	}
+	if ok, _ := m.Redeem(t.Context(), newMemoryTokens().New(), time.Now()); ok {
+		t.Error("the token of another process is good")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemoryTokens()
+		for range maxTokens {
+			if ok, err := m.Redeem(t.Context(), m.New(), time.Now().Add(time.Minute)); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+		}
+		if _, err := m.Redeem(t.Context(), m.New(), time.Now().Add(time.Minute)); err == nil {
+			t.Error("more tokens than there is room for")
+		}
+		time.Sleep(time.Minute + 1)
+		if ok, err := m.Redeem(t.Context(), m.New(), time.Now().Add(time.Minute)); !ok || err != nil || len(m.redeemed) != 1 {
+			t.Errorf("%v, %v, %d tokens are kept that have expired", ok, err, len(m.redeemed)-1)
+		}
+	})
+}

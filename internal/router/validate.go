@@ -1,0 +1,28 @@
+package router
+
+import (
+	"context"
+
+	"mcpgateway/internal/toolschema"
+	"mcpgateway/internal/wire"
+)
+
+// validate answers a tool call whose arguments do not fit the tool's inputSchema, where
+// the upstream's rules have them checked.
+func (f *forwarding) validate(context.Context) (bool, error) {
+	part, item := f.target.Part, f.target.Entry
+	if f.call.Method != wire.MethodToolsCall || item == nil || item.Input == nil || !part.Rules().ValidateInput {
+		return false, nil
+	}
+	arguments := wire.ValueOf(f.call.Params).Get("arguments").Raw()
+	if arguments == nil {
+		arguments = wire.Raw(`{}`)
+	}
+	refusal := toolschema.RejectArguments(f.target.Public, item.Input, arguments)
+	if refusal == nil {
+		return false, nil
+	}
+	f.router.metrics.inputs.WithLabelValues(part.Upstream()).Inc()
+	f.result.Raw = refusal
+	return true, nil
+}
