@@ -68,9 +68,10 @@ var mayImport = map[string]struct {
 	"demo":        {nil, "the demo upstreams are servers like any other: no way in but the protocol"},
 
 	// What upstream is made of.
-	"upstream":         {[]string{"wire", "call", "fairshare", "http1", "upstream/process"}, "the edges meet in the inner shape and never know one another or the router"},
-	"upstream/process": {nil, "children are started and ended without regard to what they speak"},
-	"http1":            {nil, "an HTTP client knows HTTP: it replaces http.Transport and nothing else"},
+	"upstream":          {[]string{"wire", "call", "fairshare", "ratelog", "http1", "upstream/process", "upstream/diagnose"}, "the edges meet in the inner shape and never know one another or the router"},
+	"upstream/diagnose": {[]string{"upstream/process"}, "an error is explained without regard to the transport that met it"},
+	"upstream/process":  {nil, "children are started and ended without regard to what they speak"},
+	"http1":             {nil, "an HTTP client knows HTTP: it replaces http.Transport and nothing else"},
 }
 
 // leaves answer questions about text. Every package may import them.

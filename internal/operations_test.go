@@ -68,9 +68,9 @@ func TestOperationsGuideNamesTheLog(t *testing.T) {
 var (
 	loggers = map[string]bool{
 		"Debug": false, "Info": false, "Warn": true, "Error": true,
-		"complain": true, "logRefused": true, "countRefused": false,
+		"logRefused": true, "countRefused": false,
 	}
-	handsOn        = map[string]bool{"complain": true, "logRefused": true, "countRefused": true}
+	handsOn        = map[string]bool{"logRefused": true, "countRefused": true}
 	loggersOfLevel = map[string]bool{"Log": true, "Check": true}
 )
 

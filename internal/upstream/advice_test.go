@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/process"
 
 	"go.uber.org/zap"
@@ -76,7 +77,7 @@ func TestAdviceForPrograms(t *testing.T) {
 		"status 3, and says why": {"sh", []string{"-c", "echo one >&2; echo 'KEY is not set' >&2; echo >&2; exit 3"}, "",
 			`the program "sh" ended with exit status 3 before initialize; the last line of its standard error is "KEY is not set": mend that, and check its args and env`, "the server ended: exit status 3"},
 		"says much": {"sh", []string{"-c", "head -c 5000 /dev/zero | tr '\\0' x >&2; exit 3"}, "",
-			`the program "sh" ended with exit status 3 before initialize; the last line of its standard error is "` + strings.Repeat("x", maxSaid) + `": mend that, and check its args and env`, "the server ended: exit status 3"},
+			`the program "sh" ended with exit status 3 before initialize; the last line of its standard error is "` + strings.Repeat("x", diagnose.MaxExcerpt) + `": mend that, and check its args and env`, "the server ended: exit status 3"},
 		"prints and ends": {"sh", []string{"-c", "echo usage: x; exit 2"}, "",
 			`the program "sh" printed text that is no MCP message and ended with exit status 2: ` + check + `, and that its args are complete`, "the server ended: exit status 2"},
 		"silent": {"sleep", []string{"1000"}, "", `the program "sleep": ` + mute + `: ` + check + `, and raise timeout if it takes longer, as a first download may; a server of modern revisions that leaves initialize unanswered needs era: modern`, mute},
@@ -102,13 +103,13 @@ func TestAdviceForPrograms(t *testing.T) {
 // nothing, whether it ends its lines or not.
 func TestAdviceForProgramsThatStay(t *testing.T) {
 	const mute = "the server did not introduce itself within 1m0s"
-	const prints = `the program "sh" prints text that is no MCP message (` + mute + `): ` + checkStdio
+	const prints = `the program "sh" prints text that is no MCP message (` + mute + `): ` + diagnose.CheckStdio
 	for name, tc := range map[string]struct{ printed, want string }{
 		"a line":         {"listening on port 3000\n", prints},
 		"part of a line": {"listening on port 3000", prints},
 		"a long one":     {strings.Repeat("x", 100_000) + "\n", prints},
 		"part of that":   {strings.Repeat("x", 100_000), prints},
-		"nothing at all": {"", `the program "sh": ` + mute + `: ` + checkServer + `, and raise timeout if it takes longer, as a first download may; a server of modern revisions that leaves initialize unanswered needs era: modern`},
+		"nothing at all": {"", `the program "sh": ` + mute + `: ` + diagnose.CheckServer + `, and raise timeout if it takes longer, as a first download may; a server of modern revisions that leaves initialize unanswered needs era: modern`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -194,7 +195,7 @@ func TestAdviceForRemoteServers(t *testing.T) {
 				o.HTTP.Headers = map[string]string{test.header: secret}
 			}
 			logged, told := why(t, o)
-			want := strings.NewReplacer("URL", shown(at), "HOST", at.Host).Replace(test.why)
+			want := strings.NewReplacer("URL", diagnose.Show(at), "HOST", at.Host).Replace(test.why)
 			if name == "no such host" && strings.Contains(logged, "cannot be resolved now") {
 				want = logged // a machine without a network has no name server that could know
 			}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/wire"
 )
 
@@ -153,7 +154,7 @@ func (c *Connector) untilNeeded(ctx context.Context) bool {
 // connect makes one attempt, no longer than a call may be silent.
 func (c *Connector) connect(ctx context.Context, d dialer) (conn, hello, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout,
-		fmt.Errorf("%w within %s", errNoHello, c.o.Timeout))
+		fmt.Errorf("%w within %s", diagnose.ErrHandshakeTimeout, c.o.Timeout))
 	defer cancel()
 	c.o.persona.declareFor(ctx, c.o)
 	conn, h, err := d.dial(ctx, c.box)
@@ -166,16 +167,13 @@ func (c *Connector) connect(ctx context.Context, d dialer) (conn, hello, error) 
 	}
 	if err != nil && ctx.Err() != nil {
 		cause := context.Cause(ctx)
-		if s, ok := errors.AsType[*stillborn](err); ok {
-			cause = &stillborn{error: cause, said: s.said, babbled: s.babbled}
+		if s, ok := errors.AsType[*diagnose.HandshakeError](err); ok {
+			cause = &diagnose.HandshakeError{Err: cause, LastLine: s.LastLine, NonProtocolOutput: s.NonProtocolOutput}
 		}
 		err = cause
 	}
 	return conn, h, err
 }
-
-// errNoHello means that a server took longer than it may to say what it is.
-var errNoHello = errors.New("the server did not introduce itself")
 
 // converse lets calls through to a conversation, which may be another one after
 // the first, until it is over, and returns why it is.
@@ -232,7 +230,7 @@ func (c *Connector) leaveOut(h hello) {
 	}
 	c.o.Metrics.left.WithLabelValues(c.o.Name).Add(float64(len(names)))
 	c.o.Logger.Info("extensions of the server are not relayed, and not declared to clients", zap.Int("extensions", len(names)),
-		zap.String("first", plaintext.Truncate(names[0], maxSaid)))
+		zap.String("first", plaintext.Truncate(names[0], diagnose.MaxExcerpt)))
 }
 
 // countUp notes that there is a conversation, or none any more, where that counts
@@ -264,7 +262,7 @@ func (c *Connector) down(why error, attempted bool) {
 	if s := c.Snapshot(); s.State == Down && s.Reason == reason {
 		level = zap.DebugLevel // the same again at every attempt is no news
 	}
-	advice := plaintext.Truncate(c.o.Mask(c.o.advice(why)), maxLogged)
+	advice := plaintext.Truncate(c.o.Mask(c.o.advice(why)), diagnose.MaxText)
 	c.o.Logger.Log(level, "no connection", zap.String("why", advice))
 	if attempted { // before anybody hears of it: a call that comes then wants another attempt
 		select {

@@ -56,9 +56,3 @@ func (c *Connector) unavailable(otherwise string) *fault {
 	}
 	return &fault{reason: reason, unsent: true}
 }
-
-// maxLogged bounds what one text of a server adds to the gateway's log.
-const maxLogged = 4 << 10
-
-// maxSaid bounds what is told of a line in the explanation of why a server ended.
-const maxSaid = 200

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/wire"
 )
 
@@ -270,7 +271,7 @@ func TestReasonsAreBounded(t *testing.T) {
 				r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy, Logger: zap.New(core)})
 				time.Sleep(time.Minute) // of the bubble's time: it was tried several times
 				shot := r.Snapshot()
-				if !strings.Contains(shot.Reason, "öö") || len(shot.Reason) > 2*maxReason || !utf8.ValidString(shot.Reason) || len(shot.Advice) > maxLogged {
+				if !strings.Contains(shot.Reason, "öö") || len(shot.Reason) > 2*maxReason || !utf8.ValidString(shot.Reason) || len(shot.Advice) > diagnose.MaxText {
 					t.Errorf("%s: %d bytes of reason, %d of advice", shot.State, len(shot.Reason), len(shot.Advice))
 				}
 				if shot.State == Down {
@@ -284,7 +285,7 @@ func TestReasonsAreBounded(t *testing.T) {
 				}
 				for _, line := range logs.All() {
 					for _, f := range line.Context {
-						if len(f.String) > maxLogged {
+						if len(f.String) > diagnose.MaxText {
 							t.Errorf("the log has %d bytes in %s", len(f.String), f.Key)
 						}
 					}

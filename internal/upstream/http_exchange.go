@@ -9,9 +9,9 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
+	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/wire"
 )
 
@@ -40,7 +40,18 @@ func (r *refusal) Error() string {
 	if r.rpc != nil {
 		return fmt.Sprintf("HTTP %d: %s", r.status, r.rpc)
 	}
-	return fmt.Sprintf("HTTP %d with %s", r.status, contentName(r.mediaType))
+	return fmt.Sprintf("HTTP %d with %s", r.status, diagnose.ContentName(r.mediaType))
+}
+
+// StatusCode implements [diagnose.HTTPError].
+func (r *refusal) StatusCode() int { return r.status }
+
+// ServerMessage implements [diagnose.HTTPError].
+func (r *refusal) ServerMessage() string {
+	if r.rpc == nil {
+		return ""
+	}
+	return r.rpc.Message
 }
 
 // modern reports whether only a server of the modern era answers so.
@@ -67,23 +78,8 @@ func (r *refusal) final() error {
 	case r.status == http.StatusTooManyRequests:
 		return &fault{reason: "the server is overloaded (HTTP 429)", unsent: true, later: cmp.Or(r.later, overloaded), cause: r}
 	default:
-		return &fault{reason: fmt.Sprintf("the server answered HTTP %d with %s", r.status, contentName(r.mediaType)), later: r.later, cause: r}
+		return &fault{reason: fmt.Sprintf("the server answered HTTP %d with %s", r.status, diagnose.ContentName(r.mediaType)), later: r.later, cause: r}
 	}
-}
-
-// contentName names a media type in a message for clients. A type that is no
-// plain token, or long, is not repeated.
-func contentName(mediaType string) string {
-	if mediaType == "" {
-		return "no content type"
-	}
-	for i := range len(mediaType) {
-		c := mediaType[i]
-		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.IndexByte("/.+-_*", c) >= 0) || i >= 64 {
-			return "an odd content type"
-		}
-	}
-	return "content type " + mediaType
 }
 
 // post sends the request in p and returns the answer. The error is a
@@ -114,7 +110,7 @@ func (x *exchange) receive(ctx context.Context, resp *http.Response) (wire.Messa
 		return x.stream(ctx, resp.Body)
 	case mt != typeJSON:
 		discard(resp)
-		p := &strangePage{resp.StatusCode, mt}
+		p := &diagnose.UnexpectedContentType{Status: resp.StatusCode, MediaType: mt}
 		return none, &fault{reason: p.Error(), cause: p}
 	}
 	data, err := x.e.readAll(ctx, resp)

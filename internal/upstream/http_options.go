@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
@@ -34,6 +35,16 @@ type HTTPOptions struct {
 	Credentials Credentials
 
 	dial func(ctx context.Context, network, addr string) (net.Conn, error) // nil: over the network
+}
+
+// hasCredentials reports whether requests carry configured credentials.
+func (o *HTTPOptions) hasCredentials() bool {
+	for name := range o.Headers {
+		if strings.EqualFold(name, "Authorization") || strings.Contains(strings.ToLower(name), "key") {
+			return true
+		}
+	}
+	return o.Credentials != nil
 }
 
 // Credentials prove to a server who calls. Their methods are called by many

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/wire"
 )
 
@@ -31,7 +32,7 @@ type talk struct {
 	flights *flights
 	in      inbox
 	log     *zap.Logger
-	faults  complaints
+	ratelog *ratelog.Logger
 	errands errands
 	doubt   doubt
 	hung    chan error // takes why, when the server has stopped answering
@@ -45,7 +46,7 @@ func newTalk(o *Options, p *pool, in inbox) *talk {
 		flights: newFlights(),
 		in:      in,
 		log:     o.Logger,
-		faults:  newComplaints(o.Logger),
+		ratelog: ratelog.New(o.Logger),
 		hung:    make(chan error, 1),
 	}
 	t.e.heard = &t.doubt.heard

@@ -13,6 +13,8 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/ratelog"
+	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/wire"
 )
 
@@ -46,7 +48,7 @@ type lineConn struct {
 	flights *flights
 	asks    asks
 	writer  *lineWriter
-	faults  complaints
+	ratelog *ratelog.Logger
 	modern  atomic.Bool // the server must not make requests
 	babbled atomic.Bool // the server printed what is no message
 	spoke   atomic.Bool // the server sent a message
@@ -69,7 +71,7 @@ func newLineConn(o *Options, s *self, l *link, in inbox) *lineConn {
 		o: o, self: s, link: l, in: in,
 		flights: newFlights(),
 		writer:  newLineWriter(l.in),
-		faults:  newComplaints(o.Logger),
+		ratelog: ratelog.New(o.Logger),
 		ended:   make(chan struct{}),
 		reader:  make(chan struct{}),
 		done:    make(chan struct{}),
@@ -127,7 +129,7 @@ func (l *lineConn) run(ctx context.Context) error {
 	case <-l.ended:
 		why = l.why
 	}
-	if err := l.shut(); err != nil && ctx.Err() == nil && !isEndless(why) && why != errHung {
+	if err := l.shut(); err != nil && ctx.Err() == nil && !diagnose.IsLineTooLong(why) && why != errHung {
 		why = err // how a process ended says more than that its output did, unless it was made to end
 	}
 	stop()
@@ -244,7 +246,7 @@ func (l *lineConn) read() error {
 		case errors.Is(err, wire.ErrTooLarge):
 			l.tooLarge(lines.Large().Response())
 		case errors.Is(err, wire.ErrEndless):
-			return &endless{bound}
+			return &diagnose.LineTooLongError{Limit: bound}
 		case errors.Is(err, io.EOF):
 			return errors.New("the server closed its output")
 		default:
@@ -279,7 +281,7 @@ func (l *lineConn) takeOne(text []byte) {
 	case m.IsNotification():
 		l.notified(m)
 	case l.modern.Load():
-		l.faults.complain("a modern server sent a request, which is not allowed", zap.String("method", plaintext.Truncate(m.Method, maxSaid)))
+		l.ratelog.Warn("a modern server sent a request, which is not allowed", zap.String("method", plaintext.Truncate(m.Method, diagnose.MaxExcerpt)))
 	default:
 		l.asks.serve(l.life, m, l.o.addressee(l.flights, m))
 	}
@@ -315,7 +317,7 @@ func (l *lineConn) malformed(text []byte, id wire.ID, why error) {
 	if !l.babbled.Swap(true) && !l.spoke.Load() {
 		l.o.babble(text)
 	}
-	l.faults.complain("a line of the server is no message", zap.Int("bytes", len(text)), zap.Error(why))
+	l.ratelog.Warn("a line of the server is no message", zap.Int("bytes", len(text)), zap.Error(why))
 }
 
 // tooLarge handles a line over the size limit. If it can be told whose answer it
@@ -324,5 +326,5 @@ func (l *lineConn) tooLarge(id wire.ID) {
 	if f := l.flights.get(id); f != nil {
 		l.flights.fail(f, &fault{reason: fmt.Sprintf("the server's answer is larger than %d bytes", l.o.MaxMessage)})
 	}
-	l.faults.complain("a line of the server is over the size limit", zap.Int("limit", l.o.MaxMessage))
+	l.ratelog.Warn("a line of the server is over the size limit", zap.Int("limit", l.o.MaxMessage))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/process"
 
 	"mcpgateway/internal/wire"
@@ -123,8 +124,8 @@ func (d *lineDialer) afterEnd(ctx context.Context, in inbox) (*lineConn, hello, 
 
 // endedUnheard reports whether err says that a process ended before it answered.
 func endedUnheard(err error) bool {
-	s, ok := errors.AsType[*stillborn](err)
-	return ok && s.unheard
+	s, ok := errors.AsType[*diagnose.HandshakeError](err)
+	return ok && s.Unanswered
 }
 
 // try starts the server and has greet introduce the gateway to it.
@@ -149,15 +150,15 @@ func (d *lineDialer) try(ctx context.Context, in inbox, greet func(*lineConn, co
 	f, ok := errors.AsType[*fault](err)
 	// Part of a line, or one over the limit, has not been looked at.
 	babbled := l.babbled.Load() || l.doubt.heard.Load() > 0 && !l.spoke.Load()
-	s := &stillborn{error: err, unheard: ok && f.lost, babbled: babbled}
-	if s.unheard && how != nil {
-		s.error = how // how a process ended says more than that its output did
+	s := &diagnose.HandshakeError{Err: err, Unanswered: ok && f.lost, NonProtocolOutput: babbled}
+	if s.Unanswered && how != nil {
+		s.Err = how // how a process ended says more than that its output did
 	}
 	if e, ok := errors.AsType[*process.ExitError](how); ok {
-		s.said = e.LastLine
+		s.LastLine = e.LastLine
 	}
-	if isEndless(l.why) {
-		s.error = l.why // which would be so after any first message
+	if diagnose.IsLineTooLong(l.why) {
+		s.Err = l.why // which would be so after any first message
 	}
 	return nil, hello{}, s
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/process"
 	"mcpgateway/internal/wire"
 )
@@ -214,3 +215,16 @@ type shortMemory struct{ era atomic.Uint32 }
 
 func (m *shortMemory) Era(string) wire.Era             { return wire.Era(m.era.Load()) }
 func (m *shortMemory) Remember(_ string, era wire.Era) { m.era.Store(uint32(era)) }
+
+// advice says in one sentence why there is no conversation, and what to do about it.
+// It is for the log: it may contain addresses, paths and output of the server.
+func (o *Options) advice(why error) string {
+	switch {
+	case o.Stdio != nil:
+		return diagnose.Program(*o.Stdio, why)
+	case o.HTTP != nil:
+		return diagnose.Remote(diagnose.RemoteServer{URL: o.HTTP.URL, HasCredentials: o.HTTP.hasCredentials(), Mask: o.Mask}, why)
+	default:
+		return why.Error()
+	}
+}

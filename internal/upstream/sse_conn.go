@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/wire"
 )
 
@@ -39,7 +40,7 @@ func openSSE(ctx context.Context, t *talk, o *Options) (*sseConn, hello, error) 
 	s.asks.o, s.asks.doubt = o, &s.doubt
 	s.asks.send = func(ctx context.Context, m wire.Message, c *call.Call) {
 		if err := s.post.send(ctx, s.head.Load().forCall(c), m); err != nil && ctx.Err() == nil {
-			s.faults.complain("the server did not take the answer to its request", o.why(err))
+			s.ratelog.Warn("the server did not take the answer to its request", o.why(err))
 		}
 	}
 	s.life, s.end = context.WithCancel(context.Background())
@@ -99,7 +100,7 @@ func (s *sseConn) connect() (*stream, error) {
 	if mt := mediaType(resp.Header); resp.StatusCode != http.StatusOK || mt != typeStream {
 		discard(resp)
 		if resp.StatusCode == http.StatusOK {
-			return nil, &fault{reason: "the server answered the request for a stream with " + contentName(mt)}
+			return nil, &fault{reason: "the server answered the request for a stream with " + diagnose.ContentName(mt)}
 		}
 		return nil, &refusal{status: resp.StatusCode, mediaType: mt}
 	}
@@ -252,7 +253,7 @@ func (s *sseConn) malformed(id wire.ID, why error) {
 		s.flights.fail(f, malformed(why))
 		return
 	}
-	s.faults.complain("a message of the server is malformed", zap.Error(why))
+	s.ratelog.Warn("a message of the server is malformed", zap.Error(why))
 }
 
 // run implements [conn].

@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/wire"
 )
 
@@ -50,7 +51,7 @@ func (t *tender) usable(tools []wire.Raw) []wire.Raw {
 		if err == nil {
 			out = append(out, tool)
 		} else if first.Key == "" {
-			first = zap.String("first", plaintext.Truncate(v.Get("name").Str(), maxSaid)+": "+t.c.o.reason(err.Error()))
+			first = zap.String("first", plaintext.Truncate(v.Get("name").Str(), diagnose.MaxExcerpt)+": "+t.c.o.reason(err.Error()))
 		}
 	}
 	was := t.useless

@@ -1,0 +1,53 @@
+package diagnose
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+
+	"mcpgateway/internal/upstream/process"
+)
+
+func TestProgram(t *testing.T) {
+	exit := &process.ExitError{Err: errors.New("exit status 3"), LastLine: "KEY is not set"}
+	for name, tc := range map[string]struct {
+		why  error
+		want string
+	}{
+		"ended before initialize": {
+			&HandshakeError{Err: exit},
+			`the program "x" ended with exit status 3 before initialize; the last line of its standard error is "KEY is not set": mend that, and check its args and env`,
+		},
+		"ended later":       {exit, `the program "x" ended with exit status 3; the last line of its standard error is "KEY is not set": it is started again`},
+		"a line too long":   {&LineTooLongError{9}, `the program "x": the server wrote more than 9 bytes without the end of a line: it is started again; have its tools answer with less, and see that it prints nothing but MCP messages on standard output`},
+		"printed something": {&HandshakeError{Err: errors.New("why"), NonProtocolOutput: true}, `the program "x" prints text that is no MCP message (why): ` + CheckStdio},
+	} {
+		if got := Program(process.Config{Command: "x"}, tc.why); got != tc.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+func TestRemote(t *testing.T) {
+	s := RemoteServer{URL: &url.URL{Scheme: "https", User: url.UserPassword("me", "hunter-22"), Host: "mcp.test", Path: "/mcp"}}
+	for want, why := range map[string]error{
+		"nothing listens on mcp.test:443: start the server, or check the host and port of url":                                                                  syscall.ECONNREFUSED,
+		"https://mcp.test/mcp answered HTTP 200 with an odd content type and not with MCP: check the path of url":                                               &UnexpectedContentType{200, "a b"},
+		"mcp.test does not answer in HTTP/1.1: check the host and port of url; if it speaks TLS, write https://":                                                errors.New("malformed HTTP response"),
+		"https://mcp.test/mcp does not answer in time: check that the server is at work there, that no firewall is in between, and raise timeout if it is slow": ErrHandshakeTimeout,
+	} {
+		if got := Remote(s, why); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestNonProtocolOutput(t *testing.T) {
+	mask := func(s string) string { return strings.ReplaceAll(s, "hunter-22", "[redacted]") }
+	got := NonProtocolOutput([]byte(strings.Repeat("x", MaxExcerpt-4)+"hunter-22"), mask)
+	if strings.Contains(got, "hunt") || !strings.Contains(got, CheckStdio) {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,129 @@
+package diagnose
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+)
+
+// RemoteServer is what Remote needs to know of a server.
+type RemoteServer struct {
+	URL *url.URL
+	// HasCredentials says that requests carry configured credentials.
+	HasCredentials bool
+	// Mask removes secrets from a text of the server.
+	Mask func(text string) string
+}
+
+// Remote says in one sentence why there is no connection to a remote server, and what
+// to do about it. The text is for the log: it may contain addresses.
+func Remote(s RemoteServer, why error) string {
+	at := Show(s.URL)
+	if r, ok := errors.AsType[HTTPError](why); ok {
+		return fmt.Sprintf("%s answered HTTP %d%s: %s", at, r.StatusCode(), serverMessage(r, s.Mask), statusAdvice(r.StatusCode(), s.HasCredentials))
+	}
+	if u, ok := errors.AsType[*UnexpectedContentType](why); ok {
+		return fmt.Sprintf("%s answered HTTP %d with %s and not with MCP: %s", at, u.Status, ContentName(u.MediaType), u.advice())
+	}
+	if next := networkAdvice(s.URL, why); next != "" {
+		return next
+	}
+	return fmt.Sprintf("%s: %v", at, why)
+}
+
+// serverMessage returns the error message that came with a status, on one line and
+// bounded. It is masked first, as a cut secret is not recognized.
+func serverMessage(r HTTPError, mask func(string) string) string {
+	if r.ServerMessage() == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%.200q)", mask(r.ServerMessage()))
+}
+
+func statusAdvice(status int, credentials bool) string {
+	switch {
+	case status == http.StatusUnauthorized && credentials:
+		return "the credentials under headers or auth are not accepted; check that they are the right ones and have not expired"
+	case status == http.StatusUnauthorized:
+		return `it wants credentials; give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`
+	case status == http.StatusForbidden:
+		return "it knows who is asking and refuses; check the rights of the credentials under headers, and whether it lets this machine in"
+	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:
+		return "check the path of url; servers often serve MCP at /mcp, and older ones at /sse"
+	case status == http.StatusTooManyRequests:
+		return "it is asked too often; it is tried again"
+	case status >= http.StatusInternalServerError:
+		return "the fault is on its side, or on that of a proxy before it; look into its log"
+	default:
+		return "check url and headers against the server's documentation"
+	}
+}
+
+// networkAdvice explains an error of the network, "" if the error is not known.
+func networkAdvice(u *url.URL, why error) string {
+	at, host := Show(u), u.Host
+	if e, ok := errors.AsType[*net.DNSError](why); ok {
+		if e.IsNotFound {
+			return fmt.Sprintf("there is no host %q: check the name in url", e.Name)
+		}
+		return fmt.Sprintf("the name %q cannot be resolved now (%s): check the network and its name servers", e.Name, e.Err)
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](why); ok || errors.Is(why, http.ErrSchemeMismatch) || strings.Contains(why.Error(), "first record does not look like a TLS handshake") {
+		return fmt.Sprintf("%s does not speak TLS: write http:// in url, or let the server do TLS", host)
+	}
+	if e, ok := errors.AsType[x509.HostnameError](why); ok {
+		return fmt.Sprintf("the certificate of %s is for another host (%v): write a name in url that it is for", host, e)
+	}
+	if e, ok := errors.AsType[x509.CertificateInvalidError](why); ok {
+		return fmt.Sprintf("the certificate of %s is not valid (%v): the server needs a new one, or this machine the right time", host, e)
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](why); ok {
+		return fmt.Sprintf("the certificate of %s is signed by an authority that is not trusted here: name a file with that authority's certificate in SSL_CERT_FILE, in the environment of the gateway", host)
+	}
+	if e, ok := errors.AsType[*tls.CertificateVerificationError](why); ok {
+		return fmt.Sprintf("the certificate of %s cannot be verified: %v", host, e.Err)
+	}
+	if e, ok := errors.AsType[*net.OpError](why); ok && e.Op == "remote error" { // an alert of TLS
+		return fmt.Sprintf("%s refuses TLS with this gateway (%v): it may ask for a client certificate or another version of TLS", host, e.Err)
+	}
+	timeout, isNet := errors.AsType[net.Error](why)
+	switch {
+	case errors.Is(why, syscall.ECONNREFUSED):
+		return fmt.Sprintf("nothing listens on %s: start the server, or check the host and port of url", hostPort(u))
+	case errors.Is(why, syscall.EHOSTUNREACH), errors.Is(why, syscall.ENETUNREACH):
+		return fmt.Sprintf("there is no way to %s: check the network, and the host of url", host)
+	case errors.Is(why, ErrHandshakeTimeout), errors.Is(why, context.DeadlineExceeded), isNet && timeout.Timeout():
+		return fmt.Sprintf("%s does not answer in time: check that the server is at work there, that no firewall is in between, and raise timeout if it is slow", at)
+	case strings.Contains(why.Error(), "malformed HTTP"):
+		return fmt.Sprintf("%s does not answer in HTTP/1.1: check the host and port of url; if it speaks TLS, write https://", host)
+	case errors.Is(why, syscall.ECONNRESET), errors.Is(why, net.ErrClosed), strings.Contains(why.Error(), "EOF"):
+		return fmt.Sprintf("%s ends the connection without an answer (%v): if it speaks TLS, write https:// in url; else look into its log", host, why)
+	default:
+		return ""
+	}
+}
+
+// Show returns a URL without the parts that may be secret.
+func Show(u *url.URL) string {
+	s := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	return s.String()
+}
+
+func hostPort(u *url.URL) string {
+	port := u.Port()
+	switch {
+	case port != "":
+	case u.Scheme == "https":
+		port = "443"
+	default:
+		port = "80"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
