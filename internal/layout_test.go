@@ -48,7 +48,7 @@ var mayImport = map[string]struct {
 	"auth":        {[]string{"wire", "call", "origin", "ratelog", "ttlcache", "oauthmeta"}, "the edges meet in the inner shape and never know one another or the router"},
 	"credentials": {[]string{"wire", "call", "origin", "ttlcache", "oauthmeta"}, "the edges meet in the inner shape: what proves the gateway to upstreams never meets what proves clients to it"},
 	"store":       {[]string{"wire", "call"}, "those who keep something declare the store that they need"},
-	"config":      {[]string{"configfile"}, "config knows gateway.yaml only; the gateway package translates"},
+	"config":      {[]string{"configfile", "glob"}, "config knows gateway.yaml only; the gateway package translates"},
 	"configfile":  {nil, "it knows the languages of files and no keys"},
 	"hostimport":  {[]string{"config", "configfile"}, "other programs' files become a gateway.yaml, and nothing else comes of them"},
 	"origin":      {nil, "the sender of a request is judged by its headers and address alone"},

@@ -28,7 +28,7 @@ const (
 type Auth struct {
 	Mode     []AuthMode     `yaml:"mode" default:"none" enum:"none|api-key|jwt|mtls" single:"true" doc:"proof that clients must give; one of a list is enough"`
 	Insecure bool           `yaml:"insecure" default:"false" doc:"let mode none listen off loopback"`
-	APIKeys  []APIKey       `yaml:"api_keys" doc:"keys of mode api-key, sent as Authorization: Bearer KEY or X-API-Key: KEY"`
+	APIKeys  []APIKey       `yaml:"api_keys" reload:"true" doc:"keys of mode api-key, sent as Authorization: Bearer KEY or X-API-Key: KEY"`
 	JWT      []JWT          `yaml:"jwt" doc:"issuers of access tokens of mode jwt"`
 	MTLS     []MTLS         `yaml:"mtls" doc:"whom client certificates of mode mtls stand for; the first entry that covers a name of one decides"`
 	Scopes   []ImpliedScope `yaml:"scope_hierarchy" doc:"scopes that stand for others"`

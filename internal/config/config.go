@@ -15,25 +15,26 @@ import (
 // which it would be written, doc its line in the reference; enum lists the
 // values, min and max bound it, single lets a scalar stand for a list of one,
 // format names an entry of the formats table, alias lists other spellings of the
-// key, and with blank the empty string is the same as nothing.
+// key, and with blank the empty string is the same as nothing. With reload a running gateway applies a
+// change of the key and of the keys below it; other keys need a restart.
 type Config struct {
 	Listen         string        `yaml:"listen" default:"127.0.0.1:8080" format:"address" doc:"address that MCP is served on, as host:port"`
 	PublicURL      string        `yaml:"public_url" format:"base-url" doc:"URL that clients reach the gateway by, when it stands behind a proxy"`
 	TLS            TLS           `yaml:"tls" doc:"TLS of the address that MCP is served on"`
-	AllowedOrigins []string      `yaml:"allowed_origins" format:"origin" doc:"browser origins that may call, beside the gateway's own"`
-	AllowedHosts   []string      `yaml:"allowed_hosts" format:"host" doc:"Host values that are accepted, beside loopback and that of public_url"`
+	AllowedOrigins []string      `yaml:"allowed_origins" reload:"true" format:"origin" doc:"browser origins that may call, beside the gateway's own"`
+	AllowedHosts   []string      `yaml:"allowed_hosts" reload:"true" format:"host" doc:"Host values that are accepted, beside loopback and that of public_url"`
 	TrustedProxies []string      `yaml:"trusted_proxies" format:"network" doc:"networks whose X-Forwarded-For, -Host and -Proto count"`
 	StateDir       string        `yaml:"state_dir" doc:"folder for what outlives a restart; empty means the user's state folder"`
 	StartupWait    time.Duration `yaml:"startup_wait" default:"10s" min:"0s" doc:"how long first lists and calls wait for upstreams on their first attempt"`
-	DrainTimeout   time.Duration `yaml:"drain_timeout" default:"20s" min:"0s" doc:"how long running calls may go on after the signal to stop, and at an upstream that a reload has replaced or removed"`
+	DrainTimeout   time.Duration `yaml:"drain_timeout" reload:"true" default:"20s" min:"0s" doc:"how long running calls may go on after the signal to stop, and at an upstream that a reload has replaced or removed"`
 	Admin          Admin         `yaml:"admin" doc:"health, metrics and administration"`
-	Namespace      Namespace     `yaml:"namespace" doc:"how public names are made"`
+	Namespace      Namespace     `yaml:"namespace" reload:"true" doc:"how public names are made"`
 	Upstreams      []Upstream    `yaml:"-"` // in file order; the key is declared by document
 	Auth           Auth          `yaml:"auth" doc:"how clients prove who they are"`
-	Policy         Policy        `yaml:"policy" doc:"what clients may use"`
+	Policy         Policy        `yaml:"policy" reload:"true" doc:"what clients may use"`
 	Resources      Resources     `yaml:"resources" doc:"what clients get to know of resources"`
 	Bridge         Bridge        `yaml:"bridge" doc:"how clients and upstreams of different eras are brought together"`
-	Asks           Asks          `yaml:"asks" doc:"questions of upstreams to users"`
+	Asks           Asks          `yaml:"asks" reload:"true" doc:"questions of upstreams to users"`
 	Limits         Limits        `yaml:"limits" doc:"bounds on what clients may take"`
 	Telemetry      Telemetry     `yaml:"telemetry" doc:"what the gateway says about itself"`
 
@@ -63,9 +64,9 @@ type Resources struct {
 
 // Bridge is how clients and upstreams of different eras are brought together.
 type Bridge struct {
-	ParkTTL    time.Duration `yaml:"park_ttl" default:"5m" min:"1s" doc:"how long a call waits for a modern client to come back with answers"`
-	AskTimeout time.Duration `yaml:"ask_timeout" default:"5m" min:"1s" doc:"how long a client may take to answer a question of an upstream"`
-	StateTTL   time.Duration `yaml:"state_ttl" default:"24h" min:"1s" doc:"how long a requestState of a modern upstream is good"`
+	ParkTTL    time.Duration `yaml:"park_ttl" reload:"true" default:"5m" min:"1s" doc:"how long a call waits for a modern client to come back with answers"`
+	AskTimeout time.Duration `yaml:"ask_timeout" reload:"true" default:"5m" min:"1s" doc:"how long a client may take to answer a question of an upstream"`
+	StateTTL   time.Duration `yaml:"state_ttl" reload:"true" default:"24h" min:"1s" doc:"how long a requestState of a modern upstream is good"`
 	Keys       []Secret      `yaml:"keys" format:"seal-key" doc:"keys that seal request states, the first for new ones; empty means one that is made at start"`
 }
 
@@ -156,7 +157,7 @@ type Log struct {
 // are written. The aliases are the top-level keys of hosts' configurations.
 type document struct {
 	Config    `yaml:",inline"`
-	Upstreams []entry `yaml:"upstreams" alias:"mcpServers|servers" keyed:"true" doc:"the MCP servers behind the gateway, by name"`
+	Upstreams []entry `yaml:"upstreams" reload:"true" alias:"mcpServers|servers" keyed:"true" doc:"the MCP servers behind the gateway, by name"`
 }
 
 // Default is the configuration of a gateway that was given none. It has no

@@ -243,7 +243,7 @@ func (doc *document) checkUpstreamsOf(r *placedRule) {
 		names = append(names, doc.Upstreams[i].Name)
 	}
 	for i, pattern := range r.What.Upstreams {
-		if anyMatch(pattern, names) {
+		if slices.ContainsFunc(names, glob.Compile(pattern).Match) {
 			continue
 		}
 		at := list.Value
@@ -279,7 +279,7 @@ func (doc *document) checkReach(r *placedRule) {
 				return
 			}
 		}
-		if s := r.Who.Subjects; s != nil && !anyMatch("anonymous", s) && !anyMatch("local", s) {
+		if s := r.Who.Subjects; s != nil && !slices.Contains(s, "anonymous") && !slices.Contains(s, "local") {
 			who("who", "the rule never matches: with auth.mode none everybody is anonymous, or local on stdio")
 			return
 		}
@@ -293,10 +293,8 @@ func (doc *document) checkReach(r *placedRule) {
 	}
 	for _, l := range []struct{ globs, leads []string }{{r.What.Tools, names}, {r.What.Prompts, names}, {r.What.Resources, uris}} {
 		for _, pattern := range l.globs {
-			for _, lead := range l.leads {
-				if glob.Compile(pattern).CanBegin(lead) {
-					return
-				}
+			if slices.ContainsFunc(l.leads, glob.Compile(pattern).CanBegin) {
+				return
 			}
 		}
 	}
@@ -312,7 +310,7 @@ func (doc *document) checkReach(r *placedRule) {
 func (doc *document) leads(globs []string) (names, uris []string, known bool) {
 	for i := range doc.Upstreams {
 		u := &doc.Upstreams[i].Upstream
-		if globs != nil && !anyGlob(globs, u.Name) {
+		if globs != nil && !anyCovers(globs, u.Name) {
 			continue
 		}
 		prefix := u.EffectivePrefix()
@@ -325,16 +323,7 @@ func (doc *document) leads(globs []string) (names, uris []string, known bool) {
 	return names, append(uris, "http:", "https:"), len(names) > 0
 }
 
-func anyGlob(globs []string, name string) bool {
-	for _, g := range globs {
-		if anyMatch(g, []string{name}) {
-			return true
-		}
-	}
-	return false
-}
-
-// anyMatch reports whether a glob covers one of the names.
-func anyMatch(pattern string, names []string) bool {
-	return slices.ContainsFunc(names, glob.Compile(pattern).Match)
+// anyCovers reports whether one of the globs covers a name.
+func anyCovers(globs []string, name string) bool {
+	return slices.ContainsFunc(globs, func(g string) bool { return glob.Compile(g).Match(name) })
 }

@@ -8,28 +8,32 @@ import (
 	"mcpgateway/internal/configfile"
 )
 
-// Retain takes over from the configuration that a gateway runs with what cannot
-// change while it runs: every key, of upstreams none, that differs and that live
-// does not know by its name, such as "limits.max_depth". It returns the names of
-// those keys, in the order of the schema.
-func (c *Config) Retain(running *Config, live func(key string) bool) []string {
-	return retain(reflect.ValueOf(c).Elem(), reflect.ValueOf(running).Elem(), "", live)
+// Retain copies from the running configuration every key that differs and that a reload cannot
+// apply, except upstreams. It returns the names of those keys, such as "limits.max_depth", in the
+// order of the schema.
+func (c *Config) Retain(running *Config) []string {
+	return retain(reflect.ValueOf(c).Elem(), reflect.ValueOf(running).Elem(), "")
 }
 
-func retain(to, from reflect.Value, parent string, live func(string) bool) (retained []string) {
+func retain(to, from reflect.Value, parent string) (retained []string) {
 	for _, f := range shapeOf(to.Type()).fields {
 		key := configfile.Join(parent, f.name)
 		into, was := to.FieldByIndex(f.index), from.FieldByIndex(f.index)
 		switch {
-		case live(key):
+		case f.reload:
 		case f.isStruct():
-			retained = append(retained, retain(into, was, key, live)...)
+			retained = append(retained, retain(into, was, key)...)
 		case digestOf(into) != digestOf(was):
 			into.Set(was)
 			retained = append(retained, key)
 		}
 	}
 	return retained
+}
+
+// SameExceptUpstreams reports whether two configurations differ at most in their upstreams.
+func (c *Config) SameExceptUpstreams(other *Config) bool {
+	return digestOf(reflect.ValueOf(c).Elem()) == digestOf(reflect.ValueOf(other).Elem())
 }
 
 func digestOf(v reflect.Value) (sum [sha256.Size]byte) {

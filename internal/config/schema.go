@@ -29,23 +29,32 @@ type Key struct {
 	Min     string   // in that form, too; empty where there is none
 	Max     string
 	Doc     string // one line
+	Reload  bool   // a running gateway applies a change; else it needs a restart
+	// Reconnect says that a change opens a new connection to the upstream.
+	Reconnect bool
 }
 
 // Keys are all keys that are accepted, in the order of the schema.
-func Keys() []Key { return keysOf(reflect.TypeFor[document](), "") }
+func Keys() []Key { return keysOf(reflect.TypeFor[document](), Key{}) }
 
-func keysOf(t reflect.Type, parent string) []Key {
+// keysOf are the keys of a mapping; parent has its path, and what its keys inherit.
+func keysOf(t reflect.Type, parent Key) []Key {
 	var keys []Key
 	for _, f := range shapeOf(t).fields {
-		path := configfile.Join(parent, f.name)
-		keys = append(keys, Key{Path: path, Aliases: f.aliases, Type: f.words(), Default: f.def, Min: f.min, Max: f.max, Doc: f.doc})
+		key := Key{
+			Path: configfile.Join(parent.Path, f.name), Aliases: f.aliases, Type: f.words(), Default: f.def, Min: f.min, Max: f.max, Doc: f.doc,
+			Reload: parent.Reload || f.reload, Reconnect: parent.Reconnect || f.connection,
+		}
+		keys = append(keys, key)
 		switch {
 		case f.keyed:
-			keys = append(keys, keysOf(f.typ.Elem(), path+".*")...)
+			key.Path += ".*"
+			keys = append(keys, keysOf(f.typ.Elem(), key)...)
 		case f.typ.Kind() == reflect.Slice && f.typ.Elem().Kind() == reflect.Struct:
-			keys = append(keys, keysOf(f.typ.Elem(), path+"[]")...)
+			key.Path += "[]"
+			keys = append(keys, keysOf(f.typ.Elem(), key)...)
 		case f.isStruct():
-			keys = append(keys, keysOf(f.typ, path)...)
+			keys = append(keys, keysOf(f.typ, key)...)
 		}
 	}
 	return keys
@@ -69,6 +78,9 @@ type field struct {
 	short    bool // the field that a scalar in place of the mapping sets
 	blank    bool // the empty string is the same as nothing
 	doc      string
+
+	reload     bool // a running gateway applies a change of it
+	connection bool // of Connection
 }
 
 // isStruct tells whether the field is written as a mapping with known keys.
@@ -132,18 +144,19 @@ func shapeOf(t reflect.Type) *shape {
 		return s.(*shape)
 	}
 	s := &shape{byName: make(map[string]*field)}
-	s.add(t, nil)
+	s.add(t, nil, false)
 	shapes.Store(t, s)
 	return s
 }
 
-func (s *shape) add(t reflect.Type, index []int) {
+func (s *shape) add(t reflect.Type, index []int, connection bool) {
+	connection = connection || t == reflect.TypeFor[Connection]()
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		name, option, _ := strings.Cut(sf.Tag.Get("yaml"), ",")
 		at := append(slices.Clone(index), i)
 		if option == "inline" {
-			s.add(sf.Type, at)
+			s.add(sf.Type, at, connection)
 			continue
 		}
 		if name == "" || name == "-" {
@@ -156,7 +169,7 @@ func (s *shape) add(t reflect.Type, index []int) {
 			enum:   split(sf.Tag.Get("enum")),
 			format: sf.Tag.Get("format"), doc: sf.Tag.Get("doc"),
 			keyed: sf.Tag.Get("keyed") != "", short: sf.Tag.Get("short") != "", single: sf.Tag.Get("single") != "", listed: sf.Tag.Get("listed") != "",
-			blank: sf.Tag.Get("blank") != "",
+			blank: sf.Tag.Get("blank") != "", reload: sf.Tag.Get("reload") != "", connection: connection,
 		}
 		f.def, f.hasDef = sf.Tag.Lookup("default")
 		s.fields = append(s.fields, f)

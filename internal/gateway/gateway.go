@@ -56,7 +56,7 @@ type Options struct {
 
 // Gateway is one running gateway.
 type Gateway struct {
-	cfg   *config.Config // of the start; read only for keys that are not Reloadable
+	cfg   *config.Config // of the start; read only for keys that a reload does not apply
 	demo  bool
 	stdio bool
 	// onlyClient is the client of a gateway that serves just one; nil otherwise.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -29,21 +28,6 @@ type Changes struct {
 // Any reports whether the gateway runs with a configuration that differs from the one
 // before.
 func (c Changes) Any() bool { return len(c.Added)+len(c.Removed)+len(c.Changed) > 0 || c.Other }
-
-// reloadable are the keys that can change while the gateway runs, with all keys below
-// them.
-var reloadable = []string{
-	"allowed_origins", "allowed_hosts", "drain_timeout", "namespace", "policy", "asks", "auth.api_keys",
-	"bridge.park_ttl", "bridge.ask_timeout", "bridge.state_ttl",
-}
-
-// Reloadable reports whether a reload applies a change of a key, given by its path as
-// config.Key has it. The change of any other key takes effect after a restart.
-func Reloadable(key string) bool {
-	return key == "upstreams" || strings.HasPrefix(key, "upstreams.") || slices.ContainsFunc(reloadable, func(r string) bool {
-		return key == r || strings.HasPrefix(key, r+".") || strings.HasPrefix(key, r+"[]")
-	})
-}
 
 // errNotRunning is the error of a reload before or after Run.
 var errNotRunning = errors.New("the gateway does not run")
@@ -131,7 +115,7 @@ func (g *Gateway) applyConfig(life context.Context, cfg *config.Config) (Changes
 	}
 	before := g.generation.Load()
 	next := *cfg
-	changes := Changes{Restart: next.Retain(g.cfg, Reloadable)}
+	changes := Changes{Restart: next.Retain(g.cfg)}
 	g.secrets.Learn(next.Secrets(os.LookupEnv))
 	gen, err := g.newGeneration(&next, before)
 	if err != nil {
@@ -176,8 +160,7 @@ func (c *Changes) compare(before, now *config.Config) {
 			c.Removed = append(c.Removed, u.Name)
 		}
 	}
-	probe := *now
-	c.Other = len(probe.Retain(before, func(string) bool { return false })) > 0
+	c.Other = !now.SameExceptUpstreams(before)
 }
 
 // enabledHashes returns the digests of the upstreams that are not disabled, by name.

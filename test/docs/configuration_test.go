@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"mcpgateway/internal/config"
-	"mcpgateway/internal/gateway"
 
 	"gopkg.in/yaml.v3"
 )
@@ -38,8 +37,8 @@ func TestRestartKeys(t *testing.T) {
 	var want []string
 	for _, key := range config.Keys() {
 		// A mapping stands for its keys where all of them need a restart.
-		if gateway.Reloadable(key.Path) || slices.ContainsFunc(want, func(p string) bool { return below(key.Path, p) }) ||
-			slices.ContainsFunc(config.Keys(), func(k config.Key) bool { return below(k.Path, key.Path) && gateway.Reloadable(k.Path) }) {
+		if key.Reload || slices.ContainsFunc(want, func(p string) bool { return below(key.Path, p) }) ||
+			slices.ContainsFunc(config.Keys(), func(k config.Key) bool { return below(k.Path, key.Path) && k.Reload }) {
 			continue
 		}
 		want = append(want, key.Path)
@@ -65,8 +64,9 @@ Every key of ` + "`gateway.yaml`" + `. The same as one file to copy from: [` + "
 `
 
 const configurationForms = `
-In the paths below ` + "`*`" + ` stands for a name of yours, and ` + "`[]`" + ` for each element of a list. *Reload* says that a
-running gateway takes a change in, *restart* that it counts from the next start on.
+In the paths below ` + "`*`" + ` stands for a name of yours, and ` + "`[]`" + ` for each element of a list. *Reload* means that a
+running gateway applies a change, *restart* that it needs a restart. *Reload with a new connection* means that the gateway connects
+anew to the upstream, so that its sessions end.
 `
 
 func configurationPage(t *testing.T) string {
@@ -122,9 +122,12 @@ func facts(key config.Key) string {
 		parts = append(parts, "also written `"+strings.Join(key.Aliases, "`, `")+"`")
 	}
 	when := "restart"
-	if gateway.Reloadable(key.Path) {
+	if key.Reload {
 		when = "reload"
-	} else if slices.ContainsFunc(config.Keys(), func(k config.Key) bool { return below(k.Path, key.Path) && gateway.Reloadable(k.Path) }) {
+		if key.Reconnect {
+			when = "reload with a new connection"
+		}
+	} else if slices.ContainsFunc(config.Keys(), func(k config.Key) bool { return below(k.Path, key.Path) && k.Reload }) {
 		when = "reload or restart, by key"
 	}
 	return "*" + strings.Join(append(parts, when), " · ") + "*"
