@@ -15,10 +15,10 @@ type Call struct {
 	Params    wire.Raw // an object or nil; without members of the client's transport
 	Principal *Principal
 	Client    *Client
-	// Owner is whose share of what all clients use together the call takes: equal
-	// for calls of one principal, and where nobody proves who they are, of one
-	// address, or of one program on this machine.
-	Owner uint64
+	// ShareKey says which share of a budget that all clients use the call counts for.
+	// It is equal for calls of one principal and, without authentication, for calls of
+	// one address or of one program on this machine.
+	ShareKey uint64
 	// LogLevel is the least grave log message that the client wants to see of
 	// this call; LevelNone means none at all.
 	LogLevel wire.Level

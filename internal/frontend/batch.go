@@ -58,7 +58,7 @@ func (s *Server) serveBatch(p *postResponse, r *http.Request, who *call.Principa
 	p.sess = sess
 	answers, requests := answerBatch(sess, parts, s.options.Limits.JSON, func(m *wire.Message) *exchange {
 		x := s.legacyCall(context.WithoutCancel(r.Context()), p, sess, client, who, m)
-		x.call.Owner = s.callShare(r.RemoteAddr, who, client)
+		x.call.ShareKey = s.callShare(r.RemoteAddr, who, client)
 		return x
 	})
 	switch {

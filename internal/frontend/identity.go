@@ -61,7 +61,7 @@ func (s *Server) requestShare(r *http.Request, who *call.Principal) fairshare.Sh
 	return fairshare.ShareOf(hash)
 }
 
-// callShare returns the share that a call counts for, see [call.Call.Owner]: that of
+// callShare returns the share that a call counts for, see [call.Call.ShareKey]: that of
 // the principal, or if the principal is anonymous, of the address. On loopback all
 // clients have one address, so there each client has its own share. Loopback clients
 // without clientInfo have one share together.

@@ -39,7 +39,7 @@ func (s *Server) serveLegacy(p *postResponse, r *http.Request, who *call.Princip
 			ctx = context.WithoutCancel(ctx)
 		}
 		x := s.legacyCall(ctx, p, sess, client, who, m)
-		x.call.Owner = s.callShare(r.RemoteAddr, who, client)
+		x.call.ShareKey = s.callShare(r.RemoteAddr, who, client)
 		defer x.Cancel(nil)
 		if sess == nil { // nobody can come for what the client has not read
 			p.onLost = func() { x.Cancel(errClientGone) }

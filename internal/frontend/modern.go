@@ -32,7 +32,7 @@ func (s *Server) serveModern(p *postResponse, r *http.Request, who *call.Princip
 		return true
 	}
 	x := s.modernCall(r.Context(), p, who, s.modernClientKey(r, who, meta.info.Raw()), m, meta)
-	x.call.Owner = s.callShare(r.RemoteAddr, who, x.call.Client)
+	x.call.ShareKey = s.callShare(r.RemoteAddr, who, x.call.Client)
 	x.reserved = &p.reserved
 	defer x.Cancel(nil)
 	p.onLost = func() { x.Cancel(errClientGone) }

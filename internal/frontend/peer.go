@@ -126,7 +126,7 @@ func (c *peer) receiveRequest(m *wire.Message, h *reservation) *wire.Error {
 
 // owned says whose share a request takes.
 func (c *peer) withShare(x *exchange) *exchange {
-	x.call.Owner = c.s.callShare(c.remote, c.who, x.call.Client)
+	x.call.ShareKey = c.s.callShare(c.remote, c.who, x.call.Client)
 	return x
 }
 

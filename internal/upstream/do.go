@@ -141,7 +141,7 @@ func needsTurn(method string) bool { return wire.MethodOf(method).Kind != wire.K
 
 // take takes one of places for a call, see [places.take].
 func (c *Connector) take(ctx context.Context, p *places, cl *call.Call) error {
-	err := p.take(ctx, cl.Owner)
+	err := p.take(ctx, cl.ShareKey)
 	if err != nil && ctx.Err() != nil {
 		return c.expired(ctx, p)
 	}

@@ -193,7 +193,7 @@ func (s *Sessions) find(kind byte, name string, c *call.Call) (*branch, error) {
 			time.Now(), true, overloaded)
 	}
 	b := s.begin(s.newPersona(kind, name, c))
-	b.share = fairshare.ShareOf(c.Owner)
+	b.share = fairshare.ShareOf(c.ShareKey)
 	s.open[name] = b
 	return b, nil
 }
@@ -210,7 +210,7 @@ func (s *Sessions) reserve(kind byte, c *call.Call) error {
 		}
 		return nil
 	}
-	share := fairshare.ShareOf(c.Owner)
+	share := fairshare.ShareOf(c.ShareKey)
 	err := s.held.Acquire(share, 1)
 	if err != nil {
 		s.reap()

@@ -119,7 +119,7 @@ func (h *house) serve(t *testing.T, s *Sessions) {
 func by(key, capabilities string, back call.BackChannel) *call.Call {
 	c := toolCall("echo", key, back)
 	c.Client.Capabilities = wire.Raw(capabilities)
-	c.Owner = ownerOf(key)
+	c.ShareKey = ownerOf(key)
 	return c
 }
 
@@ -134,7 +134,7 @@ func ownerOf(key string) uint64 {
 func byModern(subject string) *call.Call {
 	c := by("", `{}`, &peer{})
 	c.Principal = &call.Principal{Subject: subject, AuthMethod: "api-key"}
-	c.Owner = ownerOf(subject)
+	c.ShareKey = ownerOf(subject)
 	c.Client.Key, c.Client.Revision = c.Principal.Key(), wire.Rev20260728
 	return c
 }
@@ -283,7 +283,7 @@ func TestSessionsAreShared(t *testing.T) {
 		got := make(map[string]int)
 		open := func(who string, client int) string {
 			c := by(fmt.Sprint(who, client), `{}`, &peer{})
-			c.Owner = map[string]uint64{"ann": 1, "bob": 2, "eve": 3}[who]
+			c.ShareKey = map[string]uint64{"ann": 1, "bob": 2, "eve": 3}[who]
 			if said := h.call(t.Context(), c); strings.HasPrefix(said, "error") {
 				return said
 			}

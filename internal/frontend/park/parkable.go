@@ -105,7 +105,7 @@ func (k *parkable) wait(w *waiter) (call.Result, error) {
 }
 
 // share returns the share that the parked call counts for.
-func (k *parkable) share() fairshare.Share { return fairshare.ShareOf(k.call.Owner) }
+func (k *parkable) share() fairshare.Share { return fairshare.ShareOf(k.call.ShareKey) }
 
 // park answers the waiting requests with the open asks. The caller holds mu, and there
 // are both. An ask that the client does not declare any more gets no answer

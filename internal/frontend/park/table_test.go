@@ -28,7 +28,7 @@ type request struct {
 
 func newRequest(t *testing.T, owner uint64, params string) *request {
 	r := &request{call: call.Call{
-		ID: fmt.Sprint(time.Now().UnixNano()), Method: wire.MethodToolsCall, Params: wire.Raw(params), Owner: owner, Principal: call.Anonymous,
+		ID: fmt.Sprint(time.Now().UnixNano()), Method: wire.MethodToolsCall, Params: wire.Raw(params), ShareKey: owner, Principal: call.Anonymous,
 		Client: &call.Client{Revision: wire.LatestModern, Capabilities: wire.Raw(`{"elicitation":{"form":{}}}`)},
 	}}
 	r.ctx, r.cancel = context.WithCancel(t.Context())
