@@ -18,16 +18,16 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// Client is who the gateway is to an authorization server. It proves that with
+// Client is the gateway as a client of an authorization server. It authenticates with
 // Secret, with PrivateKey, or not at all.
 type Client struct {
 	ID         string
 	Secret     string
-	PrivateKey string // PEM: RSA, EC or Ed25519
-	KeyID      string // "": assertions name no key
+	PrivateKey string // in PEM: RSA, EC or Ed25519
+	KeyID      string // the kid of assertions, "" for none
 }
 
-// clientProof proves who a client is. It is immutable.
+// clientAuth authenticates a client at a token endpoint. It is immutable.
 type clientAuth struct {
 	id, secret string
 	signer     jose.Signer // nil: by secret, or not at all
@@ -78,11 +78,11 @@ func parseKey(text string) (crypto.PrivateKey, error) {
 	if key, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
 		return key, nil
 	}
-	return nil, errors.New("the private key is none of RSA, EC and Ed25519")
+	return nil, errors.New("the private key is not an RSA, EC or Ed25519 key")
 }
 
-// algorithm is what a key signs with: what authorization servers must or most
-// commonly do accept.
+// algorithm returns the signature algorithm for a key: one that authorization servers
+// must accept, or commonly do.
 func algorithm(key crypto.PrivateKey) (jose.SignatureAlgorithm, error) {
 	switch k := key.(type) {
 	case *rsa.PrivateKey:
@@ -102,15 +102,15 @@ func algorithm(key crypto.PrivateKey) (jose.SignatureAlgorithm, error) {
 	return "", errors.New("there is no signature algorithm for this kind of private key")
 }
 
-// authenticate adds to the parameters of a request who sends it, or returns the
-// Authorization header that says so. aud is for whom an assertion is; methods are
-// those that the server offers, none when it does not say.
+// authenticate adds the credentials of the client to the parameters of a token request,
+// or returns them as an Authorization header. aud is the audience of assertions; methods
+// are the authentication methods of the server, none if it names none.
 func (p *clientAuth) authenticate(form url.Values, aud string, methods []string, now time.Time) (header string, err error) {
 	switch {
 	case p.signer != nil:
 		assertion, err := p.assertion(aud, now)
 		if err != nil {
-			return "", failf("the gateway cannot sign an assertion of who it is").because(err)
+			return "", failf("the gateway cannot sign its client assertion").because(err)
 		}
 		form.Set("client_id", p.id)
 		form.Set("client_assertion_type", assertionType)
@@ -122,14 +122,14 @@ func (p *clientAuth) authenticate(form url.Values, aud string, methods []string,
 	case slices.Contains(methods, methodPost) && !slices.Contains(methods, methodBasic):
 		form.Set("client_id", p.id)
 		form.Set("client_secret", p.secret)
-	default: // which every server has to take (RFC 6749, section 2.3.1)
+	default: // every server must accept it (RFC 6749, section 2.3.1)
 		pair := url.QueryEscape(p.id) + ":" + url.QueryEscape(p.secret)
 		return "Basic " + base64.StdEncoding.EncodeToString([]byte(pair)), nil
 	}
 	return "", nil
 }
 
-// assertion is a JWT by which the client says who it is (RFC 7523, section 3).
+// assertion returns a JWT that authenticates the client (RFC 7523, section 3).
 func (p *clientAuth) assertion(aud string, now time.Time) (string, error) {
 	return jwt.Signed(p.signer).Claims(jwt.Claims{
 		Issuer: p.id, Subject: p.id, Audience: jwt.Audience{aud}, ID: rand.Text(),

@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// Authority is an authorization server that the configuration names, and who the
-// gateway is there.
+// Authority is an authorization server of the configuration, and the gateway as its
+// client.
 type Authority struct {
 	Client
-	Issuer   string // whose metadata says where its endpoints are
-	TokenURL string // its token endpoint, in place of what the metadata says
+	Issuer   string // its metadata names the endpoints
+	TokenURL string // replaces the token endpoint of the metadata
 }
 
-// metadataLife is for how long metadata is taken for current.
+// metadataLife is how long metadata is used before it is fetched again.
 const metadataLife = 10 * time.Minute
 
-// authority finds the token endpoint of an authorization server. Its methods may be
-// called by many goroutines at once.
+// authority finds the token endpoint of an authorization server. It is safe for
+// concurrent use.
 type authority struct {
 	Authority
-	what       string // what errors call its token endpoint
+	what       string // the name of its token endpoint in errors
 	clientAuth *clientAuth
 	guard      *guard
 	now        func() time.Time
 
-	mu    sync.Mutex // held while metadata is fetched: who asks meanwhile needs it too
+	mu    sync.Mutex // held during a fetch, so that other callers wait for its result
 	known *authServer
 	until time.Time
 }

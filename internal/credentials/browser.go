@@ -13,17 +13,16 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// BrowserLogin is how users of an issuer prove to the gateway in a browser who they
-// are (OpenID Connect). The gateway is registered there with the redirect URI
-// <public URL>/oauth/login.
+// BrowserLogin is the login of an issuer's users in a browser (OpenID Connect). The
+// gateway is registered at the issuer with the redirect URI <public URL>/oauth/login.
 type BrowserLogin struct {
 	Authority
-	// Subject is the claim of the ID token that is the subject of principals of the
-	// issuer: its name, or names with dots between; "" means sub.
+	// Subject is the claim of the ID token that contains the subject of the issuer's
+	// principals: a name, or nested names with dots between them; "" means sub.
 	Subject string
 }
 
-// browserLogin is a BrowserLogin at work.
+// browserLogin implements a BrowserLogin.
 type browserLogin struct {
 	*authority
 	subject string
@@ -44,9 +43,10 @@ func newBrowserLogin(b BrowserLogin, now func() time.Time) (*browserLogin, error
 	return &browserLogin{a, b.Subject}, nil
 }
 
-// begin begins a login that comes back to redirect. nonce is to be in the ID token: it
-// binds that to the browser also where the provider does not say that it knows PKCE, as
-// Entra ID does not, though it does. The challenge is sent all the same.
+// begin begins a login that returns to the URL redirect. The ID token must contain the
+// nonce, which binds it to the browser. That protects the login at providers whose
+// metadata does not offer PKCE, such as Entra ID, although they support it; the challenge
+// is always sent.
 func (b *browserLogin) begin(ctx context.Context, redirect string) (f *flow, nonce string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
@@ -62,7 +62,8 @@ func (b *browserLogin) begin(ctx context.Context, redirect string) (f *flow, non
 	return f, rand.Text(), err
 }
 
-// finish takes the answer of a login and returns the subject of whoever logged in.
+// finish handles the authorization response of a login, and returns the subject of the
+// user.
 func (b *browserLogin) finish(ctx context.Context, f *flow, nonce string, answer url.Values) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
@@ -71,7 +72,7 @@ func (b *browserLogin) finish(ctx context.Context, f *flow, nonce string, answer
 		return "", err
 	}
 	if f.server.keys == nil {
-		return "", failf("the identity provider has no keys")
+		return "", failf("the metadata of the identity provider names no keys")
 	}
 	ctx = oidc.ClientContext(ctx, b.guard.client(true))
 	verifier := oidc.NewVerifier(f.server.Issuer, oidc.NewRemoteKeySet(ctx, f.server.keys.String()), &oidc.Config{
@@ -80,7 +81,7 @@ func (b *browserLogin) finish(ctx context.Context, f *flow, nonce string, answer
 	})
 	id, err := verifier.Verify(ctx, t.id)
 	if err != nil {
-		return "", failf("the identity provider gave no ID token that holds").because(err)
+		return "", failf("the ID token of the identity provider is invalid").because(err)
 	}
 	if id.Nonce != nonce {
 		return "", failf("the ID token of the identity provider belongs to another login")
@@ -96,7 +97,7 @@ func (b *browserLogin) finish(ctx context.Context, f *flow, nonce string, answer
 	return subject, nil
 }
 
-// rawClaims are claims as they came.
+// rawClaims is the JSON of claims.
 type rawClaims []byte
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler].

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// maxKept bounds the tokens that are kept in memory for one upstream.
+	// maxCached bounds the tokens in memory for one upstream.
 	maxCached = 10_000
-	// failFor is how long a failure is the answer to all who ask.
+	// failureLife is how long a failure is returned to all callers.
 	failureLife = 2 * time.Second
 )
 
-// cache keeps tokens by key until they are to be replaced, and failures for a
-// moment. Its methods may be called by many goroutines at once.
+// cache keeps tokens by key until they have to be replaced, and failures for a moment. It
+// is safe for concurrent use.
 type cache struct {
 	now    func() time.Time
 	flight singleflight.Group
 
 	mu    sync.Mutex
 	all   *ttlcache.Cache[string, cachedToken]
-	drops int // what was fetched before the last of them is not kept
+	drops int // a fetch that began before the last drop is not cached
 }
 
 type cachedToken struct {
@@ -38,9 +38,9 @@ func newCache(now func() time.Time) *cache {
 	return &cache{now: now, all: ttlcache.New[string, cachedToken](maxCached)}
 }
 
-// get returns the token that is kept under key, or else what fetch gets. All who
-// ask at once wait for one fetch, which goes on, within attemptTime, when those who
-// wait for it do not. The error is fetch's, or that of ctx.
+// get returns the cached token of a key, or the result of fetch. Concurrent callers share
+// one fetch. It goes on for up to attemptTime when its callers have gone. The error is
+// that of fetch or ctx.
 func (c *cache) get(ctx context.Context, key string, fetch func(ctx context.Context) (*token, error)) (*token, error) {
 	if k, ok := c.look(key); ok {
 		return k.token, k.err
@@ -92,7 +92,7 @@ func (c *cache) put(key string, k cachedToken, until time.Time, drops int) {
 	}
 }
 
-// drop forgets what is kept under key, and what is being fetched.
+// drop removes the token of a key, and ignores the results of fetches that are running.
 func (c *cache) drop(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,14 +101,14 @@ func (c *cache) drop(key string) {
 	c.drops++
 }
 
-// refuse forgets a token that a server has refused, and reports whether it is worth
-// while to get another: not if that one was new.
+// refuse removes a token that a server has refused. It reports whether to fetch another
+// token, which is no use if the refused one was new.
 func (c *cache) refuse(key, access string) (again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k, ok := c.all.Get(key, c.now())
 	if !ok || k.token == nil || k.token.access != access {
-		return true // another is in its place already, or will be
+		return true // it was replaced already, or will be
 	}
 	if now := c.now(); now.Sub(k.token.issued) < minTokenAge {
 		c.all.Put(key, cachedToken{err: errNewTokenRefused}, now.Add(failureLife), now)
@@ -118,4 +118,4 @@ func (c *cache) refuse(key, access string) (again bool) {
 	return true
 }
 
-var errNewTokenRefused = failf("the server refuses a token that was issued for it a moment ago")
+var errNewTokenRefused = failf("the server refuses a token that was issued a moment ago")

@@ -12,8 +12,8 @@ import (
 	"mcpgateway/internal/oauthmeta"
 )
 
-// authServer is the metadata of an authorization server. The guard has checked its URLs.
-// It is immutable.
+// authServer is the metadata of an authorization server, with URLs that the guard has
+// checked. It is immutable.
 type authServer struct {
 	*oauthmeta.Server
 	token     *url.URL
@@ -22,18 +22,19 @@ type authServer struct {
 	keys      *url.URL // nil if absent
 }
 
-// challenge is what a server says with a status 401 or 403 (RFC 6750, section 3).
+// challenge is the Bearer challenge of a response with status 401 or 403 (RFC 6750,
+// section 3).
 type challenge struct {
-	metadata string   // where its metadata is, "" when it does not say
-	scopes   []string // that are needed
+	metadata string   // the URL of the server's metadata, "" if absent
+	scopes   []string // the scopes that the server requires
 	code     string
 }
 
-// maxChallenge bounds what is read of a challenge.
+// maxChallenge bounds the size of a challenge that is parsed.
 const maxChallenge = 8 << 10
 
-// readChallenge reads the Bearer challenge of an answer. What is malformed says
-// nothing.
+// readChallenge returns the Bearer challenge of a response. A malformed challenge is
+// ignored.
 func readChallenge(h http.Header) challenge {
 	var c challenge
 	for _, text := range h.Values("WWW-Authenticate") {

@@ -1,44 +1,51 @@
-// Package credentials proves to upstreams who calls: it makes the headers of
-// requests out of a [call.Principal] and what the configuration gives.
+// Package credentials authenticates requests to upstreams: it makes their headers from a
+// [call.Principal] and the configuration.
 //
-//	principal ──▶ Source ──▶ templates of headers                     (template.go)
-//	                 │
-//	                 └─────▶ tokens, kept until shortly before they expire (cache.go)
-//	                           ├── the gateway's own grant             (own.go)
-//	                           ├── the principal's token, exchanged    (exchange.go, enterprise.go)
-//	                           └── the principal's own grant           (user.go)
-//	                                 kept in a [Store], encrypted      (store.go)
-//	                                 made by a [Flow] in a browser     (flow.go),
-//	                                   which [Web] serves to users of a gateway (web.go),
-//	                                   and [Login] to the user of a machine (login.go)
+//	principal ──▶ Source ──▶ templates of headers
 //
-// Beneath that are requests to token endpoints (token.go, assertion.go), the
-// metadata of servers (discover.go, register.go), and the guard that all of them go
-// through (guard.go).
+// (template.go)
 //
-// It is a package of its own and no part of auth, which finds out who sends
-// requests: that one reads what strangers send and has no secrets, this one holds
-// secrets and hands them to others. They share the principal, and nothing else.
+//	│
+//	└─────▶ tokens, cached until shortly before expiry (cache.go)
+//	          ├── the gateway's own token
+//
+// (clientcredentials.go)
+//
+//	├── the principal's token, exchanged
+//
+// (exchange.go, enterprise.go)
+//
+//	└── the principal's grant                (user.go)
+//	      stored in a [Store], encrypted     (store.go)
+//	      given in a browser                 (flow.go),
+//	        on pages of the gateway: [Web]   (web.go),
+//	        or on this machine: [Login]      (login.go)
+//
+// The rest of the package sends requests to token endpoints (token.go, assertion.go),
+// discovers authorization servers (discover.go, register.go), and guards all requests
+// (guard.go).
+//
+// The package is separate from auth, which authenticates clients: auth reads input of
+// strangers and holds no secrets, this package holds secrets and sends them to others.
+// They share the principal only.
 //
 // # Guarantees
 //
-// What a client sent is never passed to an upstream: its token goes to token
-// endpoints that the configuration names, and to nobody else. Secrets and private
-// keys too go only where the configuration says.
+// A client's token is never sent to an upstream. It goes to token endpoints of the
+// configuration only, and so do secrets and private keys.
 //
-// Hosts that the network names, in challenges, metadata and redirects, are
-// connected to over TLS, at public addresses; the check is made on the address that
-// the name was resolved to, for every connection. On loopback both are waived, if
-// the upstream is on loopback itself. The origin of the upstream and of what the
-// configuration names is trusted with any address.
+// Hosts in challenges, metadata and redirects are reached over TLS and at public
+// addresses only. The address is checked after name resolution, for every connection. If
+// the upstream is on loopback, other hosts on loopback are allowed, without TLS. The
+// origins of the upstream and of the configuration are trusted at any address.
 //
-// Every request is bounded in time and its answer in size. What fails is tried
-// again after a pause at the earliest, whoever asks. Many who need the same token at
-// once wait for one request.
+// Every request is bounded in time, and its response in size. After a failure there is a
+// pause before the next attempt, for all callers. Concurrent callers that need the same
+// token share one request.
 //
-// The text of an [Error] is fit for clients: it has no secret, no address, and of
-// what a server said only an error code. Nothing here logs.
+// The text of an [Error] is safe for clients: it contains no secret and no address, and
+// of the server's response only an error code. The package logs nothing.
 //
-// Everything exported may be used by many goroutines at once. The package holds no
-// goroutine but those of requests that are under way, which are bounded in time.
+// Everything exported is safe for concurrent use. The package has no goroutines except
+// those of running requests, which are bounded in time.
 package credentials

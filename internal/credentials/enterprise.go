@@ -8,19 +8,19 @@ import (
 	"mcpgateway/internal/call"
 )
 
-// enterprise are tokens by the word of an enterprise's identity provider (the
-// extension io.modelcontextprotocol/enterprise-managed-authorization): that makes
-// out of the principal's token a grant for the upstream's authorization server, and
-// that one gives a token for it.
+// enterpriseManaged obtains tokens through an enterprise's identity provider (the
+// extension io.modelcontextprotocol/enterprise-managed-authorization). The provider
+// exchanges the principal's token for an ID-JAG, a grant for the upstream's authorization
+// server, which issues the token.
 //
 //	principal's token ──exchange──▶ idp ──ID-JAG──▶ authorization server ──▶ token
 type enterpriseManaged struct {
 	idp  *authority
-	from *authority // has an issuer
+	from *authority // its Issuer is set
 	ask  tokenParams
-	// subject is the type of principals' tokens.
+	// subject is the type of the principals' tokens.
 	subject  string
-	fallback *clientCredentials // nil for none
+	fallback *clientCredentials // for requests without a principal; nil: they carry no token
 	cache    *cache
 	latest   latestTokens
 }
@@ -53,7 +53,7 @@ func (n *enterpriseManaged) token(ctx context.Context, who *call.Principal) (*to
 	})
 }
 
-// grant gets the grant for the upstream's authorization server.
+// grant returns the ID-JAG for the upstream's authorization server.
 func (n *enterpriseManaged) grant(ctx context.Context, brought string) (string, error) {
 	e, err := n.idp.endpoint(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (n *enterpriseManaged) grant(ctx context.Context, brought string) (string, 
 		return "", err
 	}
 	if t.kind != oauthex.TokenTypeIDJAG || t.access == brought {
-		return "", failf("%s gave no grant of the kind that was asked for (ID-JAG)", e.what)
+		return "", failf("%s returned something other than an ID-JAG", e.what)
 	}
 	return t.access, nil
 }

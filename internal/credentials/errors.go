@@ -7,40 +7,40 @@ import (
 	"net/url"
 )
 
-// Error is why there are no credentials for a call. Its text is fit for clients.
-// What it unwraps to is for the log alone: it may name hosts and addresses, and
-// holds no secret either.
+// Error is the reason why there are no credentials for a call. Its text is safe for
+// clients. The wrapped error is for the log: it may contain hosts and addresses, but no
+// secrets.
 type Error struct {
 	text  string
 	cause error
-	// grant says that the principal has to give a grant first, see [Source.Wants].
+	// needsGrant says that the principal has to give a grant first, see
+	// [Source.NeedsGrant].
 	needsGrant bool
-	// final says that the same request would fail again: a grant is not good any
-	// more, or never was.
+	// final says that the same request would fail again, since the grant is invalid.
 	final bool
-	code  string // that a server gave, "" for none
+	code  string // the error code of the server, "" for none
 }
 
-// Error returns what clients may read.
+// Error returns the text for clients.
 func (e *Error) Error() string { return e.text }
 
-// Unwrap returns the details, nil for none.
+// Unwrap returns the details for the log, nil for none.
 func (e *Error) Unwrap() error { return e.cause }
 
 func failf(format string, args ...any) *Error { return &Error{text: fmt.Sprintf(format, args...)} }
 
-// because returns the error with details for the log.
+// because adds details for the log.
 func (e *Error) because(cause error) *Error {
 	e.cause = cause
 	return e
 }
 
-// refused is why something that a server has named is not gone to.
+// refusedURL is the error for a URL of a server that the guard refuses.
 func refusedURL(what, text string, why error) *Error {
 	return failf("%s that the server names %v", what, why).because(fmt.Errorf("it names %.200q", text))
 }
 
-// unreached is why there was no answer.
+// unreachable is the error for a request without a response.
 func unreachable(what string, at *url.URL, err error) *Error {
 	cause := fmt.Errorf("%s: %w", withoutQuery(at), withoutURL(err))
 	var timeout net.Error
@@ -54,8 +54,7 @@ func unreachable(what string, at *url.URL, err error) *Error {
 	}
 }
 
-// bare takes the URL off that net/http puts before an error: its query may be
-// secret.
+// withoutURL removes the URL that net/http adds to errors, since its query may be secret.
 func withoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -64,7 +63,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-// shown is a URL without what may be secret in it.
+// withoutQuery formats a URL without the parts that may be secret.
 func withoutQuery(u *url.URL) string {
 	s := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	return s.String()

@@ -9,22 +9,22 @@ import (
 	"mcpgateway/internal/call"
 )
 
-// exchanged are tokens that principals' own are exchanged for (RFC 8693). What the
-// gateway does on its own behalf it does with a token of its own, where it can prove
-// who it is, and else without any.
+// tokenExchange exchanges the tokens of principals (RFC 8693). Requests without a
+// principal use the gateway's own token, if it has client credentials, and no token
+// otherwise.
 type tokenExchange struct {
 	from *authority
 	ask  tokenParams
-	// subject is the type of principals' tokens.
+	// subject is the type of the principals' tokens.
 	subject  string
-	fallback *clientCredentials // nil for none
+	fallback *clientCredentials // for requests without a principal; nil: they carry no token
 	cache    *cache
 	latest   latestTokens
 }
 
 const tokenTypePrefix = "urn:ietf:params:oauth:token-type:"
 
-var errNoToken = failf("this server wants a token for the caller, and the caller did not prove who they are with one that could be exchanged")
+var errNoToken = failf("this server requires a token of the caller, and the caller did not authenticate with an access token that can be exchanged")
 
 func (x *tokenExchange) token(ctx context.Context, who *call.Principal) (*token, error) {
 	if who == nil {
@@ -51,7 +51,7 @@ func (x *tokenExchange) token(ctx context.Context, who *call.Principal) (*token,
 			return nil, err
 		}
 		if t.access == brought {
-			return nil, failf("%s gave the caller's own token back, which is not for this server", e.what)
+			return nil, failf("%s returned the caller's own token, which is not for this server", e.what)
 		}
 		return t, nil
 	})
@@ -67,8 +67,8 @@ func (x *tokenExchange) refuse(ctx context.Context, who *call.Principal, access 
 	return false, nil
 }
 
-// subjectKey is the key of what a principal's token was exchanged for: another token
-// of the same principal may have other rights.
+// subjectKey is the cache key of an exchanged token. It includes the principal's token,
+// since another token of the same principal may have other rights.
 func subjectKey(who *call.Principal) string {
 	sum := sha256.Sum256([]byte(who.Key() + "\x00" + who.Token.Reveal()))
 	return string(sum[:])

@@ -12,13 +12,13 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// maxDepth bounds the nesting of what servers send.
+// maxDepth bounds the nesting of servers' documents.
 const maxDepth = 32
 
-// answer is an HTTP answer. Its body must not repeat a key.
+// answer is an HTTP response. Its body has no duplicate keys.
 type answer struct{ oauthmeta.Document }
 
-// fetch gets a document. what names it in errors.
+// fetch fetches a document. what names it in errors.
 func (g *guard) fetch(ctx context.Context, what string, at *url.URL) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
@@ -27,7 +27,7 @@ func (g *guard) fetch(ctx context.Context, what string, at *url.URL) (answer, er
 	return g.send(g.client(true), what, req)
 }
 
-// send sends a request and reads the answer, whatever its status.
+// send sends a request and returns the response with any status.
 func (g *guard) send(client *http.Client, what string, req *http.Request) (answer, error) {
 	if err := g.check(req.URL); err != nil {
 		return answer{}, refusedURL(what, req.URL.String(), err)
@@ -42,7 +42,7 @@ func (g *guard) send(client *http.Client, what string, req *http.Request) (answe
 		return answer{}, unreachable(what, req.URL, err)
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body) // which is bounded
+	data, err := io.ReadAll(resp.Body) // bounded by the client
 	switch {
 	case err != nil:
 		return answer{}, unreachable(what, req.URL, err)
@@ -57,9 +57,8 @@ func (g *guard) send(client *http.Client, what string, req *http.Request) (answe
 	return a, nil
 }
 
-// refusal is the error of an answer with a status that is no success: the error
-// code of the body, if it has one, and nothing else of what the server said, which
-// may repeat what was sent.
+// refusal is the error for a response with an error status. It contains the error code of
+// the body and nothing else, since the body may repeat the request.
 func (a answer) refusal(what string) *Error {
 	code := a.code()
 	if code == "" {
@@ -70,7 +69,7 @@ func (a answer) refusal(what string) *Error {
 	return e
 }
 
-// code is the error code of RFC 6749, section 5.2, and its relatives.
+// code returns the error code of the body (RFC 6749, section 5.2), "" if it has none.
 func (a answer) code() string {
 	code := a.Body.Get("error").Str()
 	if len(code) > 64 || strings.ContainsFunc(code, func(r rune) bool {

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// flow is one way of a principal to an authorization server and back: the
-// authorization code grant with PKCE (2026-07-28, basic/authorization,
-// "Authorization Flow Steps"). It is immutable and good for one answer.
+// flow is one run of the authorization code grant with PKCE (2026-07-28,
+// basic/authorization, "Authorization Flow Steps"). It is immutable and accepts one
+// authorization response.
 type flow struct {
 	server   *authServer
 	endpoint *tokenEndpoint
@@ -26,7 +26,6 @@ type flow struct {
 	ask      tokenParams
 }
 
-// newFlow returns a flow for a client at a server.
 func newFlow(s *authServer, e *tokenEndpoint, c registration, redirect string, a tokenParams) (*flow, error) {
 	if s.authorize == nil {
 		return nil, failf("the authorization server has no authorization endpoint")
@@ -34,7 +33,7 @@ func newFlow(s *authServer, e *tokenEndpoint, c registration, redirect string, a
 	return &flow{s, e, c, redirect, rand.Text(), oauth2.GenerateVerifier(), a}, nil
 }
 
-// url returns where the browser goes, with further parameters.
+// url returns the URL of the authorization request, with additional parameters.
 func (f *flow) url(more ...string) string {
 	u := *f.server.authorize
 	q := u.Query()
@@ -54,25 +53,25 @@ func (f *flow) url(more ...string) string {
 	return u.String()
 }
 
-// redeem takes the answer that came back through the browser, and gets the token.
-// The issuer is compared before anything else of the answer is looked at (2026-07-28,
-// basic/authorization, "Authorization Response Validation").
+// redeem handles the authorization response, and exchanges its code for a token. It
+// compares the issuer before it reads anything else (2026-07-28, basic/authorization,
+// "Authorization Response Validation").
 func (f *flow) redeem(ctx context.Context, answer url.Values) (*token, error) {
 	if len(answer["state"]) != 1 || subtle.ConstantTimeCompare([]byte(answer.Get("state")), []byte(f.state)) != 1 {
-		return nil, failf("the answer of the authorization server belongs to another request")
+		return nil, failf("the response of the authorization server belongs to another request")
 	}
 	iss, named := answer["iss"]
 	switch {
 	case len(iss) > 1 || named && iss[0] != f.server.Issuer:
-		return nil, failf("the answer is that of another authorization server than the one that was asked")
+		return nil, failf("the response is from another authorization server")
 	case f.server.IssParameter && !named:
-		return nil, failf("the answer does not say which authorization server it is from, as it should")
+		return nil, failf("the response does not name its authorization server, although the metadata says that it does")
 	}
 	if code := codeOf(answer); code != "" {
-		return nil, failf("the authorization server gave no grant (%s)", code)
+		return nil, failf("the authorization server refused the grant (%s)", code)
 	}
 	if len(answer["code"]) != 1 || answer.Get("code") == "" || len(answer.Get("code")) > maxToken {
-		return nil, failf("the answer of the authorization server has no code")
+		return nil, failf("the response of the authorization server has no code")
 	}
 	form := tokenParams{resource: f.ask.resource}.form("authorization_code")
 	form.Set("code", answer.Get("code"))
@@ -81,7 +80,8 @@ func (f *flow) redeem(ctx context.Context, answer url.Values) (*token, error) {
 	return f.endpoint.request(ctx, form)
 }
 
-// codeOf is the error code of an authorization response, one that may be shown.
+// codeOf returns the error code of an authorization response, if it is a registered one:
+// the text of the response must not reach the user.
 func codeOf(answer url.Values) string {
 	if !answer.Has("error") {
 		return ""
@@ -97,9 +97,8 @@ func codeOf(answer url.Values) string {
 	return "unknown error"
 }
 
-// begin begins the flow in which the principal with a key gives a grant for the
-// upstream. document is the URL under which the gateway publishes who it is as a
-// client, "" for none.
+// begin begins a flow in which a principal gives a grant for the upstream. document is
+// the URL of the gateway's client metadata, "" for none.
 func (u *user) begin(ctx context.Context, key, redirect, document string) (*flow, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
@@ -143,7 +142,7 @@ func (u *user) begin(ctx context.Context, key, redirect, document string) (*flow
 	return newFlow(s, u.endpoint(s, c), c, redirect, a)
 }
 
-// client returns who the gateway is at an authorization server (2026-07-28,
+// client returns the gateway's registration at an authorization server (2026-07-28,
 // basic/authorization/client-registration).
 func (u *user) client(ctx context.Context, s *authServer, redirect, document string) (registration, error) {
 	switch {
@@ -154,11 +153,11 @@ func (u *user) client(ctx context.Context, s *authServer, redirect, document str
 	case s.register != nil:
 		return register(ctx, u.guard, u.o.Store, s, redirect, u.o.Now())
 	}
-	return registration{}, failf("the authorization server does not let clients register by themselves: register the gateway there with the redirect URI %s, "+
-		"and give its client_id, and the issuer, under auth of the upstream", redirect).because(failf("the issuer is %.200q", s.Issuer))
+	return registration{}, failf("the authorization server does not support dynamic client registration: register the gateway there with the redirect URI %s, "+
+		"and set client_id and issuer under auth of the upstream", redirect).because(failf("the issuer is %.200q", s.Issuer))
 }
 
-// provoke asks the server something without a token, for what it says then.
+// fetchChallenge returns the challenge of the server for a request without a token.
 func (u *user) fetchChallenge(ctx context.Context) challenge {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.o.URL.String(), nil)
 	if err != nil {
@@ -173,7 +172,7 @@ func (u *user) fetchChallenge(ctx context.Context) challenge {
 	return readChallenge(resp.Header)
 }
 
-// finish takes the answer of a flow and keeps the grant.
+// finish handles the authorization response and stores the grant.
 func (u *user) finish(ctx context.Context, key string, f *flow, answer url.Values) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
@@ -185,7 +184,7 @@ func (u *user) finish(ctx context.Context, key string, f *flow, answer url.Value
 		return err
 	}
 	g := grant{Issuer: f.server.Issuer, Resource: f.ask.resource, Client: f.client, Redirect: f.redirect, Scopes: f.ask.scopes, Asked: f.ask.scopes}.renewed(t)
-	unlock, err := u.o.Store.lock(ctx, u.storeName(key)) // what renews an older grant must not be written over this one
+	unlock, err := u.o.Store.lock(ctx, u.storeName(key)) // so that the renewal of an older grant does not overwrite this one
 	if err != nil {
 		return err
 	}
@@ -200,5 +199,5 @@ func (u *user) finish(ctx context.Context, key string, f *flow, answer url.Value
 	return nil
 }
 
-// flowTime is how long a user may take to log in and consent.
+// flowTime is how long a user may take to log in and to consent.
 const flowTime = 10 * time.Minute

@@ -18,28 +18,26 @@ import (
 )
 
 const (
-	// requestTime bounds one request and its answer, attemptTime all that one token
-	// takes.
+	// requestTime bounds one request, attemptTime all requests for one token.
 	requestTime = 10 * time.Second
 	attemptTime = 30 * time.Second
-	// maxDocument bounds the body of an answer, maxAnswerHead its headers.
+	// maxDocument bounds the body of a response, maxAnswerHead its headers.
 	maxDocument   = 1 << 20
 	maxAnswerHead = 64 << 10
 	maxRedirects  = 3
 )
 
-// guard decides where requests may go on behalf of one upstream: discovery follows
-// what servers say, and must not become a way into the network that the gateway
-// stands in (2026-07-28, basic/security_best_practices, "Server-Side Request
-// Forgery"). It is immutable.
+// guard restricts requests on behalf of one upstream. Discovery follows URLs of servers,
+// and must not give them access to the gateway's network (2026-07-28,
+// basic/security_best_practices, "Server-Side Request Forgery"). It is immutable.
 type guard struct {
-	trusted  map[string]bool // origins that the configuration names
-	hosts    map[string]bool // the same as host:port, as a dialer sees it
+	trusted  map[string]bool // origins of the configuration
+	hosts    map[string]bool // the same as host:port, for the dialer
 	loopback bool            // the upstream is on loopback
 }
 
-// newGuard returns the guard of the upstream at u. configured are the other URLs
-// that the configuration names.
+// newGuard returns the guard of the upstream at u. configured are other URLs of the
+// configuration.
 func newGuard(u *url.URL, configured ...string) *guard {
 	g := &guard{trusted: map[string]bool{}, hosts: map[string]bool{}, loopback: isLoopback(u.Hostname())}
 	g.trust(u)
@@ -48,7 +46,7 @@ func newGuard(u *url.URL, configured ...string) *guard {
 			g.trust(c)
 		}
 	}
-	// The way to a proxy is none that a server has named.
+	// Connections to a proxy are trusted: its address comes from the environment.
 	for _, scheme := range []string{"http", "https"} {
 		u := &url.URL{Scheme: scheme, Host: "proxied.invalid"}
 		if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u}); err == nil && proxy != nil {
@@ -63,8 +61,8 @@ func (g *guard) trust(u *url.URL) {
 	g.hosts[oauthmeta.HostPort(u)] = true
 }
 
-// client returns a client whose connections the guard checks. It follows no
-// redirects unless follow is set, since bodies hold secrets.
+// client returns a client whose connections the guard checks. It follows redirects only
+// if follow is set; requests with secrets must not be redirected.
 func (g *guard) client(follow bool) *http.Client {
 	d := &net.Dialer{Timeout: requestTime, KeepAlive: -1}
 	checked := *d
@@ -81,7 +79,7 @@ func (g *guard) client(follow bool) *http.Client {
 			},
 			TLSHandshakeTimeout:    requestTime,
 			MaxResponseHeaderBytes: maxAnswerHead,
-			DisableKeepAlives:      true, // requests are rare, and a connection that lingers is a goroutine
+			DisableKeepAlives:      true, // requests are rare, and an idle connection costs a goroutine
 			ForceAttemptHTTP2:      true,
 		}},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
@@ -96,8 +94,7 @@ func (g *guard) client(follow bool) *http.Client {
 	}
 }
 
-// bounded lets nobody read more of an answer than the size of a document, and a
-// byte that shows that there is more.
+// bounded limits responses to maxDocument and one byte, which shows that there is more.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -111,18 +108,17 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// check reports why no request may go to u, nil when one may. A name that resolves
-// to an address which is none to go to passes here, and is stopped when it is
-// connected to.
+// check returns an error if the guard refuses requests to u. Names pass; the address that
+// they resolve to is checked at each connection.
 func (g *guard) check(u *url.URL) error {
 	host := u.Hostname()
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http" || host == "" || u.User != nil || u.Opaque != "":
-		return errors.New("is no URL with https")
+		return errors.New("is not an https URL")
 	case g.trusted[oauthmeta.Origin(u)]:
 		return nil
 	case u.Scheme == "http" && !(g.loopback && isLoopback(host)):
-		return errors.New("has no https")
+		return errors.New("is not an https URL")
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return g.checkIP(ip)
@@ -130,14 +126,14 @@ func (g *guard) check(u *url.URL) error {
 	return nil
 }
 
-// checkText is check for a URL as a server writes it.
+// checkText parses and checks a URL of a server.
 func (g *guard) checkText(text string) (*url.URL, error) {
 	if len(text) > maxURL {
 		return nil, fmt.Errorf("is longer than %d bytes", maxURL)
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, errors.New("is no URL")
+		return nil, errors.New("is not a URL")
 	}
 	u.Fragment, u.RawFragment = "", ""
 	return u, g.check(u)
@@ -145,7 +141,7 @@ func (g *guard) checkText(text string) (*url.URL, error) {
 
 const maxURL = 2048
 
-// checkAddress is check for the address that a connection is about to be made to.
+// checkAddress checks the address of a connection.
 func (g *guard) checkAddress(address string) error {
 	if at, err := netip.ParseAddrPort(address); err == nil {
 		return g.checkIP(at.Addr())
@@ -161,12 +157,11 @@ func (g *guard) checkIP(ip netip.Addr) error {
 	return errAddress
 }
 
-// errAddress says that a server named a place in a network that is none of its
-// business.
+// errAddress says that a server named an address in a private network.
 var errAddress = errors.New("leads to an address that is not public")
 
-// reservedNets are those networks that are no part of the Internet, or lead into
-// others (the special-purpose registries of IANA).
+// reservedNets are networks that are not part of the Internet, or that lead to other
+// networks (the special-purpose registries of IANA).
 var reservedNets = func() (nets []netip.Prefix) {
 	for _, text := range []string{
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
@@ -178,8 +173,7 @@ var reservedNets = func() (nets []netip.Prefix) {
 	return nets
 }()
 
-// global6 is all of IPv6 that is given out as global unicast; the rest is kept for what
-// leads elsewhere, now or one day.
+// global6 contains all global unicast addresses of IPv6. The rest is reserved.
 var global6 = netip.MustParsePrefix("2000::/3")
 
 var nat64, sixToFour = netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("2002::/16")
@@ -194,7 +188,7 @@ func isPublic(ip netip.Addr) bool {
 		}
 	}
 	b := ip.As16()
-	switch { // what has an IPv4 address in it leads there
+	switch { // addresses that embed an IPv4 address lead to it
 	case nat64.Contains(ip):
 		return isPublic(netip.AddrFrom4([4]byte(b[12:16])))
 	case sixToFour.Contains(ip):

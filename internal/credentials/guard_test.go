@@ -144,7 +144,7 @@ func TestRedirects(t *testing.T) {
 	var inner atomic.Int32
 	secret := serve(t, func(w http.ResponseWriter, r *http.Request) { inner.Add(1) })
 	// The place is refused before anybody connects to it.
-	want := map[string]string{"to the metadata of a cloud": "has no https", "to another scheme": "is no URL with https", "endless": "redirects"}
+	want := map[string]string{"to the metadata of a cloud": "is not an https URL", "to another scheme": "is not an https URL", "endless": "redirects"}
 	for name, to := range map[string]string{"to the metadata of a cloud": "http://169.254.169.254/latest/meta-data/", "to another scheme": "ftp://x/", "endless": ""} {
 		t.Run(name, func(t *testing.T) {
 			u := serve(t, func(w http.ResponseWriter, r *http.Request) {

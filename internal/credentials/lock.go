@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// lockPause is how often a lock that another process holds is tried for.
+// lockPause is the time between attempts to take a lock that another process holds.
 const lockPause = 20 * time.Millisecond
 
-// lock lets one caller at a time change what is kept under a name: a refresh token is
-// good for one use, and an authorization server that sees it twice may end the grant.
-// In a folder it holds for all processes that use it. Others may go on reading. The
-// error is that of ctx, or an *[Error].
+// lock gives the caller exclusive write access to a stored value; readers are not
+// blocked. A refresh token may be used once, and an authorization server that sees it
+// twice may revoke the grant. In a folder, the lock holds for all processes that use the
+// folder. The error is that of ctx, or an [*Error].
 func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error) {
 	for {
 		s.mu.Lock()
@@ -47,13 +47,13 @@ func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error
 		return nil, err
 	}
 	return func() {
-		_ = f.Close() // which ends the lock
+		_ = f.Close() // releases the lock
 		mine()
 	}, nil
 }
 
-// lockFile waits for the lock of the processes. The file stays when it ends: one that
-// was removed could be locked by two.
+// lockFile waits for the lock of the processes. The file is not removed afterwards, since
+// two processes could then lock different files.
 func (s *Store) lockFile(ctx context.Context, name string) (*os.File, error) {
 	at := s.file(name) + ".lock"
 	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {

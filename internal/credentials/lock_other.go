@@ -4,5 +4,5 @@ package credentials
 
 import "os"
 
-// tryLock does nothing: here processes that use one folder have no lock.
+// tryLock always succeeds: on this system, processes that share a folder have no lock.
 func tryLock(*os.File) (bool, error) { return true, nil }

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// Login lets the user of this machine give a grant for the upstream of s, which is
-// kept as that of call.Anonymous, call.Local and the gateway itself. It listens on loopback at the port, 0 for any,
-// hands show the URL that is to be opened in a browser, and returns when the grant
-// is kept, when it was refused, or when ctx ends.
+// Login lets the user of this machine give a grant for the upstream of s. The grant
+// belongs to call.Anonymous, to call.Local and to requests without a principal. Login
+// listens on loopback at the port, 0 for any, calls show with the URL to open in a
+// browser, and returns when the grant is stored or refused, or when ctx ends.
 func Login(ctx context.Context, s *Source, port int, show func(url string)) error {
 	u, ok := s.tokens.(*user)
 	if !ok {
-		return fmt.Errorf("the upstream %s asks for no grants of users; its configuration would need auth: {kind: user}", s.o.Upstream)
+		return fmt.Errorf("the upstream %s needs no grant: its configuration does not have auth: {kind: user}", s.o.Upstream)
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
-		return fmt.Errorf("no page can be served for the answer: %w; choose another port with --port", err)
+		return fmt.Errorf("cannot listen for the response: %w; choose another port with --port", err)
 	}
 	defer l.Close()
 	key := localKey
@@ -29,10 +29,10 @@ func Login(ctx context.Context, s *Source, port int, show func(url string)) erro
 	if err != nil {
 		return withCause(err)
 	}
-	if port == 0 { // the next login has another port: this registration would never be used again
+	if port == 0 { // the next login has another port, so this registration is useless then
 		defer f.client.forget(u.o.Store, f.server.Issuer, f.redirect)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, flowTime, fmt.Errorf("nobody has come back within %s", flowTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, flowTime, fmt.Errorf("the browser did not return within %s", flowTime))
 	defer cancel()
 	done := make(chan error, 1)
 	var used atomic.Bool
@@ -42,11 +42,11 @@ func Login(ctx context.Context, s *Source, port int, show func(url string)) erro
 			return
 		}
 		if r.URL.Query().Get("state") != f.state {
-			page(rw, http.StatusBadRequest, "This answer belongs to nothing that was begun here.")
+			page(rw, http.StatusBadRequest, "This response is unknown. Run the command again.")
 			return
 		}
 		if used.Swap(true) {
-			page(rw, http.StatusBadRequest, "This answer was used already.")
+			page(rw, http.StatusBadRequest, "This response was used already.")
 			return
 		}
 		err := u.finish(ctx, key, f, r.URL.Query())
@@ -65,7 +65,7 @@ func Login(ctx context.Context, s *Source, port int, show func(url string)) erro
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	last, end := context.WithTimeout(context.WithoutCancel(ctx), time.Second) // for the page that says so
+	last, end := context.WithTimeout(context.WithoutCancel(ctx), time.Second) // time to send the page
 	defer end()
 	if srv.Shutdown(last) != nil {
 		_ = srv.Close()
@@ -74,7 +74,7 @@ func Login(ctx context.Context, s *Source, port int, show func(url string)) erro
 	return withCause(err)
 }
 
-// whole is an error with its details, for the user of this machine.
+// withCause adds the details of an error to its text, for the user of this machine.
 func withCause(err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.cause != nil {

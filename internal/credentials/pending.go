@@ -6,18 +6,17 @@ import (
 	"time"
 )
 
-// maxPending bounds the links and the flows that are open at one time, each.
+// maxPending bounds the entries of each [pending].
 const maxPending = 10_000
 
-// pending keeps what users have begun and not ended, for flowTime, under ids that
-// nobody can guess. The oldest go where there are too many. Its methods may be called
-// by many goroutines at once.
+// pending keeps entries for flowTime under unguessable ids. It drops the oldest entries
+// when there are too many. It is safe for concurrent use.
 type pending[T any] struct {
 	now func() time.Time
 
 	mu    sync.Mutex
 	all   map[string]pendingEntry[T]
-	order []string // as they came; may name some that are gone
+	order []string // ids in order of arrival, also of entries that were taken
 }
 
 type pendingEntry[T any] struct {
@@ -29,14 +28,14 @@ func newPending[T any](now func() time.Time) *pending[T] {
 	return &pending[T]{now: now, all: make(map[string]pendingEntry[T])}
 }
 
-// add keeps something under a fresh id.
+// add adds an entry under a new id.
 func (p *pending[T]) add(what T) string {
 	id := rand.Text()
 	p.put(id, what)
 	return id
 }
 
-// put keeps something under an id that is fresh.
+// put adds an entry under a new id of the caller.
 func (p *pending[T]) put(id string, what T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,7 +51,7 @@ func (p *pending[T]) put(id string, what T) {
 	}
 }
 
-// get returns what is kept under an id.
+// get returns an entry.
 func (p *pending[T]) get(id string) (T, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,8 +59,7 @@ func (p *pending[T]) get(id string) (T, bool) {
 	return b.what, ok && p.now().Before(b.until)
 }
 
-// take returns what is kept under an id, and forgets it: of several who ask one gets
-// it.
+// take returns an entry and removes it, so that one caller gets it.
 func (p *pending[T]) take(id string) (T, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

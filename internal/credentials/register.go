@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// clientName is what users see of the gateway at authorization servers.
+// clientName is the gateway's name on the pages of authorization servers.
 const clientName = "MCP gateway"
 
-// registration is who the gateway is at one authorization server that it has not been
-// configured for.
+// registration is the gateway as a client that has registered itself at an authorization
+// server.
 type registration struct {
 	ID      string    `json:"id"`
 	Secret  string    `json:"secret,omitempty"`
@@ -21,13 +21,14 @@ type registration struct {
 	Expires time.Time `json:"expires,omitzero"` // of the secret
 }
 
-// proof returns how the client proves itself, and by which method.
+// clientAuth returns how the client authenticates, and the method that it is registered
+// for.
 func (r registration) clientAuth() (*clientAuth, []string) {
 	return &clientAuth{id: r.ID, secret: r.Secret}, []string{r.Method}
 }
 
-// clientDocument is the metadata of the gateway as a client, whose URL is id (the
-// draft "OAuth Client ID Metadata Document"); registering sends the same without id.
+// clientDocument returns the gateway's client metadata, whose URL is id (the draft "OAuth
+// Client ID Metadata Document"). A registration request contains the same without id.
 func clientDocument(id string, redirects ...string) map[string]any {
 	kind := "web"
 	if u, err := url.Parse(redirects[0]); err == nil && isLoopback(u.Hostname()) {
@@ -48,8 +49,8 @@ func registrationName(issuer, redirect string) string {
 	return strings.Join([]string{"client", issuer, redirect}, "\x00")
 }
 
-// forget forgets a registration that an authorization server does not know any more, so
-// that the next flow registers anew. Another that has taken its place stays.
+// forget removes a registration that an authorization server no longer knows, so that the
+// next flow registers again. It does not remove a newer registration.
 func (r registration) forget(st *Store, issuer, redirect string) {
 	var kept registration
 	name := registrationName(issuer, redirect)
@@ -58,8 +59,8 @@ func (r registration) forget(st *Store, issuer, redirect string) {
 	}
 }
 
-// registered returns who the gateway is at an authorization server, where it registers
-// if it is not yet (RFC 7591). What one server gave is never used at another.
+// register returns the gateway's registration at an authorization server, and registers
+// if necessary (RFC 7591). A registration is never used at another server.
 func register(ctx context.Context, g *guard, st *Store, s *authServer, redirect string, now time.Time) (registration, error) {
 	const what = "the registration endpoint"
 	name := registrationName(s.Issuer, redirect)
@@ -89,10 +90,10 @@ func register(ctx context.Context, g *guard, st *Store, s *authServer, redirect 
 	}
 	r = registration{ID: a.Body.Get("client_id").Str(), Secret: a.Body.Get("client_secret").Str(), Method: a.Body.Get("token_endpoint_auth_method").Str()}
 	if r.ID == "" || len(r.ID) > maxURL || len(r.Secret) > maxToken {
-		return r, failf("%s gave no client_id", what)
+		return r, failf("%s returned no client_id", what)
 	}
 	if r.Secret != "" && r.Method == "" {
-		r.Method = methodBasic // RFC 7591, section 2
+		r.Method = methodBasic // the default (RFC 7591, section 2)
 	}
 	if r.Method == methodNone {
 		r.Secret = ""

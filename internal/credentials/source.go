@@ -12,50 +12,50 @@ import (
 	"mcpgateway/internal/oauthmeta"
 )
 
-// Kind is what proves to an upstream who calls.
+// Kind is a kind of credentials for an upstream.
 type Kind string
 
-// The kinds. The zero value is nothing but headers.
+// The kinds of credentials. The zero value means headers only.
 const (
-	Own        Kind = "own"        // a token of the gateway itself
+	Own        Kind = "own"        // a token of the gateway: client credentials
 	Exchange   Kind = "exchange"   // the principal's token, exchanged
-	Enterprise Kind = "enterprise" // a grant of the enterprise's identity provider
+	Enterprise Kind = "enterprise" // a token by way of the enterprise's identity provider
 	User       Kind = "user"       // a grant of the principal
 )
 
-// Options are what proves to one upstream who calls.
+// Options configure the credentials for one upstream.
 type Options struct {
-	Upstream string   // its name
-	URL      *url.URL // of the server
+	Upstream string   // the name of the upstream
+	URL      *url.URL // the URL of the server
 
-	Headers map[string][]Part // that depend on the principal
+	Headers map[string][]Part // headers that depend on the principal
 
 	Kind Kind
-	// Authority issues the tokens. For User Issuer may be "": the server says who it
-	// is; for Enterprise it must not be.
+	// Authority issues the tokens. Its Issuer may be "" for the kind User, since the
+	// server names its own, and must be set for Enterprise.
 	Authority Authority
-	IdP       Authority // for Enterprise
+	IdP       Authority // for the kind Enterprise
 	Scopes    []string
-	Resource  *string // what tokens are for: nil means URL, "" that nothing is said
+	Resource  *string // the resource that tokens are for: nil means URL, "" none
 	Audience  string
-	// SubjectType is what principals' tokens are, for Exchange and Enterprise:
-	// access_token, id_token or jwt; "" means access_token.
+	// SubjectType is the type of the principals' tokens for the kinds Exchange and
+	// Enterprise: access_token, id_token or jwt; "" means access_token.
 	SubjectType string
 
-	Store *Store // for User
-	// Now is the time; nil means time.Now.
+	Store *Store // for the kind User
+	// Now returns the time; nil means time.Now.
 	Now func() time.Time
 }
 
-// Source makes the headers that prove to one upstream who calls.
+// Source makes the headers that authenticate requests to one upstream.
 type Source struct {
 	o         Options
 	templates []template
-	tokens    tokenSource // nil for none
+	tokens    tokenSource // nil: no tokens
 }
 
-// New returns the source of one upstream. The error names what of the options is
-// wrong. It connects to nobody.
+// New returns the source of one upstream. The error names the invalid option. New makes
+// no request.
 func New(o Options) (*Source, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -112,15 +112,14 @@ func newTokens(o Options) (tokenSource, error) {
 		}
 		return &enterpriseManaged{idp: idp, from: from, ask: a, subject: subject, fallback: mine, cache: newCache(o.Now)}, nil
 	}
-	return nil, fmt.Errorf("there are no credentials of the kind %q", o.Kind)
+	return nil, fmt.Errorf("unknown kind of credentials %q", o.Kind)
 }
 
 const authorization = "Authorization"
 
-// Headers returns the headers of a request for a principal, by their canonical
-// names; nobody else has them. who is nil for what the gateway does on its own
-// behalf, which carries no headers that depend on a principal. The error is an
-// *[Error], or that of ctx.
+// Headers returns the headers of a request for a principal, by their canonical names. The
+// caller owns the result. who is nil for requests that belong to no principal; they have
+// no headers that depend on one. The error is an [*Error], or that of ctx.
 func (s *Source) Headers(ctx context.Context, who *call.Principal) (http.Header, error) {
 	h := make(http.Header, len(s.templates)+1)
 	if who != nil {
@@ -145,10 +144,9 @@ func (s *Source) Headers(ctx context.Context, who *call.Principal) (http.Header,
 	return h, nil
 }
 
-// Refused says that the server has answered 401 or 403 to a request with these
-// headers, and takes the headers of the answer. It reports whether to send the
-// request again, once, with what Headers returns now. An error says better than the
-// answer why not; it is one of Headers.
+// Refused handles a response with status 401 or 403 to a request with the headers sent.
+// It reports whether to send the request again, once, with new Headers. The error
+// explains the refusal better than the response, and is an error of Headers.
 func (s *Source) Refused(ctx context.Context, who *call.Principal, sent http.Header, status int, answer http.Header) (again bool, err error) {
 	if s.tokens == nil {
 		return false, nil

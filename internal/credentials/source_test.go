@@ -230,7 +230,7 @@ func TestExchange(t *testing.T) {
 	if bearer(t, s, withToken("ann", as.Token("gateway", map[string]any{"sub": "ann", "jti": "2"}))) == got {
 		t.Error("another token was not exchanged")
 	}
-	fails(t, s, &call.Principal{Subject: "ci", AuthMethod: "api-key"}, "did not prove who they are with one that could be exchanged")
+	fails(t, s, &call.Principal{Subject: "ci", AuthMethod: "api-key"}, "did not authenticate with an access token that can be exchanged")
 	if sub, _, ok := as.Holder(bearer(t, s, nil), "api"); !ok || sub != "gw" {
 		t.Errorf("the gateway's own requests carry a token of %q", sub)
 	}
@@ -274,7 +274,7 @@ func TestExchangeThatGivesTheTokenBack(t *testing.T) {
 		fmt.Fprintf(w, `{"access_token":%q,"token_type":"Bearer"}`, r.PostFormValue("subject_token"))
 	}))
 	s := source(t, Options{Kind: Exchange, Authority: Authority{Client: Client{ID: "gw"}, Issuer: echo.URL}})
-	fails(t, s, withToken("ann", "a.b.c"), "gave the caller's own token back")
+	fails(t, s, withToken("ann", "a.b.c"), "returned the caller's own token")
 }
 
 func TestEnterprise(t *testing.T) {

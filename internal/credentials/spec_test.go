@@ -174,7 +174,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 			}
 			bearer(t, s, nil)
 			c.pass(6 * time.Minute)
-			fails(t, s, call.Anonymous, "the grant of this server's user has ended")
+			fails(t, s, call.Anonymous, "the grant of this server's user has expired or was revoked")
 			if n := len(as.Posts(gatewaytest.GrantRefresh)); n != 0 {
 				t.Errorf("refreshed %d times, with no refresh token", n)
 			}
@@ -249,7 +249,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 				iss       []string
 				want      string // "" for a token
 			}{
-				{true, []string{as.URL}, ""}, {true, nil, "does not say which"}, {false, []string{as.URL}, ""}, {false, nil, ""},
+				{true, []string{as.URL}, ""}, {true, nil, "does not name its authorization server"}, {false, []string{as.URL}, ""}, {false, nil, ""},
 				{false, []string{"https://evil.example"}, "another authorization server"}, {true, []string{as.URL + "/"}, "another authorization server"},
 				{true, []string{strings.ToUpper(as.URL)}, "another authorization server"}, {false, []string{""}, "another authorization server"}, {false, []string{as.URL, as.URL}, "another authorization server"},
 			} {

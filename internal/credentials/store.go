@@ -17,19 +17,18 @@ import (
 	"sync"
 )
 
-// Store keeps grants, encrypted, in a folder: one file for each, under a key that is
-// made once and that only the user of the process can read. Several processes may
-// use one folder: each file is replaced as a whole. Its methods may be called by many
-// goroutines at once.
+// Store stores grants and registrations, encrypted, in a folder: one file for each, and a
+// key that only the user of the process can read. Several processes may share a folder,
+// since each file is replaced as a whole. It is safe for concurrent use.
 type Store struct {
 	dir string // "": in memory only
 
 	mu     sync.Mutex
-	memory map[string][]byte // where there is no folder
+	memory map[string][]byte // used without a folder
 	locks  map[string]chan struct{}
 }
 
-// keyFile is the file of the key in the folder.
+// The files in the folder.
 const (
 	keyFile   = "grants.key"
 	grantsDir = "grants"
@@ -37,13 +36,13 @@ const (
 	maxStored = 1 << 20
 )
 
-// NewStore returns a store in a folder, that of other state of the gateway. It is
-// made when something is first kept. With "" everything is kept in memory.
+// NewStore returns a store in a folder, the gateway's state folder, which is created when
+// something is first stored. "" means in memory.
 func NewStore(dir string) *Store {
 	return &Store{dir: dir, memory: make(map[string][]byte), locks: make(map[string]chan struct{})}
 }
 
-// load reads what is kept under a name, and reports whether there is anything.
+// load reads a stored value, and reports whether there is one.
 func (s *Store) load(name string, into any) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +72,7 @@ func (s *Store) load(name string, into any) (bool, error) {
 		return false, err
 	}
 	if len(sealed) < seal.NonceSize() {
-		return false, s.storeError(errors.New("the file is cut off"))
+		return false, s.storeError(errors.New("the file is truncated"))
 	}
 	plain, err := seal.Open(nil, sealed[:seal.NonceSize()], sealed[seal.NonceSize():], []byte(name))
 	if err != nil {
@@ -89,7 +88,7 @@ func (s *Store) decode(plain []byte, into any) error {
 	return nil
 }
 
-// save keeps a value under a name.
+// save stores a value.
 func (s *Store) save(name string, v any) error {
 	plain, err := json.Marshal(v)
 	if err != nil {
@@ -113,7 +112,7 @@ func (s *Store) save(name string, v any) error {
 	return nil
 }
 
-// remove forgets what is kept under a name.
+// remove removes a stored value.
 func (s *Store) remove(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,18 +126,18 @@ func (s *Store) remove(name string) error {
 	return nil
 }
 
-// file is where something is kept. Its name tells nothing of what.
+// file returns the path of a stored value. The hash in it hides the name.
 func (s *Store) file(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return filepath.Join(s.dir, grantsDir, hex.EncodeToString(sum[:16]))
 }
 
 func (s *Store) storeError(err error) *Error {
-	return failf("the gateway cannot read or keep grants").because(err)
+	return failf("the gateway cannot read or store grants").because(err)
 }
 
-// sealer returns what encrypts, with the key of the folder, which another process may
-// have made anew. The caller holds mu.
+// sealer returns the cipher with the key of the folder. Another process may have made a
+// new key. The caller holds mu.
 func (s *Store) sealer() (cipher.AEAD, error) {
 	key, err := s.key()
 	if err != nil {
@@ -151,7 +150,7 @@ func (s *Store) sealer() (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// key reads the key, which it makes if there is none.
+// key reads the key, and makes it if there is none.
 func (s *Store) key() ([]byte, error) {
 	at := filepath.Join(s.dir, keyFile)
 	if err := os.MkdirAll(filepath.Join(s.dir, grantsDir), 0o700); err != nil {
@@ -168,17 +167,17 @@ func (s *Store) key() ([]byte, error) {
 		return nil, err
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("others can read %s, which encrypts grants: chmod 600 it, and if that was not on purpose remove it and the folder %s, and log in again", at, grantsDir)
+		return nil, fmt.Errorf("other users can read %s, the key that encrypts grants: run chmod 600 on it; if they may have read it, remove it and the folder %s, and log in again", at, grantsDir)
 	}
 	key, err := os.ReadFile(at)
 	if err == nil && len(key) != keySize {
-		err = fmt.Errorf("%s is no key of %d bytes: remove it and the folder %s, and log in again", at, keySize, grantsDir)
+		err = fmt.Errorf("%s is not a key of %d bytes: remove it and the folder %s, and log in again", at, keySize, grantsDir)
 	}
 	return key, err
 }
 
-// makeKey makes a key where there is none. Of several processes that do so at once
-// one wins.
+// makeKey makes a key if there is none. If several processes do so at once, one of them
+// succeeds.
 func makeKey(at string) error {
 	key := make([]byte, keySize)
 	_, _ = rand.Read(key)
@@ -193,7 +192,7 @@ func makeKey(at string) error {
 	return nil
 }
 
-// replace writes a file as a whole, which nobody else can read.
+// replaceFile replaces a file, readable by the user of the process only, as a whole.
 func replaceFile(at string, data []byte) error {
 	tmp, err := writeTemp(at, data)
 	if err != nil {
@@ -205,9 +204,9 @@ func replaceFile(at string, data []byte) error {
 	return nil
 }
 
-// written writes data to a file of its own beside at, through to the disk.
+// writeTemp writes data to a temporary file beside at, and syncs it to disk.
 func writeTemp(at string, data []byte) (name string, err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(at), "."+filepath.Base(at)+"-*") // with mode 0600
+	tmp, err := os.CreateTemp(filepath.Dir(at), "."+filepath.Base(at)+"-*") // mode 0600
 	if err != nil {
 		return "", err
 	}

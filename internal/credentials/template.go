@@ -11,12 +11,11 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Part is a piece of a header's value: text as it is, or an expression about the
-// principal, which is one of principal.subject, principal.issuer, principal.groups
-// and principal.claims.<path>.
+// Part is a part of a header value: literal text, or an expression about the principal:
+// principal.subject, principal.issuer, principal.groups or principal.claims.<path>.
 type Part struct {
 	Text       string
-	Expression string // "" for text
+	Expression string // "" for literal text
 }
 
 // template is a header whose value depends on the principal.
@@ -34,11 +33,11 @@ func newTemplate(name string, parts []Part) (template, error) {
 	return template{textproto.CanonicalMIMEHeaderKey(name), parts}, nil
 }
 
-// maxHeader bounds the value of one header.
+// maxHeader bounds the value of one header, in bytes.
 const maxHeader = 8 << 10
 
-// value renders the header. The error is an *Error that names the expression which
-// the principal has nothing for, or nothing that may stand in a header.
+// value returns the value of the header. The error is an *Error that names the expression
+// without a usable value.
 func (t template) value(who *call.Principal) (string, error) {
 	var b strings.Builder
 	for _, p := range t.parts {
@@ -46,10 +45,10 @@ func (t template) value(who *call.Principal) (string, error) {
 		if p.Expression != "" {
 			var ok bool
 			if text, ok = lookup(p.Expression)(who); !ok {
-				return "", failf("the header %s cannot be sent: the caller has no %s, or one of another form", t.name, p.Expression)
+				return "", failf("the header %s cannot be sent: the caller has no %s, or one of the wrong type", t.name, p.Expression)
 			}
 			if !isHeaderText(text) {
-				return "", failf("the header %s cannot be sent: %s of the caller has characters that cannot stand in it", t.name, p.Expression)
+				return "", failf("the header %s cannot be sent: %s of the caller has characters that a header must not contain", t.name, p.Expression)
 			}
 		}
 		b.WriteString(text)
@@ -60,14 +59,14 @@ func (t template) value(who *call.Principal) (string, error) {
 	return b.String(), nil
 }
 
-// isPlain tells whether a text comes out of a header as it went in: nothing in it
-// ends a line, and no space at an end that servers take off.
+// isHeaderText reports whether a text may be part of a header: it contains no control
+// characters, and no spaces at its ends, which servers would remove.
 func isHeaderText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) }) && strings.Trim(s, " ") == s
 }
 
-// lookup returns what an expression stands for, nil for one that is not known. It
-// reports false for what a principal has not.
+// lookup returns the function that evaluates an expression, nil if the expression is
+// unknown. The function reports false if the principal has no value for it.
 func lookup(expression string) func(who *call.Principal) (string, bool) {
 	claim, isClaim := strings.CutPrefix(expression, "principal.claims.")
 	switch {
@@ -83,7 +82,8 @@ func lookup(expression string) func(who *call.Principal) (string, bool) {
 	return nil
 }
 
-// join puts commas between values. One that has a comma would look like two.
+// join joins values with commas. It reports false if a value contains a comma, which
+// would look like two values.
 func join(all []string) (string, bool) {
 	for _, s := range all {
 		if s == "" || strings.Contains(s, ",") || !isHeaderText(s) {
@@ -93,9 +93,8 @@ func join(all []string) (string, bool) {
 	return strings.Join(all, ","), len(all) > 0
 }
 
-// claimText returns a claim as text: a string, a number, true or false, or a list of
-// strings with commas between. The path is the name of a claim, or names of members
-// within it with dots between.
+// claimText returns a claim as text: a string, a number, a boolean, or strings joined
+// with commas. The path is the name of a claim, or nested names with dots between them.
 func claimText(claims wire.Raw, path string) (string, bool) {
 	v := wire.ValueOf(claims).Get(path)
 	if !v.Exists() {

@@ -31,9 +31,9 @@ func TestTemplates(t *testing.T) {
 		{"principal.claims.obj", "", "has no principal.claims.obj"},
 		{"principal.claims.odd", "", "has no principal.claims.odd"},
 		{"principal.claims.comma", "", "has no principal.claims.comma"},
-		{"principal.claims.lines", "", "characters that cannot stand in it"},
-		{"principal.claims.nul", "", "characters that cannot stand in it"},
-		{"principal.claims.space", "", "characters that cannot stand in it"},
+		{"principal.claims.lines", "", "characters that a header must not contain"},
+		{"principal.claims.nul", "", "characters that a header must not contain"},
+		{"principal.claims.space", "", "characters that a header must not contain"},
 	} {
 		s := source(t, Options{Headers: map[string][]Part{"x-who": {{Text: "<"}, {Expression: tc.expression}, {Text: ">"}}}})
 		if tc.fault != "" {

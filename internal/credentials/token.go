@@ -11,31 +11,31 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// token is what a token endpoint gave.
+// token is a response of a token endpoint.
 type token struct {
 	access  string
-	kind    string // issued_token_type of RFC 8693, "" where there is none
+	kind    string // issued_token_type (RFC 8693), "" if absent
 	refresh string
 	id      string    // the ID token of OpenID Connect
-	scope   string    // "" where it is what was asked for
-	issued  time.Time // when it came
-	expires time.Time // zero: nobody said when
+	scope   string    // "" if it is the requested scope
+	issued  time.Time // when the response arrived
+	expires time.Time // zero: unknown
 }
 
 const (
-	// unknownLife is for how long a token is taken for good that does not say so.
+	// defaultLife is the life of a token without an expiry.
 	defaultLife = time.Hour
 	maxLife     = 365 * 24 * time.Hour
-	// skew is how long before its end a token is taken to have expired, but no more
-	// than a quarter of its life.
+	// skew is how long before its expiry a token is replaced, but at most a quarter of
+	// its life.
 	skew = 30 * time.Second
-	// youth is how long a token is young: a server that refuses a young one will
-	// refuse the next.
+	// minTokenAge is the age below which a refused token is not replaced, since a server
+	// that refuses a new token will refuse the next one.
 	minTokenAge = 5 * time.Second
 	maxToken    = 16 << 10
 )
 
-// goodUntil is when the token is to be replaced.
+// goodUntil returns when to replace the token.
 func (t *token) goodUntil() time.Time {
 	if t.expires.IsZero() {
 		return t.issued.Add(defaultLife)
@@ -43,19 +43,22 @@ func (t *token) goodUntil() time.Time {
 	return t.expires.Add(-min(skew, t.expires.Sub(t.issued)/4))
 }
 
-// tokenEndpoint is where tokens come from, and who the gateway is there. It is
-// immutable.
+// tokenEndpoint is the token endpoint of an authorization server, for one client. It is
+// immutable. All grants go through its method request, and not through
+// golang.org/x/oauth2: that package has no token exchange (RFC 8693) and no JWT grants
+// (RFC 7523), accepts responses with duplicate keys, and puts the body of a refusal into
+// its errors.
 type tokenEndpoint struct {
-	what    string // what errors call it
+	what    string // its name in errors
 	url     *url.URL
-	aud     string // for whom assertions are
+	aud     string // the audience of assertions
 	client  *clientAuth
-	methods []string // in which clients may authenticate, none: unknown
+	methods []string // authentication methods of the server, none: unknown
 	guard   *guard
 	now     func() time.Time
 }
 
-// request asks for a token with the given parameters, and with who the gateway is.
+// request requests a token with the given parameters and the credentials of the client.
 // The error is an *Error, or that of ctx.
 func (e *tokenEndpoint) request(ctx context.Context, form url.Values) (*token, error) {
 	header, err := e.client.authenticate(form, e.aud, e.methods, e.now())
@@ -82,7 +85,7 @@ func (e *tokenEndpoint) request(ctx context.Context, form url.Values) (*token, e
 	return e.read(a.Body)
 }
 
-// read reads the answer of a token endpoint (RFC 6749, section 5.1).
+// read parses the response of a token endpoint (RFC 6749, section 5.1).
 func (e *tokenEndpoint) read(body wire.Value) (*token, error) {
 	t := &token{
 		access: body.Get("access_token").Str(), kind: body.Get("issued_token_type").Str(), refresh: body.Get("refresh_token").Str(),
@@ -93,9 +96,9 @@ func (e *tokenEndpoint) read(body wire.Value) (*token, error) {
 	case !isToken(t.access):
 		return nil, failf("%s answered without a token", e.what)
 	case typ != "" && !strings.EqualFold(typ, "Bearer") && !strings.EqualFold(typ, "N_A"):
-		return nil, failf("%s gave a token of another type than Bearer", e.what)
+		return nil, failf("%s returned a token that is not a Bearer token", e.what)
 	case len(t.refresh) > maxToken || len(t.scope) > maxToken:
-		return nil, failf("%s gave a token that is too large", e.what)
+		return nil, failf("%s returned a token that is too large", e.what)
 	}
 	if life, ok := seconds(body.Get("expires_in")); ok {
 		t.expires = t.issued.Add(min(life, maxLife))
@@ -103,8 +106,8 @@ func (e *tokenEndpoint) read(body wire.Value) (*token, error) {
 	return t, nil
 }
 
-// seconds reads a duration that is a number, or a string of one as some servers
-// have it. One that is not over 0 says nothing.
+// seconds parses a duration in seconds, which some servers send as a string. It reports
+// false unless the duration is positive.
 func seconds(v wire.Value) (time.Duration, bool) {
 	text := string(v.Raw())
 	if v.Kind() == '"' {
@@ -117,8 +120,8 @@ func seconds(v wire.Value) (time.Duration, bool) {
 	return time.Duration(min(f, maxLife.Seconds()) * float64(time.Second)), true
 }
 
-// isToken tells whether a text can stand behind Bearer: visible characters of
-// ASCII, and no more than a header should have.
+// isToken reports whether a text can be a Bearer token in a header: visible ASCII
+// characters of bounded number.
 func isToken(s string) bool {
 	if s == "" || len(s) > maxToken {
 		return false

@@ -76,7 +76,7 @@ func TestOddAnswers(t *testing.T) {
 		"line end":       {"application/json", `{"access_token":"a\r\nX: y"}`, "answered without a token"},
 		"space":          {"application/json", `{"access_token":"a b"}`, "answered without a token"},
 		"twice":          {"application/json", `{"access_token":"a","access_token":"b"}`, "answered without a token"},
-		"another scheme": {"application/json", `{"access_token":"a","token_type":"DPoP"}`, "of another type than Bearer"},
+		"another scheme": {"application/json", `{"access_token":"a","token_type":"DPoP"}`, "not a Bearer token"},
 		"endless":        {"application/json", `{"x":"` + strings.Repeat("x", maxDocument) + `"}`, "sends more than"},
 		"deep":           {"application/json", `{"x":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`, "answered without a token"},
 	} {

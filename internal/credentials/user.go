@@ -11,33 +11,32 @@ import (
 	"mcpgateway/internal/oauthmeta"
 )
 
-// user are tokens of principals who have granted access to the upstream. What the
-// gateway does on its own behalf it does with the grant of the user of this machine, which
-// [Login] makes, and without any where there is none.
+// user obtains tokens from grants of principals. Requests that belong to no principal use
+// the grant of the user of this machine, which [Login] stores, and no token without one.
 type user struct {
 	o                  Options
 	guard              *guard
 	ask                tokenParams
-	resourceConfigured bool // ask.resource is configured
+	resourceConfigured bool // params.resource is configured
 	clientAuth         *clientAuth
 	cache              *cache
 
 	mu            sync.Mutex
-	lastChallenge challenge              // what the server last said that it wants
-	demands       map[string]scopeDemand // by principal what a grant does not reach far enough for
-	refused       map[string]string      // by principal the token that the server has refused
+	lastChallenge challenge              // of the server
+	demands       map[string]scopeDemand // by principal: the scopes that the server requires beyond the grant
+	refused       map[string]string      // by principal: the token that the server has refused
 }
 
-// wider are the scopes that a grant should have.
+// scopeDemand holds the scopes that a grant should have.
 type scopeDemand struct {
 	scopes []string
-	times  int // that the server has said so
+	times  int // how often the server has demanded them
 }
 
-// maxMore bounds the principals of whom more and spent remember something.
+// maxRemembered bounds the principals in demands and refused.
 const maxRemembered = 10_000
 
-// granted is a grant as it is kept.
+// grant is a stored grant.
 type grant struct {
 	Issuer   string       `json:"issuer"`
 	Resource string       `json:"resource,omitempty"`
@@ -64,11 +63,11 @@ func newUser(o Options, g *guard, a tokenParams) (*user, error) {
 	return u, err
 }
 
-// localKey is the key of whoever uses this machine.
+// localKey is the key of the user of this machine.
 var localKey = call.Local.Key()
 
-// principalKey names who has given a grant. Where no proof is asked for there is one
-// principal, and that is whoever uses this machine.
+// principalKey returns the key of the principal that gives grants. Principals without
+// authentication are the user of this machine.
 func principalKey(who *call.Principal) string {
 	if who == nil || who.AuthMethod == call.Anonymous.AuthMethod || who.AuthMethod == call.Local.AuthMethod {
 		return localKey
@@ -76,13 +75,13 @@ func principalKey(who *call.Principal) string {
 	return who.Key()
 }
 
-// name is what a grant is kept under. A server at another URL is another server,
-// whatever it is called.
+// storeName returns the name of a stored grant. It includes the URL, since another URL is
+// another server.
 func (u *user) storeName(key string) string {
 	return strings.Join([]string{"grant", u.o.Upstream, oauthmeta.CanonicalURI(u.o.URL), key}, "\x00")
 }
 
-// needed is the error of a call whose principal has to give a grant first.
+// grantNeeded is the error of a call whose principal has to give a grant first.
 func (u *user) grantNeeded(key string, text string) *Error {
 	e := failf("%s", text)
 	if key == localKey {
@@ -92,7 +91,7 @@ func (u *user) grantNeeded(key string, text string) *Error {
 	return e
 }
 
-const textNoGrant = "this server wants a grant of its user, and there is none yet"
+const textNoGrant = "this server requires a grant of its user, and there is none yet"
 
 func (u *user) token(ctx context.Context, who *call.Principal) (*token, error) {
 	key := principalKey(who)
@@ -103,7 +102,7 @@ func (u *user) token(ctx context.Context, who *call.Principal) (*token, error) {
 	return t, err
 }
 
-// current returns the token of the grant that is kept, a new one if need be.
+// current returns the token of the stored grant, refreshed if necessary.
 func (u *user) current(ctx context.Context, key string) (*token, error) {
 	g, err := u.load(key)
 	if err != nil {
@@ -120,7 +119,7 @@ func (u *user) current(ctx context.Context, key string) (*token, error) {
 	if g, err = u.load(key); err != nil {
 		return nil, err
 	}
-	if t := g.token(); u.isUsable(key, t) { // somebody was faster
+	if t := g.token(); u.isUsable(key, t) { // another caller has refreshed it
 		return t, nil
 	}
 	if g.Refresh == "" {
@@ -128,12 +127,12 @@ func (u *user) current(ctx context.Context, key string) (*token, error) {
 	}
 	t, err := u.refresh(ctx, g)
 	e, _ := err.(*Error)
-	forgotten := e != nil && e.code == "invalid_client" && u.clientAuth == nil // servers forget who has registered
+	forgotten := e != nil && e.code == "invalid_client" && u.clientAuth == nil // servers forget registered clients
 	if forgotten {
 		g.Client.forget(u.o.Store, g.Issuer, g.Redirect)
 	}
 	if forgotten || e != nil && e.final {
-		// Another process, where they have no lock, may have used the refresh token.
+		// Another process may have used the refresh token, on a system without locks.
 		if other, lerr := u.load(key); lerr == nil && other.Refresh != g.Refresh {
 			return other.token(), nil
 		}
@@ -145,7 +144,7 @@ func (u *user) current(ctx context.Context, key string) (*token, error) {
 	return t, u.save(key, g.renewed(t))
 }
 
-// good reports whether a token can be sent.
+// isUsable reports whether a token can be sent.
 func (u *user) isUsable(key string, t *token) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -167,13 +166,13 @@ func (u *user) load(key string) (grant, error) {
 
 func (u *user) save(key string, g grant) error { return u.o.Store.save(u.storeName(key), g) }
 
-// drop forgets a grant that is not good any more, and returns the error that says so.
-// The caller holds its lock.
+// dropGrant removes an invalid grant, and returns the error that says so. The caller
+// holds its lock.
 func (u *user) dropGrant(key string) error {
 	if err := u.o.Store.remove(u.storeName(key)); err != nil {
 		return err
 	}
-	return u.grantNeeded(key, "the grant of this server's user has ended")
+	return u.grantNeeded(key, "the grant of this server's user has expired or was revoked")
 }
 
 func (g grant) token() *token {
@@ -192,7 +191,7 @@ func (g grant) renewed(t *token) grant {
 	return g
 }
 
-// refresh gets another token (RFC 6749, section 6).
+// refresh requests a new token (RFC 6749, section 6).
 func (u *user) refresh(ctx context.Context, g grant) (*token, error) {
 	s, err := u.guard.findServer(ctx, g.Issuer)
 	if err != nil {
@@ -203,8 +202,7 @@ func (u *user) refresh(ctx context.Context, g grant) (*token, error) {
 	return u.endpoint(s, g.Client).request(ctx, form)
 }
 
-// endpoint returns the token endpoint of an authorization server for a client of
-// its own.
+// endpoint returns the token endpoint of an authorization server for a client.
 func (u *user) endpoint(s *authServer, c registration) *tokenEndpoint {
 	e := &tokenEndpoint{what: "the token endpoint", url: s.token, aud: s.Issuer, guard: u.guard, now: u.o.Now}
 	if u.clientAuth != nil && c.ID == u.clientAuth.id && c.Secret == "" {
@@ -247,10 +245,10 @@ func (u *user) refuse(ctx context.Context, who *call.Principal, access string, c
 	return true, nil
 }
 
-// widen notes that the server wants scopes that a grant lacks (2026-07-28,
-// basic/authorization, "Step-Up Authorization Flow"), and returns the error of the
-// call. It is nil when the grant has them all, or was to have them a moment ago: asking
-// again would change nothing.
+// stepUp records that the server requires scopes that a grant lacks (2026-07-28,
+// basic/authorization, "Step-Up Authorization Flow"), and returns the error of the call.
+// It returns nil if the grant has all scopes, or if they were requested a moment ago:
+// another authorization request would not change anything.
 func (u *user) stepUp(who *call.Principal, c challenge) error {
 	key := principalKey(who)
 	g, err := u.load(key)
@@ -271,7 +269,7 @@ func (u *user) stepUp(who *call.Principal, c challenge) error {
 	}
 	u.demands[key] = scopeDemand{union(g.Scopes, c.scopes), u.demands[key].times + 1}
 	u.lastChallenge = c
-	return u.grantNeeded(key, "this server wants a wider grant of its user")
+	return u.grantNeeded(key, "this server requires a grant with more scopes of its user")
 }
 
 func union(a, b []string) []string {
@@ -284,8 +282,8 @@ func union(a, b []string) []string {
 	return out
 }
 
-// Wants reports whether a principal has to give a grant before calls of theirs get
-// through, in which [Web] and [Login] help.
+// NeedsGrant reports whether a principal has to give a grant before calls can succeed.
+// [Web] and [Login] obtain grants.
 func (s *Source) NeedsGrant(who *call.Principal) bool {
 	u, ok := s.tokens.(*user)
 	if !ok {
@@ -300,9 +298,9 @@ func (s *Source) NeedsGrant(who *call.Principal) bool {
 	return ok && e.needsGrant
 }
 
-// Lacks returns how often the server has said that the grant of a principal does not
-// reach far enough, since it was given: a call over which that changes wants a wider
-// one, others go on with what there is.
+// StepUps returns how often the server has required more scopes since the principal gave
+// the grant. If it changes during a call, that call needs more scopes; other calls go on
+// with the grant.
 func (s *Source) StepUps(who *call.Principal) int {
 	u, ok := s.tokens.(*user)
 	if !ok {

@@ -65,7 +65,7 @@ func TestLogin(t *testing.T) {
 	if s.NeedsGrant(call.Anonymous) || !s.NeedsGrant(withToken("ann", "x")) {
 		t.Error("the grant of this machine's user is one of others, or not theirs")
 	}
-	fails(t, s, withToken("ann", "x"), "wants a grant of its user")
+	fails(t, s, withToken("ann", "x"), "requires a grant of its user")
 
 	// Another process finds it, one for a server elsewhere does not.
 	again := source(t, Options{Kind: User, URL: s.o.URL, Store: NewStore(store.dir), Now: c.now})
@@ -98,7 +98,7 @@ func TestLogin(t *testing.T) {
 	}
 	as.ForgetRefresh()
 	c.pass(6 * time.Minute)
-	fails(t, s, call.Anonymous, "the grant of this server's user has ended: run gateway login up")
+	fails(t, s, call.Anonymous, "the grant of this server's user has expired or was revoked: run gateway login up")
 	c.pass(failureLife)
 	fails(t, s, call.Anonymous, "there is none yet")
 }
@@ -159,7 +159,7 @@ func TestWiderGrant(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer := http.Header{"Www-Authenticate": {`Bearer error="insufficient_scope", scope="read write"`}}
-	if again, err := s.Refused(t.Context(), nil, sent, 403, answer); again || err == nil || !strings.Contains(err.Error(), "wider grant") || s.StepUps(nil) != 1 || s.NeedsGrant(nil) {
+	if again, err := s.Refused(t.Context(), nil, sent, 403, answer); again || err == nil || !strings.Contains(err.Error(), "grant with more scopes") || s.StepUps(nil) != 1 || s.NeedsGrant(nil) {
 		t.Fatalf("403: %v, %v", again, err)
 	}
 	if err := login(t, s); err != nil {
@@ -211,16 +211,16 @@ func TestLoginThatFails(t *testing.T) {
 		change func(as *gatewaytest.AuthServer)
 		want   string
 	}{
-		{"mix-up", func(as *gatewaytest.AuthServer) { as.SetIss("https://evil.example.com") }, "is that of another authorization server"},
-		{"nearly the same issuer", func(as *gatewaytest.AuthServer) { as.SetIss(as.URL + "/") }, "is that of another authorization server"},
-		{"no issuer, though announced", func(as *gatewaytest.AuthServer) { as.SetIss("-") }, "does not say which authorization server"},
+		{"mix-up", func(as *gatewaytest.AuthServer) { as.SetIss("https://evil.example.com") }, "is from another authorization server"},
+		{"nearly the same issuer", func(as *gatewaytest.AuthServer) { as.SetIss(as.URL + "/") }, "is from another authorization server"},
+		{"no issuer, though announced", func(as *gatewaytest.AuthServer) { as.SetIss("-") }, "does not name its authorization server"},
 		{"no PKCE", func(as *gatewaytest.AuthServer) { as.SetMetadata("code_challenge_methods_supported", nil) }, "does not offer PKCE"},
 		{"plain PKCE", func(as *gatewaytest.AuthServer) {
 			as.SetMetadata("code_challenge_methods_supported", []string{"plain"})
 		}, "does not offer PKCE"},
 		{"metadata of another issuer", func(as *gatewaytest.AuthServer) { as.SetClaimed("https://honest.example.com") }, "is that of another issuer"},
 		{"no registration", func(as *gatewaytest.AuthServer) { as.SetMetadata("registration_endpoint", nil) }, "register the gateway there with the redirect URI http://127.0.0.1:"},
-		{"token endpoint in a cloud", func(as *gatewaytest.AuthServer) { as.SetMetadata("token_endpoint", "http://169.254.169.254/token") }, "the token endpoint that the server names has no https"},
+		{"token endpoint in a cloud", func(as *gatewaytest.AuthServer) { as.SetMetadata("token_endpoint", "http://169.254.169.254/token") }, "the token endpoint that the server names is not an https URL"},
 		{"token endpoint in a private network", func(as *gatewaytest.AuthServer) { as.SetMetadata("token_endpoint", "https://10.0.0.1/token") }, "leads to an address that is not public"},
 		{"refused", func(as *gatewaytest.AuthServer) { as.SetFail("invalid_grant") }, "the token endpoint answered HTTP 400 (invalid_grant)"},
 	} {
@@ -295,7 +295,7 @@ func TestLoginEndsWithItsContext(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	own := source(t, Options{Kind: Own, Authority: Authority{Client: Client{ID: "gw"}, TokenURL: as.URL}})
-	if err := Login(t.Context(), own, 0, nil); err == nil || !strings.Contains(err.Error(), "asks for no grants") {
+	if err := Login(t.Context(), own, 0, nil); err == nil || !strings.Contains(err.Error(), "needs no grant") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -343,14 +343,14 @@ func TestForgottenClient(t *testing.T) {
 	}
 	as.ForgetClients()
 	c.pass(6 * time.Minute)
-	fails(t, s, ann, "the grant of this server's user has ended")
+	fails(t, s, ann, "the grant of this server's user has expired or was revoked")
 	if !s.NeedsGrant(ann) {
 		t.Error("nobody is asked for another grant")
 	}
 	grant(ann.Key())
 	bearer(t, s, ann)
 	// What the one has registered anew stays when the other finds out.
-	fails(t, s, bob, "the grant of this server's user has ended")
+	fails(t, s, bob, "the grant of this server's user has expired or was revoked")
 	grant(bob.Key())
 	bearer(t, s, bob)
 	if n := as.Asked("/register"); n != 2 {

@@ -19,64 +19,68 @@ import (
 	"mcpgateway/internal/origin"
 )
 
-// WebOptions say where [Web] is, and for whom.
+// WebOptions configure a [Web].
 type WebOptions struct {
-	// Base returns the URL at which browsers reach the gateway, without a slash at
-	// its end; "" where that is not known. The redirect URIs are <base>/oauth/callback,
-	// and <base>/oauth/login.
+	// Base returns the URL at which browsers reach the gateway, without a slash at its
+	// end, "" if it is unknown. The redirect URIs are <base>/oauth/callback and
+	// <base>/oauth/login.
 	Base   func() string
-	Source func(upstream string) *Source // nil for one that there is not
-	Logins []BrowserLogin                // by which users prove in the browser who they are
-	// Given is told that a principal has given a grant, after they were asked with
-	// this id. It must not block, and may be nil.
+	Source func(upstream string) *Source // returns nil for an unknown upstream
+	Logins []BrowserLogin                // logins of users in the browser
+	// Granted is called when a principal has given a grant through the link with this id.
+	// It must not block, and may be nil.
 	Granted func(upstream, id string)
-	// Failed is told why somebody got an error page; it may be nil.
+	// Failed is called with the reason of an error page. It may be nil.
 	Failed func(upstream string, err error)
 	Now    func() time.Time // nil means time.Now
 }
 
-// Web is the pages on which principals of a gateway give their grants:
+// Web serves the pages on which principals give grants:
 //
-//	/oauth/start?id=…  ──▶ [ /oauth/login at the principal's issuer ] ──▶ authorization
+//	/oauth/start?id=…  ──▶ [ /oauth/login at the principal's issuer ] ──▶
+//
+// authorization
+//
 //	server of the upstream ──▶ /oauth/callback
 //
-// A link is for one principal and one upstream. Whoever opens it has to be that
-// principal: they log in at the issuer that has proved the principal, and the subject
-// is compared; or, where there is no such login, they are at this machine. So nobody
-// can have another give a grant for them. What comes back has to come from the
-// browser that went out, with a state that is good for one answer.
+// A link is for one principal and one upstream. The user who opens it must be that
+// principal: they log in at the issuer of the principal, and the subject must be the
+// same; if no login is configured, the browser must be on this machine. So nobody can
+// make another user give a grant. The authorization response must come from the browser
+// that was sent away, with a state that is accepted once.
 //
-// Links and flows are in the memory of the process.
+// Links and flows are kept in memory.
 type Web struct {
 	o            WebOptions
 	logins       map[string]*browserLogin // by issuer
 	links        *pending[link]
 	authRequests *pending[authRequest]
-	index        *pending[string] // link ids by upstream and principal
+	index        *pending[string] // ids of links by upstream and principal
 }
 
-// link is a principal who is to give a grant.
+// link invites a principal to give a grant.
 type link struct {
 	who      *call.Principal
 	upstream string
-	opened   *atomic.Int32 // how often
+	opened   *atomic.Int32 // how often it was opened
 }
 
-// maxOpened bounds how often one link sends a browser on: each time costs requests to
-// other servers, and a place among the trips, of which the oldest go.
+// maxOpens bounds how often a link can be opened. Each time costs requests to other
+// servers and an entry of the pending authorization requests, of which the oldest are
+// dropped.
 const maxOpens = 100
 
-// trip is a browser on its way to an authorization server and back.
+// authRequest is an authorization request that a browser was sent away with.
 type authRequest struct {
 	link
 	id      string // of the link
 	flow    *flow
 	nonce   string            // of a login
-	browser [sha256.Size]byte // digest of the cookie
-	login   *browserLogin     // nil: the way to the grant
+	browser [sha256.Size]byte // the digest of the cookie
+	login   *browserLogin     // nil if the request is for the grant
 }
 
-// The paths of the pages below the base.
+// Paths of the pages below the base.
 const (
 	PathStart    = "/oauth/start"
 	pathLogin    = "/oauth/login"
@@ -84,7 +88,7 @@ const (
 	pathDocument = "/oauth/client.json"
 )
 
-// NewWeb returns the pages. The error names what of the options is wrong.
+// NewWeb returns a Web. The error names the invalid option.
 func NewWeb(o WebOptions) (*Web, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -108,8 +112,8 @@ func NewWeb(o WebOptions) (*Web, error) {
 	return w, nil
 }
 
-// Link returns where a principal gives a grant for an upstream, and the id of that.
-// The error says why there is no such place.
+// Link returns the URL and the id of a link on which a principal gives a grant for an
+// upstream.
 func (w *Web) Link(who *call.Principal, upstream string) (at, id string, err error) {
 	base := w.o.Base()
 	if base == "" {
@@ -118,7 +122,7 @@ func (w *Web) Link(who *call.Principal, upstream string) (at, id string, err err
 	// "All redirect URIs MUST be either localhost or use HTTPS" (2026-07-28,
 	// basic/authorization/security-considerations, "Communication Security").
 	if u, err := url.Parse(base); err != nil || u.Scheme != "https" && !isLoopback(u.Hostname()) {
-		return "", "", failf("browsers reach the gateway by http, over which no grant may come: set public_url to an https URL")
+		return "", "", failf("browsers reach the gateway over http, which is not secure enough for grants: set public_url to an https URL")
 	}
 	key := upstream + "\x00" + who.Key()
 	id, ok := w.index.get(key)
@@ -132,8 +136,8 @@ func (w *Web) Link(who *call.Principal, upstream string) (at, id string, err err
 	return base + PathStart + "?id=" + id, id, nil
 }
 
-// document is the URL of what the gateway says of itself as a client, "" where no
-// authorization server could read it.
+// document returns the URL of the gateway's client metadata, "" if authorization servers
+// cannot fetch it.
 func (w *Web) document() string {
 	if base := w.o.Base(); strings.HasPrefix(base, "https://") {
 		return base + pathDocument
@@ -155,9 +159,9 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	base, err := url.Parse(w.o.Base())
-	// A page that has given itself an address on loopback must not read this one.
+	// A web page whose name resolves to loopback (DNS rebinding) must not read this page.
 	if err != nil || base.Host == "" || isLoopback(base.Hostname()) && !strings.EqualFold(base.Host, r.Host) {
-		page(rw, http.StatusForbidden, "The gateway is not reached by this name. Open the link as it was given to you.")
+		page(rw, http.StatusForbidden, "This is not the address of the gateway. Open the link exactly as you received it.")
 		return
 	}
 	switch strings.TrimPrefix(r.URL.Path, base.Path) {
@@ -175,28 +179,28 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 func (w *Web) serveDocument(rw http.ResponseWriter) {
 	id := w.document()
 	if id == "" {
-		page(rw, http.StatusNotFound, "The gateway has no public URL with https.")
+		page(rw, http.StatusNotFound, "The gateway has no https public URL.")
 		return
 	}
 	doc, err := json.Marshal(clientDocument(id, w.o.Base()+pathCallback))
 	if err != nil {
-		page(rw, http.StatusInternalServerError, "The document cannot be made.")
+		page(rw, http.StatusInternalServerError, "The document cannot be created.")
 		return
 	}
 	rw.Header().Set("Content-Type", "application/json")
 	_, _ = rw.Write(doc)
 }
 
-// start sends whoever opened a link to prove who they are.
+// start begins the login of the user who opened a link, or the authorization request.
 func (w *Web) start(rw http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("id")
 	l, ok := w.links.get(id)
 	if !ok {
-		page(rw, http.StatusNotFound, "This link is not good any more. Repeat the call in your application to get another one.")
+		page(rw, http.StatusNotFound, "This link has expired. Repeat the call in your application to get a new one.")
 		return
 	}
 	if l.opened.Add(1) > maxOpens {
-		page(rw, http.StatusTooManyRequests, "This link was opened too often. Another one can be had in ten minutes.")
+		page(rw, http.StatusTooManyRequests, "This link was opened too often. Wait ten minutes, then repeat the call in your application.")
 		return
 	}
 	browser := rand.Text()
@@ -211,18 +215,17 @@ func (w *Web) start(rw http.ResponseWriter, r *http.Request) {
 	}
 	base, err := url.Parse(w.o.Base())
 	if err != nil || !isLoopback(base.Hostname()) || !origin.IsLocal(r) {
-		w.fail(rw, l.upstream, failf("the gateway cannot find out who you are in this browser: its configuration needs auth.login for the issuer of your account"))
+		w.fail(rw, l.upstream, failf("the gateway cannot authenticate you in this browser: its configuration needs auth.login for the issuer of your account"))
 		return
 	}
 	w.grant(rw, r, l, id, browser)
 }
 
-// grant sends a browser, whose user is the principal, to the authorization server
-// of the upstream.
+// grant sends the browser to the authorization server of the upstream.
 func (w *Web) grant(rw http.ResponseWriter, r *http.Request, l link, id, browser string) {
 	u := w.user(l.upstream)
 	if u == nil {
-		w.fail(rw, l.upstream, failf("this server asks for no grants any more"))
+		w.fail(rw, l.upstream, failf("this server no longer needs a grant"))
 		return
 	}
 	f, err := u.begin(r.Context(), principalKey(l.who), w.o.Base()+pathCallback, w.document())
@@ -242,7 +245,7 @@ func (w *Web) user(upstream string) *user {
 	return u
 }
 
-// depart sends a browser on a trip.
+// redirect sends a browser away with an authorization request.
 func (w *Web) redirect(rw http.ResponseWriter, r *http.Request, t authRequest, browser string, more ...string) {
 	t.browser = sha256.Sum256([]byte(browser))
 	w.authRequests.put(t.flow.state, t)
@@ -254,37 +257,38 @@ func (w *Web) redirect(rw http.ResponseWriter, r *http.Request, t authRequest, b
 	http.Redirect(rw, r, t.flow.url(more...), http.StatusFound)
 }
 
-// cookieName is the name of the cookie of a trip. A browser may be on several.
+// cookieName returns the name of the cookie of an authorization request. A browser may
+// have several.
 func cookieName(state string) string {
 	sum := sha256.Sum256([]byte(state))
 	return "mcpgateway_" + hex.EncodeToString(sum[:8])
 }
 
-// back takes a browser that comes back from a trip.
+// callback handles an authorization response.
 func (w *Web) callback(rw http.ResponseWriter, r *http.Request) {
 	answer, err := url.ParseQuery(r.URL.RawQuery)
 	state := answer.Get("state")
 	t, ok := w.authRequests.get(state)
 	login := strings.HasSuffix(r.URL.Path, pathLogin)
 	if err != nil || !ok || (t.login != nil) != login {
-		page(rw, http.StatusBadRequest, "This answer belongs to nothing that was begun here, or was used already. Open the link again.")
+		page(rw, http.StatusBadRequest, "This response is unknown, or was used already. Open the link again.")
 		return
 	}
 	cookie, err := r.Cookie(cookieName(state))
 	if err != nil || !sameBrowser(cookie.Value, t) {
-		// What another browser brings must not use up the state of the right one.
-		w.fail(rw, t.upstream, failf("this answer belongs to another browser: open the link in the browser in which you go on"))
+		// Another browser must not use up the state.
+		w.fail(rw, t.upstream, failf("this response belongs to another browser: open the link again, and stay in one browser"))
 		return
 	}
 	if _, ok := w.authRequests.take(state); !ok {
-		page(rw, http.StatusBadRequest, "This answer was used already. Open the link again.")
+		page(rw, http.StatusBadRequest, "This response was used already. Open the link again.")
 		return
 	}
-	ctx := context.WithoutCancel(r.Context()) // a code is good for one use: a browser that goes away must not waste it
+	ctx := context.WithoutCancel(r.Context()) // a code can be used once, so a closed browser must not waste it
 	if t.login != nil {
 		who, err := t.login.finish(ctx, t.flow, t.nonce, answer)
 		if err == nil && who != t.who.Subject {
-			err = failf("this link is for another user than the one who is logged in here")
+			err = failf("this link is for another user than the one who is logged in")
 		}
 		if err != nil {
 			w.fail(rw, t.upstream, err)
@@ -295,7 +299,7 @@ func (w *Web) callback(rw http.ResponseWriter, r *http.Request) {
 	}
 	u := w.user(t.upstream)
 	if u == nil {
-		w.fail(rw, t.upstream, failf("this server asks for no grants any more"))
+		w.fail(rw, t.upstream, failf("this server no longer needs a grant"))
 		return
 	}
 	if err := u.finish(ctx, principalKey(t.who), t.flow, answer); err != nil {
@@ -312,7 +316,7 @@ func sameBrowser(cookie string, t authRequest) bool {
 	return subtle.ConstantTimeCompare(sum[:], t.browser[:]) == 1
 }
 
-// fail shows what went wrong.
+// fail shows an error page.
 func (w *Web) fail(rw http.ResponseWriter, upstream string, err error) {
 	w.o.Failed(upstream, err)
 	text := "it took too long"
@@ -323,8 +327,7 @@ func (w *Web) fail(rw http.ResponseWriter, upstream string, err error) {
 	page(rw, http.StatusForbidden, "No access was granted: "+text+".")
 }
 
-// page writes a page of one sentence, as plain text: there is nothing in it that a
-// browser could take for more.
+// page writes one sentence as plain text, in which a browser finds no markup.
 func page(rw http.ResponseWriter, status int, text string) {
 	rw.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	rw.WriteHeader(status)

@@ -90,14 +90,14 @@ func TestGrantInTheBrowser(t *testing.T) {
 	if _, id, _ := strings.Cut(link, "?id="); len(s.given) != 1 || s.given[0] != "up "+id {
 		t.Errorf("given: %v", s.given)
 	}
-	s.ends(browser(t), link, 404, "not good any more")
+	s.ends(browser(t), link, 404, "has expired")
 }
 
 // TestLinkOfAnother has Ann send her link to Bob, whose grant she would use then.
 func TestLinkOfAnother(t *testing.T) {
 	s := newSite(t)
 	s.idp.SetUser("bob")
-	s.ends(browser(t), s.link(s.of("ann")), 403, "for another user than the one who is logged in here")
+	s.ends(browser(t), s.link(s.of("ann")), 403, "for another user than the one who is logged in")
 	if !s.source.NeedsGrant(s.of("ann")) || s.as.Asked("/authorize") != 0 {
 		t.Error("Bob came to the authorization server on Ann's behalf")
 	}
@@ -123,7 +123,7 @@ func TestNoProofOfWhoOpensTheLink(t *testing.T) {
 		}
 	}
 	s.change = func(r *http.Request) { r.Host = "rebound.example.com" }
-	s.ends(browser(t), s.link(&call.Principal{Subject: "x", AuthMethod: "api-key"}), 403, "not reached by this name")
+	s.ends(browser(t), s.link(&call.Principal{Subject: "x", AuthMethod: "api-key"}), 403, "not the address of the gateway")
 
 	// At a public address this machine counts for nothing: proxies stand on it.
 	s.change = nil
@@ -151,7 +151,7 @@ func TestAnswers(t *testing.T) {
 		"a state of no one": s.base + pathCallback + "?code=x&state=guessed",
 		"the wrong page":    strings.Replace(back, pathCallback, pathLogin, 1),
 	} {
-		t.Run(name, func(t *testing.T) { s.ends(b, url, 400, "belongs to nothing that was begun here") })
+		t.Run(name, func(t *testing.T) { s.ends(b, url, 400, "is unknown") })
 	}
 	s.ends(browser(t), back, 403, "belongs to another browser")
 	forged := browser(t)
@@ -183,7 +183,7 @@ func TestMixUp(t *testing.T) {
 	}
 	s.as.SetIss("")
 	s.idp.SetIss("https://evil.example.com")
-	s.ends(browser(t), s.link(s.of("ann")), 403, "that of another authorization server")
+	s.ends(browser(t), s.link(s.of("ann")), 403, "from another authorization server")
 	if n := len(s.as.Posts(gatewaytest.GrantCode)) + len(s.idp.Posts(gatewaytest.GrantCode)); n != 3 {
 		t.Errorf("codes were sent %d times, want those of the three logins alone", n)
 	}
@@ -233,8 +233,8 @@ func TestLinksAndFlowsExpire(t *testing.T) {
 	link := s.link(s.of("ann"))
 	toIdP := step(t, b, link)
 	s.clock.pass(flowTime)
-	s.ends(b, step(t, b, toIdP), 400, "belongs to nothing that was begun here")
-	s.ends(b, link, 404, "not good any more")
+	s.ends(b, step(t, b, toIdP), 400, "is unknown")
+	s.ends(b, link, 404, "has expired")
 	if s.link(s.of("ann")) == link {
 		t.Error("the old link is given out again")
 	}
@@ -245,7 +245,7 @@ func TestLinksAndFlowsExpire(t *testing.T) {
 func TestDeclined(t *testing.T) {
 	s := newSite(t)
 	b := browser(t)
-	for code, want := range map[string]string{"access_denied": "gave no grant (access_denied)", "<script>": "gave no grant (unknown error)"} {
+	for code, want := range map[string]string{"access_denied": "refused the grant (access_denied)", "<script>": "refused the grant (unknown error)"} {
 		u := at(t, step(t, b, s.link(call.Anonymous)))
 		back := s.base + pathCallback + "?" + url.Values{
 			"state": {u.Query().Get("state")}, "iss": {s.as.URL}, "error": {code}, "error_description": {"<b>pay here</b>"},
@@ -278,7 +278,7 @@ func TestPages(t *testing.T) {
 		t.Errorf("POST gets %d", resp.StatusCode)
 	}
 	s.ends(browser(t), s.base+"/oauth/elsewhere", 404, "")
-	s.ends(browser(t), s.base+pathDocument, 404, "no public URL with https")
+	s.ends(browser(t), s.base+pathDocument, 404, "no https public URL")
 	s.base = ""
 	if _, _, err := s.Link(call.Anonymous, "up"); err == nil || !strings.Contains(err.Error(), "set public_url") {
 		t.Errorf("got %v", err)

@@ -183,7 +183,7 @@ func TestAbsentClaim(t *testing.T) {
 	c := credit(t, idp, fmt.Sprintf("  up: {url: %q, headers: {X-User: '{{principal.claims.mail}}'}, auth: {kind: client-credentials, client_id: gw, client_secret: pass, issuer: IDP}}\n", v.url), nil)
 	says(t, c.modern(idp.Token("gw", map[string]any{"mail": "ann@example.com"}), "up__who", `{}`, ""), `"text":"gw as ann@example.com"`)
 	says(t, c.modern(idp.Token("gw", nil), "up__who", `{}`, ""), `"reason":"the header X-User cannot be sent: the caller has no principal.claims.mail`)
-	says(t, c.modern(idp.Token("gw", map[string]any{"mail": "a\r\nX-Admin: 1"}), "up__who", `{}`, ""), `has characters that cannot stand in it`)
+	says(t, c.modern(idp.Token("gw", map[string]any{"mail": "a\r\nX-Admin: 1"}), "up__who", `{}`, ""), `has characters that a header must not contain`)
 }
 
 // surf opens a URL in a browser of its own, and returns the page at which that ends.
@@ -267,7 +267,7 @@ func TestGrantsOfUsers(t *testing.T) {
 			link, state, key := urlAsked(t, asked)
 			says(t, asked, `"message":"`+name+`: Open this page`)
 			idp.SetUser("bob")
-			says(t, surf(t, link), "for another user than the one who is logged in here")
+			says(t, surf(t, link), "for another user than the one who is logged in")
 			idp.SetUser("ann")
 			as.SetUser("ann at " + name)
 			again := fmt.Sprintf(`,"requestState":%q,"inputResponses":{%q:{"action":"accept"}}`, state, key)

@@ -69,13 +69,13 @@ func TestGrantsOfUsersWithRealProvider(t *testing.T) {
 				mu.Lock()
 				asked++
 				mu.Unlock()
-				if page := open(other, url); !strings.Contains(page, "for another user than the one who is logged in here") {
+				if page := open(other, url); !strings.Contains(page, "for another user than the one who is logged in") {
 					t.Errorf("%s opens the link of %s, and sees %s", other, user, page)
 				}
 				if page := open(user, url); !strings.Contains(page, "Access to a is granted") {
 					t.Errorf("%s sees %s", user, page)
 				}
-				if page := open(user, url); !strings.Contains(page, "not good any more") {
+				if page := open(user, url); !strings.Contains(page, "has expired") {
 					t.Errorf("%s opens the link again, and sees %s", user, page)
 				}
 			}

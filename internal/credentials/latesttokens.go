@@ -7,16 +7,16 @@ import (
 	"mcpgateway/internal/call"
 )
 
-// freshest knows of each principal the token that is good for the longest time: a
-// session outlives the token that it was opened with. Its methods may be called by
-// many goroutines at once; the zero value is ready.
+// latestTokens knows the token of each principal that expires last, since a session
+// outlives the token that it was opened with. It is safe for concurrent use, and its zero
+// value is ready.
 type latestTokens struct {
 	mu  sync.Mutex
 	all map[string]*call.Principal
 }
 
-// of returns the principal with the token that is to be used at a time: their own as
-// long as that is good.
+// withLatest returns the principal with the token to use: their own until it expires,
+// then the latest known one.
 func (f *latestTokens) withLatest(who *call.Principal, now time.Time) *call.Principal {
 	if who.Expires.IsZero() {
 		return who

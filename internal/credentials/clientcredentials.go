@@ -8,25 +8,24 @@ import (
 	"mcpgateway/internal/call"
 )
 
-// tokens are tokens of one kind, for one upstream.
+// tokenSource obtains tokens of one kind for one upstream.
 type tokenSource interface {
-	// token returns what a request for who carries, nil for nothing. who is nil for
-	// requests that the gateway makes on its own behalf.
+	// token returns the token for a request of a principal, nil for none. who is nil for
+	// requests that belong to no principal.
 	token(ctx context.Context, who *call.Principal) (*token, error)
-	// refuse says that the server has refused a token that was sent for who, "" if
-	// none was. It reports whether to try again with another; the error says what
-	// stands against it.
+	// refuse says that the server has refused the token of a request, "" if it had none.
+	// It reports whether to send the request again with another token.
 	refuse(ctx context.Context, who *call.Principal, access string, c challenge) (again bool, err error)
 }
 
-// ask is what tokens are asked for.
+// tokenParams are parameters of token requests.
 type tokenParams struct {
 	scopes   []string
 	resource string // "" for none
 	audience string
 }
 
-// form returns the parameters of a request for a token.
+// form returns the parameters of a token request.
 func (a tokenParams) form(grant string) url.Values {
 	form := url.Values{"grant_type": {grant}}
 	if len(a.scopes) > 0 {
@@ -41,8 +40,9 @@ func (a tokenParams) form(grant string) url.Values {
 	return form
 }
 
-// own are tokens of the gateway itself, whoever calls: the client credentials grant
-// (RFC 6749, section 4.4; the extension io.modelcontextprotocol/oauth-client-credentials).
+// clientCredentials obtains the gateway's own tokens with the client credentials grant
+// (RFC 6749, section 4.4; the extension
+// io.modelcontextprotocol/oauth-client-credentials). All principals share them.
 type clientCredentials struct {
 	from  *authority
 	ask   tokenParams
