@@ -165,12 +165,18 @@ func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Ex
 		return printJSON(out, r)
 	}
 	s := console.StyleOf(out, lookupEnv)
-	may := map[policy.Effect]string{policy.Allow: s.Good("may use"), policy.Confirm: s.Warn("may use, once the user has confirmed it,"), policy.Deny: s.Bad("may not use")}[d.Effect]
+	may := s.Good("may use")
+	switch {
+	case d.Denied():
+		may = s.Bad("may not use")
+	case d.NeedsConfirmation():
+		may = s.Warn("may use, once the user has confirmed it,")
+	}
 	if d.Challenge {
 		may = s.Warn("is told to get one of the scopes " + strings.Join(d.Scopes, ", ") + " for")
 	}
 	some := ""
-	if q.Kind != call.Resource && q.Arguments == nil && d.Effect != policy.Deny {
+	if q.Kind != call.Resource && q.Arguments == nil && d.Allowed() {
 		some = ", with some arguments at least"
 	}
 	fmt.Fprintf(out, "%s %s the %s %s (%s of %s)%s.\nIt is decided by %s. Deny wins, then confirm, then allow, then the default.\n\n",

@@ -84,5 +84,5 @@ func (v *View) mayRead(p *Part, public string) bool {
 	}
 	params := wire.SetMember(wire.Raw(`{}`), "uri", wire.String(public))
 	d := v.Judge(call.Resource, p, p.space.PublicURI(native), native).Decide(policy.Request{Method: wire.MethodResourcesRead, Params: params})
-	return d.Effect == policy.Allow
+	return d.AllowedOutright()
 }

@@ -24,7 +24,7 @@ func condition(t *testing.T, text string) *policy.Condition {
 }
 
 func TestViewsAreSharedByRights(t *testing.T) {
-	tbl := Build(Options{Policy: policy.New(policy.Options{Rules: []policy.Rule{
+	tbl := Build(Options{Policy: policy.MustNew(policy.Options{Rules: []policy.Rule{
 		{Name: "a", Effect: policy.Allow, Who: policy.Who{Groups: []string{"a"}}, What: policy.What{Tools: []string{"f__*"}}},
 		{Name: "b", Effect: policy.Confirm, Who: policy.Who{Groups: []string{"b"}}, What: policy.What{Tools: []string{"f__*"}}},
 		{Name: "c", Effect: policy.Allow, Who: policy.Who{Groups: []string{"c"}}, What: policy.What{Tools: []string{"f__one"}}},
@@ -47,7 +47,7 @@ func TestViewsAreSharedByRights(t *testing.T) {
 }
 
 func TestViewsAreBounded(t *testing.T) {
-	tbl := Build(Options{Policy: policy.New(policy.Options{Rules: []policy.Rule{
+	tbl := Build(Options{Policy: policy.MustNew(policy.Options{Rules: []policy.Rule{
 		{Name: "own", Effect: policy.Allow, When: condition(t, `principal.subject.startsWith("s")`)},
 	}})}, []Source{source(t, "f", "f", tool("one"))})
 	first := tbl.View(who("s0"), nil)
@@ -75,7 +75,7 @@ func TestViewsAreBounded(t *testing.T) {
 // A cursor tells nothing of upstreams that its holder may not see, and asks nothing
 // about them.
 func TestCursorsKnowOnlyWhatIsVisible(t *testing.T) {
-	rule := policy.New(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: "d", Effect: policy.Deny, What: policy.What{Upstreams: []string{"secret"}}}}})
+	rule := policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: "d", Effect: policy.Deny, What: policy.What{Upstreams: []string{"secret"}}}}})
 	open, secret, last := source(t, "a", "a", tool("1")), source(t, "secret", "secret", tool("2")), source(t, "z", "z", tool("3"), tool("4"))
 	with := Build(Options{Policy: rule, PageItems: 1}, []Source{open, secret, last}).View(call.Anonymous, nil)
 	without := Build(Options{Policy: rule, PageItems: 1}, []Source{open, last}).View(call.Anonymous, nil)
@@ -93,7 +93,7 @@ func TestCursorsKnowOnlyWhatIsVisible(t *testing.T) {
 // What lists say of a resource counts for every spelling of its URI.
 func TestSpellingsOfListedResources(t *testing.T) {
 	secret := `{"name":"s","uri":"file:///s","mimeType":"secret/x"}`
-	tbl := Build(Options{Policy: policy.New(policy.Options{Default: policy.Allow, Rules: []policy.Rule{
+	tbl := Build(Options{Policy: policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{
 		{Name: "d", Effect: policy.Deny, When: condition(t, `has(resource.mimeType) && resource.mimeType == "secret/x"`)},
 	}})}, []Source{source(t, "f", "f", secret)})
 	v := tbl.View(call.Anonymous, nil)
@@ -116,7 +116,7 @@ func ruledByGroups(t testing.TB) *Table {
 			What: policy.What{Tools: []string{fmt.Sprint("u*__tool_", i)}},
 		})
 	}
-	return Build(Options{Policy: policy.New(o)}, many(t, 1000))
+	return Build(Options{Policy: policy.MustNew(o)}, many(t, 1000))
 }
 
 // A list is made once for a set of rights: for others who have the same it costs the key

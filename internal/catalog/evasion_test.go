@@ -17,9 +17,9 @@ func TestEvasionsByPublicURI(t *testing.T) {
 			resource("ui://panel/admin/x"), template("ui://panel/{+page}"), resource("https://h.example/admin/x"), resource("https://h.example/pub"), resource("plain text")),
 	}
 	rule := func(what ...string) *policy.Policy {
-		return policy.New(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: "d", Effect: policy.Deny, What: policy.What{Resources: what}}}})
+		return policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: "d", Effect: policy.Deny, What: policy.What{Resources: what}}}})
 	}
-	lists := policy.New(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{
+	lists := policy.MustNew(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{
 		"files": {Resources: policy.Globs{Deny: []string{"file:///etc/*", "ui://panel/admin/*", "https://h.example/admin/*", "plain text"}}},
 	}})
 	for name, p := range map[string]*policy.Policy{
@@ -28,7 +28,7 @@ func TestEvasionsByPublicURI(t *testing.T) {
 		v := Build(Options{Policy: p}, sources).View(call.Anonymous, nil)
 		allowed := func(public string) bool {
 			target, ok := v.Resolve(call.Resource, public)
-			return ok && target.Judgement.Decide(policy.Request{Method: wire.MethodResourcesRead}).Effect == policy.Allow
+			return ok && target.Judgement.Decide(policy.Request{Method: wire.MethodResourcesRead}).AllowedOutright()
 		}
 		for _, uri := range []string{
 			"files+file:///etc/passwd", "files+file:///pub/../etc/passwd", "files+file:///pub/..%2f..%2fetc%2fpasswd", "files+file:///pub/%2e%2e/etc/passwd", "files+file:///pub/%252e%252e/etc/x",

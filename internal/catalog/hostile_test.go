@@ -28,7 +28,7 @@ func denyingView(tb testing.TB) *View {
 	for i := range 10 {
 		rules = append(rules, policy.Rule{Name: fmt.Sprint("d", i), Effect: policy.Deny, What: policy.What{Resources: []string{fmt.Sprintf("files+file:///secret%d/*", i)}}})
 	}
-	p := policy.New(policy.Options{Default: policy.Allow, Rules: rules})
+	p := policy.MustNew(policy.Options{Default: policy.Allow, Rules: rules})
 	return Build(Options{Policy: p}, []Source{source(tb, "files", "files", template("file:///{+path}"))}).View(call.Anonymous, nil)
 }
 

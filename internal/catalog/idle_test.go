@@ -64,7 +64,7 @@ func TestIdle(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
-			for _, i := range Build(Options{Policy: allowAll}, tt.sources).Idle(policy.New(tt.policy), tt.lacking) {
+			for _, i := range Build(Options{Policy: allowAll}, tt.sources).Idle(policy.MustNew(tt.policy), tt.lacking) {
 				got = append(got, i.String())
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {

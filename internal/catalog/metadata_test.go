@@ -68,7 +68,7 @@ func TestMetadata(t *testing.T) {
 // What policy hides is no source of metadata.
 func TestMetadataOfWhatIsHidden(t *testing.T) {
 	src := source(t, "files", "files", resource("file:///dir"), resource("file:///dir/open"), resource("file:///dir/secret"), template("file:///dir/{x}"))
-	p := policy.New(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{
+	p := policy.MustNew(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{
 		"files": {Resources: policy.Globs{Deny: []string{"*secret", "*{x}"}}},
 	}})
 	v := Build(Options{Policy: p, Enrich: true}, []Source{src}).View(call.Anonymous, nil)

@@ -28,7 +28,7 @@ func detailed(n int) []string {
 // BenchmarkRebuild is what a new table costs of an upstream with 1000 tools: where
 // they are as they were, where one is not, and where none was seen before.
 func BenchmarkRebuild(b *testing.B) {
-	open := policy.New(policy.Options{Default: policy.Allow})
+	open := policy.MustNew(policy.Options{Default: policy.Allow})
 	for _, sanitize := range []sanitize.Classes{0, sanitize.ANSI | sanitize.Control | sanitize.Invisible} {
 		rules := Rules{Sanitize: sanitize}
 		same := source(b, "u", "u", detailed(1000)...)

@@ -122,7 +122,7 @@ func TestOverrides(t *testing.T) {
 	s.Rules.PromptOverride = map[string]Override{"review": {Name: "check"}}
 	open := source(t, "open", "", tool("one"), tool("two"))
 	open.Rules.ToolOverride = map[string]Override{"one": {Name: "two"}, "two": {Name: "three"}}
-	allow := policy.New(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{
+	allow := policy.MustNew(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{
 		"files": {Tools: policy.Globs{Allow: []string{"read_text_file", "write_file", "list", "old"}}},
 	}})
 	tbl := Build(Options{Policy: allow}, []Source{s, open})
@@ -165,7 +165,7 @@ func TestHeldTools(t *testing.T) {
 		wire.Raw(`{"name":"a","inputSchema":{"type":"object"}}`), wire.Raw(`{"name":"b","inputSchema":{"type":"object"}}`), wire.Raw(`{"name":"a","inputSchema":{"type":"object"},"description":"as accepted"}`),
 	}
 	src.Items[call.Prompt] = []wire.Raw{wire.Raw(`{"name":"a"}`)}
-	table := Build(Options{Policy: policy.New(policy.Options{Default: policy.Allow})}, []Source{src})
+	table := Build(Options{Policy: policy.MustNew(policy.Options{Default: policy.Allow})}, []Source{src})
 	var got []string
 	for _, e := range table.View(call.Anonymous, nil).Entries(call.Tool) {
 		got = append(got, e.Public+" "+wire.ValueOf(e.Raw).Get("description").Str())

@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	allowAll = policy.New(policy.Options{Default: policy.Allow})
+	allowAll = policy.MustNew(policy.Options{Default: policy.Allow})
 	since    = time.Date(2026, 7, 28, 12, 0, 0, 0, time.UTC)
 )
 
@@ -350,7 +350,7 @@ func TestDiff(t *testing.T) {
 	if got := NewDiff(build(), build(), nil).For(call.Anonymous, nil); got.Any() {
 		t.Errorf("an empty first table: %+v", got)
 	}
-	denied := Build(Options{Policy: policy.New(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{"a": {Prompts: policy.Globs{Deny: []string{"*"}}}}})}, base())
+	denied := Build(Options{Policy: policy.MustNew(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{"a": {Prompts: policy.Globs{Deny: []string{"*"}}}}})}, base())
 	if got := NewDiff(build(base()...), denied, nil).For(call.Anonymous, nil); got != (Changes{Prompts: true}) {
 		t.Errorf("another policy: %+v", got)
 	}
@@ -363,7 +363,7 @@ func TestToldChanges(t *testing.T) {
 		return []Source{source(t, "a", "a", append(more, tool("t"), prompt("p"), resource("a:r"))...), source(t, "b", "b", tool("t"))}
 	}
 	denying := func(tools ...string) *policy.Policy {
-		return policy.New(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{"a": {Tools: policy.Globs{Deny: tools}}}})
+		return policy.MustNew(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{"a": {Tools: policy.Globs{Deny: tools}}}})
 	}
 	all := Changes{true, true, true}
 	for _, tt := range []struct {
@@ -378,8 +378,8 @@ func TestToldChanges(t *testing.T) {
 		{"a hidden tool has gone", denying("secret"), base(tool("secret")), base(), Changes{Prompts: true, Resources: true}},
 		{"a hidden tool may come", denying("secret"), base(), base(), Changes{Prompts: true, Resources: true}},
 		{"another tool has come", denying("secret"), base(), base(tool("u")), all},
-		{"nothing may be seen", policy.New(policy.Options{Default: policy.Deny}), base(), base(tool("u")), Changes{}},
-		{"all may be seen", policy.New(policy.Options{Default: policy.Deny, Rules: []policy.Rule{{Name: "all", Effect: policy.Allow, What: policy.What{Upstreams: []string{"a"}}}}}), base(), base(), all},
+		{"nothing may be seen", policy.MustNew(policy.Options{Default: policy.Deny}), base(), base(tool("u")), Changes{}},
+		{"all may be seen", policy.MustNew(policy.Options{Default: policy.Deny, Rules: []policy.Rule{{Name: "all", Effect: policy.Allow, What: policy.What{Upstreams: []string{"a"}}}}}), base(), base(), all},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := NewDiff(Build(Options{Policy: tt.policy}, tt.old), Build(Options{Policy: tt.policy}, tt.new), map[string]Changes{"a": all})
@@ -525,7 +525,7 @@ func TestClashesWhileDown(t *testing.T) {
 	wantNames(t, prefixed, call.Tool, "x", "y", "two__files__y")
 
 	// Policy must allow the name that the item will have, too.
-	rules := policy.New(policy.Options{Default: policy.Allow, Rules: []policy.Rule{
+	rules := policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{
 		{Name: "no-x", Effect: policy.Deny, What: policy.What{Tools: []string{"x"}}},
 	}})
 	v = Build(Options{Policy: rules}, []Source{never(one), two}).View(call.Anonymous, nil)
@@ -542,7 +542,7 @@ func TestRulesOfClashingNames(t *testing.T) {
 	one := source(t, "one", "", tool("x"), prompt("p"), resource("a:1"), template("t:{x}"))
 	two := source(t, "two", "", tool("x"), tool("y"), prompt("p"), resource("a:1"), resource("a:2"), template("t:{x}"))
 	view := func(fallback policy.Effect, rules ...policy.Rule) *View {
-		return Build(Options{Policy: policy.New(policy.Options{Default: fallback, Rules: rules})}, []Source{one, two}).View(call.Anonymous, nil)
+		return Build(Options{Policy: policy.MustNew(policy.Options{Default: fallback, Rules: rules})}, []Source{one, two}).View(call.Anonymous, nil)
 	}
 	names := policy.What{Tools: []string{"x"}, Prompts: []string{"p"}, Resources: []string{"a:1", "t:*"}}
 	fallbacks := []struct {
@@ -562,7 +562,7 @@ func TestRulesOfClashingNames(t *testing.T) {
 		resolves(t, v, call.Resource, "a:2", "two", "a:2")
 	}
 	v := view(policy.Allow, policy.Rule{Name: "c", Effect: policy.Confirm, What: names})
-	if target, ok := v.Resolve(call.Tool, "two__x"); !ok || target.Judgement.Listed().Effect != policy.Confirm {
+	if target, ok := v.Resolve(call.Tool, "two__x"); !ok || !target.Judgement.Listed().NeedsConfirmation() {
 		t.Error("the user is not asked about two__x")
 	}
 	v = view(policy.Deny, policy.Rule{Name: "a", Effect: policy.Allow, What: policy.What{Tools: []string{"x"}}})

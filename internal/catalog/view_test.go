@@ -82,7 +82,7 @@ func TestMatchingIsBounded(t *testing.T) {
 }
 
 func TestPolicyHides(t *testing.T) {
-	p := policy.New(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{
+	p := policy.MustNew(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{
 		"files": {Tools: policy.Globs{Deny: []string{"write*"}}, Resources: policy.Globs{Deny: []string{"file:///etc/*", "https://h/"}}},
 		"open":  {Resources: policy.Globs{Deny: []string{"test://secret/*"}}},
 	}})
@@ -110,7 +110,7 @@ func TestPolicyHides(t *testing.T) {
 		t.Errorf("near names: %q", got)
 	}
 
-	closed := Build(Options{Policy: policy.New(policy.Options{})}, []Source{down(source(t, "files", "files", tool("t")))}).View(call.Anonymous, nil)
+	closed := Build(Options{Policy: policy.MustNew(policy.Options{})}, []Source{down(source(t, "files", "files", tool("t")))}).View(call.Anonymous, nil)
 	if got := names(t, closed, call.Tool); len(got) != 0 {
 		t.Errorf("listed: %q", got)
 	}

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"fmt"
+
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/policy"
 )
@@ -19,14 +21,22 @@ func CheckConditions() config.Option {
 // newPolicy translates the policy of a configuration. The error is config.Errors, and is
 // only possible if the configuration was not loaded with [CheckConditions].
 func newPolicy(cfg *config.Config, entries []*upstreamEntry) (*policy.Policy, error) {
-	o := policy.Options{Default: effectOf(cfg.Policy.Default), Upstreams: map[string]policy.Upstream{}}
+	fallback, err := policy.ParseEffect(string(cfg.Policy.Default))
+	if err != nil {
+		return nil, fmt.Errorf("policy.default: %w", err)
+	}
+	o := policy.Options{Default: fallback, Upstreams: map[string]policy.Upstream{}}
 	for _, e := range entries {
 		o.Upstreams[e.name] = e.filter
 	}
 	var errs config.Errors
 	for _, r := range cfg.Policy.Rules {
+		effect, err := policy.ParseEffect(string(r.Effect))
+		if err != nil {
+			errs = append(errs, &config.Error{File: r.File, Line: r.Pos.Line, Col: r.Pos.Col, Path: r.Name + ".effect", Msg: err.Error()})
+		}
 		rule := policy.Rule{
-			Name: r.Name, Effect: effectOf(r.Effect), Challenge: r.Challenge, File: r.File, Line: r.Pos.Line,
+			Name: r.Name, Effect: effect, Challenge: r.Challenge, File: r.File, Line: r.Pos.Line,
 			Who:   policy.Who{Subjects: r.Who.Subjects, Groups: r.Who.Groups, Scopes: r.Who.Scopes, Issuers: r.Who.Issuers},
 			What:  policy.What{Tools: r.What.Tools, Resources: r.What.Resources, Prompts: r.What.Prompts, Upstreams: r.What.Upstreams},
 			Limit: limitOf(r.Limit),
@@ -43,11 +53,7 @@ func newPolicy(cfg *config.Config, entries []*upstreamEntry) (*policy.Policy, er
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	return policy.New(o), nil
-}
-
-func effectOf(e config.Effect) policy.Effect {
-	return map[config.Effect]policy.Effect{config.Allow: policy.Allow, config.Confirm: policy.Confirm}[e] // all else denies
+	return policy.New(o)
 }
 
 func limitOf(l config.Limit) *policy.Limit {

@@ -177,7 +177,7 @@ var (
 // before anybody knows whether there is such a resource.
 func mayConfirm(view *catalog.View, uri string) bool {
 	target, ok := view.Resolve(call.Resource, uri)
-	return ok && target.Judgement.Listed().Effect == policy.Confirm
+	return ok && target.Judgement.Listed().NeedsConfirmation()
 }
 
 // TestNothingHiddenShowsAtAnyFrontEnd has principals with different rights at one
@@ -194,7 +194,7 @@ func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 77))
 			wp := gatewaytest.RandomPolicy(r, compiled)
-			p := policy.New(wp.Opts)
+			p := policy.MustNew(wp.Opts)
 			ctx, cancel := context.WithCancel(t.Context())
 			var pairs []pair
 			defer func() {

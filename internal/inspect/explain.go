@@ -27,7 +27,7 @@ type Explanation struct {
 // has the item, regardless of the caller.
 func (i *Inspector) Explain(q Question) (Explanation, bool) {
 	inForce := i.gateway.Policy()
-	everything := i.gateway.TableUnder(policy.New(policy.Options{Default: policy.Allow}))
+	everything := i.gateway.TableUnder(policy.MustNew(policy.Options{Default: policy.Allow}))
 	t, ok := everything.View(call.Anonymous, nil).Resolve(q.Kind, q.Public)
 	if !ok {
 		return Explanation{}, false

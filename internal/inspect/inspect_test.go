@@ -26,7 +26,7 @@ type fakeGateway struct {
 func (g *fakeGateway) Upstreams() []Upstream         { return g.upstreams }
 func (g *fakeGateway) ListedTools(string) []wire.Raw { return g.tools }
 func (g *fakeGateway) Policy() *policy.Policy {
-	return policy.New(policy.Options{Default: policy.Allow})
+	return policy.MustNew(policy.Options{Default: policy.Allow})
 }
 
 func (g *fakeGateway) TableUnder(p *policy.Policy) *catalog.Table {

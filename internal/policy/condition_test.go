@@ -70,7 +70,7 @@ func TestClaimsByName(t *testing.T) {
 	if want := []string{"team", "level", "a.b"}; !cmp.Equal(c.claims, want) || c.uses != 0 {
 		t.Errorf("claims %q and uses %b, want %q alone", c.claims, c.uses, want)
 	}
-	p := New(Options{Rules: []Rule{{Name: "r", Effect: Allow, When: c}}})
+	p := MustNew(Options{Rules: []Rule{{Name: "r", Effect: Allow, When: c}}})
 	key := func(claims string) string {
 		return p.Key(Caller{Principal: &call.Principal{Claims: wire.Raw(claims)}})
 	}

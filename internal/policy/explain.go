@@ -52,7 +52,7 @@ func (p *Policy) Explain(c Caller, it Item, q Request) Explanation {
 	d := r.Judge(it).Decide(q)
 	if refusal == "" && it.Own != "" {
 		own := r.judging(&it, it.Own, false).decide(q)
-		if own.strictness() > rank[Allow] && own.Rule == d.Rule && own.Effect == d.Effect {
+		if !own.AllowedOutright() && own.Rule == d.Rule && own.Effect == d.Effect {
 			reason := fmt.Sprintf("it would be named %q if no other item had that name", it.Own)
 			steps = append(steps, Step{Rule: d.Rule, File: d.File, Line: d.Line, Effect: d.Effect, Matches: true, Reason: reason})
 		}

@@ -99,7 +99,7 @@ func (r *Rights) judgement(j *judging) *Judgement {
 func Both(a, b *Judgement) *Judgement {
 	out := *a
 	if out.fixed() && b.fixed() { // so that no decision has to compare them
-		out.listed = stricter(a.listed, b.listed)
+		out.listed = both(a.listed, b.listed)
 		return &out
 	}
 	for last := &out; ; last = last.also {
@@ -115,24 +115,6 @@ func Both(a, b *Judgement) *Judgement {
 
 // fixed reports whether every call gets what lists show.
 func (j *Judgement) fixed() bool { return j.open == nil && j.also == nil }
-
-func stricter(a, b Decision) Decision {
-	if b.strictness() > a.strictness() {
-		a, b = b, a
-	}
-	if a.Effect != Deny {
-		a.Limits = union(a.Limits, b.Limits)
-	}
-	return a
-}
-
-// strictness orders decisions by which wins.
-func (d Decision) strictness() int {
-	if d.Challenge {
-		return rank[Deny] - 1
-	}
-	return rank[d.Effect]
-}
 
 // covers reports whether the what of a rule holds.
 func (j *judging) covers(r *rule) bool {
@@ -154,7 +136,7 @@ func (j *Judgement) Listed() Decision {
 	if j.also == nil {
 		return j.listed
 	}
-	return stricter(j.listed, j.also.Listed())
+	return both(j.listed, j.also.Listed())
 }
 
 // Decide says whether a caller with these rights may make a call. The caller must
@@ -165,13 +147,13 @@ func (j *Judgement) Decide(q Request) Decision {
 		d = j.open.decide(q)
 	}
 	if j.also != nil {
-		d = stricter(d, j.also.Decide(q))
+		d = both(d, j.also.Decide(q))
 	}
 	return d
 }
 
 func (j *judging) decide(q Request) Decision {
-	d := Decision{Effect: j.fallback, Rule: RuleDefault}
+	var obligations Obligations
 	var by *rule
 	var v *vars
 	var challenged Decision
@@ -190,32 +172,32 @@ func (j *judging) decide(q Request) Decision {
 		case o == no, o == maybe && h.Effect == Deny, o == failed && h.Effect == Allow:
 		case h.lacking:
 			if !challenged.Challenge {
-				challenged = Decision{Effect: Deny, Rule: h.Name, File: h.File, Line: h.Line, Challenge: true}
+				challenged = Decision{Rule: h.Name, File: h.File, Line: h.Line, Challenge: true}
 			}
 			challenged.Scopes = union(challenged.Scopes, h.Who.Scopes)
 		default:
 			if h.Effect != Deny && h.Limit != nil {
-				d.Limits = append(d.Limits, h.Limit)
+				obligations.Limits = append(obligations.Limits, h.Limit)
 			}
-			if !h.countsOnly && (by == nil || rank[h.Effect] > rank[by.Effect]) {
+			obligations = obligations.and(effects[h.Effect].obligations)
+			if !h.countsOnly && (by == nil || effects[h.Effect].precedence > effects[by.Effect].precedence) {
 				by = h.rule
 			}
 		}
 	}
-	switch {
+	d := newDecision(j.fallback)
+	switch d.Rule = RuleDefault; {
 	case by != nil:
-		d.Effect, d.Rule, d.File, d.Line = by.Effect, by.Name, by.File, by.Line
-	case d.Effect == Deny && challenged.Challenge:
+		d = newDecision(by.Effect)
+		d.Rule, d.File, d.Line = by.Name, by.File, by.Line
+	case d.Denied() && challenged.Challenge:
 		return challenged
 	}
-	if d.Effect == Deny {
-		d.Limits = nil
+	if d.Allowed() {
+		d.Obligations = d.Obligations.and(obligations)
 	}
 	return d
 }
-
-// rank orders effects by which wins.
-var rank = [...]int{Allow: 0, Confirm: 1, Deny: 3}
 
 func (j *judging) vars(q *Request) *vars {
 	v := &vars{caller: &j.rights.caller, item: j.item, about: j.item.Raw, req: q, public: j.public.written}
@@ -229,14 +211,4 @@ func (j *judging) vars(q *Request) *vars {
 		v.open = openClient[1:]
 	}
 	return v
-}
-
-// union returns the elements of a and those of b that a lacks; neither changes.
-func union[T comparable](a, b []T) []T {
-	for _, s := range b {
-		if !slices.Contains(a, s) {
-			a = append(a[:len(a):len(a)], s)
-		}
-	}
-	return a
 }

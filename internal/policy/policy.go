@@ -1,23 +1,11 @@
 package policy
 
 import (
+	"fmt"
+
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
-
-// Effect is what a decision means.
-type Effect uint8
-
-// The effects. The zero Effect denies. Confirm allows what the client's user
-// consents to.
-const (
-	Deny Effect = iota
-	Allow
-	Confirm
-)
-
-// String returns "deny", "allow" or "confirm".
-func (e Effect) String() string { return [...]string{"deny", "allow", "confirm"}[e] }
 
 // Globs select native names of one kind.
 type Globs struct {
@@ -120,32 +108,6 @@ type Request struct {
 	Open bool
 }
 
-// Decision is an effect and what led to it.
-type Decision struct {
-	Effect Effect
-	Rule   string // the name of the rule, or one of the constants below: fit for the label of a metric
-	File   string // where that rule stands, "" where none decided
-	Line   int
-	// Challenge says that scopes are all that the caller lacks; Scopes are those
-	// that would do. The effect is Deny then.
-	Challenge bool
-	Scopes    []string
-	// Limits are to be taken before the call is made.
-	Limits []*Limit
-}
-
-// Visible reports whether lists show what was decided about.
-func (d Decision) Visible() bool { return d.Effect != Deny || d.Challenge }
-
-// The values of Decision.Rule where no rule of the configuration decides.
-const (
-	RuleDefault       = "default"
-	RuleUpstreamDeny  = "upstream.deny"  // a deny glob of the upstream matched
-	RuleUpstreamAllow = "upstream.allow" // no allow glob of the upstream matched
-	RuleURI           = "uri"            // the URI is neither listed nor canonical
-	RuleUnknown       = "unknown"        // there is no such item; never the outcome of a judgement
-)
-
 // Policy is compiled Options.
 type Policy struct {
 	fallback  Effect
@@ -171,8 +133,29 @@ type rule struct {
 	uses      use
 }
 
-// New compiles a policy.
-func New(opts Options) *Policy {
+// New compiles a policy. The error says which effect does not exist.
+func New(opts Options) (*Policy, error) {
+	if !opts.Default.known() {
+		return nil, fmt.Errorf("the default of the policy is no effect: %s", opts.Default)
+	}
+	for _, r := range opts.Rules {
+		if !r.Effect.known() {
+			return nil, fmt.Errorf("the effect of the rule %q does not exist: %s", r.Name, r.Effect)
+		}
+	}
+	return compile(opts), nil
+}
+
+// MustNew is New for options that are part of a program, such as those of tests.
+func MustNew(opts Options) *Policy {
+	p, err := New(opts)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+func compile(opts Options) *Policy {
 	p := &Policy{fallback: opts.Default, upstreams: make(map[string]*[call.Kinds]selection, len(opts.Upstreams))}
 	for name, u := range opts.Upstreams {
 		resources := selectionOf(u.Resources, compileURIs)

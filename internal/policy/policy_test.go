@@ -38,7 +38,7 @@ func TestDecide(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := New(Options{Default: tt.fallback, Upstreams: upstreams})
+			p := MustNew(Options{Default: tt.fallback, Upstreams: upstreams})
 			if diff := cmp.Diff(tt.want, decide(p, anyone, tt.item, Request{})); diff != "" {
 				t.Error(diff)
 			}
@@ -54,13 +54,13 @@ func decide(p *Policy, c Caller, it Item, q Request) Decision {
 }
 
 func TestZeroOptionsDeny(t *testing.T) {
-	if d := decide(New(Options{}), anyone, Item{Native: "x"}, Request{}); d.Effect != Deny || d.Effect.String() != "deny" {
+	if d := decide(MustNew(Options{}), anyone, Item{Native: "x"}, Request{}); d.Effect != Deny || d.Effect.String() != "deny" {
 		t.Errorf("the zero policy: %+v", d)
 	}
 }
 
 func TestDecideDoesNotAllocate(t *testing.T) {
-	p := New(Options{Default: Allow, Upstreams: map[string]Upstream{
+	p := MustNew(Options{Default: Allow, Upstreams: map[string]Upstream{
 		"files": {Tools: Globs{Allow: []string{"a*b*c", "read_*"}, Deny: []string{"*x*y*"}}},
 	}})
 	j := p.Rights(anyone).Judge(Item{Kind: call.Tool, Upstream: "files", Public: "files__read_file", Native: "read_file"})
@@ -68,7 +68,7 @@ func TestDecideDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations, want none", n)
 	}
 	// Neither does one about a URI with a limit.
-	p = New(Options{Rules: []Rule{
+	p = MustNew(Options{Rules: []Rule{
 		{Name: "all", Effect: Allow, What: What{Resources: []string{"files+*"}}, Limit: &Limit{Rate: 1}},
 		{Name: "big", Effect: Allow, What: What{Resources: []string{"files+file:///big"}}, Limit: &Limit{Rate: 1}},
 	}})
@@ -91,7 +91,7 @@ func TestOwnName(t *testing.T) {
 		if effect == Allow {
 			fallback = Deny
 		}
-		return New(Options{Default: fallback, Rules: []Rule{r}})
+		return MustNew(Options{Default: fallback, Rules: []Rule{r}})
 	}
 	x := What{Tools: []string{"x"}}
 	for name, tt := range map[string]struct {
@@ -110,7 +110,7 @@ func TestOwnName(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, d.Effect, tt.want)
 		}
 	}
-	both := New(Options{Rules: []Rule{
+	both := MustNew(Options{Rules: []Rule{
 		{Name: "two", Effect: Allow, What: What{Upstreams: []string{"two"}}},
 		{Name: "x", Effect: Allow, What: x, Limit: &Limit{Concurrent: 1}},
 	}})
@@ -143,7 +143,7 @@ func TestReaches(t *testing.T) {
 			Tools: Globs{Allow: []string{}}, Prompts: Globs{Deny: []string{"*"}}, Resources: Globs{Allow: []string{}},
 		}}}, false},
 	} {
-		if got := New(tt.opts).Rights(anyone).Reaches("db", leads); got != tt.want {
+		if got := MustNew(tt.opts).Rights(anyone).Reaches("db", leads); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}

@@ -150,11 +150,12 @@ func (p *Policy) Rights(c Caller) *Rights {
 func (p *Policy) newRights(c Caller) *Rights {
 	r := &Rights{
 		policy: p, caller: c,
-		byDefault: &Judgement{listed: Decision{Effect: p.fallback, Rule: RuleDefault}},
+		byDefault: &Judgement{listed: newDecision(p.fallback)},
 		refused:   make(map[string]*Judgement),
 	}
+	r.byDefault.listed.Rule = RuleDefault
 	for _, rule := range []string{RuleUpstreamDeny, RuleUpstreamAllow, RuleURI} {
-		r.refused[rule] = &Judgement{listed: Decision{Effect: Deny, Rule: rule}}
+		r.refused[rule] = &Judgement{listed: Decision{Rule: rule}}
 	}
 	for _, rule := range p.rules {
 		switch missing := rule.Who.missing(c.Principal); {

@@ -44,7 +44,7 @@ func TestKeyIsSound(t *testing.T) {
 				When: conditions[r.IntN(len(conditions))],
 			})
 		}
-		p := New(o)
+		p := MustNew(o)
 		seen := map[string]Caller{}
 		for range 200 {
 			c := Caller{
@@ -77,11 +77,11 @@ func TestKeyIsSound(t *testing.T) {
 }
 
 func TestKeyTellsWhatNobodyAsksForApart(t *testing.T) {
-	p := New(Options{Rules: []Rule{{Name: "r", Effect: Allow, Who: Who{Groups: []string{"a"}}}}})
+	p := MustNew(Options{Rules: []Rule{{Name: "r", Effect: Allow, Who: Who{Groups: []string{"a"}}}}})
 	if p.Key(caller(alice)) != p.Key(caller(bob)) {
 		t.Error("two principals without a group that a rule names have different keys")
 	}
-	if New(Options{Rules: []Rule{{Name: "r", Effect: Allow}}}).Differs() {
+	if MustNew(Options{Rules: []Rule{{Name: "r", Effect: Allow}}}).Differs() {
 		t.Error("callers differ where no rule asks who they are")
 	}
 }
@@ -101,7 +101,7 @@ func thousandRules(t testing.TB) (*Policy, Caller) {
 		}
 		o.Rules = append(o.Rules, r)
 	}
-	return New(o), caller(&call.Principal{Subject: "ann", Groups: []string{"g1", "g2", "g7"}})
+	return MustNew(o), caller(&call.Principal{Subject: "ann", Groups: []string{"g1", "g2", "g7"}})
 }
 
 // median runs f, and reports the median of what single runs take beside the mean,
@@ -123,7 +123,7 @@ func median(b *testing.B, f func()) {
 // and the item has been judged for these rights.
 func BenchmarkDecide(b *testing.B) {
 	b.Run("no rules", func(b *testing.B) {
-		p := New(Options{Default: Allow})
+		p := MustNew(Options{Default: Allow})
 		j := p.Rights(anyone).Judge(query)
 		b.ReportAllocs()
 		for b.Loop() {

@@ -63,18 +63,18 @@ func TestRules(t *testing.T) {
 		{"upstreams alone mean all kinds", rules(Rule{Name: "r", Effect: Allow, What: What{Upstreams: []string{"files"}}}), alice, doc, "", true, Decision{Effect: Allow, Rule: "r"}},
 		{"public names are matched", rules(Rule{Name: "r", Effect: Allow, What: What{Tools: []string{"query"}}}), alice, query, "", false, Decision{Rule: RuleDefault}},
 		{"deny wins", rules(Rule{Name: "a", Effect: Allow}, Rule{Name: "c", Effect: Confirm}, Rule{Name: "d", Effect: Deny}), alice, query, "", false, Decision{Rule: "d"}},
-		{"confirm wins over allow", rules(Rule{Name: "a", Effect: Allow}, Rule{Name: "c", Effect: Confirm}), alice, query, "", true, Decision{Effect: Confirm, Rule: "c"}},
+		{"confirm wins over allow", rules(Rule{Name: "a", Effect: Allow}, Rule{Name: "c", Effect: Confirm}), alice, query, "", true, Decision{Effect: Confirm, Obligations: Obligations{Confirm: true}, Rule: "c"}},
 		{"the first of one effect decides", rules(Rule{Name: "a", Effect: Allow}, Rule{Name: "b", Effect: Allow}), alice, query, "", true, Decision{Effect: Allow, Rule: "a"}},
 		{"a rule wins over the default", Options{Default: Allow, Rules: []Rule{{Name: "d", Effect: Deny, What: What{Tools: []string{"db__d*"}}}}}, alice, drop, "", false, Decision{Rule: "d"}},
 		{"the upstream's own lists win over rules", Options{Rules: []Rule{{Name: "a", Effect: Allow}}, Upstreams: map[string]Upstream{"db": {Tools: Globs{Deny: []string{"drop"}}}}}, alice, drop, "", false, Decision{Rule: RuleUpstreamDeny}},
 		{"limits of all that match", rules(Rule{Name: "a", Effect: Allow, Limit: limit}, Rule{Name: "b", Effect: Allow, Limit: limit}, Rule{Name: "c", Effect: Allow, Limit: limit, Who: Who{Groups: []string{"admin"}}}), alice, query, "", true,
-			Decision{Effect: Allow, Rule: "a", Limits: []*Limit{{Rule: "a", Rate: 2, Burst: 2}, {Rule: "b", Rate: 2, Burst: 2}}}},
+			Decision{Effect: Allow, Rule: "a", Obligations: Obligations{Limits: []*Limit{{Rule: "a", Rate: 2, Burst: 2}, {Rule: "b", Rate: 2, Burst: 2}}}}},
 		{"no limits where it is denied", rules(Rule{Name: "a", Effect: Allow, Limit: limit}, Rule{Name: "d", Effect: Deny}), alice, query, "", false, Decision{Rule: "d"}},
 
 		{"a condition on annotations", rules(Rule{Name: "r", Effect: Allow, When: when(t, `tool.annotations.readOnlyHint`)}), alice, query, "", true, Decision{Effect: Allow, Rule: "r"}},
 		{"an annotation that is not there: allow does not match", rules(Rule{Name: "r", Effect: Allow, When: when(t, `tool.annotations.readOnlyHint`)}), alice, drop, "", false, Decision{Rule: RuleDefault}},
 		{"deny does", Options{Default: Allow, Rules: []Rule{{Name: "r", Effect: Deny, When: when(t, `tool.annotations.destructiveHint`)}}}, alice, drop, "", false, Decision{Rule: "r"}},
-		{"confirm too", rules(Rule{Name: "r", Effect: Confirm, When: when(t, `tool.annotations.destructiveHint`)}), alice, drop, "", true, Decision{Effect: Confirm, Rule: "r"}},
+		{"confirm too", rules(Rule{Name: "r", Effect: Confirm, When: when(t, `tool.annotations.destructiveHint`)}), alice, drop, "", true, Decision{Effect: Confirm, Obligations: Obligations{Confirm: true}, Rule: "r"}},
 		{"an outcome that is no truth: allow does not match", rules(Rule{Name: "r", Effect: Allow, When: when(t, `args.x`)}), alice, query, `{"x":"yes"}`, true, Decision{Rule: RuleDefault}},
 		{"a condition on arguments that holds", rules(Rule{Name: "r", Effect: Allow, When: when(t, `!has(args.limit) || args.limit <= 1000`)}), alice, query, `{"limit":1000}`, true, Decision{Effect: Allow, Rule: "r"}},
 		{"one that does not: listed, and refused", rules(Rule{Name: "r", Effect: Allow, When: when(t, `!has(args.limit) || args.limit <= 1000`)}), alice, query, `{"limit":1e4}`, true, Decision{Rule: RuleDefault}},
@@ -98,7 +98,7 @@ func TestRules(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := New(tt.opts)
+			p := MustNew(tt.opts)
 			q := Request{Method: tt.item.Kind.Method(), Params: withArgs(tt.args)}
 			j := p.Rights(caller(tt.who)).Judge(tt.item)
 			if diff := cmp.Diff(tt.want, j.Decide(q)); diff != "" {
@@ -124,7 +124,7 @@ func TestRules(t *testing.T) {
 }
 
 func TestUnknownRevision(t *testing.T) {
-	p := New(Options{Rules: []Rule{{Name: "r", Effect: Allow, When: when(t, `request.era == "modern"`)}}})
+	p := MustNew(Options{Rules: []Rule{{Name: "r", Effect: Allow, When: when(t, `request.era == "modern"`)}}})
 	for rev, want := range map[wire.Revision]bool{"": true, wire.Rev20251125: false, wire.Rev20260728: true} {
 		if got := p.Rights(Caller{Principal: bob, Revision: rev}).Judge(query).Listed().Visible(); got != want {
 			t.Errorf("revision %q: listed %v, want %v", rev, got, want)

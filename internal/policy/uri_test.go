@@ -88,8 +88,8 @@ func spellings(uris []string) []string {
 
 func TestEvasionsOfDenyAreRefused(t *testing.T) {
 	policies := map[string]*Policy{
-		"a rule":             New(Options{Default: Allow, Rules: []Rule{{Name: "d", Effect: Deny, What: What{Resources: []string{"files+file:///etc/passwd", "files+https://h.example/admin/*"}}}}}),
-		"an upstream's list": New(Options{Default: Allow, Upstreams: map[string]Upstream{"files": {Resources: Globs{Deny: []string{"file:///etc/passwd", "https://h.example/admin/*"}}}}}),
+		"a rule":             MustNew(Options{Default: Allow, Rules: []Rule{{Name: "d", Effect: Deny, What: What{Resources: []string{"files+file:///etc/passwd", "files+https://h.example/admin/*"}}}}}),
+		"an upstream's list": MustNew(Options{Default: Allow, Upstreams: map[string]Upstream{"files": {Resources: Globs{Deny: []string{"file:///etc/passwd", "https://h.example/admin/*"}}}}}),
 	}
 	for name, p := range policies {
 		for _, uri := range evasions {
@@ -115,7 +115,7 @@ func TestEvasionsOfDenyAreRefused(t *testing.T) {
 // Conditions compare the URI as it is, so they are safe from spellings and not from
 // what a server takes for the same beyond them, as another case.
 func TestEvasionsOfConditionsAreRefused(t *testing.T) {
-	p := New(Options{Default: Allow, Rules: []Rule{{Name: "d", Effect: Deny,
+	p := MustNew(Options{Default: Allow, Rules: []Rule{{Name: "d", Effect: Deny,
 		When: when(t, `resource.uri.matches("(?i)^files\\+file:///etc/passwd$") || resource.native.matches("(?i)^https://h.example/admin/")`)}}})
 	for _, uri := range evasions {
 		if uri == "file:///etc/passwd/" || uri == "file:///etc/passwd;v=1" {
@@ -137,10 +137,10 @@ func TestEvasionsOfAllowAreRefused(t *testing.T) {
 		public = append(public, "files+"+a)
 	}
 	policies := map[string]*Policy{
-		"a rule": New(Options{Rules: []Rule{{Name: "a", Effect: Allow, What: What{Resources: public}}}}),
-		"a condition": New(Options{Rules: []Rule{{Name: "a", Effect: Allow,
+		"a rule": MustNew(Options{Rules: []Rule{{Name: "a", Effect: Allow, What: What{Resources: public}}}}),
+		"a condition": MustNew(Options{Rules: []Rule{{Name: "a", Effect: Allow,
 			When: when(t, `resource.uri.startsWith("files+file:///pub/") || resource.native.startsWith("https://h.example/pub/")`)}}}),
-		"an upstream's list": New(Options{Default: Allow, Upstreams: map[string]Upstream{"files": {Resources: Globs{Allow: allowed}}}}),
+		"an upstream's list": MustNew(Options{Default: Allow, Upstreams: map[string]Upstream{"files": {Resources: Globs{Allow: allowed}}}}),
 	}
 	for name, p := range policies {
 		for _, uri := range evasions {
@@ -162,7 +162,7 @@ func TestEvasionsByOtherReadings(t *testing.T) {
 		for i := range globs {
 			globs[i] = "files+" + globs[i]
 		}
-		return New(Options{Default: Allow, Rules: []Rule{{Name: "d", Effect: Deny, What: What{Resources: globs}}}})
+		return MustNew(Options{Default: Allow, Rules: []Rule{{Name: "d", Effect: Deny, What: What{Resources: globs}}}})
 	}
 	for glob, uris := range evasionsByOtherReadings {
 		p := deny(glob)
@@ -215,7 +215,7 @@ func TestWhereSpellingsMatter(t *testing.T) {
 		"a list that denies":             {Options{Default: Allow, Upstreams: map[string]Upstream{"files": {Resources: Globs{Deny: []string{"x"}}}}}, Deny},
 		"a list that allows":             {Options{Default: Allow, Upstreams: map[string]Upstream{"files": {Resources: Globs{Allow: []string{"FILE:*"}}}}}, Deny},
 	} {
-		d := decide(New(c.opts), anyone, resource(uri), Request{})
+		d := decide(MustNew(c.opts), anyone, resource(uri), Request{})
 		if d.Effect != c.want || c.want == Deny && d.Rule != RuleURI {
 			t.Errorf("%s: %s by %s, want %s", name, d.Effect, d.Rule, c.want)
 		}
@@ -224,7 +224,7 @@ func TestWhereSpellingsMatter(t *testing.T) {
 
 // A listed resource is judged in the spelling that it is listed in, byte for byte.
 func TestListedSpellings(t *testing.T) {
-	p := New(Options{Rules: []Rule{{Name: "a", Effect: Allow, What: What{Resources: []string{"files+FILE:///A b/../c", "files+x y"}}}}})
+	p := MustNew(Options{Rules: []Rule{{Name: "a", Effect: Allow, What: What{Resources: []string{"files+FILE:///A b/../c", "files+x y"}}}}})
 	for uri, want := range map[string]Effect{"FILE:///A b/../c": Allow, "x y": Allow, "file:///c": Deny, "FILE:///A b/../C": Deny} {
 		it := resource(uri)
 		it.Noncanonical = false
@@ -241,7 +241,7 @@ func TestEvasionsOfLimits(t *testing.T) {
 		{Name: "some", Effect: Allow, What: What{Resources: []string{"files+file:///etc/passwd", "files+https://h.example/admin/*"}}, Limit: &Limit{Rate: 1}},
 	}
 	asks := Rule{Name: "asks", Effect: Confirm, What: What{Resources: []string{"files+file:///*"}}, Limit: &Limit{Concurrent: 1}}
-	for name, p := range map[string]*Policy{"globs": New(Options{Rules: rules}), "and one that asks": New(Options{Rules: append(rules, asks)})} {
+	for name, p := range map[string]*Policy{"globs": MustNew(Options{Rules: rules}), "and one that asks": MustNew(Options{Rules: append(rules, asks)})} {
 		for _, uri := range spellings(evasions) {
 			d := decide(p, anyone, resource(uri), Request{})
 			if d.Effect != Deny && !slices.ContainsFunc(d.Limits, func(l *Limit) bool { return l.Rule == "some" }) {
@@ -256,7 +256,7 @@ func TestEvasionsOfLimits(t *testing.T) {
 			}
 		}
 	}
-	if d := decide(New(Options{Rules: rules}), anyone, resource("file:///pub/x"), Request{}); len(d.Limits) != 0 {
+	if d := decide(MustNew(Options{Rules: rules}), anyone, resource("file:///pub/x"), Request{}); len(d.Limits) != 0 {
 		t.Errorf("another URI is bounded by %+v", d.Limits)
 	}
 }
@@ -266,8 +266,8 @@ func TestEvasionsOfLimits(t *testing.T) {
 func TestGlobsOfURIs(t *testing.T) {
 	globs := []string{"file:///Etc/*", "memo:ＫＥＹ", "https://h.example/a%20é"}
 	public := []string{"files+file:///Etc/*", "files+memo:ＫＥＹ", "files+https://h.example/a%20é"}
-	deny := New(Options{Default: Allow, Rules: []Rule{{Name: "d", Effect: Deny, What: What{Resources: public}}}})
-	list := New(Options{Default: Allow, Upstreams: map[string]Upstream{"files": {Resources: Globs{Deny: globs}}}})
+	deny := MustNew(Options{Default: Allow, Rules: []Rule{{Name: "d", Effect: Deny, What: What{Resources: public}}}})
+	list := MustNew(Options{Default: Allow, Upstreams: map[string]Upstream{"files": {Resources: Globs{Deny: globs}}}})
 	for _, uri := range []string{"file:///etc/x", "file:///ETC/x", "file:///Etc/x", "memo:key", "memo:Key", "memo:%EF%BD%8Bey", "memo:key/x", "memo:KEY?x", "memo:key;x", "memo:key%3Bx",
 		"https://h.example/A%20%C3%89", "https://h.example/a%20%C3%A9/b"} {
 		for _, p := range []*Policy{deny, list} {
@@ -283,7 +283,7 @@ func TestGlobsOfURIs(t *testing.T) {
 			}
 		}
 	}
-	allow := New(Options{Rules: []Rule{{Name: "a", Effect: Allow, What: What{Resources: []string{"files+file:///Pub/*", "files+memo:a"}}}}})
+	allow := MustNew(Options{Rules: []Rule{{Name: "a", Effect: Allow, What: What{Resources: []string{"files+file:///Pub/*", "files+memo:a"}}}}})
 	for uri, want := range map[string]Effect{"file:///Pub/x": Allow, "file:///Pub/X": Allow, "file:///pub/x": Deny, "file:///PUB/x": Deny, "memo:a": Allow, "memo:a/b": Deny} {
 		if d := decide(allow, anyone, resource(uri), Request{}); d.Effect != want {
 			t.Errorf("%q: %s, want %s", uri, d.Effect, want)
@@ -309,7 +309,7 @@ func TestCostOfURIs(t *testing.T) {
 	for range 10 {
 		rules = append(rules, Rule{Name: "d", Effect: Deny, What: What{Resources: []string{"files+file:///secret/*"}}})
 	}
-	rights := New(Options{Default: Allow, Rules: rules}).Rights(anyone)
+	rights := MustNew(Options{Default: Allow, Rules: rules}).Rights(anyone)
 	for name, uri := range map[string]string{
 		"hostile": "file:///" + strings.Repeat(`A%2fb//c;x=1/./..%5c\ﬁ%2541+%252e.`, 1500), "canonical": "file:///" + strings.Repeat("A/b%20c/%C3%A9/", 500) + "x",
 	} {

@@ -19,7 +19,7 @@ import (
 // TestRefusedCostsWhatAbsentCosts holds names that are refused against names that
 // nobody has: the same bytes but for the name, and as many allocations.
 func TestRefusedCostsWhatAbsentCosts(t *testing.T) {
-	p := policy.New(policy.Options{Rules: []policy.Rule{
+	p := policy.MustNew(policy.Options{Rules: []policy.Rule{
 		{Name: "some", Effect: policy.Allow, What: policy.What{Tools: []string{"db__query"}, Resources: []string{"db+row:1"}}},
 		{Name: "tools", Effect: policy.Deny, What: policy.What{Tools: []string{"db__d*"}}},
 		{Name: "resources", Effect: policy.Deny, What: policy.What{Resources: []string{"files+*"}}},

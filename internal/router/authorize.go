@@ -17,7 +17,7 @@ func (f *forwarding) authorize(context.Context) (bool, error) {
 	switch {
 	case err != nil:
 		return false, err
-	case d.Effect == policy.Deny:
+	case d.Denied():
 		return false, refused(f.target, &d)
 	}
 	f.decision, f.authorized = d, true
@@ -33,7 +33,7 @@ func (f *forwarding) authorizeTask(context.Context) (bool, error) {
 	switch {
 	case err != nil:
 		return false, err
-	case d.Effect == policy.Deny:
+	case d.Denied():
 		return false, f.refuseTask(errors.New("the tool that began the task is refused"))
 	}
 	f.decision, f.authorized = d, true

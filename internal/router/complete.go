@@ -3,7 +3,6 @@ package router
 import (
 	"context"
 
-	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
 
@@ -15,7 +14,7 @@ func (f *forwarding) complete(context.Context) (bool, error) {
 	case f.mayMask():
 		// Servers complete what they do not have to nothing: only what is listed is completed.
 		return false, notFound(f.call, f.view, f.ref)
-	case f.decision.Effect == policy.Confirm, // else the user would be asked at every key
+	case f.decision.NeedsConfirmation(), // else the user would be asked at every key
 		!wire.ValueOf(f.target.Part.Capabilities()).Get("completions").Exists(): // the gateway declares completions for all its upstreams
 		f.result.Raw = wire.Raw(`{"completion":{"values":[]}}`)
 		return true, nil

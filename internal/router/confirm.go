@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"mcpgateway/internal/bridge"
-	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
 
@@ -27,7 +26,7 @@ func (f *forwarding) confirm(ctx context.Context) (bool, error) {
 		}
 	}
 	switch {
-	case f.consented || f.decision.Effect != policy.Confirm || f.method.Kind != wire.KindCall:
+	case f.consented || !f.decision.NeedsConfirmation() || f.method.Kind != wire.KindCall:
 		return false, nil
 	case f.state != nil: // the round began before a consent was needed
 		return false, errState

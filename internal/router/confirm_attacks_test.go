@@ -77,7 +77,7 @@ func TestWithdrawnRights(t *testing.T) {
 	h := ruled(t, answers(`{"content":[]}`), filesSource(t), confirmAll)
 	state := h.asks(t, asksFor)
 	routes := *h.Routes()
-	routes.Table = catalog.Build(catalog.Options{Policy: policy.New(policy.Options{})}, []catalog.Source{filesSource(t)})
+	routes.Table = catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{})}, []catalog.Source{filesSource(t)})
 	h.Swap(&routes)
 	if _, err := h.round(t, retry(asksFor, state, accept)); wantFault(t, err, -32602).Message != `unknown tool: "files__read"` || h.files.got != nil {
 		t.Error("a consent stands above policy")

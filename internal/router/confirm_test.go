@@ -24,7 +24,7 @@ func ruled(t testing.TB, up *fakeUpstream, src catalog.Source, rules ...policy.R
 	h := &house{files: up, settled: make(chan struct{})}
 	close(h.settled)
 	h.Router = New(Options{Settled: h.settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
-		Table:     catalog.Build(catalog.Options{Policy: policy.New(policy.Options{Rules: rules})}, []catalog.Source{src}),
+		Table:     catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{Rules: rules})}, []catalog.Source{src}),
 		Upstreams: map[string]Upstream{"files": up},
 	})
 	return h

@@ -28,7 +28,7 @@ func draftHouse(t *testing.T, enrich bool, answer func(method, params string) (s
 		wire.Raw(`{"name":"secret","uri":"file:///d/secret"}`),
 	}
 	h := newHouse(t, files, src)
-	p := policy.New(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{"files": {Resources: policy.Globs{Deny: []string{"*secret"}}}}})
+	p := policy.MustNew(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{"files": {Resources: policy.Globs{Deny: []string{"*secret"}}}}})
 	h.Swap(&Routes{
 		Table:     catalog.Build(catalog.Options{Policy: p, Enrich: enrich}, []catalog.Source{src}),
 		Upstreams: map[string]Upstream{"files": files},
@@ -233,7 +233,7 @@ func TestUpstreamComesUpDuringTheCall(t *testing.T) {
 			return call.Result{Raw: wire.Raw(`{"contents":[{"uri":"file:///d/a","text":"1"}]}`), Revision: wire.Rev20251125}, nil
 		}
 		down := source(t, "files", &catalog.Down{Reason: "down"})
-		p := policy.New(policy.Options{Default: policy.Allow})
+		p := policy.MustNew(policy.Options{Default: policy.Allow})
 		h.Swap(&Routes{Table: catalog.Build(catalog.Options{Policy: p, Enrich: true}, []catalog.Source{down}), Upstreams: up.Upstreams})
 		if got := h.ask(method, `{"uri":"files+file:///d/a"}`, wire.Rev20251125); got != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", method, got, want)

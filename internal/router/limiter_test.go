@@ -213,7 +213,7 @@ func TestCrowdAtALimit(t *testing.T) {
 }
 
 func TestLimitsCountFor(t *testing.T) {
-	part := catalog.Build(catalog.Options{Policy: policy.New(policy.Options{})}, []catalog.Source{filesSource(t)}).Parts()[0]
+	part := catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{})}, []catalog.Source{filesSource(t)}).Parts()[0]
 	listed := func(name string) catalog.Target {
 		return catalog.Target{Part: part, Kind: call.Tool, Public: name, Entry: &catalog.Entry{}}
 	}
@@ -244,7 +244,7 @@ func TestLimitsCountFor(t *testing.T) {
 func TestLimiter(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := &limiter{now: func() time.Time { return now }}
-	part := catalog.Build(catalog.Options{Policy: policy.New(policy.Options{})}, []catalog.Source{filesSource(t)}).Parts()[0]
+	part := catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{})}, []catalog.Source{filesSource(t)}).Parts()[0]
 	target := catalog.Target{Part: part}
 	who := func(n int) *call.Call { return &call.Call{Principal: &call.Principal{Subject: strconv.Itoa(n)}} }
 	free := &policy.Limit{Rule: "free", Rate: 1, Burst: 10}

@@ -142,7 +142,7 @@ func fullText(res call.Result, err error) string {
 // refuses gets the same answer, in both eras, by every method; and what the upstream
 // has is still to be had.
 func TestRefusedLooksAbsentAtAnUpstream(t *testing.T) {
-	p := policy.New(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: "secrets", Effect: policy.Deny, What: policy.What{Resources: []string{"*/secret/*"}}}}})
+	p := policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: "secrets", Effect: policy.Deny, What: policy.What{Resources: []string{"*/secret/*"}}}}})
 	methods := []string{wire.MethodResourcesRead, wire.MethodResourcesSubscribe, wire.MethodResourcesMetadata, wire.MethodResourcesList, wire.MethodComplete}
 	for _, d := range dialects {
 		t.Run(d.name, func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestRefusedLooksAbsentAtAnUpstream(t *testing.T) {
 // is missing passes as it is.
 func TestMissingIsTheUpstreamsToTell(t *testing.T) {
 	for _, d := range dialects[:5] {
-		r, _ := spoken(t, d, policy.New(policy.Options{Default: policy.Allow}))
+		r, _ := spoken(t, d, policy.MustNew(policy.Options{Default: policy.Allow}))
 		const uri = "files+file:///nothing/of/this/kind"
 		_, fault := d.read("file:///nothing/of/this/kind")
 		want := strings.ReplaceAll(string(fault.Raw), `"uri":"file:`, `"uri":"files+file:`)
@@ -215,7 +215,7 @@ func TestMissingIsTheUpstreamsToTell(t *testing.T) {
 // What is wrong with an upstream is no sign that it does not have something.
 func TestOtherErrorsPass(t *testing.T) {
 	d := dialect{"broken", failing(says(-32603, "the disk is full")), says(-32601, "no"), wire.Rev20251125}
-	p := policy.New(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{"files": {Resources: policy.Globs{Deny: []string{"*/secret/*"}}}}})
+	p := policy.MustNew(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{"files": {Resources: policy.Globs{Deny: []string{"*/secret/*"}}}}})
 	r, _ := spoken(t, d, p)
 	if text := answerTo(r, call.Anonymous, wire.Rev20251125, wire.MethodResourcesRead, "files+file:///x"); text != `{"code":-32603,"message":"the disk is full"}` {
 		t.Error(text)
@@ -225,7 +225,7 @@ func TestOtherErrorsPass(t *testing.T) {
 // A user is not asked, and a read that needs a consent not made, to find out whether an
 // upstream has what it tells nothing of.
 func TestNoReadWithoutConsent(t *testing.T) {
-	p := policy.New(policy.Options{Default: policy.Allow, Rules: []policy.Rule{
+	p := policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{
 		{Name: "ask", Effect: policy.Confirm, What: policy.What{Resources: []string{"*"}}}, {Name: "secrets", Effect: policy.Deny, What: policy.What{Resources: []string{"*/secret/*"}}},
 	}})
 	r, u := spoken(t, dialects[0], p)
@@ -241,7 +241,7 @@ func TestNoReadWithoutConsent(t *testing.T) {
 
 // The audit tells apart what the client cannot, and has the rule.
 func TestAuditTellsRefusedFromAbsent(t *testing.T) {
-	p := policy.New(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: "secrets", Effect: policy.Deny, What: policy.What{Resources: []string{"*/secret/*"}}}}})
+	p := policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: "secrets", Effect: policy.Deny, What: policy.What{Resources: []string{"*/secret/*"}}}}})
 	r, _ := spoken(t, dialects[0], p)
 	lines := &auditLog{}
 	r.audit = &Audit{To: lines}

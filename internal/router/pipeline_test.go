@@ -39,7 +39,7 @@ func TestCallKeepsItsRoutes(t *testing.T) {
 				next := *h.Routes()
 				next.Terms = Terms{Unlabelled: true, AskTimeout: time.Nanosecond}
 				src := filesSource(t)
-				next.Table = catalog.Build(catalog.Options{Enrich: true, Policy: policy.New(policy.Options{
+				next.Table = catalog.Build(catalog.Options{Enrich: true, Policy: policy.MustNew(policy.Options{
 					Default: policy.Allow, Upstreams: map[string]policy.Upstream{"files": {Resources: policy.Globs{Deny: []string{"*"}}}},
 				})}, []catalog.Source{src})
 				next.Upstreams = map[string]Upstream{"files": answers(`{}`)}

@@ -165,7 +165,7 @@ func TestNobodySeesWhatIsDenied(t *testing.T) {
 	for seed := range uint64(policies) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		wp := gatewaytest.RandomPolicy(r, compiled)
-		p := policy.New(wp.Opts)
+		p := policy.MustNew(wp.Opts)
 		at := r.IntN(len(principals))
 		who, other, rev := principals[at], principals[(at+1+r.IntN(len(principals)-1))%len(principals)], gatewaytest.Pick(r, wire.Rev20251125, wire.Rev20260728)
 		name := fmt.Sprintf("policy %d, %s, %s: %+v", seed, who.Subject, rev, wp)
@@ -270,7 +270,7 @@ func TestNobodySeesWhatIsDenied(t *testing.T) {
 			// upstream may not be named, all its URIs lead to the one without a prefix.
 			confirms := func(uri string) bool {
 				target, ok := view.Resolve(call.Resource, uri)
-				return ok && target.Judgement.Listed().Effect == policy.Confirm
+				return ok && target.Judgement.Listed().NeedsConfirmation()
 			}
 			if confirms(absent) || confirms(it.Public) {
 				continue

@@ -14,7 +14,6 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/plaintext"
-	"mcpgateway/internal/policy"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/wire"
 )
@@ -300,7 +299,7 @@ func (r *Router) Permit(c *call.Call) *wire.Error {
 		return r.unknown(auditResume, c, view, ref, target, nil)
 	}
 	d, err := r.decide(auditResume, c, itemOf(&target), target.Judgement, nil)
-	if err == nil && d.Effect == policy.Deny {
+	if err == nil && d.Denied() {
 		err = refused(target, &d)
 	}
 	fault, _ := errors.AsType[*wire.Error](err)

@@ -101,7 +101,7 @@ func newHouse(t *testing.T, files *fakeUpstream, sources ...catalog.Source) *hou
 }
 
 func (h *house) routes(sources []catalog.Source) *Routes {
-	p := policy.New(policy.Options{
+	p := policy.MustNew(policy.Options{
 		Default:   policy.Allow,
 		Upstreams: map[string]policy.Upstream{"files": {Tools: policy.Globs{Deny: []string{"remove"}}}},
 	})
@@ -281,7 +281,7 @@ func TestListWaitsForNothingHidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		starting := source(t, "other", &catalog.Down{Reason: "starting", Starting: true})
 		h := newHouse(t, answers(`{}`), filesSource(t))
-		p := policy.New(policy.Options{Rules: []policy.Rule{
+		p := policy.MustNew(policy.Options{Rules: []policy.Rule{
 			{Name: "files", Effect: policy.Allow, What: policy.What{Upstreams: []string{"files"}}},
 			{Name: "other", Effect: policy.Allow, Who: policy.Who{Subjects: []string{"bob"}}},
 		}})

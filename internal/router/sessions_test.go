@@ -51,7 +51,7 @@ func sessionsHouse(t *testing.T) (*Router, *manySessions) {
 	src.Items[call.Tool] = append(src.Items[call.Tool], wire.Raw(taskTool))
 	settled := make(chan struct{})
 	close(settled)
-	p := policy.New(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{"files": {}}})
+	p := policy.MustNew(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{"files": {}}})
 	return New(Options{Settled: settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
 		Table:     catalog.Build(catalog.Options{Policy: p}, []catalog.Source{src}),
 		Upstreams: map[string]Upstream{"files": u}, Subscribers: map[string]Subscriber{"files": u},

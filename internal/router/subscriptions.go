@@ -253,7 +253,7 @@ func (s *Subscriptions) Updated(upstream, session string, params wire.Raw) {
 			public = sub.public
 		}
 		j := table.View(sub.who, sub.client).Judge(call.Resource, part, public, native)
-		if j.Decide(policy.Request{Method: wire.MethodResourcesSubscribe}).Effect == policy.Deny {
+		if j.Decide(policy.Request{Method: wire.MethodResourcesSubscribe}).Denied() {
 			continue
 		}
 		e := wire.NewEdit(params)

@@ -53,7 +53,7 @@ func (u *teller) unsubscribe(native string) {
 // resource of that, so only listed ones can be subscribed to.
 func subscribing(t *testing.T) (*Subscriptions, *teller) {
 	t.Helper()
-	p := policy.New(policy.Options{
+	p := policy.MustNew(policy.Options{
 		Default:   policy.Allow,
 		Upstreams: map[string]policy.Upstream{"files": {Resources: policy.Globs{Deny: []string{"*secret*"}}}},
 	})
@@ -152,7 +152,7 @@ func TestUpdateAfterPolicyChanged(t *testing.T) {
 	}
 	defer cancel()
 	next := *s.router.Routes()
-	next.Table = catalog.Build(catalog.Options{Policy: policy.New(policy.Options{Default: policy.Deny})}, []catalog.Source{filesSource(t)})
+	next.Table = catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{Default: policy.Deny})}, []catalog.Source{filesSource(t)})
 	s.router.Swap(&next)
 	s.Updated("files", "", wire.Raw(`{"uri":"file:///a"}`))
 	if got := l.take(); got != nil {

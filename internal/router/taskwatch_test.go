@@ -124,7 +124,7 @@ func TestWatchFollowsPolicy(t *testing.T) {
 		src := source(t, "files", nil)
 		src.Revision, src.Capabilities = u.revision, wire.Raw(modernTasks)
 		src.Items[call.Tool] = []wire.Raw{wire.Raw(anyTool)}
-		routes.Table = catalog.Build(catalog.Options{Policy: policy.New(policy.Options{Default: policy.Deny})}, []catalog.Source{src})
+		routes.Table = catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{Default: policy.Deny})}, []catalog.Source{src})
 		r.Swap(&routes)
 		u.mu.Lock()
 		u.answers["tasks/get"] = `{"taskId":"n1","status":"completed","result":{"content":[]}}`
