@@ -8,9 +8,9 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Ask implements call.BackChannel. A legacy client is asked by a request on the
-// stream of the call; it answers with a POST of its own in the same session. A
-// modern client is asked by a parkable; one that has none cannot be asked.
+// Ask implements call.BackChannel. A legacy client is asked by a request on the stream
+// of the call, and answers with another POST in the same session. Calls of modern
+// clients that can be asked have the back channel of package park.
 func (x *exchange) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
 	if !bridge.Declared(x.call.Client, method, params) {
 		return undeclared(x.call.Client, method)
@@ -20,7 +20,7 @@ func (x *exchange) Ask(ctx context.Context, method string, params wire.Raw) (wir
 	}
 	id, answers := x.sess.NewAsk()
 	defer x.sess.ForgetAsk(id)
-	if !x.send(wire.Message{ID: id, Method: method, Params: params}) {
+	if m := (wire.Message{ID: id, Method: method, Params: params}); !x.sink.Send(m.Append(nil)) {
 		return unanswered(method)
 	}
 	var err error
@@ -35,20 +35,16 @@ func (x *exchange) Ask(ctx context.Context, method string, params wire.Raw) (wir
 	case <-x.ctx.Done():
 		err = x.ctx.Err()
 	}
-	about := id.Append([]byte(`{"requestId":`))
-	x.send(wire.Message{Method: wire.NoteCancelled, Params: append(about, '}')})
+	x.sink.Send(cancelledNote(id))
 	return nil, err
 }
 
-func (x *exchange) send(m wire.Message) bool { return x.sink.Send(m.Append(nil)) }
-
-// undeclared answers a question for a client that did not declare to answer
-// such ones.
+// undeclared answers an ask for a client that did not declare the capability.
 func undeclared(c *call.Client, method string) (wire.Raw, error) {
 	return answered(bridge.Refused(c, method))
 }
 
-// unanswered answers a question that does not reach the client.
+// unanswered answers an ask that does not reach the client.
 func unanswered(method string) (wire.Raw, error) { return answered(bridge.Lapsed(method)) }
 
 // answered keeps a nil *wire.Error from becoming an error that is not nil.

@@ -12,15 +12,15 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// isArray reports whether a body is a JSON array, which as a message is a batch.
+// isArray reports whether a body is a JSON array, which is a batch of messages.
 func isArray(body []byte) bool {
 	body = bytes.TrimLeft(body, " \t\r\n")
 	return len(body) > 0 && body[0] == '['
 }
 
-// serveBatch serves an array of messages, which only sessions of 2025-03-26
-// know (2025-03-26, basic/transports, "Sending Messages to the Server"). Its
-// requests run at once.
+// serveBatch serves an array of messages, which only revision 2025-03-26 has
+// (2025-03-26, basic/transports, "Sending Messages to the Server"). Its requests run
+// concurrently.
 func (s *Server) serveBatch(p *postResponse, r *http.Request, who *call.Principal, body []byte) {
 	refuse := func(format string, args ...any) {
 		s.rejectMessage(p.w, r, wire.ID{}, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: "+format, args...))
@@ -71,20 +71,20 @@ func (s *Server) serveBatch(p *postResponse, r *http.Request, who *call.Principa
 	}
 }
 
-// answerBatch takes the messages of a batch in and returns the answers to its
-// requests, in their order, and how many requests there were.
+// answerBatch handles the messages of a batch. It returns the answers to its requests,
+// in their order, and the number of requests.
 func answerBatch(sess *session.Session, parts []wire.Raw, limits wire.Limits, newCall func(*wire.Message) *exchange) (answers [][]byte, requests int) {
 	answers = make([][]byte, len(parts))
-	running := make(map[int]*exchange) // by the place of the message
+	running := make(map[int]*exchange) // by the index of the message
 	for i, part := range parts {
 		m, err := wire.Parse(part, limits)
 		switch {
 		case err != nil:
-			fault := err.(*wire.Error)
-			if sess.FailAsk(responseIn(part), fault) {
-				m.ID = wire.ID{} // as in conversation.take
+			invalid := err.(*wire.Error)
+			if sess.FailAsk(responseIn(part), invalid) {
+				m.ID = wire.ID{} // as in serveBody
 			}
-			answers[i] = errorResponse(m.ID, fault)
+			answers[i] = errorResponse(m.ID, invalid)
 		case !m.IsRequest():
 			sess.Receive(&m)
 		default:
@@ -98,26 +98,26 @@ func answerBatch(sess *session.Session, parts []wire.Raw, limits wire.Limits, ne
 		}
 	}
 	var wg sync.WaitGroup
-	for i, x := range running { // begun when all are registered, so that ids are compared with all of them
+	for i, x := range running { // after all are registered, so that duplicate ids are found
 		wg.Go(func() { answers[i] = x.answerAlone(x.answer) })
 	}
 	wg.Wait()
 	return slices.DeleteFunc(answers, func(msg []byte) bool { return msg == nil }), len(running)
 }
 
-// joinBatch makes one array of messages.
+// joinMessages returns one array of messages.
 func joinMessages(msgs [][]byte) []byte {
 	return append(append([]byte{'['}, bytes.Join(msgs, []byte{','})...), ']')
 }
 
-// answerAlone answers a request that has a goroutine of its own, by nil when
-// there is to be no response.
+// answerAlone answers a request on a goroutine of its own. It returns nil if there is
+// no response.
 func (x *exchange) answerAlone(by func() answer) (msg []byte) {
 	defer x.Cancel(nil)
 	defer x.end()
 	defer func() {
-		if fault := recover(); fault != nil {
-			x.s.logPanic(fault)
+		if p := recover(); p != nil {
+			x.s.logPanic(p)
 			msg = errorResponse(x.id, errInternal)
 		}
 	}()

@@ -17,47 +17,47 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Why the context of a call ended, as context.Cause tells.
+// Causes with which calls end, see context.Cause.
 var (
-	errRevoked    = errors.New("what proved who the client is was withdrawn")
+	errRevoked    = errors.New("the credentials of the client were revoked")
 	errStopped    = errors.New("the gateway is shutting down")
 	errClientGone = park.ErrAbandoned
 )
 
-// errInternal is all that a client learns of a fault of ours.
+// errInternal is all that a client learns about a bug.
 var errInternal = wire.Errorf(wire.CodeInternal, "internal error")
 
-// errEnded is the answer to a call that the end of the gateway has cut short: its
-// upstream may have begun it.
+// errCallEnded answers a running call when the gateway stops. The upstream may have
+// begun it.
 var errCallEnded = wire.Errorf(wire.CodeInternal, "%s: the call was ended", errStopped).
 	WithData(wire.Raw(`{"reason":"the gateway is shutting down","retryable":false}`))
 
-// errTurnedAway is the answer to a call that comes while the gateway drains.
+// errDraining answers a call that arrives while the gateway drains.
 var errDraining = wire.Errorf(wire.CodeInternal, "%s and takes no new calls; send this one again", errStopped)
 
-// outlet takes messages for a client that come before, or beside, the answer to
-// a request. send does not wait for the client; it reports false when the
-// message cannot reach the client this way. The message is copied.
+// sink takes messages for a client that precede or accompany the answer to a request.
 type sink interface {
+	// Send does not wait for the client. It copies the message, and reports false if
+	// the message cannot reach the client this way.
 	Send(msg []byte) bool
 }
 
-// exchange is one request in flight: its call, and the way back to the client.
-// It is the call's back channel.
+// exchange is one running request: its call, and the way back to the client. It is the
+// call's back channel.
 type exchange struct {
 	call        call.Call
 	s           *Server
 	id          wire.ID
 	sink        sink
-	sess        *session.Session // nil when the call belongs to none
-	reserved    *reservation     // what the request holds, nil when it is not known
+	sess        *session.Session // nil if the call belongs to no session
+	reserved    *reservation     // what the request holds of the budgets, or nil
 	scope       call.Scope
-	ctx         context.Context // scope
-	notifyEnded atomic.Bool     // nothing goes to the client beside the answer: the handler has returned, or it is no call
+	ctx         context.Context // &scope
+	notifyEnded atomic.Bool     // only the answer may still go to the client
 }
 
-// newExchange prepares a call. The caller registers it, where ends of sessions
-// and of the server find it, runs it, and then calls cancel.
+// newExchange prepares a call. The caller registers it with begin, runs it, calls end,
+// and then Cancel.
 func (s *Server) newExchange(parent context.Context, out sink, id wire.ID) *exchange {
 	x := &exchange{s: s, id: id, sink: out}
 	x.scope.Begin(parent)
@@ -70,14 +70,14 @@ func (s *Server) newExchange(parent context.Context, out sink, id wire.ID) *exch
 // Cancel ends the call's context.
 func (x *exchange) Cancel(cause error) { x.scope.Cancel(cause) }
 
-// answer is what a request comes to.
+// answer is the outcome of a request.
 type answer struct {
 	result call.Result
-	err    *wire.Error // nil when there is a result
-	// refused says more of the fault to those on HTTP, nil for nothing.
+	err    *wire.Error // nil if there is a result
+	// refused has details of err for HTTP, or is nil.
 	refused *call.Refused
-	// silent says that there is no response: the client has cancelled the
-	// request, or is gone.
+	// noResponse says that there is no response: the client has cancelled the request,
+	// or is gone.
 	noResponse bool
 }
 
@@ -86,29 +86,29 @@ func (x *exchange) run() answer {
 	return x.outcome(x.handle())
 }
 
-// outcome is what a request comes to whose handler has returned.
+// outcome returns the answer to a request whose handler has returned.
 func (x *exchange) outcome(res call.Result, err error) answer {
 	cause := context.Cause(x.ctx)
 	switch {
-	case cause == session.ErrCancelled, cause == errClientGone, cause == context.Canceled: // the last is the connection's end
+	case cause == session.ErrCancelled, cause == errClientGone, cause == context.Canceled: // the connection has ended
 		return answer{noResponse: true}
 	case err == nil && res.Raw != nil:
 		return answer{result: res}
 	}
-	var fault *wire.Error
+	var answered *wire.Error
 	switch {
-	case errors.As(err, &fault):
+	case errors.As(err, &answered):
 	case cause == errStopped, err == errStopped:
-		fault = errCallEnded
+		answered = errCallEnded
 	case cause != nil:
-		fault = wire.Errorf(wire.CodeInternal, "%s", cause)
+		answered = wire.Errorf(wire.CodeInternal, "%s", cause)
 	case errors.Is(err, context.DeadlineExceeded):
-		fault = wire.Errorf(wire.CodeInternal, "the call took too long")
+		answered = wire.Errorf(wire.CodeInternal, "the call took too long")
 	default:
 		x.s.ratelog.Error("a call ended without an answer", zap.String("call", x.call.ID), zap.Error(err))
-		fault = errInternal
+		answered = errInternal
 	}
-	a := answer{err: fault}
+	a := answer{err: answered}
 	a.refused, _ = errors.AsType[*call.Refused](err)
 	return a
 }
@@ -135,15 +135,15 @@ func (x *exchange) Call() *call.Call         { return &x.call }
 func (x *exchange) Context() context.Context { return x.ctx }
 func (x *exchange) EndNotify()               { x.notifyEnded.Store(true) }
 
-// leavesBody reports whether nobody can hold slices of the request's body any
-// longer. A handler promises that for every return, but only after a result in
-// good order nothing at all depends on it.
+// bodyIsFree reports whether the buffer of the request's body can be reused. A handler
+// promises that whenever it returns. This is stricter, in case a handler that was
+// cancelled or failed still holds slices of it.
 func (x *exchange) bodyIsFree(a answer) bool {
 	return a.err == nil && !a.noResponse && x.ctx.Err() == nil
 }
 
-// Notify implements call.BackChannel. Log messages that the client did not ask
-// for are dropped.
+// Notify implements call.BackChannel. It drops log messages that the client does not
+// want.
 func (x *exchange) Notify(method string, params wire.Raw) {
 	if x.notifyEnded.Load() || (method == wire.NoteMessage && !x.wantsLog(params)) {
 		return
@@ -155,9 +155,9 @@ func (x *exchange) Notify(method string, params wire.Raw) {
 	buf.release()
 }
 
-// wantsLog reports whether a log message goes to the client. A modern request
-// that named no level gets none; a legacy session that set none gets what the
-// server sends (2025-11-25, server/utilities/logging, "Setting Log Level").
+// wantsLog reports whether a log message goes to the client. A modern request without
+// a level gets none. A legacy session that has set no level gets all (2025-11-25,
+// server/utilities/logging, "Setting Log Level").
 func (x *exchange) wantsLog(params wire.Raw) bool {
 	least := x.call.LogLevel
 	if x.call.Client.Era() == wire.EraLegacy {
@@ -168,7 +168,7 @@ func (x *exchange) wantsLog(params wire.Raw) bool {
 	return least != wire.LevelNone && levelOf(wire.ValueOf(params).Get("level")) >= least
 }
 
-// appendAnswer appends the response as a message of the client's era.
+// appendAnswer appends the response in the form of the client's era.
 func (x *exchange) appendAnswer(dst []byte, a answer) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = x.id.Append(dst)
@@ -197,7 +197,7 @@ func (x *exchange) appendAnswer(dst []byte, a answer) []byte {
 	return append(dst, '}')
 }
 
-// finish answers the request on the post that carried it alone.
+// finish answers the request with the response to the POST that carried it.
 func (x *exchange) finish(p *postResponse, a answer) {
 	if a.noResponse {
 		p.abandon()
@@ -217,27 +217,27 @@ func (x *exchange) finish(p *postResponse, a answer) {
 	buf.release()
 }
 
-// answerRoom is what an answer commonly has beside its result.
+// answerOverhead is how many bytes an answer commonly has beside its result.
 const answerOverhead = 512
 
-// modernStatus returns the HTTP status that goes with an error code. Only these
-// codes have one (2026-07-28, basic/transports/streamable-http). 404 is for a method
-// that the gateway does not know; that an upstream does not know it is an answer as
-// any other, which clients would not show if it came with 404. Legacy clients
-// always get 200: to them 404 means that their session is gone.
-func modernStatus(fault *wire.Error) int {
+// modernStatus returns the HTTP status for an error. Only these codes have one
+// (2026-07-28, basic/transports/streamable-http). 404 is for a method that the gateway
+// does not know. If an upstream does not know a method, the status is 200: clients
+// would not show the error if it came with 404. Legacy clients always get 200, because
+// 404 tells them that their session is gone.
+func modernStatus(err *wire.Error) int {
 	switch {
-	case fault.Code == wire.CodeMethodNotFound && fault.Raw == nil:
+	case err.Code == wire.CodeMethodNotFound && err.Raw == nil:
 		return http.StatusNotFound
-	case wire.IsModernCode(fault.Code):
+	case wire.IsModernCode(err.Code):
 		return http.StatusBadRequest
 	default:
 		return http.StatusOK
 	}
 }
 
-// callSet is the set of calls in flight that belong to no session. The zero set
-// is ready for use.
+// callSet is the set of running calls that belong to no session. The zero value is an
+// empty set.
 type callSet struct {
 	mu  sync.Mutex
 	set map[*exchange]struct{}

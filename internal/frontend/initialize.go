@@ -16,9 +16,9 @@ import (
 
 // initialize opens a session over streamable HTTP.
 func (s *Server) initialize(p *postResponse, r *http.Request, who *call.Principal, m *wire.Message) {
-	client, fault := newLegacyClient(m)
-	if fault != nil {
-		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, fault)
+	client, err := newLegacyClient(m)
+	if err != nil {
+		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, err)
 		return
 	}
 	x := s.legacyCall(context.WithoutCancel(r.Context()), p, nil, client, who, m)
@@ -39,8 +39,8 @@ var (
 	errSessionShare    = wire.Errorf(wire.CodeInternal, "this client has as many sessions as one may: end those that are not used")
 )
 
-// sessionRefusal returns what a client is told that gets no session, for an error of
-// the table.
+// sessionRefusal returns the error for a client that gets no session, for an error of
+// [session.Table].
 func sessionRefusal(err error) *wire.Error {
 	if err == fairshare.ErrShareExceeded {
 		return errSessionShare
@@ -48,7 +48,7 @@ func sessionRefusal(err error) *wire.Error {
 	return errTooManySessions
 }
 
-// fullHouse answers who cannot have a session for the reason given.
+// refuseNewSession answers a client that gets no session.
 func (s *Server) refuseNewSession(w http.ResponseWriter, r *http.Request, id wire.ID, why *wire.Error) {
 	status := http.StatusServiceUnavailable
 	if why == errSessionShare {
@@ -58,9 +58,9 @@ func (s *Server) refuseNewSession(w http.ResponseWriter, r *http.Request, id wir
 	s.refuseBusy(w, r, id, status, why.Message)
 }
 
-// newLegacyClient reads initialize. The revision is the one that the client
-// proposes if it is a legacy one, else our latest (2025-11-25, basic/lifecycle,
-// "Version Negotiation").
+// newLegacyClient returns the client that an initialize request describes. Its revision
+// is the proposed one if that is a legacy revision, otherwise the latest (2025-11-25,
+// basic/lifecycle, "Version Negotiation").
 func newLegacyClient(m *wire.Message) (*call.Client, *wire.Error) {
 	params := wire.ValueOf(m.Params)
 	proposed, ok := params.Get("protocolVersion").Text()
@@ -80,10 +80,9 @@ func newLegacyClient(m *wire.Message) (*call.Client, *wire.Error) {
 	return client, nil
 }
 
-// welcome answers initialize and opens the session, which is nil when the answer
-// is no result. A tied session lives as long as its one stream. One that counts
-// takes a place of its own, of the share of an owner.
-func (x *exchange) openSession(tied, counts bool, share fairshare.Share) (answer, *session.Session) {
+// openSession answers initialize and opens the session, which is nil if the answer is
+// not a result. See [session.Config] for tied and counted.
+func (x *exchange) openSession(tied, counted bool, share fairshare.Share) (answer, *session.Session) {
 	s, client := x.s, x.call.Client
 	x.call.Method, x.call.Params = wire.MethodDiscover, metaOf(x.call.Params)
 	x.begin()
@@ -97,7 +96,7 @@ func (x *exchange) openSession(tied, counts bool, share fairshare.Share) (answer
 		Principal: who, Client: client, Log: s.newEventLog(client.Key, share),
 		Ready:        func() { s.options.Events.SessionReady(client) },
 		RootsChanged: func() { s.options.Events.RootsChanged(client, who.Key()) },
-		Tied:         tied, Counted: counts, Share: share,
+		Tied:         tied, Counted: counted, Share: share,
 	})
 	if err != nil {
 		return answer{err: sessionRefusal(err)}, nil
@@ -105,7 +104,7 @@ func (x *exchange) openSession(tied, counts bool, share fairshare.Share) (answer
 	return answer{result: call.Result{Raw: s.initializeResult(client.Revision, a.result.Raw)}}, sess
 }
 
-// newEventLog returns the log of a new session.
+// newEventLog returns the event log of a new session.
 func (s *Server) newEventLog(id string, share fairshare.Share) stream.EventLog {
 	if s.options.EventLog != nil {
 		return s.options.EventLog(id)
@@ -113,7 +112,7 @@ func (s *Server) newEventLog(id string, share fairshare.Share) stream.EventLog {
 	return stream.NewMemoryLog(s.eventLogs, share)
 }
 
-// metaOf returns params with nothing but the _meta of those given, nil without one.
+// metaOf returns params with only the _meta of the given ones, or nil if they have none.
 func metaOf(params wire.Raw) wire.Raw {
 	meta := wire.ValueOf(params).Get("_meta")
 	if meta.Kind() != '{' {
@@ -122,8 +121,8 @@ func metaOf(params wire.Raw) wire.Raw {
 	return wire.SetMember(wire.Raw(`{}`), "_meta", meta.Raw())
 }
 
-// initializeResult makes the result of initialize from what the handler says of
-// the gateway.
+// initializeResult returns the result of initialize, from the handler's result of
+// server/discover.
 func (s *Server) initializeResult(rev wire.Revision, discovered wire.Raw) wire.Raw {
 	out := append([]byte(`{"protocolVersion":`), wire.String(string(rev))...)
 	out = append(out, `,"serverInfo":`...)

@@ -12,16 +12,14 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-var (
-	errNoSession = wire.Errorf(wire.CodeInvalidRequest, "session not found: begin a new one with initialize")
-)
+var errNoSession = wire.Errorf(wire.CodeInvalidRequest, "session not found: begin a new one with initialize")
 
 func invalidRequest(err error) *wire.Error {
 	return wire.Errorf(wire.CodeInvalidRequest, "invalid request: %s", err)
 }
 
 // serveLegacy serves one message of a legacy client. It reports whether the
-// body is free for other use.
+// buffer of the body can be reused.
 func (s *Server) serveLegacy(p *postResponse, r *http.Request, who *call.Principal, m *wire.Message) bool {
 	if m.Method == wire.MethodInitialize && m.IsRequest() {
 		s.initialize(p, r, who, m)
@@ -41,10 +39,10 @@ func (s *Server) serveLegacy(p *postResponse, r *http.Request, who *call.Princip
 		x := s.legacyCall(ctx, p, sess, client, who, m)
 		x.call.ShareKey = s.callShare(r.RemoteAddr, who, client)
 		defer x.Cancel(nil)
-		if sess == nil { // nobody can come for what the client has not read
+		if sess == nil { // the client could not fetch the answer later
 			p.onLost = func() { x.Cancel(errClientGone) }
 		}
-		if err := x.begin(); err == session.ErrEnded { // since it was found
+		if err := x.begin(); err == session.ErrEnded { // after it was found
 			s.rejectMessage(p.w, r, m.ID, http.StatusNotFound, errNoSession)
 			return true
 		} else if err != nil {
@@ -64,19 +62,19 @@ func (s *Server) serveLegacy(p *postResponse, r *http.Request, who *call.Princip
 	return true
 }
 
-// findSession returns the session that a request names and its client. A
-// request without a session is served all the same, for a client of which
-// nothing is known: some hosts drop the header. When it reports false the
-// request has been answered.
+// findSession returns the session that a request names, and its client. A request
+// without a session is served too, for a client that is not known otherwise, because
+// some hosts drop the header. If findSession reports false, it has answered the
+// request.
 func (s *Server) findSession(w http.ResponseWriter, r *http.Request, who *call.Principal, id wire.ID) (*session.Session, *call.Client, bool) {
 	version, single := header(r, wire.HeaderVersion)
 	name, named := header(r, wire.HeaderSession)
 	if !single || !named {
-		s.rejectMessage(w, r, id, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: a header that must stand once stands several times"))
+		s.rejectMessage(w, r, id, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: Mcp-Session-Id and MCP-Protocol-Version must be sent once"))
 		return nil, nil, false
 	}
 	if len(r.Header[wire.HeaderSession]) == 0 {
-		// Nothing tells it from others, so each request is a client of its own.
+		// Two such clients cannot be told apart, so each request is a client of its own.
 		c := &call.Client{Key: rand.Text(), Sessionless: true, Revision: wire.Revision(version)}
 		if version == "" {
 			c.Revision = wire.Rev20250326 // 2025-11-25, basic/transports, "Protocol Version Header"
@@ -99,28 +97,29 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, who *call.P
 	return sess, sess.Client, true
 }
 
-// refuseSession answers a request that names a session which cannot be used, and
-// tells the log why.
+// refuseUnknownSession refuses a request whose session cannot be used, and logs the
+// reason.
 func (s *Server) refuseUnknownSession(w http.ResponseWriter, r *http.Request, id wire.ID, who *call.Principal, reason error) {
 	s.logRefused("session id refused", r, who, reason)
 	s.rejectMessage(w, r, id, http.StatusNotFound, errNoSession)
 }
 
-// logRefused logs that something which a client was given, and brings back, is
-// refused. It says nothing of what the client brought.
+// logRefused logs why a session id or event id of a client is refused. It does not log
+// the id.
 func (s *Server) logRefused(what string, r *http.Request, who *call.Principal, reason error) {
 	s.ratelog.Warn(what, zap.String("principal", who.Subject), zap.String("remote", r.RemoteAddr), zap.NamedError("reason", reason))
 }
 
-// legacyCall makes the call of a legacy request, whatever it travels on. In a
-// session over HTTP the end of the connection is no cancellation, so that parent
-// must not end with it. Without a session nobody could ever fetch the answer.
+// legacyCall returns the call of a legacy request, over any transport. In a session
+// over HTTP parent must not end with the connection, because that is not a
+// cancellation. Without a session it must, because the client could not fetch the
+// answer later.
 func (s *Server) legacyCall(parent context.Context, out sink, sess *session.Session, client *call.Client, who *call.Principal, m *wire.Message) *exchange {
 	x := s.newExchange(parent, out, m.ID)
 	x.sess = sess
 	x.call.Method, x.call.Params = m.Method, m.Params
 	x.call.Principal, x.call.Client = who, client
-	// A server that needs a level, and was told none, shall not send debug output.
+	// A server that needs a level should not send debug messages to a client that set none.
 	if x.call.LogLevel = sess.LogLevel(); x.call.LogLevel == wire.LevelNone {
 		x.call.LogLevel = wire.LevelInfo
 	}
@@ -128,7 +127,7 @@ func (s *Server) legacyCall(parent context.Context, out sink, sess *session.Sess
 }
 
 // begin registers the call, so that it can be cancelled. The error is that of
-// (*session.Session).begin.
+// [session.Session.Begin].
 func (x *exchange) begin() error {
 	if x.sess == nil {
 		x.s.sessionless.add(x)
@@ -140,6 +139,7 @@ func (x *exchange) begin() error {
 	return x.sess.Begin(x.id, x)
 }
 
+// end removes the call that begin has registered.
 func (x *exchange) end() {
 	if x.sess == nil {
 		x.s.sessionless.remove(x)
@@ -148,7 +148,7 @@ func (x *exchange) end() {
 	x.sess.Done(x.id, x)
 }
 
-// answer answers a legacy request, here or by the handler.
+// answer answers a legacy request, in the front end or by the handler.
 func (x *exchange) answer() answer {
 	if by := legacyAnswers[x.call.Method]; by != nil {
 		return by(x)
@@ -169,7 +169,7 @@ var legacyAnswers = map[string]func(*exchange) answer{
 	wire.MethodListen:   (*exchange).answerUnknown,
 }
 
-// setLevel answers logging/setLevel.
+// answerSetLevel answers logging/setLevel.
 func (x *exchange) answerSetLevel() answer {
 	level := levelOf(wire.ValueOf(x.call.Params).Get("level"))
 	if level == wire.LevelNone {
@@ -181,7 +181,7 @@ func (x *exchange) answerSetLevel() answer {
 	return answer{result: call.Result{Raw: wire.Raw(`{}`)}}
 }
 
-// notKnown answers a method that only modern revisions have.
+// answerUnknown answers a method that only modern revisions have.
 func (x *exchange) answerUnknown() answer {
 	return answer{err: wire.Errorf(wire.CodeMethodNotFound, "method %s is not known to revision %s here", x.call.Method, x.call.Client.Revision)}
 }

@@ -7,9 +7,9 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// listen serves subscriptions/listen over HTTP: a stream that begins with what
-// is honored, carries list changes and updates of resources, and ends with a
-// result when it is we who end it (2026-07-28, basic/patterns/subscriptions).
+// listen serves subscriptions/listen over HTTP. The stream begins with an
+// acknowledgement, carries list changes and updates of resources and tasks, and ends
+// with a result if the gateway ends it (2026-07-28, basic/patterns/subscriptions).
 func (s *Server) listen(p *postResponse, r *http.Request, x *exchange) {
 	sub, ok := parseSubscription(x.call.Params, x.id)
 	if !ok {
@@ -20,8 +20,8 @@ func (s *Server) listen(p *postResponse, r *http.Request, x *exchange) {
 		s.refuse(p.w, r, &refusal{http.StatusNotAcceptable, "Accept must name text/event-stream for subscriptions/listen", x.id})
 		return
 	}
-	owner := p.reserved.share
-	if err := s.listening.Acquire(owner, 1); err != nil {
+	share := p.reserved.share
+	if err := s.listening.Acquire(share, 1); err != nil {
 		refused := &refusal{http.StatusServiceUnavailable, "there are too many listen streams", x.id}
 		if err == fairshare.ErrShareExceeded {
 			refused.status, refused.reason = http.StatusTooManyRequests, "this client has as many listen streams as one may"
@@ -29,22 +29,22 @@ func (s *Server) listen(p *postResponse, r *http.Request, x *exchange) {
 		s.refuse(p.w, r, refused)
 		return
 	}
-	defer s.listening.Release(owner, 1)
+	defer s.listening.Release(share, 1)
 	s.subscribeResources(x, sub)
 	defer sub.close()
-	if fault := s.watchTasks(x, sub); fault != nil {
-		x.finish(p, answer{err: fault})
+	if err := s.watchTasks(x, sub); err != nil {
+		x.finish(p, answer{err: err})
 		return
 	}
 	sub.stream = s.newEventStream(wire.EraModern)
-	c := sub.stream.Connect(s.newEventWriter(p.w, owner))
+	c := sub.stream.Connect(s.newEventWriter(p.w, share))
 	s.listens.add(sub)
 	defer s.listens.remove(sub)
-	if s.draining.Load() { // looked at after add, so that Drain misses no stream
+	if s.draining.Load() { // checked after add, so that Drain misses no stream
 		s.refuseBusy(p.w, r, x.id, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
-	p.reserved.release() // listening bounds such streams
+	p.reserved.release() // the budget of listen streams counts it from now on
 	ctx, cancel := untilCredentialsExpire(r, x.call.Principal)
 	defer cancel()
 	c.Run(ctx, nil)

@@ -11,15 +11,15 @@ import (
 )
 
 // serveModern serves one message of a modern client. It reports whether the
-// body is free for other use.
+// buffer of the body can be reused.
 func (s *Server) serveModern(p *postResponse, r *http.Request, who *call.Principal, m *wire.Message, meta *requestMeta) bool {
 	switch {
 	case m.IsResponse():
 		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: modern clients send no responses"))
 		return true
 	case m.IsNotification():
-		// No notification of a client means anything over HTTP, not even
-		// cancelled: the end of the connection says that.
+		// Over HTTP no notification of a modern client has an effect. A client cancels a
+		// request by closing its connection.
 		if version, _ := header(r, wire.HeaderVersion); version != "" && wire.Revision(version).Era() == wire.EraUnknown {
 			s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, s.unsupportedRevision(version))
 			return true
@@ -27,8 +27,8 @@ func (s *Server) serveModern(p *postResponse, r *http.Request, who *call.Princip
 		writeAccepted(p.w)
 		return true
 	}
-	if fault := s.checkMeta(r, meta); fault != nil {
-		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, fault)
+	if err := s.checkMeta(r, meta); err != nil {
+		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, err)
 		return true
 	}
 	x := s.modernCall(r.Context(), p, who, s.modernClientKey(r, who, meta.info.Raw()), m, meta)
@@ -36,12 +36,11 @@ func (s *Server) serveModern(p *postResponse, r *http.Request, who *call.Princip
 	x.reserved = &p.reserved
 	defer x.Cancel(nil)
 	p.onLost = func() { x.Cancel(errClientGone) }
-	if fault := s.checkHeaders(r, x); fault != nil {
-		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, fault)
+	if err := s.checkHeaders(r, x); err != nil {
+		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, err)
 		return true
 	}
-	// Of the body nothing is needed from here on: what strip returns is a copy,
-	// as there is metadata to be taken out.
+	// The body is not needed any more: strip returns a copy, because it removes metadata.
 	x.call.Params = meta.strip(m.Params)
 	*m, *meta = wire.Message{}, requestMeta{}
 	p.releaseBody()
@@ -53,9 +52,9 @@ func (s *Server) serveModern(p *postResponse, r *http.Request, who *call.Princip
 	return false
 }
 
-// modernCall makes the call of a modern request, whatever it travels on. Its
-// params are still those that the client sent. key is the Key of its client, "" for
-// one that made this request and no other.
+// modernCall returns the call of a modern request, over any transport. Its params are
+// still those that the client has sent. key is the Key of the client, or "" for a client
+// that makes only this request.
 func (s *Server) modernCall(parent context.Context, out sink, who *call.Principal, key string, m *wire.Message, meta *requestMeta) *exchange {
 	x := s.newExchange(parent, out, m.ID)
 	x.call.Method, x.call.Params = m.Method, m.Params
@@ -65,8 +64,8 @@ func (s *Server) modernCall(parent context.Context, out sink, who *call.Principa
 	return x
 }
 
-// answerModern answers a modern request, here or by the handler. It is not for
-// subscriptions/listen, whose answer depends on the transport.
+// answerModern answers a modern request, in the front end or by the handler. It does
+// not answer subscriptions/listen, which depends on the transport.
 func (x *exchange) answerModern() answer {
 	c, m := &x.call, wire.MethodOf(x.call.Method)
 	if m.Kind != wire.KindTask && !m.KnownTo(c.Client.Revision) { // the router answers for tasks
@@ -81,21 +80,21 @@ func (x *exchange) answerModern() answer {
 	return a
 }
 
-// runModern has a modern request handled: as a retry of a parked call, as a call
-// that may have to be parked, or without further ado.
+// runModern has a modern request handled: as a retry of a parked call, as a call that
+// can be parked, or as any other call.
 func (x *exchange) runModern() answer {
 	if state := park.StateOf(&x.call); state != "" {
 		return x.outcome(x.s.parked.Resume(x, state))
 	}
 	if park.Parkable(&x.call) {
-		body := x.reserved.takeBody() // the params are the call's own: see (*requestMeta).strip
+		body := x.reserved.takeBody() // strip has copied the params
 		return x.outcome(x.s.parked.Run(x, x.s.handle, body.release))
 	}
 	return x.run()
 }
 
-// modernClient describes the sender of one request. The copy of what it said
-// outlives the request.
+// modernClient returns the client that a request describes. It copies the metadata,
+// because it outlives the request.
 func modernClient(key string, meta *requestMeta) *call.Client {
 	info, capabilities := meta.info.Raw(), meta.capabilities.Raw()
 	kept := make(wire.Raw, 0, len(info)+len(capabilities))

@@ -10,15 +10,14 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Audience is who is to hear of something that belongs to no call: the legacy
+// Audience names the recipients of a notification that belongs to no call: the legacy
 // client with this Key, or all clients of the principal with this key.
 type Audience struct{ Client, Principal string }
 
-// Notify sends a notification outside of calls, to each legacy client that is
-// meant on the newest of its streams that takes it. Log messages reach those that
-// want such, and changes of lists those that listen too. It does not block, and a
-// client that is gone or has no such stream is not told, save for changes of
-// lists, which wait for one.
+// Notify sends a notification that belongs to no call to the legacy clients of the
+// audience. Log messages go only to clients that want them. List changes also go to
+// listen streams, and wait if a legacy client has no stream; any other notification is
+// dropped then. Notify does not block.
 func (s *Server) Notify(to Audience, method string, params wire.Raw) {
 	lists := stream.ListChangeOf(method)
 	m := wire.Message{Method: method, Params: params}
@@ -52,9 +51,8 @@ func (s *Server) sessionsOf(to Audience) []*session.Session {
 	return nil
 }
 
-// Ask puts a question to one legacy client outside of its calls, like
-// [call.BackChannel.Ask]: c says what the client can answer, and its Key which
-// client that is.
+// Ask asks a legacy client something that belongs to no call, like
+// [call.BackChannel.Ask]. The Key of c is the id of the session.
 func (s *Server) Ask(ctx context.Context, c *call.Client, method string, params wire.Raw) (wire.Raw, error) {
 	if !bridge.Declared(c, method, params) {
 		return undeclared(c, method)

@@ -12,30 +12,29 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Why a conversation does not take a message.
+// Errors for messages that a peer cannot accept.
 var (
-	errNotInitialized = wire.Errorf(wire.CodeInvalidRequest, "invalid request: the conversation begins with initialize")
+	errNotInitialized = wire.Errorf(wire.CodeInvalidRequest, "invalid request: the first request must be initialize")
 	errNoRevision     = wire.Errorf(wire.CodeInvalidParams, "invalid params: _meta lacks %q, and no initialize has been sent", wire.MetaProtocolVersion)
-	errInitialized    = wire.Errorf(wire.CodeInvalidRequest, "invalid request: the conversation has begun already")
+	errInitialized    = wire.Errorf(wire.CodeInvalidRequest, "invalid request: initialize was sent already")
 	errShuttingDown   = wire.Errorf(wire.CodeInternal, "%s", errStopped)
 	errPeerBusy       = wire.Errorf(wire.CodeInternal, "too many requests of this client are running")
 	errGatewayBusy    = wire.Errorf(wire.CodeInternal, "%s", errExhausted.reason)
 	errNoBatch        = wire.Errorf(wire.CodeInvalidRequest, "invalid request: batches are for sessions of revision %s only, and have between 1 and %d messages", wire.Rev20250326, maxBatch)
 )
 
-// conversation is one client on a channel that carries all messages to it, for
-// as long as the channel lasts: HTTP+SSE, or stdio. Requests run on goroutines of
-// their own, and their answers go where everything goes.
+// peer is one client with a single channel for all messages to it, over HTTP+SSE or
+// stdio. It lives as long as the channel. Each request runs on a goroutine of its own.
 type peer struct {
 	s            *Server
 	id           string          // unguessable
-	remote       string          // the address of the client, "" for one on a pipe
-	share        fairshare.Share // whose share what is sent to it counts for, unless it is on a pipe
+	remote       string          // the client's address, "" on stdio
+	share        fairshare.Share // for answers that the client has not read; not used on stdio
 	who          *call.Principal
 	stream       *stream.Stream
-	hasSlot      bool // it has the place of a session
-	servesModern bool // requests of modern clients are served too
-	// Calls end with ctx.
+	hasSlot      bool // it has reserved the slot of a session
+	servesModern bool // it serves requests of modern clients too
+	// ctx is the context of all calls.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
@@ -44,38 +43,38 @@ type peer struct {
 	mu       sync.Mutex
 	sess     *session.Session // nil before initialize
 	running  int
-	ending   bool                      // no more requests; the stream ends with the last that runs
+	ending   bool                      // no more requests; the stream ends with the last running request
 	inflight map[wire.ID]*exchange     // requests of a modern client
-	listens  map[wire.ID]*subscription // its subscriptions
+	listens  map[wire.ID]*subscription // its open subscriptions
 }
 
-// newConversation makes a conversation. Its calls have what ctx carries, and end
-// with it when whoever made it calls close.
+// newPeer returns a peer. Its calls have the values of ctx. The caller calls close when
+// the channel is gone.
 func (s *Server) newPeer(ctx context.Context, who *call.Principal, st *stream.Stream) *peer {
 	c := &peer{
 		s: s, id: session.NewID(), who: who, stream: st,
 		inflight: make(map[wire.ID]*exchange), listens: make(map[wire.ID]*subscription),
 	}
-	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx)) // so that there is one cause
+	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx)) // only cancel ends it, so that the cause is known
 	return c
 }
 
-// take takes one message, or a batch of them, in. The bytes belong to the
-// conversation from then on. It returns before requests are answered, save
-// initialize, so that a client may send what follows without waiting. When the
-// message is not taken the error says why, and the id is that of the message if
-// it is a request that has one. What h holds passes to what runs.
+// receive handles one message, or a batch. The peer owns data from then on. A request
+// is answered after receive has returned, except initialize, so that the client may
+// send the next message without waiting. If the message is not accepted, receive
+// returns the error, and the id of the request if it has one. A running request takes
+// over what h holds.
 func (c *peer) receive(data []byte, h *reservation) (wire.ID, *wire.Error) {
 	if isArray(data) {
 		return wire.ID{}, c.receiveBatch(data, h)
 	}
 	m, err := wire.Parse(data, c.s.options.Limits.JSON)
 	if err != nil {
-		fault := err.(*wire.Error)
-		if c.session().FailAsk(responseIn(data), fault) {
-			m.ID = wire.ID{} // which is one of ours, and may be another one of the client's
+		invalid := err.(*wire.Error)
+		if c.session().FailAsk(responseIn(data), invalid) {
+			m.ID = wire.ID{} // the id of an ask of ours, which the client may use for a request
 		}
-		return m.ID, fault
+		return m.ID, invalid
 	}
 	if m.IsRequest() {
 		return m.ID, c.receiveRequest(&m, h)
@@ -94,8 +93,8 @@ func (c *peer) session() *session.Session {
 	return c.sess
 }
 
-// request takes a request in. Its era is that of its metadata where modern
-// requests are served, else that of the session.
+// receiveRequest handles a request. Its metadata determine the era if the peer serves
+// modern requests, otherwise the era is legacy.
 func (c *peer) receiveRequest(m *wire.Message, h *reservation) *wire.Error {
 	meta := readMeta(m)
 	sess := c.session()
@@ -104,7 +103,7 @@ func (c *peer) receiveRequest(m *wire.Message, h *reservation) *wire.Error {
 		return c.initialize(m)
 	case c.servesModern && meta.isModern():
 		return c.modernRequest(m, &meta, h)
-	case sess == nil && m.Method == wire.MethodPing: // which is allowed before initialize
+	case sess == nil && m.Method == wire.MethodPing: // allowed before initialize
 		x := c.s.legacyCall(c.ctx, c.stream, nil, &call.Client{Key: c.id, Sessionless: true, Revision: wire.LatestLegacy}, c.who, m)
 		return c.startRequest(x, x.answer, h)
 	case sess == nil && c.servesModern:
@@ -117,20 +116,20 @@ func (c *peer) receiveRequest(m *wire.Message, h *reservation) *wire.Error {
 		x.Cancel(nil)
 		return invalidRequest(err)
 	}
-	fault := c.startRequest(x, x.answer, h)
-	if fault != nil {
+	refused := c.startRequest(x, x.answer, h)
+	if refused != nil {
 		x.end()
 	}
-	return fault
+	return refused
 }
 
-// owned says whose share a request takes.
+// withShare sets the share that the call of x counts for.
 func (c *peer) withShare(x *exchange) *exchange {
 	x.call.ShareKey = c.s.callShare(c.remote, c.who, x.call.Client)
 	return x
 }
 
-// start answers a request on a goroutine of its own.
+// startRequest answers a request on a goroutine of its own, with the answer of by.
 func (c *peer) startRequest(x *exchange, by func() answer, h *reservation) *wire.Error {
 	return c.start(func() {
 		if msg := x.answerAlone(by); msg != nil {
@@ -139,21 +138,23 @@ func (c *peer) startRequest(x *exchange, by func() answer, h *reservation) *wire
 	}, x, h)
 }
 
-// answer puts an answer in, which waits until the client has caught up: for long only
-// while what waits for it is no more than is left for others. On a pipe there are none.
+// respond sends an answer. It waits until the client has caught up, but not for long if
+// the client's unread answers exceed its share. Stdio has only one client, which may
+// take as long as it likes.
 func (c *peer) respond(msg []byte) {
-	patience := time.Duration(0)
+	limit := time.Duration(0)
 	if n := int64(len(msg)); !c.stream.DropWhenBehind && n > freeBody {
 		if c.s.unsent.Acquire(c.share, n) == nil {
 			defer c.s.unsent.Release(c.share, n)
 		} else {
-			patience = writeHurried
+			limit = writeHurried
 		}
 	}
-	c.stream.SendWait(msg, patience)
+	c.stream.SendWait(msg, limit)
 }
 
-// run runs f beside the conversation, unless that is ending or too much runs.
+// start runs f, the request of x, on a goroutine. It returns an error if the peer ends or
+// too many requests run.
 func (c *peer) start(f func(), x *exchange, h *reservation) *wire.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,6 +181,7 @@ func (c *peer) start(f func(), x *exchange, h *reservation) *wire.Error {
 	return nil
 }
 
+// requestDone ends the stream after the last request of a peer that drains.
 func (c *peer) requestDone() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,17 +190,18 @@ func (c *peer) requestDone() {
 	}
 }
 
-// initialize opens the session. Whoever calls take waits for it.
+// initialize opens the session. Unlike other requests it is answered before receive
+// returns.
 func (c *peer) initialize(m *wire.Message) *wire.Error {
 	if c.session() != nil {
 		return errInitialized
 	}
-	client, fault := newLegacyClient(m)
-	if fault != nil {
-		return fault
+	client, invalid := newLegacyClient(m)
+	if invalid != nil {
+		return invalid
 	}
 	if c.servesModern {
-		client.Key = c.id // it is one client, whatever era its requests are of
+		client.Key = c.id // requests of both eras belong to one client
 	}
 	x := c.s.legacyCall(c.ctx, c.stream, nil, client, c.who, m)
 	defer x.Cancel(nil)
@@ -213,14 +216,14 @@ func (c *peer) initialize(m *wire.Message) *wire.Error {
 		c.respond(x.appendAnswer(nil, a))
 	}
 	if sess != nil {
-		// An error means that the session has ended, and then the stream has too.
+		// An error means that the session has ended, and the stream with it.
 		_, _ = sess.Attach(c.stream, func() (*stream.Conn, error) { return nil, nil })
 	}
 	return nil
 }
 
-// adopt makes sess the session of the conversation. The error says why not: there is
-// one, or the conversation ends, and then nothing would ever end the session.
+// setSession makes sess the session of the peer. It returns an error if the peer has a
+// session already, or if the peer ends: then nothing would end the session later.
 func (c *peer) setSession(sess *session.Session) *wire.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -234,8 +237,8 @@ func (c *peer) setSession(sess *session.Session) *wire.Error {
 	return nil
 }
 
-// takeBatch takes an array of messages in, which only sessions of 2025-03-26
-// know (2025-03-26, basic, "Batching"). Its answers come as one array.
+// receiveBatch handles an array of messages, which only revision 2025-03-26 has
+// (2025-03-26, basic, "Batching"). The answers form one array.
 func (c *peer) receiveBatch(data []byte, h *reservation) *wire.Error {
 	if err := wire.Check(data, c.s.options.Limits.JSON, wire.Strict); err != nil {
 		return wire.Errorf(wire.CodeParse, "parse error: %s", err)
@@ -260,7 +263,7 @@ func (c *peer) receiveBatch(data []byte, h *reservation) *wire.Error {
 	}, whole, h)
 }
 
-// drain takes no more requests, and ends the stream when those that run have
+// drain refuses further requests, and ends the stream when all running requests have
 // been answered.
 func (c *peer) drain() {
 	c.mu.Lock()
@@ -271,14 +274,14 @@ func (c *peer) drain() {
 	}
 }
 
-// stop ends the conversation at once.
+// stop ends all calls, and the stream.
 func (c *peer) stop(cause error) {
 	c.cancel(cause)
 	c.stream.End()
 }
 
-// close ends what is left of the conversation when its channel is gone, and
-// returns when nothing of it runs.
+// close ends the session, the calls and the subscriptions of a peer whose channel is
+// gone. It returns when all requests have ended.
 func (c *peer) close() {
 	c.mu.Lock()
 	c.ending = true
@@ -297,21 +300,19 @@ func (c *peer) close() {
 	c.requests.Wait()
 }
 
-// beginsSession reports whether a message is an initialize that opens a legacy
-// session. One that lacks the version to negotiate and has modern metadata is a
-// modern request for a method that was removed.
+// beginsSession reports whether a message is an initialize that opens a legacy session.
+// An initialize without protocolVersion and with modern metadata is a modern request
+// for a method that was removed.
 func beginsSession(m *wire.Message, meta *requestMeta) bool {
 	return m.Method == wire.MethodInitialize && (!meta.isModern() || wire.ValueOf(m.Params).Get("protocolVersion").Exists())
 }
 
-// conversationSet is the set of conversations that are open. The zero set is
-// ready for use.
+// peerSet is the set of connected peers. The zero value is an empty set.
 type peerSet struct {
 	mu   sync.Mutex
 	byID map[string]*peer
 }
 
-// add takes a conversation in.
 func (s *peerSet) add(c *peer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -321,8 +322,8 @@ func (s *peerSet) add(c *peer) {
 	s.byID[c.id] = c
 }
 
-// get returns the principal's conversation with this id. The error says why there
-// is none, as for sessions.
+// get returns the principal's peer with this id. The error is session.ErrUnknown or
+// session.ErrForeign.
 func (s *peerSet) get(id string, who *call.Principal) (*peer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -342,7 +343,7 @@ func (s *peerSet) remove(c *peer) {
 	delete(s.byID, c.id)
 }
 
-// each calls f, which must not wait for anybody, for all conversations.
+// each calls f for all peers. f must not block.
 func (s *peerSet) each(f func(*peer)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,14 +1,20 @@
 package frontend
 
 import (
+	"errors"
 	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+	"unicode"
 
 	"go.uber.org/zap"
 
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
 
-// The reasons that requests are refused for, as the metric has them.
+// Reasons for which requests are refused, as values of the metric's label.
 const (
 	refusedCredentials = "proof"
 	refusedOrigin      = "origin_or_host"
@@ -17,15 +23,15 @@ const (
 	refusedAccept      = "accept"
 	refusedSize        = "size"
 	refusedContent     = "content_type"
-	refusedShare       = "share" // the client has as much as one may
-	refusedFull        = "full"  // the gateway has as much as it may, or ends
+	refusedShare       = "share" // the client uses as much as one client may
+	refusedFull        = "full"  // a limit for all clients is reached, or the gateway stops
 	refusedParse       = "parse"
-	refusedHeaders     = "headers" // they say something else than the body
+	refusedHeaders     = "headers" // they contradict the body
 	refusedRevision    = "revision"
-	refusedInvalid     = "invalid" // any other breach of the protocol
+	refusedInvalid     = "invalid" // any other violation of the protocol
 )
 
-// reasonOf sorts a refusal by its status and the code of its error.
+// reasonOf returns the reason that belongs to a status and an error code.
 func reasonOf(status int, code int64) string {
 	switch status {
 	case http.StatusUnauthorized:
@@ -58,11 +64,103 @@ func reasonOf(status int, code int64) string {
 	return refusedInvalid
 }
 
-// refused counts and logs a request that is refused. The fields must say nothing of
-// what the message holds.
+// countRefused counts and logs a refused request. The fields must not contain anything
+// of the message.
 func (s *Server) countRefused(what string, r *http.Request, status int, code int64, fields ...zap.Field) {
 	reason := reasonOf(status, code)
 	s.options.Metrics.Refused.WithLabelValues(reason).Inc()
 	s.ratelog.Info(what, append(fields, zap.Int("status", status), zap.String("kind", reason),
 		zap.String("http_method", clip(r.Method)), zap.String("remote", r.RemoteAddr))...)
+}
+
+// refuseUnauthenticated refuses a request whose sender could not be authenticated.
+func (s *Server) refuseUnauthenticated(w http.ResponseWriter, r *http.Request, err error) {
+	challenge, f := "Bearer", &refusal{status: http.StatusUnauthorized, reason: "authentication is required"}
+	if d := (Denial)(nil); errors.As(err, &d) {
+		challenge, f.status, f.reason = d.Challenge(), d.Status(), d.Public()
+	}
+	if challenge != "" {
+		w.Header().Set("WWW-Authenticate", challenge)
+	}
+	s.refuse(w, r, f)
+}
+
+// refuse answers a request by an HTTP status. The body is a JSON-RPC error, without an
+// id if none is known, as the specification allows.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *refusal) {
+	s.countRefused("request refused", r, f.status, 0, zap.String("reason", f.reason))
+	m := wire.Message{ID: f.id, Error: &wire.Error{Code: wire.CodeInvalidRequest, Message: f.reason}}
+	if f == errEncoded {
+		w.Header()["Accept-Encoding"] = identity // the accepted encoding (RFC 9110, section 15.5.16)
+	}
+	switch f.status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable: // a limit is reached; the request itself is valid
+		w.Header().Set("Retry-After", retryAfter)
+		m.Error.Code = wire.CodeInternal
+	}
+	s.writeJSON(w, 0, f.status, m.Append(nil))
+}
+
+// refuseWithoutSession refuses a GET or DELETE without a session: only legacy sessions
+// have these methods.
+func (s *Server) refuseWithoutSession(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Allow", "POST")
+	s.refuse(w, r, &refusal{status: http.StatusMethodNotAllowed, reason: "this HTTP method is served for sessions only"})
+}
+
+// refuseBusy refuses a request because a limit is reached, or the server stops.
+func (s *Server) refuseBusy(w http.ResponseWriter, r *http.Request, id wire.ID, status int, reason string) {
+	s.refuse(w, r, &refusal{status, reason, id})
+}
+
+// refuseDraining refuses a new call while the server drains. The call was not begun, so
+// the client can send it again on a new connection, which may reach another replica.
+func (s *Server) refuseDraining(w http.ResponseWriter, r *http.Request, id wire.ID) {
+	w.Header().Set("Retry-After", retryAfter)
+	w.Header().Set("Connection", "close")
+	s.rejectMessage(w, r, id, http.StatusServiceUnavailable, errDraining)
+}
+
+// rejectMessage answers a message that violates the protocol. The text of the error may
+// quote the message, so it goes to the client and not into the log.
+func (s *Server) rejectMessage(w http.ResponseWriter, r *http.Request, id wire.ID, status int, e *wire.Error) {
+	s.countRefused("protocol violation", r, status, e.Code, zap.Int64("code", e.Code), zap.String("mcp_method", clip(r.Header.Get(wire.HeaderMethod))))
+	m := wire.Message{ID: id, Error: e}
+	s.writeJSON(w, 0, status, m.Append(nil))
+}
+
+// writeAccepted answers a message that has no response.
+func writeAccepted(w http.ResponseWriter) { writeStatus(w, http.StatusAccepted) }
+
+// writeStatus answers by a status without a body.
+func writeStatus(w http.ResponseWriter, status int) {
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
+	w.WriteHeader(status)
+}
+
+// recoverPanic keeps a bug from ending the process.
+func (s *Server) recoverPanic(w http.ResponseWriter) {
+	switch p := recover(); p {
+	case nil:
+	case http.ErrAbortHandler:
+		panic(p)
+	default:
+		s.logPanic(p)
+		m := wire.Message{Error: errInternal}
+		s.writeJSON(w, 0, http.StatusInternalServerError, m.Append(nil))
+	}
+}
+
+func (s *Server) logPanic(p any) {
+	s.ratelog.Error("panic", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+}
+
+// clip makes a client's text safe for the log: short, and without control characters.
+func clip(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, plaintext.Clip(s, 64))
 }

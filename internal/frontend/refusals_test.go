@@ -40,7 +40,7 @@ func TestRefusalsAreCountedAndLogged(t *testing.T) {
 			t.Errorf("%s: counted %v times, want once", reason, got)
 		}
 	}
-	if n := logs.FilterMessage("request refused").Len() + logs.FilterMessage("protocol fault").Len(); n != 8 {
+	if n := logs.FilterMessage("request refused").Len() + logs.FilterMessage("protocol violation").Len(); n != 8 {
 		t.Errorf("%d lines in the log, want one for each: %v", n, logs.All())
 	}
 	for range 200 {
@@ -53,7 +53,7 @@ func TestRefusalsAreCountedAndLogged(t *testing.T) {
 			do(s, r)
 		}
 	}
-	for _, what := range []string{"protocol fault", "session id refused"} {
+	for _, what := range []string{"protocol violation", "session id refused"} {
 		if n := logs.FilterMessage(what).Len(); n < 2 || n > 100 {
 			t.Errorf("%q is in the log %d times after 200 refusals", what, n)
 		}

@@ -15,19 +15,19 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// errUnread means that nothing can be written to the client.
+// errNotReading means that the output to the client is blocked or closed.
 var errNotReading = errors.New("the client does not read what is written to it")
 
-// ServeStdio serves one client of either era, or of both, on a pipe: one message
-// a line. A legacy session begins with initialize and lasts as long as the pipe;
-// modern requests stand by themselves (2026-07-28, basic/transports/stdio). It is
-// called beside Run, once, and the client is whoever started the process: the
-// principal call.Local.
+// ServeStdio serves one client on a pipe, with one message on each line (2026-07-28,
+// basic/transports/stdio). The client may send requests of both eras. Its legacy session
+// begins with initialize and lasts as long as the pipe. The client is the program that
+// has started this process: the principal call.Local. ServeStdio is called once, beside
+// Run.
 //
-// When in ends, what runs is answered, for which it has the time of drain; the
-// same after Drain. When ctx ends, all ends at once. The error is nil unless in
-// cannot be read or out not be written. What reads and writes may be blocked
-// in that for longer than ServeStdio runs, as nobody can interrupt a pipe.
+// When in ends, running requests have the time drain to be answered; the same holds
+// after Drain. When ctx ends, everything ends at once. The error is nil unless in
+// cannot be read or out cannot be written. The goroutines that read and write may
+// outlive ServeStdio, because a blocked pipe cannot be interrupted.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, drain time.Duration) error {
 	st := stream.New(stream.Options{Lines: true, DropWhenBehind: true})
 	conn := st.Connect(lineWriter{out})
@@ -36,7 +36,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, dr
 	defer c.close()
 	s.peers.add(c)
 	defer s.peers.remove(c)
-	if s.draining.Load() { // looked at after add, so that Drain misses no conversation
+	if s.draining.Load() { // checked after add, so that Drain misses no peer
 		return nil
 	}
 	written := make(chan bool, 1)
@@ -68,7 +68,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, dr
 	}
 }
 
-// readLines takes every line in until there are no more.
+// readLines handles each line until the input ends.
 func (c *peer) readLines(in io.Reader) error {
 	lines := wire.NewLineReader(in, c.s.options.Limits.MaxMessage)
 	for {
@@ -86,7 +86,7 @@ func (c *peer) readLines(in io.Reader) error {
 	}
 }
 
-// takeLine takes one line in.
+// receiveLine handles one line.
 func (c *peer) receiveLine(line []byte) {
 	h := &reservation{s: c.s}
 	defer h.release()
@@ -94,29 +94,29 @@ func (c *peer) receiveLine(line []byte) {
 		c.respondError(requestIn(line), errPeerBusy)
 		return
 	}
-	if id, fault := c.receive(line, h); fault != nil && responseIn(line).IsZero() { // responses are not answered
-		c.respondError(id, fault)
+	if id, err := c.receive(line, h); err != nil && responseIn(line).IsZero() { // responses are not answered
+		c.respondError(id, err)
 	}
 }
 
-// tooLarge answers a line over the limit.
+// receiveTooLarge answers a line over the limit.
 func (c *peer) receiveTooLarge(g *wire.Glimpse) {
-	fault := wire.Errorf(wire.CodeInvalidRequest, "invalid request: the message is larger than the limit of %d bytes", c.s.options.Limits.MaxMessage)
-	if !c.session().FailAsk(g.Response(), fault) {
-		c.respondError(g.Request(), fault)
+	tooLarge := wire.Errorf(wire.CodeInvalidRequest, "invalid request: the message is larger than the limit of %d bytes", c.s.options.Limits.MaxMessage)
+	if !c.session().FailAsk(g.Response(), tooLarge) {
+		c.respondError(g.Request(), tooLarge)
 	}
 }
 
-// complain answers a message that was not taken.
-func (c *peer) respondError(id wire.ID, fault *wire.Error) {
-	c.s.log.Debug("protocol fault", zap.Int64("code", fault.Code))
-	c.respond(errorResponse(id, fault))
+// respondError answers a message that was not accepted.
+func (c *peer) respondError(id wire.ID, err *wire.Error) {
+	c.s.log.Debug("protocol violation", zap.Int64("code", err.Code))
+	c.respond(errorResponse(id, err))
 }
 
-// modernRequest takes a request of a modern client in.
+// modernRequest handles a request of a modern client.
 func (c *peer) modernRequest(m *wire.Message, meta *requestMeta, h *reservation) *wire.Error {
-	if fault := c.s.checkMetaInBody(meta); fault != nil {
-		return fault
+	if err := c.s.checkMetaInBody(meta); err != nil {
+		return err
 	}
 	x := c.s.modernCall(c.ctx, c.stream, c.who, c.id, m, meta)
 	x.call.Params = meta.strip(m.Params)
@@ -128,18 +128,18 @@ func (c *peer) modernRequest(m *wire.Message, meta *requestMeta, h *reservation)
 	if m.Method == wire.MethodListen {
 		by = func() answer { return c.listen(x) }
 	}
-	fault := c.startRequest(x, func() answer {
+	refused := c.startRequest(x, func() answer {
 		defer c.unregister(x)
 		return by()
 	}, h)
-	if fault != nil {
+	if refused != nil {
 		c.unregister(x)
 	}
-	return fault
+	return refused
 }
 
-// enter registers a request, so that it can be cancelled. It reports false when
-// one with that id is there already.
+// register registers a request, so that it can be cancelled. It reports false if a
+// request or subscription with the id exists.
 func (c *peer) register(x *exchange) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,8 +158,7 @@ func (c *peer) unregister(x *exchange) {
 	}
 }
 
-// cancelRequest ends the request or the subscription with this id, without a
-// response.
+// cancelRequest ends the request or subscription with this id. There is no response.
 func (c *peer) cancelRequest(id wire.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,8 +172,7 @@ func (c *peer) cancelRequest(id wire.ID) {
 	}
 }
 
-// listen opens a subscription, whose request stays without a response until the
-// subscription ends.
+// listen opens a subscription. Its request is answered when the subscription ends.
 func (c *peer) listen(x *exchange) answer {
 	sub, ok := parseSubscription(x.call.Params, x.id)
 	if !ok {
@@ -182,9 +180,9 @@ func (c *peer) listen(x *exchange) answer {
 	}
 	sub.stream, sub.shared = c.stream, true
 	c.s.subscribeResources(x, sub)
-	if fault := c.s.watchTasks(x, sub); fault != nil {
+	if err := c.s.watchTasks(x, sub); err != nil {
 		sub.close()
-		return answer{err: fault}
+		return answer{err: err}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,7 +192,7 @@ func (c *peer) listen(x *exchange) answer {
 		}
 	}()
 	switch {
-	case x.ctx.Err() != nil: // cancelled meanwhile
+	case x.ctx.Err() != nil: // it was cancelled
 	case c.ending:
 		return answer{err: errShuttingDown}
 	case len(c.listens) >= maxPeerListens:

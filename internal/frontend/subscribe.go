@@ -11,32 +11,29 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Subscriptions bring updates of resources. Subscribe is called by many
-// goroutines at once.
-//
-// deliver gets the URI of each resource that changes, which is public or a part
-// of it, and the params of the notification. It does not block, and may be
-// called until cancel has returned and once more while it does. cancel does not
-// block. The error is a *wire.Error, or that of ctx.
+// Subscriptions deliver updates of resources. Its methods are called concurrently.
 type Subscriptions interface {
+	// Subscribe subscribes to the resource with a public URI. The error is a
+	// *wire.Error, or that of ctx. deliver is called with the URI of each resource that
+	// changes, which is the public one or a part of it, and with the params of the
+	// notification. It may be called until cancel returns. Neither deliver nor cancel
+	// may block.
 	Subscribe(ctx context.Context, c *call.Call, public string, deliver func(uri string, params wire.Raw)) (cancel func(), err error)
 }
 
 const (
-	// maxSubscribed bounds the resources that one session or one listen request
-	// subscribes to, and maxSubscribedURI the length of their URIs.
-	maxSubscribed    = 1000
+	// maxSubscribedURI bounds the length of the URIs that clients subscribe to.
 	maxSubscribedURI = 8 << 10
-	// subscribeWithin bounds how long a listen request waits for upstreams
-	// before it is acknowledged.
-	subscribeWithin = 5 * time.Second
-	// subscribeAtOnce bounds the upstreams that one listen request asks at once.
-	subscribeAtOnce = 16
+	// subscribeTimeout bounds how long a listen request waits for upstreams before it
+	// is acknowledged.
+	subscribeTimeout = 5 * time.Second
+	// subscribeConcurrency bounds the concurrent subscriptions of one listen request.
+	subscribeConcurrency = 16
 )
 
-// subscribe answers resources/subscribe and resources/unsubscribe of a legacy
-// client (2025-11-25, server/resources, "Subscriptions"). To unsubscribe from
-// what it has not subscribed to is no error.
+// answerSubscribe answers resources/subscribe and resources/unsubscribe of a legacy
+// client (2025-11-25, server/resources, "Subscriptions"). It is not an error to
+// unsubscribe from a resource without a subscription.
 func (x *exchange) answerSubscribe() answer {
 	if x.s.options.Subscriptions == nil {
 		return x.run()
@@ -59,7 +56,7 @@ func (x *exchange) answerSubscribe() answer {
 	case subscribed:
 		return answer{result: done}
 	case full:
-		return answer{err: wire.Errorf(wire.CodeInternal, "the session has subscribed to %d resources, which is as many as it may", session.MaxSubscriptions)}
+		return answer{err: wire.Errorf(wire.CodeInternal, "the session has subscribed to %d resources, and may not have more subscriptions", session.MaxSubscriptions)}
 	}
 	sess := x.sess
 	cancel, err := x.s.options.Subscriptions.Subscribe(x.ctx, &x.call, uri, func(changed string, params wire.Raw) {
@@ -71,20 +68,20 @@ func (x *exchange) answerSubscribe() answer {
 	return x.outcome(done, err)
 }
 
-// subscribe subscribes to the resources that a listen request names, and keeps
-// those that it could: what upstreams refuse, what policy refuses and what does
-// not exist is left out, and so is what takes too long.
+// subscribeResources subscribes to the resources that a listen request names. It leaves
+// out the resources that do not exist, that policy or the upstream refuses, and that
+// take too long.
 func (s *Server) subscribeResources(x *exchange, sub *subscription) {
-	x.notifyEnded.Store(true) // what upstreams say meanwhile has no place on a listen stream
+	x.notifyEnded.Store(true) // a listen stream carries no notifications of its own request
 	sub.who, sub.client = x.call.Principal, x.call.Client
 	asked := requestedResources(x.call.Params)
 	if s.options.Subscriptions == nil || len(asked) == 0 {
 		return
 	}
-	ctx, stop := context.WithTimeout(x.ctx, subscribeWithin)
+	ctx, stop := context.WithTimeout(x.ctx, subscribeTimeout)
 	defer stop()
 	cancels := make([]func(), len(asked)) // nil where there is no subscription
-	slots := make(chan struct{}, subscribeAtOnce)
+	slots := make(chan struct{}, subscribeConcurrency)
 	var wg sync.WaitGroup
 	for i, uri := range asked {
 		slots <- struct{}{}
@@ -107,8 +104,8 @@ func (s *Server) subscribeResources(x *exchange, sub *subscription) {
 	}
 }
 
-// resourcesOf returns the resources that a listen request asks for, each once
-// and not more than there may be.
+// requestedResources returns the resources that a listen request names, each once, and
+// at most as many as are allowed.
 func requestedResources(params wire.Raw) []string {
 	var out []string
 	seen := make(map[string]bool)

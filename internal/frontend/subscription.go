@@ -10,26 +10,25 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// subscription is what one subscriptions/listen request of a modern client has
-// asked for.
+// subscription is one listen stream: what one subscriptions/listen request of a modern
+// client asks for.
 type subscription struct {
-	id wire.ID // of the request, which every message carries
-	// who and client made the request.
+	id     wire.ID // of the request; every message of the subscription carries it
 	who    *call.Principal
 	client *call.Client
 	lists  stream.ListChanges
 	stream *stream.Stream
-	// shared says that the stream carries other messages too, as stdio does: the
-	// end of the subscription is not the end of the stream.
+	// shared says that the stream carries other messages too, as on stdio, and does not
+	// end with the subscription.
 	shared bool
 
-	resources []string // those that are subscribed to, in the order of the request
-	tasks     []string // those that are watched
-	cancels   []func() // each takes one resource or task back
+	resources []string // with a subscription, in the order of the request
+	tasks     []string // watched tasks
+	cancels   []func() // each cancels one resource or task
 
 	mu    sync.Mutex
-	state uint8                // of the acknowledgement
-	early stream.Notifications // updates that came before it
+	state uint8                // one of the constants below
+	early stream.Notifications // updates that came before the acknowledgement
 }
 
 // The states of a subscription.
@@ -39,8 +38,7 @@ const (
 	over
 )
 
-// acknowledge sends the acknowledgement, before anything that the subscription
-// brings.
+// acknowledge sends the acknowledgement, and then the updates that came early.
 func (sub *subscription) acknowledge() {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
@@ -64,8 +62,8 @@ func (sub *subscription) update(u stream.ResourceUpdate) {
 	}
 }
 
-// close takes the subscriptions to resources back. Nothing comes of them any
-// more when it has returned. It may be called more than once.
+// close cancels the subscriptions to resources and tasks. None of them delivers
+// anything after close has returned. It may be called more than once.
 func (sub *subscription) close() {
 	sub.mu.Lock()
 	sub.state, sub.early = over, stream.Notifications{}
@@ -75,8 +73,8 @@ func (sub *subscription) close() {
 	}
 }
 
-// subscriptionTo reads the params of a listen request. It reports false when
-// they lack the filter.
+// parseSubscription reads the params of a listen request. It reports false if they lack
+// the filter.
 func parseSubscription(params wire.Raw, id wire.ID) (*subscription, bool) {
 	filter := wire.ValueOf(params).Get("notifications")
 	sub := &subscription{id: id}
@@ -88,14 +86,15 @@ func parseSubscription(params wire.Raw, id wire.ID) (*subscription, bool) {
 	return sub, filter.Kind() == '{'
 }
 
-// listChangeNames are the members of a filter that ask for list changes, in the
-// order of the bits of changes.
+// listChangeNames are the members of a filter that ask for list changes, in the order
+// of the bits of [stream.ListChanges].
 var listChangeNames = [...]string{"toolsListChanged", "promptsListChanged", "resourcesListChanged"}
 
 var errNoFilter = wire.Errorf(wire.CodeInvalidParams, "invalid params: subscriptions/listen needs the object notifications")
 
-// acknowledged returns the first message of the subscription, which names what
-// is honored (2026-07-28, basic/patterns/subscriptions, "Acknowledgment").
+// acknowledgement returns the first message of the subscription, which names the parts
+// of the filter that are honored (2026-07-28, basic/patterns/subscriptions,
+// "Acknowledgment").
 func (sub *subscription) acknowledgement() []byte {
 	filter := wire.Raw(`{}`)
 	for i, name := range listChangeNames {
@@ -113,8 +112,8 @@ func (sub *subscription) acknowledgement() []byte {
 	return m.Append(nil)
 }
 
-// end tells the client that the subscription is over: by the result of its
-// request, and where the stream goes on, by a notification too (2026-07-28,
+// finish tells the client that the subscription has ended: by the result of its
+// request, and if the stream is shared, also by a notification (2026-07-28,
 // basic/patterns/subscriptions, "Graceful Closure", and basic/patterns/cancellation).
 func (sub *subscription) finish() {
 	m := wire.Message{ID: sub.id, Result: append(wire.Raw(`{"resultType":"complete",`), stream.SubscriptionParams(sub.id)[1:]...)}
@@ -127,21 +126,19 @@ func (sub *subscription) finish() {
 	sub.stream.Send(cancelledNote(sub.id))
 }
 
-// cancelledNote is the notification that a request is cancelled.
+// cancelledNote returns the notification that a request of ours is cancelled.
 func cancelledNote(id wire.ID) []byte {
 	m := wire.Message{Method: wire.NoteCancelled, Params: append(id.Append(wire.Raw(`{"requestId":`)), '}')}
 	return m.Append(nil)
 }
 
-// subscriptionSet is the set of subscriptions that are open. The zero set is
-// ready for use.
+// subscriptionSet is the set of open subscriptions. The zero value is an empty set.
 type subscriptionSet struct {
 	mu  sync.Mutex
 	set map[*subscription]struct{}
 }
 
-// add takes a subscription in and acknowledges it, before anything that it
-// brings.
+// add adds a subscription and acknowledges it.
 func (s *subscriptionSet) add(sub *subscription) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,14 +149,14 @@ func (s *subscriptionSet) add(sub *subscription) {
 	sub.acknowledge()
 }
 
-// remove forgets a subscription and closes it. It reports whether it was there.
+// remove removes a subscription and closes it. It reports whether it was in the set.
 func (s *subscriptionSet) remove(sub *subscription) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, there := s.set[sub]
+	_, ok := s.set[sub]
 	delete(s.set, sub)
 	sub.close()
-	return there
+	return ok
 }
 
 func (s *subscriptionSet) listChanged(of func(*call.Principal, *call.Client) stream.ListChanges) {
@@ -169,7 +166,7 @@ func (s *subscriptionSet) listChanged(of func(*call.Principal, *call.Client) str
 	for _, sub := range all {
 		c := of(sub.who, sub.client) & sub.lists
 		s.mu.Lock()
-		if _, there := s.set[sub]; there && c != 0 {
+		if _, ok := s.set[sub]; ok && c != 0 {
 			sub.stream.Notify(sub.id, stream.Notifications{Lists: c})
 		}
 		s.mu.Unlock()
@@ -179,12 +176,12 @@ func (s *subscriptionSet) listChanged(of func(*call.Principal, *call.Client) str
 // end ends all subscriptions.
 func (s *subscriptionSet) end() { s.endIf(func(string) bool { return true }) }
 
-// endOf ends the subscriptions of the principals with these keys.
-func (s *subscriptionSet) endIf(gone func(key string) bool) {
+// endIf ends the subscriptions of the principals whose key matches.
+func (s *subscriptionSet) endIf(match func(principal string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for sub := range s.set {
-		if gone(keyOf(sub.who)) {
+		if match(keyOf(sub.who)) {
 			sub.close()
 			sub.finish()
 			delete(s.set, sub)

@@ -8,21 +8,21 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Tasks tell of changes of tasks. WatchTask is called by many goroutines at
-// once. It reports false for an id that is not one of the caller's; else deliver
-// gets the task with each change, as the params of notifications/tasks, until
-// the task has ended or ctx does. deliver does not block, and returns false when
-// it is to be called again with the same news, later.
+// Tasks deliver changes of tasks. Its methods are called concurrently.
 type Tasks interface {
+	// WatchTask watches a task until the task or ctx has ended. It reports false if id
+	// does not name a task of the caller. deliver is called for each change, with the
+	// params of notifications/tasks. It does not block. If it returns false, it has to
+	// be called again later with the same params.
 	WatchTask(ctx context.Context, c *call.Call, id string, deliver func(params wire.Raw) bool) bool
 }
 
-// maxWatched bounds the tasks that one listen request watches.
+// maxWatchedTasks bounds the tasks that one listen request watches.
 const maxWatchedTasks = 100
 
-// watch has the client told of the tasks that a listen request names (2026-07-28,
-// extensions/tasks, "Task Status Notifications"). Ids that are none of the
-// client's are left out.
+// watchTasks watches the tasks that a listen request names (2026-07-28,
+// extensions/tasks, "Task Status Notifications"). It leaves out ids of tasks that do
+// not belong to the client.
 func (s *Server) watchTasks(x *exchange, sub *subscription) *wire.Error {
 	ids := wire.ValueOf(x.call.Params).Get("notifications", "taskIds")
 	if s.options.Tasks == nil || !ids.Exists() {
@@ -32,8 +32,8 @@ func (s *Server) watchTasks(x *exchange, sub *subscription) *wire.Error {
 		data := wire.Raw(`{"requiredCapabilities":{"extensions":{"` + wire.ExtensionTasks + `":{}}}}`)
 		return wire.Errorf(wire.CodeMissingCapability, "taskIds need the extension %s, which the client did not declare", wire.ExtensionTasks).WithData(data)
 	}
-	// The subscription ends the watching, not the request: on stdio that is over
-	// before.
+	// The watches end with the subscription, not with the context of the request, which
+	// ends earlier on stdio.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(x.ctx))
 	sub.cancels = append(sub.cancels, cancel)
 	seen := make(map[string]bool)
@@ -50,8 +50,8 @@ func (s *Server) watchTasks(x *exchange, sub *subscription) *wire.Error {
 	return nil
 }
 
-// taskChanged tells the client of a task. Before the acknowledgement that has to
-// wait.
+// taskChanged tells the client that a task has changed. It returns false before the
+// acknowledgement.
 func (sub *subscription) taskChanged(params wire.Raw) bool {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
@@ -65,7 +65,7 @@ func (sub *subscription) taskChanged(params wire.Raw) bool {
 	return true
 }
 
-// stringArray returns texts as a JSON array.
+// stringArray returns a JSON array of strings.
 func stringArray(texts []string) wire.Raw {
 	out := wire.Raw{'['}
 	for i, text := range texts {

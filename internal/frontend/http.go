@@ -1,0 +1,129 @@
+package frontend
+
+import (
+	"context"
+	"net/http"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// ServeHTTP serves the MCP endpoint.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer s.recoverPanic(w)
+	timed := setBodyDeadline(w, r)
+	who := s.admit(w, r)
+	if who == nil {
+		return
+	}
+	switch r.Method {
+	case http.MethodPost:
+		s.servePost(w, r, who, timed)
+	case http.MethodGet:
+		s.serveGet(w, r, who)
+	case http.MethodDelete:
+		s.serveDelete(w, r, who)
+	default:
+		w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
+		s.refuse(w, r, &refusal{status: http.StatusMethodNotAllowed, reason: "this HTTP method is not served here"})
+	}
+}
+
+// admit returns the sender of a request. If it returns nil, the request was answered:
+// it was refused, or it was a preflight request.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request) *call.Principal {
+	w.Header()["X-Content-Type-Options"] = noSniffing
+	set := s.settings.Load()
+	if reason := set.Refuses(r); reason != "" {
+		s.refuse(w, r, &refusal{status: http.StatusForbidden, reason: reason})
+		return nil
+	}
+	if r.Method == http.MethodOptions {
+		set.preflight(w, r)
+		return nil
+	}
+	set.allowCORS(w, r)
+	who, err := s.options.Authenticate(r)
+	if err != nil {
+		s.refuseUnauthenticated(w, r, err)
+		return nil
+	}
+	if r.Method != http.MethodPost && r.ContentLength != 0 {
+		if refused := s.skipBody(w, r); refused != nil {
+			s.refuse(w, r, refused)
+			return nil
+		}
+	}
+	return who
+}
+
+// untilCredentialsExpire returns the context of a stream that has no end of its own.
+// It ends with the request, and when the sender's credentials expire: a client that
+// comes again has to authenticate again.
+func untilCredentialsExpire(r *http.Request, who *call.Principal) (context.Context, context.CancelFunc) {
+	if who.Expires.IsZero() {
+		return r.Context(), func() {}
+	}
+	return context.WithDeadline(r.Context(), who.Expires)
+}
+
+func (s *Server) servePost(w http.ResponseWriter, r *http.Request, who *call.Principal, timed bool) {
+	if refused := checkContentType(r); refused != nil {
+		s.refuse(w, r, refused)
+		return
+	}
+	p := &postResponse{s: s, w: w, r: r, ctx: r.Context(), reserved: reservation{s: s, share: s.requestShare(r, who)}}
+	defer p.cleanUp()
+	if p.accepts = parseAccept(r.Header["Accept"]); !p.accepts.json && !p.accepts.events {
+		s.refuse(w, r, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name application/json or text/event-stream, better both"})
+		return
+	}
+	if s.stopped.Load() {
+		s.refuseBusy(w, r, wire.ID{}, http.StatusServiceUnavailable, "the gateway is shutting down")
+		return
+	}
+	if refused := p.reserved.acquireCalls(1); refused != nil {
+		s.refuse(w, r, refused)
+		return
+	}
+	body, refused := s.readBody(w, r, &p.reserved, timed)
+	if refused != nil {
+		s.refuse(w, r, refused)
+		return
+	}
+	p.body = body
+	if s.serveBody(p, r, who) {
+		p.releaseBody()
+	}
+}
+
+// serveBody serves the body of p. It reports whether the body's buffer can be reused,
+// see bodyIsFree.
+func (s *Server) serveBody(p *postResponse, r *http.Request, who *call.Principal) bool {
+	if isArray(p.body.b) {
+		s.serveBatch(p, r, who, p.body.b)
+		return false
+	}
+	m, err := wire.Parse(p.body.b, s.options.Limits.JSON)
+	if err != nil {
+		invalid := err.(*wire.Error)
+		if name, _ := header(r, wire.HeaderSession); name != "" {
+			if sess, unknown := s.sessions.Get(name, keyOf(who)); unknown == nil && sess.FailAsk(responseIn(p.body.b), invalid) {
+				m.ID = wire.ID{} // the id of an ask of ours, which the client may use for a request
+			}
+		}
+		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, invalid)
+		return true
+	}
+	if m.IsRequest() && m.Method != wire.MethodPing && s.draining.Load() {
+		s.refuseDraining(p.w, r, m.ID)
+		return true
+	}
+	meta := readMeta(&m)
+	if eraOf(r, &m, &meta) == wire.EraModern {
+		p.era = wire.EraModern
+		return s.serveModern(p, r, who, &m, &meta)
+	}
+	p.era = wire.EraLegacy
+	return s.serveLegacy(p, r, who, &m)
+}
