@@ -35,9 +35,9 @@ func (g *Gateway) RunInProcess(ctx context.Context, use func(ctx context.Context
 // WaitStarted waits until every upstream has ended its first attempt to connect, or ctx
 // ends.
 func (p *InProcess) WaitStarted(ctx context.Context) error {
-	for _, m := range p.g.generation.Load().entries {
+	for _, e := range p.g.generation.Load().entries {
 		select {
-		case <-m.conn.attempted:
+		case <-e.conn.attempted:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -61,13 +61,13 @@ func (p *InProcess) CallUpstream(ctx context.Context, upstream string, c *call.C
 // would change. The error says why the tools cannot be accepted. If the configuration has
 // pin: true, the first list was accepted before.
 func (p *InProcess) Pin(name string, dryRun bool) (pins.Change, error) {
-	m := p.g.generation.Load().entry(name)
-	if m == nil {
+	e := p.g.generation.Load().entry(name)
+	if e == nil {
 		return pins.Change{}, errors.New("there is no such upstream")
 	}
-	s := m.conn.snapshot()
+	s := e.conn.snapshot()
 	if s.State != upstream.Ready {
-		return pins.Change{}, errors.New(m.status(s).Reason)
+		return pins.Change{}, errors.New(e.status(s).Reason)
 	}
 	accepted, err := pins.Open(p.g.state.Path(), p.g.log)
 	if err != nil {
@@ -79,6 +79,6 @@ func (p *InProcess) Pin(name string, dryRun bool) (pins.Change, error) {
 // RememberedTable returns the table of what the upstreams offered in an earlier run, as
 // far as the state folder has it. It connects to nothing.
 func (g *Gateway) RememberedTable() *catalog.Table {
-	l := g.generation.Load()
-	return g.buildTable(l, l.policy, snapshotsOf(l.connections()), func(*connection) bool { return true })
+	gen := g.generation.Load()
+	return g.buildTable(gen, gen.policy, snapshotsOf(gen.connections()), func(*connection) bool { return true })
 }

@@ -21,11 +21,11 @@ func (i inspected) Upstreams() []inspect.Upstream { return i.g.Upstreams() }
 
 // ListedTools implements inspect.Gateway.
 func (i inspected) ListedTools(name string) []wire.Raw {
-	m := i.g.generation.Load().entry(name)
-	if m == nil {
+	e := i.g.generation.Load().entry(name)
+	if e == nil {
 		return nil
 	}
-	return m.active.Load().snapshot().Catalog.Tools
+	return e.active.Load().snapshot().Catalog.Tools
 }
 
 // Policy implements inspect.Gateway.
@@ -33,8 +33,8 @@ func (i inspected) Policy() *policy.Policy { return i.g.generation.Load().policy
 
 // TableUnder implements inspect.Gateway.
 func (i inspected) TableUnder(p *policy.Policy) *catalog.Table {
-	l := i.g.generation.Load()
-	return i.g.buildTable(l, p, snapshotsOf(l.connections()), func(*connection) bool { return false })
+	gen := i.g.generation.Load()
+	return i.g.buildTable(gen, p, snapshotsOf(gen.connections()), func(*connection) bool { return false })
 }
 
 // Handle implements inspect.Gateway.
@@ -45,17 +45,17 @@ func (i inspected) Handle(ctx context.Context, c *call.Call) (call.Result, error
 // Upstreams returns how the upstreams are now, in the order of the configuration.
 func (g *Gateway) Upstreams() []inspect.Upstream {
 	var all []inspect.Upstream
-	for _, m := range g.generation.Load().entries {
-		all = append(all, m.status(m.conn.snapshot()))
+	for _, e := range g.generation.Load().entries {
+		all = append(all, e.status(e.conn.snapshot()))
 	}
 	return all
 }
 
-// status translates what the connector knows.
-func (m *upstreamEntry) status(s upstream.Snapshot) inspect.Upstream {
+// status translates a snapshot. The advice of the connector replaces the reason.
+func (e *upstreamEntry) status(s upstream.Snapshot) inspect.Upstream {
 	u := inspect.Upstream{
-		Name: m.name, State: s.State, Revision: s.Revision, Server: s.Info, Required: m.required, Reason: s.Reason,
-		Took: time.Duration(m.conn.attemptTook.Load()),
+		Name: e.name, State: s.State, Revision: s.Revision, Server: s.Info, Required: e.required, Reason: s.Reason,
+		Took: time.Duration(e.conn.attemptTook.Load()),
 		Items: [call.Kinds]int{
 			call.Tool: len(s.Catalog.Tools), call.Resource: len(s.Catalog.Resources),
 			call.Template: len(s.Catalog.Templates), call.Prompt: len(s.Catalog.Prompts),
@@ -69,13 +69,13 @@ func (m *upstreamEntry) status(s upstream.Snapshot) inspect.Upstream {
 
 // observe records the end of an upstream's first attempt, and reports its status to
 // Options.Watch. Snapshots of one upstream arrive one at a time.
-func (g *Gateway) observe(l *connection, s upstream.Snapshot) {
-	if s.Settled && l.attemptTook.Load() == 0 {
-		l.attemptTook.Store(int64(max(1, time.Since(l.begin))))
-		close(l.attempted)
+func (g *Gateway) observe(c *connection, s upstream.Snapshot) {
+	if s.Settled && c.attemptTook.Load() == 0 {
+		c.attemptTook.Store(int64(max(1, time.Since(c.begin))))
+		close(c.attempted)
 	}
-	if m := g.generation.Load().entry(s.Name); g.watch != nil && m != nil && m.conn == l {
-		g.watch(m.status(s))
+	if e := g.generation.Load().entry(s.Name); g.watch != nil && e != nil && e.conn == c {
+		g.watch(e.status(s))
 	}
 }
 
