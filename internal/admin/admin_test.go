@@ -76,8 +76,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// What a page in a browser sends is turned away, whatever it asks for, and what
-// probes and Prometheus send is not.
+// Requests of pages in a browser are refused. Those of probes and Prometheus are served.
 func TestPagesOfBrowsers(t *testing.T) {
 	loopback := origin.New(origin.Options{Loopback: true, Numbers: true})
 	named := origin.New(origin.Options{Numbers: true, Hosts: []string{"gateway.internal"}})
@@ -85,7 +84,7 @@ func TestPagesOfBrowsers(t *testing.T) {
 		name         string
 		guard        *origin.Guard
 		method, path string
-		host, from   string // from is an Origin
+		host, from   string // from is the Origin header
 		status       int
 	}{
 		{"metrics by number", loopback, "GET", "/metrics", "127.0.0.1:9090", "", 200},

@@ -12,7 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// answering makes client options whose user answers every form so.
+// answering returns client options whose user gives this answer to every form.
 func answering(result *mcp.ElicitResult) *mcp.ClientOptions {
 	return &mcp.ClientOptions{
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) { return result, nil },

@@ -9,10 +9,10 @@ import (
 
 const legacyRevision = "2025-11-25"
 
-// eras are the revisions that the tests' clients ask for.
+// eras are the revisions that the clients of the tests request.
 var eras = map[string]string{"legacy": legacyRevision, "modern": firstModern}
 
-// find gives one server of a fresh set.
+// find returns one server of a new set.
 func find(t *testing.T, name string) Server {
 	t.Helper()
 	for _, s := range Servers() {
@@ -58,7 +58,7 @@ func call(t *testing.T, session *mcp.ClientSession, params *mcp.CallToolParams) 
 	return res
 }
 
-// text is the text of a result's block i.
+// text returns the text of block i of a result.
 func text(t *testing.T, res *mcp.CallToolResult, i int) string {
 	t.Helper()
 	if i >= len(res.Content) {

@@ -15,8 +15,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// In a synctest bubble the time is 2000-01-01 00:00:00 UTC and a second passes
-// when everyone waits for it.
+// In a synctest bubble the time is 2000-01-01 00:00:00 UTC, and it advances when all
+// goroutines wait.
 
 func TestClockTools(t *testing.T) {
 	for era, revision := range eras {
@@ -55,8 +55,7 @@ func TestClockTools(t *testing.T) {
 	}
 }
 
-// checkFace wants a picture of nine o'clock: the hour hand points left and not
-// right.
+// checkFace checks that a picture shows nine o'clock: the hour hand points left.
 func checkFace(t *testing.T, data []byte) {
 	t.Helper()
 	img, err := png.Decode(bytes.NewReader(data))

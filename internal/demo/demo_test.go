@@ -45,7 +45,7 @@ func TestServersAreFitForTheGateway(t *testing.T) {
 	}
 }
 
-// wire drives one session by lines.
+// wire sends and receives the lines of one session.
 type wire struct {
 	t    *testing.T
 	in   io.WriteCloser
@@ -67,7 +67,7 @@ func (w *wire) send(line string) {
 	}
 }
 
-// answer is what a test looks at in a message.
+// answer has the members of a message that tests read.
 type answer struct {
 	Method string
 	Result struct {
@@ -93,7 +93,7 @@ func (w *wire) receive() (a answer) {
 	return a
 }
 
-// close ends the session by its input.
+// close ends the session by closing its input.
 func (w *wire) close() {
 	w.t.Helper()
 	w.in.Close()
@@ -141,8 +141,8 @@ func TestModernEraOnTheWire(t *testing.T) {
 	w.close()
 }
 
-// The package promises that a session keeps to one era: a gateway that chooses
-// legacy after a modern probe must start another session.
+// A session has one era: a gateway that chooses legacy after a modern probe must start
+// another session.
 func TestInitializeAfterDiscoverIsRefused(t *testing.T) {
 	w := startWire(t.Context(), t, "notes")
 	w.send(modern(1, "server/discover"))
@@ -161,7 +161,7 @@ func TestClosingTheInputCancelsCalls(t *testing.T) {
 		w.receive()
 		w.send(initialized)
 		w.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"countdown","arguments":{"seconds":60},"_meta":{"progressToken":"p"}}}`)
-		w.receive() // progress: it runs
+		w.receive() // progress shows that it runs
 		begin := time.Now()
 		w.in.Close()
 		if _, err := io.Copy(io.Discard, w.out); err != nil {

@@ -155,7 +155,7 @@ func TestNotesNotifyLegacyClients(t *testing.T) {
 	<-listChanged
 }
 
-// By lines: the SDK's client does not tell when its listen stream is in place.
+// The test uses lines: the SDK's client does not report when its listen stream is open.
 func TestNotesNotifyModernClients(t *testing.T) {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	w := startWire(t.Context(), t, "notes")

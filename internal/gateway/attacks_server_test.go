@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// askingServer is an upstream of both eras, at /legacy and /modern. Its tool "ask" asks for an elicitation and returns the action of the answer; its
+// askingServer is an upstream of both eras, at /legacy and /modern. Its tool "ask" asks for an elicitation and returns the action of the answer. Its
 // tool "job" begins a task.
 type askingServer struct {
 	mu      sync.Mutex
-	answers map[string]chan string // what a legacy client answers, by the id of the question
+	answers map[string]chan string // the answers of a legacy client, by the id of the question
 	asked   int
 }
 
@@ -31,7 +31,7 @@ func newAskingServer(t *testing.T) string {
 	return server.URL
 }
 
-// wireMessage is what the server reads of a message.
+// wireMessage has the members of a message that the server reads.
 type wireMessage struct {
 	ID     json.RawMessage
 	Method string

@@ -24,15 +24,15 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// attacked is a gateway with two principals, ann and bob, who have an API key each.
-type attacked struct {
+// attackTest is a gateway with two principals, ann and bob, who have an API key each.
+type attackTest struct {
 	t    *testing.T
 	g    *Gateway
 	logs *observer.ObservedLogs
 	http *http.Client
 }
 
-func attack(t *testing.T, more string) *attacked {
+func startAttack(t *testing.T, more string) *attackTest {
 	t.Helper()
 	url := newAskingServer(t)
 	cfg, err := config.Parse("gateway.yaml", []byte(more+`
@@ -55,7 +55,7 @@ upstreams:
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- g.Run(ctx) }()
-	a := &attacked{t: t, g: g, logs: logs, http: &http.Client{Transport: &http.Transport{}}}
+	a := &attackTest{t: t, g: g, logs: logs, http: &http.Client{Transport: &http.Transport{}}}
 	t.Cleanup(func() {
 		a.http.CloseIdleConnections()
 		cancel()
@@ -66,7 +66,7 @@ upstreams:
 	return a
 }
 
-// keyOf is a principal's API key.
+// keyOf returns a principal's API key.
 func keyOf(who string) string { return "the key of " + who }
 
 func digestOf(key string) string {
@@ -74,8 +74,8 @@ func digestOf(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// do sends one HTTP request and returns its status, headers and body; of a stream the last message.
-func (a *attacked) do(verb, who, body string, header ...string) (int, http.Header, string) {
+// do sends one HTTP request and returns its status, headers and body. Of a stream it returns the last message.
+func (a *attackTest) do(verb, who, body string, header ...string) (int, http.Header, string) {
 	a.t.Helper()
 	req, err := http.NewRequestWithContext(a.t.Context(), verb, "http://"+a.g.Addr()+"/mcp", strings.NewReader(body))
 	if err != nil {
@@ -114,8 +114,8 @@ func (a *attacked) do(verb, who, body string, header ...string) (int, http.Heade
 	return resp.StatusCode, resp.Header, last
 }
 
-// modern sends a request of a modern client that declares all there is.
-func (a *attacked) modern(who, method, name, params string) string {
+// modern sends a request of a modern client that declares every capability.
+func (a *attackTest) modern(who, method, name, params string) string {
 	a.t.Helper()
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 		`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}},"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`, method, params)
@@ -123,19 +123,19 @@ func (a *attacked) modern(who, method, name, params string) string {
 	return text
 }
 
-// ask calls the tool that asks; retry does so with an answer and a state.
-func (a *attacked) ask(who, upstream string) string {
+// ask calls the tool that asks. retry calls it with an answer and a state.
+func (a *attackTest) ask(who, upstream string) string {
 	return a.modern(who, "tools/call", upstream+"__ask", `"name":"`+upstream+`__ask","arguments":{"n":1}`)
 }
 
-func (a *attacked) retry(who, upstream, arguments, state string) string {
+func (a *attackTest) retry(who, upstream, arguments, state string) string {
 	key := map[string]string{"legacy": "ask-1", "modern": "k"}[upstream]
 	return a.modern(who, "tools/call", upstream+"__ask", fmt.Sprintf(`"name":"%s__ask","arguments":%s,"requestState":%q,"inputResponses":{%q:{"action":"accept"}}`,
 		upstream, arguments, state, key))
 }
 
-// firstEvent begins a call that asks and returns the id of the first event of its answer. The connection ends, the call does not.
-func (a *attacked) firstEvent(who, session string) string {
+// firstEvent begins a call that asks and returns the id of the first event of its answer. The connection then ends, and the call goes on.
+func (a *attackTest) firstEvent(who, session string) string {
 	a.t.Helper()
 	ctx, cancel := context.WithCancel(a.t.Context())
 	defer cancel()
@@ -164,12 +164,12 @@ func (a *attacked) firstEvent(who, session string) string {
 }
 
 // legacy sends a message of a legacy client.
-func (a *attacked) legacy(who, session, body string) (int, http.Header, string) {
+func (a *attackTest) legacy(who, session, body string) (int, http.Header, string) {
 	a.t.Helper()
 	return a.do(http.MethodPost, who, body, "Mcp-Session-Id", session)
 }
 
-func (a *attacked) session(who string) string {
+func (a *attackTest) session(who string) string {
 	a.t.Helper()
 	_, header, text := a.do(http.MethodPost, who, strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1))
 	if header.Get("Mcp-Session-Id") == "" {
@@ -181,7 +181,7 @@ func (a *attacked) session(who string) string {
 }
 
 // member reads a member of the result in a response.
-func (a *attacked) member(text string, path ...string) string {
+func (a *attackTest) member(text string, path ...string) string {
 	a.t.Helper()
 	var v any
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
@@ -198,8 +198,8 @@ func (a *attacked) member(text string, path ...string) string {
 	return out
 }
 
-// refused wants the log to give one reason, for this principal, and to hold no part of what was brought.
-func (a *attacked) refused(t *testing.T, who, what, reason, brought string) {
+// refused checks that the log has one reason, for this principal, and no part of what the client sent.
+func (a *attackTest) refused(t *testing.T, who, what, reason, brought string) {
 	t.Helper()
 	entries := a.logs.TakeAll()
 	if len(entries) != 1 || entries[0].Message != what || entries[0].ContextMap()["reason"] != reason || entries[0].ContextMap()["principal"] != who {
@@ -210,7 +210,7 @@ func (a *attacked) refused(t *testing.T, who, what, reason, brought string) {
 	}
 }
 
-// changed returns a text with another character in the place of one near its end.
+// changed returns a text with one character near its end replaced.
 func changed(text string) string {
 	at := len(text) - 6
 	other := map[bool]string{true: "B", false: "A"}[text[at] == 'A']
@@ -222,11 +222,11 @@ const otherArguments, sameArguments = `{"n":2}`, `{"n":1}`
 // sharedKeys are the keys of replicas.
 const sharedKeys = `bridge: {keys: ["000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"]}`
 
-// The tests below bring back what the gateway gave out, in every way in which that must not be done. It is refused with an answer that tells
-// nothing, and the log says why.
+// The tests below return what the gateway issued in every forbidden way. The gateway refuses it with an answer that reveals nothing, and the
+// log has the reason.
 
 func TestAttacksOnRequestStates(t *testing.T) {
-	a, replica, other := attack(t, sharedKeys), attack(t, sharedKeys), attack(t, "")
+	a, replica, other := startAttack(t, sharedKeys), startAttack(t, sharedKeys), startAttack(t, "")
 	for upstream, kind := range map[string]bridge.Kind{"legacy": bridge.Parked, "modern": bridge.Relay} {
 		state := a.member(a.ask("ann", upstream), "requestState")
 		foreign := other.member(other.ask("ann", upstream), "requestState")
@@ -259,12 +259,12 @@ func TestAttacksOnRequestStates(t *testing.T) {
 			})
 		}
 		t.Run(upstream+" upstream, used", func(t *testing.T) {
-			// None of this has used the state up.
+			// None of this has consumed the state.
 			if got := a.retry("ann", upstream, sameArguments, state); !strings.Contains(got, `"text":"accept"`) {
 				t.Fatalf("the state is not good any more: %s", got)
 			}
 			got := a.retry("ann", upstream, sameArguments, state)
-			if kind == bridge.Relay { // what a repetition means is for the upstream to say
+			if kind == bridge.Relay { // the upstream decides what a repetition means
 				if !strings.Contains(got, `"text":"accept"`) {
 					t.Errorf("repeated: %s", got)
 				}
@@ -279,8 +279,8 @@ func TestAttacksOnRequestStates(t *testing.T) {
 }
 
 func TestAttacksOnTaskIDs(t *testing.T) {
-	a, other := attack(t, ""), attack(t, "")
-	begin := func(a *attacked, upstream, session string) string {
+	a, other := startAttack(t, ""), startAttack(t, "")
+	begin := func(a *attackTest, upstream, session string) string {
 		job := `"name":"` + upstream + `__job","arguments":{}`
 		if upstream == "modern" {
 			return a.member(a.modern("ann", "tools/call", "modern__job", job), "taskId")
@@ -320,7 +320,7 @@ func TestAttacksOnTaskIDs(t *testing.T) {
 }
 
 func TestAttacksOnSessionIDs(t *testing.T) {
-	a, brief := attack(t, ""), attack(t, "limits: {session_idle: 1ms}")
+	a, brief := startAttack(t, ""), startAttack(t, "limits: {session_idle: 1ms}")
 	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 	const gone = "there is no such session: it has ended, or never was"
 	session, ended, elsewhere := a.session("ann"), a.session("ann"), brief.session("ann")
@@ -347,7 +347,7 @@ func TestAttacksOnSessionIDs(t *testing.T) {
 		t.Errorf("the session is not good any more: %d %s", status, text)
 	}
 	t.Run("expired", func(t *testing.T) {
-		// To ask for it again and again would use up what the log may say of that.
+		// Repeated requests would exhaust the rate limit of the log line.
 		polltest.Until(t, "the session has expired", func() bool {
 			return strings.Contains(page(t, brief.g, "/metrics"), `mcp_gateway_sessions{era="legacy"} 0`)
 		})
@@ -360,9 +360,9 @@ func TestAttacksOnSessionIDs(t *testing.T) {
 }
 
 func TestAttacksOnEventIDs(t *testing.T) {
-	a := attack(t, "")
+	a := startAttack(t, "")
 	session, second, bobs := a.session("ann"), a.session("ann"), a.session("bob")
-	// Of the stream of a call, which goes on until it is cancelled.
+	// The stream of a call that goes on until it is cancelled.
 	id, others := a.firstEvent("ann", session), a.firstEvent("bob", bobs)
 	for who, session := range map[string]string{"ann": session, "bob": bobs} {
 		defer a.legacy(who, session, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)

@@ -22,9 +22,9 @@ import (
 
 const public = "https://mcp.example.com/gw"
 
-// guarded is a gateway that takes tokens of an issuer, with an upstream of each era
-// that remembers what it was sent.
-type guarded struct {
+// authTest is a gateway that accepts tokens of an issuer, with an upstream of each era
+// that records the headers that it receives.
+type authTest struct {
 	*Gateway
 	issuer *gatewaytest.Issuer
 	client *http.Client
@@ -33,9 +33,9 @@ type guarded struct {
 	sent []http.Header // to the upstreams
 }
 
-func guard(t *testing.T, jwt, more string) *guarded {
+func startAuth(t *testing.T, jwt, more string) *authTest {
 	t.Helper()
-	g := &guarded{issuer: gatewaytest.NewIssuer(t), client: &http.Client{Transport: &http.Transport{}}}
+	g := &authTest{issuer: gatewaytest.NewIssuer(t), client: &http.Client{Transport: &http.Transport{}}}
 	t.Cleanup(g.client.CloseIdleConnections)
 	to, err := url.Parse(newAskingServer(t))
 	if err != nil {
@@ -68,27 +68,27 @@ upstreams:
 	return g
 }
 
-// headers are those of all messages that the upstreams got.
-func (g *guarded) headers() []http.Header {
+// headers returns the headers of all messages to the upstreams.
+func (g *authTest) headers() []http.Header {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return append([]http.Header(nil), g.sent...)
 }
 
-// token is a good one, with scopes.
-func (g *guarded) token(scopes string) string {
+// token returns a valid token with scopes.
+func (g *authTest) token(scopes string) string {
 	return g.issuer.Token(public+"/mcp", map[string]any{"scope": scopes})
 }
 
-// answered is what came back.
-type answered struct {
+// authResponse is an HTTP response.
+type authResponse struct {
 	status int
 	header http.Header
 	body   string
 }
 
 // send sends a request of a client; headers are names and values.
-func (g *guarded) send(t *testing.T, verb, path, body string, headers ...string) answered {
+func (g *authTest) send(t *testing.T, verb, path, body string, headers ...string) authResponse {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), verb, "http://"+g.Addr()+path, strings.NewReader(body))
 	if err != nil {
@@ -108,7 +108,7 @@ func (g *guarded) send(t *testing.T, verb, path, body string, headers ...string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answered{resp.StatusCode, resp.Header, string(text)}
+	return authResponse{resp.StatusCode, resp.Header, string(text)}
 }
 
 const (
@@ -117,7 +117,7 @@ const (
 )
 
 // call calls a tool as a client of an era does.
-func (g *guarded) call(t *testing.T, era, tool string, headers ...string) answered {
+func (g *authTest) call(t *testing.T, era, tool string, headers ...string) authResponse {
 	t.Helper()
 	if era == legacyEra {
 		return g.send(t, http.MethodPost, "/mcp", fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{}}}`, tool), headers...)
@@ -129,17 +129,17 @@ func (g *guarded) call(t *testing.T, era, tool string, headers ...string) answer
 
 func bearer(token string) []string { return []string{"Authorization", "Bearer " + token} }
 
-func (a answered) isUnauthorized(t *testing.T) {
+func (a authResponse) isUnauthorized(t *testing.T) {
 	t.Helper()
 	if a.status != http.StatusUnauthorized || !strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Bearer ") || !strings.Contains(a.body, `"error":{"code":-32600`) {
 		t.Errorf("got %d, %q, %s; want 401 with a challenge and a JSON-RPC error", a.status, a.header.Get("WWW-Authenticate"), a.body)
 	}
 }
 
-// Each row is a demand of the specification on servers: of basic/authorization, where
-// no other page is named.
+// Each row is a requirement of the specification for servers, from basic/authorization
+// unless the row names another page.
 func TestAuthorizationSpecification(t *testing.T) {
-	g := guard(t, `required_scopes: [mcp]`, "")
+	g := startAuth(t, `required_scopes: [mcp]`, "")
 	good := g.token("mcp plain:write")
 	challenge := `resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/gw/mcp", scope="mcp"`
 	metadata := func(t *testing.T, path string) map[string]any {
@@ -151,7 +151,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 		}
 		return doc
 	}
-	// The catalog is there once a list has come back.
+	// The catalog is complete when a list has been answered.
 	if a := g.call(t, modernEra, "modern__plain", bearer(good)...); a.status != http.StatusOK {
 		t.Fatalf("got %d %s", a.status, a.body)
 	}
@@ -224,7 +224,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 			}
 		}},
 		{"MCP servers MUST validate access tokens before processing the request … ensure no data is returned to unauthorized parties (security-considerations)", func(t *testing.T, era string) {
-			calls := func() (n int) { // beside which the gateway may look after its upstreams
+			calls := func() (n int) { // without requests that the gateway makes on its own
 				for _, h := range g.headers() {
 					if h.Get("Mcp-Method") == "tools/call" {
 						n++
@@ -274,11 +274,11 @@ func TestAuthorizationSpecification(t *testing.T) {
 			}
 		}},
 		{"If validation fails, servers MUST respond according to OAuth 2.1 Section 5.3 error handling requirements", func(t *testing.T, era string) {
-			header := func(a answered) string { return a.header.Get("WWW-Authenticate") }
-			if got := header(g.call(t, era, "modern__plain")); strings.Contains(got, "error=") { // who sent nothing has made no error
+			header := func(a authResponse) string { return a.header.Get("WWW-Authenticate") }
+			if got := header(g.call(t, era, "modern__plain")); strings.Contains(got, "error=") { // a request without credentials has no error
 				t.Errorf("without a token: %s", got)
 			}
-			for want, a := range map[string]answered{
+			for want, a := range map[string]authResponse{
 				`error="invalid_token"`:      g.call(t, era, "modern__plain", bearer("nonsense")...),
 				`error="invalid_request"`:    g.call(t, era, "modern__plain", "Authorization", "Bearer"),
 				`error="insufficient_scope"`: g.call(t, era, "modern__plain", bearer(g.token(""))...),
@@ -297,7 +297,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 		{"servers SHOULD include all scopes required for the current operation in a single challenge", func(t *testing.T, era string) {
 			a := g.call(t, era, "modern__plain", bearer(g.token("mcp"))...)
 			scopes, _, _ := strings.Cut(strings.SplitN(a.header.Get("WWW-Authenticate"), `scope="`, 2)[1], `"`)
-			if a := g.call(t, era, "modern__plain", bearer(g.token(scopes))...); a.status != http.StatusOK { // a client that asks for exactly these
+			if a := g.call(t, era, "modern__plain", bearer(g.token(scopes))...); a.status != http.StatusOK { // a client that requests exactly these scopes
 				t.Errorf("with the scopes %q: %d %s", scopes, a.status, a.body)
 			}
 		}},
@@ -307,7 +307,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 			if a.status != http.StatusForbidden || a.header.Get("WWW-Authenticate") != want {
 				t.Errorf("got %d %s", a.status, a.header.Get("WWW-Authenticate"))
 			}
-			a = g.call(t, era, "modern__plain", bearer(g.token("plain:write"))...) // without what every token needs
+			a = g.call(t, era, "modern__plain", bearer(g.token("plain:write"))...) // without the scope that every token needs
 			if a.status != http.StatusForbidden || !strings.Contains(a.header.Get("WWW-Authenticate"), challenge+`, error="insufficient_scope"`) {
 				t.Errorf("got %d %s", a.status, a.header.Get("WWW-Authenticate"))
 			}
@@ -339,9 +339,9 @@ func TestAuthorizationSpecification(t *testing.T) {
 	}
 }
 
-// Headers that two parsers might read in two ways, as bytes on a connection.
+// Headers that two parsers may read differently, sent as bytes on a connection.
 func TestHeaderSmuggling(t *testing.T) {
-	g := guard(t, `required_scopes: []`, "")
+	g := startAuth(t, `required_scopes: []`, "")
 	good, bad := g.token(""), g.issuer.Token("https://other.example.com", nil)
 	const body = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	for _, tc := range []struct {
@@ -379,9 +379,9 @@ func TestHeaderSmuggling(t *testing.T) {
 	}
 }
 
-// A principal's conversation over HTTP+SSE takes messages of that principal alone.
+// An HTTP+SSE session accepts messages of its principal only.
 func TestEventStreamBelongsToPrincipal(t *testing.T) {
-	g := guard(t, `clock_skew: 30s`, "")
+	g := startAuth(t, `clock_skew: 30s`, "")
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+g.Addr()+"/sse", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -403,7 +403,7 @@ func TestEventStreamBelongsToPrincipal(t *testing.T) {
 		t.Fatalf("the stream has ended: %v", in.Err())
 		return ""
 	}
-	path := strings.TrimPrefix(data(), "/gw") // that of the public URL
+	path := strings.TrimPrefix(data(), "/gw") // the path of the public URL
 	bob := g.issuer.Token(public+"/sse", map[string]any{"sub": "bob"})
 	if a := g.send(t, http.MethodPost, path, initialize, bearer(bob)...); a.status != http.StatusNotFound {
 		t.Errorf("another principal's message: %d %s", a.status, a.body)
@@ -417,9 +417,9 @@ func TestEventStreamBelongsToPrincipal(t *testing.T) {
 	}
 }
 
-// Failures are counted, by reasons that nobody can invent; metrics need no proof.
+// Failures are counted by a closed set of reasons. Metrics need no authentication.
 func TestFailuresAreCounted(t *testing.T) {
-	g := guard(t, `required_scopes: []`, "")
+	g := startAuth(t, `required_scopes: []`, "")
 	g.call(t, modernEra, "legacy__plain").isUnauthorized(t)
 	g.call(t, modernEra, "legacy__plain", bearer("x")...).isUnauthorized(t)
 	resp, err := g.client.Get("http://" + g.AdminAddr() + "/metrics")
@@ -438,9 +438,9 @@ func TestFailuresAreCounted(t *testing.T) {
 	}
 }
 
-// Pages of allowed origins can read what a refusal asks for; metadata everybody.
+// Pages of allowed origins can read the challenge of a refusal. Every page can read the metadata.
 func TestRefusalsAcrossOrigins(t *testing.T) {
-	g := guard(t, `required_scopes: []`, "allowed_origins: [https://app.example.com]\n")
+	g := startAuth(t, `required_scopes: []`, "allowed_origins: [https://app.example.com]\n")
 	a := g.call(t, legacyEra, "legacy__plain", "Origin", "https://app.example.com")
 	a.isUnauthorized(t)
 	if h := a.header; h.Get("Access-Control-Allow-Origin") != "https://app.example.com" || !strings.Contains(h.Get("Access-Control-Expose-Headers"), "WWW-Authenticate") ||
@@ -456,10 +456,10 @@ func TestRefusalsAcrossOrigins(t *testing.T) {
 	}
 }
 
-// The gateway starts without its issuer; what cannot be verified is to be tried again, and is
-// no reason for a client to ask for another token.
+// The gateway starts without its issuer. Tokens that cannot be verified get a retryable
+// error, which does not make the client request another token.
 func TestIssuerIsDown(t *testing.T) {
-	g := guard(t, `required_scopes: []`, "")
+	g := startAuth(t, `required_scopes: []`, "")
 	g.issuer.SetDown(true)
 	a := g.call(t, modernEra, "modern__plain", bearer(g.token("plain:write"))...)
 	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || a.header.Get("WWW-Authenticate") != "" {

@@ -12,9 +12,9 @@ import (
 	"mcpgateway/internal/polltest"
 )
 
-// A name that two upstreams without a prefix have leads to the first of the file, or
-// nowhere, whichever of them is up: before the first was ever listed, after that, and
-// when the gateway starts again while it is down.
+// A name that two upstreams without a prefix share belongs to the first one in the
+// configuration, even while it is down: before its first list, after it, and when the
+// gateway starts again.
 func TestClashWithAnUpstreamThatIsDown(t *testing.T) {
 	first, second := newScripted(t, "first"), newScripted(t, "second")
 	first.tool, second.tool = "x", "x"
@@ -70,8 +70,8 @@ func TestClashWithAnUpstreamThatIsDown(t *testing.T) {
 	says(g, "second__x", "from second")
 }
 
-// A call that comes before the first of two upstreams without a prefix has listed
-// what it has waits for that, too: the name may be the first one's.
+// A call waits until the first of two upstreams without a prefix has listed its tools: the
+// name may belong to it.
 func TestClashBeforeTheFirstHasListed(t *testing.T) {
 	first, second := newScripted(t, "first"), newScripted(t, "second")
 	first.tool, second.tool = "x", "x"

@@ -15,8 +15,9 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// idle is a gateway that does not run: the test says what its upstreams do.
-func idle(t *testing.T, yaml string) *Gateway {
+// newIdleGateway returns a gateway that does not run: the test sets the snapshots of its
+// upstreams.
+func newIdleGateway(t *testing.T, yaml string) *Gateway {
 	t.Helper()
 	cfg, err := config.Parse("gateway.yaml", []byte(yaml), func(string) (string, bool) { return "", false })
 	if err != nil {
@@ -30,12 +31,12 @@ func idle(t *testing.T, yaml string) *Gateway {
 	return g
 }
 
-// hears has a link say something.
-func (g *Gateway) hears(s upstream.Snapshot) {
+// setSnapshot delivers a snapshot of an upstream.
+func (g *Gateway) setSnapshot(s upstream.Snapshot) {
 	connectionObserver{g, g.generation.Load().entry(s.Name).conn}.Changed(s)
 }
 
-// tools is what tools/list says.
+// tools returns the answer to tools/list.
 func tools(t *testing.T, g *Gateway) string {
 	t.Helper()
 	res, err := g.router.Handle(t.Context(), &call.Call{
@@ -47,13 +48,13 @@ func tools(t *testing.T, g *Gateway) string {
 	return string(res.Raw)
 }
 
-// The tools of an upstream that has just crashed stay listed until an attempt to
-// reach it has failed, for hosts would lose them at every crash; who asks after
-// its state is told the truth all the while.
+// The tools of an upstream that has just crashed stay listed until an attempt to reach it
+// has failed: hosts would lose them at every crash. Readiness and calls report its real
+// state meanwhile.
 func TestCatalogOutlivesACrash(t *testing.T) {
-	g := idle(t, "upstreams: {files: {command: cat, required: true}, other: {command: cat}}")
+	g := newIdleGateway(t, "upstreams: {files: {command: cat, required: true}, other: {command: cat}}")
 	say := func(s upstream.Snapshot) string {
-		g.hears(s)
+		g.setSnapshot(s)
 		g.rebuild(t.Context(), time.Now())
 		return tools(t, g)
 	}
@@ -62,7 +63,7 @@ func TestCatalogOutlivesACrash(t *testing.T) {
 		Catalog: upstream.Catalog{Tools: []wire.Raw{wire.Raw(`{"name":"read","inputSchema":{"type":"object"}}`)}},
 	}
 	up.Name = "other"
-	g.hears(up)
+	g.setSnapshot(up)
 	up.Name = "files"
 	const (
 		item    = `"files__read"`
@@ -93,9 +94,9 @@ func TestCatalogOutlivesACrash(t *testing.T) {
 	}
 }
 
-// The log names how the first attempts of the upstreams went, before any list is answered.
+// The log has the results of the first attempts before any list is answered.
 func TestStartedIsLogged(t *testing.T) {
-	g := idle(t, "startup_wait: 10s\nupstreams: {slow: {command: cat}, dead: {command: cat}, up: {command: cat}}")
+	g := newIdleGateway(t, "startup_wait: 10s\nupstreams: {slow: {command: cat}, dead: {command: cat}, up: {command: cat}}")
 	core, logs := observer.New(zap.InfoLevel)
 	g.log = zap.New(core)
 	started := func() []observer.LoggedEntry { return logs.FilterMessage("upstreams have started").All() }
@@ -104,8 +105,8 @@ func TestStartedIsLogged(t *testing.T) {
 		tools(t, g)
 		answered <- started()
 	}()
-	g.hears(upstream.Snapshot{Name: "up", State: upstream.Ready, Settled: true, Revision: wire.Rev20251125, Since: time.Now()})
-	g.hears(upstream.Snapshot{Name: "dead", State: upstream.Down, Settled: true, Reason: "gone", Since: time.Now()})
+	g.setSnapshot(upstream.Snapshot{Name: "up", State: upstream.Ready, Settled: true, Revision: wire.Rev20251125, Since: time.Now()})
+	g.setSnapshot(upstream.Snapshot{Name: "dead", State: upstream.Down, Settled: true, Reason: "gone", Since: time.Now()})
 	g.rebuild(t.Context(), time.Now())
 	if lines := started(); len(lines) > 0 {
 		t.Errorf("while one is waited for it says %v", lines)

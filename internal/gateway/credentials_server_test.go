@@ -18,9 +18,9 @@ import (
 	"mcpgateway/internal/gatewaytest"
 )
 
-// vault is an MCP server that wants tokens of an authorization server. Its tool who
-// says whose token a call carries, and what the header X-User is; write does so too, in
-// the modern era to those alone whose token has the scope write.
+// vault is an MCP server that requires tokens of an authorization server. Its tool who
+// returns the subject of the call's token and the header X-User. Its tool write does the
+// same, and requires the scope write in the modern era.
 type vault struct {
 	url string
 

@@ -19,16 +19,17 @@ import (
 	"mcpgateway/internal/gatewaytest"
 )
 
-// credited is a gateway whose principals bring tokens of an issuer.
-type credited struct {
+// credentialsTest is a gateway whose principals have tokens of an issuer.
+type credentialsTest struct {
 	t   *testing.T
 	g   *Gateway
 	idp *gatewaytest.AuthServer
 	cfg *config.Config
 }
 
-// upstreams is a configuration's part, in which IDP stands for the issuer.
-func credit(t *testing.T, idp *gatewaytest.AuthServer, upstreams string, before func(cfg *config.Config)) *credited {
+// startCredentials starts a gateway. upstreams is a part of the configuration, in which IDP
+// stands for the issuer.
+func startCredentials(t *testing.T, idp *gatewaytest.AuthServer, upstreams string, before func(cfg *config.Config)) *credentialsTest {
 	t.Helper()
 	text := strings.ReplaceAll(`
 auth: {mode: jwt, jwt: [{issuer: "IDP", audience: gw, login: {client_id: gw, client_secret: pass}}]}
@@ -57,14 +58,16 @@ upstreams:
 			t.Errorf("Run: %v", err)
 		}
 	})
-	return &credited{t, g, idp, cfg}
+	return &credentialsTest{t, g, idp, cfg}
 }
 
-// tokenOf is what a principal brings.
-func (c *credited) tokenOf(who string) string { return c.idp.Token("gw", map[string]any{"sub": who}) }
+// tokenOf returns the token of a principal.
+func (c *credentialsTest) tokenOf(who string) string {
+	return c.idp.Token("gw", map[string]any{"sub": who})
+}
 
 // post sends a request and returns the header, and the last message of the answer.
-func (c *credited) post(token, body string, header ...string) (http.Header, string) {
+func (c *credentialsTest) post(token, body string, header ...string) (http.Header, string) {
 	c.t.Helper()
 	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.g.URL(), strings.NewReader(body))
 	if err != nil {
@@ -91,8 +94,9 @@ func (c *credited) post(token, body string, header ...string) (http.Header, stri
 	return resp.Header, string(text)
 }
 
-// modern calls a tool as a modern client with capabilities; more goes into params.
-func (c *credited) modern(token, tool, capabilities, more string) string {
+// modern calls a tool as a modern client with capabilities. more are further members of
+// params.
+func (c *credentialsTest) modern(token, tool, capabilities, more string) string {
 	c.t.Helper()
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q%s,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 		`"io.modelcontextprotocol/clientCapabilities":%s}}}`, tool, more, capabilities)
@@ -100,9 +104,9 @@ func (c *credited) modern(token, tool, capabilities, more string) string {
 	return text
 }
 
-// legacy opens a session for a client with capabilities, and returns what calls a tool
-// in it.
-func (c *credited) legacy(token, capabilities string) (session string, call func(tool string) string) {
+// legacy opens a session for a client with capabilities, and returns a function that calls
+// a tool in it.
+func (c *credentialsTest) legacy(token, capabilities string) (session string, call func(tool string) string) {
 	c.t.Helper()
 	header, text := c.post(token, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":`+
 		capabilities+`,"clientInfo":{"name":"c","version":"1"}}}`)
@@ -118,8 +122,8 @@ func (c *credited) legacy(token, capabilities string) (session string, call func
 	}
 }
 
-// says wants an answer with a text.
-func says(t *testing.T, answer, want string) {
+// wantText checks that an answer contains a text.
+func wantText(t *testing.T, answer, want string) {
 	t.Helper()
 	if !strings.Contains(answer, want) {
 		t.Errorf("got %s, want %s", answer, want)
@@ -128,9 +132,8 @@ func says(t *testing.T, answer, want string) {
 
 const opensURLs = `{"elicitation":{"form":{},"url":{}}}`
 
-// TestTokensToUpstreams runs each kind of credentials against real servers of both
-// eras, with two principals, and looks at everything that the upstream got: what
-// clients brought is nowhere in it.
+// TestTokensToUpstreams runs each kind of credentials against real servers of both eras,
+// with two principals. Nothing that an upstream receives contains a token of a client.
 func TestTokensToUpstreams(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	as := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
@@ -147,7 +150,7 @@ func TestTokensToUpstreams(t *testing.T) {
 	for name, v := range ofAS {
 		text += fmt.Sprintf("  %s: {url: %q, headers: {X-User: 'u-{{principal.subject}}'}, auth: {kind: enterprise, client_id: gw, client_secret: pass, issuer: %q, idp: {issuer: IDP, client_id: gw, client_secret: pass}}}\n", name, v.url, as.URL)
 	}
-	c := credit(t, idp, text, nil)
+	c := startCredentials(t, idp, text, nil)
 	var brought []string
 	for _, who := range []string{"ann", "bob", "ann"} {
 		token := c.tokenOf(who)
@@ -157,8 +160,8 @@ func TestTokensToUpstreams(t *testing.T) {
 			"own": "gw as " + who, "oldown": "gw as " + who, "swap": who + " as " + who, "oldswap": who + " as " + who,
 			"firm": who + " as u-" + who, "oldfirm": who + " as u-" + who,
 		} {
-			says(t, c.modern(token, name+"__who", `{}`, ""), `"text":"`+want+`"`)
-			says(t, legacy(name+"__who"), `"text":"`+want+`"`)
+			wantText(t, c.modern(token, name+"__who", `{}`, ""), `"text":"`+want+`"`)
+			wantText(t, legacy(name+"__who"), `"text":"`+want+`"`)
 		}
 	}
 	for _, all := range []map[string]*vault{ofIdP, ofAS} {
@@ -176,18 +179,18 @@ func TestTokensToUpstreams(t *testing.T) {
 	}
 }
 
-// TestAbsentClaim fails the call, and that call alone.
+// A claim that is absent fails the call that needs it, and no other.
 func TestAbsentClaim(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	v := newVault(t, idp, true)
-	c := credit(t, idp, fmt.Sprintf("  up: {url: %q, headers: {X-User: '{{principal.claims.mail}}'}, auth: {kind: client-credentials, client_id: gw, client_secret: pass, issuer: IDP}}\n", v.url), nil)
-	says(t, c.modern(idp.Token("gw", map[string]any{"mail": "ann@example.com"}), "up__who", `{}`, ""), `"text":"gw as ann@example.com"`)
-	says(t, c.modern(idp.Token("gw", nil), "up__who", `{}`, ""), `"reason":"the header X-User cannot be sent: the caller has no principal.claims.mail`)
-	says(t, c.modern(idp.Token("gw", map[string]any{"mail": "a\r\nX-Admin: 1"}), "up__who", `{}`, ""), `has characters that a header must not contain`)
+	c := startCredentials(t, idp, fmt.Sprintf("  up: {url: %q, headers: {X-User: '{{principal.claims.mail}}'}, auth: {kind: client-credentials, client_id: gw, client_secret: pass, issuer: IDP}}\n", v.url), nil)
+	wantText(t, c.modern(idp.Token("gw", map[string]any{"mail": "ann@example.com"}), "up__who", `{}`, ""), `"text":"gw as ann@example.com"`)
+	wantText(t, c.modern(idp.Token("gw", nil), "up__who", `{}`, ""), `"reason":"the header X-User cannot be sent: the caller has no principal.claims.mail`)
+	wantText(t, c.modern(idp.Token("gw", map[string]any{"mail": "a\r\nX-Admin: 1"}), "up__who", `{}`, ""), `has characters that a header must not contain`)
 }
 
-// surf opens a URL in a browser of its own, and returns the page at which that ends.
-func surf(t *testing.T, url string) string {
+// browse opens a URL in a new browser and returns the last page.
+func browse(t *testing.T, url string) string {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -206,12 +209,12 @@ func surf(t *testing.T, url string) string {
 	return string(text)
 }
 
-// logIn makes the grant by which the lists are gathered.
+// logIn makes the grant with which the gateway gathers lists.
 func logIn(t *testing.T, names ...string) func(cfg *config.Config) {
 	return func(cfg *config.Config) {
 		for _, name := range names {
 			pages := make(chan string, 1)
-			err := Login(t.Context(), cfg, name, 0, func(url string) { go func() { pages <- surf(t, url) }() })
+			err := Login(t.Context(), cfg, name, 0, func(url string) { go func() { pages <- browse(t, url) }() })
 			if page := <-pages; err != nil || !strings.Contains(page, "is granted") {
 				t.Fatalf("%v: %s", err, page)
 			}
@@ -219,7 +222,8 @@ func logIn(t *testing.T, names ...string) func(cfg *config.Config) {
 	}
 }
 
-// urlAsked returns the URL that a client is asked to open, and what it brings back.
+// urlAsked returns the URL that a client is asked to open, with the state and the key of
+// its retry.
 func urlAsked(t *testing.T, answer string) (url, state, key string) {
 	t.Helper()
 	var m struct {
@@ -251,32 +255,32 @@ func urlAsked(t *testing.T, answer string) (url, state, key string) {
 	return "", "", ""
 }
 
-// TestGrantsOfUsers has users asked for their grants, in the way of each era.
+// TestGrantsOfUsers asks users for grants in the way of each era.
 func TestGrantsOfUsers(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	as := gatewaytest.NewAuthServer(t, nil)
 	fresh, old := newVault(t, as, true, "use"), newVault(t, as, false, "use")
 	as.SetUser("service")
 	upstreams := fmt.Sprintf("  fresh: {url: %q, auth: {kind: user}}\n  old: {url: %q, auth: {kind: user}}\n", fresh.url, old.url)
-	c := credit(t, idp, upstreams, logIn(t, "fresh", "old"))
+	c := startCredentials(t, idp, upstreams, logIn(t, "fresh", "old"))
 
 	ann, bob := c.tokenOf("ann"), c.tokenOf("bob")
 	t.Run("a modern client", func(t *testing.T) {
 		for _, name := range []string{"fresh", "old"} {
 			asked := c.modern(ann, name+"__who", opensURLs, "")
 			link, state, key := urlAsked(t, asked)
-			says(t, asked, `"message":"`+name+`: Open this page`)
+			wantText(t, asked, `"message":"`+name+`: Open this page`)
 			idp.SetUser("bob")
-			says(t, surf(t, link), "for another user than the one who is logged in")
+			wantText(t, browse(t, link), "for another user than the one who is logged in")
 			idp.SetUser("ann")
 			as.SetUser("ann at " + name)
 			again := fmt.Sprintf(`,"requestState":%q,"inputResponses":{%q:{"action":"accept"}}`, state, key)
-			early, _, _ := urlAsked(t, c.modern(ann, name+"__who", opensURLs, again)) // who comes back too early is asked again
+			early, _, _ := urlAsked(t, c.modern(ann, name+"__who", opensURLs, again)) // a retry that is too early is asked again
 			if early != link {
 				t.Errorf("another link: %s, %s", link, early)
 			}
-			says(t, surf(t, link), "Access to "+name+" is granted")
-			says(t, c.modern(ann, name+"__who", opensURLs, again), `"text":"ann at `+name+` as "`)
+			wantText(t, browse(t, link), "Access to "+name+" is granted")
+			wantText(t, c.modern(ann, name+"__who", opensURLs, again), `"text":"ann at `+name+` as "`)
 		}
 	})
 	t.Run("a legacy client", func(t *testing.T) {
@@ -286,58 +290,57 @@ func TestGrantsOfUsers(t *testing.T) {
 			as.SetUser("bob at " + name)
 			link, _, id := urlAsked(t, call(name+"__who"))
 			heard := c.listen(bob, session)
-			says(t, surf(t, link), "Access to "+name+" is granted")
-			for told := range heard { // changes of lists may come before
+			wantText(t, browse(t, link), "Access to "+name+" is granted")
+			for told := range heard { // list changes may come first
 				if strings.Contains(told, "elicitation/complete") {
-					says(t, told, `{"method":"notifications/elicitation/complete","params":{"elicitationId":"`+id+`"}`)
+					wantText(t, told, `{"method":"notifications/elicitation/complete","params":{"elicitationId":"`+id+`"}`)
 					break
 				}
 			}
-			says(t, call(name+"__who"), `"text":"bob at `+name+` as "`)
+			wantText(t, call(name+"__who"), `"text":"bob at `+name+` as "`)
 		}
 	})
 	t.Run("clients that open no URLs", func(t *testing.T) {
 		carl := c.tokenOf("carl")
 		_, call := c.legacy(carl, `{"elicitation":{}}`)
-		says(t, call("fresh__who"), "use a client that can open one (URL elicitation)")
-		says(t, c.modern(carl, "old__who", `{}`, ""), `"code":-32021,"message":"the request needs a capability that the client did not declare","data":{"requiredCapabilities":{"elicitation":{"url":{}}}}`)
+		wantText(t, call("fresh__who"), "use a client that can open one (URL elicitation)")
+		wantText(t, c.modern(carl, "old__who", `{}`, ""), `"code":-32021,"message":"the request needs a capability that the client did not declare","data":{"requiredCapabilities":{"elicitation":{"url":{}}}}`)
 	})
 	t.Run("another process", func(t *testing.T) {
-		other := credit(t, idp, upstreams, func(cfg *config.Config) { cfg.StateDir = c.cfg.StateDir })
+		other := startCredentials(t, idp, upstreams, func(cfg *config.Config) { cfg.StateDir = c.cfg.StateDir })
 		for _, name := range []string{"fresh", "old"} {
-			says(t, other.modern(bob, name+"__who", opensURLs, ""), `"text":"bob at `+name)
+			wantText(t, other.modern(bob, name+"__who", opensURLs, ""), `"text":"bob at `+name)
 		}
 	})
 }
 
-// TestGrantThatDoesNotReachFarEnough asks for a wider grant whoever calls what needs it,
-// and leaves the calls alone that do not.
+// A call that needs a further scope asks for a wider grant. Other calls go on.
 func TestGrantThatDoesNotReachFarEnough(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	as := gatewaytest.NewAuthServer(t, nil)
 	v := newVault(t, as, true, "use")
 	as.SetUser("service")
-	c := credit(t, idp, fmt.Sprintf("  up: {url: %q, auth: {kind: user}}\n", v.url), logIn(t, "up"))
+	c := startCredentials(t, idp, fmt.Sprintf("  up: {url: %q, auth: {kind: user}}\n", v.url), logIn(t, "up"))
 	ann := c.tokenOf("ann")
 	idp.SetUser("ann")
 	as.SetUser("ann")
 	link, _, _ := urlAsked(t, c.modern(ann, "up__who", opensURLs, ""))
-	says(t, surf(t, link), "Access to up is granted")
-	says(t, c.modern(ann, "up__who", opensURLs, ""), `"text":"ann as "`)
+	wantText(t, browse(t, link), "Access to up is granted")
+	wantText(t, c.modern(ann, "up__who", opensURLs, ""), `"text":"ann as "`)
 
 	link, _, _ = urlAsked(t, c.modern(ann, "up__write", opensURLs, ""))
-	says(t, c.modern(ann, "up__who", opensURLs, ""), `"text":"ann as "`)
+	wantText(t, c.modern(ann, "up__who", opensURLs, ""), `"text":"ann as "`)
 	if again, _, _ := urlAsked(t, c.modern(ann, "up__write", opensURLs, "")); again != link {
 		t.Errorf("another link: %s, %s", link, again)
 	}
-	says(t, surf(t, link), "Access to up is granted")
+	wantText(t, browse(t, link), "Access to up is granted")
 	for _, tool := range []string{"up__write", "up__who"} {
-		says(t, c.modern(ann, tool, opensURLs, ""), `"text":"ann as "`)
+		wantText(t, c.modern(ann, tool, opensURLs, ""), `"text":"ann as "`)
 	}
 }
 
 // listen opens the stream of a session, and returns its first messages.
-func (c *credited) listen(token, session string) <-chan string {
+func (c *credentialsTest) listen(token, session string) <-chan string {
 	c.t.Helper()
 	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.g.URL(), nil)
 	if err != nil {
@@ -358,7 +361,7 @@ func (c *credited) listen(token, session string) <-chan string {
 			if data, ok := strings.CutPrefix(in.Text(), "data: "); ok && data != "" {
 				select {
 				case heard <- strings.Replace(data, `"jsonrpc":"2.0",`, "", 1):
-				default: // nobody waits for so many
+				default: // no test waits for so many
 				}
 			}
 		}
@@ -366,7 +369,7 @@ func (c *credited) listen(token, session string) <-chan string {
 	return heard
 }
 
-// TestNobodyHasLoggedIn is about a laptop before gateway login.
+// TestNobodyHasLoggedIn is a gateway on a laptop before gateway login.
 func TestNobodyHasLoggedIn(t *testing.T) {
 	as := gatewaytest.NewAuthServer(t, nil)
 	v := newVault(t, as, true)

@@ -14,8 +14,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// An upstream that makes up ever new faults is not remembered for ever, and keeps the
-// faults of others neither out of the log nor out of the metrics.
+// The findings of an upstream that produces ever new ones are bounded. The findings of other
+// upstreams are still logged and counted.
 func TestFindingsOfOneUpstreamLeaveRoomForOthers(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	cfg := config.Default(func(string) (string, bool) { return "", false })

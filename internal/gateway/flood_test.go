@@ -17,7 +17,7 @@ import (
 	"mcpgateway/internal/ratelog"
 )
 
-// What strangers cause the HTTP server to say is bounded, and hides nothing that matters.
+// Log lines of the HTTP server that strangers cause are bounded, and do not hide important lines.
 func TestLinesOfTheHTTPServerAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
@@ -40,7 +40,7 @@ func TestLinesOfTheHTTPServerAreBounded(t *testing.T) {
 	})
 }
 
-// A handshake costs nobody anything: what is said of those that fail is bounded.
+// Handshakes are cheap for a client, so the log lines about failed ones are bounded.
 func TestHandshakesCannotFloodTheLog(t *testing.T) {
 	const attempts = 200
 	core, logs := observer.New(zap.DebugLevel)
@@ -53,13 +53,13 @@ func TestHandshakesCannotFloodTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		fmt.Fprint(conn, "this is no TLS\r\n")
-		_, _ = io.Copy(io.Discard, conn) // until it is closed, well or not
+		_, _ = io.Copy(io.Discard, conn) // until it is closed
 		conn.Close()
 	}
 	found := func(least zapcore.Level) int {
 		return logs.Filter(func(e observer.LoggedEntry) bool { return e.Message == "HTTP server" && e.Level >= least }).Len()
 	}
-	for end := time.Now().Add(patience); found(zap.DebugLevel) < attempts && time.Now().Before(end); {
+	for end := time.Now().Add(testTimeout); found(zap.DebugLevel) < attempts && time.Now().Before(end); {
 		time.Sleep(time.Millisecond) // the connection is closed before the line is written
 	}
 	if all, shown := found(zap.DebugLevel), found(zap.InfoLevel); all != attempts || shown < 1 || shown > attempts/2 {
@@ -67,7 +67,7 @@ func TestHandshakesCannotFloodTheLog(t *testing.T) {
 	}
 }
 
-// Whoever has a link can open the page as often as they like.
+// A browser can open the page of a link any number of times.
 func TestGrantsThatAreNotGivenAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)

@@ -16,9 +16,8 @@ import (
 	"mcpgateway/internal/config"
 )
 
-// patience bounds the waiting for things that happen at once unless something
-// is broken.
-const patience = 20 * time.Second
+// testTimeout bounds the wait for events that come at once unless something is broken.
+const testTimeout = 20 * time.Second
 
 // start runs a gateway until the test ends, and returns it with a function that
 // ends it early and waits for its end.
@@ -57,7 +56,7 @@ func startLogged(t *testing.T, yaml string, demo bool, log *zap.Logger) (g *Gate
 			if err != nil {
 				t.Errorf("Run: %v", err)
 			}
-		case <-time.After(patience):
+		case <-time.After(testTimeout):
 			t.Error("Run has not returned")
 		}
 		http.DefaultClient.CloseIdleConnections()
@@ -117,7 +116,7 @@ func TestChangedListReachesAnOpenStream(t *testing.T) {
 	post(t, g, session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	post(t, g, session, `{"jsonrpc":"2.0","id":1,"method":"resources/list"}`)
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.Addr()+"/mcp", nil)
 	if err != nil {
@@ -136,8 +135,8 @@ func TestChangedListReachesAnOpenStream(t *testing.T) {
 	if !strings.Contains(added, "note:///milk") {
 		t.Fatalf("notes__add answered %s", added)
 	}
-	// A change from the start may be told first; the one that counts comes after
-	// the new table, so a list that is asked for then shows the note.
+	// A change from the start may be announced first. The one that counts comes after the
+	// new table, so a list that is requested then contains the note.
 	for list := ""; !strings.Contains(list, "notes+note:///milk"); {
 		for !strings.Contains(lines.Text(), "notifications/resources/list_changed") {
 			if !lines.Scan() {
@@ -148,7 +147,7 @@ func TestChangedListReachesAnOpenStream(t *testing.T) {
 		lines.Scan() // the blank line after the event
 	}
 
-	end() // a drain ends the stream
+	end() // draining ends the stream
 	for lines.Scan() {
 	}
 	if err := lines.Err(); err != nil {
@@ -156,7 +155,7 @@ func TestChangedListReachesAnOpenStream(t *testing.T) {
 	}
 }
 
-// page returns a page of the admin address.
+// page returns the body of a page of the admin address.
 func page(t *testing.T, g *Gateway, path string) string {
 	t.Helper()
 	resp, err := http.Get("http://" + g.AdminAddr() + path)
@@ -253,7 +252,7 @@ func TestTakenAddress(t *testing.T) {
 	}
 }
 
-// The admin address serves no page of a browser that has rebound its name.
+// The admin address refuses pages that have rebound their name.
 func TestAdminRefusesPages(t *testing.T) {
 	g, _ := start(t, aDisabledUpstream, false)
 	for _, tt := range []struct {
@@ -284,7 +283,7 @@ func TestAdminRefusesPages(t *testing.T) {
 	}
 }
 
-// Whoever is wrong about the path is told the right one.
+// The answer to a wrong path has the right one.
 func TestLost(t *testing.T) {
 	g, _ := start(t, aDisabledUpstream, false)
 	base := "http://" + g.Addr()

@@ -19,7 +19,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// nobody is a back channel that nobody listens to.
+// nobody is a back channel without a client.
 type nobody struct{}
 
 func (nobody) Notify(string, wire.Raw) {}
@@ -27,7 +27,7 @@ func (nobody) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
 	return nil, wire.Errorf(wire.CodeMethodNotFound, "nobody answers")
 }
 
-// visited makes a gateway for a visit.
+// inProcess makes a gateway for RunInProcess.
 func inProcess(t *testing.T, yaml, state string, watch func(inspect.Upstream)) *Gateway {
 	t.Helper()
 	cfg := config.Default(func(string) (string, bool) { return "", false })
@@ -55,7 +55,7 @@ func TestInProcess(t *testing.T) {
 			told[u.Name] = u
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	sentinel := errors.New("the visitor's own")
 	err := g.RunInProcess(ctx, func(ctx context.Context, p *InProcess) error {
@@ -118,9 +118,9 @@ func TestInProcessEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// What is wrong is told in the words for those who run the gateway.
+// The reason of an upstream that is down is the advice for operators.
 func TestInProcessSaysWhatIsWrong(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	err := inProcess(t, `upstreams: {gone: {command: /no/such/program, required: true}}`, "", nil).RunInProcess(ctx, func(ctx context.Context, p *InProcess) error {
 		if err := p.WaitStarted(ctx); err != nil {
@@ -145,7 +145,7 @@ func TestRememberedConnectsToNothing(t *testing.T) {
 		t.Errorf("%d tools of nobody", n)
 	}
 	g.state.RememberCatalog(g.generation.Load().entries[0].conn.key, &statedir.Catalog{Revision: wire.Rev20251125, Tools: statedir.FromRaw([]wire.Raw{wire.Raw(`{"name":"a","inputSchema":{"type":"object"}}`)})})
-	later := inProcess(t, yaml, state, nil) // what was kept is read once
+	later := inProcess(t, yaml, state, nil) // remembered catalogs are read once
 	defer later.Close()
 	if got := later.RememberedTable().View(call.Anonymous, nil).Entries(call.Tool); len(got) != 1 || got[0].Public != "self__a" {
 		t.Errorf("remembered %v", got)

@@ -16,11 +16,11 @@ import (
 	"mcpgateway/internal/upstream"
 )
 
-// relay is a proxy whose target is known later than its own URL.
+// relay is a proxy whose target is set after its own URL is known.
 type relay struct {
 	*httptest.Server
 	to    atomic.Pointer[url.URL]
-	strip bool // it passes no header that it does not know
+	strip bool // it removes unknown headers
 }
 
 func newRelay(t *testing.T, strip bool) *relay {
@@ -62,8 +62,8 @@ func (g *Gateway) snapshotOf(name string) upstream.Snapshot {
 	return upstream.Snapshot{}
 }
 
-// A gateway that is its own upstream, by a way that its configuration does not
-// show, refuses itself, whatever it is spoken to by.
+// A gateway that is its own upstream, in a way that its configuration does not show,
+// refuses itself with every transport.
 func TestOwnUpstream(t *testing.T) {
 	for name, test := range map[string]struct {
 		entry, path string
@@ -95,8 +95,8 @@ func TestOwnUpstream(t *testing.T) {
 	}
 }
 
-// Two gateways that are each other's upstream do not list each other's tools
-// again and again: one of the two ways is refused, and the other one works.
+// Two gateways that are each other's upstream do not list each other's tools endlessly: one
+// direction is refused, and the other one works.
 func TestUpstreamsOfOneAnother(t *testing.T) {
 	for name, strip := range map[string]bool{"by headers": false, "without headers one way": true} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestUpstreamsOfOneAnother(t *testing.T) {
 	}
 }
 
-// Who is no gateway hears nothing of all this.
+// A client that is no gateway gets no loop detection headers.
 func TestTrailIsForGatewaysOnly(t *testing.T) {
 	g, _ := start(t, "", true)
 	resp, body := post(t, g, "", initialize)

@@ -41,7 +41,7 @@ func (l *lines) logger() *zap.Logger {
 	return zap.New(core, zap.Hooks(func(zapcore.Entry) error { return nil }))
 }
 
-// What a child tells of its secrets reaches neither the log nor clients.
+// Secrets that a child prints reach neither the log nor clients.
 func TestSecretsThatChildrenRepeatAreMasked(t *testing.T) {
 	t.Setenv("MASKED_TOKEN", "hunter-22")
 	var log lines
@@ -69,7 +69,7 @@ upstreams:
 		t.Errorf("a client gets %s, want %q in it", answer, want)
 	}
 	for _, want := range []string{`"stderr":"stderr [redacted] [redacted]"`, `no list [redacted]`} {
-		polltest.Until(t, "the log has "+want, func() bool { return strings.Contains(log.text(), want) }) // it is read beside
+		polltest.Until(t, "the log has "+want, func() bool { return strings.Contains(log.text(), want) }) // another goroutine reads it
 	}
 	for name, text := range map[string]string{"client": answer, "log": log.text()} {
 		if strings.Contains(text, "hunter") || strings.Contains(text, "ral-7") {
@@ -78,8 +78,7 @@ upstreams:
 	}
 }
 
-// Configurations that are refused do not take the place of the one that runs, and its
-// secrets stay masked.
+// Refused configurations do not replace the one in force, and its secrets stay masked.
 func TestSecretsStayMaskedOverRefusedReloads(t *testing.T) {
 	var log lines
 	kept := newScripted(t, "kept")

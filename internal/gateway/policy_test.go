@@ -15,8 +15,8 @@ import (
 	"mcpgateway/internal/polltest"
 )
 
-// ruled runs the demo upstreams with these rules, as a configuration has them.
-func ruled(t *testing.T, rules string) *Gateway {
+// startWithRules runs the demo upstreams with rules from a configuration.
+func startWithRules(t *testing.T, rules string) *Gateway {
 	t.Helper()
 	text := "upstreams: {cafe: {command: x}, clock: {command: x}, notes: {command: x}}\npolicy:\n  default: allow\n  rules:\n" + rules
 	g, _ := start(t, text, true)
@@ -24,7 +24,7 @@ func ruled(t *testing.T, rules string) *Gateway {
 }
 
 func TestRulesOfTheConfiguration(t *testing.T) {
-	g := ruled(t, `
+	g := startWithRules(t, `
     - {name: no-cafe, effect: deny, what: {upstreams: [cafe]}}
     - {name: seldom, effect: allow, what: {tools: ["clock__*"]}, limit: {rate: 1/h, per: rule}}
     - {name: no-deletes, effect: deny, what: {tools: ["*"]}, when: "has(args.query) && args.query.contains('secret')"}
@@ -81,8 +81,8 @@ func TestConditionsThatNobodyChecked(t *testing.T) {
 	}
 }
 
-// What matches nothing is said once for a configuration, when all is listed, and not with
-// every table.
+// Unmatched globs are logged once for each configuration, when all upstreams have listed
+// their items.
 func TestIdleGlobsAreLoggedOnce(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	const text = "upstreams: {cafe: {command: x}, clock: {command: x}, notes: {command: x}}\npolicy:\n  default: allow\n  rules:\n    - {name: typo, effect: deny, what: {tools: [cafe__menuu, 'clock__*']}}\n"

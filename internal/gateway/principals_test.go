@@ -22,8 +22,8 @@ import (
 	"mcpgateway/internal/polltest"
 )
 
-// shop is an MCP server that shows each user their own tools: one named after them,
-// and those that they are given.
+// shop is an MCP server that lists other tools to each user: one with the user's name, and
+// those that the test gives to the user.
 type shop struct {
 	url       string
 	stateless bool
@@ -32,7 +32,7 @@ type shop struct {
 	users map[string]*mcp.Server
 }
 
-// newShop returns one that refuses the users that are named.
+// newShop returns a shop that refuses the named users.
 func newShop(t *testing.T, as *gatewaytest.AuthServer, stateless bool, refused ...string) *shop {
 	t.Helper()
 	s := &shop{stateless: stateless, users: make(map[string]*mcp.Server)}
@@ -61,7 +61,7 @@ func newShop(t *testing.T, as *gatewaytest.AuthServer, stateless bool, refused .
 	return s
 }
 
-// of returns what a user sees.
+// of returns the tools of a user.
 func (s *shop) of(user string) *mcp.Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,18 +87,17 @@ func give(to *mcp.Server, tool string) {
 
 var toolName = regexp.MustCompile(`"name":"([a-z]+__[a-z_]+)"`)
 
-// list is what a modern client is shown.
-func (c *credited) list(token string) (answer string) {
+// list returns the list of a modern client.
+func (c *credentialsTest) list(token string) (answer string) {
 	c.t.Helper()
 	_, answer = c.post(token, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 		`"io.modelcontextprotocol/clientCapabilities":{}}}}`, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/list")
 	return answer
 }
 
-// lists returns the names of the tools that a modern client and one with a legacy
-// session are shown, which are the same as long as nothing changes, and the answer to
-// the first.
-func (c *credited) lists(token string) (names, answer string) {
+// lists returns the names of the tools that a modern client and a legacy session list, which
+// are the same while nothing changes, and the answer to the modern client.
+func (c *credentialsTest) lists(token string) (names, answer string) {
 	c.t.Helper()
 	answer = c.list(token)
 	session, _ := c.legacy(token, `{}`)
@@ -124,46 +123,44 @@ func want(t *testing.T, got, want string) {
 	}
 }
 
-// TestListsOfPrincipals shows two principals what the upstreams show each of them,
-// and lets them call that and nothing else.
+// Each principal lists and calls what the upstreams list to it, and nothing else.
 func TestListsOfPrincipals(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	fresh, old := newShop(t, idp, true), newShop(t, idp, false)
 	exchange := `{kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}`
 	for name, session := range map[string]string{"of their principals": "", "of each client": ", session: per-client"} {
 		t.Run("sessions "+name, func(t *testing.T) {
-			c := credit(t, idp, fmt.Sprintf("  fresh: {url: %q%s, auth: %s}\n  old: {url: %q%s, auth: %s}\n", fresh.url, session, exchange, old.url, session, exchange), nil)
+			c := startCredentials(t, idp, fmt.Sprintf("  fresh: {url: %q%s, auth: %s}\n  old: {url: %q%s, auth: %s}\n", fresh.url, session, exchange, old.url, session, exchange), nil)
 			ann, bob := c.tokenOf("ann"), c.tokenOf("bob")
-			for range 2 { // what was gathered once is there
+			for range 2 { // the second time it is gathered already
 				list, answer := c.lists(ann)
 				want(t, list, "fresh__of_ann old__of_ann")
-				says(t, answer, `"cacheScope":"private"`)
+				wantText(t, answer, `"cacheScope":"private"`)
 				list, _ = c.lists(bob)
 				want(t, list, "fresh__of_bob old__of_bob")
 			}
-			carl := c.tokenOf("carl") // who calls before he lists
+			carl := c.tokenOf("carl") // calls before listing
 			for _, name := range []string{"fresh", "old"} {
-				says(t, c.modern(carl, name+"__of_carl", `{}`, ""), `"text":"of_carl for carl"`)
+				wantText(t, c.modern(carl, name+"__of_carl", `{}`, ""), `"text":"of_carl for carl"`)
 				_, legacy := c.legacy(ann, `{}`)
-				says(t, legacy(name+"__of_ann"), `"text":"of_ann for ann"`)
-				says(t, c.modern(ann, name+"__of_ann", `{}`, ""), `"text":"of_ann for ann"`)
+				wantText(t, legacy(name+"__of_ann"), `"text":"of_ann for ann"`)
+				wantText(t, c.modern(ann, name+"__of_ann", `{}`, ""), `"text":"of_ann for ann"`)
 				for _, other := range []string{"__of_bob", "__of_gw"} {
-					says(t, legacy(name+other), `"message":"unknown tool: \"`+name+other+`\"`)
-					says(t, c.modern(ann, name+other, `{}`, ""), `"message":"unknown tool: \"`+name+other+`\"`)
+					wantText(t, legacy(name+other), `"message":"unknown tool: \"`+name+other+`\"`)
+					wantText(t, c.modern(ann, name+other, `{}`, ""), `"message":"unknown tool: \"`+name+other+`\"`)
 				}
 			}
 		})
 	}
 }
 
-// TestHiddenUpstreamsGatherNothing has an upstream learn of those principals alone to whom
-// policy shows something of it, also where that is another part than what the gateway
-// itself is listed, and as soon as it does.
+// An upstream learns only of principals that policy shows something of it, even if that is
+// not part of the gateway's own list, and as soon as policy does.
 func TestHiddenUpstreamsGatherNothing(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	shown, hidden := newShop(t, idp, false), newShop(t, idp, false)
 	entry := "  %s: {url: %q, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n"
-	c := credit(t, idp, fmt.Sprintf(entry+entry, "shown", shown.url, "hidden", hidden.url), func(cfg *config.Config) {
+	c := startCredentials(t, idp, fmt.Sprintf(entry+entry, "shown", shown.url, "hidden", hidden.url), func(cfg *config.Config) {
 		cfg.Policy.Default = config.Deny
 		cfg.Policy.Rules = []config.Rule{
 			{Name: "shown", Effect: config.Allow, What: config.What{Tools: []string{"shown__*"}}},
@@ -186,12 +183,11 @@ func TestHiddenUpstreamsGatherNothing(t *testing.T) {
 	want(t, list, "shown__of_ann")
 }
 
-// TestOwnListChanges tells the clients of a principal of changes of what that
-// principal is shown, and nobody else.
+// Changes of a principal's own lists are announced to its clients only.
 func TestOwnListChanges(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	shop := newShop(t, idp, false)
-	c := credit(t, idp, fmt.Sprintf("  shop: {url: %q, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n", shop.url), nil)
+	c := startCredentials(t, idp, fmt.Sprintf("  shop: {url: %q, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n", shop.url), nil)
 	ann, bob := c.tokenOf("ann"), c.tokenOf("bob")
 	heard := make(map[string]<-chan string)
 	for _, token := range []string{ann, bob} {
@@ -199,14 +195,14 @@ func TestOwnListChanges(t *testing.T) {
 		heard[token] = c.listen(token, session)
 		c.lists(token)
 	}
-	// A server is not heard before the stream to it is open, of which nothing tells.
+	// The gateway misses changes until its stream to the server is open, and nothing signals that.
 	hears := func(token string, change func(), want string) {
 		t.Helper()
 		polltest.Until(t, "it is told", func() bool {
 			change()
 			select {
 			case got := <-heard[token]:
-				says(t, got, want)
+				wantText(t, got, want)
 				return true
 			default:
 				return false
@@ -220,24 +216,24 @@ func TestOwnListChanges(t *testing.T) {
 	list, _ := c.lists(bob)
 	want(t, list, "shop__of_bob")
 
-	// What comes to bob first is what concerns him: of ann's tools he has heard nothing.
+	// The first notification to bob is about his own tools: he got none about ann's.
 	hears(bob, func() { prompt(shop.of("bob"), "more") }, `{"method":"notifications/prompts/list_changed"`)
 }
 
-// TestListsBeforeTheGrant shows principals without a grant what the gateway itself is
-// shown, if it has one, tells them when theirs is there, and lets the first call of
-// an upstream of which nothing is known lead to the question.
+// A principal without a grant gets the lists of the gateway itself, if there are any, and a
+// list change after its grant. The first call of an upstream without a known list leads to
+// the request for the grant.
 func TestListsBeforeTheGrant(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	as := gatewaytest.NewAuthServer(t, nil)
 	open, closed := newShop(t, as, false), newShop(t, as, true)
 	as.SetUser("service")
-	c := credit(t, idp, fmt.Sprintf("  open: {url: %q, auth: {kind: user}}\n  closed: {url: %q, auth: {kind: user}}\n", open.url, closed.url), logIn(t, "open"))
+	c := startCredentials(t, idp, fmt.Sprintf("  open: {url: %q, auth: {kind: user}}\n  closed: {url: %q, auth: {kind: user}}\n", open.url, closed.url), logIn(t, "open"))
 	ann := c.tokenOf("ann")
 	list, answer := c.lists(ann)
 	want(t, list, "open__of_service")
-	says(t, answer, `"mcpgateway/unavailable":[{"upstream":"closed"`)
-	says(t, answer, `"cacheScope":"private"`)
+	wantText(t, answer, `"mcpgateway/unavailable":[{"upstream":"closed"`)
+	wantText(t, answer, `"cacheScope":"private"`)
 
 	session, _ := c.legacy(ann, `{}`)
 	heard := c.listen(ann, session)
@@ -247,13 +243,13 @@ func TestListsBeforeTheGrant(t *testing.T) {
 		link, state, key := urlAsked(t, asked)
 		idp.SetUser("ann")
 		as.SetUser("ann")
-		says(t, surf(t, link), "Access to "+name+" is granted")
+		wantText(t, browse(t, link), "Access to "+name+" is granted")
 		if name == "closed" {
 			again := fmt.Sprintf(`,"requestState":%q,"inputResponses":{%q:{"action":"accept"}}`, state, key)
-			says(t, c.modern(ann, tool, opensURLs, again), `"text":"of_ann for ann"`)
+			wantText(t, c.modern(ann, tool, opensURLs, again), `"text":"of_ann for ann"`)
 		}
 	}
-	says(t, <-heard, `{"method":"notifications/tools/list_changed"`)
+	wantText(t, <-heard, `{"method":"notifications/tools/list_changed"`)
 	list, answer = c.lists(ann)
 	want(t, list, "open__of_ann closed__of_ann")
 	if strings.Contains(answer, "unavailable") {
@@ -263,24 +259,24 @@ func TestListsBeforeTheGrant(t *testing.T) {
 	want(t, list, "open__of_service")
 }
 
-// TestListsOfWhoIsRefused leaves out what an upstream refuses a principal, and says
-// so; others get what is theirs.
+// The list of a principal that an upstream refuses lacks that upstream and says so. Other
+// principals get their lists.
 func TestListsOfWhoIsRefused(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	shop := newShop(t, idp, false, "bob")
-	c := credit(t, idp, fmt.Sprintf("  shop: {url: %q, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n", shop.url), nil)
+	c := startCredentials(t, idp, fmt.Sprintf("  shop: {url: %q, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n", shop.url), nil)
 	_, answer := c.lists(c.tokenOf("bob"))
-	says(t, answer, `"code":-32603,"message":"the upstream shop is unavailable`)
+	wantText(t, answer, `"code":-32603,"message":"the upstream shop is unavailable`)
 	list, _ := c.lists(c.tokenOf("ann"))
 	want(t, list, "shop__of_ann")
 }
 
-// TestOwnListsOfTheIdle drops what was gathered for a principal who does nothing, and
-// tells their clients that something may have changed when it is gathered again.
+// The lists of an idle principal are dropped. When they are gathered again, its clients are
+// notified that they may have changed.
 func TestOwnListsOfTheIdle(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	shop := newShop(t, idp, false)
-	c := credit(t, idp, fmt.Sprintf("  shop: {url: %q, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n", shop.url),
+	c := startCredentials(t, idp, fmt.Sprintf("  shop: {url: %q, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n", shop.url),
 		func(cfg *config.Config) { cfg.Limits.SessionIdle = 2 * time.Second })
 	ann := c.tokenOf("ann")
 	session, _ := c.legacy(ann, `{}`)
@@ -291,17 +287,16 @@ func TestOwnListsOfTheIdle(t *testing.T) {
 	give(shop.of("ann"), "given")
 	list, _ = c.lists(ann)
 	want(t, list, "shop__given shop__of_ann")
-	says(t, <-heard, `{"method":"notifications/tools/list_changed"`)
+	wantText(t, <-heard, `{"method":"notifications/tools/list_changed"`)
 }
 
-// TestOwnListsOverReloads has policy, and another connection, count for what principals
-// are listed, too.
+// A reload applies a new policy and a new connection to the lists of principals, too.
 func TestOwnListsOverReloads(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	before, after := newShop(t, idp, false), newShop(t, idp, true)
 	give(after.of("ann"), "more")
 	entry := `  shop: {url: %q, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}` + "\n"
-	c := credit(t, idp, fmt.Sprintf(entry, before.url), nil)
+	c := startCredentials(t, idp, fmt.Sprintf(entry, before.url), nil)
 	ann := c.tokenOf("ann")
 	list, _ := c.lists(ann)
 	want(t, list, "shop__of_ann")
@@ -332,8 +327,8 @@ func TestOwnListsOverReloads(t *testing.T) {
 	want(t, list, "")
 }
 
-// TestClashWithOwnLists keeps a name for an upstream without a prefix while it is not
-// known what that lists for a principal.
+// A name stays reserved for an upstream without a prefix until its list for the principal is
+// known.
 func TestClashWithOwnLists(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	one, two, listed := newShop(t, idp, false), newScripted(t, "two"), make(chan struct{})
@@ -349,7 +344,7 @@ func TestClashWithOwnLists(t *testing.T) {
 		}
 	})
 	two.tool = "of_ann"
-	c := credit(t, idp, fmt.Sprintf("  one: {url: %q, prefix: \"\", auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n  two: %s\n", one.url, two.entry(`, prefix: ""`)),
+	c := startCredentials(t, idp, fmt.Sprintf("  one: {url: %q, prefix: \"\", auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n  two: %s\n", one.url, two.entry(`, prefix: ""`)),
 		func(cfg *config.Config) { cfg.StartupWait = 100 * time.Millisecond })
 	polltest.Until(t, "both to be listed", func() bool {
 		_, list := c.post(c.tokenOf("bob"), `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
@@ -360,28 +355,27 @@ func TestClashWithOwnLists(t *testing.T) {
 		_, list := c.post(ann, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 		return list
 	}
-	says(t, list(), `"name":"two__of_ann"`)
+	wantText(t, list(), `"name":"two__of_ann"`)
 	close(listed)
 	polltest.Until(t, "ann to be listed hers", func() bool { return strings.Contains(list(), `"name":"of_ann"`) })
-	says(t, list(), `"name":"two__of_ann"`)
+	wantText(t, list(), `"name":"two__of_ann"`)
 }
 
-// TestGrantWhileTheUserIsAsked has a call go nowhere whose tool was not known when it
-// began: what the configuration hides, or publishes under another name, cannot be
-// called by what it is named at its server.
+// A call whose tool was unknown when the call began fails after the grant: a tool that the
+// configuration hides or renames cannot be called by its native name.
 func TestGrantWhileTheUserIsAsked(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	as := gatewaytest.NewAuthServer(t, nil)
 	closed := newShop(t, as, false)
-	c := credit(t, idp, fmt.Sprintf("  closed: {url: %q, auth: {kind: user}, tools: {override: {of_ann: {hidden: true}}}}\n", closed.url), func(cfg *config.Config) {
+	c := startCredentials(t, idp, fmt.Sprintf("  closed: {url: %q, auth: {kind: user}, tools: {override: {of_ann: {hidden: true}}}}\n", closed.url), func(cfg *config.Config) {
 		cfg.Policy.Rules = []config.Rule{{Name: "ask", Effect: config.Confirm, What: config.What{Tools: []string{"closed__of_ann"}}}}
 	})
 	ann := c.tokenOf("ann")
-	answer := askedLegacyOf(t, c.g, "Bearer "+ann, "closed__of_ann")
+	answer := confirmLegacyAs(t, c.g, "Bearer "+ann, "closed__of_ann")
 	link, _, _ := urlAsked(t, c.modern(ann, "closed__other", opensURLs, ""))
 	idp.SetUser("ann")
 	as.SetUser("ann")
-	says(t, surf(t, link), "Access to closed is granted")
-	says(t, answer(), `"retryable":true`)
-	says(t, c.modern(ann, "closed__of_ann", opensURLs, ""), `"message":"unknown tool: `)
+	wantText(t, browse(t, link), "Access to closed is granted")
+	wantText(t, answer(), `"retryable":true`)
+	wantText(t, c.modern(ann, "closed__of_ann", opensURLs, ""), `"message":"unknown tool: `)
 }

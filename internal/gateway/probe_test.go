@@ -27,7 +27,7 @@ func TestProbeSendsArgumentsToPrompts(t *testing.T) {
 		})
 	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true}))
 	defer web.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	err := inProcess(t, fmt.Sprintf(`upstreams: {strict: {url: %q}}`, web.URL), t.TempDir(), nil).RunInProcess(ctx, func(ctx context.Context, p *InProcess) error {
 		if err := p.WaitStarted(ctx); err != nil {

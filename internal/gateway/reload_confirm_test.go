@@ -19,18 +19,17 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// openQuestion is a call whose user was asked to confirm it. answer accepts, and
-// returns what the call gets.
-type openQuestion func() string
+// answerConfirmation accepts the confirmation of a call and returns the call's response.
+type answerConfirmation func() string
 
-// askedLegacy calls a tool as a legacy client, which is asked on the stream of the call.
-func askedLegacy(t *testing.T, g *Gateway, tool string) openQuestion {
+// confirmLegacy calls a tool as a legacy client, which is asked on the stream of the call.
+func confirmLegacy(t *testing.T, g *Gateway, tool string) answerConfirmation {
 	t.Helper()
-	return askedLegacyOf(t, g, "", tool)
+	return confirmLegacyAs(t, g, "", tool)
 }
 
-// askedLegacyOf is askedLegacy with a token, "" for none.
-func askedLegacyOf(t *testing.T, g *Gateway, token, tool string) openQuestion {
+// confirmLegacyAs is confirmLegacy with a token, "" for none.
+func confirmLegacyAs(t *testing.T, g *Gateway, token, tool string) answerConfirmation {
 	t.Helper()
 	session := ""
 	send := func(body string) *http.Response {
@@ -81,8 +80,8 @@ func askedLegacyOf(t *testing.T, g *Gateway, token, tool string) openQuestion {
 	}
 }
 
-// askedModern calls a tool as a modern client, which is asked by an answer.
-func askedModern(t *testing.T, g *Gateway, tool string) openQuestion {
+// confirmModern calls a tool as a modern client, which is asked by input_required.
+func confirmModern(t *testing.T, g *Gateway, tool string) answerConfirmation {
 	t.Helper()
 	call := func(more string) string {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+g.Addr()+"/mcp", strings.NewReader(
@@ -118,16 +117,16 @@ func askedModern(t *testing.T, g *Gateway, tool string) openQuestion {
 	}
 }
 
-// TestReloadWhileTheUserIsAsked holds a consent against what counts when it comes: what
-// was refused or hidden since the question is not called, and nothing else is lost.
+// A confirmation is judged by the configuration that is in force when it arrives: a tool
+// that was denied or hidden meanwhile is not called. Other confirmations stay valid.
 func TestReloadWhileTheUserIsAsked(t *testing.T) {
 	ask := func(effect string) string {
 		return "\npolicy: {default: allow, rules: [{name: r, effect: " + effect + `, what: {tools: ["a__*"]}}]}`
 	}
-	for era, begin := range map[string]func(*testing.T, *Gateway, string) openQuestion{"legacy": askedLegacy, "modern": askedModern} {
+	for era, begin := range map[string]func(*testing.T, *Gateway, string) answerConfirmation{"legacy": confirmLegacy, "modern": confirmModern} {
 		for name, tt := range map[string]struct {
 			policy, more string
-			pin          wire.Raw // accepted of the upstream before the reload
+			pin          wire.Raw // the accepted tool of the upstream before the reload
 			want         string
 			called       bool
 		}{
@@ -160,15 +159,15 @@ func TestReloadWhileTheUserIsAsked(t *testing.T) {
 	}
 }
 
-// TestPinsAndConsentsOfPrincipalsOverReloads has the tools that only a principal is shown
-// pinned for all, and a consent to call one count only while it is the accepted one.
+// Pins also apply to tools that are listed to one principal only. A confirmation is valid
+// only while the tool is the accepted one.
 func TestPinsAndConsentsOfPrincipalsOverReloads(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	shop := newShop(t, idp, false)
-	c := credit(t, idp, fmt.Sprintf("  shop: {url: %q, pin: true, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n", shop.url), func(cfg *config.Config) {
+	c := startCredentials(t, idp, fmt.Sprintf("  shop: {url: %q, pin: true, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n", shop.url), func(cfg *config.Config) {
 		cfg.Policy.Rules = []config.Rule{{Name: "ask", Effect: config.Confirm, What: config.What{Tools: []string{"shop__*"}}}}
 	})
-	<-c.g.started // what the gateway itself is listed is accepted
+	<-c.g.started // the list of the gateway itself is accepted
 	bob := c.tokenOf("bob")
 	list, _ := c.lists(bob)
 	want(t, list, "")
@@ -207,15 +206,15 @@ func TestPinsAndConsentsOfPrincipalsOverReloads(t *testing.T) {
 	consent := ask()
 	accept(`"description":"another",`)
 	reload(func(*config.Config) {})
-	says(t, consent(), `"message":"unknown tool: \"shop__of_bob\"`)
+	wantText(t, consent(), `"message":"unknown tool: \"shop__of_bob\"`)
 	accept("")
 	shown("shop__of_bob")
 	consent = ask()
 	reload(func(cfg *config.Config) { cfg.Upstreams[0].Timeout = time.Hour }) // another connection
-	says(t, consent(), `"text":"of_bob for bob"`)
+	wantText(t, consent(), `"text":"of_bob for bob"`)
 	consent = ask()
 	reload(func(cfg *config.Config) { cfg.Policy.Rules[0].Effect = config.Deny })
-	says(t, consent(), `"message":"unknown tool: \"shop__of_bob\"`)
+	wantText(t, consent(), `"message":"unknown tool: \"shop__of_bob\"`)
 }
 
 // pinStore opens the pinned tools of a state folder, as another process would.

@@ -13,17 +13,17 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// scripted is a legacy server with sessions. It lists one tool, whose calls are
-// answered with the server's name.
+// scripted is a legacy server with sessions. It lists one tool, which answers with the
+// server's name.
 type scripted struct {
 	URL  string
 	name string
-	tool string      // that it lists; its name unless set
+	tool string      // the listed tool; by default the name of the server
 	dead atomic.Bool // it answers 503
-	// list holds tools/list back until it is closed, call the calls. Both may be nil.
+	// tools/list waits until list is closed, tools/call until call is. Both may be nil.
 	list, call chan struct{}
 
-	opened, calls atomic.Int64 // sessions that were opened, calls that came
+	opened, calls atomic.Int64 // counts of sessions and calls
 	closed        chan struct{}
 	once          sync.Once
 }
@@ -36,7 +36,7 @@ func newScripted(t *testing.T, name string) *scripted {
 	return s
 }
 
-// entry is the upstream's entry in a configuration.
+// entry returns the upstream's entry in a configuration.
 func (s *scripted) entry(more string) string {
 	return fmt.Sprintf("{url: %q, era: legacy, transport: streamable-http%s}", s.URL, more)
 }

@@ -18,8 +18,8 @@ import (
 	"mcpgateway/internal/polltest"
 )
 
-// fromFile runs a gateway of a file. loads counts how often it is loaded; while
-// hold is not nil, loading waits until it can be read from.
+// fromFile is a gateway with a configuration file. loads counts how often the file is
+// loaded. If hold is not nil, loading waits until it can receive from hold.
 type fromFile struct {
 	*Gateway
 	path  string
@@ -85,8 +85,8 @@ func (f *fromFile) post(t *testing.T) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// The file, an edit of it and the admin address: a bad file changes nothing and is
-// reported with its place, and a good one after it counts.
+// A bad file changes nothing and is reported with the position of the error. A good file
+// after it is applied. Both hold for edits and for the admin address.
 func TestRefresh(t *testing.T) {
 	u, v := newScripted(t, "u"), newScripted(t, "v")
 	f := runFile(t, "upstreams:\n  a: "+u.entry("")+"\n")
@@ -126,7 +126,7 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// What is asked for while a reload is under way is done once, after it.
+// Requests during a reload are served by one more reload after it.
 func TestRefreshesAreOne(t *testing.T) {
 	f := runFile(t, "upstreams:\n  a: "+newScripted(t, "u").entry("")+"\n")
 	listOf(t, f.Gateway)
@@ -146,7 +146,7 @@ func TestRefreshesAreOne(t *testing.T) {
 	close(f.hold)
 	wg.Wait()
 	polltest.Until(t, "it is loaded once more", func() bool { return f.loads.Load() == before+2 })
-	if _, err := f.ReloadSource(t.Context()); err != nil { // comes after all that was asked for
+	if _, err := f.ReloadSource(t.Context()); err != nil { // runs after all earlier requests
 		t.Error(err)
 	}
 	if n := f.loads.Load() - before; n > 3 {

@@ -19,7 +19,7 @@ import (
 	"mcpgateway/internal/polltest"
 )
 
-// reloaded puts a configuration in place.
+// reloaded reloads with a configuration.
 func reloaded(t *testing.T, g *Gateway, yaml string) (Changes, error) {
 	t.Helper()
 	cfg, err := config.Parse("gateway.yaml", []byte(yaml), os.LookupEnv, CheckConditions())
@@ -27,7 +27,7 @@ func reloaded(t *testing.T, g *Gateway, yaml string) (Changes, error) {
 		t.Fatal(err)
 	}
 	cfg.Listen, cfg.Admin.Listen, cfg.StateDir = g.cfg.Listen, g.cfg.Admin.Listen, g.cfg.StateDir
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	return g.Reload(ctx, cfg)
 }
@@ -64,8 +64,8 @@ func TestReloadOfPinKeepsTheSession(t *testing.T) {
 	}
 }
 
-// What is configured as before keeps its session, and what is new of policy,
-// names and filters counts from then on.
+// An upstream whose connection is configured as before keeps its session. New policy, names
+// and filters apply at once.
 func TestReload(t *testing.T) {
 	kept, shown, gone, added := newScripted(t, "kept"), newScripted(t, "shown"), newScripted(t, "gone"), newScripted(t, "added")
 	g, _ := start(t, "upstreams: {a: "+kept.entry("")+", b: "+shown.entry("")+", c: "+gone.entry("")+"}", false)
@@ -101,7 +101,7 @@ upstreams: {d: `+added.entry("")+`, b: `+shown.entry(", prefix: other")+`, a: `+
 	}
 	select {
 	case <-gone.closed:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Error("the session of the upstream that was removed is open")
 	}
 	for i, s := range []*scripted{kept, shown} {
@@ -119,8 +119,8 @@ upstreams: {d: `+added.entry("")+`, b: `+shown.entry(", prefix: other")+`, a: `+
 	}
 }
 
-// An upstream that has changed serves as before until the new connection is there,
-// and clients hear of all that a reload changes once.
+// A changed upstream is served by the old connection until the new one is ready. Clients are
+// notified once of everything that a reload changes.
 func TestAChangedUpstreamIsNeverGone(t *testing.T) {
 	before, after, other := newScripted(t, "before"), newScripted(t, "after"), newScripted(t, "other")
 	after.list = make(chan struct{})
@@ -185,8 +185,8 @@ func TestAChangedUpstreamIsNeverGone(t *testing.T) {
 	}
 }
 
-// A new connection that does not come about is not waited for longer than
-// startup_wait; going back meanwhile finds the old one as it was.
+// A new connection that does not get ready is awaited for startup_wait. A reload of the old
+// configuration meanwhile finds the old connection unchanged.
 func TestGoingBackMeanwhile(t *testing.T) {
 	before, after := newScripted(t, "before"), newScripted(t, "after")
 	after.list = make(chan struct{})
@@ -218,8 +218,8 @@ func TestGoingBackMeanwhile(t *testing.T) {
 	}
 }
 
-// A call that runs at an upstream which is removed comes to its end; one that takes
-// longer than drain_timeout ends with an error.
+// A call in progress at a removed upstream ends normally. If it takes longer than
+// drain_timeout it ends with an error.
 func TestCallsEndAtARemovedUpstream(t *testing.T) {
 	for _, test := range []struct{ name, drain, want string }{
 		{"in time", "20s", "from u"},
@@ -240,7 +240,7 @@ func TestCallsEndAtARemovedUpstream(t *testing.T) {
 				t.Fatal(err)
 			}
 			if test.want == "from u" {
-				for range 3 { // time enough to end what must not
+				for range 3 { // time in which a fault would end the call
 					if _, err := reloaded(t, g, rest+"}"); err != nil {
 						t.Fatal(err)
 					}
@@ -305,8 +305,8 @@ func TestChangesOfUpstreams(t *testing.T) {
 	}
 }
 
-// A shift is over when it is closed and its last call has ended, and every call is
-// in one that was open when it entered.
+// An epoch is over when it is closed and its last call has ended. Every call is in an epoch
+// that was open when the call entered.
 func TestShifts(t *testing.T) {
 	s := newEpochs()
 	a, b := s.enter(), s.enter()
@@ -325,7 +325,7 @@ func TestShifts(t *testing.T) {
 		t.Error("it is not over")
 	}
 
-	var running [64]atomic.Int64 // by the number of the shift
+	var running [64]atomic.Int64 // by the number of the epoch
 	number := sync.Map{}
 	number.Store(s.current.Load(), 0)
 	var wg sync.WaitGroup

@@ -19,8 +19,7 @@ import (
 	"mcpgateway/internal/sanitize"
 )
 
-// What the configuration says of an upstream's items and answers reaches the
-// table.
+// The configured rules for an upstream's items and answers reach the table.
 func TestRules(t *testing.T) {
 	cfg, err := config.Parse("gateway.yaml", []byte(`
 upstreams:
@@ -56,8 +55,8 @@ upstreams:
 	}
 }
 
-// A real server's tools are renamed, hidden, cleaned and counted as its entry
-// says, and a call that does not fit never reaches it.
+// A real server's tools are renamed, hidden, sanitized and counted as configured. A call
+// with invalid arguments never reaches the server.
 func TestRulesOfARealServer(t *testing.T) {
 	called := make(chan struct{}, 1)
 	server := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
@@ -78,7 +77,7 @@ upstreams:
     sanitize: [ansi, invisible]
     tools: {override: {add: {name: plus}, secret: {hidden: true}}}
 `, false)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	client := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil)
 	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: "http://" + g.Addr() + "/mcp"}, nil)

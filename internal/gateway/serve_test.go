@@ -21,17 +21,19 @@ import (
 	"mcpgateway/internal/polltest"
 )
 
-// inbox is a listener whose connections the test makes, without a network, so
-// that a bubble of synctest knows when all are idle.
-type inbox struct {
+// memListener is a listener in memory. Without a network, a synctest bubble knows when all
+// goroutines wait.
+type memListener struct {
 	conns chan net.Conn
 	once  sync.Once
 	over  chan struct{}
 }
 
-func newInbox() *inbox { return &inbox{conns: make(chan net.Conn), over: make(chan struct{})} }
+func newMemListener() *memListener {
+	return &memListener{conns: make(chan net.Conn), over: make(chan struct{})}
+}
 
-func (i *inbox) Accept() (net.Conn, error) {
+func (i *memListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-i.conns:
 		return c, nil
@@ -40,11 +42,11 @@ func (i *inbox) Accept() (net.Conn, error) {
 	}
 }
 
-func (i *inbox) Close() error   { i.once.Do(func() { close(i.over) }); return nil }
-func (i *inbox) Addr() net.Addr { return &net.TCPAddr{} }
+func (i *memListener) Close() error   { i.once.Do(func() { close(i.over) }); return nil }
+func (i *memListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// dial opens a connection, nil when nobody accepts it.
-func (i *inbox) dial() net.Conn {
+// dial opens a connection. It returns nil if the listener is closed.
+func (i *memListener) dial() net.Conn {
 	near, far := net.Pipe()
 	select {
 	case i.conns <- far:
@@ -56,14 +58,13 @@ func (i *inbox) dial() net.Conn {
 
 const get = "GET / HTTP/1.1\r\nHost: gateway\r\n\r\n"
 
-// The answer to the last call is on its way when its handler has returned: the
-// end of the drain waits until it is written. Meanwhile connections are accepted,
-// and what they ask for does not hold the end up.
-func TestFinishWaitsForTheLastByte(t *testing.T) {
+// Draining ends after the answer to the last call is written, which is later than the end of
+// its handler. Meanwhile connections are accepted, and their requests do not delay the end.
+func TestShutdownWaitsForTheLastByte(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := strings.Repeat("x", 100)
 		served := 0
-		running, in := &activeConns{}, newInbox()
+		running, in := &activeConns{}, newMemListener()
 		srv := &http.Server{ConnState: running.observe, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			served++
 			io.WriteString(w, answer)
@@ -78,7 +79,7 @@ func TestFinishWaitsForTheLastByte(t *testing.T) {
 		if _, err := io.WriteString(slow, get); err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait() // the handler has returned, and nobody reads its answer
+		synctest.Wait() // the handler has returned, and the client does not read yet
 		if served != 2 {
 			t.Fatalf("%d requests were served, want 2", served)
 		}
@@ -102,7 +103,7 @@ func TestFinishWaitsForTheLastByte(t *testing.T) {
 		if resp := read(t, late, answer); !resp.Close {
 			t.Error("a connection that came late is kept open")
 		}
-		if _, err := io.WriteString(never, get); err != nil { // whose answer nobody reads
+		if _, err := io.WriteString(never, get); err != nil { // the client never reads the answer
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -128,16 +129,16 @@ func TestFinishWaitsForTheLastByte(t *testing.T) {
 	})
 }
 
-// What is not answered in time is ended, and has a moment to say so; what does not
-// end even then is given up.
-func TestFinishIsBounded(t *testing.T) {
+// Calls that are not answered in time are ended and have a moment for their answer. Calls
+// that do not end even then are abandoned.
+func TestShutdownIsBounded(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ends bool
 		want time.Duration
 	}{"it ends": {true, time.Second}, "it does not": {false, time.Second + stopTimeout + shutdownTimeout}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				running, in, ended := &activeConns{}, newInbox(), make(chan struct{})
+				running, in, ended := &activeConns{}, newMemListener(), make(chan struct{})
 				srv := &http.Server{ConnState: running.observe, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					select {
 					case <-ended:
@@ -196,7 +197,7 @@ func read(t *testing.T, c net.Conn, want string) *http.Response {
 	return resp
 }
 
-// A call that drain_timeout cuts short is answered, and logged like any other.
+// A call that drain_timeout ends is answered and logged like any other.
 func TestCallsThatTheEndCutsShortAreAnswered(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	g, end := startLogged(t, "drain_timeout: 10ms\nupstreams: {unused: {command: x}}", true, zap.New(core))
@@ -244,10 +245,10 @@ func TestCallsThatTheEndCutsShortAreAnswered(t *testing.T) {
 	}
 }
 
-// A body that never comes holds no connection, wherever it is sent to.
-func TestBodiesThatNobodyReads(t *testing.T) {
+// A body that never arrives does not hold a connection, for any path.
+func TestUnreadBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		in := newInbox()
+		in := newMemListener()
 		srv := &http.Server{Handler: limitBodyTime(http.HandlerFunc((&Gateway{cfg: &config.Config{}}).notFound))}
 		served := make(chan error, 1)
 		go func() { served <- srv.Serve(in) }()
@@ -279,7 +280,7 @@ func TestBodiesThatNobodyReads(t *testing.T) {
 	}
 }
 
-// timed knows whether a deadline was set for the body.
+// timed records whether a deadline was set for the body.
 type timed struct {
 	*httptest.ResponseRecorder
 	is bool

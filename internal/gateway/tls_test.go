@@ -19,12 +19,12 @@ import (
 	"mcpgateway/internal/gatewaytest"
 )
 
-// pemFiles writes what the configuration's tls names into a folder.
+// pemFiles writes the files of the key tls into a folder.
 func pemFiles(t *testing.T, dir string, ca *gatewaytest.Authority) {
 	t.Helper()
 	cert, key := ca.Server()
 	for name, data := range map[string][]byte{"cert.pem": cert, "key.pem": key, "ca.pem": ca.PEM()} {
-		// Put in place whole, as whoever renews certificates does.
+		// Replaced as a whole, as programs that renew certificates do.
 		file := filepath.Join(dir, name)
 		if err := os.WriteFile(file+".new", data, 0o600); err != nil {
 			t.Fatal(err)
@@ -35,11 +35,11 @@ func pemFiles(t *testing.T, dir string, ca *gatewaytest.Authority) {
 	}
 }
 
-// overTLS returns a client that trusts an authority, and sends a certificate if one
-// is given. Each of its requests has a connection of its own.
+// overTLS returns a client that trusts an authority and sends a certificate, if there is
+// one. Each request uses a connection of its own.
 func overTLS(t *testing.T, ca *gatewaytest.Authority, cert ...tls.Certificate) *http.Client {
 	t.Helper()
-	return &http.Client{Timeout: patience, Transport: &http.Transport{
+	return &http.Client{Timeout: testTimeout, Transport: &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: ca.Pool(), Certificates: cert},
 	}}
 }
@@ -84,12 +84,12 @@ func TestClientCertificates(t *testing.T) {
 	if status, _, _, err := ping(overTLS(t, ca, named(other, "agent-7")), url); err == nil {
 		t.Errorf("a certificate of another authority: %d", status)
 	}
-	if _, _, _, err := ping(&http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}, strings.Replace(url, "https:", "http:", 1)); err != nil {
+	if _, _, _, err := ping(&http.Client{Timeout: testTimeout, Transport: &http.Transport{DisableKeepAlives: true}}, strings.Replace(url, "https:", "http:", 1)); err != nil {
 		t.Errorf("plain HTTP: %v", err) // net/http answers 400 in plain text
 	}
 }
 
-// Where certificates are no proof, client_ca keeps strangers from the connection.
+// Without auth.mode mtls, client_ca refuses the handshakes of strangers.
 func TestCertificatesBesideKeys(t *testing.T) {
 	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
 	pemFiles(t, dir, ca)
@@ -113,7 +113,7 @@ func TestCertificateFilesChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	serial := func() string {
-		// As a handshake does that comes after the files may be looked at again.
+		// As a handshake does after certCheckInterval.
 		c.mu.Lock()
 		c.checked = time.Time{}
 		c.mu.Unlock()
@@ -169,7 +169,7 @@ func TestFaultyCertificateFiles(t *testing.T) {
 	}
 }
 
-// What is forwarded counts only from those who may say it.
+// X-Forwarded headers count only from trusted proxies.
 func TestTrustedProxies(t *testing.T) {
 	for _, tc := range []struct {
 		name, from string
@@ -227,7 +227,7 @@ func TestMetadataBehindTrustedProxy(t *testing.T) {
 	}
 }
 
-// Who serves everybody on purpose is told so at every start.
+// auth.insecure is logged at every start.
 func TestInsecureIsSaid(t *testing.T) {
 	for listen, want := range map[string]int{"0.0.0.0:8080": 1, "127.0.0.1:8080": 0} {
 		core, logs := observer.New(zap.WarnLevel)
@@ -242,14 +242,14 @@ func TestInsecureIsSaid(t *testing.T) {
 	}
 }
 
-// Over TLS clients may speak HTTP/2: a call, and a stream that a drain ends in good order.
+// Over TLS clients may use HTTP/2. Draining ends its streams cleanly.
 func TestHTTP2(t *testing.T) {
 	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
 	pemFiles(t, dir, ca)
 	g, end := start(t, fmt.Sprintf("tls: {cert: %[1]s/cert.pem, key: %[1]s/key.pem}\n", dir)+aDisabledUpstream, false)
 	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: ca.Pool()}}
 	t.Cleanup(transport.CloseIdleConnections)
-	client := &http.Client{Transport: transport, Timeout: patience}
+	client := &http.Client{Transport: transport, Timeout: testTimeout}
 	do := func(verb, session, body string) *http.Response {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), verb, g.URL(), strings.NewReader(body))

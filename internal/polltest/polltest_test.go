@@ -9,7 +9,7 @@ import (
 	"mcpgateway/internal/polltest"
 )
 
-// told stands in for the test that waits: it notes that it has failed.
+// told replaces the test that waits and records its failure.
 type told struct {
 	testing.TB
 	failed bool

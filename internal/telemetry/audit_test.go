@@ -60,8 +60,8 @@ func TestAuditIsWrittenAtOnce(t *testing.T) {
 	}
 }
 
-// A file that somebody moves away keeps what it has, and the next line begins
-// another, as with logrotate.
+// A file that another program moves, such as logrotate, keeps its lines. The next line begins
+// a new file.
 func TestAuditOutlivesItsFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
 	a := openAudit(t, AuditOptions{File: file})
@@ -106,14 +106,14 @@ func TestAuditRotates(t *testing.T) {
 			got = append(got, content(t, filepath.Join(dir, e.Name())))
 		}
 	}
-	// The files sort by age, behind the one that is written.
+	// The rotated files sort by age, after the current one.
 	want := []string{"six\n", "four\nfive\n", "a line that is longer than a file\n"}
 	if !slices.Equal(got, want) || len(entries) != len(strangers)+len(want) {
 		t.Errorf("%d files, ours have %q; want %q", len(entries), got, want)
 	}
 }
 
-// Without a bound nothing is renamed, and without a number nothing removed.
+// Without MaxBytes no file is renamed, and without MaxFiles none is removed.
 func TestAuditKeepsEverything(t *testing.T) {
 	dir := t.TempDir()
 	a := openAudit(t, AuditOptions{File: filepath.Join(dir, "a"), MaxBytes: 1})
@@ -130,7 +130,7 @@ func TestAuditKeepsEverything(t *testing.T) {
 	}
 }
 
-// Several gateways may share a file; none loses a line to another's rotation.
+// Several gateways may share a file. None loses a line when another rotates it.
 func TestAuditIsShared(t *testing.T) {
 	dir := t.TempDir()
 	const writers, lines = 4, 200
@@ -161,7 +161,7 @@ func TestAuditIsShared(t *testing.T) {
 	}
 }
 
-// A line that the last run could not end is ended before the next begins.
+// A line that the last run could not complete is ended before the next one begins.
 func TestAuditEndsATornLine(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a")
 	if err := os.WriteFile(file, []byte("whole\ntor"), 0o600); err != nil {
@@ -174,7 +174,7 @@ func TestAuditEndsATornLine(t *testing.T) {
 	}
 }
 
-// disk is a disk that has room for some bytes.
+// disk is a disk with room for a few bytes.
 type disk struct {
 	bytes.Buffer
 	room int
@@ -190,7 +190,7 @@ func (d *disk) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// What cannot be written must not be done; what was done is written later.
+// Before fails if the line cannot be written. After keeps the line and writes it later.
 func TestAuditOfAFullDisk(t *testing.T) {
 	d := &disk{room: 6}
 	a := openAudit(t, AuditOptions{File: AuditStdout, Stdout: d})

@@ -16,7 +16,7 @@ import (
 
 const patience = 20 * time.Second
 
-// watched looks after files, and takes in what it finds, until the test ends.
+// watched watches files and accepts their changes until the test ends.
 type watched struct {
 	t       *testing.T
 	w       *Watcher
@@ -51,7 +51,7 @@ func watch(t *testing.T, paths ...string) *watched {
 	return v
 }
 
-// settle waits until the files have been looked at once more.
+// settle waits until the files have been checked once more.
 func (v *watched) settle() {
 	v.t.Helper()
 	before := v.looks.Load()
@@ -79,7 +79,7 @@ func write(t *testing.T, path, text string) string {
 	return path
 }
 
-// over writes over what is in a file, which is never empty meanwhile.
+// over overwrites a file, which is never empty meanwhile.
 func over(t *testing.T, path, text string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -126,8 +126,7 @@ func TestFilesThatChange(t *testing.T) {
 	v.wantChange("removed")
 }
 
-// What is written with the content that it had, and what is beside the files, is no
-// change.
+// Writing the same content is no change, and neither are changes of other files.
 func TestWhatIsNoChange(t *testing.T) {
 	dir := t.TempDir()
 	path := write(t, filepath.Join(dir, "a"), "one")
@@ -136,7 +135,7 @@ func TestWhatIsNoChange(t *testing.T) {
 	rename(t, write(t, filepath.Join(dir, "b"), "one"), path)
 	write(t, filepath.Join(dir, "beside"), "x")
 	v.settle()
-	v.settle() // the first look has ended
+	v.settle() // the first check has ended
 	if n := len(v.changed); n > 0 {
 		t.Errorf("%d changes were seen", n)
 	}
@@ -144,7 +143,7 @@ func TestWhatIsNoChange(t *testing.T) {
 	v.wantChange("afterwards")
 }
 
-// A ConfigMap: file → ..data/file, ..data → a folder, and ..data is swapped.
+// A ConfigMap: file → ..data/file, ..data → a folder, and ..data is replaced.
 func TestConfigMap(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "..1", "a"), "one")
@@ -157,7 +156,7 @@ func TestConfigMap(t *testing.T) {
 	}
 }
 
-// A link to a file elsewhere, in a folder that is reached through a link.
+// A link to a file in another folder, which is reached through a link.
 func TestLinksElsewhere(t *testing.T) {
 	dir, there := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(there, "real1", "a"), "one")
@@ -172,7 +171,7 @@ func TestLinksElsewhere(t *testing.T) {
 	v.wantChange("the file in the other folder")
 }
 
-// A file that must not be read twice is left alone.
+// A file that must not be read twice, such as a pipe, is not read.
 func TestNoRegularFile(t *testing.T) {
 	w := New(func(string) ([]byte, error) { t.Error("it was read"); return nil, nil }, zap.NewNop())
 	var s Set

@@ -22,19 +22,19 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// site is a gateway with all that stands between clients and upstreams, whose servers
-// are those of the world.
-type site struct {
+// testGateway is everything between clients and upstreams. Its upstreams are those of
+// gatewaytest.World.
+type testGateway struct {
 	t        *testing.T
 	front    *frontend.Server
 	subs     *router.Subscriptions
 	policy   *policy.Policy
 	table    *catalog.Table
 	sources  func(changed string) []catalog.Source
-	everyURI string // of the whole world, as members of an array
+	everyURI string // all URIs of the world, as members of an array
 }
 
-// worldServer is an upstream of a site.
+// worldServer is an upstream of a testGateway.
 type worldServer struct {
 	name   string
 	hidden func(gatewaytest.WorldItem) bool
@@ -54,10 +54,10 @@ func (worldServer) Subscribe(context.Context, *call.Call, string) (func(), error
 	return func() {}, nil
 }
 
-// newSite is a site in front of what hidden leaves of the world, and of the
-// upstreams that keep says.
-func newSite(t *testing.T, p *policy.Policy, hidden func(gatewaytest.WorldItem) bool, keep func(string) bool) *site {
-	s := &site{t: t, policy: p}
+// newTestGateway returns a gateway for the upstreams that keep accepts, without the items
+// that hidden accepts.
+func newTestGateway(t *testing.T, p *policy.Policy, hidden func(gatewaytest.WorldItem) bool, keep func(string) bool) *testGateway {
+	s := &testGateway{t: t, policy: p}
 	s.sources = func(changed string) []catalog.Source {
 		sources := gatewaytest.WorldSources(t, func(it gatewaytest.WorldItem) bool { return !hidden(it) }, keep)
 		for _, it := range gatewaytest.World {
@@ -105,12 +105,12 @@ func newSite(t *testing.T, p *policy.Policy, hidden func(gatewaytest.WorldItem) 
 	return s
 }
 
-func (s *site) build(sources []catalog.Source) *catalog.Table {
+func (s *testGateway) build(sources []catalog.Source) *catalog.Table {
 	return catalog.Build(catalog.Options{Policy: s.policy, PageItems: 2}, sources)
 }
 
-// change changes an item, of which its upstream tells, and has its clients told.
-func (s *site) change(it gatewaytest.WorldItem) {
+// change changes an item: its upstream announces that, and clients are notified.
+func (s *testGateway) change(it gatewaytest.WorldItem) {
 	told := map[string]catalog.Changes{it.Upstream: {Tools: it.Kind == call.Tool, Prompts: it.Kind == call.Prompt, Resources: it.Kind == call.Resource || it.Kind == call.Template}}
 	diff := catalog.NewDiff(s.table, s.build(s.sources(it.ID())), told)
 	s.front.ListChangedFor(func(who *call.Principal, client *call.Client) (tools, prompts, resources bool) {
@@ -122,7 +122,7 @@ func (s *site) change(it gatewaytest.WorldItem) {
 	}
 }
 
-// worldRequest is any request about the world.
+// worldRequest returns a random request about the world.
 func worldRequest(r *rand.Rand, how string) (method, params string) {
 	it := gatewaytest.Pick(r, gatewaytest.World...)
 	name := gatewaytest.Pick(r, it.Public, it.Public, it.Public+"x", it.Native, strings.ToUpper(it.Public), "gone__x", "files+file:///pub/../etc/passwd", "db+row:3")
@@ -146,13 +146,13 @@ func worldRequest(r *rand.Rand, how string) (method, params string) {
 	return gatewaytest.Pick(r, byURI...), `{"uri":` + text + `}`
 }
 
-// pair is a visitor of the whole world, among others, and one with the same rights where
-// there is nothing and nobody else.
-type pair struct{ there, alone *visitor }
+// clientPair is a client of the whole world, beside other clients, and the only client, with
+// the same rights, of a gateway that has nothing else.
+type clientPair struct{ there, alone *testClient }
 
-// walk asks for all pages of all lists, and returns the requests for those that are not
-// the first.
-func (v *visitor) walk() (next [][2]string) {
+// pageRequests reads all pages of all lists, and returns the requests for all but the first
+// pages.
+func (v *testClient) pageRequests() (next [][2]string) {
 	for _, method := range []string{wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList} {
 		params := `{}`
 		for range len(gatewaytest.World) {
@@ -173,19 +173,18 @@ var (
 	requestID = regexp.MustCompile(`"id":\d+`)
 )
 
-// mayConfirm reports whether a URI leads to what a rule has confirmed: the user is asked
-// before anybody knows whether there is such a resource.
+// mayConfirm reports whether a rule requires confirmation for a URI: the user is asked
+// before the gateway knows whether the resource exists.
 func mayConfirm(view *catalog.View, uri string) bool {
 	target, ok := view.Resolve(call.Resource, uri)
 	return ok && target.Judgement.Listed().NeedsConfirmation()
 }
 
-// TestNothingHiddenShowsAtAnyFrontEnd has principals with different rights at one
-// gateway at the same time, by every front end and in both eras, under random
-// policies. Each of them gets, byte for byte and status for status, what they get
-// where they are alone and the items that a naive reader of the policy refuses them do
-// not exist at all. So it is with what comes unasked, and where they bring cursors,
-// sessions and event ids of each other's.
+// Principals with different rights use one gateway at the same time, on every transport and
+// in both eras, under random policies. Each of them gets the same bytes and statuses as from
+// a gateway that it has alone, and on which the items that a naive evaluator of the policy
+// denies do not exist. The same holds for unsolicited messages, and for cursors, sessions and
+// event ids of other principals.
 func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
 	compiled := gatewaytest.WorldConditions(t)
 	const policies, requests = 120, 12
@@ -196,11 +195,11 @@ func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
 			wp := gatewaytest.RandomPolicy(r, compiled)
 			p := policy.MustNew(wp.Opts)
 			ctx, cancel := context.WithCancel(t.Context())
-			var pairs []pair
+			var pairs []clientPair
 			defer func() {
 				cancel()
 				for _, p := range pairs {
-					for _, v := range []*visitor{p.there, p.alone} {
+					for _, v := range []*testClient{p.there, p.alone} {
 						v.site.front.Stop()
 						if v.pipe != nil {
 							v.pipe.Close()
@@ -209,7 +208,7 @@ func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
 				}
 				synctest.Wait()
 			}()
-			whole := newSite(t, p, func(gatewaytest.WorldItem) bool { return false }, func(string) bool { return true })
+			whole := newTestGateway(t, p, func(gatewaytest.WorldItem) bool { return false }, func(string) bool { return true })
 
 			first := r.IntN(3)
 			for _, who := range []*call.Principal{gatewaytest.WorldPrincipals[first], gatewaytest.WorldPrincipals[(first+1)%3], call.Local} {
@@ -217,7 +216,7 @@ func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
 					if (how == "stdio") != (who == call.Local) {
 						continue
 					}
-					rev := (&visitor{how: how}).rev()
+					rev := (&testClient{how: how}).revision()
 					hidden := func(it gatewaytest.WorldItem) bool {
 						return wp.Decide(gatewaytest.Asked{Who: who, Rev: rev, Item: it}) == policy.Deny
 					}
@@ -227,8 +226,8 @@ func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
 							t.Fatalf("policy %d: %s may know of the upstream %s: %+v", seed, who.Subject, up, wp)
 						}
 					}
-					less := newSite(t, p, hidden, func(up string) bool { return view.Part(up) != nil })
-					pairs = append(pairs, pair{whole.visit(ctx, who, how), less.visit(ctx, who, how)})
+					less := newTestGateway(t, p, hidden, func(up string) bool { return view.Part(up) != nil })
+					pairs = append(pairs, clientPair{whole.connect(ctx, who, how), less.connect(ctx, who, how)})
 					for _, it := range gatewaytest.World {
 						if hidden(it) {
 							hiddenAtAll++
@@ -244,23 +243,23 @@ func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
 			}
 			var pages [][2]string
 			for i, p := range pairs {
-				same(i, "at the beginning", p.there.hello+p.there.news(), p.alone.hello+p.alone.news())
+				same(i, "at the beginning", p.there.initialize+p.there.unsolicited(), p.alone.initialize+p.alone.unsolicited())
 				same(i, "the server", p.there.ask(wire.MethodDiscover, `{}`), p.alone.ask(wire.MethodDiscover, `{}`))
-				pages = append(pages, p.there.walk()...)
-				p.alone.walk()
+				pages = append(pages, p.there.pageRequests()...)
+				p.alone.pageRequests()
 			}
 			for i, p := range pairs {
 				for range min(8, len(pages)) {
-					next := gatewaytest.Pick(r, pages...) // of anybody's list
+					next := gatewaytest.Pick(r, pages...) // of any client's list
 					same(i, next[0]+" "+next[1], p.there.ask(next[0], next[1]), p.alone.ask(next[0], next[1]))
 				}
 			}
 			for i, p := range pairs {
 				v := p.there
-				view := whole.table.View(v.who, &call.Client{Revision: v.rev()})
+				view := whole.table.View(v.who, &call.Client{Revision: v.revision()})
 				for _, it := range gatewaytest.World {
 					absent := map[string]string{"db": "db+row:~", "files": "files+file:///~/~/~", "open": "memo:~/~/~"}[it.Upstream]
-					if it.Kind != call.Resource || wp.Decide(gatewaytest.Asked{Who: v.who, Rev: v.rev(), Item: it}) != policy.Deny ||
+					if it.Kind != call.Resource || wp.Decide(gatewaytest.Asked{Who: v.who, Rev: v.revision(), Item: it}) != policy.Deny ||
 						mayConfirm(view, absent) || mayConfirm(view, it.Public) {
 						continue
 					}
@@ -279,15 +278,15 @@ func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
 					same(i, method+" "+params, p.there.ask(method, params), p.alone.ask(method, params))
 				}
 			}
-			// All that there is changes, whoever may know of it.
+			// Every item changes, whether or not a client may know of it.
 			for _, it := range gatewaytest.World {
 				whole.change(it)
 				for i, p := range pairs {
-					if wp.Decide(gatewaytest.Asked{Who: p.there.who, Rev: p.there.rev(), Item: it}) != policy.Deny {
+					if wp.Decide(gatewaytest.Asked{Who: p.there.who, Rev: p.there.revision(), Item: it}) != policy.Deny {
 						p.alone.site.change(it)
 					}
-					there := p.there.news()
-					same(i, "when "+it.ID()+" changes", there, p.alone.news())
+					there := p.there.unsolicited()
+					same(i, "when "+it.ID()+" changes", there, p.alone.unsolicited())
 					if strings.Contains(there, "notifications/") {
 						told++
 					}
@@ -302,7 +301,7 @@ func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
 							none = changed(event)
 							stolen++
 						}
-						same(i, "what is another's", p.there.steal(o.session, event), p.alone.steal(changed(o.session), none))
+						same(i, "what is another's", p.there.resume(o.session, event), p.alone.resume(changed(o.session), none))
 					}
 				}
 			}

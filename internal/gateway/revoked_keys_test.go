@@ -11,8 +11,8 @@ import (
 	"mcpgateway/internal/config"
 )
 
-// listening opens a stream that ends with nothing of its own, and returns it, open.
-func (a *attacked) listening(ctx context.Context, verb, who, body string, header ...string) *http.Response {
+// listening opens a stream that does not end by itself, and returns it.
+func (a *attackTest) listening(ctx context.Context, verb, who, body string, header ...string) *http.Response {
 	a.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, verb, "http://"+a.g.Addr()+"/mcp", strings.NewReader(body))
 	if err != nil {
@@ -29,11 +29,11 @@ func (a *attacked) listening(ctx context.Context, verb, who, body string, header
 	return resp
 }
 
-// A key that a reload takes out, or gives other rights, is good no more at once, and what was opened with it ends; others notice nothing.
+// A key that a reload removes, or gives other rights, is invalid at once, and its sessions and streams end. Other keys are not affected.
 func TestReloadWithdrawsKeys(t *testing.T) {
 	const listen = `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{` +
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
-	a := attack(t, "")
+	a := startAttack(t, "")
 	later := map[string]func(keys []config.APIKey) []config.APIKey{
 		"taken out": func(keys []config.APIKey) []config.APIKey { return keys[1:] },
 		"other rights": func(keys []config.APIKey) []config.APIKey {
@@ -80,7 +80,7 @@ func TestReloadWithdrawsKeys(t *testing.T) {
 			const ping = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
 			want := http.StatusUnauthorized
 			if name == "other rights" {
-				want = http.StatusNotFound // the session is gone, the key is not
+				want = http.StatusNotFound // the session has ended, the key is valid
 			}
 			if status, _, text := a.legacy("ann", sessions["ann"], ping); status != want {
 				t.Errorf("ann's next request: %d %s", status, text)

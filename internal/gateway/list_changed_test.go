@@ -21,7 +21,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// lateServer is a legacy server whose list of tools comes when the gate opens.
+// lateServer is a legacy server that answers tools/list when the gate opens.
 func lateServer(t *testing.T, gate <-chan struct{}) string {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -49,16 +49,17 @@ func lateServer(t *testing.T, gate <-chan struct{}) string {
 	return web.URL
 }
 
-// talk is a client over stdio that has said hello.
-type talk struct {
+// stdioClient is an initialized client over stdio.
+type stdioClient struct {
 	t     *testing.T
 	g     *Gateway
 	in    io.WriteCloser
 	lines *bufio.Scanner
 }
 
-// talkTo runs a gateway and returns its client. end has it read to the end.
-func talkTo(t *testing.T, yaml string) (c *talk, end func()) {
+// startStdio runs a gateway and returns its client. end closes the input and reads the
+// rest of the output.
+func startStdio(t *testing.T, yaml string) (c *stdioClient, end func()) {
 	t.Helper()
 	cfg, err := config.Parse("gateway.yaml", []byte(yaml), os.LookupEnv)
 	if err != nil {
@@ -76,10 +77,10 @@ func talkTo(t *testing.T, yaml string) (c *talk, end func()) {
 		done <- g.RunStdio(context.Background(), in, out)
 		out.Close()
 	}()
-	c = &talk{t, g, client, bufio.NewScanner(answers)}
-	c.say(initialize)
-	c.until(answerTo("0"))
-	c.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	c = &stdioClient{t, g, client, bufio.NewScanner(answers)}
+	c.send(initialize)
+	c.readUntil(answerTo("0"))
+	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return c, func() {
 		client.Close()
 		for c.lines.Scan() {
@@ -90,7 +91,7 @@ func talkTo(t *testing.T, yaml string) (c *talk, end func()) {
 	}
 }
 
-func (c *talk) say(text string) {
+func (c *stdioClient) send(text string) {
 	c.t.Helper()
 	if _, err := io.WriteString(c.in, text+"\n"); err != nil {
 		c.t.Fatal(err)
@@ -99,11 +100,11 @@ func (c *talk) say(text string) {
 
 func answerTo(id string) string { return `{"jsonrpc":"2.0","id":` + id + `,` }
 
-// until returns what comes up to a line that begins like this. It is an error when
-// none comes in time.
-func (c *talk) until(begin string) (heard []string) {
+// readUntil returns the lines up to one with this beginning. It fails the test if none comes
+// in time.
+func (c *stdioClient) readUntil(begin string) (heard []string) {
 	c.t.Helper()
-	late := time.AfterFunc(patience, func() { c.in.Close() })
+	late := time.AfterFunc(testTimeout, func() { c.in.Close() })
 	defer late.Stop()
 	for c.lines.Scan() {
 		heard = append(heard, c.lines.Text())
@@ -115,33 +116,33 @@ func (c *talk) until(begin string) (heard []string) {
 	return nil
 }
 
-// changes waits until so many tables were told of that differ from the one before.
-func (c *talk) changes(n float64) {
+// waitSwaps waits until n tables differed from the one before.
+func (c *stdioClient) waitSwaps(n float64) {
 	c.t.Helper()
 	polltest.Until(c.t, "the changes are told", func() bool { return testutil.ToFloat64(c.g.metrics.swaps.WithLabelValues("changed")) >= n })
 }
 
-// A client that was there before the upstreams hears of no changes while they
+// A client that connects before the upstreams have started gets no list changes while they
 // start: its first list waits for them.
-func TestNoNewsOfTheStart(t *testing.T) {
+func TestNoListChangesDuringStart(t *testing.T) {
 	gate := make(chan struct{})
-	c, end := talkTo(t, "upstreams: {late: {url: "+lateServer(t, gate)+", era: legacy}}")
+	c, end := startStdio(t, "upstreams: {late: {url: "+lateServer(t, gate)+", era: legacy}}")
 	close(gate)
-	c.changes(1)
-	c.say(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
-	if got := c.until(answerTo("1")); len(got) != 1 {
+	c.waitSwaps(1)
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+	if got := c.readUntil(answerTo("1")); len(got) != 1 {
 		t.Errorf("before its first list the client heard %q", got)
 	}
-	c.say(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
-	if got := c.until(answerTo("2")); len(got) != 1 || !strings.Contains(got[0], `"late__t"`) {
+	c.send(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
+	if got := c.readUntil(answerTo("2")); len(got) != 1 || !strings.Contains(got[0], `"late__t"`) {
 		t.Errorf("the first list came as %q", got)
 	}
 	end()
 }
 
-// startHidden starts a gateway of which the client may see one upstream, and not the
-// other, which starts when the gate opens. The client has got its first list.
-func startHidden(t *testing.T) (c *talk, server *mcp.Server, open, end func()) {
+// startHidden starts a gateway with two upstreams. The client may see only the first. The
+// second starts when the gate opens. The client has its first list.
+func startHidden(t *testing.T) (c *stdioClient, server *mcp.Server, open, end func()) {
 	gate := make(chan struct{})
 	server = mcp.NewServer(&mcp.Implementation{Name: "shop", Version: "1"}, nil)
 	give(server, "one")
@@ -150,7 +151,7 @@ func startHidden(t *testing.T) (c *talk, server *mcp.Server, open, end func()) {
 		shop.CloseClientConnections()
 		shop.Close()
 	})
-	c, end = talkTo(t, `
+	c, end = startStdio(t, `
 startup_wait: 10m
 upstreams:
   late: {url: `+lateServer(t, gate)+`, era: legacy}
@@ -159,8 +160,8 @@ policy:
   default: allow
   rules: [{name: hidden, effect: deny, what: {upstreams: [late]}}]
 `)
-	c.say(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-	if got := c.until(answerTo("1")); len(got) != 1 || !strings.Contains(got[0], `"shop__one"`) || strings.Contains(got[0], "late") {
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	if got := c.readUntil(answerTo("1")); len(got) != 1 || !strings.Contains(got[0], `"shop__one"`) || strings.Contains(got[0], "late") {
 		t.Errorf("the first list came as %q", got)
 	}
 	if c.g.isStarted() {
@@ -169,29 +170,29 @@ policy:
 	return c, server, func() { close(gate) }, end
 }
 
-// Whoever need not wait for their first list hears of nothing that it had, and of nothing
-// of an upstream that is hidden from them.
-func TestNoNewsOfWhatWasListed(t *testing.T) {
+// A client whose first list does not wait gets no list changes for what that list contained,
+// and none for an upstream that is hidden from it.
+func TestNoListChangesOfHiddenUpstreams(t *testing.T) {
 	c, _, open, end := startHidden(t)
-	c.changes(1) // that of the list
+	c.waitSwaps(1) // the table with the list
 	open()
-	c.changes(2) // that of the hidden upstream
+	c.waitSwaps(2) // the table with the hidden upstream
 	<-c.g.started
-	c.say(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
-	if got := c.until(answerTo("2")); len(got) != 1 {
+	c.send(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+	if got := c.readUntil(answerTo("2")); len(got) != 1 {
 		t.Errorf("the client heard %q", got)
 	}
 	end()
 }
 
-// They hear of what changes in that list, while the hidden upstream is starting.
-func TestNewsWhileOthersStart(t *testing.T) {
+// A client gets changes of that list while the hidden upstream is starting.
+func TestListChangesWhileOthersStart(t *testing.T) {
 	c, server, open, end := startHidden(t)
 	told := false
 	polltest.Until(t, "it is told of, and the list has it", func() bool {
-		give(server, "two") // again, as the gateway may not hear the server yet
-		c.say(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
-		got := c.until(answerTo("2"))
+		give(server, "two") // repeated, since the gateway may not listen yet
+		c.send(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
+		got := c.readUntil(answerTo("2"))
 		told = told || strings.Contains(got[0], wire.NoteToolsChanged)
 		return told && strings.Contains(got[len(got)-1], `"shop__two"`)
 	})

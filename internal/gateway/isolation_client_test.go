@@ -16,66 +16,66 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// paper is a response that is written on.
-type paper struct {
+// streamRecorder is a response writer whose body can be read while it is written.
+type streamRecorder struct {
 	mu     sync.Mutex
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-func (p *paper) Header() http.Header { return p.header }
+func (p *streamRecorder) Header() http.Header { return p.header }
 
-func (p *paper) WriteHeader(status int) {
+func (p *streamRecorder) WriteHeader(status int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.status = status
 }
 
-func (p *paper) Write(b []byte) (int, error) {
+func (p *streamRecorder) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.body.Write(b)
 }
 
-func (p *paper) Flush()                           {}
-func (p *paper) SetReadDeadline(time.Time) error  { return nil }
-func (p *paper) SetWriteDeadline(time.Time) error { return nil }
+func (p *streamRecorder) Flush()                           {}
+func (p *streamRecorder) SetReadDeadline(time.Time) error  { return nil }
+func (p *streamRecorder) SetWriteDeadline(time.Time) error { return nil }
 
-// take returns what has been written since it was last taken.
-func (p *paper) take() string {
+// take returns what was written since the last take.
+func (p *streamRecorder) take() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.body.Reset()
 	return p.body.String()
 }
 
-// visitor is a client of a site, by one of its front ends. All that it gets is the
-// same for the same requests, but for ids that are made up.
-type visitor struct {
+// testClient is a client of a testGateway on one of its transports. For the same requests it
+// gets the same answers, except for random ids.
+type testClient struct {
 	how  string // modern, legacy, sse or stdio
-	site *site
+	site *testGateway
 	who  *call.Principal
 	ctx  context.Context
 
-	session string // of legacy clients; where SSE clients post to
-	stream  *paper // what comes unasked, and all that does by SSE and stdio
-	pipe    *io.PipeWriter
-	events  []string // ids of events that came
-	asked   int
-	hello   string // the answer to initialize
+	session    string          // of legacy clients; the URL for messages of SSE clients
+	stream     *streamRecorder // unsolicited messages; with SSE and stdio all messages
+	pipe       *io.PipeWriter
+	events     []string // ids of received events
+	asked      int
+	initialize string // the answer to initialize
 }
 
-// rev is the revision that the visitor speaks.
-func (v *visitor) rev() wire.Revision {
+// revision returns the revision of the client.
+func (v *testClient) revision() wire.Revision {
 	if v.how == "modern" {
 		return wire.Rev20260728
 	}
 	return wire.Rev20251125
 }
 
-// serve has the site serve one request to its end, or until all wait.
-func (v *visitor) serve(verb, path, body string, header ...string) *paper {
+// serve serves one request until it ends, or until all goroutines wait.
+func (v *testClient) serve(verb, path, body string, header ...string) *streamRecorder {
 	r, err := http.NewRequestWithContext(v.ctx, verb, "http://gateway.test"+path, strings.NewReader(body))
 	if err != nil {
 		v.site.t.Fatal(err)
@@ -89,7 +89,7 @@ func (v *visitor) serve(verb, path, body string, header ...string) *paper {
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	p := &paper{header: http.Header{}, status: http.StatusOK}
+	p := &streamRecorder{header: http.Header{}, status: http.StatusOK}
 	serve := v.site.front.ServeHTTP
 	if strings.HasPrefix(path, "/sse") {
 		serve = v.site.front.ServeSSE
@@ -99,16 +99,16 @@ func (v *visitor) serve(verb, path, body string, header ...string) *paper {
 	return p
 }
 
-// visit begins a conversation.
-func (s *site) visit(ctx context.Context, who *call.Principal, how string) *visitor {
-	v := &visitor{how: how, site: s, who: who, ctx: ctx}
+// connect connects a client.
+func (s *testGateway) connect(ctx context.Context, who *call.Principal, how string) *testClient {
+	v := &testClient{how: how, site: s, who: who, ctx: ctx}
 	const hello = `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}`
 	switch how {
 	case "modern":
 		v.stream = v.modern("subscriptions/listen", "", `"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":[`+s.everyURI+`]}`)
 	case "legacy":
 		p := v.serve(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":`+hello+`}`)
-		v.session, v.hello = p.header.Get(wire.HeaderSession), v.text(p.status, p.take())
+		v.session, v.initialize = p.header.Get(wire.HeaderSession), v.text(p.status, p.take())
 		v.stream = v.serve(http.MethodGet, "/mcp", "", wire.HeaderSession, v.session)
 	case "sse":
 		v.stream = v.serve(http.MethodGet, "/sse", "")
@@ -117,18 +117,18 @@ func (s *site) visit(ctx context.Context, who *call.Principal, how string) *visi
 				v.session = path
 			}
 		}
-		v.hello = v.ask("initialize", hello)
+		v.initialize = v.ask("initialize", hello)
 	case "stdio":
 		in, out := io.Pipe()
-		v.stream, v.pipe = &paper{}, out
+		v.stream, v.pipe = &streamRecorder{}, out
 		go s.front.ServeStdio(ctx, in, v.stream, time.Second)
-		v.hello = v.ask("initialize", hello)
+		v.initialize = v.ask("initialize", hello)
 	}
 	return v
 }
 
 // modern sends a request of a modern client.
-func (v *visitor) modern(method, name, members string) *paper {
+func (v *testClient) modern(method, name, members string) *streamRecorder {
 	v.asked++
 	if members != "" {
 		members += ","
@@ -141,8 +141,8 @@ func (v *visitor) modern(method, name, members string) *paper {
 	return v.serve(http.MethodPost, "/mcp", body, header...)
 }
 
-// ask sends a request and returns all of the answer.
-func (v *visitor) ask(method, params string) string {
+// ask sends a request and returns the whole answer.
+func (v *testClient) ask(method, params string) string {
 	if v.how == "modern" {
 		root := wire.ValueOf(wire.Raw(params))
 		name := root.Get("name").Str()
@@ -168,15 +168,14 @@ func (v *visitor) ask(method, params string) string {
 	}
 }
 
-// news is what has come unasked.
-func (v *visitor) news() string {
+// unsolicited returns the messages that answer no request.
+func (v *testClient) unsolicited() string {
 	synctest.Wait()
 	return v.text(0, v.stream.take())
 }
 
-// steal tries to have what was sent to another client, whose session and event these
-// are.
-func (v *visitor) steal(session, event string) string {
+// resume tries to resume the stream of another client, with its session and event id.
+func (v *testClient) resume(session, event string) string {
 	switch v.how {
 	case "legacy":
 		p := v.serve(http.MethodGet, "/mcp", "", wire.HeaderSession, session, "Last-Event-ID", event)
@@ -192,8 +191,8 @@ func (v *visitor) steal(session, event string) string {
 
 var eventID = regexp.MustCompile(`(?m)^id: (.*)$`)
 
-// text is an answer, without the ids of its events, which are kept.
-func (v *visitor) text(status int, body string) string {
+// text returns an answer without the ids of its events, which it records.
+func (v *testClient) text(status int, body string) string {
 	for _, m := range eventID.FindAllStringSubmatch(body, -1) {
 		v.events = append(v.events, m[1])
 	}
