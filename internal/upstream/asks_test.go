@@ -153,7 +153,7 @@ func TestGateClosed(t *testing.T) {
 		t.Error("asked after the end")
 		return nil, nil
 	}}
-	g := newGate(t.Context(), &call.Call{Back: back, LogLevel: wire.LevelDebug}, time.Minute, time.Hour)
+	g := newCallGuard(t.Context(), &call.Call{Back: back, LogLevel: wire.LevelDebug}, time.Minute, time.Hour)
 	g.Notify(wire.NoteMessage, wire.Raw(`{"level":"info"}`))
 	g.close()
 	g.Notify(wire.NoteMessage, wire.Raw(`{"level":"info"}`))
@@ -167,18 +167,18 @@ func TestGateClosed(t *testing.T) {
 
 // A call that waits for a person holds no slot, and gives none back twice.
 func TestAskGivesTheSlotBack(t *testing.T) {
-	slots := newPlaces(1, newLine(1))
+	slots := newFairLimiter(1, newLimiterQueue(1))
 	back := &peer{ask: func(context.Context, string, wire.Raw) (wire.Raw, error) {
 		if slots.free != 1 {
 			t.Error("the slot is held during the ask")
 		}
 		return nil, nil
 	}}
-	g := newGate(t.Context(), &call.Call{Back: back}, time.Minute, time.Hour)
-	if err := slots.take(t.Context(), 0); err != nil {
+	g := newCallGuard(t.Context(), &call.Call{Back: back}, time.Minute, time.Hour)
+	if err := slots.acquire(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	g.hold(slots)
+	g.holdSlot(slots)
 	for range 2 {
 		if _, err := g.Ask(t.Context(), wire.MethodElicit, nil); err != nil {
 			t.Error(err)

@@ -22,8 +22,8 @@ import (
 // any time.
 type Connector struct {
 	o      *Options
-	slots  *places // one for each call that may run, of all sessions with the upstream, which wait in one line
-	single *places // the one for the call that may run in this session; nil: any number may
+	slots  *fairLimiter // one for each call that may run, of all sessions with the upstream, which wait in one line
+	single *fairLimiter // the one for the call that may run in this session; nil: any number may
 
 	inflight atomic.Pointer[prometheus.Gauge] // looked up once, not for each call
 	channel  atomic.Uint32                    // the way to the server in the last conversation
@@ -62,7 +62,7 @@ func New(o Options) *Connector {
 	}
 	c.o.babble = c.babbles
 	c.tools = new(atomic.Pointer[toolFacts])
-	c.bound(newPlaces(c.o.MaxConcurrent, newLine(c.o.MaxQueue)))
+	c.bound(newFairLimiter(c.o.MaxConcurrent, newLimiterQueue(c.o.MaxQueue)))
 	c.measure()
 	c.box = newMailbox(c.o)
 	c.tools.Store(&toolFacts{})
@@ -71,10 +71,10 @@ func New(o Options) *Connector {
 }
 
 // bound sets how many calls may run. It is called before any does.
-func (c *Connector) bound(slots *places) {
+func (c *Connector) bound(slots *fairLimiter) {
 	c.slots = slots
 	if c.o.Serialize {
-		c.single = newPlaces(1, slots.line)
+		c.single = newFairLimiter(1, slots.queue)
 	}
 }
 

@@ -27,7 +27,7 @@ import (
 // have been the reason, nor a large one.
 func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) {
 	began := time.Now()
-	g := newGate(ctx, cl, c.o.Timeout, c.o.MaxDuration)
+	g := newCallGuard(ctx, cl, c.o.Timeout, c.o.MaxDuration)
 	defer g.close()
 	own := *cl
 	own.Back = g
@@ -44,7 +44,7 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 	if refusal, ok := err.(*wire.Error); ok { // not one that is the cause of a fault
 		return call.Result{}, refusal
 	}
-	if context.Cause(&g.Scope) == errQuiet {
+	if context.Cause(&g.Scope) == errSilent {
 		c.doubt()
 	}
 	reason, retryable := c.explain(g, err)
@@ -61,14 +61,14 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 
 // explain tells what a client reads of an error, and whether the server has
 // certainly not begun the call.
-func (c *Connector) explain(g *gate, err error) (reason string, unsent bool) {
+func (c *Connector) explain(g *callGuard, err error) (reason string, unsent bool) {
 	if f, ok := errors.AsType[*fault](err); ok {
 		return f.reason, f.unsent && !f.unproven
 	}
 	switch cause := context.Cause(&g.Scope); cause {
-	case errQuiet:
+	case errSilent:
 		return fmt.Sprintf("the server did not answer within %s", c.o.Timeout), false
-	case errTooLong:
+	case errMaxDuration:
 		return fmt.Sprintf("the call took longer than %s", c.o.MaxDuration), false
 	default:
 		return "the call failed", false
@@ -77,18 +77,18 @@ func (c *Connector) explain(g *gate, err error) (reason string, unsent bool) {
 
 // send takes a slot and sends the call, twice at most. While the server cannot be
 // reached it tries for StartupWait.
-func (c *Connector) send(g *gate, cl *call.Call) (call.Result, error) {
+func (c *Connector) send(g *callGuard, cl *call.Call) (call.Result, error) {
 	ctx := context.Context(&g.Scope)
 	if c.single != nil && needsTurn(cl.Method) {
 		if err := c.take(ctx, c.single, cl); err != nil {
 			return call.Result{}, err
 		}
-		defer c.single.give()
+		defer c.single.release()
 	}
 	if err := c.take(ctx, c.slots, cl); err != nil {
 		return call.Result{}, err
 	}
-	g.hold(c.slots)
+	g.holdSlot(c.slots)
 	inflight := *c.inflight.Load()
 	inflight.Inc()
 	defer inflight.Dec()
@@ -139,9 +139,9 @@ func (c *Connector) another(ctx context.Context, past conn, f *fault) (conn, err
 // from asking how it is.
 func needsTurn(method string) bool { return wire.MethodOf(method).Kind != wire.KindTask }
 
-// take takes one of places for a call, see [places.take].
-func (c *Connector) take(ctx context.Context, p *places, cl *call.Call) error {
-	err := p.take(ctx, cl.ShareKey)
+// take acquires a slot for a call, see [fairLimiter.acquire].
+func (c *Connector) take(ctx context.Context, p *fairLimiter, cl *call.Call) error {
+	err := p.acquire(ctx, cl.ShareKey)
 	if err != nil && ctx.Err() != nil {
 		return c.expired(ctx, p)
 	}
@@ -149,8 +149,8 @@ func (c *Connector) take(ctx context.Context, p *places, cl *call.Call) error {
 }
 
 // expired is the error of a call whose time ran out before it was sent.
-func (c *Connector) expired(ctx context.Context, p *places) error {
-	if context.Cause(ctx) == errQuiet {
+func (c *Connector) expired(ctx context.Context, p *fairLimiter) error {
+	if context.Cause(ctx) == errSilent {
 		if p == c.single {
 			return &fault{reason: fmt.Sprintf("overloaded: the server gets one call at a time, and the one that runs took longer than %s", c.o.Timeout), unsent: true, later: overloaded}
 		}
@@ -196,7 +196,7 @@ func (c *Connector) await(ctx context.Context, past conn) (conn, error) {
 }
 
 func (c *Connector) expiredWaiting(ctx context.Context) error {
-	if context.Cause(ctx) == errQuiet {
+	if context.Cause(ctx) == errSilent {
 		return c.unavailable(fmt.Sprintf("the server is still starting after %s", c.o.Timeout))
 	}
 	return ctx.Err()

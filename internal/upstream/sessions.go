@@ -16,63 +16,62 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Sharing says who shares a session with an upstream.
+// Sharing says which clients share a session with an upstream.
 type Sharing uint8
 
 const (
-	// Shared is one session for everybody. Over streamable HTTP, where sessions
-	// are cheap, it is one for all legacy clients that can do the same, so that the
-	// server learns what that is.
+	// Shared is one session for all clients. Over streamable HTTP, where sessions
+	// are cheap, it is one session for each set of capabilities of legacy clients, so
+	// that the server learns what its client can do.
 	Shared Sharing = iota
-	// PerClient is one session for each session of a legacy client. Clients
-	// without a session use that of their principal.
+	// PerClient is one session for each session of a legacy client. Clients without a
+	// session use the session of their principal.
 	PerClient
 	// PerPrincipal is one session for each principal.
 	PerPrincipal
 )
 
-// maxSets bounds the shared sessions beside the head. Clients that find no place
-// use the head: they are still asked nothing that they cannot answer.
+// maxSets bounds the sessions for sets of capabilities. Further clients use the
+// catalog session: they are still asked nothing that they cannot answer.
 const maxSets = 16
 
-// aloneFor is how long no further shared session is tried with a server that has
-// refused one.
-const aloneFor = 5 * time.Minute
+// aloneFor is when a further shared session is tried with a server that refused one.
+const setsRetryAfter = 5 * time.Minute
 
-// Sessions are all sessions with one upstream: the head, which gathers the
-// catalog and says how the upstream is, and those of single clients, principals
-// or kinds of clients, which are opened by the first call that needs them. They
-// end with their client, when nobody has used them for Options.SessionIdle, and
-// with Run. A session that is lost is opened again, like the head's. Those of
-// principals gather lists of their own where Options.Personal says so.
+// Sessions are all sessions with one upstream: the catalog session, which gathers the
+// catalog and determines the state of the upstream, and the sessions of clients,
+// principals and sets of capabilities. The first call that needs a session opens it.
+// It ends with its client, after Options.SessionIdle without use, and with Run. A lost
+// session is opened again. Sessions of principals gather lists of their own if
+// Options.Personal is set.
 //
-// All share one allowance of calls, the facts about tools that the head knows,
-// and one set of metrics. All methods may be called by many goroutines at once.
+// All sessions share one limit of calls, the facts about tools that the catalog session
+// knows, and one set of metrics. All methods may be called by many goroutines at once.
 type Sessions struct {
-	o    Options
-	head *Connector
+	o              Options
+	catalogSession *Connector
 	// opens is set when a server that speaks both eras has opened a legacy session.
-	opens atomic.Bool
+	opensLegacySessions atomic.Bool
 
-	mu    sync.Mutex
-	life  context.Context // of sessions beside the head; nil before Run and after
-	began chan struct{}   // closed when there is one
-	level wire.Level
-	open  map[string]*branch // by name
-	sets  map[string]string  // by the key of a legacy client what its set is called; see setOf
-	held  *fairshare.Budget  // sessions of clients and principals that are open
-	alone time.Time          // until then no set is opened, since the server has refused one
-	wg    sync.WaitGroup
+	mu          sync.Mutex
+	runContext  context.Context // of sessions beside the catalog session; nil before and after Run
+	running     chan struct{}   // closed when there is a runContext
+	logLevel    wire.Level
+	open        map[string]*openSession // by name
+	setNames    map[string]string       // names of the sessions for sets, by the key of a legacy client; see setName
+	budget      *fairshare.Budget       // sessions of clients and principals that are open
+	noSetsUntil time.Time               // until then no session for a set is opened, because the server refused one
+	wg          sync.WaitGroup
 }
 
-// branch is a session beside the head.
-type branch struct {
+// openSession is a session beside the catalog session.
+type openSession struct {
 	*Connector
 	persona *persona
 	share   fairshare.Share // that the session counts for
 	end     context.CancelFunc
 	users   int       // calls and subscriptions
-	used    time.Time // when somebody last began or ended to use it
+	used    time.Time // when a use last began or ended
 }
 
 // NewSessions returns sessions that do nothing yet: see [Sessions.Run].
@@ -81,76 +80,75 @@ func NewSessions(o Options) *Sessions {
 	if o.OnlyClient != nil {
 		head.persona = newOnlyPersona(&o)
 	}
-	s := &Sessions{head: New(head), open: make(map[string]*branch), sets: make(map[string]string), began: make(chan struct{})}
-	s.o = *s.head.o
+	s := &Sessions{catalogSession: New(head), open: make(map[string]*openSession), setNames: make(map[string]string), running: make(chan struct{})}
+	s.o = *s.catalogSession.o
 	s.o.persona = nil
-	s.held = fairshare.New(int64(s.o.MaxSessions)+1, 0) // so that a single client may use the last one
-	s.o.Logger = o.Logger                               // connectors put the upstream's name in by themselves
+	s.budget = fairshare.New(int64(s.o.MaxSessions)+1, 0) // so that a single client may use the last one
+	s.o.Logger = o.Logger                                 // each connector adds the name of the upstream
 	return s
 }
 
 // Snapshot returns what is known of the upstream now.
-func (s *Sessions) Snapshot() Snapshot { return s.head.Snapshot() }
+func (s *Sessions) Snapshot() Snapshot { return s.catalogSession.Snapshot() }
 
-// Run keeps the sessions until ctx ends. It returns when every goroutine, process
-// and connection of theirs has ended: nil after ctx ended, an error at once when
-// the options make no sense. It must be called once.
+// Run keeps the sessions open until ctx ends. It returns when every goroutine, process
+// and connection has ended: nil after ctx ended, or at once an error about the options.
+// Call it once.
 func (s *Sessions) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.mu.Lock()
-	s.life = ctx
-	close(s.began)
+	s.runContext = ctx
+	close(s.running)
 	s.mu.Unlock()
 	idle := time.NewTicker(max(min(s.o.SessionIdle/4, time.Minute), time.Millisecond))
 	defer idle.Stop()
 	done := make(chan error, 1)
-	go func() { done <- s.head.Run(ctx) }()
+	go func() { done <- s.catalogSession.Run(ctx) }()
 	for {
 		select {
 		case <-idle.C:
 			s.mu.Lock()
-			s.reap()
+			s.closeIdle()
 			s.mu.Unlock()
 		case err := <-done:
 			s.mu.Lock()
-			s.life = nil
+			s.runContext = nil
 			for name := range s.open {
 				s.close(name)
 			}
 			s.mu.Unlock()
 			s.wg.Wait()
-			s.head.leave() // others may have heard of who is behind after it had ended
+			s.catalogSession.leave() // other sessions may have observed gateways after the catalog session ended
 			return err
 		}
 	}
 }
 
-// Session names the session that the calls of c's client go through, for
-// [call.Call.Session], and sees to it that there is one, for which it may wait; ""
-// is the head. The
-// error is that of [Connector.Do]: the upstream has not said yet what it is, or
-// there are as many sessions as there may be.
+// Session returns the name of the session for the calls of c's client, for
+// [call.Call.Session]; "" is the catalog session. It opens the session if need be, and
+// may wait for the server. The error is one of [Connector.Do]: the upstream has not
+// connected yet, or has as many sessions as it may.
 func (s *Sessions) Session(ctx context.Context, c *call.Call) (string, error) {
-	kind, name, err := s.place(ctx, c)
+	kind, name, err := s.resolve(ctx, c)
 	if err != nil || name == "" {
 		return "", err
 	}
-	b, err := s.find(kind, name, c)
+	b, err := s.findSession(kind, name, c)
 	switch {
 	case err != nil || b == nil:
 		return "", err
 	case kind == ofSet && channel(b.channel.Load()) == channelUnknown:
-		return s.settled(ctx, name, b)
+		return s.awaitFirst(ctx, name, b)
 	}
 	return name, nil
 }
 
-// settled returns the name of a session that is being opened, or that of the head
-// if the server opens no more than one: there are such.
-func (s *Sessions) settled(ctx context.Context, name string, b *branch) (string, error) {
+// awaitFirst waits for the first attempt of a session. It returns the name of the
+// session, or that of the catalog session if the server opens only one, as some do.
+func (s *Sessions) awaitFirst(ctx context.Context, name string, b *openSession) (string, error) {
 	_, err := b.await(ctx, nil)
-	head := s.head.Snapshot()
+	head := s.catalogSession.Snapshot()
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
@@ -159,37 +157,37 @@ func (s *Sessions) settled(ctx context.Context, name string, b *branch) (string,
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.alone = time.Now().Add(aloneFor)
+	s.noSetsUntil = time.Now().Add(setsRetryAfter)
 	if s.open[name] == b {
 		s.close(name)
 	}
-	s.head.o.Logger.Info("the server opens no further session, so that one is for all clients, whatever they can do", s.o.why(err))
+	s.catalogSession.o.Logger.Info("the server opens only one session: all clients share it, whatever they can do", s.o.why(err))
 	return "", nil
 }
 
-// find returns the session with this name, which it opens if there is none, or nil
-// when the head is to be used instead. The error is that of [Sessions.Session].
-func (s *Sessions) find(kind byte, name string, c *call.Call) (*branch, error) {
+// findSession returns the session with this name, and opens it if need be. It returns
+// nil if the catalog session is to be used. The error is that of [Sessions.Session].
+func (s *Sessions) findSession(kind byte, name string, c *call.Call) (*openSession, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b := s.open[name]; b != nil {
 		b.used = time.Now()
 		if b.persona.renew(c.Principal) {
-			poke(b.wanted) // what failed for the proof before may get through now
+			poke(b.wanted) // what the former credentials did not allow may succeed now
 		}
 		return b, nil
 	}
-	if s.life == nil {
-		return nil, s.head.failure(reasonEnded, time.Now(), false, 0)
+	if s.runContext == nil {
+		return nil, s.catalogSession.failure(reasonEnded, time.Now(), false, 0)
 	}
-	if kind == ofSet && time.Now().Before(s.alone) {
+	if kind == ofSet && time.Now().Before(s.noSetsUntil) {
 		return nil, nil
 	}
 	if err := s.reserve(kind, c); err != nil {
 		if kind == ofSet || s.stateless(c) {
 			return nil, nil
 		}
-		return nil, s.head.failure(err.Error()+"; end clients that are not needed, or raise max_sessions of the upstream",
+		return nil, s.catalogSession.failure(err.Error()+"; end clients that are not needed, or raise max_sessions of the upstream",
 			time.Now(), true, overloaded)
 	}
 	b := s.begin(s.newPersona(kind, name, c))
@@ -203,7 +201,7 @@ func (s *Sessions) find(kind byte, name string, c *call.Call) (*branch, error) {
 func (s *Sessions) reserve(kind byte, c *call.Call) error {
 	if kind == ofSet {
 		if len(s.open) >= maxSets {
-			s.reap()
+			s.closeIdle()
 		}
 		if len(s.open) >= maxSets {
 			return errors.New("overloaded: there are as many shared sessions as there may be")
@@ -211,32 +209,32 @@ func (s *Sessions) reserve(kind byte, c *call.Call) error {
 		return nil
 	}
 	share := fairshare.ShareOf(c.ShareKey)
-	err := s.held.Acquire(share, 1)
+	err := s.budget.Acquire(share, 1)
 	if err != nil {
-		s.reap()
-		err = s.held.Acquire(share, 1)
+		s.closeIdle()
+		err = s.budget.Acquire(share, 1)
 	}
 	switch {
 	case err == fairshare.ErrShareExceeded:
 		return errors.New("overloaded: you have as many sessions with it as one principal, or one address, may have beside others")
 	case err != nil:
-		return fmt.Errorf("overloaded: there are %d sessions of clients with it, which leaves none for you", s.held.Held())
+		return fmt.Errorf("overloaded: there are %d sessions of clients with it, which leaves none for you", s.budget.Held())
 	}
 	return nil
 }
 
 // begin opens a session. The caller holds mu.
-func (s *Sessions) begin(p *persona) *branch {
-	ctx, cancel := context.WithCancel(s.life)
+func (s *Sessions) begin(p *persona) *openSession {
+	ctx, cancel := context.WithCancel(s.runContext)
 	o := s.o
 	o.persona, o.Logger = p, cmp.Or(o.Logger, zap.NewNop()).With(zap.String("session", p.origin.Session))
-	if head := s.head.Snapshot(); head.Era() != wire.EraUnknown {
+	if head := s.catalogSession.Snapshot(); head.Era() != wire.EraUnknown {
 		o.Era = head.Era()
 	}
-	switch way := channel(s.head.channel.Load()); way {
+	switch way := channel(s.catalogSession.channel.Load()); way {
 	case channelDual:
-		if p.gathers { // it takes clients of both eras, as the head does
-			o.Era, p.head = s.o.Era, s.head
+		if p.gathers { // clients of both eras use it, like the catalog session
+			o.Era, p.head = s.o.Era, s.catalogSession
 			break
 		}
 		fallthrough
@@ -247,16 +245,16 @@ func (s *Sessions) begin(p *persona) *branch {
 			web.Transport = TransportSSE
 		}
 		o.HTTP, o.Era = &web, wire.EraLegacy
-		p.head = s.head
+		p.head = s.catalogSession
 	}
-	b := &branch{Connector: New(o), persona: p, end: cancel, used: time.Now()}
+	b := &openSession{Connector: New(o), persona: p, end: cancel, used: time.Now()}
 	if !p.gathers {
-		b.tools = s.head.tools
+		b.tools = s.catalogSession.tools
 	}
-	b.bound(s.head.slots)
+	b.bound(s.catalogSession.slots)
 	p.retell = func() { b.tell(wire.NoteRootsChanged) }
-	b.SetLogLevel(s.level)
-	s.wg.Go(func() { _ = b.Run(ctx) }) // an error in the options would be the head's too
+	b.SetLogLevel(s.logLevel)
+	s.wg.Go(func() { _ = b.Run(ctx) }) // the catalog session reports errors in the options
 	return b
 }
 
@@ -266,15 +264,15 @@ func (s *Sessions) close(name string) {
 	b.end()
 	delete(s.open, name)
 	if name[0] != ofSet {
-		s.held.Release(b.share, 1)
+		s.budget.Release(b.share, 1)
 	}
 	if b.persona.gathers && s.o.Gathered != nil {
 		s.o.Gathered(b.persona.origin.Principal)
 	}
 }
 
-// reap ends the sessions that nobody has used for too long. The caller holds mu.
-func (s *Sessions) reap() {
+// closeIdle ends sessions that were not used for too long. The caller holds mu.
+func (s *Sessions) closeIdle() {
 	since := time.Now().Add(-s.o.SessionIdle)
 	for name, b := range s.open {
 		if b.users == 0 && b.used.Before(since) {
@@ -283,9 +281,8 @@ func (s *Sessions) reap() {
 	}
 }
 
-// Do sends a call through the session that it names, see [Connector.Do]. When
-// that has ended meanwhile, a call of the same client opens it again; any other
-// call fails.
+// Do sends a call through the session that it names, see [Connector.Do]. A call of the
+// session's client opens the session again if it has ended; another call fails.
 func (s *Sessions) Do(ctx context.Context, c *call.Call) (call.Result, error) {
 	to, leave, err := s.use(ctx, c)
 	if err != nil {
@@ -295,9 +292,9 @@ func (s *Sessions) Do(ctx context.Context, c *call.Call) (call.Result, error) {
 	return to.Do(ctx, c)
 }
 
-// Subscribe has the server tell of updates of a resource in the session that c
-// names, see [Connector.Subscribe]. cancel takes it back; it does not block, and
-// may be called more than once.
+// Subscribe subscribes to a resource in the session that c names, see
+// [Connector.Subscribe]. cancel ends the subscription; it does not block, and may be
+// called more than once.
 func (s *Sessions) Subscribe(ctx context.Context, c *call.Call, uri string) (cancel func(), err error) {
 	to, leave, err := s.use(ctx, c)
 	if err != nil {
@@ -313,37 +310,38 @@ func (s *Sessions) Subscribe(ctx context.Context, c *call.Call, uri string) (can
 	}), nil
 }
 
-// use returns the session that a call names. It is kept until leave is called.
+// use returns the session that a call names. The session stays open until the caller
+// calls leave.
 func (s *Sessions) use(ctx context.Context, c *call.Call) (to *Connector, leave func(), err error) {
 	if c.Session == "" {
-		return s.head, func() {}, nil
+		return s.catalogSession, func() {}, nil
 	}
-	b := s.hold(c.Session)
+	b := s.retain(c.Session)
 	if b == nil {
 		name, err := s.Session(ctx, c)
 		if err != nil {
 			return nil, nil, err
 		}
 		if name == c.Session {
-			b = s.hold(name)
+			b = s.retain(name)
 		}
 	}
 	if b == nil {
-		return nil, nil, s.head.failure("the session in which this was begun has ended", time.Now(), false, 0)
+		return nil, nil, s.catalogSession.failure("the session in which this was begun has ended", time.Now(), false, 0)
 	}
-	return b.Connector, func() { s.leave(b) }, nil
+	return b.Connector, func() { s.release(b) }, nil
 }
 
-// leave counts one user less.
-func (s *Sessions) leave(b *branch) {
+// release counts one user less.
+func (s *Sessions) release(b *openSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b.users--
 	b.used = time.Now()
 }
 
-// hold returns the session with this name, and counts one more user, or nil.
-func (s *Sessions) hold(name string) *branch {
+// retain returns the session with this name, or nil, and counts one more user.
+func (s *Sessions) retain(name string) *openSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.open[name]
@@ -353,8 +351,8 @@ func (s *Sessions) hold(name string) *branch {
 	return b
 }
 
-// EndClient ends what there is for a client alone, whose session has ended: key
-// is that of [call.Client]. It does not block.
+// EndClient ends the session of a client whose own session has ended. key is the Key
+// of the [call.Client]. It does not block.
 func (s *Sessions) EndClient(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -368,17 +366,17 @@ func (s *Sessions) EndClient(key string) {
 			b.persona.forget(key)
 		}
 	default:
-		delete(s.sets, key)
+		delete(s.setNames, key)
 	}
 }
 
-// RootsChanged tells the server that a client's roots have changed, if it has
-// been told that client's. It does not block.
+// RootsChanged tells the server that the roots of a client have changed, if the server
+// uses them. It does not block.
 func (s *Sessions) RootsChanged(c *call.Client, principal string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.head.o.persona.relaysRoots() {
-		s.head.tell(wire.NoteRootsChanged)
+	if s.catalogSession.o.persona.relaysRoots() {
+		s.catalogSession.tell(wire.NoteRootsChanged)
 	}
 	if b := s.open[nameOf(ofClient, c.Key)]; b != nil && b.persona.relaysRoots() {
 		b.tell(wire.NoteRootsChanged)
@@ -393,17 +391,17 @@ func (s *Sessions) RootsChanged(c *call.Client, principal string) {
 func (s *Sessions) SetLogLevel(level wire.Level) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.level = level
-	s.head.SetLogLevel(level)
+	s.logLevel = level
+	s.catalogSession.SetLogLevel(level)
 	for _, b := range s.open {
 		b.SetLogLevel(level)
 	}
 }
 
-// refusal makes the error of a call of one of the head's.
+// refusal returns the error of a call for an error of the catalog session.
 func (s *Sessions) refusal(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return s.head.failure(downReason(err), s.head.Snapshot().Since, true, laterOf(err))
+	return s.catalogSession.failure(downReason(err), s.catalogSession.Snapshot().Since, true, laterOf(err))
 }

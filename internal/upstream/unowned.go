@@ -45,7 +45,7 @@ func newRefusals() *rate.Limiter { return rate.NewLimiter(rate.Limit(0.1), 5) }
 // again for any of them.
 func (t *flights) crowd() (clients, calls, asking int) {
 	seen := make(map[string]bool)
-	var gates []*gate
+	var gates []*callGuard
 	t.mu.Lock()
 	for _, f := range t.open {
 		if f.call.Client == nil {
@@ -53,7 +53,7 @@ func (t *flights) crowd() (clients, calls, asking int) {
 		}
 		seen[f.call.Client.Key] = true
 		calls++
-		if g, ok := f.call.Back.(*gate); ok {
+		if g, ok := f.call.Back.(*callGuard); ok {
 			gates = append(gates, g)
 		}
 	}
@@ -67,8 +67,8 @@ func (t *flights) crowd() (clients, calls, asking int) {
 }
 
 // isAsking reports whether the client is being asked something.
-func (g *gate) isAsking() bool {
+func (g *callGuard) isAsking() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.open > 0
+	return g.openAsks > 0
 }

@@ -15,7 +15,7 @@ import (
 // queue lets calls of owners wait for the one place there is, which is taken, and
 // notes in which order they get it. It is for a synctest bubble.
 type queue struct {
-	p    *places
+	p    *fairLimiter
 	wg   sync.WaitGroup
 	mu   sync.Mutex
 	got  []string
@@ -23,8 +23,8 @@ type queue struct {
 }
 
 func newQueue(t *testing.T, max int) *queue {
-	q := &queue{p: newPlaces(1, newLine(max))}
-	if err := q.p.take(t.Context(), 0); err != nil {
+	q := &queue{p: newFairLimiter(1, newLimiterQueue(max))}
+	if err := q.p.acquire(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	return q
@@ -34,7 +34,7 @@ func newQueue(t *testing.T, max int) *queue {
 func (q *queue) wait(ctx context.Context, owner byte, n int) {
 	for range n {
 		q.wg.Go(func() {
-			err := q.p.take(ctx, uint64(owner))
+			err := q.p.acquire(ctx, uint64(owner))
 			q.mu.Lock()
 			defer q.mu.Unlock()
 			if err != nil {
@@ -50,7 +50,7 @@ func (q *queue) wait(ctx context.Context, owner byte, n int) {
 // run lets one call after the other have the place, until none waits.
 func (q *queue) run() (got, lost string) {
 	for range 100 {
-		q.p.give()
+		q.p.release()
 		synctest.Wait()
 	}
 	q.wg.Wait()
@@ -76,7 +76,7 @@ func TestNobodyHoldsTheWholeLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, 8)
 		q.wait(t.Context(), 'a', 10) // 4 of 8
-		if got := len(q.p.line.all); got != 4 {
+		if got := len(q.p.queue.all); got != 4 {
 			t.Fatalf("%d calls of one owner wait in a line for 8, want half", got)
 		}
 		q.wait(t.Context(), 'b', 10)    // 2 of the 4 that are left
@@ -87,7 +87,7 @@ func TestNobodyHoldsTheWholeLine(t *testing.T) {
 		if got, lost := q.run(); got != "abcdeaba" || lost != "a" {
 			t.Errorf("places went to %s, refused at last was %q", got, lost)
 		}
-		if l := q.p.line; len(l.all)+len(l.held)+len(q.p.waiting)+len(q.p.turns) != 0 {
+		if l := q.p.queue; len(l.all)+len(l.share)+len(q.p.waiting)+len(q.p.turns) != 0 {
 			t.Errorf("left in the line: %+v", l)
 		}
 	})
@@ -118,21 +118,21 @@ func TestAnAnswerWaitsForAPlace(t *testing.T) {
 		want  time.Duration // when the answer comes
 	}{
 		{"one becomes free", time.Second, time.Second},
-		{"none does", time.Minute, patience},
+		{"none does", time.Minute, reacquireTimeout},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := newPlaces(1, newLine(10))
+				p := newFairLimiter(1, newLimiterQueue(10))
 				answer := make(chan struct{})
 				back := &peer{ask: func(context.Context, string, wire.Raw) (wire.Raw, error) {
 					<-answer
 					return nil, nil
 				}}
-				g := newGate(t.Context(), &call.Call{Back: back}, time.Hour, time.Hour)
-				if err := p.take(t.Context(), 1); err != nil {
+				g := newCallGuard(t.Context(), &call.Call{Back: back}, time.Hour, time.Hour)
+				if err := p.acquire(t.Context(), 1); err != nil {
 					t.Fatal(err)
 				}
-				g.hold(p)
+				g.holdSlot(p)
 				began := time.Now()
 				var answered time.Duration
 				var wg sync.WaitGroup
@@ -143,12 +143,12 @@ func TestAnAnswerWaitsForAPlace(t *testing.T) {
 					answered = time.Since(began)
 				})
 				synctest.Wait()
-				if err := p.take(t.Context(), 2); err != nil { // another call has the place meanwhile
+				if err := p.acquire(t.Context(), 2); err != nil { // another call has the place meanwhile
 					t.Fatal(err)
 				}
 				third := make(chan time.Duration, 1)
 				wg.Go(func() {
-					if err := p.take(t.Context(), 3); err != nil {
+					if err := p.acquire(t.Context(), 3); err != nil {
 						t.Error(err)
 					}
 					third <- time.Since(began)
@@ -156,7 +156,7 @@ func TestAnAnswerWaitsForAPlace(t *testing.T) {
 				synctest.Wait()
 				close(answer)
 				time.Sleep(tc.after)
-				p.give() // the other's
+				p.release() // the other's
 				synctest.Wait()
 				if answered != tc.want {
 					t.Errorf("the answer came after %s, want %s", answered, tc.want)

@@ -62,8 +62,8 @@ func TestSetsOfAbilities(t *testing.T) {
 	for n := range 8 {
 		h.EndClient(fmt.Sprint("c", n))
 	}
-	if len(h.sets) > 0 {
-		t.Errorf("%d clients that are gone are remembered", len(h.sets))
+	if len(h.setNames) > 0 {
+		t.Errorf("%d clients that are gone are remembered", len(h.setNames))
 	}
 }
 

@@ -11,30 +11,30 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// What the name of a session beside the head is made of.
+// First letters of the names of sessions: what the key is.
 const (
-	ofClient    = 'c' // the key of a client
-	ofPrincipal = 'p' // the key of a principal
-	ofSet       = 's' // what its clients can do
+	ofClient    = 'c' // a client
+	ofPrincipal = 'p' // a principal
+	ofSet       = 's' // the set of capabilities of its clients
 )
 
-// nameOf names a session. The name says nothing of the key, which may be a
-// secret, and is as long for any.
+// nameOf returns the name of a session. All names have one length and hide the key,
+// which may be a secret.
 func nameOf(kind byte, key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return string(kind) + hex.EncodeToString(sum[:16])
 }
 
-// place says which session the calls of c's client belong in: "" is the head. The
-// error is that of [Connector.Do].
-func (s *Sessions) place(ctx context.Context, c *call.Call) (kind byte, name string, err error) {
+// resolve returns the kind and name of the session for the calls of c's client; "" is
+// the catalog session. The error is one of [Connector.Do].
+func (s *Sessions) resolve(ctx context.Context, c *call.Call) (kind byte, name string, err error) {
 	if s.o.OnlyClient != nil {
 		return 0, "", nil
 	}
-	if s.proves(c) && (s.o.Sharing == PerPrincipal || !reachable(c)) {
-		return ofPrincipal, nameOf(ofPrincipal, c.Principal.Key()), nil // whatever the server speaks
+	if s.authenticates(c) && (s.o.Sharing == PerPrincipal || !reachable(c)) {
+		return ofPrincipal, nameOf(ofPrincipal, c.Principal.Key()), nil // in both eras
 	}
-	from, way, err := s.way(ctx, c)
+	from, way, err := s.awaitChannel(ctx, c)
 	if err != nil {
 		return 0, "", err
 	}
@@ -47,10 +47,10 @@ func (s *Sessions) place(ctx context.Context, c *call.Call) (kind byte, name str
 		stateless = !has
 	}
 	switch {
-	case stateless && s.proves(c):
+	case stateless && s.authenticates(c):
 		return ofPrincipal, nameOf(ofPrincipal, c.Principal.Key()), nil
 	case stateless:
-		return 0, "", nil // every request says all there is to know
+		return 0, "", nil // every request carries all that the server needs
 	case s.o.Sharing == PerClient && reachable(c):
 		return ofClient, nameOf(ofClient, c.Client.Key), nil
 	case s.o.Sharing != Shared:
@@ -58,13 +58,13 @@ func (s *Sessions) place(ctx context.Context, c *call.Call) (kind byte, name str
 	case way != channelSessions && way != channelDual:
 		return 0, "", nil
 	}
-	return ofSet, s.setOf(c.Client), nil
+	return ofSet, s.setName(c.Client), nil
 }
 
-// hasSessions reports whether a server that speaks both eras opens legacy sessions:
-// one that only says so is spoken to in the modern era by everybody.
+// hasSessions reports whether a server that speaks both eras opens legacy sessions. If
+// it only lists a legacy revision, all clients use the modern era.
 func (s *Sessions) hasSessions(ctx context.Context, from *Connector) (bool, error) {
-	if s.opens.Load() {
+	if s.opensLegacySessions.Load() {
 		return true, nil
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, s.o.Timeout,
@@ -76,7 +76,7 @@ func (s *Sessions) hasSessions(ctx context.Context, from *Connector) (bool, erro
 	}
 	dual, ok := conn.(*dualHTTP)
 	if !ok {
-		return false, nil // it is not any more what it was
+		return false, nil // the server has changed
 	}
 	legacy, err := dual.forLegacy(bounded)
 	if err != nil {
@@ -86,23 +86,23 @@ func (s *Sessions) hasSessions(ctx context.Context, from *Connector) (bool, erro
 		return false, s.refusal(ctx, err)
 	}
 	if legacy != nil {
-		s.opens.Store(true)
+		s.opensLegacySessions.Store(true)
 	}
 	return legacy != nil, nil
 }
 
-// maxKnown bounds the clients whose set is remembered. Those of clients that are
-// gone are forgotten when their session ends, or all at once.
-const maxKnown = 20_000
+// maxSetNames bounds the clients whose set is remembered. A client is forgotten when
+// its session ends; all are forgotten when there are too many.
+const maxSetNames = 20_000
 
-// setOf names the shared session of all clients that can do the same as c, "" when
-// that is the head. It is looked up for each call, so what it is for a legacy
-// client with a session, which cannot change, is remembered.
-func (s *Sessions) setOf(c *call.Client) string {
+// setName returns the name of the session for all clients with the capabilities of c,
+// "" for the catalog session. Every call looks it up, so it is remembered for a legacy
+// client with a session, whose capabilities cannot change.
+func (s *Sessions) setName(c *call.Client) string {
 	lasting := c.Era() == wire.EraLegacy && !c.Sessionless
 	if lasting {
 		s.mu.Lock()
-		name, known := s.sets[c.Key]
+		name, known := s.setNames[c.Key]
 		s.mu.Unlock()
 		if known {
 			return name
@@ -115,15 +115,15 @@ func (s *Sessions) setOf(c *call.Client) string {
 	if lasting {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if len(s.sets) >= maxKnown {
-			clear(s.sets)
+		if len(s.setNames) >= maxSetNames {
+			clear(s.setNames)
 		}
-		s.sets[c.Key] = name
+		s.setNames[c.Key] = name
 	}
 	return name
 }
 
-// newPersona returns whom a session stands for that c's client opens.
+// newPersona returns the scope of a session that c's client opens.
 func (s *Sessions) newPersona(kind byte, name string, c *call.Call) *persona {
 	p := &persona{
 		origin: Origin{Upstream: s.o.Name, Session: name}, outside: s.o.Outside, told: make(chan struct{}, 1),

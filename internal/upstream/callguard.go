@@ -1,0 +1,169 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// Causes with which a callGuard ends the context of its call.
+var (
+	errSilent      = errors.New("neither an answer nor progress in time")
+	errMaxDuration = errors.New("the call took longer than it may")
+)
+
+// callGuard stands between a conversation and the back channel of one call. It keeps
+// the promises of [call.BackChannel], whatever the server does: nothing passes after
+// the call has ended, and no log message that the client did not want. It also holds
+// the clocks of the call: progress restarts the time of silence, and while an ask is
+// open only the maximum duration runs.
+type callGuard struct {
+	back  call.BackChannel
+	level wire.Level
+
+	// Scope is the context of the call. The clocks end it with the cause errSilent or
+	// errMaxDuration.
+	call.Scope
+	maxSilence time.Duration
+	end        time.Time
+	timer      *time.Timer
+
+	mu       sync.Mutex   // held while Notify runs, so that close can wait for it
+	limiter  *fairLimiter // the limiter of the call's slot, nil before the first one
+	hasSlot  bool         // the call has a slot now
+	closed   bool
+	openAsks int // asks
+	asks     sync.WaitGroup
+}
+
+// newCallGuard starts the clocks of a call. The caller closes the guard.
+func newCallGuard(ctx context.Context, c *call.Call, quiet, longest time.Duration) *callGuard {
+	g := &callGuard{back: c.Back, level: c.LogLevel, maxSilence: quiet, end: time.Now().Add(longest)}
+	g.Begin(ctx)
+	g.timer = time.AfterFunc(min(quiet, longest), g.expire)
+	return g
+}
+
+// holdSlot says that the call has a slot of the limiter. The guard releases the slot
+// when the call ends, and while the client is asked: a call that waits for a person
+// must not keep others waiting. It takes a slot again before the server gets the
+// answer.
+func (g *callGuard) holdSlot(slots *fairLimiter) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.limiter, g.hasSlot = slots, true
+}
+
+// releaseSlot gives the slot back, if the call has one. The caller holds mu.
+func (g *callGuard) releaseSlot() {
+	if g.hasSlot {
+		g.limiter.release()
+		g.hasSlot = false
+	}
+}
+
+// reacquireSlot takes a slot again when the last open ask has been answered.
+func (g *callGuard) reacquireSlot() {
+	g.mu.Lock()
+	needs := g.limiter != nil && !g.hasSlot && !g.closed && g.openAsks == 0
+	g.mu.Unlock()
+	if !needs {
+		return
+	}
+	g.limiter.reacquire(&g.Scope)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed || g.hasSlot || g.openAsks > 0 { // the call has ended meanwhile, or asked again
+		g.limiter.release()
+		return
+	}
+	g.hasSlot = true
+}
+
+func (g *callGuard) expire() {
+	if !time.Now().Before(g.end) {
+		g.Cancel(errMaxDuration)
+		return
+	}
+	g.Cancel(errSilent)
+}
+
+// restart resets the timer. The caller holds mu.
+func (g *callGuard) restart() {
+	left := time.Until(g.end)
+	if g.openAsks == 0 {
+		left = min(left, g.maxSilence)
+	}
+	g.timer.Reset(left)
+}
+
+// close ends the context of the call and its open asks. It returns when the call does
+// not use the client's back channel anymore.
+func (g *callGuard) close() {
+	g.mu.Lock()
+	g.closed = true
+	g.releaseSlot()
+	g.timer.Stop()
+	g.mu.Unlock()
+	g.Cancel(context.Canceled)
+	g.asks.Wait()
+}
+
+// Notify implements [call.BackChannel].
+func (g *callGuard) Notify(method string, params wire.Raw) {
+	if method == wire.NoteMessage && !wantsLog(g.level, params) {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return
+	}
+	if method == wire.NoteProgress {
+		g.restart()
+	}
+	g.back.Notify(method, params)
+}
+
+// wantsLog reports whether a log message has at least the level that a call asked
+// for. A message with an unknown level passes if the call asked for any.
+func wantsLog(least wire.Level, params wire.Raw) bool {
+	if least == wire.LevelNone {
+		return false
+	}
+	level, known := wire.ParseLevel(wire.ValueOf(params).Get("level").Str())
+	return !known || level >= least
+}
+
+// Ask implements [call.BackChannel]. It ends with the call.
+func (g *callGuard) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return nil, context.Canceled
+	}
+	g.openAsks++
+	g.releaseSlot()
+	g.restart()
+	g.asks.Add(1)
+	g.mu.Unlock()
+	defer g.asks.Done()
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(&g.Scope, cancel)()
+	result, err := g.back.Ask(ctx, method, params)
+
+	g.mu.Lock()
+	g.openAsks--
+	if !g.closed {
+		g.restart()
+	}
+	g.mu.Unlock()
+	g.reacquireSlot()
+	return result, err
+}

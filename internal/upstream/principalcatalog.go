@@ -1,0 +1,156 @@
+package upstream
+
+import (
+	"context"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// Catalogs of principals: if a server may list something else for each principal, the
+// session of a principal gathers the lists for that principal, as the catalog session
+// does for all clients.
+
+// Gather opens the session that gathers the lists of c's principal if need be, and
+// waits for the end of its first attempt, at most Options.StartupWait. It returns false
+// if there is no such session: the lists are the same for all, the principal is not
+// authenticated, or there are as many sessions as there may be. The principal then uses
+// the lists of the catalog session.
+func (s *Sessions) Gather(ctx context.Context, c *call.Call) bool {
+	if !s.personal(c) || !s.awaitRun(ctx) {
+		return false
+	}
+	if !s.authenticates(c) {
+		// Whether principals have sessions depends on the server.
+		if _, _, err := s.awaitChannel(ctx, c); err != nil {
+			return false
+		}
+	}
+	if !s.gathers(c) {
+		return false
+	}
+	name := nameOf(ofPrincipal, c.Principal.Key())
+	if b, err := s.findSession(ofPrincipal, name, c); err != nil || b == nil {
+		return false
+	}
+	b := s.retain(name)
+	if b == nil {
+		return false
+	}
+	defer s.release(b)
+	b.awaitGathered(ctx)
+	return true
+}
+
+// awaitRun waits for Run, at most StartupWait, and reports whether Run was called: the
+// first requests may come before.
+func (s *Sessions) awaitRun(ctx context.Context) bool {
+	select {
+	case <-s.running:
+		return true
+	default:
+	}
+	timer := time.NewTimer(s.o.StartupWait)
+	defer timer.Stop()
+	select {
+	case <-s.running:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// Own returns the snapshot of the session that gathers the lists of a principal, and
+// the principal as last seen. It returns false if there is no such session.
+func (s *Sessions) Own(principal string) (Snapshot, *call.Principal, bool) {
+	s.mu.Lock()
+	b := s.open[nameOf(ofPrincipal, principal)]
+	s.mu.Unlock()
+	if b == nil || !b.persona.gathers {
+		return Snapshot{}, nil, false
+	}
+	return b.Snapshot(), b.persona.principal(), true
+}
+
+// Proved reports whether a principal is authenticated. All others run the gateway
+// themselves, or cannot be distinguished.
+func Proved(who *call.Principal) bool {
+	return who.AuthMethod != call.Anonymous.AuthMethod && who.AuthMethod != call.Local.AuthMethod
+}
+
+// personal reports whether the lists of the server may depend on c's principal.
+func (s *Sessions) personal(c *call.Call) bool {
+	return s.o.Personal && s.o.Sharing != Shared && Proved(c.Principal)
+}
+
+// authenticates reports whether each request carries credentials of c's principal.
+func (s *Sessions) authenticates(c *call.Call) bool {
+	return s.personal(c) && s.o.HTTP != nil && s.o.HTTP.Credentials != nil
+}
+
+// gathers reports whether the session of c's principal gathers lists. It does not if
+// the server cannot tell whose request it answers.
+func (s *Sessions) gathers(c *call.Call) bool {
+	if !s.personal(c) || s.authenticates(c) {
+		return s.personal(c)
+	}
+	switch channel(s.catalogSession.channel.Load()) {
+	case channelLine, channelSSE, channelSessions:
+		return true
+	}
+	return false
+}
+
+// stateless reports whether c needs no session with the server, so that the catalog
+// session can carry it.
+func (s *Sessions) stateless(c *call.Call) bool {
+	way := channel(s.catalogSession.channel.Load())
+	return way == channelModern || way == channelDual && c.Client.Era() != wire.EraLegacy
+}
+
+// awaitChannel returns the channel to the server, and a connector that uses it: the
+// catalog session, or if that has no connection, the session of c's principal, which
+// the server may accept. The error is one of [Connector.Do].
+func (s *Sessions) awaitChannel(ctx context.Context, c *call.Call) (*Connector, channel, error) {
+	from, way := s.catalogSession, channel(s.catalogSession.channel.Load())
+	if way != channelUnknown || s.o.Sharing == Shared {
+		return from, way, nil
+	}
+	if s.authenticates(c) {
+		b, err := s.findSession(ofPrincipal, nameOf(ofPrincipal, c.Principal.Key()), c)
+		if err != nil {
+			return nil, 0, err
+		}
+		if b != nil { // else the catalog session has just connected and needs no session
+			from = b.Connector
+		}
+	}
+	if _, err := from.await(ctx, nil); err != nil {
+		return nil, 0, s.refusal(ctx, err)
+	}
+	return from, channel(from.channel.Load()), nil
+}
+
+// awaitGathered waits until the first attempt to gather lists has ended, at most
+// StartupWait.
+func (c *Connector) awaitGathered(ctx context.Context) {
+	timer := time.NewTimer(c.o.StartupWait)
+	defer timer.Stop()
+	for {
+		c.publish.Lock()
+		settled, news := c.snap.Load().Settled, c.news
+		c.publish.Unlock()
+		if settled {
+			return
+		}
+		select {
+		case <-news:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
