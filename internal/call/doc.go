@@ -1,13 +1,13 @@
-// Package call holds the one inner shape that both protocol eras meet in: a
-// call with a back channel.
+// Package call defines a call with a back channel, the internal form in which both eras
+// of the protocol meet.
 //
 //	front end ──Call──▶ router ──Call (native names)──▶ connector
 //	    ▲                                                   │
 //	    └────────────── BackChannel: Notify, Ask ───────────┘
 //
-// A front end makes a [Call] out of what a client sent; a connector turns it
-// into what its upstream understands. Between the two nobody asks for the era.
+// A front end makes a [Call] from a client's request; a connector translates it for its
+// upstream. Nothing between the two depends on the era.
 //
-// A Call is made by one goroutine and read by many; nobody changes it after it
-// was handed on, but makes a copy. Its context is a [Scope]. The package is pure and imports only wire.
+// A Call is immutable after it was passed on; changes are made to copies. Its context is
+// a [Scope]. The package is pure, and imports wire only.
 package call

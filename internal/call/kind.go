@@ -2,7 +2,7 @@ package call
 
 import "mcpgateway/internal/wire"
 
-// Kind says what sort of item a name or URI belongs to.
+// Kind is the kind of item that a name or URI belongs to.
 type Kind uint8
 
 // The kinds of items. A Template is an RFC 6570 template of resource URIs.
@@ -13,7 +13,7 @@ const (
 	Prompt
 )
 
-// Kinds is the number of kinds: an array of that length has a place for each.
+// Kinds is the number of kinds, for arrays that are indexed by kind.
 const Kinds = 4
 
 // KindOf returns the kind of a sort of item in the table of methods, which must be
@@ -24,10 +24,10 @@ func KindOf(item wire.Item) Kind { return Kind(item - wire.ItemTool) }
 // reading a resource that matches it.
 func (k Kind) Method() string { return wire.UsedBy(wire.ItemTool + wire.Item(k)) }
 
-// String returns the kind in the singular, as logs and findings say it.
+// String returns the singular, for logs and findings.
 func (k Kind) String() string { return [Kinds]string{"tool", "resource", "template", "prompt"}[k] }
 
-// Plural returns the kind in the plural, as metrics and tables say it.
+// Plural returns the plural, for metrics and tables.
 func (k Kind) Plural() string {
 	return [Kinds]string{"tools", "resources", "templates", "prompts"}[k]
 }

@@ -2,19 +2,19 @@ package call
 
 import "fmt"
 
-// Token is an access token that proved a principal. It prints as [redacted] in
-// every way that a value is printed or encoded. The zero Token is none.
+// Token is the access token of a principal. It is printed and encoded as [redacted] in
+// every way. The zero Token is empty.
 type Token struct {
-	// A pointer, because fmt cannot call methods of a value that it reaches
-	// through an unexported field: what it shows then is an address.
+	// A pointer: fmt does not call the methods of values in unexported fields, and would
+	// print the text.
 	text *string
 }
 
-// NewToken hides a token.
+// NewToken returns a Token with this text.
 func NewToken(text string) Token { return Token{&text} }
 
-// Reveal returns the token, "" for none. It goes to a token endpoint that the
-// configuration names, and nowhere else: never to an upstream, never into a log.
+// Reveal returns the text of the token. Send it to token endpoints of the configuration
+// only, never to an upstream, and never log it.
 func (t Token) Reveal() string {
 	if t.text == nil {
 		return ""
@@ -22,7 +22,7 @@ func (t Token) Reveal() string {
 	return *t.text
 }
 
-// Equal reports whether two tokens are the same. It does not take constant time.
+// Equal reports whether two tokens are equal. It does not run in constant time.
 func (t Token) Equal(other Token) bool { return t.Reveal() == other.Reveal() }
 
 // String implements [fmt.Stringer].

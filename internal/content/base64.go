@@ -6,7 +6,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// base64Class sorts the bytes of a Base64 text: 0 is one of its digits.
+// base64Class classifies the bytes of Base64 text: 0 is a digit.
 var base64Class = func() (t [256]byte) {
 	for i := range t {
 		t[i] = 'x'
@@ -21,9 +21,8 @@ var base64Class = func() (t [256]byte) {
 	return t
 }()
 
-// IsBase64 reports whether a string is Base64 with its padding (RFC 4648, 4). It
-// reads the JSON text in place, unless that has escapes other than those of
-// slashes, so what it costs does not depend on how the text is decoded.
+// IsBase64 reports whether a string is Base64 with padding (RFC 4648, section 4). It does
+// not decode the string, unless that contains escapes other than \/.
 func IsBase64(v wire.Value) bool {
 	raw := v.Raw()
 	raw = raw[1 : len(raw)-1]
@@ -35,8 +34,7 @@ func IsBase64(v wire.Value) bool {
 	return ok
 }
 
-// scanBase64 is IsBase64 for the inside of a JSON string. It gives up at an
-// escape that is not that of a slash.
+// scanBase64 checks the inside of a JSON string. It stops at an escape other than \/.
 func scanBase64(raw []byte) (ok, escaped bool) {
 	digits, pads := 0, 0
 	for len(raw) >= 8 {
@@ -61,7 +59,7 @@ func scanBase64(raw []byte) (ok, escaped bool) {
 			if i+1 == len(raw) || raw[i+1] != '/' || pads > 0 {
 				return false, true
 			}
-			i++ // some writers escape every slash
+			i++ // some encoders escape every slash
 			digits++
 		default:
 			return false, false
@@ -70,9 +68,8 @@ func scanBase64(raw []byte) (ok, escaped bool) {
 	return pads <= 2 && (digits+pads)%4 == 0, false
 }
 
-// RepairBase64 returns the Base64 that a text can only mean, and the MIME type
-// that it says it is of; false when it means none: the text of a data: URL, the
-// alphabet for URLs, white space between, or no padding.
+// RepairBase64 returns the Base64 that a text stands for, and the MIME type of a data:
+// URL. It accepts data: URLs, the URL-safe alphabet, white space, and missing padding.
 func RepairBase64(text string) (data, mime string, ok bool) {
 	text = strings.TrimSpace(text)
 	if rest, is := cutPrefixFold(text, "data:"); is {
@@ -117,8 +114,8 @@ func cutPrefixFold(s, prefix string) (string, bool) {
 	return s[len(prefix):], true
 }
 
-// signs are how files of well-known formats begin, in Base64.
-var signs = []struct{ begin, mime string }{
+// magicNumbers are the first bytes of well-known file formats, in Base64.
+var magicNumbers = []struct{ begin, mime string }{
 	{"iVBORw0KGgo", "image/png"},
 	{"/9j/", "image/jpeg"},
 	{"R0lGOD", "image/gif"},
@@ -131,15 +128,15 @@ var signs = []struct{ begin, mime string }{
 	{"ZkxhQw", "audio/flac"},
 }
 
-// SniffMIMEType returns the MIME type of Base64 data by how it begins, that of any data
-// where it is not known.
+// SniffMIMEType returns the MIME type of Base64 data by its first bytes,
+// application/octet-stream if they are unknown.
 func SniffMIMEType(data string) string {
-	for _, s := range signs {
+	for _, s := range magicNumbers {
 		if strings.HasPrefix(data, s.begin) {
 			return s.mime
 		}
 	}
-	if strings.HasPrefix(data, "UklGR") && len(data) >= 16 { // RIFF, and from byte 8 on what it holds
+	if strings.HasPrefix(data, "UklGR") && len(data) >= 16 { // RIFF; the type follows at byte 8
 		switch data[12:16] {
 		case "RUJQ":
 			return "image/webp"

@@ -7,28 +7,26 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// blocks replaces the content blocks of one document that a revision does not
-// know.
-type blocks struct {
+// blockEditor replaces content blocks that a revision does not know.
+type blockEditor struct {
 	editor
-	audio, link bool // are to be replaced
+	audio, link bool // are replaced
 }
 
-func newBlocks(rev wire.Revision, doc wire.Raw) blocks {
-	return blocks{
+func newBlockEditor(rev wire.Revision, doc wire.Raw) blockEditor {
+	return blockEditor{
 		editor: editor{LazyEdit: content.LazyEdit{Doc: doc}},
 		audio:  !rev.AtLeast(wire.Rev20250326) && content.MayContain(doc, "audio"),
 		link:   !rev.AtLeast(wire.Rev20250618) && content.MayContain(doc, "_link"),
 	}
 }
 
-// any reports whether the document can have blocks that are to be replaced.
-func (b *blocks) any() bool { return b.audio || b.link }
+// any reports whether the document may contain such blocks.
+func (b *blockEditor) any() bool { return b.audio || b.link }
 
-// replace puts text in the place of the block v if its type is too new. Where
-// an upstream repeats the type, any of them counts, since it is not known which
-// one a client reads.
-func (b *blocks) replace(v wire.Value) {
+// replace replaces the block v by text if the revision does not know its type. If the
+// member type occurs twice, each counts, since clients differ in the one that they read.
+func (b *blockEditor) replace(v wire.Value) {
 	for m := range v.Members() {
 		if !m.Is("type") {
 			continue
@@ -44,9 +42,9 @@ func (b *blocks) replace(v wire.Value) {
 	}
 }
 
-// put replaces the block v by a text block with this text, which is the inside
-// of a JSON string. What every block may have stays.
-func (b *blocks) put(k Kind, v wire.Value, text []byte) {
+// put replaces the block v by a text block. text is the inside of a JSON string.
+// Annotations and _meta stay.
+func (b *blockEditor) put(k Kind, v wire.Value, text []byte) {
 	out := make([]byte, 0, len(text)+64)
 	out = append(out, `{"type":"text","text":"`...)
 	out = append(out, text...)
@@ -62,7 +60,7 @@ func (b *blocks) put(k Kind, v wire.Value, text []byte) {
 	b.count(k).Replace(v, append(out, '}'))
 }
 
-// audioText says what the block was. The sound itself has no older form.
+// audioText describes an audio block. The sound itself has no older form.
 func audioText(v wire.Value) []byte {
 	text := []byte("Audio, left out because the client's protocol revision has none.")
 	text = appendLine(text, "MIME type", v.Get("mimeType"))
@@ -74,7 +72,7 @@ func audioText(v wire.Value) []byte {
 	return text
 }
 
-// linkText says what the block links to.
+// linkText describes a resource link.
 func linkText(v wire.Value) []byte {
 	text := []byte("Link to a resource.")
 	text = appendLine(text, "Name", v.Get("name"))
@@ -90,9 +88,8 @@ func linkText(v wire.Value) []byte {
 	return text
 }
 
-// appendLine appends a line with the string v to the inside of a JSON string.
-// The text of v goes over as it is written, escapes included, so nothing of it
-// is lost. What is no string adds nothing.
+// appendLine appends a line with the string v to the inside of a JSON string, escapes
+// included. It ignores other values.
 func appendLine(text []byte, name string, v wire.Value) []byte {
 	if v.Kind() != '"' {
 		return text

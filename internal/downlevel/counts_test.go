@@ -2,7 +2,7 @@ package downlevel
 
 import "testing"
 
-// Dashboards rely on these words.
+// TestKindWords checks labels that dashboards use.
 func TestKindWords(t *testing.T) {
 	want := [Kinds]string{
 		Audio: "audio", ResourceLink: "resource_link", StructuredContent: "structured_content", OutputSchema: "output_schema",

@@ -8,8 +8,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Whatever an upstream sends: valid JSON stays valid, a second time changes
-// nothing, what was not counted is the same slice, and nothing is left that a
+// FuzzDownlevel checks that documents stay valid, that a second pass changes nothing,
+// that documents without replacements are the same slice, and that nothing remains that a
 // client of the revision would refuse.
 func FuzzDownlevel(f *testing.F) {
 	for _, seed := range []string{
@@ -55,7 +55,7 @@ func FuzzDownlevel(f *testing.F) {
 	})
 }
 
-// hold checks what is true of every step and returns its outcome.
+// hold checks the properties of every step and returns its result.
 func hold(t *testing.T, in wire.Raw, step func(wire.Raw) (wire.Raw, Counts)) wire.Raw {
 	t.Helper()
 	kept := bytes.Clone(in)

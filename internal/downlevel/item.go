@@ -6,18 +6,17 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// ItemClass is a group of revisions between which no list item differs.
+// ItemClass is a group of revisions with the same form of list items.
 type ItemClass uint8
 
 // The classes, from the newest revisions to the oldest.
 const (
 	ItemsAsListed  ItemClass = iota // 2026-07-28 and later
 	ItemsWithTasks                  // 2025-11-25
-	ItemsPlain                      // before
+	ItemsPlain                      // older revisions
 )
 
-// ItemClasses is the number of classes: an array of that length has a place for
-// each.
+// ItemClasses is the number of classes, for arrays that are indexed by class.
 const ItemClasses = 3
 
 // ItemClassOf returns the class of a revision.
@@ -32,13 +31,12 @@ func ItemClassOf(rev wire.Revision) ItemClass {
 	}
 }
 
-// Item returns an item of a list as clients of the class can take it, and
-// what was replaced in it.
+// Item returns a list item for clients of the class, and counts the replacements.
 func Item(class ItemClass, kind call.Kind, item wire.Raw) (wire.Raw, Counts) {
 	if class == ItemsAsListed || kind != call.Tool {
 		return item, Counts{}
 	}
-	l := tool{editor{LazyEdit: content.LazyEdit{Doc: item}}}
+	l := toolEditor{editor{LazyEdit: content.LazyEdit{Doc: item}}}
 	root := wire.ValueOf(item)
 	odd := false
 	for m := range root.Members() {
@@ -48,7 +46,7 @@ func Item(class ItemClass, kind call.Kind, item wire.Raw) (wire.Raw, Counts) {
 		case m.Is("inputSchema"):
 			l.booleans(m.Value)
 		case class == ItemsPlain && m.Is("execution") && needsTask(m.Value):
-			// Clients refuse to call such a tool if they cannot make tasks.
+			// Clients without tasks refuse to call such a tool.
 			l.count(TaskRequired).Remove(m.Value, "taskSupport")
 		}
 	}
@@ -64,8 +62,8 @@ func Item(class ItemClass, kind call.Kind, item wire.Raw) (wire.Raw, Counts) {
 	return l.done()
 }
 
-// isObjectSchema reports whether a schema is one that outputSchema may be before
-// 2026-07-28. Every type that it names counts, if it names several.
+// isObjectSchema reports whether an outputSchema is valid before 2026-07-28: every type
+// that it names must be "object".
 func isObjectSchema(schema wire.Value) bool {
 	is := false
 	for m := range schema.Members() {
@@ -88,13 +86,12 @@ func needsTask(execution wire.Value) bool {
 	return false
 }
 
-// tool replaces what a class of revisions does not know in one tool.
-type tool struct{ editor }
+// toolEditor replaces parts of one tool.
+type toolEditor struct{ editor }
 
-// booleans replaces properties of a schema whose own schema is true or false.
-// Before 2026-07-28 the protocol allows none but objects there; deeper down it
-// never said anything.
-func (l *tool) booleans(schema wire.Value) {
+// booleans replaces properties whose schema is true or false. Before 2026-07-28 the
+// protocol allows only objects there; it never restricted deeper schemas.
+func (l *toolEditor) booleans(schema wire.Value) {
 	for m := range schema.Members() {
 		if !m.Is("properties") {
 			continue

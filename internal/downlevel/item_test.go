@@ -13,7 +13,7 @@ func TestItemDownTo(t *testing.T) {
 	tests := []struct {
 		name   string
 		in     string
-		since  wire.Revision // that knows what is in it; older ones get want
+		since  wire.Revision // the first revision that knows the item; older ones get want
 		want   string
 		counts Counts
 	}{
@@ -76,7 +76,7 @@ func TestItemDownTo(t *testing.T) {
 	}
 }
 
-// What is not known to be newer is the same slice afterwards.
+// TestItemsUntouched checks that items without newer parts are the same slice.
 func TestItemsUntouched(t *testing.T) {
 	tests := []struct {
 		name string
@@ -101,8 +101,8 @@ func TestItemsUntouched(t *testing.T) {
 	}
 }
 
-// A client that is shown an output schema must get what fits it, and the other
-// way round: whatever a tool's schema and its results are, both go or both stay.
+// TestSchemaAndContentGoTogether checks that for every schema and result of a tool,
+// outputSchema and structuredContent are either both removed or both kept.
 func TestSchemaAndContentGoTogether(t *testing.T) {
 	for schema, content := range map[string]string{
 		`{"type":"object"}`:                     `{"a":1}`,

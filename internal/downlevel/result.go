@@ -5,9 +5,9 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Result returns the result of a request of that method as a client of revision
-// rev can take it, and what was replaced in it. Names and URIs in it are public
-// already: a resource link that becomes text names the URI that is in it.
+// Result returns the result of a method for a client of revision rev, and counts the
+// replacements. Names and URIs in the result must be public, since a resource link that
+// becomes text contains its URI.
 func Result(rev wire.Revision, method string, result wire.Raw) (wire.Raw, Counts) {
 	if rev.AtLeast(wire.Rev20260728) {
 		return result, Counts{}
@@ -27,7 +27,7 @@ func Result(rev wire.Revision, method string, result wire.Raw) (wire.Raw, Counts
 
 // replaceContent replaces blocks in the result of a tool.
 func replaceContent(rev wire.Revision, result wire.Raw) (wire.Raw, Counts) {
-	b := newBlocks(rev, result)
+	b := newBlockEditor(rev, result)
 	if !b.any() {
 		return result, Counts{}
 	}
@@ -43,7 +43,7 @@ func replaceContent(rev wire.Revision, result wire.Raw) (wire.Raw, Counts) {
 
 // replaceMessages replaces blocks in a prompt.
 func replaceMessages(rev wire.Revision, result wire.Raw) (wire.Raw, Counts) {
-	b := newBlocks(rev, result)
+	b := newBlockEditor(rev, result)
 	if !b.any() {
 		return result, Counts{}
 	}
@@ -62,10 +62,9 @@ func replaceMessages(rev wire.Revision, result wire.Raw) (wire.Raw, Counts) {
 	return b.done()
 }
 
-// removeStructured takes structuredContent that is no object out of the result of a
-// tool. A text block says the same: one that is there, since servers should
-// send one beside structuredContent (2026-07-28, server/tools, "Structured
-// Content"), or one that is added.
+// removeStructured removes structuredContent that is not an object. A text block keeps
+// its JSON: the one that servers should send beside it (2026-07-28, server/tools,
+// "Structured Content"), or an added one.
 func removeStructured(result wire.Raw) (wire.Raw, Counts) {
 	if !content.MayContain(result, "Content") {
 		return result, Counts{}

@@ -8,11 +8,11 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// revisions are all that clients speak, and one that is not dated yet.
+// revisions are all revisions of clients, and a future one.
 var revisions = append(append(wire.LegacyRevisions(), wire.ModernRevisions()...), "2027-01-01")
 
-// before returns the revisions that are older than rev, for tables: a thing of
-// rev is replaced for these and stays for all others.
+// before returns the revisions older than rev, for tables: something of rev is replaced
+// for these only.
 func before(rev wire.Revision) map[wire.Revision]bool {
 	out := map[wire.Revision]bool{}
 	for _, r := range revisions {
@@ -31,9 +31,9 @@ func TestDownTo(t *testing.T) {
 	)
 	tests := []struct {
 		name   string
-		method string // tools/call when empty
+		method string // "" means tools/call
 		in     string
-		since  wire.Revision // that knows what is in it; older ones get want
+		since  wire.Revision // the first revision that knows the content; older ones get want
 		want   string
 		counts Counts
 	}{
@@ -150,7 +150,7 @@ func TestDownTo(t *testing.T) {
 	}
 }
 
-// All that a result can hold at once, for each revision.
+// TestDownToByRevision replaces everything that a result can contain, for each revision.
 func TestDownToByRevision(t *testing.T) {
 	const in = `{"content":[{"type":"audio","data":"AAAA","mimeType":"a/b"},{"type":"resource_link","uri":"a:b","name":"n"},{"type":"hologram"}],"structuredContent":[1]}`
 	const (
@@ -175,7 +175,7 @@ func TestDownToByRevision(t *testing.T) {
 	}
 }
 
-// What is not known to be newer is the same slice afterwards.
+// TestUntouched checks that results without newer parts are the same slice.
 func TestUntouched(t *testing.T) {
 	tests := []struct{ name, method, in string }{
 		{"a type of tomorrow", "tools/call", `{"content":[{"type":"hologram","audio":"audio"},{"type":"Audio"},{"type":["audio"]},"resource_link",null]}`},

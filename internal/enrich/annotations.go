@@ -5,32 +5,30 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Embedded returns the result of a tool or a prompt with the annotations of
-// embedded resources where readers of either form look for them: on the block, and
-// on the resource in it, where SEP-2093 has them ("Remove
-// EmbeddedResource.annotations"). Annotations that stand in both places stay what
-// they are.
+// Annotations copies the annotations of embedded resources in the result of a tool or a
+// prompt from the block to the resource in it, where SEP-2093 has them ("Remove
+// EmbeddedResource.annotations"), or back to the block, where older readers look for
+// them. Annotations in both places stay as they are.
 func Annotations(method string, result wire.Raw) wire.Raw {
 	switch wire.MethodOf(method).Shape {
 	case wire.ShapeToolResult:
-		return embedded(result, "content")
+		return copyAnnotations(result, "content")
 	case wire.ShapePrompt:
-		return embedded(result, "messages")
+		return copyAnnotations(result, "messages")
 	default:
 		return result
 	}
 }
 
-// RequestAnnotations does for the messages of sampling, in the params of a question,
-// what [Embedded] does for results.
+// RequestAnnotations does the same for the messages in the params of a sampling request.
 func RequestAnnotations(method string, params wire.Raw) wire.Raw {
 	if wire.MethodOf(method).Shape != wire.ShapeSampling {
 		return params
 	}
-	return embedded(params, "messages")
+	return copyAnnotations(params, "messages")
 }
 
-func embedded(doc wire.Raw, member string) wire.Raw {
+func copyAnnotations(doc wire.Raw, member string) wire.Raw {
 	if !content.MayContain(doc, "annotations") {
 		return doc
 	}
@@ -53,9 +51,8 @@ func embedded(doc wire.Raw, member string) wire.Raw {
 	return e.Bytes()
 }
 
-// annotate puts the annotations of embedded resources into both places: in one
-// block, or in an array of them. With results it goes into those of tools, which
-// only messages hold, and no deeper.
+// annotate copies the annotations of one block, or of an array of blocks. If results is
+// set, it also goes into tool results, which only messages contain.
 func (e *editor) annotate(v wire.Value, results bool) {
 	if v.Kind() == '[' {
 		for el := range v.Elements() {

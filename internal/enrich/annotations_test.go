@@ -11,7 +11,7 @@ func TestAnnotations(t *testing.T) {
 	const (
 		outer = `{"type":"resource","annotations":{"priority":1.0},"resource":{"uri":"a:","text":"x"}}`
 		inner = `{"type":"resource","resource":{"uri":"a:","text":"x","annotations":{"priority":1.0}}}`
-		// both, made of one and of the other
+		// the results of copying
 		fromOuter = `{"type":"resource","annotations":{"priority":1.0},"resource":{"uri":"a:","text":"x","annotations":{"priority":1.0}}}`
 		fromInner = `{"type":"resource","resource":{"uri":"a:","text":"x","annotations":{"priority":1.0}},"annotations":{"priority":1.0}}`
 

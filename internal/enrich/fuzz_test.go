@@ -7,8 +7,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Whatever an upstream sends: what is enriched is valid JSON, keeps everything that
-// was there, and a second time changes nothing.
+// FuzzEnrich checks that documents stay valid and keep all their bytes, and that a second
+// pass changes nothing.
 func FuzzEnrich(f *testing.F) {
 	for _, seed := range []string{
 		`{"contents":[{"uri":"x+a:full","text":"\ud83d\u00e9\n"},{"uri":"x+a:bare","blob":"AA\/="},{}]}`,
@@ -40,7 +40,7 @@ func FuzzEnrich(f *testing.F) {
 			if again := step(out); !bytes.Equal(again, out) {
 				t.Fatalf("not settled:\n%s\n%s\n%s", in, out, again)
 			}
-			rest := out // what was there is there, in its order
+			rest := out // the bytes of the input, in order
 			for i := range in {
 				at := bytes.IndexByte(rest, in[i])
 				if at < 0 {

@@ -10,17 +10,16 @@ import (
 // editor adds members to one document.
 type editor struct{ content.LazyEdit }
 
-// The kind of resource that a directory is, and what tells that it is one
-// (SEP-2093, "Add resourceType to Resource").
+// The resourceType and the MIME type of a directory (SEP-2093, "Add resourceType to
+// Resource").
 const (
 	collection    = "collection"
 	directoryMIME = "inode/directory"
 )
 
-// described are the members of a resource that its contents carry too (SEP-2093,
-// "Resource Contents Extend Resource"), in the order in which they are added, and
-// the kind of value that each has. The size is not among them: it is that of the
-// contents.
+// described are the members that contents share with their resource (SEP-2093, "Resource
+// Contents Extend Resource"), in the order in which they are added, and the JSON kinds of
+// their values. The size is not among them: that of contents is computed.
 var described = [...]struct {
 	name string
 	kind byte
@@ -28,15 +27,12 @@ var described = [...]struct {
 	{"name", '"'}, {"title", '"'}, {"description", '"'}, {"icons", '['}, {"annotations", '{'}, {"resourceType", '"'},
 }
 
-// Contents returns the result of resources/read, under public names, with what
-// each element of its contents lacks of the metadata of its resource. describe
-// returns what is known of a resource by its public URI, an item of a list, or
-// nil. Nothing that the upstream said is replaced, and an element that says what
-// type its resource is of is left as it is: its server knows the draft, and has
-// said what it has to say.
+// ReadResult adds the metadata of resources to the contents in a result of
+// resources/read. describe returns the list item of a public URI, or nil. Members that
+// are present stay as they are. An element with resourceType or capabilities is not
+// changed, since its server implements the draft.
 //
-// The size is that of the text or of the decoded blob, which is not decoded for
-// it.
+// The size of a text or blob is computed without decoding it.
 func ReadResult(result wire.Raw, describe func(uri string) wire.Raw) wire.Raw {
 	e := editor{content.LazyEdit{Doc: result}}
 	for m := range wire.ValueOf(result).Members() {
@@ -49,7 +45,7 @@ func ReadResult(result wire.Raw, describe func(uri string) wire.Raw) wire.Raw {
 	return e.Bytes()
 }
 
-// describe adds to one element what it lacks.
+// describe adds the missing members to one element.
 func (e *editor) describe(el wire.Value, describe func(uri string) wire.Raw) {
 	var has [len(described)]bool
 	var uri, mime, body wire.Value
@@ -105,7 +101,7 @@ func (e *editor) describe(el wire.Value, describe func(uri string) wire.Raw) {
 	}
 }
 
-// addSize adds the size of the body, if there is one that has a size.
+// addSize adds the size of a text or a valid blob.
 func (e *editor) addSize(el, body wire.Value, blob bool) {
 	size, ok := 0, body.Exists()
 	switch {
@@ -120,9 +116,9 @@ func (e *editor) addSize(el, body wire.Value, blob bool) {
 	}
 }
 
-// ListItem returns a resource or a template as lists have it, with the type that its
-// MIME type tells: a directory is a collection. One that says what its type is,
-// in the first form of the draft or in the later one, is left as it is.
+// ListItem adds the resourceType to a list item of a resource or a template whose MIME
+// type is that of a directory. An item with resourceType or capabilities, as in later
+// versions of the draft, is not changed.
 func ListItem(item wire.Raw) wire.Raw {
 	if !content.MayContain(item, directoryMIME) {
 		return item

@@ -12,7 +12,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// listedResources are what lists say of some resources.
+// listedResources are list items by URI.
 var listedResources = map[string]wire.Raw{
 	"x+a:full": wire.Raw(`{"uri":"x+a:full","name":"full","title":"T","description":"D","icons":[{"src":"i"}],"annotations":{"priority":0.5},` +
 		`"mimeType":"text/plain","size":999,"resourceType":"document","_meta":{"k":1},"other":true}`),

@@ -6,7 +6,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Whatever an upstream sends: what is clean is valid JSON, and clean.
+// FuzzSanitize checks that sanitized documents are valid JSON without the characters that
+// were to be removed.
 func FuzzSanitize(f *testing.F) {
 	for _, seed := range []string{
 		`\u001b]0;\u001b[31mx\u0007\udb40\u200b\udc49`, "\u009b31m\U000E0041\U0001F3F4\U000E0067", `\ud83d\ud83d\udc00\u202e`, `\\u001b\/\"`,

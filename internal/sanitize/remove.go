@@ -7,19 +7,19 @@ import (
 	"mcpgateway/internal/plaintext"
 )
 
-// inside returns the inside of a JSON string without what is to be counts out,
-// nil when nothing is. What stays is written as it was.
-func (c *cleaner) inside(s []byte) []byte {
-	if !maySoil(s) {
+// inside returns the inside of a JSON string without the characters to remove, nil if
+// there are none. All other characters stay as they are written.
+func (c *sanitizer) inside(s []byte) []byte {
+	if !mayNeedRemoval(s) {
 		return nil
 	}
 	var out []byte
-	kept := 0         // up to where s is in out, or stays
+	kept := 0         // s[:kept] is in out already, or stays
 	before := rune(0) // the last character that stays
-	cut := false      // something was counts out after it
+	cut := false      // something was removed after it
 	drop := func(from, to int) {
 		if out == nil {
-			out = make([]byte, 0, len(s)) // not nil, even if nothing stays
+			out = make([]byte, 0, len(s)) // not nil, also if nothing stays
 		}
 		out = append(out, s[kept:from]...)
 		kept, cut = to, true
@@ -39,8 +39,7 @@ func (c *cleaner) inside(s []byte) []byte {
 			drop(u.Start, u.End)
 			continue
 		case cut && isLow(u.Rune) && isHigh(before):
-			// What was counts out kept two halves apart that would be one
-			// character now.
+			// The removed text separated the two halves of a surrogate pair.
 			c.counts[2]++
 			drop(u.Start, u.End)
 			continue
@@ -49,7 +48,7 @@ func (c *cleaner) inside(s []byte) []byte {
 				i, before, cut = end, 0xe007f, false
 				continue
 			}
-			if inARow(before, u.Rune) || !belongs(u.Rune, before, after(s, u.End)) {
+			if inARow(before, u.Rune) || !isNeeded(u.Rune, before, after(s, u.End)) {
 				c.counts[2]++
 				drop(u.Start, u.End)
 				continue
@@ -63,8 +62,8 @@ func (c *cleaner) inside(s []byte) []byte {
 	return append(out, s[kept:]...)
 }
 
-// inARow reports whether r would be the second invisible character in a row. Of
-// emoji only the joiner may follow on another one.
+// inARow reports whether r would be the second invisible character in a row. In emoji, a
+// joiner may follow another one.
 func inARow(before, r rune) bool {
 	return plaintext.IsInvisible(before) && !(r == 0x200d && (before == 0xfe0f || before == 0xe007f))
 }
@@ -84,10 +83,10 @@ func isControl(r rune) bool {
 	return r < ' ' && r != '\n' && r != '\t' || 0x7f <= r && r < 0xa0
 }
 
-// escape returns where a terminal escape that begins at u ends, 0 when none
-// does (ECMA-48). Of one that does not end, only what makes it one is counts out,
-// so that nobody can hide the rest of a text.
-func (c *cleaner) escape(s []byte, u content.Char) int {
+// escape returns the end of the terminal escape that begins at u, 0 if none does
+// (ECMA-48). Of an escape without an end only the introducer is removed, so that it
+// cannot hide the rest of the text.
+func (c *sanitizer) escape(s []byte, u content.Char) int {
 	if c.s&ANSI == 0 {
 		return 0
 	}
@@ -99,7 +98,7 @@ func (c *cleaner) escape(s []byte, u content.Char) int {
 		}
 		next := content.ReadChar(s, at)
 		if next.Rune < 0x40 || next.Rune > 0x5f {
-			return simple(s, u.End)
+			return escapeEnd(s, u.End)
 		}
 		kind, at = next.Rune+0x40, next.End
 	case u.Rune < 0x80 || u.Rune > 0x9f:
@@ -107,20 +106,20 @@ func (c *cleaner) escape(s []byte, u content.Char) int {
 	}
 	switch kind {
 	case 0x9b: // CSI
-		return control(s, at)
+		return sequenceEnd(s, at)
 	case 0x90, 0x98, 0x9d, 0x9e, 0x9f: // DCS, SOS, OSC, PM, APC
-		return str(s, at)
-	case 0x9c: // ST, the end of one that did not begin
+		return stringEnd(s, at)
+	case 0x9c: // ST without a beginning
 		return at
 	}
 	if u.Rune == 0x1b {
 		return at
 	}
-	return 0 // any other C1 character is a control character
+	return 0 // other C1 characters are control characters
 }
 
-// simple returns where an escape of intermediate and final characters ends.
-func simple(s []byte, at int) int {
+// escapeEnd returns the end of an escape of intermediate and final characters.
+func escapeEnd(s []byte, at int) int {
 	for i := at; i < len(s); {
 		u := content.ReadChar(s, i)
 		switch {
@@ -135,12 +134,12 @@ func simple(s []byte, at int) int {
 	return at
 }
 
-// maxSequence bounds how long the parameters of an escape may be, in bytes.
+// maxSequence bounds the parameters of an escape, in bytes.
 const maxSequence = 256
 
-// control returns where a control sequence ends: after parameters, intermediate
-// characters and a final one.
-func control(s []byte, at int) int {
+// sequenceEnd returns the end of a control sequence: parameters, intermediate characters and
+// a final one.
+func sequenceEnd(s []byte, at int) int {
 	for i := at; i < len(s) && i-at < maxSequence; {
 		u := content.ReadChar(s, i)
 		switch {
@@ -155,8 +154,8 @@ func control(s []byte, at int) int {
 	return at
 }
 
-// str returns where a control string ends: after BEL or ST.
-func str(s []byte, at int) int {
+// stringEnd returns the end of a control string: BEL or ST.
+func stringEnd(s []byte, at int) int {
 	for i := at; i < len(s); {
 		u := content.ReadChar(s, i)
 		switch u.Rune {
@@ -168,7 +167,7 @@ func str(s []byte, at int) int {
 					return next.End
 				}
 			}
-			return at // another escape begins: this one has no end
+			return at // another escape begins, so this one has no end
 		}
 		if u.Rune == 0x18 || u.Rune == 0x1a || 0x80 <= u.Rune && u.Rune < 0xa0 {
 			return at
@@ -178,8 +177,8 @@ func str(s []byte, at int) int {
 	return at
 }
 
-// Scripts that need joiners to be written rightly: those of India and its
-// neighbors, and those whose letters join.
+// Scripts that need joiners for correct spelling: those of India and its neighbors, and
+// cursive ones.
 var joining = []*unicode.RangeTable{
 	unicode.Arabic, unicode.Syriac, unicode.Mongolian, unicode.Nko, unicode.Mandaic,
 	unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya, unicode.Tamil, unicode.Telugu,
@@ -187,16 +186,15 @@ var joining = []*unicode.RangeTable{
 	unicode.Balinese, unicode.Javanese, unicode.Grantha, unicode.Brahmi, unicode.Chakma, unicode.Newa,
 }
 
-// Scripts without spaces between words, in which a zero width space is one.
+// Scripts without spaces between words, which use zero width spaces.
 var spaceless = []*unicode.RangeTable{unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tibetan, unicode.Javanese, unicode.Balinese}
 
 // Scripts that are written from right to left.
 var leftward = []*unicode.RangeTable{unicode.Arabic, unicode.Hebrew, unicode.Syriac, unicode.Thaana, unicode.Nko, unicode.Mandaic, unicode.Samaritan, unicode.Adlam}
 
-// belongs reports whether an invisible character does its work where it stands.
-// The caller sees to it that there is one at a time: several in a row say
-// something that nobody sees.
-func belongs(r, before, next rune) bool {
+// isNeeded reports whether an invisible character has a function between its neighbors.
+// The caller allows one at a time, since several in a row can encode hidden text.
+func isNeeded(r, before, next rune) bool {
 	switch {
 	case r == 0x200d: // joiner
 		return isPictograph(before) && isPictograph(next) || unicode.In(before, joining...)
@@ -206,7 +204,7 @@ func belongs(r, before, next rune) bool {
 		return unicode.In(before, spaceless...) && unicode.In(next, spaceless...)
 	case r == 0x200e || r == 0x200f || r == 0x061c:
 		return unicode.In(before, leftward...) || unicode.In(next, leftward...)
-	case r == 0xfe0e || r == 0xfe0f: // as text, as a picture
+	case r == 0xfe0e || r == 0xfe0f: // text or emoji presentation
 		return isPictograph(before) || '0' <= before && before <= '9' || before == '#' || before == '*'
 	case 0xfe00 <= r && r <= 0xfe0d:
 		return unicode.In(before, unicode.Han, unicode.Myanmar, unicode.Phags_Pa, unicode.Sm)
@@ -241,11 +239,12 @@ func isPictograph(r rune) bool {
 	return false
 }
 
-// flags are the flags that tags make of a black one: of England, Scotland and
-// Wales. Others say what they like unseen.
+// flags are the tag sequences of the flags of England, Scotland and Wales. Other tag
+// sequences can encode hidden text.
 var flags = []string{"gbeng", "gbsct", "gbwls"}
 
-// flagEnd returns where the tags of such a flag end, 0 when u begins none.
+// flagEnd returns the end of the tag sequence of a flag that begins at u, 0 if there is
+// none.
 func flagEnd(s []byte, u content.Char, before rune) int {
 	if before != 0x1f3f4 {
 		return 0

@@ -5,38 +5,37 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Classes says what is counts out of text that models read. The zero Classes
-// takes nothing out and costs nothing.
+// Classes is a set of classes of characters to remove from text that models read. The
+// empty set removes nothing and costs nothing.
 type Classes uint8
 
-// What can be counts out.
+// The classes.
 const (
-	ANSI      Classes = 1 << iota // terminal escapes: CSI, OSC and the like, with what belongs to them
-	Control                       // control characters but line feed and tab
-	Invisible                     // characters that nobody sees: tags, bidirectional overrides, zero width
+	ANSI      Classes = 1 << iota // terminal escapes, such as CSI and OSC, with their parameters
+	Control                       // control characters except line feed and tab
+	Invisible                     // invisible characters: tags, bidirectional overrides, zero width characters
 )
 
-// Counts says how many things were counts out, in the order ansi, control,
-// invisible.
+// Counts counts removals by class, in the order of ClassNames.
 type Counts [3]int
 
-// ClassNames are the names of what Counts counts, as metrics label them.
+// ClassNames are the labels of the classes in metrics.
 var ClassNames = [3]string{"ansi", "control", "invisible"}
 
-// Add counts what u counts too.
+// Add adds other counts.
 func (t *Counts) Add(u Counts) {
 	for i, n := range u {
 		t[i] += n
 	}
 }
 
-// Text returns a text without what is to be counts out.
+// Text sanitizes a text.
 func (s Classes) Text(text string) (string, Counts) {
 	if s == 0 {
 		return text, Counts{}
 	}
 	raw := wire.String(text)
-	c := cleaner{s: s}
+	c := sanitizer{s: s}
 	clean := c.inside(raw[1 : len(raw)-1])
 	if clean == nil {
 		return text, c.counts
@@ -44,15 +43,15 @@ func (s Classes) Text(text string) (string, Counts) {
 	return wire.ValueOf(append(append(wire.Raw{'"'}, clean...), '"')).Str(), c.counts
 }
 
-// Result returns the result of a request, valid JSON, with clean text: that of
-// text blocks, of resources, embedded or read, of messages, and the names and
-// descriptions beside it. Structured content is data, and stays. The members of
-// results of different methods do not meet.
+// Result sanitizes the result of a request, valid JSON: text blocks, the text of embedded
+// and read resources, messages, and their names and descriptions. Structured content is
+// data, and stays as it is. The method is not needed, since results of different methods
+// have different members.
 func (s Classes) Result(result wire.Raw) (wire.Raw, Counts) {
-	if s == 0 || !maySoil(result) {
+	if s == 0 || !mayNeedRemoval(result) {
 		return result, Counts{}
 	}
-	c := newCleaner(s, result)
+	c := newSanitizer(s, result)
 	for m := range c.edit.Root().Members() {
 		switch {
 		case m.Is("content"):
@@ -63,28 +62,28 @@ func (s Classes) Result(result wire.Raw) (wire.Raw, Counts) {
 			for el := range m.Value.Elements() {
 				c.resource(el)
 			}
-		case m.Is("resource"): // of its metadata
+		case m.Is("resource"): // of resources/metadata
 			c.resource(m.Value)
 		case m.Is("description"):
 			c.text(m.Value)
 		case m.Is("inputRequests"):
 			for request := range m.Value.Members() {
-				c.ask(request.Value.Get("method").Str(), request.Value.Get("params"))
+				c.requestParams(request.Value.Get("method").Str(), request.Value.Get("params"))
 			}
-		case m.Is("result"): // of a task
+		case m.Is("result"): // the result of a task
 			c.blocks(m.Value.Get("content"))
 		}
 	}
 	return c.done(result)
 }
 
-// Item returns a list item, valid JSON, with clean titles and descriptions,
-// those in the schemas of a tool and of the arguments of a prompt included.
+// Item sanitizes the titles and descriptions of a list item, valid JSON, including those
+// in the schemas of a tool and in the arguments of a prompt.
 func (s Classes) Item(kind call.Kind, item wire.Raw) (wire.Raw, Counts) {
-	if s == 0 || !maySoil(item) {
+	if s == 0 || !mayNeedRemoval(item) {
 		return item, Counts{}
 	}
-	c := newCleaner(s, item)
+	c := newSanitizer(s, item)
 	for m := range c.edit.Root().Members() {
 		switch {
 		case m.Is("title"), m.Is("description"), m.Is("name") && kind != call.Tool && kind != call.Prompt:
@@ -102,20 +101,19 @@ func (s Classes) Item(kind call.Kind, item wire.Raw) (wire.Raw, Counts) {
 	return c.done(item)
 }
 
-// Ask returns the params of a question of an upstream with clean text: the
-// message of an elicitation and what its form says, the messages of a sampling
-// request.
+// Request sanitizes the params of a request of an upstream to the client: the message and
+// the form of an elicitation, the messages of a sampling request.
 func (s Classes) Request(method string, params wire.Raw) (wire.Raw, Counts) {
-	if s == 0 || !maySoil(params) {
+	if s == 0 || !mayNeedRemoval(params) {
 		return params, Counts{}
 	}
-	c := newCleaner(s, params)
-	c.ask(method, c.edit.Root())
+	c := newSanitizer(s, params)
+	c.requestParams(method, c.edit.Root())
 	return c.done(params)
 }
 
-// Error returns an error of an upstream with a clean message. The error itself
-// is not changed.
+// Error returns an error of an upstream with a sanitized message. It does not change the
+// error itself.
 func (s Classes) Error(e *wire.Error) (*wire.Error, Counts) {
 	message, counts := s.Text(e.Message)
 	if counts == (Counts{}) {
@@ -124,19 +122,19 @@ func (s Classes) Error(e *wire.Error) (*wire.Error, Counts) {
 	own := *e
 	own.Message = message
 	if e.Raw != nil {
-		c := newCleaner(s, e.Raw)
+		c := newSanitizer(s, e.Raw)
 		c.all(c.edit.Root(), "message")
 		own.Raw, _ = c.done(e.Raw)
 	}
 	return &own, counts
 }
 
-// maySoil reports whether a document can hold anything that is ever counts out:
-// an escape other than that of a quote, a slash, a line feed or a tab, or a
-// character whose first byte is one of theirs.
-func maySoil(doc wire.Raw) bool {
+// mayNeedRemoval reports whether a document may contain something to remove: an escape other
+// than that of a quote, a slash, a line feed or a tab, or a byte that begins such a
+// character.
+func mayNeedRemoval(doc wire.Raw) bool {
 	for i := 0; i < len(doc); i++ {
-		switch soil[doc[i]] {
+		switch byteClass[doc[i]] {
 		case 0:
 		case 1:
 			return true
@@ -151,8 +149,8 @@ func maySoil(doc wire.Raw) bool {
 	return false
 }
 
-// soil sorts bytes: 1 begins what may be counts out, 2 is the backslash.
-var soil = func() (t [256]byte) {
+// byteClass classifies bytes: 1 may begin a character to remove, 2 is the backslash.
+var byteClass = func() (t [256]byte) {
 	for _, b := range []byte{0x7f, 0xc2, 0xcd, 0xd8, 0xe1, 0xe2, 0xe3, 0xef, 0xf0, 0xf3} {
 		t[b] = 1
 	}
@@ -160,27 +158,29 @@ var soil = func() (t [256]byte) {
 	return t
 }()
 
-// cleaner takes things out of the strings of one document.
-// maxDepth bounds how deep schemas are looked into.
+// maxDepth bounds the depth to which schemas are sanitized.
 const maxDepth = 64
 
-type cleaner struct {
+// sanitizer sanitizes the strings of one document.
+type sanitizer struct {
 	s      Classes
 	edit   *wire.Edit
 	counts Counts
 }
 
-func newCleaner(s Classes, doc wire.Raw) *cleaner { return &cleaner{s: s, edit: wire.NewEdit(doc)} }
+func newSanitizer(s Classes, doc wire.Raw) *sanitizer {
+	return &sanitizer{s: s, edit: wire.NewEdit(doc)}
+}
 
-func (c *cleaner) done(doc wire.Raw) (wire.Raw, Counts) {
+func (c *sanitizer) done(doc wire.Raw) (wire.Raw, Counts) {
 	if !c.edit.Changed() {
 		return doc, c.counts
 	}
 	return c.edit.Bytes(), c.counts
 }
 
-// text cleans a string in its place.
-func (c *cleaner) text(v wire.Value) {
+// text sanitizes a string in place.
+func (c *sanitizer) text(v wire.Value) {
 	if v.Kind() != '"' {
 		return
 	}
@@ -190,8 +190,8 @@ func (c *cleaner) text(v wire.Value) {
 	}
 }
 
-// all cleans the members of an object that have one of the names.
-func (c *cleaner) all(obj wire.Value, names ...string) {
+// all sanitizes the members with these names.
+func (c *sanitizer) all(obj wire.Value, names ...string) {
 	for m := range obj.Members() {
 		for _, name := range names {
 			if m.Is(name) {
@@ -201,9 +201,9 @@ func (c *cleaner) all(obj wire.Value, names ...string) {
 	}
 }
 
-// blocks cleans content blocks: an array of them, a single one, or a string that
-// stands for one.
-func (c *cleaner) blocks(v wire.Value) {
+// blocks sanitizes content blocks: an array, a single block, or a string in place of a
+// block.
+func (c *sanitizer) blocks(v wire.Value) {
 	switch v.Kind() {
 	case '"':
 		c.text(v)
@@ -216,7 +216,7 @@ func (c *cleaner) blocks(v wire.Value) {
 	}
 }
 
-func (c *cleaner) block(v wire.Value) {
+func (c *sanitizer) block(v wire.Value) {
 	c.text(v)
 	for m := range v.Members() {
 		switch {
@@ -224,7 +224,7 @@ func (c *cleaner) block(v wire.Value) {
 			c.text(m.Value)
 		case m.Is("resource"):
 			c.resource(m.Value)
-		case m.Is("content"): // the result of a tool in a sampling message
+		case m.Is("content"): // a tool result in a sampling message
 			for el := range m.Value.Elements() {
 				c.all(el, "text", "title", "description", "name")
 				c.resource(el.Get("resource"))
@@ -233,9 +233,9 @@ func (c *cleaner) block(v wire.Value) {
 	}
 }
 
-func (c *cleaner) resource(v wire.Value) { c.all(v, "text", "title", "description", "name") }
+func (c *sanitizer) resource(v wire.Value) { c.all(v, "text", "title", "description", "name") }
 
-func (c *cleaner) messages(v wire.Value) {
+func (c *sanitizer) messages(v wire.Value) {
 	for el := range v.Elements() {
 		for m := range el.Members() {
 			if m.Is("content") {
@@ -245,7 +245,7 @@ func (c *cleaner) messages(v wire.Value) {
 	}
 }
 
-func (c *cleaner) ask(method string, params wire.Value) {
+func (c *sanitizer) requestParams(method string, params wire.Value) {
 	shape := wire.MethodOf(method).Shape
 	for m := range params.Members() {
 		switch shape {
@@ -267,9 +267,9 @@ func (c *cleaner) ask(method string, params wire.Value) {
 	}
 }
 
-// schema cleans the titles and descriptions of a schema and those in it. A
-// property of such a name has a schema for a value, no string.
-func (c *cleaner) schema(v wire.Value, level int) {
+// schema sanitizes the titles and descriptions of a schema and its subschemas. A property
+// named title or description has a schema as its value, not a string.
+func (c *sanitizer) schema(v wire.Value, level int) {
 	if level > maxDepth {
 		return
 	}

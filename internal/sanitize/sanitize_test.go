@@ -10,7 +10,7 @@ import (
 
 const all = ANSI | Control | Invisible
 
-// The inside of JSON strings, as it is written.
+// TestClean sanitizes the insides of JSON strings, as they are written.
 func TestClean(t *testing.T) {
 	tests := []struct {
 		name     string
@@ -89,7 +89,8 @@ func make9(n int) []byte {
 	return out
 }
 
-// Only the text that models read is changed, wherever it stands.
+// TestSanitizePlaces checks that text for models is sanitized in every place, and nothing
+// else.
 func TestSanitizePlaces(t *testing.T) {
 	const x = `\u200b`
 	check := func(t *testing.T, got wire.Raw, counts Counts, want string, n int) {

@@ -13,8 +13,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Bounds on what a schema is held against. Larger and deeper values, and numbers
-// that would take a long time to compare, are not checked.
+// Bounds on values. Larger and deeper values, and numbers that are costly to compare, are
+// not checked.
 const (
 	maxInstanceBytes  = 1 << 20
 	maxInstanceDepth  = 256
@@ -27,9 +27,8 @@ var (
 	errNumber = errors.New("it holds a number that is too long")
 )
 
-// decode returns the value that a JSON text stands for, in the types that the
-// schema library takes. Of members with one name the last counts, as for most
-// clients.
+// decode decodes a JSON text into the types of the schema library. The last of duplicate
+// members wins, as in most clients.
 func decode(doc wire.Raw) (any, error) {
 	d := decoder{jsontext.NewDecoder(bytes.NewReader(doc), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
 	v, err := d.value()

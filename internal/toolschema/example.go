@@ -9,19 +9,19 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Bounds on the search for arguments.
+// Bounds on the search for examples.
 const (
-	maxExampleSteps = 1000 // schemas that are looked at
+	maxExampleSteps = 1000 // schemas
 	maxExampleDepth = 16
-	maxExampleTries = 16 // whole arguments that are held against the schema
+	maxExampleTries = 16 // complete arguments that are validated
 )
 
-// ExampleArguments returns arguments for a tool out of what its inputSchema itself gives:
-// {} where it requires no property, else of each required one the default, the
-// const, the first of the enum or the first of the examples. They are never
-// guessed, and always fit the compiled schema; where that is nil, nothing but {}
-// can be known to fit. Where there are none the error says why, and needs names
-// the properties that nothing is known of.
+// ExampleArguments returns arguments that the inputSchema of a tool itself gives: {} if
+// no property is required, and otherwise for each required property its default, its
+// const, the first value of its enum or its first example. It never invents values, and
+// the arguments always match the compiled schema; without one, only {} is known to match.
+// If there are none, the error is the reason, and needs names the properties without a
+// value.
 func ExampleArguments(input wire.Value, compiled *Schema) (arguments wire.Raw, needs []string, err error) {
 	x := examples{root: input, left: maxExampleSteps}
 	required := requiredOf(input)
@@ -32,13 +32,13 @@ func ExampleArguments(input wire.Value, compiled *Schema) (arguments wire.Raw, n
 		return nil, required, errors.New("its inputSchema cannot be checked")
 	}
 	if len(required) > 0 {
-		for _, whole := range given(input) {
+		for _, whole := range givenValues(input) {
 			if wire.ValueOf(whole).Kind() == '{' && compiled.Validate(whole) == nil {
 				return whole, nil, nil
 			}
 		}
 	}
-	values := make([][]wire.Raw, len(required)) // those left to try
+	values := make([][]wire.Raw, len(required)) // the values left to try
 	for i, name := range required {
 		if values[i] = x.of(input.Get("properties").Get(name), 0); len(values[i]) == 0 {
 			needs = append(needs, name)
@@ -63,11 +63,11 @@ func ExampleArguments(input wire.Value, compiled *Schema) (arguments wire.Raw, n
 	return nil, namesOf(err, required), fmt.Errorf("what its inputSchema gives does not fit it: %w", err)
 }
 
-// next takes the next value of the first property that does not fit and has
-// another, and reports whether there is one.
+// next moves to the next value of the first property that does not match, and reports
+// whether there is one.
 func next(mismatch *ValidationError, required []string, values [][]wire.Raw) bool {
 	for i, name := range required {
-		if len(values[i]) > 1 && mismatch.isAt(name) {
+		if len(values[i]) > 1 && mismatch.concerns(name) {
 			values[i] = values[i][1:]
 			return true
 		}
@@ -75,8 +75,8 @@ func next(mismatch *ValidationError, required []string, values [][]wire.Raw) boo
 	return false
 }
 
-// isAt reports whether a property, or something in it, does not fit.
-func (m *ValidationError) isAt(name string) bool {
+// concerns reports whether a violation is in the property.
+func (m *ValidationError) concerns(name string) bool {
 	at := jsonPath([]string{name})
 	return slices.ContainsFunc(m.Violations, func(p Violation) bool {
 		rest, ok := strings.CutPrefix(p.Path, at)
@@ -84,18 +84,18 @@ func (m *ValidationError) isAt(name string) bool {
 	})
 }
 
-// namesOf returns the required properties that an error is about.
+// namesOf returns the required properties with violations.
 func namesOf(err error, required []string) (names []string) {
 	mismatch, ok := errors.AsType[*ValidationError](err)
 	for _, name := range required {
-		if ok && mismatch.isAt(name) {
+		if ok && mismatch.concerns(name) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// requiredOf returns the names of required properties, each once.
+// requiredOf returns the names of required properties, without duplicates.
 func requiredOf(schema wire.Value) (names []string) {
 	for el := range schema.Get("required").Elements() {
 		if name, ok := el.Text(); ok && !slices.Contains(names, name) {
@@ -105,8 +105,8 @@ func requiredOf(schema wire.Value) (names []string) {
 	return names
 }
 
-// given returns the values that a schema itself gives, the likeliest first.
-func given(schema wire.Value) (values []wire.Raw) {
+// givenValues returns the values that a schema gives, the most likely first.
+func givenValues(schema wire.Value) (values []wire.Raw) {
 	for _, name := range []string{"default", "const"} {
 		if v := schema.Get(name); v.Exists() {
 			values = append(values, v.Raw())
@@ -121,20 +121,20 @@ func given(schema wire.Value) (values []wire.Raw) {
 	return values
 }
 
-// examples looks for values in the schemas of one document.
+// examples searches the schemas of one document for values.
 type examples struct {
 	root wire.Value
-	left int // steps
+	left int // remaining steps
 }
 
-// of returns values that may fit a schema: those that it gives, those of what it
-// refers to in the same document and of its alternatives, and an object made of
-// the values of its required properties.
+// of returns values that may match a schema: those that it gives, those of its
+// alternatives and of the schemas that it refers to in the same document, and an object
+// of the values of its required properties.
 func (x *examples) of(schema wire.Value, depth int) []wire.Raw {
 	if x.left--; x.left < 0 || depth > maxExampleDepth || schema.Kind() != '{' {
 		return nil
 	}
-	values := given(schema)
+	values := givenValues(schema)
 	if ref, ok := strings.CutPrefix(schema.Get("$ref").Str(), "#"); ok {
 		values = append(values, x.of(x.at(ref), depth+1)...)
 	}
@@ -149,8 +149,8 @@ func (x *examples) of(schema wire.Value, depth int) []wire.Raw {
 	return values
 }
 
-// object makes an object of the first values of required properties, nil where
-// one has none, or none is required.
+// object returns an object of the first values of required properties, nil if a value is
+// missing or no property is required.
 func (x *examples) object(schema wire.Value, depth int) wire.Raw {
 	required := requiredOf(schema)
 	if len(required) == 0 || !schema.Get("properties").Exists() {
@@ -167,7 +167,7 @@ func (x *examples) object(schema wire.Value, depth int) wire.Raw {
 	return object
 }
 
-// at returns what a JSON pointer of members leads to in the document.
+// at resolves a JSON pointer in the document.
 func (x *examples) at(pointer string) wire.Value {
 	v := x.root
 	if pointer == "" {

@@ -32,7 +32,7 @@ func TestArguments(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			compiled := New(wire.Raw(tc.schema))
 			if strings.Contains(tc.schema, "file:") {
-				compiled = nil // nothing outside is loaded, so it is none
+				compiled = nil // references are not followed, so the schema is invalid
 			}
 			got, needs, err := ExampleArguments(wire.ValueOf(wire.Raw(tc.schema)), compiled)
 			if tc.why != "" && compiled == nil {
@@ -48,7 +48,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// A schema that branches at every step is given up on.
+// TestArgumentsAreBounded checks that the search in a schema that branches at every step
+// ends.
 func TestArgumentsAreBounded(t *testing.T) {
 	branch := `{"$ref":"#/$defs/x"},{"$ref":"#/$defs/x"},{"$ref":"#/$defs/x"}`
 	schema := wire.Raw(`{"type":"object","required":["a"],"properties":{"a":{"$ref":"#/$defs/x"}},"$defs":{"x":{"anyOf":[` + branch + `],"default":1,"not":{}}}}`)

@@ -8,22 +8,21 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Bounds on regular expressions, for what the linear engine takes to make one of a
-// text: a class of Unicode has hundreds of ranges, and where case does not count
-// every letter of a range is looked at.
+// Bounds on regular expressions. They limit the cost of compiling: a Unicode class has
+// hundreds of ranges, and in case-insensitive patterns every letter of a range is
+// expanded.
 const (
 	maxPatternBytes   = 1 << 10
-	maxPatternClasses = 16     // of Unicode, in one
-	maxSchemaClasses  = 256    // and in all of a schema
-	maxPatternInsts   = 20_000 // instructions of all of a schema
+	maxPatternClasses = 16     // Unicode classes in one pattern
+	maxSchemaClasses  = 256    // Unicode classes in all patterns of a schema
+	maxPatternInsts   = 20_000 // instructions of all patterns of a schema
 	matchStep         = 1 << 7 // bytes times instructions that count as one step
 )
 
-// pattern compiles a regular expression. The specification means those of
-// ECMA-262; one that the linear engine does not have, or that would cost too much,
-// matches everything.
+// pattern compiles a regular expression. Schemas use those of ECMA-262. A pattern that Go
+// does not support, or that is too costly, matches everything.
 func (p *program) pattern(text string) (jsonschema.Regexp, error) {
-	if p.patterns[text] == nil { // the library asks twice for each
+	if p.patterns[text] == nil { // the library compiles each pattern twice
 		if p.patterns == nil {
 			p.patterns = make(map[string]jsonschema.Regexp)
 		}
@@ -54,8 +53,8 @@ func (p *program) newPattern(text string) jsonschema.Regexp {
 	return &bounded{re, p, insts}
 }
 
-// folds reports whether a pattern has classes in which case may not count, which
-// ECMA-262 has no flags for.
+// folds reports whether a pattern has character classes and a flag for
+// case-insensitivity, which ECMA-262 does not have.
 func folds(text string) bool {
 	if !strings.Contains(text, "[") && !strings.Contains(text, `\p`) && !strings.Contains(text, `\P`) {
 		return false
@@ -73,8 +72,8 @@ func folds(text string) bool {
 	}
 }
 
-// instructions returns how many there are at most in the program of a regular
-// expression, one more than [maxPatternInsts] where they are too many.
+// instructions returns an upper bound of the instructions of a compiled regular
+// expression, at most [maxPatternInsts]+1.
 func instructions(re *syntax.Regexp) int {
 	n := 0
 	for _, sub := range re.Sub {
@@ -99,13 +98,13 @@ func instructions(re *syntax.Regexp) int {
 	return min(n, maxPatternInsts+1)
 }
 
-// lenient is a pattern that nothing is held against.
+// lenient is a pattern that matches everything.
 type lenient struct{ text string }
 
 func (l lenient) String() string          { return l.text }
 func (l lenient) MatchString(string) bool { return true }
 
-// bounded is a pattern whose use is counted.
+// bounded is a pattern that counts its steps.
 type bounded struct {
 	*regexp.Regexp
 	p     *program

@@ -9,7 +9,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// patterned is a schema with n patterns that differ.
+// patterned returns a schema with n different patterns.
 func patterned(n int, text string) wire.Raw {
 	schema := wire.Raw(`{"type":"object","properties":{`)
 	for i := range n {
@@ -21,8 +21,8 @@ func patterned(n int, text string) wire.Raw {
 	return append(schema, `}}`...)
 }
 
-// Patterns that are made to be slow to compile are not compiled, and what others
-// cost is known.
+// TestPatternBombs checks that patterns which are costly to compile are not compiled, and
+// that the cost of others is counted.
 func TestPatternBombs(t *testing.T) {
 	for _, tc := range []struct{ name, text string }{
 		{"classes of Unicode", strings.Repeat(`\pL\PL`, 80)},
@@ -37,7 +37,7 @@ func TestPatternBombs(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			n := 200
-			if strings.Count(tc.text, "{") > 5 { // which count as nodes
+			if strings.Count(tc.text, "{") > 5 { // they count as nodes
 				n = 20
 			}
 			s := New(patterned(n, tc.text))
@@ -70,9 +70,9 @@ func TestPatternBombs(t *testing.T) {
 	}
 }
 
-// Patterns as people write them are compiled, and hold.
+// TestUsualPatterns checks that ordinary patterns are compiled and applied.
 func TestUsualPatterns(t *testing.T) {
-	for text, values := range map[string][2]string{ // one that fits, one that does not
+	for text, values := range map[string][2]string{ // a value that matches, and one that does not
 		`^[a-z][a-z0-9-]{0,62}$`:                         {"a-1", "A"},
 		`^[\p{L}\p{N} _'-]{1,64}$`:                       {"Zoë", "a/b"},
 		`^(?:\d{1,3}\.){3}\d{1,3}$`:                      {"10.0.0.1", "10.0.0"},
@@ -90,7 +90,7 @@ func TestUsualPatterns(t *testing.T) {
 	}
 }
 
-// What a program is taken to have is not less than what it has.
+// TestInstructions compares the bound with the real number of instructions.
 func TestInstructions(t *testing.T) {
 	for _, text := range []string{
 		``, `abc`, `(?i)abc`, `a|b|cd`, `(x|y){500}`, `a{3,900}`, `a{7,}`, `(ab|cd*){0,99}`, `^[a-z]{1,63}(\.[a-z]+)*$`, `((a?)*?){3,}b`,
@@ -104,7 +104,7 @@ func TestInstructions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const ends = 3 // fail, match, and what nothing stands for
+		const ends = 3 // the instructions fail, match and nop
 		if n := instructions(parsed); n+ends < len(prog.Inst) || n > 2*len(prog.Inst)+8 {
 			t.Errorf("%s: %d instructions, taken for %d", text, len(prog.Inst), n)
 		}

@@ -12,24 +12,24 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Bounds on schemas, which come from upstreams. What exceeds them is not
-// checked; nothing is refused for it.
+// Bounds on schemas. A schema that exceeds them is not checked, and nothing is refused
+// because of it.
 const (
 	maxSchemaBytes = 256 << 10
-	maxSchemaNodes = 2000 // objects and arrays, which bounds subschemas
+	maxSchemaNodes = 2000 // objects and arrays, an upper bound of subschemas
 	maxSchemaDepth = 64
-	maxSchemaWork  = 100_000 // steps of one validation: a tenth of a second at worst
-	stringStep     = 1 << 9  // bytes that count as one step where strings are compared
+	maxSteps       = 100_000 // steps of one validation: at most a tenth of a second
+	stringStep     = 1 << 9  // bytes that cost one step when strings are compared
 )
 
-// What patterns cost to compile, beside a node.
+// The cost of compiling patterns, in nodes.
 const (
 	instsPerNode  = 32
 	nodesPerClass = 2
 )
 
-// errUnchecked marks what is too large or too costly to be checked. It is no
-// fault of the value.
+// errUnchecked says that something is too large or too costly to check. It does not mean
+// that the value is invalid.
 var errUnchecked = errors.New("not checked")
 
 // Schema is a JSON Schema that an upstream sent. Its dialect is the one that $schema
@@ -57,8 +57,8 @@ func New(raw wire.Raw) *Schema {
 	return s
 }
 
-// Fault returns why the schema is none, nil when it is one. A schema that is
-// too large to be looked at has an error for which [Unchecked] is true.
+// Err compiles the schema if necessary, and returns the reason why it is invalid.
+// [IsUnchecked] reports true for the error of a schema that is too large to compile.
 func (s *Schema) Err() error {
 	s.once.Do(func() {
 		p, err := compile(s.raw, s.nodes)
@@ -73,7 +73,7 @@ func (s *Schema) Err() error {
 	return s.err
 }
 
-// Unchecked reports whether an error says that something was too large or too
+// IsUnchecked reports whether an error says that a schema or a value is too large or too
 // costly to check.
 func IsUnchecked(err error) bool { return errors.Is(err, errUnchecked) }
 
@@ -99,8 +99,8 @@ func (s *Schema) Validate(value wire.Raw) error {
 	return p.check(v)
 }
 
-// take returns a program that nobody else runs: a free one, else a new one, else
-// the next that becomes free.
+// take returns a program for exclusive use: a free one, a new one, or the next one that
+// becomes free.
 func (s *Schema) take() (*program, error) {
 	select {
 	case p := <-s.free:
@@ -119,37 +119,36 @@ func (s *Schema) take() (*program, error) {
 	}
 }
 
-// program is a compiled schema that one goroutine runs at a time, since it
-// counts what it does.
+// program is a compiled schema. One goroutine uses it at a time, since it counts steps.
 type program struct {
 	schema *jsonschema.Schema
-	work   int // steps that are left
-	// Of its patterns so far: instructions, also of those that are too many, and
-	// classes of Unicode.
+	steps  int // remaining steps
+	// The cost of its patterns: instructions, including those of rejected patterns, and
+	// Unicode classes.
 	insts, classes int
 	patterns       map[string]jsonschema.Regexp // by text
 }
 
-// spent ends a validation that has taken too many steps.
-type spent struct{}
+// outOfSteps is the panic that ends a validation with too many steps.
+type outOfSteps struct{}
 
-// spend takes steps. The library calls it for every schema object that a value
-// is held against, however that came about, so no schema is too clever for it.
+// spend spends steps. The library calls it for every schema object that it applies, so no
+// schema can avoid it.
 func (p *program) spend(steps int) {
-	if p.work -= steps; p.work < 0 {
-		panic(spent{})
+	if p.steps -= steps; p.steps < 0 {
+		panic(outOfSteps{})
 	}
 }
 
 func (p *program) check(v any) (err error) {
-	p.work = maxSchemaWork
+	p.steps = maxSteps
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case spent:
+		case outOfSteps:
 			err = fmt.Errorf("%w: it takes too many steps", errUnchecked)
 		default:
-			// A fault of the library must not take the gateway down.
+			// A panic of the library must not stop the gateway.
 			err = fmt.Errorf("%w: %v", errUnchecked, r)
 		}
 	}()
@@ -163,19 +162,19 @@ func (p *program) check(v any) (err error) {
 	return newValidationError(verr)
 }
 
-// Where the only document of a compiler stands. Nothing else can be loaded.
+// schemaURL is the URL of the only document of a compiler. No other document can be
+// loaded.
 const schemaURL = "mcp:///schema"
 
-// refusingLoader loads nothing: what a schema refers to is in it, or is no
-// business of ours.
+// refusingLoader refuses to load documents.
 type refusingLoader struct{}
 
 func (refusingLoader) Load(string) (any, error) {
 	return nil, errors.New("references out of a schema are never followed")
 }
 
-// compile makes a program of a schema. With an error that came late there is one
-// too, which only says what it has cost.
+// compile compiles a schema. With some errors it also returns a program, which tells the
+// cost.
 func compile(raw wire.Raw, weight int) (p *program, err error) {
 	if len(raw) > maxSchemaBytes || weight > maxSchemaNodes {
 		return nil, fmt.Errorf("%w: it is larger than %d KiB or %d objects and arrays", errUnchecked, maxSchemaBytes>>10, maxSchemaNodes)
@@ -196,8 +195,8 @@ func compile(raw wire.Raw, weight int) (p *program, err error) {
 	if err == nil || wire.ValueOf(raw).Get("$schema").Exists() {
 		return p, err
 	}
-	// No revision before 2025-11-25 says which dialect this is, and many who do not
-	// say it either mean the older one, in which items may be a list.
+	// Before 2025-11-25 no revision names a dialect. Many authors use draft 7 without
+	// $schema, in which items may be an array.
 	if old, fault := compileAs(jsonschema.Draft7, doc); fault == nil {
 		old.insts, old.classes = old.insts+p.insts, old.classes+p.classes
 		return old, nil
@@ -205,10 +204,9 @@ func compile(raw wire.Raw, weight int) (p *program, err error) {
 	return p, err
 }
 
-// compileAs makes a program of a schema that is of this dialect unless it names
-// another.
+// compileAs compiles a schema in this dialect, unless $schema names another one.
 func compileAs(dialect *jsonschema.Draft, doc any) (*program, error) {
-	p := &program{work: maxSchemaWork}
+	p := &program{steps: maxSteps}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(dialect)
 	c.UseLoader(refusingLoader{})
@@ -232,8 +230,7 @@ func compileAs(dialect *jsonschema.Draft, doc any) (*program, error) {
 	return p, nil
 }
 
-// anything is the schema of the keywords of our vocabulary, of which there are
-// none.
+// anything is the schema of our vocabulary, which has no keywords.
 var anything = func() *jsonschema.Schema {
 	c := jsonschema.NewCompiler()
 	c.UseLoader(refusingLoader{})
@@ -243,8 +240,8 @@ var anything = func() *jsonschema.Schema {
 	return c.MustCompile("mcp:///anything")
 }()
 
-// countNodes counts the objects and arrays of a document, and more where such
-// characters stand in strings.
+// countNodes returns an upper bound of the objects and arrays of a document: it also
+// counts braces and brackets in strings.
 func countNodes(raw wire.Raw) int {
 	n := 0
 	for _, c := range raw {
@@ -255,7 +252,7 @@ func countNodes(raw wire.Raw) int {
 	return n
 }
 
-// depth returns how deep a document is nested, at most one more than the bound.
+// depth returns the depth of a document, at most maxSchemaDepth+1.
 func depth(raw wire.Raw) int {
 	deepest, now, inString := 0, 0, false
 	for i := 0; i < len(raw) && deepest <= maxSchemaDepth; i++ {

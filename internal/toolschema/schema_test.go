@@ -66,7 +66,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// A schema that is none says why; nothing is ever loaded.
+// TestSchemaFaults checks the errors of invalid schemas, and that no document is loaded.
 func TestSchemaFaults(t *testing.T) {
 	tests := []struct{ name, schema, want string }{
 		{"no schema", `{"type":"objekt"}`, `$.type: must fit one of the alternatives`},
@@ -89,7 +89,8 @@ func TestSchemaFaults(t *testing.T) {
 	}
 }
 
-// Whatever is made to be slow is not checked, and ends.
+// TestSchemaBounds checks that costly schemas and values are not checked, and that
+// validations end.
 func TestSchemaBounds(t *testing.T) {
 	repeat := func(n int, form string) string {
 		var b strings.Builder
@@ -134,8 +135,8 @@ func TestSchemaBounds(t *testing.T) {
 	}
 }
 
-// A schema may be used by many at once, and is compiled once for as many as can
-// run.
+// TestSchemaAtOnce checks that a schema can be used concurrently, and is compiled at most
+// once for each processor.
 func TestSchemaAtOnce(t *testing.T) {
 	s := New(wire.Raw(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`))
 	var wg sync.WaitGroup

@@ -5,19 +5,19 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// step counts what it takes to hold a value against one schema object, before
-// it is done. It stands in for the keywords whose cost is that of a whole value.
+// step counts the steps of one schema object before the library applies it. It replaces
+// keywords whose cost depends on the whole value.
 type step struct {
 	p      *program
 	cost   int
 	unique bool
 	enum   []any // nil for none
-	weight int   // of enum
-	single bool  // enum is that of const
+	weight int   // the cost of comparing with enum
+	single bool  // enum is const
 }
 
-// takeOver makes the step of a schema object. What the step does itself is taken
-// out of the compiled schema.
+// takeOver returns the step of a schema object, and removes the replaced keywords from
+// the compiled schema.
 func (p *program) takeOver(s *jsonschema.Schema, obj map[string]any) *step {
 	st := &step{p: p, cost: stepsOf(obj), unique: s.UniqueItems}
 	s.UniqueItems = false
@@ -25,14 +25,14 @@ func (p *program) takeOver(s *jsonschema.Schema, obj map[string]any) *step {
 		st.enum, s.Enum = s.Enum.Values, nil
 	}
 	if s.Const != nil {
-		// Both at once are rare; the narrower one decides.
+		// A schema with both is rare. const is narrower.
 		st.enum, st.single, s.Const = []any{*s.Const}, true, nil
 	}
 	for _, v := range st.enum {
 		st.weight += weigh(v)
 	}
 	if s.Format != nil && s.Format.Name == "regex" {
-		s.Format = nil // compiling what a value holds is not worth it
+		s.Format = nil // compiling patterns of values is too costly
 	}
 	return st
 }
@@ -68,7 +68,7 @@ func (s *step) Validate(ctx *jsonschema.ValidatorContext, v any) {
 	ctx.AddError(&kind.Enum{Got: v, Want: s.enum})
 }
 
-// stepsOf returns how many things a schema object itself has to look at.
+// stepsOf returns the number of members and elements of the keywords of a schema object.
 func stepsOf(obj map[string]any) int {
 	n := 1
 	for _, v := range obj {
@@ -82,7 +82,7 @@ func stepsOf(obj map[string]any) int {
 	return n
 }
 
-// weigh returns how many steps it takes to look at the whole of a value.
+// weigh returns the number of steps to look at a whole value.
 func weigh(v any) int {
 	n := 1
 	switch v := v.(type) {
