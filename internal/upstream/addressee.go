@@ -11,9 +11,9 @@ import (
 //
 // A message that says which task it is for goes to who waits for that task or
 // holds it (2025-11-25, basic/utilities/tasks, "Related Task Metadata"). Else it
-// is that of the calls in flight, see [flights.owner] and [flights.hearer], and a question that none
+// is that of the calls in flight, see [PendingCalls.owner] and [PendingCalls.hearer], and a question that none
 // of them explains goes to whom the session stands for.
-func (o *Options) addressee(t *flights, m wire.Message) *call.Call {
+func (o *Options) addressee(t *PendingCalls, m wire.Message) *call.Call {
 	if task, ok := taskOf(m.Params); ok {
 		if c := t.waitingFor(task); c != nil {
 			return c
@@ -41,7 +41,7 @@ func (o *Options) addressee(t *flights, m wire.Message) *call.Call {
 // A task goes on after its call has been answered, and so does its progress, under
 // the token of that call (2025-11-25, basic/utilities/tasks, "Task Progress
 // Notifications").
-func (o *Options) progress(t *flights, params wire.Raw) {
+func (o *Options) progress(t *PendingCalls, params wire.Raw) {
 	task, ok := taskOf(params)
 	if t.progress(params) || !ok || o.Outside == nil {
 		return

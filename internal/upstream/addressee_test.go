@@ -73,12 +73,12 @@ func TestAddresseeOfTask(t *testing.T) {
 // A look at a task is over before a question could be answered, so it is not the
 // call that a question belongs to.
 func TestAddresseeIsNoLook(t *testing.T) {
-	flights := newFlights()
+	flights := NewPendingCalls()
 	long := toolCall("echo", "a", &peer{})
 	look := toolCall("", "a", &peer{})
 	look.Method = wire.MethodTasksGet
 	for _, order := range [][]*call.Call{{long, look}, {look, long}} {
-		var open []*flight
+		var open []*PendingCall
 		for _, c := range order {
 			f, err := flights.begin(c)
 			if err != nil {

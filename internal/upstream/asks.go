@@ -26,13 +26,13 @@ const codeLapsed = -1
 // Who belongs to no call, or whose client did not declare that it can answer,
 // gets an answer at once. An elicitation that nobody answers is cancelled, not
 // declined: a decline would say that the user refused.
-type asks struct {
+type ServerRequests struct {
 	o *Options
 	// send brings an answer to the server. c is the call that the question belonged
-	// to, or nil. It is called from goroutines that [asks.wait] waits for.
+	// to, or nil. It is called from goroutines that [ServerRequests.wait] waits for.
 	send func(ctx context.Context, m wire.Message, c *call.Call)
 	// doubt counts the questions that are open.
-	doubt *doubt
+	doubt *liveness
 
 	mu      sync.Mutex
 	open    map[wire.ID]context.CancelFunc
@@ -42,8 +42,8 @@ type asks struct {
 
 // serve answers the request m, which belongs to the call c, or to none when c
 // is nil. It returns at once; the answer goes out through send until ctx ends.
-// It must not be called after or together with [asks.wait].
-func (a *asks) serve(ctx context.Context, m wire.Message, c *call.Call) {
+// It must not be called after or together with [ServerRequests.wait].
+func (a *ServerRequests) serve(ctx context.Context, m wire.Message, c *call.Call) {
 	ctx, cancel := context.WithCancel(ctx)
 	a.mu.Lock()
 	_, twice := a.open[m.ID]
@@ -85,7 +85,7 @@ func (a *asks) serve(ctx context.Context, m wire.Message, c *call.Call) {
 
 // cancelled takes a notifications/cancelled of the server: the question with
 // that id is not to be answered any more. It reports whether there was one.
-func (a *asks) cancelled(params wire.Raw) bool {
+func (a *ServerRequests) cancelled(params wire.Raw) bool {
 	id := wire.IDOf(string(wire.ValueOf(params).Get("requestId").Raw()))
 	a.mu.Lock()
 	cancel, ok := a.open[id]
@@ -98,7 +98,7 @@ func (a *asks) cancelled(params wire.Raw) bool {
 }
 
 // settle takes a question out of those that are open. The caller holds mu.
-func (a *asks) settle(id wire.ID) {
+func (a *ServerRequests) settle(id wire.ID) {
 	if _, open := a.open[id]; open {
 		delete(a.open, id)
 		a.doubt.waiting.Add(-1)
@@ -107,9 +107,9 @@ func (a *asks) settle(id wire.ID) {
 
 // wait returns when no answer is under way any more. The context that was given
 // to serve must have ended.
-func (a *asks) wait() { a.wg.Wait() }
+func (a *ServerRequests) wait() { a.wg.Wait() }
 
-func (a *asks) answer(ctx context.Context, m wire.Message, c *call.Call) wire.Message {
+func (a *ServerRequests) answer(ctx context.Context, m wire.Message, c *call.Call) wire.Message {
 	result, err := a.result(ctx, m, c)
 	if err != nil {
 		return wire.Message{ID: m.ID, Error: err}
@@ -117,7 +117,7 @@ func (a *asks) answer(ctx context.Context, m wire.Message, c *call.Call) wire.Me
 	return wire.Message{ID: m.ID, Result: result}
 }
 
-func (a *asks) result(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
+func (a *ServerRequests) result(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
 	if by := askAnswers[m.Method]; by != nil {
 		return by(a, ctx, m, c)
 	}
@@ -125,18 +125,18 @@ func (a *asks) result(ctx context.Context, m wire.Message, c *call.Call) (wire.R
 }
 
 // askAnswers are the requests that a server may send.
-var askAnswers = map[string]func(a *asks, ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error){
-	wire.MethodPing:      (*asks).ping,
-	wire.MethodRootsList: (*asks).roots,
-	wire.MethodElicit:    (*asks).elicit,
-	wire.MethodSample:    (*asks).sample,
+var askAnswers = map[string]func(a *ServerRequests, ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error){
+	wire.MethodPing:      (*ServerRequests).ping,
+	wire.MethodRootsList: (*ServerRequests).roots,
+	wire.MethodElicit:    (*ServerRequests).elicit,
+	wire.MethodSample:    (*ServerRequests).sample,
 }
 
-func (*asks) ping(context.Context, wire.Message, *call.Call) (wire.Raw, *wire.Error) {
+func (*ServerRequests) ping(context.Context, wire.Message, *call.Call) (wire.Raw, *wire.Error) {
 	return wire.Raw(`{}`), nil
 }
 
-func (a *asks) roots(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
+func (a *ServerRequests) roots(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
 	switch {
 	case a.o.persona.relaysRoots():
 		return clientRoots(ctx, m, c)
@@ -146,7 +146,7 @@ func (a *asks) roots(ctx context.Context, m wire.Message, c *call.Call) (wire.Ra
 	return rootsResult(a.o.Roots), nil
 }
 
-func (*asks) elicit(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
+func (*ServerRequests) elicit(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
 	cancelled := wire.Raw(`{"action":"cancel"}`)
 	if c == nil || c.Client == nil || !c.Client.Can("elicitation") {
 		return cancelled, nil
@@ -161,7 +161,7 @@ func (*asks) elicit(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw
 	return relay(ctx, m, c, func() (wire.Raw, *wire.Error) { return cancelled, nil })
 }
 
-func (*asks) sample(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
+func (*ServerRequests) sample(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
 	unanswered := func() (wire.Raw, *wire.Error) {
 		return nil, wire.Errorf(codeLapsed, "the sampling request was not answered")
 	}

@@ -119,9 +119,9 @@ func BenchmarkCall(b *testing.B) {
 }
 
 func BenchmarkModernParams(b *testing.B) {
-	s := newSelf(&Options{Info: Info{Name: "gw", Version: "1"}})
+	s := NewIdentity(&Options{Info: Info{Name: "gw", Version: "1"}})
 	var back call.BackChannel = nobody{}
-	f := &flight{id: wire.IDOf("17"), call: toolCall("echo", "a", back)}
+	f := &PendingCall{id: wire.IDOf("17"), call: toolCall("echo", "a", back)}
 	b.ReportAllocs()
 	for b.Loop() {
 		s.params(wire.Rev20260728, f)

@@ -10,7 +10,7 @@ import (
 
 // ownCapabilities is what the gateway declares for itself: every kind of ask,
 // since it knows only when an ask comes whose client can answer it. What that
-// client did not declare is answered for it, see [asks]. Roots are declared by
+// client did not declare is answered for it, see [ServerRequests]. Roots are declared by
 // sessions that have configured ones: a server may take the one answer as its
 // sandbox for everybody. The context of sampling is never declared: it would
 // show one server what another said.

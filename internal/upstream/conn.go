@@ -3,111 +3,203 @@ package upstream
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
 
-// conn is one conversation with an upstream server, in one era, over one
-// transport.
+// Conn is one conversation with an upstream server, in one era, over one transport.
 //
-// call may be used by many goroutines at once, as soon as dial has returned.
-// run is called once; it serves what the server sends outside of calls, and
-// returns the reason when the conversation is over: because ctx ended, or
-// because the server is gone. It returns after every goroutine, process and
-// connection of the conversation has ended. Calls in flight then fail.
-type conn interface {
-	// call sends one request and waits for its answer. Progress, log messages
-	// and asks that belong to it go to c.Back. The params are those that the
-	// server shall see but for the id, the progress token and the metadata of
-	// the era, which the conn puts in. When ctx ends, the server is told in the
-	// way of its era, and the error is that of ctx.
+// Run is called once, everything else by many goroutines at once as soon as Dial has
+// returned, except for Listen, which one goroutine calls at a time. Canceling the
+// context of Run closes the Conn; nobody else does.
+type Conn interface {
+	// Call sends one request and waits for its response. Progress, log messages and
+	// requests of the server that belong to the call go to c.Back. The params are those
+	// that the server gets, except for the id, the progress token and the metadata of
+	// the era, which the Conn adds. When ctx ends, the Conn tells the server in the way
+	// of its era and returns the error of ctx.
 	//
-	// The error is a *wire.Error that the server sent, a *fault for all that
+	// The error is a *wire.Error that the server sent, a *CallError for everything that
 	// went wrong on the way, or that of ctx.
-	call(ctx context.Context, c *call.Call) (call.Result, error)
-	run(ctx context.Context) error
+	Call(ctx context.Context, c *call.Call) (call.Result, error)
+
+	// Run serves what the server sends outside of calls. It returns the reason when the
+	// conversation is over: ctx has ended, or the server is gone. By then every
+	// goroutine, process and connection of the conversation has ended, and the calls in
+	// flight have failed.
+	Run(ctx context.Context) error
+
+	// Notify sends a notification without params. It does not block. A notification that
+	// cannot be sent, or that the server's era does not know, is dropped.
+	Notify(method string)
+
+	// Probe checks in the background whether the server is alive, for the reason given,
+	// and ends the conversation if it is not. It does not block.
+	Probe(why Suspicion)
+
+	// Listen subscribes to updates of these resources in the place of those before, and
+	// returns the ones that the server has acknowledged. It is called only while Run
+	// runs, and only if Traits().Listens is set. On errors, which are those of Call, the
+	// subscriptions stay as they were.
+	Listen(ctx context.Context, uris []string) ([]string, error)
+
+	// Traits returns what else a caller must know. It does not change.
+	Traits() Traits
 }
 
-// listener is a conn with a modern server. listen subscribes to updates of these
-// resources in the place of those before, and returns the ones that the server
-// has acknowledged. It is for one goroutine at a time, while run runs. On errors,
-// which are those of call, everything stays as it was.
-type listener interface {
-	listen(ctx context.Context, uris []string) ([]string, error)
+// Suspicion is the reason for a probe.
+type Suspicion uint8
+
+const (
+	// CallTimedOut means that the server may have stopped to answer. A server that
+	// stays silent when it is asked again is given up, with ErrHung.
+	CallTimedOut Suspicion = iota
+	// ConnectionFailed means that the server may be gone, or may have forgotten the
+	// session, as another session with it has noticed.
+	ConnectionFailed
+)
+
+// ErrHung is the reason for the end of a conversation whose server has stopped
+// answering.
+var ErrHung = errors.New("the server has stopped answering: a call timed out, and then it did not answer when asked whether it is there")
+
+// Traits describe a conversation to those who do not know its transport.
+type Traits struct {
+	Sessions SessionKind
+	// Listens says that Listen subscribes to resources; otherwise each subscription is
+	// a request of its own.
+	Listens bool
+	// Asks says that the server may send requests.
+	Asks bool
+	// HeaderParams says that calls of tools carry some of their arguments in headers.
+	HeaderParams bool
+	// Stream is the stream that notifications come on; nil if they need none.
+	Stream *Stream
+	// OpenLegacy reports whether a server that speaks both eras lets clients open a
+	// legacy session, which it does if need be. It is nil for all others.
+	OpenLegacy func(ctx context.Context) (bool, error)
 }
 
-// dialer opens conversations with one configured server.
-//
-// dial returns when the server has said what it is: for legacy servers after
-// initialize and notifications/initialized, for modern ones after
-// server/discover. ctx bounds the dialing only. Notifications that belong to no
-// call go to in from then on.
-type dialer interface {
-	dial(ctx context.Context, in inbox) (conn, hello, error)
+// SessionKind says what one more session with a server is.
+type SessionKind uint8
+
+const (
+	SessionUnknown SessionKind = iota // there was no conversation yet
+	SessionProcess                    // a process
+	SessionStream                     // an HTTP+SSE stream
+	SessionHTTP                       // a session of streamable HTTP, which is cheap
+	SessionNone                       // the server has no sessions
+	SessionDual                       // a session of streamable HTTP for clients of the legacy era only
+)
+
+// Stream is the stream on which a server sends notifications that belong to no call.
+// Its methods may be called by many goroutines at once.
+type Stream struct {
+	known chan struct{} // closed when it is known whether there is such a stream
+	once  sync.Once     // closes known
+	late  atomic.Bool   // Await has not waited for the first stream
 }
 
-// inbox takes the notifications of a server that belong to no call: list
-// changes, updates, log messages. Its methods must not block.
-type inbox interface {
-	notified(method string, params wire.Raw)
-	// renewed says that the server has forgotten what it was told once for the
-	// whole conversation: subscriptions to resources, and the log level.
-	renewed()
-	// missed says that for a while the server could tell nobody of what belongs to
-	// no call, and does not say it again.
-	missed()
-}
+func newStream() *Stream { return &Stream{known: make(chan struct{})} }
 
-// hello is what a server said of itself.
-type hello struct {
-	revision     wire.Revision
-	info         wire.Raw // serverInfo, nil when it gave none
-	capabilities wire.Raw // an object
-	instructions string
-	via          string // see MetaVia
-}
+// streamWait is how long the first lists wait for the stream on which the server
+// announces their changes.
+const streamWait = 100 * time.Millisecond
 
-// fault is a call that failed on its way: the server down, slow, overloaded or
-// talking nonsense. reason is for the client: it holds no secret and no
-// internal address.
-type fault struct {
-	reason string
-	// unsent says that the server has certainly not begun the call, so that it
-	// may be sent again.
-	unsent bool
-	// lost says that the connection broke before the answer came, over that the
-	// whole conversation ended with it. Over streamable HTTP one does not mean
-	// the other.
-	lost, over bool
-	// spent says that the server ended with the call in its hands, and may have
-	// ended because of it: whoever sends it again may end it again.
-	spent bool
-	// unproven says that there is nothing that proves to the server who calls, so
-	// that sending the call again would fail again.
-	unproven bool
-	// later is after how long sending the call again makes sense, 0: not known.
-	later time.Duration
-	cause error // for the log, may be nil
-}
+// Known is closed when it is known whether the server has such a stream.
+func (s *Stream) Known() <-chan struct{} { return s.known }
 
-func (f *fault) Error() string {
-	if f.cause != nil && f.cause.Error() != f.reason {
-		return f.reason + ": " + f.cause.Error()
+// Await waits until it is known whether there is a stream, so that no change goes
+// unnoticed between the listing and the opening of the stream. It does not wait for
+// long; if the stream opens later, NotificationSink.Missed is called.
+func (s *Stream) Await(ctx context.Context) {
+	timer := time.NewTimer(streamWait)
+	defer timer.Stop()
+	select {
+	case <-s.known:
+	case <-timer.C:
+		s.late.Store(true)
+	case <-ctx.Done():
 	}
-	return f.reason
+}
+
+// settle notes that it is known whether there is a stream.
+func (s *Stream) settle() { s.once.Do(func() { close(s.known) }) }
+
+// Dialer opens conversations with one configured server.
+//
+// Dial returns when the server has said what it is: for legacy servers after
+// initialize and notifications/initialized, for modern ones after server/discover.
+// ctx bounds the dialing only. Notifications that belong to no call go to in from
+// then on.
+type Dialer interface {
+	Dial(ctx context.Context, in NotificationSink) (Conn, Hello, error)
+}
+
+// NotificationSink takes the notifications of a server that belong to no call: list
+// changes, updates, log messages. Its methods must not block.
+type NotificationSink interface {
+	Notified(method string, params wire.Raw)
+	// Renewed says that the server has forgotten the state of the whole conversation:
+	// subscriptions to resources, and the log level.
+	Renewed()
+	// Missed says that notifications may have been lost while no stream was open.
+	Missed()
+}
+
+// Hello is what a server said of itself.
+type Hello struct {
+	Revision     wire.Revision
+	Info         wire.Raw // serverInfo, nil if there is none
+	Capabilities wire.Raw // an object
+	Instructions string
+	Via          string // see MetaVia
+}
+
+// CallError is a call that failed without a response of the server: the server is
+// down, slow, overloaded, or violates the protocol. Reason is for the client: it
+// holds no secret and no internal address.
+type CallError struct {
+	Reason string
+	// NotSent says that the server has certainly not begun the call, so that it may be
+	// sent again.
+	NotSent bool
+	// ConnectionLost says that the connection broke before the response came,
+	// ConversationClosed that the whole conversation ended with it. Over streamable
+	// HTTP the first does not imply the second.
+	ConnectionLost, ConversationClosed bool
+	// MayHaveExecuted says that the server ended while it had the call, and may have
+	// ended because of it: sending the call again may end it again.
+	MayHaveExecuted bool
+	// Unauthenticated says that the gateway has no credentials that the server accepts,
+	// so that sending the call again would fail again.
+	Unauthenticated bool
+	// RetryAfter is after how long it makes sense to send the call again, 0 if that is
+	// not known.
+	RetryAfter time.Duration
+	Cause      error // for the log, may be nil
+}
+
+func (e *CallError) Error() string {
+	if e.Cause != nil && e.Cause.Error() != e.Reason {
+		return e.Reason + ": " + e.Cause.Error()
+	}
+	return e.Reason
 }
 
 // laterOf returns what a fault says of when to send the call again.
-func laterOf(err error) time.Duration {
-	if f, ok := errors.AsType[*fault](err); ok {
-		return f.later
+func RetryAfterOf(err error) time.Duration {
+	if f, ok := errors.AsType[*CallError](err); ok {
+		return f.RetryAfter
 	}
 	return 0
 }
 
-func (f *fault) Unwrap() error { return f.cause }
+func (e *CallError) Unwrap() error { return e.Cause }
 
 // result makes the result of a call out of the server's answer, whatever it came
 // on. A result that is no object is no answer: all revisions demand one, and
@@ -118,7 +210,7 @@ func result(m wire.Message, rev wire.Revision) (call.Result, error) {
 		return call.Result{}, m.Error
 	}
 	if wire.ValueOf(m.Result).Kind() != '{' {
-		return call.Result{}, &fault{reason: "the result in the server's answer is no object"}
+		return call.Result{}, &CallError{Reason: "the result in the server's answer is no object"}
 	}
 	return call.Result{Raw: m.Result, Revision: rev, Extra: m.Extra}, nil
 }

@@ -25,8 +25,8 @@ type Connector struct {
 	slots  *fairLimiter // one for each call that may run, of all sessions with the upstream, which wait in one line
 	single *fairLimiter // the one for the call that may run in this session; nil: any number may
 
-	inflight atomic.Pointer[prometheus.Gauge] // looked up once, not for each call
-	channel  atomic.Uint32                    // the way to the server in the last conversation
+	inflight    atomic.Pointer[prometheus.Gauge] // looked up once, not for each call
+	sessionKind atomic.Uint32                    // a SessionKind, that of the last conversation
 
 	snap     atomic.Pointer[Snapshot]
 	publish  sync.Mutex                 // held to change snap, so that observers see changes in order
@@ -39,7 +39,7 @@ type Connector struct {
 	draft    draft
 
 	mu       sync.Mutex
-	conn     conn          // nil when there is no conversation
+	conn     Conn          // nil when there is no conversation
 	attempts int           // that have ended
 	turn     chan struct{} // closed and renewed when conn or attempts change
 	ended    bool          // Run has returned
@@ -152,17 +152,17 @@ func (c *Connector) untilNeeded(ctx context.Context) bool {
 }
 
 // connect makes one attempt, no longer than a call may be silent.
-func (c *Connector) connect(ctx context.Context, d dialer) (conn, hello, error) {
+func (c *Connector) connect(ctx context.Context, d Dialer) (Conn, Hello, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout,
 		fmt.Errorf("%w within %s", diagnose.ErrHandshakeTimeout, c.o.Timeout))
 	defer cancel()
 	c.o.persona.declareFor(ctx, c.o)
-	conn, h, err := d.dial(ctx, c.box)
+	conn, h, err := d.Dial(ctx, c.box)
 	if err == nil {
-		if err = c.o.Trail.met(c.o.life, h.via); err != nil {
+		if err = c.o.Trail.met(c.o.life, h.Via); err != nil {
 			over, end := context.WithCancel(ctx)
 			end()
-			conn.run(over) // which ends it, and why is known
+			conn.Run(over) // which ends it, and why is known
 		}
 	}
 	if err != nil && ctx.Err() != nil {
@@ -177,17 +177,17 @@ func (c *Connector) connect(ctx context.Context, d dialer) (conn, hello, error) 
 
 // converse lets calls through to a conversation, which may be another one after
 // the first, until it is over, and returns why it is.
-func (c *Connector) converse(ctx context.Context, conn conn, h hello, again bool) error {
+func (c *Connector) converse(ctx context.Context, conn Conn, h Hello, again bool) error {
 	c.box.clear()
-	if h.revision.Era() == wire.EraLegacy && declares(h.capabilities, "logging") {
+	if h.Revision.Era() == wire.EraLegacy && declares(h.Capabilities, "logging") {
 		c.volume.Store(newVolume(c.o, conn))
 	}
-	c.channel.Store(uint32(channelOf(conn)))
+	c.sessionKind.Store(uint32(conn.Traits().Sessions))
 	alive, over := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		over(conn.run(ctx))
+		over(conn.Run(ctx))
 	}()
 	settled := make(chan struct{})
 	settle := func() {
@@ -205,7 +205,7 @@ func (c *Connector) converse(ctx context.Context, conn conn, h hello, again bool
 	if !c.o.persona.isHead() {
 		level = zap.DebugLevel
 	}
-	c.o.Logger.Log(level, "connected", zap.String("revision", string(h.revision)))
+	c.o.Logger.Log(level, "connected", zap.String("revision", string(h.Revision)))
 	c.leaveOut(h)
 	kept := make(chan struct{})
 	go func() {
@@ -223,8 +223,8 @@ func (c *Connector) converse(ctx context.Context, conn conn, h hello, again bool
 }
 
 // leaveOut tells which extensions of the server clients do not learn of.
-func (c *Connector) leaveOut(h hello) {
-	names := unrelayed(wire.ValueOf(h.capabilities).Get("extensions"))
+func (c *Connector) leaveOut(h Hello) {
+	names := unrelayed(wire.ValueOf(h.Capabilities).Get("extensions"))
 	if !c.o.persona.isHead() || len(names) == 0 {
 		return
 	}
@@ -243,7 +243,7 @@ func (c *Connector) countUp(note func(upstream string)) {
 
 // set changes the conversation that calls find, and wakes those that wait for
 // one.
-func (c *Connector) set(conn conn) {
+func (c *Connector) set(conn Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.conn = conn
@@ -360,8 +360,8 @@ const reasonEnded = "the gateway is no longer connected to this server"
 // downReason tells users why there is no conversation. What a fault hides from
 // clients stays hidden.
 func downReason(err error) string {
-	if f, ok := errors.AsType[*fault](err); ok {
-		return f.reason
+	if f, ok := errors.AsType[*CallError](err); ok {
+		return f.Reason
 	}
 	return err.Error()
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // flight is one request of the gateway's that the server has not answered.
-type flight struct {
+type PendingCall struct {
 	id   wire.ID
 	seq  int64
 	call *call.Call
@@ -26,28 +26,28 @@ type flight struct {
 // answer is how a flight ends: with a response of the server, or with err.
 type answer struct {
 	msg wire.Message
-	err error // a *fault, nil when msg holds
+	err error // a *CallError, nil when msg holds
 }
 
 // flights is the table of what is in flight in one conversation. It gives out
 // request ids and progress tokens, which are numbers that the conversation has
 // not used before; a flight's token is its id. Its methods may be called by
 // many goroutines at once.
-type flights struct {
+type PendingCalls struct {
 	mu   sync.Mutex
 	last int64
-	open map[wire.ID]*flight
+	open map[wire.ID]*PendingCall
 	over error // why nothing can begin any more
 }
 
-func newFlights() *flights {
-	return &flights{open: make(map[wire.ID]*flight)}
+func NewPendingCalls() *PendingCalls {
+	return &PendingCalls{open: make(map[wire.ID]*PendingCall)}
 }
 
-// begin enters a call. It fails with a *fault when the conversation is over.
-// The caller ends the flight with [flights.end].
-func (t *flights) begin(c *call.Call) (*flight, error) {
-	f := &flight{
+// begin enters a call. It fails with a *CallError when the conversation is over.
+// The caller ends the flight with [PendingCalls.end].
+func (t *PendingCalls) begin(c *call.Call) (*PendingCall, error) {
+	f := &PendingCall{
 		call:   c,
 		token:  wire.ValueOf(c.Params).Get("_meta", wire.MetaProgressToken).Raw(),
 		answer: make(chan answer, 1),
@@ -55,7 +55,7 @@ func (t *flights) begin(c *call.Call) (*flight, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.over != nil {
-		return nil, &fault{reason: reasonLost, unsent: true, lost: true, over: true, cause: t.over}
+		return nil, &CallError{Reason: ReasonConnectionLost, NotSent: true, ConnectionLost: true, ConversationClosed: true, Cause: t.over}
 	}
 	t.last++
 	f.seq = t.last
@@ -66,7 +66,7 @@ func (t *flights) begin(c *call.Call) (*flight, error) {
 
 // end takes the flight out of the table. What the server says of it later is
 // dropped.
-func (t *flights) end(f *flight) {
+func (t *PendingCalls) end(f *PendingCall) {
 	t.mu.Lock()
 	delete(t.open, f.id)
 	t.mu.Unlock()
@@ -74,7 +74,7 @@ func (t *flights) end(f *flight) {
 
 // deliver hands a response to the flight that waits for it, and reports whether
 // there was one: the answer to a request that was cancelled has none.
-func (t *flights) deliver(m wire.Message) bool {
+func (t *PendingCalls) deliver(m wire.Message) bool {
 	t.mu.Lock()
 	f := t.open[m.ID]
 	delete(t.open, m.ID)
@@ -87,7 +87,7 @@ func (t *flights) deliver(m wire.Message) bool {
 }
 
 // fail ends one flight with a fault, unless it has an answer already.
-func (t *flights) fail(f *flight, err *fault) {
+func (t *PendingCalls) fail(f *PendingCall, err *CallError) {
 	t.mu.Lock()
 	_, open := t.open[f.id]
 	delete(t.open, f.id)
@@ -101,7 +101,7 @@ func (t *flights) fail(f *flight, err *fault) {
 // to, under the token that the client gave. One of a call that is not in
 // flight is left to the caller, to whom false is returned; one of a call that
 // asked for none is dropped.
-func (t *flights) progress(params wire.Raw) bool {
+func (t *PendingCalls) progress(params wire.Raw) bool {
 	token := wire.ValueOf(params).Get(wire.MetaProgressToken)
 	t.mu.Lock()
 	f := t.open[wire.IDOf(string(token.Raw()))]
@@ -126,13 +126,13 @@ func notifyProgress(c *call.Call, params wire.Raw, token wire.Value, own wire.Ra
 // What belongs to one client must never be shown to another, so nothing is guessed.
 // Calls of the gateway itself do not count: nobody waits behind them to whom
 // something could be shown by mistake.
-func (t *flights) owner() *call.Call { return t.ownerWho(func(*call.Call) bool { return true }) }
+func (t *PendingCalls) owner() *call.Call { return t.ownerWho(func(*call.Call) bool { return true }) }
 
 // hearer returns the call that a notification belongs to which does not say so
 // itself. It is the owner; but modern clients ask for log messages with each
 // call, and so one goes to the youngest call that asked for such a one, if any
 // did.
-func (t *flights) hearer(method string, params wire.Raw) *call.Call {
+func (t *PendingCalls) hearer(method string, params wire.Raw) *call.Call {
 	if method != wire.NoteMessage {
 		return t.owner()
 	}
@@ -140,10 +140,10 @@ func (t *flights) hearer(method string, params wire.Raw) *call.Call {
 }
 
 // ownerWho is owner, but prefers calls that suit to younger ones.
-func (t *flights) ownerWho(suits func(*call.Call) bool) *call.Call {
+func (t *PendingCalls) ownerWho(suits func(*call.Call) bool) *call.Call {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var found *flight
+	var found *PendingCall
 	var suited bool
 	for _, f := range t.open {
 		if f.call.Client == nil {
@@ -164,17 +164,17 @@ func (t *flights) ownerWho(suits func(*call.Call) bool) *call.Call {
 }
 
 // looks reports whether the flight is about a task and does not wait for its result.
-func (f *flight) looks() bool {
+func (f *PendingCall) looks() bool {
 	m := wire.MethodOf(f.call.Method)
 	return m.Kind == wire.KindTask && m.Shape != wire.ShapeToolResult
 }
 
 // waitingFor returns the youngest call that waits for the result of a task, nil
 // when none does.
-func (t *flights) waitingFor(task string) *call.Call {
+func (t *PendingCalls) waitingFor(task string) *call.Call {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var found *flight
+	var found *PendingCall
 	for _, f := range t.open {
 		if f.call.Method == wire.MethodTasksResult && f.call.Client != nil && (found == nil || f.seq > found.seq) &&
 			wire.ValueOf(f.call.Params).Get("taskId").IsString(task) {
@@ -188,24 +188,24 @@ func (t *flights) waitingFor(task string) *call.Call {
 }
 
 // close ends every flight with a fault, and lets no more begin.
-func (t *flights) close(cause error) {
+func (t *PendingCalls) close(cause error) {
 	t.mu.Lock()
 	if t.over == nil {
 		t.over = cause
 	}
 	open := t.open
-	t.open = make(map[wire.ID]*flight)
+	t.open = make(map[wire.ID]*PendingCall)
 	t.mu.Unlock()
 	for _, f := range open {
-		f.answer <- answer{err: &fault{reason: reasonLost, unsent: f.unsent.Load(), lost: true, over: true, cause: cause}}
+		f.answer <- answer{err: &CallError{Reason: ReasonConnectionLost, NotSent: f.unsent.Load(), ConnectionLost: true, ConversationClosed: true, Cause: cause}}
 	}
 }
 
 // reasonLost is what a client reads when a conversation ended under its call.
-const reasonLost = "the connection to the server was lost"
+const ReasonConnectionLost = "the connection to the server was lost"
 
 // get returns the flight with this id, nil when there is none.
-func (t *flights) get(id wire.ID) *flight {
+func (t *PendingCalls) get(id wire.ID) *PendingCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.open[id]

@@ -30,7 +30,7 @@ func TestWhomALogMessageOutsideOfCallsIsTold(t *testing.T) {
 		{"no call", nil, wire.NoteMessage, "info", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			f := newFlights()
+			f := NewPendingCalls()
 			for _, c := range test.calls {
 				if _, err := f.begin(c); err != nil {
 					t.Fatal(err)

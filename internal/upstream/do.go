@@ -48,7 +48,7 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 		c.doubt()
 	}
 	reason, retryable := c.explain(g, err)
-	if f, ok := errors.AsType[*fault](err); !ok || !f.spent && !f.unproven {
+	if f, ok := errors.AsType[*CallError](err); !ok || !f.MayHaveExecuted && !f.Unauthenticated {
 		retryable = retryable || c.mayRepeat(cl)
 	}
 	c.o.Logger.Debug("call failed", zap.String("call", cl.ID), zap.String("method", cl.Method), c.o.why(err))
@@ -56,14 +56,14 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 	if s := c.Snapshot(); s.State != Ready {
 		since = s.Since
 	}
-	return call.Result{}, c.failure(reason, since, retryable, laterOf(err))
+	return call.Result{}, c.failure(reason, since, retryable, RetryAfterOf(err))
 }
 
 // explain tells what a client reads of an error, and whether the server has
 // certainly not begun the call.
 func (c *Connector) explain(g *callGuard, err error) (reason string, unsent bool) {
-	if f, ok := errors.AsType[*fault](err); ok {
-		return f.reason, f.unsent && !f.unproven
+	if f, ok := errors.AsType[*CallError](err); ok {
+		return f.Reason, f.NotSent && !f.Unauthenticated
 	}
 	switch cause := context.Cause(&g.Scope); cause {
 	case errSilent:
@@ -99,20 +99,20 @@ func (c *Connector) send(g *callGuard, cl *call.Call) (call.Result, error) {
 	}
 	c.heed(ctx, cl)
 	result, err := c.draft.call(ctx, conn, cl)
-	f, ok := errors.AsType[*fault](err)
-	if !ok || f.unproven || f.later > 0 || !(f.unsent || (f.lost && !f.spent && c.mayRepeat(cl))) {
+	f, ok := errors.AsType[*CallError](err)
+	if !ok || f.Unauthenticated || f.RetryAfter > 0 || !(f.NotSent || (f.ConnectionLost && !f.MayHaveExecuted && c.mayRepeat(cl))) {
 		return result, err
 	}
 	c.o.Metrics.resends.WithLabelValues(c.o.Name).Inc()
 	c.o.Logger.Info("a call is sent again", zap.String("method", cl.Method), zap.String("request", cl.ID),
-		zap.Bool("delivered", !f.unsent), zap.String("reason", f.reason))
+		zap.Bool("delivered", !f.NotSent), zap.String("reason", f.Reason))
 	for began := time.Now(); ; {
 		if conn, err = c.another(ctx, conn, f); err != nil {
 			return call.Result{}, err
 		}
 		result, err = c.draft.call(ctx, conn, cl)
-		f, ok = errors.AsType[*fault](err)
-		if unreached := ok && f.unsent && f.lost; !unreached || time.Since(began) >= c.o.StartupWait {
+		f, ok = errors.AsType[*CallError](err)
+		if unreached := ok && f.NotSent && f.ConnectionLost; !unreached || time.Since(began) >= c.o.StartupWait {
 			return result, err
 		}
 	}
@@ -121,11 +121,11 @@ func (c *Connector) send(g *callGuard, cl *call.Call) (call.Result, error) {
 // another returns the conversation for a call that failed with f in the one
 // given: another one if that is over. If it is not, whether the server is there
 // is being looked at.
-func (c *Connector) another(ctx context.Context, past conn, f *fault) (conn, error) {
+func (c *Connector) another(ctx context.Context, past Conn, f *CallError) (Conn, error) {
 	switch {
-	case f.over:
+	case f.ConversationClosed:
 		return c.await(ctx, past)
-	case f.lost:
+	case f.ConnectionLost:
 		if err := sleep(ctx, attemptGap); err != nil {
 			return nil, err
 		}
@@ -152,9 +152,9 @@ func (c *Connector) take(ctx context.Context, p *fairLimiter, cl *call.Call) err
 func (c *Connector) expired(ctx context.Context, p *fairLimiter) error {
 	if context.Cause(ctx) == errSilent {
 		if p == c.single {
-			return &fault{reason: fmt.Sprintf("overloaded: the server gets one call at a time, and the one that runs took longer than %s", c.o.Timeout), unsent: true, later: overloaded}
+			return &CallError{Reason: fmt.Sprintf("overloaded: the server gets one call at a time, and the one that runs took longer than %s", c.o.Timeout), NotSent: true, RetryAfter: RetryOverloaded}
 		}
-		return &fault{reason: fmt.Sprintf("overloaded: no slot was free within %s", c.o.Timeout), unsent: true, later: overloaded}
+		return &CallError{Reason: fmt.Sprintf("overloaded: no slot was free within %s", c.o.Timeout), NotSent: true, RetryAfter: RetryOverloaded}
 	}
 	return ctx.Err()
 }
@@ -162,7 +162,7 @@ func (c *Connector) expired(ctx context.Context, p *fairLimiter) error {
 // await returns the conversation, unless it is the one that the caller knows to
 // be past. Where there is none it asks for an attempt and waits for the
 // outcome, for StartupWait at most.
-func (c *Connector) await(ctx context.Context, past conn) (conn, error) {
+func (c *Connector) await(ctx context.Context, past Conn) (Conn, error) {
 	c.need()
 	c.mu.Lock()
 	found, turn, ended, attempts := c.conn, c.turn, c.ended, c.attempts
@@ -175,11 +175,11 @@ func (c *Connector) await(ctx context.Context, past conn) (conn, error) {
 	for since := attempts; ; {
 		switch {
 		case ended:
-			return nil, &fault{reason: reasonEnded, unsent: true}
+			return nil, &CallError{Reason: reasonEnded, NotSent: true}
 		case found != nil && found != past:
 			return found, nil
 		case attempts > since:
-			return nil, c.unavailable(reasonLost)
+			return nil, c.unavailable(ReasonConnectionLost)
 		}
 		poke(c.wanted)
 		select {

@@ -177,7 +177,7 @@ func TestHungHTTPServersAreDown(t *testing.T) {
 						t.Errorf("down: %v, want %v (%s)", down, tc.down, snap.Reason)
 					}
 					if tc.down {
-						equal(t, "reason", snap.Reason, errHung.Error())
+						equal(t, "reason", snap.Reason, ErrHung.Error())
 						stuck.Store(false)
 						time.Sleep(2 * time.Minute) // the attempt that met the silence, and the backoff
 						if got := outcomeOf(r.Do(t.Context(), toolCall("echo", "ann", &peer{}))); strings.HasPrefix(got, "error") {

@@ -82,7 +82,7 @@ func TestHungServersAreEnded(t *testing.T) {
 					t.Errorf("after %d pings the server was started again: %v, want %v", pings, ended, tc.ended)
 				}
 				if tc.ended {
-					equal(t, "reason", r.watch.wait(t, isDown).Reason, errHung.Error())
+					equal(t, "reason", r.watch.wait(t, isDown).Reason, ErrHung.Error())
 					time.Sleep(10 * time.Second) // the backoff
 					if got := outcomeOf(r.Do(t.Context(), toolCall("echo", "ann", &peer{}))); strings.HasPrefix(got, "error") {
 						t.Errorf("the first call after that: %s", got)

@@ -17,12 +17,12 @@ import (
 type draft struct{ known atomic.Pointer[draftFact] }
 
 type draftFact struct {
-	conn  conn
+	conn  Conn
 	knows bool
 }
 
 // of returns what is known about a conversation, nil when nothing is.
-func (d *draft) of(c conn) *draftFact {
+func (d *draft) of(c Conn) *draftFact {
 	if f := d.known.Load(); f != nil && f.conn == c {
 		return f
 	}
@@ -33,7 +33,7 @@ func (d *draft) of(c conn) *draftFact {
 // resources/metadata is not asked again. The list of one collection is only for a
 // server that is known to know it: others take no notice of the member uri and
 // list everything.
-func (d *draft) call(ctx context.Context, c conn, cl *call.Call) (call.Result, error) {
+func (d *draft) call(ctx context.Context, c Conn, cl *call.Call) (call.Result, error) {
 	switch m := wire.MethodOf(cl.Method); {
 	case m.Kind == wire.KindMetadata:
 		return d.metadata(ctx, c, cl)
@@ -42,17 +42,17 @@ func (d *draft) call(ctx context.Context, c conn, cl *call.Call) (call.Result, e
 			return call.Result{}, unknownMethod(cl.Method)
 		}
 	}
-	return c.call(ctx, cl)
+	return c.Call(ctx, cl)
 }
 
 // metadata sends resources/metadata.
-func (d *draft) metadata(ctx context.Context, c conn, cl *call.Call) (call.Result, error) {
+func (d *draft) metadata(ctx context.Context, c Conn, cl *call.Call) (call.Result, error) {
 	if f := d.of(c); f != nil && !f.knows {
 		return call.Result{}, unknownMethod(cl.Method)
 	}
-	result, err := c.call(ctx, cl)
-	if f, ok := errors.AsType[*fault](err); ok {
-		if r, ok := errors.AsType[*refusal](f.cause); ok && (refusesMethod(cl.Method, r) || r.status == http.StatusNotFound) {
+	result, err := c.Call(ctx, cl)
+	if f, ok := errors.AsType[*CallError](err); ok {
+		if r, ok := errors.AsType[*refusal](f.Cause); ok && (refusesMethod(cl.Method, r) || r.status == http.StatusNotFound) {
 			err = unknownMethod(cl.Method)
 		}
 	}
@@ -63,7 +63,7 @@ func (d *draft) metadata(ctx context.Context, c conn, cl *call.Call) (call.Resul
 // learn takes in how the server answered resources/metadata. An error other than
 // that it has no such method says nothing: the resource may be missing. A server
 // that has answered once has the method, whatever it says later.
-func (d *draft) learn(c conn, result call.Result, err error) {
+func (d *draft) learn(c Conn, result call.Result, err error) {
 	if refusal, ok := errors.AsType[*wire.Error](err); ok && refusal.Code == wire.CodeMethodNotFound && d.of(c) == nil {
 		d.known.Store(&draftFact{c, false})
 	}

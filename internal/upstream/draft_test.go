@@ -13,20 +13,19 @@ import (
 
 // draftConn answers resources/metadata with what a test gives it.
 type draftConn struct {
+	Conn
 	answer string
 	refuse error
 	got    []string
 }
 
-func (d *draftConn) call(_ context.Context, c *call.Call) (call.Result, error) {
+func (d *draftConn) Call(_ context.Context, c *call.Call) (call.Result, error) {
 	d.got = append(d.got, c.Method)
 	if c.Method == wire.MethodResourcesMetadata {
 		return call.Result{Raw: wire.Raw(d.answer)}, d.refuse
 	}
 	return call.Result{Raw: wire.Raw(`{"resources":[]}`)}, nil
 }
-
-func (d *draftConn) run(context.Context) error { return nil }
 
 // Whether a server knows the draft is found out once for each conversation.
 func TestDraftIsFoundOut(t *testing.T) {
@@ -41,7 +40,7 @@ func TestDraftIsFoundOut(t *testing.T) {
 		"it does not":                {"", wire.Errorf(wire.CodeMethodNotFound, "no"), []string{metadata}, false},
 		"the resource is missing":    {"", wire.Errorf(wire.CodeResourceNotFound, "no"), []string{metadata, metadata}, false},
 		"it answers anything":        {`{}`, nil, []string{metadata, metadata}, false},
-		"the connection broke":       {"", &fault{reason: reasonLost, lost: true}, []string{metadata, metadata}, false},
+		"the connection broke":       {"", &CallError{Reason: ReasonConnectionLost, ConnectionLost: true}, []string{metadata, metadata}, false},
 		"what it answers is no such": {`{"resource":"a:"}`, nil, []string{metadata, metadata}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +99,7 @@ func TestUnknownMethodKeepsTheSession(t *testing.T) {
 			c := converse(t, s, legacyEra)
 			cl := tool("a", `{"uri":"a:1"}`, nil)
 			cl.Method = wire.MethodResourcesMetadata
-			if got := outcome(new(draft).call(t.Context(), c.conn, cl)); !strings.Contains(got, "-32601") {
+			if got := outcome(new(draft).call(t.Context(), c.Conn, cl)); !strings.Contains(got, "-32601") {
 				t.Errorf("got %s", got)
 			}
 			equal(t, "sessions", len(s.got(wire.MethodInitialize)), tc.sessions)

@@ -42,17 +42,17 @@ func (c *Connector) failure(reason string, since time.Time, retryable bool, late
 
 // overloaded is after how long a call that found no place may find one. How long
 // those take that have one nobody knows.
-const overloaded = 5 * time.Second
+const RetryOverloaded = 5 * time.Second
 
 // mostLater bounds after how long a server may want to be asked again.
-const mostLater = time.Hour
+const MaxRetryAfter = time.Hour
 
 // unavailable is the fault of a call that found no conversation. It says why
 // there is none.
-func (c *Connector) unavailable(otherwise string) *fault {
+func (c *Connector) unavailable(otherwise string) *CallError {
 	reason := c.Snapshot().Reason
 	if reason == "" {
 		reason = otherwise
 	}
-	return &fault{reason: reason, unsent: true}
+	return &CallError{Reason: reason, NotSent: true}
 }

@@ -29,7 +29,7 @@ type feed struct {
 	// subscription has ended: nil when the server ended it in good order. When
 	// its ctx ends it tells the server so. The acknowledgement goes to c.Back.
 	open  func(ctx context.Context, c *call.Call) (wait func(ctx context.Context) error, err error)
-	in    inbox
+	in    NotificationSink
 	log   *zap.Logger
 	lists wire.Raw // the filter for changes of lists, `{}` for none
 
@@ -63,7 +63,7 @@ type subscription struct {
 	honored *[]string
 }
 
-func newFeed(in inbox, log *zap.Logger, lists wire.Raw) *feed {
+func newFeed(in NotificationSink, log *zap.Logger, lists wire.Raw) *feed {
 	return &feed{in: in, log: log, lists: lists, orders: make(chan *order), over: make(chan struct{})}
 }
 
@@ -123,7 +123,7 @@ func (acknowledgement) Ask(ctx context.Context, method string, params wire.Raw) 
 
 // listen subscribes to these resources in the place of those before, and
 // returns the ones that the server has acknowledged. On errors, which are those
-// of [conn], everything stays as it was.
+// of [Conn], everything stays as it was.
 func (f *feed) listen(ctx context.Context, uris []string) ([]string, error) {
 	o := &order{ctx: ctx, uris: uris, reply: make(chan heard, 1)}
 	select {
@@ -131,7 +131,7 @@ func (f *feed) listen(ctx context.Context, uris []string) ([]string, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-f.over:
-		return nil, &fault{reason: reasonLost, unsent: true, lost: true, over: true}
+		return nil, &CallError{Reason: ReasonConnectionLost, NotSent: true, ConnectionLost: true, ConversationClosed: true}
 	}
 	select {
 	case out := <-o.reply:
@@ -139,7 +139,7 @@ func (f *feed) listen(ctx context.Context, uris []string) ([]string, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-f.over:
-		return nil, &fault{reason: reasonLost, lost: true, over: true}
+		return nil, &CallError{Reason: ReasonConnectionLost, ConnectionLost: true, ConversationClosed: true}
 	}
 }
 
@@ -292,11 +292,11 @@ func (r *feeding) acknowledged(s *subscription, m wire.Message) {
 	wanted := wire.ValueOf(r.lists)
 	for _, m := range wire.MethodsOf(wire.KindListChanged) {
 		if wanted.Get(m.Capability + "ListChanged").Bool() {
-			r.in.notified(m.Name, nil)
+			r.in.Notified(m.Name, nil)
 		}
 	}
 	for _, uri := range honored {
-		r.in.notified(wire.NoteResourceUpdated, updatedParams(uri))
+		r.in.Notified(wire.NoteResourceUpdated, updatedParams(uri))
 	}
 }
 
@@ -316,7 +316,7 @@ func (r *feeding) retry(s *subscription, err error) {
 		// whoever knows why each is wanted may ask again, one after the other.
 		r.log.Info("the server ended the subscription to resources", zap.Int("resources", len(s.uris)), zap.String("error", plaintext.Truncate(err.Error(), maxReason)))
 		r.uris = nil
-		r.in.renewed()
+		r.in.Renewed()
 	case err != nil && refusesFeed(err):
 		r.log.Info("the server does not tell of changes", zap.String("error", plaintext.Truncate(err.Error(), maxReason)))
 		return
@@ -346,7 +346,7 @@ func refusesFeed(err error) bool { return protocolError(err) != nil || refusedFo
 // orLost is the error of a subscription that ended before it was acknowledged.
 func orLost(err error) error {
 	if err == nil {
-		return &fault{reason: "the server ended the subscription before it began"}
+		return &CallError{Reason: "the server ended the subscription before it began"}
 	}
 	return final(err)
 }

@@ -79,7 +79,7 @@ type listing struct {
 // list follows all pages of a list, each of which must come within timeout. An
 // unknown method is an empty list: some servers declare a capability of which
 // they have a part only. The error is for users.
-func list(ctx context.Context, conn conn, k kind, timeout time.Duration) (listing, error) {
+func list(ctx context.Context, conn Conn, k kind, timeout time.Duration) (listing, error) {
 	var out listing
 	seen := map[string]bool{} // cursors
 	size := 0
@@ -127,10 +127,10 @@ const maxTTL = 24 * time.Hour
 
 // request sends one call of the gateway's own and waits for its answer, no
 // longer than timeout.
-func request(ctx context.Context, conn conn, c *call.Call, timeout time.Duration) (wire.Raw, error) {
+func request(ctx context.Context, conn Conn, c *call.Call, timeout time.Duration) (wire.Raw, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
 	defer cancel()
-	result, err := conn.call(ctx, c)
+	result, err := conn.Call(ctx, c)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

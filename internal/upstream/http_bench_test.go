@@ -63,13 +63,13 @@ func BenchmarkHTTPCall(b *testing.B) {
 			defer h.Close()
 			u, _ := url.Parse(h.URL)
 			o := Options{Name: "bench", HTTP: &HTTPOptions{URL: u}, Era: bc.era}
-			c, _, err := newHTTPDialer(o.withDefaults(), nil).dial(b.Context(), make(inboxed, 10))
+			c, _, err := newHTTPDialer(o.withDefaults(), nil).Dial(b.Context(), make(inboxed, 10))
 			if err != nil {
 				b.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(b.Context())
 			ended := make(chan error)
-			go func() { ended <- c.run(ctx) }()
+			go func() { ended <- c.Run(ctx) }()
 			cl := tool("a", `{"name":"echo","arguments":{"text":"hello"}}`, nil)
 			if bc.era == wire.EraModern {
 				cl = modernCall(wire.MethodToolsCall, `{"name":"echo","arguments":{"text":"hello"}}`)
@@ -77,7 +77,7 @@ func BenchmarkHTTPCall(b *testing.B) {
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					if _, err := c.call(ctx, cl); err != nil {
+					if _, err := c.Call(ctx, cl); err != nil {
 						b.Error(err)
 						return
 					}

@@ -33,26 +33,26 @@ type httpDialer struct {
 	tools toolHeaders // may be nil
 }
 
-func newHTTPDialer(o *Options, tools toolHeaders) dialer { return &httpDialer{o: o, tools: tools} }
+func newHTTPDialer(o *Options, tools toolHeaders) Dialer { return &httpDialer{o: o, tools: tools} }
 
 // probeShare is the part of the time for dialing that a server gets to answer
 // server/discover: some old servers answer nothing before initialize.
 const probeShare = 3
 
-// dial implements [dialer].
-func (d *httpDialer) dial(ctx context.Context, in inbox) (conn, hello, error) {
+// dial implements [Dialer].
+func (d *httpDialer) Dial(ctx context.Context, in NotificationSink) (Conn, Hello, error) {
 	p := newPool(d.o.HTTP, d.o.MaxConcurrent)
 	c, h, err := d.find(ctx, p, in)
 	if err != nil {
 		p.close()
-		return nil, hello{}, err
+		return nil, Hello{}, err
 	}
 	return c, h, nil
 }
 
 // find opens the conversation that the configuration asks for, or the one that
 // the server offers. It leaves the pool to the caller on errors.
-func (d *httpDialer) find(ctx context.Context, p *pool, in inbox) (conn, hello, error) {
+func (d *httpDialer) find(ctx context.Context, p *pool, in NotificationSink) (Conn, Hello, error) {
 	switch {
 	case d.o.HTTP.Transport == TransportSSE:
 		return d.sse(ctx, p, in)
@@ -61,7 +61,7 @@ func (d *httpDialer) find(ctx context.Context, p *pool, in inbox) (conn, hello, 
 	case d.o.Era == wire.EraModern:
 		c, h, err := d.modern(ctx, p, in)
 		if errors.Is(err, errNotModern) {
-			err = &fault{reason: "the server does not speak a modern revision, as its configuration says", unsent: true, cause: err}
+			err = &CallError{Reason: "the server does not speak a modern revision, as its configuration says", NotSent: true, Cause: err}
 		}
 		return c, h, final(err)
 	}
@@ -78,7 +78,7 @@ func (d *httpDialer) find(ctx context.Context, p *pool, in inbox) (conn, hello, 
 		return c, h, nil
 	}
 	if !errors.Is(err, errNotModern) {
-		return nil, hello{}, final(err)
+		return nil, Hello{}, final(err)
 	}
 	c, h, err = d.legacy(ctx, p, in)
 	if err == nil {
@@ -93,7 +93,7 @@ var errNotModern = errors.New("no modern answer to server/discover")
 // modern opens a modern conversation. The error is errNotModern, possibly
 // wrapped, when the server may be one of the legacy era, else one of those of
 // [modernHTTP.discover].
-func (d *httpDialer) modern(ctx context.Context, p *pool, in inbox) (conn, hello, error) {
+func (d *httpDialer) modern(ctx context.Context, p *pool, in NotificationSink) (Conn, Hello, error) {
 	m := newModern(newTalk(d.o, p, in), d.tools)
 	h, listed, err := d.probe(ctx, m)
 	if r := protocolError(err); r != nil && r.Code == wire.CodeUnsupportedRev {
@@ -105,13 +105,13 @@ func (d *httpDialer) modern(ctx context.Context, p *pool, in inbox) (conn, hello
 	}
 	switch known := newestOf(wire.EraModern, listed); {
 	case err != nil && (len(listed) == 0 || known != ""):
-		return nil, hello{}, err
+		return nil, Hello{}, err
 	case known == "" && newestOf(wire.EraLegacy, listed) != "":
-		return nil, hello{}, fmt.Errorf("%w: the server lists %v", errNotModern, listed)
+		return nil, Hello{}, fmt.Errorf("%w: the server lists %v", errNotModern, listed)
 	case known == "":
-		return nil, hello{}, &fault{reason: fmt.Sprintf("the server speaks only revisions that the gateway does not know: %.200v", listed), unsent: true}
+		return nil, Hello{}, &CallError{Reason: fmt.Sprintf("the server speaks only revisions that the gateway does not know: %.200v", listed), NotSent: true}
 	}
-	m.feed.lists = listsOf(h.capabilities)
+	m.feed.lists = listsOf(h.Capabilities)
 	if d.o.Era == wire.EraUnknown && newestOf(wire.EraLegacy, listed) != "" {
 		return newDual(m, d.o), h, nil
 	}
@@ -120,7 +120,7 @@ func (d *httpDialer) modern(ctx context.Context, p *pool, in inbox) (conn, hello
 
 // probe sends server/discover. An answer that does not come, or that says
 // nothing, is errNotModern unless the era is configured.
-func (d *httpDialer) probe(ctx context.Context, m *modernHTTP) (hello, []wire.Revision, error) {
+func (d *httpDialer) probe(ctx context.Context, m *modernHTTP) (Hello, []wire.Revision, error) {
 	probe := ctx
 	if deadline, ok := ctx.Deadline(); ok && d.o.Era == wire.EraUnknown {
 		var cancel context.CancelFunc
@@ -148,7 +148,7 @@ func (d *httpDialer) probe(ctx context.Context, m *modernHTTP) (hello, []wire.Re
 		}
 		return h, nil, err
 	}
-	if f, ok := errors.AsType[*fault](err); ok && !f.lost && !f.unproven {
+	if f, ok := errors.AsType[*CallError](err); ok && !f.ConnectionLost && !f.Unauthenticated {
 		err = fmt.Errorf("%w: %w", errNotModern, err)
 	}
 	return h, nil, err
@@ -164,7 +164,7 @@ func legacyStatus(status int) bool {
 
 // legacy opens a legacy conversation, over HTTP+SSE where the server refuses
 // initialize in the way of such servers and the transport is open.
-func (d *httpDialer) legacy(ctx context.Context, p *pool, in inbox) (conn, hello, error) {
+func (d *httpDialer) legacy(ctx context.Context, p *pool, in NotificationSink) (Conn, Hello, error) {
 	l, h, err := openLegacy(ctx, newTalk(d.o, p, in))
 	if err == nil {
 		return l, h, nil
@@ -172,30 +172,30 @@ func (d *httpDialer) legacy(ctx context.Context, p *pool, in inbox) (conn, hello
 	r := refusalOf(err)
 	if r == nil || r.modern() || d.o.HTTP.Transport != TransportAuto ||
 		(r.status != http.StatusBadRequest && r.status != http.StatusNotFound && r.status != http.StatusMethodNotAllowed) {
-		return nil, hello{}, final(err)
+		return nil, Hello{}, final(err)
 	}
 	c, h, serr := d.sse(ctx, p, in)
 	if serr == nil {
 		return c, h, nil
 	}
 	if ctx.Err() != nil {
-		return nil, hello{}, ctx.Err()
+		return nil, Hello{}, ctx.Err()
 	}
-	return nil, hello{}, &fault{reason: fmt.Sprintf("the server refuses initialize (HTTP %d) and offers no HTTP+SSE stream", r.status),
-		unsent: true, cause: errors.Join(err, serr)}
+	return nil, Hello{}, &CallError{Reason: fmt.Sprintf("the server refuses initialize (HTTP %d) and offers no HTTP+SSE stream", r.status),
+		NotSent: true, Cause: errors.Join(err, serr)}
 }
 
 // answered reports whether the server itself said no, and not the network.
 func answered(err error) bool {
-	f, ok := errors.AsType[*fault](err)
-	return protocolError(err) != nil || ok && !f.lost && !f.unproven
+	f, ok := errors.AsType[*CallError](err)
+	return protocolError(err) != nil || ok && !f.ConnectionLost && !f.Unauthenticated
 }
 
 // sse opens a conversation over HTTP+SSE.
-func (d *httpDialer) sse(ctx context.Context, p *pool, in inbox) (conn, hello, error) {
+func (d *httpDialer) sse(ctx context.Context, p *pool, in NotificationSink) (Conn, Hello, error) {
 	c, h, err := openSSE(ctx, newTalk(d.o, p, in), d.o)
 	if err == nil {
-		d.o.Logger.Debug("the server speaks HTTP+SSE", zap.String("revision", string(h.revision)))
+		d.o.Logger.Debug("the server speaks HTTP+SSE", zap.String("revision", string(h.Revision)))
 	}
 	return c, h, err
 }

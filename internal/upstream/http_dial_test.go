@@ -197,7 +197,7 @@ func TestFindsEraAndTransport(t *testing.T) {
 				equal(t, "error", reasonOf(err), tc.err)
 			} else {
 				equal(t, "error", "", tc.err)
-				equal(t, "revision", c.hello.revision, tc.revision)
+				equal(t, "revision", c.hello.Revision, tc.revision)
 			}
 			got := slices.DeleteFunc(s.trace(), func(what string) bool { return what == "GET" && !strings.Contains(tc.trace, "GET") })
 			equal(t, "requests", strings.Join(got, " "), tc.trace)
@@ -208,8 +208,8 @@ func TestFindsEraAndTransport(t *testing.T) {
 
 // reasonOf returns what a client may read of an error of dial.
 func reasonOf(err error) string {
-	if f, ok := errors.AsType[*fault](err); ok {
-		return f.reason
+	if f, ok := errors.AsType[*CallError](err); ok {
+		return f.Reason
 	}
 	return err.Error()
 }
@@ -220,15 +220,15 @@ func TestServerThatIgnoresTheProbe(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), probeShare*time.Second)
 		defer cancel()
 		began := time.Now()
-		c, hello, err := newHTTPDialer(Options{HTTP: serveInMemory(t, s)}.withDefaults(), nil).dial(ctx, make(inboxed, 10))
+		c, hello, err := newHTTPDialer(Options{HTTP: serveInMemory(t, s)}.withDefaults(), nil).Dial(ctx, make(inboxed, 10))
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "revision", hello.revision, wire.Rev20251125)
+		equal(t, "revision", hello.Revision, wire.Rev20251125)
 		equal(t, "took", time.Since(began), time.Second)
 		done, stop := context.WithCancel(t.Context())
 		stop()
-		c.run(done)
+		c.Run(done)
 	})
 }
 
@@ -256,7 +256,7 @@ func TestDialEndsWithItsContext(t *testing.T) {
 				cancel()
 			}()
 			o := testOptions(t, h.URL, func(o *Options) { o.HTTP.Transport = transport })
-			_, _, err := newHTTPDialer(o, nil).dial(ctx, make(inboxed, 1))
+			_, _, err := newHTTPDialer(o, nil).Dial(ctx, make(inboxed, 1))
 			equal(t, "error", err, context.Canceled)
 		})
 	}

@@ -34,23 +34,23 @@ func newDual(m *modernHTTP, o *Options) *dualHTTP {
 	return d
 }
 
-// call implements [conn].
-func (d *dualHTTP) call(ctx context.Context, c *call.Call) (call.Result, error) {
+// call implements [Conn].
+func (d *dualHTTP) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 	if c.Client == nil || c.Client.Era() != wire.EraLegacy {
-		return d.modern.call(ctx, c)
+		return d.modern.Call(ctx, c)
 	}
 	l, err := d.forLegacy(ctx)
 	switch {
 	case err != nil:
 		return call.Result{}, err
 	case l == nil:
-		return d.modern.call(ctx, c)
+		return d.modern.Call(ctx, c)
 	}
-	return l.call(ctx, c)
+	return l.Call(ctx, c)
 }
 
 // forLegacy returns the legacy conversation, which it opens if need be, or nil
-// when the server refuses one. The error is a *fault, or that of ctx.
+// when the server refuses one. The error is a *CallError, or that of ctx.
 func (d *dualHTTP) forLegacy(ctx context.Context) (*legacyHTTP, error) {
 	if l, settled := d.settled(); settled {
 		return l, nil
@@ -82,7 +82,7 @@ func (d *dualHTTP) forLegacy(ctx context.Context) (*legacyHTTP, error) {
 	select {
 	case d.opened <- l:
 	case <-d.over:
-		return nil, &fault{reason: reasonLost, unsent: true, lost: true, over: true}
+		return nil, &CallError{Reason: ReasonConnectionLost, NotSent: true, ConnectionLost: true, ConversationClosed: true}
 	case <-ctx.Done():
 		// run has not begun yet. The next call opens another session.
 		return nil, ctx.Err()
@@ -91,9 +91,32 @@ func (d *dualHTTP) forLegacy(ctx context.Context) (*legacyHTTP, error) {
 	return l, nil
 }
 
-// listen implements [listener].
-func (d *dualHTTP) listen(ctx context.Context, uris []string) ([]string, error) {
-	return d.modern.listen(ctx, uris)
+// Listen implements [Conn].
+func (d *dualHTTP) Listen(ctx context.Context, uris []string) ([]string, error) {
+	return d.modern.Listen(ctx, uris)
+}
+
+// Notify implements [Conn]. The sessions of legacy clients are conversations of their
+// own.
+func (d *dualHTTP) Notify(string) {}
+
+// Probe implements [Conn].
+func (d *dualHTTP) Probe(why Suspicion) {
+	d.modern.probe(why, d.modern.look)
+	if l, _ := d.settled(); l != nil {
+		l.Probe(why)
+	}
+}
+
+// Traits implements [Conn].
+func (d *dualHTTP) Traits() Traits {
+	return Traits{
+		Sessions: SessionDual, Listens: true, Asks: true, HeaderParams: true,
+		OpenLegacy: func(ctx context.Context) (bool, error) {
+			l, err := d.forLegacy(ctx)
+			return l != nil, err
+		},
+	}
 }
 
 func (d *dualHTTP) settled() (*legacyHTTP, bool) {
@@ -108,8 +131,8 @@ func (d *dualHTTP) settle(l *legacyHTTP) {
 	d.legacy, d.refused = l, l == nil
 }
 
-// run implements [conn]. When one of the conversations ends, so does the other.
-func (d *dualHTTP) run(ctx context.Context) error {
+// run implements [Conn]. When one of the conversations ends, so does the other.
+func (d *dualHTTP) Run(ctx context.Context) error {
 	defer close(d.over)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -139,10 +162,10 @@ func (d *dualHTTP) run(ctx context.Context) error {
 
 // silentLists passes on what a legacy conversation hears, save for changes of
 // lists, of which the modern one hears.
-type silentLists struct{ inbox }
+type silentLists struct{ NotificationSink }
 
-func (s silentLists) notified(method string, params wire.Raw) {
+func (s silentLists) Notified(method string, params wire.Raw) {
 	if wire.MethodOf(method).Kind != wire.KindListChanged {
-		s.inbox.notified(method, params)
+		s.NotificationSink.Notified(method, params)
 	}
 }

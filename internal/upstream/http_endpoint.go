@@ -140,7 +140,7 @@ func streamHeader(header headers, lastEvent string) headers {
 // Where there are credentials the request carries them, and is sent once more if the
 // server refuses those and there are others: what it refuses it has not begun.
 //
-// The error is a *fault, or that of ctx.
+// The error is a *CallError, or that of ctx.
 func (e *endpoint) do(ctx context.Context, method string, header headers, p *payload) (*http.Response, error) {
 	if e.credentials == nil {
 		return e.follow(ctx, method, header, p)
@@ -171,7 +171,7 @@ func unproven(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return &fault{reason: err.Error(), unsent: true, unproven: true, cause: errors.Unwrap(err)}
+	return &CallError{Reason: err.Error(), NotSent: true, Unauthenticated: true, Cause: errors.Unwrap(err)}
 }
 
 // follow sends one request, and follows redirects, see [endpoint.do].
@@ -193,7 +193,7 @@ func (e *endpoint) follow(ctx context.Context, method string, header headers, p 
 			err = fmt.Errorf("more than %d redirects", maxRedirects)
 		}
 		if err != nil {
-			return nil, &fault{reason: "the server redirects: " + err.Error(), unsent: true, cause: fmt.Errorf("location %.200q", resp.Header.Get("Location"))}
+			return nil, &CallError{Reason: "the server redirects: " + err.Error(), NotSent: true, Cause: fmt.Errorf("location %.200q", resp.Header.Get("Location"))}
 		}
 		if resp.StatusCode == http.StatusMovedPermanently || resp.StatusCode == http.StatusPermanentRedirect {
 			e.url.CompareAndSwap(u, next)
@@ -245,7 +245,7 @@ func port(u *url.URL) string {
 }
 
 // send posts a message, the answer to which, if any, comes another way. The
-// error is a *refusal, a *fault, or that of ctx.
+// error is a *refusal, a *CallError, or that of ctx.
 func (e *endpoint) send(ctx context.Context, header headers, m wire.Message) error {
 	p := newPayload()
 	defer p.release()
@@ -304,7 +304,7 @@ type unconnected struct{ error }
 func (u *unconnected) Unwrap() error { return u.error }
 
 // meet ends the conversation when an answer says that the server leads back to
-// this gateway. The error is a *fault, and then resp is closed.
+// this gateway. The error is a *CallError, and then resp is closed.
 func (e *endpoint) meet(resp *http.Response) error {
 	if len(resp.Header[HeaderVia]) == 0 {
 		return nil
@@ -319,19 +319,19 @@ func (e *endpoint) meet(resp *http.Response) error {
 }
 
 // broken turns a failure of a connection into what whoever called gets: the
-// error of ctx, or a *fault.
+// error of ctx, or a *CallError.
 func (e *endpoint) broken(ctx context.Context, err error, unsent bool) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case e.pool.closed():
-		return &fault{reason: reasonLost, unsent: unsent, lost: true, over: true, cause: err}
+		return &CallError{Reason: ReasonConnectionLost, NotSent: unsent, ConnectionLost: true, ConversationClosed: true, Cause: err}
 	}
 	poke(e.trouble)
 	if unsent {
-		return &fault{reason: "cannot connect to the server", unsent: true, lost: true, cause: err}
+		return &CallError{Reason: "cannot connect to the server", NotSent: true, ConnectionLost: true, Cause: err}
 	}
-	return &fault{reason: "the connection to the server broke before it answered", lost: true, cause: err}
+	return &CallError{Reason: "the connection to the server broke before it answered", ConnectionLost: true, Cause: err}
 }
 
 // discard closes an answer that is not used, so that its connection can be used
@@ -359,7 +359,7 @@ func mediaType(h http.Header) string {
 }
 
 // readAll reads the body of resp whole and closes it. The caller owns the
-// bytes. The error is a *fault, or that of ctx.
+// bytes. The error is a *CallError, or that of ctx.
 func (e *endpoint) readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
 	defer resp.Body.Close()
 	if resp.ContentLength > int64(e.max) {
@@ -383,6 +383,6 @@ func (e *endpoint) readAll(ctx context.Context, resp *http.Response) ([]byte, er
 	}
 }
 
-func (e *endpoint) tooLarge() *fault {
-	return &fault{reason: fmt.Sprintf("the server's answer is larger than %d bytes", e.max)}
+func (e *endpoint) tooLarge() *CallError {
+	return &CallError{Reason: fmt.Sprintf("the server's answer is larger than %d bytes", e.max)}
 }

@@ -60,7 +60,7 @@ func (r *refusal) modern() bool { return r.rpc != nil && wire.IsModernCode(r.rpc
 // refusalOf returns the refusal that err is, nil when it is none. One that is
 // but the cause of a fault does not count: that call has been judged already.
 func refusalOf(err error) *refusal {
-	if _, ok := errors.AsType[*fault](err); ok {
+	if _, ok := errors.AsType[*CallError](err); ok {
 		return nil
 	}
 	r, _ := errors.AsType[*refusal](err)
@@ -68,22 +68,22 @@ func refusalOf(err error) *refusal {
 }
 
 // final returns what whoever called gets: the server's own error where it gave
-// one, else a *fault.
+// one, else a *CallError.
 func (r *refusal) final() error {
 	switch {
 	case r.status == http.StatusUnauthorized, r.status == http.StatusForbidden:
-		return &fault{reason: fmt.Sprintf("the server refuses the gateway's credentials (HTTP %d)", r.status), unsent: true, unproven: true, cause: r}
+		return &CallError{Reason: fmt.Sprintf("the server refuses the gateway's credentials (HTTP %d)", r.status), NotSent: true, Unauthenticated: true, Cause: r}
 	case r.rpc != nil:
 		return r.rpc
 	case r.status == http.StatusTooManyRequests:
-		return &fault{reason: "the server is overloaded (HTTP 429)", unsent: true, later: cmp.Or(r.later, overloaded), cause: r}
+		return &CallError{Reason: "the server is overloaded (HTTP 429)", NotSent: true, RetryAfter: cmp.Or(r.later, RetryOverloaded), Cause: r}
 	default:
-		return &fault{reason: fmt.Sprintf("the server answered HTTP %d with %s", r.status, diagnose.ContentName(r.mediaType)), later: r.later, cause: r}
+		return &CallError{Reason: fmt.Sprintf("the server answered HTTP %d with %s", r.status, diagnose.ContentName(r.mediaType)), RetryAfter: r.later, Cause: r}
 	}
 }
 
 // post sends the request in p and returns the answer. The error is a
-// *refusal, a *fault, errCutOff, or that of ctx.
+// *refusal, a *CallError, errCutOff, or that of ctx.
 func (x *exchange) post(ctx context.Context, header headers, p *payload) (wire.Message, error) {
 	resp, err := x.e.do(ctx, http.MethodPost, header, p)
 	if err != nil {
@@ -102,16 +102,16 @@ func (x *exchange) receive(ctx context.Context, resp *http.Response) (wire.Messa
 		return none, x.refused(ctx, resp, mt)
 	case resp.StatusCode == http.StatusAccepted || resp.StatusCode == http.StatusNoContent:
 		discard(resp)
-		return none, &fault{reason: fmt.Sprintf("the server took the request as if it wanted no answer (HTTP %d)", resp.StatusCode)}
+		return none, &CallError{Reason: fmt.Sprintf("the server took the request as if it wanted no answer (HTTP %d)", resp.StatusCode)}
 	case resp.Header.Get("Content-Encoding") != "":
 		resp.Body.Close()
-		return none, &fault{reason: "the server's answer has a content encoding that the gateway did not ask for"}
+		return none, &CallError{Reason: "the server's answer has a content encoding that the gateway did not ask for"}
 	case mt == typeStream:
 		return x.stream(ctx, resp.Body)
 	case mt != typeJSON:
 		discard(resp)
 		p := &diagnose.UnexpectedContentType{Status: resp.StatusCode, MediaType: mt}
-		return none, &fault{reason: p.Error(), cause: p}
+		return none, &CallError{Reason: p.Error(), Cause: p}
 	}
 	data, err := x.e.readAll(ctx, resp)
 	if err != nil {
@@ -119,7 +119,7 @@ func (x *exchange) receive(ctx context.Context, resp *http.Response) (wire.Messa
 	}
 	m, found, err := x.take(data)
 	if err == nil && !found {
-		err = &fault{reason: "the server's answer holds no response"}
+		err = &CallError{Reason: "the server's answer holds no response"}
 	}
 	return m, err
 }
@@ -153,7 +153,7 @@ func retryAfter(h http.Header) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return min(time.Duration(s)*time.Second, mostLater)
+	return min(time.Duration(s)*time.Second, MaxRetryAfter)
 }
 
 // stream reads events until the answer comes, and closes the body.
@@ -208,10 +208,10 @@ func (x *exchange) takeOne(data []byte) (wire.Message, bool, error) {
 	case m.ID == x.id, m.ID.IsZero(): // an error without an id: the server could not read the request
 		return m, true, nil
 	default:
-		return m, false, &fault{reason: "the server answered with the id of another request"}
+		return m, false, &CallError{Reason: "the server answered with the id of another request"}
 	}
 }
 
-func malformed(err error) *fault {
-	return &fault{reason: "the server's answer is no valid JSON-RPC message", cause: err}
+func malformed(err error) *CallError {
+	return &CallError{Reason: "the server's answer is no valid JSON-RPC message", Cause: err}
 }

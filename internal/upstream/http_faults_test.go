@@ -93,8 +93,8 @@ func TestStreamNeverConnected(t *testing.T) {
 	for _, scheme := range []string{"http", "https"} {
 		t.Run(scheme, func(t *testing.T) {
 			_, err := tryConverse(t, scheme+"://127.0.0.1:1/sse", nil, overSSE)
-			f, ok := errors.AsType[*fault](err)
-			if !ok || f.reason != "cannot connect to the server" || !f.unsent || !f.lost {
+			f, ok := errors.AsType[*CallError](err)
+			if !ok || f.Reason != "cannot connect to the server" || !f.NotSent || !f.ConnectionLost {
 				t.Errorf("%+v", err)
 			}
 			if !errors.Is(err, syscall.ECONNREFUSED) {
@@ -148,7 +148,7 @@ func TestSlowHeaders(t *testing.T) {
 				<-r.Context().Done()
 			}
 			c := converse(t, s, change)
-			_, err := c.call(ctx, tool("a", `{"name":"x"}`, nil))
+			_, err := c.Call(ctx, tool("a", `{"name":"x"}`, nil))
 			equal(t, "error", err, context.Canceled)
 			equal(t, "next call", c.do(t, modernCall(wire.MethodPromptsGet, `{"name":"x"}`)), doneResult)
 		})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -21,9 +20,7 @@ type legacyHTTP struct {
 	*talk
 	session atomic.Pointer[session]
 	opening chan struct{} // holds a token while nobody opens a session
-	heard   chan struct{} // closed when it is known whether there is a stream
-	hearing sync.Once     // closes heard
-	late    atomic.Bool   // the first stream was not waited for any longer
+	stream  *Stream
 }
 
 // session is one session of the server's. It is immutable.
@@ -37,24 +34,24 @@ type session struct {
 }
 
 // openLegacy opens a conversation with initialize. The error is a *wire.Error
-// or a *refusal of the server's, a *fault, or that of ctx.
-func openLegacy(ctx context.Context, t *talk) (*legacyHTTP, hello, error) {
-	l := &legacyHTTP{talk: t, opening: make(chan struct{}, 1), heard: make(chan struct{})}
+// or a *refusal of the server's, a *CallError, or that of ctx.
+func openLegacy(ctx context.Context, t *talk) (*legacyHTTP, Hello, error) {
+	l := &legacyHTTP{talk: t, opening: make(chan struct{}, 1), stream: newStream()}
 	l.opening <- struct{}{}
 	s, h, err := l.initialize(ctx)
 	if err != nil {
-		return nil, hello{}, err
+		return nil, Hello{}, err
 	}
 	l.session.Store(s)
 	return l, h, nil
 }
 
 // initialize opens a session. The errors are those of openLegacy.
-func (l *legacyHTTP) initialize(ctx context.Context) (*session, hello, error) {
+func (l *legacyHTTP) initialize(ctx context.Context) (*session, Hello, error) {
 	c := l.self.initializeCall()
 	f, err := l.flights.begin(c)
 	if err != nil {
-		return nil, hello{}, err
+		return nil, Hello{}, err
 	}
 	defer l.flights.end(f)
 	p := newPayload()
@@ -62,35 +59,35 @@ func (l *legacyHTTP) initialize(ctx context.Context) (*session, hello, error) {
 	p.buf = appendRequest(p.buf, f.id, c.Method, c.Params)
 	resp, err := l.e.do(ctx, http.MethodPost, l.e.header(), p)
 	if err != nil {
-		return nil, hello{}, err
+		return nil, Hello{}, err
 	}
 	id := resp.Header.Get(wire.HeaderSession)
 	x := exchange{e: l.e, id: f.id, early: func(wire.Message) {}} // a server must not ask before initialized
 	m, err := x.receive(ctx, resp)
 	switch {
 	case errors.Is(err, errCutOff):
-		return nil, hello{}, final(err)
+		return nil, Hello{}, final(err)
 	case err != nil:
-		return nil, hello{}, err
+		return nil, Hello{}, err
 	case m.Error != nil:
-		return nil, hello{}, m.Error
+		return nil, Hello{}, m.Error
 	}
 	h, err := readInitialize(m.Result)
 	if err == nil && !validSession(id) {
 		err = fmt.Errorf("the server's session id has characters that are not visible ASCII")
 	}
 	if err != nil {
-		return nil, hello{}, &fault{reason: err.Error()}
+		return nil, Hello{}, &CallError{Reason: err.Error()}
 	}
-	s := &session{id: id, revision: h.revision}
+	s := &session{id: id, revision: h.Revision}
 	s.life, s.end = context.WithCancel(context.Background())
 	version := ""
-	if h.revision.HasVersionHeader() {
-		version = string(h.revision)
+	if h.Revision.HasVersionHeader() {
+		version = string(h.Revision)
 	}
 	s.header = l.e.header(wire.HeaderSession, id, wire.HeaderVersion, version)
 	if err := l.e.send(ctx, s.header, wire.Message{Method: wire.NoteInitialized}); err != nil {
-		return nil, hello{}, err
+		return nil, Hello{}, err
 	}
 	return s, h, nil
 }
@@ -106,8 +103,8 @@ func validSession(id string) bool {
 	return true
 }
 
-// call implements [conn].
-func (l *legacyHTTP) call(ctx context.Context, c *call.Call) (call.Result, error) {
+// call implements [Conn].
+func (l *legacyHTTP) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 	s := l.session.Load()
 	r, err := l.once(ctx, s, c)
 	if s.forgotten(err) && !refusesMethod(c.Method, refusalOf(err)) {
@@ -119,7 +116,7 @@ func (l *legacyHTTP) call(ctx context.Context, c *call.Call) (call.Result, error
 }
 
 // once sends the call in a session. The error is a *wire.Error or a *refusal of
-// the server's, a *fault, errCutOff, or that of ctx.
+// the server's, a *CallError, errCutOff, or that of ctx.
 func (l *legacyHTTP) once(ctx context.Context, s *session, c *call.Call) (call.Result, error) {
 	f, err := l.flights.begin(c)
 	if err != nil {
@@ -148,7 +145,7 @@ func (l *legacyHTTP) once(ctx context.Context, s *session, c *call.Call) (call.R
 
 // cancel tells the server that a request is not waited for any more: in the
 // legacy era a broken connection does not say so.
-func (l *legacyHTTP) cancel(s *session, f *flight) {
+func (l *legacyHTTP) cancel(s *session, f *PendingCall) {
 	l.errands.start(func(ctx context.Context) {
 		params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(f.id.String()))
 		if err := l.e.send(ctx, s.header.forCall(f.call), wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
@@ -197,24 +194,38 @@ func (l *legacyHTTP) renew(ctx context.Context, old *session) (*session, error) 
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, &fault{reason: "the server has forgotten the session and does not open a new one", unsent: true, cause: err}
+		return nil, &CallError{Reason: "the server has forgotten the session and does not open a new one", NotSent: true, Cause: err}
 	}
 	l.log.Info("the server had forgotten the session, a new one is open")
 	l.session.Store(s)
 	old.end()
-	l.in.renewed()
+	l.in.Renewed()
 	for _, m := range wire.MethodsOf(wire.KindListChanged) {
-		if declares(h.capabilities, m.Capability) {
-			l.in.notified(m.Name, nil)
+		if declares(h.Capabilities, m.Capability) {
+			l.in.Notified(m.Name, nil)
 		}
 	}
 	return s, nil
 }
 
-// run implements [conn].
-func (l *legacyHTTP) run(ctx context.Context) error {
+// run implements [Conn].
+func (l *legacyHTTP) Run(ctx context.Context) error {
 	defer l.shut()
 	return l.serve(ctx)
+}
+
+// Notify implements [Conn].
+func (l *legacyHTTP) Notify(method string) { l.notify(l.e, l.session.Load().header, method) }
+
+// Probe implements [Conn].
+func (l *legacyHTTP) Probe(why Suspicion) { l.probe(why, l.look) }
+
+// Listen implements [Conn]. The era has no such request.
+func (l *legacyHTTP) Listen(context.Context, []string) ([]string, error) { return nil, errNoListen }
+
+// Traits implements [Conn].
+func (l *legacyHTTP) Traits() Traits {
+	return Traits{Sessions: SessionHTTP, Asks: true, Stream: l.stream}
 }
 
 // serve is run without the end of the connections.
@@ -256,7 +267,7 @@ func absent(err error) error {
 		}
 		return nil
 	}
-	if f, ok := errors.AsType[*fault](err); ok && (f.lost || f.unsent) {
+	if f, ok := errors.AsType[*CallError](err); ok && (f.ConnectionLost || f.NotSent) {
 		return f
 	}
 	if errors.Is(err, context.DeadlineExceeded) {

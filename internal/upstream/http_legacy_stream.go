@@ -18,9 +18,6 @@ const (
 	leastRetry = 20 * time.Millisecond
 	// resumeTries is how often in a row taking up the stream of a call may fail.
 	resumeTries = 5
-	// streamIn is how long the first lists wait for the stream on which the server
-	// tells of their changes.
-	streamIn = 100 * time.Millisecond
 )
 
 // ears take what a server sends beside an answer, on the stream of one call or,
@@ -34,7 +31,7 @@ type ears struct {
 
 	// Made when the server first asks something. The ids of a server's requests
 	// are kept apart by stream: servers without sessions count anew on each.
-	asks *asks
+	asks *ServerRequests
 	stop context.CancelFunc
 	open context.Context
 }
@@ -58,7 +55,7 @@ func (e *ears) hear(m wire.Message) {
 			c.Back.Notify(m.Method, m.Params)
 			return
 		}
-		l.in.notified(m.Method, m.Params)
+		l.in.Notified(m.Method, m.Params)
 	}
 }
 
@@ -74,7 +71,7 @@ func (e *ears) owner(m wire.Message) *call.Call {
 func (e *ears) asked(m wire.Message) {
 	if e.asks == nil {
 		e.open, e.stop = context.WithCancel(e.ctx)
-		e.asks = &asks{o: e.l.o, doubt: &e.l.doubt, send: func(ctx context.Context, m wire.Message, c *call.Call) {
+		e.asks = &ServerRequests{o: e.l.o, doubt: &e.l.doubt, send: func(ctx context.Context, m wire.Message, c *call.Call) {
 			if err := e.l.e.send(ctx, e.s.header.forCall(c), m); err != nil && ctx.Err() == nil {
 				e.l.ratelog.Warn("the server did not take the answer to its request", e.l.o.why(err))
 			}
@@ -120,8 +117,8 @@ func (l *legacyHTTP) resume(ctx context.Context, header headers, x *exchange) (w
 				failures++
 				continue
 			}
-			return none, &fault{reason: "the connection broke while the server was at work, and its answer cannot be taken up again", lost: true,
-				cause: &refusal{status: resp.StatusCode, mediaType: mediaType(resp.Header)}}
+			return none, &CallError{Reason: "the connection broke while the server was at work, and its answer cannot be taken up again", ConnectionLost: true,
+				Cause: &refusal{status: resp.StatusCode, mediaType: mediaType(resp.Header)}}
 		}
 		failures = 0
 		before := x.at.event
@@ -162,20 +159,6 @@ func (l *legacyHTTP) listen(ctx context.Context) {
 	}
 }
 
-// awaitStream waits until it is known whether there is such a stream, so that no
-// change is made after the lists were gathered and before there is somebody to tell.
-// It does not wait for long; what is gathered then is gathered again.
-func (l *legacyHTTP) awaitStream(ctx context.Context) {
-	timer := time.NewTimer(streamIn)
-	defer timer.Stop()
-	select {
-	case <-l.heard:
-	case <-timer.C:
-		l.late.Store(true)
-	case <-ctx.Done():
-	}
-}
-
 // listenTo reads the stream of one session, connecting again when it breaks. It
 // returns when ctx ends or when there is no such stream. What the server told while
 // none was open is lost where that is not resumed, and before the first one of every
@@ -187,12 +170,12 @@ func (l *legacyHTTP) listenTo(ctx context.Context, s *session, first bool) {
 	defer e.close()
 	for ctx.Err() == nil {
 		resp, err := l.e.do(ctx, http.MethodGet, streamHeader(s.header, at.event), nil)
-		l.hearing.Do(func() { close(l.heard) })
+		l.stream.settle()
 		switch {
 		case err != nil:
 		case resp.StatusCode == http.StatusOK && mediaType(resp.Header) == typeStream:
-			if late := l.late.Swap(false); at.event == "" && (late || !first) {
-				l.in.missed()
+			if late := l.stream.late.Swap(false); at.event == "" && (late || !first) {
+				l.in.Missed()
 			}
 			first = false
 			began, before := time.Now(), at.event
@@ -200,7 +183,7 @@ func (l *legacyHTTP) listenTo(ctx context.Context, s *session, first bool) {
 			if at.event != before || time.Since(began) >= steady {
 				wait.reset()
 			}
-			if _, ok := errors.AsType[*fault](err); ok {
+			if _, ok := errors.AsType[*CallError](err); ok {
 				at.event = "" // what is too large would come again
 			}
 		default:

@@ -64,7 +64,7 @@ func TestSessionEndsAtServer(t *testing.T) {
 	if len(deleted) != 1 || deleted[0].header.Get(wire.HeaderSession) != "session-1" {
 		t.Errorf("requests to delete the session: %v", deleted)
 	}
-	equal(t, "call afterwards", c.do(t, tool("a", `{}`, nil)), "fault: "+reasonLost)
+	equal(t, "call afterwards", c.do(t, tool("a", `{}`, nil)), "fault: "+ReasonConnectionLost)
 }
 
 func TestNoSessionNoDelete(t *testing.T) {
@@ -133,7 +133,7 @@ func TestLegacyCancellation(t *testing.T) {
 		<-r.Context().Done()
 	}
 	c := converse(t, s, legacyEra)
-	_, err := c.call(ctx, tool("a", `{"name":"x"}`, nil))
+	_, err := c.Call(ctx, tool("a", `{"name":"x"}`, nil))
 	equal(t, "error", err, context.Canceled)
 	polltest.Until(t, "the cancellation is there", func() bool { return len(s.got(wire.NoteCancelled)) == 1 })
 	equal(t, "params", string(s.got(wire.NoteCancelled)[0].params), fmt.Sprintf(`{"requestId":%s}`, s.got(wire.MethodToolsCall)[0].id))
@@ -398,9 +398,9 @@ func TestServerGoesAway(t *testing.T) {
 	h.Close()
 	// The first call may still find a connection that is about to break.
 	polltest.Until(t, "it is certain that the call was not sent", func() bool {
-		_, err := c.call(t.Context(), tool("a", `{"name":"x"}`, nil))
-		f, ok := errors.AsType[*fault](err)
-		return ok && f.lost && f.unsent
+		_, err := c.Call(t.Context(), tool("a", `{"name":"x"}`, nil))
+		f, ok := errors.AsType[*CallError](err)
+		return ok && f.ConnectionLost && f.NotSent
 	})
 	contains(t, "run", c.over(t).Error(), "the server cannot be reached: ")
 }
@@ -535,7 +535,7 @@ func TestCallsEndWithTheConversation(t *testing.T) {
 			<-began
 			c.stop()
 			c.over(t)
-			equal(t, "outcome", <-done, "fault: "+reasonLost)
+			equal(t, "outcome", <-done, "fault: "+ReasonConnectionLost)
 		})
 	}
 }

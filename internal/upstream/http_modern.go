@@ -47,24 +47,24 @@ func (m *modernHTTP) speak(rev wire.Revision) {
 }
 
 // discover asks the server what it is. The revisions are those that it lists.
-// The error is a *wire.Error or a *refusal of the server's, a *fault, errCutOff,
+// The error is a *wire.Error or a *refusal of the server's, a *CallError, errCutOff,
 // or that of ctx.
-func (m *modernHTTP) discover(ctx context.Context) (hello, []wire.Revision, error) {
+func (m *modernHTTP) discover(ctx context.Context) (Hello, []wire.Revision, error) {
 	d := m.speaks.Load()
 	r, err := m.once(ctx, d, m.self.discoverCall())
 	if err != nil {
-		return hello{}, nil, err
+		return Hello{}, nil, err
 	}
 	h, listed, err := readDiscover(r.Raw)
 	if err != nil {
-		return hello{}, nil, &fault{reason: err.Error()}
+		return Hello{}, nil, &CallError{Reason: err.Error()}
 	}
-	h.revision = d.revision
+	h.Revision = d.revision
 	return h, listed, nil
 }
 
-// call implements [conn].
-func (m *modernHTTP) call(ctx context.Context, c *call.Call) (call.Result, error) {
+// call implements [Conn].
+func (m *modernHTTP) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 	d := m.speaks.Load()
 	r, err := m.once(ctx, d, c)
 	if err == nil {
@@ -119,7 +119,7 @@ func (m *modernHTTP) once(ctx context.Context, d *dialect, c *call.Call) (call.R
 }
 
 // post sends the request of a flight.
-func (m *modernHTTP) post(ctx context.Context, d *dialect, f *flight, x *exchange) (wire.Message, error) {
+func (m *modernHTTP) post(ctx context.Context, d *dialect, f *PendingCall, x *exchange) (wire.Message, error) {
 	c := f.call
 	p := newPayload()
 	defer p.release()
@@ -163,7 +163,7 @@ func (m *modernHTTP) hear(msg wire.Message, c *call.Call) {
 	case wire.ScopeProgressToken:
 		m.flights.progress(msg.Params)
 	case wire.ScopeServer, wire.ScopeSubscription:
-		m.in.notified(msg.Method, msg.Params)
+		m.in.Notified(msg.Method, msg.Params)
 	default:
 		c.Back.Notify(msg.Method, msg.Params)
 	}
@@ -177,10 +177,26 @@ func (m *modernHTTP) expire(reason error) {
 	}
 }
 
-// run implements [conn].
-func (m *modernHTTP) run(ctx context.Context) error {
+// run implements [Conn].
+func (m *modernHTTP) Run(ctx context.Context) error {
 	defer m.shut()
 	return m.serve(ctx)
+}
+
+// Notify implements [Conn]. A modern server takes no notifications but cancellations.
+func (m *modernHTTP) Notify(string) {}
+
+// Probe implements [Conn]. There is no session that the server could have forgotten,
+// and every call shows whether the server can be reached.
+func (m *modernHTTP) Probe(why Suspicion) {
+	if why == CallTimedOut {
+		m.raise(m.look)
+	}
+}
+
+// Traits implements [Conn].
+func (m *modernHTTP) Traits() Traits {
+	return Traits{Sessions: SessionNone, Listens: true, HeaderParams: true}
 }
 
 // serve is run without the end of the connections.
@@ -237,7 +253,7 @@ func (m *modernHTTP) hearOut(ctx context.Context, c *call.Call) error {
 		case msg.Method == wire.NoteAcknowledged:
 			c.Back.Notify(msg.Method, msg.Params)
 		default:
-			m.in.notified(msg.Method, unsubscribed(msg.Params))
+			m.in.Notified(msg.Method, unsubscribed(msg.Params))
 		}
 	}}
 	msg, err := m.post(ctx, m.speaks.Load(), f, &x)
@@ -254,7 +270,7 @@ func refusedForGood(err error) bool {
 	return r != nil && r.status < 500 && r.status != http.StatusTooManyRequests
 }
 
-// listen implements [listener].
-func (m *modernHTTP) listen(ctx context.Context, uris []string) ([]string, error) {
+// Listen implements [Conn].
+func (m *modernHTTP) Listen(ctx context.Context, uris []string) ([]string, error) {
 	return m.feed.listen(ctx, uris)
 }

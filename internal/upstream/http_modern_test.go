@@ -41,7 +41,7 @@ func TestModernRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "info", string(c.hello.info), `{"name":"script","version":"1"}`)
+	equal(t, "info", string(c.hello.Info), `{"name":"script","version":"1"}`)
 	for _, tc := range []struct{ method, params, name, region, sent string }{
 		{wire.MethodToolsCall, `{"name":"größe","arguments":{"region":"us"},"_meta":{"k":1}}`, "=?base64?Z3LDtsOfZQ==?=", "us",
 			`{"name":"größe","arguments":{"region":"us"},"_meta":{"k":1,META}}`},
@@ -134,7 +134,7 @@ func TestModernCancellation(t *testing.T) {
 		close(gone)
 	}
 	c := converse(t, s)
-	_, err := c.call(ctx, modernCall(wire.MethodToolsCall, `{"name":"x"}`))
+	_, err := c.Call(ctx, modernCall(wire.MethodToolsCall, `{"name":"x"}`))
 	equal(t, "error", err, context.Canceled)
 	<-gone
 	equal(t, "cancellations posted", len(s.got(wire.NoteCancelled)), 0)
@@ -211,7 +211,7 @@ func TestBothEras(t *testing.T) {
 	c.stop()
 	c.over(t)
 	equal(t, "deletes", len(s.got(http.MethodDelete)), 1)
-	equal(t, "call afterwards", c.do(t, tool("a", `{"name":"x"}`, nil)), "fault: "+reasonLost)
+	equal(t, "call afterwards", c.do(t, tool("a", `{"name":"x"}`, nil)), "fault: "+ReasonConnectionLost)
 }
 
 func TestBothErasListedOneRefused(t *testing.T) {

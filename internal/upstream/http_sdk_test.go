@@ -73,8 +73,8 @@ func TestSDKServers(t *testing.T) {
 				change = append(change, tc.change)
 			}
 			c := converse(t, tc.handler(func(*http.Request) *mcp.Server { return s }), change...)
-			equal(t, "revision", c.hello.revision, tc.revision)
-			equal(t, "instructions", c.hello.instructions, "be nice")
+			equal(t, "revision", c.hello.Revision, tc.revision)
+			equal(t, "instructions", c.hello.Instructions, "be nice")
 
 			back := &client{asked: make(chan string, 1), reply: `{"action":"decline"}`}
 			cl := tool("a", `{"name":"echo","arguments":{"text":"hi"},"_meta":{"progressToken":"mine"}}`, back)
@@ -90,7 +90,7 @@ func TestSDKServers(t *testing.T) {
 			}
 			unknown := cl.With(wire.Raw(`{"uri":"a:1"}`))
 			unknown.Method = wire.MethodResourcesMetadata
-			contains(t, "a method that it does not know", outcome(new(draft).call(t.Context(), c.conn, unknown)), `error: {"code":-32601`)
+			contains(t, "a method that it does not know", outcome(new(draft).call(t.Context(), c.Conn, unknown)), `error: {"code":-32601`)
 			if name == "stateless, as legacy" {
 				return // no stream to hear of changes
 			}

@@ -177,11 +177,11 @@ func streaming(w http.ResponseWriter) func(format string, args ...any) {
 // inboxed records the notifications that belong to no call.
 type inboxed chan string
 
-func (i inboxed) notified(method string, params wire.Raw) { i <- method + string(params) }
+func (i inboxed) Notified(method string, params wire.Raw) { i <- method + string(params) }
 
-func (i inboxed) renewed() { i <- "renewed" }
+func (i inboxed) Renewed() { i <- "renewed" }
 
-func (i inboxed) missed() { i <- "missed" }
+func (i inboxed) Missed() { i <- "missed" }
 
 // want takes notifications until those that are wanted have come, in any order,
 // and fails on any other.
@@ -203,8 +203,8 @@ func (i inboxed) want(t *testing.T, notes ...string) {
 
 // talking is a conversation under test.
 type talking struct {
-	conn
-	hello hello
+	Conn
+	hello Hello
 	in    inboxed
 	ended chan error         // takes what run returned
 	stop  context.CancelFunc // of run
@@ -250,12 +250,12 @@ func tryConverse(t *testing.T, to string, tools toolHeaders, change ...func(*Opt
 	defer cancel()
 	c := &talking{in: make(inboxed, 100), ended: make(chan error, 1)}
 	var err error
-	c.conn, c.hello, err = newHTTPDialer(testOptions(t, to, change...), tools).dial(ctx, c.in)
+	c.Conn, c.hello, err = newHTTPDialer(testOptions(t, to, change...), tools).Dial(ctx, c.in)
 	if err != nil {
 		return nil, err
 	}
 	ctx, c.stop = context.WithCancel(context.Background())
-	go func() { c.ended <- c.run(ctx) }()
+	go func() { c.ended <- c.Run(ctx) }()
 	t.Cleanup(func() {
 		c.stop()
 		c.over(t)
@@ -316,13 +316,13 @@ func (c *talking) do(t *testing.T, cl *call.Call) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
-	r, err := c.call(ctx, cl)
+	r, err := c.Call(ctx, cl)
 	return outcome(r, err)
 }
 
 func outcome(r call.Result, err error) string {
-	if f, ok := errors.AsType[*fault](err); ok {
-		return "fault: " + f.reason
+	if f, ok := errors.AsType[*CallError](err); ok {
+		return "fault: " + f.Reason
 	}
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		return "error: " + string(e.Append(nil))

@@ -21,7 +21,7 @@ type cursor struct {
 var errCutOff = errors.New("the stream ended early")
 
 // events reads the messages of a stream until each is done with it, moves the
-// cursor along, and closes the body. The error is that of each, a *fault when
+// cursor along, and closes the body. The error is that of each, a *CallError when
 // an event is too large, errCutOff, or that of ctx.
 func (e *endpoint) events(ctx context.Context, body io.ReadCloser, at *cursor, each func(data []byte) (done bool, err error)) error {
 	defer body.Close()

@@ -28,22 +28,22 @@ const (
 type talk struct {
 	o       *Options
 	e       *endpoint
-	self    self
-	flights *flights
-	in      inbox
+	self    Identity
+	flights *PendingCalls
+	in      NotificationSink
 	log     *zap.Logger
 	ratelog *ratelog.Logger
 	errands errands
-	doubt   doubt
+	doubt   liveness
 	hung    chan error // takes why, when the server has stopped answering
 }
 
-func newTalk(o *Options, p *pool, in inbox) *talk {
+func newTalk(o *Options, p *pool, in NotificationSink) *talk {
 	t := &talk{
 		o:       o,
 		e:       newEndpoint(p, o),
-		self:    newSelf(o),
-		flights: newFlights(),
+		self:    NewIdentity(o),
+		flights: NewPendingCalls(),
 		in:      in,
 		log:     o.Logger,
 		ratelog: ratelog.New(o.Logger),
@@ -74,7 +74,7 @@ func final(err error) error {
 		return r.final()
 	}
 	if errors.Is(err, errCutOff) {
-		return &fault{reason: "the stream broke off before the server answered", lost: true}
+		return &CallError{Reason: "the stream broke off before the server answered", ConnectionLost: true}
 	}
 	return err
 }
@@ -168,4 +168,37 @@ func (e *errands) finish() {
 	e.over = true
 	e.mu.Unlock()
 	e.wg.Wait()
+}
+
+// probe implements the method of [Conn].
+func (t *talk) probe(why Suspicion, look func(ctx context.Context) error) {
+	if why == CallTimedOut {
+		t.raise(look)
+	} else {
+		poke(t.e.trouble)
+	}
+}
+
+// errNoListen is the answer of a conversation in an era without subscriptions/listen.
+var errNoListen = &CallError{Reason: "the server's revision has no subscriptions/listen", NotSent: true}
+
+// raise is [liveness.raise] for conversations over HTTP. The server says something when
+// a message of its comes: a connection that it takes, a status before the answer, and
+// the comments with which streams are kept open can be the work of a proxy, or of a
+// library under a server that has got stuck.
+func (t *talk) raise(look func(ctx context.Context) error) {
+	t.doubt.raise(context.Background(), t.log, func(ctx context.Context) error {
+		if t.e.credentials != nil {
+			// They may come from elsewhere, and a server must not pay for that.
+			if _, err := t.e.credentials.Headers(ctx, t.e.persona.principal()); err != nil {
+				return nil
+			}
+		}
+		return look(ctx)
+	}, func(why error) {
+		select {
+		case t.hung <- why:
+		default:
+		}
+	})
 }

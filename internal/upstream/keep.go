@@ -22,7 +22,7 @@ const maxSubscribing = 16
 // that are wanted, and of no others. It belongs to one goroutine.
 type keeper struct {
 	c    *Connector
-	conn conn
+	conn Conn
 	have map[string]bool // what the server tells of
 
 	// failed is what it does not tell of although it said so before, or because
@@ -33,15 +33,14 @@ type keeper struct {
 }
 
 // keep runs a keeper until ctx, which is that of the conversation, ends.
-func (c *Connector) keep(ctx context.Context, conn conn, h hello) {
+func (c *Connector) keep(ctx context.Context, conn Conn, h Hello) {
 	k := keeper{c: c, conn: conn, have: make(map[string]bool), failed: make(map[string]bool)}
 	c.wants.all()
-	listener, modern := conn.(listener)
 	switch {
-	case !declares(h.capabilities, "resources", "subscribe"):
+	case !declares(h.Capabilities, "resources", "subscribe"):
 		k.refuse(ctx)
-	case modern && h.revision.Era() == wire.EraModern:
-		k.listen(ctx, listener)
+	case conn.Traits().Listens:
+		k.listen(ctx)
 	default:
 		k.request(ctx)
 	}
@@ -157,7 +156,7 @@ func (k *keeper) send(ctx context.Context, d done) error {
 
 // listen keeps the subscriptions of a modern server, which are made for the whole
 // set of resources at once.
-func (k *keeper) listen(ctx context.Context, l listener) {
+func (k *keeper) listen(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -174,7 +173,7 @@ func (k *keeper) listen(ctx context.Context, l listener) {
 			if len(fresh) == 0 && len(all) == len(k.have) {
 				break
 			}
-			err := k.relisten(ctx, l, all, fresh)
+			err := k.relisten(ctx, all, fresh)
 			if ctx.Err() != nil {
 				return
 			}
@@ -212,11 +211,11 @@ func (k *keeper) plan(single bool) (all, fresh []string) {
 }
 
 // relisten subscribes to all, and notes what the server acknowledges.
-func (k *keeper) relisten(ctx context.Context, l listener, all, fresh []string) error {
+func (k *keeper) relisten(ctx context.Context, all, fresh []string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, subscribeTimeout,
-		&fault{reason: "the server did not acknowledge the subscription in time"})
+		&CallError{Reason: "the server did not acknowledge the subscription in time"})
 	defer cancel()
-	honored, err := l.listen(ctx, all)
+	honored, err := k.conn.Listen(ctx, all)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
@@ -247,7 +246,7 @@ func (k *keeper) succeed(uri string) {
 	k.have[uri] = true
 	k.pause.reset()
 	if !k.c.wants.settle(uri, nil) && k.c.wants.of(uri) == stands {
-		k.c.box.notified(wire.NoteResourceUpdated, updatedParams(uri))
+		k.c.box.Notified(wire.NoteResourceUpdated, updatedParams(uri))
 	}
 }
 
@@ -256,7 +255,7 @@ func (k *keeper) succeed(uri string) {
 func (c *Connector) supposeUpdates() {
 	for _, uri := range c.wants.uris() {
 		if c.wants.of(uri) == stands {
-			c.box.notified(wire.NoteResourceUpdated, updatedParams(uri))
+			c.box.Notified(wire.NoteResourceUpdated, updatedParams(uri))
 		}
 	}
 }
@@ -265,8 +264,8 @@ func (c *Connector) supposeUpdates() {
 // that it does is not told otherwise, and nobody learns that a request was lost:
 // both are tried again.
 func (k *keeper) fail(uri string, err error) {
-	f, ok := errors.AsType[*fault](err)
-	lost := ok && (f.lost || f.unsent)
+	f, ok := errors.AsType[*CallError](err)
+	lost := ok && (f.ConnectionLost || f.NotSent)
 	if !lost && k.c.wants.settle(uri, err) || k.c.wants.of(uri) == unwanted {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 
 // initializeCall is the request that opens a legacy session. It proposes the
 // newest legacy revision.
-func (s *self) initializeCall() *call.Call {
+func (s *Identity) initializeCall() *call.Call {
 	params := wire.SetMember(wire.Raw(`{}`), "protocolVersion", wire.String(string(wire.LatestLegacy)))
 	params = wire.SetMember(params, "capabilities", s.capabilities)
 	params = wire.SetMember(params, "clientInfo", s.info)
@@ -17,28 +17,28 @@ func (s *self) initializeCall() *call.Call {
 }
 
 // readInitialize reads the result of initialize. The error is for an operator.
-func readInitialize(result wire.Raw) (hello, error) {
+func readInitialize(result wire.Raw) (Hello, error) {
 	root := wire.ValueOf(result)
 	version, ok := root.Get("protocolVersion").Text()
 	if !ok {
-		return hello{}, fmt.Errorf("the result of initialize has no string protocolVersion")
+		return Hello{}, fmt.Errorf("the result of initialize has no string protocolVersion")
 	}
 	if wire.Revision(version).Era() != wire.EraLegacy {
-		return hello{}, fmt.Errorf("the server answered initialize with revision %.40q; the gateway speaks %v",
+		return Hello{}, fmt.Errorf("the server answered initialize with revision %.40q; the gateway speaks %v",
 			version, wire.LegacyRevisions())
 	}
 	h := readHello(root)
-	h.revision = wire.Revision(version)
-	h.info = object(root.Get("serverInfo"))
+	h.Revision = wire.Revision(version)
+	h.Info = object(root.Get("serverInfo"))
 	return h, nil
 }
 
 // readHello reads what the results of initialize and server/discover have in
 // common.
-func readHello(root wire.Value) hello {
-	h := hello{capabilities: object(root.Get("capabilities")), instructions: root.Get("instructions").Str(), via: ViaIn(root.Raw())}
-	if h.capabilities == nil {
-		h.capabilities = wire.Raw(`{}`)
+func readHello(root wire.Value) Hello {
+	h := Hello{Capabilities: object(root.Get("capabilities")), Instructions: root.Get("instructions").Str(), Via: ViaIn(root.Raw())}
+	if h.Capabilities == nil {
+		h.Capabilities = wire.Raw(`{}`)
 	}
 	return h
 }

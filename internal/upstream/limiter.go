@@ -47,7 +47,7 @@ func newFairLimiter(size int, q *limiterQueue) *fairLimiter {
 }
 
 // acquire takes a slot for a call of this owner, and waits for one until ctx ends.
-// The error is a *fault if no more calls may wait, or that of ctx.
+// The error is a *CallError if no more calls may wait, or that of ctx.
 func (p *fairLimiter) acquire(ctx context.Context, owner uint64) error {
 	q := p.queue
 	q.mu.Lock()
@@ -109,7 +109,7 @@ func (q *limiterQueue) largestShare() *waiter {
 }
 
 func (p *fairLimiter) overloaded() error {
-	return &fault{reason: fmt.Sprintf("overloaded: %d calls run and %d wait", p.size-p.free, len(p.queue.all)), unsent: true, later: overloaded}
+	return &CallError{Reason: fmt.Sprintf("overloaded: %d calls run and %d wait", p.size-p.free, len(p.queue.all)), NotSent: true, RetryAfter: RetryOverloaded}
 }
 
 // dequeue takes a call out of the queue. It returns false if the call is not in the

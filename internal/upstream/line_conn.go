@@ -40,20 +40,20 @@ type opener func(ctx context.Context) (*link, error)
 // it should not.
 type lineConn struct {
 	o    *Options
-	self *self
+	self *Identity
 	link *link
-	in   inbox
+	in   NotificationSink
 
 	rev     wire.Revision // set before dial returns, and then never again
-	flights *flights
-	asks    asks
+	flights *PendingCalls
+	asks    ServerRequests
 	writer  *lineWriter
 	ratelog *ratelog.Logger
 	modern  atomic.Bool // the server must not make requests
 	babbled atomic.Bool // the server printed what is no message
 	spoke   atomic.Bool // the server sent a message
 	feeds   *lineFeeds  // of a modern server
-	doubt   doubt
+	doubt   liveness
 
 	life   context.Context // of asks; ends with the conversation
 	end    context.CancelFunc
@@ -66,17 +66,17 @@ type lineConn struct {
 
 // newLineConn begins to read and to write. The caller ends it with
 // [lineConn.shut].
-func newLineConn(o *Options, s *self, l *link, in inbox) *lineConn {
+func newLineConn(o *Options, s *Identity, l *link, in NotificationSink) *lineConn {
 	c := &lineConn{
 		o: o, self: s, link: l, in: in,
-		flights: newFlights(),
+		flights: NewPendingCalls(),
 		writer:  newLineWriter(l.in),
 		ratelog: ratelog.New(o.Logger),
 		ended:   make(chan struct{}),
 		reader:  make(chan struct{}),
 		done:    make(chan struct{}),
 	}
-	c.feeds = newLineFeeds(in, func(in inbox) *feed {
+	c.feeds = newLineFeeds(in, func(in NotificationSink) *feed {
 		f := newFeed(in, o.Logger, wire.Raw(`{}`))
 		f.open = c.subscribe
 		return f
@@ -114,8 +114,8 @@ func (l *lineConn) stopped(why error) {
 	})
 }
 
-// run implements [conn].
-func (l *lineConn) run(ctx context.Context) error {
+// run implements [Conn].
+func (l *lineConn) Run(ctx context.Context) error {
 	var listening sync.WaitGroup
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -129,7 +129,7 @@ func (l *lineConn) run(ctx context.Context) error {
 	case <-l.ended:
 		why = l.why
 	}
-	if err := l.shut(); err != nil && ctx.Err() == nil && !diagnose.IsLineTooLong(why) && why != errHung {
+	if err := l.shut(); err != nil && ctx.Err() == nil && !diagnose.IsLineTooLong(why) && why != ErrHung {
 		why = err // how a process ended says more than that its output did, unless it was made to end
 	}
 	stop()
@@ -149,8 +149,8 @@ func (l *lineConn) shut() error {
 	return err
 }
 
-// call implements [conn].
-func (l *lineConn) call(ctx context.Context, c *call.Call) (call.Result, error) {
+// call implements [Conn].
+func (l *lineConn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 	m, err := l.request(ctx, c, l.rev)
 	if err != nil {
 		return call.Result{}, err
@@ -168,7 +168,7 @@ func (l *lineConn) request(ctx context.Context, c *call.Call, rev wire.Revision)
 }
 
 // receive waits for the response to a flight, and ends it.
-func (l *lineConn) receive(ctx context.Context, f *flight) (wire.Message, error) {
+func (l *lineConn) receive(ctx context.Context, f *PendingCall) (wire.Message, error) {
 	defer l.flights.end(f)
 	select {
 	case a := <-f.answer:
@@ -183,21 +183,21 @@ func (l *lineConn) receive(ctx context.Context, f *flight) (wire.Message, error)
 // underWay says of a flight that was lost with its conversation, as it was not
 // certainly unsent, that it is spent: where a process is at the other end, the
 // call itself is a likely reason for its end, a large one most of all.
-func underWay(f *flight, err error) error {
-	lost, ok := err.(*fault)
-	if !ok || !lost.lost || lost.unsent {
+func underWay(f *PendingCall, err error) error {
+	lost, ok := err.(*CallError)
+	if !ok || !lost.ConnectionLost || lost.NotSent {
 		return err
 	}
 	spent := *lost
-	spent.spent = true
+	spent.MayHaveExecuted = true
 	if size := len(f.call.Params); size > largeCall {
-		spent.reason += fmt.Sprintf("; the call was %.1f MiB large, which may be the reason", float64(size)/(1<<20))
+		spent.Reason += fmt.Sprintf("; the call was %.1f MiB large, which may be the reason", float64(size)/(1<<20))
 	}
 	return &spent
 }
 
 // send begins a flight. The caller ends it.
-func (l *lineConn) send(ctx context.Context, c *call.Call, rev wire.Revision) (*flight, error) {
+func (l *lineConn) send(ctx context.Context, c *call.Call, rev wire.Revision) (*PendingCall, error) {
 	f, err := l.flights.begin(c)
 	if err != nil {
 		return nil, err
@@ -206,16 +206,41 @@ func (l *lineConn) send(ctx context.Context, c *call.Call, rev wire.Revision) (*
 	if err := l.writer.request(ctx, f, &m); err != nil {
 		l.flights.end(f)
 		if err == errClosed {
-			err = &fault{reason: reasonLost, unsent: true, lost: true, over: true, cause: err}
+			err = &CallError{Reason: ReasonConnectionLost, NotSent: true, ConnectionLost: true, ConversationClosed: true, Cause: err}
 		}
 		return nil, err
 	}
 	return f, nil
 }
 
+// Notify implements [Conn].
+func (l *lineConn) Notify(method string) { l.writer.post(&wire.Message{Method: method}) }
+
+// Probe implements [Conn]. The process of the server ends with the conversation. How
+// other sessions fare says nothing of it.
+func (l *lineConn) Probe(why Suspicion) {
+	if why != CallTimedOut {
+		return
+	}
+	l.doubt.raise(l.life, l.o.Logger, func(ctx context.Context) error {
+		method := wire.MethodPing
+		if l.modern.Load() {
+			method = wire.MethodDiscover
+		}
+		_, err := l.request(ctx, &call.Call{Method: method, Back: nobody{}}, l.rev)
+		return err
+	}, l.stopped)
+}
+
+// Traits implements [Conn].
+func (l *lineConn) Traits() Traits {
+	modern := l.modern.Load()
+	return Traits{Sessions: SessionProcess, Listens: modern, Asks: !modern}
+}
+
 // cancel tells the server that nobody waits for the flight any more. An
 // initialize must not be cancelled (2025-11-25, basic/utilities/cancellation).
-func (l *lineConn) cancel(f *flight) {
+func (l *lineConn) cancel(f *PendingCall) {
 	if f.call.Method == wire.MethodInitialize {
 		return
 	}
@@ -305,14 +330,14 @@ func (l *lineConn) notified(m wire.Message) {
 		c.Back.Notify(m.Method, m.Params)
 		return
 	}
-	l.in.notified(m.Method, unsubscribed(m.Params))
+	l.in.Notified(m.Method, unsubscribed(m.Params))
 }
 
 // malformed handles a line that is no message. If it can be told whose answer
 // it was meant to be, that call fails, and that call alone.
 func (l *lineConn) malformed(text []byte, id wire.ID, why error) {
 	if f := l.flights.get(id); f != nil {
-		l.flights.fail(f, &fault{reason: "the server's answer is malformed", cause: why})
+		l.flights.fail(f, &CallError{Reason: "the server's answer is malformed", Cause: why})
 	}
 	if !l.babbled.Swap(true) && !l.spoke.Load() {
 		l.o.babble(text)
@@ -324,7 +349,7 @@ func (l *lineConn) malformed(text []byte, id wire.ID, why error) {
 // is, that call fails.
 func (l *lineConn) tooLarge(id wire.ID) {
 	if f := l.flights.get(id); f != nil {
-		l.flights.fail(f, &fault{reason: fmt.Sprintf("the server's answer is larger than %d bytes", l.o.MaxMessage)})
+		l.flights.fail(f, &CallError{Reason: fmt.Sprintf("the server's answer is larger than %d bytes", l.o.MaxMessage)})
 	}
 	l.ratelog.Warn("a line of the server is over the size limit", zap.Int("limit", l.o.MaxMessage))
 }

@@ -27,7 +27,7 @@ import (
 // still be downloading the server.
 type lineDialer struct {
 	o    *Options
-	self self
+	self Identity
 	open opener
 	// mute counts the attempts, the last one included, in which every process ended
 	// without an answer. It belongs to the goroutine that dials.
@@ -38,12 +38,12 @@ func newLineDialer(o *Options, open opener) *lineDialer {
 	return &lineDialer{o: o, open: open}
 }
 
-// dial implements [dialer].
-func (d *lineDialer) dial(ctx context.Context, in inbox) (conn, hello, error) {
-	d.self = newSelf(d.o)
+// dial implements [Dialer].
+func (d *lineDialer) Dial(ctx context.Context, in NotificationSink) (Conn, Hello, error) {
+	d.self = NewIdentity(d.o)
 	d.self.via = d.o.Trail.Sent()
 	var l *lineConn
-	var h hello
+	var h Hello
 	var err error
 	switch d.o.Era {
 	case wire.EraLegacy:
@@ -52,10 +52,10 @@ func (d *lineDialer) dial(ctx context.Context, in inbox) (conn, hello, error) {
 		l, h, err = d.try(ctx, in, (*lineConn).discover)
 	default:
 		l, h, err = d.find(ctx, in)
-		d.o.remember(h.revision.Era()) // EraUnknown on errors
+		d.o.remember(h.Revision.Era()) // EraUnknown on errors
 	}
 	if err != nil {
-		return nil, hello{}, err
+		return nil, Hello{}, err
 	}
 	return l, h, nil
 }
@@ -63,7 +63,7 @@ func (d *lineDialer) dial(ctx context.Context, in inbox) (conn, hello, error) {
 // find opens a conversation in the era that the server turns out to speak. A
 // server whose processes end without an answer whatever they get, as for a missing
 // key, is started once in each attempt after the first.
-func (d *lineDialer) find(ctx context.Context, in inbox) (*lineConn, hello, error) {
+func (d *lineDialer) find(ctx context.Context, in NotificationSink) (*lineConn, Hello, error) {
 	muteBefore := d.mute
 	d.mute = 0
 	if muteBefore > 0 {
@@ -80,7 +80,7 @@ func (d *lineDialer) find(ctx context.Context, in inbox) (*lineConn, hello, erro
 			l.shut() // it may speak both eras
 		case endedUnheard(err):
 			d.mute = muteBefore + 1
-			return nil, hello{}, err
+			return nil, Hello{}, err
 		}
 	}
 	if d.o.remembered() == wire.EraModern {
@@ -109,7 +109,7 @@ func (d *lineDialer) find(ctx context.Context, in inbox) (*lineConn, hello, erro
 // answers server/discover, another gets initialize once more: the first may have
 // ended for a reason of its own, and a server of both eras must not be taken for a
 // modern one for that.
-func (d *lineDialer) afterEnd(ctx context.Context, in inbox) (*lineConn, hello, error) {
+func (d *lineDialer) afterEnd(ctx context.Context, in NotificationSink) (*lineConn, Hello, error) {
 	l, h, err := d.try(ctx, in, (*lineConn).discover)
 	if err != nil {
 		return l, h, err
@@ -129,28 +129,28 @@ func endedUnheard(err error) bool {
 }
 
 // try starts the server and has greet introduce the gateway to it.
-func (d *lineDialer) try(ctx context.Context, in inbox, greet func(*lineConn, context.Context) (hello, error)) (*lineConn, hello, error) {
+func (d *lineDialer) try(ctx context.Context, in NotificationSink, greet func(*lineConn, context.Context) (Hello, error)) (*lineConn, Hello, error) {
 	link, err := d.open(ctx)
 	if err != nil {
-		return nil, hello{}, err
+		return nil, Hello{}, err
 	}
 	l := newLineConn(d.o, &d.self, link, in)
 	h, err := greet(l, ctx)
 	if err == nil {
-		l.rev = h.revision
-		l.modern.Store(h.revision.Era() == wire.EraModern)
+		l.rev = h.Revision
+		l.modern.Store(h.Revision.Era() == wire.EraModern)
 		if l.modern.Load() {
-			err = l.feeds.begin(ctx, h.capabilities)
+			err = l.feeds.begin(ctx, h.Capabilities)
 		}
 	}
 	if err == nil {
 		return l, h, nil
 	}
 	how := l.shut()
-	f, ok := errors.AsType[*fault](err)
+	f, ok := errors.AsType[*CallError](err)
 	// Part of a line, or one over the limit, has not been looked at.
 	babbled := l.babbled.Load() || l.doubt.heard.Load() > 0 && !l.spoke.Load()
-	s := &diagnose.HandshakeError{Err: err, Unanswered: ok && f.lost, NonProtocolOutput: babbled}
+	s := &diagnose.HandshakeError{Err: err, Unanswered: ok && f.ConnectionLost, NonProtocolOutput: babbled}
 	if s.Unanswered && how != nil {
 		s.Err = how // how a process ended says more than that its output did
 	}
@@ -160,23 +160,23 @@ func (d *lineDialer) try(ctx context.Context, in inbox, greet func(*lineConn, co
 	if diagnose.IsLineTooLong(l.why) {
 		s.Err = l.why // which would be so after any first message
 	}
-	return nil, hello{}, s
+	return nil, Hello{}, s
 }
 
 // initialize opens a legacy session.
-func (l *lineConn) initialize(ctx context.Context) (hello, error) {
+func (l *lineConn) initialize(ctx context.Context) (Hello, error) {
 	m, err := l.request(ctx, l.self.initializeCall(), wire.LatestLegacy)
 	if err != nil {
-		return hello{}, err
+		return Hello{}, err
 	}
 	return l.initialized(m)
 }
 
 // initialized takes the answer to initialize. The server must not get anything
 // else before it has been told that the session is open.
-func (l *lineConn) initialized(m wire.Message) (hello, error) {
+func (l *lineConn) initialized(m wire.Message) (Hello, error) {
 	if m.Error != nil {
-		return hello{}, fmt.Errorf("the server refused initialize: %w", m.Error)
+		return Hello{}, fmt.Errorf("the server refused initialize: %w", m.Error)
 	}
 	h, err := readInitialize(m.Result)
 	if err == nil {
@@ -186,9 +186,9 @@ func (l *lineConn) initialized(m wire.Message) (hello, error) {
 }
 
 // discover opens a modern conversation.
-func (l *lineConn) discover(ctx context.Context) (hello, error) {
+func (l *lineConn) discover(ctx context.Context) (Hello, error) {
 	h, _, err := l.discoverRevisions(ctx)
-	if err == nil && h.revision == "" {
+	if err == nil && h.Revision == "" {
 		err = errors.New("the server does not answer server/discover as a server of a modern revision does; if the upstream is configured with era: modern, remove that")
 	}
 	return h, err
@@ -196,18 +196,18 @@ func (l *lineConn) discover(ctx context.Context) (hello, error) {
 
 // rediscover opens a modern conversation with a server that was found to speak
 // modern revisions only, and fails when it lists a legacy revision now.
-func (l *lineConn) rediscover(ctx context.Context) (hello, error) {
+func (l *lineConn) rediscover(ctx context.Context) (Hello, error) {
 	h, legacy, err := l.discoverRevisions(ctx)
-	if err == nil && (legacy || h.revision == "") {
+	if err == nil && (legacy || h.Revision == "") {
 		err = errors.New("the server speaks legacy revisions now")
 	}
 	return h, err
 }
 
-func (l *lineConn) discoverRevisions(ctx context.Context) (h hello, legacy bool, err error) {
+func (l *lineConn) discoverRevisions(ctx context.Context) (h Hello, legacy bool, err error) {
 	m, err := l.request(ctx, l.self.discoverCall(), wire.LatestModern)
 	if err != nil {
-		return hello{}, false, err
+		return Hello{}, false, err
 	}
 	return judge(m)
 }
@@ -218,15 +218,15 @@ var errRefusedInitialize = errors.New("the server refused initialize")
 
 // negotiate opens a legacy session, or a modern conversation where the server says
 // that it knows nothing of the legacy era.
-func (l *lineConn) negotiate(ctx context.Context) (hello, error) {
+func (l *lineConn) negotiate(ctx context.Context) (Hello, error) {
 	m, err := l.request(ctx, l.self.initializeCall(), wire.LatestLegacy)
 	if err != nil {
-		return hello{}, err
+		return Hello{}, err
 	}
 	refusal, err := refusesLegacy(m)
 	switch {
 	case err != nil:
-		return hello{}, err
+		return Hello{}, err
 	case refusal == nil:
 		return l.initialized(m)
 	}

@@ -302,10 +302,10 @@ func TestNotStartedOnceForEachAttempt(t *testing.T) {
 	opens := 0
 	d := newLineDialer(Options{}.withDefaults(), func(context.Context) (*link, error) {
 		opens++
-		return nil, &fault{reason: "cannot start the server's program", cause: &process.StartError{Err: errors.New("not there")}}
+		return nil, &CallError{Reason: "cannot start the server's program", Cause: &process.StartError{Err: errors.New("not there")}}
 	})
 	for attempt := range 3 {
-		if _, _, err := d.dial(t.Context(), nil); err == nil || opens != attempt+1 {
+		if _, _, err := d.Dial(t.Context(), nil); err == nil || opens != attempt+1 {
 			t.Errorf("attempt %d: %v after %d starts", attempt+1, err, opens)
 		}
 	}

@@ -19,8 +19,8 @@ import (
 // the requests.
 type lineFeeds struct {
 	lists *feed
-	fresh func(in inbox) *feed // one that is not open yet
-	in    inbox
+	fresh func(in NotificationSink) *feed // one that is not open yet
+	in    NotificationSink
 
 	ctx     context.Context // of run
 	running chan struct{}   // closed when ctx is set
@@ -41,17 +41,17 @@ type lineFeed struct {
 
 // forResource is the inbox of a subscription to one resource.
 type forResource struct {
-	inbox
+	NotificationSink
 	refused *atomic.Bool
 }
 
 // renewed implements inbox: the server will not tell of the resource any more.
-func (i forResource) renewed() {
+func (i forResource) Renewed() {
 	i.refused.Store(true)
-	i.inbox.renewed()
+	i.NotificationSink.Renewed()
 }
 
-func newLineFeeds(in inbox, fresh func(in inbox) *feed) *lineFeeds {
+func newLineFeeds(in NotificationSink, fresh func(in NotificationSink) *feed) *lineFeeds {
 	return &lineFeeds{
 		lists: fresh(in), fresh: fresh, in: in,
 		running: make(chan struct{}), each: make(map[string]*lineFeed),
@@ -145,7 +145,7 @@ func (f *lineFeeds) open(ctx context.Context, uri string) (*lineFeed, error) {
 	one := &lineFeed{}
 	one.feed = f.fresh(forResource{f.in, &one.refused})
 	if !f.follow(one) {
-		return nil, &fault{reason: reasonLost, unsent: true, lost: true}
+		return nil, &CallError{Reason: ReasonConnectionLost, NotSent: true, ConnectionLost: true}
 	}
 	honored, err := one.listen(ctx, []string{uri})
 	if err != nil || len(honored) == 0 {

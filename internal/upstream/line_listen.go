@@ -22,8 +22,8 @@ func (l *lineConn) subscribe(ctx context.Context, c *call.Call) (func(ctx contex
 	}, nil
 }
 
-// listen implements [listener].
-func (l *lineConn) listen(ctx context.Context, uris []string) ([]string, error) {
+// Listen implements [Conn].
+func (l *lineConn) Listen(ctx context.Context, uris []string) ([]string, error) {
 	return l.feeds.listen(ctx, uris)
 }
 

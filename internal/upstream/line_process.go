@@ -11,7 +11,7 @@ func stdioOpener(o *Options) opener {
 	return func(ctx context.Context) (*link, error) {
 		p, err := process.Start(ctx, *o.Stdio, process.Log{To: o.Logger, Mask: o.Mask})
 		if err != nil {
-			return nil, &fault{reason: "cannot start the server's program", cause: err}
+			return nil, &CallError{Reason: "cannot start the server's program", Cause: err}
 		}
 		return &link{in: p.Stdin, out: p.Stdout, stop: p.Stop}, nil
 	}

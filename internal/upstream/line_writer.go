@@ -39,7 +39,7 @@ type lineWriter struct {
 // mark tells where in a batch the line of a request begins.
 type mark struct {
 	at int
-	f  *flight
+	f  *PendingCall
 }
 
 func newLineWriter(w io.Writer) *lineWriter {
@@ -49,7 +49,7 @@ func newLineWriter(w io.Writer) *lineWriter {
 // request queues the line of a flight. It waits for room, and fails with the
 // error of ctx if there is none before ctx ends, or with errClosed; then nothing
 // was queued.
-func (w *lineWriter) request(ctx context.Context, f *flight, m *wire.Message) error {
+func (w *lineWriter) request(ctx context.Context, f *PendingCall, m *wire.Message) error {
 	return w.wait(ctx, m, f)
 }
 
@@ -57,7 +57,7 @@ func (w *lineWriter) request(ctx context.Context, f *flight, m *wire.Message) er
 func (w *lineWriter) answer(ctx context.Context, m *wire.Message) error { return w.wait(ctx, m, nil) }
 
 // wait queues a line when there is room, with a mark of the flight if there is one.
-func (w *lineWriter) wait(ctx context.Context, m *wire.Message, f *flight) error {
+func (w *lineWriter) wait(ctx context.Context, m *wire.Message, f *PendingCall) error {
 	w.mu.Lock()
 	for len(w.pending) > maxPending && !w.closed {
 		if w.room == nil {

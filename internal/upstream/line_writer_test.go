@@ -21,7 +21,7 @@ func TestNotificationsToAStuckChildAreBounded(t *testing.T) {
 		r.Close()
 		<-done
 	}()
-	flights := newFlights()
+	flights := NewPendingCalls()
 	f, _ := flights.begin(&call.Call{Method: wire.MethodToolsCall, Back: nobody{}})
 	large := wire.Raw(`{"text":"` + strings.Repeat("x", 2*maxPending) + `"}`)
 	if err := w.request(t.Context(), f, &wire.Message{ID: f.id, Method: wire.MethodToolsCall, Params: large}); err != nil {

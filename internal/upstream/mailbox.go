@@ -33,12 +33,12 @@ func newMailbox(o *Options) *mailbox {
 	}
 }
 
-func (b *mailbox) notified(method string, params wire.Raw) {
+func (b *mailbox) Notified(method string, params wire.Raw) {
 	if p := b.o.persona; !p.gatherer() { // the lists are gathered in another session
 		if p.passes(method) {
 			b.pass(method, params)
 		} else {
-			p.head.box.notified(method, params)
+			p.head.box.Notified(method, params)
 		}
 		return
 	}
@@ -49,13 +49,13 @@ func (b *mailbox) notified(method string, params wire.Raw) {
 	}
 }
 
-func (b *mailbox) renewed() {
+func (b *mailbox) Renewed() {
 	b.o.persona.suspect()
 	poke(b.forgotten)
 	poke(b.silenced)
 }
 
-func (b *mailbox) missed() { poke(b.gap) }
+func (b *mailbox) Missed() { poke(b.gap) }
 
 func (b *mailbox) pass(method string, params wire.Raw) {
 	if b.o.Observer != nil {

@@ -9,27 +9,27 @@ import (
 )
 
 // self is what the gateway says of itself to servers.
-type self struct {
+type Identity struct {
 	info         wire.Raw // an Implementation object
 	capabilities wire.Raw // see ownCapabilities and persona
 	via          string   // see MetaVia; "": nothing is said
 }
 
-func newSelf(o *Options) self {
+func NewIdentity(o *Options) Identity {
 	doc := wire.SetMember(wire.Raw(`{}`), "name", wire.String(o.Info.Name))
 	doc = wire.SetMember(doc, "version", wire.String(o.Info.Version))
 	capabilities := ownCapabilities(len(o.Roots) > 0)
 	if o.persona != nil {
 		capabilities = o.persona.declared.Load().capabilities
 	}
-	return self{info: doc, capabilities: capabilities}
+	return Identity{info: doc, capabilities: capabilities}
 }
 
 // params returns the params of a flight as the server shall see them: with a
 // progress token of ours in the place of the client's, and for modern revisions
 // with the metadata that every request carries (2026-07-28, basic, "_meta").
 // The result is an object, or nil when there is nothing to say.
-func (s *self) params(rev wire.Revision, f *flight) wire.Raw {
+func (s *Identity) params(rev wire.Revision, f *PendingCall) wire.Raw {
 	c := f.call
 	modern := rev.Era() == wire.EraModern
 	if c.Params == nil && !modern {
@@ -63,7 +63,7 @@ func (s *self) params(rev wire.Revision, f *flight) wire.Raw {
 
 // withMeta returns params, which have no _meta, with that of a modern request.
 // What is no object stays as it is.
-func (s *self) withMeta(params wire.Raw, rev wire.Revision, c *call.Call) wire.Raw {
+func (s *Identity) withMeta(params wire.Raw, rev wire.Revision, c *call.Call) wire.Raw {
 	root := wire.ValueOf(params)
 	if root.Kind() != '{' {
 		return params
@@ -78,7 +78,7 @@ func (s *self) withMeta(params wire.Raw, rev wire.Revision, c *call.Call) wire.R
 }
 
 // appendMeta appends the metadata of a modern request, an object.
-func (s *self) appendMeta(out []byte, rev wire.Revision, c *call.Call) wire.Raw {
+func (s *Identity) appendMeta(out []byte, rev wire.Revision, c *call.Call) wire.Raw {
 	info, capabilities := s.info, s.capabilities
 	if c.Client != nil {
 		capabilities = callCapabilities(c.Client)
@@ -101,7 +101,7 @@ func (s *self) appendMeta(out []byte, rev wire.Revision, c *call.Call) wire.Raw 
 }
 
 // discoverCall is the request that tells what a modern server is.
-func (s *self) discoverCall() *call.Call {
+func (s *Identity) discoverCall() *call.Call {
 	c := &call.Call{Method: wire.MethodDiscover, Back: nobody{}}
 	if s.via != "" {
 		c.Params = s.tellVia(wire.Raw(`{}`))
@@ -111,7 +111,7 @@ func (s *self) discoverCall() *call.Call {
 
 // tellVia puts who the gateway is into the params of a request that begins a
 // conversation.
-func (s *self) tellVia(params wire.Raw) wire.Raw {
+func (s *Identity) tellVia(params wire.Raw) wire.Raw {
 	if s.via == "" {
 		return params
 	}
@@ -119,16 +119,16 @@ func (s *self) tellVia(params wire.Raw) wire.Raw {
 }
 
 // readDiscover reads the result of server/discover. The revisions are those
-// that the server lists, known here or not; hello.revision is left to the
+// that the server lists, known here or not; Hello.Revision is left to the
 // caller. The error says what is wrong with the result.
-func readDiscover(result wire.Raw) (hello, []wire.Revision, error) {
+func readDiscover(result wire.Raw) (Hello, []wire.Revision, error) {
 	root := wire.ValueOf(result)
 	versions := root.Get("supportedVersions")
 	if versions.Kind() != '[' {
-		return hello{}, nil, fmt.Errorf("the result of server/discover has no array supportedVersions")
+		return Hello{}, nil, fmt.Errorf("the result of server/discover has no array supportedVersions")
 	}
 	h := readHello(root)
-	h.info = object(root.Get("_meta", wire.MetaServerInfo))
+	h.Info = object(root.Get("_meta", wire.MetaServerInfo))
 	return h, revisions(versions), nil
 }
 
@@ -136,30 +136,30 @@ func readDiscover(result wire.Raw) (hello, []wire.Revision, error) {
 // "Backward Compatibility"). hello holds the newest common modern revision, or none;
 // legacy says that the server may answer initialize. The error means that it speaks
 // no revision that the gateway knows, or refuses for another reason.
-func judge(m wire.Message) (h hello, legacy bool, err error) {
+func judge(m wire.Message) (h Hello, legacy bool, err error) {
 	if m.Error == nil {
 		h, listed, err := readDiscover(m.Result)
 		if err != nil {
-			return hello{}, true, nil // some old server's answer to anything
+			return Hello{}, true, nil // some old server's answer to anything
 		}
-		h.revision = newestOf(wire.EraModern, listed)
+		h.Revision = newestOf(wire.EraModern, listed)
 		legacy = newestOf(wire.EraLegacy, listed) != ""
-		if h.revision == "" && !legacy {
-			return hello{}, false, foreign(listed)
+		if h.Revision == "" && !legacy {
+			return Hello{}, false, foreign(listed)
 		}
 		return h, legacy, nil
 	}
 	if !wire.IsModernCode(m.Error.Code) {
-		return hello{}, true, nil
+		return Hello{}, true, nil
 	}
 	listed := supportedBy(m.Error)
 	switch {
 	case newestOf(wire.EraLegacy, listed) != "":
-		return hello{}, true, nil
+		return Hello{}, true, nil
 	case len(listed) > 0 && newestOf(wire.EraModern, listed) == "":
-		return hello{}, false, foreign(listed)
+		return Hello{}, false, foreign(listed)
 	}
-	return hello{}, false, fmt.Errorf("the server refused server/discover: %w", m.Error)
+	return Hello{}, false, fmt.Errorf("the server refused server/discover: %w", m.Error)
 }
 
 // foreign is the error for a server that speaks other revisions only.

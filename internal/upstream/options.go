@@ -182,8 +182,8 @@ func (o Options) withDefaults() *Options {
 }
 
 // dialer returns the dialer of the one transport that the options name.
-func (o *Options) dialer(tools toolHeaders) (dialer, error) {
-	var found []dialer
+func (o *Options) dialer(tools toolHeaders) (Dialer, error) {
+	var found []Dialer
 	if o.Stdio != nil {
 		found = append(found, newLineDialer(o, stdioOpener(o)))
 	}

@@ -271,7 +271,7 @@ func (p *persona) answered(method string) {
 
 // settleIn returns when a conversation that runs already has come to rest, or
 // when that takes too long.
-func (p *persona) settleIn(ctx context.Context, conn conn) {
+func (p *persona) settleIn(ctx context.Context, conn Conn) {
 	if p == nil {
 		return
 	}
@@ -281,16 +281,17 @@ func (p *persona) settleIn(ctx context.Context, conn conn) {
 	}
 	timer := time.NewTimer(settleIn)
 	defer timer.Stop()
-	if h, ok := conn.(*legacyHTTP); ok {
+	traits := conn.Traits()
+	if traits.Stream != nil {
 		select {
-		case <-h.heard:
+		case <-traits.Stream.Known():
 		case <-timer.C:
 			return
 		case <-ctx.Done():
 			return
 		}
 	}
-	if l, ok := conn.(*lineConn); !p.relaysRoots() || ok && l.modern.Load() {
+	if !p.relaysRoots() || !traits.Asks {
 		return
 	}
 	select {

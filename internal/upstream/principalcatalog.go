@@ -96,8 +96,8 @@ func (s *Sessions) gathers(c *call.Call) bool {
 	if !s.personal(c) || s.authenticates(c) {
 		return s.personal(c)
 	}
-	switch channel(s.catalogSession.channel.Load()) {
-	case channelLine, channelSSE, channelSessions:
+	switch s.catalogSession.sessions() {
+	case SessionProcess, SessionStream, SessionHTTP:
 		return true
 	}
 	return false
@@ -106,16 +106,16 @@ func (s *Sessions) gathers(c *call.Call) bool {
 // stateless reports whether c needs no session with the server, so that the catalog
 // session can carry it.
 func (s *Sessions) stateless(c *call.Call) bool {
-	way := channel(s.catalogSession.channel.Load())
-	return way == channelModern || way == channelDual && c.Client.Era() != wire.EraLegacy
+	way := s.catalogSession.sessions()
+	return way == SessionNone || way == SessionDual && c.Client.Era() != wire.EraLegacy
 }
 
 // awaitChannel returns the channel to the server, and a connector that uses it: the
 // catalog session, or if that has no connection, the session of c's principal, which
 // the server may accept. The error is one of [Connector.Do].
-func (s *Sessions) awaitChannel(ctx context.Context, c *call.Call) (*Connector, channel, error) {
-	from, way := s.catalogSession, channel(s.catalogSession.channel.Load())
-	if way != channelUnknown || s.o.Sharing == Shared {
+func (s *Sessions) awaitChannel(ctx context.Context, c *call.Call) (*Connector, SessionKind, error) {
+	from, way := s.catalogSession, s.catalogSession.sessions()
+	if way != SessionUnknown || s.o.Sharing == Shared {
 		return from, way, nil
 	}
 	if s.authenticates(c) {
@@ -130,7 +130,7 @@ func (s *Sessions) awaitChannel(ctx context.Context, c *call.Call) (*Connector, 
 	if _, err := from.await(ctx, nil); err != nil {
 		return nil, 0, s.refusal(ctx, err)
 	}
-	return from, channel(from.channel.Load()), nil
+	return from, from.sessions(), nil
 }
 
 // awaitGathered waits until the first attempt to gather lists has ended, at most

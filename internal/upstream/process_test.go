@@ -135,7 +135,7 @@ func TestProcessLeavesNothingOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newLineConn(o, &self{}, link, newMailbox(o)).shut()
+	newLineConn(o, &Identity{}, link, newMailbox(o)).shut()
 	if _, err := link.in.Write([]byte("x")); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("its input is open: %v", err)
 	}

@@ -38,8 +38,8 @@ func (s *Sessions) resolve(ctx context.Context, c *call.Call) (kind byte, name s
 	if err != nil {
 		return 0, "", err
 	}
-	stateless := way == channelModern || way == channelDual && c.Client.Era() != wire.EraLegacy
-	if way == channelDual && !stateless {
+	stateless := way == SessionNone || way == SessionDual && c.Client.Era() != wire.EraLegacy
+	if way == SessionDual && !stateless {
 		has, err := s.hasSessions(ctx, from)
 		if err != nil {
 			return 0, "", err
@@ -55,7 +55,7 @@ func (s *Sessions) resolve(ctx context.Context, c *call.Call) (kind byte, name s
 		return ofClient, nameOf(ofClient, c.Client.Key), nil
 	case s.o.Sharing != Shared:
 		return ofPrincipal, nameOf(ofPrincipal, c.Principal.Key()), nil
-	case way != channelSessions && way != channelDual:
+	case way != SessionHTTP && way != SessionDual:
 		return 0, "", nil
 	}
 	return ofSet, s.setName(c.Client), nil
@@ -68,27 +68,27 @@ func (s *Sessions) hasSessions(ctx context.Context, from *Connector) (bool, erro
 		return true, nil
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, s.o.Timeout,
-		&fault{reason: fmt.Sprintf("the server did not open a session within %s", s.o.Timeout)})
+		&CallError{Reason: fmt.Sprintf("the server did not open a session within %s", s.o.Timeout)})
 	defer cancel()
 	conn, err := from.await(bounded, nil)
 	if err != nil {
 		return false, s.refusal(ctx, err)
 	}
-	dual, ok := conn.(*dualHTTP)
-	if !ok {
+	open := conn.Traits().OpenLegacy
+	if open == nil {
 		return false, nil // the server has changed
 	}
-	legacy, err := dual.forLegacy(bounded)
+	opens, err := open(bounded)
 	if err != nil {
 		if bounded.Err() != nil {
 			err = context.Cause(bounded)
 		}
 		return false, s.refusal(ctx, err)
 	}
-	if legacy != nil {
+	if opens {
 		s.opensLegacySessions.Store(true)
 	}
-	return legacy != nil, nil
+	return opens, nil
 }
 
 // maxSetNames bounds the clients whose set is remembered. A client is forgotten when

@@ -138,7 +138,7 @@ func (s *Sessions) Session(ctx context.Context, c *call.Call) (string, error) {
 	switch {
 	case err != nil || b == nil:
 		return "", err
-	case kind == ofSet && channel(b.channel.Load()) == channelUnknown:
+	case kind == ofSet && b.sessions() == SessionUnknown:
 		return s.awaitFirst(ctx, name, b)
 	}
 	return name, nil
@@ -152,7 +152,7 @@ func (s *Sessions) awaitFirst(ctx context.Context, name string, b *openSession) 
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
-	case err == nil || channel(b.channel.Load()) != channelUnknown || !head.Up():
+	case err == nil || b.sessions() != SessionUnknown || !head.Up():
 		return name, nil
 	}
 	s.mu.Lock()
@@ -188,7 +188,7 @@ func (s *Sessions) findSession(kind byte, name string, c *call.Call) (*openSessi
 			return nil, nil
 		}
 		return nil, s.catalogSession.failure(err.Error()+"; end clients that are not needed, or raise max_sessions of the upstream",
-			time.Now(), true, overloaded)
+			time.Now(), true, RetryOverloaded)
 	}
 	b := s.begin(s.newPersona(kind, name, c))
 	b.share = fairshare.ShareOf(c.ShareKey)
@@ -231,17 +231,17 @@ func (s *Sessions) begin(p *persona) *openSession {
 	if head := s.catalogSession.Snapshot(); head.Era() != wire.EraUnknown {
 		o.Era = head.Era()
 	}
-	switch way := channel(s.catalogSession.channel.Load()); way {
-	case channelDual:
+	switch way := s.catalogSession.sessions(); way {
+	case SessionDual:
 		if p.gathers { // clients of both eras use it, like the catalog session
 			o.Era, p.head = s.o.Era, s.catalogSession
 			break
 		}
 		fallthrough
-	case channelSessions, channelSSE:
+	case SessionHTTP, SessionStream:
 		web := *o.HTTP
 		web.Transport = TransportStreamable
-		if way == channelSSE {
+		if way == SessionStream {
 			web.Transport = TransportSSE
 		}
 		o.HTTP, o.Era = &web, wire.EraLegacy
@@ -403,5 +403,5 @@ func (s *Sessions) refusal(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return s.catalogSession.failure(downReason(err), s.catalogSession.Snapshot().Since, true, laterOf(err))
+	return s.catalogSession.failure(downReason(err), s.catalogSession.Snapshot().Since, true, RetryAfterOf(err))
 }

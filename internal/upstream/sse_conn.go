@@ -22,7 +22,7 @@ import (
 // [Options.addressee].
 type sseConn struct {
 	*talk
-	asks asks
+	asks ServerRequests
 	post *endpoint               // where messages go
 	head atomic.Pointer[headers] // of every message; changes once, before dial returns
 	rev  wire.Revision
@@ -34,8 +34,8 @@ type sseConn struct {
 }
 
 // openSSE opens the stream and then a session. The errors are those of
-// [dialer].
-func openSSE(ctx context.Context, t *talk, o *Options) (*sseConn, hello, error) {
+// [Dialer].
+func openSSE(ctx context.Context, t *talk, o *Options) (*sseConn, Hello, error) {
 	s := &sseConn{talk: t, ended: make(chan struct{})}
 	s.asks.o, s.asks.doubt = o, &s.doubt
 	s.asks.send = func(ctx context.Context, m wire.Message, c *call.Call) {
@@ -56,25 +56,25 @@ func openSSE(ctx context.Context, t *talk, o *Options) (*sseConn, hello, error) 
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	return nil, hello{}, final(err)
+	return nil, Hello{}, final(err)
 }
 
 // open connects the stream, begins to read it, and initializes the session.
-func (s *sseConn) open(ctx context.Context) (hello, error) {
+func (s *sseConn) open(ctx context.Context) (Hello, error) {
 	r, err := s.connect()
 	if err != nil {
 		close(s.ended)
-		return hello{}, err
+		return Hello{}, err
 	}
 	s.say("")
 	go s.read(r)
 	h, err := s.initialize(ctx)
 	if err != nil {
-		return hello{}, err
+		return Hello{}, err
 	}
-	s.rev = h.revision
-	if h.revision.HasVersionHeader() {
-		s.say(h.revision)
+	s.rev = h.Revision
+	if h.Revision.HasVersionHeader() {
+		s.say(h.Revision)
 	}
 	return h, s.post.send(ctx, *s.head.Load(), wire.Message{Method: wire.NoteInitialized})
 }
@@ -100,7 +100,7 @@ func (s *sseConn) connect() (*stream, error) {
 	if mt := mediaType(resp.Header); resp.StatusCode != http.StatusOK || mt != typeStream {
 		discard(resp)
 		if resp.StatusCode == http.StatusOK {
-			return nil, &fault{reason: "the server answered the request for a stream with " + diagnose.ContentName(mt)}
+			return nil, &CallError{Reason: "the server answered the request for a stream with " + diagnose.ContentName(mt)}
 		}
 		return nil, &refusal{status: resp.StatusCode, mediaType: mt}
 	}
@@ -119,35 +119,35 @@ func (s *sseConn) connect() (*stream, error) {
 func firstEvent(r *stream, from *url.URL) (*url.URL, error) {
 	ev, err := r.Next()
 	if err != nil {
-		return nil, &fault{reason: "the server's stream broke off before its first event", lost: true, cause: err}
+		return nil, &CallError{Reason: "the server's stream broke off before its first event", ConnectionLost: true, Cause: err}
 	}
 	if ev.Name != "endpoint" {
-		return nil, &fault{reason: "the server's stream does not begin with the event \"endpoint\""}
+		return nil, &CallError{Reason: "the server's stream does not begin with the event \"endpoint\""}
 	}
 	u, err := from.Parse(string(ev.Data))
 	if err != nil || len(ev.Data) == 0 {
-		return nil, &fault{reason: "the server's endpoint event holds no URL"}
+		return nil, &CallError{Reason: "the server's endpoint event holds no URL"}
 	}
 	if !sameOrigin(from, u) {
-		return nil, &fault{reason: "the server's endpoint event leads to another origin, where credentials must not go", cause: fmt.Errorf("endpoint %.200q", ev.Data)}
+		return nil, &CallError{Reason: "the server's endpoint event leads to another origin, where credentials must not go", Cause: fmt.Errorf("endpoint %.200q", ev.Data)}
 	}
 	return bare(u), nil
 }
 
-func (s *sseConn) initialize(ctx context.Context) (hello, error) {
-	r, err := s.call(ctx, s.self.initializeCall())
+func (s *sseConn) initialize(ctx context.Context) (Hello, error) {
+	r, err := s.Call(ctx, s.self.initializeCall())
 	if err != nil {
-		return hello{}, err
+		return Hello{}, err
 	}
 	h, err := readInitialize(r.Raw)
 	if err != nil {
-		return hello{}, &fault{reason: err.Error()}
+		return Hello{}, &CallError{Reason: err.Error()}
 	}
 	return h, nil
 }
 
-// call implements [conn].
-func (s *sseConn) call(ctx context.Context, c *call.Call) (call.Result, error) {
+// call implements [Conn].
+func (s *sseConn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 	f, err := s.flights.begin(c)
 	if err != nil {
 		return call.Result{}, err
@@ -172,9 +172,30 @@ func (s *sseConn) call(ctx context.Context, c *call.Call) (call.Result, error) {
 	}
 }
 
+// Notify implements [Conn].
+func (s *sseConn) Notify(method string) { s.notify(s.post, *s.head.Load(), method) }
+
+// Probe implements [Conn]. Each session has a stream of its own, so that the failure of
+// another session says nothing of this one.
+func (s *sseConn) Probe(why Suspicion) {
+	if why != CallTimedOut {
+		return
+	}
+	s.raise(func(ctx context.Context) error {
+		_, err := s.Call(ctx, &call.Call{Method: wire.MethodPing, Back: nobody{}})
+		return err
+	})
+}
+
+// Listen implements [Conn]. The era has no such request.
+func (s *sseConn) Listen(context.Context, []string) ([]string, error) { return nil, errNoListen }
+
+// Traits implements [Conn].
+func (s *sseConn) Traits() Traits { return Traits{Sessions: SessionStream, Asks: true} }
+
 // cancel tells the server that nobody waits for the flight any more, save for
 // an initialize, which must not be cancelled.
-func (s *sseConn) cancel(f *flight) {
+func (s *sseConn) cancel(f *PendingCall) {
 	if f.call.Method == wire.MethodInitialize {
 		return
 	}
@@ -244,7 +265,7 @@ func (s *sseConn) notified(m wire.Message) {
 		c.Back.Notify(m.Method, m.Params)
 		return
 	}
-	s.in.notified(m.Method, m.Params)
+	s.in.Notified(m.Method, m.Params)
 }
 
 // malformed fails the call that a bad message was to answer, if it can be told.
@@ -256,8 +277,8 @@ func (s *sseConn) malformed(id wire.ID, why error) {
 	s.ratelog.Warn("a message of the server is malformed", zap.Error(why))
 }
 
-// run implements [conn].
-func (s *sseConn) run(ctx context.Context) error {
+// run implements [Conn].
+func (s *sseConn) Run(ctx context.Context) error {
 	var why error
 	select {
 	case <-ctx.Done():

@@ -67,7 +67,7 @@ func overSSE(o *Options) { o.HTTP.Transport = TransportSSE }
 func TestSSECall(t *testing.T) {
 	s := &sseScript{script: &script{}}
 	c := converse(t, s, overSSE)
-	equal(t, "instructions", c.hello.instructions, "be nice")
+	equal(t, "instructions", c.hello.Instructions, "be nice")
 	equal(t, "result", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
 	if h := s.got(wire.MethodToolsCall)[0].header; h.Get(wire.HeaderVersion) != "" || h.Get(wire.HeaderSession) != "" {
 		t.Errorf("headers of later revisions: %v", h)
@@ -134,9 +134,9 @@ func TestSSEStreamEnds(t *testing.T) {
 	go func() { done <- c.do(t, tool("a", `{"name":"x"}`, nil)) }()
 	<-began
 	close(s.hangUp)
-	equal(t, "call", <-done, "fault: "+reasonLost)
+	equal(t, "call", <-done, "fault: "+ReasonConnectionLost)
 	equal(t, "run", c.over(t).Error(), "the server's stream ended: EOF")
-	equal(t, "call afterwards", c.do(t, tool("a", `{"name":"x"}`, nil)), "fault: "+reasonLost)
+	equal(t, "call afterwards", c.do(t, tool("a", `{"name":"x"}`, nil)), "fault: "+ReasonConnectionLost)
 }
 
 func TestSSECancellation(t *testing.T) {
@@ -147,7 +147,7 @@ func TestSSECancellation(t *testing.T) {
 		cancel()
 	}
 	c := converse(t, s, overSSE)
-	_, err := c.call(ctx, tool("a", `{"name":"x"}`, nil))
+	_, err := c.Call(ctx, tool("a", `{"name":"x"}`, nil))
 	equal(t, "error", err, context.Canceled)
 	polltest.Until(t, "the cancellation is there", func() bool { return len(s.got(wire.NoteCancelled)) == 1 })
 	equal(t, "params", string(s.got(wire.NoteCancelled)[0].params), fmt.Sprintf(`{"requestId":%s}`, s.got(wire.MethodToolsCall)[0].id))

@@ -43,14 +43,14 @@ func (c *Connector) Subscribe(ctx context.Context, uri string) error {
 		return refusal
 	}
 	reason := fmt.Sprintf("the server did not answer within %s", subscribeTimeout)
-	if f, ok := errors.AsType[*fault](err); ok {
-		reason = f.reason
+	if f, ok := errors.AsType[*CallError](err); ok {
+		reason = f.Reason
 	}
 	since := began
 	if s := c.Snapshot(); s.State != Ready {
 		since = s.Since
 	}
-	return c.failure(reason, since, true, laterOf(err))
+	return c.failure(reason, since, true, RetryAfterOf(err))
 }
 
 func (c *Connector) subscribe(ctx context.Context, uri string) error {
@@ -99,14 +99,14 @@ func newWants() *wants {
 	return &wants{full: make(chan struct{}, 1), byURI: make(map[string]*want)}
 }
 
-// add wants a resource once more. The error is a *fault.
+// add wants a resource once more. The error is a *CallError.
 func (s *wants) add(uri string) (*want, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.byURI[uri]
 	if w == nil {
 		if len(s.byURI) >= maxWants {
-			return nil, &fault{reason: fmt.Sprintf("overloaded: there are subscriptions to %d resources", maxWants), later: overloaded}
+			return nil, &CallError{Reason: fmt.Sprintf("overloaded: there are subscriptions to %d resources", maxWants), RetryAfter: RetryOverloaded}
 		}
 		w = &want{settled: make(chan struct{})}
 		s.byURI[uri] = w

@@ -411,9 +411,8 @@ func TestModernSubscribeHTTP(t *testing.T) {
 		}
 	}
 	c := converse(t, s)
-	l := c.conn.(listener)
 	for _, uris := range [][]string{{"x:a"}, {"x:a", "x:b"}} {
-		honored, err := l.listen(t.Context(), uris)
+		honored, err := c.Listen(t.Context(), uris)
 		if err != nil || !slices.Equal(honored, uris) {
 			t.Errorf("listening to %v: %v, %v", uris, honored, err)
 		}
@@ -425,7 +424,7 @@ func TestModernSubscribeHTTP(t *testing.T) {
 	})
 	update <- "x:b"
 	c.in.want(t, wire.NoteResourceUpdated+`{"uri":"x:b"}`)
-	if _, err := l.listen(t.Context(), nil); err != nil {
+	if _, err := c.Listen(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
 	polltest.Until(t, "no stream", func() bool {

@@ -34,8 +34,8 @@ const (
 // connector's loop.
 type tender struct {
 	c    *Connector
-	conn conn
-	h    hello
+	conn Conn
+	h    Hello
 
 	headers bool  // calls of tools carry some of their parameters in headers
 	listed  kinds // what the server declares
@@ -53,15 +53,15 @@ type tender struct {
 // In a session that is not everybody's it gathers nothing, unless that is there to
 // gather the lists of a principal.
 // If there was a conversation before, all lists count as changed.
-func (c *Connector) tend(ctx context.Context, conn conn, h hello, again bool) {
-	t := &tender{c: c, conn: conn, h: h, headers: c.o.HTTP != nil && h.revision.Era() == wire.EraModern}
+func (c *Connector) tend(ctx context.Context, conn Conn, h Hello, again bool) {
+	t := &tender{c: c, conn: conn, h: h, headers: conn.Traits().HeaderParams}
 	for k := range numKinds {
 		capability := listings[k].Capability
-		if !c.o.persona.gatherer() || !declares(h.capabilities, capability) {
+		if !c.o.persona.gatherer() || !declares(h.Capabilities, capability) {
 			continue
 		}
 		t.listed |= only(k)
-		if declares(h.capabilities, capability, "listChanged") {
+		if declares(h.Capabilities, capability, "listChanged") {
 			t.told |= only(k)
 		}
 	}
@@ -71,8 +71,8 @@ func (c *Connector) tend(ctx context.Context, conn conn, h hello, again bool) {
 	if again { // while there was no conversation, nobody told of changes
 		news = func() kinds { return t.listed }
 	}
-	if l, ok := conn.(*legacyHTTP); ok && t.told != 0 {
-		l.awaitStream(ctx)
+	if stream := conn.Traits().Stream; stream != nil && t.told != 0 {
+		stream.Await(ctx)
 	}
 	t.refresh(ctx, t.listed, news)
 	for ctx.Err() == nil {
@@ -154,7 +154,7 @@ func (t *tender) refresh(ctx context.Context, which kinds, news func() kinds) {
 	}
 	wg.Wait()
 	for _, err := range failed {
-		if f, ok := errors.AsType[*fault](err); ok && f.over {
+		if f, ok := errors.AsType[*CallError](err); ok && f.ConversationClosed {
 			<-ctx.Done() // which is about to be noticed by whoever ends ctx
 		}
 	}
@@ -163,7 +163,7 @@ func (t *tender) refresh(ctx context.Context, which kinds, news func() kinds) {
 	}
 	next := t.c.Snapshot()
 	next.State, next.Settled, next.Lost = Ready, true, false
-	next.Revision, next.Info, next.Capabilities, next.Instructions = t.h.revision, t.h.info, t.h.capabilities, t.h.instructions
+	next.Revision, next.Info, next.Capabilities, next.Instructions = t.h.Revision, t.h.Info, t.h.Capabilities, t.h.Instructions
 	for k := range numKinds {
 		items := k.items(&next.Catalog)
 		switch {

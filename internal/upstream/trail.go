@@ -84,7 +84,7 @@ func (t *Trail) Said() string { return *t.said.Load() }
 // own.
 func (t *Trail) Returns(via string) bool { return slices.Contains(idsIn(via), t.id) }
 
-// met takes in what an upstream says. The error, a *fault, says that the upstream
+// met takes in what an upstream says. The error, a *CallError, says that the upstream
 // leads back to this gateway, or through too many.
 func (t *Trail) met(upstream, via string) error {
 	if t == nil || via == "" {
@@ -109,7 +109,9 @@ func (t *Trail) met(upstream, via string) error {
 
 // trailFault is the fault of a conversation that is ended for what is behind the
 // upstream, not for how it speaks.
-func trailFault(reason string) *fault { return &fault{reason: reason, lost: true, over: true} }
+func trailFault(reason string) *CallError {
+	return &CallError{Reason: reason, ConnectionLost: true, ConversationClosed: true}
+}
 
 // left forgets what an upstream said.
 func (t *Trail) left(upstream string) {

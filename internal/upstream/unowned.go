@@ -17,7 +17,7 @@ const (
 
 // unowned logs and counts a question that is refused because nobody can be told to
 // be the one who is meant. What the question says is not logged.
-func (o *Options) unowned(t *flights, method string) {
+func (o *Options) unowned(t *PendingCalls, method string) {
 	if wire.MethodOf(method).Kind != wire.KindAsk || method == wire.MethodRootsList && !o.persona.relaysRoots() {
 		return // it is answered without a client
 	}
@@ -43,7 +43,7 @@ func newRefusals() *rate.Limiter { return rate.NewLimiter(rate.Limit(0.1), 5) }
 // there are, and how many of those wait for their client to answer a question,
 // parked ones among them. They are in flight all the same: the server may ask
 // again for any of them.
-func (t *flights) crowd() (clients, calls, asking int) {
+func (t *PendingCalls) crowd() (clients, calls, asking int) {
 	seen := make(map[string]bool)
 	var gates []*callGuard
 	t.mu.Lock()

@@ -68,12 +68,12 @@ func (l *loudness) now() (wire.Level, time.Time) {
 // volume is the log level of one conversation with a legacy server.
 type volume struct {
 	o    *Options
-	conn conn
+	conn Conn
 	turn chan struct{} // holds a token while nobody tells the server
 	told atomic.Uint32 // a wire.Level; changed by who has the turn
 }
 
-func newVolume(o *Options, c conn) *volume {
+func newVolume(o *Options, c Conn) *volume {
 	v := &volume{o: o, conn: c, turn: make(chan struct{}, 1)}
 	v.turn <- struct{}{}
 	return v
