@@ -13,7 +13,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// buffer holds a body or an answer and is used again for others.
+// buffer holds a body or an answer, and is reused for others.
 type buffer struct{ b []byte }
 
 var buffers = sync.Pool{New: func() any { return &buffer{make([]byte, 0, 8<<10)} }}
@@ -24,59 +24,58 @@ func newBuffer() *buffer {
 	return buf
 }
 
-// release gives the buffer back. Nobody may hold a slice of it any longer.
+// release lets other requests reuse the buffer. No slice of it may be used afterwards.
 func (buf *buffer) release() {
-	// A rare giant must not stay in memory for the sake of many dwarfs.
+	// Large buffers are rare, and would stay in memory for small bodies.
 	if cap(buf.b) <= 256<<10 {
 		buffers.Put(buf)
 	}
 }
 
-// grow makes room for more of a body. Once it is known to be a large one, all of
-// what is announced is believed: to grow again and again would leave more behind
-// than there is of the body.
+// grow increases the capacity.
 func (buf *buffer) grow(to int) {
 	next := make([]byte, len(buf.b), to)
 	copy(next, buf.b)
 	buf.b = next
 }
 
-// nextSize returns the size that a full buffer grows to.
+// nextSize returns the size that a full buffer grows to. When much of the body has
+// arrived, this is the announced length: growing in steps would leave more garbage than
+// the body is long.
 func nextSize(full int, announced int64, limit int) int {
 	size := 2 * full
 	if announced > int64(full) && (full >= trustedBody || announced < int64(size)) {
 		size = int(min(announced, int64(limit)))
 	}
-	return min(size, limit) + 1 // the end is seen by reading beyond it
+	return min(size, limit) + 1 // one byte more, so that the read that hits the end does not grow the buffer
 }
 
-// refusal is a request that is answered by its HTTP status before any message
-// of it was understood.
+// refusal is the answer to a request that is refused with an HTTP status.
 type refusal struct {
 	status int
 	reason string
-	id     wire.ID // of the request that it was, if that is known
+	id     wire.ID // of the request, if it is known
 }
 
-// expectBody gives a client some time to send the body. It holds for a request
-// that is refused, too: net/http reads on before it answers. It reports whether
-// there is a deadline now; where a writer can have none the bounds of the server
-// hold alone.
+// setBodyDeadline sets the deadline for the body. The deadline is set before a request
+// can be refused, because net/http reads the body before it answers. It reports false
+// if there is no body, or if w has no deadlines; then only the limits of the HTTP
+// server apply.
 func setBodyDeadline(w http.ResponseWriter, r *http.Request) (timed bool) {
 	if r.ContentLength == 0 {
 		return false
 	}
 	rc := http.NewResponseController(w)
-	if len(r.Header["Expect"]) > 0 { // then the first read is answered
+	if len(r.Header["Expect"]) > 0 { // the first read sends "100 Continue"
 		rc.SetWriteDeadline(time.Now().Add(writeTimeout))
 	}
 	return rc.SetReadDeadline(time.Now().Add(bodyGrace)) == nil
 }
 
-// readBody reads the body to its end: net/http notices that a client has gone
-// away, which cancels modern requests, only after that. The buffer grows with
-// what arrives, not with what the client announces, and so does what h holds. A
-// client must send at some rate, after a while of grace, when the body is timed.
+// readBody reads the body to its end: only after that does net/http notice that a client
+// has gone, which cancels modern requests. The buffer and the reservation h grow with
+// the bytes that arrive, not with the announced length. If timed, the client must send
+// at bodyRate after bodyGrace.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *reservation, timed bool) (*buffer, *refusal) {
 	limit := s.options.Limits.MaxMessage
 	if r.ContentLength > int64(limit) {
@@ -103,7 +102,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *reservation
 		case size > limit:
 			return refuse(&refusal{http.StatusRequestEntityTooLarge, bodyTooLarge, requestIn(buf.b)})
 		case err == io.EOF:
-			if refused := h.acquireBody(size); refused != nil { // the buffer was large before
+			if refused := h.acquireBody(size); refused != nil { // a reused buffer may have been large enough
 				return refuse(refused)
 			}
 			if timed {
@@ -123,15 +122,15 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *reservation
 
 const bodyTooLarge = "the body is larger than the limit"
 
-// requestIn returns the id of the request that a message which cannot be read, or
-// the beginning of one, is; the zero ID when that cannot be told.
+// requestIn returns the id of the request in an invalid message, or in the beginning of a
+// message, and the zero ID if there is none.
 func requestIn(data []byte) wire.ID { return wire.GlimpseOf(data).Request() }
 
-// responseIn returns the id of the response, likewise.
+// responseIn returns the id of the response in such a message.
 func responseIn(data []byte) wire.ID { return wire.GlimpseOf(data).Response() }
 
-// skipBody reads the body of a request that should have none, for the reason
-// that bodies are read to their end.
+// skipBody reads the body of a request that should have none, for the same reason as
+// readBody.
 func (s *Server) skipBody(w http.ResponseWriter, r *http.Request) *refusal {
 	switch n, err := io.CopyN(io.Discard, r.Body, freeBody+1); {
 	case n > freeBody:
@@ -143,7 +142,7 @@ func (s *Server) skipBody(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-// checkContent refuses a body that is not JSON as it is.
+// checkContentType refuses a body that is not plain JSON.
 func checkContentType(r *http.Request) *refusal {
 	if !isJSON(r.Header["Content-Type"]) {
 		return &refusal{status: http.StatusUnsupportedMediaType, reason: "the Content-Type must be application/json, in UTF-8"}
@@ -158,9 +157,8 @@ func checkContentType(r *http.Request) *refusal {
 
 var errEncoded = &refusal{status: http.StatusUnsupportedMediaType, reason: "bodies must be sent unencoded, without Content-Encoding"}
 
-// isJSON reports whether a Content-Type header announces JSON. Parameters mean
-// nothing, but for a charset that is not UTF-8, which JSON between systems is in
-// (RFC 8259, section 8.1).
+// isJSON reports whether a Content-Type header announces JSON. The only parameter that
+// matters is charset, which must be UTF-8 (RFC 8259, section 8.1).
 func isJSON(contentType []string) bool {
 	if len(contentType) != 1 {
 		return false
@@ -176,22 +174,22 @@ func isJSON(contentType []string) bool {
 	return false
 }
 
-// forms says which forms of an answer a client takes.
+// responseTypes says which content types a client accepts.
 type responseTypes struct {
 	json, events bool
-	eventsFirst  bool // it takes both and named events first
+	eventsFirst  bool // the client accepts both, and names events first
 }
 
-// prefersEvents reports whether an answer of one message is to be an event. An
-// HTTP status other than 200 can only be said with JSON.
+// prefersEvents reports whether a response of one message should be an event. A status
+// other than 200 needs JSON.
 func (f responseTypes) prefersEvents(status int) bool {
 	return !f.json || f.eventsFirst && status == http.StatusOK
 }
 
-// accepts reads the Accept header. All revisions demand that a client lists
-// both forms; real ones send */*, or nothing, and are served. Weights are only
-// read where they say "not this", which stands against a range that the form is
-// in: what comes first is preferred.
+// parseAccept reads the Accept header. All revisions demand that a client names both
+// types; some clients send */* or nothing, and are served too. Of the weights only zero
+// matters, which excludes a type from a range. The type that is named first is
+// preferred.
 func parseAccept(header []string) (f responseTypes) {
 	if len(header) == 0 {
 		return responseTypes{json: true, events: true}
@@ -219,8 +217,8 @@ func parseAccept(header []string) (f responseTypes) {
 	return f
 }
 
-// refusesQuality reports whether the parameters of an Accept item give it the
-// weight zero: "not this".
+// refusesQuality reports whether the parameters of an Accept item have the weight zero,
+// which excludes it.
 func refusesQuality(params string) bool {
 	for param := range strings.SplitSeq(params, ";") {
 		name, value, _ := strings.Cut(strings.TrimSpace(param), "=")

@@ -8,9 +8,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// allowCORS lets a page of a configured origin read the answer. Origins that
-// are trusted for another reason get nothing: they do not need it, or nobody
-// has asked for it.
+// allowCORS lets a page of a configured origin read the response, and reports whether it
+// does. Origins that are trusted for another reason do not need CORS.
 func (s *settings) allowCORS(w http.ResponseWriter, r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
@@ -26,14 +25,14 @@ func (s *settings) allowCORS(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// corsHeaders are the request headers that pages may send, beside those that
-// mirror a tool's parameters.
+// corsHeaders are the request headers that pages may send, in addition to those that
+// mirror the parameters of a tool.
 var corsHeaders = []string{
 	"Accept", "Authorization", "Content-Type", "X-Api-Key", "Traceparent", "Tracestate", "Baggage",
 	wire.HeaderSession, wire.HeaderVersion, wire.HeaderMethod, wire.HeaderName, wire.HeaderLastEvent,
 }
 
-// preflight answers the question of a browser whether a page may send a request.
+// preflight answers a preflight request of a browser.
 func (s *settings) preflight(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Allow", "GET, POST, DELETE, OPTIONS")

@@ -1,73 +1,61 @@
-// Package frontend speaks the Model Context Protocol to clients: streamable HTTP
-// for both eras on one URL, HTTP+SSE for legacy clients, and stdio for both. It
-// turns what a client sends into calls, gives them to a [Handler], and turns what
-// comes back into what that client's revision understands.
+// Package frontend speaks the Model Context Protocol to clients: streamable HTTP of
+// both eras on one URL, HTTP+SSE for legacy clients, and stdio for both eras. It turns
+// the messages of clients into calls, passes them to a [Handler], and answers in the
+// form of each client's revision.
 //
 //	HTTP request
-//	   │  guard: Host, Origin, CORS      (origin; cors.go)
-//	   │  proof of who calls             (Options.Authenticate)
-//	   │  room among all requests        (budget.go)
-//	   ▼  body, bounded, parsed once     (server.go, body.go)
+//	   │  Host, Origin, CORS             (origin; cors.go)
+//	   │  authentication                 (Options.Authenticate; http.go)
+//	   │  budget of running requests     (fairshare; reservation.go)
+//	   ▼  body, bounded, parsed once     (body.go)
 //	 era of the message                  (era.go)
-//	   ├── legacy: session ── exchange   (legacy.go, session.go, batch.go)
-//	   └── modern: ────────── exchange   (modern.go, listen.go), parkable (park.go)
+//	   ├── legacy: session ── exchange   (legacy.go, batch.go; session)
+//	   └── modern: ────────── exchange   (modern.go; park)
 //	                             │  ▲
 //	                Handler.Handle  │ BackChannel: Notify, Ask  (exchange.go, ask.go)
 //	                             ▼  │
-//	   answer: one JSON body, or a stream of events as soon as
-//	   something comes before the result  (post.go, stream.go)
+//	   response: a JSON body, or a stream of events as soon as
+//	   a message precedes the result     (response.go; stream)
 //
-// A session and an exchange know only an outlet, which takes messages for the
-// client. On HTTP+SSE and stdio everything for the client goes one way: there a
-// conversation takes the place of the post (conversation.go, sse.go, stdio.go).
+// Over HTTP+SSE and stdio all messages to the client use one channel. There a peer
+// takes the place of the response (peer.go, sse.go, stdio.go). Streams that belong to no
+// call are GET streams of legacy sessions (get.go) and listen streams of modern clients
+// (listen.go, subscription.go).
 //
-// A stream is what the specification calls so; a conn is one connection that
-// carries it. Streams of legacy sessions over streamable HTTP record their events
-// in the session's [EventLog], so that the client can continue them on another
-// connection (resume.go, get.go).
+// The packages below this one do not know how messages travel: stream carries messages
+// to one client and resumes broken connections, session holds legacy sessions, and park
+// holds calls that wait for a retry of a modern client.
 //
 // # Guarantees
 //
-// A [Server] may be used by any number of goroutines at once. A call runs on the
-// goroutine of its HTTP request. A further goroutine exists only for a request
-// whose answer has become a stream of events, for each request of a batch, and
-// for each of a conversation; it ends before the request, or the conversation,
-// does. A call of a modern client that can be asked
-// something runs on one of its own, which may outlive the request: see parkable.
-// It ends with its result, with the last request that waits for it, when it
-// lapses, and with Run. No lock is held while a Handler or a client is
-// waited for. The order of locks is: session table, session or post, shelf,
-// stream; conversation set, conversation, subscription set, stream; and parkable,
-// park table.
+// A [Server] may be used concurrently. A call runs on the goroutine of its HTTP request.
+// There is one more goroutine for a response that has become a stream of events, for
+// each request of a batch, and for each request of a peer; it ends before the request,
+// or the peer, does. A call that can be parked has a goroutine of its own, which may
+// outlive the request, and ends with its result, with the last request that waits for
+// it, with its expiry, or with Run. No lock is held while the server waits for a Handler
+// or a client. The order of locks is: session table, session or response, replay store,
+// stream; peer set, peer, subscription set, stream; parkable call, park table.
 //
-// A message goes on exactly one stream. Notifications of a call arrive in the
-// order in which they were made and before its result; between different streams
-// there is no order. Changes of lists and updates of resources coalesce, and one
-// that finds no open stream of its session is delivered when the next one opens.
-// A client that does not read
-// loses its connection when it has fallen behind by more than the bound; nobody
-// waits for it. That of a call in a session carries nothing more then, and ends
-// with the call. On stdio, where there is but one, it loses what is no answer.
+// A message goes onto exactly one stream. Notifications of a call arrive in order and
+// before its result. Different streams have no common order. List changes and resource
+// updates coalesce, and wait if their session has no open stream.
 //
-// What clients hold is bounded, each one's share and all together: the bytes of
-// bodies, the requests that run, sessions, streams, parked calls, event logs. A
-// body must come at some rate, and an answer be read: within seconds by whoever
-// has not read more than is left for others. A message that cannot be read is
-// answered under its id where that can be told.
+// What clients hold is bounded, for each client and for all clients: bytes of bodies,
+// running requests, sessions, streams, parked calls, event logs. A body must arrive at
+// some rate, and answers must be read at some rate. A client that falls behind on a
+// stream loses the connection; its call in a session goes on and ends without it. On
+// stdio, where there is one connection only, it loses messages that are not responses.
 //
-// A stream that is resumed brings every event after the one that the client names,
-// once and in order, or is refused, when the log has forgotten some of them. What
-// is said while nothing carries the stream of a call is kept for it; its response
-// goes nowhere else. List changes that could not be written go onto another stream.
-//
-// The end of the connection cancels a modern request and never a legacy one,
-// save on HTTP+SSE and stdio, where it ends the session
-// (2025-11-25, basic/transports, "Sending Messages to the Server"; 2026-07-28,
+// The end of the connection cancels a modern request. It does not cancel a legacy
+// request, except on HTTP+SSE and stdio, where it ends the session (2025-11-25,
+// basic/transports, "Sending Messages to the Server"; 2026-07-28,
 // basic/transports/streamable-http, "Cancellation").
 //
-// A call that is refused for a bound or for a scope is answered with the status that
-// HTTP has for it, in both eras, where the answer is JSON.
+// A call that is refused for a limit or a scope is answered with the HTTP status for it,
+// in both eras, if the response is JSON. A message that cannot be read is answered under
+// its id if that can be found.
 //
-// The package does not route, decide who may do what, or log calls. It logs
-// faults of the protocol, without anything that a client put into a body.
+// The package does not route, does not decide about permissions, and does not log
+// calls. It logs violations of the protocol, without any part of a body.
 package frontend

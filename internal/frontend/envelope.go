@@ -7,19 +7,19 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// appendModern appends a result with what modern revisions demand of every
-// result where it is absent; all else stays as it is: resultType, serverInfo in
-// _meta, and for what clients may cache ttlMs and cacheScope (2026-07-28, basic,
-// "ResultType" and "_meta"; server/utilities/caching). Without better knowledge
-// nothing may be cached.
+// appendModern appends a result, and adds the members that modern revisions require if
+// they are absent: resultType, serverInfo in _meta, and ttlMs and cacheScope for methods
+// whose results may be cached (2026-07-28, basic, "ResultType" and "_meta";
+// server/utilities/caching). The added members forbid caching.
 //
-// Another resultType than complete means nothing in the revision of a legacy upstream:
-// its result is complete. A client would take it for a question that nobody has looked at.
+// A result of a legacy upstream is always complete. Its resultType is removed if it
+// says otherwise: the client would take the result for a round that has not passed the
+// checks of the gateway.
 func (s *Server) appendModern(dst []byte, method string, res call.Result) []byte {
 	raw := res.Raw
 	root := wire.ValueOf(raw)
 	if root.Kind() != '{' {
-		return append(dst, raw...) // no result object; which fault that is is not decided here
+		return append(dst, raw...) // not an object, which the conformance rules deal with
 	}
 	var meta, kind, ttl, scope wire.Value
 	empty, incomplete := true, false
@@ -76,14 +76,14 @@ func (s *Server) appendModern(dst []byte, method string, res call.Result) []byte
 	return append(dst, '}')
 }
 
-// legacyResult returns a result without what only modern revisions know. A
-// result of a legacy upstream that happens to use such names keeps them.
+// legacyResult returns a result without the members that only modern revisions have. A
+// result of a legacy upstream that happens to have members of these names keeps them.
 func legacyResult(res call.Result) wire.Raw {
 	if res.Revision.Era() != wire.EraModern {
 		return res.Raw
 	}
 	e := wire.NewEdit(res.Raw)
-	gone := []string{"resultType", "ttlMs", "cacheScope"}
+	remove := []string{"resultType", "ttlMs", "cacheScope"}
 	meta := e.Root().Get("_meta")
 	if meta.Get(wire.MetaServerInfo).Exists() {
 		others := 0
@@ -95,16 +95,15 @@ func legacyResult(res call.Result) wire.Raw {
 		if others > 0 {
 			e.Remove(meta, wire.MetaServerInfo)
 		} else {
-			gone = append(gone, "_meta")
+			remove = append(remove, "_meta")
 		}
 	}
-	e.Remove(e.Root(), gone...)
+	e.Remove(e.Root(), remove...)
 	return e.Bytes()
 }
 
-// modernError returns an error in the way of modern revisions, which have no
-// code of its own for a resource that is not there (2026-07-28, basic, "Error
-// Codes").
+// modernError returns an error in the form of modern revisions, which have no code for a
+// resource that does not exist (2026-07-28, basic, "Error Codes").
 func modernError(e *wire.Error) *wire.Error {
 	if e.Code != wire.CodeResourceNotFound {
 		return e

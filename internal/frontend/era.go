@@ -8,12 +8,12 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// requestMeta is what the _meta of a message says of its sender in the way of
-// modern revisions. All values are places in the message.
+// requestMeta is what the _meta of a message says about its sender, as modern revisions
+// define it. All values are slices of the message.
 type requestMeta struct {
 	meta                               wire.Value // the whole of _meta
 	version, capabilities, info, level wire.Value
-	revision                           wire.Revision // the text of version, "" when it is none
+	revision                           wire.Revision // version as text, "" if it is not a string
 	others                             bool          // _meta has further members
 }
 
@@ -41,8 +41,8 @@ func readMeta(m *wire.Message) requestMeta {
 	return rm
 }
 
-// revisionOf returns the revision that a text names, known or not. The usual one
-// costs nothing.
+// revisionOf returns the revision that a text names, known or not. It allocates nothing
+// for the latest revision.
 func revisionOf(v wire.Value) wire.Revision {
 	if v.IsString(string(wire.LatestModern)) {
 		return wire.LatestModern
@@ -50,11 +50,12 @@ func revisionOf(v wire.Value) wire.Revision {
 	return wire.Revision(v.Str())
 }
 
-// isModern reports whether _meta carries what only modern requests carry.
+// isModern reports whether _meta has members that only modern requests have.
 func (rm *requestMeta) isModern() bool { return rm.version.Exists() || rm.capabilities.Exists() }
 
-// strip returns the params without what the Call carries in members of its own.
-// When there is any of that, as in every modern request, they are a copy.
+// strip returns the params without the metadata that have fields of their own in
+// call.Call. The params are a copy if _meta exists, as it does in each valid modern
+// request.
 func (rm *requestMeta) strip(params wire.Raw) wire.Raw {
 	if !rm.meta.Exists() {
 		return params
@@ -68,14 +69,13 @@ func (rm *requestMeta) strip(params wire.Raw) wire.Raw {
 	return e.Bytes()
 }
 
-// eraOf tells the era of a message, EraLegacy or EraModern. Modern means that it
-// is to be held to the rules of modern revisions, not that it keeps them.
+// eraOf returns the era of a message, EraLegacy or EraModern. Modern means that the rules
+// of modern revisions apply to the message, not that it follows them.
 //
-// initialize begins a legacy session, whatever else the request carries; only
-// one that lacks the version to negotiate and has modern metadata is a modern
-// request for a method that was removed. Otherwise modern metadata decides, then
-// a session or a legacy version header, then a version header at all. What has
-// none of these is of a client older than the header.
+// An initialize that opens a session is legacy, see beginsSession. Otherwise a message
+// with modern metadata is modern, one with a session or a legacy version header is
+// legacy, and one with another version header is modern. A message without a version
+// header is from a client that is older than the header.
 func eraOf(r *http.Request, m *wire.Message, meta *requestMeta) wire.Era {
 	version, _ := header(r, wire.HeaderVersion)
 	switch {
@@ -90,9 +90,8 @@ func eraOf(r *http.Request, m *wire.Message, meta *requestMeta) wire.Era {
 	}
 }
 
-// header returns the value of a header with a canonical name, "" when it is
-// absent. It reports false when there are several, which only one who wants two
-// readers to disagree would send.
+// header returns the value of a header with a canonical name, or "" if it is absent. It
+// reports false if there are several: two readers of such a request could disagree.
 func header(r *http.Request, name string) (string, bool) {
 	switch values := r.Header[name]; len(values) {
 	case 0:
@@ -104,9 +103,9 @@ func header(r *http.Request, name string) (string, bool) {
 	}
 }
 
-// checkMeta holds a modern request to the rules on its revision and metadata
-// (2026-07-28, basic, "_meta", and basic/transports/streamable-http, "Protocol
-// Version Header"). All faults have the status 400.
+// checkMeta checks the revision and the metadata of a modern request over HTTP
+// (2026-07-28, basic, "_meta", and basic/transports/streamable-http, "Protocol Version
+// Header"). All errors have the status 400.
 func (s *Server) checkMeta(r *http.Request, meta *requestMeta) *wire.Error {
 	sent, single := header(r, wire.HeaderVersion)
 	if sent == "" || !single {
@@ -121,8 +120,8 @@ func (s *Server) checkMeta(r *http.Request, meta *requestMeta) *wire.Error {
 	return s.checkMetaInBody(meta)
 }
 
-// checkBody holds the metadata of a modern request to the rules that do not
-// depend on the transport (2026-07-28, basic, "_meta").
+// checkMetaInBody checks the metadata of a modern request by the rules that do not depend
+// on the transport (2026-07-28, basic, "_meta").
 func (s *Server) checkMetaInBody(meta *requestMeta) *wire.Error {
 	switch {
 	case meta.version.Kind() != '"':
@@ -139,8 +138,8 @@ func (s *Server) checkMetaInBody(meta *requestMeta) *wire.Error {
 	return nil
 }
 
-// checkHeaders holds the headers of a modern request that mirror its body to it
-// (2026-07-28, basic/transports/streamable-http, "Server Validation").
+// checkHeaders checks that headers of a modern request agree with its body (2026-07-28,
+// basic/transports/streamable-http, "Server Validation").
 func (s *Server) checkHeaders(r *http.Request, x *exchange) *wire.Error {
 	mismatch := func(format string, args ...any) *wire.Error {
 		return wire.Errorf(wire.CodeHeaderMismatch, "header mismatch: "+format, args...)
@@ -162,7 +161,7 @@ func (s *Server) checkHeaders(r *http.Request, x *exchange) *wire.Error {
 		decoded, ok := wire.DecodeHeader(sent)
 		switch {
 		case sent == "" && !isName:
-			// The params are wrong, not the header, and that is for whoever reads them.
+			// The params are invalid, which the handler will report.
 		case sent == "" || !single:
 			return mismatch("the Mcp-Name header must be sent once")
 		case !ok:
@@ -176,7 +175,7 @@ func (s *Server) checkHeaders(r *http.Request, x *exchange) *wire.Error {
 	}
 	mirrored, err := wire.HeaderParams(s.options.ToolSchema(c.Principal, c.Client, name))
 	if err != nil || mirrored == nil {
-		return nil // a schema that is wrong is a fault of the upstream, not of this client
+		return nil // an invalid schema is an error of the upstream, not of the client
 	}
 	values := func(name string) []string { return r.Header[name] }
 	if err := wire.CheckHeaderParams(mirrored, params.Get("arguments").Raw(), values); err != nil {
@@ -185,7 +184,8 @@ func (s *Server) checkHeaders(r *http.Request, x *exchange) *wire.Error {
 	return nil
 }
 
-// unsupported says that a revision is not spoken here, or not in this way.
+// unsupportedRevision returns the error for a revision that is unknown, or that is not
+// modern.
 func (s *Server) unsupportedRevision(requested string) *wire.Error {
 	if len(requested) > 64 {
 		requested = strings.ToValidUTF8(requested[:64], "")

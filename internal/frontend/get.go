@@ -11,8 +11,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// serveGet opens a stream for what the server sends outside of calls, or
-// continues a stream that broke.
+// serveGet opens a stream for messages that belong to no call, or resumes a stream
+// whose connection broke.
 func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, who *call.Principal) {
 	if len(r.Header[wire.HeaderSession]) == 0 {
 		s.refuseWithoutSession(w, r)
@@ -48,41 +48,40 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, who *call.Prin
 	c.Run(ctx, expire)
 }
 
-// carryGet makes to carry a new stream, or the one of an event that the client
-// has got last.
-func (s *Server) openGet(sess *session.Session, eventID string, to stream.Writer) (*stream.Stream, *stream.Conn, error) {
+// openGet connects w to the stream of the event that the client got last, or to a new
+// stream if eventID is "".
+func (s *Server) openGet(sess *session.Session, eventID string, w stream.Writer) (*stream.Stream, *stream.Conn, error) {
 	if eventID != "" {
 		st, after, err := sess.Replay.Find(eventID)
 		if err != nil {
 			return nil, nil, err
 		}
-		if st.ForCall() { // which comes to its end while the gateway drains
-			c, err := st.Resume(after, to)
+		if st.ForCall() { // allowed while the server drains, because the stream ends with its call
+			c, err := st.Resume(after, w)
 			return st, c, err
 		}
-		return s.attachGet(sess, st, func() (*stream.Conn, error) { return st.Resume(after, to) })
+		return s.attachGet(sess, st, func() (*stream.Conn, error) { return st.Resume(after, w) })
 	}
 	st := s.newEventStream(wire.EraLegacy)
 	primes := sess.Client.Revision.HasPriming()
-	return s.attachGet(sess, st, func() (*stream.Conn, error) { return sess.Replay.Open(st, to, false, primes), nil })
+	return s.attachGet(sess, st, func() (*stream.Conn, error) { return sess.Replay.Open(st, w, false, primes), nil })
 }
 
-// carryOpen connects a stream that has no end of its own, by connect.
+// attachGet attaches a stream without a call to the session.
 func (s *Server) attachGet(sess *session.Session, st *stream.Stream, connect func() (*stream.Conn, error)) (*stream.Stream, *stream.Conn, error) {
 	if s.draining.Load() {
 		return nil, nil, errStopped
 	}
 	c, err := sess.Attach(st, connect)
-	if s.draining.Load() { // looked at after attach, so that Drain misses no stream
+	if s.draining.Load() { // checked after Attach, so that Drain misses no stream
 		st.End()
 	}
 	return st, c, err
 }
 
-// refuseGet answers a GET that gets no stream. That an event is not known must
-// not look like the end of the session, which is what 404 means. A client that
-// has had all of a stream is told so by 204, which ends its attempts (WHATWG
-// HTML, "Server-sent events").
+// refuseGet answers a GET that gets no stream. The status is not 404 for an unknown
+// event, because 404 means that the session has ended. It is 204 if the client has all
+// events of the stream, which ends its attempts (WHATWG HTML, "Server-sent events").
 func (s *Server) refuseGet(w http.ResponseWriter, r *http.Request, who *call.Principal, err error) {
 	if errors.Is(err, stream.ErrUnknownEvent) || errors.Is(err, stream.ErrEventsLost) {
 		s.logRefused("event id refused", r, who, err)

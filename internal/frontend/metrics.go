@@ -6,17 +6,16 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Metrics are the collectors of a front end. Their label "era", where they have one, is "legacy" or
-// "modern".
+// Metrics are the collectors of a front end. The label "era" is "legacy" or "modern".
 type Metrics struct {
-	Sessions *prometheus.GaugeVec // legacy sessions that are open
-	Streams  *prometheus.GaugeVec // streams of events that are open, those of calls included
-	Parked   prometheus.Gauge     // calls that wait for a client to come back with answers
-	// Refused are requests that did not become calls. Its label "reason" takes a fixed set of words.
+	Sessions *prometheus.GaugeVec // open legacy sessions
+	Streams  *prometheus.GaugeVec // open event streams, including those of calls
+	Parked   prometheus.Gauge     // parked calls
+	// Refused counts requests that did not become calls. The label "reason" has few values.
 	Refused *prometheus.CounterVec
 }
 
-// NewMetrics makes the collectors; the caller registers them.
+// NewMetrics returns collectors, which the caller registers.
 func NewMetrics() *Metrics {
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "mcp_gateway", Name: name, Help: help}, []string{"era"})
@@ -37,7 +36,7 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// Collectors returns everything there is to register.
+// Collectors returns all collectors.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.Sessions, m.Streams, m.Parked, m.Refused}
 }

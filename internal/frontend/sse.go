@@ -11,18 +11,17 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// sseMessages is where messages are posted to, below the URL of the stream.
+// sseMessages is the path that messages are posted to, below that of the stream.
 const sseMessages = "message"
 
-// sseParam is the parameter of that URL which names the session.
+// sseParam is the query parameter of that URL with the id of the peer.
 const sseParam = "sessionId"
 
-// ServeSSE serves the HTTP+SSE transport (2024-11-05, basic/transports, "HTTP
-// with SSE"), in which any legacy revision may be negotiated: GET opens the
-// stream of a new session, whose first event names the URL that the client then
-// posts its messages to. Everything for the client comes on the stream; when it
-// closes, the session ends. It is to be mounted at a path of its own and at
-// "message" below it.
+// ServeSSE serves the HTTP+SSE transport (2024-11-05, basic/transports, "HTTP with
+// SSE"), for all legacy revisions. GET opens a stream, whose first event names the URL
+// that the client posts its messages to. The stream carries all messages to the client,
+// and the session ends with it. Mount ServeSSE at a path of its own and at "message"
+// below it.
 func (s *Server) ServeSSE(w http.ResponseWriter, r *http.Request) {
 	defer s.recoverPanic(w)
 	timed := setBodyDeadline(w, r)
@@ -36,13 +35,13 @@ func (s *Server) ServeSSE(w http.ResponseWriter, r *http.Request) {
 		s.openSSE(w, r, who)
 	case r.Method == http.MethodPost && query.Has(sseParam):
 		s.postSSE(w, r, who, query[sseParam], timed)
-	default: // clients of newer transports try a POST first, and take this as advice to try GET
+	default: // clients of newer transports try POST first, and try GET after this status
 		w.Header().Set("Allow", "GET")
-		s.refuse(w, r, &refusal{status: http.StatusMethodNotAllowed, reason: "a session begins with GET, and its messages are posted to the URL that its first event names"})
+		s.refuse(w, r, &refusal{status: http.StatusMethodNotAllowed, reason: "begin a session with GET, and post its messages to the URL that the first event names"})
 	}
 }
 
-// openSSE carries a conversation until one side ends it.
+// openSSE serves a peer until one side ends the stream.
 func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Principal) {
 	if !parseAccept(r.Header["Accept"]).events {
 		s.refuse(w, r, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name text/event-stream"})
@@ -66,7 +65,7 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 	c.hasSlot = true
 	s.peers.add(c)
 	defer s.peers.remove(c)
-	if s.draining.Load() { // looked at after add, so that Drain misses no conversation
+	if s.draining.Load() { // checked after add, so that Drain misses no peer
 		s.refuseBusy(w, r, wire.ID{}, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
@@ -76,9 +75,9 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 	conn.Run(ctx, nil)
 }
 
-// endpointOf returns the URL that the client of a conversation posts to: a path,
-// which the client resolves against the URL that it knows us by. Behind a proxy
-// the path begins with that of the public URL.
+// endpointOf returns the URL that a peer posts to. It is a path, which the client
+// resolves against the URL of the stream. Behind a proxy the path begins with that of
+// the public URL.
 func (s *Server) endpointOf(r *http.Request, id string) string {
 	base := ""
 	if u, err := url.Parse(s.settings.Load().publicURL); err == nil {
@@ -87,7 +86,7 @@ func (s *Server) endpointOf(r *http.Request, id string) string {
 	return base + path.Join(r.URL.EscapedPath(), sseMessages) + "?" + sseParam + "=" + id
 }
 
-// postSSE takes a message in.
+// postSSE handles a message of a peer.
 func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, who *call.Principal, names []string, timed bool) {
 	if refused := checkContentType(r); refused != nil {
 		s.refuse(w, r, refused)

@@ -19,19 +19,20 @@ var (
 	identity    = []string{"identity"}
 )
 
-// httpCarrier carries a stream of events in one HTTP response.
+// eventWriter writes a stream of server-sent events as one HTTP response. It implements
+// stream.Writer.
 type eventWriter struct {
 	s     *Server
-	share fairshare.Share // whose response it is
+	share fairshare.Share // that of the client
 	w     http.ResponseWriter
 	rc    *http.ResponseController
 }
 
-func (s *Server) newEventWriter(w http.ResponseWriter, o fairshare.Share) *eventWriter {
-	return &eventWriter{s: s, share: o, w: w, rc: http.NewResponseController(w)}
+func (s *Server) newEventWriter(w http.ResponseWriter, share fairshare.Share) *eventWriter {
+	return &eventWriter{s: s, share: share, w: w, rc: http.NewResponseController(w)}
 }
 
-// open begins the response, which tells proxies to pass events on as they come.
+// Open writes the header, which tells proxies not to buffer events.
 func (c *eventWriter) Open() {
 	h := c.w.Header()
 	h["Content-Type"] = eventsType
@@ -42,15 +43,18 @@ func (c *eventWriter) Open() {
 	c.rc.Flush()
 }
 
+// Write implements stream.Writer.
 func (c *eventWriter) Write(b []byte) bool {
 	return c.s.writeResponse(c.w, c.rc, c.share, b, true) == nil
 }
 
-// pipeCarrier carries a stream of lines in a pipe or a file.
+// lineWriter writes a stream of lines to a pipe. It implements stream.Writer.
 type lineWriter struct{ w io.Writer }
 
+// Open implements stream.Writer.
 func (c lineWriter) Open() {}
 
+// Write implements stream.Writer.
 func (c lineWriter) Write(b []byte) bool {
 	_, err := c.w.Write(b)
 	return err == nil

@@ -14,32 +14,31 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// post is the answer to one HTTP POST. Its form is open until the first message
-// of it is known: a result that comes first makes it one JSON body, unless the
-// client would rather have events; anything before the result makes it a stream
-// of events. It is the outlet of the calls that the POST carried.
+// postResponse is the response to one HTTP POST, and the sink of the calls that the POST
+// carried. Its first message determines the form: if that is the last message too, the
+// response is a JSON body unless the client prefers events; otherwise it is a stream of
+// events.
 type postResponse struct {
 	s        *Server
 	w        http.ResponseWriter
 	r        *http.Request
 	ctx      context.Context // ends when the client is gone
 	reserved reservation
-	body     *buffer // nil when it is free for other use
+	body     *buffer // nil after releaseBody
 	era      wire.Era
 	accepts  responseTypes
-	sess     *session.Session // of a legacy client, nil when it has none
-	// lost, if not nil, is called when the client turns out to be gone or too
-	// slow while the answer is a stream. It may be called more than once and
-	// must not block.
+	sess     *session.Session // nil if there is none
+	// onLost, if not nil, is called when the client is gone, or is too slow for a stream
+	// of events. It may be called more than once, and must not block.
 	onLost func()
 
 	mu       sync.Mutex
-	stream   *stream.Stream // nil while the form is open
-	written  chan struct{}  // closed when this response carries the stream no longer
-	finished bool           // the answer is complete, or nearly
+	stream   *stream.Stream // nil unless the response is a stream of events
+	written  chan struct{}  // closed when the response carries the stream no longer
+	finished bool           // only the last message may still be sent
 }
 
-// send implements outlet: it makes the answer a stream of events.
+// Send implements sink. It makes the response a stream of events.
 func (p *postResponse) Send(msg []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,8 +57,8 @@ func (p *postResponse) Send(msg []byte) bool {
 	return false
 }
 
-// open begins the stream with its writer. In a session it can be resumed. The
-// caller holds mu.
+// open begins the stream of events. In a session the stream can be resumed. The caller
+// holds mu.
 func (p *postResponse) open() {
 	p.stream = p.s.newEventStream(p.era)
 	p.written = make(chan struct{})
@@ -77,8 +76,8 @@ func (p *postResponse) open() {
 	}()
 }
 
-// finish completes the answer with its last message. The status counts only for
-// JSON; a stream begins with 200. It is called once.
+// finish completes the response with its last message. The status is only used for
+// JSON: a stream has begun with 200. It is called once.
 func (p *postResponse) finish(status int, msg []byte) {
 	if st := p.close(status); st != nil {
 		st.Finish(msg)
@@ -88,8 +87,8 @@ func (p *postResponse) finish(status int, msg []byte) {
 	p.s.writeJSON(p.w, p.reserved.share, status, msg)
 }
 
-// refuse prepares the answer to a call that is refused in a way that HTTP has a
-// status for, and returns that. It is said with JSON only.
+// refusalStatus returns the HTTP status for a refused call, and sets the headers that
+// go with it. A stream of events has the status 200.
 func (p *postResponse) refusalStatus(e *call.Refused) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,8 +105,8 @@ func (p *postResponse) refusalStatus(e *call.Refused) int {
 	return http.StatusOK
 }
 
-// finishBatch completes the answer to a batch: with one array, or when the
-// answer is a stream, with one event for each answer.
+// finishBatch completes the response to a batch: with one array, or on a stream with one
+// event for each answer.
 func (p *postResponse) finishBatch(answers [][]byte) {
 	if st := p.close(http.StatusOK); st != nil {
 		st.Finish(answers...)
@@ -117,8 +116,8 @@ func (p *postResponse) finishBatch(answers [][]byte) {
 	p.s.writeJSON(p.w, p.reserved.share, http.StatusOK, joinMessages(answers))
 }
 
-// close lets nobody send any more. It returns the stream that the last message
-// goes onto, nil if the answer is to be JSON.
+// close makes Send refuse further messages. It returns the stream for the last message,
+// or nil if the response is JSON.
 func (p *postResponse) close(status int) *stream.Stream {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,9 +128,9 @@ func (p *postResponse) close(status int) *stream.Stream {
 	return p.stream
 }
 
-// abandon ends the answer without a last message, as a cancelled request
-// demands (2025-11-25, basic/utilities/cancellation). It is called instead of
-// finish.
+// abandon ends the response without a last message, as the specification demands for a
+// cancelled request (2025-11-25, basic/utilities/cancellation). It is called instead
+// of finish.
 func (p *postResponse) abandon() {
 	p.mu.Lock()
 	p.finished = true
@@ -148,15 +147,16 @@ func (p *postResponse) abandon() {
 	}
 }
 
-// leaveBody gives the body back, of which nobody holds a slice any longer.
+// releaseBody lets other requests reuse the buffer of the body. No slice of it may be
+// used afterwards.
 func (p *postResponse) releaseBody() {
 	p.body.release()
 	p.body = nil
 }
 
-// settle gives back what the request holds, and ends a stream that a panic has
-// left without its last message: nobody may write to a response whose request
-// has been served.
+// cleanUp releases the request's reservation. It also ends a stream that a panic has
+// left without its last message, because net/http forbids writes after the handler has
+// returned.
 func (p *postResponse) cleanUp() {
 	p.reserved.release()
 	p.mu.Lock()
@@ -167,33 +167,33 @@ func (p *postResponse) cleanUp() {
 	}
 }
 
-// writeJSON writes a whole answer in one piece.
-func (s *Server) writeJSON(w http.ResponseWriter, o fairshare.Share, status int, msg []byte) {
+// writeJSON writes a complete response.
+func (s *Server) writeJSON(w http.ResponseWriter, share fairshare.Share, status int, msg []byte) {
 	h := w.Header()
 	h["Content-Type"] = jsonType
 	h["Content-Length"] = []string{strconv.Itoa(len(msg))}
 	w.WriteHeader(status)
-	s.writeResponse(w, http.NewResponseController(w), o, msg, false)
+	s.writeResponse(w, http.NewResponseController(w), share, msg, false)
 }
 
-// writeAll writes b in pieces that each have a deadline of their own, so that a
-// slow client gets a large message and one that has stopped reading does not
-// hold us for long. Whoever has not read more than is left for others has to be
-// quick: answers are memory for as long as they are read.
-func (s *Server) writeResponse(w http.ResponseWriter, rc *http.ResponseController, o fairshare.Share, b []byte, flush bool) error {
-	patience := writeTimeout
+// writeResponse writes b in pieces with a deadline for each, so that a slow client gets
+// a large message, and a client that does not read is noticed soon. The deadlines are
+// short for a client whose unread answers exceed its share, because unread answers
+// occupy memory.
+func (s *Server) writeResponse(w http.ResponseWriter, rc *http.ResponseController, share fairshare.Share, b []byte, flush bool) error {
+	timeout := writeTimeout
 	if n := int64(len(b)); n > freeBody {
-		if s.unsent.Acquire(o, n) == nil {
-			defer s.unsent.Release(o, n)
+		if s.unsent.Acquire(share, n) == nil {
+			defer s.unsent.Release(share, n)
 		} else {
-			patience = writeHurried
-			// Over HTTP/2 a deadline that passes ends a stream in which nothing is written, too.
+			timeout = writeHurried
+			// Over HTTP/2 a deadline ends a stream even if nothing is being written.
 			defer func() { rc.SetWriteDeadline(time.Now().Add(writeTimeout)) }()
 		}
 	}
 	for {
 		piece := b[:min(len(b), writePiece)]
-		rc.SetWriteDeadline(time.Now().Add(patience)) // not every writer can; then the server's own bounds hold
+		rc.SetWriteDeadline(time.Now().Add(timeout)) // writers without deadlines leave this to the server's own limits
 		if _, err := w.Write(piece); err != nil {
 			return err
 		}
