@@ -38,7 +38,7 @@ var mayImport = map[string]struct {
 	"conform":    {[]string{"wire", "call", "namespace", "content", "toolschema", "sanitize"}, "checks look at one result or item, never at the catalog or a transport"},
 	"catalog":    {[]string{"wire", "call", "canonical", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel"}, "the table is built from names and decisions, not from connectors"},
 	"bridge":     {[]string{"wire", "call"}, "bridging is about the inner shape, not about who carries it"},
-	"router":     {[]string{"wire", "call", "catalog", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel", "bridge", "ratelog"}, "the pipeline declares what it needs of upstreams and front ends instead of importing them"},
+	"router":     {[]string{"wire", "call", "catalog", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel", "bridge", "fairshare", "ratelog"}, "the pipeline declares what it needs of upstreams and front ends instead of importing them"},
 
 	"frontend":         {[]string{"wire", "call", "bridge", "origin", "ratelog", "fairshare", "frontend/park", "frontend/session", "frontend/stream"}, "the edges meet in the inner shape and never know one another or the router"},
 	"frontend/park":    {[]string{"wire", "call", "bridge", "fairshare", "ratelog"}, "a parked call is continued without regard to who carries its requests"},

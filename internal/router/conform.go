@@ -27,8 +27,8 @@ func (f *forwarding) conform(result wire.Raw) (wire.Raw, error) {
 	v := s.Check(at.Raw())
 	if len(v.Violations) > 0 {
 		f.router.nonconforming(part.Upstream(), s.Method, f.target.Native, v.Violations, v.More)
-		if f.router.tell != nil {
-			f.router.tell(Nonconforming{part.Upstream(), s.Method, f.target.Native, v})
+		if f.router.onNonconforming != nil {
+			f.router.onNonconforming(Nonconforming{part.Upstream(), s.Method, f.target.Native, v})
 		}
 	}
 	if v.Err != nil {

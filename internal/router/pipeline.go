@@ -32,9 +32,9 @@ var taskStages = []requestStage{
 	{"send", (*forwarding).sendTaskRequest},
 }
 
-// watchStages are the stages of each look at a task that a client watches. The watch
-// itself was authorized, and checks before each look that this still holds.
-var watchStages = taskStages[2:]
+// A watch of a task passes watchStages once, when it begins. Each poll of the task passes
+// pollStages, after a check that the watch is still permitted.
+var watchStages, pollStages = taskStages[:2], taskStages[2:]
 
 // resultStages are the stages of what an upstream answers, on the way to the client: of
 // results and of errors. Results of calls and of tasks pass the same ones.
@@ -66,17 +66,29 @@ type resultStage struct {
 // error is a *wire.Error or that of ctx.
 func (f *forwarding) run(ctx context.Context, stages []requestStage) (call.Result, error) {
 	defer func() { f.reservation.release() }()
+	switch done, err := f.request(ctx, stages); {
+	case err != nil && f.sent:
+		return call.Result{}, f.fail(err)
+	case err != nil:
+		return call.Result{}, err
+	case done:
+		return f.result, nil
+	}
+	return f.answer()
+}
+
+// request takes the request through its stages, up to the one that reports done.
+func (f *forwarding) request(ctx context.Context, stages []requestStage) (done bool, err error) {
 	for i := range stages {
-		done, err := stages[i].run(f, ctx)
-		switch {
-		case err != nil && f.sent:
-			return call.Result{}, f.fail(err)
-		case err != nil:
-			return call.Result{}, err
-		case done:
-			return f.result, nil
+		if done, err = stages[i].run(f, ctx); done || err != nil {
+			return done, err
 		}
 	}
+	return false, nil
+}
+
+// answer takes a result of the upstream through the result stages.
+func (f *forwarding) answer() (call.Result, error) {
 	for i := range resultStages {
 		if stage := resultStages[i].result; stage != nil {
 			raw, err := stage(f, f.result.Raw)

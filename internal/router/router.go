@@ -135,16 +135,17 @@ type Router struct {
 	ratelog *ratelog.Logger // for lines that clients can cause
 	metrics *Metrics
 
-	sealer       *bridge.Sealer
-	elicitations bridge.Elicitations
-	tasks        taskBook
-	limits       limiter
-	tokens       OneTimeTokens
-	said         saidOnce
-	waits        taskWaits
-	early        earlyLists
-	audit        *Audit
-	tell         func(Nonconforming) // nil for nobody
+	sealer          *bridge.Sealer
+	elicitations    bridge.Elicitations
+	tasks           taskBook
+	limits          limiter
+	tokens          OneTimeTokens
+	said            saidOnce
+	waits           taskWaits
+	polls           *taskPolls
+	early           earlyLists
+	audit           *Audit
+	onNonconforming func(Nonconforming) // nil for none
 }
 
 // current is the routes of this moment.
@@ -159,11 +160,12 @@ func newCurrent(r *Routes) *current { return &current{r, make(chan struct{})} }
 func New(o Options, first *Routes) *Router {
 	r := &Router{
 		settled: o.Settled, log: o.Logger, ratelog: ratelog.New(o.Logger), metrics: o.Metrics,
-		sealer: o.Sealer,
-		limits: limiter{now: time.Now},
-		tokens: o.Tokens,
-		audit:  o.Audit,
-		tell:   o.Nonconforming,
+		sealer:          o.Sealer,
+		limits:          limiter{now: time.Now},
+		tokens:          o.Tokens,
+		audit:           o.Audit,
+		onNonconforming: o.Nonconforming,
+		polls:           newTaskPolls(),
 	}
 	if r.tokens == nil {
 		r.tokens = newMemoryTokens()

@@ -3,85 +3,100 @@ package router
 import (
 	"bytes"
 	"context"
-	"errors"
 	"time"
 
-	"mcpgateway/internal/bridge"
+	"go.uber.org/zap"
+
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/fairshare"
 	"mcpgateway/internal/wire"
 )
 
-// WatchTask has deliver called with each change of a task of this caller's, as
-// the params of notifications/tasks under public names, until the task has ended,
-// the caller may not see its tool any more, or ctx ends. It reports false for an id that is none of the caller's. deliver
-// must not block; when it returns false it gets the same news again later.
+// maxTaskWatches bounds the watches of tasks of all clients. It bounds also how many tasks
+// are polled, because all watches of a task share one poll.
+const maxTaskWatches = 1024
+
+// taskWatch is one client's watch of a task.
+type taskWatch struct {
+	get     *call.Call // tasks/get, as the client would send it
+	task    heldTask
+	deliver func(params wire.Raw) bool
+	share   fairshare.Share
+	begun   time.Time
+
+	told wire.Raw // what was delivered last; only the poll uses it
+
+	stop func() bool // releases the hook on the context
+	over bool        // guarded by taskPolls.mu
+}
+
+// WatchTask has deliver called with each change of a task of the caller, as the params of
+// notifications/tasks under public names, until the task has ended, the caller may not see
+// its tool any more, or ctx ends. It reports false for an id that is not one of the
+// caller's, and where the caller or all clients together have as many watches as they may.
+// deliver must not block. When it returns false it gets the same params again later. The
+// first params say how the task is now.
 //
-// The gateway looks at the task as often as its upstream wants: so it needs no
-// subscription of its own there, and works for upstreams that tell of nothing.
-// The first news is how the task is.
+// The gateway polls the task as often as its upstream wants. It needs no subscription of
+// its own there, and the watch works for upstreams that send no notifications.
 func (r *Router) WatchTask(ctx context.Context, c *call.Call, id string, deliver func(params wire.Raw) bool) bool {
-	get := *c
-	get.Method = wire.MethodTasksGet
-	get.Params = wire.SetMember(wire.Raw(`{}`), "taskId", wire.String(id))
-	get.Back = noBackChannel{}
-	f := r.newTaskForwarding(&get, r.Routes(), heldTask{id: id, client: c.Client, principal: c.Principal})
-	for _, stage := range taskStages[:2] { // open and authorize: the watch is one request
-		if _, err := stage.run(f, ctx); err != nil {
-			return false
-		}
+	get := c.With(wire.SetMember(wire.Raw(`{}`), "taskId", wire.String(id)))
+	get.Method, get.Back = wire.MethodTasksGet, noBackChannel{}
+	f := r.newTaskForwarding(get, r.Routes(), heldTask{id: id, client: c.Client, principal: c.Principal})
+	if _, err := f.request(ctx, watchStages); err != nil {
+		return false
 	}
-	ref := f.task.ref
-	go func() {
-		begin := time.Now()
-		r.watch(ctx, &get, f.task, deliver)
-		if r.audit != nil {
-			r.audit.ended(&get, ref.Public, ref.Upstream, call.Result{}, time.Since(begin), nil)
-		}
-	}()
+	w := &taskWatch{get: get, task: *f.task, deliver: deliver, share: fairshare.ShareOf(c.ShareKey), begun: time.Now()}
+	if err := r.polls.budget.Acquire(w.share, 1); err != nil {
+		r.ratelog.Warn("a task is not watched", zap.String("request", c.ID), zap.String("principal", c.Principal.Subject), zap.NamedError("reason", err))
+		return false
+	}
+	w.stop = context.AfterFunc(ctx, func() { r.endWatch(w) })
+	r.polls.add(w, func(p *taskPoll) {
+		polling, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		p.cancel = cancel
+		go r.pollTask(polling, p)
+	})
 	return true
 }
 
-func (r *Router) watch(ctx context.Context, get *call.Call, t *heldTask, deliver func(wire.Raw) bool) {
-	var told wire.Raw
-	for {
-		routes, part := r.visiblePart(t) // a watch may be open for long: policy is asked again
-		if part == nil {
-			return
-		}
-		look := r.newTaskForwarding(get, routes, *t)
-		look.resolveTask(part)
-		pause := watchPause
-		res, err := look.run(ctx, watchStages)
-		if err == nil {
-			task := bridge.TaskState(res.Raw, t.ref.Form)
-			news := asNote(res.Raw)
-			delivered := bytes.Equal(news, told) || deliver(news)
-			if delivered {
-				told = news
-			}
-			if delivered && task.Ended() {
-				return
-			}
-			pause = task.Pause()
-		} else if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Raw != nil {
-			return // the upstream does not know the task any more
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		}
+// endWatch ends a watch, once.
+func (r *Router) endWatch(w *taskWatch) {
+	if !r.polls.remove(w) {
+		return
+	}
+	w.stop()
+	r.polls.budget.Release(w.share, 1)
+	if r.audit != nil {
+		ref := &w.task.ref
+		r.audit.ended(w.get, ref.Public, ref.Upstream, call.Result{}, time.Since(w.begun), nil)
 	}
 }
 
-// watchPause is the time between two looks at a task while its upstream cannot
-// be asked.
-const watchPause = 5 * time.Second
+// tell delivers what the upstream said of the task, if that is news to the client. It
+// reports whether the client knows it now.
+func (r *Router) tell(w *taskWatch, routes *Routes, part *catalog.Part, said call.Result) bool {
+	f := r.newTaskForwarding(w.get, routes, w.task)
+	f.resolveTask(part)
+	f.openBackChannel(w.task.ref.Session)
+	f.result = said
+	res, err := f.answer()
+	if err != nil {
+		return false
+	}
+	params := asNotification(res.Raw)
+	if !bytes.Equal(params, w.told) {
+		if !w.deliver(params) {
+			return false
+		}
+		w.told = params
+	}
+	return true
+}
 
-// asNote returns the result of tasks/get without what only results have.
-func asNote(result wire.Raw) wire.Raw {
+// asNotification returns the result of tasks/get without what only results have.
+func asNotification(result wire.Raw) wire.Raw {
 	e := wire.NewEdit(result)
 	e.Remove(e.Root(), "resultType", "_meta")
 	return e.Bytes()
@@ -93,5 +108,5 @@ type noBackChannel struct{}
 func (noBackChannel) Notify(string, wire.Raw) {}
 
 func (noBackChannel) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
-	return nil, wire.Errorf(wire.CodeInternal, "nobody is there to be asked")
+	return nil, wire.Errorf(wire.CodeInternal, "no client is there to be asked")
 }
