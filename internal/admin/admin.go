@@ -75,7 +75,7 @@ func (o Options) authorize(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if o.Token == "" {
 			// A web page that rebound its name to loopback is local too, but its Host is not.
-			if !origin.IsLocal(r) || !origin.OnLoopback(r.Host) {
+			if !origin.IsLocal(r) || !origin.IsLoopbackHost(r.Host) {
 				http.Error(w, "forbidden: set admin.token to use this from other machines or through a proxy; "+
 					"without a token, send the request directly to 127.0.0.1 or localhost on this machine", http.StatusForbidden)
 				return
@@ -99,7 +99,7 @@ func (o Options) authorize(next http.Handler) http.Handler {
 func (o Options) refuseBrowsers(next http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if reason := o.Guard().Refuses(r); reason != "" {
+		if reason := o.Guard().Refusal(r); reason != "" {
 			http.Error(w, "forbidden: "+reason+"; on this machine use 127.0.0.1, [::1] or localhost, "+
 				"from elsewhere an IP address of this machine or a name listed under allowed_hosts", http.StatusForbidden)
 			return

@@ -21,7 +21,7 @@ func handler(o Options) http.Handler {
 	reg.MustRegister(gauge)
 	o.Gatherer = reg
 	if o.Guard == nil {
-		o.Guard = func() *origin.Guard { return origin.New(origin.Options{Numbers: true}) }
+		o.Guard = func() *origin.Guard { return origin.New(origin.Options{IPHosts: true}) }
 	}
 	return New(o)
 }
@@ -78,8 +78,8 @@ func TestPages(t *testing.T) {
 
 // Requests of pages in a browser are refused. Those of probes and Prometheus are served.
 func TestPagesOfBrowsers(t *testing.T) {
-	loopback := origin.New(origin.Options{Loopback: true, Numbers: true})
-	named := origin.New(origin.Options{Numbers: true, Hosts: []string{"gateway.internal"}})
+	loopback := origin.New(origin.Options{Loopback: true, IPHosts: true})
+	named := origin.New(origin.Options{IPHosts: true, Hosts: []string{"gateway.internal"}})
 	for _, tt := range []struct {
 		name         string
 		guard        *origin.Guard

@@ -17,7 +17,7 @@ func (s *settings) allowCORS(w http.ResponseWriter, r *http.Request) bool {
 	}
 	h := w.Header()
 	h.Add("Vary", "Origin")
-	if !s.Names(origin) {
+	if !s.IsConfigured(origin) {
 		return false
 	}
 	h.Set("Access-Control-Allow-Origin", origin)

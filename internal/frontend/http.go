@@ -34,7 +34,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) admit(w http.ResponseWriter, r *http.Request) *call.Principal {
 	w.Header()["X-Content-Type-Options"] = noSniffing
 	set := s.settings.Load()
-	if reason := set.Refuses(r); reason != "" {
+	if reason := set.Refusal(r); reason != "" {
 		s.refuse(w, r, &refusal{status: http.StatusForbidden, reason: reason})
 		return nil
 	}

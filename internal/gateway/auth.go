@@ -100,7 +100,7 @@ func audiences(cfg *config.Config, j config.JWT) []string {
 
 // logAuthModes logs how clients authenticate, and warns if they need not.
 func (g *Gateway) logAuthModes() {
-	if g.auth == nil && !origin.OnLoopback(g.cfg.Listen) {
+	if g.auth == nil && !origin.IsLoopbackHost(g.cfg.Listen) {
 		g.log.Warn("auth.insecure: everyone who can reach this address may call, without authentication", zap.String("listen", g.cfg.Listen))
 		return
 	}

@@ -231,7 +231,7 @@ func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 			SessionIdle: g.cfg.Limits.SessionIdle,
 		},
 		Settings:         settingsOf(g.cfg),
-		LoopbackListener: origin.OnLoopback(g.cfg.Listen),
+		LoopbackListener: origin.IsLoopbackHost(g.cfg.Listen),
 		Logger:           g.log,
 		Metrics:          m,
 		ToolSchema:       g.toolSchema,

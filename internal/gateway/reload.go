@@ -235,7 +235,7 @@ func settingsOf(c *config.Config) frontend.Settings {
 // Prometheus address a pod by its IP address, so those are accepted.
 func (g *Gateway) setAdminGuard(cfg *config.Config) {
 	g.adminGuard.Store(origin.New(origin.Options{
-		Loopback: origin.OnLoopback(g.cfg.Admin.Listen), Numbers: true, Hosts: cfg.AllowedHosts,
+		Loopback: origin.IsLoopbackHost(g.cfg.Admin.Listen), IPHosts: true, Hosts: cfg.AllowedHosts,
 	}))
 }
 

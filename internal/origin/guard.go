@@ -10,28 +10,28 @@ import (
 
 // Options say what a [Guard] lets through.
 type Options struct {
-	// Loopback says that only this machine reaches the address: then Host must be
-	// known, and origins on loopback are trusted.
+	// Loopback says that the address is on loopback: then Host must be known, and
+	// origins on loopback are trusted.
 	Loopback bool
-	// CheckHost has Host be known on other addresses, too. It always must where
-	// Hosts are named.
+	// CheckHost says that Host must be known on other addresses too. It always must if
+	// there are Hosts.
 	CheckHost bool
-	// Numbers takes every IP address for a known Host off loopback: programs that
-	// ask a pod by its number name it so, and a page cannot rebind a number.
-	Numbers   bool
-	Hosts     []string // values of Host beside loopback and the public one, host or host:port
-	Origins   []string // of browsers beside our own, scheme://host[:port]
-	PublicURL string   // how clients reach us, "" when they use the address itself
+	// IPHosts makes each IP address a known Host off loopback: probes send requests to
+	// the IP address of a pod, and a page cannot rebind an IP address.
+	IPHosts   bool
+	Hosts     []string // known values of Host beside loopback and the public one: host or host:port
+	Origins   []string // trusted origins beside our own: scheme://host[:port]
+	PublicURL string   // the URL that clients use, "" if they use the address itself
 }
 
 // Guard decides which Host and Origin values are served. It is immutable.
 type Guard struct {
 	loopback  bool
 	checkHost bool
-	numbers   bool
+	ipHosts   bool
 	hosts     map[string]bool // lower case, with or without a port
 	origins   map[string]bool // lower case
-	own       string          // the origin of the public URL, "" when there is none
+	public    string          // the origin of the public URL, or ""
 }
 
 // New returns a guard.
@@ -39,7 +39,7 @@ func New(o Options) *Guard {
 	g := &Guard{
 		loopback:  o.Loopback,
 		checkHost: o.Loopback || o.CheckHost || len(o.Hosts) > 0,
-		numbers:   o.Numbers && !o.Loopback,
+		ipHosts:   o.IPHosts && !o.Loopback,
 		hosts:     make(map[string]bool),
 		origins:   make(map[string]bool),
 	}
@@ -47,19 +47,19 @@ func New(o Options) *Guard {
 		g.hosts[strings.ToLower(h)] = true
 	}
 	for _, origin := range o.Origins {
-		g.origins[asSent(strings.TrimSuffix(origin, "/"))] = true
+		g.origins[normalize(strings.TrimSuffix(origin, "/"))] = true
 	}
 	if u, err := url.Parse(o.PublicURL); err == nil && u.Host != "" {
-		g.own = asSent(u.Scheme + "://" + u.Host)
-		_, host, _ := strings.Cut(g.own, "://")
+		g.public = normalize(u.Scheme + "://" + u.Host)
+		_, host, _ := strings.Cut(g.public, "://")
 		g.hosts[host] = true
 	}
 	return g
 }
 
-// asSent returns an origin as browsers send it: in lower case, and without the port
-// that goes without saying.
-func asSent(origin string) string {
+// normalize returns an origin as browsers send it: in lower case, and without the default
+// port of the scheme.
+func normalize(origin string) string {
 	origin = strings.ToLower(origin)
 	for scheme, port := range map[string]string{"http://": ":80", "https://": ":443"} {
 		if strings.HasPrefix(origin, scheme) {
@@ -69,8 +69,8 @@ func asSent(origin string) string {
 	return origin
 }
 
-// Refuses returns why a request is not served, "" when it is.
-func (g *Guard) Refuses(r *http.Request) string {
+// Refusal returns why a request is not served, or "" if it is.
+func (g *Guard) Refusal(r *http.Request) string {
 	if g.checkHost && !g.knowsHost(r.Host) {
 		return "the Host header names no host that is served here"
 	}
@@ -80,24 +80,24 @@ func (g *Guard) Refuses(r *http.Request) string {
 	return ""
 }
 
-// Names reports whether the configuration names an origin.
-func (g *Guard) Names(origin string) bool { return g.origins[strings.ToLower(origin)] }
+// IsConfigured reports whether an origin is one of Options.Origins.
+func (g *Guard) IsConfigured(origin string) bool { return g.origins[strings.ToLower(origin)] }
 
+// knowsHost reports whether a Host is known.
 func (g *Guard) knowsHost(host string) bool {
 	name := hostName(host)
 	if IsLoopback(name) || g.hosts[strings.ToLower(host)] || g.hosts[strings.ToLower(name)] {
 		return true
 	}
 	_, err := netip.ParseAddr(name)
-	return g.numbers && err == nil
+	return g.ipHosts && err == nil
 }
 
-// trusts reports whether a page of this origin may send requests: our own
-// origin, one that the configuration names, and on a loopback listener every
-// page that is served from loopback.
+// trusts reports whether pages of an origin may send requests. Trusted origins are our
+// own, those of Options.Origins, and on a loopback address all origins on loopback.
 func (g *Guard) trusts(origin, host string) bool {
 	origin = strings.ToLower(origin)
-	if g.origins[origin] || (g.own != "" && origin == g.own) {
+	if g.origins[origin] || (g.public != "" && origin == g.public) {
 		return true
 	}
 	u, err := url.Parse(origin)
@@ -107,8 +107,8 @@ func (g *Guard) trusts(origin, host string) bool {
 	return strings.EqualFold(u.Host, host) || (g.loopback && IsLoopback(hostName(u.Host)))
 }
 
-// hostName returns a host without its port, without brackets, and without the
-// dot that ends an absolute name.
+// hostName returns a host without its port, its brackets, and the final dot of an
+// absolute name.
 func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return strings.TrimSuffix(name, ".")
@@ -116,8 +116,7 @@ func hostName(host string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), ".")
 }
 
-// IsLoopback reports whether a name or IP address, without a port, stands for this
-// machine alone.
+// IsLoopback reports whether a host name or IP address, without a port, is on loopback.
 func IsLoopback(name string) bool {
 	if strings.EqualFold(name, "localhost") {
 		return true
@@ -126,5 +125,5 @@ func IsLoopback(name string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// OnLoopback reports whether a host, with a port or without, is this machine alone.
-func OnLoopback(host string) bool { return IsLoopback(hostName(host)) }
+// IsLoopbackHost reports whether a host, with or without a port, is on loopback.
+func IsLoopbackHost(host string) bool { return IsLoopback(hostName(host)) }

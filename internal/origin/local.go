@@ -23,7 +23,7 @@ var forwardingHeaders = map[string]bool{
 // from a loopback address, and no header says that a proxy forwarded it. Behind a proxy
 // on this machine every request comes from loopback. A proxy that adds no such header
 // cannot be told from a local program.
-func IsLocal(r *http.Request) bool { return OnLoopback(r.RemoteAddr) && !isForwarded(r.Header) }
+func IsLocal(r *http.Request) bool { return IsLoopbackHost(r.RemoteAddr) && !isForwarded(r.Header) }
 
 func isForwarded(h http.Header) bool {
 	for name := range h {
