@@ -60,12 +60,12 @@ var mayImport = map[string]struct {
 	"statedir":    {[]string{"wire"}, "files in the state folder are data; gateway says what they mean"},
 	"pins":        {[]string{"wire", "statedir"}, "a definition is accepted by its digest, without regard to who lists it"},
 	"inspect":     {[]string{"wire", "call", "catalog", "policy", "conform", "toolschema", "upstream"}, "an inspection declares what it reads of the gateway, so that the admin address can show it"},
-	"telemetry":   {nil, "whoever measures owns its metrics and is handed a registry"},
+	"telemetry":   {nil, "each package owns its metrics and is handed a registry"},
 	"admin":       {[]string{"origin"}, "health and metrics are handed in as functions"},
 	"console":     {[]string{"wire"}, "what people read and type depends on the messages alone, not on who carries them"},
-	"polltest":    {nil, "tests of every package may wait with it, so it leans on nothing of ours"},
-	"watch":       {nil, "who looks after files knows nothing of what is in them"},
-	"demo":        {nil, "the demo upstreams are servers like any other: no way in but the protocol"},
+	"polltest":    {nil, "tests of every package may import it, so it imports nothing of ours"},
+	"watch":       {nil, "a change of a file is noticed without regard to its meaning"},
+	"demo":        {nil, "the demo upstreams are servers like any other: the gateway reaches them by the protocol alone"},
 
 	// What upstream is made of.
 	"upstream":          {[]string{"wire", "call", "fairshare", "ratelog", "http1", "upstream/process", "upstream/diagnose"}, "the edges meet in the inner shape and never know one another or the router"},

@@ -48,7 +48,7 @@ type Config struct {
 // Admin is the address for operators.
 type Admin struct {
 	Listen string `yaml:"listen" default:"127.0.0.1:9090" format:"address" doc:"address of /healthz, /readyz and /metrics"`
-	Token  Secret `yaml:"token" doc:"bearer token for everything else when the address is not loopback"`
+	Token  Secret `yaml:"token" doc:"bearer token for reload and profiles; without one they serve only programs on this machine, and no proxies"`
 	Pprof  bool   `yaml:"pprof" default:"false" doc:"serve Go profiles under /debug/pprof"`
 }
 

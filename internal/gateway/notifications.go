@@ -55,14 +55,11 @@ func (g *Gateway) upstreamMessage(from upstream.Origin, to frontend.Audience, pa
 	}
 	p := wire.ValueOf(params)
 	g.log.Debug("upstream log message", zap.String("upstream", from.Upstream),
-		zap.String("level", clip(p.Get("level").Str())), zap.String("logger", clip(p.Get("logger").Str())))
+		zap.String("level", plaintext.Clip(p.Get("level").Str(), maxLogField)), zap.String("logger", plaintext.Clip(p.Get("logger").Str(), maxLogField)))
 }
 
-// clip returns the beginning of a text from an upstream, short enough for a field of the
-// log.
-func clip(s string) string {
-	return plaintext.Truncate(s, 64)
-}
+// maxLogField bounds a text of an upstream in a field of the log.
+const maxLogField = 64
 
 // Client implements upstream.Outside.
 func (g *Gateway) Client(from upstream.Origin, c *call.Client) *call.Call {
