@@ -53,6 +53,7 @@ var mayImport = map[string]struct {
 	"hostimport":  {[]string{"config", "configfile"}, "other programs' files become a gateway.yaml, and nothing else comes of them"},
 	"origin":      {nil, "the sender of a request is judged by its headers and address alone"},
 	"fairshare":   {nil, "a budget does not depend on what it counts"},
+	"latest":      {[]string{"wire", "call"}, "the latest credentials of a principal depend neither on how they were proved nor on what they are for"},
 	"ratelog":     {nil, "a rate limit does not depend on what is logged"},
 	"oauthmeta":   {[]string{"wire"}, "metadata is parsed without a network; the callers fetch, each with its own guard"},
 	"ttlcache":    {nil, "a cache knows nothing of its entries"},

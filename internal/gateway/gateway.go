@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -22,6 +23,7 @@ import (
 	"mcpgateway/internal/credentials"
 	"mcpgateway/internal/frontend"
 	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/latest"
 	"mcpgateway/internal/mask"
 	"mcpgateway/internal/origin"
 	"mcpgateway/internal/ratelog"
@@ -93,6 +95,8 @@ type Gateway struct {
 
 	auth  *auth.Authenticator // nil without authentication
 	certs *certificateFiles   // nil without TLS
+
+	latest latest.Principals // the latest credentials of each principal
 
 	grants *credentials.Store // of principals, for upstreams with auth.kind user
 	web    *credentials.Web   // the pages on which principals give grants
@@ -199,7 +203,7 @@ func (g *Gateway) assemble() error {
 	}
 	g.router = router.New(router.Options{
 		Settled: g.started, Logger: g.log, Metrics: g.routerMetrics,
-		Sealer: g.sealer, Audit: g.newAudit(), Nonconforming: g.nonconforming,
+		Sealer: g.sealer, Audit: g.newAudit(), Nonconforming: g.nonconforming, Latest: g.latest.Latest,
 	}, g.buildRoutes(first, snapshotsOf(g.control.inUse), time.Now()))
 	routes := *g.router.Routes()
 	routes.PrincipalTables = g.newPrincipalTables(nil)
@@ -244,9 +248,19 @@ func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 		o.Events.SessionReady = g.onlyClient.Set
 	}
 	if g.auth != nil {
-		o.Authenticate, o.ScopeChallenge = g.auth.Authenticate, g.auth.ScopeChallenge
+		o.Authenticate, o.ScopeChallenge = g.authenticate, g.auth.ScopeChallenge
 	}
 	return o
+}
+
+// authenticate authenticates a request and records its principal, whose subscriptions,
+// tasks and sessions are judged by the latest credentials.
+func (g *Gateway) authenticate(r *http.Request) (*call.Principal, error) {
+	p, err := g.auth.Authenticate(r)
+	if err == nil {
+		g.latest.Record(p)
+	}
+	return p, err
 }
 
 // serverInfo returns serverInfo toward clients.

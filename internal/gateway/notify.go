@@ -64,7 +64,7 @@ func (g *Gateway) notifyListChanges(shared *catalog.Diff, principals principalDi
 		if diff == nil {
 			return false, false, false
 		}
-		c := diff.For(p, client)
+		c := diff.For(g.latest.Latest(p), client)
 		return c.Tools, c.Prompts, c.Resources
 	})
 }
@@ -87,7 +87,7 @@ func (g *Gateway) notifyEarlyClients(listChanged map[string]catalog.Changes) {
 		if diffs[tables] == nil {
 			diffs[tables] = catalog.NewDiff(tables[0], tables[1], listChanged)
 		}
-		c := diffs[tables].For(p, client)
+		c := diffs[tables].For(g.latest.Latest(p), client)
 		return c.Tools, c.Prompts, c.Resources
 	})
 }

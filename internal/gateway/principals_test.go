@@ -183,6 +183,54 @@ func TestHiddenUpstreamsGatherNothing(t *testing.T) {
 	want(t, list, "shown__of_ann")
 }
 
+// A later request of a principal with fewer groups counts for the sessions that are open.
+func TestFewerGroupsInOpenSessions(t *testing.T) {
+	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
+	shop := newShop(t, idp, false)
+	c := startCredentials(t, idp, fmt.Sprintf("  shop: {url: %q, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n", shop.url), func(cfg *config.Config) {
+		cfg.Policy.Default = config.Deny
+		cfg.Policy.Rules = []config.Rule{{Name: "staff", Effect: config.Allow, Who: config.Who{Groups: []string{"staff"}}}}
+	})
+	staff := func(subject string) string {
+		return idp.Token("gw", map[string]any{"sub": subject, "groups": []string{"staff"}})
+	}
+	heard := make(map[string]<-chan string)
+	for _, subject := range []string{"ann", "bob"} {
+		token := staff(subject)
+		session, _ := c.legacy(token, `{}`)
+		heard[subject] = c.listen(token, session)
+		c.lists(token)
+	}
+	added := 0
+	hears := func(subject string) {
+		t.Helper()
+		polltest.Until(t, subject+" is told", func() bool {
+			added++
+			give(shop.of("ann"), fmt.Sprint("new", added))
+			give(shop.of("bob"), fmt.Sprint("new", added))
+			select {
+			case <-heard[subject]:
+				return true
+			default:
+				return false
+			}
+		})
+	}
+	hears("ann")
+	if list, _ := c.lists(c.tokenOf("ann")); namesIn(list) != "" {
+		t.Fatalf("without the group ann is shown %s", list)
+	}
+	for range len(heard["ann"]) {
+		<-heard["ann"]
+	}
+	for range 3 {
+		hears("bob")
+	}
+	if n := len(heard["ann"]); n > 0 {
+		t.Errorf("ann is told of %d changes of what she may not see", n)
+	}
+}
+
 // Changes of a principal's own lists are announced to its clients only.
 func TestOwnListChanges(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})

@@ -32,7 +32,7 @@ func (b *backChannel) Notify(method string, params wire.Raw) {
 
 // maySee reports whether the client may hear of a resource of the upstream.
 func (b *backChannel) maySee(native string) bool {
-	view := b.routes.view(b.principal, b.client)
+	view := b.routes.view(b.router.latest(b.principal), b.client)
 	return view.Judge(call.Resource, b.part, b.part.Space().PublicURI(native), native).Listed().Visible()
 }
 

@@ -123,8 +123,12 @@ type Options struct {
 	// Nonconforming is told of each answer of an upstream that does not keep to the
 	// specification, before the call of it ends; none: nobody is.
 	Nonconforming func(Nonconforming)
-	Logger        *zap.Logger
-	Metrics       *Metrics
+	// Latest returns a principal with its latest credentials. Subscriptions, tasks and
+	// calls that run judge with them what they bring later. Nil: the credentials of the
+	// request.
+	Latest  func(*call.Principal) *call.Principal
+	Logger  *zap.Logger
+	Metrics *Metrics
 }
 
 // Router takes calls with public names to upstreams.
@@ -146,6 +150,7 @@ type Router struct {
 	early           earlyLists
 	audit           *Audit
 	onNonconforming func(Nonconforming) // nil for none
+	latest          func(*call.Principal) *call.Principal
 }
 
 // current is the routes of this moment.
@@ -166,12 +171,16 @@ func New(o Options, first *Routes) *Router {
 		audit:           o.Audit,
 		onNonconforming: o.Nonconforming,
 		polls:           newTaskPolls(),
+		latest:          o.Latest,
 	}
 	if r.tokens == nil {
 		r.tokens = newMemoryTokens()
 	}
 	if r.sealer == nil {
 		r.sealer = bridge.NewSealer()
+	}
+	if r.latest == nil {
+		r.latest = func(p *call.Principal) *call.Principal { return p }
 	}
 	r.now.Store(newCurrent(first))
 	return r

@@ -194,7 +194,7 @@ func (s *Subscriptions) Follow(ctx context.Context) {
 }
 
 func (s *Subscriptions) move(ctx context.Context, sub *subscription) {
-	c := &call.Call{Method: wire.MethodResourcesSubscribe, Principal: sub.who, Client: sub.client, Back: noBackChannel{}}
+	c := &call.Call{Method: wire.MethodResourcesSubscribe, Principal: s.router.latest(sub.who), Client: sub.client, Back: noBackChannel{}}
 	f := s.router.newForwarding(c)
 	err := f.find(ctx, namespace.Ref{Kind: call.Resource, Name: sub.public})
 	if err == nil {
@@ -243,7 +243,8 @@ func (s *Subscriptions) Updated(upstream, session string, params wire.Raw) {
 	}
 	routes := s.router.Routes()
 	for _, sub := range subs {
-		table := routes.TableFor(sub.who)
+		who := s.router.latest(sub.who) // who may have fewer rights than when they subscribed
+		table := routes.TableFor(who)
 		part, ok := table.Part(upstream)
 		if !ok {
 			continue
@@ -252,7 +253,7 @@ func (s *Subscriptions) Updated(upstream, session string, params wire.Raw) {
 		if exact {
 			public = sub.public
 		}
-		j := table.View(sub.who, sub.client).Judge(call.Resource, part, public, native)
+		j := table.View(who, sub.client).Judge(call.Resource, part, public, native)
 		if j.Decide(policy.Request{Method: wire.MethodResourcesSubscribe}).Denied() {
 			continue
 		}

@@ -160,6 +160,48 @@ func TestUpdateAfterPolicyChanged(t *testing.T) {
 	}
 }
 
+// The latest credentials of a principal count: after a request with fewer groups no update
+// comes of what these do not allow.
+func TestUpdateAfterFewerGroups(t *testing.T) {
+	s, _ := subscribing(t)
+	next := *s.router.Routes()
+	next.Table = catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{Rules: []policy.Rule{
+		{Name: "staff", Effect: policy.Allow, Who: policy.Who{Groups: []string{"staff"}}},
+	}})}, []catalog.Source{filesSource(t)})
+	s.router.Swap(&next)
+	before := &call.Principal{Subject: "ann", Groups: []string{"staff"}}
+	latest := before
+	s.router.latest = func(p *call.Principal) *call.Principal {
+		if p.Subject == latest.Subject {
+			return latest
+		}
+		return p
+	}
+	var l listener
+	c := newCall(wire.MethodListen, `{}`, nil)
+	c.Principal = before
+	cancel, err := s.Subscribe(t.Context(), c, "files+file:///a", l.deliver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cancel()
+	update := func() int {
+		s.Updated("files", "", wire.Raw(`{"uri":"file:///a"}`))
+		return len(l.take())
+	}
+	if n := update(); n != 1 {
+		t.Errorf("%d updates came before", n)
+	}
+	latest = &call.Principal{Subject: "ann"}
+	if n := update(); n != 0 {
+		t.Errorf("%d updates came after a request without the group", n)
+	}
+	latest = before
+	if n := update(); n != 1 {
+		t.Errorf("%d updates came once the group was back", n)
+	}
+}
+
 func TestSubscribeRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name, uri string

@@ -136,7 +136,9 @@ func (r *Router) lookAtTask(ctx context.Context, p *taskPoll) (call.Result, erro
 			r.endWatch(w)
 			continue
 		}
-		f := r.newTaskForwarding(w.get, routes, w.task)
+		get := *w.get
+		get.Principal = r.latest(get.Principal)
+		f := r.newTaskForwarding(&get, routes, w.task)
 		f.resolveTask(part)
 		_, err := f.request(ctx, pollStages)
 		return f.result, err

@@ -217,7 +217,7 @@ func (r *Router) TaskStatus(upstream, session string, params wire.Raw) (client s
 // is in, and nil when the task's client may not see its tool any more.
 func (r *Router) visiblePart(t *heldTask) (*Routes, *catalog.Part) {
 	routes := r.Routes()
-	view := routes.view(t.principal, t.client)
+	view := routes.view(r.latest(t.principal), t.client)
 	part := view.Part(t.ref.Upstream)
 	if part == nil || !view.Judge(call.Tool, part, t.ref.Public, t.ref.Tool).Listed().Visible() {
 		return routes, nil
