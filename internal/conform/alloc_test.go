@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector's own allocations would count here.
+// The race detector allocates, too.
 
 package conform
 

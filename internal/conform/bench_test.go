@@ -8,7 +8,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// bodies are results in which nothing is replaced for any client.
+// bodies are results without violations.
 func bodies() map[string]wire.Raw {
 	text := strings.Repeat("lorem ipsum dolor ", 57) // 1 KiB
 	return map[string]wire.Raw{
@@ -18,7 +18,7 @@ func bodies() map[string]wire.Raw {
 	}
 }
 
-// What the checks cost in each mode, for results without faults.
+// BenchmarkCheck measures the checks of results without violations.
 func BenchmarkCheck(b *testing.B) {
 	schema := toolschema.New(wire.Raw(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}`))
 	all := bodies()

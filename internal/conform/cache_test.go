@@ -13,11 +13,11 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// sameItem compares what was found out, but for where it is kept.
+// sameItem compares checked items, except for cached values.
 var sameItem = cmp.Options{cmpopts.IgnoreUnexported(CheckedItem{}), cmpopts.IgnoreTypes(&toolschema.Schema{})}
 
-// What is remembered of an item is what looking at it says, in every mode, revision and
-// with every sort of cleaning, also where tables follow one another with other rules.
+// TestKeptItemsAreAsLookedAt compares cached checks with new ones, in every mode and
+// revision, and after changes of the configuration.
 func TestKeptItemsAreAsLookedAt(t *testing.T) {
 	items := map[call.Kind][]wire.Raw{}
 	for _, f := range corpus(t) {
@@ -44,7 +44,7 @@ func TestKeptItemsAreAsLookedAt(t *testing.T) {
 			{Mode: Warn}, {Mode: Repair}, {Mode: Strict}, {Mode: Off}, {Mode: Off, Inputs: true},
 			{Mode: Warn, Revision: wire.Rev20241105}, {Mode: Warn, Revision: wire.Rev20260728}, {Mode: Repair, Sanitize: sanitize.Invisible},
 		} {
-			for range 2 { // the first table after a change of rules, and the next one
+			for range 2 { // the first build after a change, and the next one
 				end := kept.Begin()
 				for kind, all := range items {
 					for _, item := range all {
@@ -103,7 +103,7 @@ func TestKeptItems(t *testing.T) {
 	if outside := lists.Check(call.Tool, wire.Raw(text)); len(outside.Violations) != 1 || len(kept.previous) != 1 {
 		t.Error("something is kept between tables")
 	}
-	// Two items with one hash are told from one another by their bytes.
+	// Items with the same hash are distinguished by their bytes.
 	end = kept.Begin()
 	key := lists.key(call.Tool, wire.Raw(text))
 	kept.keep(key, wire.Raw(`{"name":"another"}`), CheckedItem{Native: "another"})
@@ -113,8 +113,8 @@ func TestKeptItems(t *testing.T) {
 	end()
 }
 
-// The budget is spent on items that are kept as on others, and nothing is kept of
-// what it did not suffice for.
+// TestKeptItemsCostTheSame checks that cached items count against the budget, and that
+// items over the budget are not cached.
 func TestKeptItemsCostTheSame(t *testing.T) {
 	var kept Cache
 	item := func(name string) wire.Raw {

@@ -22,16 +22,19 @@ import (
 
 var update = flag.Bool("update", false, "write the goldens anew")
 
-// faulty is one file of the corpus: prose, and these sections.
+// faulty is one file of the corpus: prose, and these sections:
 //
 //	method    of the request, or of the list
-//	revision  that the upstream speaks; 2025-11-25 where there is none
-//	tool      that was called, as lists have it
-//	resource  that lists have
-//	sent      what the upstream sent
-//	found     the faults, with place and words
-//	warn      what the client gets in each mode: the result, the JSON-RPC error,
-//	repair    or of a list the items; "as sent" where not a byte differs
+//	revision  of the upstream; default 2025-11-25
+//	tool      the called tool, as listed
+//	resource  a listed resource
+//	sent      the document of the upstream
+//	found     the violations
+//	warn      the document for the client in each mode: the result, the JSON-RPC
+//
+// error,
+//
+//	repair    or the items of a list; "as sent" if no byte differs
 //	strict
 type faulty struct {
 	*txtar.Archive
@@ -72,7 +75,7 @@ func (f faulty) revision() wire.Revision {
 	return wire.Rev20251125
 }
 
-// listed has one resource.
+// listed is a list of one resource.
 type listed struct{ item wire.Raw }
 
 func (l listed) Listed(uri string) wire.Raw {
@@ -82,7 +85,7 @@ func (l listed) Listed(uri string) wire.Raw {
 	return nil
 }
 
-// asked is the resource that a read of the corpus asked for.
+// asked is the resource that reads of the corpus request.
 const asked = "corpus:asked"
 
 func (f faulty) subject(mode Mode) ResultChecker {
@@ -99,13 +102,13 @@ func (f faulty) subject(mode Mode) ResultChecker {
 	return s
 }
 
-// listKinds are the kinds of items by the method that lists them.
+// listKinds are the kinds of items by list method.
 var listKinds = map[string]call.Kind{
 	wire.MethodToolsList: call.Tool, wire.MethodPromptsList: call.Prompt,
 	wire.MethodResourcesList: call.Resource, wire.MethodTemplatesList: call.Template,
 }
 
-// outcome returns what the client gets, and what was found.
+// outcome returns the document for the client, and the violations.
 func (f faulty) outcome(mode Mode) (got string, found []string) {
 	sent := wire.Raw(f.section("sent"))
 	kind, isList := listKinds[f.section("method")]
@@ -148,7 +151,7 @@ var modes = []struct {
 	mode Mode
 }{{"warn", Warn}, {"repair", Repair}, {"strict", Strict}}
 
-// What upstreams send by mistake, what is said of it, and what clients get.
+// TestCorpus compares violations and repairs with the golden files.
 func TestCorpus(t *testing.T) {
 	files := corpus(t)
 	if len(files) < 60 {
@@ -191,8 +194,8 @@ func (f faulty) write(t *testing.T, sections map[string]string) {
 	}
 }
 
-// What repair makes has none of the faults that it says it has mended, is valid
-// JSON, and is left alone when it is looked at again.
+// TestRepairIsDone checks that repaired results are valid JSON, do not have the repaired
+// violations, and are not repaired again.
 func TestRepairIsDone(t *testing.T) {
 	for _, f := range corpus(t) {
 		if _, isList := listKinds[f.section("method")]; isList {

@@ -10,8 +10,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Whatever an upstream sends: what is mended is valid JSON and stays as it is, no
-// other mode changes a byte of what it passes, and what warns finds what repairs.
+// FuzzCheck checks that repaired documents are valid JSON and stable, that no other mode
+// changes a document, and that the modes find the same violations.
 func FuzzCheck(f *testing.F) {
 	for _, file := range corpus(f) {
 		f.Add([]byte(file.section("sent")))

@@ -77,7 +77,7 @@ func (l *ItemChecker) check(kind call.Kind, item wire.Raw) CheckedItem {
 		root = wire.ValueOf(out.Item)
 	}
 	id := namespace.NameMember(kind)
-	name, twice := only(root, id)
+	name, twice := singleMember(root, id)
 	native, ok := name.Text()
 	switch {
 	case twice:
@@ -216,8 +216,8 @@ func (l *ItemChecker) schema(out *CheckedItem, tool wire.Value, name string, men
 	return nil
 }
 
-// only returns a member, and reports whether it occurs more than once.
-func only(obj wire.Value, name string) (v wire.Value, twice bool) {
+// singleMember returns a member, and reports whether it occurs more than once.
+func singleMember(obj wire.Value, name string) (v wire.Value, twice bool) {
 	for m := range obj.Members() {
 		if m.Is(name) {
 			twice = v.Exists()
@@ -230,7 +230,7 @@ func only(obj wire.Value, name string) (v wire.Value, twice bool) {
 // unusable returns the reason for which strict clients refuse a list with this item, "" if
 // they do not.
 func unusable(kind call.Kind, item wire.Value) (string, Kind) {
-	name, twice := only(item, "name")
+	name, twice := singleMember(item, "name")
 	if twice {
 		return `the member "name" occurs twice`, DuplicateMember
 	}
@@ -239,7 +239,7 @@ func unusable(kind call.Kind, item wire.Value) (string, Kind) {
 	}
 	switch kind {
 	case call.Tool:
-		schema, twice := only(item, "inputSchema")
+		schema, twice := singleMember(item, "inputSchema")
 		switch {
 		case twice:
 			return `the member "inputSchema" occurs twice`, DuplicateMember

@@ -7,7 +7,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// What a revision allows is no fault of who speaks it.
+// TestLegal checks that valid results of every revision have no violations.
 func TestLegal(t *testing.T) {
 	tests := []struct {
 		name string
@@ -33,8 +33,8 @@ func TestLegal(t *testing.T) {
 	}
 }
 
-// A fault that is mended, that clients bear, or that is against a recommendation
-// alone leaves nothing out of a list.
+// TestFaultsThatLeaveNothingOut checks that repaired and tolerable violations leave no
+// item out of a list.
 func TestFaultsThatLeaveNothingOut(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -61,8 +61,7 @@ func TestFaultsThatLeaveNothingOut(t *testing.T) {
 	}
 }
 
-// Contents of resources may have any members beside their own: those that a draft
-// gives them are no reason to refuse an answer.
+// TestMembersOfADraft checks that members of a draft in contents do not refuse a result.
 func TestMembersOfADraft(t *testing.T) {
 	const result = `{"contents":[{"uri":"a:b","text":"x","size":"1 KB","icons":"b.png","annotations":{"priority":"high"}}]}`
 	for mode, want := range map[Mode]string{

@@ -7,38 +7,38 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// rule is what is known of one member of an object.
+// rule describes one member of an object.
 type rule struct {
 	name string
-	// need says that the object must have it.
+	// required says that the object must have the member.
 	required bool
-	// section says where the specification does.
+	// section is the section of the specification that defines the member.
 	section string
-	// check checks the value and returns what mends it: nil where nothing is to
-	// be changed, gone where the member should not be there.
+	// check checks the value. It returns the repaired value, nil to keep the value, or
+	// removed to remove the member.
 	check func(w *walk, v wire.Value) wire.Raw
-	// fill returns the value of a required member that is missing, nil when
-	// there is no one answer, and what words say of it.
+	// defaultValue returns the value for a required member that is missing, nil if there
+	// is no right one, and the message of the violation, "" for the usual one.
 	defaultValue func(w *walk, obj wire.Value) (value wire.Raw, words string)
-	// other are names under which upstreams send it by mistake.
+	// aliases are wrong names under which upstreams send the member.
 	aliases []string
-	// into is the member, an object, that this one belongs into: it should not
-	// stand here at all.
+	// parent is the member, an object, that should contain this one.
 	parent string
-	// public says that it is a URI, which nobody has rewritten where it stands.
+	// isURI says that the value is a URI, which is not rewritten under an alias or
+	// outside of its parent.
 	isURI bool
-	// keep says that null is a value.
+	// nullable says that null is a valid value.
 	nullable bool
 }
 
-// gone stands for "without this".
+// removed is the repaired value of a member that is removed.
 var removed = wire.Raw{}
 
 func isRemoved(raw wire.Raw) bool { return raw != nil && len(raw) == 0 }
 
-// find returns the index of the rule for a member, and whether the member stands
-// under another name than its own; -1 when there is none.
-func find(rules []rule, m wire.Member) (i int, other bool) {
+// ruleOf returns the index of the rule for a member, -1 for none, and whether the name of
+// the member is an alias.
+func ruleOf(rules []rule, m wire.Member) (i int, other bool) {
 	key := m.Key.Raw()
 	key = key[1 : len(key)-1]
 	if bytes.IndexByte(key, '\\') >= 0 {
@@ -59,15 +59,14 @@ func find(rules []rule, m wire.Member) (i int, other bool) {
 	return -1, false
 }
 
-// known is a member that there is a rule for.
-type known struct {
+// checkedMember is a member with a rule.
+type checkedMember struct {
 	value wire.Value
 	rule  int
 }
 
-// isEarlier reports whether the first of the members stands again among the
-// others.
-func isEarlier(members []known) bool {
+// isRepeated reports whether a later member has the same rule as the first one.
+func isRepeated(members []checkedMember) bool {
 	for _, m := range members[1:] {
 		if m.rule == members[0].rule {
 			return true
@@ -76,73 +75,80 @@ func isEarlier(members []known) bool {
 	return false
 }
 
-// objectOrElse is object for what has another answer where it cannot be mended: ok is
-// false then, and the faults count as mended.
+// objectOrFallback is object for values that the caller replaces as a whole if they
+// cannot be repaired. In that case ok is false, and the violations count as repaired.
 func (w *walk) objectOrFallback(v wire.Value, rules []rule) (fix wire.Raw, ok bool) {
-	stuck := w.unrepaired
+	before := w.unrepaired
 	fix = w.object(v, rules)
-	if w.unrepaired > stuck {
-		w.unrepaired = stuck
+	if w.unrepaired > before {
+		w.unrepaired = before
 		w.markRepaired()
 		return nil, false
 	}
 	return fix, true
 }
 
-// settled notes that what was found last has an answer after all.
+// markRepaired marks the violations at and below the current value as repaired.
 func (w *walk) markRepaired() {
 	for i := range w.violations {
-		f := &w.violations[i]
-		f.Repaired = f.Repaired || w.repair && f.Kind != InvalidURI && f.Kind != InvalidMeta && strings.HasPrefix(f.Path, w.path(""))
+		v := &w.violations[i]
+		v.Repaired = v.Repaired || w.repair && v.Kind != InvalidURI && v.Kind != InvalidMeta && strings.HasPrefix(v.Path, w.path(""))
 	}
 }
 
-// object holds an object against rules and returns what mends it, nil when
-// nothing is to be changed.
-func (w *walk) object(v wire.Value, rules []rule) wire.Raw {
-	var seen, under, twice, stray uint32 // rules: met, met under another name, met again, met in the wrong place
-	var few [8]known
-	members := few[:0]
+// memberSets are sets of rules, one bit for each rule, by the members of an object.
+type memberSets struct {
+	present   uint32
+	aliased   uint32 // a member has an alias
+	duplicate uint32 // a member occurs twice
+	misplaced uint32 // a member must be in another object
+}
+
+// classify returns the members with a rule under their own name, appended to members, and
+// the sets of rules.
+func classify(v wire.Value, rules []rule, members []checkedMember) ([]checkedMember, memberSets) {
+	var sets memberSets
 	for m := range v.Members() {
-		i, other := find(rules, m)
+		i, alias := ruleOf(rules, m)
 		if i < 0 {
 			continue
 		}
 		bit := uint32(1) << i
 		switch {
-		case other:
-			under |= bit
+		case alias:
+			sets.aliased |= bit
 			continue
 		case rules[i].parent != "":
-			stray |= bit
+			sets.misplaced |= bit
 			continue
-		case seen&bit != 0:
-			twice |= bit
+		case sets.present&bit != 0:
+			sets.duplicate |= bit
 		}
-		seen |= bit
-		members = append(members, known{m.Value, i})
+		sets.present |= bit
+		members = append(members, checkedMember{m.Value, i})
 	}
-	if stray != 0 {
-		if home := w.moveMisplaced(v, rules, stray); home != nil {
-			if fix := w.object(wire.ValueOf(home), rules); fix != nil {
+	return members, sets
+}
+
+// object checks an object against rules. It returns the repaired object, nil if nothing
+// changes.
+func (w *walk) object(v wire.Value, rules []rule) wire.Raw {
+	var few [8]checkedMember
+	members, sets := classify(v, rules, few[:0])
+	if sets.misplaced != 0 {
+		if moved := w.moveMisplaced(v, rules, sets.misplaced); moved != nil {
+			if fix := w.object(wire.ValueOf(moved), rules); fix != nil {
 				return fix
 			}
-			return home
+			return moved
 		}
 	}
-	var parts []part // made when there is something to change
-	if twice != 0 {
-		for i := range rules {
-			if twice&(1<<i) != 0 {
-				w.reportMember(rules[i].name, DuplicateMember, secJSON, true, "occurs twice; most clients read the last one, some the first")
-			}
-		}
-		if w.repair {
-			parts = lastOfEach(partsOf(v, rules))
-		}
+	var parts []part // set at the first change
+	if sets.duplicate != 0 {
+		parts = w.duplicates(v, rules, sets.duplicate)
 	}
 	for n, m := range members {
-		if twice&(1<<m.rule) != 0 && isEarlier(members[n:]) {
+		if sets.duplicate&(1<<m.rule) != 0 && isRepeated(members[n:]) {
 			continue
 		}
 		fix := w.member(&rules[m.rule], m.value)
@@ -150,79 +156,99 @@ func (w *walk) object(v wire.Value, rules []rule) wire.Raw {
 			continue
 		}
 		if isRemoved(fix) {
-			seen &^= 1 << m.rule
+			sets.present &^= 1 << m.rule
 		}
 		if w.repair {
 			if parts == nil {
 				parts = partsOf(v, rules)
 			}
-			parts = replace(parts, m.rule, fix)
+			parts = setPart(parts, m.rule, fix)
 		}
 	}
+	return joinParts(w.fillAbsent(v, rules, sets, parts))
+}
+
+// duplicates reports duplicate members. It returns the members without duplicates, nil if
+// nothing is repaired.
+func (w *walk) duplicates(v wire.Value, rules []rule, duplicate uint32) []part {
+	for i := range rules {
+		if duplicate&(1<<i) != 0 {
+			w.reportMember(rules[i].name, DuplicateMember, secJSON, true, "occurs twice; most clients read the last one, some the first")
+		}
+	}
+	if !w.repair {
+		return nil
+	}
+	return removeDuplicates(partsOf(v, rules))
+}
+
+// fillAbsent looks for absent members under their aliases, and fills required ones. It
+// returns the changed parts.
+func (w *walk) fillAbsent(v wire.Value, rules []rule, sets memberSets, parts []part) []part {
 	for i := range rules {
 		bit := uint32(1) << i
-		if seen&bit != 0 || under&bit == 0 && !rules[i].required || comesOf(rules, i, stray) {
+		aliased := sets.aliased&bit != 0
+		if sets.present&bit != 0 || !aliased && !rules[i].required || hasMisplacedPart(rules, i, sets.misplaced) {
 			continue
 		}
-		raw := wire.Raw(nil)
-		if under&bit != 0 {
+		var raw wire.Raw
+		if aliased {
 			raw = w.rename(v, &rules[i])
 		}
 		if raw == nil && rules[i].required {
-			raw = w.filled(v, &rules[i])
+			raw = w.fillMissing(v, &rules[i])
 		}
 		if raw != nil && w.repair {
 			if parts == nil {
 				parts = partsOf(v, rules)
 			}
-			parts = renamed(parts, i, &rules[i], raw)
+			parts = setRenamed(parts, i, &rules[i], raw)
 		}
 	}
-	return join(parts)
+	return parts
 }
 
-// comesOf reports whether members that stand in the wrong place make up the one
-// of a rule.
-func comesOf(rules []rule, i int, stray uint32) bool {
+// hasMisplacedPart reports whether a misplaced member must be in the member of rule i.
+func hasMisplacedPart(rules []rule, i int, misplaced uint32) bool {
 	for j := range rules {
-		if stray&(1<<j) != 0 && rules[j].parent == rules[i].name {
+		if misplaced&(1<<j) != 0 && rules[j].parent == rules[i].name {
 			return true
 		}
 	}
 	return false
 }
 
-// bringHome moves members to the objects that they belong into. It returns the
-// object that comes of it, nil when nothing is to be mended.
-func (w *walk) moveMisplaced(v wire.Value, rules []rule, stray uint32) wire.Raw {
+// moveMisplaced moves members into their parents. It returns the repaired object, nil if
+// nothing changes.
+func (w *walk) moveMisplaced(v wire.Value, rules []rule, misplaced uint32) wire.Raw {
 	var parts []part
 	if w.repair {
 		parts = partsOf(v, rules)
 	}
 	for i := range rules {
-		if stray&(1<<i) == 0 {
+		if misplaced&(1<<i) == 0 {
 			continue
 		}
 		r := &rules[i]
-		w.reportMember(r.name, Misplaced, r.section, true, "stands in the wrong place; it belongs into "+r.parent)
+		w.reportMember(r.name, Misplaced, r.section, true, "is misplaced; it must be in "+r.parent)
 		if w.repair {
-			parts = moveInto(parts, i, r, w.published(r, v.Get(r.name)))
+			parts = moveInto(parts, i, r, w.publicValue(r, v.Get(r.name)))
 		}
 	}
-	return join(parts)
+	return joinParts(parts)
 }
 
-// published returns the value of a member as it is to stand in its own place.
-func (w *walk) published(r *rule, v wire.Value) wire.Value {
+// publicValue returns the value of a misplaced or renamed member, with a public URI.
+func (w *walk) publicValue(r *rule, v wire.Value) wire.Value {
 	if native, ok := v.Text(); ok && r.isURI {
 		return wire.ValueOf(wire.String(w.checker.public(native)))
 	}
 	return v
 }
 
-// filled notes a required member that is missing, and returns what stands for
-// it, nil when there is no answer.
-func (w *walk) filled(v wire.Value, r *rule) wire.Raw {
+// fillMissing reports a missing required member. It returns its default value, nil if there is
+// none.
+func (w *walk) fillMissing(v wire.Value, r *rule) wire.Raw {
 	words := "is missing; it is required"
 	var value wire.Raw
 	if r.defaultValue != nil {
@@ -243,7 +269,7 @@ func (w *walk) member(r *rule, v wire.Value) wire.Raw {
 	switch {
 	case v.Kind() == 'n' && !r.nullable:
 		if r.required {
-			return removed // and so it is missing
+			return removed // a required member counts as missing
 		}
 		w.reportMember(r.name, NullMember, r.section, true, "is null; an optional member without a value must be left out")
 		return removed
@@ -255,8 +281,8 @@ func (w *walk) member(r *rule, v wire.Value) wire.Raw {
 	return r.check(w, v)
 }
 
-// rename takes a member that stands under another name for the one that is
-// missing, if its value fits. It returns the value.
+// rename uses a member with an alias in place of the missing one, if its value is valid.
+// It returns the value.
 func (w *walk) rename(v wire.Value, r *rule) wire.Raw {
 	for _, name := range r.aliases {
 		at := v.Get(name)
@@ -264,7 +290,7 @@ func (w *walk) rename(v wire.Value, r *rule) wire.Raw {
 			continue
 		}
 		w.reportMember(name, Misplaced, r.section, true, "is not a member of the specification; it must be "+r.name)
-		at = w.published(r, at)
+		at = w.publicValue(r, at)
 		fix := w.member(r, at)
 		switch {
 		case isRemoved(fix):
@@ -278,9 +304,8 @@ func (w *walk) rename(v wire.Value, r *rule) wire.Raw {
 	return nil
 }
 
-// array checks every element of an array and returns what mends it, nil when
-// nothing is to be changed. What check returns for an element may be several,
-// with commas between them, or gone.
+// array checks every element of an array. It returns the repaired array, nil if nothing
+// changes. check may return several elements, with commas between them.
 func (w *walk) array(v wire.Value, check func(w *walk, el wire.Value) wire.Raw) wire.Raw {
 	var fixes map[int]wire.Raw
 	i := 0

@@ -6,18 +6,18 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// part is a member of an object that is being mended.
+// part is a member of an object that is being repaired.
 type part struct {
-	key   wire.Raw // with its quotes
+	key   wire.Raw // including its quotes
 	value wire.Raw
-	rule  int // -1: unknown here
+	rule  int // -1 for none
 }
 
-// partsOf takes an object apart.
+// partsOf returns the members of an object.
 func partsOf(v wire.Value, rules []rule) []part {
 	parts := make([]part, 0, 8)
 	for m := range v.Members() {
-		i, other := find(rules, m)
+		i, other := ruleOf(rules, m)
 		if other {
 			i = -1
 		}
@@ -26,9 +26,9 @@ func partsOf(v wire.Value, rules []rule) []part {
 	return parts
 }
 
-// lastOfEach leaves the last of members that stand several times.
-func lastOfEach(parts []part) []part {
-	var last [32]int // by rule
+// removeDuplicates removes all but the last of duplicate members.
+func removeDuplicates(parts []part) []part {
+	var last [32]int // the index of the last part, by rule
 	for i, p := range parts {
 		if p.rule >= 0 {
 			last[p.rule] = i
@@ -43,7 +43,7 @@ func lastOfEach(parts []part) []part {
 	return out
 }
 
-func replace(parts []part, rule int, with wire.Raw) []part {
+func setPart(parts []part, rule int, with wire.Raw) []part {
 	for i := range parts {
 		if parts[i].rule != rule {
 			continue
@@ -57,9 +57,8 @@ func replace(parts []part, rule int, with wire.Raw) []part {
 	return parts
 }
 
-// renamed puts a value under its own name, in the place of the first of the
-// other names.
-func renamed(parts []part, rule int, r *rule, value wire.Raw) []part {
+// setRenamed adds a member, in place of the first one that has an alias.
+func setRenamed(parts []part, rule int, r *rule, value wire.Raw) []part {
 	for i := range parts {
 		for _, name := range r.aliases {
 			if parts[i].rule < 0 && wire.ValueOf(parts[i].key).IsString(name) {
@@ -71,8 +70,7 @@ func renamed(parts []part, rule int, r *rule, value wire.Raw) []part {
 	return append(parts, part{wire.String(r.name), value, rule})
 }
 
-// moveInto takes a member out and puts it into the object that it belongs to,
-// unless that has one already.
+// moveInto moves a member into its parent, unless the parent contains it already.
 func moveInto(parts []part, rule int, r *rule, at wire.Value) []part {
 	parts = slices.DeleteFunc(parts, func(p part) bool { return p.rule == rule })
 	if at.Kind() == 'n' {
@@ -96,8 +94,8 @@ func moveInto(parts []part, rule int, r *rule, at wire.Value) []part {
 	return append(parts, part{key, wire.SetMember(wire.Raw(`{}`), r.name, at.Raw()), -1})
 }
 
-// join makes an object of parts, nil of none at all.
-func join(parts []part) wire.Raw {
+// joinParts builds an object, nil without parts.
+func joinParts(parts []part) wire.Raw {
 	if parts == nil {
 		return nil
 	}

@@ -55,7 +55,7 @@ func refusal(mode Mode, v *Verdict) string {
 		named = append(named, f.String())
 	}
 	var b strings.Builder
-	b.WriteString("the upstream's answer does not keep to the specification of MCP: ")
+	b.WriteString("the upstream's answer violates the MCP specification: ")
 	b.WriteString(strings.Join(named, "; "))
 	if left > 0 {
 		b.WriteString("; and more")

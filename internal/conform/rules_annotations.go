@@ -63,14 +63,14 @@ func aPriority(w *walk, v wire.Value) wire.Raw {
 	return wire.Raw(strconv.FormatFloat(n, 'g', -1, 64))
 }
 
-// Times as upstreams write them, beside the form that they should have.
-var timeForms = []string{
+// timeFormats are formats of times that upstreams send instead of RFC 3339.
+var timeFormats = []string{
 	"2006-01-02T15:04:05", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04Z07:00", "2006-01-02T15:04",
 	"2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 -0700 MST", "2006-01-02 15:04:05", "2006-01-02",
 	time.RFC1123, time.RFC1123Z, time.ANSIC, time.UnixDate,
 }
 
-// aTime checks a point in time (ISO 8601, as RFC 3339 has it).
+// aTime checks a time in ISO 8601, in the format of RFC 3339.
 func aTime(w *walk, v wire.Value) wire.Raw {
 	text, ok := v.Text()
 	if ok && len(text) <= 64 {
@@ -80,7 +80,7 @@ func aTime(w *walk, v wire.Value) wire.Raw {
 	}
 	w.report(InvalidAnnotation, secAnnotation, true, "must be an ISO 8601 date and time with an offset, such as 2025-01-12T15:00:58Z")
 	if n, isNumber := v.Int(); isNumber {
-		if n > 1e11 { // milliseconds, as JavaScript counts
+		if n > 1e11 { // milliseconds, as in JavaScript
 			n /= 1000
 		}
 		if n >= 0 && n < 1e11 {
@@ -89,7 +89,7 @@ func aTime(w *walk, v wire.Value) wire.Raw {
 		return removed
 	}
 	if len(text) <= 64 {
-		for _, form := range timeForms {
+		for _, form := range timeFormats {
 			if t, err := time.Parse(form, strings.TrimSpace(strings.ToUpper(text))); err == nil {
 				return wire.String(t.Format(time.RFC3339Nano))
 			}
@@ -108,7 +108,7 @@ var iconRules = []rule{
 	{name: "theme", section: secIcons, check: oneOf(secIcons, "light", "dark")},
 }
 
-// anIcons checks icons. One that cannot be shown is left out.
+// anIcons checks icons. Repair removes icons that cannot be displayed.
 func anIcons(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() == '{' {
 		w.report(InvalidIcon, secIcons, true, "must be an array of icons, not an object")
@@ -127,7 +127,7 @@ func anIcons(w *walk, v wire.Value) wire.Raw {
 	})
 }
 
-// icon returns an icon as it should be: itself where nothing is wrong.
+// icon returns the repaired icon, or the icon itself if it is valid.
 func icon(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
 		w.report(InvalidIcon, secIcons, true, "must be an object with src, not "+kindOf(v))

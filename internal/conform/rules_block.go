@@ -9,14 +9,14 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Members that every block may have.
+// Rules for members of every block.
 var (
 	annotationsRule = rule{name: "annotations", section: secAnnotation, check: anAnnotations}
 	metaRule        = rule{name: "_meta", section: secMeta, check: aMeta}
 	audienceRule    = rule{name: "audience", section: secAnnotation, parent: "annotations"}
 	priorityRule    = rule{name: "priority", section: secAnnotation, parent: "annotations"}
 	modifiedRule    = rule{name: "lastModified", section: secAnnotation, parent: "annotations"}
-	isErrorRule     = rule{name: "isError", section: secToolResult, check: raiseError}
+	isErrorRule     = rule{name: "isError", section: secToolResult, check: moveIsError}
 )
 
 func blockRules(own ...rule) []rule {
@@ -28,7 +28,7 @@ var textRules = blockRules(rule{
 	defaultValue: func(*walk, wire.Value) (wire.Raw, string) { return wire.Raw(`""`), "" },
 })
 
-// The rules refer to functions that refer to them again.
+// Set by init, since the rules refer to functions that use them.
 var imageRules, audioRules, embeddedRules, linkRules []rule
 
 func init() {
@@ -43,9 +43,9 @@ func init() {
 	)
 }
 
-// raiseError takes the isError of a block for that of its result.
-func raiseError(w *walk, v wire.Value) wire.Raw {
-	w.report(Misplaced, secToolResult, true, "stands in a block; it is a member of the result")
+// moveIsError moves the isError of a block to the result.
+func moveIsError(w *walk, v wire.Value) wire.Raw {
+	w.report(Misplaced, secToolResult, true, "is misplaced; it must be in the result")
 	if v.Kind() == 't' {
 		w.isError = wire.Raw("true")
 	}
@@ -70,8 +70,8 @@ func contentBlocks(w *walk, v wire.Value) wire.Raw {
 	}
 }
 
-// block checks a content block. What no client could take becomes a text block
-// with the JSON that it was, so that nothing is lost.
+// block checks a content block. A block that no client could read becomes a text block
+// with its JSON, so that nothing is lost.
 func block(w *walk, v wire.Value) wire.Raw {
 	switch v.Kind() {
 	case '{':
@@ -85,7 +85,7 @@ func block(w *walk, v wire.Value) wire.Raw {
 	kind := v.Get("type")
 	rules, since := rulesOf(kind)
 	if rules == nil {
-		return w.oddBlock(v, kind)
+		return w.unknownBlock(v, kind)
 	}
 	if since != "" && w.rev != "" && !w.rev.AtLeast(since) {
 		w.reportMember("type", NewerThanRevision, secToolResult, false, fmt.Sprintf("%s came with revision %s", kind.Str(), since))
@@ -118,16 +118,16 @@ func rulesOf(kind wire.Value) (rules []rule, since wire.Revision) {
 	return nil, ""
 }
 
-// oddBlock is a block whose type is not known.
-func (w *walk) oddBlock(v, kind wire.Value) wire.Raw {
+// unknownBlock repairs a block of an unknown type.
+func (w *walk) unknownBlock(v, kind wire.Value) wire.Raw {
 	guess := guessType(v, kind)
 	switch {
 	case !kind.Exists() || kind.Kind() == 'n':
 		w.reportMember("type", Missing, secToolResult, true, "is missing; it says what the block is")
 	case guess != "":
-		w.reportMember("type", InvalidValue, secToolResult, true, fmt.Sprintf("%q is no type of blocks; did it mean %q?", plaintext.Clip(kind.Str(), 32), guess))
+		w.reportMember("type", InvalidValue, secToolResult, true, fmt.Sprintf("%q is not a block type; did you mean %q?", plaintext.Clip(kind.Str(), 32), guess))
 	default:
-		w.reportMember("type", UnknownBlock, secToolResult, true, fmt.Sprintf("%q is no type of blocks; it must be text, image, audio, resource or resource_link", plaintext.Clip(kind.Str(), 32)))
+		w.reportMember("type", UnknownBlock, secToolResult, true, fmt.Sprintf("%q is not a block type; it must be text, image, audio, resource or resource_link", plaintext.Clip(kind.Str(), 32)))
 	}
 	if !w.repair {
 		return nil
@@ -142,8 +142,8 @@ func (w *walk) oddBlock(v, kind wire.Value) wire.Raw {
 	return named
 }
 
-// guessType returns the type that a block without a good one can only mean, ""
-// when it may mean several.
+// guessType returns the only possible type of a block whose type is missing or wrong, ""
+// if there are several.
 func guessType(v, kind wire.Value) string {
 	name := strings.ToLower(strings.TrimSpace(kind.Str()))
 	switch name {

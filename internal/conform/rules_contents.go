@@ -27,8 +27,8 @@ func init() {
 	}
 }
 
-// drafted returns the rule for a member that contents have by the draft SEP-2093
-// alone: in all revisions it may be anything.
+// sep2093 returns the rule for a member of contents that the draft SEP-2093 defines. In
+// every revision it may be anything.
 func sep2093(name string, check func(*walk, wire.Value) wire.Raw) rule {
 	return rule{name: name, section: secSEP2093, check: func(w *walk, v wire.Value) wire.Raw {
 		before := len(w.violations)
@@ -40,7 +40,7 @@ func sep2093(name string, check func(*walk, wire.Value) wire.Raw) rule {
 	}}
 }
 
-// aBlob checks the bytes of a resource.
+// aBlob checks the blob of a resource.
 func aBlob(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '"' {
 		w.report(WrongType, secContents, true, "must be a string of Base64, not "+kindOf(v))
@@ -58,13 +58,13 @@ func aBlob(w *walk, v wire.Value) wire.Raw {
 	return wire.String(data)
 }
 
-// contents checks the contents of a resource, read or embedded: text or blob.
+// contents checks the contents of a resource, read or embedded.
 func contents(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
 		if v.Kind() == '"' && w.checker.asked() != "" {
 			w.report(WrongType, secContents, true, "must be an object with uri and text, not a string")
 			out := wire.SetMember(wire.Raw(`{}`), "uri", wire.String(w.checker.asked()))
-			return w.typed(wire.SetMember(out, "text", v.Raw()))
+			return w.fillMIMEType(wire.SetMember(out, "text", v.Raw()))
 		}
 		w.report(WrongType, secContents, false, "must be an object with uri and text or blob, not "+kindOf(v))
 		w.unrepaired++
@@ -77,20 +77,20 @@ func contents(w *walk, v wire.Value) wire.Raw {
 	}
 	now := wire.ValueOf(doc)
 	if !w.repair {
-		w.oneOfBoth(v, doc)
-		w.typed(doc)
+		w.checkTextOrBlob(v, doc)
+		w.fillMIMEType(doc)
 		return nil
 	}
-	doc = w.oneOfBoth(now, doc)
-	doc = w.typed(doc)
+	doc = w.checkTextOrBlob(now, doc)
+	doc = w.fillMIMEType(doc)
 	if fix == nil && &doc[0] == &v.Raw()[0] {
 		return nil
 	}
 	return doc
 }
 
-// oneOfBoth sees to it that contents have a text or a blob.
-func (w *walk) oneOfBoth(v wire.Value, doc wire.Raw) wire.Raw {
+// checkTextOrBlob checks that contents have either a text or a blob.
+func (w *walk) checkTextOrBlob(v wire.Value, doc wire.Raw) wire.Raw {
 	text, blob := v.Get("text"), v.Get("blob")
 	hasText := text.Exists() && text.Kind() != 'n' || v.Get("content").Exists()
 	hasBlob := blob.Exists() && blob.Kind() != 'n' || v.Get("data").Exists() || v.Get("base64").Exists()
@@ -115,8 +115,8 @@ func (w *walk) oneOfBoth(v wire.Value, doc wire.Raw) wire.Raw {
 	return doc
 }
 
-// typed fills a missing MIME type from the list that the resource stands in.
-func (w *walk) typed(doc wire.Raw) wire.Raw {
+// fillMIMEType adds a missing MIME type from the list.
+func (w *walk) fillMIMEType(doc wire.Raw) wire.Raw {
 	v := wire.ValueOf(doc)
 	if v.Get("mimeType").Exists() {
 		return doc

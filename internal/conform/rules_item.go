@@ -11,7 +11,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// What every item has.
+// itemMembers returns the rules for members of every item.
 func itemMembers(section string) []rule {
 	return []rule{
 		{name: "title", section: section, check: aString(section)},
@@ -78,10 +78,11 @@ func init() {
 	}, itemMembers(secPrompt)...)
 }
 
-// nameOfURI names a resource that has no name: by its title, else by its URI.
+// nameOfURI returns a name for a resource without one: its title, else the last part of
+// its URI.
 func nameOfURI(_ *walk, obj wire.Value) (wire.Raw, string) {
 	if title := obj.Get("title"); title.Kind() == '"' && !title.IsString("") {
-		return title.Raw(), "is missing; title does not stand for it"
+		return title.Raw(), "is missing; title does not replace it"
 	}
 	for _, member := range []string{"uri", "uriTemplate", "url"} {
 		if uri := obj.Get(member).Str(); uri != "" {
@@ -94,11 +95,11 @@ func nameOfURI(_ *walk, obj wire.Value) (wire.Raw, string) {
 	return nil, ""
 }
 
-// maxToolName is how long the name of a tool may be (2025-11-25, server/tools,
-// "Tool Names").
+// maxToolName is the recommended maximum length of a tool's name (2025-11-25,
+// server/tools, "Tool Names").
 const maxToolName = 128
 
-// aToolName checks the name of a tool, for which there is a recommendation.
+// aToolName checks the name of a tool against the recommendation.
 func aToolName(w *walk, v wire.Value) wire.Raw {
 	name, ok := v.Text()
 	if !ok {
@@ -120,8 +121,8 @@ func isToolName(name string) bool {
 	return name != "" && len(name) <= maxToolName
 }
 
-// promptArguments checks the arguments that a prompt takes. An object of them by
-// name is taken for the array that it means.
+// promptArguments checks the arguments of a prompt. It accepts an object of arguments by
+// name in place of the array.
 func promptArguments(w *walk, v wire.Value) wire.Raw {
 	switch v.Kind() {
 	case '[':

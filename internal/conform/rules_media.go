@@ -30,14 +30,14 @@ func mediaRules(kind string) []rule {
 	}
 }
 
-// mediaType returns the check of the MIME type of an image or a sound.
+// mediaType returns the check of the MIME type of an image or audio block.
 func mediaType(kind string) func(*walk, wire.Value) wire.Raw {
 	return func(w *walk, v wire.Value) wire.Raw {
 		text, ok := v.Text()
 		if ok && isMIMEType(text) {
 			return nil
 		}
-		w.report(InvalidMIMEType, secToolResult, true, fmt.Sprintf("%q is no MIME type; it must look like %s/…", plaintext.Clip(text, 64), kind))
+		w.report(InvalidMIMEType, secToolResult, true, fmt.Sprintf("%q is not a MIME type; it must look like %s/…", plaintext.Clip(text, 64), kind))
 		switch name := strings.ToLower(strings.TrimSpace(text)); {
 		case isMIMEType(name):
 			return wire.String(name)
@@ -50,7 +50,7 @@ func mediaType(kind string) func(*walk, wire.Value) wire.Raw {
 	}
 }
 
-// aBase64 checks the data of an image or a sound.
+// aBase64 checks the data of an image or audio block.
 func aBase64(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '"' {
 		w.report(WrongType, secToolResult, false, "must be a string of Base64, not "+kindOf(v))
@@ -77,15 +77,15 @@ func wordsOfBase64(text string) string {
 	case strings.ContainsAny(text, ":,"):
 		return "is a data: URL or other text; it must be Base64 alone"
 	case strings.ContainsAny(text, "-_"):
-		return "is in the alphabet for URLs; it must be in that of RFC 4648, section 4"
+		return "has the URL-safe alphabet; it must have that of RFC 4648, section 4"
 	case strings.ContainsAny(text, " \t\r\n"):
-		return "has white space in it; it must be Base64 without"
+		return "contains white space; Base64 must not"
 	default:
-		return "is no Base64, or lacks its padding (RFC 4648, section 4)"
+		return "is not Base64, or lacks its padding (RFC 4648, section 4)"
 	}
 }
 
-// asLink turns an image or a sound whose data is a URL into a link to it.
+// asLink turns an image or audio block whose data is a URL into a resource link.
 func asLink(w *walk, v, kind wire.Value) wire.Raw {
 	if !isMedia(kind) {
 		return nil
@@ -104,7 +104,7 @@ func asLink(w *walk, v, kind wire.Value) wire.Raw {
 		}
 		w.reportMember(name, InvalidBase64, secToolResult, true, "is a URL; data must be the Base64 of the bytes, and resource_link is for URLs")
 		if !w.repair {
-			return removed // its other faults would only say the same again
+			return removed // further violations would repeat this one
 		}
 		base := path.Base(strings.TrimRight(strings.SplitN(text, "?", 2)[0], "/"))
 		link := wire.Raw(`{"type":"resource_link"}`)
@@ -128,8 +128,8 @@ func asLink(w *walk, v, kind wire.Value) wire.Raw {
 
 func isMedia(kind wire.Value) bool { return kind.IsString("image") || kind.IsString("audio") }
 
-// fromSource takes the data of an image out of the form that an API of a model
-// provider has.
+// fromSource converts a block from the form of the Anthropic API, with source.data and
+// source.media_type.
 func fromSource(w *walk, v, kind wire.Value) wire.Raw {
 	if !isMedia(kind) {
 		return nil
@@ -149,17 +149,17 @@ func fromSource(w *walk, v, kind wire.Value) wire.Raw {
 		block = wire.SetMember(block, "mimeType", mime.Raw())
 	}
 	rules, _ := rulesOf(kind)
-	return w.remade(block, rules)
+	return w.checkRebuilt(block, rules)
 }
 
-// mayBeURL reports whether a value is a string that begins as URLs do. Data is
-// long, and almost always it does not.
+// mayBeURL reports whether a string may begin with a scheme. It is a quick check, since
+// data is long.
 func mayBeURL(v wire.Value) bool {
 	raw := v.Raw()
 	return v.Kind() == '"' && len(raw) > 8 && (raw[1] == '\\' || bytes.IndexByte(raw[:8], ':') > 0)
 }
 
-// isURL reports whether a text is a URL of a place where bytes can be had.
+// isURL reports whether a text is a URL of a scheme that leads to bytes.
 func isURL(text string) bool {
 	for _, scheme := range []string{"http://", "https://", "file://"} {
 		if len(text) >= len(scheme) && strings.EqualFold(text[:len(scheme)], scheme) {

@@ -35,7 +35,7 @@ func (w *walk) prompt(result wire.Raw) wire.Raw {
 		w.reportMember("messages", WrongType, secPrompt, true, "must be an array of messages, not an object")
 		e := wire.NewEdit(result)
 		e.Replace(at, append(append(wire.Raw{'['}, at.Raw()...), ']'))
-		return w.again(e.Bytes())
+		return w.recheck(e.Bytes())
 	}
 	return w.object(root, promptRules)
 }
@@ -54,30 +54,30 @@ func promptMessages(w *walk, v wire.Value) wire.Raw {
 	}
 }
 
-// promptMessage checks one message. It returns several where one has several
-// blocks.
+// promptMessage checks one message. It returns one message for each block if the message
+// has several.
 func promptMessage(w *walk, v wire.Value) wire.Raw {
 	switch v.Kind() {
 	case '{':
 	case '"':
 		w.report(WrongType, secMessages, true, "must be a message with role and content, not a string")
-		return turn(wire.Raw(`"user"`), content.TextBlock(v.Str()))
+		return promptMessageOf(wire.Raw(`"user"`), content.TextBlock(v.Str()))
 	default:
 		w.report(WrongType, secMessages, true, "must be a message with role and content, not "+kindOf(v))
-		return turn(wire.Raw(`"user"`), content.TextBlock(string(v.Raw())))
+		return promptMessageOf(wire.Raw(`"user"`), content.TextBlock(string(v.Raw())))
 	}
 	if blocks := v.Get("content"); blocks.Kind() == '[' {
-		return w.split(v, blocks)
+		return w.splitMessage(v, blocks)
 	}
 	fix, ok := w.objectOrFallback(v, messageRules)
 	if !ok {
-		return turn(wire.Raw(`"user"`), content.TextBlock(string(v.Raw())))
+		return promptMessageOf(wire.Raw(`"user"`), content.TextBlock(string(v.Raw())))
 	}
 	return fix
 }
 
-// split makes a message of every block of one that has several.
-func (w *walk) split(v, blocks wire.Value) wire.Raw {
+// splitMessage makes a message of each block.
+func (w *walk) splitMessage(v, blocks wire.Value) wire.Raw {
 	w.reportMember("content", WrongType, secMessages, true, "must be one block, not an array; every block needs a message of its own")
 	if !w.repair {
 		return nil
@@ -93,9 +93,9 @@ func (w *walk) split(v, blocks wire.Value) wire.Raw {
 	}
 	out := removed
 	for el := range blocks.Elements() {
-		one := turn(role, el.Raw())
+		one := promptMessageOf(role, el.Raw())
 		if el.Kind() == '[' {
-			one = turn(role, content.TextBlock(string(el.Raw())))
+			one = promptMessageOf(role, content.TextBlock(string(el.Raw())))
 		}
 		if fix := promptMessage(w, wire.ValueOf(one)); fix != nil {
 			one = fix
@@ -108,18 +108,17 @@ func (w *walk) split(v, blocks wire.Value) wire.Raw {
 	return out
 }
 
-// turn returns a message of a prompt.
-func turn(role, block wire.Raw) wire.Raw {
+// promptMessageOf returns a message of a prompt.
+func promptMessageOf(role, block wire.Raw) wire.Raw {
 	return wire.SetMember(wire.SetMember(wire.Raw(`{}`), "role", role), "content", block)
 }
 
-// aRole checks a role. Prompts are what users put to models, so any other role
-// is theirs.
+// aRole checks a role. Prompts are written by users, so other roles become user.
 func aRole(w *walk, v wire.Value) wire.Raw {
 	if isRole(v) {
 		return nil
 	}
-	w.report(InvalidRole, secMessages, true, fmt.Sprintf("%q is no role of prompts; it must be user or assistant", plaintext.Clip(v.Str(), 32)))
+	w.report(InvalidRole, secMessages, true, fmt.Sprintf("%q is not a role; it must be user or assistant", plaintext.Clip(v.Str(), 32)))
 	switch strings.ToLower(v.Str()) {
 	case "assistant", "model", "ai":
 		return wire.Raw(`"assistant"`)

@@ -33,19 +33,19 @@ func (w *walk) read(result wire.Raw) wire.Raw {
 	root := wire.ValueOf(result)
 	if at := root.Get("contents"); !at.Exists() || at.Kind() == 'n' {
 		if moved := w.movedContents(root); moved != nil {
-			return w.again(moved)
+			return w.recheck(moved)
 		}
 	} else if at.Kind() == '{' {
 		w.reportMember("contents", WrongType, secContents, true, "must be an array, not an object")
 		e := wire.NewEdit(result)
 		e.Replace(at, append(append(wire.Raw{'['}, at.Raw()...), ']'))
-		return w.again(e.Bytes())
+		return w.recheck(e.Bytes())
 	}
 	return w.object(root, readRules)
 }
 
-// movedContents returns the result with the contents where they belong, nil when
-// there are none elsewhere.
+// movedContents returns a result whose contents are misplaced with the contents in the
+// right place, nil if they are not misplaced.
 func (w *walk) movedContents(root wire.Value) wire.Raw {
 	for _, name := range []string{"content", "resource", "resources"} {
 		at := root.Get(name)
@@ -80,9 +80,8 @@ func allContents(w *walk, v wire.Value) wire.Raw {
 	}
 }
 
-// document holds contents against what the draft SEP-2093 says of those of a
-// document, where the upstream says that the resource is one: there is at least
-// one element, and all have the requested URI.
+// document checks the contents of a document, which the draft SEP-2093 restricts: at
+// least one element, and all with the requested URI.
 func (w *walk) document(elements wire.Value) {
 	asked := w.checker.asked()
 	if w.checker.Resources == nil || asked == "" || !wire.ValueOf(w.checker.Resources.Listed(asked)).Get("resourceType").IsString("document") {
@@ -102,7 +101,7 @@ func (w *walk) document(elements wire.Value) {
 	}
 }
 
-// completion checks proposals (CompleteResult).
+// completion checks completions (CompleteResult).
 func (w *walk) completion(result wire.Raw) wire.Raw {
 	return w.object(wire.ValueOf(result), completeRules)
 }
@@ -111,7 +110,7 @@ func aCompletion(w *walk, v wire.Value) wire.Raw {
 	switch v.Kind() {
 	case '{':
 		fix := w.object(v, completionRules)
-		if n := count(v.Get("values")); n > maxProposals && w.repair {
+		if n := count(v.Get("values")); n > maxCompletions && w.repair {
 			fix = wire.SetMember(fix, "hasMore", wire.Raw("true"))
 			if !v.Get("total").Exists() {
 				fix = wire.SetMember(fix, "total", wire.Raw(strconv.Itoa(n)))
@@ -120,7 +119,7 @@ func aCompletion(w *walk, v wire.Value) wire.Raw {
 		return fix
 	case '[':
 		w.report(WrongType, secComplete, true, "must be an object with values, not an array")
-		return w.remade(wire.SetMember(wire.Raw(`{}`), "values", v.Raw()), completionRules)
+		return w.checkRebuilt(wire.SetMember(wire.Raw(`{}`), "values", v.Raw()), completionRules)
 	default:
 		w.report(WrongType, secComplete, false, "must be an object with values, not "+kindOf(v))
 		w.unrepaired++
@@ -128,16 +127,15 @@ func aCompletion(w *walk, v wire.Value) wire.Raw {
 	}
 }
 
-// remade checks an object that mends another and returns it with its own faults
-// mended.
-func (w *walk) remade(doc wire.Raw, rules []rule) wire.Raw {
+// checkRebuilt checks a repaired object and returns it with its own violations repaired.
+func (w *walk) checkRebuilt(doc wire.Raw, rules []rule) wire.Raw {
 	if fix := w.object(wire.ValueOf(doc), rules); fix != nil {
 		return fix
 	}
 	return doc
 }
 
-// count returns how many elements an array has.
+// count returns the number of elements.
 func count(array wire.Value) int {
 	n := 0
 	for range array.Elements() {
@@ -146,8 +144,8 @@ func count(array wire.Value) int {
 	return n
 }
 
-// maxProposals is how many values one completion may have.
-const maxProposals = 100
+// maxCompletions is the maximum number of values of one completion.
+const maxCompletions = 100
 
 func theValues(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '[' {
@@ -159,12 +157,12 @@ func theValues(w *walk, v wire.Value) wire.Raw {
 		return append(append(wire.Raw{'['}, v.Raw()...), ']')
 	}
 	n := count(v)
-	if n > maxProposals {
+	if n > maxCompletions {
 		w.report(InvalidValue, secComplete, true, fmt.Sprintf("has %d values; it may have 100 at most, and hasMore says that there are more", n))
 	}
 	n = 0
 	return w.array(v, func(w *walk, el wire.Value) wire.Raw {
-		if n++; n > maxProposals {
+		if n++; n > maxCompletions {
 			return removed
 		}
 		return w.text(el, secComplete)

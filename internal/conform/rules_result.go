@@ -12,16 +12,16 @@ var toolRules []rule
 
 func init() {
 	toolRules = []rule{
-		{name: "content", required: true, section: secToolResult, check: contentBlocks, defaultValue: fillContent},
+		{name: "content", required: true, section: secToolResult, check: contentBlocks, defaultValue: emptyContent},
 		{name: "structuredContent", section: secStructured, nullable: true, aliases: []string{"structured_content"}},
 		{name: "isError", section: secToolResult, check: aBool(secToolResult), aliases: []string{"is_error"}},
 		metaRule,
 	}
 }
 
-// fillContent is the content of a result without any: empty. Where there is
-// structuredContent its text is added afterwards.
-func fillContent(*walk, wire.Value) (wire.Raw, string) {
+// emptyContent returns an empty content. If there is structuredContent, its text is added
+// later.
+func emptyContent(*walk, wire.Value) (wire.Raw, string) {
 	return wire.Raw(`[]`), "is missing; it must be an array of blocks, which may be empty"
 }
 
@@ -30,14 +30,14 @@ func (w *walk) toolResult(result wire.Raw) wire.Raw {
 	root := wire.ValueOf(result)
 	if !root.Get("content").Exists() && root.Get("toolResult").Exists() {
 		old := root.Get("toolResult")
-		// As it was before the first revision.
-		w.reportMember("toolResult", Misplaced, secToolResult, true, "is of no revision; content belongs into the result itself")
+		// An unofficial form that is older than the first revision.
+		w.reportMember("toolResult", Misplaced, secToolResult, true, "belongs to no revision; content must be in the result itself")
 		if old.Get("content").Exists() {
-			return w.again(old.Raw())
+			return w.recheck(old.Raw())
 		}
 		e := wire.NewEdit(result)
 		e.Remove(e.Root(), "toolResult")
-		return w.again(wire.SetMember(e.Bytes(), "content", bare(old)))
+		return w.recheck(wire.SetMember(e.Bytes(), "content", contentOf(old)))
 	}
 	fix := w.object(root, toolRules)
 	now := result
@@ -54,8 +54,8 @@ func (w *walk) toolResult(result wire.Raw) wire.Raw {
 	return now
 }
 
-// again checks a result whose parts were brought to their places.
-func (w *walk) again(result wire.Raw) wire.Raw {
+// recheck checks a result whose parts were moved.
+func (w *walk) recheck(result wire.Raw) wire.Raw {
 	if !w.repair {
 		return nil
 	}
@@ -66,8 +66,8 @@ func (w *walk) again(result wire.Raw) wire.Raw {
 	return result
 }
 
-// bare is the content that a value stands for which is no result.
-func bare(v wire.Value) wire.Raw {
+// contentOf returns the content for a toolResult that is not a result.
+func contentOf(v wire.Value) wire.Raw {
 	if v.Kind() == '[' {
 		all := true
 		for el := range v.Elements() {
@@ -85,8 +85,8 @@ func bare(v wire.Value) wire.Raw {
 	return append(append(wire.Raw{'['}, content.TextBlock(text)...), ']')
 }
 
-// structured checks structuredContent against its place, its text and the
-// outputSchema. It returns what mends the result.
+// structured checks structuredContent against the revision, the outputSchema and the text
+// beside it. It returns the repaired result.
 func (w *walk) structured(result wire.Raw) wire.Raw {
 	if w.checker.Output == nil && !content.MayContain(result, "Content") {
 		return result
@@ -105,10 +105,10 @@ func (w *walk) structured(result wire.Raw) wire.Raw {
 	if at.Exists() && old && at.Kind() != '{' {
 		if at.Kind() == 'n' {
 			w.reportMember("structuredContent", NullMember, secStructured, true, "is null; an optional member without a value must be left out")
-			result = w.unstructured(result, false)
+			result = w.removeStructured(result, false)
 			at = wire.Value{}
 		} else {
-			// Clients who do not know such a thing get it as text anyhow.
+			// Package downlevel replaces it for clients that do not know it.
 			w.reportMember("structuredContent", StructuredNotObject, secStructured, false, "must be an object before revision 2026-07-28, not "+kindOf(at))
 		}
 	}
@@ -117,7 +117,7 @@ func (w *walk) structured(result wire.Raw) wire.Raw {
 		case !at.Exists() && !failed:
 			result = w.missingStructured(result, schema)
 		case at.Exists():
-			result = w.misfit(result, at, schema, failed)
+			result = w.checkStructured(result, at, schema, failed)
 		}
 	}
 	root := wire.ValueOf(result)
@@ -128,7 +128,7 @@ func (w *walk) structured(result wire.Raw) wire.Raw {
 	// Other blocks say the same in a form that clients can show. Their data, as text,
 	// would only cost the model its context.
 	empty := isEmpty(blocks)
-	w.reportMember("structuredContent", StructuredAlone, secStructured, empty, "has no text block beside it; its JSON should be there as text, for clients that read no other")
+	w.reportMember("structuredContent", StructuredAlone, secStructured, empty, "has no text block beside it; add one with its JSON, for clients that read text only")
 	if !w.repair || !empty {
 		return result
 	}
@@ -142,10 +142,11 @@ func isEmpty(blocks wire.Value) bool {
 	return true
 }
 
-// maxCandidates is how many texts are held against an outputSchema.
+// maxCandidates is the maximum number of texts that are validated against the
+// outputSchema.
 const maxCandidates = 3
 
-// missingStructured looks for the structured content in the text.
+// missingStructured searches the text blocks for the missing structuredContent.
 func (w *walk) missingStructured(result wire.Raw, schema *toolschema.Schema) wire.Raw {
 	var found wire.Raw
 	fits, candidates := 0, 0
@@ -164,7 +165,7 @@ func (w *walk) missingStructured(result wire.Raw, schema *toolschema.Schema) wir
 		}
 	}
 	one := fits == 1 && candidates <= maxCandidates
-	w.reportMember("structuredContent", StructuredMissing, secOutput, one, "is missing; the tool has an outputSchema, and its results must fit that")
+	w.reportMember("structuredContent", StructuredMissing, secOutput, one, "is missing; the tool has an outputSchema, which its results must match")
 	switch {
 	case !w.repair:
 		return result
@@ -175,23 +176,22 @@ func (w *walk) missingStructured(result wire.Raw, schema *toolschema.Schema) wir
 	return result
 }
 
-// misfit holds structuredContent against the outputSchema.
-func (w *walk) misfit(result wire.Raw, at wire.Value, schema *toolschema.Schema, failed bool) wire.Raw {
+// checkStructured validates structuredContent against the outputSchema.
+func (w *walk) checkStructured(result wire.Raw, at wire.Value, schema *toolschema.Schema, failed bool) wire.Raw {
 	err := schema.Validate(at.Raw())
 	if err == nil || toolschema.IsUnchecked(err) {
 		return result
 	}
-	w.reportMember("structuredContent", StructuredMismatch, secOutput, failed, "does not fit the outputSchema of the tool: "+err.Error())
+	w.reportMember("structuredContent", StructuredMismatch, secOutput, failed, "does not match the outputSchema of the tool: "+err.Error())
 	if failed {
-		return w.unstructured(result, true)
+		return w.removeStructured(result, true)
 	}
 	w.unrepaired++
 	return result
 }
 
-// unstructured takes structuredContent out, and leaves its text if that is
-// asked for.
-func (w *walk) unstructured(result wire.Raw, text bool) wire.Raw {
+// removeStructured removes structuredContent. If text is set, a text block keeps its JSON.
+func (w *walk) removeStructured(result wire.Raw, text bool) wire.Raw {
 	if !w.repair {
 		return result
 	}

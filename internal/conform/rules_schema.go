@@ -7,12 +7,12 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Types of JSON Schema.
+// jsonTypes are the types of JSON Schema.
 var jsonTypes = map[string]bool{
 	"string": true, "number": true, "integer": true, "boolean": true, "object": true, "array": true, "null": true,
 }
 
-// The members of a tool's schema that clients look at.
+// schemaRules returns the rules for members of a tool's schema that clients read.
 func schemaRules(section string) []rule {
 	return []rule{
 		{name: "properties", section: section, check: properties},
@@ -48,8 +48,8 @@ func inputSchema(w *walk, v wire.Value) wire.Raw {
 	return w.schemaOf(v, doc, inputRules, secTool, true)
 }
 
-// outputSchema checks the outputSchema of a tool. Before 2026-07-28 its type
-// must be "object"; clients who want that get no other (see ItemDownTo).
+// outputSchema checks the outputSchema of a tool. Before 2026-07-28 its type must be
+// "object"; package downlevel removes others for older clients.
 func outputSchema(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
 		w.report(WrongType, secOutput, true, "must be an object, not "+kindOf(v))
@@ -58,8 +58,8 @@ func outputSchema(w *walk, v wire.Value) wire.Raw {
 	return w.schemaOf(v, v.Raw(), outputRules, secOutput, false)
 }
 
-// schemaOf checks the type of a schema and its members. doc is the schema that v
-// means.
+// schemaOf checks the type of a schema and its members. doc is the schema itself, v may
+// be a string that contains it.
 func (w *walk) schemaOf(v wire.Value, doc wire.Raw, rules []rule, section string, input bool) wire.Raw {
 	schema := wire.ValueOf(doc)
 	if fix := w.object(schema, rules); fix != nil {
@@ -73,7 +73,7 @@ func (w *walk) schemaOf(v wire.Value, doc wire.Raw, rules []rule, section string
 		if kind.Exists() {
 			words = "must be \"object\", not " + plaintext.Clip(string(kind.Raw()), 64)
 		}
-		// What an output is not, older clients are not shown.
+		// Package downlevel removes an invalid outputSchema for older clients.
 		w.reportMember("type", InvalidValue, section, means || !input, words)
 		switch {
 		case means && w.repair:
@@ -88,12 +88,12 @@ func (w *walk) schemaOf(v wire.Value, doc wire.Raw, rules []rule, section string
 	return doc
 }
 
-// meansObject reports whether a schema whose type is not "object" can only be
-// one of objects.
+// meansObject reports whether a schema whose type is not "object" can only be meant for
+// objects.
 func meansObject(schema, kind wire.Value, input bool) bool {
 	switch kind.Kind() {
 	case 0, 'n':
-		// Arguments are always objects; of results that is not known.
+		// Arguments are always objects, results need not be.
 		return input || schema.Get("properties").Kind() == '{'
 	case '"':
 		return strings.EqualFold(strings.TrimSpace(kind.Str()), "object")
@@ -107,7 +107,7 @@ func meansObject(schema, kind wire.Value, input bool) bool {
 	return false
 }
 
-// properties checks the properties of a tool's schema: schemas by name.
+// properties checks the properties of a tool's schema.
 func properties(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
 		empty := v.Kind() == '['
@@ -115,7 +115,7 @@ func properties(w *walk, v wire.Value) wire.Raw {
 			empty = false
 		}
 		w.report(WrongType, secTool, true, "must be an object of schemas by name, not "+kindOf(v))
-		if empty { // as PHP writes an object without members
+		if empty { // an empty object in PHP
 			return wire.Raw(`{}`)
 		}
 		return removed
@@ -123,7 +123,7 @@ func properties(w *walk, v wire.Value) wire.Raw {
 	e := wire.NewEdit(v.Raw())
 	for m := range wire.ValueOf(v.Raw()).Members() {
 		switch m.Value.Kind() {
-		case '{', 't', 'f': // booleans are schemas, if not of older revisions: see ItemDownTo
+		case '{', 't', 'f': // newer revisions allow booleans, and package downlevel replaces them
 			continue
 		}
 		with := wire.Raw(`{}`)

@@ -9,7 +9,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// kindOf names the JSON type of a value.
+// kindOf returns the JSON type of a value for messages.
 func kindOf(v wire.Value) string {
 	switch v.Kind() {
 	case '{':
@@ -29,15 +29,15 @@ func kindOf(v wire.Value) string {
 	}
 }
 
-// stringOf returns the JSON of a value as the text of a string.
+// stringOf returns a string with the JSON of a value.
 func stringOf(v wire.Value) wire.Raw { return wire.String(string(v.Raw())) }
 
-// aString returns the check of a member that is a string.
+// aString returns the check of a string.
 func aString(section string) func(*walk, wire.Value) wire.Raw {
 	return func(w *walk, v wire.Value) wire.Raw { return w.text(v, section) }
 }
 
-// text checks a string. A number or a boolean is one without its quotes.
+// text checks a string. Repair quotes numbers and booleans.
 func (w *walk) text(v wire.Value, section string) wire.Raw {
 	switch v.Kind() {
 	case '"':
@@ -51,24 +51,24 @@ func (w *walk) text(v wire.Value, section string) wire.Raw {
 	}
 }
 
-// anyText checks a string in whose place any JSON can stand as text.
+// anyText returns the check of a text. Repair replaces any other value by its JSON.
 func anyText(section string) func(*walk, wire.Value) wire.Raw {
 	return func(w *walk, v wire.Value) wire.Raw {
 		if v.Kind() == '"' {
 			return nil
 		}
-		w.report(WrongType, section, true, "must be a string, not "+kindOf(v)+"; JSON has to be written as text")
+		w.report(WrongType, section, true, "must be a string, not "+kindOf(v)+"; write JSON as text")
 		return stringOf(v)
 	}
 }
 
-// aBool returns the check of a member that is true or false.
+// aBool returns the check of a boolean.
 func aBool(section string) func(*walk, wire.Value) wire.Raw {
 	return func(w *walk, v wire.Value) wire.Raw {
 		if k := v.Kind(); k == 't' || k == 'f' {
 			return nil
 		}
-		w.report(WrongType, section, true, "must be true or false, not "+kindOf(v))
+		w.report(WrongType, section, true, "must be a boolean, not "+kindOf(v))
 		switch text, _ := v.Text(); {
 		case strings.EqualFold(text, "true"), string(v.Raw()) == "1":
 			return wire.Raw("true")
@@ -79,7 +79,7 @@ func aBool(section string) func(*walk, wire.Value) wire.Raw {
 	}
 }
 
-// aCount returns the check of a member that is a whole number and not negative.
+// aCount returns the check of a non-negative integer.
 func aCount(section string) func(*walk, wire.Value) wire.Raw {
 	return func(w *walk, v wire.Value) wire.Raw {
 		if n, ok := v.Int(); ok {
@@ -89,7 +89,7 @@ func aCount(section string) func(*walk, wire.Value) wire.Raw {
 			w.report(InvalidValue, section, true, "must not be negative")
 			return removed
 		}
-		w.report(WrongType, section, true, "must be a whole number that is not negative")
+		w.report(WrongType, section, true, "must be a non-negative integer")
 		text, ok := v.Text()
 		if n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64); ok && err == nil && n >= 0 {
 			return wire.Raw(strconv.FormatInt(n, 10))
@@ -98,7 +98,7 @@ func aCount(section string) func(*walk, wire.Value) wire.Raw {
 	}
 }
 
-// oneOf returns the check of a string that is one of few.
+// oneOf returns the check of an enumeration.
 func oneOf(section string, values ...string) func(*walk, wire.Value) wire.Raw {
 	return func(w *walk, v wire.Value) wire.Raw {
 		for _, s := range values {
@@ -117,7 +117,7 @@ func oneOf(section string, values ...string) func(*walk, wire.Value) wire.Raw {
 	}
 }
 
-// aMIMEType checks a MIME type (RFC 6838, 4.2) that may be left out.
+// aMIMEType checks an optional MIME type (RFC 6838, section 4.2).
 func aMIMEType(w *walk, v wire.Value) wire.Raw {
 	text, ok := v.Text()
 	if ok && isMIMEType(text) {
@@ -127,15 +127,14 @@ func aMIMEType(w *walk, v wire.Value) wire.Raw {
 		w.report(InvalidMIMEType, secResource, true, "must be a string such as text/plain, not "+kindOf(v))
 		return removed
 	}
-	w.report(InvalidMIMEType, secResource, true, fmt.Sprintf("%q is no MIME type; it must look like text/plain", plaintext.Clip(text, 64)))
+	w.report(InvalidMIMEType, secResource, true, fmt.Sprintf("%q is not a MIME type; it must look like text/plain", plaintext.Clip(text, 64)))
 	if text = strings.TrimSpace(text); isMIMEType(text) {
 		return wire.String(text)
 	}
 	return removed
 }
 
-// isMIMEType reports whether text is a type, a slash, a subtype, and perhaps
-// parameters.
+// isMIMEType reports whether a text is a MIME type, with or without parameters.
 func isMIMEType(text string) bool {
 	name, params, _ := strings.Cut(text, ";")
 	kind, sub, ok := strings.Cut(strings.TrimRight(name, " "), "/")
@@ -160,16 +159,15 @@ func isMIMEName(s string) bool {
 	return s != "" && len(s) <= 127
 }
 
-// aURI checks a URI (RFC 3986): a scheme, and no white space. It has no answer
-// and needs none: clients take any string.
+// aURI checks a URI (RFC 3986). Violations are not repaired: clients accept any string.
 func aURI(w *walk, v wire.Value) wire.Raw {
 	text, ok := v.Text()
 	if !ok {
 		return w.text(v, secResource)
 	}
 	if !isURI(text) {
-		// The URI itself may hold what is not for logs.
-		w.report(InvalidURI, secResource, false, "is no URI; it must begin with a scheme such as file: and hold no white space")
+		// The message does not contain the URI, which may be confidential.
+		w.report(InvalidURI, secResource, false, "is not a URI; it must begin with a scheme such as file: and contain no white space")
 	}
 	return nil
 }
@@ -193,7 +191,7 @@ func isURI(text string) bool {
 	return true
 }
 
-// aMeta checks a _meta and its keys, which had no form before 2025-06-18.
+// aMeta checks _meta and its keys. Before 2025-06-18 keys had no defined form.
 func aMeta(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
 		w.report(InvalidMeta, secMeta, true, "must be an object, not "+kindOf(v))
@@ -204,13 +202,13 @@ func aMeta(w *walk, v wire.Value) wire.Raw {
 	}
 	for m := range v.Members() {
 		if key := m.Key.Str(); !isMetaKey(key) {
-			w.reportMember(key, InvalidMeta, secMeta, false, "is no key of _meta: it must be letters, digits and -_. after an optional prefix such as example.com/")
+			w.reportMember(key, InvalidMeta, secMeta, false, "is not a valid key of _meta: it must be letters, digits and -_. after an optional prefix such as example.com/")
 		}
 	}
 	return nil
 }
 
-// isMetaKey reports whether a key has the form of one: an optional prefix of
+// isMetaKey reports whether a key has the form of a _meta key: an optional prefix of
 // labels with a slash, and a name (2025-06-18, basic, "_meta").
 func isMetaKey(key string) bool {
 	prefix, name, has := strings.Cut(key, "/")
@@ -227,8 +225,8 @@ func isMetaKey(key string) bool {
 	return isMetaName(name, "-_.")
 }
 
-// isMetaName reports whether s begins and ends with a letter or a digit and has
-// those and inner between. The empty one is a name.
+// isMetaName reports whether s begins and ends with a letter or digit and has only those
+// and the characters of inner between. The empty string is a name.
 func isMetaName(s, inner string) bool {
 	for i := range len(s) {
 		plain := isLetter(s[i]) || '0' <= s[i] && s[i] <= '9'

@@ -61,7 +61,7 @@ func TestConformance(t *testing.T) {
 		{"the tool's schema", "tools/call", `{"name":"files__typed"}`, conform.Repair, `{"content":[{"type":"text","text":"{\"n\":1}"}]}`,
 			`{"content":[{"type":"text","text":"{\"n\":1}"}],"structuredContent":{"n":1}}`, []string{"structured_missing 1"}},
 		{"strict", "tools/call", `{"name":"files__typed"}`, conform.Strict, `{"content":[],"structuredContent":{}}`,
-			`{"content":[{"type":"text","text":"the upstream's answer does not keep to the specification of MCP: $.structuredContent: does not fit the outputSchema of the tool: ` +
+			`{"content":[{"type":"text","text":"the upstream's answer violates the MCP specification: $.structuredContent: does not match the outputSchema of the tool: ` +
 				`$: lacks \"n\" (2025-11-25, server/tools, \"Output Schema\")"}],"isError":true}`, []string{"structured_alone 1", "structured_mismatch 1"}},
 	}
 	for _, tt := range tests {

@@ -55,8 +55,8 @@ func newValidationError(verr *jsonschema.ValidationError) *ValidationError {
 	return m
 }
 
-// circles reports whether the library gave up on a schema that refers to itself
-// without getting any further into the value.
+// circles reports whether the library gave up on a schema that refers to itself for the
+// same value.
 func circles(e *jsonschema.ValidationError, level int) bool {
 	if _, ok := e.ErrorKind.(*kind.RefCycle); ok {
 		return true

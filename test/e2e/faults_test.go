@@ -167,7 +167,7 @@ func (f fault) step(name, uri string) (client.Step, bool) {
 
 func (f fault) hold(t *testing.T, outcome client.Outcome) {
 	t.Helper()
-	const ours = "does not keep to the specification of MCP"
+	const ours = "violates the MCP specification"
 	switch e := outcome.Error; {
 	case f.hopeless && (e == nil || e.Code != -32603 || !strings.Contains(e.Message, ours)):
 		t.Errorf("%s: %s %+v, want the gateway's error", f.name, outcome.Result, e)
