@@ -34,7 +34,7 @@ func (o *visitOptions) toolNames() []string {
 	if err != nil || o.url != "" {
 		return nil
 	}
-	g, err := gateway.New(gateway.Options{Config: cfg, Demo: source == "", Version: version(), Logger: zap.NewNop(), Stdio: true})
+	g, err := gateway.New(gateway.Options{Config: cfg, Demo: source == "", Version: version(), Logger: zap.NewNop(), InProcess: true})
 	if err != nil {
 		return nil
 	}

@@ -189,7 +189,7 @@ func parsePrincipal(text string) (*call.Principal, error) {
 func visit(cmd *cobra.Command, cfg *config.Config, source string, timeout time.Duration, watch func(inspect.Upstream),
 	do func(ctx context.Context, v *gateway.InProcess) error,
 ) error {
-	o := gateway.Options{Config: cfg, Demo: source == "", Version: version(), Logger: zap.NewNop(), Stdio: true, Watch: watch}
+	o := gateway.Options{Config: cfg, Demo: source == "", Version: version(), Logger: zap.NewNop(), InProcess: true, Watch: watch}
 	if len(cfg.Upstreams) == 0 || source != cfg.Upstreams[0].URL { // it is no --url
 		o.Source = gateway.Source{File: source}
 	}

@@ -43,11 +43,14 @@ type Options struct {
 	Demo    bool // serve the built-in upstreams instead of configured ones
 	Version string
 	Logger  *zap.Logger
-	// Stdio says that the gateway serves one client with RunStdio or its own process with
-	// RunInProcess. It then listens nowhere, not even for health and metrics: a host may
-	// start several such gateways with the same configuration.
-	Stdio  bool
-	Source Source
+	// Stdio says that the gateway serves one client with RunStdio. It then listens nowhere,
+	// not even for health and metrics: a host may start several such gateways with the same
+	// configuration.
+	Stdio bool
+	// InProcess says that the gateway serves its own process with RunInProcess. It then
+	// listens nowhere either.
+	InProcess bool
+	Source    Source
 	// AnyPort and AnyAdminPort select another port of the same host if the configured one
 	// is taken. Addr and AdminAddr return the address in use.
 	AnyPort, AnyAdminPort bool
@@ -60,8 +63,8 @@ type Options struct {
 type Gateway struct {
 	cfg   *config.Config // of the start; read only for keys that a reload does not apply
 	demo  bool
-	stdio bool
-	// onlyClient is the client of a gateway that serves just one; nil otherwise.
+	stdio bool // listens nowhere
+	// onlyClient is the client of RunStdio, nil otherwise.
 	onlyClient *upstream.OnlyClient
 	version    string
 	log        *zap.Logger // masks the secrets of the configuration
@@ -78,7 +81,7 @@ type Gateway struct {
 	sealer  *bridge.Sealer // seals request states for the router and the front end
 	replica string         // names this process in request states
 
-	// trail knows the gateways before and behind this one. configMarks identify the
+	// loopDetector knows the gateways before and behind this one. configMarks identify the
 	// configuration files of the gateways that started one another, this one last.
 	loopDetector *upstream.Trail
 	configMarks  []string
@@ -136,7 +139,7 @@ func New(o Options) (*Gateway, error) {
 	o.Logger = o.Logger.WithOptions(zap.WrapCore(secrets.WrapCore))
 	g := &Gateway{
 		secrets: secrets,
-		cfg:     o.Config, demo: o.Demo, stdio: o.Stdio, version: o.Version, log: o.Logger, ratelog: ratelog.New(o.Logger), watch: o.Watch,
+		cfg:     o.Config, demo: o.Demo, stdio: o.Stdio || o.InProcess, version: o.Version, log: o.Logger, ratelog: ratelog.New(o.Logger), watch: o.Watch,
 		registry:        telemetry.NewRegistry(),
 		metrics:         newMetrics(),
 		upstreamMetrics: upstream.NewMetrics(),
@@ -165,13 +168,13 @@ func New(o Options) (*Gateway, error) {
 	g.inspector = inspect.New(inspected{g})
 	g.info = serverInfo(o.Version)
 	g.grants = credentials.NewStore(g.state.Path())
-	if err := g.detectLoops(o.Source.File, o.Stdio); err != nil {
+	if err := g.detectLoops(o.Source.File); err != nil {
 		return nil, err
 	}
 	if err := g.assemble(); err != nil {
 		return nil, err
 	}
-	if o.Stdio {
+	if g.stdio {
 		return g, nil
 	}
 	var err error

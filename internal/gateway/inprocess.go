@@ -19,8 +19,7 @@ type InProcess struct {
 }
 
 // RunInProcess runs the upstreams while use runs, and returns its error. The context of
-// use ends with ctx. The gateway must have been made with Options.Stdio, so that it
-// listens nowhere.
+// use ends with ctx. The gateway must have been made with Options.InProcess.
 func (g *Gateway) RunInProcess(ctx context.Context, use func(ctx context.Context, p *InProcess) error) error {
 	defer g.Close()
 	return g.runAll(ctx, func(life context.Context) error {

@@ -38,7 +38,7 @@ func inProcess(t *testing.T, yaml, state string, watch func(inspect.Upstream)) *
 		}
 	}
 	cfg.StateDir = state
-	g, err := New(Options{Config: cfg, Demo: yaml == "", Version: "test", Logger: zap.NewNop(), Stdio: true, Watch: watch})
+	g, err := New(Options{Config: cfg, Demo: yaml == "", Version: "test", Logger: zap.NewNop(), InProcess: true, Watch: watch})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +100,15 @@ func TestInProcess(t *testing.T) {
 	defer mu.Unlock()
 	if len(told) != 3 {
 		t.Errorf("told of %v", told)
+	}
+}
+
+// Without a client on a pipe, upstreams must not wait for one before they start.
+func TestInProcessWaitsForNoClient(t *testing.T) {
+	g := inProcess(t, "", t.TempDir(), nil)
+	defer g.Close()
+	if g.onlyClient != nil {
+		t.Error("the first sessions with upstreams wait for a client")
 	}
 }
 

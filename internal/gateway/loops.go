@@ -25,9 +25,9 @@ const markPrefix = "config-"
 // client, which may be a gateway: its environment names the gateways that started one
 // another. A gateway that was started from its own configuration would start itself again,
 // and is refused.
-func (g *Gateway) detectLoops(source string, stdio bool) error {
+func (g *Gateway) detectLoops(source string) error {
 	var started []string
-	if stdio {
+	if g.stdio {
 		for word := range strings.SplitSeq(os.Getenv(upstream.VariableVia), ",") {
 			if strings.HasPrefix(word, markPrefix) {
 				g.configMarks = append(g.configMarks, word)
