@@ -361,10 +361,10 @@ func (t Target) SpellingError() *wire.Error {
 	return wire.Errorf(wire.CodeInvalidParams, "the URI of an unlisted resource must be canonical, and this one is not: %s; %s", why, advice)
 }
 
-// Subject returns what a result of the target is held against: the answer of its
+// ResultChecker returns the checker for results of the target: the answer of its
 // upstream to a request of the method, under public names. rev is the revision
 // that the upstream answered in, "" for the one that it is known to speak.
-func (v *View) Subject(t Target, method string, rev wire.Revision) conform.ResultChecker {
+func (v *View) ResultChecker(t Target, method string, rev wire.Revision) conform.ResultChecker {
 	s := conform.ResultChecker{
 		Mode: t.Part.Rules().Conformance, Revision: cmp.Or(rev, t.Part.Revision()), Method: method, Resources: v, Space: t.Part.Space(), Asked: t.Asked(),
 	}

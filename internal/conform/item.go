@@ -192,7 +192,7 @@ func hasInvalidOutput(findings []Violation) bool {
 }
 
 // schema returns a schema of a tool, nil if values cannot be checked against it.
-func (l *ItemChecker) schema(out *CheckedItem, tool wire.Value, name string, mended bool) *toolschema.Schema {
+func (l *ItemChecker) schema(out *CheckedItem, tool wire.Value, name string, repairable bool) *toolschema.Schema {
 	at := tool.Get(name)
 	if at.Kind() != '{' {
 		return nil
@@ -211,7 +211,7 @@ func (l *ItemChecker) schema(out *CheckedItem, tool wire.Value, name string, men
 	case toolschema.IsUnchecked(err):
 		w.reportMember(name, SchemaUnchecked, secTool, false, err.Error())
 	default:
-		w.reportMember(name, SchemaInvalid, secTool, mended, "is not a valid JSON Schema: "+err.Error())
+		w.reportMember(name, SchemaInvalid, secTool, repairable, "is not a valid JSON Schema: "+err.Error())
 	}
 	return nil
 }

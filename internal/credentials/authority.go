@@ -33,11 +33,11 @@ type authority struct {
 }
 
 func newAuthority(a Authority, what string, g *guard, now func() time.Time) (*authority, error) {
-	proof, err := newClientAuth(a.Client)
+	auth, err := newClientAuth(a.Client)
 	if err != nil {
 		return nil, err
 	}
-	return &authority{Authority: a, what: what, clientAuth: proof, guard: g, now: now}, nil
+	return &authority{Authority: a, what: what, clientAuth: auth, guard: g, now: now}, nil
 }
 
 // endpoint returns the token endpoint. The error is an *Error, or that of ctx.

@@ -23,7 +23,7 @@ func (f *forwarding) conform(result wire.Raw) (wire.Raw, error) {
 	if !at.Exists() {
 		return result, nil
 	}
-	s := f.view.Subject(f.target, f.itemMethod(), f.result.Revision)
+	s := f.view.ResultChecker(f.target, f.itemMethod(), f.result.Revision)
 	v := s.Check(at.Raw())
 	if len(v.Violations) > 0 {
 		f.router.nonconforming(part.Upstream(), s.Method, f.target.Native, v.Violations, v.More)

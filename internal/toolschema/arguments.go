@@ -18,7 +18,7 @@ func RejectArguments(tool string, schema *Schema, arguments wire.Raw) wire.Raw {
 		return nil
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "The arguments do not fit the input schema of %s, so the tool was not called:\n", tool)
+	fmt.Fprintf(&b, "The arguments do not match the input schema of %s, so the tool was not called:\n", tool)
 	for _, v := range mismatch.Violations {
 		fmt.Fprintf(&b, "- %s %s\n", v.Path, v.Message)
 	}

@@ -11,7 +11,7 @@ func TestRefuseArguments(t *testing.T) {
 	if got := RejectArguments("files__read", s, wire.Raw(`{"path":"a","lines":1}`)); got != nil {
 		t.Errorf("refused: %s", got)
 	}
-	const want = `{"content":[{"type":"text","text":"The arguments do not fit the input schema of files__read, so the tool was not called:\n` +
+	const want = `{"content":[{"type":"text","text":"The arguments do not match the input schema of files__read, so the tool was not called:\n` +
 		`- $ lacks \"path\"\n- $ must not have \"file\"\n- $.lines must be at most 100\nPaths begin at the arguments ($). Correct them and call the tool again."}],"isError":true}`
 	if got := string(RejectArguments("files__read", s, wire.Raw(`{"file":"a","lines":1000}`))); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

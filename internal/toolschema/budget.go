@@ -7,7 +7,7 @@ import "errors"
 const MaxUpstreamNodes = 50_000
 
 // ErrBudget says that the schemas of an upstream exceed its budget.
-var ErrBudget = errors.New("the schemas of this upstream are too many")
+var ErrBudget = errors.New("the schemas of this upstream are too large together")
 
 // Budget bounds the cost of the schemas of one upstream in one build of the catalog. A
 // nil Budget has no bound.

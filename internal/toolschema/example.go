@@ -60,7 +60,7 @@ func ExampleArguments(input wire.Value, compiled *Schema) (arguments wire.Raw, n
 			break
 		}
 	}
-	return nil, namesOf(err, required), fmt.Errorf("what its inputSchema gives does not fit it: %w", err)
+	return nil, namesOf(err, required), fmt.Errorf("the values that its inputSchema gives do not match it: %w", err)
 }
 
 // next moves to the next value of the first property that does not match, and reports

@@ -26,7 +26,7 @@ func TestArguments(t *testing.T) {
 		{"alternatives", `{"type":"object","required":["a"],"properties":{"a":{"anyOf":[{"type":"string"},{"type":"integer","examples":[3]}]}}}`, `{"a":3}`, "", ""},
 		{"a schema that is none", `{"type":"object","required":["a","a"],"properties":{"a":{"default":1}}}`, "", "", "equal elements"},
 		{"not described", `{"type":"object","required":["a","b"],"properties":{"a":{"default":1}}}`, "", "b", "no value for b"},
-		{"required by an alternative", `{"type":"object","anyOf":[{"required":["a"]},{"required":["b"]}]}`, "", "", "does not fit it"},
+		{"required by an alternative", `{"type":"object","anyOf":[{"required":["a"]},{"required":["b"]}]}`, "", "", "do not match it"},
 		{"odd names", `{"type":"object","required":["__proto__","a b"],"properties":{"__proto__":{"default":1},"a b":{"default":2}}}`, `{"__proto__":1,"a b":2}`, "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -146,7 +146,7 @@ func (p *program) check(v any) (err error) {
 		switch r := recover().(type) {
 		case nil:
 		case outOfSteps:
-			err = fmt.Errorf("%w: it takes too many steps", errUnchecked)
+			err = fmt.Errorf("%w: the check takes too many steps", errUnchecked)
 		default:
 			// A panic of the library must not stop the gateway.
 			err = fmt.Errorf("%w: %v", errUnchecked, r)
@@ -157,7 +157,7 @@ func (p *program) check(v any) (err error) {
 		return nil
 	}
 	if circles(verr, 0) {
-		return fmt.Errorf("%w: it refers to itself in a circle", errUnchecked)
+		return fmt.Errorf("%w: the schema refers to itself in a circle", errUnchecked)
 	}
 	return newValidationError(verr)
 }
@@ -197,7 +197,7 @@ func compile(raw wire.Raw, weight int) (p *program, err error) {
 	}
 	// Before 2025-11-25 no revision names a dialect. Many authors use draft 7 without
 	// $schema, in which items may be an array.
-	if old, fault := compileAs(jsonschema.Draft7, doc); fault == nil {
+	if old, oldErr := compileAs(jsonschema.Draft7, doc); oldErr == nil {
 		old.insts, old.classes = old.insts+p.insts, old.classes+p.classes
 		return old, nil
 	}

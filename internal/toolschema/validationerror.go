@@ -103,14 +103,14 @@ func (m *ValidationError) either(e *jsonschema.ValidationError, all string, leve
 	}
 	switch {
 	case len(wants) == len(e.Causes) && len(wants) > 0 && len(wants) <= 4:
-		m.place(e, "must fit "+all+": "+strings.Join(wants, ", or "))
+		m.place(e, "must match "+all+": "+strings.Join(wants, ", or "))
 	case best != nil && best.Violations[0].Path != jsonPath(e.InstanceLocation):
 		for _, p := range best.Violations {
 			m.append(p)
 		}
 		m.More += best.More
 	default:
-		m.place(e, "must fit "+all)
+		m.place(e, "must match "+all)
 	}
 }
 
@@ -156,15 +156,15 @@ func want(k jsonschema.ErrorKind) string {
 	case *kind.Pattern:
 		return "must match the pattern " + k.Want
 	case *kind.FalseSchema:
-		return "must not be there"
+		return "must be absent"
 	case *kind.Not:
-		return "must not fit the schema under not"
+		return "must not match the schema of not"
 	case *kind.DependentRequired:
 		return fmt.Sprintf("lacks %s, which %q demands", quoted(k.Missing), k.Prop)
 	case *kind.Dependency:
 		return fmt.Sprintf("lacks %s, which %q demands", quoted(k.Missing), k.Prop)
 	case *kind.OneOf:
-		return "must fit exactly one of the alternatives, and fits more"
+		return "must match exactly one of the alternatives, but matches several"
 	case *kind.Format:
 		return "must have the format " + k.Want
 	default:
@@ -198,19 +198,19 @@ func wantSize(k jsonschema.ErrorKind) string {
 	case *kind.MultipleOf:
 		return "must be a multiple of " + decimal(k.Want)
 	case *kind.UniqueItems:
-		return fmt.Sprintf("must not have equal elements, as are %d and %d", k.Duplicates[0], k.Duplicates[1])
+		return fmt.Sprintf("must not have equal elements: %d and %d are equal", k.Duplicates[0], k.Duplicates[1])
 	case *kind.AdditionalItems:
 		return fmt.Sprintf("must not have the last %d elements", k.Count)
 	case *kind.PropertyNames:
-		return fmt.Sprintf("must not have a member of the name %q", plaintext.Clip(k.Property, 64))
+		return fmt.Sprintf("must not have a member with the name %q", plaintext.Clip(k.Property, 64))
 	case *kind.Contains:
-		return "lacks an element that fits the schema under contains"
+		return "lacks an element that matches the schema of contains"
 	case *kind.MinContains:
-		return fmt.Sprintf("must have at least %d elements that fit the schema under contains", k.Want)
+		return fmt.Sprintf("must have at least %d elements that match the schema of contains", k.Want)
 	case *kind.MaxContains:
-		return fmt.Sprintf("must have at most %d elements that fit the schema under contains", k.Want)
+		return fmt.Sprintf("must have at most %d elements that match the schema of contains", k.Want)
 	default:
-		return "must fit " + strings.Join(k.KeywordPath(), ".")
+		return "must match " + strings.Join(k.KeywordPath(), ".")
 	}
 }
 
