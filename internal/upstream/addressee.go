@@ -13,45 +13,40 @@ import (
 // holds it (2025-11-25, basic/utilities/tasks, "Related Task Metadata"). Else it
 // is that of the calls in flight, see [PendingCalls.owner] and [PendingCalls.hearer], and a question that none
 // of them explains goes to whom the session stands for.
-func (o *Options) addressee(t *PendingCalls, m wire.Message) *call.Call {
+func (c *Config) addressee(t *PendingCalls, m wire.Message) *call.Call {
 	if task, ok := taskOf(m.Params); ok {
-		if c := t.waitingFor(task); c != nil {
-			return c
+		if waiting := t.waitingFor(task); waiting != nil {
+			return waiting
 		}
-		if o.Outside != nil {
-			if c := o.Outside.Task(o.origin(), task); c != nil {
-				return c
-			}
+		if began := c.Owner.Task(task); began != nil {
+			return began
 		}
 	}
 	if !m.IsRequest() {
 		return t.hearer(m.Method, m.Params)
 	}
-	c := t.owner()
-	if o.persona != nil {
-		c = o.persona.host(m.Method, c)
+	to := c.Owner.Addressee(m.Method, t.owner())
+	if to == nil {
+		c.unowned(t, m.Method)
 	}
-	if c == nil {
-		o.unowned(t, m.Method)
-	}
-	return c
+	return to
 }
 
 // progress passes a progress notification to the client whose call it belongs to.
 // A task goes on after its call has been answered, and so does its progress, under
 // the token of that call (2025-11-25, basic/utilities/tasks, "Task Progress
 // Notifications").
-func (o *Options) progress(t *PendingCalls, params wire.Raw) {
+func (c *Config) progress(t *PendingCalls, params wire.Raw) {
 	task, ok := taskOf(params)
-	if t.progress(params) || !ok || o.Outside == nil {
+	if t.progress(params) || !ok {
 		return
 	}
-	c := o.Outside.Task(o.origin(), task)
-	if c == nil {
+	began := c.Owner.Task(task)
+	if began == nil {
 		return
 	}
-	if own := wire.ValueOf(c.Params).Get("_meta", wire.MetaProgressToken); own.Exists() {
-		notifyProgress(c, params, wire.ValueOf(params).Get(wire.MetaProgressToken), own.Raw())
+	if own := wire.ValueOf(began.Params).Get("_meta", wire.MetaProgressToken); own.Exists() {
+		notifyProgress(began, params, wire.ValueOf(params).Get(wire.MetaProgressToken), own.Raw())
 	}
 }
 

@@ -119,7 +119,7 @@ func TestAdviceForProgramsThatStay(t *testing.T) {
 					}
 				}}
 				c := New(Options{Stdio: &process.Config{Command: "sh"}, MaxMessage: 64 << 10})
-				_, _, err := c.connect(t.Context(), newLineDialer(c.o, pipeOpener(s.pipe)))
+				_, _, err := c.connect(t.Context(), newLineDialer(c.o.conversation(), pipeOpener(s.pipe)))
 				equal(t, "advice", c.o.advice(err), tc.want)
 			})
 		})

@@ -27,7 +27,7 @@ const codeLapsed = -1
 // gets an answer at once. An elicitation that nobody answers is cancelled, not
 // declined: a decline would say that the user refused.
 type ServerRequests struct {
-	o *Options
+	o *Config
 	// send brings an answer to the server. c is the call that the question belonged
 	// to, or nil. It is called from goroutines that [ServerRequests.wait] waits for.
 	send func(ctx context.Context, m wire.Message, c *call.Call)
@@ -77,7 +77,7 @@ func (a *ServerRequests) serve(ctx context.Context, m wire.Message, c *call.Call
 			a.mu.Lock()
 			a.sending--
 			a.mu.Unlock()
-			a.o.persona.answered(m.Method)
+			a.o.Owner.Answered(m.Method)
 		}
 		cancel()
 	})
@@ -138,7 +138,7 @@ func (*ServerRequests) ping(context.Context, wire.Message, *call.Call) (wire.Raw
 
 func (a *ServerRequests) roots(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
 	switch {
-	case a.o.persona.relaysRoots():
+	case a.o.Owner.RelaysRoots():
 		return clientRoots(ctx, m, c)
 	case a.o.Roots == nil:
 		return nil, errNoRoots

@@ -201,7 +201,7 @@ func TestAnswersThatAServerDoesNotTake(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			sending := 0
-			a := &ServerRequests{o: Options{}.withDefaults(), doubt: new(liveness)}
+			a := &ServerRequests{o: Options{}.withDefaults().conversation(), doubt: new(liveness)}
 			a.send = func(ctx context.Context, _ wire.Message, _ *call.Call) {
 				a.mu.Lock()
 				sending++

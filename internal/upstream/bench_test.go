@@ -119,7 +119,7 @@ func BenchmarkCall(b *testing.B) {
 }
 
 func BenchmarkModernParams(b *testing.B) {
-	s := NewIdentity(&Options{Info: Info{Name: "gw", Version: "1"}})
+	s := NewIdentity(Options{Info: Info{Name: "gw", Version: "1"}}.withDefaults().conversation())
 	var back call.BackChannel = nobody{}
 	f := &PendingCall{id: wire.IDOf("17"), call: toolCall("echo", "a", back)}
 	b.ReportAllocs()

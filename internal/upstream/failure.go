@@ -10,10 +10,6 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// maxReason bounds what is told of why something failed: a server may have had its
-// say in it, and every client gets it.
-const maxReason = 1 << 10
-
 // reason makes of why something failed what may be told.
 func (o *Options) reason(why string) string { return plaintext.Truncate(o.Mask(why), maxReason) }
 

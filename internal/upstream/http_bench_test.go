@@ -63,7 +63,7 @@ func BenchmarkHTTPCall(b *testing.B) {
 			defer h.Close()
 			u, _ := url.Parse(h.URL)
 			o := Options{Name: "bench", HTTP: &HTTPOptions{URL: u}, Era: bc.era}
-			c, _, err := newHTTPDialer(o.withDefaults(), nil).Dial(b.Context(), make(inboxed, 10))
+			c, _, err := dialerOf(b, o.withDefaults(), nil).Dial(b.Context(), make(inboxed, 10))
 			if err != nil {
 				b.Fatal(err)
 			}

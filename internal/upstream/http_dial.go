@@ -29,11 +29,15 @@ import (
 // A status that asks for credentials, 429, 5xx and failures of the network end
 // the search without a finding: they say nothing of what the server speaks.
 type httpDialer struct {
-	o     *Options
+	o     *Config
+	http  *HTTPOptions
+	calls int         // at once
 	tools toolHeaders // may be nil
 }
 
-func newHTTPDialer(o *Options, tools toolHeaders) Dialer { return &httpDialer{o: o, tools: tools} }
+func newHTTPDialer(o *Config, http *HTTPOptions, calls int, tools toolHeaders) Dialer {
+	return &httpDialer{o: o, http: http, calls: calls, tools: tools}
+}
 
 // probeShare is the part of the time for dialing that a server gets to answer
 // server/discover: some old servers answer nothing before initialize.
@@ -41,7 +45,7 @@ const probeShare = 3
 
 // dial implements [Dialer].
 func (d *httpDialer) Dial(ctx context.Context, in NotificationSink) (Conn, Hello, error) {
-	p := newPool(d.o.HTTP, d.o.MaxConcurrent)
+	p := newPool(d.http, d.calls)
 	c, h, err := d.find(ctx, p, in)
 	if err != nil {
 		p.close()
@@ -54,7 +58,7 @@ func (d *httpDialer) Dial(ctx context.Context, in NotificationSink) (Conn, Hello
 // the server offers. It leaves the pool to the caller on errors.
 func (d *httpDialer) find(ctx context.Context, p *pool, in NotificationSink) (Conn, Hello, error) {
 	switch {
-	case d.o.HTTP.Transport == TransportSSE:
+	case d.http.Transport == TransportSSE:
 		return d.sse(ctx, p, in)
 	case d.o.Era == wire.EraLegacy:
 		return d.legacy(ctx, p, in)
@@ -65,7 +69,7 @@ func (d *httpDialer) find(ctx context.Context, p *pool, in NotificationSink) (Co
 		}
 		return c, h, final(err)
 	}
-	if d.o.remembered() == wire.EraLegacy {
+	if d.o.Memory.Era() == wire.EraLegacy {
 		c, h, err := d.legacy(ctx, p, in)
 		if err == nil || !answered(err) {
 			return c, h, err
@@ -74,7 +78,7 @@ func (d *httpDialer) find(ctx context.Context, p *pool, in NotificationSink) (Co
 	}
 	c, h, err := d.modern(ctx, p, in)
 	if err == nil {
-		d.o.remember(wire.EraModern)
+		d.o.Memory.Remember(wire.EraModern)
 		return c, h, nil
 	}
 	if !errors.Is(err, errNotModern) {
@@ -82,7 +86,7 @@ func (d *httpDialer) find(ctx context.Context, p *pool, in NotificationSink) (Co
 	}
 	c, h, err = d.legacy(ctx, p, in)
 	if err == nil {
-		d.o.remember(wire.EraLegacy)
+		d.o.Memory.Remember(wire.EraLegacy)
 	}
 	return c, h, err
 }
@@ -94,7 +98,7 @@ var errNotModern = errors.New("no modern answer to server/discover")
 // wrapped, when the server may be one of the legacy era, else one of those of
 // [modernHTTP.discover].
 func (d *httpDialer) modern(ctx context.Context, p *pool, in NotificationSink) (Conn, Hello, error) {
-	m := newModern(newTalk(d.o, p, in), d.tools)
+	m := newModern(newTalk(d.o, d.http, p, in), d.tools)
 	h, listed, err := d.probe(ctx, m)
 	if r := protocolError(err); r != nil && r.Code == wire.CodeUnsupportedRev {
 		listed = supportedBy(r)
@@ -113,7 +117,7 @@ func (d *httpDialer) modern(ctx context.Context, p *pool, in NotificationSink) (
 	}
 	m.feed.lists = listsOf(h.Capabilities)
 	if d.o.Era == wire.EraUnknown && newestOf(wire.EraLegacy, listed) != "" {
-		return newDual(m, d.o), h, nil
+		return newDual(m, d.o, d.http), h, nil
 	}
 	return m, h, nil
 }
@@ -165,12 +169,12 @@ func legacyStatus(status int) bool {
 // legacy opens a legacy conversation, over HTTP+SSE where the server refuses
 // initialize in the way of such servers and the transport is open.
 func (d *httpDialer) legacy(ctx context.Context, p *pool, in NotificationSink) (Conn, Hello, error) {
-	l, h, err := openLegacy(ctx, newTalk(d.o, p, in))
+	l, h, err := openLegacy(ctx, newTalk(d.o, d.http, p, in))
 	if err == nil {
 		return l, h, nil
 	}
 	r := refusalOf(err)
-	if r == nil || r.modern() || d.o.HTTP.Transport != TransportAuto ||
+	if r == nil || r.modern() || d.http.Transport != TransportAuto ||
 		(r.status != http.StatusBadRequest && r.status != http.StatusNotFound && r.status != http.StatusMethodNotAllowed) {
 		return nil, Hello{}, final(err)
 	}
@@ -193,7 +197,7 @@ func answered(err error) bool {
 
 // sse opens a conversation over HTTP+SSE.
 func (d *httpDialer) sse(ctx context.Context, p *pool, in NotificationSink) (Conn, Hello, error) {
-	c, h, err := openSSE(ctx, newTalk(d.o, p, in), d.o)
+	c, h, err := openSSE(ctx, newTalk(d.o, d.http, p, in))
 	if err == nil {
 		d.o.Logger.Debug("the server speaks HTTP+SSE", zap.String("revision", string(h.Revision)))
 	}

@@ -220,7 +220,7 @@ func TestServerThatIgnoresTheProbe(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), probeShare*time.Second)
 		defer cancel()
 		began := time.Now()
-		c, hello, err := newHTTPDialer(Options{HTTP: serveInMemory(t, s)}.withDefaults(), nil).Dial(ctx, make(inboxed, 10))
+		c, hello, err := dialerOf(t, Options{HTTP: serveInMemory(t, s)}.withDefaults(), nil).Dial(ctx, make(inboxed, 10))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +256,7 @@ func TestDialEndsWithItsContext(t *testing.T) {
 				cancel()
 			}()
 			o := testOptions(t, h.URL, func(o *Options) { o.HTTP.Transport = transport })
-			_, _, err := newHTTPDialer(o, nil).Dial(ctx, make(inboxed, 1))
+			_, _, err := dialerOf(t, o, nil).Dial(ctx, make(inboxed, 1))
 			equal(t, "error", err, context.Canceled)
 		})
 	}

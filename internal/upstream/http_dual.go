@@ -17,7 +17,8 @@ import (
 // is spoken to in the modern era by everybody.
 type dualHTTP struct {
 	modern *modernHTTP
-	o      *Options
+	o      *Config
+	http   *HTTPOptions
 
 	opening chan struct{}    // holds a token while nobody opens the legacy conversation
 	opened  chan *legacyHTTP // hands the legacy conversation to run
@@ -28,8 +29,8 @@ type dualHTTP struct {
 	refused bool        // there is none to be had
 }
 
-func newDual(m *modernHTTP, o *Options) *dualHTTP {
-	d := &dualHTTP{modern: m, o: o, opening: make(chan struct{}, 1), opened: make(chan *legacyHTTP), over: make(chan struct{})}
+func newDual(m *modernHTTP, o *Config, http *HTTPOptions) *dualHTTP {
+	d := &dualHTTP{modern: m, o: o, http: http, opening: make(chan struct{}, 1), opened: make(chan *legacyHTTP), over: make(chan struct{})}
 	d.opening <- struct{}{}
 	return d
 }
@@ -69,13 +70,13 @@ func (d *dualHTTP) forLegacy(ctx context.Context) (*legacyHTTP, error) {
 	if m.feed.hasLists() {
 		in = silentLists{in}
 	}
-	l, _, err := openLegacy(ctx, newTalk(d.o, m.e.pool, in))
+	l, _, err := openLegacy(ctx, newTalk(d.o, d.http, m.e.pool, in))
 	if err != nil {
 		err = final(err)
 		if _, ok := errors.AsType[*wire.Error](err); !ok {
 			return nil, err
 		}
-		m.log.Warn("the server lists a legacy revision but refuses initialize", d.o.why(err))
+		m.log.Warn("the server lists a legacy revision but refuses initialize", d.o.ErrorField(err))
 		d.settle(nil)
 		return nil, nil
 	}

@@ -34,10 +34,10 @@ type endpoint struct {
 	base http.Header
 	// met takes what the headers of an answer say of gateways, see Trail.
 	met func(via string) error
-	// credentials prove who calls, nil for none; persona says whose requests those
+	// credentials prove who calls, nil for none; owner says whose requests those
 	// are that belong to no call.
 	credentials Credentials
-	persona     *persona
+	owner       SessionOwner
 	// heard counts the messages of the server, see doubt.
 	heard *atomic.Uint64
 }
@@ -69,24 +69,24 @@ func isReserved(name string) bool {
 
 // newEndpoint returns an endpoint at the configured URL that sends the
 // configured headers, without those that are reserved, with every request.
-func newEndpoint(p *pool, o *Options) *endpoint {
+func newEndpoint(p *pool, o *Config, web *HTTPOptions) *endpoint {
 	e := &endpoint{pool: p, trouble: make(chan struct{}, 1), max: o.MaxMessage, lim: o.Limits}
-	e.met = func(via string) error { return o.Trail.met(o.life, via) }
-	e.credentials = o.HTTP.Credentials
-	e.persona = o.persona
+	e.met = o.Loops.Check
+	e.credentials = web.Credentials
+	e.owner = o.Owner
 	e.base = http.Header{"User-Agent": {"mcpgateway"}}
-	if user := o.HTTP.URL.User; user != nil {
+	if user := web.URL.User; user != nil {
 		password, _ := user.Password()
 		e.base["Authorization"] = []string{"Basic " + base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password))}
 	}
-	e.url.Store(bare(o.HTTP.URL))
-	for name, value := range o.HTTP.Headers {
+	e.url.Store(bare(web.URL))
+	for name, value := range web.Headers {
 		name = http.CanonicalHeaderKey(name)
 		if !isReserved(name) {
 			e.base[name] = []string{value}
 		}
 	}
-	if via := o.Trail.Sent(); via != "" {
+	if via := o.Loops.Via(); via != "" {
 		e.base[HeaderVia] = []string{via}
 	}
 	e.base["Accept"] = []string{typeJSON + ", " + typeStream}
@@ -98,7 +98,7 @@ func newEndpoint(p *pool, o *Options) *endpoint {
 // connections.
 func (e *endpoint) at(u *url.URL) *endpoint {
 	other := &endpoint{
-		pool: e.pool, trouble: e.trouble, max: e.max, lim: e.lim, base: e.base, met: e.met, credentials: e.credentials, persona: e.persona,
+		pool: e.pool, trouble: e.trouble, max: e.max, lim: e.lim, base: e.base, met: e.met, credentials: e.credentials, owner: e.owner,
 		heard: e.heard,
 	}
 	other.url.Store(u)
@@ -145,7 +145,7 @@ func (e *endpoint) do(ctx context.Context, method string, header headers, p *pay
 	if e.credentials == nil {
 		return e.follow(ctx, method, header, p)
 	}
-	who := cmp.Or(header.who, e.persona.principal())
+	who := cmp.Or(header.who, e.owner.Principal())
 	for again := false; ; again = true {
 		proof, err := e.credentials.Headers(ctx, who)
 		if err != nil {

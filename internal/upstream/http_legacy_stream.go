@@ -73,7 +73,7 @@ func (e *ears) asked(m wire.Message) {
 		e.open, e.stop = context.WithCancel(e.ctx)
 		e.asks = &ServerRequests{o: e.l.o, doubt: &e.l.doubt, send: func(ctx context.Context, m wire.Message, c *call.Call) {
 			if err := e.l.e.send(ctx, e.s.header.forCall(c), m); err != nil && ctx.Err() == nil {
-				e.l.ratelog.Warn("the server did not take the answer to its request", e.l.o.why(err))
+				e.l.ratelog.Warn("the server did not take the answer to its request", e.l.o.ErrorField(err))
 			}
 		}}
 	}

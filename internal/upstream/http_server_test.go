@@ -250,7 +250,7 @@ func tryConverse(t *testing.T, to string, tools toolHeaders, change ...func(*Opt
 	defer cancel()
 	c := &talking{in: make(inboxed, 100), ended: make(chan error, 1)}
 	var err error
-	c.Conn, c.hello, err = newHTTPDialer(testOptions(t, to, change...), tools).Dial(ctx, c.in)
+	c.Conn, c.hello, err = dialerOf(t, testOptions(t, to, change...), tools).Dial(ctx, c.in)
 	if err != nil {
 		return nil, err
 	}
@@ -261,6 +261,16 @@ func tryConverse(t *testing.T, to string, tools toolHeaders, change ...func(*Opt
 		c.over(t)
 	})
 	return c, nil
+}
+
+// dialerOf returns the dialer of the transport that the options name.
+func dialerOf(t testing.TB, o *Options, tools toolHeaders) Dialer {
+	t.Helper()
+	d, err := o.dialer(tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 // over returns what run returned.

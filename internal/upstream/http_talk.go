@@ -26,7 +26,7 @@ const (
 
 // talk is what conversations over streamable HTTP of both eras have in common.
 type talk struct {
-	o       *Options
+	o       *Config
 	e       *endpoint
 	self    Identity
 	flights *PendingCalls
@@ -38,10 +38,10 @@ type talk struct {
 	hung    chan error // takes why, when the server has stopped answering
 }
 
-func newTalk(o *Options, p *pool, in NotificationSink) *talk {
+func newTalk(o *Config, http *HTTPOptions, p *pool, in NotificationSink) *talk {
 	t := &talk{
 		o:       o,
-		e:       newEndpoint(p, o),
+		e:       newEndpoint(p, o, http),
 		self:    NewIdentity(o),
 		flights: NewPendingCalls(),
 		in:      in,
@@ -50,7 +50,6 @@ func newTalk(o *Options, p *pool, in NotificationSink) *talk {
 		hung:    make(chan error, 1),
 	}
 	t.e.heard = &t.doubt.heard
-	t.self.via = o.Trail.Sent()
 	return t
 }
 
@@ -91,7 +90,7 @@ func (t *talk) watch(ctx context.Context, look func(ctx context.Context) error) 
 			return err
 		case <-t.e.trouble:
 		}
-		t.o.persona.suspect()
+		t.o.Owner.ConnectionFailed()
 		var wait backoff
 		for tries := 1; ; tries++ {
 			err := t.glance(ctx, look)
@@ -190,7 +189,7 @@ func (t *talk) raise(look func(ctx context.Context) error) {
 	t.doubt.raise(context.Background(), t.log, func(ctx context.Context) error {
 		if t.e.credentials != nil {
 			// They may come from elsewhere, and a server must not pay for that.
-			if _, err := t.e.credentials.Headers(ctx, t.e.persona.principal()); err != nil {
+			if _, err := t.e.credentials.Headers(ctx, t.o.Owner.Principal()); err != nil {
 				return nil
 			}
 		}

@@ -34,12 +34,12 @@ type opener func(ctx context.Context) (*link, error)
 // lineConn is a conversation in which each message is a line, on one pair of
 // streams (2026-07-28, basic/transports/stdio). Answers find their calls by id;
 // a message that names no call belongs to one only if there is no doubt, see
-// [Options.addressee].
+// [Config.addressee].
 //
 // Lines that are no messages are logged and skipped: many a server prints what
 // it should not.
 type lineConn struct {
-	o    *Options
+	o    *Config
 	self *Identity
 	link *link
 	in   NotificationSink
@@ -66,7 +66,7 @@ type lineConn struct {
 
 // newLineConn begins to read and to write. The caller ends it with
 // [lineConn.shut].
-func newLineConn(o *Options, s *Identity, l *link, in NotificationSink) *lineConn {
+func newLineConn(o *Config, s *Identity, l *link, in NotificationSink) *lineConn {
 	c := &lineConn{
 		o: o, self: s, link: l, in: in,
 		flights: NewPendingCalls(),
@@ -298,7 +298,7 @@ func (l *lineConn) takeOne(text []byte) {
 		return
 	}
 	if !l.spoke.Swap(true) {
-		l.o.babble(nil)
+		l.o.Owner.Printed(nil)
 	}
 	switch {
 	case m.IsResponse():
@@ -340,7 +340,7 @@ func (l *lineConn) malformed(text []byte, id wire.ID, why error) {
 		l.flights.fail(f, &CallError{Reason: "the server's answer is malformed", Cause: why})
 	}
 	if !l.babbled.Swap(true) && !l.spoke.Load() {
-		l.o.babble(text)
+		l.o.Owner.Printed(text)
 	}
 	l.ratelog.Warn("a line of the server is no message", zap.Int("bytes", len(text)), zap.Error(why))
 }

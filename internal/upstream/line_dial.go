@@ -26,7 +26,7 @@ import (
 // a server speaks legacy revisions too. Silence proves nothing: the launcher may
 // still be downloading the server.
 type lineDialer struct {
-	o    *Options
+	o    *Config
 	self Identity
 	open opener
 	// mute counts the attempts, the last one included, in which every process ended
@@ -34,14 +34,13 @@ type lineDialer struct {
 	mute int
 }
 
-func newLineDialer(o *Options, open opener) *lineDialer {
+func newLineDialer(o *Config, open opener) *lineDialer {
 	return &lineDialer{o: o, open: open}
 }
 
 // dial implements [Dialer].
 func (d *lineDialer) Dial(ctx context.Context, in NotificationSink) (Conn, Hello, error) {
 	d.self = NewIdentity(d.o)
-	d.self.via = d.o.Trail.Sent()
 	var l *lineConn
 	var h Hello
 	var err error
@@ -52,7 +51,7 @@ func (d *lineDialer) Dial(ctx context.Context, in NotificationSink) (Conn, Hello
 		l, h, err = d.try(ctx, in, (*lineConn).discover)
 	default:
 		l, h, err = d.find(ctx, in)
-		d.o.remember(h.Revision.Era()) // EraUnknown on errors
+		d.o.Memory.Remember(h.Revision.Era()) // EraUnknown on errors
 	}
 	if err != nil {
 		return nil, Hello{}, err
@@ -83,7 +82,7 @@ func (d *lineDialer) find(ctx context.Context, in NotificationSink) (*lineConn, 
 			return nil, Hello{}, err
 		}
 	}
-	if d.o.remembered() == wire.EraModern {
+	if d.o.Memory.Era() == wire.EraModern {
 		if l, h, err := d.try(ctx, in, (*lineConn).rediscover); err == nil || ctx.Err() != nil {
 			return l, h, err
 		}

@@ -300,7 +300,7 @@ func TestDyingAtStart(t *testing.T) {
 // A program that cannot be started is not tried twice in one attempt.
 func TestNotStartedOnceForEachAttempt(t *testing.T) {
 	opens := 0
-	d := newLineDialer(Options{}.withDefaults(), func(context.Context) (*link, error) {
+	d := newLineDialer(Options{}.withDefaults().conversation(), func(context.Context) (*link, error) {
 		opens++
 		return nil, &CallError{Reason: "cannot start the server's program", Cause: &process.StartError{Err: errors.New("not there")}}
 	})

@@ -7,9 +7,9 @@ import (
 )
 
 // stdioOpener opens links to a server that is started as a child process.
-func stdioOpener(o *Options) opener {
+func stdioOpener(c *Config, program process.Config) opener {
 	return func(ctx context.Context) (*link, error) {
-		p, err := process.Start(ctx, *o.Stdio, process.Log{To: o.Logger, Mask: o.Mask})
+		p, err := process.Start(ctx, program, process.Log{To: c.Logger, Mask: c.Mask})
 		if err != nil {
 			return nil, &CallError{Reason: "cannot start the server's program", Cause: err}
 		}

@@ -15,14 +15,10 @@ type Identity struct {
 	via          string   // see MetaVia; "": nothing is said
 }
 
-func NewIdentity(o *Options) Identity {
-	doc := wire.SetMember(wire.Raw(`{}`), "name", wire.String(o.Info.Name))
-	doc = wire.SetMember(doc, "version", wire.String(o.Info.Version))
-	capabilities := ownCapabilities(len(o.Roots) > 0)
-	if o.persona != nil {
-		capabilities = o.persona.declared.Load().capabilities
-	}
-	return Identity{info: doc, capabilities: capabilities}
+func NewIdentity(c *Config) Identity {
+	doc := wire.SetMember(wire.Raw(`{}`), "name", wire.String(c.Info.Name))
+	doc = wire.SetMember(doc, "version", wire.String(c.Info.Version))
+	return Identity{info: doc, capabilities: c.Owner.Capabilities(), via: c.Loops.Via()}
 }
 
 // params returns the params of a flight as the server shall see them: with a

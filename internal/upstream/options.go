@@ -91,12 +91,6 @@ func (o *Options) origin() Origin {
 // lives counts what was ever connected to.
 var lives atomic.Uint64
 
-// Info is how the gateway introduces itself.
-type Info struct{ Name, Version string }
-
-// Root is a place that a server may work in (2025-11-25, client/roots).
-type Root struct{ URI, Name string }
-
 // PipeFunc connects a server inside the process. The server reads what is
 // written to in; what it writes is read from out. It is told to end by the
 // closing of in, and must end when ctx does. wait returns when it has ended,
@@ -183,31 +177,21 @@ func (o Options) withDefaults() *Options {
 
 // dialer returns the dialer of the one transport that the options name.
 func (o *Options) dialer(tools toolHeaders) (Dialer, error) {
+	c := o.conversation()
 	var found []Dialer
 	if o.Stdio != nil {
-		found = append(found, newLineDialer(o, stdioOpener(o)))
+		found = append(found, newLineDialer(c, stdioOpener(c, *o.Stdio)))
 	}
 	if o.Pipe != nil {
-		found = append(found, newLineDialer(o, pipeOpener(o.Pipe)))
+		found = append(found, newLineDialer(c, pipeOpener(o.Pipe)))
 	}
 	if o.HTTP != nil {
-		found = append(found, newHTTPDialer(o, tools))
+		found = append(found, newHTTPDialer(c, o.HTTP, o.MaxConcurrent, tools))
 	}
 	if len(found) != 1 {
 		return nil, errors.New("upstream: exactly one of Stdio, Pipe and HTTP must be set")
 	}
 	return found[0], nil
-}
-
-// remembered returns the era that the server had before, EraUnknown when that
-// is not known.
-func (o *Options) remembered() wire.Era { return o.Memory.Era(o.EraKey) }
-
-// remember keeps the era of the server; EraUnknown forgets it.
-func (o *Options) remember(era wire.Era) {
-	if o.remembered() != era {
-		o.Memory.Remember(o.EraKey, era)
-	}
 }
 
 // shortMemory remembers the era of one server as long as its connector lives.

@@ -131,11 +131,11 @@ func TestProcessFaults(t *testing.T) {
 // Nothing of a program stays open once it has ended.
 func TestProcessLeavesNothingOpen(t *testing.T) {
 	o := Options{Stdio: stdio("plain")}.withDefaults()
-	link, err := stdioOpener(o)(t.Context())
+	link, err := stdioOpener(o.conversation(), *o.Stdio)(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	newLineConn(o, &Identity{}, link, newMailbox(o)).shut()
+	newLineConn(o.conversation(), &Identity{}, link, newMailbox(o)).shut()
 	if _, err := link.in.Write([]byte("x")); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("its input is open: %v", err)
 	}

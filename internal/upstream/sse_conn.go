@@ -19,7 +19,7 @@ import (
 // server says everything on one stream, and the gateway posts to the URL that
 // the stream began with. The conversation lasts as long as the stream. What the
 // server asks on it belongs to a call only if there is no doubt, see
-// [Options.addressee].
+// [Config.addressee].
 type sseConn struct {
 	*talk
 	asks ServerRequests
@@ -35,12 +35,12 @@ type sseConn struct {
 
 // openSSE opens the stream and then a session. The errors are those of
 // [Dialer].
-func openSSE(ctx context.Context, t *talk, o *Options) (*sseConn, Hello, error) {
+func openSSE(ctx context.Context, t *talk) (*sseConn, Hello, error) {
 	s := &sseConn{talk: t, ended: make(chan struct{})}
-	s.asks.o, s.asks.doubt = o, &s.doubt
+	s.asks.o, s.asks.doubt = t.o, &s.doubt
 	s.asks.send = func(ctx context.Context, m wire.Message, c *call.Call) {
 		if err := s.post.send(ctx, s.head.Load().forCall(c), m); err != nil && ctx.Err() == nil {
-			s.ratelog.Warn("the server did not take the answer to its request", o.why(err))
+			s.ratelog.Warn("the server did not take the answer to its request", t.o.ErrorField(err))
 		}
 	}
 	s.life, s.end = context.WithCancel(context.Background())

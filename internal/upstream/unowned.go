@@ -17,14 +17,12 @@ const (
 
 // unowned logs and counts a question that is refused because nobody can be told to
 // be the one who is meant. What the question says is not logged.
-func (o *Options) unowned(t *PendingCalls, method string) {
-	if wire.MethodOf(method).Kind != wire.KindAsk || method == wire.MethodRootsList && !o.persona.relaysRoots() {
+func (c *Config) unowned(t *PendingCalls, method string) {
+	if wire.MethodOf(method).Kind != wire.KindAsk || method == wire.MethodRootsList && !c.Owner.RelaysRoots() {
 		return // it is answered without a client
 	}
-	if o.AskRefused != nil {
-		o.AskRefused(method)
-	}
-	if !o.refusals.Allow() {
+	c.Owner.Refused(method)
+	if !c.Refusals.Allow() {
 		return
 	}
 	clients, calls, asking := t.crowd()
@@ -32,11 +30,11 @@ func (o *Options) unowned(t *PendingCalls, method string) {
 	if clients == 0 {
 		why, help = "no call of a client is in flight", noCall
 	}
-	o.Logger.Info("a question of the server was refused: nobody knows whom it is for", zap.String("method", method), zap.String("why", why),
+	c.Logger.Info("a question of the server was refused: nobody knows whom it is for", zap.String("method", method), zap.String("why", why),
 		zap.Int("clients", clients), zap.Int("calls", calls), zap.Int("calls_that_wait_for_their_client", asking), zap.String("help", help))
 }
 
-// newRefusals bounds how often [Options.unowned] logs.
+// newRefusals bounds how often [Config.unowned] logs.
 func newRefusals() *rate.Limiter { return rate.NewLimiter(rate.Limit(0.1), 5) }
 
 // crowd tells whose calls are in flight: how many clients have any, how many calls

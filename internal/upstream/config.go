@@ -1,0 +1,87 @@
+package upstream
+
+import (
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/wire"
+)
+
+// Config is what a conversation needs, whatever its transport. Every member is set.
+type Config struct {
+	Logger     *zap.Logger
+	Mask       func(text string) string // removes secrets from a text of the server
+	MaxMessage int                      // bytes of one message of the server
+	Limits     wire.Limits
+	Era        wire.Era // EraUnknown: find it out
+	Memory     KnownEra
+	Info       Info
+	Roots      []Root // for roots/list in shared sessions
+	Owner      SessionOwner
+	Loops      LoopDetector
+	// Refusals limits the log lines about refused requests of servers.
+	Refusals *rate.Limiter
+}
+
+// Info is how the gateway introduces itself.
+type Info struct{ Name, Version string }
+
+// Root is a place that a server may work in (2025-11-25, client/roots).
+type Root struct{ URI, Name string }
+
+// KnownEra remembers the era of one server.
+type KnownEra interface {
+	Era() wire.Era         // EraUnknown if it is not known
+	Remember(era wire.Era) // EraUnknown forgets it
+}
+
+// SessionOwner answers for the clients of a session. Its methods are called by many
+// goroutines at once, and must not block.
+type SessionOwner interface {
+	// Capabilities returns what the session declares in initialize.
+	Capabilities() wire.Raw
+	// RelaysRoots reports whether roots/list goes to a client.
+	RelaysRoots() bool
+	// Principal returns the principal of requests that belong to no call, nil for the
+	// gateway itself.
+	Principal() *call.Principal
+	// Addressee returns the call that a request of the server belongs to which came on no
+	// call's stream, nil if that is not certain. inFlight is the call that the pending
+	// calls suggest, or nil.
+	Addressee(method string, inFlight *call.Call) *call.Call
+	// Task returns a call that stands in for the one that began a task, nil if nobody is
+	// known to wait for the task.
+	Task(id string) *call.Call
+	// Answered says that the server got a response to a request of its own.
+	Answered(method string)
+	// Refused says that a request of the server was refused, as it may be for any of
+	// several clients.
+	Refused(method string)
+	// ConnectionFailed says that a request has failed on its way, so that other sessions
+	// with the server are probed.
+	ConnectionFailed()
+	// Printed says that the server has printed this text, which is not MCP, before any
+	// message; nil says that a message has come.
+	Printed(text []byte)
+}
+
+// LoopDetector knows which gateways are in front of and behind this one.
+type LoopDetector interface {
+	// Via returns the ids that the gateway sends to the server, "" for none.
+	Via() string
+	// Check takes the ids that the server sent. The error is a *CallError that says that
+	// the server leads back to this gateway.
+	Check(via string) error
+}
+
+// maxReason bounds the reason of a failure: it may contain text of the server, and
+// every client gets it.
+const maxReason = 1 << 10
+
+// Reason masks and bounds the reason of a failure.
+func (c *Config) Reason(why string) string { return plaintext.Truncate(c.Mask(why), maxReason) }
+
+// ErrorField is the log field of an error that may contain text of the server.
+func (c *Config) ErrorField(err error) zap.Field { return zap.String("error", c.Reason(err.Error())) }
