@@ -124,10 +124,10 @@ const bodyTooLarge = "the body is larger than the limit"
 
 // requestIn returns the id of the request in an invalid message, or in the beginning of a
 // message, and the zero ID if there is none.
-func requestIn(data []byte) wire.ID { return wire.GlimpseOf(data).Request() }
+func requestIn(data []byte) wire.ID { return wire.ScanEnvelope(data).RequestID() }
 
 // responseIn returns the id of the response in such a message.
-func responseIn(data []byte) wire.ID { return wire.GlimpseOf(data).Response() }
+func responseIn(data []byte) wire.ID { return wire.ScanEnvelope(data).ResponseID() }
 
 // skipBody reads the body of a request that should have none, for the same reason as
 // readBody.

@@ -77,7 +77,7 @@ func (c *peer) readLines(in io.Reader) error {
 		case err == io.EOF:
 			return nil
 		case err == wire.ErrTooLarge:
-			c.receiveTooLarge(lines.Large())
+			c.receiveTooLarge(lines.Oversized())
 			continue
 		case err != nil:
 			return fmt.Errorf("read messages: %w", err)
@@ -100,10 +100,10 @@ func (c *peer) receiveLine(line []byte) {
 }
 
 // receiveTooLarge answers a line over the limit.
-func (c *peer) receiveTooLarge(g *wire.Glimpse) {
+func (c *peer) receiveTooLarge(g *wire.EnvelopeScanner) {
 	tooLarge := wire.Errorf(wire.CodeInvalidRequest, "invalid request: the message is larger than the limit of %d bytes", c.s.options.Limits.MaxMessage)
-	if !c.session().FailAsk(g.Response(), tooLarge) {
-		c.respondError(g.Request(), tooLarge)
+	if !c.session().FailAsk(g.ResponseID(), tooLarge) {
+		c.respondError(g.RequestID(), tooLarge)
 	}
 }
 

@@ -256,7 +256,7 @@ func (l *lineConn) read() error {
 		if l.spoke.Load() {
 			bound = int64(l.o.MaxMessage) * endlessServer
 		}
-		lines.Bound(bound)
+		lines.SetMaxLine(bound)
 		line, err := lines.Next()
 		if first && wire.HasBOM(line) {
 			// Programs on Windows begin their output so. Anywhere else it is a
@@ -269,8 +269,8 @@ func (l *lineConn) read() error {
 		case err == nil:
 			l.take(line)
 		case errors.Is(err, wire.ErrTooLarge):
-			l.tooLarge(lines.Large().Response())
-		case errors.Is(err, wire.ErrEndless):
+			l.tooLarge(lines.Oversized().ResponseID())
+		case errors.Is(err, wire.ErrLineTooLong):
 			return &diagnose.LineTooLongError{Limit: bound}
 		case errors.Is(err, io.EOF):
 			return errors.New("the server closed its output")

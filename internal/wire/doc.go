@@ -1,20 +1,22 @@
-// Package wire is the ground that every other package stands on: JSON-RPC
-// envelopes, strict parsing, editing of raw JSON, event-stream and line
-// framing, protocol revisions and error codes.
+// Package wire is the base of all other packages: JSON-RPC envelopes, strict parsing,
+// editing of raw JSON, framing of event streams and lines, protocol revisions, error codes,
+// and the table of methods.
 //
-// A message is parsed once, strictly, at the edge where it arrives. What was
-// parsed is what is decided on, and what was parsed is what is forwarded:
-// params and results stay the bytes that they were, so numbers, key order and
-// members that nobody here knows reach the other side. Whoever has to change
-// a message changes single members of it with an [Edit].
+// A message is parsed once, strictly, where it arrives. The gateway decides on the parsed
+// bytes and forwards the same bytes: params and results stay as they were sent, so that
+// numbers, key order and unknown members reach the other side. Packages that have to change
+// a message change single members of it with an [Edit].
 //
 //	bytes ──Parse──▶ Message{ID, Method, Params, Result, Error}   (slices of bytes)
 //	                     │
-//	                  ValueOf(Params).Get("name")                   (a place in the bytes)
+//	                  ValueOf(Params).Get("name")                   (a view of the bytes)
 //	                     │
-//	                  Edit.Replace(place, new) … Edit.Bytes()        (other bytes untouched)
+//	                  Edit.Replace(value, new) … Edit.Bytes()        (other bytes untouched)
 //
-// The package is pure: it knows no network, no logger and nothing else of this
-// module. Values are safe for concurrent reading; an [Edit], an [SSEReader] and
-// a [LineReader] belong to one goroutine at a time.
+// Facts about a method are columns of the table in methods.go, which [MethodOf] looks up. No
+// other package chooses between methods by their names.
+//
+// The package is pure: it uses no network and no logger, and imports nothing of this module.
+// Values may be read concurrently; an [Edit], an [SSEReader] and a [LineReader] belong to one
+// goroutine at a time.
 package wire

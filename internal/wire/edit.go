@@ -7,9 +7,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Edit collects changes to single places of one document and applies them at
-// once. Everything outside those places stays byte for byte. The zero Edit is
-// not usable; begin with [NewEdit]. An Edit belongs to one goroutine.
+// Edit collects changes to values of one document and applies them at once. All other bytes
+// of the document stay. The zero Edit is not usable; use [NewEdit]. An Edit belongs to one
+// goroutine.
 type Edit struct {
 	doc  []byte
 	cuts []cut
@@ -26,8 +26,8 @@ func NewEdit(doc Raw) *Edit { return &Edit{doc: doc} }
 // Root returns the document's value.
 func (e *Edit) Root() Value { return ValueOf(e.doc) }
 
-// Replace puts with, valid JSON, in the place of v. Places of one Edit must not
-// overlap. When v is absent nothing happens.
+// Replace puts with, valid JSON, in the place of v. The values that one Edit changes must
+// not overlap. If v is absent nothing happens.
 func (e *Edit) Replace(v Value, with Raw) {
 	if !v.Exists() {
 		return
@@ -38,9 +38,9 @@ func (e *Edit) Replace(v Value, with Raw) {
 // ReplaceString puts the string s in the place of v.
 func (e *Edit) ReplaceString(v Value, s string) { e.Replace(v, AppendString(nil, s)) }
 
-// Add appends a member to the object obj. The caller knows that it has none of
-// that name. When obj is no object nothing happens: a peer that sends a string
-// where an object is due must not make an edit break the document.
+// Add appends a member to the object obj, which must not have a member of that name. If obj
+// is not an object nothing happens, so that a peer that sends a string in the place of an
+// object cannot make an edit break the document.
 func (e *Edit) Add(obj Value, name string, value Raw) {
 	if obj.Kind() != '{' {
 		return
@@ -57,8 +57,8 @@ func (e *Edit) Add(obj Value, name string, value Raw) {
 	e.cuts = append(e.cuts, cut{obj.end - 1, obj.end - 1, with})
 }
 
-// Set puts value at the member name of obj, in its place if it is there, else
-// at the end. When obj is no object nothing happens.
+// Set sets the member name of obj to value. It replaces the member if there is one and
+// appends it otherwise. If obj is not an object nothing happens.
 func (e *Edit) Set(obj Value, name string, value Raw) {
 	if old := obj.Get(name); old.Exists() {
 		e.Replace(old, value)
@@ -67,9 +67,8 @@ func (e *Edit) Set(obj Value, name string, value Raw) {
 	e.Add(obj, name, value)
 }
 
-// Remove takes every member out of obj whose name is one of names, each with
-// its comma. It must not be combined with Add on the same object, and be
-// called once per object.
+// Remove removes every member of obj whose name is one of names, each with its comma. Call
+// it at most once per object, and do not combine it with Add on the same object.
 func (e *Edit) Remove(obj Value, names ...string) {
 	kept := false // a member before this one stays
 	end := 0      // of the one before
@@ -92,8 +91,8 @@ func (e *Edit) Remove(obj Value, names ...string) {
 	}
 }
 
-// RemoveElements takes the elements of the array arr out for which drop
-// returns true, each with its comma. It returns how many there were.
+// RemoveElements removes the elements of the array arr for which drop returns true, each
+// with its comma. It returns how many it removed.
 func (e *Edit) RemoveElements(arr Value, drop func(Value) bool) int {
 	var elements []Value
 	for el := range arr.Elements() {
@@ -118,11 +117,10 @@ func (e *Edit) RemoveElements(arr Value, drop func(Value) bool) int {
 	return dropped
 }
 
-// Changed reports whether anything is to be changed.
+// Changed reports whether the edit has any change.
 func (e *Edit) Changed() bool { return len(e.cuts) > 0 }
 
-// Bytes returns the edited document: the document itself when nothing was
-// changed, else a new one.
+// Bytes returns the edited document: the document itself without changes, else a new one.
 func (e *Edit) Bytes() Raw {
 	if len(e.cuts) == 0 {
 		return e.doc
@@ -142,8 +140,8 @@ func (e *Edit) Bytes() Raw {
 	return append(out, e.doc[at:]...)
 }
 
-// SetMember returns obj, valid JSON of an object, with value at the member
-// name. Other bytes stay. What is no object is returned as it is.
+// SetMember returns obj, valid JSON, with the member name set to value. Other bytes stay. A
+// value that is not an object is returned as it is.
 func SetMember(obj Raw, name string, value Raw) Raw {
 	e := NewEdit(obj)
 	e.Set(e.Root(), name, value)

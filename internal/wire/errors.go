@@ -19,15 +19,14 @@ const (
 	CodeUnsupportedRev    = -32022
 )
 
-// Error is a JSON-RPC error object. One that came from a peer keeps its bytes
-// in Raw and is forwarded as those; one that the gateway makes has none.
+// Error is a JSON-RPC error object. An error from a peer keeps its bytes in Raw and is
+// forwarded as these bytes; an error of the gateway has no Raw.
 type Error struct {
 	Code    int64
 	Message string
 	Data    Raw // nil when absent
-	Raw     Raw // the whole object as the peer sent it, nil for errors made here
-	// Extra holds unknown members of the envelope that the error came in, see
-	// Message.Extra.
+	Raw     Raw // the whole object as the peer sent it, nil for errors of the gateway
+	// Extra holds unknown members of the envelope of the error, see Message.Extra.
 	Extra string
 }
 
@@ -62,8 +61,8 @@ func (e *Error) Append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// IsModernCode reports whether an error with this code can only come from a
-// peer that speaks a modern revision (2026-07-28, basic/versioning,
+// IsModernCode reports whether only a peer that speaks a modern revision sends an error with
+// this code (2026-07-28, basic/versioning,
 // "Backward Compatibility").
 func IsModernCode(code int64) bool {
 	return code == CodeHeaderMismatch || code == CodeMissingCapability || code == CodeUnsupportedRev

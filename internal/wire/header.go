@@ -10,9 +10,9 @@ const (
 	headerClose = "?="
 )
 
-// EncodeHeader returns s as the value of an Mcp-Name or Mcp-Param-* header: s
-// itself where that is safe, else its Base64 form (2026-07-28,
-// basic/transports/streamable-http, "Value Encoding").
+// EncodeHeader returns the value of an Mcp-Name or Mcp-Param-* header for s: s itself if that
+// is safe, else its Base64 form (2026-07-28, basic/transports/streamable-http, "Value
+// Encoding").
 func EncodeHeader(s string) string {
 	plain := s == strings.Trim(s, " \t") && !(strings.HasPrefix(s, headerOpen) && strings.HasSuffix(s, headerClose))
 	for i := 0; plain && i < len(s); i++ {
@@ -24,8 +24,7 @@ func EncodeHeader(s string) string {
 	return headerOpen + base64.StdEncoding.EncodeToString([]byte(s)) + headerClose
 }
 
-// DecodeHeader returns the value that a header stands for, and whether the
-// header is well formed.
+// DecodeHeader returns the decoded value of a header, and whether the header is well-formed.
 func DecodeHeader(s string) (string, bool) {
 	for i := range len(s) {
 		if s[i] != '\t' && (s[i] < 0x20 || s[i] > 0x7e) {

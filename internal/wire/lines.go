@@ -7,15 +7,15 @@ import (
 	"io"
 )
 
-// ErrEndless means that a peer sent a line over the bound of [LineReader.Bound].
-var ErrEndless = errors.New("line without end")
+// ErrLineTooLong means that a peer sent a line over the limit of [LineReader.SetMaxLine].
+var ErrLineTooLong = errors.New("line without end")
 
 // LineReader reads newline-delimited messages, as stdio carries them.
 type LineReader struct {
-	r     *bufio.Reader
-	limit int
-	bound int64 // 0: none
-	large *Glimpse
+	r         *bufio.Reader
+	limit     int
+	maxLine   int64 // 0 for unbounded
+	oversized *EnvelopeScanner
 }
 
 // NewLineReader reads lines from r, none of which may be longer than limit
@@ -24,15 +24,14 @@ func NewLineReader(r io.Reader, limit int) *LineReader {
 	return &LineReader{r: bufio.NewReaderSize(r, 64<<10), limit: limit}
 }
 
-// Bound has lines be read to their end no more that are longer than most bytes,
-// which is over the limit: there might be none.
-func (l *LineReader) Bound(most int64) { l.bound = most }
+// SetMaxLine bounds the bytes that are read of one line. A longer line is not read to its
+// end, because it might have none. The bound must be over the size limit.
+func (l *LineReader) SetMaxLine(most int64) { l.maxLine = most }
 
-// Next returns the next line that is not blank, without its end. The caller
-// owns it. A line over the limit is read to its end and reported as
-// ErrTooLarge; the lines after it can still be read. One over the bound is reported
-// as ErrEndless at once; nothing of use can be read after it. The last line needs no
-// newline.
+// Next returns the next line that is not blank, without its end. The caller owns it. A line
+// over the size limit is read to its end and reported as ErrTooLarge; the lines after it can
+// still be read. A line over the limit of SetMaxLine is reported as ErrLineTooLong at once,
+// and the reader is of no use after it. The last line needs no newline.
 func (l *LineReader) Next() ([]byte, error) {
 	for {
 		var line []byte
@@ -40,15 +39,15 @@ func (l *LineReader) Next() ([]byte, error) {
 		tooLarge := false
 		for {
 			part, err := l.r.ReadSlice('\n')
-			if size += int64(len(part)); err == bufio.ErrBufferFull && l.bound > 0 && size > l.bound {
-				return nil, ErrEndless
+			if size += int64(len(part)); err == bufio.ErrBufferFull && l.maxLine > 0 && size > l.maxLine {
+				return nil, ErrLineTooLong
 			}
 			if tooLarge || len(line)+len(part) > l.limit+len("\r\n") {
 				if !tooLarge {
-					l.large = GlimpseOf(line)
+					l.oversized = ScanEnvelope(line)
 				}
 				tooLarge, line = true, nil
-				l.large.Write(part)
+				l.oversized.Write(part)
 			} else {
 				line = append(line, part...)
 			}
@@ -68,7 +67,7 @@ func (l *LineReader) Next() ([]byte, error) {
 		}
 		switch line = bytes.Trim(line, " \t\r\n"); {
 		case len(line) > l.limit:
-			l.large = GlimpseOf(line)
+			l.oversized = ScanEnvelope(line)
 			return nil, ErrTooLarge
 		case len(line) > 0:
 			return line, nil
@@ -76,12 +75,11 @@ func (l *LineReader) Next() ([]byte, error) {
 	}
 }
 
-// Large tells of the line that Next has last reported as ErrTooLarge whose message
-// it was.
-func (l *LineReader) Large() *Glimpse { return l.large }
+// Oversized returns the scan of the line that Next reported last as ErrTooLarge.
+func (l *LineReader) Oversized() *EnvelopeScanner { return l.oversized }
 
-// AppendLine appends msg, valid JSON, as one line. Line breaks between its
-// tokens become spaces: a stdio message must not contain any.
+// AppendLine appends msg, valid JSON, as one line. Line breaks between its tokens become
+// spaces, because a message on stdio must not contain any.
 func AppendLine(dst, msg []byte) []byte {
 	from := len(dst)
 	dst = append(dst, msg...)

@@ -70,12 +70,12 @@ func TestLineReader(t *testing.T) {
 func TestLineReaderLarge(t *testing.T) {
 	text := `{"method":"m","params":"` + strings.Repeat("x", 200<<10) + `","id":7}`
 	l := NewLineReader(strings.NewReader(text+"\n{}\n"+text[:20]), 1000)
-	if _, err := l.Next(); err != ErrTooLarge || l.Large().Request() != IDOf("7") {
-		t.Errorf("Next: %v, of request %q, want 7", err, l.Large().Request())
+	if _, err := l.Next(); err != ErrTooLarge || l.Oversized().RequestID() != IDOf("7") {
+		t.Errorf("Next: %v, of request %q, want 7", err, l.Oversized().RequestID())
 	}
 	l = NewLineReader(strings.NewReader(`{"method":"m","id":7}`+"\r\n"), 20)
-	if _, err := l.Next(); err != ErrTooLarge || l.Large().Request() != IDOf("7") {
-		t.Errorf("by one byte: Next: %v, of request %q, want 7", err, l.Large().Request())
+	if _, err := l.Next(); err != ErrTooLarge || l.Oversized().RequestID() != IDOf("7") {
+		t.Errorf("by one byte: Next: %v, of request %q, want 7", err, l.Oversized().RequestID())
 	}
 }
 
@@ -85,14 +85,14 @@ func TestLineReaderBound(t *testing.T) {
 	long := strings.Repeat("x", bound-1)
 	endless := &repeated{text: strings.Repeat("x", 1<<10), n: 64 << 10} // 64 MiB
 	l := NewLineReader(io.MultiReader(strings.NewReader(long+"\nb\n"), endless), 10)
-	l.Bound(bound)
+	l.SetMaxLine(bound)
 	if _, err := l.Next(); err != ErrTooLarge {
 		t.Errorf("below the bound: %v", err)
 	}
 	if line, err := l.Next(); string(line) != "b" || err != nil {
 		t.Errorf("after that: %q, %v", line, err)
 	}
-	if _, err := l.Next(); err != ErrEndless {
+	if _, err := l.Next(); err != ErrLineTooLong {
 		t.Errorf("over the bound: %v", err)
 	}
 	if read := 64<<10 - endless.n; read > bound>>10+128 {

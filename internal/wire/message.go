@@ -19,16 +19,15 @@ type Message struct {
 	Result Raw // of any type, nil when absent
 	Error  *Error
 
-	// Extra is the text of the envelope's members that JSON-RPC does not
-	// define, without braces, "" for nearly every message. It is kept so that
-	// nothing is lost on the way.
+	// Extra is the text of the members of the envelope that JSON-RPC does not define,
+	// without braces, "" for nearly every message. The gateway forwards them.
 	Extra string
 	// DeepDuplicates says that an object below the envelope has two members of
 	// one name. Only messages from upstreams can have it.
 	DeepDuplicates bool
 }
 
-// IsRequest reports whether m wants an answer.
+// IsRequest reports whether m is a request, which needs an answer.
 func (m *Message) IsRequest() bool { return m.Method != "" && !m.ID.IsZero() }
 
 // IsNotification reports whether m is a notification.
@@ -37,14 +36,14 @@ func (m *Message) IsNotification() bool { return m.Method != "" && m.ID.IsZero()
 // IsResponse reports whether m is a result or an error.
 func (m *Message) IsResponse() bool { return m.Method == "" }
 
-// Parse reads a message that a client sent, in the strictest way: see [Check],
-// and a member of the envelope or of params that differs only in case from one
-// that the gateway reads is refused. On a fault the error is an *Error with
-// CodeParse or CodeInvalidRequest, and the Message holds the id if there was a
-// usable one; of text that is no JSON, see [Glimpse].
+// Parse reads a message of a client in the strictest way. It makes the strict [Check], and
+// refuses members of the envelope and of params that differ only in case from members that
+// the gateway reads. The error is an *Error with CodeParse or CodeInvalidRequest. With an
+// error, the Message holds the id if there is a usable one; for text that is not JSON an
+// [EnvelopeScanner] finds it.
 func Parse(data []byte, lim Limits) (Message, error) {
 	if err := Check(data, lim, Strict); err != nil {
-		return Message{ID: GlimpseOf(data).Request()}, Errorf(CodeParse, "parse error: %s", err)
+		return Message{ID: ScanEnvelope(data).RequestID()}, Errorf(CodeParse, "parse error: %s", err)
 	}
 	m, err := envelope(data)
 	if err != nil {
@@ -60,15 +59,14 @@ func Parse(data []byte, lim Limits) (Message, error) {
 	return m, nil
 }
 
-// ParseUpstream reads a message that an upstream sent. The envelope is held to
-// the same rules as a client's; duplicate keys below it are reported in
-// DeepDuplicates and otherwise left alone, and so are case variants. On a fault
-// the Message holds the id if there was a usable one.
+// ParseUpstream reads a message of an upstream. The same rules hold for the envelope as in
+// Parse. Duplicate keys below it are reported in DeepDuplicates; case variants below it
+// pass. With an error, the Message holds the id if there is a usable one.
 func ParseUpstream(data []byte, lim Limits) (Message, error) {
 	duplicates := false
 	if err := Check(data, lim, Strict); err != nil {
 		if err := Check(data, lim, Lenient); err != nil {
-			return Message{ID: GlimpseOf(data).Response()}, Errorf(CodeParse, "parse error: %s", err)
+			return Message{ID: ScanEnvelope(data).ResponseID()}, Errorf(CodeParse, "parse error: %s", err)
 		}
 		duplicates = true
 	}
@@ -78,7 +76,7 @@ func ParseUpstream(data []byte, lim Limits) (Message, error) {
 	}
 	if name, ok := duplicateKey(ValueOf(data)); ok {
 		if name == "id" {
-			m.ID = ID{} // nobody knows which one is meant
+			m.ID = ID{} // it is not known which one is meant
 		}
 		return m, Errorf(CodeInvalidRequest, "invalid request: the member %q stands twice", name)
 	}
@@ -86,8 +84,8 @@ func ParseUpstream(data []byte, lim Limits) (Message, error) {
 	return m, nil
 }
 
-// The members that the gateway itself reads, whose case variants a client must
-// not send. Nothing below params.arguments, schemas or _meta is among them.
+// Members that the gateway reads. A client must not send case variants of them. None of
+// them is below params.arguments, schemas or _meta.
 var (
 	readEnvelope = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 	readParams   = []string{
@@ -97,8 +95,8 @@ var (
 	readRef = []string{"type", "name", "uri"} // of params.ref, which completion/complete has
 )
 
-// maxID bounds the text of an id, which is repeated in every answer and kept for
-// as long as its request runs.
+// maxID bounds the text of an id, because every answer repeats it and the gateway keeps it
+// while the request runs.
 const maxID = 4 << 10
 
 // envelope reads the members of checked JSON.
@@ -106,7 +104,7 @@ func envelope(data []byte) (Message, error) {
 	var m Message
 	root := ValueOf(data)
 	if root.Kind() != '{' {
-		what := "the message is no object"
+		what := "the message is not an object"
 		if root.Kind() == '[' {
 			what = "batches are not allowed here"
 		}
@@ -197,7 +195,7 @@ func envelope(data []byte) (Message, error) {
 	return m, nil
 }
 
-// errorOf reads an error object, nil when it is none.
+// errorOf reads an error object. It returns nil for a value that is not one.
 func errorOf(v Value) *Error {
 	code, ok := v.Get("code").Int()
 	message, ok2 := v.Get("message").Text()
@@ -207,9 +205,9 @@ func errorOf(v Value) *Error {
 	return &Error{Code: code, Message: message, Data: v.Get("data").Raw(), Raw: v.Raw()}
 }
 
-// caseVariant returns the first key of obj that equals one of known under case
-// folding but not exactly, "" when there is none. The folding is that of
-// Unicode, as in Go's encoding/json: the long s and the Kelvin sign count too.
+// caseVariant returns the first key of obj that equals one of known under case folding but
+// not exactly, "" for none. The folding is that of Unicode, as in Go's encoding/json, so that
+// the long s and the Kelvin sign count too.
 func caseVariant(obj Value, known []string) string {
 	for m := range obj.Members() {
 		key := m.Key.unquoted()
@@ -221,7 +219,7 @@ func caseVariant(obj Value, known []string) string {
 	return ""
 }
 
-// duplicateKey returns a key that obj has twice, and whether there is one.
+// duplicateKey returns a key that occurs twice in obj, and whether there is one.
 func duplicateKey(obj Value) (string, bool) {
 	seen := make(map[string]bool)
 	for m := range obj.Members() {
@@ -234,9 +232,9 @@ func duplicateKey(obj Value) (string, bool) {
 	return "", false
 }
 
-// Split returns the messages of a batch, and whether data is one: a JSON array.
-// Of more than most it returns the first most+1: what is short to write must not
-// become long here. Data must have passed [Check].
+// Split returns the messages of a batch, and whether data is a batch: a JSON array. Of a
+// batch with more than most messages it returns the first most+1, so that short text cannot
+// become a long slice. Data must have passed [Check].
 func Split(data []byte, most int) ([]Raw, bool) {
 	root := ValueOf(data)
 	if root.Kind() != '[' {
@@ -254,8 +252,7 @@ func Split(data []byte, most int) ([]Raw, bool) {
 // Append appends the message as JSON.
 func (m *Message) Append(dst []byte) []byte {
 	if size := len(m.Params) + len(m.Result); size > cap(dst)-len(dst) {
-		// At once, where appending would grow again for the last brace and copy
-		// it all.
+		// Grow once: appending would grow again for the last brace and copy everything.
 		dst = slices.Grow(dst, size+len(m.ID.text)+len(m.Method)+len(m.Extra)+64)
 	}
 	dst = append(dst, `{"jsonrpc":"2.0"`...)

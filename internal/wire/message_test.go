@@ -113,8 +113,8 @@ func TestParseRefuses(t *testing.T) {
 
 		// No envelope.
 		{"batch", both, `[{"jsonrpc":"2.0","id":1,"method":"x"}]`, "invalid request: batches are not allowed here (-32600)", ""},
-		{"string", both, `"x"`, "invalid request: the message is no object (-32600)", ""},
-		{"null", both, `null`, "invalid request: the message is no object (-32600)", ""},
+		{"string", both, `"x"`, "invalid request: the message is not an object (-32600)", ""},
+		{"null", both, `null`, "invalid request: the message is not an object (-32600)", ""},
 		{"empty object", both, `{}`, `invalid request: "jsonrpc" must be "2.0" (-32600)`, ""},
 		{"no version", both, `{"id":1,"method":"x"}`, `invalid request: "jsonrpc" must be "2.0" (-32600)`, "1"},
 		{"version is a number", both, `{"jsonrpc":2.0,"id":1,"method":"x"}`, `invalid request: "jsonrpc" must be "2.0" (-32600)`, "1"},

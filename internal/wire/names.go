@@ -34,10 +34,10 @@ const (
 	HeaderLastEvent   = "Last-Event-Id"
 )
 
-// Level is a syslog severity as MCP spells it. The zero Level is "none".
+// Level is a syslog severity. The zero Level is LevelNone.
 type Level uint8
 
-// Levels, from the most verbose to the gravest.
+// Levels, from the most verbose to the most severe.
 const (
 	LevelNone Level = iota
 	LevelDebug
@@ -52,7 +52,7 @@ const (
 
 var levelNames = [...]string{"", "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// String returns the level as MCP spells it, "" for LevelNone.
+// String returns the level in the spelling of MCP, "" for LevelNone.
 func (l Level) String() string {
 	if int(l) < len(levelNames) {
 		return levelNames[l]
@@ -60,7 +60,7 @@ func (l Level) String() string {
 	return ""
 }
 
-// ParseLevel returns the level of that name and whether there is one.
+// ParseLevel returns the level with that name, and whether there is one.
 func ParseLevel(name string) (Level, bool) {
 	for i, n := range levelNames {
 		if i > 0 && n == name {

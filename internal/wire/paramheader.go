@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// HeaderParam is one parameter of a tool that requests mirror into a header,
-// as an x-mcp-header annotation in the tool's inputSchema demands (2026-07-28,
+// HeaderParam is one parameter of a tool that requests mirror into a header, as an
+// x-mcp-header annotation in the tool's inputSchema demands (2026-07-28,
 // basic/transports/streamable-http, "Custom Headers from Tool Parameters"). It
 // is immutable.
 type HeaderParam struct {
@@ -19,12 +19,12 @@ type HeaderParam struct {
 
 const headerAnnotation = "x-mcp-header"
 
-// HeaderParams returns the parameters of a tool that are mirrored into headers,
-// in the order of the schema, nil for nearly every tool. inputSchema must be
-// valid JSON or nil. The error says which annotation breaks which constraint:
-// such a tool must not be offered over streamable HTTP.
+// HeaderParams returns the parameters of a tool that are mirrored into headers, in the order
+// of the schema, nil for nearly every tool. inputSchema must be valid JSON or nil. The error
+// says which annotation violates which constraint. A tool with such an error must not be
+// offered over streamable HTTP.
 func HeaderParams(inputSchema Raw) ([]HeaderParam, error) {
-	// Almost no schema has an annotation; an escaped key is still found below.
+	// Almost no schema has an annotation. An escaped key is still found below.
 	if !bytes.Contains(inputSchema, []byte(headerAnnotation)) && bytes.IndexByte(inputSchema, '\\') < 0 {
 		return nil, nil
 	}
@@ -38,8 +38,8 @@ func HeaderParams(inputSchema Raw) ([]HeaderParam, error) {
 // headerScan walks a schema and collects its annotations.
 type headerScan struct{ found []HeaderParam }
 
-// schema visits one schema. path leads to it from the root; reachable says that
-// it does so by properties alone.
+// schema visits one schema. path leads to it from the root; reachable says that it leads
+// through properties only.
 func (s *headerScan) schema(v Value, path []string, reachable bool) error {
 	for m := range v.Members() {
 		var err error
@@ -84,11 +84,11 @@ func (s *headerScan) annotation(v, value Value, path []string, reachable bool) e
 	name, ok := value.Text()
 	switch {
 	case !reachable || len(path) == 0:
-		return fmt.Errorf("%s %s stands where properties alone do not lead", headerAnnotation, value.Raw())
+		return fmt.Errorf("%s %s is not reachable through properties only", headerAnnotation, value.Raw())
 	case !ok:
 		return fmt.Errorf("%s of %q must be a string", headerAnnotation, strings.Join(path, "."))
 	case !isToken(name):
-		return fmt.Errorf("%s %q of %q is no HTTP field name", headerAnnotation, name, strings.Join(path, "."))
+		return fmt.Errorf("%s %q of %q is not an HTTP field name", headerAnnotation, name, strings.Join(path, "."))
 	}
 	switch kind := v.Get("type"); kind.Str() {
 	case "string", "integer", "boolean":
@@ -98,27 +98,27 @@ func (s *headerScan) annotation(v, value Value, path []string, reachable bool) e
 	header := textproto.CanonicalMIMEHeaderKey(HeaderParamPrefix + name)
 	for _, p := range s.found {
 		if strings.EqualFold(p.Header, header) {
-			return fmt.Errorf("%s %q stands twice: at %q and at %q", headerAnnotation, name, strings.Join(p.Path, "."), strings.Join(path, "."))
+			return fmt.Errorf("%s %q occurs twice: at %q and at %q", headerAnnotation, name, strings.Join(p.Path, "."), strings.Join(path, "."))
 		}
 	}
 	s.found = append(s.found, HeaderParam{Header: header, Path: path})
 	return nil
 }
 
-// Value returns the header's value for a call with these arguments, valid JSON
-// or nil, and whether the header is sent at all: not for a value that is
-// absent, null or no primitive.
+// Value returns the value of the header for a call with these arguments, valid JSON or nil,
+// and whether the header is sent. It is not sent for a value that is absent, null, an object
+// or an array.
 func (p HeaderParam) Value(arguments Raw) (string, bool) {
 	text, ok := headerText(ValueOf(arguments).Get(p.Path...))
 	if ok && text == "" {
-		// Many stacks cannot tell an empty header from an absent one, so the
-		// empty string goes in the encoded form.
+		// Many stacks cannot tell an empty header from an absent one, so the empty string is
+		// sent in the encoded form.
 		return headerOpen + headerClose, true
 	}
 	return EncodeHeader(text), ok
 }
 
-// headerText converts a primitive to the text that its header stands for.
+// headerText converts a primitive to the decoded text of its header.
 func headerText(v Value) (string, bool) {
 	switch v.Kind() {
 	case '"':
@@ -135,10 +135,9 @@ func headerText(v Value) (string, bool) {
 	}
 }
 
-// CheckHeaderParams compares the headers of a received tools/call with its
-// arguments, valid JSON or nil. values returns the values of the header with a
-// canonical name. The error says what does not match; its code on the wire is
-// CodeHeaderMismatch.
+// CheckHeaderParams compares the headers of a received tools/call with its arguments, valid
+// JSON or nil. values returns the values of the header with a canonical name. The error says
+// what does not match; it is sent with CodeHeaderMismatch.
 func CheckHeaderParams(params []HeaderParam, arguments Raw, values func(header string) []string) error {
 	for _, p := range params {
 		body := ValueOf(arguments).Get(p.Path...)
@@ -146,7 +145,7 @@ func CheckHeaderParams(params []HeaderParam, arguments Raw, values func(header s
 		want, due := headerText(body)
 		switch {
 		case !due && body.Exists() && body.Kind() != 'n':
-			continue // no primitive: whoever validates the arguments refuses it
+			continue // not a primitive: the validation of the arguments refuses it
 		case !due && len(got) > 0:
 			return fmt.Errorf("unexpected %s header: the parameter %q is absent or null", p.Header, strings.Join(p.Path, "."))
 		case !due:
@@ -154,7 +153,7 @@ func CheckHeaderParams(params []HeaderParam, arguments Raw, values func(header s
 		case len(got) == 0:
 			return fmt.Errorf("missing %s header for the parameter %q", p.Header, strings.Join(p.Path, "."))
 		case len(got) > 1:
-			return fmt.Errorf("%s header stands %d times", p.Header, len(got))
+			return fmt.Errorf("%s header occurs %d times", p.Header, len(got))
 		}
 		text, ok := DecodeHeader(got[0])
 		if !ok {
@@ -167,8 +166,8 @@ func CheckHeaderParams(params []HeaderParam, arguments Raw, values func(header s
 	return nil
 }
 
-// sameInteger reports whether text is a JSON number that is the same integer as
-// v: 42.0 and 42 are equal.
+// sameInteger reports whether text is a JSON number with the same integer value as v: 42.0
+// and 42 are equal.
 func sameInteger(text string, v Value) bool {
 	doc := Raw(text)
 	if Check(doc, Limits{Depth: 1}, Strict) != nil {

@@ -14,8 +14,8 @@ const (
 	Rev20260728 Revision = "2026-07-28"
 )
 
-// LatestLegacy is what the gateway proposes in initialize; LatestModern what
-// it puts into per-request metadata.
+// LatestLegacy is the revision that the gateway proposes in initialize. LatestModern is the
+// one that it puts into the metadata of each request.
 const (
 	LatestLegacy = Rev20251125
 	LatestModern = Rev20260728
@@ -34,7 +34,7 @@ func LegacyRevisions() []Revision { return slices.Clone(legacyRevisions) }
 // The caller owns the slice.
 func ModernRevisions() []Revision { return slices.Clone(modernRevisions) }
 
-// Era is the way in which a revision holds a conversation.
+// Era is a family of revisions with the same kind of connection.
 type Era uint8
 
 const (
@@ -42,7 +42,7 @@ const (
 	EraUnknown Era = iota
 	// EraLegacy revisions begin with initialize and have sessions.
 	EraLegacy
-	// EraModern revisions are stateless: every request says what it speaks.
+	// EraModern revisions are stateless: every request names its revision.
 	EraModern
 )
 
@@ -58,7 +58,7 @@ func (e Era) String() string {
 	}
 }
 
-// Era returns the era that r belongs to, EraUnknown when r is not spoken here.
+// Era returns the era that r belongs to, EraUnknown if the gateway does not speak it.
 func (r Revision) Era() Era {
 	switch {
 	case slices.Contains(legacyRevisions, r):
@@ -70,8 +70,7 @@ func (r Revision) Era() Era {
 	}
 }
 
-// AtLeast reports whether r is base or newer. Revisions are ISO dates, so
-// they order as text.
+// AtLeast reports whether r is base or newer. Revisions are ISO dates, which sort as text.
 func (r Revision) AtLeast(base Revision) bool { return r >= base }
 
 // HasBatches reports whether a message may be an array of messages, which
@@ -82,7 +81,6 @@ func (r Revision) HasBatches() bool { return r == Rev20250326 }
 // MCP-Protocol-Version header (2025-06-18, basic/transports).
 func (r Revision) HasVersionHeader() bool { return r.AtLeast(Rev20250618) }
 
-// HasPriming reports whether an event stream begins with an event that has an
-// id and no data, so that a client can resume before the first message
-// (2025-11-25, basic/transports).
+// HasPriming reports whether an event stream begins with an event that has an id and no data,
+// so that a client can resume before the first message (2025-11-25, basic/transports).
 func (r Revision) HasPriming() bool { return r == Rev20251125 }

@@ -12,16 +12,15 @@ import (
 
 // Event is one server-sent event.
 type Event struct {
-	Name  string // "" means "message"
+	Name  string // "" for "message"
 	ID    string
-	HasID bool // an id field was there, even an empty one
+	HasID bool // there is an id field, even an empty one
 	Data  []byte
 	Retry time.Duration // 0 when absent
 }
 
-// IsMessage reports whether the event carries a JSON-RPC message: its name is
-// absent or "message", and it has data. An event with an id alone primes
-// resumption.
+// IsMessage reports whether the event carries a JSON-RPC message: its name is absent or
+// "message", and it has data. An event that has only an id makes the stream resumable.
 func (e *Event) IsMessage() bool {
 	return (e.Name == "" || e.Name == "message") && len(e.Data) > 0
 }
@@ -35,20 +34,19 @@ type SSEReader struct {
 	r     *bufio.Reader
 	limit int
 	begun bool
-	cr    bool // the last line ended with CR: a LF that follows belongs to it
+	cr    bool // the last line ended with CR: a following LF belongs to it
 }
 
-// NewSSEReader reads events from r, none of which may have more than limit bytes
-// of data. Comments do not count, however many there are.
+// NewSSEReader reads events from r. An event may have at most limit bytes of data. Comments
+// do not count.
 func NewSSEReader(r io.Reader, limit int) *SSEReader {
 	return &SSEReader{r: bufio.NewReaderSize(r, 4<<10), limit: limit}
 }
 
-// Next returns the next event that has data, an id or a retry time, as soon as
-// the blank line that ends it has begun: it waits for no byte after that. The
-// caller owns its Data. An event that the end of the stream cuts off is dropped, as
-// the standard demands, and the error is io.EOF or that of the reader;
-// ErrTooLarge ends the stream.
+// Next returns the next event that has data, an id or a retry time, as soon as the blank line
+// at its end begins; it waits for no later byte. The caller owns its Data. An incomplete event
+// at the end of the stream is dropped, as the standard demands, and the error is io.EOF or
+// that of the reader. After ErrTooLarge the stream cannot be read any further.
 func (s *SSEReader) Next() (Event, error) {
 	var ev Event
 	hasData, seen := false, false
@@ -90,8 +88,8 @@ func (s *SSEReader) Next() (Event, error) {
 	}
 }
 
-// line returns the next line without its end, which is LF, CR or CRLF. The
-// slice is valid until the next call unless the line was longer than the buffer.
+// line returns the next line without its end, which is LF, CR or CRLF. The slice is valid
+// until the next call if the line fits into the buffer.
 func (s *SSEReader) line(limit int) ([]byte, error) {
 	var long []byte
 	for {
@@ -133,7 +131,7 @@ func (s *SSEReader) line(limit int) ([]byte, error) {
 	}
 }
 
-// lineEnd returns the index of the first CR or LF, -1 when there is none.
+// lineEnd returns the index of the first CR or LF, -1 for none.
 func lineEnd(b []byte) int {
 	lf := bytes.IndexByte(b, '\n')
 	if lf >= 0 {
@@ -145,9 +143,9 @@ func lineEnd(b []byte) int {
 	return lf
 }
 
-// AppendEvent appends ev as an event stream frame. Line breaks in the data,
-// which between the tokens of JSON mean nothing, become data lines of their
-// own. The name and the id are the gateway's own and have none.
+// AppendEvent appends ev as a frame of an event stream. Line breaks in the data, which have no
+// meaning between the tokens of JSON, begin new data lines. The name and the id must not have
+// line breaks.
 func AppendEvent(dst []byte, ev Event) []byte {
 	if ev.Name != "" {
 		dst = append(dst, "event: "...)
@@ -163,7 +161,7 @@ func AppendEvent(dst []byte, ev Event) []byte {
 		dst = fmt.Appendf(dst, "retry: %d\n", ev.Retry.Milliseconds())
 	}
 	data := ev.Data
-	broken := lineEnd(data) >= 0 // rarely; asked once, since asking for every line is quadratic
+	broken := lineEnd(data) >= 0 // rarely; checked once, because a check per line is quadratic
 	for broken {
 		i := bytes.IndexAny(data, "\r\n")
 		if i < 0 {
@@ -182,14 +180,13 @@ func AppendEvent(dst []byte, ev Event) []byte {
 	return append(dst, '\n', '\n')
 }
 
-// AppendRetry appends a frame that says after which time a client shall connect
-// again, in place of the time that it would choose.
+// AppendRetry appends a frame that tells the client after which time to connect again.
 func AppendRetry(dst []byte, after time.Duration) []byte {
 	return fmt.Appendf(dst, "retry: %d\n\n", after.Milliseconds())
 }
 
-// AppendComment appends a comment line, which keeps a stream alive through
-// idle timeouts and which readers ignore.
+// AppendComment appends a comment line. Readers ignore it, and it keeps a stream alive through
+// idle timeouts.
 func AppendComment(dst []byte, text string) []byte {
 	dst = append(dst, ": "...)
 	dst = append(dst, text...)

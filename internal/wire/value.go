@@ -13,22 +13,21 @@ import (
 // or [Check] is valid JSON; the rest of this package relies on that.
 type Raw []byte
 
-// Value is a place in a document of valid JSON. The zero Value stands for
-// "absent": its Kind is 0, it has no members and no elements, and asking it
-// for anything is allowed. A Value is a view: it costs nothing to copy and
-// keeps the document alive.
+// Value is a view of one value in a document of valid JSON. The zero Value stands for an
+// absent value: its Kind is 0, it has no members and no elements, and all methods may be
+// called. Copying a Value costs nothing. It keeps the document alive.
 type Value struct {
 	doc        []byte
 	start, end int
 }
 
-// ValueOf returns the value that doc, valid JSON, is.
+// ValueOf returns the value of doc, which must be valid JSON.
 func ValueOf(doc Raw) Value {
 	start := skipSpace(doc, 0)
 	if start == len(doc) {
 		return Value{}
 	}
-	end := len(doc) // there is one value alone: it ends where trailing space begins
+	end := len(doc) // the document is one value, which ends where trailing space begins
 	for isSpace(doc[end-1]) {
 		end--
 	}
@@ -70,8 +69,8 @@ type Member struct {
 // Is reports whether the member's key is name.
 func (m Member) Is(name string) bool { return m.Key.IsString(name) }
 
-// Members iterates over the members of an object in the order of the text,
-// over nothing when v is no object.
+// Members iterates over the members of an object in the order of the text. It yields
+// nothing if v is not an object.
 func (v Value) Members() iter.Seq[Member] {
 	return func(yield func(Member) bool) {
 		if v.Kind() != '{' {
@@ -94,8 +93,8 @@ func (v Value) Members() iter.Seq[Member] {
 	}
 }
 
-// Elements iterates over the elements of an array in order, over nothing when
-// v is no array.
+// Elements iterates over the elements of an array in order. It yields nothing if v is not
+// an array.
 func (v Value) Elements() iter.Seq[Value] {
 	return func(yield func(Value) bool) {
 		if v.Kind() != '[' {
@@ -115,8 +114,8 @@ func (v Value) Elements() iter.Seq[Value] {
 	}
 }
 
-// Get returns the member at the path of keys, the zero Value when there is
-// none. Of several members with one key it takes the first.
+// Get returns the member at the path of keys, the zero Value for none. Of several members
+// with one key it returns the first.
 func (v Value) Get(path ...string) Value {
 	for _, name := range path {
 		v = v.get(name)
@@ -133,8 +132,7 @@ func (v Value) get(name string) Value {
 	return Value{}
 }
 
-// IsString reports whether v is the string s. It allocates only for a text
-// with escapes.
+// IsString reports whether v is the string s. It allocates only for text with escapes.
 func (v Value) IsString(s string) bool {
 	if v.Kind() != '"' || v.end-v.start-2 < len(s) { // unescaping never lengthens
 		return false
@@ -142,8 +140,8 @@ func (v Value) IsString(s string) bool {
 	return string(v.unquoted()) == s
 }
 
-// Text returns the string that v is, and whether it is one. An escaped lone
-// surrogate becomes U+FFFD.
+// Text returns the text of the string v, and whether v is a string. An escaped lone surrogate
+// becomes U+FFFD.
 func (v Value) Text() (string, bool) {
 	if v.Kind() != '"' {
 		return "", false
@@ -151,8 +149,8 @@ func (v Value) Text() (string, bool) {
 	return string(v.unquoted()), true
 }
 
-// unquoted returns the text of a string: a slice of the document when it has
-// no escapes, else a new one.
+// unquoted returns the text of a string: a slice of the document if it has no escapes, else
+// a new one.
 func (v Value) unquoted() []byte {
 	text := v.doc[v.start+1 : v.end-1]
 	if bytes.IndexByte(text, '\\') < 0 {
@@ -161,14 +159,14 @@ func (v Value) unquoted() []byte {
 	return unescape(text)
 }
 
-// Str returns the string that v is, "" when it is none.
+// Str returns the text of the string v, "" if v is not a string.
 func (v Value) Str() string {
 	s, _ := v.Text()
 	return s
 }
 
-// Int returns the integer that v is, and whether it is one that fits. 1.0 and
-// 1e3 are integers too; nothing is rounded.
+// Int returns the integer v, and whether v is an integer that fits. 1.0 and 1e3 are integers
+// too; nothing is rounded.
 func (v Value) Int() (int64, bool) {
 	if v.Kind() != '0' {
 		return 0, false
@@ -177,9 +175,9 @@ func (v Value) Int() (int64, bool) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n, true
 	}
-	shift := 0 // the power of ten that stands beside the digits
+	shift := 0 // the power of ten beside the digits
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
-		shift, _ = strconv.Atoi(text[i+1:]) // one out of range comes as the nearest int, and is far too much even if the sum below wraps round
+		shift, _ = strconv.Atoi(text[i+1:]) // a value out of range is the nearest int, which is too large even if the sum below overflows
 		text = text[:i]
 	}
 	whole, fraction, _ := strings.Cut(text, ".")

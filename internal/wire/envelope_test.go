@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestGlimpse(t *testing.T) {
+func TestScanEnvelope(t *testing.T) {
 	long := strings.Repeat("x", maxID)
 	for _, tt := range []struct{ name, text, request, response string }{
 		{"request", `{"jsonrpc":"2.0","id":1,"method":"m","params":{}}`, `1`, ``},
@@ -45,15 +45,15 @@ func TestGlimpse(t *testing.T) {
 		{"nothing", ``, ``, ``},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			pieces := new(Glimpse)
+			pieces := new(EnvelopeScanner)
 			for i := range len(tt.text) {
 				pieces.Write([]byte{tt.text[i]})
 			}
-			for _, g := range []*Glimpse{GlimpseOf([]byte(tt.text)), pieces} {
-				if got := g.Request().String(); got != tt.request {
+			for _, g := range []*EnvelopeScanner{ScanEnvelope([]byte(tt.text)), pieces} {
+				if got := g.RequestID().String(); got != tt.request {
 					t.Errorf("request %q, want %q", got, tt.request)
 				}
-				if got := g.Response().String(); got != tt.response {
+				if got := g.ResponseID().String(); got != tt.response {
 					t.Errorf("response %q, want %q", got, tt.response)
 				}
 			}
@@ -61,8 +61,8 @@ func TestGlimpse(t *testing.T) {
 	}
 }
 
-// What a glimpse says of a good message is what the parser says.
-func FuzzGlimpse(f *testing.F) {
+// The scanner and the parser agree about a valid message.
+func FuzzScanEnvelope(f *testing.F) {
 	for _, s := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"m"}`, `{"jsonrpc":"2.0","result":{},"id":"a"}`, `{"id":1,"x":{"id":[2]}}`, `{"\u0069d":1e3,"method":"\""}`,
 	} {
@@ -73,10 +73,10 @@ func FuzzGlimpse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		g := GlimpseOf(data)
-		want, got := m.ID, g.Request()
+		g := ScanEnvelope(data)
+		want, got := m.ID, g.RequestID()
 		if m.IsResponse() {
-			want, got = m.ID, g.Response()
+			want, got = m.ID, g.ResponseID()
 		}
 		if got != want {
 			t.Errorf("%q: %s, want %s", data, got, want)

@@ -10,15 +10,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Limits bound what one message may be.
+// Limits bound one message.
 type Limits struct {
-	Depth int // levels of nesting, at most 10000, which the parser bears; 0 means DefaultDepth
+	Depth int // levels of nesting, at most 10000, which the parser can read; 0 means DefaultDepth
 }
 
-// maxDepth is how deep the JSON library can read.
+// maxDepth is the bound of the JSON library.
 const maxDepth = 10_000
 
-// DefaultDepth is the bound on nesting where none is configured.
+// DefaultDepth bounds nesting where no bound is configured.
 const DefaultDepth = 1000
 
 func (l Limits) depth() int {
@@ -28,24 +28,24 @@ func (l Limits) depth() int {
 	return DefaultDepth
 }
 
-// Strictness says how deep into a message duplicate keys are refused.
+// Strictness says how deep in a message duplicate keys are refused.
 type Strictness uint8
 
 const (
-	// Strict refuses duplicate keys at every depth. For clients: policy
-	// decides on arguments, and two parsers that read one message differently
-	// are a way round it.
+	// Strict refuses duplicate keys at every depth. It is for clients, because policy
+	// decides on arguments, and could be bypassed with a message that two parsers read
+	// differently.
 	Strict Strictness = iota
-	// Lenient leaves duplicate keys to whoever reads the object. For
-	// upstreams, whose deeper faults must not take a result from the client.
+	// Lenient permits duplicate keys. It is for upstreams, because a client must not lose
+	// a result for a violation deep in it.
 	Lenient
 )
 
-// Check reports why data is not one JSON value: trailing data, bad syntax, raw
-// bytes that are not UTF-8, nesting over the limit and, when strict, duplicate
-// keys. Escaped lone surrogates are allowed: real servers cut emoji in half.
+// Check returns why data is not one JSON value: trailing data, bad syntax, raw bytes that are
+// not UTF-8, nesting over the limit or, if strict, duplicate keys. Escaped lone surrogates
+// are allowed, because real servers cut emoji in half.
 func Check(data []byte, lim Limits, strictness Strictness) error {
-	if HasBOM(data) { // which a reader may ignore (RFC 8259, section 8.1), so that two could differ
+	if HasBOM(data) { // readers may ignore it (RFC 8259, section 8.1), so that two could differ
 		return errors.New("the text begins with a byte order mark (BOM, the bytes EF BB BF); JSON is sent without one")
 	}
 	if !utf8.Valid(data) {
@@ -54,15 +54,15 @@ func Check(data []byte, lim Limits, strictness Strictness) error {
 	if at := tooDeep(data, lim.depth()); at >= 0 {
 		return fmt.Errorf("nested deeper than %d levels at byte %d", lim.depth(), at)
 	}
-	// The check above covers raw bytes; AllowInvalidUTF8 here lets escaped
-	// lone surrogates through, which jsontext counts among invalid UTF-8.
+	// The check above covers raw bytes. AllowInvalidUTF8 permits escaped lone surrogates,
+	// which jsontext counts as invalid UTF-8.
 	if jsontext.Value(data).IsValid(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(strictness == Lenient)) {
 		return nil
 	}
 	return explain(data, strictness)
 }
 
-// explain finds the reason on the slow path, when it is known that there is one.
+// explain finds the reason, on the slow path, after the check has failed.
 func explain(data []byte, strictness Strictness) error {
 	var v jsontext.Value = data
 	v = v.Clone() // Format works in place
@@ -70,15 +70,14 @@ func explain(data []byte, strictness Strictness) error {
 	if err == nil {
 		return errors.New("not valid JSON")
 	}
-	text := strings.TrimPrefix(err.Error(), "jsontext: ") // the reader has no use for the name of a library
+	text := strings.TrimPrefix(err.Error(), "jsontext: ") // the name of the library does not help the reader
 	if len(text) > maxReason {
 		text = strings.ToValidUTF8(text[:maxReason], "") + "…"
 	}
 	return errors.New(text)
 }
 
-// maxReason bounds what an error repeats of a message, which may be a key of any
-// length.
+// maxReason bounds the part of a message that an error repeats: a key can be long.
 const maxReason = 256
 
 // HasBOM reports whether data begins with a byte order mark.
@@ -101,7 +100,7 @@ func invalidUTF8(b []byte) int {
 // -1 when there is none. The data need not be valid.
 func tooDeep(b []byte, max int) int {
 	if bytes.Count(b, []byte{'{'})+bytes.Count(b, []byte{'['}) <= max {
-		return -1 // nearly every message, and much faster than walking
+		return -1 // true for nearly every message, and much faster than the loop
 	}
 	depth := 0
 	for i := 0; i < len(b); i++ {
