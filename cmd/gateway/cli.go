@@ -154,7 +154,7 @@ func newStdio() *cobra.Command {
 		Short: "Serve the program that started this one, on standard input and output",
 		Long: "stdio serves what run serves to one client, on standard input and output, for hosts\n" +
 			"that can only start commands. It ends when its input does, and listens nowhere:\n" +
-			"the keys listen and admin have no meaning. The log goes to standard error.",
+			"the keys listen and admin have no effect. The log goes to standard error.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return opts.runStdio(cmd) },
 	}

@@ -12,11 +12,11 @@ import (
 	"mcpgateway/internal/configfile"
 )
 
-// AuthMode is a way in which clients prove who they are.
+// AuthMode is a method of client authentication.
 type AuthMode string
 
-// The modes of auth.mode. AuthNone takes every client for the same principal, and
-// stands alone; any of the others is proof enough.
+// The modes of auth.mode. With AuthNone, which excludes the others, every client is the same principal. Of
+// several other modes one is sufficient.
 const (
 	AuthNone AuthMode = "none"
 	AuthKey  AuthMode = "api-key"
@@ -24,81 +24,81 @@ const (
 	AuthMTLS AuthMode = "mtls"
 )
 
-// Auth is how clients prove who they are.
+// Auth says how clients authenticate.
 type Auth struct {
-	Mode     []AuthMode     `yaml:"mode" default:"none" enum:"none|api-key|jwt|mtls" single:"true" doc:"proof that clients must give; one of a list is enough"`
-	Insecure bool           `yaml:"insecure" default:"false" doc:"let mode none listen off loopback"`
+	Mode     []AuthMode     `yaml:"mode" default:"none" enum:"none|api-key|jwt|mtls" single:"true" doc:"how clients authenticate; one mode of a list is sufficient"`
+	Insecure bool           `yaml:"insecure" default:"false" doc:"allow mode none on addresses that are not loopback"`
 	APIKeys  []APIKey       `yaml:"api_keys" reload:"true" doc:"keys of mode api-key, sent as Authorization: Bearer KEY or X-API-Key: KEY"`
 	JWT      []JWT          `yaml:"jwt" doc:"issuers of access tokens of mode jwt"`
-	MTLS     []MTLS         `yaml:"mtls" doc:"whom client certificates of mode mtls stand for; the first entry that covers a name of one decides"`
-	Scopes   []ImpliedScope `yaml:"scope_hierarchy" doc:"scopes that stand for others"`
+	MTLS     []MTLS         `yaml:"mtls" doc:"principals of client certificates of mode mtls; the first entry that matches a name of the certificate decides"`
+	Scopes   []ImpliedScope `yaml:"scope_hierarchy" doc:"scopes that imply others"`
 }
 
-// Has tells whether a mode is on.
+// Has reports whether a mode is on.
 func (a *Auth) Has(mode AuthMode) bool { return slices.Contains(a.Mode, mode) }
 
-// APIKey is a key by its digest.
+// APIKey is an API key, given by its digest.
 type APIKey struct {
-	ID      string   `yaml:"id" format:"subject" doc:"subject of who sends the key"`
+	ID      string   `yaml:"id" format:"subject" doc:"subject of the principal"`
 	SHA256  string   `yaml:"sha256" format:"sha256" doc:"SHA-256 of the key, in hex; gateway key prints it"`
-	Groups  []string `yaml:"groups" format:"who" doc:"groups"`
+	Groups  []string `yaml:"groups" format:"claim" doc:"groups"`
 	Scopes  []string `yaml:"scopes" format:"scope" doc:"scopes"`
-	Expires string   `yaml:"expires" format:"moment" doc:"when the key is good no more: a day, which begins at midnight UTC, or a time as in RFC 3339"`
+	Expires string   `yaml:"expires" format:"expiry" doc:"when the key expires: a day, which begins at midnight UTC, or a time as in RFC 3339"`
 }
 
-// ExpiresAt is when the key is good no more, zero for never.
+// ExpiresAt is the time when the key expires, zero for never.
 func (k APIKey) ExpiresAt() time.Time {
-	t, _ := time.Parse(time.RFC3339, k.Expires) // Load has brought it into this form
+	t, _ := time.Parse(time.RFC3339, k.Expires) // Load has normalized it
 	return t
 }
 
 // JWT is an issuer of access tokens.
 type JWT struct {
-	Issuer     string        `yaml:"issuer" format:"issuer" doc:"URL of the issuer, exactly as its tokens have it in iss"`
-	Audience   []string      `yaml:"audience" format:"who" single:"true" doc:"names of this gateway, one of which has to be in aud; empty means public_url and what is served below it"`
-	Claims     Claims        `yaml:"claims" doc:"where a token says what: names of claims, with dots for members within one"`
-	Required   []string      `yaml:"required_scopes" format:"scope" doc:"scopes that every token must have; clients are told to ask for them"`
-	Algorithms []string      `yaml:"algorithms" enum:"RS256|RS384|RS512|PS256|PS384|PS512|ES256|ES384|ES512|EdDSA" doc:"signature algorithms that are accepted; empty means all that can be listed"`
-	Skew       time.Duration `yaml:"clock_skew" default:"30s" min:"0s" max:"10m" doc:"by how much the issuer's clock may differ"`
-	Discovery  string        `yaml:"discovery" format:"secure-url" doc:"URL of the issuer's metadata; empty means the well-known places below the issuer"`
-	JWKS       string        `yaml:"jwks" format:"secure-url" doc:"URL of the issuer's keys; empty means what its metadata says"`
-	Login      Registration  `yaml:"login,omitempty" doc:"the gateway at the issuer, for users who prove in a browser who they are, before they grant access to an upstream"`
+	Issuer     string        `yaml:"issuer" format:"issuer" doc:"URL of the issuer, exactly as in the claim iss of its tokens"`
+	Audience   []string      `yaml:"audience" format:"claim" single:"true" doc:"names of this gateway, one of which aud must contain; empty means public_url and the URLs below it"`
+	Claims     Claims        `yaml:"claims" doc:"names of claims, with dots for members inside a claim"`
+	Required   []string      `yaml:"required_scopes" format:"scope" doc:"scopes that every token must have; clients learn that they must request them"`
+	Algorithms []string      `yaml:"algorithms" enum:"RS256|RS384|RS512|PS256|PS384|PS512|ES256|ES384|ES512|EdDSA" doc:"accepted signature algorithms; empty means all"`
+	Skew       time.Duration `yaml:"clock_skew" default:"30s" min:"0s" max:"10m" doc:"tolerated difference of the issuer's clock"`
+	Discovery  string        `yaml:"discovery" format:"secure-url" doc:"URL of the issuer's metadata; empty means the well-known URLs of the issuer"`
+	JWKS       string        `yaml:"jwks" format:"secure-url" doc:"URL of the issuer's keys; empty means the URL in its metadata"`
+	Login      Registration  `yaml:"login,omitempty" doc:"registration of the gateway at the issuer, to authenticate users in a browser before they grant access to an upstream"`
 
-	at *mapping // where it stands
+	at *mapping // in the file
 }
 
-// Claims say where in a token something stands.
+// Claims are the names of claims.
 type Claims struct {
 	Subject string `yaml:"subject" default:"sub" format:"non-empty" doc:"claim with the subject"`
 	Groups  string `yaml:"groups" default:"groups" format:"non-empty" doc:"claim with the groups, a string or a list"`
-	Scopes  string `yaml:"scopes" default:"scope" format:"non-empty" doc:"claim with the scopes, a string with spaces between or a list"`
+	Scopes  string `yaml:"scopes" default:"scope" format:"non-empty" doc:"claim with the scopes, a string separated by spaces or a list"`
 }
 
-// MTLS says whom certificates stand for. One of CN, DNS, URI and Email is set.
+// MTLS maps certificates to principals. One of CN, DNS, URI and Email is set.
 type MTLS struct {
 	CN      string   `yaml:"cn" format:"glob" doc:"glob of the common name"`
 	DNS     string   `yaml:"dns" format:"glob" doc:"glob of an alternative name that is a DNS name"`
 	URI     string   `yaml:"uri" format:"glob" doc:"glob of an alternative name that is a URI, such as spiffe://corp/agents/*"`
 	Email   string   `yaml:"email" format:"glob" doc:"glob of an alternative name that is an e-mail address"`
-	Subject string   `yaml:"subject" doc:"subject of the principal, in which each * becomes what that of the name stood for; empty means the whole name"`
-	Groups  []string `yaml:"groups" format:"who" doc:"groups"`
+	Subject string   `yaml:"subject" doc:"subject of the principal; each * in it becomes the text that the * of the name matched; empty means the whole name"`
+	Groups  []string `yaml:"groups" format:"claim" doc:"groups"`
 	Scopes  []string `yaml:"scopes" format:"scope" doc:"scopes"`
 }
 
-// ImpliedScope says which scopes come with one.
+// ImpliedScope is a scope that implies others.
 type ImpliedScope struct {
 	Scope   string   `yaml:"scope" format:"scope" doc:"a scope"`
-	Implies []string `yaml:"implies" format:"scope" doc:"scopes that whoever has it has too"`
+	Implies []string `yaml:"implies" format:"scope" doc:"scopes that it implies"`
 }
 
-// TLS is how MCP is served over TLS. The files are read again when they change.
+// TLS says how MCP is served over TLS. The gateway reads the files again when they change.
 type TLS struct {
 	Cert     string `yaml:"cert" doc:"file with the certificate chain, in PEM; empty means plain HTTP"`
-	Key      string `yaml:"key" doc:"file with its key, in PEM"`
+	Key      string `yaml:"key" doc:"file with the private key, in PEM"`
 	ClientCA string `yaml:"client_ca" doc:"file with the authorities of client certificates, in PEM; without mode mtls every client needs one"`
 }
 
-// On tells whether TLS is served.
+// On reports whether TLS is on.
 func (t TLS) On() bool { return t.Cert != "" }
 
 var (
@@ -107,8 +107,8 @@ var (
 	subject   = regexp.MustCompile(`^[^\x00-\x1f\x7f]{1,256}$`)
 )
 
-// moment is a day or a time.
-func moment(s string) (string, error) {
+// expiry checks a day or a time.
+func expiry(s string) (string, error) {
 	if t, err := time.Parse(time.DateOnly, s); err == nil {
 		return t.Format(time.RFC3339), nil
 	}
@@ -119,7 +119,7 @@ func moment(s string) (string, error) {
 	return t.Format(time.RFC3339), nil
 }
 
-// secureURL is an https URL, or an http URL on this machine.
+// secureURL checks an https URL, or an http URL on this machine.
 func secureURL(s string) (string, error) {
 	if s == "" {
 		return s, nil
@@ -132,7 +132,7 @@ func secureURL(s string) (string, error) {
 	return "", errors.New("must be an https URL, or an http one on loopback, such as https://idp.example.com")
 }
 
-// issuerURL is an issuer's identifier (RFC 8414, section 2).
+// issuerURL checks the identifier of an issuer (RFC 8414, section 2).
 func issuerURL(s string) (string, error) {
 	if _, err := secureURL(s); err != nil {
 		return "", err
@@ -143,7 +143,7 @@ func issuerURL(s string) (string, error) {
 	return s, nil
 }
 
-// network is a range of addresses, or one address.
+// network checks a range of addresses, or one address.
 func network(s string) (string, error) {
 	if addr, err := netip.ParseAddr(s); err == nil && addr.Zone() == "" {
 		return netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()).String(), nil
@@ -155,10 +155,10 @@ func network(s string) (string, error) {
 	return s, nil
 }
 
-// needs demands keys of a mapping.
+// needs reports required keys that are missing.
 func (m *mapping) needs(keys ...string) {
 	for _, key := range keys {
-		if !m.has(key) && !m.meant[key] {
+		if !m.has(key) && !m.intended[key] {
 			m.errorf("", "needs %s", key)
 		}
 	}
@@ -172,30 +172,30 @@ func (j *JWT) check(m *mapping) {
 	j.at = m
 }
 
-// check demands one name, and no more * in the subject than it has.
+// check demands one kind of name, and no more * in the subject than in the name.
 func (c *MTLS) check(m *mapping) {
 	var given []string
 	glob := ""
 	for _, n := range []struct{ key, glob string }{{"cn", c.CN}, {"dns", c.DNS}, {"uri", c.URI}, {"email", c.Email}} {
-		if m.has(n.key) || m.meant[n.key] {
+		if m.has(n.key) || m.intended[n.key] {
 			given, glob = append(given, n.key), n.glob
 		}
 	}
 	switch {
 	case len(given) == 0:
-		m.errorf("", "needs the name that it is about: cn, dns, uri or email")
+		m.errorf("", "needs a name of the certificate: cn, dns, uri or email")
 	case len(given) > 1:
-		m.errorf(given[1], "an entry is about one kind of name; make another entry for it")
+		m.errorf(given[1], "an entry has one kind of name; write another entry for this one")
 	case glob != "" && strings.Count(c.Subject, "*") > strings.Count(glob, "*"):
-		m.errorf("subject", "has more * than %s, which it takes them from", given[0])
+		m.errorf("subject", "has more * than %s, whose matches they stand for", given[0])
 	}
 }
 
-// check holds the modes against one another and against what they need.
+// check checks the modes and the keys that they need.
 func (a *Auth) check(m *mapping) {
 	if len(a.Mode) == 0 {
 		if m.has("mode") {
-			m.errorf("mode", "names no mode; write none for none")
+			m.errorf("mode", "names no mode; write none for no authentication")
 		}
 		a.Mode = []AuthMode{AuthNone}
 	}
@@ -205,7 +205,7 @@ func (a *Auth) check(m *mapping) {
 		}
 	}
 	if len(a.Mode) > 1 && a.Has(AuthNone) {
-		m.errorf("mode", "none stands alone: beside it no proof would be needed")
+		m.errorf("mode", "none cannot be combined: with it no client has to authenticate")
 	}
 	for _, n := range []struct {
 		mode  AuthMode
@@ -214,8 +214,8 @@ func (a *Auth) check(m *mapping) {
 	}{{AuthKey, "api_keys", len(a.APIKeys) > 0}, {AuthJWT, "jwt", len(a.JWT) > 0}, {AuthMTLS, "mtls", len(a.MTLS) > 0}} {
 		switch {
 		case a.Has(n.mode) && !n.given && m.has(n.key):
-			m.errorf(n.key, "is empty, and mode %s needs an entry", n.mode)
-		case a.Has(n.mode) && !n.given && !m.meant[n.key]:
+			m.errorf(n.key, "is empty, but mode %s needs an entry", n.mode)
+		case a.Has(n.mode) && !n.given && !m.intended[n.key]:
 			m.errorf("mode", "%s needs auth.%s", n.mode, n.key)
 		case !a.Has(n.mode) && n.given:
 			m.warnf(n.key, "has no effect: auth.mode does not name %s", n.mode)
@@ -224,18 +224,18 @@ func (a *Auth) check(m *mapping) {
 	if a.Insecure && !a.Has(AuthNone) {
 		m.warnf("insecure", "has no effect: it is for mode none")
 	}
-	a.checkTwice(m)
+	a.checkDuplicates(m)
 }
 
-// checkTwice demands that keys, their subjects and issuers are there once.
-func (a *Auth) checkTwice(m *mapping) {
+// checkDuplicates demands that keys, their subjects and issuers are unique.
+func (a *Auth) checkDuplicates(m *mapping) {
 	ids, digests, issuers := make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	for _, k := range a.APIKeys {
 		if ids[k.ID] && k.ID != "" {
-			m.errorf("api_keys", "the id %s is there twice; give each key its own", configfile.Quote(k.ID))
+			m.errorf("api_keys", "the id %s occurs twice; give each key its own", configfile.Quote(k.ID))
 		}
 		if digests[k.SHA256] && k.SHA256 != "" {
-			m.errorf("api_keys", "the key %s is that of another id too", configfile.Quote(k.ID))
+			m.errorf("api_keys", "another id has the same key as %s", configfile.Quote(k.ID))
 		}
 		ids[k.ID], digests[k.SHA256] = true, true
 		if at := k.ExpiresAt(); !at.IsZero() && time.Now().After(at) {
@@ -244,7 +244,7 @@ func (a *Auth) checkTwice(m *mapping) {
 	}
 	for _, j := range a.JWT {
 		if issuers[j.Issuer] && j.Issuer != "" {
-			m.errorf("jwt", "the issuer %s is there twice; put its audiences into one entry", configfile.Quote(j.Issuer))
+			m.errorf("jwt", "the issuer %s occurs twice; put its audiences into one entry", configfile.Quote(j.Issuer))
 		}
 		issuers[j.Issuer] = true
 	}
@@ -258,25 +258,25 @@ func (t *TLS) check(m *mapping) {
 	case t.Cert == "" && t.Key != "":
 		m.errorf("key", "needs cert, the file with its certificate")
 	case t.Cert == "" && t.ClientCA != "":
-		m.errorf("client_ca", "needs cert and key: only over TLS clients send certificates")
+		m.errorf("client_ca", "needs cert and key: clients send certificates only over TLS")
 	}
 	for _, f := range []*string{&t.Cert, &t.Key, &t.ClientCA} {
 		*f = inFolder(m.d.dir, *f)
 	}
 }
 
-// checkAuth looks at what proof needs of the rest of the file.
+// checkAuth checks the keys that authentication needs in the rest of the file.
 func (doc *document) checkAuth(m *mapping) {
 	a := &doc.Auth
-	if a.Has(AuthMTLS) && doc.TLS.ClientCA == "" && !m.meant["tls"] {
+	if a.Has(AuthMTLS) && doc.TLS.ClientCA == "" && !m.intended["tls"] {
 		m.errorf("auth", "mode mtls needs tls.client_ca, the authorities of the clients' certificates")
 	}
 	for _, j := range a.JWT {
-		if a.Has(AuthJWT) && len(j.Audience) == 0 && doc.PublicURL == "" && !m.meant["public_url"] && !j.at.meant["audience"] {
-			j.at.errorf("audience", "needs audience, the name of this gateway in tokens, or set public_url: tokens for others must not be accepted")
+		if a.Has(AuthJWT) && len(j.Audience) == 0 && doc.PublicURL == "" && !m.intended["public_url"] && !j.at.intended["audience"] {
+			j.at.errorf("audience", "needs audience, the name of this gateway in tokens, or public_url: tokens for others must not be accepted")
 		}
 	}
 	if !a.Has(AuthNone) && !isLoopback(doc.Listen) && !doc.TLS.On() && !strings.HasPrefix(doc.PublicURL, "https:") {
-		m.warnf("listen", "proof would travel in clear text: set tls, or public_url to the https URL of the proxy that stands in front")
+		m.warnf("listen", "credentials would travel in clear text: set tls, or set public_url to the https URL of the proxy in front")
 	}
 }

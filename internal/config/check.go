@@ -12,9 +12,9 @@ import (
 	"mcpgateway/internal/configfile"
 )
 
-// check looks at what takes the whole file to see, and finishes the Config.
+// check makes the checks that need the whole file, and completes the Config.
 func (doc *document) check(m *mapping) {
-	if !m.meant["upstreams"] && m.given["upstreams"].IsEmpty() {
+	if !m.intended["upstreams"] && m.given["upstreams"].IsEmpty() {
 		what := "no upstreams; add one"
 		if len(bytes.TrimSpace(m.d.data)) == 0 {
 			what = "the file is empty; write an upstream"
@@ -22,17 +22,17 @@ func (doc *document) check(m *mapping) {
 		m.errorf("upstreams", "%s under upstreams, such as files: {command: npx, args: "+
 			`["-y", "@modelcontextprotocol/server-filesystem", "/data"]}`, what)
 	}
-	if fault := doc.exposed(doc.Listen); fault != "" && !(fault == reboundMsg && (m.meant["allowed_hosts"] || m.meant["public_url"])) {
+	if fault := doc.exposed(doc.Listen); fault != "" && !(fault == reboundMsg && (m.intended["allowed_hosts"] || m.intended["public_url"])) {
 		m.errorf("listen", "%s", fault)
 	}
 	if sameAddress(doc.Listen, doc.Admin.Listen) {
-		m.errorf("listen", "is the address of admin.listen too; give each its own")
+		m.errorf("listen", "is also the address of admin.listen; give each its own")
 	}
 	doc.checkAuth(m)
 	doc.derive(m.d.env, m.d.dir)
 	doc.checkNames()
 	doc.checkRules(m.d)
-	doc.checkOpen(m)
+	doc.checkUsable(m)
 	doc.checkPrincipals()
 	for i := range doc.Upstreams {
 		doc.Config.Upstreams = append(doc.Config.Upstreams, doc.Upstreams[i].Upstream)
@@ -43,51 +43,48 @@ func (doc *document) check(m *mapping) {
 	}
 }
 
-// checkPrincipals remarks on sessions of principals where there is but one, and keeps
-// principals from sharing a session where what proves who calls differs.
+// checkPrincipals warns of per-principal sessions without authentication, and keeps principals from sharing
+// a session to which each of them authenticates.
 func (doc *document) checkPrincipals() {
 	for i := range doc.Upstreams {
 		e := &doc.Upstreams[i]
 		switch alone := doc.Auth.Has(AuthNone); {
 		case alone && e.Session == SessionPerPrincipal && !e.Disabled:
-			e.at.warnf("session", "per-principal is the same as shared with auth.mode: none, where everybody is one principal; use per-client")
+			e.at.warnf("session", "per-principal is the same as shared with auth.mode: none, because everybody is the same principal; use per-client")
 		case alone || e.Session != SessionShared || !e.PerPrincipal():
 		case e.at.has("session"):
-			e.at.errorf("session", "shared would let principals share a session with the server, to which each proves who they are; use per-principal or per-client")
+			e.at.errorf("session", "with shared, principals would share a session to which each of them authenticates; use per-principal or per-client")
 		default:
 			e.Session = SessionPerPrincipal
 		}
 	}
 }
 
-// checkNames keeps the names and prefixes of upstreams apart. An upstream
-// without a prefix may have to publish an item under its name instead, so that
-// name counts as a prefix.
+// checkNames demands that the names and prefixes of upstreams differ. The name of an upstream without a
+// prefix counts as a prefix, since some of its items are published under it.
 func (doc *document) checkNames() {
 	names, prefixes := make(map[string]*entry), make(map[string]*entry)
 	for i := range doc.Upstreams {
 		e := &doc.Upstreams[i]
 		if first := names[e.Name]; first != nil {
-			e.at.errorf("", "has the name %s here, as has %s at %v; rename one of them", e.Name, configfile.Quote(first.Key), first.Pos)
+			e.at.errorf("", "has the name %s here, like %s at %v; rename one of them", e.Name, configfile.Quote(first.Key), first.Pos)
 			continue
 		}
 		names[e.Name] = e
 		prefix := cmp.Or(e.EffectivePrefix(), e.Name)
 		if first := prefixes[prefix]; first != nil {
-			e.at.errorf("prefix", "the prefix %s is that of %s at %v; give one of them another with prefix", prefix, configfile.Quote(first.Key), first.Pos)
+			e.at.errorf("prefix", "the prefix %s is also the prefix of %s at %v; set prefix for one of them", prefix, configfile.Quote(first.Key), first.Pos)
 			continue
 		}
 		prefixes[prefix] = e
-		// Where the separator stands first must be where the prefix ends, or a
-		// public name could be read in two ways.
+		// The first separator must follow the prefix, or a public name could be read in two ways.
 		if sep := doc.Namespace.Separator; strings.Index(prefix+sep, sep) != len(prefix) {
-			e.at.errorf("prefix", "the prefix %s cannot be told from what follows, with namespace.separator %s; choose another with prefix", prefix, configfile.Quote(sep))
+			e.at.errorf("prefix", "with the prefix %s and namespace.separator %s public names would be ambiguous; set another prefix", prefix, configfile.Quote(sep))
 		}
 	}
 }
 
-// check folds what hosts say in their words into the Upstream, and holds its
-// keys against one another.
+// check merges the keys of hosts into the Upstream, and checks combinations of keys.
 func (e *entry) check(m *mapping) {
 	e.at = m
 	e.Key, e.Name, e.Pos = m.key, NameOf(m.key), m.pos()
@@ -100,7 +97,7 @@ func (e *entry) check(m *mapping) {
 	e.checkCommand(m)
 	e.checkSession(m)
 	e.checkAuth(m)
-	e.warnPlain(m)
+	e.warnCleartext(m)
 	if m.has("timeout") && e.Timeout > e.MaxDuration {
 		m.errorf("timeout", "is longer than max_duration, which is %v and ends a call first; raise max_duration too", e.MaxDuration)
 	}
@@ -114,7 +111,7 @@ func (e *entry) check(m *mapping) {
 	}
 }
 
-// checkResources demands globs that a URI can match.
+// checkResources demands globs that can match a URI.
 func (e *entry) checkResources(m *mapping) {
 	if !m.has("resources") {
 		return
@@ -133,12 +130,12 @@ func (e *entry) checkResources(m *mapping) {
 			if strings.HasPrefix(glob, "/") {
 				right = configfile.Quote("file://" + glob)
 			}
-			m.d.Errorf(configfile.Resolve(list.Content[i]), p.Key(l.key, l.key).Item(i), "no URI begins like %s: it needs a scheme or an asterisk first, such as %s", configfile.Quote(glob), right)
+			m.d.Errorf(configfile.Resolve(list.Content[i]), p.Key(l.key, l.key).Item(i), "no URI begins like %s; begin with a scheme or an asterisk, such as %s", configfile.Quote(glob), right)
 		}
 	}
 }
 
-// mayBeURI tells whether a glob can cover a URI, or a template of URIs.
+// mayBeURI reports whether a glob can match a URI or a URI template.
 func mayBeURI(glob string) bool {
 	scheme, _, star := strings.Cut(glob, "*")
 	scheme, _, colon := strings.Cut(scheme, ":")
@@ -155,18 +152,18 @@ func mayBeURI(glob string) bool {
 	return true
 }
 
-// checkKind demands a program or a URL, and no keys of the other. Empty values
-// of the other are let be, as some hosts write them.
+// checkKind demands either a command or a url, and no keys of the other kind. Empty values of the other
+// kind are accepted, since some hosts write them.
 func (e *entry) checkKind(m *mapping) {
 	local, remote := m.has("command"), m.has("url")
 	switch {
 	case local && remote:
 		m.errorf("url", "an upstream has command or url, not both")
-	case !local && !remote && (m.meant["command"] || m.meant["url"]): // reported already
+	case !local && !remote && (m.intended["command"] || m.intended["url"]): // reported already
 	case !local && !remote:
 		m.errorf("", "needs command, for a program to start, or url, for a remote server")
 	case local && len(e.Headers) > 0:
-		m.errorf("headers", "is for remote servers, and this upstream has command; to pass a value, use env")
+		m.errorf("headers", "is for remote servers, but this upstream has command; to pass a value, use env")
 	case remote:
 		for _, program := range []struct {
 			key string
@@ -176,18 +173,18 @@ func (e *entry) checkKind(m *mapping) {
 				m.errorf(program.key, notForURL)
 			}
 		}
-		if len(e.Env) > 0 { // some hosts' own examples have it
-			m.warnf("env", "has no meaning with url; to send a value, use headers")
+		if len(e.Env) > 0 { // examples of some hosts have it
+			m.warnf("env", "has no effect with url; to send a value, use headers")
 		}
 	}
 }
 
 const (
-	notForURL     = "is for programs to start, and this upstream has url; remove it"
-	notForCommand = "is for remote servers, and this upstream has command; remove it"
+	notForURL     = "is for programs, but this upstream has url; remove it"
+	notForCommand = "is for remote servers, but this upstream has command; remove it"
 )
 
-// checkTransport settles the transport by transport, type, command and url.
+// checkTransport derives the transport from transport, type, command and url.
 func (e *entry) checkTransport(m *mapping) {
 	meant, typed := transports[e.Type]
 	switch local, remote := m.has("command"), m.has("url"); {
@@ -213,17 +210,17 @@ func (e *entry) checkTransport(m *mapping) {
 	}
 }
 
-// checkSession remarks on keys that belong to the other ways to share sessions.
+// checkSession warns of keys that belong to other values of session.
 func (e *entry) checkSession(m *mapping) {
 	switch {
 	case e.Session == SessionShared && m.has("max_sessions"):
-		m.warnf("max_sessions", "has no meaning with session: shared; it bounds the sessions of per-client and per-principal")
+		m.warnf("max_sessions", "has no effect with session: shared; it bounds the sessions of per-client and per-principal")
 	case e.Session != SessionShared && len(e.Roots) > 0:
-		m.warnf("roots", "has no meaning with session: %s, where clients' own roots count; use session: shared, or remove it", e.Session)
+		m.warnf("roots", "has no effect with session: %s, since the roots of clients count; use session: shared, or remove it", e.Session)
 	}
 }
 
-// checkEnabled settles disabled and enabled.
+// checkEnabled derives disabled from enabled.
 func (e *entry) checkEnabled(m *mapping) {
 	if e.Enabled == nil {
 		return
@@ -234,7 +231,7 @@ func (e *entry) checkEnabled(m *mapping) {
 	e.Disabled = !*e.Enabled
 }
 
-// mergeEnvFile puts the variables of envFile behind those of env.
+// mergeEnvFile adds the variables of envFile that env does not set.
 func (e *entry) mergeEnvFile(m *mapping) {
 	data, err := m.d.read(e.EnvFile)
 	if err != nil {

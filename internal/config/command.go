@@ -11,18 +11,18 @@ import (
 	"mcpgateway/internal/configfile"
 )
 
-// checkCommand refuses a command that has its arguments in it, as one would type it:
-// no shell takes it apart. That is certain where there is no such program, and the
-// first word is one; where neither is there yet, starting it will tell.
+// checkCommand refuses a command line, since no shell splits it. A command is a command line if no such
+// program exists and its first word is a program. If neither exists, the start of the program will
+// report it.
 func (e *entry) checkCommand(m *mapping) {
 	words := splitWords(e.Command)
 	if e.Disabled || len(words) < 2 || e.isProgram(m, e.Command) || !e.isProgram(m, words[0]) {
 		return
 	}
-	// What is shown is what was written: what it expands to may be secret.
+	// The error shows the text of the file, since its expansion may be secret.
 	written := splitWords(m.given["command"].Value.Value)
-	if len(written) < 2 || slices.ContainsFunc(written, mayTell) {
-		m.errorf("command", "has a program and its arguments in one, which no shell takes apart; put the arguments into args")
+	if len(written) < 2 || slices.ContainsFunc(written, maySecret) {
+		m.errorf("command", "has a program and its arguments together, and no shell splits them; put the arguments into args")
 		return
 	}
 	quoted := make([]string, len(written)-1)
@@ -31,22 +31,21 @@ func (e *entry) checkCommand(m *mapping) {
 	}
 	more := ""
 	if len(e.Args) > 0 {
-		more = ", before those that are there"
+		more = ", before the existing ones"
 	}
-	m.errorf("command", "there is no program of the name %s, and no shell takes it apart; put the arguments into args: command: %s, args: [%s]%s",
+	m.errorf("command", "there is no program with the name %s, and no shell splits it; put the arguments into args: command: %s, args: [%s]%s",
 		configfile.Quote(m.given["command"].Value.Value), plainOrShown(written[0]), strings.Join(quoted, ", "), more)
 }
 
-// mayTell tells whether a word of a command line may be a secret, or the flag or the
-// name of one.
-func mayTell(word string) bool {
+// maySecret reports whether a word of a command line may be a secret, or the flag or name of one.
+func maySecret(word string) bool {
 	name, _, assigned := strings.Cut(word, "=")
 	return HasToken(word) || (assigned || strings.HasPrefix(word, "-")) && IsSecretName(name) || strings.Contains(word, "://") && !plainURL.MatchString(word)
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_+/=.~%-]+$`)
 
-// plainOrShown is a word as it can stand in YAML and in JSON.
+// plainOrShown is a word as it can be written in YAML and in JSON.
 func plainOrShown(word string) string {
 	if plainWord.MatchString(word) {
 		return word
@@ -54,7 +53,7 @@ func plainOrShown(word string) string {
 	return configfile.Quote(word)
 }
 
-// isProgram tells whether there is a file that a command stands for.
+// isProgram reports whether a command names an existing file.
 func (e *entry) isProgram(m *mapping, command string) bool {
 	isFile := func(path string) bool {
 		info, err := os.Stat(path)
@@ -68,8 +67,7 @@ func (e *entry) isProgram(m *mapping, command string) bool {
 	return slices.ContainsFunc(filepath.SplitList(cmp.Or(own, path)), func(dir string) bool { return isFile(filepath.Join(dir, command)) })
 }
 
-// splitWords takes a line apart at its spaces, save for those within quotes, as a
-// shell does.
+// splitWords splits a line at spaces outside quotes, as a shell does.
 func splitWords(line string) []string {
 	var words []string
 	var word strings.Builder
@@ -91,7 +89,7 @@ func splitWords(line string) []string {
 			inWord = true
 		}
 	}
-	if quote != 0 { // an apostrophe, and no quote at all
+	if quote != 0 { // an apostrophe
 		return strings.Fields(line)
 	}
 	if inWord {

@@ -42,7 +42,7 @@ func TestCommandLines(t *testing.T) {
 			"/not there/yet":                        "",
 			`C:\Program Files\nodejs\node.exe`:      "",
 		},
-		`, args: ["z"]`:          {"npx -y server": `args: ["-y", "server"], before those that are there`},
+		`, args: ["z"]`:          {"npx -y server": `args: ["-y", "server"], before the existing ones`},
 		`, cwd: "."`:             {"./run.sh --x": `command: ./run.sh, args: ["--x"]`, "My App/server one": "", "bin/npx": ""},
 		`, disabled: true`:       {"npx -y server": ""},
 		`, cwd: "My App"`:        {"./server one": "", "./run.sh x": ""},

@@ -9,30 +9,30 @@ import (
 	"mcpgateway/internal/configfile"
 )
 
-// Option changes how a file is read.
+// Option changes how [Load] and [Parse] read a file.
 type Option func(*source)
 
-// Finding is what there is to say about a condition. Line and column are those in
-// its text and count from 1, columns in characters.
+// Finding is an error or a warning about a condition. Line and column are positions in its text and count
+// from 1, columns in characters.
 type Finding struct {
 	Line, Col int
 	Msg       string
-	Warning   bool // it can be used all the same
+	Warning   bool // the condition can be used nevertheless
 }
 
-// Condition is what is known of the rule that a condition belongs to.
+// Condition is a condition and the kinds of items that its rule is about.
 type Condition struct {
 	Text                      string
-	Tools, Resources, Prompts bool // whether the rule is about such items
+	Tools, Resources, Prompts bool
 }
 
-// WithConditions has the conditions of rules checked: this package knows nothing
-// of their language. Findings are reported at their places in the file.
+// WithConditions sets the function that checks the conditions of rules, since this package does not know
+// their language. Findings are reported at their positions in the file.
 func WithConditions(check func(Condition) []Finding) Option {
 	return func(s *source) { s.conditions = check }
 }
 
-// checkCondition has the condition of a rule checked.
+// checkCondition checks the condition of a rule.
 func (r *Rule) checkCondition(m *mapping, when configfile.Pair) {
 	if strings.TrimSpace(r.When) == "" {
 		if when.Value.Kind == yaml.ScalarNode && !configfile.IsNull(when.Value) {
@@ -47,7 +47,7 @@ func (r *Rule) checkCondition(m *mapping, when configfile.Pair) {
 	c := Condition{r.When, all || r.What.Tools != nil, all || r.What.Resources != nil, all || r.What.Prompts != nil}
 	for _, f := range m.d.conditions(c) {
 		at := *when.Value
-		if when.Value.Value == r.When { // else something was expanded into it
+		if when.Value.Value == r.When { // else it contains an expansion
 			at.Line, at.Column = within(m.d.data, when.Value, f.Line, f.Col)
 		}
 		p := m.path.Key("when", "when")
@@ -59,8 +59,8 @@ func (r *Rule) checkCondition(m *mapping, when configfile.Pair) {
 	}
 }
 
-// within returns where in a file a character of a scalar's text stands, given by
-// its line and column in the text.
+// within returns the position in the file of a character of a scalar, given its line and column in the
+// text of the scalar.
 func within(data []byte, n *yaml.Node, line, col int) (fileLine, fileCol int) {
 	w := walker{rest: string(data), line: 1, col: 1}
 	for w.rest != "" && (w.line < n.Line || w.line == n.Line && w.col < n.Column) {
@@ -80,10 +80,10 @@ func within(data []byte, n *yaml.Node, line, col int) (fileLine, fileCol int) {
 			l, c = l+1, 1
 		}
 	}
-	return w.line, w.col // behind the end
+	return w.line, w.col // after the end
 }
 
-// walker goes through the text of a file beside the value that YAML makes of it.
+// walker walks through the text of a file in step with the value of a YAML scalar.
 type walker struct {
 	rest      string
 	line, col int
@@ -104,8 +104,8 @@ func (w *walker) blank() bool {
 	return w.rest != "" && strings.IndexByte(" \t\r\n", w.rest[0]) >= 0
 }
 
-// open goes to where the text of the scalar begins: behind its anchor and its tag,
-// the quote, or the line that begins a block.
+// open moves to the beginning of the text of the scalar: after its anchor and tag, and after the quote
+// or the line that begins a block.
 func (w *walker) open() {
 	for w.at('&') || w.at('!') {
 		for w.rest != "" && !w.blank() {
@@ -126,8 +126,7 @@ func (w *walker) open() {
 	}
 }
 
-// seek goes to where a character of the value stands: what lies before it is space
-// that YAML has folded, and breaks that are escaped.
+// seek moves to a character of the value, over space that YAML folds and over escaped line breaks.
 func (w *walker) seek(r rune) {
 	if r == ' ' || r == '\n' || r == '\t' {
 		return
@@ -137,7 +136,7 @@ func (w *walker) seek(r rune) {
 	}
 }
 
-// take goes behind a character of the value.
+// take moves after a character of the value.
 func (w *walker) take(r rune) {
 	space := r == ' ' || r == '\n' || r == '\t'
 	switch {
@@ -152,7 +151,7 @@ func (w *walker) take(r rune) {
 	case w.quote == '\'' && strings.HasPrefix(w.rest, "''"):
 		w.step()
 		w.step()
-	case space && !w.blank(): // made of space that was taken already
+	case space && !w.blank(): // folded from space that was taken already
 	default:
 		w.step()
 	}

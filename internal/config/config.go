@@ -11,38 +11,37 @@ import (
 
 // Config is a whole configuration with its defaults filled in.
 //
-// The tags are the schema: yaml is the key, default its default in the form in
-// which it would be written, doc its line in the reference; enum lists the
-// values, min and max bound it, single lets a scalar stand for a list of one,
-// format names an entry of the formats table, alias lists other spellings of the
-// key, and with blank the empty string is the same as nothing. With reload a running gateway applies a
-// change of the key and of the keys below it; other keys need a restart.
+// The tags are the schema: yaml is the key, default its default as a user would
+// write it, doc its line in the reference; enum lists the values, min and max bound it, single lets a
+// scalar stand for a list of one, format names an entry of the formats table, alias lists other
+// spellings of the key, and blank makes the empty string the same as no value. With reload a running gateway applies a change of
+// the key and of the keys below it; other keys need a restart.
 type Config struct {
 	Listen         string        `yaml:"listen" default:"127.0.0.1:8080" format:"address" doc:"address that MCP is served on, as host:port"`
-	PublicURL      string        `yaml:"public_url" format:"base-url" doc:"URL that clients reach the gateway by, when it stands behind a proxy"`
+	PublicURL      string        `yaml:"public_url" format:"base-url" doc:"URL at which clients reach the gateway behind a proxy"`
 	TLS            TLS           `yaml:"tls" doc:"TLS of the address that MCP is served on"`
-	AllowedOrigins []string      `yaml:"allowed_origins" reload:"true" format:"origin" doc:"browser origins that may call, beside the gateway's own"`
-	AllowedHosts   []string      `yaml:"allowed_hosts" reload:"true" format:"host" doc:"Host values that are accepted, beside loopback and that of public_url"`
-	TrustedProxies []string      `yaml:"trusted_proxies" format:"network" doc:"networks whose X-Forwarded-For, -Host and -Proto count"`
-	StateDir       string        `yaml:"state_dir" doc:"folder for what outlives a restart; empty means the user's state folder"`
+	AllowedOrigins []string      `yaml:"allowed_origins" reload:"true" format:"origin" doc:"browser origins that may call, in addition to the gateway's own"`
+	AllowedHosts   []string      `yaml:"allowed_hosts" reload:"true" format:"host" doc:"accepted Host values, in addition to loopback and the host of public_url"`
+	TrustedProxies []string      `yaml:"trusted_proxies" format:"network" doc:"networks of proxies whose X-Forwarded-For, -Host and -Proto are trusted"`
+	StateDir       string        `yaml:"state_dir" doc:"folder for data that survives a restart; empty means the user's state folder"`
 	StartupWait    time.Duration `yaml:"startup_wait" default:"10s" min:"0s" doc:"how long first lists and calls wait for upstreams on their first attempt"`
-	DrainTimeout   time.Duration `yaml:"drain_timeout" reload:"true" default:"20s" min:"0s" doc:"how long running calls may go on after the signal to stop, and at an upstream that a reload has replaced or removed"`
+	DrainTimeout   time.Duration `yaml:"drain_timeout" reload:"true" default:"20s" min:"0s" doc:"how long running calls may continue after the signal to stop, and at an upstream that a reload has replaced or removed"`
 	Admin          Admin         `yaml:"admin" doc:"health, metrics and administration"`
-	Namespace      Namespace     `yaml:"namespace" reload:"true" doc:"how public names are made"`
-	Upstreams      []Upstream    `yaml:"-"` // in file order; the key is declared by document
-	Auth           Auth          `yaml:"auth" doc:"how clients prove who they are"`
+	Namespace      Namespace     `yaml:"namespace" reload:"true" doc:"how public names are built"`
+	Upstreams      []Upstream    `yaml:"-"` // in file order; document declares the key
+	Auth           Auth          `yaml:"auth" doc:"how clients authenticate"`
 	Policy         Policy        `yaml:"policy" reload:"true" doc:"what clients may use"`
-	Resources      Resources     `yaml:"resources" doc:"what clients get to know of resources"`
-	Bridge         Bridge        `yaml:"bridge" doc:"how clients and upstreams of different eras are brought together"`
+	Resources      Resources     `yaml:"resources" doc:"how resources are shown to clients"`
+	Bridge         Bridge        `yaml:"bridge" doc:"translation between clients and upstreams of different eras"`
 	Asks           Asks          `yaml:"asks" reload:"true" doc:"questions of upstreams to users"`
-	Limits         Limits        `yaml:"limits" doc:"bounds on what clients may take"`
-	Telemetry      Telemetry     `yaml:"telemetry" doc:"what the gateway says about itself"`
+	Limits         Limits        `yaml:"limits" doc:"bounds on the use of resources by clients"`
+	Telemetry      Telemetry     `yaml:"telemetry" doc:"logs and records"`
 
-	// Warnings are remarks on what was accepted without effect or under
-	// another name, sorted by position.
+	// Warnings are about keys that were accepted without effect or under another name, sorted
+	// by position.
 	Warnings []Warning `yaml:"-"`
 
-	put []put // what ${…} stood for
+	expansions []expansion // the values of ${…}
 }
 
 // Admin is the address for operators.
@@ -52,25 +51,25 @@ type Admin struct {
 	Pprof  bool   `yaml:"pprof" default:"false" doc:"serve Go profiles under /debug/pprof"`
 }
 
-// Namespace is how public names are made.
+// Namespace says how public names are built.
 type Namespace struct {
-	Separator string `yaml:"separator" default:"__" format:"separator" doc:"what stands between an upstream's prefix and a name"`
+	Separator string `yaml:"separator" default:"__" format:"separator" doc:"separator between an upstream's prefix and a name"`
 }
 
-// Resources is what clients get to know of resources.
+// Resources says how resources are shown to clients.
 type Resources struct {
-	Enrich bool `yaml:"enrich" default:"true" doc:"give the contents of resources the metadata that lists have of them"`
+	Enrich bool `yaml:"enrich" default:"true" doc:"add the metadata of the lists to the contents of resources"`
 }
 
-// Bridge is how clients and upstreams of different eras are brought together.
+// Bridge is about the translation between clients and upstreams of different eras.
 type Bridge struct {
-	ParkTTL    time.Duration `yaml:"park_ttl" reload:"true" default:"5m" min:"1s" doc:"how long a call waits for a modern client to come back with answers"`
+	ParkTTL    time.Duration `yaml:"park_ttl" reload:"true" default:"5m" min:"1s" doc:"how long a call waits for a modern client to return with answers"`
 	AskTimeout time.Duration `yaml:"ask_timeout" reload:"true" default:"5m" min:"1s" doc:"how long a client may take to answer a question of an upstream"`
-	StateTTL   time.Duration `yaml:"state_ttl" reload:"true" default:"24h" min:"1s" doc:"how long a requestState of a modern upstream is good"`
-	Keys       []Secret      `yaml:"keys" format:"seal-key" doc:"keys that seal request states, the first for new ones; empty means one that is made at start"`
+	StateTTL   time.Duration `yaml:"state_ttl" reload:"true" default:"24h" min:"1s" doc:"how long a requestState of a modern upstream is valid"`
+	Keys       []Secret      `yaml:"keys" format:"seal-key" doc:"keys that seal request states, the first for new ones; empty means a random key for each start"`
 }
 
-// SealKeys are the keys as bytes. Load has checked their form.
+// SealKeys returns the keys as bytes. Load has checked their form.
 func (b Bridge) SealKeys() [][]byte {
 	var keys [][]byte
 	for _, k := range b.Keys {
@@ -86,46 +85,46 @@ type Asks struct {
 	Label bool `yaml:"label" default:"true" doc:"begin each question with the name of the upstream that asks"`
 }
 
-// Limits are bounds on what clients may take.
+// Limits bound the use of resources by clients.
 type Limits struct {
-	MaxMessage  Size          `yaml:"max_message" default:"16MiB" min:"1KiB" max:"1GiB" doc:"largest message accepted from a client or an upstream; what all bodies together may take follows from it"`
+	MaxMessage  Size          `yaml:"max_message" default:"16MiB" min:"1KiB" max:"1GiB" doc:"largest message accepted from a client or an upstream; the memory for all bodies together follows from it"`
 	MaxDepth    int           `yaml:"max_depth" default:"1000" min:"8" max:"10000" doc:"deepest nesting of a message"`
 	MaxSessions int           `yaml:"max_sessions" default:"10000" min:"1" max:"10000000" doc:"legacy sessions at one time"`
 	SessionIdle time.Duration `yaml:"session_idle" default:"30m" min:"1ms" doc:"how long an unused legacy session is kept"`
 }
 
-// Telemetry is what the gateway says about itself.
+// Telemetry is about logs and records.
 type Telemetry struct {
 	Log   Log   `yaml:"log" doc:"the log, on stderr"`
 	Audit Audit `yaml:"audit" doc:"the record of decisions and calls"`
 }
 
-// AuditStdout is what Audit.File is for standard output.
+// AuditStdout is the value of Audit.File for standard output.
 const AuditStdout = "-"
 
 // Audit is the record of decisions and calls, one JSON object on each line.
 type Audit struct {
 	File      string   `yaml:"file" doc:"file that decisions and calls are recorded in, - for standard output; empty means no record"`
-	Arguments bool     `yaml:"arguments" default:"false" doc:"whether the arguments of tools and prompts are recorded, and not only their digest"`
-	Redact    []string `yaml:"redact" format:"redact-path" doc:"paths in the arguments whose values are left out, such as password, auth.token, items.*.key or **.secret"`
-	MaxSize   Size     `yaml:"max_size" default:"100MiB" min:"1MiB" doc:"size over which the file is renamed and another begun"`
-	MaxFiles  int      `yaml:"max_files" default:"10" min:"0" max:"100000" doc:"renamed files that are kept; 0 keeps all"`
+	Arguments bool     `yaml:"arguments" default:"false" doc:"whether to record the arguments of tools and prompts, and not only their digest"`
+	Redact    []string `yaml:"redact" format:"redact-path" doc:"paths in the arguments whose values are not recorded, such as password, auth.token, items.*.key or **.secret"`
+	MaxSize   Size     `yaml:"max_size" default:"100MiB" min:"1MiB" doc:"size at which the file is renamed and a new one begun"`
+	MaxFiles  int      `yaml:"max_files" default:"10" min:"0" max:"100000" doc:"number of renamed files to keep; 0 keeps all"`
 }
 
-// check remarks on keys that change nothing.
+// check warns of keys without effect.
 func (a *Audit) check(m *mapping) {
 	switch {
 	case a.File == "" && a.Arguments:
-		m.warnf("arguments", "has no meaning without telemetry.audit.file")
+		m.warnf("arguments", "has no effect without telemetry.audit.file")
 	case len(a.Redact) > 0 && !a.Arguments:
-		m.warnf("redact", "has no meaning without arguments: true; only the digest of arguments is recorded")
+		m.warnf("redact", "has no effect without arguments: true; only the digest of arguments is recorded")
 	}
 	if a.File != "" && a.File != AuditStdout {
 		a.File = inFolder(m.d.dir, a.File)
 	}
 }
 
-// LogLevel is the least severe level that is logged.
+// LogLevel is the lowest level that is logged.
 type LogLevel string
 
 // The levels of telemetry.log.level.
@@ -136,10 +135,10 @@ const (
 	LogError LogLevel = "error"
 )
 
-// LogFormat is the form of a log line.
+// LogFormat is the format of a log line.
 type LogFormat string
 
-// The forms of telemetry.log.format; LogAuto is LogConsole on a terminal and
+// The formats of telemetry.log.format; LogAuto is LogConsole on a terminal and
 // LogJSON elsewhere.
 const (
 	LogAuto    LogFormat = "auto"
@@ -149,19 +148,18 @@ const (
 
 // Log is the log on stderr.
 type Log struct {
-	Level  LogLevel  `yaml:"level" default:"info" enum:"debug|info|warn|error" doc:"least severe level that is logged"`
-	Format LogFormat `yaml:"format" default:"auto" enum:"auto|console|json" doc:"form of a line; auto is console on a terminal, else json"`
+	Level  LogLevel  `yaml:"level" default:"info" enum:"debug|info|warn|error" doc:"lowest level that is logged"`
+	Format LogFormat `yaml:"format" default:"auto" enum:"auto|console|json" doc:"format of a line; auto is console on a terminal, else json"`
 }
 
-// document is a file: a Config, and the upstreams in the form in which they
-// are written. The aliases are the top-level keys of hosts' configurations.
+// document is a file: a Config, with the upstreams as a user writes them. The aliases are the
+// top-level keys of hosts' configurations.
 type document struct {
 	Config    `yaml:",inline"`
 	Upstreams []entry `yaml:"upstreams" reload:"true" alias:"mcpServers|servers" keyed:"true" doc:"the MCP servers behind the gateway, by name"`
 }
 
-// Default is the configuration of a gateway that was given none. It has no
-// upstreams.
+// Default returns the configuration with every default and without upstreams.
 func Default(env func(string) (string, bool)) *Config {
 	c := new(Config)
 	setDefaults(reflect.ValueOf(c).Elem())
@@ -169,10 +167,9 @@ func Default(env func(string) (string, bool)) *Config {
 	return c
 }
 
-// Override replaces the address that MCP is served on, and that of health and
-// metrics, under the rules of the keys listen and admin.listen; "" keeps one. The
-// error begins with the flag that gave the address. After one the configuration
-// is unchanged.
+// Override replaces the addresses of the keys listen and admin.listen by the values of flags, under the
+// rules of those keys; "" keeps an address. The error begins with the flag, and leaves the
+// configuration unchanged.
 func (c *Config) Override(listen, admin string) error {
 	next := *c
 	for _, o := range []struct {
@@ -202,14 +199,12 @@ func (c *Config) Override(listen, admin string) error {
 	return nil
 }
 
-// sameAddress tells whether both addresses name the same port to listen on, as
-// far as their spelling says.
+// sameAddress reports whether the spelling of both addresses is the same, except for the port 0.
 func sameAddress(a, b string) bool { return a == b && !strings.HasSuffix(a, ":0") }
 
-// exposed says what is wrong with serving on address where nobody proves who they
-// are: everyone is let in who reaches this machine, and so is every web page that
-// they visit, which can rebind its own name to the address, unless the names that
-// clients use are known. It is empty if nothing is wrong.
+// exposed is the error of serving on an address without authentication, empty if there is none.
+// Everyone who reaches this machine could call. So could every web page that they visit, by rebinding its
+// own name to the address, unless the names that clients use are configured.
 func (c *Config) exposed(address string) string {
 	switch {
 	case !c.Auth.Has(AuthNone) || isLoopback(address):
@@ -224,13 +219,13 @@ func (c *Config) exposed(address string) string {
 
 const (
 	exposedMsg = "would serve everyone who can reach this machine, since auth.mode is none; " +
-		"listen on a loopback address such as 127.0.0.1:8080, or set auth.insecure: true where something else keeps strangers out"
+		"listen on a loopback address such as 127.0.0.1:8080, or set auth.insecure: true if something else keeps strangers out"
 	reboundMsg = "with auth.insecure any web page that somebody there visits could call, by giving its own name this address (DNS rebinding); " +
 		"set allowed_hosts to the names that clients use, such as [gateway.internal, 192.0.2.10], or public_url to the URL"
 )
 
-// derive fills in the defaults that depend on other keys or the environment;
-// folder is what a relative state_dir is relative to.
+// derive sets the defaults that depend on other keys or the environment. A relative state_dir is
+// relative to folder.
 func (c *Config) derive(env func(string) (string, bool), folder string) {
 	if c.Policy.Default == "" {
 		c.Policy.Default = Deny
@@ -245,14 +240,14 @@ func (c *Config) derive(env func(string) (string, bool), folder string) {
 	}
 }
 
-// userStateDir is the user's folder for what programs keep, by the XDG base
-// directory specification; empty if the environment names none.
+// userStateDir is the user's state folder by the XDG base directory specification, empty if the
+// environment names none.
 func userStateDir(env func(string) (string, bool)) string {
 	get := func(name string) string {
 		v, _ := env(name)
 		return v
 	}
-	if dir := get("XDG_STATE_HOME"); filepath.IsAbs(dir) { // relative ones are to be ignored
+	if dir := get("XDG_STATE_HOME"); filepath.IsAbs(dir) { // the specification ignores relative paths
 		return filepath.Join(dir, "mcpgateway")
 	}
 	if home := get("HOME"); home != "" {
@@ -264,8 +259,8 @@ func userStateDir(env func(string) (string, bool)) string {
 	return ""
 }
 
-// inFolder makes a path of a file relative to the folder that the file is in,
-// so that a configuration means the same wherever the gateway is started.
+// inFolder resolves a path relative to the folder of the configuration, so that the configuration does
+// not depend on the working directory.
 func inFolder(folder, path string) string {
 	if path == "" || folder == "" || filepath.IsAbs(path) {
 		return path

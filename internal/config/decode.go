@@ -15,14 +15,14 @@ import (
 // maxNamed bounds how many known keys an error about an unknown one lists.
 const maxNamed = 8
 
-// source is what a file is read with.
+// source is a file and the environment that it is read in.
 type source struct {
-	file string                       // as errors name it
-	dir  string                       // what relative paths in it are relative to
-	env  func(string) (string, bool)  // the environment
-	read func(string) ([]byte, error) // other files, within a bound
+	file string                       // the name in errors
+	dir  string                       // the folder of relative paths
+	env  func(string) (string, bool)  // looks up environment variables
+	read func(string) ([]byte, error) // reads other files, up to a bound
 
-	conditions func(Condition) []Finding // nil: they are not checked
+	conditions func(Condition) []Finding // checks conditions, if it is not nil
 }
 
 // decoder decodes the nodes of one file into the structs of the schema. It continues after an
@@ -33,15 +33,15 @@ type decoder struct {
 	vars  expander
 	hosts bool // the file has the form of a host's configuration
 
-	data  []byte         // the file
-	root  *yaml.Node     // its content
-	rules *[]*placedRule // of the configuration and its rule files
+	data  []byte          // the file
+	root  *yaml.Node      // its content
+	rules *[]*locatedRule // of the configuration and its rule files
 }
 
 func newDecoder(src source, root *yaml.Node, data []byte) *decoder {
 	return &decoder{
 		source: src, Reader: configfile.Reader{File: src.file, Report: configfile.NewReport()}, vars: newExpander(src),
-		root: root, data: data, rules: new([]*placedRule),
+		root: root, data: data, rules: new([]*locatedRule),
 	}
 }
 
@@ -54,36 +54,34 @@ func (d *decoder) ofFile(name string, root *yaml.Node, data []byte) *decoder {
 	return &other
 }
 
-// checker is a struct of the schema with rules of its own, called after its
-// mapping was decoded.
+// checker is a struct of the schema with further rules. check is called after its mapping was decoded.
 type checker interface {
 	check(m *mapping)
 }
 
-// mapping is the place that a struct was decoded from, for its check.
+// mapping is the mapping that a struct was decoded from, for its check.
 type mapping struct {
-	d     *decoder
-	key   string     // the name that it stands under, where its list is keyed
-	at    *yaml.Node // its key, or itself where there is none
-	path  configfile.Path
-	given map[string]configfile.Pair // what was written, by the schema's name of the key
-	meant map[string]bool            // keys that are not there, since they are misspelled
+	d        *decoder
+	key      string     // its name in a keyed list
+	at       *yaml.Node // its key, or the mapping itself if it has no key
+	path     configfile.Path
+	given    map[string]configfile.Pair // the keys in the file, by their names in the schema
+	intended map[string]bool            // keys that are missing because they are misspelled
 }
 
-// has tells whether a key was written.
+// has reports whether a key is in the file.
 func (m *mapping) has(key string) bool { _, ok := m.given[key]; return ok }
 
-// pos is the place of the mapping.
+// pos is the position of the mapping.
 func (m *mapping) pos() Pos { return configfile.PosOf(m.at) }
 
-// errorf reports a fault at a key's value, or at the mapping if that key was
-// not written.
+// errorf reports an error at the value of a key, or at the mapping if the key is missing.
 func (m *mapping) errorf(key, format string, args ...any) {
 	at, p := m.place(key)
 	m.d.Errorf(at, p, format, args...)
 }
 
-// warnf is errorf for a remark.
+// warnf is errorf for a warning.
 func (m *mapping) warnf(key, format string, args ...any) {
 	at, p := m.place(key)
 	m.d.Warnf(at, p, format, args...)
@@ -96,21 +94,20 @@ func (m *mapping) place(key string) (*yaml.Node, configfile.Path) {
 	return m.at, m.path
 }
 
-// structure decodes a mapping with known keys. at is the key that it stands
-// under, name that key where the schema does not know it. It tells whether there
-// was a mapping; null is an empty one.
+// structure decodes a mapping with known keys. at is the node of its key, name that key if it is
+// a name of the user. It reports whether there is a mapping; null is an empty one.
 func (d *decoder) structure(n, at *yaml.Node, p configfile.Path, name string, v reflect.Value) bool {
 	setDefaults(v)
 	if n.Kind != yaml.MappingNode && !configfile.IsNull(n) {
 		d.Errorf(n, p, "must be a mapping, not %s", configfile.KindOf(n))
 		return false
 	}
-	m := &mapping{d: d, key: name, at: at, path: p, given: make(map[string]configfile.Pair), meant: make(map[string]bool)}
+	m := &mapping{d: d, key: name, at: at, path: p, given: make(map[string]configfile.Pair), intended: make(map[string]bool)}
 	shape := shapeOf(v.Type())
 	for _, pr := range d.Pairs(n, p) {
 		f := shape.byName[pr.Name]
 		if f == nil {
-			m.meant[d.unknown(pr, p, shape)] = true
+			m.intended[d.unknown(pr, p, shape)] = true
 			continue
 		}
 		if first, twice := m.given[f.name]; twice {
@@ -131,7 +128,7 @@ func (d *decoder) structure(n, at *yaml.Node, p configfile.Path, name string, v 
 	return true
 }
 
-// value decodes what stands under a key.
+// value decodes the value of a key.
 func (d *decoder) value(n, at *yaml.Node, p configfile.Path, f *field, v reflect.Value) {
 	switch {
 	case f.keyed:
@@ -147,8 +144,8 @@ func (d *decoder) value(n, at *yaml.Node, p configfile.Path, f *field, v reflect
 	}
 }
 
-// unlisted returns the mapping that a plain list stands for, where the schema has a
-// key that one may stand in for; else the value itself.
+// unlisted returns the mapping that a plain list abbreviates, if a key of the schema allows that;
+// else the value itself.
 func (f *field) unlisted(n *yaml.Node) *yaml.Node {
 	if n.Kind != yaml.SequenceNode || !f.isStruct() {
 		return n
@@ -162,11 +159,11 @@ func (f *field) unlisted(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// keyed decodes a mapping from names to mappings into a slice, in file order.
+// keyed decodes a mapping of names to mappings into a slice, in file order.
 func (d *decoder) keyed(n *yaml.Node, p configfile.Path, v reflect.Value) {
 	if n.Kind == yaml.SequenceNode {
 		hint := ""
-		if p.Pattern == "upstreams" && p.Text != p.Pattern { // as hosts call it
+		if p.Pattern == "upstreams" && p.Text != p.Pattern { // written as mcpServers or servers
 			hint = "; make a gateway.yaml of this file with gateway import"
 		}
 		d.Errorf(n, p, "must be a mapping from names, such as {name: {…}}, not a list%s", hint)
@@ -180,7 +177,7 @@ func (d *decoder) keyed(n *yaml.Node, p configfile.Path, v reflect.Value) {
 	}
 }
 
-// dictionary decodes a mapping from any names to secrets.
+// dictionary decodes a mapping of any names to secrets.
 func (d *decoder) dictionary(n *yaml.Node, p configfile.Path, f *field, v reflect.Value) {
 	if n.Kind != yaml.MappingNode && !configfile.IsNull(n) {
 		d.Errorf(n, p, "must be a mapping, such as {NAME: value}, not %s", configfile.KindOf(n))
@@ -206,8 +203,8 @@ func (d *decoder) dictionary(n *yaml.Node, p configfile.Path, f *field, v reflec
 	}
 }
 
-// list decodes a sequence of scalars, or of mappings with known keys. An empty
-// sequence replaces the default too.
+// list decodes a sequence of scalars, or of mappings with known keys. An empty sequence also replaces
+// the default.
 func (d *decoder) list(n *yaml.Node, p configfile.Path, f *field, v reflect.Value) {
 	items := n.Content
 	switch {
@@ -240,7 +237,7 @@ func (d *decoder) list(n *yaml.Node, p configfile.Path, f *field, v reflect.Valu
 		out = reflect.Append(out, ev)
 	}
 	if out.Len() == 0 && !f.hasDef {
-		return // absent and empty are the same
+		return // a missing list is the same as an empty one
 	}
 	v.Set(out)
 }
@@ -257,21 +254,21 @@ func (d *decoder) shorthand(n *yaml.Node, p configfile.Path, v reflect.Value) {
 	d.Errorf(n, p, "must be a mapping, not %s", configfile.KindOf(n))
 }
 
-// unknown reports a key that the schema does not have: an error, unless it is
-// one that hosts write. It returns the key that was probably meant, or "".
+// unknown reports a key that the schema does not have: an error, unless hosts write it. It returns the
+// key that the user probably meant, or "".
 func (d *decoder) unknown(pr configfile.Pair, p configfile.Path, s *shape) string {
 	at := p.Key(pr.Name, pr.Name)
 	if slices.Contains(notYet, at.Pattern) {
 		d.Errorf(pr.Key, at, "not yet supported by this version; remove it")
 		return ""
 	}
-	if hint, ok := foreign[at.Pattern]; ok {
-		d.meaningless(pr, at, hint)
+	if hint, ok := hostKeys[at.Pattern]; ok {
+		d.withoutEffect(pr, at, hint)
 		return ""
 	}
-	if p.Pattern == "" && slices.Contains(abroad, pr.Name) {
+	if p.Pattern == "" && slices.Contains(hostServerKeys, pr.Name) {
 		if hasKey(d.root, "mcpServers", "servers") {
-			d.meaningless(pr, at, "servers in it are read by gateway import only")
+			d.withoutEffect(pr, at, "servers in it are read by gateway import only")
 			return ""
 		}
 		d.Errorf(pr.Key, at, "holds servers in a host's own form; make a gateway.yaml of this file with gateway import")
@@ -289,10 +286,10 @@ func (d *decoder) unknown(pr configfile.Pair, p configfile.Path, s *shape) strin
 	case near != "":
 		d.Errorf(pr.Key, at, "unknown key; did you mean %q?", near)
 	case d.hosts && p.Pattern == "":
-		// Hosts keep much else in the file that has their servers.
-		d.meaningless(pr, at, "")
+		// Hosts have other settings in the same file.
+		d.withoutEffect(pr, at, "")
 	case p.Pattern == "" && IsServer(pr.Value):
-		d.Errorf(pr.Key, at, "unknown key; an upstream stands under upstreams, and is indented more than that")
+		d.Errorf(pr.Key, at, "unknown key; write an upstream below upstreams, indented more than that")
 		return "upstreams"
 	case elsewhere()[pr.Name] != "":
 		d.Errorf(pr.Key, at, "unknown key; did you mean %s?", elsewhere()[pr.Name])
@@ -304,8 +301,7 @@ func (d *decoder) unknown(pr configfile.Pair, p configfile.Path, s *shape) strin
 	return near
 }
 
-// elsewhere are the keys that stand in one place of the schema alone, by the last part
-// of their path.
+// elsewhere are the paths of keys that exist once in the schema, by the last part of the path.
 var elsewhere = sync.OnceValue(func() map[string]string {
 	paths := make(map[string]string)
 	for _, k := range Keys() {
@@ -319,14 +315,14 @@ var elsewhere = sync.OnceValue(func() map[string]string {
 	return paths
 })
 
-func (d *decoder) meaningless(pr configfile.Pair, at configfile.Path, hint string) {
+func (d *decoder) withoutEffect(pr configfile.Pair, at configfile.Path, hint string) {
 	if hint != "" {
 		hint = "; " + hint
 	}
-	d.Warnf(pr.Key, at, "has no meaning here%s", hint)
+	d.Warnf(pr.Key, at, "has no effect here%s", hint)
 }
 
-// names are the keys of a mapping, without other spellings.
+// names are the keys of a mapping, without aliases.
 func (s *shape) names() []string {
 	names := make([]string, len(s.fields))
 	for i, f := range s.fields {

@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// readEnvFile reads lines of NAME=value, as editors do: blank lines and those
-// that begin with # are left out, export before a name is allowed, a value may
-// stand in quotes ("…" with \n, \" and \\; '…' to the letter), and # after a
-// space ends one without quotes. Faults are reported in that file.
+// readEnvFile parses lines of NAME=value, as editors do. It skips blank lines and lines that begin with
+// #. export before a name is allowed. A value may be in quotes ("…" with \n, \" and \\; '…' without
+// escapes); # after a space ends a value without quotes. Errors have the name of that file.
 func (d *decoder) readEnvFile(file string, data []byte) map[string]Secret {
 	vars := make(map[string]Secret)
 	for i, line := range strings.Split(strings.TrimPrefix(string(data), "\ufeff"), "\n") {

@@ -93,18 +93,18 @@ func TestSchema(t *testing.T) {
 		if slices.Contains(notYet, key.Path) {
 			t.Errorf("%s is accepted and not yet supported", key.Path)
 		}
-		if _, ok := foreign[key.Path]; ok {
+		if _, ok := hostKeys[key.Path]; ok {
 			t.Errorf("%s is accepted and without meaning", key.Path)
 		}
 	}
 	for _, want := range []Key{
 		{Path: "listen", Type: "string", Default: "127.0.0.1:8080", Doc: "address that MCP is served on, as host:port"},
 		{Path: "upstreams.*.url", Aliases: []string{"serverUrl", "httpUrl"}, Type: "string", Doc: "URL of a remote server", Reload: true, Reconnect: true},
-		{Path: "upstreams.*.era", Type: "auto | legacy | modern", Default: "auto", Doc: "era of the protocol; auto finds it out", Reload: true, Reconnect: true},
+		{Path: "upstreams.*.era", Type: "auto | legacy | modern", Default: "auto", Doc: "era of the protocol; auto detects it", Reload: true, Reconnect: true},
 		{Path: "upstreams.*.roots[].name", Type: "string", Doc: "name to show", Reload: true, Reconnect: true},
-		{Path: "upstreams.*.headers", Type: "mapping of names to secrets", Doc: "HTTP headers for the remote server; {{principal.subject}} and the like stand for who calls", Reload: true, Reconnect: true},
-		{Path: "limits.max_message", Type: "size", Default: "16MiB", Min: "1KiB", Max: "1GiB", Doc: "largest message accepted from a client or an upstream; what all bodies together may take follows from it"},
-		{Path: "upstreams.*.pin", Type: "true | false", Default: "false", Doc: "whether tools whose definition is not the accepted one are hidden until gateway pin accepts it", Reload: true},
+		{Path: "upstreams.*.headers", Type: "mapping of names to secrets", Doc: "HTTP headers for the remote server; {{principal.subject}} and the like stand for the calling principal", Reload: true, Reconnect: true},
+		{Path: "limits.max_message", Type: "size", Default: "16MiB", Min: "1KiB", Max: "1GiB", Doc: "largest message accepted from a client or an upstream; the memory for all bodies together follows from it"},
+		{Path: "upstreams.*.pin", Type: "true | false", Default: "false", Doc: "whether to hide tools whose definition has changed, until gateway pin accepts it", Reload: true},
 	} {
 		if !slices.ContainsFunc(Keys(), func(k Key) bool { return cmp.Equal(k, want) }) {
 			t.Errorf("the reference lacks %+v", want)

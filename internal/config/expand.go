@@ -9,8 +9,7 @@ import (
 	"mcpgateway/internal/configfile"
 )
 
-// maxExpansion bounds the bytes that all ${…} of a file expand to, and that its
-// environment files have.
+// maxExpansion bounds the bytes of all expansions and environment files of a configuration.
 const maxExpansion = 16 << 20
 
 // expander replaces in scalars:
@@ -18,27 +17,26 @@ const maxExpansion = 16 << 20
 //	${NAME}, ${env:NAME}    the environment variable; an error if it is not set
 //	${NAME:-default}        the default if it is not set or empty
 //	${file:PATH}            the content of a file, without one newline at its end
-//	${input:ID}             what VS Code asks its user for: here the variable of that name
+//	${input:ID}             an input of VS Code; here the environment variable of that name
 //	$${                     the characters ${
 //
-// What was put in is not looked at again.
+// It does not expand the result again.
 type expander struct {
 	src source
 	*expanded
 }
 
-// expanded is what the ${…} of a configuration and its rule files stood for.
+// expanded are the expansions of a configuration and its rule files.
 type expanded struct {
-	left int // bytes that may still be put in
-	put  []put
+	left int // bytes that may still be expanded
+	done []expansion
 }
 
 func newExpander(src source) expander { return expander{src, &expanded{left: maxExpansion}} }
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// expand replaces what stands in a scalar, and tells whether there was
-// anything. Its errors contain nothing that was put in.
+// expand expands a scalar, and reports whether it contains a ${…}. Its errors contain no expanded value.
 func (x *expander) expand(text string) (result string, expanded bool, err error) {
 	if !strings.Contains(text, "${") {
 		return text, false, nil
@@ -62,7 +60,7 @@ func (x *expander) expand(text string) (result string, expanded bool, err error)
 		}
 		value, err := x.lookup(ref)
 		if e, ok := errors.AsType[unsetError](err); ok {
-			missing = append(missing, string(e)) // there may be more of them
+			missing = append(missing, string(e)) // look for further ones
 		} else if err != nil {
 			return "", false, err
 		}
@@ -74,19 +72,19 @@ func (x *expander) expand(text string) (result string, expanded bool, err error)
 	}
 }
 
-// take takes bytes of what may still be put in.
+// take subtracts bytes from the bound.
 func (x *expander) take(n int) error {
 	if n > x.left {
-		return fmt.Errorf("what this file refers to is larger than %v altogether", Size(maxExpansion))
+		return fmt.Errorf("the variables and files that this file refers to are larger than %v together", Size(maxExpansion))
 	}
 	x.left -= n
 	return nil
 }
 
-// lookup is what stands for the inside of one ${…}.
+// lookup returns the value of one ${…}, given its inside.
 func (x *expander) lookup(ref string) (string, error) {
 	if strings.Contains(ref, "${") {
-		return "", errors.New("has one ${…} inside another, which is not supported")
+		return "", errors.New("has a ${…} inside another, which is not supported")
 	}
 	if path, ok := strings.CutPrefix(ref, "file:"); ok {
 		value, err := x.content(path)
@@ -100,7 +98,7 @@ func (x *expander) lookup(ref string) (string, error) {
 	}
 	name, fallback, hasFallback := strings.Cut(strings.TrimPrefix(ref, "env:"), ":-")
 	if !variable.MatchString(name) {
-		// What is in it is not shown: it may be part of a password.
+		// The text is not shown, since it may be part of a password.
 		return "", errors.New("has a ${…} that is none of ${NAME}, ${NAME:-default} and ${file:PATH}; write $${ for the characters ${")
 	}
 	value, set := x.src.env(name)
@@ -114,10 +112,10 @@ func (x *expander) lookup(ref string) (string, error) {
 	return value, nil
 }
 
-// note keeps what is put in, for [Config.Secrets].
+// note records a value for [Config.Secrets].
 func (x *expander) note(name, value string) {
-	if len(value) >= leastSecret {
-		x.put = append(x.put, put{name, NewSecret(value)})
+	if len(value) >= minSecret {
+		x.done = append(x.done, expansion{name, NewSecret(value)})
 	}
 }
 
@@ -128,8 +126,7 @@ func (e unsetError) Error() string {
 	return fmt.Sprintf("the environment variable %s is not set; set it, or write ${%s:-default}", string(e), string(e))
 }
 
-// unset is the fault of a scalar that refers to variables which are not set, nil
-// if there are none.
+// unset is the error of a scalar that refers to variables that are not set, nil for none.
 func unset(names []string) error {
 	switch len(names) {
 	case 0:
@@ -144,7 +141,7 @@ func unset(names []string) error {
 
 func (x *expander) content(path string) (string, error) {
 	if path == "" {
-		return "", errors.New("${file:} lacks the path of a file")
+		return "", errors.New("${file:} needs the path of a file")
 	}
 	data, err := x.src.read(inFolder(x.src.dir, path))
 	if err != nil {
@@ -157,12 +154,12 @@ func (x *expander) input(id string) (string, error) {
 	name := InputVariable(id)
 	value, set := x.src.env(name)
 	if !set {
-		return "", fmt.Errorf("%s is asked for by the host; here it is the environment variable %s, which is not set", configfile.Quote("${input:"+id+"}"), name)
+		return "", fmt.Errorf("the host asks its user for %s; here the environment variable %s must be set", configfile.Quote("${input:"+id+"}"), name)
 	}
 	return value, nil
 }
 
-// InputVariable is the environment variable that stands for an input of VS Code.
+// InputVariable is the name of the environment variable for an input of VS Code.
 func InputVariable(id string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {

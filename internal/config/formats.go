@@ -13,9 +13,8 @@ import (
 	"strings"
 )
 
-// formats check the strings of the schema that are more than text, and return
-// the form in which they are kept. Their errors begin with "must" and do not
-// contain the text, which may have been expanded from a secret.
+// formats check strings of the schema and return their normal form. Their errors begin with "must" and do
+// not contain the text, which may have been expanded from a secret.
 var formats = map[string]func(string) (string, error){
 	"non-empty": func(s string) (string, error) {
 		return matching(s, nonEmpty, "must not be empty or contain control characters")
@@ -24,7 +23,7 @@ var formats = map[string]func(string) (string, error){
 		return matching(s, envName, "must be the name of an environment variable")
 	},
 	"glob": func(s string) (string, error) {
-		return matching(s, nonEmpty, "must be a name, in which * stands for any run of characters")
+		return matching(s, nonEmpty, "must be a name; * in it stands for any run of characters")
 	},
 	"item-name": func(s string) (string, error) {
 		return matching(s, itemName, "must be 1 to 64 characters of A-Z a-z 0-9 _ -")
@@ -45,13 +44,13 @@ var formats = map[string]func(string) (string, error){
 	"scope": func(s string) (string, error) {
 		return matching(s, scopeForm, "must be one scope, without spaces and quotes")
 	},
-	"moment":      moment,
+	"expiry":      expiry,
 	"issuer":      issuerURL,
 	"secure-url":  secureURL,
 	"network":     network,
 	"private-key": privateKey,
 	"rule-name":   ruleName,
-	"who":         who,
+	"claim":       claimValue,
 	"rate":        rate,
 	"address":     address,
 	"url":         remoteURL,
@@ -60,7 +59,7 @@ var formats = map[string]func(string) (string, error){
 	"host":        hostValue,
 	"file-uri":    fileURI,
 	"redact-path": func(s string) (string, error) {
-		return matching(s, redactPath, "must be keys separated by dots, in which * stands for any key or element and ** for any number of keys")
+		return matching(s, redactPath, "must be keys separated by dots; * stands for any key or element and ** for any number of keys")
 	},
 	"seal-key": func(s string) (string, error) {
 		if sealKey(s) == nil {
@@ -85,7 +84,7 @@ var (
 // sealKeySize is the length of a sealing key in bytes.
 const sealKeySize = 32
 
-// sealKey returns the bytes of a sealing key, nil when the text is none.
+// sealKey returns the bytes of a sealing key, nil if the text is not a key.
 func sealKey(s string) []byte {
 	for _, decode := range []func(string) ([]byte, error){
 		hex.DecodeString, base64.StdEncoding.DecodeString, base64.RawStdEncoding.DecodeString,
@@ -117,14 +116,14 @@ func address(s string) (string, error) {
 	return s, nil
 }
 
-// isLoopback tells whether only this machine reaches an address, host:port.
+// isLoopback reports whether only this machine reaches an address, host:port.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && isLoopbackHost(host)
 }
 
-// isLoopbackHost tells whether a host, without brackets, is this machine. A name
-// other than localhost may mean anything, so it is not.
+// isLoopbackHost reports whether a host, without brackets, is this machine. Of names only localhost is,
+// since other names may resolve to any address.
 func isLoopbackHost(host string) bool {
 	host = strings.TrimSuffix(host, ".")
 	if strings.EqualFold(host, "localhost") {
@@ -141,14 +140,14 @@ func remoteURL(s string) (string, error) {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return "", errors.New("must be an absolute http or https URL, such as https://mcp.example.com/mcp")
 	case u.User != nil:
-		return "", errors.New("must be a URL without user and password, which belong into headers")
+		return "", errors.New("must be a URL without user and password; send them in headers")
 	case u.Fragment != "":
 		return "", errors.New("must be a URL without a fragment")
 	}
 	return s, nil
 }
 
-// baseURL is what paths are appended to, so it ends without a slash.
+// baseURL checks a URL to which paths are appended, and removes slashes at its end.
 func baseURL(s string) (string, error) {
 	if s == "" {
 		return s, nil
@@ -161,7 +160,7 @@ func baseURL(s string) (string, error) {
 	return strings.TrimRight(s, "/"), nil
 }
 
-// origin is what a browser sends as Origin: scheme, host and port in lower case.
+// origin checks a value of the header Origin: scheme, host and port in lower case.
 func origin(s string) (string, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme == "" || u.Host == "" || u.Hostname() == "*" || !strings.EqualFold(s, u.Scheme+"://"+u.Host) {
@@ -170,8 +169,7 @@ func origin(s string) (string, error) {
 	return strings.ToLower(s), nil
 }
 
-// hostValue is what a client sends as Host: a name or address, with a port or
-// without, in lower case.
+// hostValue checks a value of the header Host: a name or address with or without a port, in lower case.
 func hostValue(s string) (string, error) {
 	host, port := s, "0"
 	if i := strings.LastIndexByte(s, ':'); i >= 0 && !strings.HasSuffix(s, "]") {
@@ -183,8 +181,8 @@ func hostValue(s string) (string, error) {
 	return strings.ToLower(s), nil
 }
 
-// fileURI is a root. The specification allows no other scheme yet (spec
-// 2025-11-25, client/roots).
+// fileURI checks the URI of a root. The specification allows no other scheme (spec 2025-11-25,
+// client/roots).
 func fileURI(s string) (string, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "file" || !strings.HasPrefix(u.Path, "/") || u.RawQuery != "" || u.Fragment != "" {
@@ -193,7 +191,7 @@ func fileURI(s string) (string, error) {
 	return s, nil
 }
 
-// entryFormats check the names and values of dictionaries, one after the other.
+// entryFormats return checks for the entries of one dictionary.
 var entryFormats = map[string]func() func(name, value string) error{
 	"env":     func() func(string, string) error { return envEntry },
 	"headers": headerEntries,
@@ -209,14 +207,14 @@ func envEntry(name, value string) error {
 	return nil
 }
 
-// ownHeaders are set by the gateway as the protocol demands.
-var ownHeaders = map[string]bool{
+// reservedHeaders are the headers that the gateway sets as the protocol demands.
+var reservedHeaders = map[string]bool{
 	"accept": true, "connection": true, "content-length": true, "content-type": true, "host": true, "last-event-id": true,
 	"mcp-gateway-via": true, "mcp-method": true, "mcp-name": true, "mcp-protocol-version": true, "mcp-session-id": true, "transfer-encoding": true,
 }
 
 // IsReservedHeader reports whether the gateway sets a header itself.
-func IsReservedHeader(name string) bool { return ownHeaders[strings.ToLower(name)] }
+func IsReservedHeader(name string) bool { return reservedHeaders[strings.ToLower(name)] }
 
 func headerEntries() func(name, value string) error {
 	seen := make(map[string]string)
@@ -227,7 +225,7 @@ func headerEntries() func(name, value string) error {
 		switch {
 		case !token.MatchString(name):
 			return errors.New("must be the name of an HTTP header")
-		case ownHeaders[lower]:
+		case reservedHeaders[lower]:
 			return errors.New("is a header that the gateway sets itself; remove it")
 		case twice:
 			return fmt.Errorf("is the same header as %s; keep one of them", first)

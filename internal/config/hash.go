@@ -11,10 +11,9 @@ import (
 	"slices"
 )
 
-// Hash is a digest of everything that is configured of the upstream, in 64
-// hexadecimal digits: equal if and only if name and settings are equal,
-// whatever their order and spelling in the file. Secrets are part of it, only
-// ever as input of the SHA-256 over the whole.
+// Hash is a digest of the whole configuration of the upstream in 64 hexadecimal digits. Two digests are
+// equal if and only if names and settings are equal, regardless of order and spelling in the
+// file. Secrets are input of the one SHA-256 over everything.
 func (u Upstream) Hash() string {
 	h := sha256.New()
 	writeString(h, u.Name)
@@ -22,9 +21,8 @@ func (u Upstream) Hash() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// writeValue writes a value of the schema in a form that no other value shares:
-// fields are in the order of the schema, and what has no fixed size is preceded by
-// its size.
+// writeValue writes a value of the schema in a form that no other value shares: fields in the order of
+// the schema, and the size before each value without a fixed size.
 func writeValue(h hash.Hash, v reflect.Value) {
 	if s, ok := v.Interface().(Secret); ok {
 		writeString(h, s.Reveal())

@@ -6,9 +6,9 @@ import (
 	"mcpgateway/internal/configfile"
 )
 
-// foreign are keys that hosts write into their configurations and that mean
-// nothing here, by pattern, with what to do instead where there is something.
-var foreign = map[string]string{
+// hostKeys are the keys that hosts write and that have no effect here, by pattern, with advice if
+// there is any.
+var hostKeys = map[string]string{
 	"inputs":         "an input is read from the environment variable of its name",
 	"globalShortcut": "",
 	"preferences":    "",
@@ -39,13 +39,13 @@ var foreign = map[string]string{
 	"upstreams.*.watchPaths":       "",
 }
 
-// HostKeyHint says what to use in place of a key that hosts write for a server and that means
-// nothing here; it is empty if there is no advice.
-func HostKeyHint(key string) string { return foreign["upstreams.*."+key] }
+// HostKeyHint is advice for a key of a server that hosts write and that has no effect here, empty if
+// there is none.
+func HostKeyHint(key string) string { return hostKeys["upstreams.*."+key] }
 
-// abroad are keys at the top under which hosts have their servers in forms that only
-// [Import] reads.
-var abroad = []string{"context_servers", "mcp", "mcp_servers", "amp.mcpServers", "mcp.servers"}
+// hostServerKeys are top-level keys of hosts' configurations with servers in a form that only
+// package hostimport reads.
+var hostServerKeys = []string{"context_servers", "mcp", "mcp_servers", "amp.mcpServers", "mcp.servers"}
 
 // IsServer reports whether a value has the form of a server: a mapping with a command or a url.
 func IsServer(n *yaml.Node) bool {

@@ -11,9 +11,9 @@ import (
 	"mcpgateway/internal/configfile"
 )
 
-// Load reads a file: gateway.yaml, or the configuration of a host. env looks
-// up environment variables, as [os.LookupEnv] does. Faults of the content are
-// [Errors]; an error of another type says why the file could not be read.
+// Load reads a gateway.yaml or the configuration of a host. env looks up environment variables, as
+// [os.LookupEnv] does. Errors in the content are [Errors]; any other error says why the file could not
+// be read.
 func Load(path string, env func(string) (string, bool), opts ...Option) (*Config, error) {
 	src := newSource(path, env, opts)
 	data, err := src.read(path)
@@ -26,17 +26,16 @@ func Load(path string, env func(string) (string, bool), opts ...Option) (*Config
 	return parse(src, data)
 }
 
-// Parse reads the content of a file. file names it in errors, its ending tells
-// JSON (.json, .jsonc: comments and trailing commas are allowed) from YAML, in
-// whose place such JSON may stand too, and its folder is what relative paths in it
-// are relative to. Files that the content refers to are read.
+// Parse parses the content of a file. Errors contain the name of the file, and its extension selects the
+// language, see [configfile.Parse]. Relative paths in the content are relative to the folder of the
+// file. Parse reads the files that the content refers to.
 func Parse(file string, data []byte, env func(string) (string, bool), opts ...Option) (*Config, error) {
 	return parse(newSource(file, env, opts), data)
 }
 
-// WithFiles has each file noted that is read: its path, which is relative where
-// that of the configuration is, and its content, nil if it cannot be read. A file
-// that is referred to twice is noted twice.
+// WithFiles calls note for each file that is read, with its path, relative if the path of the
+// configuration is, and its content, nil if it cannot be read. A file that is referred to twice is
+// noted twice.
 func WithFiles(note func(path string, data []byte)) Option {
 	return func(s *source) {
 		read := s.read
@@ -62,23 +61,23 @@ func newSource(file string, env func(string) (string, bool), opts []Option) sour
 }
 
 func parse(src source, data []byte) (*Config, error) {
-	root, fault := configfile.Parse(src.file, data)
-	if fault != nil {
-		return nil, Errors{fault}
+	root, parseErr := configfile.Parse(src.file, data)
+	if parseErr != nil {
+		return nil, Errors{parseErr}
 	}
 	d := newDecoder(src, root, data)
-	d.hosts = hasKey(root, "mcpServers", "servers") || hasKey(root, abroad...)
+	d.hosts = hasKey(root, "mcpServers", "servers") || hasKey(root, hostServerKeys...)
 	var doc document
 	d.structure(root, root, configfile.Path{}, "", reflect.ValueOf(&doc).Elem())
 	if len(d.Errors) > 0 {
 		return nil, d.Errors.Sorted()
 	}
 	slices.SortStableFunc(d.Warnings, configfile.CompareWarnings)
-	doc.Config.Warnings, doc.Config.put = d.Warnings, d.vars.put
+	doc.Config.Warnings, doc.Config.expansions = d.Warnings, d.vars.done
 	return &doc.Config, nil
 }
 
-// hasKey tells whether a mapping has one of the keys.
+// hasKey reports whether a mapping has one of the keys.
 func hasKey(n *yaml.Node, keys ...string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { return configfile.Child(n, key) != nil })
 }

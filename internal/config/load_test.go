@@ -47,8 +47,8 @@ func TestBounds(t *testing.T) {
 		{"load", "big.yaml:1:1: is larger than 1MiB", loadErr},
 		{"parse", "big.yaml:1:1: is larger than 1MiB", parseErr},
 		{"file of an expansion", "gateway.yaml:1:16: admin.token: ${file:big.yaml} cannot be read: is larger than 1MiB", fileErr},
-		{"sum of expansions", "gateway.yaml:1:36: upstreams.a.args[0]: what this file refers to is larger than 16MiB altogether", sumErr},
-		{"sum of environment files", "gateway.yaml:18:30: upstreams.u16.envFile: what this file refers to is larger than 16MiB altogether", envErr},
+		{"sum of expansions", "gateway.yaml:1:36: upstreams.a.args[0]: the variables and files that this file refers to are larger than 16MiB together", sumErr},
+		{"sum of environment files", "gateway.yaml:18:30: upstreams.u16.envFile: the variables and files that this file refers to are larger than 16MiB together", envErr},
 		{"aliased lists", "the aliases of this file expand to more than 200000 values", listErr},
 	} {
 		t.Run(test.name, func(t *testing.T) {

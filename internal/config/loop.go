@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// ownURLHint says what to do about an upstream that is the gateway itself.
-const ownURLHint = "a gateway in front of itself would list its own tools without end; give the url of the server behind it, or remove this upstream"
+// ownURLHint is advice for an upstream that is the gateway itself.
+const ownURLHint = "a gateway in front of itself would list its own tools without end; set the url of the server behind it, or remove this upstream"
 
-// CheckLoops refuses upstreams that are the gateway itself, with the place of
-// each. It is asked once the addresses are known, since flags may change them,
-// and only of a gateway that listens. Upstreams whose URL does not show what they
-// are, are found out when they are connected to. The error is [Errors].
+// CheckLoops reports upstreams whose URL is an address of the gateway itself, as [Errors]. It is called
+// after flags have changed the addresses, and only for a gateway that listens. Loops that a URL does not
+// show are detected on connection.
 func (c *Config) CheckLoops() error {
 	var errs Errors
 	for _, u := range c.Upstreams {
@@ -29,8 +28,7 @@ func (c *Config) CheckLoops() error {
 	return errs.Sorted()
 }
 
-// ownURL says which of the gateway's own addresses an upstream's URL is, "" when
-// it is none.
+// ownURL names the address of the gateway that the URL of an upstream leads to, "" for none.
 func (c *Config) ownURL(u Upstream) string {
 	at, err := url.Parse(u.URL)
 	if err != nil || u.URL == "" || u.Disabled {
@@ -38,7 +36,7 @@ func (c *Config) ownURL(u Upstream) string {
 	}
 	host, port := at.Hostname(), portOf(at)
 	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
-		host = localhost // where such an address leads to
+		host = localhost // an unspecified address leads to this machine
 	}
 	switch {
 	case leadsTo(host, port, c.Listen):
@@ -50,7 +48,7 @@ func (c *Config) ownURL(u Upstream) string {
 	if err != nil || c.PublicURL == "" || !sameHost(host, public.Hostname()) || port != portOf(public) {
 		return ""
 	}
-	// Behind a proxy other servers may stand at other paths of the same host.
+	// A proxy may serve other servers at other paths of the same host.
 	for _, endpoint := range []string{"/mcp", "/sse"} {
 		path := public.Path + endpoint
 		if at.Path == path || strings.HasPrefix(at.Path, path+"/") {
@@ -72,8 +70,8 @@ func portOf(u *url.URL) string {
 	}
 }
 
-// leadsTo tells whether a connection to host and port ends where a server
-// listens on address, as far as the spelling says.
+// leadsTo reports whether host and port spell an address on which a server with the listen address
+// accepts connections.
 func leadsTo(host, port, address string) bool {
 	own, ownPort, err := net.SplitHostPort(address)
 	if err != nil || port != ownPort || port == "0" {
@@ -94,9 +92,8 @@ func sameHost(a, b string) bool { return canonicalHost(a) == canonicalHost(b) }
 
 const localhost = "localhost"
 
-// canonicalHost is a host in one spelling. 127.0.0.1 and ::1 are localhost:
-// which of them that name means is up to the machine. Other addresses of the
-// loopback network may well be other servers.
+// canonicalHost is the normal form of a host. 127.0.0.1 and ::1 are localhost, since that name resolves to
+// either. Other loopback addresses may belong to other servers.
 func canonicalHost(host string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	ip, err := netip.ParseAddr(host)

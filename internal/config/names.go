@@ -14,17 +14,16 @@ var (
 	notInName   = regexp.MustCompile(`[^a-z0-9]+`)
 )
 
-// NameOf makes an upstream's name of a key. A key that is a name stays as it is;
-// else the name is its lower-case letters and digits with one - for each run
-// of anything else. The same key always makes the same name, whatever else the
-// file has.
+// NameOf returns the name of an upstream for its key in the file. A key that is a valid name stays; else
+// the name consists of its lower-case letters and digits, with one - for each run of other characters. The
+// name depends on the key alone.
 func NameOf(key string) string {
 	if namePattern.MatchString(key) {
 		return key
 	}
 	name := strings.Trim(notInName.ReplaceAllString(strings.ToLower(key), "-"), "-")
 	switch {
-	case name == "": // nothing that a name can have: keys must differ all the same
+	case name == "": // no valid character; the names of two keys must differ nevertheless
 		name = "u-" + digest8(key)
 	case name[0] <= '9':
 		name = "u-" + name

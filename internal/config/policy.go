@@ -11,7 +11,7 @@ import (
 	"mcpgateway/internal/glob"
 )
 
-// Effect is what policy does with an item.
+// Effect is the effect of a rule on an item.
 type Effect string
 
 // The effects of policy.default and of rules; only rules confirm.
@@ -21,37 +21,37 @@ const (
 	Confirm Effect = "confirm"
 )
 
-// Policy is what clients may use.
+// Policy says what clients may use.
 type Policy struct {
-	Default Effect   `yaml:"default" enum:"|allow|deny" doc:"effect where no rule decides; empty means allow with auth.mode none, else deny"`
-	Rules   []Rule   `yaml:"rules" doc:"who may use what; deny wins, then confirm, then allow, then the default"`
+	Default Effect   `yaml:"default" enum:"|allow|deny" doc:"effect if no rule decides; empty means allow with auth.mode none, else deny"`
+	Rules   []Rule   `yaml:"rules" doc:"rules; deny wins, then confirm, then allow, then the default"`
 	Files   []string `yaml:"files" format:"non-empty" doc:"files with more rules, each a list of them or a mapping with rules"`
 }
 
-// Rule is one rule. Load puts those of files behind those of the configuration.
+// Rule is one rule. Load appends the rules of files to those of the configuration.
 type Rule struct {
 	Name      string `yaml:"name" format:"rule-name" doc:"name in logs, metrics and explanations; each rule has its own"`
-	Effect    Effect `yaml:"effect" enum:"allow|deny|confirm" doc:"what happens where the rule matches; confirm asks the client's user first"`
-	Who       Who    `yaml:"who" doc:"principals that it is for: all keys have to hold, each by one of its values; everybody where there is none"`
-	What      What   `yaml:"what" doc:"what it is about: kinds are alternatives, upstreams narrow all of them; everything where there is none"`
+	Effect    Effect `yaml:"effect" enum:"allow|deny|confirm" doc:"effect of the rule; confirm asks the client's user first"`
+	Who       Who    `yaml:"who" doc:"principals of the rule: every key must match with one of its values; without it everybody"`
+	What      What   `yaml:"what" doc:"items of the rule: kinds are alternatives, upstreams restrict all of them; without it everything"`
 	When      string `yaml:"when" doc:"condition in CEL over tool, resource, prompt, args, principal and request"`
-	Limit     Limit  `yaml:"limit" doc:"bounds on the calls that it matches"`
-	Challenge bool   `yaml:"challenge" default:"false" doc:"list it also for those who lack only a scope, and tell them which"`
+	Limit     Limit  `yaml:"limit" doc:"limits of the calls that the rule matches"`
+	Challenge bool   `yaml:"challenge" default:"false" doc:"also list the items for principals who lack only a scope, and tell them which"`
 
-	File string `yaml:"-"` // where the rule stands
+	File string `yaml:"-"` // that contains the rule
 	Pos  Pos    `yaml:"-"`
 }
 
-// Who selects principals. A list that was not given is nil.
+// Who selects principals. A missing list is nil.
 type Who struct {
-	Subjects []string `yaml:"subjects" format:"who" doc:"subjects"`
-	Groups   []string `yaml:"groups" format:"who" doc:"groups"`
-	Scopes   []string `yaml:"scopes" format:"who" doc:"scopes"`
-	Issuers  []string `yaml:"issuers" format:"who" doc:"issuers of what proves the principal"`
+	Subjects []string `yaml:"subjects" format:"claim" doc:"subjects"`
+	Groups   []string `yaml:"groups" format:"claim" doc:"groups"`
+	Scopes   []string `yaml:"scopes" format:"claim" doc:"scopes"`
+	Issuers  []string `yaml:"issuers" format:"claim" doc:"issuers of the credentials of principals"`
 	Any      bool     `yaml:"any" default:"false" doc:"everybody"`
 }
 
-// What selects items by globs of public names. A list that was not given is nil.
+// What selects items by globs of public names. A missing list is nil.
 type What struct {
 	Tools     []string `yaml:"tools" format:"glob" doc:"globs of public names of tools"`
 	Resources []string `yaml:"resources" format:"glob" doc:"globs of public URIs and templates of resources"`
@@ -59,7 +59,7 @@ type What struct {
 	Upstreams []string `yaml:"upstreams" format:"glob" doc:"globs of names of upstreams"`
 }
 
-// LimitPer is what a limit counts for.
+// LimitPer says for what a limit counts separately.
 type LimitPer string
 
 // The values of limit.per.
@@ -70,18 +70,18 @@ const (
 	PerTool      LimitPer = "tool"
 )
 
-// Limit bounds calls. Zero is no bound.
+// Limit limits calls. Zero means no limit.
 type Limit struct {
-	Rate       Rate     `yaml:"rate" format:"rate" doc:"calls in a time, such as 10/s, 100/m, 1000/h"`
-	Burst      int      `yaml:"burst" min:"1" max:"1000000" doc:"calls at once; those of one second, at least 1, unless set"`
-	Concurrent int      `yaml:"concurrent" min:"1" max:"1000000" doc:"calls that run at one time"`
-	Per        LimitPer `yaml:"per" default:"principal" enum:"principal|rule|upstream|tool" doc:"what is counted for: each principal, upstream or tool, or the rule as a whole"`
+	Rate       Rate     `yaml:"rate" format:"rate" doc:"calls per time, such as 10/s, 100/m, 1000/h"`
+	Burst      int      `yaml:"burst" min:"1" max:"1000000" doc:"calls at once; without it the calls of one second, at least 1"`
+	Concurrent int      `yaml:"concurrent" min:"1" max:"1000000" doc:"calls that run at the same time"`
+	Per        LimitPer `yaml:"per" default:"principal" enum:"principal|rule|upstream|tool" doc:"count separately for each principal, upstream or tool, or for the rule as a whole"`
 }
 
-// Rate is a number of calls in a time, as it is written: 10/s.
+// Rate is a number of calls per time as in the file: 10/s.
 type Rate string
 
-// PerSecond is the rate in calls a second, 0 for none.
+// PerSecond is the rate in calls per second, 0 for none.
 func (r Rate) PerSecond() float64 {
 	count, unit, _ := strings.Cut(string(r), "/")
 	n, _ := strconv.Atoi(count)
@@ -98,52 +98,52 @@ func rate(s string) (string, error) {
 	count, unit, _ := strings.Cut(s, "/")
 	n, err := strconv.Atoi(count)
 	if err != nil || !wholeNumber.MatchString(count) || n < 1 || n > 1_000_000 || rateUnits[unit] == 0 {
-		return "", errors.New("must be a number of calls in a time, such as 10/s, 100/m or 1000/h")
+		return "", errors.New("must be a number of calls per time, such as 10/s, 100/m or 1000/h")
 	}
 	return s, nil
 }
 
-// ownRules are what decisions are attributed to where no rule decides.
-var ownRules = map[string]bool{"default": true, "upstream.deny": true, "upstream.allow": true, "uri": true, "unknown": true}
+// reservedRules are the names in decisions that no rule makes.
+var reservedRules = map[string]bool{"default": true, "upstream.deny": true, "upstream.allow": true, "uri": true, "unknown": true}
 
 func ruleName(s string) (string, error) {
-	if ownRules[s] {
-		return "", errors.New("must be another name: this one stands for decisions that no rule makes")
+	if reservedRules[s] {
+		return "", errors.New("must be another name: this one is reserved for decisions that no rule makes")
 	}
 	return matching(s, ruleNameForm, "must be at most 64 characters of A-Z a-z 0-9 _ . -")
 }
 
-// who checks a value that a principal is to have.
-func who(s string) (string, error) {
+// claimValue checks a value of a principal.
+func claimValue(s string) (string, error) {
 	if s == "*" {
-		return "", errors.New("must be a value that a principal has; for everybody, write any: true")
+		return "", errors.New("must be a value of a principal; for everybody, write any: true")
 	}
 	return matching(s, nonEmpty, "must not be empty or contain control characters")
 }
 
-// check holds the keys of a rule against one another.
+// check checks combinations of keys of a rule.
 func (r *Rule) check(m *mapping) {
 	r.File, r.Pos = m.d.file, m.pos()
 	for _, key := range []string{"name", "effect"} {
-		if !m.has(key) && !m.meant[key] {
+		if !m.has(key) && !m.intended[key] {
 			m.errorf("", "needs %s", key)
 		}
 	}
 	if r.Effect == Deny && m.has("limit") {
-		m.errorf("limit", "has no meaning for a rule that denies; remove it")
+		m.errorf("limit", "has no effect for a rule that denies; remove it")
 	}
 	if r.Challenge && r.Effect == Deny {
-		m.errorf("challenge", "has no meaning for a rule that denies; remove it")
+		m.errorf("challenge", "has no effect for a rule that denies; remove it")
 	} else if r.Challenge && len(r.Who.Scopes) == 0 {
-		m.errorf("challenge", "needs who.scopes: it tells which scope is missing")
+		m.errorf("challenge", "needs who.scopes, since it tells which scope is missing")
 	}
 	if when, ok := m.given["when"]; ok {
 		r.checkCondition(m, when)
 	}
-	*m.d.rules = append(*m.d.rules, &placedRule{Rule: r, at: m})
+	*m.d.rules = append(*m.d.rules, &locatedRule{Rule: r, at: m})
 }
 
-// check demands that a who that is written names somebody.
+// check demands that a who in the file names somebody.
 func (w *Who) check(m *mapping) {
 	lists := []struct {
 		key  string
@@ -157,46 +157,45 @@ func (w *Who) check(m *mapping) {
 			m.errorf(l.key, "names nobody; name at least one, or remove it")
 			named = true
 		case w.Any:
-			m.errorf(l.key, "has no meaning beside any: true, which is everybody; remove one of them")
+			m.errorf(l.key, "has no effect together with any: true, which is everybody; remove one of them")
 		default:
 			named = true
 		}
 	}
-	if !named && !w.Any && len(m.meant) == 0 {
-		m.errorf("", "names nobody; for everybody write any: true, or leave who out")
+	if !named && !w.Any && len(m.intended) == 0 {
+		m.errorf("", "names nobody; for everybody write any: true, or remove who")
 	}
 }
 
-// check demands that a what that is written names something.
+// check demands that a what in the file names something.
 func (w *What) check(m *mapping) {
 	for key, list := range map[string][]string{"tools": w.Tools, "resources": w.Resources, "prompts": w.Prompts, "upstreams": w.Upstreams} {
 		if m.has(key) && len(list) == 0 {
 			m.errorf(key, `names nothing; name at least one glob, such as "*", or remove it`)
 		}
 	}
-	if len(m.given) == 0 && len(m.meant) == 0 {
-		m.errorf("", "names nothing; leave what out for everything")
+	if len(m.given) == 0 && len(m.intended) == 0 {
+		m.errorf("", "names nothing; for everything remove what")
 	}
 }
 
-// check demands a bound.
+// check demands a limit.
 func (l *Limit) check(m *mapping) {
-	if !m.has("rate") && !m.has("concurrent") && len(m.meant) == 0 {
-		m.errorf("", "bounds nothing; it needs rate or concurrent")
+	if !m.has("rate") && !m.has("concurrent") && len(m.intended) == 0 {
+		m.errorf("", "limits nothing; it needs rate or concurrent")
 	}
 	if m.has("burst") && !m.has("rate") {
-		m.errorf("burst", "has no meaning without rate")
+		m.errorf("burst", "has no effect without rate")
 	}
 }
 
-// placedRule is a rule with its place, for the checks that need the whole file.
-type placedRule struct {
+// locatedRule is a rule with its position, for the checks that need the whole file.
+type locatedRule struct {
 	*Rule
 	at *mapping
 }
 
-// checkRules reads the files of rules, and checks what takes all rules and
-// upstreams to see.
+// checkRules reads the rule files, and makes the checks that need all rules and upstreams.
 func (doc *document) checkRules(d *decoder) {
 	for i, file := range doc.Policy.Files {
 		if file == "" {
@@ -206,21 +205,21 @@ func (doc *document) checkRules(d *decoder) {
 		more := d.rulesOf(doc.Policy.Files[i], i)
 		doc.Policy.Rules = append(doc.Policy.Rules, more...)
 	}
-	seen := make(map[string]*placedRule)
+	seen := make(map[string]*locatedRule)
 	for _, r := range *d.rules {
 		if first := seen[r.Name]; first != nil && r.Name != "" {
-			r.at.errorf("name", "is the name of the rule at %s:%v too; give each its own", first.File, first.Pos)
+			r.at.errorf("name", "is also the name of the rule at %s:%v; give each its own", first.File, first.Pos)
 			continue
 		}
 		seen[r.Name] = r
 		doc.checkUpstreamsOf(r)
-		doc.checkReach(r)
+		doc.checkReachable(r)
 	}
 }
 
-// checkOpen remarks on a policy that lets nobody use anything: its lists are empty,
-// which looks like upstreams without tools.
-func (doc *document) checkOpen(m *mapping) {
+// checkUsable warns of a policy under which nobody may use anything: its lists are empty, as if the
+// upstreams had no tools.
+func (doc *document) checkUsable(m *mapping) {
 	opens := func(r Rule) bool { return r.Effect != Deny }
 	if doc.Policy.Default != Deny || slices.ContainsFunc(doc.Policy.Rules, opens) {
 		return
@@ -232,8 +231,8 @@ func (doc *document) checkOpen(m *mapping) {
 	m.warnf(key, "nobody may use anything: %s, and no rule allows; add one under policy.rules, or policy.default: allow", why)
 }
 
-// checkUpstreamsOf demands that the upstreams of a rule are there.
-func (doc *document) checkUpstreamsOf(r *placedRule) {
+// checkUpstreamsOf demands that the upstreams of a rule exist.
+func (doc *document) checkUpstreamsOf(r *locatedRule) {
 	list, ok := r.at.given["what"]
 	if !ok {
 		return
@@ -262,9 +261,9 @@ func (doc *document) checkUpstreamsOf(r *placedRule) {
 	}
 }
 
-// checkReach remarks on a rule that can never match. That nobody can be whom it
-// names is a fault where the rule restricts: what it should keep from them is open.
-func (doc *document) checkReach(r *placedRule) {
+// checkReachable warns of a rule that can never match. If the rule restricts and no principal can match it,
+// that is an error: the items that it should restrict would be open.
+func (doc *document) checkReachable(r *locatedRule) {
 	who := r.at.warnf
 	if r.Effect != Allow {
 		who = r.at.errorf
@@ -287,13 +286,13 @@ func (doc *document) checkReach(r *placedRule) {
 	if r.What.Tools == nil && r.What.Prompts == nil && r.What.Resources == nil {
 		return
 	}
-	names, uris, known := doc.leads(r.What.Upstreams)
+	names, uris, known := doc.prefixes(r.What.Upstreams)
 	if !known {
 		return
 	}
-	for _, l := range []struct{ globs, leads []string }{{r.What.Tools, names}, {r.What.Prompts, names}, {r.What.Resources, uris}} {
+	for _, l := range []struct{ globs, prefixes []string }{{r.What.Tools, names}, {r.What.Prompts, names}, {r.What.Resources, uris}} {
 		for _, pattern := range l.globs {
-			if slices.ContainsFunc(l.leads, glob.Compile(pattern).CanBegin) {
+			if slices.ContainsFunc(l.prefixes, glob.Compile(pattern).CanBegin) {
 				return
 			}
 		}
@@ -305,9 +304,9 @@ func (doc *document) checkReach(r *placedRule) {
 	r.at.warnf("what", "the rule never matches: public names here begin with %s", strings.Join(begin, ", "))
 }
 
-// leads are what public names and URIs of the upstreams that the globs name can
-// begin with; known is false where they can begin with anything.
-func (doc *document) leads(globs []string) (names, uris []string, known bool) {
+// prefixes returns the beginnings of public names and URIs of the upstreams that the globs match; known is
+// false if they can begin with anything.
+func (doc *document) prefixes(globs []string) (names, uris []string, known bool) {
 	for i := range doc.Upstreams {
 		u := &doc.Upstreams[i].Upstream
 		if globs != nil && !anyCovers(globs, u.Name) {
@@ -323,7 +322,7 @@ func (doc *document) leads(globs []string) (names, uris []string, known bool) {
 	return names, append(uris, "http:", "https:"), len(names) > 0
 }
 
-// anyCovers reports whether one of the globs covers a name.
+// anyCovers reports whether one of the globs matches a name.
 func anyCovers(globs []string, name string) bool {
 	return slices.ContainsFunc(globs, func(g string) bool { return glob.Compile(g).Match(name) })
 }

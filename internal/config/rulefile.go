@@ -8,16 +8,16 @@ import (
 	"mcpgateway/internal/configfile"
 )
 
-// maxRuleFiles bounds how many files of rules there may be.
+// maxRuleFiles bounds the number of rule files.
 const maxRuleFiles = 100
 
-// ruleFile is a file of rules that is a mapping.
+// ruleFile is a rule file that is a mapping.
 type ruleFile struct {
 	Rules []Rule `yaml:"rules" doc:"the rules"`
 }
 
-// rulesOf reads a file of rules, the one of policy.files at index i. Its faults are
-// reported as its own; that it cannot be read is one of the configuration.
+// rulesOf reads the rule file at index i of policy.files. Errors in it have the name of that file; if it
+// cannot be read, that is an error of the configuration.
 func (d *decoder) rulesOf(file string, i int) []Rule {
 	at, p := d.filesNode(i)
 	if i >= maxRuleFiles {
@@ -31,9 +31,9 @@ func (d *decoder) rulesOf(file string, i int) []Rule {
 		d.Errorf(at, p, "cannot be read: %v", configfile.Reason(err))
 		return nil
 	}
-	root, fault := configfile.Parse(file, data)
-	if fault != nil {
-		d.Errors = append(d.Errors, fault)
+	root, parseErr := configfile.Parse(file, data)
+	if parseErr != nil {
+		d.Errors = append(d.Errors, parseErr)
 		return nil
 	}
 	own := d.ofFile(file, root, data)
@@ -50,7 +50,7 @@ func (d *decoder) rulesOf(file string, i int) []Rule {
 	return rules.Rules
 }
 
-// filesNode is the place of an element of policy.files.
+// filesNode is the node of an element of policy.files.
 func (d *decoder) filesNode(i int) (*yaml.Node, configfile.Path) {
 	p := configfile.Path{}.Key("policy", "policy").Key("files", "files").Item(i)
 	node := d.root

@@ -15,8 +15,7 @@ import (
 	"mcpgateway/internal/configfile"
 )
 
-// scalar decodes one scalar, with what ${…} stands for in it, and tells whether
-// it could.
+// scalar expands and decodes one scalar, and reports whether it is valid.
 func (d *decoder) scalar(n *yaml.Node, p configfile.Path, f *field, v reflect.Value) bool {
 	if n.Kind != yaml.ScalarNode {
 		d.Errorf(n, p, "must be %s, not %s", f.want(), configfile.KindOf(n))
@@ -32,8 +31,8 @@ func (d *decoder) scalar(n *yaml.Node, p configfile.Path, f *field, v reflect.Va
 		return false
 	}
 	if err := f.set(v, text); err != nil {
-		// What was written is shown, not what it expanded to, which may be secret.
-		if f.typ == reflect.TypeFor[Secret]() || unshown[f.format] {
+		// The error shows the text of the file, not its expansion, which may be secret.
+		if f.typ == reflect.TypeFor[Secret]() || hiddenFormats[f.format] {
 			d.Errorf(n, p, "%v", err)
 		} else {
 			d.Errorf(n, p, "%v, not %s", err, configfile.Quote(n.Value))
@@ -43,14 +42,13 @@ func (d *decoder) scalar(n *yaml.Node, p configfile.Path, f *field, v reflect.Va
 	return true
 }
 
-// unshown are the formats of which errors do not show the text: a URL may contain a
-// password, and where a digest is due the key itself may have been written.
-var unshown = map[string]bool{"url": true, "base-url": true, "secure-url": true, "issuer": true, "sha256": true}
+// hiddenFormats are the formats whose text errors do not show: a URL may contain a password, and a
+// user may have written a key in place of its digest.
+var hiddenFormats = map[string]bool{"url": true, "base-url": true, "secure-url": true, "issuer": true, "sha256": true}
 
-// accepts refuses a scalar of another type than the field's, such as a number
-// where a string is due: what YAML makes of an unquoted value (1.10, 0x1F, yes)
-// is not always what was meant. Text that was expanded has no type yet, and
-// durations and sizes speak for themselves.
+// accepts checks that a scalar has the type of the field. A number in place of a string is an error, since
+// YAML may read an unquoted value (1.10, 0x1F, yes) differently than the user expects. Expanded text
+// has no type, and durations and sizes are unambiguous.
 func (f *field) accepts(n *yaml.Node, expanded bool) error {
 	if !knownTags[n.Tag] {
 		return fmt.Errorf("the tag %s is not supported here", configfile.Quote(n.Tag))
@@ -73,7 +71,7 @@ func (f *field) accepts(n *yaml.Node, expanded bool) error {
 	default:
 		ok = n.Tag == "!!str" || n.Tag == "!!timestamp" || n.Tag == "!!merge"
 		if !ok && !configfile.IsNull(n) {
-			if _, err := f.text(n.Value); err != nil { // quotes would not make it right
+			if _, err := f.text(n.Value); err != nil { // quotes would not help
 				return fmt.Errorf("%w, not %s", err, configfile.KindOf(n))
 			}
 			return fmt.Errorf("must be a string, not %s; write it in quotes", configfile.KindOf(n))
@@ -92,7 +90,7 @@ var knownTags = map[string]bool{
 	"!!str": true, "!!int": true, "!!float": true, "!!bool": true, "!!null": true, "!!timestamp": true, "!!merge": true,
 }
 
-// want says what a field takes.
+// want describes the values of a field.
 func (f *field) want() string {
 	t := f.typ
 	if t.Kind() == reflect.Pointer {
@@ -115,8 +113,7 @@ func (f *field) want() string {
 
 var wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-// set gives a field the value that a text stands for. Errors begin with "must"
-// and do not contain the text.
+// set parses a text and sets the field. Errors begin with "must" and do not contain the text.
 func (f *field) set(v reflect.Value, text string) error {
 	switch v.Interface().(type) {
 	case Secret:
@@ -171,8 +168,7 @@ func (f *field) set(v reflect.Value, text string) error {
 	return nil
 }
 
-// text checks a string against the field's values or its format, and returns
-// the form in which it is kept.
+// text checks a string against the values or the format of the field, and returns its normal form.
 func (f *field) text(text string) (string, error) {
 	if len(f.enum) > 0 {
 		if !slices.Contains(f.enum, text) {
@@ -189,7 +185,7 @@ func (f *field) text(text string) (string, error) {
 	return formats[f.format](text)
 }
 
-// setNumber gives a field a value that is within its bounds.
+// setNumber sets a field to a value within its bounds.
 func setNumber[T int | Size | time.Duration](f *field, v reflect.Value, n T, parse func(string) (T, error)) error {
 	low, hasLow := bound(f.min, parse)
 	high, hasHigh := bound(f.max, parse)
@@ -203,8 +199,8 @@ func setNumber[T int | Size | time.Duration](f *field, v reflect.Value, n T, par
 	return fmt.Errorf("must be between %s and %s", f.min, f.max)
 }
 
-// bound reads a bound of the schema; one that cannot be read is a fault of the
-// schema, so it panics.
+// bound parses a bound of the schema. It panics if the bound is invalid, since the schema is part of the
+// program.
 func bound[T any](text string, parse func(string) (T, error)) (v T, given bool) {
 	if text == "" {
 		return v, false
@@ -226,7 +222,7 @@ func parseInt(text string) (int, error) {
 
 var bareNumber = regexp.MustCompile(`^[-+]?[0-9.]+$`)
 
-// parseDuration reads Go's syntax, but no number without a unit, not even 0.
+// parseDuration parses a duration of Go, but no number without a unit, not even 0.
 func parseDuration(text string) (time.Duration, error) {
 	dur, err := time.ParseDuration(text)
 	if err != nil || bareNumber.MatchString(text) {
@@ -235,7 +231,7 @@ func parseDuration(text string) (time.Duration, error) {
 	return dur, nil
 }
 
-// orWords lists values: a, b or c. The empty one goes without saying.
+// orWords lists values, the empty one excepted: a, b or c.
 func orWords(values []string) string {
 	values = slices.DeleteFunc(slices.Clone(values), func(s string) bool { return s == "" })
 	if len(values) < 2 {

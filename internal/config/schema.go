@@ -11,22 +11,20 @@ import (
 	"mcpgateway/internal/configfile"
 )
 
-// notYet are the keys that are known and will be served by a later version, by
-// pattern: * stands for a name. A key moves from here into a struct when what
-// it asks for is built.
+// notYet are the patterns of keys that a later version will support; * stands for a name.
 var notYet = []string{
 	"profiles",
 	"store",
 	"telemetry.otlp",
 }
 
-// Key is one key of the configuration, for a reference.
+// Key is one key of the configuration, for the reference.
 type Key struct {
 	Path    string   // upstreams.*.tools.allow; * stands for a name, [] for an element of a list
 	Aliases []string // other spellings of the last part
 	Type    string   // in words: duration, list of strings, auto | legacy
-	Default string   // in the form in which it is written; empty where there is none
-	Min     string   // in that form, too; empty where there is none
+	Default string   // as a user writes it; empty for none
+	Min     string   // as a user writes it; empty for none
 	Max     string
 	Doc     string // one line
 	Reload  bool   // a running gateway applies a change; else it needs a restart
@@ -34,7 +32,7 @@ type Key struct {
 	Reconnect bool
 }
 
-// Keys are all keys that are accepted, in the order of the schema.
+// Keys returns all accepted keys in the order of the schema.
 func Keys() []Key { return keysOf(reflect.TypeFor[document](), Key{}) }
 
 // keysOf are the keys of a mapping; parent has its path, and what its keys inherit.
@@ -72,23 +70,23 @@ type field struct {
 	min, max string   // in the form of a value; empty: unbounded
 	enum     []string // empty: any value
 	format   string
-	keyed    bool // a slice that is written as a mapping from names
-	listed   bool // a plain list in place of the mapping that has this key is its value
+	keyed    bool // a slice, written as a mapping of names
+	listed   bool // a plain list in place of the mapping is the value of this key
 	single   bool // a list of one value may be written as that value
-	short    bool // the field that a scalar in place of the mapping sets
-	blank    bool // the empty string is the same as nothing
+	short    bool // a scalar in place of the mapping is the value of this key
+	blank    bool // the empty string is the same as no value
 	doc      string
 
 	reload     bool // a running gateway applies a change of it
 	connection bool // of Connection
 }
 
-// isStruct tells whether the field is written as a mapping with known keys.
+// isStruct reports whether the field is written as a mapping with known keys.
 func (f *field) isStruct() bool {
 	return f.typ.Kind() == reflect.Struct && f.typ != reflect.TypeFor[Secret]()
 }
 
-// words is the field's type for readers.
+// words describes the type of the field.
 func (f *field) words() string {
 	switch {
 	case f.single && len(f.enum) > 0:
@@ -131,13 +129,13 @@ func typeWords(t reflect.Type) string {
 	return "string"
 }
 
-// shape is what a struct declares of the mapping that it is decoded from.
+// shape are the keys that a struct declares.
 type shape struct {
 	fields []*field
 	byName map[string]*field // aliases included
 }
 
-var shapes sync.Map // reflect.Type → *shape; only ever what the types say
+var shapes sync.Map // reflect.Type → *shape; a cache of what the types declare
 
 func shapeOf(t reflect.Type) *shape {
 	if s, ok := shapes.Load(t); ok {
@@ -186,8 +184,8 @@ func split(tag string) []string {
 	return strings.Split(tag, "|")
 }
 
-// setDefaults fills a zero struct of the schema. A default that cannot be read
-// is a fault of the schema, so it panics.
+// setDefaults sets the defaults of a zero struct of the schema. It panics if a default is invalid, since
+// the schema is part of the program.
 func setDefaults(v reflect.Value) {
 	for _, f := range shapeOf(v.Type()).fields {
 		fv := v.FieldByIndex(f.index)

@@ -4,18 +4,18 @@ import "fmt"
 
 const redacted = "[redacted]"
 
-// Secret is a value that must not be shown. It prints as [redacted] in every
-// way that a value is printed or encoded. The zero Secret is empty.
+// Secret is a value that must not be shown: it is printed and encoded as [redacted]. The zero Secret is
+// empty.
 type Secret struct {
-	// A pointer, because fmt cannot call methods of a value that it reaches
-	// through an unexported field: what it shows then is an address.
+	// A pointer, because fmt calls no methods of a value in an unexported field; it then prints an
+	// address.
 	value *string
 }
 
-// NewSecret hides a value.
+// NewSecret returns a value as a Secret.
 func NewSecret(value string) Secret { return Secret{&value} }
 
-// Reveal is the value. What it returns must not be logged.
+// Reveal returns the value, which must not be logged.
 func (s Secret) Reveal() string {
 	if s.value == nil {
 		return ""
@@ -23,10 +23,10 @@ func (s Secret) Reveal() string {
 	return *s.value
 }
 
-// IsZero tells whether the value is empty.
+// IsZero reports whether the value is empty.
 func (s Secret) IsZero() bool { return s.Reveal() == "" }
 
-// Equal compares values. It does not take constant time.
+// Equal compares values, not in constant time.
 func (s Secret) Equal(other Secret) bool { return s.Reveal() == other.Reveal() }
 
 // String implements [fmt.Stringer].

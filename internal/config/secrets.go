@@ -9,26 +9,26 @@ import (
 	"strings"
 )
 
-// leastSecret is how many bytes a value must have to be one of [Config.Secrets]:
-// shorter ones stand in harmless text by chance.
-const leastSecret = 6
+// minSecret is the length in bytes from which a value is one of [Config.Secrets]: shorter values occur in
+// harmless text by chance.
+const minSecret = 6
 
-// put is what ${…} stood for.
-type put struct {
+// expansion is the value of a ${…}.
+type expansion struct {
 	name  string // of the variable, "" for a file
 	value Secret
 }
 
-// Secrets are the values in the configuration that nobody shall read who is told
-// what others said, such as a server that prints its environment: each [Secret],
-// what ${NAME}, ${input:ID} and ${file:PATH} stand for, the variables that programs
-// inherit by inherit_env, and what is secret in URLs. env looks up variables.
+// Secrets returns the values of the configuration that must be masked in texts of others, such as the
+// output of a server that prints its environment: each [Secret], the values of ${NAME},
+// ${input:ID} and ${file:PATH}, the variables that programs inherit by inherit_env, and the values of
+// query parameters in URLs. env looks up variables.
 //
-// Not among them are values of fewer than six bytes, and what is plainly no secret
-// by name and value: numbers, addresses, paths, and words such as "production".
+// Values of fewer than six bytes are left out, and values that are plainly not secret by name and
+// form: numbers, addresses, paths, and words such as "production".
 func (c *Config) Secrets(env func(string) (string, bool)) []string {
 	found := secrets{}
-	for _, p := range c.put {
+	for _, p := range c.expansions {
 		found.walk(p.name, reflect.ValueOf(p.value))
 	}
 	found.walk("", reflect.ValueOf(c).Elem())
@@ -51,10 +51,10 @@ func (c *Config) Secrets(env func(string) (string, bool)) []string {
 // secrets is a set of values.
 type secrets map[string]bool
 
-// add takes a value, and those of its parts that are secret by themselves: what
-// follows the scheme in a header, and the lines of a key in PEM.
+// add adds a value and its parts that are secret by themselves: the credentials after the scheme of a
+// header, and the lines of a key in PEM.
 func (s secrets) add(value string) {
-	if value = strings.TrimSpace(value); len(value) < leastSecret {
+	if value = strings.TrimSpace(value); len(value) < minSecret {
 		return
 	}
 	s[value] = true
@@ -62,16 +62,16 @@ func (s secrets) add(value string) {
 		s.add(rest)
 	}
 	for line := range strings.Lines(value) {
-		if line = strings.TrimSpace(line); len(line) >= leastLine && !strings.HasPrefix(line, "-----") {
+		if line = strings.TrimSpace(line); len(line) >= minLine && !strings.HasPrefix(line, "-----") {
 			s[line] = true
 		}
 	}
 }
 
-// leastLine is from how many bytes on a line of a longer value counts by itself.
-const leastLine = 16
+// minLine is the length in bytes from which a line of a longer value is a secret by itself.
+const minLine = 16
 
-// isScheme tells whether a word is the name of a scheme of Authorization.
+// isScheme reports whether a word is an authentication scheme.
 func isScheme(word string) bool {
 	switch strings.ToLower(word) {
 	case "bearer", "basic", "token", "apikey", "digest":
@@ -80,7 +80,7 @@ func isScheme(word string) bool {
 	return false
 }
 
-// named takes a value, unless it has a name and both say that it is no secret.
+// named adds a value, unless it has a name and is plain.
 func (s secrets) named(name, value string) {
 	if name == "" || !isPlain(name, value) {
 		s.add(value)
@@ -118,7 +118,7 @@ func isPlain(name, value string) bool {
 	return err == nil
 }
 
-// url takes what is secret in a URL: values of its query. It has no password.
+// url adds the values of the query of a URL. Its user part is empty, as Load has checked.
 func (s secrets) url(text string) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -131,8 +131,7 @@ func (s secrets) url(text string) {
 	}
 }
 
-// walk takes each Secret in v, which has the name of its key in a mapping from any
-// names, else none.
+// walk adds each Secret in v. Its name is its key in a mapping of any names, else empty.
 func (s secrets) walk(name string, v reflect.Value) {
 	if secret, ok := v.Interface().(Secret); ok {
 		s.named(name, secret.Reveal())

@@ -10,7 +10,7 @@ import (
 // Size is a number of bytes.
 type Size int64
 
-// units are the units of sizes, larger ones first.
+// units are the units of sizes, the larger ones first.
 var units = []struct {
 	name  string
 	bytes int64
@@ -21,7 +21,7 @@ var units = []struct {
 	{"B", 1},
 }
 
-// String is the size in the largest unit that it is a whole number of.
+// String is the size in the largest unit of which it is a multiple.
 func (s Size) String() string {
 	for _, u := range units {
 		if s != 0 && int64(s)%u.bytes == 0 && u.bytes > 1 {
@@ -34,7 +34,7 @@ func (s Size) String() string {
 // MarshalText implements [encoding.TextMarshaler].
 func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// parseSize reads a whole number with a unit, or of bytes.
+// parseSize parses a whole number with a unit, or of bytes.
 func parseSize(text string) (Size, error) {
 	number, factor := text, int64(1)
 	for _, u := range units {

@@ -6,8 +6,8 @@ import (
 	"mcpgateway/internal/plaintext"
 )
 
-// nearest is the known word that was probably meant, or "". A word that differs
-// only in case, _ and - is meant surely, others within a third of their letters.
+// nearest is the known word that the user probably meant, or "": a word that differs only in case, _ and
+// -, or the nearest within a third of its letters.
 func nearest(word string, known []string) string {
 	if len(word) > 64 {
 		return ""

@@ -10,8 +10,7 @@ import (
 // Headers are HTTP headers by name. A value may be a template, see [ParseTemplate].
 type Headers map[string]Secret
 
-// TemplatePart is a piece of a template: text as it is, or an expression about the
-// principal who calls.
+// TemplatePart is a piece of a template: literal text, or an expression about the calling principal.
 type TemplatePart struct {
 	Text       string
 	Expression string // "" for text
@@ -21,10 +20,9 @@ const openTemplate, closeTemplate = "{{", "}}"
 
 var expressionForm = regexp.MustCompile(`^principal\.(subject|issuer|groups|claims\.[^{}\s\x00-\x1f\x7f]+)$`)
 
-// ParseTemplate takes the value of a header apart. It is a template if it has {{
-// somewhere; then what stands between {{ and }} is one of principal.subject,
-// principal.issuer, principal.groups and principal.claims.<path>. The error does not
-// show the value, which may be secret.
+// ParseTemplate parses the value of a header. A value with {{ is a template, with one of
+// principal.subject, principal.issuer, principal.groups and principal.claims.<path> between {{ and }}. The
+// error does not show the value, which may be secret.
 func ParseTemplate(value string) ([]TemplatePart, error) {
 	var parts []TemplatePart
 	for {
@@ -37,11 +35,11 @@ func ParseTemplate(value string) ([]TemplatePart, error) {
 		}
 		expression, after, closed := strings.Cut(rest, closeTemplate)
 		if !closed {
-			return nil, errors.New("must close with }} what begins with {{, such as {{principal.subject}}")
+			return nil, errors.New("must close each {{ with }}, such as {{principal.subject}}")
 		}
 		expression = strings.TrimSpace(expression)
 		if !expressionForm.MatchString(expression) {
-			return nil, fmt.Errorf("has an expression that is not known; known are %s", "{{principal.subject}}, {{principal.issuer}}, {{principal.groups}} and {{principal.claims.<path>}}")
+			return nil, fmt.Errorf("has an unknown expression; known are %s", "{{principal.subject}}, {{principal.issuer}}, {{principal.groups}} and {{principal.claims.<path>}}")
 		}
 		parts = append(parts, TemplatePart{Expression: expression})
 		value = after

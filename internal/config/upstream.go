@@ -11,7 +11,7 @@ import (
 	"mcpgateway/internal/configfile"
 )
 
-// Transport is how an upstream is spoken to.
+// Transport is the transport to an upstream.
 type Transport string
 
 // The transports. TransportAuto tries streamable HTTP, then HTTP+SSE.
@@ -22,7 +22,7 @@ const (
 	TransportSSE        Transport = "sse"
 )
 
-// Era is the era that an upstream is spoken to in. EraAuto finds it out.
+// Era is the era of the protocol toward an upstream. EraAuto detects it.
 type Era string
 
 // The eras.
@@ -32,24 +32,23 @@ const (
 	EraModern Era = "modern"
 )
 
-// Session is who shares a session with an upstream.
+// Session says who shares a session with an upstream.
 type Session string
 
-// The ways to share sessions. SessionShared is one session for all clients, or
-// for all that can do the same; SessionPerClient one for each legacy session of a
-// client, SessionPerPrincipal one for each principal.
+// The values of session. SessionShared is one session for all clients, or for all with the same
+// capabilities; SessionPerClient one for each legacy session of a client; SessionPerPrincipal one for
+// each principal.
 const (
 	SessionShared       Session = "shared"
 	SessionPerClient    Session = "per-client"
 	SessionPerPrincipal Session = "per-principal"
 )
 
-// AskCalls is what becomes of questions of an upstream that do not say which
-// call they belong to while calls of several clients run.
+// AskCalls says what the gateway does with questions of an upstream that do not name their call, while
+// calls of several clients run.
 type AskCalls string
 
-// AskRefuse refuses such questions; AskSerialize lets one call run at a time, so
-// that there are none.
+// AskRefuse refuses such questions; AskSerialize runs one call at a time, so that the call is known.
 const (
 	AskRefuse    AskCalls = "refuse"
 	AskSerialize AskCalls = "serialize"
@@ -65,54 +64,54 @@ type Upstream struct {
 
 	Connection `yaml:",inline"`
 
-	Prefix   *string `yaml:"prefix" format:"prefix" doc:"what public names begin with: the upstream's name unless set; empty turns it off"`
-	Required bool    `yaml:"required" default:"false" doc:"whether the gateway is not ready without it"`
-	Disabled bool    `yaml:"disabled" default:"false" doc:"whether to leave it out"`
+	Prefix   *string `yaml:"prefix" format:"prefix" doc:"prefix of public names: the upstream's name unless set; empty means no prefix"`
+	Required bool    `yaml:"required" default:"false" doc:"whether the gateway is ready only with this upstream"`
+	Disabled bool    `yaml:"disabled" default:"false" doc:"whether to leave the upstream out"`
 
 	Tools     NamedFilter `yaml:"tools" doc:"tools that are published"`
 	Resources Filter      `yaml:"resources" doc:"resources that are published"`
 	Prompts   NamedFilter `yaml:"prompts" doc:"prompts that are published"`
 
-	Conformance   Conformance `yaml:"conformance" default:"warn" enum:"off|warn|repair|strict" doc:"what becomes of lists and answers that do not keep to the specification"`
-	ValidateInput bool        `yaml:"validate_input" default:"false" doc:"whether arguments are held against the tool's inputSchema before a call is sent"`
-	Sanitize      []string    `yaml:"sanitize" enum:"ansi|control|invisible" doc:"what is taken out of text that goes to models"`
-	Pin           bool        `yaml:"pin" default:"false" doc:"whether tools whose definition is not the accepted one are hidden until gateway pin accepts it"`
+	Conformance   Conformance `yaml:"conformance" default:"warn" enum:"off|warn|repair|strict" doc:"what the gateway does with lists and answers that violate the specification"`
+	ValidateInput bool        `yaml:"validate_input" default:"false" doc:"whether to validate arguments against the tool's inputSchema before a call is sent"`
+	Sanitize      []string    `yaml:"sanitize" enum:"ansi|control|invisible" doc:"kinds of characters that are removed from text for models"`
+	Pin           bool        `yaml:"pin" default:"false" doc:"whether to hide tools whose definition has changed, until gateway pin accepts it"`
 }
 
 // Connection is what makes the connection to an upstream. A reload that changes one of these keys opens a
 // new connection; a reload that changes another key of the upstream keeps the connection and its
 // sessions. Exactly one of Command and URL is set.
 type Connection struct {
-	Command    string            `yaml:"command" format:"non-empty" blank:"true" doc:"program to start; it is spoken to over its standard input and output"`
+	Command    string            `yaml:"command" format:"non-empty" blank:"true" doc:"program to start; the gateway talks to it over its standard input and output"`
 	Args       []string          `yaml:"args" doc:"arguments of the program"`
 	Env        map[string]Secret `yaml:"env" format:"env" doc:"environment variables of the program"`
-	InheritEnv []string          `yaml:"inherit_env" format:"env-name" doc:"variables that the program gets from the gateway's environment, beside PATH, HOME and the like"`
-	Cwd        string            `yaml:"cwd" doc:"folder that the program is started in"`
-	EnvFile    string            `yaml:"envFile" doc:"file of NAME=value lines; env goes before it"`
+	InheritEnv []string          `yaml:"inherit_env" format:"env-name" doc:"variables that the program gets from the gateway's environment, in addition to PATH, HOME and the like"`
+	Cwd        string            `yaml:"cwd" doc:"working directory of the program"`
+	EnvFile    string            `yaml:"envFile" doc:"file of NAME=value lines; env takes precedence"`
 
 	// URL may carry a key in its query: log RedactedURL instead.
 	URL     string      `yaml:"url" alias:"serverUrl|httpUrl" format:"url" blank:"true" doc:"URL of a remote server"`
-	Headers Headers     `yaml:"headers" format:"headers" doc:"HTTP headers for the remote server; {{principal.subject}} and the like stand for who calls"`
-	Auth    Credentials `yaml:"auth,omitempty" doc:"what proves to the remote server who calls"`
+	Headers Headers     `yaml:"headers" format:"headers" doc:"HTTP headers for the remote server; {{principal.subject}} and the like stand for the calling principal"`
+	Auth    Credentials `yaml:"auth,omitempty" doc:"credentials for the remote server"`
 
-	Transport Transport `yaml:"transport" enum:"auto|stdio|streamable-http|sse" doc:"how a remote server is spoken to; auto, and stdio where command is set"`
-	Era       Era       `yaml:"era" default:"auto" enum:"auto|legacy|modern" doc:"era of the protocol; auto finds it out"`
+	Transport Transport `yaml:"transport" enum:"auto|stdio|streamable-http|sse" doc:"transport of a remote server; auto by default, and stdio if command is set"`
+	Era       Era       `yaml:"era" default:"auto" enum:"auto|legacy|modern" doc:"era of the protocol; auto detects it"`
 
-	Timeout       time.Duration `yaml:"timeout" default:"60s" min:"1ms" doc:"how long a call may go on without progress"`
-	MaxDuration   time.Duration `yaml:"max_duration" default:"1h" min:"1ms" doc:"how long a call may go on at all"`
-	MaxConcurrent int           `yaml:"max_concurrent" default:"64" min:"1" max:"1000000" doc:"calls that run at one time"`
-	MaxQueue      int           `yaml:"max_queue" default:"256" min:"0" max:"1000000" doc:"calls that wait for a free place; more are refused"`
+	Timeout       time.Duration `yaml:"timeout" default:"60s" min:"1ms" doc:"how long a call may run without progress"`
+	MaxDuration   time.Duration `yaml:"max_duration" default:"1h" min:"1ms" doc:"how long a call may run in total"`
+	MaxConcurrent int           `yaml:"max_concurrent" default:"64" min:"1" max:"1000000" doc:"calls that run at the same time"`
+	MaxQueue      int           `yaml:"max_queue" default:"256" min:"0" max:"1000000" doc:"calls that wait while max_concurrent run; more are refused"`
 
 	Session     Session  `yaml:"session" default:"shared" enum:"shared|per-client|per-principal" doc:"who shares a session with the server, and with it the server's state"`
-	MaxSessions int      `yaml:"max_sessions" default:"100" min:"1" max:"100000" doc:"sessions of clients or principals at one time; no principal, or address, has more than is left for the others"`
+	MaxSessions int      `yaml:"max_sessions" default:"100" min:"1" max:"100000" doc:"sessions of clients or principals at the same time; no principal, or address, has more than is left for the others"`
 	AskCalls    AskCalls `yaml:"ask_calls" default:"refuse" enum:"refuse|serialize" doc:"whether questions that name no call are refused while calls of several clients run, or one call runs at a time"`
-	Roots       []Root   `yaml:"roots" doc:"what a shared session answers to roots/list"`
+	Roots       []Root   `yaml:"roots" doc:"answer of a shared session to roots/list"`
 }
 
-// Conformance says what becomes of faults against the specification.
+// Conformance says what the gateway does with violations of the specification.
 type Conformance string
 
-// The kinds of conformance.
+// The values of conformance.
 const (
 	ConformanceOff    Conformance = "off"
 	ConformanceWarn   Conformance = "warn"
@@ -120,7 +119,7 @@ const (
 	ConformanceStrict Conformance = "strict"
 )
 
-// What Upstream.Sanitize can name.
+// The values of Upstream.Sanitize.
 const (
 	SanitizeANSI      = "ansi"
 	SanitizeControl   = "control"
@@ -130,33 +129,33 @@ const (
 // NamedFilter selects items that have names, and changes how they are published.
 type NamedFilter struct {
 	Filter   `yaml:",inline"`
-	Override []Override `yaml:"override" keyed:"true" doc:"items that are published otherwise, by native name"`
+	Override []Override `yaml:"override" keyed:"true" doc:"items that are published differently, by native name"`
 }
 
-// Override says how an item is published otherwise than its upstream has it.
+// Override says how the published item differs from the item of the upstream.
 type Override struct {
 	Native string `yaml:"-"` // the name at the upstream, as the key in the file
 
-	Name        string `yaml:"name" format:"item-name" doc:"stands for the native name in the public one"`
+	Name        string `yaml:"name" format:"item-name" doc:"replaces the native name in the public name"`
 	Title       string `yaml:"title" doc:"title to show"`
 	Description string `yaml:"description" doc:"description for models and people"`
 	Hidden      bool   `yaml:"hidden" default:"false" doc:"whether to leave the item out"`
 }
 
-// check keeps what an override says free of contradictions.
+// check checks combinations of keys of an override.
 func (o *Override) check(m *mapping) {
 	o.Native = m.key
 	switch {
 	case o.Native == "":
 		m.errorf("", "must be the native name of an item")
 	case o.Hidden && (o.Name != "" || o.Title != "" || o.Description != ""):
-		m.errorf("hidden", "contradicts the other keys; an item that is left out needs none")
-	case len(m.given) == 0 && len(m.meant) == 0:
-		m.errorf("", "says nothing; give it name, title, description or hidden")
+		m.errorf("hidden", "contradicts the other keys; a hidden item needs none")
+	case len(m.given) == 0 && len(m.intended) == 0:
+		m.errorf("", "has no effect; set name, title, description or hidden")
 	}
 }
 
-// check keeps the names that overrides give apart.
+// check demands that the names of overrides differ.
 func (f *NamedFilter) check(m *mapping) {
 	given := make(map[string]string, len(f.Override))
 	for _, o := range f.Override {
@@ -164,36 +163,35 @@ func (f *NamedFilter) check(m *mapping) {
 			continue
 		}
 		if first, twice := given[o.Name]; twice {
-			m.errorf("override", "gives %s and %s one name, %s; give each its own", configfile.Quote(first), configfile.Quote(o.Native), o.Name)
+			m.errorf("override", "gives %s and %s the same name, %s; give each its own", configfile.Quote(first), configfile.Quote(o.Native), o.Name)
 		}
 		given[o.Name] = o.Native
 	}
 }
 
-// Filter selects items by globs of native names (resources: URIs), in which *
-// stands for any run of characters. An item is published if Allow has it and
-// Deny has not; an empty Allow publishes nothing.
+// Filter selects items by globs of native names (of URIs for resources), in which * stands for any run of
+// characters. An item is published if Allow matches and Deny does not; an empty Allow publishes
+// nothing.
 type Filter struct {
-	Allow []string `yaml:"allow" default:"*" format:"glob" listed:"true" doc:"globs of native names that are published; a plain list in place of the mapping is this"`
-	Deny  []string `yaml:"deny" format:"glob" doc:"globs of native names that are not, whatever allow says"`
+	Allow []string `yaml:"allow" default:"*" format:"glob" listed:"true" doc:"globs of native names to publish; a plain list in place of the mapping is the same as allow"`
+	Deny  []string `yaml:"deny" format:"glob" doc:"globs of native names not to publish; takes precedence over allow"`
 }
 
 // Root is a folder that an upstream may work in.
 type Root struct {
-	URI  string `yaml:"uri" format:"file-uri" short:"true" doc:"file URI; a plain string in place of the mapping is its uri"`
+	URI  string `yaml:"uri" format:"file-uri" short:"true" doc:"file URI; a plain string in place of the mapping is the same as uri"`
 	Name string `yaml:"name" doc:"name to show"`
 }
 
-// DefaultUpstream has the defaults of an upstream that is configured by its
-// key alone, which its name is made of. It has neither Command nor URL.
+// DefaultUpstream returns an upstream with the defaults and the name for a key. It has neither Command nor
+// URL.
 func DefaultUpstream(key string) Upstream {
 	u := Upstream{Name: NameOf(key), Key: key}
 	setDefaults(reflect.ValueOf(&u).Elem())
 	return u
 }
 
-// EffectivePrefix is what the upstream's public names begin with: Prefix if it
-// is set, empty included, else Name.
+// EffectivePrefix is the prefix of public names: Prefix if it is set, even if it is empty, else Name.
 func (u Upstream) EffectivePrefix() string {
 	if u.Prefix != nil {
 		return *u.Prefix
@@ -201,7 +199,7 @@ func (u Upstream) EffectivePrefix() string {
 	return u.Name
 }
 
-// RedactedURL is URL without the values of its query, which may hold a key.
+// RedactedURL is URL without the values of its query, which may contain a key.
 func (c Connection) RedactedURL() string {
 	parsed, err := url.Parse(c.URL)
 	if err != nil {
@@ -213,11 +211,11 @@ func (c Connection) RedactedURL() string {
 	return parsed.String()
 }
 
-// hostType is the transport in the words of hosts.
+// hostType is a transport as hosts name it.
 type hostType string
 
-// transports says what the words of hosts mean. An editor that is told http
-// falls back to HTTP+SSE, and so does TransportAuto.
+// transports maps the names of hosts. For http an editor falls back to HTTP+SSE, and so does
+// TransportAuto.
 var transports = map[hostType]Transport{
 	"stdio":           TransportStdio,
 	"local":           TransportStdio,
@@ -228,18 +226,18 @@ var transports = map[hostType]Transport{
 	"sse":             TransportSSE,
 }
 
-// entry is an upstream as it is written: with the keys of hosts that say in
-// other words what keys of ours say. Its check folds them into the Upstream.
+// entry is an upstream in the file. It has additional keys of hosts, which its check merges into the
+// Upstream.
 type entry struct {
 	Upstream `yaml:",inline"`
-	Type     hostType `yaml:"type" enum:"stdio|local|http|remote|streamable-http|streamableHttp|sse" doc:"transport in the words of hosts"`
-	Enabled  *bool    `yaml:"enabled" doc:"the opposite of disabled, in the words of hosts"`
+	Type     hostType `yaml:"type" enum:"stdio|local|http|remote|streamable-http|streamableHttp|sse" doc:"transport as hosts name it"`
+	Enabled  *bool    `yaml:"enabled" doc:"the opposite of disabled, as hosts write it"`
 
 	at *mapping // for the checks that need all upstreams
 }
 
-// Valid reports what is wrong with the URL and the headers of an upstream that was
-// not read from a file, nil if nothing is. The error shows neither.
+// Valid checks the URL and the headers of an upstream that was not read from a file. The error shows
+// neither.
 func (u Upstream) Valid() error {
 	if _, err := remoteURL(u.URL); err != nil {
 		return fmt.Errorf("the url %w", err)

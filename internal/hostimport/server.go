@@ -109,9 +109,9 @@ func (im *importer) key(pr configfile.Pair, at configfile.Path) {
 	case "name", "source", "description", "title", "$schema", "version", "icon", "gallery", "provider", "autoStart":
 	default:
 		if hint := config.HostKeyHint(pr.Name); hint != "" {
-			im.warn(at, "has no meaning here, and is left out; %s", hint)
+			im.warn(at, "has no effect here, and is left out; %s", hint)
 		} else {
-			im.warn(at, "has no meaning here, and is left out")
+			im.warn(at, "has no effect here, and is left out")
 		}
 	}
 }
@@ -253,7 +253,7 @@ func (im *importer) finish(p configfile.Path, local bool) {
 		s.url = im.moveFromURL(s.url, p.Key("url", "url"))
 		s.headers = im.ownHeaders(s.headers, p)
 		if len(s.args) > 0 || s.cwd != "" || s.envFile != "" || len(s.env) > 0 {
-			im.warn(p, "has a url, so env, args, cwd and envFile have no meaning, and are left out; to send a value, use headers")
+			im.warn(p, "has a url, so env, args, cwd and envFile have no effect, and are left out; to send a value, use headers")
 		}
 		s.args, s.cwd, s.envFile, s.env = nil, "", "", nil
 		return
@@ -265,7 +265,7 @@ func (im *importer) finish(p configfile.Path, local bool) {
 	s.command = im.moveFromText("command", s.command, p.Key("command", "command"))
 	s.args = im.moveFromArgs(s.args, p.Key("args", "args"))
 	if len(s.headers) > 0 {
-		im.warn(p, "has a command, so headers have no meaning, and are left out")
+		im.warn(p, "has a command, so headers have no effect, and are left out")
 	}
 	s.headers, s.transport = nil, ""
 	s.cwd = im.absolute(s.cwd)
