@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The places in the order that the specification has (2026-07-28,
-// basic/authorization/authorization-server-discovery). Only the last has a document.
+// TestWellKnownPlaces checks the order of the well-known URLs (2026-07-28,
+// basic/authorization/authorization-server-discovery). Only the last one has a document.
 func TestWellKnownPlaces(t *testing.T) {
 	const oauth, oidc = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
 	for path, want := range map[string][]string{
@@ -32,8 +32,8 @@ func TestWellKnownPlaces(t *testing.T) {
 	}
 }
 
-// Registered clients say what they are: one whose users come back to loopback is no
-// web server (2026-07-28, basic/authorization/client-registration).
+// TestApplicationType checks that a client whose redirect URI is on loopback registers as
+// native (2026-07-28, basic/authorization/client-registration).
 func TestApplicationType(t *testing.T) {
 	for redirect, want := range map[string]string{
 		"http://127.0.0.1:4711/callback": "native", "http://localhost:1/x": "native", "https://gateway.example.com/oauth/callback": "web",

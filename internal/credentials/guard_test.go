@@ -46,7 +46,7 @@ func TestURLs(t *testing.T) {
 		{remote, "https://auth.example.com/x", true},
 		{remote, "https://mcp.example.com/x", true},
 		{remote, "https://login.corp:8443/token", true},
-		{remote, "https://login.corp/token", true}, // as any other host: its address decides
+		{remote, "https://login.corp/token", true}, // a name, whose address is checked later
 		{remote, "http://auth.example.com/x", false},
 		{remote, "http://mcp.example.com/x", false},
 		{remote, "https://169.254.169.254/latest", false},
@@ -77,8 +77,8 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// TestNamesAreCheckedWhenTheyAreResolved is about a host whose name looks well, and
-// whose address does not: it is found out when it is connected to.
+// TestNamesAreCheckedWhenTheyAreResolved uses a harmless host name that resolves to a
+// private address.
 func TestNamesAreCheckedWhenTheyAreResolved(t *testing.T) {
 	var asked atomic.Int32
 	u := at(t, serve(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
@@ -96,8 +96,8 @@ func TestNamesAreCheckedWhenTheyAreResolved(t *testing.T) {
 	}
 }
 
-// TestOddAddresses is about hosts that no parser of addresses here knows, and some
-// resolver may: whatever they are resolved to, nobody connects to it.
+// TestOddAddresses uses hosts that Go does not parse as addresses, but some resolvers do.
+// No connection may reach them.
 func TestOddAddresses(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -127,7 +127,7 @@ func TestOddAddresses(t *testing.T) {
 		"localhost.", "LOCALHOST", "127.0.0.1.", "[::1%25lo]", "[64:ff9b::127.0.0.1]", "[2002:7f00:1::]", "１２７.0.0.1", "127。0。0。1",
 	} {
 		for _, scheme := range []string{"http", "https"} {
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // for resolvers that are out of reach
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // the resolver may be unreachable
 			to, err := url.Parse(scheme + "://" + host + ":" + port + "/latest")
 			if err == nil {
 				_, err = g.fetch(ctx, "the document", to)
@@ -143,7 +143,7 @@ func TestOddAddresses(t *testing.T) {
 func TestRedirects(t *testing.T) {
 	var inner atomic.Int32
 	secret := serve(t, func(w http.ResponseWriter, r *http.Request) { inner.Add(1) })
-	// The place is refused before anybody connects to it.
+	// The guard refuses the URL before a connection is made.
 	want := map[string]string{"to the metadata of a cloud": "is not an https URL", "to another scheme": "is not an https URL", "endless": "redirects"}
 	for name, to := range map[string]string{"to the metadata of a cloud": "http://169.254.169.254/latest/meta-data/", "to another scheme": "ftp://x/", "endless": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestRedirects(t *testing.T) {
 	}
 	t.Run("from a trusted host on loopback to loopback", func(t *testing.T) {
 		u := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, secret, http.StatusFound) })
-		g := newGuard(at(t, "https://mcp.example.com/mcp"), u) // the configuration names u, but not where it leads
+		g := newGuard(at(t, "https://mcp.example.com/mcp"), u) // the configuration names u, but not the target of the redirect
 		if a, err := g.fetch(t.Context(), "the document", at(t, u)); err == nil || inner.Load() != 0 {
 			t.Errorf("got %+v; the other server was asked %d times", a, inner.Load())
 		}
@@ -179,8 +179,7 @@ func TestRedirects(t *testing.T) {
 	})
 }
 
-// TestMetadataThatLeadsAstray is about metadata whose endpoints are none that the
-// gateway may go to.
+// TestMetadataThatLeadsAstray uses metadata with endpoints that the guard refuses.
 func TestMetadataThatLeadsAstray(t *testing.T) {
 	for _, name := range []string{"token_endpoint", "authorization_endpoint", "registration_endpoint", "jwks_uri"} {
 		for _, to := range []string{"http://169.254.169.254/token", "https://169.254.169.254/token", "http://login.example.com/token", "https://u:p@login.example.com/"} {

@@ -10,7 +10,7 @@ import (
 	"mcpgateway/internal/gatewaytest"
 )
 
-// serve answers requests on loopback, and returns the URL.
+// serve starts a server on loopback, and returns its URL.
 func serve(t *testing.T, h http.HandlerFunc) string {
 	t.Helper()
 	srv := httptest.NewServer(h)
@@ -18,8 +18,8 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 	return srv.URL
 }
 
-// protected is a server that wants tokens of an authorization server, and says so.
-// It returns the URL of its endpoint.
+// protected starts a server that requires tokens of an authorization server, and returns
+// the URL of its endpoint.
 func protected(t *testing.T, as *gatewaytest.AuthServer) string {
 	t.Helper()
 	var self string
@@ -38,7 +38,7 @@ func protected(t *testing.T, as *gatewaytest.AuthServer) string {
 	return self + "/mcp"
 }
 
-// browser follows redirects as one, with cookies of its own.
+// browser returns a client that follows redirects and has its own cookies.
 func browser(t *testing.T) *http.Client {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -50,8 +50,7 @@ func browser(t *testing.T) *http.Client {
 	return &http.Client{Jar: jar, Transport: tr}
 }
 
-// open opens a URL and returns the status and the text of the page at which the
-// browser ends.
+// open opens a URL, and returns the status and the text of the final page.
 func open(t *testing.T, b *http.Client, url string) (int, string) {
 	t.Helper()
 	resp, err := b.Get(url)
@@ -66,7 +65,7 @@ func open(t *testing.T, b *http.Client, url string) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
-// step opens a URL and returns where the browser is sent on to.
+// step opens a URL, and returns the URL that it redirects to.
 func step(t *testing.T, b *http.Client, url string) string {
 	t.Helper()
 	one := *b

@@ -14,8 +14,8 @@ import (
 	"mcpgateway/internal/polltest"
 )
 
-// held reports whether somebody in this process has a lock, or waits for another
-// process's.
+// held reports whether a goroutine of this process has a lock, or waits for that of
+// another process.
 func (s *Store) held(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,8 +57,8 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestRefreshAtOnce has two processes find at once that the token of one grant has
-// expired. The refresh token, which is good for one use, is used once.
+// TestRefreshAtOnce lets two processes find at once that a token has expired. They use
+// the refresh token once.
 func TestRefreshAtOnce(t *testing.T) {
 	as, c, dir := gatewaytest.NewAuthServer(t, nil), newClock(), t.TempDir()
 	s := userSource(t, as, c, NewStore(dir))
@@ -96,9 +96,8 @@ func TestRefreshAtOnce(t *testing.T) {
 	}
 }
 
-// TestRefusedTokenChangesNoGrant is about a token that a server refuses before its
-// time: whoever says so may be late, and must not put an older grant in place of one
-// that was renewed.
+// TestRefusedTokenChangesNoGrant refuses a token early. The refusal may arrive late, and
+// must not replace a renewed grant by an older one.
 func TestRefusedTokenChangesNoGrant(t *testing.T) {
 	as, c := gatewaytest.NewAuthServer(t, nil), newClock()
 	s := userSource(t, as, c, NewStore(""))
@@ -125,8 +124,8 @@ func TestRefusedTokenChangesNoGrant(t *testing.T) {
 	}
 }
 
-// TestLoginDuringARefresh is about a user who gives a new grant while the old one is
-// being renewed: the new one stays.
+// TestLoginDuringARefresh gives a new grant while the old one is being renewed. The new
+// one stays.
 func TestLoginDuringARefresh(t *testing.T) {
 	as, c := gatewaytest.NewAuthServer(t, nil), newClock()
 	s := userSource(t, as, c, NewStore(""))
@@ -138,7 +137,7 @@ func TestLoginDuringARefresh(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := u.o.Store.lock(t.Context(), u.storeName(localKey)) // as what renews it has
+	unlock, err := u.o.Store.lock(t.Context(), u.storeName(localKey)) // like a refresh
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,8 +156,7 @@ func TestLoginDuringARefresh(t *testing.T) {
 	}
 }
 
-// TestDropDuringAFetch has a token come that was asked for before it was to be
-// forgotten.
+// TestDropDuringAFetch drops a token while it is being fetched. The result is not cached.
 func TestDropDuringAFetch(t *testing.T) {
 	c := newCache(time.Now)
 	came, goOn := make(chan struct{}), make(chan struct{})

@@ -15,7 +15,7 @@ import (
 	"mcpgateway/internal/gatewaytest"
 )
 
-// server is the URL of an upstream on this machine. Nothing listens there.
+// server is the URL of an upstream on this machine where nothing listens.
 const server = "http://127.0.0.1:9/mcp"
 
 func at(t *testing.T, text string) *url.URL {
@@ -40,7 +40,7 @@ func source(t *testing.T, o Options) *Source {
 	return s
 }
 
-// bearer returns the token that a request for who carries.
+// bearer returns the token of a request for who.
 func bearer(t *testing.T, s *Source, who *call.Principal) string {
 	t.Helper()
 	h, err := s.Headers(t.Context(), who)
@@ -54,7 +54,7 @@ func bearer(t *testing.T, s *Source, who *call.Principal) string {
 	return token
 }
 
-// fails wants no headers, and an error with this text.
+// fails requires an error with this text.
 func fails(t *testing.T, s *Source, who *call.Principal, want string) {
 	t.Helper()
 	h, err := s.Headers(t.Context(), who)
@@ -69,7 +69,7 @@ func fails(t *testing.T, s *Source, who *call.Principal, want string) {
 	}
 }
 
-// clock is a time that tests change.
+// clock is a clock that tests set.
 type clock struct {
 	mu sync.Mutex
 	t  time.Time
@@ -107,7 +107,7 @@ func TestOwnToken(t *testing.T) {
 	if form := as.Posts(gatewaytest.GrantClient)[0]; form.Get("client_secret") != "" || form.Get("client_id") != "" {
 		t.Errorf("the secret stands in the body too: %v", form)
 	}
-	// The principal makes no difference, and a token is kept until it is to be replaced.
+	// All principals share the token, which is cached until it has to be replaced.
 	if again := bearer(t, s, withToken("ann", "x")); again != first {
 		t.Error("another token for the same")
 	}
@@ -176,7 +176,7 @@ func TestRefusedToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A token that is refused as soon as it came is not replaced by the next one.
+	// A token that is refused immediately is not replaced.
 	if again, err := s.Refused(t.Context(), nil, sent, 401, nil); again || err != nil {
 		t.Errorf("young: %v, %v", again, err)
 	}
@@ -194,14 +194,13 @@ func TestRefusedToken(t *testing.T) {
 	if second == first {
 		t.Error("the refused token is sent again")
 	}
-	// Another request that carried the first one comes later.
+	// Another request with the first token is refused later.
 	if again, err := s.Refused(t.Context(), nil, sent, 401, nil); !again || err != nil || bearer(t, s, nil) != second {
 		t.Errorf("late: %v, %v", again, err)
 	}
 }
 
-// TestExchange asserts that what a principal brought goes to the token endpoint and
-// nowhere else.
+// TestExchange checks that the token of a principal is sent to the token endpoint only.
 func TestExchange(t *testing.T) {
 	as, c := gatewaytest.NewAuthServer(t, clients), newClock()
 	none := ""
@@ -226,7 +225,7 @@ func TestExchange(t *testing.T) {
 	if sub, _, _ := as.Holder(bob, "api"); sub != "bob" {
 		t.Errorf("bob got a token of %q", sub)
 	}
-	// Another token of ann's may have other rights.
+	// Another token of ann may have other rights.
 	if bearer(t, s, withToken("ann", as.Token("gateway", map[string]any{"sub": "ann", "jti": "2"}))) == got {
 		t.Error("another token was not exchanged")
 	}
@@ -242,8 +241,7 @@ func TestExchange(t *testing.T) {
 	fails(t, s, withToken("eve", "e.e.e"), "the token endpoint answered HTTP 400 (invalid_target)")
 }
 
-// TestSessionsOutliveTokens is about a request that belongs to a session which was
-// opened with a token that has expired since.
+// TestSessionsOutliveTokens sends a request of a session whose token has expired.
 func TestSessionsOutliveTokens(t *testing.T) {
 	as, c := gatewaytest.NewAuthServer(t, clients), newClock()
 	s := source(t, Options{Kind: Exchange, Authority: Authority{Client: Client{ID: "gw", Secret: clients["gw"]}, Issuer: as.URL}, Now: c.now})
@@ -265,8 +263,8 @@ func TestSessionsOutliveTokens(t *testing.T) {
 	}
 }
 
-// TestExchangeThatGivesTheTokenBack is about an endpoint that would have the gateway
-// pass a client's token on.
+// TestExchangeThatGivesTheTokenBack uses a token endpoint that returns the client's
+// token, which must not be sent to the upstream.
 func TestExchangeThatGivesTheTokenBack(t *testing.T) {
 	echo := gatewaytest.NewAuthServer(t, clients)
 	echo.SetMetadata("token_endpoint", serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -301,7 +299,7 @@ func TestEnterprise(t *testing.T) {
 	if grant := as.Posts(gatewaytest.GrantJWT)[0].Get("assertion"); grant == brought || grant == "" {
 		t.Errorf("the upstream's authorization server got %q", grant)
 	}
-	// The upstream's authorization server never sees the principal's token.
+	// The upstream's authorization server does not see the principal's token.
 	for _, form := range append(as.Posts(gatewaytest.GrantJWT), as.Posts(gatewaytest.GrantExchange)...) {
 		if strings.Contains(form.Encode(), url.QueryEscape(brought)) {
 			t.Error("the principal's token went to the upstream's authorization server")

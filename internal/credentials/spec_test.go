@@ -21,14 +21,14 @@ import (
 	"mcpgateway/internal/oauthmeta"
 )
 
-// resourceServer is an MCP server that wants tokens, and remembers what it was asked.
+// resourceServer is an MCP server that requires tokens and records its requests.
 type resourceServer struct {
 	url       string
-	challenge string // of its 401; SELF stands for its address
+	challenge string // of its 401 response; SELF stands for its URL
 	documents map[string]string
 
 	mu    sync.Mutex
-	asked []string // paths
+	asked []string // paths of requests
 }
 
 func newResourceServer(t *testing.T, path, challenge string, documents map[string]string) *resourceServer {
@@ -62,7 +62,7 @@ func (s *resourceServer) paths() []string {
 	return slices.Clone(s.asked)
 }
 
-// query are the parameters with which the browser goes to the authorization server.
+// query returns the parameters of the authorization request.
 func query(t *testing.T, s *Source) (url.Values, error) {
 	t.Helper()
 	f, err := s.tokens.(*user).begin(t.Context(), "k", "http://127.0.0.1:1/callback", "")
@@ -72,7 +72,7 @@ func query(t *testing.T, s *Source) (url.Values, error) {
 	return at(t, f.url()).Query(), nil
 }
 
-// registrations returns an endpoint at which clients register, and what they sent.
+// registrations starts a registration endpoint, and returns the registration requests.
 func registrations(t *testing.T, answer string) (endpoint string, got func() []map[string]any) {
 	var mu sync.Mutex
 	var all []map[string]any
@@ -99,7 +99,7 @@ func registrations(t *testing.T, answer string) (endpoint string, got func() []m
 	}
 }
 
-// filesWith returns the files of a folder that have one of the texts.
+// filesWith returns the files of a folder that contain one of the texts.
 func filesWith(t *testing.T, dir string, texts ...string) (found []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -118,8 +118,9 @@ func filesWith(t *testing.T, dir string, texts ...string) (found []string) {
 	return found
 }
 
-// Each row is a demand of the specification on clients, which the gateway is toward
-// upstreams: of basic/authorization of 2025-11-25 and 2026-07-28, with the pages below.
+// TestAuthorizationSpecification has one case for each requirement of the specification
+// on clients, which the gateway is toward upstreams: basic/authorization of 2025-11-25,
+// and of 2026-07-28 with its subpages.
 func TestAuthorizationSpecification(t *testing.T) {
 	const named = `Bearer resource_metadata="SELF/its-metadata"`
 	document := func(as *gatewaytest.AuthServer, path, more string) string {
@@ -247,7 +248,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 			for _, tc := range []struct {
 				announced bool
 				iss       []string
-				want      string // "" for a token
+				want      string // the error; "" means a token
 			}{
 				{true, []string{as.URL}, ""}, {true, nil, "does not name its authorization server"}, {false, []string{as.URL}, ""}, {false, nil, ""},
 				{false, []string{"https://evil.example"}, "another authorization server"}, {true, []string{as.URL + "/"}, "another authorization server"},
@@ -329,7 +330,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 			if err := login(t, s); err != nil {
 				t.Fatal(err)
 			}
-			other := userSource(t, as, c, store) // another server, under the same name
+			other := userSource(t, as, c, store) // another server with the same name
 			if h, err := other.Headers(t.Context(), nil); err != nil || len(h) != 0 {
 				t.Errorf("another server gets %v, %v", h, err)
 			}

@@ -42,8 +42,8 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestStoreOnDisk looks at the files: nobody else can read them, nothing of what was
-// kept shows, and what was changed is not taken.
+// TestStoreOnDisk checks that files are readable by their user only, do not contain
+// stored text, and are rejected after a change.
 func TestStoreOnDisk(t *testing.T) {
 	dir := t.TempDir()
 	s := NewStore(dir)
@@ -88,7 +88,7 @@ func TestStoreOnDisk(t *testing.T) {
 			t.Errorf("%s: got %v, %v", what, ok, err)
 		}
 	}
-	// A file under another name would be another principal's grant.
+	// A file that is moved to another name would give one principal the grant of another.
 	if err := os.WriteFile(s.file("another"), sealed, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -111,8 +111,8 @@ func TestStoreOnDisk(t *testing.T) {
 	refused("a key that others can read", NewStore(dir), "the name")
 }
 
-// Who makes another key, since the old one is lost or was seen by others, starts anew
-// for all processes.
+// TestAnotherKey replaces a lost or disclosed key. All processes start again with the new
+// one.
 func TestAnotherKey(t *testing.T) {
 	dir := t.TempDir()
 	running := NewStore(dir)

@@ -20,7 +20,7 @@ import (
 	"mcpgateway/internal/gatewaytest"
 )
 
-// TestAssertions verifies what a client signs with keys of each kind.
+// TestAssertions verifies assertions with keys of every type.
 func TestAssertions(t *testing.T) {
 	as := gatewaytest.NewAuthServer(t, map[string]string{"gw": "unused"})
 	rsaKey, err1 := rsa.GenerateKey(rand.Reader, 2048)
@@ -67,7 +67,7 @@ func TestAssertions(t *testing.T) {
 	}
 }
 
-// TestOddAnswers are answers of a token endpoint that are no tokens.
+// TestOddAnswers checks responses of a token endpoint that contain no usable token.
 func TestOddAnswers(t *testing.T) {
 	for name, tc := range map[string]struct{ kind, body, want string }{
 		"no JSON":        {"text/html", "<p>", "answered without a token"},

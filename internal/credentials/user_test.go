@@ -67,7 +67,7 @@ func TestLogin(t *testing.T) {
 	}
 	fails(t, s, withToken("ann", "x"), "requires a grant of its user")
 
-	// Another process finds it, one for a server elsewhere does not.
+	// Another process finds the grant, but not for a server at another URL.
 	again := source(t, Options{Kind: User, URL: s.o.URL, Store: NewStore(store.dir), Now: c.now})
 	bearer(t, again, nil)
 	moved := source(t, Options{Kind: User, URL: at(t, "https://elsewhere.example.com/mcp"), Store: NewStore(store.dir), Now: c.now})
@@ -75,7 +75,7 @@ func TestLogin(t *testing.T) {
 		t.Error("the grant goes with the name of the upstream, to whatever server it is")
 	}
 
-	// Refreshed on use, once for all, and kept.
+	// The token is refreshed on use, once for all callers, and stored.
 	first := bearer(t, s, nil)
 	c.pass(6 * time.Minute)
 	second := bearer(t, s, nil)
@@ -85,12 +85,12 @@ func TestLogin(t *testing.T) {
 	if form := as.Posts(gatewaytest.GrantRefresh)[0]; form.Get("resource") != resource || !strings.HasPrefix(form.Get("client_id"), "registered-") {
 		t.Errorf("refreshed with %v", form)
 	}
-	// The other process has an old refresh token in mind, and finds the new grant.
+	// The other process has an old refresh token in memory, and finds the new grant.
 	if bearer(t, source(t, Options{Kind: User, URL: s.o.URL, Store: NewStore(store.dir), Now: c.now}), nil) != second {
 		t.Error("another process does not see the new token")
 	}
 
-	// A token that the server refuses is refreshed; a grant that has ended is gone.
+	// A token that the server refuses is refreshed. A grant that was revoked is removed.
 	c.pass(minTokenAge)
 	sent := http.Header{"Authorization": {"Bearer " + second}}
 	if again, err := s.Refused(t.Context(), nil, sent, 401, http.Header{}); !again || err != nil || bearer(t, s, nil) == second {
@@ -103,8 +103,7 @@ func TestLogin(t *testing.T) {
 	fails(t, s, call.Anonymous, "there is none yet")
 }
 
-// TestRefreshByTwoProcesses is about a refresh token that is good for one use, which
-// another process has used while this one was about to.
+// TestRefreshByTwoProcesses lets another process use the refresh token first.
 func TestRefreshByTwoProcesses(t *testing.T) {
 	as, c := gatewaytest.NewAuthServer(t, nil), newClock()
 	s := userSource(t, as, c, NewStore(t.TempDir()))
@@ -169,15 +168,15 @@ func TestWiderGrant(t *testing.T) {
 	if _, scopes, _ := as.Holder(token, s.o.URL.String()); strings.Join(scopes, " ") != "read offline_access write" {
 		t.Errorf("the scopes are %q", scopes)
 	}
-	// A server that wants what it has got is not asked for again and again.
+	// If the grant has the scopes that the server requires, the user is not asked again.
 	sent.Set("Authorization", "Bearer "+token)
 	if again, err := s.Refused(t.Context(), nil, sent, 403, answer); again || err != nil || s.NeedsGrant(nil) {
 		t.Errorf("403 once more: %v, %v", again, err)
 	}
 }
 
-// TestNarrowerGrant is about an authorization server that gives less than it is asked
-// for: whoever has just been asked is not asked for the same again.
+// TestNarrowerGrant uses an authorization server that grants fewer scopes than requested.
+// The user is not asked for the same scopes again immediately.
 func TestNarrowerGrant(t *testing.T) {
 	c := newClock()
 	s := userSource(t, gatewaytest.NewAuthServer(t, nil), c, NewStore(""))
@@ -203,8 +202,7 @@ func TestNarrowerGrant(t *testing.T) {
 	}
 }
 
-// TestLoginThatFails is about servers that must not be trusted, and answers that are
-// none.
+// TestLoginThatFails uses servers that must not be trusted, and invalid responses.
 func TestLoginThatFails(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -260,7 +258,7 @@ func TestLoginThatFails(t *testing.T) {
 	}
 }
 
-// TestLoginIsForOneAnswer has strangers come to the page for the answer.
+// TestLoginIsForOneAnswer sends requests of strangers to the callback page.
 func TestLoginIsForOneAnswer(t *testing.T) {
 	as, c := gatewaytest.NewAuthServer(t, nil), newClock()
 	s := userSource(t, as, c, NewStore(""))
@@ -300,7 +298,7 @@ func TestLoginEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestLoginOnABusyPort says what is in the way, before anybody is sent anywhere.
+// TestLoginOnABusyPort checks that a busy port is reported before a browser is opened.
 func TestLoginOnABusyPort(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -318,8 +316,8 @@ func TestLoginOnABusyPort(t *testing.T) {
 	}
 }
 
-// TestForgottenClient is about an authorization server that does not know any more who
-// has registered, as one that keeps it in memory does not after a restart.
+// TestForgottenClient uses an authorization server that has forgotten its registered
+// clients, for example after a restart.
 func TestForgottenClient(t *testing.T) {
 	as, c, store := gatewaytest.NewAuthServer(t, nil), newClock(), NewStore(t.TempDir())
 	s := userSource(t, as, c, store)
@@ -349,7 +347,7 @@ func TestForgottenClient(t *testing.T) {
 	}
 	grant(ann.Key())
 	bearer(t, s, ann)
-	// What the one has registered anew stays when the other finds out.
+	// The new registration of one principal stays when another one notices.
 	fails(t, s, bob, "the grant of this server's user has expired or was revoked")
 	grant(bob.Key())
 	bearer(t, s, bob)
@@ -358,8 +356,7 @@ func TestForgottenClient(t *testing.T) {
 	}
 }
 
-// TestAnotherIssuer is about a configuration that names another authorization server
-// than the one that gave the grant.
+// TestAnotherIssuer configures another issuer than that of the stored grant.
 func TestAnotherIssuer(t *testing.T) {
 	as, other, c, store := gatewaytest.NewAuthServer(t, clients), gatewaytest.NewAuthServer(t, clients), newClock(), NewStore(t.TempDir())
 	at := func(as *gatewaytest.AuthServer) *Source {
@@ -385,8 +382,7 @@ func TestAnotherIssuer(t *testing.T) {
 	}
 }
 
-// TestConfiguredClient is about a client that is registered, at an issuer that is
-// configured.
+// TestConfiguredClient uses a configured client and issuer.
 func TestConfiguredClient(t *testing.T) {
 	as, c := gatewaytest.NewAuthServer(t, clients), newClock()
 	s := source(t, Options{

@@ -12,17 +12,17 @@ import (
 	"mcpgateway/internal/gatewaytest"
 )
 
-// site is a gateway's pages, with an issuer of principals and an upstream.
+// site is the pages of a gateway, with an issuer of principals and an upstream.
 type site struct {
 	*Web
 	t      *testing.T
 	clock  *clock
-	idp    *gatewaytest.AuthServer // of principals
-	as     *gatewaytest.AuthServer // of the upstream
+	idp    *gatewaytest.AuthServer // the issuer of principals
+	as     *gatewaytest.AuthServer // the authorization server of the upstream
 	source *Source
 	base   string
 	given  []string
-	change func(r *http.Request) // requests on their way in
+	change func(r *http.Request) // applied to incoming requests
 }
 
 func newSite(t *testing.T) *site {
@@ -49,7 +49,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// of is a principal of the site's issuer.
+// of returns a principal of the site's issuer.
 func (s *site) of(subject string) *call.Principal {
 	return &call.Principal{Subject: subject, Issuer: s.idp.URL, AuthMethod: "jwt"}
 }
@@ -63,7 +63,7 @@ func (s *site) link(who *call.Principal) string {
 	return at
 }
 
-// ends opens a URL, and wants the page at its end.
+// ends opens a URL, and checks the final page.
 func (s *site) ends(b *http.Client, url string, status int, want string) {
 	s.t.Helper()
 	if got, text := open(s.t, b, url); got != status || !strings.Contains(text, want) {
@@ -93,7 +93,7 @@ func TestGrantInTheBrowser(t *testing.T) {
 	s.ends(browser(t), link, 404, "has expired")
 }
 
-// TestLinkOfAnother has Ann send her link to Bob, whose grant she would use then.
+// TestLinkOfAnother opens Ann's link in Bob's browser, whose grant she would use.
 func TestLinkOfAnother(t *testing.T) {
 	s := newSite(t)
 	s.idp.SetUser("bob")
@@ -103,10 +103,10 @@ func TestLinkOfAnother(t *testing.T) {
 	}
 }
 
-func TestNoProofOfWhoOpensTheLink(t *testing.T) {
+func TestUnauthenticatedLink(t *testing.T) {
 	s := newSite(t)
 	stranger := &call.Principal{Subject: "ci", AuthMethod: "api-key"}
-	// At this machine it is good enough to be here.
+	// On this machine, no login is necessary.
 	s.ends(browser(t), s.link(stranger), 200, "Access to up is granted")
 	s.ends(browser(t), s.link(call.Anonymous), 200, "Access to up is granted")
 
@@ -125,7 +125,7 @@ func TestNoProofOfWhoOpensTheLink(t *testing.T) {
 	s.change = func(r *http.Request) { r.Host = "rebound.example.com" }
 	s.ends(browser(t), s.link(&call.Principal{Subject: "x", AuthMethod: "api-key"}), 403, "not the address of the gateway")
 
-	// At a public address this machine counts for nothing: proxies stand on it.
+	// At a public address, requests from this machine may come from a proxy.
 	s.change = nil
 	link := s.link(&call.Principal{Subject: "y", AuthMethod: "api-key"})
 	local := s.base
@@ -133,7 +133,7 @@ func TestNoProofOfWhoOpensTheLink(t *testing.T) {
 	s.ends(browser(t), strings.Replace(link, s.base, local, 1), 403, "its configuration needs auth.login")
 }
 
-// TestAnswers has answers come back that are none of the browser's, or come twice.
+// TestAnswers sends responses of other browsers, and responses twice.
 func TestAnswers(t *testing.T) {
 	s := newSite(t)
 	s.idp.SetUser("ann")
@@ -170,7 +170,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestMixUp has one authorization server's answer come with the name of another.
+// TestMixUp sends the response of one authorization server with the name of another.
 func TestMixUp(t *testing.T) {
 	s := newSite(t)
 	s.idp.SetUser("ann")
@@ -189,8 +189,8 @@ func TestMixUp(t *testing.T) {
 	}
 }
 
-// TestLoginWithoutWordOfPKCE is about identity providers that do not say that they know
-// it. Of the authorization server of an upstream that is demanded.
+// TestLoginWithoutWordOfPKCE uses identity providers whose metadata does not offer PKCE.
+// The authorization server of an upstream must offer it.
 func TestLoginWithoutWordOfPKCE(t *testing.T) {
 	s := newSite(t)
 	s.idp.SetUser("ann")
@@ -205,7 +205,7 @@ func TestLoginWithoutWordOfPKCE(t *testing.T) {
 	s.ends(browser(t), s.link(s.of("bob")), 403, "does not offer PKCE")
 }
 
-// TestIDTokens has the issuer say who logged in, in ways that must not count.
+// TestIDTokens uses ID tokens that must not be accepted.
 func TestIDTokens(t *testing.T) {
 	s := newSite(t)
 	s.idp.SetUser("ann")
@@ -240,8 +240,7 @@ func TestLinksAndFlowsExpire(t *testing.T) {
 	}
 }
 
-// TestDeclined is an authorization server at which the user says no, and one that
-// would have its own words shown.
+// TestDeclined checks that an error response is shown, but not its text.
 func TestDeclined(t *testing.T) {
 	s := newSite(t)
 	b := browser(t)
@@ -285,7 +284,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestClientDocument lets the gateway be named by the URL of what it says of itself.
+// TestClientDocument uses the URL of the gateway's client metadata as client_id.
 func TestClientDocument(t *testing.T) {
 	s := newSite(t)
 	s.as.SetMetadata("client_id_metadata_document_supported", true)
@@ -309,8 +308,8 @@ func TestClientDocument(t *testing.T) {
 	}
 }
 
-// A browser on its way is known by a cookie that no script reads, that goes over TLS
-// alone, and nowhere but to the pages of grants.
+// TestCookies checks that the cookie of an authorization request is not readable by
+// scripts, is sent over TLS only, and to the pages of grants only.
 func TestCookies(t *testing.T) {
 	s := newSite(t)
 	s.idp.SetUser("ann")
@@ -333,7 +332,8 @@ func TestCookies(t *testing.T) {
 	}
 }
 
-// TestLinkOpenedTooOften is about a principal who would push the trips of others out.
+// TestLinkOpenedTooOften opens one link so often that the authorization requests of other
+// principals could be dropped.
 func TestLinkOpenedTooOften(t *testing.T) {
 	s := newSite(t)
 	link, b := s.link(s.of("ann")), browser(t)
