@@ -1,7 +1,7 @@
 //go:build !race
 
-// Under the race detector sync.Pool forgets at random, so that nothing can be
-// said about allocations.
+// The race detector makes sync.Pool drop values at random, which changes the number of
+// allocations.
 
 package frontend
 
@@ -13,8 +13,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// callAllocs bounds what one call may allocate in the front end. A call that
-// costs more is a decision, not an accident: then change the number.
+// callAllocs bounds the allocations of one call in the front end. Raise a number only if
+// the cost is a decision.
 var callAllocs = map[wire.Era]float64{wire.EraLegacy: 11, wire.EraModern: 17}
 
 func TestCallAllocations(t *testing.T) {

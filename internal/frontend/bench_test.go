@@ -13,11 +13,13 @@ import (
 )
 
 // constant answers every call with the same result.
-type constant struct{ result call.Result }
+type constantHandler struct{ result call.Result }
 
-func (c constant) Handle(context.Context, *call.Call) (call.Result, error) { return c.result, nil }
+func (c constantHandler) Handle(context.Context, *call.Call) (call.Result, error) {
+	return c.result, nil
+}
 
-// discard is the least that a ResponseWriter can be.
+// discard is a minimal ResponseWriter.
 type discard struct {
 	header http.Header
 	status int
@@ -31,16 +33,16 @@ func (w *discard) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// reader is a body that can be read again and again without allocating.
+// reader is a body that can be read repeatedly without allocating.
 type reader struct{ bytes.Reader }
 
 func (*reader) Close() error { return nil }
 
-// oneCall returns a function that makes the same tools/call again and again,
-// with a result of 1 KiB, and the writer that holds what came back.
+// oneCall returns a function that makes the same tools/call, with a result of 1 KiB, and
+// the writer that gets the response.
 func oneCall(tb testing.TB, era wire.Era) (func(), *discard) {
 	result := wire.Raw(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 1000) + `"}]}`)
-	s := New(Options{Handler: constant{call.Result{Raw: result}}, Info: wire.Raw(`{"name":"gateway","version":"1"}`)})
+	s := New(Options{Handler: constantHandler{call.Result{Raw: result}}, Info: wire.Raw(`{"name":"gateway","version":"1"}`)})
 	w := &discard{header: make(http.Header)}
 	params := `"name":"echo__say","arguments":{"text":"hello","n":1}`
 	r, err := http.NewRequest(http.MethodPost, "http://127.0.0.1:8080/mcp", nil)

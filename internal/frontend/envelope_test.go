@@ -8,12 +8,11 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// A legacy server cannot ask by a result: what looks like that is any member to its revision,
-// and would reach a modern client as a question that nobody has labelled, or asked whether the
-// client answers such ones.
+// A legacy server cannot ask with its result. If such members reached a modern client,
+// they would be asks without a label and without a check of the client's capabilities.
 func TestResultOfALegacyUpstreamIsComplete(t *testing.T) {
 	const asks = `"inputRequests":{"q":{"method":"elicitation/create","params":{"message":"Password?"}}}`
-	s := New(Options{Handler: refusing{}, Info: wire.Raw(`{}`)})
+	s := New(Options{Handler: refusingHandler{}, Info: wire.Raw(`{}`)})
 	for _, tt := range []struct {
 		raw      string
 		revision wire.Revision

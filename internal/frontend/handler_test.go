@@ -10,34 +10,35 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// script is a handler whose tools do what their names say. It keeps a record of
-// what it saw.
-type script struct {
+// scriptHandler is a handler with tools for tests. It records the calls that it gets.
+type scriptHandler struct {
 	mu      sync.Mutex
 	seen    strings.Builder
-	waiting map[string]chan struct{} // calls of the tool wait, by their argument "for"
+	waiting map[string]chan struct{} // for the tool wait, by the argument "for"
 	kept    call.BackChannel
 }
 
-func newScript() *script { return &script{waiting: make(map[string]chan struct{})} }
+func newScriptHandler() *scriptHandler {
+	return &scriptHandler{waiting: make(map[string]chan struct{})}
+}
 
-// record notes one line.
-func (s *script) record(format string, args ...any) {
+// record adds a line to the record.
+func (s *scriptHandler) record(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fmt.Fprintf(&s.seen, format+"\n", args...)
 }
 
-// take returns what was noted since it was last asked.
-func (s *script) take() string {
+// take returns the record since the last take.
+func (s *scriptHandler) take() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.seen.Reset()
 	return s.seen.String()
 }
 
-// gate returns what calls of wait with this argument wait for.
-func (s *script) gate(name string) chan struct{} {
+// release returns the channel that calls of wait with this argument wait for.
+func (s *scriptHandler) release(name string) chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiting[name] == nil {
@@ -46,7 +47,7 @@ func (s *script) gate(name string) chan struct{} {
 	return s.waiting[name]
 }
 
-func (s *script) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
+func (s *scriptHandler) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
 	params := wire.ValueOf(c.Params)
 	s.record("%s %s", c.Method, c.Params)
 	s.record("  by %s, %s, capabilities %s, info %s, log level %q, rounds %t",
@@ -70,11 +71,11 @@ func (s *script) Handle(ctx context.Context, c *call.Call) (call.Result, error) 
 
 func own(result string) (call.Result, error) { return call.Result{Raw: wire.Raw(result)}, nil }
 
-func (s *script) tool(ctx context.Context, c *call.Call, name string, args wire.Value) (call.Result, error) {
+func (s *scriptHandler) tool(ctx context.Context, c *call.Call, name string, args wire.Value) (call.Result, error) {
 	switch name {
 	case "echo":
 		return own(fmt.Sprintf(`{"content":[],"echo":%s}`, args.Raw()))
-	case "notify": // each element of messages, then the result
+	case "notify": // sends each element of messages, then the result
 		for m := range args.Get("messages").Elements() {
 			c.Back.Notify(m.Get("method").Str(), m.Get("params").Raw())
 		}
@@ -88,7 +89,7 @@ func (s *script) tool(ctx context.Context, c *call.Call, name string, args wire.
 		}
 		return own(`{"content":[]}`)
 	case "ask":
-		if args.Get("detached").Bool() { // as a connector does whose asks outlive calls
+		if args.Get("detached").Bool() { // like a connector whose asks outlive the call
 			ctx = context.WithoutCancel(ctx)
 		}
 		res, err := c.Back.Ask(ctx, args.Get("method").Str(), args.Get("params").Raw())
@@ -99,7 +100,7 @@ func (s *script) tool(ctx context.Context, c *call.Call, name string, args wire.
 		return own(fmt.Sprintf(`{"content":[],"answer":%s}`, res))
 	case "wait":
 		select {
-		case <-s.gate(args.Get("for").Str()):
+		case <-s.release(args.Get("for").Str()):
 			return own(`{"content":[]}`)
 		case <-ctx.Done():
 			s.record("  ended: %v", context.Cause(ctx))
@@ -111,19 +112,19 @@ func (s *script) tool(ctx context.Context, c *call.Call, name string, args wire.
 		}
 		code, _ := args.Get("code").Int()
 		fault := &wire.Error{Code: code, Message: "failed", Data: args.Get("data").Raw()}
-		if args.Get("upstream").Bool() { // it is an upstream that says so
+		if args.Get("upstream").Bool() { // the error is that of an upstream
 			fault.Raw = fault.Append(nil)
 		}
 		return call.Result{}, fault
 	case "panic":
 		panic("the handler is broken")
-	case "keep": // the back channel for the tool late
+	case "keep": // keeps the back channel for the tool late
 		s.kept = c.Back
 		return own(`{"content":[]}`)
 	case "late":
 		s.kept.Notify(wire.NoteProgress, wire.Raw(`{"progressToken":"late","progress":1}`))
 		return own(`{"content":[]}`)
-	case "modern": // a result of a modern upstream
+	case "modern": // returns a result of a modern upstream
 		return call.Result{
 			Raw:      wire.Raw(`{ "ttlMs":5,"content":[],"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"up"}` + metaTail(args) + `},"cacheScope":"public" }`),
 			Revision: wire.LatestModern,

@@ -19,15 +19,14 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// pipes is a listener of connections without a network, so that a bubble of synctest
-// has a clock of its own.
-type pipes struct {
+// pipeListener is a listener without a network, as synctest needs it.
+type pipeListener struct {
 	conns chan net.Conn
 	once  sync.Once
 	over  chan struct{}
 }
 
-func (p *pipes) Accept() (net.Conn, error) {
+func (p *pipeListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:
 		return c, nil
@@ -36,8 +35,8 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-func (p *pipes) Close() error   { p.once.Do(func() { close(p.over) }); return nil }
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+func (p *pipeListener) Close() error   { p.once.Do(func() { close(p.over) }); return nil }
+func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 // overHTTP2 serves s over HTTP/2, in a bubble.
 func overHTTP2(t *testing.T, s *Server, f func(t *testing.T, client *http.Client)) {
@@ -45,13 +44,13 @@ func overHTTP2(t *testing.T, s *Server, f func(t *testing.T, client *http.Client
 	certificate.StartTLS()
 	certificate.Close()
 	synctest.Test(t, func(t *testing.T) {
-		p := &pipes{conns: make(chan net.Conn), over: make(chan struct{})}
+		p := &pipeListener{conns: make(chan net.Conn), over: make(chan struct{})}
 		srv := &http.Server{Handler: s, TLSConfig: &tls.Config{Certificates: certificate.TLS.Certificates}}
 		served := make(chan error, 1)
 		go func() { served <- srv.ServeTLS(p, "", "") }()
 		transport := &http.Transport{
 			ForceAttemptHTTP2: true, ExpectContinueTimeout: time.Second,
-			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // of this very test
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the certificate is made by httptest
 			DialContext: func(context.Context, string, string) (net.Conn, error) {
 				ours, theirs := net.Pipe()
 				p.conns <- theirs
@@ -65,8 +64,8 @@ func overHTTP2(t *testing.T, s *Server, f func(t *testing.T, client *http.Client
 	})
 }
 
-// Deadlines of a body and of pieces of an answer are none of a call that takes long:
-// over HTTP/2 one that passes ends the stream even while nothing is written.
+// The deadlines of a body and of a write must not end a long call: over HTTP/2 a deadline
+// ends the stream even if nothing is being written.
 func TestLongCallsOverHTTP2(t *testing.T) {
 	const long = 10 * writeTimeout
 	h := handlerFunc(func(ctx context.Context, c *call.Call) (call.Result, error) {
@@ -105,10 +104,9 @@ func TestLongCallsOverHTTP2(t *testing.T) {
 	}
 }
 
-// A client that reads nothing of a stream loses it, over HTTP/2 too, and its other
-// requests go on.
+// A client that does not read a stream loses only that stream over HTTP/2.
 func TestSlowClientOverHTTP2(t *testing.T) {
-	f := &flood{}
+	f := &floodHandler{}
 	s := New(Options{Handler: f, Info: wire.Raw(`{}`)})
 	overHTTP2(t, s, func(t *testing.T, client *http.Client) {
 		send := func(r *http.Request) *http.Response {
@@ -123,7 +121,7 @@ func TestSlowClientOverHTTP2(t *testing.T) {
 		stuck := send(callFor(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"flood"%s}}`, wire.EraModern))
 		defer stuck.Body.Close()
 		began := time.Now()
-		for s.calls.Held() > 0 { // the clock of the bubble goes on when nothing else does
+		for s.calls.Held() > 0 { // synctest advances the clock when all goroutines wait
 			time.Sleep(time.Second)
 			if time.Since(began) > 10*writeTimeout {
 				t.Fatal("the request is still held")
@@ -140,7 +138,7 @@ func TestSlowClientOverHTTP2(t *testing.T) {
 	})
 }
 
-// Who has to be quick about one piece may be silent afterwards.
+// A short deadline for one piece must not end the stream later.
 func TestHurriedClientOverHTTP2(t *testing.T) {
 	h := handlerFunc(func(_ context.Context, c *call.Call) (call.Result, error) {
 		c.Back.Notify(wire.NoteProgress, wire.Raw(`{"progressToken":1,"progress":1,"message":"`+strings.Repeat("x", 4*freeBody)+`"}`))

@@ -11,8 +11,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Whose question it is that belongs to no call is told by the client's Key: two
-// clients that have no session must not share one, and one must not have two.
+// An ask outside of a call goes to the client with its Key. So two clients without a
+// session must not share a Key, and one client must not have two.
 func TestKeysOfClientsWithoutSession(t *testing.T) {
 	const host = `"io.modelcontextprotocol/clientInfo":{"name":"host","version":"1"},`
 	modern := func(info string) string {
@@ -42,7 +42,7 @@ func TestKeysOfClientsWithoutSession(t *testing.T) {
 			with(func(s *sender) { s.body = legacy }), with(func(s *sender) { s.body = legacy }), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := &keeper{}
+			k := &clientRecorder{}
 			s := New(Options{Handler: k, Info: wire.Raw(`{}`), Authenticate: func(r *http.Request) (*call.Principal, error) {
 				return &call.Principal{Subject: r.Header.Get("X-Api-Key"), AuthMethod: "api-key"}, nil
 			}})
@@ -79,9 +79,9 @@ func TestKeysOfClientsWithoutSession(t *testing.T) {
 	}
 }
 
-// One client's calls take one share, wherever they come from; strangers take their own.
+// All calls of one client count for one share, and other clients have other shares.
 func TestSharesOfClients(t *testing.T) {
-	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`)})
 	ann := &call.Principal{Subject: "ann", AuthMethod: "api-key"}
 	a, b := &call.Client{Key: "a"}, &call.Client{Key: "b"}
 	silent := []*call.Client{{Key: "1", Sessionless: true}, {Key: "2", Sessionless: true}}
@@ -99,8 +99,8 @@ func TestSharesOfClients(t *testing.T) {
 	}
 }
 
-// Nobody can ever fetch the answer to a call that has no session, once its client
-// is gone; in a session it may still be wanted.
+// A call without a session ends with its connection, because the client cannot fetch the
+// answer later. In a session it can.
 func TestACallWithoutSessionEndsWithItsClient(t *testing.T) {
 	began, ended := make(chan struct{}), make(chan error, 1)
 	s := New(Options{Info: wire.Raw(`{}`), Handler: handlerFunc(func(ctx context.Context, c *call.Call) (call.Result, error) {

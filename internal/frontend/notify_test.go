@@ -13,17 +13,17 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// guest is a legacy client of a lot, with a stream of its own.
-type guest struct {
-	l      *lot
+// streamClient is a legacy client of a parkingServer, with a GET stream.
+type streamClient struct {
+	l      *parkingServer
 	ctx    context.Context
 	key    string
 	client *call.Client
 	stream *reply
 }
 
-func (l *lot) enter(ctx context.Context, capabilities string) *guest {
-	g := &guest{l: l, ctx: ctx}
+func (l *parkingServer) enter(ctx context.Context, capabilities string) *streamClient {
+	g := &streamClient{l: l, ctx: ctx}
 	r := g.send(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":`+capabilities+`,"clientInfo":{"name":"c","version":"1"}}}`)
 	g.key = r.header.Get(wire.HeaderSession)
 	g.client = &call.Client{Key: g.key, Revision: wire.Rev20251125, Capabilities: wire.Raw(capabilities)}
@@ -31,8 +31,8 @@ func (l *lot) enter(ctx context.Context, capabilities string) *guest {
 	return g
 }
 
-// send makes a request and waits until nothing moves.
-func (g *guest) send(verb, body string) *reply {
+// send sends a request and waits until all goroutines wait.
+func (g *streamClient) send(verb, body string) *reply {
 	g.l.t.Helper()
 	req, err := http.NewRequestWithContext(g.ctx, verb, "http://127.0.0.1/mcp", io.NopCloser(strings.NewReader(body)))
 	if err != nil {
@@ -54,8 +54,8 @@ func (g *guest) send(verb, body string) *reply {
 	return r
 }
 
-// heard returns the messages that have come on the client's stream.
-func (g *guest) heard() string {
+// received returns the messages that have come on the client's stream.
+func (g *streamClient) received() string {
 	synctest.Wait()
 	g.stream.mu.Lock()
 	defer g.stream.mu.Unlock()
@@ -72,38 +72,38 @@ func note(method, params string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/%s"%s}`, method, params)
 }
 
-// Of two clients the one that is meant is told, by the stream that it has.
+// A notification for one of two clients reaches only that client, on its stream.
 func TestNotifyReachesOneClient(t *testing.T) {
-	withLot(t, askOnce, func(l *lot) {
+	withParking(t, askOnce, func(l *parkingServer) {
 		ctx, cancel := context.WithCancel(l.t.Context())
 		defer cancel()
 		ann, bob := l.enter(ctx, `{}`), l.enter(ctx, `{}`)
 		l.s.Notify(Audience{Client: ann.key}, wire.NoteElicitComplete, wire.Raw(`{"elicitationId":"x"}`))
 		l.s.Notify(Audience{Client: "nobody"}, wire.NoteElicitComplete, wire.Raw(`{"elicitationId":"y"}`))
 		l.s.Notify(Audience{Client: ann.key}, wire.NoteToolsChanged, nil)
-		synctest.Wait() // changes of lists may come later than what follows them
+		synctest.Wait() // list changes may come after later messages
 		l.s.Notify(Audience{Client: ann.key}, wire.NoteMessage, wire.Raw(`{"level":"debug","data":1}`))
 		l.s.Notify(Audience{Client: ann.key}, wire.NoteMessage, wire.Raw(`{"level":"info","data":2}`))
 		want := note("elicitation/complete", `,"params":{"elicitationId":"x"}`) + "\n" + note("tools/list_changed", "") + "\n" + note("message", `,"params":{"level":"info","data":2}`)
-		if got := ann.heard(); got != want {
+		if got := ann.received(); got != want {
 			t.Errorf("the client was told\n%s\nwant\n%s", got, want)
 		}
-		if got := bob.heard(); got != "" {
+		if got := bob.received(); got != "" {
 			t.Errorf("another client was told %s", got)
 		}
 		bob.send(http.MethodPost, `{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"debug"}}`)
 		l.s.Notify(Audience{Client: bob.key}, wire.NoteMessage, wire.Raw(`{"level":"debug","data":3}`))
-		if got := bob.heard(); got != note("message", `,"params":{"level":"debug","data":3}`) {
+		if got := bob.received(); got != note("message", `,"params":{"level":"debug","data":3}`) {
 			t.Errorf("a client that wants everything was told %s", got)
 		}
 	})
 }
 
 func TestNotifyReachesAPrincipal(t *testing.T) {
-	withLot(t, askOnce, func(l *lot) {
+	withParking(t, askOnce, func(l *parkingServer) {
 		ctx, cancel := context.WithCancel(l.t.Context())
 		defer cancel()
-		var guests []*guest
+		var guests []*streamClient
 		for _, subject := range []string{"ann", "ann", "bob"} {
 			l.s.options.Authenticate = func(*http.Request) (*call.Principal, error) {
 				return &call.Principal{Subject: subject, AuthMethod: "api-key"}, nil
@@ -113,21 +113,21 @@ func TestNotifyReachesAPrincipal(t *testing.T) {
 		ann := (&call.Principal{Subject: "ann", AuthMethod: "api-key"}).Key()
 		l.s.Notify(Audience{Principal: ann}, wire.NotePromptsChanged, nil)
 		for n, want := range []string{note("prompts/list_changed", ""), note("prompts/list_changed", ""), ""} {
-			if got := guests[n].heard(); got != want {
+			if got := guests[n].received(); got != want {
 				t.Errorf("client %d was told %s, want %s", n, got, want)
 			}
 		}
 	})
 }
 
-// A client can be asked between its calls, on the stream that it has.
+// A client can be asked between its calls, on its GET stream.
 func TestAskBetweenCalls(t *testing.T) {
 	const rooted = `{"roots":{}}`
 	type outcome struct {
 		answer wire.Raw
 		err    error
 	}
-	ask := func(ctx context.Context, l *lot, c *call.Client, method string) <-chan outcome {
+	ask := func(ctx context.Context, l *parkingServer, c *call.Client, method string) <-chan outcome {
 		done := make(chan outcome, 1)
 		go func() {
 			answer, err := l.s.Ask(ctx, c, method, wire.Raw(`{}`))
@@ -138,44 +138,46 @@ func TestAskBetweenCalls(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name string
-		then func(g *guest, cancel func())
+		then func(g *streamClient, cancel func())
 		want string
 	}{
-		{"answered", func(g *guest, _ func()) { g.send(http.MethodPost, `{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}`) }, `{"roots":[]} <nil>`},
-		{"refused", func(g *guest, _ func()) {
+		{"answered", func(g *streamClient, _ func()) {
+			g.send(http.MethodPost, `{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}`)
+		}, `{"roots":[]} <nil>`},
+		{"refused", func(g *streamClient, _ func()) {
 			g.send(http.MethodPost, `{"jsonrpc":"2.0","id":1,"error":{"code":-5,"message":"no"}}`)
 		}, ` no (-5)`},
-		{"the session ends", func(g *guest, _ func()) { g.send(http.MethodDelete, "") }, ` the client cannot be reached (-32603)`},
-		{"the server takes it back", func(_ *guest, cancel func()) { cancel() }, ` context canceled`},
+		{"the session ends", func(g *streamClient, _ func()) { g.send(http.MethodDelete, "") }, ` the client cannot be reached (-32603)`},
+		{"the server takes it back", func(_ *streamClient, cancel func()) { cancel() }, ` context canceled`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			withLot(t, askOnce, func(l *lot) {
+			withParking(t, askOnce, func(l *parkingServer) {
 				ctx, end := context.WithCancel(l.t.Context())
 				defer end()
 				g := l.enter(ctx, rooted)
 				asking, cancel := context.WithCancel(l.t.Context())
 				defer cancel()
 				done := ask(asking, l, g.client, wire.MethodRootsList)
-				if want := `{"jsonrpc":"2.0","id":1,"method":"roots/list","params":{}}`; g.heard() != want {
-					t.Errorf("the client heard %s, want %s", g.heard(), want)
+				if want := `{"jsonrpc":"2.0","id":1,"method":"roots/list","params":{}}`; g.received() != want {
+					t.Errorf("the client heard %s, want %s", g.received(), want)
 				}
 				tt.then(g, cancel)
 				o := <-done
 				if got := fmt.Sprintf("%s %v", o.answer, o.err); got != tt.want {
 					t.Errorf("got %s, want %s", got, tt.want)
 				}
-				if told := strings.Contains(g.heard(), `"method":"notifications/cancelled","params":{"requestId":1}`); told != (asking.Err() != nil) {
-					t.Errorf("the client heard %s", g.heard())
+				if told := strings.Contains(g.received(), `"method":"notifications/cancelled","params":{"requestId":1}`); told != (asking.Err() != nil) {
+					t.Errorf("the client heard %s", g.received())
 				}
 			})
 		})
 	}
-	withLot(t, askOnce, func(l *lot) {
+	withParking(t, askOnce, func(l *parkingServer) {
 		ctx, end := context.WithCancel(l.t.Context())
 		defer end()
 		g := l.enter(ctx, rooted)
-		if o := <-ask(ctx, l, g.client, wire.MethodElicit); string(o.answer) != `{"action":"cancel"}` || g.heard() != "" {
-			t.Errorf("what it did not declare: %s, %v; it heard %s", o.answer, o.err, g.heard())
+		if o := <-ask(ctx, l, g.client, wire.MethodElicit); string(o.answer) != `{"action":"cancel"}` || g.received() != "" {
+			t.Errorf("what it did not declare: %s, %v; it heard %s", o.answer, o.err, g.received())
 		}
 		gone := *g.client
 		gone.Key = "gone"
@@ -185,10 +187,9 @@ func TestAskBetweenCalls(t *testing.T) {
 	})
 }
 
-// Whoever keeps something for a client hears of the end of its session, however
-// that comes, and of changes of its roots.
+// The Events report each end of a session, for any reason, and changes of roots.
 func TestSessionHooks(t *testing.T) {
-	withLot(t, askOnce, func(l *lot) {
+	withParking(t, askOnce, func(l *parkingServer) {
 		var ended, rooted []string
 		l.sessionEnded = func(key string) { ended = append(ended, key) }
 		l.s.options.Events.RootsChanged = func(c *call.Client, principal string) { rooted = append(rooted, c.Key+principal) }

@@ -20,7 +20,7 @@ import (
 )
 
 func TestParkAndResume(t *testing.T) {
-	withLot(t, askOnce, func(l *lot) {
+	withParking(t, askOnce, func(l *parkingServer) {
 		first := l.post("")
 		if first.message() != nil {
 			t.Fatal("answered before others could ask")
@@ -45,7 +45,7 @@ func TestParkAndResume(t *testing.T) {
 	})
 }
 
-// A legacy server may ask without params. They are written all the same.
+// A legacy server may ask without params. The client gets empty params.
 func TestAnAskWithoutParams(t *testing.T) {
 	h := func(ctx context.Context, c *call.Call) (call.Result, error) {
 		roots, err := c.Back.Ask(ctx, wire.MethodRootsList, nil)
@@ -54,7 +54,7 @@ func TestAnAskWithoutParams(t *testing.T) {
 		}
 		return say(string(roots))
 	}
-	withLot(t, h, func(l *lot) {
+	withParking(t, h, func(l *parkingServer) {
 		first := l.post("")
 		gathered()
 		requests, state := first.round()
@@ -80,7 +80,7 @@ func TestAsksAtOnceAndOneAfterAnother(t *testing.T) {
 		out[2] = elicit(ctx, c, "last")
 		return say(out)
 	}
-	withLot(t, h, func(l *lot) {
+	withParking(t, h, func(l *parkingServer) {
 		first := l.post("")
 		time.Sleep(15*time.Millisecond + park.GatherWindow)
 		requests, state := first.round()
@@ -111,7 +111,7 @@ func TestSomeAnswers(t *testing.T) {
 		wg.Wait()
 		return say(out)
 	}
-	withLot(t, h, func(l *lot) {
+	withParking(t, h, func(l *parkingServer) {
 		first := l.post("")
 		gathered()
 		_, state := first.round()
@@ -148,7 +148,7 @@ func TestRetryTwice(t *testing.T) {
 			return call.Result{}, ctx.Err()
 		}
 	}
-	withLot(t, h, func(l *lot) {
+	withParking(t, h, func(l *parkingServer) {
 		release = make(chan struct{})
 		first := l.post("")
 		gathered()
@@ -156,7 +156,7 @@ func TestRetryTwice(t *testing.T) {
 		answer := retry(state, `{"ask-1":{"action":"accept"}}`)
 		second, third := l.post(answer), l.post(retry(state, `{"ask-1":{"action":"decline"}}`))
 		gone := l.post(answer)
-		gone.cancel() // one of several: the call goes on for the others
+		gone.cancel() // the call goes on for the other requests
 		synctest.Wait()
 		close(release)
 		for _, r := range []*reply{second, third} {
@@ -175,7 +175,7 @@ func TestConcurrentCallsOfOneClient(t *testing.T) {
 	h := func(ctx context.Context, c *call.Call) (call.Result, error) {
 		return say(string(c.Params) + elicit(ctx, c, "which?"))
 	}
-	withLot(t, h, func(l *lot) {
+	withParking(t, h, func(l *parkingServer) {
 		var states []string
 		for i := range 3 {
 			r := l.postAs(call.Anonymous, allCaps, fmt.Sprintf(`{"i":%d}`, i), "")
@@ -194,7 +194,7 @@ func TestConcurrentCallsOfOneClient(t *testing.T) {
 }
 
 func TestTooManyParkedCalls(t *testing.T) {
-	withLot(t, askOnce, func(l *lot) {
+	withParking(t, askOnce, func(l *parkingServer) {
 		for i := range 4 {
 			r := l.postAs(call.Anonymous, allCaps, fmt.Sprintf(`{"i":%d}`, i), "")
 			gathered()
@@ -214,7 +214,7 @@ func TestTooManyParkedCalls(t *testing.T) {
 func TestParkedCallsAreSharedFairly(t *testing.T) {
 	const most = 3 // see withLot
 	// parks returns how many calls the client can park.
-	parks := func(l *lot) (n int) {
+	parks := func(l *parkingServer) (n int) {
 		for n < 2*most {
 			r := l.post("")
 			gathered()
@@ -227,21 +227,21 @@ func TestParkedCallsAreSharedFairly(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		client func(l *lot, n int)
+		client func(l *parkingServer, n int)
 	}{
-		{"addresses", func(l *lot, n int) { l.remote = fmt.Sprintf("192.0.2.%d:1", n) }},
-		{"programs on this machine", func(l *lot, n int) {
+		{"addresses", func(l *parkingServer, n int) { l.remote = fmt.Sprintf("192.0.2.%d:1", n) }},
+		{"programs on this machine", func(l *parkingServer, n int) {
 			l.remote, l.info = "127.0.0.1:1", fmt.Sprintf(`{"name":"program %d","version":"1"}`, n)
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			withLot(t, askOnce, func(l *lot) {
+			withParking(t, askOnce, func(l *parkingServer) {
 				total := 0
 				for n := range parkedShares - 2 {
 					tt.client(l, n)
 					got := parks(l)
 					total += got
-					if got != most && got != 0 { // two clients share a number now and then, of 1024
+					if got != most && got != 0 { // two clients may have the same of 1024 shares
 						t.Errorf("client %d parks %d calls, want %d", n, got, most)
 					}
 				}
@@ -267,7 +267,7 @@ func TestClientThatNeverComesBack(t *testing.T) {
 		<-ctx.Done()
 		return call.Result{}, ctx.Err()
 	}
-	withLot(t, h, func(l *lot) {
+	withParking(t, h, func(l *parkingServer) {
 		first := l.post("")
 		gathered()
 		_, state := first.round()
@@ -284,11 +284,11 @@ func TestClientThatNeverComesBack(t *testing.T) {
 
 func TestResultThatComesWhileParked(t *testing.T) {
 	h := func(ctx context.Context, c *call.Call) (call.Result, error) {
-		ctx, cancel := context.WithTimeout(ctx, time.Minute) // the upstream gives its question up
+		ctx, cancel := context.WithTimeout(ctx, time.Minute) // the upstream gives up
 		defer cancel()
 		return say(elicit(ctx, c, "quick?"))
 	}
-	withLot(t, h, func(l *lot) {
+	withParking(t, h, func(l *parkingServer) {
 		first := l.post("")
 		gathered()
 		_, state := first.round()
@@ -302,7 +302,7 @@ func TestResultThatComesWhileParked(t *testing.T) {
 		kept := l.post("")
 		gathered()
 		kept.round()
-		time.Sleep(parkTTL + time.Second) // nobody comes for this one
+		time.Sleep(parkTTL + time.Second) // no retry comes for this one
 	})
 }
 
@@ -315,12 +315,12 @@ func TestAskThatComesWhileParked(t *testing.T) {
 		wg.Wait()
 		return say(early + late)
 	}
-	withLot(t, h, func(l *lot) {
+	withParking(t, h, func(l *parkingServer) {
 		first := l.post("")
 		gathered()
 		_, state := first.round()
 		time.Sleep(time.Minute)
-		// Not even by its key can a question be answered that was not put yet.
+		// The client cannot answer an ask that it has not got, even if it knows the key.
 		requests, next := l.post(retry(state, `{"ask-1":{"action":"accept"}}`)).round()
 		if _, ok := requests["ask-2"]; !ok || len(requests) != 1 {
 			t.Fatalf("requests are %v, want ask-2", requests)
@@ -338,10 +338,10 @@ func TestDisconnects(t *testing.T) {
 		return say(a)
 	}
 	t.Run("before the question", func(t *testing.T) {
-		withLot(t, func(ctx context.Context, c *call.Call) (call.Result, error) {
+		withParking(t, func(ctx context.Context, c *call.Call) (call.Result, error) {
 			<-ctx.Done()
 			return call.Result{}, ctx.Err()
-		}, func(l *lot) {
+		}, func(l *parkingServer) {
 			l.post("").cancel()
 			if diff := cmp.Diff([]string{errClientGone.Error()}, l.causes()); diff != "" {
 				t.Error(diff)
@@ -349,11 +349,11 @@ func TestDisconnects(t *testing.T) {
 		})
 	})
 	t.Run("of the retry", func(t *testing.T) {
-		withLot(t, h, func(l *lot) {
+		withParking(t, h, func(l *parkingServer) {
 			first := l.post("")
 			gathered()
 			_, state := first.round()
-			first.cancel() // its end is no cancellation
+			first.cancel() // the end of the first request does not cancel the call
 			if got := l.causes(); got != nil {
 				t.Fatalf("cancelled by the end of the first request: %v", got)
 			}
@@ -371,7 +371,7 @@ func TestDrainEndsParkedCalls(t *testing.T) {
 	h := func(ctx context.Context, c *call.Call) (call.Result, error) {
 		return say(elicit(context.WithoutCancel(ctx), c, "a") + elicit(context.WithoutCancel(ctx), c, "b"))
 	}
-	withLot(t, h, func(l *lot) {
+	withParking(t, h, func(l *parkingServer) {
 		parked := l.post("")
 		gathered()
 		_, state := parked.round()
@@ -382,7 +382,7 @@ func TestDrainEndsParkedCalls(t *testing.T) {
 		}
 		l.post(retry(state, `{}`)).fault(-32603, "takes no new calls")
 		gathered()
-		gathered() // one for each question
+		gathered() // one for each ask
 		if got := resumed.result(); got != `{"action":"cancel"}{"action":"cancel"}` {
 			t.Errorf("a question during the drain got %v", got)
 		}
@@ -396,7 +396,7 @@ func TestQuestionsDuringADrainOfACallThatWasParked(t *testing.T) {
 		<-more
 		return say(a + elicit(ctx, c, "b"))
 	}
-	withLot(t, h, func(l *lot) {
+	withParking(t, h, func(l *parkingServer) {
 		more = make(chan struct{})
 		first := l.post("")
 		gathered()
@@ -412,10 +412,10 @@ func TestQuestionsDuringADrainOfACallThatWasParked(t *testing.T) {
 }
 
 func TestStopEndsRunningCalls(t *testing.T) {
-	withLot(t, func(ctx context.Context, _ *call.Call) (call.Result, error) {
+	withParking(t, func(ctx context.Context, _ *call.Call) (call.Result, error) {
 		<-ctx.Done()
 		return call.Result{}, ctx.Err()
-	}, func(l *lot) {
+	}, func(l *parkingServer) {
 		r := l.post("")
 		l.stop()
 		r.fault(-32603, errStopped.Error())
@@ -434,7 +434,7 @@ func TestEachRequestGetsItsOwnProgress(t *testing.T) {
 		note(3)
 		return say(nil)
 	}
-	withLot(t, h, func(l *lot) {
+	withParking(t, h, func(l *parkingServer) {
 		first := l.post(`META "progressToken":"one","io.modelcontextprotocol/logLevel":"debug";`)
 		gathered()
 		_, state := first.round()
@@ -458,8 +458,8 @@ func TestEachRequestGetsItsOwnProgress(t *testing.T) {
 	})
 }
 
-func TestWhoIsNotAskedIsNotParked(t *testing.T) {
-	withLot(t, askOnce, func(l *lot) {
+func TestClientsThatAreNotAskedAreNotParked(t *testing.T) {
+	withParking(t, askOnce, func(l *parkingServer) {
 		for caps, want := range map[string]string{
 			`{}`:                         `{"action":"cancel"}`,
 			`{"sampling":{}}`:            `{"action":"cancel"}`,
@@ -481,7 +481,7 @@ func TestEachRequestDeclaresItsOwnCapabilities(t *testing.T) {
 		wg.Wait()
 		return say(a + b + elicit(ctx, c, "more?"))
 	}
-	withLot(t, h, func(l *lot) {
+	withParking(t, h, func(l *parkingServer) {
 		first := l.post("")
 		gathered()
 		_, state := first.round()
@@ -493,7 +493,7 @@ func TestEachRequestDeclaresItsOwnCapabilities(t *testing.T) {
 }
 
 func TestResumingIsPermittedAnew(t *testing.T) {
-	withLot(t, askOnce, func(l *lot) {
+	withParking(t, askOnce, func(l *parkingServer) {
 		first := l.post("")
 		gathered()
 		_, state := first.round()
@@ -508,7 +508,7 @@ func TestResumingIsPermittedAnew(t *testing.T) {
 
 func TestAttacksOnParkedStates(t *testing.T) {
 	bob := &call.Principal{Subject: "bob", AuthMethod: "jwt"}
-	withLot(t, askOnce, func(l *lot) {
+	withParking(t, askOnce, func(l *parkingServer) {
 		first := l.post("")
 		gathered()
 		_, state := first.round()
@@ -536,7 +536,7 @@ func TestAttacksOnParkedStates(t *testing.T) {
 				t.Errorf("%s: %s", tc.name, diff)
 			}
 		}
-		// None of this has used the state. The spelling of the arguments does not matter.
+		// None of these requests has used the state. The spelling of the arguments does not matter.
 		if got := l.postAs(call.Anonymous, allCaps, `{"b":[1,"\u0078"],"a":10e-1}`, again(state)).result(); got != `{"action":"accept"}` {
 			t.Errorf("got %v", got)
 		}

@@ -13,10 +13,10 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// What arrives on the wire in an odd form is served when it is clear, and
-// refused when two readers could take it for different things.
+// Requests in an unusual form are served if they are unambiguous, and refused if two
+// readers could understand them differently.
 func TestRawRequests(t *testing.T) {
-	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), LoopbackListener: true})
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), LoopbackListener: true})
 	web := httptest.NewServer(s)
 	defer web.Close()
 	post := func(line, more, body string) string {
@@ -25,7 +25,7 @@ func TestRawRequests(t *testing.T) {
 	const host, first = "Host: localhost\r\n", "POST /mcp HTTP/1.1"
 	for _, tt := range []struct {
 		name, sent string
-		want       []int // the statuses that come back
+		want       []int // the statuses of the responses
 	}{
 		{"decent", post(first, host, pingBody), []int{200}},
 		{"pipelined", post(first, host, pingBody) + post(first, host, pingBody) + post(first, host, "["), []int{200, 200, 400}},
@@ -58,7 +58,7 @@ func TestRawRequests(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			go io.WriteString(conn, tt.sent) // the server may stop reading before the end
+			go io.WriteString(conn, tt.sent) // the server may stop reading early
 			answers := bufio.NewReader(conn)
 			method, _, _ := strings.Cut(tt.sent, " ")
 			for i, want := range tt.want {
@@ -78,7 +78,7 @@ func TestRawRequests(t *testing.T) {
 
 // An event stream over HTTP/1.0 ends with the connection.
 func TestStreamOverHTTP10(t *testing.T) {
-	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), LoopbackListener: true})
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), LoopbackListener: true})
 	web := httptest.NewServer(s)
 	defer web.Close()
 	conn, err := net.Dial("tcp", web.Listener.Addr().String())

@@ -12,11 +12,10 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// What is refused is counted by a fixed set of reasons, and the log says so without
-// drowning in it.
+// Refused requests are counted by a fixed set of reasons, and logged at a limited rate.
 func TestRefusalsAreCountedAndLogged(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
-	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), LoopbackListener: true, Logger: zap.New(core)})
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), LoopbackListener: true, Logger: zap.New(core)})
 	for reason, change := range map[string]func(*http.Request) *http.Request{
 		refusedOrigin:  func(r *http.Request) *http.Request { r.Header.Set("Origin", "https://evil.example"); return r },
 		refusedSession: func(r *http.Request) *http.Request { r.Header.Set(wire.HeaderSession, "nobody's"); return r },

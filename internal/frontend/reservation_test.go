@@ -17,9 +17,9 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Requests without a proof count by their address, those with one by principal.
-func TestOwners(t *testing.T) {
-	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
+// Anonymous requests count for their address, others for their principal.
+func TestRequestShares(t *testing.T) {
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`)})
 	ann := &call.Principal{Subject: "ann", AuthMethod: "jwt"}
 	of := func(address string, who *call.Principal) fairshare.Share {
 		return s.requestShare(&http.Request{RemoteAddr: address}, who)
@@ -42,32 +42,32 @@ func TestOwners(t *testing.T) {
 	for i := range 200 {
 		seen[of(fmt.Sprintf("192.0.2.%d:1", i), call.Anonymous)] = true
 	}
-	if len(seen) < 100 { // two of 200 share a number now and then, of 1024
+	if len(seen) < 100 { // some of 200 clients have the same of 1024 shares
 		t.Errorf("200 addresses are %d owners", len(seen))
 	}
 }
 
-// crowd is a server in a bubble, and requests to it from several addresses.
-type crowd struct {
+// loadServer is a server in a synctest bubble that gets requests from several addresses.
+type loadServer struct {
 	t *testing.T
 	s *Server
-	h *script
+	h *scriptHandler
 }
 
-func newCrowd(t *testing.T, o Options) *crowd {
-	h := newScript()
+func newLoadServer(t *testing.T, o Options) *loadServer {
+	h := newScriptHandler()
 	o.Handler, o.Info = h, wire.Raw(`{}`)
-	return &crowd{t, New(o), h}
+	return &loadServer{t, New(o), h}
 }
 
-// post sends a call of the tool wait with an argument of so many bytes, from one
-// of some addresses that are different owners, and returns when nothing moves.
-func (c *crowd) post(from, size int) (w *httptest.ResponseRecorder, done func() bool) {
+// post sends a call of the tool wait with an argument of the given size, from one of
+// several addresses with different shares, and returns when all goroutines wait.
+func (c *loadServer) post(from, size int) (w *httptest.ResponseRecorder, done func() bool) {
 	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{"for":"x","pad":"` + strings.Repeat("x", size) + `"}}}`
 	return c.send(from, body)
 }
 
-func (c *crowd) send(from int, body string) (w *httptest.ResponseRecorder, done func() bool) {
+func (c *loadServer) send(from int, body string) (w *httptest.ResponseRecorder, done func() bool) {
 	r := request(c.t, strings.NewReader(body))
 	r.RemoteAddr = c.address(from)
 	w = httptest.NewRecorder()
@@ -87,8 +87,8 @@ func (c *crowd) send(from int, body string) (w *httptest.ResponseRecorder, done 
 	}
 }
 
-// address returns the nth address; no two share an owner.
-func (c *crowd) address(n int) string {
+// address returns the nth address. Each has a share of its own.
+func (c *loadServer) address(n int) string {
 	seen := make(map[fairshare.Share]bool)
 	for i := 1; ; i++ {
 		address := fmt.Sprintf("192.0.2.%d:1", i)
@@ -102,7 +102,7 @@ func (c *crowd) address(n int) string {
 	}
 }
 
-func (c *crowd) refused(w *httptest.ResponseRecorder, done func() bool, status int) {
+func (c *loadServer) refused(w *httptest.ResponseRecorder, done func() bool, status int) {
 	c.t.Helper()
 	if !done() || w.Code != status {
 		c.t.Fatalf("done %t with status %d, want %d", done(), w.Code, status)
@@ -113,12 +113,12 @@ func (c *crowd) refused(w *httptest.ResponseRecorder, done func() bool, status i
 	}
 }
 
-// The bodies of all requests together are bounded, and no client has more than
-// its share. Small ones are free.
+// The bytes of all bodies are bounded, and no client has more than its share. Small
+// bodies are not counted.
 func TestBodiesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const body = 64 << 10
-		c := newCrowd(t, Options{Limits: Limits{MaxMessage: 2 * body, MaxBodies: 8*body + 4<<10}})
+		c := newLoadServer(t, Options{Limits: Limits{MaxMessage: 2 * body, MaxBodies: 8*body + 4<<10}})
 		for from, share := range []struct{ most, status int }{{4, http.StatusTooManyRequests}, {2, http.StatusServiceUnavailable}} {
 			for i := range share.most {
 				if w, done := c.post(from, body); done() {
@@ -136,7 +136,7 @@ func TestBodiesAreBounded(t *testing.T) {
 		}
 		w, done := c.post(3, body*3/2)
 		c.refused(w, done, http.StatusServiceUnavailable)
-		close(c.h.gate("x"))
+		close(c.h.release("x"))
 		synctest.Wait()
 		if n := c.s.bodies.Held() + c.s.calls.Held(); n != 0 {
 			t.Errorf("%d are held of nothing", n)
@@ -147,12 +147,11 @@ func TestBodiesAreBounded(t *testing.T) {
 	})
 }
 
-// A body counts as it arrives, not as it is announced, and a lie about it costs
-// nobody anything.
+// Only the bytes of a body that have arrived count, not the announced length.
 func TestBodyThatNeverComes(t *testing.T) {
 	for _, came := range []int{0, 100 << 10} {
 		synctest.Test(t, func(t *testing.T) {
-			c := newCrowd(t, Options{Limits: Limits{MaxMessage: 16 << 20}})
+			c := newLoadServer(t, Options{Limits: Limits{MaxMessage: 16 << 20}})
 			ctx, hangUp := context.WithCancel(t.Context())
 			r := request(t, io.MultiReader(strings.NewReader(strings.Repeat(" ", came)), waitingBody{ctx}))
 			r.ContentLength = 16 << 20
@@ -177,11 +176,11 @@ func (b waitingBody) Read([]byte) (int, error) {
 	return 0, b.Err()
 }
 
-// The requests that run are bounded too, those of a batch one by one; streams
-// that wait for changes are bounded elsewhere.
+// Running requests are bounded, and each request of a batch counts. Listen streams have a
+// budget of their own.
 func TestCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, Options{Limits: Limits{MaxCalls: 8}})
+		c := newLoadServer(t, Options{Limits: Limits{MaxCalls: 8}})
 		w, _ := c.send(0, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{}}}`)
 		session := w.Header().Get(wire.HeaderSession)
 		ctx, hangUp := context.WithCancel(t.Context())
@@ -218,7 +217,7 @@ func TestCallsAreBounded(t *testing.T) {
 		}
 		w, done = c.post(1, 1)
 		c.refused(w, done, http.StatusServiceUnavailable)
-		close(c.h.gate("x"))
+		close(c.h.release("x"))
 		synctest.Wait()
 		if w, _ := batch(); w.Code != http.StatusOK {
 			t.Errorf("a batch afterwards: status %d", w.Code)
@@ -231,9 +230,9 @@ func TestCallsAreBounded(t *testing.T) {
 	})
 }
 
-// A parked call keeps its arguments, and so the room for them, until it is over.
+// The reservation for the body of a parked call is held until the call ends.
 func TestParkedCallHoldsItsBody(t *testing.T) {
-	withLot(t, askOnce, func(l *lot) {
+	withParking(t, askOnce, func(l *parkingServer) {
 		arguments := `{"pad":"` + strings.Repeat("x", 100<<10) + `"}`
 		first := l.postAs(call.Anonymous, allCaps, arguments, "")
 		gathered()
@@ -248,11 +247,11 @@ func TestParkedCallHoldsItsBody(t *testing.T) {
 	})
 }
 
-// On a pipe there is one client, and it cannot have more than it can elsewhere.
+// The only client on stdio is bounded like any other client.
 func TestStdioBodiesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const body = 64 << 10
-		h := newScript()
+		h := newScriptHandler()
 		s := New(Options{Handler: h, Info: wire.Raw(`{}`), Limits: Limits{MaxMessage: 2 * body, MaxBodies: 4*body + 4<<10}})
 		c := startStdio(t.Context(), s)
 		c.write(t, `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`+"\n")
@@ -264,7 +263,7 @@ func TestStdioBodiesAreBounded(t *testing.T) {
 		if got := c.take(); !strings.Contains(got, want) {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		close(h.gate("x"))
+		close(h.release("x"))
 		c.in.Close()
 		<-c.done
 		if n := s.bodies.Held() + s.calls.Held(); n != 0 {
@@ -273,12 +272,12 @@ func TestStdioBodiesAreBounded(t *testing.T) {
 	})
 }
 
-// One client cannot have all listen streams either, and whoever is refused has had
-// nobody work for it.
+// One client cannot have all listen streams, and a refused request does not subscribe to
+// anything.
 func TestListenStreamsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		subs := &countedSubscriptions{}
-		c := newCrowd(t, Options{Limits: Limits{MaxSessions: 4}, Subscriptions: subs})
+		c := newLoadServer(t, Options{Limits: Limits{MaxSessions: 4}, Subscriptions: subs})
 		ctx, hangUp := context.WithCancel(t.Context())
 		listen := func(from int) *httptest.ResponseRecorder {
 			r := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["x:y"]}%s}}`, wire.EraModern).WithContext(ctx)
@@ -307,7 +306,7 @@ func TestListenStreamsAreShared(t *testing.T) {
 	})
 }
 
-// countedSubscriptions bring nothing, and count.
+// countedSubscriptions deliver nothing, and count.
 type countedSubscriptions struct{ made atomic.Int64 }
 
 func (s *countedSubscriptions) Subscribe(context.Context, *call.Call, string, func(string, wire.Raw)) (func(), error) {

@@ -18,18 +18,18 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// counting notifies as often as it is told, with pauses between, and then
-// answers with the number and as much more as it is told.
-type counting struct{}
+// countingHandler sends as many notifications as the arguments say, with pauses, and then
+// a result with their number and padding.
+type countingHandler struct{}
 
-func (counting) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
+func (countingHandler) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
 	if c.Method == wire.MethodDiscover {
 		return own(`{"capabilities":{}}`)
 	}
 	args := wire.ValueOf(c.Params).Get("arguments")
 	n, _ := args.Get("n").Int()
 	size, _ := args.Get("size").Int()
-	message := strings.Repeat("x", int(size)) // to quote megabytes takes a busy machine longer than all else here
+	message := strings.Repeat("x", int(size)) // faster than quoting megabytes
 	for i := range n {
 		time.Sleep(time.Millisecond) // of the bubble's clock
 		c.Back.Notify(wire.NoteProgress, wire.Raw(fmt.Sprintf(`{"progress":%d,"message":"%s"}`, i, message)))
@@ -40,20 +40,20 @@ func (counting) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
 	return own(fmt.Sprintf(`{"n":%d}`, n))
 }
 
-// host is a legacy client with its session.
-type host struct {
+// sessionClient is a legacy client with its session.
+type sessionClient struct {
 	t       *testing.T
 	s       *Server
 	session string
 }
 
-func newHost(t *testing.T, s *Server) *host {
+func newSessionClient(t *testing.T, s *Server) *sessionClient {
 	w := do(s, request(t, strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)))
-	return &host{t, s, w.Header().Get(wire.HeaderSession)}
+	return &sessionClient{t, s, w.Header().Get(wire.HeaderSession)}
 }
 
-// begin sends one request and returns what will hold the answer.
-func (h *host) begin(method, body, lastEvent string) *recorder {
+// begin sends a request and returns the recorder of its response.
+func (h *sessionClient) begin(method, body, lastEvent string) *recorder {
 	ctx, cancel := context.WithCancel(context.Background())
 	r, err := http.NewRequestWithContext(ctx, method, "http://gateway.test/mcp", strings.NewReader(body))
 	if err != nil {
@@ -85,7 +85,7 @@ func (w *recorder) code() int {
 	return w.status
 }
 
-// eventsOf returns the events of a body, of which the last may be cut off.
+// eventsOf returns the events of a body. The last one may be cut off.
 func eventsOf(t *testing.T, body string) []wire.Event {
 	var out []wire.Event
 	for r := wire.NewSSEReader(strings.NewReader(body), 1<<24); ; {
@@ -97,13 +97,13 @@ func eventsOf(t *testing.T, body string) []wire.Event {
 	}
 }
 
-// However often connections break, and wherever in their bytes, each of many
-// calls at once gets its notifications once and in order, and then its answer.
+// Connections break at random places. Still each of many concurrent calls gets its
+// notifications once and in order, and then its answer.
 func TestRandomDisconnects(t *testing.T) {
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {
-			s := New(Options{Handler: counting{}, Info: wire.Raw(`{}`)})
-			h := newHost(t, s)
+			s := New(Options{Handler: countingHandler{}, Info: wire.Raw(`{}`)})
+			h := newSessionClient(t, s)
 			var wg sync.WaitGroup
 			for id := range 4 {
 				random := rand.New(rand.NewPCG(seed, uint64(id)))
@@ -115,8 +115,8 @@ func TestRandomDisconnects(t *testing.T) {
 }
 
 // followThrough makes a call over connections that break at random.
-func (h *host) followThrough(id int, random *rand.Rand) {
-	n := random.IntN(100) + 1 // all calls together stay within the bound of the log
+func (h *sessionClient) followThrough(id int, random *rand.Rand) {
+	n := random.IntN(100) + 1 // all calls together stay within the limits of the log
 	w := h.begin(http.MethodPost, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x","arguments":{"n":%d,"size":%d}}}`, id, n, random.IntN(5000)), "")
 	var want, got []string
 	for i := range n {
@@ -137,7 +137,7 @@ func (h *host) followThrough(id int, random *rand.Rand) {
 			h.t.Errorf("call %d: the stream is complete after %q", id, got)
 			return
 		}
-		if !whole { // the rest is lost on the way
+		if !whole { // the connection loses the rest
 			body = body[:random.IntN(len(body)+1)]
 		}
 		for _, ev := range eventsOf(h.t, body) {
@@ -158,10 +158,10 @@ func (h *host) followThrough(id int, random *rand.Rand) {
 		if len(got) > 0 && strings.HasPrefix(got[len(got)-1], "answer") {
 			break
 		}
-		if last == "" { // nothing arrived that could be resumed from: take what the connection has
+		if last == "" { // no event id has arrived: use this connection
 			first := eventsOf(h.t, w.written())
 			if len(first) == 0 {
-				<-w.done // it has not begun; a client would have waited
+				<-w.done // the stream has not begun; a client would have waited
 				h.t.Errorf("call %d ended without an event", id)
 				return
 			}
@@ -179,8 +179,7 @@ func (h *host) followThrough(id int, random *rand.Rand) {
 	}
 }
 
-// Nobody resumes from before the bound of the log, and whoever has kept up is
-// not bothered by it.
+// A stream cannot be resumed at an event that the log has forgotten, but at a later one.
 func TestResumeBeyondBound(t *testing.T) {
 	for name, c := range map[string]struct{ n, size int }{
 		"events": {stream.MaxLogEvents + 10, 1},
@@ -189,8 +188,8 @@ func TestResumeBeyondBound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := New(Options{Handler: counting{}, Info: wire.Raw(`{}`)})
-				h := newHost(t, s)
+				s := New(Options{Handler: countingHandler{}, Info: wire.Raw(`{}`)})
+				h := newSessionClient(t, s)
 				w := h.begin(http.MethodPost, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"n":%d,"size":%d}}}`, c.n, c.size), "")
 				<-w.done
 				events := eventsOf(t, w.written())
@@ -213,12 +212,12 @@ func TestResumeBeyondBound(t *testing.T) {
 	}
 }
 
-// A session that ends gives back what its log holds.
+// The end of a session releases what its log holds.
 func TestLogEndsWithItsSession(t *testing.T) {
 	budget := fairshare.New(1<<40, 0)
 	l := stream.NewMemoryLog(budget, 0)
-	s := New(Options{Handler: counting{}, Info: wire.Raw(`{}`), EventLog: func(string) stream.EventLog { return l }})
-	h := newHost(t, s)
+	s := New(Options{Handler: countingHandler{}, Info: wire.Raw(`{}`), EventLog: func(string) stream.EventLog { return l }})
+	h := newSessionClient(t, s)
 	w := h.begin(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"n":3,"size":100}}}`, "")
 	<-w.done
 	if budget.Held() == 0 {
@@ -230,14 +229,14 @@ func TestLogEndsWithItsSession(t *testing.T) {
 	}
 }
 
-// A slow client loses its connection and nothing else: the rest waits for it.
+// A slow client loses its connection, and can fetch the rest later.
 func TestSlowClientResumes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{Handler: counting{}, Info: wire.Raw(`{}`)})
-		h := newHost(t, s)
+		s := New(Options{Handler: countingHandler{}, Info: wire.Raw(`{}`)})
+		h := newSessionClient(t, s)
 		r := request(t, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"n":30,"size":100000}}}`))
 		r.Header.Set(wire.HeaderSession, h.session)
-		w := newStuck()
+		w := newStalledWriter()
 		go func() {
 			time.Sleep(5 * time.Millisecond)
 			w.block()

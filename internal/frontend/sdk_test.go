@@ -14,20 +14,20 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// revisions are those that the SDK's client speaks.
+// revisions are those of the SDK's client.
 var revisions = []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 
-// listing adds a list with one tool to the script, which strict clients accept.
-type listing struct{ *script }
+// listHandler adds tools/list, with a tool that strict clients accept.
+type listHandler struct{ *scriptHandler }
 
-func (l listing) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
+func (l listHandler) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
 	if c.Method == wire.MethodToolsList {
 		return own(`{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}`)
 	}
-	return l.script.Handle(ctx, c)
+	return l.scriptHandler.Handle(ctx, c)
 }
 
-// serve runs a server over HTTP for one test.
+// serve runs a server over HTTP during a test.
 func serve(t *testing.T, h Handler) (*Server, string) {
 	s := New(Options{Handler: h, Info: wire.Raw(`{"name":"gateway","version":"1"}`), LoopbackListener: true})
 	web := httptest.NewServer(s)
@@ -64,12 +64,12 @@ func connect(t *testing.T, url, revision string, o *mcp.ClientOptions) *mcp.Clie
 	return session
 }
 
-// The SDK's client lists, calls, follows progress and log messages, and learns
-// of list changes, in every revision.
+// The SDK's client lists and calls tools, and gets progress, log messages and list
+// changes, in each revision.
 func TestSDKClient(t *testing.T) {
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
-			s, url := serve(t, listing{newScript()})
+			s, url := serve(t, listHandler{newScriptHandler()})
 			progress, changed := make(chan float64, 8), make(chan struct{}, 8)
 			session := connect(t, url, revision, &mcp.ClientOptions{
 				ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
@@ -99,11 +99,11 @@ func TestSDKClient(t *testing.T) {
 	}
 }
 
-// A legacy client answers a question that a call asks it.
+// A legacy client is asked by a call, and answers.
 func TestSDKClientIsAsked(t *testing.T) {
 	for _, revision := range []string{"2025-11-25", "2025-06-18"} {
 		t.Run(revision, func(t *testing.T) {
-			h := newScript()
+			h := newScriptHandler()
 			_, url := serve(t, h)
 			session := connect(t, url, revision, &mcp.ClientOptions{
 				ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
@@ -122,12 +122,12 @@ func TestSDKClientIsAsked(t *testing.T) {
 	}
 }
 
-// When the client gives a call up, its context ends: a modern client closes the
-// connection, a legacy one sends a notification.
+// The context of a call ends when the client cancels it: a modern client closes the
+// connection, a legacy client sends a notification.
 func TestSDKClientCancels(t *testing.T) {
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
-			h := &hanging{script: newScript(), began: make(chan struct{}), ended: make(chan error)}
+			h := &hangingHandler{scriptHandler: newScriptHandler(), began: make(chan struct{}), ended: make(chan error)}
 			_, url := serve(t, h)
 			session := connect(t, url, revision, nil)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -148,16 +148,16 @@ func TestSDKClientCancels(t *testing.T) {
 	}
 }
 
-// hanging hangs in every tools/call until the call ends.
-type hanging struct {
-	*script
+// hangingHandler blocks in each tools/call until the context ends.
+type hangingHandler struct {
+	*scriptHandler
 	began chan struct{}
 	ended chan error
 }
 
-func (h *hanging) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
+func (h *hangingHandler) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
 	if c.Method != wire.MethodToolsCall {
-		return h.script.Handle(ctx, c)
+		return h.scriptHandler.Handle(ctx, c)
 	}
 	h.began <- struct{}{}
 	<-ctx.Done()
@@ -165,10 +165,10 @@ func (h *hanging) Handle(ctx context.Context, c *call.Call) (call.Result, error)
 	return call.Result{}, ctx.Err()
 }
 
-// Many clients of both eras at once get their own answers, while lists change
-// and sessions come and go.
+// Many concurrent clients of both eras get their own answers, while lists change and
+// sessions begin and end.
 func TestManyClients(t *testing.T) {
-	s, url := serve(t, checking{newScript()})
+	s, url := serve(t, checkingHandler{newScriptHandler()})
 	var wg sync.WaitGroup
 	for i := range 12 {
 		revision := revisions[i%len(revisions)]
@@ -195,13 +195,13 @@ func TestManyClients(t *testing.T) {
 	wg.Wait()
 }
 
-// checking says what it is told, and reads its params before and after it
-// notifies, so that a body that is used too early is seen.
-type checking struct{ *script }
+// checkingHandler echoes its argument. It reads its params before and after it notifies,
+// which detects a body that is reused too early.
+type checkingHandler struct{ *scriptHandler }
 
-func (h checking) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
+func (h checkingHandler) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
 	if c.Method != wire.MethodToolsCall {
-		return h.script.Handle(ctx, c)
+		return h.scriptHandler.Handle(ctx, c)
 	}
 	before := string(c.Params)
 	c.Back.Notify(wire.NoteProgress, wire.Raw(`{"progressToken":`+string(wire.ValueOf(c.Params).Get("_meta", "progressToken").Raw())+`,"progress":1}`))

@@ -26,8 +26,8 @@ import (
 func TestNewNeedsHandlerAndInfo(t *testing.T) {
 	for name, o := range map[string]Options{
 		"no handler":        {Info: wire.Raw(`{}`)},
-		"no info":           {Handler: newScript()},
-		"info is no object": {Handler: newScript(), Info: wire.Raw(`[]`)},
+		"no info":           {Handler: newScriptHandler()},
+		"info is no object": {Handler: newScriptHandler(), Info: wire.Raw(`[]`)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -59,9 +59,9 @@ func request(t *testing.T, body io.Reader) *http.Request {
 
 const pingBody = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
-// No browser may take an answer for something else than it says it is.
+// Browsers must not guess the content type of a response.
 func TestAnswersAreNotSniffed(t *testing.T) {
-	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`)})
 	for name, r := range map[string]*http.Request{
 		"answer":  request(t, strings.NewReader(pingBody)),
 		"refusal": request(t, strings.NewReader(`{`)),
@@ -79,10 +79,10 @@ func (challenged) Challenge() string { return `Bearer error="invalid_token"` }
 func (challenged) Status() int       { return http.StatusForbidden }
 func (challenged) Public() string    { return "a better key is due" }
 
-// The reason of a failed proof may quote the proof: it goes nowhere.
+// An authentication error may quote the credentials, so it is neither sent nor logged.
 func TestChallenge(t *testing.T) {
 	core, logs := observer.New(zap.DebugLevel)
-	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), Logger: zap.New(core),
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), Logger: zap.New(core),
 		Authenticate: func(*http.Request) (*call.Principal, error) { return nil, challenged{} }})
 	w := do(s, request(t, strings.NewReader(pingBody)))
 	if got := w.Header().Get("WWW-Authenticate"); w.Code != http.StatusForbidden || got != `Bearer error="invalid_token"` || !strings.Contains(w.Body.String(), `"a better key is due"`) {
@@ -106,11 +106,11 @@ func logText(t *testing.T, logs *observer.ObservedLogs) string {
 	return out.String()
 }
 
-// Nothing of a body gets into the log, and headers only in a form that cannot
-// forge lines.
+// No part of a body is logged, and headers are logged only in a form that cannot forge
+// lines.
 func TestLogHoldsNoBody(t *testing.T) {
 	core, logs := observer.New(zap.DebugLevel)
-	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), Logger: zap.New(core)})
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), Logger: zap.New(core)})
 	for _, body := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{"secret":1,"secret":2}}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_META":"secret"}}`,
@@ -128,10 +128,10 @@ func TestLogHoldsNoBody(t *testing.T) {
 	}
 }
 
-// A panic of our own, or of what the gateway gave us, costs one request.
+// A panic in the front end, or in a function of Options, ends only one request.
 func TestPanicOutsideHandler(t *testing.T) {
 	core, logs := observer.New(zap.ErrorLevel)
-	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), Logger: zap.New(core),
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), Logger: zap.New(core),
 		ToolSchema: func(*call.Principal, *call.Client, string) wire.Raw { panic("broken") }})
 	r := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"flood"%s}}`, wire.EraModern)
 	w := do(s, r)
@@ -147,20 +147,20 @@ func TestPanicOutsideHandler(t *testing.T) {
 // A panic of the handler is logged with its stack.
 func TestPanicOfHandler(t *testing.T) {
 	core, logs := observer.New(zap.ErrorLevel)
-	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), Logger: zap.New(core)})
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), Logger: zap.New(core)})
 	w := do(s, request(t, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"panic"}}`)))
 	if want := `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"internal error"}}`; w.Body.String() != want {
 		t.Errorf("body %s, want %s", w.Body, want)
 	}
-	if text := logText(t, logs); !strings.Contains(text, "the handler is broken") || !strings.Contains(text, "(*script).tool") {
+	if text := logText(t, logs); !strings.Contains(text, "the handler is broken") || !strings.Contains(text, "(*scriptHandler).tool") {
 		t.Errorf("the log lacks the panic or its stack: %s", text)
 	}
 }
 
-// A large answer, in either form, is whole.
+// A large answer is complete in both forms.
 func TestLargeAnswer(t *testing.T) {
 	large := `"` + strings.Repeat("x", 3*writePiece+5) + `"`
-	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`)})
 	for accept, want := range map[string]string{
 		"application/json":  `{"jsonrpc":"2.0","id":1,"result":{"content":[],"echo":` + large + `}}`,
 		"text/event-stream": `data: {"jsonrpc":"2.0","id":1,"result":{"content":[],"echo":` + large + "}}\n\n",
@@ -173,20 +173,20 @@ func TestLargeAnswer(t *testing.T) {
 	}
 }
 
-// failing is a body that breaks off.
-type failing struct{ err error }
+// failingBody is a body that breaks off.
+type failingBody struct{ err error }
 
-func (f failing) Read(b []byte) (int, error) { return copy(b, "{"), f.err }
+func (f failingBody) Read(b []byte) (int, error) { return copy(b, "{"), f.err }
 
 func TestBrokenBodies(t *testing.T) {
-	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), Limits: Limits{MaxMessage: 100}})
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), Limits: Limits{MaxMessage: 100}})
 	for name, c := range map[string]struct {
 		body io.Reader
 		want int
 		id   string
 	}{
-		"too slow":              {failing{os.ErrDeadlineExceeded}, http.StatusRequestTimeout, ""},
-		"broken":                {failing{errors.New("reset")}, http.StatusBadRequest, ""},
+		"too slow":              {failingBody{os.ErrDeadlineExceeded}, http.StatusRequestTimeout, ""},
+		"broken":                {failingBody{errors.New("reset")}, http.StatusBadRequest, ""},
 		"too large, unsaid":     {io.MultiReader(strings.NewReader(pingBody), bytes.NewReader(make([]byte, 100))), http.StatusRequestEntityTooLarge, "1"},
 		"as large as can be":    {io.MultiReader(strings.NewReader(pingBody), strings.NewReader(strings.Repeat(" ", 100-len(pingBody)))), http.StatusOK, "1"},
 		"one byte over":         {io.MultiReader(strings.NewReader(pingBody), strings.NewReader(strings.Repeat(" ", 101-len(pingBody)))), http.StatusRequestEntityTooLarge, "1"},
@@ -195,7 +195,7 @@ func TestBrokenBodies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := request(t, c.body)
 			if r.ContentLength == 0 {
-				r.ContentLength = -1 // as of a body in chunks
+				r.ContentLength = -1 // as of a chunked body
 			}
 			w := do(s, r)
 			if w.Code != c.want {
@@ -232,9 +232,9 @@ func TestAccepts(t *testing.T) {
 	}
 }
 
-// The gauges follow what is open.
+// The gauges count open sessions and streams.
 func TestMetrics(t *testing.T) {
-	h := newScript()
+	h := newScriptHandler()
 	s := New(Options{Handler: h, Info: wire.Raw(`{"name":"gateway","version":"1"}`)})
 	web := httptest.NewServer(s)
 	defer web.Close()
@@ -248,11 +248,11 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%v streams, want %v", got, streams)
 		}
 	}
-	expect(1, -1) // the client opens its stream when it likes
+	expect(1, -1) // the client opens its stream at any time
 	if err := session.Close(); err != nil {
 		t.Fatal(err)
 	}
-	web.Close() // returns when no request is running
+	web.Close() // returns when no request runs
 	expect(0, 0)
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(s.options.Metrics.Collectors()...)
@@ -261,7 +261,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A session's id is visible ASCII, long, and never the same.
+// Session ids are long, visible ASCII, and unique.
 func TestSessionIDs(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 1000 {
@@ -273,17 +273,17 @@ func TestSessionIDs(t *testing.T) {
 	}
 }
 
-// late notifies and asks after it has returned, which it must not; nothing of
-// that reaches a response that is complete.
-type late struct{ back chan call.BackChannel }
+// lateHandler notifies and asks after it has returned, which is forbidden. Nothing of that
+// may reach a complete response.
+type lateHandler struct{ back chan call.BackChannel }
 
-func (l late) Handle(_ context.Context, c *call.Call) (call.Result, error) {
+func (l lateHandler) Handle(_ context.Context, c *call.Call) (call.Result, error) {
 	l.back <- c.Back
 	return own(`{"content":[]}`)
 }
 
 func TestBackChannelAfterTheEnd(t *testing.T) {
-	l := late{make(chan call.BackChannel, 1)}
+	l := lateHandler{make(chan call.BackChannel, 1)}
 	s := New(Options{Handler: l, Info: wire.Raw(`{}`)})
 	w := do(s, request(t, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`)))
 	before := w.Body.String()

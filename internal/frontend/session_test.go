@@ -17,10 +17,9 @@ type sinkFunc func(msg []byte) bool
 
 func (f sinkFunc) Send(msg []byte) bool { return f(msg) }
 
-// A call that is over says nothing more, even where its outlet still would
-// carry it, as in a batch.
+// A call that has ended sends nothing, even if its sink is still open, as in a batch.
 func TestNotifyAfterTheEnd(t *testing.T) {
-	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`)})
 	sent := 0
 	x := s.newExchange(t.Context(), sinkFunc(func([]byte) bool { sent++; return true }), wire.IDOf("1"))
 	defer x.Cancel(nil)
@@ -34,18 +33,17 @@ func TestNotifyAfterTheEnd(t *testing.T) {
 	}
 }
 
-// keeper keeps the clients that it saw.
-type keeper struct{ clients []*call.Client }
+// clientRecorder records the clients of its calls.
+type clientRecorder struct{ clients []*call.Client }
 
-func (k *keeper) Handle(_ context.Context, c *call.Call) (call.Result, error) {
+func (k *clientRecorder) Handle(_ context.Context, c *call.Call) (call.Result, error) {
 	k.clients = append(k.clients, c.Client)
 	return own(`{"content":[]}`)
 }
 
-// What a modern client said of itself outlives the request, whose body is used
-// again for others.
+// The description of a modern client outlives its request, whose buffer is reused.
 func TestClientOutlivesRequest(t *testing.T) {
-	k := &keeper{}
+	k := &clientRecorder{}
 	s := New(Options{Handler: k, Info: wire.Raw(`{}`)})
 	names := []string{"aaaa", "bbbb", "cccc", "dddd"}
 	for _, name := range names {
@@ -64,13 +62,13 @@ func TestClientOutlivesRequest(t *testing.T) {
 	}
 }
 
-// An answer that cannot be read is one: whoever waits for it hears so, and not only
+// An answer that cannot be read ends the ask with an error, in addition to the error for
 // the client.
 func TestAnAnswerThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
+		s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`)})
 		w := do(s, request(t, strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}}}`)))
-		h := &host{t, s, w.Header().Get(wire.HeaderSession)}
+		h := &sessionClient{t, s, w.Header().Get(wire.HeaderSession)}
 		call := h.begin(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}}}}`, "")
 		synctest.Wait()
 		began := time.Now()

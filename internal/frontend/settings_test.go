@@ -8,9 +8,9 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// New settings count from the next request on.
+// New settings apply to later requests.
 func TestSettingsChange(t *testing.T) {
-	s := New(Options{Handler: newScript(), Info: wire.Raw(`{"name":"g","version":"1"}`), LoopbackListener: true})
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{"name":"g","version":"1"}`), LoopbackListener: true})
 	status := func() int {
 		r := httptest.NewRequest("POST", "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
 		r.Host = "gateway.example"

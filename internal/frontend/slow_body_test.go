@@ -13,9 +13,9 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// dripping is a connection on which a body arrives slowly: some bytes each
-// second, until they have all come or a read runs into its deadline.
-type dripping struct {
+// slowConn is a connection on which a body arrives at some rate, until it is complete or
+// a read exceeds its deadline.
+type slowConn struct {
 	recorder
 	rate int // bytes a second
 	left int
@@ -24,24 +24,24 @@ type dripping struct {
 	deadline time.Time
 }
 
-func newDripping(size, rate int) *dripping {
-	return &dripping{recorder: recorder{header: make(http.Header), done: make(chan struct{})}, left: size, rate: rate}
+func newDripping(size, rate int) *slowConn {
+	return &slowConn{recorder: recorder{header: make(http.Header), done: make(chan struct{})}, left: size, rate: rate}
 }
 
-func (d *dripping) SetReadDeadline(t time.Time) error {
+func (d *slowConn) SetReadDeadline(t time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.deadline = t
 	return nil
 }
 
-func (d *dripping) until() time.Time {
+func (d *slowConn) until() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.deadline
 }
 
-func (d *dripping) Read(b []byte) (int, error) {
+func (d *slowConn) Read(b []byte) (int, error) {
 	if d.left == 0 {
 		return 0, io.EOF
 	}
@@ -62,13 +62,13 @@ func (d *dripping) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// A body may take as long as it needs, provided that it comes at some rate.
+// A body may take any time if it arrives at the required rate.
 func TestSlowBodies(t *testing.T) {
 	for name, c := range map[string]struct {
 		size, rate int
 		status     int
 	}{
-		"large and steady":         {2 << 20, 2 * bodyRate, http.StatusBadRequest}, // it is blank
+		"large and steady":         {2 << 20, 2 * bodyRate, http.StatusBadRequest}, // a blank body is invalid
 		"small and slow":           {1000, 100, http.StatusBadRequest},
 		"nothing comes":            {1000, 0, http.StatusRequestTimeout},
 		"a drop now and then":      {1 << 20, 10, http.StatusRequestTimeout},
@@ -77,7 +77,7 @@ func TestSlowBodies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
+				s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`)})
 				d := newDripping(c.size, c.rate)
 				r := request(t, d)
 				r.ContentLength = int64(c.size)
@@ -97,8 +97,8 @@ func TestSlowBodies(t *testing.T) {
 	}
 }
 
-// What is refused before its body was read is bounded, too: net/http reads on
-// before it sends the answer.
+// The deadline also holds for requests that are refused before their body was read,
+// because net/http reads the body before it answers.
 func TestRefusedBodiesAreTimed(t *testing.T) {
 	for name, change := range map[string]func(*http.Request){
 		"another type":   func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") },
@@ -109,7 +109,7 @@ func TestRefusedBodiesAreTimed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
+				s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`)})
 				d := newDripping(1000, 0)
 				r := request(t, d)
 				r.ContentLength = 1000
@@ -124,11 +124,11 @@ func TestRefusedBodiesAreTimed(t *testing.T) {
 	}
 }
 
-// The body of a request that should have none is read to its end, as else the
-// end of the connection would not be noticed.
+// The body of a GET is read to its end, because only then is the end of the connection
+// noticed.
 func TestBodyOfGET(t *testing.T) {
-	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
-	session := newHost(t, s).session
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`)})
+	session := newSessionClient(t, s).session
 	for _, c := range []struct{ size, want int }{
 		{freeBody + 1, http.StatusRequestEntityTooLarge},
 		{10, http.StatusNoContent},

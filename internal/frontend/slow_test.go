@@ -17,33 +17,33 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// stuck is the ResponseWriter of a client that reads nothing from some moment
-// on: writes block until their deadline.
-type stuck struct {
+// stalledWriter is the ResponseWriter of a client that stops reading: writes block until
+// their deadline.
+type stalledWriter struct {
 	recorder
 	mu       sync.Mutex
 	deadline time.Time
 	blocked  bool
 }
 
-func newStuck() *stuck {
-	return &stuck{recorder: recorder{header: make(http.Header), done: make(chan struct{})}}
+func newStalledWriter() *stalledWriter {
+	return &stalledWriter{recorder: recorder{header: make(http.Header), done: make(chan struct{})}}
 }
 
-func (w *stuck) SetWriteDeadline(t time.Time) error {
+func (w *stalledWriter) SetWriteDeadline(t time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.deadline = t
 	return nil
 }
 
-func (w *stuck) block() {
+func (w *stalledWriter) block() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.blocked = true
 }
 
-func (w *stuck) Write(b []byte) (int, error) {
+func (w *stalledWriter) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	blocked, deadline := w.blocked, w.deadline
 	w.mu.Unlock()
@@ -51,19 +51,19 @@ func (w *stuck) Write(b []byte) (int, error) {
 		return w.recorder.Write(b)
 	}
 	if deadline.IsZero() {
-		select {} // nothing would ever end this write
+		select {} // a write without a deadline never ends
 	}
 	time.Sleep(time.Until(deadline))
 	return 0, os.ErrDeadlineExceeded
 }
 
-// flood notifies without end until its call is ended, and reports why.
-type flood struct {
+// floodHandler sends notifications until its call ends, and records the cause.
+type floodHandler struct {
 	sent  int // bytes
 	cause error
 }
 
-func (f *flood) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
+func (f *floodHandler) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
 	if c.Method == wire.MethodDiscover {
 		return own(`{"capabilities":{}}`)
 	}
@@ -76,9 +76,9 @@ func (f *flood) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
 	return own(`{"content":[]}`)
 }
 
-// A client that does not read loses its stream; neither the handler nor our
-// memory waits for it. A call ends with its stream, but for one in a session, which
-// the client can come for.
+// A client that does not read loses its stream, and neither blocks the handler nor
+// fills the memory. The call ends with the stream, except in a session, where the client
+// can resume it.
 func TestSlowClientLosesStream(t *testing.T) {
 	for name, tt := range map[string]struct {
 		era       wire.Era
@@ -91,13 +91,13 @@ func TestSlowClientLosesStream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := &flood{}
+				f := &floodHandler{}
 				s := New(Options{Handler: f, Info: wire.Raw(`{}`)})
 				r := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"flood"%s}}`, tt.era)
 				if tt.session {
-					r.Header.Set(wire.HeaderSession, newHost(t, s).session)
+					r.Header.Set(wire.HeaderSession, newSessionClient(t, s).session)
 				}
-				w := newStuck()
+				w := newStalledWriter()
 				w.block()
 				began := time.Now()
 				s.ServeHTTP(w, r)
@@ -118,8 +118,7 @@ func TestSlowClientLosesStream(t *testing.T) {
 	}
 }
 
-// callFor makes a request of the era for the tool flood; the %s in the body takes
-// the metadata.
+// callFor returns a request of an era. The %s in the body is replaced by the metadata.
 func callFor(t *testing.T, body string, era wire.Era) *http.Request {
 	meta := ""
 	if era == wire.EraModern {
@@ -138,12 +137,12 @@ func callFor(t *testing.T, body string, era wire.Era) *http.Request {
 	return r
 }
 
-// A write to a GET stream that does not end in time ends the stream; what it
-// carried goes onto the next one.
-func TestStuckStreamGivesChangesBack(t *testing.T) {
+// A write that exceeds its deadline ends a GET stream. The notifications that were not
+// written go onto the next one.
+func TestStalledStreamGivesChangesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{Handler: &flood{}, Info: wire.Raw(`{}`)})
-		first := newStuck()
+		s := New(Options{Handler: &floodHandler{}, Info: wire.Raw(`{}`)})
+		first := newStalledWriter()
 		s.ServeHTTP(first, callFor(t, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`, wire.EraLegacy))
 		get := func(w http.ResponseWriter) {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://gateway.test/mcp", nil)
@@ -155,7 +154,7 @@ func TestStuckStreamGivesChangesBack(t *testing.T) {
 			s.ServeHTTP(w, r)
 		}
 		var wg sync.WaitGroup
-		dead, alive := newStuck(), newStuck()
+		dead, alive := newStalledWriter(), newStalledWriter()
 		wg.Go(func() { get(dead) })
 		synctest.Wait()
 		dead.block()
@@ -179,20 +178,20 @@ func TestStuckStreamGivesChangesBack(t *testing.T) {
 	})
 }
 
-// Over HTTP+SSE answers wait for one another. Who has more of them wait than is left
-// for others loses them, and the stream, before a write to it is given up.
+// Over HTTP+SSE answers wait for each other. A client whose waiting answers exceed its
+// share loses the stream sooner.
 func TestAnswersThatWaitOverSSEAreBounded(t *testing.T) {
 	for calls, waiting := range map[int]int64{5: 3, 6: 0} {
 		t.Run(fmt.Sprint(calls), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				const message = 1 << 20 // of 8 MiB that may be unread one client has half
+				const message = 1 << 20 // one client may have half of the 8 MiB of unread answers
 				s := New(Options{Info: wire.Raw(`{}`), Limits: Limits{MaxMessage: message}, Handler: handlerFunc(func(_ context.Context, c *call.Call) (call.Result, error) {
 					if c.Method == wire.MethodDiscover {
 						return own(`{"capabilities":{}}`)
 					}
 					return own(`"` + strings.Repeat("x", message-100) + `"`)
 				})})
-				c := openTalk(t, s)
+				c := openSSEClient(t, s)
 				defer c.end()
 				if w := c.send(t, strings.NewReader(initializeBody)); w.Code != http.StatusAccepted {
 					t.Fatalf("initialize: status %d", w.Code)
@@ -200,7 +199,7 @@ func TestAnswersThatWaitOverSSEAreBounded(t *testing.T) {
 				synctest.Wait()
 				c.stream.block()
 				began := time.Now()
-				for id := range calls { // one is being written, one is next, and the others wait
+				for id := range calls { // one is being written, one is queued, and the others wait
 					c.send(t, strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x"}}`, id)))
 					synctest.Wait()
 				}
@@ -221,14 +220,14 @@ func TestAnswersThatWaitOverSSEAreBounded(t *testing.T) {
 	}
 }
 
-// Answers that are not read are memory: who has more of that than is left for others
-// is waited for no longer, in either form of an answer, and others are.
+// Unread answers occupy memory. The server waits only a short time for a client whose
+// unread answers exceed its share, in both forms of a response.
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	for _, accept := range []string{"application/json", "text/event-stream"} {
 		t.Run(accept, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				const message = 128 << 10 // of 1 MiB that may be unread one client has half
-				c := newCrowd(t, Options{Limits: Limits{MaxMessage: message}})
+				const message = 128 << 10 // one client may have half of the 1 MiB of unread answers
+				c := newLoadServer(t, Options{Limits: Limits{MaxMessage: message}})
 				c.s.options.Handler = handlerFunc(func(context.Context, *call.Call) (call.Result, error) {
 					return own(`"` + strings.Repeat("x", message-100) + `"`)
 				})
@@ -239,8 +238,8 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 					wg.Go(func() {
 						r := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`, wire.EraLegacy)
 						r.Header.Set("Accept", accept)
-						r.RemoteAddr = c.address(i / 6) // six of one client, then two of another
-						w := newStuck()
+						r.RemoteAddr = c.address(i / 6) // six from one client, then two from another
+						w := newStalledWriter()
 						w.block()
 						c.s.ServeHTTP(w, r)
 						ended[i] = time.Since(began)

@@ -15,24 +15,24 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// talk is a client over HTTP+SSE.
-type talk struct {
+// sseClient is a client over HTTP+SSE.
+type sseClient struct {
 	s      *Server
-	stream *stuck
+	stream *stalledWriter
 	post   string // the URL of messages
 	from   string // the address of the client, "" for any
-	end    func() // closes the stream, and waits until it is
+	end    func() // closes the stream, and waits until it has ended
 }
 
-// openTalk opens a stream. It is called in a bubble.
-func openTalk(t *testing.T, s *Server) *talk {
+// openSSEClient opens a stream. It must be called in a synctest bubble.
+func openSSEClient(t *testing.T, s *Server) *sseClient {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://gateway.test/sse", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newStuck()
+	w := newStalledWriter()
 	go func() {
 		defer close(w.done)
 		s.ServeSSE(w, r)
@@ -42,11 +42,11 @@ func openTalk(t *testing.T, s *Server) *talk {
 	if endpoint == nil {
 		t.Fatalf("status %d, and no endpoint: %s", w.code(), w.written())
 	}
-	return &talk{s: s, stream: w, post: "http://gateway.test" + endpoint[1], end: func() { leave(); <-w.done }}
+	return &sseClient{s: s, stream: w, post: "http://gateway.test" + endpoint[1], end: func() { leave(); <-w.done }}
 }
 
 // send posts a body.
-func (c *talk) send(t *testing.T, body io.Reader) *httptest.ResponseRecorder {
+func (c *sseClient) send(t *testing.T, body io.Reader) *httptest.ResponseRecorder {
 	r := request(t, body)
 	u, err := r.URL.Parse(c.post)
 	if err != nil {
@@ -60,12 +60,11 @@ func (c *talk) send(t *testing.T, body io.Reader) *httptest.ResponseRecorder {
 
 const initializeBody = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}`
 
-// A session does not begin any more when its stream has ended, however late the
-// client says what it wants.
+// No session begins after its stream has ended, even if the initialize arrives late.
 func TestSessionDoesNotOutliveItsStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
-		c := openTalk(t, s)
+		s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`)})
+		c := openSSEClient(t, s)
 		body, rest := io.Pipe()
 		answered := make(chan *httptest.ResponseRecorder)
 		go func() { answered <- c.send(t, body) }()
@@ -83,25 +82,25 @@ func TestSessionDoesNotOutliveItsStream(t *testing.T) {
 	})
 }
 
-// Who asks too much is told another thing than who asks at the wrong time, and both
-// when to come again.
+// A client over its share and a client of a full gateway get different statuses, both
+// with Retry-After.
 func TestBoundsOverSSE(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, Options{Limits: Limits{MaxCalls: 4}})
-		greedy, late := openTalk(t, c.s), openTalk(t, c.s)
+		c := newLoadServer(t, Options{Limits: Limits{MaxCalls: 4}})
+		greedy, late := openSSEClient(t, c.s), openSSEClient(t, c.s)
 		defer greedy.end()
 		defer late.end()
 		greedy.from, late.from = c.address(0), c.address(1)
-		for _, talk := range []*talk{greedy, late} {
+		for _, talk := range []*sseClient{greedy, late} {
 			if w := talk.send(t, strings.NewReader(initializeBody)); w.Code != http.StatusAccepted {
 				t.Fatalf("initialize: status %d", w.Code)
 			}
 		}
-		call := func(talk *talk, id int) *httptest.ResponseRecorder {
+		call := func(talk *sseClient, id int) *httptest.ResponseRecorder {
 			return talk.send(t, strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"wait","arguments":{"for":"x"}}}`, id)))
 		}
 		for i, tt := range []struct {
-			talk   *talk
+			talk   *sseClient
 			status int
 		}{
 			{greedy, http.StatusAccepted}, {greedy, http.StatusAccepted}, {greedy, http.StatusTooManyRequests},

@@ -16,19 +16,19 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// stdio is a client on a pipe.
-type stdio struct {
+// stdioClient is a client on stdio.
+type stdioClient struct {
 	in   *io.PipeWriter
-	done chan struct{} // closed when the server has returned
+	done chan struct{} // closed when ServeStdio has returned
 
 	mu  sync.Mutex
 	out bytes.Buffer
-	err error // what the server returned
+	err error // the error of ServeStdio
 }
 
-func startStdio(ctx context.Context, s *Server) *stdio {
+func startStdio(ctx context.Context, s *Server) *stdioClient {
 	r, w := io.Pipe()
-	c := &stdio{in: w, done: make(chan struct{})}
+	c := &stdioClient{in: w, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
 		err := s.ServeStdio(ctx, r, c, 10*time.Second)
@@ -39,23 +39,22 @@ func startStdio(ctx context.Context, s *Server) *stdio {
 	return c
 }
 
-// Write takes what the server writes.
-func (c *stdio) Write(b []byte) (int, error) {
+// Write takes the output of the server.
+func (c *stdioClient) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.out.Write(b)
 }
 
-func (c *stdio) write(t *testing.T, lines string) {
+func (c *stdioClient) write(t *testing.T, lines string) {
 	t.Helper()
 	if _, err := io.WriteString(c.in, lines); err != nil {
 		t.Errorf("the server does not read: %v", err)
 	}
 }
 
-// take shows what was written since it last was, and whether the server has
-// returned.
-func (c *stdio) take() string {
+// take returns the output since the last take, and whether ServeStdio has returned.
+func (c *stdioClient) take() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.out.Reset()
@@ -70,17 +69,17 @@ func (c *stdio) take() string {
 	}
 }
 
-// reading is an input that breaks.
-type reading struct{ err error }
+// failingInput is an input that fails.
+type failingInput struct{ err error }
 
-func (r reading) Read([]byte) (int, error) { return 0, r.err }
+func (r failingInput) Read([]byte) (int, error) { return 0, r.err }
 
-// deaf is an output that takes nothing.
-type deaf struct{ err error }
+// failingOutput is an output that fails.
+type failingOutput struct{ err error }
 
-func (d deaf) Write([]byte) (int, error) { return 0, d.err }
+func (d failingOutput) Write([]byte) (int, error) { return 0, d.err }
 
-// What cannot be read or written is an error; a client that goes away is none.
+// An input or output that fails is an error. A client that ends is not.
 func TestStdioErrors(t *testing.T) {
 	broken := errors.New("broken")
 	ping := `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"
@@ -90,12 +89,12 @@ func TestStdioErrors(t *testing.T) {
 		want string
 	}{
 		"end of input":  {strings.NewReader(ping), io.Discard, "<nil>"},
-		"no input":      {strings.NewReader(""), deaf{broken}, "<nil>"},
-		"broken input":  {reading{broken}, io.Discard, "read messages: broken"},
-		"broken output": {strings.NewReader(ping), deaf{broken}, "the client does not read what is written to it"},
+		"no input":      {strings.NewReader(""), failingOutput{broken}, "<nil>"},
+		"broken input":  {failingInput{broken}, io.Discard, "read messages: broken"},
+		"broken output": {strings.NewReader(ping), failingOutput{broken}, "the client does not read what is written to it"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`)})
+			s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`)})
 			got := "<nil>"
 			if err := s.ServeStdio(t.Context(), c.in, c.out, time.Minute); err != nil {
 				got = err.Error()
@@ -110,7 +109,7 @@ func TestStdioErrors(t *testing.T) {
 // A line over the limit is refused, and the next one is served.
 func TestStdioLongLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), Limits: Limits{MaxMessage: 100}})
+		s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), Limits: Limits{MaxMessage: 100}})
 		c := startStdio(t.Context(), s)
 		c.write(t, strings.Repeat("x", 1000)+"\n"+pingBody+"\n")
 		synctest.Wait()
@@ -126,13 +125,13 @@ func TestStdioLongLine(t *testing.T) {
 	})
 }
 
-// slow is an output that takes one piece at a time, when it is told to.
-type slow struct {
+// slowOutput is an output that accepts one write at a time, on request.
+type slowOutput struct {
 	take chan []byte
 	end  chan struct{}
 }
 
-func (w slow) Write(b []byte) (int, error) {
+func (w slowOutput) Write(b []byte) (int, error) {
 	select {
 	case w.take <- bytes.Clone(b):
 		return len(b), nil
@@ -141,13 +140,13 @@ func (w slow) Write(b []byte) (int, error) {
 	}
 }
 
-// Answers wait for a client that is slow; what is no answer is dropped when it
-// has fallen behind too far. Our memory does not grow.
+// Answers wait for a slow client. Other messages are dropped if the client falls too far
+// behind. The queue is bounded.
 func TestStdioSlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{Handler: counting{}, Info: wire.Raw(`{}`)})
+		s := New(Options{Handler: countingHandler{}, Info: wire.Raw(`{}`)})
 		r, in := io.Pipe()
-		out := slow{make(chan []byte), make(chan struct{})}
+		out := slowOutput{make(chan []byte), make(chan struct{})}
 		served := make(chan error, 1)
 		go func() { served <- s.ServeStdio(t.Context(), r, out, time.Minute) }()
 		const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}` + "\n"
@@ -177,11 +176,11 @@ func TestStdioSlowClient(t *testing.T) {
 	})
 }
 
-// A client cannot have more than so many requests run at once; the next one is
-// refused and all others are answered.
+// The running requests of one peer are bounded. The next one is refused, and all others
+// are answered.
 func TestStdioTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newScript()
+		h := newScriptHandler()
 		s := New(Options{Handler: h, Info: wire.Raw(`{}`)})
 		c := startStdio(t.Context(), s)
 		c.write(t, `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`+"\n")
@@ -196,7 +195,7 @@ func TestStdioTooMany(t *testing.T) {
 		if got := c.take(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		close(h.gate("x"))
+		close(h.release("x"))
 		synctest.Wait()
 		if got := strings.Count(c.take(), `"result"`); got != maxPeerCalls {
 			t.Errorf("%d requests were answered, want %d", got, maxPeerCalls)

@@ -18,21 +18,21 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// board are Subscriptions that do what URIs say: x:no does not exist, x:slow
-// takes for ever, and x:now is updated before there is an answer.
-type board struct {
-	script *script // records what is asked
+// testSubscriptions are Subscriptions in which x:no does not exist, x:slow never answers,
+// and x:now is updated before Subscribe returns.
+type testSubscriptions struct {
+	script *scriptHandler // records subscriptions
 
 	mu  sync.Mutex
-	set map[*pin]bool
+	set map[*testSubscription]bool
 }
 
-type pin struct {
+type testSubscription struct {
 	uri     string
 	deliver func(uri string, params wire.Raw)
 }
 
-func (b *board) Subscribe(ctx context.Context, _ *call.Call, uri string, deliver func(string, wire.Raw)) (func(), error) {
+func (b *testSubscriptions) Subscribe(ctx context.Context, _ *call.Call, uri string, deliver func(string, wire.Raw)) (func(), error) {
 	switch uri {
 	case "x:no":
 		return nil, wire.Errorf(wire.CodeResourceNotFound, "resource not found: %q", uri)
@@ -40,7 +40,7 @@ func (b *board) Subscribe(ctx context.Context, _ *call.Call, uri string, deliver
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	p := &pin{uri, deliver}
+	p := &testSubscription{uri, deliver}
 	b.mu.Lock()
 	b.set[p] = true
 	b.mu.Unlock()
@@ -56,29 +56,29 @@ func (b *board) Subscribe(ctx context.Context, _ *call.Call, uri string, deliver
 	}), nil
 }
 
-// record notes what is asked, but for x:now: transcripts ask for it together with
-// others, in an order that is left open.
-func (b *board) record(what, uri string) {
+// record records a call, except for x:now: transcripts subscribe to it together with
+// others, in any order.
+func (b *testSubscriptions) record(what, uri string) {
 	if b.script != nil && uri != "x:now" {
 		b.script.record("%s %s", what, uri)
 	}
 }
 
-func (b *board) updated(about, uri string) {
+func (b *testSubscriptions) updated(about, uri string) {
 	b.mu.Lock()
 	pins := slices.Collect(maps.Keys(b.set))
 	b.mu.Unlock()
-	for _, p := range pins { // without the lock, as it is promised
+	for _, p := range pins { // without the lock, as the contract allows
 		if p.uri == about {
 			p.deliver(uri, wire.Raw(fmt.Sprintf(`{"k":1e400,"uri":%q,"_meta":{"m":1}}`, uri)))
 		}
 	}
 }
 
-// However sessions and their subscriptions come and go, none is left.
+// No subscription outlives its session.
 func TestSubscriptionsEndWithTheirSession(t *testing.T) {
-	b := &board{set: make(map[*pin]bool)}
-	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), Subscriptions: b})
+	b := &testSubscriptions{set: make(map[*testSubscription]bool)}
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), Subscriptions: b})
 	var wg sync.WaitGroup
 	for i := range 50 {
 		sess, err := s.sessions.Open(session.Config{
@@ -118,10 +118,10 @@ func TestSubscriptionsEndWithTheirSession(t *testing.T) {
 	}
 }
 
-// talkative says something while it subscribes, as an upstream may.
-type talkative struct{}
+// talkingSubscriptions notify while they subscribe, as an upstream may.
+type talkingSubscriptions struct{}
 
-func (talkative) Subscribe(_ context.Context, c *call.Call, _ string, _ func(string, wire.Raw)) (func(), error) {
+func (talkingSubscriptions) Subscribe(_ context.Context, c *call.Call, _ string, _ func(string, wire.Raw)) (func(), error) {
 	c.Back.Notify(wire.NoteMessage, wire.Raw(`{"level":"error","data":1}`))
 	c.Back.Notify(wire.NoteProgress, wire.Raw(`{"progressToken":"t","progress":1}`))
 	return func() {}, nil
@@ -131,7 +131,7 @@ func (talkative) Subscribe(_ context.Context, c *call.Call, _ string, _ func(str
 // progress at all (2026-07-28, basic/patterns/subscriptions).
 func TestListenStreamsCarryNothingOfTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), Subscriptions: talkative{}})
+		s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), Subscriptions: talkingSubscriptions{}})
 		r := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["x:y"]}%s}}`, wire.EraModern)
 		body, err := io.ReadAll(r.Body)
 		if err != nil {

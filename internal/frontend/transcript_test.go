@@ -27,25 +27,24 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the transcripts in testdata with what happens")
 
-// TestTranscripts plays the conversations in testdata and compares what comes
-// back. Each runs in a bubble with a clock of its own, so every step is taken
-// when nothing moves any more.
+// TestTranscripts plays the transcripts in testdata and compares the responses. Each runs
+// in a synctest bubble. A step begins when all goroutines wait.
 //
 // The files of an archive are steps:
 //
 //	options       settings of the server, one per line
-//	send NAME     an HTTP request that is called NAME from then on. Content-Type
-//	              and Accept are those of a decent client unless they are given;
+//	send NAME     an HTTP request, called NAME in later steps. Content-Type and Accept
+//	              are those of a correct client unless they are given;
 //	              "Header: -" leaves a header out. session-1, session-2 … stand
-//	              for the ids of the sessions in the order of their making,
+//	              for the ids of sessions in the order in which they were opened,
 //	              stream-1, stream-2 … for those of the streams that events named,
-//	              and talk-1, talk-2 … for those of HTTP+SSE. /sse is served too.
-//	recv NAME     what has come back of it since the last recv, comments in a row
-//	              as one (golden)
-//	in            lines that a client on stdio writes; the first begins it
+//	              and peer-1, peer-2 … for those of HTTP+SSE. /sse is served too.
+//	recv NAME     the part of its response since the last recv, with consecutive
+//	              comments as one (golden)
+//	in            lines that a client on stdio writes; the first one starts it
 //	out           lines that it has read since the last out (golden)
-//	calls         what the handler has seen since the last calls (golden)
-//	do            deeds, one per line: see (*play).do
+//	calls         the record of the handler since the last calls (golden)
+//	do            actions, one per line: see (*play).do
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -67,23 +66,23 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// play is one transcript that is being played.
+// play is the state of one transcript.
 type play struct {
 	t        *testing.T
 	archive  *txtar.Archive
-	handler  *script
+	handler  *scriptHandler
 	server   *Server
 	stop     context.CancelFunc
 	requests map[string]*recorder
-	sessions []string // ids in the order of their making
-	streams  []string // ids that events named, in the order in which they were seen
-	talks    []string // ids of HTTP+SSE that were named, likewise
-	stdio    *stdio   // nil until there is one
-	board    *board   // nil unless asked for
+	sessions []string           // ids in the order in which they were opened
+	streams  []string           // ids that events named, in the order in which they appeared
+	peers    []string           // ids of HTTP+SSE peers that were named, in the same order
+	stdio    *stdioClient       // nil before the first step of stdio
+	board    *testSubscriptions // nil unless an option enables it
 }
 
 func newPlay(t *testing.T, archive *txtar.Archive) *play {
-	p := &play{t: t, archive: archive, handler: newScript(), requests: make(map[string]*recorder)}
+	p := &play{t: t, archive: archive, handler: newScriptHandler(), requests: make(map[string]*recorder)}
 	o := Options{
 		Handler: p.handler,
 		Info:    wire.Raw(`{"name":"gateway","version":"1"}`),
@@ -125,9 +124,9 @@ func (p *play) option(o *Options, words []string) {
 	case "public":
 		o.PublicURL = words[1]
 	case "subscriptions":
-		p.board = &board{script: p.handler, set: make(map[*pin]bool)}
+		p.board = &testSubscriptions{script: p.handler, set: make(map[*testSubscription]bool)}
 		o.Subscriptions = p.board
-	case "authenticate": // the Authorization header is the subject
+	case "authenticate": // the Authorization header names the subject
 		o.Authenticate = func(r *http.Request) (*call.Principal, error) {
 			subject := r.Header.Get("Authorization")
 			if subject == "" {
@@ -188,7 +187,7 @@ func (p *play) run() {
 	wg.Wait()
 	synctest.Wait()
 	if p.stdio != nil {
-		p.stdio.in.Close() // frees the reader
+		p.stdio.in.Close() // unblocks the reader
 		<-p.stdio.done
 	}
 	if calls, bodies := p.server.calls.Held(), p.server.bodies.Held(); calls != 0 || bodies != 0 {
@@ -208,7 +207,7 @@ func (p *play) do(words []string) {
 	case "changed":
 		has := func(what string) bool { return slices.Contains(words, what) }
 		p.server.ListChanged(has("tools"), has("prompts"), has("resources"))
-	case "updated": // the subscriptions to the first, as the second has changed
+	case "updated": // tells subscribers of the first URI that the second has changed
 		p.board.updated(words[1], words[2])
 	case "wait":
 		d, err := time.ParseDuration(words[1])
@@ -216,15 +215,15 @@ func (p *play) do(words []string) {
 			p.t.Fatal(err)
 		}
 		time.Sleep(d) // of the bubble's clock
-	case "open": // let the calls of the tool wait go on
-		close(p.handler.gate(words[1]))
+	case "open": // lets calls of the tool wait continue
+		close(p.handler.release(words[1]))
 	case "disconnect":
 		p.requests[words[1]].cancel()
 	case "drain":
 		p.server.Drain()
 	case "stop":
 		p.stop()
-	case "close": // the input of stdio
+	case "close": // closes the input of stdio
 		p.stdio.in.Close()
 	default:
 		p.t.Fatalf("unknown deed %q", words)
@@ -276,7 +275,7 @@ func (p *play) send(name, text string) {
 	}
 }
 
-// withIDs puts the real ids of sessions in the place of session-1, session-2 …
+// withIDs replaces session-1, session-2 and so on by the real ids.
 func (p *play) withIDs(s string) string {
 	for i, id := range p.sessions {
 		s = strings.ReplaceAll(s, fmt.Sprintf("session-%d", i+1), id)
@@ -284,8 +283,8 @@ func (p *play) withIDs(s string) string {
 	for i, id := range p.streams {
 		s = strings.ReplaceAll(s, fmt.Sprintf("stream-%d", i+1), id)
 	}
-	for i, id := range p.talks {
-		s = strings.ReplaceAll(s, fmt.Sprintf("talk-%d", i+1), id)
+	for i, id := range p.peers {
+		s = strings.ReplaceAll(s, fmt.Sprintf("peer-%d", i+1), id)
 	}
 	return s
 }
@@ -299,20 +298,20 @@ func (p *play) recv(name string) string {
 	for i, id := range p.sessions {
 		out = strings.ReplaceAll(out, id, fmt.Sprintf("session-%d", i+1))
 	}
-	out = keepAlives.ReplaceAllString(out, ": keep-alive\n\n") // how many there were depends on chance
+	out = keepAlives.ReplaceAllString(out, ": keep-alive\n\n") // their number varies
 	p.streams, out = number(p.streams, eventIDs, "stream", out)
-	p.talks, out = number(p.talks, talkIDs, "talk", out)
+	p.peers, out = number(p.peers, peerIDs, "peer", out)
 	return out
 }
 
 var (
-	// The first part of an event's id is that of its stream.
+	// The first part of an event's id is the id of its stream.
 	eventIDs   = regexp.MustCompile(`(?m)^id: ([A-Z2-7]{26})-\d+$`)
-	talkIDs    = regexp.MustCompile(`sessionId=([A-Z2-7]{52})`)
+	peerIDs    = regexp.MustCompile(`sessionId=([A-Z2-7]{52})`)
 	keepAlives = regexp.MustCompile(`(: keep-alive\n\n)+`)
 )
 
-// number puts numbered names in the place of the ids that an expression finds.
+// number replaces the ids that an expression finds by numbered names.
 func number(known []string, ids *regexp.Regexp, name, out string) ([]string, string) {
 	for _, match := range ids.FindAllStringSubmatch(out, -1) {
 		if id := match[1]; !slices.Contains(known, id) {
@@ -338,16 +337,16 @@ func (p *play) compare(f *txtar.File, got string) {
 	}
 }
 
-// recorder is a ResponseWriter that can be looked at while it is written.
+// recorder is a ResponseWriter that can be read while it is written.
 type recorder struct {
-	cancel context.CancelFunc // the client goes away
+	cancel context.CancelFunc // disconnects the client
 	done   chan struct{}
 
 	mu     sync.Mutex
 	header http.Header
 	status int
 	body   bytes.Buffer
-	shown  bool // the head was taken
+	shown  bool // take has returned the header
 }
 
 func (w *recorder) Header() http.Header { return w.header }
@@ -378,8 +377,8 @@ func (w *recorder) ended() bool {
 	}
 }
 
-// take shows what was written since it last was: the status and the headers
-// first, and in the end whether the response is complete.
+// take returns the part of the response since the last take: the status and the headers
+// first, and finally whether the response is complete.
 func (w *recorder) take() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,14 +16,14 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// cutting is an http.RoundTripper whose responses break off after some bytes if
-// they are streams of events.
-type cutting struct {
+// cuttingTransport is an http.RoundTripper that cuts off streams of events after some
+// bytes.
+type cuttingTransport struct {
 	next http.RoundTripper
 	cuts atomic.Int32
 }
 
-func (c *cutting) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c *cuttingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := c.next.RoundTrip(r)
 	if err == nil && resp.Header.Get("Content-Type") == "text/event-stream" {
 		resp.Body = &cut{resp.Body, c, 700}
@@ -33,7 +33,7 @@ func (c *cutting) RoundTrip(r *http.Request) (*http.Response, error) {
 
 type cut struct {
 	io.ReadCloser
-	by   *cutting
+	by   *cuttingTransport
 	left int
 }
 
@@ -48,15 +48,15 @@ func (b *cut) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The SDK's client follows a call to its end over connections that break, and
-// hears each notification once and in order.
+// The SDK's client resumes a call whose connections break, and gets each notification once
+// and in order.
 func TestSDKClientResumes(t *testing.T) {
 	for _, revision := range []string{"2025-11-25", "2025-06-18", "2025-03-26"} {
 		t.Run(revision, func(t *testing.T) {
-			t.Parallel() // the client takes its time before it connects again
-			_, url := serve(t, counting{})
+			t.Parallel() // the client waits before it reconnects
+			_, url := serve(t, countingHandler{})
 			transport := &http.Transport{}
-			cutter := &cutting{next: transport}
+			cutter := &cuttingTransport{next: transport}
 			progress := make(chan float64, 100)
 			client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 				ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
@@ -92,33 +92,32 @@ func TestSDKClientResumes(t *testing.T) {
 	}
 }
 
-// noticing is a listing that tells when calls of the tool wait have begun and
-// ended.
-type noticing struct {
-	listing
+// observingHandler is a listHandler that reports when calls of the tool wait begin and
+// end.
+type observingHandler struct {
+	listHandler
 	began chan struct{}
 	ended chan error
 }
 
-func (n noticing) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
+func (n observingHandler) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
 	if !wire.ValueOf(c.Params).Get("name").IsString("wait") {
-		return n.listing.Handle(ctx, c)
+		return n.listHandler.Handle(ctx, c)
 	}
 	n.began <- struct{}{}
-	res, err := n.listing.Handle(ctx, c)
+	res, err := n.listHandler.Handle(ctx, c)
 	n.ended <- context.Cause(ctx)
 	return res, err
 }
 
-func newNoticing() noticing {
-	return noticing{listing{newScript()}, make(chan struct{}, 1), make(chan error, 1)}
+func newNoticing() observingHandler {
+	return observingHandler{listHandler{newScriptHandler()}, make(chan struct{}, 1), make(chan error, 1)}
 }
 
-// exercise has the SDK's client do over some transport what it does over
-// streamable HTTP.
+// exercise runs the steps of TestSDKClient over another transport.
 func exercise(t *testing.T, s *Server, transport mcp.Transport, revision string) {
 	t.Helper()
-	h := s.options.Handler.(noticing)
+	h := s.options.Handler.(observingHandler)
 	progress, changed := make(chan float64, 8), make(chan struct{}, 8)
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { progress <- r.Params.Progress },
@@ -141,7 +140,7 @@ func exercise(t *testing.T, s *Server, transport mcp.Transport, revision string)
 		t.Fatalf("connecting: %v", err)
 	}
 	defer session.Close()
-	if wire.Revision(revision).Era() == wire.EraModern { // whose client listens, and hears of what comes after this alone
+	if wire.Revision(revision).Era() == wire.EraModern { // it only gets changes that come after its listen request
 		<-acknowledged
 	}
 	if got := session.InitializeResult(); got.ProtocolVersion != revision || got.Instructions != "Be kind." {
@@ -170,7 +169,7 @@ func exercise(t *testing.T, s *Server, transport mcp.Transport, revision string)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
-		<-h.began // a call that is given up before it is sent never gets here
+		<-h.began // a call that is cancelled before it is sent never begins
 		cancel()
 	}()
 	if _, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "wait", Arguments: map[string]any{"for": "ever"}}); err == nil {
@@ -181,7 +180,7 @@ func exercise(t *testing.T, s *Server, transport mcp.Transport, revision string)
 	}
 }
 
-// The SDK's client works over HTTP+SSE in every legacy revision.
+// The SDK's client works over HTTP+SSE in each legacy revision.
 func TestSDKClientOverSSE(t *testing.T) {
 	for _, revision := range revisions {
 		if wire.Revision(revision).Era() != wire.EraLegacy {
@@ -201,7 +200,7 @@ func TestSDKClientOverSSE(t *testing.T) {
 	}
 }
 
-// The SDK's client works on a pipe in every revision of either era.
+// The SDK's client works over stdio in each revision of both eras.
 func TestSDKClientOverStdio(t *testing.T) {
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
@@ -211,7 +210,7 @@ func TestSDKClientOverStdio(t *testing.T) {
 			served := make(chan error, 1)
 			go func() {
 				err := s.ServeStdio(t.Context(), toServer, fromServer, time.Minute)
-				fromServer.Close() // as the end of the process does
+				fromServer.Close() // as the end of the process would
 				served <- err
 			}()
 			exercise(t, s, &mcp.IOTransport{Reader: out, Writer: in}, revision)

@@ -16,13 +16,13 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// job is Tasks with the one task t1.
-type job struct {
+// testTasks are Tasks with one task, t1.
+type testTasks struct {
 	deliver chan func(wire.Raw) bool
 	ended   chan struct{}
 }
 
-func (j *job) WatchTask(ctx context.Context, _ *call.Call, id string, deliver func(wire.Raw) bool) bool {
+func (j *testTasks) WatchTask(ctx context.Context, _ *call.Call, id string, deliver func(wire.Raw) bool) bool {
 	if id != "t1" {
 		return false
 	}
@@ -38,8 +38,8 @@ func (j *job) WatchTask(ctx context.Context, _ *call.Call, id string, deliver fu
 }
 
 func TestListenWatchesTasks(t *testing.T) {
-	tasks := &job{deliver: make(chan func(wire.Raw) bool), ended: make(chan struct{})}
-	server := httptest.NewServer(New(Options{Handler: newScript(), Info: wire.Raw(`{}`), Tasks: tasks}))
+	tasks := &testTasks{deliver: make(chan func(wire.Raw) bool), ended: make(chan struct{})}
+	server := httptest.NewServer(New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), Tasks: tasks}))
 	defer server.Close()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	listen := func(capabilities string) *http.Response {

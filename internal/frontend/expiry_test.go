@@ -13,10 +13,10 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Streams without an end of their own end with the proof of who is there.
-func TestStreamsEndWithTheProof(t *testing.T) {
+// Streams without an end of their own end when the credentials of the client expire.
+func TestStreamsEndWithTheCredentials(t *testing.T) {
 	const brief = 50 * time.Millisecond
-	s := New(Options{Handler: newScript(), Info: wire.Raw(`{}`), Authenticate: func(r *http.Request) (*call.Principal, error) {
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), Authenticate: func(r *http.Request) (*call.Principal, error) {
 		who := &call.Principal{Subject: "ann", AuthMethod: "jwt"}
 		if r.Header.Get("Brief") != "" {
 			who.Expires = time.Now().Add(brief)
@@ -31,7 +31,7 @@ func TestStreamsEndWithTheProof(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	do := func(verb, path, body string, headers ...string) *http.Response {
 		t.Helper()
-		// A stream that goes on is what fails the test.
+		// The test fails if the stream goes on.
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		t.Cleanup(cancel)
 		req, err := http.NewRequestWithContext(ctx, verb, srv.URL+path, strings.NewReader(body))
@@ -67,7 +67,7 @@ func TestStreamsEndWithTheProof(t *testing.T) {
 			t.Errorf("%s: %v after %s", name, err, text)
 		}
 	}
-	// The session is there still for who comes with a new proof.
+	// The session still exists for a client with new credentials.
 	if resp := do(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, wire.HeaderSession, session); resp.StatusCode != http.StatusOK {
 		t.Errorf("the session is gone: %s", resp.Status)
 	}

@@ -26,13 +26,13 @@ type handlerFunc func(context.Context, *call.Call) (call.Result, error)
 
 func (f handlerFunc) Handle(ctx context.Context, c *call.Call) (call.Result, error) { return f(ctx, c) }
 
-// lot is a server whose calls can be parked, in a bubble with a clock of its own.
-type lot struct {
+// parkingServer is a server whose calls can be parked, in a synctest bubble.
+type parkingServer struct {
 	t            *testing.T
 	s            *Server
 	logs         *observer.ObservedLogs
 	stop         func()
-	refuse       *wire.Error      // what Permit says
+	refuse       *wire.Error      // what Permit returns
 	sessionEnded func(key string) // Options.SessionEnded, may be nil
 	remote       string           // the address that requests come from
 	info         string           // clientInfo of requests, "" for none
@@ -43,13 +43,13 @@ type lot struct {
 
 const parkTTL = 5 * time.Minute
 
-// withLot runs f in a bubble, in front of a handler. The server has ended when it
-// returns, and no parked call is left.
-func withLot(t *testing.T, h handlerFunc, f func(*lot)) {
+// withParking runs f with a parkingServer in front of a handler. Then it stops the server
+// and checks that no parked call is left.
+func withParking(t *testing.T, h handlerFunc, f func(*parkingServer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
-		l := &lot{t: t, logs: logs}
+		l := &parkingServer{t: t, logs: logs}
 		handler := func(ctx context.Context, c *call.Call) (call.Result, error) {
 			res, err := h(ctx, c)
 			if cause := context.Cause(ctx); cause != nil {
@@ -85,9 +85,9 @@ func withLot(t *testing.T, h handlerFunc, f func(*lot)) {
 	})
 }
 
-// reply is what one POST got.
+// reply is the response to one POST.
 type reply struct {
-	l      *lot
+	l      *parkingServer
 	cancel context.CancelFunc
 	header http.Header
 
@@ -106,7 +106,7 @@ func (r *reply) Write(b []byte) (int, error) {
 	return r.body.Write(b)
 }
 
-// text is the body once the answer is complete, "" before.
+// text returns the body of a complete response, or "".
 func (r *reply) text() string {
 	synctest.Wait()
 	r.mu.Lock()
@@ -117,7 +117,7 @@ func (r *reply) text() string {
 	return r.body.String()
 }
 
-// message is the last message of the answer, nil before it is complete.
+// message returns the last message of a complete response, or nil.
 func (r *reply) message() map[string]any {
 	r.l.t.Helper()
 	text := r.text()
@@ -134,7 +134,7 @@ func (r *reply) message() map[string]any {
 	return m
 }
 
-// round is the input_required result that the reply must be.
+// round returns the parts of the input_required result, which the reply must be.
 func (r *reply) round() (requests map[string]any, state string) {
 	r.l.t.Helper()
 	m := r.message()
@@ -145,7 +145,7 @@ func (r *reply) round() (requests map[string]any, state string) {
 	return result["inputRequests"].(map[string]any), result["requestState"].(string)
 }
 
-// result is the member "r" of the result, which tests put what they want to see into.
+// result returns the member "r" of the result, which the handlers of tests set.
 func (r *reply) result() any {
 	r.l.t.Helper()
 	m := r.message()
@@ -166,13 +166,13 @@ func (r *reply) fault(code float64, message string) {
 
 const allCaps = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}`
 
-// post sends a tools/call of the tool t with more members of params, and returns
-// without waiting for the answer.
-func (l *lot) post(more string) *reply {
+// post sends a tools/call of the tool t with more members of params. It does not wait for
+// the response.
+func (l *parkingServer) post(more string) *reply {
 	return l.postAs(call.Anonymous, allCaps, `{"a":1,"b":[1.0,"x"]}`, more)
 }
 
-func (l *lot) postAs(who *call.Principal, caps, arguments, more string) *reply {
+func (l *parkingServer) postAs(who *call.Principal, caps, arguments, more string) *reply {
 	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + caps
 	if rest, ok := strings.CutPrefix(more, "META "); ok { // progress token and log level
 		var extra string
@@ -211,15 +211,15 @@ func (l *lot) postAs(who *call.Principal, caps, arguments, more string) *reply {
 	return r
 }
 
-// gathered lets the window for further questions pass.
+// gathered waits until the window for further asks has passed.
 func gathered() { time.Sleep(park.GatherWindow); synctest.Wait() }
 
 func retry(state, responses string) string {
 	return fmt.Sprintf(`"requestState":%q,"inputResponses":%s`, state, responses)
 }
 
-// refusals are the reasons in the log for which states were refused.
-func (l *lot) refusals() []string {
+// refusals returns the logged reasons for which states were refused.
+func (l *parkingServer) refusals() []string {
 	var out []string
 	for _, e := range l.logs.TakeAll() {
 		if e.Message == "request state refused" {
@@ -229,15 +229,15 @@ func (l *lot) refusals() []string {
 	return out
 }
 
-// causes are why calls ended.
-func (l *lot) causes() []string {
+// causes returns the causes with which calls ended.
+func (l *parkingServer) causes() []string {
 	synctest.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ended
 }
 
-// elicit asks for a form with a message and returns the answer as text.
+// elicit asks with a form and returns the answer as text.
 func elicit(ctx context.Context, c *call.Call, message string) string {
 	a, err := c.Back.Ask(ctx, wire.MethodElicit, wire.Raw(`{"message":"`+message+`"}`))
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// refusing refuses every call in one way.
-type refusing struct{ err error }
+// refusingHandler refuses each call with the same error.
+type refusingHandler struct{ err error }
 
-func (r refusing) Handle(context.Context, *call.Call) (call.Result, error) {
+func (r refusingHandler) Handle(context.Context, *call.Call) (call.Result, error) {
 	return call.Result{}, r.err
 }
 
-// What HTTP has a status for is said with it, in both eras, where the answer is
-// JSON; the body is the same everywhere.
+// A refused call has the HTTP status for its reason in both eras, if the response is
+// JSON. The body is the same in all cases.
 func TestRefusedCalls(t *testing.T) {
 	fault := wire.Errorf(wire.CodeInternal, "no")
 	modern := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
@@ -37,7 +37,7 @@ func TestRefusedCalls(t *testing.T) {
 		{"another error", legacy, "", fault, http.StatusOK, "Retry-After", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := New(Options{Handler: refusing{tt.err}, Info: wire.Raw(`{}`)})
+			s := New(Options{Handler: refusingHandler{tt.err}, Info: wire.Raw(`{}`)})
 			r := request(t, strings.NewReader(tt.body))
 			if tt.accept != "" {
 				r.Header.Set("Accept", tt.accept)
