@@ -126,10 +126,10 @@ func TestTokenAttacks(t *testing.T) {
 			}
 		})
 	}
-	if n := attacker.Asked("/keys"); n != 0 {
+	if n := attacker.Requests("/keys"); n != 0 {
 		t.Errorf("the attacker's keys were fetched %d times", n)
 	}
-	if n := iss.Asked("/keys"); n > 1+fetchBurst {
+	if n := iss.Requests("/keys"); n > 1+fetchBurst {
 		t.Errorf("keys were fetched %d times", n)
 	}
 	accepted(t, a, withToken(good))
@@ -230,7 +230,7 @@ func TestIssuerOutOfReach(t *testing.T) {
 	for range 50 {
 		refused(t, a, withToken(token), "unavailable")
 	}
-	if n := iss.Asked("/.well-known/oauth-authorization-server"); n > fetchBurst {
+	if n := iss.Requests("/.well-known/oauth-authorization-server"); n > fetchBurst {
 		t.Errorf("the issuer was asked %d times while it was down", n)
 	}
 
@@ -293,7 +293,7 @@ func TestManyKeyIDs(t *testing.T) {
 	for range 300 {
 		refused(t, a, withToken(iss.Sign(claimSet{"alg": "EdDSA", "kid": rand.Text()}, iss.Claims(audience, nil))), "signature")
 	}
-	if n := iss.Asked("/keys"); n > fetchBurst {
+	if n := iss.Requests("/keys"); n > fetchBurst {
 		t.Errorf("keys were fetched %d times", n)
 	}
 	// New keys are found nevertheless.
@@ -315,12 +315,12 @@ func TestDiscovery(t *testing.T) {
 	}
 	t.Run("metadata of another issuer", func(t *testing.T) {
 		iss := gatewaytest.NewIssuer(t)
-		iss.SetClaimed("https://idp.example.com")
+		iss.SetClaimedIssuer("https://idp.example.com")
 		refused(t, forTokens(t, iss), withToken(iss.Token(audience, nil)), "unavailable")
 	})
 	t.Run("without metadata", func(t *testing.T) {
 		iss := gatewaytest.NewIssuer(t)
-		iss.SetClaimed("https://idp.example.com")
+		iss.SetClaimedIssuer("https://idp.example.com")
 		a := forTokens(t, iss, func(o *Options) { o.Issuers[0].Keys = iss.URL + "/keys" })
 		accepted(t, a, withToken(iss.Token(audience, nil)))
 	})
@@ -328,7 +328,7 @@ func TestDiscovery(t *testing.T) {
 		iss := gatewaytest.NewIssuer(t, gatewaytest.OpenID, gatewaytest.AtPath("/x"))
 		a := forTokens(t, iss, func(o *Options) { o.Issuers[0].Discovery = iss.URL + "/.well-known/openid-configuration" })
 		accepted(t, a, withToken(iss.Token(audience, nil)))
-		if n := iss.Asked("/.well-known/oauth-authorization-server/x"); n != 0 {
+		if n := iss.Requests("/.well-known/oauth-authorization-server/x"); n != 0 {
 			t.Errorf("the usual place was asked %d times", n)
 		}
 	})
@@ -338,7 +338,7 @@ func TestDiscovery(t *testing.T) {
 		defer away.Close()
 		a := forTokens(t, iss, func(o *Options) { o.Issuers[0].Keys = away.URL })
 		refused(t, a, withToken(iss.Token(audience, nil)), "unavailable")
-		if n := iss.Asked("/keys"); n != 0 {
+		if n := iss.Requests("/keys"); n != 0 {
 			t.Error("the redirect was followed")
 		}
 	})

@@ -91,7 +91,7 @@ func TestRefreshAtOnce(t *testing.T) {
 	if first, second := <-tokens, <-tokens; first != second || first == "" {
 		t.Errorf("the processes have %q and %q", first, second)
 	}
-	if n := len(as.Posts(gatewaytest.GrantRefresh)); n != 1 {
+	if n := len(as.TokenRequests(gatewaytest.GrantRefresh)); n != 1 {
 		t.Errorf("%d refreshes", n)
 	}
 }
@@ -119,7 +119,7 @@ func TestRefusedTokenChangesNoGrant(t *testing.T) {
 	if diff := cmp.Diff(before, after); err != nil || diff != "" {
 		t.Errorf("%v, the grant has changed: %s", err, diff)
 	}
-	if bearer(t, s, nil) == token || len(as.Posts(gatewaytest.GrantRefresh)) != 1 {
+	if bearer(t, s, nil) == token || len(as.TokenRequests(gatewaytest.GrantRefresh)) != 1 {
 		t.Error("the token is sent again")
 	}
 }
@@ -143,7 +143,7 @@ func TestLoginDuringARefresh(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- login(t, s) }()
-	polltest.Until(t, "the code is redeemed", func() bool { return len(as.Posts(gatewaytest.GrantCode)) == 2 })
+	polltest.Until(t, "the code is redeemed", func() bool { return len(as.TokenRequests(gatewaytest.GrantCode)) == 2 })
 	if err := u.save(localKey, old.renewed(&token{access: "renewed", refresh: "renewed", issued: c.now()})); err != nil {
 		t.Fatal(err)
 	}

@@ -101,10 +101,10 @@ func TestOwnToken(t *testing.T) {
 		Kind: Own, Authority: Authority{Client: Client{ID: "gw", Secret: clients["gw"]}, Issuer: as.URL}, Scopes: []string{"a", "b"}, Now: c.now,
 	})
 	first := bearer(t, s, nil)
-	if sub, scopes, ok := as.Holder(first, server); !ok || sub != "gw" || len(scopes) != 2 {
+	if sub, scopes, ok := as.TokenSubject(first, server); !ok || sub != "gw" || len(scopes) != 2 {
 		t.Errorf("the token is one of %q with %q, good: %v", sub, scopes, ok)
 	}
-	if form := as.Posts(gatewaytest.GrantClient)[0]; form.Get("client_secret") != "" || form.Get("client_id") != "" {
+	if form := as.TokenRequests(gatewaytest.GrantClient)[0]; form.Get("client_secret") != "" || form.Get("client_id") != "" {
 		t.Errorf("the secret stands in the body too: %v", form)
 	}
 	// All principals share the token, which is cached until it has to be replaced.
@@ -133,7 +133,7 @@ func TestOneRequestForMany(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := len(as.Posts(gatewaytest.GrantClient)); n != 1 {
+	if n := len(as.TokenRequests(gatewaytest.GrantClient)); n != 1 {
 		t.Errorf("%d requests for one token", n)
 	}
 }
@@ -154,12 +154,12 @@ func TestRefusedClient(t *testing.T) {
 	s := source(t, Options{Kind: Own, Authority: Authority{Client: Client{ID: "gw", Secret: "s3cret"}, Issuer: as.URL}, Now: c.now})
 	fails(t, s, nil, "the token endpoint answered HTTP 400 (invalid_client)")
 	fails(t, s, nil, "invalid_client")
-	if n := len(as.Posts(gatewaytest.GrantClient)); n != 1 {
+	if n := len(as.TokenRequests(gatewaytest.GrantClient)); n != 1 {
 		t.Errorf("%d requests at once after a failure", n)
 	}
 	c.pass(failureLife)
 	fails(t, s, nil, "invalid_client")
-	if n := len(as.Posts(gatewaytest.GrantClient)); n != 2 {
+	if n := len(as.TokenRequests(gatewaytest.GrantClient)); n != 2 {
 		t.Errorf("%d requests, want another one after a pause", n)
 	}
 	as.SetDown(true)
@@ -211,10 +211,10 @@ func TestExchange(t *testing.T) {
 	brought := as.Token("gateway", map[string]any{"sub": "ann"})
 	ann := withToken("ann", brought)
 	got := bearer(t, s, ann)
-	if sub, _, ok := as.Holder(got, "api"); !ok || sub != "ann" || got == brought {
+	if sub, _, ok := as.TokenSubject(got, "api"); !ok || sub != "ann" || got == brought {
 		t.Errorf("the token is one of %q, good: %v; the same: %v", sub, ok, got == brought)
 	}
-	form := as.Posts(gatewaytest.GrantExchange)[0]
+	form := as.TokenRequests(gatewaytest.GrantExchange)[0]
 	if form.Get("subject_token") != brought || form.Get("subject_token_type") != "urn:ietf:params:oauth:token-type:access_token" || form.Has("resource") {
 		t.Errorf("asked with %v", form)
 	}
@@ -222,7 +222,7 @@ func TestExchange(t *testing.T) {
 		t.Error("exchanged again")
 	}
 	bob := bearer(t, s, withToken("bob", as.Token("gateway", map[string]any{"sub": "bob"})))
-	if sub, _, _ := as.Holder(bob, "api"); sub != "bob" {
+	if sub, _, _ := as.TokenSubject(bob, "api"); sub != "bob" {
 		t.Errorf("bob got a token of %q", sub)
 	}
 	// Another token of ann may have other rights.
@@ -230,7 +230,7 @@ func TestExchange(t *testing.T) {
 		t.Error("another token was not exchanged")
 	}
 	fails(t, s, &call.Principal{Subject: "ci", AuthMethod: "api-key"}, "did not authenticate with an access token that can be exchanged")
-	if sub, _, ok := as.Holder(bearer(t, s, nil), "api"); !ok || sub != "gw" {
+	if sub, _, ok := as.TokenSubject(bearer(t, s, nil), "api"); !ok || sub != "gw" {
 		t.Errorf("the gateway's own requests carry a token of %q", sub)
 	}
 	o.Authority.Secret = ""
@@ -252,13 +252,13 @@ func TestSessionsOutliveTokens(t *testing.T) {
 	bearer(t, s, old)
 	c.pass(10 * time.Minute)
 	bearer(t, s, old)
-	posts := as.Posts(gatewaytest.GrantExchange)
+	posts := as.TokenRequests(gatewaytest.GrantExchange)
 	if last := posts[len(posts)-1].Get("subject_token"); len(posts) != 3 || last != next.Token.Reveal() {
 		t.Errorf("%d exchanges, the last of the expired token: %v", len(posts), last == old.Token.Reveal())
 	}
 	bob := withToken("bob", as.Token("gw", map[string]any{"sub": "bob"}))
 	bob.Expires = c.now().Add(-time.Second)
-	if sub, _, _ := as.Holder(bearer(t, s, bob), server); sub != "bob" {
+	if sub, _, _ := as.TokenSubject(bearer(t, s, bob), server); sub != "bob" {
 		t.Errorf("bob got a token of %q", sub)
 	}
 }
@@ -284,10 +284,10 @@ func TestEnterprise(t *testing.T) {
 	})
 	brought := idp.Token("gateway", map[string]any{"sub": "ann"})
 	got := bearer(t, s, withToken("ann", brought))
-	if sub, scopes, ok := as.Holder(got, server); !ok || sub != "ann" || len(scopes) != 1 {
+	if sub, scopes, ok := as.TokenSubject(got, server); !ok || sub != "ann" || len(scopes) != 1 {
 		t.Errorf("the token is one of %q with %q, good: %v", sub, scopes, ok)
 	}
-	asked := idp.Posts(gatewaytest.GrantExchange)[0]
+	asked := idp.TokenRequests(gatewaytest.GrantExchange)[0]
 	for name, want := range map[string]string{
 		"requested_token_type": gatewaytest.TokenTypeJAG, "audience": as.URL, "resource": server, "subject_token": brought,
 		"subject_token_type": "urn:ietf:params:oauth:token-type:id_token",
@@ -296,11 +296,11 @@ func TestEnterprise(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, asked.Get(name), want)
 		}
 	}
-	if grant := as.Posts(gatewaytest.GrantJWT)[0].Get("assertion"); grant == brought || grant == "" {
+	if grant := as.TokenRequests(gatewaytest.GrantJWT)[0].Get("assertion"); grant == brought || grant == "" {
 		t.Errorf("the upstream's authorization server got %q", grant)
 	}
 	// The upstream's authorization server does not see the principal's token.
-	for _, form := range append(as.Posts(gatewaytest.GrantJWT), as.Posts(gatewaytest.GrantExchange)...) {
+	for _, form := range append(as.TokenRequests(gatewaytest.GrantJWT), as.TokenRequests(gatewaytest.GrantExchange)...) {
 		if strings.Contains(form.Encode(), url.QueryEscape(brought)) {
 			t.Error("the principal's token went to the upstream's authorization server")
 		}

@@ -176,7 +176,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 			bearer(t, s, nil)
 			c.pass(6 * time.Minute)
 			fails(t, s, call.Anonymous, "the grant of this server's user has expired or was revoked")
-			if n := len(as.Posts(gatewaytest.GrantRefresh)); n != 0 {
+			if n := len(as.TokenRequests(gatewaytest.GrantRefresh)); n != 0 {
 				t.Errorf("refreshed %d times, with no refresh token", n)
 			}
 			if got := fmt.Sprint(clientDocument("", "http://127.0.0.1/")["grant_types"]); got != "[authorization_code refresh_token]" {
@@ -196,7 +196,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 			c.pass(6 * time.Minute)
 			bearer(t, s, nil)
 			for _, grant := range []string{gatewaytest.GrantCode, gatewaytest.GrantRefresh} {
-				for _, form := range as.Posts(grant) {
+				for _, form := range as.TokenRequests(grant) {
 					if form.Get("resource") != s.o.URL.String() {
 						t.Errorf("%s with %v", grant, form)
 					}
@@ -223,7 +223,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 		{"the issuer value in the document MUST be identical … If they differ, the client MUST NOT use the metadata (authorization-server-discovery)", func(t *testing.T, as *gatewaytest.AuthServer) {
 			s := userSource(t, as, newClock(), NewStore(""))
 			for _, claimed := range []string{"https://honest.example", as.URL + "/", strings.Replace(as.URL, "http:", "HTTP:", 1)} {
-				as.SetClaimed(claimed)
+				as.SetClaimedIssuer(claimed)
 				if _, err := query(t, s); err == nil || !strings.Contains(err.Error(), "is that of another issuer") {
 					t.Errorf("%s: %v", claimed, err)
 				}
@@ -264,7 +264,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 				if tc.iss == nil {
 					delete(answer, "iss")
 				}
-				before := len(as.Posts(gatewaytest.GrantCode))
+				before := len(as.TokenRequests(gatewaytest.GrantCode))
 				if tc.want != "" {
 					failed := url.Values{"state": answer["state"], "iss": answer["iss"], "error": {"access_denied"}}
 					if tc.iss == nil {
@@ -275,7 +275,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 					}
 				}
 				_, err = f.redeem(t.Context(), answer)
-				if sent := len(as.Posts(gatewaytest.GrantCode)) - before; (err == nil) != (tc.want == "") || err != nil && (!strings.Contains(err.Error(), tc.want) || sent != 0) {
+				if sent := len(as.TokenRequests(gatewaytest.GrantCode)) - before; (err == nil) != (tc.want == "") || err != nil && (!strings.Contains(err.Error(), tc.want) || sent != 0) {
 					t.Errorf("%v %q: %v, the code was sent %d times", tc.announced, tc.iss, err, sent)
 				}
 			}
@@ -293,7 +293,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 					t.Errorf("%q: %v", state, err)
 				}
 			}
-			if n := len(as.Posts(gatewaytest.GrantCode)); n != 0 {
+			if n := len(as.TokenRequests(gatewaytest.GrantCode)); n != 0 {
 				t.Errorf("the code was sent %d times", n)
 			}
 		}},
@@ -344,11 +344,11 @@ func TestAuthorizationSpecification(t *testing.T) {
 			again, err2 := query(t, of())
 			s.documents = map[string]string{"/its-metadata": document(second, "/mcp", "")}
 			moved, err3 := query(t, of())
-			if err1 != nil || err2 != nil || err3 != nil || first.Get("client_id") != again.Get("client_id") || first.Get("client_id") == moved.Get("client_id") && second.Asked("/register") != 1 {
+			if err1 != nil || err2 != nil || err3 != nil || first.Get("client_id") != again.Get("client_id") || first.Get("client_id") == moved.Get("client_id") && second.Requests("/register") != 1 {
 				t.Errorf("%v, %v, %v; the client is %q, %q, and %q at another", err1, err2, err3, first["client_id"], again["client_id"], moved["client_id"])
 			}
-			if as.Asked("/register") != 1 || second.Asked("/register") != 1 {
-				t.Errorf("registered %d and %d times", as.Asked("/register"), second.Asked("/register"))
+			if as.Requests("/register") != 1 || second.Requests("/register") != 1 {
+				t.Errorf("registered %d and %d times", as.Requests("/register"), second.Requests("/register"))
 			}
 		}},
 		{"MCP clients MUST specify an appropriate application_type during Dynamic Client Registration … MUST be prepared to handle registration failures (client-registration)", func(t *testing.T, as *gatewaytest.AuthServer) {
@@ -382,7 +382,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 			}
 			u := userSource(t, as, newClock(), NewStore("")).tokens.(*user)
 			f, err := u.begin(t.Context(), "k", "https://gw.example.com/oauth/callback", document)
-			if err != nil || f.client.ID != document || as.Asked("/register") != 0 {
+			if err != nil || f.client.ID != document || as.Requests("/register") != 0 {
 				t.Errorf("%v, %+v", err, f)
 			}
 			configured := source(t, Options{Kind: User, URL: u.o.URL, Store: NewStore(""), Authority: Authority{Client: Client{ID: "mine"}, Issuer: as.URL}})

@@ -44,7 +44,7 @@ func TestAssertions(t *testing.T) {
 			text := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 			s := source(t, Options{Kind: Own, Authority: Authority{Client: Client{ID: "gw", PrivateKey: text, KeyID: "k1"}, Issuer: as.URL}})
 			bearer(t, s, nil)
-			posts := as.Posts(gatewaytest.GrantClient)
+			posts := as.TokenRequests(gatewaytest.GrantClient)
 			form := posts[len(posts)-1]
 			if form.Get("client_assertion_type") != "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" {
 				t.Errorf("the type is %q", form.Get("client_assertion_type"))

@@ -54,7 +54,7 @@ func TestLogin(t *testing.T) {
 	}
 	resource := s.o.URL.String()
 	for _, who := range []*call.Principal{nil, call.Anonymous, call.Local} {
-		sub, scopes, ok := as.Holder(bearer(t, s, who), resource)
+		sub, scopes, ok := as.TokenSubject(bearer(t, s, who), resource)
 		if !ok || sub != "ann" || strings.Join(scopes, " ") != "read offline_access" {
 			t.Errorf("the token of %v is one of %q with %q, good: %v", who, sub, scopes, ok)
 		}
@@ -79,10 +79,10 @@ func TestLogin(t *testing.T) {
 	first := bearer(t, s, nil)
 	c.pass(6 * time.Minute)
 	second := bearer(t, s, nil)
-	if n := len(as.Posts(gatewaytest.GrantRefresh)); second == first || n != 1 {
+	if n := len(as.TokenRequests(gatewaytest.GrantRefresh)); second == first || n != 1 {
 		t.Errorf("the same token: %v; %d refreshes", second == first, n)
 	}
-	if form := as.Posts(gatewaytest.GrantRefresh)[0]; form.Get("resource") != resource || !strings.HasPrefix(form.Get("client_id"), "registered-") {
+	if form := as.TokenRequests(gatewaytest.GrantRefresh)[0]; form.Get("resource") != resource || !strings.HasPrefix(form.Get("client_id"), "registered-") {
 		t.Errorf("refreshed with %v", form)
 	}
 	// The other process has an old refresh token in memory, and finds the new grant.
@@ -96,7 +96,7 @@ func TestLogin(t *testing.T) {
 	if again, err := s.Refused(t.Context(), nil, sent, 401, http.Header{}); !again || err != nil || bearer(t, s, nil) == second {
 		t.Errorf("a refused token: %v, %v", again, err)
 	}
-	as.ForgetRefresh()
+	as.RevokeRefreshTokens()
 	c.pass(6 * time.Minute)
 	fails(t, s, call.Anonymous, "the grant of this server's user has expired or was revoked: run gateway login up")
 	c.pass(failureLife)
@@ -165,7 +165,7 @@ func TestWiderGrant(t *testing.T) {
 		t.Fatal(err)
 	}
 	token := bearer(t, s, nil)
-	if _, scopes, _ := as.Holder(token, s.o.URL.String()); strings.Join(scopes, " ") != "read offline_access write" {
+	if _, scopes, _ := as.TokenSubject(token, s.o.URL.String()); strings.Join(scopes, " ") != "read offline_access write" {
 		t.Errorf("the scopes are %q", scopes)
 	}
 	// If the grant has the scopes that the server requires, the user is not asked again.
@@ -216,7 +216,7 @@ func TestLoginThatFails(t *testing.T) {
 		{"plain PKCE", func(as *gatewaytest.AuthServer) {
 			as.SetMetadata("code_challenge_methods_supported", []string{"plain"})
 		}, "does not offer PKCE"},
-		{"metadata of another issuer", func(as *gatewaytest.AuthServer) { as.SetClaimed("https://honest.example.com") }, "is that of another issuer"},
+		{"metadata of another issuer", func(as *gatewaytest.AuthServer) { as.SetClaimedIssuer("https://honest.example.com") }, "is that of another issuer"},
 		{"no registration", func(as *gatewaytest.AuthServer) { as.SetMetadata("registration_endpoint", nil) }, "register the gateway there with the redirect URI http://127.0.0.1:"},
 		{"token endpoint in a cloud", func(as *gatewaytest.AuthServer) { as.SetMetadata("token_endpoint", "http://169.254.169.254/token") }, "the token endpoint that the server names is not an https URL"},
 		{"token endpoint in a private network", func(as *gatewaytest.AuthServer) { as.SetMetadata("token_endpoint", "https://10.0.0.1/token") }, "leads to an address that is not public"},
@@ -250,7 +250,7 @@ func TestLoginThatFails(t *testing.T) {
 				t.Error("there is a grant")
 			}
 			if strings.Contains(tc.name, "issuer") || tc.name == "mix-up" {
-				if n := len(as.Posts(gatewaytest.GrantCode)); n != 0 {
+				if n := len(as.TokenRequests(gatewaytest.GrantCode)); n != 0 {
 					t.Errorf("the code was sent to the token endpoint %d times", n)
 				}
 			}
@@ -308,7 +308,7 @@ func TestLoginOnABusyPort(t *testing.T) {
 	as := gatewaytest.NewAuthServer(t, nil)
 	s := userSource(t, as, newClock(), NewStore(""))
 	err = Login(t.Context(), s, l.Addr().(*net.TCPAddr).Port, func(url string) { t.Errorf("the user is sent to %s", url) })
-	if err == nil || !strings.Contains(err.Error(), "address already in use; choose another port with --port") || as.Asked("/register") != 0 {
+	if err == nil || !strings.Contains(err.Error(), "address already in use; choose another port with --port") || as.Requests("/register") != 0 {
 		t.Errorf("got %v", err)
 	}
 	if err := login(t, s); err != nil {
@@ -336,10 +336,10 @@ func TestForgottenClient(t *testing.T) {
 	ann, bob := withToken("ann", "x"), withToken("bob", "y")
 	grant(ann.Key())
 	grant(bob.Key())
-	if n := as.Asked("/register"); n != 1 {
+	if n := as.Requests("/register"); n != 1 {
 		t.Errorf("registered %d times for one redirect URI", n)
 	}
-	as.ForgetClients()
+	as.RemoveClients()
 	c.pass(6 * time.Minute)
 	fails(t, s, ann, "the grant of this server's user has expired or was revoked")
 	if !s.NeedsGrant(ann) {
@@ -351,7 +351,7 @@ func TestForgottenClient(t *testing.T) {
 	fails(t, s, bob, "the grant of this server's user has expired or was revoked")
 	grant(bob.Key())
 	bearer(t, s, bob)
-	if n := as.Asked("/register"); n != 2 {
+	if n := as.Requests("/register"); n != 2 {
 		t.Errorf("registered %d times, want once more", n)
 	}
 }
@@ -371,13 +371,13 @@ func TestAnotherIssuer(t *testing.T) {
 	}
 	c.pass(6 * time.Minute)
 	fails(t, moved, call.Anonymous, "there is none yet")
-	if n := len(as.Posts(gatewaytest.GrantRefresh)); n != 0 {
+	if n := len(as.TokenRequests(gatewaytest.GrantRefresh)); n != 0 {
 		t.Errorf("the client's secret went %d times to where the configuration does not say", n)
 	}
 	if err := login(t, moved); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, ok := other.Holder(bearer(t, at(other), nil), server); !ok {
+	if _, _, ok := other.TokenSubject(bearer(t, at(other), nil), server); !ok {
 		t.Error("the new grant is not found")
 	}
 }
@@ -393,10 +393,10 @@ func TestConfiguredClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.pass(6 * time.Minute)
-	if _, scopes, ok := as.Holder(bearer(t, s, nil), server); !ok || strings.Join(scopes, " ") != "x offline_access" {
+	if _, scopes, ok := as.TokenSubject(bearer(t, s, nil), server); !ok || strings.Join(scopes, " ") != "x offline_access" {
 		t.Errorf("the scopes are %q, good: %v", scopes, ok)
 	}
-	if as.Asked("/register") != 0 || len(as.Posts(gatewaytest.GrantRefresh)) != 1 {
-		t.Errorf("registered %d times, refreshed %d times", as.Asked("/register"), len(as.Posts(gatewaytest.GrantRefresh)))
+	if as.Requests("/register") != 0 || len(as.TokenRequests(gatewaytest.GrantRefresh)) != 1 {
+		t.Errorf("registered %d times, refreshed %d times", as.Requests("/register"), len(as.TokenRequests(gatewaytest.GrantRefresh)))
 	}
 }

@@ -84,7 +84,7 @@ func TestGrantInTheBrowser(t *testing.T) {
 	if s.source.NeedsGrant(ann) || !s.source.NeedsGrant(bob) || !s.source.NeedsGrant(nil) {
 		t.Error("the grant is not that of the one principal alone")
 	}
-	if sub, _, ok := s.as.Holder(bearer(t, s.source, ann), s.source.o.URL.String()); !ok || sub != "ann-at-the-upstream" {
+	if sub, _, ok := s.as.TokenSubject(bearer(t, s.source, ann), s.source.o.URL.String()); !ok || sub != "ann-at-the-upstream" {
 		t.Errorf("the token is one of %q", sub)
 	}
 	if _, id, _ := strings.Cut(link, "?id="); len(s.given) != 1 || s.given[0] != "up "+id {
@@ -98,7 +98,7 @@ func TestLinkOfAnother(t *testing.T) {
 	s := newSite(t)
 	s.idp.SetUser("bob")
 	s.ends(browser(t), s.link(s.of("ann")), 403, "for another user than the one who is logged in")
-	if !s.source.NeedsGrant(s.of("ann")) || s.as.Asked("/authorize") != 0 {
+	if !s.source.NeedsGrant(s.of("ann")) || s.as.Requests("/authorize") != 0 {
 		t.Error("Bob came to the authorization server on Ann's behalf")
 	}
 }
@@ -165,7 +165,7 @@ func TestAnswers(t *testing.T) {
 		t.Error("there is no grant")
 	}
 	s.ends(b, back, 400, "used already")
-	if n := len(s.as.Posts(gatewaytest.GrantCode)); n != 1 {
+	if n := len(s.as.TokenRequests(gatewaytest.GrantCode)); n != 1 {
 		t.Errorf("the code was sent %d times", n)
 	}
 }
@@ -184,7 +184,7 @@ func TestMixUp(t *testing.T) {
 	s.as.SetIss("")
 	s.idp.SetIss("https://evil.example.com")
 	s.ends(browser(t), s.link(s.of("ann")), 403, "from another authorization server")
-	if n := len(s.as.Posts(gatewaytest.GrantCode)) + len(s.idp.Posts(gatewaytest.GrantCode)); n != 3 {
+	if n := len(s.as.TokenRequests(gatewaytest.GrantCode)) + len(s.idp.TokenRequests(gatewaytest.GrantCode)); n != 3 {
 		t.Errorf("codes were sent %d times, want those of the three logins alone", n)
 	}
 }
@@ -220,7 +220,7 @@ func TestIDTokens(t *testing.T) {
 	} {
 		s.idp.SetID(claims)
 		status, text := open(t, browser(t), s.link(s.of("ann")))
-		if status != 403 || !s.source.NeedsGrant(s.of("ann")) || s.as.Asked("/authorize") != 0 {
+		if status != 403 || !s.source.NeedsGrant(s.of("ann")) || s.as.Requests("/authorize") != 0 {
 			t.Errorf("%s: %d %s", name, status, text)
 		}
 	}

@@ -64,7 +64,7 @@ func checkFace(t *testing.T, data []byte) {
 	}
 	const center, hand = faceSize / 2, faceSize / 8
 	left, right := facePalette.Index(img.At(center-hand, center)), facePalette.Index(img.At(center+hand, center))
-	if left != ink || right != paper {
+	if left != faceHands || right != faceBackground {
 		t.Error("the hour hand does not point to nine")
 	}
 }

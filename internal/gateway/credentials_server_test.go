@@ -44,7 +44,7 @@ func newVault(t *testing.T, as *gatewaytest.AuthServer, stateless bool, scopes .
 		v.seen = append(v.seen, r.Header.Clone())
 		v.mu.Unlock()
 		if r.Header.Get("Mcp-Name") == "write" {
-			if _, scopes, _ := as.Holder(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), v.url); !slices.Contains(scopes, "write") {
+			if _, scopes, _ := as.TokenSubject(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), v.url); !slices.Contains(scopes, "write") {
 				w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="write"`)
 				w.WriteHeader(http.StatusForbidden)
 				return
@@ -58,7 +58,7 @@ func newVault(t *testing.T, as *gatewaytest.AuthServer, stateless bool, scopes .
 	})
 	v.url = srv.URL + "/mcp"
 	verify := func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
-		sub, scopes, ok := as.Holder(token, v.url)
+		sub, scopes, ok := as.TokenSubject(token, v.url)
 		if !ok {
 			return nil, auth.ErrInvalidToken
 		}

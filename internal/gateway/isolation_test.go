@@ -218,7 +218,7 @@ func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
 					}
 					rev := (&testClient{how: how}).revision()
 					hidden := func(it gatewaytest.WorldItem) bool {
-						return wp.Decide(gatewaytest.Asked{Who: who, Rev: rev, Item: it}) == policy.Deny
+						return wp.Decide(gatewaytest.Query{Who: who, Rev: rev, Item: it}) == policy.Deny
 					}
 					view := whole.table.View(who, &call.Client{Revision: rev})
 					for _, up := range []string{"db", "files", "gone", "open"} {
@@ -259,7 +259,7 @@ func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
 				view := whole.table.View(v.who, &call.Client{Revision: v.revision()})
 				for _, it := range gatewaytest.World {
 					absent := map[string]string{"db": "db+row:~", "files": "files+file:///~/~/~", "open": "memo:~/~/~"}[it.Upstream]
-					if it.Kind != call.Resource || wp.Decide(gatewaytest.Asked{Who: v.who, Rev: v.revision(), Item: it}) != policy.Deny ||
+					if it.Kind != call.Resource || wp.Decide(gatewaytest.Query{Who: v.who, Rev: v.revision(), Item: it}) != policy.Deny ||
 						mayConfirm(view, absent) || mayConfirm(view, it.Public) {
 						continue
 					}
@@ -282,7 +282,7 @@ func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
 			for _, it := range gatewaytest.World {
 				whole.change(it)
 				for i, p := range pairs {
-					if wp.Decide(gatewaytest.Asked{Who: p.there.who, Rev: p.there.revision(), Item: it}) != policy.Deny {
+					if wp.Decide(gatewaytest.Query{Who: p.there.who, Rev: p.there.revision(), Item: it}) != policy.Deny {
 						p.alone.site.change(it)
 					}
 					there := p.there.unsolicited()

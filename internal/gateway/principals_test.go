@@ -44,7 +44,7 @@ func newShop(t *testing.T, as *gatewaytest.AuthServer, stateless bool, refused .
 	})
 	s.url = srv.URL + "/mcp"
 	verify := func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
-		sub, scopes, ok := as.Holder(token, s.url)
+		sub, scopes, ok := as.TokenSubject(token, s.url)
 		if !ok || slices.Contains(refused, sub) {
 			return nil, auth.ErrInvalidToken
 		}

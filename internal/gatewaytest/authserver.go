@@ -96,11 +96,11 @@ func (s *AuthServer) SetIss(iss string) { s.set(func() { s.iss = iss }) }
 // SetID replaces claims of ID tokens; a nil value removes one.
 func (s *AuthServer) SetID(other map[string]any) { s.set(func() { s.id = other }) }
 
-// ForgetRefresh makes every refresh token invalid.
-func (s *AuthServer) ForgetRefresh() { s.set(func() { clear(s.refresh) }) }
+// RevokeRefreshTokens makes every refresh token invalid.
+func (s *AuthServer) RevokeRefreshTokens() { s.set(func() { clear(s.refresh) }) }
 
-// ForgetClients removes all registered clients.
-func (s *AuthServer) ForgetClients() { s.set(func() { clear(s.secrets) }) }
+// RemoveClients removes all registered clients.
+func (s *AuthServer) RemoveClients() { s.set(func() { clear(s.secrets) }) }
 
 func (s *AuthServer) set(change func()) {
 	s.mu.Lock()
@@ -108,16 +108,16 @@ func (s *AuthServer) set(change func()) {
 	change()
 }
 
-// Posts returns the requests to the token endpoint for a grant, in order.
-func (s *AuthServer) Posts(grant string) []url.Values {
+// TokenRequests returns the requests to the token endpoint for a grant, in order.
+func (s *AuthServer) TokenRequests(grant string) []url.Values {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(s.posts), func(v url.Values) bool { return v.Get("grant_type") != grant })
 }
 
-// Holder returns the subject and the scopes of a token that this server issued for a
+// TokenSubject returns the subject and the scopes of a token that this server issued for a
 // resource. It does not verify the signature.
-func (s *AuthServer) Holder(token, resource string) (subject string, scopes []string, ok bool) {
+func (s *AuthServer) TokenSubject(token, resource string) (subject string, scopes []string, ok bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
 		return "", nil, false

@@ -120,15 +120,15 @@ func (i *Issuer) SetDown(down bool) {
 	i.down = down
 }
 
-// SetClaimed makes the metadata name another issuer.
-func (i *Issuer) SetClaimed(url string) {
+// SetClaimedIssuer makes the metadata name another issuer.
+func (i *Issuer) SetClaimedIssuer(url string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.claimed = url
 }
 
-// Asked returns the number of requests for a path. The path of the keys is /keys.
-func (i *Issuer) Asked(path string) int {
+// Requests returns the number of requests for a path. The path of the keys is /keys.
+func (i *Issuer) Requests(path string) int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.asked[path]

@@ -66,8 +66,8 @@ func truthOf(b bool) truth {
 	return isFalse
 }
 
-// Asked is a question to the naive evaluator. Args is nil if the arguments are unknown.
-type Asked struct {
+// Query is a question to the naive evaluator. Args is nil if the arguments are unknown.
+type Query struct {
 	Who  *call.Principal
 	Rev  wire.Revision
 	Item WorldItem
@@ -78,27 +78,27 @@ type Asked struct {
 // worldConditions are conditions, each with the same meaning in Go.
 var worldConditions = []struct {
 	text  string
-	means func(a Asked) truth
+	means func(a Query) truth
 }{
-	{`true`, func(Asked) truth { return isTrue }},
-	{`false`, func(Asked) truth { return isFalse }},
-	{`principal.subject == "ann"`, func(a Asked) truth { return truthOf(a.Who.Subject == "ann") }},
-	{`"g2" in principal.groups`, func(a Asked) truth { return truthOf(slices.Contains(a.Who.Groups, "g2")) }},
-	{`request.era == "legacy"`, func(a Asked) truth { return truthOf(a.Rev.Era() == wire.EraLegacy) }},
-	{`tool.annotations.readOnlyHint`, func(a Asked) truth {
+	{`true`, func(Query) truth { return isTrue }},
+	{`false`, func(Query) truth { return isFalse }},
+	{`principal.subject == "ann"`, func(a Query) truth { return truthOf(a.Who.Subject == "ann") }},
+	{`"g2" in principal.groups`, func(a Query) truth { return truthOf(slices.Contains(a.Who.Groups, "g2")) }},
+	{`request.era == "legacy"`, func(a Query) truth { return truthOf(a.Rev.Era() == wire.EraLegacy) }},
+	{`tool.annotations.readOnlyHint`, func(a Query) truth {
 		hint := wire.ValueOf(wire.Raw(a.Item.Raw)).Get("annotations", "readOnlyHint")
 		if a.Item.Kind != call.Tool || !hint.Exists() {
 			return isError
 		}
 		return truthOf(hint.Bool())
 	}},
-	{`resource.mimeType == "text/plain"`, func(a Asked) truth {
+	{`resource.mimeType == "text/plain"`, func(a Query) truth {
 		if a.Item.Kind != call.Resource && a.Item.Kind != call.Template {
 			return isError
 		}
 		return truthOf(wire.ValueOf(wire.Raw(a.Item.Raw)).Get("mimeType").IsString("text/plain"))
 	}},
-	{`args.n < 5`, func(a Asked) truth {
+	{`args.n < 5`, func(a Query) truth {
 		switch {
 		case a.None || a.Item.Kind == call.Resource || a.Item.Kind == call.Template: // these have no arguments
 			return isError
@@ -196,7 +196,7 @@ func globbed(globs []string, s string) bool {
 }
 
 // Decide evaluates the policy as its grammar defines it, without code of the gateway.
-func (p WorldPolicy) Decide(a Asked) policy.Effect {
+func (p WorldPolicy) Decide(a Query) policy.Effect {
 	it := a.Item
 	if u, ok := p.Opts.Upstreams[it.Upstream]; ok {
 		g := [call.Kinds]policy.Globs{call.Tool: u.Tools, call.Prompt: u.Prompts, call.Resource: u.Resources, call.Template: u.Resources}[it.Kind]

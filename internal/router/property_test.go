@@ -175,7 +175,7 @@ func TestNobodySeesWhatIsDenied(t *testing.T) {
 		requests, shown := lists(whole, who, rev)
 		hidden := map[string]bool{}
 		for _, it := range world {
-			want := wp.Decide(gatewaytest.Asked{Who: who, Rev: rev, Item: it}) != policy.Deny
+			want := wp.Decide(gatewaytest.Query{Who: who, Rev: rev, Item: it}) != policy.Deny
 			if got := shown[it.Kind.String()+" "+it.Public]; got != want {
 				t.Fatalf("%s\n%s is listed: %v, want %v", name, it.ID(), got, want)
 			}
@@ -190,8 +190,8 @@ func TestNobodySeesWhatIsDenied(t *testing.T) {
 			reachable := false
 			for _, args := range []struct {
 				text string
-				a    gatewaytest.Asked
-			}{{`,"arguments":{"n":1}`, gatewaytest.Asked{Args: &one}}, {`,"arguments":{"n":9.0}`, gatewaytest.Asked{Args: &nine}}, {``, gatewaytest.Asked{None: true}}} {
+				a    gatewaytest.Query
+			}{{`,"arguments":{"n":1}`, gatewaytest.Query{Args: &one}}, {`,"arguments":{"n":9.0}`, gatewaytest.Query{Args: &nine}}, {``, gatewaytest.Query{None: true}}} {
 				if it.Kind == call.Resource && args.text != "" {
 					continue
 				}
@@ -295,7 +295,7 @@ func TestNobodySeesWhatIsDenied(t *testing.T) {
 				if told[it.Public] == hidden[it.ID()] {
 					t.Fatalf("%s\ntold of an update of %s: %v", name, it.Public, told[it.Public])
 				}
-				if want := wp.Decide(gatewaytest.Asked{Who: other, Rev: rev, Item: it}) != policy.Deny; toldOther[it.Public] != want {
+				if want := wp.Decide(gatewaytest.Query{Who: other, Rev: rev, Item: it}) != policy.Deny; toldOther[it.Public] != want {
 					t.Fatalf("%s\n%s is told of an update of %s: %v", name, other.Subject, it.Public, toldOther[it.Public])
 				}
 			}

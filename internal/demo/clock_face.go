@@ -14,15 +14,15 @@ const faceSize = 128
 
 // Indexes into the palette of a face.
 const (
-	paper = iota
-	ink
-	accent
+	faceBackground = iota
+	faceHands
+	faceSecondHand
 )
 
 var facePalette = color.Palette{
-	paper:  color.White,
-	ink:    color.Gray{Y: 0x20},
-	accent: color.RGBA{R: 0xd0, G: 0x30, B: 0x20, A: 0xff},
+	faceBackground: color.White,
+	faceHands:      color.Gray{Y: 0x20},
+	faceSecondHand: color.RGBA{R: 0xd0, G: 0x30, B: 0x20, A: 0xff},
 }
 
 // drawFace gives a PNG of an analog clock that shows t: twelve marks, the hour
@@ -33,11 +33,11 @@ func drawFace(t time.Time) ([]byte, error) {
 	minutes := float64(t.Minute()) + seconds/60
 	hours := float64(t.Hour()%12) + minutes/60
 	for mark := range 12 {
-		drawRay(img, float64(mark)/12, 0.86, 0.96, 2, ink)
+		drawRay(img, float64(mark)/12, 0.86, 0.96, 2, faceHands)
 	}
-	drawRay(img, hours/12, 0, 0.5, 3, ink)
-	drawRay(img, minutes/60, 0, 0.75, 2, ink)
-	drawRay(img, seconds/60, 0, 0.82, 1, accent)
+	drawRay(img, hours/12, 0, 0.5, 3, faceHands)
+	drawRay(img, minutes/60, 0, 0.75, 2, faceHands)
+	drawRay(img, seconds/60, 0, 0.82, 1, faceSecondHand)
 
 	var buf bytes.Buffer
 	err := png.Encode(&buf, img)
