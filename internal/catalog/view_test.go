@@ -264,3 +264,27 @@ func TestExtensions(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// An upstream of which nothing is known yet is not named to those whom a condition on
+// principals excludes from it.
+func TestUnavailableByConditionsOnCallers(t *testing.T) {
+	condition, faults := policy.NewCondition(`!("oncall" in principal.groups)`)
+	if faults != nil {
+		t.Fatal(faults)
+	}
+	p := policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{
+		{Name: "quarantine", Effect: policy.Deny, What: policy.What{Upstreams: []string{"hurt"}}, When: condition},
+	}})
+	hurt := down(source(t, "hurt", "hurt"))
+	hurt.Unlisted = true
+	table := Build(Options{Policy: p}, []Source{source(t, "files", "files", tool("read")), hurt})
+	for group, want := range map[string]int{"oncall": 1, "staff": 0} {
+		v := table.View(&call.Principal{Subject: "ann", Groups: []string{group}}, &call.Client{Revision: wire.Rev20251125})
+		if got := v.Unavailable(); len(got) != want {
+			t.Errorf("%s is told of %+v", group, got)
+		}
+		if got := v.Suspects(call.Tool, "hurt__x"); len(got) != want {
+			t.Errorf("%s is told for a name of %+v", group, got)
+		}
+	}
+}

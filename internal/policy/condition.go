@@ -170,6 +170,22 @@ func (c *Condition) eval(v *vars) outcome {
 	}
 }
 
+// evalForCaller evaluates what the condition says for all items and requests of a caller:
+// the outcome is maybe if it depends on these. A nil condition holds.
+func (c *Condition) evalForCaller(caller *Caller) outcome {
+	switch {
+	case c == nil:
+		return yes
+	case c.uses&useOfCaller == 0 && c.claims == nil && c.uses != 0:
+		return maybe // it reads nothing of the caller
+	}
+	open := openItem
+	if caller.Revision == "" {
+		open = openItemAndClient
+	}
+	return c.eval(&vars{caller: caller, req: &Request{}, open: open})
+}
+
 var fields = map[string]map[string]use{
 	"tool":      {"name": useTool, "native": useTool, "upstream": useTool, "annotations": useTool | useAnnotations},
 	"resource":  {"uri": useResource, "native": useResource, "upstream": useResource, "mimeType": useResource | useAnnotations, "annotations": useResource | useAnnotations},

@@ -88,7 +88,7 @@ func (r *Rights) judgement(j *judging) *Judgement {
 		return r.byDefault
 	}
 	out := &Judgement{listed: j.decide(Request{Method: j.item.Kind.Method(), Open: true})}
-	if slices.ContainsFunc(j.rules, func(h held) bool { return h.When != nil }) {
+	if slices.ContainsFunc(j.rules, func(h held) bool { return h.when != nil }) {
 		out.open = j
 	}
 	return out
@@ -162,11 +162,11 @@ func (j *judging) decide(q Request) Decision {
 			continue
 		}
 		o := yes
-		if h.When != nil {
+		if h.when != nil {
 			if v == nil {
 				v = j.vars(&q)
 			}
-			o = h.When.eval(v)
+			o = h.when.eval(v)
 		}
 		switch {
 		case o == no, o == maybe && h.Effect == Deny, o == failed && h.Effect == Allow:

@@ -134,6 +134,7 @@ type Rights struct {
 // held is a rule whose who holds, or would with one of its scopes.
 type held struct {
 	*rule
+	when       *Condition // what is left to evaluate of the rule's: nil if it holds for all items and requests
 	lacking    bool
 	countsOnly bool // its limit counts, and it allows nothing
 }
@@ -158,12 +159,22 @@ func (p *Policy) newRights(c Caller) *Rights {
 		r.refused[rule] = &Judgement{listed: Decision{Rule: rule}}
 	}
 	for _, rule := range p.rules {
-		switch missing := rule.Who.missing(c.Principal); {
-		case missing == "":
-			r.rules = append(r.rules, held{rule: rule})
-		case missing == "scopes" && rule.Challenge && rule.Effect != Deny:
-			r.rules = append(r.rules, held{rule: rule, lacking: true})
+		missing := rule.Who.missing(c.Principal)
+		if missing != "" && (missing != "scopes" || !rule.Challenge || rule.Effect == Deny) {
+			continue
 		}
+		h := held{rule: rule, when: rule.When, lacking: missing != ""}
+		switch rule.When.evalForCaller(&r.caller) {
+		case no:
+			continue
+		case yes:
+			h.when = nil
+		case failed:
+			if h.when = nil; rule.Effect == Allow {
+				continue
+			}
+		}
+		r.rules = append(r.rules, h)
 	}
 	return r
 }
@@ -213,7 +224,7 @@ func (r *Rights) Restrict(kind call.Kind, upstream string) bool {
 		case !h.at(upstream) || !h.anyKind && names == nil:
 		case h.Effect == Deny:
 			return true
-		case h.When == nil && !h.lacking:
+		case h.when == nil && !h.lacking:
 			open = open || h.anyKind || names.matchesAll()
 		}
 	}
@@ -231,7 +242,7 @@ func (r *Rights) dependsOnURI(upstream string) bool {
 		if !h.at(upstream) || !h.anyKind && names == nil || h.Effect == Allow && h.Limit == nil {
 			continue
 		}
-		if h.When != nil || !h.anyKind && !names.matchesAll() {
+		if h.when != nil || !h.anyKind && !names.matchesAll() {
 			return true
 		}
 	}
@@ -251,7 +262,7 @@ func (r *Rights) reachesKind(kind call.Kind, upstream string, leads []string) bo
 			continue
 		}
 		if h.Effect == Deny {
-			if h.When == nil && (h.anyKind || names.matchesAll()) {
+			if h.when == nil && (h.anyKind || names.matchesAll()) {
 				return false
 			}
 			continue

@@ -160,3 +160,39 @@ func BenchmarkDecide(b *testing.B) {
 		}
 	})
 }
+
+// A condition that depends on the caller alone says for all items whether an upstream can
+// be reached, before it is known which items there are.
+func TestReachesByConditionsOnCallers(t *testing.T) {
+	leads := [call.Kinds][]string{call.Tool: {"db__"}, call.Resource: {"db+"}}
+	rule := func(effect Effect, condition string) Options {
+		o := Options{Rules: []Rule{{Name: "r", Effect: effect, When: when(t, condition)}}}
+		if effect == Deny {
+			o.Default = Allow
+		}
+		return o
+	}
+	for _, c := range []struct {
+		name       string
+		opts       Options
+		alice, bob bool
+	}{
+		{"allow", rule(Allow, `"analyst" in principal.groups`), true, false},
+		{"confirm", rule(Confirm, `"analyst" in principal.groups`), true, false},
+		{"deny", rule(Deny, `!("analyst" in principal.groups)`), true, false},
+		{"deny with the method", rule(Deny, `request.method != "x" || !("analyst" in principal.groups)`), true, false},
+		{"allow some tools", rule(Allow, `has(principal.claims.team) && tool.name == "x"`), true, false},
+		{"the era", rule(Deny, `request.era == "legacy" && !("analyst" in principal.groups)`), true, false},
+		{"a missing claim denies", rule(Deny, `principal.claims.level < 3`), true, false},
+		{"an item is not known", rule(Deny, `tool.name == "x"`), true, true},
+		{"an argument is not known", rule(Deny, `args.x == "x"`), true, true},
+		{"what items say is not known", rule(Allow, `has(tool.annotations.readOnlyHint)`), true, true},
+	} {
+		p := MustNew(c.opts)
+		for who, want := range map[*call.Principal]bool{alice: c.alice, bob: c.bob} {
+			if got := p.Rights(caller(who)).Reaches("db", leads); got != want {
+				t.Errorf("%s: %s reaches the upstream: %v", c.name, who.Subject, got)
+			}
+		}
+	}
+}

@@ -63,6 +63,11 @@ var (
 	openClient = append(slices.Clone(openArgs),
 		cel.AttributePattern("request").QualString("era"),
 		cel.AttributePattern("request").QualString("revision"))
+	// openItem is all that differs between items and requests of one caller.
+	openItem = append(slices.Clone(openArgs),
+		cel.AttributePattern("tool"), cel.AttributePattern("resource"), cel.AttributePattern("prompt"),
+		cel.AttributePattern("request").QualString("method"))
+	openItemAndClient = append(slices.Clone(openItem), openClient[1:]...)
 )
 
 // fieldOf makes a field whose value the getter returns, false where the
