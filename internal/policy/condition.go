@@ -59,7 +59,6 @@ const (
 	useProof
 	useEra
 	useRevision
-	useProfile
 )
 
 // NewCondition compiles a condition. When there are faults it is nil.
@@ -71,7 +70,11 @@ func NewCondition(text string) (*Condition, []Fault) {
 	if issues.Err() != nil {
 		var faults []Fault
 		for _, e := range issues.Errors() {
-			faults = append(faults, Fault{Line: max(1, e.Location.Line()), Col: 1 + max(0, e.Location.Column()), Msg: clean(e.Message)})
+			msg := clean(e.Message)
+			if msg == "undefined field 'profile'" && readsProfile.MatchString(text) {
+				msg = "there are no profiles yet, so a condition cannot read request.profile; remove it"
+			}
+			faults = append(faults, Fault{Line: max(1, e.Location.Line()), Col: 1 + max(0, e.Location.Column()), Msg: msg})
 		}
 		return nil, faults
 	}
@@ -88,6 +91,8 @@ func NewCondition(text string) (*Condition, []Fault) {
 	}
 	return c, nil
 }
+
+var readsProfile = regexp.MustCompile(`\brequest\s*\.\s*profile\b`)
 
 // unfinished are the messages of the library about what is missing at the end.
 var unfinished = regexp.MustCompile(`^Syntax error: (?:missing ('.*') at|mismatched input|extraneous input|no viable alternative at input) '<EOF>'(?: expecting ('.*'))?$`)
@@ -191,7 +196,7 @@ var fields = map[string]map[string]use{
 	"resource":  {"uri": useResource, "native": useResource, "upstream": useResource, "mimeType": useResource | useAnnotations, "annotations": useResource | useAnnotations},
 	"prompt":    {"name": usePrompt, "native": usePrompt, "upstream": usePrompt},
 	"principal": {"subject": useSubject, "issuer": useIssuer, "groups": useGroups, "scopes": useScopes, "claims": useClaims, "proof": useProof},
-	"request":   {"method": useMethod, "era": useEra, "revision": useRevision, "profile": useProfile},
+	"request":   {"method": useMethod, "era": useEra, "revision": useRevision},
 }
 
 // usesOf returns what an expression reads. A variable of ours that stands

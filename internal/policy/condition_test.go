@@ -16,6 +16,9 @@ func TestConditionFaults(t *testing.T) {
 		want []Fault
 	}{
 		{`tool.nmae == "x"`, []Fault{{Line: 1, Col: 5, Msg: "undefined field 'nmae'"}}},
+		{`request.profile == "x"`, []Fault{{Line: 1, Col: 8, Msg: "there are no profiles yet, so a condition cannot read request.profile; remove it"}}},
+		{`has(request . profile)`, []Fault{{Line: 1, Col: 4, Msg: "there are no profiles yet, so a condition cannot read request.profile; remove it"}}},
+		{`principal.profile == "x"`, []Fault{{Line: 1, Col: 10, Msg: "undefined field 'profile'"}}},
 		{"true &&\n  tol.name == 'x'", []Fault{{Line: 2, Col: 3, Msg: "unknown name 'tol' (did you mean 'tool'?)"}}},
 		{`tool.name == 1`, []Fault{{Line: 1, Col: 11, Msg: "found no matching overload for '_==_' applied to '(string, int)'"}}},
 		{`tool.name`, []Fault{{Line: 1, Col: 1, Msg: "must be true or false, and this is of type string"}}},
@@ -54,7 +57,7 @@ func TestUses(t *testing.T) {
 		`size(principal.claims) > 1`:   useClaims,
 		`request.era == ""`:            useEra,
 		`request.method == ""`:         useMethod,
-		`dyn(request) == dyn(request)`: useMethod | useEra | useRevision | useProfile,
+		`dyn(request) == dyn(request)`: useMethod | useEra | useRevision,
 		`["a"].exists(g, g in principal.scopes && principal.proof == g)`: useScopes | useProof,
 		`["a"].all(args, args == principal.issuer)`:                      useArgs | useIssuer,
 		`principal.claims.a == 1 && principal.claims[tool.name] == 1`:    useClaims | useTool,

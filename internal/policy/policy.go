@@ -79,7 +79,6 @@ type Limit struct {
 type Caller struct {
 	Principal *call.Principal
 	Revision  wire.Revision // "" where it is not known: then what depends on it may hold
-	Profile   string
 }
 
 // Item is what a decision is about.

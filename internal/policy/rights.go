@@ -19,7 +19,7 @@ type facets struct {
 
 const (
 	useOfCaller  = useSubject | useIssuer | useGroups | useScopes | useClaims | useProof | useOfRequest
-	useOfRequest = useEra | useRevision | useProfile
+	useOfRequest = useEra | useRevision
 )
 
 func facetsOf(rules []*rule) facets {
@@ -70,7 +70,7 @@ func (p *Policy) Key(c Caller) string {
 	}{
 		{useSubject, []string{who.Subject}}, {useIssuer, []string{who.Issuer}}, {useProof, []string{who.AuthMethod}},
 		{useGroups, who.Groups}, {useScopes, who.Scopes},
-		{useEra | useRevision, []string{string(c.Revision)}}, {useProfile, []string{c.Profile}},
+		{useEra | useRevision, []string{string(c.Revision)}},
 	} {
 		if f.uses&t.if_ == 0 {
 			continue

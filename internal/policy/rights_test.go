@@ -31,7 +31,7 @@ func TestKeyIsSound(t *testing.T) {
 	conditions := []*Condition{nil, nil,
 		when(t, `principal.subject == "ann"`), when(t, `principal.subject.startsWith("b")`), when(t, `size(principal.groups) > 1`), when(t, `principal.groups[0] == "g2"`),
 		when(t, `"s2" in principal.scopes`), when(t, `principal.claims.team == "blue"`), when(t, `size(principal.claims) > 0`), when(t, `principal.proof == "jwt" || principal.issuer == "i2"`),
-		when(t, `request.era == "modern"`), when(t, `request.revision > "2025-06-18"`), when(t, `request.profile == "p"`), when(t, `args.n == 1`),
+		when(t, `request.era == "modern"`), when(t, `request.revision > "2025-06-18"`), when(t, `args.n == 1`),
 	}
 	shared := 0
 	for seed := range uint64(150) {
@@ -52,7 +52,7 @@ func TestKeyIsSound(t *testing.T) {
 					Subject: some(r, "ann", "bob", "bea", "cid", ""), Groups: subset(r, "g1", "g2", "g3", "other"), Scopes: subset(r, "s1", "s2", "other"),
 					Issuer: some(r, "i1", "i2", ""), AuthMethod: some(r, "jwt", "api-key"), Claims: some(r, nil, wire.Raw(`{"team":"blue"}`), wire.Raw(`{"team":"red"}`), wire.Raw(`{"team":"blue","x":1}`)),
 				},
-				Revision: some(r, wire.Rev20250618, wire.Rev20251125, wire.Rev20260728), Profile: some(r, "", "p"),
+				Revision: some(r, wire.Rev20250618, wire.Rev20251125, wire.Rev20260728),
 			}
 			key := p.Key(c)
 			first, again := seen[key]

@@ -181,7 +181,6 @@ func requestFields() map[string]*types.FieldType {
 		"method":   req("method", func(v *vars) string { return v.req.Method }),
 		"era":      req("era", func(v *vars) string { return v.caller.Revision.Era().String() }),
 		"revision": req("revision", func(v *vars) string { return string(v.caller.Revision) }),
-		"profile":  req("profile", func(v *vars) string { return v.caller.Profile }),
 	}
 }
 
