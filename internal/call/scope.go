@@ -13,8 +13,7 @@ import (
 // Scope exists for its cost. With contexts of the standard library a call allocates
 // twice more in the front end, which the bound of its TestCallAllocations forbids.
 // Two nested contexts below the context of a request take 13 allocations with Scope
-// and 15 without; with a [Hook] in the inner one, 13 and 19 (context.AfterFunc), and
-// two thirds of the time.
+// and 15 without, and two thirds of the time.
 //
 // [Scope.Begin] makes the zero Scope ready. The caller of Begin must call
 // [Scope.Cancel] when the call has ended. A Scope must not be copied. After Begin its
@@ -22,14 +21,14 @@ import (
 // other context.
 type Scope struct {
 	parent context.Context
-	up     Hook        // added to the parent if that is a Scope
+	up     hook        // added to the parent if that is a Scope
 	watch  func() bool // stops the AfterFunc of any other parent; guarded by mu
 
 	mu    sync.Mutex
 	done  chan struct{} // nil before the first call of Done
 	err   error
 	cause error
-	hooks *Hook // a list that begins with the last one added
+	hooks *hook // a list that begins with the last one added
 	// ended is a context of the standard library with the same cause. Value makes it,
 	// since context.Cause reads the cause of such contexts only.
 	ended context.Context
@@ -39,7 +38,7 @@ type Scope struct {
 func (s *Scope) Begin(parent context.Context) {
 	s.parent = parent
 	if p, ok := parent.(*Scope); ok {
-		p.Add(&s.up, s.inherit)
+		p.addHook(&s.up, s.inherit)
 		return
 	}
 	if parent.Done() == nil {
@@ -75,7 +74,7 @@ func (s *Scope) finish(err, cause error) {
 		close(s.done)
 	}
 	watch := s.watch
-	var first *Hook // the hooks in the order in which they were added
+	var first *hook // the hooks in the order in which they were added
 	for h := s.hooks; h != nil; h = h.before {
 		h.in, h.after = false, first
 		first = h
@@ -89,7 +88,7 @@ func (s *Scope) finish(err, cause error) {
 		h = next
 	}
 	if p, ok := s.parent.(*Scope); ok {
-		p.Remove(&s.up)
+		p.removeHook(&s.up)
 	}
 	if watch != nil {
 		watch()
@@ -142,23 +141,23 @@ func (s *Scope) Err() error {
 
 // AfterFunc implements the method that context.AfterFunc looks for.
 func (s *Scope) AfterFunc(f func()) func() bool {
-	h := &Hook{}
-	s.Add(h, func() { go f() })
-	return func() bool { return s.Remove(h) }
+	h := &hook{}
+	s.addHook(h, func() { go f() })
+	return func() bool { return s.removeHook(h) }
 }
 
-// Hook holds a function that is called when a [Scope] ends. The zero Hook is ready to
-// be added. A Hook is used once, and must not be copied after its use.
-type Hook struct {
+// hook holds a function that is called when a [Scope] ends. The zero hook is ready to be
+// added. A hook is used once, and must not be copied after its use.
+type hook struct {
 	// The mutex of the Scope guards all fields.
 	call          func()
 	in            bool
-	before, after *Hook
+	before, after *hook
 }
 
-// Add registers f to be called when s ends, and calls it at once if s has ended. f must
+// addHook registers f to be called when s ends, and calls it at once if s has ended. f must
 // not block, since the goroutine that ends s may hold locks.
-func (s *Scope) Add(h *Hook, f func()) {
+func (s *Scope) addHook(h *hook, f func()) {
 	s.mu.Lock()
 	if s.err != nil {
 		s.mu.Unlock()
@@ -173,9 +172,9 @@ func (s *Scope) Add(h *Hook, f func()) {
 	s.mu.Unlock()
 }
 
-// Remove removes a hook. It reports false if the function of the hook has been called
+// removeHook removes a hook. It reports false if the function of the hook has been called
 // or is about to be, or if the hook was not added.
-func (s *Scope) Remove(h *Hook) bool {
+func (s *Scope) removeHook(h *hook) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !h.in {

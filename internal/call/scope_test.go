@@ -46,10 +46,10 @@ func TestScopeEndsAsContexts(t *testing.T) {
 					waiting.Go(func() { <-ctx.Done() })
 				}
 				called := 0
-				var kept, removed Hook
-				inner.Add(&kept, func() { called++ })
-				inner.Add(&removed, func() { t.Error("a removed hook was called") })
-				if !inner.Remove(&removed) || inner.Remove(&removed) {
+				var kept, removed hook
+				inner.addHook(&kept, func() { called++ })
+				inner.addHook(&removed, func() { t.Error("a removed hook was called") })
+				if !inner.removeHook(&removed) || inner.removeHook(&removed) {
 					t.Error("a hook was not removed, or twice")
 				}
 
@@ -68,12 +68,12 @@ func TestScopeEndsAsContexts(t *testing.T) {
 					t.Errorf("the context made from it: %v, %v", derived.Err(), context.Cause(derived))
 				}
 				waiting.Wait()
-				if called != 1 || inner.Remove(&kept) {
+				if called != 1 || inner.removeHook(&kept) {
 					t.Errorf("the hook was called %d times", called)
 				}
-				var late Hook
-				inner.Add(&late, func() { called++ })
-				if called != 2 || inner.Remove(&late) {
+				var late hook
+				inner.addHook(&late, func() { called++ })
+				if called != 2 || inner.removeHook(&late) {
 					t.Error("a hook that was added after the end was not called at once")
 				}
 				deadline, ok := inner.Deadline()
@@ -109,13 +109,13 @@ func TestScopeEndsAlone(t *testing.T) {
 func TestHooksInOrder(t *testing.T) {
 	var s Scope
 	s.Begin(context.Background())
-	var hooks [5]Hook
+	var hooks [5]hook
 	var got []int
 	for i := range hooks {
-		s.Add(&hooks[i], func() { got = append(got, i) })
+		s.addHook(&hooks[i], func() { got = append(got, i) })
 	}
-	s.Remove(&hooks[0])
-	s.Remove(&hooks[2])
+	s.removeHook(&hooks[0])
+	s.removeHook(&hooks[2])
 	s.Cancel(nil)
 	if len(got) != 3 || got[0] != 1 || got[1] != 3 || got[2] != 4 {
 		t.Errorf("called %v", got)
@@ -131,10 +131,10 @@ func TestScopeRaces(t *testing.T) {
 		start := make(chan struct{})
 		outer.Begin(parent)
 		inner.Begin(&outer)
-		var h Hook
+		var h hook
 		called, removed := make(chan struct{}), false
-		inner.Add(&h, func() { close(called) })
-		for _, f := range []func(){cancel, func() { outer.Cancel(errWhy) }, func() { inner.Cancel(nil) }, func() { removed = inner.Remove(&h) }, func() { <-inner.Done() }} {
+		inner.addHook(&h, func() { close(called) })
+		for _, f := range []func(){cancel, func() { outer.Cancel(errWhy) }, func() { inner.Cancel(nil) }, func() { removed = inner.removeHook(&h) }, func() { <-inner.Done() }} {
 			wg.Go(func() {
 				<-start
 				f()
@@ -162,9 +162,9 @@ func TestScopeAllocations(t *testing.T) {
 	allocs := testing.AllocsPerRun(100, func() {
 		var inner Scope
 		inner.Begin(&outer)
-		var h Hook
-		inner.Add(&h, f)
-		inner.Remove(&h)
+		var h hook
+		inner.addHook(&h, f)
+		inner.removeHook(&h)
 		inner.Cancel(nil)
 	})
 	if allocs > 3 { // the Scope, the hook, and the function that ends it with its parent
