@@ -63,7 +63,7 @@ type Result struct {
 // Refused is an error of a call that has an HTTP status of its own. It unwraps to the
 // *wire.Error that the client gets on every transport.
 type Refused struct {
-	Fault *wire.Error
+	Err *wire.Error
 	// RetryAfter says when to try again after a limit was reached. If it is not 0, the
 	// status is 429.
 	RetryAfter time.Duration
@@ -72,11 +72,11 @@ type Refused struct {
 	Scopes []string
 }
 
-// Error returns the text of the fault.
-func (e *Refused) Error() string { return e.Fault.Error() }
+// Error returns the text of Err.
+func (e *Refused) Error() string { return e.Err.Error() }
 
-// Unwrap returns the fault.
-func (e *Refused) Unwrap() error { return e.Fault }
+// Unwrap returns Err.
+func (e *Refused) Unwrap() error { return e.Err }
 
 // Principal is the authenticated sender of a call. It is immutable, and compared by Key.
 type Principal struct {

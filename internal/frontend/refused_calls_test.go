@@ -30,10 +30,10 @@ func TestRefusedCalls(t *testing.T) {
 		status             int
 		header, value      string
 	}{
-		{"a bound, modern", modern, "application/json", &call.Refused{Fault: fault, RetryAfter: 1500 * time.Millisecond}, http.StatusTooManyRequests, "Retry-After", "2"},
-		{"a bound, legacy", legacy, "application/json, text/event-stream", &call.Refused{Fault: fault, RetryAfter: time.Second}, http.StatusTooManyRequests, "Retry-After", "1"},
-		{"scopes", legacy, "", &call.Refused{Fault: fault, Scopes: []string{"a", "b:c"}}, http.StatusForbidden, "Www-Authenticate", `Bearer error="insufficient_scope", scope="a b:c"`},
-		{"events only", legacy, "text/event-stream", &call.Refused{Fault: fault, RetryAfter: time.Second}, http.StatusOK, "Retry-After", ""},
+		{"a bound, modern", modern, "application/json", &call.Refused{Err: fault, RetryAfter: 1500 * time.Millisecond}, http.StatusTooManyRequests, "Retry-After", "2"},
+		{"a bound, legacy", legacy, "application/json, text/event-stream", &call.Refused{Err: fault, RetryAfter: time.Second}, http.StatusTooManyRequests, "Retry-After", "1"},
+		{"scopes", legacy, "", &call.Refused{Err: fault, Scopes: []string{"a", "b:c"}}, http.StatusForbidden, "Www-Authenticate", `Bearer error="insufficient_scope", scope="a b:c"`},
+		{"events only", legacy, "text/event-stream", &call.Refused{Err: fault, RetryAfter: time.Second}, http.StatusOK, "Retry-After", ""},
 		{"another error", legacy, "", fault, http.StatusOK, "Retry-After", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

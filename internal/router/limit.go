@@ -44,5 +44,5 @@ func tooMany(upstream string, since time.Time, wait time.Duration) error {
 	after := int(math.Ceil(wait.Seconds()))
 	data = wire.SetMember(data, "retryAfter", wire.Raw(strconv.Itoa(after)))
 	fault := wire.Errorf(wire.CodeInternal, "too many calls: a limit of the gateway is reached; try again in %d s", after).WithData(data)
-	return &call.Refused{Fault: fault, RetryAfter: time.Duration(after) * time.Second}
+	return &call.Refused{Err: fault, RetryAfter: time.Duration(after) * time.Second}
 }

@@ -192,7 +192,7 @@ func TestCrowdAtALimit(t *testing.T) {
 					switch _, err := h.Handle(t.Context(), c); {
 					case err == nil:
 						done.Add(1)
-					case errors.As(err, &limited) && limited.RetryAfter >= time.Second && strings.Contains(string(limited.Fault.Append(nil)), "try again in"):
+					case errors.As(err, &limited) && limited.RetryAfter >= time.Second && strings.Contains(string(limited.Err.Append(nil)), "try again in"):
 						refused.Add(1)
 					default:
 						t.Errorf("got %v", err)
@@ -289,7 +289,7 @@ func TestChallenge(t *testing.T) {
 	_, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, &recorder{}))
 	want := `{"code":-32602,"message":"the tool \"files__read\" needs a scope that the caller lacks: files:write or admin","data":{"requiredScopes":["files:write","admin"]}}`
 	var refused *call.Refused
-	if !errors.As(err, &refused) || !cmp.Equal(refused.Scopes, []string{"files:write", "admin"}) || string(refused.Fault.Append(nil)) != want || h.files.got != nil {
+	if !errors.As(err, &refused) || !cmp.Equal(refused.Scopes, []string{"files:write", "admin"}) || string(refused.Err.Append(nil)) != want || h.files.got != nil {
 		t.Errorf("got %#v: %v", refused, err)
 	}
 	res, err := h.Handle(t.Context(), newCall("tools/list", `{}`, nil))
