@@ -36,7 +36,7 @@ func (s *Server) initialize(p *postResponse, r *http.Request, who *call.Principa
 
 var (
 	errTooManySessions = wire.Errorf(wire.CodeInternal, "there are too many sessions: try again later")
-	errSessionShare    = wire.Errorf(wire.CodeInternal, "this client has as many sessions as one may: end those that are not used")
+	errSessionShare    = wire.Errorf(wire.CodeInternal, "this client has as many sessions as one client may have: end unused sessions")
 )
 
 // sessionRefusal returns the error for a client that gets no session, for an error of

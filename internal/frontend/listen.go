@@ -22,9 +22,9 @@ func (s *Server) listen(p *postResponse, r *http.Request, x *exchange) {
 	}
 	share := p.reserved.share
 	if err := s.listening.Acquire(share, 1); err != nil {
-		refused := &refusal{http.StatusServiceUnavailable, "there are too many listen streams", x.id}
+		refused := &refusal{http.StatusServiceUnavailable, "there are too many listen streams: try again later", x.id}
 		if err == fairshare.ErrShareExceeded {
-			refused.status, refused.reason = http.StatusTooManyRequests, "this client has as many listen streams as one may"
+			refused.status, refused.reason = http.StatusTooManyRequests, "this client has as many listen streams as one client may have: close unused ones"
 		}
 		s.refuse(p.w, r, refused)
 		return

@@ -51,12 +51,12 @@ type peer struct {
 // newPeer returns a peer. Its calls have the values of ctx. The caller calls close when
 // the channel is gone.
 func (s *Server) newPeer(ctx context.Context, who *call.Principal, st *stream.Stream) *peer {
-	c := &peer{
+	p := &peer{
 		s: s, id: session.NewID(), who: who, stream: st,
 		inflight: make(map[wire.ID]*exchange), listens: make(map[wire.ID]*subscription),
 	}
-	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx)) // only cancel ends it, so that the cause is known
-	return c
+	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(ctx)) // only cancel ends it, so that the cause is known
+	return p
 }
 
 // receive handles one message, or a batch. The peer owns data from then on. A request
@@ -64,59 +64,59 @@ func (s *Server) newPeer(ctx context.Context, who *call.Principal, st *stream.St
 // send the next message without waiting. If the message is not accepted, receive
 // returns the error, and the id of the request if it has one. A running request takes
 // over what h holds.
-func (c *peer) receive(data []byte, h *reservation) (wire.ID, *wire.Error) {
+func (p *peer) receive(data []byte, h *reservation) (wire.ID, *wire.Error) {
 	if isArray(data) {
-		return wire.ID{}, c.receiveBatch(data, h)
+		return wire.ID{}, p.receiveBatch(data, h)
 	}
-	m, err := wire.Parse(data, c.s.options.Limits.JSON)
+	m, err := wire.Parse(data, p.s.options.Limits.JSON)
 	if err != nil {
 		invalid := err.(*wire.Error)
-		if c.session().FailAsk(responseIn(data), invalid) {
+		if p.session().FailAsk(responseIn(data), invalid) {
 			m.ID = wire.ID{} // the id of an ask of ours, which the client may use for a request
 		}
 		return m.ID, invalid
 	}
 	if m.IsRequest() {
-		return m.ID, c.receiveRequest(&m, h)
+		return m.ID, p.receiveRequest(&m, h)
 	}
-	sess := c.session()
+	sess := p.session()
 	sess.Receive(&m)
-	if id, ok := session.CancelledRequest(&m); ok && c.servesModern {
-		c.cancelRequest(id)
+	if id, ok := session.CancelledRequest(&m); ok && p.servesModern {
+		p.cancelRequest(id)
 	}
 	return m.ID, nil
 }
 
-func (c *peer) session() *session.Session {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.sess
+func (p *peer) session() *session.Session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sess
 }
 
 // receiveRequest handles a request. Its metadata determine the era if the peer serves
 // modern requests, otherwise the era is legacy.
-func (c *peer) receiveRequest(m *wire.Message, h *reservation) *wire.Error {
+func (p *peer) receiveRequest(m *wire.Message, h *reservation) *wire.Error {
 	meta := readMeta(m)
-	sess := c.session()
+	sess := p.session()
 	switch {
 	case beginsSession(m, &meta):
-		return c.initialize(m)
-	case c.servesModern && meta.isModern():
-		return c.modernRequest(m, &meta, h)
+		return p.initialize(m)
+	case p.servesModern && meta.isModern():
+		return p.modernRequest(m, &meta, h)
 	case sess == nil && m.Method == wire.MethodPing: // allowed before initialize
-		x := c.s.legacyCall(c.ctx, c.stream, nil, &call.Client{Key: c.id, Sessionless: true, Revision: wire.LatestLegacy}, c.who, m)
-		return c.startRequest(x, x.answer, h)
-	case sess == nil && c.servesModern:
+		x := p.s.legacyCall(p.ctx, p.stream, nil, &call.Client{Key: p.id, Sessionless: true, Revision: wire.LatestLegacy}, p.who, m)
+		return p.startRequest(x, x.answer, h)
+	case sess == nil && p.servesModern:
 		return errNoRevision
 	case sess == nil:
 		return errNotInitialized
 	}
-	x := c.withShare(c.s.legacyCall(c.ctx, c.stream, sess, sess.Client, c.who, m))
+	x := p.withShare(p.s.legacyCall(p.ctx, p.stream, sess, sess.Client, p.who, m))
 	if err := x.begin(); err != nil {
 		x.Cancel(nil)
 		return invalidRequest(err)
 	}
-	refused := c.startRequest(x, x.answer, h)
+	refused := p.startRequest(x, x.answer, h)
 	if refused != nil {
 		x.end()
 	}
@@ -124,16 +124,16 @@ func (c *peer) receiveRequest(m *wire.Message, h *reservation) *wire.Error {
 }
 
 // withShare sets the share that the call of x counts for.
-func (c *peer) withShare(x *exchange) *exchange {
-	x.call.ShareKey = c.s.callShare(c.remote, c.who, x.call.Client)
+func (p *peer) withShare(x *exchange) *exchange {
+	x.call.ShareKey = p.s.callShare(p.remote, p.who, x.call.Client)
 	return x
 }
 
 // startRequest answers a request on a goroutine of its own, with the answer of by.
-func (c *peer) startRequest(x *exchange, by func() answer, h *reservation) *wire.Error {
-	return c.start(func() {
+func (p *peer) startRequest(x *exchange, by func() answer, h *reservation) *wire.Error {
+	return p.start(func() {
 		if msg := x.answerAlone(by); msg != nil {
-			c.respond(msg)
+			p.respond(msg)
 		}
 	}, x, h)
 }
@@ -141,27 +141,27 @@ func (c *peer) startRequest(x *exchange, by func() answer, h *reservation) *wire
 // respond sends an answer. It waits until the client has caught up, but not for long if
 // the client's unread answers exceed its share. Stdio has only one client, which may
 // take as long as it likes.
-func (c *peer) respond(msg []byte) {
+func (p *peer) respond(msg []byte) {
 	limit := time.Duration(0)
-	if n := int64(len(msg)); !c.stream.DropWhenBehind && n > freeBody {
-		if c.s.unsent.Acquire(c.share, n) == nil {
-			defer c.s.unsent.Release(c.share, n)
+	if n := int64(len(msg)); !p.stream.DropWhenBehind && n > freeBody {
+		if p.s.unsent.Acquire(p.share, n) == nil {
+			defer p.s.unsent.Release(p.share, n)
 		} else {
 			limit = writeHurried
 		}
 	}
-	c.stream.SendWait(msg, limit)
+	p.stream.SendWait(msg, limit)
 }
 
 // start runs f, the request of x, on a goroutine. It returns an error if the peer ends or
 // too many requests run.
-func (c *peer) start(f func(), x *exchange, h *reservation) *wire.Error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (p *peer) start(f func(), x *exchange, h *reservation) *wire.Error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	why := errShuttingDown
 	switch {
-	case c.ending:
-	case c.running >= maxPeerCalls:
+	case p.ending:
+	case p.running >= maxPeerCalls:
 		why = errPeerBusy
 	default:
 		why = h.acquirePeerCalls(1)
@@ -170,11 +170,11 @@ func (c *peer) start(f func(), x *exchange, h *reservation) *wire.Error {
 		x.Cancel(nil)
 		return why
 	}
-	c.running++
+	p.running++
 	kept := *h
 	x.reserved, *h = &kept, reservation{}
-	c.requests.Go(func() {
-		defer c.requestDone()
+	p.requests.Go(func() {
+		defer p.requestDone()
 		defer kept.release()
 		f()
 	})
@@ -182,68 +182,68 @@ func (c *peer) start(f func(), x *exchange, h *reservation) *wire.Error {
 }
 
 // requestDone ends the stream after the last request of a peer that drains.
-func (c *peer) requestDone() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.running--; c.ending && c.running == 0 {
-		c.stream.End()
+func (p *peer) requestDone() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running--; p.ending && p.running == 0 {
+		p.stream.End()
 	}
 }
 
 // initialize opens the session. Unlike other requests it is answered before receive
 // returns.
-func (c *peer) initialize(m *wire.Message) *wire.Error {
-	if c.session() != nil {
+func (p *peer) initialize(m *wire.Message) *wire.Error {
+	if p.session() != nil {
 		return errInitialized
 	}
 	client, invalid := newLegacyClient(m)
 	if invalid != nil {
 		return invalid
 	}
-	if c.servesModern {
-		client.Key = c.id // requests of both eras belong to one client
+	if p.servesModern {
+		client.Key = p.id // requests of both eras belong to one client
 	}
-	x := c.s.legacyCall(c.ctx, c.stream, nil, client, c.who, m)
+	x := p.s.legacyCall(p.ctx, p.stream, nil, client, p.who, m)
 	defer x.Cancel(nil)
-	a, sess := x.openSession(true, !c.hasSlot, 0)
+	a, sess := x.openSession(true, !p.hasSlot, 0)
 	if sess != nil {
-		if why := c.setSession(sess); why != nil {
-			c.s.sessions.Close(sess, session.ErrEnded)
+		if why := p.setSession(sess); why != nil {
+			p.s.sessions.Close(sess, session.ErrEnded)
 			return why
 		}
 	}
 	if !a.noResponse {
-		c.respond(x.appendAnswer(nil, a))
+		p.respond(x.appendAnswer(nil, a))
 	}
 	if sess != nil {
 		// An error means that the session has ended, and the stream with it.
-		_, _ = sess.Attach(c.stream, func() (*stream.Conn, error) { return nil, nil })
+		_, _ = sess.Attach(p.stream, func() (*stream.Conn, error) { return nil, nil })
 	}
 	return nil
 }
 
 // setSession makes sess the session of the peer. It returns an error if the peer has a
 // session already, or if the peer ends: then nothing would end the session later.
-func (c *peer) setSession(sess *session.Session) *wire.Error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (p *peer) setSession(sess *session.Session) *wire.Error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch {
-	case c.ending:
+	case p.ending:
 		return errShuttingDown
-	case c.sess != nil:
+	case p.sess != nil:
 		return errInitialized
 	}
-	c.sess = sess
+	p.sess = sess
 	return nil
 }
 
 // receiveBatch handles an array of messages, which only revision 2025-03-26 has
 // (2025-03-26, basic, "Batching"). The answers form one array.
-func (c *peer) receiveBatch(data []byte, h *reservation) *wire.Error {
-	if err := wire.Check(data, c.s.options.Limits.JSON, wire.Strict); err != nil {
+func (p *peer) receiveBatch(data []byte, h *reservation) *wire.Error {
+	if err := wire.Check(data, p.s.options.Limits.JSON, wire.Strict); err != nil {
 		return wire.Errorf(wire.CodeParse, "parse error: %s", err)
 	}
-	sess := c.session()
+	sess := p.session()
 	parts, _ := wire.Split(data, maxBatch)
 	if sess == nil || !sess.Client.Revision.HasBatches() || len(parts) == 0 || len(parts) > maxBatch {
 		return errNoBatch
@@ -251,53 +251,53 @@ func (c *peer) receiveBatch(data []byte, h *reservation) *wire.Error {
 	if why := h.acquirePeerCalls(len(parts) - 1); why != nil {
 		return why
 	}
-	whole := c.s.newExchange(c.ctx, c.stream, wire.ID{})
-	return c.start(func() {
+	whole := p.s.newExchange(p.ctx, p.stream, wire.ID{})
+	return p.start(func() {
 		defer whole.Cancel(nil)
-		answers, _ := answerBatch(sess, parts, c.s.options.Limits.JSON, func(m *wire.Message) *exchange {
-			return c.withShare(c.s.legacyCall(whole.ctx, c.stream, sess, sess.Client, c.who, m))
+		answers, _ := answerBatch(sess, parts, p.s.options.Limits.JSON, func(m *wire.Message) *exchange {
+			return p.withShare(p.s.legacyCall(whole.ctx, p.stream, sess, sess.Client, p.who, m))
 		})
 		if len(answers) > 0 {
-			c.respond(joinMessages(answers))
+			p.respond(joinMessages(answers))
 		}
 	}, whole, h)
 }
 
 // drain refuses further requests, and ends the stream when all running requests have
 // been answered.
-func (c *peer) drain() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ending = true
-	if c.running == 0 {
-		c.stream.End()
+func (p *peer) drain() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ending = true
+	if p.running == 0 {
+		p.stream.End()
 	}
 }
 
 // stop ends all calls, and the stream.
-func (c *peer) stop(cause error) {
-	c.cancel(cause)
-	c.stream.End()
+func (p *peer) stop(cause error) {
+	p.cancel(cause)
+	p.stream.End()
 }
 
 // close ends the session, the calls and the subscriptions of a peer whose channel is
 // gone. It returns when all requests have ended.
-func (c *peer) close() {
-	c.mu.Lock()
-	c.ending = true
-	sess := c.sess
-	listens := c.listens
-	c.listens = nil
-	c.mu.Unlock()
+func (p *peer) close() {
+	p.mu.Lock()
+	p.ending = true
+	sess := p.sess
+	listens := p.listens
+	p.listens = nil
+	p.mu.Unlock()
 	for _, sub := range listens {
-		c.s.listens.remove(sub)
+		p.s.listens.remove(sub)
 	}
-	c.cancel(session.ErrEnded)
-	c.stream.End()
+	p.cancel(session.ErrEnded)
+	p.stream.End()
 	if sess != nil {
-		c.s.sessions.Close(sess, session.ErrEnded)
+		p.s.sessions.Close(sess, session.ErrEnded)
 	}
-	c.requests.Wait()
+	p.requests.Wait()
 }
 
 // beginsSession reports whether a message is an initialize that opens a legacy session.
@@ -313,13 +313,13 @@ type peerSet struct {
 	byID map[string]*peer
 }
 
-func (s *peerSet) add(c *peer) {
+func (s *peerSet) add(p *peer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byID == nil {
 		s.byID = make(map[string]*peer)
 	}
-	s.byID[c.id] = c
+	s.byID[p.id] = p
 }
 
 // get returns the principal's peer with this id. The error is session.ErrUnknown or
@@ -327,27 +327,27 @@ func (s *peerSet) add(c *peer) {
 func (s *peerSet) get(id string, who *call.Principal) (*peer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch c := s.byID[id]; {
-	case c == nil:
+	switch p := s.byID[id]; {
+	case p == nil:
 		return nil, session.ErrUnknown
-	case keyOf(c.who) != keyOf(who):
+	case keyOf(p.who) != keyOf(who):
 		return nil, session.ErrForeign
 	default:
-		return c, nil
+		return p, nil
 	}
 }
 
-func (s *peerSet) remove(c *peer) {
+func (s *peerSet) remove(p *peer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.byID, c.id)
+	delete(s.byID, p.id)
 }
 
 // each calls f for all peers. f must not block.
 func (s *peerSet) each(f func(*peer)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range s.byID {
-		f(c)
+	for _, p := range s.byID {
+		f(p)
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 // Refusals for a budget that is used up, by all clients or by the client itself.
 var (
-	errExhausted     = &refusal{status: http.StatusServiceUnavailable, reason: "the gateway has as much to do as it can bear: try again later"}
-	errShareExceeded = &refusal{status: http.StatusTooManyRequests, reason: "the requests of this client that run take up as much of the gateway as one client may: try again later"}
+	errExhausted     = &refusal{status: http.StatusServiceUnavailable, reason: "the gateway is at its limit: try again later"}
+	errShareExceeded = &refusal{status: http.StatusTooManyRequests, reason: "this client uses as much of the gateway as one client may: try again later"}
 )
 
 // refusalOf returns the refusal for an error of [fairshare.Budget.Acquire].

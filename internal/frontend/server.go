@@ -122,7 +122,7 @@ func (s *Server) Run(ctx context.Context) error {
 			s.sessions.Expire(now)
 		case <-ctx.Done():
 			s.Stop()
-			s.peers.each(func(c *peer) { c.stop(errStopped) })
+			s.peers.each(func(p *peer) { p.stop(errStopped) })
 			s.parked.Wait()
 			return nil
 		}
@@ -147,7 +147,7 @@ func (s *Server) Drain() {
 func (s *Server) Stop() {
 	s.stopped.Store(true)
 	s.Drain()
-	s.peers.each(func(c *peer) { c.cancel(errStopped) })
+	s.peers.each(func(p *peer) { p.cancel(errStopped) })
 	s.sessions.CloseAll(errStopped)
 	s.parked.Stop(errStopped)
 	s.sessionless.cancel(errStopped)
@@ -160,9 +160,9 @@ func (s *Server) Revoke(keys []string) {
 	revoked := func(key string) bool { return slices.Contains(keys, key) }
 	s.sessions.CloseOf(revoked, errRevoked)
 	s.listens.endIf(revoked)
-	s.peers.each(func(c *peer) {
-		if revoked(keyOf(c.who)) {
-			c.stop(errRevoked)
+	s.peers.each(func(p *peer) {
+		if revoked(keyOf(p.who)) {
+			p.stop(errRevoked)
 		}
 	})
 }

@@ -50,9 +50,9 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 	st := s.newEventStream(wire.EraLegacy)
 	share := s.requestShare(r, who)
 	conn := st.Connect(s.newEventWriter(w, share))
-	c := s.newPeer(r.Context(), who, st)
-	c.remote, c.share = r.RemoteAddr, share
-	defer c.close()
+	p := s.newPeer(r.Context(), who, st)
+	p.remote, p.share = r.RemoteAddr, share
+	defer p.close()
 	if s.draining.Load() {
 		s.refuseBusy(w, r, wire.ID{}, http.StatusServiceUnavailable, errStopped.Error())
 		return
@@ -62,14 +62,14 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 		return
 	}
 	defer s.sessions.Release(share)
-	c.hasSlot = true
-	s.peers.add(c)
-	defer s.peers.remove(c)
+	p.hasSlot = true
+	s.peers.add(p)
+	defer s.peers.remove(p)
 	if s.draining.Load() { // checked after add, so that Drain misses no peer
 		s.refuseBusy(w, r, wire.ID{}, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
-	st.SendEvent(wire.Event{Name: "endpoint", Data: []byte(s.endpointOf(r, c.id))})
+	st.SendEvent(wire.Event{Name: "endpoint", Data: []byte(s.endpointOf(r, p.id))})
 	ctx, cancel := untilCredentialsExpire(r, who)
 	defer cancel()
 	conn.Run(ctx, nil)
@@ -92,7 +92,7 @@ func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 		s.refuse(w, r, refused)
 		return
 	}
-	c, reason := s.peers.get(names[0], who)
+	p, reason := s.peers.get(names[0], who)
 	if reason == nil && len(names) > 1 {
 		reason = session.ErrUnknown
 	}
@@ -107,7 +107,7 @@ func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 		s.refuse(w, r, refused)
 		return
 	}
-	switch id, fault := c.receive(body.b, h); fault {
+	switch id, fault := p.receive(body.b, h); fault {
 	case nil:
 		writeAccepted(w)
 	case errShuttingDown, errGatewayBusy:

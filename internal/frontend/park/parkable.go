@@ -122,7 +122,7 @@ func (k *parkable) park() {
 		return
 	}
 	if !k.t.admit(k) {
-		k.t.options.Logger.Info("a question was not put to the client: no call can be parked", zap.String("call", k.call.ID))
+		k.t.options.Logger.Info("an ask was dropped: no more calls can be parked", zap.String("call", k.call.ID))
 		k.giveUp()
 		return
 	}
