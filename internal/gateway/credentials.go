@@ -89,7 +89,7 @@ func Login(ctx context.Context, cfg *config.Config, name string, port int, show 
 	}
 	url, err := url.Parse(u.URL)
 	if err != nil {
-		return fmt.Errorf("upstream %s: the url cannot be read", u.Name)
+		return fmt.Errorf("upstream %s: url is not a valid URL", u.Name)
 	}
 	source, err := newCredentials(u.Name, u.Connection, url, credentials.NewStore(cfg.StateDir))
 	if err != nil {

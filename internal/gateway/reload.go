@@ -108,7 +108,7 @@ func (g *Gateway) reload(life context.Context, r *reloadRequest) {
 // settled.
 func (g *Gateway) applyConfig(life context.Context, cfg *config.Config) (Changes, <-chan struct{}, error) {
 	if g.demo {
-		return Changes{}, nil, errors.New("the built-in demo upstreams are served, which have no configuration")
+		return Changes{}, nil, errors.New("the gateway serves the built-in demo, which has no configuration; restart it with -c FILE to serve yours")
 	}
 	if g.draining.Load() {
 		return Changes{}, nil, errNotRunning

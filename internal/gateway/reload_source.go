@@ -26,7 +26,7 @@ type Source struct {
 }
 
 // errNoSource is the error of a reload without a source.
-var errNoSource = errors.New("the gateway was started without a configuration file, so there is none to load again")
+var errNoSource = errors.New("the gateway was started without a configuration file, so there is nothing to reload; restart it with -c FILE")
 
 // ReloadSource loads the configuration again and applies it, see [Gateway.Reload].
 // Requests that arrive while a reload runs are served together by one more reload.

@@ -44,7 +44,7 @@ func (g *Gateway) options(name, key string, u config.Connection) (upstream.Optio
 	}
 	at, err := url.Parse(u.URL)
 	if err != nil {
-		return o, fmt.Errorf("upstream %s: the url cannot be read", name) // the error contains the URL, which may contain a key
+		return o, fmt.Errorf("upstream %s: url is not a valid URL", name) // the error contains the URL, which may contain a key
 	}
 	o.HTTP = &upstream.HTTPOptions{URL: at, Headers: staticHeaders(u.Headers), Transport: httpTransport(u.Transport)}
 	source, err := newCredentials(name, u, at, g.grants)

@@ -68,7 +68,7 @@ func FromRaw(items []wire.Raw) []json.RawMessage {
 func Open(path string, log *zap.Logger) *Dir {
 	d := &Dir{path: path, log: log}
 	if path == "" {
-		d.setReadOnly(errors.New("the environment names no home"))
+		d.setReadOnly(errors.New("the environment has no home directory to put it in"))
 		return d
 	}
 	if err := os.MkdirAll(path, 0o700); err != nil {
