@@ -174,7 +174,7 @@ func (g *Gateway) followSubscriptions(life context.Context) error {
 		case <-life.Done():
 			return nil
 		case <-g.swapped:
-			g.subscriptions.Follow(life)
+			g.subscriptions.Reattach(life)
 		}
 	}
 }

@@ -205,8 +205,8 @@ func (g *Gateway) assemble() error {
 		return err
 	}
 	g.router = router.New(router.Options{
-		Settled: g.started, Logger: g.log, Metrics: g.routerMetrics,
-		Sealer: g.sealer, Audit: g.newAudit(), Nonconforming: g.nonconforming, Latest: g.latest.Latest,
+		Started: g.started, Logger: g.log, Metrics: g.routerMetrics,
+		Sealer: g.sealer, Audit: g.newAudit(), OnNonconforming: g.nonconforming, Latest: g.latest.Latest,
 	}, g.buildRoutes(first, snapshotsOf(g.control.inUse), time.Now()))
 	routes := *g.router.Routes()
 	routes.PrincipalTables = g.newPrincipalTables(nil)

@@ -141,9 +141,9 @@ func (gen *generation) activate(now time.Time, gathered snapshots) (waitUntil ti
 }
 
 // terms returns the settings of asks and request states.
-func (gen *generation) terms() router.Terms {
-	return router.Terms{
-		StateTTL: gen.cfg.Bridge.StateTTL, AskTimeout: gen.cfg.Bridge.AskTimeout, Unlabelled: !gen.cfg.Asks.Label,
+func (gen *generation) terms() router.BridgeSettings {
+	return router.BridgeSettings{
+		StateTTL: gen.cfg.Bridge.StateTTL, AskTimeout: gen.cfg.Bridge.AskTimeout, Unlabeled: !gen.cfg.Asks.Label,
 	}
 }
 

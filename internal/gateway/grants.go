@@ -29,6 +29,8 @@ type grantingUpstream struct {
 	since       time.Time
 }
 
+var _ router.Granter = (*grantingUpstream)(nil)
+
 // noSession is the session of calls that need a grant first.
 const noSession = "no-grant"
 
@@ -40,11 +42,11 @@ func (g *grantingUpstream) Session(ctx context.Context, c *call.Call) (string, e
 	return g.Sessions.Session(ctx, c)
 }
 
-// Wants implements router.Granter.
-func (g *grantingUpstream) Wants(p *call.Principal) bool { return g.credentials.NeedsGrant(p) }
+// NeedsGrant implements router.Granter.
+func (g *grantingUpstream) NeedsGrant(p *call.Principal) bool { return g.credentials.NeedsGrant(p) }
 
-// Question implements router.Granter.
-func (g *grantingUpstream) Question() router.Upstream { return grantRequest{g} }
+// GrantRequest implements router.Granter.
+func (g *grantingUpstream) GrantRequest() router.Upstream { return grantRequest{g} }
 
 // grantRequest answers each call with a request for the grant.
 type grantRequest struct{ *grantingUpstream }
@@ -175,7 +177,7 @@ func (g *Gateway) grantGiven(upstream, id string) {
 	g.log.Info("a grant was given", zap.String("upstream", upstream))
 	g.principals.expireGatherings()
 	params := wire.SetMember(wire.Raw(`{}`), "elicitationId", wire.String(id))
-	if client, translated, ok := g.router.Completed(upstream, noSession, params); ok {
+	if client, translated, ok := g.router.ElicitationCompleted(upstream, noSession, params); ok {
 		g.front.Notify(frontend.Audience{Client: client}, wire.NoteElicitComplete, translated)
 	}
 }

@@ -81,7 +81,7 @@ func newTestGateway(t *testing.T, p *policy.Policy, hidden func(gatewaytest.Worl
 	routes.Table = s.table
 	settled := make(chan struct{})
 	close(settled)
-	r := router.New(router.Options{Settled: settled, Logger: zap.NewNop(), Metrics: router.NewMetrics()}, routes)
+	r := router.New(router.Options{Started: settled, Logger: zap.NewNop(), Metrics: router.NewMetrics()}, routes)
 	s.subs = router.NewSubscriptions(r)
 	s.front = frontend.New(frontend.Options{
 		Handler: r, Info: wire.Raw(`{"name":"test","version":"1"}`), ToolSchema: r.Schema, Subscriptions: s.subs, Tasks: r, Parking: frontend.Parking{Permit: r.Permit},

@@ -33,7 +33,7 @@ var upstreamNotifications = map[string]func(g *Gateway, from upstream.Origin, to
 		g.subscriptions.Updated(from.Upstream, from.Session, params)
 	},
 	wire.NoteElicitComplete: func(g *Gateway, from upstream.Origin, _ frontend.Audience, params wire.Raw) {
-		if client, translated, ok := g.router.Completed(from.Upstream, from.Session, params); ok {
+		if client, translated, ok := g.router.ElicitationCompleted(from.Upstream, from.Session, params); ok {
 			g.front.Notify(frontend.Audience{Client: client}, wire.NoteElicitComplete, translated)
 		}
 	},
@@ -63,7 +63,7 @@ const maxLogField = 64
 
 // Client implements upstream.Outside.
 func (g *Gateway) Client(from upstream.Origin, c *call.Client) *call.Call {
-	back := g.router.Outside(from.Upstream, from.Session, from.Who, c, clientBackChannel{g.front, c})
+	back := g.router.OutsideBackChannel(from.Upstream, from.Session, from.Who, c, clientBackChannel{g.front, c})
 	if back == nil {
 		return nil
 	}

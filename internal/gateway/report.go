@@ -34,7 +34,7 @@ func (g *Gateway) logFindings(t *catalog.Table, settled bool) {
 		if f.What == catalog.Held {
 			g.metrics.held.WithLabelValues(f.Upstream).Inc()
 		}
-		g.router.Found(f)
+		g.router.ReportFinding(f)
 	}
 }
 

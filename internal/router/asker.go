@@ -25,12 +25,12 @@ var errUnclear = wire.Errorf(wire.CodeInternal, "the upstream asked a question t
 // sanitized, and with the name of the upstream.
 func (a *asker) shown(method string, params wire.Raw) wire.Raw {
 	params, taken := a.part.Rules().Sanitize.Request(method, params)
-	a.router.metrics.tookOut(a.part.Upstream(), taken)
+	a.router.metrics.countSanitized(a.part.Upstream(), taken)
 	params = bridge.NoContext(method, params)
 	if a.routes.Table.Enriches() {
 		params = enrich.RequestAnnotations(method, params)
 	}
-	if !a.routes.Terms.Unlabelled {
+	if !a.routes.Bridge.Unlabeled {
 		params = bridge.Label(a.part.Upstream(), method, params)
 	}
 	if method == wire.MethodElicit && isURL(params) {

@@ -300,7 +300,7 @@ func (discard) Before([]byte) error { return nil }
 func (discard) After([]byte)        {}
 
 func auditedCall(b testing.TB, a *Audit) func() {
-	r := New(Options{Settled: closedChan(), Logger: zap.NewNop(), Metrics: NewMetrics(), Audit: a}, nil)
+	r := New(Options{Started: closedChan(), Logger: zap.NewNop(), Metrics: NewMetrics(), Audit: a}, nil)
 	d := policy.Decision{Effect: policy.Allow, Rule: "read", File: "policy.yaml", Line: 4}
 	c := newCall("tools/call", `{"name":"files__read","arguments":{"path":"/a"}}`, nil)
 	it := auditedItem{call.Tool, "files__read", "files", "read", true}

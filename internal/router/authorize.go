@@ -62,7 +62,7 @@ func (r *Router) decided(event string, c *call.Call, it auditedItem, d *policy.D
 	if log != nil {
 		log.decision(&it, d)
 	}
-	r.metrics.decided.get(decided{d.Effect.String(), d.Rule}).Inc()
+	r.metrics.decisionCounters.get(decisionLabels{d.Effect.String(), d.Rule}).Inc()
 	if r.audit == nil {
 		return nil
 	}

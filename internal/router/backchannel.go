@@ -21,7 +21,7 @@ type backChannel struct {
 
 func (b *backChannel) Notify(method string, params wire.Raw) {
 	if !wire.MethodOf(method).KnownTo(b.client.Revision) {
-		b.router.metrics.lowered(downlevel.Counts{downlevel.Notification: 1})
+		b.router.metrics.countDownlevel(downlevel.Counts{downlevel.Notification: 1})
 		return
 	}
 	if method == wire.NoteResourceUpdated && !b.maySee(wire.ValueOf(params).Get("uri").Str()) {
@@ -40,7 +40,7 @@ func (b *backChannel) maySee(native string) bool {
 // in time, the gateway answers in its place.
 func (b *backChannel) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
 	answer, outcome, err := b.ask(ctx, method, params)
-	b.router.metrics.asked(method, outcome)
+	b.router.metrics.countAsk(method, outcome)
 	return answer, err
 }
 
@@ -56,7 +56,7 @@ func (b *backChannel) ask(ctx context.Context, method string, params wire.Raw) (
 		}
 		return answer, askUndeclared, asError(refusal)
 	}
-	timed, cancel := context.WithTimeout(ctx, b.routes.terms().AskTimeout)
+	timed, cancel := context.WithTimeout(ctx, b.routes.bridgeSettings().AskTimeout)
 	defer cancel()
 	b.reservation.ask()
 	defer b.reservation.answered()
@@ -78,7 +78,7 @@ func (b *backChannel) ask(ctx context.Context, method string, params wire.Raw) (
 // Outside returns a back channel for what an upstream sends to a client outside of calls,
 // in the session with this name, by way of to. It is nil when the client knows no such
 // upstream.
-func (r *Router) Outside(upstream, session string, who *call.Principal, client *call.Client, to call.BackChannel) call.BackChannel {
+func (r *Router) OutsideBackChannel(upstream, session string, who *call.Principal, client *call.Client, to call.BackChannel) call.BackChannel {
 	routes := r.Routes()
 	part := routes.view(who, client).Part(upstream)
 	if part == nil {
@@ -90,7 +90,7 @@ func (r *Router) Outside(upstream, session string, who *call.Principal, client *
 // Completed takes an upstream's notification that a URL elicitation has been completed, in
 // the session with this name. It returns the key of the client that was asked and the
 // params under the client's own id, and false when no client was.
-func (r *Router) Completed(upstream, session string, params wire.Raw) (client string, own wire.Raw, ok bool) {
+func (r *Router) ElicitationCompleted(upstream, session string, params wire.Raw) (client string, own wire.Raw, ok bool) {
 	e := wire.NewEdit(params)
 	id := e.Root().Get("elicitationId")
 	client, public, ok := r.elicitations.Complete(elicitationScope(upstream, session), id.Str())
@@ -139,7 +139,7 @@ func outcomeOfAnswer(method string, answer wire.Raw) string {
 }
 
 // asked counts one ask. The label kind takes a fixed set of values.
-func (m *Metrics) asked(method, outcome string) {
+func (m *Metrics) countAsk(method, outcome string) {
 	kind := "other"
 	if ask := wire.MethodOf(method); ask.Kind == wire.KindAsk {
 		kind = ask.Capability
@@ -149,7 +149,9 @@ func (m *Metrics) asked(method, outcome string) {
 
 // AskRefused counts a question of an upstream that was put to nobody, because
 // nobody knows whom it is for.
-func (m *Metrics) AskRefused(method string) { m.asked(method, askRefused) }
+func (m *Metrics) AskRefused(method string) { m.countAsk(method, askRefused) }
 
 // confirmed counts one question of the gateway's own, whether a call may be made.
-func (m *Metrics) confirmed(outcome string) { m.asks.WithLabelValues("confirmation", outcome).Inc() }
+func (m *Metrics) countConfirmation(outcome string) {
+	m.asks.WithLabelValues("confirmation", outcome).Inc()
+}

@@ -40,7 +40,7 @@ func (f *forwarding) confirm(ctx context.Context) (bool, error) {
 // about a call that a limit would refuse.
 func (f *forwarding) ask(ctx context.Context) (bool, error) {
 	client := f.call.Client
-	if err := f.router.room(f.call, f.target, &f.decision); err != nil {
+	if err := f.router.checkLimits(f.call, f.target, &f.decision); err != nil {
 		return false, err
 	}
 	params, ok := consentQuestion(f.upstreamName(), f.target, f.call.Params)
@@ -51,9 +51,9 @@ func (f *forwarding) ask(ctx context.Context) (bool, error) {
 	if !ok || !bridge.Declared(client, wire.MethodElicit, params) {
 		return f.unconfirmed(askUndeclared)
 	}
-	terms := f.routes.terms()
+	terms := f.routes.bridgeSettings()
 	if f.call.TakesRounds {
-		f.router.metrics.confirmed(askRelayed)
+		f.router.metrics.countConfirmation(askRelayed)
 		request := wire.SetMember(wire.Raw(`{"method":"`+wire.MethodElicit+`"}`), "params", fitted)
 		raw := wire.SetMember(wire.Raw(`{"resultType":"input_required"}`), "inputRequests", wire.SetMember(wire.Raw(`{}`), consentKey, request))
 		state := f.router.sealer.Seal(bridge.State{
@@ -77,7 +77,7 @@ func (f *forwarding) ask(ctx context.Context) (bool, error) {
 	case ctx.Err() == nil && timed.Err() != nil:
 		return f.unconfirmed(askLapsed)
 	default:
-		f.router.metrics.confirmed(askEnded)
+		f.router.metrics.countConfirmation(askEnded)
 		return false, err
 	}
 }
@@ -101,7 +101,7 @@ func (f *forwarding) answered(answer wire.Value) (bool, error) {
 	if outcome != askAnswered {
 		return f.unconfirmed(outcome)
 	}
-	f.router.metrics.confirmed(outcome)
+	f.router.metrics.countConfirmation(outcome)
 	return false, f.auditConsent(outcome)
 }
 
@@ -116,7 +116,7 @@ func (f *forwarding) auditConsent(outcome string) error {
 // unconfirmed says why the call was not made: to the model, in the result of a tool;
 // prompts and resources have no such results.
 func (f *forwarding) unconfirmed(outcome string) (bool, error) {
-	f.router.metrics.confirmed(outcome)
+	f.router.metrics.countConfirmation(outcome)
 	if err := f.auditConsent(outcome); err != nil {
 		return false, err
 	}
@@ -155,7 +155,7 @@ func (f *forwarding) redeem(ctx context.Context) (bool, error) {
 		}
 	}
 	if st.Kind != bridge.Consent || outcomeOfAnswer(wire.MethodElicit, answer.Raw()) == askAnswered {
-		if err := f.router.room(f.call, f.target, &f.decision); err != nil {
+		if err := f.router.checkLimits(f.call, f.target, &f.decision); err != nil {
 			return false, err
 		}
 	}

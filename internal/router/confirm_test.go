@@ -23,7 +23,7 @@ func ruled(t testing.TB, up *fakeUpstream, src catalog.Source, rules ...policy.R
 	t.Helper()
 	h := &house{files: up, settled: make(chan struct{})}
 	close(h.settled)
-	h.Router = New(Options{Settled: h.settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
+	h.Router = New(Options{Started: h.settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
 		Table:     catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{Rules: rules})}, []catalog.Source{src}),
 		Upstreams: map[string]Upstream{"files": up},
 	})

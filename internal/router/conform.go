@@ -57,8 +57,8 @@ type Nonconforming struct {
 // Every sort of fault is logged once for each item.
 func (r *Router) nonconforming(upstream, method, item string, findings []conform.Violation, more int) {
 	for _, f := range findings {
-		r.metrics.faults.WithLabelValues(upstream, f.Kind.String()).Inc()
-		if r.said.first(said{upstream, method, item, f.Kind}) {
+		r.metrics.violations.WithLabelValues(upstream, f.Kind.String()).Inc()
+		if r.loggedOnce.first(loggedViolation{upstream, method, item, f.Kind}) {
 			r.log.Warn("an upstream does not keep to the specification", zap.String("upstream", upstream), zap.String("method", method),
 				zap.String("item", clip(item)), zap.Stringer("kind", f.Kind), zap.String("path", f.Path), zap.String("fault", f.Message),
 				zap.String("specification", f.Section), zap.Bool("mended", f.Repaired), zap.Int("more", more))
@@ -68,57 +68,57 @@ func (r *Router) nonconforming(upstream, method, item string, findings []conform
 
 // Found counts and logs a finding of a table, the first time that it is in one.
 // It is called by the control loop alone.
-func (r *Router) Found(f catalog.Finding) {
+func (r *Router) ReportFinding(f catalog.Finding) {
 	switch f.What {
 	case catalog.Quarantined, catalog.Duplicate, catalog.Nonconforming:
-		r.metrics.faults.WithLabelValues(f.Upstream, f.Against.String()).Inc()
+		r.metrics.violations.WithLabelValues(f.Upstream, f.Against.String()).Inc()
 	case catalog.Sanitized:
-		r.metrics.tookOut(f.Upstream, f.Removed)
+		r.metrics.countSanitized(f.Upstream, f.Removed)
 	}
 	r.log.Warn("catalog", zap.Stringer("fault", f.What), zap.Stringer("kind", f.Kind), zap.String("upstream", f.Upstream),
 		zap.String("native", clip(f.Native)), zap.String("public", f.Public), zap.String("reason", f.Reason))
 }
 
 // tookOut counts what was taken out of texts.
-func (m *Metrics) tookOut(upstream string, t sanitize.Counts) {
+func (m *Metrics) countSanitized(upstream string, t sanitize.Counts) {
 	for i, n := range t {
 		if n > 0 {
-			m.cleaned.WithLabelValues(upstream, sanitize.ClassNames[i]).Add(float64(n))
+			m.sanitized.WithLabelValues(upstream, sanitize.ClassNames[i]).Add(float64(n))
 		}
 	}
 }
 
 // said is what was logged once.
-type said struct {
+type loggedViolation struct {
 	upstream, method, item string
 	fault                  conform.Kind
 }
 
 // maxSaid bounds what is remembered of that. Resources are items that a client
 // can name at will, so it must be bounded; what comes later is counted only.
-const maxSaid = 4096
+const maxLogOnce = 4096
 
 // saidOnce remembers what was logged.
-type saidOnce struct {
+type logOnce struct {
 	mu   sync.RWMutex
-	seen map[said]bool
+	seen map[loggedViolation]bool
 }
 
 // first reports whether something is to be logged.
-func (s *saidOnce) first(what said) bool {
+func (s *logOnce) first(what loggedViolation) bool {
 	s.mu.RLock()
-	known := s.seen[what] || len(s.seen) >= maxSaid
+	known := s.seen[what] || len(s.seen) >= maxLogOnce
 	s.mu.RUnlock()
 	if known {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.seen[what] || len(s.seen) >= maxSaid {
+	if s.seen[what] || len(s.seen) >= maxLogOnce {
 		return false
 	}
 	if s.seen == nil {
-		s.seen = map[said]bool{}
+		s.seen = map[loggedViolation]bool{}
 	}
 	s.seen[what] = true
 	return true

@@ -76,7 +76,7 @@ func TestConformance(t *testing.T) {
 			if diff := cmp.Diff(tt.want, string(res.Raw)); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.counted, counts(t, h.metrics.faults)); diff != "" {
+			if diff := cmp.Diff(tt.counted, counts(t, h.metrics.violations)); diff != "" {
 				t.Errorf("counted (-want +got):\n%s", diff)
 			}
 		})
@@ -125,17 +125,17 @@ func TestFaultsAreLoggedOnce(t *testing.T) {
 			}
 		}
 	}
-	if got := testutil.ToFloat64(h.metrics.faults.WithLabelValues("files", "wrong_type")); got != 18 {
+	if got := testutil.ToFloat64(h.metrics.violations.WithLabelValues("files", "wrong_type")); got != 18 {
 		t.Errorf("%g faults were counted", got)
 	}
 	if got := logs.FilterMessage("an upstream does not keep to the specification").All(); len(got) != 1 || got[0].ContextMap()["path"] != "$.content[0].text" {
 		t.Errorf("logged: %v", got)
 	}
-	for i := range 2 * maxSaid {
-		h.said.first(said{"files", "resources/read", fmt.Sprint(i), conform.Missing})
+	for i := range 2 * maxLogOnce {
+		h.loggedOnce.first(loggedViolation{"files", "resources/read", fmt.Sprint(i), conform.Missing})
 	}
-	if len(h.said.seen) != maxSaid || h.said.first(said{"files", "resources/read", "another", conform.Missing}) {
-		t.Errorf("%d things are remembered", len(h.said.seen))
+	if len(h.loggedOnce.seen) != maxLogOnce || h.loggedOnce.first(loggedViolation{"files", "resources/read", "another", conform.Missing}) {
+		t.Errorf("%d things are remembered", len(h.loggedOnce.seen))
 	}
 }
 
@@ -174,7 +174,7 @@ func TestValidateInput(t *testing.T) {
 					t.Errorf("the error says %q, want %q", text, tt.text)
 				}
 			}
-			if refused := testutil.ToFloat64(h.metrics.inputs.WithLabelValues("files")); (refused == 0) != tt.sent {
+			if refused := testutil.ToFloat64(h.metrics.invalidInputs.WithLabelValues("files")); (refused == 0) != tt.sent {
 				t.Errorf("%g refusals were counted", refused)
 			}
 		})
@@ -211,7 +211,7 @@ func TestSanitize(t *testing.T) {
 	if !errors.As(err, &rpc) || string(rpc.Append(nil)) != `{"code":-32000,"message":"failed"}` {
 		t.Errorf("error %v", err)
 	}
-	if diff := cmp.Diff([]string{"ansi 2", "control 1", "invisible 3"}, counts(t, h.metrics.cleaned)); diff != "" {
+	if diff := cmp.Diff([]string{"ansi 2", "control 1", "invisible 3"}, counts(t, h.metrics.sanitized)); diff != "" {
 		t.Errorf("counted (-want +got):\n%s", diff)
 	}
 }
@@ -223,12 +223,12 @@ func TestFound(t *testing.T) {
 		`{"name":"odd","inputSchema":{"type":"object"},"title":"\u200b","readOnlyHint":true}`)
 	h.logTo(zap.New(core))
 	for _, f := range h.Routes().Table.Findings() {
-		h.Found(f)
+		h.ReportFinding(f)
 	}
-	if diff := cmp.Diff([]string{"duplicate_item 1", "misplaced_member 1", "missing_member 1"}, counts(t, h.metrics.faults)); diff != "" {
+	if diff := cmp.Diff([]string{"duplicate_item 1", "misplaced_member 1", "missing_member 1"}, counts(t, h.metrics.violations)); diff != "" {
 		t.Errorf("counted (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"invisible 1"}, counts(t, h.metrics.cleaned)); diff != "" {
+	if diff := cmp.Diff([]string{"invisible 1"}, counts(t, h.metrics.sanitized)); diff != "" {
 		t.Errorf("counted (-want +got):\n%s", diff)
 	}
 	if logs.Len() != 4 {

@@ -8,6 +8,6 @@ import (
 // downlevel lowers a result to the client's revision.
 func (f *forwarding) downlevel(result wire.Raw) (wire.Raw, error) {
 	result, tally := downlevel.Result(f.call.Client.Revision, f.call.Method, result)
-	f.router.metrics.lowered(tally)
+	f.router.metrics.countDownlevel(tally)
 	return result, nil
 }

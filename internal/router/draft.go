@@ -16,7 +16,7 @@ import (
 func (r *Router) metadata(ctx context.Context, c *call.Call) (call.Result, logFields, error) {
 	_, _, err := namespace.RefOf(c.Method, c.Params)
 	if err == nil {
-		_, err = r.settle(ctx, c) // the catalog has to be known
+		_, err = r.awaitView(ctx, c) // the catalog has to be known
 	}
 	if err != nil {
 		return call.Result{}, logFields{}, err
@@ -44,7 +44,7 @@ func (r *Router) metadata(ctx context.Context, c *call.Call) (call.Result, logFi
 func (r *Router) children(ctx context.Context, c *call.Call, ref namespace.Ref) (call.Result, logFields, error) {
 	cursor, err := cursorOf(c)
 	if err == nil {
-		_, err = r.settle(ctx, c)
+		_, err = r.awaitView(ctx, c)
 	}
 	if err != nil {
 		return call.Result{}, logFields{}, err
@@ -160,6 +160,6 @@ func (f *forwarding) adopt(raw wire.Raw) wire.Raw {
 	name := f.upstreamName()
 	return f.view.Adopt(f.target.Part, raw, func(a catalog.Adopted) {
 		f.router.nonconforming(name, f.call.Method, a.Native, a.Findings, a.More)
-		f.router.metrics.tookOut(name, a.Removed)
+		f.router.metrics.countSanitized(name, a.Removed)
 	})
 }

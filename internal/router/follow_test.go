@@ -23,7 +23,7 @@ func TestSubscriptionsFollow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Follow(t.Context())
+	s.Reattach(t.Context())
 	if got := kept.take(); len(got) > 0 || len(old.counts) != 2 {
 		t.Errorf("without a reason there was %q, and subscribed is %v", got, old.counts)
 	}
@@ -31,7 +31,7 @@ func TestSubscriptionsFollow(t *testing.T) {
 		next := *s.router.Routes()
 		next.Subscribers = to
 		s.router.Swap(&next)
-		s.Follow(t.Context())
+		s.Reattach(t.Context())
 	}
 	swap(map[string]Subscriber{})
 	next := &teller{counts: map[string]int{}, refuse: wire.Errorf(wire.CodeInternal, "not yet")}
@@ -42,7 +42,7 @@ func TestSubscriptionsFollow(t *testing.T) {
 	next.refuse = nil
 	cancelEnded()
 	cancelEnded()
-	s.Follow(t.Context())
+	s.Reattach(t.Context())
 	if diff := cmp.Diff(map[string]int{"file:///a": 1}, next.counts); diff != "" || len(old.counts) > 0 {
 		t.Errorf("moved (-want +got):\n%s; at the old one %v are left", diff, old.counts)
 	}

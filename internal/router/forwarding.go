@@ -22,7 +22,7 @@ type forwarding struct {
 	view   *catalog.View
 	ref    namespace.Ref  // the item that the client named
 	target catalog.Target // what it resolved to; its Part is nil before
-	task   *heldTask      // the task that the request is about, nil for none
+	task   *knownTask     // the task that the request is about, nil for none
 
 	decision   policy.Decision
 	authorized bool

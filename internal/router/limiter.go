@@ -108,7 +108,7 @@ func (l *limiter) take(limits []*policy.Limit, c *call.Call, t catalog.Target) (
 	taken := make([]*bucket, 0, len(limits))
 	reserved := make([]*rate.Reservation, 0, len(limits))
 	for _, limit := range limits {
-		b := l.bucket(limit, countedFor(limit.Per, c, t), now)
+		b := l.bucket(limit, limitKey(limit.Per, c, t), now)
 		r, wait := b.reserve(now)
 		if r != nil {
 			reserved = append(reserved, r)
@@ -137,7 +137,7 @@ func (l *limiter) peek(limits []*policy.Limit, c *call.Call, t catalog.Target) *
 	defer l.mu.Unlock()
 	now := l.now()
 	for _, limit := range limits {
-		r, wait := l.bucket(limit, countedFor(limit.Per, c, t), now).reserve(now)
+		r, wait := l.bucket(limit, limitKey(limit.Per, c, t), now).reserve(now)
 		if r != nil {
 			r.CancelAt(now)
 		}
@@ -167,7 +167,7 @@ func (b *bucket) reserve(now time.Time) (*rate.Reservation, time.Duration) {
 
 // countedFor returns the key under which a limit counts a call. A client cannot invent
 // keys: a resource that no list has counts for its upstream.
-func countedFor(per policy.Per, c *call.Call, t catalog.Target) string {
+func limitKey(per policy.Per, c *call.Call, t catalog.Target) string {
 	switch per {
 	case policy.PerRule:
 		return ""

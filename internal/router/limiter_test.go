@@ -235,7 +235,7 @@ func TestLimitsCountFor(t *testing.T) {
 		{policy.PerTool, false, ann, ann, one, two},
 		{policy.PerTool, true, ann, bob, unlisted, other},
 	} {
-		if same := countedFor(tt.per, tt.a, tt.x) == countedFor(tt.per, tt.b, tt.y); same != tt.same {
+		if same := limitKey(tt.per, tt.a, tt.x) == limitKey(tt.per, tt.b, tt.y); same != tt.same {
 			t.Errorf("%v: counted together %v, want %v", tt, same, tt.same)
 		}
 	}

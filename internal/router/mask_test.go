@@ -106,7 +106,7 @@ func spoken(t *testing.T, d dialect, p *policy.Policy) (*Router, *speaker) {
 	u := &speaker{dialect: d, has: []string{"file:///a", "file:///pub/b", "file:///unlisted", "file:///secret/listed", "file:///secret/unlisted"}}
 	settled := make(chan struct{})
 	close(settled)
-	return New(Options{Settled: settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
+	return New(Options{Started: settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
 		Table:     catalog.Build(catalog.Options{Policy: p, Enrich: true}, []catalog.Source{src}),
 		Upstreams: map[string]Upstream{"files": u}, Subscribers: map[string]Subscriber{"files": u},
 	}), u

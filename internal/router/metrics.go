@@ -20,28 +20,28 @@ import (
 // protocol and "other", upstream takes configured names and "" for what the
 // gateway answers itself.
 type Metrics struct {
-	requests   *prometheus.CounterVec
-	durations  *prometheus.HistogramVec
-	decisions  *prometheus.CounterVec
-	downlevels *prometheus.CounterVec
-	asks       *prometheus.CounterVec
-	bridged    *prometheus.CounterVec
-	limited    *prometheus.CounterVec
-	faults     *prometheus.CounterVec
-	cleaned    *prometheus.CounterVec
-	inputs     *prometheus.CounterVec
+	requests      *prometheus.CounterVec
+	durations     *prometheus.HistogramVec
+	decisions     *prometheus.CounterVec
+	downlevels    *prometheus.CounterVec
+	asks          *prometheus.CounterVec
+	bridged       *prometheus.CounterVec
+	limited       *prometheus.CounterVec
+	violations    *prometheus.CounterVec
+	sanitized     *prometheus.CounterVec
+	invalidInputs *prometheus.CounterVec
 
 	// What the data path meets again and again, looked up once.
-	ended   memo[ended, prometheus.Counter]
-	took    memo[took, prometheus.Observer]
-	decided memo[decided, prometheus.Counter]
+	requestCounters   memo[requestLabels, prometheus.Counter]
+	durationObservers memo[durationLabels, prometheus.Observer]
+	decisionCounters  memo[decisionLabels, prometheus.Counter]
 }
 
 // The labels of a request that has ended, of how long it took, and of a decision.
 type (
-	ended   struct{ method, upstream, outcome string }
-	took    struct{ method, upstream string }
-	decided struct{ effect, rule string }
+	requestLabels  struct{ method, upstream, outcome string }
+	durationLabels struct{ method, upstream string }
+	decisionLabels struct{ effect, rule string }
 )
 
 // NewMetrics makes the metrics, registered nowhere yet.
@@ -76,36 +76,36 @@ func NewMetrics() *Metrics {
 			Name: "mcp_gateway_rate_limited_total",
 			Help: "Calls that went over a limit, by the rule that has it.",
 		}, []string{"rule"}),
-		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
+		violations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_gateway_nonconformance_total",
 			Help: "Faults against the specification in what upstreams sent, by sort.",
 		}, []string{"upstream", "kind"}),
-		cleaned: prometheus.NewCounterVec(prometheus.CounterOpts{
+		sanitized: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_gateway_sanitized_total",
 			Help: "Things that were taken out of the text of upstreams.",
 		}, []string{"upstream", "kind"}),
-		inputs: prometheus.NewCounterVec(prometheus.CounterOpts{
+		invalidInputs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_gateway_invalid_inputs_total",
 			Help: "Tool calls that were not sent because their arguments do not fit.",
 		}, []string{"upstream"}),
 	}
-	m.ended.find = func(l ended) prometheus.Counter {
+	m.requestCounters.find = func(l requestLabels) prometheus.Counter {
 		return m.requests.WithLabelValues(l.method, l.upstream, l.outcome)
 	}
-	m.took.find = func(l took) prometheus.Observer { return m.durations.WithLabelValues(l.method, l.upstream) }
-	m.decided.find = func(l decided) prometheus.Counter { return m.decisions.WithLabelValues(l.effect, l.rule) }
+	m.durationObservers.find = func(l durationLabels) prometheus.Observer { return m.durations.WithLabelValues(l.method, l.upstream) }
+	m.decisionCounters.find = func(l decisionLabels) prometheus.Counter { return m.decisions.WithLabelValues(l.effect, l.rule) }
 	return m
 }
 
 // Collectors returns what is to be registered.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.requests, m.durations, m.decisions, m.downlevels, m.asks, m.bridged, m.limited, m.faults, m.cleaned, m.inputs,
+		m.requests, m.durations, m.decisions, m.downlevels, m.asks, m.bridged, m.limited, m.violations, m.sanitized, m.invalidInputs,
 	}
 }
 
 // lowered counts what was replaced for a client's revision.
-func (m *Metrics) lowered(t downlevel.Counts) {
+func (m *Metrics) countDownlevel(t downlevel.Counts) {
 	for kind, n := range t {
 		if n > 0 {
 			m.downlevels.WithLabelValues(downlevel.Kind(kind).String()).Add(float64(n))
@@ -115,7 +115,7 @@ func (m *Metrics) lowered(t downlevel.Counts) {
 
 // crossed counts a call that an upstream of another era than the client's has
 // answered.
-func (m *Metrics) crossed(client, upstream wire.Era) {
+func (m *Metrics) countBridged(client, upstream wire.Era) {
 	if client != upstream && upstream != wire.EraUnknown {
 		m.bridged.WithLabelValues(client.String(), upstream.String()).Inc()
 	}
@@ -179,8 +179,8 @@ func (l *logFields) decision(it *auditedItem, d *policy.Decision) {
 func (r *Router) observe(c *call.Call, log logFields, duration time.Duration, res wire.Raw, err error) {
 	method := methodLabel(c.Method)
 	outcome := outcomeOf(err)
-	r.metrics.ended.get(ended{method, log.upstream, outcome}).Inc()
-	r.metrics.took.get(took{method, log.upstream}).Observe(duration.Seconds())
+	r.metrics.requestCounters.get(requestLabels{method, log.upstream, outcome}).Inc()
+	r.metrics.durationObservers.get(durationLabels{method, log.upstream}).Observe(duration.Seconds())
 
 	entry := r.log.Check(zapcore.InfoLevel, "call")
 	if entry == nil {

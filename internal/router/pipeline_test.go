@@ -37,7 +37,7 @@ func TestCallKeepsItsRoutes(t *testing.T) {
 			var h *house
 			swap := func() {
 				next := *h.Routes()
-				next.Terms = Terms{Unlabelled: true, AskTimeout: time.Nanosecond}
+				next.Bridge = BridgeSettings{Unlabeled: true, AskTimeout: time.Nanosecond}
 				src := filesSource(t)
 				next.Table = catalog.Build(catalog.Options{Enrich: true, Policy: policy.MustNew(policy.Options{
 					Default: policy.Allow, Upstreams: map[string]policy.Upstream{"files": {Resources: policy.Globs{Deny: []string{"*"}}}},
@@ -103,7 +103,7 @@ func TestRoundKeepsItsTerms(t *testing.T) {
 	var h *house
 	up := &fakeUpstream{answer: func(context.Context, *call.Call) (call.Result, error) {
 		next := *h.Routes()
-		next.Terms.StateTTL = time.Nanosecond
+		next.Bridge.StateTTL = time.Nanosecond
 		h.Swap(&next)
 		return call.Result{Raw: wire.Raw(`{"resultType":"input_required","requestState":"s"}`), Revision: wire.Rev20260728}, nil
 	}}

@@ -58,7 +58,7 @@ func worldRouter(t *testing.T, p *policy.Policy, keepItem func(worldItem) bool, 
 	routes.Table = catalog.Build(catalog.Options{Policy: p, PageItems: 1}, sources)
 	settled := make(chan struct{})
 	close(settled)
-	return New(Options{Settled: settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, routes), ups
+	return New(Options{Started: settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, routes), ups
 }
 
 // useOf is the request that uses an item.

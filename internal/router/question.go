@@ -38,7 +38,7 @@ var details = []detail{{4000, 4000, 4000}, {300, 300, maxQuestion}, {60, 20, max
 func consentQuestion(upstream string, t catalog.Target, params wire.Raw) (wire.Raw, bool) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: ", upstream)
-	name := visible(t.Public, maxQuestion)
+	name := escapeInvisible(t.Public, maxQuestion)
 	switch t.Kind {
 	case call.Tool:
 		fmt.Fprintf(&b, "may the tool %s be called?", name)
@@ -49,7 +49,7 @@ func consentQuestion(upstream string, t catalog.Target, params wire.Raw) (wire.R
 	}
 	if arguments := wire.ValueOf(params).Get("arguments"); arguments.Kind() != 0 && arguments.Kind() != 'n' {
 		b.WriteString("\n\nArguments: ")
-		text, ok := shown(arguments)
+		text, ok := renderArguments(arguments)
 		if !ok {
 			return nil, false
 		}
@@ -63,9 +63,9 @@ func consentQuestion(upstream string, t catalog.Target, params wire.Raw) (wire.R
 }
 
 // shown returns JSON for people in as much detail as fits.
-func shown(v wire.Value) (string, bool) {
+func renderArguments(v wire.Value) (string, bool) {
 	for _, d := range details {
-		s := shower{detail: d}
+		s := argumentWriter{detail: d}
 		switch s.value(v, 1); {
 		case s.deep:
 			return "", false
@@ -77,13 +77,13 @@ func shown(v wire.Value) (string, bool) {
 }
 
 // shower writes JSON for people. It stops somewhere after the total.
-type shower struct {
+type argumentWriter struct {
 	detail
 	b    strings.Builder
 	deep bool // there are more levels than may be
 }
 
-func (s *shower) value(v wire.Value, level int) {
+func (s *argumentWriter) value(v wire.Value, level int) {
 	kind := v.Kind()
 	if level > maxLevels && (kind == '{' || kind == '[') {
 		s.deep = true
@@ -96,14 +96,14 @@ func (s *shower) value(v wire.Value, level int) {
 			if s.b.Len() > s.total {
 				return
 			}
-			s.b.WriteString(lead + `"` + visible(m.Key.Str(), s.total) + `": `)
+			s.b.WriteString(lead + `"` + escapeInvisible(m.Key.Str(), s.total) + `": `)
 			s.value(m.Value, level+1)
 			lead = ", "
 		}
 		s.b.WriteString(strings.TrimPrefix(lead, ", ") + "}")
 	case '[':
 		most := s.elements
-		if nested(v) {
+		if isNested(v) {
 			most = math.MaxInt
 		}
 		s.b.WriteString("[")
@@ -125,14 +125,14 @@ func (s *shower) value(v wire.Value, level int) {
 		}
 		s.b.WriteString("]")
 	case '"':
-		s.b.WriteString(`"` + cut(v.Str(), s.text) + `"`)
+		s.b.WriteString(`"` + renderText(v.Str(), s.text) + `"`)
 	default:
-		s.b.WriteString(cut(string(v.Raw()), s.text))
+		s.b.WriteString(renderText(string(v.Raw()), s.text))
 	}
 }
 
 // nested reports whether an array holds objects or arrays.
-func nested(v wire.Value) bool {
+func isNested(v wire.Value) bool {
 	for el := range v.Elements() {
 		if k := el.Kind(); k == '{' || k == '[' {
 			return true
@@ -143,8 +143,8 @@ func nested(v wire.Value) bool {
 
 // cut returns the visible text of a value. Of one that is cut it has the digest, so
 // that the user can compare it with what they know.
-func cut(text string, most int) string {
-	out := visible(text, most)
+func renderText(text string, most int) string {
+	out := escapeInvisible(text, most)
 	if len(text) > most && utf8.RuneCountInString(text) > most {
 		out += fmt.Sprintf(" (%d bytes, sha256 %s)", len(text), digest(text))
 	}
@@ -161,7 +161,7 @@ func digest(text string) string {
 // visible returns text with everything written out that a reader does not see, or
 // that changes how the rest is seen: control characters, marks of direction,
 // invisible characters, spaces that are none; and cut to a number of characters.
-func visible(text string, most int) string {
+func escapeInvisible(text string, most int) string {
 	var b strings.Builder
 	n := 0
 	for i, r := range text {

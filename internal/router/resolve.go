@@ -35,7 +35,7 @@ func (f *forwarding) find(ctx context.Context, ref namespace.Ref) error {
 	f.upstream = routes.Upstreams[f.log.upstream]
 	switch {
 	case target.Presumed: // then it is a Granter: an upstream that is not known yet is not called
-		f.upstream = f.upstream.(Granter).Question()
+		f.upstream = f.upstream.(Granter).GrantRequest()
 	case f.method.Kind == wire.KindMetadata:
 		f.upstream = metadataUpstream{f.upstream}
 	case f.method.Kind == wire.KindList:
@@ -64,7 +64,7 @@ func checkArguments(c *call.Call, m *wire.Method) error {
 // an error.
 func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.Ref, log *logFields) (*Routes, *catalog.View, catalog.Target, error) {
 	for {
-		settled := r.isSettled() // before the routes: they are complete when it is set
+		settled := r.hasStarted() // before the routes: they are complete when it is set
 		now := r.now.Load()
 		view := now.view(c.Principal, c.Client)
 		target, ok := view.Resolve(ref.Kind, ref.Name)
@@ -73,7 +73,7 @@ func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.Ref, l
 		}
 		suspects := view.Suspects(ref.Kind, ref.Name)
 		switch {
-		case len(suspects) == 1 && now.wants(suspects[0].Upstream, c):
+		case len(suspects) == 1 && now.needsGrant(suspects[0].Upstream, c):
 			if target, ok = view.Presume(ref.Kind, ref.Name, suspects[0].Upstream); ok {
 				return now.Routes, view, target, nil
 			}
@@ -85,7 +85,7 @@ func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.Ref, l
 		}
 		select {
 		case <-now.replaced:
-		case <-r.settled:
+		case <-r.started:
 		case <-ctx.Done():
 			return now.Routes, view, target, ctx.Err()
 		}

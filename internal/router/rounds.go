@@ -16,7 +16,7 @@ func (f *forwarding) relay(raw wire.Raw) (wire.Raw, error) {
 	for m := range e.Root().Members() {
 		switch {
 		case m.Is("inputRequests"):
-			if refusal := f.back.showQuestions(e, m.Value, f.router.metrics.asked); refusal != nil {
+			if refusal := f.back.showQuestions(e, m.Value, f.router.metrics.countAsk); refusal != nil {
 				return nil, refusal
 			}
 		case m.Is("requestState"):
@@ -35,7 +35,7 @@ func (f *forwarding) relay(raw wire.Raw) (wire.Raw, error) {
 // seal returns the state of a further round. It carries the consent to the call on, for
 // one round each time.
 func (f *forwarding) seal(kind bridge.Kind, text string) string {
-	st := bridge.State{Kind: kind, Holder: f.upstreamName(), Text: text, Expires: time.Now().Add(f.routes.terms().StateTTL)}
+	st := bridge.State{Kind: kind, Holder: f.upstreamName(), Text: text, Expires: time.Now().Add(f.routes.bridgeSettings().StateTTL)}
 	if f.consented {
 		st.Token = f.router.tokens.New()
 	}
@@ -53,7 +53,7 @@ func (f *forwarding) urlRequired(rpc *wire.Error) (call.Result, error) {
 	}
 	if f.call.TakesRounds && f.method.Rounds && list.Kind() == '[' {
 		if !f.call.Client.Can("elicitation", "url") {
-			f.router.metrics.asked(wire.MethodElicit, askUndeclared)
+			f.router.metrics.countAsk(wire.MethodElicit, askUndeclared)
 			return call.Result{}, missingCapability(wire.Raw(`{"elicitation":{"url":{}}}`))
 		}
 		requests := wire.Raw{'{'}
@@ -68,7 +68,7 @@ func (f *forwarding) urlRequired(rpc *wire.Error) (call.Result, error) {
 			if n++; n > 1 {
 				requests = append(requests, ',')
 			}
-			f.router.metrics.asked(wire.MethodElicit, askRelayed)
+			f.router.metrics.countAsk(wire.MethodElicit, askRelayed)
 			request := wire.SetMember(wire.Raw(`{"method":"`+wire.MethodElicit+`"}`), "params", f.back.shownURL(el))
 			requests = append(fmt.Appendf(requests, `"url-%d":`, n), request...)
 		}

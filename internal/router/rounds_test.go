@@ -82,7 +82,7 @@ func TestRelayWithoutLabelOrState(t *testing.T) {
 		return `{"resultType":"input\u005frequired","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?"}}}}`
 	})
 	h := newHouse(t, up, filesSource(t))
-	h.Routes().Terms.Unlabelled = true
+	h.Routes().Bridge.Unlabeled = true
 	res, err := h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, `{"name":"files__read"}`, &recorder{}))
 	if want := `{"resultType":"input\u005frequired","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?"}}}}`; err != nil || string(res.Raw) != want {
 		t.Errorf("got %s, %v; want it as it came", res.Raw, err)
@@ -202,10 +202,10 @@ func TestElicitationIDsAreTheClientsOwn(t *testing.T) {
 	if own == "1" || own == "" {
 		t.Fatalf("the client was asked under %q", own)
 	}
-	if _, _, ok := h.Completed("other", "", wire.Raw(`{"elicitationId":"1"}`)); ok {
+	if _, _, ok := h.ElicitationCompleted("other", "", wire.Raw(`{"elicitationId":"1"}`)); ok {
 		t.Error("another upstream completed it")
 	}
-	key, note, ok := h.Completed("files", "", wire.Raw(`{"elicitationId":"1","x":1}`))
+	key, note, ok := h.ElicitationCompleted("files", "", wire.Raw(`{"elicitationId":"1","x":1}`))
 	if !ok || key != "session" || string(note) != `{"elicitationId":"`+own+`","x":1}` {
 		t.Errorf("completed for %q with %s, %v", key, note, ok)
 	}
@@ -263,7 +263,7 @@ func TestURLsRequired(t *testing.T) {
 		h := newHouse(t, urls(), filesSource(t))
 		_, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, params, &recorder{}))
 		rpc := wantFault(t, err, -32042)
-		key, note, ok := h.Completed("files", "", wire.Raw(`{"elicitationId":"1"}`))
+		key, note, ok := h.ElicitationCompleted("files", "", wire.Raw(`{"elicitationId":"1"}`))
 		own := wire.ValueOf(note).Get("elicitationId").Str()
 		want := fmt.Sprintf(`{"code":-32042,"message":"open","data":{"elicitations":[{"mode":"url","message":"files: Go","url":"https://x","elicitationId":"%s"}]},"y":1}`, own)
 		if diff := cmp.Diff(want, string(rpc.Append(nil))); diff != "" || !ok || key != "session" || own == "1" {

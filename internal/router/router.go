@@ -18,40 +18,41 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Upstream answers calls whose names and URIs are native. The errors are a
-// *wire.Error or that of ctx.
+// Upstream answers calls under native names and URIs. The errors are a *wire.Error or that of
+// ctx.
 type Upstream interface {
-	// Session names the session that calls of c's client go through, for the
-	// member of that name of the calls that Do gets.
+	// Session returns the session that calls of c's client use. The calls that Do gets
+	// name it in their member Session.
 	Session(ctx context.Context, c *call.Call) (string, error)
 	Do(ctx context.Context, c *call.Call) (call.Result, error)
 }
 
-// Routes is what one call sees of the gateway. It is immutable.
+// Routes is the state of the gateway that one call uses. It is immutable.
 type Routes struct {
 	Table     *catalog.Table
-	Upstreams map[string]Upstream // by name; every part of the table has one
-	// Subscribers are the upstreams by name once more, for subscriptions.
+	Upstreams map[string]Upstream // by name, for every part of the table
+	// Subscribers are the upstreams that accept subscriptions, by name.
 	Subscribers map[string]Subscriber
-	Terms       Terms
+	Bridge      BridgeSettings
 	// PrincipalTables are the tables of principals to whom an upstream lists items of
 	// their own. Nil, where no upstream does, costs a call nothing.
 	PrincipalTables PrincipalTables
 }
 
-// Granter is an Upstream that wants a grant of each principal.
+// Granter is an Upstream that each principal has to grant access to.
 type Granter interface {
-	// Wants reports whether calls of a principal lead to a question for one.
-	Wants(who *call.Principal) bool
-	// Question is an Upstream that asks for one and does nothing else.
-	Question() Upstream
+	// NeedsGrant reports whether calls of a principal are answered with a request for a
+	// grant.
+	NeedsGrant(who *call.Principal) bool
+	// GrantRequest returns an Upstream that answers every call with a request for a grant.
+	GrantRequest() Upstream
 }
 
-// wants reports whether an upstream wants a grant of c's principal: what it would list
-// for them is not known then.
-func (r *Routes) wants(upstream string, c *call.Call) bool {
+// needsGrant reports whether an upstream needs a grant of c's principal. The gateway does not
+// know then what the upstream would list for them.
+func (r *Routes) needsGrant(upstream string, c *call.Call) bool {
 	g, ok := r.Upstreams[upstream].(Granter)
-	return ok && g.Wants(c.Principal)
+	return ok && g.NeedsGrant(c.Principal)
 }
 
 // PrincipalTables are the tables of principals to whom an upstream lists items of their
@@ -80,15 +81,14 @@ func (r *Routes) view(who *call.Principal, client *call.Client) *catalog.View {
 	return r.TableFor(who).View(who, client)
 }
 
-// Terms are what a configuration says of questions and of states between rounds.
-type Terms struct {
-	// StateTTL is how long a sealed request state of an upstream is good: 24h.
+// BridgeSettings configure questions to users and the states between rounds.
+type BridgeSettings struct {
+	// StateTTL is the lifetime of a sealed request state of an upstream. The default is 24h.
 	StateTTL time.Duration
-	// AskTimeout is how long a client may take to answer an ask: 5m.
+	// AskTimeout is how long a client may take to answer a question. The default is 5m.
 	AskTimeout time.Duration
-	// Unlabelled leaves out the name of the upstream at the beginning of what it
-	// asks users.
-	Unlabelled bool
+	// Unlabeled omits the name of the upstream at the beginning of its questions to users.
+	Unlabeled bool
 }
 
 const (
@@ -96,33 +96,29 @@ const (
 	defaultAskTimeout = 5 * time.Minute
 )
 
-// terms returns the terms with their defaults.
-func (r *Routes) terms() Terms {
-	t := r.Terms
+// bridgeSettings returns the settings with their defaults.
+func (r *Routes) bridgeSettings() BridgeSettings {
+	t := r.Bridge
 	t.StateTTL = cmp.Or(t.StateTTL, defaultStateTTL)
 	t.AskTimeout = cmp.Or(t.AskTimeout, defaultAskTimeout)
 	return t
 }
 
-// Options say what a Router needs from the start.
+// Options configure a Router.
 type Options struct {
-	// Settled is closed when every upstream has ended its first attempt to
-	// connect, or the time for that is over. First lists wait for it where the
-	// caller may see something of an upstream that is on its first attempt. Calls to
-	// names that nobody has yet wait for the upstreams that may have them, and no
-	// longer.
-	Settled <-chan struct{}
-	// Sealer wraps the request states of upstreams; none: one with a key of its
-	// own.
+	// Started is closed when every upstream has ended its first attempt to connect, or the
+	// time for that is over. Before, lists wait for the upstreams of which the caller may see
+	// something, and calls to unknown names wait for the upstreams that may have them.
+	Started <-chan struct{}
+	// Sealer seals the request states of upstreams. The default has a random key.
 	Sealer *bridge.Sealer
-	// Tokens keep consents from being used twice; none: the process remembers.
+	// Tokens prevent that a consent is used twice. The default remembers them in memory.
 	Tokens OneTimeTokens
-	// Audit is the record of decisions and calls; none: there is none, and it
-	// costs nothing.
+	// Audit records decisions and calls. It is optional and costs nothing without.
 	Audit *Audit
-	// Nonconforming is told of each answer of an upstream that does not keep to the
-	// specification, before the call of it ends; none: nobody is.
-	Nonconforming func(Nonconforming)
+	// OnNonconforming is called with each answer of an upstream that violates the
+	// specification, before the call ends. It is optional.
+	OnNonconforming func(Nonconforming)
 	// Latest returns a principal with its latest credentials. Subscriptions, tasks and
 	// calls that run judge with them what they bring later. Nil: the credentials of the
 	// request.
@@ -131,21 +127,21 @@ type Options struct {
 	Metrics *Metrics
 }
 
-// Router takes calls with public names to upstreams.
+// Router forwards calls under public names to upstreams.
 type Router struct {
 	now     atomic.Pointer[current]
-	settled <-chan struct{}
+	started <-chan struct{}
 	log     *zap.Logger
 	ratelog *ratelog.Logger // for lines that clients can cause
 	metrics *Metrics
 
 	sealer          *bridge.Sealer
 	elicitations    bridge.Elicitations
-	tasks           taskBook
+	tasks           taskRegistry
 	limits          limiter
 	tokens          OneTimeTokens
-	said            saidOnce
-	waits           taskWaits
+	loggedOnce      logOnce
+	waits           taskWaiters
 	polls           *taskPolls
 	early           earlyLists
 	audit           *Audit
@@ -153,23 +149,23 @@ type Router struct {
 	latest          func(*call.Principal) *call.Principal
 }
 
-// current is the routes of this moment.
+// current are the routes that new calls use.
 type current struct {
 	*Routes
-	replaced chan struct{} // closed when others are in their place
+	replaced chan struct{} // closed when they were replaced
 }
 
 func newCurrent(r *Routes) *current { return &current{r, make(chan struct{})} }
 
-// New returns a Router that sees first until the first Swap.
+// New returns a Router with these routes.
 func New(o Options, first *Routes) *Router {
 	r := &Router{
-		settled: o.Settled, log: o.Logger, ratelog: ratelog.New(o.Logger), metrics: o.Metrics,
+		started: o.Started, log: o.Logger, ratelog: ratelog.New(o.Logger), metrics: o.Metrics,
 		sealer:          o.Sealer,
 		limits:          limiter{now: time.Now},
 		tokens:          o.Tokens,
 		audit:           o.Audit,
-		onNonconforming: o.Nonconforming,
+		onNonconforming: o.OnNonconforming,
 		polls:           newTaskPolls(),
 		latest:          o.Latest,
 	}
@@ -186,8 +182,7 @@ func New(o Options, first *Routes) *Router {
 	return r
 }
 
-// Swap puts other routes in place for the calls that come from now on, and
-// returns those that were there.
+// Swap replaces the routes for new calls, and returns the routes before.
 func (r *Router) Swap(next *Routes) *Routes {
 	r.early.mu.Lock()
 	old := r.now.Swap(newCurrent(next))
@@ -199,15 +194,15 @@ func (r *Router) Swap(next *Routes) *Routes {
 // Routes returns the current routes.
 func (r *Router) Routes() *Routes { return r.now.Load().Routes }
 
-// Handle answers one call: in the view of its principal, with public names in
-// and out. The error is a *wire.Error or that of ctx.
+// Handle answers one call, under public names and in the view of its principal. The error is a
+// *wire.Error or that of ctx.
 func (r *Router) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
 	begin := time.Now()
 	res, log, err := r.handle(ctx, c)
 	duration := time.Since(begin)
 	r.observe(c, log, duration, res.Raw, err)
 	if r.audit != nil {
-		if public, ok := audited(c); ok {
+		if public, ok := auditedName(c); ok {
 			r.audit.ended(c, public, log.upstream, res, duration, err)
 		}
 	}
@@ -244,7 +239,8 @@ func (r *Router) handle(ctx context.Context, c *call.Call) (call.Result, logFiel
 	}
 }
 
-// gather sees to it that what upstreams list for c's principal alone is known.
+// gather has the lists of c's principal gathered where upstreams list items of their own to
+// principals.
 func (r *Router) gather(ctx context.Context, c *call.Call) error {
 	if tables := r.Routes().PrincipalTables; tables != nil {
 		return tables.Gather(ctx, c)
@@ -252,9 +248,9 @@ func (r *Router) gather(ctx context.Context, c *call.Call) error {
 	return nil
 }
 
-// describe is what the merged server says of itself. It never waits: hosts give
-// up on a slow initialize. The capabilities do not depend on which upstreams are
-// there, because a legacy client cannot be told of new ones later.
+// describe answers server/discover. It never waits, because hosts give up on a slow
+// initialize. The capabilities do not depend on which upstreams are connected, because a legacy
+// client cannot be told of new capabilities later.
 func (r *Router) describe(c *call.Call) wire.Raw {
 	view := r.Routes().view(c.Principal, c.Client)
 	capabilities := wire.Raw(`{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}`)
@@ -268,9 +264,9 @@ func (r *Router) describe(c *call.Call) wire.Raw {
 	return out
 }
 
-// list answers from the table; no upstream is asked.
+// list answers from the table, without asking an upstream.
 func (r *Router) list(ctx context.Context, c *call.Call, kind call.Kind) (call.Result, logFields, error) {
-	view, err := r.settle(ctx, c)
+	view, err := r.awaitView(ctx, c)
 	if err != nil {
 		return call.Result{}, logFields{}, err
 	}
@@ -282,12 +278,12 @@ func (r *Router) list(ctx context.Context, c *call.Call, kind call.Kind) (call.R
 	if fault != nil {
 		return call.Result{}, logFields{}, fault
 	}
-	r.metrics.lowered(tally)
+	r.metrics.countDownlevel(tally)
 	return call.Result{Raw: page}, logFields{}, nil
 }
 
-// cursorOf returns the cursor that a client sent, "" where it sent none. Some
-// write null for none.
+// cursorOf returns the cursor that a client sent, "" for none. Some clients write null for
+// none.
 func cursorOf(c *call.Call) (string, error) {
 	cursor := wire.ValueOf(c.Params).Get("cursor")
 	if k := cursor.Kind(); k != 0 && k != '"' && k != 'n' {
@@ -296,8 +292,8 @@ func cursorOf(c *call.Call) (string, error) {
 	return cursor.Str(), nil
 }
 
-// Permit reports whether a call may be made at this moment: nil, or the error
-// that a call of it would get. It asks nobody and waits for nothing.
+// Permit returns the error that a call would get at this moment, nil for a call that may be
+// made. It asks nobody and does not wait.
 func (r *Router) Permit(c *call.Call) *wire.Error {
 	ref, _, err := namespace.RefOf(c.Method, c.Params)
 	if err != nil {
@@ -317,9 +313,9 @@ func (r *Router) Permit(c *call.Call) *wire.Error {
 	return fault
 }
 
-func (r *Router) isSettled() bool {
+func (r *Router) hasStarted() bool {
 	select {
-	case <-r.settled:
+	case <-r.started:
 		return true
 	default:
 		return false
@@ -329,8 +325,8 @@ func (r *Router) isSettled() bool {
 // clip bounds a client's text before an answer repeats it.
 func clip(s string) string { return plaintext.Clip(s, 128) }
 
-// Schema returns the input schema of a tool as the client sees it, nil when
-// there is no such tool in their view. The front end checks headers against it.
+// Schema returns the input schema of a tool as the client sees it, nil for a tool that is not
+// in their view. The front end checks headers against it.
 func (r *Router) Schema(who *call.Principal, client *call.Client, public string) wire.Raw {
 	t, ok := r.Routes().view(who, client).Resolve(call.Tool, public)
 	if !ok || t.Entry == nil {

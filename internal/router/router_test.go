@@ -96,7 +96,7 @@ func filesSource(t *testing.T) catalog.Source {
 func newHouse(t *testing.T, files *fakeUpstream, sources ...catalog.Source) *house {
 	t.Helper()
 	h := &house{files: files, settled: make(chan struct{})}
-	h.Router = New(Options{Settled: h.settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, h.routes(sources))
+	h.Router = New(Options{Started: h.settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, h.routes(sources))
 	return h
 }
 
@@ -561,7 +561,7 @@ func benchHouse(t testing.TB) (*house, *call.Call) {
 	}
 	src := catalog.Source{Space: space}
 	src.Items[call.Tool] = []wire.Raw{wire.Raw(`{"name":"read","inputSchema":{"type":"object"}}`)}
-	h.Router = New(Options{Settled: h.settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, h.routes([]catalog.Source{src}))
+	h.Router = New(Options{Started: h.settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, h.routes([]catalog.Source{src}))
 	return h, newCall("tools/call", `{"name":"files__read","arguments":{"path":"/a"}}`, &recorder{})
 }
 

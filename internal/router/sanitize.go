@@ -5,13 +5,13 @@ import "mcpgateway/internal/wire"
 // sanitize takes out of a result what the upstream's rules do not let through.
 func (f *forwarding) sanitize(result wire.Raw) (wire.Raw, error) {
 	result, taken := f.target.Part.Rules().Sanitize.Result(result)
-	f.router.metrics.tookOut(f.target.Part.Upstream(), taken)
+	f.router.metrics.countSanitized(f.target.Part.Upstream(), taken)
 	return result, nil
 }
 
 // sanitizeError does the same for an error.
 func (f *forwarding) sanitizeError(e *wire.Error) *wire.Error {
 	e, taken := f.target.Part.Rules().Sanitize.Error(e)
-	f.router.metrics.tookOut(f.target.Part.Upstream(), taken)
+	f.router.metrics.countSanitized(f.target.Part.Upstream(), taken)
 	return e
 }

@@ -32,7 +32,7 @@ func (f *forwarding) send(ctx context.Context) (bool, error) {
 // exchange sends a request once and concludes what comes back.
 func (f *forwarding) exchange(ctx context.Context, down *call.Call) (call.Result, error) {
 	res, err := f.upstream.Do(ctx, down)
-	f.router.metrics.crossed(f.call.Client.Era(), res.Revision.Era())
+	f.router.metrics.countBridged(f.call.Client.Era(), res.Revision.Era())
 	return f.conclude(ctx, down, res, err)
 }
 

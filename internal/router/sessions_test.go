@@ -52,7 +52,7 @@ func sessionsHouse(t *testing.T) (*Router, *manySessions) {
 	settled := make(chan struct{})
 	close(settled)
 	p := policy.MustNew(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{"files": {}}})
-	return New(Options{Settled: settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
+	return New(Options{Started: settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
 		Table:     catalog.Build(catalog.Options{Policy: p}, []catalog.Source{src}),
 		Upstreams: map[string]Upstream{"files": u}, Subscribers: map[string]Subscriber{"files": u},
 	}), u
@@ -103,7 +103,7 @@ func TestSessionOfEverything(t *testing.T) {
 	}
 	// Both upstream processes count their elicitations from 1.
 	for _, key := range []string{"bob", "ann"} {
-		if client, _, ok := r.Completed("files", "of-"+key, wire.Raw(`{"elicitationId":"1"}`)); !ok || client != key {
+		if client, _, ok := r.ElicitationCompleted("files", "of-"+key, wire.Raw(`{"elicitationId":"1"}`)); !ok || client != key {
 			t.Errorf("the completion in the session of %s is for %q, %v", key, client, ok)
 		}
 	}

@@ -36,11 +36,11 @@ type Subscriptions struct {
 	router *Router
 
 	mu  sync.RWMutex
-	set map[resource]map[*subscription]bool
+	set map[resourceKey]map[*subscription]bool
 }
 
 // resource is one resource of an upstream, in one session with it.
-type resource struct{ upstream, session, native string }
+type resourceKey struct{ upstream, session, native string }
 
 // subscription is the wish of one client to hear of one resource.
 type subscription struct {
@@ -50,7 +50,7 @@ type subscription struct {
 	deliver func(uri string, params wire.Raw)
 
 	// Guarded by Subscriptions.mu, and set once it came about.
-	at     resource
+	at     resourceKey
 	via    Subscriber
 	cancel func() // at via
 	over   bool   // it was taken back
@@ -58,7 +58,7 @@ type subscription struct {
 
 // NewSubscriptions returns Subscriptions that resolve names as calls of r do.
 func NewSubscriptions(r *Router) *Subscriptions {
-	return &Subscriptions{router: r, set: make(map[resource]map[*subscription]bool)}
+	return &Subscriptions{router: r, set: make(map[resourceKey]map[*subscription]bool)}
 }
 
 // Subscribe has updates of a resource delivered to the client that makes the
@@ -102,16 +102,16 @@ func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public stri
 		return nil, f.log, notFound(c, f.view, f.ref)
 	}
 	sub := &subscription{who: c.Principal, client: c.Client, public: public, deliver: deliver}
-	if err := s.place(ctx, c, sub, f.routes, f.target); err != nil {
+	if err := s.attach(ctx, c, sub, f.routes, f.target); err != nil {
 		return nil, f.log, f.maskNotFound(err)
 	}
-	return func() { s.end(sub) }, f.log, nil
+	return func() { s.cancel(sub) }, f.log, nil
 }
 
 // place has the upstream of target tell of the resource, in place of what told of
 // it before.
-func (s *Subscriptions) place(ctx context.Context, c *call.Call, sub *subscription, routes *Routes, target catalog.Target) error {
-	at := resource{upstream: target.Part.Upstream(), native: target.Native}
+func (s *Subscriptions) attach(ctx context.Context, c *call.Call, sub *subscription, routes *Routes, target catalog.Target) error {
+	at := resourceKey{upstream: target.Part.Upstream(), native: target.Native}
 	upstream := routes.Subscribers[at.upstream]
 	if upstream == nil {
 		return wire.Errorf(wire.CodeMethodNotFound, "method not found: %q", c.Method)
@@ -150,7 +150,7 @@ func (s *Subscriptions) place(ctx context.Context, c *call.Call, sub *subscripti
 }
 
 // end takes a subscription back.
-func (s *Subscriptions) end(sub *subscription) {
+func (s *Subscriptions) cancel(sub *subscription) {
 	s.mu.Lock()
 	over := sub.over
 	sub.over = true
@@ -163,14 +163,14 @@ func (s *Subscriptions) end(sub *subscription) {
 }
 
 // maxMoving bounds how many subscriptions are moved at once.
-const maxMoving = 16
+const maxReattaching = 16
 
 // Follow moves the subscriptions whose upstream is not the one any more that the
 // routes lead to. Who has one is told of an update, since one may have been missed.
 // What cannot be moved, because the upstream does not have the resource now or
 // cannot be reached, stays, and is tried again by the next Follow. It returns when
 // all of that is done, or ctx ends, and belongs to one goroutine.
-func (s *Subscriptions) Follow(ctx context.Context) {
+func (s *Subscriptions) Reattach(ctx context.Context) {
 	routes := s.router.Routes()
 	var stale []*subscription
 	s.mu.RLock()
@@ -183,22 +183,22 @@ func (s *Subscriptions) Follow(ctx context.Context) {
 	}
 	s.mu.RUnlock()
 	var moving errgroup.Group
-	moving.SetLimit(maxMoving)
+	moving.SetLimit(maxReattaching)
 	for _, sub := range stale {
 		moving.Go(func() error {
-			s.move(ctx, sub)
+			s.reattach(ctx, sub)
 			return nil
 		})
 	}
 	_ = moving.Wait() // no move fails
 }
 
-func (s *Subscriptions) move(ctx context.Context, sub *subscription) {
+func (s *Subscriptions) reattach(ctx context.Context, sub *subscription) {
 	c := &call.Call{Method: wire.MethodResourcesSubscribe, Principal: s.router.latest(sub.who), Client: sub.client, Back: noBackChannel{}}
 	f := s.router.newForwarding(c)
 	err := f.find(ctx, namespace.Ref{Kind: call.Resource, Name: sub.public})
 	if err == nil {
-		err = s.place(ctx, c, sub, f.routes, f.target)
+		err = s.attach(ctx, c, sub, f.routes, f.target)
 	}
 	if err != nil {
 		s.router.log.Debug("a subscription cannot be moved", zap.Error(err))
@@ -207,7 +207,7 @@ func (s *Subscriptions) move(ctx context.Context, sub *subscription) {
 	sub.deliver(sub.public, wire.SetMember(wire.Raw(`{}`), "uri", wire.String(sub.public)))
 }
 
-func (s *Subscriptions) add(at resource, sub *subscription) {
+func (s *Subscriptions) add(at resourceKey, sub *subscription) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.set[at] == nil {
@@ -217,7 +217,7 @@ func (s *Subscriptions) add(at resource, sub *subscription) {
 }
 
 // remove forgets a subscription at a resource. The caller holds mu.
-func (s *Subscriptions) remove(at resource, sub *subscription) {
+func (s *Subscriptions) remove(at resourceKey, sub *subscription) {
 	delete(s.set[at], sub)
 	if len(s.set[at]) == 0 {
 		delete(s.set, at)
@@ -237,7 +237,7 @@ func (s *Subscriptions) Updated(upstream, session string, params wire.Raw) {
 	if !ok {
 		return
 	}
-	subs, exact := s.concerned(upstream, session, native)
+	subs, exact := s.subscribersOf(upstream, session, native)
 	if len(subs) == 0 {
 		return
 	}
@@ -265,11 +265,11 @@ func (s *Subscriptions) Updated(upstream, session string, params wire.Raw) {
 
 // concerned returns who is to hear of a change of a resource, and whether they
 // subscribed to it itself.
-func (s *Subscriptions) concerned(upstream, session, native string) (subs []*subscription, exact bool) {
+func (s *Subscriptions) subscribersOf(upstream, session, native string) (subs []*subscription, exact bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	collect := func(uri string) {
-		for sub := range s.set[resource{upstream, session, uri}] {
+		for sub := range s.set[resourceKey{upstream, session, uri}] {
 			subs = append(subs, sub)
 		}
 	}

@@ -60,7 +60,7 @@ func subscribing(t *testing.T) (*Subscriptions, *teller) {
 	settled := make(chan struct{})
 	close(settled)
 	u := &teller{counts: map[string]int{}}
-	r := New(Options{Settled: settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
+	r := New(Options{Started: settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
 		Table:       catalog.Build(catalog.Options{Policy: p}, []catalog.Source{listing(t, listedURIs...), source(t, "mute", nil)}),
 		Upstreams:   map[string]Upstream{"files": u, "mute": u},
 		Subscribers: map[string]Subscriber{"files": u},

@@ -70,7 +70,7 @@ func TestTaskIsWaitedFor(t *testing.T) {
 				if u.sent[0] != tc.sent {
 					t.Errorf("the upstream got %s, want %s", u.sent[0], tc.sent)
 				}
-				if own := r.tasks.of((&call.Principal{Subject: "ann", AuthMethod: "jwt"}).Key(), 0); len(own) > 0 {
+				if own := r.tasks.ofPrincipal((&call.Principal{Subject: "ann", AuthMethod: "jwt"}).Key(), 0); len(own) > 0 {
 					t.Errorf("the client is held to have %v", own)
 				}
 			})
@@ -262,7 +262,7 @@ func TestTaskEndsWithURLs(t *testing.T) {
 		c.Method = wire.MethodTasksResult
 		_, err = h.Handle(t.Context(), c)
 		rpc := wantFault(t, err, -32042)
-		key, note, ok := h.Completed("files", "", wire.Raw(`{"elicitationId":"1"}`))
+		key, note, ok := h.ElicitationCompleted("files", "", wire.Raw(`{"elicitationId":"1"}`))
 		if own := wire.ValueOf(note).Get("elicitationId").Str(); !ok || key != "session" || own == "1" || string(rpc.Append(nil)) != strings.NewReplacer(`"1"`, `"`+own+`"`, "Go", "files: Go").Replace(fault) {
 			t.Errorf("got %s; completed for %q as %s, %v", rpc.Append(nil), key, note, ok)
 		}

@@ -106,7 +106,7 @@ func (r *Router) pollTask(ctx context.Context, p *taskPoll) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-			said, err := r.lookAtTask(ctx, p)
+			said, err := r.pollOnce(ctx, p)
 			pause := retryPause
 			if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Raw != nil {
 				for _, w := range r.polls.of(p) { // the upstream does not know the task any more
@@ -116,12 +116,12 @@ func (r *Router) pollTask(ctx context.Context, p *taskPoll) {
 				last = said
 				task := bridge.TaskState(last.Raw, p.form)
 				pause = task.Pause()
-				r.tellWatches(p, last, false)
+				r.deliverToWatches(p, last, false)
 			}
 			timer.Reset(pause)
 		case <-p.joined:
 			if last.Raw != nil {
-				r.tellWatches(p, last, true)
+				r.deliverToWatches(p, last, true)
 			}
 		}
 	}
@@ -129,7 +129,7 @@ func (r *Router) pollTask(ctx context.Context, p *taskPoll) {
 
 // lookAtTask asks the upstream for the task, with the rights of a client that watches it.
 // Watches whose client may not see the tool of the task any more end.
-func (r *Router) lookAtTask(ctx context.Context, p *taskPoll) (call.Result, error) {
+func (r *Router) pollOnce(ctx context.Context, p *taskPoll) (call.Result, error) {
 	for _, w := range r.polls.of(p) {
 		routes, part := r.visiblePart(&w.task)
 		if part == nil {
@@ -148,14 +148,14 @@ func (r *Router) lookAtTask(ctx context.Context, p *taskPoll) (call.Result, erro
 
 // tellWatches has the clients told what the upstream said of the task: those that have
 // heard nothing yet, or all. The watches of those that know how it ended are over.
-func (r *Router) tellWatches(p *taskPoll, said call.Result, new bool) {
+func (r *Router) deliverToWatches(p *taskPoll, said call.Result, new bool) {
 	task := bridge.TaskState(said.Raw, p.form)
 	for _, w := range r.polls.of(p) {
-		if new && w.told != nil {
+		if new && w.delivered != nil {
 			continue
 		}
 		routes, part := r.visiblePart(&w.task)
-		if part == nil || r.tell(w, routes, part, said) && task.Ended() {
+		if part == nil || r.deliverTask(w, routes, part, said) && task.Ended() {
 			r.endWatch(w)
 		}
 	}

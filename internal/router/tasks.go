@@ -32,13 +32,13 @@ func (r *Router) aboutTask(ctx context.Context, c *call.Call) (call.Result, logF
 	if !ok {
 		return call.Result{}, logFields{}, wire.Errorf(wire.CodeInvalidParams, "%s: params.taskId must be a string", c.Method)
 	}
-	f := r.newTaskForwarding(c, routes, heldTask{id: id})
+	f := r.newTaskForwarding(c, routes, knownTask{id: id})
 	res, err := f.run(ctx, taskStages)
 	return res, f.log, err
 }
 
 // newTaskForwarding returns the forwarding of a request about one task.
-func (r *Router) newTaskForwarding(c *call.Call, routes *Routes, t heldTask) *forwarding {
+func (r *Router) newTaskForwarding(c *call.Call, routes *Routes, t knownTask) *forwarding {
 	f := r.newForwarding(c)
 	f.routes, f.task = routes, &t
 	f.view = routes.view(c.Principal, c.Client)
@@ -140,7 +140,7 @@ func (r *Router) taskList(ctx context.Context, c *call.Call, routes *Routes) (ca
 			return call.Result{}, wire.Errorf(wire.CodeInvalidParams, "invalid params: cursor must be the nextCursor of the page before")
 		}
 	}
-	own := r.tasks.of(c.Principal.Key(), after)
+	own := r.tasks.ofPrincipal(c.Principal.Key(), after)
 	page := own[:min(taskPage, len(own))]
 	out := []byte(`{"tasks":[`)
 	first := true
@@ -176,7 +176,7 @@ func (r *Router) taskList(ctx context.Context, c *call.Call, routes *Routes) (ca
 }
 
 // listedTask returns a task as tasks/list has it. The error is that of tasks/get.
-func (r *Router) listedTask(ctx context.Context, c *call.Call, routes *Routes, t heldTask) (wire.Raw, error) {
+func (r *Router) listedTask(ctx context.Context, c *call.Call, routes *Routes, t knownTask) (wire.Raw, error) {
 	get := c.With(wire.SetMember(wire.Raw(`{}`), "taskId", wire.String(t.id)))
 	get.Method = wire.MethodTasksGet
 	res, err := r.newTaskForwarding(get, routes, t).run(ctx, taskStages)
@@ -194,7 +194,7 @@ func (r *Router) TaskStatus(upstream, session string, params wire.Raw) (client s
 	key := taskKey{upstream, session, wire.ValueOf(params).Get("taskId").Str()}
 	t, ok := r.tasks.find(key)
 	if !ok {
-		r.waits.tell(key, params)
+		r.waits.notify(key, params)
 		return "", nil, false
 	}
 	if t.ref.Form != wire.EraLegacy {
@@ -215,7 +215,7 @@ func (r *Router) TaskStatus(upstream, session string, params wire.Raw) (client s
 
 // visiblePart returns the part of the table that a task belongs to, with the routes that it
 // is in, and nil when the task's client may not see its tool any more.
-func (r *Router) visiblePart(t *heldTask) (*Routes, *catalog.Part) {
+func (r *Router) visiblePart(t *knownTask) (*Routes, *catalog.Part) {
 	routes := r.Routes()
 	view := routes.view(r.latest(t.principal), t.client)
 	part := view.Part(t.ref.Upstream)

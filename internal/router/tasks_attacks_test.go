@@ -92,33 +92,33 @@ func TestTaskFollowsPolicy(t *testing.T) {
 }
 
 func TestEarlyNewsAreBounded(t *testing.T) {
-	var w taskWaits
-	for n := range 2 * maxEarly {
-		w.tell(taskKey{native: fmt.Sprint(n)}, wire.Raw(`{}`))
+	var w taskWaiters
+	for n := range 2 * maxEarlyNotifications {
+		w.notify(taskKey{native: fmt.Sprint(n)}, wire.Raw(`{}`))
 	}
-	w.tell(taskKey{native: "large"}, wire.Raw(strings.Repeat(" ", maxEarlySize+1)))
-	if len(w.early) != maxEarly || w.early[0].key.native != fmt.Sprint(maxEarly) {
+	w.notify(taskKey{native: "large"}, wire.Raw(strings.Repeat(" ", maxEarlySize+1)))
+	if len(w.early) != maxEarlyNotifications || w.early[0].key.native != fmt.Sprint(maxEarlyNotifications) {
 		t.Errorf("%d are kept, from %s on", len(w.early), w.early[0].key.native)
 	}
 }
 
 // The book keeps to its bounds, and forgets the oldest.
 func TestTaskBookIsBounded(t *testing.T) {
-	var b taskBook
+	var b taskRegistry
 	add := func(who string, n int) {
-		b.add(heldTask{ref: bridge.TaskRef{Upstream: "files", Native: fmt.Sprint(who, n)}, id: fmt.Sprint(n), who: who})
+		b.add(knownTask{ref: bridge.TaskRef{Upstream: "files", Native: fmt.Sprint(who, n)}, id: fmt.Sprint(n), principalKey: who})
 	}
 	for n := range maxOwnTasks + 1 {
 		add("ann", n)
 	}
-	if own := b.of("ann", 0); len(own) != maxOwnTasks || own[0].id != "1" {
+	if own := b.ofPrincipal("ann", 0); len(own) != maxOwnTasks || own[0].id != "1" {
 		t.Errorf("ann has %d tasks from %q on", len(own), own[0].id)
 	}
 	for n := range maxTasks {
 		add(fmt.Sprint("p", n), 0)
 	}
-	if own := b.of("ann", 0); len(own) != 0 || len(b.order) != maxTasks || len(b.tasks) != maxTasks || len(b.own) != maxTasks {
-		t.Errorf("%d of ann's; %d, %d, %d in all", len(own), len(b.order), len(b.tasks), len(b.own))
+	if own := b.ofPrincipal("ann", 0); len(own) != 0 || len(b.order) != maxTasks || len(b.tasks) != maxTasks || len(b.byPrincipal) != maxTasks {
+		t.Errorf("%d of ann's; %d, %d, %d in all", len(own), len(b.order), len(b.tasks), len(b.byPrincipal))
 	}
 	add("p7", 0) // again
 	if _, ok := b.find(taskKey{upstream: "files", native: "p70"}); !ok || len(b.tasks) != maxTasks {

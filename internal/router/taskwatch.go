@@ -20,12 +20,12 @@ const maxTaskWatches = 1024
 // taskWatch is one client's watch of a task.
 type taskWatch struct {
 	get     *call.Call // tasks/get, as the client would send it
-	task    heldTask
+	task    knownTask
 	deliver func(params wire.Raw) bool
 	share   fairshare.Share
 	begun   time.Time
 
-	told wire.Raw // what was delivered last; only the poll uses it
+	delivered wire.Raw // what was delivered last; only the poll uses it
 
 	stop func() bool // releases the hook on the context
 	over bool        // guarded by taskPolls.mu
@@ -43,7 +43,7 @@ type taskWatch struct {
 func (r *Router) WatchTask(ctx context.Context, c *call.Call, id string, deliver func(params wire.Raw) bool) bool {
 	get := c.With(wire.SetMember(wire.Raw(`{}`), "taskId", wire.String(id)))
 	get.Method, get.Back = wire.MethodTasksGet, noBackChannel{}
-	f := r.newTaskForwarding(get, r.Routes(), heldTask{id: id, client: c.Client, principal: c.Principal})
+	f := r.newTaskForwarding(get, r.Routes(), knownTask{id: id, client: c.Client, principal: c.Principal})
 	if _, err := f.request(ctx, watchStages); err != nil {
 		return false
 	}
@@ -76,7 +76,7 @@ func (r *Router) endWatch(w *taskWatch) {
 
 // tell delivers what the upstream said of the task, if that is news to the client. It
 // reports whether the client knows it now.
-func (r *Router) tell(w *taskWatch, routes *Routes, part *catalog.Part, said call.Result) bool {
+func (r *Router) deliverTask(w *taskWatch, routes *Routes, part *catalog.Part, said call.Result) bool {
 	f := r.newTaskForwarding(w.get, routes, w.task)
 	f.resolveTask(part)
 	f.openBackChannel(w.task.ref.Session)
@@ -86,11 +86,11 @@ func (r *Router) tell(w *taskWatch, routes *Routes, part *catalog.Part, said cal
 		return false
 	}
 	params := asNotification(res.Raw)
-	if !bytes.Equal(params, w.told) {
+	if !bytes.Equal(params, w.delivered) {
 		if !w.deliver(params) {
 			return false
 		}
-		w.told = params
+		w.delivered = params
 	}
 	return true
 }

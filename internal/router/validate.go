@@ -22,7 +22,7 @@ func (f *forwarding) validate(context.Context) (bool, error) {
 	if refusal == nil {
 		return false, nil
 	}
-	f.router.metrics.inputs.WithLabelValues(part.Upstream()).Inc()
+	f.router.metrics.invalidInputs.WithLabelValues(part.Upstream()).Inc()
 	f.result.Raw = refusal
 	return true, nil
 }

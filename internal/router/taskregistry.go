@@ -1,0 +1,117 @@
+package router
+
+import (
+	"slices"
+	"sync"
+
+	"mcpgateway/internal/bridge"
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// maxTasks bounds the registered tasks, maxOwnTasks those of one principal. The oldest are
+// removed first. A client can still ask for a removed task by its id, but the task is in no
+// list, and no client is notified of its changes.
+const (
+	maxTasks    = 16384
+	maxOwnTasks = 1024
+)
+
+// knownTask is a task that was announced to a client.
+type knownTask struct {
+	client       *call.Client
+	principal    *call.Principal
+	token        wire.Raw // the progress token of the client, nil for none
+	ref          bridge.TaskRef
+	id           string // the public id
+	principalKey string // of the principal
+	seq          int64  // of the task, in the order of announcement
+}
+
+type taskKey struct{ upstream, session, native string }
+
+func keyOf(t bridge.TaskRef) taskKey { return taskKey{t.Upstream, t.Session, t.Native} }
+
+// taskRegistry maps the tasks of upstreams to the clients that began them, because messages
+// of an upstream name only its own id. The zero value is ready for use, by any number of
+// goroutines.
+type taskRegistry struct {
+	mu          sync.Mutex
+	last        int64
+	tasks       map[taskKey]*knownTask
+	order       []taskKey // the oldest first
+	byPrincipal map[string][]taskKey
+}
+
+// add registers a task.
+func (b *taskRegistry) add(t knownTask) {
+	key := keyOf(t.ref)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.tasks == nil {
+		b.tasks, b.byPrincipal = make(map[taskKey]*knownTask), make(map[string][]taskKey)
+	}
+	b.remove(key)
+	if own := b.byPrincipal[t.principalKey]; len(own) >= maxOwnTasks {
+		b.remove(own[0])
+	}
+	if len(b.order) >= maxTasks {
+		b.remove(b.order[0])
+	}
+	b.last++
+	t.seq = b.last
+	b.tasks[key] = &t
+	b.order = append(b.order, key)
+	b.byPrincipal[t.principalKey] = append(b.byPrincipal[t.principalKey], key)
+}
+
+// remove removes a task. The caller holds mu.
+func (b *taskRegistry) remove(key taskKey) {
+	t := b.tasks[key]
+	if t == nil {
+		return
+	}
+	delete(b.tasks, key)
+	b.order = without(b.order, key)
+	if b.byPrincipal[t.principalKey] = without(b.byPrincipal[t.principalKey], key); len(b.byPrincipal[t.principalKey]) == 0 {
+		delete(b.byPrincipal, t.principalKey)
+	}
+}
+
+// without removes a key, which is mostly the first one.
+func without(keys []taskKey, key taskKey) []taskKey {
+	at := slices.Index(keys, key)
+	return slices.Delete(keys, at, at+1)
+}
+
+// drop removes a task that its upstream does not know any more.
+func (b *taskRegistry) drop(key taskKey) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.remove(key)
+}
+
+// find returns the task with this key, and whether there is one.
+func (b *taskRegistry) find(key taskKey) (knownTask, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.tasks[key]
+	if t == nil {
+		return knownTask{}, false
+	}
+	return *t, true
+}
+
+// ofPrincipal returns the tasks of a principal that were announced after the task with the
+// number after, the oldest first.
+func (b *taskRegistry) ofPrincipal(who string, after int64) []knownTask {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []knownTask
+	for _, key := range b.byPrincipal[who] {
+		if t := b.tasks[key]; t.seq > after {
+			out = append(out, *t)
+		}
+	}
+	return out
+}
