@@ -99,7 +99,7 @@ func answerBatch(sess *session.Session, parts []wire.Raw, limits wire.Limits, ne
 	}
 	var wg sync.WaitGroup
 	for i, x := range running { // after all are registered, so that duplicate ids are found
-		wg.Go(func() { answers[i] = x.answerAlone(x.answer) })
+		wg.Go(func() { answers[i] = x.answerAlone(x.answerLegacy) })
 	}
 	wg.Wait()
 	return slices.DeleteFunc(answers, func(msg []byte) bool { return msg == nil }), len(running)

@@ -49,7 +49,7 @@ func (s *Server) serveLegacy(p *postResponse, r *http.Request, who *call.Princip
 			s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, invalidRequest(err))
 			return true
 		}
-		a := x.answer()
+		a := x.answerLegacy()
 		x.end()
 		x.finish(p, a)
 		return x.bodyIsFree(a)
@@ -148,8 +148,8 @@ func (x *exchange) end() {
 	x.sess.Done(x.id, x)
 }
 
-// answer answers a legacy request, in the front end or by the handler.
-func (x *exchange) answer() answer {
+// answerLegacy answers a legacy request, in the front end or by the handler.
+func (x *exchange) answerLegacy() answer {
 	if by := legacyAnswers[x.call.Method]; by != nil {
 		return by(x)
 	}

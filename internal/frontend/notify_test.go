@@ -159,7 +159,7 @@ func TestAskBetweenCalls(t *testing.T) {
 				defer cancel()
 				done := ask(asking, l, g.client, wire.MethodRootsList)
 				if want := `{"jsonrpc":"2.0","id":1,"method":"roots/list","params":{}}`; g.received() != want {
-					t.Errorf("the client heard %s, want %s", g.received(), want)
+					t.Errorf("the client got %s, want %s", g.received(), want)
 				}
 				tt.then(g, cancel)
 				o := <-done
@@ -167,7 +167,7 @@ func TestAskBetweenCalls(t *testing.T) {
 					t.Errorf("got %s, want %s", got, tt.want)
 				}
 				if told := strings.Contains(g.received(), `"method":"notifications/cancelled","params":{"requestId":1}`); told != (asking.Err() != nil) {
-					t.Errorf("the client heard %s", g.received())
+					t.Errorf("the client got %s", g.received())
 				}
 			})
 		})
@@ -177,7 +177,7 @@ func TestAskBetweenCalls(t *testing.T) {
 		defer end()
 		g := l.enter(ctx, rooted)
 		if o := <-ask(ctx, l, g.client, wire.MethodElicit); string(o.answer) != `{"action":"cancel"}` || g.received() != "" {
-			t.Errorf("what it did not declare: %s, %v; it heard %s", o.answer, o.err, g.received())
+			t.Errorf("an ask that the client did not declare: %s, %v; it got %s", o.answer, o.err, g.received())
 		}
 		gone := *g.client
 		gone.Key = "gone"

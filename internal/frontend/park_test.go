@@ -487,7 +487,7 @@ func TestEachRequestDeclaresItsOwnCapabilities(t *testing.T) {
 		_, state := first.round()
 		second := l.postAs(call.Anonymous, `{"roots":{}}`, `{"a":1,"b":[1.0,"x"]}`, retry(state, `{"ask-1":{"action":"cancel"}}`))
 		if got := second.result(); got != strings.Repeat(`{"action":"cancel"}`, 3) {
-			t.Errorf("got %v: what the client does not declare any more was asked again", got)
+			t.Errorf("got %v: an ask was repeated that the client declares no more", got)
 		}
 	})
 }

@@ -105,7 +105,7 @@ func (p *peer) receiveRequest(m *wire.Message, h *reservation) *wire.Error {
 		return p.modernRequest(m, &meta, h)
 	case sess == nil && m.Method == wire.MethodPing: // allowed before initialize
 		x := p.s.legacyCall(p.ctx, p.stream, nil, &call.Client{Key: p.id, Sessionless: true, Revision: wire.LatestLegacy}, p.who, m)
-		return p.startRequest(x, x.answer, h)
+		return p.startRequest(x, x.answerLegacy, h)
 	case sess == nil && p.servesModern:
 		return errNoRevision
 	case sess == nil:
@@ -116,7 +116,7 @@ func (p *peer) receiveRequest(m *wire.Message, h *reservation) *wire.Error {
 		x.Cancel(nil)
 		return invalidRequest(err)
 	}
-	refused := p.startRequest(x, x.answer, h)
+	refused := p.startRequest(x, x.answerLegacy, h)
 	if refused != nil {
 		x.end()
 	}

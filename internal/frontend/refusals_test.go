@@ -54,10 +54,10 @@ func TestRefusalsAreCountedAndLogged(t *testing.T) {
 	}
 	for _, what := range []string{"protocol violation", "session id refused"} {
 		if n := logs.FilterMessage(what).Len(); n < 2 || n > 100 {
-			t.Errorf("%q is in the log %d times after 200 refusals", what, n)
+			t.Errorf("%q was logged %d times after 200 refusals", what, n)
 		}
 	}
 	if text := logText(t, logs); strings.Contains(text, "secret") {
-		t.Errorf("the log tells what was sent: %s", text)
+		t.Errorf("the log has a part of a message: %s", text)
 	}
 }

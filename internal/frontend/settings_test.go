@@ -25,7 +25,7 @@ func TestSettingsChange(t *testing.T) {
 	}
 	s.Set(Settings{AllowedHosts: []string{"gateway.example"}, AllowedOrigins: []string{"https://page.example"}})
 	if got := status(); got == 403 {
-		t.Error("what is allowed now is refused")
+		t.Error("a request is refused that is allowed now")
 	}
 	s.Set(Settings{})
 	if got := status(); got != 403 {

@@ -90,7 +90,7 @@ func TestSlowBodies(t *testing.T) {
 					t.Errorf("the request was held for %s", took)
 				}
 				if c.status == http.StatusBadRequest && !d.until().IsZero() {
-					t.Error("the deadline of the body is left for what comes after it")
+					t.Error("the deadline of the body still applies after the body")
 				}
 			})
 		})
