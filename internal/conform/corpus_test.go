@@ -30,10 +30,7 @@ var update = flag.Bool("update", false, "write the goldens anew")
 //	resource  a listed resource
 //	sent      the document of the upstream
 //	found     the violations
-//	warn      the document for the client in each mode: the result, the JSON-RPC
-//
-// error,
-//
+//	warn      the document for the client in each mode: the result, the JSON-RPC error,
 //	repair    or the items of a list; "as sent" if no byte differs
 //	strict
 type faulty struct {

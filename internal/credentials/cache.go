@@ -18,9 +18,9 @@ const (
 	failureLife = 2 * time.Second
 )
 
-// cache keeps tokens by key until they have to be replaced, and failures for a moment. It
+// tokenCache keeps tokens by key until they have to be replaced, and failures for a moment. It
 // is safe for concurrent use.
-type cache struct {
+type tokenCache struct {
 	now    func() time.Time
 	flight singleflight.Group
 
@@ -34,19 +34,19 @@ type cachedToken struct {
 	err   error
 }
 
-func newCache(now func() time.Time) *cache {
-	return &cache{now: now, all: ttlcache.New[string, cachedToken](maxCached)}
+func newTokenCache(now func() time.Time) *tokenCache {
+	return &tokenCache{now: now, all: ttlcache.New[string, cachedToken](maxCached)}
 }
 
 // get returns the cached token of a key, or the result of fetch. Concurrent callers share
 // one fetch. It goes on for up to attemptTime when its callers have gone. The error is
 // that of fetch or ctx.
-func (c *cache) get(ctx context.Context, key string, fetch func(ctx context.Context) (*token, error)) (*token, error) {
-	if k, ok := c.look(key); ok {
+func (c *tokenCache) get(ctx context.Context, key string, fetch func(ctx context.Context) (*token, error)) (*token, error) {
+	if k, ok := c.lookup(key); ok {
 		return k.token, k.err
 	}
 	done := c.flight.DoChan(key, func() (any, error) {
-		if k, ok := c.look(key); ok {
+		if k, ok := c.lookup(key); ok {
 			return k.token, k.err
 		}
 		drops := c.dropped()
@@ -72,19 +72,19 @@ func (c *cache) get(ctx context.Context, key string, fetch func(ctx context.Cont
 	}
 }
 
-func (c *cache) look(key string) (cachedToken, bool) {
+func (c *tokenCache) lookup(key string) (cachedToken, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.all.Get(key, c.now())
 }
 
-func (c *cache) dropped() int {
+func (c *tokenCache) dropped() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.drops
 }
 
-func (c *cache) put(key string, k cachedToken, until time.Time, drops int) {
+func (c *tokenCache) put(key string, k cachedToken, until time.Time, drops int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if drops == c.drops {
@@ -93,7 +93,7 @@ func (c *cache) put(key string, k cachedToken, until time.Time, drops int) {
 }
 
 // drop removes the token of a key, and ignores the results of fetches that are running.
-func (c *cache) drop(key string) {
+func (c *tokenCache) drop(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.flight.Forget(key)
@@ -103,7 +103,7 @@ func (c *cache) drop(key string) {
 
 // refuse removes a token that a server has refused. It reports whether to fetch another
 // token, which is no use if the refused one was new.
-func (c *cache) refuse(key, access string) (again bool) {
+func (c *tokenCache) refuse(key, access string) (again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k, ok := c.all.Get(key, c.now())

@@ -16,7 +16,7 @@ func TestEvictionIsAmortized(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := now
-			c := newCache(func() time.Time { return now })
+			c := newTokenCache(func() time.Time { return now })
 			evictions, before := 0, 0
 			for i := range 2 * maxCached {
 				now = now.Add(time.Second / 2)
@@ -36,7 +36,7 @@ func TestEvictionIsAmortized(t *testing.T) {
 	}
 }
 
-func (c *cache) size() int {
+func (c *tokenCache) size() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.all.Len()

@@ -1,25 +1,16 @@
 // Package credentials authenticates requests to upstreams: it makes their headers from a
 // [call.Principal] and the configuration.
 //
-//	principal ──▶ Source ──▶ templates of headers
-//
-// (template.go)
-//
-//	│
-//	└─────▶ tokens, cached until shortly before expiry (cache.go)
-//	          ├── the gateway's own token
-//
-// (clientcredentials.go)
-//
-//	├── the principal's token, exchanged
-//
-// (exchange.go, enterprise.go)
-//
-//	└── the principal's grant                (user.go)
-//	      stored in a [Store], encrypted     (store.go)
-//	      given in a browser                 (flow.go),
-//	        on pages of the gateway: [Web]   (web.go),
-//	        or on this machine: [Login]      (login.go)
+//	principal ──▶ Source ──▶ templates of headers                       (template.go)
+//	                 │
+//	                 └─────▶ tokens, cached until shortly before expiry (cache.go)
+//	                           ├── the gateway's own token              (clientcredentials.go)
+//	                           ├── the principal's token, exchanged     (exchange.go, enterprise.go)
+//	                           └── the principal's grant                (user.go)
+//	                                 stored in a [Store], encrypted     (store.go)
+//	                                 given in a browser                 (flow.go),
+//	                                   on pages of the gateway: [Web]   (web.go),
+//	                                   or on this machine: [Login]      (login.go)
 //
 // The rest of the package sends requests to token endpoints (token.go, assertion.go),
 // discovers authorization servers (discover.go, register.go), and guards all requests

@@ -15,14 +15,14 @@ import (
 //
 //	principal's token ──exchange──▶ idp ──ID-JAG──▶ authorization server ──▶ token
 type enterpriseManaged struct {
-	idp  *authority
-	from *authority // its Issuer is set
-	ask  tokenParams
+	idp    *authority
+	from   *authority // its Issuer is set
+	params tokenParams
 	// subject is the type of the principals' tokens.
-	subject  string
-	fallback *clientCredentials // for requests without a principal; nil: they carry no token
-	cache    *cache
-	latest   latestTokens
+	subjectType string
+	fallback    *clientCredentials // for requests without a principal; nil: they carry no token
+	cache       *tokenCache
+	latest      *latestTokens
 }
 
 const grantAssertion = "urn:ietf:params:oauth:grant-type:jwt-bearer" // RFC 7523, section 2.1
@@ -47,28 +47,28 @@ func (n *enterpriseManaged) token(ctx context.Context, who *call.Principal) (*to
 		if err != nil {
 			return nil, err
 		}
-		form := n.ask.form(grantAssertion)
+		form := n.params.form(grantAssertion)
 		form.Set("assertion", grant)
 		return e.request(ctx, form)
 	})
 }
 
 // grant returns the ID-JAG for the upstream's authorization server.
-func (n *enterpriseManaged) grant(ctx context.Context, brought string) (string, error) {
+func (n *enterpriseManaged) grant(ctx context.Context, subjectToken string) (string, error) {
 	e, err := n.idp.endpoint(ctx)
 	if err != nil {
 		return "", err
 	}
-	form := n.ask.form(oauthex.GrantTypeTokenExchange)
+	form := n.params.form(oauthex.GrantTypeTokenExchange)
 	form.Set("requested_token_type", oauthex.TokenTypeIDJAG)
 	form.Set("audience", n.from.Issuer)
-	form.Set("subject_token", brought)
-	form.Set("subject_token_type", n.subject)
+	form.Set("subject_token", subjectToken)
+	form.Set("subject_token_type", n.subjectType)
 	t, err := e.request(ctx, form)
 	if err != nil {
 		return "", err
 	}
-	if t.kind != oauthex.TokenTypeIDJAG || t.access == brought {
+	if t.kind != oauthex.TokenTypeIDJAG || t.access == subjectToken {
 		return "", failf("%s returned something other than an ID-JAG", e.what)
 	}
 	return t.access, nil

@@ -13,13 +13,13 @@ import (
 // principal use the gateway's own token, if it has client credentials, and no token
 // otherwise.
 type tokenExchange struct {
-	from *authority
-	ask  tokenParams
+	from   *authority
+	params tokenParams
 	// subject is the type of the principals' tokens.
-	subject  string
-	fallback *clientCredentials // for requests without a principal; nil: they carry no token
-	cache    *cache
-	latest   latestTokens
+	subjectType string
+	fallback    *clientCredentials // for requests without a principal; nil: they carry no token
+	cache       *tokenCache
+	latest      *latestTokens
 }
 
 const tokenTypePrefix = "urn:ietf:params:oauth:token-type:"
@@ -34,8 +34,8 @@ func (x *tokenExchange) token(ctx context.Context, who *call.Principal) (*token,
 		return x.fallback.token(ctx, nil)
 	}
 	who = x.latest.withLatest(who, x.cache.now())
-	brought := who.Token.Reveal()
-	if brought == "" {
+	subjectToken := who.Token.Reveal()
+	if subjectToken == "" {
 		return nil, errNoToken
 	}
 	return x.cache.get(ctx, subjectKey(who), func(ctx context.Context) (*token, error) {
@@ -43,14 +43,14 @@ func (x *tokenExchange) token(ctx context.Context, who *call.Principal) (*token,
 		if err != nil {
 			return nil, err
 		}
-		form := x.ask.form(oauthex.GrantTypeTokenExchange)
-		form.Set("subject_token", brought)
-		form.Set("subject_token_type", x.subject)
+		form := x.params.form(oauthex.GrantTypeTokenExchange)
+		form.Set("subject_token", subjectToken)
+		form.Set("subject_token_type", x.subjectType)
 		t, err := e.request(ctx, form)
 		if err != nil {
 			return nil, err
 		}
-		if t.access == brought {
+		if t.access == subjectToken {
 			return nil, failf("%s returned the caller's own token, which is not for this server", e.what)
 		}
 		return t, nil

@@ -23,7 +23,7 @@ type flow struct {
 	redirect string
 	state    string
 	verifier string
-	ask      tokenParams
+	params   tokenParams
 }
 
 func newFlow(s *authServer, e *tokenEndpoint, c registration, redirect string, a tokenParams) (*flow, error) {
@@ -40,7 +40,7 @@ func (f *flow) url(more ...string) string {
 	for name, value := range map[string]string{
 		"response_type": "code", "client_id": f.client.ID, "redirect_uri": f.redirect, "state": f.state,
 		"code_challenge": oauth2.S256ChallengeFromVerifier(f.verifier), "code_challenge_method": "S256",
-		"scope": strings.Join(f.ask.scopes, " "), "resource": f.ask.resource,
+		"scope": strings.Join(f.params.scopes, " "), "resource": f.params.resource,
 	} {
 		if value != "" {
 			q.Set(name, value)
@@ -73,7 +73,7 @@ func (f *flow) redeem(ctx context.Context, answer url.Values) (*token, error) {
 	if len(answer["code"]) != 1 || answer.Get("code") == "" || len(answer.Get("code")) > maxToken {
 		return nil, failf("the response of the authorization server has no code")
 	}
-	form := tokenParams{resource: f.ask.resource}.form("authorization_code")
+	form := tokenParams{resource: f.params.resource}.form("authorization_code")
 	form.Set("code", answer.Get("code"))
 	form.Set("redirect_uri", f.redirect)
 	form.Set("code_verifier", f.verifier)
@@ -105,7 +105,7 @@ func (u *user) begin(ctx context.Context, key, redirect, document string) (*flow
 	u.mu.Lock()
 	seen, more := u.lastChallenge, u.demands[key].scopes
 	u.mu.Unlock()
-	a, issuer := u.ask, u.o.Authority.Issuer
+	a, issuer := u.params, u.o.Authority.Issuer
 	if issuer == "" {
 		if seen.metadata == "" {
 			seen = u.fetchChallenge(ctx)
@@ -183,7 +183,7 @@ func (u *user) finish(ctx context.Context, key string, f *flow, answer url.Value
 		}
 		return err
 	}
-	g := grant{Issuer: f.server.Issuer, Resource: f.ask.resource, Client: f.client, Redirect: f.redirect, Scopes: f.ask.scopes, Asked: f.ask.scopes}.renewed(t)
+	g := grant{Issuer: f.server.Issuer, Resource: f.params.resource, Client: f.client, Redirect: f.redirect, Scopes: f.params.scopes, Asked: f.params.scopes}.renewed(t)
 	unlock, err := u.o.Store.lock(ctx, u.storeName(key)) // so that the renewal of an older grant does not overwrite this one
 	if err != nil {
 		return err

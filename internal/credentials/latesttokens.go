@@ -5,38 +5,36 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/ttlcache"
 )
 
 // latestTokens knows the token of each principal that expires last, since a session
-// outlives the token that it was opened with. It is safe for concurrent use, and its zero
-// value is ready.
+// outlives the token that it was opened with. It is safe for concurrent use.
 type latestTokens struct {
 	mu  sync.Mutex
-	all map[string]*call.Principal
+	all *ttlcache.Cache[string, *call.Principal]
+}
+
+func newLatestTokens() *latestTokens {
+	return &latestTokens{all: ttlcache.New[string, *call.Principal](maxCached)}
 }
 
 // withLatest returns the principal with the token to use: their own until it expires,
 // then the latest known one.
-func (f *latestTokens) withLatest(who *call.Principal, now time.Time) *call.Principal {
+func (l *latestTokens) withLatest(who *call.Principal, now time.Time) *call.Principal {
 	if who.Expires.IsZero() {
 		return who
 	}
 	key := who.Key()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	known := f.all[key]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known, ok := l.all.Get(key, now)
 	switch {
-	case known == nil && len(f.all) >= maxCached:
-		clear(f.all)
-		fallthrough
-	case known == nil:
-		if f.all == nil {
-			f.all = make(map[string]*call.Principal)
+	case now.Before(who.Expires):
+		if !ok || who.Expires.After(known.Expires) {
+			l.all.Put(key, who, who.Expires, now)
 		}
-		f.all[key] = who
-	case who.Expires.After(known.Expires):
-		f.all[key] = who
-	case !now.Before(who.Expires):
+	case ok:
 		return known
 	}
 	return who

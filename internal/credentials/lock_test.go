@@ -158,7 +158,7 @@ func TestLoginDuringARefresh(t *testing.T) {
 
 // TestDropDuringAFetch drops a token while it is being fetched. The result is not cached.
 func TestDropDuringAFetch(t *testing.T) {
-	c := newCache(time.Now)
+	c := newTokenCache(time.Now)
 	came, goOn := make(chan struct{}), make(chan struct{})
 	got := make(chan *token, 1)
 	go func() {
@@ -176,7 +176,7 @@ func TestDropDuringAFetch(t *testing.T) {
 	if err != nil || now.access != "new" || (<-got).access != "old" {
 		t.Errorf("got %+v, %v", now, err)
 	}
-	if k, ok := c.look("k"); !ok || k.token.access != "new" {
+	if k, ok := c.lookup("k"); !ok || k.token.access != "new" {
 		t.Errorf("%+v is kept", k)
 	}
 }

@@ -80,37 +80,37 @@ func newTokens(o Options) (tokenSource, error) {
 		return nil, nil
 	}
 	g := newGuard(o.URL, o.Authority.Issuer, o.Authority.TokenURL, o.IdP.Issuer, o.IdP.TokenURL)
-	a := tokenParams{scopes: o.Scopes, resource: oauthmeta.CanonicalURI(o.URL), audience: o.Audience}
+	params := tokenParams{scopes: o.Scopes, resource: oauthmeta.CanonicalURI(o.URL), audience: o.Audience}
 	if o.Resource != nil {
-		a.resource = *o.Resource
+		params.resource = *o.Resource
 	}
 	if o.Kind == User {
-		return newUser(o, g, a)
+		return newUser(o, g, params)
 	}
 	from, err := newAuthority(o.Authority, "the token endpoint", g, o.Now)
 	if err != nil {
 		return nil, err
 	}
-	mine := &clientCredentials{from: from, ask: a, cache: newCache(o.Now)}
+	own := &clientCredentials{from: from, params: params, cache: newTokenCache(o.Now)}
 	if o.Kind == Own {
-		return mine, nil
+		return own, nil
 	}
 	if o.Authority.Secret == "" && o.Authority.PrivateKey == "" {
-		mine = nil
+		own = nil
 	}
-	subject := tokenTypePrefix + "access_token"
+	subjectType := tokenTypePrefix + "access_token"
 	if o.SubjectType != "" {
-		subject = tokenTypePrefix + o.SubjectType
+		subjectType = tokenTypePrefix + o.SubjectType
 	}
 	switch o.Kind {
 	case Exchange:
-		return &tokenExchange{from: from, ask: a, subject: subject, fallback: mine, cache: newCache(o.Now)}, nil
+		return &tokenExchange{latest: newLatestTokens(), from: from, params: params, subjectType: subjectType, fallback: own, cache: newTokenCache(o.Now)}, nil
 	case Enterprise:
 		idp, err := newAuthority(o.IdP, "the token endpoint of the identity provider", g, o.Now)
 		if err != nil {
 			return nil, err
 		}
-		return &enterpriseManaged{idp: idp, from: from, ask: a, subject: subject, fallback: mine, cache: newCache(o.Now)}, nil
+		return &enterpriseManaged{latest: newLatestTokens(), idp: idp, from: from, params: params, subjectType: subjectType, fallback: own, cache: newTokenCache(o.Now)}, nil
 	}
 	return nil, fmt.Errorf("unknown kind of credentials %q", o.Kind)
 }

@@ -405,7 +405,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 				t.Errorf("%v, %v", again, err)
 			}
 			f, err := s.tokens.(*user).begin(t.Context(), localKey, "http://127.0.0.1:1/callback", "")
-			if err != nil || !slices.Equal(slices.Sorted(slices.Values(f.ask.scopes)), []string{"offline_access", "read", "write"}) {
+			if err != nil || !slices.Equal(slices.Sorted(slices.Values(f.params.scopes)), []string{"offline_access", "read", "write"}) {
 				t.Errorf("%v, %+v", err, f)
 			}
 		}},

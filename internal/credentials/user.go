@@ -16,10 +16,10 @@ import (
 type user struct {
 	o                  Options
 	guard              *guard
-	ask                tokenParams
+	params             tokenParams
 	resourceConfigured bool // params.resource is configured
 	clientAuth         *clientAuth
-	cache              *cache
+	cache              *tokenCache
 
 	mu            sync.Mutex
 	lastChallenge challenge              // of the server
@@ -54,7 +54,7 @@ func newUser(o Options, g *guard, a tokenParams) (*user, error) {
 	if o.Store == nil {
 		o.Store = NewStore("")
 	}
-	u := &user{o: o, guard: g, ask: a, resourceConfigured: o.Resource != nil, cache: newCache(o.Now), demands: make(map[string]scopeDemand), refused: make(map[string]string)}
+	u := &user{o: o, guard: g, params: a, resourceConfigured: o.Resource != nil, cache: newTokenCache(o.Now), demands: make(map[string]scopeDemand), refused: make(map[string]string)}
 	if o.Authority.ID == "" {
 		return u, nil
 	}
@@ -290,7 +290,7 @@ func (s *Source) NeedsGrant(who *call.Principal) bool {
 		return false
 	}
 	key := principalKey(who)
-	if k, ok := u.cache.look(key); ok && k.err == nil {
+	if k, ok := u.cache.lookup(key); ok && k.err == nil {
 		return false
 	}
 	_, err := u.load(key)

@@ -37,11 +37,8 @@ type WebOptions struct {
 
 // Web serves the pages on which principals give grants:
 //
-//	/oauth/start?id=…  ──▶ [ /oauth/login at the principal's issuer ] ──▶
-//
-// authorization
-//
-//	server of the upstream ──▶ /oauth/callback
+//	/oauth/start?id=…  ──▶ [ /oauth/login at the principal's issuer ]
+//	                   ──▶ the upstream's authorization server  ──▶ /oauth/callback
 //
 // A link is for one principal and one upstream. The user who opens it must be that
 // principal: they log in at the issuer of the principal, and the subject must be the

@@ -1,0 +1,41 @@
+package credentials
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	"mcpgateway/internal/call"
+)
+
+// tokenSource obtains tokens of one kind for one upstream.
+type tokenSource interface {
+	// token returns the token for a request of a principal, nil for none. who is nil for
+	// requests that belong to no principal.
+	token(ctx context.Context, who *call.Principal) (*token, error)
+	// refuse says that the server has refused the token of a request, "" if it had none.
+	// It reports whether to send the request again with another token.
+	refuse(ctx context.Context, who *call.Principal, access string, c challenge) (again bool, err error)
+}
+
+// tokenParams are parameters of token requests.
+type tokenParams struct {
+	scopes   []string
+	resource string // "" for none
+	audience string
+}
+
+// form returns the parameters of a token request.
+func (a tokenParams) form(grant string) url.Values {
+	form := url.Values{"grant_type": {grant}}
+	if len(a.scopes) > 0 {
+		form.Set("scope", strings.Join(a.scopes, " "))
+	}
+	if a.resource != "" {
+		form.Set("resource", a.resource)
+	}
+	if a.audience != "" {
+		form.Set("audience", a.audience)
+	}
+	return form
+}
