@@ -62,31 +62,6 @@ func newExplain() *cobra.Command {
 	return cmd
 }
 
-// explained is what explain prints; its JSON is what --json prints. Members are
-// added in later versions, never renamed or removed.
-type explained struct {
-	Kind      string          `json:"kind"`
-	Item      string          `json:"item"`
-	Upstream  string          `json:"upstream"`
-	Native    string          `json:"native"`
-	Subject   string          `json:"subject"`
-	Effect    string          `json:"effect"` // allow, deny or confirm
-	Rule      string          `json:"rule"`
-	File      string          `json:"file,omitempty"`
-	Line      int             `json:"line,omitempty"`
-	Challenge []string        `json:"challenge,omitempty"` // scopes of which one is all that is lacking
-	Steps     []explainedStep `json:"steps"`
-}
-
-type explainedStep struct {
-	Rule    string `json:"rule"`
-	File    string `json:"file,omitempty"`
-	Line    int    `json:"line,omitempty"`
-	Effect  string `json:"effect"`
-	Matches bool   `json:"matches"`
-	Reason  string `json:"reason"`
-}
-
 func (o *explainOptions) run(cmd *cobra.Command, name string) error {
 	cfg, source, err := o.config()
 	if err != nil {
@@ -153,14 +128,7 @@ func absent(v *gateway.InProcess, name string) error {
 }
 
 func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Explanation) error {
-	d := &e.Decision
-	r := explained{
-		Kind: q.Kind.String(), Item: q.Public, Upstream: e.Upstream, Native: e.Native, Subject: q.Principal.Subject,
-		Effect: d.Effect.String(), Rule: d.Rule, File: d.File, Line: d.Line, Challenge: d.Scopes,
-	}
-	for _, s := range e.Steps {
-		r.Steps = append(r.Steps, explainedStep{s.Rule, s.File, s.Line, s.Effect.String(), s.Matches, s.Reason})
-	}
+	d, r := &e.Decision, e.Report(q)
 	if o.json {
 		return printJSON(out, r)
 	}

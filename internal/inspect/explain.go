@@ -63,3 +63,42 @@ func (i *Inspector) Explain(q Question) (Explanation, bool) {
 	}
 	return out, true
 }
+
+// ExplanationReport is an Explanation with its question, for programs. Its JSON form is
+// public: members are added in later versions, never renamed or removed.
+type ExplanationReport struct {
+	Kind      string       `json:"kind"`
+	Item      string       `json:"item"` // the public name or URI
+	Upstream  string       `json:"upstream"`
+	Native    string       `json:"native"`
+	Subject   string       `json:"subject"`
+	Effect    string       `json:"effect"` // allow, deny or confirm
+	Rule      string       `json:"rule"`
+	File      string       `json:"file,omitempty"`
+	Line      int          `json:"line,omitempty"`
+	Challenge []string     `json:"challenge,omitempty"` // the caller lacks only one of these scopes
+	Steps     []StepReport `json:"steps"`
+}
+
+// StepReport is what one rule says about the call.
+type StepReport struct {
+	Rule    string `json:"rule"`
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Effect  string `json:"effect"`
+	Matches bool   `json:"matches"`
+	Reason  string `json:"reason"`
+}
+
+// Report returns the explanation of a question for programs.
+func (e *Explanation) Report(q *Question) *ExplanationReport {
+	d := &e.Decision
+	r := &ExplanationReport{
+		Kind: q.Kind.String(), Item: q.Public, Upstream: e.Upstream, Native: e.Native, Subject: q.Principal.Subject,
+		Effect: d.Effect.String(), Rule: d.Rule, File: d.File, Line: d.Line, Challenge: d.Scopes,
+	}
+	for _, s := range e.Steps {
+		r.Steps = append(r.Steps, StepReport{s.Rule, s.File, s.Line, s.Effect.String(), s.Matches, s.Reason})
+	}
+	return r
+}
