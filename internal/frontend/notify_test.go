@@ -89,12 +89,12 @@ func TestNotifyReachesOneClient(t *testing.T) {
 			t.Errorf("the client was told\n%s\nwant\n%s", got, want)
 		}
 		if got := bob.received(); got != "" {
-			t.Errorf("another client was told %s", got)
+			t.Errorf("another client got %s", got)
 		}
 		bob.send(http.MethodPost, `{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"debug"}}`)
 		l.s.Notify(Audience{Client: bob.key}, wire.NoteMessage, wire.Raw(`{"level":"debug","data":3}`))
 		if got := bob.received(); got != note("message", `,"params":{"level":"debug","data":3}`) {
-			t.Errorf("a client that wants everything was told %s", got)
+			t.Errorf("a client that wants everything got %s", got)
 		}
 	})
 }
@@ -114,7 +114,7 @@ func TestNotifyReachesAPrincipal(t *testing.T) {
 		l.s.Notify(Audience{Principal: ann}, wire.NotePromptsChanged, nil)
 		for n, want := range []string{note("prompts/list_changed", ""), note("prompts/list_changed", ""), ""} {
 			if got := guests[n].received(); got != want {
-				t.Errorf("client %d was told %s, want %s", n, got, want)
+				t.Errorf("client %d got %s, want %s", n, got, want)
 			}
 		}
 	})

@@ -273,7 +273,7 @@ func TestClientThatNeverComesBack(t *testing.T) {
 		_, state := first.round()
 		time.Sleep(parkTTL)
 		if diff := cmp.Diff([]string{park.ErrExpired.Error()}, l.causes()); diff != "" || got != `{"action":"cancel"}` {
-			t.Errorf("%s the question got %s", diff, got)
+			t.Errorf("%s the ask got %s", diff, got)
 		}
 		l.post(retry(state, `{"ask-1":{"action":"accept"}}`)).fault(-32602, "expired")
 		if diff := cmp.Diff([]string{bridge.ErrExpired.Error()}, l.refusals()); diff != "" {
@@ -384,7 +384,7 @@ func TestDrainEndsParkedCalls(t *testing.T) {
 		gathered()
 		gathered() // one for each ask
 		if got := resumed.result(); got != `{"action":"cancel"}{"action":"cancel"}` {
-			t.Errorf("a question during the drain got %v", got)
+			t.Errorf("an ask during the drain got %v", got)
 		}
 	})
 }

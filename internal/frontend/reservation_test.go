@@ -35,7 +35,7 @@ func TestRequestShares(t *testing.T) {
 		{of("192.0.2.1:1", ann), of("192.0.2.1:1", call.Anonymous), true},
 	} {
 		if !tt.differ && tt.a != tt.b {
-			t.Errorf("owners %d and %d, want the same", tt.a, tt.b)
+			t.Errorf("shares %d and %d, want the same", tt.a, tt.b)
 		}
 	}
 	seen := make(map[fairshare.Share]bool)
@@ -43,7 +43,7 @@ func TestRequestShares(t *testing.T) {
 		seen[of(fmt.Sprintf("192.0.2.%d:1", i), call.Anonymous)] = true
 	}
 	if len(seen) < 100 { // some of 200 clients have the same of 1024 shares
-		t.Errorf("200 addresses are %d owners", len(seen))
+		t.Errorf("200 addresses have %d shares", len(seen))
 	}
 }
 
@@ -139,7 +139,7 @@ func TestBodiesAreBounded(t *testing.T) {
 		close(c.h.release("x"))
 		synctest.Wait()
 		if n := c.s.bodies.Held() + c.s.calls.Held(); n != 0 {
-			t.Errorf("%d are held of nothing", n)
+			t.Errorf("%d are still held", n)
 		}
 		if w, _ := c.post(0, body); w.Code != http.StatusOK {
 			t.Errorf("afterwards: status %d", w.Code)
@@ -163,7 +163,7 @@ func TestBodyThatNeverComes(t *testing.T) {
 			hangUp()
 			synctest.Wait()
 			if n := c.s.calls.Held() + c.s.bodies.Held(); n != 0 {
-				t.Errorf("%d are held of nothing", n)
+				t.Errorf("%d are still held", n)
 			}
 		})
 	}
@@ -225,7 +225,7 @@ func TestCallsAreBounded(t *testing.T) {
 		hangUp()
 		synctest.Wait()
 		if n := c.s.calls.Held(); n != 0 {
-			t.Errorf("%d are held of nothing", n)
+			t.Errorf("%d are still held", n)
 		}
 	})
 }
@@ -267,7 +267,7 @@ func TestStdioBodiesAreBounded(t *testing.T) {
 		c.in.Close()
 		<-c.done
 		if n := s.bodies.Held() + s.calls.Held(); n != 0 {
-			t.Errorf("%d are held of nothing", n)
+			t.Errorf("%d are still held", n)
 		}
 	})
 }
@@ -301,7 +301,7 @@ func TestListenStreamsAreShared(t *testing.T) {
 		hangUp()
 		synctest.Wait()
 		if n := c.s.listening.Held(); n != 0 {
-			t.Errorf("%d are held of nothing", n)
+			t.Errorf("%d are still held", n)
 		}
 	})
 }

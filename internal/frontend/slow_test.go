@@ -213,7 +213,7 @@ func TestAnswersThatWaitOverSSEAreBounded(t *testing.T) {
 					t.Errorf("the stream was given up after %s, want %s", took, writeTimeout)
 				}
 				if n := s.unsent.Held(); n != 0 {
-					t.Errorf("%d bytes are held of nothing", n)
+					t.Errorf("%d bytes are still held", n)
 				}
 			})
 		})
@@ -249,10 +249,10 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 				wg.Wait()
 				const patient, hurried = writeTimeout, writeHurried
 				if want := []time.Duration{patient, patient, patient, patient, hurried, hurried, patient, patient}; !slices.Equal(ended, want) {
-					t.Errorf("the answers were given up after %v, want %v", ended, want)
+					t.Errorf("the answers were dropped after %v, want %v", ended, want)
 				}
 				if n := c.s.unsent.Held(); n != 0 {
-					t.Errorf("%d bytes are held of nothing", n)
+					t.Errorf("%d bytes are still held", n)
 				}
 			})
 		})

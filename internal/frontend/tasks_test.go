@@ -90,7 +90,7 @@ func TestListenWatchesTasks(t *testing.T) {
 	}
 	deliver := <-tasks.deliver
 	if !deliver(wire.Raw(`{"taskId":"t1","x":1e400}`)) {
-		t.Error("news were not taken")
+		t.Error("the changes were not accepted")
 	}
 	told := `{"jsonrpc":"2.0","method":"notifications/tasks","params":{"taskId":"t1","x":1e400,"_meta":{"io.modelcontextprotocol/subscriptionId":"l"}}}`
 	if diff := cmp.Diff(told, next()); diff != "" {

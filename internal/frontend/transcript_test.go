@@ -130,7 +130,7 @@ func (p *play) option(o *Options, words []string) {
 		o.Authenticate = func(r *http.Request) (*call.Principal, error) {
 			subject := r.Header.Get("Authorization")
 			if subject == "" {
-				return nil, fmt.Errorf("no proof")
+				return nil, fmt.Errorf("no credentials")
 			}
 			return &call.Principal{Subject: subject, AuthMethod: "api-key"}, nil
 		}
@@ -226,7 +226,7 @@ func (p *play) do(words []string) {
 	case "close": // closes the input of stdio
 		p.stdio.in.Close()
 	default:
-		p.t.Fatalf("unknown deed %q", words)
+		p.t.Fatalf("unknown action %q", words)
 	}
 	synctest.Wait()
 }

@@ -173,7 +173,7 @@ func exercise(t *testing.T, s *Server, transport mcp.Transport, revision string)
 		cancel()
 	}()
 	if _, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "wait", Arguments: map[string]any{"for": "ever"}}); err == nil {
-		t.Error("a call that was given up succeeded")
+		t.Error("a cancelled call succeeded")
 	}
 	if <-h.ended == nil {
 		t.Error("the call's context did not end")
