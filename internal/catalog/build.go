@@ -27,13 +27,13 @@ type builder struct {
 // draft is an item on its way to an entry.
 type draft struct {
 	*Entry
-	raw    wire.Raw         // as the upstream sent it, or mended
-	alias  string           // stands for the native name in the public one
-	space  *namespace.Space // the naming that the public name is of
-	marked bool             // the public name does not show the native one
-	placed bool             // the item has a public name
-	waits  *Part            // that may turn out to have the name
-	kept   *Part            // for whose clashing items such names are kept
+	raw    wire.Raw          // as the upstream sent it, or mended
+	alias  string            // stands for the native name in the public one
+	space  *namespace.Naming // the naming that the public name is of
+	marked bool              // the public name does not show the native one
+	placed bool              // the item has a public name
+	waits  *Part             // that may turn out to have the name
+	kept   *Part             // for whose clashing items such names are kept
 }
 
 // publish gives the items of one kind public names.
@@ -97,7 +97,7 @@ func (b *builder) keeps(kind call.Kind, public string) *Part {
 	for _, p := range b.parts {
 		switch {
 		case p.space.Prefix() != "":
-		case !isURI(kind) && strings.HasPrefix(public, p.space.Fallback().Lead()), isURI(kind) && ok && owner.Name == p.Upstream():
+		case !isURI(kind) && strings.HasPrefix(public, p.space.Fallback().NamePrefix()), isURI(kind) && ok && owner.Name == p.Upstream():
 			return p
 		}
 	}
@@ -108,8 +108,8 @@ func (b *builder) keeps(kind call.Kind, public string) *Part {
 // prefix, and may turn out to list the name; nil if there is none.
 func (b *builder) mayBelong(d *draft, public string) *Part {
 	for _, p := range b.parts {
-		switch lead := p.space.Lead(); {
-		case !p.source.Unlisted || p == d.part || d.kept == d.part:
+		switch lead := p.space.NamePrefix(); {
+		case !p.source.NeverListed || p == d.part || d.kept == d.part:
 		case lead == "" && p.index < d.part.index, lead != "" && !isURI(d.Kind) && strings.HasPrefix(public, lead):
 			return p
 		}
@@ -126,7 +126,7 @@ func (b *builder) read(kind call.Kind) []*draft {
 		seen := make(map[string]bool, len(items))
 		drafts = slices.Grow(drafts, len(items))
 		for i, raw := range items {
-			d := &draft{Entry: &Entry{Kind: kind, part: p}, raw: raw, space: p.source.Space}
+			d := &draft{Entry: &Entry{Kind: kind, part: p}, raw: raw, space: p.source.Naming}
 			if b.check(d, seen) && !b.held(d, i, seen) && b.first(d, seen) {
 				d.override()
 				drafts = append(drafts, d)
@@ -154,17 +154,17 @@ func (b *builder) check(d *draft, seen map[string]bool) bool {
 	}
 	finding := Finding{Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native}
 	if it.Unusable != "" {
-		finding.What, finding.Reason, finding.Against = Quarantined, it.Unusable, it.UnusableKind
+		finding.Issue, finding.Reason, finding.Against = Quarantined, it.Unusable, it.UnusableKind
 		b.findings = append(b.findings, finding)
 		return false
 	}
 	for _, f := range it.Violations {
-		finding.What, finding.Reason, finding.Against, finding.Mended = Nonconforming, f.String(), f.Kind, f.Repaired
+		finding.Issue, finding.Reason, finding.Against, finding.Mended = Nonconforming, f.String(), f.Kind, f.Repaired
 		b.findings = append(b.findings, finding)
 	}
 	if it.Removed != (sanitize.Counts{}) {
 		b.findings = append(b.findings, Finding{
-			What: Sanitized, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Removed: it.Removed,
+			Issue: Sanitized, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Removed: it.Removed,
 			Reason: "characters were taken out of its text",
 		})
 	}
@@ -177,7 +177,7 @@ func (b *builder) held(d *draft, i int, seen map[string]bool) bool {
 		return false
 	}
 	b.findings = append(b.findings, Finding{
-		What: Held, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Reason: d.part.source.HeldTools[i],
+		Issue: Held, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Reason: d.part.source.HeldTools[i],
 	})
 	if _, ok := seen[d.Native]; !ok {
 		seen[d.Native] = false // an override of it is for an item that there is
@@ -197,7 +197,7 @@ func (b *builder) budget(p *Part) *toolschema.Budget {
 func (b *builder) first(d *draft, seen map[string]bool) bool {
 	if seen[d.Native] {
 		b.findings = append(b.findings, Finding{
-			What: Duplicate, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Against: conform.DuplicateItem,
+			Issue: Duplicate, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Against: conform.DuplicateItem,
 			Reason: "the upstream lists it more than once; the first counts",
 		})
 		return false
@@ -229,7 +229,7 @@ func (b *builder) unmatched(p *Part, kind call.Kind, seen map[string]bool) {
 	for _, native := range slices.Sorted(maps.Keys(overrides)) {
 		if _, listed := seen[native]; !listed {
 			b.findings = append(b.findings, Finding{
-				What: Unmatched, Kind: kind, Upstream: p.Upstream(), Native: native, Reason: "the override is for an item that the upstream does not list",
+				Issue: Unmatched, Kind: kind, Upstream: p.Upstream(), Native: native, Reason: "the override is for an item that the upstream does not list",
 			})
 		}
 	}
@@ -300,9 +300,9 @@ func (b *builder) share(d *draft) {
 	b.report(d, Clash, "an upstream before lists the same web address and serves it")
 }
 
-func (b *builder) report(d *draft, what Fault, reason string) {
+func (b *builder) report(d *draft, what Issue, reason string) {
 	b.findings = append(b.findings, Finding{
-		What: what, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Public: d.Public, Reason: reason,
+		Issue: what, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Public: d.Public, Reason: reason,
 	})
 }
 

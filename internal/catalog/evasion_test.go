@@ -28,7 +28,7 @@ func TestEvasionsByPublicURI(t *testing.T) {
 		v := Build(Options{Policy: p}, sources).View(call.Anonymous, nil)
 		allowed := func(public string) bool {
 			target, ok := v.Resolve(call.Resource, public)
-			return ok && target.Judgement.Decide(policy.Request{Method: wire.MethodResourcesRead}).AllowedOutright()
+			return ok && target.Policy.Decide(policy.Request{Method: wire.MethodResourcesRead}).AllowedOutright()
 		}
 		for _, uri := range []string{
 			"files+file:///etc/passwd", "files+file:///pub/../etc/passwd", "files+file:///pub/..%2f..%2fetc%2fpasswd", "files+file:///pub/%2e%2e/etc/passwd", "files+file:///pub/%252e%252e/etc/x",

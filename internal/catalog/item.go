@@ -34,11 +34,11 @@ type Entry struct {
 }
 
 // Fault is what is remarkable about an item.
-type Fault uint8
+type Issue uint8
 
 // The faults. Quarantined items and duplicates are not published.
 const (
-	Quarantined   Fault = iota // it lacks what its schema requires
+	Quarantined   Issue = iota // it lacks what its schema requires
 	Duplicate                  // its upstream lists the name more than once; the first counts
 	Clash                      // another item has the public name that it would have
 	Shortened                  // the native name does not fit into a public one
@@ -49,13 +49,13 @@ const (
 )
 
 // String returns the fault in one word.
-func (f Fault) String() string {
+func (f Issue) String() string {
 	return [...]string{"quarantined", "duplicate", "clash", "shortened", "nonconforming", "sanitized", "unmatched", "held"}[f]
 }
 
 // Finding reports something about an item, for logs and checks.
 type Finding struct {
-	What     Fault
+	Issue    Issue
 	Kind     call.Kind
 	Upstream string
 	Native   string // "" when the item has no usable name, or it is about no item
@@ -69,7 +69,7 @@ type Finding struct {
 
 // String returns the finding as one line.
 func (f Finding) String() string {
-	s := fmt.Sprintf("%s: %s %q %s: %s", f.Upstream, f.Kind, f.Native, f.What, f.Reason)
+	s := fmt.Sprintf("%s: %s %q %s: %s", f.Upstream, f.Kind, f.Native, f.Issue, f.Reason)
 	if f.Public != "" {
 		s += fmt.Sprintf(" (published as %q)", f.Public)
 	}

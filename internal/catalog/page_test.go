@@ -250,7 +250,7 @@ func TestConcurrentUse(t *testing.T) {
 				t.Errorf("listed: %q", got)
 			}
 			v.Page(call.Tool, wire.Rev20260728, "", since.Add(time.Duration(i)*time.Second))
-			v.Near(call.Tool, "a_1")
+			v.SimilarNames(call.Tool, "a_1")
 		})
 	}
 	wg.Wait()

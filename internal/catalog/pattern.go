@@ -14,8 +14,8 @@ import (
 // pattern is a template that URIs are matched with.
 type pattern struct {
 	entry    *Entry
-	space    *namespace.Space // the naming that the template was published with
-	lead     string           // what every expansion begins with
+	space    *namespace.Naming // the naming that the template was published with
+	lead     string            // what every expansion begins with
 	template *uritemplate.Template
 	vars     int
 }
@@ -54,7 +54,7 @@ func matching(patterns []pattern, uri string) iter.Seq[pattern] {
 
 // newPattern returns the pattern of a template under its public name or its
 // native one, and false where nothing can be matched with it within bounds.
-func newPattern(e *Entry, text string, space *namespace.Space) (pattern, bool) {
+func newPattern(e *Entry, text string, space *namespace.Naming) (pattern, bool) {
 	if conform.TemplateError(e.Native) != "" {
 		return pattern{}, false // nothing was checked
 	}
@@ -68,7 +68,7 @@ func newPattern(e *Entry, text string, space *namespace.Space) (pattern, bool) {
 
 // addPattern makes a template's URIs resolvable where no prefix shows whose
 // they are.
-func (t *Table) addPattern(e *Entry, space *namespace.Space) {
+func (t *Table) addPattern(e *Entry, space *namespace.Naming) {
 	if p, ok := newPattern(e, e.Public, space); ok {
 		t.patterns = append(t.patterns, p)
 	}

@@ -27,12 +27,12 @@ func TestConformanceOfLists(t *testing.T) {
 	tests := []struct {
 		mode     conform.Mode
 		listed   string
-		findings []Fault
+		findings []Issue
 	}{
 		{conform.Off, `[{"name":"u__bare","inputSchema":{}},{"name":"u__odd","inputSchema":{"type":"object"},"title":null},{"name":"u__none","inputSchema":{"type":"array"}},{"name":"u__mild","inputSchema":{"type":"object"},"readOnlyHint":true}]`, nil},
-		{conform.Warn, `[{"name":"u__mild","inputSchema":{"type":"object"},"readOnlyHint":true}]`, []Fault{Quarantined, Quarantined, Quarantined, Nonconforming}},
-		{conform.Repair, `[{"name":"u__bare","inputSchema":{"type":"object"}},{"name":"u__odd","inputSchema":{"type":"object"}},{"name":"u__mild","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]`, []Fault{Nonconforming, Nonconforming, Quarantined, Nonconforming}},
-		{conform.Strict, `[]`, []Fault{Quarantined, Quarantined, Quarantined, Quarantined}},
+		{conform.Warn, `[{"name":"u__mild","inputSchema":{"type":"object"},"readOnlyHint":true}]`, []Issue{Quarantined, Quarantined, Quarantined, Nonconforming}},
+		{conform.Repair, `[{"name":"u__bare","inputSchema":{"type":"object"}},{"name":"u__odd","inputSchema":{"type":"object"}},{"name":"u__mild","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]`, []Issue{Nonconforming, Nonconforming, Quarantined, Nonconforming}},
+		{conform.Strict, `[]`, []Issue{Quarantined, Quarantined, Quarantined, Quarantined}},
 	}
 	for _, tt := range tests {
 		s := source(t, "u", "u", bare, odd, none, mild)
@@ -45,9 +45,9 @@ func TestConformanceOfLists(t *testing.T) {
 		if diff := cmp.Diff(tt.listed, string(wire.ValueOf(page).Get("tools").Raw())); diff != "" {
 			t.Errorf("mode %d (-want +got):\n%s", tt.mode, diff)
 		}
-		var got []Fault
+		var got []Issue
 		for _, f := range tbl.Findings() {
-			got = append(got, f.What)
+			got = append(got, f.Issue)
 		}
 		if diff := cmp.Diff(tt.findings, got); diff != "" {
 			t.Errorf("mode %d, findings (-want +got):\n%s", tt.mode, diff)
@@ -101,8 +101,8 @@ func TestSanitizedLists(t *testing.T) {
 		t.Errorf("instructions %q", got)
 	}
 	want := []Finding{
-		{What: Sanitized, Upstream: "u", Removed: sanitize.Counts{0, 0, 1}, Reason: "characters were taken out of its instructions"},
-		{What: Sanitized, Upstream: "u", Native: "a", Removed: sanitize.Counts{1, 0, 1}, Reason: "characters were taken out of its text"},
+		{Issue: Sanitized, Upstream: "u", Removed: sanitize.Counts{0, 0, 1}, Reason: "characters were taken out of its instructions"},
+		{Issue: Sanitized, Upstream: "u", Native: "a", Removed: sanitize.Counts{1, 0, 1}, Reason: "characters were taken out of its text"},
 	}
 	if diff := cmp.Diff(want, tbl.Findings()); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
@@ -126,7 +126,7 @@ func TestOverrides(t *testing.T) {
 		"files": {Tools: policy.Globs{Allow: []string{"read_text_file", "write_file", "list", "old"}}},
 	}})
 	tbl := Build(Options{Policy: allow}, []Source{s, open})
-	hashed := s.Space.HashedName("list")
+	hashed := s.Naming.HashedName("list")
 	wantNames(t, tbl, call.Tool, "files__read", "files__list", hashed, "two", "three")
 	wantNames(t, tbl, call.Prompt, "files__check")
 	view := tbl.View(call.Anonymous, nil)
@@ -160,7 +160,7 @@ func TestHeldTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	src := Source{Space: space, HeldTools: []string{"it is new", "", ""}, Rules: Rules{ToolOverride: map[string]Override{"a": {Title: "A"}}}}
+	src := Source{Naming: space, HeldTools: []string{"it is new", "", ""}, Rules: Rules{ToolOverride: map[string]Override{"a": {Title: "A"}}}}
 	src.Items[call.Tool] = []wire.Raw{
 		wire.Raw(`{"name":"a","inputSchema":{"type":"object"}}`), wire.Raw(`{"name":"b","inputSchema":{"type":"object"}}`), wire.Raw(`{"name":"a","inputSchema":{"type":"object"},"description":"as accepted"}`),
 	}
@@ -173,7 +173,7 @@ func TestHeldTools(t *testing.T) {
 	if want := []string{"files__b ", "files__a as accepted"}; !slices.Equal(got, want) {
 		t.Errorf("published are %q, want %q", got, want)
 	}
-	if f := table.Findings(); len(f) != 1 || f[0] != (Finding{What: Held, Kind: call.Tool, Upstream: "files", Native: "a", Reason: "it is new"}) {
+	if f := table.Findings(); len(f) != 1 || f[0] != (Finding{Issue: Held, Kind: call.Tool, Upstream: "files", Native: "a", Reason: "it is new"}) {
 		t.Errorf("findings %v", f)
 	}
 	if n := len(table.View(call.Anonymous, nil).Entries(call.Prompt)); n != 1 {

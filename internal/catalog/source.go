@@ -40,17 +40,17 @@ const (
 // Source is what one upstream brings into the table. Nobody changes what it
 // refers to afterwards.
 type Source struct {
-	Space        *namespace.Space
+	Naming       *namespace.Naming
 	Revision     wire.Revision // "" while it is not known
 	Capabilities wire.Raw      // nil while they are not known
 	Instructions string
 	Items        [call.Kinds][]wire.Raw // valid JSON each, in the upstream's own order, with native names
 	Freshness    Freshness
 	Down         *Down // nil while the upstream is ready
-	// Unlisted says that nobody knows what the upstream lists: no catalog of it was
+	// NeverListed says that nobody knows what the upstream lists: no catalog of it was
 	// ever gathered. It may have any name that nothing else keeps from it.
-	Unlisted bool
-	Rules    Rules
+	NeverListed bool
+	Rules       Rules
 	// HeldTools says for each tool why it is not to be published, "" for those
 	// that may be; nil: all may be.
 	HeldTools []string
@@ -104,16 +104,16 @@ type Down struct {
 // Part is one upstream's part of a table. It is immutable.
 type Part struct {
 	source Source
-	space  *namespace.Space
+	space  *namespace.Naming
 	index  int // place in the order of the configuration
 }
 
 // Upstream returns the upstream's name.
 func (p *Part) Upstream() string { return p.space.Upstream() }
 
-// Space returns the naming to rewrite with. Unlike the source's it knows the
+// Naming returns the naming to rewrite with. Unlike the source's it knows the
 // URIs that were renamed because they clash.
-func (p *Part) Space() *namespace.Space { return p.space }
+func (p *Part) Naming() *namespace.Naming { return p.space }
 
 // Revision returns the revision that the upstream speaks, "" when unknown.
 func (p *Part) Revision() wire.Revision { return p.source.Revision }
@@ -153,7 +153,7 @@ func (p *Part) leads() [call.Kinds][]string { return p.leadsOf(p.empty()) }
 func (p *Part) leadsOf(unknown bool) [call.Kinds][]string {
 	var leads [call.Kinds][]string
 	if unknown {
-		leads[call.Tool] = []string{p.space.Lead()}
+		leads[call.Tool] = []string{p.space.NamePrefix()}
 		leads[call.Prompt] = leads[call.Tool]
 	}
 	switch {

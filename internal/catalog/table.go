@@ -51,11 +51,11 @@ func Build(opts Options, sources []Source) *Table {
 	}
 	open := 0
 	for i, s := range sources {
-		p := &Part{source: s, space: s.Space, index: i}
+		p := &Part{source: s, space: s.Naming, index: i}
 		t.parts = append(t.parts, p)
 		t.sanitizeInstructions(p)
 		t.byName[p.Upstream()] = p
-		if prefix := s.Space.Prefix(); prefix != "" {
+		if prefix := s.Naming.Prefix(); prefix != "" {
 			t.byPrefix[prefix] = p
 			continue
 		}
@@ -80,7 +80,7 @@ func (t *Table) sanitizeInstructions(p *Part) {
 	text, taken := p.Rules().Sanitize.Text(p.source.Instructions)
 	if p.source.Instructions = text; taken != (sanitize.Counts{}) {
 		t.findings = append(t.findings, Finding{
-			What: Sanitized, Upstream: p.Upstream(), Removed: taken, Reason: "characters were taken out of its instructions",
+			Issue: Sanitized, Upstream: p.Upstream(), Removed: taken, Reason: "characters were taken out of its instructions",
 		})
 	}
 }
@@ -126,7 +126,7 @@ func (t *Table) View(who *call.Principal, client *call.Client) *View {
 	}
 	v, visible := newView(t, t.opts.Policy.Rights(c), t.views.alike)
 	v = t.views.put(key, visible, v)
-	if !t.opts.Policy.Differs() {
+	if !t.opts.Policy.TellsCallersApart() {
 		t.sole.Store(v)
 	}
 	return v

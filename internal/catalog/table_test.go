@@ -30,7 +30,7 @@ func source(t testing.TB, upstream, prefix string, items ...string) Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Source{Space: space, Freshness: Freshness{At: since, TTL: time.Minute}}
+	s := Source{Naming: space, Freshness: Freshness{At: since, TTL: time.Minute}}
 	for _, it := range items {
 		v := wire.ValueOf(wire.Raw(it))
 		kind := call.Prompt
@@ -134,10 +134,10 @@ func TestClashes(t *testing.T) {
 	)
 	hashed := func(upstream, native string) string {
 		p, _ := tbl.Part(upstream)
-		return p.Space().Fallback().HashedName(native)
+		return p.Naming().Fallback().HashedName(native)
 	}
 	one, _ := tbl.Part("one")
-	longOne, _ := one.Space().Name(long)
+	longOne, _ := one.Naming().Name(long)
 	longTwo := hashed("two", long)
 	wantNames(t, tbl, call.Tool, "x", "one__files__read", "one__two__x", longOne, hashed("two", "x"), "two__x", "y", longTwo, "app", "files__read")
 	wantNames(t, tbl, call.Resource, "a:1", "one+files+a:1", "https://h/", "two+a:1", "a:2")
@@ -177,7 +177,7 @@ func TestClashes(t *testing.T) {
 	if got := string(target.Entry.Raw); !strings.Contains(got, `"ui/resourceUri":"two+a:1"`) {
 		t.Errorf("the tool refers to %s", got)
 	}
-	if got := string(target.Part.Space().Result(wire.MethodToolsCall, wire.Raw(`{"content":[{"type":"resource_link","uri":"a:1"}]}`), namespace.Asked{})); !strings.Contains(got, `"two+a:1"`) {
+	if got := string(target.Part.Naming().Result(wire.MethodToolsCall, wire.Raw(`{"content":[{"type":"resource_link","uri":"a:1"}]}`), namespace.Asked{})); !strings.Contains(got, `"two+a:1"`) {
 		t.Errorf("the result refers to %s", got)
 	}
 	// A name that does not show the native one carries it.
@@ -234,7 +234,7 @@ func TestQuarantine(t *testing.T) {
 				t.Errorf("listed: %q", got)
 			}
 			fs := tbl.Findings()
-			if len(fs) != 1 || fs[0].What != Quarantined || fs[0].Reason != tt.reason || fs[0].Public != "" {
+			if len(fs) != 1 || fs[0].Issue != Quarantined || fs[0].Reason != tt.reason || fs[0].Public != "" {
 				t.Errorf("findings: %+v", fs)
 			}
 		})
@@ -300,7 +300,7 @@ func TestInvariants(t *testing.T) {
 					continue
 				}
 				if got, ok := v.Resolve(kind, e.Public); !ok || got.Native != e.Native {
-					t.Fatalf("%s %q of %s is %q only without %s", kind, e.Native, e.part.Upstream(), e.Public, sources[2].Space.Upstream())
+					t.Fatalf("%s %q of %s is %q only without %s", kind, e.Native, e.part.Upstream(), e.Public, sources[2].Naming.Upstream())
 				}
 			}
 		}
@@ -455,7 +455,7 @@ func BenchmarkResolve(b *testing.B) {
 func BenchmarkNear(b *testing.B) {
 	v := build(many(b, 10000)...).View(call.Anonymous, nil)
 	for b.Loop() {
-		v.Near(call.Tool, "u7__tol_512")
+		v.SimilarNames(call.Tool, "u7__tol_512")
 	}
 }
 
@@ -487,7 +487,7 @@ func TestClashesWhileDown(t *testing.T) {
 	two := source(t, "two", "", tool("x"), tool("y"), tool("files__y"), prompt("p"), resource("a:1"), resource("a:2"), resource("https://h/"), template("t:{x}"))
 	files := source(t, "files", "files", tool("read"))
 	never := func(s Source) Source {
-		s.Items, s.Unlisted = [call.Kinds][]wire.Raw{}, true
+		s.Items, s.NeverListed = [call.Kinds][]wire.Raw{}, true
 		return down(s)
 	}
 
@@ -562,7 +562,7 @@ func TestRulesOfClashingNames(t *testing.T) {
 		resolves(t, v, call.Resource, "a:2", "two", "a:2")
 	}
 	v := view(policy.Allow, policy.Rule{Name: "c", Effect: policy.Confirm, What: names})
-	if target, ok := v.Resolve(call.Tool, "two__x"); !ok || !target.Judgement.Listed().NeedsConfirmation() {
+	if target, ok := v.Resolve(call.Tool, "two__x"); !ok || !target.Policy.Listed().NeedsConfirmation() {
 		t.Error("the user is not asked about two__x")
 	}
 	v = view(policy.Deny, policy.Rule{Name: "a", Effect: policy.Allow, What: policy.What{Tools: []string{"x"}}})
@@ -577,7 +577,7 @@ func TestRulesOfClashingNames(t *testing.T) {
 // listed, as long as each lists the same.
 func TestNamesDoNotDependOnWhoIsUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	two := source(t, "two", "").Space
+	two := source(t, "two", "").Naming
 	long, _ := two.Name("a b")
 	names := []string{"x", "one__x", "two__x", "files__x", "a b", "two__a b", "one__two__x", long, two.Fallback().HashedName("x")}
 	uris := []string{"a:1", "one+a:1", "two+a:1", "files+a:1", "ui://x", "ui://files.x", "ui://two.x", "ui:x", "0:a", "two+0:a", "files+two+a:1"}
@@ -603,8 +603,8 @@ func TestNamesDoNotDependOnWhoIsUp(t *testing.T) {
 				case 0:
 					now[i] = down(now[i])
 				case 1:
-					now[i] = down(source(t, now[i].Space.Upstream(), now[i].Space.Prefix()))
-					now[i].Unlisted = true
+					now[i] = down(source(t, now[i].Naming.Upstream(), now[i].Naming.Prefix()))
+					now[i].NeverListed = true
 				}
 			}
 			tbl := build(now...)

@@ -22,7 +22,7 @@ type View struct {
 	*shown
 	table  *Table
 	rights *policy.Rights
-	judged [call.Kinds][]*policy.Judgement // of the entries
+	judged [call.Kinds][]*policy.ItemPolicy // of the entries
 }
 
 // shown is what lists show.
@@ -47,14 +47,14 @@ type Target struct {
 	Public string
 	Native string
 	Entry  *Entry // nil for a URI that no list has
-	// Judgement is what policy has to say about it.
-	Judgement *policy.Judgement
+	// Policy is what policy has to say about it.
+	Policy *policy.ItemPolicy
 	// misspelledAt is the part that a URI would lead to if it were canonical. It is set
 	// only for a URI that does not resolve, and only if the caller may know the part.
 	misspelledAt *Part
-	// Presumed says that it is not known whether there is such an item, nor what the
-	// configuration makes of it: see [View.Presume].
-	Presumed bool
+	// Unconfirmed says that it is not known whether there is such an item, nor what the
+	// configuration makes of it: see [View.ResolveUnavailable].
+	Unconfirmed bool
 }
 
 // Unavailable is an upstream that a list lacks.
@@ -73,12 +73,12 @@ func newView(t *Table, rights *policy.Rights, others func(visible string) *shown
 	seen := make([]bool, len(t.parts)) // parts with a visible entry
 	var key []byte
 	for kind, entries := range t.entries {
-		v.judged[kind] = make([]*policy.Judgement, len(entries))
+		v.judged[kind] = make([]*policy.ItemPolicy, len(entries))
 		allowed[kind] = make([]bool, len(entries))
 		for i, e := range entries {
 			j := v.judge(e.Kind, e.part, e.Public, e.own, e.Native, e.Raw)
 			if e.early {
-				j = policy.Both(j, v.judge(e.Kind, e.part, e.own, "", e.Native, e.Raw))
+				j = policy.Strictest(j, v.judge(e.Kind, e.part, e.own, "", e.Native, e.Raw))
 			}
 			v.judged[kind][i] = j
 			if allowed[kind][i] = j.Listed().Visible(); allowed[kind][i] {
@@ -88,7 +88,7 @@ func newView(t *Table, rights *policy.Rights, others func(visible string) *shown
 		key = appendBits(key, allowed[kind])
 	}
 	for _, p := range t.parts {
-		seen[p.index] = seen[p.index] || rights.Reaches(p.Upstream(), p.leads())
+		seen[p.index] = seen[p.index] || rights.MayAllow(p.Upstream(), p.leads())
 	}
 	key = appendBits(key, seen)
 	if v.shown = others(string(key)); v.shown != nil {
@@ -108,7 +108,7 @@ func newView(t *Table, rights *policy.Rights, others func(visible string) *shown
 		v.list(call.Kind(kind), entries)
 	}
 	v.fresh = freshnessOf(v.parts)
-	v.fresh.private = v.fresh.private || t.opts.Policy.Differs()
+	v.fresh.private = v.fresh.private || t.opts.Policy.TellsCallersApart()
 	v.instructions = mergeInstructions(v.parts)
 	v.extensions = mergeExtensions(v.parts)
 	for kind := range v.pages {
@@ -132,12 +132,12 @@ func appendBits(b []byte, flags []bool) []byte {
 
 // judge asks policy about a listed item of a part. own is the name that it would have if
 // no other had it, "" where it has that.
-func (v *View) judge(kind call.Kind, p *Part, public, own, native string, raw wire.Raw) *policy.Judgement {
-	return v.rights.Judge(policy.Item{Kind: kind, Upstream: p.Upstream(), Public: public, Own: own, Native: native, Raw: raw})
+func (v *View) judge(kind call.Kind, p *Part, public, own, native string, raw wire.Raw) *policy.ItemPolicy {
+	return v.rights.ForItem(policy.Item{Kind: kind, Upstream: p.Upstream(), Public: public, PreferredName: own, Native: native, Raw: raw})
 }
 
-// Judge returns what policy has to say about an item of a part, listed or not.
-func (v *View) Judge(kind call.Kind, p *Part, public, native string) *policy.Judgement {
+// PolicyFor returns what policy has to say about an item of a part, listed or not.
+func (v *View) PolicyFor(kind call.Kind, p *Part, public, native string) *policy.ItemPolicy {
 	if j := v.judgedEntry(kind, p, public, native); j != nil {
 		return j
 	}
@@ -148,7 +148,7 @@ func (v *View) Judge(kind call.Kind, p *Part, public, native string) *policy.Jud
 }
 
 // judgedEntry returns what policy has to say about a listed item, nil if it is not listed.
-func (v *View) judgedEntry(kind call.Kind, p *Part, public, native string) *policy.Judgement {
+func (v *View) judgedEntry(kind call.Kind, p *Part, public, native string) *policy.ItemPolicy {
 	for e := v.table.public[kind][public]; e != nil; e = e.next {
 		if e.part == p && e.Native == native {
 			return v.judged[kind][e.index]
@@ -157,23 +157,23 @@ func (v *View) judgedEntry(kind call.Kind, p *Part, public, native string) *poli
 	return nil
 }
 
-// Verdict returns why a name does not resolve: what was decided about the item
+// RefusalOf returns why a name does not resolve: what was decided about the item
 // that has it, or about the URI that no list has, and that there is none where
 // nobody does. t is what Resolve returned. It is for those who may know what exists,
 // never for the caller.
-func (v *View) Verdict(kind call.Kind, public string, t Target) policy.Decision {
+func (v *View) RefusalOf(kind call.Kind, public string, t Target) policy.Decision {
 	if e := v.table.public[kind][public]; e != nil {
 		return v.judged[kind][e.index].Listed()
 	}
-	if t.Judgement != nil {
-		return t.Judgement.Listed()
+	if t.Policy != nil {
+		return t.Policy.Listed()
 	}
 	return policy.Decision{Effect: policy.Deny, Rule: policy.RuleUnknown}
 }
 
 // Restricts reports whether callers of the view may be refused some item of a kind
 // of the part, whether or not there is one.
-func (v *View) Restricts(kind call.Kind, p *Part) bool { return v.rights.Restrict(kind, p.Upstream()) }
+func (v *View) Restricts(kind call.Kind, p *Part) bool { return v.rights.MayRefuse(kind, p.Upstream()) }
 
 // list finds out which entries of a kind are listed.
 func (v *View) list(kind call.Kind, entries []*Entry) {
@@ -222,7 +222,7 @@ func (v *View) pick(head *Entry) *Entry {
 // Listed names resolve without allocating.
 func (v *View) Resolve(kind call.Kind, public string) (Target, bool) {
 	if e := v.pick(v.table.public[kind][public]); e != nil {
-		return Target{Part: e.part, Kind: kind, Public: public, Native: e.Native, Entry: e, Judgement: v.judged[kind][e.index]}, true
+		return Target{Part: e.part, Kind: kind, Public: public, Native: e.Native, Entry: e, Policy: v.judged[kind][e.index]}, true
 	}
 	switch kind {
 	case call.Template:
@@ -240,7 +240,7 @@ func (v *View) unlisted(public string) (Target, bool) {
 	t := v.table
 	var refused Target
 	refuse := func(target Target, mayTell bool) {
-		if refused.Judgement == nil {
+		if refused.Policy == nil {
 			refused = target
 			refused.misspelledAt = nil
 		}
@@ -300,8 +300,8 @@ func (v *View) target(p *Part, public, native string) (Target, bool) {
 	if !p.hasResources() {
 		return Target{}, false
 	}
-	t := Target{Kind: call.Resource, Public: public, Native: native, Judgement: v.judgeUnlisted(p, public, native, nil)}
-	if d := t.Judgement.Listed(); !d.Visible() {
+	t := Target{Kind: call.Resource, Public: public, Native: native, Policy: v.judgeUnlisted(p, public, native, nil)}
+	if d := t.Policy.Listed(); !d.Visible() {
 		if d.Rule == policy.RuleURI && v.named[p.index] {
 			t.misspelledAt = p
 		}
@@ -313,12 +313,12 @@ func (v *View) target(p *Part, public, native string) (Target, bool) {
 
 // judgeUnlisted asks policy about a resource that no list of the table has; raw is
 // what is known of it, or nil.
-func (v *View) judgeUnlisted(p *Part, public, native string, raw wire.Raw) *policy.Judgement {
+func (v *View) judgeUnlisted(p *Part, public, native string, raw wire.Raw) *policy.ItemPolicy {
 	it := unlistedItem(p, public, native)
 	it.Raw = raw
-	j := v.rights.Judge(it)
+	j := v.rights.ForItem(it)
 	for _, e := range v.table.sameURI(p, native) {
-		j = policy.Both(j, v.judged[e.Kind][e.index])
+		j = policy.Strictest(j, v.judged[e.Kind][e.index])
 	}
 	return j
 }
@@ -327,7 +327,7 @@ func (v *View) judgeUnlisted(p *Part, public, native string, raw wire.Raw) *poli
 func unlistedItem(p *Part, public, native string) policy.Item {
 	it := policy.Item{Kind: call.Resource, Upstream: p.Upstream(), Public: public, Native: native}
 	if !p.space.IsPublicURI(public, native) {
-		it.Own = p.space.PublicURI(native) // a template that clashes is published under another prefix
+		it.PreferredName = p.space.PublicURI(native) // a template that clashes is published under another prefix
 		it.Noncanonical = !p.space.Fallback().IsPublicURI(public, native)
 	}
 	it.Noncanonical = it.Noncanonical || canonical.Violation(native) != ""
@@ -337,7 +337,7 @@ func unlistedItem(p *Part, public, native string) policy.Item {
 // PolicyItem returns what policy judges the target by.
 func (t Target) PolicyItem() policy.Item {
 	if t.Entry != nil {
-		return policy.Item{Kind: t.Kind, Upstream: t.Part.Upstream(), Public: t.Public, Own: t.Entry.own, Native: t.Native, Raw: t.Entry.Raw}
+		return policy.Item{Kind: t.Kind, Upstream: t.Part.Upstream(), Public: t.Public, PreferredName: t.Entry.own, Native: t.Native, Raw: t.Entry.Raw}
 	}
 	return unlistedItem(t.Part, t.Public, t.Native)
 }
@@ -366,7 +366,7 @@ func (t Target) SpellingError() *wire.Error {
 // that the upstream answered in, "" for the one that it is known to speak.
 func (v *View) ResultChecker(t Target, method string, rev wire.Revision) conform.ResultChecker {
 	s := conform.ResultChecker{
-		Mode: t.Part.Rules().Conformance, Revision: cmp.Or(rev, t.Part.Revision()), Method: method, Resources: v, Space: t.Part.Space(), Asked: t.Asked(),
+		Mode: t.Part.Rules().Conformance, Revision: cmp.Or(rev, t.Part.Revision()), Method: method, Resources: v, Space: t.Part.Naming(), Asked: t.Asked(),
 	}
 	if t.Entry != nil {
 		s.Output = t.Entry.Output
@@ -405,13 +405,13 @@ func (v *View) Starting() bool {
 // may list other things to one principal than to others.
 func (v *View) Reaches(upstream string) bool {
 	p, ok := v.table.Part(upstream)
-	return ok && (v.named[p.index] || v.rights.Reaches(upstream, p.leadsOf(true)))
+	return ok && (v.named[p.index] || v.rights.MayAllow(upstream, p.leadsOf(true)))
 }
 
-// Suspects returns the upstreams that a name which did not resolve may belong
+// UnavailableFor returns the upstreams that a name which did not resolve may belong
 // to: they are down, and what they offer is not known. Whoever gets none can
 // tell the client that the name is unknown.
-func (v *View) Suspects(kind call.Kind, public string) []Unavailable {
+func (v *View) UnavailableFor(kind call.Kind, public string) []Unavailable {
 	var out []Unavailable
 	for _, p := range v.parts {
 		if _, ok := v.presume(kind, public, p); ok {
@@ -422,11 +422,11 @@ func (v *View) Suspects(kind call.Kind, public string) []Unavailable {
 	return out
 }
 
-// Presume returns where a name leads if it belongs to an upstream that is among the
+// ResolveUnavailable returns where a name leads if it belongs to an upstream that is among the
 // suspects. It is false for others. What the configuration makes of the item is not in
 // it: that may be published under another name, hidden, or held. So it is for asking
 // the caller something, not for calls.
-func (v *View) Presume(kind call.Kind, public, upstream string) (Target, bool) {
+func (v *View) ResolveUnavailable(kind call.Kind, public, upstream string) (Target, bool) {
 	p := v.Part(upstream)
 	if p == nil {
 		return Target{}, false
@@ -438,7 +438,7 @@ func (v *View) presume(kind call.Kind, public string, p *Part) (Target, bool) {
 	if p.source.Down == nil || !p.empty() {
 		return Target{}, false
 	}
-	native, ok := strings.CutPrefix(public, p.space.Lead())
+	native, ok := strings.CutPrefix(public, p.space.NamePrefix())
 	if isURI(kind) {
 		native, ok = p.space.NativeURI(public)
 	}
@@ -449,7 +449,7 @@ func (v *View) presume(kind call.Kind, public string, p *Part) (Target, bool) {
 	if !j.Listed().Visible() || v.elsewhere(kind, p, public) {
 		return Target{}, false
 	}
-	return Target{Part: p, Kind: kind, Public: public, Native: native, Judgement: j, Presumed: true}, true
+	return Target{Part: p, Kind: kind, Public: public, Native: native, Policy: j, Unconfirmed: true}, true
 }
 
 // elsewhere reports whether a URI belongs to another part by its prefix, so

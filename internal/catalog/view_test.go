@@ -103,10 +103,10 @@ func TestPolicyHides(t *testing.T) {
 	resolves(t, v, call.Resource, "test://secret/1", "", "")
 	resolves(t, v, call.Resource, "test://other/1", "open", "test://other/1")
 	resolves(t, v, call.Resource, "https://h/", "open", "https://h/")
-	if got := v.Near(call.Tool, "files__writ"); got != nil {
+	if got := v.SimilarNames(call.Tool, "files__writ"); got != nil {
 		t.Errorf("near names: %q", got)
 	}
-	if got := v.Near(call.Tool, "write"); got != nil {
+	if got := v.SimilarNames(call.Tool, "write"); got != nil {
 		t.Errorf("near names: %q", got)
 	}
 
@@ -114,7 +114,7 @@ func TestPolicyHides(t *testing.T) {
 	if got := names(t, closed, call.Tool); len(got) != 0 {
 		t.Errorf("listed: %q", got)
 	}
-	if closed.Unavailable() != nil || closed.Suspects(call.Tool, "files__t") != nil || closed.Instructions() != "" {
+	if closed.Unavailable() != nil || closed.UnavailableFor(call.Tool, "files__t") != nil || closed.Instructions() != "" {
 		t.Error("someone who may see nothing learns of an upstream")
 	}
 }
@@ -148,7 +148,7 @@ func TestDown(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
-			for _, u := range v.Suspects(tt.kind, tt.public) {
+			for _, u := range v.UnavailableFor(tt.kind, tt.public) {
 				got = append(got, u.Upstream)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -194,7 +194,7 @@ func TestNear(t *testing.T) {
 		{strings.Repeat("x", 1000), nil},
 	}
 	for _, tt := range tests {
-		if diff := cmp.Diff(tt.want, v.Near(call.Tool, tt.query)); diff != "" {
+		if diff := cmp.Diff(tt.want, v.SimilarNames(call.Tool, tt.query)); diff != "" {
 			t.Errorf("%q: %s", tt.query, diff)
 		}
 	}
@@ -276,14 +276,14 @@ func TestUnavailableByConditionsOnCallers(t *testing.T) {
 		{Name: "quarantine", Effect: policy.Deny, What: policy.What{Upstreams: []string{"hurt"}}, When: condition},
 	}})
 	hurt := down(source(t, "hurt", "hurt"))
-	hurt.Unlisted = true
+	hurt.NeverListed = true
 	table := Build(Options{Policy: p}, []Source{source(t, "files", "files", tool("read")), hurt})
 	for group, want := range map[string]int{"oncall": 1, "staff": 0} {
 		v := table.View(&call.Principal{Subject: "ann", Groups: []string{group}}, &call.Client{Revision: wire.Rev20251125})
 		if got := v.Unavailable(); len(got) != want {
 			t.Errorf("%s is told of %+v", group, got)
 		}
-		if got := v.Suspects(call.Tool, "hurt__x"); len(got) != want {
+		if got := v.UnavailableFor(call.Tool, "hurt__x"); len(got) != want {
 			t.Errorf("%s is told for a name of %+v", group, got)
 		}
 	}

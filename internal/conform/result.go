@@ -35,7 +35,7 @@ type ResultChecker struct {
 	Resources ListedResources // may be nil
 	// Space and Asked are the naming with which the names in the result were made
 	// public. Parts that a repair moves have to be rewritten with it again.
-	Space *namespace.Space
+	Space *namespace.Naming
 	Asked namespace.Asked
 }
 

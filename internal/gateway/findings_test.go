@@ -30,7 +30,7 @@ func TestFindingsOfOneUpstreamLeaveRoomForOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		src := catalog.Source{Space: space, Revision: wire.Rev20251125}
+		src := catalog.Source{Naming: space, Revision: wire.Rev20251125}
 		for i := range tools { // none has an input schema
 			src.Items[call.Tool] = append(src.Items[call.Tool], wire.Raw(fmt.Sprintf(`{"name":"t%d"}`, i)))
 		}

@@ -34,7 +34,7 @@ type generation struct {
 // upstreamEntry is one upstream in a generation.
 type upstreamEntry struct {
 	name     string
-	space    *namespace.Space
+	space    *namespace.Naming
 	required bool
 	filter   policy.Upstream
 	rules    catalog.Rules

@@ -13,7 +13,7 @@ import (
 // UnmatchedGlobs returns the globs of a configuration's policy that match nothing in a
 // table. Globs for upstreams that are not in the table, such as disabled ones, are left
 // out.
-func UnmatchedGlobs(t *catalog.Table, cfg *config.Config) []catalog.Idle {
+func UnmatchedGlobs(t *catalog.Table, cfg *config.Config) []catalog.UnusedGlob {
 	var entries []*upstreamEntry
 	for _, u := range cfg.Upstreams {
 		entries = append(entries, &upstreamEntry{name: u.Name, filter: filterOf(u)})
@@ -25,8 +25,8 @@ func UnmatchedGlobs(t *catalog.Table, cfg *config.Config) []catalog.Idle {
 	return unmatchedGlobs(t, p, cfg)
 }
 
-func unmatchedGlobs(t *catalog.Table, p *policy.Policy, cfg *config.Config) []catalog.Idle {
-	var absent []*namespace.Space
+func unmatchedGlobs(t *catalog.Table, p *policy.Policy, cfg *config.Config) []catalog.UnusedGlob {
+	var absent []*namespace.Naming
 	for _, u := range cfg.Upstreams {
 		if _, ok := t.Part(u.Name); ok {
 			continue
@@ -35,7 +35,7 @@ func unmatchedGlobs(t *catalog.Table, p *policy.Policy, cfg *config.Config) []ca
 			absent = append(absent, s)
 		}
 	}
-	return t.Idle(p, absent)
+	return t.UnusedGlobs(p, absent)
 }
 
 // maxLoggedGlobs bounds how many globs a log line contains.

@@ -74,7 +74,7 @@ func newTestGateway(t *testing.T, p *policy.Policy, hidden func(gatewaytest.Worl
 	sources := s.sources("")
 	routes := &router.Routes{Upstreams: map[string]router.Upstream{}, Subscribers: map[string]router.Subscriber{}}
 	for _, src := range sources {
-		u := worldServer{src.Space.Upstream(), hidden}
+		u := worldServer{src.Naming.Upstream(), hidden}
 		routes.Upstreams[u.name], routes.Subscribers[u.name] = u, u
 	}
 	s.table = s.build(sources)
@@ -177,7 +177,7 @@ var (
 // before the gateway knows whether the resource exists.
 func mayConfirm(view *catalog.View, uri string) bool {
 	target, ok := view.Resolve(call.Resource, uri)
-	return ok && target.Judgement.Listed().NeedsConfirmation()
+	return ok && target.Policy.Listed().NeedsConfirmation()
 }
 
 // Principals with different rights use one gateway at the same time, on every transport and

@@ -23,7 +23,7 @@ var findingSeed = maphash.MakeSeed()
 func (g *Gateway) logFindings(t *catalog.Table, settled bool) {
 	for _, f := range t.Findings() {
 		logged, digest := g.control.loggedFindings[f.Upstream], maphash.Comparable(findingSeed, f)
-		if logged[digest] || len(logged) >= maxLoggedFindings || f.What == catalog.Clash && !settled && !g.isStarted() {
+		if logged[digest] || len(logged) >= maxLoggedFindings || f.Issue == catalog.Clash && !settled && !g.isStarted() {
 			continue
 		}
 		if logged == nil {
@@ -31,7 +31,7 @@ func (g *Gateway) logFindings(t *catalog.Table, settled bool) {
 			g.control.loggedFindings[f.Upstream] = logged
 		}
 		logged[digest] = true
-		if f.What == catalog.Held {
+		if f.Issue == catalog.Held {
 			g.metrics.held.WithLabelValues(f.Upstream).Inc()
 		}
 		g.router.ReportFinding(f)

@@ -71,7 +71,7 @@ func (g *Gateway) catalogSource(e *upstreamEntry, s upstream.Snapshot, overdue, 
 		// An upstream that a reload adds has no names while it is awaited: the names that
 		// clients know stay. At the start no client that may see its items has a list yet,
 		// and calls of unknown names wait.
-		src.Unlisted = personal || s.Settled || overdue || !g.isStarted()
+		src.NeverListed = personal || s.Settled || overdue || !g.isStarted()
 	}
 	switch {
 	case s.Up():
@@ -91,7 +91,7 @@ func (g *Gateway) catalogSource(e *upstreamEntry, s upstream.Snapshot, overdue, 
 // gatheredSource translates a snapshot.
 func gatheredSource(e *upstreamEntry, s upstream.Snapshot) catalog.Source {
 	return catalog.Source{
-		Space: e.space, Revision: s.Revision, Capabilities: s.Capabilities, Instructions: s.Instructions,
+		Naming: e.space, Revision: s.Revision, Capabilities: s.Capabilities, Instructions: s.Instructions,
 		Items: [call.Kinds][]wire.Raw{
 			call.Tool: s.Catalog.Tools, call.Resource: s.Catalog.Resources,
 			call.Template: s.Catalog.Templates, call.Prompt: s.Catalog.Prompts,

@@ -252,7 +252,7 @@ func WorldSources(t *testing.T, keepItem func(WorldItem) bool, keepUpstream func
 		if err != nil {
 			t.Fatal(err)
 		}
-		src := catalog.Source{Space: space, Revision: wire.Rev20251125, Instructions: "This is " + name,
+		src := catalog.Source{Naming: space, Revision: wire.Rev20251125, Instructions: "This is " + name,
 			Capabilities: wire.Raw(`{"tools":{},"prompts":{},"resources":{},"completions":{},"extensions":{"` + name + `":{}}}`)}
 		if name == "gone" {
 			src.Down, src.Capabilities = &catalog.Down{Since: time.Unix(0, 0), Reason: "gone"}, nil

@@ -84,7 +84,7 @@ type CheckOptions struct {
 	// Their violations are reported, but nothing of them is hidden.
 	Unchanged map[string]bool
 	// UnmatchedGlobs are the globs of the policy that match nothing.
-	UnmatchedGlobs []catalog.Idle
+	UnmatchedGlobs []catalog.UnusedGlob
 	// Late returns the message about an upstream that is still connecting, for the reason
 	// that is known so far, which may be "".
 	Late func(reason string) string
@@ -169,13 +169,13 @@ func (r *Report) addUpstream(u Upstream, late func(reason string) string) {
 
 func (r *Report) addItem(f catalog.Finding, unchanged bool) {
 	found := Finding{
-		Severity: SeverityWarning, What: f.What.String(), Message: f.Reason,
+		Severity: SeverityWarning, What: f.Issue.String(), Message: f.Reason,
 		Upstream: f.Upstream, Kind: f.Kind.String(), Item: f.Native, Public: f.Public, Mended: f.Mended,
 	}
-	if unchanged && f.What == catalog.Quarantined {
+	if unchanged && f.Issue == catalog.Quarantined {
 		found.What = catalog.Nonconforming.String()
 	}
-	switch f.What {
+	switch f.Issue {
 	case catalog.Quarantined, catalog.Duplicate, catalog.Nonconforming:
 		found.Against = f.Against.String()
 		if u := r.upstream(f.Upstream); u != nil {
@@ -187,9 +187,9 @@ func (r *Report) addItem(f catalog.Finding, unchanged bool) {
 
 // addGlobs adds unmatched globs. A glob that may be for items of an upstream whose lists
 // are incomplete is left out.
-func (i *Inspector) addGlobs(r *Report, globs []catalog.Idle) {
+func (i *Inspector) addGlobs(r *Report, globs []catalog.UnusedGlob) {
 	for _, glob := range globs {
-		incomplete := func(u Upstream) bool { return u.State == upstream.Degraded && glob.Concerns(u.Name) }
+		incomplete := func(u Upstream) bool { return u.State == upstream.Degraded && glob.AppliesTo(u.Name) }
 		if !glob.OfUpstreams && slices.ContainsFunc(i.Upstreams(), incomplete) {
 			continue
 		}

@@ -46,17 +46,17 @@ func (i *Inspector) Explain(q Question) (Explanation, bool) {
 	// canonical spelling.
 	view := i.gateway.TableUnder(inForce).View(q.Principal, &call.Client{Revision: q.Revision})
 	target, ok := view.Resolve(q.Kind, q.Public)
-	d := view.Verdict(t.Kind, t.Public, target)
+	d := view.RefusalOf(t.Kind, t.Public, target)
 	switch {
 	case ok:
-		d = target.Judgement.Decide(request)
+		d = target.Policy.Decide(request)
 	case d.Rule == policy.RuleUnknown: // the upstream has no resources, or is not known yet
 		return out, true
 	}
 	if d.Effect != out.Decision.Effect {
 		reason := "the URI is the canonical spelling of a listed one"
-		if item.Own != "" {
-			reason = fmt.Sprintf("it may come to be named %q", item.Own)
+		if item.PreferredName != "" {
+			reason = fmt.Sprintf("it may come to be named %q", item.PreferredName)
 		}
 		out.Steps = append(out.Steps, policy.Step{Rule: d.Rule, File: d.File, Line: d.Line, Effect: d.Effect, Matches: true, Reason: reason})
 		out.Decision = d

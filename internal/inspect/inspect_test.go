@@ -34,7 +34,7 @@ func (g *fakeGateway) TableUnder(p *policy.Policy) *catalog.Table {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	src := catalog.Source{Space: space, Revision: wire.Rev20251125, Capabilities: wire.Raw(`{"tools":{}}`)}
+	src := catalog.Source{Naming: space, Revision: wire.Rev20251125, Capabilities: wire.Raw(`{"tools":{}}`)}
 	src.Items[call.Tool] = g.tools
 	return catalog.Build(catalog.Options{Policy: p}, []catalog.Source{src})
 }

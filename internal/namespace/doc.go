@@ -47,5 +47,5 @@
 // returned as the slice that it is. Where an upstream repeats a member, every
 // occurrence is rewritten, since it is not known which one a client reads.
 //
-// The package is pure. A [Space] is immutable and safe for concurrent use.
+// The package is pure. A [Naming] is immutable and safe for concurrent use.
 package namespace

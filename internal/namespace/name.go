@@ -20,7 +20,7 @@ const (
 // Name returns the public name of a tool or prompt, and whether it is the
 // plain one: the prefix, the separator and the native name, or the native name
 // alone where there is no prefix.
-func (s *Space) Name(native string) (public string, plain bool) {
+func (s *Naming) Name(native string) (public string, plain bool) {
 	if wellFormed(native) && len(s.lead)+len(native) <= maxName && !looksHashed(native) {
 		return s.lead + native, true
 	}
@@ -29,7 +29,7 @@ func (s *Space) Name(native string) (public string, plain bool) {
 
 // HashedName returns the public name that a native name has when the plain one
 // cannot be had: cleaned, shortened, and ending in a hash of the native name.
-func (s *Space) HashedName(native string) string {
+func (s *Naming) HashedName(native string) string {
 	sum := sha256.Sum256([]byte(native))
 	var b strings.Builder
 	b.Grow(maxName)

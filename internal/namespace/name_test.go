@@ -10,7 +10,7 @@ import (
 var publicForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // space makes a naming, and fails the test where there can be none.
-func space(t testing.TB, upstream, prefix string) *Space {
+func space(t testing.TB, upstream, prefix string) *Naming {
 	t.Helper()
 	s, err := New(upstream, prefix, "__")
 	if err != nil {
@@ -69,7 +69,7 @@ func TestName(t *testing.T) {
 // likes names that could be mistaken for others.
 func TestNamesNeverCollide(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	spaces := []*Space{space(t, "a", "a"), space(t, "a-b", "a-b"), space(t, "b", "b"), space(t, "long", strings.Repeat("p", 32))}
+	spaces := []*Naming{space(t, "a", "a"), space(t, "a-b", "a-b"), space(t, "b", "b"), space(t, "long", strings.Repeat("p", 32))}
 	pieces := []string{"a", "b", "__", "_", "-", "_h", "0123456789ab", "é", ".", " ", strings.Repeat("x", 30), "read"}
 	type item struct{ upstream, native string }
 	seen := make(map[string]item)
@@ -80,7 +80,7 @@ func TestNamesNeverCollide(t *testing.T) {
 			native += pieces[rng.IntN(len(pieces))]
 		}
 		if rng.IntN(4) == 0 { // what another native name became
-			native = strings.TrimPrefix(s.HashedName(native), s.Lead())
+			native = strings.TrimPrefix(s.HashedName(native), s.NamePrefix())
 		}
 		public, _ := s.Name(native)
 		if !publicForm.MatchString(public) && native != "" {
@@ -100,7 +100,7 @@ func FuzzName(f *testing.F) {
 	}
 	prefixed, open := space(f, "files", "files"), space(f, "files", "")
 	f.Fuzz(func(t *testing.T, a, b string) {
-		for _, s := range []*Space{prefixed, open} {
+		for _, s := range []*Naming{prefixed, open} {
 			pa, plain := s.Name(a)
 			pb, _ := s.Name(b)
 			if !publicForm.MatchString(pa) {
@@ -109,7 +109,7 @@ func FuzzName(f *testing.F) {
 			if a != b && pa == pb {
 				t.Errorf("%q and %q both become %q", a, b, pa)
 			}
-			if plain != (pa == s.Lead()+a) {
+			if plain != (pa == s.NamePrefix()+a) {
 				t.Errorf("%q becomes %q: plain is %v", a, pa, plain)
 			}
 		}

@@ -17,7 +17,7 @@ type Asked struct {
 // Result rewrites the result of a call for the client: references to
 // resources, and those in the asks that an input_required result holds. The
 // resource that was asked for is named exactly as the client named it.
-func (s *Space) Result(method string, result wire.Raw, asked Asked) wire.Raw {
+func (s *Naming) Result(method string, result wire.Raw, asked Asked) wire.Raw {
 	if s.keeps() && asked.Native == asked.Public {
 		return result
 	}
@@ -55,7 +55,7 @@ func (s *Space) Result(method string, result wire.Raw, asked Asked) wire.Raw {
 }
 
 // AskParams rewrites the params of a question that an upstream asks.
-func (s *Space) AskParams(method string, params wire.Raw) wire.Raw {
+func (s *Naming) AskParams(method string, params wire.Raw) wire.Raw {
 	if method != wire.MethodSample || s.keeps() || !mayRefer(params) {
 		return params
 	}
@@ -65,7 +65,7 @@ func (s *Space) AskParams(method string, params wire.Raw) wire.Raw {
 }
 
 // NoteParams rewrites the params of a notification that an upstream sends.
-func (s *Space) NoteParams(method string, params wire.Raw) wire.Raw {
+func (s *Naming) NoteParams(method string, params wire.Raw) wire.Raw {
 	if method != wire.NoteResourceUpdated || s.keeps() {
 		return params
 	}
@@ -76,7 +76,7 @@ func (s *Space) NoteParams(method string, params wire.Raw) wire.Raw {
 
 // Error rewrites an error that an upstream answered a call with: data.uri,
 // which names a resource that was not found. The error itself is not changed.
-func (s *Space) Error(e *wire.Error, asked Asked) *wire.Error {
+func (s *Naming) Error(e *wire.Error, asked Asked) *wire.Error {
 	if e.Data == nil || s.keeps() && asked.Native == asked.Public {
 		return e
 	}
@@ -102,7 +102,7 @@ func (s *Space) Error(e *wire.Error, asked Asked) *wire.Error {
 }
 
 // keeps reports whether the space leaves every URI as it is.
-func (s *Space) keeps() bool { return s.prefix == "" && s.renamed == nil }
+func (s *Naming) keeps() bool { return s.prefix == "" && s.renamed == nil }
 
 // mayRefer reports whether a document can hold a block that refers to a
 // resource: the type of one is "resource" or "resource_link", which an
@@ -115,7 +115,7 @@ func mayRefer(doc wire.Raw) bool {
 // rewriter collects the changes to one document. Its edit begins with the
 // first change, so that a document without any costs nothing.
 type rewriter struct {
-	space *Space
+	space *Naming
 	asked Asked
 	edit  *wire.Edit
 }
@@ -245,7 +245,7 @@ func (r *rewriter) asks(doc wire.Raw, requests wire.Value) {
 // becomes public, and so do the references to resources in a tool's _meta
 // (MCP Apps). With mark, _meta says what the native name is. The item must
 // have the name member, a string.
-func (s *Space) Item(kind call.Kind, raw wire.Raw, public string, mark bool) wire.Raw {
+func (s *Naming) Item(kind call.Kind, raw wire.Raw, public string, mark bool) wire.Raw {
 	r := rewriter{space: s}
 	root := wire.ValueOf(raw)
 	var native string

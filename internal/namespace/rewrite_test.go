@@ -187,7 +187,7 @@ func TestRef(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			ref, ok, err := RefOf(tt.method, wire.Raw(tt.params))
+			ref, ok, err := ItemRefOf(tt.method, wire.Raw(tt.params))
 			if tt.fault != "" {
 				if err == nil || err.Error() != tt.fault {
 					t.Errorf("got error %v, want %s", err, tt.fault)

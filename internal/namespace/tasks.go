@@ -14,7 +14,7 @@ type TaskIDs func(native string) (public string)
 //	taskId, _meta related-task.taskId              everywhere
 //	result{…} error{data{uri}} inputRequests{…}    of tasks/get and notifications/tasks (2026-07-28)
 //	content                                        of tasks/result (2025-11-25)
-func (s *Space) Task(message wire.Raw, public TaskIDs) wire.Raw {
+func (s *Naming) Task(message wire.Raw, public TaskIDs) wire.Raw {
 	r := rewriter{space: s}
 	root := wire.ValueOf(message)
 	for m := range root.Members() {
@@ -35,7 +35,7 @@ func (s *Space) Task(message wire.Raw, public TaskIDs) wire.Raw {
 
 // TaskIDs rewrites the ids of tasks in a message that announces a task, or that
 // says which task it belongs to, and nothing else.
-func (s *Space) TaskIDs(message wire.Raw, public TaskIDs) wire.Raw {
+func (s *Naming) TaskIDs(message wire.Raw, public TaskIDs) wire.Raw {
 	r := rewriter{space: s}
 	root := wire.ValueOf(message)
 	for m := range root.Members() {

@@ -20,7 +20,7 @@ func TestTask(t *testing.T) {
 	ids := func(native string) string { return map[string]string{"t1": "PUBLIC", "t2": "OTHER"}[native] }
 	for _, tc := range []struct {
 		name     string
-		space    *Space
+		space    *Naming
 		in, want string
 	}{
 		{

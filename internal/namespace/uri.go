@@ -10,21 +10,21 @@ const (
 
 // PublicURI returns the public form of a native URI, or of a native template
 // of URIs. The native text may be any string.
-func (s *Space) PublicURI(native string) string {
+func (s *Naming) PublicURI(native string) string {
 	lead, mark, rest := s.publicURI(native)
 	return lead + mark + rest
 }
 
 // IsPublicURI reports whether public is the public form of a native URI. Other spellings
 // may have that native form, too. It does not allocate.
-func (s *Space) IsPublicURI(public, native string) bool {
+func (s *Naming) IsPublicURI(public, native string) bool {
 	lead, mark, rest := s.publicURI(native)
 	public, ok := strings.CutPrefix(public, lead)
 	return ok && strings.HasPrefix(public, mark) && public[len(mark):] == rest
 }
 
 // publicURI returns the parts that the public form of a native URI is put together from.
-func (s *Space) publicURI(native string) (lead, mark, rest string) {
+func (s *Naming) publicURI(native string) (lead, mark, rest string) {
 	if public, ok := s.renamed[native]; ok {
 		return "", "", public
 	}
@@ -43,11 +43,11 @@ func (s *Space) publicURI(native string) (lead, mark, rest string) {
 }
 
 // NativeURI returns the native form of a public URI or template, and false for
-// one that is not of this space. It is the inverse of [Space.PublicURI], and
+// one that is not of this space. It is the inverse of [Naming.PublicURI], and
 // takes also what a public template expands to. Web addresses, and all URIs
 // where there is no prefix, are their own native form. It allocates for ui:
 // URIs alone.
-func (s *Space) NativeURI(public string) (native string, ok bool) {
+func (s *Naming) NativeURI(public string) (native string, ok bool) {
 	if native, ok = s.origin[public]; ok {
 		return native, true
 	}

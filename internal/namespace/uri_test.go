@@ -94,7 +94,7 @@ func FuzzURI(f *testing.F) {
 	for _, s := range []string{"", "file:///a", "ui://x", "ui:x", "HTTP://x", "0:x", "a b", "files+file:x", "{x}", "\xff:", "https:"} {
 		f.Add(s)
 	}
-	spaces := []*Space{space(f, "files", "files"), space(f, "other", "other"), space(f, "open", "")}
+	spaces := []*Naming{space(f, "files", "files"), space(f, "other", "other"), space(f, "open", "")}
 	f.Fuzz(func(t *testing.T, native string) {
 		for i, s := range spaces {
 			public := s.PublicURI(native)
@@ -120,7 +120,7 @@ func FuzzURI(f *testing.F) {
 
 // What a public template expands to has the native template's expansion as its
 // native form.
-func checkTemplate(t *testing.T, s *Space, native, value string) {
+func checkTemplate(t *testing.T, s *Naming, native, value string) {
 	t.Helper()
 	nt, err := uritemplate.New(native)
 	if err != nil {
@@ -162,7 +162,7 @@ var templates = []string{
 }
 
 func TestTemplates(t *testing.T) {
-	for _, s := range []*Space{space(t, "files", "files"), space(t, "files", "")} {
+	for _, s := range []*Naming{space(t, "files", "files"), space(t, "files", "")} {
 		for _, native := range templates {
 			for _, value := range []string{"", "a", "a/b c", "http", "ui", "ui://x", "https://x/", "é+%41:"} {
 				checkTemplate(t, s, native, value)

@@ -34,7 +34,7 @@ type Condition struct {
 
 // Fault is what is wrong with the text of a condition. Line and column count
 // from 1, columns in characters.
-type Fault struct {
+type Diagnostic struct {
 	Line, Col int
 	Msg       string
 	// Warning says that the condition can be used all the same.
@@ -62,24 +62,24 @@ const (
 )
 
 // NewCondition compiles a condition. When there are faults it is nil.
-func NewCondition(text string) (*Condition, []Fault) {
+func NewCondition(text string) (*Condition, []Diagnostic) {
 	if len(text) > maxCondition {
-		return nil, []Fault{{Line: 1, Col: 1, Msg: fmt.Sprintf("is longer than %d bytes", maxCondition)}}
+		return nil, []Diagnostic{{Line: 1, Col: 1, Msg: fmt.Sprintf("is longer than %d bytes", maxCondition)}}
 	}
 	tree, issues := environment.Compile(text)
 	if issues.Err() != nil {
-		var faults []Fault
+		var faults []Diagnostic
 		for _, e := range issues.Errors() {
 			msg := clean(e.Message)
 			if msg == "undefined field 'profile'" && readsProfile.MatchString(text) {
 				msg = "there are no profiles yet, so a condition cannot read request.profile; remove it"
 			}
-			faults = append(faults, Fault{Line: max(1, e.Location.Line()), Col: 1 + max(0, e.Location.Column()), Msg: msg})
+			faults = append(faults, Diagnostic{Line: max(1, e.Location.Line()), Col: 1 + max(0, e.Location.Column()), Msg: msg})
 		}
 		return nil, faults
 	}
 	if t := tree.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
-		return nil, []Fault{{Line: 1, Col: 1, Msg: fmt.Sprintf("must be true or false, and this is of type %s", t)}}
+		return nil, []Diagnostic{{Line: 1, Col: 1, Msg: fmt.Sprintf("must be true or false, and this is of type %s", t)}}
 	}
 	c := &Condition{text: text}
 	c.uses, c.claims = usesOf(tree.NativeRep().Expr())
@@ -87,7 +87,7 @@ func NewCondition(text string) (*Condition, []Fault) {
 	c.program, err = environment.Program(tree, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptOptimize))
 	c.partial, perr = environment.Program(tree, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptOptimize, cel.OptPartialEval))
 	if err = errors.Join(err, perr); err != nil {
-		return nil, []Fault{{Line: 1, Col: 1, Msg: clean(err.Error())}}
+		return nil, []Diagnostic{{Line: 1, Col: 1, Msg: clean(err.Error())}}
 	}
 	return c, nil
 }
@@ -116,13 +116,13 @@ func clean(msg string) string {
 
 // Check returns what is wrong with the text of a condition, and what is remarkable
 // about it in a rule that is about tools, resources or prompts.
-func Check(text string, tools, resources, prompts bool) []Fault {
+func Check(text string, tools, resources, prompts bool) []Diagnostic {
 	c, faults := NewCondition(text)
 	if c == nil {
 		return faults
 	}
 	if c.uses == 0 && c.claims == nil && c.eval(&vars{}) == no {
-		return []Fault{{1, 1, "the rule never matches: the condition is false", true}}
+		return []Diagnostic{{1, 1, "the rule never matches: the condition is false", true}}
 	}
 	for _, v := range []struct {
 		name   string
@@ -131,7 +131,7 @@ func Check(text string, tools, resources, prompts bool) []Fault {
 	}{{"tool", useTool, resources || prompts}, {"resource", useResource, tools || prompts}, {"prompt", usePrompt, tools || resources}} {
 		if v.others && c.uses&(useTool|useResource|usePrompt) == v.reads {
 			msg := "the condition reads " + v.name + ", and the rule is about other kinds too, for which it cannot be evaluated; name only %ss in what"
-			faults = append(faults, Fault{1, 1, fmt.Sprintf(msg, v.name), true})
+			faults = append(faults, Diagnostic{1, 1, fmt.Sprintf(msg, v.name), true})
 		}
 	}
 	return faults

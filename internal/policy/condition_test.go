@@ -13,24 +13,24 @@ import (
 func TestConditionFaults(t *testing.T) {
 	for _, tt := range []struct {
 		text string
-		want []Fault
+		want []Diagnostic
 	}{
-		{`tool.nmae == "x"`, []Fault{{Line: 1, Col: 5, Msg: "undefined field 'nmae'"}}},
-		{`request.profile == "x"`, []Fault{{Line: 1, Col: 8, Msg: "there are no profiles yet, so a condition cannot read request.profile; remove it"}}},
-		{`has(request . profile)`, []Fault{{Line: 1, Col: 4, Msg: "there are no profiles yet, so a condition cannot read request.profile; remove it"}}},
-		{`principal.profile == "x"`, []Fault{{Line: 1, Col: 10, Msg: "undefined field 'profile'"}}},
-		{"true &&\n  tol.name == 'x'", []Fault{{Line: 2, Col: 3, Msg: "unknown name 'tol' (did you mean 'tool'?)"}}},
-		{`tool.name == 1`, []Fault{{Line: 1, Col: 11, Msg: "found no matching overload for '_==_' applied to '(string, int)'"}}},
-		{`tool.name`, []Fault{{Line: 1, Col: 1, Msg: "must be true or false, and this is of type string"}}},
-		{`args.a &`, []Fault{{Line: 1, Col: 8, Msg: "Syntax error: token recognition error at: '&'"}}},
-		{`args.a ==`, []Fault{{Line: 1, Col: 10, Msg: "the condition ends too early: a value or a closing bracket is missing at its end"}}},
-		{`(args.a`, []Fault{{Line: 1, Col: 8, Msg: "the condition ends too early: ')' is missing at its end"}}},
-		{`args.a ? 1`, []Fault{{Line: 1, Col: 11, Msg: "the condition ends too early: ':' is missing at its end"}}},
-		{`args.a == 'abc`, []Fault{{Line: 1, Col: 11, Msg: "the quote is not closed that opens 'abc"}}},
+		{`tool.nmae == "x"`, []Diagnostic{{Line: 1, Col: 5, Msg: "undefined field 'nmae'"}}},
+		{`request.profile == "x"`, []Diagnostic{{Line: 1, Col: 8, Msg: "there are no profiles yet, so a condition cannot read request.profile; remove it"}}},
+		{`has(request . profile)`, []Diagnostic{{Line: 1, Col: 4, Msg: "there are no profiles yet, so a condition cannot read request.profile; remove it"}}},
+		{`principal.profile == "x"`, []Diagnostic{{Line: 1, Col: 10, Msg: "undefined field 'profile'"}}},
+		{"true &&\n  tol.name == 'x'", []Diagnostic{{Line: 2, Col: 3, Msg: "unknown name 'tol' (did you mean 'tool'?)"}}},
+		{`tool.name == 1`, []Diagnostic{{Line: 1, Col: 11, Msg: "found no matching overload for '_==_' applied to '(string, int)'"}}},
+		{`tool.name`, []Diagnostic{{Line: 1, Col: 1, Msg: "must be true or false, and this is of type string"}}},
+		{`args.a &`, []Diagnostic{{Line: 1, Col: 8, Msg: "Syntax error: token recognition error at: '&'"}}},
+		{`args.a ==`, []Diagnostic{{Line: 1, Col: 10, Msg: "the condition ends too early: a value or a closing bracket is missing at its end"}}},
+		{`(args.a`, []Diagnostic{{Line: 1, Col: 8, Msg: "the condition ends too early: ')' is missing at its end"}}},
+		{`args.a ? 1`, []Diagnostic{{Line: 1, Col: 11, Msg: "the condition ends too early: ':' is missing at its end"}}},
+		{`args.a == 'abc`, []Diagnostic{{Line: 1, Col: 11, Msg: "the quote is not closed that opens 'abc"}}},
 		{`ä == "" || "ä" == tool.name.lower()`, nil},
-		{`tool.name.matches("(")`, []Fault{{Line: 1, Col: 19, Msg: "invalid matches argument"}}},
-		{`[1].all(a, [1].all(b, [1].all(c, [1].all(d, true))))`, []Fault{{Line: 1, Col: 41, Msg: "comprehension exceeds nesting limit"}}},
-		{strings.Repeat(" ", maxCondition+1), []Fault{{Line: 1, Col: 1, Msg: "is longer than 16384 bytes"}}},
+		{`tool.name.matches("(")`, []Diagnostic{{Line: 1, Col: 19, Msg: "invalid matches argument"}}},
+		{`[1].all(a, [1].all(b, [1].all(c, [1].all(d, true))))`, []Diagnostic{{Line: 1, Col: 41, Msg: "comprehension exceeds nesting limit"}}},
+		{strings.Repeat(" ", maxCondition+1), []Diagnostic{{Line: 1, Col: 1, Msg: "is longer than 16384 bytes"}}},
 	} {
 		c, faults := NewCondition(tt.text)
 		if c != nil || len(faults) == 0 {

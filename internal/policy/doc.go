@@ -1,7 +1,7 @@
 // Package policy decides who may see and use which item.
 //
 //	caller ──Rights──▶ the rules that can concern them
-//	                     └──Judge(item)──▶ Judgement: the rules that can concern this item too
+//	                     └──ForItem(item)──▶ ItemPolicy: the rules that can concern this item too
 //	                                         ├──Listed────▶ Decision for lists: arguments are not known
 //	                                         └──Decide(request)──▶ Decision for one call
 //

@@ -25,7 +25,7 @@ type Explanation struct {
 }
 
 // Explain returns how a call is decided, or what a list shows if the request is
-// Open. The decision is that of [Judgement.Decide].
+// Open. The decision is that of [ItemPolicy.Decide].
 func (p *Policy) Explain(c Caller, it Item, q Request) Explanation {
 	r := p.newRights(c)
 	refusal := r.refusal(&it)
@@ -49,11 +49,11 @@ func (p *Policy) Explain(c Caller, it Item, q Request) Explanation {
 		s.Matches, s.Reason = j.explain(rule, c.Principal, &q)
 		steps = append(steps, s)
 	}
-	d := r.Judge(it).Decide(q)
-	if refusal == "" && it.Own != "" {
-		own := r.judging(&it, it.Own, false).decide(q)
+	d := r.ForItem(it).Decide(q)
+	if refusal == "" && it.PreferredName != "" {
+		own := r.judging(&it, it.PreferredName, false).decide(q)
 		if !own.AllowedOutright() && own.Rule == d.Rule && own.Effect == d.Effect {
-			reason := fmt.Sprintf("it would be named %q if no other item had that name", it.Own)
+			reason := fmt.Sprintf("it would be named %q if no other item had that name", it.PreferredName)
 			steps = append(steps, Step{Rule: d.Rule, File: d.File, Line: d.Line, Effect: d.Effect, Matches: true, Reason: reason})
 		}
 	}
@@ -62,7 +62,7 @@ func (p *Policy) Explain(c Caller, it Item, q Request) Explanation {
 }
 
 // explain returns whether a rule matches, and why or why not.
-func (j *judging) explain(r *rule, who *call.Principal, q *Request) (bool, string) {
+func (j *itemRules) explain(r *rule, who *call.Principal, q *Request) (bool, string) {
 	lacks := r.Who.missing(who)
 	switch {
 	case lacks == "scopes" && r.Challenge && r.Effect != Deny && j.covers(r):

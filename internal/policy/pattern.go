@@ -59,7 +59,7 @@ func (p *Policy) Patterns() []Pattern {
 }
 
 // Concerns reports whether the pattern is about items of the upstream.
-func (p *Pattern) Concerns(upstream string) bool {
+func (p *Pattern) AppliesTo(upstream string) bool {
 	if p.rule != nil {
 		return p.rule.at(upstream)
 	}

@@ -91,7 +91,7 @@ type Item struct {
 	// Own is the public name that the item would have if no other had it, "" where it
 	// has that. What refuses or has confirmed the one does so for the other: which of
 	// them an item has may be up to another upstream. Nothing is allowed by it.
-	Own string
+	PreferredName string
 	// Noncanonical says that the item is an unlisted resource whose URI is not in its
 	// canonical spelling. Policy refuses it where it might refuse another resource of
 	// the upstream.
@@ -112,7 +112,7 @@ type Policy struct {
 	fallback  Effect
 	upstreams map[string]*[call.Kinds]selection
 	rules     []*rule
-	facets    facets
+	facts     callerFacts
 	everyone  *Rights // of all callers, where no rule tells them apart
 }
 
@@ -168,8 +168,8 @@ func compile(opts Options) *Policy {
 	for _, r := range opts.Rules {
 		p.rules = append(p.rules, compileRule(r))
 	}
-	p.facets = facetsOf(p.rules)
-	if p.facets.none() {
+	p.facts = facetsOf(p.rules)
+	if p.facts.none() {
 		p.everyone = p.newRights(Caller{Principal: call.Anonymous})
 	}
 	return p

@@ -50,7 +50,7 @@ func TestDecide(t *testing.T) {
 var anyone = Caller{Principal: call.Anonymous, Revision: wire.Rev20251125}
 
 func decide(p *Policy, c Caller, it Item, q Request) Decision {
-	return p.Rights(c).Judge(it).Decide(q)
+	return p.Rights(c).ForItem(it).Decide(q)
 }
 
 func TestZeroOptionsDeny(t *testing.T) {
@@ -63,7 +63,7 @@ func TestDecideDoesNotAllocate(t *testing.T) {
 	p := MustNew(Options{Default: Allow, Upstreams: map[string]Upstream{
 		"files": {Tools: Globs{Allow: []string{"a*b*c", "read_*"}, Deny: []string{"*x*y*"}}},
 	}})
-	j := p.Rights(anyone).Judge(Item{Kind: call.Tool, Upstream: "files", Public: "files__read_file", Native: "read_file"})
+	j := p.Rights(anyone).ForItem(Item{Kind: call.Tool, Upstream: "files", Public: "files__read_file", Native: "read_file"})
 	if n := testing.AllocsPerRun(100, func() { j.Decide(Request{}) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
@@ -72,7 +72,7 @@ func TestDecideDoesNotAllocate(t *testing.T) {
 		{Name: "all", Effect: Allow, What: What{Resources: []string{"files+*"}}, Limit: &Limit{Rate: 1}},
 		{Name: "big", Effect: Allow, What: What{Resources: []string{"files+file:///big"}}, Limit: &Limit{Rate: 1}},
 	}})
-	j = p.Rights(anyone).Judge(resource("file:///big?y"))
+	j = p.Rights(anyone).ForItem(resource("file:///big?y"))
 	if n := testing.AllocsPerRun(100, func() { j.Decide(Request{}) }); n != 0 {
 		t.Errorf("a URI: %v allocations, want none", n)
 	}
@@ -81,7 +81,7 @@ func TestDecideDoesNotAllocate(t *testing.T) {
 // A rule about a name also refuses, has confirmed, and counts what would have that
 // name if no other item had it. It allows nothing by it.
 func TestOwnName(t *testing.T) {
-	it := Item{Kind: call.Tool, Upstream: "two", Public: "two__x", Own: "x", Native: "x"}
+	it := Item{Kind: call.Tool, Upstream: "two", Public: "two__x", PreferredName: "x", Native: "x"}
 	rule := func(effect Effect, what What, more func(*Rule)) *Policy {
 		r := Rule{Name: "r", Effect: effect, What: what}
 		if more != nil {
@@ -143,7 +143,7 @@ func TestReaches(t *testing.T) {
 			Tools: Globs{Allow: []string{}}, Prompts: Globs{Deny: []string{"*"}}, Resources: Globs{Allow: []string{}},
 		}}}, false},
 	} {
-		if got := MustNew(tt.opts).Rights(anyone).Reaches("db", leads); got != tt.want {
+		if got := MustNew(tt.opts).Rights(anyone).MayAllow("db", leads); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}

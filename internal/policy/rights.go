@@ -11,7 +11,7 @@ import (
 
 // facets are the facts about callers that any rule asks for. What no rule asks
 // for tells no two callers apart.
-type facets struct {
+type callerFacts struct {
 	subjects, groups, scopes, issuers map[string]uint32 // that a who names, numbered
 	uses                              use               // by conditions
 	claims                            []string          // that conditions read by name, sorted
@@ -22,8 +22,8 @@ const (
 	useOfRequest = useEra | useRevision
 )
 
-func facetsOf(rules []*rule) facets {
-	f := facets{map[string]uint32{}, map[string]uint32{}, map[string]uint32{}, map[string]uint32{}, 0, nil}
+func facetsOf(rules []*rule) callerFacts {
+	f := callerFacts{map[string]uint32{}, map[string]uint32{}, map[string]uint32{}, map[string]uint32{}, 0, nil}
 	number := func(m map[string]uint32, names []string) {
 		for _, n := range names {
 			if _, ok := m[n]; !ok {
@@ -47,7 +47,7 @@ func facetsOf(rules []*rule) facets {
 }
 
 // none reports whether all callers are the same.
-func (f *facets) none() bool {
+func (f *callerFacts) none() bool {
 	return len(f.subjects)+len(f.groups)+len(f.scopes)+len(f.issuers)+len(f.claims) == 0 && f.uses == 0
 }
 
@@ -58,7 +58,7 @@ func (p *Policy) Key(c Caller) string {
 	if p.everyone != nil {
 		return ""
 	}
-	f, who := &p.facets, c.Principal
+	f, who := &p.facts, c.Principal
 	b := make([]byte, 0, 64)
 	b = appendNamed(b, f.subjects, []string{who.Subject})
 	b = appendNamed(b, f.issuers, []string{who.Issuer})
@@ -124,15 +124,15 @@ func appendNamed(b []byte, numbers map[string]uint32, names []string) []byte {
 type Rights struct {
 	policy *Policy
 	caller Caller
-	rules  []held
+	rules  []callerRule
 
 	// What most items get.
-	byDefault *Judgement
-	refused   map[string]*Judgement // by what is not a rule of the configuration
+	byDefault *ItemPolicy
+	refused   map[string]*ItemPolicy // by what is not a rule of the configuration
 }
 
 // held is a rule whose who holds, or would with one of its scopes.
-type held struct {
+type callerRule struct {
 	*rule
 	when       *Condition // what is left to evaluate of the rule's: nil if it holds for all items and requests
 	lacking    bool
@@ -151,19 +151,19 @@ func (p *Policy) Rights(c Caller) *Rights {
 func (p *Policy) newRights(c Caller) *Rights {
 	r := &Rights{
 		policy: p, caller: c,
-		byDefault: &Judgement{listed: newDecision(p.fallback)},
-		refused:   make(map[string]*Judgement),
+		byDefault: &ItemPolicy{listed: newDecision(p.fallback)},
+		refused:   make(map[string]*ItemPolicy),
 	}
 	r.byDefault.listed.Rule = RuleDefault
 	for _, rule := range []string{RuleUpstreamDeny, RuleUpstreamAllow, RuleURI} {
-		r.refused[rule] = &Judgement{listed: Decision{Rule: rule}}
+		r.refused[rule] = &ItemPolicy{listed: Decision{Rule: rule}}
 	}
 	for _, rule := range p.rules {
 		missing := rule.Who.missing(c.Principal)
 		if missing != "" && (missing != "scopes" || !rule.Challenge || rule.Effect == Deny) {
 			continue
 		}
-		h := held{rule: rule, when: rule.When, lacking: missing != ""}
+		h := callerRule{rule: rule, when: rule.When, lacking: missing != ""}
 		switch rule.When.evalForCaller(&r.caller) {
 		case no:
 			continue
@@ -199,10 +199,10 @@ func intersect(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
-// Reaches reports whether items of the upstream whose public names begin with
+// MayAllow reports whether items of the upstream whose public names begin with
 // one of the leads may be allowed to the caller. Which items there are does not
 // matter: it is for upstreams of which that is not known.
-func (r *Rights) Reaches(upstream string, leads [call.Kinds][]string) bool {
+func (r *Rights) MayAllow(upstream string, leads [call.Kinds][]string) bool {
 	for kind := range call.Kind(call.Kinds) {
 		if len(leads[kind]) > 0 && r.reachesKind(kind, upstream, leads[kind]) {
 			return true
@@ -211,9 +211,9 @@ func (r *Rights) Reaches(upstream string, leads [call.Kinds][]string) bool {
 	return false
 }
 
-// Restrict reports whether an item of a kind of the upstream may be refused. Which
+// MayRefuse reports whether an item of a kind of the upstream may be refused. Which
 // items there are does not matter.
-func (r *Rights) Restrict(kind call.Kind, upstream string) bool {
+func (r *Rights) MayRefuse(kind call.Kind, upstream string) bool {
 	if u := r.policy.upstreams[upstream]; u != nil && u[kind].restricts() {
 		return true
 	}
@@ -234,7 +234,7 @@ func (r *Rights) Restrict(kind call.Kind, upstream string) bool {
 // dependsOnURI reports whether what callers may do with a resource of the upstream, and
 // how often, may depend on its URI.
 func (r *Rights) dependsOnURI(upstream string) bool {
-	if r.Restrict(call.Resource, upstream) {
+	if r.MayRefuse(call.Resource, upstream) {
 		return true
 	}
 	for _, h := range r.rules {
@@ -272,8 +272,8 @@ func (r *Rights) reachesKind(kind call.Kind, upstream string, leads []string) bo
 	return allowed
 }
 
-// Differs reports whether callers are told apart at all.
-func (p *Policy) Differs() bool { return p.everyone == nil }
+// TellsCallersApart reports whether callers are told apart at all.
+func (p *Policy) TellsCallersApart() bool { return p.everyone == nil }
 
 // ReadsItems reports whether a decision may depend on what lists say of a resource
 // beside its URI. An unlisted URI then has to be judged also as the listed resource of

@@ -81,7 +81,7 @@ func TestKeyTellsWhatNobodyAsksForApart(t *testing.T) {
 	if p.Key(caller(alice)) != p.Key(caller(bob)) {
 		t.Error("two principals without a group that a rule names have different keys")
 	}
-	if MustNew(Options{Rules: []Rule{{Name: "r", Effect: Allow}}}).Differs() {
+	if MustNew(Options{Rules: []Rule{{Name: "r", Effect: Allow}}}).TellsCallersApart() {
 		t.Error("callers differ where no rule asks who they are")
 	}
 }
@@ -124,7 +124,7 @@ func median(b *testing.B, f func()) {
 func BenchmarkDecide(b *testing.B) {
 	b.Run("no rules", func(b *testing.B) {
 		p := MustNew(Options{Default: Allow})
-		j := p.Rights(anyone).Judge(query)
+		j := p.Rights(anyone).ForItem(query)
 		b.ReportAllocs()
 		for b.Loop() {
 			p.Key(anyone)
@@ -133,7 +133,7 @@ func BenchmarkDecide(b *testing.B) {
 	})
 	b.Run("1000 rules and a condition", func(b *testing.B) {
 		p, c := thousandRules(b)
-		j := p.Rights(c).Judge(query)
+		j := p.Rights(c).ForItem(query)
 		q := Request{Method: wire.MethodToolsCall, Params: withArgs(`{"sql":"select 1","limit":100}`)}
 		if d := j.Decide(q); d.Effect != Allow || d.Rule != "r500" {
 			b.Fatalf("%+v", d)
@@ -149,14 +149,14 @@ func BenchmarkDecide(b *testing.B) {
 		r := p.Rights(c)
 		it := Item{Kind: call.Resource, Upstream: "db", Native: "file:///a%20b/c", Public: "db+file:///a%20b/c"}
 		b.ReportAllocs()
-		median(b, func() { r.Judge(it).Decide(Request{Method: wire.MethodResourcesRead}) })
+		median(b, func() { r.ForItem(it).Decide(Request{Method: wire.MethodResourcesRead}) })
 	})
 	b.Run("1000 rules, an item judged anew", func(b *testing.B) {
 		p, c := thousandRules(b)
 		r := p.Rights(c)
 		b.ReportAllocs()
 		for b.Loop() {
-			r.Judge(query)
+			r.ForItem(query)
 		}
 	})
 }
@@ -190,7 +190,7 @@ func TestReachesByConditionsOnCallers(t *testing.T) {
 	} {
 		p := MustNew(c.opts)
 		for who, want := range map[*call.Principal]bool{alice: c.alice, bob: c.bob} {
-			if got := p.Rights(caller(who)).Reaches("db", leads); got != want {
+			if got := p.Rights(caller(who)).MayAllow("db", leads); got != want {
 				t.Errorf("%s: %s reaches the upstream: %v", c.name, who.Subject, got)
 			}
 		}

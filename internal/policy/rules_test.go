@@ -100,7 +100,7 @@ func TestRules(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := MustNew(tt.opts)
 			q := Request{Method: tt.item.Kind.Method(), Params: withArgs(tt.args)}
-			j := p.Rights(caller(tt.who)).Judge(tt.item)
+			j := p.Rights(caller(tt.who)).ForItem(tt.item)
 			if diff := cmp.Diff(tt.want, j.Decide(q)); diff != "" {
 				t.Errorf("the call:\n%s", diff)
 			}
@@ -126,7 +126,7 @@ func TestRules(t *testing.T) {
 func TestUnknownRevision(t *testing.T) {
 	p := MustNew(Options{Rules: []Rule{{Name: "r", Effect: Allow, When: when(t, `request.era == "modern"`)}}})
 	for rev, want := range map[wire.Revision]bool{"": true, wire.Rev20251125: false, wire.Rev20260728: true} {
-		if got := p.Rights(Caller{Principal: bob, Revision: rev}).Judge(query).Listed().Visible(); got != want {
+		if got := p.Rights(Caller{Principal: bob, Revision: rev}).ForItem(query).Listed().Visible(); got != want {
 			t.Errorf("revision %q: listed %v, want %v", rev, got, want)
 		}
 	}

@@ -242,6 +242,6 @@ func outcomeOfResult(method string, raw wire.Raw) string {
 // audited returns the public name of what a call names, and whether its end has a
 // line in the audit.
 func auditedName(c *call.Call) (public string, ok bool) {
-	ref, named, err := namespace.RefOf(c.Method, c.Params)
+	ref, named, err := namespace.ItemRefOf(c.Method, c.Params)
 	return ref.Name, named || err != nil || wire.MethodOf(c.Method).Kind == wire.KindTask
 }

@@ -13,7 +13,7 @@ import (
 
 // authorize asks policy whether the call may be made.
 func (f *forwarding) authorize(context.Context) (bool, error) {
-	d, err := f.router.decide(auditDecision, f.call, itemOf(&f.target), f.target.Judgement, &f.log)
+	d, err := f.router.decide(auditDecision, f.call, itemOf(&f.target), f.target.Policy, &f.log)
 	switch {
 	case err != nil:
 		return false, err
@@ -29,7 +29,7 @@ func (f *forwarding) authorize(context.Context) (bool, error) {
 func (f *forwarding) authorizeTask(context.Context) (bool, error) {
 	t := &f.target
 	it := auditedItem{call.Tool, t.Public, f.upstreamName(), t.Native, true}
-	d, err := f.router.decide(auditDecision, f.call, it, t.Judgement, &f.log)
+	d, err := f.router.decide(auditDecision, f.call, it, t.Policy, &f.log)
 	switch {
 	case err != nil:
 		return false, err
@@ -47,7 +47,7 @@ func (f *forwarding) authorizeTask(context.Context) (bool, error) {
 //
 // When decide returns, the decision is in the audit. After an error it is not, and
 // nothing may follow from it. event says which line the audit gets.
-func (r *Router) decide(event string, c *call.Call, it auditedItem, j *policy.Judgement, log *logFields) (policy.Decision, error) {
+func (r *Router) decide(event string, c *call.Call, it auditedItem, j *policy.ItemPolicy, log *logFields) (policy.Decision, error) {
 	q := policy.Request{Method: c.Method, Params: c.Params}
 	if wire.MethodOf(c.Method).Open {
 		q.Params, q.Open = nil, true

@@ -26,7 +26,7 @@ func TestDecideJudgesUnknownMethodsClosed(t *testing.T) {
 		if !ok {
 			t.Fatal("the tool is not in the table")
 		}
-		d, err := h.decide(auditDecision, c, itemOf(&target), target.Judgement, nil)
+		d, err := h.decide(auditDecision, c, itemOf(&target), target.Policy, nil)
 		if err != nil || d.Effect != want {
 			t.Errorf("%s: %v, %v; want %v", method, d.Effect, err, want)
 		}

@@ -27,13 +27,13 @@ func (b *backChannel) Notify(method string, params wire.Raw) {
 	if method == wire.NoteResourceUpdated && !b.maySee(wire.ValueOf(params).Get("uri").Str()) {
 		return
 	}
-	b.to.Notify(method, b.part.Space().NoteParams(method, params))
+	b.to.Notify(method, b.part.Naming().NoteParams(method, params))
 }
 
 // maySee reports whether the client may hear of a resource of the upstream.
 func (b *backChannel) maySee(native string) bool {
 	view := b.routes.view(b.router.latest(b.principal), b.client)
-	return view.Judge(call.Resource, b.part, b.part.Space().PublicURI(native), native).Listed().Visible()
+	return view.PolicyFor(call.Resource, b.part, b.part.Naming().PublicURI(native), native).Listed().Visible()
 }
 
 // Ask puts a question to the client. Where the client cannot answer it, or does not answer
@@ -60,7 +60,7 @@ func (b *backChannel) ask(ctx context.Context, method string, params wire.Raw) (
 	defer cancel()
 	b.reservation.ask()
 	defer b.reservation.answered()
-	answer, err := b.to.Ask(timed, method, b.shown(method, b.part.Space().AskParams(method, fitted)))
+	answer, err := b.to.Ask(timed, method, b.shown(method, b.part.Naming().AskParams(method, fitted)))
 	var refusal *wire.Error
 	switch {
 	case err == nil:

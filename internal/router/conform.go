@@ -69,13 +69,13 @@ func (r *Router) nonconforming(upstream, method, item string, findings []conform
 // Found counts and logs a finding of a table, the first time that it is in one.
 // It is called by the control loop alone.
 func (r *Router) ReportFinding(f catalog.Finding) {
-	switch f.What {
+	switch f.Issue {
 	case catalog.Quarantined, catalog.Duplicate, catalog.Nonconforming:
 		r.metrics.violations.WithLabelValues(f.Upstream, f.Against.String()).Inc()
 	case catalog.Sanitized:
 		r.metrics.countSanitized(f.Upstream, f.Removed)
 	}
-	r.log.Warn("catalog", zap.Stringer("fault", f.What), zap.Stringer("kind", f.Kind), zap.String("upstream", f.Upstream),
+	r.log.Warn("catalog", zap.Stringer("fault", f.Issue), zap.Stringer("kind", f.Kind), zap.String("upstream", f.Upstream),
 		zap.String("native", clip(f.Native)), zap.String("public", f.Public), zap.String("reason", f.Reason))
 }
 

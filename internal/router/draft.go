@@ -14,7 +14,7 @@ import (
 // metadata answers resources/metadata (SEP-2093). The upstream answers if it knows the
 // method, else the catalog.
 func (r *Router) metadata(ctx context.Context, c *call.Call) (call.Result, logFields, error) {
-	_, _, err := namespace.RefOf(c.Method, c.Params)
+	_, _, err := namespace.ItemRefOf(c.Method, c.Params)
 	if err == nil {
 		_, err = r.awaitView(ctx, c) // the catalog has to be known
 	}
@@ -41,7 +41,7 @@ func (r *Router) metadata(ctx context.Context, c *call.Call) (call.Result, logFi
 
 // children answers resources/list for one collection (SEP-2093). The upstream answers if
 // it has answered resources/metadata, else the catalog, by the hierarchy of URIs.
-func (r *Router) children(ctx context.Context, c *call.Call, ref namespace.Ref) (call.Result, logFields, error) {
+func (r *Router) children(ctx context.Context, c *call.Call, ref namespace.ItemRef) (call.Result, logFields, error) {
 	cursor, err := cursorOf(c)
 	if err == nil {
 		_, err = r.awaitView(ctx, c)

@@ -12,7 +12,7 @@ func (f *forwarding) enrich(result wire.Raw) (wire.Raw, error) {
 	switch {
 	case f.method.Shape == wire.ShapeContents:
 		f.refreshTarget()
-		return f.view.Enrich(f.target, f.view.Reads(f.target, result)), nil
+		return f.view.Enrich(f.target, f.view.FilterContents(f.target, result)), nil
 	case !f.view.Enriches():
 		return result, nil
 	}

@@ -14,8 +14,8 @@ import (
 // is due. All look the same, and hints come from the caller's own view.
 //
 // t is what the view made of the name; the audit has why.
-func (r *Router) unknown(event string, c *call.Call, view *catalog.View, ref namespace.Ref, t catalog.Target, log *logFields) *wire.Error {
-	d := view.Verdict(ref.Kind, ref.Name, t)
+func (r *Router) unknown(event string, c *call.Call, view *catalog.View, ref namespace.ItemRef, t catalog.Target, log *logFields) *wire.Error {
+	d := view.RefusalOf(ref.Kind, ref.Name, t)
 	if r.decided(event, c, auditedItem{kind: ref.Kind, public: ref.Name}, &d, log) != nil {
 		return errUnaudited
 	}
@@ -26,7 +26,7 @@ func (r *Router) unknown(event string, c *call.Call, view *catalog.View, ref nam
 }
 
 // notFound is that answer, where what policy says is recorded already.
-func notFound(c *call.Call, view *catalog.View, ref namespace.Ref) *wire.Error {
+func notFound(c *call.Call, view *catalog.View, ref namespace.ItemRef) *wire.Error {
 	if ref.Kind == call.Resource || ref.Kind == call.Template {
 		code := int64(wire.CodeInvalidParams)
 		if c.Client.Era() == wire.EraLegacy {
@@ -38,8 +38,8 @@ func notFound(c *call.Call, view *catalog.View, ref namespace.Ref) *wire.Error {
 	return wire.Errorf(wire.CodeInvalidParams, "unknown %s: %q%s", ref.Kind, clip(ref.Name), hint(view, ref))
 }
 
-func hint(view *catalog.View, ref namespace.Ref) string {
-	near := view.Near(ref.Kind, ref.Name)
+func hint(view *catalog.View, ref namespace.ItemRef) string {
+	near := view.SimilarNames(ref.Kind, ref.Name)
 	if len(near) == 0 {
 		return ""
 	}

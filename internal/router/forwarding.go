@@ -20,9 +20,9 @@ type forwarding struct {
 	// the caller sees of them.
 	routes *Routes
 	view   *catalog.View
-	ref    namespace.Ref  // the item that the client named
-	target catalog.Target // what it resolved to; its Part is nil before
-	task   *knownTask     // the task that the request is about, nil for none
+	ref    namespace.ItemRef // the item that the client named
+	target catalog.Target    // what it resolved to; its Part is nil before
+	task   *knownTask        // the task that the request is about, nil for none
 
 	decision   policy.Decision
 	authorized bool
@@ -44,7 +44,7 @@ func (r *Router) newForwarding(c *call.Call) *forwarding {
 }
 
 // space returns the names of the upstream.
-func (f *forwarding) space() *namespace.Space { return f.target.Part.Space() }
+func (f *forwarding) space() *namespace.Naming { return f.target.Part.Naming() }
 
 // upstreamName returns the name of the upstream, "" while there is none.
 func (f *forwarding) upstreamName() string {

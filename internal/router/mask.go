@@ -69,7 +69,7 @@ func (f *forwarding) isMissing(ctx context.Context) bool {
 	}
 	probe := f.call.With(wire.SetMember(wire.Raw(`{}`), "uri", wire.String(f.target.Native)))
 	probe.Method, probe.Back, probe.LogLevel = wire.MethodResourcesRead, noBackChannel{}, wire.LevelNone
-	if !f.target.Judgement.Decide(policy.Request{Method: probe.Method}).AllowedOutright() {
+	if !f.target.Policy.Decide(policy.Request{Method: probe.Method}).AllowedOutright() {
 		return false
 	}
 	var err error

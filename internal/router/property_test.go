@@ -51,7 +51,7 @@ func worldRouter(t *testing.T, p *policy.Policy, keepItem func(worldItem) bool, 
 	ups := map[string]*worldUpstream{}
 	routes := &Routes{Upstreams: map[string]Upstream{}, Subscribers: map[string]Subscriber{}}
 	for _, src := range sources {
-		name := src.Space.Upstream()
+		name := src.Naming.Upstream()
 		ups[name] = &worldUpstream{name: name, hidden: func(it worldItem) bool { return !keepItem(it) }}
 		routes.Upstreams[name], routes.Subscribers[name] = ups[name], ups[name]
 	}
@@ -270,7 +270,7 @@ func TestNobodySeesWhatIsDenied(t *testing.T) {
 			// upstream may not be named, all its URIs lead to the one without a prefix.
 			confirms := func(uri string) bool {
 				target, ok := view.Resolve(call.Resource, uri)
-				return ok && target.Judgement.Listed().NeedsConfirmation()
+				return ok && target.Policy.Listed().NeedsConfirmation()
 			}
 			if confirms(absent) || confirms(it.Public) {
 				continue

@@ -12,7 +12,7 @@ import (
 
 // resolve finds what the call names in the caller's view.
 func (f *forwarding) resolve(ctx context.Context) (bool, error) {
-	ref, _, err := namespace.RefOf(f.call.Method, f.call.Params)
+	ref, _, err := namespace.ItemRefOf(f.call.Method, f.call.Params)
 	if err == nil {
 		err = checkArguments(f.call, f.method)
 	}
@@ -24,7 +24,7 @@ func (f *forwarding) resolve(ctx context.Context) (bool, error) {
 
 // find resolves a reference in the caller's view, and keeps the routes for the rest of
 // the call.
-func (f *forwarding) find(ctx context.Context, ref namespace.Ref) error {
+func (f *forwarding) find(ctx context.Context, ref namespace.ItemRef) error {
 	f.ref = ref
 	routes, view, target, err := f.router.resolve(ctx, f.call, ref, &f.log)
 	f.routes, f.view = routes, view
@@ -34,7 +34,7 @@ func (f *forwarding) find(ctx context.Context, ref namespace.Ref) error {
 	f.target, f.log.upstream = target, target.Part.Upstream()
 	f.upstream = routes.Upstreams[f.log.upstream]
 	switch {
-	case target.Presumed: // then it is a Granter: an upstream that is not known yet is not called
+	case target.Unconfirmed: // then it is a Granter: an upstream that is not known yet is not called
 		f.upstream = f.upstream.(Granter).GrantRequest()
 	case f.method.Kind == wire.KindMetadata:
 		f.upstream = metadataUpstream{f.upstream}
@@ -62,7 +62,7 @@ func checkArguments(c *call.Call, m *wire.Method) error {
 // an upstream that is on its first attempt to connect: the call waits for that one, and
 // not for others. The routes and the view are those that it was looked for in, also with
 // an error.
-func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.Ref, log *logFields) (*Routes, *catalog.View, catalog.Target, error) {
+func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.ItemRef, log *logFields) (*Routes, *catalog.View, catalog.Target, error) {
 	for {
 		settled := r.hasStarted() // before the routes: they are complete when it is set
 		now := r.now.Load()
@@ -71,10 +71,10 @@ func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.Ref, l
 		if ok {
 			return now.Routes, view, target, nil
 		}
-		suspects := view.Suspects(ref.Kind, ref.Name)
+		suspects := view.UnavailableFor(ref.Kind, ref.Name)
 		switch {
 		case len(suspects) == 1 && now.needsGrant(suspects[0].Upstream, c):
-			if target, ok = view.Presume(ref.Kind, ref.Name, suspects[0].Upstream); ok {
+			if target, ok = view.ResolveUnavailable(ref.Kind, ref.Name, suspects[0].Upstream); ok {
 				return now.Routes, view, target, nil
 			}
 			return now.Routes, view, target, catalog.UnavailableError(suspects)

@@ -219,7 +219,7 @@ func (r *Router) handle(ctx context.Context, c *call.Call) (call.Result, logFiel
 	}
 	switch m := wire.MethodOf(c.Method); m.Kind {
 	case wire.KindList:
-		switch ref, names, err := namespace.RefOf(c.Method, c.Params); {
+		switch ref, names, err := namespace.ItemRefOf(c.Method, c.Params); {
 		case err != nil:
 			return call.Result{}, logFields{}, err
 		case names:
@@ -295,7 +295,7 @@ func cursorOf(c *call.Call) (string, error) {
 // Permit returns the error that a call would get at this moment, nil for a call that may be
 // made. It asks nobody and does not wait.
 func (r *Router) Permit(c *call.Call) *wire.Error {
-	ref, _, err := namespace.RefOf(c.Method, c.Params)
+	ref, _, err := namespace.ItemRefOf(c.Method, c.Params)
 	if err != nil {
 		return wire.Errorf(wire.CodeInvalidParams, "%s", err)
 	}
@@ -305,7 +305,7 @@ func (r *Router) Permit(c *call.Call) *wire.Error {
 	if !ok {
 		return r.unknown(auditResume, c, view, ref, target, nil)
 	}
-	d, err := r.decide(auditResume, c, itemOf(&target), target.Judgement, nil)
+	d, err := r.decide(auditResume, c, itemOf(&target), target.Policy, nil)
 	if err == nil && d.Denied() {
 		err = refused(target, &d)
 	}

@@ -75,7 +75,7 @@ func source(t *testing.T, name string, down *catalog.Down) catalog.Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return catalog.Source{Space: space, Down: down}
+	return catalog.Source{Naming: space, Down: down}
 }
 
 func filesSource(t *testing.T) catalog.Source {
@@ -559,7 +559,7 @@ func benchHouse(t testing.TB) (*house, *call.Call) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	src := catalog.Source{Space: space}
+	src := catalog.Source{Naming: space}
 	src.Items[call.Tool] = []wire.Raw{wire.Raw(`{"name":"read","inputSchema":{"type":"object"}}`)}
 	h.Router = New(Options{Started: h.settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, h.routes([]catalog.Source{src}))
 	return h, newCall("tools/call", `{"name":"files__read","arguments":{"path":"/a"}}`, &recorder{})

@@ -88,7 +88,7 @@ func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public stri
 		return nil, logFields{}, err
 	}
 	f := s.router.newForwarding(c)
-	if err := f.find(ctx, namespace.Ref{Kind: call.Resource, Name: public}); err != nil {
+	if err := f.find(ctx, namespace.ItemRef{Kind: call.Resource, Name: public}); err != nil {
 		return nil, f.log, err
 	}
 	if _, err := f.authorize(ctx); err != nil {
@@ -144,7 +144,7 @@ func (s *Subscriptions) attach(ctx context.Context, c *call.Call, sub *subscript
 		undo()
 	}
 	if rpc, ok := errors.AsType[*wire.Error](err); ok {
-		return target.Part.Space().Error(rpc, target.Asked())
+		return target.Part.Naming().Error(rpc, target.Asked())
 	}
 	return err
 }
@@ -196,7 +196,7 @@ func (s *Subscriptions) Reattach(ctx context.Context) {
 func (s *Subscriptions) reattach(ctx context.Context, sub *subscription) {
 	c := &call.Call{Method: wire.MethodResourcesSubscribe, Principal: s.router.latest(sub.who), Client: sub.client, Back: noBackChannel{}}
 	f := s.router.newForwarding(c)
-	err := f.find(ctx, namespace.Ref{Kind: call.Resource, Name: sub.public})
+	err := f.find(ctx, namespace.ItemRef{Kind: call.Resource, Name: sub.public})
 	if err == nil {
 		err = s.attach(ctx, c, sub, f.routes, f.target)
 	}
@@ -249,11 +249,11 @@ func (s *Subscriptions) Updated(upstream, session string, params wire.Raw) {
 		if !ok {
 			continue
 		}
-		public := part.Space().PublicURI(native)
+		public := part.Naming().PublicURI(native)
 		if exact {
 			public = sub.public
 		}
-		j := table.View(who, sub.client).Judge(call.Resource, part, public, native)
+		j := table.View(who, sub.client).PolicyFor(call.Resource, part, public, native)
 		if j.Decide(policy.Request{Method: wire.MethodResourcesSubscribe}).Denied() {
 			continue
 		}

@@ -14,7 +14,7 @@ import (
 type taskBackChannel struct {
 	to        call.BackChannel
 	router    *Router
-	space     *namespace.Space
+	space     *namespace.Naming
 	session   string
 	principal *call.Principal
 }

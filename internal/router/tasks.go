@@ -85,7 +85,7 @@ func (f *forwarding) openTask(context.Context) (bool, error) {
 func (f *forwarding) resolveTask(part *catalog.Part) {
 	ref := &f.task.ref
 	f.target = catalog.Target{Part: part, Kind: call.Tool, Public: ref.Public, Native: ref.Tool}
-	f.target.Judgement = f.view.Judge(call.Tool, part, ref.Public, ref.Tool)
+	f.target.Policy = f.view.PolicyFor(call.Tool, part, ref.Public, ref.Tool)
 	if listed, ok := f.view.Resolve(call.Tool, ref.Public); ok && listed.Part == part {
 		f.target.Entry = listed.Entry
 	}
@@ -210,7 +210,7 @@ func (r *Router) TaskStatus(upstream, session string, params wire.Raw) (client s
 	if part == nil {
 		return "", nil, false
 	}
-	return t.client.Key, part.Space().Task(params, ids), true
+	return t.client.Key, part.Naming().Task(params, ids), true
 }
 
 // visiblePart returns the part of the table that a task belongs to, with the routes that it
@@ -219,7 +219,7 @@ func (r *Router) visiblePart(t *knownTask) (*Routes, *catalog.Part) {
 	routes := r.Routes()
 	view := routes.view(r.latest(t.principal), t.client)
 	part := view.Part(t.ref.Upstream)
-	if part == nil || !view.Judge(call.Tool, part, t.ref.Public, t.ref.Tool).Listed().Visible() {
+	if part == nil || !view.PolicyFor(call.Tool, part, t.ref.Public, t.ref.Tool).Listed().Visible() {
 		return routes, nil
 	}
 	return routes, part
@@ -245,7 +245,7 @@ func (r *Router) TaskCall(upstream, session, native string, outside func(*call.C
 	return &call.Call{
 		Params: tokenParams(t.token),
 		Client: t.client, Principal: t.principal, Session: session,
-		Back: &taskBackChannel{back, r, part.Space(), session, t.principal},
+		Back: &taskBackChannel{back, r, part.Naming(), session, t.principal},
 	}
 }
 

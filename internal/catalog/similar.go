@@ -18,12 +18,12 @@ const (
 	maxNearQuery = 128  // bytes of a name that is searched for at all
 )
 
-// Near returns up to three public names that the caller may have meant, the
+// SimilarNames returns up to three public names that the caller may have meant, the
 // nearest first: those of items with this native name, and those that differ in
 // a few characters and begin alike. What a prefix has in common counts for nothing:
 // where both names have the same, what follows is compared. All are names that the
 // view lists.
-func (v *View) Near(kind call.Kind, public string) []string {
+func (v *View) SimilarNames(kind call.Kind, public string) []string {
 	if public == "" || len(public) > maxNearQuery {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (v *View) Near(kind call.Kind, public string) []string {
 		}
 		compared++
 		asked, has := strings.ToLower(public), strings.ToLower(e.Public)
-		if lead := strings.ToLower(e.part.space.Lead()); !isURI(kind) && strings.HasPrefix(asked, lead) {
+		if lead := strings.ToLower(e.part.space.NamePrefix()); !isURI(kind) && strings.HasPrefix(asked, lead) {
 			asked, has = asked[len(lead):], strings.TrimPrefix(has, lead)
 		}
 		most := min(maxDistance, max(1, min(len(asked), len(has))/lettersEdit))

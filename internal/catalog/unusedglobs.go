@@ -13,13 +13,13 @@ import (
 )
 
 // Idle is a glob of the policy that covers nothing.
-type Idle struct {
+type UnusedGlob struct {
 	policy.Pattern
 	Near string // a name that it would cover but for a slip of the pen, "" for none
 }
 
 // Path says where it stands: in the list of an upstream or in a rule with a name.
-func (i Idle) Path() string {
+func (i UnusedGlob) Path() string {
 	if i.Upstream != "" {
 		return "upstreams." + i.Upstream + "." + i.Place
 	}
@@ -27,10 +27,10 @@ func (i Idle) Path() string {
 }
 
 // String says where it stands, and what of it.
-func (i Idle) String() string { return i.Path() + " " + i.Reason() }
+func (i UnusedGlob) String() string { return i.Path() + " " + i.Reason() }
 
 // Reason says what of it.
-func (i Idle) Reason() string {
+func (i UnusedGlob) Reason() string {
 	s := fmt.Sprintf("%q matches nothing", i.Text)
 	if !i.OfUpstreams {
 		s += " that is listed"
@@ -46,8 +46,8 @@ func (i Idle) Reason() string {
 // what they have; lacking are those that are configured and not in it. Nothing is said
 // of a glob that may cover what is not known: an item of an upstream that lacks or lists
 // nothing at all, or a resource that only a template tells of.
-func (t *Table) Idle(of *policy.Policy, lacking []*namespace.Space) []Idle {
-	var out []Idle
+func (t *Table) UnusedGlobs(of *policy.Policy, lacking []*namespace.Naming) []UnusedGlob {
+	var out []UnusedGlob
 	for _, p := range of.Patterns() {
 		if p.CanBegin("") && strings.Trim(p.Text, "*") == "" {
 			continue // everything is what is meant
@@ -63,7 +63,7 @@ func (t *Table) Idle(of *policy.Policy, lacking []*namespace.Space) []Idle {
 			}
 		}
 		if !covered {
-			out = append(out, Idle{p, nearest(p.Text, names)})
+			out = append(out, UnusedGlob{p, nearest(p.Text, names)})
 		}
 	}
 	return out
@@ -71,19 +71,19 @@ func (t *Table) Idle(of *policy.Policy, lacking []*namespace.Space) []Idle {
 
 // coverable returns the names that a glob is about, and whether there may be others that
 // it covers.
-func (t *Table) coverable(p *policy.Pattern, lacking []*namespace.Space) (names []string, open bool) {
+func (t *Table) coverable(p *policy.Pattern, lacking []*namespace.Naming) (names []string, open bool) {
 	for _, s := range lacking {
 		if p.OfUpstreams {
 			names = append(names, s.Upstream())
 			continue
 		}
-		open = open || p.Concerns(s.Upstream()) && (p.Rule == "" || p.CanBegin(leadOf(s, p.Kind)))
+		open = open || p.AppliesTo(s.Upstream()) && (p.Rule == "" || p.CanBegin(leadOf(s, p.Kind)))
 	}
 	for _, part := range t.parts {
 		switch {
 		case p.OfUpstreams:
 			names = append(names, part.Upstream())
-		case !p.Concerns(part.Upstream()):
+		case !p.AppliesTo(part.Upstream()):
 		case part.source.Down != nil || part.empty():
 			open = open || p.Rule == "" || p.CanBegin(leadOf(part.space, p.Kind))
 		case p.Kind != call.Resource:
@@ -105,10 +105,10 @@ func (t *Table) coverable(p *policy.Pattern, lacking []*namespace.Space) (names 
 }
 
 // leadOf is what public names of a space begin with.
-func leadOf(s *namespace.Space, kind call.Kind) string {
+func leadOf(s *namespace.Naming, kind call.Kind) string {
 	switch {
 	case !isURI(kind):
-		return s.Lead()
+		return s.NamePrefix()
 	case s.Prefix() == "":
 		return ""
 	default:

@@ -6,45 +6,45 @@ import (
 	"mcpgateway/internal/call"
 )
 
-// Judgement is what policy has to say about one item to callers with the same
+// ItemPolicy is what policy has to say about one item to callers with the same
 // rights. It is immutable.
-type Judgement struct {
+type ItemPolicy struct {
 	listed Decision
-	open   *judging   // nil where listed is what every call gets
-	also   *Judgement // the stricter decision holds; nil: none
+	open   *itemRules  // nil where listed is what every call gets
+	also   *ItemPolicy // the stricter decision holds; nil: none
 }
 
 // judging is what a decision about an item under one public name is made from.
-type judging struct {
+type itemRules struct {
 	rights   *Rights
 	item     *Item
 	public   candidate
 	fallback Effect
-	rules    []held // whose what holds
+	rules    []callerRule // whose what holds
 }
 
-// Judge finds the rules that can concern the item. It costs time in the number of
+// ForItem finds the rules that can concern the item. It costs time in the number of
 // rules that the rights hold; without any, and where the upstream lets everything
 // through, it costs nothing.
-func (r *Rights) Judge(it Item) *Judgement {
+func (r *Rights) ForItem(it Item) *ItemPolicy {
 	u := r.policy.upstreams[it.Upstream]
 	if len(r.rules) == 0 && (u == nil || !u[it.Kind].restricts()) {
 		return r.byDefault
 	}
-	return r.judge(it)
+	return r.forItem(it)
 }
 
-// judge is the part of Judge that costs something; its item is allocated.
-func (r *Rights) judge(it Item) *Judgement {
+// forItem is the part of ForItem that costs something; its item is allocated.
+func (r *Rights) forItem(it Item) *ItemPolicy {
 	if refusal := r.refusal(&it); refusal != "" {
 		return r.refused[refusal]
 	}
 	out := r.judgement(r.judging(&it, it.Public, true))
-	if it.Own == "" {
+	if it.PreferredName == "" {
 		return out
 	}
-	if own := r.judgement(r.judging(&it, it.Own, false)); own != r.byDefault || out != r.byDefault {
-		out = Both(out, own)
+	if own := r.judgement(r.judging(&it, it.PreferredName, false)); own != r.byDefault || out != r.byDefault {
+		out = Strictest(out, own)
 	}
 	return out
 }
@@ -65,8 +65,8 @@ func isURI(kind call.Kind) bool { return kind == call.Resource || kind == call.T
 
 // judging finds the rules for one public name of the item. If the name grants nothing,
 // only rules that restrict or count take part.
-func (r *Rights) judging(it *Item, public string, grants bool) *judging {
-	j := &judging{rights: r, item: it, public: candidateOf(public, isURI(it.Kind)), fallback: r.policy.fallback}
+func (r *Rights) judging(it *Item, public string, grants bool) *itemRules {
+	j := &itemRules{rights: r, item: it, public: candidateOf(public, isURI(it.Kind)), fallback: r.policy.fallback}
 	if !grants {
 		j.fallback = Allow
 	}
@@ -83,12 +83,12 @@ func (r *Rights) judging(it *Item, public string, grants bool) *judging {
 	return j
 }
 
-func (r *Rights) judgement(j *judging) *Judgement {
+func (r *Rights) judgement(j *itemRules) *ItemPolicy {
 	if len(j.rules) == 0 && j.fallback == r.policy.fallback {
 		return r.byDefault
 	}
-	out := &Judgement{listed: j.decide(Request{Method: j.item.Kind.Method(), Open: true})}
-	if slices.ContainsFunc(j.rules, func(h held) bool { return h.when != nil }) {
+	out := &ItemPolicy{listed: j.decide(Request{Method: j.item.Kind.Method(), Open: true})}
+	if slices.ContainsFunc(j.rules, func(h callerRule) bool { return h.when != nil }) {
 		out.open = j
 	}
 	return out
@@ -96,7 +96,7 @@ func (r *Rights) judgement(j *judging) *Judgement {
 
 // Both returns the judgement of what may be either of two items: the stricter
 // decision holds, with the limits of both.
-func Both(a, b *Judgement) *Judgement {
+func Strictest(a, b *ItemPolicy) *ItemPolicy {
 	out := *a
 	if out.fixed() && b.fixed() { // so that no decision has to compare them
 		out.listed = both(a.listed, b.listed)
@@ -114,10 +114,10 @@ func Both(a, b *Judgement) *Judgement {
 }
 
 // fixed reports whether every call gets what lists show.
-func (j *Judgement) fixed() bool { return j.open == nil && j.also == nil }
+func (j *ItemPolicy) fixed() bool { return j.open == nil && j.also == nil }
 
 // covers reports whether the what of a rule holds.
-func (j *judging) covers(r *rule) bool {
+func (j *itemRules) covers(r *rule) bool {
 	if r.Effect != Allow {
 		return j.restricts(r)
 	}
@@ -126,13 +126,13 @@ func (j *judging) covers(r *rule) bool {
 }
 
 // restricts reports whether the what of a rule would hold if the rule denied.
-func (j *judging) restricts(r *rule) bool {
+func (j *itemRules) restricts(r *rule) bool {
 	names := r.kinds[j.item.Kind]
 	return r.at(j.item.Upstream) && (names == nil && r.anyKind || names != nil && names.restricts(j.public))
 }
 
 // Listed returns what was decided for lists.
-func (j *Judgement) Listed() Decision {
+func (j *ItemPolicy) Listed() Decision {
 	if j.also == nil {
 		return j.listed
 	}
@@ -141,7 +141,7 @@ func (j *Judgement) Listed() Decision {
 
 // Decide says whether a caller with these rights may make a call. The caller must
 // not change the decision.
-func (j *Judgement) Decide(q Request) Decision {
+func (j *ItemPolicy) Decide(q Request) Decision {
 	d := j.listed
 	if j.open != nil {
 		d = j.open.decide(q)
@@ -152,7 +152,7 @@ func (j *Judgement) Decide(q Request) Decision {
 	return d
 }
 
-func (j *judging) decide(q Request) Decision {
+func (j *itemRules) decide(q Request) Decision {
 	var obligations Obligations
 	var by *rule
 	var v *vars
@@ -199,7 +199,7 @@ func (j *judging) decide(q Request) Decision {
 	return d
 }
 
-func (j *judging) vars(q *Request) *vars {
+func (j *itemRules) vars(q *Request) *vars {
 	v := &vars{caller: &j.rights.caller, item: j.item, about: j.item.Raw, req: q, public: j.public.written}
 	open := q.Open && (j.item.Kind == call.Tool || j.item.Kind == call.Prompt) // resources have no arguments
 	switch {

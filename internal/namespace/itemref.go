@@ -5,8 +5,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Ref is the reference to an item that a request holds.
-type Ref struct {
+// ItemRef is the reference to an item that a request holds.
+type ItemRef struct {
 	Kind call.Kind
 	Name string // the public name or URI, as the client wrote it
 
@@ -14,16 +14,16 @@ type Ref struct {
 	place  wire.Value
 }
 
-// RefOf returns what a client's request refers to, and false when requests of
+// ItemRefOf returns what a client's request refers to, and false when requests of
 // its method refer to nothing or, like resources/list, need not. The params must have
 // passed the strict check for clients: without duplicate keys there is one
 // reading of them. The error is a *wire.Error with CodeInvalidParams.
-func RefOf(method string, params wire.Raw) (Ref, bool, error) {
+func ItemRefOf(method string, params wire.Raw) (ItemRef, bool, error) {
 	root := wire.ValueOf(params)
 	m := wire.MethodOf(method)
 	switch {
 	case m.Item == wire.ItemNone, m.Member == "", m.MemberOptional && !root.Get(m.Member).Exists():
-		return Ref{}, false, nil
+		return ItemRef{}, false, nil
 	case m.Item != wire.ItemReferred:
 		return refAt(call.KindOf(m.Item), method, params, root, "params.", m.Member)
 	}
@@ -34,21 +34,21 @@ func RefOf(method string, params wire.Raw) (Ref, bool, error) {
 	case ref.Get("type").IsString("ref/resource"):
 		return refAt(call.Template, method, params, ref, "params.ref.", "uri")
 	}
-	return Ref{}, false, wire.Errorf(wire.CodeInvalidParams, `%s: params.ref must be an object whose type is "ref/prompt" or "ref/resource"`, method)
+	return ItemRef{}, false, wire.Errorf(wire.CodeInvalidParams, `%s: params.ref must be an object whose type is "ref/prompt" or "ref/resource"`, method)
 }
 
-func refAt(kind call.Kind, method string, params wire.Raw, at wire.Value, path, member string) (Ref, bool, error) {
+func refAt(kind call.Kind, method string, params wire.Raw, at wire.Value, path, member string) (ItemRef, bool, error) {
 	place := at.Get(member)
 	name, ok := place.Text()
 	if !ok {
-		return Ref{}, false, wire.Errorf(wire.CodeInvalidParams, "%s: %s%s must be a string", method, path, member)
+		return ItemRef{}, false, wire.Errorf(wire.CodeInvalidParams, "%s: %s%s must be a string", method, path, member)
 	}
-	return Ref{kind, name, params, place}, true, nil
+	return ItemRef{kind, name, params, place}, true, nil
 }
 
 // With returns the params with the native name in the place of the public one,
 // the same slice when they are equal.
-func (r Ref) With(native string) wire.Raw {
+func (r ItemRef) With(native string) wire.Raw {
 	if native == r.Name {
 		return r.params
 	}

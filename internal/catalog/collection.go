@@ -60,10 +60,10 @@ func (v *View) mayList(p *Part, native string, item wire.Raw) bool {
 	return j.Listed().Visible()
 }
 
-// Reads returns the result of reading the target, under public names, without the
+// FilterContents returns the result of reading the target, under public names, without the
 // contents of other resources that the caller may not read: reading a collection
 // is no way round that.
-func (v *View) Reads(t Target, result wire.Raw) wire.Raw {
+func (v *View) FilterContents(t Target, result wire.Raw) wire.Raw {
 	edit := wire.NewEdit(result)
 	for m := range edit.Root().Members() {
 		if m.Is("contents") {
@@ -83,6 +83,6 @@ func (v *View) mayRead(p *Part, public string) bool {
 		return false
 	}
 	params := wire.SetMember(wire.Raw(`{}`), "uri", wire.String(public))
-	d := v.Judge(call.Resource, p, p.space.PublicURI(native), native).Decide(policy.Request{Method: wire.MethodResourcesRead, Params: params})
+	d := v.PolicyFor(call.Resource, p, p.space.PublicURI(native), native).Decide(policy.Request{Method: wire.MethodResourcesRead, Params: params})
 	return d.AllowedOutright()
 }

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Space is the naming of one upstream. It is immutable.
-type Space struct {
+// Naming is the naming of one upstream. It is immutable.
+type Naming struct {
 	upstream string
-	prefix   string // "" leaves names and URIs alone
-	lead     string // what public names begin with: prefix and separator, or ""
-	uiLead   string // what public ui: URIs begin with
-	fallback *Space // names items that clash where there is no prefix; nil where there is one
+	prefix   string  // "" leaves names and URIs alone
+	lead     string  // what public names begin with: prefix and separator, or ""
+	uiLead   string  // what public ui: URIs begin with
+	fallback *Naming // names items that clash where there is no prefix; nil where there is one
 
 	// Native URIs that are published otherwise than the rule says, and the
 	// way back. Both are nil in most spaces.
@@ -29,7 +29,7 @@ var (
 // New returns the naming of an upstream. The prefix may be empty; otherwise it
 // has the form of an upstream's name, and the separator must stand nowhere in
 // it, nor begin in it, or two upstreams could make one name.
-func New(upstream, prefix, separator string) (*Space, error) {
+func New(upstream, prefix, separator string) (*Naming, error) {
 	switch {
 	case !upstreamForm.MatchString(upstream):
 		return nil, fmt.Errorf("upstream name %q: must begin with a lower-case letter and have at most 32 of a-z 0-9 -", upstream)
@@ -40,28 +40,28 @@ func New(upstream, prefix, separator string) (*Space, error) {
 	case prefix != "" && strings.Index(prefix+separator, separator) != len(prefix):
 		return nil, fmt.Errorf("prefix %q of upstream %s: cannot be told from what follows, with the separator %q", prefix, upstream, separator)
 	}
-	s := &Space{upstream: upstream, prefix: prefix, uiLead: uiRoot + upstream}
+	s := &Naming{upstream: upstream, prefix: prefix, uiLead: uiRoot + upstream}
 	if prefix != "" {
 		s.lead = prefix + separator
 		return s, nil
 	}
-	s.fallback = &Space{upstream: upstream, prefix: upstream, lead: upstream + separator, uiLead: s.uiLead}
+	s.fallback = &Naming{upstream: upstream, prefix: upstream, lead: upstream + separator, uiLead: s.uiLead}
 	return s, nil
 }
 
 // Upstream returns the upstream's name.
-func (s *Space) Upstream() string { return s.upstream }
+func (s *Naming) Upstream() string { return s.upstream }
 
 // Prefix returns the prefix, "" when there is none.
-func (s *Space) Prefix() string { return s.prefix }
+func (s *Naming) Prefix() string { return s.prefix }
 
-// Lead returns what the plain public names of tools and prompts begin with: the
+// NamePrefix returns what the plain public names of tools and prompts begin with: the
 // prefix and the separator, or "".
-func (s *Space) Lead() string { return s.lead }
+func (s *Naming) NamePrefix() string { return s.lead }
 
 // Fallback returns the naming for items that clash: that of the upstream's
 // name as prefix when the space has no prefix, else the space itself.
-func (s *Space) Fallback() *Space {
+func (s *Naming) Fallback() *Naming {
 	if s.fallback != nil {
 		return s.fallback
 	}
@@ -70,7 +70,7 @@ func (s *Space) Fallback() *Space {
 
 // WithRenamed returns a space that publishes the native URIs and templates
 // which are keys of uris as the values, and all others as s does.
-func (s *Space) WithRenamed(uris map[string]string) *Space {
+func (s *Naming) WithRenamed(uris map[string]string) *Naming {
 	if len(uris) == 0 {
 		return s
 	}

@@ -27,12 +27,12 @@ func TestIdle(t *testing.T) {
 	dynamic := source(t, "files", "files", tool("read_file"))
 	dynamic.Capabilities = wire.Raw(`{"resources":{}}`)
 	gone := down(source(t, "gone", "gone"))
-	asleep := source(t, "asleep", "asleep").Space
+	asleep := source(t, "asleep", "asleep").Naming
 	for _, tt := range []struct {
 		name    string
 		policy  policy.Options
 		sources []Source
-		lacking []*namespace.Space
+		lacking []*namespace.Naming
 		want    []string
 	}{
 		{"a slip", files(policy.Upstream{Tools: policy.Globs{Deny: []string{"read_*", "wirte_*"}}}), []Source{fs}, nil,
@@ -58,13 +58,13 @@ func TestIdle(t *testing.T) {
 			[]string{`policy rule "r": what.tools[0] "files__*" matches nothing that is listed`}},
 		{"an upstream that is down", rule(policy.What{Tools: []string{"gone__*", "gnoe__*"}, Resources: []string{"gone+x:*"}}), []Source{fs, gone}, nil,
 			[]string{`policy rule "r": what.tools[1] "gnoe__*" matches nothing that is listed`}},
-		{"an upstream that is disabled", rule(policy.What{Tools: []string{"asleep__*", "*__*_x"}, Upstreams: []string{"asleep"}}), []Source{fs}, []*namespace.Space{asleep}, nil},
-		{"a list of one that is disabled", policy.Options{Upstreams: map[string]policy.Upstream{"asleep": {Tools: policy.Globs{Deny: []string{"x"}}}}}, []Source{fs}, []*namespace.Space{asleep}, nil},
+		{"an upstream that is disabled", rule(policy.What{Tools: []string{"asleep__*", "*__*_x"}, Upstreams: []string{"asleep"}}), []Source{fs}, []*namespace.Naming{asleep}, nil},
+		{"a list of one that is disabled", policy.Options{Upstreams: map[string]policy.Upstream{"asleep": {Tools: policy.Globs{Deny: []string{"x"}}}}}, []Source{fs}, []*namespace.Naming{asleep}, nil},
 		{"a tool that is held", rule(policy.What{Tools: []string{"files__read_file"}}), []Source{held}, nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
-			for _, i := range Build(Options{Policy: allowAll}, tt.sources).Idle(policy.MustNew(tt.policy), tt.lacking) {
+			for _, i := range Build(Options{Policy: allowAll}, tt.sources).UnusedGlobs(policy.MustNew(tt.policy), tt.lacking) {
 				got = append(got, i.String())
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
