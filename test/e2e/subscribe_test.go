@@ -26,7 +26,7 @@ func TestSubscriptions(t *testing.T) {
 		"modern-stdio": {"command": fixture[0], "args": fixture[1:], "era": rig.Modern},
 	}})
 	watched := map[string]string{
-		"stdio": "demo://resource/dynamic/text/1", "http": "demo://resource/dynamic/text/1", "sse": "demo://resource/dynamic/text/1",
+		"stdio": "demo://resource/static/document/features.md", "http": "demo://resource/dynamic/text/1", "sse": "demo://resource/dynamic/text/1",
 		"legacy": "test://watched-resource", "modern": "test://watched-resource", "modern-stdio": "test://watched-resource",
 	}
 	subscribers := map[string]*subscriber{
@@ -63,12 +63,15 @@ func TestSubscriptions(t *testing.T) {
 			}
 		})
 	}
-	t.Run("what policy denies", func(t *testing.T) {
-		err := subscribers[client.Legacy].session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: publicURI("stdio", "demo://resource/dynamic/text/13")})
-		if rpc, ok := errors.AsType[*jsonrpc.Error](err); !ok || rpc.Code != -32002 {
-			t.Errorf("error %v, want that of a resource which is not there", err)
-		}
-	})
+	// Where policy could refuse a resource of the upstream, no URI that its lists lack can be subscribed to.
+	for _, native := range []string{"demo://resource/dynamic/text/13", "demo://resource/dynamic/text/1"} {
+		t.Run("refused: "+native, func(t *testing.T) {
+			err := subscribers[client.Legacy].session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: publicURI("stdio", native)})
+			if rpc, ok := errors.AsType[*jsonrpc.Error](err); !ok || rpc.Code != -32002 {
+				t.Errorf("error %v, want that of a resource which is not there", err)
+			}
+		})
+	}
 }
 
 // subscriber is a client of the Go SDK that listens.
