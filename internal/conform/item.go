@@ -157,7 +157,7 @@ func (l *ItemChecker) checkMembers(kind call.Kind, out *CheckedItem) {
 	w := walks.Get().(*walk)
 	defer w.release()
 	w.rev, w.repair = l.Revision, l.Mode == Repair
-	fix := w.object(wire.ValueOf(out.Item), itemRules[kind])
+	fix := w.checkObject(wire.ValueOf(out.Item), itemRules[kind])
 	if fix != nil {
 		out.Item = fix
 	}

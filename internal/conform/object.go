@@ -75,11 +75,11 @@ func isRepeated(members []checkedMember) bool {
 	return false
 }
 
-// objectOrFallback is object for values that the caller replaces as a whole if they
+// checkObjectOr is object for values that the caller replaces as a whole if they
 // cannot be repaired. In that case ok is false, and the violations count as repaired.
-func (w *walk) objectOrFallback(v wire.Value, rules []rule) (fix wire.Raw, ok bool) {
+func (w *walk) checkObjectOr(v wire.Value, rules []rule) (fix wire.Raw, ok bool) {
 	before := w.unrepaired
-	fix = w.object(v, rules)
+	fix = w.checkObject(v, rules)
 	if w.unrepaired > before {
 		w.unrepaired = before
 		w.markRepaired()
@@ -130,14 +130,14 @@ func classify(v wire.Value, rules []rule, members []checkedMember) ([]checkedMem
 	return members, sets
 }
 
-// object checks an object against rules. It returns the repaired object, nil if nothing
+// checkObject checks an object against rules. It returns the repaired object, nil if nothing
 // changes.
-func (w *walk) object(v wire.Value, rules []rule) wire.Raw {
+func (w *walk) checkObject(v wire.Value, rules []rule) wire.Raw {
 	var few [8]checkedMember
 	members, sets := classify(v, rules, few[:0])
 	if sets.misplaced != 0 {
 		if moved := w.moveMisplaced(v, rules, sets.misplaced); moved != nil {
-			if fix := w.object(wire.ValueOf(moved), rules); fix != nil {
+			if fix := w.checkObject(wire.ValueOf(moved), rules); fix != nil {
 				return fix
 			}
 			return moved
@@ -151,7 +151,7 @@ func (w *walk) object(v wire.Value, rules []rule) wire.Raw {
 		if sets.duplicate&(1<<m.rule) != 0 && isRepeated(members[n:]) {
 			continue
 		}
-		fix := w.member(&rules[m.rule], m.value)
+		fix := w.checkMember(&rules[m.rule], m.value)
 		if fix == nil {
 			continue
 		}
@@ -264,8 +264,8 @@ func (w *walk) fillMissing(v wire.Value, r *rule) wire.Raw {
 	return value
 }
 
-// member checks the value of one member.
-func (w *walk) member(r *rule, v wire.Value) wire.Raw {
+// checkMember checks the value of one member.
+func (w *walk) checkMember(r *rule, v wire.Value) wire.Raw {
 	switch {
 	case v.Kind() == 'n' && !r.nullable:
 		if r.required {
@@ -291,7 +291,7 @@ func (w *walk) rename(v wire.Value, r *rule) wire.Raw {
 		}
 		w.reportMember(name, Misplaced, r.section, true, "is not a member of the specification; it must be "+r.name)
 		at = w.publicValue(r, at)
-		fix := w.member(r, at)
+		fix := w.checkMember(r, at)
 		switch {
 		case isRemoved(fix):
 			return nil
@@ -304,9 +304,9 @@ func (w *walk) rename(v wire.Value, r *rule) wire.Raw {
 	return nil
 }
 
-// array checks every element of an array. It returns the repaired array, nil if nothing
+// checkArray checks every element of an array. It returns the repaired array, nil if nothing
 // changes. check may return several elements, with commas between them.
-func (w *walk) array(v wire.Value, check func(w *walk, el wire.Value) wire.Raw) wire.Raw {
+func (w *walk) checkArray(v wire.Value, check func(w *walk, el wire.Value) wire.Raw) wire.Raw {
 	var fixes map[int]wire.Raw
 	i := 0
 	for el := range v.Elements() {

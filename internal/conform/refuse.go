@@ -14,7 +14,7 @@ const maxNamed = 5
 // models see, and keeps the repaired content of the upstream beside the error. sent is the
 // original result: its _meta may name the task that the result belongs to.
 func (s ResultChecker) refuse(v *Verdict, sent wire.Raw) {
-	message := refusal(s.Mode, v)
+	message := refusalMessage(s.Mode, v)
 	v.Refused = true
 	if wire.MethodOf(s.Method).Shape != wire.ShapeToolResult {
 		v.Err = wire.Errorf(wire.CodeInternal, "%s", message)
@@ -24,7 +24,7 @@ func (s ResultChecker) refuse(v *Verdict, sent wire.Raw) {
 	blocks := wire.Raw{'['}
 	blocks = append(blocks, content.TextBlock(message)...)
 	if at := rest.Get("structuredContent"); at.Exists() && !content.HasTextOf(rest.Get("content"), at) {
-		v.Result = withText(v.Result, at)
+		v.Result = addText(v.Result, at)
 		rest = wire.ValueOf(v.Result)
 	}
 	for el := range rest.Get("content").Elements() {
@@ -39,9 +39,9 @@ func (s ResultChecker) refuse(v *Verdict, sent wire.Raw) {
 	v.Result = result
 }
 
-// refusal returns the message of the error. It names the violations that were not repaired,
+// refusalMessage returns the message of the error. It names the violations that were not repaired,
 // in the mode [Strict] all violations.
-func refusal(mode Mode, v *Verdict) string {
+func refusalMessage(mode Mode, v *Verdict) string {
 	var named []string
 	left := v.More
 	for _, f := range v.Violations {

@@ -150,13 +150,13 @@ func (v Violation) isAdvice() bool {
 func (w *walk) result(result wire.Raw) wire.Raw {
 	switch wire.MethodOf(w.checker.Method).Shape {
 	case wire.ShapePrompt:
-		return w.prompt(result)
+		return w.checkPrompt(result)
 	case wire.ShapeContents:
-		return w.read(result)
+		return w.checkRead(result)
 	case wire.ShapeCompletion:
-		return w.completion(result)
+		return w.checkCompletion(result)
 	default:
-		return w.toolResult(result)
+		return w.checkToolResult(result)
 	}
 }
 

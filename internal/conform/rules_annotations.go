@@ -9,25 +9,25 @@ import (
 )
 
 var annotationRules = []rule{
-	{name: "audience", section: secAnnotation, check: anAudience},
-	{name: "priority", section: secAnnotation, check: aPriority},
-	{name: "lastModified", section: secAnnotation, check: aTime, aliases: []string{"last_modified"}},
+	{name: "audience", section: secAnnotation, check: checkAudience},
+	{name: "priority", section: secAnnotation, check: checkPriority},
+	{name: "lastModified", section: secAnnotation, check: checkTime, aliases: []string{"last_modified"}},
 }
 
-// anAnnotations checks the annotations of contents and resources.
-func anAnnotations(w *walk, v wire.Value) wire.Raw {
+// checkAnnotations checks the annotations of contents and resources.
+func checkAnnotations(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
 		w.report(InvalidAnnotation, secAnnotation, true, "must be an object, not "+kindOf(v))
 		return removed
 	}
-	return w.object(v, annotationRules)
+	return w.checkObject(v, annotationRules)
 }
 
 func isRole(v wire.Value) bool { return v.IsString("user") || v.IsString("assistant") }
 
-func anAudience(w *walk, v wire.Value) wire.Raw {
+func checkAudience(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() == '[' {
-		return w.array(v, func(w *walk, el wire.Value) wire.Raw {
+		return w.checkArray(v, func(w *walk, el wire.Value) wire.Raw {
 			if isRole(el) {
 				return nil
 			}
@@ -42,7 +42,7 @@ func anAudience(w *walk, v wire.Value) wire.Raw {
 	return removed
 }
 
-func aPriority(w *walk, v wire.Value) wire.Raw {
+func checkPriority(w *walk, v wire.Value) wire.Raw {
 	text := string(v.Raw())
 	if s, ok := v.Text(); ok {
 		text = strings.TrimSpace(s)
@@ -70,8 +70,8 @@ var timeFormats = []string{
 	time.RFC1123, time.RFC1123Z, time.ANSIC, time.UnixDate,
 }
 
-// aTime checks a time in ISO 8601, in the format of RFC 3339.
-func aTime(w *walk, v wire.Value) wire.Raw {
+// checkTime checks a time in ISO 8601, in the format of RFC 3339.
+func checkTime(w *walk, v wire.Value) wire.Raw {
 	text, ok := v.Text()
 	if ok && len(text) <= 64 {
 		if _, err := time.Parse(time.RFC3339Nano, text); err == nil {
@@ -102,24 +102,24 @@ func aTime(w *walk, v wire.Value) wire.Raw {
 }
 
 var iconRules = []rule{
-	{name: "src", required: true, section: secIcons, check: aString(secIcons), aliases: []string{"url", "href"}},
-	{name: "mimeType", section: secIcons, check: aMIMEType, aliases: []string{"mime_type"}},
-	{name: "sizes", section: secIcons, check: iconSizes},
-	{name: "theme", section: secIcons, check: oneOf(secIcons, "light", "dark")},
+	{name: "src", required: true, section: secIcons, check: checkString(secIcons), aliases: []string{"url", "href"}},
+	{name: "mimeType", section: secIcons, check: checkMIMEType, aliases: []string{"mime_type"}},
+	{name: "sizes", section: secIcons, check: checkIconSizes},
+	{name: "theme", section: secIcons, check: checkEnum(secIcons, "light", "dark")},
 }
 
-// anIcons checks icons. Repair removes icons that cannot be displayed.
-func anIcons(w *walk, v wire.Value) wire.Raw {
+// checkIcons checks icons. Repair removes icons that cannot be displayed.
+func checkIcons(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() == '{' {
 		w.report(InvalidIcon, secIcons, true, "must be an array of icons, not an object")
-		return append(append(wire.Raw{'['}, icon(w, v)...), ']')
+		return append(append(wire.Raw{'['}, checkIcon(w, v)...), ']')
 	}
 	if v.Kind() != '[' {
 		w.report(InvalidIcon, secIcons, true, "must be an array of icons, not "+kindOf(v))
 		return removed
 	}
-	return w.array(v, func(w *walk, el wire.Value) wire.Raw {
-		fix := icon(w, el)
+	return w.checkArray(v, func(w *walk, el wire.Value) wire.Raw {
+		fix := checkIcon(w, el)
 		if len(fix) > 0 && &fix[0] == &el.Raw()[0] {
 			return nil
 		}
@@ -127,13 +127,13 @@ func anIcons(w *walk, v wire.Value) wire.Raw {
 	})
 }
 
-// icon returns the repaired icon, or the icon itself if it is valid.
-func icon(w *walk, v wire.Value) wire.Raw {
+// checkIcon returns the repaired icon, or the icon itself if it is valid.
+func checkIcon(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
 		w.report(InvalidIcon, secIcons, true, "must be an object with src, not "+kindOf(v))
 		return removed
 	}
-	fix, ok := w.objectOrFallback(v, iconRules)
+	fix, ok := w.checkObjectOr(v, iconRules)
 	if !ok {
 		return removed
 	}
@@ -143,9 +143,9 @@ func icon(w *walk, v wire.Value) wire.Raw {
 	return v.Raw()
 }
 
-func iconSizes(w *walk, v wire.Value) wire.Raw {
+func checkIconSizes(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() == '[' {
-		return w.array(v, func(w *walk, el wire.Value) wire.Raw {
+		return w.checkArray(v, func(w *walk, el wire.Value) wire.Raw {
 			if el.Kind() == '"' {
 				return nil
 			}

@@ -11,8 +11,8 @@ import (
 
 // Rules for members of every block.
 var (
-	annotationsRule = rule{name: "annotations", section: secAnnotation, check: anAnnotations}
-	metaRule        = rule{name: "_meta", section: secMeta, check: aMeta}
+	annotationsRule = rule{name: "annotations", section: secAnnotation, check: checkAnnotations}
+	metaRule        = rule{name: "_meta", section: secMeta, check: checkMeta}
 	audienceRule    = rule{name: "audience", section: secAnnotation, parent: "annotations"}
 	priorityRule    = rule{name: "priority", section: secAnnotation, parent: "annotations"}
 	modifiedRule    = rule{name: "lastModified", section: secAnnotation, parent: "annotations"}
@@ -24,7 +24,7 @@ func blockRules(own ...rule) []rule {
 }
 
 var textRules = blockRules(rule{
-	name: "text", required: true, section: secToolResult, check: anyText(secToolResult), aliases: []string{"content", "value"},
+	name: "text", required: true, section: secToolResult, check: checkText(secToolResult), aliases: []string{"content", "value"},
 	defaultValue: func(*walk, wire.Value) (wire.Raw, string) { return wire.Raw(`""`), "" },
 })
 
@@ -35,7 +35,7 @@ func init() {
 	imageRules = blockRules(mediaRules("image")...)
 	audioRules = blockRules(mediaRules("audio")...)
 	embeddedRules = blockRules(
-		rule{name: "resource", required: true, section: secContents, check: contents},
+		rule{name: "resource", required: true, section: secContents, check: checkContents},
 		rule{name: "uri", section: secContents, parent: "resource", isURI: true},
 		rule{name: "text", section: secContents, parent: "resource"},
 		rule{name: "blob", section: secContents, parent: "resource"},
@@ -52,14 +52,14 @@ func moveIsError(w *walk, v wire.Value) wire.Raw {
 	return removed
 }
 
-// contentBlocks checks the content of a tool's result.
-func contentBlocks(w *walk, v wire.Value) wire.Raw {
+// checkContent checks the content of a tool's result.
+func checkContent(w *walk, v wire.Value) wire.Raw {
 	switch v.Kind() {
 	case '[':
-		return w.array(v, block)
+		return w.checkArray(v, checkBlock)
 	case '{', '"':
 		w.report(WrongType, secToolResult, true, "must be an array of blocks, not "+kindOf(v))
-		el := block(w, v)
+		el := checkBlock(w, v)
 		if el == nil {
 			el = v.Raw()
 		}
@@ -70,9 +70,9 @@ func contentBlocks(w *walk, v wire.Value) wire.Raw {
 	}
 }
 
-// block checks a content block. A block that no client could read becomes a text block
+// checkBlock checks a content block. A block that no client could read becomes a text block
 // with its JSON, so that nothing is lost.
-func block(w *walk, v wire.Value) wire.Raw {
+func checkBlock(w *walk, v wire.Value) wire.Raw {
 	switch v.Kind() {
 	case '{':
 	case '"':
@@ -95,7 +95,7 @@ func block(w *walk, v wire.Value) wire.Raw {
 			return fix
 		}
 	}
-	fix, ok := w.objectOrFallback(v, rules)
+	fix, ok := w.checkObjectOr(v, rules)
 	if !ok {
 		return content.TextBlock(string(v.Raw()))
 	}
@@ -136,7 +136,7 @@ func (w *walk) unknownBlock(v, kind wire.Value) wire.Raw {
 		return content.TextBlock(string(v.Raw()))
 	}
 	named := w.checker.rewrittenBlock(wire.SetMember(v.Raw(), "type", wire.String(guess)))
-	if fix := block(w, wire.ValueOf(named)); fix != nil {
+	if fix := checkBlock(w, wire.ValueOf(named)); fix != nil {
 		return fix
 	}
 	return named

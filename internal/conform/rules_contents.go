@@ -11,7 +11,7 @@ var contentsRules []rule
 func init() {
 	contentsRules = []rule{
 		{
-			name: "uri", required: true, section: secContents, check: aURI, aliases: []string{"url"}, isURI: true,
+			name: "uri", required: true, section: secContents, check: checkURI, aliases: []string{"url"}, isURI: true,
 			defaultValue: func(w *walk, _ wire.Value) (wire.Raw, string) {
 				if asked := w.checker.asked(); asked != "" {
 					return wire.String(asked), "is missing; it must be the URI of the resource"
@@ -19,11 +19,11 @@ func init() {
 				return nil, ""
 			},
 		},
-		{name: "mimeType", section: secContents, check: aMIMEType, aliases: []string{"mime_type", "mimetype", "contentType"}},
-		{name: "text", section: secContents, check: anyText(secContents), aliases: []string{"content"}},
-		{name: "blob", section: secContents, check: aBlob, aliases: []string{"data", "base64"}},
+		{name: "mimeType", section: secContents, check: checkMIMEType, aliases: []string{"mime_type", "mimetype", "contentType"}},
+		{name: "text", section: secContents, check: checkText(secContents), aliases: []string{"content"}},
+		{name: "blob", section: secContents, check: checkBlob, aliases: []string{"data", "base64"}},
 		metaRule,
-		sep2093("annotations", anAnnotations), sep2093("icons", anIcons), sep2093("size", aCount(secSEP2093)),
+		sep2093("annotations", checkAnnotations), sep2093("icons", checkIcons), sep2093("size", checkCount(secSEP2093)),
 	}
 }
 
@@ -40,8 +40,8 @@ func sep2093(name string, check func(*walk, wire.Value) wire.Raw) rule {
 	}}
 }
 
-// aBlob checks the blob of a resource.
-func aBlob(w *walk, v wire.Value) wire.Raw {
+// checkBlob checks the blob of a resource.
+func checkBlob(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '"' {
 		w.report(WrongType, secContents, true, "must be a string of Base64, not "+kindOf(v))
 		return removed
@@ -58,8 +58,8 @@ func aBlob(w *walk, v wire.Value) wire.Raw {
 	return wire.String(data)
 }
 
-// contents checks the contents of a resource, read or embedded.
-func contents(w *walk, v wire.Value) wire.Raw {
+// checkContents checks the contents of a resource, read or embedded.
+func checkContents(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
 		if v.Kind() == '"' && w.checker.asked() != "" {
 			w.report(WrongType, secContents, true, "must be an object with uri and text, not a string")
@@ -70,7 +70,7 @@ func contents(w *walk, v wire.Value) wire.Raw {
 		w.unrepaired++
 		return nil
 	}
-	fix := w.object(v, contentsRules)
+	fix := w.checkObject(v, contentsRules)
 	doc := fix
 	if doc == nil {
 		doc = v.Raw()

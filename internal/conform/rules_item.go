@@ -14,9 +14,9 @@ import (
 // itemMembers returns the rules for members of every item.
 func itemMembers(section string) []rule {
 	return []rule{
-		{name: "title", section: section, check: aString(section)},
-		{name: "description", section: section, check: aString(section)},
-		{name: "icons", section: secIcons, check: anIcons},
+		{name: "title", section: section, check: checkString(section)},
+		{name: "description", section: section, check: checkString(section)},
+		{name: "icons", section: secIcons, check: checkIcons},
 		metaRule,
 	}
 }
@@ -26,55 +26,55 @@ var itemRules [call.Kinds][]rule
 var resourceMembers, toolHints []rule
 
 func init() {
-	hint := func(name string) rule { return rule{name: name, section: secTool, check: aBool(secTool)} }
+	hint := func(name string) rule { return rule{name: name, section: secTool, check: checkBool(secTool)} }
 	stray := func(name string) rule { return rule{name: name, section: secTool, parent: "annotations"} }
 	toolHints = []rule{
-		{name: "title", section: secTool, check: aString(secTool)},
+		{name: "title", section: secTool, check: checkString(secTool)},
 		hint("readOnlyHint"), hint("destructiveHint"), hint("idempotentHint"), hint("openWorldHint"),
 	}
 	itemRules[call.Tool] = append([]rule{
-		{name: "name", required: true, section: secTool, check: aToolName},
+		{name: "name", required: true, section: secTool, check: checkToolName},
 		{
-			name: "inputSchema", required: true, section: secTool, check: inputSchema, aliases: []string{"input_schema", "parameters"},
+			name: "inputSchema", required: true, section: secTool, check: checkInputSchema, aliases: []string{"input_schema", "parameters"},
 			defaultValue: func(*walk, wire.Value) (wire.Raw, string) {
 				return wire.Raw(`{"type":"object"}`), "is missing; for a tool without parameters it must be {\"type\":\"object\"}"
 			},
 		},
-		{name: "outputSchema", section: secOutput, check: outputSchema, aliases: []string{"output_schema"}},
+		{name: "outputSchema", section: secOutput, check: checkOutputSchema, aliases: []string{"output_schema"}},
 		{name: "annotations", section: secTool, check: func(w *walk, v wire.Value) wire.Raw {
 			if v.Kind() != '{' {
 				w.report(WrongType, secTool, true, "must be an object, not "+kindOf(v))
 				return removed
 			}
-			return w.object(v, toolHints)
+			return w.checkObject(v, toolHints)
 		}},
 		{name: "execution", section: secTool, check: func(w *walk, v wire.Value) wire.Raw {
 			if v.Kind() != '{' {
 				w.report(WrongType, secTool, true, "must be an object, not "+kindOf(v))
 				return removed
 			}
-			return w.object(v, []rule{{name: "taskSupport", section: secTool, check: oneOf(secTool, "required", "optional", "forbidden")}})
+			return w.checkObject(v, []rule{{name: "taskSupport", section: secTool, check: checkEnum(secTool, "required", "optional", "forbidden")}})
 		}},
 		stray("readOnlyHint"), stray("destructiveHint"), stray("idempotentHint"), stray("openWorldHint"),
 	}, itemMembers(secTool)...)
 	name := func(section string) rule {
-		return rule{name: "name", required: true, section: section, check: aString(section), defaultValue: nameOfURI}
+		return rule{name: "name", required: true, section: section, check: checkString(section), defaultValue: nameOfURI}
 	}
-	mime := rule{name: "mimeType", section: secResource, check: aMIMEType, aliases: []string{"mime_type", "mimetype"}}
+	mime := rule{name: "mimeType", section: secResource, check: checkMIMEType, aliases: []string{"mime_type", "mimetype"}}
 	resourceMembers = append([]rule{
-		{name: "uri", required: true, section: secResource, check: aURI, aliases: []string{"url"}, isURI: true},
+		{name: "uri", required: true, section: secResource, check: checkURI, aliases: []string{"url"}, isURI: true},
 		name(secResource), mime, annotationsRule,
-		{name: "size", section: secResource, check: aCount(secResource)},
+		{name: "size", section: secResource, check: checkCount(secResource)},
 	}, itemMembers(secResource)[:3]...)
 	linkRules = blockRules(slices.Clone(resourceMembers)...)
 	itemRules[call.Resource] = append(slices.Clone(resourceMembers), metaRule)
 	itemRules[call.Template] = append([]rule{
-		{name: "uriTemplate", required: true, section: secTemplate, check: aString(secTemplate), aliases: []string{"uri_template"}},
+		{name: "uriTemplate", required: true, section: secTemplate, check: checkString(secTemplate), aliases: []string{"uri_template"}},
 		name(secTemplate), mime, annotationsRule,
 	}, itemMembers(secTemplate)...)
 	itemRules[call.Prompt] = append([]rule{
-		{name: "name", required: true, section: secPrompt, check: aString(secPrompt)},
-		{name: "arguments", section: secPrompt, check: promptArguments},
+		{name: "name", required: true, section: secPrompt, check: checkString(secPrompt)},
+		{name: "arguments", section: secPrompt, check: checkPromptArguments},
 	}, itemMembers(secPrompt)...)
 }
 
@@ -99,11 +99,11 @@ func nameOfURI(_ *walk, obj wire.Value) (wire.Raw, string) {
 // server/tools, "Tool Names").
 const maxToolName = 128
 
-// aToolName checks the name of a tool against the recommendation.
-func aToolName(w *walk, v wire.Value) wire.Raw {
+// checkToolName checks the name of a tool against the recommendation.
+func checkToolName(w *walk, v wire.Value) wire.Raw {
 	name, ok := v.Text()
 	if !ok {
-		return w.text(v, secTool)
+		return w.stringOrQuoted(v, secTool)
 	}
 	if w.rev.AtLeast(wire.Rev20251125) && !isToolName(name) {
 		w.report(InvalidName, secToolNames, false, fmt.Sprintf("%q must be 1 to %d of A-Z a-z 0-9 _ - .", plaintext.Clip(name, 64), maxToolName))
@@ -121,12 +121,12 @@ func isToolName(name string) bool {
 	return name != "" && len(name) <= maxToolName
 }
 
-// promptArguments checks the arguments of a prompt. It accepts an object of arguments by
+// checkPromptArguments checks the arguments of a prompt. It accepts an object of arguments by
 // name in place of the array.
-func promptArguments(w *walk, v wire.Value) wire.Raw {
+func checkPromptArguments(w *walk, v wire.Value) wire.Raw {
 	switch v.Kind() {
 	case '[':
-		return w.array(v, promptArgument)
+		return w.checkArray(v, checkPromptArgument)
 	case '{':
 		w.report(WrongType, secPrompt, true, "must be an array of objects with name, not an object")
 		out := wire.Raw{'['}
@@ -136,7 +136,7 @@ func promptArguments(w *walk, v wire.Value) wire.Raw {
 				one = m.Value.Raw()
 			}
 			one = wire.SetMember(one, "name", m.Key.Raw())
-			if fix := w.object(wire.ValueOf(one), argumentRules); fix != nil {
+			if fix := w.checkObject(wire.ValueOf(one), argumentRules); fix != nil {
 				one = fix
 			}
 			if len(out) > 1 {
@@ -152,13 +152,13 @@ func promptArguments(w *walk, v wire.Value) wire.Raw {
 }
 
 var argumentRules = []rule{
-	{name: "name", required: true, section: secPrompt, check: aString(secPrompt)},
-	{name: "title", section: secPrompt, check: aString(secPrompt)},
-	{name: "description", section: secPrompt, check: aString(secPrompt)},
-	{name: "required", section: secPrompt, check: aBool(secPrompt)},
+	{name: "name", required: true, section: secPrompt, check: checkString(secPrompt)},
+	{name: "title", section: secPrompt, check: checkString(secPrompt)},
+	{name: "description", section: secPrompt, check: checkString(secPrompt)},
+	{name: "required", section: secPrompt, check: checkBool(secPrompt)},
 }
 
-func promptArgument(w *walk, v wire.Value) wire.Raw {
+func checkPromptArgument(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() == '"' {
 		w.report(WrongType, secPrompt, true, "must be an object with name, not a string")
 		return wire.SetMember(wire.Raw(`{}`), "name", v.Raw())
@@ -167,7 +167,7 @@ func promptArgument(w *walk, v wire.Value) wire.Raw {
 		w.report(WrongType, secPrompt, true, "must be an object with name, not "+kindOf(v))
 		return removed
 	}
-	fix, ok := w.objectOrFallback(v, argumentRules)
+	fix, ok := w.checkObjectOr(v, argumentRules)
 	if !ok {
 		return removed
 	}

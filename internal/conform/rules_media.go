@@ -14,10 +14,10 @@ import (
 func mediaRules(kind string) []rule {
 	return []rule{
 		{
-			name: "data", required: true, section: secToolResult, check: aBase64, aliases: []string{"blob", "base64"},
+			name: "data", required: true, section: secToolResult, check: checkBase64, aliases: []string{"blob", "base64"},
 		},
 		{
-			name: "mimeType", required: true, section: secToolResult, check: mediaType(kind),
+			name: "mimeType", required: true, section: secToolResult, check: checkMediaType(kind),
 			aliases: []string{"mime_type", "mimetype", "mediaType", "media_type", "format"},
 			defaultValue: func(_ *walk, obj wire.Value) (wire.Raw, string) {
 				data, mime, _ := content.RepairBase64(obj.Get("data").Str())
@@ -30,8 +30,8 @@ func mediaRules(kind string) []rule {
 	}
 }
 
-// mediaType returns the check of the MIME type of an image or audio block.
-func mediaType(kind string) func(*walk, wire.Value) wire.Raw {
+// checkMediaType returns the check of the MIME type of an image or audio block.
+func checkMediaType(kind string) func(*walk, wire.Value) wire.Raw {
 	return func(w *walk, v wire.Value) wire.Raw {
 		text, ok := v.Text()
 		if ok && isMIMEType(text) {
@@ -50,8 +50,8 @@ func mediaType(kind string) func(*walk, wire.Value) wire.Raw {
 	}
 }
 
-// aBase64 checks the data of an image or audio block.
-func aBase64(w *walk, v wire.Value) wire.Raw {
+// checkBase64 checks the data of an image or audio block.
+func checkBase64(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '"' {
 		w.report(WrongType, secToolResult, false, "must be a string of Base64, not "+kindOf(v))
 		w.unrepaired++
@@ -118,7 +118,7 @@ func asLink(w *walk, v, kind wire.Value) wire.Raw {
 				link = wire.SetMember(link, name, m.Raw())
 			}
 		}
-		if fix := w.object(wire.ValueOf(link), linkRules); fix != nil {
+		if fix := w.checkObject(wire.ValueOf(link), linkRules); fix != nil {
 			return fix
 		}
 		return link

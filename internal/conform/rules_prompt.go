@@ -13,13 +13,13 @@ var promptRules, messageRules []rule
 
 func init() {
 	promptRules = []rule{
-		{name: "description", section: secPrompt, check: aString(secPrompt)},
+		{name: "description", section: secPrompt, check: checkString(secPrompt)},
 		{name: "messages", required: true, section: secPrompt, check: promptMessages},
 		metaRule,
 	}
 	messageRules = []rule{
 		{
-			name: "role", required: true, section: secMessages, check: aRole,
+			name: "role", required: true, section: secMessages, check: checkRole,
 			defaultValue: func(*walk, wire.Value) (wire.Raw, string) {
 				return wire.Raw(`"user"`), "is missing; it must be user or assistant"
 			},
@@ -28,8 +28,8 @@ func init() {
 	}
 }
 
-// prompt checks a prompt (GetPromptResult).
-func (w *walk) prompt(result wire.Raw) wire.Raw {
+// checkPrompt checks a prompt (GetPromptResult).
+func (w *walk) checkPrompt(result wire.Raw) wire.Raw {
 	root := wire.ValueOf(result)
 	if at := root.Get("messages"); at.Kind() == '{' {
 		w.reportMember("messages", WrongType, secPrompt, true, "must be an array of messages, not an object")
@@ -37,16 +37,16 @@ func (w *walk) prompt(result wire.Raw) wire.Raw {
 		e.Replace(at, append(append(wire.Raw{'['}, at.Raw()...), ']'))
 		return w.recheck(e.Bytes())
 	}
-	return w.object(root, promptRules)
+	return w.checkObject(root, promptRules)
 }
 
 func promptMessages(w *walk, v wire.Value) wire.Raw {
 	switch v.Kind() {
 	case '[':
-		return w.array(v, promptMessage)
+		return w.checkArray(v, checkPromptMessage)
 	case '"':
 		w.report(WrongType, secPrompt, true, "must be an array of messages, not a string")
-		return append(append(wire.Raw{'['}, promptMessage(w, v)...), ']')
+		return append(append(wire.Raw{'['}, checkPromptMessage(w, v)...), ']')
 	default:
 		w.report(WrongType, secPrompt, false, "must be an array of messages, not "+kindOf(v))
 		w.unrepaired++
@@ -54,9 +54,9 @@ func promptMessages(w *walk, v wire.Value) wire.Raw {
 	}
 }
 
-// promptMessage checks one message. It returns one message for each block if the message
+// checkPromptMessage checks one message. It returns one message for each block if the message
 // has several.
-func promptMessage(w *walk, v wire.Value) wire.Raw {
+func checkPromptMessage(w *walk, v wire.Value) wire.Raw {
 	switch v.Kind() {
 	case '{':
 	case '"':
@@ -69,7 +69,7 @@ func promptMessage(w *walk, v wire.Value) wire.Raw {
 	if blocks := v.Get("content"); blocks.Kind() == '[' {
 		return w.splitMessage(v, blocks)
 	}
-	fix, ok := w.objectOrFallback(v, messageRules)
+	fix, ok := w.checkObjectOr(v, messageRules)
 	if !ok {
 		return promptMessageOf(wire.Raw(`"user"`), content.TextBlock(string(v.Raw())))
 	}
@@ -85,7 +85,7 @@ func (w *walk) splitMessage(v, blocks wire.Value) wire.Raw {
 	role := wire.Raw(`null`)
 	if at := v.Get("role"); at.Exists() && at.Kind() != 'n' {
 		w.push("role", 0)
-		role = aRole(w, at)
+		role = checkRole(w, at)
 		w.pop()
 		if role == nil {
 			role = at.Raw()
@@ -97,7 +97,7 @@ func (w *walk) splitMessage(v, blocks wire.Value) wire.Raw {
 		if el.Kind() == '[' {
 			one = promptMessageOf(role, content.TextBlock(string(el.Raw())))
 		}
-		if fix := promptMessage(w, wire.ValueOf(one)); fix != nil {
+		if fix := checkPromptMessage(w, wire.ValueOf(one)); fix != nil {
 			one = fix
 		}
 		if len(out) > 0 {
@@ -113,8 +113,8 @@ func promptMessageOf(role, block wire.Raw) wire.Raw {
 	return wire.SetMember(wire.SetMember(wire.Raw(`{}`), "role", role), "content", block)
 }
 
-// aRole checks a role. Prompts are written by users, so other roles become user.
-func aRole(w *walk, v wire.Value) wire.Raw {
+// checkRole checks a role. Prompts are written by users, so other roles become user.
+func checkRole(w *walk, v wire.Value) wire.Raw {
 	if isRole(v) {
 		return nil
 	}
@@ -131,5 +131,5 @@ func promptContent(w *walk, v wire.Value) wire.Raw {
 		w.report(WrongType, secMessages, true, "must be a block such as {\"type\":\"text\",\"text\":…}, not a string")
 		return content.TextBlock(v.Str())
 	}
-	return block(w, v)
+	return checkBlock(w, v)
 }

@@ -23,13 +23,13 @@ func init() {
 	}
 	completionRules = []rule{
 		{name: "values", required: true, section: secComplete, check: theValues},
-		{name: "total", section: secComplete, check: aCount(secComplete)},
-		{name: "hasMore", section: secComplete, check: aBool(secComplete), aliases: []string{"has_more"}},
+		{name: "total", section: secComplete, check: checkCount(secComplete)},
+		{name: "hasMore", section: secComplete, check: checkBool(secComplete), aliases: []string{"has_more"}},
 	}
 }
 
-// read checks the contents of a resource (ReadResourceResult).
-func (w *walk) read(result wire.Raw) wire.Raw {
+// checkRead checks the contents of a resource (ReadResourceResult).
+func (w *walk) checkRead(result wire.Raw) wire.Raw {
 	root := wire.ValueOf(result)
 	if at := root.Get("contents"); !at.Exists() || at.Kind() == 'n' {
 		if moved := w.movedContents(root); moved != nil {
@@ -41,7 +41,7 @@ func (w *walk) read(result wire.Raw) wire.Raw {
 		e.Replace(at, append(append(wire.Raw{'['}, at.Raw()...), ']'))
 		return w.recheck(e.Bytes())
 	}
-	return w.object(root, readRules)
+	return w.checkObject(root, readRules)
 }
 
 // movedContents returns a result whose contents are misplaced with the contents in the
@@ -67,11 +67,11 @@ func (w *walk) movedContents(root wire.Value) wire.Raw {
 func allContents(w *walk, v wire.Value) wire.Raw {
 	switch v.Kind() {
 	case '[':
-		w.document(v)
-		return w.array(v, contents)
+		w.checkDocument(v)
+		return w.checkArray(v, checkContents)
 	case '"':
 		w.report(WrongType, secContents, true, "must be an array, not a string")
-		el := contents(w, v)
+		el := checkContents(w, v)
 		return append(append(wire.Raw{'['}, el...), ']')
 	default:
 		w.report(WrongType, secContents, false, "must be an array, not "+kindOf(v))
@@ -80,9 +80,9 @@ func allContents(w *walk, v wire.Value) wire.Raw {
 	}
 }
 
-// document checks the contents of a document, which the draft SEP-2093 restricts: at
+// checkDocument checks the contents of a document, which the draft SEP-2093 restricts: at
 // least one element, and all with the requested URI.
-func (w *walk) document(elements wire.Value) {
+func (w *walk) checkDocument(elements wire.Value) {
 	asked := w.checker.asked()
 	if w.checker.Resources == nil || asked == "" || !wire.ValueOf(w.checker.Resources.Listed(asked)).Get("resourceType").IsString("document") {
 		return
@@ -101,15 +101,15 @@ func (w *walk) document(elements wire.Value) {
 	}
 }
 
-// completion checks completions (CompleteResult).
-func (w *walk) completion(result wire.Raw) wire.Raw {
-	return w.object(wire.ValueOf(result), completeRules)
+// checkCompletion checks completions (CompleteResult).
+func (w *walk) checkCompletion(result wire.Raw) wire.Raw {
+	return w.checkObject(wire.ValueOf(result), completeRules)
 }
 
 func aCompletion(w *walk, v wire.Value) wire.Raw {
 	switch v.Kind() {
 	case '{':
-		fix := w.object(v, completionRules)
+		fix := w.checkObject(v, completionRules)
 		if n := count(v.Get("values")); n > maxCompletions && w.repair {
 			fix = wire.SetMember(fix, "hasMore", wire.Raw("true"))
 			if !v.Get("total").Exists() {
@@ -129,7 +129,7 @@ func aCompletion(w *walk, v wire.Value) wire.Raw {
 
 // checkRebuilt checks a repaired object and returns it with its own violations repaired.
 func (w *walk) checkRebuilt(doc wire.Raw, rules []rule) wire.Raw {
-	if fix := w.object(wire.ValueOf(doc), rules); fix != nil {
+	if fix := w.checkObject(wire.ValueOf(doc), rules); fix != nil {
 		return fix
 	}
 	return doc
@@ -161,10 +161,10 @@ func theValues(w *walk, v wire.Value) wire.Raw {
 		w.report(InvalidValue, secComplete, true, fmt.Sprintf("has %d values; it may have 100 at most, and hasMore says that there are more", n))
 	}
 	n = 0
-	return w.array(v, func(w *walk, el wire.Value) wire.Raw {
+	return w.checkArray(v, func(w *walk, el wire.Value) wire.Raw {
 		if n++; n > maxCompletions {
 			return removed
 		}
-		return w.text(el, secComplete)
+		return w.stringOrQuoted(el, secComplete)
 	})
 }

@@ -12,9 +12,9 @@ var toolRules []rule
 
 func init() {
 	toolRules = []rule{
-		{name: "content", required: true, section: secToolResult, check: contentBlocks, defaultValue: emptyContent},
+		{name: "content", required: true, section: secToolResult, check: checkContent, defaultValue: emptyContent},
 		{name: "structuredContent", section: secStructured, nullable: true, aliases: []string{"structured_content"}},
-		{name: "isError", section: secToolResult, check: aBool(secToolResult), aliases: []string{"is_error"}},
+		{name: "isError", section: secToolResult, check: checkBool(secToolResult), aliases: []string{"is_error"}},
 		metaRule,
 	}
 }
@@ -25,8 +25,8 @@ func emptyContent(*walk, wire.Value) (wire.Raw, string) {
 	return wire.Raw(`[]`), "is missing; it must be an array of blocks, which may be empty"
 }
 
-// toolResult checks the result of a tool (CallToolResult).
-func (w *walk) toolResult(result wire.Raw) wire.Raw {
+// checkToolResult checks the result of a tool (CallToolResult).
+func (w *walk) checkToolResult(result wire.Raw) wire.Raw {
 	root := wire.ValueOf(result)
 	if !root.Get("content").Exists() && root.Get("toolResult").Exists() {
 		old := root.Get("toolResult")
@@ -39,7 +39,7 @@ func (w *walk) toolResult(result wire.Raw) wire.Raw {
 		e.Remove(e.Root(), "toolResult")
 		return w.recheck(wire.SetMember(e.Bytes(), "content", contentOf(old)))
 	}
-	fix := w.object(root, toolRules)
+	fix := w.checkObject(root, toolRules)
 	now := result
 	if fix != nil {
 		now = fix
@@ -47,7 +47,7 @@ func (w *walk) toolResult(result wire.Raw) wire.Raw {
 	if w.isError != nil && !wire.ValueOf(now).Get("isError").Exists() && w.repair {
 		now = wire.SetMember(now, "isError", w.isError)
 	}
-	now = w.structured(now)
+	now = w.checkStructuredContent(now)
 	if &now[0] == &result[0] {
 		return nil
 	}
@@ -85,9 +85,9 @@ func contentOf(v wire.Value) wire.Raw {
 	return append(append(wire.Raw{'['}, content.TextBlock(text)...), ']')
 }
 
-// structured checks structuredContent against the revision, the outputSchema and the text
+// checkStructuredContent checks structuredContent against the revision, the outputSchema and the text
 // beside it. It returns the repaired result.
-func (w *walk) structured(result wire.Raw) wire.Raw {
+func (w *walk) checkStructuredContent(result wire.Raw) wire.Raw {
 	if w.checker.Output == nil && !content.MayContain(result, "Content") {
 		return result
 	}
@@ -115,9 +115,9 @@ func (w *walk) structured(result wire.Raw) wire.Raw {
 	if schema := w.checker.Output; schema != nil && schema.Err() == nil {
 		switch {
 		case !at.Exists() && !failed:
-			result = w.missingStructured(result, schema)
+			result = w.findStructured(result, schema)
 		case at.Exists():
-			result = w.checkStructured(result, at, schema, failed)
+			result = w.validateStructured(result, at, schema, failed)
 		}
 	}
 	root := wire.ValueOf(result)
@@ -132,7 +132,7 @@ func (w *walk) structured(result wire.Raw) wire.Raw {
 	if !w.repair || !empty {
 		return result
 	}
-	return withText(result, at)
+	return addText(result, at)
 }
 
 func isEmpty(blocks wire.Value) bool {
@@ -146,8 +146,8 @@ func isEmpty(blocks wire.Value) bool {
 // outputSchema.
 const maxCandidates = 3
 
-// missingStructured searches the text blocks for the missing structuredContent.
-func (w *walk) missingStructured(result wire.Raw, schema *toolschema.Schema) wire.Raw {
+// findStructured searches the text blocks for the missing structuredContent.
+func (w *walk) findStructured(result wire.Raw, schema *toolschema.Schema) wire.Raw {
 	var found wire.Raw
 	fits, candidates := 0, 0
 	for el := range wire.ValueOf(result).Get("content").Elements() {
@@ -176,8 +176,8 @@ func (w *walk) missingStructured(result wire.Raw, schema *toolschema.Schema) wir
 	return result
 }
 
-// checkStructured validates structuredContent against the outputSchema.
-func (w *walk) checkStructured(result wire.Raw, at wire.Value, schema *toolschema.Schema, failed bool) wire.Raw {
+// validateStructured validates structuredContent against the outputSchema.
+func (w *walk) validateStructured(result wire.Raw, at wire.Value, schema *toolschema.Schema, failed bool) wire.Raw {
 	err := schema.Validate(at.Raw())
 	if err == nil || toolschema.IsUnchecked(err) {
 		return result
@@ -196,7 +196,7 @@ func (w *walk) removeStructured(result wire.Raw, text bool) wire.Raw {
 		return result
 	}
 	if at := wire.ValueOf(result).Get("structuredContent"); text && !content.HasTextOf(wire.ValueOf(result).Get("content"), at) {
-		result = withText(result, at)
+		result = addText(result, at)
 	}
 	e := wire.NewEdit(result)
 	e.Remove(e.Root(), "structuredContent")
@@ -212,8 +212,8 @@ func hasText(blocks wire.Value) bool {
 	return false
 }
 
-// withText adds a text block with the JSON of v.
-func withText(result wire.Raw, v wire.Value) wire.Raw {
+// addText adds a text block with the JSON of v.
+func addText(result wire.Raw, v wire.Value) wire.Raw {
 	blocks := wire.ValueOf(result).Get("content")
 	if blocks.Exists() && blocks.Kind() != '[' {
 		return result

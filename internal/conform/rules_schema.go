@@ -15,16 +15,16 @@ var jsonTypes = map[string]bool{
 // schemaRules returns the rules for members of a tool's schema that clients read.
 func schemaRules(section string) []rule {
 	return []rule{
-		{name: "properties", section: section, check: properties},
-		{name: "required", section: section, check: requiredNames},
+		{name: "properties", section: section, check: checkProperties},
+		{name: "required", section: section, check: checkRequired},
 	}
 }
 
 var inputRules, outputRules = schemaRules(secTool), schemaRules(secOutput)
 
-// inputSchema checks the inputSchema of a tool: an object whose type is
+// checkInputSchema checks the inputSchema of a tool: an object whose type is
 // "object".
-func inputSchema(w *walk, v wire.Value) wire.Raw {
+func checkInputSchema(w *walk, v wire.Value) wire.Raw {
 	doc := v.Raw()
 	switch v.Kind() {
 	case '{':
@@ -45,24 +45,24 @@ func inputSchema(w *walk, v wire.Value) wire.Raw {
 		w.unrepaired++
 		return nil
 	}
-	return w.schemaOf(v, doc, inputRules, secTool, true)
+	return w.checkSchema(v, doc, inputRules, secTool, true)
 }
 
-// outputSchema checks the outputSchema of a tool. Before 2026-07-28 its type must be
+// checkOutputSchema checks the outputSchema of a tool. Before 2026-07-28 its type must be
 // "object"; package downlevel removes others for older clients.
-func outputSchema(w *walk, v wire.Value) wire.Raw {
+func checkOutputSchema(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
 		w.report(WrongType, secOutput, true, "must be an object, not "+kindOf(v))
 		return removed
 	}
-	return w.schemaOf(v, v.Raw(), outputRules, secOutput, false)
+	return w.checkSchema(v, v.Raw(), outputRules, secOutput, false)
 }
 
-// schemaOf checks the type of a schema and its members. doc is the schema itself, v may
+// checkSchema checks the type of a schema and its members. doc is the schema itself, v may
 // be a string that contains it.
-func (w *walk) schemaOf(v wire.Value, doc wire.Raw, rules []rule, section string, input bool) wire.Raw {
+func (w *walk) checkSchema(v wire.Value, doc wire.Raw, rules []rule, section string, input bool) wire.Raw {
 	schema := wire.ValueOf(doc)
-	if fix := w.object(schema, rules); fix != nil {
+	if fix := w.checkObject(schema, rules); fix != nil {
 		doc = fix
 		schema = wire.ValueOf(doc)
 	}
@@ -107,8 +107,8 @@ func meansObject(schema, kind wire.Value, input bool) bool {
 	return false
 }
 
-// properties checks the properties of a tool's schema.
-func properties(w *walk, v wire.Value) wire.Raw {
+// checkProperties checks the properties of a tool's schema.
+func checkProperties(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
 		empty := v.Kind() == '['
 		for range v.Elements() {
@@ -139,8 +139,8 @@ func properties(w *walk, v wire.Value) wire.Raw {
 	return e.Bytes()
 }
 
-// requiredNames checks the names of required properties.
-func requiredNames(w *walk, v wire.Value) wire.Raw {
+// checkRequired checks the names of required properties.
+func checkRequired(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '[' {
 		w.report(WrongType, secTool, true, "must be an array of names, not "+kindOf(v))
 		if v.Kind() == '"' && !v.IsString("") {
@@ -148,7 +148,7 @@ func requiredNames(w *walk, v wire.Value) wire.Raw {
 		}
 		return removed
 	}
-	return w.array(v, func(w *walk, el wire.Value) wire.Raw {
+	return w.checkArray(v, func(w *walk, el wire.Value) wire.Raw {
 		if el.Kind() == '"' {
 			return nil
 		}

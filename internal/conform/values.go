@@ -29,16 +29,16 @@ func kindOf(v wire.Value) string {
 	}
 }
 
-// stringOf returns a string with the JSON of a value.
-func stringOf(v wire.Value) wire.Raw { return wire.String(string(v.Raw())) }
+// jsonAsString returns a string with the JSON of a value.
+func jsonAsString(v wire.Value) wire.Raw { return wire.String(string(v.Raw())) }
 
-// aString returns the check of a string.
-func aString(section string) func(*walk, wire.Value) wire.Raw {
-	return func(w *walk, v wire.Value) wire.Raw { return w.text(v, section) }
+// checkString returns the check of a string.
+func checkString(section string) func(*walk, wire.Value) wire.Raw {
+	return func(w *walk, v wire.Value) wire.Raw { return w.stringOrQuoted(v, section) }
 }
 
-// text checks a string. Repair quotes numbers and booleans.
-func (w *walk) text(v wire.Value, section string) wire.Raw {
+// stringOrQuoted checks a string. Repair quotes numbers and booleans.
+func (w *walk) stringOrQuoted(v wire.Value, section string) wire.Raw {
 	switch v.Kind() {
 	case '"':
 		return nil
@@ -47,23 +47,23 @@ func (w *walk) text(v wire.Value, section string) wire.Raw {
 		return removed
 	default:
 		w.report(WrongType, section, true, "must be a string, not "+kindOf(v))
-		return stringOf(v)
+		return jsonAsString(v)
 	}
 }
 
-// anyText returns the check of a text. Repair replaces any other value by its JSON.
-func anyText(section string) func(*walk, wire.Value) wire.Raw {
+// checkText returns the check of a text. Repair replaces any other value by its JSON.
+func checkText(section string) func(*walk, wire.Value) wire.Raw {
 	return func(w *walk, v wire.Value) wire.Raw {
 		if v.Kind() == '"' {
 			return nil
 		}
 		w.report(WrongType, section, true, "must be a string, not "+kindOf(v)+"; write JSON as text")
-		return stringOf(v)
+		return jsonAsString(v)
 	}
 }
 
-// aBool returns the check of a boolean.
-func aBool(section string) func(*walk, wire.Value) wire.Raw {
+// checkBool returns the check of a boolean.
+func checkBool(section string) func(*walk, wire.Value) wire.Raw {
 	return func(w *walk, v wire.Value) wire.Raw {
 		if k := v.Kind(); k == 't' || k == 'f' {
 			return nil
@@ -79,8 +79,8 @@ func aBool(section string) func(*walk, wire.Value) wire.Raw {
 	}
 }
 
-// aCount returns the check of a non-negative integer.
-func aCount(section string) func(*walk, wire.Value) wire.Raw {
+// checkCount returns the check of a non-negative integer.
+func checkCount(section string) func(*walk, wire.Value) wire.Raw {
 	return func(w *walk, v wire.Value) wire.Raw {
 		if n, ok := v.Int(); ok {
 			if n >= 0 {
@@ -98,8 +98,8 @@ func aCount(section string) func(*walk, wire.Value) wire.Raw {
 	}
 }
 
-// oneOf returns the check of an enumeration.
-func oneOf(section string, values ...string) func(*walk, wire.Value) wire.Raw {
+// checkEnum returns the check of an enumeration.
+func checkEnum(section string, values ...string) func(*walk, wire.Value) wire.Raw {
 	return func(w *walk, v wire.Value) wire.Raw {
 		for _, s := range values {
 			if v.IsString(s) {
@@ -117,8 +117,8 @@ func oneOf(section string, values ...string) func(*walk, wire.Value) wire.Raw {
 	}
 }
 
-// aMIMEType checks an optional MIME type (RFC 6838, section 4.2).
-func aMIMEType(w *walk, v wire.Value) wire.Raw {
+// checkMIMEType checks an optional MIME type (RFC 6838, section 4.2).
+func checkMIMEType(w *walk, v wire.Value) wire.Raw {
 	text, ok := v.Text()
 	if ok && isMIMEType(text) {
 		return nil
@@ -159,11 +159,11 @@ func isMIMEName(s string) bool {
 	return s != "" && len(s) <= 127
 }
 
-// aURI checks a URI (RFC 3986). Violations are not repaired: clients accept any string.
-func aURI(w *walk, v wire.Value) wire.Raw {
+// checkURI checks a URI (RFC 3986). Violations are not repaired: clients accept any string.
+func checkURI(w *walk, v wire.Value) wire.Raw {
 	text, ok := v.Text()
 	if !ok {
-		return w.text(v, secResource)
+		return w.stringOrQuoted(v, secResource)
 	}
 	if !isURI(text) {
 		// The message does not contain the URI, which may be confidential.
@@ -191,8 +191,8 @@ func isURI(text string) bool {
 	return true
 }
 
-// aMeta checks _meta and its keys. Before 2025-06-18 keys had no defined form.
-func aMeta(w *walk, v wire.Value) wire.Raw {
+// checkMeta checks _meta and its keys. Before 2025-06-18 keys had no defined form.
+func checkMeta(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
 		w.report(InvalidMeta, secMeta, true, "must be an object, not "+kindOf(v))
 		return removed

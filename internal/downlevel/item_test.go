@@ -9,7 +9,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-func TestItemDownTo(t *testing.T) {
+func TestItem(t *testing.T) {
 	tests := []struct {
 		name   string
 		in     string

@@ -21,7 +21,7 @@ func before(rev wire.Revision) map[wire.Revision]bool {
 	return out
 }
 
-func TestDownTo(t *testing.T) {
+func TestResult(t *testing.T) {
 	const (
 		audio = `{"type":"audio","data":"UklGRiQA","mimeType":"audio/wav"}`
 		link  = `{"type":"resource_link","uri":"files+file:///a.txt","name":"a.txt"}`
@@ -150,8 +150,8 @@ func TestDownTo(t *testing.T) {
 	}
 }
 
-// TestDownToByRevision replaces everything that a result can contain, for each revision.
-func TestDownToByRevision(t *testing.T) {
+// TestResultByRevision replaces everything that a result can contain, for each revision.
+func TestResultByRevision(t *testing.T) {
 	const in = `{"content":[{"type":"audio","data":"AAAA","mimeType":"a/b"},{"type":"resource_link","uri":"a:b","name":"n"},{"type":"hologram"}],"structuredContent":[1]}`
 	const (
 		audio    = `{"type":"audio","data":"AAAA","mimeType":"a/b"},`
