@@ -69,7 +69,8 @@ var mayImport = map[string]struct {
 	"demo":        {nil, "the demo upstreams are servers like any other: the gateway reaches them by the protocol alone"},
 
 	// What upstream is made of.
-	"upstream":          {[]string{"wire", "call", "fairshare", "ratelog", "http1", "upstream/process", "upstream/diagnose"}, "the edges meet in the inner shape and never know one another or the router"},
+	"upstream":          {[]string{"wire", "call", "fairshare", "ratelog", "http1", "upstream/process", "upstream/diagnose", "upstream/protocol"}, "the edges meet in the inner shape and never know one another or the router"},
+	"upstream/protocol": {[]string{"wire", "call"}, "the contract of conversations knows neither connectors nor transports"},
 	"upstream/diagnose": {[]string{"upstream/process"}, "an error is explained without regard to the transport that met it"},
 	"upstream/process":  {nil, "children are started and ended without regard to what they speak"},
 	"http1":             {nil, "an HTTP client knows HTTP: it replaces http.Transport and nothing else"},

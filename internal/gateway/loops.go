@@ -14,6 +14,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -28,7 +29,7 @@ const markPrefix = "config-"
 func (g *Gateway) detectLoops(source string) error {
 	var started []string
 	if g.stdio {
-		for word := range strings.SplitSeq(os.Getenv(upstream.VariableVia), ",") {
+		for word := range strings.SplitSeq(os.Getenv(protocol.VariableVia), ",") {
 			if strings.HasPrefix(word, markPrefix) {
 				g.configMarks = append(g.configMarks, word)
 			} else {
@@ -56,7 +57,7 @@ func (g *Gateway) detectLoops(source string) error {
 // viaEnvironment returns the environment variable that tells started programs which
 // gateways are before them.
 func (g *Gateway) viaEnvironment() string {
-	return upstream.VariableVia + "=" + strings.Join(append([]string{g.loopDetector.Sent()}, g.configMarks...), ",")
+	return protocol.VariableVia + "=" + strings.Join(append([]string{g.loopDetector.Sent()}, g.configMarks...), ",")
 }
 
 // callHandler hands calls to the router. It tells gateways that are clients which gateways
@@ -76,7 +77,7 @@ func (h callHandler) Handle(ctx context.Context, c *call.Call) (call.Result, err
 	}
 	via := ""
 	if c.Method == wire.MethodDiscover {
-		via = upstream.ViaIn(c.Params)
+		via = protocol.ViaIn(c.Params)
 	}
 	if via == "" {
 		return h.Router.Handle(ctx, c)
@@ -86,7 +87,7 @@ func (h callHandler) Handle(ctx context.Context, c *call.Call) (call.Result, err
 	}
 	res, err := h.Router.Handle(ctx, c)
 	if err == nil {
-		res.Raw = wire.SetMember(res.Raw, "_meta", wire.SetMember(wire.Raw(`{}`), upstream.MetaVia, wire.String(h.loopDetector.Said())))
+		res.Raw = wire.SetMember(res.Raw, "_meta", wire.SetMember(wire.Raw(`{}`), protocol.MetaVia, wire.String(h.loopDetector.Said())))
 	}
 	return res, err
 }
@@ -95,9 +96,9 @@ func (h callHandler) Handle(ctx context.Context, c *call.Call) (call.Result, err
 // which gateways are behind this one.
 func (g *Gateway) refuseLoops(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		via := r.Header[upstream.HeaderVia]
+		via := r.Header[protocol.HeaderVia]
 		if len(via) > 0 {
-			w.Header()[upstream.HeaderVia] = []string{g.loopDetector.Said()}
+			w.Header()[protocol.HeaderVia] = []string{g.loopDetector.Said()}
 			if g.loopDetector.Returns(strings.Join(via, ",")) {
 				m := wire.Message{Error: wire.Errorf(wire.CodeInternal, upstream.ReasonReturned)}
 				w.Header().Set("Content-Type", "application/json")

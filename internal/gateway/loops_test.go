@@ -14,6 +14,7 @@ import (
 
 	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/protocol"
 )
 
 // relay is a proxy whose target is set after its own URL is known.
@@ -32,12 +33,12 @@ func newRelay(t *testing.T, strip bool) *relay {
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(r.to.Load())
 			if strip {
-				p.Out.Header.Del(upstream.HeaderVia)
+				p.Out.Header.Del(protocol.HeaderVia)
 			}
 		},
 		ModifyResponse: func(resp *http.Response) error {
 			if strip {
-				resp.Header.Del(upstream.HeaderVia)
+				resp.Header.Del(protocol.HeaderVia)
 			}
 			return nil
 		},
@@ -140,7 +141,7 @@ func TestUpstreamsOfOneAnother(t *testing.T) {
 func TestTrailIsForGatewaysOnly(t *testing.T) {
 	g, _ := start(t, "", true)
 	resp, body := post(t, g, "", initialize)
-	if resp.Header.Get(upstream.HeaderVia) != "" || strings.Contains(body, upstream.MetaVia) {
+	if resp.Header.Get(protocol.HeaderVia) != "" || strings.Contains(body, protocol.MetaVia) {
 		t.Errorf("a client is told of gateways: %v, %s", resp.Header, body)
 	}
 }

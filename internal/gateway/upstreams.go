@@ -12,6 +12,7 @@ import (
 	"mcpgateway/internal/sanitize"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/upstream/process"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -31,7 +32,7 @@ func (g *Gateway) options(name, key string, u config.Connection) (upstream.Optio
 	o.Personal = (u.Session == config.SessionPerPrincipal || u.PerPrincipal()) && !g.cfg.Auth.Has(config.AuthNone)
 	o.Serialize = u.AskCalls == config.AskSerialize
 	for _, r := range u.Roots {
-		o.Roots = append(o.Roots, upstream.Root{URI: r.URI, Name: r.Name})
+		o.Roots = append(o.Roots, protocol.Root{URI: r.URI, Name: r.Name})
 	}
 	if u.Command != "" {
 		o.Stdio = &process.Config{
@@ -64,7 +65,7 @@ func (g *Gateway) commonOptions(name string) upstream.Options {
 		StartupWait: g.cfg.StartupWait,
 		MaxMessage:  int(g.cfg.Limits.MaxMessage),
 		Limits:      wire.Limits{Depth: g.cfg.Limits.MaxDepth},
-		Info:        upstream.Info{Name: productName, Version: g.version},
+		Info:        protocol.Info{Name: productName, Version: g.version},
 		Logger:      g.log,
 		Mask:        g.secrets.Mask,
 		Metrics:     g.upstreamMetrics,

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -73,24 +74,24 @@ func TestAddresseeOfTask(t *testing.T) {
 // A look at a task is over before a question could be answered, so it is not the
 // call that a question belongs to.
 func TestAddresseeIsNoLook(t *testing.T) {
-	flights := NewPendingCalls()
+	flights := protocol.NewPendingCalls()
 	long := toolCall("echo", "a", &peer{})
 	look := toolCall("", "a", &peer{})
 	look.Method = wire.MethodTasksGet
 	for _, order := range [][]*call.Call{{long, look}, {look, long}} {
-		var open []*PendingCall
+		var open []*protocol.PendingCall
 		for _, c := range order {
-			f, err := flights.begin(c)
+			f, err := flights.Begin(c)
 			if err != nil {
 				t.Fatal(err)
 			}
 			open = append(open, f)
 		}
-		if got := flights.owner(); got != long {
+		if got := flights.Owner(); got != long {
 			t.Errorf("the owner is %s", got.Method)
 		}
 		for _, f := range open {
-			flights.end(f)
+			flights.End(f)
 		}
 	}
 }

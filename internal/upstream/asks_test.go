@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -33,13 +34,13 @@ func TestAsks(t *testing.T) {
 		request string
 		clients []string // keys of the clients with a call in flight
 		caps    string
-		roots   []Root
+		roots   []protocol.Root
 		ask     func(context.Context, string, wire.Raw) (wire.Raw, error)
 		want    string
 	}{
 		{"ping", `{"jsonrpc":"2.0","id":"q","method":"ping"}`, nil, ``, nil, nil, `result {}`},
-		{"configured roots, without any call", roots, nil, ``, []Root{{"file:///a", "A"}, {URI: "file:///b"}}, nil, `result {"roots":[{"uri":"file:///a","name":"A"},{"uri":"file:///b"}]}`},
-		{"configured roots, not the client's", roots, []string{"a"}, `{"roots":{}}`, []Root{{URI: "file:///b"}}, nil, `result {"roots":[{"uri":"file:///b"}]}`},
+		{"configured roots, without any call", roots, nil, ``, []protocol.Root{{URI: "file:///a", Name: "A"}, {URI: "file:///b"}}, nil, `result {"roots":[{"uri":"file:///a","name":"A"},{"uri":"file:///b"}]}`},
+		{"configured roots, not the client's", roots, []string{"a"}, `{"roots":{}}`, []protocol.Root{{URI: "file:///b"}}, nil, `result {"roots":[{"uri":"file:///b"}]}`},
 		{"no roots", roots, []string{"a"}, `{"roots":{}}`, nil, nil, `error -32601`},
 		{"unknown request", `{"jsonrpc":"2.0","id":"q","method":"x/y"}`, []string{"a"}, `{}`, nil, nil, `error -32601`},
 		{"form", form, []string{"a"}, `{"elicitation":{}}`, nil, answers(`{"action":"accept","content":{"n":1.0}}`), `result {"action":"accept","content":{"n":1.0}}`},
@@ -201,20 +202,20 @@ func TestAnswersThatAServerDoesNotTake(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			sending := 0
-			a := &ServerRequests{o: Options{}.withDefaults().conversation(), doubt: new(liveness)}
-			a.send = func(ctx context.Context, _ wire.Message, _ *call.Call) {
-				a.mu.Lock()
+			a := &protocol.ServerRequests{Config: Options{}.withDefaults().conversation(), Liveness: new(protocol.Liveness)}
+			a.Send = func(ctx context.Context, _ wire.Message, _ *call.Call) {
+				a.Mu.Lock()
 				sending++
-				a.mu.Unlock()
+				a.Mu.Unlock()
 				<-ctx.Done()
 			}
-			for n := range 4 * maxAsks {
-				a.serve(ctx, wire.Message{ID: wire.IDOf(strconv.Itoa(n)), Method: wire.MethodPing}, nil)
+			for n := range 4 * protocol.MaxAsks {
+				a.Serve(ctx, wire.Message{ID: wire.IDOf(strconv.Itoa(n)), Method: wire.MethodPing}, nil)
 				synctest.Wait()
 			}
-			equal(t, "answers on their way", sending, maxAsks)
+			equal(t, "answers on their way", sending, protocol.MaxAsks)
 			cancel()
-			a.wait()
+			a.Wait()
 		})
 	})
 	t.Run("on a line", func(t *testing.T) {
@@ -239,7 +240,7 @@ func TestAnswersThatAServerDoesNotTake(t *testing.T) {
 			w.mu.Lock()
 			waiting := len(w.pending)
 			w.mu.Unlock()
-			if waiting > maxPending+maxAsks*300 {
+			if waiting > maxPending+protocol.MaxAsks*300 {
 				t.Errorf("%d bytes wait to be read", waiting)
 			}
 			cancel()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -57,7 +58,7 @@ func quickRig(tb testing.TB) *Connector {
 			tb.Error(err)
 		}
 	})
-	if _, err := c.Do(ctx, toolCall("echo", "a", nobody{})); err != nil {
+	if _, err := c.Do(ctx, toolCall("echo", "a", protocol.NoClient{})); err != nil {
 		tb.Fatal(err)
 	}
 	return c
@@ -69,7 +70,7 @@ const maxCallAllocs = 20
 
 func TestCallAllocations(t *testing.T) {
 	c := quickRig(t)
-	cl := toolCall("echo", "a", nobody{})
+	cl := toolCall("echo", "a", protocol.NoClient{})
 	allocs := testing.AllocsPerRun(500, func() {
 		if _, err := c.Do(t.Context(), cl); err != nil {
 			t.Fatal(err)
@@ -88,7 +89,7 @@ func BenchmarkCall(b *testing.B) {
 	} {
 		b.Run(params.name, func(b *testing.B) {
 			c := quickRig(b)
-			cl := toolCall("echo", "a", nobody{}).With(wire.Raw(params.params))
+			cl := toolCall("echo", "a", protocol.NoClient{}).With(wire.Raw(params.params))
 			b.ReportAllocs()
 			b.SetBytes(1 << 10)
 			for b.Loop() {
@@ -105,7 +106,7 @@ func BenchmarkCall(b *testing.B) {
 		b.SetBytes(1 << 10)
 		b.SetParallelism(8)
 		b.RunParallel(func(pb *testing.PB) {
-			cl := toolCall("echo", "a", nobody{})
+			cl := toolCall("echo", "a", protocol.NoClient{})
 			for pb.Next() {
 				if _, err := c.Do(b.Context(), cl); err != nil {
 					failed.Store(&err)
@@ -119,11 +120,11 @@ func BenchmarkCall(b *testing.B) {
 }
 
 func BenchmarkModernParams(b *testing.B) {
-	s := NewIdentity(Options{Info: Info{Name: "gw", Version: "1"}}.withDefaults().conversation())
-	var back call.BackChannel = nobody{}
-	f := &PendingCall{id: wire.IDOf("17"), call: toolCall("echo", "a", back)}
+	s := protocol.NewIdentity(Options{Info: protocol.Info{Name: "gw", Version: "1"}}.withDefaults().conversation())
+	var back call.BackChannel = protocol.NoClient{}
+	f := &protocol.PendingCall{ID: wire.IDOf("17"), Call: toolCall("echo", "a", back)}
 	b.ReportAllocs()
 	for b.Loop() {
-		s.params(wire.Rev20260728, f)
+		s.Params(wire.Rev20260728, f)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -115,7 +116,7 @@ func (g *callGuard) close() {
 
 // Notify implements [call.BackChannel].
 func (g *callGuard) Notify(method string, params wire.Raw) {
-	if method == wire.NoteMessage && !wantsLog(g.level, params) {
+	if method == wire.NoteMessage && !protocol.WantsLog(g.level, params) {
 		return
 	}
 	g.mu.Lock()
@@ -127,16 +128,6 @@ func (g *callGuard) Notify(method string, params wire.Raw) {
 		g.restart()
 	}
 	g.back.Notify(method, params)
-}
-
-// wantsLog reports whether a log message has at least the level that a call asked
-// for. A message with an unknown level passes if the call asked for any.
-func wantsLog(least wire.Level, params wire.Raw) bool {
-	if least == wire.LevelNone {
-		return false
-	}
-	level, known := wire.ParseLevel(wire.ValueOf(params).Get("level").Str())
-	return !known || level >= least
 }
 
 // Ask implements [call.BackChannel]. It ends with the call.
@@ -166,4 +157,11 @@ func (g *callGuard) Ask(ctx context.Context, method string, params wire.Raw) (wi
 	g.mu.Unlock()
 	g.reacquireSlot()
 	return result, err
+}
+
+// IsAsking reports whether a request of the server waits for the client.
+func (g *callGuard) IsAsking() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.openAsks > 0
 }

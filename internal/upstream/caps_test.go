@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -22,7 +23,7 @@ func TestCallCapabilities(t *testing.T) {
 		{`{"extensions":{"a/b":{},"c/d":{}}}`, `{"extensions":{}}`},
 		{`{"extensions":[]}`, `{"extensions":[]}`},
 	} {
-		equal(t, tc.declared, string(callCapabilities(&call.Client{Capabilities: wire.Raw(tc.declared)})), tc.want)
+		equal(t, tc.declared, string(protocol.CallCapabilities(&call.Client{Capabilities: wire.Raw(tc.declared)})), tc.want)
 	}
 }
 

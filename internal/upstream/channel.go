@@ -1,7 +1,9 @@
 package upstream
 
+import "mcpgateway/internal/upstream/protocol"
+
 // current returns the present conversation, nil if there is none.
-func (c *Connector) current() Conn {
+func (c *Connector) current() protocol.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.conn
@@ -10,7 +12,7 @@ func (c *Connector) current() Conn {
 // suspect has the conversation check whether the server is still there.
 func (c *Connector) suspect() {
 	if conn := c.current(); conn != nil {
-		conn.Probe(ConnectionFailed)
+		conn.Probe(protocol.ConnectionFailed)
 	}
 }
 
@@ -24,4 +26,6 @@ func (c *Connector) tell(method string) {
 
 // sessions says what one more session with the server is, as the last conversation
 // showed.
-func (c *Connector) sessions() SessionKind { return SessionKind(c.sessionKind.Load()) }
+func (c *Connector) sessions() protocol.SessionKind {
+	return protocol.SessionKind(c.sessionKind.Load())
+}

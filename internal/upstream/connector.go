@@ -13,6 +13,7 @@ import (
 
 	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/upstream/diagnose"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -39,7 +40,7 @@ type Connector struct {
 	draft    draft
 
 	mu       sync.Mutex
-	conn     Conn          // nil when there is no conversation
+	conn     protocol.Conn // nil when there is no conversation
 	attempts int           // that have ended
 	turn     chan struct{} // closed and renewed when conn or attempts change
 	ended    bool          // Run has returned
@@ -107,7 +108,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	if !c.untilNeeded(ctx) {
 		return nil
 	}
-	var pause backoff
+	var pause protocol.Backoff
 	for opened := false; ; {
 		began := time.Now()
 		conn, h, err := c.connect(ctx, dialer)
@@ -118,15 +119,15 @@ func (c *Connector) Run(ctx context.Context) error {
 			}
 			err = c.converse(ctx, conn, h, opened)
 			opened = true
-			if time.Since(began) >= steady {
-				pause.reset()
+			if time.Since(began) >= protocol.SteadyAfter {
+				pause.Reset()
 			}
 		}
 		if ctx.Err() != nil {
 			return nil
 		}
 		c.down(err, failed)
-		if !c.rest(ctx, began, pause.next(time.Now())) {
+		if !c.rest(ctx, began, pause.Next(time.Now())) {
 			return nil
 		}
 	}
@@ -152,7 +153,7 @@ func (c *Connector) untilNeeded(ctx context.Context) bool {
 }
 
 // connect makes one attempt, no longer than a call may be silent.
-func (c *Connector) connect(ctx context.Context, d Dialer) (Conn, Hello, error) {
+func (c *Connector) connect(ctx context.Context, d protocol.Dialer) (protocol.Conn, protocol.Hello, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout,
 		fmt.Errorf("%w within %s", diagnose.ErrHandshakeTimeout, c.o.Timeout))
 	defer cancel()
@@ -177,9 +178,9 @@ func (c *Connector) connect(ctx context.Context, d Dialer) (Conn, Hello, error) 
 
 // converse lets calls through to a conversation, which may be another one after
 // the first, until it is over, and returns why it is.
-func (c *Connector) converse(ctx context.Context, conn Conn, h Hello, again bool) error {
+func (c *Connector) converse(ctx context.Context, conn protocol.Conn, h protocol.Hello, again bool) error {
 	c.box.clear()
-	if h.Revision.Era() == wire.EraLegacy && declares(h.Capabilities, "logging") {
+	if h.Revision.Era() == wire.EraLegacy && protocol.Declares(h.Capabilities, "logging") {
 		c.volume.Store(newVolume(c.o, conn))
 	}
 	c.sessionKind.Store(uint32(conn.Traits().Sessions))
@@ -223,8 +224,8 @@ func (c *Connector) converse(ctx context.Context, conn Conn, h Hello, again bool
 }
 
 // leaveOut tells which extensions of the server clients do not learn of.
-func (c *Connector) leaveOut(h Hello) {
-	names := unrelayed(wire.ValueOf(h.Capabilities).Get("extensions"))
+func (c *Connector) leaveOut(h protocol.Hello) {
+	names := protocol.UnrelayedExtensions(wire.ValueOf(h.Capabilities).Get("extensions"))
 	if !c.o.persona.isHead() || len(names) == 0 {
 		return
 	}
@@ -243,7 +244,7 @@ func (c *Connector) countUp(note func(upstream string)) {
 
 // set changes the conversation that calls find, and wakes those that wait for
 // one.
-func (c *Connector) set(conn Conn) {
+func (c *Connector) set(conn protocol.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.conn = conn
@@ -303,7 +304,7 @@ func (c *Connector) rest(ctx context.Context, began time.Time, pause time.Durati
 		return false
 	case <-c.wanted:
 	}
-	timer.Reset(time.Until(began.Add(attemptGap)))
+	timer.Reset(time.Until(began.Add(protocol.AttemptGap)))
 	select {
 	case <-timer.C:
 		return true
@@ -360,16 +361,8 @@ const reasonEnded = "the gateway is no longer connected to this server"
 // downReason tells users why there is no conversation. What a fault hides from
 // clients stays hidden.
 func downReason(err error) string {
-	if f, ok := errors.AsType[*CallError](err); ok {
+	if f, ok := errors.AsType[*protocol.CallError](err); ok {
 		return f.Reason
 	}
 	return err.Error()
-}
-
-// poke leaves a token in a channel of capacity 1, if there is none yet.
-func poke(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/upstream/process"
+	"mcpgateway/internal/upstream/protocol"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
@@ -281,19 +282,19 @@ func TestAttemptsAreSpaced(t *testing.T) {
 }
 
 func TestBackoff(t *testing.T) {
-	var b backoff
+	var b protocol.Backoff
 	now := time.Unix(0, 0)
 	for i, nominal := range []time.Duration{250, 500, 1000, 2000, 4000, 5000, 5000} {
-		got := b.next(now)
+		got := b.Next(now)
 		if top := nominal * time.Millisecond; got > top || got < top/2 {
 			t.Errorf("pause %d is %s, want within %s and %s", i+1, got, top/2, top)
 		}
 	}
-	if got := b.next(now.Add(time.Minute)); got < 15*time.Second || got > 30*time.Second {
+	if got := b.Next(now.Add(time.Minute)); got < 15*time.Second || got > 30*time.Second {
 		t.Errorf("after a minute the pause is %s", got)
 	}
-	b.reset()
-	if got := b.next(now); got > 250*time.Millisecond {
+	b.Reset()
+	if got := b.Next(now); got > 250*time.Millisecond {
 		t.Errorf("after a success the pause is %s", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -48,7 +49,7 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 		c.doubt()
 	}
 	reason, retryable := c.explain(g, err)
-	if f, ok := errors.AsType[*CallError](err); !ok || !f.MayHaveExecuted && !f.Unauthenticated {
+	if f, ok := errors.AsType[*protocol.CallError](err); !ok || !f.MayHaveExecuted && !f.Unauthenticated {
 		retryable = retryable || c.mayRepeat(cl)
 	}
 	c.o.Logger.Debug("call failed", zap.String("call", cl.ID), zap.String("method", cl.Method), c.o.why(err))
@@ -56,13 +57,13 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 	if s := c.Snapshot(); s.State != Ready {
 		since = s.Since
 	}
-	return call.Result{}, c.failure(reason, since, retryable, RetryAfterOf(err))
+	return call.Result{}, c.failure(reason, since, retryable, protocol.RetryAfterOf(err))
 }
 
 // explain tells what a client reads of an error, and whether the server has
 // certainly not begun the call.
 func (c *Connector) explain(g *callGuard, err error) (reason string, unsent bool) {
-	if f, ok := errors.AsType[*CallError](err); ok {
+	if f, ok := errors.AsType[*protocol.CallError](err); ok {
 		return f.Reason, f.NotSent && !f.Unauthenticated
 	}
 	switch cause := context.Cause(&g.Scope); cause {
@@ -99,7 +100,7 @@ func (c *Connector) send(g *callGuard, cl *call.Call) (call.Result, error) {
 	}
 	c.heed(ctx, cl)
 	result, err := c.draft.call(ctx, conn, cl)
-	f, ok := errors.AsType[*CallError](err)
+	f, ok := errors.AsType[*protocol.CallError](err)
 	if !ok || f.Unauthenticated || f.RetryAfter > 0 || !(f.NotSent || (f.ConnectionLost && !f.MayHaveExecuted && c.mayRepeat(cl))) {
 		return result, err
 	}
@@ -111,7 +112,7 @@ func (c *Connector) send(g *callGuard, cl *call.Call) (call.Result, error) {
 			return call.Result{}, err
 		}
 		result, err = c.draft.call(ctx, conn, cl)
-		f, ok = errors.AsType[*CallError](err)
+		f, ok = errors.AsType[*protocol.CallError](err)
 		if unreached := ok && f.NotSent && f.ConnectionLost; !unreached || time.Since(began) >= c.o.StartupWait {
 			return result, err
 		}
@@ -121,12 +122,12 @@ func (c *Connector) send(g *callGuard, cl *call.Call) (call.Result, error) {
 // another returns the conversation for a call that failed with f in the one
 // given: another one if that is over. If it is not, whether the server is there
 // is being looked at.
-func (c *Connector) another(ctx context.Context, past Conn, f *CallError) (Conn, error) {
+func (c *Connector) another(ctx context.Context, past protocol.Conn, f *protocol.CallError) (protocol.Conn, error) {
 	switch {
 	case f.ConversationClosed:
 		return c.await(ctx, past)
 	case f.ConnectionLost:
-		if err := sleep(ctx, attemptGap); err != nil {
+		if err := protocol.Sleep(ctx, protocol.AttemptGap); err != nil {
 			return nil, err
 		}
 	}
@@ -152,9 +153,9 @@ func (c *Connector) take(ctx context.Context, p *fairLimiter, cl *call.Call) err
 func (c *Connector) expired(ctx context.Context, p *fairLimiter) error {
 	if context.Cause(ctx) == errSilent {
 		if p == c.single {
-			return &CallError{Reason: fmt.Sprintf("overloaded: the server gets one call at a time, and the one that runs took longer than %s", c.o.Timeout), NotSent: true, RetryAfter: RetryOverloaded}
+			return &protocol.CallError{Reason: fmt.Sprintf("overloaded: the server gets one call at a time, and the one that runs took longer than %s", c.o.Timeout), NotSent: true, RetryAfter: RetryOverloaded}
 		}
-		return &CallError{Reason: fmt.Sprintf("overloaded: no slot was free within %s", c.o.Timeout), NotSent: true, RetryAfter: RetryOverloaded}
+		return &protocol.CallError{Reason: fmt.Sprintf("overloaded: no slot was free within %s", c.o.Timeout), NotSent: true, RetryAfter: RetryOverloaded}
 	}
 	return ctx.Err()
 }
@@ -162,7 +163,7 @@ func (c *Connector) expired(ctx context.Context, p *fairLimiter) error {
 // await returns the conversation, unless it is the one that the caller knows to
 // be past. Where there is none it asks for an attempt and waits for the
 // outcome, for StartupWait at most.
-func (c *Connector) await(ctx context.Context, past Conn) (Conn, error) {
+func (c *Connector) await(ctx context.Context, past protocol.Conn) (protocol.Conn, error) {
 	c.need()
 	c.mu.Lock()
 	found, turn, ended, attempts := c.conn, c.turn, c.ended, c.attempts
@@ -175,13 +176,13 @@ func (c *Connector) await(ctx context.Context, past Conn) (Conn, error) {
 	for since := attempts; ; {
 		switch {
 		case ended:
-			return nil, &CallError{Reason: reasonEnded, NotSent: true}
+			return nil, &protocol.CallError{Reason: reasonEnded, NotSent: true}
 		case found != nil && found != past:
 			return found, nil
 		case attempts > since:
-			return nil, c.unavailable(ReasonConnectionLost)
+			return nil, c.unavailable(protocol.ReasonConnectionLost)
 		}
-		poke(c.wanted)
+		protocol.Poke(c.wanted)
 		select {
 		case <-turn:
 		case <-timer.C:

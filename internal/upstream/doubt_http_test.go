@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -170,14 +171,14 @@ func TestHungHTTPServersAreDown(t *testing.T) {
 					if !strings.Contains(got, "did not answer within 1m0s") {
 						t.Errorf("the call: %s", got)
 					}
-					time.Sleep(doubtTries*doubtTime + time.Second)
+					time.Sleep(protocol.ProbeTries*protocol.ProbeTime + time.Second)
 					synctest.Wait()
 					snap := r.Snapshot()
 					if down := snap.State == Down; down != tc.down {
 						t.Errorf("down: %v, want %v (%s)", down, tc.down, snap.Reason)
 					}
 					if tc.down {
-						equal(t, "reason", snap.Reason, ErrHung.Error())
+						equal(t, "reason", snap.Reason, protocol.ErrHung.Error())
 						stuck.Store(false)
 						time.Sleep(2 * time.Minute) // the attempt that met the silence, and the backoff
 						if got := outcomeOf(r.Do(t.Context(), toolCall("echo", "ann", &peer{}))); strings.HasPrefix(got, "error") {
@@ -209,7 +210,7 @@ func TestHungCredentialsAreNotTheServers(t *testing.T) {
 		if !strings.Contains(got, "did not answer within 1m0s") {
 			t.Errorf("the call: %s", got)
 		}
-		time.Sleep(doubtTries*doubtTime + time.Second)
+		time.Sleep(protocol.ProbeTries*protocol.ProbeTime + time.Second)
 		synctest.Wait()
 		equal(t, "state", r.Snapshot().State, Ready)
 	})

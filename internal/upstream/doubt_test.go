@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -76,13 +77,13 @@ func TestHungServersAreEnded(t *testing.T) {
 				if !strings.Contains(got, "did not answer within 1m0s") {
 					t.Errorf("the call: %s", got)
 				}
-				time.Sleep(doubtTries*doubtTime + time.Second)
+				time.Sleep(protocol.ProbeTries*protocol.ProbeTime + time.Second)
 				synctest.Wait()
 				if ended := s.starts() > 1; ended != tc.ended {
 					t.Errorf("after %d pings the server was started again: %v, want %v", pings, ended, tc.ended)
 				}
 				if tc.ended {
-					equal(t, "reason", r.watch.wait(t, isDown).Reason, ErrHung.Error())
+					equal(t, "reason", r.watch.wait(t, isDown).Reason, protocol.ErrHung.Error())
 					time.Sleep(10 * time.Second) // the backoff
 					if got := outcomeOf(r.Do(t.Context(), toolCall("echo", "ann", &peer{}))); strings.HasPrefix(got, "error") {
 						t.Errorf("the first call after that: %s", got)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -17,12 +18,12 @@ import (
 type draft struct{ known atomic.Pointer[draftFact] }
 
 type draftFact struct {
-	conn  Conn
+	conn  protocol.Conn
 	knows bool
 }
 
 // of returns what is known about a conversation, nil when nothing is.
-func (d *draft) of(c Conn) *draftFact {
+func (d *draft) of(c protocol.Conn) *draftFact {
 	if f := d.known.Load(); f != nil && f.conn == c {
 		return f
 	}
@@ -33,7 +34,7 @@ func (d *draft) of(c Conn) *draftFact {
 // resources/metadata is not asked again. The list of one collection is only for a
 // server that is known to know it: others take no notice of the member uri and
 // list everything.
-func (d *draft) call(ctx context.Context, c Conn, cl *call.Call) (call.Result, error) {
+func (d *draft) call(ctx context.Context, c protocol.Conn, cl *call.Call) (call.Result, error) {
 	switch m := wire.MethodOf(cl.Method); {
 	case m.Kind == wire.KindMetadata:
 		return d.metadata(ctx, c, cl)
@@ -46,12 +47,12 @@ func (d *draft) call(ctx context.Context, c Conn, cl *call.Call) (call.Result, e
 }
 
 // metadata sends resources/metadata.
-func (d *draft) metadata(ctx context.Context, c Conn, cl *call.Call) (call.Result, error) {
+func (d *draft) metadata(ctx context.Context, c protocol.Conn, cl *call.Call) (call.Result, error) {
 	if f := d.of(c); f != nil && !f.knows {
 		return call.Result{}, unknownMethod(cl.Method)
 	}
 	result, err := c.Call(ctx, cl)
-	if f, ok := errors.AsType[*CallError](err); ok {
+	if f, ok := errors.AsType[*protocol.CallError](err); ok {
 		if r, ok := errors.AsType[*refusal](f.Cause); ok && (refusesMethod(cl.Method, r) || r.status == http.StatusNotFound) {
 			err = unknownMethod(cl.Method)
 		}
@@ -63,7 +64,7 @@ func (d *draft) metadata(ctx context.Context, c Conn, cl *call.Call) (call.Resul
 // learn takes in how the server answered resources/metadata. An error other than
 // that it has no such method says nothing: the resource may be missing. A server
 // that has answered once has the method, whatever it says later.
-func (d *draft) learn(c Conn, result call.Result, err error) {
+func (d *draft) learn(c protocol.Conn, result call.Result, err error) {
 	if refusal, ok := errors.AsType[*wire.Error](err); ok && refusal.Code == wire.CodeMethodNotFound && d.of(c) == nil {
 		d.known.Store(&draftFact{c, false})
 	}

@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
 // draftConn answers resources/metadata with what a test gives it.
 type draftConn struct {
-	Conn
+	protocol.Conn
 	answer string
 	refuse error
 	got    []string
@@ -40,7 +41,7 @@ func TestDraftIsFoundOut(t *testing.T) {
 		"it does not":                {"", wire.Errorf(wire.CodeMethodNotFound, "no"), []string{metadata}, false},
 		"the resource is missing":    {"", wire.Errorf(wire.CodeResourceNotFound, "no"), []string{metadata, metadata}, false},
 		"it answers anything":        {`{}`, nil, []string{metadata, metadata}, false},
-		"the connection broke":       {"", &CallError{Reason: ReasonConnectionLost, ConnectionLost: true}, []string{metadata, metadata}, false},
+		"the connection broke":       {"", &protocol.CallError{Reason: protocol.ReasonConnectionLost, ConnectionLost: true}, []string{metadata, metadata}, false},
 		"what it answers is no such": {`{"resource":"a:"}`, nil, []string{metadata, metadata}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

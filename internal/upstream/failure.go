@@ -7,11 +7,14 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
 // reason makes of why something failed what may be told.
-func (o *Options) reason(why string) string { return plaintext.Truncate(o.Mask(why), maxReason) }
+func (o *Options) reason(why string) string {
+	return plaintext.Truncate(o.Mask(why), protocol.MaxReason)
+}
 
 // why is the field of the log that tells of an error that a server may have had its
 // say in.
@@ -45,10 +48,10 @@ const MaxRetryAfter = time.Hour
 
 // unavailable is the fault of a call that found no conversation. It says why
 // there is none.
-func (c *Connector) unavailable(otherwise string) *CallError {
+func (c *Connector) unavailable(otherwise string) *protocol.CallError {
 	reason := c.Snapshot().Reason
 	if reason == "" {
 		reason = otherwise
 	}
-	return &CallError{Reason: reason, NotSent: true}
+	return &protocol.CallError{Reason: reason, NotSent: true}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -276,7 +277,7 @@ func start(t *testing.T, o Options) *rig {
 	t.Helper()
 	r := &rig{watch: newWatcher()}
 	o.Name = "files"
-	o.Info = Info{Name: "gw", Version: "7"}
+	o.Info = protocol.Info{Name: "gw", Version: "7"}
 	o.Observer = r.watch
 	r.Connector = New(o)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -79,13 +80,13 @@ type listing struct {
 // list follows all pages of a list, each of which must come within timeout. An
 // unknown method is an empty list: some servers declare a capability of which
 // they have a part only. The error is for users.
-func list(ctx context.Context, conn Conn, k kind, timeout time.Duration) (listing, error) {
+func list(ctx context.Context, conn protocol.Conn, k kind, timeout time.Duration) (listing, error) {
 	var out listing
 	seen := map[string]bool{} // cursors
 	size := 0
 	var params wire.Raw
 	for page := 0; page < maxPages; page++ {
-		result, err := request(ctx, conn, &call.Call{Method: listings[k].Name, Params: params, Back: nobody{}}, timeout)
+		result, err := request(ctx, conn, &call.Call{Method: listings[k].Name, Params: params, Back: protocol.NoClient{}}, timeout)
 		if refusal, ok := err.(*wire.Error); ok && refusal.Code == wire.CodeMethodNotFound && page == 0 {
 			return out, nil
 		}
@@ -127,7 +128,7 @@ const maxTTL = 24 * time.Hour
 
 // request sends one call of the gateway's own and waits for its answer, no
 // longer than timeout.
-func request(ctx context.Context, conn Conn, c *call.Call, timeout time.Duration) (wire.Raw, error) {
+func request(ctx context.Context, conn protocol.Conn, c *call.Call, timeout time.Duration) (wire.Raw, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
 	defer cancel()
 	result, err := conn.Call(ctx, c)

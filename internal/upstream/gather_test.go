@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/upstream/diagnose"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -271,12 +272,12 @@ func TestReasonsAreBounded(t *testing.T) {
 				r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy, Logger: zap.New(core)})
 				time.Sleep(time.Minute) // of the bubble's time: it was tried several times
 				shot := r.Snapshot()
-				if !strings.Contains(shot.Reason, "öö") || len(shot.Reason) > 2*maxReason || !utf8.ValidString(shot.Reason) || len(shot.Advice) > diagnose.MaxText {
+				if !strings.Contains(shot.Reason, "öö") || len(shot.Reason) > 2*protocol.MaxReason || !utf8.ValidString(shot.Reason) || len(shot.Advice) > diagnose.MaxText {
 					t.Errorf("%s: %d bytes of reason, %d of advice", shot.State, len(shot.Reason), len(shot.Advice))
 				}
 				if shot.State == Down {
 					_, err := r.Do(t.Context(), toolCall("echo", "a", &peer{}))
-					if data := dataOf(t, err); len(data) > 2*maxReason {
+					if data := dataOf(t, err); len(data) > 2*protocol.MaxReason {
 						t.Errorf("a client gets %d bytes", len(data))
 					}
 				}

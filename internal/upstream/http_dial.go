@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -29,13 +30,13 @@ import (
 // A status that asks for credentials, 429, 5xx and failures of the network end
 // the search without a finding: they say nothing of what the server speaks.
 type httpDialer struct {
-	o     *Config
+	o     *protocol.Config
 	http  *HTTPOptions
 	calls int         // at once
 	tools toolHeaders // may be nil
 }
 
-func newHTTPDialer(o *Config, http *HTTPOptions, calls int, tools toolHeaders) Dialer {
+func newHTTPDialer(o *protocol.Config, http *HTTPOptions, calls int, tools toolHeaders) protocol.Dialer {
 	return &httpDialer{o: o, http: http, calls: calls, tools: tools}
 }
 
@@ -44,19 +45,19 @@ func newHTTPDialer(o *Config, http *HTTPOptions, calls int, tools toolHeaders) D
 const probeShare = 3
 
 // dial implements [Dialer].
-func (d *httpDialer) Dial(ctx context.Context, in NotificationSink) (Conn, Hello, error) {
+func (d *httpDialer) Dial(ctx context.Context, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
 	p := newPool(d.http, d.calls)
 	c, h, err := d.find(ctx, p, in)
 	if err != nil {
 		p.close()
-		return nil, Hello{}, err
+		return nil, protocol.Hello{}, err
 	}
 	return c, h, nil
 }
 
 // find opens the conversation that the configuration asks for, or the one that
 // the server offers. It leaves the pool to the caller on errors.
-func (d *httpDialer) find(ctx context.Context, p *pool, in NotificationSink) (Conn, Hello, error) {
+func (d *httpDialer) find(ctx context.Context, p *pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
 	switch {
 	case d.http.Transport == TransportSSE:
 		return d.sse(ctx, p, in)
@@ -65,7 +66,7 @@ func (d *httpDialer) find(ctx context.Context, p *pool, in NotificationSink) (Co
 	case d.o.Era == wire.EraModern:
 		c, h, err := d.modern(ctx, p, in)
 		if errors.Is(err, errNotModern) {
-			err = &CallError{Reason: "the server does not speak a modern revision, as its configuration says", NotSent: true, Cause: err}
+			err = &protocol.CallError{Reason: "the server does not speak a modern revision, as its configuration says", NotSent: true, Cause: err}
 		}
 		return c, h, final(err)
 	}
@@ -82,7 +83,7 @@ func (d *httpDialer) find(ctx context.Context, p *pool, in NotificationSink) (Co
 		return c, h, nil
 	}
 	if !errors.Is(err, errNotModern) {
-		return nil, Hello{}, final(err)
+		return nil, protocol.Hello{}, final(err)
 	}
 	c, h, err = d.legacy(ctx, p, in)
 	if err == nil {
@@ -97,26 +98,26 @@ var errNotModern = errors.New("no modern answer to server/discover")
 // modern opens a modern conversation. The error is errNotModern, possibly
 // wrapped, when the server may be one of the legacy era, else one of those of
 // [modernHTTP.discover].
-func (d *httpDialer) modern(ctx context.Context, p *pool, in NotificationSink) (Conn, Hello, error) {
+func (d *httpDialer) modern(ctx context.Context, p *pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
 	m := newModern(newTalk(d.o, d.http, p, in), d.tools)
 	h, listed, err := d.probe(ctx, m)
 	if r := protocolError(err); r != nil && r.Code == wire.CodeUnsupportedRev {
-		listed = supportedBy(r)
-		if next := newestOf(wire.EraModern, listed); next != "" && next != wire.LatestModern {
+		listed = protocol.SupportedBy(r)
+		if next := protocol.Newest(wire.EraModern, listed); next != "" && next != wire.LatestModern {
 			m.speak(next)
 			h, _, err = d.probe(ctx, m)
 		}
 	}
-	switch known := newestOf(wire.EraModern, listed); {
+	switch known := protocol.Newest(wire.EraModern, listed); {
 	case err != nil && (len(listed) == 0 || known != ""):
-		return nil, Hello{}, err
-	case known == "" && newestOf(wire.EraLegacy, listed) != "":
-		return nil, Hello{}, fmt.Errorf("%w: the server lists %v", errNotModern, listed)
+		return nil, protocol.Hello{}, err
+	case known == "" && protocol.Newest(wire.EraLegacy, listed) != "":
+		return nil, protocol.Hello{}, fmt.Errorf("%w: the server lists %v", errNotModern, listed)
 	case known == "":
-		return nil, Hello{}, &CallError{Reason: fmt.Sprintf("the server speaks only revisions that the gateway does not know: %.200v", listed), NotSent: true}
+		return nil, protocol.Hello{}, &protocol.CallError{Reason: fmt.Sprintf("the server speaks only revisions that the gateway does not know: %.200v", listed), NotSent: true}
 	}
-	m.feed.lists = listsOf(h.Capabilities)
-	if d.o.Era == wire.EraUnknown && newestOf(wire.EraLegacy, listed) != "" {
+	m.feed.Lists = protocol.ListFilter(h.Capabilities)
+	if d.o.Era == wire.EraUnknown && protocol.Newest(wire.EraLegacy, listed) != "" {
 		return newDual(m, d.o, d.http), h, nil
 	}
 	return m, h, nil
@@ -124,7 +125,7 @@ func (d *httpDialer) modern(ctx context.Context, p *pool, in NotificationSink) (
 
 // probe sends server/discover. An answer that does not come, or that says
 // nothing, is errNotModern unless the era is configured.
-func (d *httpDialer) probe(ctx context.Context, m *modernHTTP) (Hello, []wire.Revision, error) {
+func (d *httpDialer) probe(ctx context.Context, m *modernHTTP) (protocol.Hello, []wire.Revision, error) {
 	probe := ctx
 	if deadline, ok := ctx.Deadline(); ok && d.o.Era == wire.EraUnknown {
 		var cancel context.CancelFunc
@@ -152,7 +153,7 @@ func (d *httpDialer) probe(ctx context.Context, m *modernHTTP) (Hello, []wire.Re
 		}
 		return h, nil, err
 	}
-	if f, ok := errors.AsType[*CallError](err); ok && !f.ConnectionLost && !f.Unauthenticated {
+	if f, ok := errors.AsType[*protocol.CallError](err); ok && !f.ConnectionLost && !f.Unauthenticated {
 		err = fmt.Errorf("%w: %w", errNotModern, err)
 	}
 	return h, nil, err
@@ -168,7 +169,7 @@ func legacyStatus(status int) bool {
 
 // legacy opens a legacy conversation, over HTTP+SSE where the server refuses
 // initialize in the way of such servers and the transport is open.
-func (d *httpDialer) legacy(ctx context.Context, p *pool, in NotificationSink) (Conn, Hello, error) {
+func (d *httpDialer) legacy(ctx context.Context, p *pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
 	l, h, err := openLegacy(ctx, newTalk(d.o, d.http, p, in))
 	if err == nil {
 		return l, h, nil
@@ -176,27 +177,27 @@ func (d *httpDialer) legacy(ctx context.Context, p *pool, in NotificationSink) (
 	r := refusalOf(err)
 	if r == nil || r.modern() || d.http.Transport != TransportAuto ||
 		(r.status != http.StatusBadRequest && r.status != http.StatusNotFound && r.status != http.StatusMethodNotAllowed) {
-		return nil, Hello{}, final(err)
+		return nil, protocol.Hello{}, final(err)
 	}
 	c, h, serr := d.sse(ctx, p, in)
 	if serr == nil {
 		return c, h, nil
 	}
 	if ctx.Err() != nil {
-		return nil, Hello{}, ctx.Err()
+		return nil, protocol.Hello{}, ctx.Err()
 	}
-	return nil, Hello{}, &CallError{Reason: fmt.Sprintf("the server refuses initialize (HTTP %d) and offers no HTTP+SSE stream", r.status),
+	return nil, protocol.Hello{}, &protocol.CallError{Reason: fmt.Sprintf("the server refuses initialize (HTTP %d) and offers no HTTP+SSE stream", r.status),
 		NotSent: true, Cause: errors.Join(err, serr)}
 }
 
 // answered reports whether the server itself said no, and not the network.
 func answered(err error) bool {
-	f, ok := errors.AsType[*CallError](err)
+	f, ok := errors.AsType[*protocol.CallError](err)
 	return protocolError(err) != nil || ok && !f.ConnectionLost && !f.Unauthenticated
 }
 
 // sse opens a conversation over HTTP+SSE.
-func (d *httpDialer) sse(ctx context.Context, p *pool, in NotificationSink) (Conn, Hello, error) {
+func (d *httpDialer) sse(ctx context.Context, p *pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
 	c, h, err := openSSE(ctx, newTalk(d.o, d.http, p, in))
 	if err == nil {
 		d.o.Logger.Debug("the server speaks HTTP+SSE", zap.String("revision", string(h.Revision)))

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -208,7 +209,7 @@ func TestFindsEraAndTransport(t *testing.T) {
 
 // reasonOf returns what a client may read of an error of dial.
 func reasonOf(err error) string {
-	if f, ok := errors.AsType[*CallError](err); ok {
+	if f, ok := errors.AsType[*protocol.CallError](err); ok {
 		return f.Reason
 	}
 	return err.Error()

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -17,7 +18,7 @@ import (
 // is spoken to in the modern era by everybody.
 type dualHTTP struct {
 	modern *modernHTTP
-	o      *Config
+	o      *protocol.Config
 	http   *HTTPOptions
 
 	opening chan struct{}    // holds a token while nobody opens the legacy conversation
@@ -29,7 +30,7 @@ type dualHTTP struct {
 	refused bool        // there is none to be had
 }
 
-func newDual(m *modernHTTP, o *Config, http *HTTPOptions) *dualHTTP {
+func newDual(m *modernHTTP, o *protocol.Config, http *HTTPOptions) *dualHTTP {
 	d := &dualHTTP{modern: m, o: o, http: http, opening: make(chan struct{}, 1), opened: make(chan *legacyHTTP), over: make(chan struct{})}
 	d.opening <- struct{}{}
 	return d
@@ -67,7 +68,7 @@ func (d *dualHTTP) forLegacy(ctx context.Context) (*legacyHTTP, error) {
 	}
 	m := d.modern
 	in := m.in
-	if m.feed.hasLists() {
+	if m.feed.HasLists() {
 		in = silentLists{in}
 	}
 	l, _, err := openLegacy(ctx, newTalk(d.o, d.http, m.e.pool, in))
@@ -83,7 +84,7 @@ func (d *dualHTTP) forLegacy(ctx context.Context) (*legacyHTTP, error) {
 	select {
 	case d.opened <- l:
 	case <-d.over:
-		return nil, &CallError{Reason: ReasonConnectionLost, NotSent: true, ConnectionLost: true, ConversationClosed: true}
+		return nil, &protocol.CallError{Reason: protocol.ReasonConnectionLost, NotSent: true, ConnectionLost: true, ConversationClosed: true}
 	case <-ctx.Done():
 		// run has not begun yet. The next call opens another session.
 		return nil, ctx.Err()
@@ -102,7 +103,7 @@ func (d *dualHTTP) Listen(ctx context.Context, uris []string) ([]string, error) 
 func (d *dualHTTP) Notify(string) {}
 
 // Probe implements [Conn].
-func (d *dualHTTP) Probe(why Suspicion) {
+func (d *dualHTTP) Probe(why protocol.Suspicion) {
 	d.modern.probe(why, d.modern.look)
 	if l, _ := d.settled(); l != nil {
 		l.Probe(why)
@@ -110,9 +111,9 @@ func (d *dualHTTP) Probe(why Suspicion) {
 }
 
 // Traits implements [Conn].
-func (d *dualHTTP) Traits() Traits {
-	return Traits{
-		Sessions: SessionDual, Listens: true, Asks: true, HeaderParams: true,
+func (d *dualHTTP) Traits() protocol.Traits {
+	return protocol.Traits{
+		Sessions: protocol.SessionDual, Listens: true, Asks: true, HeaderParams: true,
 		OpenLegacy: func(ctx context.Context) (bool, error) {
 			l, err := d.forLegacy(ctx)
 			return l != nil, err
@@ -163,7 +164,7 @@ func (d *dualHTTP) Run(ctx context.Context) error {
 
 // silentLists passes on what a legacy conversation hears, save for changes of
 // lists, of which the modern one hears.
-type silentLists struct{ NotificationSink }
+type silentLists struct{ protocol.NotificationSink }
 
 func (s silentLists) Notified(method string, params wire.Raw) {
 	if wire.MethodOf(method).Kind != wire.KindListChanged {

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -37,7 +38,7 @@ type endpoint struct {
 	// credentials prove who calls, nil for none; owner says whose requests those
 	// are that belong to no call.
 	credentials Credentials
-	owner       SessionOwner
+	owner       protocol.SessionOwner
 	// heard counts the messages of the server, see doubt.
 	heard *atomic.Uint64
 }
@@ -60,7 +61,7 @@ const (
 var reserved = []string{
 	"Accept", "Content-Type", "Content-Length", "Transfer-Encoding", "Connection", "Host", "Upgrade", "Te", "Trailer",
 	"Accept-Encoding", "Idempotency-Key", "X-Idempotency-Key",
-	wire.HeaderSession, wire.HeaderVersion, wire.HeaderMethod, wire.HeaderName, wire.HeaderLastEvent, HeaderVia,
+	wire.HeaderSession, wire.HeaderVersion, wire.HeaderMethod, wire.HeaderName, wire.HeaderLastEvent, protocol.HeaderVia,
 }
 
 func isReserved(name string) bool {
@@ -69,7 +70,7 @@ func isReserved(name string) bool {
 
 // newEndpoint returns an endpoint at the configured URL that sends the
 // configured headers, without those that are reserved, with every request.
-func newEndpoint(p *pool, o *Config, web *HTTPOptions) *endpoint {
+func newEndpoint(p *pool, o *protocol.Config, web *HTTPOptions) *endpoint {
 	e := &endpoint{pool: p, trouble: make(chan struct{}, 1), max: o.MaxMessage, lim: o.Limits}
 	e.met = o.Loops.Check
 	e.credentials = web.Credentials
@@ -87,7 +88,7 @@ func newEndpoint(p *pool, o *Config, web *HTTPOptions) *endpoint {
 		}
 	}
 	if via := o.Loops.Via(); via != "" {
-		e.base[HeaderVia] = []string{via}
+		e.base[protocol.HeaderVia] = []string{via}
 	}
 	e.base["Accept"] = []string{typeJSON + ", " + typeStream}
 	e.base["Content-Type"] = []string{typeJSON}
@@ -171,7 +172,7 @@ func unproven(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return &CallError{Reason: err.Error(), NotSent: true, Unauthenticated: true, Cause: errors.Unwrap(err)}
+	return &protocol.CallError{Reason: err.Error(), NotSent: true, Unauthenticated: true, Cause: errors.Unwrap(err)}
 }
 
 // follow sends one request, and follows redirects, see [endpoint.do].
@@ -193,7 +194,7 @@ func (e *endpoint) follow(ctx context.Context, method string, header headers, p 
 			err = fmt.Errorf("more than %d redirects", maxRedirects)
 		}
 		if err != nil {
-			return nil, &CallError{Reason: "the server redirects: " + err.Error(), NotSent: true, Cause: fmt.Errorf("location %.200q", resp.Header.Get("Location"))}
+			return nil, &protocol.CallError{Reason: "the server redirects: " + err.Error(), NotSent: true, Cause: fmt.Errorf("location %.200q", resp.Header.Get("Location"))}
 		}
 		if resp.StatusCode == http.StatusMovedPermanently || resp.StatusCode == http.StatusPermanentRedirect {
 			e.url.CompareAndSwap(u, next)
@@ -306,14 +307,14 @@ func (u *unconnected) Unwrap() error { return u.error }
 // meet ends the conversation when an answer says that the server leads back to
 // this gateway. The error is a *CallError, and then resp is closed.
 func (e *endpoint) meet(resp *http.Response) error {
-	if len(resp.Header[HeaderVia]) == 0 {
+	if len(resp.Header[protocol.HeaderVia]) == 0 {
 		return nil
 	}
-	err := e.met(viaOf(resp.Header))
+	err := e.met(protocol.ViaOf(resp.Header))
 	if err != nil {
 		resp.Body.Close()
 		e.pool.close()
-		poke(e.trouble)
+		protocol.Poke(e.trouble)
 	}
 	return err
 }
@@ -325,13 +326,13 @@ func (e *endpoint) broken(ctx context.Context, err error, unsent bool) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case e.pool.closed():
-		return &CallError{Reason: ReasonConnectionLost, NotSent: unsent, ConnectionLost: true, ConversationClosed: true, Cause: err}
+		return &protocol.CallError{Reason: protocol.ReasonConnectionLost, NotSent: unsent, ConnectionLost: true, ConversationClosed: true, Cause: err}
 	}
-	poke(e.trouble)
+	protocol.Poke(e.trouble)
 	if unsent {
-		return &CallError{Reason: "cannot connect to the server", NotSent: true, ConnectionLost: true, Cause: err}
+		return &protocol.CallError{Reason: "cannot connect to the server", NotSent: true, ConnectionLost: true, Cause: err}
 	}
-	return &CallError{Reason: "the connection to the server broke before it answered", ConnectionLost: true, Cause: err}
+	return &protocol.CallError{Reason: "the connection to the server broke before it answered", ConnectionLost: true, Cause: err}
 }
 
 // discard closes an answer that is not used, so that its connection can be used
@@ -383,6 +384,6 @@ func (e *endpoint) readAll(ctx context.Context, resp *http.Response) ([]byte, er
 	}
 }
 
-func (e *endpoint) tooLarge() *CallError {
-	return &CallError{Reason: fmt.Sprintf("the server's answer is larger than %d bytes", e.max)}
+func (e *endpoint) tooLarge() *protocol.CallError {
+	return &protocol.CallError{Reason: fmt.Sprintf("the server's answer is larger than %d bytes", e.max)}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/upstream/diagnose"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -60,7 +61,7 @@ func (r *refusal) modern() bool { return r.rpc != nil && wire.IsModernCode(r.rpc
 // refusalOf returns the refusal that err is, nil when it is none. One that is
 // but the cause of a fault does not count: that call has been judged already.
 func refusalOf(err error) *refusal {
-	if _, ok := errors.AsType[*CallError](err); ok {
+	if _, ok := errors.AsType[*protocol.CallError](err); ok {
 		return nil
 	}
 	r, _ := errors.AsType[*refusal](err)
@@ -72,13 +73,13 @@ func refusalOf(err error) *refusal {
 func (r *refusal) final() error {
 	switch {
 	case r.status == http.StatusUnauthorized, r.status == http.StatusForbidden:
-		return &CallError{Reason: fmt.Sprintf("the server refuses the gateway's credentials (HTTP %d)", r.status), NotSent: true, Unauthenticated: true, Cause: r}
+		return &protocol.CallError{Reason: fmt.Sprintf("the server refuses the gateway's credentials (HTTP %d)", r.status), NotSent: true, Unauthenticated: true, Cause: r}
 	case r.rpc != nil:
 		return r.rpc
 	case r.status == http.StatusTooManyRequests:
-		return &CallError{Reason: "the server is overloaded (HTTP 429)", NotSent: true, RetryAfter: cmp.Or(r.later, RetryOverloaded), Cause: r}
+		return &protocol.CallError{Reason: "the server is overloaded (HTTP 429)", NotSent: true, RetryAfter: cmp.Or(r.later, RetryOverloaded), Cause: r}
 	default:
-		return &CallError{Reason: fmt.Sprintf("the server answered HTTP %d with %s", r.status, diagnose.ContentName(r.mediaType)), RetryAfter: r.later, Cause: r}
+		return &protocol.CallError{Reason: fmt.Sprintf("the server answered HTTP %d with %s", r.status, diagnose.ContentName(r.mediaType)), RetryAfter: r.later, Cause: r}
 	}
 }
 
@@ -102,16 +103,16 @@ func (x *exchange) receive(ctx context.Context, resp *http.Response) (wire.Messa
 		return none, x.refused(ctx, resp, mt)
 	case resp.StatusCode == http.StatusAccepted || resp.StatusCode == http.StatusNoContent:
 		discard(resp)
-		return none, &CallError{Reason: fmt.Sprintf("the server took the request as if it wanted no answer (HTTP %d)", resp.StatusCode)}
+		return none, &protocol.CallError{Reason: fmt.Sprintf("the server took the request as if it wanted no answer (HTTP %d)", resp.StatusCode)}
 	case resp.Header.Get("Content-Encoding") != "":
 		resp.Body.Close()
-		return none, &CallError{Reason: "the server's answer has a content encoding that the gateway did not ask for"}
+		return none, &protocol.CallError{Reason: "the server's answer has a content encoding that the gateway did not ask for"}
 	case mt == typeStream:
 		return x.stream(ctx, resp.Body)
 	case mt != typeJSON:
 		discard(resp)
 		p := &diagnose.UnexpectedContentType{Status: resp.StatusCode, MediaType: mt}
-		return none, &CallError{Reason: p.Error(), Cause: p}
+		return none, &protocol.CallError{Reason: p.Error(), Cause: p}
 	}
 	data, err := x.e.readAll(ctx, resp)
 	if err != nil {
@@ -119,7 +120,7 @@ func (x *exchange) receive(ctx context.Context, resp *http.Response) (wire.Messa
 	}
 	m, found, err := x.take(data)
 	if err == nil && !found {
-		err = &CallError{Reason: "the server's answer holds no response"}
+		err = &protocol.CallError{Reason: "the server's answer holds no response"}
 	}
 	return m, err
 }
@@ -208,10 +209,10 @@ func (x *exchange) takeOne(data []byte) (wire.Message, bool, error) {
 	case m.ID == x.id, m.ID.IsZero(): // an error without an id: the server could not read the request
 		return m, true, nil
 	default:
-		return m, false, &CallError{Reason: "the server answered with the id of another request"}
+		return m, false, &protocol.CallError{Reason: "the server answered with the id of another request"}
 	}
 }
 
-func malformed(err error) *CallError {
-	return &CallError{Reason: "the server's answer is no valid JSON-RPC message", Cause: err}
+func malformed(err error) *protocol.CallError {
+	return &protocol.CallError{Reason: "the server's answer is no valid JSON-RPC message", Cause: err}
 }

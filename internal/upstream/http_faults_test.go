@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -93,7 +94,7 @@ func TestStreamNeverConnected(t *testing.T) {
 	for _, scheme := range []string{"http", "https"} {
 		t.Run(scheme, func(t *testing.T) {
 			_, err := tryConverse(t, scheme+"://127.0.0.1:1/sse", nil, overSSE)
-			f, ok := errors.AsType[*CallError](err)
+			f, ok := errors.AsType[*protocol.CallError](err)
 			if !ok || f.Reason != "cannot connect to the server" || !f.NotSent || !f.ConnectionLost {
 				t.Errorf("%+v", err)
 			}
@@ -183,21 +184,21 @@ func TestPayload(t *testing.T) {
 // in that they did.
 func TestErrandsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var e errands
+		var e protocol.BackgroundTasks
 		var begun atomic.Int32
 		for range 2 {
-			for range 2 * maxErrands {
-				e.start(func(ctx context.Context) {
+			for range 2 * protocol.MaxBackgroundTasks {
+				e.Start(func(ctx context.Context) {
 					begun.Add(1)
 					<-ctx.Done()
 				})
 			}
 			synctest.Wait()
-			equal(t, "under way", begun.Swap(0), maxErrands)
-			time.Sleep(errandTime)
+			equal(t, "under way", begun.Swap(0), protocol.MaxBackgroundTasks)
+			time.Sleep(protocol.BackgroundTimeout)
 			synctest.Wait()
 		}
-		e.finish()
+		e.Finish()
 	})
 }
 

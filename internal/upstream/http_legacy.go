@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -20,7 +21,7 @@ type legacyHTTP struct {
 	*talk
 	session atomic.Pointer[session]
 	opening chan struct{} // holds a token while nobody opens a session
-	stream  *Stream
+	stream  *protocol.Stream
 }
 
 // session is one session of the server's. It is immutable.
@@ -35,49 +36,49 @@ type session struct {
 
 // openLegacy opens a conversation with initialize. The error is a *wire.Error
 // or a *refusal of the server's, a *CallError, or that of ctx.
-func openLegacy(ctx context.Context, t *talk) (*legacyHTTP, Hello, error) {
-	l := &legacyHTTP{talk: t, opening: make(chan struct{}, 1), stream: newStream()}
+func openLegacy(ctx context.Context, t *talk) (*legacyHTTP, protocol.Hello, error) {
+	l := &legacyHTTP{talk: t, opening: make(chan struct{}, 1), stream: protocol.NewStream()}
 	l.opening <- struct{}{}
 	s, h, err := l.initialize(ctx)
 	if err != nil {
-		return nil, Hello{}, err
+		return nil, protocol.Hello{}, err
 	}
 	l.session.Store(s)
 	return l, h, nil
 }
 
 // initialize opens a session. The errors are those of openLegacy.
-func (l *legacyHTTP) initialize(ctx context.Context) (*session, Hello, error) {
-	c := l.self.initializeCall()
-	f, err := l.flights.begin(c)
+func (l *legacyHTTP) initialize(ctx context.Context) (*session, protocol.Hello, error) {
+	c := l.self.InitializeCall()
+	f, err := l.flights.Begin(c)
 	if err != nil {
-		return nil, Hello{}, err
+		return nil, protocol.Hello{}, err
 	}
-	defer l.flights.end(f)
+	defer l.flights.End(f)
 	p := newPayload()
 	defer p.release()
-	p.buf = appendRequest(p.buf, f.id, c.Method, c.Params)
+	p.buf = appendRequest(p.buf, f.ID, c.Method, c.Params)
 	resp, err := l.e.do(ctx, http.MethodPost, l.e.header(), p)
 	if err != nil {
-		return nil, Hello{}, err
+		return nil, protocol.Hello{}, err
 	}
 	id := resp.Header.Get(wire.HeaderSession)
-	x := exchange{e: l.e, id: f.id, early: func(wire.Message) {}} // a server must not ask before initialized
+	x := exchange{e: l.e, id: f.ID, early: func(wire.Message) {}} // a server must not ask before initialized
 	m, err := x.receive(ctx, resp)
 	switch {
 	case errors.Is(err, errCutOff):
-		return nil, Hello{}, final(err)
+		return nil, protocol.Hello{}, final(err)
 	case err != nil:
-		return nil, Hello{}, err
+		return nil, protocol.Hello{}, err
 	case m.Error != nil:
-		return nil, Hello{}, m.Error
+		return nil, protocol.Hello{}, m.Error
 	}
-	h, err := readInitialize(m.Result)
+	h, err := protocol.ReadInitialize(m.Result)
 	if err == nil && !validSession(id) {
 		err = fmt.Errorf("the server's session id has characters that are not visible ASCII")
 	}
 	if err != nil {
-		return nil, Hello{}, &CallError{Reason: err.Error()}
+		return nil, protocol.Hello{}, &protocol.CallError{Reason: err.Error()}
 	}
 	s := &session{id: id, revision: h.Revision}
 	s.life, s.end = context.WithCancel(context.Background())
@@ -87,7 +88,7 @@ func (l *legacyHTTP) initialize(ctx context.Context) (*session, Hello, error) {
 	}
 	s.header = l.e.header(wire.HeaderSession, id, wire.HeaderVersion, version)
 	if err := l.e.send(ctx, s.header, wire.Message{Method: wire.NoteInitialized}); err != nil {
-		return nil, Hello{}, err
+		return nil, protocol.Hello{}, err
 	}
 	return s, h, nil
 }
@@ -118,17 +119,17 @@ func (l *legacyHTTP) Call(ctx context.Context, c *call.Call) (call.Result, error
 // once sends the call in a session. The error is a *wire.Error or a *refusal of
 // the server's, a *CallError, errCutOff, or that of ctx.
 func (l *legacyHTTP) once(ctx context.Context, s *session, c *call.Call) (call.Result, error) {
-	f, err := l.flights.begin(c)
+	f, err := l.flights.Begin(c)
 	if err != nil {
 		return call.Result{}, err
 	}
-	defer l.flights.end(f)
+	defer l.flights.End(f)
 	p := newPayload()
 	defer p.release()
-	p.buf = appendRequest(p.buf, f.id, c.Method, l.self.params(s.revision, f))
+	p.buf = appendRequest(p.buf, f.ID, c.Method, l.self.Params(s.revision, f))
 
 	ears := ears{l: l, s: s, ctx: ctx, c: c}
-	x := exchange{e: l.e, id: f.id, early: ears.hear}
+	x := exchange{e: l.e, id: f.ID, early: ears.hear}
 	m, err := x.post(ctx, s.header.forCall(c), p)
 	if errors.Is(err, errCutOff) {
 		m, err = l.resume(ctx, s.header.forCall(c), &x)
@@ -140,15 +141,15 @@ func (l *legacyHTTP) once(ctx context.Context, s *session, c *call.Call) (call.R
 		}
 		return call.Result{}, err
 	}
-	return result(m, s.revision)
+	return protocol.ResultOf(m, s.revision)
 }
 
 // cancel tells the server that a request is not waited for any more: in the
 // legacy era a broken connection does not say so.
-func (l *legacyHTTP) cancel(s *session, f *PendingCall) {
-	l.errands.start(func(ctx context.Context) {
-		params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(f.id.String()))
-		if err := l.e.send(ctx, s.header.forCall(f.call), wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
+func (l *legacyHTTP) cancel(s *session, f *protocol.PendingCall) {
+	l.errands.Start(func(ctx context.Context) {
+		params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(f.ID.String()))
+		if err := l.e.send(ctx, s.header.forCall(f.Call), wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
 			l.log.Debug("the server did not take a cancellation", zap.Error(err))
 		}
 	})
@@ -194,14 +195,14 @@ func (l *legacyHTTP) renew(ctx context.Context, old *session) (*session, error) 
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, &CallError{Reason: "the server has forgotten the session and does not open a new one", NotSent: true, Cause: err}
+		return nil, &protocol.CallError{Reason: "the server has forgotten the session and does not open a new one", NotSent: true, Cause: err}
 	}
 	l.log.Info("the server had forgotten the session, a new one is open")
 	l.session.Store(s)
 	old.end()
 	l.in.Renewed()
 	for _, m := range wire.MethodsOf(wire.KindListChanged) {
-		if declares(h.Capabilities, m.Capability) {
+		if protocol.Declares(h.Capabilities, m.Capability) {
 			l.in.Notified(m.Name, nil)
 		}
 	}
@@ -218,14 +219,14 @@ func (l *legacyHTTP) Run(ctx context.Context) error {
 func (l *legacyHTTP) Notify(method string) { l.notify(l.e, l.session.Load().header, method) }
 
 // Probe implements [Conn].
-func (l *legacyHTTP) Probe(why Suspicion) { l.probe(why, l.look) }
+func (l *legacyHTTP) Probe(why protocol.Suspicion) { l.probe(why, l.look) }
 
 // Listen implements [Conn]. The era has no such request.
 func (l *legacyHTTP) Listen(context.Context, []string) ([]string, error) { return nil, errNoListen }
 
 // Traits implements [Conn].
-func (l *legacyHTTP) Traits() Traits {
-	return Traits{Sessions: SessionHTTP, Asks: true, Stream: l.stream}
+func (l *legacyHTTP) Traits() protocol.Traits {
+	return protocol.Traits{Sessions: protocol.SessionHTTP, Asks: true, Stream: l.stream}
 }
 
 // serve is run without the end of the connections.
@@ -239,7 +240,7 @@ func (l *legacyHTTP) serve(ctx context.Context) error {
 	err := l.watch(ctx, l.look)
 	stop()
 	<-done
-	l.flights.close(err)
+	l.flights.Close(err)
 	if ctx.Err() != nil {
 		l.bye()
 	}
@@ -250,7 +251,7 @@ func (l *legacyHTTP) serve(ctx context.Context) error {
 // a session if it does.
 func (l *legacyHTTP) look(ctx context.Context) error {
 	s := l.session.Load()
-	_, err := l.once(ctx, s, &call.Call{Method: wire.MethodPing, Back: nobody{}})
+	_, err := l.once(ctx, s, &call.Call{Method: wire.MethodPing, Back: protocol.NoClient{}})
 	if s.forgotten(err) {
 		_, err = l.renew(ctx, s)
 	}
@@ -267,7 +268,7 @@ func absent(err error) error {
 		}
 		return nil
 	}
-	if f, ok := errors.AsType[*CallError](err); ok && (f.ConnectionLost || f.NotSent) {
+	if f, ok := errors.AsType[*protocol.CallError](err); ok && (f.ConnectionLost || f.NotSent) {
 		return f
 	}
 	if errors.Is(err, context.DeadlineExceeded) {

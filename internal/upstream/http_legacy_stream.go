@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -31,7 +32,7 @@ type ears struct {
 
 	// Made when the server first asks something. The ids of a server's requests
 	// are kept apart by stream: servers without sessions count anew on each.
-	asks *ServerRequests
+	asks *protocol.ServerRequests
 	stop context.CancelFunc
 	open context.Context
 }
@@ -45,10 +46,10 @@ func (e *ears) hear(m wire.Message) {
 	}
 	switch wire.MethodOf(m.Method).Scope {
 	case wire.ScopeProgressToken:
-		l.o.progress(l.flights, m.Params)
+		l.o.Progress(l.flights, m.Params)
 	case wire.ScopeRequest:
 		if e.asks != nil {
-			e.asks.cancelled(m.Params)
+			e.asks.Cancelled(m.Params)
 		}
 	default:
 		if c := e.owner(m); c != nil && !wire.MethodOf(m.Method).Standalone() {
@@ -65,19 +66,19 @@ func (e *ears) owner(m wire.Message) *call.Call {
 	if e.c != nil {
 		return e.c
 	}
-	return e.l.o.addressee(e.l.flights, m)
+	return e.l.o.Addressee(e.l.flights, m)
 }
 
 func (e *ears) asked(m wire.Message) {
 	if e.asks == nil {
 		e.open, e.stop = context.WithCancel(e.ctx)
-		e.asks = &ServerRequests{o: e.l.o, doubt: &e.l.doubt, send: func(ctx context.Context, m wire.Message, c *call.Call) {
+		e.asks = &protocol.ServerRequests{Config: e.l.o, Liveness: &e.l.doubt, Send: func(ctx context.Context, m wire.Message, c *call.Call) {
 			if err := e.l.e.send(ctx, e.s.header.forCall(c), m); err != nil && ctx.Err() == nil {
 				e.l.ratelog.Warn("the server did not take the answer to its request", e.l.o.ErrorField(err))
 			}
 		}}
 	}
-	e.asks.serve(e.open, m, e.owner(m))
+	e.asks.Serve(e.open, m, e.owner(m))
 }
 
 // close withdraws what the server has asked and not got answered, and returns
@@ -85,7 +86,7 @@ func (e *ears) asked(m wire.Message) {
 func (e *ears) close() {
 	if e.asks != nil {
 		e.stop()
-		e.asks.wait()
+		e.asks.Wait()
 	}
 }
 
@@ -95,7 +96,7 @@ func (e *ears) close() {
 // later. A request is never sent again: the server may be at work on it.
 func (l *legacyHTTP) resume(ctx context.Context, header headers, x *exchange) (wire.Message, error) {
 	none := wire.Message{}
-	var wait backoff
+	var wait protocol.Backoff
 	for failures := 0; ; {
 		if x.at.event == "" || failures == resumeTries {
 			return none, errCutOff
@@ -117,7 +118,7 @@ func (l *legacyHTTP) resume(ctx context.Context, header headers, x *exchange) (w
 				failures++
 				continue
 			}
-			return none, &CallError{Reason: "the connection broke while the server was at work, and its answer cannot be taken up again", ConnectionLost: true,
+			return none, &protocol.CallError{Reason: "the connection broke while the server was at work, and its answer cannot be taken up again", ConnectionLost: true,
 				Cause: &refusal{status: resp.StatusCode, mediaType: mediaType(resp.Header)}}
 		}
 		failures = 0
@@ -127,19 +128,19 @@ func (l *legacyHTTP) resume(ctx context.Context, header headers, x *exchange) (w
 			return m, err
 		}
 		if x.at.event != before {
-			wait.reset()
+			wait.Reset()
 		}
 	}
 }
 
 // pause waits as long as the server wants before a stream is taken up again,
 // else as wait says.
-func (l *legacyHTTP) pause(ctx context.Context, at *cursor, wait *backoff) error {
-	d := wait.next(time.Now())
+func (l *legacyHTTP) pause(ctx context.Context, at *cursor, wait *protocol.Backoff) error {
+	d := wait.Next(time.Now())
 	if at.retry > 0 {
 		d = max(at.retry, leastRetry)
 	}
-	return sleep(ctx, d)
+	return protocol.Sleep(ctx, d)
 }
 
 // listen reads the stream on which the server says what belongs to no request,
@@ -165,25 +166,25 @@ func (l *legacyHTTP) listen(ctx context.Context) {
 // session but the first.
 func (l *legacyHTTP) listenTo(ctx context.Context, s *session, first bool) {
 	var at cursor
-	var wait backoff
+	var wait protocol.Backoff
 	e := ears{l: l, s: s, ctx: ctx}
 	defer e.close()
 	for ctx.Err() == nil {
 		resp, err := l.e.do(ctx, http.MethodGet, streamHeader(s.header, at.event), nil)
-		l.stream.settle()
+		l.stream.Settle()
 		switch {
 		case err != nil:
 		case resp.StatusCode == http.StatusOK && mediaType(resp.Header) == typeStream:
-			if late := l.stream.late.Swap(false); at.event == "" && (late || !first) {
+			if late := l.stream.Opened(); at.event == "" && (late || !first) {
 				l.in.Missed()
 			}
 			first = false
 			began, before := time.Now(), at.event
 			err = l.e.events(ctx, resp.Body, &at, e.hearAll)
-			if at.event != before || time.Since(began) >= steady {
-				wait.reset()
+			if at.event != before || time.Since(began) >= protocol.SteadyAfter {
+				wait.Reset()
 			}
-			if _, ok := errors.AsType[*CallError](err); ok {
+			if _, ok := errors.AsType[*protocol.CallError](err); ok {
 				at.event = "" // what is too large would come again
 			}
 		default:

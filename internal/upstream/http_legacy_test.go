@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -64,7 +65,7 @@ func TestSessionEndsAtServer(t *testing.T) {
 	if len(deleted) != 1 || deleted[0].header.Get(wire.HeaderSession) != "session-1" {
 		t.Errorf("requests to delete the session: %v", deleted)
 	}
-	equal(t, "call afterwards", c.do(t, tool("a", `{}`, nil)), "fault: "+ReasonConnectionLost)
+	equal(t, "call afterwards", c.do(t, tool("a", `{}`, nil)), "fault: "+protocol.ReasonConnectionLost)
 }
 
 func TestNoSessionNoDelete(t *testing.T) {
@@ -399,7 +400,7 @@ func TestServerGoesAway(t *testing.T) {
 	// The first call may still find a connection that is about to break.
 	polltest.Until(t, "it is certain that the call was not sent", func() bool {
 		_, err := c.Call(t.Context(), tool("a", `{"name":"x"}`, nil))
-		f, ok := errors.AsType[*CallError](err)
+		f, ok := errors.AsType[*protocol.CallError](err)
 		return ok && f.ConnectionLost && f.NotSent
 	})
 	contains(t, "run", c.over(t).Error(), "the server cannot be reached: ")
@@ -535,7 +536,7 @@ func TestCallsEndWithTheConversation(t *testing.T) {
 			<-began
 			c.stop()
 			c.over(t)
-			equal(t, "outcome", <-done, "fault: "+ReasonConnectionLost)
+			equal(t, "outcome", <-done, "fault: "+protocol.ReasonConnectionLost)
 		})
 	}
 }
@@ -550,7 +551,7 @@ func TestWaitBeforeAStreamIsTakenUpAgain(t *testing.T) {
 	equal(t, "cursor", at, cursor{event: "a", retry: 5 * time.Second})
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		if err := new(legacyHTTP).pause(t.Context(), &at, new(backoff)); err != nil {
+		if err := new(legacyHTTP).pause(t.Context(), &at, new(protocol.Backoff)); err != nil {
 			t.Fatal(err)
 		}
 		equal(t, "wait", time.Since(began), 5*time.Second)

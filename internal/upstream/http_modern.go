@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -20,7 +21,7 @@ type modernHTTP struct {
 	*talk
 	tools  toolHeaders // nil: no parameter goes into a header
 	speaks atomic.Pointer[dialect]
-	feed   *feed
+	feed   *protocol.Listener
 	// stale takes the reason when the server turns out not to be what it was
 	// found to be.
 	stale chan error
@@ -35,8 +36,8 @@ type dialect struct {
 
 func newModern(t *talk, tools toolHeaders) *modernHTTP {
 	m := &modernHTTP{talk: t, tools: tools, stale: make(chan error, 1)}
-	m.feed = newFeed(t.in, t.log, wire.Raw(`{}`))
-	m.feed.open = m.subscribe
+	m.feed = protocol.NewListener(t.in, t.log, wire.Raw(`{}`))
+	m.feed.Open = m.subscribe
 	m.speak(wire.LatestModern)
 	return m
 }
@@ -49,15 +50,15 @@ func (m *modernHTTP) speak(rev wire.Revision) {
 // discover asks the server what it is. The revisions are those that it lists.
 // The error is a *wire.Error or a *refusal of the server's, a *CallError, errCutOff,
 // or that of ctx.
-func (m *modernHTTP) discover(ctx context.Context) (Hello, []wire.Revision, error) {
+func (m *modernHTTP) discover(ctx context.Context) (protocol.Hello, []wire.Revision, error) {
 	d := m.speaks.Load()
-	r, err := m.once(ctx, d, m.self.discoverCall())
+	r, err := m.once(ctx, d, m.self.DiscoverCall())
 	if err != nil {
-		return Hello{}, nil, err
+		return protocol.Hello{}, nil, err
 	}
-	h, listed, err := readDiscover(r.Raw)
+	h, listed, err := protocol.ReadDiscover(r.Raw)
 	if err != nil {
-		return Hello{}, nil, &CallError{Reason: err.Error()}
+		return protocol.Hello{}, nil, &protocol.CallError{Reason: err.Error()}
 	}
 	h.Revision = d.revision
 	return h, listed, nil
@@ -80,7 +81,7 @@ func (m *modernHTTP) Call(ctx context.Context, c *call.Call) (call.Result, error
 		}
 		r, err = m.once(ctx, d, c)
 	case refused.Code == wire.CodeUnsupportedRev:
-		next := newestOf(wire.EraModern, supportedBy(refused))
+		next := protocol.Newest(wire.EraModern, protocol.SupportedBy(refused))
 		if next == "" {
 			m.expire(fmt.Errorf("the server does not speak revision %s any more", d.revision))
 		} else if next != d.revision {
@@ -105,25 +106,25 @@ func protocolError(err error) *wire.Error {
 // connection or stream of the request closes, which tells the server so
 // (2026-07-28, basic/transports/streamable-http, "Cancellation").
 func (m *modernHTTP) once(ctx context.Context, d *dialect, c *call.Call) (call.Result, error) {
-	f, err := m.flights.begin(c)
+	f, err := m.flights.Begin(c)
 	if err != nil {
 		return call.Result{}, err
 	}
-	defer m.flights.end(f)
-	x := exchange{e: m.e, id: f.id, early: func(msg wire.Message) { m.hear(msg, c) }}
+	defer m.flights.End(f)
+	x := exchange{e: m.e, id: f.ID, early: func(msg wire.Message) { m.hear(msg, c) }}
 	msg, err := m.post(ctx, d, f, &x)
 	if err != nil {
 		return call.Result{}, err
 	}
-	return result(msg, d.revision)
+	return protocol.ResultOf(msg, d.revision)
 }
 
 // post sends the request of a flight.
-func (m *modernHTTP) post(ctx context.Context, d *dialect, f *PendingCall, x *exchange) (wire.Message, error) {
-	c := f.call
+func (m *modernHTTP) post(ctx context.Context, d *dialect, f *protocol.PendingCall, x *exchange) (wire.Message, error) {
+	c := f.Call
 	p := newPayload()
 	defer p.release()
-	p.buf = appendRequest(p.buf, f.id, c.Method, m.self.params(d.revision, f))
+	p.buf = appendRequest(p.buf, f.ID, c.Method, m.self.Params(d.revision, f))
 	return x.post(ctx, m.header(d, c), p)
 }
 
@@ -161,7 +162,7 @@ func (m *modernHTTP) hear(msg wire.Message, c *call.Call) {
 	}
 	switch wire.MethodOf(msg.Method).Scope {
 	case wire.ScopeProgressToken:
-		m.flights.progress(msg.Params)
+		m.flights.Progress(msg.Params)
 	case wire.ScopeServer, wire.ScopeSubscription:
 		m.in.Notified(msg.Method, msg.Params)
 	default:
@@ -188,15 +189,15 @@ func (m *modernHTTP) Notify(string) {}
 
 // Probe implements [Conn]. There is no session that the server could have forgotten,
 // and every call shows whether the server can be reached.
-func (m *modernHTTP) Probe(why Suspicion) {
-	if why == CallTimedOut {
+func (m *modernHTTP) Probe(why protocol.Suspicion) {
+	if why == protocol.CallTimedOut {
 		m.raise(m.look)
 	}
 }
 
 // Traits implements [Conn].
-func (m *modernHTTP) Traits() Traits {
-	return Traits{Sessions: SessionNone, Listens: true, HeaderParams: true}
+func (m *modernHTTP) Traits() protocol.Traits {
+	return protocol.Traits{Sessions: protocol.SessionNone, Listens: true, HeaderParams: true}
 }
 
 // serve is run without the end of the connections.
@@ -205,7 +206,7 @@ func (m *modernHTTP) serve(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		m.feed.run(inner)
+		m.feed.Run(inner)
 	}()
 	ended := make(chan error, 1)
 	go func() { ended <- m.watch(inner, m.look) }()
@@ -218,7 +219,7 @@ func (m *modernHTTP) serve(ctx context.Context) error {
 	}
 	stop(err)
 	<-done
-	m.flights.close(err)
+	m.flights.Close(err)
 	return err
 }
 
@@ -240,27 +241,33 @@ func (m *modernHTTP) subscribe(_ context.Context, c *call.Call) (func(ctx contex
 // hearOut opens the stream of a subscription and reads it to its end, which is
 // the server's when the error is nil.
 func (m *modernHTTP) hearOut(ctx context.Context, c *call.Call) error {
-	f, err := m.flights.begin(c)
+	f, err := m.flights.Begin(c)
 	if err != nil {
 		return err
 	}
-	defer m.flights.end(f)
-	x := exchange{e: m.e, id: f.id, early: func(msg wire.Message) {
+	defer m.flights.End(f)
+	x := exchange{e: m.e, id: f.ID, early: func(msg wire.Message) {
 		switch {
 		case msg.IsRequest():
-		case subscriptionOf(msg.Params) != f.id:
+		case protocol.SubscriptionOf(msg.Params) != f.ID:
 			m.log.Debug("the server sent a notification of another subscription", zap.String("method", msg.Method))
 		case msg.Method == wire.NoteAcknowledged:
 			c.Back.Notify(msg.Method, msg.Params)
 		default:
-			m.in.Notified(msg.Method, unsubscribed(msg.Params))
+			m.in.Notified(msg.Method, protocol.WithoutSubscription(msg.Params))
 		}
 	}}
 	msg, err := m.post(ctx, m.speaks.Load(), f, &x)
-	if err == nil && msg.Error != nil {
-		err = msg.Error
+	switch {
+	case err == nil && msg.Error == nil:
+		return nil
+	case err == nil:
+		return &protocol.ListenRefused{Err: msg.Error}
+	case protocolError(err) != nil || refusedForGood(err):
+		return &protocol.ListenRefused{Err: final(err)}
+	default:
+		return final(err)
 	}
-	return err
 }
 
 // refusedForGood reports whether err is an HTTP status that will not change by
@@ -272,5 +279,5 @@ func refusedForGood(err error) bool {
 
 // Listen implements [Conn].
 func (m *modernHTTP) Listen(ctx context.Context, uris []string) ([]string, error) {
-	return m.feed.listen(ctx, uris)
+	return m.feed.Listen(ctx, uris)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -29,7 +30,7 @@ func modernCall(method, params string) *call.Call {
 	if params != "" {
 		raw = wire.Raw(params)
 	}
-	return &call.Call{Method: method, Params: raw, Back: nobody{}, LogLevel: wire.LevelInfo,
+	return &call.Call{Method: method, Params: raw, Back: protocol.NoClient{}, LogLevel: wire.LevelInfo,
 		Client: &call.Client{Key: "a", Revision: wire.Rev20260728, Info: wire.Raw(`{"name":"host","version":"2"}`), Capabilities: wire.Raw(`{"elicitation":{}}`)}}
 }
 
@@ -211,7 +212,7 @@ func TestBothEras(t *testing.T) {
 	c.stop()
 	c.over(t)
 	equal(t, "deletes", len(s.got(http.MethodDelete)), 1)
-	equal(t, "call afterwards", c.do(t, tool("a", `{"name":"x"}`, nil)), "fault: "+ReasonConnectionLost)
+	equal(t, "call afterwards", c.do(t, tool("a", `{"name":"x"}`, nil)), "fault: "+protocol.ReasonConnectionLost)
 }
 
 func TestBothErasListedOneRefused(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -44,7 +45,7 @@ func TestMalformedMessagesInTheLog(t *testing.T) {
 // A server that refuses the answers to its own questions has its say in the log
 // within bounds, and not once for each.
 func TestRefusedAnswersInTheLog(t *testing.T) {
-	refused := `{"code":-1,"message":"hunter-22 ` + strings.Repeat("x", 2*maxReason) + `"}`
+	refused := `{"code":-1,"message":"hunter-22 ` + strings.Repeat("x", 2*protocol.MaxReason) + `"}`
 	s := &script{stream: func(w http.ResponseWriter, r *http.Request) {
 		say := streaming(w)
 		for n := range often {
@@ -71,7 +72,7 @@ func TestRefusedAnswersInTheLog(t *testing.T) {
 		t.Fatalf("%d refused answers are %d lines of the log", often, len(lines))
 	}
 	for _, line := range lines {
-		if text, _ := line.ContextMap()["error"].(string); len(text) > maxReason || !strings.Contains(text, "[redacted]") {
+		if text, _ := line.ContextMap()["error"].(string); len(text) > protocol.MaxReason || !strings.Contains(text, "[redacted]") {
 			t.Fatalf("%d bytes: %.60s", len(text), text)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -203,8 +204,8 @@ func (i inboxed) want(t *testing.T, notes ...string) {
 
 // talking is a conversation under test.
 type talking struct {
-	Conn
-	hello Hello
+	protocol.Conn
+	hello protocol.Hello
 	in    inboxed
 	ended chan error         // takes what run returned
 	stop  context.CancelFunc // of run
@@ -216,7 +217,7 @@ func testOptions(t *testing.T, to string, change ...func(*Options)) *Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Name: "test", HTTP: &HTTPOptions{URL: u}, Info: Info{Name: "gateway", Version: "1"}, MaxMessage: 1 << 20, Logger: zaptest.NewLogger(t)}
+	o := Options{Name: "test", HTTP: &HTTPOptions{URL: u}, Info: protocol.Info{Name: "gateway", Version: "1"}, MaxMessage: 1 << 20, Logger: zaptest.NewLogger(t)}
 	for _, c := range change {
 		c(&o)
 	}
@@ -264,7 +265,7 @@ func tryConverse(t *testing.T, to string, tools toolHeaders, change ...func(*Opt
 }
 
 // dialerOf returns the dialer of the transport that the options name.
-func dialerOf(t testing.TB, o *Options, tools toolHeaders) Dialer {
+func dialerOf(t testing.TB, o *Options, tools toolHeaders) protocol.Dialer {
 	t.Helper()
 	d, err := o.dialer(tools)
 	if err != nil {
@@ -312,7 +313,7 @@ func (c *client) Ask(ctx context.Context, method string, params wire.Raw) (wire.
 // tool makes a call of a tool for a client named key.
 func tool(key, params string, back call.BackChannel) *call.Call {
 	if back == nil {
-		back = nobody{}
+		back = protocol.NoClient{}
 	}
 	return &call.Call{
 		Method: wire.MethodToolsCall, Params: wire.Raw(params), Back: back,
@@ -331,7 +332,7 @@ func (c *talking) do(t *testing.T, cl *call.Call) string {
 }
 
 func outcome(r call.Result, err error) string {
-	if f, ok := errors.AsType[*CallError](err); ok {
+	if f, ok := errors.AsType[*protocol.CallError](err); ok {
 		return "fault: " + f.Reason
 	}
 	if e, ok := errors.AsType[*wire.Error](err); ok {

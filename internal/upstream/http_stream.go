@@ -72,15 +72,3 @@ func resumable(id string) string {
 
 // isControl reports whether a header must not contain r (RFC 9110, section 5.5).
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
-
-// sleep waits, and returns the error of ctx when that ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

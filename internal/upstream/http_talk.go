@@ -4,19 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/ratelog"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
 const (
-	// errandTime bounds what the gateway does beside calls: notifications,
-	// looking whether a server is there, a new session.
-	errandTime = 10 * time.Second
 	// byeTime bounds the end of a session: nobody waits for it for long.
 	byeTime = 2 * time.Second
 	// lookTries is how often a server that a connection to failed is looked for
@@ -26,30 +23,30 @@ const (
 
 // talk is what conversations over streamable HTTP of both eras have in common.
 type talk struct {
-	o       *Config
+	o       *protocol.Config
 	e       *endpoint
-	self    Identity
-	flights *PendingCalls
-	in      NotificationSink
+	self    protocol.Identity
+	flights *protocol.PendingCalls
+	in      protocol.NotificationSink
 	log     *zap.Logger
 	ratelog *ratelog.Logger
-	errands errands
-	doubt   liveness
+	errands protocol.BackgroundTasks
+	doubt   protocol.Liveness
 	hung    chan error // takes why, when the server has stopped answering
 }
 
-func newTalk(o *Config, http *HTTPOptions, p *pool, in NotificationSink) *talk {
+func newTalk(o *protocol.Config, http *HTTPOptions, p *pool, in protocol.NotificationSink) *talk {
 	t := &talk{
 		o:       o,
 		e:       newEndpoint(p, o, http),
-		self:    NewIdentity(o),
-		flights: NewPendingCalls(),
+		self:    protocol.NewIdentity(o),
+		flights: protocol.NewPendingCalls(),
 		in:      in,
 		log:     o.Logger,
 		ratelog: ratelog.New(o.Logger),
 		hung:    make(chan error, 1),
 	}
-	t.e.heard = &t.doubt.heard
+	t.e.heard = &t.doubt.Received
 	return t
 }
 
@@ -57,8 +54,8 @@ func newTalk(o *Config, http *HTTPOptions, p *pool, in NotificationSink) *talk {
 // pool may be shared with another conversation that ends too.
 func (t *talk) shut() {
 	t.e.pool.close()
-	t.errands.finish()
-	t.doubt.looking.finish()
+	t.errands.Finish()
+	t.doubt.Tasks.Finish()
 }
 
 // appendRequest appends a JSON-RPC request to dst.
@@ -73,7 +70,7 @@ func final(err error) error {
 		return r.final()
 	}
 	if errors.Is(err, errCutOff) {
-		return &CallError{Reason: "the stream broke off before the server answered", ConnectionLost: true}
+		return &protocol.CallError{Reason: "the stream broke off before the server answered", ConnectionLost: true}
 	}
 	return err
 }
@@ -91,7 +88,7 @@ func (t *talk) watch(ctx context.Context, look func(ctx context.Context) error) 
 		case <-t.e.trouble:
 		}
 		t.o.Owner.ConnectionFailed()
-		var wait backoff
+		var wait protocol.Backoff
 		for tries := 1; ; tries++ {
 			err := t.glance(ctx, look)
 			if err == nil {
@@ -100,7 +97,7 @@ func (t *talk) watch(ctx context.Context, look func(ctx context.Context) error) 
 			if tries == lookTries {
 				return fmt.Errorf("the server cannot be reached: %w", err)
 			}
-			if err := sleep(ctx, wait.next(time.Now())); err != nil {
+			if err := protocol.Sleep(ctx, wait.Next(time.Now())); err != nil {
 				return err
 			}
 		}
@@ -113,80 +110,38 @@ func (t *talk) watch(ctx context.Context, look func(ctx context.Context) error) 
 
 // glance calls look with a bound on its time.
 func (t *talk) glance(ctx context.Context, look func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, errandTime)
+	ctx, cancel := context.WithTimeout(ctx, protocol.BackgroundTimeout)
 	defer cancel()
 	return look(ctx)
 }
 
 // notify posts a notification without params, beside the calls.
 func (t *talk) notify(to *endpoint, header headers, method string) {
-	t.errands.start(func(ctx context.Context) {
+	t.errands.Start(func(ctx context.Context) {
 		if err := to.send(ctx, header, wire.Message{Method: method}); err != nil {
 			t.log.Debug("the server did not take a notification", zap.String("method", method), zap.Error(err))
 		}
 	})
 }
 
-// errands are goroutines that a conversation starts beside its calls. The zero
-// value is ready; its methods may be called by many goroutines at once.
-type errands struct {
-	mu      sync.Mutex
-	over    bool
-	running int
-	wg      sync.WaitGroup
-}
-
-// maxErrands bounds the errands that are under way at once. A server that lets so
-// many wait takes nothing in, and clients could make more and more of them.
-const maxErrands = 256
-
-// start runs f in a goroutine of its own, with a context that ends after
-// errandTime, or does nothing when the conversation is over or too many are under
-// way.
-func (e *errands) start(f func(ctx context.Context)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.over || e.running >= maxErrands {
-		return
-	}
-	e.running++
-	e.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), errandTime)
-		defer cancel()
-		f(ctx)
-		e.mu.Lock()
-		e.running--
-		e.mu.Unlock()
-	})
-}
-
-// finish lets no more errands start and waits for those that run. It is called
-// after the connections were closed, which ends them at once.
-func (e *errands) finish() {
-	e.mu.Lock()
-	e.over = true
-	e.mu.Unlock()
-	e.wg.Wait()
-}
-
 // probe implements the method of [Conn].
-func (t *talk) probe(why Suspicion, look func(ctx context.Context) error) {
-	if why == CallTimedOut {
+func (t *talk) probe(why protocol.Suspicion, look func(ctx context.Context) error) {
+	if why == protocol.CallTimedOut {
 		t.raise(look)
 	} else {
-		poke(t.e.trouble)
+		protocol.Poke(t.e.trouble)
 	}
 }
 
 // errNoListen is the answer of a conversation in an era without subscriptions/listen.
-var errNoListen = &CallError{Reason: "the server's revision has no subscriptions/listen", NotSent: true}
+var errNoListen = &protocol.CallError{Reason: "the server's revision has no subscriptions/listen", NotSent: true}
 
 // raise is [liveness.raise] for conversations over HTTP. The server says something when
 // a message of its comes: a connection that it takes, a status before the answer, and
 // the comments with which streams are kept open can be the work of a proxy, or of a
 // library under a server that has got stuck.
 func (t *talk) raise(look func(ctx context.Context) error) {
-	t.doubt.raise(context.Background(), t.log, func(ctx context.Context) error {
+	t.doubt.Check(context.Background(), t.log, func(ctx context.Context) error {
 		if t.e.credentials != nil {
 			// They may come from elsewhere, and a server must not pay for that.
 			if _, err := t.e.credentials.Headers(ctx, t.o.Owner.Principal()); err != nil {

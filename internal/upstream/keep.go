@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -22,22 +23,22 @@ const maxSubscribing = 16
 // that are wanted, and of no others. It belongs to one goroutine.
 type keeper struct {
 	c    *Connector
-	conn Conn
+	conn protocol.Conn
 	have map[string]bool // what the server tells of
 
 	// failed is what it does not tell of although it said so before, or because
 	// the request for it was lost.
 	failed map[string]bool
-	pause  backoff
+	pause  protocol.Backoff
 	retry  <-chan time.Time // when that is tried again
 }
 
 // keep runs a keeper until ctx, which is that of the conversation, ends.
-func (c *Connector) keep(ctx context.Context, conn Conn, h Hello) {
+func (c *Connector) keep(ctx context.Context, conn protocol.Conn, h protocol.Hello) {
 	k := keeper{c: c, conn: conn, have: make(map[string]bool), failed: make(map[string]bool)}
 	c.wants.all()
 	switch {
-	case !declares(h.Capabilities, "resources", "subscribe"):
+	case !protocol.Declares(h.Capabilities, "resources", "subscribe"):
 		k.refuse(ctx)
 	case conn.Traits().Listens:
 		k.listen(ctx)
@@ -147,7 +148,7 @@ func (k *keeper) send(ctx context.Context, d done) error {
 	if d.subscribe {
 		method = wire.MethodResourcesSubscribe
 	}
-	_, err := request(ctx, k.conn, &call.Call{Method: method, Params: updatedParams(d.uri), Back: nobody{}}, subscribeTimeout)
+	_, err := request(ctx, k.conn, &call.Call{Method: method, Params: protocol.UpdatedParams(d.uri), Back: protocol.NoClient{}}, subscribeTimeout)
 	if err != nil && ctx.Err() == nil {
 		k.c.o.Logger.Debug("the server refused a request about a subscription", zap.String("method", method), k.c.o.why(err))
 	}
@@ -213,7 +214,7 @@ func (k *keeper) plan(single bool) (all, fresh []string) {
 // relisten subscribes to all, and notes what the server acknowledges.
 func (k *keeper) relisten(ctx context.Context, all, fresh []string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, subscribeTimeout,
-		&CallError{Reason: "the server did not acknowledge the subscription in time"})
+		&protocol.CallError{Reason: "the server did not acknowledge the subscription in time"})
 	defer cancel()
 	honored, err := k.conn.Listen(ctx, all)
 	if err != nil {
@@ -244,9 +245,9 @@ func (k *keeper) relisten(ctx context.Context, all, fresh []string) error {
 // conversation, an update may have been missed.
 func (k *keeper) succeed(uri string) {
 	k.have[uri] = true
-	k.pause.reset()
+	k.pause.Reset()
 	if !k.c.wants.settle(uri, nil) && k.c.wants.of(uri) == stands {
-		k.c.box.Notified(wire.NoteResourceUpdated, updatedParams(uri))
+		k.c.box.Notified(wire.NoteResourceUpdated, protocol.UpdatedParams(uri))
 	}
 }
 
@@ -255,7 +256,7 @@ func (k *keeper) succeed(uri string) {
 func (c *Connector) supposeUpdates() {
 	for _, uri := range c.wants.uris() {
 		if c.wants.of(uri) == stands {
-			c.box.Notified(wire.NoteResourceUpdated, updatedParams(uri))
+			c.box.Notified(wire.NoteResourceUpdated, protocol.UpdatedParams(uri))
 		}
 	}
 }
@@ -264,7 +265,7 @@ func (c *Connector) supposeUpdates() {
 // that it does is not told otherwise, and nobody learns that a request was lost:
 // both are tried again.
 func (k *keeper) fail(uri string, err error) {
-	f, ok := errors.AsType[*CallError](err)
+	f, ok := errors.AsType[*protocol.CallError](err)
 	lost := ok && (f.ConnectionLost || f.NotSent)
 	if !lost && k.c.wants.settle(uri, err) || k.c.wants.of(uri) == unwanted {
 		return
@@ -272,7 +273,7 @@ func (k *keeper) fail(uri string, err error) {
 	k.failed[uri] = true
 	k.c.o.Logger.Debug("a subscription did not come about", k.c.o.why(err))
 	if k.retry == nil {
-		k.retry = time.After(k.pause.next(time.Now()))
+		k.retry = time.After(k.pause.Next(time.Now()))
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"mcpgateway/internal/upstream/protocol"
 )
 
 // limiterQueue holds the calls of one upstream that wait for a slot, of all its
@@ -109,7 +111,7 @@ func (q *limiterQueue) largestShare() *waiter {
 }
 
 func (p *fairLimiter) overloaded() error {
-	return &CallError{Reason: fmt.Sprintf("overloaded: %d calls run and %d wait", p.size-p.free, len(p.queue.all)), NotSent: true, RetryAfter: RetryOverloaded}
+	return &protocol.CallError{Reason: fmt.Sprintf("overloaded: %d calls run and %d wait", p.size-p.free, len(p.queue.all)), NotSent: true, RetryAfter: RetryOverloaded}
 }
 
 // dequeue takes a call out of the queue. It returns false if the call is not in the

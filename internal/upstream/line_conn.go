@@ -15,6 +15,7 @@ import (
 	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/upstream/diagnose"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -39,21 +40,21 @@ type opener func(ctx context.Context) (*link, error)
 // Lines that are no messages are logged and skipped: many a server prints what
 // it should not.
 type lineConn struct {
-	o    *Config
-	self *Identity
+	o    *protocol.Config
+	self *protocol.Identity
 	link *link
-	in   NotificationSink
+	in   protocol.NotificationSink
 
 	rev     wire.Revision // set before dial returns, and then never again
-	flights *PendingCalls
-	asks    ServerRequests
+	flights *protocol.PendingCalls
+	asks    protocol.ServerRequests
 	writer  *lineWriter
 	ratelog *ratelog.Logger
 	modern  atomic.Bool // the server must not make requests
 	babbled atomic.Bool // the server printed what is no message
 	spoke   atomic.Bool // the server sent a message
 	feeds   *lineFeeds  // of a modern server
-	doubt   liveness
+	doubt   protocol.Liveness
 
 	life   context.Context // of asks; ends with the conversation
 	end    context.CancelFunc
@@ -66,24 +67,24 @@ type lineConn struct {
 
 // newLineConn begins to read and to write. The caller ends it with
 // [lineConn.shut].
-func newLineConn(o *Config, s *Identity, l *link, in NotificationSink) *lineConn {
+func newLineConn(o *protocol.Config, s *protocol.Identity, l *link, in protocol.NotificationSink) *lineConn {
 	c := &lineConn{
 		o: o, self: s, link: l, in: in,
-		flights: NewPendingCalls(),
+		flights: protocol.NewPendingCalls(),
 		writer:  newLineWriter(l.in),
 		ratelog: ratelog.New(o.Logger),
 		ended:   make(chan struct{}),
 		reader:  make(chan struct{}),
 		done:    make(chan struct{}),
 	}
-	c.feeds = newLineFeeds(in, func(in NotificationSink) *feed {
-		f := newFeed(in, o.Logger, wire.Raw(`{}`))
-		f.open = c.subscribe
+	c.feeds = newLineFeeds(in, func(in protocol.NotificationSink) *protocol.Listener {
+		f := protocol.NewListener(in, o.Logger, wire.Raw(`{}`))
+		f.Open = c.subscribe
 		return f
 	})
 	c.life, c.end = context.WithCancel(context.Background())
-	c.asks.o, c.asks.doubt = o, &c.doubt
-	c.asks.send = func(ctx context.Context, m wire.Message, _ *call.Call) { _ = c.writer.answer(ctx, &m) }
+	c.asks.Config, c.asks.Liveness = o, &c.doubt
+	c.asks.Send = func(ctx context.Context, m wire.Message, _ *call.Call) { _ = c.writer.answer(ctx, &m) }
 	go func() {
 		defer close(c.reader)
 		why := c.read()
@@ -108,7 +109,7 @@ func (l *lineConn) stopped(why error) {
 		l.writer.close()
 		l.link.in.Close()
 		<-l.done
-		l.flights.close(why)
+		l.flights.Close(why)
 		l.why = why
 		close(l.ended)
 	})
@@ -129,7 +130,7 @@ func (l *lineConn) Run(ctx context.Context) error {
 	case <-l.ended:
 		why = l.why
 	}
-	if err := l.shut(); err != nil && ctx.Err() == nil && !diagnose.IsLineTooLong(why) && why != ErrHung {
+	if err := l.shut(); err != nil && ctx.Err() == nil && !diagnose.IsLineTooLong(why) && why != protocol.ErrHung {
 		why = err // how a process ended says more than that its output did, unless it was made to end
 	}
 	stop()
@@ -144,8 +145,8 @@ func (l *lineConn) shut() error {
 	l.end()
 	err := l.link.stop()
 	<-l.reader
-	l.asks.wait()
-	l.doubt.looking.finish()
+	l.asks.Wait()
+	l.doubt.Tasks.Finish()
 	return err
 }
 
@@ -155,7 +156,7 @@ func (l *lineConn) Call(ctx context.Context, c *call.Call) (call.Result, error) 
 	if err != nil {
 		return call.Result{}, err
 	}
-	return result(m, l.rev)
+	return protocol.ResultOf(m, l.rev)
 }
 
 // request sends one request and waits for the response.
@@ -168,13 +169,13 @@ func (l *lineConn) request(ctx context.Context, c *call.Call, rev wire.Revision)
 }
 
 // receive waits for the response to a flight, and ends it.
-func (l *lineConn) receive(ctx context.Context, f *PendingCall) (wire.Message, error) {
-	defer l.flights.end(f)
+func (l *lineConn) receive(ctx context.Context, f *protocol.PendingCall) (wire.Message, error) {
+	defer l.flights.End(f)
 	select {
-	case a := <-f.answer:
-		return a.msg, underWay(f, a.err)
+	case a := <-f.Answer:
+		return a.Message, underWay(f, a.Err)
 	case <-ctx.Done():
-		l.flights.end(f)
+		l.flights.End(f)
 		l.cancel(f)
 		return wire.Message{}, ctx.Err()
 	}
@@ -183,30 +184,30 @@ func (l *lineConn) receive(ctx context.Context, f *PendingCall) (wire.Message, e
 // underWay says of a flight that was lost with its conversation, as it was not
 // certainly unsent, that it is spent: where a process is at the other end, the
 // call itself is a likely reason for its end, a large one most of all.
-func underWay(f *PendingCall, err error) error {
-	lost, ok := err.(*CallError)
+func underWay(f *protocol.PendingCall, err error) error {
+	lost, ok := err.(*protocol.CallError)
 	if !ok || !lost.ConnectionLost || lost.NotSent {
 		return err
 	}
 	spent := *lost
 	spent.MayHaveExecuted = true
-	if size := len(f.call.Params); size > largeCall {
+	if size := len(f.Call.Params); size > largeCall {
 		spent.Reason += fmt.Sprintf("; the call was %.1f MiB large, which may be the reason", float64(size)/(1<<20))
 	}
 	return &spent
 }
 
 // send begins a flight. The caller ends it.
-func (l *lineConn) send(ctx context.Context, c *call.Call, rev wire.Revision) (*PendingCall, error) {
-	f, err := l.flights.begin(c)
+func (l *lineConn) send(ctx context.Context, c *call.Call, rev wire.Revision) (*protocol.PendingCall, error) {
+	f, err := l.flights.Begin(c)
 	if err != nil {
 		return nil, err
 	}
-	m := wire.Message{ID: f.id, Method: c.Method, Params: l.self.params(rev, f)}
+	m := wire.Message{ID: f.ID, Method: c.Method, Params: l.self.Params(rev, f)}
 	if err := l.writer.request(ctx, f, &m); err != nil {
-		l.flights.end(f)
+		l.flights.End(f)
 		if err == errClosed {
-			err = &CallError{Reason: ReasonConnectionLost, NotSent: true, ConnectionLost: true, ConversationClosed: true, Cause: err}
+			err = &protocol.CallError{Reason: protocol.ReasonConnectionLost, NotSent: true, ConnectionLost: true, ConversationClosed: true, Cause: err}
 		}
 		return nil, err
 	}
@@ -218,39 +219,39 @@ func (l *lineConn) Notify(method string) { l.writer.post(&wire.Message{Method: m
 
 // Probe implements [Conn]. The process of the server ends with the conversation. How
 // other sessions fare says nothing of it.
-func (l *lineConn) Probe(why Suspicion) {
-	if why != CallTimedOut {
+func (l *lineConn) Probe(why protocol.Suspicion) {
+	if why != protocol.CallTimedOut {
 		return
 	}
-	l.doubt.raise(l.life, l.o.Logger, func(ctx context.Context) error {
+	l.doubt.Check(l.life, l.o.Logger, func(ctx context.Context) error {
 		method := wire.MethodPing
 		if l.modern.Load() {
 			method = wire.MethodDiscover
 		}
-		_, err := l.request(ctx, &call.Call{Method: method, Back: nobody{}}, l.rev)
+		_, err := l.request(ctx, &call.Call{Method: method, Back: protocol.NoClient{}}, l.rev)
 		return err
 	}, l.stopped)
 }
 
 // Traits implements [Conn].
-func (l *lineConn) Traits() Traits {
+func (l *lineConn) Traits() protocol.Traits {
 	modern := l.modern.Load()
-	return Traits{Sessions: SessionProcess, Listens: modern, Asks: !modern}
+	return protocol.Traits{Sessions: protocol.SessionProcess, Listens: modern, Asks: !modern}
 }
 
 // cancel tells the server that nobody waits for the flight any more. An
 // initialize must not be cancelled (2025-11-25, basic/utilities/cancellation).
-func (l *lineConn) cancel(f *PendingCall) {
-	if f.call.Method == wire.MethodInitialize {
+func (l *lineConn) cancel(f *protocol.PendingCall) {
+	if f.Call.Method == wire.MethodInitialize {
 		return
 	}
-	params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(f.id.String()))
+	params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(f.ID.String()))
 	l.writer.post(&wire.Message{Method: wire.NoteCancelled, Params: params})
 }
 
 // read takes what the server sends until its output ends.
 func (l *lineConn) read() error {
-	lines := wire.NewLineReader(l.doubt.listen(l.link.out), l.o.MaxMessage)
+	lines := wire.NewLineReader(l.doubt.CountReads(l.link.out), l.o.MaxMessage)
 	for first := true; ; first = false {
 		bound := int64(l.o.MaxMessage) * endlessStranger
 		if l.spoke.Load() {
@@ -302,23 +303,23 @@ func (l *lineConn) takeOne(text []byte) {
 	}
 	switch {
 	case m.IsResponse():
-		l.flights.deliver(m) // one that nobody waits for was cancelled
+		l.flights.Deliver(m) // one that nobody waits for was cancelled
 	case m.IsNotification():
 		l.notified(m)
 	case l.modern.Load():
 		l.ratelog.Warn("a modern server sent a request, which is not allowed", zap.String("method", plaintext.Truncate(m.Method, diagnose.MaxExcerpt)))
 	default:
-		l.asks.serve(l.life, m, l.o.addressee(l.flights, m))
+		l.asks.Serve(l.life, m, l.o.Addressee(l.flights, m))
 	}
 }
 
 func (l *lineConn) notified(m wire.Message) {
 	switch wire.MethodOf(m.Method).Scope {
 	case wire.ScopeProgressToken:
-		l.o.progress(l.flights, m.Params)
+		l.o.Progress(l.flights, m.Params)
 		return
 	case wire.ScopeRequest:
-		if !l.asks.cancelled(m.Params) {
+		if !l.asks.Cancelled(m.Params) {
 			l.listenCancelled(m.Params)
 		}
 		return
@@ -326,18 +327,18 @@ func (l *lineConn) notified(m wire.Message) {
 		l.acknowledged(m.Params)
 		return
 	}
-	if c := l.o.addressee(l.flights, m); c != nil && !wire.MethodOf(m.Method).Standalone() {
+	if c := l.o.Addressee(l.flights, m); c != nil && !wire.MethodOf(m.Method).Standalone() {
 		c.Back.Notify(m.Method, m.Params)
 		return
 	}
-	l.in.Notified(m.Method, unsubscribed(m.Params))
+	l.in.Notified(m.Method, protocol.WithoutSubscription(m.Params))
 }
 
 // malformed handles a line that is no message. If it can be told whose answer
 // it was meant to be, that call fails, and that call alone.
 func (l *lineConn) malformed(text []byte, id wire.ID, why error) {
-	if f := l.flights.get(id); f != nil {
-		l.flights.fail(f, &CallError{Reason: "the server's answer is malformed", Cause: why})
+	if f := l.flights.Get(id); f != nil {
+		l.flights.Fail(f, &protocol.CallError{Reason: "the server's answer is malformed", Cause: why})
 	}
 	if !l.babbled.Swap(true) && !l.spoke.Load() {
 		l.o.Owner.Printed(text)
@@ -348,8 +349,8 @@ func (l *lineConn) malformed(text []byte, id wire.ID, why error) {
 // tooLarge handles a line over the size limit. If it can be told whose answer it
 // is, that call fails.
 func (l *lineConn) tooLarge(id wire.ID) {
-	if f := l.flights.get(id); f != nil {
-		l.flights.fail(f, &CallError{Reason: fmt.Sprintf("the server's answer is larger than %d bytes", l.o.MaxMessage)})
+	if f := l.flights.Get(id); f != nil {
+		l.flights.Fail(f, &protocol.CallError{Reason: fmt.Sprintf("the server's answer is larger than %d bytes", l.o.MaxMessage)})
 	}
 	l.ratelog.Warn("a line of the server is over the size limit", zap.Int("limit", l.o.MaxMessage))
 }

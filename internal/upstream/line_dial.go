@@ -7,6 +7,7 @@ import (
 
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/process"
+	"mcpgateway/internal/upstream/protocol"
 
 	"mcpgateway/internal/wire"
 )
@@ -26,23 +27,23 @@ import (
 // a server speaks legacy revisions too. Silence proves nothing: the launcher may
 // still be downloading the server.
 type lineDialer struct {
-	o    *Config
-	self Identity
+	o    *protocol.Config
+	self protocol.Identity
 	open opener
 	// mute counts the attempts, the last one included, in which every process ended
 	// without an answer. It belongs to the goroutine that dials.
 	mute int
 }
 
-func newLineDialer(o *Config, open opener) *lineDialer {
+func newLineDialer(o *protocol.Config, open opener) *lineDialer {
 	return &lineDialer{o: o, open: open}
 }
 
 // dial implements [Dialer].
-func (d *lineDialer) Dial(ctx context.Context, in NotificationSink) (Conn, Hello, error) {
-	d.self = NewIdentity(d.o)
+func (d *lineDialer) Dial(ctx context.Context, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
+	d.self = protocol.NewIdentity(d.o)
 	var l *lineConn
-	var h Hello
+	var h protocol.Hello
 	var err error
 	switch d.o.Era {
 	case wire.EraLegacy:
@@ -54,7 +55,7 @@ func (d *lineDialer) Dial(ctx context.Context, in NotificationSink) (Conn, Hello
 		d.o.Memory.Remember(h.Revision.Era()) // EraUnknown on errors
 	}
 	if err != nil {
-		return nil, Hello{}, err
+		return nil, protocol.Hello{}, err
 	}
 	return l, h, nil
 }
@@ -62,7 +63,7 @@ func (d *lineDialer) Dial(ctx context.Context, in NotificationSink) (Conn, Hello
 // find opens a conversation in the era that the server turns out to speak. A
 // server whose processes end without an answer whatever they get, as for a missing
 // key, is started once in each attempt after the first.
-func (d *lineDialer) find(ctx context.Context, in NotificationSink) (*lineConn, Hello, error) {
+func (d *lineDialer) find(ctx context.Context, in protocol.NotificationSink) (*lineConn, protocol.Hello, error) {
 	muteBefore := d.mute
 	d.mute = 0
 	if muteBefore > 0 {
@@ -79,7 +80,7 @@ func (d *lineDialer) find(ctx context.Context, in NotificationSink) (*lineConn, 
 			l.shut() // it may speak both eras
 		case endedUnheard(err):
 			d.mute = muteBefore + 1
-			return nil, Hello{}, err
+			return nil, protocol.Hello{}, err
 		}
 	}
 	if d.o.Memory.Era() == wire.EraModern {
@@ -108,7 +109,7 @@ func (d *lineDialer) find(ctx context.Context, in NotificationSink) (*lineConn, 
 // answers server/discover, another gets initialize once more: the first may have
 // ended for a reason of its own, and a server of both eras must not be taken for a
 // modern one for that.
-func (d *lineDialer) afterEnd(ctx context.Context, in NotificationSink) (*lineConn, Hello, error) {
+func (d *lineDialer) afterEnd(ctx context.Context, in protocol.NotificationSink) (*lineConn, protocol.Hello, error) {
 	l, h, err := d.try(ctx, in, (*lineConn).discover)
 	if err != nil {
 		return l, h, err
@@ -128,10 +129,10 @@ func endedUnheard(err error) bool {
 }
 
 // try starts the server and has greet introduce the gateway to it.
-func (d *lineDialer) try(ctx context.Context, in NotificationSink, greet func(*lineConn, context.Context) (Hello, error)) (*lineConn, Hello, error) {
+func (d *lineDialer) try(ctx context.Context, in protocol.NotificationSink, greet func(*lineConn, context.Context) (protocol.Hello, error)) (*lineConn, protocol.Hello, error) {
 	link, err := d.open(ctx)
 	if err != nil {
-		return nil, Hello{}, err
+		return nil, protocol.Hello{}, err
 	}
 	l := newLineConn(d.o, &d.self, link, in)
 	h, err := greet(l, ctx)
@@ -146,9 +147,9 @@ func (d *lineDialer) try(ctx context.Context, in NotificationSink, greet func(*l
 		return l, h, nil
 	}
 	how := l.shut()
-	f, ok := errors.AsType[*CallError](err)
+	f, ok := errors.AsType[*protocol.CallError](err)
 	// Part of a line, or one over the limit, has not been looked at.
-	babbled := l.babbled.Load() || l.doubt.heard.Load() > 0 && !l.spoke.Load()
+	babbled := l.babbled.Load() || l.doubt.Received.Load() > 0 && !l.spoke.Load()
 	s := &diagnose.HandshakeError{Err: err, Unanswered: ok && f.ConnectionLost, NonProtocolOutput: babbled}
 	if s.Unanswered && how != nil {
 		s.Err = how // how a process ended says more than that its output did
@@ -159,25 +160,25 @@ func (d *lineDialer) try(ctx context.Context, in NotificationSink, greet func(*l
 	if diagnose.IsLineTooLong(l.why) {
 		s.Err = l.why // which would be so after any first message
 	}
-	return nil, Hello{}, s
+	return nil, protocol.Hello{}, s
 }
 
 // initialize opens a legacy session.
-func (l *lineConn) initialize(ctx context.Context) (Hello, error) {
-	m, err := l.request(ctx, l.self.initializeCall(), wire.LatestLegacy)
+func (l *lineConn) initialize(ctx context.Context) (protocol.Hello, error) {
+	m, err := l.request(ctx, l.self.InitializeCall(), wire.LatestLegacy)
 	if err != nil {
-		return Hello{}, err
+		return protocol.Hello{}, err
 	}
 	return l.initialized(m)
 }
 
 // initialized takes the answer to initialize. The server must not get anything
 // else before it has been told that the session is open.
-func (l *lineConn) initialized(m wire.Message) (Hello, error) {
+func (l *lineConn) initialized(m wire.Message) (protocol.Hello, error) {
 	if m.Error != nil {
-		return Hello{}, fmt.Errorf("the server refused initialize: %w", m.Error)
+		return protocol.Hello{}, fmt.Errorf("the server refused initialize: %w", m.Error)
 	}
-	h, err := readInitialize(m.Result)
+	h, err := protocol.ReadInitialize(m.Result)
 	if err == nil {
 		l.writer.post(&wire.Message{Method: wire.NoteInitialized})
 	}
@@ -185,7 +186,7 @@ func (l *lineConn) initialized(m wire.Message) (Hello, error) {
 }
 
 // discover opens a modern conversation.
-func (l *lineConn) discover(ctx context.Context) (Hello, error) {
+func (l *lineConn) discover(ctx context.Context) (protocol.Hello, error) {
 	h, _, err := l.discoverRevisions(ctx)
 	if err == nil && h.Revision == "" {
 		err = errors.New("the server does not answer server/discover as a server of a modern revision does; if the upstream is configured with era: modern, remove that")
@@ -195,7 +196,7 @@ func (l *lineConn) discover(ctx context.Context) (Hello, error) {
 
 // rediscover opens a modern conversation with a server that was found to speak
 // modern revisions only, and fails when it lists a legacy revision now.
-func (l *lineConn) rediscover(ctx context.Context) (Hello, error) {
+func (l *lineConn) rediscover(ctx context.Context) (protocol.Hello, error) {
 	h, legacy, err := l.discoverRevisions(ctx)
 	if err == nil && (legacy || h.Revision == "") {
 		err = errors.New("the server speaks legacy revisions now")
@@ -203,12 +204,12 @@ func (l *lineConn) rediscover(ctx context.Context) (Hello, error) {
 	return h, err
 }
 
-func (l *lineConn) discoverRevisions(ctx context.Context) (h Hello, legacy bool, err error) {
-	m, err := l.request(ctx, l.self.discoverCall(), wire.LatestModern)
+func (l *lineConn) discoverRevisions(ctx context.Context) (h protocol.Hello, legacy bool, err error) {
+	m, err := l.request(ctx, l.self.DiscoverCall(), wire.LatestModern)
 	if err != nil {
-		return Hello{}, false, err
+		return protocol.Hello{}, false, err
 	}
-	return judge(m)
+	return protocol.JudgeDiscover(m)
 }
 
 // errRefusedInitialize means that a server does not know initialize, or the legacy
@@ -217,15 +218,15 @@ var errRefusedInitialize = errors.New("the server refused initialize")
 
 // negotiate opens a legacy session, or a modern conversation where the server says
 // that it knows nothing of the legacy era.
-func (l *lineConn) negotiate(ctx context.Context) (Hello, error) {
-	m, err := l.request(ctx, l.self.initializeCall(), wire.LatestLegacy)
+func (l *lineConn) negotiate(ctx context.Context) (protocol.Hello, error) {
+	m, err := l.request(ctx, l.self.InitializeCall(), wire.LatestLegacy)
 	if err != nil {
-		return Hello{}, err
+		return protocol.Hello{}, err
 	}
 	refusal, err := refusesLegacy(m)
 	switch {
 	case err != nil:
-		return Hello{}, err
+		return protocol.Hello{}, err
 	case refusal == nil:
 		return l.initialized(m)
 	}
@@ -248,10 +249,10 @@ func refusesLegacy(m wire.Message) (refusal, err error) {
 		}
 		return refusal, nil
 	}
-	listed := supportedBy(m.Error)
+	listed := protocol.SupportedBy(m.Error)
 	switch {
-	case len(listed) > 0 && newestOf(wire.EraModern, listed) == "" && newestOf(wire.EraLegacy, listed) == "":
-		return nil, foreign(listed)
+	case len(listed) > 0 && protocol.Newest(wire.EraModern, listed) == "" && protocol.Newest(wire.EraLegacy, listed) == "":
+		return nil, protocol.UnknownRevisions(listed)
 	case wire.IsModernCode(m.Error.Code), m.Error.Code == wire.CodeMethodNotFound, m.Error.Code == wire.CodeInvalidParams:
 		return m.Error, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/upstream/process"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -237,7 +238,7 @@ func TestEra(t *testing.T) {
 func TestInitialize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{handle: legacy(nil)}
-		r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy, Roots: []Root{{URI: "file:///data", Name: "data"}}})
+		r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy, Roots: []protocol.Root{{URI: "file:///data", Name: "data"}}})
 		shot := r.watch.wait(t, isReady)
 		got := s.life(1).wait(t, method(wire.MethodInitialize))
 		want := `{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}},"clientInfo":{"name":"gw","version":"7"}}`
@@ -302,7 +303,7 @@ func TestNotStartedOnceForEachAttempt(t *testing.T) {
 	opens := 0
 	d := newLineDialer(Options{}.withDefaults().conversation(), func(context.Context) (*link, error) {
 		opens++
-		return nil, &CallError{Reason: "cannot start the server's program", Cause: &process.StartError{Err: errors.New("not there")}}
+		return nil, &protocol.CallError{Reason: "cannot start the server's program", Cause: &process.StartError{Err: errors.New("not there")}}
 	})
 	for attempt := range 3 {
 		if _, _, err := d.Dial(t.Context(), nil); err == nil || opens != attempt+1 {

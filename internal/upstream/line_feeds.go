@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -18,9 +19,9 @@ import (
 // subscriptions are for the same thing therefore. They cost nothing there but
 // the requests.
 type lineFeeds struct {
-	lists *feed
-	fresh func(in NotificationSink) *feed // one that is not open yet
-	in    NotificationSink
+	lists *protocol.Listener
+	fresh func(in protocol.NotificationSink) *protocol.Listener // one that is not open yet
+	in    protocol.NotificationSink
 
 	ctx     context.Context // of run
 	running chan struct{}   // closed when ctx is set
@@ -34,14 +35,14 @@ type lineFeeds struct {
 
 // lineFeed is the subscription to one resource.
 type lineFeed struct {
-	*feed
+	*protocol.Listener
 	stop    context.CancelFunc
 	refused atomic.Bool // the server has ended it for good
 }
 
 // forResource is the inbox of a subscription to one resource.
 type forResource struct {
-	NotificationSink
+	protocol.NotificationSink
 	refused *atomic.Bool
 }
 
@@ -51,7 +52,7 @@ func (i forResource) Renewed() {
 	i.NotificationSink.Renewed()
 }
 
-func newLineFeeds(in NotificationSink, fresh func(in NotificationSink) *feed) *lineFeeds {
+func newLineFeeds(in protocol.NotificationSink, fresh func(in protocol.NotificationSink) *protocol.Listener) *lineFeeds {
 	return &lineFeeds{
 		lists: fresh(in), fresh: fresh, in: in,
 		running: make(chan struct{}), each: make(map[string]*lineFeed),
@@ -61,8 +62,8 @@ func newLineFeeds(in NotificationSink, fresh func(in NotificationSink) *feed) *l
 // begin opens the subscription to changes of the lists with these capabilities
 // of the server, so that it is under way before any list is asked for.
 func (f *lineFeeds) begin(ctx context.Context, capabilities wire.Raw) error {
-	f.lists.lists = listsOf(capabilities)
-	return f.lists.begin(ctx)
+	f.lists.Lists = protocol.ListFilter(capabilities)
+	return f.lists.Begin(ctx)
 }
 
 // run keeps the subscriptions open until ctx ends. It is called once, and
@@ -70,7 +71,7 @@ func (f *lineFeeds) begin(ctx context.Context, capabilities wire.Raw) error {
 func (f *lineFeeds) run(ctx context.Context) {
 	f.ctx = ctx
 	close(f.running)
-	f.lists.run(ctx)
+	f.lists.Run(ctx)
 	f.mu.Lock()
 	f.over = true
 	f.mu.Unlock()
@@ -143,11 +144,11 @@ func (f *lineFeeds) openAll(ctx context.Context, uris []string) (map[string]*lin
 // resource out of its acknowledgement.
 func (f *lineFeeds) open(ctx context.Context, uri string) (*lineFeed, error) {
 	one := &lineFeed{}
-	one.feed = f.fresh(forResource{f.in, &one.refused})
+	one.Listener = f.fresh(forResource{f.in, &one.refused})
 	if !f.follow(one) {
-		return nil, &CallError{Reason: ReasonConnectionLost, NotSent: true, ConnectionLost: true}
+		return nil, &protocol.CallError{Reason: protocol.ReasonConnectionLost, NotSent: true, ConnectionLost: true}
 	}
-	honored, err := one.listen(ctx, []string{uri})
+	honored, err := one.Listen(ctx, []string{uri})
 	if err != nil || len(honored) == 0 {
 		one.stop()
 		return nil, err
@@ -165,6 +166,6 @@ func (f *lineFeeds) follow(one *lineFeed) bool {
 	}
 	var life context.Context
 	life, one.stop = context.WithCancel(f.ctx)
-	f.wg.Go(func() { one.run(life) })
+	f.wg.Go(func() { one.Run(life) })
 	return true
 }

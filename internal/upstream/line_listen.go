@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -16,7 +17,7 @@ func (l *lineConn) subscribe(ctx context.Context, c *call.Call) (func(ctx contex
 	return func(ctx context.Context) error {
 		m, err := l.receive(ctx, f)
 		if err == nil && m.Error != nil {
-			err = m.Error
+			err = &protocol.ListenRefused{Err: m.Error}
 		}
 		return err
 	}, nil
@@ -29,8 +30,8 @@ func (l *lineConn) Listen(ctx context.Context, uris []string) ([]string, error) 
 
 // acknowledged takes the acknowledgement of a subscription.
 func (l *lineConn) acknowledged(params wire.Raw) {
-	if f := l.flights.get(subscriptionOf(params)); f != nil && f.call.Method == wire.MethodListen {
-		f.call.Back.Notify(wire.NoteAcknowledged, params)
+	if f := l.flights.Get(protocol.SubscriptionOf(params)); f != nil && f.Call.Method == wire.MethodListen {
+		f.Call.Back.Notify(wire.NoteAcknowledged, params)
 	}
 }
 
@@ -39,7 +40,7 @@ func (l *lineConn) acknowledged(params wire.Raw) {
 // basic/patterns/cancellation); for the subscription that counts as its result.
 func (l *lineConn) listenCancelled(params wire.Raw) {
 	id := wire.IDOf(string(wire.ValueOf(params).Get("requestId").Raw()))
-	if f := l.flights.get(id); f != nil && f.call.Method == wire.MethodListen {
-		l.flights.deliver(wire.Message{ID: id, Result: wire.Raw(`{}`)})
+	if f := l.flights.Get(id); f != nil && f.Call.Method == wire.MethodListen {
+		l.flights.Deliver(wire.Message{ID: id, Result: wire.Raw(`{}`)})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -39,7 +40,7 @@ type lineWriter struct {
 // mark tells where in a batch the line of a request begins.
 type mark struct {
 	at int
-	f  *PendingCall
+	f  *protocol.PendingCall
 }
 
 func newLineWriter(w io.Writer) *lineWriter {
@@ -49,7 +50,7 @@ func newLineWriter(w io.Writer) *lineWriter {
 // request queues the line of a flight. It waits for room, and fails with the
 // error of ctx if there is none before ctx ends, or with errClosed; then nothing
 // was queued.
-func (w *lineWriter) request(ctx context.Context, f *PendingCall, m *wire.Message) error {
+func (w *lineWriter) request(ctx context.Context, f *protocol.PendingCall, m *wire.Message) error {
 	return w.wait(ctx, m, f)
 }
 
@@ -57,7 +58,7 @@ func (w *lineWriter) request(ctx context.Context, f *PendingCall, m *wire.Messag
 func (w *lineWriter) answer(ctx context.Context, m *wire.Message) error { return w.wait(ctx, m, nil) }
 
 // wait queues a line when there is room, with a mark of the flight if there is one.
-func (w *lineWriter) wait(ctx context.Context, m *wire.Message, f *PendingCall) error {
+func (w *lineWriter) wait(ctx context.Context, m *wire.Message, f *protocol.PendingCall) error {
 	w.mu.Lock()
 	for len(w.pending) > maxPending && !w.closed {
 		if w.room == nil {
@@ -80,7 +81,7 @@ func (w *lineWriter) wait(ctx context.Context, m *wire.Message, f *PendingCall) 
 		w.marks = append(w.marks, mark{len(w.pending), f})
 	}
 	w.queue(m)
-	poke(w.wake)
+	protocol.Poke(w.wake)
 	return nil
 }
 
@@ -95,7 +96,7 @@ func (w *lineWriter) post(m *wire.Message) bool {
 	before := len(w.pending)
 	w.queue(m)
 	w.notes += len(w.pending) - before
-	poke(w.wake)
+	protocol.Poke(w.wake)
 	return true
 }
 
@@ -123,7 +124,7 @@ func (w *lineWriter) close() {
 	unsent(w.marks, 0)
 	w.pending, w.notes, w.marks = nil, 0, nil
 	w.makeRoom()
-	poke(w.wake)
+	protocol.Poke(w.wake)
 }
 
 // makeRoom wakes who waits for room. The caller holds mu.
@@ -171,7 +172,7 @@ func (w *lineWriter) run() error {
 func unsent(marks []mark, n int) {
 	for _, m := range marks {
 		if m.at >= n {
-			m.f.unsent.Store(true)
+			m.f.NotSent.Store(true)
 		}
 	}
 }

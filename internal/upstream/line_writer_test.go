@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -21,10 +22,10 @@ func TestNotificationsToAStuckChildAreBounded(t *testing.T) {
 		r.Close()
 		<-done
 	}()
-	flights := NewPendingCalls()
-	f, _ := flights.begin(&call.Call{Method: wire.MethodToolsCall, Back: nobody{}})
+	flights := protocol.NewPendingCalls()
+	f, _ := flights.Begin(&call.Call{Method: wire.MethodToolsCall, Back: protocol.NoClient{}})
 	large := wire.Raw(`{"text":"` + strings.Repeat("x", 2*maxPending) + `"}`)
-	if err := w.request(t.Context(), f, &wire.Message{ID: f.id, Method: wire.MethodToolsCall, Params: large}); err != nil {
+	if err := w.request(t.Context(), f, &wire.Message{ID: f.ID, Method: wire.MethodToolsCall, Params: large}); err != nil {
 		t.Fatal(err)
 	}
 	note := &wire.Message{Method: wire.NoteCancelled, Params: wire.Raw(`{"requestId":1}`)}

@@ -3,6 +3,7 @@ package upstream
 import (
 	"sync"
 
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -51,11 +52,11 @@ func (b *mailbox) Notified(method string, params wire.Raw) {
 
 func (b *mailbox) Renewed() {
 	b.o.persona.suspect()
-	poke(b.forgotten)
-	poke(b.silenced)
+	protocol.Poke(b.forgotten)
+	protocol.Poke(b.silenced)
 }
 
-func (b *mailbox) Missed() { poke(b.gap) }
+func (b *mailbox) Missed() { protocol.Poke(b.gap) }
 
 func (b *mailbox) pass(method string, params wire.Raw) {
 	if b.o.Observer != nil {
@@ -67,7 +68,7 @@ func (b *mailbox) mark(k kinds) {
 	b.mu.Lock()
 	b.dirty |= k
 	b.mu.Unlock()
-	poke(b.full)
+	protocol.Poke(b.full)
 }
 
 // relist asks for some lists to be gathered. The channel is closed when they
@@ -78,7 +79,7 @@ func (b *mailbox) relist(k kinds) <-chan struct{} {
 	b.wanted |= k
 	b.waiting = append(b.waiting, done)
 	b.mu.Unlock()
-	poke(b.full)
+	protocol.Poke(b.full)
 	return done
 }
 

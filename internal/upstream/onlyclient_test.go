@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -17,11 +18,11 @@ func TestOnlyClientIsDeclared(t *testing.T) {
 	const able = `{"elicitation":{"url":{}},"roots":{"listChanged":true},"sampling":{"context":{}}}`
 	legacy20251125 := &call.Client{Key: "ann", Revision: wire.Rev20251125, Capabilities: wire.Raw(able)}
 	modernClient := &call.Client{Key: "ann", Sessionless: true, Revision: wire.Rev20260728, Capabilities: wire.Raw(able)}
-	configured := []Root{{URI: "file:///configured"}}
+	configured := []protocol.Root{{URI: "file:///configured"}}
 	for name, tc := range map[string]struct {
 		client *call.Client // nil: none in time
 		after  time.Duration
-		roots  []Root
+		roots  []protocol.Root
 		shared Sharing
 		want   string
 		asked  string // the answer to roots/list outside of calls

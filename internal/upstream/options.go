@@ -15,6 +15,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/process"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -39,7 +40,7 @@ type Options struct {
 	RefreshMin    time.Duration // least time between listings that nobody asked for: 30s
 	MaxMessage    int           // bytes of one message of the server: 16 MiB
 	Limits        wire.Limits
-	Roots         []Root // what the server gets for roots/list in shared sessions; none: roots are not declared there
+	Roots         []protocol.Root // what the server gets for roots/list in shared sessions; none: roots are not declared there
 
 	// Sharing says who shares a session. It and the bounds are for [Sessions].
 	Sharing     Sharing
@@ -60,7 +61,7 @@ type Options struct {
 	Mask func(text string) string
 
 	Trail    *Trail // none: nobody is told of this gateway
-	Info     Info
+	Info     protocol.Info
 	Logger   *zap.Logger // none: nothing is logged
 	Metrics  *Metrics    // none: nothing is counted
 	Observer Observer    // none: nobody is told
@@ -165,7 +166,7 @@ func (o Options) withDefaults() *Options {
 	if o.babble == nil {
 		o.babble = func([]byte) {}
 	}
-	o.refusals = newRefusals()
+	o.refusals = protocol.NewRefusals()
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics()
 	}
@@ -176,9 +177,9 @@ func (o Options) withDefaults() *Options {
 }
 
 // dialer returns the dialer of the one transport that the options name.
-func (o *Options) dialer(tools toolHeaders) (Dialer, error) {
+func (o *Options) dialer(tools toolHeaders) (protocol.Dialer, error) {
 	c := o.conversation()
-	var found []Dialer
+	var found []protocol.Dialer
 	if o.Stdio != nil {
 		found = append(found, newLineDialer(c, stdioOpener(c, *o.Stdio)))
 	}

@@ -2,12 +2,13 @@ package upstream
 
 import (
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
 // conversation returns what the conversations of a connector need to know.
-func (o *Options) conversation() *Config {
-	return &Config{
+func (o *Options) conversation() *protocol.Config {
+	return &protocol.Config{
 		Logger: o.Logger, Mask: o.Mask, MaxMessage: o.MaxMessage, Limits: o.Limits,
 		Era: o.Era, Memory: keyedEra{o.Memory, o.EraKey}, Info: o.Info, Roots: o.Roots,
 		Owner: sessionOwner{o}, Loops: loops{o.Trail, o.life}, Refusals: o.refusals,
@@ -44,7 +45,7 @@ func (s sessionOwner) Capabilities() wire.Raw {
 	if p := s.o.persona; p != nil {
 		return p.declared.Load().capabilities
 	}
-	return ownCapabilities(len(s.o.Roots) > 0)
+	return protocol.GatewayCapabilities(len(s.o.Roots) > 0)
 }
 
 func (s sessionOwner) RelaysRoots() bool { return s.o.persona.relaysRoots() }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -75,9 +76,9 @@ func (p *persona) declareFor(ctx context.Context, o *Options) {
 	d := &declaration{roots: !configured}
 	switch client := p.only.wait(ctx); {
 	case client == nil:
-		d.capabilities = wire.SetMember(ownCapabilities(false), "roots", wire.Raw(`{"listChanged":true}`))
+		d.capabilities = wire.SetMember(protocol.GatewayCapabilities(false), "roots", wire.Raw(`{"listChanged":true}`))
 	default:
-		d.capabilities = relayable(client)
+		d.capabilities = protocol.RelayedCapabilities(client)
 		d.roots = d.roots && client.Can("roots")
 	}
 	if configured {
@@ -266,12 +267,12 @@ func (p *persona) answered(method string) {
 	p.mu.Lock()
 	p.asked = true
 	p.mu.Unlock()
-	poke(p.told)
+	protocol.Poke(p.told)
 }
 
 // settleIn returns when a conversation that runs already has come to rest, or
 // when that takes too long.
-func (p *persona) settleIn(ctx context.Context, conn Conn) {
+func (p *persona) settleIn(ctx context.Context, conn protocol.Conn) {
 	if p == nil {
 		return
 	}
@@ -296,7 +297,7 @@ func (p *persona) settleIn(ctx context.Context, conn Conn) {
 	}
 	select {
 	case <-p.told:
-		_ = sleep(ctx, takeIn)
+		_ = protocol.Sleep(ctx, takeIn)
 	case <-timer.C:
 	case <-ctx.Done():
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -64,7 +65,7 @@ func (l *fakeLife) roots() string {
 
 func TestRootsOfClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := keep(t, rootful(), func(o *Options) { o.Roots = []Root{{URI: "file:///configured"}} })
+		h := keep(t, rootful(), func(o *Options) { o.Roots = []protocol.Root{{URI: "file:///configured"}} })
 		h.people.away = true // then they are asked in the call that opens the session
 		roots := func(uri string) *peer {
 			return &peer{ask: func(_ context.Context, method string, _ wire.Raw) (wire.Raw, error) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -97,7 +98,7 @@ func (s *Sessions) gathers(c *call.Call) bool {
 		return s.personal(c)
 	}
 	switch s.catalogSession.sessions() {
-	case SessionProcess, SessionStream, SessionHTTP:
+	case protocol.SessionProcess, protocol.SessionStream, protocol.SessionHTTP:
 		return true
 	}
 	return false
@@ -107,15 +108,15 @@ func (s *Sessions) gathers(c *call.Call) bool {
 // session can carry it.
 func (s *Sessions) stateless(c *call.Call) bool {
 	way := s.catalogSession.sessions()
-	return way == SessionNone || way == SessionDual && c.Client.Era() != wire.EraLegacy
+	return way == protocol.SessionNone || way == protocol.SessionDual && c.Client.Era() != wire.EraLegacy
 }
 
 // awaitChannel returns the channel to the server, and a connector that uses it: the
 // catalog session, or if that has no connection, the session of c's principal, which
 // the server may accept. The error is one of [Connector.Do].
-func (s *Sessions) awaitChannel(ctx context.Context, c *call.Call) (*Connector, SessionKind, error) {
+func (s *Sessions) awaitChannel(ctx context.Context, c *call.Call) (*Connector, protocol.SessionKind, error) {
 	from, way := s.catalogSession, s.catalogSession.sessions()
-	if way != SessionUnknown || s.o.Sharing == Shared {
+	if way != protocol.SessionUnknown || s.o.Sharing == Shared {
 		return from, way, nil
 	}
 	if s.authenticates(c) {

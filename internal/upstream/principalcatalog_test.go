@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -111,7 +112,7 @@ func TestGatherBeforeTheStart(t *testing.T) {
 		var told gatherers
 		server := &script{stateful: true, on: lists}
 		h := &house{watch: &originWatcher{watcher: newWatcher()}}
-		o := Options{Name: "files", Info: Info{Name: "gw", Version: "7"}, Observer: h.watch, HTTP: serveInMemory(t, server)}
+		o := Options{Name: "files", Info: protocol.Info{Name: "gw", Version: "7"}, Observer: h.watch, HTTP: serveInMemory(t, server)}
 		o.HTTP.Credentials = &stuckCredentials{} // which are never stuck here
 		personal(&told)(&o)
 		early, got := NewSessions(o), make(chan bool, 1)

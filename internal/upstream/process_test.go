@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/upstream/process"
+	"mcpgateway/internal/upstream/protocol"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -135,7 +136,7 @@ func TestProcessLeavesNothingOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newLineConn(o.conversation(), &Identity{}, link, newMailbox(o)).shut()
+	newLineConn(o.conversation(), &protocol.Identity{}, link, newMailbox(o)).shut()
 	if _, err := link.in.Write([]byte("x")); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("its input is open: %v", err)
 	}

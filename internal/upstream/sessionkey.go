@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -38,8 +39,8 @@ func (s *Sessions) resolve(ctx context.Context, c *call.Call) (kind byte, name s
 	if err != nil {
 		return 0, "", err
 	}
-	stateless := way == SessionNone || way == SessionDual && c.Client.Era() != wire.EraLegacy
-	if way == SessionDual && !stateless {
+	stateless := way == protocol.SessionNone || way == protocol.SessionDual && c.Client.Era() != wire.EraLegacy
+	if way == protocol.SessionDual && !stateless {
 		has, err := s.hasSessions(ctx, from)
 		if err != nil {
 			return 0, "", err
@@ -55,7 +56,7 @@ func (s *Sessions) resolve(ctx context.Context, c *call.Call) (kind byte, name s
 		return ofClient, nameOf(ofClient, c.Client.Key), nil
 	case s.o.Sharing != Shared:
 		return ofPrincipal, nameOf(ofPrincipal, c.Principal.Key()), nil
-	case way != SessionHTTP && way != SessionDual:
+	case way != protocol.SessionHTTP && way != protocol.SessionDual:
 		return 0, "", nil
 	}
 	return ofSet, s.setName(c.Client), nil
@@ -68,7 +69,7 @@ func (s *Sessions) hasSessions(ctx context.Context, from *Connector) (bool, erro
 		return true, nil
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, s.o.Timeout,
-		&CallError{Reason: fmt.Sprintf("the server did not open a session within %s", s.o.Timeout)})
+		&protocol.CallError{Reason: fmt.Sprintf("the server did not open a session within %s", s.o.Timeout)})
 	defer cancel()
 	conn, err := from.await(bounded, nil)
 	if err != nil {
@@ -109,7 +110,7 @@ func (s *Sessions) setName(c *call.Client) string {
 		}
 	}
 	name := ""
-	if declares := abilities(c, s.o.Roots != nil); !bytes.Equal(declares, ownCapabilities(s.o.Roots != nil)) {
+	if declares := protocol.SharedCapabilities(c, s.o.Roots != nil); !bytes.Equal(declares, protocol.GatewayCapabilities(s.o.Roots != nil)) {
 		name = nameOf(ofSet, string(declares))
 	}
 	if lasting {
@@ -133,17 +134,17 @@ func (s *Sessions) newPersona(kind byte, name string, c *call.Call) *persona {
 	switch kind {
 	case ofClient:
 		p.origin.Client, p.origin.Who = c.Client, c.Principal
-		d.capabilities, d.roots = relayable(c.Client), c.Client.Can("roots")
+		d.capabilities, d.roots = protocol.RelayedCapabilities(c.Client), c.Client.Can("roots")
 	case ofPrincipal:
 		p.origin.Principal, p.origin.Who = c.Principal.Key(), c.Principal
-		d.capabilities = wire.SetMember(ownCapabilities(false), "roots", wire.Raw(`{"listChanged":true}`))
-		if extensions := extensionsOf(c.Client); extensions != nil {
+		d.capabilities = wire.SetMember(protocol.GatewayCapabilities(false), "roots", wire.Raw(`{"listChanged":true}`))
+		if extensions := protocol.ExtensionsOf(c.Client); extensions != nil {
 			d.capabilities = wire.SetMember(d.capabilities, "extensions", extensions)
 		}
 		d.roots = true
 		p.gathers = s.gathers(c)
 	default:
-		d.capabilities = abilities(c.Client, s.o.Roots != nil)
+		d.capabilities = protocol.SharedCapabilities(c.Client, s.o.Roots != nil)
 	}
 	p.declared.Store(&d)
 	return p

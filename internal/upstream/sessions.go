@@ -13,6 +13,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -138,7 +139,7 @@ func (s *Sessions) Session(ctx context.Context, c *call.Call) (string, error) {
 	switch {
 	case err != nil || b == nil:
 		return "", err
-	case kind == ofSet && b.sessions() == SessionUnknown:
+	case kind == ofSet && b.sessions() == protocol.SessionUnknown:
 		return s.awaitFirst(ctx, name, b)
 	}
 	return name, nil
@@ -152,7 +153,7 @@ func (s *Sessions) awaitFirst(ctx context.Context, name string, b *openSession) 
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
-	case err == nil || b.sessions() != SessionUnknown || !head.Up():
+	case err == nil || b.sessions() != protocol.SessionUnknown || !head.Up():
 		return name, nil
 	}
 	s.mu.Lock()
@@ -173,7 +174,7 @@ func (s *Sessions) findSession(kind byte, name string, c *call.Call) (*openSessi
 	if b := s.open[name]; b != nil {
 		b.used = time.Now()
 		if b.persona.renew(c.Principal) {
-			poke(b.wanted) // what the former credentials did not allow may succeed now
+			protocol.Poke(b.wanted) // what the former credentials did not allow may succeed now
 		}
 		return b, nil
 	}
@@ -232,16 +233,16 @@ func (s *Sessions) begin(p *persona) *openSession {
 		o.Era = head.Era()
 	}
 	switch way := s.catalogSession.sessions(); way {
-	case SessionDual:
+	case protocol.SessionDual:
 		if p.gathers { // clients of both eras use it, like the catalog session
 			o.Era, p.head = s.o.Era, s.catalogSession
 			break
 		}
 		fallthrough
-	case SessionHTTP, SessionStream:
+	case protocol.SessionHTTP, protocol.SessionStream:
 		web := *o.HTTP
 		web.Transport = TransportStreamable
-		if way == SessionStream {
+		if way == protocol.SessionStream {
 			web.Transport = TransportSSE
 		}
 		o.HTTP, o.Era = &web, wire.EraLegacy
@@ -403,5 +404,5 @@ func (s *Sessions) refusal(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return s.catalogSession.failure(downReason(err), s.catalogSession.Snapshot().Since, true, RetryAfterOf(err))
+	return s.catalogSession.failure(downReason(err), s.catalogSession.Snapshot().Since, true, protocol.RetryAfterOf(err))
 }

@@ -12,6 +12,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/diagnose"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -22,7 +23,7 @@ import (
 // [Config.addressee].
 type sseConn struct {
 	*talk
-	asks ServerRequests
+	asks protocol.ServerRequests
 	post *endpoint               // where messages go
 	head atomic.Pointer[headers] // of every message; changes once, before dial returns
 	rev  wire.Revision
@@ -35,10 +36,10 @@ type sseConn struct {
 
 // openSSE opens the stream and then a session. The errors are those of
 // [Dialer].
-func openSSE(ctx context.Context, t *talk) (*sseConn, Hello, error) {
+func openSSE(ctx context.Context, t *talk) (*sseConn, protocol.Hello, error) {
 	s := &sseConn{talk: t, ended: make(chan struct{})}
-	s.asks.o, s.asks.doubt = t.o, &s.doubt
-	s.asks.send = func(ctx context.Context, m wire.Message, c *call.Call) {
+	s.asks.Config, s.asks.Liveness = t.o, &s.doubt
+	s.asks.Send = func(ctx context.Context, m wire.Message, c *call.Call) {
 		if err := s.post.send(ctx, s.head.Load().forCall(c), m); err != nil && ctx.Err() == nil {
 			s.ratelog.Warn("the server did not take the answer to its request", t.o.ErrorField(err))
 		}
@@ -56,21 +57,21 @@ func openSSE(ctx context.Context, t *talk) (*sseConn, Hello, error) {
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	return nil, Hello{}, final(err)
+	return nil, protocol.Hello{}, final(err)
 }
 
 // open connects the stream, begins to read it, and initializes the session.
-func (s *sseConn) open(ctx context.Context) (Hello, error) {
+func (s *sseConn) open(ctx context.Context) (protocol.Hello, error) {
 	r, err := s.connect()
 	if err != nil {
 		close(s.ended)
-		return Hello{}, err
+		return protocol.Hello{}, err
 	}
 	s.say("")
 	go s.read(r)
 	h, err := s.initialize(ctx)
 	if err != nil {
-		return Hello{}, err
+		return protocol.Hello{}, err
 	}
 	s.rev = h.Revision
 	if h.Revision.HasVersionHeader() {
@@ -100,7 +101,7 @@ func (s *sseConn) connect() (*stream, error) {
 	if mt := mediaType(resp.Header); resp.StatusCode != http.StatusOK || mt != typeStream {
 		discard(resp)
 		if resp.StatusCode == http.StatusOK {
-			return nil, &CallError{Reason: "the server answered the request for a stream with " + diagnose.ContentName(mt)}
+			return nil, &protocol.CallError{Reason: "the server answered the request for a stream with " + diagnose.ContentName(mt)}
 		}
 		return nil, &refusal{status: resp.StatusCode, mediaType: mt}
 	}
@@ -119,41 +120,41 @@ func (s *sseConn) connect() (*stream, error) {
 func firstEvent(r *stream, from *url.URL) (*url.URL, error) {
 	ev, err := r.Next()
 	if err != nil {
-		return nil, &CallError{Reason: "the server's stream broke off before its first event", ConnectionLost: true, Cause: err}
+		return nil, &protocol.CallError{Reason: "the server's stream broke off before its first event", ConnectionLost: true, Cause: err}
 	}
 	if ev.Name != "endpoint" {
-		return nil, &CallError{Reason: "the server's stream does not begin with the event \"endpoint\""}
+		return nil, &protocol.CallError{Reason: "the server's stream does not begin with the event \"endpoint\""}
 	}
 	u, err := from.Parse(string(ev.Data))
 	if err != nil || len(ev.Data) == 0 {
-		return nil, &CallError{Reason: "the server's endpoint event holds no URL"}
+		return nil, &protocol.CallError{Reason: "the server's endpoint event holds no URL"}
 	}
 	if !sameOrigin(from, u) {
-		return nil, &CallError{Reason: "the server's endpoint event leads to another origin, where credentials must not go", Cause: fmt.Errorf("endpoint %.200q", ev.Data)}
+		return nil, &protocol.CallError{Reason: "the server's endpoint event leads to another origin, where credentials must not go", Cause: fmt.Errorf("endpoint %.200q", ev.Data)}
 	}
 	return bare(u), nil
 }
 
-func (s *sseConn) initialize(ctx context.Context) (Hello, error) {
-	r, err := s.Call(ctx, s.self.initializeCall())
+func (s *sseConn) initialize(ctx context.Context) (protocol.Hello, error) {
+	r, err := s.Call(ctx, s.self.InitializeCall())
 	if err != nil {
-		return Hello{}, err
+		return protocol.Hello{}, err
 	}
-	h, err := readInitialize(r.Raw)
+	h, err := protocol.ReadInitialize(r.Raw)
 	if err != nil {
-		return Hello{}, &CallError{Reason: err.Error()}
+		return protocol.Hello{}, &protocol.CallError{Reason: err.Error()}
 	}
 	return h, nil
 }
 
 // call implements [Conn].
 func (s *sseConn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
-	f, err := s.flights.begin(c)
+	f, err := s.flights.Begin(c)
 	if err != nil {
 		return call.Result{}, err
 	}
-	defer s.flights.end(f)
-	m := wire.Message{ID: f.id, Method: c.Method, Params: s.self.params(s.rev, f)}
+	defer s.flights.End(f)
+	m := wire.Message{ID: f.ID, Method: c.Method, Params: s.self.Params(s.rev, f)}
 	if err := s.post.send(ctx, s.head.Load().forCall(c), m); err != nil {
 		if ctx.Err() != nil {
 			s.cancel(f)
@@ -161,11 +162,11 @@ func (s *sseConn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 		return call.Result{}, final(err)
 	}
 	select {
-	case a := <-f.answer:
-		if a.err != nil {
-			return call.Result{}, a.err
+	case a := <-f.Answer:
+		if a.Err != nil {
+			return call.Result{}, a.Err
 		}
-		return result(a.msg, s.rev)
+		return protocol.ResultOf(a.Message, s.rev)
 	case <-ctx.Done():
 		s.cancel(f)
 		return call.Result{}, ctx.Err()
@@ -177,12 +178,12 @@ func (s *sseConn) Notify(method string) { s.notify(s.post, *s.head.Load(), metho
 
 // Probe implements [Conn]. Each session has a stream of its own, so that the failure of
 // another session says nothing of this one.
-func (s *sseConn) Probe(why Suspicion) {
-	if why != CallTimedOut {
+func (s *sseConn) Probe(why protocol.Suspicion) {
+	if why != protocol.CallTimedOut {
 		return
 	}
 	s.raise(func(ctx context.Context) error {
-		_, err := s.Call(ctx, &call.Call{Method: wire.MethodPing, Back: nobody{}})
+		_, err := s.Call(ctx, &call.Call{Method: wire.MethodPing, Back: protocol.NoClient{}})
 		return err
 	})
 }
@@ -191,17 +192,19 @@ func (s *sseConn) Probe(why Suspicion) {
 func (s *sseConn) Listen(context.Context, []string) ([]string, error) { return nil, errNoListen }
 
 // Traits implements [Conn].
-func (s *sseConn) Traits() Traits { return Traits{Sessions: SessionStream, Asks: true} }
+func (s *sseConn) Traits() protocol.Traits {
+	return protocol.Traits{Sessions: protocol.SessionStream, Asks: true}
+}
 
 // cancel tells the server that nobody waits for the flight any more, save for
 // an initialize, which must not be cancelled.
-func (s *sseConn) cancel(f *PendingCall) {
-	if f.call.Method == wire.MethodInitialize {
+func (s *sseConn) cancel(f *protocol.PendingCall) {
+	if f.Call.Method == wire.MethodInitialize {
 		return
 	}
-	s.errands.start(func(ctx context.Context) {
-		params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(f.id.String()))
-		if err := s.post.send(ctx, s.head.Load().forCall(f.call), wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
+	s.errands.Start(func(ctx context.Context) {
+		params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(f.ID.String()))
+		if err := s.post.send(ctx, s.head.Load().forCall(f.Call), wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
 			s.log.Debug("the server did not take a cancellation", zap.Error(err))
 		}
 	})
@@ -238,15 +241,15 @@ func (s *sseConn) take(data []byte) {
 }
 
 func (s *sseConn) takeOne(data []byte) {
-	s.doubt.heard.Add(1)
+	s.doubt.Received.Add(1)
 	m, err := wire.ParseUpstream(data, s.e.lim)
 	switch {
 	case err != nil:
 		s.malformed(m.ID, err)
 	case m.IsResponse():
-		s.flights.deliver(m) // one that nobody waits for was cancelled
+		s.flights.Deliver(m) // one that nobody waits for was cancelled
 	case m.IsRequest():
-		s.asks.serve(s.life, m, s.o.addressee(s.flights, m))
+		s.asks.Serve(s.life, m, s.o.Addressee(s.flights, m))
 	default:
 		s.notified(m)
 	}
@@ -255,13 +258,13 @@ func (s *sseConn) takeOne(data []byte) {
 func (s *sseConn) notified(m wire.Message) {
 	switch wire.MethodOf(m.Method).Scope {
 	case wire.ScopeProgressToken:
-		s.o.progress(s.flights, m.Params)
+		s.o.Progress(s.flights, m.Params)
 		return
 	case wire.ScopeRequest:
-		s.asks.cancelled(m.Params)
+		s.asks.Cancelled(m.Params)
 		return
 	}
-	if c := s.o.addressee(s.flights, m); c != nil && !wire.MethodOf(m.Method).Standalone() {
+	if c := s.o.Addressee(s.flights, m); c != nil && !wire.MethodOf(m.Method).Standalone() {
 		c.Back.Notify(m.Method, m.Params)
 		return
 	}
@@ -270,8 +273,8 @@ func (s *sseConn) notified(m wire.Message) {
 
 // malformed fails the call that a bad message was to answer, if it can be told.
 func (s *sseConn) malformed(id wire.ID, why error) {
-	if f := s.flights.get(id); f != nil {
-		s.flights.fail(f, malformed(why))
+	if f := s.flights.Get(id); f != nil {
+		s.flights.Fail(f, malformed(why))
 		return
 	}
 	s.ratelog.Warn("a message of the server is malformed", zap.Error(why))
@@ -294,9 +297,9 @@ func (s *sseConn) Run(ctx context.Context) error {
 // shut ends the conversation, which is to close the stream, and returns when
 // nothing of it is left.
 func (s *sseConn) shut(why error) {
-	s.flights.close(why)
+	s.flights.Close(why)
 	s.end()
 	<-s.ended
-	s.asks.wait()
+	s.asks.Wait()
 	s.talk.shut()
 }

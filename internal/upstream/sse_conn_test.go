@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -134,9 +135,9 @@ func TestSSEStreamEnds(t *testing.T) {
 	go func() { done <- c.do(t, tool("a", `{"name":"x"}`, nil)) }()
 	<-began
 	close(s.hangUp)
-	equal(t, "call", <-done, "fault: "+ReasonConnectionLost)
+	equal(t, "call", <-done, "fault: "+protocol.ReasonConnectionLost)
 	equal(t, "run", c.over(t).Error(), "the server's stream ended: EOF")
-	equal(t, "call afterwards", c.do(t, tool("a", `{"name":"x"}`, nil)), "fault: "+ReasonConnectionLost)
+	equal(t, "call afterwards", c.do(t, tool("a", `{"name":"x"}`, nil)), "fault: "+protocol.ReasonConnectionLost)
 }
 
 func TestSSECancellation(t *testing.T) {

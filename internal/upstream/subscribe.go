@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -43,14 +44,14 @@ func (c *Connector) Subscribe(ctx context.Context, uri string) error {
 		return refusal
 	}
 	reason := fmt.Sprintf("the server did not answer within %s", subscribeTimeout)
-	if f, ok := errors.AsType[*CallError](err); ok {
+	if f, ok := errors.AsType[*protocol.CallError](err); ok {
 		reason = f.Reason
 	}
 	since := began
 	if s := c.Snapshot(); s.State != Ready {
 		since = s.Since
 	}
-	return c.failure(reason, since, true, RetryAfterOf(err))
+	return c.failure(reason, since, true, protocol.RetryAfterOf(err))
 }
 
 func (c *Connector) subscribe(ctx context.Context, uri string) error {
@@ -106,7 +107,7 @@ func (s *wants) add(uri string) (*want, error) {
 	w := s.byURI[uri]
 	if w == nil {
 		if len(s.byURI) >= maxWants {
-			return nil, &CallError{Reason: fmt.Sprintf("overloaded: there are subscriptions to %d resources", maxWants), RetryAfter: RetryOverloaded}
+			return nil, &protocol.CallError{Reason: fmt.Sprintf("overloaded: there are subscriptions to %d resources", maxWants), RetryAfter: RetryOverloaded}
 		}
 		w = &want{settled: make(chan struct{})}
 		s.byURI[uri] = w
@@ -133,7 +134,7 @@ func (s *wants) drop(uri string) {
 // mark has a resource looked at. The caller holds mu.
 func (s *wants) mark(uris ...string) {
 	s.dirty = append(s.dirty, uris...)
-	poke(s.full)
+	protocol.Poke(s.full)
 }
 
 // again has resources looked at once more.
@@ -151,7 +152,7 @@ func (s *wants) all() {
 	for uri := range s.byURI {
 		s.dirty = append(s.dirty, uri)
 	}
-	poke(s.full)
+	protocol.Poke(s.full)
 }
 
 // take returns up to n resources to look at.
@@ -233,5 +234,5 @@ var errUnsubscribable = wire.Errorf(wire.CodeMethodNotFound, "method not found: 
 // of its acknowledgement. Only clients of legacy revisions get to read it.
 func errNoSuchResource(uri string) *wire.Error {
 	return wire.Errorf(wire.CodeResourceNotFound, "the server does not tell of updates of this resource").
-		WithData(updatedParams(uri))
+		WithData(protocol.UpdatedParams(uri))
 }

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -34,8 +35,8 @@ const (
 // connector's loop.
 type tender struct {
 	c    *Connector
-	conn Conn
-	h    Hello
+	conn protocol.Conn
+	h    protocol.Hello
 
 	headers bool  // calls of tools carry some of their parameters in headers
 	listed  kinds // what the server declares
@@ -53,15 +54,15 @@ type tender struct {
 // In a session that is not everybody's it gathers nothing, unless that is there to
 // gather the lists of a principal.
 // If there was a conversation before, all lists count as changed.
-func (c *Connector) tend(ctx context.Context, conn Conn, h Hello, again bool) {
+func (c *Connector) tend(ctx context.Context, conn protocol.Conn, h protocol.Hello, again bool) {
 	t := &tender{c: c, conn: conn, h: h, headers: conn.Traits().HeaderParams}
 	for k := range numKinds {
 		capability := listings[k].Capability
-		if !c.o.persona.gatherer() || !declares(h.Capabilities, capability) {
+		if !c.o.persona.gatherer() || !protocol.Declares(h.Capabilities, capability) {
 			continue
 		}
 		t.listed |= only(k)
-		if declares(h.Capabilities, capability, "listChanged") {
+		if protocol.Declares(h.Capabilities, capability, "listChanged") {
 			t.told |= only(k)
 		}
 	}
@@ -154,7 +155,7 @@ func (t *tender) refresh(ctx context.Context, which kinds, news func() kinds) {
 	}
 	wg.Wait()
 	for _, err := range failed {
-		if f, ok := errors.AsType[*CallError](err); ok && f.ConversationClosed {
+		if f, ok := errors.AsType[*protocol.CallError](err); ok && f.ConversationClosed {
 			<-ctx.Done() // which is about to be noticed by whoever ends ctx
 		}
 	}

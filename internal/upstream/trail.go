@@ -3,29 +3,12 @@ package upstream
 import (
 	"crypto/rand"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
-	"mcpgateway/internal/wire"
-)
-
-// The names under which gateways tell one another who they are, so that a chain
-// of them which leads back to its beginning is found out: without that it would
-// list its own tools again and again, under ever longer names.
-//
-//	HeaderVia   on every HTTP request of a gateway to a server, and on the answers to such requests
-//	MetaVia     in _meta of initialize and server/discover, and of their results: it passes
-//	            what knows nothing of the headers, such as a bridge from stdio to HTTP
-//	VariableVia in the environment of programs that a gateway starts
-//
-// Each holds ids of processes, which nobody can guess, with commas in between.
-const (
-	HeaderVia   = "Mcp-Gateway-Via"
-	MetaVia     = "mcpgateway/via"
-	VariableVia = "MCP_GATEWAY_VIA"
+	"mcpgateway/internal/upstream/protocol"
 )
 
 const (
@@ -109,8 +92,8 @@ func (t *Trail) met(upstream, via string) error {
 
 // trailFault is the fault of a conversation that is ended for what is behind the
 // upstream, not for how it speaks.
-func trailFault(reason string) *CallError {
-	return &CallError{Reason: reason, ConnectionLost: true, ConversationClosed: true}
+func trailFault(reason string) *protocol.CallError {
+	return &protocol.CallError{Reason: reason, ConnectionLost: true, ConversationClosed: true}
 }
 
 // left forgets what an upstream said.
@@ -158,9 +141,3 @@ func idsIn(via string) []string {
 	}
 	return ids
 }
-
-// viaOf returns what the headers of a request or an answer say.
-func viaOf(h http.Header) string { return strings.Join(h[HeaderVia], ",") }
-
-// ViaIn returns what the _meta of params or a result says, "" for nothing.
-func ViaIn(doc wire.Raw) string { return wire.ValueOf(doc).Get("_meta", MetaVia).Str() }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -104,7 +105,7 @@ func TestTrailOfSessions(t *testing.T) {
 		answer := counts()
 		h := keep(t, func(l *fakeLife, m wire.Message) {
 			if m.Method == wire.MethodInitialize {
-				l.result(m, string(wire.SetMember(wire.Raw(legacyHello), "_meta", wire.Raw(`{"`+MetaVia+`":"`+behind.Sent()+`"}`))))
+				l.result(m, string(wire.SetMember(wire.Raw(legacyHello), "_meta", wire.Raw(`{"`+protocol.MetaVia+`":"`+behind.Sent()+`"}`))))
 				return
 			}
 			answer(l, m)
@@ -139,7 +140,7 @@ func TestTrailAfterTheEnd(t *testing.T) {
 		if r.Method == http.MethodDelete && r.Header.Get(wire.HeaderSession) != "s1" {
 			polltest.Until(t, "the first session has ended", func() bool { return sessions.Snapshot().Reason == reasonEnded })
 		}
-		w.Header().Set(HeaderVia, behind.Sent())
+		w.Header().Set(protocol.HeaderVia, behind.Sent())
 		s.ServeHTTP(w, r)
 	})
 	sessions = NewSessions(*testOptions(t, serve(t, h).URL, func(o *Options) { o.Era, o.Sharing, o.Trail = wire.EraLegacy, PerClient, tr }))

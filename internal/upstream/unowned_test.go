@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -53,7 +54,7 @@ func TestRefusedQuestionsAreTold(t *testing.T) {
 		got := told[0].ContextMap()
 		want := map[string]any{
 			"method": wire.MethodElicit, "why": "calls of several clients are in flight, and it may be that of any",
-			"clients": int64(2), "calls": int64(2), "calls_that_wait_for_their_client": int64(1), "help": ownSessions,
+			"clients": int64(2), "calls": int64(2), "calls_that_wait_for_their_client": int64(1), "help": protocol.OwnSessions,
 		}
 		delete(got, "upstream")
 		if diff := cmp.Diff(want, got); diff != "" {

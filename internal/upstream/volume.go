@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -35,7 +36,7 @@ func (l *loudness) set(level wire.Level) {
 	defer l.mu.Unlock()
 	if l.base != level {
 		l.base = level
-		poke(l.changed)
+		protocol.Poke(l.changed)
 	}
 }
 
@@ -46,7 +47,7 @@ func (l *loudness) raise(level wire.Level) {
 	now := time.Now()
 	if now.After(l.until) || level < l.raised {
 		l.raised = level
-		poke(l.changed) // the end of it is to be waited for
+		protocol.Poke(l.changed) // the end of it is to be waited for
 	}
 	l.until = now.Add(loudFor)
 }
@@ -68,12 +69,12 @@ func (l *loudness) now() (wire.Level, time.Time) {
 // volume is the log level of one conversation with a legacy server.
 type volume struct {
 	o    *Options
-	conn Conn
+	conn protocol.Conn
 	turn chan struct{} // holds a token while nobody tells the server
 	told atomic.Uint32 // a wire.Level; changed by who has the turn
 }
 
-func newVolume(o *Options, c Conn) *volume {
+func newVolume(o *Options, c protocol.Conn) *volume {
 	v := &volume{o: o, conn: c, turn: make(chan struct{}, 1)}
 	v.turn <- struct{}{}
 	return v
@@ -96,7 +97,7 @@ func (v *volume) tell(ctx context.Context, level wire.Level) {
 		return
 	}
 	params := wire.SetMember(wire.Raw(`{}`), "level", wire.String(level.String()))
-	_, err := request(ctx, v.conn, &call.Call{Method: wire.MethodSetLevel, Params: params, Back: nobody{}}, levelTimeout)
+	_, err := request(ctx, v.conn, &call.Call{Method: wire.MethodSetLevel, Params: params, Back: protocol.NoClient{}}, levelTimeout)
 	if ctx.Err() != nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package upstream
+package protocol
 
 import (
 	"go.uber.org/zap"
@@ -9,7 +9,7 @@ import (
 
 // What helps against questions that nobody can be told to be asked.
 const (
-	ownSessions = "session: per-client gives each client with a session, and with command its own process; " +
+	OwnSessions = "session: per-client gives each client with a session, and with command its own process; " +
 		"ask_calls: serialize lets one call at a time run; both are keys of the upstream"
 	noCall = "the server must ask while a call of the client runs that it asks for; session: per-client gives " +
 		"each client with a session one of its own"
@@ -26,7 +26,7 @@ func (c *Config) unowned(t *PendingCalls, method string) {
 		return
 	}
 	clients, calls, asking := t.crowd()
-	why, help := "calls of several clients are in flight, and it may be that of any", ownSessions
+	why, help := "calls of several clients are in flight, and it may be that of any", OwnSessions
 	if clients == 0 {
 		why, help = "no call of a client is in flight", noCall
 	}
@@ -35,7 +35,11 @@ func (c *Config) unowned(t *PendingCalls, method string) {
 }
 
 // newRefusals bounds how often [Config.unowned] logs.
-func newRefusals() *rate.Limiter { return rate.NewLimiter(rate.Limit(0.1), 5) }
+func NewRefusals() *rate.Limiter { return rate.NewLimiter(rate.Limit(0.1), 5) }
+
+// askState is a back channel that knows whether a request of the server waits for its
+// client.
+type askState interface{ IsAsking() bool }
 
 // crowd tells whose calls are in flight: how many clients have any, how many calls
 // there are, and how many of those wait for their client to answer a question,
@@ -43,30 +47,23 @@ func newRefusals() *rate.Limiter { return rate.NewLimiter(rate.Limit(0.1), 5) }
 // again for any of them.
 func (t *PendingCalls) crowd() (clients, calls, asking int) {
 	seen := make(map[string]bool)
-	var gates []*callGuard
+	var backs []askState
 	t.mu.Lock()
 	for _, f := range t.open {
-		if f.call.Client == nil {
+		if f.Call.Client == nil {
 			continue
 		}
-		seen[f.call.Client.Key] = true
+		seen[f.Call.Client.Key] = true
 		calls++
-		if g, ok := f.call.Back.(*callGuard); ok {
-			gates = append(gates, g)
+		if g, ok := f.Call.Back.(askState); ok {
+			backs = append(backs, g)
 		}
 	}
 	t.mu.Unlock()
-	for _, g := range gates {
-		if g.isAsking() {
+	for _, g := range backs {
+		if g.IsAsking() {
 			asking++
 		}
 	}
 	return len(seen), calls, asking
-}
-
-// isAsking reports whether the client is being asked something.
-func (g *callGuard) isAsking() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.openAsks > 0
 }

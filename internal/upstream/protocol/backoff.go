@@ -1,4 +1,4 @@
-package upstream
+package protocol
 
 import (
 	"math/rand/v2"
@@ -16,25 +16,25 @@ const (
 	early    = time.Minute
 	// attemptGap is the least time between the beginnings of two attempts,
 	// whoever wants them.
-	attemptGap = 250 * time.Millisecond
+	AttemptGap = 250 * time.Millisecond
 	// steady is how long a conversation lasts that counts as a success. A
 	// server that dies sooner, again and again, is waited for longer each time.
-	steady = 10 * time.Second
+	SteadyAfter = 10 * time.Second
 )
 
 // backoff tells how long to wait between attempts.
-type backoff struct {
+type Backoff struct {
 	failures int
 	since    time.Time // of the first failure
 }
 
 // reset begins anew, after a success.
-func (b *backoff) reset() { *b = backoff{} }
+func (b *Backoff) Reset() { *b = Backoff{} }
 
 // next returns the pause after one more failure: up to a half shorter than its
 // nominal length, so that connectors which failed together do not come back
 // together.
-func (b *backoff) next(now time.Time) time.Duration {
+func (b *Backoff) Next(now time.Time) time.Duration {
 	if b.failures == 0 {
 		b.since = now
 	}

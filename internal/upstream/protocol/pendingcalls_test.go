@@ -1,4 +1,4 @@
-package upstream
+package protocol
 
 import (
 	"testing"
@@ -32,13 +32,13 @@ func TestWhomALogMessageOutsideOfCallsIsTold(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			f := NewPendingCalls()
 			for _, c := range test.calls {
-				if _, err := f.begin(c); err != nil {
+				if _, err := f.Begin(c); err != nil {
 					t.Fatal(err)
 				}
 			}
 			params := wire.SetMember(wire.Raw(`{}`), "level", wire.String(test.level))
 			for range 20 { // the table is a map
-				if got := f.hearer(test.method, params); got != test.want {
+				if got := f.NotificationOwner(test.method, params); got != test.want {
 					t.Fatalf("%+v is told, want %+v", got, test.want)
 				}
 			}

@@ -1,4 +1,4 @@
-package upstream
+package protocol
 
 import (
 	"fmt"
@@ -25,8 +25,8 @@ func NewIdentity(c *Config) Identity {
 // progress token of ours in the place of the client's, and for modern revisions
 // with the metadata that every request carries (2026-07-28, basic, "_meta").
 // The result is an object, or nil when there is nothing to say.
-func (s *Identity) params(rev wire.Revision, f *PendingCall) wire.Raw {
-	c := f.call
+func (s *Identity) Params(rev wire.Revision, f *PendingCall) wire.Raw {
+	c := f.Call
 	modern := rev.Era() == wire.EraModern
 	if c.Params == nil && !modern {
 		return nil
@@ -38,7 +38,7 @@ func (s *Identity) params(rev wire.Revision, f *PendingCall) wire.Raw {
 	e := wire.NewEdit(doc)
 	meta := e.Root().Get("_meta")
 	if token := meta.Get(wire.MetaProgressToken); token.Exists() {
-		e.Replace(token, wire.Raw(f.id.String()))
+		e.Replace(token, wire.Raw(f.ID.String()))
 	}
 	if !modern {
 		return e.Bytes()
@@ -77,7 +77,7 @@ func (s *Identity) withMeta(params wire.Raw, rev wire.Revision, c *call.Call) wi
 func (s *Identity) appendMeta(out []byte, rev wire.Revision, c *call.Call) wire.Raw {
 	info, capabilities := s.info, s.capabilities
 	if c.Client != nil {
-		capabilities = callCapabilities(c.Client)
+		capabilities = CallCapabilities(c.Client)
 		if c.Client.Info != nil {
 			info = c.Client.Info
 		}
@@ -97,8 +97,8 @@ func (s *Identity) appendMeta(out []byte, rev wire.Revision, c *call.Call) wire.
 }
 
 // discoverCall is the request that tells what a modern server is.
-func (s *Identity) discoverCall() *call.Call {
-	c := &call.Call{Method: wire.MethodDiscover, Back: nobody{}}
+func (s *Identity) DiscoverCall() *call.Call {
+	c := &call.Call{Method: wire.MethodDiscover, Back: NoClient{}}
 	if s.via != "" {
 		c.Params = s.tellVia(wire.Raw(`{}`))
 	}
@@ -117,7 +117,7 @@ func (s *Identity) tellVia(params wire.Raw) wire.Raw {
 // readDiscover reads the result of server/discover. The revisions are those
 // that the server lists, known here or not; Hello.Revision is left to the
 // caller. The error says what is wrong with the result.
-func readDiscover(result wire.Raw) (Hello, []wire.Revision, error) {
+func ReadDiscover(result wire.Raw) (Hello, []wire.Revision, error) {
 	root := wire.ValueOf(result)
 	versions := root.Get("supportedVersions")
 	if versions.Kind() != '[' {
@@ -132,34 +132,34 @@ func readDiscover(result wire.Raw) (Hello, []wire.Revision, error) {
 // "Backward Compatibility"). hello holds the newest common modern revision, or none;
 // legacy says that the server may answer initialize. The error means that it speaks
 // no revision that the gateway knows, or refuses for another reason.
-func judge(m wire.Message) (h Hello, legacy bool, err error) {
+func JudgeDiscover(m wire.Message) (h Hello, legacy bool, err error) {
 	if m.Error == nil {
-		h, listed, err := readDiscover(m.Result)
+		h, listed, err := ReadDiscover(m.Result)
 		if err != nil {
 			return Hello{}, true, nil // some old server's answer to anything
 		}
-		h.Revision = newestOf(wire.EraModern, listed)
-		legacy = newestOf(wire.EraLegacy, listed) != ""
+		h.Revision = Newest(wire.EraModern, listed)
+		legacy = Newest(wire.EraLegacy, listed) != ""
 		if h.Revision == "" && !legacy {
-			return Hello{}, false, foreign(listed)
+			return Hello{}, false, UnknownRevisions(listed)
 		}
 		return h, legacy, nil
 	}
 	if !wire.IsModernCode(m.Error.Code) {
 		return Hello{}, true, nil
 	}
-	listed := supportedBy(m.Error)
+	listed := SupportedBy(m.Error)
 	switch {
-	case newestOf(wire.EraLegacy, listed) != "":
+	case Newest(wire.EraLegacy, listed) != "":
 		return Hello{}, true, nil
-	case len(listed) > 0 && newestOf(wire.EraModern, listed) == "":
-		return Hello{}, false, foreign(listed)
+	case len(listed) > 0 && Newest(wire.EraModern, listed) == "":
+		return Hello{}, false, UnknownRevisions(listed)
 	}
 	return Hello{}, false, fmt.Errorf("the server refused server/discover: %w", m.Error)
 }
 
 // foreign is the error for a server that speaks other revisions only.
-func foreign(listed []wire.Revision) error {
+func UnknownRevisions(listed []wire.Revision) error {
 	listed = listed[:min(len(listed), 10)]
 	known := append(wire.ModernRevisions(), wire.LegacyRevisions()...)
 	return fmt.Errorf("the server speaks the revisions %.40q; the gateway speaks %q", listed, known)
@@ -167,7 +167,7 @@ func foreign(listed []wire.Revision) error {
 
 // supportedBy returns the revisions that an UnsupportedProtocolVersionError
 // lists, nil for every other error.
-func supportedBy(err *wire.Error) []wire.Revision {
+func SupportedBy(err *wire.Error) []wire.Revision {
 	if err.Code != wire.CodeUnsupportedRev {
 		return nil
 	}
@@ -176,7 +176,7 @@ func supportedBy(err *wire.Error) []wire.Revision {
 
 // newestOf returns the newest revision of an era that is among those listed, ""
 // when none is.
-func newestOf(era wire.Era, listed []wire.Revision) wire.Revision {
+func Newest(era wire.Era, listed []wire.Revision) wire.Revision {
 	known := wire.LegacyRevisions()
 	if era == wire.EraModern {
 		known = wire.ModernRevisions()
@@ -191,13 +191,13 @@ func newestOf(era wire.Era, listed []wire.Revision) wire.Revision {
 
 // subscriptionOf returns the id of the subscription that a notification belongs
 // to, the zero ID when it names none.
-func subscriptionOf(params wire.Raw) wire.ID {
+func SubscriptionOf(params wire.Raw) wire.ID {
 	return wire.IDOf(string(wire.ValueOf(params).Get("_meta", wire.MetaSubscriptionID).Raw()))
 }
 
 // unsubscribed returns the params of a notification without the id of the
 // gateway's own subscription, which means nothing to anybody else.
-func unsubscribed(params wire.Raw) wire.Raw {
+func WithoutSubscription(params wire.Raw) wire.Raw {
 	e := wire.NewEdit(params)
 	meta := e.Root().Get("_meta")
 	if !meta.Get(wire.MetaSubscriptionID).Exists() {

@@ -1,4 +1,4 @@
-package upstream
+package protocol
 
 import (
 	"fmt"
@@ -9,15 +9,15 @@ import (
 
 // initializeCall is the request that opens a legacy session. It proposes the
 // newest legacy revision.
-func (s *Identity) initializeCall() *call.Call {
+func (s *Identity) InitializeCall() *call.Call {
 	params := wire.SetMember(wire.Raw(`{}`), "protocolVersion", wire.String(string(wire.LatestLegacy)))
 	params = wire.SetMember(params, "capabilities", s.capabilities)
 	params = wire.SetMember(params, "clientInfo", s.info)
-	return &call.Call{Method: wire.MethodInitialize, Params: s.tellVia(params), Back: nobody{}}
+	return &call.Call{Method: wire.MethodInitialize, Params: s.tellVia(params), Back: NoClient{}}
 }
 
 // readInitialize reads the result of initialize. The error is for an operator.
-func readInitialize(result wire.Raw) (Hello, error) {
+func ReadInitialize(result wire.Raw) (Hello, error) {
 	root := wire.ValueOf(result)
 	version, ok := root.Get("protocolVersion").Text()
 	if !ok {

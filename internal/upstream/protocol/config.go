@@ -1,4 +1,4 @@
-package upstream
+package protocol
 
 import (
 	"go.uber.org/zap"
@@ -78,10 +78,10 @@ type LoopDetector interface {
 
 // maxReason bounds the reason of a failure: it may contain text of the server, and
 // every client gets it.
-const maxReason = 1 << 10
+const MaxReason = 1 << 10
 
 // Reason masks and bounds the reason of a failure.
-func (c *Config) Reason(why string) string { return plaintext.Truncate(c.Mask(why), maxReason) }
+func (c *Config) Reason(why string) string { return plaintext.Truncate(c.Mask(why), MaxReason) }
 
 // ErrorField is the log field of an error that may contain text of the server.
 func (c *Config) ErrorField(err error) zap.Field { return zap.String("error", c.Reason(err.Error())) }

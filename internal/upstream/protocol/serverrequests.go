@@ -1,4 +1,4 @@
-package upstream
+package protocol
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // maxAsks bounds how many questions of one server may be open at once, those counted
 // whose answer is on its way.
-const maxAsks = 256
+const MaxAsks = 256
 
 // codeLapsed is what a server gets whose sampling request nobody answered: the
 // code that the specification shows for a user who refused (2025-11-25,
@@ -27,14 +27,14 @@ const codeLapsed = -1
 // gets an answer at once. An elicitation that nobody answers is cancelled, not
 // declined: a decline would say that the user refused.
 type ServerRequests struct {
-	o *Config
+	Config *Config
 	// send brings an answer to the server. c is the call that the question belonged
 	// to, or nil. It is called from goroutines that [ServerRequests.wait] waits for.
-	send func(ctx context.Context, m wire.Message, c *call.Call)
+	Send func(ctx context.Context, m wire.Message, c *call.Call)
 	// doubt counts the questions that are open.
-	doubt *liveness
+	Liveness *Liveness
 
-	mu      sync.Mutex
+	Mu      sync.Mutex
 	open    map[wire.ID]context.CancelFunc
 	sending int // answers on their way
 	wg      sync.WaitGroup
@@ -43,19 +43,19 @@ type ServerRequests struct {
 // serve answers the request m, which belongs to the call c, or to none when c
 // is nil. It returns at once; the answer goes out through send until ctx ends.
 // It must not be called after or together with [ServerRequests.wait].
-func (a *ServerRequests) serve(ctx context.Context, m wire.Message, c *call.Call) {
+func (a *ServerRequests) Serve(ctx context.Context, m wire.Message, c *call.Call) {
 	ctx, cancel := context.WithCancel(ctx)
-	a.mu.Lock()
+	a.Mu.Lock()
 	_, twice := a.open[m.ID]
-	full := len(a.open)+a.sending >= maxAsks
+	full := len(a.open)+a.sending >= MaxAsks
 	if !twice && !full {
 		if a.open == nil {
 			a.open = make(map[wire.ID]context.CancelFunc)
 		}
 		a.open[m.ID] = cancel
-		a.doubt.waiting.Add(1)
+		a.Liveness.waiting.Add(1)
 	}
-	a.mu.Unlock()
+	a.Mu.Unlock()
 	if twice || full {
 		// Two open requests under one id cannot both be answered, and a server
 		// with this many open does not wait for answers. Neither gets one: an
@@ -65,19 +65,19 @@ func (a *ServerRequests) serve(ctx context.Context, m wire.Message, c *call.Call
 	}
 	a.wg.Go(func() {
 		reply := a.answer(ctx, m, c)
-		a.mu.Lock()
+		a.Mu.Lock()
 		_, wanted := a.open[m.ID] // not when the server has cancelled it
 		a.settle(m.ID)
 		if wanted {
 			a.sending++
 		}
-		a.mu.Unlock()
+		a.Mu.Unlock()
 		if wanted {
-			a.send(ctx, reply, c)
-			a.mu.Lock()
+			a.Send(ctx, reply, c)
+			a.Mu.Lock()
 			a.sending--
-			a.mu.Unlock()
-			a.o.Owner.Answered(m.Method)
+			a.Mu.Unlock()
+			a.Config.Owner.Answered(m.Method)
 		}
 		cancel()
 	})
@@ -85,12 +85,12 @@ func (a *ServerRequests) serve(ctx context.Context, m wire.Message, c *call.Call
 
 // cancelled takes a notifications/cancelled of the server: the question with
 // that id is not to be answered any more. It reports whether there was one.
-func (a *ServerRequests) cancelled(params wire.Raw) bool {
+func (a *ServerRequests) Cancelled(params wire.Raw) bool {
 	id := wire.IDOf(string(wire.ValueOf(params).Get("requestId").Raw()))
-	a.mu.Lock()
+	a.Mu.Lock()
 	cancel, ok := a.open[id]
 	a.settle(id)
-	a.mu.Unlock()
+	a.Mu.Unlock()
 	if ok {
 		cancel()
 	}
@@ -101,13 +101,13 @@ func (a *ServerRequests) cancelled(params wire.Raw) bool {
 func (a *ServerRequests) settle(id wire.ID) {
 	if _, open := a.open[id]; open {
 		delete(a.open, id)
-		a.doubt.waiting.Add(-1)
+		a.Liveness.waiting.Add(-1)
 	}
 }
 
 // wait returns when no answer is under way any more. The context that was given
 // to serve must have ended.
-func (a *ServerRequests) wait() { a.wg.Wait() }
+func (a *ServerRequests) Wait() { a.wg.Wait() }
 
 func (a *ServerRequests) answer(ctx context.Context, m wire.Message, c *call.Call) wire.Message {
 	result, err := a.result(ctx, m, c)
@@ -138,12 +138,12 @@ func (*ServerRequests) ping(context.Context, wire.Message, *call.Call) (wire.Raw
 
 func (a *ServerRequests) roots(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
 	switch {
-	case a.o.Owner.RelaysRoots():
+	case a.Config.Owner.RelaysRoots():
 		return clientRoots(ctx, m, c)
-	case a.o.Roots == nil:
+	case a.Config.Roots == nil:
 		return nil, errNoRoots
 	}
-	return rootsResult(a.o.Roots), nil
+	return rootsResult(a.Config.Roots), nil
 }
 
 func (*ServerRequests) elicit(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
@@ -222,10 +222,10 @@ func rootsResult(roots []Root) wire.Raw {
 }
 
 // nobody is the back channel of the gateway's own calls.
-type nobody struct{}
+type NoClient struct{}
 
-func (nobody) Notify(string, wire.Raw) {}
+func (NoClient) Notify(string, wire.Raw) {}
 
-func (nobody) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
+func (NoClient) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
 	return nil, wire.Errorf(wire.CodeInternal, "nobody is there to be asked")
 }

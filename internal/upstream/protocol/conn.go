@@ -1,4 +1,4 @@
-package upstream
+package protocol
 
 import (
 	"context"
@@ -104,7 +104,7 @@ type Stream struct {
 	late  atomic.Bool   // Await has not waited for the first stream
 }
 
-func newStream() *Stream { return &Stream{known: make(chan struct{})} }
+func NewStream() *Stream { return &Stream{known: make(chan struct{})} }
 
 // streamWait is how long the first lists wait for the stream on which the server
 // announces their changes.
@@ -127,8 +127,11 @@ func (s *Stream) Await(ctx context.Context) {
 	}
 }
 
+// Opened reports whether Await did not wait for this first stream.
+func (s *Stream) Opened() (late bool) { return s.late.Swap(false) }
+
 // settle notes that it is known whether there is a stream.
-func (s *Stream) settle() { s.once.Do(func() { close(s.known) }) }
+func (s *Stream) Settle() { s.once.Do(func() { close(s.known) }) }
 
 // Dialer opens conversations with one configured server.
 //
@@ -205,7 +208,7 @@ func (e *CallError) Unwrap() error { return e.Cause }
 // on. A result that is no object is no answer: all revisions demand one, and
 // whoever gets it would look for members (2025-11-25 and 2026-07-28, schema,
 // "Result").
-func result(m wire.Message, rev wire.Revision) (call.Result, error) {
+func ResultOf(m wire.Message, rev wire.Revision) (call.Result, error) {
 	if m.Error != nil {
 		return call.Result{}, m.Error
 	}

@@ -1,4 +1,4 @@
-package upstream
+package protocol
 
 import (
 	"strconv"
@@ -11,22 +11,22 @@ import (
 
 // flight is one request of the gateway's that the server has not answered.
 type PendingCall struct {
-	id   wire.ID
+	ID   wire.ID
 	seq  int64
-	call *call.Call
+	Call *call.Call
 	// token is the progress token that the client gave, nil when it gave none.
 	// The server sees the request's id in its place.
 	token wire.Raw
 	// answer takes the one answer, or the fault that stands for it.
-	answer chan answer
+	Answer chan answer
 	// unsent is set when it is certain that the server has not got the request.
-	unsent atomic.Bool
+	NotSent atomic.Bool
 }
 
 // answer is how a flight ends: with a response of the server, or with err.
 type answer struct {
-	msg wire.Message
-	err error // a *CallError, nil when msg holds
+	Message wire.Message
+	Err     error // a *CallError, nil when msg holds
 }
 
 // flights is the table of what is in flight in one conversation. It gives out
@@ -46,11 +46,11 @@ func NewPendingCalls() *PendingCalls {
 
 // begin enters a call. It fails with a *CallError when the conversation is over.
 // The caller ends the flight with [PendingCalls.end].
-func (t *PendingCalls) begin(c *call.Call) (*PendingCall, error) {
+func (t *PendingCalls) Begin(c *call.Call) (*PendingCall, error) {
 	f := &PendingCall{
-		call:   c,
+		Call:   c,
 		token:  wire.ValueOf(c.Params).Get("_meta", wire.MetaProgressToken).Raw(),
-		answer: make(chan answer, 1),
+		Answer: make(chan answer, 1),
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,22 +59,22 @@ func (t *PendingCalls) begin(c *call.Call) (*PendingCall, error) {
 	}
 	t.last++
 	f.seq = t.last
-	f.id = wire.IDOf(strconv.FormatInt(t.last, 10))
-	t.open[f.id] = f
+	f.ID = wire.IDOf(strconv.FormatInt(t.last, 10))
+	t.open[f.ID] = f
 	return f, nil
 }
 
 // end takes the flight out of the table. What the server says of it later is
 // dropped.
-func (t *PendingCalls) end(f *PendingCall) {
+func (t *PendingCalls) End(f *PendingCall) {
 	t.mu.Lock()
-	delete(t.open, f.id)
+	delete(t.open, f.ID)
 	t.mu.Unlock()
 }
 
 // deliver hands a response to the flight that waits for it, and reports whether
 // there was one: the answer to a request that was cancelled has none.
-func (t *PendingCalls) deliver(m wire.Message) bool {
+func (t *PendingCalls) Deliver(m wire.Message) bool {
 	t.mu.Lock()
 	f := t.open[m.ID]
 	delete(t.open, m.ID)
@@ -82,18 +82,18 @@ func (t *PendingCalls) deliver(m wire.Message) bool {
 	if f == nil {
 		return false
 	}
-	f.answer <- answer{msg: m}
+	f.Answer <- answer{Message: m}
 	return true
 }
 
 // fail ends one flight with a fault, unless it has an answer already.
-func (t *PendingCalls) fail(f *PendingCall, err *CallError) {
+func (t *PendingCalls) Fail(f *PendingCall, err *CallError) {
 	t.mu.Lock()
-	_, open := t.open[f.id]
-	delete(t.open, f.id)
+	_, open := t.open[f.ID]
+	delete(t.open, f.ID)
 	t.mu.Unlock()
 	if open {
-		f.answer <- answer{err: err}
+		f.Answer <- answer{Err: err}
 	}
 }
 
@@ -101,13 +101,13 @@ func (t *PendingCalls) fail(f *PendingCall, err *CallError) {
 // to, under the token that the client gave. One of a call that is not in
 // flight is left to the caller, to whom false is returned; one of a call that
 // asked for none is dropped.
-func (t *PendingCalls) progress(params wire.Raw) bool {
+func (t *PendingCalls) Progress(params wire.Raw) bool {
 	token := wire.ValueOf(params).Get(wire.MetaProgressToken)
 	t.mu.Lock()
 	f := t.open[wire.IDOf(string(token.Raw()))]
 	t.mu.Unlock()
 	if f != nil && f.token != nil {
-		notifyProgress(f.call, params, token, f.token)
+		notifyProgress(f.Call, params, token, f.token)
 	}
 	return f != nil
 }
@@ -126,17 +126,17 @@ func notifyProgress(c *call.Call, params wire.Raw, token wire.Value, own wire.Ra
 // What belongs to one client must never be shown to another, so nothing is guessed.
 // Calls of the gateway itself do not count: nobody waits behind them to whom
 // something could be shown by mistake.
-func (t *PendingCalls) owner() *call.Call { return t.ownerWho(func(*call.Call) bool { return true }) }
+func (t *PendingCalls) Owner() *call.Call { return t.ownerWho(func(*call.Call) bool { return true }) }
 
 // hearer returns the call that a notification belongs to which does not say so
 // itself. It is the owner; but modern clients ask for log messages with each
 // call, and so one goes to the youngest call that asked for such a one, if any
 // did.
-func (t *PendingCalls) hearer(method string, params wire.Raw) *call.Call {
+func (t *PendingCalls) NotificationOwner(method string, params wire.Raw) *call.Call {
 	if method != wire.NoteMessage {
-		return t.owner()
+		return t.Owner()
 	}
-	return t.ownerWho(func(c *call.Call) bool { return wantsLog(c.LogLevel, params) })
+	return t.ownerWho(func(c *call.Call) bool { return WantsLog(c.LogLevel, params) })
 }
 
 // ownerWho is owner, but prefers calls that suit to younger ones.
@@ -146,13 +146,13 @@ func (t *PendingCalls) ownerWho(suits func(*call.Call) bool) *call.Call {
 	var found *PendingCall
 	var suited bool
 	for _, f := range t.open {
-		if f.call.Client == nil {
+		if f.Call.Client == nil {
 			continue
 		}
-		if found != nil && f.call.Client.Key != found.call.Client.Key {
+		if found != nil && f.Call.Client.Key != found.Call.Client.Key {
 			return nil
 		}
-		fits := suits(f.call) && !f.looks()
+		fits := suits(f.Call) && !f.looks()
 		if found == nil || fits && !suited || fits == suited && f.seq > found.seq {
 			found, suited = f, fits
 		}
@@ -160,12 +160,12 @@ func (t *PendingCalls) ownerWho(suits func(*call.Call) bool) *call.Call {
 	if found == nil {
 		return nil
 	}
-	return found.call
+	return found.Call
 }
 
 // looks reports whether the flight is about a task and does not wait for its result.
 func (f *PendingCall) looks() bool {
-	m := wire.MethodOf(f.call.Method)
+	m := wire.MethodOf(f.Call.Method)
 	return m.Kind == wire.KindTask && m.Shape != wire.ShapeToolResult
 }
 
@@ -176,19 +176,19 @@ func (t *PendingCalls) waitingFor(task string) *call.Call {
 	defer t.mu.Unlock()
 	var found *PendingCall
 	for _, f := range t.open {
-		if f.call.Method == wire.MethodTasksResult && f.call.Client != nil && (found == nil || f.seq > found.seq) &&
-			wire.ValueOf(f.call.Params).Get("taskId").IsString(task) {
+		if f.Call.Method == wire.MethodTasksResult && f.Call.Client != nil && (found == nil || f.seq > found.seq) &&
+			wire.ValueOf(f.Call.Params).Get("taskId").IsString(task) {
 			found = f
 		}
 	}
 	if found == nil {
 		return nil
 	}
-	return found.call
+	return found.Call
 }
 
 // close ends every flight with a fault, and lets no more begin.
-func (t *PendingCalls) close(cause error) {
+func (t *PendingCalls) Close(cause error) {
 	t.mu.Lock()
 	if t.over == nil {
 		t.over = cause
@@ -197,7 +197,7 @@ func (t *PendingCalls) close(cause error) {
 	t.open = make(map[wire.ID]*PendingCall)
 	t.mu.Unlock()
 	for _, f := range open {
-		f.answer <- answer{err: &CallError{Reason: ReasonConnectionLost, NotSent: f.unsent.Load(), ConnectionLost: true, ConversationClosed: true, Cause: cause}}
+		f.Answer <- answer{Err: &CallError{Reason: ReasonConnectionLost, NotSent: f.NotSent.Load(), ConnectionLost: true, ConversationClosed: true, Cause: cause}}
 	}
 }
 
@@ -205,8 +205,18 @@ func (t *PendingCalls) close(cause error) {
 const ReasonConnectionLost = "the connection to the server was lost"
 
 // get returns the flight with this id, nil when there is none.
-func (t *PendingCalls) get(id wire.ID) *PendingCall {
+func (t *PendingCalls) Get(id wire.ID) *PendingCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.open[id]
+}
+
+// wantsLog reports whether a log message has at least the level that a call asked
+// for. A message with an unknown level passes if the call asked for any.
+func WantsLog(least wire.Level, params wire.Raw) bool {
+	if least == wire.LevelNone {
+		return false
+	}
+	level, known := wire.ParseLevel(wire.ValueOf(params).Get("level").Str())
+	return !known || level >= least
 }

@@ -1,4 +1,4 @@
-package upstream
+package protocol
 
 import (
 	"maps"
@@ -14,7 +14,7 @@ import (
 // sessions that have configured ones: a server may take the one answer as its
 // sandbox for everybody. The context of sampling is never declared: it would
 // show one server what another said.
-func ownCapabilities(roots bool) wire.Raw {
+func GatewayCapabilities(roots bool) wire.Raw {
 	caps := wire.Raw(`{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}}}`)
 	if roots {
 		caps = wire.SetMember(caps, "roots", wire.Raw(`{}`))
@@ -25,7 +25,7 @@ func ownCapabilities(roots bool) wire.Raw {
 // callCapabilities is what a modern request for a client declares: what the
 // client declared, without the context of sampling and without extensions that the
 // gateway does not relay.
-func callCapabilities(c *call.Client) wire.Raw {
+func CallCapabilities(c *call.Client) wire.Raw {
 	if wire.ValueOf(c.Capabilities).Kind() != '{' {
 		return wire.Raw(`{}`)
 	}
@@ -33,7 +33,7 @@ func callCapabilities(c *call.Client) wire.Raw {
 	if sampling := e.Root().Get("sampling"); sampling.Get("context").Exists() {
 		e.Remove(sampling, "context")
 	}
-	if extensions := e.Root().Get("extensions"); len(unrelayed(extensions)) > 0 {
+	if extensions := e.Root().Get("extensions"); len(UnrelayedExtensions(extensions)) > 0 {
 		kept := wire.Raw(`{}`)
 		for m := range extensions.Members() {
 			if name := m.Key.Str(); wire.RelaysExtension(name) {
@@ -47,7 +47,7 @@ func callCapabilities(c *call.Client) wire.Raw {
 
 // unrelayed returns the names of the extensions in a declaration that the gateway
 // does not relay.
-func unrelayed(extensions wire.Value) []string {
+func UnrelayedExtensions(extensions wire.Value) []string {
 	var names []string
 	for m := range extensions.Members() {
 		if name := m.Key.Str(); !wire.RelaysExtension(name) {
@@ -69,7 +69,7 @@ func canElicit(c *call.Client, mode string) bool {
 
 // declares reports whether a server's capabilities hold the one at this path as
 // an object or as true.
-func declares(capabilities wire.Raw, path ...string) bool {
+func Declares(capabilities wire.Raw, path ...string) bool {
 	v := wire.ValueOf(capabilities).Get(path...)
 	return v.Kind() == '{' || v.Bool()
 }
@@ -77,8 +77,8 @@ func declares(capabilities wire.Raw, path ...string) bool {
 // relayable returns what a client declared of what can be carried to it in a
 // session: all but the context of sampling, the tasks of clients, which nobody
 // relays, and the tasks extension, which legacy revisions do not know.
-func relayable(c *call.Client) wire.Raw {
-	e := wire.NewEdit(callCapabilities(c))
+func RelayedCapabilities(c *call.Client) wire.Raw {
+	e := wire.NewEdit(CallCapabilities(c))
 	e.Remove(e.Root(), "tasks")
 	if extensions := e.Root().Get("extensions"); extensions.Get(wire.ExtensionTasks).Exists() {
 		e.Remove(extensions, wire.ExtensionTasks)
@@ -92,7 +92,7 @@ const maxExtensions = 16 << 10
 
 // abilities returns what a client can do, as a session shared by all that can do
 // the same declares it: the same text for all of them.
-func abilities(c *call.Client, roots bool) wire.Raw {
+func SharedCapabilities(c *call.Client, roots bool) wire.Raw {
 	out := wire.Raw(`{}`)
 	set := func(member string, parts ...string) {
 		v := wire.Raw(`{}`)
@@ -110,7 +110,7 @@ func abilities(c *call.Client, roots bool) wire.Raw {
 	case c.Can("sampling"):
 		set("sampling")
 	}
-	if extensions := extensionsOf(c); extensions != nil {
+	if extensions := ExtensionsOf(c); extensions != nil {
 		out = wire.SetMember(out, "extensions", extensions)
 	}
 	if roots {
@@ -131,7 +131,7 @@ func elicitModes(c *call.Client) []string {
 
 // extensionsOf returns the extensions that a client declared and that legacy sessions
 // can carry, in the order of their names, nil for none.
-func extensionsOf(c *call.Client) wire.Raw {
+func ExtensionsOf(c *call.Client) wire.Raw {
 	declared := wire.ValueOf(c.Capabilities).Get("extensions")
 	if declared.Kind() != '{' || len(declared.Raw()) > maxExtensions {
 		return nil

@@ -1,4 +1,4 @@
-package upstream
+package protocol
 
 import (
 	"mcpgateway/internal/call"
@@ -13,7 +13,7 @@ import (
 // holds it (2025-11-25, basic/utilities/tasks, "Related Task Metadata"). Else it
 // is that of the calls in flight, see [PendingCalls.owner] and [PendingCalls.hearer], and a question that none
 // of them explains goes to whom the session stands for.
-func (c *Config) addressee(t *PendingCalls, m wire.Message) *call.Call {
+func (c *Config) Addressee(t *PendingCalls, m wire.Message) *call.Call {
 	if task, ok := taskOf(m.Params); ok {
 		if waiting := t.waitingFor(task); waiting != nil {
 			return waiting
@@ -23,9 +23,9 @@ func (c *Config) addressee(t *PendingCalls, m wire.Message) *call.Call {
 		}
 	}
 	if !m.IsRequest() {
-		return t.hearer(m.Method, m.Params)
+		return t.NotificationOwner(m.Method, m.Params)
 	}
-	to := c.Owner.Addressee(m.Method, t.owner())
+	to := c.Owner.Addressee(m.Method, t.Owner())
 	if to == nil {
 		c.unowned(t, m.Method)
 	}
@@ -36,9 +36,9 @@ func (c *Config) addressee(t *PendingCalls, m wire.Message) *call.Call {
 // A task goes on after its call has been answered, and so does its progress, under
 // the token of that call (2025-11-25, basic/utilities/tasks, "Task Progress
 // Notifications").
-func (c *Config) progress(t *PendingCalls, params wire.Raw) {
+func (c *Config) Progress(t *PendingCalls, params wire.Raw) {
 	task, ok := taskOf(params)
-	if t.progress(params) || !ok {
+	if t.Progress(params) || !ok {
 		return
 	}
 	began := c.Owner.Task(task)

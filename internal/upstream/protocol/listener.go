@@ -1,7 +1,8 @@
-package upstream
+package protocol
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -24,14 +25,14 @@ import (
 // again, and everything that it is for counts as changed: the server may have
 // kept silent about something. A server that refuses to be listened to is left
 // alone.
-type feed struct {
+type Listener struct {
 	// open sends the request for a subscription. wait returns when the
 	// subscription has ended: nil when the server ended it in good order. When
 	// its ctx ends it tells the server so. The acknowledgement goes to c.Back.
-	open  func(ctx context.Context, c *call.Call) (wait func(ctx context.Context) error, err error)
+	Open  func(ctx context.Context, c *call.Call) (wait func(ctx context.Context) error, err error)
 	in    NotificationSink
 	log   *zap.Logger
-	lists wire.Raw // the filter for changes of lists, `{}` for none
+	Lists wire.Raw // the filter for changes of lists, `{}` for none
 
 	first  *subscription // opened before run, may be nil
 	orders chan *order
@@ -63,42 +64,42 @@ type subscription struct {
 	honored *[]string
 }
 
-func newFeed(in NotificationSink, log *zap.Logger, lists wire.Raw) *feed {
-	return &feed{in: in, log: log, lists: lists, orders: make(chan *order), over: make(chan struct{})}
+func NewListener(in NotificationSink, log *zap.Logger, lists wire.Raw) *Listener {
+	return &Listener{in: in, log: log, Lists: lists, orders: make(chan *order), over: make(chan struct{})}
 }
 
 // listsOf returns the filter for all changes of lists that a server declares to
 // tell of.
-func listsOf(capabilities wire.Raw) wire.Raw {
+func ListFilter(capabilities wire.Raw) wire.Raw {
 	filter := wire.Raw(`{}`)
 	for _, kind := range []string{"tools", "prompts", "resources"} {
-		if declares(capabilities, kind, "listChanged") {
+		if Declares(capabilities, kind, "listChanged") {
 			filter = wire.SetMember(filter, kind+"ListChanged", wire.Raw("true"))
 		}
 	}
 	return filter
 }
 
-func (f *feed) hasLists() bool { return string(f.lists) != `{}` }
+func (f *Listener) HasLists() bool { return string(f.Lists) != `{}` }
 
 // begin opens the subscription to changes of lists before run does, so that it
 // is under way before any list is asked for.
-func (f *feed) begin(ctx context.Context) (err error) {
-	if f.hasLists() {
+func (f *Listener) Begin(ctx context.Context) (err error) {
+	if f.HasLists() {
 		f.first, err = f.start(ctx, nil)
 	}
 	return err
 }
 
 // start sends the request for a subscription.
-func (f *feed) start(ctx context.Context, uris []string) (*subscription, error) {
-	filter := f.lists
+func (f *Listener) start(ctx context.Context, uris []string) (*subscription, error) {
+	filter := f.Lists
 	if len(uris) > 0 {
 		filter = wire.SetMember(filter, "resourceSubscriptions", stringArray(uris))
 	}
 	s := &subscription{uris: uris, acked: make(chan wire.Message, 1), ended: make(chan error, 1), began: time.Now()}
 	var err error
-	s.wait, err = f.open(ctx, &call.Call{
+	s.wait, err = f.Open(ctx, &call.Call{
 		Method: wire.MethodListen, Params: wire.SetMember(wire.Raw(`{}`), "notifications", filter), Back: acknowledgement{s.acked},
 	})
 	return s, err
@@ -118,13 +119,13 @@ func (a acknowledgement) Notify(method string, params wire.Raw) {
 }
 
 func (acknowledgement) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
-	return nobody{}.Ask(ctx, method, params)
+	return NoClient{}.Ask(ctx, method, params)
 }
 
 // listen subscribes to these resources in the place of those before, and
 // returns the ones that the server has acknowledged. On errors, which are those
 // of [Conn], everything stays as it was.
-func (f *feed) listen(ctx context.Context, uris []string) ([]string, error) {
+func (f *Listener) Listen(ctx context.Context, uris []string) ([]string, error) {
 	o := &order{ctx: ctx, uris: uris, reply: make(chan heard, 1)}
 	select {
 	case f.orders <- o:
@@ -145,17 +146,17 @@ func (f *feed) listen(ctx context.Context, uris []string) ([]string, error) {
 
 // run keeps the subscription open until ctx ends. It is called once, and
 // returns when nothing of the feed is under way.
-func (f *feed) run(ctx context.Context) {
+func (f *Listener) Run(ctx context.Context) {
 	defer close(f.over)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	r := feeding{feed: f, ctx: ctx, wg: &wg}
+	r := feeding{Listener: f, ctx: ctx, wg: &wg}
 	if f.first != nil {
 		r.now = r.follow(f.first)
-	} else if f.hasLists() {
+	} else if f.HasLists() {
 		r.reopen(nil)
 	}
 	for {
@@ -189,14 +190,14 @@ func (f *feed) run(ctx context.Context) {
 
 // feeding is the state of a feed's run, whose goroutine it belongs to.
 type feeding struct {
-	*feed
+	*Listener
 	ctx context.Context
 	wg  *sync.WaitGroup
 
 	now    *subscription // nil while there is none
 	uris   []string      // what it is for, and was where there is none
 	missed bool          // something may have been, since the last one ended
-	wait   backoff
+	wait   Backoff
 	again  <-chan time.Time // when to open one again
 
 	order *order        // under way, nil for none
@@ -231,7 +232,7 @@ func (r *feeding) follow(s *subscription) *subscription {
 // take begins what an order asks for.
 func (r *feeding) take(o *order) {
 	r.order = o
-	if len(o.uris) == 0 && !r.hasLists() {
+	if len(o.uris) == 0 && !r.HasLists() {
 		r.settle(nil)
 		r.answer(heard{})
 		return
@@ -289,14 +290,14 @@ func (r *feeding) acknowledged(s *subscription, m wire.Message) {
 		return
 	}
 	r.missed = false
-	wanted := wire.ValueOf(r.lists)
+	wanted := wire.ValueOf(r.Lists)
 	for _, m := range wire.MethodsOf(wire.KindListChanged) {
 		if wanted.Get(m.Capability + "ListChanged").Bool() {
 			r.in.Notified(m.Name, nil)
 		}
 	}
 	for _, uri := range honored {
-		r.in.Notified(wire.NoteResourceUpdated, updatedParams(uri))
+		r.in.Notified(wire.NoteResourceUpdated, UpdatedParams(uri))
 	}
 }
 
@@ -311,25 +312,25 @@ func (r *feeding) lost(err error) {
 // retry decides what follows the end of a subscription.
 func (r *feeding) retry(s *subscription, err error) {
 	switch {
-	case err != nil && refusesFeed(err) && len(s.uris) > 0:
+	case isRefused(err) && len(s.uris) > 0:
 		// Perhaps it is only a resource that the server will not have any more:
 		// whoever knows why each is wanted may ask again, one after the other.
-		r.log.Info("the server ended the subscription to resources", zap.Int("resources", len(s.uris)), zap.String("error", plaintext.Truncate(err.Error(), maxReason)))
+		r.log.Info("the server ended the subscription to resources", zap.Int("resources", len(s.uris)), zap.String("error", plaintext.Truncate(err.Error(), MaxReason)))
 		r.uris = nil
 		r.in.Renewed()
-	case err != nil && refusesFeed(err):
-		r.log.Info("the server does not tell of changes", zap.String("error", plaintext.Truncate(err.Error(), maxReason)))
+	case isRefused(err):
+		r.log.Info("the server does not tell of changes", zap.String("error", plaintext.Truncate(err.Error(), MaxReason)))
 		return
 	}
-	if s.honored != nil && time.Since(s.began) >= steady {
-		r.wait.reset()
+	if s.honored != nil && time.Since(s.began) >= SteadyAfter {
+		r.wait.Reset()
 	}
-	r.again = time.After(r.wait.next(time.Now()))
+	r.again = time.After(r.wait.Next(time.Now()))
 }
 
 // reopen opens the subscription in the place of one that has ended.
 func (r *feeding) reopen(uris []string) {
-	if len(uris) == 0 && !r.hasLists() {
+	if len(uris) == 0 && !r.HasLists() {
 		return
 	}
 	s, err := r.start(r.ctx, uris)
@@ -339,20 +340,32 @@ func (r *feeding) reopen(uris []string) {
 	r.now, r.uris = r.follow(s), uris
 }
 
-// refusesFeed reports whether err is the server's own no, which will not change
-// by waiting.
-func refusesFeed(err error) bool { return protocolError(err) != nil || refusedForGood(err) }
+// ListenRefused wraps an error that the server itself gave for a subscription, and that
+// does not pass by waiting.
+type ListenRefused struct{ Err error }
+
+func (e *ListenRefused) Error() string { return e.Err.Error() }
+
+func (e *ListenRefused) Unwrap() error { return e.Err }
+
+func isRefused(err error) bool {
+	_, refused := errors.AsType[*ListenRefused](err)
+	return refused
+}
 
 // orLost is the error of a subscription that ended before it was acknowledged.
 func orLost(err error) error {
 	if err == nil {
 		return &CallError{Reason: "the server ended the subscription before it began"}
 	}
-	return final(err)
+	if refused, ok := errors.AsType[*ListenRefused](err); ok {
+		return refused.Err
+	}
+	return err
 }
 
 // updatedParams are the params of the notification that a resource has changed.
-func updatedParams(uri string) wire.Raw {
+func UpdatedParams(uri string) wire.Raw {
 	return wire.SetMember(wire.Raw(`{}`), "uri", wire.String(uri))
 }
 
