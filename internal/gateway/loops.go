@@ -66,7 +66,7 @@ type callHandler struct {
 	*router.Router
 	loopDetector *upstream.Trail
 	epochs       *epochs
-	onlyClient   *upstream.OnlyClient // nil: there may be any number of clients
+	onlyClient   *upstream.OnlyClient // nil if there may be several clients
 }
 
 // Handle implements frontend.Handler.

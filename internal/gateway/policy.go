@@ -18,8 +18,8 @@ func CheckConditions() config.Option {
 	})
 }
 
-// newPolicy translates the policy of a configuration. The error is config.Errors, and is
-// only possible if the configuration was not loaded with [CheckConditions].
+// newPolicy translates the policy of a configuration. Errors about rules are config.Errors.
+// A configuration that was loaded with [CheckConditions] has none.
 func newPolicy(cfg *config.Config, entries []*upstreamEntry) (*policy.Policy, error) {
 	fallback, err := policy.ParseEffect(string(cfg.Policy.Default))
 	if err != nil {
