@@ -13,8 +13,8 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// Bounds on a condition: on its text, and on what evaluating it may cost, in
-// CEL's units, of which one is about one step or ten bytes that are looked at.
+// Bounds on the text of a condition, and on its evaluation in the units of CEL: one unit
+// is about one step or ten bytes read.
 const (
 	maxCondition = 16 << 10
 	maxNodes     = 2000
@@ -27,17 +27,17 @@ const (
 type Condition struct {
 	text    string
 	program cel.Program
-	partial cel.Program // for when the arguments are not known
+	partial cel.Program // evaluates with unknown values
 	uses    use
-	claims  []string // that are read by name; useClaims stands for all
+	claims  []string // those read by name; useClaims stands for all
 }
 
-// Fault is what is wrong with the text of a condition. Line and column count
+// Diagnostic is an error or a warning about the text of a condition. Line and column count
 // from 1, columns in characters.
 type Diagnostic struct {
 	Line, Col int
 	Msg       string
-	// Warning says that the condition can be used all the same.
+	// Warning says that the condition can be used nevertheless.
 	Warning bool
 }
 
@@ -61,7 +61,7 @@ const (
 	useRevision
 )
 
-// NewCondition compiles a condition. When there are faults it is nil.
+// NewCondition compiles a condition. It returns nil if there are diagnostics.
 func NewCondition(text string) (*Condition, []Diagnostic) {
 	if len(text) > maxCondition {
 		return nil, []Diagnostic{{Line: 1, Col: 1, Msg: fmt.Sprintf("is longer than %d bytes", maxCondition)}}
@@ -94,13 +94,13 @@ func NewCondition(text string) (*Condition, []Diagnostic) {
 
 var readsProfile = regexp.MustCompile(`\brequest\s*\.\s*profile\b`)
 
-// unfinished are the messages of the library about what is missing at the end.
+// unfinished matches the messages of the library about an incomplete text.
 var unfinished = regexp.MustCompile(`^Syntax error: (?:missing ('.*') at|mismatched input|extraneous input|no viable alternative at input) '<EOF>'(?: expecting ('.*'))?$`)
 
-// clean brings a message of the library into one line of our own manner.
+// clean returns a message of the library as one line in the wording of this project.
 func clean(msg string) string {
 	msg, _, _ = strings.Cut(msg, "\n")
-	msg, _, _ = strings.Cut(msg, " expecting {") // every token that there is
+	msg, _, _ = strings.Cut(msg, " expecting {") // a list of all tokens
 	if m := unfinished.FindStringSubmatch(msg); m != nil {
 		due := "a value or a closing bracket"
 		if m[1]+m[2] != "" {
@@ -114,8 +114,8 @@ func clean(msg string) string {
 	return strings.ReplaceAll(msg, "undeclared reference to", "unknown name")
 }
 
-// Check returns what is wrong with the text of a condition, and what is remarkable
-// about it in a rule that is about tools, resources or prompts.
+// Check returns the errors and warnings about a condition in a rule that applies to tools,
+// resources or prompts.
 func Check(text string, tools, resources, prompts bool) []Diagnostic {
 	c, faults := NewCondition(text)
 	if c == nil {
@@ -137,17 +137,17 @@ func Check(text string, tools, resources, prompts bool) []Diagnostic {
 	return faults
 }
 
-// outcome is what a condition comes to.
+// outcome is the result of an evaluation.
 type outcome uint8
 
 const (
 	no outcome = iota
 	yes
-	maybe  // it depends on what is not known
+	maybe  // it depends on something unknown
 	failed // it cannot be evaluated
 )
 
-// eval evaluates the condition; a nil one holds.
+// eval evaluates the condition. A nil condition holds.
 func (c *Condition) eval(v *vars) outcome {
 	if c == nil {
 		return yes
@@ -175,14 +175,14 @@ func (c *Condition) eval(v *vars) outcome {
 	}
 }
 
-// evalForCaller evaluates what the condition says for all items and requests of a caller:
-// the outcome is maybe if it depends on these. A nil condition holds.
+// evalForCaller evaluates the condition for all items and requests of a caller. The outcome
+// is maybe if it depends on the item or the request. A nil condition holds.
 func (c *Condition) evalForCaller(caller *Caller) outcome {
 	switch {
 	case c == nil:
 		return yes
 	case c.uses&useOfCaller == 0 && c.claims == nil && c.uses != 0:
-		return maybe // it reads nothing of the caller
+		return maybe // it does not read the caller
 	}
 	open := openItem
 	if caller.Revision == "" {
@@ -199,11 +199,10 @@ var fields = map[string]map[string]use{
 	"request":   {"method": useMethod, "era": useEra, "revision": useRevision},
 }
 
-// usesOf returns what an expression reads. A variable of ours that stands
-// without a field counts as read whole, and so do claims that are not read by
-// name.
+// usesOf returns what an expression reads. A variable without a field counts as reading
+// all its fields, and claims count as a whole unless they are read by name.
 func usesOf(e ast.Expr) (u use, claims []string) {
-	known := make(map[int64]bool) // expressions of which it was seen what of them is read
+	known := make(map[int64]bool) // expressions whose fields were counted already
 	ast.PreOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
 		case ast.CallKind:

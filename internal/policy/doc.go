@@ -5,43 +5,41 @@
 //	                                         ├──Listed────▶ Decision for lists: arguments are not known
 //	                                         └──Decide(request)──▶ Decision for one call
 //
-// One function serves lists and calls: what a list shows can be called with
-// some arguments, and what every call refuses is not listed. That a refused item
-// and an absent one look the same is the caller's part.
+// One function serves lists and calls: a listed item can be called with some arguments, and
+// an item that every call refuses is not listed. Callers of the package see to it that a
+// refused item and an absent one look the same.
 //
-// These decide, the first that has something to say:
+// The first of these that applies decides:
 //
-//  1. what an upstream is let through at all: its deny globs, which win, and
-//     its allow globs, of native names (a resource's URI, a template's text; a
-//     URI that a template stands for is judged as the URI that it is);
-//  2. the rules that deny, that demand a confirmation, that allow, in this order;
+//  1. the lists of the upstream: its deny globs, then its allow globs. They select native
+//     names: the name of a tool or prompt, the URI of a resource, the text of a template.
+//  2. the rules that deny, then those that confirm, then those that allow;
 //  3. the default.
 //
-// An allow glob of an upstream narrows, it never grants: with the default deny
-// nothing is allowed by it.
+// An allow glob of an upstream only narrows: an item that it covers still needs a rule or
+// the default to allow it.
 //
 // # Rules
 //
-// A rule matches where all three hold: its [Who], of which the lists are all to
-// hold, each by one of its values; its [What], of which the lists of tools,
-// resources and prompts are alternatives and the upstreams narrow all of them;
-// and its [Condition]. What is not given holds for all. Of several rules with one
-// effect the first decides; the limits of all that match are taken.
+// A rule matches if its [Who], its [What] and its [Condition] match. All lists of Who have
+// to match, each by one of its values. The lists of tools, resources and prompts in What
+// are alternatives; its upstreams narrow all of them. A part that is not given matches
+// everything. The first of several rules with one effect is named as the one that decides.
+// The obligations of all matching rules are met, also of those that do not decide.
 //
-// A rule that denies or demands a confirmation goes by two public names where an item
-// has another than its own, since another upstream has that: by either. Else the list
-// of one upstream could free items of another from their rules.
+// If another upstream has the public name of an item, the item is published under another
+// name. Rules that deny, confirm or count apply to the item by both names, so that the list
+// of one upstream cannot free an item of another from its rules.
 //
-// In a glob an asterisk stands for any run of characters, the empty one and
-// slashes included. Every other character stands for itself.
+// An asterisk in a glob stands for any run of characters (package glob).
 //
-// A condition that cannot be evaluated never allows: a rule that allows does not
-// match then, one that denies or demands a confirmation does. In a list the
-// arguments are not known; a condition whose outcome depends on them may hold.
+// A condition that cannot be evaluated never allows: a rule that allows does not match, a
+// rule that denies or confirms does. Arguments are unknown in lists; a condition whose
+// outcome depends on them may hold there.
 //
-// A variable that is not about the item (tool for a resource) has no fields: to
-// read one cannot be evaluated, has() of one is false. The same goes for what lists
-// say of a resource where none has its URI.
+// A variable that is not about the item, such as tool for a resource, has no fields:
+// reading one cannot be evaluated, and has() of one is false. The same is true of the
+// annotations of an unlisted resource.
 //
 // # URIs
 //
@@ -55,7 +53,6 @@
 // follows the URI after a slash, a question mark or a semicolon. Conditions compare a URI
 // as it is written.
 //
-// A [Policy] is compiled once, immutable, and safe for concurrent use, and so is
-// what it makes. A decision that no condition takes part in does not allocate.
-// What a condition may cost is bounded. The package is pure.
+// A [Policy] and what it returns are immutable and safe for concurrent use. A decision without conditions does not allocate. The cost
+// of a condition is bounded. The package is pure.
 package policy

@@ -6,8 +6,7 @@ import (
 	"mcpgateway/internal/call"
 )
 
-// Step is what one rule, or one part of policy that is no rule, has to do with a
-// decision.
+// Step says what one rule, an upstream's list or the default contributes to a decision.
 type Step struct {
 	Rule    string
 	File    string // "" for what is no rule of the configuration
@@ -17,15 +16,14 @@ type Step struct {
 	Reason  string // in one line
 }
 
-// Explanation is a decision with everything that was looked at, in the order of
-// the configuration.
+// Explanation is a decision with all steps, in the order of the configuration.
 type Explanation struct {
 	Decision Decision
 	Steps    []Step
 }
 
-// Explain returns how a call is decided, or what a list shows if the request is
-// Open. The decision is that of [ItemPolicy.Decide].
+// Explain explains the decision about a call, or the one for lists if the request is Open.
+// It is the decision of [ItemPolicy.Decide].
 func (p *Policy) Explain(c Caller, it Item, q Request) Explanation {
 	r := p.newRights(c)
 	refusal := r.refusal(&it)
@@ -61,7 +59,7 @@ func (p *Policy) Explain(c Caller, it Item, q Request) Explanation {
 	return Explanation{d, steps}
 }
 
-// explain returns whether a rule matches, and why or why not.
+// explain reports whether a rule matches, and why.
 func (j *itemRules) explain(r *rule, who *call.Principal, q *Request) (bool, string) {
 	lacks := r.Who.missing(who)
 	switch {

@@ -10,9 +10,9 @@ import (
 	"mcpgateway/internal/glob"
 )
 
-// globs are the patterns of one list. Names are compared byte for byte. URIs are, too,
-// where a match allows; where it restricts (denies, confirms or limits) their folded
-// forms are compared.
+// globs are the patterns of one list. Names are compared byte for byte. URIs are compared
+// byte for byte if a match allows, and in their folded forms if it denies, confirms or
+// counts.
 type globs struct {
 	written []glob.Glob
 	folded  []uriGlob // of URIs alone

@@ -6,26 +6,26 @@ import (
 	"mcpgateway/internal/call"
 )
 
-// ItemPolicy is what policy has to say about one item to callers with the same
-// rights. It is immutable.
+// ItemPolicy is what policy says about one item to callers with the same rights. It is
+// immutable.
 type ItemPolicy struct {
 	listed Decision
-	open   *itemRules  // nil where listed is what every call gets
-	also   *ItemPolicy // the stricter decision holds; nil: none
+	open   *itemRules  // nil if every call gets listed
+	also   *ItemPolicy // the stricter decision holds; nil for none
 }
 
-// judging is what a decision about an item under one public name is made from.
+// itemRules are the rules that can apply to an item under one public name.
 type itemRules struct {
 	rights   *Rights
 	item     *Item
 	public   candidate
 	fallback Effect
-	rules    []callerRule // whose what holds
+	rules    []callerRule // those whose What selects the item
 }
 
-// ForItem finds the rules that can concern the item. It costs time in the number of
-// rules that the rights hold; without any, and where the upstream lets everything
-// through, it costs nothing.
+// ForItem finds the rules that can apply to the item. It takes time in the number of rules
+// of the rights. Without rules, and for an upstream without lists of its own, it neither
+// takes time nor allocates.
 func (r *Rights) ForItem(it Item) *ItemPolicy {
 	u := r.policy.upstreams[it.Upstream]
 	if len(r.rules) == 0 && (u == nil || !u[it.Kind].restricts()) {
@@ -34,7 +34,7 @@ func (r *Rights) ForItem(it Item) *ItemPolicy {
 	return r.forItem(it)
 }
 
-// forItem is the part of ForItem that costs something; its item is allocated.
+// forItem is the slow path of ForItem. It allocates the item.
 func (r *Rights) forItem(it Item) *ItemPolicy {
 	if refusal := r.refusal(&it); refusal != "" {
 		return r.refused[refusal]
@@ -49,7 +49,7 @@ func (r *Rights) forItem(it Item) *ItemPolicy {
 	return out
 }
 
-// refusal returns what refuses the item before any rule does, "" if nothing does.
+// refusal returns what denies the item before any rule is asked, "" for nothing.
 func (r *Rights) refusal(it *Item) string {
 	if it.Noncanonical && r.dependsOnURI(it.Upstream) {
 		return RuleURI
@@ -63,8 +63,8 @@ func (r *Rights) refusal(it *Item) string {
 
 func isURI(kind call.Kind) bool { return kind == call.Resource || kind == call.Template }
 
-// judging finds the rules for one public name of the item. If the name grants nothing,
-// only rules that restrict or count take part.
+// itemRules finds the rules for one public name of the item. If the name grants nothing,
+// only rules that deny, confirm or count take part.
 func (r *Rights) judging(it *Item, public string, grants bool) *itemRules {
 	j := &itemRules{rights: r, item: it, public: candidateOf(public, isURI(it.Kind)), fallback: r.policy.fallback}
 	if !grants {
@@ -94,8 +94,8 @@ func (r *Rights) judgement(j *itemRules) *ItemPolicy {
 	return out
 }
 
-// Both returns the judgement of what may be either of two items: the stricter
-// decision holds, with the limits of both.
+// Strictest returns the policy for something that may be either of two items: the stricter
+// decision holds, with the obligations of both.
 func Strictest(a, b *ItemPolicy) *ItemPolicy {
 	out := *a
 	if out.fixed() && b.fixed() { // so that no decision has to compare them
@@ -113,10 +113,10 @@ func Strictest(a, b *ItemPolicy) *ItemPolicy {
 	return &out
 }
 
-// fixed reports whether every call gets what lists show.
+// fixed reports whether every call gets the decision for lists.
 func (j *ItemPolicy) fixed() bool { return j.open == nil && j.also == nil }
 
-// covers reports whether the what of a rule holds.
+// covers reports whether the What of a rule selects the item.
 func (j *itemRules) covers(r *rule) bool {
 	if r.Effect != Allow {
 		return j.restricts(r)
@@ -125,13 +125,13 @@ func (j *itemRules) covers(r *rule) bool {
 	return r.at(j.item.Upstream) && (names == nil && r.anyKind || names != nil && names.allows(j.public))
 }
 
-// restricts reports whether the what of a rule would hold if the rule denied.
+// restricts reports whether the What of a rule would select the item if the rule denied.
 func (j *itemRules) restricts(r *rule) bool {
 	names := r.kinds[j.item.Kind]
 	return r.at(j.item.Upstream) && (names == nil && r.anyKind || names != nil && names.restricts(j.public))
 }
 
-// Listed returns what was decided for lists.
+// Listed returns the decision for lists.
 func (j *ItemPolicy) Listed() Decision {
 	if j.also == nil {
 		return j.listed
@@ -139,8 +139,7 @@ func (j *ItemPolicy) Listed() Decision {
 	return both(j.listed, j.also.Listed())
 }
 
-// Decide says whether a caller with these rights may make a call. The caller must
-// not change the decision.
+// Decide returns the decision about a call. The caller must not change it.
 func (j *ItemPolicy) Decide(q Request) Decision {
 	d := j.listed
 	if j.open != nil {

@@ -8,15 +8,15 @@ import (
 	"mcpgateway/internal/call"
 )
 
-// Pattern is one glob that a policy was made of.
+// Pattern is one glob of a policy.
 type Pattern struct {
-	Upstream   string // whose allow or deny list it stands in, "" for one of a rule
+	Upstream   string // whose allow or deny list has the pattern, "" if a rule has it
 	Rule, File string // of a rule
 	Line       int
 	Place      string // in the upstream or the rule: tools.deny[1], what.upstreams[0]
 	Kind       call.Kind
-	// OfUpstreams says that it covers names of upstreams, and not of items of the
-	// kind. One of resources is also about templates.
+	// OfUpstreams says that the pattern covers names of upstreams, not items of the kind. A
+	// pattern of resources also covers templates.
 	OfUpstreams bool
 	Text        string
 
@@ -58,7 +58,7 @@ func (p *Policy) Patterns() []Pattern {
 	return out
 }
 
-// Concerns reports whether the pattern is about items of the upstream.
+// AppliesTo reports whether the pattern is about items of the upstream.
 func (p *Pattern) AppliesTo(upstream string) bool {
 	if p.rule != nil {
 		return p.rule.at(upstream)
@@ -66,12 +66,11 @@ func (p *Pattern) AppliesTo(upstream string) bool {
 	return p.Upstream == upstream
 }
 
-// Covers reports whether the pattern covers a name or URI: a native one where it stands
-// in a list of an upstream, a public one where it stands in a rule. One of URIs does
-// also where it is written in another case, as for rules that refuse.
+// Covers reports whether the pattern covers a name or URI: a native one for a list of an
+// upstream, a public one for a rule. It compares URIs as rules that deny do.
 func (p *Pattern) Covers(name string) bool {
 	return p.globs.restricts(candidateOf(name, p.globs.folded != nil))
 }
 
-// CanBegin reports whether the pattern covers anything that begins with lead.
+// CanBegin reports whether the pattern covers a name that begins with lead.
 func (p *Pattern) CanBegin(lead string) bool { return p.globs.canBegin(lead) }

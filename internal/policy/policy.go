@@ -9,21 +9,21 @@ import (
 
 // Globs select native names of one kind.
 type Globs struct {
-	Allow []string // nil lets everything through, an empty list nothing
+	Allow []string // nil selects every item, an empty list none
 	Deny  []string
 }
 
-// Upstream selects what one upstream is let through with.
+// Upstream selects the items of one upstream that the gateway passes on.
 type Upstream struct {
 	Tools     Globs
 	Prompts   Globs
 	Resources Globs // of URIs and of templates
 }
 
-// Options are what a policy is made of.
+// Options configure a policy.
 type Options struct {
 	Default   Effect
-	Upstreams map[string]Upstream // by name; one that is not here is let through with everything
+	Upstreams map[string]Upstream // by name; the gateway passes on every item of others
 	Rules     []Rule              // the names differ
 }
 
@@ -34,51 +34,51 @@ type Rule struct {
 	Who    Who
 	What   What
 	When   *Condition // nil: always
-	Limit  *Limit     // nil: none; of rules that deny it means nothing
-	// Challenge lists what the rule is about also for those who lack only one of
-	// its scopes. It means nothing for rules that deny or name no scopes.
+	Limit  *Limit     // nil for none; without effect in rules that deny
+	// Challenge also lists the items of the rule for callers who lack only one of its
+	// scopes. It has no effect in rules that deny or name no scopes.
 	Challenge bool
-	File      string // where the rule stands, for people
+	File      string // where the rule is written
 	Line      int
 }
 
-// Who selects principals. A list that is nil holds for all, another for those
-// who have one of its values; all lists are to hold.
+// Who selects principals. A nil list selects every principal, another list those that
+// have one of its values. All lists have to match.
 type Who struct {
 	Subjects, Groups, Scopes, Issuers []string
 }
 
-// What selects items by globs of public names and of the names of upstreams.
-// Without any list of a kind it selects items of all kinds.
+// What selects items by globs of public names and of names of upstreams. Without a list
+// of any kind it selects items of all kinds.
 type What struct {
 	Tools, Resources, Prompts []string
 	Upstreams                 []string // nil: all
 }
 
-// Per says for what a limit counts.
+// Per says which calls a limit counts together.
 type Per uint8
 
 // The values of Per.
 const (
 	PerPrincipal Per = iota
-	PerRule          // for all together
+	PerRule          // all calls that the rule matches
 	PerUpstream
-	PerTool // or prompt, or resource that is listed
+	PerTool // or prompt, or listed resource
 )
 
-// Limit bounds the calls that a rule matches. Whoever makes the calls keeps it.
+// Limit bounds the calls that a rule matches. The router enforces it.
 type Limit struct {
 	Rule       string
 	Rate       float64 // calls a second; 0: unbounded
-	Burst      int     // how many of them at once, at least 1 where there is a rate
+	Burst      int     // calls at once, at least 1 if there is a rate
 	Concurrent int     // calls at one time; 0: unbounded
 	Per        Per
 }
 
-// Caller is who asks, as far as a decision may depend on it.
+// Caller is what a decision may depend on besides the item and the request.
 type Caller struct {
 	Principal *call.Principal
-	Revision  wire.Revision // "" where it is not known: then what depends on it may hold
+	Revision  wire.Revision // "" if unknown: a condition that depends on it may hold
 }
 
 // Item is what a decision is about.
@@ -87,10 +87,11 @@ type Item struct {
 	Upstream string
 	Public   string   // name or URI as clients see it
 	Native   string   // the same at the upstream
-	Raw      wire.Raw // as clients see it in a list; nil for one that no list has
-	// Own is the public name that the item would have if no other had it, "" where it
-	// has that. What refuses or has confirmed the one does so for the other: which of
-	// them an item has may be up to another upstream. Nothing is allowed by it.
+	Raw      wire.Raw // as lists show it to clients; nil for an unlisted item
+	// PreferredName is the public name that the item would have if no other item had it, ""
+	// if it has that name. A rule that denies, confirms or counts that name does so for this
+	// item, too: which item has the name may depend on another upstream. A rule that allows
+	// the name does not allow this item.
 	PreferredName string
 	// Noncanonical says that the item is an unlisted resource whose URI is not in its
 	// canonical spelling. Policy refuses it where it might refuse another resource of
@@ -98,12 +99,12 @@ type Item struct {
 	Noncanonical bool
 }
 
-// Request is what a call may be judged by beside its item.
+// Request is what a decision may depend on besides the item and the caller.
 type Request struct {
 	Method string
 	Params wire.Raw // as the client sent them; its arguments are the member "arguments"
-	// Open says that the arguments of a tool or prompt are not known: what depends
-	// on them may hold.
+	// Open says that the arguments of a tool or prompt are unknown. A condition that
+	// depends on them may hold.
 	Open bool
 }
 
@@ -132,7 +133,7 @@ type rule struct {
 	uses      use
 }
 
-// New compiles a policy. The error says which effect does not exist.
+// New compiles a policy. It returns an error if an effect does not exist.
 func New(opts Options) (*Policy, error) {
 	if !opts.Default.known() {
 		return nil, fmt.Errorf("the default of the policy is no effect: %s", opts.Default)
@@ -209,7 +210,7 @@ func compileRule(r Rule) *rule {
 	return c
 }
 
-// at reports whether the rule is about the upstream.
+// at reports whether the rule applies to the upstream.
 func (r *rule) at(upstream string) bool {
 	return r.upstreams == nil || r.upstreams.allows(candidate{upstream, ""})
 }

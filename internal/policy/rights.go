@@ -9,10 +9,10 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// facets are the facts about callers that any rule asks for. What no rule asks
-// for tells no two callers apart.
+// callerFacts are the facts about callers that any rule reads. Other facts do not tell
+// callers apart.
 type callerFacts struct {
-	subjects, groups, scopes, issuers map[string]uint32 // that a who names, numbered
+	subjects, groups, scopes, issuers map[string]uint32 // that rules name in Who, numbered
 	uses                              use               // by conditions
 	claims                            []string          // that conditions read by name, sorted
 }
@@ -46,14 +46,14 @@ func facetsOf(rules []*rule) callerFacts {
 	return f
 }
 
-// none reports whether all callers are the same.
+// none reports whether all callers have the same rights.
 func (f *callerFacts) none() bool {
 	return len(f.subjects)+len(f.groups)+len(f.scopes)+len(f.issuers)+len(f.claims) == 0 && f.uses == 0
 }
 
-// Key returns a key that is equal only for callers who get the same decision
-// about every item and request: it holds everything about a caller that a rule
-// asks for, each with its length, so that no two things can be taken for one.
+// Key returns a key. Callers with equal keys get the same decision about every item and
+// request. It holds each fact about the caller that a rule reads, with its length, so that
+// two facts cannot be confused.
 func (p *Policy) Key(c Caller) string {
 	if p.everyone != nil {
 		return ""
@@ -90,21 +90,21 @@ func (p *Policy) Key(c Caller) string {
 	return string(b)
 }
 
-// appendClaims appends the values of the claims with these names. Others change
-// with every token.
+// appendClaims appends a hash of the claims with these names. Other claims change with
+// every token.
 func appendClaims(b []byte, claims wire.Raw, names []string) []byte {
 	h := sha256.New()
 	var length [8]byte
 	for _, name := range names {
 		value := wire.ValueOf(claims).Get(name).Raw()
-		binary.BigEndian.PutUint64(length[:], uint64(len(value))) // none has no length of a value
+		binary.BigEndian.PutUint64(length[:], uint64(len(value))) // a missing claim has length 0, no value has
 		h.Write(length[:])
 		h.Write(value)
 	}
 	return h.Sum(b)
 }
 
-// appendNamed appends which of the numbered names are among those.
+// appendNamed appends one bit for each numbered name: whether it is among names.
 func appendNamed(b []byte, numbers map[string]uint32, names []string) []byte {
 	if len(numbers) == 0 {
 		return b
@@ -119,28 +119,28 @@ func appendNamed(b []byte, numbers map[string]uint32, names []string) []byte {
 	return b
 }
 
-// Rights are the rules that can concern a caller. They are the same for all
-// callers with one key.
+// Rights are the rules that can apply to a caller. Callers with equal keys have the same
+// rights.
 type Rights struct {
 	policy *Policy
 	caller Caller
 	rules  []callerRule
 
-	// What most items get.
+	// The policies of most items.
 	byDefault *ItemPolicy
-	refused   map[string]*ItemPolicy // by what is not a rule of the configuration
+	refused   map[string]*ItemPolicy // by the reason, one of the constants Rule…
 }
 
-// held is a rule whose who holds, or would with one of its scopes.
+// callerRule is a rule whose Who selects the caller, or would with one more scope.
 type callerRule struct {
 	*rule
-	when       *Condition // what is left to evaluate of the rule's: nil if it holds for all items and requests
+	when       *Condition // nil if it holds for all items and requests of the caller
 	lacking    bool
-	countsOnly bool // its limit counts, and it allows nothing
+	countsOnly bool // the rule only contributes its limit
 }
 
-// Rights returns the rights of a caller. They cost time in the number of rules:
-// keep them by the key.
+// Rights returns the rights of a caller. It takes time in the number of rules: keep the
+// rights by the key.
 func (p *Policy) Rights(c Caller) *Rights {
 	if p.everyone != nil {
 		return p.everyone
@@ -179,8 +179,8 @@ func (p *Policy) newRights(c Caller) *Rights {
 	return r
 }
 
-// missing returns which list does not hold for a principal, "" when all do. The
-// scopes are looked at last: they are missing only when nothing else is.
+// missing returns which list does not match the principal, "" if all match. It returns
+// "scopes" only if nothing else is missing.
 func (w *Who) missing(p *call.Principal) string {
 	switch {
 	case w.Subjects != nil && !slices.Contains(w.Subjects, p.Subject):
@@ -199,9 +199,8 @@ func intersect(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
-// MayAllow reports whether items of the upstream whose public names begin with
-// one of the leads may be allowed to the caller. Which items there are does not
-// matter: it is for upstreams of which that is not known.
+// MayAllow reports whether the caller may be allowed items of the upstream whose public
+// names begin with one of the leads, whichever items there are.
 func (r *Rights) MayAllow(upstream string, leads [call.Kinds][]string) bool {
 	for kind := range call.Kind(call.Kinds) {
 		if len(leads[kind]) > 0 && r.reachesKind(kind, upstream, leads[kind]) {
@@ -211,8 +210,8 @@ func (r *Rights) MayAllow(upstream string, leads [call.Kinds][]string) bool {
 	return false
 }
 
-// MayRefuse reports whether an item of a kind of the upstream may be refused. Which
-// items there are does not matter.
+// MayRefuse reports whether the caller may be denied an item of a kind of the upstream,
+// whichever items there are.
 func (r *Rights) MayRefuse(kind call.Kind, upstream string) bool {
 	if u := r.policy.upstreams[upstream]; u != nil && u[kind].restricts() {
 		return true
@@ -231,8 +230,8 @@ func (r *Rights) MayRefuse(kind call.Kind, upstream string) bool {
 	return !open
 }
 
-// dependsOnURI reports whether what callers may do with a resource of the upstream, and
-// how often, may depend on its URI.
+// dependsOnURI reports whether the URI of a resource of the upstream may decide what the
+// caller may do with it, or how often.
 func (r *Rights) dependsOnURI(upstream string) bool {
 	if r.MayRefuse(call.Resource, upstream) {
 		return true
@@ -272,12 +271,12 @@ func (r *Rights) reachesKind(kind call.Kind, upstream string, leads []string) bo
 	return allowed
 }
 
-// TellsCallersApart reports whether callers are told apart at all.
+// TellsCallersApart reports whether callers may have different rights.
 func (p *Policy) TellsCallersApart() bool { return p.everyone == nil }
 
-// ReadsItems reports whether a decision may depend on what lists say of a resource
-// beside its URI. An unlisted URI then has to be judged also as the listed resource of
-// which it is the canonical spelling.
+// ReadsItems reports whether a decision may depend on what lists say of a resource besides
+// its URI. Then an unlisted URI also gets the decision about the listed resource of which
+// it is the canonical spelling.
 func (p *Policy) ReadsItems() bool {
 	for _, r := range p.rules {
 		if r.uses&useResource != 0 && r.uses&useAnnotations != 0 {

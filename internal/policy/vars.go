@@ -15,15 +15,15 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// vars is what a condition is evaluated over. It serves one decision, and is all
-// five variables at once: the type says which fields of it a variable has.
+// vars are the variables of one evaluation. One value stands for all five variables: the
+// static type of a variable selects its fields.
 type vars struct {
 	caller *Caller
 	item   *Item
-	public string   // the name or URI that is judged
-	about  wire.Raw // the item as listed, nil for one that is not
+	public string   // the name or URI that the decision is about
+	about  wire.Raw // the item as listed, nil for an unlisted item
 	req    *Request
-	open   []*cel.AttributePatternType // what is not known
+	open   []*cel.AttributePatternType // the unknown values
 
 	args        map[string]any
 	claims      map[string]any
@@ -63,15 +63,15 @@ var (
 	openClient = append(slices.Clone(openArgs),
 		cel.AttributePattern("request").QualString("era"),
 		cel.AttributePattern("request").QualString("revision"))
-	// openItem is all that differs between items and requests of one caller.
+	// openItem is everything that differs between items and requests of one caller.
 	openItem = append(slices.Clone(openArgs),
 		cel.AttributePattern("tool"), cel.AttributePattern("resource"), cel.AttributePattern("prompt"),
 		cel.AttributePattern("request").QualString("method"))
 	openItemAndClient = append(slices.Clone(openItem), openClient[1:]...)
 )
 
-// fieldOf makes a field whose value the getter returns, false where the
-// variable has none: a resource has no tool.name.
+// fieldOf returns a field with the value of the getter. The getter returns false if the
+// variable does not have the field: a resource has no tool.name.
 func fieldOf(t *types.Type, name string, get func(*vars) (any, bool)) *types.FieldType {
 	return &types.FieldType{
 		Type:  t,
@@ -92,7 +92,7 @@ func fieldOf(t *types.Type, name string, get func(*vars) (any, bool)) *types.Fie
 
 func present(_ any, ok bool) bool { return ok }
 
-// structs are the types of our variables, by name and field.
+// structs are the types of the variables, by name and field.
 var structs = map[string]map[string]*types.FieldType{
 	"tool":      itemFields("tool", call.Tool, "name"),
 	"resource":  itemFields("resource", call.Resource, "uri"),
@@ -138,7 +138,7 @@ func itemFields(variable string, kind call.Kind, id string) map[string]*types.Fi
 	return f
 }
 
-// is reports whether the item is of the kind. A template is judged as a resource.
+// is reports whether the item is of the kind. Templates count as resources.
 func (v *vars) is(kind call.Kind) bool {
 	return v.item != nil && (v.item.Kind == kind || kind == call.Resource && v.item.Kind == call.Template)
 }
@@ -184,7 +184,7 @@ func requestFields() map[string]*types.FieldType {
 	}
 }
 
-// provider knows the types of our variables beside those of CEL.
+// provider provides the types of the variables beside those of CEL.
 type provider struct{ types.Provider }
 
 func (p provider) FindStructType(name string) (*types.Type, bool) {
@@ -216,13 +216,13 @@ func (p provider) NewValue(name string, values map[string]ref.Val) ref.Val {
 	return p.Provider.NewValue(name, values)
 }
 
-// environment is what all conditions are compiled in.
+// environment is the environment in which all conditions are compiled.
 var environment = newEnvironment()
 
 func newEnvironment() *cel.Env {
 	registry, err := types.NewRegistry()
 	if err != nil {
-		panic(err) // it takes no arguments that could be wrong
+		panic(err) // it has no arguments
 	}
 	opts := []cel.EnvOption{
 		cel.CustomTypeAdapter(registry),
@@ -241,24 +241,23 @@ func newEnvironment() *cel.Env {
 	}
 	env, err := cel.NewEnv(opts...)
 	if err != nil {
-		panic(fmt.Sprintf("policy: the environment of conditions: %v", err)) // nothing of it comes from outside
+		panic(fmt.Sprintf("policy: the environment of conditions: %v", err)) // its input is constant
 	}
 	return env
 }
 
-// object returns the members of an object for CEL, none when v is no object.
+// object returns the members of a JSON object for CEL, none for another value.
 func object(v wire.Value) map[string]any {
 	out := make(map[string]any)
 	for m := range v.Members() {
-		if key := m.Key.Str(); out[key] == nil { // of several the first, as everywhere
+		if key := m.Key.Str(); out[key] == nil { // the first of several members counts, as everywhere
 			out[key] = native(m.Value)
 		}
 	}
 	return out
 }
 
-// native returns a value of JSON for CEL. A number that is an integer is one,
-// however it is written.
+// native returns a JSON value for CEL. Every number with an integral value is an integer.
 func native(v wire.Value) any {
 	switch v.Kind() {
 	case '{':
