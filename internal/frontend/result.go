@@ -21,59 +21,70 @@ func (s *Server) appendModern(dst []byte, method string, res call.Result) []byte
 	if root.Kind() != '{' {
 		return append(dst, raw...) // not an object, which the conformance rules deal with
 	}
-	var meta, kind, ttl, scope wire.Value
-	empty, incomplete := true, false
-	for m := range root.Members() {
-		empty = false
-		switch {
-		case m.Is("_meta"):
-			meta = m.Value
-		case m.Is("resultType"):
-			kind = m.Value
-			incomplete = incomplete || !kind.IsString("complete")
-		case m.Is("ttlMs"):
-			ttl = m.Value
-		case m.Is("cacheScope"):
-			scope = m.Value
-		}
-	}
-	if incomplete && res.Revision.Era() == wire.EraLegacy {
+	m := readResult(root)
+	if m.incomplete && res.Revision.Era() == wire.EraLegacy {
 		e := wire.NewEdit(raw)
 		e.Remove(e.Root(), "resultType")
 		return s.appendModern(dst, method, call.Result{Raw: e.Bytes()})
 	}
-	if meta.Kind() == '{' && !meta.Get(wire.MetaServerInfo).Exists() {
+	if m.meta.Kind() == '{' && !m.meta.Get(wire.MetaServerInfo).Exists() {
 		e := wire.NewEdit(raw)
-		e.Add(meta, wire.MetaServerInfo, s.options.Info)
+		e.Add(m.meta, wire.MetaServerInfo, s.options.Info)
 		raw = e.Bytes()
 		root = wire.ValueOf(raw)
 	}
 	text := root.Raw()
 	dst = append(dst, text[:len(text)-1]...)
 	add := func(member string) {
-		if !empty {
+		if !m.empty {
 			dst = append(dst, ',')
 		}
-		empty = false
+		m.empty = false
 		dst = append(dst, member...)
 	}
-	if !kind.Exists() {
+	if !m.resultType.Exists() {
 		add(`"resultType":"complete"`)
 	}
-	if wire.MethodOf(method).Cacheable && (!kind.Exists() || kind.IsString("complete")) {
-		if !ttl.Exists() {
+	if wire.MethodOf(method).Cacheable && (!m.resultType.Exists() || m.resultType.IsString("complete")) {
+		if !m.ttlMs.Exists() {
 			add(`"ttlMs":0`)
 		}
-		if !scope.Exists() {
+		if !m.cacheScope.Exists() {
 			add(`"cacheScope":"private"`)
 		}
 	}
-	if !meta.Exists() {
+	if !m.meta.Exists() {
 		add(`"_meta":{`)
 		dst = append(dst, s.serverInfo...)
 		dst = append(dst, '}')
 	}
 	return append(dst, '}')
+}
+
+// resultMembers are the members of a result that appendModern looks at.
+type resultMembers struct {
+	meta, resultType, ttlMs, cacheScope wire.Value
+	empty                               bool // there are no members at all
+	incomplete                          bool // a resultType is not "complete"
+}
+
+func readResult(root wire.Value) resultMembers {
+	r := resultMembers{empty: true}
+	for m := range root.Members() {
+		r.empty = false
+		switch {
+		case m.Is("_meta"):
+			r.meta = m.Value
+		case m.Is("resultType"):
+			r.resultType = m.Value
+			r.incomplete = r.incomplete || !m.Value.IsString("complete")
+		case m.Is("ttlMs"):
+			r.ttlMs = m.Value
+		case m.Is("cacheScope"):
+			r.cacheScope = m.Value
+		}
+	}
+	return r
 }
 
 // legacyResult returns a result without the members that only modern revisions have. A
