@@ -21,7 +21,7 @@ func isArray(body []byte) bool {
 // serveBatch serves an array of messages, which only revision 2025-03-26 has
 // (2025-03-26, basic/transports, "Sending Messages to the Server"). Its requests run
 // concurrently.
-func (s *Server) serveBatch(p *postResponse, r *http.Request, who *call.Principal, body []byte) {
+func (s *Server) serveBatch(p *postResponse, r *http.Request, principal *call.Principal, body []byte) {
 	refuse := func(format string, args ...any) {
 		s.rejectMessage(p.w, r, wire.ID{}, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: "+format, args...))
 	}
@@ -30,7 +30,7 @@ func (s *Server) serveBatch(p *postResponse, r *http.Request, who *call.Principa
 		return
 	}
 	p.era = wire.EraLegacy
-	sess, client, ok := s.findSession(p.w, r, who, wire.ID{})
+	sess, client, ok := s.findSession(p.w, r, principal, wire.ID{})
 	if !ok {
 		return
 	}
@@ -57,8 +57,8 @@ func (s *Server) serveBatch(p *postResponse, r *http.Request, who *call.Principa
 	}
 	p.sess = sess
 	answers, requests := answerBatch(sess, parts, s.options.Limits.JSON, func(m *wire.Message) *exchange {
-		x := s.legacyCall(context.WithoutCancel(r.Context()), p, sess, client, who, m)
-		x.call.ShareKey = s.callShare(r.RemoteAddr, who, client)
+		x := s.legacyCall(context.WithoutCancel(r.Context()), p, sess, client, principal, m)
+		x.call.ShareKey = s.callShare(r.RemoteAddr, principal, client)
 		return x
 	})
 	switch {

@@ -13,12 +13,12 @@ import (
 
 // serveGet opens a stream for messages that belong to no call, or resumes a stream
 // whose connection broke.
-func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, who *call.Principal) {
+func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, principal *call.Principal) {
 	if len(r.Header[wire.HeaderSession]) == 0 {
 		s.refuseWithoutSession(w, r)
 		return
 	}
-	sess, client, ok := s.findSession(w, r, who, wire.ID{})
+	sess, client, ok := s.findSession(w, r, principal, wire.ID{})
 	if !ok {
 		return
 	}
@@ -28,12 +28,12 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, who *call.Prin
 	}
 	eventID, single := header(r, wire.HeaderLastEvent)
 	if !single {
-		s.refuseGet(w, r, who, stream.ErrUnknownEvent)
+		s.refuseGet(w, r, principal, stream.ErrUnknownEvent)
 		return
 	}
-	st, c, err := s.openGet(sess, eventID, s.newEventWriter(w, s.requestShare(r, who)))
+	st, c, err := s.openGet(sess, eventID, s.newEventWriter(w, s.requestShare(r, principal)))
 	if err != nil {
-		s.refuseGet(w, r, who, err)
+		s.refuseGet(w, r, principal, err)
 		return
 	}
 	defer sess.Detach(st)
@@ -43,7 +43,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, who *call.Prin
 		defer timer.Stop()
 		expire = timer.C
 	}
-	ctx, cancel := untilCredentialsExpire(r, who)
+	ctx, cancel := untilCredentialsExpire(r, principal)
 	defer cancel()
 	c.Run(ctx, expire)
 }
@@ -82,9 +82,9 @@ func (s *Server) attachGet(sess *session.Session, st *stream.Stream, connect fun
 // refuseGet answers a GET that gets no stream. The status is not 404 for an unknown
 // event, because 404 means that the session has ended. It is 204 if the client has all
 // events of the stream, which ends its attempts (WHATWG HTML, "Server-sent events").
-func (s *Server) refuseGet(w http.ResponseWriter, r *http.Request, who *call.Principal, err error) {
+func (s *Server) refuseGet(w http.ResponseWriter, r *http.Request, principal *call.Principal, err error) {
 	if errors.Is(err, stream.ErrUnknownEvent) || errors.Is(err, stream.ErrEventsLost) {
-		s.logRefused("event id refused", r, who, err)
+		s.logRefused("event id refused", r, principal, err)
 	}
 	switch {
 	case errors.Is(err, stream.ErrComplete):

@@ -12,17 +12,17 @@ import (
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.recoverPanic(w)
 	timed := setBodyDeadline(w, r)
-	who := s.admit(w, r)
-	if who == nil {
+	principal := s.admit(w, r)
+	if principal == nil {
 		return
 	}
 	switch r.Method {
 	case http.MethodPost:
-		s.servePost(w, r, who, timed)
+		s.servePost(w, r, principal, timed)
 	case http.MethodGet:
-		s.serveGet(w, r, who)
+		s.serveGet(w, r, principal)
 	case http.MethodDelete:
-		s.serveDelete(w, r, who)
+		s.serveDelete(w, r, principal)
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
 		s.refuse(w, r, &refusal{status: http.StatusMethodNotAllowed, reason: "this HTTP method is not served here"})
@@ -43,7 +43,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) *call.Principal {
 		return nil
 	}
 	set.allowCORS(w, r)
-	who, err := s.options.Authenticate(r)
+	principal, err := s.options.Authenticate(r)
 	if err != nil {
 		s.refuseUnauthenticated(w, r, err)
 		return nil
@@ -54,25 +54,25 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) *call.Principal {
 			return nil
 		}
 	}
-	return who
+	return principal
 }
 
 // untilCredentialsExpire returns the context of a stream that has no end of its own.
 // It ends with the request, and when the sender's credentials expire: a client that
 // comes again has to authenticate again.
-func untilCredentialsExpire(r *http.Request, who *call.Principal) (context.Context, context.CancelFunc) {
-	if who.Expires.IsZero() {
+func untilCredentialsExpire(r *http.Request, principal *call.Principal) (context.Context, context.CancelFunc) {
+	if principal.Expires.IsZero() {
 		return r.Context(), func() {}
 	}
-	return context.WithDeadline(r.Context(), who.Expires)
+	return context.WithDeadline(r.Context(), principal.Expires)
 }
 
-func (s *Server) servePost(w http.ResponseWriter, r *http.Request, who *call.Principal, timed bool) {
+func (s *Server) servePost(w http.ResponseWriter, r *http.Request, principal *call.Principal, timed bool) {
 	if refused := checkContentType(r); refused != nil {
 		s.refuse(w, r, refused)
 		return
 	}
-	p := &postResponse{s: s, w: w, r: r, ctx: r.Context(), reserved: reservation{s: s, share: s.requestShare(r, who)}}
+	p := &postResponse{s: s, w: w, r: r, ctx: r.Context(), reserved: reservation{s: s, share: s.requestShare(r, principal)}}
 	defer p.cleanUp()
 	if p.accepts = parseAccept(r.Header["Accept"]); !p.accepts.json && !p.accepts.events {
 		s.refuse(w, r, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name application/json or text/event-stream, better both"})
@@ -92,23 +92,23 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request, who *call.Pri
 		return
 	}
 	p.body = body
-	if s.serveBody(p, r, who) {
+	if s.serveBody(p, r, principal) {
 		p.releaseBody()
 	}
 }
 
 // serveBody serves the body of p. It reports whether the body's buffer can be reused,
 // see bodyIsFree.
-func (s *Server) serveBody(p *postResponse, r *http.Request, who *call.Principal) bool {
+func (s *Server) serveBody(p *postResponse, r *http.Request, principal *call.Principal) bool {
 	if isArray(p.body.b) {
-		s.serveBatch(p, r, who, p.body.b)
+		s.serveBatch(p, r, principal, p.body.b)
 		return false
 	}
 	m, err := wire.Parse(p.body.b, s.options.Limits.JSON)
 	if err != nil {
 		invalid := err.(*wire.Error)
 		if name, _ := header(r, wire.HeaderSession); name != "" {
-			if sess, unknown := s.sessions.Get(name, keyOf(who)); unknown == nil && sess.FailAsk(responseIn(p.body.b), invalid) {
+			if sess, unknown := s.sessions.Get(name, keyOf(principal)); unknown == nil && sess.FailAsk(responseIn(p.body.b), invalid) {
 				m.ID = wire.ID{} // the id of an ask of ours, which the client may use for a request
 			}
 		}
@@ -122,8 +122,8 @@ func (s *Server) serveBody(p *postResponse, r *http.Request, who *call.Principal
 	meta := readMeta(&m)
 	if eraOf(r, &m, &meta) == wire.EraModern {
 		p.era = wire.EraModern
-		return s.serveModern(p, r, who, &m, &meta)
+		return s.serveModern(p, r, principal, &m, &meta)
 	}
 	p.era = wire.EraLegacy
-	return s.serveLegacy(p, r, who, &m)
+	return s.serveLegacy(p, r, principal, &m)
 }

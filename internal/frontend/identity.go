@@ -22,7 +22,7 @@ const modernPrefix = "modern "
 //
 // Forwarding headers are not verified, but a client that forges them only makes
 // itself another client of the same principal.
-func (s *Server) modernClientKey(r *http.Request, who *call.Principal, info wire.Raw) string {
+func (s *Server) modernClientKey(r *http.Request, principal *call.Principal, info wire.Raw) string {
 	if len(info) == 0 {
 		return ""
 	}
@@ -32,7 +32,7 @@ func (s *Server) modernClientKey(r *http.Request, who *call.Principal, info wire
 		h.WriteString(text)
 		h.WriteByte(0) // no part contains it
 	}
-	part(keyOf(who))
+	part(keyOf(principal))
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		host = r.RemoteAddr
@@ -51,9 +51,9 @@ func (s *Server) modernClientKey(r *http.Request, who *call.Principal, info wire
 
 // requestShare returns the share that a request's resources count for: that of the
 // principal, or if the principal is anonymous, of the address.
-func (s *Server) requestShare(r *http.Request, who *call.Principal) fairshare.Share {
+func (s *Server) requestShare(r *http.Request, principal *call.Principal) fairshare.Share {
 	var hash uint64
-	if key := keyOf(who); key != anonymousKey {
+	if key := keyOf(principal); key != anonymousKey {
 		hash = maphash.String(s.seed, key)
 	} else if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		hash = s.addressHash(from.Addr())
@@ -65,8 +65,8 @@ func (s *Server) requestShare(r *http.Request, who *call.Principal) fairshare.Sh
 // the principal, or if the principal is anonymous, of the address. On loopback all
 // clients have one address, so there each client has its own share. Loopback clients
 // without clientInfo have one share together.
-func (s *Server) callShare(remote string, who *call.Principal, client *call.Client) uint64 {
-	if key := keyOf(who); key != anonymousKey {
+func (s *Server) callShare(remote string, principal *call.Principal, client *call.Client) uint64 {
+	if key := keyOf(principal); key != anonymousKey {
 		return maphash.String(s.seed, key)
 	}
 	if from, err := netip.ParseAddrPort(remote); err == nil && !from.Addr().Unmap().IsLoopback() {
@@ -90,11 +90,11 @@ func (s *Server) addressHash(addr netip.Addr) uint64 {
 }
 
 // keyOf returns the key of a principal. It allocates nothing for the anonymous one.
-func keyOf(who *call.Principal) string {
-	if who == call.Anonymous {
+func keyOf(principal *call.Principal) string {
+	if principal == call.Anonymous {
 		return anonymousKey
 	}
-	return who.Key()
+	return principal.Key()
 }
 
 var anonymousKey = call.Anonymous.Key()

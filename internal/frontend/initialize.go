@@ -15,13 +15,13 @@ import (
 )
 
 // initialize opens a session over streamable HTTP.
-func (s *Server) initialize(p *postResponse, r *http.Request, who *call.Principal, m *wire.Message) {
+func (s *Server) initialize(p *postResponse, r *http.Request, principal *call.Principal, m *wire.Message) {
 	client, err := newLegacyClient(m)
 	if err != nil {
 		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, err)
 		return
 	}
-	x := s.legacyCall(context.WithoutCancel(r.Context()), p, nil, client, who, m)
+	x := s.legacyCall(context.WithoutCancel(r.Context()), p, nil, client, principal, m)
 	defer x.Cancel(nil)
 	a, sess := x.openSession(false, true, p.reserved.share)
 	switch {
@@ -91,11 +91,11 @@ func (x *exchange) openSession(tied, counted bool, share fairshare.Share) (answe
 	if a.err != nil || a.noResponse {
 		return a, nil
 	}
-	who := x.call.Principal
+	principal := x.call.Principal
 	sess, err := s.sessions.Open(session.Config{
-		Principal: who, Client: client, Log: s.newEventLog(client.Key, share),
+		Principal: principal, Client: client, Log: s.newEventLog(client.Key, share),
 		Ready:        func() { s.options.Events.SessionReady(client) },
-		RootsChanged: func() { s.options.Events.RootsChanged(client, who.Key()) },
+		RootsChanged: func() { s.options.Events.RootsChanged(client, principal.Key()) },
 		Tied:         tied, Counted: counted, Share: share,
 	})
 	if err != nil {

@@ -20,12 +20,12 @@ func invalidRequest(err error) *wire.Error {
 
 // serveLegacy serves one message of a legacy client. It reports whether the
 // buffer of the body can be reused.
-func (s *Server) serveLegacy(p *postResponse, r *http.Request, who *call.Principal, m *wire.Message) bool {
+func (s *Server) serveLegacy(p *postResponse, r *http.Request, principal *call.Principal, m *wire.Message) bool {
 	if m.Method == wire.MethodInitialize && m.IsRequest() {
-		s.initialize(p, r, who, m)
+		s.initialize(p, r, principal, m)
 		return false
 	}
-	sess, client, ok := s.findSession(p.w, r, who, m.ID)
+	sess, client, ok := s.findSession(p.w, r, principal, m.ID)
 	if !ok {
 		return true
 	}
@@ -36,8 +36,8 @@ func (s *Server) serveLegacy(p *postResponse, r *http.Request, who *call.Princip
 		if sess != nil {
 			ctx = context.WithoutCancel(ctx)
 		}
-		x := s.legacyCall(ctx, p, sess, client, who, m)
-		x.call.ShareKey = s.callShare(r.RemoteAddr, who, client)
+		x := s.legacyCall(ctx, p, sess, client, principal, m)
+		x.call.ShareKey = s.callShare(r.RemoteAddr, principal, client)
 		defer x.Cancel(nil)
 		if sess == nil { // the client could not fetch the answer later
 			p.onLost = func() { x.Cancel(errClientGone) }
@@ -66,7 +66,7 @@ func (s *Server) serveLegacy(p *postResponse, r *http.Request, who *call.Princip
 // without a session is served too, for a client that is not known otherwise, because
 // some hosts drop the header. If findSession reports false, it has answered the
 // request.
-func (s *Server) findSession(w http.ResponseWriter, r *http.Request, who *call.Principal, id wire.ID) (*session.Session, *call.Client, bool) {
+func (s *Server) findSession(w http.ResponseWriter, r *http.Request, principal *call.Principal, id wire.ID) (*session.Session, *call.Client, bool) {
 	version, single := header(r, wire.HeaderVersion)
 	name, named := header(r, wire.HeaderSession)
 	if !single || !named {
@@ -81,12 +81,12 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, who *call.P
 		}
 		return nil, c, true
 	}
-	sess, reason := s.sessions.Get(name, keyOf(who))
+	sess, reason := s.sessions.Get(name, keyOf(principal))
 	if reason == nil && !sess.Touch() {
 		reason = session.ErrUnknown
 	}
 	if reason != nil {
-		s.refuseUnknownSession(w, r, id, who, reason)
+		s.refuseUnknownSession(w, r, id, principal, reason)
 		return nil, nil, false
 	}
 	if version != "" && version != string(sess.Client.Revision) {
@@ -99,26 +99,26 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, who *call.P
 
 // refuseUnknownSession refuses a request whose session cannot be used, and logs the
 // reason.
-func (s *Server) refuseUnknownSession(w http.ResponseWriter, r *http.Request, id wire.ID, who *call.Principal, reason error) {
-	s.logRefused("session id refused", r, who, reason)
+func (s *Server) refuseUnknownSession(w http.ResponseWriter, r *http.Request, id wire.ID, principal *call.Principal, reason error) {
+	s.logRefused("session id refused", r, principal, reason)
 	s.rejectMessage(w, r, id, http.StatusNotFound, errNoSession)
 }
 
 // logRefused logs why a session id or event id of a client is refused. It does not log
 // the id.
-func (s *Server) logRefused(what string, r *http.Request, who *call.Principal, reason error) {
-	s.ratelog.Warn(what, zap.String("principal", who.Subject), zap.String("remote", r.RemoteAddr), zap.NamedError("reason", reason))
+func (s *Server) logRefused(what string, r *http.Request, principal *call.Principal, reason error) {
+	s.ratelog.Warn(what, zap.String("principal", principal.Subject), zap.String("remote", r.RemoteAddr), zap.NamedError("reason", reason))
 }
 
 // legacyCall returns the call of a legacy request, over any transport. In a session
 // over HTTP parent must not end with the connection, because that is not a
 // cancellation. Without a session it must, because the client could not fetch the
 // answer later.
-func (s *Server) legacyCall(parent context.Context, out sink, sess *session.Session, client *call.Client, who *call.Principal, m *wire.Message) *exchange {
+func (s *Server) legacyCall(parent context.Context, out sink, sess *session.Session, client *call.Client, principal *call.Principal, m *wire.Message) *exchange {
 	x := s.newExchange(parent, out, m.ID)
 	x.sess = sess
 	x.call.Method, x.call.Params = m.Method, m.Params
-	x.call.Principal, x.call.Client = who, client
+	x.call.Principal, x.call.Client = principal, client
 	// A server that needs a level should not send debug messages to a client that set none.
 	if x.call.LogLevel = sess.LogLevel(); x.call.LogLevel == wire.LevelNone {
 		x.call.LogLevel = wire.LevelInfo
@@ -187,12 +187,12 @@ func (x *exchange) answerUnknown() answer {
 }
 
 // serveDelete ends a session.
-func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, who *call.Principal) {
+func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, principal *call.Principal) {
 	if len(r.Header[wire.HeaderSession]) == 0 {
 		s.refuseWithoutSession(w, r)
 		return
 	}
-	sess, _, ok := s.findSession(w, r, who, wire.ID{})
+	sess, _, ok := s.findSession(w, r, principal, wire.ID{})
 	if !ok {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 
 // serveModern serves one message of a modern client. It reports whether the
 // buffer of the body can be reused.
-func (s *Server) serveModern(p *postResponse, r *http.Request, who *call.Principal, m *wire.Message, meta *requestMeta) bool {
+func (s *Server) serveModern(p *postResponse, r *http.Request, principal *call.Principal, m *wire.Message, meta *requestMeta) bool {
 	switch {
 	case m.IsResponse():
 		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: modern clients send no responses"))
@@ -31,8 +31,8 @@ func (s *Server) serveModern(p *postResponse, r *http.Request, who *call.Princip
 		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, err)
 		return true
 	}
-	x := s.modernCall(r.Context(), p, who, s.modernClientKey(r, who, meta.info.Raw()), m, meta)
-	x.call.ShareKey = s.callShare(r.RemoteAddr, who, x.call.Client)
+	x := s.modernCall(r.Context(), p, principal, s.modernClientKey(r, principal, meta.info.Raw()), m, meta)
+	x.call.ShareKey = s.callShare(r.RemoteAddr, principal, x.call.Client)
 	x.reserved = &p.reserved
 	defer x.Cancel(nil)
 	p.onLost = func() { x.Cancel(errClientGone) }
@@ -55,10 +55,10 @@ func (s *Server) serveModern(p *postResponse, r *http.Request, who *call.Princip
 // modernCall returns the call of a modern request, over any transport. Its params are
 // still those that the client has sent. key is the Key of the client, or "" for a client
 // that makes only this request.
-func (s *Server) modernCall(parent context.Context, out sink, who *call.Principal, key string, m *wire.Message, meta *requestMeta) *exchange {
+func (s *Server) modernCall(parent context.Context, out sink, principal *call.Principal, key string, m *wire.Message, meta *requestMeta) *exchange {
 	x := s.newExchange(parent, out, m.ID)
 	x.call.Method, x.call.Params = m.Method, m.Params
-	x.call.Principal, x.call.Client = who, modernClient(cmp.Or(key, x.call.ID), meta)
+	x.call.Principal, x.call.Client = principal, modernClient(cmp.Or(key, x.call.ID), meta)
 	x.call.LogLevel = levelOf(meta.level)
 	x.call.TakesRounds = true
 	return x

@@ -30,7 +30,7 @@ type peer struct {
 	id           string          // unguessable
 	remote       string          // the client's address, "" on stdio
 	share        fairshare.Share // for answers that the client has not read; not used on stdio
-	who          *call.Principal
+	principal    *call.Principal
 	stream       *stream.Stream
 	hasSlot      bool // it has reserved the slot of a session
 	servesModern bool // it serves requests of modern clients too
@@ -50,9 +50,9 @@ type peer struct {
 
 // newPeer returns a peer. Its calls have the values of ctx. The caller calls close when
 // the channel is gone.
-func (s *Server) newPeer(ctx context.Context, who *call.Principal, st *stream.Stream) *peer {
+func (s *Server) newPeer(ctx context.Context, principal *call.Principal, st *stream.Stream) *peer {
 	p := &peer{
-		s: s, id: session.NewID(), who: who, stream: st,
+		s: s, id: session.NewID(), principal: principal, stream: st,
 		inflight: make(map[wire.ID]*exchange), listens: make(map[wire.ID]*subscription),
 	}
 	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(ctx)) // only cancel ends it, so that the cause is known
@@ -104,14 +104,14 @@ func (p *peer) receiveRequest(m *wire.Message, h *reservation) *wire.Error {
 	case p.servesModern && meta.isModern():
 		return p.modernRequest(m, &meta, h)
 	case sess == nil && m.Method == wire.MethodPing: // allowed before initialize
-		x := p.s.legacyCall(p.ctx, p.stream, nil, &call.Client{Key: p.id, Sessionless: true, Revision: wire.LatestLegacy}, p.who, m)
+		x := p.s.legacyCall(p.ctx, p.stream, nil, &call.Client{Key: p.id, Sessionless: true, Revision: wire.LatestLegacy}, p.principal, m)
 		return p.startRequest(x, x.answerLegacy, h)
 	case sess == nil && p.servesModern:
 		return errNoRevision
 	case sess == nil:
 		return errNotInitialized
 	}
-	x := p.withShare(p.s.legacyCall(p.ctx, p.stream, sess, sess.Client, p.who, m))
+	x := p.withShare(p.s.legacyCall(p.ctx, p.stream, sess, sess.Client, p.principal, m))
 	if err := x.begin(); err != nil {
 		x.Cancel(nil)
 		return invalidRequest(err)
@@ -125,7 +125,7 @@ func (p *peer) receiveRequest(m *wire.Message, h *reservation) *wire.Error {
 
 // withShare sets the share that the call of x counts for.
 func (p *peer) withShare(x *exchange) *exchange {
-	x.call.ShareKey = p.s.callShare(p.remote, p.who, x.call.Client)
+	x.call.ShareKey = p.s.callShare(p.remote, p.principal, x.call.Client)
 	return x
 }
 
@@ -203,7 +203,7 @@ func (p *peer) initialize(m *wire.Message) *wire.Error {
 	if p.servesModern {
 		client.Key = p.id // requests of both eras belong to one client
 	}
-	x := p.s.legacyCall(p.ctx, p.stream, nil, client, p.who, m)
+	x := p.s.legacyCall(p.ctx, p.stream, nil, client, p.principal, m)
 	defer x.Cancel(nil)
 	a, sess := x.openSession(true, !p.hasSlot, 0)
 	if sess != nil {
@@ -255,7 +255,7 @@ func (p *peer) receiveBatch(data []byte, h *reservation) *wire.Error {
 	return p.start(func() {
 		defer whole.Cancel(nil)
 		answers, _ := answerBatch(sess, parts, p.s.options.Limits.JSON, func(m *wire.Message) *exchange {
-			return p.withShare(p.s.legacyCall(whole.ctx, p.stream, sess, sess.Client, p.who, m))
+			return p.withShare(p.s.legacyCall(whole.ctx, p.stream, sess, sess.Client, p.principal, m))
 		})
 		if len(answers) > 0 {
 			p.respond(joinMessages(answers))
@@ -324,13 +324,13 @@ func (s *peerSet) add(p *peer) {
 
 // get returns the principal's peer with this id. The error is session.ErrUnknown or
 // session.ErrForeign.
-func (s *peerSet) get(id string, who *call.Principal) (*peer, error) {
+func (s *peerSet) get(id string, principal *call.Principal) (*peer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch p := s.byID[id]; {
 	case p == nil:
 		return nil, session.ErrUnknown
-	case keyOf(p.who) != keyOf(who):
+	case keyOf(p.principal) != keyOf(principal):
 		return nil, session.ErrForeign
 	default:
 		return p, nil

@@ -161,7 +161,7 @@ func (s *Server) Revoke(keys []string) {
 	s.sessions.CloseOf(revoked, errRevoked)
 	s.listens.endIf(revoked)
 	s.peers.each(func(p *peer) {
-		if revoked(keyOf(p.who)) {
+		if revoked(keyOf(p.principal)) {
 			p.stop(errRevoked)
 		}
 	})
@@ -175,10 +175,10 @@ func (s *Server) ListChanged(tools, prompts, resources bool) {
 
 // ListChangedFor tells the clients that want to know which lists have changed for
 // them. changed is called for each client, and must not call the server.
-func (s *Server) ListChangedFor(changed func(who *call.Principal, client *call.Client) (tools, prompts, resources bool)) {
-	each := func(who *call.Principal, client *call.Client) stream.ListChanges {
+func (s *Server) ListChangedFor(changed func(principal *call.Principal, client *call.Client) (tools, prompts, resources bool)) {
+	each := func(principal *call.Principal, client *call.Client) stream.ListChanges {
 		var c stream.ListChanges
-		tools, prompts, resources := changed(who, client)
+		tools, prompts, resources := changed(principal, client)
 		if tools {
 			c |= stream.ToolsChanged
 		}

@@ -25,16 +25,16 @@ const sseParam = "sessionId"
 func (s *Server) ServeSSE(w http.ResponseWriter, r *http.Request) {
 	defer s.recoverPanic(w)
 	timed := setBodyDeadline(w, r)
-	who := s.admit(w, r)
-	if who == nil {
+	principal := s.admit(w, r)
+	if principal == nil {
 		return
 	}
 	query := r.URL.Query()
 	switch {
 	case r.Method == http.MethodGet && !query.Has(sseParam):
-		s.openSSE(w, r, who)
+		s.openSSE(w, r, principal)
 	case r.Method == http.MethodPost && query.Has(sseParam):
-		s.postSSE(w, r, who, query[sseParam], timed)
+		s.postSSE(w, r, principal, query[sseParam], timed)
 	default: // clients of newer transports try POST first, and try GET after this status
 		w.Header().Set("Allow", "GET")
 		s.refuse(w, r, &refusal{status: http.StatusMethodNotAllowed, reason: "begin a session with GET, and post its messages to the URL that the first event names"})
@@ -42,15 +42,15 @@ func (s *Server) ServeSSE(w http.ResponseWriter, r *http.Request) {
 }
 
 // openSSE serves a peer until one side ends the stream.
-func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Principal) {
+func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, principal *call.Principal) {
 	if !parseAccept(r.Header["Accept"]).events {
 		s.refuse(w, r, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name text/event-stream"})
 		return
 	}
 	st := s.newEventStream(wire.EraLegacy)
-	share := s.requestShare(r, who)
+	share := s.requestShare(r, principal)
 	conn := st.Connect(s.newEventWriter(w, share))
-	p := s.newPeer(r.Context(), who, st)
+	p := s.newPeer(r.Context(), principal, st)
 	p.remote, p.share = r.RemoteAddr, share
 	defer p.close()
 	if s.draining.Load() {
@@ -70,7 +70,7 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, who *call.Princ
 		return
 	}
 	st.SendEvent(wire.Event{Name: "endpoint", Data: []byte(s.endpointOf(r, p.id))})
-	ctx, cancel := untilCredentialsExpire(r, who)
+	ctx, cancel := untilCredentialsExpire(r, principal)
 	defer cancel()
 	conn.Run(ctx, nil)
 }
@@ -87,20 +87,20 @@ func (s *Server) endpointOf(r *http.Request, id string) string {
 }
 
 // postSSE handles a message of a peer.
-func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, who *call.Principal, names []string, timed bool) {
+func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, principal *call.Principal, names []string, timed bool) {
 	if refused := checkContentType(r); refused != nil {
 		s.refuse(w, r, refused)
 		return
 	}
-	p, reason := s.peers.get(names[0], who)
+	p, reason := s.peers.get(names[0], principal)
 	if reason == nil && len(names) > 1 {
 		reason = session.ErrUnknown
 	}
 	if reason != nil {
-		s.refuseUnknownSession(w, r, wire.ID{}, who, reason)
+		s.refuseUnknownSession(w, r, wire.ID{}, principal, reason)
 		return
 	}
-	h := &reservation{s: s, share: s.requestShare(r, who)}
+	h := &reservation{s: s, share: s.requestShare(r, principal)}
 	defer h.release()
 	body, refused := s.readBody(w, r, h, timed)
 	if refused != nil {

@@ -118,7 +118,7 @@ func (p *peer) modernRequest(m *wire.Message, meta *requestMeta, h *reservation)
 	if err := p.s.checkMetaInBody(meta); err != nil {
 		return err
 	}
-	x := p.s.modernCall(p.ctx, p.stream, p.who, p.id, m, meta)
+	x := p.s.modernCall(p.ctx, p.stream, p.principal, p.id, m, meta)
 	x.call.Params = meta.strip(m.Params)
 	if !p.register(x) {
 		x.Cancel(nil)

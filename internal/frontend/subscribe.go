@@ -73,7 +73,7 @@ func (x *exchange) answerSubscribe() answer {
 // take too long.
 func (s *Server) subscribeResources(x *exchange, sub *subscription) {
 	x.notifyEnded.Store(true) // a listen stream carries no notifications of its own request
-	sub.who, sub.client = x.call.Principal, x.call.Client
+	sub.principal, sub.client = x.call.Principal, x.call.Client
 	asked := requestedResources(x.call.Params)
 	if s.options.Subscriptions == nil || len(asked) == 0 {
 		return

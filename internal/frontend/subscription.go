@@ -13,11 +13,11 @@ import (
 // subscription is one listen stream: what one subscriptions/listen request of a modern
 // client asks for.
 type subscription struct {
-	id     wire.ID // of the request; every message of the subscription carries it
-	who    *call.Principal
-	client *call.Client
-	lists  stream.ListChanges
-	stream *stream.Stream
+	id        wire.ID // of the request; every message of the subscription carries it
+	principal *call.Principal
+	client    *call.Client
+	lists     stream.ListChanges
+	stream    *stream.Stream
 	// shared says that the stream carries other messages too, as on stdio, and does not
 	// end with the subscription.
 	shared bool
@@ -164,7 +164,7 @@ func (s *subscriptionSet) listChanged(of func(*call.Principal, *call.Client) str
 	all := slices.Collect(maps.Keys(s.set))
 	s.mu.Unlock()
 	for _, sub := range all {
-		c := of(sub.who, sub.client) & sub.lists
+		c := of(sub.principal, sub.client) & sub.lists
 		s.mu.Lock()
 		if _, ok := s.set[sub]; ok && c != 0 {
 			sub.stream.Notify(sub.id, stream.Notifications{Lists: c})
@@ -181,7 +181,7 @@ func (s *subscriptionSet) endIf(match func(principal string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for sub := range s.set {
-		if match(keyOf(sub.who)) {
+		if match(keyOf(sub.principal)) {
 			sub.close()
 			sub.finish()
 			delete(s.set, sub)
