@@ -36,19 +36,19 @@ func newCall() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call NAME [JSON]",
 		Short: "Call one tool",
-		Long: "call calls one tool by its public name: of a configured upstream, which it starts for\n" +
-			"that, or of the server at --url. The arguments are a JSON object (- reads it from\n" +
-			"standard input), or --arg for each. Text that the tool answers with is printed as it\n" +
-			"is, pictures and the like by their kind and size. On a terminal progress is shown,\n" +
-			"and forms and addresses of the server are put to you; elsewhere the server is\n" +
-			"told that nobody answers. Requests for sampling are refused.\n\n" +
-			"The exit status is 1 where the tool reports an error or cannot be called.",
+		Long: "call calls a tool by its public name. It starts the configured upstream, or calls\n" +
+			"the server at --url. The arguments are a JSON object (- reads it from standard\n" +
+			"input), or --arg for each. Text in the result is printed as it is, pictures and\n" +
+			"the like by kind and size. On a terminal you see progress, and answer forms and\n" +
+			"open addresses that the server asks for; elsewhere the server learns that nobody\n" +
+			"answers. Requests for sampling are refused.\n\n" +
+			"The exit status is 1 if the tool reports an error or cannot be called.",
 		Example: "  gateway call files__read_file '{\"path\": \"/data/a.txt\"}'\n" +
 			"  gateway call search__find --arg query=go --arg limit=5\n" +
 			"  gateway call find --url https://mcp.example.com/mcp --json < /dev/null",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
-				return usageError{errors.New("call needs the name of a tool, and may have one JSON object of arguments; gateway list tools shows the names")}
+				return usageError{errors.New("call needs the name of a tool and at most one JSON object of arguments; gateway list tools shows the names")}
 			}
 			return nil
 		},
@@ -61,9 +61,9 @@ func newCall() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
 	o.flags(cmd)
-	cmd.Flags().StringArrayVar(&o.args, "arg", nil, "argument `NAME=VALUE`; JSON where the tool wants no string; may be repeated")
+	cmd.Flags().StringArrayVar(&o.args, "arg", nil, "argument `NAME=VALUE`; JSON unless the tool expects a string; may be repeated")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the result as JSON")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long all of it may take, as `DURATION`; 0 is for as long as the upstream may")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long everything may take, as `DURATION`; 0 means the limits of the upstream")
 	return cmd
 }
 
@@ -87,8 +87,7 @@ func (o *callOptions) run(cmd *cobra.Command, args []string) error {
 	return o.print(cmd, raw)
 }
 
-// object reads the arguments that are given as JSON; an empty object where none
-// are.
+// object parses the arguments given as JSON; without any it is an empty object.
 func (o *callOptions) object(stdin io.Reader, args []string) (wire.Raw, error) {
 	text := "{}"
 	if len(args) > 0 {
@@ -109,12 +108,12 @@ func (o *callOptions) object(stdin io.Reader, args []string) (wire.Raw, error) {
 		return nil, usageError{fmt.Errorf("the arguments are not valid JSON: %w", err)}
 	}
 	if wire.ValueOf(raw).Kind() != '{' {
-		return nil, usageError{errors.New("the arguments must be a JSON object, such as '{\"path\": \"a.txt\"}'; for single ones use --arg NAME=VALUE")}
+		return nil, usageError{errors.New("the arguments must be a JSON object, such as '{\"path\": \"a.txt\"}'; for single arguments use --arg NAME=VALUE")}
 	}
 	return raw, nil
 }
 
-// maxArguments bounds what is read from standard input.
+// maxArguments bounds the arguments from standard input.
 const maxArguments = 16 << 20
 
 // call makes the call.
@@ -169,8 +168,8 @@ func (o *callOptions) call(cmd *cobra.Command, cfg *config.Config, source string
 	return result, err
 }
 
-// questions is where questions are put: standard error, or the terminal itself
-// where that leads elsewhere.
+// questions is the writer for questions: standard error, or the terminal if standard error is
+// redirected.
 func questions(stderr io.Writer) (tty io.Writer, end func(), err error) {
 	if console.IsTerminal(stderr) {
 		return stderr, func() {}, nil
@@ -182,11 +181,11 @@ func questions(stderr io.Writer) (tty io.Writer, end func(), err error) {
 	return f, func() { _ = f.Close() }, nil
 }
 
-// maxVisits bounds how often a tool may ask to open addresses before it answers.
+// maxVisits bounds how often a tool may ask the user to open addresses.
 const maxVisits = 10
 
-// publicName is the public name of a tool of the server at --url: that may have
-// names which no client of a gateway would get.
+// publicName is the public name of a tool of the server at --url, whose native name may be invalid as a
+// public one.
 func publicName(v *gateway.InProcess, who *call.Principal, native string) string {
 	for _, e := range v.Table().View(who, nil).Entries(call.Tool) {
 		if e.Native == native {
@@ -196,7 +195,7 @@ func publicName(v *gateway.InProcess, who *call.Principal, native string) string
 	return native
 }
 
-// withArgs puts what --arg gives into the arguments.
+// withArgs adds the values of --arg to the arguments.
 func (o *callOptions) withArgs(v *gateway.InProcess, who *call.Principal, name string, given wire.Raw) (wire.Raw, error) {
 	if len(o.args) == 0 {
 		return given, nil
@@ -215,8 +214,8 @@ func (o *callOptions) withArgs(v *gateway.InProcess, who *call.Principal, name s
 	return given, nil
 }
 
-// argument is a value from the shell: a string where the schema says so, else
-// JSON where it is any, else a string.
+// argument is a value from the shell: a string if the schema says so, else JSON if it is valid, else a
+// string.
 func argument(schema wire.Value, text string) wire.Raw {
 	raw := wire.Raw(strings.TrimSpace(text))
 	if schema.Get("type").IsString("string") || wire.Check(raw, wire.Limits{}, wire.Strict) != nil {
@@ -225,8 +224,7 @@ func argument(schema wire.Value, text string) wire.Raw {
 	return raw
 }
 
-// advised is an error for those who run the gateway: where an upstream is down it
-// says what to do about it, which clients do not read.
+// advised adds the reason of an upstream that is down to an error; clients of a gateway do not get it.
 func advised(err error, upstreams []inspect.Upstream) error {
 	var rpc *wire.Error
 	if !errors.As(err, &rpc) {
@@ -240,7 +238,7 @@ func advised(err error, upstreams []inspect.Upstream) error {
 	return err
 }
 
-// failure is an error of a call for people.
+// failure is the error of a call as text for people.
 func (o *callOptions) failure(err error) error {
 	var rpc *wire.Error
 	if errors.As(err, &rpc) {
@@ -260,7 +258,7 @@ func (o *callOptions) failure(err error) error {
 	return err
 }
 
-// print prints a result, and fails if the tool says that it failed.
+// print prints a result, and fails if the tool reports an error.
 func (o *callOptions) print(cmd *cobra.Command, result wire.Raw) error {
 	out := cmd.OutOrStdout()
 	failed := wire.ValueOf(result).Get("isError").Bool()
@@ -275,12 +273,12 @@ func (o *callOptions) print(cmd *cobra.Command, result wire.Raw) error {
 		return console.Result(out, console.StyleOf(out, lookupEnv), console.IsTerminal(out), result)
 	}
 	if failed {
-		return errTold
+		return errReported
 	}
 	return nil
 }
 
-// shellClient is the client that a call from the shell has.
+// shellClient is the client of a call from the shell.
 func shellClient(capabilities wire.Raw) *call.Client {
 	return &call.Client{
 		Key: "shell", Revision: wire.Rev20251125, Capabilities: capabilities,
@@ -288,7 +286,7 @@ func shellClient(capabilities wire.Raw) *call.Client {
 	}
 }
 
-// silent is a back channel that nobody listens to.
+// silent is a back channel without a person.
 type silent struct{}
 
 func (silent) Notify(string, wire.Raw) {}
@@ -297,11 +295,10 @@ func (silent) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
 	return nil, wire.Errorf(wire.CodeMethodNotFound, "nobody answers here")
 }
 
-// shell is the back channel of a call from the shell: progress goes to the
-// terminal, and questions to whoever sits at it.
+// shell is the back channel of a call from the shell: progress and questions go to the terminal.
 type shell struct {
 	screen *console.Screen
-	prompt *console.Prompter // nil where nobody sits
+	prompt *console.Prompter // nil without a terminal
 
 	asking sync.Mutex // one question at a time
 }
@@ -354,8 +351,7 @@ func (s *shell) Ask(ctx context.Context, method string, params wire.Raw) (wire.R
 	return silent{}.Ask(ctx, method, params)
 }
 
-// opened has the person open the addresses that an error asks for, and returns
-// whether to call again.
+// opened asks the person to open the addresses in an error, and reports whether to call again.
 func (s *shell) opened(ctx context.Context, err error) bool {
 	var rpc *wire.Error
 	if s.prompt == nil || !errors.As(err, &rpc) || rpc.Code != wire.CodeURLElicitation {

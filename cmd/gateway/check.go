@@ -23,7 +23,7 @@ type checkOptions struct {
 	runOptions
 	offline, json bool
 	names         []string      // upstreams to connect to; none: all
-	probe         []string      // upstreams whose answers are looked at
+	probe         []string      // upstreams to probe
 	timeout       time.Duration // for all to be ready
 	callTimeout   time.Duration // for each answer
 }
@@ -33,19 +33,18 @@ func newCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [UPSTREAM…]",
 		Short: "Check the configuration and every upstream",
-		Long: "check reads the configuration and reports everything that is wrong with it at once,\n" +
-			"then connects to every upstream at the same time and says what it found: whether it\n" +
-			"can be reached, its era and revision, how many items it lists, items whose names\n" +
-			"clash, and faults against the specification. It listens nowhere. Names of upstreams\n" +
-			"have it connect to those alone.\n\n" +
-			"--probe UPSTREAM has it look at answers, too: it calls the tools that say that they only\n" +
-			"read (readOnlyHint) with arguments that their own schemas give, gets the prompts that\n" +
-			"need none, and reads some of the resources. It calls nothing else.\n\n" +
-			"The exit status is 1 where something is an error: a fault of the configuration, an\n" +
-			"upstream that cannot be reached or listed, or an answer that clients cannot get.\n" +
-			"Warnings leave it at 0.",
+		Long: "check reports all errors of the configuration at once. Then it connects to every\n" +
+			"upstream and reports whether it can be reached, its era and revision, how many\n" +
+			"items it lists, items whose names clash, and violations of the specification. It\n" +
+			"listens on no address. With names it connects only to these upstreams.\n\n" +
+			"--probe UPSTREAM also checks answers: it calls the tools that declare that they\n" +
+			"only read (readOnlyHint) with arguments from their own schemas, gets the prompts\n" +
+			"without required arguments, and reads some of the resources. It calls nothing else.\n\n" +
+			"The exit status is 1 after an error: an error in the configuration, an upstream\n" +
+			"that cannot be reached or listed, or an answer that clients cannot get. Warnings\n" +
+			"leave it at 0.",
 		Example: "  gateway check -c gateway.yaml\n  gateway check --offline        # only the file\n  gateway check search           # one upstream\n" +
-			"  gateway check --probe search   # all, and what search answers",
+			"  gateway check --probe search   # all, and the answers of search",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return o.upstreamNames(), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -57,8 +56,8 @@ func newCheck() *cobra.Command {
 	o.configFlag(cmd)
 	cmd.Flags().BoolVar(&o.offline, "offline", false, "connect to nothing")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
-	cmd.Flags().StringArrayVar(&o.probe, "probe", nil, "look at answers of the upstream `NAME`, too; may be repeated")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long upstreams may take to be ready, altogether, as `DURATION`")
+	cmd.Flags().StringArrayVar(&o.probe, "probe", nil, "also check answers of the upstream `NAME`; may be repeated")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long all upstreams together may take to start, as `DURATION`")
 	cmd.Flags().DurationVar(&o.callTimeout, "call-timeout", 10*time.Second, "how long each answer may take with --probe, as `DURATION`")
 	complete(cmd, "probe", o.upstreamNames)
 	return cmd
@@ -155,10 +154,10 @@ func (o *checkOptions) wanted(name string) bool {
 	return len(o.names) == 0 || slices.Contains(o.names, name)
 }
 
-// known reports names that there are not, or that nothing can be done with.
+// known reports names of upstreams that do not exist or cannot be checked.
 func (o *checkOptions) known(cfg *config.Config, source string) error {
 	if o.offline && len(o.probe)+len(o.names) > 0 {
-		return usageError{errors.New("--offline connects to nothing: leave --probe and the names of upstreams out")}
+		return usageError{errors.New("--offline connects to nothing: remove --probe and the names of upstreams")}
 	}
 	all := namesOf(cfg)
 	if source == "" {

@@ -12,16 +12,16 @@ import (
 	"mcpgateway/internal/inspect"
 )
 
-// probeItems is how many items of each kind a probe asks one upstream for.
+// probeItems bounds how many items of each kind a probe requests of one upstream.
 var probeItems = [call.Kinds]int{call.Tool: 200, call.Prompt: 50, call.Resource: 20}
 
-// writeProbes is what became of the probes, for people.
+// writeProbes prints the results of probes for people.
 func writeProbes(r *inspect.Report, out io.Writer, s console.Style, columns int) error {
 	if len(r.Probes) == 0 {
 		return nil
 	}
 	var rows [][]string
-	var others []inspect.ProbeReport // of which the next are counted in one row
+	var others []inspect.ProbeReport // counted in one row
 	flush := func() {
 		if len(others) > 0 {
 			first := others[0]
@@ -61,8 +61,7 @@ func writeProbes(r *inspect.Report, out io.Writer, s console.Style, columns int)
 	return console.Table(out, s, columns, []string{"PROBED", "KIND", "ITEM", "TIME", "RESULT"}, rows)
 }
 
-// each returns those of which is holds, or does not, in the order of upstreams and
-// kinds.
+// each returns the probes for which is returns the wanted value, in the order of upstreams and kinds.
 func each(all []inspect.ProbeReport, is func(inspect.ProbeReport) bool, holds bool) (some []inspect.ProbeReport) {
 	for _, p := range all {
 		if is(p) == holds {
@@ -77,7 +76,7 @@ func probeGroup(p inspect.ProbeReport) string {
 	return strings.Join([]string{p.Upstream, p.Kind, p.Why}, "\x00")
 }
 
-// probeText is what became of an item, in one line.
+// probeText is the result for an item on one line.
 func probeText(p inspect.ProbeReport) string {
 	asked := ""
 	if p.Asked > 0 {

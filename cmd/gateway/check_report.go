@@ -16,7 +16,7 @@ import (
 	"mcpgateway/internal/inspect"
 )
 
-// print prints what was found, and fails if something is an error.
+// print prints the findings, and fails if one is an error.
 func (o *checkOptions) print(cmd *cobra.Command, report *inspect.Report) error {
 	report.OK = !slices.ContainsFunc(report.Findings, func(f inspect.Finding) bool { return f.Severity == inspect.SeverityError })
 	out := cmd.OutOrStdout()
@@ -27,7 +27,7 @@ func (o *checkOptions) print(cmd *cobra.Command, report *inspect.Report) error {
 		err = writeReport(report, out, console.StyleOf(out, lookupEnv), console.Columns(out))
 	}
 	if err == nil && !report.OK {
-		return errTold
+		return errReported
 	}
 	return err
 }

@@ -25,13 +25,13 @@ const (
 	exitUsage  = 2
 )
 
-// errTold is a failure that the verb has told already.
-var errTold = errors.New("failed")
+// errReported is a failure that the verb has already reported.
+var errReported = errors.New("failed")
 
 // usageError marks an error as wrong usage of the command line.
 type usageError struct{ error }
 
-// run is the command without the process around it.
+// run executes the command without ending the process.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
@@ -42,7 +42,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitDone
 	}
-	if errors.Is(err, errTold) {
+	if errors.Is(err, errReported) {
 		return exitFailed
 	}
 	var faults config.Errors
@@ -65,8 +65,8 @@ func newRoot() *cobra.Command {
 		Use:   "gateway",
 		Short: "One MCP endpoint in front of many MCP servers",
 		Long: "gateway serves one MCP endpoint in front of many MCP servers.\n\n" +
-			"Without a verb it runs, with ./gateway.yaml or the file in the user's configuration\n" +
-			"folder; with neither it serves built-in demo upstreams.",
+			"Without a verb it runs with ./gateway.yaml, or the gateway.yaml in your\n" +
+			"configuration folder, or without both with built-in demo upstreams.",
 		Args:          noArgs,
 		Version:       version(),
 		SilenceErrors: true,
@@ -78,8 +78,8 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	opts.flags(root)
 	root.AddCommand(newRun(), newStdio(), newCheck(), newList(), newCall(), newExplain(), newPin(), newImport(), newKey(), newLogin(), newHealth(), newVersion())
-	root.PersistentPreRunE = given
-	// cobra's own take any word for a verb, or a shell, and print their help.
+	root.PersistentPreRunE = checkFlags
+	// The commands of cobra accept any word as a verb or a shell and print their help.
 	root.InitDefaultHelpCmd()
 	if help, _, err := root.Find([]string{"help"}); err == nil {
 		help.Args = func(_ *cobra.Command, args []string) error {
@@ -96,17 +96,16 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// given refuses flags that are there without a value, as of a variable of a shell that
-// is not set, where something else would be done than was meant; and times that were
-// over before they began.
-func given(cmd *cobra.Command, _ []string) error {
+// checkFlags refuses empty values of flags, for example from a shell variable that is not set, and
+// negative durations. The verb would do something else than the user expects.
+func checkFlags(cmd *cobra.Command, _ []string) error {
 	for _, name := range []string{"config", "url", "listen", "admin-listen", "output", "args", "kind", "id"} {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
-			return usageError{fmt.Errorf("--%s is empty: give it a value, or leave it out", name)}
+			return usageError{fmt.Errorf("--%s is empty: give it a value, or remove it", name)}
 		}
 	}
 	for _, name := range []string{"timeout", "call-timeout"} {
-		if d, err := cmd.Flags().GetDuration(name); err == nil && d < 0 { // an error where the verb has none
+		if d, err := cmd.Flags().GetDuration(name); err == nil && d < 0 { // the error means that the verb has no such flag
 			return usageError{fmt.Errorf("--%s %s: must not be negative", name, d)}
 		}
 	}
@@ -124,7 +123,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return usageError{fmt.Errorf("unknown verb or argument %q for %q%s", args[0], cmd.CommandPath(), hint)}
 }
 
-// fileHint is for who gives a configuration as an argument.
+// fileHint is advice for a configuration file given as an argument.
 func fileHint(arg string) string {
 	if slices.Contains(configExtensions, strings.TrimPrefix(filepath.Ext(arg), ".")) {
 		return "; for a configuration write -c " + arg
@@ -132,7 +131,7 @@ func fileHint(arg string) string {
 	return ""
 }
 
-// configExtensions are what names of configurations end in.
+// configExtensions are the extensions of configuration files.
 var configExtensions = []string{"yaml", "yml", "json", "jsonc"}
 
 func newRun() *cobra.Command {
@@ -152,9 +151,9 @@ func newStdio() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stdio",
 		Short: "Serve the program that started this one, on standard input and output",
-		Long: "stdio serves what run serves to one client, on standard input and output, for hosts\n" +
-			"that can only start commands. It ends when its input does, and listens nowhere:\n" +
-			"the keys listen and admin have no effect. The log goes to standard error.",
+		Long: "stdio serves one client on standard input and output, for hosts that can only\n" +
+			"start commands. It ends when its input ends, and listens on no address: the keys\n" +
+			"listen and admin have no effect. The log goes to standard error.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return opts.runStdio(cmd) },
 	}
@@ -166,7 +165,7 @@ func newVersion() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version and the revisions of the protocol that are spoken",
+		Short: "Print the version and the supported revisions of the protocol",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON {
@@ -180,8 +179,8 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
-// versioned is what version --json prints. Members are added in later versions,
-// never renamed or removed.
+// versioned is the output of version --json. Later versions add members, and never rename or remove
+// one.
 type versioned struct {
 	Version   string   `json:"version"`
 	Revisions []spoken `json:"revisions"` // the newest first
@@ -200,7 +199,7 @@ func versionNow() versioned {
 	return v
 }
 
-// versionText is what the verb version and the flag print.
+// versionText is the output of the verb version and of the flag.
 func versionText() string {
 	v := versionNow()
 	out := "gateway " + v.Version + "\n"
@@ -210,12 +209,11 @@ func versionText() string {
 	return out
 }
 
-// release is the version that whoever builds a release or an image gives, with
-// -ldflags "-X main.release=...": an image is built without the repository.
+// release is the version set by -ldflags "-X main.release=..." for a release or an image, which is built
+// without the repository.
 var release string
 
-// version is the release, or that of the module or the commit that the binary
-// was built from.
+// version is the release, else the version of the module or the commit of the build.
 func version() string {
 	if release != "" {
 		return release
@@ -227,8 +225,8 @@ func version() string {
 // pseudoVersion has the form in which Go names a commit without a tag.
 var pseudoVersion = regexp.MustCompile(`[-.]\d{14}-[0-9a-f]{12}(\+.*)?$`)
 
-// versionOf is the version of a build that is no release: the tag that the module has,
-// else commit and day of what was built, and whether files were changed since.
+// versionOf is the version of a build without a release: the tag of the module, else the commit, its day,
+// and whether files were changed.
 func versionOf(info *debug.BuildInfo) string {
 	if info == nil {
 		return "unknown"
@@ -237,8 +235,8 @@ func versionOf(info *debug.BuildInfo) string {
 	for _, s := range info.Settings {
 		vcs[s.Key] = s.Value
 	}
-	// Go makes a version of the commit where there is no tag, which reads like one of a
-	// release; a module that was downloaded has nothing else.
+	// Without a tag Go derives a version from the commit, which looks like a release. A downloaded module
+	// has only that version.
 	made := pseudoVersion.MatchString(info.Main.Version) && vcs["vcs.revision"] != ""
 	if v := info.Main.Version; v != "" && v != "(devel)" && !made {
 		return v
@@ -256,5 +254,5 @@ func versionOf(info *debug.BuildInfo) string {
 	return out
 }
 
-// lookupEnv is the environment that configurations are expanded with.
+// lookupEnv looks up variables for the expansion of configurations.
 var lookupEnv = os.LookupEnv

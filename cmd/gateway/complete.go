@@ -8,17 +8,17 @@ import (
 	"mcpgateway/internal/gateway"
 )
 
-// complete has the shell complete the values of a flag.
+// complete sets the completion of the values of a flag.
 func complete(cmd *cobra.Command, flag string, values func() []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return values(), cobra.ShellCompDirectiveNoFileComp
 	})
 	if err != nil {
-		panic(err) // the flag is not there: a fault of the program
+		panic(err) // the flag does not exist, which is a bug
 	}
 }
 
-// upstreamNames are the upstreams of the configuration, none where it has faults.
+// upstreamNames are the upstreams of the configuration, none if it has errors.
 func (o *runOptions) upstreamNames() []string {
 	cfg, _, err := o.load()
 	if err != nil {
@@ -27,8 +27,7 @@ func (o *runOptions) upstreamNames() []string {
 	return namesOf(cfg)
 }
 
-// toolNames are the tools that the upstreams had when they were last connected
-// to: nothing is started to complete a word.
+// toolNames are the remembered tools of the upstreams, since completion must start nothing.
 func (o *visitOptions) toolNames() []string {
 	cfg, source, err := o.config()
 	if err != nil || o.url != "" {

@@ -35,10 +35,10 @@ func newExplain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain NAME",
 		Short: "Say which rule decides about an item, and why",
-		Long: "explain says whether a principal may use a tool, prompt or resource, which rule of policy\n" +
-			"decides that, and what each other rule has to say. It starts the upstream that NAME\n" +
-			"belongs to, since rules may read what it says of the item, and uses nothing.\n" +
-			"Without --args it says whether there may be arguments with which it is allowed.",
+		Long: "explain says whether a principal may use a tool, prompt or resource, which rule\n" +
+			"of policy decides that, and why each other rule matches or does not. It starts the\n" +
+			"upstream of NAME, since rules may read its description of the item, and calls\n" +
+			"nothing. Without --args it says whether any arguments may be allowed.",
 		Example: "  gateway explain db__query --as alice,group=analyst\n  gateway explain db__query --as alice,claim.tier=gold --args '{\"limit\": 5000}'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -109,14 +109,14 @@ func (o *explainOptions) question(cfg *config.Config, name string) (inspect.Ques
 			return q, []call.Kind{kind}, nil
 		}
 	}
-	return q, nil, usageError{fmt.Errorf("--kind %s: there are tool, prompt and resource", o.kind)}
+	return q, nil, usageError{fmt.Errorf("--kind %s: must be tool, prompt or resource", o.kind)}
 }
 
-// absent says why there is nothing to decide about.
+// absent says why there is no item to decide about.
 func absent(v *gateway.InProcess, name string) error {
 	for _, u := range v.Upstreams() {
 		if u.Revision == "" {
-			return fmt.Errorf("nothing is known of %q, and the upstream %s, which may have it, is %s: %s", name, u.Name, u.State, console.Line(u.Reason))
+			return fmt.Errorf("%q is unknown, and the upstream %s, which may have it, is %s: %s", name, u.Name, u.State, console.Line(u.Reason))
 		}
 	}
 	for _, f := range v.Table().Findings() {
@@ -124,7 +124,7 @@ func absent(v *gateway.InProcess, name string) error {
 			return fmt.Errorf("%q is not published: %s", name, console.Line(f.String()))
 		}
 	}
-	return fmt.Errorf("no upstream has %q, whoever asks; gateway list shows the names that there are", name)
+	return fmt.Errorf("no upstream has %q; gateway list shows all names", name)
 }
 
 func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Explanation) error {
@@ -164,7 +164,7 @@ func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Ex
 	return console.Table(out, s, console.Columns(out), []string{"RULE", "EFFECT", "MATCHES", "WHERE", "WHY"}, rows)
 }
 
-// whose names what decides.
+// whose names the rule or the default that decides.
 func whose(rule, file string, line int) string {
 	if file != "" {
 		return fmt.Sprintf("the rule %s (%s:%d)", rule, file, line)

@@ -8,10 +8,9 @@ import (
 	"mcpgateway/internal/gateway"
 )
 
-// onHangup reloads the configuration at each SIGHUP, until what it returns is
-// called. The signal has another meaning for a program that somebody runs in a
-// terminal: when that is closed, end is called instead, so that the gateway does not
-// go on unseen.
+// onHangup reloads the configuration at each SIGHUP until the returned function is called. In a terminal
+// the signal means that the terminal was closed: then onHangup calls end, so that the gateway does not
+// continue unseen.
 func onHangup(g *gateway.Gateway, end func()) (stop func()) {
 	hangups, done, seen := make(chan os.Signal, 1), make(chan struct{}), hasTerminal()
 	signal.Notify(hangups, syscall.SIGHUP)

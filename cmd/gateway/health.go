@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// maxHealth bounds the answer that is read. It names at most every upstream.
+// maxHealth bounds the answer, which names at most every upstream.
 const maxHealth = 1 << 20
 
 // healthOptions are the flags of `gateway health`.
@@ -32,11 +32,12 @@ func newHealth() *cobra.Command {
 	var opts healthOptions
 	cmd := &cobra.Command{
 		Use:   "health",
-		Short: "Ask a running gateway whether it is well",
-		Long: "health asks a running gateway's admin address whether it is well, or with --ready whether\n" +
-			"it may get traffic, and exits with 0 or 1. It is for health checks of containers that\n" +
-			"have no other program. Without --url it asks the address that the configuration names,\n" +
-			"on this machine; the configuration is found as run finds it.",
+		Short: "Ask a running gateway whether it is healthy",
+		Long: "health asks the admin address of a running gateway whether it is healthy, or with\n" +
+			"--ready whether it is ready for traffic, and exits with 0 or 1. It is for health\n" +
+			"checks of containers without other programs. Without --url it asks the admin\n" +
+			"address in the configuration, on this machine; it finds the configuration as run\n" +
+			"does.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return opts.run(cmd) },
 	}
@@ -68,12 +69,12 @@ func (o *healthOptions) run(cmd *cobra.Command) error {
 // base is the URL of the admin address, without a path.
 func (o *healthOptions) base() (string, error) {
 	if o.url != "" && o.file != "" {
-		return "", usageError{errors.New("--url and --config both say where to ask; give one of them")}
+		return "", usageError{errors.New("--url and --config both name a gateway; give one of them")}
 	}
 	if o.url != "" {
 		u, err := url.Parse(o.url)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
-			return "", usageError{fmt.Errorf("--url %s: want the URL of the admin address without a path, such as http://127.0.0.1:9090", o.url)}
+			return "", usageError{fmt.Errorf("--url %s: must be the URL of the admin address without a path, such as http://127.0.0.1:9090", o.url)}
 		}
 		return u.Scheme + "://" + u.Host, nil
 	}
@@ -81,12 +82,12 @@ func (o *healthOptions) base() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "http://" + ownAddress(cfg.Admin.Listen), nil
+	return "http://" + localAddress(cfg.Admin.Listen), nil
 }
 
-// ownAddress is where this machine reaches what listens on an address: who
-// listens on every address is asked on loopback.
-func ownAddress(listen string) string {
+// localAddress is the address at which this machine reaches a listener. A listener on every address is
+// reached on loopback.
+func localAddress(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return listen
@@ -100,8 +101,8 @@ func ownAddress(listen string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// askHealth returns nil if the page says that all is well. It goes through no
-// proxy and follows no redirect: what answers is the gateway or nobody.
+// askHealth returns nil if the gateway answers that it is healthy. It uses no proxy and follows no redirect,
+// so that only the gateway can answer.
 func askHealth(ctx context.Context, target string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
@@ -114,7 +115,7 @@ func askHealth(ctx context.Context, target string) error {
 		case errors.Is(err, context.DeadlineExceeded):
 			err = errors.New("no answer in time")
 		case errors.Is(err, syscall.ECONNREFUSED):
-			err = errors.New("nothing listens there: start the gateway, or name the admin address of the one that runs with --url, or its configuration with -c")
+			err = errors.New("nothing listens there: start the gateway, or give the admin address of the running one with --url, or its configuration with -c")
 		}
 		return fmt.Errorf("%s: %w", target, err)
 	}
@@ -128,7 +129,7 @@ func askHealth(ctx context.Context, target string) error {
 		return fmt.Errorf("%s: %w", target, err)
 	}
 	if err := json.Unmarshal(body, &page); err != nil || page.Status == "" {
-		return fmt.Errorf("%s: answered %s with something that is not a gateway's health page; --url must be the admin address", target, resp.Status)
+		return fmt.Errorf("%s: answered %s, but not with the health page of a gateway; --url must be the admin address", target, resp.Status)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return nil

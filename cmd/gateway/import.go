@@ -45,8 +45,8 @@ func newImport() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
-	cmd.Flags().StringVarP(&o.out, "output", "o", "", "`FILE` to write, in place of standard output")
-	cmd.Flags().StringVar(&o.env, "env", "", "`FILE` to write the values to that were moved, for a shell")
+	cmd.Flags().StringVarP(&o.out, "output", "o", "", "`FILE` to write, instead of standard output")
+	cmd.Flags().StringVar(&o.env, "env", "", "`FILE` for the values that were moved, to load in a shell")
 	cmd.Flags().BoolVar(&o.force, "force", false, "replace files that exist")
 	return cmd
 }
@@ -87,7 +87,7 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// hostFile reads a file, and finds out which folder it is about.
+// hostFile reads a file, and determines its folder.
 func hostFile(name string) (hostimport.File, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -130,7 +130,7 @@ func (f output) write(force bool) error {
 	return errors.Join(err, file.Close())
 }
 
-// tell says what to know and what to do next.
+// tell prints the warnings and the next steps.
 func (o *importOptions) tell(stderr io.Writer, im *hostimport.Result) {
 	for _, r := range im.Warnings {
 		fmt.Fprintln(stderr, r)
@@ -146,7 +146,7 @@ func (o *importOptions) tell(stderr io.Writer, im *hostimport.Result) {
 		unset = slices.DeleteFunc(slices.Clone(unset), func(v hostimport.Variable) bool { return v.Moved })
 	}
 	if len(unset) > 0 {
-		fmt.Fprintf(stderr, "\nSet in the environment before you go on:\n\n")
+		fmt.Fprintf(stderr, "\nSet these environment variables before you continue:\n\n")
 		for _, v := range unset {
 			fmt.Fprintf(stderr, "  %s%s\n", v.Name, whence(v))
 		}
@@ -155,7 +155,7 @@ func (o *importOptions) tell(stderr io.Writer, im *hostimport.Result) {
 	fmt.Fprintf(stderr, "Then: gateway check -c %s\n", file)
 }
 
-// shellPath is a path as a shell's . takes it: it looks for a plain name in the PATH.
+// shellPath is a path for the command . of a shell, which searches a name without a slash in the PATH.
 func shellPath(name string) string {
 	if !strings.ContainsRune(name, '/') {
 		name = "./" + name
@@ -166,7 +166,7 @@ func shellPath(name string) string {
 	return name
 }
 
-// whence says what the value of a variable is, and where it stands now.
+// whence describes the value of a variable and its place in the file of the host.
 func whence(v hostimport.Variable) string {
 	about := v.Note
 	switch {

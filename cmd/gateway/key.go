@@ -12,17 +12,17 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// maxKeyID is how long the id of a key may be, as the configuration has it.
+// maxKeyID bounds the id of a key, as the configuration does.
 const maxKeyID = 256
 
 func newKey() *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
 		Use:   "key",
-		Short: "Make an API key, and its entry for gateway.yaml",
-		Long: "key makes an API key and prints it, once: it is stored nowhere. Below it stands its\n" +
-			"entry for gateway.yaml, which has the key's digest alone. Clients send the key as\n" +
-			"Authorization: Bearer KEY, or as X-API-Key: KEY.",
+		Short: "Make an API key and its entry for gateway.yaml",
+		Long: "key makes an API key and prints it once: it is stored nowhere. Then it prints the\n" +
+			"entry for gateway.yaml, which contains only the digest of the key. Clients send\n" +
+			"the key as Authorization: Bearer KEY, or as X-API-Key: KEY.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -32,7 +32,7 @@ func newKey() *cobra.Command {
 				id = "key-" + time.Now().UTC().Format("20060102-150405")
 			}
 			key, digest := auth.NewKey()
-			// A string of JSON is one of YAML.
+			// A JSON string is a YAML string.
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), `# The key, shown this once:
 #   %s
 
@@ -45,6 +45,6 @@ auth:
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&id, "id", "", "`ID` of the key, which is the subject of who sends it (default: made of the time)")
+	cmd.Flags().StringVar(&id, "id", "", "`ID` of the key, the subject of its principal (default: from the time)")
 	return cmd
 }

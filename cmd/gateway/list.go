@@ -33,9 +33,9 @@ func newList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [tools|resources|prompts]",
 		Short: "Print what a principal sees",
-		Long: "list prints the tools, resources and prompts that clients get, under their public\n" +
-			"names: of the configured upstreams, which it starts for that, or of the server at\n" +
-			"--url. Upstreams that are down are named on standard error.",
+		Long: "list prints the tools, resources and prompts that clients see, with their public\n" +
+			"names. It starts the configured upstreams, or asks the server at --url. Standard\n" +
+			"error names upstreams that are down.",
 		Example:   "  gateway list\n  gateway list tools --as alice,group=dev\n  gateway list --url http://127.0.0.1:8080/mcp",
 		ValidArgs: kinds,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -52,8 +52,8 @@ func newList() *cobra.Command {
 	return cmd
 }
 
-// seen is what list prints; its JSON is what --json prints. Members are added in
-// later versions, never renamed or removed.
+// seen is the output of list, as JSON with --json. Later versions add members, and never rename or remove
+// one.
 type seen struct {
 	Items       []seenItem    `json:"items"`
 	Unavailable []unavailable `json:"unavailable"` // upstreams that are missing
@@ -100,7 +100,7 @@ func (o *listOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if nobody {
-		return errTold
+		return errReported
 	}
 	return nil
 }
@@ -115,13 +115,13 @@ func (o *listOptions) item(e *catalog.Entry) seenItem {
 		it.Title = v.Get("name").Str()
 	}
 	if o.url != "" {
-		it.Name, it.Upstream, it.Native = e.Native, "", "" // the server's own name is what it is called by
+		it.Name, it.Upstream, it.Native = e.Native, "", "" // a server at --url is called by its native names
 	}
 	return it
 }
 
-// missing notes the upstreams that the lists lack, and returns whether nothing
-// was reached at all.
+// missing records the upstreams that are missing in the lists, and reports whether no upstream was
+// reached.
 func (o *listOptions) missing(ctx context.Context, v *gateway.InProcess, view *catalog.View, got *seen) bool {
 	advice := make(map[string]string)
 	up := 0
@@ -146,13 +146,13 @@ func (o *listOptions) missing(ctx context.Context, v *gateway.InProcess, view *c
 	return up == 0 && len(got.Unavailable) > 0
 }
 
-// behind asks the server at --url, which may be a gateway, what its lists lack.
+// behind asks the server at --url, which may be a gateway, for the upstreams missing in its lists.
 func behind(ctx context.Context, v *gateway.InProcess) []unavailable {
 	res, err := v.CallUpstream(ctx, v.Upstreams()[0].Name, &call.Call{
 		ID: "list", Method: wire.MethodToolsList, Principal: call.Anonymous, Client: shellClient(nil), Back: silent{},
 	})
 	if err != nil {
-		return nil // it has no tools; what it has was listed
+		return nil // it has no tools
 	}
 	var out []unavailable
 	for u := range wire.ValueOf(res.Raw).Get("_meta").Get(catalog.MetaUnavailable).Elements() {
@@ -161,7 +161,7 @@ func behind(ctx context.Context, v *gateway.InProcess) []unavailable {
 	return out
 }
 
-// print prints the lists, and on standard error what they lack.
+// print prints the lists, and on standard error the missing upstreams.
 func (o *listOptions) print(cmd *cobra.Command, cfg *config.Config, kinds []call.Kind, got *seen) error {
 	out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	warn := console.StyleOf(errs, lookupEnv)
@@ -225,5 +225,5 @@ func rowsOf(items []seenItem, kind call.Kind, s console.Style, short bool) [][]s
 	return rows
 }
 
-// maxAbout bounds a description where no terminal does.
+// maxAbout bounds a description without a terminal.
 const maxAbout = 160

@@ -19,10 +19,10 @@ func newLogin() *cobra.Command {
 		Use:   "login UPSTREAM",
 		Short: "Grant the gateway access to an upstream in your name",
 		Long: "login prints a URL to open in a browser, where you log in at the authorization\n" +
-			"server of an upstream that has auth: {kind: user}. The browser comes back to a port\n" +
-			"of this machine, and the grant is kept, encrypted, in state_dir, where a gateway\n" +
-			"with this configuration finds it, also one that runs. With auth.mode none it is the\n" +
-			"grant of everybody who calls; else the gateway gathers lists with it.",
+			"server of an upstream with auth: {kind: user}. The browser returns to a port of\n" +
+			"this machine. The encrypted grant is stored in state_dir; a gateway with this\n" +
+			"configuration uses it, even if it already runs. With auth.mode none the grant is\n" +
+			"used for all calls; else the gateway uses it to gather lists.",
 		Args: oneArg("UPSTREAM"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if port < 0 || port > 65535 {
@@ -36,10 +36,10 @@ func newLogin() *cobra.Command {
 			defer stop()
 			out := cmd.OutOrStdout()
 			err = gateway.Login(ctx, cfg, args[0], port, func(url string) {
-				fmt.Fprintf(out, "Open this URL in a browser and log in:\n\n  %s\n\nWaiting for the browser to come back (Ctrl-C ends it) …\n", url)
+				fmt.Fprintf(out, "Open this URL in a browser and log in:\n\n  %s\n\nWaiting for the browser to return (Ctrl-C cancels) …\n", url)
 			})
 			if ctx.Err() != nil {
-				return errors.New("the login was broken off, and nothing is granted")
+				return errors.New("the login was canceled, and no access is granted")
 			}
 			if err != nil {
 				return err
@@ -49,7 +49,7 @@ func newLogin() *cobra.Command {
 		},
 	}
 	opts.configFlag(cmd)
-	cmd.Flags().IntVar(&port, "port", 0, "`PORT` on loopback that the browser comes back to, for clients that are registered with one redirect URI, http://127.0.0.1:PORT/callback (default: any)")
+	cmd.Flags().IntVar(&port, "port", 0, "loopback `PORT` that the browser returns to, for clients registered with the redirect URI http://127.0.0.1:PORT/callback (default: any)")
 	return cmd
 }
 

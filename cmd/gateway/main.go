@@ -8,15 +8,14 @@ import (
 	"mcpgateway/internal/upstream/process"
 )
 
-// gcPercent lets the heap grow to five times of what lives before it is
-// collected. A gateway holds little and allocates much for a short time: at the
-// default, collections take a tenth of the processor for the sake of a few
-// megabytes. GOGC and GOMEMLIMIT in the environment go before it.
+// gcPercent lets the heap grow to five times the live memory before a collection. A gateway holds little
+// memory and allocates much for a short time: with the default, collections take a tenth of the
+// processor to save a few megabytes. GOGC and GOMEMLIMIT in the environment take precedence.
 const gcPercent = 400
 
 func main() {
-	// A child process of the gateway is started through the gateway's own
-	// binary, which sees to it that nothing of the child stays behind.
+	// The gateway starts child processes through its own binary, which ends all processes of a child
+	// with it.
 	process.SuperviseMain()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

@@ -29,11 +29,11 @@ func newPin() *cobra.Command {
 	var o pinOptions
 	cmd := &cobra.Command{
 		Use:   "pin [UPSTREAM]",
-		Short: "Accept the tools of an upstream as they are now",
-		Long: "pin connects to the upstreams with pin: true, or to the one that is named, shows which\n" +
-			"tools are new, changed or gone since their definitions were accepted, and accepts them.\n" +
-			"A gateway that runs publishes them within seconds. Read the descriptions before: they\n" +
-			"are what models are told. With --dry-run nothing is accepted.",
+		Short: "Accept the current tools of an upstream",
+		Long: "pin connects to the upstreams with pin: true, or to the named one, shows which\n" +
+			"tools are new, changed or gone since their definitions were accepted, and accepts\n" +
+			"them. A running gateway publishes them within seconds. Read the descriptions\n" +
+			"first, since models read them. With --dry-run nothing is accepted.",
 		Example: "  gateway pin --dry-run\n  gateway pin search",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -77,17 +77,17 @@ func (o *pinOptions) run(cmd *cobra.Command, args []string) error {
 		return nil
 	})
 	if err == nil && failed {
-		err = errTold
+		err = errReported
 	}
 	return err
 }
 
-// pinnedOf are the upstreams to look at, as if they were not pinned.
+// pinnedOf are the upstreams to visit, without their pins.
 func pinnedOf(cfg *config.Config, args []string) ([]config.Upstream, error) {
 	var found []config.Upstream
 	for _, u := range cfg.Upstreams {
 		if u.Pin && !u.Disabled && (len(args) == 0 || u.Name == args[0]) {
-			u.Pin = false // a first list would be accepted before anybody has looked at it
+			u.Pin = false // else a first list would be accepted before the user has seen it
 			found = append(found, u)
 		}
 	}
@@ -95,7 +95,7 @@ func pinnedOf(cfg *config.Config, args []string) ([]config.Upstream, error) {
 	case len(found) > 0:
 		return found, nil
 	case len(args) == 0 || len(cfg.Upstreams) == 0:
-		return nil, usageError{errors.New("no upstream has pin: true; set it on those whose tools are to stay as they are accepted")}
+		return nil, usageError{errors.New("no upstream has pin: true; set it for upstreams whose tools must not change unnoticed")}
 	case !slices.Contains(namesOf(cfg), args[0]):
 		return nil, usageError{fmt.Errorf("there is no upstream %q; there are %s", args[0], strings.Join(namesOf(cfg), ", "))}
 	default:
@@ -103,7 +103,7 @@ func pinnedOf(cfg *config.Config, args []string) ([]config.Upstream, error) {
 	}
 }
 
-// print says what accepting means, one tool a line.
+// print lists the changes, with one tool on each line.
 func (o *pinOptions) print(out io.Writer, name string, c pins.Change) error {
 	var b strings.Builder
 	for _, of := range []struct {
@@ -111,7 +111,7 @@ func (o *pinOptions) print(out io.Writer, name string, c pins.Change) error {
 		tools []wire.Raw
 	}{{"new", c.New}, {"changed", c.Changed}} {
 		if c.FirstAccepted {
-			break // all are new, and were not hidden
+			break // all tools are new, and none was hidden
 		}
 		for _, raw := range of.tools {
 			tool := wire.ValueOf(raw)

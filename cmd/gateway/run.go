@@ -34,11 +34,11 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 
 func (o *runOptions) configFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.file, "config", "c", "", "configuration `FILE` (gateway.yaml, or a host's mcp.json)")
-	_ = cmd.MarkFlagFilename("config", configExtensions...) // only a flag that is not there fails
+	_ = cmd.MarkFlagFilename("config", configExtensions...) // fails only for an unknown flag
 }
 
-// run serves until the first SIGINT or SIGTERM, then drains. A second signal
-// ends the process at once.
+// run serves until the first SIGINT or SIGTERM, then drains. A second signal ends the process
+// immediately.
 func (o *runOptions) run(cmd *cobra.Command) error {
 	return o.serve(cmd, false, func(ctx context.Context, g *gateway.Gateway, source string, progress *starting) error {
 		greet(progress.screen, g, source, o.moved(g, source))
@@ -48,19 +48,18 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	})
 }
 
-// runStdio serves whoever started the process, on standard input and output,
-// until the input ends. Nothing but messages goes to standard output.
+// runStdio serves the parent process on standard input and output until the input ends. Only messages go to
+// standard output.
 func (o *runOptions) runStdio(cmd *cobra.Command) error {
-	// A host that is gone is an error of the write, not the end of the process.
+	// A write to a host that is gone fails, and must not end the process.
 	signal.Ignore(syscall.SIGPIPE)
 	return o.serve(cmd, true, func(ctx context.Context, g *gateway.Gateway, _ string, _ *starting) error {
 		return g.RunStdio(ctx, cmd.InOrStdin(), cmd.OutOrStdout())
 	})
 }
 
-// serve makes a gateway of the configuration and has it run until the first
-// signal: for one client on a pipe, or else with a progress that is told how the
-// upstreams start.
+// serve runs a gateway with the configuration until the first signal, for one client on a pipe, or with a
+// progress that shows the start of the upstreams.
 func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	run func(ctx context.Context, g *gateway.Gateway, source string, progress *starting) error,
 ) error {
@@ -68,7 +67,7 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	if err != nil {
 		return err
 	}
-	// Lines of the audit for programs are not mixed with words for people.
+	// Audit records for programs must not be mixed with text for people.
 	out := cmd.OutOrStdout()
 	if cfg.Telemetry.Audit.File == config.AuditStdout {
 		out = cmd.ErrOrStderr()
@@ -98,7 +97,7 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 
 	opts := gateway.Options{
 		Config: cfg, Demo: source.File == "", Source: source, Version: version(), Logger: log, Stdio: stdio,
-		// Who only looks at the demo has not chosen the ports.
+		// Users of the demo have not chosen the ports.
 		AnyPort: source.File == "" && o.listen == "", AnyAdminPort: source.File == "" && o.adminListen == "",
 	}
 	if progress != nil {
@@ -110,7 +109,7 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// Once the first signal has come, the next one has its default effect.
+	// After the first signal, the next one has its default effect.
 	context.AfterFunc(ctx, stop)
 	if !stdio {
 		defer onHangup(g, stop)()
@@ -122,15 +121,14 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	return nil
 }
 
-// load returns the configuration and where it came from, from nowhere if there is
-// no file: then the demo upstreams are served.
+// load returns the configuration and its file. Without a file the gateway serves the demo upstreams.
 func (o *runOptions) load() (*config.Config, gateway.Source, error) {
 	files := defaultFiles()
 	if o.file != "" {
 		files = []string{o.file}
 	}
 	for _, file := range files {
-		// A link that leads nowhere is no wish for the demo.
+		// A broken link is an error, and does not start the demo.
 		if _, err := os.Lstat(file); o.file == "" && errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -148,7 +146,7 @@ func (o *runOptions) load() (*config.Config, gateway.Source, error) {
 	return cfg, gateway.Source{}, o.override(cfg)
 }
 
-// override puts in what flags say.
+// override applies flags to the configuration.
 func (o *runOptions) override(cfg *config.Config) error {
 	if err := cfg.Override(o.listen, o.adminListen); err != nil {
 		return usageError{err}
@@ -156,7 +154,7 @@ func (o *runOptions) override(cfg *config.Config) error {
 	return nil
 }
 
-// defaultFiles is where a configuration is looked for, in this order.
+// defaultFiles are the paths of a configuration in the order of the search.
 func defaultFiles() []string {
 	files := []string{"gateway.yaml"}
 	if dir, err := os.UserConfigDir(); err == nil {
@@ -165,7 +163,7 @@ func defaultFiles() []string {
 	return files
 }
 
-// moved says which of the usual addresses were taken by others.
+// moved says which of the usual addresses other programs use.
 func (o *runOptions) moved(g *gateway.Gateway, source string) string {
 	out, usual := "", config.Default(lookupEnv)
 	for _, a := range []struct{ what, flag, given, usual, now string }{
@@ -179,8 +177,7 @@ func (o *runOptions) moved(g *gateway.Gateway, source string) string {
 	return out
 }
 
-// greet tells a person what to do with what has just started. moved is said
-// before it.
+// greet tells a person how to use the gateway that has just started, after the text of moved.
 func greet(out io.Writer, g *gateway.Gateway, source, moved string) {
 	url := g.URL()
 	if source == "" {
@@ -189,7 +186,7 @@ func greet(out io.Writer, g *gateway.Gateway, source, moved string) {
 		fmt.Fprintf(out, "Serving %s (%s).\n", source, g.UpstreamNames())
 	}
 	fmt.Fprint(out, moved)
-	// A host that has no key to send asks the issuer for a token by itself, a shell does not.
+	// A host without a key requests a token from the issuer by itself; a shell does not.
 	keys := slices.Contains(g.AuthModes(), config.AuthKey)
 	var headers, header, where string
 	if keys {

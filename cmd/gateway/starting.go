@@ -16,28 +16,28 @@ import (
 	"mcpgateway/internal/upstream"
 )
 
-// starting shows which upstreams are still on their first attempt, and if it has
-// a writer one line of each as that ends.
+// starting shows the upstreams that have not finished their first attempt, and writes a line for each that
+// has.
 type starting struct {
 	screen *console.Screen
 	style  console.Style
 	lines  bool // whether each upstream gets a line
 
 	mu    sync.Mutex
-	names []string        // of those that have not ended their first attempt, in file order
+	names []string        // of upstreams that have not finished their first attempt, in file order
 	width int             // of the longest name
-	done  map[string]bool // that have; also such as begin did not hear of yet
+	done  map[string]bool // that have, also before begin was called
 	early []inspect.Upstream
 	all   int // 0 before begin
 
-	logged atomic.Bool // the log would have had all of it too
+	logged atomic.Bool // whether quieten removed lines from the log
 }
 
 func newStarting(screen *console.Screen) *starting {
 	return &starting{screen: screen, done: make(map[string]bool)}
 }
 
-// begin says which upstreams there are.
+// begin sets the upstreams.
 func (s *starting) begin(upstreams []inspect.Upstream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +55,7 @@ func (s *starting) begin(upstreams []inspect.Upstream) {
 	s.early = nil
 }
 
-// watch is told how an upstream is.
+// watch receives the status of an upstream.
 func (s *starting) watch(u inspect.Upstream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *starting) watch(u inspect.Upstream) {
 	s.tell(u)
 }
 
-// over tells whether every upstream has ended its first attempt.
+// over reports whether every upstream has finished its first attempt.
 func (s *starting) over() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *starting) show() {
 	s.screen.Status(fmt.Sprintf("waiting for %s (%d of %d) …", strings.Join(s.names, ", "), len(s.names), s.all))
 }
 
-// tell writes the line of one upstream.
+// tell writes the line of an upstream.
 func (s *starting) tell(u inspect.Upstream) {
 	if !s.lines {
 		return
@@ -100,8 +100,8 @@ func (s *starting) tell(u inspect.Upstream) {
 	fmt.Fprintln(s.screen, statusLine(u, s.width, s.style))
 }
 
-// quieten keeps from the log what the lines of upstreams say already, where both
-// go to one terminal, until all have started.
+// quieten removes messages from the log that repeat the lines of upstreams, if both go to the same
+// terminal, until all upstreams have started.
 func (s *starting) quieten(core zapcore.Core) zapcore.Core { return quiet{core, s} }
 
 type quiet struct {
@@ -129,8 +129,7 @@ func (q quiet) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Checked
 	return q.Core.Check(e, ce)
 }
 
-// statusLine says how an upstream is: state, era, items and time, or in words
-// what went wrong.
+// statusLine describes an upstream: state, era, items and time, or the error.
 func statusLine(u inspect.Upstream, width int, style console.Style) string {
 	name := fmt.Sprintf("%-*s", width, u.Name)
 	took := u.Took.Round(time.Millisecond)

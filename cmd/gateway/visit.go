@@ -26,7 +26,7 @@ import (
 
 // visitOptions are the flags of verbs that use upstreams without serving them.
 type visitOptions struct {
-	runOptions // of which only the file is used
+	runOptions // only the file is used
 	url        string
 	headers    []string
 	as         string
@@ -34,25 +34,25 @@ type visitOptions struct {
 
 func (o *visitOptions) flags(cmd *cobra.Command) {
 	o.configFlag(cmd)
-	cmd.Flags().StringVar(&o.url, "url", "", "`URL` of an MCP server to speak to, in place of the configured upstreams")
+	cmd.Flags().StringVar(&o.url, "url", "", "`URL` of an MCP server, in place of the configured upstreams")
 	cmd.Flags().StringArrayVar(&o.headers, "header", nil, "HTTP `HEADER` for --url, as 'Name: value'; may be repeated")
 	o.asFlag(cmd, "whose view it is")
 }
 
-// asFlag is the flag that says who asks. One that is there and empty, as from a variable
-// of a shell that is not set, would be somebody else than was meant.
+// asFlag adds the flag for the principal. An empty value, for example from a shell variable that is not
+// set, is refused, since it would be another principal than the user expects.
 func (o *visitOptions) asFlag(cmd *cobra.Command, of string) {
-	usage := "`PRINCIPAL` " + of + ", as SUBJECT,group=G,scope=S,issuer=I,proof=P,claim.NAME=VALUE (default: who proves nothing)"
+	usage := "`PRINCIPAL` " + of + ", as SUBJECT,group=G,scope=S,issuer=I,proof=P,claim.NAME=VALUE (default: a client without credentials)"
 	cmd.Flags().Func("as", usage, func(text string) error {
 		if text == "" {
-			return errors.New("it begins with the subject, such as alice,group=dev, and is empty")
+			return errors.New("it is empty; begin with the subject, such as alice,group=dev")
 		}
 		o.as = text
 		return nil
 	})
 }
 
-// config returns the configuration, and the file that it came from.
+// config returns the configuration and its file.
 func (o *visitOptions) config() (*config.Config, string, error) {
 	if o.url == "" {
 		if len(o.headers) > 0 {
@@ -62,7 +62,7 @@ func (o *visitOptions) config() (*config.Config, string, error) {
 		return cfg, source.File, err
 	}
 	if o.file != "" || o.as != "" {
-		return nil, "", usageError{errors.New("--url stands for the upstreams and for who asks: leave -c and --as out")}
+		return nil, "", usageError{errors.New("--url replaces the upstreams and the principal: remove -c and --as")}
 	}
 	u := config.DefaultUpstream(hostOf(o.url))
 	none := ""
@@ -80,12 +80,12 @@ func (o *visitOptions) config() (*config.Config, string, error) {
 	}
 	cfg := config.Default(lookupEnv)
 	cfg.Upstreams = []config.Upstream{u}
-	cfg.Asks.Label = false // there is but one who asks
+	cfg.Asks.Label = false // only one server asks
 	cfg.StateDir = ""
 	return cfg, o.url, nil
 }
 
-// hostOf is what messages call the server at a URL: its host, if it has one.
+// hostOf is the name of the server at a URL in messages: its host, if it has one.
 func hostOf(text string) string {
 	if u, err := url.Parse(text); err == nil && u.Hostname() != "" {
 		return u.Hostname()
@@ -93,7 +93,7 @@ func hostOf(text string) string {
 	return text
 }
 
-// read returns the configuration, where it came from, and whose view it is.
+// read returns the configuration, its file and the principal.
 func (o *visitOptions) read() (*config.Config, string, *call.Principal, error) {
 	cfg, source, err := o.config()
 	if err != nil {
@@ -103,8 +103,8 @@ func (o *visitOptions) read() (*config.Config, string, *call.Principal, error) {
 	return cfg, source, who, err
 }
 
-// only keeps the upstreams that a public name may belong to: the one whose prefix
-// it has, and those without a prefix. A name that has no prefix may be anybody's.
+// only keeps the upstreams that may have a public name: the one with its prefix, and those without a
+// prefix. Any upstream may have a name without a prefix.
 func only(cfg *config.Config, public string) {
 	owned := func(u config.Upstream) bool {
 		p := u.EffectivePrefix()
@@ -118,8 +118,8 @@ func only(cfg *config.Config, public string) {
 	})
 }
 
-// principal is whose view it is. Nobody has to prove anything to a command that has
-// the configuration at hand; the principal is what a proof would have made of it.
+// principal is the principal of the view. A command that can read the configuration needs no
+// credentials: the flag describes the principal that they would yield.
 func (o *visitOptions) principal(cfg *config.Config) (*call.Principal, error) {
 	if o.as == "" {
 		return call.Anonymous, nil
@@ -131,27 +131,26 @@ func (o *visitOptions) principal(cfg *config.Config) (*call.Principal, error) {
 	return gateway.AssumedPrincipal(cfg, p), nil
 }
 
-// nobody says on standard error that it is the view of somebody who cannot be
-// there: of a gateway that asks for a proof without one.
+// nobody warns that the view is that of a client without credentials, although the gateway demands them.
 func (o *visitOptions) nobody(cmd *cobra.Command, cfg *config.Config) {
 	if o.as != "" || o.url != "" || cfg.Auth.Has(config.AuthNone) {
 		return
 	}
 	errs := cmd.ErrOrStderr()
-	fmt.Fprintf(errs, "%s: clients have to prove who they are (auth.mode), and without --as it is nobody who asks; --as SUBJECT,group=G says who does\n",
+	fmt.Fprintf(errs, "%s: clients must authenticate (auth.mode), and without --as this is the view of a client without credentials; set a principal with --as SUBJECT,group=G\n",
 		console.StyleOf(errs, lookupEnv).Warn("warning"))
 }
 
-// proofs are what a principal can be proved by.
+// proofs are the kinds of credentials of principals.
 var proofs = []string{"none", "local", auth.MethodAPIKey, auth.MethodToken, auth.MethodCertificate}
 
-// parsePrincipal reads SUBJECT,group=G,scope=S,issuer=I,proof=P,claim.NAME=VALUE. A
-// value of a claim that is JSON is taken as that, any other as a string.
+// parsePrincipal parses SUBJECT,group=G,scope=S,issuer=I,proof=P,claim.NAME=VALUE. The value of a claim is
+// JSON, or else a string.
 func parsePrincipal(text string) (*call.Principal, error) {
 	subject, rest, _ := strings.Cut(text, ",")
 	p := &call.Principal{Subject: subject}
 	if subject == "" || strings.Contains(subject, "=") {
-		return nil, usageError{fmt.Errorf("--as %s: it begins with the subject, such as alice,group=dev", text)}
+		return nil, usageError{fmt.Errorf("--as %s: must begin with the subject, such as alice,group=dev", text)}
 	}
 	for word := range strings.SplitSeq(rest, ",") {
 		key, value, _ := strings.Cut(word, "=")
@@ -165,7 +164,7 @@ func parsePrincipal(text string) (*call.Principal, error) {
 			p.Issuer = value
 		case key == "proof":
 			if !slices.Contains(proofs, value) {
-				return nil, usageError{fmt.Errorf("--as %s: %q is none of the proofs %s", text, value, strings.Join(proofs, ", "))}
+				return nil, usageError{fmt.Errorf("--as %s: %q must be one of %s", text, value, strings.Join(proofs, ", "))}
 			}
 			p.AuthMethod = value
 		case strings.HasPrefix(key, "claim.") && len(key) > len("claim.") && value != "":
@@ -178,19 +177,19 @@ func parsePrincipal(text string) (*call.Principal, error) {
 			}
 			p.Claims = wire.SetMember(p.Claims, strings.TrimPrefix(key, "claim."), claim)
 		default:
-			return nil, usageError{fmt.Errorf("--as %s: %q is none of group=G, scope=S, issuer=I, proof=P and claim.NAME=VALUE", text, word)}
+			return nil, usageError{fmt.Errorf("--as %s: %q must be group=G, scope=S, issuer=I, proof=P or claim.NAME=VALUE", text, word)}
 		}
 	}
 	return p, nil
 }
 
-// visit runs the upstreams of a configuration while do uses them. It ends with
-// the first SIGINT or SIGTERM, and after timeout unless that is 0.
+// visit runs the upstreams of a configuration while do uses them. It ends with the first SIGINT or SIGTERM,
+// and after timeout, if timeout is not 0.
 func visit(cmd *cobra.Command, cfg *config.Config, source string, timeout time.Duration, watch func(inspect.Upstream),
 	do func(ctx context.Context, v *gateway.InProcess) error,
 ) error {
 	o := gateway.Options{Config: cfg, Demo: source == "", Version: version(), Logger: zap.NewNop(), InProcess: true, Watch: watch}
-	if len(cfg.Upstreams) == 0 || source != cfg.Upstreams[0].URL { // it is no --url
+	if len(cfg.Upstreams) == 0 || source != cfg.Upstreams[0].URL { // without --url
 		o.Source = gateway.Source{File: source}
 	}
 	g, err := gateway.New(o)
@@ -207,14 +206,13 @@ func visit(cmd *cobra.Command, cfg *config.Config, source string, timeout time.D
 	return g.RunInProcess(ctx, do)
 }
 
-// timeoutFlag is --timeout of the verbs that wait for all upstreams.
+// timeoutFlag adds --timeout to a verb that waits for all upstreams.
 func timeoutFlag(cmd *cobra.Command, to *time.Duration) {
-	cmd.Flags().DurationVar(to, "timeout", 30*time.Second, "how long upstreams may take altogether, as `DURATION`")
+	cmd.Flags().DurationVar(to, "timeout", 30*time.Second, "how long all upstreams together may take, as `DURATION`")
 }
 
-// visitStarted is visit for verbs that look at what upstreams offer: do is called
-// once all have ended their first attempt, or timeout is over. Until then whoever sits
-// at the terminal sees on the screen which are waited for.
+// visitStarted is visit for verbs that read the lists of upstreams: do is called after all have finished
+// their first attempt, or after timeout. Until then a terminal shows the upstreams that have not.
 func visitStarted(cmd *cobra.Command, cfg *config.Config, source string, timeout time.Duration,
 	do func(ctx context.Context, v *gateway.InProcess, screen *console.Screen) error,
 ) error {
@@ -232,20 +230,20 @@ func visitStarted(cmd *cobra.Command, cfg *config.Config, source string, timeout
 	})
 }
 
-// newProgress shows on standard error, if that is a terminal, what is waited for.
+// newProgress shows on standard error, if it is a terminal, the upstreams that have not started.
 func newProgress(cmd *cobra.Command) *starting {
 	stderr := cmd.ErrOrStderr()
 	return newStarting(console.NewScreen(stderr, console.IsTerminal(stderr)))
 }
 
-// errTimeout is that --timeout is over.
-var errTimeout = errors.New("the time is over (--timeout)")
+// errTimeout is the error at the end of --timeout.
+var errTimeout = errors.New("timed out (--timeout)")
 
-// late says of an upstream whose first attempt had not ended when the time was over
-// what is known to be amiss, or else that it may need longer.
-func late(timeout time.Duration, amiss, such string) string {
-	if amiss != "" {
-		return fmt.Sprintf("it was not ready within %s: %s", timeout, amiss)
+// late describes an upstream that has not finished its first attempt at the end of the timeout: the known
+// error, or that it may need longer.
+func late(timeout time.Duration, reason, such string) string {
+	if reason != "" {
+		return fmt.Sprintf("it was not ready within %s: %s", timeout, reason)
 	}
 	return fmt.Sprintf("it was not ready within %s; if it needs longer%s, raise --timeout", timeout, such)
 }

@@ -97,7 +97,7 @@ func TestResult(t *testing.T) {
 			{"type":"resource_link","uri":"file:///x","name":"x","size":2048},{"type":"resource","resource":{"uri":"a:b","mimeType":"text/plain","text":"inside"}},
 			{"type":"hologram","x":1}]}`,
 			"[image: image/png, 3 B]\n[audio: audio/wav, 2 B]\n[resource_link: file:///x, x, 2.0 KiB]\n[resource: a:b, text/plain, 6 B]\ninside\n" +
-				"[hologram: a block of a kind that is not known here, 25 B of JSON]\n"},
+				"[hologram: an unknown kind of block, 25 B of JSON]\n"},
 		{"nothing", `{}`, ""},
 	} {
 		var out bytes.Buffer

@@ -1,12 +1,11 @@
-// Package console is what people read and type: tables, lines that come while
-// something goes on, results of tools, and questions of servers.
+// Package console reads from people and writes to them: tables, progress, results of tools, and
+// questions of servers.
 //
-//	Out ◀── Table, Result            standard output: what was asked for
-//	Screen ◀── lines, progress, log  one terminal that several write to
-//	Prompter ◀─▶ Form, Confirm       a person who answers
+//	standard output ◀── Table, Result
+//	Screen          ◀── lines, progress and log of several writers
+//	Prompter        ◀─▶ a person who answers forms and confirmations
 //
-// Everything that is shown comes from servers, which are not trusted: on a
-// terminal control characters are shown as such and never obeyed, see [Clean].
-// Colour and progress are for terminals alone. A [Screen] may be used by many
+// The text comes from servers, which are not trusted: on a terminal control characters become visible
+// escapes, see [Clean]. Color and progress are for terminals only. A [Screen] may be used by many
 // goroutines at once, everything else by one.
 package console

@@ -21,7 +21,7 @@ type field struct {
 	schema   wire.Value
 	kind     string // string, number, integer, boolean or array
 	required bool
-	options  []option // what may be chosen, where only that may be
+	options  []option // the allowed values, if they are enumerated
 }
 
 type option struct{ value, title string }
@@ -46,7 +46,7 @@ func fieldsOf(schema wire.Value) []*field {
 	return fields
 }
 
-// optionsOf reads what may be chosen, in each of the forms that there are.
+// optionsOf reads the allowed values, in each form of the specification.
 func optionsOf(schema wire.Value) []option {
 	var out []option
 	for _, form := range []string{"oneOf", "anyOf"} {
@@ -85,15 +85,15 @@ func (f *field) label() string {
 	return Line(f.name)
 }
 
-// about says more of a field.
+// about is the description of a field.
 func (f *field) about() string { return Line(f.schema.Get("description").Str()) }
 
-// hint says what may be typed.
+// hint describes the valid input.
 func (f *field) hint() string {
 	var parts []string
 	switch {
 	case len(f.options) > 0 && f.kind == "array":
-		parts = append(parts, "numbers, with commas between them")
+		parts = append(parts, "numbers, separated by commas")
 	case len(f.options) > 0:
 		parts = append(parts, "a number")
 	case f.kind == "boolean":
@@ -120,15 +120,14 @@ func (f *field) hint() string {
 	return "(" + strings.Join(parts, "; ") + ")>"
 }
 
-// parse is the value for what was typed, nil for none. Its error says what would
-// be right.
+// parse is the value of an input, nil for no value. Its error describes the valid input.
 func (f *field) parse(text string) (wire.Raw, error) {
 	if text == "" {
 		switch d := f.schema.Get("default"); {
 		case d.Exists():
 			return d.Raw(), nil
 		case f.required:
-			return nil, errors.New("this has to be filled in")
+			return nil, errors.New("this field is required")
 		}
 		return nil, nil
 	}
@@ -198,7 +197,7 @@ func (f *field) number(text string) (wire.Raw, error) {
 		return nil, errors.New("a number, such as 12")
 	}
 	raw := wire.Raw(strconv.FormatFloat(n, 'f', -1, 64))
-	if f.kind == "integer" { // of which a float has not every digit
+	if f.kind == "integer" { // a float would lose digits
 		i, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return nil, errors.New("a whole number, such as 12")

@@ -11,8 +11,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Prompter asks a person. It is used by one goroutine at a time; reading its
-// input goes on in one of its own until that ends.
+// Prompter asks a person. One goroutine at a time may use it; another one reads its input until the
+// input ends.
 type Prompter struct {
 	in    io.Reader
 	out   io.Writer
@@ -20,16 +20,16 @@ type Prompter struct {
 	lines chan string // nil before the first question; closed at the end of the input
 }
 
-// NewPrompter returns a prompter that writes questions to out and reads answers
-// from in, a line each.
+// NewPrompter returns a prompter that writes questions to out and reads answers from in, one on each
+// line.
 func NewPrompter(in io.Reader, out io.Writer, s Style) *Prompter {
 	return &Prompter{in: in, out: out, style: s}
 }
 
-// maxAnswer bounds a line that is typed.
+// maxAnswer bounds a line of input.
 const maxAnswer = 1 << 20
 
-// errEnded is that nobody answers any more.
+// errEnded is the error at the end of the input.
 var errEnded = errors.New("the input has ended")
 
 // line asks for one line. The error is errEnded or that of ctx.
@@ -62,10 +62,10 @@ func (p *Prompter) read(lines chan<- string) {
 }
 
 func (p *Prompter) say(format string, args ...any) {
-	fmt.Fprintf(p.out, format, args...) // nobody can be told if it fails
+	fmt.Fprintf(p.out, format, args...) // an error cannot be shown either
 }
 
-// choice is what a person decided.
+// choice is the decision of a person.
 type choice byte
 
 const (
@@ -74,7 +74,7 @@ const (
 	cancel  choice = 'c'
 )
 
-// choose asks for a decision; the end of the input is a cancel.
+// choose asks for a decision; the end of the input means cancel.
 func (p *Prompter) choose(ctx context.Context, question string) (choice, error) {
 	for {
 		text, err := p.line(ctx, question+" [y]es, [n]o, [c]ancel:")
@@ -102,13 +102,13 @@ var (
 	cancelled = wire.Raw(`{"action":"cancel"}`)
 )
 
-// Elicit puts a server's question to the person: a form or a URL. It returns the
-// result of the elicitation; the error is that of ctx.
+// Elicit asks the person the question of a server: a form or a URL. It returns the result of the
+// elicitation; the error is that of ctx.
 func (p *Prompter) Elicit(ctx context.Context, params wire.Raw) (wire.Raw, error) {
 	root := wire.ValueOf(params)
 	p.say("\n%s\n", p.style.Bold(Clean(root.Get("message").Str())))
 	if root.Get("mode").IsString("url") {
-		p.say("\n  %s\n\nOpen this address only if you trust who asks.\n", Line(root.Get("url").Str()))
+		p.say("\n  %s\n\nOpen this address only if you trust the server.\n", Line(root.Get("url").Str()))
 		got, err := p.choose(ctx, "Opened?")
 		return actionOf(got), err
 	}
@@ -146,8 +146,7 @@ func actionOf(c choice) wire.Raw {
 	return cancelled
 }
 
-// fill asks for one field until the answer fits. It returns nil for one that is
-// left out.
+// fill asks for one field until the answer is valid. It returns nil for a field without a value.
 func (p *Prompter) fill(ctx context.Context, f *field) (wire.Raw, error) {
 	p.say("\n%s", p.style.Bold(f.label()))
 	if about := f.about(); about != "" {

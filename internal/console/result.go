@@ -10,9 +10,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Result writes what a tool answered: text as it is, anything else by its kind,
-// MIME type and size, and structured content where there is no text. Of a
-// terminal control characters are kept away.
+// Result writes the result of a tool: text as it is, other content by kind, MIME type and size, and
+// structured content if there is no text. On a terminal control characters are escaped.
 func Result(w io.Writer, s Style, terminal bool, result wire.Raw) error {
 	show := func(text string) string {
 		if terminal {
@@ -48,7 +47,7 @@ func Result(w io.Writer, s Style, terminal bool, result wire.Raw) error {
 	return err
 }
 
-// blockLine says what a block is that is no text.
+// blockLine describes a block that is not text.
 func blockLine(block wire.Value) string {
 	kind := Line(block.Get("type").Str())
 	var parts []string
@@ -78,12 +77,12 @@ func blockLine(block wire.Value) string {
 			add(Bytes(int(size)))
 		}
 	default:
-		add(fmt.Sprintf("a block of a kind that is not known here, %s of JSON", Bytes(len(block.Raw()))))
+		add(fmt.Sprintf("an unknown kind of block, %s of JSON", Bytes(len(block.Raw()))))
 	}
 	return "[" + kind + ": " + strings.Join(parts, ", ") + "]"
 }
 
-// decoded is the length of what Base64 stands for.
+// decoded is the length of decoded Base64.
 func decoded(base64 string) int {
 	n := len(strings.TrimRight(base64, "="))
 	return n * 3 / 4

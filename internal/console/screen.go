@@ -5,10 +5,8 @@ import (
 	"sync"
 )
 
-// Screen is a terminal that lines, a log and a status that changes are written
-// to. The status stands below everything else, and what is written meanwhile goes
-// above it. Without a terminal there is no status. It may be used by many
-// goroutines at once.
+// Screen is a terminal for lines, a log and a changing status. The status stays below all lines.
+// Without a terminal there is no status. Many goroutines may use it at once.
 type Screen struct {
 	mu     sync.Mutex
 	out    io.Writer
@@ -18,8 +16,7 @@ type Screen struct {
 	held   bool
 }
 
-// NewScreen returns a screen on w. There is a status only if live, where w is a
-// terminal.
+// NewScreen returns a screen on w. It shows the status only if live is set, for a terminal.
 func NewScreen(w io.Writer, live bool) *Screen {
 	return &Screen{out: w, live: live, width: Columns(w)}
 }
@@ -36,16 +33,16 @@ func (s *Screen) Status(text string) {
 		return
 	}
 	s.status = text
-	_, _ = io.WriteString(s.out, erase+text) // what is only for show may fail
+	_, _ = io.WriteString(s.out, erase+text) // errors of the status do not matter
 }
 
-// Hold keeps the status away, while a person is asked something.
+// Hold hides the status while a person is asked something.
 func (s *Screen) Hold() {
 	s.Status("")
 	s.hold(true)
 }
 
-// Release lets the status come back.
+// Release shows the status again.
 func (s *Screen) Release() { s.hold(false) }
 
 func (s *Screen) hold(on bool) {
@@ -59,7 +56,7 @@ const erase = "\r\x1b[K"
 // Write writes whole lines above the status.
 func (s *Screen) Write(p []byte) (int, error) { return s.To(s.out).Write(p) }
 
-// To is a writer to another stream that may be on the same terminal.
+// To returns a writer for another stream that may be on the same terminal.
 func (s *Screen) To(w io.Writer) io.Writer { return above{s, w} }
 
 type above struct {

@@ -5,11 +5,10 @@ import (
 	"os"
 )
 
-// Style is how text is set off. The zero Style is plain.
+// Style highlights text. The zero Style does not.
 type Style struct{ Colour bool }
 
-// StyleOf is the style for what is written to w: with colour on a terminal,
-// unless the environment asks for none (NO_COLOR, or TERM=dumb).
+// StyleOf is the style for w: with color on a terminal, unless NO_COLOR is set or TERM is dumb.
 func StyleOf(w io.Writer, env func(string) (string, bool)) Style {
 	if none, set := env("NO_COLOR"); set && none != "" {
 		return Style{}
@@ -20,7 +19,7 @@ func StyleOf(w io.Writer, env func(string) (string, bool)) Style {
 	return Style{Colour: IsTerminal(w)}
 }
 
-// The ways to set text off.
+// The styles of text.
 func (s Style) Good(text string) string { return s.in("32", text) }
 func (s Style) Bad(text string) string  { return s.in("31", text) }
 func (s Style) Warn(text string) string { return s.in("33", text) }
@@ -34,14 +33,13 @@ func (s Style) in(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// IsTerminal tells whether a reader or writer is a terminal.
+// IsTerminal reports whether a reader or writer is a terminal.
 func IsTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && columnsOf(f) >= 0
 }
 
-// Columns is how wide a line may be on w: as wide as its terminal, or 0 for any
-// width where it is none.
+// Columns is the width of the terminal w, or 0 if w is not a terminal.
 func Columns(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok {

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// Table writes rows in columns that are as wide as their widest cell; the last
-// one is cut where the line would be longer than columns, unless that is 0. Cells
-// are of one line each and may have been set off by a [Style]. An empty head
-// leaves the heading out.
+// Table writes rows in columns as wide as their widest cell. It cuts the last cell if the line would be
+// longer than columns, unless columns is 0. Cells have one line each and may be styled by a [Style]. An
+// empty head means no heading.
 func Table(w io.Writer, s Style, columns int, head []string, rows [][]string) error {
 	widths := make([]int, len(head))
 	for _, row := range append([][]string{head}, rows...) {
@@ -45,7 +44,7 @@ func Table(w io.Writer, s Style, columns int, head []string, rows [][]string) er
 	return err
 }
 
-// plain is text without what a [Style] put around it.
+// plain is text without the escapes of a [Style].
 func plain(s string) string {
 	for {
 		before, rest, found := strings.Cut(s, "\x1b[")

@@ -4,8 +4,7 @@ package console
 
 import "os"
 
-// columnsOf is the width of a terminal, 0 where it is not known, and -1 where
-// there is none.
+// columnsOf is the width of a terminal, 0 if it is unknown, and -1 without a terminal.
 func columnsOf(f *os.File) int {
 	if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 		return 0

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// columnsOf is the width of a terminal, 0 where it is not known, and -1 where
-// there is none.
+// columnsOf is the width of a terminal, 0 if it is unknown, and -1 without a terminal.
 func columnsOf(f *os.File) int {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil {

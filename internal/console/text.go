@@ -9,9 +9,8 @@ import (
 	"mcpgateway/internal/plaintext"
 )
 
-// Clean is text of a server that is safe on a terminal: control characters, also
-// those that hide or reorder text, become visible escapes. Line ends and tabs
-// stay.
+// Clean makes text of a server safe for a terminal: control characters, also those that hide or reorder
+// text, become visible escapes. Line ends and tabs stay.
 func Clean(s string) string {
 	if !strings.ContainsFunc(s, unsafe) && utf8.ValidString(s) {
 		return s
@@ -47,7 +46,7 @@ func unsafe(r rune) bool {
 // Line is text on one line: line ends and runs of spaces become one space.
 func Line(s string) string { return Clean(strings.Join(strings.Fields(s), " ")) }
 
-// Width is how many columns of a terminal a text takes.
+// Width is the number of terminal columns of a text.
 func Width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -68,8 +67,7 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// Cut is a text that takes at most so many columns, with … at its end where
-// something is missing.
+// Cut shortens a text to a number of columns, with … at the end of a shortened text.
 func Cut(s string, columns int) string {
 	if columns <= 0 || Width(s) <= columns {
 		return s

@@ -13,21 +13,21 @@ import (
 	"mcpgateway/internal/configfile"
 )
 
-// File is the configuration of a host, to import.
+// File is a configuration of a host.
 type File struct {
-	Name string // as remarks name it; its ending tells JSON (.json, .jsonc) and TOML (.toml) from YAML
+	Name string // the name in warnings; its extension selects the language, see [configfile.Parse]
 	Data []byte
-	// Folder is the absolute path of the folder that the file is in: what
-	// relative paths in it and ${workspaceFolder} are about.
+	// Folder is the absolute path of the folder of the file: relative paths and ${workspaceFolder} refer
+	// to it.
 	Folder string
 }
 
-// Result is what hosts' configurations are as a gateway.yaml.
+// Result is a gateway.yaml made of hosts' configurations.
 type Result struct {
-	YAML      []byte               // a whole configuration, with comments on where each part comes from
-	Upstreams int                  // in it
-	Variables []Variable           // what has to be set for it, sorted by name
-	Warnings  []configfile.Warning // what was changed or left out, sorted by position
+	YAML      []byte               // a whole configuration, with comments that name the source of each part
+	Upstreams int                  // number of upstreams
+	Variables []Variable           // the variables that it needs, sorted by name
+	Warnings  []configfile.Warning // about everything that was changed or left out, sorted by position
 	// Env is a file for a shell that sets the variables whose values were moved.
 	Env config.Secret
 }
@@ -35,20 +35,19 @@ type Result struct {
 // Variable is an environment variable that an imported configuration needs.
 type Variable struct {
 	Name string
-	// Uses are the places in the hosts' files, at most a few.
+	// Uses are positions in the hosts' files, at most three.
 	Uses []string
-	// Note says what the value is, where the name alone does not.
+	// Note describes the value, if the name alone does not.
 	Note string
-	// Moved tells that the value stands in the host's file, at the first of Uses.
-	// Otherwise the file referred to it by this name or a similar one.
+	// Moved says that the value is in the host's file, at the first of Uses. Otherwise the file refers to
+	// the variable by this name or a similar one.
 	Moved bool
 }
 
-// Import translates hosts' configurations into one gateway.yaml. It keeps what
-// they mean; every literal that may be secret becomes the reference to an
-// environment variable, so neither the result nor a remark shows one. The same
-// files give the same result. An error is [configfile.Errors]: a file that cannot be parsed,
-// has no servers, or none that can be used.
+// Import translates hosts' configurations into one gateway.yaml. Values of env and headers and recognized
+// secrets become references to environment variables, see the package comment; neither the YAML nor a
+// warning contains them. The same files give the same result. The error is [configfile.Errors]: a file
+// cannot be parsed, or has no servers that can be used.
 func Import(files ...File) (*Result, error) {
 	im := &importer{inputs: make(map[string]*placeholder)}
 	var faults configfile.Errors
@@ -62,13 +61,13 @@ func Import(files ...File) (*Result, error) {
 	}
 	im.nameServers()
 	im.nameVariables()
-	im.keepWhatLoads()
+	im.removeInvalid()
 	slices.SortStableFunc(im.warnings, configfile.CompareWarnings)
 	if len(im.servers) == 0 {
 		for _, r := range im.warnings {
 			faults = append(faults, (*configfile.Error)(&r))
 		}
-		return nil, append(faults, &configfile.Error{File: files[0].Name, Line: 1, Col: 1, Msg: "nothing is left to import"}).Sorted()
+		return nil, append(faults, &configfile.Error{File: files[0].Name, Line: 1, Col: 1, Msg: "no server can be imported"}).Sorted()
 	}
 	out, err := im.write(files)
 	if err != nil {
@@ -81,25 +80,25 @@ func Import(files ...File) (*Result, error) {
 type importer struct {
 	servers      []*server
 	warnings     []configfile.Warning
-	placeholders []*placeholder          // what values refer to, by number
+	placeholders []*placeholder          // by number
 	inputs       map[string]*placeholder // the inputs of editors, by id
 
-	// Of the file that is being read:
+	// State of the current file:
 	host   File
 	file   configfile.Reader
-	asked  map[string]string // what its inputs are, by id
-	server *server           // that is being read
-	here   configfile.Pos    // of the value that is being read
+	asked  map[string]string // descriptions of its inputs, by id
+	server *server           // the current one
+	here   configfile.Pos    // of the current value
 }
 
-// server is one server of a host's configuration. Its texts hold references
-// in the form of [importer.mark].
+// server is one server of a host's configuration. Its texts contain references in the form of
+// [importer.mark].
 type server struct {
 	key, name string
 	file      string
 	at        configfile.Pos
 	path      configfile.Path
-	folder    string // what ${workspaceFolder} is, and where the program is started if nothing else is said
+	folder    string // the value of ${workspaceFolder}, and the default working directory
 
 	command, cwd, envFile string
 	args                  []string
@@ -107,7 +106,7 @@ type server struct {
 	url, transport        string
 	disabled              bool
 	allow, deny           []string
-	none                  bool // no tool is published
+	none                  bool // publish no tool
 }
 
 // entry is one entry of env or headers.
@@ -142,7 +141,7 @@ type group struct {
 	folder string // as of server
 }
 
-// groups finds where a file has its servers.
+// groups finds the servers of a file.
 func (im *importer) groups(root *yaml.Node) []group {
 	var groups []group
 	add := func(p configfile.Pair, at configfile.Path) {
@@ -152,7 +151,7 @@ func (im *importer) groups(root *yaml.Node) []group {
 	}
 	top := im.file.Pairs(root, configfile.Path{})
 	if len(top) > 0 && !slices.ContainsFunc(top, func(p configfile.Pair) bool { return !config.IsServer(p.Value) }) {
-		return []group{{root, configfile.Path{}, workspaceOf(im.host.Folder)}} // servers without anything around them
+		return []group{{root, configfile.Path{}, workspaceOf(im.host.Folder)}} // servers at the top of the file
 	}
 	for _, p := range top {
 		at := configfile.Path{}.Key(p.Name, p.Name)
@@ -179,14 +178,14 @@ func (im *importer) groups(root *yaml.Node) []group {
 				}
 			}
 		case "upstreams":
-			im.file.Errorf(p.Key, at, "this is a configuration of the gateway already; use it as it is, with gateway run -c")
+			im.file.Errorf(p.Key, at, "this is already a configuration of the gateway; use it with gateway run -c")
 		}
 	}
 	return groups
 }
 
-// under finds the servers below the key mcp: editors have servers and inputs
-// there, others the servers themselves.
+// under finds the servers below the key mcp: editors write servers and inputs there, other hosts the
+// servers themselves.
 func (im *importer) under(n *yaml.Node, at configfile.Path, add func(configfile.Pair, configfile.Path)) {
 	inside := im.children(n)
 	if slices.ContainsFunc(inside, func(p configfile.Pair) bool { return p.Name == "servers" && !config.IsServer(p.Value) }) {
@@ -203,8 +202,7 @@ func (im *importer) under(n *yaml.Node, at configfile.Path, add func(configfile.
 	add(configfile.Pair{Value: n}, at)
 }
 
-// children are the keys of a mapping, or of one that keys lead to; none where
-// there is none.
+// children are the keys of a mapping, or of the mapping below some keys; none if it does not exist.
 func (im *importer) children(n *yaml.Node, keys ...string) []configfile.Pair {
 	for _, key := range keys {
 		next := (*yaml.Node)(nil)
@@ -223,7 +221,7 @@ func (im *importer) children(n *yaml.Node, keys ...string) []configfile.Pair {
 	return im.file.Pairs(n, configfile.Path{})
 }
 
-// readInputs notes what an editor asks its user for.
+// readInputs records the inputs that an editor asks its user for.
 func (im *importer) readInputs(n *yaml.Node) {
 	if n.Kind != yaml.SequenceNode {
 		return
@@ -244,7 +242,7 @@ func (im *importer) readInputs(n *yaml.Node) {
 	}
 }
 
-// group reads the servers of a mapping or list, and returns how many there are.
+// group reads the servers of a mapping or list, and returns their number.
 func (im *importer) group(g group) int {
 	if g.node.Kind == yaml.SequenceNode {
 		for i, item := range g.node.Content {
@@ -258,7 +256,7 @@ func (im *importer) group(g group) int {
 			}
 			if key == "" {
 				key = fmt.Sprintf("server-%d", i+1)
-				im.file.Warnf(item, at, "has no name, and is named %s here", key)
+				im.file.Warnf(item, at, "has no name; it is named %s here", key)
 			}
 			im.entry(key, item, item, at, g.folder)
 		}
@@ -271,15 +269,14 @@ func (im *importer) group(g group) int {
 	return len(pairs)
 }
 
-// nameServers gives each server a name of its own. One that is the same as an
-// earlier one in all that matters is left out.
+// nameServers gives each server a unique name. It removes a server that equals an earlier one.
 func (im *importer) nameServers() {
 	taken := make(map[string]*server)
 	kept := im.servers[:0]
 	for _, s := range im.servers {
 		base := config.NameOf(s.key)
 		if first := taken[base]; first != nil && im.same(first, s) {
-			im.warnServer(s, "is the same as %s at %s:%v; it is kept once", configfile.Quote(first.key), first.file, first.at)
+			im.warnServer(s, "is the same as %s at %s:%v and is left out", configfile.Quote(first.key), first.file, first.at)
 			continue
 		}
 		s.name = base
@@ -298,7 +295,7 @@ func (im *importer) nameServers() {
 	im.servers = kept
 }
 
-// same tells whether two servers mean the same, their secrets included.
+// same reports whether two servers are equal, including their secrets.
 func (im *importer) same(a, b *server) bool {
 	return im.plain(a) == im.plain(b)
 }
@@ -321,9 +318,9 @@ func (im *importer) warnServer(s *server, format string, args ...any) {
 	im.warnings = append(im.warnings, configfile.Warning{File: s.file, Line: s.at.Line, Col: s.at.Col, Path: s.path.Text, Msg: fmt.Sprintf(format, args...)})
 }
 
-// keepWhatLoads leaves out servers that the loader would refuse whatever their
-// variables are, and says why.
-func (im *importer) keepWhatLoads() {
+// removeInvalid removes servers that package config would refuse for any values of their variables, with
+// a warning.
+func (im *importer) removeInvalid() {
 	set := func(string) (string, bool) { return "https://x.example", true }
 	read := config.WithReader(func(string) ([]byte, error) { return nil, nil })
 	im.servers = slices.DeleteFunc(im.servers, func(s *server) bool {
@@ -342,8 +339,8 @@ func (im *importer) keepWhatLoads() {
 	})
 }
 
-// workspaceOf is the folder of the project that a configuration is about:
-// editors keep theirs in a folder of their own in it.
+// workspaceOf is the folder of the project of a configuration: editors keep the file in a folder of their
+// own inside it.
 func workspaceOf(folder string) string {
 	switch filepath.Base(folder) {
 	case ".vscode", ".cursor", ".windsurf", ".zed", ".roo", ".continue", ".kiro", ".devcontainer":
@@ -352,7 +349,7 @@ func workspaceOf(folder string) string {
 	return folder
 }
 
-// oneLine is text of a file for a comment or a line, within a bound.
+// oneLine is text of a file on one line, shortened to 100 characters.
 func oneLine(text string) string {
 	const most = 100
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 }), " ")

@@ -135,7 +135,7 @@ func TestImportErrors(t *testing.T) {
 		{"a.json", `{"mcpServers": `, `a.json:1:16: not valid JSON: it ends too early`},
 		{"a.json", `[]`, `a.json:1:1: must be a mapping, not a list`},
 		{"a.json", `{"editor.fontSize": 3}`, `a.json:1:1: no servers; they are looked for under mcpServers, servers, mcp, mcp_servers, context_servers and projects, as hosts write them`},
-		{"a.json", `{"mcpServers": {"a": {}}}`, "a.json:1:1: nothing is left to import\na.json:1:17: mcpServers.a: is left out: it has neither a command nor a url"},
+		{"a.json", `{"mcpServers": {"a": {}}}`, "a.json:1:1: no server can be imported\na.json:1:17: mcpServers.a: is left out: it has neither a command nor a url"},
 		{"a.toml", "[mcp_servers.a]\ncommand = 'x'\n[mcp_servers.a]\n", `a.toml:3:2: not valid TOML: the table is here twice; the first is at 1:14`},
 		{"a.toml", "[mcp_servers.a\n", `a.toml:1:15: not valid TOML: expected ']' to close table name`},
 		{"a.toml", "[mcp_servers.a]\ncommand = 'x'\ncommand = 'y'\n", `a.toml:3:1: mcp_servers.a.command: is here twice; the first is at 2:1`},
@@ -144,7 +144,7 @@ func TestImportErrors(t *testing.T) {
 		{"a.toml", "[a]\n[[a]]\n", `a.toml:2:3: not valid TOML: "a" has a value already, and is no list of tables`},
 		{"a.toml", "a = \n", `a.toml:1:5: not valid TOML: unexpected character U+000A at start of value`},
 		{"a.toml", "a = 1\n", `a.toml:1:1: no servers; they are looked for under mcpServers, servers, mcp, mcp_servers, context_servers and projects, as hosts write them`},
-		{"gateway.yaml", "upstreams: {a: {command: x}}", `gateway.yaml:1:1: upstreams: this is a configuration of the gateway already; use it as it is, with gateway run -c`},
+		{"gateway.yaml", "upstreams: {a: {command: x}}", `gateway.yaml:1:1: upstreams: this is already a configuration of the gateway; use it with gateway run -c`},
 	} {
 		_, err := Import(File{Name: tc.name, Data: []byte(tc.data), Folder: "/"})
 		if err == nil || err.Error() != tc.want {

@@ -13,23 +13,22 @@ import (
 	"mcpgateway/internal/configfile"
 )
 
-// placeholder is something that a text refers to. Texts hold the placeholder's number between
-// two NUL characters, which no value of a host may contain: so a text stays a
-// plain string while names are not known yet.
+// placeholder is a reference in a text. Texts contain its number between two NUL characters, which no
+// value of a host contains, so that a text stays a plain string until the names of variables are known.
 type placeholder struct {
-	ref   string // what stands in ${…}, "" where a variable does
-	name  string // of the variable; from nameVariables on
-	base  string // what the name is made of
+	ref   string // the inside of ${…}, "" for a variable without a name yet
+	name  string // of the variable; set by nameVariables
+	base  string // the name without a number
 	value string // the literal that was moved
 	text  string // the same with the marks of the references in it
 	moved bool
 	note  string
 	uses  []string
 	input string // id of an editor's input, "" for others
-	index int    // among the importer's placeholders, from 1 on; 0 before the first mark
+	index int    // among the importer's placeholders, from 1; 0 before the first mark
 }
 
-// original is what stood in the host's file.
+// original is the text in the host's file.
 func (s *placeholder) original() string {
 	if s.moved {
 		return s.value
@@ -37,12 +36,12 @@ func (s *placeholder) original() string {
 	return "${" + cmp.Or(s.ref, s.base) + "}"
 }
 
-// final is what stands in gateway.yaml.
+// final is the text in gateway.yaml.
 func (s *placeholder) final() string { return "${" + cmp.Or(s.ref, s.name) + "}" }
 
 var marks = regexp.MustCompile("\x00([0-9]+)\x00")
 
-// mark is a placeholder in a text.
+// mark is the form of a placeholder in a text.
 func (im *importer) mark(s *placeholder) string {
 	if s.index == 0 {
 		im.placeholders = append(im.placeholders, s)
@@ -51,10 +50,10 @@ func (im *importer) mark(s *placeholder) string {
 	return "\x00" + strconv.Itoa(s.index) + "\x00"
 }
 
-// unmarked is what is literal in a text.
+// unmarked is a text without its placeholders.
 func unmarked(text string) string { return marks.ReplaceAllString(text, "") }
 
-// expand puts something in for each placeholder of a text. The rest is let be.
+// expand replaces each placeholder of a text.
 func (im *importer) expand(text string, show func(*placeholder) string) string {
 	return marks.ReplaceAllStringFunc(text, func(m string) string {
 		i, _ := strconv.Atoi(strings.Trim(m, "\x00"))
@@ -70,18 +69,17 @@ func (im *importer) expandAll(texts []string, show func(*placeholder) string) []
 	return out
 }
 
-// render is a text as it stands in gateway.yaml: literal ${ is escaped.
+// render is a text for gateway.yaml: literal ${ is escaped.
 func (im *importer) render(text string) string {
 	return im.expand(strings.ReplaceAll(text, "${", "$${"), (*placeholder).final)
 }
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// hostRef are the forms in which hosts refer to something: ${…}, {env:…} and
-// {file:…}, ${{ secrets.… }}.
+// hostRef matches the references of hosts: ${…}, {env:…}, {file:…} and ${{ secrets.… }}.
 var hostRef = regexp.MustCompile(`\$\{\{\s*(?:secrets|inputs)\.([A-Za-z0-9_.-]+)\s*\}\}|\$\{([^{}]*)\}|\{((?:env|file):[^{}]*)\}`)
 
-// refs reads a value of a host, which stands at a place.
+// refs replaces the references in a value of a host by placeholders.
 func (im *importer) refs(value string, at configfile.Path) string {
 	var b strings.Builder
 	end := 0
@@ -114,8 +112,7 @@ func (im *importer) refs(value string, at configfile.Path) string {
 	return b.String()
 }
 
-// ref is what stands for the inside of one reference of a host; false where it
-// is none.
+// ref is the replacement of a reference of a host, given its inside; false if it is not a reference.
 func (im *importer) ref(inside string, at configfile.Path) (string, bool) {
 	kind, arg, _ := strings.Cut(inside, ":")
 	switch kind {
@@ -142,7 +139,7 @@ func (im *importer) ref(inside string, at configfile.Path) (string, bool) {
 		}
 	case "command", "config", "execPath", "extensionInstallFolder", "selectedText", "relativeFile", "fileWorkspaceFolder":
 		s := im.variable(config.InputVariable(inside), "", at)
-		s.note = "what the editor puts in for ${" + oneLine(inside) + "}"
+		s.note = "the value that the editor inserts for ${" + oneLine(inside) + "}"
 		im.warn(at, "refers to %s, which only the editor knows", configfile.Quote("${"+inside+"}"))
 		return im.mark(s), true
 	}
@@ -163,7 +160,7 @@ func (im *importer) ref(inside string, at configfile.Path) (string, bool) {
 	return "", false
 }
 
-// refTo marks a reference to a variable that exists already.
+// refTo marks a reference to an existing variable.
 func (im *importer) refTo(ref string, at configfile.Path) string {
 	return im.mark(&placeholder{ref: ref, uses: []string{im.use(at)}})
 }
@@ -176,8 +173,7 @@ func inFolder(folder, path string) string {
 	return filepath.Join(folder, path)
 }
 
-// input marks what an editor asks its user for. The same id is the same
-// variable.
+// input marks an input that an editor asks its user for. The same id is the same variable.
 func (im *importer) input(id string, at configfile.Path) string {
 	s := im.inputs[id]
 	if s == nil {
@@ -190,20 +186,20 @@ func (im *importer) input(id string, at configfile.Path) string {
 	return im.mark(s)
 }
 
-// maxUses bounds how many places of a variable are told.
+// maxUses bounds the positions of a variable that are reported.
 const maxUses = 3
 
-// variable makes a variable for what stands at a place.
+// variable makes a variable for the value at a position.
 func (im *importer) variable(base, value string, at configfile.Path) *placeholder {
 	return &placeholder{base: base, value: value, moved: value != "", uses: []string{im.use(at)}}
 }
 
-// use is a place for people: file:line:col and the key.
+// use describes a position: file:line:col and the key.
 func (im *importer) use(at configfile.Path) string {
 	return fmt.Sprintf("%s:%v: %s", im.host.Name, im.here, at.Text)
 }
 
-// move takes a literal out of the configuration.
+// move replaces a literal by a variable.
 func (im *importer) move(key, value string, at configfile.Path) string {
 	s := im.variable(variableName(im.server.key, key), im.expand(value, (*placeholder).original), at)
 	s.text = value
@@ -222,7 +218,7 @@ func variableName(upstream, key string) string {
 	return up + "_" + name
 }
 
-// nameVariables gives each variable a name that nothing else has.
+// nameVariables gives each variable a unique name.
 func (im *importer) nameVariables() {
 	taken := make(map[string]bool)
 	used := im.used()
@@ -264,8 +260,7 @@ func (im *importer) used() []*placeholder {
 	return used
 }
 
-// variables are what has to be set, sorted by name. Those that have a default
-// need not be.
+// variables are the variables to set, sorted by name. A variable with a default need not be set.
 func (im *importer) variables() []Variable {
 	byName := make(map[string]*Variable)
 	for _, s := range im.used() {

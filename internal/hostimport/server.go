@@ -44,8 +44,7 @@ func (im *importer) hasValue(given []configfile.Pair, names ...string) bool {
 	})
 }
 
-// key reads one key of a server, in the words of whichever host. Hosts do not
-// agree about them, but no two mean different things by one.
+// key reads one key of a server. Hosts use different keys, but no key has two meanings.
 func (im *importer) key(pr configfile.Pair, at configfile.Path) {
 	s, n := im.server, pr.Value
 	if configfile.IsNull(n) {
@@ -76,7 +75,7 @@ func (im *importer) key(pr configfile.Pair, at configfile.Path) {
 				s.headers = append(s.headers, entry{p.Name, value})
 			}
 		}
-	case "env_vars": // that the program gets from the host's environment
+	case "env_vars": // variables that the program gets from the environment of the host
 		for i, item := range n.Content {
 			item = configfile.Resolve(item)
 			if value := im.envValue(item, at.Item(i)); value != "" {
@@ -100,7 +99,7 @@ func (im *importer) key(pr configfile.Pair, at configfile.Path) {
 	case "enabledTools", "includeTools", "enabled_tools":
 		im.only(n, at)
 	case "tools":
-		s.none = n.Kind == yaml.SequenceNode && len(n.Content) == 0 // in the words of the one host that writes it
+		s.none = n.Kind == yaml.SequenceNode && len(n.Content) == 0 // as Copilot CLI writes it
 		im.only(n, at)
 	case "startup_timeout_sec", "tool_timeout_sec":
 		im.warn(at, "is left out; write timeout for how long a call may go on without progress, such as timeout: 60s")
@@ -109,15 +108,14 @@ func (im *importer) key(pr configfile.Pair, at configfile.Path) {
 	case "name", "source", "description", "title", "$schema", "version", "icon", "gallery", "provider", "autoStart":
 	default:
 		if hint := config.HostKeyHint(pr.Name); hint != "" {
-			im.warn(at, "has no effect here, and is left out; %s", hint)
+			im.warn(at, "has no effect here and is left out; %s", hint)
 		} else {
-			im.warn(at, "has no effect here, and is left out")
+			im.warn(at, "has no effect here and is left out")
 		}
 	}
 }
 
-// command reads the program: a text, a list that has its arguments too, or a
-// mapping of both.
+// command reads the program: a string, a list with its arguments, or a mapping of both.
 func (im *importer) command(n *yaml.Node, at configfile.Path) {
 	s := im.server
 	switch n.Kind {
@@ -143,7 +141,7 @@ func (im *importer) command(n *yaml.Node, at configfile.Path) {
 	}
 }
 
-// transport reads what a host calls its type or transport.
+// transport reads the type or transport of a host.
 func (im *importer) transport(n *yaml.Node, at configfile.Path) {
 	switch word := strings.ToLower(n.Value); word {
 	case "sse":
@@ -152,14 +150,14 @@ func (im *importer) transport(n *yaml.Node, at configfile.Path) {
 		im.server.transport = string(config.TransportStreamable)
 	case "", "stdio", "local", "http", "remote", "auto":
 	default:
-		im.warn(at, "is left out: no transport of this name is known; the ones that are are stdio, http, streamable-http and sse")
+		im.warn(at, "is left out: no transport has this name; write stdio, http, streamable-http or sse")
 	}
 }
 
-// only reads which tools a host uses.
+// only reads the tools that a host uses.
 func (im *importer) only(n *yaml.Node, at configfile.Path) {
 	if n.Kind != yaml.SequenceNode {
-		im.warn(at, "is left out: it is no list of names")
+		im.warn(at, "is left out: it must be a list of names")
 		return
 	}
 	if names := im.strings(n, at); !slices.Contains(names, "*") {
@@ -167,7 +165,7 @@ func (im *importer) only(n *yaml.Node, at configfile.Path) {
 	}
 }
 
-// envValue reads the name of an environment variable whose value is meant.
+// envValue reads the name of an environment variable, and refers to its value.
 func (im *importer) envValue(n *yaml.Node, at configfile.Path) string {
 	if n.Kind != yaml.ScalarNode || !variable.MatchString(n.Value) {
 		im.warn(at, "is left out: it must be the name of an environment variable")
@@ -176,7 +174,7 @@ func (im *importer) envValue(n *yaml.Node, at configfile.Path) string {
 	return im.refs("${"+n.Value+"}", at)
 }
 
-// string reads a scalar. Hosts are content with a number where text is due.
+// string reads a scalar. Hosts accept a number in place of a string.
 func (im *importer) string(n *yaml.Node, at configfile.Path) string {
 	if n.Kind != yaml.ScalarNode {
 		im.warn(at, "is left out: it must be a string, not %s", configfile.KindOf(n))
@@ -209,7 +207,7 @@ func (im *importer) strings(n *yaml.Node, at configfile.Path) []string {
 	return out
 }
 
-// dictionary reads a mapping of names to scalars; null leaves a name out.
+// dictionary reads a mapping of names to scalars; a name with null is left out.
 func (im *importer) dictionary(n *yaml.Node, at configfile.Path) []entry {
 	if n.Kind != yaml.MappingNode {
 		im.warn(at, "is left out: it must be a mapping, not %s", configfile.KindOf(n))
@@ -237,7 +235,7 @@ func (im *importer) truth(n *yaml.Node, at configfile.Path) bool {
 	case "false":
 		return false
 	}
-	im.warn(at, "is neither true nor false, and taken for false")
+	im.warn(at, "is neither true nor false; it is read as false")
 	return false
 }
 
@@ -245,27 +243,26 @@ func (im *importer) warn(at configfile.Path, format string, args ...any) {
 	im.file.Warnf(&yaml.Node{Line: im.here.Line, Column: im.here.Col}, at, format, args...)
 }
 
-// finish brings a server into the gateway's words, and takes secrets out of what
-// has been read.
+// finish completes a server: it removes keys without effect, moves secrets, and makes paths absolute.
 func (im *importer) finish(p configfile.Path, local bool) {
 	s := im.server
 	if !local {
 		s.url = im.moveFromURL(s.url, p.Key("url", "url"))
-		s.headers = im.ownHeaders(s.headers, p)
+		s.headers = im.withoutReserved(s.headers, p)
 		if len(s.args) > 0 || s.cwd != "" || s.envFile != "" || len(s.env) > 0 {
-			im.warn(p, "has a url, so env, args, cwd and envFile have no effect, and are left out; to send a value, use headers")
+			im.warn(p, "has a url, so env, args, cwd and envFile are left out; to send a value, use headers")
 		}
 		s.args, s.cwd, s.envFile, s.env = nil, "", "", nil
 		return
 	}
 	if words := strings.Fields(s.command); len(s.args) == 0 && len(words) > 1 && !strings.ContainsAny(words[0], `/\'"`) {
 		s.command, s.args = words[0], words[1:]
-		im.warn(p.Key("command", "command"), "is a command line, and is split at its spaces")
+		im.warn(p.Key("command", "command"), "is a command line; it is split at its spaces")
 	}
 	s.command = im.moveFromText("command", s.command, p.Key("command", "command"))
 	s.args = im.moveFromArgs(s.args, p.Key("args", "args"))
 	if len(s.headers) > 0 {
-		im.warn(p, "has a command, so headers have no effect, and are left out")
+		im.warn(p, "has a command, so headers are left out")
 	}
 	s.headers, s.transport = nil, ""
 	s.cwd = im.absolute(s.cwd)
@@ -273,11 +270,11 @@ func (im *importer) finish(p configfile.Path, local bool) {
 	relative := func(word string) bool { return strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../") }
 	if s.cwd == "" && filepath.IsAbs(s.folder) &&
 		(strings.HasPrefix(p.Text, "projects.") || relative(s.command) || slices.ContainsFunc(s.args, relative)) {
-		s.cwd = s.folder // where the host starts it
+		s.cwd = s.folder // the working directory of the host
 	}
 }
 
-// absolute is a path that means the same wherever gateway.yaml is.
+// absolute is a path that does not depend on the folder of gateway.yaml.
 func (im *importer) absolute(name string) string {
 	switch {
 	case name == "" || strings.HasPrefix(name, "\x00") || filepath.IsAbs(name):
@@ -288,8 +285,8 @@ func (im *importer) absolute(name string) string {
 	return filepath.Join(im.server.folder, name)
 }
 
-// ownHeaders leaves out the headers that the gateway sets itself.
-func (im *importer) ownHeaders(headers []entry, p configfile.Path) []entry {
+// withoutReserved removes the headers that the gateway sets itself.
+func (im *importer) withoutReserved(headers []entry, p configfile.Path) []entry {
 	return slices.DeleteFunc(headers, func(h entry) bool {
 		own := config.IsReservedHeader(h.name)
 		if own {

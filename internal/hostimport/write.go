@@ -9,7 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// write is gateway.yaml.
+// write returns gateway.yaml.
 func (im *importer) write(files []File) ([]byte, error) {
 	var head strings.Builder
 	head.WriteString("Made by gateway import from:\n")
@@ -18,7 +18,7 @@ func (im *importer) write(files []File) ([]byte, error) {
 	}
 	head.WriteString("\n")
 	if vars := im.variables(); len(vars) > 0 {
-		head.WriteString("To be set in the environment before the start:\n")
+		head.WriteString("Set these environment variables before the start:\n")
 		for _, v := range vars {
 			fmt.Fprintf(&head, "  %s", v.Name)
 			if v.Note != "" {
@@ -87,7 +87,7 @@ func shellRef(s *placeholder) string {
 	return "${" + name + "}"
 }
 
-// comment is text as lines of comment, with an empty line for each empty one.
+// comment converts text to comment lines; empty lines stay.
 func comment(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -168,7 +168,7 @@ func (im *importer) pairs(pairs []entry) *yaml.Node {
 	return m
 }
 
-// text is a string, in quotes where YAML would read it as something else.
+// text is a string; the encoder quotes it if YAML would read it as another type.
 func text(s string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 }
