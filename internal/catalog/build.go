@@ -27,13 +27,13 @@ type builder struct {
 // draft is an item on its way to an entry.
 type draft struct {
 	*Entry
-	raw    wire.Raw          // as the upstream sent it, or mended
-	alias  string            // stands for the native name in the public one
-	space  *namespace.Naming // the naming that the public name is of
-	marked bool              // the public name does not show the native one
-	placed bool              // the item has a public name
-	waits  *Part             // that may turn out to have the name
-	kept   *Part             // for whose clashing items such names are kept
+	raw         wire.Raw          // as the upstream sent it, or mended
+	alias       string            // stands for the native name in the public one
+	naming      *namespace.Naming // the naming that the public name is of
+	marked      bool              // the public name does not show the native one
+	placed      bool              // the item has a public name
+	mayBelongTo *Part             // that may turn out to have the name
+	reservedFor *Part             // for whose clashing items such names are kept
 }
 
 // publish gives the items of one kind public names.
@@ -42,15 +42,15 @@ func (b *builder) publish(kind call.Kind) {
 	b.public[kind] = make(map[string]*Entry, len(drafts))
 	for _, d := range drafts {
 		if d.web() {
-			b.share(d)
+			b.publishWebAddress(d)
 		}
 	}
 	// Items that keep their names go before those of the same upstream that
 	// are renamed.
 	for _, renamed := range []bool{false, true} {
 		for _, d := range drafts {
-			if !d.web() && d.space.Prefix() != "" && d.renamed() == renamed && !b.take(d, d.name()) {
-				b.resettle(d)
+			if !d.web() && d.naming.Prefix() != "" && d.renamed() == renamed && !b.claim(d, d.name()) {
+				b.publishFallback(d)
 			}
 		}
 	}
@@ -64,26 +64,26 @@ func (b *builder) publish(kind call.Kind) {
 		var clashing, early []*draft
 		for _, renamed := range []bool{false, true} {
 			for _, d := range drafts[start:end] {
-				if d.placed || d.web() || d.space.Prefix() != "" || d.renamed() != renamed {
+				if d.placed || d.web() || d.naming.Prefix() != "" || d.renamed() != renamed {
 					continue
 				}
 				name := d.name()
-				if d.kept = b.keeps(kind, name); d.kept != nil && d.kept != d.part {
+				if d.reservedFor = b.reservedFor(kind, name); d.reservedFor != nil && d.reservedFor != d.part {
 					clashing = append(clashing, d)
 					continue
 				}
 				if p := b.mayBelong(d, name); p != nil && b.public[kind][name] == nil {
-					d.early, d.waits = true, p
+					d.provisional, d.mayBelongTo = true, p
 					early = append(early, d)
 					continue
 				}
-				if isURI(kind) && b.owner(name) != nil || !b.take(d, name) {
+				if isURI(kind) && b.owner(name) != nil || !b.claim(d, name) {
 					clashing = append(clashing, d)
 				}
 			}
 		}
 		for _, d := range append(clashing, early...) {
-			b.resettle(d)
+			b.publishFallback(d)
 		}
 	}
 	b.drafts[kind] = slices.DeleteFunc(drafts, func(d *draft) bool { return !d.placed })
@@ -92,12 +92,12 @@ func (b *builder) publish(kind call.Kind) {
 // keeps returns the part without a prefix whose items stand under such a name where
 // they clash, nil if there is none. Whether any does depends on what others list, so
 // the name is never another part's.
-func (b *builder) keeps(kind call.Kind, public string) *Part {
+func (b *builder) reservedFor(kind call.Kind, public string) *Part {
 	owner, ok := namespace.OwnerOf(public)
 	for _, p := range b.parts {
 		switch {
-		case p.space.Prefix() != "":
-		case !isURI(kind) && strings.HasPrefix(public, p.space.Fallback().NamePrefix()), isURI(kind) && ok && owner.Name == p.Upstream():
+		case p.naming.Prefix() != "":
+		case !isURI(kind) && strings.HasPrefix(public, p.naming.Fallback().NamePrefix()), isURI(kind) && ok && owner.Name == p.Upstream():
 			return p
 		}
 	}
@@ -108,8 +108,8 @@ func (b *builder) keeps(kind call.Kind, public string) *Part {
 // prefix, and may turn out to list the name; nil if there is none.
 func (b *builder) mayBelong(d *draft, public string) *Part {
 	for _, p := range b.parts {
-		switch lead := p.space.NamePrefix(); {
-		case !p.source.NeverListed || p == d.part || d.kept == d.part:
+		switch lead := p.naming.NamePrefix(); {
+		case !p.source.NeverListed || p == d.part || d.reservedFor == d.part:
 		case lead == "" && p.index < d.part.index, lead != "" && !isURI(d.Kind) && strings.HasPrefix(public, lead):
 			return p
 		}
@@ -126,7 +126,7 @@ func (b *builder) read(kind call.Kind) []*draft {
 		seen := make(map[string]bool, len(items))
 		drafts = slices.Grow(drafts, len(items))
 		for i, raw := range items {
-			d := &draft{Entry: &Entry{Kind: kind, part: p}, raw: raw, space: p.source.Naming}
+			d := &draft{Entry: &Entry{Kind: kind, part: p}, raw: raw, naming: p.source.Naming}
 			if b.check(d, seen) && !b.held(d, i, seen) && b.first(d, seen) {
 				d.override()
 				drafts = append(drafts, d)
@@ -239,7 +239,7 @@ func (b *builder) unmatched(p *Part, kind call.Kind, seen map[string]bool) {
 func (d *draft) renamed() bool { return d.alias != d.Native }
 
 // take gives an item its public name, unless another has it.
-func (b *builder) take(d *draft, public string) bool {
+func (b *builder) claim(d *draft, public string) bool {
 	if _, taken := b.public[d.Kind][public]; taken {
 		return false
 	}
@@ -252,16 +252,16 @@ func (b *builder) take(d *draft, public string) bool {
 }
 
 // resettle names an item whose name another item has.
-func (b *builder) resettle(d *draft) {
+func (b *builder) publishFallback(d *draft) {
 	own := d.name()
-	d.own = own
-	d.space, d.marked = d.space.Fallback(), false
+	d.preferredName = own
+	d.naming, d.marked = d.naming.Fallback(), false
 	names := []string{d.name()}
 	if !isURI(d.Kind) {
-		names = append(names, d.space.HashedName(d.alias), d.space.HashedName(d.Native))
+		names = append(names, d.naming.HashedName(d.alias), d.naming.HashedName(d.Native))
 	}
 	for _, name := range names {
-		if !b.take(d, name) {
+		if !b.claim(d, name) {
 			continue
 		}
 		if isURI(d.Kind) {
@@ -272,10 +272,10 @@ func (b *builder) resettle(d *draft) {
 		}
 		d.marked = !isURI(d.Kind)
 		whose := "another upstream has"
-		if d.kept != nil && d.kept != d.part {
-			whose = fmt.Sprintf("items of the upstream %s that clash have", d.kept.Upstream())
-		} else if d.waits != nil {
-			whose = fmt.Sprintf("the upstream %s, which was never listed yet and goes first, may have", d.waits.Upstream())
+		if d.reservedFor != nil && d.reservedFor != d.part {
+			whose = fmt.Sprintf("items of the upstream %s that clash have", d.reservedFor.Upstream())
+		} else if d.mayBelongTo != nil {
+			whose = fmt.Sprintf("the upstream %s, which was never listed yet and goes first, may have", d.mayBelongTo.Upstream())
 		} else if holder := b.public[d.Kind][own]; holder != nil && holder.part == d.part {
 			whose = "another item of this upstream has"
 		}
@@ -287,11 +287,11 @@ func (b *builder) resettle(d *draft) {
 
 // share publishes a web address, which several upstreams may list. The drafts
 // come in the order of the configuration.
-func (b *builder) share(d *draft) {
-	if b.take(d, d.Native) {
+func (b *builder) publishWebAddress(d *draft) {
+	if b.claim(d, d.Native) {
 		return
 	}
-	d.Public, d.placed, d.again = d.Native, true, true
+	d.Public, d.placed, d.repeated = d.Native, true, true
 	last := b.public[d.Kind][d.Native]
 	for last.next != nil {
 		last = last.next
@@ -309,7 +309,7 @@ func (b *builder) report(d *draft, what Issue, reason string) {
 // finish makes entries of what was published, once all public URIs are known.
 func (b *builder) finish() {
 	for p, uris := range b.renamed {
-		p.space = p.space.WithRenamed(uris)
+		p.naming = p.naming.WithRenamed(uris)
 	}
 	for kind, drafts := range b.drafts {
 		b.entries[kind] = make([]*Entry, len(drafts))
@@ -318,10 +318,10 @@ func (b *builder) finish() {
 			if d.Kind == call.Resource && b.opts.Enrich {
 				d.raw = enrich.ListItem(d.raw)
 			}
-			d.Raw = d.part.space.Item(d.Kind, d.raw, d.Public, d.marked)
+			d.Raw = d.part.naming.Item(d.Kind, d.raw, d.Public, d.marked)
 			b.entries[kind][i] = d.Entry
-			if d.Kind == call.Template && (d.web() || d.part.space.Prefix() == "") {
-				b.addPattern(d.Entry, d.space)
+			if d.Kind == call.Template && (d.web() || d.part.naming.Prefix() == "") {
+				b.addPattern(d.Entry, d.naming)
 			}
 		}
 	}
@@ -336,9 +336,9 @@ func (d *draft) web() bool { return isURI(d.Kind) && namespace.IsWeb(d.Native) }
 // name returns the public name that the item's naming makes.
 func (d *draft) name() string {
 	if isURI(d.Kind) {
-		return d.space.PublicURI(d.Native)
+		return d.naming.PublicURI(d.Native)
 	}
-	name, plain := d.space.Name(d.alias)
+	name, plain := d.naming.Name(d.alias)
 	d.marked = !plain || d.renamed()
 	return name
 }

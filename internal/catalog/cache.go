@@ -18,7 +18,7 @@ type viewCache struct {
 
 	mu      sync.RWMutex
 	views   map[string]*keptView
-	visible map[string]*shown // by what is visible
+	visible map[string]*listings // by what is visible
 }
 
 type keptView struct {
@@ -43,7 +43,7 @@ func (c *viewCache) get(key string) *View {
 
 // alike returns what lists show where the same is visible, nil when no view that
 // is kept has that.
-func (c *viewCache) alike(visible string) *shown {
+func (c *viewCache) withVisible(visible string) *listings {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.visible[visible]
@@ -57,15 +57,15 @@ func (c *viewCache) put(key, visible string, v *View) *View {
 		return k.view
 	}
 	if c.views == nil {
-		c.views, c.visible = make(map[string]*keptView), make(map[string]*shown)
+		c.views, c.visible = make(map[string]*keptView), make(map[string]*listings)
 	}
 	if len(c.views) >= maxViews {
 		c.shrink()
 	}
 	if s := c.visible[visible]; s != nil {
-		v.shown = s
+		v.listings = s
 	} else {
-		c.visible[visible] = v.shown
+		c.visible[visible] = v.listings
 	}
 	k := &keptView{view: v, visible: visible}
 	k.used.Store(c.clock.Add(1))
@@ -90,6 +90,6 @@ func (c *viewCache) shrink() {
 	}
 	clear(c.visible)
 	for _, k := range c.views {
-		c.visible[k.visible] = k.view.shown
+		c.visible[k.visible] = k.view.listings
 	}
 }

@@ -34,10 +34,10 @@ func TestViewsAreSharedByRights(t *testing.T) {
 		t.Error("two principals with the same rights have views of their own")
 	}
 	confirming := tbl.View(who("cid", "b"), nil)
-	if confirming == ann || confirming.shown != ann.shown {
+	if confirming == ann || confirming.listings != ann.listings {
 		t.Error("what lists show is the same, and not shared, or the decisions are")
 	}
-	if less := tbl.View(who("dee", "c"), nil); less.shown == ann.shown || len(less.listed[call.Tool]) != 1 {
+	if less := tbl.View(who("dee", "c"), nil); less.listings == ann.listings || len(less.listed[call.Tool]) != 1 {
 		t.Error("other lists are shared")
 	}
 	page := pageOf(t, ann, wire.Rev20260728, "")
@@ -55,7 +55,7 @@ func TestViewsAreBounded(t *testing.T) {
 	for g := range 4 {
 		wg.Go(func() {
 			for i := range maxViews {
-				if v := tbl.View(who(fmt.Sprint("s", i+g)), nil); v.shown != first.shown {
+				if v := tbl.View(who(fmt.Sprint("s", i+g)), nil); v.listings != first.listings {
 					t.Error("the same is shown, and not shared")
 					return
 				}

@@ -52,10 +52,10 @@ func (v *View) Adopt(p *Part, result wire.Raw, report func(Adopted)) wire.Raw {
 
 // mayList reports whether a resource that an upstream lists may be seen.
 func (v *View) mayList(p *Part, native string, item wire.Raw) bool {
-	public := p.space.PublicURI(native)
-	j := v.judgedEntry(call.Resource, p, public, native)
+	public := p.naming.PublicURI(native)
+	j := v.listedPolicy(call.Resource, p, public, native)
 	if j == nil {
-		j = v.judgeUnlisted(p, public, native, item)
+		j = v.unlistedPolicy(p, public, native, item)
 	}
 	return j.Listed().Visible()
 }
@@ -78,11 +78,11 @@ func (v *View) FilterContents(t Target, result wire.Raw) wire.Raw {
 
 // mayRead reports whether a resource of a part may be read without further ado.
 func (v *View) mayRead(p *Part, public string) bool {
-	native, ok := p.space.NativeURI(public)
+	native, ok := p.naming.NativeURI(public)
 	if !ok {
 		return false
 	}
 	params := wire.SetMember(wire.Raw(`{}`), "uri", wire.String(public))
-	d := v.PolicyFor(call.Resource, p, p.space.PublicURI(native), native).Decide(policy.Request{Method: wire.MethodResourcesRead, Params: params})
+	d := v.PolicyFor(call.Resource, p, p.naming.PublicURI(native), native).Decide(policy.Request{Method: wire.MethodResourcesRead, Params: params})
 	return d.AllowedOutright()
 }

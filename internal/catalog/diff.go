@@ -24,7 +24,7 @@ type Diff struct {
 	told     map[string]Changes
 
 	mu   sync.Mutex
-	seen map[[2]*shown]Changes
+	seen map[[2]*listings]Changes
 }
 
 // NewDiff compares two tables. told holds the changes that upstreams told of: they
@@ -32,14 +32,14 @@ type Diff struct {
 // not. Others hear of what differs for them: what an upstream tells of may have
 // happened to an item that they must not know of, or one that is not listed yet.
 func NewDiff(old, new *Table, told map[string]Changes) *Diff {
-	return &Diff{old: old, new: new, told: told, seen: make(map[[2]*shown]Changes)}
+	return &Diff{old: old, new: new, told: told, seen: make(map[[2]*listings]Changes)}
 }
 
 // For returns what has changed for a client. Templates count among the
 // resources, as for notifications/resources/list_changed.
 func (d *Diff) For(who *call.Principal, client *call.Client) Changes {
 	before, after := d.old.View(who, client), d.new.View(who, client)
-	c := d.between(before.shown, after.shown)
+	c := d.between(before.listings, after.listings)
 	for name, told := range d.told {
 		if p := after.Part(name); p != nil && told.Any() {
 			c = c.or(Changes{
@@ -53,8 +53,8 @@ func (d *Diff) For(who *call.Principal, client *call.Client) Changes {
 }
 
 // between returns what differs, which it finds out once.
-func (d *Diff) between(before, after *shown) Changes {
-	pair := [2]*shown{before, after}
+func (d *Diff) between(before, after *listings) Changes {
+	pair := [2]*listings{before, after}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c, ok := d.seen[pair]
@@ -74,7 +74,7 @@ func (d *Diff) Any() Changes {
 	return c
 }
 
-func changesOf(before, after *shown) Changes {
+func changesOf(before, after *listings) Changes {
 	return changes(
 		func(kind call.Kind) []*Entry { return before.listed[kind] },
 		func(kind call.Kind) []*Entry { return after.listed[kind] })

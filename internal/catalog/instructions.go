@@ -18,7 +18,7 @@ const (
 // too long, the longest are shortened. A single upstream without a prefix is
 // quoted as it is.
 func mergeInstructions(parts []*Part) string {
-	if len(parts) == 1 && parts[0].space.Prefix() == "" {
+	if len(parts) == 1 && parts[0].naming.Prefix() == "" {
 		return parts[0].source.Instructions
 	}
 	type text struct {
@@ -28,7 +28,7 @@ func mergeInstructions(parts []*Part) string {
 	var texts []*text
 	for _, p := range parts {
 		if body := strings.TrimSpace(p.source.Instructions); body != "" {
-			texts = append(texts, &text{name: cmp.Or(p.space.Prefix(), p.Upstream()), body: body})
+			texts = append(texts, &text{name: cmp.Or(p.naming.Prefix(), p.Upstream()), body: body})
 		}
 	}
 	// The short ones leave what they do not need to the longer ones.
@@ -48,14 +48,14 @@ func mergeInstructions(parts []*Part) string {
 		b.WriteString("# ")
 		b.WriteString(t.name)
 		b.WriteString("\n\n")
-		b.WriteString(shorten(t.body, t.share))
+		b.WriteString(truncate(t.body, t.share))
 	}
 	return b.String()
 }
 
 // shorten returns at most n bytes of text, with a mark at the end when
 // something is missing.
-func shorten(text string, n int) string {
+func truncate(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}

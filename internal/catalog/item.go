@@ -21,16 +21,16 @@ type Entry struct {
 	// nil too where nothing is checked.
 	Input, Output *toolschema.Schema
 
-	part  *Part
-	index int    // among the table's entries of the kind
-	next  *Entry // the same web address, listed by a later upstream
-	again bool   // an earlier upstream lists the same web address
+	part     *Part
+	index    int    // among the table's entries of the kind
+	next     *Entry // the same web address, listed by a later upstream
+	repeated bool   // an earlier upstream lists the same web address
 	// own is the name that the item would have if no other had it; "" for most. Rules
 	// that refuse it refuse this item.
-	own string
+	preferredName string
 	// early says that the item will have that name unless an upstream before lists it,
 	// which is not known yet. Policy must allow it under both.
-	early bool
+	provisional bool
 }
 
 // Fault is what is remarkable about an item.

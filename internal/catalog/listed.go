@@ -7,7 +7,7 @@ func (e *Entry) Upstream() string { return e.part.Upstream() }
 
 // Own returns the public name that the item would have if no other had it, "" where
 // it has that.
-func (e *Entry) PreferredName() string { return e.own }
+func (e *Entry) PreferredName() string { return e.preferredName }
 
 // Entries returns the items that lists show, in their order. The caller must not
 // change it.

@@ -55,7 +55,7 @@ func (v *View) describer(t Target) func(uri string) wire.Raw {
 		if uri == t.Public {
 			return v.Describe(t)
 		}
-		if e := v.pick(v.table.public[call.Resource][uri]); e != nil && e.part == t.Part {
+		if e := v.serving(v.table.public[call.Resource][uri]); e != nil && e.part == t.Part {
 			return e.Raw
 		}
 		return nil

@@ -14,7 +14,7 @@ import (
 // pattern is a template that URIs are matched with.
 type pattern struct {
 	entry    *Entry
-	space    *namespace.Naming // the naming that the template was published with
+	naming   *namespace.Naming // the naming that the template was published with
 	lead     string            // what every expansion begins with
 	template *uritemplate.Template
 	vars     int
@@ -23,7 +23,7 @@ type pattern struct {
 // rank is 0 for templates of an upstream without a prefix that clash, and so stand
 // under its name, else 1.
 func (p *pattern) rank() int {
-	if p.space.Prefix() != "" && !namespace.IsWeb(p.entry.Native) {
+	if p.naming.Prefix() != "" && !namespace.IsWeb(p.entry.Native) {
 		return 0
 	}
 	return 1
@@ -80,7 +80,7 @@ func (t *Table) natives(of *Part) []pattern {
 	t.nativeOnce.Do(func() {
 		t.native = make(map[*Part][]pattern)
 		for _, e := range t.entries[call.Template] {
-			if p, ok := newPattern(e, e.Native, e.part.space); ok {
+			if p, ok := newPattern(e, e.Native, e.part.naming); ok {
 				t.native[e.part] = append(t.native[e.part], p)
 			}
 		}

@@ -11,11 +11,11 @@ import (
 
 // Bounds on the search for near names, which any client can set off.
 const (
-	maxNear      = 3    // names returned
-	maxDistance  = 3    // edits between names that are near
-	lettersEdit  = 4    // letters of a name for each edit, one at least
-	maxCompared  = 1000 // names whose distance is computed
-	maxNearQuery = 128  // bytes of a name that is searched for at all
+	maxSimilar      = 3    // names returned
+	maxDistance     = 3    // edits between names that are near
+	lettersEdit     = 4    // letters of a name for each edit, one at least
+	maxCompared     = 1000 // names whose distance is computed
+	maxSimilarQuery = 128  // bytes of a name that is searched for at all
 )
 
 // SimilarNames returns up to three public names that the caller may have meant, the
@@ -24,7 +24,7 @@ const (
 // where both names have the same, what follows is compared. All are names that the
 // view lists.
 func (v *View) SimilarNames(kind call.Kind, public string) []string {
-	if public == "" || len(public) > maxNearQuery {
+	if public == "" || len(public) > maxSimilarQuery {
 		return nil
 	}
 	type near struct {
@@ -43,7 +43,7 @@ func (v *View) SimilarNames(kind call.Kind, public string) []string {
 		}
 		compared++
 		asked, has := strings.ToLower(public), strings.ToLower(e.Public)
-		if lead := strings.ToLower(e.part.space.NamePrefix()); !isURI(kind) && strings.HasPrefix(asked, lead) {
+		if lead := strings.ToLower(e.part.naming.NamePrefix()); !isURI(kind) && strings.HasPrefix(asked, lead) {
 			asked, has = asked[len(lead):], strings.TrimPrefix(has, lead)
 		}
 		most := min(maxDistance, max(1, min(len(asked), len(has))/lettersEdit))
@@ -56,7 +56,7 @@ func (v *View) SimilarNames(kind call.Kind, public string) []string {
 	}
 	slices.SortStableFunc(found, func(a, b near) int { return cmp.Compare(a.distance, b.distance) })
 	var names []string
-	for _, n := range found[:min(maxNear, len(found))] {
+	for _, n := range found[:min(maxSimilar, len(found))] {
 		names = append(names, n.name)
 	}
 	return names

@@ -104,16 +104,16 @@ type Down struct {
 // Part is one upstream's part of a table. It is immutable.
 type Part struct {
 	source Source
-	space  *namespace.Naming
+	naming *namespace.Naming
 	index  int // place in the order of the configuration
 }
 
 // Upstream returns the upstream's name.
-func (p *Part) Upstream() string { return p.space.Upstream() }
+func (p *Part) Upstream() string { return p.naming.Upstream() }
 
 // Naming returns the naming to rewrite with. Unlike the source's it knows the
 // URIs that were renamed because they clash.
-func (p *Part) Naming() *namespace.Naming { return p.space }
+func (p *Part) Naming() *namespace.Naming { return p.naming }
 
 // Revision returns the revision that the upstream speaks, "" when unknown.
 func (p *Part) Revision() wire.Revision { return p.source.Revision }
@@ -153,15 +153,15 @@ func (p *Part) leads() [call.Kinds][]string { return p.leadsOf(p.empty()) }
 func (p *Part) leadsOf(unknown bool) [call.Kinds][]string {
 	var leads [call.Kinds][]string
 	if unknown {
-		leads[call.Tool] = []string{p.space.NamePrefix()}
+		leads[call.Tool] = []string{p.naming.NamePrefix()}
 		leads[call.Prompt] = leads[call.Tool]
 	}
 	switch {
 	case !p.hasResources() && !unknown:
-	case p.space.Prefix() == "":
+	case p.naming.Prefix() == "":
 		leads[call.Resource] = []string{""}
 	default:
-		leads[call.Resource] = []string{p.space.Prefix() + "+", "ui://" + p.Upstream()}
+		leads[call.Resource] = []string{p.naming.Prefix() + "+", "ui://" + p.Upstream()}
 		if unknown {
 			leads[call.Resource] = append(leads[call.Resource], "http:", "https:")
 		}

@@ -51,7 +51,7 @@ func Build(opts Options, sources []Source) *Table {
 	}
 	open := 0
 	for i, s := range sources {
-		p := &Part{source: s, space: s.Naming, index: i}
+		p := &Part{source: s, naming: s.Naming, index: i}
 		t.parts = append(t.parts, p)
 		t.sanitizeInstructions(p)
 		t.byName[p.Upstream()] = p
@@ -101,7 +101,7 @@ func (t *Table) Counts() [call.Kinds]int {
 	var n [call.Kinds]int
 	for kind, entries := range t.entries {
 		for _, e := range entries {
-			if e.part.source.Down == nil && !e.again {
+			if e.part.source.Down == nil && !e.repeated {
 				n[kind]++
 			}
 		}
@@ -124,7 +124,7 @@ func (t *Table) View(who *call.Principal, client *call.Client) *View {
 	if v := t.views.get(key); v != nil {
 		return v
 	}
-	v, visible := newView(t, t.opts.Policy.Rights(c), t.views.alike)
+	v, visible := newView(t, t.opts.Policy.Rights(c), t.views.withVisible)
 	v = t.views.put(key, visible, v)
 	if !t.opts.Policy.TellsCallersApart() {
 		t.sole.Store(v)
@@ -165,7 +165,7 @@ func (t *Table) owner(public string) *Part {
 	if !o.ByUpstream() {
 		return t.byPrefix[o.Name]
 	}
-	if p := t.byName[o.Name]; p != nil && p.space.Prefix() != "" {
+	if p := t.byName[o.Name]; p != nil && p.naming.Prefix() != "" {
 		return p
 	}
 	return nil

@@ -296,7 +296,7 @@ func TestInvariants(t *testing.T) {
 				}
 			}
 			for _, e := range fewer.listed[kind] {
-				if e.part.space.Prefix() == "" {
+				if e.part.naming.Prefix() == "" {
 					continue
 				}
 				if got, ok := v.Resolve(kind, e.Public); !ok || got.Native != e.Native {

@@ -15,7 +15,7 @@ import (
 // Idle is a glob of the policy that covers nothing.
 type UnusedGlob struct {
 	policy.Pattern
-	Near string // a name that it would cover but for a slip of the pen, "" for none
+	Suggestion string // a name that it would cover but for a slip of the pen, "" for none
 }
 
 // Path says where it stands: in the list of an upstream or in a rule with a name.
@@ -35,8 +35,8 @@ func (i UnusedGlob) Reason() string {
 	if !i.OfUpstreams {
 		s += " that is listed"
 	}
-	if i.Near != "" {
-		s += fmt.Sprintf("; did you mean %q?", i.Near)
+	if i.Suggestion != "" {
+		s += fmt.Sprintf("; did you mean %q?", i.Suggestion)
 	}
 	return s
 }
@@ -77,7 +77,7 @@ func (t *Table) coverable(p *policy.Pattern, lacking []*namespace.Naming) (names
 			names = append(names, s.Upstream())
 			continue
 		}
-		open = open || p.AppliesTo(s.Upstream()) && (p.Rule == "" || p.CanBegin(leadOf(s, p.Kind)))
+		open = open || p.AppliesTo(s.Upstream()) && (p.Rule == "" || p.CanBegin(namePrefixOf(s, p.Kind)))
 	}
 	for _, part := range t.parts {
 		switch {
@@ -85,7 +85,7 @@ func (t *Table) coverable(p *policy.Pattern, lacking []*namespace.Naming) (names
 			names = append(names, part.Upstream())
 		case !p.AppliesTo(part.Upstream()):
 		case part.source.Down != nil || part.empty():
-			open = open || p.Rule == "" || p.CanBegin(leadOf(part.space, p.Kind))
+			open = open || p.Rule == "" || p.CanBegin(namePrefixOf(part.naming, p.Kind))
 		case p.Kind != call.Resource:
 			names = t.names(names, part, p.Kind, p.Rule == "")
 		default:
@@ -96,7 +96,7 @@ func (t *Table) coverable(p *policy.Pattern, lacking []*namespace.Naming) (names
 			}
 			listed := t.names(names, part, call.Resource, p.Rule == "")
 			if len(listed)+len(templates) == len(names) && part.hasResources() {
-				open = open || p.Rule == "" || p.CanBegin(leadOf(part.space, p.Kind))
+				open = open || p.Rule == "" || p.CanBegin(namePrefixOf(part.naming, p.Kind))
 			}
 			names = append(listed, templates...)
 		}
@@ -105,7 +105,7 @@ func (t *Table) coverable(p *policy.Pattern, lacking []*namespace.Naming) (names
 }
 
 // leadOf is what public names of a space begin with.
-func leadOf(s *namespace.Naming, kind call.Kind) string {
+func namePrefixOf(s *namespace.Naming, kind call.Kind) string {
 	switch {
 	case !isURI(kind):
 		return s.NamePrefix()
@@ -132,7 +132,7 @@ func (t *Table) names(names []string, p *Part, kind call.Kind, native bool) []st
 		case native:
 			names = append(names, name)
 		case kind == call.Tool && i < len(p.source.HeldTools) && p.source.HeldTools[i] != "":
-			public, _ := p.space.Name(name)
+			public, _ := p.naming.Name(name)
 			names = append(names, public)
 		}
 	}
@@ -143,7 +143,7 @@ func (t *Table) names(names []string, p *Part, kind call.Kind, native bool) []st
 // for a few characters.
 func nearest(text string, names []string) string {
 	core := strings.Trim(text, "*")
-	if core == "" || strings.Contains(core, "*") || len(core) > maxNearQuery {
+	if core == "" || strings.Contains(core, "*") || len(core) > maxSimilarQuery {
 		return ""
 	}
 	head, tail := strings.HasPrefix(text, "*"), strings.HasSuffix(text, "*")

@@ -19,14 +19,14 @@ import (
 // pages that it keeps once they are encoded. What lists show it shares with the
 // views of other rights to whom they show the same.
 type View struct {
-	*shown
-	table  *Table
-	rights *policy.Rights
-	judged [call.Kinds][]*policy.ItemPolicy // of the entries
+	*listings
+	table    *Table
+	rights   *policy.Rights
+	policies [call.Kinds][]*policy.ItemPolicy // of the entries
 }
 
 // shown is what lists show.
-type shown struct {
+type listings struct {
 	allowed     [call.Kinds][]bool   // which entries are visible
 	listed      [call.Kinds][]*Entry // what lists show, in their order
 	pages       [call.Kinds][]*page
@@ -67,20 +67,20 @@ type Unavailable struct {
 
 // newView judges all entries. What lists show is taken from others, by what is
 // visible, where they have it.
-func newView(t *Table, rights *policy.Rights, others func(visible string) *shown) (v *View, visible string) {
+func newView(t *Table, rights *policy.Rights, others func(visible string) *listings) (v *View, visible string) {
 	v = &View{table: t, rights: rights}
 	var allowed [call.Kinds][]bool
 	seen := make([]bool, len(t.parts)) // parts with a visible entry
 	var key []byte
 	for kind, entries := range t.entries {
-		v.judged[kind] = make([]*policy.ItemPolicy, len(entries))
+		v.policies[kind] = make([]*policy.ItemPolicy, len(entries))
 		allowed[kind] = make([]bool, len(entries))
 		for i, e := range entries {
-			j := v.judge(e.Kind, e.part, e.Public, e.own, e.Native, e.Raw)
-			if e.early {
-				j = policy.Strictest(j, v.judge(e.Kind, e.part, e.own, "", e.Native, e.Raw))
+			j := v.itemPolicy(e.Kind, e.part, e.Public, e.preferredName, e.Native, e.Raw)
+			if e.provisional {
+				j = policy.Strictest(j, v.itemPolicy(e.Kind, e.part, e.preferredName, "", e.Native, e.Raw))
 			}
-			v.judged[kind][i] = j
+			v.policies[kind][i] = j
 			if allowed[kind][i] = j.Listed().Visible(); allowed[kind][i] {
 				seen[e.part.index] = true
 			}
@@ -91,10 +91,10 @@ func newView(t *Table, rights *policy.Rights, others func(visible string) *shown
 		seen[p.index] = seen[p.index] || rights.MayAllow(p.Upstream(), p.leads())
 	}
 	key = appendBits(key, seen)
-	if v.shown = others(string(key)); v.shown != nil {
+	if v.listings = others(string(key)); v.listings != nil {
 		return v, string(key)
 	}
-	v.shown = &shown{allowed: allowed, named: seen}
+	v.listings = &listings{allowed: allowed, named: seen}
 	for _, p := range t.parts {
 		if !seen[p.index] {
 			continue
@@ -132,26 +132,26 @@ func appendBits(b []byte, flags []bool) []byte {
 
 // judge asks policy about a listed item of a part. own is the name that it would have if
 // no other had it, "" where it has that.
-func (v *View) judge(kind call.Kind, p *Part, public, own, native string, raw wire.Raw) *policy.ItemPolicy {
+func (v *View) itemPolicy(kind call.Kind, p *Part, public, own, native string, raw wire.Raw) *policy.ItemPolicy {
 	return v.rights.ForItem(policy.Item{Kind: kind, Upstream: p.Upstream(), Public: public, PreferredName: own, Native: native, Raw: raw})
 }
 
 // PolicyFor returns what policy has to say about an item of a part, listed or not.
 func (v *View) PolicyFor(kind call.Kind, p *Part, public, native string) *policy.ItemPolicy {
-	if j := v.judgedEntry(kind, p, public, native); j != nil {
+	if j := v.listedPolicy(kind, p, public, native); j != nil {
 		return j
 	}
 	if isURI(kind) {
-		return v.judgeUnlisted(p, public, native, nil)
+		return v.unlistedPolicy(p, public, native, nil)
 	}
-	return v.judge(kind, p, public, "", native, nil)
+	return v.itemPolicy(kind, p, public, "", native, nil)
 }
 
 // judgedEntry returns what policy has to say about a listed item, nil if it is not listed.
-func (v *View) judgedEntry(kind call.Kind, p *Part, public, native string) *policy.ItemPolicy {
+func (v *View) listedPolicy(kind call.Kind, p *Part, public, native string) *policy.ItemPolicy {
 	for e := v.table.public[kind][public]; e != nil; e = e.next {
 		if e.part == p && e.Native == native {
-			return v.judged[kind][e.index]
+			return v.policies[kind][e.index]
 		}
 	}
 	return nil
@@ -163,7 +163,7 @@ func (v *View) judgedEntry(kind call.Kind, p *Part, public, native string) *poli
 // never for the caller.
 func (v *View) RefusalOf(kind call.Kind, public string, t Target) policy.Decision {
 	if e := v.table.public[kind][public]; e != nil {
-		return v.judged[kind][e.index].Listed()
+		return v.policies[kind][e.index].Listed()
 	}
 	if t.Policy != nil {
 		return t.Policy.Listed()
@@ -183,7 +183,7 @@ func (v *View) list(kind call.Kind, entries []*Entry) {
 		for len(starts) <= e.part.index {
 			starts = append(starts, len(listed))
 		}
-		if v.allowed[kind][e.index] && e.part.source.Down == nil && v.pick(v.table.public[kind][e.Public]) == e {
+		if v.allowed[kind][e.index] && e.part.source.Down == nil && v.serving(v.table.public[kind][e.Public]) == e {
 			listed = append(listed, e)
 		}
 	}
@@ -196,7 +196,7 @@ func (v *View) list(kind call.Kind, entries []*Entry) {
 // pick returns the entry that serves a public name: of several that share a
 // web address the first whose upstream is not down, else the first. It is nil
 // when none may be used.
-func (v *View) pick(head *Entry) *Entry {
+func (v *View) serving(head *Entry) *Entry {
 	var first *Entry
 	for e := head; e != nil; e = e.next {
 		if !v.allowed[e.Kind][e.index] {
@@ -221,8 +221,8 @@ func (v *View) pick(head *Entry) *Entry {
 // that nobody lists is taken for a URI: completion refers to both in one way.
 // Listed names resolve without allocating.
 func (v *View) Resolve(kind call.Kind, public string) (Target, bool) {
-	if e := v.pick(v.table.public[kind][public]); e != nil {
-		return Target{Part: e.part, Kind: kind, Public: public, Native: e.Native, Entry: e, Policy: v.judged[kind][e.index]}, true
+	if e := v.serving(v.table.public[kind][public]); e != nil {
+		return Target{Part: e.part, Kind: kind, Public: public, Native: e.Native, Entry: e, Policy: v.policies[kind][e.index]}, true
 	}
 	switch kind {
 	case call.Template:
@@ -249,13 +249,13 @@ func (v *View) unlisted(public string) (Target, bool) {
 		}
 	}
 	if p := t.owner(public); p != nil {
-		if native, ok := p.space.NativeURI(public); ok {
+		if native, ok := p.naming.NativeURI(public); ok {
 			target, ok := v.target(p, public, native)
 			if ok {
 				return target, true
 			}
 			refuse(target, true)
-		} else if native, ok := strings.CutPrefix(public, p.space.Prefix()+"+"); ok {
+		} else if native, ok := strings.CutPrefix(public, p.naming.Prefix()+"+"); ok {
 			if target, _ := v.target(p, public, native); target.misspelledAt != nil {
 				refuse(target, true)
 			}
@@ -266,7 +266,7 @@ func (v *View) unlisted(public string) (Target, bool) {
 		// Where it may not be named it is as if there were no such upstream.
 	}
 	for p := range matching(t.patterns, public) {
-		native, ok := p.space.NativeURI(public)
+		native, ok := p.naming.NativeURI(public)
 		if !ok {
 			continue
 		}
@@ -300,7 +300,7 @@ func (v *View) target(p *Part, public, native string) (Target, bool) {
 	if !p.hasResources() {
 		return Target{}, false
 	}
-	t := Target{Kind: call.Resource, Public: public, Native: native, Policy: v.judgeUnlisted(p, public, native, nil)}
+	t := Target{Kind: call.Resource, Public: public, Native: native, Policy: v.unlistedPolicy(p, public, native, nil)}
 	if d := t.Policy.Listed(); !d.Visible() {
 		if d.Rule == policy.RuleURI && v.named[p.index] {
 			t.misspelledAt = p
@@ -313,12 +313,12 @@ func (v *View) target(p *Part, public, native string) (Target, bool) {
 
 // judgeUnlisted asks policy about a resource that no list of the table has; raw is
 // what is known of it, or nil.
-func (v *View) judgeUnlisted(p *Part, public, native string, raw wire.Raw) *policy.ItemPolicy {
+func (v *View) unlistedPolicy(p *Part, public, native string, raw wire.Raw) *policy.ItemPolicy {
 	it := unlistedItem(p, public, native)
 	it.Raw = raw
 	j := v.rights.ForItem(it)
 	for _, e := range v.table.sameURI(p, native) {
-		j = policy.Strictest(j, v.judged[e.Kind][e.index])
+		j = policy.Strictest(j, v.policies[e.Kind][e.index])
 	}
 	return j
 }
@@ -326,9 +326,9 @@ func (v *View) judgeUnlisted(p *Part, public, native string, raw wire.Raw) *poli
 // unlistedItem returns what policy judges an unlisted resource by.
 func unlistedItem(p *Part, public, native string) policy.Item {
 	it := policy.Item{Kind: call.Resource, Upstream: p.Upstream(), Public: public, Native: native}
-	if !p.space.IsPublicURI(public, native) {
-		it.PreferredName = p.space.PublicURI(native) // a template that clashes is published under another prefix
-		it.Noncanonical = !p.space.Fallback().IsPublicURI(public, native)
+	if !p.naming.IsPublicURI(public, native) {
+		it.PreferredName = p.naming.PublicURI(native) // a template that clashes is published under another prefix
+		it.Noncanonical = !p.naming.Fallback().IsPublicURI(public, native)
 	}
 	it.Noncanonical = it.Noncanonical || canonical.Violation(native) != ""
 	return it
@@ -337,7 +337,7 @@ func unlistedItem(p *Part, public, native string) policy.Item {
 // PolicyItem returns what policy judges the target by.
 func (t Target) PolicyItem() policy.Item {
 	if t.Entry != nil {
-		return policy.Item{Kind: t.Kind, Upstream: t.Part.Upstream(), Public: t.Public, PreferredName: t.Entry.own, Native: t.Native, Raw: t.Entry.Raw}
+		return policy.Item{Kind: t.Kind, Upstream: t.Part.Upstream(), Public: t.Public, PreferredName: t.Entry.preferredName, Native: t.Native, Raw: t.Entry.Raw}
 	}
 	return unlistedItem(t.Part, t.Public, t.Native)
 }
@@ -356,7 +356,7 @@ func (t Target) SpellingError() *wire.Error {
 	}
 	advice := "it has no canonical spelling"
 	if native, ok := canonical.URI(t.Native); ok {
-		advice = fmt.Sprintf("use %q", p.space.PublicURI(native))
+		advice = fmt.Sprintf("use %q", p.naming.PublicURI(native))
 	}
 	return wire.Errorf(wire.CodeInvalidParams, "the URI of an unlisted resource must be canonical, and this one is not: %s; %s", why, advice)
 }
@@ -386,7 +386,7 @@ func (t Target) Asked() namespace.Asked {
 // Listed returns what lists say of a resource, nil when none has it that may be
 // seen. It implements conform.Listed.
 func (v *View) Listed(uri string) wire.Raw {
-	if e := v.pick(v.table.public[call.Resource][uri]); e != nil {
+	if e := v.serving(v.table.public[call.Resource][uri]); e != nil {
 		return e.Raw
 	}
 	return nil
@@ -438,14 +438,14 @@ func (v *View) presume(kind call.Kind, public string, p *Part) (Target, bool) {
 	if p.source.Down == nil || !p.empty() {
 		return Target{}, false
 	}
-	native, ok := strings.CutPrefix(public, p.space.NamePrefix())
+	native, ok := strings.CutPrefix(public, p.naming.NamePrefix())
 	if isURI(kind) {
-		native, ok = p.space.NativeURI(public)
+		native, ok = p.naming.NativeURI(public)
 	}
 	if !ok {
 		return Target{}, false
 	}
-	j := v.judge(kind, p, public, "", native, nil)
+	j := v.itemPolicy(kind, p, public, "", native, nil)
 	if !j.Listed().Visible() || v.elsewhere(kind, p, public) {
 		return Target{}, false
 	}

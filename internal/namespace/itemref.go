@@ -11,7 +11,7 @@ type ItemRef struct {
 	Name string // the public name or URI, as the client wrote it
 
 	params wire.Raw
-	place  wire.Value
+	at     wire.Value
 }
 
 // ItemRefOf returns what a client's request refers to, and false when requests of
@@ -53,6 +53,6 @@ func (r ItemRef) With(native string) wire.Raw {
 		return r.params
 	}
 	e := wire.NewEdit(r.params)
-	e.ReplaceString(r.place, native)
+	e.ReplaceString(r.at, native)
 	return e.Bytes()
 }

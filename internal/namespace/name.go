@@ -21,8 +21,8 @@ const (
 // plain one: the prefix, the separator and the native name, or the native name
 // alone where there is no prefix.
 func (s *Naming) Name(native string) (public string, plain bool) {
-	if wellFormed(native) && len(s.lead)+len(native) <= maxName && !looksHashed(native) {
-		return s.lead + native, true
+	if wellFormed(native) && len(s.namePrefix)+len(native) <= maxName && !looksHashed(native) {
+		return s.namePrefix + native, true
 	}
 	return s.HashedName(native), false
 }
@@ -33,7 +33,7 @@ func (s *Naming) HashedName(native string) string {
 	sum := sha256.Sum256([]byte(native))
 	var b strings.Builder
 	b.Grow(maxName)
-	b.WriteString(s.lead)
+	b.WriteString(s.namePrefix)
 	bad := false // a run of characters that cannot stay becomes one underscore
 	for _, r := range native {
 		if b.Len() == maxName-tailLen {

@@ -9,11 +9,11 @@ import (
 
 // Naming is the naming of one upstream. It is immutable.
 type Naming struct {
-	upstream string
-	prefix   string  // "" leaves names and URIs alone
-	lead     string  // what public names begin with: prefix and separator, or ""
-	uiLead   string  // what public ui: URIs begin with
-	fallback *Naming // names items that clash where there is no prefix; nil where there is one
+	upstream   string
+	prefix     string  // "" leaves names and URIs alone
+	namePrefix string  // what public names begin with: prefix and separator, or ""
+	uiPrefix   string  // what public ui: URIs begin with
+	fallback   *Naming // names items that clash where there is no prefix; nil where there is one
 
 	// Native URIs that are published otherwise than the rule says, and the
 	// way back. Both are nil in most spaces.
@@ -40,12 +40,12 @@ func New(upstream, prefix, separator string) (*Naming, error) {
 	case prefix != "" && strings.Index(prefix+separator, separator) != len(prefix):
 		return nil, fmt.Errorf("prefix %q of upstream %s: cannot be told from what follows, with the separator %q", prefix, upstream, separator)
 	}
-	s := &Naming{upstream: upstream, prefix: prefix, uiLead: uiRoot + upstream}
+	s := &Naming{upstream: upstream, prefix: prefix, uiPrefix: uiRoot + upstream}
 	if prefix != "" {
-		s.lead = prefix + separator
+		s.namePrefix = prefix + separator
 		return s, nil
 	}
-	s.fallback = &Naming{upstream: upstream, prefix: upstream, lead: upstream + separator, uiLead: s.uiLead}
+	s.fallback = &Naming{upstream: upstream, prefix: upstream, namePrefix: upstream + separator, uiPrefix: s.uiPrefix}
 	return s, nil
 }
 
@@ -57,7 +57,7 @@ func (s *Naming) Prefix() string { return s.prefix }
 
 // NamePrefix returns what the plain public names of tools and prompts begin with: the
 // prefix and the separator, or "".
-func (s *Naming) NamePrefix() string { return s.lead }
+func (s *Naming) NamePrefix() string { return s.namePrefix }
 
 // Fallback returns the naming for items that clash: that of the upstream's
 // name as prefix when the space has no prefix, else the space itself.

@@ -21,7 +21,7 @@ func (s *Naming) Result(method string, result wire.Raw, asked Asked) wire.Raw {
 	if s.keeps() && asked.Native == asked.Public {
 		return result
 	}
-	r := rewriter{space: s, asked: asked}
+	r := rewriter{naming: s, asked: asked}
 	switch shape := wire.MethodOf(method).Shape; shape {
 	case wire.ShapeToolResult, wire.ShapePrompt:
 		if !mayRefer(result) {
@@ -34,7 +34,7 @@ func (s *Naming) Result(method string, result wire.Raw, asked Asked) wire.Raw {
 			case m.Is("messages") && shape == wire.ShapePrompt:
 				r.messages(result, m.Value)
 			case m.Is("inputRequests"):
-				r.asks(result, m.Value)
+				r.inputRequests(result, m.Value)
 			}
 		}
 	case wire.ShapeContents, wire.ShapeResources:
@@ -47,7 +47,7 @@ func (s *Naming) Result(method string, result wire.Raw, asked Asked) wire.Raw {
 			case m.Is("resource"):
 				r.uris(result, m.Value, "uri")
 			case m.Is("inputRequests"):
-				r.asks(result, m.Value)
+				r.inputRequests(result, m.Value)
 			}
 		}
 	}
@@ -59,7 +59,7 @@ func (s *Naming) AskParams(method string, params wire.Raw) wire.Raw {
 	if method != wire.MethodSample || s.keeps() || !mayRefer(params) {
 		return params
 	}
-	r := rewriter{space: s}
+	r := rewriter{naming: s}
 	r.sampling(params, wire.ValueOf(params))
 	return r.bytes(params)
 }
@@ -69,7 +69,7 @@ func (s *Naming) NoteParams(method string, params wire.Raw) wire.Raw {
 	if method != wire.NoteResourceUpdated || s.keeps() {
 		return params
 	}
-	r := rewriter{space: s}
+	r := rewriter{naming: s}
 	r.uris(params, wire.ValueOf(params), "uri")
 	return r.bytes(params)
 }
@@ -80,7 +80,7 @@ func (s *Naming) Error(e *wire.Error, asked Asked) *wire.Error {
 	if e.Data == nil || s.keeps() && asked.Native == asked.Public {
 		return e
 	}
-	r := rewriter{space: s, asked: asked}
+	r := rewriter{naming: s, asked: asked}
 	r.uris(e.Data, wire.ValueOf(e.Data), "uri")
 	if r.edit == nil {
 		return e
@@ -91,7 +91,7 @@ func (s *Naming) Error(e *wire.Error, asked Asked) *wire.Error {
 		raw := wire.NewEdit(e.Raw)
 		for m := range raw.Root().Members() {
 			if m.Is("data") {
-				again := rewriter{space: s, asked: asked}
+				again := rewriter{naming: s, asked: asked}
 				again.uris(m.Value.Raw(), wire.ValueOf(m.Value.Raw()), "uri")
 				raw.Replace(m.Value, again.bytes(m.Value.Raw()))
 			}
@@ -115,9 +115,9 @@ func mayRefer(doc wire.Raw) bool {
 // rewriter collects the changes to one document. Its edit begins with the
 // first change, so that a document without any costs nothing.
 type rewriter struct {
-	space *Naming
-	asked Asked
-	edit  *wire.Edit
+	naming *Naming
+	asked  Asked
+	edit   *wire.Edit
 }
 
 func (r *rewriter) bytes(doc wire.Raw) wire.Raw {
@@ -150,7 +150,7 @@ func (r *rewriter) uri(doc wire.Raw, at wire.Value) {
 	}
 	public := r.asked.Public
 	if native != r.asked.Native || public == "" {
-		public = r.space.PublicURI(native)
+		public = r.naming.PublicURI(native)
 	}
 	if public != native {
 		r.replace(doc, at, public)
@@ -189,7 +189,7 @@ func (r *rewriter) block(doc wire.Raw, v wire.Value) {
 			r.uri(doc, m.Value)
 		case result && m.Is("content"):
 			for el := range m.Value.Elements() {
-				r.leaf(doc, el)
+				r.blockInToolResult(doc, el)
 			}
 		}
 	}
@@ -198,7 +198,7 @@ func (r *rewriter) block(doc wire.Raw, v wire.Value) {
 // leaf rewrites a block inside the result of a tool that a sampling message
 // holds. Such blocks hold no further results, and a hostile one that does must
 // not make us go deeper.
-func (r *rewriter) leaf(doc wire.Raw, v wire.Value) {
+func (r *rewriter) blockInToolResult(doc wire.Raw, v wire.Value) {
 	for m := range v.Members() {
 		if m.Is("type") && m.Value.IsString("tool_result") {
 			return
@@ -228,7 +228,7 @@ func (r *rewriter) sampling(doc wire.Raw, params wire.Value) {
 
 // asks rewrites the questions of an input_required result (2026-07-28,
 // basic/patterns/mrtr).
-func (r *rewriter) asks(doc wire.Raw, requests wire.Value) {
+func (r *rewriter) inputRequests(doc wire.Raw, requests wire.Value) {
 	for m := range requests.Members() {
 		if !m.Value.Get("method").IsString(wire.MethodSample) {
 			continue
@@ -246,7 +246,7 @@ func (r *rewriter) asks(doc wire.Raw, requests wire.Value) {
 // (MCP Apps). With mark, _meta says what the native name is. The item must
 // have the name member, a string.
 func (s *Naming) Item(kind call.Kind, raw wire.Raw, public string, mark bool) wire.Raw {
-	r := rewriter{space: s}
+	r := rewriter{naming: s}
 	root := wire.ValueOf(raw)
 	var native string
 	var meta wire.Value

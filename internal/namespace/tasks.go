@@ -15,7 +15,7 @@ type TaskIDs func(native string) (public string)
 //	result{…} error{data{uri}} inputRequests{…}    of tasks/get and notifications/tasks (2026-07-28)
 //	content                                        of tasks/result (2025-11-25)
 func (s *Naming) Task(message wire.Raw, public TaskIDs) wire.Raw {
-	r := rewriter{space: s}
+	r := rewriter{naming: s}
 	root := wire.ValueOf(message)
 	for m := range root.Members() {
 		switch {
@@ -26,7 +26,7 @@ func (s *Naming) Task(message wire.Raw, public TaskIDs) wire.Raw {
 		case m.Is("error"):
 			r.uris(message, m.Value.Get("data"), "uri")
 		case m.Is("inputRequests"):
-			r.asks(message, m.Value)
+			r.inputRequests(message, m.Value)
 		}
 	}
 	r.outcome(message, root, public)
@@ -36,7 +36,7 @@ func (s *Naming) Task(message wire.Raw, public TaskIDs) wire.Raw {
 // TaskIDs rewrites the ids of tasks in a message that announces a task, or that
 // says which task it belongs to, and nothing else.
 func (s *Naming) TaskIDs(message wire.Raw, public TaskIDs) wire.Raw {
-	r := rewriter{space: s}
+	r := rewriter{naming: s}
 	root := wire.ValueOf(message)
 	for m := range root.Members() {
 		switch {

@@ -32,9 +32,9 @@ func (s *Naming) publicURI(native string) (lead, mark, rest string) {
 	case s.prefix == "" || IsWeb(native):
 		return "", "", native
 	case strings.HasPrefix(native, uiRoot):
-		return s.uiLead, ".", native[len(uiRoot):]
+		return s.uiPrefix, ".", native[len(uiRoot):]
 	case strings.HasPrefix(native, uiScheme):
-		return s.uiLead, "~/", native[len(uiScheme):]
+		return s.uiPrefix, "~/", native[len(uiScheme):]
 	case schemeLen(native) > 0:
 		return s.prefix, "+", native
 	default:

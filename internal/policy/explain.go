@@ -27,7 +27,7 @@ type Explanation struct {
 func (p *Policy) Explain(c Caller, it Item, q Request) Explanation {
 	r := p.newRights(c)
 	refusal := r.refusal(&it)
-	j := r.judging(&it, it.Public, true)
+	j := r.itemRules(&it, it.Public, true)
 	var steps []Step
 	if u := p.upstreams[it.Upstream]; u != nil && u[it.Kind].restricts() {
 		s := Step{Rule: it.Upstream, Effect: Allow, Matches: true, Reason: "the upstream's own lists let it through"}
@@ -49,7 +49,7 @@ func (p *Policy) Explain(c Caller, it Item, q Request) Explanation {
 	}
 	d := r.ForItem(it).Decide(q)
 	if refusal == "" && it.PreferredName != "" {
-		own := r.judging(&it, it.PreferredName, false).decide(q)
+		own := r.itemRules(&it, it.PreferredName, false).decide(q)
 		if !own.AllowedOutright() && own.Rule == d.Rule && own.Effect == d.Effect {
 			reason := fmt.Sprintf("it would be named %q if no other item had that name", it.PreferredName)
 			steps = append(steps, Step{Rule: d.Rule, File: d.File, Line: d.Line, Effect: d.Effect, Matches: true, Reason: reason})

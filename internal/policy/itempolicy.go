@@ -39,11 +39,11 @@ func (r *Rights) forItem(it Item) *ItemPolicy {
 	if refusal := r.refusal(&it); refusal != "" {
 		return r.refused[refusal]
 	}
-	out := r.judgement(r.judging(&it, it.Public, true))
+	out := r.itemPolicy(r.itemRules(&it, it.Public, true))
 	if it.PreferredName == "" {
 		return out
 	}
-	if own := r.judgement(r.judging(&it, it.PreferredName, false)); own != r.byDefault || out != r.byDefault {
+	if own := r.itemPolicy(r.itemRules(&it, it.PreferredName, false)); own != r.byDefault || out != r.byDefault {
 		out = Strictest(out, own)
 	}
 	return out
@@ -65,7 +65,7 @@ func isURI(kind call.Kind) bool { return kind == call.Resource || kind == call.T
 
 // itemRules finds the rules for one public name of the item. If the name grants nothing,
 // only rules that deny, confirm or count take part.
-func (r *Rights) judging(it *Item, public string, grants bool) *itemRules {
+func (r *Rights) itemRules(it *Item, public string, grants bool) *itemRules {
 	j := &itemRules{rights: r, item: it, public: candidateOf(public, isURI(it.Kind)), fallback: r.policy.fallback}
 	if !grants {
 		j.fallback = Allow
@@ -83,7 +83,7 @@ func (r *Rights) judging(it *Item, public string, grants bool) *itemRules {
 	return j
 }
 
-func (r *Rights) judgement(j *itemRules) *ItemPolicy {
+func (r *Rights) itemPolicy(j *itemRules) *ItemPolicy {
 	if len(j.rules) == 0 && j.fallback == r.policy.fallback {
 		return r.byDefault
 	}
