@@ -77,11 +77,11 @@ func (a *Authenticator) apiKeyPrincipal(text string) (*call.Principal, *failure)
 	if found < 0 {
 		return nil, errKeyUnknown
 	}
-	who := keys[found].principal
-	if !who.Expires.IsZero() && !a.now().Before(who.Expires) {
+	principal := keys[found].principal
+	if !principal.Expires.IsZero() && !a.now().Before(principal.Expires) {
 		return nil, errKeyExpired
 	}
-	return who, nil
+	return principal, nil
 }
 
 // keyPrefix lets secret scanners find keys that were committed to a repository.

@@ -121,8 +121,8 @@ func (a *Authenticator) authenticate(r *http.Request) (*call.Principal, *failure
 	case fromCert != nil:
 		return nil, errTwoCredentials
 	}
-	if who, fail := a.apiKeyPrincipal(creds.text); fail != errKeyUnknown || creds.keyOnly || len(a.issuers) == 0 {
-		return who, fail
+	if principal, fail := a.apiKeyPrincipal(creds.text); fail != errKeyUnknown || creds.keyOnly || len(a.issuers) == 0 {
+		return principal, fail
 	}
 	return a.tokenPrincipal(r.Context(), creds.text, r.TLS)
 }

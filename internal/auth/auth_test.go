@@ -55,27 +55,27 @@ func withToken(text string) *http.Request { return request("Authorization", "Bea
 // refused requires that a request is refused for a reason.
 func refused(t *testing.T, a *Authenticator, r *http.Request, reason string) *Denied {
 	t.Helper()
-	who, err := a.Authenticate(r)
+	principal, err := a.Authenticate(r)
 	var denied *Denied
 	if !errors.As(err, &denied) {
-		t.Fatalf("got %+v, %v; want a refusal for %q", who, err, reason)
+		t.Fatalf("got %+v, %v; want a refusal for %q", principal, err, reason)
 	}
 	if denied.Reason() != reason {
 		t.Errorf("refused for %q, want %q", denied.Reason(), reason)
 	}
-	if who != nil {
-		t.Errorf("got the principal %+v beside a refusal", who)
+	if principal != nil {
+		t.Errorf("got the principal %+v beside a refusal", principal)
 	}
 	return denied
 }
 
 func accepted(t *testing.T, a *Authenticator, r *http.Request) *call.Principal {
 	t.Helper()
-	who, err := a.Authenticate(r)
+	principal, err := a.Authenticate(r)
 	if err != nil {
 		t.Fatalf("refused: %v (%#v)", err, err)
 	}
-	return who
+	return principal
 }
 
 func TestKeys(t *testing.T) {
@@ -101,8 +101,8 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
 	}
-	if who := accepted(t, a, request("X-API-Key", old)); who.Subject != "old" || !who.Expires.Equal(now.Add(time.Second)) {
-		t.Errorf("got %+v", who)
+	if principal := accepted(t, a, request("X-API-Key", old)); principal.Subject != "old" || !principal.Expires.Equal(now.Add(time.Second)) {
+		t.Errorf("got %+v", principal)
 	}
 	for _, tc := range []struct {
 		name   string

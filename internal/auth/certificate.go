@@ -101,9 +101,9 @@ func (a *Authenticator) certPrincipal(tls *tlsState) (*call.Principal, *failure)
 		}
 	}
 	for i := range a.certs {
-		if who := a.certs[i].principal(leaf); who != nil {
-			who.Expires = expires
-			return who, nil
+		if principal := a.certs[i].principal(leaf); principal != nil {
+			principal.Expires = expires
+			return principal, nil
 		}
 	}
 	return nil, errCertificate

@@ -84,12 +84,12 @@ func TestCertificatesAndTokens(t *testing.T) {
 	token := iss.Token(audience, nil)
 	admin := ca.Client(func(c *x509.Certificate) { c.Subject.CommonName = "admin" })
 	nobody := ca.Client(func(c *x509.Certificate) { c.Subject.CommonName = "nobody" })
-	if who := accepted(t, a, over(request(), admin)); who.Subject != "admin" {
-		t.Errorf("got %+v", who)
+	if principal := accepted(t, a, over(request(), admin)); principal.Subject != "admin" {
+		t.Errorf("got %+v", principal)
 	}
 	refused(t, a, over(withToken(token), admin), "two_proofs")
-	if who := accepted(t, a, over(withToken(token), nobody)); who.Subject != "ann" {
-		t.Errorf("got %+v", who)
+	if principal := accepted(t, a, over(withToken(token), nobody)); principal.Subject != "ann" {
+		t.Errorf("got %+v", principal)
 	}
 
 	sum := sha256.Sum256(nobody.Leaf.Raw)

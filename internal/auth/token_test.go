@@ -28,16 +28,16 @@ func TestTokens(t *testing.T) {
 			if typ != nil {
 				header["typ"] = typ
 			}
-			who := accepted(t, a, withToken(iss.Sign(header, iss.Claims(audience, claimSet{
+			principal := accepted(t, a, withToken(iss.Sign(header, iss.Claims(audience, claimSet{
 				"aud": []string{"other", audience}, "scope": "read write", "groups": []string{"g", "h"}, "email": "ann@example.com",
 			}))))
-			claims := who.Claims
-			if left := who.Expires.Unix() - iss.Now().Unix(); left != 300+30 { // includes the skew
+			claims := principal.Claims
+			if left := principal.Expires.Unix() - iss.Now().Unix(); left != 300+30 { // includes the skew
 				t.Errorf("%s, %v: the proof is good for %d s", alg, typ, left)
 			}
-			who = &call.Principal{Subject: who.Subject, Issuer: who.Issuer, Groups: who.Groups, Scopes: who.Scopes, AuthMethod: who.AuthMethod}
+			principal = &call.Principal{Subject: principal.Subject, Issuer: principal.Issuer, Groups: principal.Groups, Scopes: principal.Scopes, AuthMethod: principal.AuthMethod}
 			want := &call.Principal{Subject: "ann", Issuer: iss.URL, Groups: []string{"g", "h"}, Scopes: []string{"read", "write"}, AuthMethod: "jwt"}
-			if diff := cmp.Diff(want, who); diff != "" {
+			if diff := cmp.Diff(want, principal); diff != "" {
 				t.Errorf("%s, %v: (-want +got)\n%s", alg, typ, diff)
 			}
 			if !strings.Contains(string(claims), `"email":"ann@example.com"`) {
@@ -365,10 +365,10 @@ func TestClaimPaths(t *testing.T) {
 		o.Issuers[0].Claims = ClaimPaths{Subject: "user.id", Groups: "realm_access.roles", Scopes: "https://example.com/scp"}
 		o.Hierarchy = []ImpliedScopes{{"admin", []string{"write"}}, {"write", []string{"read", "admin"}}}
 	})
-	who := accepted(t, a, withToken(iss.Token(audience, claimSet{
+	principal := accepted(t, a, withToken(iss.Token(audience, claimSet{
 		"user": claimSet{"id": "7"}, "realm_access": claimSet{"roles": "one role"}, "https://example.com/scp": []string{"admin"},
 	})))
-	if diff := cmp.Diff([]any{"7", []string{"one role"}, []string{"admin", "write", "read"}}, []any{who.Subject, who.Groups, who.Scopes}); diff != "" {
+	if diff := cmp.Diff([]any{"7", []string{"one role"}, []string{"admin", "write", "read"}}, []any{principal.Subject, principal.Groups, principal.Scopes}); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	refused(t, a, withToken(iss.Token(audience, nil)), "claims")
@@ -420,11 +420,11 @@ func TestKeysAndTokens(t *testing.T) {
 	key, digest := NewKey()
 	a := forTokens(t, iss, func(o *Options) { o.Keys = []Key{{ID: "ci", SHA256: digest}} })
 	token := iss.Token(audience, nil)
-	if who := accepted(t, a, withToken(token)); who.AuthMethod != MethodToken {
-		t.Errorf("got %+v", who)
+	if principal := accepted(t, a, withToken(token)); principal.AuthMethod != MethodToken {
+		t.Errorf("got %+v", principal)
 	}
-	if who := accepted(t, a, withToken(key)); who.AuthMethod != MethodAPIKey {
-		t.Errorf("got %+v", who)
+	if principal := accepted(t, a, withToken(key)); principal.AuthMethod != MethodAPIKey {
+		t.Errorf("got %+v", principal)
 	}
 	refused(t, a, request("X-API-Key", token), "unknown_key")
 	refused(t, a, request("X-API-Key", key, "Authorization", "Bearer "+token), "two_proofs")

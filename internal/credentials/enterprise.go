@@ -27,19 +27,19 @@ type enterpriseManaged struct {
 
 const grantAssertion = "urn:ietf:params:oauth:grant-type:jwt-bearer" // RFC 7523, section 2.1
 
-func (n *enterpriseManaged) token(ctx context.Context, who *call.Principal) (*token, error) {
-	if who == nil {
+func (n *enterpriseManaged) token(ctx context.Context, principal *call.Principal) (*token, error) {
+	if principal == nil {
 		if n.fallback == nil {
 			return nil, nil
 		}
 		return n.fallback.token(ctx, nil)
 	}
-	who = n.latest.withLatest(who, n.cache.now())
-	if who.Token.Reveal() == "" {
+	principal = n.latest.withLatest(principal, n.cache.now())
+	if principal.Token.Reveal() == "" {
 		return nil, errNoToken
 	}
-	return n.cache.get(ctx, subjectKey(who), func(ctx context.Context) (*token, error) {
-		grant, err := n.grant(ctx, who.Token.Reveal())
+	return n.cache.get(ctx, subjectKey(principal), func(ctx context.Context) (*token, error) {
+		grant, err := n.grant(ctx, principal.Token.Reveal())
 		if err != nil {
 			return nil, err
 		}
@@ -74,10 +74,10 @@ func (n *enterpriseManaged) grant(ctx context.Context, subjectToken string) (str
 	return t.access, nil
 }
 
-func (n *enterpriseManaged) refuse(ctx context.Context, who *call.Principal, access string, c challenge) (bool, error) {
+func (n *enterpriseManaged) refuse(ctx context.Context, principal *call.Principal, access string, c challenge) (bool, error) {
 	switch {
-	case who != nil:
-		return n.cache.refuse(subjectKey(n.latest.withLatest(who, n.cache.now())), access), nil
+	case principal != nil:
+		return n.cache.refuse(subjectKey(n.latest.withLatest(principal, n.cache.now())), access), nil
 	case n.fallback != nil:
 		return n.fallback.refuse(ctx, nil, access, c)
 	}

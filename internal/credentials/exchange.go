@@ -26,19 +26,19 @@ const tokenTypePrefix = "urn:ietf:params:oauth:token-type:"
 
 var errNoToken = failf("this server requires a token of the caller, and the caller did not authenticate with an access token that can be exchanged")
 
-func (x *tokenExchange) token(ctx context.Context, who *call.Principal) (*token, error) {
-	if who == nil {
+func (x *tokenExchange) token(ctx context.Context, principal *call.Principal) (*token, error) {
+	if principal == nil {
 		if x.fallback == nil {
 			return nil, nil
 		}
 		return x.fallback.token(ctx, nil)
 	}
-	who = x.latest.withLatest(who, x.cache.now())
-	subjectToken := who.Token.Reveal()
+	principal = x.latest.withLatest(principal, x.cache.now())
+	subjectToken := principal.Token.Reveal()
 	if subjectToken == "" {
 		return nil, errNoToken
 	}
-	return x.cache.get(ctx, subjectKey(who), func(ctx context.Context) (*token, error) {
+	return x.cache.get(ctx, subjectKey(principal), func(ctx context.Context) (*token, error) {
 		e, err := x.from.endpoint(ctx)
 		if err != nil {
 			return nil, err
@@ -57,10 +57,10 @@ func (x *tokenExchange) token(ctx context.Context, who *call.Principal) (*token,
 	})
 }
 
-func (x *tokenExchange) refuse(ctx context.Context, who *call.Principal, access string, c challenge) (bool, error) {
+func (x *tokenExchange) refuse(ctx context.Context, principal *call.Principal, access string, c challenge) (bool, error) {
 	switch {
-	case who != nil:
-		return x.cache.refuse(subjectKey(x.latest.withLatest(who, x.cache.now())), access), nil
+	case principal != nil:
+		return x.cache.refuse(subjectKey(x.latest.withLatest(principal, x.cache.now())), access), nil
 	case x.fallback != nil:
 		return x.fallback.refuse(ctx, nil, access, c)
 	}
@@ -69,7 +69,7 @@ func (x *tokenExchange) refuse(ctx context.Context, who *call.Principal, access 
 
 // subjectKey is the cache key of an exchanged token. It includes the principal's token,
 // since another token of the same principal may have other rights.
-func subjectKey(who *call.Principal) string {
-	sum := sha256.Sum256([]byte(who.Key() + "\x00" + who.Token.Reveal()))
+func subjectKey(principal *call.Principal) string {
+	sum := sha256.Sum256([]byte(principal.Key() + "\x00" + principal.Token.Reveal()))
 	return string(sum[:])
 }

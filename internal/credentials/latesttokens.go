@@ -21,21 +21,21 @@ func newLatestTokens() *latestTokens {
 
 // withLatest returns the principal with the token to use: their own until it expires,
 // then the latest known one.
-func (l *latestTokens) withLatest(who *call.Principal, now time.Time) *call.Principal {
-	if who.Expires.IsZero() {
-		return who
+func (l *latestTokens) withLatest(principal *call.Principal, now time.Time) *call.Principal {
+	if principal.Expires.IsZero() {
+		return principal
 	}
-	key := who.Key()
+	key := principal.Key()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known, ok := l.all.Get(key, now)
 	switch {
-	case now.Before(who.Expires):
-		if !ok || who.Expires.After(known.Expires) {
-			l.all.Put(key, who, who.Expires, now)
+	case now.Before(principal.Expires):
+		if !ok || principal.Expires.After(known.Expires) {
+			l.all.Put(key, principal, principal.Expires, now)
 		}
 	case ok:
 		return known
 	}
-	return who
+	return principal
 }

@@ -118,13 +118,13 @@ func newTokens(o Options) (tokenSource, error) {
 const authorization = "Authorization"
 
 // Headers returns the headers of a request for a principal, by their canonical names. The
-// caller owns the result. who is nil for requests that belong to no principal; they have
+// caller owns the result. principal is nil for requests that belong to no principal; they have
 // no headers that depend on one. The error is an [*Error], or that of ctx.
-func (s *Source) Headers(ctx context.Context, who *call.Principal) (http.Header, error) {
+func (s *Source) Headers(ctx context.Context, principal *call.Principal) (http.Header, error) {
 	h := make(http.Header, len(s.templates)+1)
-	if who != nil {
+	if principal != nil {
 		for _, t := range s.templates {
-			v, err := t.value(who)
+			v, err := t.value(principal)
 			if err != nil {
 				return nil, err
 			}
@@ -134,7 +134,7 @@ func (s *Source) Headers(ctx context.Context, who *call.Principal) (http.Header,
 	if s.tokens == nil {
 		return h, nil
 	}
-	t, err := s.tokens.token(ctx, who)
+	t, err := s.tokens.token(ctx, principal)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (s *Source) Headers(ctx context.Context, who *call.Principal) (http.Header,
 // Refused handles a response with status 401 or 403 to a request with the headers sent.
 // It reports whether to send the request again, once, with new Headers. The error
 // explains the refusal better than the response, and is an error of Headers.
-func (s *Source) Refused(ctx context.Context, who *call.Principal, sent http.Header, status int, answer http.Header) (again bool, err error) {
+func (s *Source) Refused(ctx context.Context, principal *call.Principal, sent http.Header, status int, answer http.Header) (again bool, err error) {
 	if s.tokens == nil {
 		return false, nil
 	}
@@ -157,9 +157,9 @@ func (s *Source) Refused(ctx context.Context, who *call.Principal, sent http.Hea
 	}
 	if status != http.StatusUnauthorized {
 		if u, ok := s.tokens.(*user); ok {
-			return false, u.stepUp(who, c)
+			return false, u.stepUp(principal, c)
 		}
 		return false, nil // another token would have the same scopes
 	}
-	return s.tokens.refuse(ctx, who, strings.TrimPrefix(sent.Get(authorization), "Bearer "), c)
+	return s.tokens.refuse(ctx, principal, strings.TrimPrefix(sent.Get(authorization), "Bearer "), c)
 }

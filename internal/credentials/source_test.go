@@ -40,10 +40,10 @@ func source(t *testing.T, o Options) *Source {
 	return s
 }
 
-// bearer returns the token of a request for who.
-func bearer(t *testing.T, s *Source, who *call.Principal) string {
+// bearer returns the token of a request for a principal.
+func bearer(t *testing.T, s *Source, principal *call.Principal) string {
 	t.Helper()
-	h, err := s.Headers(t.Context(), who)
+	h, err := s.Headers(t.Context(), principal)
 	if err != nil {
 		t.Fatalf("Headers: %v (%v)", err, errors.Unwrap(err))
 	}
@@ -55,9 +55,9 @@ func bearer(t *testing.T, s *Source, who *call.Principal) string {
 }
 
 // fails requires an error with this text.
-func fails(t *testing.T, s *Source, who *call.Principal, want string) {
+func fails(t *testing.T, s *Source, principal *call.Principal, want string) {
 	t.Helper()
-	h, err := s.Headers(t.Context(), who)
+	h, err := s.Headers(t.Context(), principal)
 	if err == nil {
 		t.Fatalf("no error but %v", h)
 	}

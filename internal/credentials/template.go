@@ -38,13 +38,13 @@ const maxHeader = 8 << 10
 
 // value returns the value of the header. The error is an *Error that names the expression
 // without a usable value.
-func (t template) value(who *call.Principal) (string, error) {
+func (t template) value(principal *call.Principal) (string, error) {
 	var b strings.Builder
 	for _, p := range t.parts {
 		text := p.Text
 		if p.Expression != "" {
 			var ok bool
-			if text, ok = lookup(p.Expression)(who); !ok {
+			if text, ok = lookup(p.Expression)(principal); !ok {
 				return "", failf("the header %s cannot be sent: the caller has no %s, or one of the wrong type", t.name, p.Expression)
 			}
 			if !isHeaderText(text) {
@@ -67,17 +67,17 @@ func isHeaderText(s string) bool {
 
 // lookup returns the function that evaluates an expression, nil if the expression is
 // unknown. The function reports false if the principal has no value for it.
-func lookup(expression string) func(who *call.Principal) (string, bool) {
+func lookup(expression string) func(principal *call.Principal) (string, bool) {
 	claim, isClaim := strings.CutPrefix(expression, "principal.claims.")
 	switch {
 	case expression == "principal.subject":
-		return func(who *call.Principal) (string, bool) { return who.Subject, who.Subject != "" }
+		return func(principal *call.Principal) (string, bool) { return principal.Subject, principal.Subject != "" }
 	case expression == "principal.issuer":
-		return func(who *call.Principal) (string, bool) { return who.Issuer, who.Issuer != "" }
+		return func(principal *call.Principal) (string, bool) { return principal.Issuer, principal.Issuer != "" }
 	case expression == "principal.groups":
-		return func(who *call.Principal) (string, bool) { return join(who.Groups) }
+		return func(principal *call.Principal) (string, bool) { return join(principal.Groups) }
 	case isClaim && claim != "":
-		return func(who *call.Principal) (string, bool) { return claimText(who.Claims, claim) }
+		return func(principal *call.Principal) (string, bool) { return claimText(principal.Claims, claim) }
 	}
 	return nil
 }

@@ -10,12 +10,12 @@ import (
 
 // tokenSource obtains tokens of one kind for one upstream.
 type tokenSource interface {
-	// token returns the token for a request of a principal, nil for none. who is nil for
+	// token returns the token for a request of a principal, nil for none. principal is nil for
 	// requests that belong to no principal.
-	token(ctx context.Context, who *call.Principal) (*token, error)
+	token(ctx context.Context, principal *call.Principal) (*token, error)
 	// refuse says that the server has refused the token of a request, "" if it had none.
 	// It reports whether to send the request again with another token.
-	refuse(ctx context.Context, who *call.Principal, access string, c challenge) (again bool, err error)
+	refuse(ctx context.Context, principal *call.Principal, access string, c challenge) (again bool, err error)
 }
 
 // tokenParams are parameters of token requests.

@@ -68,11 +68,11 @@ var localKey = call.Local.Key()
 
 // principalKey returns the key of the principal that gives grants. Principals without
 // authentication are the user of this machine.
-func principalKey(who *call.Principal) string {
-	if who == nil || who.AuthMethod == call.Anonymous.AuthMethod || who.AuthMethod == call.Local.AuthMethod {
+func principalKey(principal *call.Principal) string {
+	if principal == nil || principal.AuthMethod == call.Anonymous.AuthMethod || principal.AuthMethod == call.Local.AuthMethod {
 		return localKey
 	}
-	return who.Key()
+	return principal.Key()
 }
 
 // storeName returns the name of a stored grant. It includes the URL, since another URL is
@@ -93,10 +93,10 @@ func (u *user) grantNeeded(key string, text string) *Error {
 
 const textNoGrant = "this server requires a grant of its user, and there is none yet"
 
-func (u *user) token(ctx context.Context, who *call.Principal) (*token, error) {
-	key := principalKey(who)
+func (u *user) token(ctx context.Context, principal *call.Principal) (*token, error) {
+	key := principalKey(principal)
 	t, err := u.cache.get(ctx, key, func(ctx context.Context) (*token, error) { return u.current(ctx, key) })
-	if e, ok := err.(*Error); ok && e.needsGrant && who == nil {
+	if e, ok := err.(*Error); ok && e.needsGrant && principal == nil {
 		return nil, nil
 	}
 	return t, err
@@ -213,8 +213,8 @@ func (u *user) endpoint(s *authServer, c registration) *tokenEndpoint {
 	return e
 }
 
-func (u *user) refuse(ctx context.Context, who *call.Principal, access string, c challenge) (bool, error) {
-	key := principalKey(who)
+func (u *user) refuse(ctx context.Context, principal *call.Principal, access string, c challenge) (bool, error) {
+	key := principalKey(principal)
 	u.mu.Lock()
 	u.lastChallenge = c
 	u.mu.Unlock()
@@ -249,8 +249,8 @@ func (u *user) refuse(ctx context.Context, who *call.Principal, access string, c
 // basic/authorization, "Step-Up Authorization Flow"), and returns the error of the call.
 // It returns nil if the grant has all scopes, or if they were requested a moment ago:
 // another authorization request would not change anything.
-func (u *user) stepUp(who *call.Principal, c challenge) error {
-	key := principalKey(who)
+func (u *user) stepUp(principal *call.Principal, c challenge) error {
+	key := principalKey(principal)
 	g, err := u.load(key)
 	if err != nil {
 		return err
@@ -284,12 +284,12 @@ func union(a, b []string) []string {
 
 // NeedsGrant reports whether a principal has to give a grant before calls can succeed.
 // [Web] and [Login] obtain grants.
-func (s *Source) NeedsGrant(who *call.Principal) bool {
+func (s *Source) NeedsGrant(principal *call.Principal) bool {
 	u, ok := s.tokens.(*user)
 	if !ok {
 		return false
 	}
-	key := principalKey(who)
+	key := principalKey(principal)
 	if k, ok := u.cache.lookup(key); ok && k.err == nil {
 		return false
 	}
@@ -301,12 +301,12 @@ func (s *Source) NeedsGrant(who *call.Principal) bool {
 // StepUps returns how often the server has required more scopes since the principal gave
 // the grant. If it changes during a call, that call needs more scopes; other calls go on
 // with the grant.
-func (s *Source) StepUps(who *call.Principal) int {
+func (s *Source) StepUps(principal *call.Principal) int {
 	u, ok := s.tokens.(*user)
 	if !ok {
 		return 0
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.demands[principalKey(who)].times
+	return u.demands[principalKey(principal)].times
 }

@@ -53,10 +53,10 @@ func TestLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	resource := s.o.URL.String()
-	for _, who := range []*call.Principal{nil, call.Anonymous, call.Local} {
-		sub, scopes, ok := as.TokenSubject(bearer(t, s, who), resource)
+	for _, principal := range []*call.Principal{nil, call.Anonymous, call.Local} {
+		sub, scopes, ok := as.TokenSubject(bearer(t, s, principal), resource)
 		if !ok || sub != "ann" || strings.Join(scopes, " ") != "read offline_access" {
-			t.Errorf("the token of %v is one of %q with %q, good: %v", who, sub, scopes, ok)
+			t.Errorf("the token of %v is one of %q with %q, good: %v", principal, sub, scopes, ok)
 		}
 	}
 	if left, err := os.ReadDir(filepath.Join(store.dir, grantsDir)); err != nil || len(left) != 2 {

@@ -57,9 +57,9 @@ type Web struct {
 
 // link invites a principal to give a grant.
 type link struct {
-	who      *call.Principal
-	upstream string
-	opened   *atomic.Int32 // how often it was opened
+	principal *call.Principal
+	upstream  string
+	opened    *atomic.Int32 // how often it was opened
 }
 
 // maxOpens bounds how often a link can be opened. Each time costs requests to other
@@ -111,7 +111,7 @@ func NewWeb(o WebOptions) (*Web, error) {
 
 // Link returns the URL and the id of a link on which a principal gives a grant for an
 // upstream.
-func (w *Web) Link(who *call.Principal, upstream string) (at, id string, err error) {
+func (w *Web) Link(principal *call.Principal, upstream string) (at, id string, err error) {
 	base := w.o.Base()
 	if base == "" {
 		return "", "", failf("the gateway does not know how browsers reach it: set public_url")
@@ -121,13 +121,13 @@ func (w *Web) Link(who *call.Principal, upstream string) (at, id string, err err
 	if u, err := url.Parse(base); err != nil || u.Scheme != "https" && !isLoopback(u.Hostname()) {
 		return "", "", failf("browsers reach the gateway over http, which is not secure enough for grants: set public_url to an https URL")
 	}
-	key := upstream + "\x00" + who.Key()
+	key := upstream + "\x00" + principal.Key()
 	id, ok := w.index.get(key)
 	if ok {
 		_, ok = w.links.get(id)
 	}
 	if !ok {
-		id = w.links.add(link{who, upstream, new(atomic.Int32)})
+		id = w.links.add(link{principal, upstream, new(atomic.Int32)})
 		w.index.put(key, id)
 	}
 	return base + PathStart + "?id=" + id, id, nil
@@ -201,7 +201,7 @@ func (w *Web) start(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	browser := rand.Text()
-	if login := w.logins[l.who.Issuer]; login != nil && l.who.Issuer != "" {
+	if login := w.logins[l.principal.Issuer]; login != nil && l.principal.Issuer != "" {
 		f, nonce, err := login.begin(r.Context(), w.o.Base()+pathLogin)
 		if err != nil {
 			w.fail(rw, l.upstream, err)
@@ -225,7 +225,7 @@ func (w *Web) grant(rw http.ResponseWriter, r *http.Request, l link, id, browser
 		w.fail(rw, l.upstream, failf("this server no longer needs a grant"))
 		return
 	}
-	f, err := u.begin(r.Context(), principalKey(l.who), w.o.Base()+pathCallback, w.document())
+	f, err := u.begin(r.Context(), principalKey(l.principal), w.o.Base()+pathCallback, w.document())
 	if err != nil {
 		w.fail(rw, l.upstream, err)
 		return
@@ -283,8 +283,8 @@ func (w *Web) callback(rw http.ResponseWriter, r *http.Request) {
 	}
 	ctx := context.WithoutCancel(r.Context()) // a code can be used once, so a closed browser must not waste it
 	if t.login != nil {
-		who, err := t.login.finish(ctx, t.flow, t.nonce, answer)
-		if err == nil && who != t.who.Subject {
+		principal, err := t.login.finish(ctx, t.flow, t.nonce, answer)
+		if err == nil && principal != t.principal.Subject {
 			err = failf("this link is for another user than the one who is logged in")
 		}
 		if err != nil {
@@ -299,7 +299,7 @@ func (w *Web) callback(rw http.ResponseWriter, r *http.Request) {
 		w.fail(rw, t.upstream, failf("this server no longer needs a grant"))
 		return
 	}
-	if err := u.finish(ctx, principalKey(t.who), t.flow, answer); err != nil {
+	if err := u.finish(ctx, principalKey(t.principal), t.flow, answer); err != nil {
 		w.fail(rw, t.upstream, err)
 		return
 	}

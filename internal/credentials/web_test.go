@@ -54,9 +54,9 @@ func (s *site) of(subject string) *call.Principal {
 	return &call.Principal{Subject: subject, Issuer: s.idp.URL, AuthMethod: "jwt"}
 }
 
-func (s *site) link(who *call.Principal) string {
+func (s *site) link(principal *call.Principal) string {
 	s.t.Helper()
-	at, _, err := s.Link(who, "up")
+	at, _, err := s.Link(principal, "up")
 	if err != nil {
 		s.t.Fatal(err)
 	}
