@@ -34,7 +34,7 @@ type parkable struct {
 	waiters []*waiter
 	open    []*ask // unanswered, in the order in which they came
 	asked   int    // asks so far; no key is used twice
-	round   uint32 // states issued so far; each is good for one use
+	round   uint32 // states issued so far; each can be used once
 	binding *bridge.Binding
 	parked  bool
 	ended   bool   // the handler has returned
@@ -70,9 +70,9 @@ func Parkable(c *call.Call) bool {
 }
 
 // Run has the call of r handled on a goroutine of its own, and returns its result or
-// its first round. If the context of r ends first, Run returns its error. The params
-// of the call are kept beyond Run. handle is called exactly once unless Run returns
-// the cause of [Table.Stop] at once; release is always called, after handle.
+// its first round. The error is that of the handler, that of r's context, or the cause
+// of [Table.Stop]. After Stop, Run does not call handle. The call may keep its params
+// longer than Run runs. release is called once, when they are no longer needed.
 func (t *Table) Run(r Request, handle Handler, release func()) (call.Result, error) {
 	k := &parkable{t: t, call: *r.Call()}
 	k.scope.Begin(context.WithoutCancel(r.Context()))
