@@ -13,44 +13,43 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Auditor keeps the lines of an audit: JSON objects with one line break, at their
-// end. Its methods may be called by any number of goroutines, and do not keep the
+// Auditor writes the lines of an audit. A line is a JSON object that ends with the only line
+// break in it. The methods may be called by any number of goroutines, and must not retain the
 // line.
 type Auditor interface {
-	// Before keeps a line that tells of what is about to be done. After an error
-	// it is not done.
+	// Before writes the line of an action before it is done. After an error the action is
+	// not done.
 	Before(line []byte) error
-	// After keeps a line that tells of what was done, at once or as soon as it can.
+	// After writes the line of an action that was done, at once or as soon as possible.
 	After(line []byte)
 }
 
-// Audit says what is recorded of calls that name an item, and of requests about
-// tasks.
+// Audit configures the record of calls that name an item and of requests about tasks.
 type Audit struct {
 	To Auditor
-	// Arguments says that the arguments of tools and prompts are recorded, not
-	// only their digest, but for what Redact covers.
+	// Arguments has the arguments of tools and prompts recorded beside their digest, except
+	// those that Redact covers.
 	Arguments bool
 	Redact    []Path
 }
 
-// What a line of the audit tells. A call has a line of the decision, before
-// anything follows from it, and one of its end: a decision without one was being
-// carried out when the process ended. Lists name no item, and have no lines.
+// The events of lines. A call has a line with the decision, before the decision has any effect,
+// and a line with its end. If the end is missing, the process ended while the call ran. Lists
+// name no item, and have no lines.
 const (
 	auditDecision = "decision"
-	auditConsent  = "consent" // the client's user was asked, and what became of it
-	auditResume   = "resume"  // as a decision, of a request that goes on with a call, which has its own end
+	auditConsent  = "consent" // the outcome of the question to the client's user
+	auditResume   = "resume"  // a decision on a request that continues a call; the call has its own end
 	auditEnd      = "end"
 )
 
-// errUnaudited is the answer to every call while the audit cannot be written,
-// whether or not there is such an item.
+// errUnaudited is the answer to every call while the audit cannot be written, whether or not
+// the item exists.
 var errUnaudited = wire.Errorf(wire.CodeInternal,
 	"the gateway cannot write its audit, and makes no calls meanwhile; try again later").
 	WithData(wire.Raw(`{"reason":"the audit cannot be written","retryable":true}`))
 
-// What of a client's and an identity provider's words one line holds, in bytes.
+// Bounds of text of clients and identity providers in one line, in bytes.
 const (
 	maxAuditName      = 256
 	maxAuditItem      = 1024
@@ -61,11 +60,11 @@ const (
 type auditedItem struct {
 	kind             call.Kind
 	public           string
-	upstream, native string // "" where there is no such item
-	listed           bool   // by an upstream: nothing in the name is a client's
+	upstream, native string // "" if there is no such item
+	listed           bool   // by an upstream: no part of the name is from a client
 }
 
-// auditLine makes one line.
+// auditLine is one line that is being written.
 type auditLine struct{ b []byte }
 
 var auditLines = sync.Pool{New: func() any { return new(auditLine) }}
@@ -98,7 +97,7 @@ func (l *auditLine) number(name string, n int64) {
 	l.b = strconv.AppendInt(l.b, n, 10)
 }
 
-// client adds what the client said of itself.
+// client adds what the client says of itself.
 func (l *auditLine) client(c *call.Client) {
 	info := wire.ValueOf(c.Info)
 	l.b = append(l.b, `,"client":{"revision":`...)
@@ -120,8 +119,8 @@ func (l *auditLine) item(it *auditedItem) {
 	}
 }
 
-// arguments adds the digest of the arguments of a tool or prompt, and themselves
-// where they are to be recorded.
+// arguments adds the digest of the arguments of a tool or prompt, and the arguments if they are
+// recorded.
 func (l *auditLine) arguments(a *Audit, params wire.Raw) {
 	given := wire.ValueOf(params).Get("arguments").Raw()
 	if given == nil {
@@ -139,7 +138,7 @@ func (l *auditLine) arguments(a *Audit, params wire.Raw) {
 	}
 }
 
-// appendOneLine appends JSON without its line breaks, which are space between tokens.
+// appendOneLine appends JSON with spaces in the place of its line breaks.
 func appendOneLine(b []byte, raw wire.Raw) []byte {
 	for _, c := range raw {
 		if c == '\n' || c == '\r' {
@@ -150,7 +149,7 @@ func appendOneLine(b []byte, raw wire.Raw) []byte {
 	return b
 }
 
-// end closes the line. It is good until free.
+// end closes the line, which is valid until free.
 func (l *auditLine) end() []byte {
 	l.b = append(l.b, "}\n"...)
 	return l.b
@@ -178,8 +177,8 @@ func (a *Audit) record(event string, c *call.Call, it *auditedItem, d *policy.De
 	return a.before(l)
 }
 
-// consent writes what became of the question whether the call may be made. The
-// error is errUnaudited.
+// consent writes the outcome of the question whether the call may be made. The error is
+// errUnaudited.
 func (a *Audit) consent(c *call.Call, public, outcome string) error {
 	if outcome == askAnswered {
 		outcome = "accepted"
@@ -201,7 +200,7 @@ func (a *Audit) before(l *auditLine) error {
 // ended writes the line of a call's end.
 func (a *Audit) ended(c *call.Call, public, upstream string, res call.Result, duration time.Duration, err error) {
 	if errors.Is(err, errUnaudited) {
-		return // nothing was done, and nothing can be written
+		return // nothing was done, and no line can be written
 	}
 	l := newAuditLine(auditEnd, c)
 	defer l.free()
@@ -224,7 +223,7 @@ func (a *Audit) ended(c *call.Call, public, upstream string, res call.Result, du
 	a.To.After(l.end())
 }
 
-// outcomeOfResult tells apart what is no error of the protocol.
+// outcomeOfResult returns the outcome of a call that did not end with a protocol error.
 func outcomeOfResult(method string, raw wire.Raw) string {
 	v := wire.ValueOf(raw)
 	switch kind := v.Get("resultType"); {
@@ -239,8 +238,8 @@ func outcomeOfResult(method string, raw wire.Raw) string {
 	}
 }
 
-// audited returns the public name of what a call names, and whether its end has a
-// line in the audit.
+// auditedName returns the public name of the item that a call names, and whether the audit has
+// a line with the end of the call.
 func auditedName(c *call.Call) (public string, ok bool) {
 	ref, named, err := namespace.ItemRefOf(c.Method, c.Params)
 	return ref.Name, named || err != nil || wire.MethodOf(c.Method).Kind == wire.KindTask

@@ -9,11 +9,10 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// unknown is the answer to a name that the caller's view does not have: one
-// that nobody has, one that policy refuses, or a native name where a public one
-// is due. All look the same, and hints come from the caller's own view.
-//
-// t is what the view made of the name; the audit has why.
+// unknown returns the error for a name that the caller's view does not have. The name belongs
+// to no item, policy refuses the item, or it is a native name. All three look the same, and
+// hints come from the caller's own view. t is the result of resolving the name. The audit
+// records the reason.
 func (r *Router) unknown(event string, c *call.Call, view *catalog.View, ref namespace.ItemRef, t catalog.Target, log *logFields) *wire.Error {
 	d := view.RefusalOf(ref.Kind, ref.Name, t)
 	if r.decided(event, c, auditedItem{kind: ref.Kind, public: ref.Name}, &d, log) != nil {
@@ -25,7 +24,7 @@ func (r *Router) unknown(event string, c *call.Call, view *catalog.View, ref nam
 	return notFound(c, view, ref)
 }
 
-// notFound is that answer, where what policy says is recorded already.
+// notFound returns that error once the decision of policy is recorded.
 func notFound(c *call.Call, view *catalog.View, ref namespace.ItemRef) *wire.Error {
 	if ref.Kind == call.Resource || ref.Kind == call.Template {
 		code := int64(wire.CodeInvalidParams)

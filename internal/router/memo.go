@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// memo remembers what find returned for each key. Reading what it knows takes no
-// lock. It is for keys of which there are few: each new one copies them all. Its
-// methods may be called by many goroutines at once.
+// memo caches the result of find for each key. Reading a cached result takes no lock. It is for
+// few keys, because each new one copies the whole map. Its methods may be called by many
+// goroutines at once.
 type memo[K comparable, V any] struct {
 	find func(K) V // set before the first get
 	mu   sync.Mutex
@@ -25,7 +25,7 @@ func (m *memo[K, V]) get(key K) V {
 	defer m.mu.Unlock()
 	next := map[K]V{}
 	if all := m.all.Load(); all != nil {
-		if v, ok := (*all)[key]; ok { // since it was looked for
+		if v, ok := (*all)[key]; ok { // added since the first look
 			return v
 		}
 		next = maps.Clone(*all)

@@ -16,9 +16,9 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Metrics count what passes through. The label method takes the methods of the
-// protocol and "other", upstream takes configured names and "" for what the
-// gateway answers itself.
+// Metrics count requests and their outcomes. The label method takes the methods of the protocol
+// and "other". The label upstream takes configured names, and "" for requests that the gateway
+// answers itself.
 type Metrics struct {
 	requests      *prometheus.CounterVec
 	durations     *prometheus.HistogramVec
@@ -31,20 +31,20 @@ type Metrics struct {
 	sanitized     *prometheus.CounterVec
 	invalidInputs *prometheus.CounterVec
 
-	// What the data path meets again and again, looked up once.
+	// Metrics of the path of every call, looked up once.
 	requestCounters   memo[requestLabels, prometheus.Counter]
 	durationObservers memo[durationLabels, prometheus.Observer]
 	decisionCounters  memo[decisionLabels, prometheus.Counter]
 }
 
-// The labels of a request that has ended, of how long it took, and of a decision.
+// Labels of the metrics of requests, durations and decisions.
 type (
 	requestLabels  struct{ method, upstream, outcome string }
 	durationLabels struct{ method, upstream string }
 	decisionLabels struct{ effect, rule string }
 )
 
-// NewMetrics makes the metrics, registered nowhere yet.
+// NewMetrics returns metrics that are not registered yet.
 func NewMetrics() *Metrics {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -97,14 +97,14 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// Collectors returns what is to be registered.
+// Collectors returns the metrics to register.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.requests, m.durations, m.decisions, m.downlevels, m.asks, m.bridged, m.limited, m.violations, m.sanitized, m.invalidInputs,
 	}
 }
 
-// lowered counts what was replaced for a client's revision.
+// countDownlevel counts what was replaced for a client's revision.
 func (m *Metrics) countDownlevel(t downlevel.Counts) {
 	for kind, n := range t {
 		if n > 0 {
@@ -113,8 +113,7 @@ func (m *Metrics) countDownlevel(t downlevel.Counts) {
 	}
 }
 
-// crossed counts a call that an upstream of another era than the client's has
-// answered.
+// countBridged counts a call if the upstream that answered is of another era than the client.
 func (m *Metrics) countBridged(client, upstream wire.Era) {
 	if client != upstream && upstream != wire.EraUnknown {
 		m.bridged.WithLabelValues(client.String(), upstream.String()).Inc()
@@ -136,7 +135,7 @@ func methodLabel(method string) string {
 const (
 	outcomeOK          = "ok"
 	outcomeError       = "error"       // the upstream, or the gateway, answered with an error
-	outcomeRefused     = "refused"     // no such item in the caller's view
+	outcomeRefused     = "refused"     // the caller's view has no such item
 	outcomeUnavailable = "unavailable" // the upstream could not be reached or did not answer
 	outcomeCancelled   = "cancelled"
 	outcomeLimited     = "limited" // a limit of a rule is reached
@@ -175,7 +174,7 @@ func (l *logFields) decision(it *auditedItem, d *policy.Decision) {
 	}
 }
 
-// observe counts and logs a call that has ended, with this result if err is nil.
+// observe counts and logs a call that has ended. res is its result if err is nil.
 func (r *Router) observe(c *call.Call, log logFields, duration time.Duration, res wire.Raw, err error) {
 	method := methodLabel(c.Method)
 	outcome := outcomeOf(err)
@@ -198,7 +197,7 @@ func (r *Router) observe(c *call.Call, log logFields, duration time.Duration, re
 	if log.rule != "" {
 		fields = append(fields, zap.String("rule", log.rule))
 	}
-	if err == nil { // the metrics tell no results apart
+	if err == nil { // the metrics do not distinguish results
 		outcome = outcomeOfResult(c.Method, res)
 	}
 	entry.Write(append(fields, zap.String("outcome", outcome), zap.Duration("duration", duration))...)

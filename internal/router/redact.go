@@ -14,12 +14,11 @@ type Path []string
 // ParsePath reads a path whose parts are separated by dots.
 func ParsePath(text string) Path { return strings.Split(text, ".") }
 
-// redacted stands in the place of what a path covers.
+// redacted replaces the values that a path covers.
 const redacted = `"[redacted]"`
 
-// redact returns the arguments with what the paths cover replaced. Case does not
-// matter: to hide too much is better than to show a secret that is spelled
-// otherwise.
+// redact returns the arguments without the values that the paths cover. It ignores case, because
+// hiding too much is better than recording a secret whose name is spelled differently.
 func redact(arguments wire.Raw, paths []Path) wire.Raw {
 	if len(paths) == 0 {
 		return arguments
@@ -29,7 +28,7 @@ func redact(arguments wire.Raw, paths []Path) wire.Raw {
 	return e.Bytes()
 }
 
-// redactBelow replaces what the paths cover in v.
+// redactBelow replaces the values in v that the paths cover.
 func redactBelow(e *wire.Edit, v wire.Value, paths []Path) {
 	step := func(key string, inside wire.Value) {
 		var next []Path
@@ -64,15 +63,15 @@ func (p Path) covers() bool {
 	return true
 }
 
-// after adds to next what is left of the path behind a key. An element of a list
-// has the key "*".
+// after appends to next the rest of the path behind a key. An element of a list has the key
+// "*".
 func (p Path) after(key string, next []Path) []Path {
 	if len(p) == 0 {
 		return next
 	}
 	switch first := p[0]; {
 	case first == "**":
-		next = append(next, p) // it stands for this key, and perhaps more
+		next = append(next, p) // it matches this key, and perhaps more
 		return p[1:].after(key, next)
 	case first == "*", strings.EqualFold(first, key):
 		return append(next, p[1:])

@@ -18,20 +18,19 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Subscriber is an upstream that can be asked to tell of updates of resources.
+// Subscriber is an upstream that accepts subscriptions to resources.
 type Subscriber interface {
-	// Session is that of [Upstream].
+	// Session is the method of [Upstream].
 	Session(ctx context.Context, c *call.Call) (string, error)
-	// Subscribe returns when the upstream tells of the resource with this native
-	// URI, in the session that c names. The error is a *wire.Error or that of ctx.
-	// cancel takes it back and does not block.
+	// Subscribe returns once the upstream sends updates of the resource with this native
+	// URI, in the session that c names. The error is a *wire.Error or that of ctx. cancel
+	// ends the subscription and does not block.
 	Subscribe(ctx context.Context, c *call.Call, native string) (cancel func(), err error)
 }
 
-// Subscriptions know which clients want to hear of updates of which resources,
-// and bring each update to those who do, under the URI that they know. All
-// methods may be called by many goroutines at once. No lock is held while an
-// upstream or a client is waited for.
+// Subscriptions are the subscriptions of clients to resources. They deliver each update to the
+// clients that subscribed, under the URI that the client knows. All methods may be called by
+// many goroutines at once. No lock is held while an upstream or a client is waited for.
 type Subscriptions struct {
 	router *Router
 
@@ -39,21 +38,21 @@ type Subscriptions struct {
 	set map[resourceKey]map[*subscription]bool
 }
 
-// resource is one resource of an upstream, in one session with it.
+// resourceKey names a resource of an upstream, in one session with it.
 type resourceKey struct{ upstream, session, native string }
 
-// subscription is the wish of one client to hear of one resource.
+// subscription is the subscription of one client to one resource.
 type subscription struct {
 	who     *call.Principal
 	client  *call.Client
 	public  string // as the client wrote it
 	deliver func(uri string, params wire.Raw)
 
-	// Guarded by Subscriptions.mu, and set once it came about.
+	// Guarded by Subscriptions.mu, and set once the upstream has accepted it.
 	at     resourceKey
 	via    Subscriber
 	cancel func() // at via
-	over   bool   // it was taken back
+	over   bool   // the client has ended it
 }
 
 // NewSubscriptions returns Subscriptions that resolve names as calls of r do.
@@ -61,15 +60,14 @@ func NewSubscriptions(r *Router) *Subscriptions {
 	return &Subscriptions{router: r, set: make(map[resourceKey]map[*subscription]bool)}
 }
 
-// Subscribe has updates of a resource delivered to the client that makes the
-// call. Each goes to deliver with the URI of what has changed, which is public
-// or a part of it, and the params of the notification, which deliver may keep.
-// deliver must not block; it may be called before Subscribe returns, and once
-// more while cancel does.
+// Subscribe subscribes the client that makes the call to a resource. deliver gets the URI of
+// the resource that has changed, which is public or a part of it, and the params of the
+// notification, which it may keep. deliver must not block. It may be called before Subscribe
+// returns, and once more while cancel runs.
 //
-// The error is a *wire.Error, the same for a resource that nobody has and for
-// one that policy refuses, or that of ctx. cancel takes the subscription back
-// and may be called more than once; it does not block.
+// The error is a *wire.Error or that of ctx. It is the same for a resource that nobody has and
+// for one that policy refuses. cancel ends the subscription, may be called more than once, and
+// does not block.
 func (s *Subscriptions) Subscribe(ctx context.Context, c *call.Call, public string, deliver func(uri string, params wire.Raw)) (cancel func(), err error) {
 	begin := time.Now()
 	d := *c
@@ -108,8 +106,8 @@ func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public stri
 	return func() { s.cancel(sub) }, f.log, nil
 }
 
-// place has the upstream of target tell of the resource, in place of what told of
-// it before.
+// attach subscribes at the upstream of target, in place of the subscription at the upstream
+// before.
 func (s *Subscriptions) attach(ctx context.Context, c *call.Call, sub *subscription, routes *Routes, target catalog.Target) error {
 	at := resourceKey{upstream: target.Part.Upstream(), native: target.Native}
 	upstream := routes.Subscribers[at.upstream]
@@ -122,7 +120,7 @@ func (s *Subscriptions) attach(ctx context.Context, c *call.Call, sub *subscript
 	}
 	down := *c
 	down.Session = at.session
-	s.add(at, sub) // before the upstream can tell of anything
+	s.add(at, sub) // before the upstream can send an update
 	cancel, err := upstream.Subscribe(ctx, &down, at.native)
 
 	s.mu.Lock()
@@ -149,7 +147,7 @@ func (s *Subscriptions) attach(ctx context.Context, c *call.Call, sub *subscript
 	return err
 }
 
-// end takes a subscription back.
+// cancel ends a subscription.
 func (s *Subscriptions) cancel(sub *subscription) {
 	s.mu.Lock()
 	over := sub.over
@@ -162,14 +160,13 @@ func (s *Subscriptions) cancel(sub *subscription) {
 	}
 }
 
-// maxMoving bounds how many subscriptions are moved at once.
+// maxReattaching bounds how many subscriptions are attached again at once.
 const maxReattaching = 16
 
-// Follow moves the subscriptions whose upstream is not the one any more that the
-// routes lead to. Who has one is told of an update, since one may have been missed.
-// What cannot be moved, because the upstream does not have the resource now or
-// cannot be reached, stays, and is tried again by the next Follow. It returns when
-// all of that is done, or ctx ends, and belongs to one goroutine.
+// Reattach subscribes again where the routes lead to another upstream than before. The client
+// gets an update, because one may have been missed. A subscription that the new upstream does
+// not accept stays as it is, and the next Reattach tries again. Reattach returns when it is
+// done or ctx ends. It belongs to one goroutine.
 func (s *Subscriptions) Reattach(ctx context.Context) {
 	routes := s.router.Routes()
 	var stale []*subscription
@@ -190,7 +187,7 @@ func (s *Subscriptions) Reattach(ctx context.Context) {
 			return nil
 		})
 	}
-	_ = moving.Wait() // no move fails
+	_ = moving.Wait() // reattach returns no error
 }
 
 func (s *Subscriptions) reattach(ctx context.Context, sub *subscription) {
@@ -216,7 +213,7 @@ func (s *Subscriptions) add(at resourceKey, sub *subscription) {
 	s.set[at][sub] = true
 }
 
-// remove forgets a subscription at a resource. The caller holds mu.
+// remove removes a subscription at a resource. The caller holds mu.
 func (s *Subscriptions) remove(at resourceKey, sub *subscription) {
 	delete(s.set[at], sub)
 	if len(s.set[at]) == 0 {
@@ -224,13 +221,11 @@ func (s *Subscriptions) remove(at resourceKey, sub *subscription) {
 	}
 }
 
-// Updated takes the notification of an upstream, in the session with this name,
-// that a resource has changed. It
-// goes to those who subscribed to that resource, or, when it is a part of
-// another one and nobody subscribed to it, to those who subscribed to the whole
-// (2025-11-25 and 2026-07-28, schema, ResourceUpdatedNotification: the URI "might
-// be a sub-resource of the one that the client actually subscribed to"). It does
-// not block.
+// Updated takes the notification of an upstream, in the session with this name, that a resource
+// has changed. The update goes to the clients that subscribed to that resource. If there are
+// none, it goes to those that subscribed to a resource that it is a part of (2025-11-25 and
+// 2026-07-28, schema, ResourceUpdatedNotification: the URI "might be a sub-resource of the one
+// that the client actually subscribed to"). Updated does not block.
 func (s *Subscriptions) Updated(upstream, session string, params wire.Raw) {
 	place := wire.ValueOf(params).Get("uri")
 	native, ok := place.Text()
@@ -263,8 +258,8 @@ func (s *Subscriptions) Updated(upstream, session string, params wire.Raw) {
 	}
 }
 
-// concerned returns who is to hear of a change of a resource, and whether they
-// subscribed to it itself.
+// subscribersOf returns the subscriptions that get an update of a resource, and whether they
+// are to the resource itself.
 func (s *Subscriptions) subscribersOf(upstream, session, native string) (subs []*subscription, exact bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -282,14 +277,14 @@ func (s *Subscriptions) subscribersOf(upstream, session, native string) (subs []
 	return subs, false
 }
 
-// What of a URI is looked at for its ancestors: it comes from an upstream.
+// Bounds of the search for ancestors of a URI, which comes from an upstream.
 const (
-	maxPath  = 4096
+	maxPath  = 4096 // bytes of the URI
 	maxDepth = 128
 )
 
-// ancestors iterates over the URIs whose path the path of uri goes through, the
-// nearest first, each with a slash at its end and without.
+// ancestors iterates over the URIs of the folders that the path of uri goes through, the nearest
+// first, each with a slash at its end and without.
 func ancestors(uri string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		_, rest, ok := strings.Cut(uri, ":")
