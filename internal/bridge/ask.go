@@ -55,15 +55,15 @@ type ask struct {
 	lapsed func() (wire.Raw, *wire.Error)
 }
 
-// Cancelled is the answer to an elicitation that nobody answered. It is not
+// CancelledElicitation is the answer to an elicitation that nobody answered. It is not
 // "decline", which would say that the user refused.
-func Cancelled() wire.Raw { return wire.Raw(`{"action":"cancel"}`) }
+func CancelledElicitation() wire.Raw { return wire.Raw(`{"action":"cancel"}`) }
 
-func cancelled() (wire.Raw, *wire.Error) { return Cancelled(), nil }
+func cancelled() (wire.Raw, *wire.Error) { return CancelledElicitation(), nil }
 
-// Lapsed returns the answer to a question that reached nobody, or that nobody
+// Unanswered returns the answer to a question that reached nobody, or that nobody
 // answered in time. Exactly one of the two is not nil.
-func Lapsed(method string) (wire.Raw, *wire.Error) {
+func Unanswered(method string) (wire.Raw, *wire.Error) {
 	if lapsed := asks[method].lapsed; lapsed != nil {
 		return lapsed()
 	}
@@ -72,13 +72,12 @@ func Lapsed(method string) (wire.Raw, *wire.Error) {
 
 // Declared reports whether the client declared that it answers such a question.
 func Declared(c *call.Client, method string, params wire.Raw) bool {
-	return Required(c, method, params) == nil
+	return MissingCapabilities(c, method, params) == nil
 }
 
-// Required returns the capabilities that the client lacks for a question, an
-// object as in the data of a MissingRequiredClientCapabilityError, nil when it
-// lacks none.
-func Required(c *call.Client, method string, params wire.Raw) wire.Raw {
+// MissingCapabilities returns the capabilities that the client lacks for a question, nil for
+// none: an object as in the data of a MissingRequiredClientCapabilityError.
+func MissingCapabilities(c *call.Client, method string, params wire.Raw) wire.Raw {
 	if required := asks[method].required; required != nil {
 		return required(c, params)
 	}
@@ -117,10 +116,10 @@ func unlessText(ok bool, text string) string {
 	return text
 }
 
-// Unclear reports whether an object, a question or its params, has a member twice.
+// HasDuplicateMember reports whether an object, a question or its params, has a member twice.
 // Two readers may then take it for different questions, and the gateway may have
 // checked the one that the client does not read.
-func Unclear(object wire.Value) bool {
+func HasDuplicateMember(object wire.Value) bool {
 	seen := make(map[string]bool)
 	for m := range object.Members() {
 		key := m.Key.Str()
@@ -137,9 +136,9 @@ func wantsTools(params wire.Raw) bool {
 	return root.Get("tools").Exists() || root.Get("toolChoice").Exists()
 }
 
-// Refused returns the answer to a question that the client did not declare to
+// Undeclared returns the answer to a question that the client did not declare to
 // answer. Exactly one of the two is not nil.
-func Refused(c *call.Client, method string) (wire.Raw, *wire.Error) {
+func Undeclared(c *call.Client, method string) (wire.Raw, *wire.Error) {
 	a := asks[method]
 	switch {
 	case a.wrongMode != "" && c.Can(wire.MethodOf(method).Capability):
@@ -177,10 +176,10 @@ func samplingViolation(answer wire.Value) string {
 		`the strings "role" and "model", and "content"`)
 }
 
-// Label returns the params of a question with the name of the upstream at the
+// LabelUpstream returns the params of a question with the name of the upstream at the
 // beginning of the message of an elicitation, so that users see which server asks.
 // Where the upstream repeats the member, every occurrence gets the name.
-func Label(upstream, method string, params wire.Raw) wire.Raw {
+func LabelUpstream(upstream, method string, params wire.Raw) wire.Raw {
 	if method != wire.MethodElicit {
 		return params
 	}
@@ -194,9 +193,9 @@ func Label(upstream, method string, params wire.Raw) wire.Raw {
 	return e.Bytes()
 }
 
-// NoContext returns the params of a question without a request for the context of
+// WithoutContext returns the params of a question without a request for the context of
 // servers, because what one server said is never shown to another.
-func NoContext(method string, params wire.Raw) wire.Raw {
+func WithoutContext(method string, params wire.Raw) wire.Raw {
 	if method != wire.MethodSample {
 		return params
 	}

@@ -50,7 +50,7 @@ func TestFit(t *testing.T) {
 		{"roots", wire.Rev20241105, wire.MethodRootsList, `{}`, `{}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, ok := Fit(&call.Client{Revision: tc.revision}, tc.method, wire.Raw(tc.params))
+			got, ok := AdaptQuestion(&call.Client{Revision: tc.revision}, tc.method, wire.Raw(tc.params))
 			if ok != (tc.want != "") {
 				t.Fatalf("ok is %v", ok)
 			}
@@ -78,7 +78,7 @@ func TestRequired(t *testing.T) {
 		{`{}`, wire.MethodRootsList, ``, `{"roots":{}}`},
 		{`{"elicitation":{},"sampling":{},"roots":{}}`, "other/ask", ``, `{}`},
 	} {
-		if got := string(Required(&call.Client{Capabilities: wire.Raw(tc.caps)}, tc.method, wire.Raw(tc.params))); got != tc.want {
+		if got := string(MissingCapabilities(&call.Client{Capabilities: wire.Raw(tc.caps)}, tc.method, wire.Raw(tc.params))); got != tc.want {
 			t.Errorf("with %s %s %s needs %s, want %s", tc.caps, tc.method, tc.params, got, tc.want)
 		}
 	}
@@ -102,10 +102,10 @@ func TestRefusedAndLapsed(t *testing.T) {
 			}
 			return string(answer)
 		}
-		if got := show(Refused(&call.Client{Capabilities: wire.Raw(tc.caps)}, tc.method)); got != tc.refused {
+		if got := show(Undeclared(&call.Client{Capabilities: wire.Raw(tc.caps)}, tc.method)); got != tc.refused {
 			t.Errorf("refused %s with %s: %s, want %s", tc.method, tc.caps, got, tc.refused)
 		}
-		if got := show(Lapsed(tc.method)); got != tc.lapsed {
+		if got := show(Unanswered(tc.method)); got != tc.lapsed {
 			t.Errorf("lapsed %s: %s, want %s", tc.method, got, tc.lapsed)
 		}
 	}
@@ -122,7 +122,7 @@ func TestLabelAndContext(t *testing.T) {
 		{wire.MethodSample, `{"includeContext":"none","includeContext":"thisServer"}`, `{"includeContext":"none","includeContext":"none"}`},
 		{wire.MethodRootsList, ``, ``},
 	} {
-		got := NoContext(tc.method, Label("files", tc.method, wire.Raw(tc.params)))
+		got := WithoutContext(tc.method, LabelUpstream("files", tc.method, wire.Raw(tc.params)))
 		if diff := cmp.Diff(tc.want, string(got)); diff != "" {
 			t.Error(diff)
 		}
@@ -131,11 +131,11 @@ func TestLabelAndContext(t *testing.T) {
 
 func TestElicitations(t *testing.T) {
 	var e Elicitations
-	one, two := e.Public("a", "1", "ann"), e.Public("b", "1", "bob")
+	one, two := e.PublicID("a", "1", "ann"), e.PublicID("b", "1", "bob")
 	if one == two || one == "1" {
 		t.Errorf("ids are %q and %q", one, two)
 	}
-	if again := e.Public("a", "1", "ann"); again != one {
+	if again := e.PublicID("a", "1", "ann"); again != one {
 		t.Errorf("asked again, ann knows the question as %q and not as %q", again, one)
 	}
 	if _, _, ok := e.Complete("c", "1"); ok {
@@ -147,11 +147,11 @@ func TestElicitations(t *testing.T) {
 	if _, _, ok := e.Complete("b", "1"); ok {
 		t.Error("completed twice")
 	}
-	if e.Public("a", "", "ann"); len(e.open) != 1 {
+	if e.PublicID("a", "", "ann"); len(e.open) != 1 {
 		t.Errorf("%d ids are remembered, want 1: one that the upstream does not know completes never", len(e.open))
 	}
 	for range 2 * maxElicitations {
-		e.Public("a", e.Public("a", "", "ann"), "ann")
+		e.PublicID("a", e.PublicID("a", "", "ann"), "ann")
 	}
 	if len(e.open) > maxElicitations || len(e.order) > maxElicitations {
 		t.Errorf("%d ids are remembered, at most %d may be", len(e.open), maxElicitations)

@@ -1,28 +1,26 @@
-// Package bridge is what stands between the eras of the protocol: questions of
-// an upstream ("asks") that one era sends as requests and the other as results
-// with resultType "input_required" (2026-07-28, basic/patterns/mrtr).
+// Package bridge connects clients and upstreams of different eras of the protocol. It handles
+// the questions of an upstream ("asks"), which one era sends as requests and the other as
+// results with resultType "input_required" (2026-07-28, basic/patterns/mrtr).
 //
-//	client legacy, upstream modern   Rounds: ask, retry with the answers, until the result is complete
-//	client modern, upstream modern   the result passes; Sealer wraps its requestState
-//	client modern, upstream legacy   the front end parks the call; Sealer makes its requestState
-//	client modern, a call to confirm the router asks; Sealer makes the requestState of the question
+//	client legacy, upstream modern   AnswerRounds asks, and sends the call again with the answers until the result is complete
+//	client modern, upstream modern   the result passes; a Sealer seals its requestState
+//	client modern, upstream legacy   the front end parks the call; a Sealer makes its requestState
+//	client modern, a call to confirm the router asks; a Sealer makes the requestState of the question
 //
-// Tasks have two forms that do not go together either: where a client cannot carry
-// one, a TaskWait waits for its result. Where it can, a Sealer makes the task's
-// public id.
+// The two forms of tasks do not match either. If a client cannot carry a task, a TaskWait waits
+// for its result. If it can, a Sealer makes the public id of the task.
 //
-// For all of them Fit turns a question into the form that the client's revision
-// knows, Label says which upstream asks, and Lapsed and Refused are the answers
-// that an upstream gets when its question has none.
+// AdaptQuestion turns a question into the form that the client's revision knows, and
+// LabelUpstream says which upstream asks. Unanswered and Undeclared are the answers that an
+// upstream gets if its question has none.
 //
 // # Guarantees
 //
-// A [Sealer], an [Elicitations] and a [TaskWait] may be used by any number of
-// goroutines at once; everything else is a function of its arguments. What a Sealer opens it
-// has sealed, or another with one of the same keys, for the same principal, and
-// for the same method, name and arguments. That a state is used once is not
-// guaranteed here; whoever needs it keeps count.
+// A [Sealer], an [Elicitations] and a [TaskWait] may be used by any number of goroutines at
+// once; everything else is a function of its arguments. A Sealer opens only what it has sealed,
+// or another Sealer with one of its keys, for the same principal, method, name and arguments. It
+// does not guarantee that a state is used only once: a caller that needs this keeps account.
 //
-// The package is pure: no network and no logger. Rounds and TaskWait wait by the
-// clock; to everything else moments in time are handed in.
+// The package is pure: no network and no logger. AnswerRounds and TaskWait wait by the clock;
+// all other functions get the time as an argument.
 package bridge

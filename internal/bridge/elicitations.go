@@ -5,28 +5,28 @@ import (
 	"sync"
 )
 
-// maxElicitations bounds how many ids are remembered; the oldest go first. A
-// completion that is not told costs a client nothing but the news.
+// maxElicitations bounds how many ids are remembered. The oldest are removed first; their clients
+// only miss the notification of the completion.
 const maxElicitations = 4096
 
-// Elicitations gives each client that is asked to open a URL an id of its own
-// for that, and remembers to whom a completion is to be told: to the client
-// that was asked and nobody else (2025-11-25, client/elicitation, "Completion
-// Notifications for URL Mode Elicitation"). The zero value is ready for use.
+// Elicitations gives each client that is asked to open a URL an id of its own, and remembers
+// which client to notify of the completion: only the one that was asked (2025-11-25,
+// client/elicitation, "Completion Notifications for URL Mode Elicitation"). The zero value is
+// ready for use.
 type Elicitations struct {
 	mu    sync.Mutex
-	open  map[elicitation]asked
-	order []elicitation // as they came; may name some that are gone
+	open  map[elicitation]recipient
+	order []elicitation // the oldest first; may name removed ones
 }
 
 type elicitation struct{ upstream, id string }
 
-type asked struct{ client, public string }
+type recipient struct{ client, public string }
 
-// Public returns the id for a client whom an upstream asks under its own id, ""
-// when it gave none. It is a fresh one unless the client has been asked under that
-// id before: a client that sends its call again must know the question for the same.
-func (e *Elicitations) Public(upstream, id, client string) string {
+// PublicID returns the id with which a client is asked, for an upstream that asks under its own
+// id, "" for none. A client that was asked under that id before gets the same public id, so that
+// it recognizes the question when it sends its call again.
+func (e *Elicitations) PublicID(upstream, id, client string) string {
 	public := rand.Text()
 	if id == "" {
 		return public
@@ -34,7 +34,7 @@ func (e *Elicitations) Public(upstream, id, client string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.open == nil {
-		e.open = make(map[elicitation]asked)
+		e.open = make(map[elicitation]recipient)
 	}
 	key := elicitation{upstream, id}
 	before, again := e.open[key]
@@ -44,7 +44,7 @@ func (e *Elicitations) Public(upstream, id, client string) string {
 	case before.client == client:
 		return before.public
 	}
-	e.open[key] = asked{client, public}
+	e.open[key] = recipient{client, public}
 	for len(e.order) > maxElicitations {
 		delete(e.open, e.order[0])
 		e.order = e.order[1:]
@@ -52,8 +52,8 @@ func (e *Elicitations) Public(upstream, id, client string) string {
 	return public
 }
 
-// Complete returns who was asked under the upstream's id, and under which id of
-// theirs, and forgets it.
+// Complete returns the client that was asked under the upstream's id, and its public id, and
+// removes them.
 func (e *Elicitations) Complete(upstream, id string) (client, public string, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -26,7 +26,7 @@ func many(n int, f func(i int) string) string {
 func TestWhatIsLargeIsGoneThroughOnce(t *testing.T) {
 	const n = 50_000
 	blocks := wire.Raw(`{"messages":[{"role":"user","content":[` + many(n, func(i int) string { return fmt.Sprintf(`{"type":"text","text":"%d"}`, i) }) + `]}]}`)
-	fitted, ok := Fit(&call.Client{Revision: wire.Rev20250618}, wire.MethodSample, blocks)
+	fitted, ok := AdaptQuestion(&call.Client{Revision: wire.Rev20250618}, wire.MethodSample, blocks)
 	got := 0
 	for range wire.ValueOf(fitted).Get("messages").Elements() {
 		got++

@@ -11,19 +11,17 @@ import (
 )
 
 const (
-	// maxRounds bounds how often one call is sent, maxRequests how many
-	// questions one round may have.
+	// maxRounds bounds how often one call is sent, maxRequests the questions of one round.
 	maxRounds   = 32
 	maxRequests = 64
-	// A requestState without questions says "not yet": the wait before the next
-	// try begins with firstWait and doubles up to longestWait.
-	firstWait   = 50 * time.Millisecond
-	longestWait = 2 * time.Second
+	// A requestState without questions means "not yet". The wait before the next try begins
+	// with minRetryWait and doubles up to maxRetryWait.
+	minRetryWait = 50 * time.Millisecond
+	maxRetryWait = 2 * time.Second
 )
 
-// IsInputRequired reports whether a modern upstream's result asks for input.
-// Where the member stands twice, one such value is enough: which one a client
-// reads is not known.
+// IsInputRequired reports whether a modern upstream's result asks for input. If the member
+// occurs twice, one such value is enough, because it is not known which one a client reads.
 func IsInputRequired(result wire.Raw) bool {
 	for m := range wire.ValueOf(result).Members() {
 		if m.Is("resultType") && m.Value.IsString("input_required") {
@@ -36,16 +34,15 @@ func IsInputRequired(result wire.Raw) bool {
 // Do sends a call to its upstream. The error is a *wire.Error or that of ctx.
 type Do func(ctx context.Context, c *call.Call) (call.Result, error)
 
-// Rounds takes a call, for a client that takes no rounds, from its first result
-// to its last: the questions of each round are asked through the call's back
-// channel, all at once, and the call is sent again with the answers and the
-// exact requestState (2026-07-28, basic/patterns/mrtr, "Basic Workflow"). The
-// call's params are those of the first round.
+// AnswerRounds takes a call of a client that takes no rounds from its first result to its last.
+// It asks the questions of each round through the call's back channel, all at once, and sends the
+// call again with the answers and the exact requestState (2026-07-28, basic/patterns/mrtr, "Basic
+// Workflow"). The call's params are those of the first round.
 //
-// An elicitation that fails is cancelled. For sampling and roots an answer can
-// only be a result, so that an error of theirs ends the call with that error.
-func Rounds(ctx context.Context, c *call.Call, first call.Result, do Do) (call.Result, error) {
-	res, wait := first, firstWait
+// An elicitation that fails is answered as cancelled. An error of sampling or roots ends the
+// call with that error, because their answers can only be results.
+func AnswerRounds(ctx context.Context, c *call.Call, first call.Result, do Do) (call.Result, error) {
+	res, wait := first, minRetryWait
 	for range maxRounds {
 		if !IsInputRequired(res.Raw) {
 			return res, nil
@@ -56,7 +53,7 @@ func Rounds(ctx context.Context, c *call.Call, first call.Result, do Do) (call.R
 		var err error
 		switch {
 		case requests.Kind() == '{' && count(requests) > 0:
-			wait = firstWait
+			wait = minRetryWait
 			if answers, err = askAll(ctx, c.Back, requests); err != nil {
 				return call.Result{}, err
 			}
@@ -66,7 +63,7 @@ func Rounds(ctx context.Context, c *call.Call, first call.Result, do Do) (call.R
 			if err := sleep(ctx, wait); err != nil {
 				return call.Result{}, err
 			}
-			wait = min(2*wait, longestWait)
+			wait = min(2*wait, maxRetryWait)
 		}
 		if res, err = do(ctx, c.With(Retry(c.Params, answers, state.Raw()))); err != nil {
 			return call.Result{}, err
@@ -78,8 +75,8 @@ func Rounds(ctx context.Context, c *call.Call, first call.Result, do Do) (call.R
 	return res, nil
 }
 
-// Retry returns the params of a call with other answers and another state; nil
-// stands for none. What the params had of either goes.
+// Retry returns the params of a call with these answers and this state in place of its own. Nil
+// means none.
 func Retry(params, answers, state wire.Raw) wire.Raw {
 	if params == nil {
 		params = wire.Raw(`{}`)
@@ -100,8 +97,8 @@ func Retry(params, answers, state wire.Raw) wire.Raw {
 	return e.Bytes()
 }
 
-// askAll asks every question of a round and returns the object of answers, each
-// under the key of its question. The first error ends the others.
+// askAll asks all questions of a round and returns the object of the answers, each under the key
+// of its question. The first error cancels the other questions.
 func askAll(ctx context.Context, back call.BackChannel, requests wire.Value) (wire.Raw, error) {
 	if count(requests) > maxRequests {
 		return nil, wire.Errorf(wire.CodeInternal, "the upstream asked more than %d questions at once", maxRequests)
@@ -124,7 +121,7 @@ func askAll(ctx context.Context, back call.BackChannel, requests wire.Value) (wi
 	}
 	wg.Wait()
 	if ctx.Err() != nil {
-		return nil, reasonOf(ctx)
+		return nil, causeOf(ctx)
 	}
 	out := wire.Raw{'{'}
 	for i, key := range keys {
@@ -148,14 +145,14 @@ func askOne(ctx context.Context, back call.BackChannel, request wire.Value) (wir
 	answer, err := back.Ask(ctx, method, params)
 	var refusal *wire.Error
 	if errors.As(err, &refusal) && method == wire.MethodElicit {
-		return Cancelled(), nil
+		return CancelledElicitation(), nil
 	}
 	return answer, err
 }
 
-// reasonOf returns the error that a context ended with as a call may end with
-// it: a *wire.Error, or that of the context.
-func reasonOf(ctx context.Context) error {
+// causeOf returns the cause of the end of a context as the error of a call: a *wire.Error or the
+// error of the context.
+func causeOf(ctx context.Context) error {
 	if refusal, ok := errors.AsType[*wire.Error](context.Cause(ctx)); ok {
 		return refusal
 	}

@@ -45,7 +45,7 @@ func rounds(t *testing.T, c client, results ...string) (string, *server, error) 
 	t.Helper()
 	s := &server{results: results[1:], began: time.Now()}
 	cl := &call.Call{Method: wire.MethodToolsCall, Params: wire.Raw(`{"name":"t","_meta":{"progressToken":1}}`), Back: c}
-	res, err := Rounds(t.Context(), cl, call.Result{Raw: wire.Raw(results[0])}, s.do)
+	res, err := AnswerRounds(t.Context(), cl, call.Result{Raw: wire.Raw(results[0])}, s.do)
 	return string(res.Raw), s, err
 }
 
@@ -159,7 +159,7 @@ func TestRoundsEndWithTheCall(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		c := client(func(ctx context.Context, _ string, _ wire.Raw) (wire.Raw, error) { return nil, ctx.Err() })
-		_, err := Rounds(ctx, &call.Call{Back: c}, call.Result{Raw: wire.Raw(first)}, nil)
+		_, err := AnswerRounds(ctx, &call.Call{Back: c}, call.Result{Raw: wire.Raw(first)}, nil)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("error is %v", err)
 		}

@@ -14,32 +14,30 @@ import (
 	"time"
 )
 
-// Kind says what a request state stands for.
-type Kind byte
+// StateKind is the kind of a request state.
+type StateKind byte
 
 const (
-	// Relay holds the requestState of a modern upstream.
-	Relay Kind = 'r'
-	// Bare stands for the requestState of a modern upstream that gave none: the call
-	// goes on with the answers that the retry brings.
-	Bare Kind = 'b'
-	// Again holds nothing: the call is to be sent to its upstream anew, without
-	// what the retry brought.
-	Again Kind = 'a'
-	// Parked names a call that waits for the answers that the retry brings.
-	Parked Kind = 'p'
-	// Consent is a question of the gateway's own, whether the call may be made: the
-	// retry brings the answer, and no upstream has seen the call yet.
-	Consent Kind = 'c'
+	// UpstreamState holds the requestState of a modern upstream.
+	UpstreamState StateKind = 'r'
+	// NoUpstreamState is for a modern upstream that sent no requestState. The call continues
+	// with the answers of the retry.
+	NoUpstreamState StateKind = 'b'
+	// Resend has the call sent to its upstream again, without the answers of the retry.
+	Resend StateKind = 'a'
+	// Parked names a call that waits for the answers of the retry.
+	Parked StateKind = 'p'
+	// Consent is the gateway's own question whether the call may be made. The retry has the
+	// answer, and no upstream has seen the call yet.
+	Consent StateKind = 'c'
 )
 
-// State is what a request state says to whoever opens it.
+// State is the content of a request state.
 type State struct {
-	Kind Kind
-	// Holder is who can make something of the state: the upstream that is
-	// called, or the replica that holds the parked call.
-	Holder string
-	// Text is the upstream's own requestState, or the name of the parked call.
+	Kind StateKind
+	// Recipient is the upstream that is called, or the replica that holds the parked call.
+	Recipient string
+	// Text is the requestState of the upstream, or the name of the parked call.
 	Text string
 	// Round counts the states of one parked call.
 	Round   uint32
@@ -50,10 +48,10 @@ type State struct {
 	Token string
 }
 
-// Why a request state is refused. Clients learn only that it is.
+// Reasons why a request state is refused. Clients do not learn the reason.
 var (
-	ErrMalformed  = errors.New("the request state has not the form of one")
-	ErrUnknownKey = errors.New("the request state is sealed with a key that is not known here")
+	ErrMalformed  = errors.New("the request state is malformed")
+	ErrUnknownKey = errors.New("the request state is sealed with a key that this replica does not have")
 	ErrTampered   = errors.New("the request state was changed")
 	ErrExpired    = errors.New("the request state has expired")
 	ErrPrincipal  = errors.New("the request state belongs to another principal")
@@ -63,9 +61,9 @@ var (
 // KeySize is the length of a sealing key in bytes.
 const KeySize = 32
 
-// Sealer makes request states that only it can read, and reads them again.
+// Sealer makes request states that only it can read, and opens them again.
 //
-//	format ‖ kind ‖ key id (4) ‖ salt (24) ‖ AES-256-GCM(expiry ‖ binding ‖ round ‖ holder ‖ token ‖ text)
+//	format ‖ kind ‖ key id (4) ‖ salt (24) ‖ AES-256-GCM(expiry ‖ binding ‖ round ‖ recipient ‖ token ‖ text)
 //
 // in Base64 for URLs. Key and nonce of each state are derived from the sealing
 // key and a random salt, so that a key may be used for any number of states.
@@ -79,12 +77,11 @@ const (
 	saltSize   = 24
 	clearSize  = 2 + idSize + saltSize
 	nonceSize  = 12
-	bodyHead   = 8 + 2*sha256.Size + 4 + 2 + 2 // expiry, binding, round, lengths of the holder and the token
+	bodyHead   = 8 + 2*sha256.Size + 4 + 2 + 2 // expiry, binding, round, lengths of the recipient and the token
 )
 
-// NewSealer returns a Sealer that seals with the first key and opens with any.
-// Without keys it makes one that nobody else has. It panics on a key that has
-// not KeySize bytes.
+// NewSealer returns a Sealer that seals with the first key and opens with any. Without keys it
+// makes a random one. It panics if a key does not have KeySize bytes.
 func NewSealer(keys ...[]byte) *Sealer {
 	if len(keys) == 0 {
 		key := make([]byte, KeySize)
@@ -101,7 +98,7 @@ func NewSealer(keys ...[]byte) *Sealer {
 
 // Seal returns the request state of a binding.
 func (s *Sealer) Seal(st State, b Binding) string {
-	out := make([]byte, clearSize, clearSize+bodyHead+len(st.Holder)+len(st.Token)+len(st.Text)+16)
+	out := make([]byte, clearSize, clearSize+bodyHead+len(st.Recipient)+len(st.Token)+len(st.Text)+16)
 	out[0], out[1] = sealFormat, byte(st.Kind)
 	copy(out[2:], keyID(s.keys[0]))
 	rand.Read(out[2+idSize:])
@@ -111,9 +108,9 @@ func (s *Sealer) Seal(st State, b Binding) string {
 	body = append(body, b.principal[:]...)
 	body = append(body, b.request[:]...)
 	body = binary.BigEndian.AppendUint32(body, st.Round)
-	body = binary.BigEndian.AppendUint16(body, uint16(len(st.Holder)))
+	body = binary.BigEndian.AppendUint16(body, uint16(len(st.Recipient)))
 	body = binary.BigEndian.AppendUint16(body, uint16(len(st.Token)))
-	body = append(append(append(body, st.Holder...), st.Token...), st.Text...)
+	body = append(append(append(body, st.Recipient...), st.Token...), st.Text...)
 
 	aead, nonce := derive(s.keys[0], out)
 	return base64.RawURLEncoding.EncodeToString(aead.Seal(out, nonce, body, out[:clearSize]))
@@ -141,7 +138,7 @@ func (s *Sealer) Open(sealed string, b Binding, now time.Time) (State, error) {
 	if err != nil || len(body) < bodyHead {
 		return State{}, ErrTampered
 	}
-	st := State{Kind: Kind(raw[1]), Expires: time.UnixMilli(int64(binary.BigEndian.Uint64(body)))}
+	st := State{Kind: StateKind(raw[1]), Expires: time.UnixMilli(int64(binary.BigEndian.Uint64(body)))}
 	principal, body := body[8:8+sha256.Size], body[8+sha256.Size:]
 	request, body := body[:sha256.Size], body[sha256.Size:]
 	st.Round = binary.BigEndian.Uint32(body)
@@ -150,7 +147,7 @@ func (s *Sealer) Open(sealed string, b Binding, now time.Time) (State, error) {
 	if holder+token > len(body) {
 		return State{}, ErrTampered
 	}
-	st.Holder, st.Token, st.Text = string(body[:holder]), string(body[holder:holder+token]), string(body[holder+token:])
+	st.Recipient, st.Token, st.Text = string(body[:holder]), string(body[holder:holder+token]), string(body[holder+token:])
 	switch {
 	case subtle.ConstantTimeCompare(principal, b.principal[:]) == 0:
 		return State{}, ErrPrincipal
@@ -164,12 +161,12 @@ func (s *Sealer) Open(sealed string, b Binding, now time.Time) (State, error) {
 
 // KindOf returns the kind that a request state claims to have, 0 when it has
 // not the form of one. Only Open says whether the claim is true.
-func KindOf(sealed string) Kind {
+func KindOf(sealed string) StateKind {
 	head, err := base64.RawURLEncoding.DecodeString(sealed[:min(len(sealed), 4)])
 	if err != nil || len(head) < 2 || head[0] != sealFormat {
 		return 0
 	}
-	return Kind(head[1])
+	return StateKind(head[1])
 }
 
 // keyID names a key without telling anything of it.

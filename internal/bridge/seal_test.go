@@ -28,10 +28,10 @@ func TestSealAndOpen(t *testing.T) {
 	s := NewSealer()
 	b := BindingOf(toolCall(ann, `{"name":"t"}`))
 	for _, want := range []State{
-		{Kind: Relay, Holder: "files", Text: "état \x00 d'âme", Expires: now.Add(time.Hour)},
-		{Kind: Again, Holder: "files", Expires: now.Add(time.Second)},
-		{Kind: Parked, Holder: "replica", Text: "call", Round: 4000000000, Expires: now.Add(time.Hour)},
-		{Kind: Relay, Text: strings.Repeat("x", 1<<20), Expires: now.Add(time.Hour)},
+		{Kind: UpstreamState, Recipient: "files", Text: "état \x00 d'âme", Expires: now.Add(time.Hour)},
+		{Kind: Resend, Recipient: "files", Expires: now.Add(time.Second)},
+		{Kind: Parked, Recipient: "replica", Text: "call", Round: 4000000000, Expires: now.Add(time.Hour)},
+		{Kind: UpstreamState, Text: strings.Repeat("x", 1<<20), Expires: now.Add(time.Hour)},
 	} {
 		sealed := s.Seal(want, b)
 		got, err := s.Open(sealed, b, now)
@@ -53,12 +53,12 @@ func TestSealAndOpen(t *testing.T) {
 
 func TestKeysRotate(t *testing.T) {
 	b := BindingOf(toolCall(ann, `{}`))
-	old := NewSealer(key(1)).Seal(State{Kind: Relay, Expires: now.Add(time.Hour)}, b)
+	old := NewSealer(key(1)).Seal(State{Kind: UpstreamState, Expires: now.Add(time.Hour)}, b)
 	both := NewSealer(key(2), key(1))
 	if _, err := both.Open(old, b, now); err != nil {
 		t.Errorf("a state of the older key: %v", err)
 	}
-	fresh := both.Seal(State{Kind: Relay, Expires: now.Add(time.Hour)}, b)
+	fresh := both.Seal(State{Kind: UpstreamState, Expires: now.Add(time.Hour)}, b)
 	if _, err := NewSealer(key(2)).Open(fresh, b, now); err != nil {
 		t.Errorf("the first key does not seal: %v", err)
 	}
@@ -71,7 +71,7 @@ func TestRefusedStates(t *testing.T) {
 	s := NewSealer(key(1))
 	c := toolCall(ann, `{"name":"t","arguments":{"n":1}}`)
 	b := BindingOf(c)
-	sealed := s.Seal(State{Kind: Relay, Holder: "files", Text: "x", Expires: now.Add(time.Minute)}, b)
+	sealed := s.Seal(State{Kind: UpstreamState, Recipient: "files", Text: "x", Expires: now.Add(time.Minute)}, b)
 	method := *c
 	method.Method = wire.MethodPromptsGet
 	for _, tc := range []struct {
@@ -105,7 +105,7 @@ func TestRefusedStates(t *testing.T) {
 func TestEveryBitCounts(t *testing.T) {
 	s := NewSealer(key(1))
 	b := BindingOf(toolCall(ann, `{}`))
-	raw, err := base64.RawURLEncoding.DecodeString(s.Seal(State{Kind: Relay, Holder: "h", Text: "x", Expires: now.Add(time.Minute)}, b))
+	raw, err := base64.RawURLEncoding.DecodeString(s.Seal(State{Kind: UpstreamState, Recipient: "h", Text: "x", Expires: now.Add(time.Minute)}, b))
 	if err != nil {
 		t.Fatal(err)
 	}

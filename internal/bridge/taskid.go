@@ -9,20 +9,20 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// sealedTask is the kind of sealed text that stands for a task.
-const sealedTask Kind = 't'
+// sealedTask is the kind of the sealed text of a task id.
+const sealedTask StateKind = 't'
 
-// maxTaskID bounds the ids that upstreams give to tasks, in bytes: clients carry
-// what is made of them in a header.
+// maxTaskID bounds the ids of upstreams, in bytes, because clients send the public id in a
+// header.
 const maxTaskID = 1024
 
-// never is later than any task ends: upstreams say when theirs do.
+// never is the expiry of task ids: the upstream decides when a task ends.
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// ErrTask is the error for a task id that is none of this principal's.
+// ErrTask is the error for a task id that was not issued to this principal.
 var ErrTask = errors.New("the task id was not issued to this principal")
 
-// TaskRef is what a public task id stands for.
+// TaskRef is the content of a public task id.
 type TaskRef struct {
 	Upstream string
 	Session  string // the upstream's session that has the task, see call.Call
@@ -32,14 +32,14 @@ type TaskRef struct {
 	Public   string // and its public name
 }
 
-// taskBinding is that of a task id: to a principal, and to no request.
+// taskBinding is the binding of a task id: to a principal, and to no request.
 func taskBinding(who *call.Principal) Binding {
 	return Binding{principal: sha256.Sum256([]byte(who.Key())), request: sha256.Sum256([]byte("task"))}
 }
 
-// SealTask returns a public id for a task. It says nothing to anybody but this
-// principal's requests, and cannot be guessed. Each call returns another one.
-// The id is "" when the upstream's own is empty or too long.
+// SealTask returns a public id for a task. It is valid only in requests of this principal, and
+// cannot be guessed. Each call returns another id. It is "" if the id of the upstream is empty or
+// too long.
 func (s *Sealer) SealTask(t TaskRef, who *call.Principal) string {
 	if t.Native == "" || len(t.Native) > maxTaskID {
 		return ""
@@ -50,11 +50,11 @@ func (s *Sealer) SealTask(t TaskRef, who *call.Principal) string {
 	} {
 		body = wire.SetMember(body, m.name, wire.String(m.value))
 	}
-	return s.Seal(State{Kind: sealedTask, Holder: t.Upstream, Text: string(body), Expires: never}, taskBinding(who))
+	return s.Seal(State{Kind: sealedTask, Recipient: t.Upstream, Text: string(body), Expires: never}, taskBinding(who))
 }
 
-// OpenTask returns what a public task id stands for. The error says why it is
-// refused; clients learn only that it is.
+// OpenTask opens a public task id. The error says why it is refused; clients do not learn the
+// reason.
 func (s *Sealer) OpenTask(id string, who *call.Principal) (TaskRef, error) {
 	st, err := s.Open(id, taskBinding(who), time.Time{})
 	switch {
@@ -64,7 +64,7 @@ func (s *Sealer) OpenTask(id string, who *call.Principal) (TaskRef, error) {
 		return TaskRef{}, ErrTask
 	}
 	body := wire.ValueOf(wire.Raw(st.Text))
-	t := TaskRef{Upstream: st.Holder, Session: body.Get("session").Str(), Native: body.Get("id").Str(), Tool: body.Get("tool").Str(), Public: body.Get("public").Str()}
+	t := TaskRef{Upstream: st.Recipient, Session: body.Get("session").Str(), Native: body.Get("id").Str(), Tool: body.Get("tool").Str(), Public: body.Get("public").Str()}
 	for _, era := range []wire.Era{wire.EraLegacy, wire.EraModern} {
 		if body.Get("form").IsString(era.String()) {
 			t.Form = era

@@ -8,16 +8,16 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Task is what an upstream says of a task, in the form of 2025-11-25
+// Task is the state of a task as an upstream reports it, in the form of 2025-11-25
 // (basic/utilities/tasks) or of the extension of 2026-07-28.
 type Task struct {
-	// Form is the era whose form it has.
+	// Form is the era of the form.
 	Form    wire.Era
 	ID      string
 	Status  string
 	Message string        // statusMessage
-	Poll    time.Duration // the interval that the upstream wants, 0 when it names none
-	// Body is the object that holds all of this.
+	Poll    time.Duration // the poll interval that the upstream wants, 0 for none
+	// Body is the object that was parsed.
 	Body wire.Value
 }
 
@@ -34,10 +34,9 @@ func (t *Task) Ended() bool {
 	return t.Status == taskCompleted || t.Status == taskFailed || t.Status == taskCancelled
 }
 
-// CreatedTask returns the task that a result announces in the place of the
-// result that was asked for, and whether it does. asked says that the request
-// asked for a task in the way of 2025-11-25; without that, a member "task" of a
-// result is none of ours.
+// CreatedTask returns the task that a result announces, and whether it announces one. asked says
+// that the request asked for a task in the form of 2025-11-25; otherwise a member "task" of a
+// legacy result has another meaning.
 func CreatedTask(res call.Result, asked bool) (Task, bool) {
 	root := wire.ValueOf(res.Raw)
 	switch {
@@ -49,8 +48,8 @@ func CreatedTask(res call.Result, asked bool) (Task, bool) {
 	return Task{}, false
 }
 
-// isTask reports whether a result says that it is a task. Where the member
-// stands twice one such value is enough, as in [IsInputRequired].
+// isTask reports whether a result says that it is a task. If the member occurs twice one such
+// value is enough, as in [IsInputRequired].
 func isTask(result wire.Value) bool {
 	for m := range result.Members() {
 		if m.Is("resultType") && m.Value.IsString("task") {
@@ -60,8 +59,8 @@ func isTask(result wire.Value) bool {
 	return false
 }
 
-// TaskState returns the task that the result of tasks/get tells of.
-func TaskState(result wire.Raw, form wire.Era) Task { return readTask(wire.ValueOf(result), form) }
+// ParseTask returns the task that the result of tasks/get describes.
+func ParseTask(result wire.Raw, form wire.Era) Task { return readTask(wire.ValueOf(result), form) }
 
 func readTask(v wire.Value, form wire.Era) Task {
 	poll := "pollIntervalMs"
@@ -70,20 +69,20 @@ func readTask(v wire.Value, form wire.Era) Task {
 	}
 	t := Task{Form: form, ID: v.Get("taskId").Str(), Status: v.Get("status").Str(), Message: v.Get("statusMessage").Str(), Body: v}
 	if ms, ok := v.Get(poll).Int(); ok && ms > 0 {
-		t.Poll = time.Duration(min(ms, longestPoll.Milliseconds())) * time.Millisecond
+		t.Poll = time.Duration(min(ms, maxPoll.Milliseconds())) * time.Millisecond
 	}
 	return t
 }
 
-// AsTask returns the params of a request so that a 2025-11-25 upstream runs it
-// as a task, which it keeps for at least as long as [TaskWait] may wait.
+// AsTask returns the params of a request with which a 2025-11-25 upstream runs it as a task, and
+// keeps the task at least as long as a [TaskWait] may wait.
 func AsTask(params wire.Raw) wire.Raw {
-	ttl := strconv.FormatInt(longestTask.Milliseconds(), 10)
+	ttl := strconv.FormatInt(maxTaskWait.Milliseconds(), 10)
 	return wire.SetMember(params, "task", wire.Raw(`{"ttl":`+ttl+`}`))
 }
 
-// WithTasks returns the client as one that declared the tasks extension.
-func WithTasks(c *call.Client) *call.Client {
+// WithTasksExtension returns the client as one that declared the tasks extension.
+func WithTasksExtension(c *call.Client) *call.Client {
 	if c.Can("extensions", wire.ExtensionTasks) {
 		return c
 	}
@@ -100,10 +99,9 @@ func WithTasks(c *call.Client) *call.Client {
 	return &d
 }
 
-// WithoutTasks returns the client as one that did not declare the extension.
-// Legacy revisions do not know it (2026-07-28, extensions/tasks, "Backward
-// Compatibility").
-func WithoutTasks(c *call.Client) *call.Client {
+// WithoutTasksExtension returns the client as one that did not declare the extension, which
+// legacy revisions do not know (2026-07-28, extensions/tasks, "Backward Compatibility").
+func WithoutTasksExtension(c *call.Client) *call.Client {
 	extensions := wire.ValueOf(c.Capabilities).Get("extensions")
 	if !extensions.Get(wire.ExtensionTasks).Exists() {
 		return c
@@ -115,22 +113,21 @@ func WithoutTasks(c *call.Client) *call.Client {
 	return &d
 }
 
-// WantsTasks reports whether a modern upstream refuses a request because the
-// client did not declare the tasks extension.
-func WantsTasks(err *wire.Error) bool {
+// RequiresTasksExtension reports whether a modern upstream refuses a request because the client
+// did not declare the tasks extension.
+func RequiresTasksExtension(err *wire.Error) bool {
 	return err.Code == wire.CodeMissingCapability &&
 		wire.ValueOf(err.Data).Get("requiredCapabilities", "extensions", wire.ExtensionTasks).Exists()
 }
 
-// Related returns the place of the task that a message says it belongs to, and
-// the absent value when it names none (2025-11-25, basic/utilities/tasks,
-// "Related Task Metadata").
-func Related(message wire.Raw) wire.Value {
+// RelatedTask returns the member with which a message names the task that it belongs to, the
+// absent value for none (2025-11-25, basic/utilities/tasks, "Related Task Metadata").
+func RelatedTask(message wire.Raw) wire.Value {
 	return wire.ValueOf(message).Get("_meta", wire.MetaRelatedTask)
 }
 
-// Unrelated returns a message that names no task.
-func Unrelated(message wire.Raw) wire.Raw {
+// WithoutRelatedTask returns a message without the member that names its task.
+func WithoutRelatedTask(message wire.Raw) wire.Raw {
 	e := wire.NewEdit(message)
 	meta := e.Root().Get("_meta")
 	switch {
@@ -144,9 +141,9 @@ func Unrelated(message wire.Raw) wire.Raw {
 	return e.Bytes()
 }
 
-// Relate returns the answer to a question of a task with what the question said
-// of the task.
-func Relate(answer, related wire.Raw) wire.Raw {
+// WithRelatedTask returns the answer to a question of a task with the member that names the
+// task.
+func WithRelatedTask(answer, related wire.Raw) wire.Raw {
 	meta := wire.ValueOf(answer).Get("_meta")
 	if meta.Kind() != '{' {
 		return wire.SetMember(answer, "_meta", wire.SetMember(wire.Raw(`{}`), wire.MetaRelatedTask, related))

@@ -53,13 +53,13 @@ func TestExtensionOfClients(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := &call.Client{Key: "k", Capabilities: wire.Raw(tc.in)}
-			if diff := cmp.Diff(tc.with, string(WithTasks(c).Capabilities)); diff != "" {
+			if diff := cmp.Diff(tc.with, string(WithTasksExtension(c).Capabilities)); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(tc.without, string(WithoutTasks(c).Capabilities)); diff != "" {
+			if diff := cmp.Diff(tc.without, string(WithoutTasksExtension(c).Capabilities)); diff != "" {
 				t.Error(diff)
 			}
-			if string(c.Capabilities) != tc.in || WithTasks(c).Key != "k" {
+			if string(c.Capabilities) != tc.in || WithTasksExtension(c).Key != "k" {
 				t.Errorf("the client was changed: %+v", c)
 			}
 		})
@@ -80,10 +80,10 @@ func TestRelatedTask(t *testing.T) {
 		{"absent", `{"action":"accept"}`, `{"action":"accept"}`, `{"action":"accept","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.without, string(Unrelated(wire.Raw(tc.in)))); diff != "" {
+			if diff := cmp.Diff(tc.without, string(WithoutRelatedTask(wire.Raw(tc.in)))); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(tc.with, string(Relate(wire.Raw(tc.in), wire.Raw(related)))); diff != "" {
+			if diff := cmp.Diff(tc.with, string(WithRelatedTask(wire.Raw(tc.in), wire.Raw(related)))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -113,7 +113,7 @@ func TestTaskIDs(t *testing.T) {
 		}
 		return string(b)
 	}
-	state := sealer.Seal(State{Kind: Relay, Holder: "files", Text: "x", Expires: time.Now().Add(time.Hour)}, taskBinding(ann))
+	state := sealer.Seal(State{Kind: UpstreamState, Recipient: "files", Text: "x", Expires: time.Now().Add(time.Hour)}, taskBinding(ann))
 	for _, tc := range []struct {
 		name string
 		id   string

@@ -12,75 +12,74 @@ import (
 )
 
 const (
-	// A task is looked at as often as its upstream wants, within these bounds,
-	// and every usualPoll when it does not say.
-	shortestPoll = 50 * time.Millisecond
-	usualPoll    = time.Second
-	longestPoll  = 30 * time.Second
-	// longestTask bounds the whole wait.
-	longestTask = time.Hour
-	// sign is how long a client that wants progress hears nothing at most.
-	sign = 15 * time.Second
-	// maxMisses is how often in a row an upstream may fail to say how a task is.
-	maxMisses = 5
-	// stopTimeout bounds telling an upstream that a task is not wanted any more.
-	stopTimeout = 5 * time.Second
+	// A task is polled as often as its upstream wants, within these bounds, and every
+	// defaultPoll if the upstream does not say.
+	minPoll     = 50 * time.Millisecond
+	defaultPoll = time.Second
+	maxPoll     = 30 * time.Second
+	// maxTaskWait bounds the whole wait.
+	maxTaskWait = time.Hour
+	// keepAlive is the longest time without a progress notification for a client that wants
+	// progress.
+	keepAlive = 15 * time.Second
+	// maxFailures bounds the polls in a row that may fail.
+	maxFailures = 5
+	// cancelTimeout bounds the request that cancels a task.
+	cancelTimeout = 5 * time.Second
 )
 
-// TaskWait takes a call that an upstream has made a task of to its result, for a
-// client that cannot carry the task itself. Meanwhile the task's questions go to
-// the call's back channel, and so does, when the client asked for progress, what
-// the task says of itself: in answers, and in notifications that [TaskWait.Told]
-// is told of.
+// TaskWait waits for the result of a task that an upstream made of a call, for a client that
+// cannot carry the task. The task's questions go to the call's back channel. If the client asked
+// for progress, the status messages of the task go there too: those of polls, and those of
+// notifications that [TaskWait.Notified] gets.
 //
-// It is a [call.BackChannel] for what the upstream says of the task outside of
-// any call. Its methods may be called by many goroutines at once, at any time;
-// nothing comes of them any more when Run has returned.
+// A TaskWait is a [call.BackChannel] for messages about the task outside of calls. Its methods
+// may be called by many goroutines at once, at any time. They have no effect after Run has
+// returned.
 type TaskWait struct {
 	c     *call.Call
 	id    string
 	form  wire.Era
 	first Task
 	do    Do
-	token wire.Raw // nil when the client wants no progress
+	token wire.Raw // nil if the client wants no progress
 
-	life   context.Context // of questions that come outside of calls
-	cut    context.CancelFunc
-	asking sync.WaitGroup
+	ctx    context.Context // of questions outside of calls
+	cancel context.CancelFunc
+	asks   sync.WaitGroup
 
-	mu    sync.Mutex
-	over  bool
-	heard bool   // of a notification
-	seen  string // the message in the last answer
-	told  string // the last message that the client got
-	stamp string // when the upstream says that this was, "" when it did not say
-	count int64  // of progress notifications of the wait's own
-	apart bool   // the upstream tells of progress by itself
-	last  time.Time
+	mu            sync.Mutex
+	over          bool
+	notified      bool   // a notification has come
+	lastAnswer    string // the message of the last poll
+	lastSent      string // the last message that was sent to the client
+	lastUpdatedAt string // of that message, as the upstream says, "" for none
+	progress      int64  // the number of progress notifications of the wait
+	ownProgress   bool   // the upstream sends progress notifications
+	lastSentAt    time.Time
 
-	misses int // of Run's
+	failures int // in a row, used by Run
 }
 
-// NewTaskWait returns a wait for the task t, which do is asked about. c is the
-// call that made the task, with native names and for a client that declares to the
-// upstream what tasks need. Whoever makes a wait calls Run.
+// NewTaskWait returns a wait for the task t, which sends requests with do. c is the call that
+// began the task, with native names and for a client that declares to the upstream what tasks
+// need. The caller must call Run.
 func NewTaskWait(c *call.Call, t Task, do Do) *TaskWait {
 	w := &TaskWait{c: c, id: t.ID, form: t.Form, first: t, do: do, token: wire.ValueOf(c.Params).Get("_meta", wire.MetaProgressToken).Raw()}
-	w.life, w.cut = context.WithCancel(context.Background())
+	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
 
-// Run looks at the task until it has ended and returns what the call would have
-// returned. When ctx ends the task is cancelled. The error is a *wire.Error or
-// that of ctx. It is called once.
+// Run polls the task until it has ended, and returns what the call would have returned. When ctx
+// ends the task is cancelled. The error is a *wire.Error or that of ctx. Run is called once.
 func (w *TaskWait) Run(ctx context.Context) (call.Result, error) {
 	defer w.close()
 	t := w.first
 	if t.ID == "" {
 		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream began a task without an id")
 	}
-	timed, cancel := context.WithTimeoutCause(ctx, longestTask,
-		wire.Errorf(wire.CodeInternal, "the task took longer than %s", longestTask))
+	timed, cancel := context.WithTimeoutCause(ctx, maxTaskWait,
+		wire.Errorf(wire.CodeInternal, "the task took longer than %s", maxTaskWait))
 	defer cancel()
 	var res call.Result
 	var ended bool
@@ -91,32 +90,31 @@ func (w *TaskWait) Run(ctx context.Context) (call.Result, error) {
 		res, ended, err = w.modern(timed, t)
 	}
 	if !ended {
-		w.stop(ctx)
+		w.cancelTask(ctx)
 	}
 	if err != nil && timed.Err() != nil && ctx.Err() == nil {
-		err = reasonOf(timed)
+		err = causeOf(timed)
 	}
 	return res, err
 }
 
-// close lets nothing through to the client any more.
+// close stops all messages to the client.
 func (w *TaskWait) close() {
 	w.mu.Lock()
 	w.over = true
 	w.mu.Unlock()
-	w.cut()
-	w.asking.Wait()
+	w.cancel()
+	w.asks.Wait()
 }
 
-// Told takes the params of a notification that the task has changed. It does not
-// block.
-func (w *TaskWait) Told(params wire.Raw) {
-	t := TaskState(params, w.form)
-	w.tell(&t, true)
+// Notified takes the params of a notification that the task has changed. It does not block.
+func (w *TaskWait) Notified(params wire.Raw) {
+	t := ParseTask(params, w.form)
+	w.report(&t, true)
 }
 
-// Notify implements [call.BackChannel]. Where the upstream tells of progress by
-// itself, the wait makes up none any more: progress must grow.
+// Notify implements [call.BackChannel]. Once the upstream sends progress notifications, the wait
+// sends none of its own, because progress must grow.
 func (w *TaskWait) Notify(method string, params wire.Raw) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,27 +123,27 @@ func (w *TaskWait) Notify(method string, params wire.Raw) {
 	}
 	if method == wire.NoteProgress {
 		progress, err := strconv.ParseFloat(string(wire.ValueOf(params).Get("progress").Raw()), 64)
-		if err != nil || progress <= float64(w.count) {
+		if err != nil || progress <= float64(w.progress) {
 			return
 		}
-		w.apart = true
+		w.ownProgress = true
 	}
 	w.c.Back.Notify(method, params)
 }
 
-// Ask implements [call.BackChannel]. It ends with the wait, too.
+// Ask implements [call.BackChannel]. It ends with the wait at the latest.
 func (w *TaskWait) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
 	w.mu.Lock()
 	if w.over {
 		w.mu.Unlock()
 		return nil, context.Canceled
 	}
-	w.asking.Add(1)
+	w.asks.Add(1)
 	w.mu.Unlock()
-	defer w.asking.Done()
+	defer w.asks.Done()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(w.life, cancel)()
+	defer context.AfterFunc(w.ctx, cancel)()
 	return w.c.Back.Ask(ctx, method, params)
 }
 
@@ -160,79 +158,79 @@ func (w *TaskWait) request(ctx context.Context, method string, answers wire.Raw)
 	return w.do(ctx, d)
 }
 
-// look asks how the task is. A miss is no error: the upstream could not be
-// asked this time. Too many of them are.
-func (w *TaskWait) look(ctx context.Context) (t Task, missed bool, err error) {
+// poll asks for the state of the task. missed says that the upstream could not be asked this
+// time, which is an error only after too many failures.
+func (w *TaskWait) poll(ctx context.Context) (t Task, missed bool, err error) {
 	res, err := w.request(ctx, wire.MethodTasksGet, nil)
 	var own *wire.Error
 	switch {
 	case err == nil:
-		w.misses = 0
+		w.failures = 0
 		t = readTask(wire.ValueOf(res.Raw), w.form)
-		w.tell(&t, false)
+		w.report(&t, false)
 		return t, false, nil
-	case errors.As(err, &own) && own.Raw == nil && own.Code == wire.CodeInternal && w.misses < maxMisses:
-		w.misses++
+	case errors.As(err, &own) && own.Raw == nil && own.Code == wire.CodeInternal && w.failures < maxFailures:
+		w.failures++
 		return Task{}, true, nil
 	default:
 		return Task{}, false, err
 	}
 }
 
-// tell passes on what the task says of itself, and gives a sign of life from
-// time to time. Answers and notifications may overtake one another, so what is
-// older than what was told is left out, and an answer counts only where no
-// notifications come, or one seems to be lost.
-func (w *TaskWait) tell(t *Task, note bool) {
+// report sends the client the status message of the task, and a progress notification without
+// one if the client has had none for a while. Answers and notifications may overtake one another,
+// so an older message is left out, and the message of a poll counts only if no notifications
+// come, or one seems to be lost.
+func (w *TaskWait) report(t *Task, note bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.token == nil || w.over || w.apart || t.Ended() {
+	if w.token == nil || w.over || w.ownProgress || t.Ended() {
 		return
 	}
 	message, stamp := t.Message, t.Body.Get("lastUpdatedAt").Str()
-	early := !note && w.heard && message != w.seen
+	early := !note && w.notified && message != w.lastAnswer
 	if note {
-		w.heard = true
+		w.notified = true
 	} else {
-		w.seen = message
+		w.lastAnswer = message
 	}
-	if early || len(stamp) == len(w.stamp) && stamp < w.stamp {
+	if early || len(stamp) == len(w.lastUpdatedAt) && stamp < w.lastUpdatedAt {
 		message = ""
 	}
 	now := time.Now()
-	if w.last.IsZero() {
-		w.last = now
+	if w.lastSentAt.IsZero() {
+		w.lastSentAt = now
 	}
-	if (message == "" || message == w.told) && now.Sub(w.last) < sign {
+	if (message == "" || message == w.lastSent) && now.Sub(w.lastSentAt) < keepAlive {
 		return
 	}
-	w.count++
-	w.last = now
+	w.progress++
+	w.lastSentAt = now
 	if message != "" {
-		w.told, w.stamp = message, stamp
+		w.lastSent, w.lastUpdatedAt = message, stamp
 	}
 	params := wire.SetMember(wire.Raw(`{}`), wire.MetaProgressToken, w.token)
-	params = wire.SetMember(params, "progress", wire.Raw(strconv.FormatInt(w.count, 10)))
-	if message != "" && w.c.Client.Revision.AtLeast(wire.Rev20250326) { // before, progress was numbers alone
+	params = wire.SetMember(params, "progress", wire.Raw(strconv.FormatInt(w.progress, 10)))
+	if message != "" && w.c.Client.Revision.AtLeast(wire.Rev20250326) { // older revisions have no message
 		params = wire.SetMember(params, "message", wire.String(message))
 	}
 	w.c.Back.Notify(wire.NoteProgress, params)
 }
 
-// stop cancels the task. Nobody waits for what becomes of that.
-func (w *TaskWait) stop(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+// cancelTask cancels the task, without regard to the answer.
+func (w *TaskWait) cancelTask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 	defer cancel()
 	own := *w.c
-	own.Back = deaf{}
+	own.Back = noBackChannel{}
 	cancelling := TaskWait{c: &own, id: w.id, do: w.do}
-	_, _ = cancelling.request(ctx, wire.MethodTasksCancel, nil) // the upstream ends the task by its own lights if this is lost
+	_, _ = cancelling.request(ctx, wire.MethodTasksCancel, nil) // if this is lost, the upstream ends the task at its own time
 }
 
-// Pause is how long to wait before the next look at the task.
+// Pause returns how long to wait before the next poll of the task.
 func (t *Task) Pause() time.Duration {
 	if t.Poll == 0 {
-		return usualPoll
+		return defaultPoll
 	}
-	return max(t.Poll, shortestPoll)
+	return max(t.Poll, minPoll)
 }

@@ -387,7 +387,7 @@ func TestPatient(t *testing.T) {
 					}
 					return call.Result{Raw: wire.Raw(`{"status":"` + tc.status + `"}`)}, nil
 				}
-				res, err := Patient(do)(t.Context(), &call.Call{Method: wire.MethodTasksResult, Params: wire.Raw(`{"taskId":"t"}`)})
+				res, err := RetryTaskResult(do)(t.Context(), &call.Call{Method: wire.MethodTasksResult, Params: wire.Raw(`{"taskId":"t"}`)})
 				got := string(res.Raw)
 				if err != nil {
 					got = err.Error()

@@ -41,11 +41,11 @@ func (x *exchange) Ask(ctx context.Context, method string, params wire.Raw) (wir
 
 // undeclared answers an ask for a client that did not declare the capability.
 func undeclared(c *call.Client, method string) (wire.Raw, error) {
-	return answered(bridge.Refused(c, method))
+	return answered(bridge.Undeclared(c, method))
 }
 
 // unanswered answers an ask that does not reach the client.
-func unanswered(method string) (wire.Raw, error) { return answered(bridge.Lapsed(method)) }
+func unanswered(method string) (wire.Raw, error) { return answered(bridge.Unanswered(method)) }
 
 // answered keeps a nil *wire.Error from becoming an error that is not nil.
 func answered(result wire.Raw, refusal *wire.Error) (wire.Raw, error) {

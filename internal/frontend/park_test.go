@@ -517,8 +517,8 @@ func TestAttacksOnParkedStates(t *testing.T) {
 		at := len(flipped) - 5
 		flipped[at] = map[bool]byte{true: 'B', false: 'A'}[flipped[at] == 'A']
 		b := bridge.BindingOf(&call.Call{Method: wire.MethodToolsCall, Params: wire.Raw(`{"name":"t","arguments":{"a":1,"b":[1.0,"x"]}}`), Principal: call.Anonymous})
-		elsewhere := l.s.options.Parking.Sealer.Seal(bridge.State{Kind: bridge.Parked, Holder: "there", Round: 1, Expires: time.Now().Add(time.Hour)}, b)
-		invented := bridge.NewSealer().Seal(bridge.State{Kind: bridge.Parked, Holder: "here", Round: 1, Expires: time.Now().Add(time.Hour)}, b)
+		elsewhere := l.s.options.Parking.Sealer.Seal(bridge.State{Kind: bridge.Parked, Recipient: "there", Round: 1, Expires: time.Now().Add(time.Hour)}, b)
+		invented := bridge.NewSealer().Seal(bridge.State{Kind: bridge.Parked, Recipient: "here", Round: 1, Expires: time.Now().Add(time.Hour)}, b)
 		for _, tc := range []struct {
 			name   string
 			send   func() *reply

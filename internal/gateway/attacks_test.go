@@ -227,11 +227,11 @@ const sharedKeys = `bridge: {keys: ["000102030405060708090a0b0c0d0e0f10111213141
 
 func TestAttacksOnRequestStates(t *testing.T) {
 	a, replica, other := startAttack(t, sharedKeys), startAttack(t, sharedKeys), startAttack(t, "")
-	for upstream, kind := range map[string]bridge.Kind{"legacy": bridge.Parked, "modern": bridge.Relay} {
+	for upstream, kind := range map[string]bridge.StateKind{"legacy": bridge.Parked, "modern": bridge.UpstreamState} {
 		state := a.member(a.ask("ann", upstream), "requestState")
 		foreign := other.member(other.ask("ann", upstream), "requestState")
 		expired := a.g.sealer.Seal(bridge.State{
-			Kind: kind, Holder: map[bridge.Kind]string{bridge.Parked: a.g.replica, bridge.Relay: upstream}[kind], Expires: time.Now().Add(-time.Second),
+			Kind: kind, Recipient: map[bridge.StateKind]string{bridge.Parked: a.g.replica, bridge.UpstreamState: upstream}[kind], Expires: time.Now().Add(-time.Second),
 		}, bridge.BindingOf(&call.Call{
 			Method: "tools/call", Params: wire.Raw(`{"name":"` + upstream + `__ask","arguments":` + sameArguments + `}`),
 			Principal: &call.Principal{Subject: "ann", AuthMethod: "api-key"},
@@ -239,11 +239,11 @@ func TestAttacksOnRequestStates(t *testing.T) {
 		type attempt struct{ name, who, arguments, state, reason string }
 		attempts := []attempt{
 			{"tampered", "ann", sameArguments, changed(state), "the request state was changed"},
-			{"cut", "ann", sameArguments, state[:9], "the request state has not the form of one"},
+			{"cut", "ann", sameArguments, state[:9], "the request state is malformed"},
 			{"expired", "ann", sameArguments, expired, "the request state has expired"},
 			{"another principal's", "bob", sameArguments, state, "the request state belongs to another principal"},
 			{"for another request", "ann", otherArguments, state, "the request state belongs to another request"},
-			{"another key's", "ann", sameArguments, foreign, "the request state is sealed with a key that is not known here"},
+			{"another key's", "ann", sameArguments, foreign, "the request state is sealed with a key that this replica does not have"},
 		}
 		if kind == bridge.Parked {
 			there := replica.member(replica.ask("ann", upstream), "requestState")
@@ -264,7 +264,7 @@ func TestAttacksOnRequestStates(t *testing.T) {
 				t.Fatalf("the state is not good any more: %s", got)
 			}
 			got := a.retry("ann", upstream, sameArguments, state)
-			if kind == bridge.Relay { // the upstream decides what a repetition means
+			if kind == bridge.UpstreamState { // the upstream decides what a repetition means
 				if !strings.Contains(got, `"text":"accept"`) {
 					t.Errorf("repeated: %s", got)
 				}
@@ -301,9 +301,9 @@ func TestAttacksOnTaskIDs(t *testing.T) {
 		}
 		for _, tc := range []struct{ name, who, id, reason string }{
 			{"tampered", "ann", changed(id), "the request state was changed"},
-			{"the upstream's own", "ann", "native", "the request state has not the form of one"},
+			{"the upstream's own", "ann", "native", "the request state is malformed"},
 			{"another principal's", "bob", id, "the request state belongs to another principal"},
-			{"another key's", "ann", foreign[era], "the request state is sealed with a key that is not known here"},
+			{"another key's", "ann", foreign[era], "the request state is sealed with a key that this replica does not have"},
 			{"of the other era", "ann", ids[map[string]string{"legacy": "modern", "modern": "legacy"}[era]], "the task was begun in the other era"},
 		} {
 			t.Run(era+", "+tc.name, func(t *testing.T) {

@@ -26,12 +26,12 @@ var errUnclear = wire.Errorf(wire.CodeInternal, "the upstream asked a question t
 func (a *asker) shown(method string, params wire.Raw) wire.Raw {
 	params, taken := a.part.Rules().Sanitize.Request(method, params)
 	a.router.metrics.countSanitized(a.part.Upstream(), taken)
-	params = bridge.NoContext(method, params)
+	params = bridge.WithoutContext(method, params)
 	if a.routes.Table.Enriches() {
 		params = enrich.RequestAnnotations(method, params)
 	}
 	if !a.routes.Bridge.Unlabeled {
-		params = bridge.Label(a.part.Upstream(), method, params)
+		params = bridge.LabelUpstream(a.part.Upstream(), method, params)
 	}
 	if method == wire.MethodElicit && isURL(params) {
 		params = a.ownID(params)
@@ -51,7 +51,7 @@ func (a *asker) ownID(params wire.Raw) wire.Raw {
 		e.Remove(e.Root(), "elicitationId")
 		return e.Bytes()
 	}
-	public := a.router.elicitations.Public(elicitationScope(a.part.Upstream(), a.session), id.Str(), a.client.Key)
+	public := a.router.elicitations.PublicID(elicitationScope(a.part.Upstream(), a.session), id.Str(), a.client.Key)
 	e.Set(e.Root(), "elicitationId", wire.String(public))
 	return e.Bytes()
 }
@@ -71,10 +71,10 @@ func elicitationScope(upstream, session string) string {
 func (a *asker) showQuestions(e *wire.Edit, requests wire.Value, count func(method, outcome string)) *wire.Error {
 	for request := range requests.Members() {
 		method, params := request.Value.Get("method").Str(), request.Value.Get("params")
-		if bridge.Unclear(request.Value) || bridge.Unclear(params) {
+		if bridge.HasDuplicateMember(request.Value) || bridge.HasDuplicateMember(params) {
 			return errUnclear
 		}
-		if lacks := bridge.Required(a.client, method, params.Raw()); lacks != nil {
+		if lacks := bridge.MissingCapabilities(a.client, method, params.Raw()); lacks != nil {
 			count(method, askUndeclared)
 			return missingCapability(lacks)
 		}
@@ -99,12 +99,12 @@ func (a *asker) shownURLs(rpc *wire.Error) *wire.Error {
 		return rpc // older clients know neither the code nor its data
 	}
 	e := wire.NewEdit(rpc.Data)
-	if bridge.Unclear(e.Root()) {
+	if bridge.HasDuplicateMember(e.Root()) {
 		return errUnclear
 	}
 	for el := range e.Root().Get("elicitations").Elements() {
 		switch {
-		case bridge.Unclear(el):
+		case bridge.HasDuplicateMember(el):
 			return errUnclear
 		case el.Kind() == '{':
 			e.Replace(el, a.shownURL(el))

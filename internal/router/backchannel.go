@@ -45,14 +45,14 @@ func (b *backChannel) Ask(ctx context.Context, method string, params wire.Raw) (
 }
 
 func (b *backChannel) ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, string, error) {
-	if bridge.Unclear(wire.ValueOf(params)) {
+	if bridge.HasDuplicateMember(wire.ValueOf(params)) {
 		return nil, askUndeclared, wire.Errorf(wire.CodeInvalidParams, "the question has a member twice")
 	}
-	fitted, ok := bridge.Fit(b.client, method, params)
+	fitted, ok := bridge.AdaptQuestion(b.client, method, params)
 	if !ok || !bridge.Declared(b.client, method, params) {
-		answer, refusal := bridge.Refused(b.client, method)
+		answer, refusal := bridge.Undeclared(b.client, method)
 		if !ok && method == wire.MethodElicit && !isURL(params) {
-			answer, refusal = bridge.Cancelled(), nil // the mode is declared; the form is too new
+			answer, refusal = bridge.CancelledElicitation(), nil // the mode is declared; the form is too new
 		}
 		return answer, askUndeclared, asError(refusal)
 	}
@@ -68,7 +68,7 @@ func (b *backChannel) ask(ctx context.Context, method string, params wire.Raw) (
 	case errors.As(err, &refusal):
 		return nil, askError, refusal
 	case ctx.Err() == nil && timed.Err() != nil:
-		answer, refusal := bridge.Lapsed(method)
+		answer, refusal := bridge.Unanswered(method)
 		return answer, askLapsed, asError(refusal)
 	default:
 		return nil, askEnded, err

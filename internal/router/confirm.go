@@ -47,7 +47,7 @@ func (f *forwarding) ask(ctx context.Context) (bool, error) {
 	if !ok {
 		return f.unconfirmed(askUnshown)
 	}
-	fitted, ok := bridge.Fit(client, wire.MethodElicit, params)
+	fitted, ok := bridge.AdaptQuestion(client, wire.MethodElicit, params)
 	if !ok || !bridge.Declared(client, wire.MethodElicit, params) {
 		return f.unconfirmed(askUndeclared)
 	}
@@ -57,7 +57,7 @@ func (f *forwarding) ask(ctx context.Context) (bool, error) {
 		request := wire.SetMember(wire.Raw(`{"method":"`+wire.MethodElicit+`"}`), "params", fitted)
 		raw := wire.SetMember(wire.Raw(`{"resultType":"input_required"}`), "inputRequests", wire.SetMember(wire.Raw(`{}`), consentKey, request))
 		state := f.router.sealer.Seal(bridge.State{
-			Kind: bridge.Consent, Holder: f.upstreamName(), Token: f.router.tokens.New(), Expires: time.Now().Add(terms.AskTimeout),
+			Kind: bridge.Consent, Recipient: f.upstreamName(), Token: f.router.tokens.New(), Expires: time.Now().Add(terms.AskTimeout),
 		}, bridge.BindingOf(f.call))
 		f.result.Raw = wire.SetMember(raw, "requestState", wire.String(state))
 		return true, nil

@@ -18,7 +18,7 @@ var errState = wire.Errorf(wire.CodeInvalidParams,
 
 // roundKinds are the kinds of states that belong to a round of a call, and not to a
 // parked one.
-var roundKinds = []bridge.Kind{bridge.Relay, bridge.Bare, bridge.Again, bridge.Consent}
+var roundKinds = []bridge.StateKind{bridge.UpstreamState, bridge.NoUpstreamState, bridge.Resend, bridge.Consent}
 
 // resume opens the request state with which a client sends a call once more. A call
 // without one begins anew.
@@ -31,8 +31,8 @@ func (f *forwarding) resume(context.Context) (bool, error) {
 		return false, nil
 	}
 	st, err := f.router.sealer.Open(sealed.Str(), bridge.BindingOf(f.call), time.Now())
-	if err == nil && (st.Holder != f.upstreamName() || !slices.Contains(roundKinds, st.Kind)) {
-		err = fmt.Errorf("%w: it is of kind %q for %q", bridge.ErrRequest, st.Kind, st.Holder)
+	if err == nil && (st.Recipient != f.upstreamName() || !slices.Contains(roundKinds, st.Kind)) {
+		err = fmt.Errorf("%w: it is of kind %q for %q", bridge.ErrRequest, st.Kind, st.Recipient)
 	}
 	if err != nil {
 		f.refuseState(err)

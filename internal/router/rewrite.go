@@ -82,9 +82,9 @@ func (f *forwarding) withoutRounds(params wire.Raw) wire.Raw {
 func (f *forwarding) resumedParams(params wire.Raw) wire.Raw {
 	e := wire.NewEdit(params)
 	switch f.state.Kind {
-	case bridge.Relay:
+	case bridge.UpstreamState:
 		e.ReplaceString(e.Root().Get("requestState"), f.state.Text)
-	case bridge.Bare:
+	case bridge.NoUpstreamState:
 		e.Remove(e.Root(), "requestState")
 	default:
 		return bridge.Retry(params, nil, nil)

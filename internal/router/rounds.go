@@ -21,21 +21,21 @@ func (f *forwarding) relay(raw wire.Raw) (wire.Raw, error) {
 			}
 		case m.Is("requestState"):
 			if text, ok := m.Value.Text(); ok {
-				e.ReplaceString(m.Value, f.seal(bridge.Relay, text))
+				e.ReplaceString(m.Value, f.seal(bridge.UpstreamState, text))
 				sealed = true
 			}
 		}
 	}
 	if f.consented && !sealed { // the user is asked once, also where the upstream needs no state
-		e.Set(e.Root(), "requestState", wire.String(f.seal(bridge.Bare, "")))
+		e.Set(e.Root(), "requestState", wire.String(f.seal(bridge.NoUpstreamState, "")))
 	}
 	return e.Bytes(), nil
 }
 
 // seal returns the state of a further round. It carries the consent to the call on, for
 // one round each time.
-func (f *forwarding) seal(kind bridge.Kind, text string) string {
-	st := bridge.State{Kind: kind, Holder: f.upstreamName(), Text: text, Expires: time.Now().Add(f.routes.bridgeSettings().StateTTL)}
+func (f *forwarding) seal(kind bridge.StateKind, text string) string {
+	st := bridge.State{Kind: kind, Recipient: f.upstreamName(), Text: text, Expires: time.Now().Add(f.routes.bridgeSettings().StateTTL)}
 	if f.consented {
 		st.Token = f.router.tokens.New()
 	}
@@ -59,7 +59,7 @@ func (f *forwarding) urlRequired(rpc *wire.Error) (call.Result, error) {
 		requests := wire.Raw{'{'}
 		n := 0
 		for el := range list.Elements() {
-			if bridge.Unclear(el) {
+			if bridge.HasDuplicateMember(el) {
 				return call.Result{}, errUnclear
 			}
 			if el.Kind() != '{' {
@@ -74,7 +74,7 @@ func (f *forwarding) urlRequired(rpc *wire.Error) (call.Result, error) {
 		}
 		if n > 0 {
 			raw := wire.SetMember(wire.Raw(`{"resultType":"input_required"}`), "inputRequests", append(requests, '}'))
-			return call.Result{Raw: wire.SetMember(raw, "requestState", wire.String(f.seal(bridge.Again, "")))}, nil
+			return call.Result{Raw: wire.SetMember(raw, "requestState", wire.String(f.seal(bridge.Resend, "")))}, nil
 		}
 	}
 	// No modern client may see the code of the error.

@@ -33,8 +33,8 @@ func TestAttacksOnRelayedStates(t *testing.T) {
 		at := len(flipped) / 2
 		flipped[at] = map[bool]byte{true: 'B', false: 'A'}[flipped[at] == 'A']
 		b := bridge.BindingOf(callOf(wire.Rev20260728, allCaps, same+`""}`, nil))
-		seal := func(s *bridge.Sealer, kind bridge.Kind, holder string) string {
-			return string(wire.String(s.Seal(bridge.State{Kind: kind, Holder: holder, Expires: time.Now().Add(time.Hour)}, b)))
+		seal := func(s *bridge.Sealer, kind bridge.StateKind, holder string) string {
+			return string(wire.String(s.Seal(bridge.State{Kind: kind, Recipient: holder, Expires: time.Now().Add(time.Hour)}, b)))
 		}
 		for _, tc := range []struct {
 			name, params, reason string
@@ -44,8 +44,8 @@ func TestAttacksOnRelayedStates(t *testing.T) {
 			{"tampered", same + string(wire.String(string(flipped))) + `}`, bridge.ErrTampered.Error(), nil, 0},
 			{"the upstream's own", same + `"the upstream's"}`, bridge.ErrMalformed.Error(), nil, 0},
 			{"no string", same + `{}}`, bridge.ErrMalformed.Error(), nil, 0},
-			{"another key", same + seal(bridge.NewSealer(), bridge.Relay, "files") + `}`, bridge.ErrUnknownKey.Error(), nil, 0},
-			{"another upstream", same + seal(h.sealer, bridge.Relay, "other") + `}`, `the request state belongs to another request: it is of kind 'r' for "other"`, nil, 0},
+			{"another key", same + seal(bridge.NewSealer(), bridge.UpstreamState, "files") + `}`, bridge.ErrUnknownKey.Error(), nil, 0},
+			{"another upstream", same + seal(h.sealer, bridge.UpstreamState, "other") + `}`, `the request state belongs to another request: it is of kind 'r' for "other"`, nil, 0},
 			{"a parked call", same + seal(h.sealer, bridge.Parked, "files") + `}`, `the request state belongs to another request: it is of kind 'p' for "files"`, nil, 0},
 			{"other arguments", `{"name":"files__read","arguments":{"n":2},"requestState":` + quoted + `}`, bridge.ErrRequest.Error(), nil, 0},
 			{"another principal", same + quoted + `}`, bridge.ErrPrincipal.Error(), &call.Principal{Subject: "bob"}, 0},

@@ -49,7 +49,7 @@ func (f *forwarding) conclude(ctx context.Context, down *call.Call, res call.Res
 	case !f.method.Rounds:
 		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream asked for input in answer to %s, where it may not", f.call.Method)
 	case !f.call.TakesRounds:
-		return bridge.Rounds(ctx, down, res, f.upstream.Do)
+		return bridge.AnswerRounds(ctx, down, res, f.upstream.Do)
 	}
 	if res.Raw, err = f.relay(res.Raw); err != nil {
 		return call.Result{}, err

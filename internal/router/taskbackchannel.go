@@ -36,7 +36,7 @@ func (b *taskBackChannel) Notify(method string, params wire.Raw) {
 // the question did (2025-11-25, basic/utilities/tasks, "Associating Task-Related
 // Messages").
 func (b *taskBackChannel) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
-	related := bridge.Related(params)
+	related := bridge.RelatedTask(params)
 	if !related.Exists() {
 		return b.to.Ask(ctx, method, params)
 	}
@@ -44,19 +44,19 @@ func (b *taskBackChannel) Ask(ctx context.Context, method string, params wire.Ra
 	if err != nil {
 		return nil, err
 	}
-	return bridge.Relate(answer, related.Raw()), nil
+	return bridge.WithRelatedTask(answer, related.Raw()), nil
 }
 
 // related returns a message with the id that the client knows of the task that
 // it belongs to, or without that task if the client knows none.
 func (b *taskBackChannel) related(params wire.Raw) wire.Raw {
-	task := bridge.Related(params)
+	task := bridge.RelatedTask(params)
 	if !task.Exists() {
 		return params
 	}
 	ids := b.router.taskIDs(b.space.Upstream(), b.session, b.principal)
 	if ids(task.Get("taskId").Str()) == "" {
-		return bridge.Unrelated(params)
+		return bridge.WithoutRelatedTask(params)
 	}
 	return b.space.TaskIDs(params, ids)
 }

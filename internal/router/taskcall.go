@@ -17,7 +17,7 @@ func (f *forwarding) callTool(ctx context.Context, down *call.Call) (call.Result
 	carries := f.withTask(down)
 	res, err := f.exchange(ctx, down)
 	if f.wantsTask(err) && f.waits() {
-		down.Client = bridge.WithTasks(down.Client)
+		down.Client = bridge.WithTasksExtension(down.Client)
 		carries = false
 		res, err = f.exchange(ctx, down)
 	}
@@ -32,7 +32,7 @@ func (f *forwarding) callTool(ctx context.Context, down *call.Call) (call.Result
 	case carries && task.Form == f.call.Client.Era():
 		return f.announce(res, task)
 	case task.Form == wire.EraModern:
-		down.Client = bridge.WithTasks(down.Client)
+		down.Client = bridge.WithTasksExtension(down.Client)
 	}
 	wait := bridge.NewTaskWait(down, task, f.upstream.Do)
 	key := taskKey{f.upstreamName(), f.session(), task.ID}
@@ -56,7 +56,7 @@ func (f *forwarding) withTask(down *call.Call) (carries bool) {
 		carries = client.Can("extensions", wire.ExtensionTasks)
 	} else {
 		carries = wants && client.Revision == wire.Rev20251125
-		down.Client = bridge.WithoutTasks(client)
+		down.Client = bridge.WithoutTasksExtension(client)
 	}
 	legacy := runsTasks(capabilities)
 	if legacy || extendsToTasks(capabilities) {
@@ -91,7 +91,7 @@ func extendsToTasks(capabilities wire.Raw) bool {
 // declare the tasks extension, which this one did not.
 func (f *forwarding) wantsTask(err error) bool {
 	rpc, ok := errors.AsType[*wire.Error](err)
-	return ok && bridge.WantsTasks(rpc) &&
+	return ok && bridge.RequiresTasksExtension(rpc) &&
 		(f.call.Client.Era() != wire.EraModern || !f.call.Client.Can("extensions", wire.ExtensionTasks))
 }
 

@@ -114,7 +114,7 @@ func (r *Router) pollTask(ctx context.Context, p *taskPoll) {
 				}
 			} else if err == nil {
 				last = said
-				task := bridge.TaskState(last.Raw, p.form)
+				task := bridge.ParseTask(last.Raw, p.form)
 				pause = task.Pause()
 				r.deliverToWatches(p, last, false)
 			}
@@ -149,7 +149,7 @@ func (r *Router) pollOnce(ctx context.Context, p *taskPoll) (call.Result, error)
 // tellWatches has the clients told what the upstream said of the task: those that have
 // heard nothing yet, or all. The watches of those that know how it ended are over.
 func (r *Router) deliverToWatches(p *taskPoll, said call.Result, new bool) {
-	task := bridge.TaskState(said.Raw, p.form)
+	task := bridge.ParseTask(said.Raw, p.form)
 	for _, w := range r.polls.of(p) {
 		if new && w.delivered != nil {
 			continue

@@ -115,7 +115,7 @@ func (f *forwarding) sendTaskRequest(ctx context.Context) (bool, error) {
 	f.down.Back = &taskBackChannel{f.openBackChannel(session), f.router, f.space(), session, f.call.Principal}
 	do := f.upstream.Do
 	if f.method.Shape == wire.ShapeToolResult {
-		do = bridge.Patient(do)
+		do = bridge.RetryTaskResult(do)
 	}
 	f.sent = true
 	var err error
@@ -183,7 +183,7 @@ func (r *Router) listedTask(ctx context.Context, c *call.Call, routes *Routes, t
 	if err != nil {
 		return nil, err
 	}
-	return bridge.Unrelated(res.Raw), nil
+	return bridge.WithoutRelatedTask(res.Raw), nil
 }
 
 // TaskStatus takes an upstream's notifications/tasks/status that belongs to no

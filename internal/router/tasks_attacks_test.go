@@ -40,9 +40,9 @@ func TestForeignTaskIDs(t *testing.T) {
 	for _, tc := range []struct{ name, who, id, reason string }{
 		{"another principal's", "bob", id, "the request state belongs to another principal"},
 		{"changed", "ann", swapped(len(id) - 8), "the request state was changed"},
-		{"of another gateway", "ann", foreign, "the request state is sealed with a key that is not known here"},
-		{"the upstream's own", "ann", "n1", "the request state has not the form of one"},
-		{"empty", "ann", "", "the request state has not the form of one"},
+		{"of another gateway", "ann", foreign, "the request state is sealed with a key that this replica does not have"},
+		{"the upstream's own", "ann", "n1", "the request state is malformed"},
+		{"empty", "ann", "", "the request state is malformed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {

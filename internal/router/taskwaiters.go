@@ -50,7 +50,7 @@ func (w *taskWaiters) add(key taskKey, c *call.Call, wait *bridge.TaskWait) {
 		if e.key != key {
 			return false
 		}
-		wait.Told(e.params)
+		wait.Notified(e.params)
 		return true
 	})
 }
@@ -68,7 +68,7 @@ func (w *taskWaiters) notify(key taskKey, params wire.Raw) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if at, ok := w.open[key]; ok {
-		at.wait.Told(params)
+		at.wait.Notified(params)
 		return
 	}
 	if len(params) > maxEarlySize {

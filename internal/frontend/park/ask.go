@@ -49,21 +49,21 @@ func (k *parkable) Ask(ctx context.Context, method string, params wire.Raw) (wir
 	q, client := k.enqueue(method, params)
 	switch {
 	case !bridge.Declared(client, method, params):
-		return asError(bridge.Refused(client, method))
+		return asError(bridge.Undeclared(client, method))
 	case q == nil:
-		return asError(bridge.Lapsed(method))
+		return asError(bridge.Unanswered(method))
 	}
 	defer k.withdraw(q)
 	select {
 	case a := <-q.answer:
 		if a == nil {
-			return asError(bridge.Lapsed(method))
+			return asError(bridge.Unanswered(method))
 		}
 		return a, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-k.scope.Done():
-		return asError(bridge.Lapsed(method))
+		return asError(bridge.Unanswered(method))
 	}
 }
 

@@ -156,7 +156,7 @@ func (k *parkable) inputRequired(expires time.Time) wire.Raw {
 		out = append(append(append(out, `,"params":`...), params...), '}')
 	}
 	state := k.t.options.Sealer.Seal(bridge.State{
-		Kind: bridge.Parked, Holder: k.t.options.Replica, Text: k.call.ID, Round: k.round,
+		Kind: bridge.Parked, Recipient: k.t.options.Replica, Text: k.call.ID, Round: k.round,
 		Expires: expires,
 	}, *k.binding)
 	out = wire.AppendString(append(out, `},"requestState":`...), state)

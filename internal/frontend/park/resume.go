@@ -50,7 +50,7 @@ func (t *Table) Resume(r Request, state string) (call.Result, error) {
 	switch {
 	case err != nil:
 		return t.refuse(c, err, errState)
-	case st.Holder != t.options.Replica:
+	case st.Recipient != t.options.Replica:
 		return t.refuse(c, errElsewhere, errState)
 	}
 	if err := t.options.Permit(c); err != nil {

@@ -9,17 +9,17 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// outcome is how a request in the background ended.
+// outcome is the outcome of a request in the background.
 type outcome struct {
 	res call.Result
 	err error
 }
 
-// modern waits for a task of the extension of 2026-07-28. It also returns
-// whether the task has ended by itself.
+// modern waits for a task of the extension of 2026-07-28. It also reports whether the task has
+// ended by itself.
 func (w *TaskWait) modern(ctx context.Context, t Task) (call.Result, bool, error) {
-	// Questions are asked while the task is looked at: it may end before they
-	// are answered, or ask more.
+	// The task is polled while questions are open: it may end before they are answered, or
+	// ask more.
 	asking, giveUp := context.WithCancel(ctx)
 	answered := make(chan error)
 	asked := make(map[string]bool)
@@ -31,7 +31,7 @@ func (w *TaskWait) modern(ctx context.Context, t Task) (call.Result, bool, error
 		}
 	}
 	defer finish()
-	w.tell(&t, false)
+	w.report(&t, false)
 	for {
 		switch {
 		case t.Ended():
@@ -60,7 +60,7 @@ func (w *TaskWait) modern(ctx context.Context, t Task) (call.Result, bool, error
 			timer.Stop()
 			return call.Result{}, false, ctx.Err()
 		}
-		next, missed, err := w.look(ctx)
+		next, missed, err := w.poll(ctx)
 		if err != nil {
 			return call.Result{}, ctx.Err() == nil, err
 		}
@@ -70,9 +70,8 @@ func (w *TaskWait) modern(ctx context.Context, t Task) (call.Result, bool, error
 	}
 }
 
-// unasked returns the requests whose keys are not among those asked, and adds
-// them; nil when there are none. A key is used for one question only
-// (2026-07-28, extensions/tasks, "Task Update Requests").
+// unasked returns the requests whose keys are not in asked, nil for none, and adds their keys. A
+// key is used for one question only (2026-07-28, extensions/tasks, "Task Update Requests").
 func unasked(requests wire.Value, asked map[string]bool) wire.Raw {
 	out := wire.Raw{'{'}
 	for m := range requests.Members() {
@@ -92,7 +91,7 @@ func unasked(requests wire.Value, asked map[string]bool) wire.Raw {
 	return append(out, '}')
 }
 
-// answer asks the questions and brings the answers to the upstream.
+// answer asks the questions and sends the answers to the upstream.
 func (w *TaskWait) answer(ctx context.Context, requests wire.Raw) error {
 	answers, err := askAll(ctx, w.c.Back, wire.ValueOf(requests))
 	if err != nil {
@@ -102,7 +101,7 @@ func (w *TaskWait) answer(ctx context.Context, requests wire.Raw) error {
 	return err
 }
 
-// conclude returns what the call would have returned, from a task that has ended.
+// conclude returns what the call would have returned, for a task that has ended.
 func (w *TaskWait) conclude(t *Task) (call.Result, error) {
 	switch {
 	case t.Status == taskCompleted && t.Body.Get("result").Kind() == '{':
@@ -126,7 +125,7 @@ func because(message string) string {
 	return ": " + message
 }
 
-// errorOf reads a JSON-RPC error object, nil when it is none.
+// errorOf reads a JSON-RPC error object. It returns nil for a value that is not one.
 func errorOf(v wire.Value) *wire.Error {
 	code, ok := v.Get("code").Int()
 	message, ok2 := v.Get("message").Text()
@@ -136,10 +135,9 @@ func errorOf(v wire.Value) *wire.Error {
 	return &wire.Error{Code: code, Message: message, Data: v.Get("data").Raw(), Raw: v.Raw()}
 }
 
-// legacy waits for a task of 2025-11-25. A request for its result is open all
-// the time, because the task's questions come on its stream; the task is looked
-// at beside it, for its messages, and because some servers refuse to say the
-// result too early, and every connection may break.
+// legacy waits for a task of 2025-11-25. A request for its result is always open, because the
+// task's questions come on its stream. The task is polled as well, for its messages, because some
+// servers refuse the result while the task runs, and because every connection may break.
 func (w *TaskWait) legacy(ctx context.Context, t Task) (call.Result, bool, error) {
 	waiting, giveUp := context.WithCancel(ctx)
 	results := make(chan outcome, 1)
@@ -157,7 +155,7 @@ func (w *TaskWait) legacy(ctx context.Context, t Task) (call.Result, bool, error
 			<-results
 		}
 	}()
-	w.tell(&t, false)
+	w.report(&t, false)
 	ask()
 	early := false // the result was refused while the task ran
 	for {
@@ -169,12 +167,12 @@ func (w *TaskWait) legacy(ctx context.Context, t Task) (call.Result, bool, error
 			var fault *wire.Error
 			switch {
 			case o.err == nil:
-				o.res.Raw = Unrelated(o.res.Raw)
+				o.res.Raw = WithoutRelatedTask(o.res.Raw)
 				return o.res, true, nil
 			case !errors.As(o.err, &fault) || t.Ended():
 				return call.Result{}, t.Ended(), o.err
 			}
-			now, missed, err := w.look(ctx)
+			now, missed, err := w.poll(ctx)
 			switch {
 			case err != nil:
 				return call.Result{}, ctx.Err() == nil, err
@@ -183,16 +181,16 @@ func (w *TaskWait) legacy(ctx context.Context, t Task) (call.Result, bool, error
 			}
 			t = now
 			if t.Ended() {
-				ask() // what was refused may have been that the task still ran
+				ask() // the result may have been refused because the task still ran
 			}
-			early = fault.Raw != nil // else it is the gateway's own: the upstream said nothing for too long
+			early = fault.Raw != nil // otherwise the request has timed out
 			continue
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
 			return call.Result{}, false, ctx.Err()
 		}
-		next, missed, err := w.look(ctx)
+		next, missed, err := w.poll(ctx)
 		switch {
 		case err != nil:
 			return call.Result{}, ctx.Err() == nil, err

@@ -17,16 +17,16 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Binding is what a request state belongs to: one principal's request for one
-// item with the same arguments.
+// Binding ties a request state to one principal's request for one item with the same
+// arguments.
 type Binding struct {
 	principal [sha256.Size]byte
 	request   [sha256.Size]byte
 }
 
-// BindingOf returns the binding of a call as the client sent it, under public
-// names. Its params must have passed the strict check for clients. What a retry
-// may change does not count: _meta, inputResponses and requestState.
+// BindingOf returns the binding of a call as the client sent it, under public names. Its params
+// must have passed the strict check for clients. The members that a retry may change do not
+// count: _meta, inputResponses and requestState.
 func BindingOf(c *call.Call) Binding {
 	b := Binding{principal: sha256.Sum256([]byte(c.Principal.Key()))}
 	h := sha256.New()
@@ -35,7 +35,7 @@ func BindingOf(c *call.Call) Binding {
 		d := digester{jsontext.NewDecoder(bytes.NewBuffer(c.Params), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))}
 		if err := d.object(h, func(key string) bool {
 			return key == "_meta" || key == "inputResponses" || key == "requestState"
-		}); err != nil { // it was no object of valid JSON
+		}); err != nil { // the params are not an object of valid JSON
 			text(h, 'e', c.Params)
 		}
 	}
@@ -43,15 +43,13 @@ func BindingOf(c *call.Call) Binding {
 	return b
 }
 
-// digester writes values so that two have the same bytes only if no
-// reader could tell them apart: the order of members, the spelling of strings
-// and that of numbers do not matter, everything else does. A number is compared
-// as the decimal number that it is, not as the nearest float. That, and that the
-// lengths are part of it, is why it is not [wire.AppendDigest], which others can
-// compute: nobody else needs this one, and what a user has consented to must not
-// hold for arguments that differ in the last digit.
+// digester hashes values. Two values have the same hash only if no reader could distinguish them:
+// the order of members and the spelling of strings and numbers do not matter, everything else
+// does. A number is compared as a decimal number, not as the nearest float, because the consent
+// of a user must not hold for arguments that differ in the last digit. [wire.AppendDigest] is
+// less strict, so that others can compute it.
 //
-// It goes through the text once, however deep that is nested: clients choose it.
+// The digester reads the text once, however deeply it is nested, because clients choose it.
 type digester struct{ dec *jsontext.Decoder }
 
 func (d digester) value(h hash.Hash) error {
@@ -81,8 +79,8 @@ func (d digester) value(h hash.Hash) error {
 	}
 }
 
-// object writes an object without the members that skip names. Each member is written
-// as its key and a digest of its value, since they are sorted when all were read.
+// object writes an object without the members for which skip returns true. Each member is
+// written as its key and a digest of its value, because the members are sorted at the end.
 func (d digester) object(h hash.Hash, skip func(key string) bool) error {
 	if _, err := d.dec.ReadToken(); err != nil {
 		return err
@@ -123,13 +121,13 @@ func (d digester) object(h hash.Hash, skip func(key string) bool) error {
 	return err
 }
 
-// scalar writes what is neither an object nor an array.
+// scalar writes a string, a number, a boolean or null.
 func scalar(h hash.Hash, v wire.Value) {
 	switch v.Kind() {
 	case '"':
 		s, _ := v.Text()
 		if strings.ContainsRune(s, utf8.RuneError) && bytes.IndexByte(v.Raw(), '\\') >= 0 {
-			text(h, 'r', v.Raw()) // perhaps a lone surrogate, of which there are many
+			text(h, 'r', v.Raw()) // perhaps a lone surrogate, and Text makes all of them equal
 			return
 		}
 		text(h, 's', []byte(s))
@@ -140,7 +138,7 @@ func scalar(h hash.Hash, v wire.Value) {
 	}
 }
 
-// text writes bytes with what they are and how many.
+// text writes bytes after their kind and length.
 func text(h hash.Hash, kind byte, b []byte) {
 	var head [9]byte
 	head[0] = kind
@@ -149,10 +147,9 @@ func text(h hash.Hash, kind byte, b []byte) {
 	h.Write(b)
 }
 
-// number returns one spelling for all those of a decimal number: its sign, its
-// digits without zeros at either end, and the power of ten that they stand
-// for. The sign of zero is kept, since some readers see it. An exponent out of
-// all reason keeps its own spelling.
+// number returns the same spelling for all spellings of a decimal number: its sign, its digits
+// without zeros at either end, and their power of ten. The sign of zero is kept, because some
+// readers see it. A number with an exponent over 32 bits keeps its spelling.
 func number(s string) []byte {
 	digits, negative := strings.CutPrefix(s, "-")
 	exponent := 0

@@ -8,10 +8,9 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Patient returns do for tasks/result of 2025-11-25, which takes as long as the
-// task: when the gateway lost patience with a silent upstream while the task
-// runs, the request is sent again.
-func Patient(do Do) Do {
+// RetryTaskResult returns do for tasks/result of 2025-11-25, which takes as long as the task. If
+// the call times out at a silent upstream while the task runs, it is sent again.
+func RetryTaskResult(do Do) Do {
 	return func(ctx context.Context, c *call.Call) (call.Result, error) {
 		for ended := false; ; {
 			res, err := do(ctx, c)
@@ -25,7 +24,7 @@ func Patient(do Do) Do {
 			if lerr != nil {
 				return res, err
 			}
-			task := TaskState(got.Raw, wire.EraLegacy)
+			task := ParseTask(got.Raw, wire.EraLegacy)
 			if ended = task.Ended(); ended {
 				continue
 			}
@@ -36,11 +35,11 @@ func Patient(do Do) Do {
 	}
 }
 
-// deaf is the back channel of requests that nobody waits for.
-type deaf struct{}
+// noBackChannel is the back channel of requests that nobody waits for.
+type noBackChannel struct{}
 
-func (deaf) Notify(string, wire.Raw) {}
+func (noBackChannel) Notify(string, wire.Raw) {}
 
-func (deaf) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
+func (noBackChannel) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
 	return nil, wire.Errorf(wire.CodeInternal, "nobody waits for this any more")
 }

@@ -5,7 +5,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Fit returns the params of a question in the form that the client's revision
+// AdaptQuestion returns the params of a question in the form that the client's revision
 // knows, and whether there is such a form. Without one the question counts as
 // one that the client did not declare to answer.
 //
@@ -14,7 +14,7 @@ import (
 //	2025-06-18   no elicitation
 //	2025-11-25   no URL mode and no choice of several; the titles of choices in
 //	             enumNames; one block in a sampling message, and no tools
-func Fit(c *call.Client, method string, params wire.Raw) (wire.Raw, bool) {
+func AdaptQuestion(c *call.Client, method string, params wire.Raw) (wire.Raw, bool) {
 	if fit := asks[method].fit; fit != nil && !c.Revision.AtLeast(wire.Rev20251125) {
 		return fit(c.Revision, params)
 	}
@@ -28,8 +28,8 @@ func fitElicitation(rev wire.Revision, params wire.Raw) (wire.Raw, bool) {
 	return fitForm(params)
 }
 
-// fitForm turns titled choices into the older form, and removes the mode, of
-// which there was but one.
+// fitForm turns titled choices into the older form, and removes the mode, because there was only
+// one.
 func fitForm(params wire.Raw) (wire.Raw, bool) {
 	e := wire.NewEdit(params)
 	for p := range e.Root().Get("requestedSchema", "properties").Members() {
@@ -60,7 +60,7 @@ func fitForm(params wire.Raw) (wire.Raw, bool) {
 	return e.Bytes(), true
 }
 
-// fitSampling turns messages of several blocks into several messages.
+// fitSampling turns a message of several blocks into several messages.
 func fitSampling(rev wire.Revision, params wire.Raw) (wire.Raw, bool) {
 	if wantsTools(params) {
 		return nil, false
@@ -79,7 +79,7 @@ func fitSampling(rev wire.Revision, params wire.Raw) (wire.Raw, bool) {
 			continue
 		}
 		var apart []byte
-		bare := wire.SetMember(m.Raw(), "content", wire.Raw("null")) // else each block would cost the whole message
+		bare := wire.SetMember(m.Raw(), "content", wire.Raw("null")) // otherwise each block would copy the whole message
 		for block := range content.Elements() {
 			if isNewer(block) {
 				return nil, false
