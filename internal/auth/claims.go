@@ -24,13 +24,6 @@ const (
 	maxTexts = 1000 // groups or scopes
 )
 
-func claimAt(claims wire.Value, path string) wire.Value {
-	if v := claims.Get(path); v.Exists() {
-		return v
-	}
-	return claims.Get(strings.Split(path, ".")...)
-}
-
 // isPrincipalText reports whether a text may be part of a principal: it is bounded and
 // contains no control character, which could end a field of [call.Principal.Key].
 func isPrincipalText(s string) bool {

@@ -198,15 +198,15 @@ func bindingOf(claims wire.Value) (string, *failure) {
 
 // principal returns the principal that the claims describe.
 func (i *issuer) principal(claims wire.Value, payload []byte, expires time.Time) (*call.Principal, *failure) {
-	subject, ok := claimAt(claims, i.Claims.Subject).Text()
+	subject, ok := call.ClaimAt(claims, i.Claims.Subject).Text()
 	if !ok || !isPrincipalText(subject) {
 		return nil, errClaims
 	}
-	groups, ok := stringList(claimAt(claims, i.Claims.Groups), whole)
+	groups, ok := stringList(call.ClaimAt(claims, i.Claims.Groups), whole)
 	if !ok {
 		return nil, errClaims
 	}
-	scopes, ok := stringList(claimAt(claims, i.Claims.Scopes), strings.Fields)
+	scopes, ok := stringList(call.ClaimAt(claims, i.Claims.Scopes), strings.Fields)
 	if !ok {
 		return nil, errClaims
 	}

@@ -96,11 +96,7 @@ func join(all []string) (string, bool) {
 // claimText returns a claim as text: a string, a number, a boolean, or strings joined
 // with commas. The path is the name of a claim, or nested names with dots between them.
 func claimText(claims wire.Raw, path string) (string, bool) {
-	v := wire.ValueOf(claims).Get(path)
-	if !v.Exists() {
-		v = wire.ValueOf(claims).Get(strings.Split(path, ".")...)
-	}
-	switch v.Kind() {
+	switch v := call.ClaimAt(wire.ValueOf(claims), path); v.Kind() {
 	case '"':
 		s, ok := v.Text()
 		return s, ok && s != ""
