@@ -25,7 +25,7 @@ func (f *forwarding) authorize(context.Context) (bool, error) {
 }
 
 // authorizeTask asks policy whether the caller may use the tool that began the task. A
-// task whose tool is refused looks like one that nobody has; the log says more.
+// task whose tool is refused looks like one that does not exist; the log says more.
 func (f *forwarding) authorizeTask(context.Context) (bool, error) {
 	t := &f.target
 	it := auditedItem{call.Tool, t.Public, f.upstreamName(), t.Native, true}
@@ -69,7 +69,7 @@ func (r *Router) decided(event string, c *call.Call, it auditedItem, d *policy.D
 	return r.audit.record(event, c, &it, d)
 }
 
-// itemOf returns what the audit says of a target.
+// itemOf returns the item of a target for the audit.
 func itemOf(t *catalog.Target) auditedItem {
 	return auditedItem{t.Kind, t.Public, t.Part.Upstream(), t.Native, t.Entry != nil}
 }

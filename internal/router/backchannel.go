@@ -36,8 +36,8 @@ func (b *backChannel) maySee(native string) bool {
 	return view.PolicyFor(call.Resource, b.part, b.part.Naming().PublicURI(native), native).Listed().Visible()
 }
 
-// Ask puts a question to the client. Where the client cannot answer it, or does not answer
-// in time, the gateway answers in its place.
+// Ask puts a question to the client. If the client cannot answer it, or does not answer in time,
+// the gateway answers in its place.
 func (b *backChannel) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
 	answer, outcome, err := b.ask(ctx, method, params)
 	b.router.metrics.countAsk(method, outcome)
@@ -75,7 +75,7 @@ func (b *backChannel) ask(ctx context.Context, method string, params wire.Raw) (
 	}
 }
 
-// Outside returns a back channel for what an upstream sends to a client outside of calls,
+// OutsideBackChannel returns a back channel for what an upstream sends to a client outside of calls,
 // in the session with this name, by way of to. It is nil when the client knows no such
 // upstream.
 func (r *Router) OutsideBackChannel(upstream, session string, who *call.Principal, client *call.Client, to call.BackChannel) call.BackChannel {
@@ -87,7 +87,7 @@ func (r *Router) OutsideBackChannel(upstream, session string, who *call.Principa
 	return &backChannel{asker: asker{r, routes, part, session, client}, to: to, principal: who}
 }
 
-// Completed takes an upstream's notification that a URL elicitation has been completed, in
+// ElicitationCompleted takes an upstream's notification that a URL elicitation has been completed, in
 // the session with this name. It returns the key of the client that was asked and the
 // params under the client's own id, and false when no client was.
 func (r *Router) ElicitationCompleted(upstream, session string, params wire.Raw) (client string, own wire.Raw, ok bool) {
@@ -119,10 +119,10 @@ const (
 	askError      = "error"      // the client answered with an error
 	askUnshown    = "unshown"    // the question would be too long to show what it is about
 	askUndeclared = "undeclared" // the client cannot answer such a question
-	askLapsed     = "lapsed"     // nobody answered in time
+	askLapsed     = "lapsed"     // the client did not answer in time
 	askEnded      = "ended"      // the call ended, or the upstream took the question back
 	askRelayed    = "relayed"    // the client answers in a request of its own
-	askRefused    = "refused"    // nobody knows whom it is for
+	askRefused    = "refused"    // the gateway cannot tell which client it is for
 )
 
 // outcomeOfAnswer sorts answers by a fixed set of words, whatever they hold.
@@ -138,7 +138,7 @@ func outcomeOfAnswer(method string, answer wire.Raw) string {
 	}
 }
 
-// asked counts one ask. The label kind takes a fixed set of values.
+// countAsk counts one question. The label kind takes a fixed set of values.
 func (m *Metrics) countAsk(method, outcome string) {
 	kind := "other"
 	if ask := wire.MethodOf(method); ask.Kind == wire.KindAsk {
@@ -147,11 +147,11 @@ func (m *Metrics) countAsk(method, outcome string) {
 	m.asks.WithLabelValues(kind, outcome).Inc()
 }
 
-// AskRefused counts a question of an upstream that was put to nobody, because
-// nobody knows whom it is for.
+// AskRefused counts a question of an upstream that was put to no client, because the gateway
+// cannot tell which client it is for.
 func (m *Metrics) AskRefused(method string) { m.countAsk(method, askRefused) }
 
-// confirmed counts one question of the gateway's own, whether a call may be made.
+// countConfirmation counts one question of the gateway whether a call may be made.
 func (m *Metrics) countConfirmation(outcome string) {
 	m.asks.WithLabelValues("confirmation", outcome).Inc()
 }

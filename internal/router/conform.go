@@ -37,8 +37,7 @@ func (f *forwarding) conform(result wire.Raw) (wire.Raw, error) {
 	return f.replaceItemResult(result, at, v.Result), nil
 }
 
-// refusalData is the data of the error that takes the place of an answer which
-// does not keep to the specification.
+// refusalData is the data of the error that replaces an answer which violates the specification.
 func refusalData(upstream string) wire.Raw {
 	data := wire.SetMember(wire.Raw(`{}`), "upstream", wire.String(upstream))
 	data = wire.SetMember(data, "reason", wire.String("its answer does not keep to the specification"))
@@ -46,15 +45,15 @@ func refusalData(upstream string) wire.Raw {
 	return wire.SetMember(data, "retryable", wire.Raw("false"))
 }
 
-// Nonconforming is an answer that does not keep to the specification.
+// Nonconforming is an answer that violates the specification.
 type Nonconforming struct {
 	Upstream, Method string
 	Native           string // name or URI of the item that answered
 	Verdict          conform.Verdict
 }
 
-// nonconforming counts and logs what is wrong with one answer of an upstream.
-// Every sort of fault is logged once for each item.
+// nonconforming counts and logs the violations in one answer of an upstream. Each kind of
+// violation is logged once for each item.
 func (r *Router) nonconforming(upstream, method, item string, findings []conform.Violation, more int) {
 	for _, f := range findings {
 		r.metrics.violations.WithLabelValues(upstream, f.Kind.String()).Inc()
@@ -66,8 +65,8 @@ func (r *Router) nonconforming(upstream, method, item string, findings []conform
 	}
 }
 
-// Found counts and logs a finding of a table, the first time that it is in one.
-// It is called by the control loop alone.
+// ReportFinding counts and logs a finding of a table, the first time that a table has it. Only
+// the control loop calls it.
 func (r *Router) ReportFinding(f catalog.Finding) {
 	switch f.Issue {
 	case catalog.Quarantined, catalog.Duplicate, catalog.Nonconforming:
@@ -79,7 +78,7 @@ func (r *Router) ReportFinding(f catalog.Finding) {
 		zap.String("native", clip(f.Native)), zap.String("public", f.Public), zap.String("reason", f.Reason))
 }
 
-// tookOut counts what was taken out of texts.
+// countSanitized counts what was removed from texts.
 func (m *Metrics) countSanitized(upstream string, t sanitize.Counts) {
 	for i, n := range t {
 		if n > 0 {
@@ -88,23 +87,23 @@ func (m *Metrics) countSanitized(upstream string, t sanitize.Counts) {
 	}
 }
 
-// said is what was logged once.
+// loggedViolation is a violation that was logged.
 type loggedViolation struct {
 	upstream, method, item string
 	fault                  conform.Kind
 }
 
-// maxSaid bounds what is remembered of that. Resources are items that a client
-// can name at will, so it must be bounded; what comes later is counted only.
+// maxLogOnce bounds the remembered violations, because clients can name resources at will. Later
+// ones are only counted.
 const maxLogOnce = 4096
 
-// saidOnce remembers what was logged.
+// logOnce remembers which violations were logged.
 type logOnce struct {
 	mu   sync.RWMutex
 	seen map[loggedViolation]bool
 }
 
-// first reports whether something is to be logged.
+// first reports whether the violation has to be logged.
 func (s *logOnce) first(what loggedViolation) bool {
 	s.mu.RLock()
 	known := s.seen[what] || len(s.seen) >= maxLogOnce

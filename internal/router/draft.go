@@ -117,7 +117,7 @@ func (f *forwarding) leavesToCatalog(err error) bool {
 }
 
 // unknownResource is the answer where neither the upstream nor the catalog knows a
-// resource; err is what the upstream said.
+// resource; err is the answer of the upstream.
 func (f *forwarding) unknownResource(err error) error {
 	if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Code != wire.CodeMethodNotFound && rpc.Code != wire.CodeInvalidParams {
 		return err

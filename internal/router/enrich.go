@@ -6,8 +6,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// enrich adds to a result, under public names, what SEP-2093 has in it beyond what the
-// upstream sent, and takes out of a read the contents that the caller may not read.
+// enrich adds the members of SEP-2093 that a result, under public names, lacks. It removes the
+// contents that the caller may not read from a read.
 func (f *forwarding) enrich(result wire.Raw) (wire.Raw, error) {
 	switch {
 	case f.method.Shape == wire.ShapeContents:

@@ -24,7 +24,7 @@ func (r *Router) limit(c *call.Call, t catalog.Target, d *policy.Decision) (*res
 	return taken, r.limited(t, refusal)
 }
 
-// room returns the error that a call would get from limit now. It takes nothing.
+// checkLimits returns the error that a call would get from limit now. It takes nothing.
 func (r *Router) checkLimits(c *call.Call, t catalog.Target, d *policy.Decision) error {
 	return r.limited(t, r.limits.peek(d.Limits, c, t))
 }

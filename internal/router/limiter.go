@@ -71,7 +71,7 @@ func (h *reservation) ask() { h.change(func() { h.asking++ }) }
 
 func (h *reservation) answered() { h.change(func() { h.asking-- }) }
 
-// change changes what the call counts for.
+// change changes how the call is counted.
 func (h *reservation) change(f func()) {
 	if h == nil {
 		return
@@ -152,7 +152,7 @@ func (l *limiter) peek(limits []*policy.Limit, c *call.Call, t catalog.Target) *
 // reservation is nil where there is nothing to take back. The caller holds mu.
 func (b *bucket) reserve(now time.Time) (*rate.Reservation, time.Duration) {
 	if b.limit.Concurrent > 0 && b.running >= b.limit.Concurrent {
-		return nil, time.Second // nobody knows when a call ends
+		return nil, time.Second // it is not known when a call ends
 	}
 	if b.rate == nil {
 		return nil, 0
@@ -165,7 +165,7 @@ func (b *bucket) reserve(now time.Time) (*rate.Reservation, time.Duration) {
 	return r, 0
 }
 
-// countedFor returns the key under which a limit counts a call. A client cannot invent
+// limitKey returns the key under which a limit counts a call. A client cannot invent
 // keys: a resource that no list has counts for its upstream.
 func limitKey(per policy.Per, c *call.Call, t catalog.Target) string {
 	switch per {

@@ -61,7 +61,7 @@ func (f *forwarding) usesItem() bool {
 
 // isMissing reports whether the upstream is known not to have a target that mayMask
 // reports. The catalog knows of a URI that matches a template only what it would look
-// like, so the upstream is asked, by a read whose result nobody sees. Where the caller's
+// like, so the upstream is asked, by a read whose result no client sees. Where the caller's
 // user would have to consent to a read, the read is not made.
 func (f *forwarding) isMissing(ctx context.Context) bool {
 	if !f.mayMask() {

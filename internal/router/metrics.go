@@ -49,7 +49,7 @@ func NewMetrics() *Metrics {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_gateway_requests_total",
-			Help: "Requests of clients, by what became of them.",
+			Help: "Requests of clients, by outcome.",
 		}, []string{"method", "upstream", "outcome"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "mcp_gateway_request_duration_seconds",
@@ -62,11 +62,11 @@ func NewMetrics() *Metrics {
 		}, []string{"effect", "rule"}),
 		downlevels: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_gateway_downlevelled_total",
-			Help: "Things unknown to a client's revision that it got in an older form, or not at all.",
+			Help: "Parts of answers that a client's revision does not know and that were replaced or left out.",
 		}, []string{"kind"}),
 		asks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_gateway_asks_total",
-			Help: "Questions to clients, of upstreams and for confirmation, by what became of them.",
+			Help: "Questions to clients, of upstreams and for confirmation, by outcome.",
 		}, []string{"kind", "outcome"}),
 		bridged: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_gateway_bridged_calls_total",
@@ -78,11 +78,11 @@ func NewMetrics() *Metrics {
 		}, []string{"rule"}),
 		violations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_gateway_nonconformance_total",
-			Help: "Faults against the specification in what upstreams sent, by sort.",
+			Help: "Violations of the specification by upstreams, by kind.",
 		}, []string{"upstream", "kind"}),
 		sanitized: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_gateway_sanitized_total",
-			Help: "Things that were taken out of the text of upstreams.",
+			Help: "Parts that were removed from the text of upstreams.",
 		}, []string{"upstream", "kind"}),
 		invalidInputs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_gateway_invalid_inputs_total",
@@ -162,7 +162,7 @@ func outcomeOf(err error) string {
 	}
 }
 
-// logFields are what the log says of a call beside its caller and its outcome. None of
+// logFields are the fields of the log line of a call beside its caller and its outcome. None of
 // them is an argument: a client may have written any part of a URI that no list has.
 type logFields struct{ upstream, item, rule string }
 

@@ -8,9 +8,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// callStages are the stages of a request that names an item, from the client to the
-// upstream. Each is a file of its own. What the last one brings back passes the
-// resultStages.
+// callStages are the stages of a request that names an item, from the client to the upstream.
+// Each stage is in the file of its name. The answer of the upstream passes the resultStages.
 var callStages = []requestStage{
 	{"resolve", (*forwarding).resolve},     // the public name to an item of an upstream
 	{"authorize", (*forwarding).authorize}, // by policy
@@ -23,8 +22,8 @@ var callStages = []requestStage{
 	{"send", (*forwarding).send},           // to the upstream, through rounds and tasks to its answer
 }
 
-// taskStages are the stages of a request about a task. What the last one brings back
-// passes the resultStages.
+// taskStages are the stages of a request about a task. The answer of the upstream passes the
+// resultStages.
 var taskStages = []requestStage{
 	{"open", (*forwarding).openTask}, // the public id to a task of an upstream
 	{"authorize", (*forwarding).authorizeTask},
@@ -32,14 +31,14 @@ var taskStages = []requestStage{
 	{"send", (*forwarding).sendTaskRequest},
 }
 
-// A watch of a task passes watchStages once, when it begins. Each poll of the task passes
-// pollStages, after a check that the watch is still permitted.
+// watchStages are the stages that a watch of a task passes once, when it begins. Each poll of the
+// task passes pollStages, after a check that the watch is still permitted.
 var watchStages, pollStages = taskStages[:2], taskStages[2:]
 
 // resultStages are the stages of what an upstream answers, on the way to the client: of
 // results and of errors. Results of calls and of tasks pass the same ones.
 var resultStages = []resultStage{
-	{"mask", (*forwarding).maskEmpty, nil}, // what looks like a missing resource
+	{"mask", (*forwarding).maskEmpty, nil}, // a result with which a server says that a resource is missing
 	{"rewrite", (*forwarding).rewriteResult, (*forwarding).rewriteError},
 	{"conform", (*forwarding).conform, nil}, // to the specification
 	{"sanitize", (*forwarding).sanitize, (*forwarding).sanitizeError},

@@ -15,26 +15,25 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// maxQuestion bounds a question, in bytes of its message, and maxLevels how deep what it
-// shows is nested: people read no more, and each level is gone through by itself.
+// maxQuestion bounds the message of a question, in bytes, and maxLevels the nesting of the
+// arguments in it. People read no more, and each level is a recursion.
 const (
 	maxQuestion = 16 << 10
 	maxLevels   = 32
 )
 
-// detail says how much of single values a question shows: characters of a string,
-// elements of an array that holds neither objects nor arrays. Names of members are
-// always shown whole: what is hidden behind one the user could not consent to.
+// detail says how much of single values a question shows: the characters of a string, and the
+// elements of an array that holds neither objects nor arrays. Names of members are always shown
+// whole, because the user cannot consent to something hidden.
 type detail struct{ text, elements, total int }
 
-// details are tried one after the other until the question fits.
+// details are tried in this order until the question fits.
 var details = []detail{{4000, 4000, 4000}, {300, 300, maxQuestion}, {60, 20, maxQuestion}, {16, 4, maxQuestion}}
 
-// consentQuestion is the params of an elicitation that asks whether a call may be
-// made, with everything that the user needs to know for that: the item and every
-// member of the arguments, of which long values are cut, with their length and
-// digest. Nothing is asked for but the consent. It is false where that is more than
-// a question may hold.
+// consentQuestion returns the params of an elicitation that asks whether a call may be made. The
+// question shows the item and every member of the arguments; long values are cut, with their
+// length and digest. It asks only for the consent. It reports false if the question would be too
+// long.
 func consentQuestion(upstream string, t catalog.Target, params wire.Raw) (wire.Raw, bool) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: ", upstream)
@@ -62,7 +61,7 @@ func consentQuestion(upstream string, t catalog.Target, params wire.Raw) (wire.R
 	return wire.SetMember(out, "requestedSchema", wire.Raw(`{"type":"object","properties":{}}`)), true
 }
 
-// shown returns JSON for people in as much detail as fits.
+// renderArguments returns JSON for people in as much detail as fits, and whether it fits.
 func renderArguments(v wire.Value) (string, bool) {
 	for _, d := range details {
 		s := argumentWriter{detail: d}
@@ -76,11 +75,11 @@ func renderArguments(v wire.Value) (string, bool) {
 	return "", false
 }
 
-// shower writes JSON for people. It stops somewhere after the total.
+// argumentWriter writes JSON for people. It stops soon after the total of its detail.
 type argumentWriter struct {
 	detail
 	b    strings.Builder
-	deep bool // there are more levels than may be
+	deep bool // there are more than maxLevels
 }
 
 func (s *argumentWriter) value(v wire.Value, level int) {
@@ -131,7 +130,7 @@ func (s *argumentWriter) value(v wire.Value, level int) {
 	}
 }
 
-// nested reports whether an array holds objects or arrays.
+// isNested reports whether an array holds objects or arrays.
 func isNested(v wire.Value) bool {
 	for el := range v.Elements() {
 		if k := el.Kind(); k == '{' || k == '[' {
@@ -141,8 +140,8 @@ func isNested(v wire.Value) bool {
 	return false
 }
 
-// cut returns the visible text of a value. Of one that is cut it has the digest, so
-// that the user can compare it with what they know.
+// renderText returns the text of a value without invisible characters. If it cuts the text it adds
+// the length and the digest, so that the user can compare them with a file.
 func renderText(text string, most int) string {
 	out := escapeInvisible(text, most)
 	if len(text) > most && utf8.RuneCountInString(text) > most {
@@ -151,16 +150,16 @@ func renderText(text string, most int) string {
 	return out
 }
 
-// digest returns the beginning of the SHA-256 of text as it is, and not of its
-// meaning as [wire.AppendDigest] has it: the user compares it with that of a file.
+// digest returns the beginning of the SHA-256 of text. It hashes the bytes, unlike
+// [wire.AppendDigest], because the user compares it with the digest of a file.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }
 
-// visible returns text with everything written out that a reader does not see, or
-// that changes how the rest is seen: control characters, marks of direction,
-// invisible characters, spaces that are none; and cut to a number of characters.
+// escapeInvisible escapes the characters of text that a reader does not see or that change how the
+// rest looks: control characters, direction marks, invisible characters and unusual spaces. It cuts
+// the text after this number of characters.
 func escapeInvisible(text string, most int) string {
 	var b strings.Builder
 	n := 0
@@ -187,8 +186,7 @@ func escapeInvisible(text string, most int) string {
 	return b.String()
 }
 
-// isHidden reports whether a character counts as printable and shows nothing, or
-// hides in the one before it.
+// isHidden reports whether a printable character shows nothing, or is part of the one before it.
 func isHidden(r rune) bool {
 	return plaintext.IsInvisible(r) || unicode.In(r, unicode.Mn, unicode.Me) || r == 0x2800 // which is blank in braille
 }

@@ -209,7 +209,7 @@ func (r *Router) Handle(ctx context.Context, c *call.Call) (call.Result, error) 
 	return res, err
 }
 
-// handle answers one call, and returns what the log says of it.
+// handle answers one call, and returns the fields of its log line.
 func (r *Router) handle(ctx context.Context, c *call.Call) (call.Result, logFields, error) {
 	if c.Method == wire.MethodDiscover {
 		return call.Result{Raw: r.describe(c)}, logFields{}, nil

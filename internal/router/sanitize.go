@@ -2,7 +2,7 @@ package router
 
 import "mcpgateway/internal/wire"
 
-// sanitize takes out of a result what the upstream's rules do not let through.
+// sanitize removes the parts of a result that the upstream's rules do not permit.
 func (f *forwarding) sanitize(result wire.Raw) (wire.Raw, error) {
 	result, taken := f.target.Part.Rules().Sanitize.Result(result)
 	f.router.metrics.countSanitized(f.target.Part.Upstream(), taken)

@@ -36,9 +36,8 @@ func (f *forwarding) exchange(ctx context.Context, down *call.Call) (call.Result
 	return f.conclude(ctx, down, res, err)
 }
 
-// conclude turns what the upstream answered into what the client gets. A question in a
-// result is asked where the client takes no rounds, and is sealed and labeled where it
-// does.
+// conclude turns the answer of the upstream into one for the client. If the client takes no rounds,
+// conclude asks the questions in a result; otherwise it seals and labels them.
 func (f *forwarding) conclude(ctx context.Context, down *call.Call, res call.Result, err error) (call.Result, error) {
 	if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Code == wire.CodeURLElicitation {
 		return f.urlRequired(rpc)

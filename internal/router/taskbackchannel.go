@@ -9,8 +9,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// taskBackChannel is a back channel for what upstreams say of tasks: ids become those
-// that the client knows, and what is of tasks that it does not know is left out.
+// taskBackChannel is a back channel for messages about tasks. It translates the ids to those that
+// the client knows, and drops messages about tasks that the client does not know.
 type taskBackChannel struct {
 	to        call.BackChannel
 	router    *Router
@@ -32,8 +32,7 @@ func (b *taskBackChannel) Notify(method string, params wire.Raw) {
 	b.to.Notify(method, params)
 }
 
-// Ask puts a question to the client. The answer says which task it is for, as
-// the question did (2025-11-25, basic/utilities/tasks, "Associating Task-Related
+// Ask puts a question to the client. The answer names the same task as the question (2025-11-25, basic/utilities/tasks, "Associating Task-Related
 // Messages").
 func (b *taskBackChannel) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
 	related := bridge.RelatedTask(params)
@@ -47,8 +46,8 @@ func (b *taskBackChannel) Ask(ctx context.Context, method string, params wire.Ra
 	return bridge.WithRelatedTask(answer, related.Raw()), nil
 }
 
-// related returns a message with the id that the client knows of the task that
-// it belongs to, or without that task if the client knows none.
+// related returns a message with the public id of the task that it belongs to, or without the task
+// if the client does not know it.
 func (b *taskBackChannel) related(params wire.Raw) wire.Raw {
 	task := bridge.RelatedTask(params)
 	if !task.Exists() {

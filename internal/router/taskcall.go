@@ -42,13 +42,13 @@ func (f *forwarding) callTool(ctx context.Context, down *call.Call) (call.Result
 	return f.conclude(ctx, down, res, err)
 }
 
-// withTask makes the call one as its upstream shall see it, and reports whether
-// the client can carry a task that comes of it.
+// withTask changes the call to the form that its upstream expects, and reports whether the client
+// can carry a task that the upstream makes of it.
 //
-// A client of 2025-11-25 says with each call whether it wants a task; a modern
-// one says with the extension that it can carry one. Before or after 2025-11-25
-// the member "task" means nothing, so a legacy upstream that knows tasks does not
-// get it. A tool that can only be called as a task is called as one.
+// A client of 2025-11-25 says with each call whether it wants a task; a modern one declares with
+// the extension that it can carry one. In other revisions the member "task" has no meaning, so it
+// is not sent to a legacy upstream that knows tasks. A tool that can only be called as a task is
+// called as one.
 func (f *forwarding) withTask(down *call.Call) (carries bool) {
 	client, capabilities := f.call.Client, f.target.Part.Capabilities()
 	wants := wire.ValueOf(down.Params).Get("task").Exists()
@@ -87,25 +87,24 @@ func extendsToTasks(capabilities wire.Raw) bool {
 	return wire.ValueOf(capabilities).Get("extensions", wire.ExtensionTasks).Exists()
 }
 
-// wantsTask reports whether the upstream serves the call only to clients that
-// declare the tasks extension, which this one did not.
+// wantsTask reports whether the upstream serves the call only to clients that declare the tasks
+// extension, and this client did not.
 func (f *forwarding) wantsTask(err error) bool {
 	rpc, ok := errors.AsType[*wire.Error](err)
 	return ok && bridge.RequiresTasksExtension(rpc) &&
 		(f.call.Client.Era() != wire.EraModern || !f.call.Client.Can("extensions", wire.ExtensionTasks))
 }
 
-// waits reports whether the gateway carries a task for a client that did not
-// declare the extension. A legacy client cannot declare it. A modern one can, and
-// learns from the error that it has to; but one that asks for progress is ready
-// for a call that takes its time, and sees that it is alive.
+// waits reports whether the gateway waits for a task in the place of a client that did not declare
+// the extension. A legacy client cannot declare it. A modern client can, and the error tells it to;
+// but a modern client that asks for progress expects a long call, and sees the progress.
 func (f *forwarding) waits() bool {
 	return f.call.Client.Era() != wire.EraModern ||
 		wire.ValueOf(f.call.Params).Get("_meta", wire.MetaProgressToken).Exists()
 }
 
-// announce returns a result that announces a task under an id of this
-// principal's own, and remembers the task.
+// announce returns a result that announces a task under an id of this principal, and registers the
+// task.
 func (f *forwarding) announce(res call.Result, task bridge.Task) (call.Result, error) {
 	ref := bridge.TaskRef{
 		Upstream: f.upstreamName(), Session: f.session(), Native: task.ID, Form: task.Form, Tool: f.target.Native, Public: f.target.Public,
@@ -120,8 +119,8 @@ func (f *forwarding) announce(res call.Result, task bridge.Task) (call.Result, e
 	return res, nil
 }
 
-// taskIDs gives the public ids of an upstream's tasks, in one session, that are
-// this principal's.
+// taskIDs maps the ids of an upstream's tasks, in one session, to the public ids of this
+// principal.
 func (r *Router) taskIDs(upstream, session string, who *call.Principal) namespace.TaskIDs {
 	return func(native string) string {
 		if t, ok := r.tasks.find(taskKey{upstream, session, native}); ok && t.principalKey == who.Key() {

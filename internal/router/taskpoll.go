@@ -46,7 +46,7 @@ func newTaskPolls() *taskPolls {
 
 func pollKeyOf(w *taskWatch) pollKey { return pollKey{keyOf(w.task.ref), w.task.principal.Key()} }
 
-// add adds a watch to the poll of its task, which start begins where there is none.
+// add adds a watch to the poll of its task. If there is none, start begins one.
 func (t *taskPolls) add(w *taskWatch, start func(*taskPoll)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,14 +106,14 @@ func (r *Router) pollTask(ctx context.Context, p *taskPoll) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-			said, err := r.pollOnce(ctx, p)
+			answer, err := r.pollOnce(ctx, p)
 			pause := retryPause
 			if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Raw != nil {
 				for _, w := range r.polls.of(p) { // the upstream does not know the task any more
 					r.endWatch(w)
 				}
 			} else if err == nil {
-				last = said
+				last = answer
 				task := bridge.ParseTask(last.Raw, p.form)
 				pause = task.Pause()
 				r.deliverToWatches(p, last, false)
@@ -127,8 +127,8 @@ func (r *Router) pollTask(ctx context.Context, p *taskPoll) {
 	}
 }
 
-// lookAtTask asks the upstream for the task, with the rights of a client that watches it.
-// Watches whose client may not see the tool of the task any more end.
+// pollOnce asks the upstream for the task, with the rights of a client that watches it. It ends
+// watches whose client may not see the tool of the task any more.
 func (r *Router) pollOnce(ctx context.Context, p *taskPoll) (call.Result, error) {
 	for _, w := range r.polls.of(p) {
 		routes, part := r.visiblePart(&w.task)
@@ -146,16 +146,17 @@ func (r *Router) pollOnce(ctx context.Context, p *taskPoll) (call.Result, error)
 	return call.Result{}, context.Canceled
 }
 
-// tellWatches has the clients told what the upstream said of the task: those that have
-// heard nothing yet, or all. The watches of those that know how it ended are over.
-func (r *Router) deliverToWatches(p *taskPoll, said call.Result, new bool) {
-	task := bridge.ParseTask(said.Raw, p.form)
+// deliverToWatches delivers the answer of the upstream to the watches: to all, or only to the new
+// ones, to which nothing was delivered yet. Watches to which the end of the task was delivered are
+// over.
+func (r *Router) deliverToWatches(p *taskPoll, answer call.Result, new bool) {
+	task := bridge.ParseTask(answer.Raw, p.form)
 	for _, w := range r.polls.of(p) {
 		if new && w.delivered != nil {
 			continue
 		}
 		routes, part := r.visiblePart(&w.task)
-		if part == nil || r.deliverTask(w, routes, part, said) && task.Ended() {
+		if part == nil || r.deliverTask(w, routes, part, answer) && task.Ended() {
 			r.endWatch(w)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// errNoTask is all that a client learns of a task id that is refused: one that
-// nobody has, that another principal has, or that was changed on the way.
+// errNoTask is the answer to every task id that is refused: one that does not exist, belongs to
+// another principal, or was changed.
 var errNoTask = wire.Errorf(wire.CodeInvalidParams, "unknown task: it was not begun by this principal, or is gone")
 
 // aboutTask answers a request about tasks.
@@ -45,10 +45,9 @@ func (r *Router) newTaskForwarding(c *call.Call, routes *Routes, t knownTask) *f
 	return f
 }
 
-// knowsTasks returns why the client cannot make such a request, nil when it can.
-// The two forms of tasks have methods of their own beside the common ones. Where
-// no upstream begins tasks there are no such methods, as with a server that does
-// not know the extension.
+// knowsTasks returns why the client cannot make a request about tasks, nil if it can. Each of the
+// two forms of tasks has methods that the other lacks. If no upstream begins tasks the methods do
+// not exist, as at a server that does not know the extension.
 func knowsTasks(c *call.Call, view *catalog.View) *wire.Error {
 	modern := c.Client.Era() == wire.EraModern
 	switch {
@@ -62,8 +61,8 @@ func knowsTasks(c *call.Call, view *catalog.View) *wire.Error {
 	return nil
 }
 
-// openTask finds what the public task id stands for. The error is what the caller gets;
-// the log says more.
+// openTask resolves the public task id. The error is the one that the caller gets; the log says
+// more.
 func (f *forwarding) openTask(context.Context) (bool, error) {
 	ref, err := f.router.sealer.OpenTask(f.task.id, f.call.Principal)
 	if err != nil {
@@ -93,7 +92,7 @@ func (f *forwarding) resolveTask(part *catalog.Part) {
 	f.upstream = f.routes.Upstreams[ref.Upstream]
 }
 
-// refuseTask logs why a task id is refused, and returns what the caller gets.
+// refuseTask logs why a task id is refused, and returns the error for the caller.
 func (f *forwarding) refuseTask(reason error) error {
 	f.router.ratelog.Warn("task id refused", zap.String("request", f.call.ID), zap.String("principal", f.call.Principal.Subject),
 		zap.String("method", f.call.Method), zap.NamedError("reason", reason))
@@ -129,9 +128,8 @@ func (f *forwarding) sendTaskRequest(ctx context.Context) (bool, error) {
 // taskPage is how many tasks one page of tasks/list has.
 const taskPage = 50
 
-// taskList lists the tasks that this principal began through this gateway and
-// that can still be asked for. Upstreams are not asked for their own lists: those
-// hold everybody's tasks.
+// taskList lists the tasks that this principal began through this gateway and that its upstreams
+// still know. It does not ask upstreams for their lists, which have the tasks of all principals.
 func (r *Router) taskList(ctx context.Context, c *call.Call, routes *Routes) (call.Result, error) {
 	var after int64
 	if cursor := wire.ValueOf(c.Params).Get("cursor"); cursor.Exists() && cursor.Kind() != 'n' {
@@ -186,10 +184,10 @@ func (r *Router) listedTask(ctx context.Context, c *call.Call, routes *Routes, t
 	return bridge.WithoutRelatedTask(res.Raw), nil
 }
 
-// TaskStatus takes an upstream's notifications/tasks/status that belongs to no
-// call, in the session with this name. Where the gateway waits for the task it goes
-// there. Else TaskStatus returns the key of the client that began the task and the
-// params under its own id, and false when it is for nobody.
+// TaskStatus takes an upstream's notifications/tasks/status that belongs to no call, in the session
+// with this name. If a call waits for the task, it gets the notification. Otherwise TaskStatus
+// returns the key of the client that began the task and the params under its public id, and false
+// if no client did.
 func (r *Router) TaskStatus(upstream, session string, params wire.Raw) (client string, own wire.Raw, ok bool) {
 	key := taskKey{upstream, session, wire.ValueOf(params).Get("taskId").Str()}
 	t, ok := r.tasks.find(key)
@@ -213,8 +211,8 @@ func (r *Router) TaskStatus(upstream, session string, params wire.Raw) (client s
 	return t.client.Key, part.Naming().Task(params, ids), true
 }
 
-// visiblePart returns the part of the table that a task belongs to, with the routes that it
-// is in, and nil when the task's client may not see its tool any more.
+// visiblePart returns the part of the current table that a task belongs to, and the routes. The part
+// is nil if the task's client may not see its tool any more.
 func (r *Router) visiblePart(t *knownTask) (*Routes, *catalog.Part) {
 	routes := r.Routes()
 	view := routes.view(r.latest(t.principal), t.client)
@@ -225,9 +223,9 @@ func (r *Router) visiblePart(t *knownTask) (*Routes, *catalog.Part) {
 	return routes, part
 }
 
-// TaskCall returns a stand-in for the call of the client that waits for an upstream's
-// task, in the session with this name, or holds it, nil when no client does. outside gives
-// the back channel that leads to a client between its calls.
+// TaskCall returns a stand-in for the call that waits for an upstream's task, in the session with
+// this name, or else for the client that began the task, nil for neither. outside returns the back
+// channel to a client between its calls.
 func (r *Router) TaskCall(upstream, session, native string, outside func(*call.Client) call.BackChannel) *call.Call {
 	key := taskKey{upstream, session, native}
 	if c := r.waits.find(key); c != nil {
@@ -249,9 +247,9 @@ func (r *Router) TaskCall(upstream, session, native string, outside func(*call.C
 	}
 }
 
-// declareTasks adds to the capabilities what the client can have of tasks. A
-// legacy client is told of them also while an upstream is not known yet: it
-// cannot be told later, and learns from each tool whether it can be run as one.
+// declareTasks adds the support of tasks to the capabilities. For a legacy client it does so also
+// while an upstream is not known yet, because the client cannot be told later, and sees from each
+// tool whether it can be run as a task.
 func declareTasks(c *call.Call, view *catalog.View, capabilities wire.Raw) wire.Raw {
 	if c.Client.Era() == wire.EraModern {
 		return capabilities // the extension is among those that upstreams declare
@@ -270,8 +268,8 @@ func declareTasks(c *call.Call, view *catalog.View, capabilities wire.Raw) wire.
 	return capabilities
 }
 
-// beginsTasks reports whether an upstream in the view begins tasks that clients
-// of an era can carry. One that has not been seen yet may do so.
+// beginsTasks reports whether an upstream in the view begins tasks that clients of an era can carry.
+// An upstream that was never connected may do so.
 func beginsTasks(view *catalog.View, era wire.Era) bool {
 	return slices.ContainsFunc(view.Parts(), func(p *catalog.Part) bool {
 		c := p.Capabilities()

@@ -25,7 +25,7 @@ type taskWatch struct {
 	share   fairshare.Share
 	begun   time.Time
 
-	delivered wire.Raw // what was delivered last; only the poll uses it
+	delivered wire.Raw // the last delivered params; only the poll uses them
 
 	stop func() bool // releases the hook on the context
 	over bool        // guarded by taskPolls.mu
@@ -74,13 +74,13 @@ func (r *Router) endWatch(w *taskWatch) {
 	}
 }
 
-// tell delivers what the upstream said of the task, if that is news to the client. It
-// reports whether the client knows it now.
-func (r *Router) deliverTask(w *taskWatch, routes *Routes, part *catalog.Part, said call.Result) bool {
+// deliverTask delivers an answer of the upstream if it differs from the last one. It reports whether
+// the client has the answer now.
+func (r *Router) deliverTask(w *taskWatch, routes *Routes, part *catalog.Part, answer call.Result) bool {
 	f := r.newTaskForwarding(w.get, routes, w.task)
 	f.resolveTask(part)
 	f.openBackChannel(w.task.ref.Session)
-	f.result = said
+	f.result = answer
 	res, err := f.answer()
 	if err != nil {
 		return false

@@ -97,7 +97,7 @@ func invalidUTF8(b []byte) int {
 }
 
 // tooDeep returns the index of the bracket that opens a level deeper than max,
-// -1 when there is none. The data need not be valid.
+// -1 for none. The data need not be valid.
 func tooDeep(b []byte, max int) int {
 	if bytes.Count(b, []byte{'{'})+bytes.Count(b, []byte{'['}) <= max {
 		return -1 // true for nearly every message, and much faster than the loop

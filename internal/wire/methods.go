@@ -124,7 +124,7 @@ type Method struct {
 	Rounds bool
 	// Cacheable says that results carry ttlMs and cacheScope.
 	Cacheable bool
-	// Shape says what the result of a request holds, or the params of an ask.
+	// Shape is the content of the result of a request, or of the params of an ask.
 	Shape Shape
 	// Capability is the member of the capabilities that announces the method, ""
 	// where none does.
@@ -145,7 +145,7 @@ type MethodKind uint8
 const (
 	KindUnknown      MethodKind = iota // the method is not in the table
 	KindLifecycle                      // begins or maintains a connection
-	KindDiscover                       // asks what the server is
+	KindDiscover                       // asks for a description of the server
 	KindList                           // lists items
 	KindCall                           // uses an item: calls a tool, gets a prompt, reads a resource
 	KindMetadata                       // describes a resource (SEP-2093)
