@@ -156,7 +156,7 @@ func (p *program) check(v any) (err error) {
 	if !ok {
 		return nil
 	}
-	if circles(verr, 0) {
+	if hasRefCycle(verr, 0) {
 		return fmt.Errorf("%w: the schema refers to itself in a circle", errUnchecked)
 	}
 	return newValidationError(verr)

@@ -55,24 +55,24 @@ func newValidationError(verr *jsonschema.ValidationError) *ValidationError {
 	return m
 }
 
-// circles reports whether the library gave up on a schema that refers to itself for the
+// hasRefCycle reports whether the library gave up on a schema that refers to itself for the
 // same value.
-func circles(e *jsonschema.ValidationError, level int) bool {
+func hasRefCycle(e *jsonschema.ValidationError, level int) bool {
 	if _, ok := e.ErrorKind.(*kind.RefCycle); ok {
 		return true
 	}
-	return level < maxInstanceDepth && slices.ContainsFunc(e.Causes, func(c *jsonschema.ValidationError) bool { return circles(c, level+1) })
+	return level < maxInstanceDepth && slices.ContainsFunc(e.Causes, func(c *jsonschema.ValidationError) bool { return hasRefCycle(c, level+1) })
 }
 
 // add adds the innermost causes of an error of the library.
 func (m *ValidationError) add(e *jsonschema.ValidationError, level int) {
 	switch k := e.ErrorKind.(type) {
 	case *kind.AnyOf:
-		m.either(e, "one of the alternatives", level)
+		m.addAlternatives(e, "one of the alternatives", level)
 		return
 	case *kind.OneOf:
 		if k.Subschemas == nil {
-			m.either(e, "exactly one of the alternatives", level)
+			m.addAlternatives(e, "exactly one of the alternatives", level)
 			return
 		}
 	}
@@ -82,13 +82,13 @@ func (m *ValidationError) add(e *jsonschema.ValidationError, level int) {
 		}
 		return
 	}
-	m.place(e, want(e.ErrorKind))
+	m.addAt(e, expectation(e.ErrorKind))
 }
 
-// either describes what alternatives expect. If all of them expect something of the value
+// addAlternatives describes what alternatives expect. If all of them expect something of the value
 // itself, one message lists that. Otherwise the violations of the closest alternative
 // are added.
-func (m *ValidationError) either(e *jsonschema.ValidationError, all string, level int) {
+func (m *ValidationError) addAlternatives(e *jsonschema.ValidationError, all string, level int) {
 	var wants []string
 	var best *ValidationError
 	for _, c := range e.Causes {
@@ -103,14 +103,14 @@ func (m *ValidationError) either(e *jsonschema.ValidationError, all string, leve
 	}
 	switch {
 	case len(wants) == len(e.Causes) && len(wants) > 0 && len(wants) <= 4:
-		m.place(e, "must match "+all+": "+strings.Join(wants, ", or "))
+		m.addAt(e, "must match "+all+": "+strings.Join(wants, ", or "))
 	case best != nil && best.Violations[0].Path != jsonPath(e.InstanceLocation):
 		for _, p := range best.Violations {
 			m.append(p)
 		}
 		m.More += best.More
 	default:
-		m.place(e, "must match "+all)
+		m.addAt(e, "must match "+all)
 	}
 }
 
@@ -122,7 +122,7 @@ func (m *ValidationError) deeper(n *ValidationError) bool {
 	return strings.Count(m.Violations[0].Path, ".") > strings.Count(n.Violations[0].Path, ".")
 }
 
-func (m *ValidationError) place(e *jsonschema.ValidationError, want string) {
+func (m *ValidationError) addAt(e *jsonschema.ValidationError, want string) {
 	m.append(Violation{jsonPath(e.InstanceLocation), plaintext.Clip(want, maxMessage)})
 }
 
@@ -139,9 +139,9 @@ func (m *ValidationError) append(p Violation) {
 	m.Violations = append(m.Violations, p)
 }
 
-// want describes the expectation. It does not repeat the value, which may be long and
+// expectation describes the expectation. It does not repeat the value, which may be long and
 // which the reader has.
-func want(k jsonschema.ErrorKind) string {
+func expectation(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Type:
 		return fmt.Sprintf("must be of type %s, not %s", strings.Join(k.Want, " or "), k.Got)
@@ -168,12 +168,12 @@ func want(k jsonschema.ErrorKind) string {
 	case *kind.Format:
 		return "must have the format " + k.Want
 	default:
-		return wantSize(k)
+		return sizeExpectation(k)
 	}
 }
 
-// wantSize describes the expected length, count or number.
-func wantSize(k jsonschema.ErrorKind) string {
+// sizeExpectation describes the expected length, count or number.
+func sizeExpectation(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.MinLength:
 		return fmt.Sprintf("must have at least %d characters, not %d", k.Want, k.Got)
