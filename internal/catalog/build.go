@@ -16,7 +16,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// builder fills a table that nobody else sees yet.
+// builder fills a new table.
 type builder struct {
 	*Table
 	drafts  [call.Kinds][]*draft
@@ -24,19 +24,19 @@ type builder struct {
 	budgets map[*Part]*toolschema.Budget
 }
 
-// draft is an item on its way to an entry.
+// draft is an item that is being published.
 type draft struct {
 	*Entry
-	raw         wire.Raw          // as the upstream sent it, or mended
-	alias       string            // stands for the native name in the public one
-	naming      *namespace.Naming // the naming that the public name is of
-	marked      bool              // the public name does not show the native one
+	raw         wire.Raw          // as the upstream sent it, or repaired
+	alias       string            // stands for the native name in the public name
+	naming      *namespace.Naming // makes the public name
+	marked      bool              // the public name does not contain the native one
 	placed      bool              // the item has a public name
-	mayBelongTo *Part             // that may turn out to have the name
-	reservedFor *Part             // for whose clashing items such names are kept
+	mayBelongTo *Part             // an earlier upstream that may have the name
+	reservedFor *Part             // the upstream for whose items the name is reserved
 }
 
-// publish gives the items of one kind public names.
+// publish publishes the items of one kind.
 func (b *builder) publish(kind call.Kind) {
 	drafts := b.read(kind)
 	b.public[kind] = make(map[string]*Entry, len(drafts))
@@ -45,8 +45,8 @@ func (b *builder) publish(kind call.Kind) {
 			b.publishWebAddress(d)
 		}
 	}
-	// Items that keep their names go before those of the same upstream that
-	// are renamed.
+	// Items that keep their names go before those of the same upstream that an override
+	// renames.
 	for _, renamed := range []bool{false, true} {
 		for _, d := range drafts {
 			if !d.web() && d.naming.Prefix() != "" && d.renamed() == renamed && !b.claim(d, d.name()) {
@@ -54,10 +54,9 @@ func (b *builder) publish(kind call.Kind) {
 			}
 		}
 	}
-	// Upstreams without a prefix get what is left. Of one upstream those items
-	// go first that keep their names. What may yet turn out to be the name of an
-	// upstream before them they do not get: it would lead to one upstream now and
-	// to another later.
+	// Upstreams without a prefix get the remaining names. Items that keep their names go before
+	// those of the same upstream that an override renames. An item does not get a name that an
+	// earlier upstream may still list: the name would lead to another upstream later.
 	for start, end := 0, 0; start < len(drafts); start = end {
 		for end = start; end < len(drafts) && drafts[end].part == drafts[start].part; end++ {
 		}
@@ -89,9 +88,9 @@ func (b *builder) publish(kind call.Kind) {
 	b.drafts[kind] = slices.DeleteFunc(drafts, func(d *draft) bool { return !d.placed })
 }
 
-// keeps returns the part without a prefix whose items stand under such a name where
-// they clash, nil if there is none. Whether any does depends on what others list, so
-// the name is never another part's.
+// reservedFor returns the part without a prefix for whose clashing items a public name is
+// reserved, nil for none. The name is reserved even if nothing clashes now: that depends on
+// other upstreams.
 func (b *builder) reservedFor(kind call.Kind, public string) *Part {
 	owner, ok := namespace.OwnerOf(public)
 	for _, p := range b.parts {
@@ -104,8 +103,8 @@ func (b *builder) reservedFor(kind call.Kind, public string) *Part {
 	return nil
 }
 
-// mayBelong returns a part that goes before that of an item of an upstream without a
-// prefix, and may turn out to list the name; nil if there is none.
+// mayBelong returns an earlier part that was never listed and may have the name, nil for
+// none.
 func (b *builder) mayBelong(d *draft, public string) *Part {
 	for _, p := range b.parts {
 		switch lead := p.naming.NamePrefix(); {
@@ -117,8 +116,7 @@ func (b *builder) mayBelong(d *draft, public string) *Part {
 	return nil
 }
 
-// read returns the items of one kind that can be published, in the order of
-// lists.
+// read returns the items of one kind that can be published, in the order of lists.
 func (b *builder) read(kind call.Kind) []*draft {
 	var drafts []*draft
 	for _, p := range b.parts {
@@ -137,9 +135,8 @@ func (b *builder) read(kind call.Kind) []*draft {
 	return drafts
 }
 
-// check holds an item against the specification, as its upstream's rules say.
-// It is false for one that cannot be published, and for one that is hidden,
-// whose faults nobody meets.
+// check checks an item by the rules of its upstream. It returns false if the item cannot be
+// published or is hidden. Nothing is reported about hidden items.
 func (b *builder) check(d *draft, seen map[string]bool) bool {
 	rules := d.part.Rules()
 	lists := conform.ItemChecker{
@@ -171,7 +168,7 @@ func (b *builder) check(d *draft, seen map[string]bool) bool {
 	return true
 }
 
-// held reports whether an item is kept back, the i-th of its part.
+// held reports whether the i-th item of its part is held back.
 func (b *builder) held(d *draft, i int, seen map[string]bool) bool {
 	if d.Kind != call.Tool || i >= len(d.part.source.HeldTools) || d.part.source.HeldTools[i] == "" {
 		return false
@@ -180,12 +177,12 @@ func (b *builder) held(d *draft, i int, seen map[string]bool) bool {
 		Issue: Held, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Reason: d.part.source.HeldTools[i],
 	})
 	if _, ok := seen[d.Native]; !ok {
-		seen[d.Native] = false // an override of it is for an item that there is
+		seen[d.Native] = false // the override has an item
 	}
 	return true
 }
 
-// budget returns what the schemas of a part may still cost.
+// budget returns what checking schemas of a part may still cost.
 func (b *builder) budget(p *Part) *toolschema.Budget {
 	if b.budgets[p] == nil {
 		b.budgets[p] = toolschema.NewBudget()
@@ -206,7 +203,7 @@ func (b *builder) first(d *draft, seen map[string]bool) bool {
 	return true
 }
 
-// override makes an item what the configuration says that it is published as.
+// override applies the override of an item.
 func (d *draft) override() {
 	o := d.part.Rules().override(d.Kind, d.Native)
 	d.alias = d.Native
@@ -220,7 +217,7 @@ func (d *draft) override() {
 	}
 }
 
-// unmatched reports overrides of items that a part which is up does not list.
+// unmatched reports overrides without an item, if the upstream is up.
 func (b *builder) unmatched(p *Part, kind call.Kind, seen map[string]bool) {
 	overrides := map[call.Kind]map[string]Override{call.Tool: p.Rules().ToolOverride, call.Prompt: p.Rules().PromptOverride}[kind]
 	if p.source.Down != nil {
@@ -235,10 +232,10 @@ func (b *builder) unmatched(p *Part, kind call.Kind, seen map[string]bool) {
 	}
 }
 
-// renamed reports whether the configuration gives the item another name.
+// renamed reports whether an override renames the item.
 func (d *draft) renamed() bool { return d.alias != d.Native }
 
-// take gives an item its public name, unless another has it.
+// claim gives an item its public name, unless another item has it.
 func (b *builder) claim(d *draft, public string) bool {
 	if _, taken := b.public[d.Kind][public]; taken {
 		return false
@@ -251,7 +248,7 @@ func (b *builder) claim(d *draft, public string) bool {
 	return true
 }
 
-// resettle names an item whose name another item has.
+// publishFallback publishes an item whose public name another item has.
 func (b *builder) publishFallback(d *draft) {
 	own := d.name()
 	d.preferredName = own
@@ -285,7 +282,7 @@ func (b *builder) publishFallback(d *draft) {
 	b.report(d, Clash, fmt.Sprintf("other items have the name %q and those that could stand for it", own))
 }
 
-// share publishes a web address, which several upstreams may list. The drafts
+// publishWebAddress publishes a web address, which several upstreams may list. The drafts
 // come in the order of the configuration.
 func (b *builder) publishWebAddress(d *draft) {
 	if b.claim(d, d.Native) {
@@ -306,7 +303,7 @@ func (b *builder) report(d *draft, what Issue, reason string) {
 	})
 }
 
-// finish makes entries of what was published, once all public URIs are known.
+// finish makes entries of the drafts, once all public URIs are known.
 func (b *builder) finish() {
 	for p, uris := range b.renamed {
 		p.naming = p.naming.WithRenamed(uris)
@@ -325,7 +322,8 @@ func (b *builder) finish() {
 			}
 		}
 	}
-	// What begins with an upstream's name goes before what others may expand to the same.
+	// Templates with the name of an upstream go before those of others that may expand to the
+	// same URI.
 	slices.SortStableFunc(b.patterns, func(x, y pattern) int { return cmp.Compare(x.rank(), y.rank()) })
 }
 
@@ -333,7 +331,7 @@ func isURI(kind call.Kind) bool { return kind == call.Resource || kind == call.T
 
 func (d *draft) web() bool { return isURI(d.Kind) && namespace.IsWeb(d.Native) }
 
-// name returns the public name that the item's naming makes.
+// name returns the public name by the naming of the draft.
 func (d *draft) name() string {
 	if isURI(d.Kind) {
 		return d.naming.PublicURI(d.Native)

@@ -7,18 +7,18 @@ import (
 	"sync/atomic"
 )
 
-// maxViews bounds the views that a table keeps. Each costs a few bytes for every
-// item, and what its lists show where no other shows the same.
+// maxViews bounds the views of a table. Each costs a few bytes for every item, and its
+// listings unless another view shares them.
 const maxViews = 1024
 
-// viewCache keeps views by the key of their rights. When there are too many, the
-// half that was not used for longest goes. The zero cache is ready for use.
+// viewCache keeps views by the keys of their rights. A full cache drops the half that was not
+// used for longest. The zero cache is empty.
 type viewCache struct {
 	clock atomic.Int64 // grows with each use of a view
 
 	mu      sync.RWMutex
 	views   map[string]*keptView
-	visible map[string]*listings // by what is visible
+	visible map[string]*listings // by the visible entries
 }
 
 type keptView struct {
@@ -30,7 +30,7 @@ type keptView struct {
 func (c *viewCache) get(key string) *View {
 	c.mu.RLock()
 	k := c.views[key]
-	few := len(c.views) <= maxViews/2 // then nothing is about to go
+	few := len(c.views) <= maxViews/2 // then none is dropped soon
 	c.mu.RUnlock()
 	if k == nil {
 		return nil
@@ -41,15 +41,14 @@ func (c *viewCache) get(key string) *View {
 	return k.view
 }
 
-// alike returns what lists show where the same is visible, nil when no view that
-// is kept has that.
+// withVisible returns the listings of a kept view with the same visible entries, nil for none.
 func (c *viewCache) withVisible(visible string) *listings {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.visible[visible]
 }
 
-// put keeps a view, and returns the one that is kept: another, if that came first.
+// put keeps a view. It returns the view that is kept: another one, if that came first.
 func (c *viewCache) put(key, visible string, v *View) *View {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,8 +72,7 @@ func (c *viewCache) put(key, visible string, v *View) *View {
 	return v
 }
 
-// shrink drops the half of the views that was not used for longest. The caller
-// holds mu.
+// shrink drops the half of the views that was not used for longest. The caller holds mu.
 func (c *viewCache) shrink() {
 	type aged struct {
 		key  string

@@ -9,13 +9,13 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Children returns one page of the listed resources that stand directly below a
-// public URI, as the result of resources/list for a client of the revision, and
-// false when nothing stands below it, at any depth. The cursor is "" for the first
-// page, and the error -32602 for one that is none of a list of resources.
+// Children returns one page of the listed resources directly below a public URI, as the
+// result of resources/list for a client of the revision. It returns false if nothing is
+// below the URI at any depth. The cursor is "" for the first page. The error is -32602 for
+// a cursor that is not one of a list of resources.
 //
-// Below means that the path goes on: x:a/b and x:a/b/ are directly below x:a and
-// x:a/, x:a/b/c is below. Nothing is below itself.
+// x:a/b and x:a/b/ are directly below x:a and x:a/, and x:a/b/c is below them. No URI is
+// below itself.
 func (v *View) Children(uri string, rev wire.Revision, cursor string, now time.Time) (wire.Raw, bool, *wire.Error) {
 	at, err := v.position(call.Resource, cursor)
 	if err != nil {
@@ -40,8 +40,7 @@ func (v *View) Children(uri string, rev wire.Revision, cursor string, now time.T
 	return v.encodeItems(call.Resource, class, v.fresh.ttl(now), children, next, nil).raw, known, nil
 }
 
-// isBelow reports whether a URI stands below another one, and whether it does so
-// directly.
+// isBelow reports whether a URI is below another one, and whether directly.
 func isBelow(parent, uri string) (direct, below bool) {
 	rest, ok := strings.CutPrefix(uri, parent)
 	if ok && !strings.HasSuffix(parent, "/") {

@@ -8,7 +8,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Adopted is what was found out about one item of a list that is not the table's.
+// Adopted reports what was found in one item of a collection.
 type Adopted struct {
 	Native   string
 	Findings []conform.Violation
@@ -16,10 +16,9 @@ type Adopted struct {
 	Removed  sanitize.Counts
 }
 
-// Adopt returns a page of resources/list that a part's upstream answered for one
-// collection, under native names, as the table would list its items: held against
-// the specification, cleaned, and without those that the caller may not see. Of
-// each item with something to tell report is called.
+// Adopt returns a page of resources/list that an upstream answered for one collection, under
+// native names, with its items treated like those of the table: checked, sanitized, and
+// without items that the caller may not see. It calls report for each item with findings.
 func (v *View) Adopt(p *Part, result wire.Raw, report func(Adopted)) wire.Raw {
 	rules := p.Rules()
 	lists := conform.ItemChecker{Mode: rules.Conformance, Revision: p.Revision(), Sanitize: rules.Sanitize}
@@ -50,7 +49,7 @@ func (v *View) Adopt(p *Part, result wire.Raw, report func(Adopted)) wire.Raw {
 	return edit.Bytes()
 }
 
-// mayList reports whether a resource that an upstream lists may be seen.
+// mayList reports whether the caller may see a resource in a list.
 func (v *View) mayList(p *Part, native string, item wire.Raw) bool {
 	public := p.naming.PublicURI(native)
 	j := v.listedPolicy(call.Resource, p, public, native)
@@ -61,8 +60,7 @@ func (v *View) mayList(p *Part, native string, item wire.Raw) bool {
 }
 
 // FilterContents returns the result of reading the target, under public names, without the
-// contents of other resources that the caller may not read: reading a collection
-// is no way round that.
+// contents of other resources that the caller may not read.
 func (v *View) FilterContents(t Target, result wire.Raw) wire.Raw {
 	edit := wire.NewEdit(result)
 	for m := range edit.Root().Members() {
@@ -76,7 +74,7 @@ func (v *View) FilterContents(t Target, result wire.Raw) wire.Raw {
 	return edit.Bytes()
 }
 
-// mayRead reports whether a resource of a part may be read without further ado.
+// mayRead reports whether the caller may read a resource of a part without confirmation.
 func (v *View) mayRead(p *Part, public string) bool {
 	native, ok := p.naming.NativeURI(public)
 	if !ok {

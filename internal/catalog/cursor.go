@@ -10,15 +10,14 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// cursor is a place in a merged list: after the item that was delivered last.
-// It holds how that item sorts, not an offset, so it means the same in a later
-// table. It grants nothing: whoever makes one up gets a place in their own
-// list.
+// cursor is a place in a merged list: after the item that was delivered last. It contains
+// how that item sorts instead of an offset, so it is valid in later tables. It grants no
+// rights: a forged cursor leads to a place in the list of its sender.
 type cursor struct {
 	kind     call.Kind
-	part     int    // the part's place among those that may be named
-	ordinal  int    // the item's place among the listed ones of its part
-	hash     uint64 // of the item's public name
+	part     int    // the index of the part among those that the caller may know
+	ordinal  int    // the index of the item among the listed ones of its part
+	hash     uint64 // of the public name
 	upstream string
 }
 
@@ -42,7 +41,7 @@ func (c cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// parseCursor reads a cursor for a list of this kind.
+// parseCursor parses a cursor for a list of this kind.
 func parseCursor(kind call.Kind, text string) (cursor, bool) {
 	c := cursor{kind: kind}
 	if len(text) > maxCursor {
@@ -67,15 +66,15 @@ func parseCursor(kind call.Kind, text string) (cursor, bool) {
 	return c, true
 }
 
-// after returns the cursor for the place behind the listed item i.
+// after returns the cursor of the place after the listed item i.
 func (v *View) after(kind call.Kind, i int) cursor {
 	e := v.listed[kind][i]
 	return cursor{kind, slices.Index(v.parts, e.part), i - v.starts[kind][e.part.index], hashOf(e.Public), e.part.Upstream()}
 }
 
-// locate returns the index of the listed item that comes after the cursor:
-// after the item that it names; where that is gone, the item that now stands
-// in its place; where the upstream is gone too, the upstream that now does.
+// locate returns the index of the listed item after the cursor. If the item of the cursor is
+// gone, it is the item that now has its place; if the upstream is gone, the first item of
+// the upstream that now has its place.
 func (v *View) locate(c cursor) int {
 	starts := v.starts[c.kind]
 	p := v.Part(c.upstream)
@@ -99,8 +98,7 @@ func (v *View) locate(c cursor) int {
 	return start + min(c.ordinal, len(items))
 }
 
-// position returns the index of the first item of the page that a client asks
-// for, 0 without a cursor.
+// position returns the index of the first item of the requested page, 0 without a cursor.
 func (v *View) position(kind call.Kind, text string) (int, *wire.Error) {
 	if text == "" {
 		return 0, nil

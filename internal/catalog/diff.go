@@ -10,15 +10,15 @@ import (
 // Changes says which lists differ between two tables.
 type Changes struct{ Tools, Prompts, Resources bool }
 
-// Any reports whether any list differs.
+// Any reports whether a list differs.
 func (c Changes) Any() bool { return c.Tools || c.Prompts || c.Resources }
 
 func (c Changes) or(o Changes) Changes {
 	return Changes{c.Tools || o.Tools, c.Prompts || o.Prompts, c.Resources || o.Resources}
 }
 
-// Diff says what differs between two tables, for each client: nobody hears of
-// a change that they do not see. It may be used by many goroutines.
+// Diff compares two tables for each client. A client learns only of changes that it can see.
+// A Diff may be used by many goroutines.
 type Diff struct {
 	old, new *Table
 	told     map[string]Changes
@@ -27,16 +27,16 @@ type Diff struct {
 	seen map[[2]*listings]Changes
 }
 
-// NewDiff compares two tables. told holds the changes that upstreams told of: they
-// count for all from whom nothing of such a list is ever hidden, whether it differs or
-// not. Others hear of what differs for them: what an upstream tells of may have
-// happened to an item that they must not know of, or one that is not listed yet.
+// NewDiff compares two tables. told are the changes that upstreams announced: they count for
+// clients from whom no item of such a list is ever hidden, even if the list does not differ.
+// Other clients learn of differences only: an announced change may be about an item that
+// they must not know, or that is not listed yet.
 func NewDiff(old, new *Table, told map[string]Changes) *Diff {
 	return &Diff{old: old, new: new, told: told, seen: make(map[[2]*listings]Changes)}
 }
 
-// For returns what has changed for a client. Templates count among the
-// resources, as for notifications/resources/list_changed.
+// For returns the changes for a client. Templates count as resources, as in
+// notifications/resources/list_changed.
 func (d *Diff) For(who *call.Principal, client *call.Client) Changes {
 	before, after := d.old.View(who, client), d.new.View(who, client)
 	c := d.between(before.listings, after.listings)
@@ -52,7 +52,7 @@ func (d *Diff) For(who *call.Principal, client *call.Client) Changes {
 	return c
 }
 
-// between returns what differs, which it finds out once.
+// between returns the differences between two views. It compares them once.
 func (d *Diff) between(before, after *listings) Changes {
 	pair := [2]*listings{before, after}
 	d.mu.Lock()
@@ -65,7 +65,7 @@ func (d *Diff) between(before, after *listings) Changes {
 	return c
 }
 
-// Any returns what differs between the tables, whoever may see it.
+// Any returns the differences between the tables, whether or not a client can see them.
 func (d *Diff) Any() Changes {
 	c := changes(d.old.entriesUp, d.new.entriesUp)
 	for _, told := range d.told {
@@ -91,7 +91,7 @@ func changes(before, after func(call.Kind) []*Entry) Changes {
 	}
 }
 
-// entriesUp returns the entries of upstreams that are not down.
+// entriesUp returns the entries of upstreams that are up.
 func (t *Table) entriesUp(kind call.Kind) []*Entry {
 	return slices.DeleteFunc(slices.Clone(t.entries[kind]), func(e *Entry) bool { return e.part.source.Down != nil })
 }

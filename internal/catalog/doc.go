@@ -1,60 +1,52 @@
-// Package catalog merges what many upstreams offer into one immutable table,
-// and shows each caller their view of it.
+// Package catalog merges the items of many upstreams into one immutable table, and shows each
+// caller a view of it.
 //
 //	[]Source ──Build──▶ Table ──View(principal)──▶ View ──Resolve──▶ Target (part, native name)
 //	                                                 └──Page──▶ one page of a merged list, encoded
 //
-// The control loop builds a whole new [Table] whenever an upstream's catalog or
-// state changes, and swaps it in; a request reads the table that it began with.
-// Building sorts nothing: upstreams stand in the order of the configuration,
-// and the items of each in its own.
+// The control loop builds a new [Table] whenever the catalog or the state of an upstream
+// changes, and swaps it in. A request uses the table that it began with. Upstreams are in
+// the order of the configuration, and the items of an upstream in its own order.
 //
-// # What is listed
+// # Items
 //
-// Items are held against the specification by package conform, as the [Rules] of
-// their upstream say. One that lacks what its schema requires is left out and
-// reported, unless the rules turn that off: strict clients reject a whole list for
-// one of those. An [Override] publishes an item under another name, with another
-// description, or not at all; policy goes on judging it by its native name. Items of an upstream
-// that is down are not listed, but keep their names, and these resolve: a call
-// then meets the connector, which knows best whether the upstream is back.
+// Package conform checks items by the [Rules] of their upstream. An item that lacks a
+// required member is left out and reported, unless the rules turn that off: strict clients
+// reject a whole list because of one such item. An [Override] publishes an item under
+// another name or with another description, or hides it; policy still decides by its native
+// name. Items of an upstream that is down are not listed, but their names resolve: the
+// connector then knows best whether the upstream is back.
 //
 // # Names that clash
 //
-// Within an upstream, an item that keeps its name wins over one that is renamed.
-// Items of upstreams with a prefix win over those without. Among upstreams
-// without, the first keeps the name, and a later one publishes the item with
-// its upstream's name as prefix. What others list under a name that begins like that
-// counts as a clash, too, so that it does not depend on who is up. Web addresses keep their form, so several
-// upstreams may list the same one; it is listed once, and the first upstream
-// that can serve it does.
+// Within an upstream, an item that keeps its name wins over one that an override renames.
+// Items of upstreams with a prefix win over items of upstreams without one. Among upstreams
+// without a prefix the first one keeps the name; later ones publish the item with the name
+// of the upstream as prefix. Such names are reserved, so that a name does not depend on
+// which upstreams are up. Several upstreams may list the same web address, which is never
+// renamed: it is listed once, and the first upstream that is up serves it.
 //
 // # Lists
 //
-// Pages are encoded when they are first asked for and then kept, not encoded
-// per request: once for all revisions between which no list item can differ, and
-// where on one page none does, these share the bytes. Only the remaining time to
-// live of modern pages, and a cursor from an earlier table that points into the
-// middle of a page, make for another encoding. A cursor names the last item that
-// was delivered, so it survives a new table.
+// Pages are encoded at their first use and kept. Revisions with the same form of items
+// share an encoding, and equal pages share their bytes. A page is encoded again if the
+// remaining time to live of a modern page has changed, or if a cursor of an earlier table
+// points into the middle of it. A cursor names the last delivered item, so it stays valid
+// in a new table.
 //
 // # Metadata
 //
-// What lists say of a resource, or else what the first template says that can
-// expand to its URI, is what [View.Metadata] answers with and [View.Enrich] fills
-// the contents of resources from: those of the resource that was asked for, and of
-// others that are listed. [View.Children] lists what stands directly below a URI by
-// its path. A list that an upstream makes by itself is [View.Adopt]ed as the table
-// would have it (SEP-2093).
+// [View.Describe] describes a resource by its list item, or by the first template that
+// matches its URI. [View.Metadata] and [View.Enrich] use that description. [View.Children]
+// lists the resources directly below a URI by their paths. [View.Adopt] treats a list that
+// an upstream sends for one collection like lists of the table (SEP-2093).
 //
 // # Views
 //
-// Callers with the same rights share a [View], and views whose lists show the same
-// share these. The number of views is bounded; one that was dropped is made anew.
-// A caller learns nothing of what their view lacks: not of the upstreams either
-// that have nothing for them.
+// Callers with the same rights share a [View], and views with the same listings share these.
+// The number of views is bounded; a dropped view is made again. A caller learns nothing of
+// items outside its view, nor of upstreams that have no item for it.
 //
-// All of it is safe for concurrent use. The package is pure: it knows no clock,
-// no network and no log. It does not decide who may see what, which is up to
-// policy, and not how names are made, which is up to namespace.
+// All of it is safe for concurrent use. The package is pure: it has no clock, network or
+// log. Package policy decides who may see an item, and package namespace makes its name.
 package catalog

@@ -13,10 +13,9 @@ const (
 	truncationMark  = "\n[… shortened by the gateway]"
 )
 
-// mergeInstructions joins what the parts say about themselves, each under a
-// heading with the prefix that the part's names carry. Where all together is
-// too long, the longest are shortened. A single upstream without a prefix is
-// quoted as it is.
+// mergeInstructions joins the instructions of the parts, each under a heading with the
+// prefix of the part. If the result is too long, the longest ones are truncated. The
+// instructions of a single upstream without a prefix are returned without a heading.
 func mergeInstructions(parts []*Part) string {
 	if len(parts) == 1 && parts[0].naming.Prefix() == "" {
 		return parts[0].source.Instructions
@@ -31,7 +30,7 @@ func mergeInstructions(parts []*Part) string {
 			texts = append(texts, &text{name: cmp.Or(p.naming.Prefix(), p.Upstream()), body: body})
 		}
 	}
-	// The short ones leave what they do not need to the longer ones.
+	// Short instructions leave their remaining space to longer ones.
 	byLength := slices.SortedStableFunc(slices.Values(texts), func(a, b *text) int {
 		return cmp.Compare(len(a.body), len(b.body))
 	})
@@ -53,8 +52,7 @@ func mergeInstructions(parts []*Part) string {
 	return b.String()
 }
 
-// shorten returns at most n bytes of text, with a mark at the end when
-// something is missing.
+// truncate returns at most n bytes of text, with a mark at the end if something is missing.
 func truncate(text string, n int) string {
 	if len(text) <= n {
 		return text

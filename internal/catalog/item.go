@@ -16,55 +16,54 @@ type Entry struct {
 	Native string
 	Public string
 	Raw    wire.Raw // the item as clients see it
-	// Input and Output are a tool's schemas to hold arguments and results
-	// against, nil where there are none, or none that can be checked. Output is
-	// nil too where nothing is checked.
+	// Input and Output are the schemas of a tool for arguments and results, nil if there are
+	// none or they cannot be checked. Output is nil, too, if results are not checked.
 	Input, Output *toolschema.Schema
 
 	part     *Part
 	index    int    // among the table's entries of the kind
 	next     *Entry // the same web address, listed by a later upstream
 	repeated bool   // an earlier upstream lists the same web address
-	// own is the name that the item would have if no other had it; "" for most. Rules
-	// that refuse it refuse this item.
+	// preferredName is the public name that the item would have if no other item had it, "" for
+	// most. Rules that deny that name deny this item.
 	preferredName string
-	// early says that the item will have that name unless an upstream before lists it,
-	// which is not known yet. Policy must allow it under both.
+	// provisional says that the item will get its preferred name unless an earlier upstream lists
+	// it, which is not known yet. Policy must allow both names.
 	provisional bool
 }
 
-// Fault is what is remarkable about an item.
+// Issue is what is reported about an item.
 type Issue uint8
 
-// The faults. Quarantined items and duplicates are not published.
+// The issues. Items that are quarantined, held or duplicates are not published.
 const (
-	Quarantined   Issue = iota // it lacks what its schema requires
+	Quarantined   Issue = iota // a required member is missing
 	Duplicate                  // its upstream lists the name more than once; the first counts
-	Clash                      // another item has the public name that it would have
+	Clash                      // another item has its public name
 	Shortened                  // the native name does not fit into a public one
-	Nonconforming              // it does not keep to the specification, and is published
-	Sanitized                  // something was taken out of its text
-	Unmatched                  // an override is for an item that the upstream does not have
-	Held                       // its definition is not the accepted one; it is not published
+	Nonconforming              // it violates the specification and is published
+	Sanitized                  // characters were removed from its text
+	Unmatched                  // an override names no item of the upstream
+	Held                       // its definition is not the pinned one
 )
 
-// String returns the fault in one word.
+// String returns the issue in one word.
 func (f Issue) String() string {
 	return [...]string{"quarantined", "duplicate", "clash", "shortened", "nonconforming", "sanitized", "unmatched", "held"}[f]
 }
 
-// Finding reports something about an item, for logs and checks.
+// Finding is an issue of one item, for logs and checks.
 type Finding struct {
 	Issue    Issue
 	Kind     call.Kind
 	Upstream string
-	Native   string // "" when the item has no usable name, or it is about no item
-	Public   string // "" when the item is not published
+	Native   string // "" if there is no item with a usable name
+	Public   string // "" if the item is not published
 	Reason   string
 
-	Against conform.Kind    // of what is Nonconforming, Quarantined or Duplicate: the fault against the specification
-	Mended  bool            // and whether clients get it without
-	Removed sanitize.Counts // of what is Sanitized: what was taken out
+	Against conform.Kind    // the violation; for Nonconforming, Quarantined and Duplicate
+	Mended  bool            // clients do not see the violation
+	Removed sanitize.Counts // for Sanitized
 }
 
 // String returns the finding as one line.

@@ -5,10 +5,9 @@ import "mcpgateway/internal/call"
 // Upstream returns the name of the upstream that lists the item.
 func (e *Entry) Upstream() string { return e.part.Upstream() }
 
-// Own returns the public name that the item would have if no other had it, "" where
-// it has that.
+// PreferredName returns the public name that the item would have if no other item had it,
+// "" if it has that name.
 func (e *Entry) PreferredName() string { return e.preferredName }
 
-// Entries returns the items that lists show, in their order. The caller must not
-// change it.
+// Entries returns the listed items in order. The slice must not be changed.
 func (v *View) Entries(kind call.Kind) []*Entry { return v.listed[kind] }

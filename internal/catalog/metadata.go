@@ -9,16 +9,16 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Enriches reports whether results get the metadata that the catalog has and that
-// the upstream did not send with them (SEP-2093).
+// Enriches reports whether results get metadata of the catalog that the upstream did not
+// send (SEP-2093).
 func (t *Table) Enriches() bool { return t.opts.Enrich }
 
-// Enriches is that of the table.
+// Enriches is Enriches of the table.
 func (v *View) Enriches() bool { return v.table.opts.Enrich }
 
-// Describe returns what the catalog knows of a resource, under the URI that it was
-// asked for with: the list's item, else what the first template says that can
-// expand to the URI, nil where there is neither that may be seen.
+// Describe returns the description of a resource under the URI of the request: its list
+// item, otherwise one made from the first template that matches. It returns nil if the
+// caller sees neither.
 func (v *View) Describe(t Target) wire.Raw {
 	if t.Entry != nil {
 		return t.Entry.Raw
@@ -31,10 +31,10 @@ func (v *View) Describe(t Target) wire.Raw {
 	return nil
 }
 
-// filled returns the resource that a template describes, once its URI is known.
+// filled returns the description of a resource with this URI, made from its template.
 func (v *View) filled(template wire.Raw, uri string) wire.Raw {
 	e := wire.NewEdit(template)
-	e.Remove(e.Root(), "uri") // what a template means by one is not known
+	e.Remove(e.Root(), "uri") // a template has no URI
 	for m := range e.Root().Members() {
 		if m.Is("uriTemplate") {
 			e.ReplaceString(m.Key, "uri")
@@ -47,9 +47,8 @@ func (v *View) filled(template wire.Raw, uri string) wire.Raw {
 	return enrich.ListItem(e.Bytes())
 }
 
-// describer returns what the catalog knows of the resources that a read of the
-// target may answer with: of the target itself, and of others of its upstream that
-// are listed.
+// describer returns a function that describes the resources in the result of reading the
+// target: the target itself and listed resources of its upstream.
 func (v *View) describer(t Target) func(uri string) wire.Raw {
 	return func(uri string) wire.Raw {
 		if uri == t.Public {
@@ -62,8 +61,7 @@ func (v *View) describer(t Target) func(uri string) wire.Raw {
 	}
 }
 
-// Enrich returns the result of reading the target, under public names, with the
-// metadata that it lacks.
+// Enrich adds missing metadata to the result of reading the target, under public names.
 func (v *View) Enrich(t Target, result wire.Raw) wire.Raw {
 	if !v.table.opts.Enrich {
 		return result
@@ -71,8 +69,8 @@ func (v *View) Enrich(t Target, result wire.Raw) wire.Raw {
 	return enrich.ReadResult(result, v.describer(t))
 }
 
-// Metadata returns the result of resources/metadata as the catalog has it, for a
-// client of the revision, and false when the catalog does not know the resource.
+// Metadata returns the result of resources/metadata from the catalog, for a client of the
+// revision, and false if the catalog does not know the resource.
 func (v *View) Metadata(t Target, rev wire.Revision, now time.Time) (wire.Raw, bool) {
 	resource := v.Describe(t)
 	if resource == nil {

@@ -14,18 +14,18 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// MetaUnavailable is the member of a list's _meta that names the upstreams
-// which the list lacks.
+// MetaUnavailable is the member of a list's _meta that names the upstreams whose items are
+// missing.
 const MetaUnavailable = "mcpgateway/unavailable"
 
-// ttlStep is how finely the time to live of a list is told. A page is encoded
-// anew at most once per step.
+// ttlStep is the step of the time to live of a list. A page is encoded anew at most once per
+// step.
 const ttlStep = 100 * time.Millisecond
 
-// page is a run of listed items, and its encodings once they were asked for.
+// page is a run of listed items with their encodings.
 type page struct {
 	start, end int
-	next       string // the cursor of the page after, "" for the last
+	next       string // the cursor of the next page, "" for the last one
 	kept       [downlevel.ItemClasses]atomic.Pointer[encoded]
 }
 
@@ -35,15 +35,14 @@ type encoded struct {
 	tally downlevel.Counts
 }
 
-// freshness says how current the merged lists of a view are.
+// freshness says for how long the lists of a view are current.
 type freshness struct {
-	until   time.Time // zero: not at all
+	until   time.Time // zero for not current
 	private bool
 }
 
-// freshnessOf merges that of the parts: the first one to go stale counts, and
-// one that is private makes all of it private. A list that lacks a part is not
-// to be kept.
+// freshnessOf merges the freshness of parts: the earliest end counts, and one private part
+// makes the lists private. A list without the items of a part must not be kept.
 func freshnessOf(parts []*Part) freshness {
 	var f freshness
 	complete := len(parts) > 0
@@ -61,7 +60,7 @@ func freshnessOf(parts []*Part) freshness {
 	return f
 }
 
-// ttl returns the milliseconds that a list may be kept from now on.
+// ttl returns for how many milliseconds a list may be kept.
 func (f freshness) ttl(now time.Time) int64 {
 	if left := f.until.Sub(now); left > 0 {
 		return left.Truncate(ttlStep).Milliseconds()
@@ -69,7 +68,7 @@ func (f freshness) ttl(now time.Time) int64 {
 	return 0
 }
 
-// appendMembers appends what modern results say of that, with a comma.
+// appendMembers appends the members of modern results for the freshness, with a comma.
 func (f freshness) appendMembers(b []byte, ttl int64) []byte {
 	b = append(b, `"resultType":"complete","ttlMs":`...)
 	b = strconv.AppendInt(b, ttl, 10)
@@ -79,7 +78,7 @@ func (f freshness) appendMembers(b []byte, ttl int64) []byte {
 	return append(b, `,"cacheScope":"public",`...)
 }
 
-// paginate cuts the listed items of a kind into pages. There is always one.
+// paginate splits the listed items of a kind into pages. There is at least one.
 func (v *View) paginate(kind call.Kind) []*page {
 	var pages []*page
 	listed := v.listed[kind]
@@ -94,11 +93,10 @@ func (v *View) paginate(kind call.Kind) []*page {
 	return append(pages, &page{start: start, end: len(listed)})
 }
 
-// Page returns one page of a merged list, the whole result object as clients of
-// the revision can take it, and what was replaced in its items for that. The
-// cursor is "" for the first page. The error is -32602 for a cursor that is none
-// of this list, and -32603 when every upstream is down: a list that is empty for
-// that reason would be a lie.
+// Page returns one page of a merged list as a result for clients of the revision, and what was
+// changed in its items for the revision. The cursor is "" for the first page. The error is
+// -32602 for a cursor of another list, and -32603 if every upstream is down: an empty list
+// would be wrong.
 func (v *View) Page(kind call.Kind, rev wire.Revision, cursor string, now time.Time) (wire.Raw, downlevel.Counts, *wire.Error) {
 	if len(v.parts) > 0 && len(v.unavailable) == len(v.parts) {
 		return nil, downlevel.Counts{}, UnavailableError(v.unavailable)
@@ -108,7 +106,7 @@ func (v *View) Page(kind call.Kind, rev wire.Revision, cursor string, now time.T
 		return nil, downlevel.Counts{}, err
 	}
 	i, _ := slices.BinarySearchFunc(v.pages[kind], at, func(p *page, at int) int { return p.end - at - 1 })
-	i = min(i, len(v.pages[kind])-1) // behind the last item
+	i = min(i, len(v.pages[kind])-1) // the cursor is behind the last item
 	p := v.pages[kind][i]
 	class := downlevel.ItemClassOf(rev)
 	var ttl int64
@@ -126,12 +124,10 @@ func (v *View) Page(kind call.Kind, rev wire.Revision, cursor string, now time.T
 	return enc.raw, enc.tally, nil
 }
 
-// isModern reports whether lists of the class have the envelope of the modern
-// era: it has a class of its own.
+// isModern reports whether lists of the class have the envelope of the modern era.
 func isModern(class downlevel.ItemClass) bool { return class == downlevel.ItemsAsListed }
 
-// keep keeps an encoding of the whole page and returns it, or that of another
-// class if both are the same.
+// keep stores and returns an encoding of the whole page, or an equal one of another class.
 func (p *page) keep(class downlevel.ItemClass, enc *encoded) *encoded {
 	for i := range p.kept {
 		if same := p.kept[i].Load(); same != nil && bytes.Equal(same.raw, enc.raw) {
@@ -143,14 +139,14 @@ func (p *page) keep(class downlevel.ItemClass, enc *encoded) *encoded {
 	return enc
 }
 
-// encode returns the page's items from start on as a result.
+// encode returns the items of the page from start on as a result.
 func (v *View) encode(kind call.Kind, class downlevel.ItemClass, ttl int64, start int, p *page) *encoded {
 	return v.encodeItems(kind, class, ttl, v.listed[kind][start:p.end], p.next, v.unavailable)
 }
 
-// encodeItems returns items as a result: next is the cursor of the page after,
-// lacking are the upstreams that the list lacks. The small members come first, so
-// that who looks for them need not walk over the items.
+// encodeItems returns items as a result. next is the cursor of the next page, lacking are the
+// upstreams whose items are missing. The small members come first, so that readers find
+// them without parsing the items.
 func (v *View) encodeItems(kind call.Kind, class downlevel.ItemClass, ttl int64, items []*Entry, next string, lacking []Unavailable) *encoded {
 	size := 512 + 256*len(lacking) + len(v.table.opts.ServerInfo)
 	for _, e := range items {
@@ -182,7 +178,7 @@ func (v *View) encodeItems(kind call.Kind, class downlevel.ItemClass, ttl int64,
 	return &encoded{ttl, append(b, ']', '}'), sum}
 }
 
-// appendMeta appends the result's _meta and a comma, or nothing.
+// appendMeta appends the _meta of the result and a comma, or nothing.
 func (v *View) appendMeta(b []byte, modern bool, lacking []Unavailable) []byte {
 	info := v.table.opts.ServerInfo
 	if !modern {
@@ -230,14 +226,14 @@ func (u Unavailable) appendMembers(b []byte) []byte {
 	return wire.AppendString(b, u.Reason)
 }
 
-// Data returns what an error about the upstream says of it.
+// Data returns the data of an error about the upstream.
 func (u Unavailable) Data() wire.Raw {
 	return append(u.appendMembers([]byte{'{'}), `,"retryable":true}`...)
 }
 
-// UnavailableError returns the error that a client gets when what it wants is with one of
-// the upstreams in list, of which there is at least one. Its data is that of the
-// first, and lists all of them when there are more.
+// UnavailableError returns the error for a name that belongs to one of the upstreams in list,
+// which must not be empty. Its data is that of the first upstream, and lists all of them if
+// there are more.
 func UnavailableError(list []Unavailable) *wire.Error {
 	data := list[0].appendMembers([]byte{'{'})
 	data = append(data, `,"retryable":true`...)

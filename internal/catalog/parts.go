@@ -1,10 +1,10 @@
 package catalog
 
-// Parts returns the upstreams that may be named, in the order of the
-// configuration. The caller must not change the slice.
+// Parts returns the upstreams that the caller may know, in the order of the configuration.
+// The slice must not be changed.
 func (v *listings) Parts() []*Part { return v.parts }
 
-// Part returns the upstream of that name if it may be named, else nil.
+// Part returns the upstream with this name, nil if the caller may not know it.
 func (v *listings) Part(upstream string) *Part {
 	for _, p := range v.parts {
 		if p.Upstream() == upstream {
@@ -14,6 +14,6 @@ func (v *listings) Part(upstream string) *Part {
 	return nil
 }
 
-// Parts returns all upstreams, in the order of the configuration. The caller
-// must not change the slice.
+// Parts returns all upstreams in the order of the configuration. The slice must not be
+// changed.
 func (t *Table) Parts() []*Part { return t.parts }

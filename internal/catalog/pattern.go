@@ -11,17 +11,17 @@ import (
 	"mcpgateway/internal/namespace"
 )
 
-// pattern is a template that URIs are matched with.
+// pattern matches URIs with a template.
 type pattern struct {
 	entry    *Entry
-	naming   *namespace.Naming // the naming that the template was published with
-	lead     string            // what every expansion begins with
+	naming   *namespace.Naming // that published the template
+	lead     string            // the beginning of every expansion
 	template *uritemplate.Template
 	vars     int
 }
 
-// rank is 0 for templates of an upstream without a prefix that clash, and so stand
-// under its name, else 1.
+// rank is 0 for clashing templates of an upstream without a prefix, which are published under
+// its name, and 1 for others.
 func (p *pattern) rank() int {
 	if p.naming.Prefix() != "" && !namespace.IsWeb(p.entry.Native) {
 		return 0
@@ -29,12 +29,11 @@ func (p *pattern) rank() int {
 	return 1
 }
 
-// maxMatching bounds what one URI may cost to match with templates, in bytes
-// times variables, some tens of milliseconds at worst. Templates come from
-// upstreams and URIs from clients, so both may be made to be slow together.
+// maxMatching bounds the cost of matching one URI with templates, in bytes times variables.
+// Both may be hostile: templates come from upstreams and URIs from clients.
 const maxMatching = 1 << 19
 
-// matching iterates over the patterns that can expand to uri, in their order.
+// matching iterates over the patterns that can expand to uri, in order.
 func matching(patterns []pattern, uri string) iter.Seq[pattern] {
 	return func(yield func(pattern) bool) {
 		cost := 0
@@ -52,30 +51,29 @@ func matching(patterns []pattern, uri string) iter.Seq[pattern] {
 	}
 }
 
-// newPattern returns the pattern of a template under its public name or its
-// native one, and false where nothing can be matched with it within bounds.
+// newPattern returns the pattern of a template under its public or its native name. It
+// returns false if the template is invalid.
 func newPattern(e *Entry, text string, space *namespace.Naming) (pattern, bool) {
 	if conform.TemplateError(e.Native) != "" {
-		return pattern{}, false // nothing was checked
+		return pattern{}, false // conformance was not checked
 	}
 	template, err := uritemplate.New(text)
 	if err != nil {
-		return pattern{}, false // the native text was one, and a prefix has plain characters only
+		return pattern{}, false // impossible: the native text is a template, and the prefix is plain
 	}
 	lead, _, _ := strings.Cut(text, "{")
 	return pattern{e, space, lead, template, conform.TemplateVars(text)}, true
 }
 
-// addPattern makes a template's URIs resolvable where no prefix shows whose
-// they are.
+// addPattern makes URIs of a template without a prefix resolvable.
 func (t *Table) addPattern(e *Entry, space *namespace.Naming) {
 	if p, ok := newPattern(e, e.Public, space); ok {
 		t.patterns = append(t.patterns, p)
 	}
 }
 
-// natives returns the templates of a part under their native names. They are
-// compiled when something is first matched with any.
+// natives returns the templates of a part under their native names. They are compiled at the
+// first use.
 func (t *Table) natives(of *Part) []pattern {
 	t.nativeOnce.Do(func() {
 		t.native = make(map[*Part][]pattern)

@@ -9,20 +9,18 @@ import (
 	"mcpgateway/internal/plaintext"
 )
 
-// Bounds on the search for near names, which any client can set off.
+// Bounds on the search for similar names, which any client can cause.
 const (
 	maxSimilar      = 3    // names returned
-	maxDistance     = 3    // edits between names that are near
-	lettersEdit     = 4    // letters of a name for each edit, one at least
+	maxDistance     = 3    // edits between similar names
+	lettersEdit     = 4    // letters of a name per edit; one edit is always allowed
 	maxCompared     = 1000 // names whose distance is computed
-	maxSimilarQuery = 128  // bytes of a name that is searched for at all
+	maxSimilarQuery = 128  // bytes of the longest name that is searched for
 )
 
-// SimilarNames returns up to three public names that the caller may have meant, the
-// nearest first: those of items with this native name, and those that differ in
-// a few characters and begin alike. What a prefix has in common counts for nothing:
-// where both names have the same, what follows is compared. All are names that the
-// view lists.
+// SimilarNames returns up to three listed public names that the caller may have meant, the
+// most similar first: names of items with this native name, and names that begin alike and
+// differ in a few characters. A common prefix of the upstream is not compared.
 func (v *View) SimilarNames(kind call.Kind, public string) []string {
 	if public == "" || len(public) > maxSimilarQuery {
 		return nil

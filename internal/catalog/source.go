@@ -11,64 +11,61 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Options say how a table is made.
+// Options configure a table.
 type Options struct {
 	Policy *policy.Policy // never nil
 
 	PageItems int // most items of one page; 0 means DefaultPageItems
 	PageBytes int // most bytes of a page's items, if it has more than one; 0 means DefaultPageBytes
 
-	// ServerInfo goes into the _meta of modern pages, so that nobody has to
-	// edit them afterwards. Nil for none.
+	// ServerInfo is put into the _meta of modern pages when they are encoded. Nil for none.
 	ServerInfo wire.Raw
 
-	// Schemas keeps compiled schemas, and what was found out about items, from one
-	// table to the next; nil: every table does all of it anew.
+	// Schemas keeps compiled schemas and the results of checks from one table to the next. If
+	// it is nil, every table compiles and checks anew.
 	Schemas *conform.Cache
 
-	// Enrich says that resources get the type that their MIME type tells, and
-	// results the metadata that the catalog has: see [Table.Enriches].
+	// Enrich adds types to resources by their MIME types, and metadata of the catalog to
+	// results: see [Table.Enriches].
 	Enrich bool
 }
 
-// The bounds of a page where none are given.
+// The default bounds of a page.
 const (
 	DefaultPageItems = 1000
 	DefaultPageBytes = 4 << 20
 )
 
-// Source is what one upstream brings into the table. Nobody changes what it
-// refers to afterwards.
+// Source is the contribution of one upstream to a table. It must not be changed.
 type Source struct {
 	Naming       *namespace.Naming
-	Revision     wire.Revision // "" while it is not known
-	Capabilities wire.Raw      // nil while they are not known
+	Revision     wire.Revision // "" if unknown
+	Capabilities wire.Raw      // nil if unknown
 	Instructions string
-	Items        [call.Kinds][]wire.Raw // valid JSON each, in the upstream's own order, with native names
+	Items        [call.Kinds][]wire.Raw // valid JSON with native names, in the order of the upstream
 	Freshness    Freshness
-	Down         *Down // nil while the upstream is ready
-	// NeverListed says that nobody knows what the upstream lists: no catalog of it was
-	// ever gathered. It may have any name that nothing else keeps from it.
+	Down         *Down // nil if the upstream is up
+	// NeverListed says that the upstream was never listed. It may have any name that no other
+	// rule keeps from it.
 	NeverListed bool
 	Rules       Rules
-	// HeldTools says for each tool why it is not to be published, "" for those
-	// that may be; nil: all may be.
+	// HeldTools says for each tool why it is held back, "" for tools that may be published. Nil
+	// holds back none.
 	HeldTools []string
 }
 
-// Rules are what the configuration says of how an upstream's items and answers
-// are treated.
+// Rules are how the configuration treats items and results of an upstream.
 type Rules struct {
 	Conformance    conform.Mode
-	ValidateInput  bool // arguments are held against the inputSchema of a tool
+	ValidateInput  bool // check arguments against the inputSchema of the tool
 	Sanitize       sanitize.Classes
 	ToolOverride   map[string]Override // by native name
 	PromptOverride map[string]Override
 }
 
-// Override says how an item is published otherwise than its upstream has it.
+// Override says how an item is published differently.
 type Override struct {
-	Name        string // takes the place of the native name in the public one; "" keeps it
+	Name        string // instead of the native name in the public one; "" for none
 	Title       string // "" keeps the upstream's
 	Description string // "" keeps the upstream's
 	Hidden      bool   // it is not published, and cannot be used
@@ -85,23 +82,23 @@ func (r *Rules) override(kind call.Kind, native string) Override {
 	}
 }
 
-// Freshness says how long a catalog may be taken for current.
+// Freshness says for how long a catalog is current.
 type Freshness struct {
 	At      time.Time     // when it was gathered
-	TTL     time.Duration // for how long since then; 0 or less: not at all
+	TTL     time.Duration // since At; 0 or less for none
 	Private bool          // it is for one principal and must not be shared
 }
 
-// Down says why and since when an upstream does not serve. The reason is for
-// clients: it holds no secret and no internal address.
+// Down says why and since when an upstream is down. The reason is shown to clients: it
+// contains no secret and no internal address.
 type Down struct {
 	Since  time.Time
 	Reason string
-	// Starting says that the first attempt to reach it has not ended.
+	// Starting says that the first attempt to connect has not ended.
 	Starting bool
 }
 
-// Part is one upstream's part of a table. It is immutable.
+// Part is one upstream in a table. It is immutable.
 type Part struct {
 	source Source
 	naming *namespace.Naming
@@ -111,24 +108,24 @@ type Part struct {
 // Upstream returns the upstream's name.
 func (p *Part) Upstream() string { return p.naming.Upstream() }
 
-// Naming returns the naming to rewrite with. Unlike the source's it knows the
-// URIs that were renamed because they clash.
+// Naming returns the naming for messages of the upstream. It includes the URIs that were
+// renamed because they clash.
 func (p *Part) Naming() *namespace.Naming { return p.naming }
 
-// Revision returns the revision that the upstream speaks, "" when unknown.
+// Revision returns the protocol revision of the upstream, "" if unknown.
 func (p *Part) Revision() wire.Revision { return p.source.Revision }
 
-// Capabilities returns what the upstream declared, nil when unknown.
+// Capabilities returns the capabilities of the upstream, nil if unknown.
 func (p *Part) Capabilities() wire.Raw { return p.source.Capabilities }
 
-// Rules returns how the upstream's items and answers are treated. The caller
-// must not change it.
+// Rules returns how items and results of the upstream are treated. The caller must not
+// change them.
 func (p *Part) Rules() *Rules { return &p.source.Rules }
 
-// Down returns why the upstream does not serve, nil when it does.
+// Down returns why the upstream is down, nil if it is up.
 func (p *Part) Down() *Down { return p.source.Down }
 
-// empty reports whether nothing is known of what the upstream offers.
+// empty reports whether no items of the upstream are known.
 func (p *Part) empty() bool {
 	for _, items := range p.source.Items {
 		if len(items) > 0 {
@@ -138,18 +135,17 @@ func (p *Part) empty() bool {
 	return true
 }
 
-// hasResources reports whether the upstream can be asked for resources, as far
-// as is known.
+// hasResources reports whether the upstream may have resources.
 func (p *Part) hasResources() bool {
 	caps := p.source.Capabilities
 	return caps == nil || wire.ValueOf(caps).Get("resources").Exists()
 }
 
-// leads returns what the public names of items begin with that the part may have
-// beside those that it lists: any where its catalog is not known, else resources.
+// leads returns the beginnings of public names that unlisted items of the part may have: of
+// all kinds if its catalog is unknown, otherwise of resources.
 func (p *Part) leads() [call.Kinds][]string { return p.leadsOf(p.empty()) }
 
-// leadsOf takes the catalog for unknown, or not.
+// leadsOf returns the leads for a known or an unknown catalog.
 func (p *Part) leadsOf(unknown bool) [call.Kinds][]string {
 	var leads [call.Kinds][]string
 	if unknown {

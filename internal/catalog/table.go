@@ -12,14 +12,13 @@ import (
 	"mcpgateway/internal/toolschema"
 )
 
-// Table is the merged catalog of all upstreams. It is immutable but for what
-// its views keep once it is computed.
+// Table is the merged catalog of all upstreams. It is immutable, except that it keeps views.
 type Table struct {
 	opts     Options
 	parts    []*Part
 	byName   map[string]*Part
 	byPrefix map[string]*Part // parts with a prefix
-	open     *Part            // the only part without a prefix, nil when there are none or several
+	open     *Part            // the only part without a prefix, nil if there is not exactly one
 
 	entries  [call.Kinds][]*Entry // in the order of lists
 	public   [call.Kinds]map[string]*Entry
@@ -27,16 +26,16 @@ type Table struct {
 	findings []Finding
 
 	views viewCache
-	sole  atomic.Pointer[View] // where all callers have the same rights
+	sole  atomic.Pointer[View] // if all callers have the same rights
 
 	spelledOnce sync.Once
-	spelled     map[spelledURI][]*Entry // the resources by their canonical URIs
+	spelled     map[spelledURI][]*Entry // resources by their canonical URIs
 
 	nativeOnce sync.Once
-	native     map[*Part][]pattern // the templates, as their upstreams have them
+	native     map[*Part][]pattern // templates under their native names
 }
 
-// Build merges the sources, which stand in the order of the configuration.
+// Build merges the sources, in the order of the configuration.
 func Build(opts Options, sources []Source) *Table {
 	if opts.PageItems <= 0 {
 		opts.PageItems = DefaultPageItems
@@ -74,8 +73,7 @@ func Build(opts Options, sources []Source) *Table {
 	return t
 }
 
-// sanitizeInstructions takes out of what a part says of itself what its rules
-// say.
+// sanitizeInstructions sanitizes the instructions of a part by its rules.
 func (t *Table) sanitizeInstructions(p *Part) {
 	text, taken := p.Rules().Sanitize.Text(p.source.Instructions)
 	if p.source.Instructions = text; taken != (sanitize.Counts{}) {
@@ -85,8 +83,8 @@ func (t *Table) sanitizeInstructions(p *Part) {
 	}
 }
 
-// Findings reports clashes, names that do not fit, and items left out. The
-// order is the same for the same sources. The caller must not change it.
+// Findings returns what was reported about items, in an order that depends only on the
+// sources. The slice must not be changed.
 func (t *Table) Findings() []Finding { return t.findings }
 
 // Part returns the part of the upstream with this name.
@@ -95,8 +93,7 @@ func (t *Table) Part(upstream string) (*Part, bool) {
 	return p, ok
 }
 
-// Counts returns how many items of each kind are published by upstreams that
-// are not down.
+// Counts returns how many items of each kind are published by upstreams that are up.
 func (t *Table) Counts() [call.Kinds]int {
 	var n [call.Kinds]int
 	for kind, entries := range t.entries {
@@ -109,9 +106,8 @@ func (t *Table) Counts() [call.Kinds]int {
 	return n
 }
 
-// View returns what a principal sees of the table by what this client speaks; nil
-// stands for a client of which that is not known. Callers with the same rights
-// share one.
+// View returns the view of a principal with this client, nil for an unknown client. Callers
+// with the same rights share a view.
 func (t *Table) View(who *call.Principal, client *call.Client) *View {
 	if v := t.sole.Load(); v != nil {
 		return v
@@ -132,8 +128,8 @@ func (t *Table) View(who *call.Principal, client *call.Client) *View {
 	return v
 }
 
-// sameURI returns the listed resources of a part of which a URI is the canonical
-// spelling, where it matters what lists say of them.
+// sameURI returns the listed resources of a part of which a URI is the canonical spelling, if
+// policy reads the descriptions of resources.
 func (t *Table) sameURI(p *Part, native string) []*Entry {
 	if !t.opts.Policy.ReadsItems() {
 		return nil
@@ -155,8 +151,7 @@ type spelledURI struct {
 	uri  string
 }
 
-// owner returns the part with a prefix that a public URI names, nil when it
-// names none.
+// owner returns the part with a prefix that a public URI names, nil for none.
 func (t *Table) owner(public string) *Part {
 	o, ok := namespace.OwnerOf(public)
 	if !ok {

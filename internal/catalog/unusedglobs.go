@@ -12,13 +12,13 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Idle is a glob of the policy that covers nothing.
+// UnusedGlob is a glob of the policy that covers nothing.
 type UnusedGlob struct {
 	policy.Pattern
-	Suggestion string // a name that it would cover but for a slip of the pen, "" for none
+	Suggestion string // a name that the glob almost covers, "" for none
 }
 
-// Path says where it stands: in the list of an upstream or in a rule with a name.
+// Path returns the place of the glob: a list of an upstream, or a rule.
 func (i UnusedGlob) Path() string {
 	if i.Upstream != "" {
 		return "upstreams." + i.Upstream + "." + i.Place
@@ -26,10 +26,10 @@ func (i UnusedGlob) Path() string {
 	return fmt.Sprintf("policy rule %q: %s", i.Rule, i.Place)
 }
 
-// String says where it stands, and what of it.
+// String returns the place and the reason.
 func (i UnusedGlob) String() string { return i.Path() + " " + i.Reason() }
 
-// Reason says what of it.
+// Reason says why the glob is reported.
 func (i UnusedGlob) Reason() string {
 	s := fmt.Sprintf("%q matches nothing", i.Text)
 	if !i.OfUpstreams {
@@ -41,16 +41,16 @@ func (i UnusedGlob) Reason() string {
 	return s
 }
 
-// Idle returns the globs of a policy that cover nothing of what there is, in the
-// order of [policy.Policy.Patterns]. It takes a table whose upstreams have all listed
-// what they have; lacking are those that are configured and not in it. Nothing is said
-// of a glob that may cover what is not known: an item of an upstream that lacks or lists
-// nothing at all, or a resource that only a template tells of.
+// UnusedGlobs returns the globs of a policy that cover nothing, in the order of
+// [policy.Policy.Patterns]. Every upstream of the table must have been listed; lacking are
+// the configured upstreams that are not in it. A glob is left out if it may cover something
+// unknown: an item of an upstream that is lacking or lists nothing, or a resource that only
+// a template describes.
 func (t *Table) UnusedGlobs(of *policy.Policy, lacking []*namespace.Naming) []UnusedGlob {
 	var out []UnusedGlob
 	for _, p := range of.Patterns() {
 		if p.CanBegin("") && strings.Trim(p.Text, "*") == "" {
-			continue // everything is what is meant
+			continue // it is meant to cover everything
 		}
 		names, open := t.coverable(&p, lacking)
 		if open {
@@ -69,8 +69,8 @@ func (t *Table) UnusedGlobs(of *policy.Policy, lacking []*namespace.Naming) []Un
 	return out
 }
 
-// coverable returns the names that a glob is about, and whether there may be others that
-// it covers.
+// coverable returns the names that a glob may cover, and whether it may cover unknown names,
+// too.
 func (t *Table) coverable(p *policy.Pattern, lacking []*namespace.Naming) (names []string, open bool) {
 	for _, s := range lacking {
 		if p.OfUpstreams {
@@ -104,7 +104,7 @@ func (t *Table) coverable(p *policy.Pattern, lacking []*namespace.Naming) (names
 	return names, open
 }
 
-// leadOf is what public names of a space begin with.
+// namePrefixOf returns the beginning of the public names of a kind.
 func namePrefixOf(s *namespace.Naming, kind call.Kind) string {
 	switch {
 	case !isURI(kind):
@@ -116,8 +116,8 @@ func namePrefixOf(s *namespace.Naming, kind call.Kind) string {
 	}
 }
 
-// names appends the names of what a part has: native ones of all that its upstream
-// lists, or the public ones of what is published, or would be once its definition is accepted.
+// names appends the names of the items of a part: the native names of all items, or the
+// public names of published and held items.
 func (t *Table) names(names []string, p *Part, kind call.Kind, native bool) []string {
 	if !native {
 		for _, e := range t.entries[kind] {
@@ -139,8 +139,8 @@ func (t *Table) names(names []string, p *Part, kind call.Kind, native bool) []st
 	return names
 }
 
-// nearest returns the name that a glob with asterisks at its ends, or none, covers but
-// for a few characters.
+// nearest returns the name that a glob, with asterisks only at its ends, covers except for a
+// few characters.
 func nearest(text string, names []string) string {
 	core := strings.Trim(text, "*")
 	if core == "" || strings.Contains(core, "*") || len(core) > maxSimilarQuery {

@@ -15,24 +15,23 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// View is what one set of rights sees of a table. It is immutable but for the
-// pages that it keeps once they are encoded. What lists show it shares with the
-// views of other rights to whom they show the same.
+// View is what callers with the same rights see of a table. It is immutable, except that it
+// keeps encoded pages. Views with the same listings share them.
 type View struct {
 	*listings
 	table    *Table
 	rights   *policy.Rights
-	policies [call.Kinds][]*policy.ItemPolicy // of the entries
+	policies [call.Kinds][]*policy.ItemPolicy // by index of the entry
 }
 
-// shown is what lists show.
+// listings are what lists show to callers.
 type listings struct {
-	allowed     [call.Kinds][]bool   // which entries are visible
-	listed      [call.Kinds][]*Entry // what lists show, in their order
+	allowed     [call.Kinds][]bool   // by index of the entry: it is visible
+	listed      [call.Kinds][]*Entry // in the order of lists
 	pages       [call.Kinds][]*page
-	starts      [call.Kinds][]int // where the items of each part begin in listed; one more than parts
-	parts       []*Part           // that may be named
-	named       []bool            // which of all parts these are
+	starts      [call.Kinds][]int // index in listed of the first item of each part, and the length
+	parts       []*Part           // that the caller may know
+	named       []bool            // by index of the part: the caller may know it
 	unavailable []Unavailable
 	fresh       freshness
 
@@ -40,33 +39,33 @@ type listings struct {
 	extensions   wire.Raw
 }
 
-// Target is where a public name leads to.
+// Target is the item to which a public name leads.
 type Target struct {
 	Part   *Part
-	Kind   call.Kind // Resource for a URI, also where a Template was asked for and the name is none
+	Kind   call.Kind // Resource for a URI that is not the text of a template, also for a Template
 	Public string
 	Native string
-	Entry  *Entry // nil for a URI that no list has
-	// Policy is what policy has to say about it.
+	Entry  *Entry // nil for an unlisted URI
+	// Policy is the policy for the item.
 	Policy *policy.ItemPolicy
-	// misspelledAt is the part that a URI would lead to if it were canonical. It is set
-	// only for a URI that does not resolve, and only if the caller may know the part.
+	// misspelledAt is the part to which a URI would lead if it were canonical. It is set only
+	// for a URI that does not resolve, and only if the caller may know the part.
 	misspelledAt *Part
-	// Unconfirmed says that it is not known whether there is such an item, nor what the
-	// configuration makes of it: see [View.ResolveUnavailable].
+	// Unconfirmed says that the catalog of the upstream is unknown, so there may be no such
+	// item, or the configuration may hide or rename it: see [View.ResolveUnavailable].
 	Unconfirmed bool
 }
 
-// Unavailable is an upstream that a list lacks.
+// Unavailable is an upstream whose items are missing in lists.
 type Unavailable struct {
 	Upstream string
 	Since    time.Time
 	Reason   string
-	Starting bool // its first attempt has not ended
+	Starting bool // its first attempt to connect has not ended
 }
 
-// newView judges all entries. What lists show is taken from others, by what is
-// visible, where they have it.
+// newView makes a view. It takes the listings from existing, which returns those of another
+// view with the same visible entries, or nil.
 func newView(t *Table, rights *policy.Rights, others func(visible string) *listings) (v *View, visible string) {
 	v = &View{table: t, rights: rights}
 	var allowed [call.Kinds][]bool
@@ -117,7 +116,7 @@ func newView(t *Table, rights *policy.Rights, others func(visible string) *listi
 	return v, string(key)
 }
 
-// appendBits appends flags as text.
+// appendBits appends flags as bits.
 func appendBits(b []byte, flags []bool) []byte {
 	for i, f := range flags {
 		if i%8 == 0 {
@@ -130,13 +129,13 @@ func appendBits(b []byte, flags []bool) []byte {
 	return b
 }
 
-// judge asks policy about a listed item of a part. own is the name that it would have if
-// no other had it, "" where it has that.
+// itemPolicy returns the policy for a listed item of a part. preferred is the public name that
+// the item would have if no other item had it, "" if it has that name.
 func (v *View) itemPolicy(kind call.Kind, p *Part, public, own, native string, raw wire.Raw) *policy.ItemPolicy {
 	return v.rights.ForItem(policy.Item{Kind: kind, Upstream: p.Upstream(), Public: public, PreferredName: own, Native: native, Raw: raw})
 }
 
-// PolicyFor returns what policy has to say about an item of a part, listed or not.
+// PolicyFor returns the policy for an item of a part, listed or not.
 func (v *View) PolicyFor(kind call.Kind, p *Part, public, native string) *policy.ItemPolicy {
 	if j := v.listedPolicy(kind, p, public, native); j != nil {
 		return j
@@ -147,7 +146,7 @@ func (v *View) PolicyFor(kind call.Kind, p *Part, public, native string) *policy
 	return v.itemPolicy(kind, p, public, "", native, nil)
 }
 
-// judgedEntry returns what policy has to say about a listed item, nil if it is not listed.
+// listedPolicy returns the policy for a listed item, nil if the item is not listed.
 func (v *View) listedPolicy(kind call.Kind, p *Part, public, native string) *policy.ItemPolicy {
 	for e := v.table.public[kind][public]; e != nil; e = e.next {
 		if e.part == p && e.Native == native {
@@ -157,10 +156,9 @@ func (v *View) listedPolicy(kind call.Kind, p *Part, public, native string) *pol
 	return nil
 }
 
-// RefusalOf returns why a name does not resolve: what was decided about the item
-// that has it, or about the URI that no list has, and that there is none where
-// nobody does. t is what Resolve returned. It is for those who may know what exists,
-// never for the caller.
+// RefusalOf returns the decision because of which a name does not resolve: the one about the
+// item with this name or about the unlisted URI, otherwise [policy.RuleUnknown]. t is what
+// Resolve returned. The decision is for the audit and for operators, never for the caller.
 func (v *View) RefusalOf(kind call.Kind, public string, t Target) policy.Decision {
 	if e := v.table.public[kind][public]; e != nil {
 		return v.policies[kind][e.index].Listed()
@@ -171,11 +169,11 @@ func (v *View) RefusalOf(kind call.Kind, public string, t Target) policy.Decisio
 	return policy.Decision{Effect: policy.Deny, Rule: policy.RuleUnknown}
 }
 
-// Restricts reports whether callers of the view may be refused some item of a kind
-// of the part, whether or not there is one.
+// Restricts reports whether policy could refuse callers an item of a kind of the part,
+// whether or not there is one.
 func (v *View) Restricts(kind call.Kind, p *Part) bool { return v.rights.MayRefuse(kind, p.Upstream()) }
 
-// list finds out which entries of a kind are listed.
+// list finds the listed entries of a kind.
 func (v *View) list(kind call.Kind, entries []*Entry) {
 	starts := make([]int, 0, len(v.table.parts)+1)
 	listed := make([]*Entry, 0, len(entries))
@@ -193,9 +191,9 @@ func (v *View) list(kind call.Kind, entries []*Entry) {
 	v.listed[kind], v.starts[kind] = listed, starts
 }
 
-// pick returns the entry that serves a public name: of several that share a
-// web address the first whose upstream is not down, else the first. It is nil
-// when none may be used.
+// serving returns the entry that serves a public name. Several entries may share a web
+// address: the first one whose upstream is up serves it, otherwise the first. It returns
+// nil if the caller may use none of them.
 func (v *View) serving(head *Entry) *Entry {
 	var first *Entry
 	for e := head; e != nil; e = e.next {
@@ -212,14 +210,14 @@ func (v *View) serving(head *Entry) *Entry {
 	return first
 }
 
-// Resolve returns where a public name or URI leads to. It is false for a name
-// that nobody has and for one that may not be used, in the same way. The
-// Target of a URI that policy refuses and no list has then has a judgement and no part.
+// Resolve returns the target of a public name or URI. It returns false both for a name that
+// does not exist and for one that the caller may not use. The Target of an unlisted URI that
+// policy refuses has a Policy and no Part.
 //
-// A URI is found by who lists it, else by its prefix, else by the template that
-// it matches, else it goes to the only upstream without a prefix. A Template
-// that nobody lists is taken for a URI: completion refers to both in one way.
-// Listed names resolve without allocating.
+// A listed URI leads to the upstream that lists it. Another URI leads to the upstream in its
+// prefix, to the upstream whose template matches it, or to the only upstream without a
+// prefix. A Template that is not listed is resolved as a URI, because completion refers to
+// both in the same way. Listed names resolve without allocating.
 func (v *View) Resolve(kind call.Kind, public string) (Target, bool) {
 	if e := v.serving(v.table.public[kind][public]); e != nil {
 		return Target{Part: e.part, Kind: kind, Public: public, Native: e.Native, Entry: e, Policy: v.policies[kind][e.index]}, true
@@ -234,8 +232,8 @@ func (v *View) Resolve(kind call.Kind, public string) (Target, bool) {
 	}
 }
 
-// unlisted resolves a URI that no list has. If policy refuses it at several parts, the
-// first refusal is what is returned.
+// unlisted resolves an unlisted URI. If policy refuses it at several parts, it returns the
+// first refusal.
 func (v *View) unlisted(public string) (Target, bool) {
 	t := v.table
 	var refused Target
@@ -263,7 +261,7 @@ func (v *View) unlisted(public string) (Target, bool) {
 		if v.named[p.index] {
 			return refused, false
 		}
-		// Where it may not be named it is as if there were no such upstream.
+		// If the caller may not know the upstream, the URI resolves as if it did not exist.
 	}
 	for p := range matching(t.patterns, public) {
 		native, ok := p.naming.NativeURI(public)
@@ -286,8 +284,8 @@ func (v *View) unlisted(public string) (Target, bool) {
 	return refused, false
 }
 
-// owner returns the part with a prefix that a public URI names, nil when it names
-// none that may be named.
+// owner returns the part with a prefix that a public URI names, nil if it names none that the
+// caller may know.
 func (v *View) owner(public string) *Part {
 	if p := v.table.owner(public); p != nil && v.named[p.index] {
 		return p
@@ -295,7 +293,7 @@ func (v *View) owner(public string) *Part {
 	return nil
 }
 
-// target returns the target of an unlisted URI if it may be used.
+// target returns the target of an unlisted URI, if the caller may use it.
 func (v *View) target(p *Part, public, native string) (Target, bool) {
 	if !p.hasResources() {
 		return Target{}, false
@@ -311,8 +309,8 @@ func (v *View) target(p *Part, public, native string) (Target, bool) {
 	return t, true
 }
 
-// judgeUnlisted asks policy about a resource that no list of the table has; raw is
-// what is known of it, or nil.
+// unlistedPolicy returns the policy for an unlisted resource. raw is its description by the
+// upstream, or nil.
 func (v *View) unlistedPolicy(p *Part, public, native string, raw wire.Raw) *policy.ItemPolicy {
 	it := unlistedItem(p, public, native)
 	it.Raw = raw
@@ -323,18 +321,18 @@ func (v *View) unlistedPolicy(p *Part, public, native string, raw wire.Raw) *pol
 	return j
 }
 
-// unlistedItem returns what policy judges an unlisted resource by.
+// unlistedItem returns an unlisted resource for policy.
 func unlistedItem(p *Part, public, native string) policy.Item {
 	it := policy.Item{Kind: call.Resource, Upstream: p.Upstream(), Public: public, Native: native}
 	if !p.naming.IsPublicURI(public, native) {
-		it.PreferredName = p.naming.PublicURI(native) // a template that clashes is published under another prefix
+		it.PreferredName = p.naming.PublicURI(native) // expansions of a template that clashes have another prefix
 		it.Noncanonical = !p.naming.Fallback().IsPublicURI(public, native)
 	}
 	it.Noncanonical = it.Noncanonical || canonical.Violation(native) != ""
 	return it
 }
 
-// PolicyItem returns what policy judges the target by.
+// PolicyItem returns the target for policy.
 func (t Target) PolicyItem() policy.Item {
 	if t.Entry != nil {
 		return policy.Item{Kind: t.Kind, Upstream: t.Part.Upstream(), Public: t.Public, PreferredName: t.Entry.preferredName, Native: t.Native, Raw: t.Entry.Raw}
@@ -343,8 +341,8 @@ func (t Target) PolicyItem() policy.Item {
 }
 
 // SpellingError returns the error for a URI that policy refuses because it is neither
-// listed nor canonical, nil for another target. It says the same whether or not there is
-// such a resource.
+// listed nor canonical, nil for another target. The error does not depend on whether there
+// is such a resource.
 func (t Target) SpellingError() *wire.Error {
 	p := t.misspelledAt
 	if p == nil {
@@ -374,8 +372,7 @@ func (v *View) ResultChecker(t Target, method string, rev wire.Revision) conform
 	return s
 }
 
-// Asked is what results are rewritten against: contents of the requested
-// resource carry the URI as the client asked for it.
+// Asked returns the resource of the call, whose URI results repeat as the client wrote it.
 func (t Target) Asked() namespace.Asked {
 	if t.Kind != call.Resource {
 		return namespace.Asked{}
@@ -383,8 +380,8 @@ func (t Target) Asked() namespace.Asked {
 	return namespace.Asked{Native: t.Native, Public: t.Public}
 }
 
-// Listed returns what lists say of a resource, nil when none has it that may be
-// seen. It implements conform.Listed.
+// Listed returns the description of a listed resource, nil if the caller sees none with this
+// URI. It implements conform.Listed.
 func (v *View) Listed(uri string) wire.Raw {
 	if e := v.serving(v.table.public[call.Resource][uri]); e != nil {
 		return e.Raw
@@ -392,25 +389,25 @@ func (v *View) Listed(uri string) wire.Raw {
 	return nil
 }
 
-// Unavailable returns the upstreams that are down, of those that may be named.
-// The caller must not change it.
+// Unavailable returns the upstreams that are down and that the caller may know. The caller
+// of the method must not change the slice.
 func (v *View) Unavailable() []Unavailable { return v.unavailable }
 
-// Starting reports whether an upstream that may be named is on its first attempt.
+// Starting reports whether the first attempt to connect to an upstream that the caller may
+// know is still running.
 func (v *View) Starting() bool {
 	return slices.ContainsFunc(v.unavailable, func(u Unavailable) bool { return u.Starting })
 }
 
-// Reaches reports whether something of an upstream may be shown, whatever it lists: it
-// may list other things to one principal than to others.
+// Reaches reports whether the caller may be shown an item of an upstream, whatever it lists:
+// it may list other items to this principal.
 func (v *View) Reaches(upstream string) bool {
 	p, ok := v.table.Part(upstream)
 	return ok && (v.named[p.index] || v.rights.MayAllow(upstream, p.leadsOf(true)))
 }
 
-// UnavailableFor returns the upstreams that a name which did not resolve may belong
-// to: they are down, and what they offer is not known. Whoever gets none can
-// tell the client that the name is unknown.
+// UnavailableFor returns the upstreams to which a name that did not resolve may belong: they
+// are down, and their catalogs are unknown. If there are none, the name is unknown.
 func (v *View) UnavailableFor(kind call.Kind, public string) []Unavailable {
 	var out []Unavailable
 	for _, p := range v.parts {
@@ -422,10 +419,10 @@ func (v *View) UnavailableFor(kind call.Kind, public string) []Unavailable {
 	return out
 }
 
-// ResolveUnavailable returns where a name leads if it belongs to an upstream that is among the
-// suspects. It is false for others. What the configuration makes of the item is not in
-// it: that may be published under another name, hidden, or held. So it is for asking
-// the caller something, not for calls.
+// ResolveUnavailable returns the target of a name at an upstream that UnavailableFor
+// returns, and false for other upstreams. The target does not reflect the configuration
+// of the item, which may be renamed, hidden or held back: use it to ask the caller
+// something, not for calls.
 func (v *View) ResolveUnavailable(kind call.Kind, public, upstream string) (Target, bool) {
 	p := v.Part(upstream)
 	if p == nil {
@@ -452,8 +449,8 @@ func (v *View) presume(kind call.Kind, public string, p *Part) (Target, bool) {
 	return Target{Part: p, Kind: kind, Public: public, Native: native, Policy: j, Unconfirmed: true}, true
 }
 
-// elsewhere reports whether a URI belongs to another part by its prefix, so
-// that one without a prefix cannot have it.
+// elsewhere reports whether the prefix of a URI names another part. An upstream without a
+// prefix then cannot have the URI.
 func (v *View) elsewhere(kind call.Kind, p *Part, public string) bool {
 	if !isURI(kind) {
 		return false
@@ -492,6 +489,5 @@ func mergeExtensions(parts []*Part) wire.Raw {
 // Upstreams that are down declare what they did when they were last seen.
 func (v *View) Extensions() wire.Raw { return v.extensions }
 
-// Instructions returns what the upstreams say about themselves, "" when they
-// say nothing.
+// Instructions returns the merged instructions of the upstreams, "" for none.
 func (v *View) Instructions() string { return v.instructions }

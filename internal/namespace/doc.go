@@ -1,5 +1,5 @@
-// Package namespace gives the items of many upstreams names that do not
-// collide, and finds the way back.
+// Package namespace gives the items of many upstreams names that do not collide, and
+// converts these names back.
 //
 //	                 native                    public
 //	tool, prompt     read_file                 files__read_file
@@ -14,38 +14,34 @@
 //
 // # Names
 //
-// A public name is one that every model provider accepts: [A-Za-z0-9_-]{1,64}.
-// A name that cannot be had by putting the prefix in front is cleaned,
-// shortened, and told apart by a hash of the native name. A native name that
-// itself looks like the outcome of that gets a hash too, so no upstream can take
-// the public name of another item. The public name depends on nothing but the
-// upstream's own naming and the native name: an upstream that comes or goes
-// changes no name.
+// A public name is one that every model provider accepts: [A-Za-z0-9_-]{1,64}. If the
+// prefix and the native name do not make such a name, the name is cleaned, shortened, and
+// gets a hash of the native name. A native name that looks like a hashed one gets a hash,
+// too, so no upstream can take the public name of another item. The public name depends
+// only on the naming of the upstream and on the native name: other upstreams that come or
+// go change no name.
 //
 // # URIs
 //
-// Every string comes back as it was: what follows the prefix is never escaped
-// or normalized. A prefix followed by a scheme is a scheme itself (RFC 3986,
-// 3.1). Native text that does not begin with a scheme in lower case is marked
-// "0", which no scheme begins with; upper case is among that because readers of
-// URIs may turn schemes into lower case. Hosts of MCP Apps accept only ui://,
-// so there the upstream's name goes into the authority: before a dot what
-// followed ui://, before a tilde what followed ui: without slashes.
+// Every URI can be converted back: the text after the prefix is never escaped or
+// normalized. A prefix followed by a scheme is a scheme itself (RFC 3986, 3.1). Native text
+// without a lower-case scheme is marked with "0", which is not the beginning of a scheme.
+// Upper case is marked because readers of URIs may turn schemes into lower case. Hosts of
+// MCP Apps accept only ui://, so ui: URIs have the upstream's name in their authority: a
+// dot separates it from what followed ui://, a tilde from what followed ui: without
+// slashes.
 //
-// For templates (RFC 6570) the same mapping is used. The prefix never touches
-// an expression, so whatever a public template expands to has the native
-// template's expansion as its native form.
+// Templates (RFC 6570) are converted in the same way. The prefix never touches an
+// expression, so the native form of an expansion is an expansion of the native template.
 //
-// An upstream without a prefix keeps its URIs and, where they are well formed,
-// its names.
+// An upstream without a prefix keeps its URIs and its well-formed names.
 //
 // # Rewriting
 //
-// What refers to an item inside a message is rewritten in both directions, and
-// nothing else is: text, tool arguments and tool names inside sampling requests
-// stay. All other bytes stay as they came, and a message without references is
-// returned as the slice that it is. Where an upstream repeats a member, every
-// occurrence is rewritten, since it is not known which one a client reads.
+// References to items inside a message are rewritten in both directions. Text, tool
+// arguments and tool names in sampling requests are not. All other bytes are unchanged,
+// and a message without references is returned as the same slice. If an upstream repeats
+// a member, every occurrence is rewritten, because clients differ in which one they read.
 //
 // The package is pure. A [Naming] is immutable and safe for concurrent use.
 package namespace

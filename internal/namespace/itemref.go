@@ -5,7 +5,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// ItemRef is the reference to an item that a request holds.
+// ItemRef is the reference of a request to an item.
 type ItemRef struct {
 	Kind call.Kind
 	Name string // the public name or URI, as the client wrote it
@@ -14,10 +14,10 @@ type ItemRef struct {
 	at     wire.Value
 }
 
-// ItemRefOf returns what a client's request refers to, and false when requests of
-// its method refer to nothing or, like resources/list, need not. The params must have
-// passed the strict check for clients: without duplicate keys there is one
-// reading of them. The error is a *wire.Error with CodeInvalidParams.
+// ItemRefOf returns the reference of a client's request. It returns false if requests of the
+// method have no reference, or need not have one, such as resources/list. The params must
+// have passed the strict check for clients, which refuses duplicate keys. The error is a
+// *wire.Error with CodeInvalidParams.
 func ItemRefOf(method string, params wire.Raw) (ItemRef, bool, error) {
 	root := wire.ValueOf(params)
 	m := wire.MethodOf(method)
@@ -46,8 +46,8 @@ func refAt(kind call.Kind, method string, params wire.Raw, at wire.Value, path, 
 	return ItemRef{kind, name, params, place}, true, nil
 }
 
-// With returns the params with the native name in the place of the public one,
-// the same slice when they are equal.
+// With returns the params with the native name instead of the public one. It returns the
+// same slice if the names are equal.
 func (r ItemRef) With(native string) wire.Raw {
 	if native == r.Name {
 		return r.params

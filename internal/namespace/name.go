@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// MetaNative is the member of an item's _meta that holds its native name where
-// the public one does not show it.
+// MetaNative is the member of an item's _meta with its native name. Items have it if the
+// public name does not contain the native one.
 const MetaNative = "mcpgateway/native"
 
 const (
@@ -17,9 +17,8 @@ const (
 	tailLen  = len(hashMark) + hashLen
 )
 
-// Name returns the public name of a tool or prompt, and whether it is the
-// plain one: the prefix, the separator and the native name, or the native name
-// alone where there is no prefix.
+// Name returns the public name of a tool or prompt, and whether it is the plain one: the
+// prefix, the separator and the native name.
 func (s *Naming) Name(native string) (public string, plain bool) {
 	if wellFormed(native) && len(s.namePrefix)+len(native) <= maxName && !looksHashed(native) {
 		return s.namePrefix + native, true
@@ -27,14 +26,14 @@ func (s *Naming) Name(native string) (public string, plain bool) {
 	return s.HashedName(native), false
 }
 
-// HashedName returns the public name that a native name has when the plain one
-// cannot be had: cleaned, shortened, and ending in a hash of the native name.
+// HashedName returns the public name for a native name whose plain public name is not
+// available: cleaned, shortened, and with a hash of the native name at its end.
 func (s *Naming) HashedName(native string) string {
 	sum := sha256.Sum256([]byte(native))
 	var b strings.Builder
 	b.Grow(maxName)
 	b.WriteString(s.namePrefix)
-	bad := false // a run of characters that cannot stay becomes one underscore
+	bad := false // a run of unusable characters becomes one underscore
 	for _, r := range native {
 		if b.Len() == maxName-tailLen {
 			break
@@ -65,9 +64,8 @@ func nameByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
 }
 
-// looksHashed reports whether a name ends as HashedName lets names end. Such a
-// native name is never published plainly: it could be the public name that
-// another item gets.
+// looksHashed reports whether a name ends like a hashed one. Such a native name is never
+// published plainly: it could be the hashed name of another item.
 func looksHashed(name string) bool {
 	if len(name) < tailLen {
 		return false

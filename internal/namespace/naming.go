@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Naming is the naming of one upstream. It is immutable.
+// Naming makes the public names and URIs of one upstream. It is immutable.
 type Naming struct {
 	upstream   string
-	prefix     string  // "" leaves names and URIs alone
-	namePrefix string  // what public names begin with: prefix and separator, or ""
-	uiPrefix   string  // what public ui: URIs begin with
-	fallback   *Naming // names items that clash where there is no prefix; nil where there is one
+	prefix     string  // "" leaves names and URIs unchanged
+	namePrefix string  // of public names: prefix and separator, or ""
+	uiPrefix   string  // of public ui: URIs
+	fallback   *Naming // names items that clash; nil with a prefix
 
-	// Native URIs that are published otherwise than the rule says, and the
-	// way back. Both are nil in most spaces.
+	// Native URIs that are published under another URI than the rule makes, and the way back.
+	// Both are usually nil.
 	renamed map[string]string
 	origin  map[string]string
 }
@@ -26,9 +26,9 @@ var (
 	separatorForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,4}$`)
 )
 
-// New returns the naming of an upstream. The prefix may be empty; otherwise it
-// has the form of an upstream's name, and the separator must stand nowhere in
-// it, nor begin in it, or two upstreams could make one name.
+// New returns the naming of an upstream. The prefix may be empty; otherwise it has the form
+// of an upstream's name. The separator must not occur in the prefix, nor overlap its end:
+// two upstreams could make the same name.
 func New(upstream, prefix, separator string) (*Naming, error) {
 	switch {
 	case !upstreamForm.MatchString(upstream):
@@ -52,15 +52,15 @@ func New(upstream, prefix, separator string) (*Naming, error) {
 // Upstream returns the upstream's name.
 func (s *Naming) Upstream() string { return s.upstream }
 
-// Prefix returns the prefix, "" when there is none.
+// Prefix returns the prefix, "" for none.
 func (s *Naming) Prefix() string { return s.prefix }
 
-// NamePrefix returns what the plain public names of tools and prompts begin with: the
-// prefix and the separator, or "".
+// NamePrefix returns the beginning of plain public names of tools and prompts: the prefix
+// and the separator, or "".
 func (s *Naming) NamePrefix() string { return s.namePrefix }
 
-// Fallback returns the naming for items that clash: that of the upstream's
-// name as prefix when the space has no prefix, else the space itself.
+// Fallback returns the naming for items that clash. Without a prefix it is the naming with
+// the upstream's name as prefix, otherwise it is s itself.
 func (s *Naming) Fallback() *Naming {
 	if s.fallback != nil {
 		return s.fallback
@@ -68,8 +68,8 @@ func (s *Naming) Fallback() *Naming {
 	return s
 }
 
-// WithRenamed returns a space that publishes the native URIs and templates
-// which are keys of uris as the values, and all others as s does.
+// WithRenamed returns a naming that publishes the native URIs and templates in the keys of
+// uris as the values, and all others as s does.
 func (s *Naming) WithRenamed(uris map[string]string) *Naming {
 	if len(uris) == 0 {
 		return s

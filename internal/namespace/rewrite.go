@@ -7,16 +7,15 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Asked is the resource that a call named. The zero Asked stands for calls
-// that named none.
+// Asked is the resource that a call named. The zero Asked stands for a call without one.
 type Asked struct {
 	Native string
-	Public string // as the client wrote it, which need not be how the gateway would
+	Public string // as the client wrote it
 }
 
-// Result rewrites the result of a call for the client: references to
-// resources, and those in the asks that an input_required result holds. The
-// resource that was asked for is named exactly as the client named it.
+// Result rewrites the result of a call for the client: references to resources, also in the
+// input requests of an input_required result. The resource of the call keeps the URI that
+// the client used.
 func (s *Naming) Result(method string, result wire.Raw, asked Asked) wire.Raw {
 	if s.keeps() && asked.Native == asked.Public {
 		return result
@@ -54,7 +53,7 @@ func (s *Naming) Result(method string, result wire.Raw, asked Asked) wire.Raw {
 	return r.bytes(result)
 }
 
-// AskParams rewrites the params of a question that an upstream asks.
+// AskParams rewrites the params of a request of an upstream to the client.
 func (s *Naming) AskParams(method string, params wire.Raw) wire.Raw {
 	if method != wire.MethodSample || s.keeps() || !mayRefer(params) {
 		return params
@@ -64,7 +63,7 @@ func (s *Naming) AskParams(method string, params wire.Raw) wire.Raw {
 	return r.bytes(params)
 }
 
-// NoteParams rewrites the params of a notification that an upstream sends.
+// NoteParams rewrites the params of an upstream's notification.
 func (s *Naming) NoteParams(method string, params wire.Raw) wire.Raw {
 	if method != wire.NoteResourceUpdated || s.keeps() {
 		return params
@@ -74,8 +73,8 @@ func (s *Naming) NoteParams(method string, params wire.Raw) wire.Raw {
 	return r.bytes(params)
 }
 
-// Error rewrites an error that an upstream answered a call with: data.uri,
-// which names a resource that was not found. The error itself is not changed.
+// Error rewrites data.uri in an upstream's error, the URI of a resource that was not found.
+// It does not change its argument.
 func (s *Naming) Error(e *wire.Error, asked Asked) *wire.Error {
 	if e.Data == nil || s.keeps() && asked.Native == asked.Public {
 		return e
@@ -101,19 +100,18 @@ func (s *Naming) Error(e *wire.Error, asked Asked) *wire.Error {
 	return &c
 }
 
-// keeps reports whether the space leaves every URI as it is.
+// keeps reports whether the naming leaves every URI unchanged.
 func (s *Naming) keeps() bool { return s.prefix == "" && s.renamed == nil }
 
-// mayRefer reports whether a document can hold a block that refers to a
-// resource: the type of one is "resource" or "resource_link", which an
-// upstream can write plainly or with \u escapes. Most results can be passed on
-// after this look.
+// mayRefer reports whether a document may contain a block that refers to a resource. The
+// type of such a block is "resource" or "resource_link", plain or with \u escapes. Most
+// results contain none and need no further parsing.
 func mayRefer(doc wire.Raw) bool {
 	return bytes.Contains(doc, []byte("resource")) || bytes.Contains(doc, []byte(`\u`))
 }
 
-// rewriter collects the changes to one document. Its edit begins with the
-// first change, so that a document without any costs nothing.
+// rewriter collects the changes to one document. It makes the edit at the first change, so
+// an unchanged document costs nothing.
 type rewriter struct {
 	naming *Naming
 	asked  Asked
@@ -134,7 +132,7 @@ func (r *rewriter) replace(doc wire.Raw, at wire.Value, with string) {
 	r.edit.ReplaceString(at, with)
 }
 
-// uris rewrites every member of obj that has this name and is a string.
+// uris rewrites every string member of obj with this name.
 func (r *rewriter) uris(doc wire.Raw, obj wire.Value, name string) {
 	for m := range obj.Members() {
 		if m.Is(name) {
@@ -157,8 +155,7 @@ func (r *rewriter) uri(doc wire.Raw, at wire.Value) {
 	}
 }
 
-// blocks rewrites content blocks: an array of them, or a single one as prompts
-// and sampling have it.
+// blocks rewrites content blocks: an array, or a single block as in prompts and sampling.
 func (r *rewriter) blocks(doc wire.Raw, v wire.Value) {
 	if v.Kind() == '[' {
 		for el := range v.Elements() {
@@ -195,9 +192,8 @@ func (r *rewriter) block(doc wire.Raw, v wire.Value) {
 	}
 }
 
-// leaf rewrites a block inside the result of a tool that a sampling message
-// holds. Such blocks hold no further results, and a hostile one that does must
-// not make us go deeper.
+// blockInToolResult rewrites a block in a tool result in a sampling message. Such blocks
+// contain no further results, so a hostile one cannot make the recursion deeper.
 func (r *rewriter) blockInToolResult(doc wire.Raw, v wire.Value) {
 	for m := range v.Members() {
 		if m.Is("type") && m.Value.IsString("tool_result") {
@@ -226,7 +222,7 @@ func (r *rewriter) sampling(doc wire.Raw, params wire.Value) {
 	}
 }
 
-// asks rewrites the questions of an input_required result (2026-07-28,
+// inputRequests rewrites the requests of an input_required result (2026-07-28,
 // basic/patterns/mrtr).
 func (r *rewriter) inputRequests(doc wire.Raw, requests wire.Value) {
 	for m := range requests.Members() {
@@ -241,10 +237,9 @@ func (r *rewriter) inputRequests(doc wire.Raw, requests wire.Value) {
 	}
 }
 
-// Item rewrites one item of an upstream's list: its name, uri or uriTemplate
-// becomes public, and so do the references to resources in a tool's _meta
-// (MCP Apps). With mark, _meta says what the native name is. The item must
-// have the name member, a string.
+// Item rewrites one item of an upstream's list: its name, uri or uriTemplate, and the
+// references to resources in a tool's _meta (MCP Apps). With mark, _meta gets the native
+// name. The item must have the name member, a string.
 func (s *Naming) Item(kind call.Kind, raw wire.Raw, public string, mark bool) wire.Raw {
 	r := rewriter{naming: s}
 	root := wire.ValueOf(raw)
@@ -280,7 +275,7 @@ func (s *Naming) Item(kind call.Kind, raw wire.Raw, public string, mark bool) wi
 	return r.bytes(raw)
 }
 
-// NameMember returns the member of a list item that names it.
+// NameMember returns the member with the name of a list item.
 func NameMember(kind call.Kind) string {
 	switch kind {
 	case call.Resource:

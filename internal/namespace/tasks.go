@@ -2,14 +2,12 @@ package namespace
 
 import "mcpgateway/internal/wire"
 
-// TaskIDs gives the public ids of an upstream's tasks. One that it answers with
-// "" keeps its native id.
+// TaskIDs returns the public id of an upstream's task, "" to keep the native one.
 type TaskIDs func(native string) (public string)
 
-// Task rewrites a message about a task for the client: the result of a request
-// about tasks, or the params of a notification. What the message holds of the
-// result, the error or the questions of the call that made the task, a
-// tools/call, is rewritten like those.
+// Task rewrites a message about a task for the client: the result of a request about tasks,
+// or the params of a notification. The result, the error and the input requests of the
+// tools/call that made the task are rewritten as in an answer to that call.
 //
 //	taskId, _meta related-task.taskId              everywhere
 //	result{…} error{data{uri}} inputRequests{…}    of tasks/get and notifications/tasks (2026-07-28)
@@ -33,8 +31,8 @@ func (s *Naming) Task(message wire.Raw, public TaskIDs) wire.Raw {
 	return r.bytes(message)
 }
 
-// TaskIDs rewrites the ids of tasks in a message that announces a task, or that
-// says which task it belongs to, and nothing else.
+// TaskIDs rewrites only the ids of tasks, in a message that announces a task or belongs to
+// one.
 func (s *Naming) TaskIDs(message wire.Raw, public TaskIDs) wire.Raw {
 	r := rewriter{naming: s}
 	root := wire.ValueOf(message)
@@ -73,7 +71,7 @@ func (r *rewriter) related(doc wire.Raw, message wire.Value, public TaskIDs) {
 	}
 }
 
-// tasks rewrites every id of a task in obj.
+// tasks rewrites every task id in obj.
 func (r *rewriter) tasks(doc wire.Raw, obj wire.Value, public TaskIDs) {
 	for m := range obj.Members() {
 		if m.Is("taskId") {

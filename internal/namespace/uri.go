@@ -5,7 +5,7 @@ import "strings"
 const (
 	uiScheme = "ui:"
 	uiRoot   = "ui://"
-	rawMark  = "0:" // stands where a scheme would: what follows is native text that begins with none
+	rawMark  = "0:" // stands in the place of a scheme before native text without one
 )
 
 // PublicURI returns the public form of a native URI, or of a native template
@@ -15,15 +15,15 @@ func (s *Naming) PublicURI(native string) string {
 	return lead + mark + rest
 }
 
-// IsPublicURI reports whether public is the public form of a native URI. Other spellings
-// may have that native form, too. It does not allocate.
+// IsPublicURI reports whether public is the public form of a native URI. Other texts may
+// lead to the same native URI. It does not allocate.
 func (s *Naming) IsPublicURI(public, native string) bool {
 	lead, mark, rest := s.publicURI(native)
 	public, ok := strings.CutPrefix(public, lead)
 	return ok && strings.HasPrefix(public, mark) && public[len(mark):] == rest
 }
 
-// publicURI returns the parts that the public form of a native URI is put together from.
+// publicURI returns the parts of the public form of a native URI.
 func (s *Naming) publicURI(native string) (lead, mark, rest string) {
 	if public, ok := s.renamed[native]; ok {
 		return "", "", public
@@ -42,11 +42,10 @@ func (s *Naming) publicURI(native string) (lead, mark, rest string) {
 	}
 }
 
-// NativeURI returns the native form of a public URI or template, and false for
-// one that is not of this space. It is the inverse of [Naming.PublicURI], and
-// takes also what a public template expands to. Web addresses, and all URIs
-// where there is no prefix, are their own native form. It allocates for ui:
-// URIs alone.
+// NativeURI returns the native form of a public URI or template, and false for one of
+// another naming. It is the inverse of [Naming.PublicURI], and also accepts expansions of
+// public templates. Web addresses, and all URIs without a prefix, are their own native
+// form. It allocates only for ui: URIs.
 func (s *Naming) NativeURI(public string) (native string, ok bool) {
 	if native, ok = s.origin[public]; ok {
 		return native, true
@@ -64,20 +63,19 @@ func (s *Naming) NativeURI(public string) (native string, ok bool) {
 	return owner.native(public)
 }
 
-// Owner is what a public URI says about whose it is.
+// Owner is the upstream that a public URI names.
 type Owner struct {
-	Name string // the upstream's name where ByUpstream, else its prefix
+	Name string // the upstream's name if ByUpstream, otherwise its prefix
 	ui   bool
-	at   int // where the text after the owner's name begins
+	at   int // the index after the name
 }
 
-// ByUpstream reports whether the owner is named by its upstream's name, as ui:
-// URIs do, and not by its prefix.
+// ByUpstream reports whether the URI names the upstream by its name, as ui: URIs do, and
+// not by its prefix.
 func (o Owner) ByUpstream() bool { return o.ui }
 
-// OwnerOf reads who owns a public URI, and false when the URI has neither a
-// prefix nor an upstream in it. It does not know whether there is such a
-// prefix or upstream.
+// OwnerOf returns the owner that a public URI names, and false if it names none. It does
+// not know which upstreams there are.
 func OwnerOf(public string) (Owner, bool) {
 	if rest, ok := strings.CutPrefix(public, uiRoot); ok {
 		n := upstreamLen(rest)
@@ -93,8 +91,8 @@ func OwnerOf(public string) (Owner, bool) {
 	return Owner{public[:n], false, n + 1}, true
 }
 
-// native returns what is left of public without its owner, and false for a
-// form that PublicURI and expansions of its templates never have.
+// native returns the native form of a public URI, and false for a text that neither
+// PublicURI nor the expansion of a template makes.
 func (o Owner) native(public string) (string, bool) {
 	rest := public[o.at:]
 	if !o.ui {
@@ -112,8 +110,8 @@ func (o Owner) native(public string) (string, bool) {
 	return "", false
 }
 
-// IsWeb reports whether a URI is of http or https. Those are never renamed: a
-// client may open them by itself.
+// IsWeb reports whether a URI is an http or https URI. Those are never renamed, because
+// clients may open them themselves.
 func IsWeb(uri string) bool {
 	n := strings.IndexByte(uri, ':')
 	if n != 4 && n != 5 {
@@ -122,8 +120,8 @@ func IsWeb(uri string) bool {
 	return strings.EqualFold(uri[:n], "http") || strings.EqualFold(uri[:n], "https")
 }
 
-// schemeLen returns the length of the scheme in lower case that uri begins
-// with (RFC 3986, 3.1), 0 when there is none.
+// schemeLen returns the length of the lower-case scheme at the beginning of uri (RFC 3986,
+// 3.1), 0 for none.
 func schemeLen(uri string) int {
 	for i := range len(uri) {
 		switch c := uri[i]; {
@@ -138,7 +136,7 @@ func schemeLen(uri string) int {
 	return 0
 }
 
-// upstreamLen returns the length of the upstream's name that s begins with.
+// upstreamLen returns the length of the name of an upstream at the beginning of s.
 func upstreamLen(s string) int {
 	for i := range len(s) {
 		c := s[i]
