@@ -234,9 +234,7 @@ func TestAnswersThatAServerDoesNotTake(t *testing.T) {
 				s.life(1).line(`{"jsonrpc":"2.0","id":"%0200d","method":"ping"}`, n)
 			}
 			synctest.Wait()
-			r.mu.Lock()
-			w := r.conn.(*lineConn).writer
-			r.mu.Unlock()
+			w := r.current().(*lineConn).writer
 			w.mu.Lock()
 			waiting := len(w.pending)
 			w.mu.Unlock()

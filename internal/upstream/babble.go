@@ -19,9 +19,9 @@ func (c *Connector) babbles(text []byte) {
 	if text != nil {
 		reason, advice = diagnose.ReasonNonProtocolOutput, diagnose.NonProtocolOutput(text, c.o.Mask)
 	}
-	c.update(func(s *Snapshot) {
-		if s.State == Connecting {
-			s.Reason, s.Advice = reason, advice
+	c.update(func(s *state) {
+		if s.snapshot.State == Connecting {
+			s.snapshot.Reason, s.snapshot.Advice = reason, advice
 		}
 	})
 }

@@ -2,13 +2,6 @@ package upstream
 
 import "mcpgateway/internal/upstream/protocol"
 
-// current returns the present conversation, nil if there is none.
-func (c *Connector) current() protocol.Conn {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.conn
-}
-
 // suspect has the conversation check whether the server is still there.
 func (c *Connector) suspect() {
 	if conn := c.current(); conn != nil {

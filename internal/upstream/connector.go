@@ -17,61 +17,47 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Connector holds the conversation with one upstream and opens it again when it
-// is lost. One goroutine, that of [Connector.Run], opens and ends
-// conversations; all other methods may be called by many goroutines at once, at
-// any time.
+// Connector keeps a conversation with one upstream open, and opens another one when it
+// is lost. The goroutine of [Connector.Run] opens and ends conversations; all other
+// methods may be called by many goroutines at once, at any time.
 type Connector struct {
 	o      *Options
-	slots  *fairLimiter // one for each call that may run, of all sessions with the upstream, which wait in one line
-	single *fairLimiter // the one for the call that may run in this session; nil: any number may
+	slots  *fairLimiter // slots of calls, shared by all sessions with the upstream
+	single *fairLimiter // the slot for the only call in this session; nil: any number may run
 
-	inflight    atomic.Pointer[prometheus.Gauge] // looked up once, not for each call
-	sessionKind atomic.Uint32                    // a SessionKind, that of the last conversation
+	inflight     atomic.Pointer[prometheus.Gauge] // looked up once, not for each call
+	sessionKind  atomic.Uint32                    // a SessionKind, that of the last conversation
+	tools        *atomic.Pointer[toolFacts]       // of the session that gathers the catalog
+	logLevelSync atomic.Pointer[logLevelSync]     // nil if no request sets the log level
+	present      atomic.Pointer[currentConn]      // state.conn; nil if there is none
+	published    atomic.Pointer[Snapshot]         // state.snapshot
+	draft        draft
+	signals      signals
+	needed       chan struct{} // closed by need
+	once         sync.Once     // closes needed
 
-	snap     atomic.Pointer[Snapshot]
-	publish  sync.Mutex                 // held to change snap, so that observers see changes in order
-	news     chan struct{}              // closed and renewed when snap changes; guarded by publish
-	tools    *atomic.Pointer[toolFacts] // of the session that gathers the catalog
-	box      *mailbox
-	wants    *wants
-	loudness loudness
-	volume   atomic.Pointer[volume] // nil where the log level is not set by a request of its own
-	draft    draft
-
-	mu       sync.Mutex
-	conn     protocol.Conn // nil when there is no conversation
-	attempts int           // that have ended
-	turn     chan struct{} // closed and renewed when conn or attempts change
-	ended    bool          // Run has returned
-	wanted   chan struct{} // capacity 1: a call waits for an attempt
-
-	needed chan struct{} // closed by need, for sessions that only begin then
-	once   sync.Once     // closes needed
+	publish sync.Mutex // held by update, so that the observer hears of changes in order
+	mu      sync.Mutex // guards what follows; taken after publish
+	state   state
+	changed chan struct{} // closed and renewed when conn, attempts, ended or the snapshot change
 }
 
-// New returns a connector that does nothing yet: see [Connector.Run].
+// New returns a connector that does nothing before [Connector.Run].
 func New(o Options) *Connector {
-	c := &Connector{
-		o:        o.withDefaults(),
-		turn:     make(chan struct{}),
-		news:     make(chan struct{}),
-		wanted:   make(chan struct{}, 1),
-		needed:   make(chan struct{}),
-		wants:    newWants(),
-		loudness: loudness{changed: make(chan struct{}, 1)},
-	}
+	c := &Connector{o: o.withDefaults(), changed: make(chan struct{}), signals: newSignals(), needed: make(chan struct{})}
 	c.o.babble = c.babbles
 	c.tools = new(atomic.Pointer[toolFacts])
 	c.bound(newFairLimiter(c.o.MaxConcurrent, newLimiterQueue(c.o.MaxQueue)))
 	c.measure()
-	c.box = newMailbox(c.o)
 	c.tools.Store(&toolFacts{})
-	c.snap.Store(&Snapshot{Name: o.Name, State: Connecting, Since: time.Now()})
+	c.state.subscriptions = make(map[string]*resourceSubscription)
+	c.state.snapshot = Snapshot{Name: o.Name, State: Connecting, Since: time.Now()}
+	first := c.state.snapshot
+	c.published.Store(&first)
 	return c
 }
 
-// bound sets how many calls may run. It is called before any does.
+// bound sets the limiter of calls. Call it before the first call.
 func (c *Connector) bound(slots *fairLimiter) {
 	c.slots = slots
 	if c.o.Serialize {
@@ -79,33 +65,27 @@ func (c *Connector) bound(slots *fairLimiter) {
 	}
 }
 
-// Snapshot returns what is known of the upstream now.
-func (c *Connector) Snapshot() Snapshot { return *c.snap.Load() }
+// Snapshot returns the present snapshot.
+func (c *Connector) Snapshot() Snapshot { return *c.published.Load() }
 
-// SetLogLevel tells the server, now and after each reconnection, which log
-// messages are wanted at least. It is for legacy servers; to modern ones each
-// call says so itself. LevelNone leaves the server to its own judgement.
-func (c *Connector) SetLogLevel(level wire.Level) { c.loudness.set(level) }
-
-// measure looks up where calls are counted.
+// measure looks up the gauge of running calls.
 func (c *Connector) measure() {
 	gauge := c.o.Metrics.inflight.WithLabelValues(c.o.Name)
 	c.inflight.Store(&gauge)
 }
 
-// Run connects, and connects again when the conversation is lost, until ctx
-// ends. It returns when every goroutine, process and connection of the
-// connector has ended: nil after ctx ended, an error at once when the options
-// make no sense. Calls fail from then on. It must be called once.
+// Run connects, and connects again after a loss, until ctx ends. It returns when every
+// goroutine, process and connection of the connector has ended: nil after ctx ended, or
+// at once an error about the options. Calls fail from then on. Call it once.
 func (c *Connector) Run(ctx context.Context) error {
 	c.o.Metrics.began(c.o.Name)
-	c.measure() // since New the series may have gone with the connector that was here before
+	c.measure() // a former connector of the upstream may have deleted the series since New
 	defer c.finish()
 	dialer, err := c.o.dialer(c)
 	if err != nil {
 		return err
 	}
-	if !c.untilNeeded(ctx) {
+	if !c.awaitNeed(ctx) {
 		return nil
 	}
 	var pause protocol.Backoff
@@ -133,14 +113,13 @@ func (c *Connector) Run(ctx context.Context) error {
 	}
 }
 
-// need says that a call, or whoever else is there, waits for the conversation.
+// need says that a call waits for the conversation.
 func (c *Connector) need() { c.once.Do(func() { close(c.needed) }) }
 
-// untilNeeded keeps the session of a client or a principal from opening before the
-// call for which it is there has said so: a server may ask for roots first of all,
-// and whose they are is told by the calls that are under way. One that gathers
-// lists is needed from its beginning. It reports whether ctx has not ended.
-func (c *Connector) untilNeeded(ctx context.Context) bool {
+// awaitNeed waits for the first call of a session that gathers no lists: a server may
+// ask for roots at once, and the calls that run say whose roots those are. It returns
+// false if ctx ends first.
+func (c *Connector) awaitNeed(ctx context.Context) bool {
 	if c.o.persona.gatherer() {
 		return true
 	}
@@ -152,18 +131,18 @@ func (c *Connector) untilNeeded(ctx context.Context) bool {
 	}
 }
 
-// connect makes one attempt, no longer than a call may be silent.
+// connect makes one attempt, which takes at most the timeout of calls.
 func (c *Connector) connect(ctx context.Context, d protocol.Dialer) (protocol.Conn, protocol.Hello, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout,
 		fmt.Errorf("%w within %s", diagnose.ErrHandshakeTimeout, c.o.Timeout))
 	defer cancel()
 	c.o.persona.declareFor(ctx, c.o)
-	conn, h, err := d.Dial(ctx, c.box)
+	conn, h, err := d.Dial(ctx, notificationSink{c})
 	if err == nil {
 		if err = c.o.Trail.met(c.o.life, h.Via); err != nil {
 			over, end := context.WithCancel(ctx)
 			end()
-			conn.Run(over) // which ends it, and why is known
+			conn.Run(over) // ends it; the error is known
 		}
 	}
 	if err != nil && ctx.Err() != nil {
@@ -176,12 +155,14 @@ func (c *Connector) connect(ctx context.Context, d protocol.Dialer) (protocol.Co
 	return conn, h, err
 }
 
-// converse lets calls through to a conversation, which may be another one after
-// the first, until it is over, and returns why it is.
+// converse lets calls use a conversation until it ends, and returns why it ended.
+// again says that it is not the first one.
 func (c *Connector) converse(ctx context.Context, conn protocol.Conn, h protocol.Hello, again bool) error {
-	c.box.clear()
+	_, _, forget := c.takeLists()
+	forget() // the new conversation gathers all lists
+	c.signals.clear()
 	if h.Revision.Era() == wire.EraLegacy && protocol.Declares(h.Capabilities, "logging") {
-		c.volume.Store(newVolume(c.o, conn))
+		c.logLevelSync.Store(newLogLevelSync(c.o, conn))
 	}
 	c.sessionKind.Store(uint32(conn.Traits().Sessions))
 	alive, over := context.WithCancelCause(ctx)
@@ -207,24 +188,25 @@ func (c *Connector) converse(ctx context.Context, conn protocol.Conn, h protocol
 		level = zap.DebugLevel
 	}
 	c.o.Logger.Log(level, "connected", zap.String("revision", string(h.Revision)))
-	c.leaveOut(h)
-	kept := make(chan struct{})
+	c.reportExtensions(h)
+	synced := make(chan struct{})
 	go func() {
-		defer close(kept)
-		c.keep(alive, conn, h)
+		defer close(synced)
+		c.syncSubscriptions(alive, conn, h)
 	}()
-	c.tend(alive, conn, h, again)
+	c.refreshCatalog(alive, conn, h, again)
 	<-done
-	<-kept
+	<-synced
 	<-settled
-	c.volume.Store(nil)
+	c.logLevelSync.Store(nil)
 	c.countUp(c.o.Metrics.closed)
 	c.set(nil)
 	return context.Cause(alive)
 }
 
-// leaveOut tells which extensions of the server clients do not learn of.
-func (c *Connector) leaveOut(h protocol.Hello) {
+// reportExtensions counts and logs the extensions of the server that are not declared to
+// clients.
+func (c *Connector) reportExtensions(h protocol.Hello) {
 	names := protocol.UnrelayedExtensions(wire.ValueOf(h.Capabilities).Get("extensions"))
 	if !c.o.persona.isHead() || len(names) == 0 {
 		return
@@ -234,66 +216,53 @@ func (c *Connector) leaveOut(h protocol.Hello) {
 		zap.String("first", plaintext.Truncate(names[0], diagnose.MaxExcerpt)))
 }
 
-// countUp notes that there is a conversation, or none any more, where that counts
-// as the upstream being up.
+// countUp notes that the upstream is up, or not anymore, if the state of this session
+// says so.
 func (c *Connector) countUp(note func(upstream string)) {
 	if c.o.persona.isHead() {
 		note(c.o.Name)
 	}
 }
 
-// set changes the conversation that calls find, and wakes those that wait for
-// one.
+// set changes the conversation that calls find, and wakes the calls that wait for one.
 func (c *Connector) set(conn protocol.Conn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.conn = conn
-	if conn != nil {
-		c.attempts++
-	}
-	c.wakeAll()
+	c.update(func(s *state) {
+		s.conn = conn
+		if conn != nil {
+			s.attempts++
+		}
+	})
 }
 
-// down publishes that there is no conversation. If that is because an attempt
-// failed, the calls that waited for it fail.
+// down publishes that there is no conversation. If an attempt failed, the calls that
+// waited for it fail.
 func (c *Connector) down(why error, attempted bool) {
 	c.leave()
 	reason := c.o.reason(downReason(why))
 	level := zap.WarnLevel
 	if s := c.Snapshot(); s.State == Down && s.Reason == reason {
-		level = zap.DebugLevel // the same again at every attempt is no news
+		level = zap.DebugLevel // the same reason at every attempt is logged once
 	}
 	advice := plaintext.Truncate(c.o.Mask(c.o.advice(why)), diagnose.MaxText)
 	c.o.Logger.Log(level, "no connection", zap.String("why", advice))
-	if attempted { // before anybody hears of it: a call that comes then wants another attempt
-		select {
-		case <-c.wanted: // who wanted this attempt has its outcome
-		default:
+	c.update(func(s *state) {
+		if attempted {
+			select {
+			case <-c.signals.attempt: // the calls that wanted this attempt have its outcome
+			default:
+			}
+			s.attempts++
 		}
-		c.mu.Lock()
-		c.attempts++
-		c.mu.Unlock()
-	}
-	c.update(func(s *Snapshot) {
-		s.Settled, s.Reason, s.Advice, s.Lost = true, reason, advice, !attempted && s.Up()
-		if s.State != Down {
-			s.State, s.Since = Down, time.Now()
+		shot := &s.snapshot
+		shot.Settled, shot.Reason, shot.Advice, shot.Lost = true, reason, advice, !attempted && shot.Up()
+		if shot.State != Down {
+			shot.State, shot.Since = Down, time.Now()
 		}
 	})
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.wakeAll()
 }
 
-// wakeAll makes the calls that wait look again. The caller holds mu.
-func (c *Connector) wakeAll() {
-	close(c.turn)
-	c.turn = make(chan struct{})
-}
-
-// rest waits between two attempts. It ends early when a call wants one, but
-// never less than attemptGap after the last one began. It reports whether to go
-// on.
+// rest waits between two attempts. It ends early when a call wants an attempt, but not
+// before protocol.AttemptGap has passed since the last one began. It returns false if ctx ends.
 func (c *Connector) rest(ctx context.Context, began time.Time, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -302,7 +271,7 @@ func (c *Connector) rest(ctx context.Context, began time.Time, pause time.Durati
 		return true
 	case <-ctx.Done():
 		return false
-	case <-c.wanted:
+	case <-c.signals.attempt:
 	}
 	timer.Reset(time.Until(began.Add(protocol.AttemptGap)))
 	select {
@@ -313,53 +282,30 @@ func (c *Connector) rest(ctx context.Context, began time.Time, pause time.Durati
 	}
 }
 
+// finish fails all calls to come.
 func (c *Connector) finish() {
-	c.mu.Lock()
-	c.ended = true
-	c.wakeAll()
-	c.mu.Unlock()
-	c.update(func(s *Snapshot) {
-		s.State, s.Since, s.Reason, s.Settled, s.Lost = Down, time.Now(), reasonEnded, true, false
+	c.update(func(s *state) {
+		s.ended = true
+		shot := &s.snapshot
+		shot.State, shot.Since, shot.Reason, shot.Settled, shot.Lost = Down, time.Now(), reasonEnded, true, false
 	})
 	c.leave()
 	c.o.Metrics.ended(c.o.Name)
 }
 
-// leave forgets who is behind the upstream. It is the head's to say: all sessions
-// lead to the same.
+// leave forgets the gateways behind the upstream. Only the catalog session does, since
+// all sessions lead to the same server.
 func (c *Connector) leave() {
 	if c.o.persona.isHead() {
 		c.o.Trail.left(c.o.life)
 	}
 }
 
-// update is the one door through which the snapshot changes. The observer hears
-// of it when it did.
-func (c *Connector) update(change func(*Snapshot)) {
-	c.publish.Lock()
-	defer c.publish.Unlock()
-	old := c.snap.Load()
-	s := *old
-	change(&s)
-	if s.Same(old) {
-		return
-	}
-	c.snap.Store(&s)
-	close(c.news)
-	c.news = make(chan struct{})
-	switch p := c.o.persona; {
-	case p.isHead() && c.o.Observer != nil:
-		c.o.Observer.Changed(s)
-	case !p.isHead() && p.gathers && c.o.Gathered != nil:
-		c.o.Gathered(p.origin.Principal)
-	}
-}
-
-// reasonEnded is what calls get after the connector's life.
+// reasonEnded is the reason of calls after the end of Run.
 const reasonEnded = "the gateway is no longer connected to this server"
 
-// downReason tells users why there is no conversation. What a fault hides from
-// clients stays hidden.
+// downReason returns the reason for users why there is no conversation. It hides what a
+// fault hides from clients.
 func downReason(err error) string {
 	if f, ok := errors.AsType[*protocol.CallError](err); ok {
 		return f.Reason

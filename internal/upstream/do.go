@@ -98,7 +98,7 @@ func (c *Connector) send(g *callGuard, cl *call.Call) (call.Result, error) {
 	if err != nil {
 		return call.Result{}, err
 	}
-	c.heed(ctx, cl)
+	c.applyLogLevel(ctx, cl)
 	result, err := c.draft.call(ctx, conn, cl)
 	f, ok := errors.AsType[*protocol.CallError](err)
 	if !ok || f.Unauthenticated || f.RetryAfter > 0 || !(f.NotSent || (f.ConnectionLost && !f.MayHaveExecuted && c.mayRepeat(cl))) {
@@ -165,12 +165,17 @@ func (c *Connector) expired(ctx context.Context, p *fairLimiter) error {
 // outcome, for StartupWait at most.
 func (c *Connector) await(ctx context.Context, past protocol.Conn) (protocol.Conn, error) {
 	c.need()
-	c.mu.Lock()
-	found, turn, ended, attempts := c.conn, c.turn, c.ended, c.attempts
-	c.mu.Unlock()
-	if found != nil && found != past {
+	if found := c.current(); found != nil && found != past {
 		return found, nil
 	}
+	var found protocol.Conn
+	var changed chan struct{}
+	var ended bool
+	var attempts int
+	look := func() {
+		c.view(func(s *state) { found, changed, ended, attempts = s.conn, c.changed, s.ended, s.attempts })
+	}
+	look()
 	timer := time.NewTimer(c.o.StartupWait)
 	defer timer.Stop()
 	for since := attempts; ; {
@@ -182,17 +187,15 @@ func (c *Connector) await(ctx context.Context, past protocol.Conn) (protocol.Con
 		case attempts > since:
 			return nil, c.unavailable(protocol.ReasonConnectionLost)
 		}
-		protocol.Poke(c.wanted)
+		protocol.Poke(c.signals.attempt)
 		select {
-		case <-turn:
+		case <-changed:
 		case <-timer.C:
 			return nil, c.unavailable(fmt.Sprintf("the server is still starting after %s", c.o.StartupWait))
 		case <-ctx.Done():
 			return nil, c.expiredWaiting(ctx)
 		}
-		c.mu.Lock()
-		found, turn, ended, attempts = c.conn, c.turn, c.ended, c.attempts
-		c.mu.Unlock()
+		look()
 	}
 }
 

@@ -140,14 +140,14 @@ func (c *Connector) awaitGathered(ctx context.Context) {
 	timer := time.NewTimer(c.o.StartupWait)
 	defer timer.Stop()
 	for {
-		c.publish.Lock()
-		settled, news := c.snap.Load().Settled, c.news
-		c.publish.Unlock()
+		var settled bool
+		var changed chan struct{}
+		c.view(func(s *state) { settled, changed = s.snapshot.Settled, c.changed })
 		if settled {
 			return
 		}
 		select {
-		case <-news:
+		case <-changed:
 		case <-timer.C:
 			return
 		case <-ctx.Done():

@@ -136,7 +136,7 @@ func TestProcessLeavesNothingOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newLineConn(o.conversation(), &protocol.Identity{}, link, newMailbox(o)).shut()
+	newLineConn(o.conversation(), &protocol.Identity{}, link, make(inboxed, 1)).shut()
 	if _, err := link.in.Write([]byte("x")); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("its input is open: %v", err)
 	}

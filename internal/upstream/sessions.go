@@ -174,7 +174,7 @@ func (s *Sessions) findSession(kind byte, name string, c *call.Call) (*openSessi
 	if b := s.open[name]; b != nil {
 		b.used = time.Now()
 		if b.persona.renew(c.Principal) {
-			protocol.Poke(b.wanted) // what the former credentials did not allow may succeed now
+			protocol.Poke(b.signals.attempt) // what the former credentials did not allow may succeed now
 		}
 		return b, nil
 	}

@@ -42,7 +42,7 @@ func readTools(tools []wire.Raw, headers bool) *toolFacts {
 // usable returns the tools without those whose annotations of headers are
 // invalid; such tools must be left out where headers are sent (2026-07-28,
 // basic/transports/streamable-http, "Custom Headers from Tool Parameters").
-func (t *tender) usable(tools []wire.Raw) []wire.Raw {
+func (t *catalogRefresher) usable(tools []wire.Raw) []wire.Raw {
 	out := tools[:0]
 	var first zap.Field
 	for _, tool := range tools {
@@ -67,7 +67,7 @@ func (c *Connector) headerParams(tool string) []wire.HeaderParam { return c.tool
 // relist implements [toolHeaders].
 func (c *Connector) relist(ctx context.Context) error {
 	select {
-	case <-c.box.relist(only(kindTools)):
+	case <-c.requestLists(only(kindTools)):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -300,7 +300,7 @@ func TestReasonsAreBounded(t *testing.T) {
 // says so once.
 func TestUselessToolsAreToldOnce(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
-	tn := tender{c: New(Options{Name: "files", Logger: zap.New(core)})}
+	tn := catalogRefresher{c: New(Options{Name: "files", Logger: zap.New(core)})}
 	list := func(n int) []wire.Raw {
 		tools := []wire.Raw{wire.Raw(`{"name":"good","inputSchema":{"type":"object"}}`)}
 		for i := range n {

@@ -134,7 +134,7 @@ func TestSubscribeRefused(t *testing.T) {
 				equal(t, "error", string(refusal.Append(nil)), tt.want)
 				equal(t, "took", time.Since(began), tt.takes)
 				synctest.Wait()
-				equal(t, "wanted afterwards", len(r.wants.byURI), 0)
+				equal(t, "wanted afterwards", len(r.subscribedURIs()), 0)
 			})
 		})
 	}
@@ -486,7 +486,7 @@ func TestSubscribeRaces(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			equal(t, "wanted", len(r.wants.byURI), 0)
+			equal(t, "wanted", len(r.subscribedURIs()), 0)
 			if err := r.Subscribe(t.Context(), "x:last"); err != nil {
 				t.Errorf("subscribe after the storm: %v", err)
 			}
@@ -514,7 +514,7 @@ func TestLevelOfModernRequests(t *testing.T) {
 		do(wire.LevelError, wire.LatestModern)
 		do(wire.LevelDebug, wire.LatestModern)
 		do(wire.LevelInfo, wire.LatestModern)
-		time.Sleep(loudFor + time.Second)
+		time.Sleep(requestLevelTime + time.Second)
 		synctest.Wait()
 		equal(t, "what the server got", strings.Join(server.life(1).levelsAndCalls(), " "), "warning call call debug call call warning")
 	})

@@ -18,44 +18,42 @@ import (
 )
 
 const (
-	// settle is how long a change of a list waits for others of the same burst.
+	// settle is how long a change of a list waits for further changes of the burst.
 	settle = 20 * time.Millisecond
-	// announceAfter is when clients hear of a change at the latest, also while
-	// the list is still being gathered: with settle and what the way to them
-	// takes within the 200 ms that they are promised.
+	// announceAfter is when clients are told of a change at the latest, even while the
+	// list is still being gathered: they are promised to hear of it within 200 ms.
 	announceAfter = 120 * time.Millisecond
-	// firstRetry is the pause before a failed list is tried again. It doubles
-	// up to RefreshMin.
+	// firstRetry is the pause before a failed list is gathered again. It doubles up to
+	// RefreshMin.
 	firstRetry = time.Second
-	// levelTimeout bounds telling a server which log messages are wanted.
+	// levelTimeout bounds the request that sets the log level of a server.
 	levelTimeout = 10 * time.Second
 )
 
-// tender keeps the catalog of one conversation fresh. It belongs to the
-// connector's loop.
-type tender struct {
+// catalogRefresher keeps the catalog of one conversation fresh, and its log level. It
+// belongs to the goroutine of [Connector.Run].
+type catalogRefresher struct {
 	c    *Connector
 	conn protocol.Conn
 	h    protocol.Hello
 
 	headers bool  // calls of tools carry some of their parameters in headers
-	listed  kinds // what the server declares
-	told    kinds // of those, what it tells changes of
+	listed  kinds // lists that the server declares
+	told    kinds // of those, the ones with notifications of changes
 	failed  [numKinds]error
 	useless int // tools that were left out of the last list
 	ttl     [numKinds]time.Duration
 	retries int
 
-	due  kinds     // what is to be gathered next without being asked
+	due  kinds     // lists to gather next without a notification
 	when time.Time // and when
 }
 
-// tend gathers the catalog of a conversation and keeps it fresh until ctx ends.
-// In a session that is not everybody's it gathers nothing, unless that is there to
-// gather the lists of a principal.
-// If there was a conversation before, all lists count as changed.
-func (c *Connector) tend(ctx context.Context, conn protocol.Conn, h protocol.Hello, again bool) {
-	t := &tender{c: c, conn: conn, h: h, headers: conn.Traits().HeaderParams}
+// refreshCatalog gathers the catalog of a conversation and keeps it fresh until ctx
+// ends. A session that gathers no lists only keeps its log level. If there was a
+// conversation before, all lists count as changed.
+func (c *Connector) refreshCatalog(ctx context.Context, conn protocol.Conn, h protocol.Hello, again bool) {
+	t := &catalogRefresher{c: c, conn: conn, h: h, headers: conn.Traits().HeaderParams}
 	for k := range numKinds {
 		capability := listings[k].Capability
 		if !c.o.persona.gatherer() || !protocol.Declares(h.Capabilities, capability) {
@@ -69,7 +67,7 @@ func (c *Connector) tend(ctx context.Context, conn protocol.Conn, h protocol.Hel
 	quieter := t.setLevel(ctx)
 	none := func() kinds { return 0 }
 	news := none
-	if again { // while there was no conversation, nobody told of changes
+	if again { // notifications may have been missed without a conversation
 		news = func() kinds { return t.listed }
 	}
 	if stream := conn.Traits().Stream; stream != nil && t.told != 0 {
@@ -83,21 +81,21 @@ func (c *Connector) tend(ctx context.Context, conn protocol.Conn, h protocol.Hel
 		}
 		select {
 		case <-ctx.Done():
-		case <-c.loudness.changed:
+		case <-c.signals.logLevel:
 			quieter = t.setLevel(ctx)
 		case <-quieter:
 			quieter = t.setLevel(ctx)
-		case <-c.box.silenced:
-			if v := c.volume.Load(); v != nil {
-				v.forget(ctx)
+		case <-c.signals.logLevelLost:
+			if sync := c.logLevelSync.Load(); sync != nil {
+				sync.forget(ctx)
 			}
 			quieter = t.setLevel(ctx)
-		case <-c.box.gap:
-			c.supposeUpdates()
+		case <-c.signals.missed:
+			c.assumeUpdates()
 			if t.told != 0 {
 				t.refresh(ctx, t.told, none)
 			}
-		case <-c.box.full:
+		case <-c.signals.lists:
 			t.changed(ctx)
 		case <-timer:
 			t.refresh(ctx, t.due, none)
@@ -105,34 +103,34 @@ func (c *Connector) tend(ctx context.Context, conn protocol.Conn, h protocol.Hel
 	}
 }
 
-// setLevel tells a legacy server which log messages are wanted, and returns when
-// that has to be looked at again.
-func (t *tender) setLevel(ctx context.Context) <-chan time.Time {
-	level, until := t.c.loudness.now()
-	v := t.c.volume.Load()
-	if v == nil {
+// setLevel tells a legacy server the wanted log level, and returns when that has to be
+// checked again.
+func (t *catalogRefresher) setLevel(ctx context.Context) <-chan time.Time {
+	sync := t.c.logLevelSync.Load()
+	if sync == nil {
 		return nil
 	}
-	v.tell(ctx, level)
+	level, until := t.c.wantedLogLevel()
+	sync.tell(ctx, level)
 	if until.IsZero() {
 		return nil
 	}
 	return time.After(time.Until(until))
 }
 
-// changed gathers what the server says has changed. A burst is one change.
-func (t *tender) changed(ctx context.Context) {
+// changed gathers the lists that have changed. A burst of notifications is one change.
+func (t *catalogRefresher) changed(ctx context.Context) {
 	select {
 	case <-time.After(settle):
 	case <-ctx.Done():
 		return
 	}
-	changed, wanted, done := t.c.box.take()
+	changed, requested, done := t.c.takeLists()
 	defer done()
 	announce := time.AfterFunc(announceAfter, func() {
-		t.c.update(func(s *Snapshot) { s.Changes.add(changed) })
+		t.c.update(func(s *state) { s.snapshot.Changes.add(changed) })
 	})
-	t.refresh(ctx, (changed|wanted)&t.listed, func() kinds {
+	t.refresh(ctx, (changed|requested)&t.listed, func() kinds {
 		if !announce.Stop() {
 			return 0 // they were announced while the lists were gathered
 		}
@@ -141,10 +139,10 @@ func (t *tender) changed(ctx context.Context) {
 	announce.Stop()
 }
 
-// refresh gathers the lists of these kinds, all at once, and publishes what
-// came of it together with the changes that news returns. A list that cannot be
-// gathered keeps its last good items.
-func (t *tender) refresh(ctx context.Context, which kinds, news func() kinds) {
+// refresh gathers the lists of these kinds at the same time, and publishes the result
+// together with the changes that news returns. A list that cannot be gathered keeps its
+// last good items.
+func (t *catalogRefresher) refresh(ctx context.Context, which kinds, news func() kinds) {
 	var got [numKinds]listing
 	var failed [numKinds]error
 	var wg sync.WaitGroup
@@ -156,11 +154,11 @@ func (t *tender) refresh(ctx context.Context, which kinds, news func() kinds) {
 	wg.Wait()
 	for _, err := range failed {
 		if f, ok := errors.AsType[*protocol.CallError](err); ok && f.ConversationClosed {
-			<-ctx.Done() // which is about to be noticed by whoever ends ctx
+			<-ctx.Done() // the end of the conversation is about to be noticed
 		}
 	}
 	if ctx.Err() != nil {
-		return // the conversation is over; that is not the lists' fault
+		return // the lists did not fail: the conversation is over
 	}
 	next := t.c.Snapshot()
 	next.State, next.Settled, next.Lost = Ready, true, false
@@ -174,7 +172,7 @@ func (t *tender) refresh(ctx context.Context, which kinds, news func() kinds) {
 		case failed[k] != nil:
 			level := zap.WarnLevel
 			if was := t.failed[k]; was != nil && was.Error() == failed[k].Error() {
-				level = zap.DebugLevel // the same again at every attempt is no news
+				level = zap.DebugLevel // the same error at every attempt is logged once
 			}
 			t.failed[k] = failed[k]
 			t.c.o.Logger.Log(level, "cannot gather a list", zap.String("method", listings[k].Name), t.c.o.why(failed[k]))
@@ -194,13 +192,14 @@ func (t *tender) refresh(ctx context.Context, which kinds, news func() kinds) {
 	if t.c.o.persona.gatherer() {
 		t.c.tools.Store(readTools(next.Catalog.Tools, t.headers))
 	}
-	t.c.update(func(s *Snapshot) {
-		next.Changes = s.Changes // which alone may have moved meanwhile
-		next.Changes.add(news())
-		if next.State != s.State {
+	changes := news()
+	t.c.update(func(s *state) {
+		next.Changes = s.snapshot.Changes // only these may have changed meanwhile
+		next.Changes.add(changes)
+		if next.State != s.snapshot.State {
 			next.Since = time.Now()
 		}
-		*s = next
+		s.snapshot = next
 	})
 	t.plan(which)
 }
@@ -209,8 +208,8 @@ func sameItems(a, b []wire.Raw) bool {
 	return slices.EqualFunc(a, b, func(x, y wire.Raw) bool { return bytes.Equal(x, y) })
 }
 
-// reason says which lists could not be gathered and why, "" when all could.
-func (t *tender) reason() string {
+// reason says which lists could not be gathered and why, "" if all could.
+func (t *catalogRefresher) reason() string {
 	var out []string
 	for k, err := range t.failed {
 		if err != nil {
@@ -220,12 +219,11 @@ func (t *tender) reason() string {
 	return strings.Join(out, "; ")
 }
 
-// plan decides, after the lists of some kinds were gathered, which are to be
-// gathered next without being asked, and when. Those are lists that failed,
-// soon, and lists whose changes the server does not tell of: not before they
-// are stale, and not more often than RefreshMin, up to a fifth later, so that
-// not all upstreams are asked at once.
-func (t *tender) plan(gathered kinds) {
+// plan decides which lists to gather next without a notification, and when, after some
+// kinds were gathered. Failed lists come soon. Lists without notifications of changes
+// come when they are stale, at most every RefreshMin, and up to a fifth later, so that
+// not all upstreams are asked at the same time.
+func (t *catalogRefresher) plan(gathered kinds) {
 	var broken, stale kinds
 	wait := maxTTL
 	for k := range numKinds {

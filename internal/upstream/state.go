@@ -1,0 +1,204 @@
+package upstream
+
+import (
+	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/wire"
+)
+
+// state is everything that changes in the life of a connector. Only functions given to
+// [Connector.update] change it, and only those given to [Connector.view] read it.
+type state struct {
+	conn     protocol.Conn // nil while there is no conversation
+	attempts int           // that have ended
+	ended    bool          // Run has returned
+	snapshot Snapshot
+
+	changedLists   kinds           // the server says that these have changed
+	requestedLists kinds           // to be gathered all the same
+	listRequests   []chan struct{} // closed when the requested lists were gathered
+
+	subscriptions map[string]*resourceSubscription // by URI; they outlive conversations
+	unsynced      []string                         // URIs of subscriptions that were added or removed
+
+	logLevel logLevels
+}
+
+// signals wake the goroutines of a connector. Each channel has capacity 1.
+type signals struct {
+	attempt       chan struct{} // a call waits for an attempt
+	lists         chan struct{} // there are lists to gather
+	subscriptions chan struct{} // there are unsynced subscriptions
+	logLevel      chan struct{} // the server may have to be told another log level
+
+	subscriptionsLost chan struct{} // the server has forgotten all subscriptions
+	logLevelLost      chan struct{} // the server has forgotten the log level
+	missed            chan struct{} // notifications may have been lost
+}
+
+func newSignals() signals {
+	token := func() chan struct{} { return make(chan struct{}, 1) }
+	return signals{token(), token(), token(), token(), token(), token(), token()}
+}
+
+// clear forgets what a former conversation left.
+func (s *signals) clear() {
+	for _, ch := range []chan struct{}{s.lists, s.subscriptionsLost, s.logLevelLost, s.missed} {
+		select {
+		case <-ch:
+		default:
+		}
+	}
+}
+
+// currentConn is the conversation that calls find without a lock.
+type currentConn struct{ protocol.Conn }
+
+// view reads the state.
+func (c *Connector) view(read func(s *state)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	read(&c.state)
+}
+
+// update changes the state. Then it applies the rules that hold for every change: calls
+// that wait for a conversation are woken, the goroutine that has new work is woken, and
+// the observer is told of a new snapshot. The observer hears of snapshots in order, and
+// the state can be read meanwhile.
+func (c *Connector) update(change func(s *state)) {
+	c.publish.Lock()
+	defer c.publish.Unlock()
+	if shot := c.apply(change); shot != nil {
+		c.tellObserver(*shot)
+	}
+}
+
+// apply changes the state, and returns the new snapshot, or nil if it is the same. The
+// caller holds publish.
+func (c *Connector) apply(change func(s *state)) (news *Snapshot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := &c.state
+	conn, attempts, ended, lists, unsynced, level := s.conn, s.attempts, s.ended, s.listsDue(), len(s.unsynced), s.logLevel.session
+	change(s)
+	if published := c.published.Load(); s.snapshot.Same(published) {
+		s.snapshot = *published
+	} else {
+		shot := s.snapshot
+		news = &shot
+		c.published.Store(news)
+	}
+	if s.conn != conn {
+		c.present.Store(nil)
+		if s.conn != nil {
+			c.present.Store(&currentConn{s.conn})
+		}
+	}
+	if news != nil || s.conn != conn || s.attempts != attempts || s.ended != ended {
+		close(c.changed)
+		c.changed = make(chan struct{})
+	}
+	if s.listsDue() && !lists {
+		protocol.Poke(c.signals.lists)
+	}
+	if len(s.unsynced) > unsynced {
+		protocol.Poke(c.signals.subscriptions)
+	}
+	if s.logLevel.session != level {
+		protocol.Poke(c.signals.logLevel)
+	}
+	return news
+}
+
+// tellObserver passes a new snapshot on. The caller holds publish.
+func (c *Connector) tellObserver(s Snapshot) {
+	switch p := c.o.persona; {
+	case p.isHead() && c.o.Observer != nil:
+		c.o.Observer.Changed(s)
+	case !p.isHead() && p.gathers && c.o.Gathered != nil:
+		c.o.Gathered(p.origin.Principal)
+	}
+}
+
+func (s *state) listsDue() bool {
+	return s.changedLists|s.requestedLists != 0 || len(s.listRequests) > 0
+}
+
+// takeLists returns the kinds of lists to gather, and forgets them. The caller calls
+// done when it has gathered them.
+func (c *Connector) takeLists() (changed, requested kinds, done func()) {
+	var requests []chan struct{}
+	c.update(func(s *state) {
+		changed, requested, requests = s.changedLists, s.requestedLists, s.listRequests
+		s.changedLists, s.requestedLists, s.listRequests = 0, 0, nil
+	})
+	return changed, requested, func() {
+		for _, r := range requests {
+			close(r)
+		}
+	}
+}
+
+// requestLists has lists gathered. The channel is closed when they were, or when
+// gathering them failed.
+func (c *Connector) requestLists(k kinds) <-chan struct{} {
+	done := make(chan struct{})
+	c.update(func(s *state) {
+		s.requestedLists |= k
+		s.listRequests = append(s.listRequests, done)
+	})
+	return done
+}
+
+// current returns the present conversation, nil if there is none.
+func (c *Connector) current() protocol.Conn {
+	if cur := c.present.Load(); cur != nil {
+		return cur.Conn
+	}
+	return nil
+}
+
+// notificationSink takes the notifications of a connector's server that belong to no
+// call. Changes of lists become work for the connector, all else goes to the observer.
+type notificationSink struct{ c *Connector }
+
+// Notified implements [protocol.NotificationSink].
+func (n notificationSink) Notified(method string, params wire.Raw) {
+	c := n.c
+	if p := c.o.persona; !p.gatherer() { // another session gathers the lists
+		if p.passes(method) {
+			c.passNotification(method, params)
+		} else {
+			notificationSink{p.head}.Notified(method, params)
+		}
+		return
+	}
+	var changed kinds
+	switch method {
+	case wire.NoteToolsChanged:
+		changed = only(kindTools)
+	case wire.NotePromptsChanged:
+		changed = only(kindPrompts)
+	case wire.NoteResourcesChanged:
+		changed = only(kindResources) | only(kindTemplates)
+	default:
+		c.passNotification(method, params)
+		return
+	}
+	c.update(func(s *state) { s.changedLists |= changed })
+}
+
+// Renewed implements [protocol.NotificationSink].
+func (n notificationSink) Renewed() {
+	n.c.o.persona.suspect()
+	protocol.Poke(n.c.signals.subscriptionsLost)
+	protocol.Poke(n.c.signals.logLevelLost)
+}
+
+// Missed implements [protocol.NotificationSink].
+func (n notificationSink) Missed() { protocol.Poke(n.c.signals.missed) }
+
+func (c *Connector) passNotification(method string, params wire.Raw) {
+	if c.o.Observer != nil {
+		c.o.Observer.Notified(c.o.origin(), method, params)
+	}
+}
