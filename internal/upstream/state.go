@@ -172,19 +172,12 @@ func (n notificationSink) Notified(method string, params wire.Raw) {
 		}
 		return
 	}
-	var changed kinds
-	switch method {
-	case wire.NoteToolsChanged:
-		changed = only(kindTools)
-	case wire.NotePromptsChanged:
-		changed = only(kindPrompts)
-	case wire.NoteResourcesChanged:
-		changed = only(kindResources) | only(kindTemplates)
-	default:
+	m := wire.MethodOf(method)
+	if m.Kind != wire.KindListChanged {
 		c.passNotification(method, params)
 		return
 	}
-	c.update(func(s *state) { s.changedLists |= changed })
+	c.update(func(s *state) { s.changedLists |= kindsUnder(m.Capability) })
 }
 
 // Renewed implements [protocol.NotificationSink].
