@@ -76,7 +76,7 @@ mcp_gateway_downlevelled_total{kind="resource_link"} 1
 			}
 			want := ""
 			if tt.counted != "" {
-				want = "# HELP mcp_gateway_downlevelled_total Things unknown to a client's revision that it got in an older form, or not at all.\n" +
+				want = "# HELP mcp_gateway_downlevelled_total Parts of answers that a client's revision does not know and that were replaced or left out.\n" +
 					"# TYPE mcp_gateway_downlevelled_total counter\n" + tt.counted
 			}
 			if err := testutil.CollectAndCompare(h.metrics.downlevels, strings.NewReader(want)); err != nil {
