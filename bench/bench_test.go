@@ -96,7 +96,7 @@ func TestUpstreamRefuses(t *testing.T) {
 	}
 }
 
-// A load whose answers are wrong must fail, whatever is wrong with them.
+// A run fails when any answer of the load is wrong.
 func TestWrongAnswersFailTheRun(t *testing.T) {
 	const nonce, id = "00000700000000000001", firstID
 	right := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":%q}]}}`, id, answerText(nonce))
@@ -132,7 +132,7 @@ func TestWrongAnswersFailTheRun(t *testing.T) {
 	}
 }
 
-// One client's failure ends the round of all, long before its time.
+// The failure of one client ends the round of all clients early.
 func TestFailedCallFailsTheRound(t *testing.T) {
 	failing := "00000100000000000003" // the third call of client 1
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -152,7 +152,7 @@ func TestFailedCallFailsTheRound(t *testing.T) {
 	}
 }
 
-// The whole program, with processes of their own, save the gateway.
+// The whole program runs, with a process for each role but without the gateway.
 func TestCompare(t *testing.T) {
 	var report strings.Builder
 	code := run(context.Background(), []string{"-only", "direct,reverse,typed", "-rounds", "1", "-duration", "1s", "-warmup", "0s", "-clients", "2"},

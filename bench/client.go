@@ -19,15 +19,15 @@ const (
 	eraLegacy = "legacy"
 	eraModern = "modern"
 
-	// firstID has as many digits as every id that follows in a run, so that an
-	// id is written over the one before.
+	// firstID has as many digits as every later id of a run: call writes the new
+	// id over the previous one.
 	firstID     = 1_000_000_000
 	nonceLength = 20 // digits
 
 	ioTimeout = 10 * time.Second // of one exchange outside the measured loop
 )
 
-// revision is the one that the clients of an era speak.
+// revision returns the protocol revision that clients of an era speak.
 func revision(era string) string {
 	if era == eraModern {
 		return modernRevision
@@ -36,25 +36,24 @@ func revision(era string) string {
 }
 
 // client is one MCP client: a keep-alive connection, in the legacy era with a
-// session. It writes the same bytes for each call save the id and the nonce, so
-// that the load generator costs little beside what it measures. It is used by
-// one goroutine.
+// session. Each call sends the same bytes except for the id and the nonce, so
+// that the load generator costs little. Only one goroutine may use a client.
 type client struct {
 	conn   net.Conn
 	reader *bufio.Reader
 	body   bytes.Buffer
 	head   string // request line and headers of a POST up to the length's value
 
-	request           []byte // a whole call
-	idAt, nonceAt     int    // where they stand in request
-	number            int    // of this client, part of its nonces
+	request           []byte // a complete call
+	idAt, nonceAt     int    // their offsets in request
+	number            int    // number of this client, part of its nonces
 	calls             int
-	wantID, wantText  []byte // what a compact answer contains
+	wantID, wantText  []byte // parts of a compact answer
 	stopWatchingAbort func() bool
 }
 
 // openClient connects to endpoint and, in the legacy era, opens a session. The
-// client fails once ctx ends; close must be called on it.
+// client fails once ctx ends. The caller must call close.
 func openClient(ctx context.Context, endpoint, era, tool string, number int) (*client, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -89,7 +88,7 @@ func openClient(ctx context.Context, endpoint, era, tool string, number int) (*c
 	return c, nil
 }
 
-// openSession does the handshake of the legacy era and adds the session's
+// openSession performs the handshake of the legacy era and adds the session's
 // headers to c.head.
 func (c *client) openSession() error {
 	c.conn.SetDeadline(time.Now().Add(ioTimeout))
@@ -106,7 +105,7 @@ func (c *client) openSession() error {
 	return err
 }
 
-// post makes a whole HTTP request with that body.
+// post returns a complete HTTP request with this body.
 func (c *client) post(body string) []byte {
 	return []byte(c.head + "Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
 }
@@ -151,10 +150,10 @@ func (c *client) call() error {
 	if bytes.Contains(body, c.wantID) && bytes.Contains(body, c.wantText) && !bytes.Contains(body, []byte(`"isError":true`)) {
 		return nil
 	}
-	return checkAnswer(body, id, string(nonce)) // it may be written otherwise
+	return checkAnswer(body, id, string(nonce)) // the encoding may differ
 }
 
-// checkAnswer decodes an answer and tells what is wrong with it.
+// checkAnswer decodes an answer and returns an error if it is wrong.
 func checkAnswer(body []byte, id int, nonce string) error {
 	var answer struct {
 		ID     int `json:"id"`
@@ -179,8 +178,8 @@ func checkAnswer(body []byte, id int, nonce string) error {
 	return nil
 }
 
-// lastData is the data of the last event of an event stream that has any: the
-// response ends the stream of its request.
+// lastData returns the data of the last event of an event stream that has data.
+// The response is always the last event of the stream of its request.
 func lastData(stream []byte) []byte {
 	var last []byte
 	for line := range bytes.Lines(stream) {
@@ -194,7 +193,7 @@ func lastData(stream []byte) []byte {
 // close ends the session, if there is one, and the connection.
 func (c *client) close() {
 	if strings.Contains(c.head, sessionHeader) {
-		// A courtesy: who measures does not fill the session tables of who is measured.
+		// Otherwise the measured process would keep the session.
 		c.conn.SetDeadline(time.Now().Add(time.Second))
 		request := "DELETE" + strings.TrimPrefix(c.head, "POST") + "Content-Length: 0\r\n\r\n"
 		if _, err := io.WriteString(c.conn, request); err == nil {

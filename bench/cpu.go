@@ -12,16 +12,16 @@ import (
 // every architecture that Go runs on.
 const tick = 10 * time.Millisecond
 
-// cpuTime returns the processor time that a process has taken so far, in user
-// mode and in the kernel; 0 where the system does not tell (anything but Linux).
+// cpuTime returns the processor time, in user mode and in the kernel, that a
+// process has taken so far. It returns 0 on systems other than Linux.
 func cpuTime(pid int) time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}
-	// The name of the program, in parentheses, may hold anything; after it come
-	// the fields from the third on, of which utime and stime are 14 and 15
-	// (proc(5)).
+	// The second field is the program's name in parentheses and may contain
+	// anything. The fields after it begin with the third; utime and stime are the
+	// fields 14 and 15 (proc(5)).
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 13 {
 		return 0

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// Works until the process has taken a tick more, so that a clock that stands
-// still would hang and one that cannot be read fails at once.
+// The test works until the process has taken one more tick. It hangs if the
+// clock stands still and fails at once if the clock cannot be read.
 func TestCPUTimeGrows(t *testing.T) {
 	first := cpuTime(os.Getpid())
 	for work := 0; cpuTime(os.Getpid()) == first; work++ {
 		if first == 0 && work > 1<<20 {
-			t.Fatal("no processor time can be read")
+			t.Fatal("cannot read the processor time")
 		}
 	}
 	if got := cpuTime(1 << 30); got != 0 {

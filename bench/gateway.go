@@ -19,7 +19,7 @@ const (
 	gatewayUpstream = "bench"
 	gatewayTool     = gatewayUpstream + "__" + toolName
 
-	anyPort = "127.0.0.1:0" // whichever is free when it is taken
+	anyPort = "127.0.0.1:0" // a free port, chosen by the system
 
 	buildTimeout = 5 * time.Minute
 	readyTimeout = 30 * time.Second
@@ -40,7 +40,7 @@ func buildGateway(ctx context.Context, dir string) (string, error) {
 
 // gatewayProcess is a running gateway in front of one upstream.
 type gatewayProcess struct {
-	URL string // where it serves MCP
+	URL string // of the MCP endpoint
 
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process has ended
@@ -48,9 +48,9 @@ type gatewayProcess struct {
 }
 
 // startGateway writes a configuration with one upstream into dir, starts the
-// binary with it and waits until it is ready. What the configuration does not
-// name has its default, the log level excepted where logLevel is given. Close
-// must be called on the process.
+// binary with it and waits until it is ready. The configuration sets the log
+// level if logLevel is not empty and leaves the other defaults. The caller must
+// call Close.
 func startGateway(ctx context.Context, binary, dir, era, upstream, logLevel string) (*gatewayProcess, error) {
 	config := filepath.Join(dir, "gateway.yaml")
 	if err := os.WriteFile(config, gatewayConfig(dir, era, upstream, logLevel), 0o600); err != nil {
@@ -70,7 +70,7 @@ func startGateway(ctx context.Context, binary, dir, era, upstream, logLevel stri
 	}
 	go func() {
 		defer close(g.done)
-		g.cmd.Wait() // how it ended is told by its log
+		g.cmd.Wait() // the log says why it ended
 	}()
 	if err := g.awaitReady(ctx); err != nil {
 		return nil, errors.Join(err, g.logTail(), g.Close())
@@ -90,11 +90,12 @@ upstreams:
 	return config
 }
 
-// greeting is where the gateway says that it serves and where it is asked how it is.
+// greeting matches the gateway's first output: the URLs of its MCP endpoint and
+// of its admin address.
 var greeting = regexp.MustCompile(`(?m)^  MCP endpoint +(http://\S+)\n  admin +(http://\S+)`)
 
-// awaitReady waits until the gateway has said where it serves, which it notes, and
-// polls its readiness address until that says 200.
+// awaitReady waits until the gateway has printed its URLs, sets g.URL, and polls
+// the readiness address until the answer is 200.
 func (g *gatewayProcess) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -133,7 +134,7 @@ func (g *gatewayProcess) awaitReady(ctx context.Context) error {
 	}
 }
 
-// logTail is the end of what the gateway logged, as an error.
+// logTail returns the end of the gateway's log as an error.
 func (g *gatewayProcess) logTail() error {
 	const most = 4096
 	info, err := g.log.Stat()
@@ -150,7 +151,7 @@ func (g *gatewayProcess) logTail() error {
 // Close ends the gateway gracefully, or by force after a bounded wait, and
 // returns when it has ended.
 func (g *gatewayProcess) Close() error {
-	g.cmd.Process.Signal(syscall.SIGTERM) // an error means that it has ended
+	g.cmd.Process.Signal(syscall.SIGTERM) // fails only if the process has ended
 	select {
 	case <-g.done:
 	case <-time.After(stopTimeout):

@@ -18,10 +18,11 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// standIn is what the test binary does when it is started as a gateway: it takes
-// the same arguments and configuration, serves calls once it was asked twice
-// whether it is ready, says where, and takes the prefix off the tool's name. A log level of "error" makes it fail.
-func standIn(args []string) error {
+// runFakeGateway is the behavior of the test binary when it is started as a gateway.
+// It takes the same arguments and configuration. It reports itself ready after
+// two requests to its readiness address, prints its URLs, and serves calls with
+// the prefix removed from the tool's name. With the log level "error" it fails.
+func runFakeGateway(args []string) error {
 	f := flag.NewFlagSet("run", flag.ContinueOnError)
 	file := f.String("c", "", "")
 	listen := f.String("listen", "", "")
@@ -47,7 +48,7 @@ func standIn(args []string) error {
 		return err
 	}
 	if config.Telemetry.Log.Level == "error" {
-		return fmt.Errorf("the stand-in fails as it was asked to")
+		return fmt.Errorf("the fake gateway fails as configured")
 	}
 	target, err := url.Parse(config.Upstreams[gatewayUpstream].URL)
 	if err != nil {
@@ -99,23 +100,23 @@ func TestCompareWithAGateway(t *testing.T) {
 		}
 	}
 
-	t.Run("requirement missed", func(t *testing.T) {
+	t.Run("requirement not met", func(t *testing.T) {
 		var stderr strings.Builder
 		code := run(t.Context(), append(args, "-require-reverse", "1000"), nil, io.Discard, &stderr)
-		if code != 1 || !strings.Contains(stderr.String(), "required are 1000.00 ×") {
+		if code != 1 || !strings.Contains(stderr.String(), "1000.00 × is required") {
 			t.Errorf("exit status %d: %s", code, stderr.String())
 		}
 	})
-	t.Run("gateway that fails", func(t *testing.T) {
+	t.Run("failing gateway", func(t *testing.T) {
 		var stderr strings.Builder
 		code := run(t.Context(), append(args, "-gateway-log-level", "error"), nil, io.Discard, &stderr)
-		for _, want := range []string{"the gateway ended before it was ready", "the stand-in fails as it was asked to"} {
+		for _, want := range []string{"the gateway ended before it was ready", "the fake gateway fails as configured"} {
 			if code != 1 || !strings.Contains(stderr.String(), want) {
 				t.Errorf("exit status %d, %q; want 1 and %q", code, stderr.String(), want)
 			}
 		}
 	})
-	t.Run("nothing is left behind", func(t *testing.T) {
+	t.Run("no temporary folders remain", func(t *testing.T) {
 		left, err := filepath.Glob(filepath.Join(os.TempDir(), "mcpgateway-bench-*"))
 		if err != nil || len(left) != 0 {
 			t.Errorf("temporary folders %v, %v", left, err)

@@ -14,14 +14,14 @@ type path struct {
 	Name string
 	URL  string
 	Tool string // the tool's public name on this path
-	PID  int    // the process that is measured: the proxy, or the upstream itself
+	PID  int    // the measured process: the proxy, or the upstream on the direct path
 }
 
-// load is what every path gets in a round.
+// load is the load on each path in a round.
 type load struct {
 	Era      string
 	Clients  int
-	Warmup   time.Duration // calls before it is over are not counted
+	Warmup   time.Duration // before the counted part
 	Duration time.Duration // of the counted part
 }
 
@@ -30,12 +30,12 @@ type sample struct {
 	PerSecond float64 // counted calls
 	P50, P99  time.Duration
 	// CPU is the processor time that the measured process took for one call. It
-	// hardly depends on what else the machine does, unlike all the others.
+	// hardly depends on the rest of the machine, unlike the other figures.
 	CPU time.Duration
 }
 
-// run puts the load on p and measures it. The first error of any client, a wrong
-// answer among them, ends and fails the round.
+// run puts the load on p and measures it. The first error of a client ends the
+// round; a wrong answer is an error.
 func (l load) run(ctx context.Context, p path) (sample, error) {
 	ctx, stopTimer := context.WithTimeoutCause(ctx, l.Warmup+l.Duration+2*ioTimeout,
 		errors.New("the round did not end in time"))
@@ -98,8 +98,8 @@ func (l load) run(ctx context.Context, p path) (sample, error) {
 	}, nil
 }
 
-// repeat calls until end and returns how long the calls took that began and
-// ended between begin and end.
+// repeat makes calls until end. It returns the durations of the calls that began
+// and ended between begin and end.
 func (c *client) repeat(begin, end time.Time) ([]time.Duration, error) {
 	c.conn.SetDeadline(end.Add(ioTimeout))
 	latencies := make([]time.Duration, 0, 1<<16)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The paths that are measured, in this order in each round.
+// The measured paths, in their order in each round.
 const (
 	pathDirect  = "direct"
 	pathReverse = "reverse"
@@ -29,8 +29,8 @@ type options struct {
 	load
 	Only            []string // paths
 	Rounds          int
-	GatewayBinary   string // built if empty
-	GatewayLogLevel string // the gateway's default if empty
+	GatewayBinary   string // built from source if empty
+	GatewayLogLevel string // default of the gateway if empty
 	RequireReverse  float64
 	RequireTyped    float64
 
@@ -44,15 +44,15 @@ func parseOptions(args []string, output io.Writer) (options, error) {
 	f.SetOutput(output)
 	f.StringVar(&o.Era, "era", eraLegacy, "`era` of the clients and the upstream: legacy or modern")
 	f.StringVar(&only, "only", strings.Join(allPaths, ","), "`paths` to measure, separated by commas")
-	f.IntVar(&o.Clients, "clients", 16, "concurrent clients, each with a connection of its own")
-	f.IntVar(&o.Rounds, "rounds", 5, "how often each path is measured")
+	f.IntVar(&o.Clients, "clients", 16, "concurrent clients, each with its own connection")
+	f.IntVar(&o.Rounds, "rounds", 5, "number of measurements of each path")
 	f.DurationVar(&o.Duration, "duration", 2*time.Second, "counted part of a round on one path")
-	f.DurationVar(&o.Warmup, "warmup", 300*time.Millisecond, "part of a round before that")
-	f.StringVar(&o.GatewayBinary, "gateway", "", "`file` with the gateway's binary; built if not given")
-	f.StringVar(&o.GatewayLogLevel, "gateway-log-level", "", "`level` of the gateway's log; its default if not given")
+	f.DurationVar(&o.Warmup, "warmup", 300*time.Millisecond, "part of a round before the counted part")
+	f.StringVar(&o.GatewayBinary, "gateway", "", "`file` with the gateway's binary; default: built from source")
+	f.StringVar(&o.GatewayLogLevel, "gateway-log-level", "", "`level` of the gateway's log; default: the gateway's own")
 	f.Float64Var(&o.RequireReverse, "require-reverse", 0, "fail if the gateway is slower than this `multiple` of reverse")
 	f.Float64Var(&o.RequireTyped, "require-typed", 0, "fail if the gateway is slower than this `multiple` of typed")
-	f.StringVar(&o.Role, "role", "", "serve as this `role` (the program starts itself so)")
+	f.StringVar(&o.Role, "role", "", "serve in this `role` (the program starts itself with this flag)")
 	f.StringVar(&o.Target, "target", "", "`URL` of the upstream for a role")
 	if err := f.Parse(args); err != nil {
 		return options{}, err
@@ -80,7 +80,8 @@ func main() {
 	os.Exit(code)
 }
 
-// run is the program: 0 done, 1 failed or a requirement missed, 2 wrong usage.
+// run is the program. It returns 0 for success, 1 for a failure or a requirement
+// that is not met, and 2 for wrong usage.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	o, err := parseOptions(args, stderr)
 	switch {
@@ -101,8 +102,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return 0
 }
 
-// compare starts everyone, measures the paths round by round, prints the report
-// to stdout and progress to stderr, and checks the requirements.
+// compare starts the processes, measures the paths round by round, prints the
+// report to stdout and progress to stderr, and checks the requirements.
 func compare(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "mcpgateway-bench-")
 	if err != nil {
@@ -134,8 +135,8 @@ func compare(ctx context.Context, o options, stdout, stderr io.Writer) (err erro
 	return all.require(o.RequireReverse, o.RequireTyped)
 }
 
-// startPaths starts the upstream and what the chosen paths need. stop ends
-// whatever was started, also after an error.
+// startPaths starts the upstream and the proxies of the chosen paths. stop ends
+// all started processes. It is never nil, also after an error.
 func startPaths(ctx context.Context, o options, dir string) (paths []path, stop func() error, err error) {
 	var running []io.Closer
 	stop = func() error {

@@ -11,19 +11,20 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// poolTransport is the HTTP transport of both proxies: it keeps a connection for
-// every client, where the default keeps two and would dial for most calls.
+// poolTransport returns the HTTP transport of both proxies. It keeps an idle
+// connection for every client; the default transport keeps two and would dial
+// for most calls.
 func poolTransport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.Proxy = nil
-	t.MaxIdleConns = 0 // no bound
+	t.MaxIdleConns = 0 // no limit
 	t.MaxIdleConnsPerHost = 256
 	t.DisableCompression = true
 	return t
 }
 
-// newReverseProxy forwards everything to the origin of target. close ends its
-// idle connections.
+// newReverseProxy returns a proxy that forwards everything to the origin of
+// target. close ends its idle connections.
 func newReverseProxy(target *url.URL) (handler http.Handler, close func() error) {
 	transport := poolTransport()
 	p := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: target.Scheme, Host: target.Host})
@@ -34,9 +35,9 @@ func newReverseProxy(target *url.URL) (handler http.Handler, close func() error)
 	}
 }
 
-// newTypedProxy connects to target with the SDK's client and serves the tools
-// that it finds with the SDK's server, in JSON answers, which are cheaper than
-// streams. The client's session ends with ctx; close ends it before and waits.
+// newTypedProxy connects to target with the SDK's client and serves the tools of
+// target with the SDK's server. It answers in JSON, which is cheaper than
+// streams. The client's session ends with ctx; close ends it earlier and waits.
 func newTypedProxy(ctx context.Context, target *url.URL, era string) (handler http.Handler, close func() error, err error) {
 	transport := poolTransport()
 	me := &mcp.Implementation{Name: "typed-proxy", Version: "1"}
@@ -61,8 +62,8 @@ func newTypedProxy(ctx context.Context, target *url.URL, era string) (handler ht
 			return session.CallTool(ctx, &mcp.CallToolParams{Name: req.Params.Name, Arguments: req.Params.Arguments})
 		})
 	}
-	// One handler of the SDK serves one era: with sessions the legacy one,
-	// without them the modern one.
+	// A handler of the SDK serves one era: the legacy one with sessions, the modern
+	// one without.
 	handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
 		&mcp.StreamableHTTPOptions{JSONResponse: true, Stateless: era == eraModern})
 	return handler, func() error {

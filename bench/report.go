@@ -11,30 +11,30 @@ import (
 	"time"
 )
 
-// quantile is the nearest-rank quantile q in (0, 1] of a sorted slice that is
-// not empty.
+// quantile returns the nearest-rank quantile q in (0, 1] of a sorted slice, which
+// must not be empty.
 func quantile[T any](sorted []T, q float64) T {
 	rank := int(math.Ceil(q * float64(len(sorted))))
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// median of values that are not empty; of an even number the lower middle one,
-// so that it is always a value that was measured.
+// median returns the median of values, which must not be empty. It returns the
+// lower middle value of an even number, so that the median is a measured value.
 func median[T cmp.Ordered](values []T) T {
 	return quantile(slices.Sorted(slices.Values(values)), 0.5)
 }
 
-// summary is a path's outcome over all rounds: medians, and the spread of the
+// summary is the outcome of a path over all rounds: medians, and the range of the
 // rate.
 type summary struct {
 	Path               string
 	Rate, Min, Max     float64 // calls a second
 	P50, P99           time.Duration
-	CPU                time.Duration // of the process for one call
-	OfReverse, OfTyped float64       // rate over that of the proxy; NaN if it did not run
+	CPU                time.Duration // of the measured process for one call
+	OfReverse, OfTyped float64       // ratio of the rates; NaN if the proxy did not run
 }
 
-// results are the samples of each path, in the order in which they ran.
+// results are the samples of each path, in the order of the first rounds.
 type results struct {
 	paths   []string
 	samples map[string][]sample
@@ -50,7 +50,7 @@ func (r *results) add(path string, s sample) {
 	r.samples[path] = append(r.samples[path], s)
 }
 
-// rate is the median rate of a path, NaN if it did not run.
+// rate returns the median rate of a path, NaN if the path did not run.
 func (r *results) rate(path string) float64 {
 	if len(r.samples[path]) == 0 {
 		return math.NaN()
@@ -104,16 +104,16 @@ func ratio(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
-// require tells whether the gateway's median rate is at least these multiples of
-// the proxies' medians; 0 asks for nothing. A ratio that could not be formed
-// fails.
+// require returns an error unless the gateway's median rate is at least these
+// multiples of the proxies' medians. 0 requires nothing. A ratio with a path that
+// did not run fails.
 func (r *results) require(reverse, typed float64) error {
 	check := func(proxy string, want float64) error {
 		got := r.rate(pathGateway) / r.rate(proxy)
 		if want == 0 || got >= want {
 			return nil
 		}
-		return fmt.Errorf("the gateway reaches %s × %s, required are %.2f ×", ratio(got), proxy, want)
+		return fmt.Errorf("the gateway reaches %s × %s, %.2f × is required", ratio(got), proxy, want)
 	}
 	return errors.Join(check(pathReverse, reverse), check(pathTyped, typed))
 }

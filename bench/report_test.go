@@ -34,7 +34,7 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// rated are results with these rates, one sample each.
+// rated returns results with these rates, one sample each.
 func rated(rates map[string][]float64) *results {
 	var r results
 	for _, path := range allPaths {
@@ -73,12 +73,12 @@ func TestRequire(t *testing.T) {
 		reverse, typed float64
 		want           string
 	}{
-		{"met exactly", map[string][]float64{pathReverse: {100}, pathTyped: {50}, pathGateway: {150}}, 1.5, 3, ""},
-		{"by the medians", map[string][]float64{pathReverse: {100, 100, 100}, pathGateway: {1, 100, 100}}, 1, 0, ""},
-		{"nothing asked", map[string][]float64{pathReverse: {100}, pathGateway: {1}}, 0, 0, ""},
-		{"both missed", map[string][]float64{pathReverse: {100}, pathTyped: {50}, pathGateway: {99}}, 1, 3,
-			"the gateway reaches 0.99 × reverse, required are 1.00 ×\nthe gateway reaches 1.98 × typed, required are 3.00 ×"},
-		{"not measured", map[string][]float64{pathGateway: {99}}, 1, 0, "the gateway reaches - × reverse, required are 1.00 ×"},
+		{"exactly met", map[string][]float64{pathReverse: {100}, pathTyped: {50}, pathGateway: {150}}, 1.5, 3, ""},
+		{"medians count", map[string][]float64{pathReverse: {100, 100, 100}, pathGateway: {1, 100, 100}}, 1, 0, ""},
+		{"no requirement", map[string][]float64{pathReverse: {100}, pathGateway: {1}}, 0, 0, ""},
+		{"neither met", map[string][]float64{pathReverse: {100}, pathTyped: {50}, pathGateway: {99}}, 1, 3,
+			"the gateway reaches 0.99 × reverse, 1.00 × is required\nthe gateway reaches 1.98 × typed, 3.00 × is required"},
+		{"not measured", map[string][]float64{pathGateway: {99}}, 1, 0, "the gateway reaches - × reverse, 1.00 × is required"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

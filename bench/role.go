@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// The roles in which the program starts itself: the upstream, and the proxies by
-// the names of their paths.
+// The roles in which the program starts itself: the upstream, and the proxies,
+// which have the names of their paths.
 const (
 	roleUpstream = "upstream"
 	roleReverse  = pathReverse
@@ -23,9 +23,8 @@ const (
 )
 
 // serveRole listens on a free loopback port, writes "http://host:port/mcp" and a
-// newline to ready, and serves the role until stop ends or fails, which is how a
-// child notices that its parent is gone. target is the upstream's URL for
-// proxies.
+// newline to ready, and serves the role until a read from stop ends. A child thus
+// ends with its parent. target is the upstream's URL for proxies.
 func serveRole(role, era, target string, stop io.Reader, ready io.Writer) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -42,7 +41,7 @@ func serveRole(role, era, target string, stop io.Reader, ready io.Writer) error 
 	go func() { served <- server.Serve(listener) }()
 	fmt.Fprintf(ready, "http://%s/mcp\n", listener.Addr())
 
-	io.Copy(io.Discard, stop) // its end is the message, an error is an end too
+	io.Copy(io.Discard, stop) // the role ends at EOF or an error
 	server.Close()
 	<-served
 	return closeHandler()
@@ -69,14 +68,14 @@ func roleHandler(ctx context.Context, role, era, target string) (handler http.Ha
 
 // child is a process of this program in a role.
 type child struct {
-	URL string // where it serves MCP
+	URL string // of the MCP endpoint
 
 	cmd   *exec.Cmd
 	stdin io.Closer
 }
 
-// startRole starts this program again in a role and waits until it serves.
-// Close must be called on the child.
+// startRole starts this program again in a role and waits until it serves. The
+// caller must call Close.
 func startRole(ctx context.Context, role, era, target string) (*child, error) {
 	self, err := os.Executable()
 	if err != nil {

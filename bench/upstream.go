@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	toolName     = "text" // the one tool of the upstream
+	toolName     = "text" // the only tool of the upstream
 	answerLength = 1024   // bytes of text in its result
 
 	legacyRevision = "2025-11-25"
@@ -22,18 +22,18 @@ const (
 )
 
 // padding follows the nonce in an answer's text. It needs no JSON escapes, so
-// whoever encodes it again gives the same bytes.
+// that every encoder writes the same bytes.
 var padding = strings.Repeat("abcdefghijklmnopqrstuvwxyz012345", answerLength/32)
 
-// answerText is the text of the result to a call with that nonce.
+// answerText returns the text of the result of a call with this nonce.
 func answerText(nonce string) string { return nonce + padding[len(nonce):] }
 
-// rawUpstream is an MCP server with one tool whose text begins with the nonce
-// that the call gave. It answers both eras with the least work that is right:
-// one decode of the request, one write of a result that is made of strings.
+// rawUpstream is an MCP server with one tool. The tool's text begins with the
+// nonce of the call. The server serves both eras with as little work as possible:
+// it decodes the request once and writes a result made of strings.
 type rawUpstream struct{}
 
-// rawRequest is as much of a request as the upstream reads.
+// rawRequest has the members of a request that the upstream reads.
 type rawRequest struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -48,7 +48,7 @@ type rawRequest struct {
 
 const (
 	// modernMembers are the members that revision 2026-07-28 adds to a complete
-	// result; to an older client they are unknown and harmless.
+	// result. Older clients ignore them.
 	modernMembers = `"resultType":"complete","ttlMs":60000,"cacheScope":"public",`
 
 	toolList = `"tools":[{"name":"` + toolName + `","description":"a text of 1 KiB that begins with the nonce",` +
@@ -58,10 +58,10 @@ const (
 func (rawUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodPost:
-	case http.MethodDelete: // the end of a session that was never stored
+	case http.MethodDelete: // ends a session; the upstream stores none
 		w.WriteHeader(http.StatusNoContent)
 		return
-	default: // no stream of its own
+	default: // the upstream offers no stream
 		w.Header().Set("Allow", "POST, DELETE")
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
@@ -111,16 +111,16 @@ func (rawUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// reply writes a response with the request's id to the letter. member is the
-// result or error with its key.
+// reply writes a response. id is copied from the request; member is the result or
+// the error, with its key.
 func reply(w http.ResponseWriter, id json.RawMessage, member string) {
 	msg := `{"jsonrpc":"2.0","id":` + string(id) + `,` + member + `}`
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(msg)))
-	io.WriteString(w, msg) // a client that is gone reads no error either
+	io.WriteString(w, msg) // an error means that the client is gone
 }
 
-// plainNonce tells whether s is a nonce that can stand in JSON as it is.
+// plainNonce reports whether s is a nonce that needs no JSON escapes.
 func plainNonce(s string) bool {
 	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
