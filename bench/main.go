@@ -136,7 +136,7 @@ func compare(ctx context.Context, o options, stdout, stderr io.Writer) (err erro
 }
 
 // startPaths starts the upstream and the proxies of the chosen paths. stop ends
-// all started processes. It is never nil, also after an error.
+// all started processes; it must be called also after an error.
 func startPaths(ctx context.Context, o options, dir string) (paths []path, stop func() error, err error) {
 	var running []io.Closer
 	stop = func() error {
