@@ -18,6 +18,8 @@ import (
 
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/process"
+	"mcpgateway/internal/upstream/transport/inproc"
+	"mcpgateway/internal/upstream/transport/line"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -119,7 +121,7 @@ func TestAdviceForProgramsThatStay(t *testing.T) {
 					}
 				}}
 				c := New(Options{Stdio: &process.Config{Command: "sh"}, MaxMessage: 64 << 10})
-				_, _, err := c.connect(t.Context(), newLineDialer(c.o.conversation(), pipeOpener(s.pipe)))
+				_, _, err := c.connect(t.Context(), line.NewDialer(c.o.conversation(), inproc.Open(s.pipe)))
 				equal(t, "advice", c.o.advice(err), tc.want)
 			})
 		})
@@ -215,7 +217,7 @@ func TestAdviceForRemoteServers(t *testing.T) {
 // How a server that was at work ended is told in the same way.
 func TestAdviceAfterACrash(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
-	r := start(t, Options{Stdio: stdio("fragile"), Era: wire.EraLegacy, Logger: zap.New(core)})
+	r := start(t, Options{Stdio: testProgram("fragile"), Era: wire.EraLegacy, Logger: zap.New(core)})
 	r.watch.wait(t, isReady)
 	if _, err := r.Do(t.Context(), toolCall("echo", "a", &peer{})); err == nil {
 		t.Fatal("the call that ends the server was answered")

@@ -11,6 +11,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport/line"
 	"mcpgateway/internal/wire"
 )
 
@@ -230,15 +231,12 @@ func TestAnswersThatAServerDoesNotTake(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := r.doing(ctx, toolCall("echo", "a", &peer{}))
 			synctest.Wait() // from now on the server reads nothing
-			for n := range 3 * maxPending / 2 / 200 {
+			for n := range 3 * line.MaxPending / 2 / 200 {
 				s.life(1).line(`{"jsonrpc":"2.0","id":"%0200d","method":"ping"}`, n)
 			}
 			synctest.Wait()
-			w := r.current().(*lineConn).writer
-			w.mu.Lock()
-			waiting := len(w.pending)
-			w.mu.Unlock()
-			if waiting > maxPending+protocol.MaxAsks*300 {
+			waiting := r.current().(*line.Conn).Unwritten()
+			if waiting > line.MaxPending+protocol.MaxAsks*300 {
 				t.Errorf("%d bytes wait to be read", waiting)
 			}
 			cancel()

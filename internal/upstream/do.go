@@ -153,9 +153,9 @@ func (c *Connector) take(ctx context.Context, p *fairLimiter, cl *call.Call) err
 func (c *Connector) expired(ctx context.Context, p *fairLimiter) error {
 	if context.Cause(ctx) == errSilent {
 		if p == c.single {
-			return &protocol.CallError{Reason: fmt.Sprintf("overloaded: the server gets one call at a time, and the one that runs took longer than %s", c.o.Timeout), NotSent: true, RetryAfter: RetryOverloaded}
+			return &protocol.CallError{Reason: fmt.Sprintf("overloaded: the server gets one call at a time, and the one that runs took longer than %s", c.o.Timeout), NotSent: true, RetryAfter: protocol.RetryOverloaded}
 		}
-		return &protocol.CallError{Reason: fmt.Sprintf("overloaded: no slot was free within %s", c.o.Timeout), NotSent: true, RetryAfter: RetryOverloaded}
+		return &protocol.CallError{Reason: fmt.Sprintf("overloaded: no slot was free within %s", c.o.Timeout), NotSent: true, RetryAfter: protocol.RetryOverloaded}
 	}
 	return ctx.Err()
 }
@@ -206,13 +206,9 @@ func (c *Connector) expiredWaiting(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// largeCall is from how many bytes of params on a call is large: one that a
-// server may well break at.
-const largeCall = 1 << 20
-
 // mayRepeat reports whether the server says of the tool that is called that it
 // changes nothing, or nothing more when called again with the same arguments,
 // and the call is not so large that it may be what broke the connection.
 func (c *Connector) mayRepeat(cl *call.Call) bool {
-	return len(cl.Params) <= largeCall && cl.Method == wire.MethodToolsCall && c.tools.Load().repeatable[wire.ValueOf(cl.Params).Get("name").Str()]
+	return len(cl.Params) <= protocol.LargeCall && cl.Method == wire.MethodToolsCall && c.tools.Load().repeatable[wire.ValueOf(cl.Params).Get("name").Str()]
 }

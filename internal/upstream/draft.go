@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
@@ -53,8 +54,9 @@ func (d *draft) metadata(ctx context.Context, c protocol.Conn, cl *call.Call) (c
 	}
 	result, err := c.Call(ctx, cl)
 	if f, ok := errors.AsType[*protocol.CallError](err); ok {
-		if r, ok := errors.AsType[*refusal](f.Cause); ok && (refusesMethod(cl.Method, r) || r.status == http.StatusNotFound) {
-			err = unknownMethod(cl.Method)
+		h, ok := errors.AsType[diagnose.HTTPError](f.Cause)
+		if ok && (h.StatusCode() == http.StatusBadRequest || h.StatusCode() == http.StatusNotFound) {
+			err = unknownMethod(cl.Method) // servers made with the Go SDK answer 400, without a JSON-RPC error
 		}
 	}
 	d.learn(c, result, err)
@@ -71,14 +73,6 @@ func (d *draft) learn(c protocol.Conn, result call.Result, err error) {
 	if err == nil && wire.ValueOf(result.Raw).Get("resource").Kind() == '{' {
 		d.known.Store(&draftFact{c, true})
 	}
-}
-
-// refusesMethod reports whether a server that does not know a method that no
-// revision has says so, in the way of those made with the Go SDK: 400 without an
-// answer to the request. If it is the session that is gone, the next call of
-// another method tells.
-func refusesMethod(method string, r *refusal) bool {
-	return r != nil && method == wire.MethodResourcesMetadata && r.status == http.StatusBadRequest && r.rpc == nil
 }
 
 func unknownMethod(method string) *wire.Error {

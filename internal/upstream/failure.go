@@ -39,13 +39,6 @@ func (c *Connector) failure(reason string, since time.Time, retryable bool, late
 	return wire.Errorf(wire.CodeInternal, "upstream %s: %s", name, reason).WithData(data)
 }
 
-// overloaded is after how long a call that found no place may find one. How long
-// those take that have one nobody knows.
-const RetryOverloaded = 5 * time.Second
-
-// mostLater bounds after how long a server may want to be asked again.
-const MaxRetryAfter = time.Hour
-
 // unavailable is the fault of a call that found no conversation. It says why
 // there is none.
 func (c *Connector) unavailable(otherwise string) *protocol.CallError {

@@ -77,7 +77,7 @@ func (r *refusal) final() error {
 	case r.rpc != nil:
 		return r.rpc
 	case r.status == http.StatusTooManyRequests:
-		return &protocol.CallError{Reason: "the server is overloaded (HTTP 429)", NotSent: true, RetryAfter: cmp.Or(r.later, RetryOverloaded), Cause: r}
+		return &protocol.CallError{Reason: "the server is overloaded (HTTP 429)", NotSent: true, RetryAfter: cmp.Or(r.later, protocol.RetryOverloaded), Cause: r}
 	default:
 		return &protocol.CallError{Reason: fmt.Sprintf("the server answered HTTP %d with %s", r.status, diagnose.ContentName(r.mediaType)), RetryAfter: r.later, Cause: r}
 	}
@@ -154,7 +154,7 @@ func retryAfter(h http.Header) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return min(time.Duration(s)*time.Second, MaxRetryAfter)
+	return min(time.Duration(s)*time.Second, protocol.MaxRetryAfter)
 }
 
 // stream reads events until the answer comes, and closes the body.

@@ -293,3 +293,10 @@ func (l *legacyHTTP) bye() {
 	}
 	discard(resp)
 }
+
+// refusesMethod reports whether a server that does not know a method of no revision
+// says so in the way of servers made with the Go SDK: status 400 without a JSON-RPC
+// error. If the session is gone instead, the next call of another method shows it.
+func refusesMethod(method string, r *refusal) bool {
+	return r != nil && method == wire.MethodResourcesMetadata && r.status == http.StatusBadRequest && r.rpc == nil
+}

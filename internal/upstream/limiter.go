@@ -111,7 +111,7 @@ func (q *limiterQueue) largestShare() *waiter {
 }
 
 func (p *fairLimiter) overloaded() error {
-	return &protocol.CallError{Reason: fmt.Sprintf("overloaded: %d calls run and %d wait", p.size-p.free, len(p.queue.all)), NotSent: true, RetryAfter: RetryOverloaded}
+	return &protocol.CallError{Reason: fmt.Sprintf("overloaded: %d calls run and %d wait", p.size-p.free, len(p.queue.all)), NotSent: true, RetryAfter: protocol.RetryOverloaded}
 }
 
 // dequeue takes a call out of the queue. It returns false if the call is not in the

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/transport/line"
 	"mcpgateway/internal/wire"
 )
 
@@ -265,7 +266,7 @@ func TestServerDoesNotRead(t *testing.T) {
 		began := time.Now()
 		var calls []<-chan string
 		for range 3 { // the first is read, the second is written, the third waits
-			big := toolCall("echo", "a", &peer{}).With(wire.Raw(`{"name":"` + strings.Repeat("x", maxPending+1) + `"}`))
+			big := toolCall("echo", "a", &peer{}).With(wire.Raw(`{"name":"` + strings.Repeat("x", line.MaxPending+1) + `"}`))
 			calls = append(calls, r.doing(t.Context(), big))
 			synctest.Wait()
 		}

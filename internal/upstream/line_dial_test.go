@@ -11,6 +11,7 @@ import (
 
 	"mcpgateway/internal/upstream/process"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport/line"
 	"mcpgateway/internal/wire"
 )
 
@@ -301,7 +302,7 @@ func TestDyingAtStart(t *testing.T) {
 // A program that cannot be started is not tried twice in one attempt.
 func TestNotStartedOnceForEachAttempt(t *testing.T) {
 	opens := 0
-	d := newLineDialer(Options{}.withDefaults().conversation(), func(context.Context) (*link, error) {
+	d := line.NewDialer(Options{}.withDefaults().conversation(), func(context.Context) (*line.Link, error) {
 		opens++
 		return nil, &protocol.CallError{Reason: "cannot start the server's program", Cause: &process.StartError{Err: errors.New("not there")}}
 	})

@@ -2,10 +2,8 @@ package upstream
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +14,8 @@ import (
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/process"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport/inproc"
+	"mcpgateway/internal/upstream/transport/stdio"
 	"mcpgateway/internal/wire"
 )
 
@@ -25,7 +25,7 @@ type Options struct {
 	Name string // the upstream's name in errors, logs and metrics
 
 	Stdio *process.Config // a child process
-	Pipe  PipeFunc
+	Pipe  inproc.StartFunc
 	HTTP  *HTTPOptions
 
 	Era    wire.Era  // EraUnknown: find it out
@@ -91,12 +91,6 @@ func (o *Options) origin() Origin {
 
 // lives counts what was ever connected to.
 var lives atomic.Uint64
-
-// PipeFunc connects a server inside the process. The server reads what is
-// written to in; what it writes is read from out. It is told to end by the
-// closing of in, and must end when ctx does. wait returns when it has ended,
-// with the reason if it failed.
-type PipeFunc func(ctx context.Context) (in io.WriteCloser, out io.ReadCloser, wait func() error)
 
 // Observer hears what happens at an upstream. Its methods are called by the
 // connector's goroutines, one call at a time and in order for each method, and
@@ -181,10 +175,10 @@ func (o *Options) dialer(tools toolHeaders) (protocol.Dialer, error) {
 	c := o.conversation()
 	var found []protocol.Dialer
 	if o.Stdio != nil {
-		found = append(found, newLineDialer(c, stdioOpener(c, *o.Stdio)))
+		found = append(found, stdio.New(c, *o.Stdio))
 	}
 	if o.Pipe != nil {
-		found = append(found, newLineDialer(c, pipeOpener(o.Pipe)))
+		found = append(found, inproc.New(c, o.Pipe))
 	}
 	if o.HTTP != nil {
 		found = append(found, newHTTPDialer(c, o.HTTP, o.MaxConcurrent, tools))

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,7 +10,8 @@ import (
 	"time"
 
 	"mcpgateway/internal/upstream/process"
-	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport/line"
+	"mcpgateway/internal/upstream/transport/stdio"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -77,7 +79,7 @@ func workDir() string {
 	return dir
 }
 
-func stdio(role string, env ...string) *process.Config {
+func testProgram(role string, env ...string) *process.Config {
 	return &process.Config{
 		Command: os.Args[0],
 		Env:     append(append(process.Environ(nil, nil), roleVariable+"="+role), env...),
@@ -87,7 +89,7 @@ func stdio(role string, env ...string) *process.Config {
 func TestProcess(t *testing.T) {
 	t.Setenv("GATEWAY_SECRET", "hush")
 	dir := t.TempDir()
-	o := stdio("garbage", "OWN=1")
+	o := testProgram("garbage", "OWN=1")
 	o.Dir = dir
 	r := start(t, Options{Stdio: o})
 	result, err := r.Do(t.Context(), toolCall("echo", "a", &peer{}))
@@ -110,11 +112,11 @@ func TestProcessFaults(t *testing.T) {
 		stdio  *process.Config
 		reason string
 	}{
-		{"exits at start", stdio("crash"), "the server ended: exit status 3"},
+		{"exits at start", testProgram("crash"), "the server ended: exit status 3"},
 		// Paths of the gateway's machine are for its log.
 		{"no such command", &process.Config{Command: "no-such-command"}, "cannot start the server's program"},
 		{"no such directory", &process.Config{Command: os.Args[0], Dir: "/no/such"}, "cannot start the server's program"},
-		{"never answers", stdio("silent"), "the server did not introduce itself within 100ms"},
+		{"never answers", testProgram("silent"), "the server did not introduce itself within 100ms"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := Options{Stdio: tt.stdio}
@@ -131,22 +133,30 @@ func TestProcessFaults(t *testing.T) {
 
 // Nothing of a program stays open once it has ended.
 func TestProcessLeavesNothingOpen(t *testing.T) {
-	o := Options{Stdio: stdio("plain")}.withDefaults()
-	link, err := stdioOpener(o.conversation(), *o.Stdio)(t.Context())
+	o := Options{Stdio: testProgram("plain")}.withDefaults()
+	o.Era = wire.EraLegacy
+	var opened *line.Link
+	conn, _, err := line.NewDialer(o.conversation(), func(ctx context.Context) (*line.Link, error) {
+		var err error
+		opened, err = stdio.Open(o.conversation(), *o.Stdio)(ctx)
+		return opened, err
+	}).Dial(t.Context(), make(inboxed, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	newLineConn(o.conversation(), &protocol.Identity{}, link, make(inboxed, 1)).shut()
-	if _, err := link.in.Write([]byte("x")); !errors.Is(err, os.ErrClosed) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	conn.Run(ctx)
+	if _, err := opened.In.Write([]byte("x")); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("its input is open: %v", err)
 	}
-	if _, err := link.out.Read(make([]byte, 1)); !errors.Is(err, os.ErrClosed) {
+	if _, err := opened.Out.Read(make([]byte, 1)); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("its output is open: %v", err)
 	}
 }
 
 func TestProcessDiesInCall(t *testing.T) {
-	r := start(t, Options{Stdio: stdio("fragile")})
+	r := start(t, Options{Stdio: testProgram("fragile")})
 	_, err := r.Do(t.Context(), toolCall("echo", "a", &peer{}))
 	if got := dataOf(t, err); !strings.Contains(got, `"reason":"the connection to the server was lost"`) {
 		t.Errorf("data %s", got)
@@ -157,7 +167,7 @@ func TestProcessDiesInCall(t *testing.T) {
 }
 
 func TestProcessIsRestarted(t *testing.T) {
-	r := start(t, Options{Stdio: stdio("plain")})
+	r := start(t, Options{Stdio: testProgram("plain")})
 	pid := func() int64 {
 		result, err := r.Do(t.Context(), toolCall("echo", "a", &peer{}))
 		if err != nil {
@@ -183,7 +193,7 @@ func TestProcessIsRestarted(t *testing.T) {
 
 func TestStderrIsLogged(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
-	r := start(t, Options{Stdio: stdio("crash"), Logger: zap.New(core)})
+	r := start(t, Options{Stdio: testProgram("crash"), Logger: zap.New(core)})
 	r.watch.wait(t, isDown)
 	found := false
 	for _, e := range logs.FilterMessage("server").All() {

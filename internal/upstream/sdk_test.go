@@ -8,12 +8,13 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"mcpgateway/internal/upstream/transport/inproc"
 	"mcpgateway/internal/wire"
 )
 
 // sdkPipe is a server made with the Go SDK, which speaks both eras but only one
 // of them on one stream.
-func sdkPipe(s *mcp.Server) PipeFunc {
+func sdkPipe(s *mcp.Server) inproc.StartFunc {
 	return func(ctx context.Context) (io.WriteCloser, io.ReadCloser, func() error) {
 		inR, inW := io.Pipe()
 		outR, outW := io.Pipe()

@@ -189,7 +189,7 @@ func (s *Sessions) findSession(kind byte, name string, c *call.Call) (*openSessi
 			return nil, nil
 		}
 		return nil, s.catalogSession.failure(err.Error()+"; end clients that are not needed, or raise max_sessions of the upstream",
-			time.Now(), true, RetryOverloaded)
+			time.Now(), true, protocol.RetryOverloaded)
 	}
 	b := s.begin(s.newPersona(kind, name, c))
 	b.share = fairshare.ShareOf(c.ShareKey)

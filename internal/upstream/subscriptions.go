@@ -99,7 +99,7 @@ func (c *Connector) addSubscriber(uri string) (sub *resourceSubscription, err er
 	c.update(func(s *state) {
 		if sub = s.subscriptions[uri]; sub == nil {
 			if len(s.subscriptions) >= maxSubscriptions {
-				err = &protocol.CallError{Reason: fmt.Sprintf("overloaded: there are subscriptions to %d resources", maxSubscriptions), RetryAfter: RetryOverloaded}
+				err = &protocol.CallError{Reason: fmt.Sprintf("overloaded: there are subscriptions to %d resources", maxSubscriptions), RetryAfter: protocol.RetryOverloaded}
 				return
 			}
 			sub = &resourceSubscription{answered: make(chan struct{})}

@@ -217,3 +217,14 @@ func ResultOf(m wire.Message, rev wire.Revision) (call.Result, error) {
 	}
 	return call.Result{Raw: m.Result, Revision: rev, Extra: m.Extra}, nil
 }
+
+const (
+	// RetryOverloaded is the RetryAfter of a call that found no free slot: how long the
+	// running calls take is not known.
+	RetryOverloaded = 5 * time.Second
+	// MaxRetryAfter bounds the RetryAfter that a server can ask for.
+	MaxRetryAfter = time.Hour
+	// LargeCall is the size of params, in bytes, from which a call may have been the
+	// reason why a server ended, so that it is not sent again.
+	LargeCall = 1 << 20
+)

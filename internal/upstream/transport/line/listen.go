@@ -1,4 +1,4 @@
-package upstream
+package line
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 )
 
 // subscribe sends the request for one subscription of the feed.
-func (l *lineConn) subscribe(ctx context.Context, c *call.Call) (func(ctx context.Context) error, error) {
+func (l *Conn) subscribe(ctx context.Context, c *call.Call) (func(ctx context.Context) error, error) {
 	f, err := l.send(ctx, c, l.rev)
 	if err != nil {
 		return nil, err
@@ -24,12 +24,12 @@ func (l *lineConn) subscribe(ctx context.Context, c *call.Call) (func(ctx contex
 }
 
 // Listen implements [Conn].
-func (l *lineConn) Listen(ctx context.Context, uris []string) ([]string, error) {
+func (l *Conn) Listen(ctx context.Context, uris []string) ([]string, error) {
 	return l.feeds.listen(ctx, uris)
 }
 
 // acknowledged takes the acknowledgement of a subscription.
-func (l *lineConn) acknowledged(params wire.Raw) {
+func (l *Conn) acknowledged(params wire.Raw) {
 	if f := l.flights.Get(protocol.SubscriptionOf(params)); f != nil && f.Call.Method == wire.MethodListen {
 		f.Call.Back.Notify(wire.NoteAcknowledged, params)
 	}
@@ -38,7 +38,7 @@ func (l *lineConn) acknowledged(params wire.Raw) {
 // listenCancelled takes a notifications/cancelled of the server. A modern
 // server sends one when it ends a subscription (2026-07-28,
 // basic/patterns/cancellation); for the subscription that counts as its result.
-func (l *lineConn) listenCancelled(params wire.Raw) {
+func (l *Conn) listenCancelled(params wire.Raw) {
 	id := wire.IDOf(string(wire.ValueOf(params).Get("requestId").Raw()))
 	if f := l.flights.Get(id); f != nil && f.Call.Method == wire.MethodListen {
 		l.flights.Deliver(wire.Message{ID: id, Result: wire.Raw(`{}`)})

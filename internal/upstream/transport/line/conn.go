@@ -1,4 +1,4 @@
-package upstream
+package line
 
 import (
 	"bytes"
@@ -20,17 +20,17 @@ import (
 )
 
 // link is a pair of streams to a server, and the means to end it.
-type link struct {
-	in  io.WriteCloser
-	out io.ReadCloser
+type Link struct {
+	In  io.WriteCloser
+	Out io.ReadCloser
 	// stop ends the server, gently at first, and returns when it has ended, with
 	// how it did if that says anything: a *process.ExitError for a process. Meanwhile somebody reads out. It closes in,
 	// which the caller may have done, and after it out gives no more.
-	stop func() error
+	Stop func() error
 }
 
 // opener makes a link. ctx bounds the making only.
-type opener func(ctx context.Context) (*link, error)
+type Opener func(ctx context.Context) (*Link, error)
 
 // lineConn is a conversation in which each message is a line, on one pair of
 // streams (2026-07-28, basic/transports/stdio). Answers find their calls by id;
@@ -39,21 +39,21 @@ type opener func(ctx context.Context) (*link, error)
 //
 // Lines that are no messages are logged and skipped: many a server prints what
 // it should not.
-type lineConn struct {
+type Conn struct {
 	o    *protocol.Config
 	self *protocol.Identity
-	link *link
+	link *Link
 	in   protocol.NotificationSink
 
 	rev     wire.Revision // set before dial returns, and then never again
 	flights *protocol.PendingCalls
 	asks    protocol.ServerRequests
-	writer  *lineWriter
+	writer  *writer
 	ratelog *ratelog.Logger
 	modern  atomic.Bool // the server must not make requests
 	babbled atomic.Bool // the server printed what is no message
 	spoke   atomic.Bool // the server sent a message
-	feeds   *lineFeeds  // of a modern server
+	feeds   *listeners  // of a modern server
 	doubt   protocol.Liveness
 
 	life   context.Context // of asks; ends with the conversation
@@ -67,17 +67,17 @@ type lineConn struct {
 
 // newLineConn begins to read and to write. The caller ends it with
 // [lineConn.shut].
-func newLineConn(o *protocol.Config, s *protocol.Identity, l *link, in protocol.NotificationSink) *lineConn {
-	c := &lineConn{
+func newConn(o *protocol.Config, s *protocol.Identity, l *Link, in protocol.NotificationSink) *Conn {
+	c := &Conn{
 		o: o, self: s, link: l, in: in,
 		flights: protocol.NewPendingCalls(),
-		writer:  newLineWriter(l.in),
+		writer:  newWriter(l.In),
 		ratelog: ratelog.New(o.Logger),
 		ended:   make(chan struct{}),
 		reader:  make(chan struct{}),
 		done:    make(chan struct{}),
 	}
-	c.feeds = newLineFeeds(in, func(in protocol.NotificationSink) *protocol.Listener {
+	c.feeds = newListeners(in, func(in protocol.NotificationSink) *protocol.Listener {
 		f := protocol.NewListener(in, o.Logger, wire.Raw(`{}`))
 		f.Open = c.subscribe
 		return f
@@ -88,7 +88,7 @@ func newLineConn(o *protocol.Config, s *protocol.Identity, l *link, in protocol.
 	go func() {
 		defer close(c.reader)
 		why := c.read()
-		l.out.Close() // so that the server does not wait for somebody to read
+		l.Out.Close() // so that the server does not wait for somebody to read
 		c.stopped(why)
 	}()
 	go func() {
@@ -104,10 +104,10 @@ func newLineConn(o *protocol.Config, s *protocol.Identity, l *link, in protocol.
 // stopped notes that the conversation cannot go on, and ends all calls. A write
 // that is under way is ended first: only then is it known which calls the
 // server cannot have got.
-func (l *lineConn) stopped(why error) {
+func (l *Conn) stopped(why error) {
 	l.once.Do(func() {
 		l.writer.close()
-		l.link.in.Close()
+		l.link.In.Close()
 		<-l.done
 		l.flights.Close(why)
 		l.why = why
@@ -116,7 +116,7 @@ func (l *lineConn) stopped(why error) {
 }
 
 // run implements [Conn].
-func (l *lineConn) Run(ctx context.Context) error {
+func (l *Conn) Run(ctx context.Context) error {
 	var listening sync.WaitGroup
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -140,10 +140,10 @@ func (l *lineConn) Run(ctx context.Context) error {
 
 // shut ends the conversation and returns how the server ended, when everything
 // of it has.
-func (l *lineConn) shut() error {
+func (l *Conn) shut() error {
 	l.stopped(errors.New("the conversation was ended"))
 	l.end()
-	err := l.link.stop()
+	err := l.link.Stop()
 	<-l.reader
 	l.asks.Wait()
 	l.doubt.Tasks.Finish()
@@ -151,7 +151,7 @@ func (l *lineConn) shut() error {
 }
 
 // call implements [Conn].
-func (l *lineConn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
+func (l *Conn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 	m, err := l.request(ctx, c, l.rev)
 	if err != nil {
 		return call.Result{}, err
@@ -160,7 +160,7 @@ func (l *lineConn) Call(ctx context.Context, c *call.Call) (call.Result, error) 
 }
 
 // request sends one request and waits for the response.
-func (l *lineConn) request(ctx context.Context, c *call.Call, rev wire.Revision) (wire.Message, error) {
+func (l *Conn) request(ctx context.Context, c *call.Call, rev wire.Revision) (wire.Message, error) {
 	f, err := l.send(ctx, c, rev)
 	if err != nil {
 		return wire.Message{}, err
@@ -169,7 +169,7 @@ func (l *lineConn) request(ctx context.Context, c *call.Call, rev wire.Revision)
 }
 
 // receive waits for the response to a flight, and ends it.
-func (l *lineConn) receive(ctx context.Context, f *protocol.PendingCall) (wire.Message, error) {
+func (l *Conn) receive(ctx context.Context, f *protocol.PendingCall) (wire.Message, error) {
 	defer l.flights.End(f)
 	select {
 	case a := <-f.Answer:
@@ -191,14 +191,14 @@ func underWay(f *protocol.PendingCall, err error) error {
 	}
 	spent := *lost
 	spent.MayHaveExecuted = true
-	if size := len(f.Call.Params); size > largeCall {
+	if size := len(f.Call.Params); size > protocol.LargeCall {
 		spent.Reason += fmt.Sprintf("; the call was %.1f MiB large, which may be the reason", float64(size)/(1<<20))
 	}
 	return &spent
 }
 
 // send begins a flight. The caller ends it.
-func (l *lineConn) send(ctx context.Context, c *call.Call, rev wire.Revision) (*protocol.PendingCall, error) {
+func (l *Conn) send(ctx context.Context, c *call.Call, rev wire.Revision) (*protocol.PendingCall, error) {
 	f, err := l.flights.Begin(c)
 	if err != nil {
 		return nil, err
@@ -214,12 +214,19 @@ func (l *lineConn) send(ctx context.Context, c *call.Call, rev wire.Revision) (*
 	return f, nil
 }
 
+// Unwritten returns how many bytes wait to be written.
+func (l *Conn) Unwritten() int {
+	l.writer.mu.Lock()
+	defer l.writer.mu.Unlock()
+	return len(l.writer.pending)
+}
+
 // Notify implements [Conn].
-func (l *lineConn) Notify(method string) { l.writer.post(&wire.Message{Method: method}) }
+func (l *Conn) Notify(method string) { l.writer.post(&wire.Message{Method: method}) }
 
 // Probe implements [Conn]. The process of the server ends with the conversation. How
 // other sessions fare says nothing of it.
-func (l *lineConn) Probe(why protocol.Suspicion) {
+func (l *Conn) Probe(why protocol.Suspicion) {
 	if why != protocol.CallTimedOut {
 		return
 	}
@@ -234,14 +241,14 @@ func (l *lineConn) Probe(why protocol.Suspicion) {
 }
 
 // Traits implements [Conn].
-func (l *lineConn) Traits() protocol.Traits {
+func (l *Conn) Traits() protocol.Traits {
 	modern := l.modern.Load()
 	return protocol.Traits{Sessions: protocol.SessionProcess, Listens: modern, Asks: !modern}
 }
 
 // cancel tells the server that nobody waits for the flight any more. An
 // initialize must not be cancelled (2025-11-25, basic/utilities/cancellation).
-func (l *lineConn) cancel(f *protocol.PendingCall) {
+func (l *Conn) cancel(f *protocol.PendingCall) {
 	if f.Call.Method == wire.MethodInitialize {
 		return
 	}
@@ -250,12 +257,12 @@ func (l *lineConn) cancel(f *protocol.PendingCall) {
 }
 
 // read takes what the server sends until its output ends.
-func (l *lineConn) read() error {
-	lines := wire.NewLineReader(l.doubt.CountReads(l.link.out), l.o.MaxMessage)
+func (l *Conn) read() error {
+	lines := wire.NewLineReader(l.doubt.CountReads(l.link.Out), l.o.MaxMessage)
 	for first := true; ; first = false {
-		bound := int64(l.o.MaxMessage) * endlessStranger
+		bound := int64(l.o.MaxMessage) * beforeFirstMessage
 		if l.spoke.Load() {
-			bound = int64(l.o.MaxMessage) * endlessServer
+			bound = int64(l.o.MaxMessage) * afterFirstMessage
 		}
 		lines.SetMaxLine(bound)
 		line, err := lines.Next()
@@ -282,7 +289,7 @@ func (l *lineConn) read() error {
 }
 
 // take takes one line: a message, or several where the revision has batches.
-func (l *lineConn) take(line []byte) {
+func (l *Conn) take(line []byte) {
 	if line[0] == '[' && wire.Check(line, l.o.Limits, wire.Lenient) == nil {
 		for m := range wire.ValueOf(line).Elements() {
 			l.takeOne(m.Raw())
@@ -292,7 +299,7 @@ func (l *lineConn) take(line []byte) {
 	l.takeOne(line)
 }
 
-func (l *lineConn) takeOne(text []byte) {
+func (l *Conn) takeOne(text []byte) {
 	m, err := wire.ParseUpstream(text, l.o.Limits)
 	if err != nil {
 		l.malformed(text, m.ID, err)
@@ -313,7 +320,7 @@ func (l *lineConn) takeOne(text []byte) {
 	}
 }
 
-func (l *lineConn) notified(m wire.Message) {
+func (l *Conn) notified(m wire.Message) {
 	switch wire.MethodOf(m.Method).Scope {
 	case wire.ScopeProgressToken:
 		l.o.Progress(l.flights, m.Params)
@@ -336,7 +343,7 @@ func (l *lineConn) notified(m wire.Message) {
 
 // malformed handles a line that is no message. If it can be told whose answer
 // it was meant to be, that call fails, and that call alone.
-func (l *lineConn) malformed(text []byte, id wire.ID, why error) {
+func (l *Conn) malformed(text []byte, id wire.ID, why error) {
 	if f := l.flights.Get(id); f != nil {
 		l.flights.Fail(f, &protocol.CallError{Reason: "the server's answer is malformed", Cause: why})
 	}
@@ -348,9 +355,17 @@ func (l *lineConn) malformed(text []byte, id wire.ID, why error) {
 
 // tooLarge handles a line over the size limit. If it can be told whose answer it
 // is, that call fails.
-func (l *lineConn) tooLarge(id wire.ID) {
+func (l *Conn) tooLarge(id wire.ID) {
 	if f := l.flights.Get(id); f != nil {
 		l.flights.Fail(f, &protocol.CallError{Reason: fmt.Sprintf("the server's answer is larger than %d bytes", l.o.MaxMessage)})
 	}
 	l.ratelog.Warn("a line of the server is over the size limit", zap.Int("limit", l.o.MaxMessage))
 }
+
+// A line longer than so many times the limit of a message ends the conversation. A
+// shorter line is read to its end: that fails one call at most, and the lines after it
+// are usable. The limit is higher for a server that is known to speak MCP.
+const (
+	beforeFirstMessage = 2
+	afterFirstMessage  = 16
+)

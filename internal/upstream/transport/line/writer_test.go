@@ -1,4 +1,4 @@
-package upstream
+package line
 
 import (
 	"io"
@@ -14,7 +14,7 @@ import (
 // memory, and one is still queued behind a large request, as its cancellation is.
 func TestNotificationsToAStuckChildAreBounded(t *testing.T) {
 	r, stuck := io.Pipe() // nobody reads
-	w := newLineWriter(stuck)
+	w := newWriter(stuck)
 	done := make(chan error)
 	go func() { done <- w.run() }()
 	defer func() {
@@ -24,7 +24,7 @@ func TestNotificationsToAStuckChildAreBounded(t *testing.T) {
 	}()
 	flights := protocol.NewPendingCalls()
 	f, _ := flights.Begin(&call.Call{Method: wire.MethodToolsCall, Back: protocol.NoClient{}})
-	large := wire.Raw(`{"text":"` + strings.Repeat("x", 2*maxPending) + `"}`)
+	large := wire.Raw(`{"text":"` + strings.Repeat("x", 2*MaxPending) + `"}`)
 	if err := w.request(t.Context(), f, &wire.Message{ID: f.ID, Method: wire.MethodToolsCall, Params: large}); err != nil {
 		t.Fatal(err)
 	}

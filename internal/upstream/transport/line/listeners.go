@@ -1,4 +1,4 @@
-package upstream
+package line
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 // same (Go SDK 1.8). On a line, where all have one connection, no two
 // subscriptions are for the same thing therefore. They cost nothing there but
 // the requests.
-type lineFeeds struct {
+type listeners struct {
 	lists *protocol.Listener
 	fresh func(in protocol.NotificationSink) *protocol.Listener // one that is not open yet
 	in    protocol.NotificationSink
@@ -30,11 +30,11 @@ type lineFeeds struct {
 	over bool       // run is about to return
 	wg   sync.WaitGroup
 
-	each map[string]*lineFeed // by resource; belongs to who calls listen
+	each map[string]*resourceListener // by resource; belongs to who calls listen
 }
 
 // lineFeed is the subscription to one resource.
-type lineFeed struct {
+type resourceListener struct {
 	*protocol.Listener
 	stop    context.CancelFunc
 	refused atomic.Bool // the server has ended it for good
@@ -52,23 +52,23 @@ func (i forResource) Renewed() {
 	i.NotificationSink.Renewed()
 }
 
-func newLineFeeds(in protocol.NotificationSink, fresh func(in protocol.NotificationSink) *protocol.Listener) *lineFeeds {
-	return &lineFeeds{
+func newListeners(in protocol.NotificationSink, fresh func(in protocol.NotificationSink) *protocol.Listener) *listeners {
+	return &listeners{
 		lists: fresh(in), fresh: fresh, in: in,
-		running: make(chan struct{}), each: make(map[string]*lineFeed),
+		running: make(chan struct{}), each: make(map[string]*resourceListener),
 	}
 }
 
 // begin opens the subscription to changes of the lists with these capabilities
 // of the server, so that it is under way before any list is asked for.
-func (f *lineFeeds) begin(ctx context.Context, capabilities wire.Raw) error {
+func (f *listeners) begin(ctx context.Context, capabilities wire.Raw) error {
 	f.lists.Lists = protocol.ListFilter(capabilities)
 	return f.lists.Begin(ctx)
 }
 
 // run keeps the subscriptions open until ctx ends. It is called once, and
 // returns when nothing of them is under way.
-func (f *lineFeeds) run(ctx context.Context) {
+func (f *listeners) run(ctx context.Context) {
 	f.ctx = ctx
 	close(f.running)
 	f.lists.Run(ctx)
@@ -79,7 +79,7 @@ func (f *lineFeeds) run(ctx context.Context) {
 }
 
 // listen implements [listener].
-func (f *lineFeeds) listen(ctx context.Context, uris []string) ([]string, error) {
+func (f *listeners) listen(ctx context.Context, uris []string) ([]string, error) {
 	select {
 	case <-f.running:
 	case <-ctx.Done():
@@ -113,13 +113,16 @@ func (f *lineFeeds) listen(ctx context.Context, uris []string) ([]string, error)
 	return honored, nil
 }
 
+// maxOpening bounds the subscriptions that are opened at once.
+const maxOpening = 16
+
 // openAll subscribes to resources, and returns the subscriptions that the server
 // has acknowledged. On errors there are none.
-func (f *lineFeeds) openAll(ctx context.Context, uris []string) (map[string]*lineFeed, error) {
+func (f *listeners) openAll(ctx context.Context, uris []string) (map[string]*resourceListener, error) {
 	var mu sync.Mutex
-	opened := make(map[string]*lineFeed)
+	opened := make(map[string]*resourceListener)
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(maxSubscribing)
+	group.SetLimit(maxOpening)
 	for _, uri := range uris {
 		group.Go(func() error {
 			one, err := f.open(groupCtx, uri)
@@ -142,8 +145,8 @@ func (f *lineFeeds) openAll(ctx context.Context, uris []string) (map[string]*lin
 
 // open subscribes to one resource. It returns nil when the server leaves the
 // resource out of its acknowledgement.
-func (f *lineFeeds) open(ctx context.Context, uri string) (*lineFeed, error) {
-	one := &lineFeed{}
+func (f *listeners) open(ctx context.Context, uri string) (*resourceListener, error) {
+	one := &resourceListener{}
 	one.Listener = f.fresh(forResource{f.in, &one.refused})
 	if !f.follow(one) {
 		return nil, &protocol.CallError{Reason: protocol.ReasonConnectionLost, NotSent: true, ConnectionLost: true}
@@ -158,7 +161,7 @@ func (f *lineFeeds) open(ctx context.Context, uri string) (*lineFeed, error) {
 
 // follow keeps a subscription open until it is stopped or run ends. It returns
 // false when run has ended.
-func (f *lineFeeds) follow(one *lineFeed) bool {
+func (f *listeners) follow(one *resourceListener) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.over {

@@ -1,4 +1,4 @@
-package upstream
+package line
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 
 // maxPending is how many bytes may wait to be written before requests wait for
 // their turn. One message may always wait, whatever its size.
-const maxPending = 1 << 20
+const MaxPending = 1 << 20
 
 // maxNotes is how many bytes of notifications may wait to be written. Further ones
 // are dropped: a server with so many of them does not read.
@@ -25,7 +25,7 @@ var errClosed = errors.New("the writer is closed")
 // lineWriter writes messages as lines, from one goroutine, so that a server
 // that does not read holds up nobody longer than the context of a call lasts.
 // What is there when the stream can be written goes out in one piece.
-type lineWriter struct {
+type writer struct {
 	w io.Writer
 
 	mu      sync.Mutex
@@ -43,24 +43,24 @@ type mark struct {
 	f  *protocol.PendingCall
 }
 
-func newLineWriter(w io.Writer) *lineWriter {
-	return &lineWriter{w: w, wake: make(chan struct{}, 1)}
+func newWriter(w io.Writer) *writer {
+	return &writer{w: w, wake: make(chan struct{}, 1)}
 }
 
 // request queues the line of a flight. It waits for room, and fails with the
 // error of ctx if there is none before ctx ends, or with errClosed; then nothing
 // was queued.
-func (w *lineWriter) request(ctx context.Context, f *protocol.PendingCall, m *wire.Message) error {
+func (w *writer) request(ctx context.Context, f *protocol.PendingCall, m *wire.Message) error {
 	return w.wait(ctx, m, f)
 }
 
 // answer queues the line of a response, in the way of request.
-func (w *lineWriter) answer(ctx context.Context, m *wire.Message) error { return w.wait(ctx, m, nil) }
+func (w *writer) answer(ctx context.Context, m *wire.Message) error { return w.wait(ctx, m, nil) }
 
 // wait queues a line when there is room, with a mark of the flight if there is one.
-func (w *lineWriter) wait(ctx context.Context, m *wire.Message, f *protocol.PendingCall) error {
+func (w *writer) wait(ctx context.Context, m *wire.Message, f *protocol.PendingCall) error {
 	w.mu.Lock()
-	for len(w.pending) > maxPending && !w.closed {
+	for len(w.pending) > MaxPending && !w.closed {
 		if w.room == nil {
 			w.room = make(chan struct{})
 		}
@@ -87,7 +87,7 @@ func (w *lineWriter) wait(ctx context.Context, m *wire.Message, f *protocol.Pend
 
 // post queues the line of a notification without waiting, and reports whether it
 // did: it drops the line when too many wait already.
-func (w *lineWriter) post(m *wire.Message) bool {
+func (w *writer) post(m *wire.Message) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed || w.notes >= maxNotes {
@@ -102,7 +102,7 @@ func (w *lineWriter) post(m *wire.Message) bool {
 
 // queue appends the line of m. Params and results may have line breaks between
 // their tokens, which a line must not have. The caller holds mu.
-func (w *lineWriter) queue(m *wire.Message) {
+func (w *writer) queue(m *wire.Message) {
 	from := len(w.pending)
 	w.pending = m.Append(w.pending)
 	for _, end := range []byte("\n\r") {
@@ -117,7 +117,7 @@ func (w *lineWriter) queue(m *wire.Message) {
 
 // close drops what is pending and makes run return, unless that is in the
 // middle of a write.
-func (w *lineWriter) close() {
+func (w *writer) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
@@ -128,7 +128,7 @@ func (w *lineWriter) close() {
 }
 
 // makeRoom wakes who waits for room. The caller holds mu.
-func (w *lineWriter) makeRoom() {
+func (w *writer) makeRoom() {
 	if w.room != nil {
 		close(w.room)
 		w.room = nil
@@ -137,7 +137,7 @@ func (w *lineWriter) makeRoom() {
 
 // run writes until close is called or a write fails, and returns that error.
 // Flights of which no byte was written are marked as unsent then.
-func (w *lineWriter) run() error {
+func (w *writer) run() error {
 	var batch []byte
 	var marks []mark
 	for range w.wake {
@@ -159,7 +159,7 @@ func (w *lineWriter) run() error {
 			w.close()
 			return err
 		}
-		if cap(batch) > maxPending {
+		if cap(batch) > MaxPending {
 			batch = nil // one large message shall not be paid for ever after
 		}
 		clear(marks) // the flights may go

@@ -1,4 +1,4 @@
-package upstream
+package line
 
 import (
 	"context"
@@ -26,30 +26,30 @@ import (
 // they serve a modern request, and what server/discover lists does not tell whether
 // a server speaks legacy revisions too. Silence proves nothing: the launcher may
 // still be downloading the server.
-type lineDialer struct {
+type dialer struct {
 	o    *protocol.Config
 	self protocol.Identity
-	open opener
+	open Opener
 	// mute counts the attempts, the last one included, in which every process ended
 	// without an answer. It belongs to the goroutine that dials.
 	mute int
 }
 
-func newLineDialer(o *protocol.Config, open opener) *lineDialer {
-	return &lineDialer{o: o, open: open}
+func NewDialer(o *protocol.Config, open Opener) *dialer {
+	return &dialer{o: o, open: open}
 }
 
 // dial implements [Dialer].
-func (d *lineDialer) Dial(ctx context.Context, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
+func (d *dialer) Dial(ctx context.Context, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
 	d.self = protocol.NewIdentity(d.o)
-	var l *lineConn
+	var l *Conn
 	var h protocol.Hello
 	var err error
 	switch d.o.Era {
 	case wire.EraLegacy:
-		l, h, err = d.try(ctx, in, (*lineConn).initialize)
+		l, h, err = d.try(ctx, in, (*Conn).initialize)
 	case wire.EraModern:
-		l, h, err = d.try(ctx, in, (*lineConn).discover)
+		l, h, err = d.try(ctx, in, (*Conn).discover)
 	default:
 		l, h, err = d.find(ctx, in)
 		d.o.Memory.Remember(h.Revision.Era()) // EraUnknown on errors
@@ -63,14 +63,14 @@ func (d *lineDialer) Dial(ctx context.Context, in protocol.NotificationSink) (pr
 // find opens a conversation in the era that the server turns out to speak. A
 // server whose processes end without an answer whatever they get, as for a missing
 // key, is started once in each attempt after the first.
-func (d *lineDialer) find(ctx context.Context, in protocol.NotificationSink) (*lineConn, protocol.Hello, error) {
+func (d *dialer) find(ctx context.Context, in protocol.NotificationSink) (*Conn, protocol.Hello, error) {
 	muteBefore := d.mute
 	d.mute = 0
 	if muteBefore > 0 {
 		byInitialize := muteBefore%2 == 1
-		first := (*lineConn).discover
+		first := (*Conn).discover
 		if byInitialize {
-			first = (*lineConn).negotiate
+			first = (*Conn).negotiate
 		}
 		l, h, err := d.try(ctx, in, first)
 		switch {
@@ -84,16 +84,16 @@ func (d *lineDialer) find(ctx context.Context, in protocol.NotificationSink) (*l
 		}
 	}
 	if d.o.Memory.Era() == wire.EraModern {
-		if l, h, err := d.try(ctx, in, (*lineConn).rediscover); err == nil || ctx.Err() != nil {
+		if l, h, err := d.try(ctx, in, (*Conn).rediscover); err == nil || ctx.Err() != nil {
 			return l, h, err
 		}
 	}
-	l, h, err := d.try(ctx, in, (*lineConn).negotiate)
+	l, h, err := d.try(ctx, in, (*Conn).negotiate)
 	switch {
 	case ctx.Err() != nil:
 	case errors.Is(err, errRefusedInitialize):
 		refused := err
-		if l, h, err = d.try(ctx, in, (*lineConn).discover); err != nil && ctx.Err() == nil {
+		if l, h, err = d.try(ctx, in, (*Conn).discover); err != nil && ctx.Err() == nil {
 			err = refused
 		}
 	case endedUnheard(err):
@@ -109,15 +109,15 @@ func (d *lineDialer) find(ctx context.Context, in protocol.NotificationSink) (*l
 // answers server/discover, another gets initialize once more: the first may have
 // ended for a reason of its own, and a server of both eras must not be taken for a
 // modern one for that.
-func (d *lineDialer) afterEnd(ctx context.Context, in protocol.NotificationSink) (*lineConn, protocol.Hello, error) {
-	l, h, err := d.try(ctx, in, (*lineConn).discover)
+func (d *dialer) afterEnd(ctx context.Context, in protocol.NotificationSink) (*Conn, protocol.Hello, error) {
+	l, h, err := d.try(ctx, in, (*Conn).discover)
 	if err != nil {
 		return l, h, err
 	}
 	l.shut()
-	l, h, err = d.try(ctx, in, (*lineConn).negotiate)
+	l, h, err = d.try(ctx, in, (*Conn).negotiate)
 	if ctx.Err() == nil && (endedUnheard(err) || errors.Is(err, errRefusedInitialize)) {
-		l, h, err = d.try(ctx, in, (*lineConn).discover)
+		l, h, err = d.try(ctx, in, (*Conn).discover)
 	}
 	return l, h, err
 }
@@ -129,12 +129,12 @@ func endedUnheard(err error) bool {
 }
 
 // try starts the server and has greet introduce the gateway to it.
-func (d *lineDialer) try(ctx context.Context, in protocol.NotificationSink, greet func(*lineConn, context.Context) (protocol.Hello, error)) (*lineConn, protocol.Hello, error) {
+func (d *dialer) try(ctx context.Context, in protocol.NotificationSink, greet func(*Conn, context.Context) (protocol.Hello, error)) (*Conn, protocol.Hello, error) {
 	link, err := d.open(ctx)
 	if err != nil {
 		return nil, protocol.Hello{}, err
 	}
-	l := newLineConn(d.o, &d.self, link, in)
+	l := newConn(d.o, &d.self, link, in)
 	h, err := greet(l, ctx)
 	if err == nil {
 		l.rev = h.Revision
@@ -164,7 +164,7 @@ func (d *lineDialer) try(ctx context.Context, in protocol.NotificationSink, gree
 }
 
 // initialize opens a legacy session.
-func (l *lineConn) initialize(ctx context.Context) (protocol.Hello, error) {
+func (l *Conn) initialize(ctx context.Context) (protocol.Hello, error) {
 	m, err := l.request(ctx, l.self.InitializeCall(), wire.LatestLegacy)
 	if err != nil {
 		return protocol.Hello{}, err
@@ -174,7 +174,7 @@ func (l *lineConn) initialize(ctx context.Context) (protocol.Hello, error) {
 
 // initialized takes the answer to initialize. The server must not get anything
 // else before it has been told that the session is open.
-func (l *lineConn) initialized(m wire.Message) (protocol.Hello, error) {
+func (l *Conn) initialized(m wire.Message) (protocol.Hello, error) {
 	if m.Error != nil {
 		return protocol.Hello{}, fmt.Errorf("the server refused initialize: %w", m.Error)
 	}
@@ -186,7 +186,7 @@ func (l *lineConn) initialized(m wire.Message) (protocol.Hello, error) {
 }
 
 // discover opens a modern conversation.
-func (l *lineConn) discover(ctx context.Context) (protocol.Hello, error) {
+func (l *Conn) discover(ctx context.Context) (protocol.Hello, error) {
 	h, _, err := l.discoverRevisions(ctx)
 	if err == nil && h.Revision == "" {
 		err = errors.New("the server does not answer server/discover as a server of a modern revision does; if the upstream is configured with era: modern, remove that")
@@ -196,7 +196,7 @@ func (l *lineConn) discover(ctx context.Context) (protocol.Hello, error) {
 
 // rediscover opens a modern conversation with a server that was found to speak
 // modern revisions only, and fails when it lists a legacy revision now.
-func (l *lineConn) rediscover(ctx context.Context) (protocol.Hello, error) {
+func (l *Conn) rediscover(ctx context.Context) (protocol.Hello, error) {
 	h, legacy, err := l.discoverRevisions(ctx)
 	if err == nil && (legacy || h.Revision == "") {
 		err = errors.New("the server speaks legacy revisions now")
@@ -204,7 +204,7 @@ func (l *lineConn) rediscover(ctx context.Context) (protocol.Hello, error) {
 	return h, err
 }
 
-func (l *lineConn) discoverRevisions(ctx context.Context) (h protocol.Hello, legacy bool, err error) {
+func (l *Conn) discoverRevisions(ctx context.Context) (h protocol.Hello, legacy bool, err error) {
 	m, err := l.request(ctx, l.self.DiscoverCall(), wire.LatestModern)
 	if err != nil {
 		return protocol.Hello{}, false, err
@@ -218,7 +218,7 @@ var errRefusedInitialize = errors.New("the server refused initialize")
 
 // negotiate opens a legacy session, or a modern conversation where the server says
 // that it knows nothing of the legacy era.
-func (l *lineConn) negotiate(ctx context.Context) (protocol.Hello, error) {
+func (l *Conn) negotiate(ctx context.Context) (protocol.Hello, error) {
 	m, err := l.request(ctx, l.self.InitializeCall(), wire.LatestLegacy)
 	if err != nil {
 		return protocol.Hello{}, err
