@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"strings"
 	"testing"
 
 	"mcpgateway/internal/call"
@@ -51,6 +52,46 @@ func TestEvasionsByPublicURI(t *testing.T) {
 			if !allowed(uri) {
 				t.Errorf("%s: %q is refused", name, uri)
 			}
+		}
+	}
+}
+
+// A URI that is neither listed nor canonical is refused with its canonical spelling. The
+// answer does not tell whether a resource with that URI is listed and hidden.
+func TestSpellingErrors(t *testing.T) {
+	sources := []Source{
+		source(t, "files", "files", resource("file:///Secret dir/a"), resource("file:///pub"), template("file:///{+path}")),
+		source(t, "hidden", "hidden", resource("file:///a")),
+		source(t, "free", "free", resource("file:///a")),
+	}
+	v := Build(Options{Policy: policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{
+		{Name: "d", Effect: policy.Deny, What: policy.What{Resources: []string{"files+file:///secret*"}}},
+		{Name: "h", Effect: policy.Deny, What: policy.What{Upstreams: []string{"hidden"}}},
+	}})}, sources).View(call.Anonymous, nil)
+	for uri, want := range map[string]string{
+		"files+file:///Secret dir/a":   `it has a character that has to be percent-encoded; use "files+file:///Secret%20dir/a"`,
+		"files+file:///Absent dir/a":   `it has a character that has to be percent-encoded; use "files+file:///Absent%20dir/a"`,
+		"files+FILE:///a/../pub":       `it does not begin with a scheme in lower case; use "files+file:///pub"`,
+		"files+0:file:///pub":          `its prefix is not the usual one; use "files+file:///pub"`,
+		"files+file:///%252e%252e/pub": "it has an encoded slash, backslash, dot or percent sign; it has no canonical spelling",
+		"files+file:///secret/a":       "", // refused, and canonical
+		"hidden+FILE:///a":             "",
+		"none+FILE:///a":               "",
+	} {
+		target, ok := v.Resolve(call.Resource, uri)
+		if ok {
+			t.Errorf("%q resolves", uri)
+		}
+		switch err := target.SpellingError(); {
+		case want == "" && err != nil:
+			t.Errorf("%q: %v", uri, err)
+		case want != "" && (err == nil || err.Code != wire.CodeInvalidParams || !strings.HasSuffix(err.Message, want)):
+			t.Errorf("%q: %v, want %s", uri, err, want)
+		}
+	}
+	for _, uri := range []string{"free+file:///a/../b", "free+file:///A%2fb", "files+file:///pub", "files+file:///other"} {
+		if _, ok := v.Resolve(call.Resource, uri); !ok {
+			t.Errorf("%q does not resolve", uri)
 		}
 	}
 }

@@ -103,6 +103,8 @@ type Part struct {
 	source Source
 	naming *namespace.Naming
 	index  int // place in the order of the configuration
+
+	publicLeads [call.Kinds][]string // the beginnings of all public names that items may have
 }
 
 // Upstream returns the upstream's name.
@@ -139,6 +141,15 @@ func (p *Part) empty() bool {
 func (p *Part) hasResources() bool {
 	caps := p.source.Capabilities
 	return caps == nil || wire.ValueOf(caps).Get("resources").Exists()
+}
+
+// publicLeadsOf returns the beginnings of all public names that items of an upstream may have.
+func publicLeadsOf(n *namespace.Naming) [call.Kinds][]string {
+	names, uris := []string{n.NamePrefix()}, []string{""}
+	if n.Prefix() != "" {
+		uris = []string{n.Prefix() + "+", "ui://" + n.Upstream(), "http:", "https:"}
+	}
+	return [call.Kinds][]string{call.Tool: names, call.Prompt: names, call.Resource: uris, call.Template: uris}
 }
 
 // leads returns the beginnings of public names that unlisted items of the part may have: of

@@ -50,7 +50,7 @@ func Build(opts Options, sources []Source) *Table {
 	}
 	open := 0
 	for i, s := range sources {
-		p := &Part{source: s, naming: s.Naming, index: i}
+		p := &Part{source: s, naming: s.Naming, index: i, publicLeads: publicLeadsOf(s.Naming)}
 		t.parts = append(t.parts, p)
 		t.sanitizeInstructions(p)
 		t.byName[p.Upstream()] = p

@@ -171,7 +171,9 @@ func (v *View) RefusalOf(kind call.Kind, public string, t Target) policy.Decisio
 
 // Restricts reports whether policy could refuse callers an item of a kind of the part,
 // whether or not there is one.
-func (v *View) Restricts(kind call.Kind, p *Part) bool { return v.rights.MayRefuse(kind, p.Upstream()) }
+func (v *View) Restricts(kind call.Kind, p *Part) bool {
+	return v.rights.MayRefuse(kind, p.Upstream(), p.publicLeads[kind])
+}
 
 // list finds the listed entries of a kind.
 func (v *View) list(kind call.Kind, entries []*Entry) {
@@ -323,7 +325,7 @@ func (v *View) unlistedPolicy(p *Part, public, native string, raw wire.Raw) *pol
 
 // unlistedItem returns an unlisted resource for policy.
 func unlistedItem(p *Part, public, native string) policy.Item {
-	it := policy.Item{Kind: call.Resource, Upstream: p.Upstream(), Public: public, Native: native}
+	it := policy.Item{Kind: call.Resource, Upstream: p.Upstream(), Public: public, Native: native, Leads: p.publicLeads[call.Resource]}
 	if !p.naming.IsPublicURI(public, native) {
 		it.PreferredName = p.naming.PublicURI(native) // expansions of a template that clashes have another prefix
 		it.Noncanonical = !p.naming.Fallback().IsPublicURI(public, native)

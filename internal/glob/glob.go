@@ -1,6 +1,9 @@
 package glob
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // Glob is a compiled pattern: the literal parts between its asterisks. A pattern without
 // an asterisk has one part. It is immutable.
@@ -75,6 +78,17 @@ func (g Glob) MatchesAll() bool {
 func (g Glob) CanBegin(lead string) bool {
 	first := g.parts[0]
 	return strings.HasPrefix(first, lead) || len(g.parts) > 1 && strings.HasPrefix(lead, first)
+}
+
+// CanBeginFolded is CanBegin for folded texts, as policy folds URIs. It may return true for
+// a pattern that covers no such text, if the pattern has characters that fold into others.
+func (g Glob) CanBeginFolded(lead string) bool {
+	first := g.parts[0]
+	if strings.ContainsFunc(first, func(r rune) bool { return r == '%' || r == ' ' || r >= utf8.RuneSelf }) {
+		return true
+	}
+	n := min(len(first), len(lead))
+	return strings.EqualFold(first[:n], lead[:n]) && (n == len(lead) || len(g.parts) > 1)
 }
 
 // Map returns the pattern with each literal part replaced by f of it. Asterisks in what

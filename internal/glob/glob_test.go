@@ -62,6 +62,20 @@ func TestCanBegin(t *testing.T) {
 	}
 }
 
+func TestCanBeginFolded(t *testing.T) {
+	for _, c := range []struct {
+		pattern, lead string
+		want          bool
+	}{
+		{"Files+file:///x", "files+", true}, {"files+*", "FILES+", true}, {"fi*", "files+", true}, {"fi", "files+", false}, {"other+*", "files+", false},
+		{"%66iles+*", "files+", true}, {"\uff46iles+*", "files+", true}, {"*", "files+", true}, {"x", "", true},
+	} {
+		if got := Compile(c.pattern).CanBeginFolded(c.lead); got != c.want {
+			t.Errorf("%q can begin with %q: %v", c.pattern, c.lead, got)
+		}
+	}
+}
+
 // FuzzMatch holds globs against regular expressions that say the same.
 func FuzzMatch(f *testing.F) {
 	f.Add("a*b*", "axbx/y")

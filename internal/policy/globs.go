@@ -98,6 +98,19 @@ func (g *globs) canBegin(lead string) bool {
 	return false
 }
 
+// canRestrict reports whether the patterns may restrict a name that begins with one of the
+// leads.
+func (g *globs) canRestrict(leads []string) bool {
+	for _, w := range g.written {
+		for _, lead := range leads {
+			if w.CanBegin(lead) || g.folded != nil && w.CanBeginFolded(lead) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (g *globs) matchesAll() bool {
 	for _, w := range g.written {
 		if w.MatchesAll() {

@@ -51,7 +51,7 @@ func (r *Rights) forItem(it Item) *ItemPolicy {
 
 // refusal returns what denies the item before any rule is asked, "" for nothing.
 func (r *Rights) refusal(it *Item) string {
-	if it.Noncanonical && r.dependsOnURI(it.Upstream) {
+	if it.Noncanonical && r.dependsOnURI(it.Upstream, it.Leads) {
 		return RuleURI
 	}
 	u := r.policy.upstreams[it.Upstream]

@@ -93,6 +93,9 @@ type Item struct {
 	// item, too: which item has the name may depend on another upstream. A rule that allows
 	// the name does not allow this item.
 	PreferredName string
+	// Leads are the beginnings of all public names that items of the kind at the upstream
+	// may have, nil if unknown.
+	Leads []string
 	// Noncanonical says that the item is an unlisted resource whose URI is not in its
 	// canonical spelling. Policy refuses it where it might refuse another resource of
 	// the upstream.

@@ -212,7 +212,9 @@ func (r *Rights) MayAllow(upstream string, leads [call.Kinds][]string) bool {
 
 // MayRefuse reports whether the caller may be denied an item of a kind of the upstream,
 // whichever items there are.
-func (r *Rights) MayRefuse(kind call.Kind, upstream string) bool {
+//
+// leads are the beginnings of all public names that such items may have, nil if unknown.
+func (r *Rights) MayRefuse(kind call.Kind, upstream string, leads []string) bool {
 	if u := r.policy.upstreams[upstream]; u != nil && u[kind].restricts() {
 		return true
 	}
@@ -222,7 +224,9 @@ func (r *Rights) MayRefuse(kind call.Kind, upstream string) bool {
 		switch {
 		case !h.at(upstream) || !h.anyKind && names == nil:
 		case h.Effect == Deny:
-			return true
+			if h.anyKind || leads == nil || names.canRestrict(leads) {
+				return true
+			}
 		case h.when == nil && !h.lacking:
 			open = open || h.anyKind || names.matchesAll()
 		}
@@ -232,8 +236,8 @@ func (r *Rights) MayRefuse(kind call.Kind, upstream string) bool {
 
 // dependsOnURI reports whether the URI of a resource of the upstream may decide what the
 // caller may do with it, or how often.
-func (r *Rights) dependsOnURI(upstream string) bool {
-	if r.MayRefuse(call.Resource, upstream) {
+func (r *Rights) dependsOnURI(upstream string, leads []string) bool {
+	if r.MayRefuse(call.Resource, upstream, leads) {
 		return true
 	}
 	for _, h := range r.rules {
@@ -241,7 +245,7 @@ func (r *Rights) dependsOnURI(upstream string) bool {
 		if !h.at(upstream) || !h.anyKind && names == nil || h.Effect == Allow && h.Limit == nil {
 			continue
 		}
-		if h.when != nil || !h.anyKind && !names.matchesAll() {
+		if (h.when != nil || !h.anyKind && !names.matchesAll()) && (h.anyKind || leads == nil || names.canRestrict(leads)) {
 			return true
 		}
 	}
