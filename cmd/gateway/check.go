@@ -70,13 +70,13 @@ func (o *checkOptions) run(cmd *cobra.Command) error {
 	if err == nil {
 		err = cfg.CheckLoops()
 	}
-	var faults config.Errors
+	var errs config.Errors
 	switch {
-	case errors.As(err, &faults):
+	case errors.As(err, &errs):
 		if !o.json {
 			return err
 		}
-		for _, f := range faults {
+		for _, f := range errs {
 			report.Findings = append(report.Findings, fileFinding(inspect.SeverityError, *f))
 		}
 		return o.print(cmd, report)

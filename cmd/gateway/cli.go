@@ -45,9 +45,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if errors.Is(err, errReported) {
 		return exitFailed
 	}
-	var faults config.Errors
-	if errors.As(err, &faults) {
-		fmt.Fprintln(stderr, faults) // file:line:col comes first, for editors
+	var errs config.Errors
+	if errors.As(err, &errs) {
+		fmt.Fprintln(stderr, errs) // file:line:col comes first, for editors
 		return exitFailed
 	}
 	fmt.Fprintln(stderr, "gateway:", err)

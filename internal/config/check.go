@@ -22,8 +22,8 @@ func (doc *document) check(m *mapping) {
 		m.errorf("upstreams", "%s under upstreams, such as files: {command: npx, args: "+
 			`["-y", "@modelcontextprotocol/server-filesystem", "/data"]}`, what)
 	}
-	if fault := doc.exposed(doc.Listen); fault != "" && !(fault == reboundMsg && (m.intended["allowed_hosts"] || m.intended["public_url"])) {
-		m.errorf("listen", "%s", fault)
+	if exposed := doc.exposed(doc.Listen); exposed != "" && !(exposed == reboundMsg && (m.intended["allowed_hosts"] || m.intended["public_url"])) {
+		m.errorf("listen", "%s", exposed)
 	}
 	if sameAddress(doc.Listen, doc.Admin.Listen) {
 		m.errorf("listen", "is also the address of admin.listen; give each its own")
@@ -186,26 +186,26 @@ const (
 
 // checkTransport derives the transport from transport, type, command and url.
 func (e *entry) checkTransport(m *mapping) {
-	meant, typed := transports[e.Type]
+	named, typed := transports[e.Type]
 	switch local, remote := m.has("command"), m.has("url"); {
 	case local == remote: // reported already
 	case local:
-		if typed && meant != TransportStdio {
+		if typed && named != TransportStdio {
 			m.errorf("type", notForCommand)
 		}
 		if e.Transport == TransportStreamable || e.Transport == TransportSSE {
 			m.errorf("transport", notForCommand)
 		}
 		e.Transport = TransportStdio
-	case meant == TransportStdio:
+	case named == TransportStdio:
 		m.errorf("type", notForURL)
 	case e.Transport == TransportStdio:
 		m.errorf("transport", notForURL)
-	case !typed || meant == TransportAuto:
+	case !typed || named == TransportAuto:
 		e.Transport = cmp.Or(e.Transport, TransportAuto)
 	case e.Transport == "" || e.Transport == TransportAuto:
-		e.Transport = meant
-	case e.Transport != meant:
+		e.Transport = named
+	case e.Transport != named:
 		m.errorf("type", "%s contradicts transport %s; keep one of them", e.Type, e.Transport)
 	}
 }

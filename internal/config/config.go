@@ -189,8 +189,8 @@ func (c *Config) Override(listen, admin string) error {
 	if listen == "" {
 		flag, address = "--admin-listen", admin
 	}
-	if fault := next.exposed(listen); listen != "" && fault != "" {
-		return fmt.Errorf("--listen %s: %s", listen, fault)
+	if exposed := next.exposed(listen); listen != "" && exposed != "" {
+		return fmt.Errorf("--listen %s: %s", listen, exposed)
 	}
 	if sameAddress(next.Listen, next.Admin.Listen) {
 		return fmt.Errorf("%s %s: listen and admin.listen would be the same address; give each its own, with --listen and --admin-listen", flag, address)

@@ -264,9 +264,9 @@ func (doc *document) checkUpstreamsOf(r *locatedRule) {
 // checkReachable warns of a rule that can never match. If the rule restricts and no principal can match it,
 // that is an error: the items that it should restrict would be open.
 func (doc *document) checkReachable(r *locatedRule) {
-	who := r.at.warnf
+	report := r.at.warnf
 	if r.Effect != Allow {
-		who = r.at.errorf
+		report = r.at.errorf
 	}
 	if doc.Auth.Has(AuthNone) {
 		for _, l := range []struct {
@@ -274,12 +274,12 @@ func (doc *document) checkReachable(r *locatedRule) {
 			list []string
 		}{{"groups", r.Who.Groups}, {"scopes", r.Who.Scopes}, {"issuers", r.Who.Issuers}} {
 			if l.list != nil {
-				who("who", "the rule never matches: with auth.mode none nobody has %s", l.key)
+				report("who", "the rule never matches: with auth.mode none nobody has %s", l.key)
 				return
 			}
 		}
 		if s := r.Who.Subjects; s != nil && !slices.Contains(s, "anonymous") && !slices.Contains(s, "local") {
-			who("who", "the rule never matches: with auth.mode none everybody is anonymous, or local on stdio")
+			report("who", "the rule never matches: with auth.mode none everybody is anonymous, or local on stdio")
 			return
 		}
 	}

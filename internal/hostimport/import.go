@@ -50,14 +50,14 @@ type Variable struct {
 // cannot be parsed, or has no servers that can be used.
 func Import(files ...File) (*Result, error) {
 	im := &importer{inputs: make(map[string]*placeholder)}
-	var faults configfile.Errors
+	var errs configfile.Errors
 	for _, f := range files {
 		im.readFile(f)
-		faults = append(faults, im.file.Errors...)
+		errs = append(errs, im.file.Errors...)
 		im.warnings = append(im.warnings, im.file.Warnings...)
 	}
-	if len(faults) > 0 {
-		return nil, faults.Sorted()
+	if len(errs) > 0 {
+		return nil, errs.Sorted()
 	}
 	im.nameServers()
 	im.nameVariables()
@@ -65,9 +65,9 @@ func Import(files ...File) (*Result, error) {
 	slices.SortStableFunc(im.warnings, configfile.CompareWarnings)
 	if len(im.servers) == 0 {
 		for _, r := range im.warnings {
-			faults = append(faults, (*configfile.Error)(&r))
+			errs = append(errs, (*configfile.Error)(&r))
 		}
-		return nil, append(faults, &configfile.Error{File: files[0].Name, Line: 1, Col: 1, Msg: "no server can be imported"}).Sorted()
+		return nil, append(errs, &configfile.Error{File: files[0].Name, Line: 1, Col: 1, Msg: "no server can be imported"}).Sorted()
 	}
 	out, err := im.write(files)
 	if err != nil {
@@ -116,9 +116,9 @@ type entry struct{ name, value string }
 func (im *importer) readFile(f File) {
 	im.host, im.asked = f, make(map[string]string)
 	im.file = configfile.Reader{File: f.Name, Report: configfile.NewReport()}
-	root, fault := configfile.Parse(f.Name, f.Data)
-	if fault != nil {
-		im.file.Errors = configfile.Errors{fault}
+	root, parseErr := configfile.Parse(f.Name, f.Data)
+	if parseErr != nil {
+		im.file.Errors = configfile.Errors{parseErr}
 		return
 	}
 	groups := im.groups(root)
@@ -328,10 +328,10 @@ func (im *importer) removeInvalid() {
 		if err == nil {
 			_, err = config.Parse("x.yaml", doc, set, read)
 		}
-		var faults configfile.Errors
+		var errs configfile.Errors
 		switch {
-		case errors.As(err, &faults):
-			im.warnServer(s, "is left out: %s: %s", strings.TrimPrefix(faults[0].Path, "upstreams."+s.name+"."), faults[0].Msg)
+		case errors.As(err, &errs):
+			im.warnServer(s, "is left out: %s: %s", strings.TrimPrefix(errs[0].Path, "upstreams."+s.name+"."), errs[0].Msg)
 		case err != nil:
 			im.warnServer(s, "is left out: %v", err)
 		}
