@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/bridge"
+	"mcpgateway/internal/consent"
 	"mcpgateway/internal/wire"
 )
 
@@ -43,7 +44,7 @@ func (f *forwarding) ask(ctx context.Context) (bool, error) {
 	if err := f.router.checkLimits(f.call, f.target, &f.decision); err != nil {
 		return false, err
 	}
-	params, ok := consentQuestion(f.upstreamName(), f.target, f.call.Params)
+	params, ok := consent.Question(f.upstreamName(), f.target.Kind, f.target.Public, f.call.Params)
 	if !ok {
 		return f.unconfirmed(askUnshown)
 	}

@@ -264,3 +264,17 @@ func TestUpdatesOnTheStreamOfACall(t *testing.T) {
 		t.Errorf("the client was told %q, want %q", client.notes, want)
 	}
 }
+
+// A call that a question cannot show in full is refused without asking.
+func TestUnshownCallsAreRefused(t *testing.T) {
+	h := ruled(t, answers(`{"content":[]}`), filesSource(t), confirmAll)
+	client := &answerer{answer: `{"action":"accept"}`}
+	longKey := strings.Repeat("k", 64<<10)
+	res, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, `{"name":"files__read","arguments":{"`+longKey+`":1,"danger":true}}`, client))
+	if err != nil || !strings.Contains(string(res.Raw), "than a question can show") || !wire.ValueOf(res.Raw).Get("isError").Bool() || h.files.got != nil || client.asks != nil {
+		t.Errorf("%s, %v; the upstream got %v, the client %.100q", res.Raw, err, h.files.got, client.asks)
+	}
+	if n := testutil.ToFloat64(h.metrics.asks.WithLabelValues("confirmation", askUnshown)); n != 1 {
+		t.Errorf("asks_total is %v, want 1", n)
+	}
+}

@@ -1,4 +1,4 @@
-package router
+package consent
 
 import (
 	"crypto/sha256"
@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"mcpgateway/internal/call"
-	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
@@ -30,15 +29,15 @@ type detail struct{ text, elements, total int }
 // details are tried in this order until the question fits.
 var details = []detail{{4000, 4000, 4000}, {300, 300, maxQuestion}, {60, 20, maxQuestion}, {16, 4, maxQuestion}}
 
-// consentQuestion returns the params of an elicitation that asks whether a call may be made. The
+// Question returns the params of an elicitation that asks whether a call may be made. The
 // question shows the item and every member of the arguments; long values are cut, with their
 // length and digest. It asks only for the consent. It reports false if the question would be too
 // long.
-func consentQuestion(upstream string, t catalog.Target, params wire.Raw) (wire.Raw, bool) {
+func Question(upstream string, kind call.Kind, public string, params wire.Raw) (wire.Raw, bool) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: ", upstream)
-	name := escapeInvisible(t.Public, maxQuestion)
-	switch t.Kind {
+	name := escapeInvisible(public, maxQuestion)
+	switch kind {
 	case call.Tool:
 		fmt.Fprintf(&b, "may the tool %s be called?", name)
 	case call.Prompt:
@@ -54,7 +53,7 @@ func consentQuestion(upstream string, t catalog.Target, params wire.Raw) (wire.R
 		}
 		b.WriteString(text)
 	}
-	if b.Len() > maxQuestion || len(t.Public) > maxQuestion {
+	if b.Len() > maxQuestion || len(public) > maxQuestion {
 		return nil, false
 	}
 	out := wire.SetMember(wire.Raw(`{"mode":"form"}`), "message", wire.String(b.String()))
