@@ -108,7 +108,7 @@ func envelope(data []byte) (Message, error) {
 		if root.Kind() == '[' {
 			what = "batches are not allowed here"
 		}
-		return m, Errorf(CodeInvalidRequest, "invalid request: %s", what)
+		return m, invalidRequest("%s", what)
 	}
 	var version, id, method, params, result, fault Value
 	var extra []byte
@@ -137,62 +137,86 @@ func envelope(data []byte) (Message, error) {
 		*slot = mb.Value
 	}
 	m.Extra = string(extra)
-	invalid := func(format string, args ...any) (Message, error) {
-		return m, Errorf(CodeInvalidRequest, "invalid request: "+format, args...)
+	if err := m.readID(id, fault.Exists()); err != nil {
+		return m, err
 	}
+	if m.Extra != "" {
+		if name := caseVariant(root, readEnvelope); name != "" {
+			return m, invalidRequest("the member %q differs from a known one only in case", name)
+		}
+	}
+	if !version.IsString("2.0") {
+		return m, invalidRequest(`"jsonrpc" must be "2.0"`)
+	}
+	var err error
+	if method.Exists() {
+		err = m.readCall(method, params, result.Exists() || fault.Exists())
+	} else {
+		err = m.readResponse(params, result, fault)
+	}
+	return m, err
+}
+
+// invalidRequest is the error of a message whose envelope violates JSON-RPC.
+func invalidRequest(format string, args ...any) error {
+	return Errorf(CodeInvalidRequest, "invalid request: "+format, args...)
+}
+
+// readID reads the id of a message, which may be an error.
+func (m *Message) readID(id Value, isError bool) error {
 	switch id.Kind() {
 	case '"', '0':
 		if len(id.Raw()) > maxID {
-			return invalid("the id is longer than %d bytes", maxID)
+			return invalidRequest("the id is longer than %d bytes", maxID)
 		}
 		m.ID = ID{string(id.Raw())}
 	case 0:
 	case 'n':
-		if !fault.Exists() { // JSON-RPC answers a message it could not read with a null id
-			return invalid("the id is null; it must be a string or a number")
+		if !isError { // JSON-RPC answers a message that it could not read with a null id
+			return invalidRequest("the id is null; it must be a string or a number")
 		}
 	default:
-		return invalid("the id must be a string or a number")
+		return invalidRequest("the id must be a string or a number")
 	}
-	if m.Extra != "" {
-		if name := caseVariant(root, readEnvelope); name != "" {
-			return invalid("the member %q differs from a known one only in case", name)
-		}
+	return nil
+}
+
+// readCall reads a request or a notification. answers says that the message also has a
+// result or an error.
+func (m *Message) readCall(method, params Value, answers bool) error {
+	name, ok := method.Text()
+	switch {
+	case !ok || name == "":
+		return invalidRequest("the method must be a string that is not empty")
+	case answers:
+		return invalidRequest("a message with a method has no result and no error")
+	case params.Exists() && params.Kind() != '{':
+		return invalidRequest("params must be an object")
 	}
-	if !version.IsString("2.0") {
-		return invalid(`"jsonrpc" must be "2.0"`)
-	}
-	if method.Exists() {
-		name, ok := method.Text()
-		switch {
-		case !ok || name == "":
-			return invalid("the method must be a string that is not empty")
-		case result.Exists() || fault.Exists():
-			return invalid("a message with a method has no result and no error")
-		case params.Exists() && params.Kind() != '{':
-			return invalid("params must be an object")
-		}
-		m.Method, m.Params = name, params.Raw()
-		return m, nil
-	}
+	m.Method, m.Params = name, params.Raw()
+	return nil
+}
+
+// readResponse reads a result or an error.
+func (m *Message) readResponse(params, result, fault Value) error {
 	switch {
 	case params.Exists():
-		return invalid("params without a method")
+		return invalidRequest("params without a method")
 	case result.Exists() == fault.Exists():
-		return invalid("a message has either a method, a result or an error")
+		return invalidRequest("a message has either a method, a result or an error")
 	case result.Exists():
 		if m.ID.IsZero() {
-			return invalid("a result needs an id")
+			return invalidRequest("a result needs an id")
 		}
 		m.Result = result.Raw()
-		return m, nil
+		return nil
 	}
 	m.Error = errorOf(fault)
 	if m.Error == nil {
-		return invalid("the error must be an object with an integer code and a message")
+		return invalidRequest("the error must be an object with an integer code and a message")
 	}
 	m.Error.Extra = m.Extra
-	return m, nil
+	return nil
 }
 
 // errorOf reads an error object. It returns nil for a value that is not one.
