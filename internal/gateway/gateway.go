@@ -83,7 +83,7 @@ type Gateway struct {
 
 	// loopDetector knows the gateways before and behind this one. configMarks identify the
 	// configuration files of the gateways that started one another, this one last.
-	loopDetector *upstream.Trail
+	loopDetector *upstream.LoopDetector
 	configMarks  []string
 
 	state         *statedir.Dir

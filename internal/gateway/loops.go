@@ -50,7 +50,7 @@ func (g *Gateway) detectLoops(source string) error {
 		g.configMarks = append(g.configMarks, mark)
 	}
 	var err error
-	g.loopDetector, err = upstream.NewTrail(strings.Join(started, ","))
+	g.loopDetector, err = upstream.NewLoopDetector(strings.Join(started, ","))
 	return err
 }
 
@@ -64,7 +64,7 @@ func (g *Gateway) viaEnvironment() string {
 // are behind this one.
 type callHandler struct {
 	*router.Router
-	loopDetector *upstream.Trail
+	loopDetector *upstream.LoopDetector
 	epochs       *epochs
 	onlyClient   *upstream.OnlyClient // nil if there may be several clients
 }

@@ -61,19 +61,19 @@ func (g *Gateway) options(name, key string, u config.Connection) (upstream.Optio
 // commonOptions returns the options that do not depend on the kind of upstream.
 func (g *Gateway) commonOptions(name string) upstream.Options {
 	return upstream.Options{
-		Name:        name,
-		StartupWait: g.cfg.StartupWait,
-		MaxMessage:  int(g.cfg.Limits.MaxMessage),
-		Limits:      wire.Limits{Depth: g.cfg.Limits.MaxDepth},
-		Info:        protocol.Info{Name: productName, Version: g.version},
-		Logger:      g.log,
-		Mask:        g.secrets.Mask,
-		Metrics:     g.upstreamMetrics,
-		Trail:       g.loopDetector,
-		Outside:     g,
-		OnlyClient:  g.onlyClient,
-		AskRefused:  g.routerMetrics.AskRefused,
-		SessionIdle: g.cfg.Limits.SessionIdle,
+		Name:         name,
+		StartupWait:  g.cfg.StartupWait,
+		MaxMessage:   int(g.cfg.Limits.MaxMessage),
+		Limits:       wire.Limits{Depth: g.cfg.Limits.MaxDepth},
+		Info:         protocol.Info{Name: productName, Version: g.version},
+		Logger:       g.log,
+		Mask:         g.secrets.Mask,
+		Metrics:      g.upstreamMetrics,
+		LoopDetector: g.loopDetector,
+		Outside:      g,
+		OnlyClient:   g.onlyClient,
+		AskRefused:   g.routerMetrics.AskRefused,
+		SessionIdle:  g.cfg.Limits.SessionIdle,
 	}
 }
 

@@ -56,7 +56,7 @@ func (c *Connector) refreshCatalog(ctx context.Context, conn protocol.Conn, h pr
 	t := &catalogRefresher{c: c, conn: conn, h: h, headers: conn.Traits().HeaderParams}
 	for k := range numKinds {
 		capability := listings[k].Capability
-		if !c.o.persona.gatherer() || !protocol.Declares(h.Capabilities, capability) {
+		if !c.o.scope.gathersLists() || !protocol.Declares(h.Capabilities, capability) {
 			continue
 		}
 		t.listed |= only(k)
@@ -189,7 +189,7 @@ func (t *catalogRefresher) refresh(ctx context.Context, which kinds, news func()
 	if next.Reason = t.reason(); next.Reason != "" {
 		next.State = Degraded
 	}
-	if t.c.o.persona.gatherer() {
+	if t.c.o.scope.gathersLists() {
 		t.c.tools.Store(readTools(next.Catalog.Tools, t.headers))
 	}
 	changes := news()

@@ -2,16 +2,16 @@ package upstream
 
 import "mcpgateway/internal/upstream/protocol"
 
-// suspect has the conversation check whether the server is still there.
-func (c *Connector) suspect() {
+// checkConnection has the conversation check its connection.
+func (c *Connector) checkConnection() {
 	if conn := c.current(); conn != nil {
 		conn.Probe(protocol.ConnectionFailed)
 	}
 }
 
-// tell sends a notification without params in the present conversation, if there
+// notify sends a notification without params in the present conversation, if there
 // is one.
-func (c *Connector) tell(method string) {
+func (c *Connector) notify(method string) {
 	if conn := c.current(); conn != nil {
 		conn.Notify(method)
 	}

@@ -120,7 +120,7 @@ func (c *Connector) need() { c.once.Do(func() { close(c.needed) }) }
 // ask for roots at once, and the calls that run say whose roots those are. It returns
 // false if ctx ends first.
 func (c *Connector) awaitNeed(ctx context.Context) bool {
-	if c.o.persona.gatherer() {
+	if c.o.scope.gathersLists() {
 		return true
 	}
 	select {
@@ -136,10 +136,10 @@ func (c *Connector) connect(ctx context.Context, d protocol.Dialer) (protocol.Co
 	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout,
 		fmt.Errorf("%w within %s", diagnose.ErrHandshakeTimeout, c.o.Timeout))
 	defer cancel()
-	c.o.persona.declareFor(ctx, c.o)
+	c.o.scope.declareFor(ctx, c.o)
 	conn, h, err := d.Dial(ctx, notificationSink{c})
 	if err == nil {
-		if err = c.o.Trail.met(c.o.life, h.Via); err != nil {
+		if err = c.o.LoopDetector.check(c.o.instance, h.Via); err != nil {
 			over, end := context.WithCancel(ctx)
 			end()
 			conn.Run(over) // ends it; the error is known
@@ -174,17 +174,17 @@ func (c *Connector) converse(ctx context.Context, conn protocol.Conn, h protocol
 	settled := make(chan struct{})
 	settle := func() {
 		defer close(settled)
-		c.o.persona.settleIn(alive, conn)
+		c.o.scope.awaitSettled(alive, conn)
 		c.set(conn)
 	}
-	if c.o.persona.isHead() {
+	if c.o.scope.isCatalogSession() {
 		go settle() // the catalog is gathered meanwhile
 	} else {
 		settle()
 	}
 	c.countUp(c.o.Metrics.opened)
 	level := zap.InfoLevel
-	if !c.o.persona.isHead() {
+	if !c.o.scope.isCatalogSession() {
 		level = zap.DebugLevel
 	}
 	c.o.Logger.Log(level, "connected", zap.String("revision", string(h.Revision)))
@@ -208,7 +208,7 @@ func (c *Connector) converse(ctx context.Context, conn protocol.Conn, h protocol
 // clients.
 func (c *Connector) reportExtensions(h protocol.Hello) {
 	names := protocol.UnrelayedExtensions(wire.ValueOf(h.Capabilities).Get("extensions"))
-	if !c.o.persona.isHead() || len(names) == 0 {
+	if !c.o.scope.isCatalogSession() || len(names) == 0 {
 		return
 	}
 	c.o.Metrics.left.WithLabelValues(c.o.Name).Add(float64(len(names)))
@@ -219,7 +219,7 @@ func (c *Connector) reportExtensions(h protocol.Hello) {
 // countUp notes that the upstream is up, or not anymore, if the state of this session
 // says so.
 func (c *Connector) countUp(note func(upstream string)) {
-	if c.o.persona.isHead() {
+	if c.o.scope.isCatalogSession() {
 		note(c.o.Name)
 	}
 }
@@ -296,8 +296,8 @@ func (c *Connector) finish() {
 // leave forgets the gateways behind the upstream. Only the catalog session does, since
 // all sessions lead to the same server.
 func (c *Connector) leave() {
-	if c.o.persona.isHead() {
-		c.o.Trail.left(c.o.life)
+	if c.o.scope.isCatalogSession() {
+		c.o.LoopDetector.forget(c.o.instance)
 	}
 }
 

@@ -13,26 +13,25 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Do sends a call, with native names and URIs, to the server and returns its
-// answer. It waits for a free slot, and for a conversation if an attempt to
-// open one is under way or due, all within the call's timeout.
+// Do sends a call, with native names and URIs, to the server and returns its answer. It
+// waits for a free slot, and for a conversation if an attempt to open one runs or is
+// due, all within the timeout of the call.
 //
-// The error is a *wire.Error, the server's own to the letter or one with
-// CodeInternal that says in its data what went wrong, or that of ctx. Nothing
-// comes through the call's back channel after Do has returned.
+// The error is a *wire.Error or that of ctx. The *wire.Error is the unchanged error of
+// the server, or one with CodeInternal whose data says what went wrong. Nothing uses the
+// back channel of the call after Do has returned.
 //
-// A call is sent a second time, once, when it is certain that the server did
-// not get it, or begin it, and does not want it later, or when the connection to a remote server broke under a tool that
-// the server says may be called again. No other call is ever sent twice: neither
-// one that a child process had in its hands when it ended, since the call may
-// have been the reason, nor a large one.
+// A call is sent a second time only if the server certainly did not begin it and does
+// not ask for a pause, or if the connection to a remote server broke under a tool that
+// the server says may be called again. A call that a child process was executing when it
+// ended is never sent again, because it may have been the reason; neither is a large one.
 func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) {
 	began := time.Now()
 	g := newCallGuard(ctx, cl, c.o.Timeout, c.o.MaxDuration)
 	defer g.close()
 	own := *cl
 	own.Back = g
-	defer c.o.persona.enter(&own)()
+	defer c.o.scope.addCall(&own)()
 	c.need()
 
 	result, err := c.send(g, &own)
@@ -46,7 +45,7 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 		return call.Result{}, refusal
 	}
 	if context.Cause(&g.Scope) == errSilent {
-		c.doubt()
+		c.probe()
 	}
 	reason, retryable := c.explain(g, err)
 	if f, ok := errors.AsType[*protocol.CallError](err); !ok || !f.MayHaveExecuted && !f.Unauthenticated {
@@ -60,8 +59,8 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 	return call.Result{}, c.failure(reason, since, retryable, protocol.RetryAfterOf(err))
 }
 
-// explain tells what a client reads of an error, and whether the server has
-// certainly not begun the call.
+// explain returns the reason for the client, and whether the server certainly did not
+// begin the call.
 func (c *Connector) explain(g *callGuard, err error) (reason string, unsent bool) {
 	if f, ok := errors.AsType[*protocol.CallError](err); ok {
 		return f.Reason, f.NotSent && !f.Unauthenticated
@@ -76,17 +75,17 @@ func (c *Connector) explain(g *callGuard, err error) (reason string, unsent bool
 	}
 }
 
-// send takes a slot and sends the call, twice at most. While the server cannot be
-// reached it tries for StartupWait.
+// send acquires a slot and sends the call, at most twice. It tries for StartupWait while
+// the server cannot be reached.
 func (c *Connector) send(g *callGuard, cl *call.Call) (call.Result, error) {
 	ctx := context.Context(&g.Scope)
 	if c.single != nil && needsTurn(cl.Method) {
-		if err := c.take(ctx, c.single, cl); err != nil {
+		if err := c.acquireSlot(ctx, c.single, cl); err != nil {
 			return call.Result{}, err
 		}
 		defer c.single.release()
 	}
-	if err := c.take(ctx, c.slots, cl); err != nil {
+	if err := c.acquireSlot(ctx, c.slots, cl); err != nil {
 		return call.Result{}, err
 	}
 	g.holdSlot(c.slots)
@@ -108,7 +107,7 @@ func (c *Connector) send(g *callGuard, cl *call.Call) (call.Result, error) {
 	c.o.Logger.Info("a call is sent again", zap.String("method", cl.Method), zap.String("request", cl.ID),
 		zap.Bool("delivered", !f.NotSent), zap.String("reason", f.Reason))
 	for began := time.Now(); ; {
-		if conn, err = c.another(ctx, conn, f); err != nil {
+		if conn, err = c.awaitRetry(ctx, conn, f); err != nil {
 			return call.Result{}, err
 		}
 		result, err = c.draft.call(ctx, conn, cl)
@@ -119,10 +118,9 @@ func (c *Connector) send(g *callGuard, cl *call.Call) (call.Result, error) {
 	}
 }
 
-// another returns the conversation for a call that failed with f in the one
-// given: another one if that is over. If it is not, whether the server is there
-// is being looked at.
-func (c *Connector) another(ctx context.Context, past protocol.Conn, f *protocol.CallError) (protocol.Conn, error) {
+// awaitRetry returns the conversation for a call that failed with f in the conversation
+// past: another one if past has ended. Otherwise past is checking its connection.
+func (c *Connector) awaitRetry(ctx context.Context, past protocol.Conn, f *protocol.CallError) (protocol.Conn, error) {
 	switch {
 	case f.ConversationClosed:
 		return c.await(ctx, past)
@@ -140,8 +138,8 @@ func (c *Connector) another(ctx context.Context, past protocol.Conn, f *protocol
 // from asking how it is.
 func needsTurn(method string) bool { return wire.MethodOf(method).Kind != wire.KindTask }
 
-// take acquires a slot for a call, see [fairLimiter.acquire].
-func (c *Connector) take(ctx context.Context, p *fairLimiter, cl *call.Call) error {
+// acquireSlot acquires a slot for a call, see [fairLimiter.acquire].
+func (c *Connector) acquireSlot(ctx context.Context, p *fairLimiter, cl *call.Call) error {
 	err := p.acquire(ctx, cl.ShareKey)
 	if err != nil && ctx.Err() != nil {
 		return c.expired(ctx, p)
@@ -160,9 +158,9 @@ func (c *Connector) expired(ctx context.Context, p *fairLimiter) error {
 	return ctx.Err()
 }
 
-// await returns the conversation, unless it is the one that the caller knows to
-// be past. Where there is none it asks for an attempt and waits for the
-// outcome, for StartupWait at most.
+// await returns the conversation, unless it is past, which the caller knows to have
+// ended. If there is none it asks for an attempt and waits for the outcome, at most
+// StartupWait.
 func (c *Connector) await(ctx context.Context, past protocol.Conn) (protocol.Conn, error) {
 	c.need()
 	if found := c.current(); found != nil && found != past {
@@ -206,9 +204,9 @@ func (c *Connector) expiredWaiting(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// mayRepeat reports whether the server says of the tool that is called that it
-// changes nothing, or nothing more when called again with the same arguments,
-// and the call is not so large that it may be what broke the connection.
+// mayRepeat reports whether a call can be repeated: the server marks the tool as
+// read-only or idempotent, and the call is not so large that it may have broken the
+// connection.
 func (c *Connector) mayRepeat(cl *call.Call) bool {
 	return len(cl.Params) <= protocol.LargeCall && cl.Method == wire.MethodToolsCall && c.tools.Load().repeatable[wire.ValueOf(cl.Params).Get("name").Str()]
 }

@@ -1,50 +1,43 @@
-// Package upstream talks to MCP servers: [Sessions] for each, made of
-// connectors, each of which opens a conversation, keeps it, and opens it again when
-// it is lost.
+// Package upstream decides which clients share a session with an MCP server, and keeps
+// those sessions open: [Sessions] for each server, each session with a [Connector].
 //
-//	 Do(call) ─▶ Sessions ─▶ ┌───────────┐ ──call──▶ ┌──────┐
-//	                         │ Connector │           │ conn │ ◀═══▶ server
-//	Observer ◀── Snapshot ── └───────────┘ ◀─inbox── └──────┘
-//	                               │ dial
-//	              line_*: child process or in-process pipe, both eras
-//	              http_*, sse_*: streamable HTTP, both eras, and HTTP+SSE
+//	Do(call) ─▶ Sessions ─▶ ┌───────────┐ ──Call──▶ ┌──────┐
+//	                        │ Connector │           │ Conn │ ◀═══▶ server
+//	Observer ◀── Snapshot ─ └───────────┘ ◀─ sink ─ └──────┘
 //
-// Sessions know who shares a session with the server (sessions.go, place.go): one
-// connector is the head, which gathers the catalog; others are those of clients or
-// principals, each with a persona that says what the session declares and whose it
-// is. Where what the server lists depends on who asks, those of principals gather
-// lists too (own.go).
+// Sessions know who shares a session (sessions.go, sessionkey.go, sessionscope.go). The
+// catalog session gathers the catalog and determines the state of the upstream; the
+// others belong to a client, a principal, or a set of capabilities. If a server may list
+// something else for each principal, the sessions of principals gather lists too
+// (principalcatalog.go). A gateway with only one client has one session with each
+// server (onlyclient.go).
 //
-// Whether a server knows the draft SEP-2093 the connector finds out in each
-// conversation by the first request of it (draft.go).
-//
-// The connector knows about life: attempts and pauses, how long a call may
-// wait and take, how many may run, which may be sent twice, what the server
-// lists. A conn knows about one conversation in one era: ids, framing, asks.
-// The seam between them is in conn.go; no conn knows a clock, and no part of the
-// connector an era.
+// A connector knows the life of a connection: attempts and pauses (connector.go), calls
+// with their limits and repetitions (do.go, callguard.go, limiter.go), the catalog
+// (catalogrefresh.go, lists.go), subscriptions (subscriptions.go, subscriptionsync.go)
+// and the log level (loglevel.go). What changes in that life is one struct behind one
+// door (state.go). A [protocol.Conn] knows one conversation in one era: ids, framing,
+// asks. No Conn knows a policy of the connector, and no part of the connector an era.
 //
 // # What is guaranteed
 //
-// A call ends with an answer of the server, or with an error that says what went
-// wrong; a malformed answer ends one call, never the conversation. No call is
-// sent twice unless that is certainly harmless. A call's back channel is left
-// alone once the call has ended. What an upstream asks or says reaches only the
-// client whose call, task or session it belongs to; where that is in doubt, nobody.
+// A call ends with an answer of the server, or with an error that says what went wrong.
+// A malformed answer ends one call, never the conversation. No call is sent twice unless
+// that is certainly harmless. Nothing uses the back channel of a call after the call has
+// ended. An ask or notification of a server reaches only the client to which its call,
+// task or session belongs; if that is uncertain, it reaches no client.
 //
 // # Concurrency
 //
-// Sessions have one goroutine, that of [Sessions.Run], and those of their
-// connectors. Each connector has one, that of [Connector.Run], which opens and
-// ends conversations and gathers catalogs, and in each conversation one more that
-// keeps subscriptions to resources (keep.go); a [Snapshot] is immutable. Everything
-// else may be called by many goroutines at once. Run returns when every
-// goroutine, process and connection of the connector has ended. A child process
-// and all that it started end with the gateway, also when that is killed: see
-// [process.SuperviseMain].
+// [Sessions.Run] is one goroutine, and each [Connector.Run] another one, which opens and
+// ends conversations and gathers catalogs. In each conversation one more goroutine keeps
+// the subscriptions. A [Snapshot] is immutable. Everything else may be called by many
+// goroutines at once. Run returns when every goroutine, process and connection of the
+// connector has ended. A child process and its descendants end with the gateway, even if
+// the gateway is killed: see package process.
 //
-// # What it is not
+// # What it does not know
 //
-// It knows no public names, no policy and no other upstream. Params and results
-// pass as they are but for ids, progress tokens and the metadata of the era.
+// The package knows no public names, no policy and no other upstream. Params and results
+// pass unchanged but for ids, progress tokens and the metadata of the era.
 package upstream

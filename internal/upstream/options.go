@@ -60,12 +60,12 @@ type Options struct {
 	// server answers to a call passes as it is.
 	Mask func(text string) string
 
-	Trail    *Trail // none: nobody is told of this gateway
-	Info     protocol.Info
-	Logger   *zap.Logger // none: nothing is logged
-	Metrics  *Metrics    // none: nothing is counted
-	Observer Observer    // none: nobody is told
-	Outside  Outside     // none: nobody is there outside of calls
+	LoopDetector *LoopDetector // none: nobody is told of this gateway
+	Info         protocol.Info
+	Logger       *zap.Logger // none: nothing is logged
+	Metrics      *Metrics    // none: nothing is counted
+	Observer     Observer    // none: nobody is told
+	Outside      Outside     // none: nobody is there outside of calls
 	// AskRefused is told the method of each question of the server that is refused
 	// because nobody knows whom it is for. It must not block; it may be nil.
 	AskRefused func(method string)
@@ -73,9 +73,9 @@ type Options struct {
 	// [Sessions.Own]. It must not block, nor call Sessions; it may be nil.
 	Gathered func(principal string)
 
-	persona  *persona      // whom the session stands for; nil: everybody
+	scope    *sessionScope // whom the session stands for; nil: everybody
 	refusals *rate.Limiter // of log lines about such questions
-	life     string        // tells apart what has the same name
+	instance string        // tells apart what has the same name
 	// babble is told the first text that is no message when a server has sent none
 	// yet, and nil with its first message.
 	babble func(text []byte)
@@ -83,14 +83,14 @@ type Options struct {
 
 // origin is the session of a connector with these options.
 func (o *Options) origin() Origin {
-	if o.persona == nil {
+	if o.scope == nil {
 		return Origin{Upstream: o.Name}
 	}
-	return o.persona.from()
+	return o.scope.currentOrigin()
 }
 
 // lives counts what was ever connected to.
-var lives atomic.Uint64
+var instances atomic.Uint64
 
 // Observer hears what happens at an upstream. Its methods are called by the
 // connector's goroutines, one call at a time and in order for each method, and
@@ -164,8 +164,8 @@ func (o Options) withDefaults() *Options {
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics()
 	}
-	if o.life == "" {
-		o.life = fmt.Sprintf("%s#%d", o.Name, lives.Add(1))
+	if o.instance == "" {
+		o.instance = fmt.Sprintf("%s#%d", o.Name, instances.Add(1))
 	}
 	return &o
 }

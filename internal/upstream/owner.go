@@ -11,7 +11,7 @@ func (o *Options) conversation() *protocol.Config {
 	return &protocol.Config{
 		Logger: o.Logger, Mask: o.Mask, MaxMessage: o.MaxMessage, Limits: o.Limits,
 		Era: o.Era, Memory: keyedEra{o.Memory, o.EraKey}, Info: o.Info, Roots: o.Roots,
-		Owner: sessionOwner{o}, Loops: loops{o.Trail, o.life}, Refusals: o.refusals,
+		Owner: sessionOwner{o}, Loops: loops{o.LoopDetector, o.instance}, Refusals: o.refusals,
 	}
 }
 
@@ -31,30 +31,30 @@ func (k keyedEra) Remember(era wire.Era) {
 
 // loops is the Trail as one connector sees it.
 type loops struct {
-	trail *Trail
+	trail *LoopDetector
 	life  string
 }
 
 func (l loops) Via() string            { return l.trail.Sent() }
-func (l loops) Check(via string) error { return l.trail.met(l.life, via) }
+func (l loops) Check(via string) error { return l.trail.check(l.life, via) }
 
 // sessionOwner implements [SessionOwner] for the session of a connector.
 type sessionOwner struct{ o *Options }
 
 func (s sessionOwner) Capabilities() wire.Raw {
-	if p := s.o.persona; p != nil {
+	if p := s.o.scope; p != nil {
 		return p.declared.Load().capabilities
 	}
 	return protocol.GatewayCapabilities(len(s.o.Roots) > 0)
 }
 
-func (s sessionOwner) RelaysRoots() bool { return s.o.persona.relaysRoots() }
+func (s sessionOwner) RelaysRoots() bool { return s.o.scope.relaysRoots() }
 
-func (s sessionOwner) Principal() *call.Principal { return s.o.persona.principal() }
+func (s sessionOwner) Principal() *call.Principal { return s.o.scope.principal() }
 
 func (s sessionOwner) Addressee(method string, inFlight *call.Call) *call.Call {
-	if p := s.o.persona; p != nil {
-		return p.host(method, inFlight)
+	if p := s.o.scope; p != nil {
+		return p.askRecipient(method, inFlight)
 	}
 	return inFlight
 }
@@ -66,7 +66,7 @@ func (s sessionOwner) Task(id string) *call.Call {
 	return s.o.Outside.Task(s.o.origin(), id)
 }
 
-func (s sessionOwner) Answered(method string) { s.o.persona.answered(method) }
+func (s sessionOwner) Answered(method string) { s.o.scope.answered(method) }
 
 func (s sessionOwner) Refused(method string) {
 	if s.o.AskRefused != nil {
@@ -74,6 +74,6 @@ func (s sessionOwner) Refused(method string) {
 	}
 }
 
-func (s sessionOwner) ConnectionFailed() { s.o.persona.suspect() }
+func (s sessionOwner) ConnectionFailed() { s.o.scope.checkCatalogSession() }
 
 func (s sessionOwner) Printed(text []byte) { s.o.babble(text) }

@@ -69,10 +69,10 @@ func (s *Sessions) Own(principal string) (Snapshot, *call.Principal, bool) {
 	s.mu.Lock()
 	b := s.open[nameOf(ofPrincipal, principal)]
 	s.mu.Unlock()
-	if b == nil || !b.persona.gathers {
+	if b == nil || !b.scope.gathers {
 		return Snapshot{}, nil, false
 	}
-	return b.Snapshot(), b.persona.principal(), true
+	return b.Snapshot(), b.scope.principal(), true
 }
 
 // Proved reports whether a principal is authenticated. All others run the gateway

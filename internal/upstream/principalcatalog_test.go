@@ -164,14 +164,14 @@ func TestGatherWaits(t *testing.T) {
 
 // TestRenewedProof has a session use the proof that is good for longest.
 func TestRenewedProof(t *testing.T) {
-	p := &persona{origin: Origin{Principal: "ann"}}
+	p := &sessionScope{origin: Origin{Principal: "ann"}}
 	at := time.Unix(1000, 0)
 	first, later, earlier := &call.Principal{Expires: at}, &call.Principal{Expires: at.Add(time.Hour)}, &call.Principal{Expires: at.Add(time.Minute)}
-	p.who.Store(first)
-	if !p.renew(later) || p.renew(earlier) || p.renew(later) || p.principal() != later {
+	p.latest.Store(first)
+	if !p.renewPrincipal(later) || p.renewPrincipal(earlier) || p.renewPrincipal(later) || p.principal() != later {
 		t.Errorf("%+v", p.principal())
 	}
-	if (*persona)(nil).principal() != nil {
+	if (*sessionScope)(nil).principal() != nil {
 		t.Error("the gateway is a principal")
 	}
 }

@@ -125,11 +125,11 @@ func (s *Sessions) setName(c *call.Client) string {
 }
 
 // newPersona returns the scope of a session that c's client opens.
-func (s *Sessions) newPersona(kind byte, name string, c *call.Call) *persona {
-	p := &persona{
-		origin: Origin{Upstream: s.o.Name, Session: name}, outside: s.o.Outside, told: make(chan struct{}, 1),
+func (s *Sessions) newScope(kind byte, name string, c *call.Call) *sessionScope {
+	p := &sessionScope{
+		origin: Origin{Upstream: s.o.Name, Session: name}, outside: s.o.Outside, rootsAnswered: make(chan struct{}, 1),
 	}
-	p.who.Store(c.Principal)
+	p.latest.Store(c.Principal)
 	var d declaration
 	switch kind {
 	case ofClient:

@@ -68,22 +68,22 @@ type Sessions struct {
 // openSession is a session beside the catalog session.
 type openSession struct {
 	*Connector
-	persona *persona
-	share   fairshare.Share // that the session counts for
-	end     context.CancelFunc
-	users   int       // calls and subscriptions
-	used    time.Time // when a use last began or ended
+	scope *sessionScope
+	share fairshare.Share // that the session counts for
+	end   context.CancelFunc
+	users int       // calls and subscriptions
+	used  time.Time // when a use last began or ended
 }
 
 // NewSessions returns sessions that do nothing yet: see [Sessions.Run].
 func NewSessions(o Options) *Sessions {
 	head := o
 	if o.OnlyClient != nil {
-		head.persona = newOnlyPersona(&o)
+		head.scope = newOnlyClientScope(&o)
 	}
 	s := &Sessions{catalogSession: New(head), open: make(map[string]*openSession), setNames: make(map[string]string), running: make(chan struct{})}
 	s.o = *s.catalogSession.o
-	s.o.persona = nil
+	s.o.scope = nil
 	s.budget = fairshare.New(int64(s.o.MaxSessions)+1, 0) // so that a single client may use the last one
 	s.o.Logger = o.Logger                                 // each connector adds the name of the upstream
 	return s
@@ -173,7 +173,7 @@ func (s *Sessions) findSession(kind byte, name string, c *call.Call) (*openSessi
 	defer s.mu.Unlock()
 	if b := s.open[name]; b != nil {
 		b.used = time.Now()
-		if b.persona.renew(c.Principal) {
+		if b.scope.renewPrincipal(c.Principal) {
 			protocol.Poke(b.signals.attempt) // what the former credentials did not allow may succeed now
 		}
 		return b, nil
@@ -191,7 +191,7 @@ func (s *Sessions) findSession(kind byte, name string, c *call.Call) (*openSessi
 		return nil, s.catalogSession.failure(err.Error()+"; end clients that are not needed, or raise max_sessions of the upstream",
 			time.Now(), true, protocol.RetryOverloaded)
 	}
-	b := s.begin(s.newPersona(kind, name, c))
+	b := s.begin(s.newScope(kind, name, c))
 	b.share = fairshare.ShareOf(c.ShareKey)
 	s.open[name] = b
 	return b, nil
@@ -225,17 +225,17 @@ func (s *Sessions) reserve(kind byte, c *call.Call) error {
 }
 
 // begin opens a session. The caller holds mu.
-func (s *Sessions) begin(p *persona) *openSession {
+func (s *Sessions) begin(p *sessionScope) *openSession {
 	ctx, cancel := context.WithCancel(s.runContext)
 	o := s.o
-	o.persona, o.Logger = p, cmp.Or(o.Logger, zap.NewNop()).With(zap.String("session", p.origin.Session))
+	o.scope, o.Logger = p, cmp.Or(o.Logger, zap.NewNop()).With(zap.String("session", p.origin.Session))
 	if head := s.catalogSession.Snapshot(); head.Era() != wire.EraUnknown {
 		o.Era = head.Era()
 	}
 	switch way := s.catalogSession.sessions(); way {
 	case protocol.SessionDual:
 		if p.gathers { // clients of both eras use it, like the catalog session
-			o.Era, p.head = s.o.Era, s.catalogSession
+			o.Era, p.catalogSession = s.o.Era, s.catalogSession
 			break
 		}
 		fallthrough
@@ -246,14 +246,14 @@ func (s *Sessions) begin(p *persona) *openSession {
 			web.Transport = TransportSSE
 		}
 		o.HTTP, o.Era = &web, wire.EraLegacy
-		p.head = s.catalogSession
+		p.catalogSession = s.catalogSession
 	}
-	b := &openSession{Connector: New(o), persona: p, end: cancel, used: time.Now()}
+	b := &openSession{Connector: New(o), scope: p, end: cancel, used: time.Now()}
 	if !p.gathers {
 		b.tools = s.catalogSession.tools
 	}
 	b.bound(s.catalogSession.slots)
-	p.retell = func() { b.tell(wire.NoteRootsChanged) }
+	p.announceRoots = func() { b.notify(wire.NoteRootsChanged) }
 	b.SetLogLevel(s.logLevel)
 	s.wg.Go(func() { _ = b.Run(ctx) }) // the catalog session reports errors in the options
 	return b
@@ -267,8 +267,8 @@ func (s *Sessions) close(name string) {
 	if name[0] != ofSet {
 		s.budget.Release(b.share, 1)
 	}
-	if b.persona.gathers && s.o.Gathered != nil {
-		s.o.Gathered(b.persona.origin.Principal)
+	if b.scope.gathers && s.o.Gathered != nil {
+		s.o.Gathered(b.scope.origin.Principal)
 	}
 }
 
@@ -364,7 +364,7 @@ func (s *Sessions) EndClient(key string) {
 		}
 	case PerPrincipal:
 		for _, b := range s.open {
-			b.persona.forget(key)
+			b.scope.forgetClient(key)
 		}
 	default:
 		delete(s.setNames, key)
@@ -376,15 +376,15 @@ func (s *Sessions) EndClient(key string) {
 func (s *Sessions) RootsChanged(c *call.Client, principal string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.catalogSession.o.persona.relaysRoots() {
-		s.catalogSession.tell(wire.NoteRootsChanged)
+	if s.catalogSession.o.scope.relaysRoots() {
+		s.catalogSession.notify(wire.NoteRootsChanged)
 	}
-	if b := s.open[nameOf(ofClient, c.Key)]; b != nil && b.persona.relaysRoots() {
-		b.tell(wire.NoteRootsChanged)
+	if b := s.open[nameOf(ofClient, c.Key)]; b != nil && b.scope.relaysRoots() {
+		b.notify(wire.NoteRootsChanged)
 	}
 	if b := s.open[nameOf(ofPrincipal, principal)]; b != nil && s.o.Sharing == PerPrincipal && c.Can("roots") {
-		b.persona.root(c)
-		b.tell(wire.NoteRootsChanged)
+		b.scope.setRootsClient(c)
+		b.notify(wire.NoteRootsChanged)
 	}
 }
 

@@ -111,10 +111,10 @@ func (c *Connector) apply(change func(s *state)) (news *Snapshot) {
 
 // tellObserver passes a new snapshot on. The caller holds publish.
 func (c *Connector) tellObserver(s Snapshot) {
-	switch p := c.o.persona; {
-	case p.isHead() && c.o.Observer != nil:
+	switch p := c.o.scope; {
+	case p.isCatalogSession() && c.o.Observer != nil:
 		c.o.Observer.Changed(s)
-	case !p.isHead() && p.gathers && c.o.Gathered != nil:
+	case !p.isCatalogSession() && p.gathers && c.o.Gathered != nil:
 		c.o.Gathered(p.origin.Principal)
 	}
 }
@@ -164,11 +164,11 @@ type notificationSink struct{ c *Connector }
 // Notified implements [protocol.NotificationSink].
 func (n notificationSink) Notified(method string, params wire.Raw) {
 	c := n.c
-	if p := c.o.persona; !p.gatherer() { // another session gathers the lists
+	if p := c.o.scope; !p.gathersLists() { // another session gathers the lists
 		if p.passes(method) {
 			c.passNotification(method, params)
 		} else {
-			notificationSink{p.head}.Notified(method, params)
+			notificationSink{p.catalogSession}.Notified(method, params)
 		}
 		return
 	}
@@ -182,7 +182,7 @@ func (n notificationSink) Notified(method string, params wire.Raw) {
 
 // Renewed implements [protocol.NotificationSink].
 func (n notificationSink) Renewed() {
-	n.c.o.persona.suspect()
+	n.c.o.scope.checkCatalogSession()
 	protocol.Poke(n.c.signals.subscriptionsLost)
 	protocol.Poke(n.c.signals.logLevelLost)
 }

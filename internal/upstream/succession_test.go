@@ -36,13 +36,13 @@ func TestMetricsOfSuccessiveConnectors(t *testing.T) {
 // The end of a connector takes nothing away from what another one has learned of
 // an upstream of the same name.
 func TestTrailOfSuccessiveConnectors(t *testing.T) {
-	trail, err := NewTrail("")
+	trail, err := NewLoopDetector("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, second := New(Options{Name: "u", Trail: trail}), New(Options{Name: "u", Trail: trail})
+	first, second := New(Options{Name: "u", LoopDetector: trail}), New(Options{Name: "u", LoopDetector: trail})
 	for _, c := range []*Connector{first, second} {
-		if err := trail.met(c.o.life, "BEHIND"); err != nil {
+		if err := trail.check(c.o.instance, "BEHIND"); err != nil {
 			t.Fatal(err)
 		}
 	}

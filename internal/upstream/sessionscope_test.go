@@ -144,13 +144,13 @@ func TestRootsOfDawdlingCall(t *testing.T) {
 // A client with roots that comes while the server waits for those of a principal is
 // told of as one that comes later.
 func TestRootsComeWhileAsked(t *testing.T) {
-	p := &persona{origin: Origin{Principal: "ann"}, told: make(chan struct{}, 1)}
+	p := &sessionScope{origin: Origin{Principal: "ann"}, rootsAnswered: make(chan struct{}, 1)}
 	told := 0
-	p.retell = func() { told++ }
-	if c := p.host(wire.MethodRootsList, nil); c != nil {
+	p.announceRoots = func() { told++ }
+	if c := p.askRecipient(wire.MethodRootsList, nil); c != nil {
 		t.Fatalf("%v is asked", c)
 	}
-	defer p.enter(by("rooted", `{"roots":{}}`, &peer{}))()
+	defer p.addCall(by("rooted", `{"roots":{}}`, &peer{}))()
 	p.answered(wire.MethodRootsList)
 	if told != 1 {
 		t.Errorf("the server was told %d times that the roots have changed", told)

@@ -13,9 +13,9 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-func trail(t *testing.T, started string) *Trail {
+func trail(t *testing.T, started string) *LoopDetector {
 	t.Helper()
-	tr, err := NewTrail(started)
+	tr, err := NewLoopDetector(started)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,27 +31,27 @@ func TestTrail(t *testing.T) {
 		t.Error("a gateway does not know its own requests from those of others")
 	}
 	// c is behind b, and b behind a.
-	if err := b.met("c", c.Said()); err != nil {
+	if err := b.check("c", c.Said()); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.met("b", b.Said()); err != nil {
+	if err := a.check("b", b.Said()); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(a.Said(), b.Sent()) || !strings.Contains(a.Said(), c.Sent()) || a.Sent() == a.Said() {
 		t.Errorf("a says %s, want b and c behind it", a.Said())
 	}
 	// Now a would be behind c.
-	if err := c.met("a", a.Said()); err == nil || err.Error() != reasonLoop {
+	if err := c.check("a", a.Said()); err == nil || err.Error() != reasonLoop {
 		t.Errorf("error %v, want that it leads back", err)
 	}
 	if strings.Contains(c.Said(), a.Sent()) {
 		t.Error("what leads back counts as being behind")
 	}
-	b.left("c")
-	if err := a.met("b", b.Said()); err != nil {
+	b.forget("c")
+	if err := a.check("b", b.Said()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.met("a", a.Said()); err != nil {
+	if err := c.check("a", a.Said()); err != nil {
 		t.Errorf("after b has left c: %v", err)
 	}
 }
@@ -62,37 +62,37 @@ func TestTrailOfWhoWasStarted(t *testing.T) {
 	if !outer.Returns(inner.Sent()) {
 		t.Error("the outer gateway does not know itself in a request of one that it started")
 	}
-	if err := outer.met("inner", inner.Said()); err != nil {
+	if err := outer.check("inner", inner.Said()); err != nil {
 		t.Errorf("the outer gateway refuses one that it started: %v", err)
 	}
 	if inner.Returns(outer.Sent()) {
 		t.Error("the inner gateway refuses its client")
 	}
-	if err := inner.met("back", outer.Said()); err == nil || err.Error() != reasonLoop {
+	if err := inner.check("back", outer.Said()); err == nil || err.Error() != reasonLoop {
 		t.Errorf("error %v, want that it leads back", err)
 	}
 	for range maxStarts - 2 {
 		inner = trail(t, inner.Sent())
 	}
-	if _, err := NewTrail(inner.Sent()); err == nil {
+	if _, err := NewLoopDetector(inner.Sent()); err == nil {
 		t.Errorf("more than %d gateways may start one another", maxStarts)
 	}
 }
 
 func TestTrailIsBounded(t *testing.T) {
 	a := trail(t, "")
-	if err := a.met("many", strings.Repeat("x,", 10*maxVia)); err == nil || !strings.Contains(err.Error(), "more than 64 gateways") {
+	if err := a.check("many", strings.Repeat("x,", 10*maxVia)); err == nil || !strings.Contains(err.Error(), "more than 64 gateways") {
 		t.Errorf("error %v", err)
 	}
-	if err := a.met("odd", "a b,\x00,"+strings.Repeat("y", maxID+1)+",good"); err != nil {
+	if err := a.check("odd", "a b,\x00,"+strings.Repeat("y", maxID+1)+",good"); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := a.Said(), a.Sent()+",good"; got != want {
 		t.Errorf("it says %q, want %q", got, want)
 	}
-	var none *Trail
-	none.left("x")
-	if err := none.met("x", "y"); err != nil || none.Sent() != "" {
+	var none *LoopDetector
+	none.forget("x")
+	if err := none.check("x", "y"); err != nil || none.Sent() != "" {
 		t.Errorf("no trail says %q, %v", none.Sent(), err)
 	}
 }
@@ -109,7 +109,7 @@ func TestTrailOfSessions(t *testing.T) {
 				return
 			}
 			answer(l, m)
-		}, func(o *Options) { o.Trail = tr })
+		}, func(o *Options) { o.LoopDetector = tr })
 		h.call(t.Context(), by("ann", `{}`, &peer{}))
 		h.s.life(2).quit()
 		synctest.Wait()
@@ -143,7 +143,7 @@ func TestTrailAfterTheEnd(t *testing.T) {
 		w.Header().Set(protocol.HeaderVia, behind.Sent())
 		s.ServeHTTP(w, r)
 	})
-	sessions = NewSessions(*testOptions(t, serve(t, h).URL, func(o *Options) { o.Era, o.Sharing, o.Trail = wire.EraLegacy, PerClient, tr }))
+	sessions = NewSessions(*testOptions(t, serve(t, h).URL, func(o *Options) { o.Era, o.Sharing, o.LoopDetector = wire.EraLegacy, PerClient, tr }))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- sessions.Run(ctx) }()
