@@ -57,9 +57,9 @@ func (b *book) take(t *testing.T) []string {
 	return lines
 }
 
-func auditedHouse(t testing.TB, up *fakeUpstream, src catalog.Source, a *Audit, rules ...policy.Rule) *house {
+func auditedHouse(t testing.TB, up *fakeUpstream, src catalog.Source, a *Audit, rules ...policy.Rule) *testRouter {
 	t.Helper()
-	h := ruled(t, up, src, rules...)
+	h := routerWithRules(t, up, src, rules...)
 	h.audit = a
 	return h
 }

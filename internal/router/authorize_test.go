@@ -15,7 +15,7 @@ func TestDecideJudgesUnknownMethodsClosed(t *testing.T) {
 	if len(faults) > 0 {
 		t.Fatal(faults)
 	}
-	h := ruled(t, answers(`{}`), filesSource(t), policy.Rule{Name: "safe", Effect: policy.Allow, When: when})
+	h := routerWithRules(t, answers(`{}`), filesSource(t), policy.Rule{Name: "safe", Effect: policy.Allow, When: when})
 	for method, want := range map[string]policy.Effect{
 		wire.MethodToolsCall: policy.Deny,  // with these arguments
 		wire.MethodTasksGet:  policy.Allow, // of a call with others

@@ -16,7 +16,7 @@ import (
 func TestAttacksOnConsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rule := confirmAll
-		h := ruled(t, answers(`{"content":[]}`), filesSource(t), rule)
+		h := routerWithRules(t, answers(`{"content":[]}`), filesSource(t), rule)
 		state := h.asks(t, asksFor)
 		other := `{"name":"files__remove","arguments":{}}`
 		for name, params := range map[string]string{
@@ -53,7 +53,7 @@ func TestConsentInLaterRounds(t *testing.T) {
 		}
 		return `{"content":[]}`
 	})
-	h := ruled(t, up, filesSource(t), confirmAll)
+	h := routerWithRules(t, up, filesSource(t), confirmAll)
 	res, err := h.round(t, retry(asksFor, h.asks(t, asksFor), accept))
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestConsentInLaterRounds(t *testing.T) {
 }
 
 func TestWithdrawnRights(t *testing.T) {
-	h := ruled(t, answers(`{"content":[]}`), filesSource(t), confirmAll)
+	h := routerWithRules(t, answers(`{"content":[]}`), filesSource(t), confirmAll)
 	state := h.asks(t, asksFor)
 	routes := *h.Routes()
 	routes.Table = catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{})}, []catalog.Source{filesSource(t)})
@@ -95,7 +95,7 @@ func TestConsentWithoutAStateOfTheUpstream(t *testing.T) {
 				}
 				return `{"resultType":"input_required","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?"}}}` + state + `}`
 			})
-			h := ruled(t, up, filesSource(t), confirmAll)
+			h := routerWithRules(t, up, filesSource(t), confirmAll)
 			res, err := h.round(t, retry(asksFor, h.asks(t, asksFor), accept))
 			if err != nil {
 				t.Fatal(err)

@@ -18,10 +18,10 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// ruled is a house whose policy has these rules and denies by default.
-func ruled(t testing.TB, up *fakeUpstream, src catalog.Source, rules ...policy.Rule) *house {
+// routerWithRules returns a router whose policy has these rules and denies by default.
+func routerWithRules(t testing.TB, up *fakeUpstream, src catalog.Source, rules ...policy.Rule) *testRouter {
 	t.Helper()
-	h := &house{files: up, settled: make(chan struct{})}
+	h := &testRouter{files: up, settled: make(chan struct{})}
 	close(h.settled)
 	h.Router = New(Options{Started: h.settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
 		Table:     catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{Rules: rules})}, []catalog.Source{src}),
@@ -71,7 +71,7 @@ func TestConfirmOfLegacyClients(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := ruled(t, answers(`{"content":[]}`), filesSource(t), confirmAll)
+				h := routerWithRules(t, answers(`{"content":[]}`), filesSource(t), confirmAll)
 				res, err := h.Handle(t.Context(), callOf(tt.revision, tt.caps, asksFor, tt.back))
 				if err != nil {
 					t.Fatal(err)
@@ -104,7 +104,7 @@ func TestConfirmOfLegacyClients(t *testing.T) {
 
 func TestConfirmEndsWithTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := ruled(t, answers(`{}`), filesSource(t), confirmAll)
+		h := routerWithRules(t, answers(`{}`), filesSource(t), confirmAll)
 		ctx, cancel := context.WithCancel(t.Context())
 		got := make(chan error, 1)
 		go func() {
@@ -124,7 +124,7 @@ func TestConfirmOfPromptsAndResources(t *testing.T) {
 		"prompts/get":    {`{"name":"files__explain"}`, "The prompt files__explain was not used: the user declined it."},
 		"resources/read": {`{"uri":"files+file:///a"}`, "The resource files+file:///a was not used: the user declined it."},
 	} {
-		h := ruled(t, answers(`{}`), filesSource(t), confirmAll)
+		h := routerWithRules(t, answers(`{}`), filesSource(t), confirmAll)
 		c := callOf(wire.Rev20251125, allCaps, tt.params, &answerer{answer: `{"action":"decline"}`})
 		c.Method = method
 		_, err := h.Handle(t.Context(), c)
@@ -136,7 +136,7 @@ func TestConfirmOfPromptsAndResources(t *testing.T) {
 
 // What tells of an item without using it needs no consent, and asks nobody.
 func TestWhatNeedsNoConfirmation(t *testing.T) {
-	h := ruled(t, answers(`{"completion":{"values":["secret"]}}`), filesSource(t), confirmAll)
+	h := routerWithRules(t, answers(`{"completion":{"values":["secret"]}}`), filesSource(t), confirmAll)
 	client := &recorder{}
 	c := callOf(wire.Rev20251125, allCaps, `{"ref":{"type":"ref/prompt","name":"files__explain"},"argument":{"name":"q","value":""}}`, client)
 	c.Method = wire.MethodComplete
@@ -157,7 +157,7 @@ func retry(params, state, responses string) string {
 const accept = `{"mcpgateway-confirm":{"action":"accept"}}`
 
 // round makes a call of a modern client and returns the question, if there is one.
-func (h *house) round(t *testing.T, params string) (wire.Value, error) {
+func (h *testRouter) round(t *testing.T, params string) (wire.Value, error) {
 	t.Helper()
 	h.files.got = nil
 	res, err := h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, params, &recorder{}))
@@ -165,7 +165,7 @@ func (h *house) round(t *testing.T, params string) (wire.Value, error) {
 }
 
 // asks returns the state of a question for consent.
-func (h *house) asks(t *testing.T, params string) string {
+func (h *testRouter) asks(t *testing.T, params string) string {
 	t.Helper()
 	res, err := h.round(t, params)
 	if err != nil {
@@ -181,7 +181,7 @@ func (h *house) asks(t *testing.T, params string) string {
 }
 
 func TestConfirmOfModernClients(t *testing.T) {
-	h := ruled(t, answers(`{"content":[]}`), filesSource(t), confirmAll)
+	h := routerWithRules(t, answers(`{"content":[]}`), filesSource(t), confirmAll)
 	state := h.asks(t, asksFor)
 	res, err := h.round(t, retry(asksFor, state, accept))
 	if err != nil || string(res.Raw()) != `{"content":[]}` {
@@ -220,7 +220,7 @@ func TestConsentWithinLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rule := confirmAll
 		rule.Limit = &policy.Limit{Rate: 0.1, Burst: 1}
-		h := ruled(t, answers(`{"content":[]}`), filesSource(t), rule)
+		h := routerWithRules(t, answers(`{"content":[]}`), filesSource(t), rule)
 		first, second := h.asks(t, asksFor), h.asks(t, asksFor) // questions take nothing
 		if _, err := h.round(t, retry(asksFor, first, accept)); err != nil {
 			t.Fatal(err)
@@ -254,7 +254,7 @@ func TestUpdatesOnTheStreamOfACall(t *testing.T) {
 		c.Back.Notify(wire.NoteResourceUpdated, wire.Raw(`{"uri":"file:///a"}`))
 		return call.Result{Raw: wire.Raw(`{"content":[]}`)}, nil
 	}}
-	h := ruled(t, up, filesSource(t), policy.Rule{Name: "all", Effect: policy.Allow},
+	h := routerWithRules(t, up, filesSource(t), policy.Rule{Name: "all", Effect: policy.Allow},
 		policy.Rule{Name: "secret", Effect: policy.Deny, What: policy.What{Resources: []string{"files+file:///secret"}}})
 	client := &recorder{}
 	if _, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, client)); err != nil {
@@ -267,7 +267,7 @@ func TestUpdatesOnTheStreamOfACall(t *testing.T) {
 
 // A call that a question cannot show in full is refused without asking.
 func TestUnshownCallsAreRefused(t *testing.T) {
-	h := ruled(t, answers(`{"content":[]}`), filesSource(t), confirmAll)
+	h := routerWithRules(t, answers(`{"content":[]}`), filesSource(t), confirmAll)
 	client := &answerer{answer: `{"action":"accept"}`}
 	longKey := strings.Repeat("k", 64<<10)
 	res, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, `{"name":"files__read","arguments":{"`+longKey+`":1,"danger":true}}`, client))

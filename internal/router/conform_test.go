@@ -20,8 +20,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// treated is the house whose files are treated by rules.
-func treated(t *testing.T, up *fakeUpstream, rules catalog.Rules, items ...string) *house {
+// routerWithItemRules returns a router whose upstream files has these rules.
+func routerWithItemRules(t *testing.T, up *fakeUpstream, rules catalog.Rules, items ...string) *testRouter {
 	t.Helper()
 	src := filesSource(t)
 	for _, it := range items {
@@ -29,7 +29,7 @@ func treated(t *testing.T, up *fakeUpstream, rules catalog.Rules, items ...strin
 	}
 	src.Items[call.Resource] = append(src.Items[call.Resource], wire.Raw(`{"name":"b","uri":"file:///b","mimeType":"text/markdown"}`))
 	src.Rules = rules
-	return newHouse(t, up, src)
+	return newTestRouter(t, up, src)
 }
 
 // What a mode makes of an answer comes after names and URIs became public, and
@@ -66,7 +66,7 @@ func TestConformance(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			h := treated(t, answers(tt.answer), catalog.Rules{Conformance: tt.mode}, typed)
+			h := routerWithItemRules(t, answers(tt.answer), catalog.Rules{Conformance: tt.mode}, typed)
 			c := newCall(tt.method, tt.params, &recorder{})
 			c.Client = &call.Client{Key: "c", Revision: wire.Rev20250326}
 			res, err := h.Handle(t.Context(), c)
@@ -82,7 +82,7 @@ func TestConformance(t *testing.T) {
 		})
 	}
 	t.Run("an error of prompts", func(t *testing.T) {
-		h := treated(t, answers(`{"messages":7}`), catalog.Rules{Conformance: conform.Repair})
+		h := routerWithItemRules(t, answers(`{"messages":7}`), catalog.Rules{Conformance: conform.Repair})
 		_, err := h.Handle(t.Context(), newCall("prompts/get", `{"name":"files__explain"}`, &recorder{}))
 		var rpc *wire.Error
 		if !errors.As(err, &rpc) || rpc.Code != wire.CodeInternal || !strings.Contains(rpc.Message, "$.messages: must be an array of messages, not a number") {
@@ -116,7 +116,7 @@ func counts(t *testing.T, c *prometheus.CounterVec) []string {
 // Every sort of fault is counted each time, and logged once for each item.
 func TestFaultsAreLoggedOnce(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
-	h := treated(t, answers(`{"content":[{"type":"text","text":7},{"type":"text","text":8}],"isError":"no"}`), catalog.Rules{})
+	h := routerWithItemRules(t, answers(`{"content":[{"type":"text","text":7},{"type":"text","text":8}],"isError":"no"}`), catalog.Rules{})
 	h.logTo(zap.New(core))
 	for range 3 {
 		for _, params := range []string{`{"name":"files__read"}`, `{"name":"files__read"}`} {
@@ -160,7 +160,7 @@ func TestValidateInput(t *testing.T) {
 				sent = true
 				return call.Result{Raw: wire.Raw(`{"content":[]}`), Revision: wire.Rev20251125}, nil
 			}}
-			h := treated(t, up, catalog.Rules{Conformance: tt.mode, ValidateInput: tt.on}, add)
+			h := routerWithItemRules(t, up, catalog.Rules{Conformance: tt.mode, ValidateInput: tt.on}, add)
 			res, err := h.Handle(t.Context(), newCall("tools/call", tt.params, &recorder{}))
 			if err != nil {
 				t.Fatal(err)
@@ -192,7 +192,7 @@ func TestSanitize(t *testing.T) {
 		}
 		return call.Result{Raw: wire.Raw(`{"content":[{"type":"text","text":"\u001b[31mred\u0007\u202e"}]}`), Revision: wire.Rev20251125}, nil
 	}}
-	h := treated(t, up, catalog.Rules{Sanitize: sanitize.ANSI | sanitize.Control | sanitize.Invisible})
+	h := routerWithItemRules(t, up, catalog.Rules{Sanitize: sanitize.ANSI | sanitize.Control | sanitize.Invisible})
 	client := &recorder{}
 	ask := func(params string) (call.Result, error) {
 		c := newCall("tools/call", params, client)
@@ -219,7 +219,7 @@ func TestSanitize(t *testing.T) {
 // Findings of the table are counted under what they are against.
 func TestFound(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
-	h := treated(t, answers(`{}`), catalog.Rules{Sanitize: sanitize.Invisible}, `{"name":"bare"}`, `{"name":"read","inputSchema":{"type":"object"}}`,
+	h := routerWithItemRules(t, answers(`{}`), catalog.Rules{Sanitize: sanitize.Invisible}, `{"name":"bare"}`, `{"name":"read","inputSchema":{"type":"object"}}`,
 		`{"name":"odd","inputSchema":{"type":"object"},"title":"\u200b","readOnlyHint":true}`)
 	h.logTo(zap.New(core))
 	for _, f := range h.Routes().Table.Findings() {

@@ -53,7 +53,7 @@ mcp_gateway_downlevelled_total{kind="resource_link"} 1
 	}
 	for _, tt := range tests {
 		t.Run(string(tt.revision), func(t *testing.T) {
-			h := newHouse(t, up, src)
+			h := newTestRouter(t, up, src)
 			close(h.settled)
 			client := &recorder{}
 			ask := func(method, params string) string {

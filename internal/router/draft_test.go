@@ -13,8 +13,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// draftHouse is a house whose upstream has a folder of resources.
-func draftHouse(t *testing.T, enrich bool, answer func(method, params string) (string, error)) (*house, *[]string) {
+// draftRouter is a router whose upstream has a folder of resources.
+func draftRouter(t *testing.T, enrich bool, answer func(method, params string) (string, error)) (*testRouter, *[]string) {
 	var sent []string
 	files := &fakeUpstream{answer: func(_ context.Context, c *call.Call) (call.Result, error) {
 		sent = append(sent, c.Method+" "+string(c.Params))
@@ -27,7 +27,7 @@ func draftHouse(t *testing.T, enrich bool, answer func(method, params string) (s
 		wire.Raw(`{"name":"a","uri":"file:///d/a","title":"A"}`),
 		wire.Raw(`{"name":"secret","uri":"file:///d/secret"}`),
 	}
-	h := newHouse(t, files, src)
+	h := newTestRouter(t, files, src)
 	p := policy.MustNew(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{"files": {Resources: policy.Globs{Deny: []string{"*secret"}}}}})
 	h.Swap(&Routes{
 		Table:     catalog.Build(catalog.Options{Policy: p, Enrich: enrich}, []catalog.Source{src}),
@@ -37,7 +37,7 @@ func draftHouse(t *testing.T, enrich bool, answer func(method, params string) (s
 	return h, &sent
 }
 
-func (h *house) ask(method, params string, rev wire.Revision) string {
+func (h *testRouter) ask(method, params string, rev wire.Revision) string {
 	c := newCall(method, params, &recorder{})
 	c.Client = &call.Client{Key: "c", Revision: rev}
 	c.TakesRounds = rev.Era() == wire.EraModern
@@ -91,13 +91,13 @@ func TestMetadataFromWhom(t *testing.T) {
 		{"a native URI", func(string, string) (string, error) { return own, nil }, "file:///d/a", `{"code":-32002,"message":"resource not found: \"file:///d/a\"; did you mean files+file:///d/a?","data":{"uri":"file:///d/a"}}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			h, _ := draftHouse(t, true, tc.answer)
+			h, _ := draftRouter(t, true, tc.answer)
 			if got := h.ask("resources/metadata", `{"uri":"`+tc.uri+`"}`, wire.Rev20251125); got != tc.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
 			}
 		})
 	}
-	h, _ := draftHouse(t, true, refuses(-32601))
+	h, _ := draftRouter(t, true, refuses(-32601))
 	if got := h.ask("resources/metadata", `{}`, wire.Rev20251125); got != `{"code":-32602,"message":"resources/metadata: params.uri must be a string"}` {
 		t.Errorf("without a URI: %s", got)
 	}
@@ -152,7 +152,7 @@ func TestListOfCollection(t *testing.T) {
 		{"a cursor that is none", `{"uri":"files+file:///d","cursor":7}`, refuses(-32601), []string{}, `{"code":-32602,"message":"invalid params: cursor must be a string, the nextCursor of the page before"}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			h, sent := draftHouse(t, true, tc.answer)
+			h, sent := draftRouter(t, true, tc.answer)
 			if got := h.ask("resources/list", tc.params, wire.Rev20251125); got != tc.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
 			}
@@ -169,7 +169,7 @@ func TestReadIsEnriched(t *testing.T) {
 		true:  `{"contents":[{"uri":"files+file:///d","text":"","name":"d","size":0,"resourceType":"collection"},{"uri":"files+file:///d/a","text":"1","name":"a","title":"A","size":1}]}`,
 		false: `{"contents":[{"uri":"files+file:///d","text":""},{"uri":"files+file:///d/a","text":"1"}]}`,
 	} {
-		h, _ := draftHouse(t, enrich, func(string, string) (string, error) { return read, nil })
+		h, _ := draftRouter(t, enrich, func(string, string) (string, error) { return read, nil })
 		for _, rev := range []wire.Revision{wire.Rev20241105, wire.Rev20251125, wire.Rev20260728} {
 			if got := h.ask("resources/read", `{"uri":"files+file:///d"}`, rev); got != want {
 				t.Errorf("%v, %s: got\n%s\nwant\n%s", enrich, rev, got, want)
@@ -186,7 +186,7 @@ func TestEmbeddedAnnotations(t *testing.T) {
 	const moved = `{"type":"resource","resource":{"uri":"files+file:///d/a","text":"1","annotations":{"priority":1}}}`
 	for enrich, want := range map[bool]string{true: both, false: moved} {
 		var asked string
-		h, _ := draftHouse(t, enrich, func(method, _ string) (string, error) {
+		h, _ := draftRouter(t, enrich, func(method, _ string) (string, error) {
 			if method == wire.MethodPromptsGet {
 				return `{"messages":[{"role":"user","content":` + block + `}]}`, nil
 			}
@@ -223,7 +223,7 @@ func TestUpstreamComesUpDuringTheCall(t *testing.T) {
 		"resources/metadata": metadataOfA,
 		"resources/read":     `{"contents":[{"uri":"files+file:///d/a","text":"1","name":"a","title":"A","size":1}]}`,
 	} {
-		h, _ := draftHouse(t, true, nil)
+		h, _ := draftRouter(t, true, nil)
 		up := h.Routes()
 		h.files.answer = func(context.Context, *call.Call) (call.Result, error) {
 			h.Swap(up)

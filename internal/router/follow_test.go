@@ -13,7 +13,7 @@ import (
 // hears of an update; what cannot be moved is moved later, and what was taken back
 // is not.
 func TestSubscriptionsFollow(t *testing.T) {
-	s, old := subscribing(t)
+	s, old := subscriptionsForTest(t)
 	var kept, ended listener
 	cancel, err := s.Subscribe(t.Context(), newCall(wire.MethodListen, `{}`, nil), "files+file:///a", kept.deliver)
 	if err != nil {

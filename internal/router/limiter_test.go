@@ -36,7 +36,7 @@ func limited(l policy.Limit) policy.Rule {
 
 func TestRateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := ruled(t, answers(`{"content":[]}`), filesSource(t), limited(policy.Limit{Rate: 0.5, Burst: 2}))
+		h := routerWithRules(t, answers(`{"content":[]}`), filesSource(t), limited(policy.Limit{Rate: 0.5, Burst: 2}))
 		do := func(who *call.Principal) error {
 			c := newCall("tools/call", `{"name":"files__read"}`, &recorder{})
 			c.Principal = who
@@ -78,7 +78,7 @@ func TestRateLimit(t *testing.T) {
 func TestConcurrentLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
-		h := ruled(t, nil, filesSource(t), limited(policy.Limit{Concurrent: 2, Per: policy.PerRule}))
+		h := routerWithRules(t, nil, filesSource(t), limited(policy.Limit{Concurrent: 2, Per: policy.PerRule}))
 		h.Routes().Upstreams["files"] = upstreamFunc(func() string {
 			<-gate
 			return `{"content":[]}`
@@ -144,7 +144,7 @@ func (g *gated) Ask(ctx context.Context, _ string, _ wire.Raw) (wire.Raw, error)
 func TestAsksHoldNoPlace(t *testing.T) {
 	for _, rev := range []wire.Revision{wire.Rev20251125, wire.Rev20260728} {
 		synctest.Test(t, func(t *testing.T) {
-			h := ruled(t, nil, filesSource(t), limited(policy.Limit{Concurrent: 1, Per: policy.PerRule}))
+			h := routerWithRules(t, nil, filesSource(t), limited(policy.Limit{Concurrent: 1, Per: policy.PerRule}))
 			h.Routes().Upstreams["files"] = &slowUpstream{}
 			client := &gated{gate: make(chan struct{})}
 			do := func(ask bool) error {
@@ -178,7 +178,7 @@ func TestAsksHoldNoPlace(t *testing.T) {
 // counted for, and every call that did not run was told when to try again.
 func TestCrowdAtALimit(t *testing.T) {
 	for _, per := range []policy.Per{policy.PerPrincipal, policy.PerRule, policy.PerUpstream, policy.PerTool} {
-		h := ruled(t, nil, filesSource(t), limited(policy.Limit{Concurrent: 3, Per: per}))
+		h := routerWithRules(t, nil, filesSource(t), limited(policy.Limit{Concurrent: 3, Per: per}))
 		u := &slowUpstream{}
 		h.Routes().Upstreams["files"] = u
 		var done, refused atomic.Int32
@@ -285,7 +285,7 @@ func TestLimiter(t *testing.T) {
 
 func TestChallenge(t *testing.T) {
 	rule := policy.Rule{Name: "write", Effect: policy.Allow, Who: policy.Who{Scopes: []string{"files:write", "admin"}}, Challenge: true}
-	h := ruled(t, answers(`{"content":[]}`), filesSource(t), rule)
+	h := routerWithRules(t, answers(`{"content":[]}`), filesSource(t), rule)
 	_, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, &recorder{}))
 	want := `{"code":-32602,"message":"the tool \"files__read\" needs a scope that the caller lacks: files:write or admin","data":{"requiredScopes":["files:write","admin"]}}`
 	var refused *call.Refused

@@ -34,7 +34,7 @@ func TestCallKeepsItsRoutes(t *testing.T) {
 			`{"taskId":"n1","status":"completed","result":` + result + `}`, `"annotations":{"priority":1}}}]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var h *house
+			var h *testRouter
 			swap := func() {
 				next := *h.Routes()
 				next.Bridge = BridgeSettings{Unlabeled: true, AskTimeout: time.Nanosecond}
@@ -66,7 +66,7 @@ func TestCallKeepsItsRoutes(t *testing.T) {
 			if tt.to.Era() == wire.EraModern {
 				src.Capabilities = wire.Raw(modernTasks)
 			}
-			h = newHouse(t, up, src)
+			h = newTestRouter(t, up, src)
 			params := `{"name":"files__read"}`
 			if tt.created != "" && tt.to.Era() == wire.EraLegacy {
 				params = `{"name":"files__read","task":{}}`
@@ -100,14 +100,14 @@ func TestCallKeepsItsRoutes(t *testing.T) {
 
 // The state of a round is valid for as long as the routes said with which the call began.
 func TestRoundKeepsItsTerms(t *testing.T) {
-	var h *house
+	var h *testRouter
 	up := &fakeUpstream{answer: func(context.Context, *call.Call) (call.Result, error) {
 		next := *h.Routes()
 		next.Bridge.StateTTL = time.Nanosecond
 		h.Swap(&next)
 		return call.Result{Raw: wire.Raw(`{"resultType":"input_required","requestState":"s"}`), Revision: wire.Rev20260728}, nil
 	}}
-	h = newHouse(t, up, filesSource(t))
+	h = newTestRouter(t, up, filesSource(t))
 	res, err := h.Handle(t.Context(), callOf(wire.Rev20260728, `{}`, `{"name":"files__read"}`, &recorder{}))
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 func TestAttacksOnRelayedStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.WarnLevel)
-		h := newHouse(t, modern(func(*call.Call) string { return firstRound }), filesSource(t))
+		h := newTestRouter(t, modern(func(*call.Call) string { return firstRound }), filesSource(t))
 		h.logTo(zap.New(core))
 		close(h.settled)
 		res, err := h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, `{"name":"files__read","arguments":{"n":1}}`, &recorder{}))
@@ -96,7 +96,7 @@ func TestLegacyClientsBringNoState(t *testing.T) {
 	} {
 		src := filesSource(t)
 		src.Revision = tc.upstream
-		h := newHouse(t, answers(`{"content":[]}`), src)
+		h := newTestRouter(t, answers(`{"content":[]}`), src)
 		if _, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, params, &recorder{})); err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestQuestionsWhereThereAreNone(t *testing.T) {
 			up := modern(func(*call.Call) string {
 				return strings.Replace(firstRound, `{`, `{"completion":{"values":[]},"resource":{"uri":"file:///a","name":"a"},`, 1)
 			})
-			h := newHouse(t, up, filesSource(t))
+			h := newTestRouter(t, up, filesSource(t))
 			close(h.settled)
 			c := callOf(revision, allCaps, params, &recorder{})
 			c.Method = method
@@ -140,7 +140,7 @@ func TestQuestionsThatCanBeReadInTwoWays(t *testing.T) {
 		"escape": `{"method":"elicitation/create","params":{"mode":"form","message":"Go","m\u006fde":"url","url":"https://x"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, modern(func(*call.Call) string {
+			h := newTestRouter(t, modern(func(*call.Call) string {
 				return `{"resultType":"input_required","inputRequests":{"q":` + question + `}}`
 			}), filesSource(t))
 			res, err := h.Handle(t.Context(), callOf(wire.Rev20260728, `{"elicitation":{"form":{}},"roots":{}}`, `{"name":"files__read"}`, &recorder{}))
@@ -153,11 +153,11 @@ func TestQuestionsThatCanBeReadInTwoWays(t *testing.T) {
 		up := &fakeUpstream{answer: func(context.Context, *call.Call) (call.Result, error) {
 			return call.Result{}, wire.Errorf(-32042, "open").WithData(wire.Raw(`{"elicitations":[{"mode":"url","message":"Go","message":"Come","url":"https://x"}]}`))
 		}}
-		_, err := newHouse(t, up, filesSource(t)).Handle(t.Context(), callOf(rev, allCaps, `{"name":"files__read"}`, &recorder{}))
+		_, err := newTestRouter(t, up, filesSource(t)).Handle(t.Context(), callOf(rev, allCaps, `{"name":"files__read"}`, &recorder{}))
 		wantFault(t, err, wire.CodeInternal)
 	}
 	client := &recorder{}
-	h := newHouse(t, asking(wire.MethodElicit, `{"mode":"form","message":"Go","mode":"url","url":"https://x"}`), filesSource(t))
+	h := newTestRouter(t, asking(wire.MethodElicit, `{"mode":"form","message":"Go","mode":"url","url":"https://x"}`), filesSource(t))
 	res, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, `{"name":"files__read"}`, client))
 	if got := wire.ValueOf(res.Raw).Get("r").Str(); err != nil || client.asks != nil || !strings.Contains(got, "-32602") {
 		t.Errorf("a legacy client was asked %q; the upstream got %s, %v", client.asks, got, err)

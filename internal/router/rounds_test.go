@@ -52,7 +52,7 @@ func TestModernToModern(t *testing.T) {
 		}
 		return firstRound
 	})
-	h := newHouse(t, up, filesSource(t))
+	h := newTestRouter(t, up, filesSource(t))
 	res, err := h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, `{"name":"files__read","arguments":{"n":1}}`, &recorder{}))
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestRelayWithoutLabelOrState(t *testing.T) {
 	up := modern(func(*call.Call) string {
 		return `{"resultType":"input\u005frequired","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?"}}}}`
 	})
-	h := newHouse(t, up, filesSource(t))
+	h := newTestRouter(t, up, filesSource(t))
 	h.Routes().Bridge.Unlabeled = true
 	res, err := h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, `{"name":"files__read"}`, &recorder{}))
 	if want := `{"resultType":"input\u005frequired","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?"}}}}`; err != nil || string(res.Raw) != want {
@@ -90,7 +90,7 @@ func TestRelayWithoutLabelOrState(t *testing.T) {
 }
 
 func TestWhatAModernClientCannotAnswer(t *testing.T) {
-	h := newHouse(t, modern(func(*call.Call) string { return firstRound }), filesSource(t))
+	h := newTestRouter(t, modern(func(*call.Call) string { return firstRound }), filesSource(t))
 	_, err := h.Handle(t.Context(), callOf(wire.Rev20260728, `{"elicitation":{}}`, `{"name":"files__read"}`, &recorder{}))
 	if rpc := wantFault(t, err, -32021); string(rpc.Data) != `{"requiredCapabilities":{"sampling":{}}}` {
 		t.Errorf("data is %s", rpc.Data)
@@ -104,7 +104,7 @@ func TestLegacyToModern(t *testing.T) {
 		}
 		return firstRound
 	})
-	h := newHouse(t, up, filesSource(t))
+	h := newTestRouter(t, up, filesSource(t))
 	client := &answering{}
 	res, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, `{"name":"files__read"}`, client))
 	if err != nil || string(res.Raw) != `{"content":[{"type":"resource_link","uri":"files+file:///a","name":"a"}]}` {
@@ -169,7 +169,7 @@ func TestAsks(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, asking(tc.method, tc.params), filesSource(t))
+				h := newTestRouter(t, asking(tc.method, tc.params), filesSource(t))
 				res, err := h.Handle(t.Context(), callOf(tc.revision, tc.caps, `{"name":"files__read"}`, tc.back))
 				if err != nil {
 					t.Fatal(err)
@@ -192,7 +192,7 @@ func TestAsks(t *testing.T) {
 }
 
 func TestElicitationIDsAreTheClientsOwn(t *testing.T) {
-	h := newHouse(t, asking(wire.MethodElicit, `{"mode":"url","message":"Go","url":"https://x","elicitationId":"1"}`), filesSource(t))
+	h := newTestRouter(t, asking(wire.MethodElicit, `{"mode":"url","message":"Go","url":"https://x","elicitationId":"1"}`), filesSource(t))
 	client := &recorder{}
 	if _, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, `{"name":"files__read"}`, client)); err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func urls() *fakeUpstream {
 func TestURLsRequired(t *testing.T) {
 	params := `{"name":"files__read","arguments":{"n":1}}`
 	t.Run("modern", func(t *testing.T) {
-		h := newHouse(t, urls(), filesSource(t))
+		h := newTestRouter(t, urls(), filesSource(t))
 		res, err := h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, params, &recorder{}))
 		if err != nil {
 			t.Fatal(err)
@@ -246,7 +246,7 @@ func TestURLsRequired(t *testing.T) {
 		}
 	})
 	t.Run("modern without URLs", func(t *testing.T) {
-		h := newHouse(t, urls(), filesSource(t))
+		h := newTestRouter(t, urls(), filesSource(t))
 		_, err := h.Handle(t.Context(), callOf(wire.Rev20260728, `{"elicitation":{}}`, params, &recorder{}))
 		if rpc := wantFault(t, err, -32021); string(rpc.Data) != `{"requiredCapabilities":{"elicitation":{"url":{}}}}` {
 			t.Errorf("data is %s", rpc.Data)
@@ -256,11 +256,11 @@ func TestURLsRequired(t *testing.T) {
 		up := &fakeUpstream{answer: func(context.Context, *call.Call) (call.Result, error) {
 			return call.Result{}, wire.Errorf(-32042, "open").WithData(wire.Raw(`{"elicitations":[1]}`))
 		}}
-		_, err := newHouse(t, up, filesSource(t)).Handle(t.Context(), callOf(wire.Rev20260728, allCaps, params, &recorder{}))
+		_, err := newTestRouter(t, up, filesSource(t)).Handle(t.Context(), callOf(wire.Rev20260728, allCaps, params, &recorder{}))
 		wantFault(t, err, -32603)
 	})
 	t.Run("legacy", func(t *testing.T) {
-		h := newHouse(t, urls(), filesSource(t))
+		h := newTestRouter(t, urls(), filesSource(t))
 		_, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, params, &recorder{}))
 		rpc := wantFault(t, err, -32042)
 		key, note, ok := h.ElicitationCompleted("files", "", wire.Raw(`{"elicitationId":"1"}`))
@@ -273,7 +273,7 @@ func TestURLsRequired(t *testing.T) {
 }
 
 func TestPermit(t *testing.T) {
-	h := newHouse(t, answers(`{}`), filesSource(t))
+	h := newTestRouter(t, answers(`{}`), filesSource(t))
 	if fault := h.Permit(callOf(wire.Rev20260728, allCaps, `{"name":"files__read"}`, nil)); fault != nil {
 		t.Error(fault)
 	}

@@ -58,16 +58,16 @@ func (r *recorder) Ask(_ context.Context, method string, params wire.Raw) (wire.
 	return wire.Raw(`{"action":"accept"}`), nil
 }
 
-// house is a router in front of two upstreams: files, which is up, and slow,
+// testRouter is a router in front of two upstreams: files, which is up, and slow,
 // of which nothing is known.
-type house struct {
+type testRouter struct {
 	*Router
 	files   *fakeUpstream
 	settled chan struct{}
 }
 
 // logTo has the router log to another log.
-func (h *house) logTo(log *zap.Logger) { h.log, h.ratelog = log, ratelog.New(log) }
+func (h *testRouter) logTo(log *zap.Logger) { h.log, h.ratelog = log, ratelog.New(log) }
 
 func source(t *testing.T, name string, down *catalog.Down) catalog.Source {
 	t.Helper()
@@ -93,14 +93,14 @@ func filesSource(t *testing.T) catalog.Source {
 	return src
 }
 
-func newHouse(t *testing.T, files *fakeUpstream, sources ...catalog.Source) *house {
+func newTestRouter(t *testing.T, files *fakeUpstream, sources ...catalog.Source) *testRouter {
 	t.Helper()
-	h := &house{files: files, settled: make(chan struct{})}
+	h := &testRouter{files: files, settled: make(chan struct{})}
 	h.Router = New(Options{Started: h.settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, h.routes(sources))
 	return h
 }
 
-func (h *house) routes(sources []catalog.Source) *Routes {
+func (h *testRouter) routes(sources []catalog.Source) *Routes {
 	p := policy.MustNew(policy.Options{
 		Default:   policy.Allow,
 		Upstreams: map[string]policy.Upstream{"files": {Tools: policy.Globs{Deny: []string{"remove"}}}},
@@ -153,7 +153,7 @@ func TestForwardRewritesBothWays(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			h := newHouse(t, answers(tt.answer), filesSource(t))
+			h := newTestRouter(t, answers(tt.answer), filesSource(t))
 			res, err := h.Handle(t.Context(), newCall(tt.method, tt.params, &recorder{}))
 			if err != nil {
 				t.Fatal(err)
@@ -171,7 +171,7 @@ func TestForwardRewritesBothWays(t *testing.T) {
 func TestArgumentsAreObjects(t *testing.T) {
 	for _, method := range []string{"tools/call", "prompts/get"} {
 		for arguments, refused := range map[string]bool{`[1]`: true, `"x"`: true, `7`: true, `true`: true, `null`: false, `{}`: false} {
-			h := newHouse(t, answers(`{"content":[],"messages":[]}`), filesSource(t))
+			h := newTestRouter(t, answers(`{"content":[],"messages":[]}`), filesSource(t))
 			name := map[string]string{"tools/call": "files__read", "prompts/get": "files__explain"}[method]
 			_, err := h.Handle(t.Context(), newCall(method, `{"name":"`+name+`","arguments":`+arguments+`}`, &recorder{}))
 			if got := fmt.Sprint(err); refused != strings.HasPrefix(got, method+": params.arguments must be an object") || refused == (h.files.got != nil) {
@@ -190,7 +190,7 @@ func TestBackChannelIsRewritten(t *testing.T) {
 	client := &recorder{}
 	c := newCall("tools/call", `{"name":"files__read"}`, client)
 	c.Client = &call.Client{Key: "c", Revision: wire.Rev20251125, Capabilities: wire.Raw(`{"sampling":{}}`)}
-	if _, err := newHouse(t, up, filesSource(t)).Handle(t.Context(), c); err != nil {
+	if _, err := newTestRouter(t, up, filesSource(t)).Handle(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{`notifications/resources/updated {"uri":"files+file:///a"}`}; !cmp.Equal(want, client.notes) {
@@ -221,7 +221,7 @@ func TestWhatIsNotThere(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			h := newHouse(t, answers(`{}`), filesSource(t))
+			h := newTestRouter(t, answers(`{}`), filesSource(t))
 			close(h.settled)
 			c := newCall(tt.method, tt.params, &recorder{})
 			if tt.client != nil {
@@ -240,7 +240,7 @@ func TestWhatIsNotThere(t *testing.T) {
 }
 
 func TestRefusedAndAbsentLookTheSame(t *testing.T) {
-	h := newHouse(t, answers(`{}`), filesSource(t))
+	h := newTestRouter(t, answers(`{}`), filesSource(t))
 	close(h.settled)
 	_, refused := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__remove"}`, &recorder{}))
 	_, absent := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__rEmove"}`, &recorder{}))
@@ -251,7 +251,7 @@ func TestRefusedAndAbsentLookTheSame(t *testing.T) {
 
 func TestListWaitsForUpstreamsThatStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, answers(`{}`), source(t, "files", &catalog.Down{Reason: "starting", Starting: true}))
+		h := newTestRouter(t, answers(`{}`), source(t, "files", &catalog.Down{Reason: "starting", Starting: true}))
 		got := make(chan string, 1)
 		go func() {
 			res, err := h.Handle(t.Context(), newCall("tools/list", `{}`, &recorder{}))
@@ -280,7 +280,7 @@ func TestListWaitsForUpstreamsThatStart(t *testing.T) {
 func TestListWaitsForNothingHidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		starting := source(t, "other", &catalog.Down{Reason: "starting", Starting: true})
-		h := newHouse(t, answers(`{}`), filesSource(t))
+		h := newTestRouter(t, answers(`{}`), filesSource(t))
 		p := policy.MustNew(policy.Options{Rules: []policy.Rule{
 			{Name: "files", Effect: policy.Allow, What: policy.What{Upstreams: []string{"files"}}},
 			{Name: "other", Effect: policy.Allow, Who: policy.Who{Subjects: []string{"bob"}}},
@@ -374,7 +374,7 @@ func TestCallWaitsForTheUpstreamThatMayHaveTheName(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, answers(`{"content":[]}`), source(t, "other", starting), source(t, "files", starting))
+				h := newTestRouter(t, answers(`{"content":[]}`), source(t, "other", starting), source(t, "files", starting))
 				got := make(chan error, 1)
 				go func() {
 					_, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, &recorder{}))
@@ -405,7 +405,7 @@ func TestCallWaitsForTheUpstreamThatMayHaveTheName(t *testing.T) {
 }
 
 func TestWaitingEndsWithTheCall(t *testing.T) {
-	h := newHouse(t, answers(`{}`), source(t, "files", &catalog.Down{Reason: "starting", Starting: true}))
+	h := newTestRouter(t, answers(`{}`), source(t, "files", &catalog.Down{Reason: "starting", Starting: true}))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := h.Handle(ctx, newCall("tools/list", `{}`, &recorder{})); !errors.Is(err, context.Canceled) {
@@ -415,7 +415,7 @@ func TestWaitingEndsWithTheCall(t *testing.T) {
 
 func TestDownUpstreamIsNamed(t *testing.T) {
 	since := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	h := newHouse(t, answers(`{}`), source(t, "files", &catalog.Down{Since: since, Reason: "connection refused"}))
+	h := newTestRouter(t, answers(`{}`), source(t, "files", &catalog.Down{Since: since, Reason: "connection refused"}))
 	close(h.settled)
 	_, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, &recorder{}))
 	var rpc *wire.Error
@@ -429,12 +429,12 @@ func TestDownUpstreamIsNamed(t *testing.T) {
 }
 
 func TestCallKeepsItsTable(t *testing.T) {
-	var h *house
+	var h *testRouter
 	up := &fakeUpstream{answer: func(context.Context, *call.Call) (call.Result, error) {
 		h.Swap(h.routes(nil)) // the upstream goes away while it answers
 		return call.Result{Raw: wire.Raw(`{"content":[{"type":"resource_link","uri":"file:///a","name":"a"}]}`)}, nil
 	}}
-	h = newHouse(t, up, filesSource(t))
+	h = newTestRouter(t, up, filesSource(t))
 	res, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, &recorder{}))
 	if err != nil || !strings.Contains(string(res.Raw), "files+file:///a") {
 		t.Errorf("got %s, %v; want the result under the names of the table that the call began with", res.Raw, err)
@@ -442,7 +442,7 @@ func TestCallKeepsItsTable(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
-	h := newHouse(t, answers(`{}`), filesSource(t)) // not settled: describing never waits
+	h := newTestRouter(t, answers(`{}`), filesSource(t)) // not settled: describing never waits
 	res, err := h.Handle(t.Context(), newCall("server/discover", `{}`, &recorder{}))
 	if err != nil {
 		t.Fatal(err)
@@ -461,7 +461,7 @@ func TestDescribe(t *testing.T) {
 func TestCompletionWhereTheUpstreamHasNone(t *testing.T) {
 	src := filesSource(t)
 	src.Capabilities = wire.Raw(`{"prompts":{}}`)
-	h := newHouse(t, answers(`{}`), src)
+	h := newTestRouter(t, answers(`{}`), src)
 	res, err := h.Handle(t.Context(), newCall("completion/complete", `{"ref":{"type":"ref/prompt","name":"files__explain"},"argument":{"name":"q","value":""}}`, &recorder{}))
 	if err != nil || string(res.Raw) != `{"completion":{"values":[]}}` {
 		t.Errorf("got %s, %v; want an empty completion", res.Raw, err)
@@ -470,7 +470,7 @@ func TestCompletionWhereTheUpstreamHasNone(t *testing.T) {
 
 func TestEveryCallIsCountedAndLogged(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
-	h := newHouse(t, answers(`{"content":[]}`), filesSource(t))
+	h := newTestRouter(t, answers(`{"content":[]}`), filesSource(t))
 	h.logTo(zap.New(core))
 	close(h.settled)
 	secret := `{"name":"files__read","arguments":{"password":"hunter2"}}`
@@ -512,7 +512,7 @@ func TestEveryCallIsCountedAndLogged(t *testing.T) {
 // what was decided about names that nobody has; of URIs that no list has it says nothing.
 func TestWhatTheLogSaysOfACall(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
-	h := newHouse(t, answers(`{"content":[],"isError":true}`), filesSource(t))
+	h := newTestRouter(t, answers(`{"content":[],"isError":true}`), filesSource(t))
 	h.logTo(zap.New(core))
 	close(h.settled)
 	for _, tt := range []struct{ method, params, item, rule, outcome string }{
@@ -540,7 +540,7 @@ func TestWhatTheLogSaysOfACall(t *testing.T) {
 }
 
 func TestSchema(t *testing.T) {
-	h := newHouse(t, answers(`{}`), filesSource(t))
+	h := newTestRouter(t, answers(`{}`), filesSource(t))
 	if got := string(h.Schema(call.Anonymous, nil, "files__read")); got != `{"type":"object"}` {
 		t.Errorf("schema is %s", got)
 	}
@@ -551,10 +551,10 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// benchHouse is a house in front of a tool that answers with 1 KiB of text.
-func benchHouse(t testing.TB) (*house, *call.Call) {
+// benchRouter is a router in front of a tool that answers with 1 KiB of text.
+func benchRouter(t testing.TB) (*testRouter, *call.Call) {
 	t.Helper()
-	h := &house{files: answers(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 1024) + `"}]}`), settled: make(chan struct{})}
+	h := &testRouter{files: answers(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 1024) + `"}]}`), settled: make(chan struct{})}
 	space, err := namespace.New("files", "files", "__")
 	if err != nil {
 		t.Fatal(err)
@@ -566,7 +566,7 @@ func benchHouse(t testing.TB) (*house, *call.Call) {
 }
 
 func TestForwardAllocations(t *testing.T) {
-	h, c := benchHouse(t)
+	h, c := benchRouter(t)
 	const bound = 8
 	got := testing.AllocsPerRun(100, func() {
 		if _, err := h.Handle(context.Background(), c); err != nil {
@@ -579,7 +579,7 @@ func TestForwardAllocations(t *testing.T) {
 }
 
 func BenchmarkForward(b *testing.B) {
-	h, c := benchHouse(b)
+	h, c := benchRouter(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := h.Handle(b.Context(), c); err != nil {

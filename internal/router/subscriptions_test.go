@@ -49,9 +49,9 @@ func (u *teller) unsubscribe(native string) {
 	}
 }
 
-// subscribing is a house whose upstream files tells of updates. It may be refused a
+// subscriptionsForTest returns the subscriptions of a router whose upstream files sends updates. It may be refused a
 // resource of that, so only listed ones can be subscribed to.
-func subscribing(t *testing.T) (*Subscriptions, *teller) {
+func subscriptionsForTest(t *testing.T) (*Subscriptions, *teller) {
 	t.Helper()
 	p := policy.MustNew(policy.Options{
 		Default:   policy.Allow,
@@ -122,7 +122,7 @@ func TestUpdateGoesToThoseConcerned(t *testing.T) {
 		{"of another upstream", []string{"mute+file:///a", "files+file:///a"}, "file:///a", []string{"", "files+file:///a"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, _ := subscribing(t)
+			s, _ := subscriptionsForTest(t)
 			clients := make([]listener, len(tt.subscribed))
 			for i, uri := range tt.subscribed {
 				if cancel, err := s.Subscribe(t.Context(), newCall(wire.MethodListen, `{}`, nil), uri, clients[i].deliver); err == nil {
@@ -144,7 +144,7 @@ func TestUpdateGoesToThoseConcerned(t *testing.T) {
 
 // Policy is asked when an update comes: what was allowed then may not be now.
 func TestUpdateAfterPolicyChanged(t *testing.T) {
-	s, _ := subscribing(t)
+	s, _ := subscriptionsForTest(t)
 	var l listener
 	cancel, err := s.Subscribe(t.Context(), newCall(wire.MethodListen, `{}`, nil), "files+file:///a", l.deliver)
 	if err != nil {
@@ -163,7 +163,7 @@ func TestUpdateAfterPolicyChanged(t *testing.T) {
 // The latest credentials of a principal count: after a request with fewer groups no update
 // comes of what these do not allow.
 func TestUpdateAfterFewerGroups(t *testing.T) {
-	s, _ := subscribing(t)
+	s, _ := subscriptionsForTest(t)
 	next := *s.router.Routes()
 	next.Table = catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{Rules: []policy.Rule{
 		{Name: "staff", Effect: policy.Allow, Who: policy.Who{Groups: []string{"staff"}}},
@@ -224,7 +224,7 @@ func TestSubscribeRefused(t *testing.T) {
 			`{"code":-32002,"message":"gone","data":{"uri":"files+file:///a"}}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, u := subscribing(t)
+			s, u := subscriptionsForTest(t)
 			u.refuse = tt.refuse
 			c := newCall(wire.MethodResourcesSubscribe, `{}`, nil)
 			c.Client = &call.Client{Key: "c", Revision: tt.revision}
@@ -246,7 +246,7 @@ func TestSubscribeRefused(t *testing.T) {
 // Each client gets its own, nobody blocks anybody, and nothing is left when all
 // have gone.
 func TestManySubscribers(t *testing.T) {
-	s, u := subscribing(t)
+	s, u := subscriptionsForTest(t)
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	var updates sync.WaitGroup

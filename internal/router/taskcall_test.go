@@ -63,7 +63,7 @@ func TestTaskIsWaitedFor(t *testing.T) {
 				if tc.caps == modernTasks {
 					u.revision = wire.Rev20260728
 				}
-				r := tasksHouse(t, u, tc.caps, tc.tool)
+				r := routerWithTasks(t, u, tc.caps, tc.tool)
 				if got := ask(t, r, tc.revision, tc.client, "ann", "tools/call", tc.params); got != tc.want {
 					t.Errorf("got %s, want %s", got, tc.want)
 				}
@@ -107,7 +107,7 @@ func TestUpstreamInsistsOnTasks(t *testing.T) {
 					}
 					return res, nil
 				}}
-				h := newHouse(t, u, filesSource(t))
+				h := newTestRouter(t, u, filesSource(t))
 				got := ask(t, h.Router, tc.revision, `{"roots":{}}`, "ann", "tools/call", tc.params)
 				want, calls := `{"content":[]}`, 3
 				if !tc.waits {
@@ -124,7 +124,7 @@ func TestUpstreamInsistsOnTasks(t *testing.T) {
 // A legacy client's word about an extension that its revision does not know is not the gateway's.
 func TestLegacyClientsDoNotDeclareTheExtension(t *testing.T) {
 	u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{"tools/call": `{"content":[]}`}}
-	r := tasksHouse(t, u, modernTasks, anyTool)
+	r := routerWithTasks(t, u, modernTasks, anyTool)
 	ask(t, r, wire.Rev20251125, tasksDeclared, "ann", "tools/call", `{"name":"files__read"}`)
 	if diff := cmp.Diff([]string{`{"elicitation":{},"extensions":{}}`}, u.caps); diff != "" {
 		t.Error(diff)
@@ -139,7 +139,7 @@ func TestWaitHearsOfItsTask(t *testing.T) {
 			"tools/call": `{"task":{"taskId":"n1","status":"working"}}`, "tasks/get": `{"taskId":"n1","status":"working","pollInterval":60000}`,
 		}}
 		result := make(chan struct{})
-		r := tasksHouse(t, u, legacyTasks, taskTool)
+		r := routerWithTasks(t, u, legacyTasks, taskTool)
 		routes := *r.Routes()
 		routes.Upstreams = map[string]Upstream{"files": &fakeUpstream{answer: func(ctx context.Context, c *call.Call) (call.Result, error) {
 			if c.Method == wire.MethodTasksResult {
@@ -208,7 +208,7 @@ func TestCancelledWaitCancelsTheTask(t *testing.T) {
 		u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
 			"tools/call": `{"resultType":"task","taskId":"n1","status":"working"}`, "tasks/get": `{"status":"working","pollIntervalMs":1000}`, "tasks/cancel": `{}`,
 		}}
-		r := tasksHouse(t, u, modernTasks, anyTool)
+		r := routerWithTasks(t, u, modernTasks, anyTool)
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
 		c := callOf(wire.Rev20251125, `{}`, `{"name":"files__read"}`, &recorder{})
@@ -245,7 +245,7 @@ func TestTaskEndsWithURLs(t *testing.T) {
 	src.Items[call.Tool] = append(src.Items[call.Tool], wire.Raw(taskTool))
 	t.Run("waited for, modern client", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t, u(wire.MethodTasksResult), src)
+			h := newTestRouter(t, u(wire.MethodTasksResult), src)
 			res, err := h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, `{"name":"files__job"}`, &recorder{}))
 			if url := wire.ValueOf(res.Raw).Get("inputRequests", "url-1", "params", "url").Str(); err != nil || url != "https://x" {
 				t.Errorf("got %s, %v; want the question", res.Raw, err)
@@ -253,7 +253,7 @@ func TestTaskEndsWithURLs(t *testing.T) {
 		})
 	})
 	t.Run("carried, legacy client", func(t *testing.T) {
-		h := newHouse(t, u(wire.MethodTasksResult), src)
+		h := newTestRouter(t, u(wire.MethodTasksResult), src)
 		created, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, `{"name":"files__job","task":{}}`, &recorder{}))
 		if err != nil {
 			t.Fatal(err)

@@ -26,7 +26,7 @@ func watchedTask(t *testing.T) *watched {
 	u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
 		"tools/call": `{"resultType":"task","taskId":"n1"}`, "tasks/get": `{"taskId":"n1","status":"working","pollIntervalMs":1000}`,
 	}}
-	w := &watched{Router: tasksHouse(t, u, modernTasks, anyTool), up: u}
+	w := &watched{Router: routerWithTasks(t, u, modernTasks, anyTool), up: u}
 	w.call, w.id = w.begin(t, "ann", 1)
 	return w
 }

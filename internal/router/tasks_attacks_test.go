@@ -23,7 +23,7 @@ func TestForeignTaskIDs(t *testing.T) {
 		"tools/call": `{"resultType":"task","taskId":"n1","status":"working"}`, "tasks/get": `{"taskId":"n1"}`, "tasks/update": `{}`, "tasks/cancel": `{}`,
 	}}
 	r := logged(t, zap.New(core), u, bothTasks, anyTool)
-	other := tasksHouse(t, u, modernTasks, anyTool)
+	other := routerWithTasks(t, u, modernTasks, anyTool)
 	begin := func(r *Router) string {
 		created := ask(t, r, wire.Rev20260728, tasksDeclared, "ann", "tools/call", `{"name":"files__read"}`)
 		return wire.ValueOf(wire.Raw(created)).Get("taskId").Str()
@@ -76,7 +76,7 @@ func TestTaskFollowsPolicy(t *testing.T) {
 	u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
 		"tools/call": `{"resultType":"task","taskId":"n1","status":"working"}`, "tasks/get": `{"taskId":"n1"}`,
 	}}
-	r := tasksHouse(t, u, modernTasks, `{"name":"remove","inputSchema":{"type":"object"}}`, anyTool)
+	r := routerWithTasks(t, u, modernTasks, `{"name":"remove","inputSchema":{"type":"object"}}`, anyTool)
 	c := callOf(wire.Rev20260728, tasksDeclared, `{}`, &recorder{})
 	f := r.newForwarding(c)
 	f.target = catalog.Target{Part: r.Routes().Table.Parts()[0], Native: "remove", Public: "files__remove"}
@@ -133,7 +133,7 @@ func TestQuestionsOfATaskThatStandTwice(t *testing.T) {
 		"tools/call": `{"resultType":"task","taskId":"n1","status":"working"}`,
 		"tasks/get":  `{"taskId":"n1","status":"input_required",` + first + `,` + strings.Replace(first, "Who", "Password", 1) + `}`,
 	}}
-	r := tasksHouse(t, u, modernTasks, anyTool)
+	r := routerWithTasks(t, u, modernTasks, anyTool)
 	created := ask(t, r, wire.Rev20260728, tasksDeclared, "ann", "tools/call", `{"name":"files__read"}`)
 	got := ask(t, r, wire.Rev20260728, tasksDeclared, "ann", "tasks/get", `{"taskId":"`+wire.ValueOf(wire.Raw(created)).Get("taskId").Str()+`"}`)
 	if strings.Count(got, `"files: `) != 2 {
@@ -153,7 +153,7 @@ func TestTaskListWaitsOnceForASilentUpstream(t *testing.T) {
 	}}
 	src := filesSource(t)
 	src.Capabilities = wire.Raw(legacyTasks)
-	h := newHouse(t, u, src)
+	h := newTestRouter(t, u, src)
 	for range 10 {
 		ask(t, h.Router, wire.Rev20251125, `{}`, "ann", "tools/call", `{"name":"files__read","task":{}}`)
 	}

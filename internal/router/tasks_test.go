@@ -50,7 +50,7 @@ func (u *tasksUpstream) Do(_ context.Context, c *call.Call) (call.Result, error)
 	return call.Result{Raw: wire.Raw(answer), Revision: u.revision}, nil
 }
 
-func tasksHouse(t *testing.T, u *tasksUpstream, capabilities string, tools ...string) *Router {
+func routerWithTasks(t *testing.T, u *tasksUpstream, capabilities string, tools ...string) *Router {
 	t.Helper()
 	return logged(t, zap.NewNop(), u, capabilities, tools...)
 }
@@ -65,7 +65,7 @@ func logged(t *testing.T, log *zap.Logger, u *tasksUpstream, capabilities string
 	for _, tool := range tools {
 		src.Items[call.Tool] = append(src.Items[call.Tool], wire.Raw(tool))
 	}
-	h := newHouse(t, nil, src)
+	h := newTestRouter(t, nil, src)
 	h.logTo(log)
 	routes := *h.Routes()
 	routes.Upstreams = map[string]Upstream{"files": u}
@@ -100,7 +100,7 @@ func TestModernTaskIsCarried(t *testing.T) {
 		"tasks/update": `{"resultType":"complete"}`,
 		"tasks/cancel": `{"resultType":"complete"}`,
 	}}
-	r := tasksHouse(t, u, modernTasks, anyTool)
+	r := routerWithTasks(t, u, modernTasks, anyTool)
 	created := ask(t, r, wire.Rev20260728, tasksDeclared, "ann", "tools/call", `{"name":"files__read","task":{}}`)
 	id := wire.ValueOf(wire.Raw(created)).Get("taskId").Str()
 	if want := strings.Replace(u.answers["tools/call"], "n1", id, 1); created != want || id == "n1" {
@@ -129,7 +129,7 @@ func TestLegacyTaskIsCarried(t *testing.T) {
 		"tasks/result": `{"content":[{"type":"resource_link","uri":"file:///a","name":"a"}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"n1"}}}`,
 		"tasks/cancel": `-32602!it has ended`,
 	}}
-	r := tasksHouse(t, u, legacyTasks, taskTool)
+	r := routerWithTasks(t, u, legacyTasks, taskTool)
 	created := ask(t, r, wire.Rev20251125, `{}`, "ann", "tools/call", `{"name":"files__job","task":{"ttl":5}}`)
 	id := wire.ValueOf(wire.Raw(created)).Get("task", "taskId").Str()
 	if created != `{"task":{"taskId":"`+id+`","status":"working"}}` || id == "n1" {
@@ -155,7 +155,7 @@ func TestLegacyTaskIsCarried(t *testing.T) {
 }
 
 func TestTasksNeedTheExtension(t *testing.T) {
-	r := tasksHouse(t, &tasksUpstream{revision: wire.Rev20260728}, bothTasks, anyTool)
+	r := routerWithTasks(t, &tasksUpstream{revision: wire.Rev20260728}, bothTasks, anyTool)
 	for _, tc := range []struct {
 		revision           wire.Revision
 		caps, method, want string
@@ -185,7 +185,7 @@ func TestWithoutTasksTheirMethodsAreUnknown(t *testing.T) {
 		{modernTasks, "%s: params.taskId must be a string (-32602)", unknown},
 		{legacyTasks, unknown, "%s: params.taskId must be a string (-32602)"},
 	} {
-		r := tasksHouse(t, &tasksUpstream{revision: wire.Rev20260728}, tc.capabilities, anyTool)
+		r := routerWithTasks(t, &tasksUpstream{revision: wire.Rev20260728}, tc.capabilities, anyTool)
 		for _, method := range []string{"tasks/get", "tasks/cancel"} {
 			if got, want := ask(t, r, wire.Rev20260728, tasksDeclared, "ann", method, `{}`), fmt.Sprintf(tc.modern, method); got != want {
 				t.Errorf("%s, modern: got %s, want %s", tc.capabilities, got, want)
@@ -195,7 +195,7 @@ func TestWithoutTasksTheirMethodsAreUnknown(t *testing.T) {
 			}
 		}
 	}
-	down := newHouse(t, nil, source(t, "files", &catalog.Down{Reason: "starting"}))
+	down := newTestRouter(t, nil, source(t, "files", &catalog.Down{Reason: "starting"}))
 	if got := ask(t, down.Router, wire.Rev20260728, tasksDeclared, "ann", "tasks/get", `{}`); !strings.Contains(got, "-32602") {
 		t.Errorf("while an upstream has not been seen yet: got %s", got)
 	}
@@ -218,7 +218,7 @@ func TestTasksAreDeclared(t *testing.T) {
 		{"modern, tasks of the other era", legacyTasks, wire.Rev20260728, "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := tasksHouse(t, &tasksUpstream{}, tc.capabilities)
+			r := routerWithTasks(t, &tasksUpstream{}, tc.capabilities)
 			caps := wire.ValueOf(wire.Raw(ask(t, r, tc.revision, `{}`, "ann", "server/discover", `{}`))).Get("capabilities")
 			if got := string(caps.Get("tasks").Raw()); got != tc.tasks {
 				t.Errorf("tasks are %s, want %s", got, tc.tasks)
@@ -235,7 +235,7 @@ func TestMessagesOfTasks(t *testing.T) {
 	u := &tasksUpstream{revision: wire.Rev20251125, answers: map[string]string{
 		"tools/call": `{"task":{"taskId":"n1","status":"working"}}`, "tasks/result": `{"content":[]}`,
 	}}
-	r := tasksHouse(t, u, legacyTasks, taskTool)
+	r := routerWithTasks(t, u, legacyTasks, taskTool)
 	created := ask(t, r, wire.Rev20251125, `{"elicitation":{}}`, "ann", "tools/call", `{"name":"files__job","task":{}}`)
 	id := wire.ValueOf(wire.Raw(created)).Get("task", "taskId").Str()
 	ask(t, r, wire.Rev20251125, `{"elicitation":{}}`, "ann", "tasks/result", `{"taskId":"`+id+`"}`)
@@ -302,7 +302,7 @@ func TestMessagesOfTasks(t *testing.T) {
 
 func TestTaskListPages(t *testing.T) {
 	u := &tasksUpstream{revision: wire.Rev20251125, answers: map[string]string{}}
-	r := tasksHouse(t, u, legacyTasks, taskTool)
+	r := routerWithTasks(t, u, legacyTasks, taskTool)
 	for n := range taskPage + 10 {
 		u.answers["tools/call"] = fmt.Sprintf(`{"task":{"taskId":"n%d"}}`, n)
 		ask(t, r, wire.Rev20251125, `{}`, "ann", "tools/call", `{"name":"files__job","task":{}}`)

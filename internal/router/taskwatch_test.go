@@ -19,7 +19,7 @@ import (
 func TestWatchTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{"tools/call": `{"resultType":"task","taskId":"n1"}`}}
-		r := tasksHouse(t, u, modernTasks, anyTool)
+		r := routerWithTasks(t, u, modernTasks, anyTool)
 		created := ask(t, r, wire.Rev20260728, tasksDeclared, "ann", "tools/call", `{"name":"files__read"}`)
 		id := wire.ValueOf(wire.Raw(created)).Get("taskId").Str()
 		c := callOf(wire.Rev20260728, tasksDeclared, `{}`, &recorder{})
@@ -83,7 +83,7 @@ func TestWatchEnds(t *testing.T) {
 		u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
 			"tools/call": `{"resultType":"task","taskId":"n1"}`, "tasks/get": `{"taskId":"n1","status":"working"}`,
 		}}
-		r := tasksHouse(t, u, modernTasks, anyTool)
+		r := routerWithTasks(t, u, modernTasks, anyTool)
 		created := ask(t, r, wire.Rev20260728, tasksDeclared, call.Anonymous.Subject, "tools/call", `{"name":"files__read"}`)
 		id := wire.ValueOf(wire.Raw(created)).Get("taskId").Str()
 		c := callOf(wire.Rev20260728, tasksDeclared, `{}`, &recorder{})
@@ -108,7 +108,7 @@ func TestWatchFollowsPolicy(t *testing.T) {
 		u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
 			"tools/call": `{"resultType":"task","taskId":"n1"}`, "tasks/get": `{"taskId":"n1","status":"working"}`,
 		}}
-		r := tasksHouse(t, u, modernTasks, anyTool)
+		r := routerWithTasks(t, u, modernTasks, anyTool)
 		created := ask(t, r, wire.Rev20260728, tasksDeclared, "ann", "tools/call", `{"name":"files__read"}`)
 		c := callOf(wire.Rev20260728, tasksDeclared, `{}`, &recorder{})
 		c.Principal = &call.Principal{Subject: "ann", AuthMethod: "jwt"}
