@@ -12,10 +12,10 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// draft remembers whether the server of a conversation knows resources/metadata,
-// which no revision has (SEP-2093) and no server declares. It is found out by the
-// first such request, and for the next conversation anew. The zero draft knows
-// nothing. It may be used by many goroutines at once.
+// draft remembers whether the server of a conversation knows resources/metadata
+// (SEP-2093), which no revision has and no server declares. The first such request in
+// each conversation shows it. The zero draft is ready for use. It may be used by many
+// goroutines at once.
 type draft struct{ known atomic.Pointer[draftFact] }
 
 type draftFact struct {

@@ -6,9 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are the measures of all connectors together. Whoever makes them
-// registers them. While one connector takes the place of another both have the
-// same series.
+// Metrics are the metrics of all connectors. The caller of NewMetrics registers them. A
+// connector and its replacement share their series.
 type Metrics struct {
 	up       *prometheus.GaugeVec
 	restarts *prometheus.CounterVec
@@ -20,11 +19,11 @@ type Metrics struct {
 	served map[string]served // by the upstream's name
 }
 
-// served says how many connectors run for an upstream, and how many of them have
-// a conversation.
+// served counts the connectors of an upstream that run, and those that have a
+// conversation.
 type served struct{ running, up int }
 
-// NewMetrics makes measures that nobody has registered yet.
+// NewMetrics returns metrics that are not registered yet.
 func NewMetrics() *Metrics {
 	labels := []string{"upstream"}
 	return &Metrics{
@@ -52,21 +51,20 @@ func NewMetrics() *Metrics {
 	}
 }
 
-// Collectors returns what is to be registered.
+// Collectors returns the collectors to register.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.up, m.restarts, m.resends, m.inflight, m.left}
 }
 
-// began notes that a connector of the upstream has begun to run. Each began is
-// followed by one ended.
+// began notes that a connector of the upstream runs. One ended follows each began.
 func (m *Metrics) began(name string) { m.change(name, served{running: 1}) }
 
-// opened notes that a connector of the upstream has a conversation, closed that it
-// has none any more.
+// opened notes that a connector of the upstream has a conversation, closed that the
+// conversation has ended.
 func (m *Metrics) opened(name string) { m.change(name, served{up: 1}) }
 func (m *Metrics) closed(name string) { m.change(name, served{up: -1}) }
 
-// ended takes the series of an upstream away with the last of its connectors.
+// ended deletes the series of an upstream with the last of its connectors.
 func (m *Metrics) ended(name string) { m.change(name, served{running: -1}) }
 
 func (m *Metrics) change(name string, by served) {

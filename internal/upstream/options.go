@@ -19,8 +19,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Options say what a connector connects to, and how. Exactly one of Stdio, Pipe
-// and HTTP is set. Every zero value means the default that stands beside it.
+// Options configure a connector, or all sessions with one upstream. Exactly one of Stdio,
+// Pipe and HTTP is set. A zero value means the default in its comment.
 type Options struct {
 	Name string // the upstream's name in errors, logs and metrics
 
@@ -28,36 +28,37 @@ type Options struct {
 	Pipe  inproc.StartFunc
 	HTTP  *HTTPOptions
 
-	Era    wire.Era  // EraUnknown: find it out
-	Memory EraMemory // remembers what was found out; none: as long as the connector lives
-	EraKey string    // what it is remembered under; changes with the configuration
+	Era    wire.Era  // EraUnknown: detect it
+	Memory EraMemory // remembers the detected era; nil: for the life of the connector
+	EraKey string    // the key in Memory; changes with the configuration
 
-	Timeout       time.Duration // of a call without progress, and of connecting: 60s
-	MaxDuration   time.Duration // of a call in any case: 1h
+	Timeout       time.Duration // of a call without progress, and of an attempt to connect: 60s
+	MaxDuration   time.Duration // of a call: 1h
 	StartupWait   time.Duration // how long a call waits for a connection: 10s
 	MaxConcurrent int           // calls at once: 64
 	MaxQueue      int           // calls waiting for their turn: 256
-	RefreshMin    time.Duration // least time between listings that nobody asked for: 30s
+	RefreshMin    time.Duration // least time between refreshes without a notification: 30s
 	MaxMessage    int           // bytes of one message of the server: 16 MiB
 	Limits        wire.Limits
 	Roots         []protocol.Root // what the server gets for roots/list in shared sessions; none: roots are not declared there
 
-	// Sharing says who shares a session. It and the bounds are for [Sessions].
+	// Sharing says which clients share a session. It and the next fields are for
+	// [Sessions].
 	Sharing     Sharing
 	MaxSessions int           // sessions of clients or principals: 100
-	SessionIdle time.Duration // how long one that nobody uses is kept: 30m
+	SessionIdle time.Duration // how long an unused session is kept: 30m
 	// OnlyClient is the one client that there is; nil: there may be any number.
 	OnlyClient *OnlyClient
-	// Personal says that what the server lists may depend on who asks, so that
-	// principals who prove who they are get lists of their own, see [Sessions.Gather].
+	// Personal says that the lists of the server may depend on the principal, so that
+	// authenticated principals get lists of their own, see [Sessions.Gather].
 	Personal bool
-	// Serialize lets one call at a time run in each session, so that what the
-	// server asks outside of calls has one call that it can belong to.
+	// Serialize runs one call at a time in each session, so that an ask outside the
+	// streams of calls can belong to only one call.
 	Serialize bool
 
-	// Mask takes what is secret out of what a server said, before it is logged or
-	// becomes part of a reason. It must not block; none: nothing is secret. What a
-	// server answers to a call passes as it is.
+	// Mask removes secrets from text of the server before it is logged or becomes part
+	// of a reason. It must not block; nil: there are no secrets. Results of calls are not
+	// masked.
 	Mask func(text string) string
 
 	LoopDetector *LoopDetector // none: nobody is told of this gateway
@@ -66,11 +67,11 @@ type Options struct {
 	Metrics      *Metrics    // none: nothing is counted
 	Observer     Observer    // none: nobody is told
 	Outside      Outside     // none: nobody is there outside of calls
-	// AskRefused is told the method of each question of the server that is refused
-	// because nobody knows whom it is for. It must not block; it may be nil.
+	// AskRefused is told the method of each ask that is refused because its client is
+	// unknown. It must not block; it may be nil.
 	AskRefused func(method string)
-	// Gathered is told the key of a principal whose lists are not what they were, see
-	// [Sessions.Own]. It must not block, nor call Sessions; it may be nil.
+	// Gathered is told the key of a principal whose lists have changed, see
+	// [Sessions.Own]. It must not block or call Sessions; it may be nil.
 	Gathered func(principal string)
 
 	scope    *sessionScope // whom the session stands for; nil: everybody
@@ -92,45 +93,43 @@ func (o *Options) origin() Origin {
 // lives counts what was ever connected to.
 var instances atomic.Uint64
 
-// Observer hears what happens at an upstream. Its methods are called by the
-// connector's goroutines, one call at a time and in order for each method, and
-// must not block.
+// Observer is told of events at an upstream. The goroutines of the connector call its
+// methods, one call at a time and in order for each method. They must not block.
 type Observer interface {
 	// Changed is called with each new Snapshot.
 	Changed(Snapshot)
-	// Notified is called with each notification of the server that belongs to
-	// no call. Those of changed lists come only from sessions of clients or
-	// principals; for all others see Snapshot.Changes. Names and URIs in params
-	// are native.
+	// Notified is called with each notification of the server that belongs to no call.
+	// Changes of lists come only from sessions of clients or principals; for the others
+	// see Snapshot.Changes. Names and URIs in params are native.
 	Notified(from Origin, method string, params wire.Raw)
 }
 
-// Origin says in which session with which upstream something was said.
+// Origin is the session and upstream of a message.
 type Origin struct {
 	Upstream string
 	Session  string // its name, see [Sessions.Session]
-	// Client is the client whose session it is, Principal the key of the
-	// principal. Where more than those share it both are zero. Who is the principal
-	// of either, as it was when the session was opened.
+	// Client is the client of the session, Principal the key of its principal. Both are
+	// zero if others share the session. Who is the principal when the session was
+	// opened.
 	Client    *call.Client
 	Principal string
 	Who       *call.Principal
 }
 
-// Outside finds whom a server means with what it sends outside of calls. Its
-// methods may be called by any goroutine, and must not block. What they return
-// stands in for a call: its back channel leads to the client at any time.
+// Outside finds the clients of messages that a server sends outside of calls. Its methods
+// may be called by any goroutine, and must not block. The returned Call stands in for a
+// real one: its back channel leads to the client at any time.
 type Outside interface {
-	// Client is for what can only be for this client.
+	// Client is for messages that are for this client.
 	Client(from Origin, c *call.Client) *call.Call
-	// Task is for what says that it belongs to a task. The progress token of the
-	// call that began it is in the params. It returns nil when nobody is known to
-	// wait for the task, or to hold it.
+	// Task is for messages that name a task. The params have the progress token of the
+	// call that began the task. It returns nil if no client waits for the task or holds
+	// it.
 	Task(from Origin, id string) *call.Call
 }
 
-// EraMemory keeps the eras of servers over restarts of the gateway. Its methods
-// may be called at any time by several connectors.
+// EraMemory keeps the eras of servers over restarts of the gateway. Several connectors
+// may call its methods at any time.
 type EraMemory interface {
 	Era(key string) wire.Era
 	Remember(key string, era wire.Era)
@@ -170,7 +169,7 @@ func (o Options) withDefaults() *Options {
 	return &o
 }
 
-// dialer returns the dialer of the one transport that the options name.
+// dialer returns the dialer of the transport in the options.
 func (o *Options) dialer(tools toolHeaders) (protocol.Dialer, error) {
 	c := o.conversation()
 	var found []protocol.Dialer

@@ -7,7 +7,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// State is how an upstream is.
+// State is the state of an upstream.
 type State uint8
 
 const (
@@ -15,14 +15,14 @@ const (
 	Connecting State = iota
 	// Ready: there is a conversation, and every list was gathered.
 	Ready
-	// Degraded: there is a conversation, but a list could not be gathered; its
-	// items are the last good ones.
+	// Degraded: there is a conversation, but a list could not be gathered; the last good
+	// items are kept.
 	Degraded
 	// Down: there is no conversation.
 	Down
 )
 
-// String returns the state as it stands in logs and on pages.
+// String returns the name of the state in logs and on pages.
 func (s State) String() string {
 	switch s {
 	case Connecting:
@@ -36,29 +36,28 @@ func (s State) String() string {
 	}
 }
 
-// Snapshot is what a connector knew of its upstream at one moment. It and all
-// that it points to is immutable.
+// Snapshot is what a connector knows of its upstream at one time. It is immutable, with
+// everything that it points to.
 type Snapshot struct {
 	Name  string
 	State State
 	Since time.Time // when the upstream came into this state
-	// Reason is why it is degraded or down, or what is amiss while it connects; for
-	// users, without secrets.
+	// Reason says why the upstream is degraded or down, or what is wrong while it
+	// connects. It is for users and has no secrets.
 	Reason string
-	// Advice is why it is down, or seems to come to nothing while it connects, and what
-	// to do about it, in one sentence: for those who run the gateway, since it may name
-	// addresses and files, and tell what the server printed.
+	// Advice says in one sentence why the upstream is down, or does not connect, and what
+	// to do about it. It is for operators: it may name addresses and files, and quote the
+	// output of the server.
 	Advice string
-	// Settled says that the first attempt has ended, well or not.
+	// Settled says that the first attempt has ended, with or without success.
 	Settled bool
-	// Lost says that the upstream is down because its conversation ended, and that
-	// no attempt to open another has failed since, nor one that was opened come to
-	// its end before its lists were gathered: most servers are back at once, with
-	// what they had.
+	// Lost says that the upstream is down because its conversation ended, and that no
+	// attempt has failed since, and no conversation ended before its lists were gathered.
+	// Most such servers are back at once with the same lists.
 	Lost bool
 
-	// What follows is of the last conversation, also when the upstream is down,
-	// and empty before the first.
+	// The following fields are of the last conversation, even if the upstream is down.
+	// They are empty before the first one.
 
 	Revision     wire.Revision
 	Info         wire.Raw // serverInfo, nil when the server gave none
@@ -74,7 +73,7 @@ func (s *Snapshot) Era() wire.Era { return s.Revision.Era() }
 // Up reports whether there is a conversation.
 func (s *Snapshot) Up() bool { return s.State == Ready || s.State == Degraded }
 
-// Catalog is what a server lists, all pages of it, each item as it came.
+// Catalog has the lists of a server, with all pages, each item unchanged.
 type Catalog struct {
 	Tools     []wire.Raw
 	Prompts   []wire.Raw
@@ -82,9 +81,8 @@ type Catalog struct {
 	Templates []wire.Raw
 }
 
-// Changes counts how often the server said that a list has changed. A count
-// that grew while the items stayed the same is a change all the same that
-// clients are to hear of.
+// Changes counts the notifications of changed lists. Clients are told of a change even
+// if the items stayed the same.
 type Changes struct {
 	Tools     uint64
 	Prompts   uint64
@@ -104,9 +102,8 @@ func (c *Changes) add(which kinds) {
 	}
 }
 
-// Same reports whether nothing differs that anybody could want to hear of.
-// Lists are compared by identity: who gathers them keeps the old slice where
-// the items are the same.
+// Same reports whether nothing differs that an observer needs. Lists are compared by
+// identity: the connector keeps the old slice if the items are the same.
 func (s *Snapshot) Same(o *Snapshot) bool {
 	same := func(a, b []wire.Raw) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 	return s.State == o.State && s.Reason == o.Reason && s.Settled == o.Settled && s.Lost == o.Lost && s.Changes == o.Changes &&

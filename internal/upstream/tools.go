@@ -10,13 +10,12 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// toolFacts is what a connector has to know of a server's tools, by their
-// native names. It is immutable.
+// toolFacts are the facts about tools that a connector needs, by native names. It is
+// immutable.
 type toolFacts struct {
-	// repeatable tools may be called again when it is not known whether a call
-	// was carried out.
+	// repeatable tools may be called again if it is unknown whether a call was executed.
 	repeatable map[string]bool
-	// headers are the parameters that go into headers too.
+	// headers are the parameters that are sent in headers too.
 	headers map[string][]wire.HeaderParam
 }
 
