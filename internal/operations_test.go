@@ -122,7 +122,7 @@ func isLogger(e ast.Expr) bool {
 	case *ast.Ident:
 		return e.Name == "log"
 	case *ast.SelectorExpr:
-		return e.Sel.Name == "log" || e.Sel.Name == "Logger" || e.Sel.Name == "ratelog"
+		return e.Sel.Name == "log" || e.Sel.Name == "Log" || e.Sel.Name == "RateLog" || e.Sel.Name == "Logger" || e.Sel.Name == "ratelog"
 	}
 	return false
 }

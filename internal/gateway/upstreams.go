@@ -13,6 +13,7 @@ import (
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/upstream/process"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
 
@@ -47,7 +48,7 @@ func (g *Gateway) options(name, key string, u config.Connection) (upstream.Optio
 	if err != nil {
 		return o, fmt.Errorf("upstream %s: url is not a valid URL", name) // the error contains the URL, which may contain a key
 	}
-	o.HTTP = &upstream.HTTPOptions{URL: at, Headers: staticHeaders(u.Headers), Transport: httpTransport(u.Transport)}
+	o.HTTP = &httpconn.Config{URL: at, Headers: staticHeaders(u.Headers), Transport: httpTransport(u.Transport)}
 	source, err := newCredentials(name, u, at, g.grants)
 	if err != nil {
 		return o, err
@@ -84,14 +85,14 @@ func (g *Gateway) demoOptions(s demo.Server) upstream.Options {
 	return o
 }
 
-func httpTransport(t config.Transport) upstream.Transport {
+func httpTransport(t config.Transport) httpconn.Transport {
 	switch t {
 	case config.TransportStreamable:
-		return upstream.TransportStreamable
+		return httpconn.TransportStreamable
 	case config.TransportSSE:
-		return upstream.TransportSSE
+		return httpconn.TransportSSE
 	default:
-		return upstream.TransportAuto
+		return httpconn.TransportAuto
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/process"
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/upstream/transport/inproc"
 	"mcpgateway/internal/upstream/transport/line"
 
@@ -137,11 +138,11 @@ func TestAdviceForRemoteServers(t *testing.T) {
 		})
 	}
 	remote := func(code int, kind, body string) string { return serve(t, status(code, kind, body)).URL }
-	withTLS := httptest.NewUnstartedServer(status(200, typeJSON, "{}"))
+	withTLS := httptest.NewUnstartedServer(status(200, httpconn.TypeJSON, "{}"))
 	withTLS.Config.ErrorLog = log.New(io.Discard, "", 0)
 	withTLS.StartTLS()
 	t.Cleanup(withTLS.Close)
-	oldTLS := httptest.NewUnstartedServer(status(200, typeJSON, "{}"))
+	oldTLS := httptest.NewUnstartedServer(status(200, httpconn.TypeJSON, "{}"))
 	oldTLS.Config.ErrorLog = log.New(io.Discard, "", 0)
 	oldTLS.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
 	oldTLS.StartTLS()
@@ -153,7 +154,7 @@ func TestAdviceForRemoteServers(t *testing.T) {
 	nobody := closed.Addr().String()
 	closed.Close()
 	cuts := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })).URL
-	plain := remote(200, typeJSON, "{}")
+	plain := remote(200, httpconn.TypeJSON, "{}")
 	mail := tcpServer(t, func(c net.Conn) {
 		io.WriteString(c, "220 mail.test ESMTP\r\n")
 		io.Copy(io.Discard, c)
@@ -168,7 +169,7 @@ func TestAdviceForRemoteServers(t *testing.T) {
 			why: `URL answered HTTP 401: it wants credentials; give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`},
 		"401, with credentials": {url: remote(401, "text/plain", ""), told: "the server refuses the gateway's credentials (HTTP 401)", header: "X-API-Key",
 			why: `URL answered HTTP 401: the credentials under headers or auth are not accepted; check that they are the right ones and have not expired`},
-		"403": {url: remote(403, typeJSON, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no\nadmin"}}`), told: "the server refuses the gateway's credentials (HTTP 403)",
+		"403": {url: remote(403, httpconn.TypeJSON, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no\nadmin"}}`), told: "the server refuses the gateway's credentials (HTTP 403)",
 			why: `URL answered HTTP 403 ("no\nadmin"): it knows who is asking and refuses; check the rights of the credentials under headers, and whether it lets this machine in`},
 		"404": {url: remote(404, "text/plain", ""), told: "the server refuses initialize (HTTP 404) and offers no HTTP+SSE stream",
 			why: `URL answered HTTP 404: check the path of url; servers often serve MCP at /mcp, and older ones at /sse`},
@@ -192,7 +193,7 @@ func TestAdviceForRemoteServers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := Options{HTTP: &HTTPOptions{URL: at}}
+			o := Options{HTTP: &httpconn.Config{URL: at}}
 			if test.header != "" {
 				o.HTTP.Headers = map[string]string{test.header: secret}
 			}

@@ -16,6 +16,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
 
@@ -26,7 +27,7 @@ type memory struct {
 }
 
 // serveInMemory runs h until the test ends, and returns how to reach it.
-func serveInMemory(t *testing.T, h http.Handler) *HTTPOptions {
+func serveInMemory(t *testing.T, h http.Handler) *httpconn.Config {
 	m := &memory{conns: make(chan net.Conn), over: make(chan struct{})}
 	s := &http.Server{Handler: h}
 	done := make(chan struct{})
@@ -42,7 +43,7 @@ func serveInMemory(t *testing.T, h http.Handler) *HTTPOptions {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &HTTPOptions{URL: u, dial: m.dial}
+	return &httpconn.Config{URL: u, DialContext: m.dial}
 }
 
 func (m *memory) dial(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -149,7 +150,7 @@ func TestHungHTTPServersAreDown(t *testing.T) {
 					})
 					o := Options{HTTP: serveInMemory(t, outer), Timeout: time.Minute}
 					if era == "HTTP+SSE" {
-						o.HTTP.Transport = TransportSSE
+						o.HTTP.Transport = httpconn.TransportSSE
 					}
 					r := start(t, o)
 					r.watch.wait(t, isReady)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
 
@@ -28,12 +29,12 @@ func (s *benchServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodPost:
 		w.WriteHeader(http.StatusMethodNotAllowed)
 	case method == wire.MethodToolsCall && s.stream:
-		w.Header().Set("Content-Type", typeStream)
+		w.Header().Set("Content-Type", httpconn.TypeStream)
 		fmt.Fprintf(w, "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"%s\"}]}}\n\n", id, benchText)
 	case method == wire.MethodToolsCall:
 		answer := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s"}]}}`, id, benchText)
 		h := w.Header()
-		h["Content-Type"] = []string{typeJSON}
+		h["Content-Type"] = []string{httpconn.TypeJSON}
 		h["Content-Length"] = []string{strconv.Itoa(len(answer))}
 		w.Write(answer)
 	case id == nil:
@@ -62,7 +63,7 @@ func BenchmarkHTTPCall(b *testing.B) {
 			h := httptest.NewServer(&bc.server)
 			defer h.Close()
 			u, _ := url.Parse(h.URL)
-			o := Options{Name: "bench", HTTP: &HTTPOptions{URL: u}, Era: bc.era}
+			o := Options{Name: "bench", HTTP: &httpconn.Config{URL: u}, Era: bc.era}
 			c, _, err := dialerOf(b, o.withDefaults(), nil).Dial(b.Context(), make(inboxed, 10))
 			if err != nil {
 				b.Fatal(err)

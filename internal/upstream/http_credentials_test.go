@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
 
@@ -60,7 +61,7 @@ func guarded(h http.Handler, n *int) http.Handler {
 	})
 }
 
-func with(k Credentials) func(*Options) { return func(o *Options) { o.HTTP.Credentials = k } }
+func with(k httpconn.Credentials) func(*Options) { return func(o *Options) { o.HTTP.Credentials = k } }
 
 func callOf(subject string) *call.Call {
 	c := tool("a", `{"name":"x"}`, nil)

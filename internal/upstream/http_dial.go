@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
 
@@ -31,12 +32,12 @@ import (
 // the search without a finding: they say nothing of what the server speaks.
 type httpDialer struct {
 	o     *protocol.Config
-	http  *HTTPOptions
-	calls int         // at once
-	tools toolHeaders // may be nil
+	http  *httpconn.Config
+	calls int                  // at once
+	tools httpconn.ToolHeaders // may be nil
 }
 
-func newHTTPDialer(o *protocol.Config, http *HTTPOptions, calls int, tools toolHeaders) protocol.Dialer {
+func newHTTPDialer(o *protocol.Config, http *httpconn.Config, calls int, tools httpconn.ToolHeaders) protocol.Dialer {
 	return &httpDialer{o: o, http: http, calls: calls, tools: tools}
 }
 
@@ -46,10 +47,10 @@ const probeShare = 3
 
 // dial implements [Dialer].
 func (d *httpDialer) Dial(ctx context.Context, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
-	p := newPool(d.http, d.calls)
+	p := httpconn.NewPool(d.http, d.calls)
 	c, h, err := d.find(ctx, p, in)
 	if err != nil {
-		p.close()
+		p.Close()
 		return nil, protocol.Hello{}, err
 	}
 	return c, h, nil
@@ -57,9 +58,9 @@ func (d *httpDialer) Dial(ctx context.Context, in protocol.NotificationSink) (pr
 
 // find opens the conversation that the configuration asks for, or the one that
 // the server offers. It leaves the pool to the caller on errors.
-func (d *httpDialer) find(ctx context.Context, p *pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
+func (d *httpDialer) find(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
 	switch {
-	case d.http.Transport == TransportSSE:
+	case d.http.Transport == httpconn.TransportSSE:
 		return d.sse(ctx, p, in)
 	case d.o.Era == wire.EraLegacy:
 		return d.legacy(ctx, p, in)
@@ -68,7 +69,7 @@ func (d *httpDialer) find(ctx context.Context, p *pool, in protocol.Notification
 		if errors.Is(err, errNotModern) {
 			err = &protocol.CallError{Reason: "the server does not speak a modern revision, as its configuration says", NotSent: true, Cause: err}
 		}
-		return c, h, final(err)
+		return c, h, httpconn.FinalError(err)
 	}
 	if d.o.Memory.Era() == wire.EraLegacy {
 		c, h, err := d.legacy(ctx, p, in)
@@ -83,7 +84,7 @@ func (d *httpDialer) find(ctx context.Context, p *pool, in protocol.Notification
 		return c, h, nil
 	}
 	if !errors.Is(err, errNotModern) {
-		return nil, protocol.Hello{}, final(err)
+		return nil, protocol.Hello{}, httpconn.FinalError(err)
 	}
 	c, h, err = d.legacy(ctx, p, in)
 	if err == nil {
@@ -98,8 +99,8 @@ var errNotModern = errors.New("no modern answer to server/discover")
 // modern opens a modern conversation. The error is errNotModern, possibly
 // wrapped, when the server may be one of the legacy era, else one of those of
 // [modernHTTP.discover].
-func (d *httpDialer) modern(ctx context.Context, p *pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
-	m := newModern(newTalk(d.o, d.http, p, in), d.tools)
+func (d *httpDialer) modern(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
+	m := newModern(httpconn.NewBase(d.o, d.http, p, in), d.tools)
 	h, listed, err := d.probe(ctx, m)
 	if r := protocolError(err); r != nil && r.Code == wire.CodeUnsupportedRev {
 		listed = protocol.SupportedBy(r)
@@ -141,8 +142,8 @@ func (d *httpDialer) probe(ctx context.Context, m *modernHTTP) (protocol.Hello, 
 	case probe.Err() != nil:
 		return h, nil, fmt.Errorf("%w: it came none in time", errNotModern)
 	}
-	if r := refusalOf(err); r != nil {
-		if !r.modern() && legacyStatus(r.status) {
+	if r := httpconn.StatusErrorOf(err); r != nil {
+		if !r.IsModern() && legacyStatus(r.Status) {
 			err = fmt.Errorf("%w: %w", errNotModern, err)
 		}
 		return h, nil, err
@@ -169,15 +170,15 @@ func legacyStatus(status int) bool {
 
 // legacy opens a legacy conversation, over HTTP+SSE where the server refuses
 // initialize in the way of such servers and the transport is open.
-func (d *httpDialer) legacy(ctx context.Context, p *pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
-	l, h, err := openLegacy(ctx, newTalk(d.o, d.http, p, in))
+func (d *httpDialer) legacy(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
+	l, h, err := openLegacy(ctx, httpconn.NewBase(d.o, d.http, p, in))
 	if err == nil {
 		return l, h, nil
 	}
-	r := refusalOf(err)
-	if r == nil || r.modern() || d.http.Transport != TransportAuto ||
-		(r.status != http.StatusBadRequest && r.status != http.StatusNotFound && r.status != http.StatusMethodNotAllowed) {
-		return nil, protocol.Hello{}, final(err)
+	r := httpconn.StatusErrorOf(err)
+	if r == nil || r.IsModern() || d.http.Transport != httpconn.TransportAuto ||
+		(r.Status != http.StatusBadRequest && r.Status != http.StatusNotFound && r.Status != http.StatusMethodNotAllowed) {
+		return nil, protocol.Hello{}, httpconn.FinalError(err)
 	}
 	c, h, serr := d.sse(ctx, p, in)
 	if serr == nil {
@@ -186,7 +187,7 @@ func (d *httpDialer) legacy(ctx context.Context, p *pool, in protocol.Notificati
 	if ctx.Err() != nil {
 		return nil, protocol.Hello{}, ctx.Err()
 	}
-	return nil, protocol.Hello{}, &protocol.CallError{Reason: fmt.Sprintf("the server refuses initialize (HTTP %d) and offers no HTTP+SSE stream", r.status),
+	return nil, protocol.Hello{}, &protocol.CallError{Reason: fmt.Sprintf("the server refuses initialize (HTTP %d) and offers no HTTP+SSE stream", r.Status),
 		NotSent: true, Cause: errors.Join(err, serr)}
 }
 
@@ -197,8 +198,8 @@ func answered(err error) bool {
 }
 
 // sse opens a conversation over HTTP+SSE.
-func (d *httpDialer) sse(ctx context.Context, p *pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
-	c, h, err := openSSE(ctx, newTalk(d.o, d.http, p, in))
+func (d *httpDialer) sse(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
+	c, h, err := openSSE(ctx, httpconn.NewBase(d.o, d.http, p, in))
 	if err == nil {
 		d.o.Logger.Debug("the server speaks HTTP+SSE", zap.String("revision", string(h.Revision)))
 	}

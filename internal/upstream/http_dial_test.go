@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
 
@@ -164,15 +165,15 @@ func TestFindsEraAndTransport(t *testing.T) {
 			err: "the server does not speak a modern revision, as its configuration says",
 		},
 		"fixed streamable": {
-			discover: status(404), initialize: status(404), change: func(o *Options) { o.HTTP.Transport = TransportStreamable },
+			discover: status(404), initialize: status(404), change: func(o *Options) { o.HTTP.Transport = httpconn.TransportStreamable },
 			trace: "server/discover initialize", err: "the server answered HTTP 404 with content type text/plain",
 		},
 		"fixed HTTP+SSE": {
-			sse: true, change: func(o *Options) { o.HTTP.Transport = TransportSSE }, revision: "2024-11-05",
+			sse: true, change: func(o *Options) { o.HTTP.Transport = httpconn.TransportSSE }, revision: "2024-11-05",
 			trace: "GET initialize notifications/initialized",
 		},
 		"fixed HTTP+SSE, is none": {
-			change: func(o *Options) { o.HTTP.Transport = TransportSSE }, trace: "GET", err: "the server answered HTTP 405 with no content type",
+			change: func(o *Options) { o.HTTP.Transport = httpconn.TransportSSE }, trace: "GET", err: "the server answered HTTP 405 with no content type",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +219,7 @@ func reasonOf(err error) string {
 func TestServerThatIgnoresTheProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{on: map[string]on{wire.MethodDiscover: func(_ http.ResponseWriter, r *http.Request, _ wire.Message) { <-r.Context().Done() }}}
-		ctx, cancel := context.WithTimeout(t.Context(), probeShare*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		began := time.Now()
 		c, hello, err := dialerOf(t, Options{HTTP: serveInMemory(t, s)}.withDefaults(), nil).Dial(ctx, make(inboxed, 10))
@@ -243,7 +244,7 @@ func TestDialServerThatIsDown(t *testing.T) {
 }
 
 func TestDialEndsWithItsContext(t *testing.T) {
-	for name, transport := range map[string]Transport{"streamable": TransportAuto, "HTTP+SSE": TransportSSE} {
+	for name, transport := range map[string]httpconn.Transport{"streamable": httpconn.TransportAuto, "HTTP+SSE": httpconn.TransportSSE} {
 		t.Run(name, func(t *testing.T) {
 			began := make(chan struct{}, 10)
 			h := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -7,6 +7,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
 
@@ -19,7 +20,7 @@ import (
 type dualHTTP struct {
 	modern *modernHTTP
 	o      *protocol.Config
-	http   *HTTPOptions
+	http   *httpconn.Config
 
 	opening chan struct{}    // holds a token while nobody opens the legacy conversation
 	opened  chan *legacyHTTP // hands the legacy conversation to run
@@ -30,7 +31,7 @@ type dualHTTP struct {
 	refused bool        // there is none to be had
 }
 
-func newDual(m *modernHTTP, o *protocol.Config, http *HTTPOptions) *dualHTTP {
+func newDual(m *modernHTTP, o *protocol.Config, http *httpconn.Config) *dualHTTP {
 	d := &dualHTTP{modern: m, o: o, http: http, opening: make(chan struct{}, 1), opened: make(chan *legacyHTTP), over: make(chan struct{})}
 	d.opening <- struct{}{}
 	return d
@@ -67,17 +68,17 @@ func (d *dualHTTP) forLegacy(ctx context.Context) (*legacyHTTP, error) {
 		return l, nil
 	}
 	m := d.modern
-	in := m.in
+	in := m.Sink
 	if m.feed.HasLists() {
 		in = silentLists{in}
 	}
-	l, _, err := openLegacy(ctx, newTalk(d.o, d.http, m.e.pool, in))
+	l, _, err := openLegacy(ctx, httpconn.NewBase(d.o, d.http, m.Endpoint.Pool, in))
 	if err != nil {
-		err = final(err)
+		err = httpconn.FinalError(err)
 		if _, ok := errors.AsType[*wire.Error](err); !ok {
 			return nil, err
 		}
-		m.log.Warn("the server lists a legacy revision but refuses initialize", d.o.ErrorField(err))
+		m.Log.Warn("the server lists a legacy revision but refuses initialize", d.o.ErrorField(err))
 		d.settle(nil)
 		return nil, nil
 	}
@@ -104,7 +105,7 @@ func (d *dualHTTP) Notify(string) {}
 
 // Probe implements [Conn].
 func (d *dualHTTP) Probe(why protocol.Suspicion) {
-	d.modern.probe(why, d.modern.look)
+	d.modern.ProbeWith(why, d.modern.look)
 	if l, _ := d.settled(); l != nil {
 		l.Probe(why)
 	}
@@ -140,14 +141,14 @@ func (d *dualHTTP) Run(ctx context.Context) error {
 	defer stop()
 	modern, legacy := make(chan error, 1), make(chan error, 1)
 	go func() { modern <- d.modern.serve(ctx) }()
-	defer d.modern.shut()
+	defer d.modern.Close()
 	running := false
 	for {
 		select {
 		case l := <-d.opened:
 			running = true
 			go func() { legacy <- l.serve(ctx) }()
-			defer l.shut()
+			defer l.Close()
 		case err := <-modern:
 			stop()
 			if running {

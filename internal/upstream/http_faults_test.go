@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
 
@@ -33,23 +33,23 @@ func TestFaultsOfOneCall(t *testing.T) {
 		"401":                   {status(401), "fault: the server refuses the gateway's credentials (HTTP 401)"},
 		"429":                   {status(429), "fault: the server is overloaded (HTTP 429)"},
 		"202":                   {status(202), "fault: the server took the request as if it wanted no answer (HTTP 202)"},
-		"no JSON":               {content(typeJSON, "{"), "fault: the server's answer is no valid JSON-RPC message"},
-		"empty":                 {content(typeJSON, ""), "fault: the server's answer is no valid JSON-RPC message"},
-		"no JSON-RPC":           {content(typeJSON, `{"ok":true}`), "fault: the server's answer is no valid JSON-RPC message"},
+		"no JSON":               {content(httpconn.TypeJSON, "{"), "fault: the server's answer is no valid JSON-RPC message"},
+		"empty":                 {content(httpconn.TypeJSON, ""), "fault: the server's answer is no valid JSON-RPC message"},
+		"no JSON-RPC":           {content(httpconn.TypeJSON, `{"ok":true}`), "fault: the server's answer is no valid JSON-RPC message"},
 		"result is no object":   {func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m, `[{}]`) }, "fault: the result in the server's answer is no object"},
-		"bad UTF-8":             {content(typeJSON, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"\xff\"}}"), "fault: the server's answer is no valid JSON-RPC message"},
-		"wrong id":              {content(typeJSON, `{"jsonrpc":"2.0","id":"other","result":{}}`), "fault: the server answered with the id of another request"},
-		"wrong id, on a stream": {content(typeStream, "data: {\"jsonrpc\":\"2.0\",\"id\":4711,\"result\":{}}\n\n"), "fault: the server answered with the id of another request"},
+		"bad UTF-8":             {content(httpconn.TypeJSON, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"\xff\"}}"), "fault: the server's answer is no valid JSON-RPC message"},
+		"wrong id":              {content(httpconn.TypeJSON, `{"jsonrpc":"2.0","id":"other","result":{}}`), "fault: the server answered with the id of another request"},
+		"wrong id, on a stream": {content(httpconn.TypeStream, "data: {\"jsonrpc\":\"2.0\",\"id\":4711,\"result\":{}}\n\n"), "fault: the server answered with the id of another request"},
 		"no id":                 {refuse(200, `{"code":-32700,"message":"what?"}`), `error: {"code":-32700,"message":"what?"}`},
-		"too large":             {content(typeJSON, huge), "fault: the server's answer is larger than 1048576 bytes"},
+		"too large":             {content(httpconn.TypeJSON, huge), "fault: the server's answer is larger than 1048576 bytes"},
 		"too large, in chunks": {func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
-			w.Header().Set("Content-Type", typeJSON)
+			w.Header().Set("Content-Type", httpconn.TypeJSON)
 			w.(http.Flusher).Flush()
 			io.WriteString(w, huge)
 		}, "fault: the server's answer is larger than 1048576 bytes"},
-		"too large, on a stream": {content(typeStream, "data: "+huge), "fault: the server's answer is larger than 1048576 bytes"},
+		"too large, on a stream": {content(httpconn.TypeStream, "data: "+huge), "fault: the server's answer is larger than 1048576 bytes"},
 		"cut off": {func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
-			w.Header().Set("Content-Type", typeJSON)
+			w.Header().Set("Content-Type", httpconn.TypeJSON)
 			w.Header().Set("Content-Length", "100")
 			io.WriteString(w, `{"jsonrpc":`)
 			panic(http.ErrAbortHandler)
@@ -62,9 +62,9 @@ func TestFaultsOfOneCall(t *testing.T) {
 			w.Header().Set("Content-Encoding", "gzip")
 			answerJSON(w, m, `{}`)
 		}, "fault: the server's answer has a content encoding that the gateway did not ask for"},
-		"no response in the batch": {content(typeJSON, `[{"jsonrpc":"2.0","method":"notifications/message"}]`), "fault: the server's answer holds no response"},
+		"no response in the batch": {content(httpconn.TypeJSON, `[{"jsonrpc":"2.0","method":"notifications/message"}]`), "fault: the server's answer holds no response"},
 		"batch": {func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-			w.Header().Set("Content-Type", typeJSON)
+			w.Header().Set("Content-Type", httpconn.TypeJSON)
 			fmt.Fprintf(w, ` [{"jsonrpc":"2.0","method":"notifications/message"},{"jsonrpc":"2.0","id":%s,"result":{"a":1}}]`, m.ID)
 		}, `{"a":1}`},
 		"redirect to another host":   {leadTo(307, "http://evil.example/mcp"), "fault: the server redirects: the location is of another origin, where credentials must not go; configure the URL that it leads to"},
@@ -156,30 +156,6 @@ func TestSlowHeaders(t *testing.T) {
 	}
 }
 
-func TestPayload(t *testing.T) {
-	p := newPayload()
-	p.buf = append(p.buf, "hello"...)
-	a, _ := p.body()
-	b, _ := p.body()
-	var part [3]byte
-	if n, err := a.Read(part[:]); n != 3 || err != nil || p.gone.Load() {
-		t.Fatal(n, err, p.gone.Load())
-	}
-	a.Close()
-	a.Close()
-	if n, err := a.Read(part[:]); n != 0 || err != io.ErrClosedPipe {
-		t.Errorf("a closed reader gave %d bytes, %v", n, err)
-	}
-	p.release() // the owner's; b still reads
-	got, err := io.ReadAll(b)
-	if !bytes.Equal(got, []byte("hello")) || err != nil || !p.gone.Load() {
-		t.Errorf("read %q, %v", got, err)
-	}
-	equal(t, "holds", p.refs.Load(), 1)
-	b.Close()
-	equal(t, "holds", p.refs.Load(), 0)
-}
-
 // Calls that clients give up do not cost more and more when the server does not take
 // in that they did.
 func TestErrandsAreBounded(t *testing.T) {
@@ -241,12 +217,5 @@ func TestDrippingAnswers(t *testing.T) {
 				time.Sleep(2 * time.Second) // the server finds out
 			})
 		})
-	}
-}
-
-// An event's id that no header can hold is not one to take a stream up at.
-func TestResumableIDs(t *testing.T) {
-	for id, want := range map[string]string{"e-1": "e-1", "é": "é", "a\x01b": "", strings.Repeat("x", maxEventID): strings.Repeat("x", maxEventID), strings.Repeat("x", maxEventID+1): ""} {
-		equal(t, fmt.Sprintf("%.20q", id), resumable(id), want)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
 
@@ -18,7 +19,7 @@ import (
 // to 2025-11-25. It outlives the server's sessions: when the server has
 // forgotten one, whoever meets that opens the next, and the calls go on.
 type legacyHTTP struct {
-	*talk
+	*httpconn.Base
 	session atomic.Pointer[session]
 	opening chan struct{} // holds a token while nobody opens a session
 	stream  *protocol.Stream
@@ -28,7 +29,7 @@ type legacyHTTP struct {
 type session struct {
 	id       string // "" when the server gave none
 	revision wire.Revision
-	header   headers // of every request of the session, shared by all
+	header   httpconn.Headers // of every request of the session, shared by all
 	// life ends, by end, when another session takes the place of this one.
 	life context.Context
 	end  context.CancelFunc
@@ -36,8 +37,8 @@ type session struct {
 
 // openLegacy opens a conversation with initialize. The error is a *wire.Error
 // or a *refusal of the server's, a *CallError, or that of ctx.
-func openLegacy(ctx context.Context, t *talk) (*legacyHTTP, protocol.Hello, error) {
-	l := &legacyHTTP{talk: t, opening: make(chan struct{}, 1), stream: protocol.NewStream()}
+func openLegacy(ctx context.Context, t *httpconn.Base) (*legacyHTTP, protocol.Hello, error) {
+	l := &legacyHTTP{Base: t, opening: make(chan struct{}, 1), stream: protocol.NewStream()}
 	l.opening <- struct{}{}
 	s, h, err := l.initialize(ctx)
 	if err != nil {
@@ -49,25 +50,25 @@ func openLegacy(ctx context.Context, t *talk) (*legacyHTTP, protocol.Hello, erro
 
 // initialize opens a session. The errors are those of openLegacy.
 func (l *legacyHTTP) initialize(ctx context.Context) (*session, protocol.Hello, error) {
-	c := l.self.InitializeCall()
-	f, err := l.flights.Begin(c)
+	c := l.Identity.InitializeCall()
+	f, err := l.Pending.Begin(c)
 	if err != nil {
 		return nil, protocol.Hello{}, err
 	}
-	defer l.flights.End(f)
-	p := newPayload()
-	defer p.release()
-	p.buf = appendRequest(p.buf, f.ID, c.Method, c.Params)
-	resp, err := l.e.do(ctx, http.MethodPost, l.e.header(), p)
+	defer l.Pending.End(f)
+	p := httpconn.NewPayload()
+	defer p.Release()
+	p.Data = httpconn.AppendRequest(p.Data, f.ID, c.Method, c.Params)
+	resp, err := l.Endpoint.Do(ctx, http.MethodPost, l.Endpoint.Header(), p)
 	if err != nil {
 		return nil, protocol.Hello{}, err
 	}
 	id := resp.Header.Get(wire.HeaderSession)
-	x := exchange{e: l.e, id: f.ID, early: func(wire.Message) {}} // a server must not ask before initialized
-	m, err := x.receive(ctx, resp)
+	x := httpconn.Exchange{Endpoint: l.Endpoint, ID: f.ID, Early: func(wire.Message) {}} // a server must not ask before initialized
+	m, err := x.Receive(ctx, resp)
 	switch {
-	case errors.Is(err, errCutOff):
-		return nil, protocol.Hello{}, final(err)
+	case errors.Is(err, httpconn.ErrStreamEnded):
+		return nil, protocol.Hello{}, httpconn.FinalError(err)
 	case err != nil:
 		return nil, protocol.Hello{}, err
 	case m.Error != nil:
@@ -86,8 +87,8 @@ func (l *legacyHTTP) initialize(ctx context.Context) (*session, protocol.Hello, 
 	if h.Revision.HasVersionHeader() {
 		version = string(h.Revision)
 	}
-	s.header = l.e.header(wire.HeaderSession, id, wire.HeaderVersion, version)
-	if err := l.e.send(ctx, s.header, wire.Message{Method: wire.NoteInitialized}); err != nil {
+	s.header = l.Endpoint.Header(wire.HeaderSession, id, wire.HeaderVersion, version)
+	if err := l.Endpoint.Send(ctx, s.header, wire.Message{Method: wire.NoteInitialized}); err != nil {
 		return nil, protocol.Hello{}, err
 	}
 	return s, h, nil
@@ -108,35 +109,35 @@ func validSession(id string) bool {
 func (l *legacyHTTP) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 	s := l.session.Load()
 	r, err := l.once(ctx, s, c)
-	if s.forgotten(err) && !refusesMethod(c.Method, refusalOf(err)) {
+	if s.forgotten(err) && !refusesMethod(c.Method, httpconn.StatusErrorOf(err)) {
 		if s, err = l.renew(ctx, s); err == nil {
 			r, err = l.once(ctx, s, c)
 		}
 	}
-	return r, final(err)
+	return r, httpconn.FinalError(err)
 }
 
 // once sends the call in a session. The error is a *wire.Error or a *refusal of
 // the server's, a *CallError, errCutOff, or that of ctx.
 func (l *legacyHTTP) once(ctx context.Context, s *session, c *call.Call) (call.Result, error) {
-	f, err := l.flights.Begin(c)
+	f, err := l.Pending.Begin(c)
 	if err != nil {
 		return call.Result{}, err
 	}
-	defer l.flights.End(f)
-	p := newPayload()
-	defer p.release()
-	p.buf = appendRequest(p.buf, f.ID, c.Method, l.self.Params(s.revision, f))
+	defer l.Pending.End(f)
+	p := httpconn.NewPayload()
+	defer p.Release()
+	p.Data = httpconn.AppendRequest(p.Data, f.ID, c.Method, l.Identity.Params(s.revision, f))
 
 	ears := ears{l: l, s: s, ctx: ctx, c: c}
-	x := exchange{e: l.e, id: f.ID, early: ears.hear}
-	m, err := x.post(ctx, s.header.forCall(c), p)
-	if errors.Is(err, errCutOff) {
-		m, err = l.resume(ctx, s.header.forCall(c), &x)
+	x := httpconn.Exchange{Endpoint: l.Endpoint, ID: f.ID, Early: ears.hear}
+	m, err := x.Post(ctx, s.header.ForCall(c), p)
+	if errors.Is(err, httpconn.ErrStreamEnded) {
+		m, err = l.resume(ctx, s.header.ForCall(c), &x)
 	}
 	ears.close()
 	if err != nil {
-		if ctx.Err() != nil && p.gone.Load() {
+		if ctx.Err() != nil && p.Sent.Load() {
 			l.cancel(s, f)
 		}
 		return call.Result{}, err
@@ -147,10 +148,10 @@ func (l *legacyHTTP) once(ctx context.Context, s *session, c *call.Call) (call.R
 // cancel tells the server that a request is not waited for any more: in the
 // legacy era a broken connection does not say so.
 func (l *legacyHTTP) cancel(s *session, f *protocol.PendingCall) {
-	l.errands.Start(func(ctx context.Context) {
+	l.Background.Start(func(ctx context.Context) {
 		params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(f.ID.String()))
-		if err := l.e.send(ctx, s.header.forCall(f.Call), wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
-			l.log.Debug("the server did not take a cancellation", zap.Error(err))
+		if err := l.Endpoint.Send(ctx, s.header.ForCall(f.Call), wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
+			l.Log.Debug("the server did not take a cancellation", zap.Error(err))
 		}
 	})
 }
@@ -161,20 +162,20 @@ func (l *legacyHTTP) cancel(s *session, f *protocol.PendingCall) {
 // answer, whatever its status: losing the session for it would lose the
 // server's state.
 func (s *session) forgotten(err error) bool {
-	r := refusalOf(err)
-	if r == nil || s.id == "" || r.modern() {
+	r := httpconn.StatusErrorOf(err)
+	if r == nil || s.id == "" || r.IsModern() {
 		return false
 	}
 	understood := false
-	if r.ours {
-		switch r.rpc.Code {
+	if r.OwnID {
+		switch r.RPC.Code {
 		case wire.CodeMethodNotFound:
 			understood = true
 		case wire.CodeInvalidParams, wire.CodeInternal:
-			understood = r.status == http.StatusBadRequest
+			understood = r.Status == http.StatusBadRequest
 		}
 	}
-	return !understood && (r.status == http.StatusNotFound || r.status == http.StatusBadRequest)
+	return !understood && (r.Status == http.StatusNotFound || r.Status == http.StatusBadRequest)
 }
 
 // renew opens a session in the place of old, once for all who find it
@@ -197,13 +198,13 @@ func (l *legacyHTTP) renew(ctx context.Context, old *session) (*session, error) 
 		}
 		return nil, &protocol.CallError{Reason: "the server has forgotten the session and does not open a new one", NotSent: true, Cause: err}
 	}
-	l.log.Info("the server had forgotten the session, a new one is open")
+	l.Log.Info("the server had forgotten the session, a new one is open")
 	l.session.Store(s)
 	old.end()
-	l.in.Renewed()
+	l.Sink.Renewed()
 	for _, m := range wire.MethodsOf(wire.KindListChanged) {
 		if protocol.Declares(h.Capabilities, m.Capability) {
-			l.in.Notified(m.Name, nil)
+			l.Sink.Notified(m.Name, nil)
 		}
 	}
 	return s, nil
@@ -211,18 +212,20 @@ func (l *legacyHTTP) renew(ctx context.Context, old *session) (*session, error) 
 
 // run implements [Conn].
 func (l *legacyHTTP) Run(ctx context.Context) error {
-	defer l.shut()
+	defer l.Close()
 	return l.serve(ctx)
 }
 
 // Notify implements [Conn].
-func (l *legacyHTTP) Notify(method string) { l.notify(l.e, l.session.Load().header, method) }
+func (l *legacyHTTP) Notify(method string) { l.NotifyAt(l.Endpoint, l.session.Load().header, method) }
 
 // Probe implements [Conn].
-func (l *legacyHTTP) Probe(why protocol.Suspicion) { l.probe(why, l.look) }
+func (l *legacyHTTP) Probe(why protocol.Suspicion) { l.ProbeWith(why, l.look) }
 
 // Listen implements [Conn]. The era has no such request.
-func (l *legacyHTTP) Listen(context.Context, []string) ([]string, error) { return nil, errNoListen }
+func (l *legacyHTTP) Listen(context.Context, []string) ([]string, error) {
+	return nil, httpconn.ErrNoListen
+}
 
 // Traits implements [Conn].
 func (l *legacyHTTP) Traits() protocol.Traits {
@@ -237,10 +240,10 @@ func (l *legacyHTTP) serve(ctx context.Context) error {
 		defer close(done)
 		l.listen(streams)
 	}()
-	err := l.watch(ctx, l.look)
+	err := l.Watch(ctx, l.look)
 	stop()
 	<-done
-	l.flights.Close(err)
+	l.Pending.Close(err)
 	if ctx.Err() != nil {
 		l.bye()
 	}
@@ -261,8 +264,8 @@ func (l *legacyHTTP) look(ctx context.Context) error {
 // absent returns err if it means that the server is not there: one that says
 // anything at all, be it an error, is.
 func absent(err error) error {
-	if r := refusalOf(err); r != nil {
-		switch r.status {
+	if r := httpconn.StatusErrorOf(err); r != nil {
+		switch r.Status {
 		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 			return r
 		}
@@ -284,19 +287,19 @@ func (l *legacyHTTP) bye() {
 	if s.id == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), byeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), httpconn.CloseTimeout)
 	defer cancel()
-	resp, err := l.e.do(ctx, http.MethodDelete, s.header, nil)
+	resp, err := l.Endpoint.Do(ctx, http.MethodDelete, s.header, nil)
 	if err != nil {
-		l.log.Debug("the session could not be ended at the server", zap.Error(err))
+		l.Log.Debug("the session could not be ended at the server", zap.Error(err))
 		return
 	}
-	discard(resp)
+	httpconn.Discard(resp)
 }
 
 // refusesMethod reports whether a server that does not know a method of no revision
 // says so in the way of servers made with the Go SDK: status 400 without a JSON-RPC
 // error. If the session is gone instead, the next call of another method shows it.
-func refusesMethod(method string, r *refusal) bool {
-	return r != nil && method == wire.MethodResourcesMetadata && r.status == http.StatusBadRequest && r.rpc == nil
+func refusesMethod(method string, r *httpconn.StatusError) bool {
+	return r != nil && method == wire.MethodResourcesMetadata && r.Status == http.StatusBadRequest && r.RPC == nil
 }

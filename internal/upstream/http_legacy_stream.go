@@ -10,13 +10,11 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
 
 const (
-	// leastRetry is the least wait before a stream is taken up again, whatever
-	// the server says.
-	leastRetry = 20 * time.Millisecond
 	// resumeTries is how often in a row taking up the stream of a call may fail.
 	resumeTries = 5
 )
@@ -46,7 +44,7 @@ func (e *ears) hear(m wire.Message) {
 	}
 	switch wire.MethodOf(m.Method).Scope {
 	case wire.ScopeProgressToken:
-		l.o.Progress(l.flights, m.Params)
+		l.Config.Progress(l.Pending, m.Params)
 	case wire.ScopeRequest:
 		if e.asks != nil {
 			e.asks.Cancelled(m.Params)
@@ -56,7 +54,7 @@ func (e *ears) hear(m wire.Message) {
 			c.Back.Notify(m.Method, m.Params)
 			return
 		}
-		l.in.Notified(m.Method, m.Params)
+		l.Sink.Notified(m.Method, m.Params)
 	}
 }
 
@@ -66,15 +64,15 @@ func (e *ears) owner(m wire.Message) *call.Call {
 	if e.c != nil {
 		return e.c
 	}
-	return e.l.o.Addressee(e.l.flights, m)
+	return e.l.Config.Addressee(e.l.Pending, m)
 }
 
 func (e *ears) asked(m wire.Message) {
 	if e.asks == nil {
 		e.open, e.stop = context.WithCancel(e.ctx)
-		e.asks = &protocol.ServerRequests{Config: e.l.o, Liveness: &e.l.doubt, Send: func(ctx context.Context, m wire.Message, c *call.Call) {
-			if err := e.l.e.send(ctx, e.s.header.forCall(c), m); err != nil && ctx.Err() == nil {
-				e.l.ratelog.Warn("the server did not take the answer to its request", e.l.o.ErrorField(err))
+		e.asks = &protocol.ServerRequests{Config: e.l.Config, Liveness: &e.l.Liveness, Send: func(ctx context.Context, m wire.Message, c *call.Call) {
+			if err := e.l.Endpoint.Send(ctx, e.s.header.ForCall(c), m); err != nil && ctx.Err() == nil {
+				e.l.RateLog.Warn("the server did not take the answer to its request", e.l.Config.ErrorField(err))
 			}
 		}}
 	}
@@ -94,53 +92,43 @@ func (e *ears) close() {
 // often as it needs (2025-11-25, basic/transports, "Resumability and
 // Redelivery"): the server may have closed it on purpose, to be asked again
 // later. A request is never sent again: the server may be at work on it.
-func (l *legacyHTTP) resume(ctx context.Context, header headers, x *exchange) (wire.Message, error) {
+func (l *legacyHTTP) resume(ctx context.Context, header httpconn.Headers, x *httpconn.Exchange) (wire.Message, error) {
 	none := wire.Message{}
 	var wait protocol.Backoff
 	for failures := 0; ; {
-		if x.at.event == "" || failures == resumeTries {
-			return none, errCutOff
+		if x.At.Event == "" || failures == resumeTries {
+			return none, httpconn.ErrStreamEnded
 		}
-		if err := l.pause(ctx, &x.at, &wait); err != nil {
+		if err := x.At.Pause(ctx, &wait); err != nil {
 			return none, err
 		}
-		resp, err := l.e.do(ctx, http.MethodGet, streamHeader(header, x.at.event), nil)
+		resp, err := l.Endpoint.Do(ctx, http.MethodGet, httpconn.StreamHeader(header, x.At.Event), nil)
 		if err != nil {
-			if ctx.Err() != nil || l.e.pool.closed() {
+			if ctx.Err() != nil || l.Endpoint.Pool.Closed() {
 				return none, err
 			}
 			failures++
 			continue
 		}
-		if resp.StatusCode != http.StatusOK || mediaType(resp.Header) != typeStream {
-			discard(resp)
+		if resp.StatusCode != http.StatusOK || httpconn.MediaType(resp.Header) != httpconn.TypeStream {
+			httpconn.Discard(resp)
 			if resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests {
 				failures++
 				continue
 			}
 			return none, &protocol.CallError{Reason: "the connection broke while the server was at work, and its answer cannot be taken up again", ConnectionLost: true,
-				Cause: &refusal{status: resp.StatusCode, mediaType: mediaType(resp.Header)}}
+				Cause: &httpconn.StatusError{Status: resp.StatusCode, MediaType: httpconn.MediaType(resp.Header)}}
 		}
 		failures = 0
-		before := x.at.event
-		m, err := x.stream(ctx, resp.Body)
-		if !errors.Is(err, errCutOff) {
+		before := x.At.Event
+		m, err := x.Stream(ctx, resp.Body)
+		if !errors.Is(err, httpconn.ErrStreamEnded) {
 			return m, err
 		}
-		if x.at.event != before {
+		if x.At.Event != before {
 			wait.Reset()
 		}
 	}
-}
-
-// pause waits as long as the server wants before a stream is taken up again,
-// else as wait says.
-func (l *legacyHTTP) pause(ctx context.Context, at *cursor, wait *protocol.Backoff) error {
-	d := wait.Next(time.Now())
-	if at.retry > 0 {
-		d = max(at.retry, leastRetry)
-	}
-	return protocol.Sleep(ctx, d)
 }
 
 // listen reads the stream on which the server says what belongs to no request,
@@ -165,46 +153,46 @@ func (l *legacyHTTP) listen(ctx context.Context) {
 // none was open is lost where that is not resumed, and before the first one of every
 // session but the first.
 func (l *legacyHTTP) listenTo(ctx context.Context, s *session, first bool) {
-	var at cursor
+	var at httpconn.Cursor
 	var wait protocol.Backoff
 	e := ears{l: l, s: s, ctx: ctx}
 	defer e.close()
 	for ctx.Err() == nil {
-		resp, err := l.e.do(ctx, http.MethodGet, streamHeader(s.header, at.event), nil)
+		resp, err := l.Endpoint.Do(ctx, http.MethodGet, httpconn.StreamHeader(s.header, at.Event), nil)
 		l.stream.Settle()
 		switch {
 		case err != nil:
-		case resp.StatusCode == http.StatusOK && mediaType(resp.Header) == typeStream:
-			if late := l.stream.Opened(); at.event == "" && (late || !first) {
-				l.in.Missed()
+		case resp.StatusCode == http.StatusOK && httpconn.MediaType(resp.Header) == httpconn.TypeStream:
+			if late := l.stream.Opened(); at.Event == "" && (late || !first) {
+				l.Sink.Missed()
 			}
 			first = false
-			began, before := time.Now(), at.event
-			err = l.e.events(ctx, resp.Body, &at, e.hearAll)
-			if at.event != before || time.Since(began) >= protocol.SteadyAfter {
+			began, before := time.Now(), at.Event
+			err = l.Endpoint.Events(ctx, resp.Body, &at, e.hearAll)
+			if at.Event != before || time.Since(began) >= protocol.SteadyAfter {
 				wait.Reset()
 			}
 			if _, ok := errors.AsType[*protocol.CallError](err); ok {
-				at.event = "" // what is too large would come again
+				at.Event = "" // what is too large would come again
 			}
 		default:
-			refused := &refusal{status: resp.StatusCode, mediaType: mediaType(resp.Header)}
-			discard(resp)
-			if s.forgotten(refused) && at.event != "" {
-				at.event = "" // perhaps it is only the event that the server has forgotten
+			refused := &httpconn.StatusError{Status: resp.StatusCode, MediaType: httpconn.MediaType(resp.Header)}
+			httpconn.Discard(resp)
+			if s.forgotten(refused) && at.Event != "" {
+				at.Event = "" // perhaps it is only the event that the server has forgotten
 				continue
 			}
 			if resp.StatusCode == http.StatusNotFound && s.id != "" {
-				err := l.glance(ctx, func(ctx context.Context) error { _, err := l.renew(ctx, s); return err })
+				err := l.CheckOnce(ctx, func(ctx context.Context) error { _, err := l.renew(ctx, s); return err })
 				if err == nil {
 					return
 				}
 			} else if resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests {
-				l.log.Debug("the server offers no stream for notifications", zap.Error(refused))
+				l.Log.Debug("the server offers no stream for notifications", zap.Error(refused))
 				return
 			}
 		}
-		if l.pause(ctx, &at, &wait) != nil {
+		if at.Pause(ctx, &wait) != nil {
 			return
 		}
 	}
@@ -213,9 +201,9 @@ func (l *legacyHTTP) listenTo(ctx context.Context, s *session, first bool) {
 // hearAll takes the messages of an event of a session's stream. What is
 // malformed is left out: no call waits for it.
 func (e *ears) hearAll(data []byte) (bool, error) {
-	x := exchange{e: e.l.e, early: e.hear}
-	if _, _, err := x.take(data); err != nil {
-		e.l.log.Debug("the server sent something odd on the stream for notifications", zap.Error(err))
+	x := httpconn.Exchange{Endpoint: e.l.Endpoint, Early: e.hear}
+	if _, _, err := x.Take(data); err != nil {
+		e.l.Log.Debug("the server sent something odd on the stream for notifications", zap.Error(err))
 	}
 	return false, nil
 }

@@ -4,18 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
 
@@ -425,7 +423,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 			inner := &script{on: map[string]on{}}
 			if stream {
 				inner.on[wire.MethodToolsCall] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-					w.Header().Set("Content-Type", typeStream)
+					w.Header().Set("Content-Type", httpconn.TypeStream)
 					w.Header().Set("Transfer-Encoding", "chunked") // the answer goes out in one piece, with its end
 					fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", m.ID)
 				}
@@ -446,47 +444,6 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Most servers end the stream a little after the answer, which is waited for, and
-// some not at all, which is not.
-func TestDrain(t *testing.T) {
-	for name, tc := range map[string]struct {
-		ends time.Duration // after which the server ends the stream
-		want string
-	}{
-		"in time":  {time.Millisecond, "whole after 1ms"},
-		"too late": {time.Hour, "closed after " + drainTime.String()},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r, w := io.Pipe()
-				body := &draining{PipeReader: r}
-				end := time.AfterFunc(tc.ends, func() { w.Close() })
-				defer end.Stop()
-				began := time.Now()
-				drain(body)
-				equal(t, "the body", fmt.Sprint(body.how, " after ", time.Since(began)), tc.want)
-			})
-		})
-	}
-}
-
-// draining is a body that notes how it ends.
-type draining struct {
-	*io.PipeReader
-	how string
-}
-
-func (d *draining) Read(b []byte) (int, error) {
-	n, err := d.PipeReader.Read(b)
-	switch err {
-	case io.EOF:
-		d.how = "whole"
-	case io.ErrClosedPipe:
-		d.how = "closed"
-	}
-	return n, err
 }
 
 // What a server asks on the stream of a call is for the client of that call,
@@ -539,21 +496,4 @@ func TestCallsEndWithTheConversation(t *testing.T) {
 			equal(t, "outcome", <-done, "fault: "+protocol.ReasonConnectionLost)
 		})
 	}
-}
-
-func TestWaitBeforeAStreamIsTakenUpAgain(t *testing.T) {
-	e := &endpoint{max: 100}
-	var at cursor
-	body := io.NopCloser(strings.NewReader("id: a\nretry: 5000\ndata:\n\n"))
-	if err := e.events(t.Context(), body, &at, nil); err != errCutOff {
-		t.Fatal(err)
-	}
-	equal(t, "cursor", at, cursor{event: "a", retry: 5 * time.Second})
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		if err := new(legacyHTTP).pause(t.Context(), &at, new(protocol.Backoff)); err != nil {
-			t.Fatal(err)
-		}
-		equal(t, "wait", time.Since(began), 5*time.Second)
-	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
 
@@ -18,8 +19,8 @@ import (
 // or later. There is no session: every request says all there is to know, and
 // the conversation is but the connections and the stream of changes.
 type modernHTTP struct {
-	*talk
-	tools  toolHeaders // nil: no parameter goes into a header
+	*httpconn.Base
+	tools  httpconn.ToolHeaders // nil: no parameter goes into a header
 	speaks atomic.Pointer[dialect]
 	feed   *protocol.Listener
 	// stale takes the reason when the server turns out not to be what it was
@@ -31,12 +32,12 @@ type modernHTTP struct {
 // is immutable.
 type dialect struct {
 	revision wire.Revision
-	header   headers
+	header   httpconn.Headers
 }
 
-func newModern(t *talk, tools toolHeaders) *modernHTTP {
-	m := &modernHTTP{talk: t, tools: tools, stale: make(chan error, 1)}
-	m.feed = protocol.NewListener(t.in, t.log, wire.Raw(`{}`))
+func newModern(t *httpconn.Base, tools httpconn.ToolHeaders) *modernHTTP {
+	m := &modernHTTP{Base: t, tools: tools, stale: make(chan error, 1)}
+	m.feed = protocol.NewListener(t.Sink, t.Log, wire.Raw(`{}`))
 	m.feed.Open = m.subscribe
 	m.speak(wire.LatestModern)
 	return m
@@ -44,7 +45,7 @@ func newModern(t *talk, tools toolHeaders) *modernHTTP {
 
 // speak changes the revision of the requests to come.
 func (m *modernHTTP) speak(rev wire.Revision) {
-	m.speaks.Store(&dialect{revision: rev, header: m.e.header(wire.HeaderVersion, string(rev))})
+	m.speaks.Store(&dialect{revision: rev, header: m.Endpoint.Header(wire.HeaderVersion, string(rev))})
 }
 
 // discover asks the server what it is. The revisions are those that it lists.
@@ -52,7 +53,7 @@ func (m *modernHTTP) speak(rev wire.Revision) {
 // or that of ctx.
 func (m *modernHTTP) discover(ctx context.Context) (protocol.Hello, []wire.Revision, error) {
 	d := m.speaks.Load()
-	r, err := m.once(ctx, d, m.self.DiscoverCall())
+	r, err := m.once(ctx, d, m.Identity.DiscoverCall())
 	if err != nil {
 		return protocol.Hello{}, nil, err
 	}
@@ -75,8 +76,8 @@ func (m *modernHTTP) Call(ctx context.Context, c *call.Call) (call.Result, error
 	switch refused := protocolError(err); {
 	case refused == nil:
 	case refused.Code == wire.CodeHeaderMismatch && c.Method == wire.MethodToolsCall && m.tools != nil:
-		if rerr := m.tools.relist(ctx); rerr != nil {
-			m.log.Debug("the tools could not be listed again after a header mismatch", zap.Error(rerr))
+		if rerr := m.tools.Relist(ctx); rerr != nil {
+			m.Log.Debug("the tools could not be listed again after a header mismatch", zap.Error(rerr))
 			break
 		}
 		r, err = m.once(ctx, d, c)
@@ -89,14 +90,14 @@ func (m *modernHTTP) Call(ctx context.Context, c *call.Call) (call.Result, error
 			r, err = m.once(ctx, m.speaks.Load(), c)
 		}
 	}
-	return r, final(err)
+	return r, httpconn.FinalError(err)
 }
 
 // protocolError returns the server's JSON-RPC error in err, nil when there is
 // none.
 func protocolError(err error) *wire.Error {
-	if r := refusalOf(err); r != nil {
-		return r.rpc
+	if r := httpconn.StatusErrorOf(err); r != nil {
+		return r.RPC
 	}
 	e, _ := errors.AsType[*wire.Error](err)
 	return e
@@ -106,12 +107,12 @@ func protocolError(err error) *wire.Error {
 // connection or stream of the request closes, which tells the server so
 // (2026-07-28, basic/transports/streamable-http, "Cancellation").
 func (m *modernHTTP) once(ctx context.Context, d *dialect, c *call.Call) (call.Result, error) {
-	f, err := m.flights.Begin(c)
+	f, err := m.Pending.Begin(c)
 	if err != nil {
 		return call.Result{}, err
 	}
-	defer m.flights.End(f)
-	x := exchange{e: m.e, id: f.ID, early: func(msg wire.Message) { m.hear(msg, c) }}
+	defer m.Pending.End(f)
+	x := httpconn.Exchange{Endpoint: m.Endpoint, ID: f.ID, Early: func(msg wire.Message) { m.hear(msg, c) }}
 	msg, err := m.post(ctx, d, f, &x)
 	if err != nil {
 		return call.Result{}, err
@@ -120,19 +121,19 @@ func (m *modernHTTP) once(ctx context.Context, d *dialect, c *call.Call) (call.R
 }
 
 // post sends the request of a flight.
-func (m *modernHTTP) post(ctx context.Context, d *dialect, f *protocol.PendingCall, x *exchange) (wire.Message, error) {
+func (m *modernHTTP) post(ctx context.Context, d *dialect, f *protocol.PendingCall, x *httpconn.Exchange) (wire.Message, error) {
 	c := f.Call
-	p := newPayload()
-	defer p.release()
-	p.buf = appendRequest(p.buf, f.ID, c.Method, m.self.Params(d.revision, f))
-	return x.post(ctx, m.header(d, c), p)
+	p := httpconn.NewPayload()
+	defer p.Release()
+	p.Data = httpconn.AppendRequest(p.Data, f.ID, c.Method, m.Identity.Params(d.revision, f))
+	return x.Post(ctx, m.header(d, c), p)
 }
 
 // header returns the headers of a request (2026-07-28,
 // basic/transports/streamable-http, "Request Metadata").
-func (m *modernHTTP) header(d *dialect, c *call.Call) headers {
-	h := d.header.forCall(c)
-	h.own = append(make([]headerField, 0, 4), headerField{wire.HeaderMethod, c.Method})
+func (m *modernHTTP) header(d *dialect, c *call.Call) httpconn.Headers {
+	h := d.header.ForCall(c)
+	h.Own = append(make([]httpconn.HeaderField, 0, 4), httpconn.HeaderField{Name: wire.HeaderMethod, Value: c.Method})
 	member, _ := wire.MethodOf(c.Method).Header()
 	if member == "" {
 		return h
@@ -141,13 +142,13 @@ func (m *modernHTTP) header(d *dialect, c *call.Call) headers {
 	if !ok {
 		return h
 	}
-	h.own = append(h.own, headerField{wire.HeaderName, wire.EncodeHeader(name)})
+	h.Own = append(h.Own, httpconn.HeaderField{Name: wire.HeaderName, Value: wire.EncodeHeader(name)})
 	if c.Method != wire.MethodToolsCall || m.tools == nil {
 		return h
 	}
-	for _, p := range m.tools.headerParams(name) {
+	for _, p := range m.tools.HeaderParams(name) {
 		if value, ok := p.Value(wire.ValueOf(c.Params).Get("arguments").Raw()); ok {
-			h.own = append(h.own, headerField{p.Header, value})
+			h.Own = append(h.Own, httpconn.HeaderField{Name: p.Header, Value: value})
 		}
 	}
 	return h
@@ -157,14 +158,14 @@ func (m *modernHTTP) header(d *dialect, c *call.Call) headers {
 // requests: one that does gets no answer, since there is no way to send it.
 func (m *modernHTTP) hear(msg wire.Message, c *call.Call) {
 	if msg.IsRequest() {
-		m.log.Debug("the server sent a request, which its revision forbids", zap.String("method", msg.Method))
+		m.Log.Debug("the server sent a request, which its revision forbids", zap.String("method", msg.Method))
 		return
 	}
 	switch wire.MethodOf(msg.Method).Scope {
 	case wire.ScopeProgressToken:
-		m.flights.Progress(msg.Params)
+		m.Pending.Progress(msg.Params)
 	case wire.ScopeServer, wire.ScopeSubscription:
-		m.in.Notified(msg.Method, msg.Params)
+		m.Sink.Notified(msg.Method, msg.Params)
 	default:
 		c.Back.Notify(msg.Method, msg.Params)
 	}
@@ -180,7 +181,7 @@ func (m *modernHTTP) expire(reason error) {
 
 // run implements [Conn].
 func (m *modernHTTP) Run(ctx context.Context) error {
-	defer m.shut()
+	defer m.Close()
 	return m.serve(ctx)
 }
 
@@ -191,7 +192,7 @@ func (m *modernHTTP) Notify(string) {}
 // and every call shows whether the server can be reached.
 func (m *modernHTTP) Probe(why protocol.Suspicion) {
 	if why == protocol.CallTimedOut {
-		m.raise(m.look)
+		m.Raise(m.look)
 	}
 }
 
@@ -209,7 +210,7 @@ func (m *modernHTTP) serve(ctx context.Context) error {
 		m.feed.Run(inner)
 	}()
 	ended := make(chan error, 1)
-	go func() { ended <- m.watch(inner, m.look) }()
+	go func() { ended <- m.Watch(inner, m.look) }()
 	var err error
 	select {
 	case err = <-ended:
@@ -219,14 +220,14 @@ func (m *modernHTTP) serve(ctx context.Context) error {
 	}
 	stop(err)
 	<-done
-	m.flights.Close(err)
+	m.Pending.Close(err)
 	return err
 }
 
 // look reports whether the server is there, and still of the modern era.
 func (m *modernHTTP) look(ctx context.Context) error {
 	_, _, err := m.discover(ctx)
-	if r := refusalOf(err); r != nil && r.rpc == nil && legacyStatus(r.status) {
+	if r := httpconn.StatusErrorOf(err); r != nil && r.RPC == nil && legacyStatus(r.Status) {
 		m.expire(fmt.Errorf("the server does not know modern requests any more: %w", err))
 	}
 	return absent(err)
@@ -241,20 +242,20 @@ func (m *modernHTTP) subscribe(_ context.Context, c *call.Call) (func(ctx contex
 // hearOut opens the stream of a subscription and reads it to its end, which is
 // the server's when the error is nil.
 func (m *modernHTTP) hearOut(ctx context.Context, c *call.Call) error {
-	f, err := m.flights.Begin(c)
+	f, err := m.Pending.Begin(c)
 	if err != nil {
 		return err
 	}
-	defer m.flights.End(f)
-	x := exchange{e: m.e, id: f.ID, early: func(msg wire.Message) {
+	defer m.Pending.End(f)
+	x := httpconn.Exchange{Endpoint: m.Endpoint, ID: f.ID, Early: func(msg wire.Message) {
 		switch {
 		case msg.IsRequest():
 		case protocol.SubscriptionOf(msg.Params) != f.ID:
-			m.log.Debug("the server sent a notification of another subscription", zap.String("method", msg.Method))
+			m.Log.Debug("the server sent a notification of another subscription", zap.String("method", msg.Method))
 		case msg.Method == wire.NoteAcknowledged:
 			c.Back.Notify(msg.Method, msg.Params)
 		default:
-			m.in.Notified(msg.Method, protocol.WithoutSubscription(msg.Params))
+			m.Sink.Notified(msg.Method, protocol.WithoutSubscription(msg.Params))
 		}
 	}}
 	msg, err := m.post(ctx, m.speaks.Load(), f, &x)
@@ -264,17 +265,17 @@ func (m *modernHTTP) hearOut(ctx context.Context, c *call.Call) error {
 	case err == nil:
 		return &protocol.ListenRefused{Err: msg.Error}
 	case protocolError(err) != nil || refusedForGood(err):
-		return &protocol.ListenRefused{Err: final(err)}
+		return &protocol.ListenRefused{Err: httpconn.FinalError(err)}
 	default:
-		return final(err)
+		return httpconn.FinalError(err)
 	}
 }
 
 // refusedForGood reports whether err is an HTTP status that will not change by
 // waiting.
 func refusedForGood(err error) bool {
-	r := refusalOf(err)
-	return r != nil && r.status < 500 && r.status != http.StatusTooManyRequests
+	r := httpconn.StatusErrorOf(err)
+	return r != nil && r.Status < 500 && r.Status != http.StatusTooManyRequests
 }
 
 // Listen implements [Conn].

@@ -8,6 +8,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
 
@@ -17,9 +18,9 @@ type schemas struct {
 	relists    int
 }
 
-func (s *schemas) headerParams(string) []wire.HeaderParam { return s.now }
+func (s *schemas) HeaderParams(string) []wire.HeaderParam { return s.now }
 
-func (s *schemas) relist(context.Context) error {
+func (s *schemas) Relist(context.Context) error {
 	s.relists++
 	s.now = s.later
 	return nil
@@ -105,7 +106,7 @@ func TestModernErrors(t *testing.T) {
 		"unknown method with 404":  {refuse(404, `{"code":-32601,"message":"?"}`), `error: {"code":-32601,"message":"?"}`},
 		"missing capability":       {refuse(400, `{"code":-32021,"message":"?","data":{"requiredCapabilities":{}}}`), `error: {"code":-32021,"message":"?","data":{"requiredCapabilities":{}}}`},
 		"404 without an error":     {status(404), "fault: the server answered HTTP 404 with content type text/plain"},
-		"stream without an answer": {content(typeStream, "id: 1\ndata:\n\n"), "fault: the stream broke off before the server answered"},
+		"stream without an answer": {content(httpconn.TypeStream, "id: 1\ndata:\n\n"), "fault: the stream broke off before the server answered"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{modern: true, caps: `{}`, on: map[string]on{wire.MethodToolsCall: tc.on}}

@@ -19,6 +19,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
 
@@ -217,7 +218,7 @@ func testOptions(t *testing.T, to string, change ...func(*Options)) *Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Name: "test", HTTP: &HTTPOptions{URL: u}, Info: protocol.Info{Name: "gateway", Version: "1"}, MaxMessage: 1 << 20, Logger: zaptest.NewLogger(t)}
+	o := Options{Name: "test", HTTP: &httpconn.Config{URL: u}, Info: protocol.Info{Name: "gateway", Version: "1"}, MaxMessage: 1 << 20, Logger: zaptest.NewLogger(t)}
 	for _, c := range change {
 		c(&o)
 	}
@@ -245,7 +246,7 @@ func converse(t *testing.T, h http.Handler, change ...func(*Options)) *talking {
 	return c
 }
 
-func tryConverse(t *testing.T, to string, tools toolHeaders, change ...func(*Options)) (*talking, error) {
+func tryConverse(t *testing.T, to string, tools httpconn.ToolHeaders, change ...func(*Options)) (*talking, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
@@ -265,7 +266,7 @@ func tryConverse(t *testing.T, to string, tools toolHeaders, change ...func(*Opt
 }
 
 // dialerOf returns the dialer of the transport that the options name.
-func dialerOf(t testing.TB, o *Options, tools toolHeaders) protocol.Dialer {
+func dialerOf(t testing.TB, o *Options, tools httpconn.ToolHeaders) protocol.Dialer {
 	t.Helper()
 	d, err := o.dialer(tools)
 	if err != nil {

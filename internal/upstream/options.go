@@ -14,6 +14,7 @@ import (
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/process"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/upstream/transport/inproc"
 	"mcpgateway/internal/upstream/transport/stdio"
 	"mcpgateway/internal/wire"
@@ -26,7 +27,7 @@ type Options struct {
 
 	Stdio *process.Config // a child process
 	Pipe  inproc.StartFunc
-	HTTP  *HTTPOptions
+	HTTP  *httpconn.Config
 
 	Era    wire.Era  // EraUnknown: detect it
 	Memory EraMemory // remembers the detected era; nil: for the life of the connector
@@ -170,7 +171,7 @@ func (o Options) withDefaults() *Options {
 }
 
 // dialer returns the dialer of the transport in the options.
-func (o *Options) dialer(tools toolHeaders) (protocol.Dialer, error) {
+func (o *Options) dialer(tools httpconn.ToolHeaders) (protocol.Dialer, error) {
 	c := o.conversation()
 	var found []protocol.Dialer
 	if o.Stdio != nil {
@@ -201,7 +202,7 @@ func (o *Options) advice(why error) string {
 	case o.Stdio != nil:
 		return diagnose.Program(*o.Stdio, why)
 	case o.HTTP != nil:
-		return diagnose.Remote(diagnose.RemoteServer{URL: o.HTTP.URL, HasCredentials: o.HTTP.hasCredentials(), Mask: o.Mask}, why)
+		return diagnose.Remote(diagnose.RemoteServer{URL: o.HTTP.URL, HasCredentials: o.HTTP.HasCredentials(), Mask: o.Mask}, why)
 	default:
 		return why.Error()
 	}

@@ -14,6 +14,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/fairshare"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
 
@@ -241,9 +242,9 @@ func (s *Sessions) begin(p *sessionScope) *openSession {
 		fallthrough
 	case protocol.SessionHTTP, protocol.SessionStream:
 		web := *o.HTTP
-		web.Transport = TransportStreamable
+		web.Transport = httpconn.TransportStreamable
 		if way == protocol.SessionStream {
-			web.Transport = TransportSSE
+			web.Transport = httpconn.TransportSSE
 		}
 		o.HTTP, o.Era = &web, wire.EraLegacy
 		p.catalogSession = s.catalogSession

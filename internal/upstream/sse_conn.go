@@ -13,6 +13,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
 
@@ -22,10 +23,10 @@ import (
 // server asks on it belongs to a call only if there is no doubt, see
 // [Config.addressee].
 type sseConn struct {
-	*talk
+	*httpconn.Base
 	asks protocol.ServerRequests
-	post *endpoint               // where messages go
-	head atomic.Pointer[headers] // of every message; changes once, before dial returns
+	post *httpconn.Endpoint               // where messages go
+	head atomic.Pointer[httpconn.Headers] // of every message; changes once, before dial returns
 	rev  wire.Revision
 
 	life  context.Context // of the stream and of asks
@@ -36,12 +37,12 @@ type sseConn struct {
 
 // openSSE opens the stream and then a session. The errors are those of
 // [Dialer].
-func openSSE(ctx context.Context, t *talk) (*sseConn, protocol.Hello, error) {
-	s := &sseConn{talk: t, ended: make(chan struct{})}
-	s.asks.Config, s.asks.Liveness = t.o, &s.doubt
+func openSSE(ctx context.Context, t *httpconn.Base) (*sseConn, protocol.Hello, error) {
+	s := &sseConn{Base: t, ended: make(chan struct{})}
+	s.asks.Config, s.asks.Liveness = t.Config, &s.Liveness
 	s.asks.Send = func(ctx context.Context, m wire.Message, c *call.Call) {
-		if err := s.post.send(ctx, s.head.Load().forCall(c), m); err != nil && ctx.Err() == nil {
-			s.ratelog.Warn("the server did not take the answer to its request", t.o.ErrorField(err))
+		if err := s.post.Send(ctx, s.head.Load().ForCall(c), m); err != nil && ctx.Err() == nil {
+			s.RateLog.Warn("the server did not take the answer to its request", t.Config.ErrorField(err))
 		}
 	}
 	s.life, s.end = context.WithCancel(context.Background())
@@ -57,7 +58,7 @@ func openSSE(ctx context.Context, t *talk) (*sseConn, protocol.Hello, error) {
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	return nil, protocol.Hello{}, final(err)
+	return nil, protocol.Hello{}, httpconn.FinalError(err)
 }
 
 // open connects the stream, begins to read it, and initializes the session.
@@ -77,12 +78,12 @@ func (s *sseConn) open(ctx context.Context) (protocol.Hello, error) {
 	if h.Revision.HasVersionHeader() {
 		s.say(h.Revision)
 	}
-	return h, s.post.send(ctx, *s.head.Load(), wire.Message{Method: wire.NoteInitialized})
+	return h, s.post.Send(ctx, *s.head.Load(), wire.Message{Method: wire.NoteInitialized})
 }
 
 // say sets the version header of the messages to come, "" for none.
 func (s *sseConn) say(rev wire.Revision) {
-	h := s.e.header(wire.HeaderVersion, string(rev))
+	h := s.Endpoint.Header(wire.HeaderVersion, string(rev))
 	s.head.Store(&h)
 }
 
@@ -94,24 +95,24 @@ type stream struct {
 
 // connect opens the stream and reads the URL that messages go to.
 func (s *sseConn) connect() (*stream, error) {
-	resp, err := s.e.do(s.life, http.MethodGet, streamHeader(s.e.header(), ""), nil)
+	resp, err := s.Endpoint.Do(s.life, http.MethodGet, httpconn.StreamHeader(s.Endpoint.Header(), ""), nil)
 	if err != nil {
 		return nil, err
 	}
-	if mt := mediaType(resp.Header); resp.StatusCode != http.StatusOK || mt != typeStream {
-		discard(resp)
+	if mt := httpconn.MediaType(resp.Header); resp.StatusCode != http.StatusOK || mt != httpconn.TypeStream {
+		httpconn.Discard(resp)
 		if resp.StatusCode == http.StatusOK {
 			return nil, &protocol.CallError{Reason: "the server answered the request for a stream with " + diagnose.ContentName(mt)}
 		}
-		return nil, &refusal{status: resp.StatusCode, mediaType: mt}
+		return nil, &httpconn.StatusError{Status: resp.StatusCode, MediaType: mt}
 	}
-	r := &stream{wire.NewSSEReader(resp.Body, s.e.max), resp.Body.Close}
+	r := &stream{wire.NewSSEReader(resp.Body, s.Endpoint.Max), resp.Body.Close}
 	u, err := firstEvent(r, resp.Request.URL)
 	if err != nil {
 		r.close()
 		return nil, err
 	}
-	s.post = s.e.at(u)
+	s.post = s.Endpoint.At(u)
 	return r, nil
 }
 
@@ -129,14 +130,14 @@ func firstEvent(r *stream, from *url.URL) (*url.URL, error) {
 	if err != nil || len(ev.Data) == 0 {
 		return nil, &protocol.CallError{Reason: "the server's endpoint event holds no URL"}
 	}
-	if !sameOrigin(from, u) {
+	if !httpconn.SameOrigin(from, u) {
 		return nil, &protocol.CallError{Reason: "the server's endpoint event leads to another origin, where credentials must not go", Cause: fmt.Errorf("endpoint %.200q", ev.Data)}
 	}
-	return bare(u), nil
+	return httpconn.RequestURL(u), nil
 }
 
 func (s *sseConn) initialize(ctx context.Context) (protocol.Hello, error) {
-	r, err := s.Call(ctx, s.self.InitializeCall())
+	r, err := s.Call(ctx, s.Identity.InitializeCall())
 	if err != nil {
 		return protocol.Hello{}, err
 	}
@@ -149,17 +150,17 @@ func (s *sseConn) initialize(ctx context.Context) (protocol.Hello, error) {
 
 // call implements [Conn].
 func (s *sseConn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
-	f, err := s.flights.Begin(c)
+	f, err := s.Pending.Begin(c)
 	if err != nil {
 		return call.Result{}, err
 	}
-	defer s.flights.End(f)
-	m := wire.Message{ID: f.ID, Method: c.Method, Params: s.self.Params(s.rev, f)}
-	if err := s.post.send(ctx, s.head.Load().forCall(c), m); err != nil {
+	defer s.Pending.End(f)
+	m := wire.Message{ID: f.ID, Method: c.Method, Params: s.Identity.Params(s.rev, f)}
+	if err := s.post.Send(ctx, s.head.Load().ForCall(c), m); err != nil {
 		if ctx.Err() != nil {
 			s.cancel(f)
 		}
-		return call.Result{}, final(err)
+		return call.Result{}, httpconn.FinalError(err)
 	}
 	select {
 	case a := <-f.Answer:
@@ -174,7 +175,7 @@ func (s *sseConn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 }
 
 // Notify implements [Conn].
-func (s *sseConn) Notify(method string) { s.notify(s.post, *s.head.Load(), method) }
+func (s *sseConn) Notify(method string) { s.NotifyAt(s.post, *s.head.Load(), method) }
 
 // Probe implements [Conn]. Each session has a stream of its own, so that the failure of
 // another session says nothing of this one.
@@ -182,14 +183,16 @@ func (s *sseConn) Probe(why protocol.Suspicion) {
 	if why != protocol.CallTimedOut {
 		return
 	}
-	s.raise(func(ctx context.Context) error {
+	s.Raise(func(ctx context.Context) error {
 		_, err := s.Call(ctx, &call.Call{Method: wire.MethodPing, Back: protocol.NoClient{}})
 		return err
 	})
 }
 
 // Listen implements [Conn]. The era has no such request.
-func (s *sseConn) Listen(context.Context, []string) ([]string, error) { return nil, errNoListen }
+func (s *sseConn) Listen(context.Context, []string) ([]string, error) {
+	return nil, httpconn.ErrNoListen
+}
 
 // Traits implements [Conn].
 func (s *sseConn) Traits() protocol.Traits {
@@ -202,10 +205,10 @@ func (s *sseConn) cancel(f *protocol.PendingCall) {
 	if f.Call.Method == wire.MethodInitialize {
 		return
 	}
-	s.errands.Start(func(ctx context.Context) {
+	s.Background.Start(func(ctx context.Context) {
 		params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(f.ID.String()))
-		if err := s.post.send(ctx, s.head.Load().forCall(f.Call), wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
-			s.log.Debug("the server did not take a cancellation", zap.Error(err))
+		if err := s.post.Send(ctx, s.head.Load().ForCall(f.Call), wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
+			s.Log.Debug("the server did not take a cancellation", zap.Error(err))
 		}
 	})
 }
@@ -219,7 +222,7 @@ func (s *sseConn) read(r *stream) {
 		if err != nil {
 			s.why = fmt.Errorf("the server's stream ended: %w", err)
 			if errors.Is(err, wire.ErrTooLarge) {
-				s.why = s.e.tooLarge()
+				s.why = s.Endpoint.TooLarge()
 			}
 			return
 		}
@@ -231,7 +234,7 @@ func (s *sseConn) read(r *stream) {
 
 // take takes one message, or several where the revision has batches.
 func (s *sseConn) take(data []byte) {
-	if !isBatch(data) || wire.Check(data, s.e.lim, wire.Lenient) != nil {
+	if !httpconn.IsBatch(data) || wire.Check(data, s.Endpoint.Limits, wire.Lenient) != nil {
 		s.takeOne(data)
 		return
 	}
@@ -241,15 +244,15 @@ func (s *sseConn) take(data []byte) {
 }
 
 func (s *sseConn) takeOne(data []byte) {
-	s.doubt.Received.Add(1)
-	m, err := wire.ParseUpstream(data, s.e.lim)
+	s.Liveness.Received.Add(1)
+	m, err := wire.ParseUpstream(data, s.Endpoint.Limits)
 	switch {
 	case err != nil:
 		s.malformed(m.ID, err)
 	case m.IsResponse():
-		s.flights.Deliver(m) // one that nobody waits for was cancelled
+		s.Pending.Deliver(m) // one that nobody waits for was cancelled
 	case m.IsRequest():
-		s.asks.Serve(s.life, m, s.o.Addressee(s.flights, m))
+		s.asks.Serve(s.life, m, s.Config.Addressee(s.Pending, m))
 	default:
 		s.notified(m)
 	}
@@ -258,26 +261,26 @@ func (s *sseConn) takeOne(data []byte) {
 func (s *sseConn) notified(m wire.Message) {
 	switch wire.MethodOf(m.Method).Scope {
 	case wire.ScopeProgressToken:
-		s.o.Progress(s.flights, m.Params)
+		s.Config.Progress(s.Pending, m.Params)
 		return
 	case wire.ScopeRequest:
 		s.asks.Cancelled(m.Params)
 		return
 	}
-	if c := s.o.Addressee(s.flights, m); c != nil && !wire.MethodOf(m.Method).Standalone() {
+	if c := s.Config.Addressee(s.Pending, m); c != nil && !wire.MethodOf(m.Method).Standalone() {
 		c.Back.Notify(m.Method, m.Params)
 		return
 	}
-	s.in.Notified(m.Method, m.Params)
+	s.Sink.Notified(m.Method, m.Params)
 }
 
 // malformed fails the call that a bad message was to answer, if it can be told.
 func (s *sseConn) malformed(id wire.ID, why error) {
-	if f := s.flights.Get(id); f != nil {
-		s.flights.Fail(f, malformed(why))
+	if f := s.Pending.Get(id); f != nil {
+		s.Pending.Fail(f, httpconn.Malformed(why))
 		return
 	}
-	s.ratelog.Warn("a message of the server is malformed", zap.Error(why))
+	s.RateLog.Warn("a message of the server is malformed", zap.Error(why))
 }
 
 // run implements [Conn].
@@ -288,7 +291,7 @@ func (s *sseConn) Run(ctx context.Context) error {
 		why = ctx.Err()
 	case <-s.ended:
 		why = s.why
-	case why = <-s.hung:
+	case why = <-s.Hung:
 	}
 	s.shut(why)
 	return why
@@ -297,9 +300,9 @@ func (s *sseConn) Run(ctx context.Context) error {
 // shut ends the conversation, which is to close the stream, and returns when
 // nothing of it is left.
 func (s *sseConn) shut(why error) {
-	s.flights.Close(why)
+	s.Pending.Close(why)
 	s.end()
 	<-s.ended
 	s.asks.Wait()
-	s.talk.shut()
+	s.Base.Close()
 }

@@ -10,6 +10,7 @@ import (
 
 	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
 
@@ -63,7 +64,7 @@ func (s *sseScript) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func overSSE(o *Options) { o.HTTP.Transport = TransportSSE }
+func overSSE(o *Options) { o.HTTP.Transport = httpconn.TransportSSE }
 
 func TestSSECall(t *testing.T) {
 	s := &sseScript{script: &script{}}

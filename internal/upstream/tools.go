@@ -61,10 +61,10 @@ func (t *catalogRefresher) usable(tools []wire.Raw) []wire.Raw {
 }
 
 // headerParams implements [toolHeaders].
-func (c *Connector) headerParams(tool string) []wire.HeaderParam { return c.tools.Load().headers[tool] }
+func (c *Connector) HeaderParams(tool string) []wire.HeaderParam { return c.tools.Load().headers[tool] }
 
 // relist implements [toolHeaders].
-func (c *Connector) relist(ctx context.Context) error {
+func (c *Connector) Relist(ctx context.Context) error {
 	select {
 	case <-c.requestLists(only(kindTools)):
 		return nil

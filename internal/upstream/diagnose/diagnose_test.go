@@ -51,3 +51,20 @@ func TestNonProtocolOutput(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// refused is an HTTPError with a message of the server.
+type refused string
+
+func (r refused) Error() string         { return string(r) }
+func (refused) StatusCode() int         { return 400 }
+func (r refused) ServerMessage() string { return string(r) }
+
+// A secret at the place where a message is cut does not show in part.
+func TestMessagesAreMaskedWhole(t *testing.T) {
+	s := RemoteServer{URL: &url.URL{Scheme: "http", Host: "127.0.0.1"}, Mask: func(text string) string {
+		return strings.ReplaceAll(text, "hunter-22", "[redacted]")
+	}}
+	if got := Remote(s, refused(strings.Repeat("x", 195)+"hunter-22")); strings.Contains(got, "hunt") || !strings.Contains(got, "xxx") {
+		t.Error(got)
+	}
+}

@@ -1,4 +1,4 @@
-package upstream
+package httpconn
 
 import (
 	"context"
@@ -15,61 +15,61 @@ import (
 
 const (
 	// byeTime bounds the end of a session: nobody waits for it for long.
-	byeTime = 2 * time.Second
+	CloseTimeout = 2 * time.Second
 	// lookTries is how often a server that a connection to failed is looked for
 	// before the conversation counts as over.
 	lookTries = 4
 )
 
 // talk is what conversations over streamable HTTP of both eras have in common.
-type talk struct {
-	o       *protocol.Config
-	e       *endpoint
-	self    protocol.Identity
-	flights *protocol.PendingCalls
-	in      protocol.NotificationSink
-	log     *zap.Logger
-	ratelog *ratelog.Logger
-	errands protocol.BackgroundTasks
-	doubt   protocol.Liveness
-	hung    chan error // takes why, when the server has stopped answering
+type Base struct {
+	Config     *protocol.Config
+	Endpoint   *Endpoint
+	Identity   protocol.Identity
+	Pending    *protocol.PendingCalls
+	Sink       protocol.NotificationSink
+	Log        *zap.Logger
+	RateLog    *ratelog.Logger
+	Background protocol.BackgroundTasks
+	Liveness   protocol.Liveness
+	Hung       chan error // takes why, when the server has stopped answering
 }
 
-func newTalk(o *protocol.Config, http *HTTPOptions, p *pool, in protocol.NotificationSink) *talk {
-	t := &talk{
-		o:       o,
-		e:       newEndpoint(p, o, http),
-		self:    protocol.NewIdentity(o),
-		flights: protocol.NewPendingCalls(),
-		in:      in,
-		log:     o.Logger,
-		ratelog: ratelog.New(o.Logger),
-		hung:    make(chan error, 1),
+func NewBase(o *protocol.Config, http *Config, p *Pool, in protocol.NotificationSink) *Base {
+	t := &Base{
+		Config:   o,
+		Endpoint: newEndpoint(p, o, http),
+		Identity: protocol.NewIdentity(o),
+		Pending:  protocol.NewPendingCalls(),
+		Sink:     in,
+		Log:      o.Logger,
+		RateLog:  ratelog.New(o.Logger),
+		Hung:     make(chan error, 1),
 	}
-	t.e.heard = &t.doubt.Received
+	t.Endpoint.heard = &t.Liveness.Received
 	return t
 }
 
 // shut ends what is left of the conversation: its calls and its errands. The
 // pool may be shared with another conversation that ends too.
-func (t *talk) shut() {
-	t.e.pool.close()
-	t.errands.Finish()
-	t.doubt.Tasks.Finish()
+func (t *Base) Close() {
+	t.Endpoint.Pool.Close()
+	t.Background.Finish()
+	t.Liveness.Tasks.Finish()
 }
 
 // appendRequest appends a JSON-RPC request to dst.
-func appendRequest(dst []byte, id wire.ID, method string, params wire.Raw) []byte {
+func AppendRequest(dst []byte, id wire.ID, method string, params wire.Raw) []byte {
 	m := wire.Message{ID: id, Method: method, Params: params}
 	return m.Append(dst)
 }
 
 // final turns the error of an exchange into that of a call.
-func final(err error) error {
-	if r := refusalOf(err); r != nil {
+func FinalError(err error) error {
+	if r := StatusErrorOf(err); r != nil {
 		return r.final()
 	}
-	if errors.Is(err, errCutOff) {
+	if errors.Is(err, ErrStreamEnded) {
 		return &protocol.CallError{Reason: "the stream broke off before the server answered", ConnectionLost: true}
 	}
 	return err
@@ -78,19 +78,19 @@ func final(err error) error {
 // watch returns when ctx ends, with its error, or when the server cannot be
 // reached any more, or has stopped answering. It looks whenever a connection has failed: many a failure
 // is that of one call only. look reports whether the server is there.
-func (t *talk) watch(ctx context.Context, look func(ctx context.Context) error) error {
+func (t *Base) Watch(ctx context.Context, look func(ctx context.Context) error) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case err := <-t.hung:
+		case err := <-t.Hung:
 			return err
-		case <-t.e.trouble:
+		case <-t.Endpoint.trouble:
 		}
-		t.o.Owner.ConnectionFailed()
+		t.Config.Owner.ConnectionFailed()
 		var wait protocol.Backoff
 		for tries := 1; ; tries++ {
-			err := t.glance(ctx, look)
+			err := t.CheckOnce(ctx, look)
 			if err == nil {
 				break
 			}
@@ -102,56 +102,56 @@ func (t *talk) watch(ctx context.Context, look func(ctx context.Context) error) 
 			}
 		}
 		select { // the looking itself may have met trouble
-		case <-t.e.trouble:
+		case <-t.Endpoint.trouble:
 		default:
 		}
 	}
 }
 
 // glance calls look with a bound on its time.
-func (t *talk) glance(ctx context.Context, look func(ctx context.Context) error) error {
+func (t *Base) CheckOnce(ctx context.Context, look func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, protocol.BackgroundTimeout)
 	defer cancel()
 	return look(ctx)
 }
 
 // notify posts a notification without params, beside the calls.
-func (t *talk) notify(to *endpoint, header headers, method string) {
-	t.errands.Start(func(ctx context.Context) {
-		if err := to.send(ctx, header, wire.Message{Method: method}); err != nil {
-			t.log.Debug("the server did not take a notification", zap.String("method", method), zap.Error(err))
+func (t *Base) NotifyAt(to *Endpoint, header Headers, method string) {
+	t.Background.Start(func(ctx context.Context) {
+		if err := to.Send(ctx, header, wire.Message{Method: method}); err != nil {
+			t.Log.Debug("the server did not take a notification", zap.String("method", method), zap.Error(err))
 		}
 	})
 }
 
 // probe implements the method of [Conn].
-func (t *talk) probe(why protocol.Suspicion, look func(ctx context.Context) error) {
+func (t *Base) ProbeWith(why protocol.Suspicion, look func(ctx context.Context) error) {
 	if why == protocol.CallTimedOut {
-		t.raise(look)
+		t.Raise(look)
 	} else {
-		protocol.Poke(t.e.trouble)
+		protocol.Poke(t.Endpoint.trouble)
 	}
 }
 
 // errNoListen is the answer of a conversation in an era without subscriptions/listen.
-var errNoListen = &protocol.CallError{Reason: "the server's revision has no subscriptions/listen", NotSent: true}
+var ErrNoListen = &protocol.CallError{Reason: "the server's revision has no subscriptions/listen", NotSent: true}
 
 // raise is [liveness.raise] for conversations over HTTP. The server says something when
 // a message of its comes: a connection that it takes, a status before the answer, and
 // the comments with which streams are kept open can be the work of a proxy, or of a
 // library under a server that has got stuck.
-func (t *talk) raise(look func(ctx context.Context) error) {
-	t.doubt.Check(context.Background(), t.log, func(ctx context.Context) error {
-		if t.e.credentials != nil {
+func (t *Base) Raise(look func(ctx context.Context) error) {
+	t.Liveness.Check(context.Background(), t.Log, func(ctx context.Context) error {
+		if t.Endpoint.credentials != nil {
 			// They may come from elsewhere, and a server must not pay for that.
-			if _, err := t.e.credentials.Headers(ctx, t.o.Owner.Principal()); err != nil {
+			if _, err := t.Endpoint.credentials.Headers(ctx, t.Config.Owner.Principal()); err != nil {
 				return nil
 			}
 		}
 		return look(ctx)
 	}, func(why error) {
 		select {
-		case t.hung <- why:
+		case t.Hung <- why:
 		default:
 		}
 	})

@@ -1,4 +1,4 @@
-package upstream
+package httpconn
 
 import (
 	"cmp"
@@ -22,14 +22,14 @@ import (
 
 // endpoint is one URL that requests are sent to, over one pool of connections.
 // It is safe for concurrent use.
-type endpoint struct {
-	pool *pool
+type Endpoint struct {
+	Pool *Pool
 	// trouble gets a token when a connection fails, so that somebody looks
 	// whether the server is still there.
 	trouble chan struct{}
 	url     atomic.Pointer[url.URL] // changes when the server redirects for good
-	max     int                     // bytes that one message may have
-	lim     wire.Limits
+	Max     int                     // bytes that one message may have
+	Limits  wire.Limits
 	// base holds the headers of every request: the configured ones and those
 	// that the gateway always sends. It is never changed.
 	base http.Header
@@ -44,8 +44,8 @@ type endpoint struct {
 }
 
 const (
-	typeJSON   = "application/json"
-	typeStream = "text/event-stream"
+	TypeJSON   = "application/json"
+	TypeStream = "text/event-stream"
 
 	maxRedirects = 3
 	// How much is read, and for how long, of what is left of an answer, so that
@@ -70,8 +70,8 @@ func isReserved(name string) bool {
 
 // newEndpoint returns an endpoint at the configured URL that sends the
 // configured headers, without those that are reserved, with every request.
-func newEndpoint(p *pool, o *protocol.Config, web *HTTPOptions) *endpoint {
-	e := &endpoint{pool: p, trouble: make(chan struct{}, 1), max: o.MaxMessage, lim: o.Limits}
+func newEndpoint(p *Pool, o *protocol.Config, web *Config) *Endpoint {
+	e := &Endpoint{Pool: p, trouble: make(chan struct{}, 1), Max: o.MaxMessage, Limits: o.Limits}
 	e.met = o.Loops.Check
 	e.credentials = web.Credentials
 	e.owner = o.Owner
@@ -80,7 +80,7 @@ func newEndpoint(p *pool, o *protocol.Config, web *HTTPOptions) *endpoint {
 		password, _ := user.Password()
 		e.base["Authorization"] = []string{"Basic " + base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password))}
 	}
-	e.url.Store(bare(web.URL))
+	e.url.Store(RequestURL(web.URL))
 	for name, value := range web.Headers {
 		name = http.CanonicalHeaderKey(name)
 		if !isReserved(name) {
@@ -90,16 +90,16 @@ func newEndpoint(p *pool, o *protocol.Config, web *HTTPOptions) *endpoint {
 	if via := o.Loops.Via(); via != "" {
 		e.base[protocol.HeaderVia] = []string{via}
 	}
-	e.base["Accept"] = []string{typeJSON + ", " + typeStream}
-	e.base["Content-Type"] = []string{typeJSON}
+	e.base["Accept"] = []string{TypeJSON + ", " + TypeStream}
+	e.base["Content-Type"] = []string{TypeJSON}
 	return e
 }
 
 // at returns an endpoint at another URL of the server's, on the same
 // connections.
-func (e *endpoint) at(u *url.URL) *endpoint {
-	other := &endpoint{
-		pool: e.pool, trouble: e.trouble, max: e.max, lim: e.lim, base: e.base, met: e.met, credentials: e.credentials, owner: e.owner,
+func (e *Endpoint) At(u *url.URL) *Endpoint {
+	other := &Endpoint{
+		Pool: e.Pool, trouble: e.trouble, Max: e.Max, Limits: e.Limits, base: e.base, met: e.met, credentials: e.credentials, owner: e.owner,
 		heard: e.heard,
 	}
 	other.url.Store(u)
@@ -108,7 +108,7 @@ func (e *endpoint) at(u *url.URL) *endpoint {
 
 // header returns the base headers with those added that come in pairs of
 // canonical name and value; a pair without a value is left out.
-func (e *endpoint) header(pairs ...string) headers {
+func (e *Endpoint) Header(pairs ...string) Headers {
 	h := make(http.Header, len(e.base)+len(pairs)/2)
 	maps.Copy(h, e.base) // the values are shared and never changed
 	for i := 0; i < len(pairs); i += 2 {
@@ -120,10 +120,10 @@ func (e *endpoint) header(pairs ...string) headers {
 }
 
 // streamHeader returns header changed into that of a GET for an event stream.
-func streamHeader(header headers, lastEvent string) headers {
+func StreamHeader(header Headers, lastEvent string) Headers {
 	h := maps.Clone(header.all())
 	delete(h, "Content-Type")
-	h["Accept"] = []string{typeStream}
+	h["Accept"] = []string{TypeStream}
 	if lastEvent != "" {
 		h[wire.HeaderLastEvent] = []string{lastEvent}
 	}
@@ -142,7 +142,7 @@ func streamHeader(header headers, lastEvent string) headers {
 // server refuses those and there are others: what it refuses it has not begun.
 //
 // The error is a *CallError, or that of ctx.
-func (e *endpoint) do(ctx context.Context, method string, header headers, p *payload) (*http.Response, error) {
+func (e *Endpoint) Do(ctx context.Context, method string, header Headers, p *payload) (*http.Response, error) {
 	if e.credentials == nil {
 		return e.follow(ctx, method, header, p)
 	}
@@ -160,7 +160,7 @@ func (e *endpoint) do(ctx context.Context, method string, header headers, p *pay
 		if err == nil && (!retry || again) {
 			return resp, nil
 		}
-		discard(resp)
+		Discard(resp)
 		if err != nil {
 			return nil, unproven(ctx, err)
 		}
@@ -176,7 +176,7 @@ func unproven(ctx context.Context, err error) error {
 }
 
 // follow sends one request, and follows redirects, see [endpoint.do].
-func (e *endpoint) follow(ctx context.Context, method string, header headers, p *payload) (*http.Response, error) {
+func (e *Endpoint) follow(ctx context.Context, method string, header Headers, p *payload) (*http.Response, error) {
 	u := e.url.Load()
 	for hop := 0; ; hop++ {
 		resp, err := e.try(ctx, method, u, header, p)
@@ -188,7 +188,7 @@ func (e *endpoint) follow(ctx context.Context, method string, header headers, p 
 		default:
 			return resp, nil
 		}
-		discard(resp)
+		Discard(resp)
 		next, err := redirection(u, resp)
 		if err == nil && hop == maxRedirects {
 			err = fmt.Errorf("more than %d redirects", maxRedirects)
@@ -214,15 +214,15 @@ func redirection(u *url.URL, resp *http.Response) (*url.URL, error) {
 	if location == "" || err != nil {
 		return nil, fmt.Errorf("the location is no URL")
 	}
-	if !sameOrigin(u, next) {
+	if !SameOrigin(u, next) {
 		return nil, fmt.Errorf("the location is of another origin, where credentials must not go; configure the URL that it leads to")
 	}
-	return bare(next), nil
+	return RequestURL(next), nil
 }
 
 // bare returns a URL as a request can be sent to it: without what is not for the
 // server, and without the spaces that [url.Parse] leaves in a query.
-func bare(u *url.URL) *url.URL {
+func RequestURL(u *url.URL) *url.URL {
 	b := *u
 	b.User, b.Fragment, b.RawFragment = nil, "", ""
 	b.RawQuery = strings.ReplaceAll(b.RawQuery, " ", "%20")
@@ -230,7 +230,7 @@ func bare(u *url.URL) *url.URL {
 }
 
 // sameOrigin reports whether two URLs have the same scheme, host and port.
-func sameOrigin(a, b *url.URL) bool {
+func SameOrigin(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
 }
 
@@ -247,20 +247,20 @@ func port(u *url.URL) string {
 
 // send posts a message, the answer to which, if any, comes another way. The
 // error is a *refusal, a *CallError, or that of ctx.
-func (e *endpoint) send(ctx context.Context, header headers, m wire.Message) error {
-	p := newPayload()
-	defer p.release()
-	p.buf = m.Append(p.buf)
-	resp, err := e.do(ctx, http.MethodPost, header, p)
+func (e *Endpoint) Send(ctx context.Context, header Headers, m wire.Message) error {
+	p := NewPayload()
+	defer p.Release()
+	p.Data = m.Append(p.Data)
+	resp, err := e.Do(ctx, http.MethodPost, header, p)
 	if err != nil {
 		return err
 	}
 	if resp.StatusCode >= 200 && resp.StatusCode <= 299 {
-		discard(resp)
+		Discard(resp)
 		return nil
 	}
-	x := exchange{e: e, id: m.ID}
-	return x.refused(ctx, resp, mediaType(resp.Header))
+	x := Exchange{Endpoint: e, ID: m.ID}
+	return x.refused(ctx, resp, MediaType(resp.Header))
 }
 
 // template is what all requests have in common; a copy is cheaper than
@@ -268,11 +268,11 @@ func (e *endpoint) send(ctx context.Context, header headers, m wire.Message) err
 var template = (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(context.Background())
 
 // try sends one request, once.
-func (e *endpoint) try(ctx context.Context, method string, u *url.URL, header headers, p *payload) (*http.Response, error) {
+func (e *Endpoint) try(ctx context.Context, method string, u *url.URL, header Headers, p *payload) (*http.Response, error) {
 	resp, err := e.roundTrip(ctx, method, u, header, p)
 	if err != nil {
 		_, unconnected := err.(*unconnected)
-		return nil, e.broken(ctx, err, unconnected || p != nil && !p.gone.Load())
+		return nil, e.broken(ctx, err, unconnected || p != nil && !p.Sent.Load())
 	}
 	if err := e.meet(resp); err != nil {
 		return nil, err
@@ -281,7 +281,7 @@ func (e *endpoint) try(ctx context.Context, method string, u *url.URL, header he
 }
 
 // roundTrip sends one request.
-func (e *endpoint) roundTrip(ctx context.Context, method string, u *url.URL, header headers, p *payload) (*http.Response, error) {
+func (e *Endpoint) roundTrip(ctx context.Context, method string, u *url.URL, header Headers, p *payload) (*http.Response, error) {
 	var connected atomic.Bool
 	if p == nil { // the payload tells it of all other requests
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
@@ -290,9 +290,9 @@ func (e *endpoint) roundTrip(ctx context.Context, method string, u *url.URL, hea
 	req.Method, req.URL, req.Host, req.Header = method, u, u.Host, header.all()
 	if p != nil {
 		req.Body, _ = p.open()
-		req.GetBody, req.ContentLength = p.body, int64(len(p.buf))
+		req.GetBody, req.ContentLength = p.body, int64(len(p.Data))
 	}
-	resp, err := e.pool.transport.RoundTrip(req)
+	resp, err := e.Pool.transport.RoundTrip(req)
 	if err != nil && p == nil && !connected.Load() {
 		err = &unconnected{err}
 	}
@@ -306,14 +306,14 @@ func (u *unconnected) Unwrap() error { return u.error }
 
 // meet ends the conversation when an answer says that the server leads back to
 // this gateway. The error is a *CallError, and then resp is closed.
-func (e *endpoint) meet(resp *http.Response) error {
+func (e *Endpoint) meet(resp *http.Response) error {
 	if len(resp.Header[protocol.HeaderVia]) == 0 {
 		return nil
 	}
 	err := e.met(protocol.ViaOf(resp.Header))
 	if err != nil {
 		resp.Body.Close()
-		e.pool.close()
+		e.Pool.Close()
 		protocol.Poke(e.trouble)
 	}
 	return err
@@ -321,11 +321,11 @@ func (e *endpoint) meet(resp *http.Response) error {
 
 // broken turns a failure of a connection into what whoever called gets: the
 // error of ctx, or a *CallError.
-func (e *endpoint) broken(ctx context.Context, err error, unsent bool) error {
+func (e *Endpoint) broken(ctx context.Context, err error, unsent bool) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case e.pool.closed():
+	case e.Pool.Closed():
 		return &protocol.CallError{Reason: protocol.ReasonConnectionLost, NotSent: unsent, ConnectionLost: true, ConversationClosed: true, Cause: err}
 	}
 	protocol.Poke(e.trouble)
@@ -337,7 +337,7 @@ func (e *endpoint) broken(ctx context.Context, err error, unsent bool) error {
 
 // discard closes an answer that is not used, so that its connection can be used
 // again if that is cheap.
-func discard(resp *http.Response) {
+func Discard(resp *http.Response) {
 	if resp.ContentLength != 0 {
 		drain(resp.Body)
 	}
@@ -354,17 +354,17 @@ func drain(body io.ReadCloser) {
 
 // mediaType returns the media type of an answer in lower case, without
 // parameters.
-func mediaType(h http.Header) string {
+func MediaType(h http.Header) string {
 	ct, _, _ := strings.Cut(h.Get("Content-Type"), ";")
 	return strings.ToLower(strings.TrimSpace(ct))
 }
 
 // readAll reads the body of resp whole and closes it. The caller owns the
 // bytes. The error is a *CallError, or that of ctx.
-func (e *endpoint) readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
+func (e *Endpoint) readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
 	defer resp.Body.Close()
-	if resp.ContentLength > int64(e.max) {
-		return nil, e.tooLarge()
+	if resp.ContentLength > int64(e.Max) {
+		return nil, e.TooLarge()
 	}
 	var data []byte
 	var err error
@@ -372,11 +372,11 @@ func (e *endpoint) readAll(ctx context.Context, resp *http.Response) ([]byte, er
 		data = make([]byte, n)
 		_, err = io.ReadFull(resp.Body, data)
 	} else { // of unknown length, or so large that it is believed only as it comes
-		data, err = io.ReadAll(io.LimitReader(resp.Body, int64(e.max)+1))
+		data, err = io.ReadAll(io.LimitReader(resp.Body, int64(e.Max)+1))
 	}
 	switch {
-	case err == nil && len(data) > e.max:
-		return nil, e.tooLarge()
+	case err == nil && len(data) > e.Max:
+		return nil, e.TooLarge()
 	case err == nil:
 		return data, nil
 	default:
@@ -384,6 +384,6 @@ func (e *endpoint) readAll(ctx context.Context, resp *http.Response) ([]byte, er
 	}
 }
 
-func (e *endpoint) tooLarge() *protocol.CallError {
-	return &protocol.CallError{Reason: fmt.Sprintf("the server's answer is larger than %d bytes", e.max)}
+func (e *Endpoint) TooLarge() *protocol.CallError {
+	return &protocol.CallError{Reason: fmt.Sprintf("the server's answer is larger than %d bytes", e.Max)}
 }

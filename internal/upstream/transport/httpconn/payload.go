@@ -1,4 +1,4 @@
-package upstream
+package httpconn
 
 import (
 	"io"
@@ -13,11 +13,11 @@ import (
 // out dead. So the buffer goes back to the pool only when the owner and every
 // reader have let go of it, and a reader that is closed hands out nothing more.
 type payload struct {
-	buf  []byte
+	Data []byte
 	refs atomic.Int32
 	// gone says that a reader has handed out the last byte: from then on the
 	// server may have begun the request. Before that it has certainly not.
-	gone atomic.Bool
+	Sent atomic.Bool
 	// body is open, as http.Request.GetBody takes it, made once.
 	body func() (io.ReadCloser, error)
 }
@@ -32,17 +32,17 @@ var payloads = sync.Pool{New: func() any {
 }}
 
 // newPayload returns an empty payload that belongs to the caller until release.
-func newPayload() *payload {
+func NewPayload() *payload {
 	p := payloads.Get().(*payload)
-	p.buf = p.buf[:0]
-	p.gone.Store(false)
+	p.Data = p.Data[:0]
+	p.Sent.Store(false)
 	p.refs.Store(1)
 	return p
 }
 
 // release gives up the owner's or a reader's hold on the buffer.
-func (p *payload) release() {
-	if p.refs.Add(-1) == 0 && cap(p.buf) <= maxPooled {
+func (p *payload) Release() {
+	if p.refs.Add(-1) == 0 && cap(p.Data) <= maxPooled {
 		payloads.Put(p)
 	}
 }
@@ -66,9 +66,9 @@ func (r *payloadReader) Read(b []byte) (int, error) {
 	if r.p == nil {
 		return 0, io.ErrClosedPipe
 	}
-	n := copy(b, r.p.buf[r.off:])
-	if r.off += n; r.off == len(r.p.buf) {
-		r.p.gone.Store(true)
+	n := copy(b, r.p.Data[r.off:])
+	if r.off += n; r.off == len(r.p.Data) {
+		r.p.Sent.Store(true)
 		return n, io.EOF
 	}
 	return n, nil
@@ -82,9 +82,9 @@ func (r *payloadReader) WriteTo(w io.Writer) (int64, error) {
 	if r.p == nil {
 		return 0, io.ErrClosedPipe
 	}
-	n, err := w.Write(r.p.buf[r.off:])
-	if r.off += n; r.off == len(r.p.buf) {
-		r.p.gone.Store(true)
+	n, err := w.Write(r.p.Data[r.off:])
+	if r.off += n; r.off == len(r.p.Data) {
+		r.p.Sent.Store(true)
 	}
 	return int64(n), err
 }
@@ -94,7 +94,7 @@ func (r *payloadReader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.p != nil {
-		r.p.release()
+		r.p.Release()
 		r.p = nil
 	}
 	return nil

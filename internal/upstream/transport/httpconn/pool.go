@@ -1,4 +1,4 @@
-package upstream
+package httpconn
 
 import (
 	"context"
@@ -24,7 +24,7 @@ const (
 
 // pool holds the connections of one conversation. Closing it breaks every request
 // that is under way, so that no request needs a context of its own for that.
-type pool struct {
+type Pool struct {
 	transport *http1.Transport
 
 	mu    sync.Mutex
@@ -37,9 +37,9 @@ type pool struct {
 // There is no timeout for headers: a call may be silent for long, and each
 // request is bounded by its context. Nothing is compressed: on the way to an
 // upstream it costs more than it saves.
-func newPool(o *HTTPOptions, concurrent int) *pool {
-	p := &pool{conns: make(map[net.Conn]struct{})}
-	dial := o.dial
+func NewPool(o *Config, concurrent int) *Pool {
+	p := &Pool{conns: make(map[net.Conn]struct{})}
+	dial := o.DialContext
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
 	}
@@ -64,7 +64,7 @@ func newPool(o *HTTPOptions, concurrent int) *pool {
 }
 
 // adopt takes a connection into the pool until it is closed.
-func (p *pool) adopt(c net.Conn) (net.Conn, error) {
+func (p *Pool) adopt(c net.Conn) (net.Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.conns == nil {
@@ -77,7 +77,7 @@ func (p *pool) adopt(c net.Conn) (net.Conn, error) {
 
 // close ends every connection and lets none begin. It may be called more than
 // once.
-func (p *pool) close() {
+func (p *Pool) Close() {
 	p.mu.Lock()
 	conns := p.conns
 	p.conns = nil
@@ -89,7 +89,7 @@ func (p *pool) close() {
 }
 
 // closed reports whether the pool is.
-func (p *pool) closed() bool {
+func (p *Pool) Closed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.conns == nil
@@ -97,7 +97,7 @@ func (p *pool) closed() bool {
 
 type pooledConn struct {
 	net.Conn
-	p *pool
+	p *Pool
 }
 
 // SyscallConn implements [syscall.Conn]. It fails for a connection without a file

@@ -1,4 +1,4 @@
-package upstream
+package httpconn
 
 import (
 	"bytes"
@@ -18,107 +18,107 @@ import (
 
 // exchange is one request on its way to a server. It belongs to the goroutine
 // of the request.
-type exchange struct {
-	e  *endpoint
-	id wire.ID
+type Exchange struct {
+	Endpoint *Endpoint
+	ID       wire.ID
 	// early takes the server's requests and notifications that come before the
 	// answer and on its way. It must not block.
-	early func(m wire.Message)
+	Early func(m wire.Message)
 
-	at cursor // in the stream of the answer, once it is one
+	At Cursor // in the stream of the answer, once it is one
 }
 
 // refusal is an HTTP answer to a request that is no success.
-type refusal struct {
-	status    int
-	mediaType string
-	rpc       *wire.Error   // the JSON-RPC error in the body, nil when there is none
-	later     time.Duration // after which to ask again, as the server says
-	ours      bool          // the body names the id of our request: the server understood it
+type StatusError struct {
+	Status     int
+	MediaType  string
+	RPC        *wire.Error   // the JSON-RPC error in the body, nil when there is none
+	RetryAfter time.Duration // after which to ask again, as the server says
+	OwnID      bool          // the body names the id of our request: the server understood it
 }
 
-func (r *refusal) Error() string {
-	if r.rpc != nil {
-		return fmt.Sprintf("HTTP %d: %s", r.status, r.rpc)
+func (r *StatusError) Error() string {
+	if r.RPC != nil {
+		return fmt.Sprintf("HTTP %d: %s", r.Status, r.RPC)
 	}
-	return fmt.Sprintf("HTTP %d with %s", r.status, diagnose.ContentName(r.mediaType))
+	return fmt.Sprintf("HTTP %d with %s", r.Status, diagnose.ContentName(r.MediaType))
 }
 
 // StatusCode implements [diagnose.HTTPError].
-func (r *refusal) StatusCode() int { return r.status }
+func (r *StatusError) StatusCode() int { return r.Status }
 
 // ServerMessage implements [diagnose.HTTPError].
-func (r *refusal) ServerMessage() string {
-	if r.rpc == nil {
+func (r *StatusError) ServerMessage() string {
+	if r.RPC == nil {
 		return ""
 	}
-	return r.rpc.Message
+	return r.RPC.Message
 }
 
 // modern reports whether only a server of the modern era answers so.
-func (r *refusal) modern() bool { return r.rpc != nil && wire.IsModernCode(r.rpc.Code) }
+func (r *StatusError) IsModern() bool { return r.RPC != nil && wire.IsModernCode(r.RPC.Code) }
 
 // refusalOf returns the refusal that err is, nil when it is none. One that is
 // but the cause of a fault does not count: that call has been judged already.
-func refusalOf(err error) *refusal {
+func StatusErrorOf(err error) *StatusError {
 	if _, ok := errors.AsType[*protocol.CallError](err); ok {
 		return nil
 	}
-	r, _ := errors.AsType[*refusal](err)
+	r, _ := errors.AsType[*StatusError](err)
 	return r
 }
 
 // final returns what whoever called gets: the server's own error where it gave
 // one, else a *CallError.
-func (r *refusal) final() error {
+func (r *StatusError) final() error {
 	switch {
-	case r.status == http.StatusUnauthorized, r.status == http.StatusForbidden:
-		return &protocol.CallError{Reason: fmt.Sprintf("the server refuses the gateway's credentials (HTTP %d)", r.status), NotSent: true, Unauthenticated: true, Cause: r}
-	case r.rpc != nil:
-		return r.rpc
-	case r.status == http.StatusTooManyRequests:
-		return &protocol.CallError{Reason: "the server is overloaded (HTTP 429)", NotSent: true, RetryAfter: cmp.Or(r.later, protocol.RetryOverloaded), Cause: r}
+	case r.Status == http.StatusUnauthorized, r.Status == http.StatusForbidden:
+		return &protocol.CallError{Reason: fmt.Sprintf("the server refuses the gateway's credentials (HTTP %d)", r.Status), NotSent: true, Unauthenticated: true, Cause: r}
+	case r.RPC != nil:
+		return r.RPC
+	case r.Status == http.StatusTooManyRequests:
+		return &protocol.CallError{Reason: "the server is overloaded (HTTP 429)", NotSent: true, RetryAfter: cmp.Or(r.RetryAfter, protocol.RetryOverloaded), Cause: r}
 	default:
-		return &protocol.CallError{Reason: fmt.Sprintf("the server answered HTTP %d with %s", r.status, diagnose.ContentName(r.mediaType)), RetryAfter: r.later, Cause: r}
+		return &protocol.CallError{Reason: fmt.Sprintf("the server answered HTTP %d with %s", r.Status, diagnose.ContentName(r.MediaType)), RetryAfter: r.RetryAfter, Cause: r}
 	}
 }
 
 // post sends the request in p and returns the answer. The error is a
 // *refusal, a *CallError, errCutOff, or that of ctx.
-func (x *exchange) post(ctx context.Context, header headers, p *payload) (wire.Message, error) {
-	resp, err := x.e.do(ctx, http.MethodPost, header, p)
+func (x *Exchange) Post(ctx context.Context, header Headers, p *payload) (wire.Message, error) {
+	resp, err := x.Endpoint.Do(ctx, http.MethodPost, header, p)
 	if err != nil {
 		return wire.Message{}, err
 	}
-	return x.receive(ctx, resp)
+	return x.Receive(ctx, resp)
 }
 
 // receive reads the answer out of resp and closes it. The errors are those of
 // post.
-func (x *exchange) receive(ctx context.Context, resp *http.Response) (wire.Message, error) {
-	mt := mediaType(resp.Header)
+func (x *Exchange) Receive(ctx context.Context, resp *http.Response) (wire.Message, error) {
+	mt := MediaType(resp.Header)
 	none := wire.Message{}
 	switch {
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return none, x.refused(ctx, resp, mt)
 	case resp.StatusCode == http.StatusAccepted || resp.StatusCode == http.StatusNoContent:
-		discard(resp)
+		Discard(resp)
 		return none, &protocol.CallError{Reason: fmt.Sprintf("the server took the request as if it wanted no answer (HTTP %d)", resp.StatusCode)}
 	case resp.Header.Get("Content-Encoding") != "":
 		resp.Body.Close()
 		return none, &protocol.CallError{Reason: "the server's answer has a content encoding that the gateway did not ask for"}
-	case mt == typeStream:
-		return x.stream(ctx, resp.Body)
-	case mt != typeJSON:
-		discard(resp)
+	case mt == TypeStream:
+		return x.Stream(ctx, resp.Body)
+	case mt != TypeJSON:
+		Discard(resp)
 		p := &diagnose.UnexpectedContentType{Status: resp.StatusCode, MediaType: mt}
 		return none, &protocol.CallError{Reason: p.Error(), Cause: p}
 	}
-	data, err := x.e.readAll(ctx, resp)
+	data, err := x.Endpoint.readAll(ctx, resp)
 	if err != nil {
 		return none, err
 	}
-	m, found, err := x.take(data)
+	m, found, err := x.Take(data)
 	if err == nil && !found {
 		err = &protocol.CallError{Reason: "the server's answer holds no response"}
 	}
@@ -126,23 +126,23 @@ func (x *exchange) receive(ctx context.Context, resp *http.Response) (wire.Messa
 }
 
 // refused reads what a server says with a status that is no success.
-func (x *exchange) refused(ctx context.Context, resp *http.Response, mt string) error {
-	r := &refusal{status: resp.StatusCode, mediaType: mt, later: retryAfter(resp.Header)}
-	if mt != typeJSON {
-		discard(resp)
+func (x *Exchange) refused(ctx context.Context, resp *http.Response, mt string) error {
+	r := &StatusError{Status: resp.StatusCode, MediaType: mt, RetryAfter: retryAfter(resp.Header)}
+	if mt != TypeJSON {
+		Discard(resp)
 		return r
 	}
-	data, err := x.e.readAll(ctx, resp)
+	data, err := x.Endpoint.readAll(ctx, resp)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	x.e.heard.Add(1)
+	x.Endpoint.heard.Add(1)
 	if err != nil {
 		return r
 	}
-	m, err := wire.ParseUpstream(data, x.e.lim)
-	if err == nil && m.Error != nil && (m.ID == x.id || m.ID.IsZero()) {
-		r.rpc, r.ours = m.Error, m.ID == x.id
+	m, err := wire.ParseUpstream(data, x.Endpoint.Limits)
+	if err == nil && m.Error != nil && (m.ID == x.ID || m.ID.IsZero()) {
+		r.RPC, r.OwnID = m.Error, m.ID == x.ID
 	}
 	return r
 }
@@ -158,10 +158,10 @@ func retryAfter(h http.Header) time.Duration {
 }
 
 // stream reads events until the answer comes, and closes the body.
-func (x *exchange) stream(ctx context.Context, body io.ReadCloser) (wire.Message, error) {
+func (x *Exchange) Stream(ctx context.Context, body io.ReadCloser) (wire.Message, error) {
 	var answer wire.Message
-	err := x.e.events(ctx, body, &x.at, func(data []byte) (bool, error) {
-		m, found, err := x.take(data)
+	err := x.Endpoint.Events(ctx, body, &x.At, func(data []byte) (bool, error) {
+		m, found, err := x.Take(data)
 		answer = m
 		return found, err
 	})
@@ -170,12 +170,12 @@ func (x *exchange) stream(ctx context.Context, body io.ReadCloser) (wire.Message
 
 // take looks at what the server sent: one message or, before 2025-06-18, a
 // batch. It returns the answer if it was there, and hands the rest on.
-func (x *exchange) take(data []byte) (wire.Message, bool, error) {
-	if !isBatch(data) {
+func (x *Exchange) Take(data []byte) (wire.Message, bool, error) {
+	if !IsBatch(data) {
 		return x.takeOne(data)
 	}
-	if err := wire.Check(data, x.e.lim, wire.Lenient); err != nil {
-		return wire.Message{}, false, malformed(err)
+	if err := wire.Check(data, x.Endpoint.Limits, wire.Lenient); err != nil {
+		return wire.Message{}, false, Malformed(err)
 	}
 	var answer wire.Message
 	found := false
@@ -192,27 +192,27 @@ func (x *exchange) take(data []byte) (wire.Message, bool, error) {
 }
 
 // isBatch reports whether data, which need not be valid, can only be an array.
-func isBatch(data []byte) bool {
+func IsBatch(data []byte) bool {
 	b := bytes.TrimLeft(data, " \t\r\n")
 	return len(b) > 0 && b[0] == '['
 }
 
-func (x *exchange) takeOne(data []byte) (wire.Message, bool, error) {
-	x.e.heard.Add(1)
-	m, err := wire.ParseUpstream(data, x.e.lim)
+func (x *Exchange) takeOne(data []byte) (wire.Message, bool, error) {
+	x.Endpoint.heard.Add(1)
+	m, err := wire.ParseUpstream(data, x.Endpoint.Limits)
 	switch {
 	case err != nil:
-		return m, false, malformed(err)
+		return m, false, Malformed(err)
 	case !m.IsResponse():
-		x.early(m)
+		x.Early(m)
 		return m, false, nil
-	case m.ID == x.id, m.ID.IsZero(): // an error without an id: the server could not read the request
+	case m.ID == x.ID, m.ID.IsZero(): // an error without an id: the server could not read the request
 		return m, true, nil
 	default:
 		return m, false, &protocol.CallError{Reason: "the server answered with the id of another request"}
 	}
 }
 
-func malformed(err error) *protocol.CallError {
+func Malformed(err error) *protocol.CallError {
 	return &protocol.CallError{Reason: "the server's answer is no valid JSON-RPC message", Cause: err}
 }

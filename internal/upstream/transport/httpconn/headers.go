@@ -1,4 +1,4 @@
-package upstream
+package httpconn
 
 import (
 	"maps"
@@ -10,24 +10,24 @@ import (
 
 // headers are the headers of a request: those that many requests share, and its
 // own. They are immutable.
-type headers struct {
+type Headers struct {
 	shared http.Header
-	own    []headerField
+	Own    []HeaderField
 	// who is whose call the request belongs to, nil for that of whose session it is.
 	who *call.Principal
 }
 
 // headerField is one header with its canonical name.
-type headerField struct{ name, value string }
+type HeaderField struct{ Name, Value string }
 
 // forPrincipal returns the headers of a request that belongs to a call of who.
-func (h headers) forPrincipal(who *call.Principal) headers {
+func (h Headers) forPrincipal(who *call.Principal) Headers {
 	h.who = who
 	return h
 }
 
 // forCall returns the headers of a request that belongs to c, which may be nil.
-func (h headers) forCall(c *call.Call) headers {
+func (h Headers) ForCall(c *call.Call) Headers {
 	if c == nil {
 		return h
 	}
@@ -36,8 +36,8 @@ func (h headers) forCall(c *call.Call) headers {
 
 // with returns the headers with those that prove who calls, by their canonical
 // names, in the place of configured ones. None of them can be reserved.
-func (h headers) with(proof http.Header) headers {
-	h.own = slices.Clip(h.own)
+func (h Headers) with(proof http.Header) Headers {
+	h.Own = slices.Clip(h.Own)
 	shared := h.shared
 	for name, values := range proof {
 		if isReserved(name) {
@@ -48,7 +48,7 @@ func (h headers) with(proof http.Header) headers {
 			delete(shared, name)
 		}
 		for _, v := range values {
-			h.own = append(h.own, headerField{name, v})
+			h.Own = append(h.Own, HeaderField{name, v})
 		}
 	}
 	h.shared = shared
@@ -57,23 +57,23 @@ func (h headers) with(proof http.Header) headers {
 
 // newHeaders returns headers that many requests may share. h must not be changed
 // afterwards.
-func newHeaders(h http.Header) headers { return headers{shared: h} }
+func newHeaders(h http.Header) Headers { return Headers{shared: h} }
 
 // all returns the headers in the form of net/http.
-func (h headers) all() http.Header {
-	if len(h.own) == 0 {
+func (h Headers) all() http.Header {
+	if len(h.Own) == 0 {
 		return h.shared
 	}
-	all := make(http.Header, len(h.shared)+len(h.own))
+	all := make(http.Header, len(h.shared)+len(h.Own))
 	maps.Copy(all, h.shared)
-	values := make([]string, len(h.own))
-	for i, f := range h.own {
-		if before := all[f.name]; before != nil {
-			all[f.name] = append(slices.Clip(before), f.value)
+	values := make([]string, len(h.Own))
+	for i, f := range h.Own {
+		if before := all[f.Name]; before != nil {
+			all[f.Name] = append(slices.Clip(before), f.Value)
 			continue
 		}
-		values[i] = f.value
-		all[f.name] = values[i : i+1 : i+1]
+		values[i] = f.Value
+		all[f.Name] = values[i : i+1 : i+1]
 	}
 	return all
 }

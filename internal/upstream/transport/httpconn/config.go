@@ -1,4 +1,4 @@
-package upstream
+package httpconn
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const (
 )
 
 // HTTPOptions says where a server is that is reached over HTTP.
-type HTTPOptions struct {
+type Config struct {
 	URL *url.URL // http or https; user information in it becomes basic authentication
 	// Headers go with every request. The values may be secrets and are never
 	// logged. Headers of the protocol itself cannot be set.
@@ -34,11 +34,11 @@ type HTTPOptions struct {
 	// Credentials prove to the server who calls, beside Headers; none: nothing does.
 	Credentials Credentials
 
-	dial func(ctx context.Context, network, addr string) (net.Conn, error) // nil: over the network
+	DialContext func(ctx context.Context, network, addr string) (net.Conn, error) // nil: over the network
 }
 
 // hasCredentials reports whether requests carry configured credentials.
-func (o *HTTPOptions) hasCredentials() bool {
+func (o *Config) HasCredentials() bool {
 	for name := range o.Headers {
 		if strings.EqualFold(name, "Authorization") || strings.Contains(strings.ToLower(name), "key") {
 			return true
@@ -66,10 +66,10 @@ type Credentials interface {
 // (2026-07-28, basic/transports/streamable-http, "Custom Headers from Tool
 // Parameters"). Whoever lists the tools knows, and leaves those out whose
 // annotations [wire.HeaderParams] refuses.
-type toolHeaders interface {
+type ToolHeaders interface {
 	// headerParams returns the parameters of the tool with a native name, nil
 	// for a tool without any. It must not block.
-	headerParams(tool string) []wire.HeaderParam
+	HeaderParams(tool string) []wire.HeaderParam
 	// relist lists the tools again, and returns when headerParams knows them.
-	relist(ctx context.Context) error
+	Relist(ctx context.Context) error
 }

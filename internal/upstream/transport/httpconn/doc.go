@@ -1,0 +1,17 @@
+// Package httpconn is what the transports over HTTP have in common: connections,
+// requests with credentials and redirects, responses that are JSON or an event stream,
+// and the check whether a server is still there.
+//
+//	exchange ──▶ Endpoint (URL, headers, credentials) ──▶ pool (connections) ──▶ server
+//
+// # Guarantees
+//
+// Configured headers and credentials go to the configured origin only. A request is
+// sent again only after a refusal of its credentials. Closing the pool ends every
+// request.
+//
+// # Concurrency
+//
+// An endpoint and its pool may be used by many goroutines at once; an exchange belongs
+// to the goroutine of its request.
+package httpconn

@@ -1,0 +1,109 @@
+package httpconn
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpgateway/internal/upstream/protocol"
+)
+
+func TestPayload(t *testing.T) {
+	p := NewPayload()
+	p.Data = append(p.Data, "hello"...)
+	a, _ := p.body()
+	b, _ := p.body()
+	var part [3]byte
+	if n, err := a.Read(part[:]); n != 3 || err != nil || p.Sent.Load() {
+		t.Fatal(n, err, p.Sent.Load())
+	}
+	a.Close()
+	a.Close()
+	if n, err := a.Read(part[:]); n != 0 || err != io.ErrClosedPipe {
+		t.Errorf("a closed reader gave %d bytes, %v", n, err)
+	}
+	p.Release() // the owner's; b still reads
+	got, err := io.ReadAll(b)
+	if !bytes.Equal(got, []byte("hello")) || err != nil || !p.Sent.Load() {
+		t.Errorf("read %q, %v", got, err)
+	}
+	check(t, "holds", p.refs.Load(), 1)
+	b.Close()
+	check(t, "holds", p.refs.Load(), 0)
+}
+
+// An event's id that no header can hold is not one to take a stream up at.
+func TestResumableIDs(t *testing.T) {
+	for id, want := range map[string]string{"e-1": "e-1", "é": "é", "a\x01b": "", strings.Repeat("x", maxEventID): strings.Repeat("x", maxEventID), strings.Repeat("x", maxEventID+1): ""} {
+		check(t, fmt.Sprintf("%.20q", id), resumable(id), want)
+	}
+}
+
+// Most servers end the stream a little after the answer, which is waited for, and
+// some not at all, which is not.
+func TestDrain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ends time.Duration // after which the server ends the stream
+		want string
+	}{
+		"in time":  {time.Millisecond, "whole after 1ms"},
+		"too late": {time.Hour, "closed after " + drainTime.String()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, w := io.Pipe()
+				body := &draining{PipeReader: r}
+				end := time.AfterFunc(tc.ends, func() { w.Close() })
+				defer end.Stop()
+				began := time.Now()
+				drain(body)
+				check(t, "the body", fmt.Sprint(body.how, " after ", time.Since(began)), tc.want)
+			})
+		})
+	}
+}
+
+// draining is a body that notes how it ends.
+type draining struct {
+	*io.PipeReader
+	how string
+}
+
+func (d *draining) Read(b []byte) (int, error) {
+	n, err := d.PipeReader.Read(b)
+	switch err {
+	case io.EOF:
+		d.how = "whole"
+	case io.ErrClosedPipe:
+		d.how = "closed"
+	}
+	return n, err
+}
+
+func TestWaitBeforeAStreamIsTakenUpAgain(t *testing.T) {
+	e := &Endpoint{Max: 100}
+	var at Cursor
+	body := io.NopCloser(strings.NewReader("id: a\nretry: 5000\ndata:\n\n"))
+	if err := e.Events(t.Context(), body, &at, nil); err != ErrStreamEnded {
+		t.Fatal(err)
+	}
+	check(t, "cursor", at, Cursor{Event: "a", retry: 5 * time.Second})
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		if err := at.Pause(t.Context(), new(protocol.Backoff)); err != nil {
+			t.Fatal(err)
+		}
+		check(t, "wait", time.Since(began), 5*time.Second)
+	})
+}
+
+func check[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
