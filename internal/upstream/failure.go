@@ -20,10 +20,9 @@ func (o *Options) reason(why string) string {
 // say in.
 func (o *Options) why(err error) zap.Field { return zap.String("error", o.reason(err.Error())) }
 
-// failure is the error object for a call that the gateway, not the server, ends:
-// an internal error whose data says which upstream failed, why, since when, and
-// whether the call may safely be sent again; where that makes sense after a while
-// only, also after how many seconds.
+// failure is the error of a call that the gateway ends and not the server: an internal
+// error whose data says which upstream failed, why, since when, and whether the call may
+// safely be sent again, and after how many seconds if it should wait.
 func (c *Connector) failure(reason string, since time.Time, retryable bool, later time.Duration) *wire.Error {
 	name, reason := wire.String(c.o.Name), c.o.reason(reason)
 	data := append([]byte(`{"upstream":`), name...)
@@ -39,8 +38,8 @@ func (c *Connector) failure(reason string, since time.Time, retryable bool, late
 	return wire.Errorf(wire.CodeInternal, "upstream %s: %s", name, reason).WithData(data)
 }
 
-// unavailable is the fault of a call that found no conversation. It says why
-// there is none.
+// unavailable is the error of a call that found no conversation. It says why there is
+// none.
 func (c *Connector) unavailable(otherwise string) *protocol.CallError {
 	reason := c.Snapshot().Reason
 	if reason == "" {

@@ -11,8 +11,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// What one list may be. A server that has more of something is broken or
-// hostile, and its list counts as failed.
+// Bounds of one list. A server that exceeds one is broken or hostile, and gathering its
+// list fails.
 const (
 	maxPages     = 1000
 	maxItems     = 100_000
@@ -52,7 +52,7 @@ func (k kind) items(c *Catalog) *[]wire.Raw {
 	}
 }
 
-// kinds is a set of them.
+// kinds is a set of lists.
 type kinds uint8
 
 func only(k kind) kinds { return 1 << k }
@@ -71,7 +71,7 @@ func kindsUnder(capability string) kinds {
 	return ks
 }
 
-// listing is one list, all pages of it.
+// listing is one list with all pages.
 type listing struct {
 	items []wire.Raw
 	ttl   time.Duration // how long the server calls the first page fresh; 0: it did not say
@@ -123,11 +123,10 @@ func list(ctx context.Context, conn protocol.Conn, k kind, timeout time.Duration
 	return out, fmt.Errorf("more than %d pages", maxPages)
 }
 
-// maxTTL bounds what a server can say of the freshness of its lists.
+// maxTTL bounds the freshness that a server can claim for its lists.
 const maxTTL = 24 * time.Hour
 
-// request sends one call of the gateway's own and waits for its answer, no
-// longer than timeout.
+// request sends one call of the gateway itself and waits for the answer, at most timeout.
 func request(ctx context.Context, conn protocol.Conn, c *call.Call, timeout time.Duration) (wire.Raw, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
 	defer cancel()

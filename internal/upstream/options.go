@@ -75,9 +75,9 @@ type Options struct {
 	// [Sessions.Own]. It must not block or call Sessions; it may be nil.
 	Gathered func(principal string)
 
-	scope    *sessionScope // whom the session stands for; nil: everybody
-	refusals *rate.Limiter // of log lines about such questions
-	instance string        // tells apart what has the same name
+	scope    *sessionScope // who shares the session; nil: all clients
+	refusals *rate.Limiter // limits log lines about refused asks
+	instance string        // distinguishes connectors with one name
 	// babble is told the first text that is no message when a server has sent none
 	// yet, and nil with its first message.
 	babble func(text []byte)
@@ -91,7 +91,7 @@ func (o *Options) origin() Origin {
 	return o.scope.currentOrigin()
 }
 
-// lives counts what was ever connected to.
+// instances counts the connectors that were ever made.
 var instances atomic.Uint64
 
 // Observer is told of events at an upstream. The goroutines of the connector call its
