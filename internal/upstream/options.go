@@ -17,6 +17,7 @@ import (
 	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/upstream/transport/inproc"
 	"mcpgateway/internal/upstream/transport/stdio"
+	"mcpgateway/internal/upstream/transport/streamable"
 	"mcpgateway/internal/wire"
 )
 
@@ -181,7 +182,7 @@ func (o *Options) dialer(tools httpconn.ToolHeaders) (protocol.Dialer, error) {
 		found = append(found, inproc.New(c, o.Pipe))
 	}
 	if o.HTTP != nil {
-		found = append(found, newHTTPDialer(c, o.HTTP, o.MaxConcurrent, tools))
+		found = append(found, streamable.NewDialer(c, o.HTTP, o.MaxConcurrent, tools))
 	}
 	if len(found) != 1 {
 		return nil, errors.New("upstream: exactly one of Stdio, Pipe and HTTP must be set")

@@ -1,4 +1,4 @@
-package upstream
+package streamable
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport/httpconn"
+	"mcpgateway/internal/upstream/transport/sse"
 	"mcpgateway/internal/wire"
 )
 
@@ -30,15 +31,15 @@ import (
 //
 // A status that asks for credentials, 429, 5xx and failures of the network end
 // the search without a finding: they say nothing of what the server speaks.
-type httpDialer struct {
+type dialer struct {
 	o     *protocol.Config
 	http  *httpconn.Config
 	calls int                  // at once
 	tools httpconn.ToolHeaders // may be nil
 }
 
-func newHTTPDialer(o *protocol.Config, http *httpconn.Config, calls int, tools httpconn.ToolHeaders) protocol.Dialer {
-	return &httpDialer{o: o, http: http, calls: calls, tools: tools}
+func NewDialer(o *protocol.Config, http *httpconn.Config, calls int, tools httpconn.ToolHeaders) protocol.Dialer {
+	return &dialer{o: o, http: http, calls: calls, tools: tools}
 }
 
 // probeShare is the part of the time for dialing that a server gets to answer
@@ -46,7 +47,7 @@ func newHTTPDialer(o *protocol.Config, http *httpconn.Config, calls int, tools h
 const probeShare = 3
 
 // dial implements [Dialer].
-func (d *httpDialer) Dial(ctx context.Context, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
+func (d *dialer) Dial(ctx context.Context, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
 	p := httpconn.NewPool(d.http, d.calls)
 	c, h, err := d.find(ctx, p, in)
 	if err != nil {
@@ -58,7 +59,7 @@ func (d *httpDialer) Dial(ctx context.Context, in protocol.NotificationSink) (pr
 
 // find opens the conversation that the configuration asks for, or the one that
 // the server offers. It leaves the pool to the caller on errors.
-func (d *httpDialer) find(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
+func (d *dialer) find(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
 	switch {
 	case d.http.Transport == httpconn.TransportSSE:
 		return d.sse(ctx, p, in)
@@ -99,7 +100,7 @@ var errNotModern = errors.New("no modern answer to server/discover")
 // modern opens a modern conversation. The error is errNotModern, possibly
 // wrapped, when the server may be one of the legacy era, else one of those of
 // [modernHTTP.discover].
-func (d *httpDialer) modern(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
+func (d *dialer) modern(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
 	m := newModern(httpconn.NewBase(d.o, d.http, p, in), d.tools)
 	h, listed, err := d.probe(ctx, m)
 	if r := protocolError(err); r != nil && r.Code == wire.CodeUnsupportedRev {
@@ -126,7 +127,7 @@ func (d *httpDialer) modern(ctx context.Context, p *httpconn.Pool, in protocol.N
 
 // probe sends server/discover. An answer that does not come, or that says
 // nothing, is errNotModern unless the era is configured.
-func (d *httpDialer) probe(ctx context.Context, m *modernHTTP) (protocol.Hello, []wire.Revision, error) {
+func (d *dialer) probe(ctx context.Context, m *modernHTTP) (protocol.Hello, []wire.Revision, error) {
 	probe := ctx
 	if deadline, ok := ctx.Deadline(); ok && d.o.Era == wire.EraUnknown {
 		var cancel context.CancelFunc
@@ -170,7 +171,7 @@ func legacyStatus(status int) bool {
 
 // legacy opens a legacy conversation, over HTTP+SSE where the server refuses
 // initialize in the way of such servers and the transport is open.
-func (d *httpDialer) legacy(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
+func (d *dialer) legacy(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
 	l, h, err := openLegacy(ctx, httpconn.NewBase(d.o, d.http, p, in))
 	if err == nil {
 		return l, h, nil
@@ -198,8 +199,8 @@ func answered(err error) bool {
 }
 
 // sse opens a conversation over HTTP+SSE.
-func (d *httpDialer) sse(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
-	c, h, err := openSSE(ctx, httpconn.NewBase(d.o, d.http, p, in))
+func (d *dialer) sse(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
+	c, h, err := sse.Open(ctx, httpconn.NewBase(d.o, d.http, p, in))
 	if err == nil {
 		d.o.Logger.Debug("the server speaks HTTP+SSE", zap.String("revision", string(h.Revision)))
 	}

@@ -1,4 +1,4 @@
-package upstream
+package sse
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 // the stream began with. The conversation lasts as long as the stream. What the
 // server asks on it belongs to a call only if there is no doubt, see
 // [Config.addressee].
-type sseConn struct {
+type Conn struct {
 	*httpconn.Base
 	asks protocol.ServerRequests
 	post *httpconn.Endpoint               // where messages go
@@ -37,8 +37,8 @@ type sseConn struct {
 
 // openSSE opens the stream and then a session. The errors are those of
 // [Dialer].
-func openSSE(ctx context.Context, t *httpconn.Base) (*sseConn, protocol.Hello, error) {
-	s := &sseConn{Base: t, ended: make(chan struct{})}
+func Open(ctx context.Context, t *httpconn.Base) (*Conn, protocol.Hello, error) {
+	s := &Conn{Base: t, ended: make(chan struct{})}
 	s.asks.Config, s.asks.Liveness = t.Config, &s.Liveness
 	s.asks.Send = func(ctx context.Context, m wire.Message, c *call.Call) {
 		if err := s.post.Send(ctx, s.head.Load().ForCall(c), m); err != nil && ctx.Err() == nil {
@@ -62,7 +62,7 @@ func openSSE(ctx context.Context, t *httpconn.Base) (*sseConn, protocol.Hello, e
 }
 
 // open connects the stream, begins to read it, and initializes the session.
-func (s *sseConn) open(ctx context.Context) (protocol.Hello, error) {
+func (s *Conn) open(ctx context.Context) (protocol.Hello, error) {
 	r, err := s.connect()
 	if err != nil {
 		close(s.ended)
@@ -82,7 +82,7 @@ func (s *sseConn) open(ctx context.Context) (protocol.Hello, error) {
 }
 
 // say sets the version header of the messages to come, "" for none.
-func (s *sseConn) say(rev wire.Revision) {
+func (s *Conn) say(rev wire.Revision) {
 	h := s.Endpoint.Header(wire.HeaderVersion, string(rev))
 	s.head.Store(&h)
 }
@@ -94,7 +94,7 @@ type stream struct {
 }
 
 // connect opens the stream and reads the URL that messages go to.
-func (s *sseConn) connect() (*stream, error) {
+func (s *Conn) connect() (*stream, error) {
 	resp, err := s.Endpoint.Do(s.life, http.MethodGet, httpconn.StreamHeader(s.Endpoint.Header(), ""), nil)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func firstEvent(r *stream, from *url.URL) (*url.URL, error) {
 	return httpconn.RequestURL(u), nil
 }
 
-func (s *sseConn) initialize(ctx context.Context) (protocol.Hello, error) {
+func (s *Conn) initialize(ctx context.Context) (protocol.Hello, error) {
 	r, err := s.Call(ctx, s.Identity.InitializeCall())
 	if err != nil {
 		return protocol.Hello{}, err
@@ -149,7 +149,7 @@ func (s *sseConn) initialize(ctx context.Context) (protocol.Hello, error) {
 }
 
 // call implements [Conn].
-func (s *sseConn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
+func (s *Conn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 	f, err := s.Pending.Begin(c)
 	if err != nil {
 		return call.Result{}, err
@@ -175,11 +175,11 @@ func (s *sseConn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 }
 
 // Notify implements [Conn].
-func (s *sseConn) Notify(method string) { s.NotifyAt(s.post, *s.head.Load(), method) }
+func (s *Conn) Notify(method string) { s.NotifyAt(s.post, *s.head.Load(), method) }
 
 // Probe implements [Conn]. Each session has a stream of its own, so that the failure of
 // another session says nothing of this one.
-func (s *sseConn) Probe(why protocol.Suspicion) {
+func (s *Conn) Probe(why protocol.Suspicion) {
 	if why != protocol.CallTimedOut {
 		return
 	}
@@ -190,18 +190,18 @@ func (s *sseConn) Probe(why protocol.Suspicion) {
 }
 
 // Listen implements [Conn]. The era has no such request.
-func (s *sseConn) Listen(context.Context, []string) ([]string, error) {
+func (s *Conn) Listen(context.Context, []string) ([]string, error) {
 	return nil, httpconn.ErrNoListen
 }
 
 // Traits implements [Conn].
-func (s *sseConn) Traits() protocol.Traits {
+func (s *Conn) Traits() protocol.Traits {
 	return protocol.Traits{Sessions: protocol.SessionStream, Asks: true}
 }
 
 // cancel tells the server that nobody waits for the flight any more, save for
 // an initialize, which must not be cancelled.
-func (s *sseConn) cancel(f *protocol.PendingCall) {
+func (s *Conn) cancel(f *protocol.PendingCall) {
 	if f.Call.Method == wire.MethodInitialize {
 		return
 	}
@@ -214,7 +214,7 @@ func (s *sseConn) cancel(f *protocol.PendingCall) {
 }
 
 // read takes what the server sends until the stream ends.
-func (s *sseConn) read(r *stream) {
+func (s *Conn) read(r *stream) {
 	defer close(s.ended)
 	defer r.close()
 	for {
@@ -233,7 +233,7 @@ func (s *sseConn) read(r *stream) {
 }
 
 // take takes one message, or several where the revision has batches.
-func (s *sseConn) take(data []byte) {
+func (s *Conn) take(data []byte) {
 	if !httpconn.IsBatch(data) || wire.Check(data, s.Endpoint.Limits, wire.Lenient) != nil {
 		s.takeOne(data)
 		return
@@ -243,7 +243,7 @@ func (s *sseConn) take(data []byte) {
 	}
 }
 
-func (s *sseConn) takeOne(data []byte) {
+func (s *Conn) takeOne(data []byte) {
 	s.Liveness.Received.Add(1)
 	m, err := wire.ParseUpstream(data, s.Endpoint.Limits)
 	switch {
@@ -258,7 +258,7 @@ func (s *sseConn) takeOne(data []byte) {
 	}
 }
 
-func (s *sseConn) notified(m wire.Message) {
+func (s *Conn) notified(m wire.Message) {
 	switch wire.MethodOf(m.Method).Scope {
 	case wire.ScopeProgressToken:
 		s.Config.Progress(s.Pending, m.Params)
@@ -275,7 +275,7 @@ func (s *sseConn) notified(m wire.Message) {
 }
 
 // malformed fails the call that a bad message was to answer, if it can be told.
-func (s *sseConn) malformed(id wire.ID, why error) {
+func (s *Conn) malformed(id wire.ID, why error) {
 	if f := s.Pending.Get(id); f != nil {
 		s.Pending.Fail(f, httpconn.Malformed(why))
 		return
@@ -284,7 +284,7 @@ func (s *sseConn) malformed(id wire.ID, why error) {
 }
 
 // run implements [Conn].
-func (s *sseConn) Run(ctx context.Context) error {
+func (s *Conn) Run(ctx context.Context) error {
 	var why error
 	select {
 	case <-ctx.Done():
@@ -299,7 +299,7 @@ func (s *sseConn) Run(ctx context.Context) error {
 
 // shut ends the conversation, which is to close the stream, and returns when
 // nothing of it is left.
-func (s *sseConn) shut(why error) {
+func (s *Conn) shut(why error) {
 	s.Pending.Close(why)
 	s.end()
 	<-s.ended
