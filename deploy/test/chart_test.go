@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// chartDir is the chart, in the repository.
+// chartDir is the folder of the chart in the repository.
 const chartDir = "deploy/helm/mcp-gateway"
 
 func loadChart(t *testing.T) *chart.Chart {
@@ -30,8 +30,8 @@ func loadChart(t *testing.T) *chart.Chart {
 	return c
 }
 
-// render renders the chart as `helm install` does: with the schema, strictly.
-// The error is what a user would read.
+// render renders the chart as `helm install` does: strictly and with the schema.
+// The error is the message that a user would read.
 func render(t *testing.T, release, values string) (objects []object, notes string, err error) {
 	t.Helper()
 	c := loadChart(t)
@@ -66,15 +66,15 @@ func mustRender(t *testing.T, release, values string) *release {
 	return newRelease(t, objects, notes)
 }
 
-// minimal is the least that a user has to say.
+// minimal has the values that a user must set.
 const minimal = `
 config:
   auth: {insecure: true}
   upstreams: {search: {url: "http://search.tools.svc:8000/mcp"}}
 `
 
-// everything turns on what no values file does, and writes in other words what
-// has defaults.
+// everything turns on the parts that no values file turns on, and writes values
+// that have defaults in another form.
 const everything = `
 fullnameOverride: gw
 commonLabels: {team: tools}
@@ -128,8 +128,9 @@ extraVolumeMounts: [{name: own, mountPath: /own}]
 
 const sixtyFour = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// TestChart renders the chart with every values file, and with values that say
-// everything, and holds the objects against one another and against the gateway.
+// TestChart renders the chart with every values file, with the minimal values and
+// with all values. It checks the objects against one another and against the
+// gateway.
 func TestChart(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(repository(), chartDir, "values-*.yaml"))
 	if err != nil {
@@ -158,7 +159,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestChartRefuses has values that are wrong, each with a part of what is said.
+// TestChartRefuses renders wrong values, each with a part of the expected error.
 func TestChartRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ values, want string }{
 		"nothing":                 {"", "config.upstreams is empty"},
@@ -168,7 +169,7 @@ func TestChartRefuses(t *testing.T) {
 		"wrong type":              {minimal + `replicas: "2"`, "replicas"},
 		"wrong port":              {minimal + "service: {port: 70000}", "port"},
 		"secret's file elsewhere": {minimal + "secretFiles: [{secret: s, key: k, file: ../x}]", "file"},
-		"cut off":                 {minimal + "terminationGracePeriodSeconds: 20", "calls would be cut off"},
+		"calls cut off":           {minimal + "terminationGracePeriodSeconds: 20", "calls would be cut off"},
 		"no unit":                 {strings.Replace(minimal, "config:", "config:\n  drain_timeout: \"20\"", 1), `drain_timeout "20": want a duration`},
 		"one port":                {strings.Replace(minimal, "config:", "config:\n  listen: 0.0.0.0:9090", 1), "have the same port"},
 		"probes cannot reach":     {strings.Replace(minimal, "config:", "config:\n  admin: {listen: 127.0.0.1:9090}", 1), "config.admin.listen is loopback"},
@@ -176,19 +177,19 @@ func TestChartRefuses(t *testing.T) {
 		"route without gateway":   {minimal + "httpRoute: {enabled: true}", "httpRoute.parentRefs is empty"},
 		"host with a scheme":      {minimal + "ingress: {enabled: true, host: \"https://mcp.example.com\"}", "host"},
 		"route with a path":       {minimal + "httpRoute: {enabled: true, parentRefs: [{name: x}], hostnames: [mcp.example.com/mcp]}", "hostnames"},
-		"name of no Service":      {minimal + "fullnameOverride: My_Gateway", "fullnameOverride"},
-		"least over most":         {minimal + "autoscaling: {enabled: true, minReplicas: 7}", "autoscaling.minReplicas is larger"},
-		"a share of nothing":      {minimal + "autoscaling: {enabled: true}\nresources: {requests: {cpu: null}}", "resources.requests.cpu, which is not set"},
+		"invalid Service name":    {minimal + "fullnameOverride: My_Gateway", "fullnameOverride"},
+		"minimum over maximum":    {minimal + "autoscaling: {enabled: true, minReplicas: 7}", "autoscaling.minReplicas is larger"},
+		"utilization, no request": {minimal + "autoscaling: {enabled: true}\nresources: {requests: {cpu: null}}", "resources.requests.cpu, which is not set"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, _, err := render(t, "gateway", c.values); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("the error is %v, want one with %q", err, c.want)
+				t.Errorf("error %v, want one with %q", err, c.want)
 			}
 		})
 	}
 }
 
-// TestChartNames looks at names that follow from the release's.
+// TestChartNames checks names that are derived from the name of the release.
 func TestChartNames(t *testing.T) {
 	for release, want := range map[string]string{
 		"gateway":               "gateway-mcp-gateway",
@@ -201,8 +202,8 @@ func TestChartNames(t *testing.T) {
 	}
 }
 
-// TestChartRollsOnChange: a changed configuration makes new pods, another value
-// does not.
+// TestChartRollsOnChange checks that a changed configuration replaces the pods and
+// that another changed value does not.
 func TestChartRollsOnChange(t *testing.T) {
 	sum := func(values string) string {
 		return mustRender(t, "gateway", values).deployment.Spec.Template.Annotations["checksum/config"]
@@ -213,7 +214,7 @@ func TestChartRollsOnChange(t *testing.T) {
 	}
 }
 
-// TestChartNotes: what is said after the installation fits what was installed.
+// TestChartNotes checks that the notes after an installation fit its values.
 func TestChartNotes(t *testing.T) {
 	for name, c := range map[string]struct {
 		values    string
@@ -243,7 +244,8 @@ func TestChartNotes(t *testing.T) {
 	}
 }
 
-// TestExistingConfigMap: the pod reads the user's, the chart makes none.
+// TestExistingConfigMap checks that the pod mounts the user's ConfigMap and that
+// the chart creates none.
 func TestExistingConfigMap(t *testing.T) {
 	objects, _, err := render(t, "gateway", "existingConfigMap: mine")
 	if err != nil {
@@ -252,7 +254,7 @@ func TestExistingConfigMap(t *testing.T) {
 	mounted := ""
 	for _, o := range objects {
 		if o.kind() == "ConfigMap" {
-			t.Errorf("the chart makes the ConfigMap %s", o.meta().GetName())
+			t.Errorf("the chart creates the ConfigMap %s", o.meta().GetName())
 		}
 		if d := deploymentOf(o); d != nil {
 			for _, v := range d.Spec.Template.Spec.Volumes {
@@ -267,8 +269,8 @@ func TestExistingConfigMap(t *testing.T) {
 	}
 }
 
-// TestChartHosts: where nobody proves who they are, the names that clients use are
-// those of the Service and the routes, unless others are named.
+// TestChartHosts checks that without authentication clients may use the names of
+// the Service and of the routes, unless the values name other hosts.
 func TestChartHosts(t *testing.T) {
 	hosts := func(values string) []string {
 		var config struct {
@@ -289,6 +291,6 @@ func TestChartHosts(t *testing.T) {
 	}
 	named := strings.Replace(minimal, "config:", "config:\n  allowed_hosts: [mine]", 1)
 	if got := hosts(named); !slices.Equal(got, []string{"mine"}) {
-		t.Errorf("where they are named allowed_hosts are %v", got)
+		t.Errorf("with allowed_hosts in the values: allowed_hosts %v", got)
 	}
 }

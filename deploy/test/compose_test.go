@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// compose loads deploy/compose.yaml as docker compose does: a key that the
-// specification does not have fails the test.
+// compose loads deploy/compose.yaml as docker compose does. A key that the
+// specification does not define fails the test.
 func compose(t *testing.T) *types.Project {
 	t.Helper()
 	path := filepath.Join(repository(), "deploy", "compose.yaml")
@@ -26,8 +26,8 @@ func compose(t *testing.T) *types.Project {
 	return project
 }
 
-// TestCompose: files that are mounted are there and hold what their readers take,
-// ports are published on loopback alone, containers can do little.
+// TestCompose checks that mounted files exist, that ports are published on loopback
+// only, and that containers have few privileges.
 func TestCompose(t *testing.T) {
 	project := compose(t)
 	ports := map[string]string{}
@@ -42,12 +42,12 @@ func TestCompose(t *testing.T) {
 			ports[p.Published] = name
 		}
 		if !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Contains(s.SecurityOpt, "no-new-privileges:true") || s.Privileged {
-			t.Errorf("%s can do more than it needs: drops %v, %v", name, s.CapDrop, s.SecurityOpt)
+			t.Errorf("%s has more privileges than it needs: cap_drop %v, security_opt %v", name, s.CapDrop, s.SecurityOpt)
 		}
 		for _, v := range s.Volumes {
 			if v.Type == types.VolumeTypeBind {
 				if _, err := os.Stat(v.Source); err != nil {
-					t.Errorf("%s mounts what is not there: %v", name, err)
+					t.Errorf("%s mounts a missing file: %v", name, err)
 				}
 				if !v.ReadOnly {
 					t.Errorf("%s may write to %s", name, v.Source)
@@ -56,7 +56,7 @@ func TestCompose(t *testing.T) {
 		}
 		for other := range s.DependsOn {
 			if _, ok := project.Services[other]; !ok {
-				t.Errorf("%s depends on %s, which is not there", name, other)
+				t.Errorf("%s depends on %s, which does not exist", name, other)
 			}
 		}
 	}
@@ -65,16 +65,16 @@ func TestCompose(t *testing.T) {
 		t.Error(err)
 	}
 	if gw.StopGracePeriod == nil || gw.StopGracePeriod.String() != "30s" {
-		t.Errorf("the grace period is %v, and drain_timeout 20s", gw.StopGracePeriod)
+		t.Errorf("the grace period is %v; want 30s, which covers a drain_timeout of 20s", gw.StopGracePeriod)
 	}
 	if !gw.ReadOnly {
-		t.Error("the gateway's root can be written to")
+		t.Error("the gateway's root is writable")
 	}
 }
 
 // TestComposeGateway runs the gateway of compose.yaml with its configuration and
-// its upstreams: the one over HTTP as its container's command starts it, those
-// that it starts itself with the packages that are installed here.
+// its upstreams. The upstream over HTTP runs with its container's command; the
+// child processes of the gateway run from the installed packages.
 func TestComposeGateway(t *testing.T) {
 	project := compose(t)
 	resolve(t, "everything")
@@ -86,8 +86,7 @@ func TestComposeGateway(t *testing.T) {
 	startNPX(t, everything.Command, env, 3001)
 
 	config := mountedAt(t, project, "gateway", "/etc/mcpgateway/gateway.yaml")
-	// In place of npx and uvx: the package of npm that is installed here, and
-	// nothing for Python.
+	// The fake npx runs the installed npm package. There is no uvx.
 	bin := t.TempDir()
 	write(t, filepath.Join(bin, "npx"), "#!/bin/sh\nexec "+npm(".bin", "node")+" "+npm("@modelcontextprotocol", "server-memory", "dist", "index.js")+"\n")
 	if err := os.Chmod(filepath.Join(bin, "npx"), 0o755); err != nil {
@@ -101,18 +100,18 @@ func TestComposeGateway(t *testing.T) {
 	args := slices.Clone(health.Test[2:])
 	args[slices.Index(args, "-c")+1] = config
 	p.until("ready", func() bool { return gateway(t, nil, args...).Run() == nil })
-	// On a busy machine the one on node may come later than startup_wait.
+	// On a busy machine the upstream on Node may need longer than startup_wait.
 	p.until("serving both", func() bool {
 		answer := modern(t, "http://127.0.0.1:8080/mcp", "tools/list", map[string]any{})
 		return strings.Contains(answer, `"everything__echo"`) && strings.Contains(answer, `"memory__create_entities"`)
 	})
 	if got := statusFor(t, "http://127.0.0.1:8080/mcp", "evil.example.com"); got != 403 {
-		t.Errorf("a page of another name gets status %d, want 403", got)
+		t.Errorf("a request for another host gets status %d, want 403", got)
 	}
 }
 
-// TestMonitoring: Prometheus scrapes the service's admin port and loads the alerts,
-// Grafana finds its source and the dashboard where it looks for them.
+// TestMonitoring checks that Prometheus scrapes the gateway's admin port and loads
+// the alerts, and that Grafana finds its data source and its dashboard.
 func TestMonitoring(t *testing.T) {
 	project := compose(t)
 	var prometheus struct {
@@ -198,7 +197,8 @@ func decode(t *testing.T, data []byte, into any) {
 	}
 }
 
-// mountedAt returns the file of the repository that a container finds at a path.
+// mountedAt returns the file of the repository that is mounted at a path of a
+// container.
 func mountedAt(t *testing.T, project *types.Project, service, path string) string {
 	t.Helper()
 	for _, v := range project.Services[service].Volumes {

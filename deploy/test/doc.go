@@ -1,10 +1,11 @@
-// Package deploy holds what the folder deploy gives to people against what the
-// gateway is and what Kubernetes, Docker, Prometheus and Grafana take. It has
-// tests only. It is a module of its own, so that the gateway does not depend on
-// what reads charts, manifests, compose files and queries.
+// Package deploy tests the files in the folder deploy: the charts, manifests,
+// compose files, Dockerfiles, alerts and dashboards must fit the gateway and be
+// accepted by Kubernetes, Docker, Prometheus and Grafana. The package has tests
+// only. It is a separate module, so that the gateway does not depend on the
+// parsers of these formats.
 //
-// The tests run in a network namespace and a mount namespace of their own, since
-// what is deployed listens on ports that are written down, and reads files at
-// paths that are written down. They need Linux, root, and the npm packages that
+// The tests run in their own network and mount namespaces, because the deployed
+// programs listen on fixed ports and read files at fixed paths. The tests need
+// Linux, root or unprivileged user namespaces, and the npm packages that
 // test/install.sh installs.
 package deploy

@@ -12,15 +12,15 @@ type stage struct {
 	instructions []instruction
 }
 
-// instruction is a line of a Dockerfile, with its continuations: COPY, its flags
-// (--from=build) by name, and what comes after them.
+// instruction is a line of a Dockerfile with its continuation lines: its name
+// (COPY), its flags (--from=build) by name, and the rest.
 type instruction struct {
 	name  string
 	flags map[string]string
 	rest  string
 }
 
-// words are the arguments, whether they are written as JSON or not.
+// words returns the arguments of both forms, JSON and plain.
 func (i instruction) words(t *testing.T) []string {
 	t.Helper()
 	if strings.HasPrefix(i.rest, "[") {
@@ -33,8 +33,8 @@ func (i instruction) words(t *testing.T) []string {
 	return strings.Fields(i.rest)
 }
 
-// readDockerfile reads what the Dockerfiles of this repository use of the
-// language; what it does not know fails the test.
+// readDockerfile parses the part of the language that the Dockerfiles of this
+// repository use. Anything else fails the test.
 func readDockerfile(t *testing.T, name string) []stage {
 	t.Helper()
 	var stages []stage
@@ -74,7 +74,7 @@ func readDockerfile(t *testing.T, name string) []stage {
 		}
 	}
 	if pending != "" || len(stages) == 0 {
-		t.Fatalf("%s ends in the middle of an instruction, or has none", name)
+		t.Fatalf("%s is empty or ends inside an instruction", name)
 	}
 	return stages
 }

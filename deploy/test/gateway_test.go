@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// patience bounds every wait of these tests, on a machine that is busy with
-// other things too.
-const patience = 60 * time.Second
+// waitTimeout bounds every wait of these tests. It is long because the machine may
+// be busy.
+const waitTimeout = 60 * time.Second
 
-// client is the one that these tests ask with. It keeps no connections, which
-// would outlive the programs at their other ends.
-var client = &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+// client is the HTTP client of these tests. It keeps no idle connections, which
+// would outlive the servers.
+var client = &http.Client{Timeout: waitTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // program is a child process of a test.
 type program struct {
@@ -50,7 +50,7 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
-// start runs a command to the end of the test, or until stop.
+// start runs a command until the end of the test or until stop.
 func start(t *testing.T, cmd *exec.Cmd) *program {
 	t.Helper()
 	p := &program{t: t, cmd: cmd, done: make(chan struct{})}
@@ -63,7 +63,7 @@ func start(t *testing.T, cmd *exec.Cmd) *program {
 		t.Fatalf("start %s: %v", cmd.Path, err)
 	}
 	go func() {
-		_ = cmd.Wait() // ended is ended: what it means is up to the test
+		_ = cmd.Wait() // tests that care look at the exit status
 		close(p.done)
 	}()
 	t.Cleanup(func() {
@@ -75,22 +75,23 @@ func start(t *testing.T, cmd *exec.Cmd) *program {
 	return p
 }
 
-// stop ends the process as Kubernetes and Docker do.
+// stop ends the process with SIGTERM, as Kubernetes and Docker do.
 func (p *program) stop() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only if the process has ended
 	select {
 	case <-p.done:
-	case <-time.After(patience):
-		p.t.Errorf("%s did not end upon SIGTERM", p.cmd.Path)
+	case <-time.After(waitTimeout):
+		p.t.Errorf("%s did not end after SIGTERM", p.cmd.Path)
 		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 		<-p.done
 	}
 }
 
-// until polls cond to the end of patience, or until the process has ended.
+// until polls cond until it is true. It fails the test after waitTimeout or when
+// the process ends.
 func (p *program) until(what string, cond func() bool) {
 	p.t.Helper()
-	for deadline := time.Now().Add(patience); !cond(); {
+	for deadline := time.Now().Add(waitTimeout); !cond(); {
 		select {
 		case <-p.done:
 			p.t.Fatalf("%s ended before it was %s:\n%s", p.cmd.Path, what, p.out.String())
@@ -102,7 +103,8 @@ func (p *program) until(what string, cond func() bool) {
 	}
 }
 
-// gateway is the binary under test with arguments. Its environment is env alone.
+// gateway returns the command for the binary under test with exactly this
+// environment.
 func gateway(t *testing.T, env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Getenv(binaryEnv), args...)
@@ -111,8 +113,8 @@ func gateway(t *testing.T, env []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// serveConfig runs the gateway with a configuration until it is healthy. What
-// the loader has against the configuration fails the test.
+// serveConfig runs the gateway with a configuration until it is healthy. An error
+// in the configuration fails the test.
 func serveConfig(t *testing.T, yaml string, adminPort int, env ...string) *program {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "gateway.yaml")
@@ -130,28 +132,28 @@ func serveDemo(t *testing.T, mcpPort, adminPort int) *program {
 	return p
 }
 
-// status is that of the answer to a GET, 0 if there is none.
+// status returns the HTTP status of a GET, 0 if there is no response.
 func status(url string) int {
 	resp, err := client.Get(url)
 	if err != nil {
 		return 0
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, resp.Body) // the status is all that is asked for
+	_, _ = io.Copy(io.Discard, resp.Body) // only the status matters
 	return resp.StatusCode
 }
 
-// conversation talks to an MCP endpoint as a client of one revision.
-type conversation struct {
+// mcpClient talks to an MCP endpoint as a client of one revision.
+type mcpClient struct {
 	t       *testing.T
 	url     string
-	session string // of a legacy client
+	session string // session id of a legacy client
 }
 
-// legacy begins a session of a legacy revision without any capability.
-func legacy(t *testing.T, url, revision string) *conversation {
+// legacy opens a session of a legacy revision without client capabilities.
+func legacy(t *testing.T, url, revision string) *mcpClient {
 	t.Helper()
-	c := &conversation{t: t, url: url}
+	c := &mcpClient{t: t, url: url}
 	c.send(map[string]string{}, "initialize", map[string]any{
 		"protocolVersion": revision, "capabilities": map[string]any{},
 		"clientInfo": map[string]any{"name": "test", "version": "1"},
@@ -162,14 +164,14 @@ func legacy(t *testing.T, url, revision string) *conversation {
 	return c
 }
 
-// call sends a request of a session.
-func (c *conversation) call(method string, params map[string]any) string {
+// call sends a request in a session.
+func (c *mcpClient) call(method string, params map[string]any) string {
 	c.t.Helper()
 	return c.send(map[string]string{"Mcp-Session-Id": c.session}, method, params)
 }
 
-// modern sends a request of the revision 2026-07-28, by a client that can be
-// asked by forms.
+// modern sends a request of revision 2026-07-28. The client declares form
+// elicitation.
 func modern(t *testing.T, url, method string, params map[string]any) string {
 	t.Helper()
 	params["_meta"] = map[string]any{
@@ -183,11 +185,11 @@ func modern(t *testing.T, url, method string, params map[string]any) string {
 			header["Mcp-Name"] = name
 		}
 	}
-	return (&conversation{t: t, url: url}).send(header, method, params)
+	return (&mcpClient{t: t, url: url}).send(header, method, params)
 }
 
-// send posts a request and returns the body of the answer, JSON or events.
-func (c *conversation) send(header map[string]string, method string, params map[string]any) string {
+// send posts a request and returns the body of the response, JSON or events.
+func (c *mcpClient) send(header map[string]string, method string, params map[string]any) string {
 	c.t.Helper()
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 	if err != nil {
@@ -227,7 +229,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// read returns a file of the repository.
+// read returns the content of a file of the repository.
 func read(t *testing.T, path ...string) []byte {
 	t.Helper()
 	return readFile(t, filepath.Join(append([]string{repository()}, path...)...))
@@ -242,9 +244,9 @@ func readFile(t *testing.T, path string) []byte {
 	return data
 }
 
-// answered has a modern client call a tool, answer the forms that it is asked,
-// and returns the final answer.
-func answered(t *testing.T, url, tool string, content map[string]any) string {
+// callAndAnswer calls a tool as a modern client, answers its forms with content,
+// and returns the final response.
+func callAndAnswer(t *testing.T, url, tool string, content map[string]any) string {
 	t.Helper()
 	first := modern(t, url, "tools/call", map[string]any{"name": tool, "arguments": map[string]any{}})
 	var asked struct {
@@ -254,7 +256,7 @@ func answered(t *testing.T, url, tool string, content map[string]any) string {
 		} `json:"result"`
 	}
 	if err := json.Unmarshal([]byte(lastMessage(first)), &asked); err != nil || len(asked.Result.InputRequests) == 0 {
-		t.Fatalf("%s asked nothing (%v): %s", tool, err, first)
+		t.Fatalf("%s sent no input request (%v): %s", tool, err, first)
 	}
 	responses := map[string]any{}
 	for key := range asked.Result.InputRequests {
@@ -266,7 +268,8 @@ func answered(t *testing.T, url, tool string, content map[string]any) string {
 	})
 }
 
-// lastMessage is the last event's data of an event stream, or the body itself.
+// lastMessage returns the data of the last event of an event stream, or the body
+// if it is no stream.
 func lastMessage(body string) string {
 	if i := strings.LastIndex(body, "data: "); i >= 0 {
 		return strings.TrimSpace(body[i+len("data: "):])
@@ -274,7 +277,7 @@ func lastMessage(body string) string {
 	return body
 }
 
-// npm is a path in the folder of the installed npm packages.
+// npm returns a path in the folder of the installed npm packages.
 func npm(path ...string) string {
 	return filepath.Join(append([]string{repository(), "test", "node_modules"}, path...)...)
 }

@@ -23,7 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// image is the file system of an image, and what is said of how to run it.
+// image is the file system of an image and its run configuration.
 type image struct {
 	root       string
 	uid, gid   int
@@ -34,9 +34,9 @@ type image struct {
 	volumes    []string
 }
 
-// TestImage puts the image's file system together from what the Dockerfile says,
-// and runs it as a container engine would: as the user, with a root that cannot
-// be written to, and a configuration mounted.
+// TestImage builds the image's file system from the Dockerfile and runs it as a
+// container engine would: as the image's user, with a read-only root and a mounted
+// configuration.
 func TestImage(t *testing.T) {
 	img := assemble(t, "deploy/Dockerfile")
 	if img.uid == 0 || img.gid == 0 {
@@ -56,9 +56,9 @@ allowed_hosts: [gateway]
 upstreams: {demo: {url: "http://127.0.0.1:8081/mcp", required: true}}
 `)
 	img.mount(t)
-	// Before anything runs, the health check of the image fails.
+	// The health check of the image fails before the gateway runs.
 	if out, err := img.command(img.health...).CombinedOutput(); err == nil {
-		t.Errorf("the health check passes, and nothing runs: %s", out)
+		t.Errorf("the health check passes although nothing runs: %s", out)
 	}
 	p := start(t, img.command(append(img.entrypoint, img.cmd...)...))
 	p.until("healthy", func() bool { return img.command(img.health...).Run() == nil })
@@ -71,26 +71,26 @@ upstreams: {demo: {url: "http://127.0.0.1:8081/mcp", required: true}}
 	}
 	p.stop()
 	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("the exit status upon SIGTERM is %d", code)
+		t.Errorf("the exit status after SIGTERM is %d", code)
 	}
 	if strings.Contains(p.out.String(), "state folder cannot") {
-		t.Error("the state folder cannot be written to")
+		t.Error("the state folder is not writable")
 	}
 	if out, err := img.command(img.entrypoint[0], "version").Output(); err != nil || !strings.HasPrefix(string(out), "gateway v0.0.0-test\n") {
-		t.Errorf("version is %q, %v: want the one that the image was built with", out, err)
+		t.Errorf("version is %q, %v: want the version of the image's build", out, err)
 	}
 }
 
-// assemble carries out a Dockerfile whose last stage starts from nothing.
+// assemble executes a Dockerfile whose last stage is from scratch.
 func assemble(t *testing.T, name string) image {
 	t.Helper()
 	stages := readDockerfile(t, name)
 	if len(stages) != 2 || stages[1].from != "scratch" {
-		t.Fatalf("%s: want a stage that builds, and one from scratch", name)
+		t.Fatalf("%s: want a build stage and one from scratch", name)
 	}
 	built := runBuild(t, stages[0])
 	img := image{root: t.TempDir()}
-	// Others than root have to get into the folder of the test.
+	// The image's user must be able to enter the test's folder.
 	for dir := img.root; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
@@ -103,7 +103,7 @@ func assemble(t *testing.T, name string) image {
 			if len(words) != 2 || i.flags["from"] != stages[0].as {
 				t.Fatalf("COPY %v %v", i.flags, words)
 			}
-			from := words[0] // of the image that builds, or of what was built
+			from := words[0] // a path of the build image or of its output
 			if inside, ok := strings.CutPrefix(from, "/out/"); ok {
 				from = filepath.Join(built, inside)
 			}
@@ -122,14 +122,14 @@ func assemble(t *testing.T, name string) image {
 			img.health = instruction{name: "CMD", rest: strings.TrimPrefix(i.rest, "CMD ")}.words(t)
 		case "EXPOSE", "STOPSIGNAL":
 		default:
-			t.Fatalf("%s: this test does not know %s", name, i.name)
+			t.Fatalf("%s: this test does not support %s", name, i.name)
 		}
 	}
 	return img
 }
 
-// runBuild carries out the stage that builds, in a folder that has what the stage
-// copies and nothing else, and returns what stands for /out.
+// runBuild executes the build stage in a folder that contains only what the stage
+// copies. It returns the folder in place of /out.
 func runBuild(t *testing.T, s stage) string {
 	t.Helper()
 	src, out := t.TempDir(), t.TempDir()
@@ -149,13 +149,13 @@ func runBuild(t *testing.T, s stage) string {
 		case "RUN":
 			cmd := exec.Command("sh", "-ec", strings.ReplaceAll(i.rest, "/out/", out+"/"))
 			cmd.Dir = src
-			// test/install.sh has downloaded the modules; a network does not exist here.
+			// test/install.sh has downloaded the modules; this namespace has no network.
 			cmd.Env = append(os.Environ(), "TARGETOS=", "TARGETARCH=", "VERSION=v0.0.0-test", "GOPROXY=off")
 			if text, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("RUN %s: %v\n%s", i.rest, err, text)
 			}
 		default:
-			t.Fatalf("this test does not know %s", i.name)
+			t.Fatalf("this test does not support %s", i.name)
 		}
 	}
 	return out
@@ -194,8 +194,8 @@ func copyTree(t *testing.T, from, to, owner string) {
 	}
 }
 
-// ids reads a user and a group, which have to be numbers: Kubernetes cannot tell
-// that a name is not root's.
+// ids parses a user and a group. Both must be numbers, because Kubernetes cannot
+// verify that a name is not root.
 func ids(t *testing.T, text string) (uid, gid int) {
 	t.Helper()
 	u, g, _ := strings.Cut(text, ":")
@@ -207,7 +207,7 @@ func ids(t *testing.T, text string) (uid, gid int) {
 	return uid, gid
 }
 
-// mount makes the image's root one that cannot be written to, save its volumes.
+// mount makes the image's root read-only, except for its volumes.
 func (i image) mount(t *testing.T) {
 	t.Helper()
 	must := func(err error) {
@@ -221,29 +221,29 @@ func (i image) mount(t *testing.T) {
 	for _, v := range i.volumes {
 		at := filepath.Join(i.root, v)
 		var made unix.Stat_t
-		must(unix.Stat(at, &made)) // a volume begins as the folder of the image
+		must(unix.Stat(at, &made)) // a volume gets owner and mode from the folder of the image
 		must(unix.Mount("tmpfs", at, "tmpfs", 0, fmt.Sprintf("uid=%d,gid=%d,mode=%o", made.Uid, made.Gid, made.Mode&0o777)))
 		t.Cleanup(func() { must(unix.Unmount(at, unix.MNT_DETACH)) })
 	}
-	// A user namespace may not take away restrictions of the mount that was bound.
+	// In a user namespace a remount must keep the restrictions of the bound mount.
 	var at unix.Statfs_t
 	must(unix.Statfs(i.root, &at))
 	keep := uintptr(at.Flags) & (unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_NOATIME | unix.MS_NODIRATIME | unix.MS_RELATIME)
 	must(unix.Mount("", i.root, "", keep|unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	if err := os.WriteFile(filepath.Join(i.root, "probe"), nil, 0o644); !errors.Is(err, syscall.EROFS) {
-		t.Fatalf("the root can be written to: %v", err)
+		t.Fatalf("the root is writable: %v", err)
 	}
 }
 
-// command is a program of the image, as the image's user, with the image's
-// environment.
+// command returns the command for a program of the image, with the image's user
+// and environment.
 func (i image) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), args[0], args[1:]...)
-	cmd.Path, cmd.Err = args[0], nil // a path inside
+	cmd.Path, cmd.Err = args[0], nil // a path inside the image
 	cmd.Dir, cmd.Env = "/", i.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: i.root, Credential: &syscall.Credential{Uid: uint32(i.uid), Gid: uint32(i.gid)}}
 	if soleUser() {
-		// The image's user is another name for the one user there is.
+		// The user namespace has one user; it stands for the image's user.
 		mapTo(cmd.SysProcAttr, i.uid, i.gid, 0, 0)
 		cmd.SysProcAttr.Credential.NoSetGroups = true
 	}
@@ -253,7 +253,7 @@ func (i image) command(args ...string) *exec.Cmd {
 // soleUser reports whether the tests run in a user namespace with one user.
 func soleUser() bool { return os.Getenv(soleUserEnv) != "" }
 
-// checkStatic fails if the binary needs a loader, which the image has not.
+// checkStatic fails if the binary needs a dynamic loader, which the image lacks.
 func checkStatic(t *testing.T, path string) {
 	t.Helper()
 	f, err := elf.Open(path)
@@ -268,42 +268,42 @@ func checkStatic(t *testing.T, path string) {
 	}
 }
 
-// TestRuntimesImage holds the image with Node and Python against the other: it is
-// built and run in the same way.
+// TestRuntimesImage compares the image with Node and Python with the plain image:
+// both must be built and run in the same way.
 func TestRuntimesImage(t *testing.T) {
 	plain, runtimes := readDockerfile(t, "deploy/Dockerfile"), readDockerfile(t, "deploy/Dockerfile.runtimes")
 	if !reflect.DeepEqual(plain[0], runtimes[0]) {
-		t.Error("the stages that build the gateway differ")
+		t.Error("the build stages of the gateway differ")
 	}
 	last, other := plain[len(plain)-1], runtimes[len(runtimes)-1]
 	for _, name := range []string{"ENV", "VOLUME", "USER", "EXPOSE", "STOPSIGNAL", "ENTRYPOINT", "CMD"} {
 		if !reflect.DeepEqual(last.one(t, name), other.one(t, name)) {
-			t.Errorf("%s: %v, in the image with runtimes %v", name, last.one(t, name), other.one(t, name))
+			t.Errorf("%s: %v in the plain image, %v in the image with runtimes", name, last.one(t, name), other.one(t, name))
 		}
 	}
 	if a, b := last.one(t, "HEALTHCHECK").rest, other.one(t, "HEALTHCHECK").rest; a != b {
-		t.Errorf("HEALTHCHECK: %s, in the image with runtimes %s", a, b)
+		t.Errorf("HEALTHCHECK: %s in the plain image, %s in the image with runtimes", a, b)
 	}
 	for _, c := range last.all("COPY") {
 		if c.words(t)[0] != "/etc/ssl/certs/ca-certificates.crt" && !slices.ContainsFunc(other.all("COPY"), func(o instruction) bool { return reflect.DeepEqual(o, c) }) {
 			t.Errorf("COPY %s is missing from the image with runtimes", c.rest)
 		}
 	}
-	// Stages that are copied from are there, and the user that is made is the one
-	// that is used.
+	// Every COPY --from names an existing stage, and the created user is the user of
+	// the image.
 	for _, c := range other.all("COPY") {
 		if !slices.ContainsFunc(runtimes, func(s stage) bool { return s.as == c.flags["from"] }) {
-			t.Errorf("COPY from %q, which no stage is", c.flags["from"])
+			t.Errorf("COPY from %q, which is not a stage", c.flags["from"])
 		}
 	}
 	uid, gid := ids(t, other.one(t, "USER").rest)
 	if run := other.one(t, "RUN").rest; !strings.Contains(run, fmt.Sprintf("useradd --uid %d --gid %d ", uid, gid)) {
-		t.Errorf("the user %d:%d is not made: %s", uid, gid, run)
+		t.Errorf("the user %d:%d is not created: %s", uid, gid, run)
 	}
 }
 
-// TestVersions: images are named with whole versions, the Go that builds is new
-// enough, and Node and the packages are those that the other tests run with.
+// TestVersions checks that images have complete versions, that the Go image is new
+// enough, and that Node and the packages have the versions of the other tests.
 func TestVersions(t *testing.T) {
 	var packages struct {
 		Dependencies         map[string]string
@@ -332,44 +332,44 @@ func TestVersions(t *testing.T) {
 			switch image, tag := m[1], m[2]; {
 			case image == "mcpgateway": // built here
 			case !regexp.MustCompile(`^v?\d+\.\d+\.\d+(-[\w.-]+)?$`).MatchString(tag):
-				t.Errorf("%s: the image %s:%s is not a whole version", name, image, tag)
+				t.Errorf("%s: the image %s:%s has no complete version", name, image, tag)
 			case image == "node" && !strings.HasPrefix(tag, node+"-"):
-				t.Errorf("%s: Node %s, and the tests run with %s", name, tag, node)
+				t.Errorf("%s: Node %s, but the tests run with %s", name, tag, node)
 			case image == "golang":
 				goTag, _, _ := strings.Cut(tag, "-")
 				want := regexp.MustCompile(`(?m)^go (\S+)$`).FindStringSubmatch(string(read(t, "go.mod")))[1]
 				if version.Compare("go"+goTag, "go"+want) < 0 {
-					t.Errorf("%s: Go %s builds, and go.mod wants %s", name, goTag, want)
+					t.Errorf("%s: the image has Go %s, but go.mod requires %s", name, goTag, want)
 				}
 			}
 		}
 		for _, m := range npx.FindAllStringSubmatch(text, -1) {
 			seen++
 			if want := packages.Dependencies[m[1]]; want != m[2] {
-				t.Errorf("%s: the package %s in version %s, and the tests run with %q", name, m[1], m[2], want)
+				t.Errorf("%s: the package %s has version %s, but the tests run with %q", name, m[1], m[2], want)
 			}
 		}
 		if m := npxBare.FindString(text); m != "" {
-			t.Errorf("%s: a package without its version: %s", name, m)
+			t.Errorf("%s: a package without a version: %s", name, m)
 		}
 	}
 	if seen < 15 {
-		t.Errorf("only %d images and packages were found", seen)
+		t.Errorf("found only %d images and packages", seen)
 	}
 }
 
-// TestContext: what the Dockerfiles copy is let into the build's context.
+// TestContext checks that .dockerignore admits the files that the Dockerfiles copy.
 func TestContext(t *testing.T) {
 	ignore := strings.Split(string(read(t, ".dockerignore")), "\n")
 	if !slices.Contains(ignore, "*") {
-		t.Error("the context has everything")
+		t.Error(".dockerignore does not exclude everything first")
 	}
 	for _, s := range readDockerfile(t, "deploy/Dockerfile") {
 		for _, c := range s.all("COPY") {
 			words := c.words(t)
 			for _, from := range words[:len(words)-1] {
 				if c.flags["from"] == "" && !slices.Contains(ignore, "!"+from) {
-					t.Errorf(".dockerignore leaves out %s", from)
+					t.Errorf(".dockerignore excludes %s", from)
 				}
 			}
 		}

@@ -14,31 +14,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// binaryEnv carries the path of the gateway that was built from outside of the
-// namespaces, where modules can be downloaded, to the inside.
+// binaryEnv carries the path of the gateway's binary into the namespaces. The
+// binary is built outside, where modules can be downloaded.
 const binaryEnv = "MCPGATEWAY_DEPLOY_BINARY"
 
-// soleUserEnv says that the user namespace of the tests has one user and one group, 0 and 0: an
-// ordinary user has started them.
+// soleUserEnv is set when an ordinary user has started the tests: their user
+// namespace then has one user and one group, 0 and 0.
 const soleUserEnv = "MCPGATEWAY_DEPLOY_SOLE_USER"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(binaryEnv) == "" {
 		os.Exit(outside())
 	}
-	if err := arrive(); err != nil {
+	if err := setUpNamespaces(); err != nil {
 		fmt.Fprintln(os.Stderr, "cannot run these tests:", err)
 		os.Exit(1)
 	}
-	// Helm tells of every link in the chart that it follows.
+	// Helm logs every symbolic link in the chart.
 	slog.SetLogLoggerLevel(slog.LevelWarn)
 	goleak.VerifyTestMain(m)
 }
 
-// outside builds the gateway, runs the tests in namespaces of their own and
-// returns their exit status.
+// outside builds the gateway, runs the tests in new namespaces and returns their
+// exit status.
 func outside() int {
-	if err := prepare(); err != nil {
+	if err := checkInstalled(); err != nil {
 		fmt.Fprintln(os.Stderr, "cannot run these tests:", err)
 		return 1
 	}
@@ -49,7 +49,8 @@ func outside() int {
 	}
 	defer os.RemoveAll(dir)
 	binary := filepath.Join(dir, "gateway")
-	// Built as for the image, whose test then has little left to build.
+	// The flags are those of the image's build, so that TestImage finds the result in
+	// the build cache.
 	build := exec.Command("go", "build", "-trimpath", "-o", binary, "./cmd/gateway")
 	build.Dir, build.Stderr, build.Env = repository(), os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
 	if err := build.Run(); err != nil {
@@ -61,7 +62,7 @@ func outside() int {
 	inner.Env = append(os.Environ(), binaryEnv+"="+binary)
 	inner.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
-		// An ordinary user is root in a user namespace of their own, where the kernel allows that.
+		// An ordinary user becomes root in a user namespace, if the kernel allows that.
 		inner.Env = append(inner.Env, soleUserEnv+"=yes")
 		mapTo(inner.SysProcAttr, 0, 0, os.Getuid(), os.Getgid())
 	}
@@ -70,30 +71,31 @@ func outside() int {
 		return max(exit.ExitCode(), 1)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "cannot run these tests: no namespaces:", err, "(run them as root with CAP_SYS_ADMIN, or allow unprivileged user namespaces)")
+		fmt.Fprintln(os.Stderr, "cannot run these tests: cannot create namespaces:", err, "(run them as root with CAP_SYS_ADMIN, or allow unprivileged user namespaces)")
 		return 1
 	}
 	return 0
 }
 
-// mapTo has a process start in a new user namespace, in which one user and one group exist: uid
-// and gid there are the same as outsideUID and outsideGID in the namespace of the caller.
+// mapTo starts a process in a new user namespace with one user and one group.
+// uid and gid inside correspond to outsideUID and outsideGID of the caller's
+// namespace.
 func mapTo(attr *syscall.SysProcAttr, uid, gid, outsideUID, outsideGID int) {
 	attr.Cloneflags |= syscall.CLONE_NEWUSER
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: outsideUID, Size: 1}}
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: outsideGID, Size: 1}}
 }
 
-// prepare says early what is missing.
-func prepare() error {
+// checkInstalled fails if the npm packages are missing.
+func checkInstalled() error {
 	if _, err := os.Stat(filepath.Join(repository(), "test", "node_modules", ".installed")); err != nil {
 		return errors.New("the npm packages in test/node_modules are missing: run test/install.sh")
 	}
 	return nil
 }
 
-// arrive brings up loopback, and makes /run a folder that nobody else sees.
-func arrive() error {
+// setUpNamespaces brings up loopback and mounts a private /run.
+func setUpNamespaces() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
@@ -116,7 +118,7 @@ func arrive() error {
 	return nil
 }
 
-// repository is the folder of the gateway's module.
+// repository returns the root folder of the gateway's module.
 func repository() string {
 	dir, err := filepath.Abs("../..")
 	if err != nil {

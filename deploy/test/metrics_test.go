@@ -27,24 +27,25 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// targetLabels come from whoever scrapes: Prometheus itself, and the operator's
-// ServiceMonitor.
+// targetLabels are labels that the scraper adds: Prometheus itself, or the
+// operator with its ServiceMonitor.
 var targetLabels = []string{"job", "instance", "namespace", "pod", "service", "endpoint", "container"}
 
-// exposed is what gateways show: the values that each label of each metric has.
+// exposed has the metrics of running gateways: the values of each label of each
+// metric.
 type exposed map[string]map[string]map[string]bool
 
-// TestQueries holds every query of the dashboard and the alerts against what
-// running gateways expose after having been used in every way that a query is
-// about.
+// TestQueries checks every query of the dashboard, the alerts and the guide against
+// the metrics of running gateways, which were used in all ways that the queries
+// are about.
 func TestQueries(t *testing.T) {
-	seen := use(t)
+	seen := useGateways(t)
 	t.Run("alerts", func(t *testing.T) {
 		names := map[string]bool{}
 		for _, group := range alertsOf(t) {
 			for _, rule := range group.Rules {
 				if rule.Alert == "" || names[rule.Alert] {
-					t.Errorf("the alert %q has no name of its own", rule.Alert)
+					t.Errorf("the alert %q has no name or an ambiguous one", rule.Alert)
 				}
 				names[rule.Alert] = true
 				if rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" || rule.Labels["severity"] == "" {
@@ -54,7 +55,7 @@ func TestQueries(t *testing.T) {
 				for text := range maps.Values(rule.Annotations) {
 					for _, m := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(text, -1) {
 						if !slices.Contains(result, m[1]) {
-							t.Errorf("%s: an annotation names the label %s, which the result has not: it has %v", rule.Alert, m[1], result)
+							t.Errorf("%s: an annotation names the label %s, but the result has %v", rule.Alert, m[1], result)
 						}
 					}
 				}
@@ -74,7 +75,7 @@ func TestQueries(t *testing.T) {
 				result := seen.check(t, "panel "+p.Title, target.Expr)
 				for _, m := range regexp.MustCompile(`{{\s*(\w+)\s*}}`).FindAllStringSubmatch(target.LegendFormat, -1) {
 					if !slices.Contains(result, m[1]) {
-						t.Errorf("panel %s: the legend names the label %s, which the result has not: it has %v", p.Title, m[1], result)
+						t.Errorf("panel %s: the legend names the label %s, but the result has %v", p.Title, m[1], result)
 					}
 				}
 			}
@@ -92,7 +93,7 @@ func TestQueries(t *testing.T) {
 			seen.check(t, "variable "+v.Name, fmt.Sprintf("sum by (%s) (%s)", m[2], m[1]))
 		}
 		if queries < 20 {
-			t.Errorf("only %d queries were found", queries)
+			t.Errorf("found only %d queries", queries)
 		}
 	})
 }
@@ -149,24 +150,23 @@ func readDashboard(t *testing.T) dashboard {
 	return d
 }
 
-// use has two gateways do what the queries are about, and returns what both
-// expose.
-func use(t *testing.T) exposed {
+// useGateways has gateways do what the queries are about and returns their metrics.
+func useGateways(t *testing.T) exposed {
 	t.Helper()
 	serveDemo(t, 8081, 9091)
 	demo := "http://127.0.0.1:8081/mcp"
 	old := legacy(t, demo, "2025-03-26")
 	old.call("tools/list", map[string]any{})
 	old.call("tools/call", map[string]any{"name": "clock__now", "arguments": map[string]any{}})
-	// The answer has a link, which a client of this revision does not know.
+	// The result has a link, which this revision does not define.
 	old.call("tools/call", map[string]any{"name": "notes__add", "arguments": map[string]any{"title": "t", "body": "b"}})
-	// The prompt has a required argument.
+	// The prompt has a required argument, which is missing.
 	old.call("prompts/get", map[string]any{"name": "notes__summarize"})
 	old.call("tools/call", map[string]any{"name": "nobody__has", "arguments": map[string]any{}})
-	answered(t, demo, "cafe__order", map[string]any{"drink": "tea", "size": "small"})
+	callAndAnswer(t, demo, "cafe__order", map[string]any{"drink": "tea", "size": "small"})
 	crossOrigin(t, demo)
 
-	between := stumble(t, demo)
+	between := startFaultyProxy(t, demo)
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	chained := serveConfig(t, fmt.Sprintf(`
 listen: 127.0.0.1:8082
@@ -180,25 +180,25 @@ upstreams:
   absent: {url: "http://127.0.0.1:1/mcp"}
   odd: {url: "%s/mcp", era: legacy, validate_input: true, sanitize: [ansi]}
   mortal: {pin: true, command: sh, args: ["-c", 'echo $$ >"$1"; exec %s %s', sh, %q], env: {MEMORY_FILE_PATH: %q}, required: true}
-`, t.TempDir(), between.url, serveOdd(t), npm(".bin", "node"), npm("@modelcontextprotocol", "server-memory", "dist", "index.js"), pidFile, filepath.Join(t.TempDir(), "memory")), 9092, "PATH="+os.Getenv("PATH"))
+`, t.TempDir(), between.url, serveNonconforming(t), npm(".bin", "node"), npm("@modelcontextprotocol", "server-memory", "dist", "index.js"), pidFile, filepath.Join(t.TempDir(), "memory")), 9092, "PATH="+os.Getenv("PATH"))
 	chained.until("ready", func() bool { return status("http://127.0.0.1:9092/readyz") == http.StatusOK })
 	front := "http://127.0.0.1:8082/mcp"
 	modern(t, front, "tools/call", map[string]any{"name": "clock__now", "arguments": map[string]any{}})
 	for range 2 {
 		modern(t, front, "tools/call", map[string]any{"name": "clock__search", "arguments": map[string]any{"query": "berlin"}})
 	}
-	for _, n := range []any{1, "one"} { // the tool takes a number
+	for _, n := range []any{1, "one"} { // only the number is valid
 		modern(t, front, "tools/call", map[string]any{"name": "odd__say", "arguments": map[string]any{"n": n}})
 	}
 	for how, tool := range map[string]string{
-		"abort": "clock__now",  // is sent again, since it only reads
-		"gone":  "clock__now",  // begins a session anew
-		"break": "cafe__order", // must not be sent again
+		"abort": "clock__now",  // retried, because the tool is read-only
+		"gone":  "clock__now",  // retried in a new session
+		"break": "cafe__order", // must not be retried
 	} {
 		between.next.Store(how)
 		modern(t, front, "tools/call", map[string]any{"name": tool, "arguments": map[string]any{}})
 		if left := between.next.Load(); left != "" {
-			t.Fatalf("no call came for the fault %v", left)
+			t.Fatalf("no call met the fault %v", left)
 		}
 	}
 
@@ -209,7 +209,7 @@ telemetry: {audit: {file: %q}}
 auth: {mode: api-key, api_keys: [{id: ci, sha256: "`+sixtyFour+`"}]}
 upstreams: {absent: {url: "http://127.0.0.1:1/mcp"}}
 `, filepath.Join(t.TempDir(), "audit.jsonl")), 9093)
-	modern(t, "http://127.0.0.1:8083/mcp", "tools/list", map[string]any{}) // no proof
+	modern(t, "http://127.0.0.1:8083/mcp", "tools/list", map[string]any{}) // without credentials
 
 	seen := exposed{}
 	seen.scrape(t, "http://127.0.0.1:9093/metrics")
@@ -228,7 +228,7 @@ upstreams: {absent: {url: "http://127.0.0.1:1/mcp"}}
 	return seen
 }
 
-// crossOrigin sends what a page of another origin would.
+// crossOrigin sends a request as a page of another origin would.
 func crossOrigin(t *testing.T, url string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(`{}`))
@@ -243,24 +243,24 @@ func crossOrigin(t *testing.T, url string) {
 	}
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusForbidden {
-		t.Fatalf("a page of another origin gets %s", resp.Status)
+		t.Fatalf("a request from another origin gets %s", resp.Status)
 	}
 }
 
-// stumbler passes everything on to a gateway, save one call after it was told
-// how to fail it.
-type stumbler struct {
+// faultyProxy forwards everything to a gateway. It fails the next tools/call in the
+// way that next says.
+type faultyProxy struct {
 	url  string
 	next atomic.Value // string: "", abort, break or gone
 }
 
-func stumble(t *testing.T, target string) *stumbler {
+func startFaultyProxy(t *testing.T, target string) *faultyProxy {
 	t.Helper()
 	to, err := url.Parse(target)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := new(stumbler)
+	s := new(faultyProxy)
 	s.next.Store("")
 	proxy := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: to.Scheme, Host: to.Host}) },
@@ -293,9 +293,9 @@ func stumble(t *testing.T, target string) *stumbler {
 	return s
 }
 
-// serveOdd is a legacy server without sessions: one of its tools lacks what the
-// specification demands, the other answers with control sequences.
-func serveOdd(t *testing.T) string {
+// serveNonconforming serves a legacy server without sessions. One tool lacks a
+// required member, and the other answers with control sequences.
+func serveNonconforming(t *testing.T) string {
 	t.Helper()
 	results := map[string]string{
 		"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"odd","version":"1"}}`,
@@ -308,7 +308,7 @@ func serveOdd(t *testing.T) string {
 			Method string          `json:"method"`
 		}
 		switch err := json.NewDecoder(r.Body).Decode(&m); {
-		case err != nil: // GET
+		case err != nil: // a GET has no body
 			w.WriteHeader(http.StatusMethodNotAllowed)
 		case m.ID == nil:
 			w.WriteHeader(http.StatusAccepted)
@@ -324,7 +324,7 @@ func serveOdd(t *testing.T) string {
 	return server.URL
 }
 
-// scrape adds what a page of metrics shows.
+// scrape adds the metrics of one endpoint.
 func (e exposed) scrape(t *testing.T, url string) {
 	t.Helper()
 	resp, err := client.Get(url)
@@ -365,8 +365,8 @@ func (e exposed) scrape(t *testing.T, url string) {
 	}
 }
 
-// check parses a query, holds its metrics, labels and label values against what
-// is exposed, and returns the labels that its result may have.
+// check parses a query, checks its metrics, labels and label values against the
+// exposed metrics, and returns the labels that its result may have.
 func (e exposed) check(t *testing.T, where, query string) []string {
 	t.Helper()
 	query = strings.ReplaceAll(query, "$__rate_interval", "5m")
@@ -437,12 +437,12 @@ func (e exposed) labelsOf(expr parser.Node) []string {
 	return all
 }
 
-// checkGuide holds the guide for operators against what is exposed: every metric
-// and query in it is there, and every metric of the gateway's own is in it.
+// checkGuide checks the operations guide: every metric and query in it must be
+// exposed, and it must name every metric of the gateway.
 func (e exposed) checkGuide(t *testing.T, guide string) {
 	t.Helper()
 	for _, m := range regexp.MustCompile("(?ms)^```promql\n(.*?)^```$").FindAllStringSubmatch(guide, -1) {
-		e.check(t, "a query of the guide", m[1])
+		e.check(t, "query of the guide", m[1])
 	}
 	named := map[string]bool{}
 	for _, m := range regexp.MustCompile(`mcp_gateway_[a-z_]+({[a-z_]+="[^"]*"})?`).FindAllString(guide, -1) {
@@ -453,7 +453,7 @@ func (e exposed) checkGuide(t *testing.T, guide string) {
 		} else if e[name] != nil && matchers != "" {
 			label, _, _ := strings.Cut(matchers, "=")
 			if e[name][label] == nil {
-				t.Errorf("the guide names %s, and the metric has no label %s", m, label)
+				t.Errorf("the guide names %s, but the metric has no label %s", m, label)
 			}
 		}
 	}
@@ -476,7 +476,7 @@ func (e exposed) checkGuide(t *testing.T, guide string) {
 	}
 }
 
-// alertsOf are the groups of all files of rules.
+// alertsOf returns the groups of all rule files.
 func alertsOf(t *testing.T) []rulefmt.RuleGroup {
 	t.Helper()
 	var all []rulefmt.RuleGroup
@@ -490,7 +490,8 @@ func alertsOf(t *testing.T) []rulefmt.RuleGroup {
 	return all
 }
 
-// ruleFiles are those that prometheus.yml loads, as they are called here.
+// ruleFiles returns the rule files that prometheus.yml loads, as paths of the
+// repository.
 func ruleFiles(t *testing.T) []string {
 	t.Helper()
 	return []string{"deploy/prometheus/rules/mcp-gateway.yaml"}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// object is one of any kind, decoded into the type of its API.
+// object is an object of any kind, decoded into the type of its API.
 type object struct{ runtime.Object }
 
 func (o object) kind() string { return o.GetObjectKind().GroupVersionKind().Kind }
@@ -55,8 +55,8 @@ func newObject(apiVersion, kind string) runtime.Object {
 	return nil
 }
 
-// decodeAll decodes the documents of a file strictly: a field that the API does
-// not have, or one given twice, fails the test.
+// decodeAll decodes the documents of a file strictly. An unknown or duplicate field
+// fails the test.
 func decodeAll(t *testing.T, name, text string) []object {
 	t.Helper()
 	var objects []object
@@ -66,11 +66,11 @@ func decodeAll(t *testing.T, name, text string) []object {
 			t.Fatalf("%s: %v in\n%s", name, err, doc)
 		}
 		if kind == (meta.TypeMeta{}) && strings.TrimSpace(strings.ReplaceAll(doc, "---", "")) == "" {
-			continue // what is turned off leaves nothing behind
+			continue // a disabled object renders to an empty document
 		}
 		o := newObject(kind.APIVersion, kind.Kind)
 		if o == nil {
-			t.Fatalf("%s: an object of a kind that is not expected, %+v:\n%s", name, kind, doc)
+			t.Fatalf("%s: unexpected kind of object %+v:\n%s", name, kind, doc)
 		}
 		if err := yaml.UnmarshalStrict([]byte(doc), o); err != nil {
 			t.Fatalf("%s: %s: %v in\n%s", name, kind.Kind, err, doc)

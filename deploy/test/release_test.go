@@ -25,14 +25,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// release is what the chart made, sorted by what the checks ask for.
+// release is the output of the chart, sorted for the checks.
 type release struct {
 	t          *testing.T
 	objects    []object
 	notes      string
 	deployment *apps.Deployment
 	services   map[string]*core.Service // by name
-	config     *core.ConfigMap          // the one that holds gateway.yaml
+	config     *core.ConfigMap          // contains gateway.yaml
 }
 
 func newRelease(t *testing.T, objects []object, notes string) *release {
@@ -67,7 +67,7 @@ func find[T any](r *release) []T {
 	return found
 }
 
-// pod is the pod that the Deployment makes; gateway its container.
+// pod returns the pod template of the Deployment.
 func (r *release) pod() core.PodSpec { return r.deployment.Spec.Template.Spec }
 
 func (r *release) gateway() core.Container {
@@ -80,7 +80,7 @@ func (r *release) gateway() core.Container {
 	return core.Container{}
 }
 
-// port returns the number of the gateway's port of that name.
+// port returns the number of the gateway's port of this name.
 func (r *release) port(name string) int {
 	r.t.Helper()
 	for _, p := range r.gateway().Ports {
@@ -105,13 +105,13 @@ func (r *release) checkNames() {
 			r.t.Errorf("%s: %s", id, problem)
 		}
 		if ns := o.meta().GetNamespace(); ns != "" {
-			r.t.Errorf("%s names the namespace %s, which is the release's affair", id, ns)
+			r.t.Errorf("%s names the namespace %s, which the release must decide", id, ns)
 		}
 	}
 }
 
-// checkLabels: labels are valid, everything that selects pods selects the
-// gateway's, and by what never changes.
+// checkLabels checks that labels are valid, and that every selector of pods selects
+// the gateway's pods by labels that never change.
 func (r *release) checkLabels() {
 	pod := r.deployment.Spec.Template.Labels
 	for _, o := range r.objects {
@@ -151,8 +151,8 @@ func includes(all, some map[string]string) bool {
 	return true
 }
 
-// checkPod: what Kubernetes calls restricted, no token, probes at the admin port,
-// volumes that are there, and time enough to end.
+// checkPod checks the pod security standard, that no token is mounted, the probes,
+// the volumes, and that the grace period covers the drain.
 func (r *release) checkPod() {
 	pod, gateway := r.pod(), r.gateway()
 	checkRestricted(r.t, pod)
@@ -189,8 +189,8 @@ func (r *release) checkPod() {
 	}
 }
 
-// checkRestricted holds a pod against the pod security standard "restricted", and
-// against what it has beyond: no writable root, no token, bounded memory.
+// checkRestricted checks a pod against the pod security standard "restricted" and
+// against stricter rules: a read-only root, no token, bounded memory.
 func checkRestricted(t *testing.T, pod core.PodSpec) {
 	t.Helper()
 	if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
@@ -214,8 +214,8 @@ func checkRestricted(t *testing.T, pod core.PodSpec) {
 	}
 }
 
-// checkVolumes: every mount has its volume, names are given once, and no two
-// containers of the pod want one port.
+// checkVolumes checks that every mount has a volume, that names are unique, and
+// that no two containers of the pod use one port.
 func checkVolumes(t *testing.T, pod core.PodSpec) {
 	t.Helper()
 	volumes, used, ports := map[string]bool{}, map[string]bool{}, map[int32]string{}
@@ -234,7 +234,7 @@ func checkVolumes(t *testing.T, pod core.PodSpec) {
 		paths := map[string]bool{}
 		for _, m := range c.VolumeMounts {
 			if !volumes[m.Name] || paths[m.MountPath] {
-				t.Errorf("%s mounts %s at %s: no such volume, or something is there already", c.Name, m.Name, m.MountPath)
+				t.Errorf("%s mounts %s at %s: no such volume, or the path is taken", c.Name, m.Name, m.MountPath)
 			}
 			paths[m.MountPath], used[m.Name] = true, true
 		}
@@ -247,7 +247,7 @@ func checkVolumes(t *testing.T, pod core.PodSpec) {
 	}
 	for name := range volumes {
 		if !used[name] {
-			t.Errorf("the volume %s is mounted by nobody", name)
+			t.Errorf("no container mounts the volume %s", name)
 		}
 	}
 }
@@ -255,7 +255,7 @@ func checkVolumes(t *testing.T, pod core.PodSpec) {
 func (r *release) checkServices() {
 	mcp, metrics := r.services[r.deployment.Name], r.services[r.deployment.Name+"-metrics"]
 	if mcp == nil || metrics == nil {
-		r.t.Fatalf("services %v, want that of MCP and that of metrics", slices.Collect(maps.Keys(r.services)))
+		r.t.Fatalf("services %v, want one for MCP and one for metrics", slices.Collect(maps.Keys(r.services)))
 	}
 	for s, port := range map[*core.Service]string{mcp: "mcp", metrics: "admin"} {
 		if len(s.Spec.Ports) != 1 || s.Spec.Ports[0].TargetPort != intstr.FromString(port) || s.Spec.Ports[0].Name != port {
@@ -263,15 +263,15 @@ func (r *release) checkServices() {
 		}
 	}
 	if metrics.Spec.ClusterIP != core.ClusterIPNone {
-		r.t.Error("the metrics of one replica are not to be told from another's: the Service is not headless")
+		r.t.Error("the metrics Service is not headless: Prometheus cannot tell the replicas apart")
 	}
 	if a := mcp.Spec.SessionAffinity; a != "" && (a != core.ServiceAffinityClientIP || mcp.Spec.SessionAffinityConfig.ClientIP.TimeoutSeconds == nil) {
 		r.t.Errorf("session affinity %+v", mcp.Spec)
 	}
 }
 
-// checkRoutes: what leads to the Service leads to its port, and does not cut or
-// buffer event streams.
+// checkRoutes checks that routes lead to the port of the Service, and that they
+// neither cut nor buffer event streams.
 func (r *release) checkRoutes() {
 	mcp := r.services[r.deployment.Name]
 	for _, i := range find[*networking.Ingress](r) {
@@ -298,14 +298,14 @@ func (r *release) checkRoutes() {
 				r.t.Errorf("the HTTPRoute cuts event streams: %+v", rule.Timeouts)
 			}
 			if rule.Retry != nil {
-				r.t.Errorf("the HTTPRoute sends calls again: %+v", rule.Retry)
+				r.t.Errorf("the HTTPRoute retries calls: %+v", rule.Retry)
 			}
 		}
 	}
 }
 
-// checkNetworkPolicy: in come only MCP and admin, out go DNS and what the
-// configuration connects to.
+// checkNetworkPolicy checks that the policy admits traffic to MCP and admin only,
+// and lets the gateway out to DNS and to the hosts of the configuration.
 func (r *release) checkNetworkPolicy() {
 	policies := find[*networking.NetworkPolicy](r)
 	if len(policies) != 1 {
@@ -314,10 +314,10 @@ func (r *release) checkNetworkPolicy() {
 	p := policies[0]
 	for _, rule := range p.Spec.Ingress {
 		if len(rule.From) == 0 {
-			r.t.Errorf("everyone is let in: %+v", rule)
+			r.t.Errorf("a rule admits every source: %+v", rule)
 		}
 		if len(rule.Ports) != 1 || !slices.Contains([]string{"mcp", "admin"}, rule.Ports[0].Port.StrVal) {
-			r.t.Errorf("a rule lets in to %+v, want one named port of the gateway's", rule.Ports)
+			r.t.Errorf("a rule admits traffic to %+v, want one named port of the gateway", rule.Ports)
 		}
 	}
 	var got []int
@@ -338,30 +338,30 @@ func (r *release) checkNetworkPolicy() {
 		want[port] = true
 	}
 	if strings.Contains(r.config.Data["gateway.yaml"], "command:") || len(r.pod().InitContainers) > 0 {
-		want[443] = true // packages
+		want[443] = true // package registries
 	}
 	if r.deployment.Name == "gw" {
-		want[9000] = true // named by the values
+		want[9000] = true // from the values
 	}
 	slices.Sort(got)
 	if !slices.Equal(slices.Compact(got), slices.Sorted(maps.Keys(want))) {
-		r.t.Errorf("the policy lets out to the ports %v, want %v", got, slices.Sorted(maps.Keys(want)))
+		r.t.Errorf("the policy allows egress to the ports %v, want %v", got, slices.Sorted(maps.Keys(want)))
 	}
 }
 
 func (r *release) checkScale() {
 	scalers := find[*autoscaling.HorizontalPodAutoscaler](r)
 	if (len(scalers) == 1) != (r.deployment.Spec.Replicas == nil) {
-		r.t.Errorf("%d autoscalers, and the Deployment has replicas %v: one of them decides", len(scalers), r.deployment.Spec.Replicas)
+		r.t.Errorf("%d autoscalers, but the Deployment has replicas %v: exactly one of them must decide", len(scalers), r.deployment.Spec.Replicas)
 	}
 	for _, s := range scalers {
 		if ref := s.Spec.ScaleTargetRef; ref.Kind != "Deployment" || ref.APIVersion != "apps/v1" || ref.Name != r.deployment.Name {
 			r.t.Errorf("the autoscaler scales %+v", ref)
 		}
 		if c := s.Spec.Metrics[0].ContainerResource; c == nil || c.Container != r.gateway().Name {
-			r.t.Errorf("the autoscaler looks at %+v", s.Spec.Metrics)
+			r.t.Errorf("the autoscaler uses %+v", s.Spec.Metrics)
 		} else if _, ok := r.gateway().Resources.Requests[c.Name]; !ok {
-			r.t.Errorf("the autoscaler looks at a share of %s, of which the gateway requests none", c.Name)
+			r.t.Errorf("the autoscaler uses the utilization of %s, which the gateway does not request", c.Name)
 		}
 	}
 	several := len(scalers) == 1 || *r.deployment.Spec.Replicas > 1
@@ -374,10 +374,10 @@ func (r *release) checkMonitoring() {
 	metrics := r.services[r.deployment.Name+"-metrics"]
 	for _, m := range find[*monitoring.ServiceMonitor](r) {
 		if !includes(metrics.Labels, m.Spec.Selector.MatchLabels) || includes(r.services[r.deployment.Name].Labels, m.Spec.Selector.MatchLabels) {
-			r.t.Errorf("the ServiceMonitor selects %v, want the metrics' Service alone: %v", m.Spec.Selector.MatchLabels, metrics.Labels)
+			r.t.Errorf("the ServiceMonitor selects %v, want the metrics Service only: %v", m.Spec.Selector.MatchLabels, metrics.Labels)
 		}
 		if len(m.Spec.Endpoints) != 1 || m.Spec.Endpoints[0].Port != metrics.Spec.Ports[0].Name {
-			r.t.Errorf("the ServiceMonitor asks %+v", m.Spec.Endpoints)
+			r.t.Errorf("the ServiceMonitor scrapes %+v", m.Spec.Endpoints)
 		}
 	}
 	for _, rule := range find[*monitoring.PrometheusRule](r) {
@@ -386,19 +386,19 @@ func (r *release) checkMonitoring() {
 			r.t.Fatal(err)
 		}
 		if !reflect.DeepEqual(rule.Spec, want) || len(want.Groups) == 0 {
-			r.t.Error("the PrometheusRule has other alerts than deploy/prometheus")
+			r.t.Error("the alerts of the PrometheusRule differ from deploy/prometheus")
 		}
 	}
 	for _, m := range find[*core.ConfigMap](r) {
 		if text, ok := m.Data["mcp-gateway.json"]; ok && strings.TrimSpace(text) != strings.TrimSpace(string(read(r.t, "deploy/grafana/dashboards/mcp-gateway.json"))) {
-			r.t.Error("the ConfigMap's dashboard differs from that in deploy/grafana")
+			r.t.Error("the dashboard of the ConfigMap differs from deploy/grafana")
 		}
 	}
 }
 
-// checkGateway runs the gateway as the pod would: with the ConfigMap's
-// configuration, the Secrets' files and variables, and asks it at the ports that
-// the Deployment names. No program that an upstream names is there to be started.
+// checkGateway runs the gateway as the pod would: with the configuration of the
+// ConfigMap and the files and variables of the Secrets. It sends requests to the
+// ports of the Deployment. The programs of stdio upstreams are not installed.
 func (r *release) checkGateway() {
 	mounted := map[string]string{}
 	for _, m := range r.gateway().VolumeMounts {
@@ -412,7 +412,7 @@ func (r *release) checkGateway() {
 		switch {
 		case v.ConfigMap != nil && v.ConfigMap.Name == r.config.Name:
 			if file := r.gateway().Args; !slices.Equal(file, []string{"run", "-c", mounted[v.Name] + "/gateway.yaml"}) {
-				r.t.Errorf("the ConfigMap is mounted at %s, and the gateway reads %v", mounted[v.Name], file)
+				r.t.Errorf("the ConfigMap is mounted at %s, but the gateway reads %v", mounted[v.Name], file)
 			}
 		case v.Projected != nil:
 			for _, source := range v.Projected.Sources {
@@ -430,10 +430,10 @@ func (r *release) checkGateway() {
 	p := serveConfig(r.t, r.config.Data["gateway.yaml"], r.port("admin"), env...)
 	mcp := fmt.Sprintf("http://127.0.0.1:%d/mcp", r.port("mcp"))
 	if got := status(mcp); got == 0 || got == http.StatusNotFound {
-		r.t.Errorf("GET %s: status %d: MCP is not served at the port mcp", mcp, got)
+		r.t.Errorf("GET %s: status %d: the port mcp does not serve MCP", mcp, got)
 	}
 	p.stop()
 	if remark := regexp.MustCompile(`gateway\.yaml:\d+:\d+: [^"]*`).FindString(p.out.String()); remark != "" {
-		r.t.Errorf("the gateway remarks on its configuration: %s", remark)
+		r.t.Errorf("the gateway logs a problem of its configuration: %s", remark)
 	}
 }

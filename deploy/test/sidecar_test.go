@@ -19,12 +19,12 @@ import (
 	networking "k8s.io/api/networking/v1"
 )
 
-// TestSidecar runs what deploy/sidecar describes: the upstream server, the gateway
-// and the agent, each as its container's command starts it, in their order.
+// TestSidecar runs the programs of deploy/sidecar in their order: the upstream
+// server, the gateway and the agent, each with its container's command.
 func TestSidecar(t *testing.T) {
 	var job *batch.Job
 	configs := map[string]*core.ConfigMap{}
-	var closed map[string]string // the labels of pods that nobody is let in to
+	var closed map[string]string // labels of pods that admit no traffic
 	for _, o := range decodeAll(t, "sidecar.yaml", string(read(t, "deploy/sidecar/sidecar.yaml"))) {
 		switch o := o.Object.(type) {
 		case *batch.Job:
@@ -43,12 +43,12 @@ func TestSidecar(t *testing.T) {
 	pod := job.Spec.Template.Spec
 	// The upstream server listens on every address of the pod.
 	if len(closed) == 0 || !maps.Equal(closed, job.Spec.Template.Labels) {
-		t.Errorf("nobody is kept from the pods %v, and the agent's has the labels %v", closed, job.Spec.Template.Labels)
+		t.Errorf("the network policy protects the pods %v, but the agent's pod has the labels %v", closed, job.Spec.Template.Labels)
 	}
 	checkRestricted(t, pod)
 	checkVolumes(t, pod)
 
-	// What is mounted from ConfigMaps, by the paths in a container.
+	// mounted returns the content of mounted ConfigMaps by path in the container.
 	mounted := func(c core.Container) map[string]string {
 		files := map[string]string{}
 		for _, m := range c.VolumeMounts {
@@ -56,7 +56,7 @@ func TestSidecar(t *testing.T) {
 				if v.Name == m.Name && v.ConfigMap != nil {
 					config := configs[v.ConfigMap.Name]
 					if config == nil {
-						t.Fatalf("the volume %s is of the ConfigMap %s, which is not there", v.Name, v.ConfigMap.Name)
+						t.Fatalf("the volume %s is of the ConfigMap %s, which does not exist", v.Name, v.ConfigMap.Name)
 					}
 					for name, text := range config.Data {
 						files[m.MountPath+"/"+name] = text
@@ -74,7 +74,7 @@ func TestSidecar(t *testing.T) {
 
 	config := mounted(gw)[gw.Args[2]]
 	if config == "" || !slices.Equal(gw.Args[:2], []string{"run", "-c"}) {
-		t.Fatalf("the gateway reads %v, and has %v", gw.Args, mounted(gw))
+		t.Fatalf("the gateway reads %v, but has %v", gw.Args, mounted(gw))
 	}
 	admin := int(gw.Ports[0].ContainerPort)
 	if !strings.Contains(config, "listen: 127.0.0.1:8080") {
@@ -83,15 +83,14 @@ func TestSidecar(t *testing.T) {
 	p := serveConfig(t, config, admin)
 	for name, probe := range map[string]*core.Probe{"startup": gw.StartupProbe, "liveness": gw.LivenessProbe} {
 		if probe.HTTPGet.Port.String() != gw.Ports[0].Name {
-			t.Fatalf("the %s probe asks the port %v", name, probe.HTTPGet.Port)
+			t.Fatalf("the %s probe uses the port %v", name, probe.HTTPGet.Port)
 		}
 		p.until(name, func() bool {
 			return status(fmt.Sprintf("http://127.0.0.1:%d%s", admin, probe.HTTPGet.Path)) == http.StatusOK
 		})
 	}
 
-	// The agent's script, with the npm packages of the tests in place of those that
-	// npm would install.
+	// The agent's script runs with the npm packages of the tests.
 	script := agent.Args[0]
 	if want := "@modelcontextprotocol/client@"; !strings.Contains(script, want) {
 		t.Fatalf("the agent does not install %s…: %s", want, script)
@@ -113,21 +112,21 @@ func TestSidecar(t *testing.T) {
 	cmd.Env = append(environment(agent), "PATH="+bin+":"+npm(".bin")+":/usr/bin:/bin")
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "everything__echo: ") || !strings.Contains(string(out), "> Echo: hello") {
-		t.Errorf("the agent says %v:\n%s", err, out)
+		t.Errorf("the agent ended with %v:\n%s", err, out)
 	}
 	if grace := *pod.TerminationGracePeriodSeconds; grace < 25 {
-		t.Errorf("the grace period is %d s, and drain_timeout 20 s", grace)
+		t.Errorf("the grace period is %d s; want at least 25 s for a drain_timeout of 20 s", grace)
 	}
 }
 
-// TestChartSidecarUpstream: the server in the gateway's pod listens where the
-// configuration says.
+// TestChartSidecarUpstream checks that the server in the gateway's pod listens at
+// the address of the configuration.
 func TestChartSidecarUpstream(t *testing.T) {
 	r := mustRender(t, "gateway", string(read(t, chartDir, "values-sidecar.yaml")))
 	upstream := r.pod().InitContainers[0]
 	port := int(upstream.Ports[0].ContainerPort)
 	if upstream.StartupProbe.TCPSocket.Port.StrVal != upstream.Ports[0].Name {
-		t.Errorf("the probe asks the port %v", upstream.StartupProbe.TCPSocket.Port)
+		t.Errorf("the probe uses the port %v", upstream.StartupProbe.TCPSocket.Port)
 	}
 	startNPX(t, upstream.Command, environment(upstream), port)
 	p := serveConfig(t, r.config.Data["gateway.yaml"], r.port("admin"))
@@ -147,8 +146,8 @@ func environment(c core.Container) []string {
 	return env
 }
 
-// startNPX starts what `npx -y PACKAGE@VERSION ARGS` would, from the packages that
-// are installed here, and waits until it listens on a port.
+// startNPX starts the program of `npx -y PACKAGE@VERSION ARGS` from the installed
+// packages, and waits until it listens on a port.
 func startNPX(t *testing.T, command, env []string, port int) {
 	t.Helper()
 	if len(command) < 3 || command[0] != "npx" || command[1] != "-y" {
@@ -167,7 +166,7 @@ func startNPX(t *testing.T, command, env []string, port int) {
 	})
 }
 
-// resolve makes a name one of loopback, in this mount namespace.
+// resolve makes a host name resolve to loopback in this mount namespace.
 func resolve(t *testing.T, name string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "hosts")
@@ -182,7 +181,7 @@ func resolve(t *testing.T, name string) {
 	})
 }
 
-// statusFor is that of the answer to a POST for a Host.
+// statusFor returns the status of a POST with this Host header.
 func statusFor(t *testing.T, url, host string) int {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader("{}"))
