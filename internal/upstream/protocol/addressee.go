@@ -5,7 +5,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// addressee returns the call that a message belongs to which came in no call's
+// Addressee returns the call that a message belongs to which came in no call's
 // stream, nil for none that is certain: what belongs to one client must never be
 // shown to another.
 //
@@ -32,7 +32,7 @@ func (c *Config) Addressee(t *PendingCalls, m wire.Message) *call.Call {
 	return to
 }
 
-// progress passes a progress notification to the client whose call it belongs to.
+// Progress passes a progress notification to the client whose call it belongs to.
 // A task goes on after its call has been answered, and so does its progress, under
 // the token of that call (2025-11-25, basic/utilities/tasks, "Task Progress
 // Notifications").

@@ -24,7 +24,7 @@ type BackgroundTasks struct {
 // many wait takes nothing in, and clients could make more and more of them.
 const MaxBackgroundTasks = 256
 
-// start runs f in a goroutine of its own, with a context that ends after
+// Start runs f in a goroutine of its own, with a context that ends after
 // errandTime, or does nothing when the conversation is over or too many are under
 // way.
 func (e *BackgroundTasks) Start(f func(ctx context.Context)) {
@@ -44,7 +44,7 @@ func (e *BackgroundTasks) Start(f func(ctx context.Context)) {
 	})
 }
 
-// finish lets no more errands start and waits for those that run. It is called
+// Finish lets no more errands start and waits for those that run. It is called
 // after the connections were closed, which ends them at once.
 func (e *BackgroundTasks) Finish() {
 	e.mu.Lock()

@@ -22,16 +22,16 @@ const (
 	SteadyAfter = 10 * time.Second
 )
 
-// backoff tells how long to wait between attempts.
+// Backoff tells how long to wait between attempts.
 type Backoff struct {
 	failures int
 	since    time.Time // of the first failure
 }
 
-// reset begins anew, after a success.
+// Reset begins anew, after a success.
 func (b *Backoff) Reset() { *b = Backoff{} }
 
-// next returns the pause after one more failure: up to a half shorter than its
+// Next returns the pause after one more failure: up to a half shorter than its
 // nominal length, so that connectors which failed together do not come back
 // together.
 func (b *Backoff) Next(now time.Time) time.Duration {

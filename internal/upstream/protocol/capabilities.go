@@ -22,7 +22,7 @@ func GatewayCapabilities(roots bool) wire.Raw {
 	return caps
 }
 
-// callCapabilities is what a modern request for a client declares: what the
+// CallCapabilities is what a modern request for a client declares: what the
 // client declared, without the context of sampling and without extensions that the
 // gateway does not relay.
 func CallCapabilities(c *call.Client) wire.Raw {
@@ -67,7 +67,7 @@ func canElicit(c *call.Client, mode string) bool {
 	return c.Can("elicitation", mode) || (!named && mode == "form")
 }
 
-// declares reports whether a server's capabilities hold the one at this path as
+// Declares reports whether a server's capabilities hold the one at this path as
 // an object or as true.
 func Declares(capabilities wire.Raw, path ...string) bool {
 	v := wire.ValueOf(capabilities).Get(path...)
@@ -129,7 +129,7 @@ func elicitModes(c *call.Client) []string {
 	return modes
 }
 
-// extensionsOf returns the extensions that a client declared and that legacy sessions
+// ExtensionsOf returns the extensions that a client declared and that legacy sessions
 // can carry, in the order of their names, nil for none.
 func ExtensionsOf(c *call.Client) wire.Raw {
 	declared := wire.ValueOf(c.Capabilities).Get("extensions")

@@ -130,7 +130,7 @@ func (s *Stream) Await(ctx context.Context) {
 // Opened reports whether Await did not wait for this first stream.
 func (s *Stream) Opened() (late bool) { return s.late.Swap(false) }
 
-// settle notes that it is known whether there is a stream.
+// Settle notes that it is known whether there is a stream.
 func (s *Stream) Settle() { s.once.Do(func() { close(s.known) }) }
 
 // Dialer opens conversations with one configured server.

@@ -7,7 +7,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// initializeCall is the request that opens a legacy session. It proposes the
+// InitializeCall is the request that opens a legacy session. It proposes the
 // newest legacy revision.
 func (s *Identity) InitializeCall() *call.Call {
 	params := wire.SetMember(wire.Raw(`{}`), "protocolVersion", wire.String(string(wire.LatestLegacy)))
@@ -16,7 +16,7 @@ func (s *Identity) InitializeCall() *call.Call {
 	return &call.Call{Method: wire.MethodInitialize, Params: s.tellVia(params), Back: NoClient{}}
 }
 
-// readInitialize reads the result of initialize. The error is for an operator.
+// ReadInitialize reads the result of initialize. The error is for an operator.
 func ReadInitialize(result wire.Raw) (Hello, error) {
 	root := wire.ValueOf(result)
 	version, ok := root.Get("protocolVersion").Text()

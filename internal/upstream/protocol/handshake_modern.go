@@ -21,7 +21,7 @@ func NewIdentity(c *Config) Identity {
 	return Identity{info: doc, capabilities: c.Owner.Capabilities(), via: c.Loops.Via()}
 }
 
-// params returns the params of a flight as the server shall see them: with a
+// Params returns the params of a flight as the server shall see them: with a
 // progress token of ours in the place of the client's, and for modern revisions
 // with the metadata that every request carries (2026-07-28, basic, "_meta").
 // The result is an object, or nil when there is nothing to say.
@@ -96,7 +96,7 @@ func (s *Identity) appendMeta(out []byte, rev wire.Revision, c *call.Call) wire.
 	return append(out, '}')
 }
 
-// discoverCall is the request that tells what a modern server is.
+// DiscoverCall is the request that tells what a modern server is.
 func (s *Identity) DiscoverCall() *call.Call {
 	c := &call.Call{Method: wire.MethodDiscover, Back: NoClient{}}
 	if s.via != "" {
@@ -114,7 +114,7 @@ func (s *Identity) tellVia(params wire.Raw) wire.Raw {
 	return wire.SetMember(params, "_meta", wire.SetMember(wire.Raw(`{}`), MetaVia, wire.String(s.via)))
 }
 
-// readDiscover reads the result of server/discover. The revisions are those
+// ReadDiscover reads the result of server/discover. The revisions are those
 // that the server lists, known here or not; Hello.Revision is left to the
 // caller. The error says what is wrong with the result.
 func ReadDiscover(result wire.Raw) (Hello, []wire.Revision, error) {
@@ -165,7 +165,7 @@ func UnknownRevisions(listed []wire.Revision) error {
 	return fmt.Errorf("the server speaks the revisions %.40q; the gateway speaks %q", listed, known)
 }
 
-// supportedBy returns the revisions that an UnsupportedProtocolVersionError
+// SupportedBy returns the revisions that an UnsupportedProtocolVersionError
 // lists, nil for every other error.
 func SupportedBy(err *wire.Error) []wire.Revision {
 	if err.Code != wire.CodeUnsupportedRev {
@@ -189,7 +189,7 @@ func Newest(era wire.Era, listed []wire.Revision) wire.Revision {
 	return ""
 }
 
-// subscriptionOf returns the id of the subscription that a notification belongs
+// SubscriptionOf returns the id of the subscription that a notification belongs
 // to, the zero ID when it names none.
 func SubscriptionOf(params wire.Raw) wire.ID {
 	return wire.IDOf(string(wire.ValueOf(params).Get("_meta", wire.MetaSubscriptionID).Raw()))

@@ -82,7 +82,7 @@ func ListFilter(capabilities wire.Raw) wire.Raw {
 
 func (f *Listener) HasLists() bool { return string(f.Lists) != `{}` }
 
-// begin opens the subscription to changes of lists before run does, so that it
+// Begin opens the subscription to changes of lists before run does, so that it
 // is under way before any list is asked for.
 func (f *Listener) Begin(ctx context.Context) (err error) {
 	if f.HasLists() {
@@ -122,7 +122,7 @@ func (acknowledgement) Ask(ctx context.Context, method string, params wire.Raw) 
 	return NoClient{}.Ask(ctx, method, params)
 }
 
-// listen subscribes to these resources in the place of those before, and
+// Listen subscribes to these resources in the place of those before, and
 // returns the ones that the server has acknowledged. On errors, which are those
 // of [Conn], everything stays as it was.
 func (f *Listener) Listen(ctx context.Context, uris []string) ([]string, error) {
@@ -144,7 +144,7 @@ func (f *Listener) Listen(ctx context.Context, uris []string) ([]string, error) 
 	}
 }
 
-// run keeps the subscription open until ctx ends. It is called once, and
+// Run keeps the subscription open until ctx ends. It is called once, and
 // returns when nothing of the feed is under way.
 func (f *Listener) Run(ctx context.Context) {
 	defer close(f.over)
@@ -364,7 +364,7 @@ func orLost(err error) error {
 	return err
 }
 
-// updatedParams are the params of the notification that a resource has changed.
+// UpdatedParams are the params of the notification that a resource has changed.
 func UpdatedParams(uri string) wire.Raw {
 	return wire.SetMember(wire.Raw(`{}`), "uri", wire.String(uri))
 }

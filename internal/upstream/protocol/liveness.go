@@ -19,7 +19,7 @@ const (
 	probeGap = time.Minute
 )
 
-// liveness tells whether the server of a conversation is alive. The zero value is ready
+// Liveness tells whether the server of a conversation is alive. The zero value is ready
 // for use; the methods may be called by many goroutines at once.
 type Liveness struct {
 	Received atomic.Uint64 // counts what came from the server

@@ -44,7 +44,7 @@ func NewPendingCalls() *PendingCalls {
 	return &PendingCalls{open: make(map[wire.ID]*PendingCall)}
 }
 
-// begin enters a call. It fails with a *CallError when the conversation is over.
+// Begin enters a call. It fails with a *CallError when the conversation is over.
 // The caller ends the flight with [PendingCalls.end].
 func (t *PendingCalls) Begin(c *call.Call) (*PendingCall, error) {
 	f := &PendingCall{
@@ -64,7 +64,7 @@ func (t *PendingCalls) Begin(c *call.Call) (*PendingCall, error) {
 	return f, nil
 }
 
-// end takes the flight out of the table. What the server says of it later is
+// End takes the flight out of the table. What the server says of it later is
 // dropped.
 func (t *PendingCalls) End(f *PendingCall) {
 	t.mu.Lock()
@@ -72,7 +72,7 @@ func (t *PendingCalls) End(f *PendingCall) {
 	t.mu.Unlock()
 }
 
-// deliver hands a response to the flight that waits for it, and reports whether
+// Deliver hands a response to the flight that waits for it, and reports whether
 // there was one: the answer to a request that was cancelled has none.
 func (t *PendingCalls) Deliver(m wire.Message) bool {
 	t.mu.Lock()
@@ -86,7 +86,7 @@ func (t *PendingCalls) Deliver(m wire.Message) bool {
 	return true
 }
 
-// fail ends one flight with a fault, unless it has an answer already.
+// Fail ends one flight with a fault, unless it has an answer already.
 func (t *PendingCalls) Fail(f *PendingCall, err *CallError) {
 	t.mu.Lock()
 	_, open := t.open[f.ID]
@@ -97,7 +97,7 @@ func (t *PendingCalls) Fail(f *PendingCall, err *CallError) {
 	}
 }
 
-// progress passes a progress notification to the client whose call it belongs
+// Progress passes a progress notification to the client whose call it belongs
 // to, under the token that the client gave. One of a call that is not in
 // flight is left to the caller, to whom false is returned; one of a call that
 // asked for none is dropped.
@@ -120,7 +120,7 @@ func notifyProgress(c *call.Call, params wire.Raw, token wire.Value, own wire.Ra
 	c.Back.Notify(wire.NoteProgress, e.Bytes())
 }
 
-// owner returns the call that a message belongs to which does not say so
+// Owner returns the call that a message belongs to which does not say so
 // itself: when every client's call in flight comes from one client, the
 // youngest of them that is no look at a task, which is over too soon, else nil.
 // What belongs to one client must never be shown to another, so nothing is guessed.
@@ -187,7 +187,7 @@ func (t *PendingCalls) waitingFor(task string) *call.Call {
 	return found.Call
 }
 
-// close ends every flight with a fault, and lets no more begin.
+// Close ends every flight with a fault, and lets no more begin.
 func (t *PendingCalls) Close(cause error) {
 	t.mu.Lock()
 	if t.over == nil {
@@ -204,14 +204,14 @@ func (t *PendingCalls) Close(cause error) {
 // reasonLost is what a client reads when a conversation ended under its call.
 const ReasonConnectionLost = "the connection to the server was lost"
 
-// get returns the flight with this id, nil when there is none.
+// Get returns the flight with this id, nil when there is none.
 func (t *PendingCalls) Get(id wire.ID) *PendingCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.open[id]
 }
 
-// wantsLog reports whether a log message has at least the level that a call asked
+// WantsLog reports whether a log message has at least the level that a call asked
 // for. A message with an unknown level passes if the call asked for any.
 func WantsLog(least wire.Level, params wire.Raw) bool {
 	if least == wire.LevelNone {

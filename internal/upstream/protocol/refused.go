@@ -34,7 +34,7 @@ func (c *Config) unowned(t *PendingCalls, method string) {
 		zap.Int("clients", clients), zap.Int("calls", calls), zap.Int("calls_that_wait_for_their_client", asking), zap.String("help", help))
 }
 
-// newRefusals bounds how often [Config.unowned] logs.
+// NewRefusals bounds how often [Config.unowned] logs.
 func NewRefusals() *rate.Limiter { return rate.NewLimiter(rate.Limit(0.1), 5) }
 
 // askState is a back channel that knows whether a request of the server waits for its

@@ -40,7 +40,7 @@ type ServerRequests struct {
 	wg      sync.WaitGroup
 }
 
-// serve answers the request m, which belongs to the call c, or to none when c
+// Serve answers the request m, which belongs to the call c, or to none when c
 // is nil. It returns at once; the answer goes out through send until ctx ends.
 // It must not be called after or together with [ServerRequests.wait].
 func (a *ServerRequests) Serve(ctx context.Context, m wire.Message, c *call.Call) {
@@ -83,7 +83,7 @@ func (a *ServerRequests) Serve(ctx context.Context, m wire.Message, c *call.Call
 	})
 }
 
-// cancelled takes a notifications/cancelled of the server: the question with
+// Cancelled takes a notifications/cancelled of the server: the question with
 // that id is not to be answered any more. It reports whether there was one.
 func (a *ServerRequests) Cancelled(params wire.Raw) bool {
 	id := wire.IDOf(string(wire.ValueOf(params).Get("requestId").Raw()))
@@ -105,7 +105,7 @@ func (a *ServerRequests) settle(id wire.ID) {
 	}
 }
 
-// wait returns when no answer is under way any more. The context that was given
+// Wait returns when no answer is under way any more. The context that was given
 // to serve must have ended.
 func (a *ServerRequests) Wait() { a.wg.Wait() }
 

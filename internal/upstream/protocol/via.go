@@ -23,7 +23,7 @@ const (
 	VariableVia = "MCP_GATEWAY_VIA"
 )
 
-// viaOf returns what the headers of a request or an answer say.
+// ViaOf returns what the headers of a request or an answer say.
 func ViaOf(h http.Header) string { return strings.Join(h[HeaderVia], ",") }
 
 // ViaIn returns what the _meta of params or a result says, "" for nothing.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// poke leaves a token in a channel of capacity 1, if there is none yet.
+// Poke leaves a token in a channel of capacity 1, if there is none yet.
 func Poke(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
@@ -13,7 +13,7 @@ func Poke(ch chan struct{}) {
 	}
 }
 
-// sleep waits, and returns the error of ctx when that ends first.
+// Sleep waits, and returns the error of ctx when that ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

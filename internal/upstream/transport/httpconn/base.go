@@ -58,7 +58,7 @@ func (t *Base) Close() {
 	t.Liveness.Tasks.Finish()
 }
 
-// appendRequest appends a JSON-RPC request to dst.
+// AppendRequest appends a JSON-RPC request to dst.
 func AppendRequest(dst []byte, id wire.ID, method string, params wire.Raw) []byte {
 	m := wire.Message{ID: id, Method: method, Params: params}
 	return m.Append(dst)
@@ -75,7 +75,7 @@ func FinalError(err error) error {
 	return err
 }
 
-// watch returns when ctx ends, with its error, or when the server cannot be
+// Watch returns when ctx ends, with its error, or when the server cannot be
 // reached any more, or has stopped answering. It looks whenever a connection has failed: many a failure
 // is that of one call only. look reports whether the server is there.
 func (t *Base) Watch(ctx context.Context, look func(ctx context.Context) error) error {
@@ -136,7 +136,7 @@ func (t *Base) ProbeWith(why protocol.Suspicion, look func(ctx context.Context) 
 // errNoListen is the answer of a conversation in an era without subscriptions/listen.
 var ErrNoListen = &protocol.CallError{Reason: "the server's revision has no subscriptions/listen", NotSent: true}
 
-// raise is [liveness.raise] for conversations over HTTP. The server says something when
+// Raise is [liveness.raise] for conversations over HTTP. The server says something when
 // a message of its comes: a connection that it takes, a status before the answer, and
 // the comments with which streams are kept open can be the work of a proxy, or of a
 // library under a server that has got stuck.

@@ -37,7 +37,7 @@ type Config struct {
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error) // nil: over the network
 }
 
-// hasCredentials reports whether requests carry configured credentials.
+// HasCredentials reports whether requests carry configured credentials.
 func (o *Config) HasCredentials() bool {
 	for name := range o.Headers {
 		if strings.EqualFold(name, "Authorization") || strings.Contains(strings.ToLower(name), "key") {
@@ -62,7 +62,7 @@ type Credentials interface {
 	Refused(ctx context.Context, who *call.Principal, sent http.Header, status int, answer http.Header) (again bool, err error)
 }
 
-// toolHeaders knows which parameters of the server's tools go into headers too
+// ToolHeaders knows which parameters of the server's tools go into headers too
 // (2026-07-28, basic/transports/streamable-http, "Custom Headers from Tool
 // Parameters"). Whoever lists the tools knows, and leaves those out whose
 // annotations [wire.HeaderParams] refuses.

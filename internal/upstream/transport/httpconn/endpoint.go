@@ -20,7 +20,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// endpoint is one URL that requests are sent to, over one pool of connections.
+// Endpoint is one URL that requests are sent to, over one pool of connections.
 // It is safe for concurrent use.
 type Endpoint struct {
 	Pool *Pool
@@ -95,7 +95,7 @@ func newEndpoint(p *Pool, o *protocol.Config, web *Config) *Endpoint {
 	return e
 }
 
-// at returns an endpoint at another URL of the server's, on the same
+// At returns an endpoint at another URL of the server's, on the same
 // connections.
 func (e *Endpoint) At(u *url.URL) *Endpoint {
 	other := &Endpoint{
@@ -106,7 +106,7 @@ func (e *Endpoint) At(u *url.URL) *Endpoint {
 	return other
 }
 
-// header returns the base headers with those added that come in pairs of
+// Header returns the base headers with those added that come in pairs of
 // canonical name and value; a pair without a value is left out.
 func (e *Endpoint) Header(pairs ...string) Headers {
 	h := make(http.Header, len(e.base)+len(pairs)/2)
@@ -119,7 +119,7 @@ func (e *Endpoint) Header(pairs ...string) Headers {
 	return newHeaders(h)
 }
 
-// streamHeader returns header changed into that of a GET for an event stream.
+// StreamHeader returns header changed into that of a GET for an event stream.
 func StreamHeader(header Headers, lastEvent string) Headers {
 	h := maps.Clone(header.all())
 	delete(h, "Content-Type")
@@ -130,7 +130,7 @@ func StreamHeader(header Headers, lastEvent string) Headers {
 	return newHeaders(h).forPrincipal(header.who)
 }
 
-// do sends one request and returns its answer, whatever the status, with the
+// Do sends one request and returns its answer, whatever the status, with the
 // body open. p is nil for requests without a body; its owner is still the
 // caller.
 //
@@ -229,7 +229,7 @@ func RequestURL(u *url.URL) *url.URL {
 	return &b
 }
 
-// sameOrigin reports whether two URLs have the same scheme, host and port.
+// SameOrigin reports whether two URLs have the same scheme, host and port.
 func SameOrigin(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
 }
@@ -245,7 +245,7 @@ func port(u *url.URL) string {
 	}
 }
 
-// send posts a message, the answer to which, if any, comes another way. The
+// Send posts a message, the answer to which, if any, comes another way. The
 // error is a *refusal, a *CallError, or that of ctx.
 func (e *Endpoint) Send(ctx context.Context, header Headers, m wire.Message) error {
 	p := NewPayload()
@@ -335,7 +335,7 @@ func (e *Endpoint) broken(ctx context.Context, err error, unsent bool) error {
 	return &protocol.CallError{Reason: "the connection to the server broke before it answered", ConnectionLost: true, Cause: err}
 }
 
-// discard closes an answer that is not used, so that its connection can be used
+// Discard closes an answer that is not used, so that its connection can be used
 // again if that is cheap.
 func Discard(resp *http.Response) {
 	if resp.ContentLength != 0 {
@@ -352,7 +352,7 @@ func drain(body io.ReadCloser) {
 	late.Stop()
 }
 
-// mediaType returns the media type of an answer in lower case, without
+// MediaType returns the media type of an answer in lower case, without
 // parameters.
 func MediaType(h http.Header) string {
 	ct, _, _ := strings.Cut(h.Get("Content-Type"), ";")

@@ -16,7 +16,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// exchange is one request on its way to a server. It belongs to the goroutine
+// Exchange is one request on its way to a server. It belongs to the goroutine
 // of the request.
 type Exchange struct {
 	Endpoint *Endpoint
@@ -83,7 +83,7 @@ func (r *StatusError) final() error {
 	}
 }
 
-// post sends the request in p and returns the answer. The error is a
+// Post sends the request in p and returns the answer. The error is a
 // *refusal, a *CallError, errCutOff, or that of ctx.
 func (x *Exchange) Post(ctx context.Context, header Headers, p *payload) (wire.Message, error) {
 	resp, err := x.Endpoint.Do(ctx, http.MethodPost, header, p)
@@ -93,7 +93,7 @@ func (x *Exchange) Post(ctx context.Context, header Headers, p *payload) (wire.M
 	return x.Receive(ctx, resp)
 }
 
-// receive reads the answer out of resp and closes it. The errors are those of
+// Receive reads the answer out of resp and closes it. The errors are those of
 // post.
 func (x *Exchange) Receive(ctx context.Context, resp *http.Response) (wire.Message, error) {
 	mt := MediaType(resp.Header)
@@ -157,7 +157,7 @@ func retryAfter(h http.Header) time.Duration {
 	return min(time.Duration(s)*time.Second, protocol.MaxRetryAfter)
 }
 
-// stream reads events until the answer comes, and closes the body.
+// Stream reads events until the answer comes, and closes the body.
 func (x *Exchange) Stream(ctx context.Context, body io.ReadCloser) (wire.Message, error) {
 	var answer wire.Message
 	err := x.Endpoint.Events(ctx, body, &x.At, func(data []byte) (bool, error) {
@@ -168,7 +168,7 @@ func (x *Exchange) Stream(ctx context.Context, body io.ReadCloser) (wire.Message
 	return answer, err
 }
 
-// take looks at what the server sent: one message or, before 2025-06-18, a
+// Take looks at what the server sent: one message or, before 2025-06-18, a
 // batch. It returns the answer if it was there, and hands the rest on.
 func (x *Exchange) Take(data []byte) (wire.Message, bool, error) {
 	if !IsBatch(data) {
@@ -191,7 +191,7 @@ func (x *Exchange) Take(data []byte) (wire.Message, bool, error) {
 	return answer, found, nil
 }
 
-// isBatch reports whether data, which need not be valid, can only be an array.
+// IsBatch reports whether data, which need not be valid, can only be an array.
 func IsBatch(data []byte) bool {
 	b := bytes.TrimLeft(data, " \t\r\n")
 	return len(b) > 0 && b[0] == '['

@@ -8,7 +8,7 @@ import (
 	"mcpgateway/internal/call"
 )
 
-// headers are the headers of a request: those that many requests share, and its
+// Headers are the headers of a request: those that many requests share, and its
 // own. They are immutable.
 type Headers struct {
 	shared http.Header
@@ -17,7 +17,7 @@ type Headers struct {
 	who *call.Principal
 }
 
-// headerField is one header with its canonical name.
+// HeaderField is one header with its canonical name.
 type HeaderField struct{ Name, Value string }
 
 // forPrincipal returns the headers of a request that belongs to a call of who.
@@ -26,7 +26,7 @@ func (h Headers) forPrincipal(who *call.Principal) Headers {
 	return h
 }
 
-// forCall returns the headers of a request that belongs to c, which may be nil.
+// ForCall returns the headers of a request that belongs to c, which may be nil.
 func (h Headers) ForCall(c *call.Call) Headers {
 	if c == nil {
 		return h

@@ -31,7 +31,7 @@ var payloads = sync.Pool{New: func() any {
 	return p
 }}
 
-// newPayload returns an empty payload that belongs to the caller until release.
+// NewPayload returns an empty payload that belongs to the caller until release.
 func NewPayload() *payload {
 	p := payloads.Get().(*payload)
 	p.Data = p.Data[:0]
@@ -40,7 +40,7 @@ func NewPayload() *payload {
 	return p
 }
 
-// release gives up the owner's or a reader's hold on the buffer.
+// Release gives up the owner's or a reader's hold on the buffer.
 func (p *payload) Release() {
 	if p.refs.Add(-1) == 0 && cap(p.Data) <= maxPooled {
 		payloads.Put(p)

@@ -22,7 +22,7 @@ const (
 	maxHeaders = 256 << 10
 )
 
-// pool holds the connections of one conversation. Closing it breaks every request
+// Pool holds the connections of one conversation. Closing it breaks every request
 // that is under way, so that no request needs a context of its own for that.
 type Pool struct {
 	transport *http1.Transport
@@ -31,7 +31,7 @@ type Pool struct {
 	conns map[net.Conn]struct{} // nil once the pool is closed
 }
 
-// newPool returns a pool for so many concurrent requests, most of them to the origin
+// NewPool returns a pool for so many concurrent requests, most of them to the origin
 // of the server.
 //
 // There is no timeout for headers: a call may be silent for long, and each
@@ -75,7 +75,7 @@ func (p *Pool) adopt(c net.Conn) (net.Conn, error) {
 	return &pooledConn{Conn: c, p: p}, nil
 }
 
-// close ends every connection and lets none begin. It may be called more than
+// Close ends every connection and lets none begin. It may be called more than
 // once.
 func (p *Pool) Close() {
 	p.mu.Lock()
@@ -88,7 +88,7 @@ func (p *Pool) Close() {
 	p.transport.CloseIdleConnections()
 }
 
-// closed reports whether the pool is.
+// Closed reports whether the pool is.
 func (p *Pool) Closed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// cursor is a place in an event stream at which it can be taken up again
+// Cursor is a place in an event stream at which it can be taken up again
 // (2025-11-25, basic/transports, "Resumability and Redelivery").
 type Cursor struct {
 	Event string        // the id of the last event, "" when there was none
@@ -21,7 +21,7 @@ type Cursor struct {
 // errCutOff means that a stream ended before its reader was done with it.
 var ErrStreamEnded = errors.New("the stream ended early")
 
-// events reads the messages of a stream until each is done with it, moves the
+// Events reads the messages of a stream until each is done with it, moves the
 // cursor along, and closes the body. The error is that of each, a *CallError when
 // an event is too large, errCutOff, or that of ctx.
 func (e *Endpoint) Events(ctx context.Context, body io.ReadCloser, at *Cursor, each func(data []byte) (done bool, err error)) error {
@@ -77,7 +77,7 @@ func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 // leastRetry is the least wait before a stream is resumed, whatever the server says.
 const leastRetry = 20 * time.Millisecond
 
-// pause waits as long as the server wants before a stream is taken up again,
+// Pause waits as long as the server wants before a stream is taken up again,
 // else as wait says.
 func (at *Cursor) Pause(ctx context.Context, wait *protocol.Backoff) error {
 	d := wait.Next(time.Now())

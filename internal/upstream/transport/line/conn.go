@@ -19,7 +19,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// link is a pair of streams to a server, and the means to end it.
+// Link is a pair of streams to a server, and the means to end it.
 type Link struct {
 	In  io.WriteCloser
 	Out io.ReadCloser
@@ -29,13 +29,13 @@ type Link struct {
 	Stop func() error
 }
 
-// opener makes a link. ctx bounds the making only.
+// Opener makes a link. ctx bounds the making only.
 type Opener func(ctx context.Context) (*Link, error)
 
 // lineConn is a conversation in which each message is a line, on one pair of
 // streams (2026-07-28, basic/transports/stdio). Answers find their calls by id;
 // a message that names no call belongs to one only if there is no doubt, see
-// [Config.addressee].
+// [protocol.Config.Addressee].
 //
 // Lines that are no messages are logged and skipped: many a server prints what
 // it should not.
@@ -115,7 +115,7 @@ func (l *Conn) stopped(why error) {
 	})
 }
 
-// run implements [Conn].
+// Run implements [protocol.Conn].
 func (l *Conn) Run(ctx context.Context) error {
 	var listening sync.WaitGroup
 	ctx, stop := context.WithCancel(ctx)
@@ -150,7 +150,7 @@ func (l *Conn) shut() error {
 	return err
 }
 
-// call implements [Conn].
+// Call implements [protocol.Conn].
 func (l *Conn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 	m, err := l.request(ctx, c, l.rev)
 	if err != nil {
@@ -221,10 +221,10 @@ func (l *Conn) Unwritten() int {
 	return len(l.writer.pending)
 }
 
-// Notify implements [Conn].
+// Notify implements [protocol.Conn].
 func (l *Conn) Notify(method string) { l.writer.post(&wire.Message{Method: method}) }
 
-// Probe implements [Conn]. The process of the server ends with the conversation. How
+// Probe implements [protocol.Conn]. The process of the server ends with the conversation. How
 // other sessions fare says nothing of it.
 func (l *Conn) Probe(why protocol.Suspicion) {
 	if why != protocol.CallTimedOut {
@@ -240,7 +240,7 @@ func (l *Conn) Probe(why protocol.Suspicion) {
 	}, l.stopped)
 }
 
-// Traits implements [Conn].
+// Traits implements [protocol.Conn].
 func (l *Conn) Traits() protocol.Traits {
 	modern := l.modern.Load()
 	return protocol.Traits{Sessions: protocol.SessionProcess, Listens: modern, Asks: !modern}

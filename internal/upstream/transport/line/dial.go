@@ -39,7 +39,7 @@ func NewDialer(o *protocol.Config, open Opener) *dialer {
 	return &dialer{o: o, open: open}
 }
 
-// dial implements [Dialer].
+// Dial implements [protocol.Dialer].
 func (d *dialer) Dial(ctx context.Context, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
 	d.self = protocol.NewIdentity(d.o)
 	var l *Conn

@@ -23,7 +23,7 @@ func (l *Conn) subscribe(ctx context.Context, c *call.Call) (func(ctx context.Co
 	}, nil
 }
 
-// Listen implements [Conn].
+// Listen implements [protocol.Conn].
 func (l *Conn) Listen(ctx context.Context, uris []string) ([]string, error) {
 	return l.feeds.listen(ctx, uris)
 }

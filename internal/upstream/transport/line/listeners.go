@@ -46,7 +46,7 @@ type forResource struct {
 	refused *atomic.Bool
 }
 
-// renewed implements inbox: the server will not tell of the resource any more.
+// Renewed implements inbox: the server will not tell of the resource any more.
 func (i forResource) Renewed() {
 	i.refused.Store(true)
 	i.NotificationSink.Renewed()

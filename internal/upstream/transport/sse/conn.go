@@ -21,7 +21,7 @@ import (
 // server says everything on one stream, and the gateway posts to the URL that
 // the stream began with. The conversation lasts as long as the stream. What the
 // server asks on it belongs to a call only if there is no doubt, see
-// [Config.addressee].
+// [protocol.Config.Addressee].
 type Conn struct {
 	*httpconn.Base
 	asks protocol.ServerRequests
@@ -148,7 +148,7 @@ func (s *Conn) initialize(ctx context.Context) (protocol.Hello, error) {
 	return h, nil
 }
 
-// call implements [Conn].
+// Call implements [protocol.Conn].
 func (s *Conn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 	f, err := s.Pending.Begin(c)
 	if err != nil {
@@ -174,10 +174,10 @@ func (s *Conn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 	}
 }
 
-// Notify implements [Conn].
+// Notify implements [protocol.Conn].
 func (s *Conn) Notify(method string) { s.NotifyAt(s.post, *s.head.Load(), method) }
 
-// Probe implements [Conn]. Each session has a stream of its own, so that the failure of
+// Probe implements [protocol.Conn]. Each session has a stream of its own, so that the failure of
 // another session says nothing of this one.
 func (s *Conn) Probe(why protocol.Suspicion) {
 	if why != protocol.CallTimedOut {
@@ -189,12 +189,12 @@ func (s *Conn) Probe(why protocol.Suspicion) {
 	})
 }
 
-// Listen implements [Conn]. The era has no such request.
+// Listen implements [protocol.Conn]. The era has no such request.
 func (s *Conn) Listen(context.Context, []string) ([]string, error) {
 	return nil, httpconn.ErrNoListen
 }
 
-// Traits implements [Conn].
+// Traits implements [protocol.Conn].
 func (s *Conn) Traits() protocol.Traits {
 	return protocol.Traits{Sessions: protocol.SessionStream, Asks: true}
 }
@@ -283,7 +283,7 @@ func (s *Conn) malformed(id wire.ID, why error) {
 	s.RateLog.Warn("a message of the server is malformed", zap.Error(why))
 }
 
-// run implements [Conn].
+// Run implements [protocol.Conn].
 func (s *Conn) Run(ctx context.Context) error {
 	var why error
 	select {

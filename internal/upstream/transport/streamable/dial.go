@@ -46,7 +46,7 @@ func NewDialer(o *protocol.Config, http *httpconn.Config, calls int, tools httpc
 // server/discover: some old servers answer nothing before initialize.
 const probeShare = 3
 
-// dial implements [Dialer].
+// Dial implements [protocol.Dialer].
 func (d *dialer) Dial(ctx context.Context, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
 	p := httpconn.NewPool(d.http, d.calls)
 	c, h, err := d.find(ctx, p, in)

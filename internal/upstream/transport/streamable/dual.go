@@ -37,7 +37,7 @@ func newDual(m *modernHTTP, o *protocol.Config, http *httpconn.Config) *dualHTTP
 	return d
 }
 
-// call implements [Conn].
+// Call implements [protocol.Conn].
 func (d *dualHTTP) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 	if c.Client == nil || c.Client.Era() != wire.EraLegacy {
 		return d.modern.Call(ctx, c)
@@ -94,16 +94,16 @@ func (d *dualHTTP) forLegacy(ctx context.Context) (*legacyHTTP, error) {
 	return l, nil
 }
 
-// Listen implements [Conn].
+// Listen implements [protocol.Conn].
 func (d *dualHTTP) Listen(ctx context.Context, uris []string) ([]string, error) {
 	return d.modern.Listen(ctx, uris)
 }
 
-// Notify implements [Conn]. The sessions of legacy clients are conversations of their
+// Notify implements [protocol.Conn]. The sessions of legacy clients are conversations of their
 // own.
 func (d *dualHTTP) Notify(string) {}
 
-// Probe implements [Conn].
+// Probe implements [protocol.Conn].
 func (d *dualHTTP) Probe(why protocol.Suspicion) {
 	d.modern.ProbeWith(why, d.modern.look)
 	if l, _ := d.settled(); l != nil {
@@ -111,7 +111,7 @@ func (d *dualHTTP) Probe(why protocol.Suspicion) {
 	}
 }
 
-// Traits implements [Conn].
+// Traits implements [protocol.Conn].
 func (d *dualHTTP) Traits() protocol.Traits {
 	return protocol.Traits{
 		Sessions: protocol.SessionDual, Listens: true, Asks: true, HeaderParams: true,
@@ -134,7 +134,7 @@ func (d *dualHTTP) settle(l *legacyHTTP) {
 	d.legacy, d.refused = l, l == nil
 }
 
-// run implements [Conn]. When one of the conversations ends, so does the other.
+// Run implements [protocol.Conn]. When one of the conversations ends, so does the other.
 func (d *dualHTTP) Run(ctx context.Context) error {
 	defer close(d.over)
 	ctx, stop := context.WithCancel(ctx)

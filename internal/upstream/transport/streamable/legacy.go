@@ -105,7 +105,7 @@ func validSession(id string) bool {
 	return true
 }
 
-// call implements [Conn].
+// Call implements [protocol.Conn].
 func (l *legacyHTTP) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 	s := l.session.Load()
 	r, err := l.once(ctx, s, c)
@@ -210,24 +210,24 @@ func (l *legacyHTTP) renew(ctx context.Context, old *session) (*session, error) 
 	return s, nil
 }
 
-// run implements [Conn].
+// Run implements [protocol.Conn].
 func (l *legacyHTTP) Run(ctx context.Context) error {
 	defer l.Close()
 	return l.serve(ctx)
 }
 
-// Notify implements [Conn].
+// Notify implements [protocol.Conn].
 func (l *legacyHTTP) Notify(method string) { l.NotifyAt(l.Endpoint, l.session.Load().header, method) }
 
-// Probe implements [Conn].
+// Probe implements [protocol.Conn].
 func (l *legacyHTTP) Probe(why protocol.Suspicion) { l.ProbeWith(why, l.look) }
 
-// Listen implements [Conn]. The era has no such request.
+// Listen implements [protocol.Conn]. The era has no such request.
 func (l *legacyHTTP) Listen(context.Context, []string) ([]string, error) {
 	return nil, httpconn.ErrNoListen
 }
 
-// Traits implements [Conn].
+// Traits implements [protocol.Conn].
 func (l *legacyHTTP) Traits() protocol.Traits {
 	return protocol.Traits{Sessions: protocol.SessionHTTP, Asks: true, Stream: l.stream}
 }

@@ -65,7 +65,7 @@ func (m *modernHTTP) discover(ctx context.Context) (protocol.Hello, []wire.Revis
 	return h, listed, nil
 }
 
-// call implements [Conn].
+// Call implements [protocol.Conn].
 func (m *modernHTTP) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 	d := m.speaks.Load()
 	r, err := m.once(ctx, d, c)
@@ -179,16 +179,16 @@ func (m *modernHTTP) expire(reason error) {
 	}
 }
 
-// run implements [Conn].
+// Run implements [protocol.Conn].
 func (m *modernHTTP) Run(ctx context.Context) error {
 	defer m.Close()
 	return m.serve(ctx)
 }
 
-// Notify implements [Conn]. A modern server takes no notifications but cancellations.
+// Notify implements [protocol.Conn]. A modern server takes no notifications but cancellations.
 func (m *modernHTTP) Notify(string) {}
 
-// Probe implements [Conn]. There is no session that the server could have forgotten,
+// Probe implements [protocol.Conn]. There is no session that the server could have forgotten,
 // and every call shows whether the server can be reached.
 func (m *modernHTTP) Probe(why protocol.Suspicion) {
 	if why == protocol.CallTimedOut {
@@ -196,7 +196,7 @@ func (m *modernHTTP) Probe(why protocol.Suspicion) {
 	}
 }
 
-// Traits implements [Conn].
+// Traits implements [protocol.Conn].
 func (m *modernHTTP) Traits() protocol.Traits {
 	return protocol.Traits{Sessions: protocol.SessionNone, Listens: true, HeaderParams: true}
 }
@@ -278,7 +278,7 @@ func refusedForGood(err error) bool {
 	return r != nil && r.Status < 500 && r.Status != http.StatusTooManyRequests
 }
 
-// Listen implements [Conn].
+// Listen implements [protocol.Conn].
 func (m *modernHTTP) Listen(ctx context.Context, uris []string) ([]string, error) {
 	return m.feed.Listen(ctx, uris)
 }
