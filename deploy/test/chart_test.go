@@ -170,7 +170,7 @@ func TestChartRefuses(t *testing.T) {
 		"wrong port":              {minimal + "service: {port: 70000}", "port"},
 		"secret's file elsewhere": {minimal + "secretFiles: [{secret: s, key: k, file: ../x}]", "file"},
 		"calls cut off":           {minimal + "terminationGracePeriodSeconds: 20", "calls would be cut off"},
-		"no unit":                 {strings.Replace(minimal, "config:", "config:\n  drain_timeout: \"20\"", 1), `drain_timeout "20": want a duration`},
+		"no unit":                 {strings.Replace(minimal, "config:", "config:\n  drain_timeout: \"20\"", 1), `drain_timeout "20" is no duration`},
 		"one port":                {strings.Replace(minimal, "config:", "config:\n  listen: 0.0.0.0:9090", 1), "have the same port"},
 		"probes cannot reach":     {strings.Replace(minimal, "config:", "config:\n  admin: {listen: 127.0.0.1:9090}", 1), "config.admin.listen is loopback"},
 		"ingress without host":    {minimal + "ingress: {enabled: true}", "ingress.host is empty"},
@@ -220,11 +220,11 @@ func TestChartNotes(t *testing.T) {
 		values    string
 		has, lack []string
 	}{
-		"minimal": {minimal, []string{"http://gateway-mcp-gateway.tools.svc:80/mcp", "Nobody is asked for proof", "config.bridge.keys"}, []string{"the network policy is off", "sessionAffinity", "lets in the pods"}},
-		"outside": {minimal + "ingress: {enabled: true, host: mcp.example.com}", []string{"lets in the pods of this namespace alone"}, nil},
+		"minimal": {minimal, []string{"http://gateway-mcp-gateway.tools.svc:80/mcp", "Clients need not authenticate", "config.bridge.keys"}, []string{"the network policy is off", "sessionAffinity", "lets in only the pods"}},
+		"outside": {minimal + "ingress: {enabled: true, host: mcp.example.com}", []string{"lets in only the pods of this namespace"}, nil},
 		"laptop":  {string(read(t, chartDir, "values-laptop.yaml")), []string{"port-forward service/gateway-mcp-gateway 8080:80"}, []string{"config.bridge.keys"}},
-		"oauth":   {string(read(t, chartDir, "values-oauth.yaml")), []string{"https://mcp.example.com/mcp"}, []string{"Nobody is asked", "config.bridge.keys", "lets in the pods"}},
-		"alone":   {minimal + "networkPolicy: {enabled: false}\nservice: {sessionAffinity: \"\"}", []string{"and the network policy is off", "set service.sessionAffinity to ClientIP"}, nil},
+		"oauth":   {string(read(t, chartDir, "values-oauth.yaml")), []string{"https://mcp.example.com/mcp"}, []string{"need not authenticate", "config.bridge.keys", "lets in only the pods"}},
+		"alone":   {minimal + "networkPolicy: {enabled: false}\nservice: {sessionAffinity: \"\"}", []string{"and the network policy is off", "Set service.sessionAffinity to ClientIP"}, nil},
 	} {
 		_, notes, err := render(t, "gateway", c.values)
 		if err != nil {

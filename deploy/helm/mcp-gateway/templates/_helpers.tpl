@@ -40,8 +40,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- default (include "mcp-gateway.fullname" .) .Values.existingConfigMap }}
 {{- end }}
 
-{{/* gateway.yaml: what a pod needs, and config over it. Where nobody proves who they
-are, the names of the Service and the routes are those that clients may use. */}}
+{{/* gateway.yaml: the defaults for a pod, overridden by config. Without authentication,
+allowed_hosts has the names of the Service and the routes. */}}
 {{- define "mcp-gateway.config" -}}
 {{- $base := dict "listen" "0.0.0.0:8080" "admin" (dict "listen" "0.0.0.0:9090") "drain_timeout" "20s" }}
 {{- $config := mustMergeOverwrite $base (deepCopy .Values.config) }}
@@ -83,7 +83,7 @@ are, the names of the Service and the routes are those that clients may use. */}
 {{- $total = addf $total (mulf $number (get (dict "h" 3600.0 "m" 60.0 "s" 1.0 "ms" 0.001 "us" 0.000001 "µs" 0.000001 "ns" 0.000000001) $unit)) }}
 {{- $rest = replace $part "" $rest }}
 {{- end }}
-{{- if or $rest (eq . "") }}{{ fail (printf "drain_timeout %q: want a duration such as 20s or 1m30s" .) }}{{ end }}
+{{- if or $rest (eq . "") }}{{ fail (printf "drain_timeout %q is no duration: write it as 20s or 1m30s" .) }}{{ end }}
 {{- ceil $total | int }}
 {{- end }}
 
@@ -103,14 +103,14 @@ are, the names of the Service and the routes are those that clients may use. */}
 {{- $urls := list }}
 {{- range $upstream := get $config "upstreams" | default dict }}
 {{- if get $upstream "command" }}
-{{- /* What npx and uvx fetch, and most of what such servers talk to. */}}
+{{- /* For the downloads of npx and uvx, and most services that such servers use. */}}
 {{- $_ := set $ports "443" true }}
 {{- end }}
 {{- $urls = concat $urls (list (get $upstream "url") (get $upstream "serverUrl") (get $upstream "httpUrl")) }}
 {{- $auth := get $upstream "auth" | default dict }}
 {{- $urls = concat $urls (list (get $auth "issuer") (get $auth "token_url") (dig "idp" "issuer" "" $auth) (dig "idp" "token_url" "" $auth)) }}
 {{- if eq (get $auth "kind") "user" }}
-{{- /* Where the server itself says who issues tokens for it. */}}
+{{- /* The server itself may name its authorization server. */}}
 {{- $_ := set $ports "443" true }}
 {{- end }}
 {{- end }}
@@ -132,7 +132,7 @@ are, the names of the Service and the routes are those that clients may use. */}
 {{- end }}
 {{- end }}
 
-{{/* What is wrong in a way that the schema cannot say. */}}
+{{/* Checks that the schema cannot express. */}}
 {{- define "mcp-gateway.check" -}}
 {{- $config := include "mcp-gateway.config" . | fromYaml }}
 {{- if hasKey $config "Error" }}{{ fail (printf "config: %s" (get $config "Error")) }}{{ end }}
@@ -142,18 +142,18 @@ are, the names of the Service and the routes are those that clients may use. */}
 {{- end }}
 {{- $mode := dig "auth" "mode" "none" $config }}
 {{- if and (or (eq (toString $mode) "none") (not $mode)) (not (dig "auth" "insecure" false $config)) (not (regexMatch "^(127\\.|localhost:|\\[::1\\])" $config.listen)) }}
-{{- fail "config.auth: everyone who can reach the pod could call. Set config.auth.mode (jwt, api-key, mtls), or config.auth.insecure: true where networkPolicy.clients lets in only those who may" }}
+{{- fail "config.auth: everyone who can reach the pod could call. Set config.auth.mode (jwt, api-key, mtls), or config.auth.insecure: true if networkPolicy.clients lets in only pods that may call" }}
 {{- end }}
 {{- end }}
 {{- if eq (include "mcp-gateway.mcpPort" .) (include "mcp-gateway.adminPort" .) }}
 {{- fail "config.listen and config.admin.listen have the same port: give each its own" }}
 {{- end }}
 {{- if regexMatch "^(127\\.|localhost:|\\[::1\\])" $config.admin.listen }}
-{{- fail "config.admin.listen is loopback, where neither probes nor Prometheus reach it: use 0.0.0.0:9090; networkPolicy.monitoring says who may" }}
+{{- fail "config.admin.listen is loopback, where probes and Prometheus cannot reach it: use 0.0.0.0:9090; networkPolicy.monitoring restricts who may" }}
 {{- end }}
 {{- $drain := include "mcp-gateway.seconds" (toString $config.drain_timeout) | int }}
 {{- if lt (include "mcp-gateway.gracePeriod" . | int) (add (int .Values.preStopSeconds) $drain | int) }}
-{{- fail (printf "terminationGracePeriodSeconds is shorter than preStopSeconds and config.drain_timeout together (%d s): calls would be cut off" (add (int .Values.preStopSeconds) $drain)) }}
+{{- fail (printf "terminationGracePeriodSeconds is shorter than preStopSeconds and config.drain_timeout together (%d s): running calls would be cut off" (add (int .Values.preStopSeconds) $drain)) }}
 {{- end }}
 {{- if .Values.autoscaling.enabled }}
 {{- if gt (int .Values.autoscaling.minReplicas) (int .Values.autoscaling.maxReplicas) }}
@@ -164,7 +164,7 @@ are, the names of the Service and the routes are those that clients may use. */}
 {{- end }}
 {{- end }}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) }}
-{{- fail "ingress.host is empty: name the host that clients use, which config.public_url has too" }}
+{{- fail "ingress.host is empty: set it to the host that clients use, as in config.public_url" }}
 {{- end }}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) }}
 {{- fail "httpRoute.parentRefs is empty: name the Gateway that the route belongs to" }}
