@@ -5,10 +5,10 @@
 //
 // A result or a list item is checked against the revision that the upstream speaks. Rules
 // say which members every object of the protocol has; one walk over the document collects
-// a [Violation] for every violation and, in the mode [Repair], builds the repaired document.
-// Only violations with one right answer are repaired: a [Violation] says which. A content
+// its violations and, in the mode [Repair], builds the repaired document. Only violations
+// with one right answer are repaired: a [Violation] says whether it was. A content
 // block that no client could read becomes a text block with the same JSON. A result without
-// violations comes back as the very slice that was given, and costs no allocation.
+// violations is returned as the same slice, without an allocation.
 //
 // The mode [Strict] refuses results, for every violation except those of recommendations.
 // [Repair] refuses a result if strict clients would throw on what is left. The result of a

@@ -1,6 +1,6 @@
 // Package content contains operations on the content of results that conform,
 // sanitize, downlevel and enrich share: content blocks, Base64 data, and JSON strings
-// that are read as they are written.
+// in their encoded form.
 //
 // The package is pure. Its functions take valid JSON and do not change their arguments.
 package content

@@ -41,7 +41,7 @@
 // before its result. Different streams have no common order. List changes and resource
 // updates coalesce, and wait if their session has no open stream.
 //
-// What clients hold is bounded, for each client and for all clients: bytes of bodies,
+// The server bounds what clients hold, each client and all together: bytes of bodies,
 // running requests, sessions, streams, parked calls, event logs. A body must arrive at
 // some rate, and answers must be read at some rate. A client that falls behind on a
 // stream loses the connection; its call in a session goes on and ends without it. On
@@ -53,8 +53,8 @@
 // basic/transports/streamable-http, "Cancellation").
 //
 // A call that is refused for a limit or a scope is answered with the HTTP status for it,
-// in both eras, if the response is JSON. A message that cannot be read is answered under
-// its id if that can be found.
+// in both eras, if the response is JSON. A message that cannot be parsed is answered with
+// its id if the id can be found.
 //
 // The package does not route, does not decide about permissions, and does not log
 // calls. It logs violations of the protocol, without any part of a body.

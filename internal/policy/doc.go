@@ -6,8 +6,8 @@
 //	                                         └──Decide(request)──▶ Decision for one call
 //
 // One function serves lists and calls: a listed item can be called with some arguments, and
-// an item that every call refuses is not listed. Callers of the package see to it that a
-// refused item and an absent one look the same.
+// an item that every call refuses is not listed. Callers of the package have to
+// make a refused item look like an absent one.
 //
 // The first of these that applies decides:
 //
@@ -24,8 +24,8 @@
 // A rule matches if its [Who], its [What] and its [Condition] match. All lists of Who have
 // to match, each by one of its values. The lists of tools, resources and prompts in What
 // are alternatives; its upstreams narrow all of them. A part that is not given matches
-// everything. The first of several rules with one effect is named as the one that decides.
-// The obligations of all matching rules are met, also of those that do not decide.
+// everything. If several rules with the deciding effect match, the decision names the first.
+// The obligations of all matching rules apply, also of those that do not decide.
 //
 // If another upstream has the public name of an item, the item is published under another
 // name. Rules that deny, confirm or count apply to the item by both names, so that the list
@@ -38,7 +38,7 @@
 // outcome depends on them may hold there.
 //
 // A variable that is not about the item, such as tool for a resource, has no fields:
-// reading one cannot be evaluated, and has() of one is false. The same is true of the
+// reading a field is an evaluation error, and has() of a field is false. The same is true of the
 // annotations of an unlisted resource.
 //
 // # URIs
@@ -53,6 +53,7 @@
 // follows the URI after a slash, a question mark or a semicolon. Conditions compare a URI
 // as it is written.
 //
-// A [Policy] and what it returns are immutable and safe for concurrent use. A decision without conditions does not allocate. The cost
-// of a condition is bounded. The package is pure.
+// A [Policy] and what it returns are immutable and safe for concurrent use. A decision
+// without conditions does not allocate. The cost of a condition is bounded. The package is
+// pure.
 package policy
