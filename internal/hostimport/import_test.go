@@ -368,3 +368,26 @@ func lineEnds(data []byte) (n int) {
 	}
 	return n
 }
+
+// TestProgramsVariables imports ${NAME} in arguments where env has the same NAME: a literal
+// one is for the program, which expands it, and one with a reference is for the host.
+func TestProgramsVariables(t *testing.T) {
+	for args, want := range map[string]string{
+		`"mcp-remote","https://h/mcp","--header","Authorization:${AUTH}"],"env":{"AUTH":"Bearer s3cret"}`: `args: [mcp-remote, 'https://h/mcp', --header, 'Authorization:$${AUTH}']`,
+		`"--token","${AUTH}"],"env":{"AUTH":"s3cret"}`:                                                    `args: [--token, '$${AUTH}']`,
+		`"--token","${AUTH}"],"env":{"AUTH":"${AUTH}"}`:                                                   `args: [--token, '${AUTH}']`,
+		`"--token","${AUTH}"],"env":{"AUTH":"x-${OTHER}"}`:                                                `args: [--token, '${AUTH}']`,
+		`"--token","${env:AUTH}"],"env":{"AUTH":"s3cret"}`:                                                `args: [--token, '${AUTH}']`,
+		`"--token","${AUTH:-x}"],"env":{"AUTH":"s3cret"}`:                                                 `args: [--token, '${AUTH}']`,
+		`"--token","${AUTH}"],"env":{"OTHER":"s3cret"}`:                                                   `args: [--token, '${AUTH}']`,
+	} {
+		im, err := Import(File{Name: "mcp.json", Data: []byte(`{"mcpServers":{"r":{"command":"npx","args":[` + args + `}}}`), Folder: "/home/u"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(im.YAML); !strings.Contains(got, want) || strings.Contains(got, "s3cret") {
+			t.Errorf("%s gives %s, want %s", args, got, want)
+		}
+		loads(t, im)
+	}
+}

@@ -25,6 +25,7 @@ type placeholder struct {
 	note  string
 	uses  []string
 	input string // id of an editor's input, "" for others
+	plain bool   // the host's file has ${NAME}, without env:
 	index int    // among the importer's placeholders, from 1; 0 before the first mark
 }
 
@@ -151,7 +152,7 @@ func (im *importer) ref(inside string, at configfile.Path) (string, bool) {
 		s := &placeholder{ref: name, note: withoutDefault, uses: []string{im.use(at)}}
 		return im.mark(s), true
 	case variable.MatchString(name):
-		return im.refTo(name, at), true
+		return im.mark(&placeholder{ref: name, plain: kind != "env", uses: []string{im.use(at)}}), true
 	case kind == "env" && !has:
 		s := im.variable(config.InputVariable(name), "", at)
 		s.note = "the environment variable " + oneLine(name)
@@ -163,6 +164,29 @@ func (im *importer) ref(inside string, at configfile.Path) (string, bool) {
 // refTo marks a reference to an existing variable.
 func (im *importer) refTo(ref string, at configfile.Path) string {
 	return im.mark(&placeholder{ref: ref, uses: []string{im.use(at)}})
+}
+
+// forProgram turns ${NAME} in an argument back into text if the server's own env has a literal
+// NAME. No host expands such a reference, but the program does, as mcp-remote does in headers.
+func (im *importer) forProgram(arg string) string {
+	return marks.ReplaceAllStringFunc(arg, func(m string) string {
+		i, _ := strconv.Atoi(strings.Trim(m, "\x00"))
+		s := im.placeholders[i-1]
+		if s.plain && slices.ContainsFunc(im.server.env, func(e entry) bool { return e.name == s.ref && im.isLiteral(e.value) }) {
+			return s.original()
+		}
+		return m
+	})
+}
+
+// isLiteral reports whether the host's file has a text without references.
+func (im *importer) isLiteral(text string) bool {
+	literal := true
+	im.expand(text, func(s *placeholder) string {
+		literal = literal && s.moved && !marks.MatchString(s.text)
+		return ""
+	})
+	return literal
 }
 
 // inFolder is a path relative to a folder, unless it is absolute.

@@ -261,6 +261,9 @@ func (im *importer) finish(p configfile.Path, local bool) {
 	}
 	s.command = im.moveFromText("command", s.command, p.Key("command", "command"))
 	s.args = im.moveFromArgs(s.args, p.Key("args", "args"))
+	for i, arg := range s.args {
+		s.args[i] = im.forProgram(arg)
+	}
 	if len(s.headers) > 0 {
 		im.warn(p, "has a command, so headers are left out")
 	}
