@@ -116,6 +116,17 @@ func TestEra(t *testing.T) {
 			revision: wire.Rev20260728, keeps: wire.EraModern,
 		},
 		{
+			name: "initialize ends each process of a legacy server",
+			handle: func(l *fakeLife, m wire.Message) {
+				if m.Method == wire.MethodInitialize {
+					l.quit()
+					return
+				}
+				legacy(nil)(l, m)
+			},
+			want: [][]string{{"initialize"}, {"server/discover"}}, keeps: wire.EraUnknown, reason: "the connection to the server was lost",
+		},
+		{
 			name: "one process of a server of both eras ends by chance",
 			handle: func(l *fakeLife, m wire.Message) {
 				if l.n == 1 {

@@ -97,9 +97,14 @@ func (d *dialer) find(ctx context.Context, in protocol.NotificationSink) (*Conn,
 			err = refused
 		}
 	case endedUnheard(err):
+		ended := err
 		l, h, err = d.afterEnd(ctx, in)
-		if endedUnheard(err) && ctx.Err() == nil {
+		switch {
+		case ctx.Err() != nil:
+		case endedUnheard(err):
 			d.mute = 1
+		case errors.Is(err, errNotModern):
+			err = ended // the server is legacy, and cannot answer server/discover
 		}
 	}
 	return l, h, err
@@ -185,11 +190,13 @@ func (l *Conn) initialized(m wire.Message) (protocol.Hello, error) {
 	return h, err
 }
 
+var errNotModern = errors.New("the server does not answer server/discover as a server of a modern revision does; if the upstream is configured with era: modern, remove that")
+
 // discover opens a modern conversation.
 func (l *Conn) discover(ctx context.Context) (protocol.Hello, error) {
 	h, _, err := l.discoverRevisions(ctx)
 	if err == nil && h.Revision == "" {
-		err = errors.New("the server does not answer server/discover as a server of a modern revision does; if the upstream is configured with era: modern, remove that")
+		err = errNotModern
 	}
 	return h, err
 }
