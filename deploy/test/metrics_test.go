@@ -298,7 +298,7 @@ func startFaultyProxy(t *testing.T, target string) *faultyProxy {
 func serveNonconforming(t *testing.T) string {
 	t.Helper()
 	results := map[string]string{
-		"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"odd","version":"1"}}`,
+		"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"extensions":{"com.example/odd":{}}},"serverInfo":{"name":"odd","version":"1"}}`,
 		"tools/list": `{"tools":[{"name":"bad"},{"name":"say","inputSchema":{"type":"object","properties":{"n":{"type":"number"}}}}]}`,
 		"tools/call": `{"content":[{"type":"text","text":"\u001b[31mred"}]}`,
 	}

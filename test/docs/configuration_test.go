@@ -58,15 +58,15 @@ func below(key, parent string) bool {
 const configurationHead = `<!-- Made from internal/config and gateway.yaml.example: go test ./test/docs -run TestConfigurationPage -update -->
 # Configuration
 
-Every key of ` + "`gateway.yaml`" + `. The same as one file to copy from: [` + "`gateway.yaml.example`" + `](../gateway.yaml.example).
-` + "`gateway check --offline`" + ` reads a file and says everything that is wrong with it.
+This page has every key of ` + "`gateway.yaml`" + `. [` + "`gateway.yaml.example`" + `](../gateway.yaml.example) has them in one file to copy from.
+` + "`gateway check --offline`" + ` reads a file and reports all its errors.
 
 `
 
 const configurationForms = `
-In the paths below ` + "`*`" + ` stands for a name of yours, and ` + "`[]`" + ` for each element of a list. *Reload* means that a
-running gateway applies a change, *restart* that it needs a restart. *Reload with a new connection* means that the gateway connects
-anew to the upstream, so that its sessions end.
+In the paths below ` + "`*`" + ` stands for a name that you choose, and ` + "`[]`" + ` for each element of a list. *Reload* means that a
+running gateway applies a change. *Reload with a new connection* means that the gateway also reconnects to the upstream, which ends
+its sessions. *Restart* means that the gateway must be restarted.
 `
 
 func configurationPage(t *testing.T) string {
