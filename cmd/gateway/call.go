@@ -76,7 +76,7 @@ func (o *callOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	o.nobody(cmd, cfg)
+	o.warnWithoutCredentials(cmd, cfg)
 	if o.url == "" {
 		only(cfg, args[0])
 	}

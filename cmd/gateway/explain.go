@@ -71,7 +71,7 @@ func (o *explainOptions) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	o.nobody(cmd, cfg)
+	o.warnWithoutCredentials(cmd, cfg)
 	look := *cfg
 	only(&look, name)
 	return visitStarted(cmd, &look, source, o.timeout, func(_ context.Context, v *gateway.InProcess, _ *console.Screen) error {

@@ -82,7 +82,7 @@ func (o *listOptions) run(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		kinds = map[string][]call.Kind{"tools": {call.Tool}, "resources": {call.Resource, call.Template}, "prompts": {call.Prompt}}[args[0]]
 	}
-	o.nobody(cmd, cfg)
+	o.warnWithoutCredentials(cmd, cfg)
 	got, nobody := seen{Items: []seenItem{}, Unavailable: []unavailable{}}, false
 	err = visitStarted(cmd, cfg, source, o.timeout, func(ctx context.Context, v *gateway.InProcess, _ *console.Screen) error {
 		for _, kind := range kinds {

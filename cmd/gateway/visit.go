@@ -131,8 +131,8 @@ func (o *visitOptions) principal(cfg *config.Config) (*call.Principal, error) {
 	return gateway.AssumedPrincipal(cfg, p), nil
 }
 
-// nobody warns that the view is that of a client without credentials, although the gateway demands them.
-func (o *visitOptions) nobody(cmd *cobra.Command, cfg *config.Config) {
+// warnWithoutCredentials warns that the view is that of a client without credentials, although the gateway demands them.
+func (o *visitOptions) warnWithoutCredentials(cmd *cobra.Command, cfg *config.Config) {
 	if o.as != "" || o.url != "" || cfg.Auth.Has(config.AuthNone) {
 		return
 	}
@@ -141,8 +141,8 @@ func (o *visitOptions) nobody(cmd *cobra.Command, cfg *config.Config) {
 		console.StyleOf(errs, lookupEnv).Warn("warning"))
 }
 
-// proofs are the kinds of credentials of principals.
-var proofs = []string{"none", "local", auth.MethodAPIKey, auth.MethodToken, auth.MethodCertificate}
+// credentialKinds are the values of proof in --as.
+var credentialKinds = []string{"none", "local", auth.MethodAPIKey, auth.MethodToken, auth.MethodCertificate}
 
 // parsePrincipal parses SUBJECT,group=G,scope=S,issuer=I,proof=P,claim.NAME=VALUE. The value of a claim is
 // JSON, or else a string.
@@ -163,8 +163,8 @@ func parsePrincipal(text string) (*call.Principal, error) {
 		case key == "issuer" && value != "":
 			p.Issuer = value
 		case key == "proof":
-			if !slices.Contains(proofs, value) {
-				return nil, usageError{fmt.Errorf("--as %s: %q must be one of %s", text, value, strings.Join(proofs, ", "))}
+			if !slices.Contains(credentialKinds, value) {
+				return nil, usageError{fmt.Errorf("--as %s: %q must be one of %s", text, value, strings.Join(credentialKinds, ", "))}
 			}
 			p.AuthMethod = value
 		case strings.HasPrefix(key, "claim.") && len(key) > len("claim.") && value != "":

@@ -55,13 +55,13 @@ type ask struct {
 	lapsed func() (wire.Raw, *wire.Error)
 }
 
-// CancelledElicitation is the answer to an elicitation that nobody answered. It is not
+// CancelledElicitation is the answer to an elicitation that the client left unanswered. It is not
 // "decline", which would say that the user refused.
 func CancelledElicitation() wire.Raw { return wire.Raw(`{"action":"cancel"}`) }
 
 func cancelled() (wire.Raw, *wire.Error) { return CancelledElicitation(), nil }
 
-// Unanswered returns the answer to a question that reached nobody, or that nobody
+// Unanswered returns the answer to a question that reached no client, or that no client
 // answered in time. Exactly one of the two is not nil.
 func Unanswered(method string) (wire.Raw, *wire.Error) {
 	if lapsed := asks[method].lapsed; lapsed != nil {
@@ -100,7 +100,7 @@ func requiredToSample(c *call.Client, params wire.Raw) wire.Raw {
 	return unless(c.Can("sampling"), `{"sampling":{}}`)
 }
 
-// unless returns nil where ok holds, else the capabilities.
+// unless returns nil if ok is true, else the capabilities.
 func unless(ok bool, capabilities string) wire.Raw {
 	if ok {
 		return nil
@@ -108,7 +108,7 @@ func unless(ok bool, capabilities string) wire.Raw {
 	return wire.Raw(capabilities)
 }
 
-// unlessText returns "" where ok holds, else the text.
+// unlessText returns "" if ok is true, else the text.
 func unlessText(ok bool, text string) string {
 	if ok {
 		return ""
@@ -178,7 +178,7 @@ func samplingViolation(answer wire.Value) string {
 
 // LabelUpstream returns the params of a question with the name of the upstream at the
 // beginning of the message of an elicitation, so that users see which server asks.
-// Where the upstream repeats the member, every occurrence gets the name.
+// If the upstream repeats the member, every occurrence gets the name.
 func LabelUpstream(upstream, method string, params wire.Raw) wire.Raw {
 	if method != wire.MethodElicit {
 		return params

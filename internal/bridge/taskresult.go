@@ -35,7 +35,7 @@ func RetryTaskResult(do Do) Do {
 	}
 }
 
-// noBackChannel is the back channel of requests that nobody waits for.
+// noBackChannel is the back channel of requests that no client waits for.
 type noBackChannel struct{}
 
 func (noBackChannel) Notify(string, wire.Raw) {}

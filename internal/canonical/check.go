@@ -181,7 +181,7 @@ var kinds = func() (k [256]uint8) {
 	return k
 }()
 
-// characters checks what stands in a path or a query, where the delimiters may stand, too.
+// characters checks the characters of a path or a query, which may contain the delimiters.
 func (c *checker) characters(s, delimiters string) string {
 	for i := 0; i < len(s); i++ {
 		switch b := s[i]; {

@@ -11,8 +11,8 @@ import (
 // maxSpelled bounds the URIs of which a canonical spelling is looked for.
 const maxSpelled = 2 * MaxBytes
 
-// URI returns the canonical spelling of a URI, and false where there is none: some
-// spellings are read in more than one way.
+// URI returns the canonical spelling of a URI, and false if it has none, because
+// some spellings are read in more than one way.
 func URI(uri string) (string, bool) {
 	if len(uri) > maxSpelled || !utf8.ValidString(uri) {
 		return "", false

@@ -156,7 +156,7 @@ func (b *builder) check(d *draft, seen map[string]bool) bool {
 		return false
 	}
 	for _, f := range it.Violations {
-		finding.Issue, finding.Reason, finding.Against, finding.Mended = Nonconforming, f.String(), f.Kind, f.Repaired
+		finding.Issue, finding.Reason, finding.Against, finding.Repaired = Nonconforming, f.String(), f.Kind, f.Repaired
 		b.findings = append(b.findings, finding)
 	}
 	if it.Removed != (sanitize.Counts{}) {

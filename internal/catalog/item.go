@@ -61,9 +61,9 @@ type Finding struct {
 	Public   string // "" if the item is not published
 	Reason   string
 
-	Against conform.Kind    // the violation; for Nonconforming, Quarantined and Duplicate
-	Mended  bool            // clients do not see the violation
-	Removed sanitize.Counts // for Sanitized
+	Against  conform.Kind    // the violation; for Nonconforming, Quarantined and Duplicate
+	Repaired bool            // clients do not see the violation
+	Removed  sanitize.Counts // for Sanitized
 }
 
 // String returns the finding as one line.

@@ -172,7 +172,7 @@ func (j *JWT) check(m *mapping) {
 	j.at = m
 }
 
-// check demands one kind of name, and no more * in the subject than in the name.
+// check requires exactly one kind of name, and at least as many * in the name as in the subject.
 func (c *MTLS) check(m *mapping) {
 	var given []string
 	glob := ""

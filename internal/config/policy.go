@@ -59,7 +59,7 @@ type What struct {
 	Upstreams []string `yaml:"upstreams" format:"glob" doc:"globs of names of upstreams"`
 }
 
-// LimitPer says for what a limit counts separately.
+// LimitPer says by which value a limit counts calls separately.
 type LimitPer string
 
 // The values of limit.per.

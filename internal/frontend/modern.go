@@ -40,7 +40,7 @@ func (s *Server) serveModern(p *postResponse, r *http.Request, principal *call.P
 		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, err)
 		return true
 	}
-	// The body is not needed any more: strip returns a copy, because it removes metadata.
+	// The body is no longer needed: strip returns a copy, because it removes metadata.
 	x.call.Params = meta.strip(m.Params)
 	*m, *meta = wire.Message{}, requestMeta{}
 	p.releaseBody()

@@ -80,7 +80,7 @@ func (s *Server) subscribeResources(x *exchange, sub *subscription) {
 	}
 	ctx, stop := context.WithTimeout(x.ctx, subscribeTimeout)
 	defer stop()
-	cancels := make([]func(), len(asked)) // nil where there is no subscription
+	cancels := make([]func(), len(asked)) // nil if there is no subscription
 	slots := make(chan struct{}, subscribeConcurrency)
 	var wg sync.WaitGroup
 	for i, uri := range asked {

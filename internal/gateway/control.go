@@ -98,7 +98,7 @@ func (g *Gateway) wakeControl() {
 // rebuild builds the table of what the upstreams offer now, swaps it in, and notifies
 // clients.
 func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
-	// Gather. The snapshots are of one moment: an upstream that is not awaited any more
+	// Gather. The snapshots are of one moment: an upstream that is no longer awaited
 	// is in the table.
 	gen := g.generation.Load()
 	gathered := snapshotsOf(gen.connections())

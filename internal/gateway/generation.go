@@ -23,7 +23,7 @@ type generation struct {
 	policy  *policy.Policy
 	entries []*upstreamEntry // in the order of the configuration
 
-	// settled is closed by the control loop when no new connection is awaited any more:
+	// settled is closed by the control loop when no new connection is awaited:
 	// each has ended its first attempt or used up its time to start. It is closed as well
 	// when another generation replaces this one.
 	settled chan struct{}
@@ -125,7 +125,7 @@ func (g *Gateway) bindConnection(e, before *upstreamEntry) {
 	e.active.Store(active)
 }
 
-// activate makes the connections active that need not be awaited any more. It returns when
+// activate makes the connections active that need not be awaited. It returns when
 // the wait for the next one ends, zero if none is awaited.
 func (gen *generation) activate(now time.Time, gathered snapshots) (waitUntil time.Time) {
 	for _, e := range gen.entries {

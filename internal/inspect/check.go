@@ -70,7 +70,7 @@ type Finding struct {
 	Public   string `json:"public,omitempty"`  // its public name or URI if it is published
 	Against  string `json:"against,omitempty"` // the violation, as metrics name it
 	Method   string `json:"method,omitempty"`  // of the answer with the problem
-	Mended   bool   `json:"mended,omitempty"`  // whether clients get the item without the violation
+	Repaired bool   `json:"mended,omitempty"`  // whether clients get the item without the violation
 	File     string `json:"file,omitempty"`
 	Line     int    `json:"line,omitempty"`
 	Column   int    `json:"column,omitempty"`
@@ -170,7 +170,7 @@ func (r *Report) addUpstream(u Upstream, late func(reason string) string) {
 func (r *Report) addItem(f catalog.Finding, unchanged bool) {
 	found := Finding{
 		Severity: SeverityWarning, What: f.Issue.String(), Message: f.Reason,
-		Upstream: f.Upstream, Kind: f.Kind.String(), Item: f.Native, Public: f.Public, Mended: f.Mended,
+		Upstream: f.Upstream, Kind: f.Kind.String(), Item: f.Native, Public: f.Public, Repaired: f.Repaired,
 	}
 	if unchanged && f.Issue == catalog.Quarantined {
 		found.What = catalog.Nonconforming.String()
@@ -213,7 +213,7 @@ func (r *Report) addProbe(p *ProbeResult) {
 	}
 	for _, v := range p.Verdict.Violations {
 		found := about
-		found.What, found.Message, found.Against, found.Mended = "nonconforming", v.String(), v.Kind.String(), v.Repaired
+		found.What, found.Message, found.Against, found.Repaired = "nonconforming", v.String(), v.Kind.String(), v.Repaired
 		r.Findings = append(r.Findings, found)
 	}
 	switch {

@@ -72,7 +72,7 @@ type Decision struct {
 	Effect Effect
 	Obligations
 	Rule string // the name of the rule, or one of the constants below: fit for the label of a metric
-	File string // where that rule stands, "" if no rule decided
+	File string // the file of that rule, "" if no rule decided
 	Line int
 	// Challenge says that the caller lacks nothing but scopes; any of Scopes would do.
 	// Such a decision denies.

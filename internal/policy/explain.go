@@ -9,7 +9,7 @@ import (
 // Step says what one rule, an upstream's list or the default contributes to a decision.
 type Step struct {
 	Rule    string
-	File    string // "" for what is no rule of the configuration
+	File    string // "" for a list and for the default
 	Line    int
 	Effect  Effect
 	Matches bool

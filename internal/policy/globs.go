@@ -59,7 +59,7 @@ func compileURIs(patterns []string) globs {
 	return g
 }
 
-// allows reports whether the patterns cover s where a match allows.
+// allows reports whether the patterns cover s, for a list whose matches allow.
 func (g *globs) allows(s candidate) bool {
 	for _, w := range g.written {
 		if w.Match(s.written) {
@@ -69,8 +69,9 @@ func (g *globs) allows(s candidate) bool {
 	return false
 }
 
-// restricts reports whether the patterns cover s where a match restricts. One pattern
-// covers a URI also in another case, and followed by a path, a query or parameters.
+// restricts reports whether the patterns cover s, for a list whose matches restrict. A
+// pattern then ignores the case of a URI, and covers it followed by a path, a query or
+// parameters.
 func (g *globs) restricts(s candidate) bool {
 	if g.folded == nil {
 		return g.allows(s)

@@ -117,7 +117,7 @@ type Policy struct {
 	upstreams map[string]*[call.Kinds]selection
 	rules     []*rule
 	facts     callerFacts
-	everyone  *Rights // of all callers, where no rule tells them apart
+	everyone  *Rights // of all callers, if no rule distinguishes them
 }
 
 // selection is compiled Globs.

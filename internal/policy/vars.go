@@ -250,7 +250,7 @@ func newEnvironment() *cel.Env {
 func object(v wire.Value) map[string]any {
 	out := make(map[string]any)
 	for m := range v.Members() {
-		if key := m.Key.Str(); out[key] == nil { // the first of several members counts, as everywhere
+		if key := m.Key.Str(); out[key] == nil { // of members with the same name, the first one counts, as in package wire
 			out[key] = native(m.Value)
 		}
 	}

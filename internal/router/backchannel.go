@@ -30,14 +30,14 @@ func (b *backChannel) Notify(method string, params wire.Raw) {
 	b.to.Notify(method, b.part.Naming().NoteParams(method, params))
 }
 
-// maySee reports whether the client may hear of a resource of the upstream.
+// maySee reports whether the client may be notified about a resource of the upstream.
 func (b *backChannel) maySee(native string) bool {
 	view := b.routes.view(b.router.latest(b.principal), b.client)
 	return view.PolicyFor(call.Resource, b.part, b.part.Naming().PublicURI(native), native).Listed().Visible()
 }
 
 // Ask puts a question to the client. If the client cannot answer it, or does not answer in time,
-// the gateway answers in its place.
+// the gateway answers for it.
 func (b *backChannel) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
 	answer, outcome, err := b.ask(ctx, method, params)
 	b.router.metrics.countAsk(method, outcome)

@@ -18,7 +18,7 @@ const consentKey = "mcpgateway-confirm"
 var errUsed = wire.Errorf(wire.CodeInvalidParams,
 	"invalid requestState: it was already used; send the request again without it")
 
-// confirm has the client's user confirm the call where a rule wants that. A later round
+// confirm has the client's user confirm the call if a rule requires it. A later round
 // of a call that was confirmed carries the consent on, and is not asked about again.
 func (f *forwarding) confirm(ctx context.Context) (bool, error) {
 	if f.state != nil && f.state.Token != "" {
@@ -35,10 +35,10 @@ func (f *forwarding) confirm(ctx context.Context) (bool, error) {
 	return f.ask(ctx)
 }
 
-// ask asks the client's user whether the call may be made. The user consents by accepting,
-// whatever else the answer holds. It reports done where the client gets something else
-// than the answer to its call: the question, or why the call was not made. Nobody is asked
-// about a call that a limit would refuse.
+// ask asks the client's user whether the call may be made. The user consents by accepting;
+// other members of the answer are ignored. It reports done if the client gets something
+// other than the answer to its call: the question, or the reason why the call was not made.
+// A call that a limit would refuse is refused before the user is asked.
 func (f *forwarding) ask(ctx context.Context) (bool, error) {
 	client := f.call.Client
 	if err := f.router.checkLimits(f.call, f.target, &f.decision); err != nil {
@@ -140,9 +140,9 @@ func (f *forwarding) unconfirmed(outcome string) (bool, error) {
 
 // redeem takes the state that makes the call a confirmed one: the gateway's question with
 // its answer, or a later round of a call that was confirmed. The state can be used once,
-// whatever the answer is, so that one answer cannot be exchanged for another. Where a limit
-// is reached the state stays usable; only calls that come in the same moment can take the
-// room from each other after that.
+// whatever the answer is, so that one answer cannot be exchanged for another. If a limit
+// is reached, the state stays usable: limits are checked before the state is used, so only a
+// concurrent call can exhaust the limit in between.
 func (f *forwarding) redeem(ctx context.Context) (bool, error) {
 	st := f.state
 	var answer wire.Value

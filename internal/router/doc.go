@@ -8,8 +8,8 @@
 // back. Each stage is a function in the file of its name.
 //
 // Requests of the draft SEP-2093, resources/metadata and resources/list for one
-// collection, pass the same stages. Where the upstream does not know the draft, the
-// catalog answers in its place.
+// collection, pass the same stages. If the upstream does not know the draft, the
+// catalog answers instead.
 //
 // An upstream may make a task of a tool call. If the client cannot carry a task, the
 // gateway waits for the result. Else the call ends with the task, under an id that only

@@ -116,7 +116,7 @@ func (f *forwarding) leavesToCatalog(err error) bool {
 	}
 }
 
-// unknownResource is the answer where neither the upstream nor the catalog knows a
+// unknownResource is the answer if neither the upstream nor the catalog knows a
 // resource; err is the answer of the upstream.
 func (f *forwarding) unknownResource(err error) error {
 	if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Code != wire.CodeMethodNotFound && rpc.Code != wire.CodeInvalidParams {
@@ -139,7 +139,7 @@ func (d metadataUpstream) Do(ctx context.Context, c *call.Call) (call.Result, er
 
 // childrenUpstream is an upstream that is asked for the children of a collection. The
 // connector lets that request through once the upstream has answered resources/metadata,
-// so that is sent first where it does not.
+// so that is sent first if it does not.
 type childrenUpstream struct{ Upstream }
 
 func (l childrenUpstream) Do(ctx context.Context, c *call.Call) (call.Result, error) {

@@ -24,7 +24,7 @@ func (f *forwarding) enrich(result wire.Raw) (wire.Raw, error) {
 	return f.replaceItemResult(result, at, enriched), nil
 }
 
-// refreshTarget resolves the target once more where the upstream was down when the call
+// refreshTarget resolves the target once more if the upstream was down when the call
 // began: by now it has answered, and what it lists may be known. It is the one look at
 // newer routes on the way of a result.
 func (f *forwarding) refreshTarget() {

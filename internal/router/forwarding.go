@@ -55,7 +55,7 @@ func (f *forwarding) upstreamName() string {
 }
 
 // itemMethod returns the method of the call that used the item: that of the request, or
-// tools/call where the request is about a task.
+// tools/call if the request is about a task.
 func (f *forwarding) itemMethod() string {
 	if f.task != nil {
 		return call.Tool.Method()

@@ -38,7 +38,7 @@ type bucketKey struct{ rule, of string }
 // bucket counts the calls of one rule for one key, for example one principal.
 type bucket struct {
 	limit   policy.Limit
-	rate    *rate.Limiter // nil where there is no rate
+	rate    *rate.Limiter // nil if there is no rate
 	running int
 	asking  int // calls that would run if their users were not being asked something
 }
@@ -149,7 +149,7 @@ func (l *limiter) peek(limits []*policy.Limit, c *call.Call, t catalog.Target) *
 }
 
 // reserve takes one call out of the rate, or says how long to wait for it. The
-// reservation is nil where there is nothing to take back. The caller holds mu.
+// reservation is nil if there is nothing to release. The caller holds mu.
 func (b *bucket) reserve(now time.Time) (*rate.Reservation, time.Duration) {
 	if b.limit.Concurrent > 0 && b.running >= b.limit.Concurrent {
 		return nil, time.Second // it is not known when a call ends

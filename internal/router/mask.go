@@ -14,7 +14,7 @@ import (
 // resource of an upstream therefore gets the gateway's own answer for every resource that
 // is missing there.
 
-// mayMask reports whether the target has to look like what policy refuses where it turns
+// mayMask reports whether the target has to look like what policy refuses if it turns
 // out to be missing: it is in no list, and the caller may be refused such a target.
 func (f *forwarding) mayMask() bool {
 	return f.target.Entry == nil && f.view.Restricts(f.target.Kind, f.target.Part)
@@ -60,9 +60,9 @@ func (f *forwarding) usesItem() bool {
 }
 
 // isMissing reports whether the upstream is known not to have a target that mayMask
-// reports. The catalog knows of a URI that matches a template only what it would look
-// like, so the upstream is asked, by a read whose result no client sees. Where the caller's
-// user would have to consent to a read, the read is not made.
+// reports. If the URI only matches a template, the catalog does not know whether the
+// resource exists, so the gateway reads it and discards the result. It makes no read to which
+// the caller's user would have to consent.
 func (f *forwarding) isMissing(ctx context.Context) bool {
 	if !f.mayMask() {
 		return false

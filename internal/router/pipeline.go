@@ -16,7 +16,7 @@ var callStages = []requestStage{
 	{"complete", (*forwarding).complete},   // answers completions that no upstream is asked for
 	{"validate", (*forwarding).validate},   // the arguments against the schema of the tool
 	{"resume", (*forwarding).resume},       // the request state of an earlier round
-	{"confirm", (*forwarding).confirm},     // by the client's user, where a rule wants it
+	{"confirm", (*forwarding).confirm},     // by the client's user, if a rule requires it
 	{"limit", (*forwarding).limit},         // how many calls a rule allows
 	{"rewrite", (*forwarding).rewrite},     // params to native names
 	{"send", (*forwarding).send},           // to the upstream, through rounds and tasks to its answer
@@ -47,7 +47,7 @@ var resultStages = []resultStage{
 	{"mask", nil, (*forwarding).maskMissing},
 }
 
-// requestStage is one stage of a request. It reports done where f.result answers the
+// requestStage is one stage of a request. It reports done if f.result answers the
 // client, so that no later stage is reached.
 type requestStage struct {
 	name string

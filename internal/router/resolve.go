@@ -58,7 +58,7 @@ func checkArguments(c *call.Call, m *wire.Method) error {
 	return wire.Errorf(wire.CodeInvalidParams, "%s: params.arguments must be an object", c.Method)
 }
 
-// resolve finds a reference in the caller's view. A name that nobody has may belong to
+// resolve finds a reference in the caller's view. A name that no upstream has listed may belong to
 // an upstream that is on its first attempt to connect: the call waits for that one, and
 // not for others. The routes and the view are those that it was looked for in, also with
 // an error.

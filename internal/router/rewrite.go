@@ -66,9 +66,8 @@ func (f *forwarding) rewriteError(e *wire.Error) *wire.Error {
 }
 
 // withoutRounds returns the params of a client that takes no rounds without the members
-// of rounds, which mean nothing in the client's revision. To a modern upstream they
-// would be a state that the gateway never sealed, and answers to questions that nobody
-// was asked.
+// of rounds, which mean nothing in the client's revision. A modern upstream would take them
+// for a state, which the gateway never sealed, and for answers to questions that it never asked.
 func (f *forwarding) withoutRounds(params wire.Raw) wire.Raw {
 	root := wire.ValueOf(params)
 	if f.target.Part.Revision().Era() == wire.EraLegacy || !root.Get("requestState").Exists() && !root.Get("inputResponses").Exists() {
@@ -78,7 +77,7 @@ func (f *forwarding) withoutRounds(params wire.Raw) wire.Raw {
 }
 
 // resumedParams returns the params of a later round: with the upstream's own
-// requestState, or without any where the state is the gateway's.
+// requestState, or without any if the state is the gateway's.
 func (f *forwarding) resumedParams(params wire.Raw) wire.Raw {
 	e := wire.NewEdit(params)
 	switch f.state.Kind {

@@ -26,7 +26,7 @@ func (f *forwarding) relay(raw wire.Raw) (wire.Raw, error) {
 			}
 		}
 	}
-	if f.consented && !sealed { // the user is asked once, also where the upstream needs no state
+	if f.consented && !sealed { // the user is asked once, even if the upstream needs no state
 		e.Set(e.Root(), "requestState", wire.String(f.seal(bridge.NoUpstreamState, "")))
 	}
 	return e.Bytes(), nil

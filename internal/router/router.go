@@ -35,7 +35,7 @@ type Routes struct {
 	Subscribers map[string]Subscriber
 	Bridge      BridgeSettings
 	// PrincipalTables are the tables of principals to whom an upstream lists items of
-	// their own. Nil, where no upstream does, costs a call nothing.
+	// their own. If it is nil, because no upstream does, calls have no cost for it.
 	PrincipalTables PrincipalTables
 }
 
@@ -239,7 +239,7 @@ func (r *Router) handle(ctx context.Context, c *call.Call) (call.Result, logFiel
 	}
 }
 
-// gather has the lists of c's principal gathered where upstreams list items of their own to
+// gather has the lists of c's principal gathered if upstreams list items of their own to
 // principals.
 func (r *Router) gather(ctx context.Context, c *call.Call) error {
 	if tables := r.Routes().PrincipalTables; tables != nil {

@@ -40,7 +40,7 @@ type earlyLists struct {
 }
 
 // recordEarly records that a principal is about to see these routes. It reports false if
-// they were replaced, or no upstream is starting any more.
+// they were replaced, or no upstream is still starting.
 func (r *Router) recordEarly(who *call.Principal, now *current) bool {
 	e := &r.early
 	e.mu.Lock()
@@ -58,7 +58,7 @@ func (r *Router) recordEarly(who *call.Principal, now *current) bool {
 }
 
 // ShownEarly returns the principals, by key, that saw lists while upstreams were starting, each
-// with the oldest routes whose changes they were not told of. The caller notifies them of what
+// with the oldest routes about whose changes they were not notified. The caller notifies them of what
 // has changed since. No other principal has seen a list before all upstreams had started.
 func (r *Router) ShownEarly() map[string]*Routes {
 	e := &r.early

@@ -65,7 +65,7 @@ func NewSubscriptions(r *Router) *Subscriptions {
 // notification, which it may keep. deliver must not block. It may be called before Subscribe
 // returns, and once more while cancel runs.
 //
-// The error is a *wire.Error or that of ctx. It is the same for a resource that nobody has and
+// The error is a *wire.Error or that of ctx. It is the same for a resource that no upstream has and
 // for one that policy refuses. cancel ends the subscription, may be called more than once, and
 // does not block.
 func (s *Subscriptions) Subscribe(ctx context.Context, c *call.Call, public string, deliver func(uri string, params wire.Raw)) (cancel func(), err error) {
@@ -163,7 +163,7 @@ func (s *Subscriptions) cancel(sub *subscription) {
 // maxReattaching bounds how many subscriptions are attached again at once.
 const maxReattaching = 16
 
-// Reattach subscribes again where the routes lead to another upstream than before. The client
+// Reattach subscribes again if the routes lead to a different upstream than before. The client
 // gets an update, because one may have been missed. A subscription that the new upstream does
 // not accept stays as it is, and the next Reattach tries again. Reattach returns when it is
 // done or ctx ends. It belongs to one goroutine.

@@ -109,7 +109,7 @@ func (r *Router) pollTask(ctx context.Context, p *taskPoll) {
 			answer, err := r.pollOnce(ctx, p)
 			pause := retryPause
 			if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Raw != nil {
-				for _, w := range r.polls.of(p) { // the upstream does not know the task any more
+				for _, w := range r.polls.of(p) { // the upstream no longer knows the task
 					r.endWatch(w)
 				}
 			} else if err == nil {
@@ -128,7 +128,7 @@ func (r *Router) pollTask(ctx context.Context, p *taskPoll) {
 }
 
 // pollOnce asks the upstream for the task, with the rights of a client that watches it. It ends
-// watches whose client may not see the tool of the task any more.
+// watches whose client may no longer see the tool of the task.
 func (r *Router) pollOnce(ctx context.Context, p *taskPoll) (call.Result, error) {
 	for _, w := range r.polls.of(p) {
 		routes, part := r.visiblePart(&w.task)

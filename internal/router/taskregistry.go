@@ -84,7 +84,7 @@ func without(keys []taskKey, key taskKey) []taskKey {
 	return slices.Delete(keys, at, at+1)
 }
 
-// drop removes a task that its upstream does not know any more.
+// drop removes a task that its upstream no longer knows.
 func (b *taskRegistry) drop(key taskKey) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

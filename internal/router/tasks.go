@@ -155,7 +155,7 @@ func (r *Router) taskList(ctx context.Context, c *call.Call, routes *Routes) (ca
 			return call.Result{}, ctx.Err()
 		case errors.Is(err, errUnaudited):
 			return call.Result{}, err
-		case err != nil: // it is not for this caller any more, or gone
+		case err != nil: // the caller may no longer see it, or it is gone
 			silent[session] = own != nil && own.Raw == nil && own.Code == wire.CodeInternal
 			continue
 		}
@@ -212,7 +212,7 @@ func (r *Router) TaskStatus(upstream, session string, params wire.Raw) (client s
 }
 
 // visiblePart returns the part of the current table that a task belongs to, and the routes. The part
-// is nil if the task's client may not see its tool any more.
+// is nil if the task's client may no longer see its tool.
 func (r *Router) visiblePart(t *knownTask) (*Routes, *catalog.Part) {
 	routes := r.Routes()
 	view := routes.view(r.latest(t.principal), t.client)

@@ -33,8 +33,8 @@ type taskWatch struct {
 
 // WatchTask has deliver called with each change of a task of the caller, as the params of
 // notifications/tasks under public names, until the task has ended, the caller may not see
-// its tool any more, or ctx ends. It reports false for an id that is not one of the
-// caller's, and where the caller or all clients together have as many watches as they may.
+// its tool any longer, or ctx ends. It reports false for an id that is not one of the
+// caller's, and if the caller or all clients together have as many watches as they may.
 // deliver must not block. When it returns false it gets the same params again later. The
 // first params say how the task is now.
 //

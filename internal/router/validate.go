@@ -7,8 +7,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// validate answers a tool call whose arguments do not fit the tool's inputSchema, where
-// the upstream's rules have them checked.
+// validate answers a tool call whose arguments violate the tool's inputSchema, if the rules
+// of the upstream have arguments checked.
 func (f *forwarding) validate(context.Context) (bool, error) {
 	part, item := f.target.Part, f.target.Entry
 	if f.call.Method != wire.MethodToolsCall || item == nil || item.Input == nil || !part.Rules().ValidateInput {

@@ -39,8 +39,8 @@ func NewAuditMetrics() *AuditMetrics {
 // Collectors returns the collectors to register.
 func (m *AuditMetrics) Collectors() []prometheus.Collector { return []prometheus.Collector{m.failures} }
 
-// maxPending bounds the lines that wait while the file cannot be written. They are of
-// calls that were in progress, so there are no more of them than of those.
+// maxPending bounds the lines that wait while the file cannot be written. Only
+// calls in progress have such lines, so there are no more lines than those calls.
 const maxPending = 1 << 14
 
 // Audit writes lines to a file, each with one system call. The operating system has the

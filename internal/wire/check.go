@@ -18,7 +18,7 @@ type Limits struct {
 // maxDepth is the bound of the JSON library.
 const maxDepth = 10_000
 
-// DefaultDepth bounds nesting where no bound is configured.
+// DefaultDepth bounds nesting if no bound is configured.
 const DefaultDepth = 1000
 
 func (l Limits) depth() int {

@@ -15,7 +15,7 @@ import (
 // of duplicate keys or lone surrogates, is hashed as it is written. The value is not changed.
 //
 // The digest shows that a value has not changed. It rounds numbers that are not integers, as
-// the RFC does, so do not use it where two values must not be confused: bridge has another
+// the RFC does, so do not use it if two values must not be confused: bridge has another
 // digest for that.
 func AppendDigest(b []byte, value Raw) []byte {
 	canonical := jsontext.Value(slices.Clone(value))

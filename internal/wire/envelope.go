@@ -40,7 +40,7 @@ const (
 // maxToken bounds the collected part of one token. An id is the longest that is needed.
 const maxToken = maxID
 
-// RequestID returns the id of the message if it is a request, else the zero ID, also where
+// RequestID returns the id of the message if it is a request, else the zero ID, also if
 // the scanner cannot tell.
 func (g *EnvelopeScanner) RequestID() ID { return g.only(g.method && !g.answer) }
 

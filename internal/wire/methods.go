@@ -127,7 +127,7 @@ type Method struct {
 	// Shape is the content of the result of a request, or of the params of an ask.
 	Shape Shape
 	// Capability is the member of the capabilities that announces the method, ""
-	// where none does.
+	// if none does.
 	Capability string
 	// ListMember is the member of the result that holds the items of a list.
 	ListMember string
@@ -182,7 +182,7 @@ const (
 	HeaderRequired
 )
 
-// Shape is the content of a result, or of the params of an ask, where it has
+// Shape is the content of a result, or of the params of an ask, if it has
 // parts that the gateway rewrites, checks or lowers to an older revision.
 type Shape uint8
 

@@ -96,7 +96,7 @@ func (k *parkable) enqueue(method string, params wire.Raw) (*ask, *call.Client) 
 	return q, k.client
 }
 
-// withdraw removes an ask whose answer nobody waits for. A late answer to it is
+// withdraw removes an ask because its caller no longer waits. A late answer to it is
 // ignored.
 func (k *parkable) withdraw(q *ask) {
 	k.mu.Lock()

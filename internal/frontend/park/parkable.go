@@ -39,7 +39,7 @@ type parkable struct {
 	parked  bool
 	ended   bool   // the handler has returned
 	final   answer // the handler's
-	over    bool   // no request can wait for the call any more
+	over    bool   // no request can wait for the call
 	gather  *time.Timer
 	expire  *time.Timer
 }
@@ -107,8 +107,8 @@ func (k *parkable) wait(w *waiter) (call.Result, error) {
 // share returns the share that the parked call counts for.
 func (k *parkable) share() fairshare.Share { return fairshare.ShareOf(k.call.ShareKey) }
 
-// park answers the waiting requests with the open asks. The caller holds mu, and there
-// are both. An ask that the client does not declare any more gets no answer
+// park answers the waiting requests with the open asks. The caller holds mu, and
+// has checked that there are both. An ask that the client no longer declares gets no answer
 // (2026-07-28, basic/patterns/mrtr, "Server Requirements").
 func (k *parkable) park() {
 	k.open = slices.DeleteFunc(k.open, func(q *ask) bool {

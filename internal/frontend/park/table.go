@@ -63,7 +63,7 @@ type Table struct {
 	mu       sync.Mutex
 	running  map[*parkable]struct{}
 	byID     map[string]*parkable // calls that have been parked, by the id of the call
-	draining bool                 // no more calls are parked
+	draining bool                 // no further calls are parked
 	stopped  error                // why no more calls begin
 	wg       sync.WaitGroup
 }
@@ -115,7 +115,7 @@ func (t *Table) admit(k *parkable) bool {
 	return true
 }
 
-// remove removes a call that can be resumed no more.
+// remove removes a call that can no longer be resumed.
 func (t *Table) remove(k *parkable) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,8 +131,8 @@ func (t *Table) get(id string) *parkable {
 	return t.byID[id]
 }
 
-// Drain ends the parked calls, and parks no more. Calls that a request waits for go
-// on.
+// Drain ends the parked calls, and parks no further calls. Calls that a request waits for
+// continue.
 func (t *Table) Drain(cause error) {
 	t.mu.Lock()
 	t.draining = true
@@ -143,7 +143,7 @@ func (t *Table) Drain(cause error) {
 	}
 }
 
-// Stop ends all calls, and lets no more begin. It does not wait for handlers.
+// Stop ends all calls, and lets no further calls begin. It does not wait for handlers.
 func (t *Table) Stop(cause error) {
 	t.Drain(cause)
 	t.mu.Lock()

@@ -119,7 +119,7 @@ func (t *Table) Get(id, principal string) (*Session, error) {
 	return s, nil
 }
 
-// Find returns the session with this id, whoever it belongs to, or nil.
+// Find returns the session with this id, whichever principal it belongs to, or nil.
 func (t *Table) Find(id string) *Session {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

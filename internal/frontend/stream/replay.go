@@ -13,7 +13,7 @@ import (
 // Errors of [ReplayStore.Find] and [Stream.Resume].
 var (
 	// ErrUnknownEvent means that the client names an event that it never got, or one
-	// of a stream that is not kept any more.
+	// of a stream that is no longer kept.
 	ErrUnknownEvent = errors.New("Last-Event-ID names no event of this session")
 	// ErrEventsLost means that the log has forgotten events that the client missed.
 	ErrEventsLost = errors.New("events after Last-Event-ID are no longer kept: the stream cannot be resumed")
