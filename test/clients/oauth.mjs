@@ -1,16 +1,16 @@
-// What makes a client of the TypeScript SDK prove who it is: a provider that keeps everything in memory, and a user who agrees to everything. The
-// user's browser follows redirects, with cookies, until one leads back to the client.
+// OAuth for a client of the TypeScript SDK: a provider that stores everything in memory, and a user who consents to everything. The user's browser
+// follows redirects with cookies until one leads back to the client.
 import { UnauthorizedError } from '@modelcontextprotocol/client';
 
-const CALLBACK = 'http://127.0.0.1:1/callback'; // nobody listens there
+const CALLBACK = 'http://127.0.0.1:1/callback'; // nothing listens there
 const MAX_REDIRECTS = 20;
 
 export class Provider {
-  // Known to servers/oidc.mjs: one that registers itself does so with the scopes of the first challenge, and is held to them ever after.
+  // servers/oidc.mjs knows this client. A client that registers itself would be limited to the scopes of the first challenge.
   #client = { client_id: 'v2' };
   #tokens;
   #verifier;
-  callback; // what the authorization server has answered with
+  callback; // parameters of the redirect URI
 
   get redirectUrl() {
     return CALLBACK;
@@ -54,14 +54,14 @@ export class Provider {
   }
 }
 
-// withProof carries out what may need proof, and once more where the user had to be asked first. finish is the transport's finishAuth.
-export async function withProof(provider, carryOut, finish) {
+// withAuthorization runs an operation and, if the user had to authorize the client first, runs it again. finish is the transport's finishAuth.
+export async function withAuthorization(provider, operation, finish) {
   try {
-    return await carryOut();
+    return await operation();
   } catch (error) {
     if (!(error instanceof UnauthorizedError) || !provider.callback) throw error;
     await finish(provider.callback);
     provider.callback = undefined;
-    return carryOut();
+    return operation();
   }
 }

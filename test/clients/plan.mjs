@@ -1,36 +1,41 @@
-// Runs a plan with one MCP client and prints what came back.
+// Runs a plan with one MCP client and prints the results.
 //
 // The plan is one JSON object on standard input:
 //
 //   {
-//     "target": {"url": "http://…/mcp", "oauth": true}         streamable HTTP; with oauth (v2 client only) the user agrees to what is asked for
+//     "target": {"url": "http://…/mcp", "oauth": true}         streamable HTTP; with oauth (v2 client only) the user consents to everything
 //             | {"sse": "http://…/sse"}                        HTTP+SSE (v1 client only)
 //             | {"command": ["node", "…"], "env": {…}},        stdio
 //     "mode":  "legacy" | "modern" | "auto",                   v2 client only
-//     "revision": "2025-03-26",                                v1 client only: what it proposes, the newest it knows when it is "" or not there
-//     "answers": true,                                         the client declares every capability and answers what it is asked, see user.mjs
-//     "declines": true,                                        beside answers: its user says no to every question
+//     "revision": "2025-03-26",                                v1 client only: the proposed revision; "" or nothing for the newest
+//     "answers": true,                                         the client declares every capability and answers requests, see user.mjs
+//     "declines": true,                                        with answers: the user declines every question
 //     "steps": [{"method": "tools/call", "params": {…}, "progress": 2}, …]
 //   }
 //
-// A step names a JSON-RPC method and is carried out by the client's own typed function for it, so that the client's validation applies. Lists
-// follow every page: their result is {"items": […], "pages": n}. With "progress" the step asks for progress, and waits a bounded time for that
-// many updates, which need not have been handled when the result is. With "cancel": true it asks for progress, and is cancelled at the first update.
-// With "loose": true the request is sent as it stands, and the client takes any object for a result: what its types do not know is in it, too.
-// With "await": [{"method", "has"}, …] it waits, at most "within" milliseconds, until for each of them an event with that method and that text in its params came;
-// with "until": {"method", "has"} it is repeated after each event with that method until that text is in its result, as a client does with lists;
-// with "during" another step, which has no result of its own, is sent while this one runs.
-// A client that answers hears of changed lists too, and may subscribe to resources in either era: "resources/subscribe" and "resources/unsubscribe".
+// A step names a JSON-RPC method. The client's own typed function for the method carries it out, so that the client's validation applies. A list
+// follows every page; its result is {"items": […], "pages": n}. The other members of a step:
 //
-// One JSON line per step goes to standard output, in the order of the plan: {"method", "result"} or {"method", "error": {code, message, data}},
-// "progress": […], the updates' params, where it was asked for, and, of a client that answers, "events": [{"method", "params"}, …], what the client
-// was asked and told since the step before. A line for the pseudo-method "connect" comes first, with what the client learned of the server.
-// Nothing is cut. The exit status is 0 whenever every step was carried out, with or without errors in them; a connection that fails ends the
-// run with exit status 1 after its "connect" line.
+//   "progress": 2                             asks for progress, and waits a bounded time for this number of updates
+//   "cancel": true                            asks for progress, and cancels the request at the first update
+//   "untyped": true                           sends any method with unchanged params and accepts any object as the result, with unknown members
+//   "await": [{"method", "has"}, …]           waits until each of these events has come: its method, and a text in its params
+//   "until": {"method", "has"}                repeats the request after each event with this method until the result contains the text
+//   "within": 5000                            timeout of await and until in milliseconds
+//   "during": {"method", "params"}            another step, without its own result, that is sent while this step runs
+//
+// An answering client also listens to changes of the lists, and may subscribe to resources in either era: "resources/subscribe" and
+// "resources/unsubscribe".
+//
+// The output has one JSON line per step, in the order of the plan: {"method", "result"} or {"method", "error": {code, message, data}}. With
+// "progress" the line has "progress": […], the params of the updates. A line of an answering client has "events": [{"method", "params"}, …], the
+// requests and notifications since the previous step. The first line, with the pseudo-method "connect", describes the server. No line is
+// truncated. The exit status is 0 if every step was carried out, with or without errors. A failed connection ends the run with exit status 1
+// after the "connect" line.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const MAX_PAGES = 1000; // a server whose cursors never end must not hold the test
+const MAX_PAGES = 1000; // a server with endless cursors must not block the test
 const PROGRESS_WITHIN = 30_000; // ms
 const EVENTS_WITHIN = 45_000; // ms
 
@@ -53,9 +58,9 @@ export async function readPlan() {
   return JSON.parse(text);
 }
 
-// run connects client and carries out the steps. The adapter hides where the two generations of the client differ:
+// run connects the client and carries out the steps. The adapter hides the differences between the two generations of the client:
 // connect(), onProgress(handler), onEvent(handler), callTool(params, options), subscribe(uri), unsubscribe(uri), describe(), close(), and client, whose
-// functions have the same names in both; loose(method, params) sends a request of any method, and takes any result.
+// functions have the same names in both. untyped(method, params) sends a request of any method and accepts any result.
 export async function run(plan, adapter) {
   const events = [];
   if (plan.answers) adapter.onEvent((method, params) => events.push({ method, params }));
@@ -66,7 +71,7 @@ export async function run(plan, adapter) {
     process.exit(1);
   }
   await print({ method: 'connect', result: adapter.describe() });
-  // Not the client's own onprogress: it forgets the call when the result comes, and with it the updates that came just before.
+  // The client's own onprogress would drop updates that arrive just before the result.
   const updates = [];
   const cancels = new Map(); // by progress token
   adapter.onProgress((notification) => {
@@ -85,13 +90,13 @@ export async function run(plan, adapter) {
       options = { signal: controller.signal };
     }
     try {
-      const running = step.loose ? adapter.loose(step.method, params) : carryOut(step.method, params, adapter, options);
+      const running = step.untyped ? adapter.untyped(step.method, params) : carryOut(step.method, params, adapter, options);
       if (step.during) await Promise.all([running, carryOut(step.during.method, step.during.params ?? {}, adapter)]);
       line.result = await running;
       for (let seen = 0; step.until && !JSON.stringify(line.result).includes(step.until.has); ) {
-        const told = () => events.filter((event) => event.method === step.until.method).length;
-        if (!(await come(() => told() > seen, step))) break;
-        seen = told();
+        const count = () => events.filter((event) => event.method === step.until.method).length;
+        if (!(await eventually(() => count() > seen, step))) break;
+        seen = count();
         line.result = await carryOut(step.method, params, adapter, options);
       }
     } catch (error) {
@@ -104,17 +109,17 @@ export async function run(plan, adapter) {
     }
     if (plan.answers) {
       const missing = () => step.await?.some(({ method, has }) => !events.some((event) => matches(event, method, has)));
-      if (!line.error) await come(() => !missing(), step);
+      if (!line.error) await eventually(() => !missing(), step);
       line.events = events.splice(0);
     }
     await print(line);
   }
   await adapter.close();
-  process.exit(0); // a keep-alive socket or a child's pipe may not hold the process
+  process.exit(0); // a keep-alive socket or a child's pipe must not keep the process running
 }
 
-// come waits for what the events of a step bring, and returns whether it came in time.
-async function come(condition, step) {
+// eventually waits until the events of a step make a condition true. It returns false after the timeout.
+async function eventually(condition, step) {
   for (const end = Date.now() + (step.within ?? EVENTS_WITHIN); !condition() && Date.now() < end; ) await sleep(10);
   return condition();
 }
@@ -142,7 +147,7 @@ async function carryOut(method, params, adapter, options) {
   if (method === 'resources/subscribe') return adapter.subscribe(params.uri);
   if (method === 'resources/unsubscribe') return adapter.unsubscribe(params.uri);
   if (method === 'ping') return client.ping();
-  throw new Error(`the plan names a method that this client cannot carry out: ${method}`);
+  throw new Error(`the plan has a method that this client does not support: ${method}`);
 }
 
 function describeError(error) {

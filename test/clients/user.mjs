@@ -1,8 +1,8 @@
-// A user, a model and a file system behind a client: what "answers" in a plan stands for. test/internal/client/user.go is the same for the Go SDK.
+// The user, the model and the file system of a client with "answers" in its plan. test/internal/client/user.go is the equivalent for the Go SDK.
 
 export const capabilities = { elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: { listChanged: true } };
 
-// answersOf returns the answers by the method of the ask. A user who declines says no to every question.
+// answersOf returns the answers by the method of the request. A user who declines answers every question with "decline".
 export const answersOf = ({ declines }) => (declines ? { ...answers, 'elicitation/create': () => ({ action: 'decline' }) } : answers);
 
 const answers = {
@@ -11,7 +11,7 @@ const answers = {
     const known = { name: 'Ann', color: 'blue' };
     return { action: 'accept', content: Object.fromEntries(Object.entries(known).filter(([name]) => name in requestedSchema.properties)) };
   },
-  // A model that uses the tool that it is offered, and then says what the tool brought.
+  // The model calls the offered tool first, and then answers with the text of the tool's result.
   'sampling/createMessage': ({ messages, tools }) => {
     const [last] = [messages.at(-1).content].flat();
     const message = (content, stopReason) => ({ role: 'assistant', model: 'm', content, stopReason });
@@ -22,7 +22,7 @@ const answers = {
   'roots/list': () => ({ roots: [{ uri: 'file:///home/ann', name: 'home' }] })
 };
 
-// notifications that are recorded as events.
+// Notifications that are recorded as events.
 export const notifications = [
   'notifications/message',
   'notifications/resources/updated',

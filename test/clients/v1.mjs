@@ -22,7 +22,7 @@ function open(target) {
   return new StdioClientTransport({ command, args, env: { ...process.env, ...target.env } });
 }
 
-// The client itself always proposes the newest revision that it knows.
+// The SDK always proposes its newest revision.
 if (plan.revision) {
   const send = transport.send.bind(transport);
   transport.send = (message, options) =>
@@ -53,7 +53,7 @@ await run(plan, {
     for (const method of notifications) client.setNotificationHandler(schemas[method], ({ params }) => handler(method, params));
   },
   callTool: (params, options) => client.callTool(params, undefined, options),
-  loose: (method, params) => client.request({ method, params }, ResultSchema),
+  untyped: (method, params) => client.request({ method, params }, ResultSchema),
   subscribe: (uri) => client.subscribeResource({ uri }),
   unsubscribe: (uri) => client.unsubscribeResource({ uri }),
   async close() {

@@ -1,7 +1,7 @@
 // The TypeScript SDK's second-generation client (both eras). See plan.mjs for input and output.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { Provider, withProof } from './oauth.mjs';
+import { Provider, withAuthorization } from './oauth.mjs';
 import { readPlan, run } from './plan.mjs';
 import { answersOf, capabilities, notifications } from './user.mjs';
 
@@ -17,8 +17,8 @@ const client = new Client(
 const provider = plan.target.oauth ? new Provider() : undefined;
 let transport = open(plan.target);
 
-// proving carries out what the gateway may want proof for.
-const proving = (carryOut) => (provider ? withProof(provider, carryOut, (params) => transport.finishAuth(params)) : carryOut());
+// authorized runs an operation for which the gateway may require a token.
+const authorized = (operation) => (provider ? withAuthorization(provider, operation, (params) => transport.finishAuth(params)) : operation());
 
 function open(target) {
   if (target.url) return new StreamableHTTPClientTransport(new URL(target.url), { authProvider: provider });
@@ -29,14 +29,14 @@ function open(target) {
 const anything = { '~standard': { version: 1, vendor: 'plan', validate: (value) => ({ value }) } };
 
 const modern = () => client.getProtocolEra() === 'modern';
-const subscriptions = new Map(); // of the modern era, by URI
+const subscriptions = new Map(); // modern subscriptions by URI
 
 await run(plan, {
   client,
   async connect() {
     let tried = false;
-    await proving(() => {
-      if (tried) transport = open(plan.target); // one that has failed is not started again
+    await authorized(() => {
+      if (tried) transport = open(plan.target); // a failed transport cannot be started again
       tried = true;
       return client.connect(transport);
     });
@@ -56,8 +56,8 @@ await run(plan, {
     }
     for (const method of notifications) client.setNotificationHandler(method, ({ params }) => handler(method, params));
   },
-  callTool: (params, options) => proving(() => client.callTool(params, options)),
-  loose: (method, params) => client.request({ method, params }, anything),
+  callTool: (params, options) => authorized(() => client.callTool(params, options)),
+  untyped: (method, params) => client.request({ method, params }, anything),
   async subscribe(uri) {
     if (!modern()) return client.subscribeResource({ uri });
     subscriptions.set(uri, await client.listen({ resourceSubscriptions: [uri] }));

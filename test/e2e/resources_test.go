@@ -48,11 +48,11 @@ func resourceClients(url string) map[string]resourceClient {
 	}
 	for _, c := range []client.Client{client.V1(), client.V2(client.Legacy), client.V2(client.Modern)} {
 		clients["TypeScript "+c.Name()] = func(t *testing.T, steps []client.Step) (out []resourceOutcome) {
-			loose := slices.Clone(steps)
-			for i := range loose {
-				loose[i].Loose = true
+			untyped := slices.Clone(steps)
+			for i := range untyped {
+				untyped[i].Untyped = true
 			}
-			for _, o := range c.Run(t, client.Target{URL: url}, loose).Steps {
+			for _, o := range c.Run(t, client.Target{URL: url}, untyped).Steps {
 				if o.Error != nil {
 					out = append(out, resourceOutcome{fault: &raw.Fault{Code: o.Error.Code, Message: o.Error.Message, Data: o.Error.Data}})
 					continue

@@ -130,7 +130,7 @@ var own = toolbox{
 		return []step{after(r.says("The model says: Paris", "sample", nil), sampling)}
 	},
 	"sampling with tools": func(r run) []step {
-		return []step{after(r.says("brought: The model says: 17 degrees in Oslo", "sample_tools", nil),
+		return []step{after(r.says("answered: The model says: 17 degrees in Oslo", "sample_tools", nil),
 			client.Want{Method: "sampling/createMessage", Has: `"tools":[{`},
 			client.Want{Method: "sampling/createMessage", Has: `"tool_result"`})}
 	},

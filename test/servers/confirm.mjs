@@ -1,5 +1,5 @@
-// A stdio server of the TypeScript SDK, made in its usual way, so that it speaks both eras: server/discover lists the modern revision alone. Its tool
-// drop_database is destructive and asks for a confirmation, as that of mongodb-mcp-server does: where its client can be asked.
+// A typical stdio server of the TypeScript SDK. It supports both eras, but server/discover lists the modern revision only. Its destructive tool
+// drop_database asks for a confirmation if the client declares elicitation, as drop-database of mongodb-mcp-server does.
 import { McpServer } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 

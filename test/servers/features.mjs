@@ -1,10 +1,11 @@
-// An MCP server of the TypeScript SDK's second generation, with one tool, prompt or resource for everything that the protocol can do, in both eras.
+// An MCP server of the TypeScript SDK's second generation for both eras. It has one tool, prompt or resource for every feature of the protocol.
 //
-//   node features.mjs PORT      streamable HTTP on that port of loopback, at any path: sessions for legacy clients, none for modern ones
+//   node features.mjs PORT      streamable HTTP on this loopback port, at any path; legacy clients get sessions, modern clients do not
 //   node features.mjs           standard input and output
 //
-// It is the same server as test/internal/featuresfixture: dialogs are written down once; a legacy client is asked while its call runs, a modern
-// one gets input_required. What the SDK would do by itself for legacy clients is not used. State is shared by all clients and ends with the process.
+// It is the same server as test/internal/featuresfixture. Dialogs are defined once: a legacy client receives requests during its call, a modern
+// client receives input_required. The SDK's own compatibility code for legacy clients is off. All clients share the state, which ends with the
+// process.
 
 import http from 'node:http';
 import { Readable } from 'node:stream';
@@ -15,7 +16,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 
-const WAITS_FOR = 30_000; // ms; how long the tool wait does when nobody cancels it
+const WAITS_FOR = 30_000; // ms; duration of the tool wait if it is not cancelled
 const SIGN_IN_URL = 'https://example.com/sign-in';
 
 const capabilities = {
@@ -26,10 +27,10 @@ const capabilities = {
   logging: {}
 };
 
-// What all clients share.
+// The state of all clients.
 const state = { touched: 0, grown: new Set(), cancelled: new Map(), signedIn: new Set() };
 const servers = new Set(); // of legacy sessions, and of connections on stdio
-let publish; // to modern clients over HTTP, which have no session: {kind, uri?}
+let publish; // publishes {kind, uri?} to modern clients over HTTP, which have no session
 
 const text = (text) => ({ content: [{ type: 'text', text }] });
 const oneString = (name) => ({ type: 'object', properties: { [name]: { type: 'string' } }, required: [name] });
@@ -42,8 +43,8 @@ const accepted = (answer, name) => (answer?.action === 'accept' ? answer.content
 const blocks = (answer) => [answer?.content ?? []].flat();
 const sampled = (answer) => blocks(answer)[0]?.text ?? `(no message: ${JSON.stringify(answer)})`;
 
-// A dialog is given the state that it returned with its last questions, "" at first, and the answers to them. It returns more questions and a new
-// state, or no question and the tool's text.
+// A dialog receives the state that it returned with its last questions ("" in the first round) and the answers. It returns more questions and a
+// new state, or no questions and the tool's text.
 const one = (question, say) => (state, answers) => (state === '' ? [{ question }, 'asked'] : [null, say(answers.question)]);
 
 const dialogs = {
@@ -60,9 +61,9 @@ const dialogs = {
     if (state === '') return [{ model: { method: 'sampling/createMessage', params: { ...params, toolChoice: { mode: 'required' } } } }, 'asked'];
     const [block] = blocks(answers.model);
     if (block?.type !== 'tool_use') return [null, `${state}: The model says: ${sampled(answers.model)}`];
-    const brought = { type: 'tool_result', toolUseId: block.id, content: [{ type: 'text', text: `17 degrees in ${block.input.city}` }] };
-    params.messages.push({ role: 'assistant', content: [block] }, { role: 'user', content: [brought] });
-    return [{ model: { method: 'sampling/createMessage', params } }, 'brought'];
+    const result = { type: 'tool_result', toolUseId: block.id, content: [{ type: 'text', text: `17 degrees in ${block.input.city}` }] };
+    params.messages.push({ role: 'assistant', content: [block] }, { role: 'user', content: [result] });
+    return [{ model: { method: 'sampling/createMessage', params } }, 'answered'];
   },
   rounds(state, answers) {
     if (state === '') return [{ name: askName }, 'named '];
@@ -74,8 +75,8 @@ const dialogs = {
   }
 };
 
-// converse carries out a dialog with requests to the client, those of one round at once. When a page was asked for, the client is told that its
-// user has been there.
+// converse carries out a dialog with requests to the client. The requests of one round are concurrent. After a URL question the client is notified
+// that the user has completed the page.
 async function converse(server, ctx, dialog, key) {
   let [questions, state] = dialog('', {});
   while (questions) {
@@ -112,7 +113,7 @@ async function listsChanged() {
   for (const kind of ['tools', 'prompts', 'resources']) await changed(kind);
 }
 
-// Tools that ask nothing.
+// Tools without questions.
 const tools = {
   echo: (_server, _ctx, { text: said }) => text(`echo: ${said}`),
   async count(_server, ctx) {
@@ -124,7 +125,7 @@ const tools = {
     await ctx.mcpReq.log('info', 'loud');
     return text('logged');
   },
-  // wait says that it has begun, and then waits to be cancelled. cancelled says whether the call with that key was.
+  // wait reports progress once it has begun, and then waits for its cancellation. cancelled reports whether the call with this key was cancelled.
   async wait(_server, ctx, { key }) {
     await progress(ctx, 1);
     try {
@@ -139,7 +140,7 @@ const tools = {
   async touch() {
     state.touched++;
     publish?.({ kind: 'resource_updated', uri: 'test://watched' });
-    // On stdio the SDK knows what a modern client listens to.
+    // On stdio the SDK knows the subscriptions of a modern client.
     for (const server of servers) if (server.era === 'modern' || server.watched.has('test://watched')) await server.sendResourceUpdated({ uri: 'test://watched' });
     return text('touched');
   },
@@ -155,8 +156,8 @@ const tools = {
   }
 };
 
-// A tool that cannot go on before its user has been to a page, and one that stands for the user's browser: it tells the client, outside of any
-// call, that the page was left. Later revisions have neither.
+// sign_in fails until its user has visited a page. finish_sign_in stands for the user's browser: it notifies the client, outside of any call, that
+// the user has completed the page. Later revisions have neither.
 const legacyTools = {
   sign_in(_server, _ctx, { key }) {
     if (state.signedIn.has(key)) return text('signed in');

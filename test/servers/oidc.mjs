@@ -1,8 +1,8 @@
-// An OpenID provider whose user agrees to everything: `node oidc.mjs HOST:PORT`.
+// An OpenID provider whose user consents to everything: `node oidc.mjs HOST:PORT`.
 //
-// It registers clients dynamically, knows the client v2 already, demands PKCE, and issues access tokens as signed JWTs whose audience is the resource that was asked for, with the
-// scopes that were asked for. The user is ann, who is in the group staff, unless the client hints at another login. The user has no page to look
-// at: whoever opens the authorization URL is taken from redirect to redirect, back to the client.
+// It registers clients dynamically, has the registered client v2, and requires PKCE. Access tokens are signed JWTs; their audience is the requested
+// resource and their scopes are the requested scopes. The user is ann in the group staff, unless the client sends a login hint. There are no
+// pages: the authorization URL redirects, in several steps, back to the client.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import http from 'node:http';
 import Provider from 'oidc-provider';
@@ -46,8 +46,8 @@ const provider = new Provider(`http://${address}`, {
   extraTokenClaims: () => ({ groups: ['staff'] })
 });
 
-// The user's part: whatever is asked, agree.
-async function agree(ctx) {
+// consent answers every prompt for the user.
+async function consent(ctx) {
   const { prompt, params, session, grantId } = await provider.interactionDetails(ctx.req, ctx.res);
   if (prompt.name === 'login') {
     return provider.interactionFinished(ctx.req, ctx.res, { login: { accountId: params.login_hint ?? 'ann' } });
@@ -62,8 +62,8 @@ async function agree(ctx) {
 
 provider.use(async (ctx, next) => {
   if (ctx.path.startsWith('/interaction/')) {
-    ctx.respond = false; // interactionFinished answers by itself
-    return agree(ctx);
+    ctx.respond = false; // interactionFinished writes the response
+    return consent(ctx);
   }
   return next();
 });

@@ -9,106 +9,106 @@ import (
 )
 
 const (
-	// runWithin bounds one run of a client, whatever it does.
+	// runWithin bounds one run of a client.
 	runWithin = 5 * time.Minute
-	// progressWithin bounds the wait for updates that have not been handled yet when their call's result is.
+	// progressWithin bounds the wait for progress updates that are handled after the result of their call.
 	progressWithin = 30 * time.Second
 )
 
-// Target is the server to connect to. One of URL, SSE and Command is set.
+// Target is the server to connect to. Exactly one of URL, SSE and Command is set.
 type Target struct {
 	URL     string            `json:"url,omitempty"`     // streamable HTTP
-	OAuth   bool              `json:"oauth,omitempty"`   // beside URL: get a token of the server's authorization server (V2 and GoSDK)
-	SSE     string            `json:"sse,omitempty"`     // HTTP+SSE, by the URL of the event stream
+	OAuth   bool              `json:"oauth,omitempty"`   // with URL: get a token from the server's authorization server (V2 and GoSDK)
+	SSE     string            `json:"sse,omitempty"`     // HTTP+SSE: the URL of the event stream
 	Command []string          `json:"command,omitempty"` // stdio
 	Env     map[string]string `json:"env,omitempty"`     // for Command
 }
 
-// Step is one request: a JSON-RPC method with its params. Methods that list follow every page. The inspector knows the first two members only.
+// Step is one request: a JSON-RPC method with its params. A method that lists follows every page. The inspector supports the first two members only.
 type Step struct {
 	Method   string         `json:"method"`
 	Params   map[string]any `json:"params,omitempty"`
-	Loose    bool           `json:"loose,omitempty"`    // of the TypeScript clients: send it as it stands, whatever the method, and take any object for a result
-	Progress int            `json:"progress,omitempty"` // ask for progress, and wait a bounded time for so many updates
+	Untyped  bool           `json:"untyped,omitempty"`  // TypeScript clients: send any method with unchanged params, and accept any object as the result
+	Progress int            `json:"progress,omitempty"` // ask for progress, and wait a bounded time for this number of updates
 	Cancel   bool           `json:"cancel,omitempty"`   // ask for progress, and cancel the request at the first update
-	During   *Step          `json:"during,omitempty"`   // sent while this one runs; an error of it is an error of this step
-	Await    []Want         `json:"await,omitempty"`    // of a client that answers: wait for these events
-	Until    *Want          `json:"until,omitempty"`    // as Await: repeat the request after each event with that method until its result has that text
-	Within   int            `json:"within,omitempty"`   // milliseconds that events are waited for at most; 0 for long
+	During   *Step          `json:"during,omitempty"`   // sent while this step runs; its error is an error of this step
+	Await    []Want         `json:"await,omitempty"`    // answering clients: wait for these events
+	Until    *Want          `json:"until,omitempty"`    // answering clients: repeat the request after each event with this method until the result contains the text
+	Within   int            `json:"within,omitempty"`   // timeout of Await and Until in milliseconds; 0 for the default
 }
 
-// Want is an event that a step waits for: with that method, and with that text in the JSON of its params.
+// Want is an event that a step waits for: its method, and a text in the JSON of its params.
 type Want struct {
 	Method string `json:"method"`
 	Has    string `json:"has,omitempty"`
 }
 
-// Event is something that a client was asked or told.
+// Event is a request or notification that the client received.
 type Event struct {
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
 }
 
-// Is reports whether the event is the wanted one.
+// Is reports whether the event matches w.
 func (e Event) Is(w Want) bool {
 	return e.Method == w.Method && strings.Contains(string(e.Params), w.Has)
 }
 
-// Error is what the client reported instead of a result. Code is 0 when the client did not pass one on.
+// Error is the error that the client reported. Code is 0 if the client did not report one.
 type Error struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
 	Data    json.RawMessage `json:"data"`
 }
 
-// Outcome is what came of one step: a result or an error. A list's result is a List.
+// Outcome is the outcome of one step: a result or an error. The result of a list is a List.
 type Outcome struct {
 	Method   string            `json:"method"`
 	Result   json.RawMessage   `json:"result"`
 	Error    *Error            `json:"error"`
 	Progress []json.RawMessage `json:"progress"` // params of the updates; the inspector shows none
-	Events   []Event           `json:"events"`   // of a client that answers: what it was asked and told since the step before, but for progress
+	Events   []Event           `json:"events"`   // answering clients: requests and notifications since the previous step, without progress
 }
 
 // List is the result of a step that lists.
 type List struct {
 	Items []map[string]any `json:"items"`
-	Pages int              `json:"pages"` // 0 when the client does not say
+	Pages int              `json:"pages"` // 0 if the client does not report them
 }
 
-// Transcript is what came of a whole run: an outcome for each step, in the order of the steps.
+// Transcript is the outcome of a run: an outcome for each step, in the order of the steps.
 type Transcript struct {
-	Connect *Outcome // what the client learned of the server; nil when the client does not say
+	Connect *Outcome // the client's description of the server; nil if the client does not report one
 	Steps   []Outcome
 }
 
-// Era of the connection that a client makes, as the gateway's configuration spells it.
+// Era of the client's connection, spelled as in the gateway's configuration.
 const (
 	Legacy = "legacy"
 	Modern = "modern"
 )
 
-// Client is one real MCP client in one mode.
+// Client is a real MCP client in one mode.
 type Client interface {
 	Name() string
 	Era() string
 	// Can reports whether the client has a function for the method.
 	Can(method string) bool
-	// Run connects to the target, carries out the steps one after another and closes. It fails the test when the client cannot connect or
-	// does not come to its end; errors of single steps are outcomes.
+	// Run connects to the target, carries out the steps one after another and closes the connection. It fails the test if the client cannot
+	// connect or does not finish. Errors of single steps are outcomes.
 	Run(t testing.TB, target Target, steps []Step) Transcript
 }
 
-// All are the clients that work over streamable HTTP, in every mode that has an era of its own.
+// All returns the clients for streamable HTTP, one for every mode with a fixed era.
 func All() []Client {
 	return []Client{
 		V1(), V2(Legacy), V2(Modern), Inspector(Legacy), Inspector(Modern), GoSDK(Legacy), GoSDK(Modern),
 	}
 }
 
-// Answering returns the client with a user, a model and a file system behind it: it declares that it can be asked everything, answers it, listens to
-// changes of the lists, and records what it was asked and told. Its user is called Ann and likes blue, its model uses the tool that it is offered and
-// knows the capital of France, its one root is file:///home/ann. There is no such inspector.
+// Answering returns the client with a user, a model and a file system. It declares every client capability, answers every request, listens to
+// changes of the lists, and records the requests and notifications that it receives. Its user is called Ann and likes blue. Its model uses the
+// offered tool and knows the capital of France. Its only root is file:///home/ann. The inspector cannot answer.
 func Answering(c Client) Client {
 	switch c := c.(type) {
 	case node:
@@ -118,10 +118,10 @@ func Answering(c Client) Client {
 		c.answers = true
 		return c
 	}
-	panic(fmt.Sprintf("%s has nobody to ask", c.Name()))
+	panic(fmt.Sprintf("%s cannot answer", c.Name()))
 }
 
-// Declining returns what [Answering] does, with a user who says no to every question.
+// Declining returns an answering client whose user declines every question.
 func Declining(c Client) Client {
 	switch c := Answering(c).(type) {
 	case node:
@@ -131,10 +131,10 @@ func Declining(c Client) Client {
 		c.declines = true
 		return c
 	}
-	return nil // Answering knows no others
+	return nil // Answering supports no others
 }
 
-// Decode reads the result of an outcome into a value of type T and fails the test when there is none.
+// Decode decodes the result of an outcome as a T. It fails the test if there is no such result.
 func Decode[T any](t testing.TB, outcome Outcome) T {
 	t.Helper()
 	var value T
@@ -147,14 +147,14 @@ func Decode[T any](t testing.TB, outcome Outcome) T {
 	return value
 }
 
-// known are the methods that a plan may name.
+// known are the methods of a plan.
 var known = map[string]bool{
 	"tools/list": true, "resources/list": true, "resources/templates/list": true, "prompts/list": true, "tools/call": true,
 	"resources/read": true, "prompts/get": true, "completion/complete": true, "logging/setLevel": true, "ping": true,
 	"resources/subscribe": true, "resources/unsubscribe": true,
 }
 
-// can is what a full client has functions for. The modern era has neither ping nor logging/setLevel.
+// can reports whether a full client has a function for the method. The modern era has neither ping nor logging/setLevel.
 func can(method, era string) bool {
 	return known[method] && (era == Legacy || method != "ping" && method != "logging/setLevel")
 }
@@ -162,7 +162,7 @@ func can(method, era string) bool {
 func mustJSON(value any) json.RawMessage {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(fmt.Sprintf("a plan and a client's result are made of JSON: %v", err))
+		panic(fmt.Sprintf("cannot encode a plan or a result: %v", err))
 	}
 	return text
 }

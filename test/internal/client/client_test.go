@@ -17,14 +17,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// operations is what a test does with one server, in that server's own names.
+// operations are the operations of a test with one server, in the server's names.
 type operations struct {
 	tool, slowTool, prompt, uri string
 	updates                     int // of progress by slowTool
 	toolArgs, promptArgs        map[string]any
-	toolText                    string // in the tool's answer
+	toolText                    string // in the tool's result
 	promptText, uriText         string
-	items                       [4]int // at least so many tools, resources, templates, prompts
+	items                       [4]int // minimum numbers of tools, resources, templates and prompts
 	completeRef                 map[string]any
 	completeArg, completeWant   string
 }
@@ -47,8 +47,8 @@ var fixture = operations{
 	completeRef: map[string]any{"type": "ref/prompt", "name": "test_prompt_with_arguments"}, completeArg: "arg1",
 }
 
-// The clients do with the servers themselves what the other tests make them do through the gateway: what fails there and not here is the gateway.
-func TestClientsWithTheServersThemselves(t *testing.T) {
+// The clients run the operations of the other tests without the gateway. An operation that fails only in the other tests is a fault of the gateway.
+func TestClientsWithoutGateway(t *testing.T) {
 	legacy, legacyFixture, modern := rig.EverythingHTTP(t), rig.Fixture(t, rig.Legacy), rig.Fixture(t, rig.Modern)
 	for _, c := range client.All() {
 		if c.Era() == client.Modern {
@@ -57,7 +57,7 @@ func TestClientsWithTheServersThemselves(t *testing.T) {
 		}
 		t.Run(c.Name()+" with everything", func(t *testing.T) { try(t, c, client.Target{URL: legacy}, everything) })
 		if c == client.Inspector(client.Legacy) {
-			continue // a process for every step: one server is enough
+			continue // a process for every step: one server suffices
 		}
 		t.Run(c.Name()+" with the legacy fixture", func(t *testing.T) { try(t, c, client.Target{URL: legacyFixture}, fixture) })
 	}
@@ -136,7 +136,7 @@ func try(t *testing.T, c client.Client, target client.Target, server operations)
 	}
 }
 
-// rawText is a result as it came.
+// rawText is the undecoded text of a result.
 type rawText string
 
 func (r *rawText) UnmarshalJSON(text []byte) error {
@@ -144,9 +144,9 @@ func (r *rawText) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-func TestAConnectionThatFailsIsSaid(t *testing.T) {
+func TestFailedConnectionFailsTheRun(t *testing.T) {
 	url := rig.EverythingHTTP(t)
-	t.Run("pinned to the modern era, a legacy server", func(t *testing.T) {
+	t.Run("modern client, legacy server", func(t *testing.T) {
 		message := failure(t, client.V2(client.Modern), client.Target{URL: url})
 		if want := "did not offer pinned protocol version 2026-07-28"; !strings.Contains(message, want) {
 			t.Errorf("failure %q, want %q in it", message, want)
@@ -154,26 +154,26 @@ func TestAConnectionThatFailsIsSaid(t *testing.T) {
 	})
 }
 
-// failure runs a client that is expected to fail its test, and returns what it said.
+// failure runs a client that must fail its test, and returns the message.
 func failure(t *testing.T, c client.Client, target client.Target) string {
 	t.Helper()
-	witness := &witness{TB: t}
+	fake := &fakeT{TB: t}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.Run(witness, target, nil)
+		c.Run(fake, target, nil)
 	}()
 	<-done
-	return witness.said
+	return fake.message
 }
 
-// witness takes a fatal failure for a test, and ends the goroutine that made it.
-type witness struct {
+// fakeT is a testing.TB that records a fatal failure and ends its goroutine.
+type fakeT struct {
 	testing.TB
-	said string
+	message string
 }
 
-func (w *witness) Fatalf(format string, args ...any) {
-	w.said = fmt.Sprintf(format, args...)
+func (f *fakeT) Fatalf(format string, args ...any) {
+	f.message = fmt.Sprintf(format, args...)
 	runtime.Goexit()
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// legacyRevision makes the SDK's client begin with initialize; left to itself it tries the modern era first.
+// legacyRevision makes the SDK's client begin with initialize. By default it tries the modern era first.
 const legacyRevision = "2025-11-25"
 
 type goSDK struct {
@@ -26,7 +26,7 @@ type goSDK struct {
 	answers, declines bool
 }
 
-// GoSDK is the Go SDK's client, beginning in one era.
+// GoSDK returns the Go SDK's client. It begins the connection in the given era.
 func GoSDK(era string) Client { return goSDK{era: era} }
 
 func (g goSDK) Name() string { return "Go SDK " + g.era }
@@ -39,7 +39,7 @@ func (g goSDK) Run(t testing.TB, target Target, steps []Step) Transcript {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), runWithin)
 	defer cancel()
-	progress := make(chan *mcp.ProgressNotificationParams, 1024) // more than any step of a test reports
+	progress := make(chan *mcp.ProgressNotificationParams, 1024) // more than any step reports
 	var cancels sync.Map                                         // context.CancelFunc by progress token
 	clientOptions := &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{},
@@ -54,13 +54,13 @@ func (g goSDK) Run(t testing.TB, target Target, steps []Step) Transcript {
 	if g.answers {
 		u = newUser()
 		u.declines = g.declines
-		u.sitDown(clientOptions)
+		u.addHandlers(clientOptions)
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "go-sdk-client", Version: "1.0.0"}, clientOptions)
 	if g.answers {
-		//lint:ignore SA1019 deprecated from 2026-07-28 on, and in force
+		//lint:ignore SA1019 deprecated in 2026-07-28, still valid
 		client.AddRoots(home)
-		client.AddReceivingMiddleware(u.watch)
+		client.AddReceivingMiddleware(u.watchAcks)
 	}
 	connections := &http.Transport{}
 	defer connections.CloseIdleConnections()
@@ -73,8 +73,8 @@ func (g goSDK) Run(t testing.TB, target Target, steps []Step) Transcript {
 		t.Fatalf("client %s: connect: %v", g.Name(), err)
 	}
 	defer session.Close()
-	if u != nil && g.era == Modern { // the SDK listens to changes of lists
-		if err := u.stands(ctx); err != nil {
+	if u != nil && g.era == Modern { // the SDK subscribes to changes of lists
+		if err := u.awaitAck(ctx); err != nil {
 			t.Fatalf("client %s: %v", g.Name(), err)
 		}
 	}
@@ -91,7 +91,7 @@ func (g goSDK) Run(t testing.TB, target Target, steps []Step) Transcript {
 		outcome := Outcome{Method: step.Method}
 		result, err := carryOutBoth(stepCtx, session, step, token)
 		if err == nil && u != nil && g.era == Modern && step.Method == "resources/subscribe" {
-			err = u.stands(stepCtx)
+			err = u.awaitAck(stepCtx)
 		}
 		for seen := 0; step.Until != nil && err == nil && !strings.Contains(string(mustJSON(result)), step.Until.Has); {
 			if !u.await(step, func() bool { return u.count(step.Until.Method) > seen }) {
@@ -133,7 +133,7 @@ func transport(t testing.TB, target Target, client *http.Client) mcp.Transport {
 	case target.URL != "":
 		transport := &mcp.StreamableClientTransport{Endpoint: target.URL, HTTPClient: client, MaxRetries: -1}
 		if target.OAuth {
-			transport.OAuthHandler = agreeing(t, client)
+			transport.OAuthHandler = autoConsent(t, client)
 		}
 		return transport
 	case target.SSE != "":
@@ -147,7 +147,7 @@ func transport(t testing.TB, target Target, client *http.Client) mcp.Transport {
 	return &mcp.CommandTransport{Command: cmd}
 }
 
-// carryOutBoth carries out a step, and meanwhile the one that is to be sent while it runs.
+// carryOutBoth carries out a step and its During step at the same time.
 func carryOutBoth(ctx context.Context, session *mcp.ClientSession, step Step, token string) (result any, err error) {
 	if step.During == nil {
 		return carryOut(ctx, session, step, token)
@@ -187,7 +187,7 @@ func carryOut(ctx context.Context, session *mcp.ClientSession, step Step, token 
 	case "completion/complete":
 		return request(ctx, step, session.Complete)
 	case "logging/setLevel":
-		//lint:ignore SA1019 deprecated from 2026-07-28 on, and in force for the revisions before
+		//lint:ignore SA1019 deprecated in 2026-07-28, still valid in earlier revisions
 		return request(ctx, step, func(ctx context.Context, params *mcp.SetLoggingLevelParams) (struct{}, error) {
 			//lint:ignore SA1019 as above
 			return struct{}{}, session.SetLoggingLevel(ctx, params)
@@ -203,10 +203,10 @@ func carryOut(ctx context.Context, session *mcp.ClientSession, step Step, token 
 	case "ping":
 		return struct{}{}, session.Ping(ctx, nil)
 	}
-	return nil, fmt.Errorf("the plan names a method that this client cannot carry out: %s", step.Method)
+	return nil, fmt.Errorf("the plan has a method that this client does not support: %s", step.Method)
 }
 
-// collect follows all pages; the SDK's iterator does not say how many there were.
+// collect reads all pages. The number of pages is unknown, because the SDK's iterator does not report it.
 func collect[T any](items iter.Seq2[T, error]) (any, error) {
 	all := []T{}
 	for item, err := range items {
@@ -229,7 +229,7 @@ func request[P, R any](ctx context.Context, step Step, do func(context.Context, 
 func typed[P any](params map[string]any) (*P, error) {
 	value := new(P)
 	if err := json.Unmarshal(mustJSON(params), value); err != nil {
-		return nil, fmt.Errorf("params of a step: %w", err)
+		return nil, fmt.Errorf("invalid params of a step: %w", err)
 	}
 	return value, nil
 }

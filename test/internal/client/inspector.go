@@ -15,17 +15,17 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// inspector is the MCP inspector's command-line client. It is one process and one connection per step.
+// inspector is the MCP inspector's command-line client. Every step is a new process with a new connection.
 type inspector struct{ era string }
 
-// Inspector is the MCP inspector's command-line client in one era, over streamable HTTP.
+// Inspector returns the MCP inspector's command-line client in one era, over streamable HTTP.
 func Inspector(era string) Client { return inspector{era} }
 
 func (i inspector) Name() string { return "inspector " + i.era }
 
 func (i inspector) Era() string { return i.era }
 
-// Can leaves out what the command has no --method for.
+// Can excludes the methods without a --method of the command.
 func (i inspector) Can(method string) bool {
 	switch method {
 	case "completion/complete", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe":
@@ -83,12 +83,12 @@ func (i inspector) one(t testing.TB, target Target, step Step) Outcome {
 	return outcome
 }
 
-// listMembers names the member of a list's result that holds the items.
+// listMembers has the name of the array in the result of each list method.
 var listMembers = map[string]string{
 	"tools/list": "tools", "resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts",
 }
 
-// flags translates a step's params into the command's options.
+// flags translates the params of a step into the command's options.
 func flags(step Step) []string {
 	switch step.Method {
 	case "tools/call":

@@ -10,22 +10,22 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// node is a client of the TypeScript SDK, run by one of the scripts in test/clients; plan.mjs there documents what goes in and comes out.
+// node is a client of the TypeScript SDK. A script in test/clients runs it; plan.mjs documents input and output.
 type node struct {
 	name, script, mode string
-	revision           string // that it proposes, "" for the newest that it knows
+	revision           string // proposed to the server; "" for the SDK's newest
 	answers, declines  bool
 }
 
-// V1 is the TypeScript SDK's first-generation client, which knows the legacy era alone and refuses what its schemas do not know.
+// V1 returns the TypeScript SDK's first-generation client. It supports the legacy era only and rejects messages that its schemas do not allow.
 func V1() Client { return node{name: "v1", script: "clients/v1.mjs"} }
 
-// V1At is V1 with an older revision of the protocol. Its schemas are the same: what it refuses at one revision it refuses at all.
+// V1At returns V1 with an older revision of the protocol. Its schemas do not depend on the revision.
 func V1At(revision string) Client {
 	return node{name: "v1 " + revision, script: "clients/v1.mjs", revision: revision}
 }
 
-// V2 is the TypeScript SDK's second-generation client, pinned to an era.
+// V2 returns the TypeScript SDK's second-generation client, pinned to an era.
 func V2(era string) Client { return node{name: "v2 " + era, script: "clients/v2.mjs", mode: era} }
 
 func (n node) Name() string { return n.name }
@@ -41,7 +41,7 @@ func (n node) Can(method string) bool { return can(method, n.Era()) }
 
 func (n node) Run(t testing.TB, target Target, steps []Step) Transcript {
 	t.Helper()
-	plan := mustJSON(map[string]any{"target": target, "mode": n.mode, "revision": n.revision, "answers": n.answers, "declines": n.declines, "steps": append([]Step{}, steps...)}) // a list even when empty
+	plan := mustJSON(map[string]any{"target": target, "mode": n.mode, "revision": n.revision, "answers": n.answers, "declines": n.declines, "steps": append([]Step{}, steps...)}) // never null
 	ctx, cancel := context.WithTimeout(t.Context(), runWithin)
 	defer cancel()
 	stdout, stderr, err := process.Run(ctx, t, string(plan), process.Options{Args: rig.Node(t, n.script)})

@@ -12,11 +12,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// callback is where the authorization server sends the user back to. Nobody listens there: the last redirect is as far as the user's browser goes.
+// callback is the redirect URI of the client. Nothing listens there: the browser stops at the redirect.
 const callback = "http://127.0.0.1:1/callback"
 
-// agreeing is what makes the Go SDK's client get tokens: it registers itself, and its user agrees to what is asked for.
-func agreeing(t testing.TB, client *http.Client) auth.OAuthHandler {
+// autoConsent returns a handler that gets tokens for the Go SDK's client: the client registers itself, and its user consents to everything.
+func autoConsent(t testing.TB, client *http.Client) auth.OAuthHandler {
 	t.Helper()
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
@@ -35,7 +35,7 @@ func agreeing(t testing.TB, client *http.Client) auth.OAuthHandler {
 	return handler
 }
 
-// browse follows an authorization URL from redirect to redirect, with cookies, until one leads back to the client.
+// browse follows an authorization URL with cookies until a redirect leads back to the client.
 func browse(ctx context.Context, client *http.Client, url string) (*auth.AuthorizationResult, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {

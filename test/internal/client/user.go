@@ -1,4 +1,4 @@
-//lint:file-ignore SA1019 sampling, roots and log messages are deprecated from 2026-07-28 on, and in force
+//lint:file-ignore SA1019 sampling, roots and log messages are deprecated in 2026-07-28 and still valid
 
 package client
 
@@ -11,46 +11,46 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// eventsWithin bounds the wait of a step for its events, where the step does not say.
+// eventsWithin is the default timeout of a step's events.
 const eventsWithin = 45 * time.Second
 
 var home = &mcp.Root{URI: "file:///home/ann", Name: "home"}
 
-// user answers what a client of the Go SDK is asked, and records that and what the client is told. test/clients/user.mjs is the same for the
+// user answers the requests to a client of the Go SDK, and records requests and notifications. test/clients/user.mjs is the equivalent for the
 // TypeScript SDK.
 type user struct {
-	more   chan struct{} // holds one after an event was recorded
-	acked  chan struct{} // one for each subscription of the modern era that stands
+	more   chan struct{} // receives a value after an event was recorded
+	acks   chan struct{} // receives a value for each acknowledged subscription
 	mu     sync.Mutex
 	events []Event
 
-	declines bool // every question
+	declines bool // declines every question
 }
 
-func newUser() *user { return &user{more: make(chan struct{}, 1), acked: make(chan struct{}, 100)} }
+func newUser() *user { return &user{more: make(chan struct{}, 1), acks: make(chan struct{}, 100)} }
 
-// watch notices that subscriptions of the modern era stand, which the SDK does not tell: a change that is made before is told to nobody.
-func (u *user) watch(next mcp.MethodHandler) mcp.MethodHandler {
+// watchAcks notices acknowledgements of subscriptions. The SDK does not report them, and a server does not notify of changes before them.
+func (u *user) watchAcks(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 		if method == "notifications/subscriptions/acknowledged" {
-			u.acked <- struct{}{}
+			u.acks <- struct{}{}
 		}
 		return next(ctx, method, r)
 	}
 }
 
-// stands waits until one more subscription does.
-func (u *user) stands(ctx context.Context) error {
+// awaitAck waits for the acknowledgement of one more subscription.
+func (u *user) awaitAck(ctx context.Context) error {
 	select {
-	case <-u.acked:
+	case <-u.acks:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("the subscription was not acknowledged: %w", ctx.Err())
 	}
 }
 
-// sitDown puts the user behind a client that is to be made with the options.
-func (u *user) sitDown(options *mcp.ClientOptions) {
+// addHandlers sets the handlers and capabilities of a client in its options.
+func (u *user) addHandlers(options *mcp.ClientOptions) {
 	options.Capabilities = &mcp.ClientCapabilities{
 		RootsV2:     &mcp.RootCapabilities{ListChanged: true},
 		Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
@@ -99,12 +99,12 @@ func elicited(params *mcp.ElicitParams) *mcp.ElicitResult {
 	return &mcp.ElicitResult{Action: "accept", Content: content}
 }
 
-// sampled is what a model says that uses the tool that it is offered, and then says what the tool brought.
+// sampled returns the answer of a model: a call of the offered tool first, then the text of the tool's result.
 func sampled(params *mcp.CreateMessageWithToolsParams) *mcp.CreateMessageWithToolsResult {
 	message := &mcp.CreateMessageWithToolsResult{Role: "assistant", Model: "m", StopReason: "endTurn"}
 	last := params.Messages[len(params.Messages)-1].Content[0]
-	if brought, ok := last.(*mcp.ToolResultContent); ok {
-		message.Content = brought.Content[:1]
+	if result, ok := last.(*mcp.ToolResultContent); ok {
+		message.Content = result.Content[:1]
 		return message
 	}
 	if len(params.Tools) > 0 {
@@ -127,7 +127,7 @@ func (u *user) record(method string, params any) {
 	}
 }
 
-// await waits until the events of a step make a condition true, and returns whether they did in time.
+// await waits until the events of a step make a condition true. It returns false after the timeout.
 func (u *user) await(step Step, condition func() bool) bool {
 	within := time.Duration(step.Within) * time.Millisecond
 	if within == 0 {
@@ -144,7 +144,7 @@ func (u *user) await(step Step, condition func() bool) bool {
 	return true
 }
 
-// count returns how many events of a method came since take was called last.
+// count returns the number of events of a method since the last call of take.
 func (u *user) count(method string) (n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -171,7 +171,7 @@ func (u *user) have(wants []Want) bool {
 	return true
 }
 
-// take returns what was recorded since it was called last.
+// take returns the recorded events since the last call of take.
 func (u *user) take() []Event {
 	u.mu.Lock()
 	defer u.mu.Unlock()

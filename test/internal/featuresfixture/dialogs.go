@@ -1,4 +1,4 @@
-//lint:file-ignore SA1019 sampling and roots are deprecated from 2026-07-28 on, and in force
+//lint:file-ignore SA1019 sampling and roots are deprecated in 2026-07-28 and still valid
 
 package main
 
@@ -14,11 +14,11 @@ import (
 
 const signInURL = "https://example.com/sign-in"
 
-// dialog is a tool that asks, one round after another. It is given the state that it returned with its last questions, "" at first, and the
-// answers to them. It returns more questions and a new state, or no question and the tool's text.
+// dialog is a tool that asks questions, in one or more rounds. It receives the state that it returned with its last questions ("" in the first
+// round) and the answers. It returns more questions and a new state, or no questions and the tool's text.
 type dialog func(state string, answers mcp.InputResponseMap) (questions mcp.InputRequestMap, next string)
 
-// dialogs by the names of their tools.
+// dialogs are the dialogs by the names of their tools.
 var dialogs = map[string]dialog{
 	"ask_form": one(askName, func(answer mcp.InputResponse) string { return "Hello, " + accepted(answer, "name") + "!" }),
 	"ask_url": one(&mcp.ElicitParams{Mode: "url", Message: "Sign in.", URL: signInURL}, func(answer mcp.InputResponse) string {
@@ -49,7 +49,7 @@ func askModel(prompt string) *mcp.CreateMessageParams {
 	return &mcp.CreateMessageParams{MaxTokens: 100, Messages: []*mcp.SamplingMessage{{Role: "user", Content: &mcp.TextContent{Text: prompt}}}}
 }
 
-// one is a dialog of one question.
+// one returns a dialog with one question.
 func one(question mcp.InputRequest, say func(mcp.InputResponse) string) dialog {
 	return func(state string, answers mcp.InputResponseMap) (mcp.InputRequestMap, string) {
 		if state == "" {
@@ -59,7 +59,7 @@ func one(question mcp.InputRequest, say func(mcp.InputResponse) string) dialog {
 	}
 }
 
-// sampleTools lets the model use a tool, and gives it what the tool brought.
+// sampleTools lets the model call a tool, and sends it the tool's result.
 func sampleTools(state string, answers mcp.InputResponseMap) (mcp.InputRequestMap, string) {
 	ask := mcp.CreateMessageWithToolsParams{
 		MaxTokens: 100,
@@ -75,11 +75,11 @@ func sampleTools(state string, answers mcp.InputResponseMap) (mcp.InputRequestMa
 		return nil, "no answer"
 	}
 	if use, ok := answer.Content[0].(*mcp.ToolUseContent); ok {
-		brought := &mcp.ToolResultContent{ToolUseID: use.ID, Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("17 degrees in %v", use.Input["city"])}}}
+		toolResult := &mcp.ToolResultContent{ToolUseID: use.ID, Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("17 degrees in %v", use.Input["city"])}}}
 		ask.Messages = append(ask.Messages,
 			&mcp.SamplingMessageV2{Role: "assistant", Content: answer.Content},
-			&mcp.SamplingMessageV2{Role: "user", Content: []mcp.Content{brought}})
-		return mcp.InputRequestMap{"model": &ask}, "brought"
+			&mcp.SamplingMessageV2{Role: "user", Content: []mcp.Content{toolResult}})
+		return mcp.InputRequestMap{"model": &ask}, "answered"
 	}
 	return nil, fmt.Sprintf("%s: The model says: %s", state, sampled(answer))
 }
@@ -132,7 +132,7 @@ func (f *fixture) addDialogs() {
 	}
 }
 
-// converse carries out a dialog with requests to the client, those of one round at once.
+// converse carries out a dialog with requests to the client. The requests of one round are concurrent.
 func (f *fixture) converse(ctx context.Context, r *mcp.CallToolRequest, d dialog, in input) (*mcp.CallToolResult, error) {
 	questions, state := d("", nil)
 	for questions != nil {
@@ -155,7 +155,7 @@ func (f *fixture) converse(ctx context.Context, r *mcp.CallToolRequest, d dialog
 	return text(state), nil
 }
 
-// ask puts one question to the client. When a page was asked for, the client is told that its user has been there.
+// ask sends one question to the client. After a URL question it notifies the client that the user has completed the page.
 func ask(ctx context.Context, session *mcp.ServerSession, question mcp.InputRequest, key string) (mcp.InputResponse, error) {
 	switch question := question.(type) {
 	case *mcp.ElicitParams:
@@ -180,5 +180,5 @@ func ask(ctx context.Context, session *mcp.ServerSession, question mcp.InputRequ
 	case *mcp.ListRootsParams:
 		return session.ListRoots(ctx, question)
 	}
-	return nil, fmt.Errorf("no question: %T", question)
+	return nil, fmt.Errorf("not a question: %T", question)
 }

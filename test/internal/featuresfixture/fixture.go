@@ -22,9 +22,9 @@ type fixture struct {
 	era    string
 
 	mu        sync.Mutex
-	touched   int                      // how often the watched resource has changed
-	cancelled map[string]chan struct{} // closed when the call of "wait" with that key was cancelled
-	signedIn  map[string]bool          // keys that have been sent to sign in
+	touched   int                      // number of changes of the watched resource
+	cancelled map[string]chan struct{} // by key; closed when the call of "wait" is cancelled
+	signedIn  map[string]bool          // keys of clients that were sent to the sign-in page
 }
 
 func newFixture(era string) *fixture {
@@ -80,7 +80,7 @@ func complete(_ context.Context, r *mcp.CompleteRequest) (*mcp.CompleteResult, e
 	return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: values, Total: len(values)}}, nil
 }
 
-// grow adds a tool, a prompt and a resource of that name; shrink takes them away again. The SDK tells whoever listens.
+// grow adds a tool, a prompt and a resource with this name. The SDK notifies the clients.
 func (f *fixture) grow(name string) {
 	f.server.AddTool(&mcp.Tool{Name: name, InputSchema: anyObject}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return text("I am " + name), nil

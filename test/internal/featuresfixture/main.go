@@ -16,7 +16,7 @@ const (
 	modern = "modern"
 )
 
-// revisions that a server of an era admits to: an SDK that speaks both must not be asked in the other.
+// revisions are the revisions that a server of an era supports. An SDK that supports both eras must not choose the other era.
 var revisions = map[string][]string{
 	legacy: {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"},
 	modern: {"2026-07-28"},

@@ -1,4 +1,4 @@
-//lint:file-ignore SA1019 log messages are deprecated from 2026-07-28 on, and in force
+//lint:file-ignore SA1019 log messages are deprecated in 2026-07-28 and still valid
 
 package main
 
@@ -11,18 +11,18 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// waitsFor is how long the tool "wait" does, when nobody cancels it.
+// waitsFor is the duration of the tool "wait" if it is not cancelled.
 const waitsFor = 30 * time.Second
 
 var anyObject = json.RawMessage(`{"type":"object"}`)
 
-// input is what a tool may be given; each takes what it needs.
+// input is the union of the tools' arguments.
 type input struct {
 	Text string `json:"text"` // of echo
-	Key  string `json:"key"`  // of wait, cancelled, sign_in and finish_sign_in: tells apart those who call at once
+	Key  string `json:"key"`  // of wait, cancelled, sign_in and finish_sign_in: identifies one of several concurrent callers
 	Name string `json:"name"` // of grow and shrink
 
-	Within int `json:"within"` // of cancelled: how many milliseconds to wait for it
+	Within int `json:"within"` // of cancelled: timeout in milliseconds
 }
 
 func (f *fixture) add(name string, do func(context.Context, *mcp.CallToolRequest, input) (*mcp.CallToolResult, error)) {
@@ -35,7 +35,7 @@ func (f *fixture) add(name string, do func(context.Context, *mcp.CallToolRequest
 	})
 }
 
-// addTools adds the tools that ask nothing.
+// addTools adds the tools without questions.
 func (f *fixture) addTools() {
 	f.add("echo", func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, error) {
 		return text("echo: " + in.Text), nil
@@ -56,7 +56,7 @@ func (f *fixture) addTools() {
 		}
 		return text("logged"), nil
 	})
-	// wait says that it has begun, and then waits to be cancelled. cancelled says whether the call with that key was.
+	// wait reports progress once it has begun, and then waits for its cancellation. cancelled reports whether the call with this key was cancelled.
 	f.add("wait", func(ctx context.Context, r *mcp.CallToolRequest, in input) (*mcp.CallToolResult, error) {
 		if err := progress(ctx, r, 1); err != nil {
 			return nil, err
@@ -96,8 +96,8 @@ func (f *fixture) addTools() {
 	}
 }
 
-// addSignIn adds the tool that cannot go on before its user has been to a page (spec 2025-11-25, client/elicitation, -32042), and one that stands
-// for the user's browser: it tells the client, outside of any call, that the page was left. Later revisions have neither.
+// addSignIn adds sign_in, which fails until its user has visited a page (spec 2025-11-25, client/elicitation, -32042), and finish_sign_in, which
+// stands for the user's browser: it notifies the client, outside of any call, that the user has completed the page. Later revisions have neither.
 func (f *fixture) addSignIn() {
 	f.add("sign_in", func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, error) {
 		f.mu.Lock()
@@ -111,12 +111,12 @@ func (f *fixture) addSignIn() {
 		})
 	})
 	f.add("finish_sign_in", func(_ context.Context, r *mcp.CallToolRequest, in input) (*mcp.CallToolResult, error) {
-		// Not with the context of this call, which would tie the notification to it.
+		// The context of this call would tie the notification to the call.
 		return text("finished"), r.Session.NotifyElicitationComplete(context.Background(), &mcp.ElicitationCompleteParams{ElicitationID: "sign-in-" + in.Key})
 	})
 }
 
-// cancellation returns the channel that is closed when the call with that key is cancelled.
+// cancellation returns a channel that is closed when the call with this key is cancelled.
 func (f *fixture) cancellation(key string) chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()

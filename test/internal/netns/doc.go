@@ -1,8 +1,8 @@
-// Package netns gives the tests of a package a network of their own: a Linux network namespace with nothing in it but loopback.
+// Package netns runs the tests of a package in their own Linux network namespace, which has only loopback.
 //
-// Several published MCP servers bind every interface, and none can be told not to. In the namespace they are out of everyone's reach, no port
-// is taken by anybody else, and nothing that a test starts can talk to the outside world.
+// Several published MCP servers listen on every interface and cannot be configured otherwise. In the namespace nothing outside can reach them,
+// no port is taken by another program, and the tested programs cannot reach the outside.
 //
-// Enter is called once, first thing in TestMain, before any goroutine of the test's own exists. Port may be called from any goroutine.
+// TestMain must call Enter first, before the tests start any goroutine. Port may be called from any goroutine.
 // The package is no sandbox: files and processes are shared with the machine.
 package netns

@@ -12,17 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside marks the environment of a test binary that already runs in its namespace, with the namespace of the machine as its value.
+// inside marks the environment of a test binary that already runs in its namespace. Its value is the namespace of the machine.
 const inside = "MCPGATEWAY_TEST_NETNS_OUTSIDE"
 
-// Enter returns in a copy of the test binary that runs in a fresh network namespace, with loopback up. The binary that called it first stays
-// outside, waits for that copy and exits with its status.
+// Enter runs a copy of the test binary in a new network namespace with loopback up, and returns in that copy only. The first binary stays
+// outside, waits for the copy and exits with its status.
 //
-// prepare runs outside, before the namespace exists, because there alone the network can be reached (module downloads). The variables that it
+// prepare runs outside, before the namespace exists, because only there the network is reachable (module downloads). The copy's environment gets
+// the variables that prepare returns. If prepare or the namespace fails, Enter prints the reason to standard error and exits with status 1.
 // returns are added to the copy's environment. When it fails, or no namespace can be had, Enter says why on standard error and exits with status 1.
 func Enter(prepare func() ([]string, error)) {
 	if os.Getenv(inside) != "" {
-		if err := arrive(); err != nil {
+		if err := setUp(); err != nil {
 			fail(err)
 		}
 		return
@@ -43,7 +44,7 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-// reexec runs the test binary again, with its arguments, in a new network namespace and reports its exit status.
+// reexec runs the test binary again, with its arguments, in a new network namespace and returns its exit status.
 func reexec(env []string) (int, error) {
 	here, err := namespace()
 	if err != nil {
@@ -59,7 +60,7 @@ func reexec(env []string) (int, error) {
 	cmd.Env = append(cmd.Env, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
-		// A user may own a network namespace inside a user namespace of theirs, where they are root.
+		// An ordinary user may own a network namespace inside a new user namespace.
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
@@ -72,14 +73,14 @@ func reexec(env []string) (int, error) {
 		return exit.ExitCode(), nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("no network namespace: %w (run as root with CAP_SYS_ADMIN, or allow unprivileged user namespaces; "+
+		return 0, fmt.Errorf("cannot create a network namespace: %w (run as root with CAP_SYS_ADMIN, or allow unprivileged user namespaces; "+
 			"in a container: --cap-add SYS_ADMIN --security-opt seccomp=unconfined)", err)
 	}
 	return 0, nil
 }
 
-// arrive checks that this process is not in the machine's namespace and brings loopback up.
-func arrive() error {
+// setUp checks that this process is not in the machine's namespace and brings loopback up.
+func setUp() error {
 	here, err := namespace()
 	if err != nil {
 		return err
@@ -109,9 +110,8 @@ func loopbackUp() error {
 	return nil
 }
 
-// Ports are handed out from below the range that the kernel takes for outgoing connections, so that nobody in the namespace comes in between
-// the moment when a port is named to a server and the moment when the server listens on it. They begin above 10080, which clients that follow the
-// Fetch standard refuse to connect to ("bad port").
+// Ports are below the kernel's range for outgoing connections, so that no connection takes a port before the server listens on it. They are above
+// 10080, which clients that follow the Fetch standard refuse ("bad port").
 const (
 	firstPort = 10100
 	lastPort  = 30000
@@ -119,17 +119,17 @@ const (
 
 var nextPort atomic.Int64
 
-// Port returns a TCP port that nothing in the namespace has used. It panics outside of a namespace, and when 20,000 were used up.
+// Port returns a TCP port that was not used in the namespace before. It panics outside of a namespace, and after 20,000 ports.
 func Port() int {
 	if os.Getenv(inside) == "" {
-		panic("netns.Port needs a network namespace of the tests' own: call netns.Enter in TestMain")
+		panic("netns.Port needs the network namespace of the tests: call netns.Enter in TestMain")
 	}
 	port := firstPort + int(nextPort.Add(1)) - 1
 	if port > lastPort {
-		panic("netns.Port: all ports used up")
+		panic("netns.Port: all ports are used")
 	}
 	return port
 }
 
-// Addr returns a loopback address with a port of its own.
+// Addr returns a loopback address with an unused port.
 func Addr() string { return strings.Join([]string{"127.0.0.1", fmt.Sprint(Port())}, ":") }

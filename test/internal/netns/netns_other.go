@@ -7,14 +7,14 @@ import (
 	"os"
 )
 
-// Enter ends the test binary: only Linux has network namespaces. Elsewhere the tests that need one only have to compile.
+// Enter ends the test binary, because only Linux has network namespaces. On other systems these tests only have to compile.
 func Enter(func() ([]string, error)) {
-	fmt.Fprintln(os.Stderr, "cannot run these tests: they need a network namespace of Linux")
+	fmt.Fprintln(os.Stderr, "cannot run these tests: they need a Linux network namespace")
 	os.Exit(1)
 }
 
-// Port panics: there is no namespace.
-func Port() int { panic("netns.Port needs a network namespace of Linux") }
+// Port panics, because there is no namespace.
+func Port() int { panic("netns.Port needs a Linux network namespace") }
 
-// Addr panics: there is no namespace.
-func Addr() string { panic("netns.Addr needs a network namespace of Linux") }
+// Addr panics, because there is no namespace.
+func Addr() string { panic("netns.Addr needs a Linux network namespace") }

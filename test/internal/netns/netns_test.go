@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestOnlyLoopbackIsThere(t *testing.T) {
+func TestOnlyLoopbackExists(t *testing.T) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func TestOnlyLoopbackIsThere(t *testing.T) {
 	}
 	if conn, err := net.DialTimeout("tcp", "192.0.2.1:80", time.Second); err == nil {
 		conn.Close()
-		t.Error("an address outside could be reached")
+		t.Error("an outside address is reachable")
 	}
 }
 
@@ -45,7 +45,7 @@ func TestLoopbackWorks(t *testing.T) {
 	conn.Close()
 }
 
-func TestPreparedEnvironmentArrives(t *testing.T) {
+func TestPreparedEnvironmentIsInherited(t *testing.T) {
 	if got := os.Getenv("MCPGATEWAY_TEST_PREPARED"); got != "yes" {
 		t.Errorf("variable set by prepare is %q, want %q", got, "yes")
 	}

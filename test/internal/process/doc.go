@@ -1,9 +1,8 @@
-// Package process runs the real programs that end-to-end tests stand on: servers, clients, the gateway itself.
+// Package process runs the real programs of end-to-end tests: servers, clients and the gateway.
 //
-// Every program is a process group of its own with a small environment and a home folder that is thrown away. Its output is captured within a
-// bound and shown when the test fails. A program that a test started is gone when the test ends, with whatever it started in its group; should
-// the test binary itself die, the kernel kills the program.
+// Every program runs in its own process group with a small environment and a temporary home folder. Its output is captured up to a limit and shown
+// if the test fails. The program and its group end with the test that started it. If the test binary itself dies, the kernel kills the program.
 //
-// A Process may be used by several goroutines. Waiting is on conditions (a port that accepts, an answer that comes, the end of the process),
-// with a deadline; nothing sleeps and hopes.
+// A Process may be used by several goroutines. The package waits for conditions (a port accepts connections, a request is answered, the process
+// has ended) with a deadline, never for a fixed time.
 package process

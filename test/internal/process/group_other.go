@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// ownGroup does nothing: these tests run on Linux; elsewhere they only have to compile.
+// ownGroup does nothing. These tests run on Linux; on other systems they only have to compile.
 func ownGroup() *syscall.SysProcAttr { return nil }
 
-// killGroup kills the program alone.
+// killGroup kills the program without its group.
 func killGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }

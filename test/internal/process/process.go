@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	// readyWithin is how long a server may take to become ready: node needs a second or two on a busy machine, and a gateway waits for its servers,
-	// some of them on node.
+	// readyWithin bounds the start of a server. Node needs a second or two on a busy machine, and a gateway waits for its servers, some of which run
+	// on Node.
 	readyWithin = 2 * time.Minute
-	// pollEvery is how often readiness is asked for: a process offers no event for it.
+	// pollEvery is the polling interval for readiness: a process offers no event for it.
 	pollEvery = 20 * time.Millisecond
-	// goneWithin bounds the wait for a killed process and for whoever still holds its output open.
+	// goneWithin bounds the wait for a killed process and for other processes that hold its output open.
 	goneWithin = 10 * time.Second
 )
 
-// Options say what to run.
+// Options are the program to run and its environment.
 type Options struct {
-	Name string   // for messages; default: the program
+	Name string   // for messages; default: the program's name
 	Args []string // the program and its arguments
-	Env  []string // beside PATH, LANG, TMPDIR and HOME, which is a fresh folder
+	Env  []string // added to PATH, LANG, TMPDIR and HOME, which is a new folder
 	Dir  string   // working directory; default: the home folder
-	// Stdin and Stdout are what a program that Start runs reads from and writes to; default: nothing, and what Output returns.
+	// Stdin and Stdout are the streams of a program that Start runs. The defaults are an empty input and the output that Output returns.
 	Stdin, Stdout *os.File
 }
 
-// Process is a running program. The test that started it owns it; it is killed when that test ends.
+// Process is a running program. It is killed at the end of the test that started it.
 type Process struct {
 	name   string
 	cmd    *exec.Cmd
@@ -42,8 +42,8 @@ type Process struct {
 	err    error
 }
 
-// Start runs a program until the test ends. It fails the test when the program cannot be started. When the test has failed, the end of the
-// program's output is logged.
+// Start runs a program until the test ends. It fails the test if the program cannot be started. If the test fails, Start logs the end of the
+// program's output.
 func Start(t testing.TB, options Options) *Process {
 	t.Helper()
 	p := &Process{name: options.Name, output: &tail{}, exited: make(chan struct{})}
@@ -74,8 +74,8 @@ func Start(t testing.TB, options Options) *Process {
 	return p
 }
 
-// Run runs a program to its end, with input on its standard input, and returns what it printed. An exit status other than 0 is reported as an
-// error beside the output.
+// Run runs a program to its end, with input on its standard input, and returns its output. An exit status other than 0 is an error; the output is
+// returned nevertheless.
 func Run(ctx context.Context, t testing.TB, input string, options Options) (stdout, stderr string, err error) {
 	t.Helper()
 	cmd := command(t, options)
@@ -86,7 +86,7 @@ func Run(ctx context.Context, t testing.TB, input string, options Options) (stdo
 	}
 	stop := context.AfterFunc(ctx, func() { killGroup(cmd) })
 	defer stop()
-	defer killGroup(cmd) // whatever the program left behind
+	defer killGroup(cmd) // processes that the program left running
 	err = cmd.Wait()
 	if ctx.Err() != nil {
 		err = errors.Join(context.Cause(ctx), err)
@@ -112,17 +112,16 @@ func command(t testing.TB, options Options) *exec.Cmd {
 	return cmd
 }
 
-// PID returns the id of the process, which is also that of its group.
+// PID returns the id of the process, which is also the id of its group.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Exited is closed when the process has ended.
+// Exited returns a channel that is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Output returns the last part of what the process has printed so far, standard output and standard error in the order they came.
+// Output returns the end of the process's output so far: standard output and standard error in the order of arrival.
 func (p *Process) Output() string { return p.output.String() }
 
-// Stop sends SIGTERM to the process alone and waits for its end, at most until within has passed. It returns nil when the process ended with
-// status 0.
+// Stop sends SIGTERM to the process, not to its group, and waits at most within for its end. It returns nil if the process ended with status 0.
 func (p *Process) Stop(within time.Duration) error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -135,10 +134,10 @@ func (p *Process) Stop(within time.Duration) error {
 	}
 }
 
-// Kill ends the process and its group at once, as a crash would, and waits until it is gone.
+// Kill ends the process and its group at once, as a crash would, and waits for the end.
 func (p *Process) Kill() { p.kill() }
 
-// WaitReady asks ready until it returns nil. It fails the test when the process ends before that, or takes too long.
+// WaitReady polls ready until it returns nil. It fails the test if the process ends first or takes too long.
 func (p *Process) WaitReady(t testing.TB, ready func() error) {
 	t.Helper()
 	deadline := time.Now().Add(readyWithin)

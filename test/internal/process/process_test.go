@@ -29,8 +29,8 @@ func TestGrandchildrenDieWithTheTest(t *testing.T) {
 			return err
 		})
 	})
-	// The group was killed; the grandchild, which has nobody left to wait for it, is gone or about to be reaped by init.
-	polltest.Until(t, fmt.Sprintf("process %d, which the test has started, is gone", grandchild), func() bool { return !alive(grandchild) })
+	// The group was killed. The orphaned grandchild is gone or about to be reaped by init.
+	polltest.Until(t, fmt.Sprintf("process %d, started by the test, is gone", grandchild), func() bool { return !alive(grandchild) })
 }
 
 func alive(pid int) bool {
@@ -45,8 +45,8 @@ func TestStop(t *testing.T) {
 	for _, test := range []struct {
 		name, script, want string
 	}{
-		{"ends well", `trap 'exit 0' TERM; echo up; while :; do sleep 0.01; done`, ""},
-		{"ends badly", `trap 'exit 3' TERM; echo up; while :; do sleep 0.01; done`, "exit status 3"},
+		{"ends with status 0", `trap 'exit 0' TERM; echo up; while :; do sleep 0.01; done`, ""},
+		{"ends with status 3", `trap 'exit 3' TERM; echo up; while :; do sleep 0.01; done`, "exit status 3"},
 		{"does not end", `trap '' TERM; echo up; while :; do sleep 0.01; done`, "stubborn: still running 50ms after SIGTERM"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestWaitListening(t *testing.T) {
 	process.Start(t, process.Options{Args: []string{"sleep", "600"}}).WaitListening(t, listener.Addr().String())
 }
 
-func TestOutputIsBoundedToItsEnd(t *testing.T) {
+func TestOutputKeepsItsEnd(t *testing.T) {
 	p := process.Start(t, process.Options{Args: []string{"sh", "-c", `i=0; while [ $i -lt 20000 ]; do echo "line $i"; i=$((i+1)); done`}})
 	<-p.Exited()
 	out := p.Output()

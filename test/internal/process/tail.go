@@ -2,10 +2,10 @@ package process
 
 import "sync"
 
-// maxOutput bounds what is kept of a program's output.
+// maxOutput bounds the kept output of a program.
 const maxOutput = 64 << 10
 
-// tail is a writer that keeps the end of what was written. It may be used by several goroutines.
+// tail is a writer that keeps the end of its input. It may be used by several goroutines.
 type tail struct {
 	mu   sync.Mutex
 	data []byte

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// The revisions that the client speaks, one of each era.
+// The revisions that the client supports, one of each era.
 const (
 	Legacy = "2025-11-25"
 	Modern = "2026-07-28"
@@ -25,7 +25,7 @@ type Client struct {
 	last          atomic.Int64 // id
 }
 
-// Open begins a conversation. In the legacy era that is a session.
+// Open opens a connection, in the legacy era a session.
 func Open(ctx context.Context, url, revision string) (*Client, error) {
 	c := &Client{url: url, revision: revision, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	if c.revision == Modern {
@@ -43,18 +43,18 @@ func Open(ctx context.Context, url, revision string) (*Client, error) {
 	return c, err
 }
 
-// Revision returns the revision that the client speaks.
+// Revision returns the revision of the connection.
 func (c *Client) Revision() string { return c.revision }
 
-// Answer is what came back for one request.
+// Answer is the response to one request.
 type Answer struct {
 	Status   int
 	Header   http.Header
-	Before   []Message // what came before the response
+	Before   []Message // messages before the response
 	Response Message
 }
 
-// Meta are the members that the _meta of every modern request has, "" in the legacy era.
+// Meta returns the _meta members of a modern request, "" in the legacy era.
 func (c *Client) Meta() string {
 	if c.revision != Modern {
 		return ""
@@ -63,7 +63,7 @@ func (c *Client) Meta() string {
 		`"io.modelcontextprotocol/clientCapabilities":{}`
 }
 
-// Call sends a request whose params, an object without _meta, get what the era demands, and returns its response. A JSON-RPC error is a *Fault.
+// Call sends a request with params, an object without _meta, to which it adds the era's _meta, and returns the response. A JSON-RPC error is a *Fault.
 func (c *Client) Call(ctx context.Context, method, params string) (Message, error) {
 	if c.revision == Modern {
 		comma := ","
@@ -82,17 +82,17 @@ func (c *Client) Call(ctx context.Context, method, params string) (Message, erro
 	return answer.Response, nil
 }
 
-// Send sends a request with these params, to the letter, and waits for its response.
+// Send sends a request with exactly these params and waits for its response.
 func (c *Client) Send(ctx context.Context, method, params string) (Answer, error) {
 	return c.SendBody(ctx, method, params, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, c.last.Add(1), method, params))
 }
 
-// SendBody is Send with an envelope that the caller wrote.
+// SendBody is Send with the caller's own envelope.
 func (c *Client) SendBody(ctx context.Context, method, params, body string) (Answer, error) {
 	return c.Post(ctx, c.header(method, params), body)
 }
 
-// Post sends one message with these headers beside the usual ones and reads the answer to its end.
+// Post sends one message with additional headers and reads the whole response.
 func (c *Client) Post(ctx context.Context, header http.Header, body string) (Answer, error) {
 	response, err := c.do(ctx, http.MethodPost, header, body)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *Client) do(ctx context.Context, verb string, header http.Header, body s
 	return c.http.Do(request)
 }
 
-// header returns the headers in which modern requests repeat what is in their body.
+// header returns the headers in which modern requests repeat members of their body.
 func (c *Client) header(method, params string) http.Header {
 	h := http.Header{}
 	if c.revision != Modern {
@@ -148,7 +148,7 @@ func (c *Client) header(method, params string) http.Header {
 	h.Set("Mcp-Method", method)
 	var named struct{ Name, URI string }
 	if err := json.Unmarshal([]byte(params), &named); err != nil {
-		return h // the params are odd on purpose
+		return h // a test sends invalid params on purpose
 	}
 	switch method {
 	case "tools/call", "prompts/get":
@@ -159,7 +159,7 @@ func (c *Client) header(method, params string) http.Header {
 	return h
 }
 
-// encoded returns a value as headers carry it.
+// encoded returns a value as a header carries it.
 func encoded(value string) string {
 	for i := range len(value) {
 		if value[i] < 0x21 || value[i] > 0x7e {

@@ -1,6 +1,6 @@
-// Package raw is an MCP client by hand: it writes JSON-RPC text over HTTP as it is told to, in the manner of either era, and hands back the very
-// bytes that came. It parses no more of a message than its envelope, so a test sees what no client made of typed values would show it.
+// Package raw is a minimal MCP client of both eras. It sends the caller's JSON-RPC text over HTTP unchanged and returns the received bytes unchanged.
+// It parses only the envelope of a message, so that a test sees details that a client with typed values would hide.
 //
-// It shares no code with the gateway, on purpose. A Client may be used by several goroutines; a Stream belongs to whoever opened it.
-// Connections are not kept, so nothing of a client stays at a server once its answers were read.
+// It shares no code with the gateway, on purpose. A Client may be used by several goroutines, a Stream by one.
+// Connections are not reused, so nothing of a client remains at a server after its responses.
 package raw

@@ -5,22 +5,22 @@ import (
 	"fmt"
 )
 
-// Message is one JSON-RPC message, with the text of each member of its envelope.
+// Message is one JSON-RPC message with the text of each member of its envelope.
 type Message struct {
 	Text    string
 	members map[string]json.RawMessage
 }
 
-// Read reads the envelope of a message.
+// Read parses the envelope of a message.
 func Read(text string) (Message, error) {
 	m := Message{Text: text}
 	if err := json.Unmarshal([]byte(text), &m.members); err != nil {
-		return m, fmt.Errorf("no message: %w: %.300s", err, text)
+		return m, fmt.Errorf("invalid message: %w: %.300s", err, text)
 	}
 	return m, nil
 }
 
-// Member returns the text of a member of the envelope, "" when there is none.
+// Member returns the text of a member of the envelope, "" if it is missing.
 func (m Message) Member(name string) string { return string(m.members[name]) }
 
 // Names returns the names of the envelope's members.
@@ -35,7 +35,7 @@ func (m Message) Names() []string {
 // Method returns the method, "" for responses.
 func (m Message) Method() string {
 	var method string
-	_ = json.Unmarshal(m.members["method"], &method) // what is no string is no method
+	_ = json.Unmarshal(m.members["method"], &method) // a method that is no string counts as missing
 	return method
 }
 
@@ -49,7 +49,7 @@ type Fault struct {
 // Error implements error.
 func (f *Fault) Error() string { return fmt.Sprintf("%d: %s %s", f.Code, f.Message, f.Data) }
 
-// Fault returns the error that the message carries, nil when it carries none.
+// Fault returns the error of the message, nil if it has none.
 func (m Message) Fault() *Fault {
 	text, ok := m.members["error"]
 	if !ok {
@@ -57,7 +57,7 @@ func (m Message) Fault() *Fault {
 	}
 	var f Fault
 	if err := json.Unmarshal(text, &f); err != nil {
-		f.Message = fmt.Sprintf("no error object: %s", text)
+		f.Message = fmt.Sprintf("not an error object: %s", text)
 	}
 	return &f
 }

@@ -12,8 +12,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The bytes of an answer arrive as they were sent, in both forms that an answer can have.
-func TestTheTextArrivesAsItIs(t *testing.T) {
+// The bytes of an answer arrive unchanged, in both forms of an answer.
+func TestTextArrivesUnchanged(t *testing.T) {
 	const response = "{\"jsonrpc\":\"2.0\", \"id\" : 1,\n\"result\":{ \"\\u0041\":1e2,\n \"a\":1,\"a\":2},\"x\":-0}"
 	const note = `{"jsonrpc":"2.0","method":"notifications/message","params":{"data": 1.0}}`
 	for _, test := range []struct{ name, kind, body string }{
@@ -42,7 +42,7 @@ func TestTheTextArrivesAsItIs(t *testing.T) {
 				t.Errorf("members %q", x)
 			}
 			if test.kind == "text/event-stream" && (len(got.Before) != 1 || got.Before[0].Text != note) {
-				t.Errorf("before the response came %v, want the notification", got.Before)
+				t.Errorf("messages before the response %v, want the notification", got.Before)
 			}
 		})
 	}

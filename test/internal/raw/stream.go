@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// Stream is an event stream that brings what belongs to no request: the GET stream of a legacy session, or a modern subscription.
+// Stream is an event stream that belongs to no request: the GET stream of a legacy session, or a modern subscription.
 type Stream struct {
 	body   io.Closer
 	events *events
 }
 
-// Subscribe opens the stream on which the server tells of changed lists. It stays open until ctx ends or Close is called.
+// Subscribe opens the stream with notifications of changed lists. It stays open until ctx ends or Close is called.
 func (c *Client) Subscribe(ctx context.Context) (*Stream, error) {
 	verb, header, body := http.MethodGet, http.Header{}, ""
 	if c.revision == Modern {
@@ -29,12 +29,12 @@ func (c *Client) Subscribe(ctx context.Context) (*Stream, error) {
 	}
 	if response.StatusCode != http.StatusOK || !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
 		response.Body.Close()
-		return nil, fmt.Errorf("no event stream but %s", response.Status)
+		return nil, fmt.Errorf("want an event stream, got %s", response.Status)
 	}
 	return &Stream{body: response.Body, events: newEvents(response.Body)}, nil
 }
 
-// Next returns the next message. The error is io.EOF when the server has ended the stream.
+// Next returns the next message. The error is io.EOF after the server has ended the stream.
 func (s *Stream) Next() (Message, error) { return s.events.next() }
 
 // Close ends the stream.
@@ -45,7 +45,7 @@ type events struct{ lines *bufio.Reader }
 
 func newEvents(r io.Reader) *events { return &events{bufio.NewReader(r)} }
 
-// next returns the message in the next event that has data.
+// next returns the message of the next event that has data.
 func (e *events) next() (Message, error) {
 	var data []string
 	for {
@@ -57,7 +57,7 @@ func (e *events) next() (Message, error) {
 		if value, ok := strings.CutPrefix(line, "data:"); ok {
 			data = append(data, strings.TrimPrefix(value, " "))
 		}
-		if line == "" && strings.Join(data, "\n") != "" { // an event without data only has an id, to resume from
+		if line == "" && strings.Join(data, "\n") != "" { // an event without data only carries an id for resumption
 			return Read(strings.Join(data, "\n"))
 		}
 		if line == "" {

@@ -26,8 +26,8 @@ func binary(t testing.TB, name string) string {
 	return b.Path
 }
 
-// noteSources looks at everything that the programs under test are made of. The go command keeps the results of tests that passed, and takes them
-// to depend on the files that the tests themselves looked at: without this, it would show an old result for a gateway that has changed.
+// noteSources reads the metadata of all sources of the tested programs. The go command caches the results of passed tests by the files that the
+// tests opened: without this function it would report an old result for a changed gateway.
 var noteSources = sync.OnceValue(func() error {
 	root, err := root()
 	if err != nil {
@@ -43,7 +43,7 @@ var noteSources = sync.OnceValue(func() error {
 			if err != nil {
 				return err
 			}
-			_, err = os.Stat(path) // of folders too: a new file is a change
+			_, err = os.Stat(path) // folders too: a new file changes them
 			return err
 		})
 		if err != nil {

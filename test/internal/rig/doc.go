@@ -1,9 +1,8 @@
-// Package rig puts together what end-to-end tests stand on: the installed npm packages, the binaries that the tests need, the servers that play
-// upstream, and the gateway in front of them.
+// Package rig is the harness of the end-to-end tests: the installed npm packages, the binaries under test, the upstream servers, and the gateway.
 //
-// Every package of tests that uses it calls Enter in its TestMain; see package netns for what that means. A missing part is never a reason to
-// skip: Enter ends the run with the command that brings it. Servers and gateways belong to the test that started them and end with it, so a
-// test that shares one among subtests starts it itself.
+// Every package of tests that uses it calls Enter in its TestMain; see package netns. A missing part does not skip tests: Enter ends the run with
+// the command that installs the part. Servers and gateways end with the test that started them. A test that shares one with its subtests
+// starts it itself.
 //
-// Functions that take a testing.TB must be called from that test's goroutine, since they may end it.
+// Functions with a testing.TB must be called from the goroutine of that test, because they may end it.
 package rig

@@ -16,7 +16,7 @@ import (
 	"mcpgateway/test/internal/netns"
 )
 
-// Binaries that the tests run, by the package that they are built from.
+// Packages of the binaries that the tests run.
 const (
 	gatewayPackage  = "mcpgateway/cmd/gateway"
 	fixturePackage  = "github.com/modelcontextprotocol/go-sdk/conformance/everything-server"
@@ -24,17 +24,17 @@ const (
 	featuresPackage = "mcpgateway/test/internal/featuresfixture"
 )
 
-// builtEnv carries what was built from outside of the network namespace to the inside.
+// builtEnv carries the paths of the built binaries into the network namespace.
 const builtEnv = "MCPGATEWAY_TEST_BUILT"
 
-// built says where a binary is, or why it is not.
+// built is the path of a binary, or the error of its build.
 type built struct {
 	Path  string `json:"path"`
 	Error string `json:"error,omitempty"`
 }
 
-// Enter checks the installed npm packages, builds the binaries and goes on in a network namespace of the tests' own. It is called first thing in
-// TestMain. A binary that does not build fails the tests that need it, not the others.
+// Enter checks the installed npm packages, builds the binaries and continues in a new network namespace. TestMain must call it first. A binary that
+// does not build fails only the tests that need it.
 func Enter() {
 	netns.Enter(func() ([]string, error) {
 		if err := checkInstalled(); err != nil {
@@ -52,7 +52,7 @@ func Enter() {
 	})
 }
 
-// root returns the folder of the module.
+// root returns the root folder of the module.
 var root = sync.OnceValues(func() (string, error) {
 	out, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
@@ -65,7 +65,7 @@ var root = sync.OnceValues(func() (string, error) {
 	return filepath.Dir(file), nil
 })
 
-// checkInstalled holds the mark that test/install.sh left against the files that say what is to be installed.
+// checkInstalled compares the mark of test/install.sh with the files that list the packages.
 func checkInstalled() error {
 	root, err := root()
 	if err != nil {
@@ -89,8 +89,8 @@ func checkInstalled() error {
 	return nil
 }
 
-// build builds every package into the module's cache folder, where an unchanged binary is left as it is. Other test binaries may be doing the
-// same at the same time; the lock keeps them from writing one file together.
+// build builds every package into the module's cache folder; the go command does not rewrite an unchanged binary. The lock prevents other test
+// binaries from writing the same file at the same time.
 func build(packages map[string]string) (map[string]built, error) {
 	root, err := root()
 	if err != nil {
@@ -99,7 +99,7 @@ func build(packages map[string]string) (map[string]built, error) {
 	dir := filepath.Join(root, ".cache", "test-bin")
 	flags := []string{"build"}
 	if raceEnabled() {
-		// The gateway is watched for races when the tests are.
+		// The gateway is built with the race detector if the tests are.
 		dir += "-race"
 		flags = append(flags, "-race")
 	}

@@ -15,25 +15,25 @@ import (
 	"mcpgateway/test/internal/process"
 )
 
-// stopWithin bounds the gateway's end after SIGTERM: its own drain timeout, and some time for a busy machine.
+// stopWithin bounds the gateway's shutdown after SIGTERM: its default drain timeout, and some time for a busy machine.
 const stopWithin = 30 * time.Second
 
-// Config is a gateway's configuration, as its file spells it. JSON is YAML, so no key has to be spelled a second time here.
+// Config is a gateway's configuration with the keys of its file. It is written as JSON, which is valid YAML.
 type Config map[string]any
 
-// Upstreams are the entries under the configuration's key of that name.
+// Upstreams are the entries of the key upstreams.
 type Upstreams map[string]Config
 
 // Gateway is a running gateway.
 type Gateway struct {
 	URL     string // of the merged MCP endpoint
-	SSE     string // of the same over HTTP+SSE
+	SSE     string // of the HTTP+SSE endpoint
 	Admin   string // base URL of the admin address
 	Process *process.Process
 }
 
-// StartGateway runs the real binary with the configuration, on addresses of its own unless it names one to listen on, and waits until it is ready. At the end of the test the
-// gateway is asked to stop; the test fails when it does not end by itself with status 0.
+// StartGateway runs the real binary with the configuration and waits until it is ready. It listens on unused addresses unless the configuration
+// names one. At the end of the test the gateway gets SIGTERM; the test fails unless it then exits with status 0.
 func StartGateway(t testing.TB, config Config) *Gateway {
 	t.Helper()
 	listen, given := config["listen"].(string)
@@ -44,7 +44,7 @@ func StartGateway(t testing.TB, config Config) *Gateway {
 	return start(t, listen, admin, configFile(t, Config{"admin": Config{"listen": admin}}, config))
 }
 
-// StartGatewayOn is StartGateway with a file that the test wrote, at addresses that the test chose.
+// StartGatewayOn is StartGateway with the test's own file and addresses.
 func StartGatewayOn(t testing.TB, listen, admin, file string) *Gateway {
 	t.Helper()
 	return start(t, listen, admin, file, "--admin-listen", admin)
@@ -59,12 +59,12 @@ func start(t testing.TB, listen, admin, file string, flags ...string) *Gateway {
 	})
 	t.Cleanup(func() {
 		select {
-		case <-g.Process.Exited(): // the test ended it, or will have noticed
+		case <-g.Process.Exited(): // the test has ended it, or fails for another reason
 			return
 		default:
 		}
 		if err := g.Process.Stop(stopWithin); err != nil {
-			t.Errorf("the gateway did not end well: %v", err)
+			t.Errorf("the gateway did not shut down cleanly: %v", err)
 		}
 	})
 	g.Process.WaitReady(t, func() error { return get(g.Admin + "/readyz") })
@@ -77,13 +77,13 @@ func Binary(t testing.TB) string {
 	return binary(t, "gateway")
 }
 
-// StdioCommand returns the command line of the real binary that serves whoever starts it on standard input and output.
+// StdioCommand returns the command line of the real binary that serves one client on standard input and output.
 func StdioCommand(t testing.TB, config Config) []string {
 	t.Helper()
 	return []string{binary(t, "gateway"), "stdio", "-c", configFile(t, config)}
 }
 
-// LoginCommand returns the command line of the real binary that lets a user grant access to an upstream.
+// LoginCommand returns the command line of the real binary with which a user authorizes the gateway at an upstream.
 func LoginCommand(t testing.TB, config Config, upstream string) []string {
 	t.Helper()
 	return []string{binary(t, "gateway"), "login", upstream, "-c", configFile(t, config)}
@@ -95,11 +95,11 @@ func CheckCommand(t testing.TB, config Config, flags ...string) []string {
 	return append([]string{binary(t, "gateway"), "check", "-c", configFile(t, config)}, flags...)
 }
 
-// startupWait is the startup_wait of gateways that are not told another: the servers of these tests come up, but on a busy machine perhaps not within
-// the default, after which a gateway is ready without them.
+// startupWait is the default startup_wait of gateways in tests. On a busy machine the servers may need longer than the gateway's own default, after
+// which a gateway is ready without them.
 const startupWait = "60s"
 
-// configFile writes a configuration, of which the last part that names a key counts, and a folder for what the gateway remembers.
+// configFile writes a configuration and creates its state folder. Later parts override the keys of earlier ones.
 func configFile(t testing.TB, parts ...Config) string {
 	t.Helper()
 	whole := Config{"state_dir": t.TempDir(), "startup_wait": startupWait}

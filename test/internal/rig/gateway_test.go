@@ -13,16 +13,16 @@ import (
 	"mcpgateway/test/internal/netns"
 )
 
-// standIn plays the gateway, with the flags and the admin address of the real one: this test binary runs itself in its place.
-func standIn(args []string) {
+// runFakeGateway is a fake gateway with the flags and the admin address of the real one. The test binary runs itself as this fake.
+func runFakeGateway(args []string) {
 	var config struct {
 		Admin     struct{ Listen string }
 		Upstreams map[string]any
-		Status    int // to end with
+		Status    int // exit status
 	}
 	text, err := os.ReadFile(args[2]) // run -c FILE --listen ADDR
 	if err != nil || json.Unmarshal(text, &config) != nil || strings.Join(args[:2], " ") != "run -c" || args[3] != "--listen" {
-		fmt.Println("stand-in: cannot read", args, err)
+		fmt.Println("fake gateway: cannot read", args, err)
 		os.Exit(2)
 	}
 	asked := 0
@@ -43,7 +43,7 @@ func standIn(args []string) {
 	os.Exit(config.Status)
 }
 
-func playGateway(t *testing.T) {
+func useFakeGateway(t *testing.T) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -57,7 +57,7 @@ func playGateway(t *testing.T) {
 }
 
 func TestStartGateway(t *testing.T) {
-	playGateway(t)
+	useFakeGateway(t)
 	g := StartGateway(t, Config{"upstreams": Upstreams{"a": {"command": "x"}, "b": {"url": "http://" + netns.Addr()}}})
 	if err := get(g.Admin + "/readyz"); err != nil {
 		t.Error(err)
@@ -72,31 +72,31 @@ func TestStartGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 	if upstreams != 2 || asked < 3 {
-		t.Errorf("%d upstreams arrived, readiness was asked for %d times; want 2 upstreams and at least 3 times", upstreams, asked)
+		t.Errorf("%d upstreams and %d readiness requests; want 2 upstreams and at least 3 requests", upstreams, asked)
 	}
 	http.DefaultClient.CloseIdleConnections()
 }
 
-func TestAGatewayThatEndsBadlyFailsTheTest(t *testing.T) {
-	playGateway(t)
-	w := &witness{TB: t}
-	StartGateway(w, Config{"status": 3})
-	for _, cleanup := range w.cleanups {
+func TestUncleanShutdownFailsTheTest(t *testing.T) {
+	useFakeGateway(t)
+	fake := &fakeT{TB: t}
+	StartGateway(fake, Config{"status": 3})
+	for _, cleanup := range fake.cleanups {
 		defer cleanup()
 	}
 	t.Cleanup(func() {
-		if want := "the gateway did not end well: exit status 3"; w.said != want {
-			t.Errorf("the test was told %q, want %q", w.said, want)
+		if want := "the gateway did not shut down cleanly: exit status 3"; fake.message != want {
+			t.Errorf("the test failed with %q, want %q", fake.message, want)
 		}
 	})
 }
 
-// witness stands for a test and takes its errors and its cleanup down.
-type witness struct {
+// fakeT is a testing.TB that records errors and cleanup functions.
+type fakeT struct {
 	testing.TB
 	cleanups []func()
-	said     string
+	message  string
 }
 
-func (w *witness) Cleanup(f func())                  { w.cleanups = append(w.cleanups, f) }
-func (w *witness) Errorf(format string, args ...any) { w.said = fmt.Sprintf(format, args...) }
+func (t *fakeT) Cleanup(f func())                  { t.cleanups = append(t.cleanups, f) }
+func (t *fakeT) Errorf(format string, args ...any) { t.message = fmt.Sprintf(format, args...) }

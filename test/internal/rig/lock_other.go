@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// lockFile fails: these tests run on Linux.
+// lockFile fails. These tests run on Linux; on other systems they only have to compile.
 func lockFile(*os.File) error { return errors.ErrUnsupported }

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// lockFile waits until this process alone holds the file.
+// lockFile waits for an exclusive lock on the file.
 func lockFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX) }

@@ -18,7 +18,7 @@ const (
 	openIDJS      = "servers/oidc.mjs"
 )
 
-// Node returns the command line that runs a script below test/ with the Node that was installed with the packages, whatever the machine has.
+// Node returns the command line for a script below test/. It uses the Node that was installed with the packages, not the machine's.
 func Node(t testing.TB, script string, args ...string) []string {
 	t.Helper()
 	root, err := root()

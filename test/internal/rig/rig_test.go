@@ -12,13 +12,13 @@ import (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "run" {
-		standIn(os.Args[1:])
+		runFakeGateway(os.Args[1:])
 	}
 	Enter()
 	goleak.VerifyTestMain(m)
 }
 
-func TestNodeIsTheInstalledOne(t *testing.T) {
+func TestNodeIsInstalledVersion(t *testing.T) {
 	node := Node(t, "")[0]
 	stdout, _, err := process.Run(t.Context(), t, "", process.Options{Args: []string{node, "--version"}})
 	if err != nil {
@@ -29,7 +29,7 @@ func TestNodeIsTheInstalledOne(t *testing.T) {
 	}
 }
 
-// The lock file must work with whatever registry a machine is set up for.
+// The lock file must work with the registry of every machine.
 func TestLockFileNamesNoRegistry(t *testing.T) {
 	text, err := os.ReadFile("../../package-lock.json")
 	if err != nil {
@@ -37,7 +37,7 @@ func TestLockFileNamesNoRegistry(t *testing.T) {
 	}
 	for _, no := range []string{`"resolved"`, "registry"} {
 		if strings.Contains(string(text), no) {
-			t.Errorf("package-lock.json contains %s: write it anew with the settings in test/.npmrc", no)
+			t.Errorf("package-lock.json contains %s: regenerate it with the settings in test/.npmrc", no)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"mcpgateway/test/internal/process"
 )
 
-// Era is one of the protocol's two eras, spelled as the gateway's configuration does.
+// Era is one of the protocol's two eras, spelled as in the gateway's configuration.
 type Era string
 
 const (
@@ -17,11 +17,11 @@ const (
 	Modern Era = "modern"
 )
 
-// FixtureCommand returns the command line of the conformance fixture on stdio, where it speaks whichever era it is addressed in.
+// FixtureCommand returns the command line of the conformance fixture on stdio. It supports both eras.
 func FixtureCommand(t testing.TB) []string { return []string{binary(t, "fixture")} }
 
-// Fixture starts the conformance fixture on streamable HTTP and returns its URL. A legacy one keeps sessions and knows nothing of the modern
-// era; a modern one is stateless.
+// Fixture starts the conformance fixture on streamable HTTP and returns its URL. A legacy fixture has sessions and does not support the modern era;
+// a modern fixture is stateless.
 func Fixture(t testing.TB, era Era) string {
 	t.Helper()
 	addr := netns.Addr()
@@ -47,12 +47,12 @@ func Tasks(t testing.TB, era Era) string {
 	return "http://" + addr
 }
 
-// FeaturesCommand returns the command line of the Go SDK's server that does everything that the protocol can do in one era, on stdio.
+// FeaturesCommand returns the command line of the Go SDK's server with every feature of the protocol in one era, on stdio.
 func FeaturesCommand(t testing.TB, era Era) []string {
 	return []string{binary(t, "features"), "-era", string(era)}
 }
 
-// Features starts the Go SDK's server that does everything on streamable HTTP and returns its URL.
+// Features starts the Go SDK's server with every feature on streamable HTTP and returns its URL.
 func Features(t testing.TB, era Era) string {
 	t.Helper()
 	addr := netns.Addr()
@@ -61,10 +61,10 @@ func Features(t testing.TB, era Era) string {
 	return "http://" + addr
 }
 
-// FeaturesTSCommand returns the command line of the TypeScript SDK's server that does everything, on stdio, in the era that it is addressed in.
+// FeaturesTSCommand returns the command line of the TypeScript SDK's server with every feature, on stdio. It supports both eras.
 func FeaturesTSCommand(t testing.TB) []string { return Node(t, featuresJS) }
 
-// FeaturesTS starts the TypeScript SDK's server that does everything on streamable HTTP, in both eras at once, and returns its URL.
+// FeaturesTS starts the TypeScript SDK's server with every feature on streamable HTTP, in both eras at once, and returns its URL.
 func FeaturesTS(t testing.TB) string {
 	t.Helper()
 	port := netns.Port()
@@ -96,10 +96,10 @@ func everything(t testing.TB, transport string) string {
 	return "http://" + addr
 }
 
-// FilesystemCommand returns the command line of the npm server "filesystem" on stdio, with access to one folder.
+// FilesystemCommand returns the command line of the npm server "filesystem" on stdio with access to one folder.
 func FilesystemCommand(t testing.TB, folder string) []string { return Node(t, filesystemJS, folder) }
 
-// MemoryCommand returns the command line of the npm server "memory" on stdio and the environment that keeps its graph in a folder of the test's.
+// MemoryCommand returns the command line of the npm server "memory" on stdio, and the environment that stores its graph in a temporary folder.
 func MemoryCommand(t testing.TB) (args []string, env map[string]string) {
 	return Node(t, memoryJS), map[string]string{"MEMORY_FILE_PATH": filepath.Join(t.TempDir(), "memory.jsonl")}
 }
@@ -107,11 +107,11 @@ func MemoryCommand(t testing.TB) (args []string, env map[string]string) {
 // ThinkingCommand returns the command line of the npm server "sequential-thinking" on stdio.
 func ThinkingCommand(t testing.TB) []string { return Node(t, thinkingJS) }
 
-// PlaywrightCommand returns the command line of @playwright/mcp on stdio. No browser is installed: only its lists can be asked for.
+// PlaywrightCommand returns the command line of @playwright/mcp on stdio. No browser is installed: a test can only read its lists.
 func PlaywrightCommand(t testing.TB) []string { return Node(t, playwrightJS, "--headless") }
 
-// OpenID starts an OpenID provider whose user agrees to everything, and returns its URL, which is the issuer of its tokens. Their audience is the
-// resource that a client names, their scopes are of mcp and notes:write, and their subject, ann, is in the group staff.
+// OpenID starts an OpenID provider whose user consents to everything, and returns its URL, which is the issuer of its tokens. The audience of a token
+// is the resource that the client names, the scopes are among mcp and notes:write, and the subject, ann, is in the group staff.
 func OpenID(t testing.TB) string {
 	t.Helper()
 	addr := netns.Addr()

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// ServeHTTP implements http.Handler: streamable HTTP of both eras.
+// ServeHTTP implements http.Handler for streamable HTTP of both eras.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodPost:
@@ -84,7 +84,7 @@ func (s *server) modernPost(w http.ResponseWriter, r *http.Request, m *message, 
 	reply(w, status, response(m.ID, result, f))
 }
 
-// checkModern holds the headers against the body (2026-07-28, basic/transports/streamable-http; the extension adds the task's id).
+// checkModern compares the headers with the body (2026-07-28, basic/transports/streamable-http; the extension adds the task's id).
 func checkModern(r *http.Request, m *message, p *params) *fault {
 	name := ""
 	switch m.Method {
@@ -95,7 +95,7 @@ func checkModern(r *http.Request, m *message, p *params) *fault {
 	}
 	switch {
 	case p.Meta.Version == "" || p.Meta.Capabilities == nil:
-		return faultf(invalidParams, "Invalid params: _meta is not whole")
+		return faultf(invalidParams, "Invalid params: _meta is incomplete")
 	case r.Header.Get("Mcp-Protocol-Version") != p.Meta.Version, r.Header.Get("Mcp-Method") != m.Method, r.Header.Get("Mcp-Name") != name:
 		return faultf(headerMismatch, "Header mismatch")
 	case p.Meta.Version != modernRevision:
@@ -137,7 +137,7 @@ func (s *server) legacyPost(w http.ResponseWriter, r *http.Request, m *message) 
 	}
 }
 
-// get serves the stream of a legacy session that belongs to no request.
+// get serves the GET stream of a legacy session.
 func (s *server) get(w http.ResponseWriter, r *http.Request) {
 	c := s.sessionOf(r)
 	if c == nil || s.era == "modern" {
@@ -164,10 +164,10 @@ func (s *server) sessionOf(r *http.Request) *session {
 func reply(w http.ResponseWriter, status int, m object) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(encode(m)) // a client that is gone needs no answer
+	_, _ = w.Write(encode(m)) // an error means that the client is gone
 }
 
-// stream is an answer of events. After close nothing is written any more.
+// stream is a response that is an event stream. Nothing is written after close.
 type stream struct {
 	w      http.ResponseWriter
 	mu     sync.Mutex
@@ -183,7 +183,7 @@ func (s *stream) open() {
 	s.begin()
 }
 
-// begin writes the head. The caller holds mu.
+// begin writes the response's header. The caller holds mu.
 func (s *stream) begin() {
 	if s.opened {
 		return

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// legacy answers a request of a legacy session. send carries what comes before the answer; it must not be called after legacy has returned.
+// legacy answers a request of a legacy session. send writes messages before the response; it must not be called after legacy has returned.
 func (s *server) legacy(ctx context.Context, c *session, m *message, send func(object)) (object, *fault) {
 	p, f := readParams(m.Params)
 	if f != nil {
@@ -56,7 +56,7 @@ func (s *server) legacyCall(ctx context.Context, c *session, p *params) (object,
 	case p.Task == nil:
 		return run.run(ctx, newTask(func(*task) {}), p.Arguments)
 	}
-	t := newTask(s.tell)
+	t := newTask(s.notify)
 	t.legacy, t.session = true, c
 	state := t.state(true)
 	s.start(t, run, p.Arguments)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// object is a JSON object that the server makes or reads.
+// object is a JSON object that the server sends or receives.
 type object = map[string]any
 
 // message is one JSON-RPC message.
@@ -30,7 +30,7 @@ func faultf(code int, format string, args ...any) *fault {
 	return &fault{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// The error codes that the server uses.
+// The error codes of the server.
 const (
 	invalidRequest    = -32600
 	methodNotFound    = -32601
@@ -40,13 +40,13 @@ const (
 	unsupportedRev    = -32022
 )
 
-// The revisions that the server speaks, one of each era.
+// The revisions that the server supports, one of each era.
 const (
 	legacyRevision = "2025-11-25"
 	modernRevision = "2026-07-28"
 )
 
-// Members of _meta, and the extension's name.
+// Members of _meta, and the name of the extension.
 const (
 	metaVersion      = "io.modelcontextprotocol/protocolVersion"
 	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
@@ -75,7 +75,7 @@ type params struct {
 	} `json:"_meta"`
 }
 
-// modern reports whether the request says what only modern requests say.
+// modern reports whether the request has _meta members that only modern requests have.
 func (p *params) modern() bool { return p.Meta.Version != "" || p.Meta.Capabilities != nil }
 
 // takesTasks reports whether a modern client declared the extension.
@@ -83,7 +83,7 @@ func (p *params) takesTasks() bool {
 	return p.Meta.Capabilities != nil && p.Meta.Capabilities.Extensions[extension] != nil
 }
 
-// readParams reads the params of a request; absent ones are empty.
+// readParams parses the params of a request. Missing params are empty.
 func readParams(raw json.RawMessage) (*params, *fault) {
 	p := &params{}
 	if len(raw) == 0 {
@@ -103,7 +103,7 @@ func notification(method string, params object) object {
 	return object{"jsonrpc": "2.0", "method": method, "params": params}
 }
 
-// response is the answer to a request: the fault if there is one.
+// response returns the response to a request: an error if f is not nil.
 func response(id json.RawMessage, result object, f *fault) object {
 	if f != nil {
 		return object{"jsonrpc": "2.0", "id": id, "error": f}
@@ -111,7 +111,7 @@ func response(id json.RawMessage, result object, f *fault) object {
 	return object{"jsonrpc": "2.0", "id": id, "result": result}
 }
 
-// encode returns a message as one line. All that the server says can be encoded.
+// encode returns a message as one line. All messages of the server can be encoded.
 func encode(m object) []byte {
 	text, err := json.Marshal(m)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// modern answers a request of 2026-07-28, save for subscriptions/listen.
+// modern answers a request of 2026-07-28 other than subscriptions/listen.
 func (s *server) modern(ctx context.Context, m *message, p *params) (object, *fault) {
 	switch m.Method {
 	case "server/discover":
@@ -64,26 +64,26 @@ func (s *server) modernCall(ctx context.Context, p *params) (object, *fault) {
 				"inputRequests": object{"user_name": object{"method": "elicitation/create", "params": askName}},
 			}, nil
 		}
-		args, _ = json.Marshal(object{"answered": elicited(answer)}) // a string can be encoded
+		args, _ = json.Marshal(object{"answered": elicited(answer)}) // encoding a string cannot fail
 	}
-	t := newTask(s.tell)
+	t := newTask(s.notify)
 	out := t.state(false)
 	s.start(t, run, args)
 	out["resultType"], out["_meta"] = "task", object{metaServerInfo: serverInfo}
 	return out, nil
 }
 
-// roundState is the requestState of the one tool that has rounds.
+// roundState is the requestState of the tool that asks before it becomes a task.
 const roundState = "asked for a name"
 
-// lacksExtension is what clients get that did not declare the extension which they need.
+// lacksExtension returns the error for clients that did not declare the required extension.
 func lacksExtension() *fault {
 	f := faultf(missingCapability, "Missing required client capability")
 	f.Data = object{"requiredCapabilities": object{"extensions": object{extension: object{}}}}
 	return f
 }
 
-// complete adds what every complete result has.
+// complete adds the members that every complete result has.
 func complete(result object) object {
 	result["resultType"] = "complete"
 	if result["_meta"] == nil {
@@ -97,7 +97,7 @@ func cacheable(result object) object {
 	return result
 }
 
-// listen opens a subscription. The first message on send is its acknowledgement; end closes it.
+// listen opens a subscription. The first message on send is the acknowledgement; end closes the subscription.
 func (s *server) listen(m *message, p *params, send func(object)) (end func(), f *fault) {
 	if len(p.Notifications.TaskIDs) > 0 && !p.takesTasks() {
 		return nil, lacksExtension()

@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// server is everything that outlives a request. Its methods may be called by several goroutines.
+// server is the state of all clients. Its methods may be called by several goroutines.
 type server struct {
-	era  string // the only one that is spoken, "" for both
+	era  string // the only supported era, "" for both
 	life context.Context
 	end  context.CancelFunc
 
@@ -20,7 +20,7 @@ type server struct {
 	tasks     map[string]*task
 	sessions  map[string]*session
 	listeners map[*listener]bool
-	wg        sync.WaitGroup // tasks that run
+	wg        sync.WaitGroup // running tasks
 }
 
 func newServer(era string) *server {
@@ -29,7 +29,7 @@ func newServer(era string) *server {
 	return s
 }
 
-// close ends every task and returns when they have ended.
+// close cancels every task and returns when all tasks have ended.
 func (s *server) close() {
 	s.end()
 	s.wg.Wait()
@@ -42,22 +42,22 @@ type listener struct {
 	send  func(object)
 }
 
-// session is one legacy conversation.
+// session is one legacy session.
 type session struct {
 	id string
 
 	mu    sync.Mutex
-	out   func(object) // takes what belongs to no request
-	last  int          // id of our own requests
+	out   func(object) // receives messages that belong to no request
+	last  int          // last id of the server's own requests
 	asked map[string]func(json.RawMessage)
 }
 
-// newSession begins a session; what belongs to no request goes to out, or is dropped while nobody listens.
+// newSession begins a session. Messages that belong to no request go to out; a nil out drops them.
 func newSession(out func(object)) *session {
 	return &session{id: rand.Text(), out: out, asked: map[string]func(json.RawMessage){}}
 }
 
-// listen changes who takes what belongs to no request.
+// listen replaces the receiver of messages that belong to no request.
 func (c *session) listen(out func(object)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +71,7 @@ func (c *session) send(m object) {
 	out(m)
 }
 
-// ask sends a request of our own. answered is called with its result.
+// ask sends a request of the server to the client and calls answered with its result.
 func (c *session) ask(send func(object), method string, params object, answered func(json.RawMessage)) {
 	c.mu.Lock()
 	c.last++
@@ -81,7 +81,7 @@ func (c *session) ask(send func(object), method string, params object, answered 
 	send(request(id, method, params))
 }
 
-// answered takes a response. An error counts as an answer that says nothing.
+// answered handles a response. An error counts as an empty answer.
 func (c *session) answered(m *message) {
 	c.mu.Lock()
 	f := c.asked[string(m.ID)]
@@ -115,7 +115,7 @@ func (s *server) start(t *task, run tool, args json.RawMessage) {
 	})
 }
 
-// find returns the task of that id and form, for legacy sessions one of their own.
+// find returns the task with this id and form. A legacy session finds only its own tasks.
 func (s *server) find(id string, c *session) (*task, *fault) {
 	s.mu.Lock()
 	t := s.tasks[id]
@@ -126,8 +126,8 @@ func (s *server) find(id string, c *session) (*task, *fault) {
 	return t, nil
 }
 
-// tell tells those who want to know of a change.
-func (s *server) tell(t *task) {
+// notify sends a change of a task to its session or to its subscribers.
+func (s *server) notify(t *task) {
 	if t.legacy {
 		t.session.send(notification("notifications/tasks/status", t.state(true)))
 		return
@@ -144,7 +144,7 @@ func (s *server) tell(t *task) {
 	}
 }
 
-// list is the result of tools/list without what the eras add.
+// list returns the result of tools/list without the members that the eras add.
 func (s *server) list(legacy bool) object {
 	var all []any
 	for _, name := range slices.Sorted(maps.Keys(tools)) {

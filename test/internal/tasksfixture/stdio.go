@@ -15,9 +15,9 @@ func (s *server) pipe(in io.Reader, out io.Writer) error {
 	send := func(m object) {
 		writing.Lock()
 		defer writing.Unlock()
-		_, _ = out.Write(append(encode(m), '\n')) // a client that does not read is gone, and its input ends too
+		_, _ = out.Write(append(encode(m), '\n')) // an error means that the client is gone; its input ends too
 	}
-	c := &conversation{s: s, session: newSession(send), send: send, flights: map[string]context.CancelFunc{}}
+	c := &stdioConn{s: s, session: newSession(send), send: send, pending: map[string]context.CancelFunc{}}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer c.close()
@@ -29,7 +29,7 @@ func (s *server) pipe(in io.Reader, out io.Writer) error {
 			if err := json.Unmarshal(line, &m); err != nil {
 				return err
 			}
-			c.take(&m, &wg)
+			c.handle(&m, &wg)
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -40,17 +40,17 @@ func (s *server) pipe(in io.Reader, out io.Writer) error {
 	}
 }
 
-// conversation is one client on a pair of streams.
-type conversation struct {
+// stdioConn is the connection of one client on a pair of streams.
+type stdioConn struct {
 	s       *server
 	session *session
 	send    func(object)
 
 	mu      sync.Mutex
-	flights map[string]context.CancelFunc // requests and subscriptions, by id
+	pending map[string]context.CancelFunc // of requests and subscriptions, by id
 }
 
-func (c *conversation) take(m *message, wg *sync.WaitGroup) {
+func (c *stdioConn) handle(m *message, wg *sync.WaitGroup) {
 	switch {
 	case m.Method == "":
 		c.session.answered(m)
@@ -65,7 +65,7 @@ func (c *conversation) take(m *message, wg *sync.WaitGroup) {
 	default:
 		ctx, cancel := context.WithCancel(c.s.life)
 		c.mu.Lock()
-		c.flights[string(m.ID)] = cancel
+		c.pending[string(m.ID)] = cancel
 		c.mu.Unlock()
 		wg.Go(func() {
 			defer c.cancel(string(m.ID))
@@ -77,7 +77,7 @@ func (c *conversation) take(m *message, wg *sync.WaitGroup) {
 	}
 }
 
-func (c *conversation) answer(ctx context.Context, m *message) (object, *fault) {
+func (c *stdioConn) answer(ctx context.Context, m *message) (object, *fault) {
 	p, f := readParams(m.Params)
 	switch {
 	case f != nil:
@@ -102,26 +102,26 @@ func (c *conversation) answer(ctx context.Context, m *message) (object, *fault) 
 	}
 }
 
-// cancel ends a request, if it runs.
-func (c *conversation) cancel(id string) {
+// cancel cancels a running request.
+func (c *stdioConn) cancel(id string) {
 	c.mu.Lock()
-	cancel := c.flights[id]
-	delete(c.flights, id)
+	cancel := c.pending[id]
+	delete(c.pending, id)
 	c.mu.Unlock()
 	if cancel != nil {
 		cancel()
 	}
 }
 
-func (c *conversation) close() {
+func (c *stdioConn) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, cancel := range c.flights {
+	for _, cancel := range c.pending {
 		cancel()
 	}
 }
 
-// unsupported is what a client of the other era gets.
+// unsupported returns the error for a client of the other era.
 func unsupported() *fault {
 	f := faultf(unsupportedRev, "Unsupported protocol version")
 	f.Data = object{"supported": []string{modernRevision}, "requested": legacyRevision}

@@ -18,25 +18,25 @@ const (
 	cancelled     = "cancelled"
 )
 
-// How long a task is kept, and how often clients may ask for it, in milliseconds.
+// The lifetime of a task and the polling interval for clients, in milliseconds.
 const (
 	ttl          = 600_000
 	pollInterval = 100
 )
 
-// question is what a task asks its client.
+// question is a question of a task to its client.
 type question struct {
 	method string
 	params object
-	answer chan json.RawMessage // takes the one answer
-	sent   bool                 // as a request, in the legacy form
+	answer chan json.RawMessage // receives the only answer
+	sent   bool                 // sent as a request, in the legacy form
 }
 
 // task is one run of a tool. Its methods may be called by several goroutines.
 type task struct {
 	id      string
 	legacy  bool
-	session *session // that made it, in the legacy form
+	session *session // the creator, in the legacy form
 	created time.Time
 	cancel  context.CancelFunc
 
@@ -47,20 +47,20 @@ type task struct {
 	open    map[string]*question
 	result  object
 	fault   *fault
-	changed chan struct{} // closed and renewed with every change
+	changed chan struct{} // closed and replaced on every change
 
-	tell func(*task) // after every change, without mu
+	notify func(*task) // called after every change, without mu
 }
 
 func newTask(tell func(*task)) *task {
 	now := time.Now().UTC()
 	return &task{
 		id: "task-" + rand.Text(), created: now, updated: now, status: working,
-		open: make(map[string]*question), changed: make(chan struct{}), tell: tell,
+		open: make(map[string]*question), changed: make(chan struct{}), notify: tell,
 	}
 }
 
-// update is the one door through which a task changes. A task that has ended stays as it is.
+// update applies a change. All changes go through it. A task that has ended does not change.
 func (t *task) update(change func()) {
 	t.mu.Lock()
 	if t.ended() {
@@ -72,7 +72,7 @@ func (t *task) update(change func()) {
 	close(t.changed)
 	t.changed = make(chan struct{})
 	t.mu.Unlock()
-	t.tell(t)
+	t.notify(t)
 }
 
 // ended reports whether the status is final. The caller holds mu.
@@ -80,10 +80,10 @@ func (t *task) ended() bool {
 	return t.status == completed || t.status == failed || t.status == cancelled
 }
 
-// say sets the status message.
-func (t *task) say(text string) { t.update(func() { t.text = text }) }
+// setMessage sets the status message.
+func (t *task) setMessage(text string) { t.update(func() { t.text = text }) }
 
-// ask puts a question to the client and waits for the answer.
+// ask asks the client a question and waits for the answer.
 func (t *task) ask(ctx context.Context, key, method string, params object) (json.RawMessage, error) {
 	q := &question{method: method, params: params, answer: make(chan json.RawMessage, 1)}
 	t.update(func() { t.open[key], t.status = q, inputRequired })
@@ -95,7 +95,7 @@ func (t *task) ask(ctx context.Context, key, method string, params object) (json
 	}
 }
 
-// answer takes the answer to a question; one that is not open is ignored.
+// answer delivers the answer to a question. Answers to unknown questions are ignored.
 func (t *task) answer(key string, text json.RawMessage) {
 	t.mu.Lock()
 	q := t.open[key]
@@ -126,7 +126,7 @@ func (t *task) end(status string, result object, f *fault) {
 	})
 }
 
-// stop cancels the task. It reports false when the task had ended before.
+// stop cancels the task. It returns false if the task had already ended.
 func (t *task) stop() bool {
 	t.mu.Lock()
 	ended := t.ended()
@@ -136,14 +136,14 @@ func (t *task) stop() bool {
 	return !ended
 }
 
-// next returns the status, and what is closed with the next change.
+// next returns the status and a channel that is closed on the next change.
 func (t *task) next() (status string, changed <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.status, t.changed
 }
 
-// outcome returns what the tool came to, once the task has ended.
+// outcome returns the tool's result or error. The task must have ended.
 func (t *task) outcome() (object, *fault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,7 +153,7 @@ func (t *task) outcome() (object, *fault) {
 	return maps.Clone(t.result), t.fault
 }
 
-// state is the Task object in the form of the task's era. In the modern one it holds, if detailed, what belongs to the status.
+// state returns the Task object in the form of the task's era. A detailed modern object contains the members of its status.
 func (t *task) state(detailed bool) object {
 	t.mu.Lock()
 	defer t.mu.Unlock()

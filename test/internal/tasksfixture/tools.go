@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// tool is something that the server can do.
+// tool is a tool of the server.
 type tool struct {
 	about   string
-	support string // execution.taskSupport, in the words of 2025-11-25
-	rounds  bool   // asks for a name in an input_required result before it becomes a task, in the modern form
+	support string // execution.taskSupport, a value of 2025-11-25
+	rounds  bool   // in the modern form: asks for a name in an input_required result before it becomes a task
 	run     func(ctx context.Context, t *task, args json.RawMessage) (object, *fault)
 }
 
-// tools are those of the conformance suite's tasks scenarios, and steps, which tells how far it is.
+// tools are the tools of the conformance suite's tasks scenarios, and steps, which reports its progress.
 var tools = map[string]tool{
 	"greet": {about: "says hello at once", support: "forbidden", run: func(_ context.Context, _ *task, args json.RawMessage) (object, *fault) {
 		return text("Hello, %s!", argument(args, "name", "World")), nil
@@ -29,7 +29,7 @@ var tools = map[string]tool{
 	}},
 	"steps": {about: "tells of three steps", support: "required", run: func(ctx context.Context, t *task, args json.RawMessage) (object, *fault) {
 		for step := range 3 {
-			t.say(fmt.Sprintf("step %d", step+1))
+			t.setMessage(fmt.Sprintf("step %d", step+1))
 			if err := sleep(ctx, seconds(args)); err != nil {
 				return nil, faultf(-32000, "interrupted")
 			}
@@ -71,7 +71,7 @@ var tools = map[string]tool{
 	}},
 	"test_tool_with_task": {about: "asks for a name, then works", support: "required", rounds: true, run: func(ctx context.Context, t *task, args json.RawMessage) (object, *fault) {
 		name := argument(args, "answered", "")
-		if name == "" { // there was no round in which to ask
+		if name == "" { // no round has asked
 			answer, err := t.ask(ctx, "user_name", "elicitation/create", askName)
 			if err != nil {
 				return nil, faultf(-32000, "interrupted")
@@ -84,7 +84,7 @@ var tools = map[string]tool{
 
 var askName = elicitation("What is your name?", "name", "string")
 
-// text is the result of a tool that says one thing.
+// text returns a tool result with one text.
 func text(format string, args ...any) object {
 	return object{"content": []any{object{"type": "text", "text": fmt.Sprintf(format, args...)}}}
 }
