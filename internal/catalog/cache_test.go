@@ -72,8 +72,8 @@ func TestViewsAreBounded(t *testing.T) {
 	}
 }
 
-// A cursor tells nothing of upstreams that its holder may not see, and asks nothing
-// about them.
+// A cursor reveals nothing about upstreams that its holder may not see, and causes no
+// request to them.
 func TestCursorsKnowOnlyWhatIsVisible(t *testing.T) {
 	rule := policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: "d", Effect: policy.Deny, What: policy.What{Upstreams: []string{"secret"}}}}})
 	open, secret, last := source(t, "a", "a", tool("1")), source(t, "secret", "secret", tool("2")), source(t, "z", "z", tool("3"), tool("4"))
@@ -90,7 +90,7 @@ func TestCursorsKnowOnlyWhatIsVisible(t *testing.T) {
 	}
 }
 
-// What lists say of a resource counts for every spelling of its URI.
+// The metadata of a listed resource applies to every spelling of its URI.
 func TestSpellingsOfListedResources(t *testing.T) {
 	secret := `{"name":"s","uri":"file:///s","mimeType":"secret/x"}`
 	tbl := Build(Options{Policy: policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{
@@ -119,8 +119,8 @@ func ruledByGroups(t testing.TB) *Table {
 	return Build(Options{Policy: policy.MustNew(o)}, many(t, 1000))
 }
 
-// A list is made once for a set of rights: for others who have the same it costs the key
-// of these rights, and nothing by item or rule.
+// A list is made once for a set of rights. Another caller with the same rights costs only
+// the key of these rights, and nothing for each item or rule.
 func TestListsAreMadeOnceForRights(t *testing.T) {
 	tbl := ruledByGroups(t)
 	first, _, err := tbl.View(who("ann", "g1", "g2", "staff"), nil).Page(call.Tool, wire.Rev20260728, "", since)
@@ -142,7 +142,7 @@ func TestListsAreMadeOnceForRights(t *testing.T) {
 	}
 }
 
-// BenchmarkListOfRights is a list that somebody with the same rights has had before.
+// BenchmarkListOfRights measures a list that a caller with the same rights got before.
 func BenchmarkListOfRights(b *testing.B) {
 	tbl := ruledByGroups(b)
 	ann := who("ann", "g1", "g2", "staff")

@@ -9,9 +9,9 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// TestEvasionsByPublicURI reads what rules deny by every public URI that leads there: of
-// listed resources, of expansions of templates, of interfaces (ui:), and of web
-// addresses, each in spellings of their own.
+// TestEvasionsByPublicURI reads denied resources by every public URI that leads to them:
+// listed resources, expansions of templates, interfaces (ui:) and web addresses, each in
+// several spellings.
 func TestEvasionsByPublicURI(t *testing.T) {
 	sources := []Source{
 		source(t, "files", "files", resource("file:///etc/passwd"), template("file:///{+path}"), template("file:///pub/{name}"),
@@ -57,7 +57,7 @@ func TestEvasionsByPublicURI(t *testing.T) {
 }
 
 // A URI that is neither listed nor canonical is refused with its canonical spelling. The
-// answer does not tell whether a resource with that URI is listed and hidden.
+// answer does not show whether a resource with that URI is listed and hidden.
 func TestSpellingErrors(t *testing.T) {
 	sources := []Source{
 		source(t, "files", "files", resource("file:///Secret dir/a"), resource("file:///pub"), template("file:///{+path}")),

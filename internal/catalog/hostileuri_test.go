@@ -55,8 +55,8 @@ func BenchmarkHostileURIs(b *testing.B) {
 	}
 }
 
-// What a URI costs does not depend on how it is spelled: one that is refused is not
-// taken apart, and one that is judged is read a bounded number of times.
+// The cost of a URI does not depend on its spelling: a URI that is refused is not taken
+// apart, and one that policy judges is read a bounded number of times.
 func TestCostOfHostileURIs(t *testing.T) {
 	v := denyingView(t)
 	for _, c := range []struct {

@@ -41,7 +41,7 @@ func TestMetadata(t *testing.T) {
 		{"by template, as another spelling", "files+0:file:///t/x", `{"uri":"files+0:file:///t/x","name":"any","title":"Any","description":"One file.","mimeType":"text/plain","icons":[{"src":"i"}],"x":1e2}`},
 		{"a directory by template", "files+file:///t/a/b/", `{"uri":"files+file:///t/a/b/","name":"dirs","mimeType":"inode/directory","resourceType":"collection"}`},
 		{"without a prefix", "test://7", `{"uri":"test://7","name":"tests"}`},
-		{"nobody knows it", "files+file:///none", ""},
+		{"no upstream lists it", "files+file:///none", ""},
 		{"a template has no slash in a variable", "files+file:///t/x/y", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// What policy hides is no source of metadata.
+// A hidden resource is no source of metadata.
 func TestMetadataOfWhatIsHidden(t *testing.T) {
 	src := source(t, "files", "files", resource("file:///dir"), resource("file:///dir/open"), resource("file:///dir/secret"), template("file:///dir/{x}"))
 	p := policy.MustNew(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{

@@ -224,7 +224,7 @@ func TestBadCursors(t *testing.T) {
 	}
 }
 
-// Whatever a client makes up as a cursor, it gets a page or an error.
+// A client that sends any made-up cursor gets a page or an error.
 func FuzzCursor(f *testing.F) {
 	v := Build(Options{Policy: allowAll, PageItems: 2}, []Source{source(f, "a", "a", tool("1"), tool("2"), tool("3")), source(f, "b", "b", tool("1"))}).View(call.Anonymous, nil)
 	for i := range 4 {

@@ -10,8 +10,8 @@ import (
 	"mcpgateway/internal/sanitize"
 )
 
-// detailed are tools of one upstream as real servers describe them: some two
-// kilobytes and twelve properties each, and no two alike.
+// detailed returns tools of one upstream as real servers describe them: about two
+// kilobytes and twelve properties each, and no two are equal.
 func detailed(n int) []string {
 	items := make([]string, n)
 	for i := range items {
@@ -25,8 +25,8 @@ func detailed(n int) []string {
 	return items
 }
 
-// BenchmarkRebuild is what a new table costs of an upstream with 1000 tools: where
-// they are as they were, where one is not, and where none was seen before.
+// BenchmarkRebuild measures a new table for an upstream with 1000 tools: if none has
+// changed, if one has changed, and if all are new.
 func BenchmarkRebuild(b *testing.B) {
 	open := policy.MustNew(policy.Options{Default: policy.Allow})
 	for _, sanitize := range []sanitize.Classes{0, sanitize.ANSI | sanitize.Control | sanitize.Invisible} {

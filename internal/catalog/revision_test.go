@@ -10,8 +10,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Every client gets items that its revision knows, and items are as they were
-// for all others.
+// Every client gets items in the form that its revision knows, without an effect on other
+// clients.
 func TestPagesByRevision(t *testing.T) {
 	const (
 		plain = `{"name":"a__p","inputSchema":{"type":"object"}}`
@@ -52,7 +52,7 @@ func TestPagesByRevision(t *testing.T) {
 	}
 }
 
-// Revisions share one encoding wherever nothing differs.
+// Revisions share one encoding if nothing differs.
 func TestPagesAreShared(t *testing.T) {
 	same := func(v *View, a, b wire.Revision) bool {
 		first, _, _ := v.Page(call.Tool, a, "", since)

@@ -16,7 +16,7 @@ import (
 )
 
 // Items for which strict clients refuse a whole list are left out in every mode but
-// off, unless there is one answer and the mode is to repair.
+// off, unless the mode is repair and the violation has one right answer.
 func TestConformanceOfLists(t *testing.T) {
 	const (
 		bare = `{"name":"bare","inputSchema":{}}`
@@ -55,8 +55,7 @@ func TestConformanceOfLists(t *testing.T) {
 	}
 }
 
-// Schemas of tools are there to hold arguments and results against, compiled
-// once for all tables.
+// Schemas of tools are compiled once for all tables.
 func TestSchemasOfTools(t *testing.T) {
 	const typed = `{"name":"typed","inputSchema":{"type":"object","required":["a"]},"outputSchema":{"type":"object"}}`
 	entry := func(tbl *Table) *Entry {
@@ -109,8 +108,8 @@ func TestSanitizedLists(t *testing.T) {
 	}
 }
 
-// Items are published as the configuration says, and are what they were for
-// policy and for their upstream.
+// Items are published under the names of their overrides. For policy and for their
+// upstream they keep the native ones.
 func TestOverrides(t *testing.T) {
 	s := source(t, "files", "files", tool("read_text_file"), tool("write_file"), tool("list"), tool("old"), prompt("review"))
 	s.Rules.ToolOverride = map[string]Override{
@@ -153,8 +152,8 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
-// A tool that is held is not published and cannot be used; an override of it is
-// for an item that there is.
+// A tool that is held back is not published and cannot be used. An override of it still
+// has an item.
 func TestHeldTools(t *testing.T) {
 	space, err := namespace.New("files", "files", "__")
 	if err != nil {

@@ -172,7 +172,7 @@ func TestClashes(t *testing.T) {
 	resolves(t, v, call.Resource, "two+a:9", "two", "a:9") // by the renamed template
 	resolves(t, v, call.Template, "two+a:{x}", "two", "a:{x}")
 
-	// What refers to a URI that was renamed follows.
+	// References to a renamed URI are renamed too.
 	target, _ := v.Resolve(call.Tool, "app")
 	if got := string(target.Entry.Raw); !strings.Contains(got, `"ui/resourceUri":"two+a:1"`) {
 		t.Errorf("the tool refers to %s", got)
@@ -254,8 +254,8 @@ func TestQuarantine(t *testing.T) {
 	})
 }
 
-// resolve(publish(x)) = x for everything that is listed, and what is listed by
-// upstreams with a prefix keeps its name whoever else comes.
+// resolve(publish(x)) = x for every listed item, and items of upstreams with a prefix keep
+// their names when other upstreams are added.
 func TestInvariants(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	pieces := []string{"a", "b__", "c", "__", "_h0123456789ab", "a+x:", "ui://", "https://", "é", strings.Repeat("x", 40), "ui://a."}
@@ -356,8 +356,8 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// What an upstream tells of is news at once for those from whom it has no secrets. To
-// others it may be about an item that is hidden from them.
+// A changed list of an upstream is announced at once to callers from whom nothing of the
+// upstream is hidden. For others the change may be about a hidden item.
 func TestToldChanges(t *testing.T) {
 	base := func(more ...string) []Source {
 		return []Source{source(t, "a", "a", append(more, tool("t"), prompt("p"), resource("a:r"))...), source(t, "b", "b", tool("t"))}
@@ -390,7 +390,7 @@ func TestToldChanges(t *testing.T) {
 	}
 }
 
-// Whatever an upstream lists, what is published is valid and found again.
+// Every item that is published has a valid name and resolves, whatever its upstream lists.
 func FuzzBuild(f *testing.F) {
 	for _, item := range []string{
 		tool("a b"), prompt("p"), resource("ui:x"), template("https://h/{a,b*}{?c:3}"), template("{+x}"), `{"name":"t","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"a:b"}}}`,
@@ -479,9 +479,9 @@ func mustJSON(t *testing.T, raw wire.Raw) map[string]any {
 	return m
 }
 
-// The names of upstreams without a prefix do not depend on which of them is up: one
-// that is down keeps those of its last catalog, and before it was ever listed none is
-// given away that it may turn out to have.
+// The names of upstreams without a prefix do not depend on which of them is up. An upstream
+// that is down keeps the names of its last catalog. Until it is listed, no other upstream
+// gets a name that it may have.
 func TestClashesWhileDown(t *testing.T) {
 	one := source(t, "one", "", tool("x"), prompt("p"), resource("a:1"), template("t:{x}"))
 	two := source(t, "two", "", tool("x"), tool("y"), tool("files__y"), prompt("p"), resource("a:1"), resource("a:2"), resource("https://h/"), template("t:{x}"))
@@ -518,7 +518,7 @@ func TestClashesWhileDown(t *testing.T) {
 		t.Errorf("findings %q lack %q", got, want)
 	}
 
-	// What comes after is not waited for, save where a prefix goes first.
+	// Later upstreams are not waited for, except those with a prefix.
 	after := build(one, never(two), never(files))
 	wantNames(t, after, call.Tool, "x")
 	prefixed := build(two, never(files))
@@ -535,9 +535,9 @@ func TestClashesWhileDown(t *testing.T) {
 	resolves(t, v, call.Tool, "two__y", "two", "y")
 }
 
-// A rule that refuses a name refuses it at every upstream that has it, also where
-// another upstream takes the name from an item: else whoever comes first in the file
-// could free what others have from their rules.
+// A rule that refuses a name refuses it at every upstream that has it, even if another
+// upstream has taken the name from an item. Otherwise the first upstream in the file could
+// exempt items of others from their rules.
 func TestRulesOfClashingNames(t *testing.T) {
 	one := source(t, "one", "", tool("x"), prompt("p"), resource("a:1"), template("t:{x}"))
 	two := source(t, "two", "", tool("x"), tool("y"), prompt("p"), resource("a:1"), resource("a:2"), template("t:{x}"))
@@ -629,8 +629,8 @@ func TestNamesDoNotDependOnWhoIsUp(t *testing.T) {
 	}
 }
 
-// A URI that begins like those of an upstream whose templates clash is that one's,
-// however much the templates of others may expand to.
+// A URI that begins like the URIs of an upstream whose templates clash belongs to that
+// upstream, even if templates of others can expand to it.
 func TestURIsOfClashingTemplates(t *testing.T) {
 	v := build(
 		source(t, "one", "", template("a:{x}"), template("{+any}")),

@@ -10,8 +10,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// A glob that covers nothing of what upstreams list is told of, with what it may have
-// meant; one that may cover what is not known is not.
+// A glob that covers no listed item is reported, with the nearest name. A glob that may
+// cover an unknown item is not.
 func TestIdle(t *testing.T) {
 	rule := func(w policy.What) policy.Options {
 		return policy.Options{Rules: []policy.Rule{{Name: "r", Effect: policy.Allow, What: w, File: "p.yaml", Line: 3}}}

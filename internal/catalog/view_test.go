@@ -58,8 +58,8 @@ func TestResolveWithoutTheOnlyOpenUpstream(t *testing.T) {
 	resolves(t, none, call.Resource, "", "", "")
 }
 
-// What matching may cost is bounded: templates and URIs that are slow together
-// are not tried to the end.
+// The cost of matching is bounded: a match of a template and a URI that takes too long is
+// abandoned.
 func TestMatchingIsBounded(t *testing.T) {
 	one := source(t, "one", "", template("x:{+a}/end"), template("x:{+a}/other"))
 	v := build(one, source(t, "two", "")).View(call.Anonymous, nil)
@@ -247,7 +247,7 @@ func TestInstructions(t *testing.T) {
 	})
 }
 
-// Of several upstreams the settings of the first count, and an extension that the
+// The settings of the first of several upstreams apply, and an extension that the
 // gateway does not relay is not declared.
 func TestExtensions(t *testing.T) {
 	const tasks, apps = "io.modelcontextprotocol/tasks", "io.modelcontextprotocol/ui"
@@ -265,8 +265,8 @@ func TestExtensions(t *testing.T) {
 	}
 }
 
-// An upstream of which nothing is known yet is not named to those whom a condition on
-// principals excludes from it.
+// An upstream that was never listed is not named to principals whom a condition excludes
+// from it.
 func TestUnavailableByConditionsOnCallers(t *testing.T) {
 	condition, faults := policy.NewCondition(`!("oncall" in principal.groups)`)
 	if faults != nil {
@@ -281,10 +281,10 @@ func TestUnavailableByConditionsOnCallers(t *testing.T) {
 	for group, want := range map[string]int{"oncall": 1, "staff": 0} {
 		v := table.View(&call.Principal{Subject: "ann", Groups: []string{group}}, &call.Client{Revision: wire.Rev20251125})
 		if got := v.Unavailable(); len(got) != want {
-			t.Errorf("%s is told of %+v", group, got)
+			t.Errorf("%s gets the names of %+v", group, got)
 		}
 		if got := v.UnavailableFor(call.Tool, "hurt__x"); len(got) != want {
-			t.Errorf("%s is told for a name of %+v", group, got)
+			t.Errorf("%s gets for a name %+v", group, got)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 //go:build !race
 
-// Under the race detector sync.Pool forgets at random, so that nothing can be
-// said about allocations.
+// The race detector drops items of a sync.Pool at random, so allocations cannot be counted
+// under it.
 
 package router
 
@@ -16,8 +16,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// TestRefusedCostsWhatAbsentCosts holds names that are refused against names that
-// nobody has: the same bytes but for the name, and as many allocations.
+// TestRefusedCostsWhatAbsentCosts compares refused names with absent names: the answers are
+// the same except for the name, and need as many allocations.
 func TestRefusedCostsWhatAbsentCosts(t *testing.T) {
 	p := policy.MustNew(policy.Options{Rules: []policy.Rule{
 		{Name: "some", Effect: policy.Allow, What: policy.What{Tools: []string{"db__query"}, Resources: []string{"db+row:1"}}},

@@ -37,8 +37,8 @@ func (b *book) Before(line []byte) error {
 
 func (b *book) After(line []byte) { _ = b.Before(line) }
 
-// take returns the lines since it was last called, without what differs from run
-// to run.
+// take returns the lines since the last call, without the members that differ between
+// runs.
 func (b *book) take(t *testing.T) []string {
 	t.Helper()
 	b.mu.Lock()
@@ -168,7 +168,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// Without the argument's own words there is only a digest of them.
+// If arguments are not recorded, the line has only their digest.
 func TestAuditWithoutArguments(t *testing.T) {
 	b := &book{}
 	h := auditedHouse(t, answers(`{"content":[]}`), filesSource(t), &Audit{To: b}, byRules...)
@@ -195,7 +195,7 @@ func TestAuditWithoutArguments(t *testing.T) {
 	}
 }
 
-// Nothing is done that cannot be recorded, and nobody learns from that what exists.
+// A call that cannot be recorded is not made, and the error does not show which items exist.
 func TestNothingHappensUnaudited(t *testing.T) {
 	b := &book{full: true}
 	up := answers(`{"content":[]}`)
@@ -224,7 +224,7 @@ func TestNothingHappensUnaudited(t *testing.T) {
 	}
 }
 
-// A consent that cannot be recorded is none.
+// A consent that cannot be recorded is not valid.
 func TestConsentIsRecordedBeforeTheCall(t *testing.T) {
 	b := &book{}
 	up := answers(`{"content":[]}`)
@@ -247,7 +247,7 @@ func (f filler) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
 	return wire.Raw(`{"action":"accept"}`), nil
 }
 
-// What clients write is bounded in the audit.
+// Text of clients is bounded in the audit.
 func TestAuditIsBounded(t *testing.T) {
 	b := &book{}
 	h := auditedHouse(t, answers(`{"content":[]}`), filesSource(t), &Audit{To: b, Arguments: true}, byRules...)

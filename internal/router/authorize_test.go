@@ -8,8 +8,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Policy takes a request without arguments for allowed where some arguments would be. A
-// method that is not in the table must not be judged so.
+// Policy allows a request without arguments if some arguments would be allowed. A method
+// that is not in the table must not be judged like that.
 func TestDecideJudgesUnknownMethodsClosed(t *testing.T) {
 	when, faults := policy.NewCondition(`args.path == "/safe"`)
 	if len(faults) > 0 {

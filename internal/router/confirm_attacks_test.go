@@ -84,7 +84,7 @@ func TestWithdrawnRights(t *testing.T) {
 	}
 }
 
-// A server that needs no state of its own gives none. The consent goes on all the same, for one
+// A server that needs no state of its own gives none. The consent stays valid anyway, for one
 // round each time, and the answers of the round arrive.
 func TestConsentWithoutAStateOfTheUpstream(t *testing.T) {
 	for name, state := range map[string]string{"none": "", "null": `,"requestState":null`} {

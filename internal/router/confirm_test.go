@@ -32,7 +32,7 @@ func routerWithRules(t testing.TB, up *fakeUpstream, src catalog.Source, rules .
 
 var confirmAll = policy.Rule{Name: "ask", Effect: policy.Confirm}
 
-// answerer answers every question with the same.
+// answerer answers every question in the same way.
 type answerer struct {
 	recorder
 	answer string
@@ -134,7 +134,7 @@ func TestConfirmOfPromptsAndResources(t *testing.T) {
 	}
 }
 
-// What tells of an item without using it needs no consent, and asks nobody.
+// A request that describes an item without using it needs no consent, and no user is asked.
 func TestWhatNeedsNoConfirmation(t *testing.T) {
 	h := routerWithRules(t, answers(`{"completion":{"values":["secret"]}}`), filesSource(t), confirmAll)
 	client := &recorder{}
@@ -210,12 +210,12 @@ func TestConfirmOfModernClients(t *testing.T) {
 		t.Error("an ill-formed answer was taken for one")
 	}
 	if _, err := h.round(t, retry(asksFor, state, accept)); err != nil || h.files.got == nil {
-		t.Errorf("the state is not good any more: %v", err)
+		t.Errorf("the state is no longer valid: %v", err)
 	}
 }
 
-// A limit is looked at before the user is asked, taken after it, and what it refuses
-// costs no consent.
+// A limit is checked before the user is asked, and counted afterwards. A call that it refuses
+// uses up no consent.
 func TestConsentWithinLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rule := confirmAll
@@ -238,7 +238,7 @@ func TestConsentWithinLimits(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		if _, err := h.round(t, retry(asksFor, second, accept)); err != nil || h.files.got == nil {
-			t.Errorf("the consent is not good any more: %v", err)
+			t.Errorf("the consent is no longer valid: %v", err)
 		}
 		time.Sleep(10 * time.Second)
 		if err := legacy(); err != nil || len(client.asks) != 1 {
@@ -247,7 +247,7 @@ func TestConsentWithinLimits(t *testing.T) {
 	})
 }
 
-// What an upstream tells on the stream of a call is judged like all else.
+// Policy judges the notifications on the stream of a call, too.
 func TestUpdatesOnTheStreamOfACall(t *testing.T) {
 	up := &fakeUpstream{answer: func(_ context.Context, c *call.Call) (call.Result, error) {
 		c.Back.Notify(wire.NoteResourceUpdated, wire.Raw(`{"uri":"file:///secret"}`))

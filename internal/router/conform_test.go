@@ -32,8 +32,8 @@ func routerWithItemRules(t *testing.T, up *fakeUpstream, rules catalog.Rules, it
 	return newTestRouter(t, up, src)
 }
 
-// What a mode makes of an answer comes after names and URIs became public, and
-// before it is down-levelled.
+// A result is checked after its names and URIs became public, and before it is brought to
+// the client's revision.
 func TestConformance(t *testing.T) {
 	const (
 		typed    = `{"name":"typed","inputSchema":{"type":"object"},"outputSchema":{"type":"object","required":["n"]}}`
@@ -113,7 +113,7 @@ func counts(t *testing.T, c *prometheus.CounterVec) []string {
 	return out
 }
 
-// Every sort of fault is counted each time, and logged once for each item.
+// Every violation is counted, and each kind is logged once for each item.
 func TestFaultsAreLoggedOnce(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	h := routerWithItemRules(t, answers(`{"content":[{"type":"text","text":7},{"type":"text","text":8}],"isError":"no"}`), catalog.Rules{})
@@ -139,7 +139,7 @@ func TestFaultsAreLoggedOnce(t *testing.T) {
 	}
 }
 
-// Arguments that do not fit are not sent.
+// Arguments that violate the schema are not sent.
 func TestValidateInput(t *testing.T) {
 	const add = `{"name":"add","inputSchema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}}`
 	tests := []struct {
@@ -181,7 +181,7 @@ func TestValidateInput(t *testing.T) {
 	}
 }
 
-// Text that goes to models is clean, whichever way it takes.
+// Text for models is sanitized in every kind of message.
 func TestSanitize(t *testing.T) {
 	up := &fakeUpstream{answer: func(ctx context.Context, c *call.Call) (call.Result, error) {
 		if _, err := c.Back.Ask(ctx, wire.MethodElicit, wire.Raw(`{"message":"ask\u200b","requestedSchema":{"type":"object","properties":{}}}`)); err != nil {
@@ -216,7 +216,7 @@ func TestSanitize(t *testing.T) {
 	}
 }
 
-// Findings of the table are counted under what they are against.
+// Findings of the table are counted by the rule that they violate.
 func TestFound(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	h := routerWithItemRules(t, answers(`{}`), catalog.Rules{Sanitize: sanitize.Invisible}, `{"name":"bare"}`, `{"name":"read","inputSchema":{"type":"object"}}`,

@@ -12,8 +12,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// What is too new for a client comes in an older form, after names and URIs
-// became public, and is counted.
+// A member that is too new for a client gets an older form after names and URIs became
+// public, and is counted.
 func TestDownLevelling(t *testing.T) {
 	up := &fakeUpstream{answer: func(_ context.Context, c *call.Call) (call.Result, error) {
 		c.Back.Notify(wire.NoteElicitComplete, wire.Raw(`{"elicitationId":"e"}`))

@@ -56,7 +56,7 @@ func refuses(code int64) func(string, string) (string, error) {
 	}
 }
 
-// reads is an upstream that has what is read, and else answers as other does.
+// reads is an upstream that answers reads itself, and all other requests like other.
 func reads(other func(string, string) (string, error)) func(string, string) (string, error) {
 	return func(method, params string) (string, error) {
 		if method == wire.MethodResourcesRead {
@@ -178,8 +178,7 @@ func TestReadIsEnriched(t *testing.T) {
 	}
 }
 
-// Annotations of embedded resources stand in both places, in results and in
-// questions.
+// Annotations of embedded resources are in both places, in results and in asks.
 func TestEmbeddedAnnotations(t *testing.T) {
 	const block = `{"type":"resource","resource":{"uri":"file:///d/a","text":"1","annotations":{"priority":1}}}`
 	const both = `{"type":"resource","resource":{"uri":"files+file:///d/a","text":"1","annotations":{"priority":1}},"annotations":{"priority":1}}`
@@ -217,7 +216,7 @@ func TestEmbeddedAnnotations(t *testing.T) {
 	}
 }
 
-// What an upstream lists becomes known while a call waits for it.
+// A call that waits for an upstream uses the lists that arrive meanwhile.
 func TestUpstreamComesUpDuringTheCall(t *testing.T) {
 	for method, want := range map[string]string{
 		"resources/metadata": metadataOfA,

@@ -9,9 +9,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Subscriptions go to the upstream that takes the place of another, and who has one
-// hears of an update; what cannot be moved is moved later, and what was taken back
-// is not.
+// Subscriptions move to an upstream that replaces another, and their clients get an update.
+// A subscription that cannot be moved yet is moved later. One that was cancelled is not moved.
 func TestSubscriptionsFollow(t *testing.T) {
 	s, old := subscriptionsForTest(t)
 	var kept, ended listener

@@ -21,7 +21,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// upstreamFunc answers every call with what it returns, several at once.
+// upstreamFunc answers every call with its result. Calls may run concurrently.
 type upstreamFunc func() string
 
 func (upstreamFunc) Session(context.Context, *call.Call) (string, error) { return "", nil }
@@ -174,8 +174,8 @@ func TestAsksHoldNoPlace(t *testing.T) {
 	}
 }
 
-// Under a crowd of clients of both eras no more calls run than may, whatever is
-// counted for, and every call that did not run was told when to try again.
+// With many clients of both eras, no more calls run than the limit allows, whatever it
+// counts by. Every refused call gets the time after which to try again.
 func TestCrowdAtALimit(t *testing.T) {
 	for _, per := range []policy.Per{policy.PerPrincipal, policy.PerRule, policy.PerUpstream, policy.PerTool} {
 		h := routerWithRules(t, nil, filesSource(t), limited(policy.Limit{Concurrent: 3, Per: per}))
@@ -250,7 +250,7 @@ func TestLimiter(t *testing.T) {
 	free := &policy.Limit{Rule: "free", Rate: 1, Burst: 10}
 	tight := &policy.Limit{Rule: "tight", Rate: 1, Burst: 1}
 
-	// All or none: what one limit refuses costs nothing of another.
+	// All or none: a call that one limit refuses does not count for another.
 	for i := range 5 {
 		if _, refusal := l.take([]*policy.Limit{free, tight}, who(0), target); (refusal == nil) != (i == 0) || refusal != nil && refusal.rule != "tight" {
 			t.Fatalf("call %d: %+v", i, refusal)
@@ -259,11 +259,11 @@ func TestLimiter(t *testing.T) {
 	if left := l.buckets[bucketKey{"free", who(0).Principal.Key()}].rate.TokensAt(now); left != 9 {
 		t.Errorf("%v tokens are left, want 9", left)
 	}
-	// A limit that was changed holds at once.
+	// A changed limit applies at once.
 	if _, refusal := l.take([]*policy.Limit{{Rule: "tight", Rate: 1000, Burst: 5}}, who(0), target); refusal == nil || refusal.wait != time.Millisecond {
 		t.Errorf("after a change: %+v", refusal)
 	}
-	// Memory is bounded, and nobody gets round a limit by crowding.
+	// Memory is bounded, and many clients cannot get around a limit.
 	for n := range maxBuckets + 100 {
 		taken, _ := l.take([]*policy.Limit{tight}, who(n), target)
 		taken.release()

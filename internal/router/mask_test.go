@@ -17,7 +17,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// dialect is how an upstream speaks of a resource that it does not have.
+// dialect is how an upstream answers for a resource that it does not have.
 type dialect struct {
 	name     string
 	read     func(uri string) (string, *wire.Error)
@@ -40,8 +40,8 @@ func failing(with func(string) *wire.Error) func(string) (string, *wire.Error) {
 	return func(uri string) (string, *wire.Error) { return "", with(uri) }
 }
 
-// dialects are those of servers made with the SDKs that there are, and of some
-// that are made without.
+// dialects are those of servers made with the known SDKs, and of some servers without an
+// SDK.
 var dialects = []dialect{
 	{"Go", failing(says(-32002, "Resource not found", `{"uri":"URI"}`)), says(-32601, "method not found"), wire.Rev20251125},
 	{"TypeScript", failing(says(-32602, "MCP error -32602: Resource URI not found")), says(-32601, "Method not found"), wire.Rev20251125},
@@ -52,7 +52,7 @@ var dialects = []dialect{
 	{"the draft", failing(says(-32002, "gone: URI")), says(-32002, "gone: URI", `{"uri":"URI","x":1}`), wire.Rev20251125},
 }
 
-// speaker is an upstream with the resources that it has, of which it lists some.
+// speaker is an upstream that lists some of its resources.
 type speaker struct {
 	oneSession
 	dialect
@@ -112,7 +112,7 @@ func spoken(t *testing.T, d dialect, p *policy.Policy) (*Router, *speaker) {
 	}), u
 }
 
-// answerTo is all of what a client gets: the bytes of the result or of the error.
+// answerTo returns everything that a client gets: the bytes of the result or of the error.
 func answerTo(r *Router, who *call.Principal, rev wire.Revision, method, uri string) string {
 	text := string(wire.String(uri))
 	c := &call.Call{ID: "r", Method: method, Principal: who, Back: &recorder{}, Client: &call.Client{Key: "c", Revision: rev}}
@@ -138,9 +138,9 @@ func fullText(res call.Result, err error) string {
 	}
 }
 
-// Whatever an upstream says of a resource that it does not have, one that policy
-// refuses gets the same answer, in both eras, by every method; and what the upstream
-// has is still to be had.
+// A refused resource gets the same answer as a missing one, in both eras and by every
+// method, whatever the upstream says about missing resources. Allowed resources can still be
+// read.
 func TestRefusedLooksAbsentAtAnUpstream(t *testing.T) {
 	p := policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: "secrets", Effect: policy.Deny, What: policy.What{Resources: []string{"*/secret/*"}}}}})
 	methods := []string{wire.MethodResourcesRead, wire.MethodResourcesSubscribe, wire.MethodResourcesMetadata, wire.MethodResourcesList, wire.MethodComplete}
@@ -195,8 +195,7 @@ func TestRefusedLooksAbsentAtAnUpstream(t *testing.T) {
 	}
 }
 
-// Where nothing is refused nothing has to look like it: what upstreams say of what
-// is missing passes as it is.
+// If policy refuses nothing, the errors of upstreams for missing resources pass unchanged.
 func TestMissingIsTheUpstreamsToTell(t *testing.T) {
 	for _, d := range dialects[:5] {
 		r, _ := spoken(t, d, policy.MustNew(policy.Options{Default: policy.Allow}))
@@ -212,7 +211,7 @@ func TestMissingIsTheUpstreamsToTell(t *testing.T) {
 	}
 }
 
-// What is wrong with an upstream is no sign that it does not have something.
+// An upstream's failure does not mean that a resource is missing.
 func TestOtherErrorsPass(t *testing.T) {
 	d := dialect{"broken", failing(says(-32603, "the disk is full")), says(-32601, "no"), wire.Rev20251125}
 	p := policy.MustNew(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{"files": {Resources: policy.Globs{Deny: []string{"*/secret/*"}}}}})
@@ -222,8 +221,8 @@ func TestOtherErrorsPass(t *testing.T) {
 	}
 }
 
-// A user is not asked, and a read that needs a consent not made, to find out whether an
-// upstream has what it tells nothing of.
+// To find out whether an unlisted resource exists, no user is asked, and no read is made that
+// needs a consent.
 func TestNoReadWithoutConsent(t *testing.T) {
 	p := policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{
 		{Name: "ask", Effect: policy.Confirm, What: policy.What{Resources: []string{"*"}}}, {Name: "secrets", Effect: policy.Deny, What: policy.What{Resources: []string{"*/secret/*"}}},
@@ -239,7 +238,7 @@ func TestNoReadWithoutConsent(t *testing.T) {
 	}
 }
 
-// The audit tells apart what the client cannot, and has the rule.
+// The audit distinguishes a refused resource from a missing one, and names the rule.
 func TestAuditTellsRefusedFromAbsent(t *testing.T) {
 	p := policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: "secrets", Effect: policy.Deny, What: policy.What{Resources: []string{"*/secret/*"}}}}})
 	r, _ := spoken(t, dialects[0], p)

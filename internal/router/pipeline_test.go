@@ -14,15 +14,15 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Routes that are swapped in while a call runs change nothing for it: not what its client
-// hears, is asked and gets.
+// Routes that are swapped in while a call runs change nothing for it: not its
+// notifications, its asks or its result.
 func TestCallKeepsItsRoutes(t *testing.T) {
 	const result = `{"content":[{"type":"resource","resource":{"uri":"file:///a","text":"x","annotations":{"priority":1}}}]}`
 	for _, tt := range []struct {
 		name string
 		to   wire.Revision
 		caps string
-		// created is what the tool call is answered with, "" for the result itself.
+		// created answers the tool call, "" for the result itself.
 		created string
 		request string // of the request that the upstream answers while routes are swapped
 		answer  string
@@ -98,7 +98,7 @@ func TestCallKeepsItsRoutes(t *testing.T) {
 	}
 }
 
-// The state of a round is valid for as long as the routes said with which the call began.
+// The lifetime of a round's state is that of the routes with which the call began.
 func TestRoundKeepsItsTerms(t *testing.T) {
 	var h *testRouter
 	up := &fakeUpstream{answer: func(context.Context, *call.Call) (call.Result, error) {

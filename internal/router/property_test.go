@@ -93,8 +93,8 @@ func respond(r *Router, who *call.Principal, rev wire.Revision, method, params s
 	return fullText(r.Handle(context.Background(), c))
 }
 
-// beside is what the front end learns of a request beside its answer: whether a parked
-// call of it may go on, and the schema that its headers are held against.
+// beside is what the front end gets for a request besides its answer: whether a parked call
+// of it may continue, and the schema that its headers are checked with.
 func beside(r *Router, who *call.Principal, rev wire.Revision, method, params string) string {
 	c := &call.Call{ID: "r", Method: method, Params: wire.Raw(params), Principal: who, Client: &call.Client{Key: "c", Revision: rev}}
 	out := string(r.Schema(who, c.Client, wire.ValueOf(c.Params).Get("name").Str()))
@@ -139,8 +139,8 @@ func anonymized(answer, uri string) string {
 	return hints.ReplaceAllString(strings.ReplaceAll(answer, uri, "URI"), "")
 }
 
-// subscribed subscribes a caller to all resources of the world, and returns where it
-// is noted what they are told of.
+// subscribed subscribes a caller to all resources of the world, and returns the record of
+// the caller's updates.
 func subscribed(t *testing.T, subs *Subscriptions, who *call.Principal, rev wire.Revision) map[string]bool {
 	told := map[string]bool{}
 	c := &call.Call{Method: wire.MethodListen, Params: wire.Raw(`{}`), Principal: who, Client: &call.Client{Key: who.Subject, Revision: rev}}
@@ -153,11 +153,10 @@ func subscribed(t *testing.T, subs *Subscriptions, who *call.Principal, rev wire
 }
 
 // TestNobodySeesWhatIsDenied tries thousands of policies and callers on one world.
-// What the gateway does is held against a naive reading of the rules; and all that
-// a caller gets is compared with what they get in a world that lacks what they may
-// not see: where there is no difference, nothing can be inferred. Another principal
-// is there at the same time, with rights of their own, and passes on the cursors of their
-// lists.
+// It compares the gateway's decisions with a naive evaluation of the rules. It also compares
+// everything that a caller gets with what they get in a world without the items that they may
+// not see: if both are equal, a caller can infer nothing. A second principal with other rights
+// uses the gateway at the same time, and passes on the cursors of their lists.
 func TestNobodySeesWhatIsDenied(t *testing.T) {
 	compiled, principals := gatewaytest.WorldConditions(t), gatewaytest.WorldPrincipals
 	const policies = 2000
@@ -171,7 +170,7 @@ func TestNobodySeesWhatIsDenied(t *testing.T) {
 		name := fmt.Sprintf("policy %d, %s, %s: %+v", seed, who.Subject, rev, wp)
 		whole, ups := worldRouter(t, p, func(worldItem) bool { return true }, func(string) bool { return true })
 
-		// The lists, and the calls, against the naive reading.
+		// Compare lists and calls with the naive evaluation.
 		requests, shown := lists(whole, who, rev)
 		hidden := map[string]bool{}
 		for _, it := range world {
@@ -220,7 +219,7 @@ func TestNobodySeesWhatIsDenied(t *testing.T) {
 			}
 		}
 
-		// The world without what is hidden.
+		// Compare with the world without the hidden items.
 		view := whole.Routes().Table.View(who, &call.Client{Revision: rev})
 		for _, up := range []string{"db", "files", "gone", "open"} {
 			if view.Part(up) != nil && !wp.MayReach(who, up) {
@@ -260,14 +259,14 @@ func TestNobodySeesWhatIsDenied(t *testing.T) {
 			t.Fatalf("%s\nwhat is hidden shows (-without +with):\n%s", name, diff)
 		}
 
-		// What is refused looks like what its upstream does not have.
+		// A refused resource looks like one that its upstream does not have.
 		for _, it := range world {
 			absent := map[string]string{"db": "db+row:~", "files": "files+file:///~/~/~", "open": "memo:~/~/~"}[it.Upstream]
 			if it.Kind != call.Resource || !hidden[it.ID()] {
 				continue
 			}
-			// What is to be confirmed is so before anybody knows that there is no such resource. Where an
-			// upstream may not be named, all its URIs lead to the one without a prefix.
+			// A call is confirmed before the gateway knows whether the resource exists. If an upstream
+			// may not be named, all its URIs lead to the upstream without a prefix.
 			confirms := func(uri string) bool {
 				target, ok := view.Resolve(call.Resource, uri)
 				return ok && target.Policy.Listed().NeedsConfirmation()

@@ -82,8 +82,8 @@ func TestAttacksOnRelayedStates(t *testing.T) {
 	})
 }
 
-// What is a state or an answer to a modern upstream is nothing in the revision of a legacy client:
-// one that the gateway has not sealed, and so bound to nobody, does not pass.
+// A legacy revision has no members for request states and answers. If a legacy client sends
+// them, they do not pass to a modern upstream, because the gateway has not sealed them.
 func TestLegacyClientsBringNoState(t *testing.T) {
 	const params = `{"name":"files__read","requestState":"guessed","x":1,"inputResponses":{"who":{"action":"accept"}}}`
 	for _, tc := range []struct {
@@ -91,7 +91,7 @@ func TestLegacyClientsBringNoState(t *testing.T) {
 		want     string
 	}{
 		{wire.Rev20260728, `{"name":"read","x":1}`},
-		{"", `{"name":"read","x":1}`}, // nobody knows yet
+		{"", `{"name":"read","x":1}`}, // not yet known
 		{wire.Rev20251125, strings.Replace(params, "files__read", "read", 1)},
 	} {
 		src := filesSource(t)
@@ -106,7 +106,7 @@ func TestLegacyClientsBringNoState(t *testing.T) {
 	}
 }
 
-// Some requests cannot be answered with a question. One that comes all the same would pass
+// Some requests cannot be answered with a question. A question that comes anyway would pass
 // without label and seal.
 func TestQuestionsWhereThereAreNone(t *testing.T) {
 	for method, params := range map[string]string{
@@ -129,8 +129,8 @@ func TestQuestionsWhereThereAreNone(t *testing.T) {
 	}
 }
 
-// A question with a member twice is another one to a reader who takes the last: without the
-// label, or of a kind that the client does not answer.
+// If a question has a member twice, a reader that takes the last one sees another question:
+// without the label, or of a kind that the client does not answer.
 func TestQuestionsThatCanBeReadInTwoWays(t *testing.T) {
 	const form = `{"message":"Who?","requestedSchema":{"type":"object","properties":{}}}`
 	for name, question := range map[string]string{

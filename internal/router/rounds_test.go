@@ -17,7 +17,7 @@ import (
 
 const allCaps = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}`
 
-// modern is an upstream of 2026-07-28 that answers with what f says.
+// modern is an upstream of 2026-07-28 that answers with the result of f.
 func modern(f func(c *call.Call) string) *fakeUpstream {
 	return &fakeUpstream{answer: func(_ context.Context, c *call.Call) (call.Result, error) {
 		return call.Result{Raw: wire.Raw(f(c)), Revision: wire.Rev20260728}, nil
@@ -164,8 +164,8 @@ func TestAsks(t *testing.T) {
 		{"a form that is not declared", wire.Rev20251125, `{}`, wire.MethodElicit, `{"message":"Who?"}`, &recorder{}, ``, `{"action":"cancel"}`, "undeclared"},
 		{"sampling that is not declared", wire.Rev20251125, `{}`, wire.MethodSample, `{"messages":[]}`, &recorder{}, ``, `"the client did not declare that it answers sampling/createMessage (-32601)"`, "undeclared"},
 		{"sampling with tools that are not declared", wire.Rev20251125, `{"sampling":{}}`, wire.MethodSample, `{"tools":[]}`, &recorder{}, ``, `"the client did not declare that it answers such a sampling request (-32602)"`, "undeclared"},
-		{"a form that nobody answers", wire.Rev20251125, allCaps, wire.MethodElicit, `{"message":"Who?"}`, &silent{}, ``, `{"action":"cancel"}`, "lapsed"},
-		{"sampling that nobody answers", wire.Rev20251125, allCaps, wire.MethodSample, `{"messages":[]}`, &silent{}, ``, `"the client cannot be reached (-1)"`, "lapsed"},
+		{"an unanswered form", wire.Rev20251125, allCaps, wire.MethodElicit, `{"message":"Who?"}`, &silent{}, ``, `{"action":"cancel"}`, "lapsed"},
+		{"unanswered sampling", wire.Rev20251125, allCaps, wire.MethodSample, `{"messages":[]}`, &silent{}, ``, `"the client cannot be reached (-1)"`, "lapsed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

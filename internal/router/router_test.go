@@ -28,7 +28,7 @@ type oneSession struct{}
 
 func (oneSession) Session(context.Context, *call.Call) (string, error) { return "", nil }
 
-// fakeUpstream answers with what a test gives it and keeps what it was asked.
+// fakeUpstream answers with the results of a test and records the requests.
 type fakeUpstream struct {
 	oneSession
 	got    *call.Call
@@ -58,8 +58,8 @@ func (r *recorder) Ask(_ context.Context, method string, params wire.Raw) (wire.
 	return wire.Raw(`{"action":"accept"}`), nil
 }
 
-// testRouter is a router in front of two upstreams: files, which is up, and slow,
-// of which nothing is known.
+// testRouter is a router in front of two upstreams: files, which is up, and slow, which was
+// never listed.
 type testRouter struct {
 	*Router
 	files   *fakeUpstream
@@ -275,8 +275,8 @@ func TestListWaitsForUpstreamsThatStart(t *testing.T) {
 	})
 }
 
-// A list does not wait for an upstream of which the caller may see nothing, and it is
-// known which routes were shown before all had started.
+// A list does not wait for an upstream of which the caller may see nothing, and the router
+// records which routes were shown before all upstreams had started.
 func TestListWaitsForNothingHidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		starting := source(t, "other", &catalog.Down{Reason: "starting", Starting: true})
@@ -508,8 +508,8 @@ func TestEveryCallIsCountedAndLogged(t *testing.T) {
 	}
 }
 
-// The log tells a tool that failed from one that did not, which the metrics do not, and
-// what was decided about names that nobody has; of URIs that no list has it says nothing.
+// The log distinguishes a tool that failed from one that did not, which the metrics do not,
+// and has the decisions about absent names. It does not mention URIs that no list has.
 func TestWhatTheLogSaysOfACall(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	h := newTestRouter(t, answers(`{"content":[],"isError":true}`), filesSource(t))

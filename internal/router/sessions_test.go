@@ -64,9 +64,9 @@ func from(key, method, params string, back call.BackChannel) *call.Call {
 	return c
 }
 
-// All that belongs to a client goes through its session, and what comes in that
-// session is matched with what belongs to it. A task is asked for in the session
-// that has it, whoever of its principal's clients asks.
+// All messages of a client go through its session, and messages in that session are matched
+// with the client's calls. A request for a task uses the session that has the task, whichever
+// client of the principal sends it.
 func TestSessionOfEverything(t *testing.T) {
 	r, u := sessionsHouse(t)
 	handle := func(c *call.Call) string {

@@ -49,8 +49,8 @@ func (u *teller) unsubscribe(native string) {
 	}
 }
 
-// subscriptionsForTest returns the subscriptions of a router whose upstream files sends updates. It may be refused a
-// resource of that, so only listed ones can be subscribed to.
+// subscriptionsForTest returns the subscriptions of a router whose upstream files sends
+// updates. Policy refuses some of its resources, so only listed ones can be subscribed to.
 func subscriptionsForTest(t *testing.T) (*Subscriptions, *teller) {
 	t.Helper()
 	p := policy.MustNew(policy.Options{
@@ -81,7 +81,7 @@ func listing(t *testing.T, uris ...string) catalog.Source {
 	return src
 }
 
-// listener is a client that notes what it is told.
+// listener is a client that records its notifications.
 type listener struct {
 	mu  sync.Mutex
 	got []string
@@ -142,7 +142,8 @@ func TestUpdateGoesToThoseConcerned(t *testing.T) {
 	}
 }
 
-// Policy is asked when an update comes: what was allowed then may not be now.
+// Policy decides when an update arrives, because rights may have changed since the
+// subscription.
 func TestUpdateAfterPolicyChanged(t *testing.T) {
 	s, _ := subscriptionsForTest(t)
 	var l listener
@@ -160,8 +161,8 @@ func TestUpdateAfterPolicyChanged(t *testing.T) {
 	}
 }
 
-// The latest credentials of a principal count: after a request with fewer groups no update
-// comes of what these do not allow.
+// Policy uses the latest credentials of a principal: after a request with fewer groups, no
+// update of a resource arrives that these groups do not allow.
 func TestUpdateAfterFewerGroups(t *testing.T) {
 	s, _ := subscriptionsForTest(t)
 	next := *s.router.Routes()
@@ -243,7 +244,7 @@ func TestSubscribeRefused(t *testing.T) {
 	}
 }
 
-// Each client gets its own, nobody blocks anybody, and nothing is left when all
+// Each client gets its own updates, no client blocks another, and nothing is left when all
 // have gone.
 func TestManySubscribers(t *testing.T) {
 	s, u := subscriptionsForTest(t)

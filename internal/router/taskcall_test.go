@@ -14,7 +14,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// A client that cannot carry a task gets the result, and what the upstream is told depends on what the client could say.
+// A client that cannot carry a task gets the result. The declaration to the upstream depends
+// on what the client could declare.
 func TestTaskIsWaitedFor(t *testing.T) {
 	legacy := map[string]string{
 		"tools/call": `{"task":{"taskId":"n1","status":"working"}}`, "tasks/get": `{"taskId":"n1","status":"completed"}`,
@@ -53,7 +54,7 @@ func TestTaskIsWaitedFor(t *testing.T) {
 			`tools/call {"name":"read","task":{}}`, link,
 		},
 		{
-			"a task that nobody asked for", modernTasks, anyTool, wire.Rev20251125, `{}`, `{"name":"files__read"}`, modern,
+			"an unsolicited task", modernTasks, anyTool, wire.Rev20251125, `{}`, `{"name":"files__read"}`, modern,
 			`tools/call {"name":"read"}`, link,
 		},
 	} {
@@ -78,7 +79,8 @@ func TestTaskIsWaitedFor(t *testing.T) {
 	}
 }
 
-// The extension is declared for a client that did not, when the upstream insists and the client can do nothing about it, or is ready to wait.
+// The gateway declares the extension for a client that did not, if the upstream requires it
+// and the client cannot declare it or is ready to wait.
 func TestUpstreamInsistsOnTasks(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
@@ -121,7 +123,8 @@ func TestUpstreamInsistsOnTasks(t *testing.T) {
 	}
 }
 
-// A legacy client's word about an extension that its revision does not know is not the gateway's.
+// The gateway does not pass on a legacy client's declaration of an extension that its revision
+// does not know.
 func TestLegacyClientsDoNotDeclareTheExtension(t *testing.T) {
 	u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{"tools/call": `{"content":[]}`}}
 	r := routerWithTasks(t, u, modernTasks, anyTool)
@@ -131,8 +134,8 @@ func TestLegacyClientsDoNotDeclareTheExtension(t *testing.T) {
 	}
 }
 
-// What a task tells while the gateway waits for it becomes progress, also what it
-// told before that was known, and what it asks outside of any call is asked.
+// The status messages of a task become progress while the gateway waits for it, including
+// messages from before the wait. Its asks outside of any call reach the client.
 func TestWaitHearsOfItsTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &tasksUpstream{revision: wire.Rev20251125, answers: map[string]string{
@@ -166,7 +169,7 @@ func TestWaitHearsOfItsTask(t *testing.T) {
 		status("three", "2")
 		owner := r.TaskCall("files", "", "n1", nil)
 		if owner == nil {
-			t.Fatal("nobody waits for the task")
+			t.Fatal("no call waits for the task")
 		}
 		if got := string(owner.Params); got != `{"_meta":{"progressToken":"p"}}` {
 			t.Errorf("the stand-in has the params %s", got)
@@ -225,7 +228,7 @@ func TestCancelledWaitCancelsTheTask(t *testing.T) {
 	})
 }
 
-// A task may end with what a call may end with: URLs that are to be opened first.
+// A task may end like a call with URLs that the user has to open first.
 func TestTaskEndsWithURLs(t *testing.T) {
 	fault := `{"code":-32042,"message":"open","data":{"elicitations":[{"mode":"url","message":"Go","url":"https://x","elicitationId":"1"}]}}`
 	u := func(method string) *fakeUpstream {

@@ -52,8 +52,8 @@ func (w *watched) looks() int {
 	return n
 }
 
-// The upstream is asked for a task once at a time, however many watch it. A watch that
-// joins later hears at once how the task is.
+// All watches of a task share one poll. A watch that joins later gets the present state of
+// the task at once.
 func TestOnePollForAllWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watchedTask(t)
@@ -108,7 +108,7 @@ func TestOnePollForAllWatches(t *testing.T) {
 	})
 }
 
-// Watches are bounded, and one client cannot have them all.
+// Watches are bounded, and one client cannot take all of them.
 func TestTaskWatchesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watchedTask(t)

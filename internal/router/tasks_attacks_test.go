@@ -16,7 +16,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// What is not one's own task looks like one that nobody has, and the log says why.
+// A task of another principal looks like an absent one, and the log has the reason.
 func TestForeignTaskIDs(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
@@ -71,7 +71,7 @@ func TestForeignTaskIDs(t *testing.T) {
 	}
 }
 
-// Whoever may not call the tool any more may not have its task either.
+// A principal who may no longer call the tool may not use its task either.
 func TestTaskFollowsPolicy(t *testing.T) {
 	u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
 		"tools/call": `{"resultType":"task","taskId":"n1","status":"working"}`, "tasks/get": `{"taskId":"n1"}`,
@@ -87,7 +87,7 @@ func TestTaskFollowsPolicy(t *testing.T) {
 	get := callOf(wire.Rev20260728, tasksDeclared, `{"taskId":"`+wire.ValueOf(res.Raw).Get("taskId").Str()+`"}`, &recorder{})
 	get.Method = wire.MethodTasksGet
 	if _, err = r.Handle(t.Context(), get); err != errNoTask {
-		t.Errorf("got %v, want what a task that nobody has gets", err)
+		t.Errorf("got %v, want the answer for an absent task", err)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestEarlyNewsAreBounded(t *testing.T) {
 	}
 }
 
-// The book keeps to its bounds, and forgets the oldest.
+// The registry keeps to its bounds, and forgets the oldest task.
 func TestTaskBookIsBounded(t *testing.T) {
 	var b taskRegistry
 	add := func(who string, n int) {
@@ -126,7 +126,7 @@ func TestTaskBookIsBounded(t *testing.T) {
 	}
 }
 
-// A task's questions are those that the gateway has looked at, however often they stand there.
+// The gateway checks every question of a task, even if the member occurs several times.
 func TestQuestionsOfATaskThatStandTwice(t *testing.T) {
 	const first = `"inputRequests":{"q":{"method":"elicitation/create","params":{"message":"Who?"}}}`
 	u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
@@ -141,7 +141,8 @@ func TestQuestionsOfATaskThatStandTwice(t *testing.T) {
 	}
 }
 
-// An upstream that cannot be reached, or says nothing, costs a list of its tasks one wait and not one for each.
+// If an upstream cannot be reached or does not answer, a list of its tasks waits once, not
+// once for each task.
 func TestTaskListWaitsOnceForASilentUpstream(t *testing.T) {
 	asked := 0
 	u := &fakeUpstream{answer: func(_ context.Context, c *call.Call) (call.Result, error) {

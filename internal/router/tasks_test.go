@@ -91,7 +91,7 @@ func ask(t *testing.T, r *Router, revision wire.Revision, caps, who, method, par
 	return string(res.Raw)
 }
 
-// A modern client that carries tasks gets an id of its own, and all else as it came.
+// A modern client that carries tasks gets a public task id, and everything else unchanged.
 func TestModernTaskIsCarried(t *testing.T) {
 	const link = `{"content":[{"type":"resource_link","uri":"%sfile:///a","name":"a"}]}`
 	u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
@@ -173,7 +173,7 @@ func TestTasksNeedTheExtension(t *testing.T) {
 	}
 }
 
-// Where nobody begins tasks their methods are as unknown as at a server without them, whatever the client declares.
+// If no upstream creates tasks, the methods of tasks are unknown, whatever the client declares.
 func TestWithoutTasksTheirMethodsAreUnknown(t *testing.T) {
 	const unknown = "method %s is not known here: no upstream begins tasks (-32601)"
 	for _, tc := range []struct {
@@ -230,7 +230,7 @@ func TestTasksAreDeclared(t *testing.T) {
 	}
 }
 
-// What an upstream tells or asks about a task names the task as the client knows it.
+// Notifications and asks about a task carry the task id that the client knows.
 func TestMessagesOfTasks(t *testing.T) {
 	u := &tasksUpstream{revision: wire.Rev20251125, answers: map[string]string{
 		"tools/call": `{"task":{"taskId":"n1","status":"working"}}`, "tasks/result": `{"content":[]}`,
@@ -272,7 +272,7 @@ func TestMessagesOfTasks(t *testing.T) {
 		t.Errorf("another principal was told %s", client.notes[len(want):])
 	}
 
-	// Outside of any call the one is told who began the task.
+	// Outside of any call, the client that began the task is notified.
 	key, own, ok := r.TaskStatus("files", "", wire.Raw(`{"taskId":"n1","status":"failed"}`))
 	if !ok || key != "session" || string(own) != `{"taskId":"`+id+`","status":"failed"}` {
 		t.Errorf("told %q %s, %v", key, own, ok)

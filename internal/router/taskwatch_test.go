@@ -102,7 +102,7 @@ func TestWatchEnds(t *testing.T) {
 	})
 }
 
-// Whoever may not see the tool any more hears no more of its task.
+// A client that may no longer see the tool gets no further notifications of its task.
 func TestWatchFollowsPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
