@@ -84,7 +84,7 @@ func (s *Scope) finish(err, cause error) {
 
 	for h := first; h != nil; {
 		next := h.after
-		h.call()
+		h.run()
 		h = next
 	}
 	if p, ok := s.parent.(*Scope); ok {
@@ -141,8 +141,8 @@ func (s *Scope) Err() error {
 
 // AfterFunc implements the method that context.AfterFunc looks for.
 func (s *Scope) AfterFunc(f func()) func() bool {
-	h := &hook{}
-	s.addHook(h, func() { go f() })
+	h := &hook{async: true}
+	s.addHook(h, f)
 	return func() bool { return s.removeHook(h) }
 }
 
@@ -151,8 +151,18 @@ func (s *Scope) AfterFunc(f func()) func() bool {
 type hook struct {
 	// The mutex of the Scope guards all fields.
 	call          func()
+	async         bool // call runs in a goroutine of its own
 	in            bool
 	before, after *hook
+}
+
+// run calls the function of the hook.
+func (h *hook) run() {
+	if h.async {
+		go h.call()
+	} else {
+		h.call()
+	}
 }
 
 // addHook registers f to be called when s ends, and calls it at once if s has ended. f must
@@ -161,7 +171,8 @@ func (s *Scope) addHook(h *hook, f func()) {
 	s.mu.Lock()
 	if s.err != nil {
 		s.mu.Unlock()
-		f()
+		h.call = f
+		h.run()
 		return
 	}
 	h.call, h.in, h.before = f, true, s.hooks

@@ -35,6 +35,8 @@ const (
 	lateResponse = time.Second
 	// maxTrailers bounds the bytes after the last chunk of a body.
 	maxTrailers = 16 << 10
+	// usualFields is how many header fields a response has in most cases.
+	usualFields = 8
 	noLimit     = 1<<63 - 1
 )
 
@@ -67,13 +69,14 @@ func (c *conn) roundTrip(req *http.Request, reqBody io.Reader) (*http.Response, 
 		c.Close()
 		return nil, err
 	}
-	r := &struct {
+	r := &struct { // a single allocation
 		http.Response
 		body
+		values [usualFields]string
 	}{}
 	r.c = c
 	r.watch(req.Context())
-	h, err := c.exchange(req, reqBody)
+	h, err := c.exchange(req, reqBody, r.values[:0])
 	if err != nil {
 		r.end(false)
 		return nil, err
@@ -85,8 +88,8 @@ func (c *conn) roundTrip(req *http.Request, reqBody io.Reader) (*http.Response, 
 }
 
 // exchange sends the request whose head was composed, and reads the head of the
-// response.
-func (c *conn) exchange(req *http.Request, reqBody io.Reader) (head, error) {
+// response. values is as for [readHead].
+func (c *conn) exchange(req *http.Request, reqBody io.Reader, values []string) (head, error) {
 	c.writer = requestWriter{c: c}
 	w := &c.writer
 	err := w.send(req, reqBody)
@@ -95,7 +98,7 @@ func (c *conn) exchange(req *http.Request, reqBody io.Reader) (head, error) {
 	}
 	switch {
 	case err == nil:
-		return c.receive()
+		return c.receive(values)
 	case w.written == 0 && w.failed:
 		return head{}, errUnwritten
 	case !w.failed:
@@ -103,7 +106,7 @@ func (c *conn) exchange(req *http.Request, reqBody io.Reader) (head, error) {
 	}
 	// The server may have responded before it broke off the request.
 	c.Conn.SetReadDeadline(time.Now().Add(lateResponse))
-	h, herr := c.receive()
+	h, herr := c.receive(values)
 	if herr != nil || h.status < 400 {
 		return head{}, err
 	}
@@ -111,11 +114,11 @@ func (c *conn) exchange(req *http.Request, reqBody io.Reader) (head, error) {
 	return h, nil
 }
 
-// receive reads the head of the response.
-func (c *conn) receive() (h head, err error) {
+// receive reads the head of the response. values is as for [readHead].
+func (c *conn) receive(values []string) (h head, err error) {
 	c.left = c.t.maxHead
 	for {
-		if h, c.head, err = readHead(c.in, c.head); err != nil || !h.interim {
+		if h, c.head, err = readHead(c.in, c.head, values); err != nil || !h.interim {
 			c.left = noLimit
 			if cap(c.head) > bufferSize {
 				c.head = nil

@@ -24,7 +24,7 @@ func FuzzResponse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := bufio.NewReaderSize(strings.NewReader(string(data)), 16)
-		h, _, err := readHead(in, nil)
+		h, _, err := readHead(in, nil, nil)
 		if err != nil || h.status < 200 {
 			return
 		}

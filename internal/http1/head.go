@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -37,12 +38,13 @@ var (
 )
 
 // readHead reads the head of a response. buf is a buffer for reuse, which is
-// returned. The reader bounds the size of the head.
+// returned. values, which is empty, is memory for the values of the headers if it is
+// large enough. The reader bounds the size of the head.
 //
 // It accepts what net/http accepts, except for a Transfer-Encoding with HTTP/1.0
 // and for versions other than 1.0 and 1.1: no server sends these, and two readers
 // may understand them differently.
-func readHead(r *bufio.Reader, buf []byte) (head, []byte, error) {
+func readHead(r *bufio.Reader, buf []byte, values []string) (head, []byte, error) {
 	buf = buf[:0]
 	lines := 0
 	for {
@@ -67,12 +69,12 @@ func readHead(r *bufio.Reader, buf []byte) (head, []byte, error) {
 			return head{}, buf, errTooManyLines
 		}
 	}
-	h, err := parseHead(string(buf), lines-1)
+	h, err := parseHead(string(buf), lines-1, values)
 	return h, buf, err
 }
 
 // parseHead parses a head, its empty line included.
-func parseHead(text string, fields int) (head, error) {
+func parseHead(text string, fields int, values []string) (head, error) {
 	line, text := cutLine(text)
 	h := head{line: line, header: make(http.Header, fields)}
 	rest, is11 := strings.CutPrefix(line, "HTTP/1.1 ")
@@ -88,7 +90,7 @@ func parseHead(text string, fields int) (head, error) {
 		return h, errMalformed
 	}
 	h.status = int(status)
-	if err := h.fields(text, make([]string, 0, fields)); err != nil {
+	if err := h.fields(text, slices.Grow(values, fields)); err != nil {
 		return h, err
 	}
 	return h, h.frame(is11)

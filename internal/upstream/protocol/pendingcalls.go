@@ -17,7 +17,8 @@ type PendingCall struct {
 	// token is the progress token that the client gave, nil when it gave none.
 	// The server sees the request's id in its place.
 	token wire.Raw
-	// answer takes the one answer, or the fault that stands for it.
+	// Answer takes the response, or the error in its place. It is nil after
+	// [PendingCalls.Begin].
 	Answer chan answer
 	// unsent is set when it is certain that the server has not got the request.
 	NotSent atomic.Bool
@@ -44,13 +45,21 @@ func NewPendingCalls() *PendingCalls {
 	return &PendingCalls{open: make(map[wire.ID]*PendingCall)}
 }
 
-// Begin enters a call. It fails with a *CallError when the conversation is over.
-// The caller ends the flight with [PendingCalls.end].
-func (t *PendingCalls) Begin(c *call.Call) (*PendingCall, error) {
+// Begin adds a call whose response its caller reads itself. The error is a *CallError
+// if the conversation is over. The caller must call [PendingCalls.End].
+func (t *PendingCalls) Begin(c *call.Call) (*PendingCall, error) { return t.begin(c, nil) }
+
+// BeginDelivered adds a call whose response comes on a stream that all calls share, by
+// way of [PendingCalls.Deliver]. Otherwise it is [PendingCalls.Begin].
+func (t *PendingCalls) BeginDelivered(c *call.Call) (*PendingCall, error) {
+	return t.begin(c, make(chan answer, 1))
+}
+
+func (t *PendingCalls) begin(c *call.Call, to chan answer) (*PendingCall, error) {
 	f := &PendingCall{
 		Call:   c,
 		token:  wire.ValueOf(c.Params).Get("_meta", wire.MetaProgressToken).Raw(),
-		Answer: make(chan answer, 1),
+		Answer: to,
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -197,6 +206,9 @@ func (t *PendingCalls) Close(cause error) {
 	t.open = make(map[wire.ID]*PendingCall)
 	t.mu.Unlock()
 	for _, f := range open {
+		if f.Answer == nil {
+			continue // its caller learns it from its own connection
+		}
 		f.Answer <- answer{Err: &CallError{Reason: ReasonConnectionLost, NotSent: f.NotSent.Load(), ConnectionLost: true, ConversationClosed: true, Cause: cause}}
 	}
 }

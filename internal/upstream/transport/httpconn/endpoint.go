@@ -121,7 +121,7 @@ func (e *Endpoint) Header(pairs ...string) Headers {
 
 // StreamHeader returns header changed into that of a GET for an event stream.
 func StreamHeader(header Headers, lastEvent string) Headers {
-	h := maps.Clone(header.all())
+	h := maps.Clone(header.all(nil))
 	delete(h, "Content-Type")
 	h["Accept"] = []string{TypeStream}
 	if lastEvent != "" {
@@ -152,7 +152,7 @@ func (e *Endpoint) Do(ctx context.Context, method string, header Headers, p *pay
 		if err != nil {
 			return nil, unproven(ctx, err)
 		}
-		resp, err := e.follow(ctx, method, header.with(proof), p)
+		resp, err := e.follow(ctx, method, header.withCredentials(proof), p)
 		if err != nil || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
 			return resp, err
 		}
@@ -286,11 +286,16 @@ func (e *Endpoint) roundTrip(ctx context.Context, method string, u *url.URL, hea
 	if p == nil { // the payload tells it of all other requests
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	}
-	req := template.WithContext(ctx)
-	req.Method, req.URL, req.Host, req.Header = method, u, u.Host, header.all()
+	one := &struct { // a single allocation
+		http.Request
+		body   payloadReader
+		values [maxInline]string
+	}{Request: *template.WithContext(ctx)}
+	req := &one.Request
+	req.Method, req.URL, req.Host, req.Header = method, u, u.Host, header.all(one.values[:0])
 	if p != nil {
-		req.Body, _ = p.open()
-		req.GetBody, req.ContentLength = p.body, int64(len(p.Data))
+		one.body.open(p)
+		req.Body, req.GetBody, req.ContentLength = &one.body, p.body, int64(len(p.Data))
 	}
 	resp, err := e.Pool.transport.RoundTrip(req)
 	if err != nil && p == nil && !connected.Load() {

@@ -8,22 +8,38 @@ import (
 	"mcpgateway/internal/call"
 )
 
-// Headers are the headers of a request: those that many requests share, and its
-// own. They are immutable.
+// Headers are the headers of a request: those that many requests share, and its own.
+// A copy is a value of its own.
 type Headers struct {
-	shared http.Header
-	Own    []HeaderField
-	// who is whose call the request belongs to, nil for that of whose session it is.
+	shared http.Header // never changed
+	// The request's own headers: the first are in own, which needs no memory of its
+	// own, and the others in more.
+	own  [maxInline]headerField
+	n    int // of own that are in use
+	more []headerField
+	// who is the principal of the request, nil for that of the session.
 	who *call.Principal
 }
 
-// HeaderField is one header with its canonical name.
-type HeaderField struct{ Name, Value string }
+// maxInline is how many headers of its own a request has without an allocation: every
+// modern request has two.
+const maxInline = 2
 
-// forPrincipal returns the headers of a request that belongs to a call of who.
-func (h Headers) forPrincipal(who *call.Principal) Headers {
-	h.who = who
-	return h
+// headerField is one header with its canonical name.
+type headerField struct{ name, value string }
+
+// newHeaders returns headers that many requests may share. h must not be changed
+// afterwards.
+func newHeaders(h http.Header) Headers { return Headers{shared: h} }
+
+// Add adds a header by its canonical name.
+func (h *Headers) Add(name, value string) {
+	if h.n < maxInline {
+		h.own[h.n] = headerField{name, value}
+		h.n++
+		return
+	}
+	h.more = append(slices.Clip(h.more), headerField{name, value}) // copies do not share memory
 }
 
 // ForCall returns the headers of a request that belongs to c, which may be nil.
@@ -34,12 +50,17 @@ func (h Headers) ForCall(c *call.Call) Headers {
 	return h.forPrincipal(c.Principal)
 }
 
-// with returns the headers with those that prove who calls, by their canonical
-// names, in the place of configured ones. None of them can be reserved.
-func (h Headers) with(proof http.Header) Headers {
-	h.Own = slices.Clip(h.Own)
+// forPrincipal returns the headers of a request that belongs to a call of who.
+func (h Headers) forPrincipal(who *call.Principal) Headers {
+	h.who = who
+	return h
+}
+
+// withCredentials returns the headers with those of credentials, by their canonical
+// names, in the place of configured ones. Reserved headers are left out.
+func (h Headers) withCredentials(credentials http.Header) Headers {
 	shared := h.shared
-	for name, values := range proof {
+	for name, values := range credentials {
 		if isReserved(name) {
 			continue
 		}
@@ -48,32 +69,31 @@ func (h Headers) with(proof http.Header) Headers {
 			delete(shared, name)
 		}
 		for _, v := range values {
-			h.Own = append(h.Own, HeaderField{name, v})
+			h.Add(name, v)
 		}
 	}
 	h.shared = shared
 	return h
 }
 
-// newHeaders returns headers that many requests may share. h must not be changed
-// afterwards.
-func newHeaders(h http.Header) Headers { return Headers{shared: h} }
-
-// all returns the headers in the form of net/http.
-func (h Headers) all() http.Header {
-	if len(h.Own) == 0 {
+// all returns the headers in the form of net/http. values, which is empty, is memory
+// for the values of the request's own headers.
+func (h *Headers) all(values []string) http.Header {
+	if h.n == 0 {
 		return h.shared
 	}
-	all := make(http.Header, len(h.shared)+len(h.Own))
+	all := make(http.Header, len(h.shared)+h.n+len(h.more))
 	maps.Copy(all, h.shared)
-	values := make([]string, len(h.Own))
-	for i, f := range h.Own {
-		if before := all[f.Name]; before != nil {
-			all[f.Name] = append(slices.Clip(before), f.Value)
-			continue
+	values = slices.Grow(values, h.n+len(h.more))
+	for _, fields := range [][]headerField{h.own[:h.n], h.more} {
+		for _, f := range fields {
+			if before := all[f.name]; before != nil {
+				all[f.name] = append(slices.Clip(before), f.value)
+				continue
+			}
+			values = append(values, f.value)
+			all[f.name] = values[len(values)-1 : len(values) : len(values)]
 		}
-		values[i] = f.Value
-		all[f.Name] = values[i : i+1 : i+1]
 	}
 	return all
 }

@@ -49,8 +49,15 @@ func (p *payload) Release() {
 
 // open returns a new reader of the whole body. The owner must still hold p.
 func (p *payload) open() (io.ReadCloser, error) {
+	r := new(payloadReader)
+	r.open(p)
+	return r, nil
+}
+
+// open makes r, which is new, a reader of p.
+func (r *payloadReader) open(p *payload) {
 	p.refs.Add(1)
-	return &payloadReader{p: p}, nil
+	r.p = p
 }
 
 type payloadReader struct {

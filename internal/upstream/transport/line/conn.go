@@ -199,7 +199,7 @@ func underWay(f *protocol.PendingCall, err error) error {
 
 // send begins a flight. The caller ends it.
 func (l *Conn) send(ctx context.Context, c *call.Call, rev wire.Revision) (*protocol.PendingCall, error) {
-	f, err := l.flights.Begin(c)
+	f, err := l.flights.BeginDelivered(c)
 	if err != nil {
 		return nil, err
 	}

@@ -150,7 +150,7 @@ func (s *Conn) initialize(ctx context.Context) (protocol.Hello, error) {
 
 // Call implements [protocol.Conn].
 func (s *Conn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
-	f, err := s.Pending.Begin(c)
+	f, err := s.Pending.BeginDelivered(c)
 	if err != nil {
 		return call.Result{}, err
 	}

@@ -133,7 +133,7 @@ func (m *modernHTTP) post(ctx context.Context, d *dialect, f *protocol.PendingCa
 // basic/transports/streamable-http, "Request Metadata").
 func (m *modernHTTP) header(d *dialect, c *call.Call) httpconn.Headers {
 	h := d.header.ForCall(c)
-	h.Own = append(make([]httpconn.HeaderField, 0, 4), httpconn.HeaderField{Name: wire.HeaderMethod, Value: c.Method})
+	h.Add(wire.HeaderMethod, c.Method)
 	member, _ := wire.MethodOf(c.Method).Header()
 	if member == "" {
 		return h
@@ -142,13 +142,13 @@ func (m *modernHTTP) header(d *dialect, c *call.Call) httpconn.Headers {
 	if !ok {
 		return h
 	}
-	h.Own = append(h.Own, httpconn.HeaderField{Name: wire.HeaderName, Value: wire.EncodeHeader(name)})
+	h.Add(wire.HeaderName, wire.EncodeHeader(name))
 	if c.Method != wire.MethodToolsCall || m.tools == nil {
 		return h
 	}
 	for _, p := range m.tools.HeaderParams(name) {
 		if value, ok := p.Value(wire.ValueOf(c.Params).Get("arguments").Raw()); ok {
-			h.Own = append(h.Own, httpconn.HeaderField{Name: p.Header, Value: value})
+			h.Add(p.Header, value)
 		}
 	}
 	return h
