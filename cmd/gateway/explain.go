@@ -147,8 +147,8 @@ func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Ex
 	if q.Kind != call.Resource && q.Arguments == nil && d.Allowed() {
 		some = ", with some arguments at least"
 	}
-	fmt.Fprintf(out, "%s %s the %s %s (%s of %s)%s.\nIt is decided by %s. Deny wins, then confirm, then allow, then the default.\n\n",
-		console.Line(r.Subject), may, r.Kind, console.Line(r.Item), console.Line(r.Native), r.Upstream, some, whose(r.Rule, r.File, r.Line))
+	fmt.Fprintf(out, "%s %s the %s %s (%s of %s)%s.\nIt is decided by %s. %s\n\n",
+		console.Line(r.Subject), may, r.Kind, console.Line(r.Item), console.Line(r.Native), r.Upstream, some, whose(r.Rule, r.File, r.Line), precedence())
 	var rows [][]string
 	for _, step := range r.Steps {
 		matches := s.Dim("no")
@@ -173,4 +173,14 @@ func whose(rule, file string, line int) string {
 		policy.RuleDefault: "the default", policy.RuleURI: "the form of the URI",
 		policy.RuleUpstreamAllow: "the upstream's allow list", policy.RuleUpstreamDeny: "the upstream's deny list",
 	}[rule]
+}
+
+// precedence says which effect wins.
+func precedence() string {
+	var names []string
+	for _, e := range policy.Effects() {
+		names = append(names, e.String())
+	}
+	names[0] = strings.ToUpper(names[0][:1]) + names[0][1:] + " wins"
+	return strings.Join(append(names, "the default."), ", then ")
 }

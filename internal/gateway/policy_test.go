@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/policy"
 	"mcpgateway/internal/polltest"
 )
 
@@ -67,6 +69,26 @@ func TestRulesOfTheConfiguration(t *testing.T) {
 	for _, want := range []string{"mcp_gateway_policy_decisions_total no-cafe", "mcp_gateway_policy_decisions_total no-deletes", "mcp_gateway_rate_limited_total seldom"} {
 		if !counted[want] {
 			t.Errorf("%s is not counted", want)
+		}
+	}
+}
+
+// Each effect of policy can be written in a configuration, and the documentation says which one wins.
+func TestEffectsOfTheConfiguration(t *testing.T) {
+	var names []string
+	for _, e := range policy.Effects() {
+		names = append(names, e.String())
+	}
+	for _, key := range config.Keys() {
+		switch key.Path {
+		case "policy.rules[].effect":
+			if diff := cmp.Diff(slices.Sorted(slices.Values(names)), slices.Sorted(slices.Values(strings.Split(key.Type, " | ")))); diff != "" {
+				t.Errorf("effects of rules (-policy +config):\n%s", diff)
+			}
+		case "policy.rules":
+			if want := names[0] + " wins, then " + strings.Join(names[1:], ", then ") + ", then the default"; !strings.Contains(key.Doc, want) {
+				t.Errorf("the documentation of %s is %q, without %q", key.Path, key.Doc, want)
+			}
 		}
 	}
 }

@@ -50,6 +50,16 @@ func ParseEffect(name string) (Effect, error) {
 	return Deny, fmt.Errorf("there is no effect %q", name)
 }
 
+// Effects returns all effects, each before those that it wins over.
+func Effects() []Effect {
+	out := make([]Effect, len(effects))
+	for e := range effects {
+		out[e] = Effect(e)
+	}
+	slices.SortFunc(out, func(a, b Effect) int { return effects[b].precedence - effects[a].precedence })
+	return out
+}
+
 // Obligations are what has to happen for a call that is allowed. The zero Obligations
 // demand nothing.
 type Obligations struct {

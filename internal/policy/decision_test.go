@@ -8,12 +8,15 @@ import (
 )
 
 func TestEffects(t *testing.T) {
-	for _, e := range []Effect{Deny, Allow, Confirm} {
+	for _, e := range Effects() {
 		if got, err := ParseEffect(e.String()); got != e || err != nil {
 			t.Errorf("%s is read as %s, %v", e, got, err)
 		}
 	}
-	for _, name := range []string{"", "redact", "Allow"} {
+	if diff := cmp.Diff([]Effect{Deny, Confirm, Allow}, Effects()); diff != "" {
+		t.Errorf("effects by precedence (-want +got):\n%s", diff)
+	}
+	for _, name := range []string{"", "Effect(7)", "Allow"} {
 		if got, err := ParseEffect(name); err == nil || got != Deny {
 			t.Errorf("%q is read as %s", name, got)
 		}
