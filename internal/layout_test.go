@@ -1,5 +1,4 @@
-// Package internal_test keeps the shape of the house: who may import whom, and
-// what every package has.
+// Package internal_test holds the import rules of all packages, and the files that every package has.
 package internal_test
 
 import (
@@ -69,7 +68,7 @@ var mayImport = map[string]struct {
 	"watch":       {nil, "a change of a file is noticed without regard to its meaning"},
 	"demo":        {nil, "the demo upstreams are servers like any other: the gateway reaches them by the protocol alone"},
 
-	// What upstream is made of.
+	// The packages below upstream.
 	"upstream":                      {[]string{"wire", "call", "fairshare", "ratelog", "upstream/process", "upstream/diagnose", "upstream/protocol", "upstream/transport/stdio", "upstream/transport/inproc", "upstream/transport/httpconn", "upstream/transport/streamable"}, "the edges meet in the inner shape and never know one another or the router"},
 	"upstream/protocol":             {[]string{"wire", "call"}, "the contract of conversations knows neither connectors nor transports"},
 	"upstream/diagnose":             {[]string{"upstream/process"}, "an error is explained without regard to the transport that met it"},

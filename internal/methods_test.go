@@ -52,7 +52,7 @@ func TestMethodsAreInOneTable(t *testing.T) {
 	}
 	for name := range methodSwitches {
 		if !used[name] {
-			t.Errorf("%s does not choose between methods any more: take it out of methodSwitches", name)
+			t.Errorf("%s no longer chooses between methods: take it out of methodSwitches", name)
 		}
 	}
 }

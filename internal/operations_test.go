@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// operationsGuide is the document for whoever runs a gateway. In tables with the
+// operationsGuide is the document for operators. In tables with the
 // column "log line" the first cell of each row has messages of the log, as code.
 const operationsGuide = "../docs/operations.md"
 

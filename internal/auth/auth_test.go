@@ -190,7 +190,7 @@ func TestNothingIsTold(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 		if strings.Contains(d.Error()+d.Public()+d.Challenge()+d.Reason(), secret) {
-			t.Errorf("the client is told: %s; %s", d, d.Challenge())
+			t.Errorf("the client gets: %s; %s", d, d.Challenge())
 		}
 		n++
 	}

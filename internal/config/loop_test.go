@@ -58,7 +58,7 @@ func TestCheckLoops(t *testing.T) {
 	}
 }
 
-// What a flag or a key takes out of use makes no loop.
+// An upstream that a flag or a key disables makes no loop.
 func TestCheckLoopsOfWhatIsServed(t *testing.T) {
 	c, err := Parse("gateway.yaml", []byte("upstreams:\n  a: {url: http://localhost:8080/mcp}\n  b: {url: http://localhost:7000/mcp, disabled: true}\n"), testEnv)
 	if err != nil {

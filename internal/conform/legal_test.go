@@ -45,7 +45,7 @@ func TestFaultsThatLeaveNothingOut(t *testing.T) {
 		fault Kind
 	}{
 		{"a size that tells nothing", Warn, call.Resource, `{"uri":"a:b","name":"b","size":-1}`, `{"uri":"a:b","name":"b","size":-1}`, InvalidValue},
-		{"the same, mended", Repair, call.Resource, `{"uri":"a:b","name":"b","size":-1}`, `{"uri":"a:b","name":"b"}`, InvalidValue},
+		{"the same, repaired", Repair, call.Resource, `{"uri":"a:b","name":"b","size":-1}`, `{"uri":"a:b","name":"b"}`, InvalidValue},
 		{"an icon without its source", Repair, call.Resource, `{"uri":"a:b","name":"b","icons":[{},{"src":"data:,"}]}`, `{"uri":"a:b","name":"b","icons":[{"src":"data:,"}]}`, Missing},
 		{"a name that should be another", Strict, call.Tool, `{"name":"two words","inputSchema":{"type":"object"}}`, `{"name":"two words","inputSchema":{"type":"object"}}`, InvalidName},
 	}

@@ -11,7 +11,7 @@ func TestBase64(t *testing.T) {
 	tests := []struct {
 		in   string // the inside of a JSON string
 		is   bool
-		mend string // what it can only mean, "-" for nothing
+		want string // its only possible meaning, "-" for none
 	}{
 		{``, true, ``},
 		{`YQ==`, true, `YQ==`},
@@ -43,8 +43,8 @@ func TestBase64(t *testing.T) {
 		if !ok {
 			got = "-"
 		}
-		if got != tt.mend {
-			t.Errorf("%q means %q, want %q", tt.in, got, tt.mend)
+		if got != tt.want {
+			t.Errorf("%q means %q, want %q", tt.in, got, tt.want)
 		}
 		if ok {
 			if _, err := base64.StdEncoding.DecodeString(got); err != nil {

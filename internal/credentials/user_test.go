@@ -194,11 +194,11 @@ func TestNarrowerGrant(t *testing.T) {
 		t.Errorf("asked again at once: %v", err)
 	}
 	if err := refused("admin"); err == nil || s.StepUps(nil) != 1 {
-		t.Error("nobody is asked for what was not asked for yet")
+		t.Error("the user is not asked for a scope that was not requested before")
 	}
 	c.pass(flowTime)
 	if err := refused("write"); err == nil || s.StepUps(nil) != 2 {
-		t.Error("later nobody is asked again")
+		t.Error("later the user is not asked again")
 	}
 }
 
@@ -343,7 +343,7 @@ func TestForgottenClient(t *testing.T) {
 	c.pass(6 * time.Minute)
 	fails(t, s, ann, "the grant of this server's user has expired or was revoked")
 	if !s.NeedsGrant(ann) {
-		t.Error("nobody is asked for another grant")
+		t.Error("the user is not asked for another grant")
 	}
 	grant(ann.Key())
 	bearer(t, s, ann)

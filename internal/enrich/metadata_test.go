@@ -40,7 +40,7 @@ func TestReadResult(t *testing.T) {
 				`{"uri":"x+a:full","text":"abc",` + full + `"size":3,"resourceType":"document"}`,
 		},
 		{"a child has its own metadata", `{"uri":"x+a:bare","text":"abc"}`, `{"uri":"x+a:bare","text":"abc","name":"bare","size":3}`},
-		{"nobody knows it", `{"uri":"x+a:none","text":"abc"}`, `{"uri":"x+a:none","text":"abc","size":3}`},
+		{"no list has it", `{"uri":"x+a:none","text":"abc"}`, `{"uri":"x+a:none","text":"abc","size":3}`},
 		{
 			"a directory", `{"uri":"x+a:bare","mimeType":"inode/directory","text":""}`,
 			`{"uri":"x+a:bare","mimeType":"inode/directory","text":"","name":"bare","size":0,"resourceType":"collection"}`,

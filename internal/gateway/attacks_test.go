@@ -261,7 +261,7 @@ func TestAttacksOnRequestStates(t *testing.T) {
 		t.Run(upstream+" upstream, used", func(t *testing.T) {
 			// None of this has consumed the state.
 			if got := a.retry("ann", upstream, sameArguments, state); !strings.Contains(got, `"text":"accept"`) {
-				t.Fatalf("the state is not good any more: %s", got)
+				t.Fatalf("the state is no longer valid: %s", got)
 			}
 			got := a.retry("ann", upstream, sameArguments, state)
 			if kind == bridge.UpstreamState { // the upstream decides what a repetition means
@@ -314,7 +314,7 @@ func TestAttacksOnTaskIDs(t *testing.T) {
 			})
 		}
 		if got := get("ann", id); !strings.Contains(got, `"status":"working"`) {
-			t.Errorf("%s: the task is not known any more: %s", era, got)
+			t.Errorf("%s: the task is no longer known: %s", era, got)
 		}
 	}
 }
@@ -344,7 +344,7 @@ func TestAttacksOnSessionIDs(t *testing.T) {
 		}
 	}
 	if status, _, text := a.legacy("ann", session, list); status != http.StatusOK {
-		t.Errorf("the session is not good any more: %d %s", status, text)
+		t.Errorf("the session is no longer valid: %d %s", status, text)
 	}
 	t.Run("expired", func(t *testing.T) {
 		// Repeated requests would exhaust the rate limit of the log line.

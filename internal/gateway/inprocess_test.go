@@ -19,12 +19,12 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// nobody is a back channel without a client.
-type nobody struct{}
+// noClient is a back channel without a client.
+type noClient struct{}
 
-func (nobody) Notify(string, wire.Raw) {}
-func (nobody) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
-	return nil, wire.Errorf(wire.CodeMethodNotFound, "nobody answers")
+func (noClient) Notify(string, wire.Raw) {}
+func (noClient) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
+	return nil, wire.Errorf(wire.CodeMethodNotFound, "no client answers")
 }
 
 // inProcess makes a gateway for RunInProcess.
@@ -81,7 +81,7 @@ func TestInProcess(t *testing.T) {
 		}
 		c := &call.Call{
 			ID: "1", Method: wire.MethodToolsCall, Params: wire.Raw(`{"name":"clock__now","arguments":{"zone":"UTC"}}`),
-			Principal: call.Anonymous, Client: &call.Client{Key: "k", Revision: wire.Rev20251125}, Back: nobody{},
+			Principal: call.Anonymous, Client: &call.Client{Key: "k", Revision: wire.Rev20251125}, Back: noClient{},
 		}
 		res, err := p.Call(ctx, c)
 		if err != nil || !strings.Contains(string(res.Raw), "UTC") {
@@ -151,7 +151,7 @@ func TestRememberedConnectsToNothing(t *testing.T) {
 	g := inProcess(t, yaml, state, nil)
 	defer g.Close()
 	if n := len(g.RememberedTable().View(call.Anonymous, nil).Entries(call.Tool)); n != 0 {
-		t.Errorf("%d tools of nobody", n)
+		t.Errorf("%d tools without a client", n)
 	}
 	g.state.RememberCatalog(g.generation.Load().entries[0].conn.key, &statedir.Catalog{Revision: wire.Rev20251125, Tools: statedir.FromRaw([]wire.Raw{wire.Raw(`{"name":"a","inputSchema":{"type":"object"}}`)})})
 	later := inProcess(t, yaml, state, nil) // remembered catalogs are read once

@@ -189,7 +189,7 @@ func TestNoListChangesOfHiddenUpstreams(t *testing.T) {
 func TestListChangesWhileOthersStart(t *testing.T) {
 	c, server, open, end := startHidden(t)
 	told := false
-	polltest.Until(t, "it is told of, and the list has it", func() bool {
+	polltest.Until(t, "it is announced, and the list has it", func() bool {
 		give(server, "two") // repeated, since the gateway may not listen yet
 		c.send(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
 		got := c.readUntil(answerTo("2"))

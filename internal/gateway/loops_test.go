@@ -142,6 +142,6 @@ func TestTrailIsForGatewaysOnly(t *testing.T) {
 	g, _ := start(t, "", true)
 	resp, body := post(t, g, "", initialize)
 	if resp.Header.Get(protocol.HeaderVia) != "" || strings.Contains(body, protocol.MetaVia) {
-		t.Errorf("a client is told of gateways: %v, %s", resp.Header, body)
+		t.Errorf("a client learns of gateways: %v, %s", resp.Header, body)
 	}
 }

@@ -204,7 +204,7 @@ func TestFewerGroupsInOpenSessions(t *testing.T) {
 	added := 0
 	hears := func(subject string) {
 		t.Helper()
-		polltest.Until(t, subject+" is told", func() bool {
+		polltest.Until(t, subject+" is notified", func() bool {
 			added++
 			give(shop.of("ann"), fmt.Sprint("new", added))
 			give(shop.of("bob"), fmt.Sprint("new", added))
@@ -227,7 +227,7 @@ func TestFewerGroupsInOpenSessions(t *testing.T) {
 		hears("bob")
 	}
 	if n := len(heard["ann"]); n > 0 {
-		t.Errorf("ann is told of %d changes of what she may not see", n)
+		t.Errorf("ann gets %d notifications of items that she may not see", n)
 	}
 }
 
@@ -246,7 +246,7 @@ func TestOwnListChanges(t *testing.T) {
 	// The gateway misses changes until its stream to the server is open, and nothing signals that.
 	hears := func(token string, change func(), want string) {
 		t.Helper()
-		polltest.Until(t, "it is told", func() bool {
+		polltest.Until(t, "the client is notified", func() bool {
 			change()
 			select {
 			case got := <-heard[token]:

@@ -91,8 +91,8 @@ func TestRefresh(t *testing.T) {
 	u, v := newScripted(t, "u"), newScripted(t, "v")
 	f := runFile(t, "upstreams:\n  a: "+u.entry("")+"\n")
 	listOf(t, f.Gateway)
-	// counted wants counters that are there from the start, since an alert does not see one that begins above zero. How often each file is looked at
-	// depends on when the system tells of its changes.
+	// counted requires counters that exist from the start, since an alert does not see one that begins above zero. The number of
+	// reads of a file depends on when the system reports its changes.
 	counted := func(any bool) {
 		t.Helper()
 		metrics := page(t, f.Gateway, "/metrics")

@@ -72,7 +72,7 @@ func TestClientCertificates(t *testing.T) {
 		t.Errorf("got %d %s %v", status, body, err)
 	}
 	for name, client := range map[string]*http.Client{
-		"no certificate": overTLS(t, ca), "one of nobody": overTLS(t, ca, named(ca, "stranger")),
+		"no certificate": overTLS(t, ca), "one without a rule": overTLS(t, ca, named(ca, "stranger")),
 	} {
 		status, header, body, err := ping(client, url)
 		if status != http.StatusUnauthorized || header.Get("WWW-Authenticate") != `ClientCertificate realm="mcpgateway"` {

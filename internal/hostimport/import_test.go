@@ -278,7 +278,7 @@ func madeUpSecret(rnd *rand.Rand) string {
 	case 4:
 		return fmt.Sprintf("%s-%s-%s-%s-%s", chars("0123456789abcdef", 8), chars("0123456789abcdef", 4), chars("0123456789abcdef", 4), chars("0123456789abcdef", 4), chars("0123456789abcdef", 12))
 	case 5:
-		return chars(lower, 14) // a word that is nobody's
+		return chars(lower, 14) // a random word
 	default:
 		return chars(alnum, 12) + "!" + chars(alnum, 4)
 	}

@@ -265,8 +265,8 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// What a server sends, or that it closes, between two requests is seen before
-// the next one goes out.
+// If a server sends something or closes the connection between two requests, this is
+// noticed before the next request is sent.
 func TestBetweenRequests(t *testing.T) {
 	const good = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood"
 	for name, after := range map[string]string{"closed": "", "spoke": "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"} {
@@ -516,7 +516,7 @@ func TestGotConn(t *testing.T) {
 	r, _ := s.request(ctx, 1)
 	r.URL = &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
 	if _, err := s.tr.RoundTrip(r); err == nil {
-		t.Error("a response of nobody")
+		t.Error("a response without a request")
 	}
 	equal(t, "reused", got, "false true ")
 }

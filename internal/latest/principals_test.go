@@ -45,7 +45,7 @@ func TestLatest(t *testing.T) {
 	}
 }
 
-// Records of principals that nobody asks for are forgotten, the others stay.
+// Records of principals that are no longer used are forgotten, the others stay.
 func TestBound(t *testing.T) {
 	var r Principals
 	captured := token("ann", 1, "admin")

@@ -118,8 +118,8 @@ func FuzzURI(f *testing.F) {
 	})
 }
 
-// What a public template expands to has the native template's expansion as its
-// native form.
+// checkTemplate checks that the native form of a public template's expansion is the
+// expansion of the native template.
 func checkTemplate(t *testing.T, s *Naming, native, value string) {
 	t.Helper()
 	nt, err := uritemplate.New(native)

@@ -261,8 +261,8 @@ func TestEvasionsOfLimits(t *testing.T) {
 	}
 }
 
-// What restricts takes upper and lower case for the same, and what follows a URI for the
-// URI. What allows does neither.
+// A list that restricts ignores case, and covers a URI followed by a path or a query. A list
+// that allows does neither.
 func TestGlobsOfURIs(t *testing.T) {
 	globs := []string{"file:///Etc/*", "memo:ＫＥＹ", "https://h.example/a%20é"}
 	public := []string{"files+file:///Etc/*", "files+memo:ＫＥＹ", "files+https://h.example/a%20é"}

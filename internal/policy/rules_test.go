@@ -56,7 +56,7 @@ func TestRules(t *testing.T) {
 		{"one value of a list is enough", rules(Rule{Name: "r", Effect: Allow, Who: Who{Groups: []string{"admin", "staff"}}, File: "f", Line: 3}), alice, query, "", true, Decision{Effect: Allow, Rule: "r", File: "f", Line: 3}},
 		{"all lists have to hold", rules(Rule{Name: "r", Effect: Allow, Who: Who{Groups: []string{"staff"}, Subjects: []string{"bob"}}}), alice, query, "", false, Decision{Rule: RuleDefault}},
 		{"issuers", rules(Rule{Name: "r", Effect: Allow, Who: Who{Issuers: []string{"https://other"}}}), alice, query, "", false, Decision{Rule: RuleDefault}},
-		{"an empty list holds for nobody", rules(Rule{Name: "r", Effect: Allow, Who: Who{Groups: []string{}}}), alice, query, "", false, Decision{Rule: RuleDefault}},
+		{"an empty list matches no principal", rules(Rule{Name: "r", Effect: Allow, Who: Who{Groups: []string{}}}), alice, query, "", false, Decision{Rule: RuleDefault}},
 		{"kinds are alternatives", rules(Rule{Name: "r", Effect: Allow, What: What{Tools: []string{"x"}, Prompts: []string{"*"}}}), alice, greet, "", true, Decision{Effect: Allow, Rule: "r"}},
 		{"a kind that is not named", rules(Rule{Name: "r", Effect: Allow, What: What{Tools: []string{"*"}}}), alice, doc, "", false, Decision{Rule: RuleDefault}},
 		{"upstreams narrow all kinds", rules(Rule{Name: "r", Effect: Allow, What: What{Tools: []string{"*"}, Upstreams: []string{"files"}}}), alice, query, "", false, Decision{Rule: RuleDefault}},

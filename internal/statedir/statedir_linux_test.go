@@ -10,7 +10,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Where nothing can be kept that is said once, with what it costs and the key to set.
+// If the state folder cannot be written, one line says so, with the consequences and the key to set.
 func TestStateThatCannotBeWrittenIsToldOnce(t *testing.T) {
 	for name, dir := range map[string]string{
 		"no home": "", "cannot be made": "/proc/self/state", "cannot be written": "/proc/self/task", // not by root either

@@ -40,7 +40,7 @@ func TestParseAccepts(t *testing.T) {
 			Message{ID: IDOf("1"), Method: "ping", Extra: `"trace":{"a":1},"x\u0079": 2`}},
 		{"escaped lone surrogates", `{"jsonrpc":"2.0","id":1,"method":"x","params":{"text":"\ud83d","\udc00":1}}`,
 			Message{ID: IDOf("1"), Method: "x", Params: Raw(`{"text":"\ud83d","\udc00":1}`)}},
-		{"other cases where nobody reads", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"Name":1,"URI":2,"ID":3},"_meta":{"ProgressToken":1,"Name":2},"inputSchema":{"Arguments":{}},"other":{"_Meta":1}}}`,
+		{"other cases in members that are not read", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"Name":1,"URI":2,"ID":3},"_meta":{"ProgressToken":1,"Name":2},"inputSchema":{"Arguments":{}},"other":{"_Meta":1}}}`,
 			Message{ID: IDOf("1"), Method: "tools/call", Params: Raw(`{"name":"x","arguments":{"Name":1,"URI":2,"ID":3},"_meta":{"ProgressToken":1,"Name":2},"inputSchema":{"Arguments":{}},"other":{"_Meta":1}}`)}},
 		{"one key in several objects", `{"jsonrpc":"2.0","id":1,"method":"x","params":{"id":1,"a":{"id":1},"b":[{"id":1},{"id":1}]}}`,
 			Message{ID: IDOf("1"), Method: "x", Params: Raw(`{"id":1,"a":{"id":1},"b":[{"id":1},{"id":1}]}`)}},
@@ -187,7 +187,7 @@ func TestParseKnowsWhatIsRead(t *testing.T) {
 	}
 }
 
-// What only a client is refused, an upstream may send.
+// An upstream may send messages that only a client is refused.
 func TestParseUpstreamIsLenientBelowTheEnvelope(t *testing.T) {
 	for _, tc := range []struct {
 		name, in   string

@@ -343,7 +343,7 @@ func FuzzSSE(f *testing.F) {
 			t.Fatalf("%q byte by byte: %v (-whole +split):\n%s", in, err, diff)
 		}
 
-		// What was read can be written and is read again; so can any data.
+		// An event that was read can be written and read again, and so can any data.
 		var stream []byte
 		for _, ev := range append(whole, Event{Data: in}) {
 			stream = AppendComment(AppendEvent(stream, ev), "x")
