@@ -78,6 +78,17 @@ func TestEra(t *testing.T) {
 			want: [][]string{refused}, revision: wire.Rev20260728, keeps: wire.EraModern,
 		},
 		{
+			name: "modern, and initialize is an invalid request",
+			handle: func(l *fakeLife, m wire.Message) {
+				if m.Method == wire.MethodInitialize {
+					l.refuse(m, wire.CodeInvalidRequest, "_meta is missing")
+					return
+				}
+				modern(nil)(l, m)
+			},
+			want: [][]string{refused}, revision: wire.Rev20260728, keeps: wire.EraModern,
+		},
+		{
 			name: "modern, and initialize names an unsupported revision",
 			handle: func(l *fakeLife, m wire.Message) {
 				if m.Method == wire.MethodInitialize {

@@ -260,7 +260,7 @@ func refusesLegacy(m wire.Message) (refusal, err error) {
 	switch {
 	case len(listed) > 0 && protocol.Newest(wire.EraModern, listed) == "" && protocol.Newest(wire.EraLegacy, listed) == "":
 		return nil, protocol.UnknownRevisions(listed)
-	case wire.IsModernCode(m.Error.Code), m.Error.Code == wire.CodeMethodNotFound, m.Error.Code == wire.CodeInvalidParams:
+	case wire.IsModernCode(m.Error.Code), m.Error.Code == wire.CodeMethodNotFound, m.Error.Code == wire.CodeInvalidParams, m.Error.Code == wire.CodeInvalidRequest:
 		return m.Error, nil
 	}
 	return nil, nil
