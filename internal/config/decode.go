@@ -118,6 +118,10 @@ func (d *decoder) structure(n, at *yaml.Node, p configfile.Path, name string, v 
 		if f.blank && pr.Value.Kind == yaml.ScalarNode && pr.Value.Tag == "!!str" && pr.Value.Value == "" {
 			continue
 		}
+		if at := p.Key(pr.Name, f.name); d.hosts && at.Pattern == "upstreams.*.timeout" && isNumber(pr.Value) {
+			d.withoutEffect(pr, at, "hosts do not agree on its unit: write timeout with one, such as 60s")
+			continue
+		}
 		pr.Value = f.unlisted(pr.Value)
 		m.given[f.name] = pr
 		d.value(pr.Value, pr.Key, p.Key(pr.Name, f.name), f, v.FieldByIndex(f.index))

@@ -60,3 +60,8 @@ func IsServer(n *yaml.Node) bool {
 	}
 	return false
 }
+
+// isNumber reports whether a value is a number without quotes.
+func isNumber(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && (n.Tag == "!!int" || n.Tag == "!!float")
+}
