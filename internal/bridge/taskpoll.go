@@ -107,8 +107,8 @@ func (w *TaskWait) conclude(t *Task) (call.Result, error) {
 	case t.Status == taskCompleted && t.Body.Get("result").Kind() == '{':
 		return call.Result{Raw: t.Body.Get("result").Raw(), Revision: wire.LatestModern}, nil
 	case t.Status == taskFailed:
-		if fault := errorOf(t.Body.Get("error")); fault != nil {
-			return call.Result{}, fault
+		if rpcErr := errorOf(t.Body.Get("error")); rpcErr != nil {
+			return call.Result{}, rpcErr
 		}
 		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream's task failed%s", because(t.Message))
 	case t.Status == taskCancelled:
@@ -164,12 +164,12 @@ func (w *TaskWait) legacy(ctx context.Context, t Task) (call.Result, bool, error
 		case o := <-results:
 			timer.Stop()
 			open = false
-			var fault *wire.Error
+			var rpcErr *wire.Error
 			switch {
 			case o.err == nil:
 				o.res.Raw = WithoutRelatedTask(o.res.Raw)
 				return o.res, true, nil
-			case !errors.As(o.err, &fault) || t.Ended():
+			case !errors.As(o.err, &rpcErr) || t.Ended():
 				return call.Result{}, t.Ended(), o.err
 			}
 			now, missed, err := w.poll(ctx)
@@ -183,7 +183,7 @@ func (w *TaskWait) legacy(ctx context.Context, t Task) (call.Result, bool, error
 			if t.Ended() {
 				ask() // the result may have been refused because the task still ran
 			}
-			early = fault.Raw != nil // otherwise the request has timed out
+			early = rpcErr.Raw != nil // otherwise the request has timed out
 			continue
 		case <-timer.C:
 		case <-ctx.Done():

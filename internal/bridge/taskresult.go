@@ -41,5 +41,5 @@ type noBackChannel struct{}
 func (noBackChannel) Notify(string, wire.Raw) {}
 
 func (noBackChannel) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
-	return nil, wire.Errorf(wire.CodeInternal, "nobody waits for this any more")
+	return nil, wire.Errorf(wire.CodeInternal, "no client waits for this any longer")
 }

@@ -138,7 +138,7 @@ func (s ResultChecker) Check(result wire.Raw) Verdict {
 }
 
 // isAdvice reports whether the violation concerns a recommendation or a draft, or may not be
-// the upstream's fault. The mode [Strict] does not refuse a result for it.
+// caused by the upstream. The mode [Strict] does not refuse a result for it.
 func (v Violation) isAdvice() bool {
 	switch v.Kind {
 	case StructuredAlone, MissingMIMEType, InvalidName, SchemaUnchecked, SchemaInvalid:

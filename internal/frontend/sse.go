@@ -107,14 +107,14 @@ func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, principal *call
 		s.refuse(w, r, refused)
 		return
 	}
-	switch id, fault := p.receive(body.b, h); fault {
+	switch id, rpcErr := p.receive(body.b, h); rpcErr {
 	case nil:
 		writeAccepted(w)
 	case errShuttingDown, errGatewayBusy:
-		s.refuseBusy(w, r, id, http.StatusServiceUnavailable, fault.Message)
+		s.refuseBusy(w, r, id, http.StatusServiceUnavailable, rpcErr.Message)
 	case errPeerBusy:
-		s.refuseBusy(w, r, id, http.StatusTooManyRequests, fault.Message)
+		s.refuseBusy(w, r, id, http.StatusTooManyRequests, rpcErr.Message)
 	default:
-		s.rejectMessage(w, r, id, http.StatusBadRequest, fault)
+		s.rejectMessage(w, r, id, http.StatusBadRequest, rpcErr)
 	}
 }

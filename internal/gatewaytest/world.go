@@ -114,9 +114,9 @@ func WorldConditions(t *testing.T) []*policy.Condition {
 	t.Helper()
 	var compiled []*policy.Condition
 	for _, c := range worldConditions {
-		condition, faults := policy.NewCondition(c.text)
-		if faults != nil {
-			t.Fatal(faults)
+		condition, diagnostics := policy.NewCondition(c.text)
+		if diagnostics != nil {
+			t.Fatal(diagnostics)
 		}
 		compiled = append(compiled, condition)
 	}
@@ -276,22 +276,22 @@ func WorldAnswer(upstream, method string, params wire.Raw, hidden func(WorldItem
 	has := slices.ContainsFunc(World, func(it WorldItem) bool {
 		return it.Upstream == upstream && it.Kind == call.Resource && it.Native == uri && !hidden(it)
 	})
-	fault := func(code int64, message string) (wire.Raw, *wire.Error) {
+	rpcErr := func(code int64, message string) (wire.Raw, *wire.Error) {
 		e := wire.Errorf(code, "%s", message)
 		e.Raw = e.Append(nil)
 		return nil, e
 	}
 	switch {
 	case method == wire.MethodResourcesMetadata || method == wire.MethodResourcesList:
-		return fault(wire.CodeMethodNotFound, "no such method")
+		return rpcErr(wire.CodeMethodNotFound, "no such method")
 	case method == wire.MethodResourcesRead && has:
 		return wire.Raw(`{"contents":[{"uri":` + string(wire.String(uri)) + `,"text":"x"}]}`), nil
 	case method == wire.MethodResourcesRead && upstream == "db":
-		return fault(wire.CodeResourceNotFound, "no row "+uri)
+		return rpcErr(wire.CodeResourceNotFound, "no row "+uri)
 	case method == wire.MethodResourcesRead && upstream == "files":
-		return fault(wire.CodeInvalidParams, "MCP error -32602: Resource "+uri+" not found")
+		return rpcErr(wire.CodeInvalidParams, "MCP error -32602: Resource "+uri+" not found")
 	case method == wire.MethodResourcesRead:
-		return fault(0, "Unknown resource: "+uri)
+		return rpcErr(0, "Unknown resource: "+uri)
 	}
 	return wire.Raw(`{"content":[],"messages":[],"completion":{"values":["v"]}}`), nil
 }

@@ -68,15 +68,15 @@ func NewCondition(text string) (*Condition, []Diagnostic) {
 	}
 	tree, issues := environment.Compile(text)
 	if issues.Err() != nil {
-		var faults []Diagnostic
+		var diagnostics []Diagnostic
 		for _, e := range issues.Errors() {
 			msg := clean(e.Message)
 			if msg == "undefined field 'profile'" && readsProfile.MatchString(text) {
 				msg = "there are no profiles yet, so a condition cannot read request.profile; remove it"
 			}
-			faults = append(faults, Diagnostic{Line: max(1, e.Location.Line()), Col: 1 + max(0, e.Location.Column()), Msg: msg})
+			diagnostics = append(diagnostics, Diagnostic{Line: max(1, e.Location.Line()), Col: 1 + max(0, e.Location.Column()), Msg: msg})
 		}
-		return nil, faults
+		return nil, diagnostics
 	}
 	if t := tree.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, []Diagnostic{{Line: 1, Col: 1, Msg: fmt.Sprintf("must be true or false, and this is of type %s", t)}}
@@ -117,9 +117,9 @@ func clean(msg string) string {
 // Check returns the errors and warnings about a condition in a rule that applies to tools,
 // resources or prompts.
 func Check(text string, tools, resources, prompts bool) []Diagnostic {
-	c, faults := NewCondition(text)
+	c, diagnostics := NewCondition(text)
 	if c == nil {
-		return faults
+		return diagnostics
 	}
 	if c.uses == 0 && c.claims == nil && c.eval(&vars{}) == no {
 		return []Diagnostic{{1, 1, "the rule never matches: the condition is false", true}}
@@ -131,10 +131,10 @@ func Check(text string, tools, resources, prompts bool) []Diagnostic {
 	}{{"tool", useTool, resources || prompts}, {"resource", useResource, tools || prompts}, {"prompt", usePrompt, tools || resources}} {
 		if v.others && c.uses&(useTool|useResource|usePrompt) == v.reads {
 			msg := "the condition reads " + v.name + ", and the rule is about other kinds too, for which it cannot be evaluated; name only %ss in what"
-			faults = append(faults, Diagnostic{1, 1, fmt.Sprintf(msg, v.name), true})
+			diagnostics = append(diagnostics, Diagnostic{1, 1, fmt.Sprintf(msg, v.name), true})
 		}
 	}
-	return faults
+	return diagnostics
 }
 
 // outcome is the result of an evaluation.

@@ -85,9 +85,9 @@ func refused(t catalog.Target, d *policy.Decision) error {
 			}
 			data = wire.AppendString(data, s)
 		}
-		fault := wire.Errorf(wire.CodeInvalidParams, "the %s %q needs a scope that the caller lacks: %s", t.Kind, clip(t.Public), strings.Join(d.Scopes, " or ")).
+		rpcErr := wire.Errorf(wire.CodeInvalidParams, "the %s %q needs a scope that the caller lacks: %s", t.Kind, clip(t.Public), strings.Join(d.Scopes, " or ")).
 			WithData(wire.SetMember(wire.Raw(`{}`), "requiredScopes", append(data, ']')))
-		return &call.Refused{Err: fault, Scopes: d.Scopes}
+		return &call.Refused{Err: rpcErr, Scopes: d.Scopes}
 	}
 	return wire.Errorf(wire.CodeInvalidParams, "the %s %q is refused with these arguments", t.Kind, clip(t.Public))
 }

@@ -151,8 +151,8 @@ func (f *forwarding) redeem(ctx context.Context) (bool, error) {
 		if !answer.Exists() {
 			return f.ask(ctx)
 		}
-		if fault := bridge.CheckAnswer(wire.MethodElicit, answer); fault != nil {
-			return false, wire.Errorf(fault.Code, "invalid params: inputResponses.%s: %s", consentKey, fault.Message)
+		if rpcErr := bridge.CheckAnswer(wire.MethodElicit, answer); rpcErr != nil {
+			return false, wire.Errorf(rpcErr.Code, "invalid params: inputResponses.%s: %s", consentKey, rpcErr.Message)
 		}
 	}
 	if st.Kind != bridge.Consent || outcomeOfAnswer(wire.MethodElicit, answer.Raw()) == askAnswered {

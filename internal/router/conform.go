@@ -59,8 +59,8 @@ func (r *Router) nonconforming(upstream, method, item string, findings []conform
 		r.metrics.violations.WithLabelValues(upstream, f.Kind.String()).Inc()
 		if r.loggedOnce.first(loggedViolation{upstream, method, item, f.Kind}) {
 			r.log.Warn("an upstream does not keep to the specification", zap.String("upstream", upstream), zap.String("method", method),
-				zap.String("item", clip(item)), zap.Stringer("kind", f.Kind), zap.String("path", f.Path), zap.String("fault", f.Message),
-				zap.String("specification", f.Section), zap.Bool("mended", f.Repaired), zap.Int("more", more))
+				zap.String("item", clip(item)), zap.Stringer("kind", f.Kind), zap.String("path", f.Path), zap.String("violation", f.Message),
+				zap.String("specification", f.Section), zap.Bool("repaired", f.Repaired), zap.Int("more", more))
 		}
 	}
 }
@@ -74,7 +74,7 @@ func (r *Router) ReportFinding(f catalog.Finding) {
 	case catalog.Sanitized:
 		r.metrics.countSanitized(f.Upstream, f.Removed)
 	}
-	r.log.Warn("catalog", zap.Stringer("fault", f.Issue), zap.Stringer("kind", f.Kind), zap.String("upstream", f.Upstream),
+	r.log.Warn("catalog", zap.Stringer("issue", f.Issue), zap.Stringer("kind", f.Kind), zap.String("upstream", f.Upstream),
 		zap.String("native", clip(f.Native)), zap.String("public", f.Public), zap.String("reason", f.Reason))
 }
 
@@ -90,7 +90,7 @@ func (m *Metrics) countSanitized(upstream string, t sanitize.Counts) {
 // loggedViolation is a violation that was logged.
 type loggedViolation struct {
 	upstream, method, item string
-	fault                  conform.Kind
+	kind                   conform.Kind
 }
 
 // maxLogOnce bounds the remembered violations, because clients can name resources at will. Later

@@ -43,6 +43,6 @@ func tooMany(upstream string, since time.Time, wait time.Duration) error {
 	data := catalog.Unavailable{Upstream: upstream, Since: since, Reason: "too many calls"}.Data()
 	after := int(math.Ceil(wait.Seconds()))
 	data = wire.SetMember(data, "retryAfter", wire.Raw(strconv.Itoa(after)))
-	fault := wire.Errorf(wire.CodeInternal, "too many calls: a limit of the gateway is reached; try again in %d s", after).WithData(data)
-	return &call.Refused{Err: fault, RetryAfter: time.Duration(after) * time.Second}
+	rpcErr := wire.Errorf(wire.CodeInternal, "too many calls: a limit of the gateway is reached; try again in %d s", after).WithData(data)
+	return &call.Refused{Err: rpcErr, RetryAfter: time.Duration(after) * time.Second}
 }

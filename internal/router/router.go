@@ -274,9 +274,9 @@ func (r *Router) list(ctx context.Context, c *call.Call, kind call.Kind) (call.R
 	if err != nil {
 		return call.Result{}, logFields{}, err
 	}
-	page, tally, fault := view.Page(kind, c.Client.Revision, cursor, time.Now())
-	if fault != nil {
-		return call.Result{}, logFields{}, fault
+	page, tally, rpcErr := view.Page(kind, c.Client.Revision, cursor, time.Now())
+	if rpcErr != nil {
+		return call.Result{}, logFields{}, rpcErr
 	}
 	r.metrics.countDownlevel(tally)
 	return call.Result{Raw: page}, logFields{}, nil
@@ -309,8 +309,8 @@ func (r *Router) Permit(c *call.Call) *wire.Error {
 	if err == nil && d.Denied() {
 		err = refused(target, &d)
 	}
-	fault, _ := errors.AsType[*wire.Error](err)
-	return fault
+	rpcErr, _ := errors.AsType[*wire.Error](err)
+	return rpcErr
 }
 
 func (r *Router) hasStarted() bool {

@@ -74,7 +74,7 @@ func (f *forwarding) openTask(context.Context) (bool, error) {
 	case ref.Form != f.call.Client.Era():
 		return false, f.refuseTask(errors.New("the task was begun in the other era"))
 	case part == nil:
-		return false, f.refuseTask(errors.New("the upstream is not there any more"))
+		return false, f.refuseTask(errors.New("the upstream no longer exists"))
 	}
 	f.resolveTask(part)
 	return false, nil

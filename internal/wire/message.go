@@ -110,7 +110,7 @@ func envelope(data []byte) (Message, error) {
 		}
 		return m, invalidRequest("%s", what)
 	}
-	var version, id, method, params, result, fault Value
+	var version, id, method, params, result, failure Value
 	var extra []byte
 	for mb := range root.Members() {
 		var slot *Value
@@ -126,7 +126,7 @@ func envelope(data []byte) (Message, error) {
 		case mb.Is("result"):
 			slot = &result
 		case mb.Is("error"):
-			slot = &fault
+			slot = &failure
 		default:
 			if len(extra) > 0 {
 				extra = append(extra, ',')
@@ -137,7 +137,7 @@ func envelope(data []byte) (Message, error) {
 		*slot = mb.Value
 	}
 	m.Extra = string(extra)
-	if err := m.readID(id, fault.Exists()); err != nil {
+	if err := m.readID(id, failure.Exists()); err != nil {
 		return m, err
 	}
 	if m.Extra != "" {
@@ -150,9 +150,9 @@ func envelope(data []byte) (Message, error) {
 	}
 	var err error
 	if method.Exists() {
-		err = m.readCall(method, params, result.Exists() || fault.Exists())
+		err = m.readCall(method, params, result.Exists() || failure.Exists())
 	} else {
-		err = m.readResponse(params, result, fault)
+		err = m.readResponse(params, result, failure)
 	}
 	return m, err
 }
@@ -198,11 +198,11 @@ func (m *Message) readCall(method, params Value, answers bool) error {
 }
 
 // readResponse reads a result or an error.
-func (m *Message) readResponse(params, result, fault Value) error {
+func (m *Message) readResponse(params, result, failure Value) error {
 	switch {
 	case params.Exists():
 		return invalidRequest("params without a method")
-	case result.Exists() == fault.Exists():
+	case result.Exists() == failure.Exists():
 		return invalidRequest("a message has either a method, a result or an error")
 	case result.Exists():
 		if m.ID.IsZero() {
@@ -211,7 +211,7 @@ func (m *Message) readResponse(params, result, fault Value) error {
 		m.Result = result.Raw()
 		return nil
 	}
-	m.Error = errorOf(fault)
+	m.Error = errorOf(failure)
 	if m.Error == nil {
 		return invalidRequest("the error must be an object with an integer code and a message")
 	}
