@@ -69,12 +69,13 @@ var mayImport = map[string]struct {
 	"demo":        {nil, "the demo upstreams are servers like any other: the gateway reaches them by the protocol alone"},
 
 	// The packages below upstream.
-	"upstream":                      {[]string{"wire", "call", "fairshare", "ratelog", "upstream/process", "upstream/diagnose", "upstream/protocol", "upstream/transport/stdio", "upstream/transport/inproc", "upstream/transport/httpconn", "upstream/transport/streamable"}, "the edges meet in the inner shape and never know one another or the router"},
+	"upstream":                      {[]string{"wire", "call", "fairshare", "ratelog", "upstream/process", "upstream/diagnose", "upstream/protocol", "upstream/transport", "upstream/transport/inproc", "upstream/transport/httpconn"}, "the edges meet in the inner shape and never know one another or the router"},
 	"upstream/protocol":             {[]string{"wire", "call"}, "the contract of conversations knows neither connectors nor transports"},
 	"upstream/diagnose":             {[]string{"upstream/process"}, "an error is explained without regard to the transport that met it"},
+	"upstream/transport":            {[]string{"upstream/process", "upstream/protocol", "upstream/transport/stdio", "upstream/transport/inproc", "upstream/transport/httpconn", "upstream/transport/streamable", "upstream/transport/sse"}, "one table lists the transports, and nothing else chooses among them"},
 	"upstream/transport/line":       {[]string{"wire", "call", "ratelog", "upstream/diagnose", "upstream/process", "upstream/protocol"}, "a transport knows the contract and never a connector"},
 	"upstream/transport/httpconn":   {[]string{"wire", "call", "ratelog", "http1", "upstream/diagnose", "upstream/protocol"}, "a transport knows the contract and never a connector"},
-	"upstream/transport/streamable": {[]string{"wire", "call", "upstream/diagnose", "upstream/protocol", "upstream/transport/httpconn", "upstream/transport/sse"}, "a transport knows the contract and never a connector"},
+	"upstream/transport/streamable": {[]string{"wire", "call", "upstream/diagnose", "upstream/protocol", "upstream/transport/httpconn"}, "a transport knows the contract and never a connector"},
 	"upstream/transport/sse":        {[]string{"wire", "call", "upstream/diagnose", "upstream/protocol", "upstream/transport/httpconn"}, "a transport knows the contract and never a connector"},
 	"upstream/transport/stdio":      {[]string{"upstream/process", "upstream/protocol", "upstream/transport/line"}, "a transport knows the contract and never a connector"},
 	"upstream/transport/inproc":     {[]string{"upstream/protocol", "upstream/transport/line"}, "a transport knows the contract and never a connector"},

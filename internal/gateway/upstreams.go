@@ -13,6 +13,7 @@ import (
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/upstream/process"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport"
 	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
@@ -48,7 +49,8 @@ func (g *Gateway) options(name, key string, u config.Connection) (upstream.Optio
 	if err != nil {
 		return o, fmt.Errorf("upstream %s: url is not a valid URL", name) // the error contains the URL, which may contain a key
 	}
-	o.HTTP = &httpconn.Config{URL: at, Headers: staticHeaders(u.Headers), Transport: httpTransport(u.Transport)}
+	o.HTTP = &httpconn.Config{URL: at, Headers: staticHeaders(u.Headers)}
+	o.Transport = transport.Kind(u.Transport) // both have the same names
 	source, err := newCredentials(name, u, at, g.grants)
 	if err != nil {
 		return o, err
@@ -83,17 +85,6 @@ func (g *Gateway) demoOptions(s demo.Server) upstream.Options {
 	o := g.commonOptions(s.Name)
 	o.Pipe = s.Start
 	return o
-}
-
-func httpTransport(t config.Transport) httpconn.Transport {
-	switch t {
-	case config.TransportStreamable:
-		return httpconn.TransportStreamable
-	case config.TransportSSE:
-		return httpconn.TransportSSE
-	default:
-		return httpconn.TransportAuto
-	}
 }
 
 func filterOf(u config.Upstream) policy.Upstream {

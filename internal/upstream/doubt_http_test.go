@@ -16,6 +16,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport"
 	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
@@ -150,7 +151,7 @@ func TestHungHTTPServersAreDown(t *testing.T) {
 					})
 					o := Options{HTTP: serveInMemory(t, outer), Timeout: time.Minute}
 					if era == "HTTP+SSE" {
-						o.HTTP.Transport = httpconn.TransportSSE
+						o.Transport = transport.SSE
 					}
 					r := start(t, o)
 					r.watch.wait(t, isReady)

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/upstream/protocol"
-	"mcpgateway/internal/upstream/transport/httpconn"
+	"mcpgateway/internal/upstream/transport"
 	"mcpgateway/internal/wire"
 )
 
@@ -165,15 +165,15 @@ func TestFindsEraAndTransport(t *testing.T) {
 			err: "the server does not speak a modern revision, as its configuration says",
 		},
 		"fixed streamable": {
-			discover: status(404), initialize: status(404), change: func(o *Options) { o.HTTP.Transport = httpconn.TransportStreamable },
+			discover: status(404), initialize: status(404), change: func(o *Options) { o.Transport = transport.Streamable },
 			trace: "server/discover initialize", err: "the server answered HTTP 404 with content type text/plain",
 		},
 		"fixed HTTP+SSE": {
-			sse: true, change: func(o *Options) { o.HTTP.Transport = httpconn.TransportSSE }, revision: "2024-11-05",
+			sse: true, change: func(o *Options) { o.Transport = transport.SSE }, revision: "2024-11-05",
 			trace: "GET initialize notifications/initialized",
 		},
 		"fixed HTTP+SSE, is none": {
-			change: func(o *Options) { o.HTTP.Transport = httpconn.TransportSSE }, trace: "GET", err: "the server answered HTTP 405 with no content type",
+			change: func(o *Options) { o.Transport = transport.SSE }, trace: "GET", err: "the server answered HTTP 405 with no content type",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestDialServerThatIsDown(t *testing.T) {
 }
 
 func TestDialEndsWithItsContext(t *testing.T) {
-	for name, transport := range map[string]httpconn.Transport{"streamable": httpconn.TransportAuto, "HTTP+SSE": httpconn.TransportSSE} {
+	for name, kind := range map[string]transport.Kind{"streamable": transport.Auto, "HTTP+SSE": transport.SSE} {
 		t.Run(name, func(t *testing.T) {
 			began := make(chan struct{}, 10)
 			h := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -257,7 +257,7 @@ func TestDialEndsWithItsContext(t *testing.T) {
 				<-began
 				cancel()
 			}()
-			o := testOptions(t, h.URL, func(o *Options) { o.HTTP.Transport = transport })
+			o := testOptions(t, h.URL, func(o *Options) { o.Transport = kind })
 			_, _, err := dialerOf(t, o, nil).Dial(ctx, make(inboxed, 1))
 			equal(t, "error", err, context.Canceled)
 		})

@@ -14,10 +14,9 @@ import (
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/process"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/transport"
 	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/upstream/transport/inproc"
-	"mcpgateway/internal/upstream/transport/stdio"
-	"mcpgateway/internal/upstream/transport/streamable"
 	"mcpgateway/internal/wire"
 )
 
@@ -29,6 +28,8 @@ type Options struct {
 	Stdio *process.Config // a child process
 	Pipe  inproc.StartFunc
 	HTTP  *httpconn.Config
+	// Transport is one of those over HTTP if HTTP is set: transport.Auto.
+	Transport transport.Kind
 
 	Era    wire.Era  // EraUnknown: detect it
 	Memory EraMemory // remembers the detected era; nil: for the life of the connector
@@ -173,21 +174,15 @@ func (o Options) withDefaults() *Options {
 
 // dialer returns the dialer of the transport in the options.
 func (o *Options) dialer(tools httpconn.ToolHeaders) (protocol.Dialer, error) {
-	c := o.conversation()
-	var found []protocol.Dialer
-	if o.Stdio != nil {
-		found = append(found, stdio.New(c, *o.Stdio))
+	s := transport.Settings{Program: o.Stdio, Start: o.Pipe, HTTP: o.HTTP, MaxConcurrent: o.MaxConcurrent, Tools: tools}
+	kind := o.Transport
+	if kind == "" {
+		var ok bool
+		if kind, ok = s.Kind(); !ok {
+			return nil, errors.New("upstream: exactly one of Stdio, Pipe and HTTP must be set")
+		}
 	}
-	if o.Pipe != nil {
-		found = append(found, inproc.New(c, o.Pipe))
-	}
-	if o.HTTP != nil {
-		found = append(found, streamable.NewDialer(c, o.HTTP, o.MaxConcurrent, tools))
-	}
-	if len(found) != 1 {
-		return nil, errors.New("upstream: exactly one of Stdio, Pipe and HTTP must be set")
-	}
-	return found[0], nil
+	return transport.New(kind, o.conversation(), s)
 }
 
 // shortMemory remembers the era of one server as long as its connector lives.

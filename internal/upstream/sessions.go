@@ -14,7 +14,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/fairshare"
 	"mcpgateway/internal/upstream/protocol"
-	"mcpgateway/internal/upstream/transport/httpconn"
+	"mcpgateway/internal/upstream/transport"
 	"mcpgateway/internal/wire"
 )
 
@@ -241,12 +241,10 @@ func (s *Sessions) begin(p *sessionScope) *openSession {
 		}
 		fallthrough
 	case protocol.SessionHTTP, protocol.SessionStream:
-		web := *o.HTTP
-		web.Transport = httpconn.TransportStreamable
+		o.Transport, o.Era = transport.Streamable, wire.EraLegacy
 		if way == protocol.SessionStream {
-			web.Transport = httpconn.TransportSSE
+			o.Transport = transport.SSE
 		}
-		o.HTTP, o.Era = &web, wire.EraLegacy
 		p.catalogSession = s.catalogSession
 	}
 	b := &openSession{Connector: New(o), scope: p, end: cancel, used: time.Now()}

@@ -10,7 +10,7 @@ import (
 
 	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/upstream/protocol"
-	"mcpgateway/internal/upstream/transport/httpconn"
+	"mcpgateway/internal/upstream/transport"
 	"mcpgateway/internal/wire"
 )
 
@@ -64,7 +64,7 @@ func (s *sseScript) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func overSSE(o *Options) { o.HTTP.Transport = httpconn.TransportSSE }
+func overSSE(o *Options) { o.Transport = transport.SSE }
 
 func TestSSECall(t *testing.T) {
 	s := &sseScript{script: &script{}}

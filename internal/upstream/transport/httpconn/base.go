@@ -50,6 +50,9 @@ func NewBase(o *protocol.Config, http *Config, p *Pool, in protocol.Notification
 	return t
 }
 
+// Opener opens a conversation. It leaves the pool of t to the caller on errors.
+type Opener func(ctx context.Context, t *Base) (protocol.Conn, protocol.Hello, error)
+
 // shut ends what is left of the conversation: its calls and its errands. The
 // pool may be shared with another conversation that ends too.
 func (t *Base) Close() {

@@ -11,27 +11,13 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Transport names a way to speak MCP over HTTP.
-type Transport string
-
-// The transports over HTTP. The zero value is TransportAuto.
-const (
-	// TransportAuto finds out what the server offers, see [httpDialer].
-	TransportAuto Transport = ""
-	// TransportStreamable is streamable HTTP, of either era.
-	TransportStreamable Transport = "streamable-http"
-	// TransportSSE is HTTP+SSE of revision 2024-11-05.
-	TransportSSE Transport = "sse"
-)
-
-// HTTPOptions says where a server is that is reached over HTTP.
+// Config says how to reach a server over HTTP.
 type Config struct {
 	URL *url.URL // http or https; user information in it becomes basic authentication
-	// Headers go with every request. The values may be secrets and are never
+	// Headers are sent with every request. The values may be secrets and are never
 	// logged. Headers of the protocol itself cannot be set.
-	Headers   map[string]string
-	Transport Transport
-	// Credentials prove to the server who calls, beside Headers; none: nothing does.
+	Headers map[string]string
+	// Credentials are sent beside Headers; nil: there are none.
 	Credentials Credentials
 
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error) // nil: over the network

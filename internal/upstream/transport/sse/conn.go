@@ -35,9 +35,9 @@ type Conn struct {
 	why   error         // set before ended is closed
 }
 
-// openSSE opens the stream and then a session. The errors are those of
-// [Dialer].
-func Open(ctx context.Context, t *httpconn.Base) (*Conn, protocol.Hello, error) {
+// Open opens the stream and then a session. It implements [httpconn.Opener]. The errors
+// are those of [protocol.Dialer].
+func Open(ctx context.Context, t *httpconn.Base) (protocol.Conn, protocol.Hello, error) {
 	s := &Conn{Base: t, ended: make(chan struct{})}
 	s.asks.Config, s.asks.Liveness = t.Config, &s.Liveness
 	s.asks.Send = func(ctx context.Context, m wire.Message, c *call.Call) {
@@ -52,6 +52,7 @@ func Open(ctx context.Context, t *httpconn.Base) (*Conn, protocol.Hello, error) 
 		err = ctx.Err()
 	}
 	if err == nil {
+		s.Log.Debug("the server speaks HTTP+SSE", zap.String("revision", string(h.Revision)))
 		return s, h, nil
 	}
 	s.shut(err)

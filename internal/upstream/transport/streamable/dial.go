@@ -8,17 +8,14 @@ import (
 	"slices"
 	"time"
 
-	"go.uber.org/zap"
-
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport/httpconn"
-	"mcpgateway/internal/upstream/transport/sse"
 	"mcpgateway/internal/wire"
 )
 
-// httpDialer opens conversations with a server over HTTP. What is not
-// configured it finds out, in this order (2026-07-28,
-// basic/transports/streamable-http, "Backward Compatibility"):
+// dialer opens conversations with a server over streamable HTTP. It detects the era that
+// is not configured in this order (2026-07-28, basic/transports/streamable-http,
+// "Backward Compatibility"):
 //
 //	POST server/discover ──▶ a result that lists a modern revision,
 //	        │                or a modern error that does              ──▶ modern
@@ -27,19 +24,23 @@ import (
 //	POST initialize ──────▶ a result                                 ──▶ legacy
 //	        │ HTTP status 400, 404 or 405
 //	        ▼
-//	GET ──────────────────▶ a stream whose first event is "endpoint" ──▶ HTTP+SSE
+//	fallback, if there is one
 //
-// A status that asks for credentials, 429, 5xx and failures of the network end
-// the search without a finding: they say nothing of what the server speaks.
+// A status that asks for credentials, 429, 5xx and failures of the network end the search
+// without a result: they say nothing about the revisions of the server.
 type dialer struct {
-	o     *protocol.Config
-	http  *httpconn.Config
-	calls int                  // at once
-	tools httpconn.ToolHeaders // may be nil
+	o        *protocol.Config
+	http     *httpconn.Config
+	calls    int                  // at once
+	tools    httpconn.ToolHeaders // may be nil
+	fallback httpconn.Opener      // may be nil
 }
 
-func NewDialer(o *protocol.Config, http *httpconn.Config, calls int, tools httpconn.ToolHeaders) protocol.Dialer {
-	return &dialer{o: o, http: http, calls: calls, tools: tools}
+// New returns a dialer for a server that speaks streamable HTTP. concurrent is the number
+// of calls at once. fallback opens the conversation if the server refuses initialize as
+// servers of another transport do; nil: no other transport is tried. tools may be nil.
+func New(c *protocol.Config, http *httpconn.Config, concurrent int, tools httpconn.ToolHeaders, fallback httpconn.Opener) protocol.Dialer {
+	return &dialer{o: c, http: http, calls: concurrent, tools: tools, fallback: fallback}
 }
 
 // probeShare is the part of the time for dialing that a server gets to answer
@@ -61,8 +62,6 @@ func (d *dialer) Dial(ctx context.Context, in protocol.NotificationSink) (protoc
 // the server offers. It leaves the pool to the caller on errors.
 func (d *dialer) find(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
 	switch {
-	case d.http.Transport == httpconn.TransportSSE:
-		return d.sse(ctx, p, in)
 	case d.o.Era == wire.EraLegacy:
 		return d.legacy(ctx, p, in)
 	case d.o.Era == wire.EraModern:
@@ -169,40 +168,31 @@ func legacyStatus(status int) bool {
 	}, status)
 }
 
-// legacy opens a legacy conversation, over HTTP+SSE where the server refuses
-// initialize in the way of such servers and the transport is open.
+// legacy opens a legacy conversation, with the fallback if the server refuses initialize
+// as servers of another transport do.
 func (d *dialer) legacy(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
 	l, h, err := openLegacy(ctx, httpconn.NewBase(d.o, d.http, p, in))
 	if err == nil {
 		return l, h, nil
 	}
 	r := httpconn.StatusErrorOf(err)
-	if r == nil || r.IsModern() || d.http.Transport != httpconn.TransportAuto ||
+	if r == nil || r.IsModern() || d.fallback == nil ||
 		(r.Status != http.StatusBadRequest && r.Status != http.StatusNotFound && r.Status != http.StatusMethodNotAllowed) {
 		return nil, protocol.Hello{}, httpconn.FinalError(err)
 	}
-	c, h, serr := d.sse(ctx, p, in)
-	if serr == nil {
+	c, h, ferr := d.fallback(ctx, httpconn.NewBase(d.o, d.http, p, in))
+	if ferr == nil {
 		return c, h, nil
 	}
 	if ctx.Err() != nil {
 		return nil, protocol.Hello{}, ctx.Err()
 	}
 	return nil, protocol.Hello{}, &protocol.CallError{Reason: fmt.Sprintf("the server refuses initialize (HTTP %d) and offers no HTTP+SSE stream", r.Status),
-		NotSent: true, Cause: errors.Join(err, serr)}
+		NotSent: true, Cause: errors.Join(err, ferr)}
 }
 
 // answered reports whether the server itself said no, and not the network.
 func answered(err error) bool {
 	f, ok := errors.AsType[*protocol.CallError](err)
 	return protocolError(err) != nil || ok && !f.ConnectionLost && !f.Unauthenticated
-}
-
-// sse opens a conversation over HTTP+SSE.
-func (d *dialer) sse(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
-	c, h, err := sse.Open(ctx, httpconn.NewBase(d.o, d.http, p, in))
-	if err == nil {
-		d.o.Logger.Debug("the server speaks HTTP+SSE", zap.String("revision", string(h.Revision)))
-	}
-	return c, h, err
 }

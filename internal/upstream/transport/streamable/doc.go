@@ -1,5 +1,5 @@
-// Package streamable is the transport over streamable HTTP of both eras. Its dialer finds
-// out which era a server speaks, and falls back to HTTP+SSE for the oldest servers.
+// Package streamable is the transport over streamable HTTP of both eras. Its dialer
+// detects the era of a server. It takes a fallback for servers that speak only HTTP+SSE.
 //
 // A legacy conversation outlives the sessions of the server: when the server has
 // forgotten one, the next is opened and the calls go on. A modern conversation has no
