@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
@@ -185,22 +184,3 @@ func (a *Authenticator) ScopeChallenge(r *http.Request, scopes []string) string 
 	}
 	return challenge("Bearer", "error", "insufficient_scope", "scope", strings.Join(all, " "), "resource_metadata", metadata)
 }
-
-// Metrics holds the collectors of the package.
-type Metrics struct {
-	failures *prometheus.CounterVec
-}
-
-// NewMetrics returns new collectors. The caller registers them.
-func NewMetrics() *Metrics {
-	m := &Metrics{prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "mcp_gateway", Name: "auth_failures_total", Help: "Requests whose authentication failed, by reason.",
-	}, []string{"reason"})}
-	for _, f := range failures {
-		m.failures.WithLabelValues(f.reason)
-	}
-	return m
-}
-
-// Collectors returns all collectors.
-func (m *Metrics) Collectors() []prometheus.Collector { return []prometheus.Collector{m.failures} }

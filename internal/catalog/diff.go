@@ -20,19 +20,19 @@ func (c Changes) or(o Changes) Changes {
 // Diff compares two tables for each client. A client learns only of changes that it can see.
 // A Diff may be used by many goroutines.
 type Diff struct {
-	old, new *Table
-	told     map[string]Changes
+	old, new  *Table
+	announced map[string]Changes
 
 	mu   sync.Mutex
 	seen map[[2]*listings]Changes
 }
 
-// NewDiff compares two tables. told are the changes that upstreams announced: they count for
+// NewDiff compares two tables. announced are the changes that upstreams announced: they count for
 // clients from whom no item of such a list is ever hidden, even if the list does not differ.
 // Other clients learn of differences only: an announced change may be about an item that
 // they must not know, or that is not listed yet.
-func NewDiff(old, new *Table, told map[string]Changes) *Diff {
-	return &Diff{old: old, new: new, told: told, seen: make(map[[2]*listings]Changes)}
+func NewDiff(old, new *Table, announced map[string]Changes) *Diff {
+	return &Diff{old: old, new: new, announced: announced, seen: make(map[[2]*listings]Changes)}
 }
 
 // For returns the changes for a client. Templates count as resources, as in
@@ -40,12 +40,12 @@ func NewDiff(old, new *Table, told map[string]Changes) *Diff {
 func (d *Diff) For(who *call.Principal, client *call.Client) Changes {
 	before, after := d.old.View(who, client), d.new.View(who, client)
 	c := d.between(before.listings, after.listings)
-	for name, told := range d.told {
-		if p := after.Part(name); p != nil && told.Any() {
+	for name, changes := range d.announced {
+		if p := after.Part(name); p != nil && changes.Any() {
 			c = c.or(Changes{
-				Tools:     told.Tools && !after.Restricts(call.Tool, p),
-				Prompts:   told.Prompts && !after.Restricts(call.Prompt, p),
-				Resources: told.Resources && !after.Restricts(call.Resource, p),
+				Tools:     changes.Tools && !after.Restricts(call.Tool, p),
+				Prompts:   changes.Prompts && !after.Restricts(call.Prompt, p),
+				Resources: changes.Resources && !after.Restricts(call.Resource, p),
 			})
 		}
 	}
@@ -68,8 +68,8 @@ func (d *Diff) between(before, after *listings) Changes {
 // Any returns the differences between the tables, whether or not a client can see them.
 func (d *Diff) Any() Changes {
 	c := changes(d.old.entriesUp, d.new.entriesUp)
-	for _, told := range d.told {
-		c = c.or(told)
+	for _, changes := range d.announced {
+		c = c.or(changes)
 	}
 	return c
 }

@@ -18,7 +18,7 @@ import (
 // missing.
 const MetaUnavailable = "mcpgateway/unavailable"
 
-// ttlStep is the step of the time to live of a list. A page is encoded anew at most once per
+// ttlStep is the step of the time to live of a list. A page is encoded again at most once per
 // step.
 const ttlStep = 100 * time.Millisecond
 

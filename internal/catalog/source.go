@@ -22,7 +22,7 @@ type Options struct {
 	ServerInfo wire.Raw
 
 	// Schemas keeps compiled schemas and the results of checks from one table to the next. If
-	// it is nil, every table compiles and checks anew.
+	// it is nil, every table compiles and checks again.
 	Schemas *conform.Cache
 
 	// Enrich adds types to resources by their MIME types, and metadata of the catalog to

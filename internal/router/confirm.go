@@ -84,7 +84,7 @@ func (f *forwarding) ask(ctx context.Context) (bool, error) {
 }
 
 // stillPermitted asks policy again once the user has answered, because a question may be
-// open for long: the retry of a client that takes rounds is judged anew, too. The error is
+// open for long: the retry of a client that takes rounds is judged again, too. The error is
 // that of a call which begins now.
 func (f *forwarding) stillPermitted() error {
 	if f.router.Routes() == f.routes {

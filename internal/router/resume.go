@@ -20,8 +20,8 @@ var errState = wire.Errorf(wire.CodeInvalidParams,
 // parked one.
 var roundKinds = []bridge.StateKind{bridge.UpstreamState, bridge.NoUpstreamState, bridge.Resend, bridge.Consent}
 
-// resume opens the request state with which a client sends a call once more. A call
-// without one begins anew.
+// resume opens the request state with which a client sends a call again. A call
+// without one begins from the start.
 func (f *forwarding) resume(context.Context) (bool, error) {
 	if !f.method.Rounds || !f.call.TakesRounds {
 		return false, nil

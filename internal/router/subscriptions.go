@@ -63,7 +63,7 @@ func NewSubscriptions(r *Router) *Subscriptions {
 // Subscribe subscribes the client that makes the call to a resource. deliver gets the URI of
 // the resource that has changed, which is public or a part of it, and the params of the
 // notification, which it may keep. deliver must not block. It may be called before Subscribe
-// returns, and once more while cancel runs.
+// returns, and again while cancel runs.
 //
 // The error is a *wire.Error or that of ctx. It is the same for a resource that no upstream has and
 // for one that policy refuses. cancel ends the subscription, may be called more than once, and
