@@ -41,6 +41,9 @@ func newImport() *cobra.Command {
 			if len(args) == 0 {
 				return usageError{errors.New("import needs the file of a host, such as ~/.claude.json or .vscode/mcp.json")}
 			}
+			if o.out != "" && o.env != "" && filepath.Clean(o.out) == filepath.Clean(o.env) {
+				return usageError{errors.New("-o and --env name the same file; give --env a file of its own")}
+			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
