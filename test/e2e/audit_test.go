@@ -16,8 +16,8 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// TestAuditOfArguments has the arguments of calls recorded: without what is to be left out, never with what proves who calls, and with every line in one
-// of the files, however often they are changed for others.
+// TestAuditOfArguments records the arguments of calls. Redacted arguments and credentials must not appear, and every line must be complete in one of
+// the files, also when the files are rotated.
 func TestAuditOfArguments(t *testing.T) {
 	const key, hidden, shown = "mcpgw_0123456789_of_ann", "hunter2", "plain-to-see"
 	digest := sha256.Sum256([]byte(key))
@@ -32,7 +32,7 @@ func TestAuditOfArguments(t *testing.T) {
 		"upstreams": rig.Upstreams{"e": {"command": everything[0], "args": everything[1:]}},
 	})
 	const callers, calls = 4, 25
-	padding := strings.Repeat("x", 30_000) // so that there are several files
+	padding := strings.Repeat("x", 30_000) // enough for several files
 	send := func(n int) {
 		arguments := fmt.Sprintf(`{"message":"%s %d","deep":[{"PassWord":%q,"\u0070assword":[%q]}],"headers":{"authorization":%q},"padding":%q}`, shown, n, hidden, hidden, hidden, padding)
 		if n%2 == 0 {
@@ -59,7 +59,7 @@ func TestAuditOfArguments(t *testing.T) {
 	wg.Wait()
 	files, err := filepath.Glob(file + "*")
 	if err != nil || len(files) < 3 {
-		t.Fatalf("the files are %q, %v; want several", files, err)
+		t.Fatalf("files %q, %v; want several", files, err)
 	}
 	events := map[string]int{}
 	for _, name := range files {
@@ -72,7 +72,7 @@ func TestAuditOfArguments(t *testing.T) {
 		}
 		for _, secret := range []string{key, hidden, hex.EncodeToString(digest[:])} {
 			if strings.Contains(string(data), secret) {
-				t.Errorf("%s has %s", name, secret)
+				t.Errorf("%s contains %s", name, secret)
 			}
 		}
 		for line := range strings.Lines(string(data)) {
@@ -88,9 +88,9 @@ func TestAuditOfArguments(t *testing.T) {
 		}
 	}
 	if events["decision"] != callers*calls || events["end"] != callers*calls {
-		t.Errorf("events: %v, want %d of each", events, callers*calls)
+		t.Errorf("events %v, want %d of each", events, callers*calls)
 	}
 	if out := g.Process.Output(); strings.Contains(out, key) || strings.Contains(out, hidden) || strings.Contains(out, shown) {
-		t.Error("the log has a key or an argument")
+		t.Error("the log contains a key or an argument")
 	}
 }

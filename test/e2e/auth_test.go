@@ -11,8 +11,8 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// Real clients find their way from the 401 to the metadata, to the authorization server, to a token and to a call; and from the 403 of a call that lacks
-// a scope to a token that has it. The authorization server is a real OpenID provider, which registers the clients.
+// Real clients find their way from a 401 to the metadata, the authorization server, a token and a call, and from the 403 of a missing scope to a token
+// with that scope. The authorization server is a real OpenID provider, which registers the clients.
 func TestAuthorizationWithRealProvider(t *testing.T) {
 	issuer, listen, everything := rig.OpenID(t), netns.Addr(), rig.EverythingCommand(t)
 	g := rig.StartGateway(t, rig.Config{
@@ -37,9 +37,9 @@ func TestAuthorizationWithRealProvider(t *testing.T) {
 			for _, item := range client.Decode[client.List](t, got.Steps[0]).Items {
 				names = append(names, item["name"].(string))
 			}
-			// Of what the scope leads to the list shows that it is there; nothing else of the server is.
+			// The list shows the tool that needs the scope, and no other tool of the server.
 			if strings.Join(names, " ") != "e__echo e__get-sum" {
-				t.Errorf("the list shows %q", names)
+				t.Errorf("the list contains %q", names)
 			}
 			for i, want := range map[int]string{1: "hello", 2: "5"} {
 				if text := string(client.Decode[json.RawMessage](t, got.Steps[i])); !strings.Contains(text, want) {

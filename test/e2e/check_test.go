@@ -13,7 +13,7 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// TestProbeEverything has `gateway check` look at the answers of the reference server: it calls what only reads, and finds nothing wrong.
+// TestProbeEverything runs `gateway check` on the reference server: the probe calls read-only items and finds no fault.
 func TestProbeEverything(t *testing.T) {
 	command := rig.EverythingCommand(t)
 	config := rig.Config{"upstreams": rig.Upstreams{"every": {"command": command[0], "args": command[1:], "conformance": "strict"}}}

@@ -15,8 +15,8 @@ import (
 )
 
 // TestConfirm lets users of both eras accept and decline calls that need a
-// confirmation, at servers of both eras. Where the server asks something itself
-// the consent goes on into the later rounds.
+// confirmation, at servers of both eras. If the server asks a question itself,
+// the consent covers the later rounds.
 func TestConfirm(t *testing.T) {
 	gateway := rig.StartGateway(t, rig.Config{
 		"upstreams": rig.Upstreams{
@@ -81,7 +81,7 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// TestConfirmWithRealClients asks the users of every real client, of whom some accept, some decline, and some cannot be asked.
+// TestConfirmWithRealClients asks the users of all real clients. Some users accept, some decline, and some clients cannot ask.
 func TestConfirmWithRealClients(t *testing.T) {
 	everything := rig.EverythingCommand(t)
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
@@ -119,7 +119,7 @@ func TestConfirmWithRealClients(t *testing.T) {
 					if e.Method == "elicitation/create" {
 						asked++
 						if !strings.Contains(string(e.Params), "e: may the tool e__echo be called?") || !strings.Contains(string(e.Params), secret) {
-							t.Errorf("the user is asked %s", e.Params)
+							t.Errorf("the user was asked %s", e.Params)
 						}
 					}
 				}
@@ -131,7 +131,7 @@ func TestConfirmWithRealClients(t *testing.T) {
 			outcomes[tc.outcome]++
 		}
 	}
-	// The record has every answer, and what was done after none but the accepted ones.
+	// The audit has every answer, and an execution after accepted answers only.
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -149,6 +149,6 @@ func TestConfirmWithRealClients(t *testing.T) {
 		}
 	}
 	if diff := gocmp.Diff(map[string]int{"accepted": 0, "declined": 0, "undeclared": 0, "done": 5}, outcomes); diff != "" || strings.Contains(string(data), secret) {
-		t.Errorf("the audit has other outcomes (-want +got) or an argument:\n%s%s", diff, data)
+		t.Errorf("the audit has wrong outcomes (-want +got) or an argument:\n%s%s", diff, data)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"mcpgateway/test/internal/raw"
 )
 
-// draftServer is a server by hand that implements SEP-2093, in the form of its first text or in the later one, with the answers of the draft's own
+// draftServer is a hand-written server that implements SEP-2093, in its first or in its later form. It returns the answers of the draft's
 // examples.
 type draftServer struct {
 	era     string
@@ -57,7 +57,7 @@ func startDraft(t *testing.T, era string, answers map[string]string) (*draftServ
 	return s, server.URL
 }
 
-// requests returns what the server was asked of these methods.
+// requests returns the received requests with these methods.
 func (s *draftServer) requests(methods string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// TestConfirmationOfAServerOfBothEras calls a destructive tool of a server that speaks both eras over stdio, and lists the modern one alone. Its user
-// is asked through the gateway as without it, and a refusal keeps the tool from running.
-func TestConfirmationOfAServerOfBothEras(t *testing.T) {
+// TestConfirmationByServerOfBothEras calls a destructive tool of a stdio server that supports both eras but lists the modern one only. The user is asked
+// with and without the gateway, and a refusal prevents the execution.
+func TestConfirmationByServerOfBothEras(t *testing.T) {
 	t.Parallel()
 	command := rig.Node(t, "servers/confirm.mjs")
 	config := rig.Config{"upstreams": rig.Upstreams{"db": {"command": command[0], "args": command[1:], "prefix": ""}}}
@@ -33,7 +33,7 @@ func TestConfirmationOfAServerOfBothEras(t *testing.T) {
 				outcome := user.client.Run(t, target, steps).Steps[0]
 				result := client.Decode[struct{ Content []struct{ Text string } }](t, outcome)
 				if len(result.Content) != 1 || result.Content[0].Text != user.want {
-					t.Errorf("the result is %s, want %q", outcome.Result, user.want)
+					t.Errorf("result %s, want %q", outcome.Result, user.want)
 				}
 				asked := 0
 				for _, event := range outcome.Events {

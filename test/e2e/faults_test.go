@@ -17,8 +17,8 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// TestRepairedFaults lets the strict client, at every revision that it knows, use a server that sends every fault of the corpus, through a gateway
-// that repairs: it accepts every list and every result. What has no answer is an error of the gateway that names the fault.
+// TestRepairedFaults connects the strict client, with every revision that it supports, to a server that sends every violation of the corpus, through a
+// gateway that repairs. The client accepts every list and every result. A result that cannot be repaired becomes an error that names the violation.
 func TestRepairedFaults(t *testing.T) {
 	files := faults(t)
 	server := httptest.NewServer(faulty(files))
@@ -45,7 +45,7 @@ func TestRepairedFaults(t *testing.T) {
 				}
 			}
 			for i, f := range used {
-				f.hold(t, transcript.Steps[len(kinds)+i])
+				f.check(t, transcript.Steps[len(kinds)+i])
 			}
 		})
 	}
@@ -56,15 +56,15 @@ func TestRepairedFaults(t *testing.T) {
 			"invalid_annotation", "structured_alone", "structured_missing", "structured_mismatch",
 		} {
 			if !strings.Contains(text, `mcp_gateway_nonconformance_total{kind="`+kind+`",upstream="results"}`) {
-				t.Errorf("no %s was counted", kind)
+				t.Errorf("the metric counts no %s", kind)
 			}
 		}
 	})
 }
 
-// TestOddItemsLeaveListsWhole has the strict client list, through a gateway that mends nothing, what servers with every fault of the corpus list
-// beside one without: it accepts every list, and what is right is in it.
-func TestOddItemsLeaveListsWhole(t *testing.T) {
+// TestInvalidItemsDoNotBreakLists connects the strict client to servers with every violation of the corpus and to one without, through a gateway that
+// repairs nothing. The client accepts every list and sees the valid items.
+func TestInvalidItemsDoNotBreakLists(t *testing.T) {
 	files := faults(t)
 	server := httptest.NewServer(faulty(files))
 	t.Cleanup(server.Close)
@@ -89,7 +89,7 @@ func TestOddItemsLeaveListsWhole(t *testing.T) {
 	}
 }
 
-// TestStrictClientRefusesFaults shows that the client of TestRepairedFaults is as strict as that test takes it to be.
+// TestStrictClientRefusesFaults verifies that the client of TestRepairedFaults is strict.
 func TestStrictClientRefusesFaults(t *testing.T) {
 	files := faults(t)
 	server := httptest.NewServer(faulty(files))
@@ -107,14 +107,14 @@ func TestStrictClientRefusesFaults(t *testing.T) {
 		}
 	}
 	if refused < len(steps)/2 {
-		t.Errorf("the client refuses %d of %d results", refused, len(steps))
+		t.Errorf("the client rejects %d of %d results", refused, len(steps))
 	}
 }
 
-// fault is a file of the corpus of faults.
+// fault is a file of the corpus of violations.
 type fault struct {
 	name, method, tool, sent string
-	hopeless                 bool // there is no answer, and no result that could say so
+	hopeless                 bool // neither the call nor a result can report the violation
 }
 
 // faults reads the corpus.
@@ -165,7 +165,7 @@ func (f fault) step(name, uri string) (client.Step, bool) {
 	return client.Step{}, false
 }
 
-func (f fault) hold(t *testing.T, outcome client.Outcome) {
+func (f fault) check(t *testing.T, outcome client.Outcome) {
 	t.Helper()
 	const ours = "violates the MCP specification"
 	switch e := outcome.Error; {
@@ -176,7 +176,7 @@ func (f fault) hold(t *testing.T, outcome client.Outcome) {
 	}
 }
 
-// faulty is a server by hand that sends the corpus: under /results what answers calls, under the name of a file the list that is in it.
+// faulty is a hand-written server that sends the corpus. It answers calls with the files under results, and lists with the files named for the lists.
 type faulty []fault
 
 func (s faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -234,7 +234,7 @@ func (s faulty) result(name string, m raw.Message) string {
 	return ""
 }
 
-// list returns the list of what answers with the faults of results.
+// list returns the tools or other items whose calls return the violations of results.
 func (s faulty) list(method string) string {
 	var items []string
 	for _, f := range s {
@@ -246,12 +246,12 @@ func (s faulty) list(method string) string {
 			}
 			var tool map[string]any
 			if err := json.Unmarshal([]byte(item), &tool); err != nil {
-				panic(err) // of our own file
+				panic(err) // the file is part of this repository
 			}
 			tool["name"] = f.name
 			text, err := json.Marshal(tool)
 			if err != nil {
-				panic(err) // as above
+				panic(err) // see above
 			}
 			items = append(items, string(text))
 		case (f.method == "prompts/get" || f.method == "completion/complete") && method == "prompts/list":

@@ -22,8 +22,8 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// TestGrantsOfUsersWithRealProvider has the users of one gateway grant it access to a server, which is another gateway. Both take tokens of a real OpenID
-// provider; the users open the pages in their browsers, as clients of the Go SDK of both eras ask them to.
+// TestGrantsOfUsersWithRealProvider lets the users of one gateway authorize it at a server, which is another gateway. Both gateways accept tokens of a
+// real OpenID provider. Clients of the Go SDK of both eras ask the users to open the pages in their browsers.
 func TestGrantsOfUsersWithRealProvider(t *testing.T) {
 	issuer, inside, outside, everything := rig.OpenID(t), netns.Addr(), netns.Addr(), rig.EverythingCommand(t)
 	dir := t.TempDir()
@@ -44,7 +44,7 @@ func TestGrantsOfUsersWithRealProvider(t *testing.T) {
 		"policy":    rig.Config{"default": "allow"},
 		"upstreams": rig.Upstreams{"a": {"url": inner.URL, "auth": rig.Config{"kind": "user"}}},
 	}
-	logIn(t, config, "a", "service", issuer) // by whose grant the lists are gathered
+	logIn(t, config, "a", "service", issuer) // whose grant is used for the catalog
 	outer := rig.StartGateway(t, config)
 
 	a := register(t, issuer, "http://127.0.0.1:1/callback")
@@ -70,13 +70,13 @@ func TestGrantsOfUsersWithRealProvider(t *testing.T) {
 				asked++
 				mu.Unlock()
 				if page := open(other, url); !strings.Contains(page, "for another user than the one who is logged in") {
-					t.Errorf("%s opens the link of %s, and sees %s", other, user, page)
+					t.Errorf("%s opens the link of %s and sees %s", other, user, page)
 				}
 				if page := open(user, url); !strings.Contains(page, "Access to a is granted") {
 					t.Errorf("%s sees %s", user, page)
 				}
 				if page := open(user, url); !strings.Contains(page, "has expired") {
-					t.Errorf("%s opens the link again, and sees %s", user, page)
+					t.Errorf("%s opens the link again and sees %s", user, page)
 				}
 			}
 			session := connectAs(t, era, outer.URL, a.tokens(t, user, outer.URL, "mcp").Access, give)
@@ -86,7 +86,7 @@ func TestGrantsOfUsersWithRealProvider(t *testing.T) {
 				params := &mcp.CallToolParams{Name: "a__e__echo", Arguments: map[string]any{"message": "hello"}}
 				result, err := session.CallTool(ctx, params)
 				var fault *jsonrpc.Error
-				if errors.As(err, &fault) && fault.Code == -32042 { // URLs required: a legacy client opens them and calls again
+				if errors.As(err, &fault) && fault.Code == -32042 { // URL elicitation required: a legacy client opens the URLs and retries
 					var data struct {
 						Elicitations []struct{ URL string }
 					}
@@ -110,7 +110,7 @@ func TestGrantsOfUsersWithRealProvider(t *testing.T) {
 		})
 	}
 
-	// The server saw each call come from who made it.
+	// The server saw each call with the caller's principal.
 	data, err := os.ReadFile(audit)
 	if err != nil {
 		t.Fatal(err)
@@ -131,10 +131,10 @@ func TestGrantsOfUsersWithRealProvider(t *testing.T) {
 	if len(calls) != 2 || calls["ann"] != 2 || calls["bob"] != 2 {
 		t.Errorf("calls by principal: %v", calls)
 	}
-	// No token is anywhere that it should not be. Each begins with the same three letters.
+	// No token may appear in the logs and answers. Every token begins with the same three letters.
 	for name, text := range map[string]string{"the audit": string(data), "the log of the gateway": outer.Process.Output(), "the log of the server": inner.Process.Output()} {
 		if strings.Contains(text, "eyJ") || strings.Contains(text, login.secret) {
-			t.Errorf("%s has a token or a secret", name)
+			t.Errorf("%s contains a token or a secret", name)
 		}
 	}
 	files := 0
@@ -155,16 +155,16 @@ func TestGrantsOfUsersWithRealProvider(t *testing.T) {
 		files++
 		text, err := os.ReadFile(path)
 		if strings.Contains(string(text), "eyJ") {
-			t.Errorf("%s has a token", path)
+			t.Errorf("%s contains a token", path)
 		}
 		return err
 	})
-	if err != nil || files < 4 { // a key, and three grants
+	if err != nil || files < 4 { // a key and three grants
 		t.Errorf("%d files of state, %v", files, err)
 	}
 }
 
-// connectAs connects a client of the Go SDK that sends a token, and whose user gives what a URL asks for.
+// connectAs connects a client of the Go SDK with a token. Its user authorizes the gateway when a URL asks for it.
 func connectAs(t *testing.T, era, endpoint, token string, give func(url string)) *mcp.ClientSession {
 	t.Helper()
 	options := &mcp.ClientSessionOptions{}

@@ -16,7 +16,8 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// TestLimits holds clients of both eras to the limits of rules. Who is asked something holds no place, and who is refused is told when to try again.
+// TestLimits applies the limits of rules to clients of both eras. A call that waits for its user's answer does not count as running, and a refused
+// client is told when to retry.
 func TestLimits(t *testing.T) {
 	limited := func(name, tool string, limit rig.Config) rig.Config {
 		return rig.Config{"name": name, "effect": "allow", "what": rig.Config{"tools": []string{tool}}, "limit": limit}
@@ -32,7 +33,7 @@ func TestLimits(t *testing.T) {
 	for _, era := range []string{client.Legacy, client.Modern} {
 		t.Run("a person thinks, "+era, func(t *testing.T) {
 			const people = 3
-			var thinking sync.WaitGroup // until all are being asked at once
+			var thinking sync.WaitGroup // until all users are being asked at once
 			thinking.Add(people)
 			var wg sync.WaitGroup
 			for range people {
@@ -61,7 +62,7 @@ func TestLimits(t *testing.T) {
 					}
 					defer session.Close()
 					params := &mcp.CallToolParams{Name: "old__test_elicitation", Arguments: map[string]any{"message": "Who are you?"}}
-					for { // until the question is there the call does run
+					for { // until the user is asked the call counts as running
 						result, err := session.CallTool(ctx, params)
 						if err != nil && strings.Contains(err.Error(), "Too Many Requests") && ctx.Err() == nil {
 							continue
@@ -85,7 +86,7 @@ func TestLimits(t *testing.T) {
 			}
 			params := `{"name":"old__test_image_content","arguments":{},"_meta":{` + c.Meta() + `}}`
 			var answer raw.Answer
-			for range 2 - i { // the tool is counted for, whoever calls
+			for range 2 - i { // the limit is per tool, for all callers
 				if answer, err = c.Send(t.Context(), "tools/call", params); err != nil {
 					t.Fatal(err)
 				}

@@ -16,10 +16,10 @@ import (
 // kind is one of the four lists.
 type kind struct {
 	method string
-	// id is the member that tells items apart, and how it is made public.
+	// id is the member that identifies items; public returns its public form.
 	id     string
 	public func(upstream, native string) string
-	// same are the members that must reach the client as the server sent them. Others depend on the client's revision, or are dropped by a client.
+	// same are the members that must arrive unchanged. Others depend on the client's revision, or some client drops them.
 	same []string
 }
 
@@ -38,10 +38,10 @@ func listSteps() []client.Step {
 	return steps
 }
 
-// inventory is what a server lists, by its own names, one map for each kind.
+// inventory is the content of a server's lists by native names, one map for each kind.
 type inventory []map[string]map[string]any
 
-// take asks the server itself. A server without one of the lists has nothing in it.
+// take lists a server's items without the gateway. The inventory of a missing list is empty.
 func take(t *testing.T, u upstream) inventory {
 	t.Helper()
 	var all inventory
@@ -55,13 +55,13 @@ func take(t *testing.T, u upstream) inventory {
 		all = append(all, items)
 	}
 	if len(all[0]) == 0 {
-		t.Fatalf("%s lists no tools: nothing to hold the gateway's list against", u.name)
+		t.Fatalf("%s lists no tools, so there is nothing to compare", u.name)
 	}
 	return all
 }
 
-// holdLists checks that a client's lists through the gateway are made of exactly what the servers list, under public names.
-func holdLists(t *testing.T, c client.Client, servers []upstream, inventories map[string]inventory, outcomes []client.Outcome) {
+// checkLists checks that a client's lists through the gateway contain exactly the servers' items under public names.
+func checkLists(t *testing.T, c client.Client, servers []upstream, inventories map[string]inventory, outcomes []client.Outcome) {
 	for i, k := range kinds {
 		t.Run(k.method, func(t *testing.T) {
 			native := make(map[string]map[string]map[string]any)
@@ -75,7 +75,7 @@ func holdLists(t *testing.T, c client.Client, servers []upstream, inventories ma
 	}
 }
 
-// compare returns what is wrong with a list that came through the gateway, given what each server lists by its own names.
+// compare returns the differences of a list through the gateway from the servers' own lists.
 func (k kind) compare(era string, servers []upstream, native map[string]map[string]map[string]any, items []map[string]any) []string {
 	var wrong []string
 	listed := make(map[string]map[string]any)
@@ -98,7 +98,7 @@ func (k kind) compare(era string, servers []upstream, native map[string]map[stri
 			want := native[u.name][name]
 			for _, member := range k.same {
 				if member == "outputSchema" && era == client.Legacy && !isObjectSchema(want[member]) {
-					continue // clients of the legacy era know object schemas only
+					continue // legacy clients support object schemas only
 				}
 				if diff := cmp.Diff(plain(want[member]), plain(got[member])); diff != "" {
 					wrong = append(wrong, fmt.Sprintf("%q: %s differs (-server +gateway):\n%s", public, member, diff))
@@ -120,7 +120,7 @@ func isObjectSchema(schema any) bool {
 	return ok && members["type"] == "object"
 }
 
-// plain brings values into a form in which what clients leave out when it says nothing (false, empty) does not count as a difference.
+// plain normalizes a value: members with empty or false values, which some clients omit, are removed.
 func plain(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -155,7 +155,7 @@ func plain(value any) any {
 	return value
 }
 
-// compact writes a result without spaces, so that parts of it can be looked for.
+// compact encodes a result without spaces, so that a test can search its parts.
 func compact(t *testing.T, raw json.RawMessage) string {
 	t.Helper()
 	var value any
@@ -183,15 +183,15 @@ func TestCompareLists(t *testing.T) {
 		name  string
 		era   string
 		items func() []map[string]any
-		want  []string // beginnings
+		want  []string // prefixes
 	}{
-		{"as it should be", client.Legacy, good, nil},
-		{"a schema lost", client.Modern, good, []string{`"a__get": outputSchema differs`}},
-		{"an item lost", client.Legacy, func() []map[string]any { return good()[:1] }, []string{`"b__get" is not listed`}},
-		{"an item twice", client.Legacy, func() []map[string]any { return append(good(), good()[0]) }, []string{`"a__get" is listed twice`}},
-		{"an item of nobody", client.Legacy, func() []map[string]any { return append(good(), map[string]any{"name": "a__ask"}) },
+		{"equal", client.Legacy, good, nil},
+		{"missing schema", client.Modern, good, []string{`"a__get": outputSchema differs`}},
+		{"missing item", client.Legacy, func() []map[string]any { return good()[:1] }, []string{`"b__get" is not listed`}},
+		{"duplicate item", client.Legacy, func() []map[string]any { return append(good(), good()[0]) }, []string{`"a__get" is listed twice`}},
+		{"unknown item", client.Legacy, func() []map[string]any { return append(good(), map[string]any{"name": "a__ask"}) },
 			[]string{`"a__ask" is listed, but no server has it`}},
-		{"a member changed", client.Legacy, func() []map[string]any {
+		{"changed member", client.Legacy, func() []map[string]any {
 			items := good()
 			items[0]["inputSchema"] = map[string]any{"type": "object", "required": []any{"y"}}
 			return items

@@ -17,8 +17,8 @@ import (
 
 var loginURL = regexp.MustCompile(`(?m)^  (http://\S+)$`)
 
-// A server that wants tokens of a real OpenID provider, which is a gateway, stands behind a gateway whose user has logged in: it finds the provider by what
-// the server says, registers there, and comes back with a token for that server.
+// TestLoginWithRealProvider puts a gateway whose user has logged in before a server, which is another gateway and requires tokens of a real OpenID
+// provider. The gateway finds the provider by the server's metadata, registers there, and gets a token for that server.
 func TestLoginWithRealProvider(t *testing.T) {
 	issuer, listen, everything := rig.OpenID(t), netns.Addr(), rig.EverythingCommand(t)
 	inner := rig.StartGateway(t, rig.Config{
@@ -47,7 +47,7 @@ func TestLoginWithRealProvider(t *testing.T) {
 	}
 }
 
-// logIn gives the grant of this machine's user for an upstream, with the real command and the browser of a user.
+// logIn authorizes an upstream for this machine's user, with the real command and a browser.
 func logIn(t *testing.T, config rig.Config, upstream, user, issuer string) {
 	t.Helper()
 	p := process.Start(t, process.Options{Name: "gateway login", Args: rig.LoginCommand(t, config, upstream)})
@@ -64,7 +64,7 @@ func logIn(t *testing.T, config rig.Config, upstream, user, issuer string) {
 	page, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	if err != nil || !strings.Contains(string(page), "Access to "+upstream+" is granted") {
-		t.Fatalf("the browser ends at %s %s, %v", resp.Status, page, err)
+		t.Fatalf("the browser stops at %s %s, %v", resp.Status, page, err)
 	}
 	select {
 	case <-p.Exited():
@@ -72,6 +72,6 @@ func logIn(t *testing.T, config rig.Config, upstream, user, issuer string) {
 		t.Fatal("gateway login does not end")
 	}
 	if !strings.Contains(p.Output(), "Access to "+upstream+" is granted.") {
-		t.Fatalf("gateway login says %s", p.Output())
+		t.Fatalf("gateway login prints %s", p.Output())
 	}
 }

@@ -25,11 +25,11 @@ func TestClients(t *testing.T) {
 			steps, checks := plan(c, servers)
 			transcript := c.Run(t, target, append(listSteps(), steps...))
 			if transcript.Connect != nil {
-				t.Run("connect", func(t *testing.T) { holdConnect(t, c, target, *transcript.Connect) })
+				t.Run("connect", func(t *testing.T) { checkConnect(t, c, target, *transcript.Connect) })
 			}
-			holdLists(t, c, servers, inventories, transcript.Steps[:len(kinds)])
+			checkLists(t, c, servers, inventories, transcript.Steps[:len(kinds)])
 			for i, outcome := range transcript.Steps[len(kinds):] {
-				t.Run(checks[i].name, func(t *testing.T) { checks[i].hold(t, outcome) })
+				t.Run(checks[i].name, func(t *testing.T) { checks[i].verify(t, outcome) })
 			}
 		})
 	}
@@ -39,15 +39,15 @@ func TestClients(t *testing.T) {
 	for _, c := range []client.Client{client.V1(), client.GoSDK(client.Legacy)} {
 		use(c.Name()+" over HTTP+SSE", c, client.Target{SSE: gateway.SSE})
 	}
-	// On stdio each client starts a gateway of its own, and that its own servers.
+	// On stdio each client starts its own gateway, which starts its own servers.
 	command := rig.StdioCommand(t, rig.Config{"upstreams": config})
 	for _, c := range []client.Client{client.V1(), client.V2(client.Modern), client.GoSDK(client.Legacy)} {
 		use(c.Name()+" over stdio", c, client.Target{Command: command})
 	}
 }
 
-// TestServersThemselves does every exercise without the gateway, so that what fails in TestClients and not here is the gateway.
-func TestServersThemselves(t *testing.T) {
+// TestServersWithoutGateway runs every exercise without the gateway. An exercise that fails only in TestClients is a fault of the gateway.
+func TestServersWithoutGateway(t *testing.T) {
 	for _, u := range upstreams(t) {
 		t.Run(u.name, func(t *testing.T) {
 			t.Parallel()
@@ -57,23 +57,23 @@ func TestServersThemselves(t *testing.T) {
 				steps = append(steps, e.step)
 			}
 			for i, outcome := range u.asker.Run(t, u.target, steps).Steps {
-				holdResult(t, u.exercises[i], "", outcome)
+				checkResult(t, u.exercises[i], "", outcome)
 			}
 		})
 	}
 }
 
-// check is what is expected of one step.
+// check is the expected outcome of one step.
 type check struct {
-	name string
-	hold func(*testing.T, client.Outcome)
+	name   string
+	verify func(*testing.T, client.Outcome)
 }
 
-// plan puts together what a client does after it has listed.
+// plan returns a client's steps after the lists.
 func plan(c client.Client, servers []upstream) ([]client.Step, []check) {
 	var steps []client.Step
 	var checks []check
-	slow := !c.Can("completion/complete") // the inspector: a process for every step, and no completion
+	slow := !c.Can("completion/complete") // the inspector starts a process for every step and has no completion
 	for _, u := range servers {
 		for _, e := range u.exercises {
 			if !c.Can(e.step.Method) || slow && !e.essential {
@@ -81,8 +81,8 @@ func plan(c client.Client, servers []upstream) ([]client.Step, []check) {
 			}
 			steps = append(steps, publicly(u.name, e.step))
 			checks = append(checks, check{
-				name: fmt.Sprintf("%s %s %v", u.name, e.step.Method, subject(e.step)),
-				hold: func(t *testing.T, outcome client.Outcome) { holdResult(t, e, publicURI(u.name, ""), outcome) },
+				name:   fmt.Sprintf("%s %s %v", u.name, e.step.Method, subject(e.step)),
+				verify: func(t *testing.T, outcome client.Outcome) { checkResult(t, e, publicURI(u.name, ""), outcome) },
 			})
 		}
 	}
@@ -91,7 +91,7 @@ func plan(c client.Client, servers []upstream) ([]client.Step, []check) {
 	}
 	for _, r := range refusals(c) {
 		steps = append(steps, r.step)
-		checks = append(checks, check{name: "refused: " + r.name, hold: func(t *testing.T, outcome client.Outcome) {
+		checks = append(checks, check{name: "refused: " + r.name, verify: func(t *testing.T, outcome client.Outcome) {
 			if outcome.Error == nil || outcome.Error.Code != r.code {
 				t.Errorf("error %+v, result %s; want error %d", outcome.Error, outcome.Result, r.code)
 			}
@@ -99,7 +99,7 @@ func plan(c client.Client, servers []upstream) ([]client.Step, []check) {
 	}
 	if c.Can("ping") {
 		steps = append(steps, client.Step{Method: "ping"})
-		checks = append(checks, check{name: "ping", hold: func(t *testing.T, outcome client.Outcome) {
+		checks = append(checks, check{name: "ping", verify: func(t *testing.T, outcome client.Outcome) {
 			if outcome.Error != nil {
 				t.Errorf("error %+v", outcome.Error)
 			}
@@ -108,7 +108,7 @@ func plan(c client.Client, servers []upstream) ([]client.Step, []check) {
 	return steps, checks
 }
 
-// subject is what a step is about, for the test's name.
+// subject returns the item of a step, for the test's name.
 func subject(step client.Step) any {
 	for _, member := range []string{"name", "uri", "ref"} {
 		if value, ok := step.Params[member]; ok {
@@ -118,8 +118,8 @@ func subject(step client.Step) any {
 	return ""
 }
 
-// holdResult checks the result of an exercise, in which uriPrefix stands before every URI.
-func holdResult(t *testing.T, e exercise, uriPrefix string, outcome client.Outcome) {
+// checkResult checks the result of an exercise. uriPrefix is the prefix of its public URIs.
+func checkResult(t *testing.T, e exercise, uriPrefix string, outcome client.Outcome) {
 	t.Helper()
 	if outcome.Error != nil {
 		t.Errorf("%s %v: error %d: %s %s", outcome.Method, subject(e.step), outcome.Error.Code, outcome.Error.Message, outcome.Error.Data)
@@ -128,7 +128,7 @@ func holdResult(t *testing.T, e exercise, uriPrefix string, outcome client.Outco
 	result := compact(t, outcome.Result)
 	for _, want := range e.want {
 		if want := strings.ReplaceAll(want, uriMark, uriPrefix); !strings.Contains(result, want) {
-			t.Errorf("%s %v: no %s in %s", outcome.Method, subject(e.step), want, result)
+			t.Errorf("%s %v: %s is missing in %s", outcome.Method, subject(e.step), want, result)
 		}
 	}
 	if len(outcome.Progress) != e.step.Progress {
@@ -136,8 +136,8 @@ func holdResult(t *testing.T, e exercise, uriPrefix string, outcome client.Outco
 	}
 }
 
-// holdConnect checks what the gateway says of itself.
-func holdConnect(t *testing.T, c client.Client, target client.Target, connect client.Outcome) {
+// checkConnect checks the gateway's description of itself.
+func checkConnect(t *testing.T, c client.Client, target client.Target, connect client.Outcome) {
 	said := client.Decode[struct {
 		ProtocolVersion string                    `json:"protocolVersion"`
 		Capabilities    map[string]map[string]any `json:"capabilities"`
@@ -145,7 +145,7 @@ func holdConnect(t *testing.T, c client.Client, target client.Target, connect cl
 	}](t, connect)
 	want := map[string]string{client.Legacy: "2025-11-25", client.Modern: "2026-07-28"}[c.Era()]
 	if c == client.V1() && target.URL == "" {
-		want = "" // this client does not say it then
+		want = "" // this client does not report it then
 	}
 	if said.ProtocolVersion != want {
 		t.Errorf("revision %q, want %q", said.ProtocolVersion, want)
@@ -156,11 +156,11 @@ func holdConnect(t *testing.T, c client.Client, target client.Target, connect cl
 		}
 	}
 	if target.Command != nil {
-		return // a gateway that has just been started does not wait for its servers before it introduces itself
+		return // a gateway that was just started answers initialize before its servers are ready
 	}
 	for _, upstream := range []string{"everything", "everything-http", "everything-sse"} {
 		if !strings.Contains(said.Instructions, upstream) {
-			t.Errorf("the instructions do not name %s, which has some: %q", upstream, said.Instructions)
+			t.Errorf("the instructions do not include those of %s: %q", upstream, said.Instructions)
 		}
 	}
 }
@@ -176,17 +176,17 @@ func refusals(c client.Client) []refusal {
 	tool := func(name string) client.Step {
 		return client.Step{Method: "tools/call", Params: map[string]any{"name": name, "arguments": map[string]any{}}}
 	}
-	// A resource that is not there has a code of its own in the legacy era (spec 2025-11-25, server/resources).
+	// A missing resource has a special code in the legacy era (spec 2025-11-25, server/resources).
 	notFound := map[string]int{client.Legacy: -32002, client.Modern: -32602}[c.Era()]
 	if c == client.V2(client.Legacy) {
-		notFound = -32602 // this client takes -32002 and reports it as the modern era's code
+		notFound = -32602 // this client reports -32002 as the code of the modern era
 	}
 	return []refusal{
-		{"a tool that no upstream has", tool("everything__no-such-tool"), -32602},
-		{"a tool by its native name", tool("get-sum"), -32602},
-		{"a tool of an upstream that is not there", tool("nobody__get-sum"), -32602},
-		{"a prompt that no upstream has", client.Step{Method: "prompts/get", Params: map[string]any{"name": "everything__no-such-prompt"}}, -32602},
-		{"a resource by its native URI", client.Step{Method: "resources/read", Params: map[string]any{"uri": "demo://resource/dynamic/text/7"}}, notFound},
-		{"a resource of an upstream that is not there", client.Step{Method: "resources/read", Params: map[string]any{"uri": "nobody+demo://resource/dynamic/text/7"}}, notFound},
+		{"unknown tool", tool("everything__no-such-tool"), -32602},
+		{"native name of a tool", tool("get-sum"), -32602},
+		{"tool of an unknown upstream", tool("nobody__get-sum"), -32602},
+		{"unknown prompt", client.Step{Method: "prompts/get", Params: map[string]any{"name": "everything__no-such-prompt"}}, -32602},
+		{"native URI of a resource", client.Step{Method: "resources/read", Params: map[string]any{"uri": "demo://resource/dynamic/text/7"}}, notFound},
+		{"resource of an unknown upstream", client.Step{Method: "resources/read", Params: map[string]any{"uri": "nobody+demo://resource/dynamic/text/7"}}, notFound},
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// pemFile writes blocks into a file, and returns its path.
+// pemFile writes PEM blocks to a file and returns its path.
 func pemFile(t *testing.T, dir, name string, blocks ...[]byte) string {
 	t.Helper()
 	file := filepath.Join(dir, name)
@@ -35,23 +35,23 @@ func pemFile(t *testing.T, dir, name string, blocks ...[]byte) string {
 	return file
 }
 
-// served returns the keys of a configuration's tls for an authority, whose clients it trusts.
-func served(t *testing.T, dir string, ca *gatewaytest.Authority) rig.Config {
+// serverTLS returns the tls section of a configuration with a certificate of ca, which also signs accepted client certificates.
+func serverTLS(t *testing.T, dir string, ca *gatewaytest.Authority) rig.Config {
 	cert, key := ca.Server()
 	return rig.Config{
 		"cert": pemFile(t, dir, "cert.pem", cert), "key": pemFile(t, dir, "key.pem", key), "client_ca": pemFile(t, dir, "ca.pem", ca.PEM()),
 	}
 }
 
-// holder is somebody with a certificate, a key, both or neither.
+// holder is a client with a certificate, a key, both or neither.
 type holder struct {
 	name string
 	cert *tls.Certificate
 	key  string
-	who  string // whom the gateway takes them for, "" for a refusal
+	who  string // expected principal, "" for a refusal
 }
 
-// transport sends the key.
+// transport returns a transport that sends the key.
 func (h holder) transport(base *http.Transport) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		if h.key != "" {
@@ -66,20 +66,20 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestMutualTLS has clients of the Go SDK and curl prove by certificates who they are, to a gateway that takes API keys too.
+// TestMutualTLS authenticates clients of the Go SDK and curl with certificates, at a gateway that also accepts API keys.
 func TestMutualTLS(t *testing.T) {
 	const key = "mcpgw_of_a_robot_0123456789"
 	dir, ca, other := t.TempDir(), gatewaytest.NewAuthority(t), gatewaytest.NewAuthority(t)
 	digest := sha256.Sum256([]byte(key))
 	everything := rig.EverythingCommand(t)
-	// Each of them may use one tool that has their name in the rule: what the list shows says who they are.
+	// Each principal may use one tool, so the list identifies the principal.
 	tools := map[string]string{"agent-7": "e__echo", "db.internal": "e__get-sum", "pay": "e__get-env", "ann@corp.example": "e__get-tiny-image", "robot": "e__get-annotated-message"}
 	var rules []rig.Config
 	for subject, tool := range tools {
 		rules = append(rules, rig.Config{"name": fmt.Sprintf("rule-%d", len(rules)), "effect": "allow", "who": rig.Config{"subjects": []string{subject}}, "what": rig.Config{"tools": []string{tool}}})
 	}
 	g := rig.StartGateway(t, rig.Config{
-		"tls": served(t, dir, ca),
+		"tls": serverTLS(t, dir, ca),
 		"auth": rig.Config{
 			"mode":     []string{"api-key", "mtls"},
 			"api_keys": []rig.Config{{"id": "robot", "sha256": hex.EncodeToString(digest[:])}},
@@ -105,15 +105,15 @@ func TestMutualTLS(t *testing.T) {
 		{"e-mail address", cert(ca, func(c *x509.Certificate) { c.EmailAddresses = []string{"ann@corp.example"} }), "", "ann@corp.example"},
 		{"key", nil, key, "robot"},
 		{"nothing", nil, "", ""},
-		{"key of nobody", nil, "mcpgw_wrong", ""},
+		{"unknown key", nil, "mcpgw_wrong", ""},
 		{"certificate and key", cert(ca, cn("agent-7")), key, ""},
-		{"name of nobody", cert(ca, cn("stranger")), "", ""},
-		{"name of nobody, and a key", cert(ca, cn("stranger")), key, "robot"},
+		{"unknown name", cert(ca, cn("stranger")), "", ""},
+		{"unknown name and a key", cert(ca, cn("stranger")), key, "robot"},
 		{"another authority", cert(other, cn("agent-7")), "", ""},
 		{"expired", cert(ca, func(c *x509.Certificate) {
 			c.Subject.CommonName, c.NotBefore, c.NotAfter = "agent-7", time.Now().Add(-2*time.Hour), time.Now().Add(-time.Minute)
 		}), "", ""},
-		{"not yet", cert(ca, func(c *x509.Certificate) {
+		{"not yet valid", cert(ca, func(c *x509.Certificate) {
 			c.Subject.CommonName, c.NotBefore, c.NotAfter = "agent-7", time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
 		}), "", ""},
 		{"certificate of a server", cert(ca, func(c *x509.Certificate) {
@@ -125,7 +125,7 @@ func TestMutualTLS(t *testing.T) {
 			t.Run("Go SDK "+era+", "+h.name, func(t *testing.T) {
 				conf := &tls.Config{RootCAs: ca.Pool()}
 				if h.cert != nil {
-					// What the server says of authorities that it trusts is not looked at: an attacker sends what they have.
+					// The client ignores the server's list of trusted authorities, as an attacker would.
 					conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return h.cert, nil }
 				}
 				connections := &http.Transport{TLSClientConfig: conf}
@@ -133,9 +133,9 @@ func TestMutualTLS(t *testing.T) {
 				got, err := toolsOf(t, era, endpoint, h.transport(connections))
 				switch {
 				case h.who == "" && err == nil:
-					t.Errorf("is let in, and sees %q", got)
+					t.Errorf("the client is accepted and sees %q", got)
 				case h.who != "" && (err != nil || strings.Join(got, " ") != tools[h.who]):
-					t.Errorf("sees %q, %v; want what %s sees", got, err, h.who)
+					t.Errorf("the client sees %q, %v; want the tools of %s", got, err, h.who)
 				}
 			})
 		}
@@ -162,7 +162,7 @@ func TestMutualTLS(t *testing.T) {
 			at := strings.LastIndexByte(out, '\n')
 			body, status := out[:max(at, 0)], out[at+1:]
 			refusal := "401"
-			if h.cert != nil && h.key != "" { // two proofs
+			if h.cert != nil && h.key != "" { // two credentials
 				refusal = "400"
 			}
 			switch {

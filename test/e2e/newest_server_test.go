@@ -12,10 +12,10 @@ import (
 	"mcpgateway/test/internal/raw"
 )
 
-// newest is a server by hand that sends what only the newest revision knows, whatever the client's revision is.
+// newest is a hand-written server that sends features of the newest revision, whatever the client's revision is.
 type newest struct{ era string }
 
-// What the lists hold.
+// The content of the lists.
 var newestLists = map[string]string{
 	"tools/list": `"tools":[
 		{"name":"plain","title":"T","icons":[{"src":"data:,","sizes":["any"],"theme":"dark"}],"annotations":{"title":"A","readOnlyHint":true},"inputSchema":{"type":"object"},"_meta":{"a/b":1}},
@@ -36,7 +36,7 @@ const (
 	newestLink  = `{"type":"resource_link","uri":"new:thing","name":"thing","title":"T","description":"D","mimeType":"text/plain","size":3,"icons":[{"src":"data:,"}]}`
 )
 
-// What calls of tools, prompts and resources of these names are answered.
+// The results of tools, prompts and resources by name.
 var newestResults = map[string]string{
 	"tools/call plain":         `"content":[{"type":"text","text":"plain"}]`,
 	"tools/call list":          `"content":[{"type":"text","text":"[1, 2]"}],"structuredContent":[1,2]`,
@@ -50,7 +50,7 @@ var newestResults = map[string]string{
 	"resources/read new:thing": `"contents":[{"uri":"new:thing","mimeType":"text/plain","text":"thing","name":"thing","resourceType":"document","_meta":{"a/b":1}}]`,
 }
 
-// newestNote comes before the result of a call that asks for progress.
+// newestNote precedes the result of a call that asks for progress.
 const newestNote = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":TOKEN,"progress":1,"message":"half"}}`
 
 // startNewest runs the server and returns its URL.
@@ -93,7 +93,7 @@ func (s newest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, "data: "+response+"\n\n")
 }
 
-// result returns the result for a request, "" when there is none.
+// result returns the result for a request, "" for an unknown request.
 func (s newest) result(m raw.Message) string {
 	const capabilities = `"capabilities":{"tools":{},"prompts":{},"resources":{}}`
 	envelope := ""
@@ -123,7 +123,7 @@ func (s newest) result(m raw.Message) string {
 	return ""
 }
 
-// progressToken returns the text of the token of a call that asks for progress, "" when it does not.
+// progressToken returns the text of the progress token of a call, "" without one.
 func progressToken(m raw.Message) string {
 	var params struct {
 		Meta struct {

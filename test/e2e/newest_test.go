@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOlderRevisions lets the strict client use, at every revision that it knows, servers of both eras that send what only the newest revision
-// knows: it accepts every list and every result.
+// TestOlderRevisions connects the strict client, with every revision that it supports, to servers of both eras that send features of the newest
+// revision. The client accepts every list and every result.
 func TestOlderRevisions(t *testing.T) {
 	gateway := rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{
 		"modern": {"url": startNewest(t, client.Modern)},
@@ -31,7 +31,7 @@ func TestOlderRevisions(t *testing.T) {
 			}
 			transcript := client.V1At(revision).Run(t, client.Target{URL: gateway.URL}, steps)
 			if said := client.Decode[struct{ ProtocolVersion string }](t, *transcript.Connect); said.ProtocolVersion != revision {
-				t.Fatalf("the revision is %q", said.ProtocolVersion)
+				t.Fatalf("revision %q", said.ProtocolVersion)
 			}
 			for i, items := range []int{16, 2, 2, 2} {
 				if got := client.Decode[client.List](t, transcript.Steps[i]).Items; len(got) != items {
@@ -39,7 +39,7 @@ func TestOlderRevisions(t *testing.T) {
 				}
 			}
 			for i, check := range checks {
-				check.hold(t, transcript.Steps[len(kinds)+i])
+				check.check(t, transcript.Steps[len(kinds)+i])
 			}
 		})
 	}
@@ -47,13 +47,13 @@ func TestOlderRevisions(t *testing.T) {
 		text := metrics(t, gateway)
 		for _, kind := range []string{"audio", "resource_link", "structured_content", "output_schema", "boolean_schema", "task_required"} {
 			if !strings.Contains(text, `mcp_gateway_downlevelled_total{kind="`+kind+`"}`) {
-				t.Errorf("no %s was counted", kind)
+				t.Errorf("the metric counts no %s", kind)
 			}
 		}
 	})
 }
 
-// TestStrictClientRefusesTheNewest shows that the client of TestOlderRevisions is as strict as that test takes it to be.
+// TestStrictClientRefusesTheNewest verifies that the client of TestOlderRevisions is strict.
 func TestStrictClientRefusesTheNewest(t *testing.T) {
 	target := client.Target{URL: startNewest(t, client.Legacy)}
 	tool := func(name string) client.Step {
@@ -67,13 +67,13 @@ func TestStrictClientRefusesTheNewest(t *testing.T) {
 	}
 }
 
-// newestCheck is a request and what is in its result, as the client shows it.
+// newestCheck is a request and its expected result, as the client reports it.
 type newestCheck struct {
 	step client.Step
 	want string
 }
 
-func (c newestCheck) hold(t *testing.T, outcome client.Outcome) {
+func (c newestCheck) check(t *testing.T, outcome client.Outcome) {
 	t.Helper()
 	name := outcome.Method + " " + subject(c.step).(string)
 	if outcome.Error != nil {
@@ -88,7 +88,7 @@ func (c newestCheck) hold(t *testing.T, outcome client.Outcome) {
 	}
 }
 
-// newestChecks are the calls of one upstream and their results at a revision.
+// newestChecks returns the calls of one upstream and their results at a revision.
 func newestChecks(upstream, revision string) []newestCheck {
 	thing := publicURI(upstream, "new:thing")
 	audio := `{"data":"UklGRiQA","mimeType":"audio/wav","type":"audio"}`
@@ -123,13 +123,13 @@ func newestChecks(upstream, revision string) []newestCheck {
 			`{"contents":[{"_meta":{"a/b":1},"mimeType":"text/plain","text":"thing","uri":"` + thing + `"}]}`,
 		},
 	}
-	if revision < "2025-11-25" { // where the client knows tasks, it calls this tool in their way only
+	if revision < "2025-11-25" { // a client that supports tasks calls this tool only as a task
 		checks = append(checks, tool("task", text("task")))
 	}
 	return checks
 }
 
-// metrics returns the page of the gateway's metrics.
+// metrics returns the gateway's metrics in text format.
 func metrics(t *testing.T, gateway *rig.Gateway) string {
 	t.Helper()
 	scraper := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}

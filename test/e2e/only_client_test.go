@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOnlyClient has a host start the gateway for itself in front of a server that offers tools by what its client declares, and asks for its roots.
-// The server sees the client as it does without the gateway, and runs as one process, whatever `session` says.
+// TestOnlyClient lets a host start the gateway in front of a server that offers tools by its client's capabilities and asks for its roots. The server
+// sees the same client as without the gateway, and runs as one process, whatever the value of `session` is.
 func TestOnlyClient(t *testing.T) {
 	t.Parallel()
 	call := func(name string, arguments map[string]any) client.Step {

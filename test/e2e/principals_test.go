@@ -13,7 +13,7 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// keyed sends a key with every request.
+// keyed is a transport that sends a key with every request.
 type keyed struct {
 	*http.Transport
 	key string
@@ -34,8 +34,8 @@ func withKeys(prefix string) rig.Config {
 	return rig.Config{"mode": "api-key", "api_keys": keys}
 }
 
-// TestListsOfPrincipals puts a gateway before another one that lets in ann and bob, each with tools of their own, and nobody else, the gateway before it
-// neither. Through that one they see and use what they do without it.
+// TestListsOfPrincipals puts a gateway before another one that accepts only ann and bob, each with different tools. The second gateway rejects the
+// first gateway's own requests. Through the first gateway ann and bob see and use the same tools as without it.
 func TestListsOfPrincipals(t *testing.T) {
 	everything := rig.EverythingCommand(t)
 	rule := func(who, tool string) rig.Config {

@@ -13,12 +13,12 @@ import (
 	"testing"
 )
 
-// app is an application that is registered with a real OpenID provider.
+// app is an application that is registered at a real OpenID provider.
 type app struct {
 	issuer, id, secret, redirect string
 }
 
-// register registers an application, which proves with a secret who it is.
+// register registers an application with a client secret.
 func register(t *testing.T, issuer, redirect string) app {
 	t.Helper()
 	doc, err := json.Marshal(map[string]any{
@@ -36,13 +36,13 @@ func register(t *testing.T, issuer, redirect string) app {
 	return app{issuer, got.ID, got.Secret, redirect}
 }
 
-// tokens are what the provider gives a user of the application.
+// tokens are the tokens of a user of the application.
 type tokens struct {
 	Access string `json:"access_token"`
 	ID     string `json:"id_token"`
 }
 
-// tokens logs a user in, who agrees to scopes at a resource, "" for none.
+// tokens logs a user in. The user consents to scopes at a resource; "" for none.
 func (a app) tokens(t *testing.T, user, resource, scope string) tokens {
 	t.Helper()
 	verifier := rand.Text() + rand.Text()
@@ -80,7 +80,7 @@ func (a app) tokens(t *testing.T, user, resource, scope string) tokens {
 	return got
 }
 
-// browserOf is the browser of a user, with cookies of its own, in which they log in at a provider.
+// browserOf returns the browser of a user, with its own cookies, who logs in at a provider.
 func browserOf(t *testing.T, user, issuer string) *http.Client {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -89,7 +89,7 @@ func browserOf(t *testing.T, user, issuer string) *http.Client {
 	}
 	connections := &http.Transport{DisableKeepAlives: true}
 	return &http.Client{Jar: jar, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
-		if len(via) > 30 { // a login and a consent, each with some steps
+		if len(via) > 30 { // a login and a consent take several redirects each
 			return errors.New("too many redirects")
 		}
 		return nil
@@ -97,7 +97,7 @@ func browserOf(t *testing.T, user, issuer string) *http.Client {
 		if strings.HasPrefix(r.URL.String(), issuer+"/auth?") {
 			r = r.Clone(r.Context())
 			q := r.URL.Query()
-			q.Set("login_hint", user) // which the provider takes for a login
+			q.Set("login_hint", user) // the provider accepts the hint as a login
 			r.URL.RawQuery = q.Encode()
 		}
 		return connections.RoundTrip(r)

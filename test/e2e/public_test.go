@@ -6,14 +6,14 @@ import (
 	"mcpgateway/test/internal/client"
 )
 
-// Names and URIs as the gateway's clients see them, written down here a second time on purpose: these are promises to users, and a test that asked
-// the gateway's own code would follow any change to it.
+// These functions build public names and URIs without the gateway's code, on purpose: the names are promises to users, and a test that used the
+// gateway's code would follow any change of it.
 
 func publicName(upstream, native string) string { return upstream + "__" + native }
 
 func publicURI(upstream, native string) string { return upstream + "+" + native }
 
-// publicly turns a step in a server's own names into the step that means the same through the gateway.
+// publicly translates a step with native names into the same step through the gateway.
 func publicly(upstream string, step client.Step) client.Step {
 	step.Params = maps.Clone(step.Params)
 	rename(upstream, step.Params)
@@ -34,5 +34,5 @@ func rename(upstream string, members map[string]any) {
 	}
 }
 
-// uriMark stands before the URIs in the wanted text of an exercise, for whatever the gateway puts there.
+// uriMark marks the place of a URI prefix in the expected text of an exercise.
 const uriMark = "@@"

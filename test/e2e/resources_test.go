@@ -22,16 +22,16 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// resourceClient sends requests of any method, one after another, and returns what came of each.
+// resourceClient sends requests of any method, one after another, and returns their outcomes.
 type resourceClient func(t *testing.T, steps []client.Step) []resourceOutcome
 
-// resourceOutcome is a result without what the client's era demands of every result, or an error.
+// resourceOutcome is an error, or a result without the members that the client's era adds.
 type resourceOutcome struct {
 	result map[string]any
 	fault  *raw.Fault
 }
 
-// resourceClients are clients that know nothing of SEP-2093 and show whatever comes: one by hand for each era, and those of the TypeScript SDK.
+// resourceClients returns clients without support for SEP-2093 that show every member: a hand-written one for each era, and those of the TypeScript SDK.
 func resourceClients(url string) map[string]resourceClient {
 	clients := map[string]resourceClient{}
 	for era, revision := range map[string]string{client.Legacy: raw.Legacy, client.Modern: raw.Modern} {
@@ -87,7 +87,7 @@ func sendByHand(t *testing.T, c *raw.Client, step client.Step) resourceOutcome {
 	return resourceOutcome{result: bare(result)}
 }
 
-// bare is a result without what the client's era demands of every result.
+// bare removes the members that the client's era adds to every result.
 func bare(result map[string]any) map[string]any {
 	for _, name := range []string{"resultType", "ttlMs", "cacheScope", "_meta"} {
 		delete(result, name)
@@ -95,7 +95,7 @@ func bare(result map[string]any) map[string]any {
 	return result
 }
 
-// results sends the steps and returns the results; it fails the test when one is an error.
+// results sends the steps and returns the results. It fails the test if one is an error.
 func (c resourceClient) results(t *testing.T, steps ...client.Step) []map[string]any {
 	t.Helper()
 	var out []map[string]any
@@ -108,7 +108,7 @@ func (c resourceClient) results(t *testing.T, steps ...client.Step) []map[string
 	return out
 }
 
-// about is a request about one resource.
+// about returns a request about one resource.
 func about(method, uri string) client.Step {
 	return client.Step{Method: method, Params: map[string]any{"uri": uri}}
 }
@@ -131,14 +131,14 @@ func uris(list any) []string {
 	return out
 }
 
-// A server that knows nothing of SEP-2093 answers through the gateway as the draft says.
+// The gateway adds the draft's answers for a server without support for SEP-2093.
 func TestResourcesOfEverything(t *testing.T) {
 	args := rig.EverythingCommand(t)
 	gateway := rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{
 		"everything": {"command": args[0], "args": args[1:]},
 	}})
 	const folder = "everything+demo://resource/static/document"
-	// The first of its documents, of which the list is known from the server itself.
+	// The first document in the folder. The server's own list names it.
 	const uri, dynamic, missing = folder + "/architecture.md", "everything+demo://resource/dynamic/blob/7", "everything+demo://missing"
 	for name, c := range resourceClients(gateway.URL) {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestResourcesOfEverything(t *testing.T) {
 				}
 			}
 			if item["name"] == nil || item["description"] == nil {
-				t.Fatalf("the list has %v", got[0])
+				t.Fatalf("the list contains %v", got[0])
 			}
 
 			read := objects(got[1]["contents"])
@@ -171,31 +171,31 @@ func TestResourcesOfEverything(t *testing.T) {
 
 			described, _ := got[3]["resource"].(map[string]any)
 			if described["uri"] != dynamic || described["name"] != "Dynamic Blob Resource" || described["uriTemplate"] != nil {
-				t.Errorf("what a template describes: %v", described)
+				t.Errorf("resource of a template: %v", described)
 			}
 			blob := objects(got[4]["contents"])[0]
 			data, err := base64.StdEncoding.DecodeString(fmt.Sprint(blob["blob"]))
 			if err != nil || blob["size"] != float64(len(data)) || blob["name"] != described["name"] {
-				t.Errorf("what a template describes, read: %v, %v", blob, err)
+				t.Errorf("content of a resource of a template: %v, %v", blob, err)
 			}
 			if children := uris(got[5]["resources"]); !slices.Equal(children, uris(got[0]["resources"])) || len(children) < 2 {
-				t.Errorf("the children of the folder are %q", children)
+				t.Errorf("children of the folder: %q", children)
 			}
 
 			code := -32602
-			if strings.HasSuffix(name, "v1") || name == "by hand, legacy" { // the second generation turns the code of the legacy era into this one
+			if strings.HasSuffix(name, "v1") || name == "by hand, legacy" { // the second generation translates the legacy code into this one
 				code = -32002
 			}
 			for i, o := range c(t, []client.Step{about("resources/metadata", missing), about("resources/list", missing)}) {
 				if o.fault == nil || o.fault.Code != code || !strings.Contains(string(o.fault.Data), missing) {
-					t.Errorf("step %d, of what is missing: %v", i, o.fault)
+					t.Errorf("step %d about a missing resource: %v", i, o.fault)
 				}
 			}
 		})
 	}
 }
 
-// Files that the server of TestCollections has in its folder: more than one page of a list.
+// The number of files in the folder of TestCollections: more than one page of a list.
 const manyFiles = 1200
 
 // fileServer serves a folder of small files and a report in two formats as resources, with the Go SDK.
@@ -225,7 +225,7 @@ func fileServer(t *testing.T, stateless bool) string {
 	return server.URL
 }
 
-// A folder is a collection with children in pages, and a document has formats.
+// A folder is a collection with children in pages, and a document has several formats.
 func TestCollections(t *testing.T) {
 	for _, era := range []string{client.Legacy, client.Modern} {
 		t.Run(era+" server", func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestCollections(t *testing.T) {
 	}
 }
 
-// A server that implements the draft, in either of its forms, is passed through but for URIs.
+// The gateway changes only the URIs of a server that implements the draft, in both forms.
 func TestDraftPassesThrough(t *testing.T) {
 	for form, answers := range map[string]map[string]string{"first": draftFirst, "later": draftLater} {
 		for _, era := range []string{client.Legacy, client.Modern} {
@@ -314,13 +314,13 @@ func TestDraftPassesThrough(t *testing.T) {
 							}
 						}
 						if f := outcomes[len(asked)].fault; f == nil || !strings.HasSuffix(f.Message, "gone") || !strings.Contains(string(f.Data), `"draft+file:///none"`) {
-							t.Errorf("metadata of what is missing: %v", f)
+							t.Errorf("metadata of a missing resource: %v", f)
 						}
 					})
 				}
 				for _, list := range server.requests("resources/list") {
 					if strings.Contains(list, "draft+") {
-						t.Errorf("the server was asked %s", list)
+						t.Errorf("the server received %s", list)
 					}
 				}
 			})

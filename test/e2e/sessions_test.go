@@ -1,4 +1,4 @@
-//lint:file-ignore SA1019 sampling and roots are deprecated from 2026-07-28 on, and in force
+//lint:file-ignore SA1019 sampling and roots are deprecated in 2026-07-28 and still valid
 
 package e2e
 
@@ -23,10 +23,10 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// soon bounds what happens at once unless something is broken.
+// soon bounds the wait for events that happen at once unless something is broken.
 const soon = time.Minute
 
-// person is a legacy client that can do what it was made for, and remembers what it was asked.
+// person is a legacy client with some capabilities. It records the requests to it.
 type person struct {
 	name    string
 	sdk     *mcp.Client
@@ -36,7 +36,7 @@ type person struct {
 	asked []string
 }
 
-// meet connects a client of the Go SDK. Abilities are "elicitation", "sampling", and roots as file URIs.
+// meet connects a client of the Go SDK. Its abilities are "elicitation", "sampling", and roots as file URIs.
 func meet(t *testing.T, url, name string, abilities ...string) *person {
 	t.Helper()
 	p := &person{name: name}
@@ -83,7 +83,7 @@ func (p *person) ask(what string) {
 	p.asked = append(p.asked, what)
 }
 
-// wasAsked returns what the client was asked since it was last asked for.
+// wasAsked returns the requests to the client since the last call of wasAsked.
 func (p *person) wasAsked() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +91,7 @@ func (p *person) wasAsked() string {
 	return strings.Join(p.asked, ", ")
 }
 
-// call returns the text of a tool's result, or what went wrong.
+// call returns the text of a tool's result, or the error.
 func (p *person) call(t *testing.T, tool string, arguments map[string]any) string {
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
@@ -114,7 +114,7 @@ func (p *person) call(t *testing.T, tool string, arguments map[string]any) strin
 	return text.String()
 }
 
-// expect calls a tool, whose result must hold the text.
+// expect calls a tool. The result must contain the text.
 func (p *person) expect(t *testing.T, tool string, arguments map[string]any, want string) {
 	t.Helper()
 	if got := p.call(t, tool, arguments); !strings.Contains(got, want) {
@@ -122,8 +122,8 @@ func (p *person) expect(t *testing.T, tool string, arguments map[string]any, wan
 	}
 }
 
-// TestAbilities lets clients that can do different things call a server that asks. Over streamable HTTP it learns what each can do; over stdio it was
-// told that all can do everything, and what one cannot is answered for it.
+// TestAbilities lets clients with different capabilities call a server that asks questions. Over streamable HTTP the server sees each client's own
+// capabilities. Over stdio the gateway declares all capabilities and answers for a client that lacks one.
 func TestAbilities(t *testing.T) {
 	command := rig.EverythingCommand(t)
 	gateway := rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{
@@ -134,7 +134,7 @@ func TestAbilities(t *testing.T) {
 	prompt := map[string]any{"prompt": "Who are you?"}
 	const elicit, sample = "trigger-elicitation-request", "trigger-sampling-request"
 
-	var both sync.WaitGroup // over HTTP a question comes on the stream of its call, so that nothing has to wait for anything
+	var both sync.WaitGroup // over HTTP a question arrives on the stream of its call, so the calls need not be serialized
 	both.Go(func() { ann.expect(t, "http__"+elicit, nil, "- Name: ann") })
 	both.Go(func() { bob.expect(t, "http__"+sample, prompt, "sampled by bob") })
 	both.Wait()
@@ -152,13 +152,13 @@ func TestAbilities(t *testing.T) {
 	bob.expect(t, "stdio__"+elicit, nil, "User cancelled")
 	ann.expect(t, "stdio__"+sample, prompt, "the client does not support sampling")
 	if a, b := ann.wasAsked(), bob.wasAsked(); a+b != "" {
-		t.Errorf("ann was asked %q and bob %q, which they cannot answer", a, b)
+		t.Errorf("ann was asked %q and bob %q, but they declare no such capability", a, b)
 	}
 }
 
-// TestRootsOfClients gives each client a process of its own that works in the client's own folder, and sees it come and go.
+// TestRootsOfClients gives each client a server process that works in the client's folder. The test sees the processes start and end.
 func TestRootsOfClients(t *testing.T) {
-	none := t.TempDir() // the folder of a server whose client has none, and the mark of its processes
+	none := t.TempDir() // the folder of a server without roots, and the mark of its processes
 	command := rig.FilesystemCommand(t, none)
 	gateway := rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{
 		"files": {"command": command[0], "args": command[1:], "session": "per-client"},
@@ -188,12 +188,12 @@ func TestRootsOfClients(t *testing.T) {
 		owners = append(owners, o)
 	}
 	if got := processes(t, 1); got[0] != head {
-		t.Error("a process was started before anybody called")
+		t.Error("a process was started before the first call")
 	}
 	note := func(o owner) map[string]any { return map[string]any{"path": filepath.Join(o.folder, "note.txt")} }
 	for n, o := range owners {
 		other := owners[1-n]
-		// On a quiet machine the first call finds the folder already: the gateway gives the server a moment to learn the roots.
+		// On a quiet machine the first call already finds the folder: the gateway gives the server a moment to read the roots.
 		polltest.Until(t, "the server works in the folder of "+o.name, func() bool {
 			return strings.Contains(o.call(t, "files__read_text_file", note(o)), "a note of "+o.name)
 		})
@@ -239,13 +239,13 @@ func TestRootsOfClients(t *testing.T) {
 		}
 		after := processes(t, 3)
 		if len(before) == len(after) || !slices.Contains(after, head) {
-			t.Errorf("processes %v before, %v after; %d gathers the catalog", before, after, head)
+			t.Errorf("processes %v before, %v after; %d is the catalog session's", before, after, head)
 		}
 		ann.expect(t, "files__read_text_file", note(ann), "a note of ann")
 	})
 }
 
-// running returns the node processes that have a mark in their command line.
+// running returns the node processes with a mark in their command line.
 func running(t *testing.T, mark string) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -258,7 +258,7 @@ func running(t *testing.T, mark string) []int {
 		if err != nil {
 			continue
 		}
-		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")) // it may be gone by now
+		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")) // the process may have ended
 		program, arguments, _ := strings.Cut(string(line), "\x00")
 		if filepath.Base(program) == "node" && strings.Contains(arguments, mark) {
 			found = append(found, pid)
@@ -267,7 +267,7 @@ func running(t *testing.T, mark string) []int {
 	return found
 }
 
-// TestState shows who shares what a server remembers: server-sequential-thinking counts the thoughts that it was told.
+// TestState checks which clients share a server's state: server-sequential-thinking counts the received thoughts.
 func TestState(t *testing.T) {
 	command := rig.ThinkingCommand(t)
 	server := func(more rig.Config) rig.Config {
@@ -292,15 +292,15 @@ func TestState(t *testing.T) {
 	}{
 		{"all", ann, 1}, {"all", bob, 2}, {"all", ann, 3},
 		{"own", ann, 1}, {"own", bob, 1}, {"own", ann, 2},
-		{"each", ann, 1}, {"each", bob, 2}, // without proof there is one principal
+		{"each", ann, 1}, {"each", bob, 2}, // without authentication there is one principal
 		{"one", ann, 1},
 	} {
 		if got, want := think(tt.who, tt.upstream), fmt.Sprintf(`"thoughtHistoryLength": %d`, tt.want); !strings.Contains(got, want) {
-			t.Errorf("%s thinks in %s: %s, want %s", tt.who.name, tt.upstream, got, want)
+			t.Errorf("%s at %s: %s, want %s", tt.who.name, tt.upstream, got, want)
 		}
 	}
 	thought := map[string]any{"thought": "I think", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1}
-	for upstream, want := range map[string]int{"own": 1, "each": 3} { // a client without a session uses that of its principal
+	for upstream, want := range map[string]int{"own": 1, "each": 3} { // a client without a session uses its principal's session
 		modern.call(t, upstream+"__sequentialthinking", thought, fmt.Sprintf(`"thoughtHistoryLength": %d`, want))
 	}
 	if got := think(bob, "one"); !strings.Contains(got, "raise max_sessions of the upstream") {
@@ -310,11 +310,11 @@ func TestState(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := think(bob, "one"); !strings.Contains(got, `"thoughtHistoryLength": 1`) {
-		t.Errorf("when the other client has left: %s", got)
+		t.Errorf("after the other client has left: %s", got)
 	}
 }
 
-// TestSerialize has several clients asked at once by a server on stdio, whose questions do not say which call they belong to.
+// TestSerialize has a server on stdio ask several clients at once. Its questions do not name the call that they belong to.
 func TestSerialize(t *testing.T) {
 	command := rig.EverythingCommand(t)
 	gateway := rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{

@@ -1,4 +1,4 @@
-//lint:file-ignore SA1019 roots are deprecated from 2026-07-28 on, and in force
+//lint:file-ignore SA1019 roots are deprecated in 2026-07-28 and still valid
 
 package e2e
 
@@ -17,8 +17,8 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// streams stands before a server that speaks HTTP+SSE and counts the streams that are open, each of which is a session.
-func streams(t *testing.T, server string) (at string, open *atomic.Int64) {
+// countStreams puts a proxy before an HTTP+SSE server and counts the open streams, each of which is a session.
+func countStreams(t *testing.T, server string) (at string, open *atomic.Int64) {
 	t.Helper()
 	to, err := url.Parse(server)
 	if err != nil {
@@ -46,10 +46,10 @@ func streams(t *testing.T, server string) (at string, open *atomic.Int64) {
 	return srv.URL + to.Path, open
 }
 
-// TestStreamsOfClients gives each client a stream of its own to a server that speaks HTTP+SSE, on which it is asked what concerns it, and sees it come
-// and go.
+// TestStreamsOfClients gives each client its own stream to an HTTP+SSE server. The server's requests arrive on the client's stream. The test sees the
+// streams open and close.
 func TestStreamsOfClients(t *testing.T) {
-	at, open := streams(t, rig.EverythingSSE(t))
+	at, open := countStreams(t, rig.EverythingSSE(t))
 	gateway := rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{
 		"sse": {"url": at, "transport": "sse", "session": "per-client", "roots": []rig.Config{{"uri": "file:///of/nobody"}}},
 	}})
@@ -57,11 +57,11 @@ func TestStreamsOfClients(t *testing.T) {
 		t.Helper()
 		polltest.Until(t, fmt.Sprintf("%d streams", want), func() bool { return open.Load() == want })
 	}
-	count(1) // gathers the lists
+	count(1) // the catalog session
 	ann := meet(t, gateway.URL, "ann", "elicitation", "file:///home/ann")
 	bob := meet(t, gateway.URL, "bob", "elicitation", "file:///home/bob")
 	everybody := []*person{ann, bob}
-	count(1) // a stream is opened by the first call
+	count(1) // the first call opens a stream
 
 	for n, p := range everybody {
 		got := p.call(t, "sse__get-roots-list", nil)
@@ -70,7 +70,7 @@ func TestStreamsOfClients(t *testing.T) {
 		}
 		count(int64(2 + n))
 	}
-	var both sync.WaitGroup // whose question it is shows the stream alone
+	var both sync.WaitGroup // only the stream shows which client a question is for
 	for _, p := range everybody {
 		both.Go(func() { p.expect(t, "sse__trigger-elicitation-request", nil, "- Name: "+p.name) })
 	}

@@ -13,7 +13,7 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// host is a modern host that has started a gateway for itself and writes to it line by line.
+// host is a modern host that starts its own gateway and writes to it line by line.
 type host struct {
 	t       *testing.T
 	process *process.Process
@@ -39,12 +39,12 @@ func startHost(t *testing.T, config rig.Config) *host {
 	out, stdout := pipe()
 	h := &host{t: t, in: in, out: bufio.NewReader(out)}
 	h.process = process.Start(t, process.Options{Name: "gateway", Args: rig.StdioCommand(t, config), Stdin: stdin, Stdout: stdout})
-	stdin.Close() // those are the child's
+	stdin.Close() // the child has its own copies
 	stdout.Close()
 	return h
 }
 
-// send writes a call of a tool and returns its id.
+// send writes a tool call and returns its id.
 func (h *host) send(tool, more string) string {
 	h.t.Helper()
 	h.last++
@@ -64,7 +64,7 @@ func (h *host) send(tool, more string) string {
 	return fmt.Sprint(h.last)
 }
 
-// answers reads as many responses, by their ids.
+// answers reads n responses, by their ids.
 func (h *host) answers(n int) map[string]raw.Message {
 	h.t.Helper()
 	out := make(map[string]raw.Message)
@@ -78,21 +78,21 @@ func (h *host) answers(n int) map[string]raw.Message {
 			h.t.Fatal(err)
 		}
 		if m.Method() != "" {
-			h.t.Fatalf("a modern client was sent %s", line)
+			h.t.Fatalf("a modern client received %s", line)
 		}
 		out[m.Member("id")] = m
 	}
 	return out
 }
 
-// call sends a call and returns its answer.
+// call sends a tool call and returns its response.
 func (h *host) call(tool, more string) raw.Message {
 	h.t.Helper()
 	id := h.send(tool, more)
 	return h.answers(1)[id]
 }
 
-// state returns the requestState of an input_required result that asks in this way.
+// state returns the requestState of an input_required result with a request of this method.
 func (h *host) state(m raw.Message, method string) string {
 	h.t.Helper()
 	result := m.Member("result")
@@ -108,8 +108,8 @@ func answered(state, answer string) string {
 	return `,"inputResponses":{"ask-1":` + answer + `},"requestState":"` + state + `"`
 }
 
-// A host of the modern era starts the gateway for itself, and the servers behind it send requests: the calls are parked although there is but one
-// pipe, and it carries other calls meanwhile.
+// A modern host starts the gateway on stdio, and the servers behind it send requests. The gateway parks the calls, and the single pipe carries
+// other calls meanwhile.
 func TestParkingOverStdio(t *testing.T) {
 	fixture := rig.FixtureCommand(t)
 	h := startHost(t, rig.Config{"drain_timeout": "1h", "upstreams": rig.Upstreams{
@@ -120,12 +120,12 @@ func TestParkingOverStdio(t *testing.T) {
 	for _, upstream := range []string{"http", "stdio"} {
 		elicit, sample := upstream+"__test_elicitation", upstream+"__test_sampling"
 		state := h.state(h.call(elicit, ""), "elicitation/create")
-		// While it is parked, another call works.
+		// Another call works while the first one is parked.
 		if got := h.call(upstream+"__test_simple_text", ""); !strings.Contains(got.Text, "simple text response") {
 			t.Errorf("%s: another call got %s", upstream, got.Text)
 		}
 		if got := h.call(elicit, answered(state, `{"action":"perhaps"}`)); got.Fault() == nil || got.Fault().Code != -32602 {
-			t.Errorf("%s: an answer that is none got %s", upstream, got.Text)
+			t.Errorf("%s: an invalid answer got %s", upstream, got.Text)
 		}
 		if again := h.state(h.call(elicit, `,"requestState":"`+state+`"`), "elicitation/create"); again == state {
 			t.Errorf("%s: a retry without answers got the same state", upstream)
@@ -133,17 +133,17 @@ func TestParkingOverStdio(t *testing.T) {
 			state = again
 		}
 		if got := h.call(elicit, answered(state, name)); !strings.Contains(got.Text, "action=accept, content=map[username:Ann]") {
-			t.Errorf("%s: the answer came to %s", upstream, got.Text)
+			t.Errorf("%s: the answer led to %s", upstream, got.Text)
 		}
 		if got := h.call(elicit, answered(state, name)); got.Fault() == nil || !strings.Contains(got.Fault().Message, "already used") {
-			t.Errorf("%s: a state that was used got %s", upstream, got.Text)
+			t.Errorf("%s: a used state got %s", upstream, got.Text)
 		}
 		state = h.state(h.call(sample, ""), "sampling/createMessage")
 		if got := h.call(sample, answered(state, city)); !strings.Contains(got.Text, "LLM response: Paris") {
-			t.Errorf("%s: the answer came to %s", upstream, got.Text)
+			t.Errorf("%s: the answer led to %s", upstream, got.Text)
 		}
 	}
-	// Two at once, and each gets the answer to its own question.
+	// Two parked calls each get the answer to their own question.
 	first, second := h.send("http__test_elicitation", ""), h.send("http__test_sampling", "")
 	both := h.answers(2)
 	elicited, sampled := h.state(both[first], "elicitation/create"), h.state(both[second], "sampling/createMessage")
@@ -152,15 +152,15 @@ func TestParkingOverStdio(t *testing.T) {
 	if !strings.Contains(both[first].Text, "username:Ann") || !strings.Contains(both[second].Text, "Paris") {
 		t.Errorf("two calls got %s and %s", both[first].Text, both[second].Text)
 	}
-	// The host ends while a call is parked. That does not hold the gateway up.
+	// The host ends while a call is parked. The parked call does not delay the gateway's end.
 	h.state(h.call("http__test_elicitation", ""), "elicitation/create")
 	h.in.Close()
 	select {
 	case <-h.process.Exited():
 	case <-time.After(time.Minute):
-		t.Fatal("the gateway waits for a call that is parked")
+		t.Fatal("the gateway waits for a parked call")
 	}
-	if err := h.process.Stop(time.Minute); err != nil { // it has ended; this says how
+	if err := h.process.Stop(time.Minute); err != nil { // the process has ended; Stop returns its status
 		t.Errorf("the gateway ended with %v", err)
 	}
 }

@@ -40,7 +40,7 @@ func TestSubscriptions(t *testing.T) {
 			}
 		}
 	}
-	for _, upstream := range []string{"stdio", "http", "sse"} { // they begin to make updates when they are told
+	for _, upstream := range []string{"stdio", "http", "sse"} { // these servers make updates only after this call
 		tool := publicName(upstream, "toggle-subscriber-updates")
 		if _, err := subscribers[client.Legacy].session.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: map[string]any{}}); err != nil {
 			t.Errorf("%s: %v", tool, err)
@@ -63,18 +63,18 @@ func TestSubscriptions(t *testing.T) {
 			}
 		})
 	}
-	// Where policy could refuse a resource of the upstream, no URI that its lists lack can be subscribed to.
+	// If policy could refuse a resource of the upstream, a client cannot subscribe to a URI that is not listed.
 	for _, native := range []string{"demo://resource/dynamic/text/13", "demo://resource/dynamic/text/1"} {
 		t.Run("refused: "+native, func(t *testing.T) {
 			err := subscribers[client.Legacy].session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: publicURI("stdio", native)})
 			if rpc, ok := errors.AsType[*jsonrpc.Error](err); !ok || rpc.Code != -32002 {
-				t.Errorf("error %v, want that of a resource which is not there", err)
+				t.Errorf("error %v, want the error of a missing resource", err)
 			}
 		})
 	}
 }
 
-// subscriber is a client of the Go SDK that listens.
+// subscriber is a client of the Go SDK that receives updates.
 type subscriber struct {
 	session *mcp.ClientSession
 	updates chan string // URIs
@@ -87,7 +87,7 @@ func connectSubscriber(t *testing.T, era, url string) *subscriber {
 		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
 			select {
 			case s.updates <- r.Params.URI:
-			default: // nobody looks any more
+			default: // the test has stopped reading
 			}
 		},
 	})

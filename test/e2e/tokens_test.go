@@ -25,14 +25,14 @@ import (
 
 func b64(raw []byte) string { return base64.RawURLEncoding.EncodeToString(raw) }
 
-// forgery is a token of the provider that an attacker has taken apart, to put it together again in other ways.
+// forgery is a decoded token of the provider, from which an attacker makes other tokens.
 type forgery struct {
 	t              *testing.T
 	header, claims map[string]any
 	parts          []string
 }
 
-func takenApart(t *testing.T, token string) forgery {
+func decodeToken(t *testing.T, token string) forgery {
 	t.Helper()
 	f := forgery{t: t, parts: strings.Split(token, ".")}
 	for i, into := range []*map[string]any{&f.header, &f.claims} {
@@ -44,7 +44,7 @@ func takenApart(t *testing.T, token string) forgery {
 	return f
 }
 
-// with returns a header with other members; nil takes one out.
+// with returns a header with other members. A nil value removes a member.
 func with(m map[string]any, more map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, from := range []map[string]any{m, more} {
@@ -57,7 +57,7 @@ func with(m map[string]any, more map[string]any) map[string]any {
 	return out
 }
 
-// signed puts a token together; sign signs what it is given.
+// signed encodes a token. sign signs its argument.
 func (f forgery) signed(header, claims map[string]any, sign func(text string) []byte) string {
 	f.t.Helper()
 	h, err1 := json.Marshal(with(f.header, header))
@@ -69,7 +69,7 @@ func (f forgery) signed(header, claims map[string]any, sign func(text string) []
 	return text + "." + b64(sign(text))
 }
 
-// TestTokenAttacks sends a gateway that stands before a real OpenID provider everything that is no access token for it.
+// TestTokenAttacks sends a gateway with a real OpenID provider everything that is not an access token for it.
 func TestTokenAttacks(t *testing.T) {
 	issuer, listen, everything := rig.OpenID(t), netns.Addr(), rig.EverythingCommand(t)
 	g := rig.StartGateway(t, rig.Config{
@@ -82,7 +82,7 @@ func TestTokenAttacks(t *testing.T) {
 	ann := a.tokens(t, "ann", g.URL, "openid mcp")
 	bob := a.tokens(t, "bob", g.URL, "openid mcp").Access
 	good := ann.Access
-	f := takenApart(t, good)
+	f := decodeToken(t, good)
 	keep := func(text string) []byte {
 		raw, err := base64.RawURLEncoding.DecodeString(f.parts[2])
 		if err != nil {
@@ -212,7 +212,7 @@ func TestTokenAttacks(t *testing.T) {
 				t.Errorf("got %d %q %s", status, header.Get("WWW-Authenticate"), body)
 			}
 			if len(token) > 20 && strings.Contains(body+fmt.Sprint(header), token) {
-				t.Error("the answer repeats the token")
+				t.Error("the response repeats the token")
 			}
 		})
 	}
@@ -259,13 +259,13 @@ func TestTokenAttacks(t *testing.T) {
 		}
 	})
 	if n := fetched.Load(); n != 0 {
-		t.Errorf("keys that a token names were fetched %d times", n)
+		t.Errorf("keys named by a token were fetched %d times", n)
 	}
 	if status, _, _ := send("Authorization", "Bearer "+good); status != http.StatusOK {
-		t.Errorf("after all that the good token gets %d", status)
+		t.Errorf("after the attacks the good token gets %d", status)
 	}
 	if out := g.Process.Output(); strings.Contains(out, f.parts[2][:20]) || strings.Contains(out, "eyJ") {
-		t.Error("the gateway's log has a token")
+		t.Error("the gateway's log contains a token")
 	}
 }
 

@@ -12,19 +12,19 @@ import (
 // upstream is one server behind the gateway.
 type upstream struct {
 	name   string
-	config rig.Config    // how the gateway is told about it
-	target client.Target // how a client reaches it without the gateway
-	asker  client.Client // the client that can
-	// conditional: the server lists more tools to a client that can answer questions, as the gateway can, than to asker, which cannot.
+	config rig.Config    // its entry in the gateway's configuration
+	target client.Target // for a client without the gateway
+	asker  client.Client // the client that connects without the gateway
+	// conditional: the server lists more tools to a client that can answer questions. The gateway can, asker cannot.
 	conditional bool
 	exercises   []exercise
 }
 
-// exercise is one request, in the server's own names, and what must be in its result.
+// exercise is one request with native names, and the parts that its result must contain.
 type exercise struct {
 	step      client.Step
 	want      []string // parts of the result's JSON; uriMark stands before URIs
-	essential bool     // done with the slow clients too
+	essential bool     // also for the slow clients
 }
 
 func call(tool string, arguments map[string]any, want ...string) exercise {
@@ -40,7 +40,7 @@ func prompt(name string, arguments map[string]any, want ...string) exercise {
 	return exercise{step: client.Step{Method: "prompts/get", Params: named(name, arguments)}, want: want}
 }
 
-// named leaves out arguments that are not there: null is not a value for them.
+// named returns params without nil arguments: null is not a valid value for them.
 func named(name string, arguments map[string]any) map[string]any {
 	params := map[string]any{"name": name}
 	if arguments != nil {
@@ -60,7 +60,7 @@ func essential(e exercise) exercise {
 	return e
 }
 
-// upstreams starts the servers that are reached over HTTP, and describes all.
+// upstreams starts the HTTP servers and describes all servers.
 func upstreams(t *testing.T) []upstream {
 	t.Helper()
 	all := []upstream{
@@ -97,7 +97,7 @@ func upstreams(t *testing.T) []upstream {
 				"thought": "a thought", "thoughtNumber": 1, "totalThoughts": 2, "nextThoughtNeeded": true,
 			}, `"thoughtNumber":1`, `"totalThoughts":2`)),
 		),
-		overStdio("browser", rig.PlaywrightCommand(t), nil), // its lists alone: no browser is installed
+		overStdio("browser", rig.PlaywrightCommand(t), nil), // lists only: no browser is installed
 		modern,
 	)
 }
@@ -110,12 +110,12 @@ func overStdio(name string, command []string, env map[string]string, exercises .
 	return upstream{name: name, config: config, target: client.Target{Command: command, Env: env}, asker: client.V1(), exercises: exercises}
 }
 
-// overURL leaves it to the gateway to find out which transport and era the server speaks.
+// overURL lets the gateway detect the server's transport and era.
 func overURL(name string, target client.Target, exercises ...exercise) upstream {
 	return upstream{name: name, config: rig.Config{"url": target.URL + target.SSE}, target: target, asker: client.V1(), exercises: exercises}
 }
 
-// everything exercises the npm server of that name.
+// everything exercises the npm server "everything".
 var everything = []exercise{
 	essential(call("get-sum", map[string]any{"a": 2, "b": 3}, "The sum of 2 and 3 is 5.")),
 	call("get-structured-content", map[string]any{"location": "Chicago"}, `"structuredContent":`, `"conditions":"Light rain / drizzle"`),
@@ -138,7 +138,7 @@ var everything = []exercise{
 	complete(map[string]any{"type": "ref/resource", "uri": "demo://resource/dynamic/text/{resourceId}"}, "resourceId", "7", `"values":["7"]`),
 }
 
-// fixture exercises the Go SDK's conformance server, which stands here for servers of the modern era.
+// fixture exercises the Go SDK's conformance server as an example of a modern server.
 var fixture = []exercise{
 	essential(call("test_simple_text", nil, "This is a simple text response for testing.")),
 	call("test_embedded_resource", nil, `"uri":"`+uriMark+`test://embedded-resource"`),

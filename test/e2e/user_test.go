@@ -17,7 +17,7 @@ import (
 type user struct {
 	session *mcp.ClientSession
 	message string // of the last elicitation
-	asked   int    // elicitations so far
+	asked   int    // number of elicitations so far
 	action  string // the answer to them, "" for accept
 }
 
@@ -54,7 +54,7 @@ func connectUser(t *testing.T, era, url string) *user {
 	return u
 }
 
-// call calls a tool, whose result must hold the text.
+// call calls a tool. The result must contain the text.
 func (u *user) call(t *testing.T, tool string, arguments map[string]any, want string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)

@@ -13,13 +13,13 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// audited is a line of the audit, as far as these tests read it.
+// audited has the members of an audit line that these tests read.
 type audited struct {
 	Event, Request, Item, Native, Upstream, Effect, Rule, Outcome, Digest string
 	Principal                                                             struct{ Subject, Proof string }
 }
 
-// readAudit reads the lines of an audit; every one must be whole.
+// readAudit reads the lines of an audit. Every line must be complete.
 func readAudit(t *testing.T, file string) []audited {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -37,7 +37,7 @@ func readAudit(t *testing.T, file string) []audited {
 	return all
 }
 
-// inFlight returns the items of calls that were decided on and have no end.
+// inFlight returns the items of calls with a decision and without an end.
 func inFlight(lines []audited) map[string]int {
 	open := map[string]audited{}
 	for _, l := range lines {
@@ -55,7 +55,7 @@ func inFlight(lines []audited) map[string]int {
 	return items
 }
 
-// After a crash the audit says which calls were being made, and the next gateway goes on with the same file.
+// After a crash the audit shows which calls were in flight, and the next gateway appends to the same file.
 func TestAuditOfAKilledGateway(t *testing.T) {
 	t.Parallel()
 	u := newUpstreams(t)
@@ -79,16 +79,16 @@ func TestAuditOfAKilledGateway(t *testing.T) {
 	}
 	lines := readAudit(t, file)
 	if got := inFlight(lines); len(got) != 1 || got["parked__hold"] != calls {
-		t.Errorf("in flight are %v, want %d of parked__hold", got, calls)
+		t.Errorf("in flight %v, want %d of parked__hold", got, calls)
 	}
 	for _, l := range lines {
 		if l.Event == "decision" && l.Item == "good-http__echo" && (l.Native != "echo" || l.Effect != "allow" || l.Rule != "default" ||
 			l.Principal.Subject != "anonymous" || l.Principal.Proof != "none" || !strings.HasPrefix(l.Digest, "sha256:")) {
-			t.Errorf("a decision is %+v", l)
+			t.Errorf("wrong decision %+v", l)
 		}
 	}
 	if data, _ := os.ReadFile(file); strings.Contains(string(data), secret) {
-		t.Error("the audit has an argument")
+		t.Error("the audit contains an argument")
 	}
 
 	again := u.gateway(config)
@@ -101,7 +101,7 @@ func TestAuditOfAKilledGateway(t *testing.T) {
 	}
 }
 
-// While the audit cannot be written nothing is called, and clients and operators are told.
+// While the audit cannot be written, the gateway makes no calls and reports the failure to clients and operators.
 func TestAuditThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	u := newUpstreams(t)

@@ -18,8 +18,8 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// family starts a gateway with servers that have grandchildren which leave their group and do not listen, and waits until all are there.
-func family(t *testing.T, more rig.Config) (*upstreams, *rig.Gateway) {
+// startFamily starts a gateway with servers whose grandchildren leave the process group and ignore signals, and waits until all processes run.
+func startFamily(t *testing.T, more rig.Config) (*upstreams, *rig.Gateway) {
 	t.Helper()
 	u := newUpstreams(t)
 	u.stdio("parent", parent, nil)
@@ -31,7 +31,7 @@ func family(t *testing.T, more rig.Config) (*upstreams, *rig.Gateway) {
 	g := u.gateway(config)
 	u.awaitStart(g, "parked", "good-http")
 	polltest.UntilNil(t, "the processes", func() error {
-		// parent and its two children, mute, parked, and a supervisor for each of the three
+		// The processes are parent and its two children, mute, parked, and a supervisor for each of the three.
 		if pids := u.marked(); len(pids) != 8 {
 			return fmt.Errorf("%v", pids)
 		}
@@ -40,21 +40,21 @@ func family(t *testing.T, more rig.Config) (*upstreams, *rig.Gateway) {
 	return u, g
 }
 
-// A gateway that is killed leaves nothing behind.
+// A killed gateway leaves no process running.
 func TestKilledGateway(t *testing.T) {
 	t.Parallel()
-	u, g := family(t, nil)
-	if err := syscall.Kill(g.Process.PID(), syscall.SIGKILL); err != nil { // the gateway alone, not its group
+	u, g := startFamily(t, nil)
+	if err := syscall.Kill(g.Process.PID(), syscall.SIGKILL); err != nil { // the gateway without its group
 		t.Fatal(err)
 	}
 	<-g.Process.Exited()
 	u.checkGone(t)
 }
 
-// On SIGTERM streams end at once, calls that run come to their end, and the gateway ends with status 0 and leaves nothing behind.
+// On SIGTERM streams end at once and running calls complete. The gateway then exits with status 0 and leaves no process running.
 func TestDrain(t *testing.T) {
 	t.Parallel()
-	u, g := family(t, rig.Config{"drain_timeout": "2m"})
+	u, g := startFamily(t, rig.Config{"drain_timeout": "2m"})
 	legacy, modern := client(t, g, raw.Legacy), client(t, g, raw.Modern)
 	streams := []<-chan string{changes(t, legacy), changes(t, modern)}
 	const calls = 32
@@ -62,15 +62,15 @@ func TestDrain(t *testing.T) {
 
 	terminate(t, g)
 	for _, methods := range streams {
-		for range methods { // closed with the stream
+		for range methods { // the channel is closed with the stream
 		}
 	}
 	checkReady(t, g, 503)
 	for _, method := range []string{"initialize", "tools/call"} {
-		turnedAway(t, g, method)
+		checkRefused(t, g, method)
 	}
 	if _, err := echo(bounded(t), modern, "good-http"); err == nil {
-		t.Error("a call that came after SIGTERM was answered")
+		t.Error("a call after SIGTERM was answered")
 	}
 	select {
 	case <-g.Process.Exited():
@@ -80,15 +80,15 @@ func TestDrain(t *testing.T) {
 	release(t, u)
 	for range calls {
 		if err := <-done; err != nil {
-			t.Errorf("a call that ran: %v", err)
+			t.Errorf("a running call: %v", err)
 		}
 	}
-	ended(t, g)
+	checkEnded(t, g)
 	u.checkGone(t)
 }
 
-// turnedAway checks that a call on a new connection is told to come again.
-func turnedAway(t *testing.T, g *rig.Gateway, method string) {
+// checkRefused checks that a call on a new connection gets 503 with Retry-After.
+func checkRefused(t *testing.T, g *rig.Gateway, method string) {
 	t.Helper()
 	resp, err := (&http.Client{Transport: &http.Transport{}}).Post(g.URL, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"`+method+`","params":{}}`))
 	if err != nil {
@@ -107,23 +107,23 @@ func turnedAway(t *testing.T, g *rig.Gateway, method string) {
 	}
 }
 
-// A call that does not end holds the end up for drain_timeout and no longer; its client gets an error.
+// A call that does not end delays the shutdown for drain_timeout only. Its client gets an error.
 func TestDrainOfACallThatDoesNotEnd(t *testing.T) {
 	t.Parallel()
-	u, g := family(t, rig.Config{"drain_timeout": "500ms"})
+	u, g := startFamily(t, rig.Config{"drain_timeout": "500ms"})
 	call := hold(t, g, client(t, g, raw.Legacy), 1)
 	terminate(t, g)
 	if err := <-call; err == nil {
 		t.Error("the call was answered")
 	}
-	ended(t, g)
+	checkEnded(t, g)
 	u.checkGone(t)
 }
 
-// A second signal ends the gateway at once, calls or not, and still nothing stays behind.
+// A second signal ends the gateway at once, in spite of running calls, and no process is left running.
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()
-	u, g := family(t, rig.Config{"drain_timeout": "10m"})
+	u, g := startFamily(t, rig.Config{"drain_timeout": "10m"})
 	call := hold(t, g, client(t, g, raw.Modern), 1)
 	terminate(t, g)
 	checkReady(t, g, 503)
@@ -135,7 +135,7 @@ func TestSecondSignal(t *testing.T) {
 	u.checkGone(t)
 }
 
-// hold begins calls that end when they are released, and returns when the gateway has sent all of them. What comes of each comes on the channel.
+// hold starts calls that end after release. It returns when the gateway has sent all of them, with a channel of their outcomes.
 func hold(t *testing.T, g *rig.Gateway, c *raw.Client, calls int) <-chan error {
 	t.Helper()
 	done := make(chan error, calls)
@@ -173,20 +173,20 @@ func terminate(t *testing.T, g *rig.Gateway) {
 	}
 }
 
-// ended checks that the gateway ends by itself, well.
-func ended(t *testing.T, g *rig.Gateway) {
+// checkEnded checks that the gateway exits with status 0.
+func checkEnded(t *testing.T, g *rig.Gateway) {
 	t.Helper()
 	select {
 	case <-g.Process.Exited():
 	case <-time.After(within):
 		t.Fatal("the gateway did not end")
 	}
-	if err := g.Process.Stop(within); err != nil { // it is over: how it ended
+	if err := g.Process.Stop(within); err != nil { // the process has ended; Stop returns its status
 		t.Errorf("the gateway ended with %v, want status 0", err)
 	}
 }
 
-// With every upstream down a list is an error that names them.
+// If every upstream is down, a list is an error that names all of them.
 func TestAllDown(t *testing.T) {
 	t.Parallel()
 	u := newUpstreams(t)

@@ -25,15 +25,15 @@ import (
 
 const (
 	pollEvery = 20 * time.Millisecond
-	// within bounds the wait for anything.
+	// within bounds every wait.
 	within = 2 * time.Minute
-	// startupWait is the startup_wait of gateways with servers that never start. On a busy machine others may come later, too.
+	// startupWait is the startup_wait of gateways with servers that never start. On a busy machine other servers may need longer, too.
 	startupWait = 2 * time.Second
 	// secret is in the environment and the headers of every upstream.
 	secret = "s3cr3t-of-the-operator"
 )
 
-// upstreams are the entries of a configuration, with what the test has to know of each.
+// upstreams are the entries of a configuration and the state that the test needs for each entry.
 type upstreams struct {
 	t      *testing.T
 	mark   string // in the environment of every process that the gateway starts
@@ -42,7 +42,7 @@ type upstreams struct {
 	remote map[string]*remote
 }
 
-// remote is a server that the test starts, not the gateway.
+// remote is a server that the test starts.
 type remote struct {
 	args []string
 	addr string
@@ -75,7 +75,7 @@ func (u *upstreams) stdio(name, mode string, more rig.Config) {
 	}
 }
 
-// http adds a server that the test starts now.
+// http adds a server and starts it.
 func (u *upstreams) http(name, mode string, more rig.Config) {
 	addr := netns.Addr()
 	u.remote[name] = &remote{args: u.args(name, mode, addr), addr: addr}
@@ -104,7 +104,7 @@ func (u *upstreams) gateway(more rig.Config) *rig.Gateway {
 	return rig.StartGateway(u.t, config)
 }
 
-// awaitStart waits until the servers that start have.
+// awaitStart waits until these servers have started.
 func (u *upstreams) awaitStart(g *rig.Gateway, names ...string) {
 	u.t.Helper()
 	c := client(u.t, g, raw.Modern)
@@ -113,7 +113,7 @@ func (u *upstreams) awaitStart(g *rig.Gateway, names ...string) {
 	}
 }
 
-// client opens a conversation with the gateway.
+// client connects a client to the gateway.
 func client(t *testing.T, g *rig.Gateway, revision string) *raw.Client {
 	t.Helper()
 	c, err := raw.Open(bounded(t), g.URL, revision)
@@ -129,7 +129,7 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// use calls a tool with a text, and returns the text that it answers with.
+// use calls a tool with a text and returns the text of its result.
 func use(ctx context.Context, c *raw.Client, tool, text string) (string, error) {
 	m, err := c.Call(ctx, "tools/call", fmt.Sprintf(`{"name":%q,"arguments":{"text":%q}}`, tool, text))
 	if err != nil {
@@ -137,7 +137,7 @@ func use(ctx context.Context, c *raw.Client, tool, text string) (string, error) 
 	}
 	var result struct{ Content []struct{ Text string } }
 	if err := json.Unmarshal([]byte(m.Member("result")), &result); err != nil || len(result.Content) != 1 {
-		return "", fmt.Errorf("odd result %.300s", m.Text)
+		return "", fmt.Errorf("unexpected result %.300s", m.Text)
 	}
 	return result.Content[0].Text, nil
 }
@@ -158,7 +158,7 @@ func echo(ctx context.Context, c *raw.Client, upstream string) (pid int, err err
 // listed is a merged list of tools: all pages.
 type listed struct {
 	tools       []string
-	unavailable map[string]string // upstream → reason, as every page had it
+	unavailable map[string]string // reason by upstream, the same on every page
 }
 
 func list(ctx context.Context, c *raw.Client) (listed, error) {
@@ -195,7 +195,7 @@ func list(ctx context.Context, c *raw.Client) (listed, error) {
 	}
 }
 
-// of returns the tools of one upstream, in the order of the list.
+// of returns the tools of one upstream in the order of the list.
 func (l listed) of(upstream string) []string {
 	var out []string
 	for _, tool := range l.tools {
@@ -206,7 +206,7 @@ func (l listed) of(upstream string) []string {
 	return out
 }
 
-// checkFailure checks the error for a call that an upstream did not answer: what it says, and what it does not.
+// checkFailure checks the error of a call that an upstream did not answer.
 func checkFailure(t *testing.T, err error, upstream, reason string, retryable bool) {
 	t.Helper()
 	fault, ok := errors.AsType[*raw.Fault](err)
@@ -233,17 +233,17 @@ func checkFailure(t *testing.T, err error, upstream, reason string, retryable bo
 	checkDiscreet(t, "the error of "+upstream, fault.Error())
 }
 
-// indiscreet is what nothing that a client reads may have in it: secrets, what servers said instead of an answer, paths, addresses, pids, traces.
+// indiscreet matches text that no client may read: secrets, output of servers, paths, addresses, pids, traces.
 var indiscreet = regexp.MustCompile(secret + "|" + inside + `|/tmp/|faults\.test|faulty-server|127\.0\.0\.1|localhost:|goroutine|\.go:|0x[0-9a-f]{4}|panic|dial tcp`)
 
 func checkDiscreet(t *testing.T, what, text string) {
 	t.Helper()
 	if found := indiscreet.FindString(text); found != "" {
-		t.Errorf("%s tells %q: %.500s", what, found, text)
+		t.Errorf("%s contains %q: %.500s", what, found, text)
 	}
 }
 
-// admin asks for a page of the admin address.
+// admin requests a page of the admin address.
 func admin(g *rig.Gateway, page string) (status int, body string, err error) {
 	client := http.Client{Timeout: within, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Get(g.Admin + page)
@@ -255,7 +255,7 @@ func admin(g *rig.Gateway, page string) (status int, body string, err error) {
 	return response.StatusCode, string(text), err
 }
 
-// metric returns the value of a series, as the text format spells it.
+// metric returns the value of a series in the text format.
 func metric(g *rig.Gateway, series string) (float64, error) {
 	_, body, err := admin(g, "/metrics")
 	if err != nil {
@@ -270,7 +270,7 @@ func metric(g *rig.Gateway, series string) (float64, error) {
 	return 0, fmt.Errorf("no series %s", series)
 }
 
-// checkUp waits until the metric says so of the upstream.
+// checkUp waits until the metric has this value for the upstream.
 func checkUp(t *testing.T, g *rig.Gateway, upstream string, want float64) {
 	t.Helper()
 	polltest.UntilNil(t, "upstream_up", func() error {
@@ -294,7 +294,7 @@ func checkReady(t *testing.T, g *rig.Gateway, want int) {
 	})
 }
 
-// marked returns the processes that have the mark in their environment: those that the gateway started and all that came of them.
+// marked returns the processes with the mark in their environment: the processes that the gateway started, and their descendants.
 func (u *upstreams) marked() []int {
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
@@ -304,7 +304,7 @@ func (u *upstreams) marked() []int {
 	for _, file := range files {
 		environ, err := os.ReadFile(file)
 		if err != nil || !strings.Contains("\x00"+string(environ), "\x00"+u.mark+"\x00") {
-			continue // it has ended meanwhile, or is somebody else's
+			continue // the process has ended, or belongs to another user
 		}
 		pid, err := strconv.Atoi(strings.Split(file, "/")[2])
 		if err != nil {
@@ -320,7 +320,7 @@ func (u *upstreams) checkGone(t *testing.T) {
 	t.Helper()
 	polltest.UntilNil(t, "the end of all processes", func() error {
 		if pids := u.marked(); len(pids) > 0 {
-			return fmt.Errorf("processes %v are left", pids)
+			return fmt.Errorf("processes %v still run", pids)
 		}
 		return nil
 	})

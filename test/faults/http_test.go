@@ -10,8 +10,8 @@ import (
 	"mcpgateway/test/internal/raw"
 )
 
-// listen is a server on streamable HTTP. A good one is modern, the others are legacy with sessions that die with the process.
-// Its connections are for one request each: how many idle ones the gateway keeps depends on how many calls happened to meet.
+// listen serves streamable HTTP. A good server is modern, the others are legacy with sessions that end with the process.
+// Every connection is for one request: otherwise the number of idle connections would depend on the concurrency of the calls.
 func (s *server) listen(addr string) error {
 	server := http.Server{Addr: addr, Handler: s}
 	server.SetKeepAlivesEnabled(false)
@@ -64,14 +64,14 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// failOver is a call of a tool that does not work.
+// failOver answers a call of a tool that fails.
 func (s *server) failOver(w http.ResponseWriter, r *http.Request, m raw.Message) string {
 	name, _ := called(m)
 	switch name {
 	case "cut":
 		w.Header().Set("Content-Length", "100000")
 		io.WriteString(w, result(m, text(inside))[:40])
-		panic(http.ErrAbortHandler) // which closes the connection
+		panic(http.ErrAbortHandler) // closes the connection
 	case "cut-stream":
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprintf(w, "data: %s", result(m, text(inside))[:40])

@@ -14,7 +14,7 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// holdings is what a gateway has of what can leak.
+// holdings are the resources of a gateway that can leak.
 type holdings struct{ goroutines, files, processes int }
 
 func (h holdings) within(bound holdings) bool {
@@ -34,7 +34,7 @@ func holdingsOf(g *rig.Gateway) (holdings, error) {
 	return holdings{int(goroutines), len(files), len(processes)}, err
 }
 
-// descendants returns the children of a process, theirs, and so on.
+// descendants returns the children of a process, their children, and so on.
 func descendants(pid int) ([]int, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -44,13 +44,13 @@ func descendants(pid int) ([]int, error) {
 	for _, file := range files {
 		stat, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // the process has ended
 		}
 		child, err := strconv.Atoi(strings.Split(file, "/")[2])
 		if err != nil {
 			return nil, err
 		}
-		// pid (name) state parent …; the name may have anything in it
+		// The format is: pid (name) state parent …; the name may contain anything.
 		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 		parent, err := strconv.Atoi(fields[1])
 		if err != nil {
@@ -66,11 +66,11 @@ func descendants(pid int) ([]int, error) {
 	return out, nil
 }
 
-// After bursts of calls that fail in every way, and of restarts, the gateway holds no more than it did after the first of them.
+// After bursts of all kinds of failing calls and of restarts, the gateway holds no more resources than after the first burst.
 func TestNothingLeaks(t *testing.T) {
 	t.Parallel()
 	u := newUpstreams(t)
-	impatient := rig.Config{"timeout": patience}
+	impatient := rig.Config{"timeout": callTimeout}
 	u.stdio("good", good, nil)
 	u.http("good-http", good, nil)
 	u.stdio("dies", dies, nil)
@@ -101,7 +101,7 @@ func TestNothingLeaks(t *testing.T) {
 	})
 }
 
-// burst makes every failure many times over, at once, with sessions and streams that come and go, and restarts what can be restarted.
+// burst makes every failure many times, concurrently, opens and closes sessions and streams, and restarts all servers that can restart.
 func burst(t *testing.T, g *rig.Gateway, u *upstreams) {
 	t.Helper()
 	ctx := bounded(t)
@@ -145,8 +145,8 @@ var faults = map[string][]string{
 	"cutter": {"cut", "cut-stream"}, "slow": {"sleep"}, "slow-http": {"sleep"},
 }
 
-// settled waits until what the gateway holds does not change any more, and returns the most that was seen then. Asking for it opens a connection,
-// and the end of the one before may not have been noticed: hence the slack.
+// settled waits until the gateway's resources no longer change, and returns the maximum of that time. Each measurement opens a connection, and the
+// gateway may not have noticed the end of the previous one: the slack allows for that.
 func settled(t *testing.T, g *rig.Gateway) holdings {
 	t.Helper()
 	const samples, slack = 20, 4

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// role as the first argument makes this binary a server: role, mode, a folder of its own, address or "stdio".
+// role as the first argument makes this binary a server. The other arguments are role, mode, a folder, and an address or "stdio".
 const role = "faulty-server"
 
 func TestMain(m *testing.M) {

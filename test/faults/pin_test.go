@@ -15,7 +15,7 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// A server that describes a tool otherwise than it was accepted loses the tool, until the operator accepts it.
+// If a server changes the description of an accepted tool, the gateway withholds the tool until the operator accepts the change.
 func TestPinnedTools(t *testing.T) {
 	t.Parallel()
 	u := newUpstreams(t)
@@ -51,7 +51,7 @@ func TestPinnedTools(t *testing.T) {
 	}
 	listed(false)
 	if _, err := echo(bounded(t), c, "shifty"); err == nil || !strings.Contains(err.Error(), "unknown tool") {
-		t.Errorf("a call of a tool that is held: %v", err)
+		t.Errorf("a call of a withheld tool: %v", err)
 	}
 	if n, err := metric(g, `mcp_gateway_pinned_changes_total{upstream="shifty"}`); err != nil || n != 1 {
 		t.Errorf("%v changes, %v; want 1", n, err)
@@ -65,6 +65,6 @@ func TestPinnedTools(t *testing.T) {
 	}
 	listed(true)
 	if _, err := echo(bounded(t), c, "shifty"); err != nil {
-		t.Errorf("a call of a tool that was accepted: %v", err)
+		t.Errorf("a call of an accepted tool: %v", err)
 	}
 }

@@ -11,35 +11,35 @@ import (
 	"mcpgateway/test/internal/raw"
 )
 
-// The modes of a server. Every one has the tool echo, which answers with its pid and the text that it was given; what it does wrong it does in a
-// tool of its own, unless it does nothing right at all.
+// The modes of a server. Every server has the tool echo, which returns its pid and the given text. A server that fails only sometimes fails in a tool
+// of its own.
 const (
-	good   = "good"   // nothing is wrong
-	late   = "late"   // answers nothing before a file appears
+	good   = "good"   // has no fault
+	late   = "late"   // does not answer before a file appears
 	mute   = "mute"   // never answers anything
 	exits  = "exits"  // exits at once
-	dies   = "dies"   // die exits in the middle of the call; once does so in its first life and may be repeated
-	noisy  = "noisy"  // garbage around every message; see garbage
-	flood  = "flood"  // a line over every limit before every message
-	html   = "html"   // answers everything with a page
-	crowd  = "crowd"  // 10,000 tools on 100 pages
-	liar   = "liar"   // answers with ids of others, and often
+	dies   = "dies"   // die exits during the call; once does so in the first process only and may be retried
+	noisy  = "noisy"  // prints garbage around every message
+	flood  = "flood"  // prints a line over every limit before every message
+	html   = "html"   // answers everything with an HTML page
+	crowd  = "crowd"  // has 10,000 tools on 100 pages
+	liar   = "liar"   // answers with ids of other requests, several times
 	broken = "broken" // broken answers with malformed JSON
-	cutter = "cutter" // cut breaks off in the middle of the answer
+	cutter = "cutter" // cut ends the connection in the middle of the answer
 	slow   = "slow"   // sleep never answers
-	reborn = "reborn" // has one tool more in every life
-	parent = "parent" // has children and grandchildren that do not want to end
+	reborn = "reborn" // has one more tool in every new process
+	parent = "parent" // has children and grandchildren that ignore signals
 	parked = "parked" // hold answers when a file appears
-	shifty = "shifty" // describes echo by what a file says, in every life anew
+	shifty = "shifty" // reads the description of echo from a file in every new process
 )
 
-// crowdTools and crowdPages are what a crowd has.
+// crowdTools and crowdPages are the numbers of tools and pages of a crowd.
 const crowdTools, crowdPages = 10_000, 100
 
-// inside is what servers say and nobody but the gateway's operator may read.
+// inside is output of servers that only the gateway's operator may read.
 const inside = "hunter2-inside"
 
-// play is a server until its input ends, or for ever.
+// play runs a server until its input ends, or for ever.
 func play(mode, dir, addr string) error {
 	if mode == sleeper {
 		select {}
@@ -51,13 +51,13 @@ func play(mode, dir, addr string) error {
 	return s.pipe()
 }
 
-// server is one life of a server.
+// server is one process of a server.
 type server struct {
 	mode, dir string
 	life      int
 }
 
-// countLife counts how often a server was started with the folder.
+// countLife counts the processes of a server that were started with the folder.
 func countLife(dir string) int {
 	file, err := os.OpenFile(filepath.Join(dir, "lives"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
@@ -72,7 +72,7 @@ func countLife(dir string) int {
 	return int(info.Size())
 }
 
-// note leaves a mark that a tool was called, and returns how often that was.
+// note records a call of a tool and returns the number of its calls.
 func (s *server) note(tool string) int {
 	dir := filepath.Join(s.dir, tool)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -86,11 +86,11 @@ func result(m raw.Message, value string) string {
 }
 
 func text(s string) string {
-	quoted, _ := json.Marshal(s) // of a string; it cannot fail
+	quoted, _ := json.Marshal(s) // encoding a string cannot fail
 	return `{"resultType":"complete","content":[{"type":"text","text":` + string(quoted) + `}]}`
 }
 
-// basic answers what has nothing to do with the faults.
+// basic answers requests that have nothing to do with the faults.
 func (s *server) basic(m raw.Message) (answer string, ok bool) {
 	switch m.Method() {
 	case "initialize":
@@ -108,14 +108,14 @@ func (s *server) basic(m raw.Message) (answer string, ok bool) {
 	return "", false
 }
 
-// called returns the name of the tool that is called and the text that it is called with.
+// called returns the name and the text of a tool call.
 func called(m raw.Message) (name, value string) {
 	var params struct {
 		Name      string
 		Arguments struct{ Text string }
 	}
 	if m.Method() == "tools/call" {
-		_ = json.Unmarshal([]byte(m.Member("params")), &params) // what is not there is empty
+		_ = json.Unmarshal([]byte(m.Member("params")), &params) // missing params are empty
 	}
 	return params.Name, params.Arguments.Text
 }
@@ -126,7 +126,7 @@ func (s *server) list(m raw.Message) string {
 	}
 	tools := []string{tool("echo", "")}
 	if s.mode == shifty {
-		said, _ := os.ReadFile(filepath.Join(s.dir, "description")) // it may not be there
+		said, _ := os.ReadFile(filepath.Join(s.dir, "description")) // the file may be missing
 		tools = []string{tool("echo", `,"description":"`+string(said)+`"`)}
 	}
 	for _, name := range faultyTools[s.mode] {
@@ -142,7 +142,7 @@ func (s *server) list(m raw.Message) string {
 	return `{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[` + strings.Join(tools, ",") + `]}`
 }
 
-// faultyTools are the tools beside echo.
+// faultyTools returns the tools other than echo.
 var faultyTools = map[string][]string{
 	dies:   {"die", "once"},
 	noisy:  {"huge", "merged", "utf8"},
@@ -159,8 +159,8 @@ func tool(name, more string) string {
 
 func crowded(m raw.Message) string {
 	var params struct{ Cursor string }
-	_ = json.Unmarshal([]byte(m.Member("params")), &params) // what is not there is empty
-	page, _ := strconv.Atoi(params.Cursor)                  // the first page has none
+	_ = json.Unmarshal([]byte(m.Member("params")), &params) // missing params are empty
+	page, _ := strconv.Atoi(params.Cursor)                  // the first page has no cursor
 	var tools []string
 	for i := range crowdTools / crowdPages {
 		tools = append(tools, tool(fmt.Sprintf("t%05d", page*crowdTools/crowdPages+i), ""))

@@ -17,10 +17,10 @@ import (
 // maxMessage is the gateway's limit in these tests.
 const maxMessage = 1 << 20
 
-// sleeper is what a parent starts: a process that ends only when it is killed.
+// sleeper is the child of a parent: a process that ends only if it is killed.
 const sleeper = "sleeper"
 
-// pipe is a legacy server on standard input and output.
+// pipe serves a legacy server on standard input and output.
 func (s *server) pipe() error {
 	switch s.mode {
 	case exits:
@@ -37,7 +37,7 @@ func (s *server) pipe() error {
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			if s.mode == parent {
-				select {} // it has not noticed
+				select {} // it ignores the end of its input
 			}
 			return nil
 		}
@@ -72,13 +72,13 @@ func (s *server) pipe() error {
 	}
 }
 
-// garbage is what some servers print: banners, log lines, things that are nearly messages, bytes that are no text.
+// garbage is output that some servers print: banners, log lines, malformed messages, bytes that are not UTF-8.
 const garbage = "Server listening!\n\n   \n\x00\xff\xfe\n{\"a\":1}\n[1,2]\n{\"jsonrpc\":\"2.0\",\"id\":1,\n\"DEBUG " + inside + "\n" +
 	"{\"jsonrpc\":\"2.0\",\"method\":17}\n"
 
 func say(line string) { fmt.Println(line) }
 
-// lies are answers to nobody, and to others.
+// lies returns answers with unknown ids and with ids of other requests.
 func lies(m raw.Message, answer string) {
 	id := `"id":` + m.Member("id")
 	for _, other := range []string{`"id":99999999`, `"id":"x"`, `"id":-1`, `"id":` + m.Member("id") + `.0`, `"id":"` + m.Member("id") + `"`} {
@@ -89,7 +89,7 @@ func lies(m raw.Message, answer string) {
 	say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + m.Member("id") + `}}`)
 }
 
-// fail is a call of a tool that does not work.
+// fail answers a call of a tool that fails.
 func (s *server) fail(m raw.Message) {
 	name, value := called(m)
 	n := s.note(name)
@@ -118,7 +118,7 @@ func (s *server) fail(m raw.Message) {
 	}
 }
 
-// waitFor waits until the test has made a file in the server's folder.
+// waitFor waits until the test has created a file in the server's folder.
 func (s *server) waitFor(file string) {
 	for {
 		if _, err := os.Stat(filepath.Join(s.dir, file)); err == nil {
@@ -128,7 +128,7 @@ func (s *server) waitFor(file string) {
 	}
 }
 
-// multiply starts a child in the group of this process, and one that leaves it.
+// multiply starts a child in the process group, and one that leaves the group.
 func (s *server) multiply() error {
 	for _, away := range []bool{false, true} {
 		child := exec.Command(os.Args[0], role, sleeper, s.dir, "stdio")

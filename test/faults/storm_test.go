@@ -20,14 +20,14 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// patience is the timeout of upstreams that leave calls unanswered. What they do answer has to come within it on a busy machine, too.
-const patience = "3s"
+// callTimeout is the timeout of upstreams that do not answer some calls. Their other calls must complete within it, also on a busy machine.
+const callTimeout = "3s"
 
-// storm is the gateway with all upstreams.
+// storm starts a gateway with all upstreams.
 func storm(t *testing.T) (*upstreams, *rig.Gateway) {
 	u := newUpstreams(t)
-	impatient := rig.Config{"timeout": patience}
-	endless := rig.Config{"timeout": "10m"} // their first attempt lasts longer than the test
+	impatient := rig.Config{"timeout": callTimeout}
+	endless := rig.Config{"timeout": "10m"} // the first attempt lasts longer than the test
 	u.stdio("good", good, nil)
 	u.http("good-http", good, nil)
 	u.stdio("mute", mute, endless)
@@ -52,14 +52,14 @@ func storm(t *testing.T) (*upstreams, *rig.Gateway) {
 	return u, u.gateway(rig.Config{"startup_wait": startupWait.String()})
 }
 
-// down are the upstreams that never come up, each with what lists and errors say of it.
+// down are the upstreams that never start, each with a part of the reason in lists and errors.
 var down = map[string]string{
 	"mute":      "starting",
 	"mute-http": "starting",
 	"exits":     "exit status 3",
 	"html":      "text/html",
 	"absent":    "cannot start",
-	"late":      "starting", // until it is let
+	"late":      "starting", // until the test releases it
 }
 
 func TestAllAtOnce(t *testing.T) {
@@ -75,17 +75,17 @@ func TestAllAtOnce(t *testing.T) {
 		got, err := list(bounded(t), legacy)
 		for name, want := range down {
 			if err == nil && (len(got.unavailable) > len(down) || !strings.Contains(got.unavailable[name], want)) {
-				err = fmt.Errorf("unavailable are %v", got.unavailable)
+				err = fmt.Errorf("unavailable: %v", got.unavailable)
 			}
 		}
 		return err
 	})
-	others := busy(t, g) // from here to the end
+	others := busy(t, g) // until the end of the test
 
 	for era, c := range clients {
-		t.Run("lists name what they lack, to the "+era+" client", func(t *testing.T) { lists(t, c) })
+		t.Run("lists name missing servers, for the "+era+" client", func(t *testing.T) { lists(t, c) })
 	}
-	t.Run("metrics tell who is up", func(t *testing.T) {
+	t.Run("metrics show which servers are up", func(t *testing.T) {
 		for name := range u.config {
 			if _, isDown := down[name]; !isDown {
 				checkUp(t, g, name, 1)
@@ -96,10 +96,10 @@ func TestAllAtOnce(t *testing.T) {
 		}
 	})
 	for era, c := range clients {
-		t.Run("errors are clear, to the "+era+" client", func(t *testing.T) { failures(t, c) })
+		t.Run("errors are clear, for the "+era+" client", func(t *testing.T) { failures(t, c) })
 	}
-	t.Run("nothing that ended its server is sent twice", func(t *testing.T) { repeats(t, legacy, u) })
-	t.Run("who died works with the next call", func(t *testing.T) {
+	t.Run("calls that ended their server are not retried", func(t *testing.T) { repeats(t, legacy, u) })
+	t.Run("a server that died works with the next call", func(t *testing.T) {
 		for _, name := range []string{"dies", "noisy", "flood", "liar", "liar-http", "broken", "broken-http", "cutter", "slow", "slow-http"} {
 			if _, err := echo(bounded(t), legacy, name); err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -112,7 +112,7 @@ func TestAllAtOnce(t *testing.T) {
 	t.Run("a server on HTTP is away for a while", func(t *testing.T) { away(t, g, u, modern) })
 
 	if n := others(); n < 20 {
-		t.Errorf("the upstreams that work were used %d times meanwhile, want more for a proof", n)
+		t.Errorf("the working upstreams were used only %d times meanwhile", n)
 	}
 	_, metrics, err := admin(g, "/metrics")
 	if err != nil {
@@ -120,12 +120,12 @@ func TestAllAtOnce(t *testing.T) {
 	}
 	for _, text := range []string{secret, inside} {
 		if strings.Contains(metrics, text) || strings.Contains(g.Process.Output(), text) {
-			t.Errorf("the metrics or the log tell %q", text)
+			t.Errorf("the metrics or the log contain %q", text)
 		}
 	}
 }
 
-// busy uses both upstreams that work, all the time, with clients of both eras. The function that it returns ends that and says how often.
+// busy uses both working upstreams all the time, with clients of both eras. stop ends that and returns the number of calls.
 func busy(t *testing.T, g *rig.Gateway) (stop func() int64) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var uses atomic.Int64
@@ -160,12 +160,12 @@ func lists(t *testing.T, c *raw.Client) {
 	for name, want := range down {
 		reason, ok := got.unavailable[name]
 		if !ok || !strings.Contains(reason, want) {
-			t.Errorf("%s is unavailable because %q, want %q", name, reason, want)
+			t.Errorf("%s is unavailable with the reason %q, want %q", name, reason, want)
 		}
 		checkDiscreet(t, "the list, of "+name, reason)
 	}
 	if len(got.unavailable) != len(down) {
-		t.Errorf("unavailable are %v, want these: %v", got.unavailable, slices.Sorted(maps.Keys(down)))
+		t.Errorf("unavailable: %v, want %v", got.unavailable, slices.Sorted(maps.Keys(down)))
 	}
 	many := got.of("crowd")
 	if len(many) != crowdTools {
@@ -185,7 +185,7 @@ func lists(t *testing.T, c *raw.Client) {
 	}
 }
 
-// failures calls what fails, all at once.
+// failures makes all failing calls at once.
 func failures(t *testing.T, c *raw.Client) {
 	ctx := bounded(t)
 	var wg sync.WaitGroup
@@ -201,23 +201,23 @@ func failures(t *testing.T, c *raw.Client) {
 		{"absent", "anything", "cannot start", true},
 		{"dies", "die", "exit status 9|connection to the server was lost", false},
 		{"noisy", "huge", "larger than 1048576 bytes", false},
-		{"noisy", "merged", "did not answer within " + patience + "|larger than", false},
+		{"noisy", "merged", "did not answer within " + callTimeout + "|larger than", false},
 		{"noisy", "utf8", "malformed", false},
-		{"liar", "lie", "did not answer within " + patience, false},
+		{"liar", "lie", "did not answer within " + callTimeout, false},
 		{"liar-http", "lie", "id of another request", false},
-		{"broken", "broken", "did not answer within " + patience + "|malformed", false},
+		{"broken", "broken", "did not answer within " + callTimeout + "|malformed", false},
 		{"broken-http", "broken", "no valid JSON-RPC message", false},
 		{"cutter", "cut", "broke", false},
 		{"cutter", "cut-stream", "broke", false},
-		{"slow", "sleep", "did not answer within " + patience, false},
-		{"slow-http", "sleep", "did not answer within " + patience, false},
+		{"slow", "sleep", "did not answer within " + callTimeout, false},
+		{"slow-http", "sleep", "did not answer within " + callTimeout, false},
 	} {
 		call := func() {
 			_, err := use(ctx, c, test.upstream+"__"+test.tool, "")
 			checkFailure(t, err, test.upstream, test.reason, test.retryable)
 		}
 		if test.upstream == "noisy" {
-			call() // alone: a line over the limit does not say whose answer it would have been
+			call() // not concurrently: a line over the limit does not show which call it answers
 			continue
 		}
 		wg.Go(call)
@@ -225,7 +225,7 @@ func failures(t *testing.T, c *raw.Client) {
 	wg.Wait()
 }
 
-// repeats holds the gateway to sending no call twice that may have ended its server, whatever the server says of the tool.
+// repeats checks that the gateway does not retry a call that may have ended its server, whatever the tool's annotations say.
 func repeats(t *testing.T, c *raw.Client, u *upstreams) {
 	_, err := use(bounded(t), c, "dies__once", "")
 	checkFailure(t, err, "dies", "connection to the server was lost", false)
@@ -243,10 +243,10 @@ func repeats(t *testing.T, c *raw.Client, u *upstreams) {
 	}
 }
 
-// clientsOfFailures are the eras of the clients that call everything that fails, once each.
+// clientsOfFailures are the eras of the clients that make every failing call once.
 var clientsOfFailures = []string{raw.Legacy, raw.Modern}
 
-// changes opens the stream of changes of a client and returns a channel of the methods that come on it. It is closed with the stream.
+// changes opens a client's stream of notifications and returns a channel of their methods. The channel is closed with the stream.
 func changes(t *testing.T, c *raw.Client) <-chan string {
 	t.Helper()
 	stream, err := c.Subscribe(t.Context())
@@ -269,8 +269,8 @@ func changes(t *testing.T, c *raw.Client) <-chan string {
 	return methods
 }
 
-// await waits until a stream of changes has said that the tools have changed and the list is as wanted after that. Changes of other upstreams
-// come on the same stream.
+// await waits until a notification has announced a change of the tools and the list then satisfies wanted. Changes of other upstreams
+// arrive on the same stream.
 func await(t *testing.T, c *raw.Client, methods <-chan string, wanted func(listed) error) {
 	t.Helper()
 	deadline := time.After(within)
@@ -297,23 +297,23 @@ func await(t *testing.T, c *raw.Client, methods <-chan string, wanted func(liste
 	}
 }
 
-// present wants a tool of an upstream in the list, which is not to lack the upstream.
+// present requires that the list contains a tool of an upstream and does not report the upstream as unavailable.
 func present(upstream, tool string) func(listed) error {
 	return func(got listed) error {
 		if reason, missing := got.unavailable[upstream]; missing || !slices.Contains(got.of(upstream), tool) {
-			return fmt.Errorf("the list has %q of %s, unavailable because %q; want %s", got.of(upstream), upstream, reason, tool)
+			return fmt.Errorf("the list has %q of %s, unavailable with the reason %q; want %s", got.of(upstream), upstream, reason, tool)
 		}
 		return nil
 	}
 }
 
-// drain forgets what a stream of changes has brought so far.
+// drain discards the notifications that have arrived so far.
 func drain(methods <-chan string) {
 	for {
 		select {
 		case _, open := <-methods:
 			if !open {
-				return // whoever awaits something will notice
+				return // await reports a closed stream
 			}
 		default:
 			return
@@ -321,7 +321,7 @@ func drain(methods <-chan string) {
 	}
 }
 
-// reborns restarts a server between two calls. The second call works, in a new life, and clients notice nothing but that the list has changed.
+// reborns restarts a server between two calls. The second call works, in a new process, and clients only notice that the list has changed.
 func reborns(t *testing.T, g *rig.Gateway, u *upstreams, clients map[string]*raw.Client, name string) {
 	heard := map[string]<-chan string{}
 	for era, c := range clients {
@@ -348,7 +348,7 @@ func reborns(t *testing.T, g *rig.Gateway, u *upstreams, clients map[string]*raw
 				t.Fatalf("the first call after restart %d, of the %s client: %v", round, era, err)
 			}
 			if after == before {
-				t.Fatalf("the server was not restarted: its pid is %d again", after)
+				t.Fatalf("the server was not restarted: its pid is still %d", after)
 			}
 			for era, c := range clients {
 				await(t, c, heard[era], present(name, fmt.Sprint("life-", life+1)))
@@ -358,7 +358,7 @@ func reborns(t *testing.T, g *rig.Gateway, u *upstreams, clients map[string]*raw
 	}
 }
 
-// lives returns how often a server was started.
+// lives returns the number of processes of a server so far.
 func lives(t *testing.T, u *upstreams, name string) int {
 	t.Helper()
 	file, err := os.Stat(filepath.Join(u.dirs[name], "lives"))
@@ -368,7 +368,7 @@ func lives(t *testing.T, u *upstreams, name string) int {
 	return int(file.Size())
 }
 
-// kill ends a process that is not this one's child, and waits until it has.
+// kill ends a process that is not a child of this one, and waits until it has ended.
 func kill(t *testing.T, pid int) {
 	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -382,7 +382,7 @@ func kill(t *testing.T, pid int) {
 	})
 }
 
-// latecomer lets a server answer initialize at last.
+// latecomer lets a server answer initialize.
 func latecomer(t *testing.T, g *rig.Gateway, u *upstreams, clients map[string]*raw.Client) {
 	heard := map[string]<-chan string{}
 	for era, c := range clients {
@@ -400,7 +400,7 @@ func latecomer(t *testing.T, g *rig.Gateway, u *upstreams, clients map[string]*r
 	checkUp(t, g, "late", 1)
 }
 
-// away takes a required server on HTTP down for a while.
+// away stops a required server on HTTP for a while.
 func away(t *testing.T, g *rig.Gateway, u *upstreams, c *raw.Client) {
 	const name = "reborn-http"
 	methods := changes(t, c)
@@ -413,14 +413,14 @@ func away(t *testing.T, g *rig.Gateway, u *upstreams, c *raw.Client) {
 	await(t, c, methods, func(got listed) error {
 		checkDiscreet(t, "the list", got.unavailable[name])
 		if got.unavailable[name] == "" || len(got.of(name)) != 0 {
-			return fmt.Errorf("the list says of %s: unavailable because %q, and has %q of it", name, got.unavailable[name], got.of(name))
+			return fmt.Errorf("the list reports %s as unavailable with the reason %q, and has %q of it", name, got.unavailable[name], got.of(name))
 		}
 		return nil
 	})
 
 	u.remote[name].start(t)
 	if _, err := echo(bounded(t), c, name); err != nil {
-		t.Errorf("the first call after it came back: %v", err)
+		t.Errorf("the first call after the server was back: %v", err)
 	}
 	checkUp(t, g, name, 1)
 	checkReady(t, g, 200)

@@ -9,7 +9,7 @@ import (
 	"mcpgateway/test/internal/raw"
 )
 
-// Members of the envelope that JSON-RPC does not know arrive with responses, and ids come back to the letter.
+// Unknown members of the envelope arrive with responses, and ids are returned unchanged.
 func TestEnvelopes(t *testing.T) {
 	paths(t, func(t *testing.T, p path) {
 		send := func(t *testing.T, c exchange, id string) (raw.Answer, raw.Message) {
@@ -22,14 +22,14 @@ func TestEnvelopes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := answer.Response.Member("id"); got != id {
-				t.Errorf("the response has id %s, want it to the letter as it was: %s", got, id)
+				t.Errorf("the response has id %s, want exactly %s", got, id)
 			}
 			for _, m := range p.requests(t) {
 				if strings.Contains(m.Text, `"mark":`+quote(mark)) {
 					return answer, m
 				}
 			}
-			t.Fatal("the server did not get the request")
+			t.Fatal("the server did not receive the request")
 			return answer, raw.Message{}
 		}
 		everything, failing := named("tools/call with everything"), named("tools/call that fails")

@@ -19,13 +19,13 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// within bounds a single exchange, whatever goes wrong.
+// within bounds a single exchange.
 const within = 2 * time.Minute
 
-// tokens are progress tokens of clients; the server sees others.
+// tokens are progress tokens of clients. The server receives different tokens.
 var tokens = []string{`"tok\u0065n \/ 9007199254740993"`, `9007199254740993`, `""`, `0`, `-0.0`, `1e2`}
 
-// path is a way from a client through a gateway to a server.
+// path is one combination of a client, a gateway and a server.
 type path struct {
 	client    *raw.Client
 	clientEra string
@@ -36,8 +36,8 @@ type path struct {
 	received  string // file
 }
 
-// paths runs a test on every way: both eras on either side, stdio and HTTP, with a prefix and without, and with enrichment on some of them. The
-// clients of one gateway take turns: log messages of a server on stdio go to nobody while several clients have calls there.
+// paths runs a test on every combination: both eras on both sides, stdio and HTTP, with and without a prefix, and some with enrichment. The
+// clients of one gateway take turns: log messages of a stdio server are dropped while several clients have calls there.
 func paths(t *testing.T, test func(t *testing.T, p path)) {
 	for _, era := range []string{"legacy", "modern"} {
 		for _, transport := range []string{"stdio", "http"} {
@@ -100,7 +100,7 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// meta is the _meta of a client's request. mark tells its request from others.
+// meta returns the _meta of a client's request. mark identifies the request.
 func (p path) meta(mark, token string) string {
 	own := ""
 	if p.clientEra == "modern" {
@@ -131,7 +131,7 @@ func TestCalls(t *testing.T) {
 				p.notes(t, c, token, answer)
 				if c.fault != "" {
 					want := p.public(c.fault, c.refs)
-					if code := compare.At(c.fault, "code"); code == "-32002" && p.clientEra == "modern" { // not a code of that era
+					if code := compare.At(c.fault, "code"); code == "-32002" && p.clientEra == "modern" { // the modern era does not have this code
 						want = append(want, compare.Change{Path: "code", From: code, To: "-32602"})
 					}
 					p.differs(t, "error", c.fault, answer.Response.Member("error"), want)
@@ -143,7 +143,7 @@ func TestCalls(t *testing.T) {
 	})
 }
 
-// public are the changes that make the URIs at these paths public.
+// public returns the changes that make the URIs at these paths public.
 func (p path) public(text string, refs []string) []compare.Change {
 	var changes []compare.Change
 	for _, ref := range refs {
@@ -159,7 +159,7 @@ func (p path) public(text string, refs []string) []compare.Change {
 	return changes
 }
 
-// enriched are the members that are added where resources are enriched.
+// enriched returns the members that enrichment adds.
 func (p path) enriched(members map[string]string) []compare.Change {
 	var changes []compare.Change
 	for path, value := range members {
@@ -178,11 +178,11 @@ func at(text, path string) string {
 
 const serverInfo = "io.modelcontextprotocol/serverInfo"
 
-// own stands in an expected change for a value that is the gateway's own.
+// own is the placeholder in an expected change for a value that the gateway chooses.
 const own = "the gateway's own"
 
-// envelope are the members that the client's era demands and the server did not send, and those that a modern server sent and a legacy client must
-// not get.
+// envelope returns the members that the client's era requires and the server did not send, and the members of a modern server that a legacy client
+// must not receive.
 func (p path) envelope(c exchange) []compare.Change {
 	var changes []compare.Change
 	cacheable := c.method == "resources/read" || c.method == "resources/metadata" || c.method == "resources/list"
@@ -219,7 +219,7 @@ func (p path) envelope(c exchange) []compare.Change {
 	return changes
 }
 
-// carried is the text as the server's transport carries it.
+// carried returns the text as the server's transport carries it.
 func (p path) carried(text string) string {
 	if p.stdio {
 		return oneLine(text)
@@ -227,12 +227,12 @@ func (p path) carried(text string) string {
 	return text
 }
 
-// differs checks that got is sent with exactly these changes.
+// differs checks that got differs from sent by exactly these changes.
 func (p path) differs(t *testing.T, what, sent, got string, want []compare.Change) {
 	t.Helper()
 	sent = p.carried(sent)
 	if got == "" {
-		t.Errorf("%s: there is none", what)
+		t.Errorf("%s is missing", what)
 		return
 	}
 	undone, changes := compare.Undo(sent, got)
@@ -249,7 +249,7 @@ func (p path) differs(t *testing.T, what, sent, got string, want []compare.Chang
 		t.Errorf("%s: differences\n%s\nwant\n%s", what, show(changes), show(want))
 	}
 	if undone != sent {
-		t.Errorf("%s: with the differences undone it is not what was sent:\n%s", what, firstDifference(sent, undone))
+		t.Errorf("%s: without the differences it is not the sent text:\n%s", what, firstDifference(sent, undone))
 	}
 }
 
@@ -270,7 +270,7 @@ func firstDifference(want, got string) string {
 	return fmt.Sprintf("at byte %d\n\twant %q\n\tgot  %q", i, want[from:min(len(want), i+80)], got[from:min(len(got), i+80)])
 }
 
-// notes checks the notifications that came before a response.
+// notes checks the notifications before a response.
 func (p path) notes(t *testing.T, c exchange, token string, answer raw.Answer) {
 	t.Helper()
 	if len(answer.Before) != len(c.notes) {
@@ -286,25 +286,25 @@ func (p path) notes(t *testing.T, c exchange, token string, answer raw.Answer) {
 	}
 }
 
-// perRequest are the members of _meta that modern requests have; the gateway reads the client's and writes its own.
+// perRequest are the _meta members of modern requests. The gateway reads the client's members and writes its own.
 var perRequest = []string{
 	"io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientInfo",
 	"io.modelcontextprotocol/clientCapabilities", "io.modelcontextprotocol/logLevel",
 }
 
-// downward checks what the server got for the request that has the mark in its _meta.
+// downward checks the request that the server received with the mark in its _meta.
 func (p path) downward(t *testing.T, mark, token, sent string, c exchange) {
 	t.Helper()
 	got := p.params(t, c.method, mark)
 	if got == "" {
-		t.Error("the server did not get the request")
+		t.Error("the server did not receive the request")
 		return
 	}
 	got, taken := withoutMeta(got)
 	sent, given := withoutMeta(p.carried(sent))
 	want := []compare.Change{{Path: "_meta/progressToken", From: token, To: compare.At(got, "_meta", "progressToken")}}
 	if compare.At(got, "_meta", "progressToken") == token {
-		t.Error("the server got the client's own progress token")
+		t.Error("the server received the client's progress token")
 	}
 	for _, where := range [][]string{{"name"}, {"uri"}, {"ref", "name"}, {"ref", "uri"}} {
 		if public := compare.At(sent, where...); public != "" && public != quote(c.item) {
@@ -317,7 +317,7 @@ func (p path) downward(t *testing.T, mark, token, sent string, c exchange) {
 	switch {
 	case p.era == "modern" && p.clientEra == "modern":
 		expected = given
-		// What other servers said is never shown to a server, nor an extension declared that the gateway does not relay.
+		// The server must not see the capabilities of other servers, nor an extension that the gateway does not relay.
 		expected[perRequest[2]] = strings.NewReplacer(`"context":{}, `, ``, `"com.example/odd":{}, `, ``).Replace(expected[perRequest[2]])
 	case p.era == "modern":
 		expected = map[string]string{
@@ -326,19 +326,19 @@ func (p path) downward(t *testing.T, mark, token, sent string, c exchange) {
 	}
 	for _, name := range perRequest {
 		if taken[name] != expected[name] {
-			t.Errorf("the server got %s %s, want %s", name, taken[name], expected[name])
+			t.Errorf("the server received %s %s, want %s", name, taken[name], expected[name])
 		}
 	}
 }
 
-// withoutMeta takes the members of modern requests out of params.
+// withoutMeta removes the per-request _meta members from params and returns them.
 func withoutMeta(params string) (string, map[string]string) {
 	meta := compare.At(params, "_meta")
 	rest, taken := compare.Without(meta, perRequest...)
 	return strings.Replace(params, meta, rest, 1), taken
 }
 
-// params returns the params of the request with this mark as the server received it. It has been answered, so it is in the file.
+// params returns the params of the request with this mark, as the server received it. The request was answered, so the file contains it.
 func (p path) params(t *testing.T, method, mark string) string {
 	t.Helper()
 	for _, m := range p.requests(t) {
@@ -349,7 +349,7 @@ func (p path) params(t *testing.T, method, mark string) string {
 	return ""
 }
 
-// requests returns everything that the server has received.
+// requests returns all messages that the server has received.
 func (p path) requests(t *testing.T) []raw.Message {
 	t.Helper()
 	file, err := os.Open(p.received)
@@ -362,7 +362,7 @@ func (p path) requests(t *testing.T) []raw.Message {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return out // what is being written belongs to another test
+			return out // an incomplete line belongs to another test
 		}
 		var text string
 		if err := json.Unmarshal(line, &text); err != nil {
@@ -407,7 +407,7 @@ func TestLists(t *testing.T) {
 	})
 }
 
-// itemChanges are the changes of a listed item.
+// itemChanges returns the changes of a listed item.
 func (p path) itemChanges(id, sent string) []compare.Change {
 	if id != "name" {
 		changes := p.public(sent, []string{id})

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// role as the first argument makes this binary the server: role, era, file for what it receives, address or "stdio".
+// role as the first argument makes this binary the server. The other arguments are role, era, the file for received messages, and an address or "stdio".
 const role = "odd-server"
 
 func TestMain(m *testing.M) {

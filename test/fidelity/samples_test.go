@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// tame is an object that is odd in every way that a client may be odd, too.
+// tame is an object with all kinds of unusual JSON that a client may send, too.
 const tame = `{ "zebra":1 , "alpha":[1e2,1.0,-0,-0.0,1E+2,9007199254740993,123456789012345678901234567890,0.1e-7,1e400],` + "\n\t " +
 	`"\u0041\/\t":"\u0041\/ \ud83d \ude00\ud83d \u0000 é \u00e9 \"\\ \u2028","":{"":[ ]},"uri":"odd://untouched","name":"odd",` +
 	`"progressToken":"untouched","_meta":{"ui":{"resourceUri":"ui://untouched"}},"b":true,"type":"resource_link","null":null,"a":{ }}`
 
-// wild is tame with members that stand twice, which a server may send below the envelope.
+// wild is tame with repeated members, which a server may send below the envelope.
 var wild = strings.Replace(tame, `"b":true`, `"dup":1,"dup":{"dup":[],"dup":null},"b":true`, 1)
 
-// schema is one of those that typed clients take apart.
+// schema is a schema that typed clients would change.
 var schema = `{"$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"node":{"type":"object","properties":{"next":{"$ref":"#/$defs/node"},` +
 	`"n":{"const":9007199254740993,"multipleOf":1e-2,"maximum":1.0}},"unevaluatedProperties":false},"any":true},"$id":"urn:odd","type" : "object",` +
 	`"properties":{"z":{"$ref":"#/$defs/node"},"a":{"anyOf":[{"type":["string","null"],"default":-0},{"enum":[1.0,1e0,"1"]}]},"name":{"type":"string"},` +
@@ -23,11 +23,11 @@ var schema = `{"$schema":"https://json-schema.org/draft/2020-12/schema","$defs":
 
 var long = strings.Repeat(`long \u00e9 \/ `, 8_000)
 
-// The items of the server's lists, two pages of each. The members of these names are rewritten; the rest is not.
+// lists are the server's lists, two pages each. The gateway rewrites only the named members.
 var lists = []struct {
 	method, member, id string
 	items              []string
-	broken             []string // items that no client could use; they are listed between the others
+	broken             []string // items that no client could use, between the others
 }{
 	{"tools/list", "tools", "name", []string{
 		`{ "x-first":` + wild + `, "name":"odd" , "title":"\u0041 tool","description":"` + long + `","inputSchema":` + schema + `,"outputSchema":` + schema +
@@ -57,11 +57,11 @@ var lists = []struct {
 	}, []string{`{"name":"bad","uriTemplate":"odd://{"}`}},
 }
 
-// note is a notification that comes before a response.
+// note is a notification before a response.
 type note struct{ method, params string }
 
-// exchange is a request for an item and what it gets. In params, uris and names are those of the side that naming stands for, and meta is
-// the member _meta. In notes, TOKEN stands for the progress token as the server got it.
+// exchange is a request for an item and its outcome. In params, uris and names are those of the given naming, and meta is the member _meta. In
+// notes, TOKEN stands for the progress token that the server received.
 type exchange struct {
 	name, method string
 	item         string // native name, URI or template
@@ -70,7 +70,7 @@ type exchange struct {
 	result       string
 	fault        string
 	refs         []string          // paths of the URIs in result and fault that become public
-	enriched     map[string]string // by path, the members of result that enrichment adds
+	enriched     map[string]string // the members of result that enrichment adds, by path
 }
 
 var calls = []exchange{
@@ -142,7 +142,7 @@ var calls = []exchange{
 		},
 	},
 	{
-		name: "resources/read in the form of the draft", method: "resources/read", item: "odd://dir/",
+		name: "resources/read in the draft's form", method: "resources/read", item: "odd://dir/",
 		params: func(n naming, meta string) string {
 			return `{` + meta + `,"uri":` + n.uri("odd://dir/") + `}`
 		},
@@ -168,7 +168,7 @@ var calls = []exchange{
 		refs: []string{"resources/0/uri", "resources/1/uri"},
 	},
 	{
-		name: "resources/read of what a template describes", method: "resources/read", item: "odd://a/b%20c?q=\u00fc",
+		name: "resources/read by a template", method: "resources/read", item: "odd://a/b%20c?q=\u00fc",
 		params: func(n naming, meta string) string {
 			return `{` + meta + `,"uri":` + n.uri("odd://a/b%20c?q=\u00fc") + `}`
 		},
@@ -191,7 +191,7 @@ var calls = []exchange{
 		refs:   []string{"data/uri"},
 	},
 	{
-		name: "resources/read of what is not there", method: "resources/read", item: "odd://nowhere",
+		name: "resources/read of a missing resource", method: "resources/read", item: "odd://nowhere",
 		params: func(n naming, meta string) string { return `{` + meta + `,"uri":` + n.uri("odd://nowhere") + `}` },
 		fault:  `{"x":` + wild + `,"message":"\u0041" , "code" : -32002,"data":{"uri" : "odd:\/\/nowhere","y":1.0}}`,
 		refs:   []string{"data/uri"},
@@ -212,7 +212,7 @@ var calls = []exchange{
 	},
 }
 
-// naming is how one side calls the items: the server with the zero naming, clients with the upstream's prefix.
+// naming converts native names and URIs to those of one side: unchanged for the server, with the upstream's prefix for clients.
 type naming struct{ upstream, prefix string }
 
 func (n naming) name(native string) string {
@@ -227,7 +227,7 @@ func (n naming) name(native string) string {
 	return quote(lead + native)
 }
 
-// ill is a name that not every model provider takes.
+// ill is a name that some model providers reject.
 const ill = "odd name/ü"
 
 func (n naming) uri(native string) string {
@@ -245,4 +245,4 @@ func (n naming) uri(native string) string {
 	}
 }
 
-func quote(s string) string { return `"` + s + `"` } // no name here needs an escape
+func quote(s string) string { return `"` + s + `"` } // no name in these tests needs an escape

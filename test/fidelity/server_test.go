@@ -12,7 +12,7 @@ import (
 	"mcpgateway/test/internal/raw"
 )
 
-// What responses and notifications have around what JSON-RPC defines.
+// Members around the members that JSON-RPC defines, in responses and notifications.
 const (
 	envelopeBefore = `"x-before":{"z":1e2,"a":9007199254740993,"a":1},`
 	envelopeAfter  = `,"x-after":["\u0041",-0]`
@@ -24,7 +24,7 @@ type server struct {
 	received *os.File
 }
 
-// serve plays the server until its input ends, or for ever. Every message that it receives becomes a line, a JSON string, in the file.
+// serve runs the server until its input ends, or for ever. It writes every received message to the file as a line with a JSON string.
 func serve(era, file, addr string) error {
 	received, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -46,7 +46,7 @@ func serve(era, file, addr string) error {
 	}
 }
 
-// oneLine is a message as stdio can carry it.
+// oneLine returns a message in the form that stdio can carry.
 func oneLine(text string) string { return strings.NewReplacer("\n", " ", "\r", " ").Replace(text) }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -79,9 +79,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer returns the messages that a message gets: the response is the last.
+// answer returns the messages that answer a message. The response is the last.
 func (s *server) answer(text string) []string {
-	line, _ := json.Marshal(text) // of a string; it cannot fail
+	line, _ := json.Marshal(text) // encoding a string cannot fail
 	s.received.Write(append(line, '\n'))
 	m, err := raw.Read(text)
 	if err != nil || m.Member("id") == "" {
@@ -132,7 +132,7 @@ func (s *server) answer(text string) []string {
 
 const capabilities = `{"x":{"a":1e2},"tools":{},"prompts":{"x":1},"resources":{},"completions":{},"logging":{}}`
 
-// list returns a page: the first with one item, the second with all others.
+// list returns a page: the first has one item, the second has the others.
 func (s *server) list(m raw.Message, member string, items, broken []string, respond func(string, string) []string) []string {
 	const cursor = `"\u0041\/\ud83d 9007199254740993"`
 	page, next := items[:1], `"nextCursor":`+cursor+`,`

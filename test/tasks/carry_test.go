@@ -14,7 +14,7 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// task is what both forms of a task have in common.
+// task has the members that both forms of a task share.
 type task struct {
 	ResultType    string `json:"resultType"`
 	TaskID        string `json:"taskId"`
@@ -40,7 +40,7 @@ func read(t *testing.T, text string) task {
 	return out
 }
 
-// A client of 2025-11-25 runs a tool as a task: it gets an id of the gateway's, hears of each change on its stream, and fetches the result.
+// A client of 2025-11-25 runs a tool as a task: it gets the gateway's task id, receives each change on its stream, and fetches the result.
 func TestCarriedByLegacyClient(t *testing.T) {
 	for _, stdio := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stdio=%t", stdio), func(t *testing.T) {
@@ -62,9 +62,9 @@ func TestCarriedByLegacyClient(t *testing.T) {
 				}
 				return read(t, m.Member("result"))
 			}
-			created := ask("tools/call", `{"name":"jobs__steps","arguments":{"seconds":2},"task":{"ttl":60000}}`) // and works while it is asked about
+			created := ask("tools/call", `{"name":"jobs__steps","arguments":{"seconds":2},"task":{"ttl":60000}}`) // the task runs during the requests below
 			if created.Task == nil || strings.HasPrefix(created.Task.TaskID, "task-") {
-				t.Fatalf("created %+v, want a task under an id of the gateway's", created)
+				t.Fatalf("created %+v, want a task with an id of the gateway", created)
 			}
 			id := created.Task.TaskID
 			named := fmt.Sprintf(`{"taskId":%q}`, id)
@@ -75,7 +75,7 @@ func TestCarriedByLegacyClient(t *testing.T) {
 				t.Errorf("tasks/list %+v", got)
 			}
 			if got := ask("tasks/result", named); got.Meta.Related.TaskID != id {
-				t.Errorf("tasks/result says it belongs to %+v", got.Meta)
+				t.Errorf("tasks/result belongs to %+v", got.Meta)
 			}
 			for status := ""; status != "completed"; {
 				m, err := stream.Next()
@@ -87,7 +87,7 @@ func TestCarriedByLegacyClient(t *testing.T) {
 				}
 				told := read(t, m.Member("params"))
 				if told.TaskID != id {
-					t.Errorf("told of %q", told.TaskID)
+					t.Errorf("notified of %q", told.TaskID)
 				}
 				status = told.Status
 			}
@@ -103,11 +103,11 @@ func TestCarriedByLegacyClient(t *testing.T) {
 	}
 }
 
-// modern are the members of _meta of a client that carries tasks and answers questions.
+// modern are the _meta members of a client that supports tasks and answers questions.
 const modern = `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + raw.Modern + `","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},` +
 	`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
 
-// A modern client that declared the extension hears of its tasks on a subscription, and answers their questions.
+// A modern client that declared the extension receives changes of its tasks on a subscription, and answers their questions.
 func TestCarriedByModernClient(t *testing.T) {
 	for _, stdio := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stdio=%t", stdio), func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestCarriedByModernClient(t *testing.T) {
 			created := ask("tools/call", "jobs__confirm_delete", `"name":"jobs__confirm_delete","arguments":{"filename":"a.txt"}`)
 			id := created.TaskID
 			if created.ResultType != "task" || strings.HasPrefix(id, "task-") {
-				t.Fatalf("created %+v, want a task under an id of the gateway's", created)
+				t.Fatalf("created %+v, want a task with an id of the gateway", created)
 			}
 			events := listen(t, gateway.URL, fmt.Sprintf(`{"taskIds":[%q,"task-of-nobody"]}`, id))
 			acknowledged := events.next(t)
@@ -139,7 +139,7 @@ func TestCarriedByModernClient(t *testing.T) {
 				Notifications struct{ TaskIDs []string }
 			}
 			if err := json.Unmarshal([]byte(acknowledged.Member("params")), &honored); err != nil || !slices.Equal(honored.Notifications.TaskIDs, []string{id}) {
-				t.Fatalf("acknowledged %s, want the one task that there is", acknowledged.Text)
+				t.Fatalf("acknowledged %s, want the only task", acknowledged.Text)
 			}
 			told := events.until(t, id, "input_required")
 			for key, question := range told.InputRequests {
@@ -155,7 +155,7 @@ func TestCarriedByModernClient(t *testing.T) {
 	}
 }
 
-// Without the extension nobody may listen to tasks.
+// A client without the extension must not listen to tasks.
 func TestListenNeedsTheExtension(t *testing.T) {
 	gateway := rig.StartGateway(t, rig.Config{"upstreams": upstreams(t, rig.Modern, false)})
 	c, err := raw.Open(t.Context(), gateway.URL, raw.Modern)
@@ -212,14 +212,14 @@ func (e events) next(t *testing.T) raw.Message {
 	}
 }
 
-// until returns the task when it has the status.
+// until returns the task once it has the status.
 func (e events) until(t *testing.T, id, status string) task {
 	t.Helper()
 	for {
 		m := e.next(t)
 		told := read(t, m.Member("params"))
 		if m.Method() != "notifications/tasks" || told.TaskID != id || told.Meta.Subscription != "l" {
-			t.Fatalf("told %s", m.Text)
+			t.Fatalf("received %s", m.Text)
 		}
 		if told.Status == status {
 			return told

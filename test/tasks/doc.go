@@ -1,3 +1,3 @@
-// Package tasks runs tools that are tasks at their upstream through the gateway, for clients of both eras: those that carry tasks themselves, and
-// those that know nothing of them and get the result when it is there.
+// Package tasks calls tools that run as tasks at their upstream through the gateway, with clients of both eras: clients that support tasks, and clients
+// that do not and wait for the result.
 package tasks

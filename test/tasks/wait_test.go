@@ -18,20 +18,20 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// within bounds one client's work.
+// within bounds the work of one client.
 const within = time.Minute
 
-// plain is a client that knows nothing of tasks: the Go SDK's.
+// plain is a client without support for tasks: the Go SDK's.
 type plain struct {
 	session *mcp.ClientSession
-	answer  map[string]any // to every elicitation
+	answer  map[string]any // the answer to every elicitation
 
 	mu       sync.Mutex
-	messages []string // of progress
+	messages []string // messages of progress updates
 	asked    []string
 }
 
-// connect begins a conversation that ends with the test.
+// connect connects a client until the end of the test.
 func connect(t *testing.T, url string, era rig.Era, answer map[string]any) *plain {
 	t.Helper()
 	p := &plain{answer: answer}
@@ -76,7 +76,7 @@ func (p *plain) call(t *testing.T, name string, arguments map[string]any) (*mcp.
 	return p.session.CallTool(ctx, params)
 }
 
-// seen returns a copy of what a list of p's holds.
+// seen returns a copy of a list of p.
 func (p *plain) seen(list *[]string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +92,7 @@ func upstreams(t *testing.T, era rig.Era, stdio bool) rig.Upstreams {
 	return rig.Upstreams{"jobs": {"era": era, "command": command[0], "args": command[1:]}}
 }
 
-// A client that cannot carry tasks gets the results of tools that are nothing but tasks, whatever the eras.
+// A client without support for tasks gets the results of tools that always run as tasks, in all combinations of eras.
 func TestWaiting(t *testing.T) {
 	for _, upstream := range []rig.Era{rig.Legacy, rig.Modern} {
 		for _, stdio := range []bool{false, true} {
@@ -113,13 +113,13 @@ func TestWaiting(t *testing.T) {
 func wait(t *testing.T, url string, era rig.Era) {
 	t.Run("a status message is progress", func(t *testing.T) {
 		p := connect(t, url, era, nil)
-		// Each step lasts ten times as long as the pause after which the gateway looks again: none may be missed on a busy machine.
+		// Each step lasts ten times the gateway's polling interval, so that no step is missed on a busy machine.
 		expect(t, p, "jobs__steps", map[string]any{"seconds": 1}, "three steps", false)
 		if got := strings.Join(p.seen(&p.messages), ", "); got != "step 1, step 2, step 3" {
 			t.Errorf("progress %q, want the three steps", got)
 		}
 	})
-	t.Run("a tool that may be a task", func(t *testing.T) {
+	t.Run("a tool with optional task support", func(t *testing.T) {
 		expect(t, connect(t, url, era, nil), "jobs__slow_compute", map[string]any{"label": "x"}, "computed x", false)
 	})
 	t.Run("a tool that fails", func(t *testing.T) {
@@ -153,7 +153,7 @@ func wait(t *testing.T, url string, era rig.Era) {
 	})
 }
 
-// expect calls a tool and checks what its text holds.
+// expect calls a tool and checks the text of its result.
 func expect(t *testing.T, p *plain, tool string, arguments map[string]any, text string, isError bool) {
 	t.Helper()
 	result, err := p.call(t, tool, arguments)
@@ -167,12 +167,12 @@ func expect(t *testing.T, p *plain, tool string, arguments map[string]any, text 
 		t.Errorf("content %+v, want the text %q", result.Content[0], text)
 	}
 	if result.Meta["io.modelcontextprotocol/related-task"] != nil {
-		t.Errorf("the result names a task, which the client does not know: %v", result.Meta)
+		t.Errorf("the result names a task, which the client does not support: %v", result.Meta)
 	}
 }
 
-// A server that others made: its one task asks in the middle of its work, and tells of each stage by a notification, over stdio too, where nothing
-// but what they say themselves shows which task the question and the notifications are of.
+// The only task of an independent server asks a question during its work and sends a notification of each stage, over stdio too. Over stdio only the
+// content of the question and the notifications shows which task they belong to.
 func TestWaitingForRealServer(t *testing.T) {
 	command := rig.EverythingCommand(t)
 	gateway := rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{
@@ -191,7 +191,7 @@ func TestWaitingForRealServer(t *testing.T) {
 	}
 	for _, upstream := range []string{"http", "stdio"} {
 		t.Run(upstream, func(t *testing.T) {
-			var both sync.WaitGroup // at once, so that the calls in flight do not say whose the question is
+			var both sync.WaitGroup // concurrently, so that the calls in flight do not identify the caller
 			for _, era := range []rig.Era{rig.Legacy, rig.Modern} {
 				topic := string(era) + " tea"
 				p := connect(t, gateway.URL, era, map[string]any{"interpretation": "historical"})
@@ -202,7 +202,7 @@ func TestWaitingForRealServer(t *testing.T) {
 						return
 					}
 					if text, ok := result.Content[0].(*mcp.TextContent); !ok || !strings.Contains(text.Text, topic+" (historical)") {
-						t.Errorf("%s client: content %+v, want what was answered", era, result.Content[0])
+						t.Errorf("%s client: content %+v, want the user's answer", era, result.Content[0])
 					}
 					if asked := p.seen(&p.asked); len(asked) != 1 || !strings.HasPrefix(asked[0], fmt.Sprintf("%s: The research query %q", upstream, topic)) {
 						t.Errorf("%s client: asked %q", era, asked)

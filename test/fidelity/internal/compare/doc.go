@@ -1,8 +1,8 @@
-// Package compare holds two JSON texts against each other to the byte.
+// Package compare compares two JSON texts byte by byte.
 //
-// Undo finds the values that were replaced and the members that were added or taken away, and puts the second text back into the state of the
-// first by undoing these and nothing else. Whoever calls it looks whether each change was allowed, and whether the outcome is the first text: white
-// space, spelling of numbers and strings, order and repetition of members all count.
+// Undo finds the values that were replaced and the members that were added or removed, and reverts exactly these changes in the second text. The
+// caller checks whether each change was allowed and whether the result equals the first text. White space, the spelling of numbers and strings, and
+// the order and repetition of members all count.
 //
-// The package is pure, shares no code with the gateway, and takes valid JSON only.
+// The package has no side effects, shares no code with the gateway, and requires valid JSON.
 package compare

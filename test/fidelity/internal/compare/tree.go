@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// node is a value with its place in the text.
+// node is a value with its position in the text.
 type node struct {
 	start, end int
 	object     bool
@@ -15,7 +15,7 @@ type node struct {
 	elements   []*node
 }
 
-// member is a member of an object. Its key is the text, quotes and escapes included.
+// member is a member of an object. Its key is the raw text with quotes and escapes.
 type member struct {
 	key   string
 	start int
@@ -24,7 +24,7 @@ type member struct {
 
 func (m member) name() string { return strings.Trim(m.key, `"`) }
 
-// parse reads a text that is valid JSON.
+// parse parses a valid JSON text.
 func parse(text string) *node {
 	if !json.Valid([]byte(text)) {
 		panic(fmt.Sprintf("no valid JSON: %.300s", text))
@@ -45,7 +45,7 @@ func (p *parser) space() {
 	}
 }
 
-// skip goes behind a character, and the space around it, when it comes next.
+// skip consumes a character and the space around it, if the character comes next.
 func (p *parser) skip(c byte) bool {
 	p.space()
 	if p.text[p.at] != c {
@@ -85,7 +85,7 @@ func (p *parser) value() *node {
 	return n
 }
 
-// last reports whether a bracket closes here, and goes behind it.
+// last consumes a closing bracket and reports whether there was one.
 func (p *parser) last(c byte) bool {
 	p.space()
 	if p.text[p.at] != c {

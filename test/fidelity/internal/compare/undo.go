@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Change is one difference: a value that was replaced, a member that was added (From is "") or one that was taken away (To is "").
+// Change is one difference: a replaced value, an added member (From is "") or a removed member (To is "").
 type Change struct {
-	Path     string // such as content/2/uri; keys as they are spelled, a slash in one is doubled
+	Path     string // for example content/2/uri; keys in their raw spelling, with doubled slashes
 	From, To string // texts of the value
 }
 
-// Undo returns what got becomes when its differences from sent are undone, and these differences in the order of the text.
+// Undo reverts the differences of got from sent, and returns the result and the differences in the order of the text.
 func Undo(sent, got string) (undone string, changes []Change) {
 	u := undoer{sent: sent, got: got}
 	u.values("", parse(sent), parse(got))
@@ -26,7 +26,7 @@ type undoer struct {
 	cuts      []cut
 }
 
-// cut puts a text in the place of a piece of got.
+// cut replaces a piece of got by a text.
 type cut struct {
 	start, end int
 	with       string
@@ -71,19 +71,19 @@ func (u *undoer) objects(path string, a, b *node) {
 	}
 }
 
-// insertion puts the member i of a before the member j of b.
+// insertion inserts the member i of a before the member j of b.
 func (u *undoer) insertion(a, b *node, i, j int) cut {
 	m := a.members[i]
 	if i > 0 && j > 0 {
 		at := b.members[j-1].value.end
 		return cut{at, at, u.sent[a.members[i-1].value.end:m.value.end]}
 	}
-	// All before it are gone too: their insertions stand at the same place, before this one.
+	// All members before it are removed too: their insertions are at the same position, before this one.
 	at := u.front(a, b)
 	return cut{at, at, u.sent[m.start:u.follower(a, i)]}
 }
 
-// follower is where the next member begins, or where the last one ends.
+// follower returns the start of the next member, or the end of the last one.
 func (u *undoer) follower(a *node, i int) int {
 	if i+1 < len(a.members) {
 		return a.members[i+1].start
@@ -91,7 +91,7 @@ func (u *undoer) follower(a *node, i int) int {
 	return a.members[i].value.end
 }
 
-// front is where the first member of b begins, or would begin if it were written as in a.
+// front returns the start of the first member of b, or its position if b had the spacing of a.
 func (u *undoer) front(a, b *node) int {
 	if len(b.members) > 0 {
 		return b.members[0].start
@@ -99,7 +99,7 @@ func (u *undoer) front(a, b *node) int {
 	return b.start + a.members[0].start - a.start
 }
 
-// spanOf is the piece of text that a member takes up with the comma before it or, if it is the first, with the one behind.
+// spanOf returns the span of a member with the comma before it or, for the first member, with the comma after it.
 func spanOf(text string, n *node, i int) (start, end int) {
 	m := n.members[i]
 	switch {
@@ -122,13 +122,13 @@ func (u *undoer) undone() string {
 			out.WriteString(u.got[at:c.start])
 		}
 		out.WriteString(c.with)
-		at = max(at, c.end) // members that were added one after another may share a comma
+		at = max(at, c.end) // adjacent added members may share a comma
 	}
 	out.WriteString(u.got[at:])
 	return out.String()
 }
 
-// Without returns an object's text without those members, each with its comma, and their values by name.
+// Without removes members, each with its comma, from the text of an object, and returns their values by name.
 func Without(object string, names ...string) (rest string, taken map[string]string) {
 	taken = map[string]string{}
 	for _, name := range names {
@@ -145,7 +145,7 @@ func Without(object string, names ...string) (rest string, taken map[string]stri
 	return object, taken
 }
 
-// At returns the text of the value at a path of member names and indices, "" when there is none.
+// At returns the text of the value at a path of member names and indices, "" if there is no value.
 func At(text string, path ...string) string {
 	n := parse(text)
 	for _, step := range path {
@@ -176,7 +176,7 @@ func Elements(array string) []string {
 	return out
 }
 
-// Keys returns the names of an object's members, as they are spelled.
+// Keys returns the raw keys of an object's members.
 func Keys(object string) []string {
 	var out []string
 	for _, m := range parse(object).members {
