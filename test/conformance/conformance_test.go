@@ -15,15 +15,15 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// eras are the suites by the era that they speak, which is also the era of the fixture that they are run against.
+// eras are the suites by the era that they test, which is also the era of their fixture.
 var eras = map[rig.Era][]suite{
 	rig.Legacy: {suite20250326, suite20250618, suite20251125},
 	rig.Modern: {suite20260728},
 }
 
-// One run after the other: the suite itself waits by the clock in places, and four runs at once keep a small machine busier than that allows.
+// The runs are sequential: the suite has time limits, and four concurrent runs would keep a small machine too busy for them.
 func TestConformance(t *testing.T) {
-	baselines := make(map[string]func() (results, error)) // by revision; each runs once, for whoever asks first
+	baselines := make(map[string]func() (results, error)) // by revision; each runs once
 	for era, suites := range eras {
 		url := rig.Fixture(t, era)
 		for _, s := range suites {
@@ -37,7 +37,7 @@ func TestConformance(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// Everything below rests on these numbers being what the fixture really gets.
+				// The comparisons below require that these are the fixture's real numbers.
 				if sum := got.total(); sum.passed != s.passed || sum.failed != s.failed {
 					t.Errorf("%v, want %d passed, %d failed", sum, s.passed, s.failed)
 				}
@@ -66,10 +66,10 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// cell is one way to put the fixture behind the gateway.
+// cell is one way to run the fixture behind the gateway.
 type cell struct {
 	era    rig.Era
-	stdio  bool // the gateway runs the fixture itself; else it calls it over streamable HTTP
+	stdio  bool // the gateway starts the fixture on stdio; otherwise it connects over streamable HTTP
 	beside bool // there is a second upstream
 }
 
@@ -94,11 +94,11 @@ func (c cell) String() string {
 	return strings.Join(words, " ")
 }
 
-// upstreams configures the fixture without a prefix, since the suite knows its items by their own names, and perhaps a prefixed upstream of the
-// other era beside it, which nothing that the suite asks for may reach.
+// upstreams returns the configuration of the fixture without a prefix, because the suite uses native names, and optionally of a prefixed upstream of
+// the other era, which no request of the suite may reach.
 func (c cell) upstreams(t *testing.T) rig.Upstreams {
 	t.Helper()
-	// A fixture of this cell's own: scenarios change its lists, and two runs at once would see each other's changes.
+	// Each cell has its own fixture: scenarios change its lists, and concurrent runs would see each other's changes.
 	fixture := rig.Config{"prefix": "", "era": c.era}
 	if c.stdio {
 		command := rig.FixtureCommand(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// crossings are the suites of one era in front of the fixture of the other. The number of checks that pass is exact too: a scenario that ends early
-// leaves checks out, and a check that was not made has not passed. Tasks are not counted.
+// crossings are the suites of one era in front of the fixture of the other. The number of passed checks is exact too: a scenario that ends early
+// omits checks, and an omitted check has not passed. Checks of tasks are not counted.
 var crossings = []struct {
 	suite  suite
 	era    rig.Era        // of the fixture
@@ -23,8 +23,8 @@ var crossings = []struct {
 	{suite20251125, rig.Modern, map[string]int{overHTTP: 70, overStdio: 70}},
 }
 
-func TestAcrossTheEras(t *testing.T) {
-	// The fixture knows no tasks, in neither era: their scenarios come to the same through the gateway as directly.
+func TestCrossEra(t *testing.T) {
+	// The fixture does not support tasks in either era: their scenarios have the same outcome as without the gateway.
 	direct, err := suite20260728.run(t, rig.Fixture(t, rig.Modern))
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestAcrossTheEras(t *testing.T) {
 	}
 }
 
-// split tells the results of the tasks scenarios from the others.
+// split separates the results of the tasks scenarios from the others.
 func split(all results) (tasks, rest results) {
 	tasks, rest = make(results), make(results)
 	for scenario, tally := range all {
@@ -67,8 +67,8 @@ func split(all results) (tasks, rest results) {
 	return tasks, rest
 }
 
-// judge returns what is wrong with the results of a suite of the other era, given why which checks cannot pass: complaints that are not on the list,
-// and what is on the list without cause.
+// judge returns the deviations of a suite of the other era: complaints that are not on the list of impossible checks, and entries of the list
+// that did not fail.
 func judge(got results, reasons map[[2]string]string) []string {
 	var wrong []string
 	unseen := maps.Clone(reasons)
@@ -101,7 +101,7 @@ func TestJudge(t *testing.T) {
 		{"failed and listed", results{"ping": x}, why, nil},
 		{"listed in another scenario", results{"pong": x}, why, []string{"pong: failure x: it broke", "ping: x has not failed: take it off the list (why)"}},
 		{"listed and passed", results{"ping": {passed: 3}}, why, []string{"ping: x has not failed: take it off the list (why)"}},
-		{"a warning", results{"ping": {complaints: []complaint{{"x", true, "hm"}}}}, nil, []string{"ping: warning x: hm"}},
+		{"warning", results{"ping": {complaints: []complaint{{"x", true, "hm"}}}}, nil, []string{"ping: warning x: hm"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, judge(test.got, test.reasons)); diff != "" {

@@ -13,7 +13,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// TestProtocolGuide holds docs/protocol.md against what it tells of: the revisions that are spoken, and the scenarios that cannot pass.
+// TestProtocolGuide checks the revisions and the impossible scenarios in docs/protocol.md.
 func TestProtocolGuide(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/protocol.md")
 	if err != nil {
@@ -27,7 +27,7 @@ func TestProtocolGuide(t *testing.T) {
 		head += "| " + string(r) + " "
 	}
 	if n := strings.Count(guide, "\n"+head+"|\n"); n != 2 {
-		t.Errorf("%d tables have a column for each revision that is spoken, want 2", n)
+		t.Errorf("%d tables have a column for each supported revision, want 2", n)
 	}
 	want, got := map[string]bool{}, map[string]bool{}
 	for _, i := range impossibles {
@@ -46,6 +46,6 @@ func TestProtocolGuide(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
-		t.Errorf("scenarios that cannot pass (-impossible.go, +guide):\n%s", diff)
+		t.Errorf("impossible scenarios (-impossible.go, +guide):\n%s", diff)
 	}
 }

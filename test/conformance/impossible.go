@@ -1,16 +1,16 @@
 package conformance
 
-// impossible are checks that cannot pass by construction when the suite of one era stands in front of a fixture of the other. The list is exact:
-// a check on it that passes fails the test, and so does one that fails and is not on it.
+// impossible are checks that cannot pass by construction if the suite of one era runs in front of a fixture of the other. The list is exact: the
+// test fails if a check on it passes, or if another check fails.
 type impossible struct {
-	suite    string // its revision
+	suite    string // the suite's revision
 	over     []string
 	scenario string
 	checks   []string
 	why      string
 }
 
-// The transports toward the fixture.
+// The transports to the fixture.
 const (
 	overHTTP  = "HTTP"
 	overStdio = "stdio"
@@ -80,7 +80,7 @@ var impossibles = []impossible{
 const imperative = "the tool sends a request to its client, which the fixture's SDK refuses while it serves a modern request: it has to return the question, and this " +
 	"tool does not; nothing of it leaves the fixture"
 
-// reasons returns why checks cannot pass in one cell, by scenario and check.
+// reasons returns the reasons of the impossible checks of one cell, by scenario and check.
 func reasons(suite, over string) map[[2]string]string {
 	out := make(map[[2]string]string)
 	for _, i := range impossibles {

@@ -21,15 +21,15 @@ import (
 // suiteWithin bounds one run of the suite, which takes about three seconds on an idle machine.
 const suiteWithin = 5 * time.Minute
 
-// suite is one selection of scenarios, run in one revision of the protocol.
+// suite is a selection of scenarios that runs in one revision of the protocol.
 type suite struct {
 	revision string
 	args     []string
-	// What the fixture itself gets, in checks: a suite or a fixture that has changed must not pass as a baseline.
+	// The fixture's own numbers of checks: a changed suite or fixture must not become the baseline unnoticed.
 	passed, failed int
 }
 
-// The suite has sets of required scenarios for two revisions; for the others it is told to run every scenario that applies.
+// The suite has sets of required scenarios for two revisions. For the others it runs every applicable scenario.
 var (
 	suite20250326 = suite{"2025-03-26", []string{"--suite", "all", "--spec-version", "2025-03-26"}, 3, 0}
 	suite20250618 = suite{"2025-06-18", []string{"--suite", "all", "--spec-version", "2025-06-18"}, 56, 0}
@@ -38,15 +38,15 @@ var (
 	suite20260728 = suite{"2026-07-28", []string{"--requirements", "2026-07-28"}, 165, 30}
 )
 
-// tally is what the suite says of one scenario.
+// tally is the result of one scenario.
 type tally struct {
 	passed, failed int
 	complaints     []complaint // in the order of the checks
 }
 
-// complaint is a check that failed, or that the suite warns of.
+// complaint is a failed check or a warning.
 type complaint struct {
-	check   string // its id, which several checks of a scenario may share
+	check   string // id of the check; several checks of a scenario may share it
 	warning bool
 	text    string
 }
@@ -73,7 +73,7 @@ func (r results) total() tally {
 	return sum
 }
 
-// run runs the suite against the server at url. A run that gives no results is an error; checks that failed are not.
+// run runs the suite against the server at url. A run without results is an error; failed checks are not.
 func (s suite) run(t testing.TB, url string) (results, error) {
 	t.Helper()
 	return start(t, append([]string{"--url", url}, s.args...))
@@ -90,7 +90,7 @@ func start(t testing.TB, args []string) (results, error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("conformance %q: %w\n%s%s", args, err, stdout, stderr)
 	}
-	// The exit status says whether checks failed, which is for the comparison to judge.
+	// The exit status reports failed checks, which the comparison handles.
 	r, err := read(dir)
 	if err == nil && len(r) == 0 {
 		err = errors.New("no results")
@@ -101,10 +101,10 @@ func start(t testing.TB, args []string) (results, error) {
 	return r, nil
 }
 
-// resultFolder is how the suite names the folder of a scenario's results.
+// resultFolder matches the name of the folder with a scenario's results.
 var resultFolder = regexp.MustCompile(`^server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$`)
 
-// read reads the results that the suite has written, one folder for each scenario.
+// read reads the results of the suite, one folder for each scenario.
 func read(dir string) (results, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -131,7 +131,7 @@ func read(dir string) (results, error) {
 	return r, nil
 }
 
-// count counts the checks of one scenario. Checks that were skipped and remarks count for nothing, as in the suite's own summary.
+// count counts the checks of one scenario. Skipped checks and remarks do not count, as in the suite's own summary.
 func count(text []byte) (tally, error) {
 	var checks []struct {
 		ID, Status, Description, ErrorMessage string
@@ -158,7 +158,7 @@ func count(text []byte) (tally, error) {
 	return t, nil
 }
 
-// compare returns what is wrong with the gateway's results, one line for each scenario, in order.
+// compare returns the deviations of the gateway's results from the fixture's own results, one line for each scenario, in order.
 func compare(direct, through results) []string {
 	var wrong []string
 	all := maps.Clone(direct)
@@ -173,7 +173,7 @@ func compare(direct, through results) []string {
 	return wrong
 }
 
-// listing is the complaints, each on a line of its own.
+// listing returns the complaints, one per line.
 func (t tally) listing() string {
 	var out strings.Builder
 	for _, c := range t.complaints {

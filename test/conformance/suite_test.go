@@ -16,10 +16,10 @@ func TestCompare(t *testing.T) {
 		want            []string
 	}{
 		{"equal", results{"ping": whole}, results{"ping": whole}, nil},
-		{"failing alike", results{"ping": broken}, results{"ping": broken}, nil},
+		{"equal with failures", results{"ping": broken}, results{"ping": broken}, nil},
 		{"worse", results{"ping": whole}, results{"ping": broken},
 			[]string{"ping: 2 passed, 1 failed, the fixture itself 3 passed, 0 failed\n    failure x: it broke"}},
-		{"better is different too", results{"ping": broken}, results{"ping": whole},
+		{"better is a deviation too", results{"ping": broken}, results{"ping": whole},
 			[]string{"ping: 3 passed, 0 failed, the fixture itself 2 passed, 1 failed"}},
 		{"fewer checks", results{"ping": whole}, results{"ping": {passed: 2}},
 			[]string{"ping: 2 passed, 0 failed, the fixture itself 3 passed, 0 failed"}},

@@ -7,10 +7,10 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// tasksPassed is how many checks of the tasks scenarios the server made for them passes; it fails none.
+// tasksPassed is the number of checks of the tasks scenarios that the tasks fixture passes. It fails none.
 const tasksPassed = 44
 
-// The conformance fixture knows no tasks, so their scenarios have a server of their own.
+// The conformance fixture does not support tasks, so their scenarios use the tasks fixture.
 func TestTasksConformance(t *testing.T) {
 	direct, err := runTasks(t, rig.Tasks(t, rig.Modern))
 	if err != nil {
@@ -43,7 +43,7 @@ func TestTasksConformance(t *testing.T) {
 	}
 }
 
-// runTasks runs the suite and returns what it says of tasks.
+// runTasks runs the suite and returns the results of the tasks scenarios.
 func runTasks(t *testing.T, url string) (results, error) {
 	t.Helper()
 	all, err := start(t, append([]string{"--url", url}, suite20260728.args...))

@@ -19,16 +19,16 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// anyVariable stands in for every variable that a configuration names: long enough for a key, too.
+// anyVariable is the value of every variable in a configuration. It is long enough for a key.
 const anyVariable = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
 func anyEnv(string) (string, bool) { return anyVariable, true }
 
-// parts are the places that a part of a configuration can have. A block is tried as a whole file first; a part of one goes to the first place in
-// which all its keys are known. Whoever means another writes its path after the word yaml, as in "yaml upstreams.tickets.auth".
+// parts are the possible places of a part of a configuration. A block is tried as a complete file first. A part belongs to the first place at which
+// all its keys are known, unless its path follows the word yaml, as in "yaml upstreams.tickets.auth".
 var parts = []string{"", "upstreams", "upstreams.example", "policy.rules", "auth.api_keys", "auth.jwt", "auth.mtls"}
 
-// configuration has the gateway's loader read a block.
+// configuration loads a block with the gateway's loader.
 func configuration(t *testing.T, b block) {
 	var root yaml.Node
 	if err := yaml.Unmarshal([]byte(b.text), &root); err != nil || len(root.Content) != 1 {
@@ -37,7 +37,7 @@ func configuration(t *testing.T, b block) {
 	node := root.Content[0]
 	switch {
 	case has(node, "apiVersion") && has(node, "kind"):
-		return // of Kubernetes; deploy/test decodes what is deployed
+		return // a Kubernetes object; deploy/test decodes those in deploy
 	case has(node, "config") || strings.HasPrefix(filepath.Base(b.rest), "values"):
 		chartValues(t, b, node)
 		return
@@ -49,7 +49,7 @@ func configuration(t *testing.T, b block) {
 	for _, part := range parts {
 		if fits(node, part) {
 			if part == "" && slices.ContainsFunc([]string{"upstreams", "mcpServers", "servers"}, func(k string) bool { return has(node, k) }) {
-				break // a whole file
+				break // a complete file
 			}
 			text = complete(t, b.text, part)
 			break
@@ -58,7 +58,7 @@ func configuration(t *testing.T, b block) {
 	loads(t, text, b.files)
 }
 
-// has tells whether a mapping has a key.
+// has reports whether a mapping has a key.
 func has(n *yaml.Node, key string) bool { return slices.Contains(keysOf(n), key) }
 
 func keysOf(n *yaml.Node) (keys []string) {
@@ -70,7 +70,7 @@ func keysOf(n *yaml.Node) (keys []string) {
 	return keys
 }
 
-// fits tells whether what stands in a block is known at a place, by the keys that the schema has there.
+// fits reports whether the schema knows the content of a block at a place.
 func fits(n *yaml.Node, part string) bool {
 	if part == "upstreams" {
 		ok := n.Kind == yaml.MappingNode
@@ -106,8 +106,8 @@ func known(n *yaml.Node, pattern string) bool {
 	return len(keys) > 0
 }
 
-// complete puts a part at its place, and beside it what is demanded: there has to be an upstream, each has to be a command or a URL, and rules
-// are for those who prove who they are, as keys and issuers have to be in use by somebody who may use something.
+// complete puts a part at its place and adds the required keys: an upstream with a command or a URL, and, for rules, keys and issuers, the
+// authentication that uses them.
 func complete(t *testing.T, text, part string) string {
 	t.Helper()
 	const remote = "https://mcp.example.com/mcp"
@@ -149,8 +149,8 @@ func complete(t *testing.T, text, part string) string {
 
 var secretFile = regexp.MustCompile(`\$\{file:([^}]+)\}`)
 
-// loads fails the test unless the gateway's loader takes a configuration without an error and a warning. The files that it takes values from
-// are made: a key in PEM where the name ends so, else a text that serves as any secret. Beside it are the files of the document.
+// loads fails the test unless the gateway's loader accepts a configuration without errors and warnings. It creates the files that the configuration
+// refers to: a key in PEM format by the file's name, otherwise a text that serves as any secret. The document's own files are created, too.
 func loads(t *testing.T, text string, files map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -174,10 +174,10 @@ func loads(t *testing.T, text string, files map[string]string) {
 	})
 	c, err := config.Parse(filepath.Join(dir, "gateway.yaml"), []byte(text), anyEnv)
 	if err != nil {
-		t.Fatalf("the gateway refuses\n%s\n%v", text, err)
+		t.Fatalf("the gateway rejects\n%s\n%v", text, err)
 	}
 	for _, w := range c.Warnings {
-		t.Errorf("the gateway remarks: %v", w)
+		t.Errorf("the gateway warns: %v", w)
 	}
 }
 
@@ -194,7 +194,7 @@ func keyPEM(t *testing.T) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// chartValues holds values for the chart against those that it has, and their config against the loader, on the addresses that the chart adds.
+// chartValues checks chart values against the chart's own, and their config with the loader, at the addresses that the chart adds.
 func chartValues(t *testing.T, b block, n *yaml.Node) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "deploy/helm/mcp-gateway/values.yaml"))
@@ -227,7 +227,7 @@ func chartValues(t *testing.T, b block, n *yaml.Node) {
 	}
 }
 
-// condition compiles CEL: each paragraph is the when of a rule.
+// condition compiles CEL conditions. Each paragraph is the when of a rule.
 func condition(t *testing.T, b block) {
 	for _, when := range strings.Split(strings.TrimSpace(b.text), "\n\n") {
 		rule, err := yaml.Marshal([]any{map[string]any{"name": "example", "effect": "allow", "when": when}})
@@ -236,7 +236,7 @@ func condition(t *testing.T, b block) {
 	}
 }
 
-// TestParts has a part of each kind that is completed.
+// TestParts completes a part of each kind.
 func TestParts(t *testing.T) {
 	for i, b := range []block{
 		{text: "policy:\n  rules:\n    - {name: a, effect: allow, who: {groups: [x]}}"},

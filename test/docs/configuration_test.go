@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write docs/configuration.md, and what commands print into the documents")
 
-// TestConfigurationPage: docs/configuration.md is what the schema and the comments of gateway.yaml.example make. A key that has a comment of its
-// own in the example is described by that, every other by the line that the schema has of it.
+// TestConfigurationPage checks that docs/configuration.md is generated from the schema and the comments of gateway.yaml.example. A key is described by
+// its comment in the example or, without one, by its line in the schema.
 func TestConfigurationPage(t *testing.T) {
 	want := configurationPage(t)
 	file := filepath.Join(root, "docs", "configuration.md")
@@ -28,15 +28,15 @@ func TestConfigurationPage(t *testing.T) {
 	got, err := os.ReadFile(file)
 	must(t, err)
 	if string(got) != want {
-		t.Errorf("docs/configuration.md is not what the schema and gateway.yaml.example make; go test ./test/docs -run TestConfigurationPage -update")
+		t.Errorf("docs/configuration.md is out of date with the schema and gateway.yaml.example; run go test ./test/docs -run TestConfigurationPage -update")
 	}
 }
 
-// TestRestartKeys: what gateway.yaml.example says needs a restart is what does.
+// TestRestartKeys checks the keys that need a restart according to gateway.yaml.example.
 func TestRestartKeys(t *testing.T) {
 	var want []string
 	for _, key := range config.Keys() {
-		// A mapping stands for its keys where all of them need a restart.
+		// A mapping is named instead of its keys if all of them need a restart.
 		if key.Reload || slices.ContainsFunc(want, func(p string) bool { return below(key.Path, p) }) ||
 			slices.ContainsFunc(config.Keys(), func(k config.Key) bool { return below(k.Path, key.Path) && k.Reload }) {
 			continue
@@ -46,11 +46,11 @@ func TestRestartKeys(t *testing.T) {
 	_, head := example(t)
 	m := regexp.MustCompile(`needs a restart \(([^)]*)\)`).FindStringSubmatch(strings.Join(strings.Fields(head), " "))
 	if m == nil || m[1] != strings.Join(want, ", ") {
-		t.Errorf("gateway.yaml.example names %q as what needs a restart; it is %s", m, strings.Join(want, ", "))
+		t.Errorf("gateway.yaml.example says that %q need a restart; want %s", m, strings.Join(want, ", "))
 	}
 }
 
-// below tells whether a key is in the mapping, or in an element of the list, at parent.
+// below reports whether a key is in the mapping at parent, or in an element of the list at parent.
 func below(key, parent string) bool {
 	return strings.HasPrefix(key, parent+".") || strings.HasPrefix(key, parent+"[]")
 }
@@ -75,9 +75,9 @@ func configurationPage(t *testing.T) string {
 	b.WriteString(configurationHead)
 	i := strings.Index(head, "The file is strict")
 	if i < 0 {
-		t.Fatal("gateway.yaml.example does not say at its beginning how strict it is read")
+		t.Fatal("the head of gateway.yaml.example does not say how strictly the file is read")
 	}
-	b.WriteString(prose(head[i:])) // before that it is about the example
+	b.WriteString(prose(head[i:])) // the text before that is about the example
 	b.WriteString(configurationForms)
 	var sections []string
 	for _, key := range config.Keys() {
@@ -101,7 +101,7 @@ func configurationPage(t *testing.T) string {
 	return b.String()
 }
 
-// facts is the line of a key that says what may be written.
+// facts returns the line about the type and the values of a key.
 func facts(key config.Key) string {
 	parts := []string{"`" + key.Type + "`"}
 	if strings.Contains(key.Type, "|") || !strings.ContainsAny(key.Type, "<>`") {
@@ -133,7 +133,7 @@ func facts(key config.Key) string {
 	return "*" + strings.Join(append(parts, when), " · ") + "*"
 }
 
-// onlyValues tells whether a comment says nothing but which values there are.
+// onlyValues reports whether a comment only lists the possible values.
 func onlyValues(text string, key config.Key) bool {
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,.\n", r) }) {
 		if !slices.Contains(strings.Fields(key.Type), strings.ToLower(word)) {
@@ -149,7 +149,7 @@ var (
 	trailing = regexp.MustCompile(`^[^"']*?\s# (.*)$`)
 )
 
-// example is what gateway.yaml.example says of each key, by its path, and what it says at its beginning.
+// example returns the comments of gateway.yaml.example by the path of their key, and the comment at its head.
 func example(t *testing.T) (comments map[string]string, head string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "gateway.yaml.example"))
@@ -169,7 +169,7 @@ func example(t *testing.T) (comments map[string]string, head string) {
 	return comments, head
 }
 
-// about gathers the comments of a node's keys, by path; of a key that is there twice those of the first.
+// about collects the comments of a node's keys, by path. The first of two equal paths counts.
 func about(n *yaml.Node, at string, lines []string, comments map[string]string) {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -190,7 +190,7 @@ func about(n *yaml.Node, at string, lines []string, comments map[string]string) 
 	}
 }
 
-// commentOf is what stands above a line and at its end.
+// commentOf returns the comment above a line and at its end.
 func commentOf(lines []string, i int) string {
 	first := i
 	for first > 0 && comment.MatchString(lines[first-1]) {
@@ -209,7 +209,7 @@ func commentOf(lines []string, i int) string {
 
 var entry = regexp.MustCompile(`^  +(\S+(?: \S+)*?)  +(.*)$`)
 
-// prose makes Markdown of a comment: its paragraphs, and a list where lines are set in.
+// prose converts a comment to Markdown: its paragraphs, and a list for indented lines.
 func prose(text string) string {
 	var b strings.Builder
 	var was string
@@ -234,10 +234,10 @@ func prose(text string) string {
 	return b.String()
 }
 
-// literal is what is written as code: references, forms of names, and the names of keys that could be no words.
+// literal matches text that is formatted as code: references, forms of names, and the names of keys that are no words.
 var literal = regexp.MustCompile(`\$\{[^}]*\}|\{\{.*?\}\}|<[a-z_]+>(?:<[a-z]+>)*(?:/[a-z/]+)?|\b[a-z]+(?:[_.][a-z]+)*_[a-z_]+(?:\.[a-z]+)*\b|\b(?:auth|admin|bridge|limits|telemetry|policy|tls|tools|resources)\.[a-z]+\b|\binputSchema\b`)
 
-// escape keeps Markdown from taking parts of a comment for its own.
+// escape escapes the parts of a comment that Markdown would interpret.
 func escape(text string) string {
 	var b strings.Builder
 	for text != "" {

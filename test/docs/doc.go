@@ -1,21 +1,21 @@
-// Package docs runs the documentation: whatever a reader may paste is tried here as it is written, and every link is followed.
+// Package docs runs the documentation: it runs every command and loads every configuration that a reader may paste, and follows every link.
 //
-// Each document is a walk: its blocks are used from top to bottom by one reader at one shell, with the real gateway.
+// Each document is a walk: one reader at one shell uses its blocks from top to bottom, with the real gateway.
 //
-//   - A document at the top of the repository begins in a copy of the repository, without a gateway that is built; every other in an empty
-//     folder, with the gateway in ~/bin. ~/bin is on PATH, if the reader has it.
-//   - The reader's home is /home/me (or /Users/me) in what is written, and a fresh folder here. In it are the hosts' files of testdata/home.
-//   - ```sh is run line by line, and each line has to succeed, unless the comment at its end says "exit status N". ```console is the same with
-//     `$ ` before commands, and what they print below them: … stands for any text in a line, a line with … alone for any lines.
-//     With -update what differs is written into the document.
-//   - A command that serves (gateway, gateway run, go run ./cmd/gateway) is started and waited for; it serves until the next that serves, or
-//     the document's end. A line that speaks to 127.0.0.1:8080 or :9090 finds a gateway there, if need be one with the folder's gateway.yaml,
-//     else the demo. Ports are as they are written: each run has a network of its own.
-//   - `npx -y PACKAGE` runs the package as it is installed in test/node_modules.
-//   - What cannot be run here is in elsewhere_test.go, with the reason and with what is checked in its place.
-//   - ```yaml is a configuration, whole or a part (see config_test.go for how parts are completed), and the gateway's loader takes it without a
-//     warning. With the name of a file after the word yaml it is also written there, for what follows.
-//   - ```json with the servers of a host goes through what `gateway import` does, and where one of them is the gateway the inspector connects to
-//     it by this entry. Other JSON has to be JSON.
-//   - ```text is for reading only. A block without a word, or with one that is not in kinds, is an error.
+//   - A document in the root folder begins in a copy of the repository without a built gateway. Every other document begins in an empty folder with
+//     the gateway in ~/bin. ~/bin is on PATH if the gateway is there.
+//   - The reader's home is /home/me (or /Users/me) in documents and a new folder in the test. It contains the hosts' files of testdata/home.
+//   - ```sh runs line by line. Each line must succeed, unless the comment at its end says "exit status N". ```console has `$ ` before each command
+//     and its output below it: … stands for any text in a line, a line with … alone for any lines. With -update the test writes different output
+//     into the document.
+//   - A command that serves (gateway, gateway run, go run ./cmd/gateway) is started and waited for. It serves until the next command that serves, or
+//     to the document's end. A line that connects to 127.0.0.1:8080 or :9090 finds a gateway there; if necessary the test starts one with the
+//     folder's gateway.yaml, otherwise the demo. Ports are as written: each run has its own network.
+//   - `npx -y PACKAGE` runs the package that is installed in test/node_modules.
+//   - elsewhere_test.go lists the commands that cannot run here, with the reason and the check in their place.
+//   - ```yaml is a configuration, complete or a part (config_test.go completes parts). The gateway's loader must accept it without a warning. A file
+//     name after the word yaml also writes the block to that file, for the following blocks.
+//   - ```json with the servers of a host passes through `gateway import`. If one of the servers is the gateway, the inspector connects to it by this
+//     entry. Other JSON must be valid.
+//   - ```text is for reading only. A block without a word after its fence, or with a word that is not in kinds, is an error.
 package docs

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// elsewhere are the commands that this test does not run, with the reason, and with what is checked of the line in place of that. Everything
-// else is run.
+// elsewhere are the commands that this test does not run, with the reason, and with the check of their lines. All other commands run.
 var elsewhere = []struct {
 	command, reason string
 	check           func(*testing.T, line)
@@ -26,16 +25,16 @@ var elsewhere = []struct {
 	{"git", "needs the network", filesExist},
 	{"make", "make test runs this test", targetsExist},
 	{"cd deploy/test", "make test runs it", filesExist},
-	{"pkill", "signals by name, and so also what others run", filesExist},
-	{"killall", "signals by name, and so also what others run", filesExist},
-	{"pidof", "finds by name, and so also what others run", filesExist},
-	{"gateway login", "waits for a person at a browser; the end-to-end tests have one", usageIsRight},
+	{"pkill", "signals by name and would reach other programs", filesExist},
+	{"killall", "signals by name and would reach other programs", filesExist},
+	{"pidof", "finds by name and would find other programs", filesExist},
+	{"gateway login", "waits for a user at a browser; the end-to-end tests have one", usageIsRight},
 	{"claude", "is a host, with an account", usageIsRight},
 	{"code", "is a host, with a screen", usageIsRight},
 	{"cursor", "is a host, with a screen", usageIsRight},
 }
 
-// runElsewhere finds out whether a line has a command that is not run here, wherever in the line it begins.
+// runElsewhere reports whether a line contains a command that is not run here, and returns its check.
 func runElsewhere(text string) (check func(*testing.T, line), is bool) {
 	for _, e := range elsewhere {
 		if regexp.MustCompile(`(?m)(^|[;&|(]|\$\(|sudo )\s*(\S*/)?` + regexp.QuoteMeta(e.command) + `(\s|$)`).MatchString(text) {
@@ -47,7 +46,7 @@ func runElsewhere(text string) (check func(*testing.T, line), is bool) {
 
 var repositoryPath = regexp.MustCompile(`(?:^|[\s=])((?:deploy|docs|test|cmd|internal|bench)/[^\s;&|)'"]*)`)
 
-// filesExist: what a line names in the repository is there.
+// filesExist checks that the files of the repository that a line names exist.
 func filesExist(t *testing.T, l line) {
 	for _, m := range repositoryPath.FindAllStringSubmatch(l.text, -1) {
 		if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
@@ -59,7 +58,7 @@ func filesExist(t *testing.T, l line) {
 
 var makeTarget = regexp.MustCompile(`\bmake ([a-z]+)`)
 
-// targetsExist: the Makefile has what a line makes.
+// targetsExist checks that the Makefile has the targets of a line.
 func targetsExist(t *testing.T, l line) {
 	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {
@@ -67,7 +66,7 @@ func targetsExist(t *testing.T, l line) {
 	}
 	for _, m := range makeTarget.FindAllStringSubmatch(l.text, -1) {
 		if !regexp.MustCompile(`(?m)^` + m[1] + `:`).Match(text) {
-			t.Errorf("%s: the Makefile makes no %s", l.place, m[1])
+			t.Errorf("%s: the Makefile has no target %s", l.place, m[1])
 		}
 	}
 }
@@ -77,7 +76,7 @@ var (
 	flagWord       = regexp.MustCompile(`^--?[a-z][a-z-]*`)
 )
 
-// usageIsRight: the verbs and flags of the gateway that a line uses are those that it has.
+// usageIsRight checks that the gateway has the verbs and flags of a line.
 func usageIsRight(t *testing.T, l line) {
 	for _, m := range gatewayCommand.FindAllStringSubmatch(l.text, -1) {
 		words := strings.Fields(m[1])
@@ -98,13 +97,13 @@ func usageIsRight(t *testing.T, l line) {
 	}
 }
 
-// inlineCommand is a command of the gateway or of make in a line of prose.
+// inlineCommand matches a command of the gateway or of make in a line of prose.
 var inlineCommand = regexp.MustCompile("`((?:\\S*/)?(?:gateway|make)(?: [^`]*)?)`")
 
-// notCommands begin as a command does, and are none.
+// notCommands begin like commands but are none.
 var notCommands = map[string]string{"gateway failed": "a message of the log"}
 
-// TestInlineCommands looks at commands in prose, which nobody runs as they are, with … for what the reader knows.
+// TestInlineCommands checks commands in prose, which are not run because … stands for the reader's values.
 func TestInlineCommands(t *testing.T) {
 	for _, doc := range documents(t) {
 		for _, l := range doc.prose {

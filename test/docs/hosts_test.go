@@ -13,7 +13,7 @@ import (
 // serverKeys are the keys under which hosts list servers.
 var serverKeys = []string{"mcpServers", "servers", "context_servers", "mcp"}
 
-// servers are the servers of a host's file; nil if it is none.
+// servers returns the servers of a host's file, nil if the text is no such file.
 func servers(text string) map[string]json.RawMessage {
 	var file map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &file) != nil {
@@ -28,24 +28,24 @@ func servers(text string) map[string]json.RawMessage {
 	return nil
 }
 
-// imported is what `gateway import` makes of a host's file. None of its servers may be lost.
+// imported returns the configuration that `gateway import` makes of a host's file. No server may be lost.
 func imported(t *testing.T, b block) *config.Config {
 	t.Helper()
 	im, err := hostimport.Import(hostimport.File{Name: "mcp.json", Data: []byte(b.text), Folder: t.TempDir()})
 	if err != nil {
-		t.Fatalf("%s: gateway import refuses it: %v", b.place, err)
+		t.Fatalf("%s: gateway import rejects it: %v", b.place, err)
 	}
 	c, err := config.Parse("gateway.yaml", im.YAML, anyEnv)
 	if err != nil {
-		t.Fatalf("%s: what gateway import makes of it cannot be loaded: %v\n%s", b.place, err, im.YAML)
+		t.Fatalf("%s: the output of gateway import cannot be loaded: %v\n%s", b.place, err, im.YAML)
 	}
 	if len(c.Upstreams) != len(servers(b.text)) {
-		t.Errorf("%s: gateway import has %d servers of it", b.place, len(c.Upstreams))
+		t.Errorf("%s: gateway import returns only %d servers", b.place, len(c.Upstreams))
 	}
 	return c
 }
 
-// toGateway are the entries of a host's file that lead to the gateway, in the form that the inspector reads.
+// toGateway returns the entries of a host's file that connect to the gateway, in the inspector's form.
 func toGateway(t *testing.T, b block) map[string]any {
 	t.Helper()
 	entries := make(map[string]any)

@@ -10,28 +10,28 @@ import (
 	"testing"
 )
 
-// kinds are the words that may stand after a fence, each with what is checked of such a block by itself. What is run is checked by the walk.
+// kinds are the words after a fence, each with the check of a single block. The walk runs commands.
 var kinds = map[string]func(*testing.T, block){
 	"yaml":    configuration,
 	"json":    oneJSON,
 	"jsonl":   manyJSON,
 	"cel":     condition,
-	"promql":  nothing, // deploy/test evaluates queries against what gateways expose
+	"promql":  nothing, // deploy/test checks queries against the metrics of gateways
 	"sh":      nothing,
 	"console": nothing,
 	"text":    reading,
 }
 
-// TestBlocks looks at every block of every document.
+// TestBlocks checks every block of every document.
 func TestBlocks(t *testing.T) {
 	for _, doc := range documents(t) {
 		for _, b := range doc.blocks {
 			check, known := kinds[b.kind]
 			switch {
 			case b.kind == "":
-				t.Errorf("%s: the block has no word after its fence; without one it is not known what a reader does with it", b.place)
+				t.Errorf("%s: the block has no word after its fence; the word says how to check the block", b.place)
 			case !known:
-				t.Errorf("%s: nothing checks blocks of the kind %q; write a check for it into kinds", b.place, b.kind)
+				t.Errorf("%s: no check for blocks of the kind %q; add one to kinds", b.place, b.kind)
 			case b.rest != "" && !slices.Contains([]string{"yaml", "json"}, b.kind):
 				t.Errorf("%s: %q has no meaning after the word %s", b.place, b.rest, b.kind)
 			default:
@@ -43,23 +43,23 @@ func TestBlocks(t *testing.T) {
 
 func nothing(*testing.T, block) {}
 
-// reading is for nothing but that; commands in it would not be run.
+// reading checks that a text block has no command, because it would not run.
 func reading(t *testing.T, b block) {
 	if strings.HasPrefix(b.text, "$ ") {
-		t.Error("shows a command; it is run in a block with the word console")
+		t.Error("the block shows a command; use a console block, which is run")
 	}
 }
 
 func oneJSON(t *testing.T, b block) {
 	if values(t, b) != 1 {
-		t.Errorf("is not one JSON value; several stand in a block with the word jsonl")
+		t.Errorf("the block is not one JSON value; use a jsonl block for several")
 		return
 	}
 	switch {
 	case servers(b.text) != nil:
 		imported(t, b)
 	case hostWords.MatchString(b.text):
-		t.Errorf("has the words of a host's file, but no servers under any of %v", serverKeys)
+		t.Errorf("the block looks like a host's file, but has no servers under any of %v", serverKeys)
 	}
 }
 
@@ -67,7 +67,7 @@ var hostWords = regexp.MustCompile(`"(command|url|serverUrl)":\s*"`)
 
 func manyJSON(t *testing.T, b block) { values(t, b) }
 
-// values counts the JSON values of a block.
+// values returns the number of JSON values in a block.
 func values(t *testing.T, b block) (n int) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(b.text))
@@ -78,7 +78,7 @@ func values(t *testing.T, b block) (n int) {
 			return n
 		}
 		if err != nil {
-			t.Fatalf("is no JSON: %v", err)
+			t.Fatalf("the block is not valid JSON: %v", err)
 		}
 		n++
 	}

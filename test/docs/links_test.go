@@ -16,7 +16,7 @@ var (
 	definition = regexp.MustCompile(`^\[[^\]]+\]:\s+(\S+)`)
 )
 
-// TestLinks follows every link that stays in the repository.
+// TestLinks follows every link to a file of the repository.
 func TestLinks(t *testing.T) {
 	docs := documents(t)
 	for _, doc := range docs {
@@ -28,7 +28,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestIndex: the README.md of each folder below docs names every document of its folder.
+// TestIndex checks that the README.md of each folder below docs links to every document of its folder.
 func TestIndex(t *testing.T) {
 	docs := documents(t)
 	named := make(map[string]bool)
@@ -67,7 +67,7 @@ func follow(t *testing.T, docs map[string]document, from document, place, target
 	t.Helper()
 	u, err := url.Parse(target)
 	if err != nil {
-		t.Errorf("%s: the link %s is no address: %v", place, target, err)
+		t.Errorf("%s: the link %s is not a valid address: %v", place, target, err)
 		return
 	}
 	if u.Scheme != "" || u.Host != "" {
@@ -78,13 +78,13 @@ func follow(t *testing.T, docs map[string]document, from document, place, target
 		file = path.Join(path.Dir(from.path), u.Path)
 	}
 	if _, err := os.Stat(filepath.Join(root, file)); err != nil || strings.HasPrefix(file, "..") {
-		t.Errorf("%s: the link %s leads to nothing in the repository", place, target)
+		t.Errorf("%s: the link %s leads to a missing file", place, target)
 		return
 	}
 	if u.Fragment == "" {
 		return
 	}
 	if doc, ok := docs[file]; !ok || !doc.anchors[u.Fragment] {
-		t.Errorf("%s: the link %s: %s has no heading that makes #%s", place, target, file, u.Fragment)
+		t.Errorf("%s: the link %s: %s has no heading for #%s", place, target, file, u.Fragment)
 	}
 }

@@ -11,31 +11,31 @@ import (
 	"unicode"
 )
 
-// root is the folder of the repository.
+// root is the root folder of the repository.
 const root = "../.."
 
-// document is a file in Markdown.
+// document is a Markdown file.
 type document struct {
-	path    string // in the repository
+	path    string // relative to the repository
 	blocks  []block
-	prose   []line // what is outside of blocks
+	prose   []line // lines outside of blocks
 	anchors map[string]bool
 }
 
-// block is what stands between two fences.
+// block is the text between two fences.
 type block struct {
 	place string // file and line of the text's first line
 	kind  string // the first word after the fence
 	rest  string // the other words
 	text  string
-	files map[string]string // what the document's blocks with the name of a file say
+	files map[string]string // the document's blocks with a file name, by that name
 }
 
 type line struct {
 	place, text string
 }
 
-// documents are all documents of the repository, by path.
+// documents returns all documents of the repository, by path.
 func documents(t *testing.T) map[string]document {
 	t.Helper()
 	found := make(map[string]document)
@@ -73,7 +73,7 @@ var (
 	anchor  = regexp.MustCompile(`<a (?:id|name)="([^"]+)"`)
 )
 
-// read takes a document apart.
+// read parses a document.
 func read(path, text string) (document, error) {
 	doc := document{path: path, anchors: make(map[string]bool)}
 	files := make(map[string]string)
@@ -113,7 +113,7 @@ func read(path, text string) (document, error) {
 
 var linkText = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
 
-// slug is what GitHub makes of a heading, for links to it.
+// slug returns GitHub's anchor of a heading.
 func (d document) slug(heading string) string {
 	text := linkText.ReplaceAllString(heading, "$1")
 	slug := strings.Map(func(r rune) rune {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestPolicyConditions compiles the conditions that docs/policy.md shows in a table.
+// TestPolicyConditions compiles the conditions in the tables of docs/policy.md.
 func TestPolicyConditions(t *testing.T) {
 	row := regexp.MustCompile("^\\| `(.+?)` \\|")
 	inTable, n := false, 0
@@ -24,6 +24,6 @@ func TestPolicyConditions(t *testing.T) {
 		}
 	}
 	if n < 5 {
-		t.Errorf("%d conditions were found", n)
+		t.Errorf("found only %d conditions", n)
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// step is one command of a block, with everything that belongs to it.
+// step is one command of a block, with its expected outcome.
 type step struct {
 	line
-	status   int      // that it has to end with
-	printed  []string // of a console block: what it prints; nil: anything
-	first    int      // line of the document, from 0, that printed begins in
-	compared bool     // whether printed counts
+	status   int      // expected exit status
+	printed  []string // expected output in a console block; nil for any
+	first    int      // first line of printed in the document, from 0
+	compared bool     // whether the output is compared
 }
 
 var (
@@ -23,7 +23,7 @@ var (
 	hereText   = regexp.MustCompile(`<<-?\s*['"]?(\w+)['"]?`)
 )
 
-// steps takes a block for a shell apart.
+// steps parses a shell block.
 func steps(t *testing.T, b block) (all []step) {
 	t.Helper()
 	lines := strings.Split(strings.TrimRight(b.text, "\n"), "\n")
@@ -66,7 +66,7 @@ func steps(t *testing.T, b block) (all []step) {
 	return all
 }
 
-// whole tells whether a shell runs the text as it is, and does not wait for another line.
+// whole reports whether the text is a complete shell command.
 func whole(text string) bool {
 	if strings.HasSuffix(text, "\\") {
 		return false
@@ -77,9 +77,9 @@ func whole(text string) bool {
 	return exec.Command("sh", "-n", "-c", text).Run() == nil
 }
 
-// matches holds what a command printed against what a console block shows.
+// matches compares the output of a command with the output in a console block.
 func matches(want []string, got string) bool {
-	for len(want) > 0 && strings.TrimSpace(want[len(want)-1]) == "" { // before the next command
+	for len(want) > 0 && strings.TrimSpace(want[len(want)-1]) == "" { // blank lines before the next command
 		want = want[:len(want)-1]
 	}
 	var b strings.Builder

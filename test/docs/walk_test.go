@@ -23,7 +23,7 @@ import (
 // walkWithin bounds the walk through one document.
 const walkWithin = 10 * time.Minute
 
-// TestWalks does what each document says, from its top to its end.
+// TestWalks runs the commands of each document from top to bottom.
 func TestWalks(t *testing.T) {
 	docs := documents(t)
 	for _, name := range slices.Sorted(maps.Keys(docs)) {
@@ -34,19 +34,19 @@ func TestWalks(t *testing.T) {
 	}
 }
 
-// serves is a command that goes on until it is stopped.
+// serves matches a command that runs until it is stopped.
 var serves = regexp.MustCompile(`^(?:exec )?(\S*/)?(gateway|go run \./cmd/gateway)(?: run)?((?:\s+-\S+(?:\s+[^-#&\s]\S*)?)*)\s*(?:&\s*)?(?:#.*)?$`)
 
-// speaks is a line that wants a gateway to be there.
+// speaks matches a line that needs a running gateway.
 var speaks = regexp.MustCompile(`(?:127\.0\.0\.1|localhost):(?:8080|9090)`)
 
-// home is the reader's home as documents write it.
+// home matches the reader's home as documents write it.
 var home = regexp.MustCompile(`/(?:home|Users)/me\b`)
 
-// walker is the one who reads a document.
+// walker is the reader of a document.
 type walker struct {
 	t      *testing.T
-	dir    string // for what the test itself needs
+	dir    string // for files of the test itself
 	home   string
 	script strings.Builder
 	steps  []step
@@ -82,7 +82,7 @@ func walk(t *testing.T, doc document) {
 	w.run(start)
 }
 
-// prelude has the words that the script of a walk is written in. The gateway that serves is stopped as a reader stops it, and waited for.
+// prelude defines the functions of the walk's script. The script stops a serving gateway as a reader does, and waits for its end.
 const prelude = `
 server=
 leave() { [ -z "$server" ] || { kill "$server"; wait "$server" || :; server=; }; }
@@ -110,7 +110,7 @@ func (w *walker) command(s step) {
 	}
 	if m := serves.FindStringSubmatch(s.text); m != nil {
 		program := m[1] + m[2]
-		if strings.HasPrefix(m[2], "go run") { // which would not pass a signal on
+		if strings.HasPrefix(m[2], "go run") { // go run would not forward a signal
 			s.text = `go build -o "$WALK/run" ./cmd/gateway && serve "$WALK/run" run` + m[3] + ` && try`
 		} else {
 			s.text = "serve " + program + " run" + m[3]
@@ -122,14 +122,14 @@ func (w *walker) command(s step) {
 	w.step(s)
 }
 
-// step adds a command to the script, with the end that it has to have.
+// step adds a command to the script, with its expected exit status.
 func (w *walker) step(s step) {
 	n := len(w.steps)
 	w.steps = append(w.steps, s)
 	fmt.Fprintf(&w.script, "echo %d >\"$WALK/at\"\n{\n%s\n} >\"$WALK/out.%d\" 2>&1 </dev/null\nstatus=$?\n[ $status = %d ] || exit 1\n", n, s.text, n, s.status)
 }
 
-// write adds that the reader puts a block into a file.
+// write adds a command that writes a block to a file.
 func (w *walker) write(b block) {
 	source := filepath.Join(w.dir, "block-"+strings.Map(func(r rune) rune {
 		if strings.ContainsRune("/:", r) {
@@ -145,7 +145,7 @@ func (w *walker) write(b block) {
 	w.step(step{line: line{b.place, fmt.Sprintf("mkdir -p %s && cp %s %s", filepath.Dir(target), source, target)}})
 }
 
-// connect adds that each entry for the gateway in a host's file works: the inspector lists tools by it.
+// connect adds a check of each entry for the gateway in a host's file: the inspector lists tools with it.
 func (w *walker) connect(b block) {
 	entries := toGateway(w.t, b)
 	text, err := json.Marshal(map[string]any{"mcpServers": entries})
@@ -162,7 +162,7 @@ func (w *walker) connect(b block) {
 	}
 }
 
-// run runs the script and tells which command did not do what it should.
+// run runs the script and reports the first command that failed.
 func (w *walker) run(start string) {
 	t := w.t
 	script := filepath.Join(w.dir, "script")
@@ -180,7 +180,7 @@ func (w *walker) run(start string) {
 		served, _ := os.ReadFile(filepath.Join(w.dir, "served"))
 		t.Fatalf("%s: %v after\n%s\nwhich printed\n%s%s\nThe gateway that served printed\n%s", w.steps[n].place, err, w.steps[n].text, w.printed(n), said, served)
 	}
-	for n, s := range slices.Backward(w.steps) { // so that lines above stay where they are, when the document is written
+	for n, s := range slices.Backward(w.steps) { // from the end, so that updates do not move earlier lines
 		switch {
 		case !s.compared || matches(s.printed, w.printed(n)):
 		case *update:
@@ -191,14 +191,14 @@ func (w *walker) run(start string) {
 	}
 }
 
-// show writes what a command prints into its document.
+// show writes the output of a command into its document.
 func (w *walker) show(s step, printed string) {
 	file := filepath.Join(root, strings.Split(s.place, ":")[0])
 	text, err := os.ReadFile(file)
 	must(w.t, err)
 	lines := strings.Split(string(text), "\n")
 	old := len(s.printed)
-	for old > 0 && s.printed[old-1] == "" { // between commands
+	for old > 0 && s.printed[old-1] == "" { // blank lines between commands
 		old--
 	}
 	now := strings.Split(strings.TrimRight(printed, "\n"), "\n")
@@ -208,18 +208,18 @@ func (w *walker) show(s step, printed string) {
 	must(w.t, os.WriteFile(file, []byte(strings.Join(slices.Replace(lines, s.first, s.first+old, now...), "\n")), 0o644))
 }
 
-// path is the reader's PATH. Of a top document the gateway is not on it: the document has to put it there.
+// path returns the reader's PATH. The gateway is not on it for a document in the root folder, which must install it.
 func (w *walker) path() string {
 	return filepath.Join(w.home, "bin") + ":" + filepath.Join(w.dir, "bin") + ":" + os.Getenv("PATH")
 }
 
-// printed is what a step printed, with paths as the document writes them.
+// printed returns the output of a step, with paths as the document writes them.
 func (w *walker) printed(n int) string {
 	out, _ := os.ReadFile(filepath.Join(w.dir, fmt.Sprintf("out.%d", n)))
 	return strings.ReplaceAll(string(out), w.home, "/home/me")
 }
 
-// shims puts an npx that runs what is installed before the real one on PATH.
+// shims puts an npx that runs the installed packages first on PATH.
 func (w *walker) shims() {
 	t := w.t
 	bin := filepath.Join(w.dir, "bin")
@@ -242,7 +242,7 @@ func (w *walker) shims() {
 	must(t, os.WriteFile(filepath.Join(bin, "npx"), []byte(npx), 0o755))
 }
 
-// program is the file that npx runs of a package; empty if it has none.
+// program returns the file that npx runs for a package, "" if there is none.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join(root, "test/node_modules", name))
@@ -255,7 +255,7 @@ func program(t *testing.T, name string) string {
 	case string:
 		return filepath.Join(dir, bin)
 	case map[string]any:
-		for _, command := range slices.Sorted(maps.Keys(bin)) { // all of them lead to one place, or npx takes the one named as the package
+		for _, command := range slices.Sorted(maps.Keys(bin)) { // npx needs a single target, or the command named like the package
 			if main, ok := bin[command].(string); ok && (len(bin) == 1 || command == filepath.Base(name)) {
 				return filepath.Join(dir, main)
 			}
@@ -264,7 +264,7 @@ func program(t *testing.T, name string) string {
 	return ""
 }
 
-// goEnvironment lets the go command work under another home, and without its paths in what it builds, so that this is built once.
+// goEnvironmentOnce lets the go command work with another home, and without that home's paths in its output, so that the build cache is shared.
 var goEnvironmentOnce = sync.OnceValues(func() ([]string, error) {
 	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOPATH", "GOFLAGS", "GOTOOLCHAIN", "GOPROXY", "GOSUMDB").Output()
 	if err != nil {
@@ -289,7 +289,7 @@ func goEnvironment(t *testing.T) []string {
 	return env
 }
 
-// copyRepository makes a copy of what a clone has, but for the tests.
+// copyRepository copies the files of a clone, except for the tests.
 func copyRepository(t *testing.T, to string) {
 	t.Helper()
 	must(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -318,7 +318,7 @@ func copyRepository(t *testing.T, to string) {
 	}))
 }
 
-// usage is the help of a verb; ok tells whether there is such a verb.
+// usage returns the help of a verb. ok is false for an unknown verb.
 func usage(t *testing.T, verb string) (help string, ok bool) {
 	t.Helper()
 	args := []string{"--help"}

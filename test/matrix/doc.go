@@ -1,8 +1,8 @@
-// Package matrix lets real clients use everything that the protocol can do with real servers, through the real gateway, in every combination.
+// Package matrix lets real clients use every feature of the protocol with real servers, through the real gateway, in every combination.
 //
-// expected.md is the table of what works, for people and for the test: a cell holds a mark for each client, and the letter of a reason where one of
-// the ends cannot express a feature. The test prints the table as it is found, and fails where it differs in either direction. README.md
-// carries the same text.
+// expected.md has the tables of the expected results, for people and for the test: a cell has a mark for each client, and the letter of a reason if
+// one of the ends cannot express a feature. The test prints each table with the observed results, and fails if they differ from the expected ones.
+// README.md has the same text.
 //
-// Every server has a gateway of its own, and is used by one client after another, so that what one client changes is told to that client.
+// Every server has its own gateway. The clients use it one after another, so that each client receives the notifications of its own changes.
 package matrix

@@ -6,7 +6,7 @@ import (
 	"mcpgateway/test/internal/client"
 )
 
-// everything are the words of @modelcontextprotocol/server-everything, as it is published.
+// everything is the toolbox of @modelcontextprotocol/server-everything, as published.
 var everything = toolbox{
 	"tool call": func(r run) []step { return []step{r.says("Echo: hello", "echo", map[string]any{"message": "hello"})} },
 	"progress": func(r run) []step {
@@ -14,7 +14,7 @@ var everything = toolbox{
 		call.Progress, call.progress = 3, []string{`"progress":1`, `"progress":2`, `"progress":3`}
 		return []step{call}
 	},
-	// The server logs to its session, not to a call: the gateway knows whom to tell while all that runs is that client's.
+	// The server logs to its session, not to a call: the gateway knows the receiver only while all running calls are that client's.
 	"log message": func(r run) []step {
 		toggle := r.call("toggle-simulated-logging", nil)
 		call := after(r.call("trigger-long-running-operation", map[string]any{"duration": 3, "steps": 1}, "Long running operation completed"),

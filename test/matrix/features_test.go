@@ -10,15 +10,15 @@ import (
 
 // run is one client with one server.
 type run struct {
-	upstream string  // what the gateway calls the server, "" when there is no gateway between
-	era      rig.Era // that the gateway speaks with the server
+	upstream string  // name of the server in the gateway, "" without a gateway
+	era      rig.Era // of the connection to the server
 	client   string  // era of the client
-	key      string  // no other run has it
-	patience int     // milliseconds to wait for what must come; 0 for long
+	key      string  // unique in all runs
+	timeout  int     // timeout of expected events in milliseconds; 0 for the default
 }
 
-// name and uri are the public forms, as the gateway's clients see them. They are written down here on purpose: a test that asked the gateway's own code
-// would follow any change to it.
+// name and uri return the public forms. They do not use the gateway's code, on purpose: a test that used that code would follow any change
+// of it.
 func (r run) name(native string) string { return r.prefix("__") + native }
 func (r run) uri(native string) string  { return r.prefix("+") + native }
 
@@ -29,7 +29,7 @@ func (r run) prefix(separator string) string {
 	return r.upstream + separator
 }
 
-// toolbox is what a server has for the features, in its own words. A feature that it has nothing for is left out.
+// toolbox has the steps of the features, with a server's own names. It omits features that the server does not have.
 type toolbox map[string]func(run) []step
 
 // features are the rows of the table, in its order.
@@ -49,7 +49,7 @@ func (r run) call(tool string, arguments map[string]any, has ...string) step {
 	}
 }
 
-// says is a call whose result is that text.
+// says returns a call whose result is this text.
 func (r run) says(text, tool string, arguments map[string]any) step {
 	return r.call(tool, arguments, fmt.Sprintf(`"text":%q`, text))
 }
@@ -62,7 +62,7 @@ func after(s step, wants ...client.Want) step {
 	return s
 }
 
-// atLevel are the steps that make a call for whose log messages the client has asked: for the session, or with the call.
+// atLevel returns the steps of a call with log messages at a level, which the client sets for the session or in the call.
 func (r run) atLevel(level string, call step) []step {
 	if r.client == client.Legacy {
 		return []step{{Step: client.Step{Method: "logging/setLevel", Params: map[string]any{"level": level}}}, call}
@@ -71,14 +71,14 @@ func (r run) atLevel(level string, call step) []step {
 	return []step{call}
 }
 
-// asked is the event that a client's user was asked, with the server's name before the question.
+// asked is the event of a question to the client's user, with the server's name before the question.
 func (r run) asked(question string) client.Want {
 	return client.Want{Method: "elicitation/create", Has: fmt.Sprintf(`"message":%q`, r.prefix(": ")+question)}
 }
 
 var sampling = client.Want{Method: "sampling/createMessage", Has: "What is the capital of France?"}
 
-// own are the words of test/internal/featuresfixture and test/servers/features.mjs.
+// own is the toolbox of test/internal/featuresfixture and test/servers/features.mjs.
 var own = toolbox{
 	"tool call": func(r run) []step { return []step{r.says("echo: hello", "echo", map[string]any{"text": "hello"})} },
 	"progress": func(r run) []step {
@@ -88,13 +88,13 @@ var own = toolbox{
 	},
 	"log message": func(r run) []step {
 		call := after(r.says("logged", "log", nil), client.Want{Method: "notifications/message", Has: `"loud"`})
-		call.not = &client.Want{Method: "notifications/message", Has: `"quiet"`} // which is below the level
+		call.not = &client.Want{Method: "notifications/message", Has: `"quiet"`} // this message is below the level
 		return r.atLevel("info", call)
 	},
 	"cancellation": func(r run) []step {
 		wait := r.call("wait", r.keyed())
 		wait.Cancel, wait.gaveUp = true, true
-		within := r.patience
+		within := r.timeout
 		if within == 0 {
 			within = 45_000
 		}
@@ -108,18 +108,18 @@ var own = toolbox{
 		if r.client == client.Legacy {
 			ask.also = hasElicitationID
 		}
-		if r.client == client.Legacy && r.era == rig.Legacy { // only here both ends can be told that the page was left
+		if r.client == client.Legacy && r.era == rig.Legacy { // only here both ends support the completion notification
 			ask.Await = append(ask.Await, pageLeft)
-			ask.also = pageLeftIsTheAsked
+			ask.also = completedIDsWereAsked
 		}
 		return []step{ask}
 	},
 	"elicitation URL by error -32042": func(r run) []step {
 		if r.era == rig.Modern {
-			return nil // the revision has no such error
+			return nil // the revision does not have this error
 		}
 		enter := r.says("signed in", "sign_in", r.keyed())
-		if r.client == client.Modern { // nor has it here: the gateway asks in the way of the revision
+		if r.client == client.Modern { // here neither: the gateway asks in the revision's way
 			return []step{after(enter, r.asked("Sign in."), askedURL)}
 		}
 		refused := r.call("sign_in", r.keyed())
@@ -143,7 +143,7 @@ var own = toolbox{
 		touch := after(r.says("touched", "touch", nil), client.Want{Method: "notifications/resources/updated", Has: fmt.Sprintf(`"uri":%q`, watched["uri"])})
 		return []step{
 			{Step: client.Step{Method: "resources/subscribe", Params: watched}},
-			touch, touch, // a first update may be made up
+			touch, touch, // the gateway may synthesize a first update
 			{Step: client.Step{Method: "resources/read", Params: watched}, has: []string{`"text":"touched `}},
 			{Step: client.Step{Method: "resources/unsubscribe", Params: watched}},
 		}
@@ -173,8 +173,8 @@ var own = toolbox{
 	},
 }
 
-// lists is a step after a change: the client asks for the list again, and once more whenever it hears of another change. The gateway tells of a change at
-// once, and again when it has found out slowly what it was.
+// lists returns a step after a change: the client lists again, and once more after each notification of another change. The gateway notifies at once,
+// and again after a slow refresh has found the change.
 func lists(kind, has string) step {
 	again := &client.Want{Method: "notifications/" + kind + "/list_changed", Has: has}
 	return step{Step: client.Step{Method: kind + "/list", Until: again}, has: []string{has}}
@@ -186,7 +186,7 @@ func (r run) complete(ref map[string]any, argument, value, has string) step {
 	}}, has: []string{has}}
 }
 
-// template is listed, and a resource that it describes can be read.
+// template returns steps that list a template and read a resource of it.
 func (r run) template(native, resource, has string) []step {
 	return []step{
 		{Step: client.Step{Method: "resources/templates/list"}, has: []string{fmt.Sprintf(`"uriTemplate":%q`, r.uri(native))}},
@@ -199,7 +199,7 @@ func (r run) read(native, has string) step {
 	return step{Step: client.Step{Method: "resources/read", Params: map[string]any{"uri": uri}}, has: []string{fmt.Sprintf(`"uri":%q`, uri), has}}
 }
 
-// embedded is a prompt with a resource in it, which can be read by the URI that stands there.
+// embedded returns steps that get a prompt with an embedded resource and read the resource by its URI in the prompt.
 func (r run) embedded(prompt string, arguments map[string]any, resource, has string) []step {
 	params := map[string]any{"name": r.name(prompt)}
 	if arguments != nil {
@@ -216,7 +216,7 @@ var (
 	pageLeft = client.Want{Method: "notifications/elicitation/complete", Has: `"elicitationId":"`}
 )
 
-// elicitationIDs are those of the events of one method.
+// elicitationIDs returns the ids in the events of one method.
 func elicitationIDs(o client.Outcome, method string) (ids []string) {
 	for _, event := range o.Events {
 		var params struct {
@@ -236,7 +236,7 @@ func hasElicitationID(o client.Outcome) error {
 	return nil
 }
 
-func pageLeftIsTheAsked(o client.Outcome) error {
+func completedIDsWereAsked(o client.Outcome) error {
 	asked, left := elicitationIDs(o, "elicitation/create"), elicitationIDs(o, "notifications/elicitation/complete")
 	if len(asked) != 1 || len(left) != 1 || asked[0] != left[0] {
 		return fmt.Errorf("asked with ids %q, completed %q", asked, left)

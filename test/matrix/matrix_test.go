@@ -11,14 +11,14 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// nothingFor is what is wrong with a feature that a server has nothing for.
+// nothingFor is the complaint about a feature that the server's toolbox omits.
 const nothingFor = "the server has nothing for it"
 
 // server is a column of a table.
 type server struct {
 	name   string
-	config func(*testing.T) rig.Config // how the gateway is told about it; starts it, where it is not the gateway that does
-	era    rig.Era                     // that is spoken with it
+	config func(*testing.T) rig.Config // returns its entry in the gateway's configuration, and starts an HTTP server
+	era    rig.Era                     // of the connection to the server
 	tools  toolbox
 }
 
@@ -29,12 +29,12 @@ type user struct {
 	way    way
 }
 
-// way is how a client reaches the server.
+// way is the client's way to the server.
 type way int
 
 const (
 	overHTTP  way = iota // through the gateway's endpoint
-	overSSE              // through its endpoint for HTTP+SSE
+	overSSE              // through the gateway's HTTP+SSE endpoint
 	overStdio            // through a gateway that the client starts
 	alone                // without a gateway
 )
@@ -51,7 +51,7 @@ func users(w way, all ...client.Client) (users []user) {
 	return users
 }
 
-// target is where the client of a user connects to, given the gateway that runs, if one does, and its configuration.
+// target returns the server that a user's client connects to. gateway is the running gateway, if there is one, with its configuration.
 func (u user) target(t *testing.T, gateway *rig.Gateway, config rig.Config) client.Target {
 	switch u.way {
 	case overHTTP:
@@ -68,7 +68,7 @@ func (u user) target(t *testing.T, gateway *rig.Gateway, config rig.Config) clie
 	return client.Target{Command: append([]string{entry["command"].(string)}, entry["args"].([]string)...)}
 }
 
-// upstream is what every gateway calls its server.
+// upstream is the name of the server in every gateway.
 const upstream = "srv"
 
 var (
@@ -83,7 +83,7 @@ func goHTTP(era rig.Era) func(*testing.T) rig.Config {
 	return func(t *testing.T) rig.Config { return rig.Config{"url": rig.Features(t, era)} }
 }
 
-// tsHTTP speaks both eras, and says of itself that it is modern; with an era, the gateway is told to speak that one.
+// tsHTTP starts a server that supports both eras and prefers the modern one. With an era, the gateway is configured to use that era.
 func tsHTTP(era rig.Era) func(*testing.T) rig.Config {
 	return func(t *testing.T) rig.Config {
 		config := rig.Config{"url": rig.FeaturesTS(t)}
@@ -106,20 +106,20 @@ func goStdio(era rig.Era) func(*testing.T) rig.Config {
 }
 
 func TestStreamableHTTP(t *testing.T) {
-	hold(t, "Streamable HTTP on both sides", users(overHTTP, v1, v2Legacy, v2Modern, goLegacy, goModern), []server{
+	checkTable(t, "Streamable HTTP on both sides", users(overHTTP, v1, v2Legacy, v2Modern, goLegacy, goModern), []server{
 		{"Go SDK legacy", goHTTP(rig.Legacy), rig.Legacy, own},
 		{"Go SDK modern", goHTTP(rig.Modern), rig.Modern, own},
 		{"TypeScript v2", tsHTTP(""), rig.Modern, own},
 		{"TypeScript v2, `era: legacy`", tsHTTP(rig.Legacy), rig.Legacy, own},
 		serverEverything,
-		{"Go SDK legacy, `session: per-client`", ofEachClient(goHTTP(rig.Legacy)), rig.Legacy, own},
-		{"server-everything, `session: per-client`", ofEachClient(serverEverything.config), rig.Legacy, everything},
+		{"Go SDK legacy, `session: per-client`", perClient(goHTTP(rig.Legacy)), rig.Legacy, own},
+		{"server-everything, `session: per-client`", perClient(serverEverything.config), rig.Legacy, everything},
 	})
 }
 
-// ofEachClient gives each client a session with the server, in which that gets the roots of the client. That which gathers the lists has others: a
-// server may show what it does with roots only where it can have some.
-func ofEachClient(config func(*testing.T) rig.Config) func(*testing.T) rig.Config {
+// perClient gives each client its own session with the server, which has the client's roots. The catalog session has other roots, because a server may
+// list its tools for roots only to a client that has some.
+func perClient(config func(*testing.T) rig.Config) func(*testing.T) rig.Config {
 	return func(t *testing.T) rig.Config {
 		c := config(t)
 		c["session"], c["roots"] = "per-client", []rig.Config{{"uri": "file:///of/nobody"}}
@@ -133,7 +133,7 @@ func TestStdioUpstreams(t *testing.T) {
 	tsStdio := func(era rig.Era) func(*testing.T) rig.Config {
 		return stdio(func(t *testing.T) []string { return rig.FeaturesTSCommand(t) }, era)
 	}
-	hold(t, "Servers on stdio", users(overHTTP, v1, v2Modern, goLegacy, goModern), []server{
+	checkTable(t, "Servers on stdio", users(overHTTP, v1, v2Modern, goLegacy, goModern), []server{
 		{"Go SDK legacy", goStdio(rig.Legacy), rig.Legacy, own},
 		{"Go SDK modern", goStdio(rig.Modern), rig.Modern, own},
 		{"TypeScript v2, `era: legacy`", tsStdio(rig.Legacy), rig.Legacy, own},
@@ -143,14 +143,14 @@ func TestStdioUpstreams(t *testing.T) {
 
 func TestOtherFrontEnds(t *testing.T) {
 	all := append(users(overSSE, v1, goLegacy), users(overStdio, v1, v2Legacy, v2Modern, goLegacy, goModern)...)
-	hold(t, "Clients over HTTP+SSE and stdio", all, []server{
+	checkTable(t, "Clients over HTTP+SSE and stdio", all, []server{
 		{"Go SDK legacy", goHTTP(rig.Legacy), rig.Legacy, own},
 		{"TypeScript v2", tsHTTP(""), rig.Modern, own},
 	})
 }
 
-// hold lets every client use every server, and holds what comes of it against the table under that heading.
-func hold(t *testing.T, heading string, users []user, servers []server) {
+// checkTable lets every client use every server, and compares the results with the table under this heading.
+func checkTable(t *testing.T, heading string, users []user, servers []server) {
 	t.Helper()
 	expected := readExpected(t)
 	found := &table{rows: features, marks: make(map[string][]string)}
@@ -187,7 +187,7 @@ func hold(t *testing.T, heading string, users []user, servers []server) {
 	t.Logf("%s:\n%s", heading, found)
 }
 
-// useAll lets the clients use one server, one after another, and returns the marks of each row. want returns the expected one of a client.
+// useAll lets the clients use one server, one after another, and returns the marks of each row. want returns the expected mark of a client.
 func useAll(t *testing.T, s server, users []user, want func(row string, client int) string, f *file) map[string][]string {
 	config := rig.Config{"upstreams": rig.Upstreams{upstream: s.config(t)}}
 	var gateway *rig.Gateway
@@ -216,33 +216,33 @@ func useAll(t *testing.T, s server, users []user, want func(row string, client i
 	return marks
 }
 
-// TestWithoutTheGateway lets the clients use the servers themselves, where that shows that what does not work is not the gateway's doing.
-func TestWithoutTheGateway(t *testing.T) {
-	hold(t, "Without the gateway", users(alone, v2Modern, goModern), []server{
+// TestWithoutGateway connects the clients to the servers directly, for failures that have their cause in the client or the server.
+func TestWithoutGateway(t *testing.T) {
+	checkTable(t, "Without the gateway", users(alone, v2Modern, goModern), []server{
 		{"Go SDK modern", goHTTP(rig.Modern), rig.Modern, own},
 		{"Go SDK modern on stdio", goStdio(rig.Modern), rig.Modern, own},
 		{"TypeScript v2", tsHTTP(""), rig.Modern, own},
 	})
 }
 
-// hopeless is how many milliseconds are waited for what is not expected to come.
+// hopeless is the timeout in milliseconds for events that are not expected.
 const hopeless = 500
 
-// use lets one client use everything of one server, in one go, and returns what is wrong with each feature, "" for what works. want is the mark that
-// is expected of each.
+// use lets one client use every feature of one server in one connection, and returns the complaint about each feature, "" if it works. want is the
+// expected mark of each feature.
 func use(t *testing.T, r run, tools toolbox, c client.Client, target client.Target, want func(row string) string) map[string]string {
 	var steps []client.Step
 	plans := make(map[string][]step)
 	for _, row := range features {
-		r.patience = 0
+		r.timeout = 0
 		if want(row) != works {
-			r.patience = hopeless
+			r.timeout = hopeless
 		}
 		if plan, ok := tools[row]; ok {
 			plans[row] = plan(r)
 		}
 		for _, s := range plans[row] {
-			s.Within = r.patience
+			s.Within = r.timeout
 			steps = append(steps, s.Step)
 		}
 	}

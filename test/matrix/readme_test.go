@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// README.md says what expected.md says.
+// README.md contains the text of expected.md.
 func TestReadme(t *testing.T) {
 	want := marked(t, "expected.md")
 	if got := marked(t, "../../README.md"); got != want {
-		t.Errorf("README.md carries\n%s\nbetween the marks, expected.md\n%s", got, want)
+		t.Errorf("README.md has\n%s\nbetween the marks, expected.md has\n%s", got, want)
 	}
 }
 
-// marked returns what stands between the marks in a file.
+// marked returns the text between the marks of a file.
 func marked(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
@@ -24,7 +24,7 @@ func marked(t *testing.T, name string) string {
 	_, after, begins := strings.Cut(string(text), "\n<!-- matrix -->\n")
 	between, _, ends := strings.Cut(after, "\n<!-- /matrix -->\n")
 	if !begins || !ends {
-		t.Fatalf("%s has no marks <!-- matrix --> and <!-- /matrix --> on lines of their own", name)
+		t.Fatalf("%s has no marks <!-- matrix --> and <!-- /matrix --> on separate lines", name)
 	}
 	return between
 }

@@ -7,18 +7,18 @@ import (
 	"mcpgateway/test/internal/client"
 )
 
-// step is one request of a feature, and what must come of it.
+// step is one request of a feature and its expected outcome.
 type step struct {
 	client.Step
 	has      []string                   // parts of the result's JSON
-	fault    int                        // the code of the JSON-RPC error that is wanted instead of a result
-	gaveUp   bool                       // the client gave up waiting, which is an error of its own
-	not      *client.Want               // an event that must not have come
-	progress []string                   // parts of the updates, in order
-	also     func(client.Outcome) error // more to hold the outcome against
+	fault    int                        // code of an expected JSON-RPC error
+	gaveUp   bool                       // expects the client's own timeout error
+	not      *client.Want               // an event that must not occur
+	progress []string                   // parts of the progress updates, in order
+	also     func(client.Outcome) error // a further check of the outcome
 }
 
-// wrong says what is wrong with an outcome, "" when it is as it should be.
+// wrong returns the complaint about an outcome, "" if it is as expected.
 func (s step) wrong(o client.Outcome) string {
 	switch {
 	case s.gaveUp:

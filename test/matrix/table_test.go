@@ -14,29 +14,29 @@ const (
 	fails = "✗"
 )
 
-// file is expected.md, read.
+// file is the parsed expected.md.
 type file struct {
 	text    string
-	tables  map[string]*table // by the heading above
+	tables  map[string]*table // by the heading above the table
 	reasons map[string]reason // by letter
 }
 
-// table is what of the features works with each server, with the clients that its first cell names.
+// table has the results of the features with each server, for the clients of its first cell.
 type table struct {
 	clients, servers []string
 	rows             []string
-	marks            map[string][]string // of each client, by row and server: see at
+	marks            map[string][]string // marks of the clients by row and server, see at
 }
 
-// reason says why something does not work, and holds what is seen of it: a part of the error that the test finds.
+// reason is the reason of a failure, with a part of the error that the test must observe.
 type reason struct{ text, seen string }
 
 func at(row, server string) string { return row + "\x00" + server }
 
-// The last words of a reason in backquotes and brackets are what is seen.
+// The last words of a reason, in backquotes and brackets, are the part of the error.
 var reasonLine = regexp.MustCompile("^- \\*\\*([a-z])\\*\\* (.*\\(`([^`]+)`\\)\\.)$")
 
-// readExpected reads expected.md, of which only headings, tables and reasons have a meaning for the test.
+// readExpected parses the headings, tables and reasons of expected.md and ignores the rest.
 func readExpected(t *testing.T) *file {
 	t.Helper()
 	text, err := os.ReadFile("expected.md")
@@ -81,7 +81,7 @@ func readExpected(t *testing.T) *file {
 	return f
 }
 
-// String writes the table as expected.md has it.
+// String returns the table in the format of expected.md.
 func (t *table) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| %s | %s |\n|---|%s\n", strings.Join(t.clients, " · "), strings.Join(t.servers, " | "), strings.Repeat("---|", len(t.servers)))
@@ -95,7 +95,7 @@ func (t *table) String() string {
 	return b.String()
 }
 
-// mark returns how a cell is found to be, given what it is expected to be and what went wrong, and what to say when the two differ.
+// mark returns the observed mark of a cell for a complaint, and a message if the mark differs from the expected one.
 func (f *file) mark(expected, wrong string) (mark, complaint string) {
 	if wrong == "" {
 		if expected != works {
@@ -112,12 +112,12 @@ func (f *file) mark(expected, wrong string) (mark, complaint string) {
 func TestMark(t *testing.T) {
 	f := &file{reasons: map[string]reason{"a": {"no roots", "-32601"}}}
 	for _, test := range []struct{ name, expected, wrong, mark, complaint string }{
-		{"it works, as expected", works, "", works, ""},
-		{"it does not", works, "step 1, error -32601", fails, `step 1, error -32601; expected "✓"`},
-		{"it cannot, as expected", "a", "step 1, error -32601", "a", ""},
-		{"it cannot, for another reason", "a", "step 1, error -32602", fails, `step 1, error -32602; expected "a"`},
-		{"it works, which is not expected", "a", "", works, `it works, where "a" is expected`},
-		{"a reason that nobody gave", "z", "step 1", fails, `step 1; expected "z"`},
+		{"works as expected", works, "", works, ""},
+		{"fails unexpectedly", works, "step 1, error -32601", fails, `step 1, error -32601; expected "✓"`},
+		{"fails as expected", "a", "step 1, error -32601", "a", ""},
+		{"fails for another reason", "a", "step 1, error -32602", fails, `step 1, error -32602; expected "a"`},
+		{"works unexpectedly", "a", "", works, `it works, where "a" is expected`},
+		{"unknown reason", "z", "step 1", fails, `step 1; expected "z"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			mark, complaint := f.mark(test.expected, test.wrong)
@@ -128,17 +128,17 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// The table that the test prints can be put into expected.md as it is.
-func TestTablesAreWrittenAsTheyAreRead(t *testing.T) {
+// The printed tables can be copied into expected.md.
+func TestTablesRoundTrip(t *testing.T) {
 	f := readExpected(t)
 	for heading, table := range f.tables {
 		if !strings.Contains(f.text, "\n"+table.String()) {
-			t.Errorf("%s: written again it is\n%s", heading, table)
+			t.Errorf("%s: formatted again:\n%s", heading, table)
 		}
 		for cell, marks := range table.marks {
 			for _, mark := range marks {
 				if _, ok := f.reasons[mark]; !ok && mark != works {
-					t.Errorf("%s, %q: there is no reason %q", heading, cell, mark)
+					t.Errorf("%s, %q: unknown reason %q", heading, cell, mark)
 				}
 			}
 		}

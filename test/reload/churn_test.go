@@ -40,16 +40,16 @@ const (
 	kinds
 )
 
-// churned is an upstream whose entry comes, goes and changes.
+// churned is an upstream whose entry is added, removed and changed.
 type churned struct {
 	name, url string
 	kind      int
 
 	on     bool
 	prefix string
-	env    int  // another one is another process
-	slow   int  // another timeout is another connection
-	denied bool // that its tool is published
+	env    int  // a change starts a new process
+	slow   int  // a change of the timeout makes a new connection
+	denied bool // its tool is denied by policy
 }
 
 func (u *churned) change(r *rand.Rand) {
@@ -81,7 +81,7 @@ func (u *churned) entry(self, mark string) string {
 	return fmt.Sprintf("  %s: {%s, prefix: %s, timeout: %ds, tools: {deny: [%s]}}\n", u.name, way, u.prefix, 20+u.slow, deny)
 }
 
-// tool is the public name of the tool, "" when clients do not see it.
+// tool returns the public name of the tool, "" if clients do not see it.
 func (u *churned) tool() string {
 	if !u.on || u.denied {
 		return ""
@@ -134,7 +134,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 	write(t, file, text())
 	g := run(t, file)
 
-	// What stays is known by its process: it answers from the same one all the time.
+	// An upstream that stays keeps its process: all its answers come from the same one.
 	l := &load{t: t, g: g, count: count, stayers: stayers, over: make(chan struct{})}
 	tools := published(all)
 	l.published.Store(&tools)
@@ -161,7 +161,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 		l.published.Store(&tools)
 		[]func(*testing.T, string, string){write, replace}[random.IntN(2)](t, file, text())
 		switch random.IntN(3) {
-		case 0: // the change of the file is seen
+		case 0: // the gateway notices the changed file
 		case 1:
 			if err := syscall.Kill(g.Process.PID(), syscall.SIGHUP); err != nil {
 				t.Fatal(err)
@@ -179,7 +179,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 	t.Logf("%d changes, %d calls at what stays, %d at what does not, %d of those with errors", reloads, l.calls.Load(), l.others.Load(), l.errors.Load())
 
 	if status, body, err := post(g); err != nil || status != http.StatusOK {
-		t.Fatalf("in the end: %d %s %v", status, body, err)
+		t.Fatalf("after the last change: %d %s %v", status, body, err)
 	}
 	want, processes := slices.Clone(stayers), []string{"stay-s"}
 	for _, u := range all {
@@ -194,16 +194,16 @@ func TestReloadsUnderLoad(t *testing.T) {
 	wantTools(t, g.URL, want...)
 	polltest.UntilNil(t, "the processes of what is there", func() error {
 		if got := children(mark); !slices.Equal(got, processes) {
-			return fmt.Errorf("there are %q, want %q", got, processes)
+			return fmt.Errorf("running %q, want %q", got, processes)
 		}
 		return nil
 	})
 	if l.calls.Load() == 0 || l.others.Load() == l.errors.Load() {
-		t.Error("the test says nothing: no calls were answered")
+		t.Error("no calls were answered, so the test proves nothing")
 	}
 }
 
-// load is the clients and what they have seen.
+// load is the clients and their observations.
 type load struct {
 	t       *testing.T
 	g       *rig.Gateway
@@ -212,9 +212,9 @@ type load struct {
 	over    chan struct{}
 	group   sync.WaitGroup
 
-	// published are the tools of what does not stay, by the file of now and the one before.
+	// published are the tools of the changing upstreams, in the current file and in the previous one.
 	published                  atomic.Pointer[[]string]
-	pids                       sync.Map // of stayers, by name
+	pids                       sync.Map // of upstreams that stay, by name
 	calls, others, errors, bad atomic.Int64
 }
 
@@ -224,7 +224,7 @@ func (l *load) wrong(format string, a ...any) {
 	}
 }
 
-// work calls tools until the test is over.
+// work calls tools until the test ends.
 func (l *load) work(ctx context.Context, c *raw.Client, client int, r *rand.Rand) {
 	for n := 0; ; n++ {
 		select {
@@ -271,15 +271,15 @@ func (l *load) work(ctx context.Context, c *raw.Client, client int, r *rand.Rand
 	}
 }
 
-// children returns the names of the servers on stdio that run for this test, sorted. Those that hold them have the name in their command line, too,
-// and are left out.
+// children returns the sorted names of this test's servers on stdio. Supervisors have the name in their command line, too, and are left
+// out.
 func children(mark string) []string {
 	var names []string
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {
 		environ, err := os.ReadFile(file)
 		if err != nil || !slices.Contains(strings.Split(string(environ), "\x00"), "MARK="+mark) {
-			continue // it is gone, or another's
+			continue // the process has ended, or belongs to another user
 		}
 		line, err := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
 		args := strings.Split(string(line), "\x00")

@@ -14,10 +14,10 @@ import (
 	"mcpgateway/test/internal/raw"
 )
 
-// within bounds the wait for anything.
+// within bounds every wait.
 const within = 60 * time.Second
 
-// echo calls the tool of an upstream under its public name, and returns who answered.
+// echo calls the tool of an upstream by its public name and returns the name of the process that answered.
 func echo(ctx context.Context, c *raw.Client, tool, text string) (who string, err error) {
 	m, err := c.Call(ctx, "tools/call", fmt.Sprintf(`{"name":%q,"arguments":{"text":%q}}`, tool, text))
 	if err != nil {
@@ -28,22 +28,22 @@ func echo(ctx context.Context, c *raw.Client, tool, text string) (who string, er
 		Content []struct{ Text string }
 	}
 	if err := json.Unmarshal([]byte(m.Member("result")), &result); err != nil || len(result.Content) != 1 || result.IsError {
-		return "", fmt.Errorf("odd result %.300s", m.Text)
+		return "", fmt.Errorf("unexpected result %.300s", m.Text)
 	}
 	who, own := strings.CutSuffix(result.Content[0].Text, " "+text)
 	if !own {
-		return "", fmt.Errorf("the answer to %q is another's: %q", text, result.Content[0].Text)
+		return "", fmt.Errorf("the answer to %q belongs to another call: %q", text, result.Content[0].Text)
 	}
 	return who, nil
 }
 
-// explicit reports whether an error is one that says what went wrong.
+// explicit reports whether an error states its cause.
 func explicit(err error) bool {
 	var f *raw.Fault
 	return errors.As(err, &f) && f.Message != "" && f.Code != 0
 }
 
-// listed returns the names of all tools that a client sees, sorted.
+// listed returns the sorted names of all tools that a client sees.
 func listed(ctx context.Context, c *raw.Client) ([]string, error) {
 	var names []string
 	for params := `{}`; ; {
@@ -69,7 +69,7 @@ func listed(ctx context.Context, c *raw.Client) ([]string, error) {
 	}
 }
 
-// wantTools waits until clients of both eras see these tools and no others.
+// wantTools waits until clients of both eras see exactly these tools.
 func wantTools(t *testing.T, url string, want ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -83,7 +83,7 @@ func wantTools(t *testing.T, url string, want ...string) {
 		polltest.UntilNil(t, "the tools in "+revision, func() error {
 			got, err := listed(ctx, c)
 			if err == nil && !slices.Equal(got, want) {
-				err = fmt.Errorf("listed are %q, want %q", got, want)
+				err = fmt.Errorf("listed %q, want %q", got, want)
 			}
 			return err
 		})

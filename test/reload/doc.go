@@ -1,6 +1,6 @@
 // Package reload changes the configuration of the real gateway while clients of both eras call through it, and restarts gateways behind a balancer.
 //
-// What is asserted: no call fails at an upstream that stays; every other call ends with an answer or an error that says why; no call is made twice;
-// in the end the gateway shows what the last file says, and nothing is left of what was removed. The choices come from a seed, which is printed:
-// -seed sets it, -for how long the configuration is changed.
+// No call may fail at an upstream that stays. Every other call must end with an answer or an error that states its cause, and no call may be made
+// twice. At the end the gateway must show the last configuration, and no part of a removed upstream may remain. A printed seed determines the choices:
+// -seed sets it, -for sets the duration.
 package reload

@@ -25,7 +25,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// replace writes a file as editors do: another one, which is renamed.
+// replace replaces a file as editors do: it writes a new file and renames it.
 func replace(t *testing.T, path, text string) {
 	t.Helper()
 	write(t, path+".new", text)
@@ -41,7 +41,7 @@ func symlink(t *testing.T, to, path string) {
 	}
 }
 
-// post reloads by the admin address.
+// post reloads through the admin address.
 func post(g *rig.Gateway) (status int, body string, err error) {
 	client := http.Client{Timeout: within, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Post(g.Admin+"/-/reload", "", nil)
@@ -58,11 +58,11 @@ func run(t *testing.T, file string) *rig.Gateway {
 	return rig.StartGatewayOn(t, netns.Addr(), netns.Addr(), file)
 }
 
-// A mounted ConfigMap with a configuration and a file of rules: all of it changes when one link is swapped.
+// A mounted ConfigMap has a configuration and a file of rules. Swapping one link changes both.
 func TestConfigMap(t *testing.T) {
 	a, b := remote(t, "a", true, nil), remote(t, "b", false, nil)
 	dir := t.TempDir()
-	// mount puts another version of the ConfigMap in place, as a kubelet does.
+	// mount installs another version of the ConfigMap, as a kubelet does.
 	mount := func(version, upstreams, rules string) {
 		write(t, filepath.Join(dir, version, "gateway.yaml"), "policy: {files: [rules.yaml]}\nupstreams: {"+upstreams+"}\n")
 		write(t, filepath.Join(dir, version, "rules.yaml"), rules)
@@ -83,7 +83,7 @@ func TestConfigMap(t *testing.T) {
 	wantTools(t, g.URL, "b__echo")
 }
 
-// Every way to reload, bad files among good ones.
+// The test uses every way to reload, with invalid files between valid ones.
 func TestReloadOfAFile(t *testing.T) {
 	a, b := remote(t, "a", true, nil), remote(t, "b", false, nil)
 	file := filepath.Join(t.TempDir(), "gateway.yaml")
@@ -99,12 +99,12 @@ func TestReloadOfAFile(t *testing.T) {
 	const place = "gateway.yaml:4:7: upstreams.c.comand: unknown key"
 	polltest.UntilNil(t, "the bad file is reported with its place", func() error {
 		if out := g.Process.Output(); !strings.Contains(out, place) {
-			return fmt.Errorf("the log is\n%s", out)
+			return fmt.Errorf("log:\n%s", out)
 		}
 		return nil
 	})
 	if status, body, err := post(g); err != nil || status != http.StatusUnprocessableEntity || !strings.Contains(body, `"line":4,"column":7`) {
-		t.Errorf("a bad file: %d %s %v", status, body, err)
+		t.Errorf("an invalid file: %d %s %v", status, body, err)
 	}
 	wantTools(t, g.URL, "a__echo", "b__echo")
 

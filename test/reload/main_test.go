@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// role as the first argument makes this binary a server on stdio with the name that follows.
+// role as the first argument makes this binary a server on stdio. The second argument is its name.
 const role = "reload-server"
 
 func TestMain(m *testing.M) {

@@ -32,7 +32,7 @@ type replica struct {
 
 func (r *replica) start(t *testing.T) { r.gateway = rig.StartGatewayOn(t, r.listen, r.admin, r.file) }
 
-// probe keeps ready true to what the gateway says, as the probes of a cluster do: with some delay.
+// probe updates ready with the gateway's readiness, as the probes of a cluster do: with some delay.
 func (r *replica) probe(ctx context.Context) {
 	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for ctx.Err() == nil {
@@ -48,7 +48,7 @@ func (r *replica) probe(ctx context.Context) {
 	}
 }
 
-// balance passes each new TCP connection to a replica that is ready, in turn.
+// balance forwards each new TCP connection to a ready replica, in turn.
 func balance(t *testing.T, replicas []*replica) (url string) {
 	t.Helper()
 	in, err := net.Listen("tcp", netns.Addr())
@@ -72,7 +72,7 @@ func balance(t *testing.T, replicas []*replica) (url string) {
 					to = r.listen
 				}
 			}
-			wg.Go(func() { pass(client, to) }) // to nobody, when none is ready
+			wg.Go(func() { pass(client, to) }) // closes the connection if no replica is ready
 		}
 	})
 	t.Cleanup(func() {
@@ -93,15 +93,15 @@ func pass(client net.Conn, to string) {
 	var wg sync.WaitGroup
 	for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
 		wg.Go(func() {
-			_, _ = io.Copy(way[0], way[1]) // whoever ends it
+			_, _ = io.Copy(way[0], way[1]) // until either side ends the connection
 			_ = way[0].(*net.TCPConn).CloseWrite()
 		})
 	}
 	wg.Wait()
 }
 
-// Gateways are restarted one after the other while clients call and connect again: each call ends with an answer or an error, no call that was
-// answered is lost, and none is made twice.
+// Gateways are restarted one after another while clients call and reconnect. Each call ends with an answer or an error, no answered call is lost,
+// and no call is made twice.
 func TestRollingRestart(t *testing.T) {
 	count := newCounter()
 	dir := t.TempDir()
@@ -142,7 +142,7 @@ func TestRollingRestart(t *testing.T) {
 				if c == nil {
 					fresh, err := raw.Open(ctx, url, revision)
 					if err != nil {
-						continue // turned away: the next one may be taken
+						continue // refused: the next replica may accept it
 					}
 					c = fresh
 					opened.Add(1)
@@ -166,7 +166,7 @@ func TestRollingRestart(t *testing.T) {
 				default:
 					cut.Add(1)
 				}
-				c = nil // connects again; a session is bound to one gateway
+				c = nil // reconnects; a session is bound to one gateway
 			}
 		})
 	}
@@ -174,7 +174,7 @@ func TestRollingRestart(t *testing.T) {
 		r := replicas[n%2]
 		before := answered.Load()
 		if err := r.gateway.Process.Stop(within); err != nil {
-			t.Errorf("a gateway did not end well: %v", err)
+			t.Errorf("a gateway did not shut down cleanly: %v", err)
 		}
 		r.start(t)
 		polltest.UntilNil(t, "the balancer finds it, and calls are answered", func() error {
@@ -189,6 +189,6 @@ func TestRollingRestart(t *testing.T) {
 	t.Logf("%d restarts, %d calls answered, %d refused with an error, %d without a connection, clients connected %d times",
 		2*restarts, answered.Load(), refused.Load(), cut.Load(), opened.Load())
 	if opened.Load() <= 2*rollingClients {
-		t.Error("the test says nothing: no client had to connect again")
+		t.Error("no client had to reconnect, so the test proves nothing")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// counter counts how often each text was given to a server.
+// counter counts the calls by their text.
 type counter struct {
 	mu   sync.Mutex
 	seen map[string]int
@@ -36,8 +36,8 @@ func (c *counter) times(text string) int {
 	return c.seen[text]
 }
 
-// newServer is a server with the tool echo, which answers with the name, its process and what it was given. The tool does not say that it may be
-// called again.
+// newServer returns a server with the tool echo, which answers with the server's name, its process and the given text. The tool's annotations do not
+// allow retries.
 func newServer(name string, count *counter) *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, nil)
 	schema := json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)
@@ -52,7 +52,7 @@ func newServer(name string, count *counter) *mcp.Server {
 	return server
 }
 
-// remote serves a server over HTTP: in the modern era without sessions, in the legacy era with them.
+// remote serves a server over HTTP, without sessions in the modern era and with sessions in the legacy era.
 func remote(t *testing.T, name string, modern bool, count *counter) (url string) {
 	t.Helper()
 	server := newServer(name, count)

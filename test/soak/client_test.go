@@ -13,27 +13,27 @@ import (
 	"sync/atomic"
 )
 
-// client is a scripted client of one era. It belongs to one goroutine.
+// client is a scripted client of one era. Only one goroutine may use it.
 type client struct {
 	*soak
 	revision string
 	rand     *rand.Rand
-	session  string // of a legacy client
+	session  string // session id of a legacy client
 	calls    int    // in this session
 }
 
-// codeInvalidParams is what a client reads of a state that is refused.
+// codeInvalidParams is the error code for a refused request state.
 const codeInvalidParams = -32602
 
-// ids of requests are unique in the whole run, so that an answer on the wrong stream is seen.
+// Request ids are unique in the whole run, so that an answer on the wrong stream is detected.
 var ids atomic.Int64
 
 func nextID() string { return fmt.Sprint(ids.Add(1)) }
 
-// capabilities that clients declare.
+// canAnswer are the capabilities that clients declare.
 const canAnswer = `"elicitation":{"form":{}},"sampling":{}`
 
-// send posts one message and returns the response, whose body the caller closes.
+// send posts one message and returns the response. The caller must close the body.
 func (c *client) send(ctx context.Context, method, name, body string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(body))
 	if err != nil {
@@ -59,10 +59,10 @@ type event struct {
 	id string
 }
 
-// errCut means that an answer broke off.
+// errCut reports an incomplete answer.
 var errCut = errors.New("the answer broke off")
 
-// events calls each with every message of an answer, up to its end or until each reports false. Events without data count only by their id.
+// events calls each with every message of an answer until the end or until each returns false. Events without data are passed for their id.
 func events(resp *http.Response, each func(event) bool) error {
 	switch kind := resp.Header.Get("Content-Type"); {
 	case strings.HasPrefix(kind, "application/json"):
@@ -73,8 +73,8 @@ func events(resp *http.Response, each func(event) bool) error {
 		each(e)
 		return nil
 	case !strings.HasPrefix(kind, "text/event-stream"):
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1000)) // for the error alone
-		return fmt.Errorf("an answer of status %s and type %q: %s", resp.Status, kind, text)
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1000)) // only for the error
+		return fmt.Errorf("unexpected answer with status %s and type %q: %s", resp.Status, kind, text)
 	}
 	var e event
 	in := bufio.NewReader(resp.Body)
@@ -92,7 +92,7 @@ func events(resp *http.Response, each func(event) bool) error {
 			e.id = line[4:]
 		case strings.HasPrefix(line, "data: {"):
 			if err := json.Unmarshal([]byte(line[6:]), &e.message); err != nil {
-				return fmt.Errorf("an event that is no message: %w: %s", err, line)
+				return fmt.Errorf("an event without a valid message: %w: %s", err, line)
 			}
 		case line == "":
 			if !each(e) {
@@ -103,16 +103,16 @@ func events(resp *http.Response, each func(event) bool) error {
 	}
 }
 
-// attempt is one request of a call, with all that came for it.
+// attempt is one request of a call, with all messages for it.
 type attempt struct {
 	call     *call
 	id       string
-	progress int     // notifications so far
-	lastID   string  // of an event
+	progress int     // number of notifications so far
+	lastID   string  // id of the last event
 	answers  []event // responses
 }
 
-// take looks at one message that came for the request.
+// take handles one message for the request.
 func (a *attempt) take(c *client, e event) {
 	if e.id != "" {
 		a.lastID = e.id
@@ -138,7 +138,7 @@ func (a *attempt) take(c *client, e event) {
 		}
 	case e.ID != nil:
 		c.reply(a, e)
-	case e.Method == "notifications/cancelled" && a.call.disturbed(): // whoever asked is gone
+	case e.Method == "notifications/cancelled" && a.call.disturbed(): // the asking upstream was restarted
 	default:
 		c.wrong("call %s got %s", a.call.token, e.Method)
 	}
@@ -149,9 +149,9 @@ type call struct {
 	to     *upstream
 	token  string
 	script string
-	rounds bool // it takes several requests, and progress goes on in the next one
+	rounds bool // the call has several requests, and progress continues in the next one
 	epoch  int64
-	given  map[string]string // the echo of each question that was answered, by its key
+	given  map[string]string // the answer's echo by the key of its question
 }
 
 func (c *client) newCall(to *upstream, script string) *call {
@@ -160,21 +160,21 @@ func (c *client) newCall(to *upstream, script string) *call {
 	return &call{to: to, token: fmt.Sprintf("c%d", c.tokens.Add(1)), script: script, epoch: to.epoch.Load(), given: make(map[string]string)}
 }
 
-// disturbed reports whether the upstream was restarted while the call ran: then it may fail.
+// disturbed reports whether the upstream was restarted during the call. Such a call may fail.
 func (k *call) disturbed() bool { return k.to.epoch.Load() != k.epoch || k.epoch%2 == 1 }
 
-// arguments of the call, as members of params.
+// arguments returns the arguments of the call, as members of params.
 func (k *call) arguments(tool string) string {
 	return fmt.Sprintf(`"name":%q,"arguments":{"token":%q,"script":%q}`, k.to.name+"__"+tool, k.token, k.script)
 }
 
-// echo makes the answer to a question of the call.
+// echo returns the answer to a question of the call.
 func (k *call) echo(c *client, key string) string {
 	k.given[key] = fmt.Sprintf("%s/%s/%x", k.token, key, c.rand.Uint32())
 	return k.given[key]
 }
 
-// answerTo is the result that a client answers a question with.
+// answerTo returns a client's result for a question.
 func answerTo(method, echo string) string {
 	if method == "sampling/createMessage" {
 		return fmt.Sprintf(`{"role":"assistant","model":"m","content":{"type":"text","text":%q}}`, echo)
@@ -182,7 +182,7 @@ func answerTo(method, echo string) string {
 	return fmt.Sprintf(`{"action":"accept","content":{"echo":%q}}`, echo)
 }
 
-// keyOf reads the question in the params of an ask, and tells when it is not one of this call.
+// keyOf returns the key of a question in the params of a request. It reports a question that does not belong to this call.
 func (k *call) keyOf(c *client, method string, params json.RawMessage) string {
 	var p struct {
 		Message  string
@@ -203,7 +203,7 @@ func (k *call) keyOf(c *client, method string, params json.RawMessage) string {
 	return key
 }
 
-// judge looks at what a call has come to. It reports whether there is a result.
+// judge checks the outcome of a call. It reports whether there is a result.
 func (c *client) judge(k *call, a *attempt) bool {
 	if len(a.answers) != 1 {
 		c.wrong("call %s (%s, %s) got %d answers", k.token, k.to.name, k.script, len(a.answers))
@@ -233,7 +233,7 @@ func (c *client) judge(k *call, a *attempt) bool {
 	return true
 }
 
-// judgeEchoes holds what the server was answered against what was given to its questions, in the order of the script.
+// judgeEchoes compares the answers that the server received with the answers to its questions, in the order of the script.
 func (c *client) judgeEchoes(k *call, got []string) {
 	var want []question
 	steps := parseScript(k.script)
@@ -246,8 +246,8 @@ func (c *client) judgeEchoes(k *call, got []string) {
 	}
 	for i, q := range want {
 		switch {
-		case got[i] == unanswered && k.to.crowds:
-			c.refused.Add(1) // others had calls in flight there, and whose the question was could not be told
+		case got[i] == unanswered && k.to.ambiguous:
+			c.refused.Add(1) // several clients had calls in flight there, so the question's client was ambiguous
 		case got[i] != k.given[q.key] || got[i] == "":
 			c.wrong("call %s (%s, %s): the server was answered %q to %s, given was %q", k.token, k.to.name, k.script, got[i], q.key, k.given[q.key])
 		default:

@@ -20,11 +20,11 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// parkTTL is how long a client may take to come back: short, since who never comes back is waited for, and long enough for those who do on a machine
-// that is busy.
+// parkTTL is the time in which a client must return. It is short, because the test waits for clients that never return, and long enough for the
+// others on a busy machine.
 const parkTTL = 3 * time.Second
 
-// startGateway runs a gateway in front of the upstreams. end ends it and waits until it has ended.
+// startGateway runs a gateway in front of the upstreams. end shuts it down and waits for its end.
 func (s *soak) startGateway(t *testing.T) (end func()) {
 	t.Helper()
 	self, err := os.Executable()
@@ -63,7 +63,7 @@ func (s *soak) startGateway(t *testing.T) (end func()) {
 	}
 }
 
-// logger tells of what the gateway should never have to log.
+// logger returns a logger that reports messages that the gateway should never log.
 func (s *soak) logger() *zap.Logger {
 	encoder := zapcore.NewJSONEncoder(zap.NewDevelopmentEncoderConfig())
 	tell := zapcore.AddSync(writerFunc(func(line []byte) {
@@ -102,7 +102,7 @@ func (s *soak) gauges(names ...string) (map[string]float64, error) {
 	return out, nil
 }
 
-// wantNothingLeft waits until the gateway holds nothing any more that belongs to a client.
+// wantNothingLeft waits until the gateway holds no state of clients.
 func (s *soak) wantNothingLeft(t *testing.T) {
 	t.Helper()
 	names := []string{"parked_calls", "inflight_requests", "sessions", "streams"}
@@ -113,20 +113,20 @@ func (s *soak) wantNothingLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(left) < len(names) {
-			t.Fatalf("of the metrics %q there are only %v", names, left)
+			t.Fatalf("want the metrics %q, got only %v", names, left)
 		}
 		maps.DeleteFunc(left, func(_ string, v float64) bool { return v == 0 })
 		return len(left) == 0
 	}) {
-		t.Errorf("in the end there is left: %v", left)
+		t.Errorf("left at the end: %v", left)
 	}
 }
 
-// patience bounds what takes no time unless something is broken.
-const patience = time.Minute
+// waitTimeout bounds waits for conditions that hold at once unless something is broken.
+const waitTimeout = time.Minute
 
 func within(holds func() bool) bool {
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(waitTimeout); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			return false
 		}

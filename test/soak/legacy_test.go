@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// open begins a session.
+// open opens a session.
 func (c *client) open(ctx context.Context) {
 	c.session, c.calls = "", 0
 	resp, err := c.send(ctx, "initialize", "", request("0", "initialize",
@@ -19,28 +19,28 @@ func (c *client) open(ctx context.Context) {
 		return
 	}
 	defer resp.Body.Close()
-	io.Copy(io.Discard, resp.Body) // what it says matters to nobody here
+	io.Copy(io.Discard, resp.Body) // the result does not matter here
 	if c.session = resp.Header.Get("Mcp-Session-Id"); c.session == "" {
 		c.wrong("initialize: %s", resp.Status)
 	}
-	c.tell(ctx, notification("notifications/initialized", `{}`))
+	c.notify(ctx, notification("notifications/initialized", `{}`))
 }
 
-// tell sends what has no answer.
-func (c *client) tell(ctx context.Context, text string) {
+// notify sends a notification.
+func (c *client) notify(ctx context.Context, text string) {
 	resp, err := c.send(ctx, "", "", text)
 	if err != nil {
 		c.wrong("%s: %v", text, err)
 		return
 	}
 	defer resp.Body.Close()
-	io.Copy(io.Discard, resp.Body) // there is nothing
+	io.Copy(io.Discard, resp.Body) // the body is empty
 	if resp.StatusCode != http.StatusAccepted {
 		c.wrong("%s: %s", text, resp.Status)
 	}
 }
 
-// leave ends the session, or just goes on to another one.
+// leave closes the session, or abandons it.
 func (c *client) leave() {
 	if c.rand.IntN(4) > 0 {
 		c.close()
@@ -51,7 +51,7 @@ func (c *client) leave() {
 	c.left = append(c.left, c.session)
 }
 
-// close ends the session.
+// close closes the session.
 func (c *client) close() {
 	resp, err := c.get(context.Background(), http.MethodDelete, "")
 	if err != nil {
@@ -75,17 +75,17 @@ func (c *client) get(ctx context.Context, verb, lastEvent string) (*http.Respons
 	return c.http.Do(r)
 }
 
-// reply answers a question that came on the stream of a call.
+// reply answers a question from the stream of a call.
 func (c *client) reply(a *attempt, e event) {
 	if c.revision == modern {
 		c.wrong("call %s: a modern client got the request %s", a.call.token, e.Method)
 		return
 	}
 	key := a.call.keyOf(c, e.Method, e.Params)
-	c.tell(context.Background(), `{"jsonrpc":"2.0","id":`+string(e.ID)+`,"result":`+answerTo(e.Method, a.call.echo(c, key))+`}`)
+	c.notify(context.Background(), `{"jsonrpc":"2.0","id":`+string(e.ID)+`,"result":`+answerTo(e.Method, a.call.echo(c, key))+`}`)
 }
 
-// legacyParams are the params of a call, with a progress token.
+// legacyParams returns the params of a call, with a progress token.
 func (k *call) legacyParams() string {
 	return fmt.Sprintf(`{%s,"_meta":{"progressToken":%q}}`, k.arguments("run"), k.token)
 }
@@ -111,7 +111,7 @@ func (c *client) legacyCall(to *upstream, script string) {
 	}
 }
 
-// legacyCancel makes a call that waits and cancels it.
+// legacyCancel makes a call that waits, and cancels it.
 func (c *client) legacyCancel(to *upstream) {
 	release := to.enter("")
 	defer release()
@@ -128,7 +128,7 @@ func (c *client) legacyCancel(to *upstream) {
 		a.take(c, e)
 		if !told && e.Method != "" {
 			told = true
-			c.tell(context.Background(), notification("notifications/cancelled", `{"requestId":`+a.id+`}`))
+			c.notify(context.Background(), notification("notifications/cancelled", `{"requestId":`+a.id+`}`))
 		}
 		return true
 	})
@@ -145,7 +145,7 @@ func (c *client) legacyCancel(to *upstream) {
 	}
 }
 
-// legacyResume makes a call, loses the connection once or more, and takes the stream up again.
+// legacyResume makes a call, loses the connection once or more, and resumes the stream.
 func (c *client) legacyResume(to *upstream) {
 	release := to.enter("")
 	defer release()
@@ -160,7 +160,7 @@ func (c *client) legacyResume(to *upstream) {
 			c.wrong("call %s, connection %d: %v", k.token, tries, err)
 			return
 		}
-		if resp.StatusCode == http.StatusNoContent { // all of the stream has come
+		if resp.StatusCode == http.StatusNoContent { // the stream is complete
 			resp.Body.Close()
 			break
 		}
@@ -177,10 +177,10 @@ func (c *client) legacyResume(to *upstream) {
 			return
 		}
 		if a.lastID == "" || tries > 8 {
-			break // it was no stream
+			break // the response was not a stream
 		}
 		if c.rand.IntN(4) == 0 {
-			time.Sleep(time.Duration(c.rand.IntN(4)) * time.Millisecond) // a client that takes its time
+			time.Sleep(time.Duration(c.rand.IntN(4)) * time.Millisecond) // a slow client
 		}
 		resp, err = c.get(context.Background(), http.MethodGet, a.lastID)
 		if err != nil {
@@ -219,7 +219,7 @@ func (c *client) ask(ctx context.Context, method, name, params string) (json.Raw
 	return got.Result, nil
 }
 
-// legacyTask has a call run as a task and fetches its result.
+// legacyTask runs a call as a task and fetches its result.
 func (c *client) legacyTask(to *upstream) {
 	release := to.enter("")
 	defer release()
@@ -237,7 +237,7 @@ func (c *client) legacyTask(to *upstream) {
 	c.judgeTask(k, raw, err)
 }
 
-// judgeTask looks at the result of a call that was run as a task.
+// judgeTask checks the result of a call that ran as a task.
 func (c *client) judgeTask(k *call, raw json.RawMessage, err error) {
 	a := &attempt{call: k, answers: []event{{message: message{Result: raw}}}}
 	if err != nil {

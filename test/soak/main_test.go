@@ -10,7 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	process.SuperviseMain() // this binary runs the gateway, which starts it again as a supervisor
+	process.SuperviseMain() // the gateway in this binary starts it again as a supervisor
 	if revision := os.Getenv(childEnv); revision != "" {
 		serveStdio(revision)
 	}

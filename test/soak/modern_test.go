@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// modernMeta is the _meta of a modern request.
+// modernMeta returns the _meta of a modern request.
 func modernMeta(token string, tasks bool) string {
 	declared := canAnswer
 	if tasks {
@@ -19,7 +19,7 @@ func modernMeta(token string, tasks bool) string {
 		metaVersion, modern, declared, token)
 }
 
-// try sends one request of a call, with more members of params, and returns what came. The context ending is no fault of anybody's.
+// try sends one request of a call, with additional members of params, and returns its messages. The end of the context is not an error.
 func (c *client) try(ctx context.Context, k *call, more string, each func(event)) *attempt {
 	a := &attempt{call: k, id: nextID()}
 	resp, err := c.send(ctx, "tools/call", k.to.name+"__run", request(a.id, "tools/call", `{`+k.arguments("run")+more+`,`+modernMeta(k.token, false)+`}`))
@@ -49,7 +49,7 @@ type round struct {
 	RequestState string
 }
 
-// roundOf returns the questions that an attempt has come to, nil when it has come to its end.
+// roundOf returns the questions of an attempt, nil if the call has ended.
 func roundOf(a *attempt) *round {
 	if len(a.answers) != 1 || a.answers[0].Error != nil {
 		return nil
@@ -61,17 +61,17 @@ func roundOf(a *attempt) *round {
 	return &r
 }
 
-// retry is the members of params that answer a round: answers by the key that each shall have.
+// retry returns the members of params that answer a round with the answers by key.
 func (r *round) retry(answers []string) string {
 	return fmt.Sprintf(`,"inputResponses":{%s},"requestState":%q`, strings.Join(answers, ","), r.RequestState)
 }
 
-// answers answers the questions of a round.
+// answers returns the answers to the questions of a round.
 func (c *client) answers(k *call, r *round) []string {
 	var out []string
 	for key, q := range r.InputRequests {
 		echo := k.given[k.keyOf(c, q.Method, q.Params)]
-		if echo == "" { // else the same answer again
+		if echo == "" { // otherwise the same answer again
 			echo = k.echo(c, k.keyOf(c, q.Method, q.Params))
 		}
 		out = append(out, fmt.Sprintf(`%q:%s`, key, answerTo(q.Method, echo)))
@@ -79,18 +79,18 @@ func (c *client) answers(k *call, r *round) []string {
 	return out
 }
 
-// modernCall makes one call and answers its questions, not always as it should.
+// modernCall makes one call and answers its questions, in some cases wrongly.
 func (c *client) modernCall(to *upstream, script string) {
 	release := to.enter(script)
 	defer release()
 	parks := to.revision == legacy && strings.Contains(script, "a:")
 	if parks {
-		c.places <- struct{}{}
-		defer func() { <-c.places }()
+		c.permits <- struct{}{}
+		defer func() { <-c.permits }()
 	}
 	k := c.newCall(to, script)
 	k.rounds = strings.Contains(script, "a:")
-	began := time.Now() // the request that the last questions came for
+	began := time.Now() // the start of the request with the last questions
 	a := c.try(context.Background(), k, "", nil)
 	var used []string
 	for turns := 0; ; turns++ {
@@ -114,32 +114,32 @@ func (c *client) modernCall(to *upstream, script string) {
 			return
 		}
 		if c.refusal(a) && (late || time.Since(began) > parkTTL/2) {
-			c.excused.Add(1) // this machine was too busy for the client to come back in time
+			c.excused.Add(1) // the machine was too busy for the client to return in time
 			return
 		}
 	}
 	if c.judge(k, a) && parks && c.rand.IntN(4) == 0 {
-		for _, state := range used { // each was good for one use
+		for _, state := range used { // each was valid once
 			again := &round{RequestState: state}
 			c.wantRefused(k, "used", c.try(context.Background(), k, again.retry(nil), nil))
 		}
 	}
 }
 
-// turn takes one round on: with the answers, or at first with something else. It reports whether the client is gone for good.
+// turn continues one round: with the answers, or first with something else. It reports whether the client never returns.
 func (c *client) turn(k *call, r *round, straight bool) (a *attempt, gone bool) {
 	answers := c.answers(k, r)
 	ctx := context.Background()
-	choice := c.rand.IntN(40) // most clients answer as they should
-	if straight || choice >= 5 && k.to.crowds && c.rand.IntN(10) > 0 {
-		choice = 39 // nobody else can be asked there while a client keeps its call waiting
+	choice := c.rand.IntN(40) // most clients answer correctly
+	if straight || choice >= 5 && k.to.ambiguous && c.rand.IntN(10) > 0 {
+		choice = 39 // a waiting call would block all other questions there
 	}
 	switch choice {
-	case 0: // not all of them
+	case 0: // too few answers
 		return c.try(ctx, k, r.retry(answers[1:]), nil), false
-	case 1: // too many
+	case 1: // too many answers
 		return c.try(ctx, k, r.retry(append(answers, `"nobody-asked":{"action":"decline"}`)), nil), false
-	case 2: // what is no answer: the state stays good
+	case 2: // an invalid answer: the state stays valid
 		var wrong []string
 		for key := range r.InputRequests {
 			wrong = append(wrong, fmt.Sprintf(`%q:{"action":"perhaps"}`, key))
@@ -147,7 +147,7 @@ func (c *client) turn(k *call, r *round, straight bool) (a *attempt, gone bool) 
 		if a := c.try(ctx, k, r.retry(wrong), nil); k.to.revision == modern || !c.refusal(a) {
 			return a, false
 		}
-	case 3: // twice at once
+	case 3: // two concurrent retries
 		var second *attempt
 		var wg sync.WaitGroup
 		other := &client{soak: c.soak, revision: modern, rand: c.rand}
@@ -162,28 +162,28 @@ func (c *client) turn(k *call, r *round, straight bool) (a *attempt, gone bool) 
 			c.wrong("the second of two retries of call %s got %d answers", k.token, len(second.answers))
 		}
 		return a, false
-	case 4: // a state that was changed
+	case 4: // a modified state
 		changed := *r
 		changed.RequestState = r.RequestState[:len(r.RequestState)-2] + "AA"
 		if changed.RequestState != r.RequestState {
 			c.wantRefused(k, "changed", c.try(ctx, k, changed.retry(answers), nil))
 		}
-	case 5: // never again, or too late
+	case 5: // no retry, or a late one
 		c.alone.Add(1)
 		if k.to.revision == modern {
-			return nil, true // nothing is held for it
+			return nil, true // the gateway holds nothing for this call
 		}
 		time.Sleep(parkTTL + parkTTL/2)
 		c.wantRefused(k, "lapsed", c.try(ctx, k, r.retry(answers), nil))
 		return nil, true
-	case 6: // gone while the call goes on
+	case 6: // a disconnect while the call continues
 		ctx, cancel := context.WithTimeout(ctx, time.Duration(c.rand.IntN(1000))*time.Microsecond)
 		defer cancel()
 		a := c.try(ctx, k, r.retry(answers), nil)
 		if len(a.answers) > 1 {
 			c.wrong("the cancelled call %s got %d answers", k.token, len(a.answers))
 		}
-		// Whether the retry has reached the gateway is not known. If it has not, the call lapses.
+		// It is unknown whether the gateway has received the retry. If it has not, the call expires.
 		c.cancelled.Add(1)
 		if k.to.revision == legacy {
 			time.Sleep(parkTTL + parkTTL/2)
@@ -193,7 +193,7 @@ func (c *client) turn(k *call, r *round, straight bool) (a *attempt, gone bool) 
 	return c.try(ctx, k, r.retry(answers), nil), false
 }
 
-// refusal reports whether an attempt was refused for what it brought.
+// refusal reports whether an attempt was refused because of its state or its answers.
 func (c *client) refusal(a *attempt) bool {
 	return len(a.answers) == 1 && a.answers[0].Error != nil && a.answers[0].Error.Code == codeInvalidParams
 }
@@ -205,7 +205,7 @@ func (c *client) wantRefused(k *call, why string, a *attempt) {
 	}
 }
 
-// modernCancel makes a call that waits, and goes away.
+// modernCancel makes a call that waits, and disconnects.
 func (c *client) modernCancel(to *upstream) {
 	release := to.enter("")
 	defer release()
@@ -219,7 +219,7 @@ func (c *client) modernCancel(to *upstream) {
 	}
 }
 
-// modernTask has a call run as a task, or waits where the upstream's tasks cannot be carried, and fetches its result.
+// modernTask runs a call as a task, or waits if the upstream's tasks cannot be relayed, and fetches its result.
 func (c *client) modernTask(to *upstream) {
 	release := to.enter("")
 	defer release()

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// A script says what a server does before it answers a call, in steps separated by spaces:
+// A script lists the steps of a server before it answers a call, separated by spaces:
 //
 //	p3     three progress notifications
-//	a:es   asks, at once, for an elicitation and a sampling
+//	a:es   requests an elicitation and a sampling, concurrently
 //	w5     waits 5 ms
 //	h      waits until the call is cancelled
 type script []string
 
 func parseScript(text string) script { return strings.Fields(text) }
 
-// question is one that a script asks. Its text holds the token of the call, and so must its answer.
+// question is a question of a script. Its text and its answer contain the token of the call.
 type question struct {
 	key  string // unique in the call
 	kind byte   // 'e' or 's'
@@ -33,7 +33,7 @@ func (q question) method() string {
 	return "elicitation/create"
 }
 
-// params of the question as a server sends them.
+// params returns the params of the question as a server sends them.
 func (q question) params(token string) string {
 	if q.kind == 's' {
 		return fmt.Sprintf(`{"messages":[{"role":"user","content":{"type":"text","text":%q}}],"maxTokens":5}`, q.text(token))
@@ -41,7 +41,7 @@ func (q question) params(token string) string {
 	return fmt.Sprintf(`{"message":%q,"requestedSchema":{"type":"object","properties":{"echo":{"type":"string"}}}}`, q.text(token))
 }
 
-// questions returns what a step asks, nil when it is no ask.
+// questions returns the questions of a step, nil if the step asks none.
 func (s script) questions(step int) []question {
 	kinds, ok := strings.CutPrefix(s[step], "a:")
 	if !ok {
@@ -54,7 +54,7 @@ func (s script) questions(step int) []question {
 	return out
 }
 
-// progresses returns how many progress notifications the script makes.
+// progresses returns the number of progress notifications of the script.
 func (s script) progresses() int {
 	sum := 0
 	for _, step := range s {
@@ -73,12 +73,12 @@ func number(text string) int {
 	return n
 }
 
-// asker gets answers to questions: the echo of each, in order. It reports false when they have to be asked for, and the call ends here.
+// asker gets the answers to questions: the echo of each, in order. It returns false if the call must return to get them.
 type asker func(ctx context.Context, questions []question) (echoes []string, ok bool, err error)
 
-// perform carries a script out from a step on. It returns the step that it stopped at, len(s) when it is through.
+// perform performs a script from a step on. It returns the step at which it stopped, len(s) if it is complete.
 func (s script) perform(ctx context.Context, from int, progress func(n int), ask asker) (step int, echoes []string, err error) {
-	told := s[:from].progresses() // a server that performs the rest of it knows what came before
+	told := s[:from].progresses() // progress continues after the earlier steps
 	for step = from; step < len(s); step++ {
 		what, arg := s[step][0], s[step][1:]
 		switch what {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// askAll is how a legacy server asks: by requests, all at once.
+// askAll asks as a legacy server: by concurrent requests.
 func (s *server) askAll(ctx context.Context, token string, questions []question, out func(string)) ([]string, bool, error) {
 	echoes := make([]string, len(questions))
 	var wg sync.WaitGroup
@@ -55,7 +55,7 @@ func (s *server) answered(m *message) {
 	}
 }
 
-// job makes a task of a call if the client wants one.
+// job creates a task for a call if the client wants one.
 func (s *server) job(p *toolParams) (string, error) {
 	_, extension := p.Meta.Capabilities.Extensions[tasksExtension]
 	token := p.Arguments.Token
@@ -73,7 +73,7 @@ func (s *server) job(p *toolParams) (string, error) {
 	return `{"resultType":"task",` + body[1:], nil
 }
 
-// task is what the server says of a task.
+// task returns the task object.
 func (s *server) task(id, status, more string) string {
 	now := time.Now().UTC().Format(time.RFC3339)
 	ttl, poll := "ttlMs", "pollIntervalMs"
@@ -122,7 +122,7 @@ func (s *server) listen(ctx context.Context, m *message, p *toolParams, out func
 	for _, uri := range p.Notifications.ResourceSubscriptions {
 		l.uris[uri] = true
 	}
-	list, _ := json.Marshal(append([]string{}, p.Notifications.ResourceSubscriptions...)) // strings can be written
+	list, _ := json.Marshal(append([]string{}, p.Notifications.ResourceSubscriptions...)) // encoding strings cannot fail
 	meta := `"_meta":{"` + metaSubscription + `":` + string(m.ID) + `}`
 	out(notification("notifications/subscriptions/acknowledged", `{"notifications":{"resourceSubscriptions":`+string(list)+`},`+meta+`}`))
 	s.mu.Lock()
@@ -135,7 +135,7 @@ func (s *server) listen(ctx context.Context, m *message, p *toolParams, out func
 	return `{"resultType":"complete",` + meta + `}`, nil
 }
 
-// touch tells whoever wants to know that a resource has changed.
+// touch notifies the subscribers of a changed resource.
 func (s *server) touch(uri string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,7 +28,7 @@ type message struct {
 	Result json.RawMessage `json:"result"`
 	Error  *fault          `json:"error"`
 
-	session string // that it came in, over HTTP
+	session string // of the request, over HTTP
 }
 
 func (m *message) isResponse() bool { return m.Method == "" }
@@ -59,20 +59,20 @@ func response(id json.RawMessage, result string, err error) string {
 	return `{"jsonrpc":"2.0","id":` + string(id) + `,"result":` + result + `}`
 }
 
-// server is what a scripted server knows, in one era, over any transport. Its methods may be called by many goroutines at once.
+// server is the state of a scripted server of one era, over any transport. Its methods may be called by many goroutines.
 type server struct {
 	revision string
 
 	mu      sync.Mutex
-	begun   map[string]int                // how often each call was sent here, by token
-	asked   int                           // questions so far, of a legacy server
-	asks    map[string]chan message       // that are open, by id
-	running map[string]context.CancelFunc // requests, by session and id
+	begun   map[string]int                // number of times that each call was received, by token
+	asked   int                           // number of questions of a legacy server
+	asks    map[string]chan message       // open questions by id
+	running map[string]context.CancelFunc // running requests by session and id
 	tasks   map[string]task
 	wanted  map[string]map[string]bool    // resources that a legacy client subscribed to, by session
 	listens map[string]*listen            // of modern clients, by id
-	aside   map[string]func(text string)  // where a legacy server says what belongs to no request, by session
-	wrong   func(format string, a ...any) // tells of what must not be
+	aside   map[string]func(text string)  // receivers of a legacy server's messages outside of requests, by session
+	wrong   func(format string, a ...any) // reports a violation
 }
 
 type listen struct {
@@ -91,7 +91,7 @@ func newServer(revision string, wrong func(string, ...any)) *server {
 	return s
 }
 
-// forget is a restart: all that a server does not keep is gone. What was sent to it is remembered.
+// forget is the effect of a restart: the server loses its state, except for the record of received calls.
 func (s *server) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *server) forget() {
 	s.wanted, s.listens, s.aside = make(map[string]map[string]bool), make(map[string]*listen), make(map[string]func(string))
 }
 
-// toolParams are those of tools/call, and of requests about tasks and resources.
+// toolParams are the params of tools/call, and of requests about tasks and resources.
 type toolParams struct {
 	Name      string
 	Arguments struct{ Token, Script, URI string }
@@ -121,7 +121,7 @@ type toolParams struct {
 	Notifications  struct{ ResourceSubscriptions []string }
 }
 
-// take serves one message. What comes before the answer goes to out; the answer is returned, "" when there is none.
+// take serves one message. It sends preceding messages to out and returns the answer, "" if there is none.
 func (s *server) take(ctx context.Context, m *message, out func(text string)) string {
 	var p toolParams
 	if len(m.Params) > 0 {
@@ -213,17 +213,17 @@ func (s *server) serve(ctx context.Context, m *message, p *toolParams, out func(
 	return "", &fault{Code: -32601, Message: "method not found: " + m.Method}
 }
 
-// result of a call: its token, and what was answered to its questions.
+// result returns the result of a call: its token, and the answers to its questions.
 func result(revision, token string, echoes []string) string {
 	kind := ""
 	if revision == modern {
 		kind = `"resultType":"complete",`
 	}
-	list, _ := json.Marshal(append([]string{}, echoes...)) // strings can be written
+	list, _ := json.Marshal(append([]string{}, echoes...)) // encoding strings cannot fail
 	return fmt.Sprintf(`{%s"content":[{"type":"text","text":%q}],"structuredContent":{"token":%q,"echoes":%s}}`, kind, token, token, list)
 }
 
-// state is what the requestState of a modern server holds.
+// state is the content of a modern server's requestState.
 type state struct {
 	Token  string
 	Step   int
@@ -254,7 +254,7 @@ func (s *server) run(ctx context.Context, p *toolParams, out func(string)) (stri
 		}
 		ask = func(_ context.Context, questions []question) ([]string, bool, error) {
 			echoes, ok := s.given(token, questions, p.InputResponses)
-			p.InputResponses = nil // they are good for one step
+			p.InputResponses = nil // they are valid for one step
 			return echoes, ok, nil
 		}
 	}
@@ -275,7 +275,7 @@ func (s *server) run(ctx context.Context, p *toolParams, out func(string)) (stri
 	case step == len(steps):
 		return result(s.revision, token, echoes), nil
 	}
-	text, _ := json.Marshal(state{token, step, echoes}) // nothing in it that could not be written
+	text, _ := json.Marshal(state{token, step, echoes}) // encoding it cannot fail
 	var requests []string
 	for _, q := range steps.questions(step) {
 		requests = append(requests, fmt.Sprintf(`%q:{"method":%q,"params":%s}`, q.key, q.method(), q.params(token)))
@@ -284,7 +284,7 @@ func (s *server) run(ctx context.Context, p *toolParams, out func(string)) (stri
 		strings.Join(requests, ","), base64.StdEncoding.EncodeToString(text)), nil
 }
 
-// given returns the answers to questions that came with a retry, false when one of them is missing or makes no sense: then all are asked again.
+// given returns the answers of a retry. It returns false if one of them is missing or invalid: then all questions are asked again.
 func (s *server) given(token string, questions []question, responses map[string]json.RawMessage) ([]string, bool) {
 	var echoes []string
 	for _, q := range questions {
@@ -298,7 +298,7 @@ func (s *server) given(token string, questions []question, responses map[string]
 	return echoes, true
 }
 
-// check tells of an answer that is not the one to the question.
+// check reports an answer that does not belong to the question.
 func (s *server) check(token string, q question, echo string) {
 	if echo != unanswered && !strings.HasPrefix(echo, token+"/"+q.key+"/") {
 		s.wrong("question %s of call %s was answered %q", q.key, token, echo)
@@ -308,7 +308,7 @@ func (s *server) check(token string, q question, echo string) {
 // unanswered is the echo of a question that the gateway answered for the client.
 const unanswered = "-"
 
-// echoOf reads the answer of a client, false when it is none.
+// echoOf returns the echo in a client's answer, false if the answer is invalid.
 func echoOf(kind byte, answer json.RawMessage) (string, bool) {
 	var a struct {
 		Action  string

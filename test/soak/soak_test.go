@@ -19,11 +19,11 @@ var (
 )
 
 const (
-	workersEach  = 24   // clients of each era that make calls
-	watchersEach = 4    // clients of each era that watch resources
+	workersEach  = 24   // calling clients of each era
+	watchersEach = 4    // subscribing clients of each era
 	restartEvery = 5000 // calls between two restarts of upstreams
-	sessionCalls = 150  // calls after which a legacy client begins another session
-	maxParked    = 64   // calls of one principal that may be parked
+	sessionCalls = 150  // calls after which a legacy client opens a new session
+	maxParked    = 64   // maximum number of parked calls of one principal
 )
 
 // soak is one run.
@@ -33,10 +33,10 @@ type soak struct {
 	metrics   string
 	http      *http.Client
 	upstreams []*upstream
-	places    chan struct{} // that calls may be parked in, with some to spare
+	permits   chan struct{} // permits for parked calls, fewer than the gateway allows
 
 	mu   sync.Mutex
-	left []string // sessions that nobody has closed
+	left []string // sessions that were not closed
 
 	tokens, count                                                                     atomic.Int64
 	answered, asked, refused, cancelled, alone, resumed, tasked, excused, states, bad atomic.Int64
@@ -46,18 +46,18 @@ type soak struct {
 type upstream struct {
 	name     string
 	revision string
-	http     *httpServer // nil for one on stdio
-	// crowds says that the server's questions cannot be told apart while several clients have calls there: they do not come on a call's stream.
-	crowds bool
-	turns  sync.RWMutex // held by who asks there, shared by all others, if it crowds
+	http     *httpServer // nil on stdio
+	// ambiguous reports that the server's questions do not arrive on a call's stream, so that they cannot be assigned while several clients have calls there.
+	ambiguous bool
+	turns     sync.RWMutex // if ambiguous: locked by a call with questions, read-locked by all others
 	// epoch is odd while the server is restarted, and grows with each restart.
 	epoch atomic.Int64
 }
 
-// enter waits until a script can be carried out there without anybody else in the way.
+// enter waits until a script can run there without interference.
 func (u *upstream) enter(script string) (release func()) {
 	switch {
-	case !u.crowds:
+	case !u.ambiguous:
 		return func() {}
 	case strings.Contains(script, "a:"):
 		u.turns.Lock()
@@ -68,7 +68,7 @@ func (u *upstream) enter(script string) (release func()) {
 	}
 }
 
-// wrong takes down what must not be. Of many the first ones are enough.
+// wrong records a violation. It reports only the first ones.
 func (s *soak) wrong(format string, a ...any) {
 	if s.bad.Add(1) <= 20 {
 		s.t.Errorf(format, a...)
@@ -80,10 +80,10 @@ func TestSoak(t *testing.T) {
 		*seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("-seed %d", *seed)
-	s := &soak{t: t, places: make(chan struct{}, maxParked-24), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
+	s := &soak{t: t, permits: make(chan struct{}, maxParked-24), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
 	for _, u := range []*upstream{
 		{name: "legacy-http", revision: legacy}, {name: "modern-http", revision: modern},
-		{name: "legacy-stdio", revision: legacy, crowds: true}, {name: "modern-stdio", revision: modern},
+		{name: "legacy-stdio", revision: legacy, ambiguous: true}, {name: "modern-stdio", revision: modern},
 	} {
 		if strings.HasSuffix(u.name, "-http") {
 			var err error
@@ -106,7 +106,7 @@ func TestSoak(t *testing.T) {
 	s.work()
 	took := time.Since(began)
 	toucher := s.client(2000, modern)
-	if s.bad.Load() == 0 { // else it is known already that something is wrong
+	if s.bad.Load() == 0 { // otherwise the test has failed already
 		s.wantHeard(toucher, watchers)
 	}
 	for _, w := range watchers {
@@ -122,20 +122,20 @@ func TestSoak(t *testing.T) {
 		c.close()
 	}
 	if s.bad.Load() == 0 {
-		s.wantPlaces()
+		s.wantPermits()
 		s.wantNothingLeft(t)
 	}
 	t.Logf("%d calls in %v (%.0f/s): %d answered, %d questions answered, %d not told whose, %d cancelled, %d left alone, %d streams resumed, %d tasks, %d states refused, %d failed by restarts",
 		s.count.Load(), took.Round(time.Second), float64(s.count.Load())/took.Seconds(), s.answered.Load(), s.asked.Load(), s.refused.Load(),
 		s.cancelled.Load(), s.alone.Load(), s.resumed.Load(), s.tasked.Load(), s.states.Load(), s.excused.Load())
 	if many := s.count.Load() / 20; s.excused.Load() > many || s.refused.Load() > many {
-		t.Errorf("more than one call in twenty was excused (%d) or had a question refused (%d): the soak does not say much", s.excused.Load(), s.refused.Load())
+		t.Errorf("more than one call in twenty was excused (%d) or had a question refused (%d): the run proves too little", s.excused.Load(), s.refused.Load())
 	}
 	for name, n := range map[string]*atomic.Int64{
 		"answered": &s.answered, "asked": &s.asked, "cancelled": &s.cancelled, "left alone": &s.alone, "resumed": &s.resumed, "tasks": &s.tasked, "states refused": &s.states,
 	} {
 		if n.Load() == 0 {
-			t.Errorf("nothing was %s", name)
+			t.Errorf("no call was %s", name)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func (s *soak) client(n uint64, revision string) *client {
 	return &client{soak: s, revision: revision, rand: rand.New(rand.NewPCG(*seed, n))}
 }
 
-// work makes the calls, and restarts upstreams meanwhile.
+// work makes the calls and restarts upstreams meanwhile.
 func (s *soak) work() {
 	var wg sync.WaitGroup
 	for i := range 2 * workersEach {
@@ -180,7 +180,7 @@ func (s *soak) work() {
 	restarts.Wait()
 }
 
-// step does one random thing.
+// step does one random operation.
 func (c *client) step() {
 	to := c.upstreams[c.rand.IntN(len(c.upstreams))]
 	if c.revision == legacy && (c.session == "" || c.calls > sessionCalls) {
@@ -197,8 +197,8 @@ func (c *client) step() {
 	case n < 45:
 		call(to, c.pick("", "", "p1", "p3", "w1", "p2 w1 p2", "w3"))
 	case n < 75:
-		if to.crowds && c.rand.IntN(5) > 0 {
-			to = c.upstreams[0] // where one has to ask after the other, most of the time would go
+		if to.ambiguous && c.rand.IntN(5) > 0 {
+			to = c.upstreams[0] // sequential questions would take most of the time
 		}
 		call(to, c.pick("a:e", "a:s", "a:es", "a:ees", "a:e a:s", "p1 a:e p1", "a:e w1 a:ss a:e", "w1 a:es p2"))
 	case n < 82:
@@ -214,7 +214,7 @@ func (c *client) step() {
 
 func (c *client) pick(from ...string) string { return from[c.rand.IntN(len(from))] }
 
-// restart ends a server under all that goes on there.
+// restart restarts a server during its calls.
 func (c *client) restart(u *upstream) {
 	u.epoch.Add(1)
 	if u.http != nil {
@@ -226,7 +226,7 @@ func (c *client) restart(u *upstream) {
 			c.wrong("%s was to die, and answered", u.name)
 		}
 	}
-	// It is back when a call comes through.
+	// The server is back when a call succeeds.
 	if !within(func() bool {
 		k := &call{to: u, token: fmt.Sprintf("c%d", c.tokens.Add(1))}
 		_, err := c.ask(context.Background(), "tools/call", u.name+"__run", `{`+k.arguments("run")+`,`+modernMeta(k.token, false)+`}`)
@@ -237,8 +237,8 @@ func (c *client) restart(u *upstream) {
 	u.epoch.Add(1)
 }
 
-// wantPlaces parks as many calls as may be parked at once, and answers them: no place is taken by a call that is over.
-func (s *soak) wantPlaces() {
+// wantPermits parks the maximum number of calls at once and answers them: no ended call may hold a permit.
+func (s *soak) wantPermits() {
 	u := s.upstreams[0]
 	all := make([]*attempt, maxParked)
 	each := func(do func(c *client, i int)) {
@@ -251,7 +251,7 @@ func (s *soak) wantPlaces() {
 	if !within(func() bool {
 		began := time.Now()
 		each(func(c *client, i int) { all[i] = c.try(context.Background(), c.newCall(u, "a:e"), "", nil) })
-		together := time.Since(began) < parkTTL // else the first may have lapsed before the last was parked
+		together := time.Since(began) < parkTTL // otherwise the first call may have expired before the last was parked
 		var late atomic.Bool
 		each(func(c *client, i int) {
 			r := roundOf(all[i])

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// childEnv makes this binary a scripted server on stdio, of the revision that it names.
+// childEnv makes this binary a scripted server on stdio. Its value is the revision.
 const childEnv = "SOAK_SERVER"
 
-// serveStdio plays a server on standard input and output until the input ends. What must not be goes to standard error, and ends it badly.
+// serveStdio serves standard input and output until the input ends. A violation is printed to standard error and sets the exit status.
 func serveStdio(revision string) {
 	var mu sync.Mutex
 	write := func(text string) {
@@ -57,9 +57,9 @@ type httpServer struct {
 	url string
 
 	mu       sync.Mutex
-	sessions map[string]bool // of a legacy server
+	sessions map[string]bool // sessions of a legacy server
 	last     int
-	life     context.Context // ends with a restart
+	life     context.Context // ends at a restart
 	end      context.CancelFunc
 }
 
@@ -72,11 +72,11 @@ func newHTTPServer(revision string, wrong func(string, ...any)) (*httpServer, er
 	}
 	h.url = "http://" + l.Addr().String()
 	h.srv = &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
-	go h.srv.Serve(l) // ends with close
+	go h.srv.Serve(l) // ends at close
 	return h, nil
 }
 
-// restart breaks every connection that is in use and forgets everything.
+// restart closes all used connections and discards the state.
 func (h *httpServer) restart() {
 	h.mu.Lock()
 	h.end()
@@ -138,7 +138,7 @@ func (h *httpServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.answer(ctx, life, w, &m)
 }
 
-// answer serves one message: as one body, or as a stream when something comes before the answer.
+// answer serves one message: with a single body, or with a stream if messages precede the answer.
 func (h *httpServer) answer(ctx, life context.Context, w http.ResponseWriter, m *message) {
 	var mu sync.Mutex
 	streaming, over := false, false

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// resourcesEach is how many resources each upstream has.
+// resourcesEach is the number of resources of each upstream.
 const resourcesEach = 3
 
 func (u *upstream) resource(n int) string { return fmt.Sprintf("%s+mem://r/%d", u.name, n) }
 
-// watcher is a client that subscribes to some resources and hears of them.
+// watcher is a client that subscribes to some resources and records their updates.
 type watcher struct {
 	c      *client
 	cancel context.CancelFunc
-	done   chan struct{} // closed when its stream has ended
+	done   chan struct{} // closed when the stream has ended
 
 	mu    sync.Mutex
 	wants map[string]bool
@@ -60,7 +60,7 @@ func (w *watcher) listen(ctx context.Context, open chan struct{}) {
 	for uri := range w.wants {
 		uris = append(uris, uri)
 	}
-	list, _ := json.Marshal(uris) // strings can be written
+	list, _ := json.Marshal(uris) // encoding strings cannot fail
 	id := nextID()
 	resp, err := w.c.send(ctx, "subscriptions/listen", "", request(id, "subscriptions/listen",
 		fmt.Sprintf(`{"notifications":{"resourceSubscriptions":%s},%s}`, list, modernMeta("watch", false))))
@@ -88,8 +88,8 @@ func (w *watcher) listen(ctx context.Context, open chan struct{}) {
 	}
 }
 
-// hear reads the GET stream of a legacy session. The server may end its connection at any time after an event; then the client
-// comes again for what follows (2025-11-25, basic/transports, "Listening for Messages from the Server").
+// hear reads the GET stream of a legacy session. The server may close the connection at any time after an event; the client then
+// reconnects to resume (2025-11-25, basic/transports, "Listening for Messages from the Server").
 func (w *watcher) hear(ctx context.Context, open chan struct{}) {
 	defer close(w.done)
 	last := ""
@@ -117,7 +117,7 @@ func (w *watcher) hear(ctx context.Context, open chan struct{}) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err != nil || last == had: // what is continued begins with an event to continue from
+		case err != nil || last == had: // a resumable stream begins with an event
 			w.c.wrong("the stream of a session has ended: %v", err)
 			return
 		}
@@ -130,7 +130,7 @@ func (w *watcher) take(e event) {
 	}
 	var p struct{ URI string }
 	if strings.HasSuffix(e.Method, "/list_changed") {
-		return // legacy clients are told of every change, and that an upstream comes up is one
+		return // legacy clients receive every list change, also when an upstream comes up
 	}
 	if err := json.Unmarshal(e.Params, &p); err != nil || e.Method != "notifications/resources/updated" {
 		w.c.wrong("a watcher got %s %s", e.Method, e.Params)
@@ -144,14 +144,14 @@ func (w *watcher) take(e event) {
 	w.heard[p.URI]++
 }
 
-// count returns how often the watcher has heard of a resource, and whether it wants to.
+// count returns the number of updates of a resource, and whether the watcher has subscribed to it.
 func (w *watcher) count(uri string) (int, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.heard[uri], w.wants[uri]
 }
 
-// wantHeard touches every resource until each of its watchers has heard of it.
+// wantHeard touches every resource until each of its watchers has received an update.
 func (s *soak) wantHeard(c *client, all []*watcher) {
 	for _, u := range s.upstreams {
 		for n := range resourcesEach {
@@ -163,7 +163,7 @@ func (s *soak) wantHeard(c *client, all []*watcher) {
 			}
 			touched := time.Time{}
 			if !within(func() bool {
-				if time.Since(touched) > time.Second { // subscriptions may just be on their way to a restarted server
+				if time.Since(touched) > time.Second { // a restarted server may not have the subscriptions yet
 					touched = time.Now()
 					c.touch(u, n)
 				}
@@ -180,7 +180,7 @@ func (s *soak) wantHeard(c *client, all []*watcher) {
 	}
 }
 
-// touch has a resource changed.
+// touch makes a resource change.
 func (c *client) touch(to *upstream, n int) {
 	release := to.enter("")
 	defer release()
