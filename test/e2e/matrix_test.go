@@ -138,7 +138,7 @@ func checkResult(t *testing.T, e exercise, uriPrefix string, outcome client.Outc
 
 // checkConnect checks the gateway's description of itself.
 func checkConnect(t *testing.T, c client.Client, target client.Target, connect client.Outcome) {
-	said := client.Decode[struct {
+	info := client.Decode[struct {
 		ProtocolVersion string                    `json:"protocolVersion"`
 		Capabilities    map[string]map[string]any `json:"capabilities"`
 		Instructions    string                    `json:"instructions"`
@@ -147,20 +147,20 @@ func checkConnect(t *testing.T, c client.Client, target client.Target, connect c
 	if c == client.V1() && target.URL == "" {
 		want = "" // this client does not report it then
 	}
-	if said.ProtocolVersion != want {
-		t.Errorf("revision %q, want %q", said.ProtocolVersion, want)
+	if info.ProtocolVersion != want {
+		t.Errorf("revision %q, want %q", info.ProtocolVersion, want)
 	}
 	for _, capability := range []string{"tools", "prompts", "resources", "completions", "logging"} {
-		if _, ok := said.Capabilities[capability]; !ok {
-			t.Errorf("capability %s is not declared: %v", capability, said.Capabilities)
+		if _, ok := info.Capabilities[capability]; !ok {
+			t.Errorf("capability %s is not declared: %v", capability, info.Capabilities)
 		}
 	}
 	if target.Command != nil {
 		return // a gateway that was just started answers initialize before its servers are ready
 	}
 	for _, upstream := range []string{"everything", "everything-http", "everything-sse"} {
-		if !strings.Contains(said.Instructions, upstream) {
-			t.Errorf("the instructions do not include those of %s: %q", upstream, said.Instructions)
+		if !strings.Contains(info.Instructions, upstream) {
+			t.Errorf("the instructions do not include those of %s: %q", upstream, info.Instructions)
 		}
 	}
 }

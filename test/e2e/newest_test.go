@@ -30,8 +30,8 @@ func TestOlderRevisions(t *testing.T) {
 				}
 			}
 			transcript := client.V1At(revision).Run(t, client.Target{URL: gateway.URL}, steps)
-			if said := client.Decode[struct{ ProtocolVersion string }](t, *transcript.Connect); said.ProtocolVersion != revision {
-				t.Fatalf("revision %q", said.ProtocolVersion)
+			if info := client.Decode[struct{ ProtocolVersion string }](t, *transcript.Connect); info.ProtocolVersion != revision {
+				t.Fatalf("revision %q", info.ProtocolVersion)
 			}
 			for i, items := range []int{16, 2, 2, 2} {
 				if got := client.Decode[client.List](t, transcript.Steps[i]).Items; len(got) != items {

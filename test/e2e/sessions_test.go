@@ -26,8 +26,8 @@ import (
 // soon bounds the wait for events that happen at once unless something is broken.
 const soon = time.Minute
 
-// person is a legacy client with some capabilities. It records the requests to it.
-type person struct {
+// legacyClient is a legacy client with some capabilities. It records the requests to it.
+type legacyClient struct {
 	name    string
 	sdk     *mcp.Client
 	session *mcp.ClientSession
@@ -36,10 +36,10 @@ type person struct {
 	asked []string
 }
 
-// meet connects a client of the Go SDK. Its abilities are "elicitation", "sampling", and roots as file URIs.
-func meet(t *testing.T, url, name string, abilities ...string) *person {
+// connectLegacy connects a client of the Go SDK. Its abilities are "elicitation", "sampling", and roots as file URIs.
+func connectLegacy(t *testing.T, url, name string, abilities ...string) *legacyClient {
 	t.Helper()
-	p := &person{name: name}
+	p := &legacyClient{name: name}
 	o := &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}
 	for _, ability := range abilities {
 		switch {
@@ -77,14 +77,14 @@ func meet(t *testing.T, url, name string, abilities ...string) *person {
 	return p
 }
 
-func (p *person) ask(what string) {
+func (p *legacyClient) ask(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = append(p.asked, what)
 }
 
-// wasAsked returns the requests to the client since the last call of wasAsked.
-func (p *person) wasAsked() string {
+// takeRequests returns the requests to the client since its last call.
+func (p *legacyClient) takeRequests() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer func() { p.asked = nil }()
@@ -92,7 +92,7 @@ func (p *person) wasAsked() string {
 }
 
 // call returns the text of a tool's result, or the error.
-func (p *person) call(t *testing.T, tool string, arguments map[string]any) string {
+func (p *legacyClient) call(t *testing.T, tool string, arguments map[string]any) string {
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	if arguments == nil {
@@ -115,7 +115,7 @@ func (p *person) call(t *testing.T, tool string, arguments map[string]any) strin
 }
 
 // expect calls a tool. The result must contain the text.
-func (p *person) expect(t *testing.T, tool string, arguments map[string]any, want string) {
+func (p *legacyClient) expect(t *testing.T, tool string, arguments map[string]any, want string) {
 	t.Helper()
 	if got := p.call(t, tool, arguments); !strings.Contains(got, want) {
 		t.Errorf("%s calls %s: %q, want %q in it", p.name, tool, got, want)
@@ -130,7 +130,7 @@ func TestAbilities(t *testing.T) {
 		"http":  {"url": rig.EverythingHTTP(t)},
 		"stdio": {"command": command[0], "args": command[1:]},
 	}})
-	ann, bob := meet(t, gateway.URL, "ann", "elicitation"), meet(t, gateway.URL, "bob", "sampling")
+	ann, bob := connectLegacy(t, gateway.URL, "ann", "elicitation"), connectLegacy(t, gateway.URL, "bob", "sampling")
 	prompt := map[string]any{"prompt": "Who are you?"}
 	const elicit, sample = "trigger-elicitation-request", "trigger-sampling-request"
 
@@ -138,7 +138,7 @@ func TestAbilities(t *testing.T) {
 	both.Go(func() { ann.expect(t, "http__"+elicit, nil, "- Name: ann") })
 	both.Go(func() { bob.expect(t, "http__"+sample, prompt, "sampled by bob") })
 	both.Wait()
-	if a, b := ann.wasAsked(), bob.wasAsked(); !strings.HasPrefix(a, "http: ") || b != "sampling" {
+	if a, b := ann.takeRequests(), bob.takeRequests(); !strings.HasPrefix(a, "http: ") || b != "sampling" {
 		t.Errorf("over HTTP ann was asked %q, bob %q", a, b)
 	}
 	bob.expect(t, "http__"+elicit, nil, elicit+" not found")
@@ -146,12 +146,12 @@ func TestAbilities(t *testing.T) {
 
 	ann.expect(t, "stdio__"+elicit, nil, "- Name: ann")
 	bob.expect(t, "stdio__"+sample, prompt, "sampled by bob")
-	if a, b := ann.wasAsked(), bob.wasAsked(); !strings.HasPrefix(a, "stdio: ") || b != "sampling" {
+	if a, b := ann.takeRequests(), bob.takeRequests(); !strings.HasPrefix(a, "stdio: ") || b != "sampling" {
 		t.Errorf("over stdio ann was asked %q, bob %q", a, b)
 	}
 	bob.expect(t, "stdio__"+elicit, nil, "User cancelled")
 	ann.expect(t, "stdio__"+sample, prompt, "the client does not support sampling")
-	if a, b := ann.wasAsked(), bob.wasAsked(); a+b != "" {
+	if a, b := ann.takeRequests(), bob.takeRequests(); a+b != "" {
 		t.Errorf("ann was asked %q and bob %q, but they declare no such capability", a, b)
 	}
 }
@@ -175,7 +175,7 @@ func TestRootsOfClients(t *testing.T) {
 	head := processes(t, 1)[0]
 
 	type owner struct {
-		*person
+		*legacyClient
 		folder string
 	}
 	var owners []owner
@@ -184,7 +184,7 @@ func TestRootsOfClients(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(o.folder, "note.txt"), []byte("a note of "+name), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		o.person = meet(t, gateway.URL, name, "file://"+o.folder)
+		o.legacyClient = connectLegacy(t, gateway.URL, name, "file://"+o.folder)
 		owners = append(owners, o)
 	}
 	if got := processes(t, 1); got[0] != head {
@@ -202,7 +202,7 @@ func TestRootsOfClients(t *testing.T) {
 			t.Errorf("%s sees %q", o.name, got)
 		}
 	}
-	meet(t, gateway.URL, "eve").expect(t, "files__list_allowed_directories", nil, none)
+	connectLegacy(t, gateway.URL, "eve").expect(t, "files__list_allowed_directories", nil, none)
 	processes(t, 4)
 	ann, bob := owners[0], owners[1]
 
@@ -278,16 +278,16 @@ func TestState(t *testing.T) {
 		"all": server(rig.Config{}), "own": server(rig.Config{"session": "per-client"}),
 		"each": server(rig.Config{"session": "per-principal"}), "one": server(rig.Config{"session": "per-client", "max_sessions": 1}),
 	}})
-	think := func(p *person, upstream string) string {
+	think := func(p *legacyClient, upstream string) string {
 		return p.call(t, upstream+"__sequentialthinking", map[string]any{
 			"thought": "I think", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1,
 		})
 	}
-	ann, bob := meet(t, gateway.URL, "ann"), meet(t, gateway.URL, "bob")
+	ann, bob := connectLegacy(t, gateway.URL, "ann"), connectLegacy(t, gateway.URL, "bob")
 	modern := connectUser(t, client.Modern, gateway.URL)
 	for _, tt := range []struct {
 		upstream string
-		who      *person
+		who      *legacyClient
 		want     int
 	}{
 		{"all", ann, 1}, {"all", bob, 2}, {"all", ann, 3},
@@ -322,7 +322,7 @@ func TestSerialize(t *testing.T) {
 	}})
 	var all sync.WaitGroup
 	for n := range 4 {
-		p := meet(t, gateway.URL, fmt.Sprint("client-", n), "elicitation")
+		p := connectLegacy(t, gateway.URL, fmt.Sprint("client-", n), "elicitation")
 		all.Go(func() {
 			for range 5 {
 				p.expect(t, "everything__trigger-elicitation-request", nil, "- Name: "+p.name+"\n")

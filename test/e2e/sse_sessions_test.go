@@ -58,9 +58,9 @@ func TestStreamsOfClients(t *testing.T) {
 		polltest.Until(t, fmt.Sprintf("%d streams", want), func() bool { return open.Load() == want })
 	}
 	count(1) // the catalog session
-	ann := meet(t, gateway.URL, "ann", "elicitation", "file:///home/ann")
-	bob := meet(t, gateway.URL, "bob", "elicitation", "file:///home/bob")
-	everybody := []*person{ann, bob}
+	ann := connectLegacy(t, gateway.URL, "ann", "elicitation", "file:///home/ann")
+	bob := connectLegacy(t, gateway.URL, "bob", "elicitation", "file:///home/bob")
+	everybody := []*legacyClient{ann, bob}
 	count(1) // the first call opens a stream
 
 	for n, p := range everybody {
@@ -76,7 +76,7 @@ func TestStreamsOfClients(t *testing.T) {
 	}
 	both.Wait()
 	for _, p := range everybody {
-		if asked := p.wasAsked(); strings.Count(asked, "sse: ") != 1 {
+		if asked := p.takeRequests(); strings.Count(asked, "sse: ") != 1 {
 			t.Errorf("%s was asked %q", p.name, asked)
 		}
 	}

@@ -121,7 +121,7 @@ func TestAuditThatCannotBeWritten(t *testing.T) {
 			t.Errorf("%s: %v", tool, err)
 			continue
 		}
-		checkDiscreet(t, "the error", err.Error())
+		checkNoLeak(t, "the error", err.Error())
 	}
 	if n, err := metric(g, "mcp_gateway_audit_failures_total"); err != nil || n != 2 {
 		t.Errorf("%v failures, %v; want 2", n, err)

@@ -230,15 +230,15 @@ func checkFailure(t *testing.T, err error, upstream, reason string, retryable bo
 	if data["upstream"] != upstream || !regexp.MustCompile(reason).MatchString(why) || data["retryable"] != retryable || len(data) != 4 {
 		t.Errorf("%s: data %s, want this upstream, a reason like %q and retryable %t", upstream, fault.Data, reason, retryable)
 	}
-	checkDiscreet(t, "the error of "+upstream, fault.Error())
+	checkNoLeak(t, "the error of "+upstream, fault.Error())
 }
 
-// indiscreet matches text that no client may read: secrets, output of servers, paths, addresses, pids, traces.
-var indiscreet = regexp.MustCompile(secret + "|" + inside + `|/tmp/|faults\.test|faulty-server|127\.0\.0\.1|localhost:|goroutine|\.go:|0x[0-9a-f]{4}|panic|dial tcp`)
+// forbidden matches text that no client may read: secrets, output of servers, paths, addresses, pids, traces.
+var forbidden = regexp.MustCompile(secret + "|" + inside + `|/tmp/|faults\.test|faulty-server|127\.0\.0\.1|localhost:|goroutine|\.go:|0x[0-9a-f]{4}|panic|dial tcp`)
 
-func checkDiscreet(t *testing.T, what, text string) {
+func checkNoLeak(t *testing.T, what, text string) {
 	t.Helper()
-	if found := indiscreet.FindString(text); found != "" {
+	if found := forbidden.FindString(text); found != "" {
 		t.Errorf("%s contains %q: %.500s", what, found, text)
 	}
 }

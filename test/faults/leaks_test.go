@@ -14,24 +14,24 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// holdings are the resources of a gateway that can leak.
-type holdings struct{ goroutines, files, processes int }
+// resources are the resources of a gateway that can leak.
+type resources struct{ goroutines, files, processes int }
 
-func (h holdings) within(bound holdings) bool {
+func (h resources) within(bound resources) bool {
 	return h.goroutines <= bound.goroutines && h.files <= bound.files && h.processes <= bound.processes
 }
 
-func holdingsOf(g *rig.Gateway) (holdings, error) {
+func resourcesOf(g *rig.Gateway) (resources, error) {
 	goroutines, err := metric(g, "go_goroutines")
 	if err != nil {
-		return holdings{}, err
+		return resources{}, err
 	}
 	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", g.Process.PID()))
 	if err != nil {
-		return holdings{}, err
+		return resources{}, err
 	}
 	processes, err := descendants(g.Process.PID())
-	return holdings{int(goroutines), len(files), len(processes)}, err
+	return resources{int(goroutines), len(files), len(processes)}, err
 }
 
 // descendants returns the children of a process, their children, and so on.
@@ -93,7 +93,7 @@ func TestNothingLeaks(t *testing.T) {
 		burst(t, g, u)
 	}
 	polltest.UntilNil(t, "the return to the base line", func() error {
-		now, err := holdingsOf(g)
+		now, err := resourcesOf(g)
 		if err == nil && !now.within(base) {
 			err = fmt.Errorf("%+v, want no more than %+v", now, base)
 		}
@@ -147,21 +147,21 @@ var faults = map[string][]string{
 
 // settled waits until the gateway's resources no longer change, and returns the maximum of that time. Each measurement opens a connection, and the
 // gateway may not have noticed the end of the previous one: the slack allows for that.
-func settled(t *testing.T, g *rig.Gateway) holdings {
+func settled(t *testing.T, g *rig.Gateway) resources {
 	t.Helper()
 	const samples, slack = 20, 4
-	var least, most holdings
+	var least, most resources
 	same := 0
 	polltest.UntilNil(t, "a state that lasts", func() error {
-		now, err := holdingsOf(g)
+		now, err := resourcesOf(g)
 		if err != nil {
 			return err
 		}
 		if same == 0 {
 			least, most = now, now
 		}
-		least = holdings{min(least.goroutines, now.goroutines), min(least.files, now.files), min(least.processes, now.processes)}
-		most = holdings{max(most.goroutines, now.goroutines), max(most.files, now.files), max(most.processes, now.processes)}
+		least = resources{min(least.goroutines, now.goroutines), min(least.files, now.files), min(least.processes, now.processes)}
+		most = resources{max(most.goroutines, now.goroutines), max(most.files, now.files), max(most.processes, now.processes)}
 		if most.goroutines-least.goroutines > slack || most.files-least.files > slack || most.processes != least.processes {
 			same = 0
 			return fmt.Errorf("between %+v and %+v", least, most)

@@ -15,7 +15,7 @@ const role = "faulty-server"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 5 && os.Args[1] == role {
-		if err := play(os.Args[2], os.Args[3], os.Args[4]); err != nil {
+		if err := serve(os.Args[2], os.Args[3], os.Args[4]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

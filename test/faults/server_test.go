@@ -39,12 +39,12 @@ const crowdTools, crowdPages = 10_000, 100
 // inside is output of servers that only the gateway's operator may read.
 const inside = "hunter2-inside"
 
-// play runs a server until its input ends, or for ever.
-func play(mode, dir, addr string) error {
+// serve runs a server until its input ends, or for ever.
+func serve(mode, dir, addr string) error {
 	if mode == sleeper {
 		select {}
 	}
-	s := &server{mode: mode, dir: dir, life: countLife(dir)}
+	s := &server{mode: mode, dir: dir, life: countStart(dir)}
 	if addr != "stdio" {
 		return s.listen(addr)
 	}
@@ -57,9 +57,9 @@ type server struct {
 	life      int
 }
 
-// countLife counts the processes of a server that were started with the folder.
-func countLife(dir string) int {
-	file, err := os.OpenFile(filepath.Join(dir, "lives"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+// countStart counts the starts of a server, in a file of its folder.
+func countStart(dir string) int {
+	file, err := os.OpenFile(filepath.Join(dir, "starts"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		panic(err)
 	}
@@ -78,7 +78,7 @@ func (s *server) note(tool string) int {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		panic(err)
 	}
-	return countLife(dir)
+	return countStart(dir)
 }
 
 func result(m raw.Message, value string) string {

@@ -423,7 +423,7 @@ func (p path) itemChanges(id, sent string) []compare.Change {
 	}
 	var changes []compare.Change
 	switch {
-	case native == ill:
+	case native == awkward:
 		changes = append(changes, compare.Change{Path: "_meta/mcpgateway//native", To: quote(native)})
 		fallthrough
 	case p.naming.prefix != "":

@@ -102,8 +102,8 @@ var calls = []exchange{
 		result: "{\r\n\t\"isError\":true , \"content\":[\r]\r\n}",
 	},
 	{
-		name: "tools/call with a name that was shortened", method: "tools/call", item: ill,
-		params: func(n naming, meta string) string { return `{` + meta + `,"name" : ` + n.name(ill) + ` }` },
+		name: "tools/call with a name that was shortened", method: "tools/call", item: awkward,
+		params: func(n naming, meta string) string { return `{` + meta + `,"name" : ` + n.name(awkward) + ` }` },
 		result: `{"content":[]}`,
 	},
 	{
@@ -220,15 +220,15 @@ func (n naming) name(native string) string {
 	if n.prefix != "" {
 		lead = n.prefix + "__"
 	}
-	if native == ill {
+	if native == awkward {
 		sum := sha256.Sum256([]byte(native))
 		native = "odd_name__h" + hex.EncodeToString(sum[:6])
 	}
 	return quote(lead + native)
 }
 
-// ill is a name that some model providers reject.
-const ill = "odd name/ü"
+// awkward is a tool name that some model providers reject.
+const awkward = "odd name/ü"
 
 func (n naming) uri(native string) string {
 	rest, ui := strings.CutPrefix(native, "ui:")

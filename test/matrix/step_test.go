@@ -42,7 +42,7 @@ func (s step) wrong(o client.Outcome) string {
 		}
 	}
 	if s.not != nil && came(o, *s.not) {
-		return fmt.Sprintf("%s: %s was told %s; events %s", s.about(), s.not.Method, s.not.Has, list(o.Events))
+		return fmt.Sprintf("%s: unexpected %s with %s; events %s", s.about(), s.not.Method, s.not.Has, list(o.Events))
 	}
 	if len(o.Progress) != len(s.progress) {
 		return fmt.Sprintf("%s: progress %s, want %d updates", s.about(), o.Progress, len(s.progress))

@@ -121,7 +121,7 @@ func (a *attempt) take(c *client, e event) {
 	case e.Method == "" && e.ID == nil && e.Error == nil: // an event without data
 	case e.isResponse():
 		if string(e.ID) != a.id {
-			c.wrong("call %s got the response to request %s: %s", a.call.token, e.ID, e.Result)
+			c.violation("call %s got the response to request %s: %s", a.call.token, e.ID, e.Result)
 		}
 		a.answers = append(a.answers, e)
 	case e.Method == "notifications/progress":
@@ -131,16 +131,16 @@ func (a *attempt) take(c *client, e event) {
 			Progress               int
 		}
 		if err := json.Unmarshal(e.Params, &p); err != nil || p.ProgressToken != a.call.token || p.Message != a.call.token {
-			c.wrong("call %s got the progress %s (%v)", a.call.token, e.Params, err)
+			c.violation("call %s got the progress %s (%v)", a.call.token, e.Params, err)
 		}
 		if p.Progress != a.progress && !a.call.rounds {
-			c.wrong("call %s (%s, %s) got progress %d in the place of %d", a.call.token, a.call.to.name, a.call.script, p.Progress, a.progress)
+			c.violation("call %s (%s, %s) got progress %d in the place of %d", a.call.token, a.call.to.name, a.call.script, p.Progress, a.progress)
 		}
 	case e.ID != nil:
 		c.reply(a, e)
 	case e.Method == "notifications/cancelled" && a.call.disturbed(): // the asking upstream was restarted
 	default:
-		c.wrong("call %s got %s", a.call.token, e.Method)
+		c.violation("call %s got %s", a.call.token, e.Method)
 	}
 }
 
@@ -189,7 +189,7 @@ func (k *call) keyOf(c *client, method string, params json.RawMessage) string {
 		Messages []struct{ Content struct{ Text string } }
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
-		c.wrong("call %s got the question %s", k.token, params)
+		c.violation("call %s got the question %s", k.token, params)
 		return ""
 	}
 	text := strings.TrimPrefix(p.Message, k.to.name+": ")
@@ -198,7 +198,7 @@ func (k *call) keyOf(c *client, method string, params json.RawMessage) string {
 	}
 	var token, key string
 	if n, _ := fmt.Sscanf(text, "ask %s %s", &token, &key); n != 2 || token != k.token {
-		c.wrong("call %s got the question %q", k.token, text)
+		c.violation("call %s got the question %q", k.token, text)
 	}
 	return key
 }
@@ -206,13 +206,13 @@ func (k *call) keyOf(c *client, method string, params json.RawMessage) string {
 // judge checks the outcome of a call. It reports whether there is a result.
 func (c *client) judge(k *call, a *attempt) bool {
 	if len(a.answers) != 1 {
-		c.wrong("call %s (%s, %s) got %d answers", k.token, k.to.name, k.script, len(a.answers))
+		c.violation("call %s (%s, %s) got %d answers", k.token, k.to.name, k.script, len(a.answers))
 		return false
 	}
 	m := a.answers[0].message
 	if m.Error != nil {
 		if !k.disturbed() {
-			c.wrong("call %s (%s, %s) failed: %v", k.token, k.to.name, k.script, m.Error)
+			c.violation("call %s (%s, %s) failed: %v", k.token, k.to.name, k.script, m.Error)
 		}
 		c.excused.Add(1)
 		return false
@@ -225,7 +225,7 @@ func (c *client) judge(k *call, a *attempt) bool {
 		}
 	}
 	if err := json.Unmarshal(m.Result, &r); err != nil || len(r.Content) != 1 || r.Content[0].Text != k.token || r.StructuredContent.Token != k.token {
-		c.wrong("call %s (%s) got the result %s (%v)", k.token, k.to.name, m.Result, err)
+		c.violation("call %s (%s) got the result %s (%v)", k.token, k.to.name, m.Result, err)
 		return false
 	}
 	c.answered.Add(1)
@@ -241,7 +241,7 @@ func (c *client) judgeEchoes(k *call, got []string) {
 		want = append(want, steps.questions(i)...)
 	}
 	if len(got) != len(want) {
-		c.wrong("call %s: %d questions were answered, want %d", k.token, len(got), len(want))
+		c.violation("call %s: %d questions were answered, want %d", k.token, len(got), len(want))
 		return
 	}
 	for i, q := range want {
@@ -249,7 +249,7 @@ func (c *client) judgeEchoes(k *call, got []string) {
 		case got[i] == unanswered && k.to.ambiguous:
 			c.refused.Add(1) // several clients had calls in flight there, so the question's client was ambiguous
 		case got[i] != k.given[q.key] || got[i] == "":
-			c.wrong("call %s (%s, %s): the server was answered %q to %s, given was %q", k.token, k.to.name, k.script, got[i], q.key, k.given[q.key])
+			c.violation("call %s (%s, %s): the server was answered %q to %s, given was %q", k.token, k.to.name, k.script, got[i], q.key, k.given[q.key])
 		default:
 			c.asked.Add(1)
 		}

@@ -66,13 +66,13 @@ func (s *soak) startGateway(t *testing.T) (end func()) {
 // logger returns a logger that reports messages that the gateway should never log.
 func (s *soak) logger() *zap.Logger {
 	encoder := zapcore.NewJSONEncoder(zap.NewDevelopmentEncoderConfig())
-	tell := zapcore.AddSync(writerFunc(func(line []byte) {
+	sink := zapcore.AddSync(writerFunc(func(line []byte) {
 		text := strings.TrimSpace(string(line))
 		if strings.Contains(text, `"L":"ERROR"`) || strings.Contains(text, "WRONG") {
-			s.wrong("the gateway says: %s", text)
+			s.violation("the gateway logged: %s", text)
 		}
 	}))
-	return zap.New(zapcore.NewCore(encoder, tell, zap.WarnLevel))
+	return zap.New(zapcore.NewCore(encoder, sink, zap.WarnLevel))
 }
 
 type writerFunc func([]byte)

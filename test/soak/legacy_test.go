@@ -15,13 +15,13 @@ func (c *client) open(ctx context.Context) {
 	resp, err := c.send(ctx, "initialize", "", request("0", "initialize",
 		`{"protocolVersion":"`+legacy+`","capabilities":{`+canAnswer+`},"clientInfo":{"name":"soak","version":"1"}}`))
 	if err != nil {
-		c.wrong("initialize: %v", err)
+		c.violation("initialize: %v", err)
 		return
 	}
 	defer resp.Body.Close()
 	io.Copy(io.Discard, resp.Body) // the result does not matter here
 	if c.session = resp.Header.Get("Mcp-Session-Id"); c.session == "" {
-		c.wrong("initialize: %s", resp.Status)
+		c.violation("initialize: %s", resp.Status)
 	}
 	c.notify(ctx, notification("notifications/initialized", `{}`))
 }
@@ -30,13 +30,13 @@ func (c *client) open(ctx context.Context) {
 func (c *client) notify(ctx context.Context, text string) {
 	resp, err := c.send(ctx, "", "", text)
 	if err != nil {
-		c.wrong("%s: %v", text, err)
+		c.violation("%s: %v", text, err)
 		return
 	}
 	defer resp.Body.Close()
 	io.Copy(io.Discard, resp.Body) // the body is empty
 	if resp.StatusCode != http.StatusAccepted {
-		c.wrong("%s: %s", text, resp.Status)
+		c.violation("%s: %s", text, resp.Status)
 	}
 }
 
@@ -55,7 +55,7 @@ func (c *client) leave() {
 func (c *client) close() {
 	resp, err := c.get(context.Background(), http.MethodDelete, "")
 	if err != nil {
-		c.wrong("DELETE: %v", err)
+		c.violation("DELETE: %v", err)
 		return
 	}
 	resp.Body.Close()
@@ -78,7 +78,7 @@ func (c *client) get(ctx context.Context, verb, lastEvent string) (*http.Respons
 // reply answers a question from the stream of a call.
 func (c *client) reply(a *attempt, e event) {
 	if c.revision == modern {
-		c.wrong("call %s: a modern client got the request %s", a.call.token, e.Method)
+		c.violation("call %s: a modern client got the request %s", a.call.token, e.Method)
 		return
 	}
 	key := a.call.keyOf(c, e.Method, e.Params)
@@ -98,16 +98,16 @@ func (c *client) legacyCall(to *upstream, script string) {
 	a := &attempt{call: k, id: nextID()}
 	resp, err := c.send(context.Background(), "tools/call", "", request(a.id, "tools/call", k.legacyParams()))
 	if err != nil {
-		c.wrong("call %s: %v", k.token, err)
+		c.violation("call %s: %v", k.token, err)
 		return
 	}
 	defer resp.Body.Close()
 	if err := events(resp, func(e event) bool { a.take(c, e); return true }); err != nil {
-		c.wrong("call %s (%s, %s): %v", k.token, to.name, script, err)
+		c.violation("call %s (%s, %s): %v", k.token, to.name, script, err)
 		return
 	}
 	if c.judge(k, a) && a.progress != parseScript(script).progresses() {
-		c.wrong("call %s (%s, %s) got %d progress notifications", k.token, to.name, script, a.progress)
+		c.violation("call %s (%s, %s) got %d progress notifications", k.token, to.name, script, a.progress)
 	}
 }
 
@@ -119,15 +119,15 @@ func (c *client) legacyCancel(to *upstream) {
 	a := &attempt{call: k, id: nextID()}
 	resp, err := c.send(context.Background(), "tools/call", "", request(a.id, "tools/call", k.legacyParams()))
 	if err != nil {
-		c.wrong("call %s: %v", k.token, err)
+		c.violation("call %s: %v", k.token, err)
 		return
 	}
 	defer resp.Body.Close()
-	told := false
+	cancelled := false
 	err = events(resp, func(e event) bool {
 		a.take(c, e)
-		if !told && e.Method != "" {
-			told = true
+		if !cancelled && e.Method != "" {
+			cancelled = true
 			c.notify(context.Background(), notification("notifications/cancelled", `{"requestId":`+a.id+`}`))
 		}
 		return true
@@ -135,13 +135,13 @@ func (c *client) legacyCancel(to *upstream) {
 	c.cancelled.Add(1)
 	switch {
 	case err != nil:
-		c.wrong("the cancelled call %s: %v", k.token, err)
+		c.violation("the cancelled call %s: %v", k.token, err)
 	case len(a.answers) > 1:
-		c.wrong("the cancelled call %s got %d answers", k.token, len(a.answers))
+		c.violation("the cancelled call %s got %d answers", k.token, len(a.answers))
 	case len(a.answers) == 1 && a.answers[0].Error == nil:
-		c.wrong("the cancelled call %s got the result %s", k.token, a.answers[0].Result)
+		c.violation("the cancelled call %s got the result %s", k.token, a.answers[0].Result)
 	case len(a.answers) == 1 && !k.disturbed():
-		c.wrong("the cancelled call %s failed: %v", k.token, a.answers[0].Error)
+		c.violation("the cancelled call %s failed: %v", k.token, a.answers[0].Error)
 	}
 }
 
@@ -157,7 +157,7 @@ func (c *client) legacyResume(to *upstream) {
 	resp, err := c.send(post, "tools/call", "", request(a.id, "tools/call", k.legacyParams()))
 	for tries := 0; ; tries++ {
 		if err != nil {
-			c.wrong("call %s, connection %d: %v", k.token, tries, err)
+			c.violation("call %s, connection %d: %v", k.token, tries, err)
 			return
 		}
 		if resp.StatusCode == http.StatusNoContent { // the stream is complete
@@ -173,7 +173,7 @@ func (c *client) legacyResume(to *upstream) {
 		lose()
 		resp.Body.Close()
 		if err != nil {
-			c.wrong("call %s, connection %d: %v", k.token, tries, err)
+			c.violation("call %s, connection %d: %v", k.token, tries, err)
 			return
 		}
 		if a.lastID == "" || tries > 8 {
@@ -184,13 +184,13 @@ func (c *client) legacyResume(to *upstream) {
 		}
 		resp, err = c.get(context.Background(), http.MethodGet, a.lastID)
 		if err != nil {
-			c.wrong("call %s, connection %d: %v", k.token, tries, err)
+			c.violation("call %s, connection %d: %v", k.token, tries, err)
 			return
 		}
 		c.resumed.Add(1)
 	}
 	if c.judge(k, a) && a.progress != parseScript(script).progresses() {
-		c.wrong("call %s (%s, %s) got %d progress notifications over its connections", k.token, to.name, script, a.progress)
+		c.violation("call %s (%s, %s) got %d progress notifications over its connections", k.token, to.name, script, a.progress)
 	}
 }
 
@@ -232,7 +232,7 @@ func (c *client) legacyTask(to *upstream) {
 	if err == nil && made.Task.TaskID != "" {
 		raw, err = c.ask(context.Background(), "tasks/result", "", fmt.Sprintf(`{"taskId":%q}`, made.Task.TaskID))
 	} else if err == nil && to.revision == legacy {
-		c.wrong("task %s of %s was not made: %s", k.token, to.name, raw)
+		c.violation("task %s of %s was not made: %s", k.token, to.name, raw)
 	}
 	c.judgeTask(k, raw, err)
 }

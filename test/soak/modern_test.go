@@ -34,7 +34,7 @@ func (c *client) try(ctx context.Context, k *call, more string, each func(event)
 		resp.Body.Close()
 	}
 	if err != nil && ctx.Err() == nil {
-		c.wrong("call %s (%s, %s): %v", k.token, k.to.name, k.script, err)
+		c.violation("call %s (%s, %s): %v", k.token, k.to.name, k.script, err)
 	}
 	return a
 }
@@ -100,11 +100,11 @@ func (c *client) modernCall(to *upstream, script string) {
 		}
 		used = append(used, r.RequestState)
 		if turns > 20 {
-			c.wrong("call %s (%s, %s) has no end", k.token, to.name, script)
+			c.violation("call %s (%s, %s) has no end", k.token, to.name, script)
 			return
 		}
 		if len(r.InputRequests) == 0 || r.RequestState == "" {
-			c.wrong("call %s was asked nothing: %s", k.token, a.answers[0].Result)
+			c.violation("call %s was asked nothing: %s", k.token, a.answers[0].Result)
 			return
 		}
 		late := time.Since(began) > parkTTL/2
@@ -159,7 +159,7 @@ func (c *client) turn(k *call, r *round, straight bool) (a *attempt, gone bool) 
 			a, second = second, a
 		}
 		if len(second.answers) != 1 {
-			c.wrong("the second of two retries of call %s got %d answers", k.token, len(second.answers))
+			c.violation("the second of two retries of call %s got %d answers", k.token, len(second.answers))
 		}
 		return a, false
 	case 4: // a modified state
@@ -181,7 +181,7 @@ func (c *client) turn(k *call, r *round, straight bool) (a *attempt, gone bool) 
 		defer cancel()
 		a := c.try(ctx, k, r.retry(answers), nil)
 		if len(a.answers) > 1 {
-			c.wrong("the cancelled call %s got %d answers", k.token, len(a.answers))
+			c.violation("the cancelled call %s got %d answers", k.token, len(a.answers))
 		}
 		// It is unknown whether the gateway has received the retry. If it has not, the call expires.
 		c.cancelled.Add(1)
@@ -201,7 +201,7 @@ func (c *client) refusal(a *attempt) bool {
 func (c *client) wantRefused(k *call, why string, a *attempt) {
 	c.states.Add(1)
 	if !c.refusal(a) {
-		c.wrong("call %s (%s, %s): a state that was %s was taken: %v", k.token, k.to.name, k.script, why, a.answers)
+		c.violation("call %s (%s, %s): a state that was %s was taken: %v", k.token, k.to.name, k.script, why, a.answers)
 	}
 }
 
@@ -215,7 +215,7 @@ func (c *client) modernCancel(to *upstream) {
 	a := c.try(ctx, k, "", func(event) { cancel() })
 	c.cancelled.Add(1)
 	if len(a.answers) > 0 && !k.disturbed() {
-		c.wrong("the cancelled call %s got %v", k.token, a.answers)
+		c.violation("the cancelled call %s got %v", k.token, a.answers)
 	}
 }
 

@@ -63,16 +63,16 @@ func response(id json.RawMessage, result string, err error) string {
 type server struct {
 	revision string
 
-	mu      sync.Mutex
-	begun   map[string]int                // number of times that each call was received, by token
-	asked   int                           // number of questions of a legacy server
-	asks    map[string]chan message       // open questions by id
-	running map[string]context.CancelFunc // running requests by session and id
-	tasks   map[string]task
-	wanted  map[string]map[string]bool    // resources that a legacy client subscribed to, by session
-	listens map[string]*listen            // of modern clients, by id
-	aside   map[string]func(text string)  // receivers of a legacy server's messages outside of requests, by session
-	wrong   func(format string, a ...any) // reports a violation
+	mu        sync.Mutex
+	begun     map[string]int                // number of times that each call was received, by token
+	asked     int                           // number of questions of a legacy server
+	asks      map[string]chan message       // open questions by id
+	running   map[string]context.CancelFunc // running requests by session and id
+	tasks     map[string]task
+	wanted    map[string]map[string]bool    // resources that a legacy client subscribed to, by session
+	listens   map[string]*listen            // of modern clients, by id
+	aside     map[string]func(text string)  // receivers of a legacy server's messages outside of requests, by session
+	violation func(format string, a ...any) // reports a violation
 }
 
 type listen struct {
@@ -86,7 +86,7 @@ type task struct {
 }
 
 func newServer(revision string, wrong func(string, ...any)) *server {
-	s := &server{revision: revision, begun: make(map[string]int), wrong: wrong}
+	s := &server{revision: revision, begun: make(map[string]int), violation: wrong}
 	s.forget()
 	return s
 }
@@ -126,7 +126,7 @@ func (s *server) take(ctx context.Context, m *message, out func(text string)) st
 	var p toolParams
 	if len(m.Params) > 0 {
 		if err := json.Unmarshal(m.Params, &p); err != nil {
-			s.wrong("params that cannot be read: %v: %s", err, m.Params)
+			s.violation("params that cannot be read: %v: %s", err, m.Params)
 		}
 	}
 	switch {
@@ -249,7 +249,7 @@ func (s *server) run(ctx context.Context, p *toolParams, out func(string)) (stri
 				err = json.Unmarshal(text, &at)
 			}
 			if err != nil || at.Token != token {
-				s.wrong("call %s came with the state %q of %q", token, p.RequestState, at.Token)
+				s.violation("call %s came with the state %q of %q", token, p.RequestState, at.Token)
 			}
 		}
 		ask = func(_ context.Context, questions []question) ([]string, bool, error) {
@@ -264,7 +264,7 @@ func (s *server) run(ctx context.Context, p *toolParams, out func(string)) (stri
 		n := s.begun[token]
 		s.mu.Unlock()
 		if n > 1 {
-			s.wrong("call %s was sent %d times", token, n)
+			s.violation("call %s was sent %d times", token, n)
 		}
 	}
 	step, echoes, err := steps.perform(ctx, at.Step, progress, ask)
@@ -301,7 +301,7 @@ func (s *server) given(token string, questions []question, responses map[string]
 // check reports an answer that does not belong to the question.
 func (s *server) check(token string, q question, echo string) {
 	if echo != unanswered && !strings.HasPrefix(echo, token+"/"+q.key+"/") {
-		s.wrong("question %s of call %s was answered %q", q.key, token, echo)
+		s.violation("question %s of call %s was answered %q", q.key, token, echo)
 	}
 }
 

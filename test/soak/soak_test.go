@@ -68,8 +68,8 @@ func (u *upstream) enter(script string) (release func()) {
 	}
 }
 
-// wrong records a violation. It reports only the first ones.
-func (s *soak) wrong(format string, a ...any) {
+// violation records a violation. It reports only the first ones.
+func (s *soak) violation(format string, a ...any) {
 	if s.bad.Add(1) <= 20 {
 		s.t.Errorf(format, a...)
 	}
@@ -87,7 +87,7 @@ func TestSoak(t *testing.T) {
 	} {
 		if strings.HasSuffix(u.name, "-http") {
 			var err error
-			if u.http, err = newHTTPServer(u.revision, s.wrong); err != nil {
+			if u.http, err = newHTTPServer(u.revision, s.violation); err != nil {
 				t.Fatal(err)
 			}
 			defer u.http.close()
@@ -107,7 +107,7 @@ func TestSoak(t *testing.T) {
 	took := time.Since(began)
 	toucher := s.client(2000, modern)
 	if s.bad.Load() == 0 { // otherwise the test has failed already
-		s.wantHeard(toucher, watchers)
+		s.wantUpdates(toucher, watchers)
 	}
 	for _, w := range watchers {
 		w.cancel()
@@ -223,7 +223,7 @@ func (c *client) restart(u *upstream) {
 		// The child ends before it has answered.
 		_, err := c.ask(context.Background(), "tools/call", u.name+"__die", fmt.Sprintf(`{"name":"%s__die","arguments":{},%s}`, u.name, modernMeta("die", false)))
 		if err == nil {
-			c.wrong("%s was to die, and answered", u.name)
+			c.violation("%s was to die, and answered", u.name)
 		}
 	}
 	// The server is back when a call succeeds.
@@ -232,7 +232,7 @@ func (c *client) restart(u *upstream) {
 		_, err := c.ask(context.Background(), "tools/call", u.name+"__run", `{`+k.arguments("run")+`,`+modernMeta(k.token, false)+`}`)
 		return err == nil
 	}) {
-		c.wrong("%s has not come back", u.name)
+		c.violation("%s has not come back", u.name)
 	}
 	u.epoch.Add(1)
 }
@@ -256,7 +256,7 @@ func (s *soak) wantPermits() {
 		each(func(c *client, i int) {
 			r := roundOf(all[i])
 			if r == nil {
-				s.wrong("call %s could not be parked, although %d can be: %v", all[i].call.token, maxParked, all[i].answers)
+				s.violation("call %s could not be parked, although %d can be: %v", all[i].call.token, maxParked, all[i].answers)
 				return
 			}
 			a := c.try(context.Background(), all[i].call, r.retry(c.answers(all[i].call, r)), nil)
@@ -268,6 +268,6 @@ func (s *soak) wantPermits() {
 		})
 		return together && !late.Load() || s.bad.Load() > 0
 	}) {
-		s.wrong("this machine is too busy to park %d calls within %v", maxParked, parkTTL)
+		s.violation("this machine is too busy to park %d calls within %v", maxParked, parkTTL)
 	}
 }

@@ -35,7 +35,7 @@ func serveStdio(revision string) {
 	for in.Scan() {
 		var m message
 		if err := json.Unmarshal(in.Bytes(), &m); err != nil {
-			s.wrong("a line that is no message: %v: %s", err, in.Text())
+			s.violation("a line that is no message: %v: %s", err, in.Text())
 		}
 		if m.isResponse() || m.ID == nil {
 			s.take(context.Background(), &m, write) // in order
@@ -184,7 +184,7 @@ func (h *httpServer) stream(ctx, life context.Context, w http.ResponseWriter, se
 		select {
 		case notes <- text:
 		default:
-			h.wrong("the gateway does not read its stream")
+			h.violation("the gateway does not read its stream")
 		}
 	}
 	h.server.mu.Unlock()

@@ -43,11 +43,11 @@ func (c *client) watch() *watcher {
 		return w
 	}
 	c.open(ctx)
-	go w.hear(ctx, open)
+	go w.readStream(ctx, open)
 	<-open
 	for uri := range w.wants {
 		if _, err := c.ask(ctx, "resources/subscribe", "", fmt.Sprintf(`{"uri":%q}`, uri)); err != nil {
-			c.wrong("subscribe to %s: %v", uri, err)
+			c.violation("subscribe to %s: %v", uri, err)
 		}
 	}
 	return w
@@ -65,7 +65,7 @@ func (w *watcher) listen(ctx context.Context, open chan struct{}) {
 	resp, err := w.c.send(ctx, "subscriptions/listen", "", request(id, "subscriptions/listen",
 		fmt.Sprintf(`{"notifications":{"resourceSubscriptions":%s},%s}`, list, modernMeta("watch", false))))
 	if err != nil {
-		w.c.wrong("listen: %v", err)
+		w.c.violation("listen: %v", err)
 		close(open)
 		return
 	}
@@ -75,7 +75,7 @@ func (w *watcher) listen(ctx context.Context, open chan struct{}) {
 		if !acknowledged {
 			acknowledged = true
 			if e.Method != "notifications/subscriptions/acknowledged" || strings.Count(string(e.Params), "mem://") != len(uris) {
-				w.c.wrong("of %d subscriptions were acknowledged %s", len(uris), e.Params)
+				w.c.violation("of %d subscriptions were acknowledged %s", len(uris), e.Params)
 			}
 			close(open)
 			return true
@@ -84,13 +84,13 @@ func (w *watcher) listen(ctx context.Context, open chan struct{}) {
 		return true
 	})
 	if ctx.Err() == nil {
-		w.c.wrong("a subscription has ended: %v", err)
+		w.c.violation("a subscription has ended: %v", err)
 	}
 }
 
-// hear reads the GET stream of a legacy session. The server may close the connection at any time after an event; the client then
+// readStream reads the GET stream of a legacy session. The server may close the connection at any time after an event; the client then
 // reconnects to resume (2025-11-25, basic/transports, "Listening for Messages from the Server").
-func (w *watcher) hear(ctx context.Context, open chan struct{}) {
+func (w *watcher) readStream(ctx context.Context, open chan struct{}) {
 	defer close(w.done)
 	last := ""
 	for first := true; ; first = false {
@@ -102,7 +102,7 @@ func (w *watcher) hear(ctx context.Context, open chan struct{}) {
 			return
 		}
 		if err != nil {
-			w.c.wrong("the stream of a session: %v", err)
+			w.c.violation("the stream of a session: %v", err)
 			return
 		}
 		had := last
@@ -118,7 +118,7 @@ func (w *watcher) hear(ctx context.Context, open chan struct{}) {
 		case ctx.Err() != nil:
 			return
 		case err != nil || last == had: // a resumable stream begins with an event
-			w.c.wrong("the stream of a session has ended: %v", err)
+			w.c.violation("the stream of a session has ended: %v", err)
 			return
 		}
 	}
@@ -133,13 +133,13 @@ func (w *watcher) take(e event) {
 		return // legacy clients receive every list change, also when an upstream comes up
 	}
 	if err := json.Unmarshal(e.Params, &p); err != nil || e.Method != "notifications/resources/updated" {
-		w.c.wrong("a watcher got %s %s", e.Method, e.Params)
+		w.c.violation("a watcher got %s %s", e.Method, e.Params)
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.wants[p.URI] {
-		w.c.wrong("a watcher of %v heard of %s", w.wants, p.URI)
+		w.c.violation("a watcher of %v heard of %s", w.wants, p.URI)
 	}
 	w.heard[p.URI]++
 }
@@ -151,8 +151,8 @@ func (w *watcher) count(uri string) (int, bool) {
 	return w.heard[uri], w.wants[uri]
 }
 
-// wantHeard touches every resource until each of its watchers has received an update.
-func (s *soak) wantHeard(c *client, all []*watcher) {
+// wantUpdates touches every resource until each of its watchers has received an update.
+func (s *soak) wantUpdates(c *client, all []*watcher) {
 	for _, u := range s.upstreams {
 		for n := range resourcesEach {
 			before := make(map[*watcher]int)
@@ -174,7 +174,7 @@ func (s *soak) wantHeard(c *client, all []*watcher) {
 				}
 				return true
 			}) {
-				s.wrong("not everybody who subscribed to %s has heard of it", u.resource(n))
+				s.violation("not everybody who subscribed to %s has heard of it", u.resource(n))
 			}
 		}
 	}

@@ -21,8 +21,8 @@ import (
 // within bounds the work of one client.
 const within = time.Minute
 
-// plain is a client without support for tasks: the Go SDK's.
-type plain struct {
+// taskless is a client without support for tasks: the Go SDK's.
+type taskless struct {
 	session *mcp.ClientSession
 	answer  map[string]any // the answer to every elicitation
 
@@ -32,9 +32,9 @@ type plain struct {
 }
 
 // connect connects a client until the end of the test.
-func connect(t *testing.T, url string, era rig.Era, answer map[string]any) *plain {
+func connect(t *testing.T, url string, era rig.Era, answer map[string]any) *taskless {
 	t.Helper()
-	p := &plain{answer: answer}
+	p := &taskless{answer: answer}
 	client := mcp.NewClient(&mcp.Implementation{Name: "plain", Version: "1"}, &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{},
 		ElicitationHandler: func(_ context.Context, request *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
@@ -67,7 +67,7 @@ func connect(t *testing.T, url string, era rig.Era, answer map[string]any) *plai
 }
 
 // call calls a tool and asks for progress.
-func (p *plain) call(t *testing.T, name string, arguments map[string]any) (*mcp.CallToolResult, error) {
+func (p *taskless) call(t *testing.T, name string, arguments map[string]any) (*mcp.CallToolResult, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
@@ -77,7 +77,7 @@ func (p *plain) call(t *testing.T, name string, arguments map[string]any) (*mcp.
 }
 
 // seen returns a copy of a list of p.
-func (p *plain) seen(list *[]string) []string {
+func (p *taskless) seen(list *[]string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(*list)
@@ -154,7 +154,7 @@ func wait(t *testing.T, url string, era rig.Era) {
 }
 
 // expect calls a tool and checks the text of its result.
-func expect(t *testing.T, p *plain, tool string, arguments map[string]any, text string, isError bool) {
+func expect(t *testing.T, p *taskless, tool string, arguments map[string]any, text string, isError bool) {
 	t.Helper()
 	result, err := p.call(t, tool, arguments)
 	if err != nil {

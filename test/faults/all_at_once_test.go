@@ -23,8 +23,8 @@ import (
 // callTimeout is the timeout of upstreams that do not answer some calls. Their other calls must complete within it, also on a busy machine.
 const callTimeout = "3s"
 
-// storm starts a gateway with all upstreams.
-func storm(t *testing.T) (*upstreams, *rig.Gateway) {
+// startAll starts a gateway with all upstreams.
+func startAll(t *testing.T) (*upstreams, *rig.Gateway) {
 	u := newUpstreams(t)
 	impatient := rig.Config{"timeout": callTimeout}
 	endless := rig.Config{"timeout": "10m"} // the first attempt lasts longer than the test
@@ -65,7 +65,7 @@ var down = map[string]string{
 func TestAllAtOnce(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
-	u, g := storm(t)
+	u, g := startAll(t)
 	if took := time.Since(began); took > startupWait+within {
 		t.Errorf("ready after %v, with startup_wait %v and servers that do not start", took, startupWait)
 	}
@@ -83,7 +83,7 @@ func TestAllAtOnce(t *testing.T) {
 	others := busy(t, g) // until the end of the test
 
 	for era, c := range clients {
-		t.Run("lists name missing servers, for the "+era+" client", func(t *testing.T) { lists(t, c) })
+		t.Run("lists name missing servers, for the "+era+" client", func(t *testing.T) { checkLists(t, c) })
 	}
 	t.Run("metrics show which servers are up", func(t *testing.T) {
 		for name := range u.config {
@@ -96,9 +96,9 @@ func TestAllAtOnce(t *testing.T) {
 		}
 	})
 	for era, c := range clients {
-		t.Run("errors are clear, for the "+era+" client", func(t *testing.T) { failures(t, c) })
+		t.Run("errors are clear, for the "+era+" client", func(t *testing.T) { checkFailures(t, c) })
 	}
-	t.Run("calls that ended their server are not retried", func(t *testing.T) { repeats(t, legacy, u) })
+	t.Run("calls that ended their server are not retried", func(t *testing.T) { checkNoRetry(t, legacy, u) })
 	t.Run("a server that died works with the next call", func(t *testing.T) {
 		for _, name := range []string{"dies", "noisy", "flood", "liar", "liar-http", "broken", "broken-http", "cutter", "slow", "slow-http"} {
 			if _, err := echo(bounded(t), legacy, name); err != nil {
@@ -106,10 +106,10 @@ func TestAllAtOnce(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a server comes up long after the start", func(t *testing.T) { latecomer(t, g, u, clients) })
-	t.Run("a server on stdio is killed between two calls", func(t *testing.T) { reborns(t, g, u, clients, "reborn") })
-	t.Run("a server on HTTP is restarted between two calls", func(t *testing.T) { reborns(t, g, u, clients, "reborn-http") })
-	t.Run("a server on HTTP is away for a while", func(t *testing.T) { away(t, g, u, modern) })
+	t.Run("a server comes up long after the start", func(t *testing.T) { checkLateStart(t, g, u, clients) })
+	t.Run("a server on stdio is killed between two calls", func(t *testing.T) { checkRestart(t, g, u, clients, "reborn") })
+	t.Run("a server on HTTP is restarted between two calls", func(t *testing.T) { checkRestart(t, g, u, clients, "reborn-http") })
+	t.Run("a server on HTTP is away for a while", func(t *testing.T) { checkOutage(t, g, u, modern) })
 
 	if n := others(); n < 20 {
 		t.Errorf("the working upstreams were used only %d times meanwhile", n)
@@ -152,7 +152,7 @@ func busy(t *testing.T, g *rig.Gateway) (stop func() int64) {
 	return func() int64 { cancel(); wg.Wait(); return uses.Load() }
 }
 
-func lists(t *testing.T, c *raw.Client) {
+func checkLists(t *testing.T, c *raw.Client) {
 	got, err := list(bounded(t), c)
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func lists(t *testing.T, c *raw.Client) {
 		if !ok || !strings.Contains(reason, want) {
 			t.Errorf("%s is unavailable with the reason %q, want %q", name, reason, want)
 		}
-		checkDiscreet(t, "the list, of "+name, reason)
+		checkNoLeak(t, "the list, of "+name, reason)
 	}
 	if len(got.unavailable) != len(down) {
 		t.Errorf("unavailable: %v, want %v", got.unavailable, slices.Sorted(maps.Keys(down)))
@@ -185,8 +185,8 @@ func lists(t *testing.T, c *raw.Client) {
 	}
 }
 
-// failures makes all failing calls at once.
-func failures(t *testing.T, c *raw.Client) {
+// checkFailures makes all failing calls concurrently and checks their errors.
+func checkFailures(t *testing.T, c *raw.Client) {
 	ctx := bounded(t)
 	var wg sync.WaitGroup
 	for _, test := range []struct {
@@ -225,15 +225,15 @@ func failures(t *testing.T, c *raw.Client) {
 	wg.Wait()
 }
 
-// repeats checks that the gateway does not retry a call that may have ended its server, whatever the tool's annotations say.
-func repeats(t *testing.T, c *raw.Client, u *upstreams) {
+// checkNoRetry checks that the gateway does not retry a call that may have ended its server, whatever the tool's annotations say.
+func checkNoRetry(t *testing.T, c *raw.Client, u *upstreams) {
 	_, err := use(bounded(t), c, "dies__once", "")
 	checkFailure(t, err, "dies", "connection to the server was lost", false)
 	if _, err := use(bounded(t), c, "dies__once", ""); err != nil {
 		t.Errorf("the client's own second call of a tool that ends its server once: %v", err)
 	}
 	for tool, calls := range map[string]int{"die": len(clientsOfFailures), "once": 2} {
-		lives, err := os.ReadFile(filepath.Join(u.dirs["dies"], tool, "lives"))
+		lives, err := os.ReadFile(filepath.Join(u.dirs["dies"], tool, "starts"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +274,7 @@ func changes(t *testing.T, c *raw.Client) <-chan string {
 func await(t *testing.T, c *raw.Client, methods <-chan string, wanted func(listed) error) {
 	t.Helper()
 	deadline := time.After(within)
-	err := errors.New("no change was told")
+	err := errors.New("no notification of a change")
 	for {
 		select {
 		case method, open := <-methods:
@@ -307,8 +307,8 @@ func present(upstream, tool string) func(listed) error {
 	}
 }
 
-// drain discards the notifications that have arrived so far.
-func drain(methods <-chan string) {
+// discard discards the notifications that have arrived so far.
+func discard(methods <-chan string) {
 	for {
 		select {
 		case _, open := <-methods:
@@ -321,8 +321,8 @@ func drain(methods <-chan string) {
 	}
 }
 
-// reborns restarts a server between two calls. The second call works, in a new process, and clients only notice that the list has changed.
-func reborns(t *testing.T, g *rig.Gateway, u *upstreams, clients map[string]*raw.Client, name string) {
+// checkRestart restarts a server between two calls. The second call works, in a new process, and clients only notice that the list has changed.
+func checkRestart(t *testing.T, g *rig.Gateway, u *upstreams, clients map[string]*raw.Client, name string) {
 	heard := map[string]<-chan string{}
 	for era, c := range clients {
 		heard[era] = changes(t, c)
@@ -333,9 +333,9 @@ func reborns(t *testing.T, g *rig.Gateway, u *upstreams, clients map[string]*raw
 			if err != nil {
 				t.Fatal(err)
 			}
-			life := lives(t, u, name)
+			life := startsOf(t, u, name)
 			for _, methods := range heard {
-				drain(methods)
+				discard(methods)
 			}
 			if r := u.remote[name]; r != nil {
 				r.Kill()
@@ -358,10 +358,10 @@ func reborns(t *testing.T, g *rig.Gateway, u *upstreams, clients map[string]*raw
 	}
 }
 
-// lives returns the number of processes of a server so far.
-func lives(t *testing.T, u *upstreams, name string) int {
+// startsOf returns how often a server was started.
+func startsOf(t *testing.T, u *upstreams, name string) int {
 	t.Helper()
-	file, err := os.Stat(filepath.Join(u.dirs[name], "lives"))
+	file, err := os.Stat(filepath.Join(u.dirs[name], "starts"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,8 +382,8 @@ func kill(t *testing.T, pid int) {
 	})
 }
 
-// latecomer lets a server answer initialize.
-func latecomer(t *testing.T, g *rig.Gateway, u *upstreams, clients map[string]*raw.Client) {
+// checkLateStart lets a server answer initialize long after the start.
+func checkLateStart(t *testing.T, g *rig.Gateway, u *upstreams, clients map[string]*raw.Client) {
 	heard := map[string]<-chan string{}
 	for era, c := range clients {
 		heard[era] = changes(t, c)
@@ -400,8 +400,8 @@ func latecomer(t *testing.T, g *rig.Gateway, u *upstreams, clients map[string]*r
 	checkUp(t, g, "late", 1)
 }
 
-// away stops a required server on HTTP for a while.
-func away(t *testing.T, g *rig.Gateway, u *upstreams, c *raw.Client) {
+// checkOutage stops a required server on HTTP for a while and starts it again.
+func checkOutage(t *testing.T, g *rig.Gateway, u *upstreams, c *raw.Client) {
 	const name = "reborn-http"
 	methods := changes(t, c)
 	checkReady(t, g, 200)
@@ -411,7 +411,7 @@ func away(t *testing.T, g *rig.Gateway, u *upstreams, c *raw.Client) {
 	checkUp(t, g, name, 0)
 	checkReady(t, g, 503)
 	await(t, c, methods, func(got listed) error {
-		checkDiscreet(t, "the list", got.unavailable[name])
+		checkNoLeak(t, "the list", got.unavailable[name])
 		if got.unavailable[name] == "" || len(got.of(name)) != 0 {
 			return fmt.Errorf("the list reports %s as unavailable with the reason %q, and has %q of it", name, got.unavailable[name], got.of(name))
 		}

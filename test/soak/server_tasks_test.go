@@ -29,7 +29,7 @@ func (s *server) askAll(ctx context.Context, token string, questions []question,
 				case m.Error != nil:
 					echo = unanswered
 				case !ok:
-					s.wrong("question %s of call %s was answered %s", q.key, token, m.Result)
+					s.violation("question %s of call %s was answered %s", q.key, token, m.Result)
 				default:
 					s.check(token, q, echo)
 				}
@@ -139,9 +139,9 @@ func (s *server) listen(ctx context.Context, m *message, p *toolParams, out func
 func (s *server) touch(uri string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for session, tell := range s.aside {
+	for session, send := range s.aside {
 		if s.wanted[session][uri] {
-			tell(notification("notifications/resources/updated", fmt.Sprintf(`{"uri":%q}`, uri)))
+			send(notification("notifications/resources/updated", fmt.Sprintf(`{"uri":%q}`, uri)))
 		}
 	}
 	for id, l := range s.listens {

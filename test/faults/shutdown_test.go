@@ -219,7 +219,7 @@ func TestAllDown(t *testing.T) {
 			if fmt.Sprint(names) != "[exits html mute]" {
 				t.Errorf("%s names %v, want all three", method, names)
 			}
-			checkDiscreet(t, method, fault.Error())
+			checkNoLeak(t, method, fault.Error())
 		}
 	}
 }

@@ -41,7 +41,7 @@ func read(t *testing.T, text string) task {
 }
 
 // A client of 2025-11-25 runs a tool as a task: it gets the gateway's task id, receives each change on its stream, and fetches the result.
-func TestCarriedByLegacyClient(t *testing.T) {
+func TestRelayToLegacyClient(t *testing.T) {
 	for _, stdio := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stdio=%t", stdio), func(t *testing.T) {
 			gateway := rig.StartGateway(t, rig.Config{"upstreams": upstreams(t, rig.Legacy, stdio)})
@@ -85,11 +85,11 @@ func TestCarriedByLegacyClient(t *testing.T) {
 				if m.Method() != "notifications/tasks/status" {
 					continue
 				}
-				told := read(t, m.Member("params"))
-				if told.TaskID != id {
-					t.Errorf("notified of %q", told.TaskID)
+				update := read(t, m.Member("params"))
+				if update.TaskID != id {
+					t.Errorf("notified of %q", update.TaskID)
 				}
-				status = told.Status
+				status = update.Status
 			}
 			cancelled := ask("tools/call", `{"name":"jobs__slow_compute","arguments":{"seconds":600},"task":{}}`).Task.TaskID
 			if got := ask("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, cancelled)); got.TaskID != cancelled || got.Status != "cancelled" {
@@ -108,7 +108,7 @@ const modern = `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + raw.Mode
 	`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
 
 // A modern client that declared the extension receives changes of its tasks on a subscription, and answers their questions.
-func TestCarriedByModernClient(t *testing.T) {
+func TestRelayToModernClient(t *testing.T) {
 	for _, stdio := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stdio=%t", stdio), func(t *testing.T) {
 			gateway := rig.StartGateway(t, rig.Config{"upstreams": upstreams(t, rig.Modern, stdio)})
@@ -141,15 +141,15 @@ func TestCarriedByModernClient(t *testing.T) {
 			if err := json.Unmarshal([]byte(acknowledged.Member("params")), &honored); err != nil || !slices.Equal(honored.Notifications.TaskIDs, []string{id}) {
 				t.Fatalf("acknowledged %s, want the only task", acknowledged.Text)
 			}
-			told := events.until(t, id, "input_required")
-			for key, question := range told.InputRequests {
+			update := events.until(t, id, "input_required")
+			for key, question := range update.InputRequests {
 				if question.Params.Message != "jobs: Delete a.txt?" {
 					t.Errorf("asked %q", question.Params.Message)
 				}
 				ask("tasks/update", id, fmt.Sprintf(`"taskId":%q,"inputResponses":{%q:{"action":"accept","content":{"confirm":true}}}`, id, key))
 			}
-			if told = events.until(t, id, "completed"); !strings.Contains(string(told.Result), `\"confirm\":true`) {
-				t.Errorf("result %s", told.Result)
+			if update = events.until(t, id, "completed"); !strings.Contains(string(update.Result), `\"confirm\":true`) {
+				t.Errorf("result %s", update.Result)
 			}
 		})
 	}
@@ -217,12 +217,12 @@ func (e events) until(t *testing.T, id, status string) task {
 	t.Helper()
 	for {
 		m := e.next(t)
-		told := read(t, m.Member("params"))
-		if m.Method() != "notifications/tasks" || told.TaskID != id || told.Meta.Subscription != "l" {
+		update := read(t, m.Member("params"))
+		if m.Method() != "notifications/tasks" || update.TaskID != id || update.Meta.Subscription != "l" {
 			t.Fatalf("received %s", m.Text)
 		}
-		if told.Status == status {
-			return told
+		if update.Status == status {
+			return update
 		}
 	}
 }
