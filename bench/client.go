@@ -27,7 +27,7 @@ const (
 	ioTimeout = 10 * time.Second // of one exchange outside the measured loop
 )
 
-// revision returns the protocol revision that clients of an era speak.
+// revision returns the protocol revision that clients of an era use.
 func revision(era string) string {
 	if era == eraModern {
 		return modernRevision

@@ -13,7 +13,7 @@ func TestUndo(t *testing.T) {
 	for _, test := range []struct {
 		name, sent, got string
 		changes         []Change
-		undone          string // "" when it is sent
+		undone          string // "" if it equals sent
 	}{
 		{name: "equal", sent: "{ \"a\":1 }", got: "{ \"a\":1 }"},
 		{name: "replaced", sent: `{"a":[1, {"uri":"x"}]}`, got: `{"a":[1, {"uri":"p+x"}]}`, changes: []Change{{"a/1/uri", `"x"`, `"p+x"`}}},
