@@ -293,8 +293,9 @@ func startFaultyProxy(t *testing.T, target string) *faultyProxy {
 	return s
 }
 
-// serveNonconforming serves a legacy server without sessions. One tool lacks a
-// required member, and the other answers with control sequences.
+// serveNonconforming serves a legacy server without sessions. It declares an
+// extension that the gateway does not relay. One tool lacks a required member, and
+// the other answers with control sequences.
 func serveNonconforming(t *testing.T) string {
 	t.Helper()
 	results := map[string]string{
