@@ -78,7 +78,7 @@ func (o *callOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	o.warnWithoutCredentials(cmd, cfg)
 	if o.url == "" {
-		only(cfg, args[0])
+		keepUpstreamsOf(cfg, args[0])
 	}
 	raw, err := o.call(cmd, cfg, source, who, args[0], given)
 	if err != nil {

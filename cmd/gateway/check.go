@@ -121,7 +121,7 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 			defer screen.Status("")
 			found = v.Check(ctx, inspect.CheckOptions{
 				Upstreams: o.names, Unchanged: unchanged, UnmatchedGlobs: gateway.UnmatchedGlobs(v.Table(), cfg),
-				Late:  func(reason string) string { return late(o.timeout, reason, ", such as for a download") },
+				Late:  func(reason string) string { return unfinishedReason(o.timeout, reason, ", such as for a download") },
 				Probe: o.probe, Limits: inspect.ProbeLimits{Call: o.callTimeout, Items: probeItems},
 				Progress: func(upstream string) { screen.Status("probing " + upstream) },
 			})

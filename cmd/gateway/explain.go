@@ -73,7 +73,7 @@ func (o *explainOptions) run(cmd *cobra.Command, name string) error {
 	}
 	o.warnWithoutCredentials(cmd, cfg)
 	look := *cfg
-	only(&look, name)
+	keepUpstreamsOf(&look, name)
 	return visitStarted(cmd, &look, source, o.timeout, func(_ context.Context, v *gateway.InProcess, _ *console.Screen) error {
 		for _, kind := range kinds {
 			q.Kind = kind
@@ -141,14 +141,14 @@ func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Ex
 		may = s.Warn("may use, once the user has confirmed it,")
 	}
 	if d.Challenge {
-		may = s.Warn("is told to get one of the scopes " + strings.Join(d.Scopes, ", ") + " for")
+		may = s.Warn("needs one of the scopes " + strings.Join(d.Scopes, ", ") + " for")
 	}
 	some := ""
 	if q.Kind != call.Resource && q.Arguments == nil && d.Allowed() {
 		some = ", with some arguments at least"
 	}
 	fmt.Fprintf(out, "%s %s the %s %s (%s of %s)%s.\nIt is decided by %s. %s\n\n",
-		console.Line(r.Subject), may, r.Kind, console.Line(r.Item), console.Line(r.Native), r.Upstream, some, whose(r.Rule, r.File, r.Line), precedence())
+		console.Line(r.Subject), may, r.Kind, console.Line(r.Item), console.Line(r.Native), r.Upstream, some, decidedBy(r.Rule, r.File, r.Line), precedence())
 	var rows [][]string
 	for _, step := range r.Steps {
 		matches := s.Dim("no")
@@ -164,8 +164,8 @@ func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Ex
 	return console.Table(out, s, console.Columns(out), []string{"RULE", "EFFECT", "MATCHES", "WHERE", "WHY"}, rows)
 }
 
-// whose names the rule or the default that decides.
-func whose(rule, file string, line int) string {
+// decidedBy names the rule or the default that decides.
+func decidedBy(rule, file string, line int) string {
 	if file != "" {
 		return fmt.Sprintf("the rule %s (%s:%d)", rule, file, line)
 	}

@@ -151,7 +151,7 @@ func (o *importOptions) tell(stderr io.Writer, im *hostimport.Result) {
 	if len(unset) > 0 {
 		fmt.Fprintf(stderr, "\nSet these environment variables before you continue:\n\n")
 		for _, v := range unset {
-			fmt.Fprintf(stderr, "  %s%s\n", v.Name, whence(v))
+			fmt.Fprintf(stderr, "  %s%s\n", v.Name, variableSource(v))
 		}
 		fmt.Fprintln(stderr)
 	}
@@ -169,8 +169,8 @@ func shellPath(name string) string {
 	return name
 }
 
-// whence describes the value of a variable and its place in the file of the host.
-func whence(v hostimport.Variable) string {
+// variableSource describes the value of a variable and its place in the file of the host.
+func variableSource(v hostimport.Variable) string {
 	about := v.Note
 	switch {
 	case v.Moved && about != "":

@@ -134,20 +134,20 @@ func (o *listOptions) missing(ctx context.Context, v *gateway.InProcess, view *c
 	for _, u := range view.Unavailable() {
 		reason := cmp.Or(advice[u.Upstream], u.Reason)
 		if u.Starting {
-			reason = late(o.timeout, advice[u.Upstream], "")
+			reason = unfinishedReason(o.timeout, advice[u.Upstream], "")
 		}
 		got.Unavailable = append(got.Unavailable, unavailable{u.Upstream, reason})
 	}
 	if o.url != "" && up > 0 {
 		timed, cancel := context.WithTimeout(ctx, o.timeout)
 		defer cancel()
-		got.Unavailable = append(got.Unavailable, behind(timed, v)...)
+		got.Unavailable = append(got.Unavailable, unavailableBehind(timed, v)...)
 	}
 	return up == 0 && len(got.Unavailable) > 0
 }
 
-// behind asks the server at --url, which may be a gateway, for the upstreams missing in its lists.
-func behind(ctx context.Context, v *gateway.InProcess) []unavailable {
+// unavailableBehind asks the server at --url, which may be a gateway, for the upstreams missing in its lists.
+func unavailableBehind(ctx context.Context, v *gateway.InProcess) []unavailable {
 	res, err := v.CallUpstream(ctx, v.Upstreams()[0].Name, &call.Call{
 		ID: "list", Method: wire.MethodToolsList, Principal: call.Anonymous, Client: shellClient(nil), Back: silent{},
 	})

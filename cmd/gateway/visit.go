@@ -103,9 +103,9 @@ func (o *visitOptions) read() (*config.Config, string, *call.Principal, error) {
 	return cfg, source, who, err
 }
 
-// only keeps the upstreams that may have a public name: the one with its prefix, and those without a
+// keepUpstreamsOf keeps the upstreams that may have a public name: the one with its prefix, and those without a
 // prefix. Any upstream may have a name without a prefix.
-func only(cfg *config.Config, public string) {
+func keepUpstreamsOf(cfg *config.Config, public string) {
 	owned := func(u config.Upstream) bool {
 		p := u.EffectivePrefix()
 		return p != "" && strings.HasPrefix(public, p+cfg.Namespace.Separator)
@@ -239,9 +239,9 @@ func newProgress(cmd *cobra.Command) *starting {
 // errTimeout is the error at the end of --timeout.
 var errTimeout = errors.New("timed out (--timeout)")
 
-// late describes an upstream that has not finished its first attempt at the end of the timeout: the known
+// unfinishedReason describes an upstream that has not finished its first attempt at the end of the timeout: the known
 // error, or that it may need longer.
-func late(timeout time.Duration, reason, such string) string {
+func unfinishedReason(timeout time.Duration, reason, such string) string {
 	if reason != "" {
 		return fmt.Sprintf("it was not ready within %s: %s", timeout, reason)
 	}

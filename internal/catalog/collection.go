@@ -29,13 +29,13 @@ func (v *View) Adopt(p *Part, result wire.Raw, report func(Adopted)) wire.Raw {
 		}
 		edit.RemoveElements(m.Value, func(el wire.Value) bool {
 			it := lists.Check(call.Resource, el.Raw())
-			told := Adopted{Native: it.Native, Findings: it.Violations, More: it.More, Removed: it.Removed}
+			adopted := Adopted{Native: it.Native, Findings: it.Violations, More: it.More, Removed: it.Removed}
 			if it.Unusable != "" {
-				told.Findings = []conform.Violation{{Kind: it.UnusableKind, Path: "$", Message: it.Unusable}}
+				adopted.Findings = []conform.Violation{{Kind: it.UnusableKind, Path: "$", Message: it.Unusable}}
 			}
 			item := it.Item
-			if len(told.Findings) > 0 || told.Removed != (sanitize.Counts{}) {
-				report(told)
+			if len(adopted.Findings) > 0 || adopted.Removed != (sanitize.Counts{}) {
+				report(adopted)
 			}
 			if it.Unusable != "" || !v.mayList(p, it.Native, item) {
 				return true

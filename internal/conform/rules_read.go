@@ -15,14 +15,14 @@ func init() {
 		metaRule,
 	}
 	completeRules = []rule{
-		{name: "completion", required: true, section: secComplete, check: aCompletion},
+		{name: "completion", required: true, section: secComplete, check: completionObject},
 		{name: "values", section: secComplete, parent: "completion"},
 		{name: "total", section: secComplete, parent: "completion"},
 		{name: "hasMore", section: secComplete, parent: "completion"},
 		metaRule,
 	}
 	completionRules = []rule{
-		{name: "values", required: true, section: secComplete, check: theValues},
+		{name: "values", required: true, section: secComplete, check: completionValues},
 		{name: "total", section: secComplete, check: checkCount(secComplete)},
 		{name: "hasMore", section: secComplete, check: checkBool(secComplete), aliases: []string{"has_more"}},
 	}
@@ -106,7 +106,7 @@ func (w *walk) checkCompletion(result wire.Raw) wire.Raw {
 	return w.checkObject(wire.ValueOf(result), completeRules)
 }
 
-func aCompletion(w *walk, v wire.Value) wire.Raw {
+func completionObject(w *walk, v wire.Value) wire.Raw {
 	switch v.Kind() {
 	case '{':
 		fix := w.checkObject(v, completionRules)
@@ -147,7 +147,7 @@ func count(array wire.Value) int {
 // maxCompletions is the maximum number of values of one completion.
 const maxCompletions = 100
 
-func theValues(w *walk, v wire.Value) wire.Raw {
+func completionValues(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '[' {
 		w.report(WrongType, secComplete, v.Kind() == '"', "must be an array of strings, not "+kindOf(v))
 		if v.Kind() != '"' {

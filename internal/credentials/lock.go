@@ -32,23 +32,23 @@ func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error
 			return nil, ctx.Err()
 		}
 	}
-	mine := func() {
+	releaseLocal := func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		close(s.locks[name])
 		delete(s.locks, name)
 	}
 	if s.dir == "" {
-		return mine, nil
+		return releaseLocal, nil
 	}
 	f, err := s.lockFile(ctx, name)
 	if err != nil {
-		mine()
+		releaseLocal()
 		return nil, err
 	}
 	return func() {
 		_ = f.Close() // releases the lock
-		mine()
+		releaseLocal()
 	}, nil
 }
 

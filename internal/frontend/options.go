@@ -102,15 +102,15 @@ type Parking struct {
 // Events are functions that the server calls when something happens. They must not
 // call the server. Each may be nil.
 type Events struct {
-	// LogLevel is told the most verbose level that any legacy session has set, whenever
+	// LogLevel is called with the most verbose level that any legacy session has set, whenever
 	// it changes: LevelNone if none has set one. Calls of it do not overlap.
 	LogLevel func(wire.Level)
-	// SessionEnded is told the Key of a legacy client whose session has ended.
+	// SessionEnded is called with the Key of a legacy client whose session has ended.
 	SessionEnded func(client string)
-	// SessionReady is told that a legacy client may be asked: it has said that it is
+	// SessionReady is called when a legacy client may be asked: it has said that it is
 	// initialized, or has sent a request. It must not block.
 	SessionReady func(c *call.Client)
-	// RootsChanged is told that the roots of a legacy client have changed, with the key
+	// RootsChanged is called when the roots of a legacy client have changed, with the key
 	// of its principal.
 	RootsChanged func(c *call.Client, principal string)
 }

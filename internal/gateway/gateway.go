@@ -344,7 +344,7 @@ func (g *Gateway) setLogLevel(level wire.Level) {
 	}
 }
 
-// currentLogLevel returns the level that the upstreams were told last.
+// currentLogLevel returns the level that was last sent to the upstreams.
 func (g *Gateway) currentLogLevel() wire.Level { return wire.Level(g.logLevel.Load()) }
 
 // waitingFor returns what the gateway waits for before it may get traffic, one sentence

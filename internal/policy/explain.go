@@ -55,7 +55,7 @@ func (p *Policy) Explain(c Caller, it Item, q Request) Explanation {
 			steps = append(steps, Step{Rule: d.Rule, File: d.File, Line: d.Line, Effect: d.Effect, Matches: true, Reason: reason})
 		}
 	}
-	steps = append(steps, Step{Rule: RuleDefault, Effect: p.fallback, Matches: d.Rule == RuleDefault, Reason: "what holds where no rule decides"})
+	steps = append(steps, Step{Rule: RuleDefault, Effect: p.fallback, Matches: d.Rule == RuleDefault, Reason: "applies if no rule decides"})
 	return Explanation{d, steps}
 }
 
@@ -64,7 +64,7 @@ func (j *itemRules) explain(r *rule, who *call.Principal, q *Request) (bool, str
 	lacks := r.Who.missing(who)
 	switch {
 	case lacks == "scopes" && r.Challenge && r.Effect != Deny && j.covers(r):
-		return false, fmt.Sprintf("the principal lacks the scopes, and is told so: one of %q", r.Who.Scopes)
+		return false, fmt.Sprintf("the principal lacks the scopes, and the error names them: one of %q", r.Who.Scopes)
 	case lacks != "":
 		return false, "who: the principal has none of the " + lacks
 	case !r.at(j.item.Upstream):

@@ -164,7 +164,7 @@ func (f *forwarding) redeem(ctx context.Context) (bool, error) {
 	switch {
 	case err != nil:
 		f.refuseState(err)
-		return false, wire.Errorf(wire.CodeInternal, "whether the consent was used before cannot be told; try again later")
+		return false, wire.Errorf(wire.CodeInternal, "the gateway cannot find out whether the consent was used before; try again later")
 	case !fresh:
 		f.refuseState(errors.New("the consent was already used"))
 		return false, errUsed

@@ -250,7 +250,7 @@ func (r *Router) gather(ctx context.Context, c *call.Call) error {
 
 // describe answers server/discover. It never waits, because hosts give up on a slow
 // initialize. The capabilities do not depend on which upstreams are connected, because a legacy
-// client cannot be told of new capabilities later.
+// client cannot be notified of new capabilities later.
 func (r *Router) describe(c *call.Call) wire.Raw {
 	view := r.Routes().view(c.Principal, c.Client)
 	capabilities := wire.Raw(`{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}`)

@@ -248,7 +248,7 @@ func (r *Router) TaskCall(upstream, session, native string, outside func(*call.C
 }
 
 // declareTasks adds the support of tasks to the capabilities. For a legacy client it does so also
-// while an upstream is not known yet, because the client cannot be told later, and sees from each
+// while an upstream is not known yet, because the client cannot be notified later, and sees from each
 // tool whether it can be run as a task.
 func declareTasks(c *call.Call, view *catalog.View, capabilities wire.Raw) wire.Raw {
 	if c.Client.Era() == wire.EraModern {

@@ -31,9 +31,9 @@ type TableOptions struct {
 	Max   int              // sessions, including reserved slots
 	Idle  time.Duration    // until a session without requests and streams expires
 	Gauge prometheus.Gauge // counts what Max bounds
-	// Ended is told the id of each session that has ended.
+	// Ended is called with the id of each session that has ended.
 	Ended func(id string)
-	// LogLevel is told the most verbose level that any session has set, whenever it
+	// LogLevel is called with the most verbose level that any session has set, whenever it
 	// changes: LevelNone if none has set one. Calls of it do not overlap.
 	LogLevel func(wire.Level)
 }

@@ -42,7 +42,7 @@ func (c ListChanges) methods() []string {
 	return out
 }
 
-// Notifications is a queue of changes that a client was not told about yet. Changes
+// Notifications is a queue of changes about which a client was not notified yet. Changes
 // of the same list or resource coalesce. The zero value is an empty queue.
 type Notifications struct {
 	Lists   ListChanges
