@@ -40,7 +40,7 @@ var serves = regexp.MustCompile(`^(?:exec )?(\S*/)?(gateway|go run \./cmd/gatewa
 // speaks matches a line that needs a running gateway.
 var speaks = regexp.MustCompile(`(?:127\.0\.0\.1|localhost):(?:8080|9090)`)
 
-// home matches the reader's home as documents write it.
+// home matches the reader's home folder in documents.
 var home = regexp.MustCompile(`/(?:home|Users)/me\b`)
 
 // walker is the reader of a document.

@@ -44,7 +44,7 @@ func TestGrantsOfUsersWithRealProvider(t *testing.T) {
 		"policy":    rig.Config{"default": "allow"},
 		"upstreams": rig.Upstreams{"a": {"url": inner.URL, "auth": rig.Config{"kind": "user"}}},
 	}
-	logIn(t, config, "a", "service", issuer) // whose grant is used for the catalog
+	logIn(t, config, "a", "service", issuer) // the catalog session uses this grant
 	outer := rig.StartGateway(t, config)
 
 	a := register(t, issuer, "http://127.0.0.1:1/callback")

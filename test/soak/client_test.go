@@ -134,7 +134,7 @@ func (a *attempt) take(c *client, e event) {
 			c.violation("call %s got the progress %s (%v)", a.call.token, e.Params, err)
 		}
 		if p.Progress != a.progress && !a.call.rounds {
-			c.violation("call %s (%s, %s) got progress %d in the place of %d", a.call.token, a.call.to.name, a.call.script, p.Progress, a.progress)
+			c.violation("call %s (%s, %s) got progress %d, want %d", a.call.token, a.call.to.name, a.call.script, p.Progress, a.progress)
 		}
 	case e.ID != nil:
 		c.reply(a, e)
@@ -241,7 +241,7 @@ func (c *client) judgeEchoes(k *call, got []string) {
 		want = append(want, steps.questions(i)...)
 	}
 	if len(got) != len(want) {
-		c.violation("call %s: %d questions were answered, want %d", k.token, len(got), len(want))
+		c.violation("call %s: %d answered questions, want %d", k.token, len(got), len(want))
 		return
 	}
 	for i, q := range want {
@@ -249,7 +249,7 @@ func (c *client) judgeEchoes(k *call, got []string) {
 		case got[i] == unanswered && k.to.ambiguous:
 			c.refused.Add(1) // several clients had calls in flight there, so the question's client was ambiguous
 		case got[i] != k.given[q.key] || got[i] == "":
-			c.violation("call %s (%s, %s): the server was answered %q to %s, given was %q", k.token, k.to.name, k.script, got[i], q.key, k.given[q.key])
+			c.violation("call %s (%s, %s): the server got the answer %q to %s, want %q", k.token, k.to.name, k.script, got[i], q.key, k.given[q.key])
 		default:
 			c.asked.Add(1)
 		}

@@ -232,7 +232,7 @@ func (c *client) legacyTask(to *upstream) {
 	if err == nil && made.Task.TaskID != "" {
 		raw, err = c.ask(context.Background(), "tasks/result", "", fmt.Sprintf(`{"taskId":%q}`, made.Task.TaskID))
 	} else if err == nil && to.revision == legacy {
-		c.violation("task %s of %s was not made: %s", k.token, to.name, raw)
+		c.violation("task %s of %s was not created: %s", k.token, to.name, raw)
 	}
 	c.judgeTask(k, raw, err)
 }

@@ -100,11 +100,11 @@ func (c *client) modernCall(to *upstream, script string) {
 		}
 		used = append(used, r.RequestState)
 		if turns > 20 {
-			c.violation("call %s (%s, %s) has no end", k.token, to.name, script)
+			c.violation("call %s (%s, %s) does not end", k.token, to.name, script)
 			return
 		}
 		if len(r.InputRequests) == 0 || r.RequestState == "" {
-			c.violation("call %s was asked nothing: %s", k.token, a.answers[0].Result)
+			c.violation("call %s got an input_required result without questions: %s", k.token, a.answers[0].Result)
 			return
 		}
 		late := time.Since(began) > parkTTL/2
@@ -201,7 +201,7 @@ func (c *client) refusal(a *attempt) bool {
 func (c *client) wantRefused(k *call, why string, a *attempt) {
 	c.states.Add(1)
 	if !c.refusal(a) {
-		c.violation("call %s (%s, %s): a state that was %s was taken: %v", k.token, k.to.name, k.script, why, a.answers)
+		c.violation("call %s (%s, %s): a state that was %s was accepted: %v", k.token, k.to.name, k.script, why, a.answers)
 	}
 }
 

@@ -29,7 +29,7 @@ func (s *server) askAll(ctx context.Context, token string, questions []question,
 				case m.Error != nil:
 					echo = unanswered
 				case !ok:
-					s.violation("question %s of call %s was answered %s", q.key, token, m.Result)
+					s.violation("question %s of call %s got the answer %s", q.key, token, m.Result)
 				default:
 					s.check(token, q, echo)
 				}

@@ -126,7 +126,7 @@ func (s *server) take(ctx context.Context, m *message, out func(text string)) st
 	var p toolParams
 	if len(m.Params) > 0 {
 		if err := json.Unmarshal(m.Params, &p); err != nil {
-			s.violation("params that cannot be read: %v: %s", err, m.Params)
+			s.violation("invalid params: %v: %s", err, m.Params)
 		}
 	}
 	switch {
@@ -249,7 +249,7 @@ func (s *server) run(ctx context.Context, p *toolParams, out func(string)) (stri
 				err = json.Unmarshal(text, &at)
 			}
 			if err != nil || at.Token != token {
-				s.violation("call %s came with the state %q of %q", token, p.RequestState, at.Token)
+				s.violation("call %s has the state %q of call %q", token, p.RequestState, at.Token)
 			}
 		}
 		ask = func(_ context.Context, questions []question) ([]string, bool, error) {
@@ -264,7 +264,7 @@ func (s *server) run(ctx context.Context, p *toolParams, out func(string)) (stri
 		n := s.begun[token]
 		s.mu.Unlock()
 		if n > 1 {
-			s.violation("call %s was sent %d times", token, n)
+			s.violation("call %s was received %d times", token, n)
 		}
 	}
 	step, echoes, err := steps.perform(ctx, at.Step, progress, ask)
@@ -301,7 +301,7 @@ func (s *server) given(token string, questions []question, responses map[string]
 // check reports an answer that does not belong to the question.
 func (s *server) check(token string, q question, echo string) {
 	if echo != unanswered && !strings.HasPrefix(echo, token+"/"+q.key+"/") {
-		s.violation("question %s of call %s was answered %q", q.key, token, echo)
+		s.violation("question %s of call %s got the answer %q", q.key, token, echo)
 	}
 }
 

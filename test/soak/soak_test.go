@@ -223,7 +223,7 @@ func (c *client) restart(u *upstream) {
 		// The child ends before it has answered.
 		_, err := c.ask(context.Background(), "tools/call", u.name+"__die", fmt.Sprintf(`{"name":"%s__die","arguments":{},%s}`, u.name, modernMeta("die", false)))
 		if err == nil {
-			c.violation("%s was to die, and answered", u.name)
+			c.violation("%s answered the call that must end it", u.name)
 		}
 	}
 	// The server is back when a call succeeds.
@@ -232,7 +232,7 @@ func (c *client) restart(u *upstream) {
 		_, err := c.ask(context.Background(), "tools/call", u.name+"__run", `{`+k.arguments("run")+`,`+modernMeta(k.token, false)+`}`)
 		return err == nil
 	}) {
-		c.violation("%s has not come back", u.name)
+		c.violation("%s is not available again after its restart", u.name)
 	}
 	u.epoch.Add(1)
 }

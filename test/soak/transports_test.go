@@ -35,7 +35,7 @@ func serveStdio(revision string) {
 	for in.Scan() {
 		var m message
 		if err := json.Unmarshal(in.Bytes(), &m); err != nil {
-			s.violation("a line that is no message: %v: %s", err, in.Text())
+			s.violation("an invalid line: %v: %s", err, in.Text())
 		}
 		if m.isResponse() || m.ID == nil {
 			s.take(context.Background(), &m, write) // in order

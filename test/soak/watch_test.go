@@ -75,7 +75,7 @@ func (w *watcher) listen(ctx context.Context, open chan struct{}) {
 		if !acknowledged {
 			acknowledged = true
 			if e.Method != "notifications/subscriptions/acknowledged" || strings.Count(string(e.Params), "mem://") != len(uris) {
-				w.c.violation("of %d subscriptions were acknowledged %s", len(uris), e.Params)
+				w.c.violation("of %d subscriptions the server acknowledged %s", len(uris), e.Params)
 			}
 			close(open)
 			return true
@@ -84,7 +84,7 @@ func (w *watcher) listen(ctx context.Context, open chan struct{}) {
 		return true
 	})
 	if ctx.Err() == nil {
-		w.c.violation("a subscription has ended: %v", err)
+		w.c.violation("a subscription ended: %v", err)
 	}
 }
 
@@ -118,7 +118,7 @@ func (w *watcher) readStream(ctx context.Context, open chan struct{}) {
 		case ctx.Err() != nil:
 			return
 		case err != nil || last == had: // a resumable stream begins with an event
-			w.c.violation("the stream of a session has ended: %v", err)
+			w.c.violation("the stream of a session ended: %v", err)
 			return
 		}
 	}
@@ -139,7 +139,7 @@ func (w *watcher) take(e event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.wants[p.URI] {
-		w.c.violation("a watcher of %v heard of %s", w.wants, p.URI)
+		w.c.violation("a watcher of %v received an update of %s", w.wants, p.URI)
 	}
 	w.heard[p.URI]++
 }
@@ -174,7 +174,7 @@ func (s *soak) wantUpdates(c *client, all []*watcher) {
 				}
 				return true
 			}) {
-				s.violation("not everybody who subscribed to %s has heard of it", u.resource(n))
+				s.violation("not every subscriber of %s received an update", u.resource(n))
 			}
 		}
 	}
