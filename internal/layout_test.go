@@ -60,7 +60,7 @@ var mayImport = map[string]struct {
 	"mask":        {nil, "text is masked without regard to its origin; gateway hands in the secrets"},
 	"statedir":    {[]string{"wire"}, "files in the state folder are data; gateway says what they mean"},
 	"pins":        {[]string{"wire", "statedir"}, "a definition is accepted by its digest, without regard to who lists it"},
-	"inspect":     {[]string{"wire", "call", "catalog", "policy", "conform", "toolschema", "upstream"}, "an inspection declares what it reads of the gateway, so that the admin address can show it"},
+	"inspect":     {[]string{"wire", "call", "catalog", "policy", "conform", "toolschema", "upstream", "upstream/connector"}, "an inspection declares what it reads of the gateway, so that the admin address can show it"},
 	"telemetry":   {nil, "each package owns its metrics and is handed a registry"},
 	"admin":       {[]string{"origin"}, "health and metrics are handed in as functions"},
 	"console":     {[]string{"wire"}, "what people read and type depends on the messages alone, not on who carries them"},
@@ -69,7 +69,9 @@ var mayImport = map[string]struct {
 	"demo":        {nil, "the demo upstreams are servers like any other: the gateway reaches them by the protocol alone"},
 
 	// The packages below upstream.
-	"upstream":                      {[]string{"wire", "call", "fairshare", "ratelog", "upstream/process", "upstream/diagnose", "upstream/protocol", "upstream/transport", "upstream/transport/inproc", "upstream/transport/httpconn"}, "the edges meet in the inner shape and never know one another or the router"},
+	"upstream":                      {[]string{"wire", "call", "fairshare", "ratelog", "upstream/process", "upstream/diagnose", "upstream/protocol", "upstream/connector", "upstream/transport", "upstream/transport/inproc", "upstream/transport/httpconn"}, "the edges meet in the inner shape and never know one another or the router"},
+	"upstream/connector":            {[]string{"wire", "call", "upstream/diagnose", "upstream/protocol"}, "a connector knows neither who shares its session nor a transport: both are handed in"},
+	"upstream/upstreamtest":         {[]string{"wire", "call"}, "the tests of upstream and of the packages below it share one server, so it imports none of them"},
 	"upstream/protocol":             {[]string{"wire", "call"}, "the contract of conversations knows neither connectors nor transports"},
 	"upstream/diagnose":             {[]string{"upstream/process"}, "an error is explained without regard to the transport that met it"},
 	"upstream/transport":            {[]string{"upstream/process", "upstream/protocol", "upstream/transport/stdio", "upstream/transport/inproc", "upstream/transport/httpconn", "upstream/transport/streamable", "upstream/transport/sse"}, "one table lists the transports, and nothing else chooses among them"},

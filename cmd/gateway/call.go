@@ -19,7 +19,7 @@ import (
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/inspect"
-	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
 )
 
@@ -231,7 +231,7 @@ func advised(err error, upstreams []inspect.Upstream) error {
 		return err
 	}
 	for _, u := range upstreams {
-		if wire.ValueOf(rpc.Data).Get("upstream").IsString(u.Name) && u.State == upstream.Down && u.Reason != "" {
+		if wire.ValueOf(rpc.Data).Get("upstream").IsString(u.Name) && u.State == connector.Down && u.Reason != "" {
 			return fmt.Errorf("upstream %s is down: %s", u.Name, console.Line(u.Reason))
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/inspect"
-	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 )
 
 // starting shows the upstreams that have not finished their first attempt, and writes a line for each that
@@ -136,11 +136,11 @@ func statusLine(u inspect.Upstream, width int, style console.Style) string {
 	if u.Took >= 10*time.Second {
 		took = u.Took.Round(100 * time.Millisecond)
 	}
-	if u.State != upstream.Ready && u.State != upstream.Degraded {
+	if u.State != connector.Ready && u.State != connector.Degraded {
 		return fmt.Sprintf("  %s  %s  %s  (%s)", name, style.Bad("down "), console.Line(u.Reason), took)
 	}
 	state := style.Good("ready")
-	if u.State == upstream.Degraded {
+	if u.State == connector.Degraded {
 		state = style.Warn("degraded")
 	}
 	var items []string

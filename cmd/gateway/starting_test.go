@@ -13,7 +13,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/inspect"
-	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 )
 
 func TestStartingTellsEachUpstreamOnce(t *testing.T) {
@@ -24,7 +24,7 @@ func TestStartingTellsEachUpstreamOnce(t *testing.T) {
 	log := zap.New(core, zap.WrapCore(s.quieten)).With(zap.String("upstream", "x"))
 
 	ready := inspect.Upstream{
-		Name: "files", State: upstream.Ready, Revision: "2025-06-18", Took: 412 * time.Millisecond,
+		Name: "files", State: connector.Ready, Revision: "2025-06-18", Took: 412 * time.Millisecond,
 		Items: [call.Kinds]int{call.Tool: 12, call.Prompt: 1},
 	}
 	log.Info("upstream")
@@ -33,12 +33,12 @@ func TestStartingTellsEachUpstreamOnce(t *testing.T) {
 		t.Errorf("told before begin: %q", out.String())
 	}
 	s.begin([]inspect.Upstream{{Name: "files"}, {Name: "a-longer"}, {Name: "last"}})
-	s.watch(inspect.Upstream{Name: "a-longer", State: upstream.Connecting})
+	s.watch(inspect.Upstream{Name: "a-longer", State: connector.Connecting})
 	s.watch(ready)
-	s.watch(inspect.Upstream{Name: "a-longer", State: upstream.Down, Reason: "no \x1b[31msuch\nfile", Took: 20 * time.Millisecond})
+	s.watch(inspect.Upstream{Name: "a-longer", State: connector.Down, Reason: "no \x1b[31msuch\nfile", Took: 20 * time.Millisecond})
 	log.Warn("no connection")
 	log.Warn("something else")
-	s.watch(inspect.Upstream{Name: "last", State: upstream.Degraded, Revision: "2026-07-28", Reason: "tools/list failed", Took: 12340 * time.Millisecond})
+	s.watch(inspect.Upstream{Name: "last", State: connector.Degraded, Revision: "2026-07-28", Reason: "tools/list failed", Took: 12340 * time.Millisecond})
 	log.Warn("no connection")
 	log.Info("upstream")
 	log.Info("upstreams have started")

@@ -9,6 +9,7 @@ import (
 	"mcpgateway/internal/credentials"
 	"mcpgateway/internal/statedir"
 	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 )
 
 // connection is the connection to one upstream, with all its sessions. It outlives a
@@ -17,8 +18,8 @@ type connection struct {
 	name        string // of the upstream
 	key         string // digest of the connection's configuration, which names the remembered state; "" for the demo
 	sessions    *upstream.Sessions
-	credentials *credentials.Source               // the credentials that depend on the principal, nil for static headers
-	latest      atomic.Pointer[upstream.Snapshot] // the latest from the connector
+	credentials *credentials.Source                // the credentials that depend on the principal, nil for static headers
+	latest      atomic.Pointer[connector.Snapshot] // the latest from the connector
 
 	deadline    time.Time     // the end of the wait for the first attempt
 	begin       time.Time     // when the connection was started
@@ -32,8 +33,8 @@ type connection struct {
 
 	cancel         context.CancelFunc // nil before the start
 	ended          chan struct{}      // closed when all goroutines of the connection have ended
-	lastSeen       upstream.Snapshot  // the snapshot in the last table
-	lastRemembered upstream.Catalog   // the catalog that was last remembered
+	lastSeen       connector.Snapshot // the snapshot in the last table
+	lastRemembered connector.Catalog  // the catalog that was last remembered
 }
 
 // connectionObserver receives the events of a connection.
@@ -43,7 +44,7 @@ type connectionObserver struct {
 }
 
 // Changed implements upstream.Observer.
-func (o connectionObserver) Changed(s upstream.Snapshot) {
+func (o connectionObserver) Changed(s connector.Snapshot) {
 	o.conn.latest.Store(&s)
 	o.observe(o.conn, s)
 	o.requestRebuild()
@@ -63,7 +64,7 @@ func (g *Gateway) newConnection(key string, o upstream.Options) *connection {
 }
 
 // snapshot returns the latest snapshot of the upstream.
-func (c *connection) snapshot() upstream.Snapshot {
+func (c *connection) snapshot() connector.Snapshot {
 	if s := c.latest.Load(); s != nil {
 		return *s
 	}
@@ -72,7 +73,7 @@ func (c *connection) snapshot() upstream.Snapshot {
 
 // hasCatalog reports whether an upstream has a catalog that it can serve, or could serve
 // until it was lost a moment ago.
-func hasCatalog(s upstream.Snapshot) bool {
+func hasCatalog(s connector.Snapshot) bool {
 	return s.Up() || s.Lost && s.Revision != ""
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/conform"
-	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 )
 
 // rebuildInterval is the least time between two tables. A burst of changes becomes one
@@ -104,7 +104,7 @@ func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
 	gathered := snapshotsOf(gen.connections())
 	g.control.waitUntil = gen.activate(now, gathered)
 	inUse := gen.connections()
-	maps.DeleteFunc(gathered, func(c *connection, _ upstream.Snapshot) bool { return inUse[c] == nil })
+	maps.DeleteFunc(gathered, func(c *connection, _ connector.Snapshot) bool { return inUse[c] == nil })
 	requests := g.principals.takeRequests()
 
 	// Build.
@@ -159,7 +159,7 @@ func (g *Gateway) takeListChanged(gathered snapshots, inUse map[*connection]*ups
 }
 
 // changesSince returns the list changes that an upstream announced between two snapshots.
-func changesSince(before, now upstream.Snapshot) catalog.Changes {
+func changesSince(before, now connector.Snapshot) catalog.Changes {
 	return catalog.Changes{
 		Tools:     now.Changes.Tools > before.Changes.Tools,
 		Prompts:   now.Changes.Prompts > before.Changes.Prompts,
@@ -180,7 +180,7 @@ func (g *Gateway) followSubscriptions(life context.Context) error {
 }
 
 // snapshots is the latest snapshot of each connection.
-type snapshots map[*connection]upstream.Snapshot
+type snapshots map[*connection]connector.Snapshot
 
 func snapshotsOf(conns map[*connection]*upstreamEntry) snapshots {
 	out := make(snapshots, len(conns))

@@ -11,7 +11,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
-	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
 )
 
@@ -32,7 +32,7 @@ func newIdleGateway(t *testing.T, yaml string) *Gateway {
 }
 
 // setSnapshot delivers a snapshot of an upstream.
-func (g *Gateway) setSnapshot(s upstream.Snapshot) {
+func (g *Gateway) setSnapshot(s connector.Snapshot) {
 	connectionObserver{g, g.generation.Load().entry(s.Name).conn}.Changed(s)
 }
 
@@ -53,14 +53,14 @@ func tools(t *testing.T, g *Gateway) string {
 // state meanwhile.
 func TestCatalogOutlivesACrash(t *testing.T) {
 	g := newIdleGateway(t, "upstreams: {files: {command: cat, required: true}, other: {command: cat}}")
-	say := func(s upstream.Snapshot) string {
+	say := func(s connector.Snapshot) string {
 		g.setSnapshot(s)
 		g.rebuild(t.Context(), time.Now())
 		return tools(t, g)
 	}
-	up := upstream.Snapshot{
-		State: upstream.Ready, Settled: true, Revision: wire.Rev20251125, Capabilities: wire.Raw(`{"tools":{}}`), Since: time.Now(),
-		Catalog: upstream.Catalog{Tools: []wire.Raw{wire.Raw(`{"name":"read","inputSchema":{"type":"object"}}`)}},
+	up := connector.Snapshot{
+		State: connector.Ready, Settled: true, Revision: wire.Rev20251125, Capabilities: wire.Raw(`{"tools":{}}`), Since: time.Now(),
+		Catalog: connector.Catalog{Tools: []wire.Raw{wire.Raw(`{"name":"read","inputSchema":{"type":"object"}}`)}},
 	}
 	up.Name = "other"
 	g.setSnapshot(up)
@@ -73,7 +73,7 @@ func TestCatalogOutlivesACrash(t *testing.T) {
 		t.Fatalf("up: %s", got)
 	}
 	lost := up
-	lost.State, lost.Reason, lost.Lost, lost.Since = upstream.Down, "the server ended", true, time.Now()
+	lost.State, lost.Reason, lost.Lost, lost.Since = connector.Down, "the server ended", true, time.Now()
 	if got := say(lost); !strings.Contains(got, item) || strings.Contains(got, missing) {
 		t.Errorf("just lost: %s", got)
 	}
@@ -88,7 +88,7 @@ func TestCatalogOutlivesACrash(t *testing.T) {
 	if got := say(lost); !strings.Contains(got, item) {
 		t.Errorf("lost once more: %s", got)
 	}
-	never := upstream.Snapshot{Name: "files", State: upstream.Down, Settled: true, Lost: true, Reason: "the server ended", Since: time.Now()}
+	never := connector.Snapshot{Name: "files", State: connector.Down, Settled: true, Lost: true, Reason: "the server ended", Since: time.Now()}
 	if got := say(never); strings.Contains(got, item) || !strings.Contains(got, missing) {
 		t.Errorf("lost before anything was known of it: %s", got)
 	}
@@ -105,8 +105,8 @@ func TestStartedIsLogged(t *testing.T) {
 		tools(t, g)
 		answered <- started()
 	}()
-	g.setSnapshot(upstream.Snapshot{Name: "up", State: upstream.Ready, Settled: true, Revision: wire.Rev20251125, Since: time.Now()})
-	g.setSnapshot(upstream.Snapshot{Name: "dead", State: upstream.Down, Settled: true, Reason: "gone", Since: time.Now()})
+	g.setSnapshot(connector.Snapshot{Name: "up", State: connector.Ready, Settled: true, Revision: wire.Rev20251125, Since: time.Now()})
+	g.setSnapshot(connector.Snapshot{Name: "dead", State: connector.Down, Settled: true, Reason: "gone", Since: time.Now()})
 	g.rebuild(t.Context(), time.Now())
 	if lines := started(); len(lines) > 0 {
 		t.Errorf("while one is waited for it says %v", lines)

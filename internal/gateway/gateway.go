@@ -31,6 +31,7 @@ import (
 	"mcpgateway/internal/statedir"
 	"mcpgateway/internal/telemetry"
 	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
 )
 
@@ -75,7 +76,7 @@ type Gateway struct {
 
 	registry        *prometheus.Registry
 	metrics         *metrics
-	upstreamMetrics *upstream.Metrics
+	upstreamMetrics *connector.Metrics
 	routerMetrics   *router.Metrics
 
 	sealer  *bridge.Sealer // seals request states for the router and the front end
@@ -142,7 +143,7 @@ func New(o Options) (*Gateway, error) {
 		cfg:     o.Config, demo: o.Demo, stdio: o.Stdio || o.InProcess, version: o.Version, log: o.Logger, ratelog: ratelog.New(o.Logger), watch: o.Watch,
 		registry:        telemetry.NewRegistry(),
 		metrics:         newMetrics(),
-		upstreamMetrics: upstream.NewMetrics(),
+		upstreamMetrics: connector.NewMetrics(),
 		routerMetrics:   router.NewMetrics(),
 		epochs:          newEpochs(),
 		sealer:          bridge.NewSealer(o.Config.Bridge.SealKeys()...),

@@ -7,7 +7,7 @@ import (
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
-	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 )
 
 // UnmatchedGlobs returns the globs of a configuration's policy that match nothing in a
@@ -48,7 +48,7 @@ func (g *Gateway) logUnmatchedGlobs(gen *generation, t *catalog.Table, gathered 
 		return
 	}
 	for _, e := range gen.entries {
-		if gathered[e.conn].State != upstream.Ready || e.active.Load() != e.conn {
+		if gathered[e.conn].State != connector.Ready || e.active.Load() != e.conn {
 			return
 		}
 	}

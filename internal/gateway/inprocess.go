@@ -8,7 +8,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/pins"
-	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 )
 
 // InProcess is a running gateway that serves its own process and listens nowhere. Its
@@ -65,7 +65,7 @@ func (p *InProcess) Pin(name string, dryRun bool) (pins.Change, error) {
 		return pins.Change{}, errors.New("there is no such upstream")
 	}
 	s := e.conn.snapshot()
-	if s.State != upstream.Ready {
+	if s.State != connector.Ready {
 		return pins.Change{}, errors.New(e.status(s).Reason)
 	}
 	accepted, err := pins.Open(p.g.state.Path(), p.g.log)

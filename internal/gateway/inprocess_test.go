@@ -15,7 +15,7 @@ import (
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/statedir"
-	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
 )
 
@@ -65,7 +65,7 @@ func TestInProcess(t *testing.T) {
 		var names []string
 		for _, u := range p.Upstreams() {
 			names = append(names, u.Name)
-			if u.State != upstream.Ready || u.Took <= 0 || u.Items[call.Tool] == 0 || u.Revision == "" {
+			if u.State != connector.Ready || u.Took <= 0 || u.Items[call.Tool] == 0 || u.Revision == "" {
 				t.Errorf("%s is %+v", u.Name, u)
 			}
 		}
@@ -136,7 +136,7 @@ func TestInProcessSaysWhatIsWrong(t *testing.T) {
 			return err
 		}
 		u := p.Upstreams()[0]
-		if u.State != upstream.Down || !u.Required || !strings.Contains(u.Reason, `"/no/such/program"`) || u.Took > time.Minute {
+		if u.State != connector.Down || !u.Required || !strings.Contains(u.Reason, `"/no/such/program"`) || u.Took > time.Minute {
 			t.Errorf("status %+v", u)
 		}
 		return nil

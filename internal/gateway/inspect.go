@@ -9,7 +9,7 @@ import (
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/router"
-	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
 )
 
@@ -52,7 +52,7 @@ func (g *Gateway) Upstreams() []inspect.Upstream {
 }
 
 // status translates a snapshot. The advice of the connector replaces the reason.
-func (e *upstreamEntry) status(s upstream.Snapshot) inspect.Upstream {
+func (e *upstreamEntry) status(s connector.Snapshot) inspect.Upstream {
 	u := inspect.Upstream{
 		Name: e.name, State: s.State, Revision: s.Revision, Server: s.Info, Required: e.required, Reason: s.Reason,
 		Took: time.Duration(e.conn.attemptTook.Load()),
@@ -61,7 +61,7 @@ func (e *upstreamEntry) status(s upstream.Snapshot) inspect.Upstream {
 			call.Template: len(s.Catalog.Templates), call.Prompt: len(s.Catalog.Prompts),
 		},
 	}
-	if (s.State == upstream.Down || s.State == upstream.Connecting) && s.Reason != "" && s.Advice != "" {
+	if (s.State == connector.Down || s.State == connector.Connecting) && s.Reason != "" && s.Advice != "" {
 		u.Reason = s.Advice
 	}
 	return u
@@ -69,7 +69,7 @@ func (e *upstreamEntry) status(s upstream.Snapshot) inspect.Upstream {
 
 // observe records the end of an upstream's first attempt, and reports its status to
 // Options.Watch. Snapshots of one upstream arrive one at a time.
-func (g *Gateway) observe(c *connection, s upstream.Snapshot) {
+func (g *Gateway) observe(c *connection, s connector.Snapshot) {
 	if s.Settled && c.attemptTook.Load() == 0 {
 		c.attemptTook.Store(int64(max(1, time.Since(c.begin))))
 		close(c.attempted)

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"mcpgateway/internal/polltest"
-	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 )
 
@@ -56,11 +56,11 @@ func newRelay(t *testing.T, strip bool) *relay {
 
 func (r *relay) leadTo(g *Gateway) { r.to.Store(&url.URL{Scheme: "http", Host: g.Addr()}) }
 
-func (g *Gateway) snapshotOf(name string) upstream.Snapshot {
+func (g *Gateway) snapshotOf(name string) connector.Snapshot {
 	if m := g.generation.Load().entry(name); m != nil {
 		return m.conn.sessions.Snapshot()
 	}
-	return upstream.Snapshot{}
+	return connector.Snapshot{}
 }
 
 // A gateway that is its own upstream, in a way that its configuration does not show,
@@ -83,7 +83,7 @@ func TestOwnUpstream(t *testing.T) {
 			g, _ := start(t, "startup_wait: 100ms\nupstreams: {a: {url: \""+r.URL+test.path+"\", "+test.entry+"}}\n", false)
 			r.leadTo(g)
 			polltest.UntilNil(t, "the upstream is refused", func() error {
-				if s := g.snapshotOf("a"); s.State != upstream.Down || !strings.Contains(s.Reason, test.want) {
+				if s := g.snapshotOf("a"); s.State != connector.Down || !strings.Contains(s.Reason, test.want) {
 					return fmt.Errorf("the upstream is %v: %s", s.State, s.Reason)
 				}
 				// The table that clients see is built after the upstream has changed.
@@ -116,7 +116,7 @@ func TestUpstreamsOfOneAnother(t *testing.T) {
 				if !up.Up() {
 					up, down = ba, ab
 				}
-				if !up.Up() || down.State != upstream.Down || !strings.Contains(down.Reason, "leads back") {
+				if !up.Up() || down.State != connector.Down || !strings.Contains(down.Reason, "leads back") {
 					return fmt.Errorf("A sees B %v (%s), and B sees A %v (%s)", ab.State, ab.Reason, ba.State, ba.Reason)
 				}
 				return nil

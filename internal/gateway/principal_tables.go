@@ -12,6 +12,7 @@ import (
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 )
 
 // principalTables are the tables of principals in one version of the routes. It
@@ -31,8 +32,8 @@ type personalUpstreams struct {
 
 // principalTable is the table of one principal.
 type principalTable struct {
-	parts map[*connection]upstream.Snapshot // the lists that are the principal's own
-	get   func() *catalog.Table             // builds the table at the first call
+	parts map[*connection]connector.Snapshot // the lists that are the principal's own
+	get   func() *catalog.Table              // builds the table at the first call
 }
 
 // Table implements router.PrincipalTables.
@@ -240,8 +241,8 @@ func (g *Gateway) rebuildPrincipal(p *principalState, key string, tables *princi
 // principalParts returns what upstreams list to a principal, by connection. If a session
 // that supplied a part has ended, it returns none and sets missed: the next session of the
 // principal supplies another list.
-func (g *Gateway) principalParts(p *principalState, key string, conns []*connection) map[*connection]upstream.Snapshot {
-	parts := make(map[*connection]upstream.Snapshot)
+func (g *Gateway) principalParts(p *principalState, key string, conns []*connection) map[*connection]connector.Snapshot {
+	parts := make(map[*connection]connector.Snapshot)
 	for _, conn := range conns {
 		s, principal, ok := conn.sessions.Own(key)
 		switch {
@@ -257,9 +258,9 @@ func (g *Gateway) principalParts(p *principalState, key string, conns []*connect
 
 // newPrincipalTable returns the table of a principal, which is built at its first use. The
 // lists of the principal replace those of the gateway.
-func (g *Gateway) newPrincipalTable(p *principalState, parts map[*connection]upstream.Snapshot) *principalTable {
+func (g *Gateway) newPrincipalTable(p *principalState, parts map[*connection]connector.Snapshot) *principalTable {
 	gen, shared := g.control.inputs.generation, g.control.inputs.sources
-	personal := make(map[int]upstream.Snapshot) // resolved now: other connections may be active when the table is built
+	personal := make(map[int]connector.Snapshot) // resolved now: other connections may be active when the table is built
 	for i, e := range gen.entries {
 		if s, ok := parts[e.active.Load()]; ok {
 			personal[i] = s
@@ -281,7 +282,7 @@ func (t *principalTable) has(conn *connection) bool {
 	return ok
 }
 
-func equalParts(a, b map[*connection]upstream.Snapshot) bool {
+func equalParts(a, b map[*connection]connector.Snapshot) bool {
 	if len(a) != len(b) {
 		return false
 	}

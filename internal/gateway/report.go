@@ -6,7 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/catalog"
-	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 )
 
 // maxLoggedFindings bounds how many findings of one upstream are remembered and logged: an
@@ -39,7 +39,7 @@ func (g *Gateway) logFindings(t *catalog.Table, settled bool) {
 }
 
 // logState logs a change of an upstream's state.
-func logState(log *zap.Logger, before, now upstream.Snapshot) {
+func logState(log *zap.Logger, before, now connector.Snapshot) {
 	if before.State == now.State && before.Since.Equal(now.Since) {
 		return
 	}
@@ -54,9 +54,9 @@ func logState(log *zap.Logger, before, now upstream.Snapshot) {
 		fields = append(fields, zap.String("reason", now.Reason))
 	}
 	switch now.State {
-	case upstream.Ready, upstream.Connecting:
+	case connector.Ready, connector.Connecting:
 		log.Info("upstream", fields...)
-	case upstream.Down:
+	case connector.Down:
 		log.Debug("upstream", fields...) // the connector has logged the reason, with advice
 	default:
 		log.Warn("upstream", fields...)

@@ -11,7 +11,7 @@ import (
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/statedir"
-	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
 )
 
@@ -65,7 +65,7 @@ func (g *Gateway) catalogSources(gen *generation, gathered snapshots, overdue fu
 // the names. If the upstream is overdue on its first attempt, the remembered catalog
 // stands in for it. personal says that the snapshot is what the upstream lists for one
 // principal, whose request waited for it.
-func (g *Gateway) catalogSource(e *upstreamEntry, s upstream.Snapshot, overdue, personal bool) catalog.Source {
+func (g *Gateway) catalogSource(e *upstreamEntry, s connector.Snapshot, overdue, personal bool) catalog.Source {
 	src := gatheredSource(e, s)
 	if s.Revision == "" && !e.conn.fillRemembered(&src) {
 		// An upstream that a reload adds has no names while it is awaited: the names that
@@ -89,7 +89,7 @@ func (g *Gateway) catalogSource(e *upstreamEntry, s upstream.Snapshot, overdue, 
 }
 
 // gatheredSource translates a snapshot.
-func gatheredSource(e *upstreamEntry, s upstream.Snapshot) catalog.Source {
+func gatheredSource(e *upstreamEntry, s connector.Snapshot) catalog.Source {
 	return catalog.Source{
 		Naming: e.space, Revision: s.Revision, Capabilities: s.Capabilities, Instructions: s.Instructions,
 		Items: [call.Kinds][]wire.Raw{
@@ -102,11 +102,11 @@ func gatheredSource(e *upstreamEntry, s upstream.Snapshot) catalog.Source {
 }
 
 // heldTools returns why tools of a list must not be published, nil if all may be.
-func (e *upstreamEntry) heldTools(tools []wire.Raw, s upstream.Snapshot) []string {
+func (e *upstreamEntry) heldTools(tools []wire.Raw, s connector.Snapshot) []string {
 	if e.pins == nil {
 		return nil
 	}
-	return e.pins.Held(e.name, tools, s.State == upstream.Ready)
+	return e.pins.Held(e.name, tools, s.State == connector.Ready)
 }
 
 // fillRemembered fills a source with the catalog of an earlier run. It reports whether
@@ -128,7 +128,7 @@ func (c *connection) fillRemembered(src *catalog.Source) bool {
 // have changed.
 func (g *Gateway) rememberCatalogs(gathered snapshots) {
 	for conn, s := range gathered {
-		if s.State != upstream.Ready || conn.key == "" || equalCatalogs(conn.lastRemembered, s.Catalog) {
+		if s.State != connector.Ready || conn.key == "" || equalCatalogs(conn.lastRemembered, s.Catalog) {
 			continue
 		}
 		conn.lastRemembered = s.Catalog
@@ -140,7 +140,7 @@ func (g *Gateway) rememberCatalogs(gathered snapshots) {
 	}
 }
 
-func equalCatalogs(a, b upstream.Catalog) bool {
+func equalCatalogs(a, b connector.Catalog) bool {
 	equal := func(x, y []wire.Raw) bool {
 		return slices.EqualFunc(x, y, func(p, q wire.Raw) bool { return string(p) == string(q) })
 	}

@@ -7,7 +7,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
-	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 )
 
 // Report is the result of a check. Its JSON form is public: members are added in later
@@ -151,12 +151,12 @@ func (r *Report) addUpstream(u Upstream, late func(reason string) string) {
 	}
 	f := Finding{Severity: SeverityError, What: "unreachable", Upstream: u.Name, Message: u.Reason}
 	switch u.State {
-	case upstream.Ready:
+	case connector.Ready:
 		f.What = ""
-	case upstream.Degraded:
+	case connector.Degraded:
 		f.What = "degraded"
-	case upstream.Connecting:
-		report.State = upstream.Down.String()
+	case connector.Connecting:
+		report.State = connector.Down.String()
 		if late != nil {
 			f.Message = late(u.Reason)
 		}
@@ -189,7 +189,7 @@ func (r *Report) addItem(f catalog.Finding, unchanged bool) {
 // are incomplete is left out.
 func (i *Inspector) addGlobs(r *Report, globs []catalog.UnusedGlob) {
 	for _, glob := range globs {
-		incomplete := func(u Upstream) bool { return u.State == upstream.Degraded && glob.AppliesTo(u.Name) }
+		incomplete := func(u Upstream) bool { return u.State == connector.Degraded && glob.AppliesTo(u.Name) }
 		if !glob.OfUpstreams && slices.ContainsFunc(i.Upstreams(), incomplete) {
 			continue
 		}

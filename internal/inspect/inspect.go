@@ -8,7 +8,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/policy"
-	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
 )
 
@@ -32,7 +32,7 @@ type Gateway interface {
 // Upstream is how an upstream is at one moment.
 type Upstream struct {
 	Name     string
-	State    upstream.State
+	State    connector.State
 	Revision wire.Revision   // "" before the first handshake
 	Server   wire.Raw        // serverInfo, nil if the server sent none
 	Items    [call.Kinds]int // how many items of each kind the upstream lists

@@ -11,7 +11,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
-	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
 )
 
@@ -77,9 +77,9 @@ func TestCheckProbes(t *testing.T) {
 	g := &fakeGateway{
 		t: t, tools: []wire.Raw{wire.Raw(read), wire.Raw(write)},
 		upstreams: []Upstream{
-			{Name: "files", State: upstream.Ready, Revision: wire.Rev20251125},
-			{Name: "slow", State: upstream.Connecting},
-			{Name: "gone", State: upstream.Down, Reason: "it is gone"},
+			{Name: "files", State: connector.Ready, Revision: wire.Rev20251125},
+			{Name: "slow", State: connector.Connecting},
+			{Name: "gone", State: connector.Down, Reason: "it is gone"},
 		},
 		handle: func(c *call.Call) (call.Result, error) {
 			called = append(called, string(c.Params))

@@ -14,7 +14,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/conform"
 	"mcpgateway/internal/toolschema"
-	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
 )
 
@@ -208,7 +208,7 @@ func (i *Inspector) probe(ctx context.Context, p *ProbeResult, limit time.Durati
 		}
 	case isRPC && wire.ValueOf(rpc.Data).Get("upstream").IsString(p.Upstream):
 		p.Outcome, p.Reason = ProbeLost, cmp.Or(wire.ValueOf(rpc.Data).Get("reason").Str(), rpc.Message)
-		if s := i.upstream(p.Upstream); s.State == upstream.Down && s.Reason != "" {
+		if s := i.upstream(p.Upstream); s.State == connector.Down && s.Reason != "" {
 			p.Reason = s.Reason
 		}
 	case isRPC:

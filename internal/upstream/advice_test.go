@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"crypto/tls"
 	"io"
 	"log"
@@ -16,8 +17,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/process"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/upstream/transport/inproc"
 	"mcpgateway/internal/upstream/transport/line"
@@ -121,9 +124,17 @@ func TestAdviceForProgramsThatStay(t *testing.T) {
 						io.WriteString(l.out, tc.printed)
 					}
 				}}
-				c := New(Options{Stdio: &process.Config{Command: "sh"}, MaxMessage: 64 << 10})
-				_, _, err := c.connect(t.Context(), line.NewDialer(c.o.conversation(), inproc.Open(s.pipe)))
-				equal(t, "advice", c.o.advice(err), tc.want)
+				watch := newWatcher()
+				o := Options{Stdio: &process.Config{Command: "sh"}, MaxMessage: 64 << 10, Observer: watch}.withDefaults()
+				c := connector.New(connector.Options{Session: sessionOwner{o}, Advice: o.advice, Dialer: func(*connector.Connector) (protocol.Dialer, error) {
+					return line.NewDialer(o.conversation(), inproc.Open(s.pipe)), nil
+				}})
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- c.Run(ctx) }()
+				equal(t, "advice", watch.wait(t, isDown).Advice, tc.want)
+				cancel()
+				<-done
 			})
 		})
 	}

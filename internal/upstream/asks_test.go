@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -149,54 +148,6 @@ func TestAskStopsTheClock(t *testing.T) {
 	})
 }
 
-// What comes after the call has ended does not reach its back channel.
-func TestGateClosed(t *testing.T) {
-	back := &peer{ask: func(context.Context, string, wire.Raw) (wire.Raw, error) {
-		t.Error("asked after the end")
-		return nil, nil
-	}}
-	g := newCallGuard(t.Context(), &call.Call{Back: back, LogLevel: wire.LevelDebug}, time.Minute, time.Hour)
-	g.Notify(wire.NoteMessage, wire.Raw(`{"level":"info"}`))
-	g.close()
-	g.Notify(wire.NoteMessage, wire.Raw(`{"level":"info"}`))
-	if _, err := g.Ask(t.Context(), wire.MethodElicit, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("Ask: %v", err)
-	}
-	if got := len(back.got()); got != 1 {
-		t.Errorf("%d notifications, want 1", got)
-	}
-}
-
-// A call that waits for a person holds no slot, and gives none back twice.
-func TestAskGivesTheSlotBack(t *testing.T) {
-	slots := newFairLimiter(1, newLimiterQueue(1))
-	back := &peer{ask: func(context.Context, string, wire.Raw) (wire.Raw, error) {
-		if slots.free != 1 {
-			t.Error("the slot is held during the ask")
-		}
-		return nil, nil
-	}}
-	g := newCallGuard(t.Context(), &call.Call{Back: back}, time.Minute, time.Hour)
-	if err := slots.acquire(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
-	g.holdSlot(slots)
-	for range 2 {
-		if _, err := g.Ask(t.Context(), wire.MethodElicit, nil); err != nil {
-			t.Error(err)
-		}
-		if slots.free != 0 {
-			t.Error("the slot is not held after the answer")
-		}
-	}
-	for range 2 {
-		g.close()
-		if slots.free != 1 {
-			t.Errorf("%d slots are free after the end, want 1", slots.free)
-		}
-	}
-}
-
 // A server that asks without end, and takes no answer, does not cost more and more.
 func TestAnswersThatAServerDoesNotTake(t *testing.T) {
 	t.Run("on any way", func(t *testing.T) {
@@ -235,7 +186,11 @@ func TestAnswersThatAServerDoesNotTake(t *testing.T) {
 				s.life(1).line(`{"jsonrpc":"2.0","id":"%0200d","method":"ping"}`, n)
 			}
 			synctest.Wait()
-			waiting := r.current().(*line.Conn).Unwritten()
+			conn, err := r.Await(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			waiting := conn.(*line.Conn).Unwritten()
 			if waiting > line.MaxPending+protocol.MaxAsks*300 {
 				t.Errorf("%d bytes wait to be read", waiting)
 			}

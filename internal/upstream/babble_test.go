@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/process"
 
 	"go.uber.org/zap"
@@ -87,8 +88,8 @@ func TestBabbleIsToldWhileConnecting(t *testing.T) {
 		r := start(t, Options{Pipe: s.pipe, Mask: func(text string) string {
 			return strings.ReplaceAll(text, "hunter-22", "[redacted]")
 		}})
-		snap := r.watch.wait(t, func(s Snapshot) bool { return s.Reason != "" })
-		if snap.State != Connecting || snap.Reason != "the server prints text that is no MCP message" {
+		snap := r.watch.wait(t, func(s connector.Snapshot) bool { return s.Reason != "" })
+		if snap.State != connector.Connecting || snap.Reason != "the server prints text that is no MCP message" {
 			t.Errorf("%s, %s", snap.State, snap.Reason)
 		}
 		begin := `\x1b[1mWelcome\x1b[0m, [redacted]`
@@ -101,8 +102,8 @@ func TestBabbleIsToldWhileConnecting(t *testing.T) {
 		if snap := r.watch.wait(t, isReady); snap.Reason != "" {
 			t.Errorf("ready, but %s", snap.Reason)
 		}
-		if !slices.ContainsFunc(r.watch.all(), func(s Snapshot) bool {
-			return s.State == Connecting && s.Reason == "" && s.Advice == ""
+		if !slices.ContainsFunc(r.watch.all(), func(s connector.Snapshot) bool {
+			return s.State == connector.Connecting && s.Reason == "" && s.Advice == ""
 		}) {
 			t.Error("the first message does not end it")
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
@@ -47,8 +48,8 @@ func quickPipe(context.Context) (io.WriteCloser, io.ReadCloser, func() error) {
 }
 
 // quickRig is a connector to a quickPipe, ready.
-func quickRig(tb testing.TB) *Connector {
-	c := New(Options{Name: "quick", Era: wire.EraLegacy, Pipe: quickPipe})
+func quickRig(tb testing.TB) *connector.Connector {
+	c := newConnector(Options{Name: "quick", Era: wire.EraLegacy, Pipe: quickPipe})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()

@@ -29,7 +29,7 @@
 //
 // # Concurrency
 //
-// [Sessions.Run] is one goroutine, and each [Connector.Run] another one, which opens and
+// [Sessions.Run] is one goroutine, and each [connector.Connector.Run] another one, which opens and
 // ends conversations and gathers catalogs. In each conversation one more goroutine keeps
 // the subscriptions. A [Snapshot] is immutable. Everything else may be called by many
 // goroutines at once. Run returns when every goroutine, process and connection of the

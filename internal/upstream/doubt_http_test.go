@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport"
 	"mcpgateway/internal/upstream/transport/httpconn"
@@ -176,7 +177,7 @@ func TestHungHTTPServersAreDown(t *testing.T) {
 					time.Sleep(protocol.ProbeTries*protocol.ProbeTime + time.Second)
 					synctest.Wait()
 					snap := r.Snapshot()
-					if down := snap.State == Down; down != tc.down {
+					if down := snap.State == connector.Down; down != tc.down {
 						t.Errorf("down: %v, want %v (%s)", down, tc.down, snap.Reason)
 					}
 					if tc.down {
@@ -214,7 +215,7 @@ func TestHungCredentialsAreNotTheServers(t *testing.T) {
 		}
 		time.Sleep(protocol.ProbeTries*protocol.ProbeTime + time.Second)
 		synctest.Wait()
-		equal(t, "state", r.Snapshot().State, Ready)
+		equal(t, "state", r.Snapshot().State, connector.Ready)
 	})
 }
 

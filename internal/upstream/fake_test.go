@@ -11,8 +11,11 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // fakeServer is a server at the other end of an in-process pipe. Each start is
@@ -204,14 +207,14 @@ func modern(more func(l *fakeLife, m wire.Message)) func(*fakeLife, wire.Message
 // watcher is an Observer that remembers.
 type watcher struct {
 	mu      sync.Mutex
-	shots   []Snapshot
+	shots   []connector.Snapshot
 	notes   []string
 	changed chan struct{} // closed and renewed with each event
 }
 
 func newWatcher() *watcher { return &watcher{changed: make(chan struct{})} }
 
-func (w *watcher) Changed(s Snapshot) {
+func (w *watcher) Changed(s connector.Snapshot) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.shots = append(w.shots, s)
@@ -228,7 +231,7 @@ func (w *watcher) Notified(_ Origin, method string, params wire.Raw) {
 }
 
 // wait returns the first snapshot, past ones too, for which want returns true.
-func (w *watcher) wait(t *testing.T, want func(Snapshot) bool) Snapshot {
+func (w *watcher) wait(t *testing.T, want func(connector.Snapshot) bool) connector.Snapshot {
 	t.Helper()
 	timeout := time.After(90 * time.Second)
 	for {
@@ -250,7 +253,7 @@ func (w *watcher) wait(t *testing.T, want func(Snapshot) bool) Snapshot {
 }
 
 // all returns every snapshot so far.
-func (w *watcher) all() []Snapshot {
+func (w *watcher) all() []connector.Snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.shots)
@@ -263,12 +266,12 @@ func (w *watcher) noted() []string {
 	return slices.Clone(w.notes)
 }
 
-func isReady(s Snapshot) bool { return s.State == Ready }
-func isDown(s Snapshot) bool  { return s.State == Down }
+func isReady(s connector.Snapshot) bool { return s.State == connector.Ready }
+func isDown(s connector.Snapshot) bool  { return s.State == connector.Down }
 
 // rig is a connector at work.
 type rig struct {
-	*Connector
+	*connector.Connector
 	watch *watcher
 }
 
@@ -279,7 +282,7 @@ func start(t *testing.T, o Options) *rig {
 	o.Name = "files"
 	o.Info = protocol.Info{Name: "gw", Version: "7"}
 	o.Observer = r.watch
-	r.Connector = New(o)
+	r.Connector = newConnector(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
@@ -329,4 +332,27 @@ func toolCall(tool, key string, back call.BackChannel) *call.Call {
 			Capabilities: wire.Raw(`{"elicitation":{},"sampling":{"context":{}}}`),
 		},
 	}
+}
+
+// newConnector returns the connector of the only session with these options.
+func newConnector(o Options) *connector.Connector { return o.withDefaults().newConnector(nil) }
+
+// metric returns the sum of the series of one metric.
+func metric(t *testing.T, m *connector.Metrics, name string) (sum float64) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(m.Collectors()...)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, series := range f.GetMetric() {
+			sum += series.GetGauge().GetValue() + series.GetCounter().GetValue()
+		}
+	}
+	return sum
 }

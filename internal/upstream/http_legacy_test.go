@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
@@ -357,7 +358,7 @@ func TestChangesThatNobodyCouldBeTold(t *testing.T) {
 		}
 	}
 	heard := make(updates, 10)
-	c := New(*testOptions(t, serve(t, s).URL, legacyEra, func(o *Options) { o.Observer = heard }))
+	c := newConnector(*testOptions(t, serve(t, s).URL, legacyEra, func(o *Options) { o.Observer = heard }))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
@@ -378,7 +379,7 @@ func TestChangesThatNobodyCouldBeTold(t *testing.T) {
 // updates take what an Observer hears of resources.
 type updates chan string
 
-func (updates) Changed(Snapshot) {}
+func (updates) Changed(connector.Snapshot) {}
 
 func (u updates) Notified(_ Origin, method string, params wire.Raw) {
 	if method == wire.NoteResourceUpdated {

@@ -6,8 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
-
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
@@ -43,7 +42,7 @@ func TestRepeatsOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			metrics := NewMetrics()
+			metrics := connector.NewMetrics()
 			r := start(t, Options{HTTP: &httpconn.Config{URL: at}, Metrics: metrics, Era: wire.EraLegacy})
 			r.watch.wait(t, isReady)
 			c := toolCall(test.tool, "a", &peer{})
@@ -59,7 +58,7 @@ func TestRepeatsOnce(t *testing.T) {
 			if got := len(s.got(wire.MethodToolsCall)); got != test.sent {
 				t.Errorf("sent %d times, want %d", got, test.sent)
 			}
-			if got := testutil.ToFloat64(metrics.resends.WithLabelValues("files")); int(got) != test.sent-1 {
+			if got := metric(t, metrics, "mcp_gateway_upstream_resends_total"); int(got) != test.sent-1 {
 				t.Errorf("resends %v, want %d", got, test.sent-1)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/transport/line"
 	"mcpgateway/internal/wire"
 )
@@ -174,7 +175,7 @@ func TestCancellation(t *testing.T) {
 			t.Errorf("cancelled with %s, want %s", note.Params, want)
 		}
 		synctest.Wait()
-		if s := r.Snapshot(); s.State != Ready {
+		if s := r.Snapshot(); s.State != connector.Ready {
 			t.Errorf("state %s", s.State)
 		}
 	})
@@ -292,8 +293,8 @@ func TestModernListen(t *testing.T) {
 		if got := string(wire.ValueOf(listen.Params).Get("notifications").Raw()); got != `{"toolsListChanged":true}` {
 			t.Errorf("filter %s", got)
 		}
-		changed := func(n uint64) func(Snapshot) bool {
-			return func(s Snapshot) bool { return s.Changes.Tools == n }
+		changed := func(n uint64) func(connector.Snapshot) bool {
+			return func(s connector.Snapshot) bool { return s.Changes.Tools == n }
 		}
 		l.line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, listen.ID)
 		r.watch.wait(t, changed(1))

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/process"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport/line"
@@ -231,12 +232,12 @@ func TestEra(t *testing.T) {
 				s := &fakeServer{handle: tt.handle}
 				mem := eras{"k": tt.remembered}
 				r := start(t, Options{Pipe: s.pipe, Era: tt.era, Memory: mem, EraKey: "k"})
-				shot := r.watch.wait(t, func(s Snapshot) bool { return s.Settled })
+				shot := r.watch.wait(t, func(s connector.Snapshot) bool { return s.Settled })
 				if tt.reason != "" {
-					if shot.State != Down || !strings.Contains(shot.Reason, tt.reason) {
+					if shot.State != connector.Down || !strings.Contains(shot.Reason, tt.reason) {
 						t.Errorf("state %s, reason %q, want down, %q", shot.State, shot.Reason, tt.reason)
 					}
-				} else if shot.State != Ready || shot.Revision != tt.revision {
+				} else if shot.State != connector.Ready || shot.Revision != tt.revision {
 					t.Errorf("state %s (%s), revision %q, want ready, %q", shot.State, shot.Reason, shot.Revision, tt.revision)
 				}
 				for i, want := range tt.want {

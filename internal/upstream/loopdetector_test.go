@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
@@ -138,7 +139,7 @@ func TestTrailAfterTheEnd(t *testing.T) {
 	var sessions *Sessions
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete && r.Header.Get(wire.HeaderSession) != "s1" {
-			polltest.Until(t, "the first session has ended", func() bool { return sessions.Snapshot().Reason == reasonEnded })
+			polltest.Until(t, "the first session has ended", func() bool { return sessions.Snapshot().Reason == connector.ReasonEnded })
 		}
 		w.Header().Set(protocol.HeaderVia, behind.Sent())
 		s.ServeHTTP(w, r)

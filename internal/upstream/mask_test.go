@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
 )
 
@@ -13,10 +14,10 @@ import (
 func TestReasonsAreMasked(t *testing.T) {
 	for name, tc := range map[string]struct {
 		refuses string
-		state   State
+		state   connector.State
 	}{
-		"down":     {wire.MethodInitialize, Down},
-		"degraded": {wire.MethodToolsList, Degraded},
+		"down":     {wire.MethodInitialize, connector.Down},
+		"degraded": {wire.MethodToolsList, connector.Degraded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -30,13 +31,13 @@ func TestReasonsAreMasked(t *testing.T) {
 				r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy, Mask: func(text string) string {
 					return strings.ReplaceAll(text, "hunter-22", "[redacted]")
 				}})
-				snap := r.watch.wait(t, func(s Snapshot) bool { return s.State == tc.state })
+				snap := r.watch.wait(t, func(s connector.Snapshot) bool { return s.State == tc.state })
 				for what, text := range map[string]string{"reason": snap.Reason, "advice": snap.Advice} {
 					if strings.Contains(text, "hunter") || what == "reason" && !strings.Contains(text, "bad key [redacted]") {
 						t.Errorf("%s: %s", what, text)
 					}
 				}
-				if tc.state == Down {
+				if tc.state == connector.Down {
 					got := outcomeOf(r.Do(t.Context(), toolCall("echo", "ann", &peer{})))
 					if strings.Contains(got, "hunter") || !strings.Contains(got, "bad key [redacted]") {
 						t.Errorf("the call: %s", got)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/process"
 	"mcpgateway/internal/upstream/protocol"
@@ -66,10 +67,10 @@ type Options struct {
 
 	LoopDetector *LoopDetector // none: nobody is told of this gateway
 	Info         protocol.Info
-	Logger       *zap.Logger // none: nothing is logged
-	Metrics      *Metrics    // none: nothing is counted
-	Observer     Observer    // none: nobody is told
-	Outside      Outside     // none: nobody is there outside of calls
+	Logger       *zap.Logger        // none: nothing is logged
+	Metrics      *connector.Metrics // none: nothing is counted
+	Observer     Observer           // none: nobody is told
+	Outside      Outside            // none: nobody is there outside of calls
 	// AskRefused is told the method of each ask that is refused because its client is
 	// unknown. It must not block; it may be nil.
 	AskRefused func(method string)
@@ -100,7 +101,7 @@ var instances atomic.Uint64
 // methods, one call at a time and in order for each method. They must not block.
 type Observer interface {
 	// Changed is called with each new Snapshot.
-	Changed(Snapshot)
+	Changed(connector.Snapshot)
 	// Notified is called with each notification of the server that belongs to no call.
 	// Changes of lists come only from sessions of clients or principals; for the others
 	// see Snapshot.Changes. Names and URIs in params are native.
@@ -141,11 +142,8 @@ type EraMemory interface {
 // withDefaults returns a copy in which every default is filled in.
 func (o Options) withDefaults() *Options {
 	o.Timeout = cmp.Or(o.Timeout, 60*time.Second)
-	o.MaxDuration = cmp.Or(o.MaxDuration, time.Hour)
 	o.StartupWait = cmp.Or(o.StartupWait, 10*time.Second)
 	o.MaxConcurrent = cmp.Or(o.MaxConcurrent, 64)
-	o.MaxQueue = cmp.Or(o.MaxQueue, 256)
-	o.RefreshMin = cmp.Or(o.RefreshMin, 30*time.Second)
 	o.MaxSessions = cmp.Or(o.MaxSessions, 100)
 	o.SessionIdle = cmp.Or(o.SessionIdle, 30*time.Minute)
 	o.MaxMessage = cmp.Or(o.MaxMessage, 16<<20)
@@ -164,12 +162,32 @@ func (o Options) withDefaults() *Options {
 	}
 	o.refusals = protocol.NewRefusals()
 	if o.Metrics == nil {
-		o.Metrics = NewMetrics()
+		o.Metrics = connector.NewMetrics()
 	}
 	if o.instance == "" {
 		o.instance = fmt.Sprintf("%s#%d", o.Name, instances.Add(1))
 	}
 	return &o
+}
+
+// newConnector returns the connector of the session that o.scope describes. o has its
+// defaults, and belongs to the connector from now on. beside is the connector of another
+// session with the upstream, nil for the first one.
+func (o *Options) newConnector(beside *connector.Connector) *connector.Connector {
+	o.refusals = protocol.NewRefusals()
+	return connector.New(connector.Options{
+		Name: o.Name, Role: o.scope.role(), Session: sessionOwner{o}, Beside: beside, Serialize: o.Serialize,
+		Dialer: func(c *connector.Connector) (protocol.Dialer, error) {
+			o.babble = c.Printed
+			return o.dialer(c)
+		},
+		Limits: connector.Limits{
+			Timeout: o.Timeout, MaxDuration: o.MaxDuration, StartupWait: o.StartupWait,
+			MaxConcurrent: o.MaxConcurrent, MaxQueue: o.MaxQueue, RefreshMin: o.RefreshMin,
+		},
+		Mask: o.Mask, Advice: o.advice, Loops: loops{o.LoopDetector, o.instance},
+		Logger: o.Logger, Metrics: o.Metrics,
+	})
 }
 
 // dialer returns the dialer of the transport in the options.

@@ -1,7 +1,10 @@
 package upstream
 
 import (
+	"context"
+
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
@@ -29,16 +32,18 @@ func (k keyedEra) Remember(era wire.Era) {
 	}
 }
 
-// loops is the Trail as one connector sees it.
+// loops is the LoopDetector as the connectors of one upstream see it.
 type loops struct {
-	trail *LoopDetector
-	life  string
+	detector *LoopDetector
+	instance string
 }
 
-func (l loops) Via() string            { return l.trail.Sent() }
-func (l loops) Check(via string) error { return l.trail.check(l.life, via) }
+func (l loops) Via() string            { return l.detector.Sent() }
+func (l loops) Check(via string) error { return l.detector.check(l.instance, via) }
+func (l loops) Forget()                { l.detector.forget(l.instance) }
 
-// sessionOwner implements [SessionOwner] for the session of a connector.
+// sessionOwner implements [connector.Session] for the session of a connector, and
+// [protocol.SessionOwner] for its conversations.
 type sessionOwner struct{ o *Options }
 
 func (s sessionOwner) Capabilities() wire.Raw {
@@ -74,6 +79,39 @@ func (s sessionOwner) Refused(method string) {
 	}
 }
 
-func (s sessionOwner) ConnectionFailed() { s.o.scope.checkCatalogSession() }
+func (s sessionOwner) ConnectionFailed() { s.o.scope.probeCatalogSession(protocol.ConnectionFailed) }
 
 func (s sessionOwner) Printed(text []byte) { s.o.babble(text) }
+
+func (s sessionOwner) Declare(ctx context.Context) { s.o.scope.declareFor(ctx, s.o) }
+
+func (s sessionOwner) AwaitSettled(ctx context.Context, conn protocol.Conn) {
+	s.o.scope.awaitSettled(ctx, conn)
+}
+
+func (s sessionOwner) AddCall(c *call.Call) (remove func()) { return s.o.scope.addCall(c) }
+
+func (s sessionOwner) Suspect(why protocol.Suspicion) { s.o.scope.probeCatalogSession(why) }
+
+func (s sessionOwner) Changed(shot connector.Snapshot) {
+	switch p := s.o.scope; p.role() {
+	case connector.GathersCatalog:
+		if s.o.Observer != nil {
+			s.o.Observer.Changed(shot)
+		}
+	case connector.GathersLists:
+		if s.o.Gathered != nil {
+			s.o.Gathered(p.origin.Principal)
+		}
+	}
+}
+
+func (s sessionOwner) Notified(method string, params wire.Raw) {
+	if p := s.o.scope; p.role() == connector.OnlyCalls && !p.passes(method) {
+		p.catalogSession.Notified(method, params)
+		return
+	}
+	if s.o.Observer != nil {
+		s.o.Observer.Notified(s.o.origin(), method, params)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
@@ -40,7 +41,7 @@ func (s *Sessions) Gather(ctx context.Context, c *call.Call) bool {
 		return false
 	}
 	defer s.release(b)
-	b.awaitGathered(ctx)
+	b.AwaitSettled(ctx)
 	return true
 }
 
@@ -65,12 +66,12 @@ func (s *Sessions) awaitRun(ctx context.Context) bool {
 
 // Own returns the snapshot of the session that gathers the lists of a principal, and
 // the principal as last seen. It returns false if there is no such session.
-func (s *Sessions) Own(principal string) (Snapshot, *call.Principal, bool) {
+func (s *Sessions) Own(principal string) (connector.Snapshot, *call.Principal, bool) {
 	s.mu.Lock()
 	b := s.open[nameOf(ofPrincipal, principal)]
 	s.mu.Unlock()
 	if b == nil || !b.scope.gathers {
-		return Snapshot{}, nil, false
+		return connector.Snapshot{}, nil, false
 	}
 	return b.Snapshot(), b.scope.principal(), true
 }
@@ -97,7 +98,7 @@ func (s *Sessions) gathers(c *call.Call) bool {
 	if !s.personal(c) || s.authenticates(c) {
 		return s.personal(c)
 	}
-	switch s.catalogSession.sessions() {
+	switch s.catalogSession.SessionKind() {
 	case protocol.SessionProcess, protocol.SessionStream, protocol.SessionHTTP:
 		return true
 	}
@@ -107,15 +108,15 @@ func (s *Sessions) gathers(c *call.Call) bool {
 // stateless reports whether c needs no session with the server, so that the catalog
 // session can carry it.
 func (s *Sessions) stateless(c *call.Call) bool {
-	way := s.catalogSession.sessions()
+	way := s.catalogSession.SessionKind()
 	return way == protocol.SessionNone || way == protocol.SessionDual && c.Client.Era() != wire.EraLegacy
 }
 
 // awaitChannel returns the channel to the server, and a connector that uses it: the
 // catalog session, or if that has no connection, the session of c's principal, which
-// the server may accept. The error is one of [Connector.Do].
-func (s *Sessions) awaitChannel(ctx context.Context, c *call.Call) (*Connector, protocol.SessionKind, error) {
-	from, way := s.catalogSession, s.catalogSession.sessions()
+// the server may accept. The error is one of [connector.Connector.Do].
+func (s *Sessions) awaitChannel(ctx context.Context, c *call.Call) (*connector.Connector, protocol.SessionKind, error) {
+	from, way := s.catalogSession, s.catalogSession.SessionKind()
 	if way != protocol.SessionUnknown || s.o.Sharing == Shared {
 		return from, way, nil
 	}
@@ -128,30 +129,8 @@ func (s *Sessions) awaitChannel(ctx context.Context, c *call.Call) (*Connector, 
 			from = b.Connector
 		}
 	}
-	if _, err := from.await(ctx, nil); err != nil {
+	if _, err := from.Await(ctx); err != nil {
 		return nil, 0, s.refusal(ctx, err)
 	}
-	return from, from.sessions(), nil
-}
-
-// awaitGathered waits until the first attempt to gather lists has ended, at most
-// StartupWait.
-func (c *Connector) awaitGathered(ctx context.Context) {
-	timer := time.NewTimer(c.o.StartupWait)
-	defer timer.Stop()
-	for {
-		var settled bool
-		var changed chan struct{}
-		c.view(func(s *state) { settled, changed = s.snapshot.Settled, c.changed })
-		if settled {
-			return
-		}
-		select {
-		case <-changed:
-		case <-timer.C:
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
+	return from, from.SessionKind(), nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
@@ -65,7 +66,7 @@ func TestGather(t *testing.T) {
 			}
 		}
 		s, who, ok := h.Own(key)
-		if !ok || who != ann.Principal || s.State != Ready || len(s.Catalog.Tools) != 2 {
+		if !ok || who != ann.Principal || s.State != connector.Ready || len(s.Catalog.Tools) != 2 {
 			t.Fatalf("%v %v %+v", ok, who, s)
 		}
 		if keys := told.taken(); len(keys) == 0 || slices.ContainsFunc(keys, func(k string) bool { return k != key }) {

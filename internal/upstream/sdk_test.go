@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/transport/inproc"
 	"mcpgateway/internal/wire"
 )
@@ -65,8 +66,8 @@ func TestSDKServer(t *testing.T) {
 			mcp.AddTool(s, &mcp.Tool{Name: "late"}, func(context.Context, *mcp.CallToolRequest, in) (*mcp.CallToolResult, any, error) {
 				return nil, nil, nil
 			})
-			got := r.watch.wait(t, func(s Snapshot) bool { return s.Changes.Tools > 0 && len(s.Catalog.Tools) == 2 })
-			if got.State != Ready {
+			got := r.watch.wait(t, func(s connector.Snapshot) bool { return s.Changes.Tools > 0 && len(s.Catalog.Tools) == 2 })
+			if got.State != connector.Ready {
 				t.Errorf("state %s", got.State)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
@@ -27,7 +28,7 @@ func nameOf(kind byte, key string) string {
 }
 
 // resolve returns the kind and name of the session for the calls of c's client; "" is
-// the catalog session. The error is one of [Connector.Do].
+// the catalog session. The error is one of [connector.Connector.Do].
 func (s *Sessions) resolve(ctx context.Context, c *call.Call) (kind byte, name string, err error) {
 	if s.o.OnlyClient != nil {
 		return 0, "", nil
@@ -64,14 +65,14 @@ func (s *Sessions) resolve(ctx context.Context, c *call.Call) (kind byte, name s
 
 // hasSessions reports whether a server that speaks both eras opens legacy sessions. If
 // it only lists a legacy revision, all clients use the modern era.
-func (s *Sessions) hasSessions(ctx context.Context, from *Connector) (bool, error) {
+func (s *Sessions) hasSessions(ctx context.Context, from *connector.Connector) (bool, error) {
 	if s.opensLegacySessions.Load() {
 		return true, nil
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, s.o.Timeout,
 		&protocol.CallError{Reason: fmt.Sprintf("the server did not open a session within %s", s.o.Timeout)})
 	defer cancel()
-	conn, err := from.await(bounded, nil)
+	conn, err := from.Await(bounded)
 	if err != nil {
 		return false, s.refusal(ctx, err)
 	}
@@ -124,7 +125,7 @@ func (s *Sessions) setName(c *call.Client) string {
 	return name
 }
 
-// newPersona returns the scope of a session that c's client opens.
+// newScope returns the scope of a session that c's client opens.
 func (s *Sessions) newScope(kind byte, name string, c *call.Call) *sessionScope {
 	p := &sessionScope{
 		origin: Origin{Upstream: s.o.Name, Session: name}, outside: s.o.Outside, rootsAnswered: make(chan struct{}, 1),

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,8 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport"
 	"mcpgateway/internal/wire"
@@ -50,8 +51,8 @@ const setsRetryAfter = 5 * time.Minute
 // All sessions share one limit of calls, the facts about tools that the catalog session
 // knows, and one set of metrics. All methods may be called by many goroutines at once.
 type Sessions struct {
-	o              Options
-	catalogSession *Connector
+	o              *Options // of the catalog session
+	catalogSession *connector.Connector
 	// opens is set when a server that speaks both eras has opened a legacy session.
 	opensLegacySessions atomic.Bool
 
@@ -68,7 +69,7 @@ type Sessions struct {
 
 // openSession is a session beside the catalog session.
 type openSession struct {
-	*Connector
+	*connector.Connector
 	scope *sessionScope
 	share fairshare.Share // that the session counts for
 	end   context.CancelFunc
@@ -78,20 +79,17 @@ type openSession struct {
 
 // NewSessions returns sessions that do nothing yet: see [Sessions.Run].
 func NewSessions(o Options) *Sessions {
-	head := o
+	s := &Sessions{o: o.withDefaults(), open: make(map[string]*openSession), setNames: make(map[string]string), running: make(chan struct{})}
 	if o.OnlyClient != nil {
-		head.scope = newOnlyClientScope(&o)
+		s.o.scope = newOnlyClientScope(s.o)
 	}
-	s := &Sessions{catalogSession: New(head), open: make(map[string]*openSession), setNames: make(map[string]string), running: make(chan struct{})}
-	s.o = *s.catalogSession.o
-	s.o.scope = nil
+	s.catalogSession = s.o.newConnector(nil)
 	s.budget = fairshare.New(int64(s.o.MaxSessions)+1, 0) // so that a single client may use the last one
-	s.o.Logger = o.Logger                                 // each connector adds the name of the upstream
 	return s
 }
 
 // Snapshot returns what is known of the upstream now.
-func (s *Sessions) Snapshot() Snapshot { return s.catalogSession.Snapshot() }
+func (s *Sessions) Snapshot() connector.Snapshot { return s.catalogSession.Snapshot() }
 
 // Run keeps the sessions open until ctx ends. It returns when every goroutine, process
 // and connection has ended: nil after ctx ended, or at once an error about the options.
@@ -121,7 +119,7 @@ func (s *Sessions) Run(ctx context.Context) error {
 			}
 			s.mu.Unlock()
 			s.wg.Wait()
-			s.catalogSession.leave() // other sessions may have observed gateways after the catalog session ended
+			s.o.LoopDetector.forget(s.o.instance) // other sessions may have observed gateways after the catalog session ended
 			return err
 		}
 	}
@@ -129,7 +127,7 @@ func (s *Sessions) Run(ctx context.Context) error {
 
 // Session returns the name of the session for the calls of c's client, for
 // [call.Call.Session]; "" is the catalog session. It opens the session if need be, and
-// may wait for the server. The error is one of [Connector.Do]: the upstream has not
+// may wait for the server. The error is one of [connector.Connector.Do]: the upstream has not
 // connected yet, or has as many sessions as it may.
 func (s *Sessions) Session(ctx context.Context, c *call.Call) (string, error) {
 	kind, name, err := s.resolve(ctx, c)
@@ -140,7 +138,7 @@ func (s *Sessions) Session(ctx context.Context, c *call.Call) (string, error) {
 	switch {
 	case err != nil || b == nil:
 		return "", err
-	case kind == ofSet && b.sessions() == protocol.SessionUnknown:
+	case kind == ofSet && b.SessionKind() == protocol.SessionUnknown:
 		return s.awaitFirst(ctx, name, b)
 	}
 	return name, nil
@@ -149,12 +147,12 @@ func (s *Sessions) Session(ctx context.Context, c *call.Call) (string, error) {
 // awaitFirst waits for the first attempt of a session. It returns the name of the
 // session, or that of the catalog session if the server opens only one, as some do.
 func (s *Sessions) awaitFirst(ctx context.Context, name string, b *openSession) (string, error) {
-	_, err := b.await(ctx, nil)
+	_, err := b.Await(ctx)
 	head := s.catalogSession.Snapshot()
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
-	case err == nil || b.sessions() != protocol.SessionUnknown || !head.Up():
+	case err == nil || b.SessionKind() != protocol.SessionUnknown || !head.Up():
 		return name, nil
 	}
 	s.mu.Lock()
@@ -163,7 +161,8 @@ func (s *Sessions) awaitFirst(ctx context.Context, name string, b *openSession) 
 	if s.open[name] == b {
 		s.close(name)
 	}
-	s.catalogSession.o.Logger.Info("the server opens only one session: all clients share it, whatever they can do", s.o.why(err))
+	s.o.Logger.Info("the server opens only one session: all clients share it, whatever they can do",
+		zap.String("error", plaintext.Truncate(s.o.Mask(err.Error()), protocol.MaxReason)))
 	return "", nil
 }
 
@@ -175,12 +174,12 @@ func (s *Sessions) findSession(kind byte, name string, c *call.Call) (*openSessi
 	if b := s.open[name]; b != nil {
 		b.used = time.Now()
 		if b.scope.renewPrincipal(c.Principal) {
-			protocol.Poke(b.signals.attempt) // what the former credentials did not allow may succeed now
+			b.Retry() // what the former credentials did not allow may succeed now
 		}
 		return b, nil
 	}
 	if s.runContext == nil {
-		return nil, s.catalogSession.failure(reasonEnded, time.Now(), false, 0)
+		return nil, s.catalogSession.Failure(connector.ReasonEnded, time.Now(), false, 0)
 	}
 	if kind == ofSet && time.Now().Before(s.noSetsUntil) {
 		return nil, nil
@@ -189,7 +188,7 @@ func (s *Sessions) findSession(kind byte, name string, c *call.Call) (*openSessi
 		if kind == ofSet || s.stateless(c) {
 			return nil, nil
 		}
-		return nil, s.catalogSession.failure(err.Error()+"; end clients that are not needed, or raise max_sessions of the upstream",
+		return nil, s.catalogSession.Failure(err.Error()+"; end clients that are not needed, or raise max_sessions of the upstream",
 			time.Now(), true, protocol.RetryOverloaded)
 	}
 	b := s.begin(s.newScope(kind, name, c))
@@ -228,12 +227,12 @@ func (s *Sessions) reserve(kind byte, c *call.Call) error {
 // begin opens a session. The caller holds mu.
 func (s *Sessions) begin(p *sessionScope) *openSession {
 	ctx, cancel := context.WithCancel(s.runContext)
-	o := s.o
-	o.scope, o.Logger = p, cmp.Or(o.Logger, zap.NewNop()).With(zap.String("session", p.origin.Session))
+	o := *s.o
+	o.scope, o.Logger = p, o.Logger.With(zap.String("session", p.origin.Session))
 	if head := s.catalogSession.Snapshot(); head.Era() != wire.EraUnknown {
 		o.Era = head.Era()
 	}
-	switch way := s.catalogSession.sessions(); way {
+	switch way := s.catalogSession.SessionKind(); way {
 	case protocol.SessionDual:
 		if p.gathers { // clients of both eras use it, like the catalog session
 			o.Era, p.catalogSession = s.o.Era, s.catalogSession
@@ -247,12 +246,8 @@ func (s *Sessions) begin(p *sessionScope) *openSession {
 		}
 		p.catalogSession = s.catalogSession
 	}
-	b := &openSession{Connector: New(o), scope: p, end: cancel, used: time.Now()}
-	if !p.gathers {
-		b.tools = s.catalogSession.tools
-	}
-	b.bound(s.catalogSession.slots)
-	p.announceRoots = func() { b.notify(wire.NoteRootsChanged) }
+	b := &openSession{Connector: o.newConnector(s.catalogSession), scope: p, end: cancel, used: time.Now()}
+	p.announceRoots = func() { b.Notify(wire.NoteRootsChanged) }
 	b.SetLogLevel(s.logLevel)
 	s.wg.Go(func() { _ = b.Run(ctx) }) // the catalog session reports errors in the options
 	return b
@@ -281,7 +276,7 @@ func (s *Sessions) closeIdle() {
 	}
 }
 
-// Do sends a call through the session that it names, see [Connector.Do]. A call of the
+// Do sends a call through the session that it names, see [connector.Connector.Do]. A call of the
 // session's client opens the session again if it has ended; another call fails.
 func (s *Sessions) Do(ctx context.Context, c *call.Call) (call.Result, error) {
 	to, leave, err := s.use(ctx, c)
@@ -293,7 +288,7 @@ func (s *Sessions) Do(ctx context.Context, c *call.Call) (call.Result, error) {
 }
 
 // Subscribe subscribes to a resource in the session that c names, see
-// [Connector.Subscribe]. cancel ends the subscription; it does not block, and may be
+// [connector.Connector.Subscribe]. cancel ends the subscription; it does not block, and may be
 // called more than once.
 func (s *Sessions) Subscribe(ctx context.Context, c *call.Call, uri string) (cancel func(), err error) {
 	to, leave, err := s.use(ctx, c)
@@ -312,7 +307,7 @@ func (s *Sessions) Subscribe(ctx context.Context, c *call.Call, uri string) (can
 
 // use returns the session that a call names. The session stays open until the caller
 // calls leave.
-func (s *Sessions) use(ctx context.Context, c *call.Call) (to *Connector, leave func(), err error) {
+func (s *Sessions) use(ctx context.Context, c *call.Call) (to *connector.Connector, leave func(), err error) {
 	if c.Session == "" {
 		return s.catalogSession, func() {}, nil
 	}
@@ -327,7 +322,7 @@ func (s *Sessions) use(ctx context.Context, c *call.Call) (to *Connector, leave 
 		}
 	}
 	if b == nil {
-		return nil, nil, s.catalogSession.failure("the session in which this was begun has ended", time.Now(), false, 0)
+		return nil, nil, s.catalogSession.Failure("the session in which this was begun has ended", time.Now(), false, 0)
 	}
 	return b.Connector, func() { s.release(b) }, nil
 }
@@ -375,19 +370,19 @@ func (s *Sessions) EndClient(key string) {
 func (s *Sessions) RootsChanged(c *call.Client, principal string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.catalogSession.o.scope.relaysRoots() {
-		s.catalogSession.notify(wire.NoteRootsChanged)
+	if s.o.scope.relaysRoots() {
+		s.catalogSession.Notify(wire.NoteRootsChanged)
 	}
 	if b := s.open[nameOf(ofClient, c.Key)]; b != nil && b.scope.relaysRoots() {
-		b.notify(wire.NoteRootsChanged)
+		b.Notify(wire.NoteRootsChanged)
 	}
 	if b := s.open[nameOf(ofPrincipal, principal)]; b != nil && s.o.Sharing == PerPrincipal && c.Can("roots") {
 		b.scope.setRootsClient(c)
-		b.notify(wire.NoteRootsChanged)
+		b.Notify(wire.NoteRootsChanged)
 	}
 }
 
-// SetLogLevel is [Connector.SetLogLevel] for all sessions.
+// SetLogLevel is [connector.Connector.SetLogLevel] for all sessions.
 func (s *Sessions) SetLogLevel(level wire.Level) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -403,5 +398,5 @@ func (s *Sessions) refusal(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return s.catalogSession.failure(downReason(err), s.catalogSession.Snapshot().Since, true, protocol.RetryAfterOf(err))
+	return s.catalogSession.Failure(connector.ReasonFor(err), s.catalogSession.Snapshot().Since, true, protocol.RetryAfterOf(err))
 }

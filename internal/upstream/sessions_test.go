@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
@@ -314,10 +314,24 @@ func TestSessionsAreShared(t *testing.T) {
 	})
 }
 
+// subscribes answers as a legacy server does that tells of updates.
+func subscribes(l *fakeLife, m wire.Message) {
+	switch m.Method {
+	case wire.MethodInitialize:
+		l.result(m, `{"protocolVersion":"2025-11-25","capabilities":`+subscribable+`,"serverInfo":{"name":"fake","version":"1"}}`)
+	case wire.MethodResourcesList:
+		l.result(m, `{"resources":[]}`)
+	case wire.MethodTemplatesList:
+		l.result(m, `{"resourceTemplates":[]}`)
+	case wire.MethodResourcesSubscribe, wire.MethodResourcesUnsub:
+		l.result(m, `{}`)
+	}
+}
+
 // A call and a subscription keep a session, however long they take.
 func TestUsedSessionIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := keep(t, (&subscriptions{}).handle, func(o *Options) { o.SessionIdle, o.Timeout = time.Minute, time.Hour })
+		h := keep(t, subscribes, func(o *Options) { o.SessionIdle, o.Timeout = time.Minute, time.Hour })
 		ann := by("ann", `{}`, &peer{})
 		ann.Session, _ = h.Session(t.Context(), ann)
 		cancel, err := h.Subscribe(t.Context(), ann, "x:a")
@@ -369,13 +383,13 @@ func TestNotificationsOfSessions(t *testing.T) {
 // matter of the upstream as a whole.
 func TestSessionComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		metrics := NewMetrics()
+		metrics := connector.NewMetrics()
 		h := keep(t, counts(), func(o *Options) { o.Metrics = metrics })
 		ann := by("ann", `{}`, &peer{})
 		h.call(t.Context(), ann)
 		h.s.life(2).quit()
 		synctest.Wait()
-		if up := testutil.ToFloat64(metrics.up.WithLabelValues("files")); up != 1 || h.Snapshot().State != Ready {
+		if up := metric(t, metrics, "mcp_gateway_upstream_up"); up != 1 || h.Snapshot().State != connector.Ready {
 			t.Errorf("the upstream is up: %v, %s", up, h.Snapshot().State)
 		}
 		if got := h.call(t.Context(), ann); got != `"life 3, call 1"` {
@@ -386,7 +400,7 @@ func TestSessionComesBack(t *testing.T) {
 		}
 		h.EndClient("ann")
 		synctest.Wait()
-		if testutil.ToFloat64(metrics.up.WithLabelValues("files")) != 1 {
+		if metric(t, metrics, "mcp_gateway_upstream_up") != 1 {
 			t.Error("the end of a client's session took the metrics of the upstream away")
 		}
 	})

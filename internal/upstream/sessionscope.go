@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
@@ -38,7 +39,7 @@ type sessionScope struct {
 	outside Outside                        // may be nil
 	// catalogSession is the session that gathers the catalog, if both are with one
 	// server process; nil if each session has a process of its own.
-	catalogSession *Connector
+	catalogSession *connector.Connector
 	rootsAnswered  chan struct{} // capacity 1: the server has been told the roots
 
 	mu            sync.Mutex
@@ -86,9 +87,18 @@ func (p *sessionScope) declareFor(ctx context.Context, o *Options) {
 	p.declared.Store(d)
 }
 
-// isCatalogSession reports whether the session determines the state of the upstream: it
-// is that of all clients, or of the only client.
-func (p *sessionScope) isCatalogSession() bool { return p == nil || p.only != nil }
+// role returns the role of the session's connector. The session of all clients, or of the
+// only client, determines the state of the upstream.
+func (p *sessionScope) role() connector.Role {
+	switch {
+	case p == nil || p.only != nil:
+		return connector.GathersCatalog
+	case p.gathers:
+		return connector.GathersLists
+	default:
+		return connector.OnlyCalls
+	}
+}
 
 // client returns the client if it is the only one in the session, else nil.
 func (p *sessionScope) client() *call.Client {
@@ -196,11 +206,12 @@ func (p *sessionScope) onlyCaller() *call.Call {
 	return found
 }
 
-// checkCatalogSession has the catalog session check its connection: calls that use other
-// sessions do not show whether it works.
-func (p *sessionScope) checkCatalogSession() {
+// probeCatalogSession has the catalog session check its connection too: calls that use
+// other sessions do not show whether it works, and it determines the state of the
+// upstream.
+func (p *sessionScope) probeCatalogSession(why protocol.Suspicion) {
 	if p != nil && p.catalogSession != nil {
-		p.catalogSession.checkConnection()
+		p.catalogSession.Probe(why)
 	}
 }
 
@@ -212,9 +223,6 @@ func (p *sessionScope) passes(method string) bool {
 	}
 	return wire.MethodOf(method).Kind != wire.KindListChanged
 }
-
-// gathersLists reports whether the session gathers lists.
-func (p *sessionScope) gathersLists() bool { return p == nil || p.gathers }
 
 // principal returns the principal of requests that belong to no call, nil for the
 // gateway itself.

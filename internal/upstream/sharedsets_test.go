@@ -12,6 +12,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
 )
 
@@ -173,7 +174,7 @@ func TestSetsKeepTheHeadInformed(t *testing.T) {
 	if got := h.call(t.Context(), by("ann", `{}`, &peer{})); got != `{}` {
 		t.Fatalf("the call: %s", got)
 	}
-	h.watch.wait(t, func(s Snapshot) bool {
+	h.watch.wait(t, func(s connector.Snapshot) bool {
 		return s.Changes.Tools == 1 && len(s.Catalog.Tools) == 1 && string(s.Catalog.Tools[0][9:11]) == "t2"
 	})
 	if got := h.watch.noted(); len(got) > 0 {

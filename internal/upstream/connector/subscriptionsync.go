@@ -1,4 +1,4 @@
-package upstream
+package connector
 
 import (
 	"context"
@@ -248,7 +248,7 @@ func (y *subscriptionSync) succeed(uri string) {
 	y.synced[uri] = true
 	y.pause.Reset()
 	if !y.c.answerSubscribers(uri, nil) && y.c.subscriptionStatus(uri) == subscribed {
-		y.c.passNotification(wire.NoteResourceUpdated, protocol.UpdatedParams(uri))
+		y.c.o.Session.Notified(wire.NoteResourceUpdated, protocol.UpdatedParams(uri))
 	}
 }
 

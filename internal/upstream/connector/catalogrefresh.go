@@ -1,4 +1,4 @@
-package upstream
+package connector
 
 import (
 	"bytes"
@@ -56,7 +56,7 @@ func (c *Connector) refreshCatalog(ctx context.Context, conn protocol.Conn, h pr
 	t := &catalogRefresher{c: c, conn: conn, h: h, headers: conn.Traits().HeaderParams}
 	for k := range numKinds {
 		capability := listings[k].Capability
-		if !c.o.scope.gathersLists() || !protocol.Declares(h.Capabilities, capability) {
+		if !c.gathersLists() || !protocol.Declares(h.Capabilities, capability) {
 			continue
 		}
 		t.listed |= only(k)
@@ -148,7 +148,7 @@ func (t *catalogRefresher) refresh(ctx context.Context, which kinds, news func()
 	var wg sync.WaitGroup
 	for k := range numKinds {
 		if which.has(k) {
-			wg.Go(func() { got[k], failed[k] = list(ctx, t.conn, k, t.c.o.Timeout) })
+			wg.Go(func() { got[k], failed[k] = list(ctx, t.conn, k, t.c.o.Limits.Timeout) })
 		}
 	}
 	wg.Wait()
@@ -189,7 +189,7 @@ func (t *catalogRefresher) refresh(ctx context.Context, which kinds, news func()
 	if next.Reason = t.reason(); next.Reason != "" {
 		next.State = Degraded
 	}
-	if t.c.o.scope.gathersLists() {
+	if t.c.gathersLists() {
 		t.c.tools.Store(readTools(next.Catalog.Tools, t.headers))
 	}
 	changes := news()
@@ -213,7 +213,7 @@ func (t *catalogRefresher) reason() string {
 	var out []string
 	for k, err := range t.failed {
 		if err != nil {
-			out = append(out, fmt.Sprintf("%s: %s", listings[k].Name, t.c.o.reason(downReason(err))))
+			out = append(out, fmt.Sprintf("%s: %s", listings[k].Name, t.c.o.reason(ReasonFor(err))))
 		}
 	}
 	return strings.Join(out, "; ")
@@ -238,10 +238,10 @@ func (t *catalogRefresher) plan(gathered kinds) {
 	switch {
 	case broken != 0:
 		t.due = broken
-		t.when = time.Now().Add(min(firstRetry<<min(t.retries, 10), t.c.o.RefreshMin))
+		t.when = time.Now().Add(min(firstRetry<<min(t.retries, 10), t.c.o.Limits.RefreshMin))
 		t.retries++
 	case gathered&t.due != 0 || t.due == 0 || t.retries > 0:
-		wait = max(wait, t.c.o.RefreshMin)
+		wait = max(wait, t.c.o.Limits.RefreshMin)
 		t.due = stale
 		t.when = time.Now().Add(wait + rand.N(wait/5))
 		t.retries = 0

@@ -1,10 +1,8 @@
-package upstream
+package connector
 
 import (
 	"context"
-	"net/http"
 	"slices"
-	"strings"
 	"testing"
 
 	"mcpgateway/internal/call"
@@ -28,6 +26,13 @@ func (d *draftConn) Call(_ context.Context, c *call.Call) (call.Result, error) {
 	return call.Result{Raw: wire.Raw(`{"resources":[]}`)}, nil
 }
 
+// statusError is an HTTP response with a status.
+type statusError int
+
+func (s statusError) Error() string       { return "HTTP status" }
+func (s statusError) StatusCode() int     { return int(s) }
+func (statusError) ServerMessage() string { return "" }
+
 // Whether a server knows the draft is found out once for each conversation.
 func TestDraftIsFoundOut(t *testing.T) {
 	const metadata, list = wire.MethodResourcesMetadata, wire.MethodResourcesList
@@ -41,6 +46,8 @@ func TestDraftIsFoundOut(t *testing.T) {
 		"it does not":                {"", wire.Errorf(wire.CodeMethodNotFound, "no"), []string{metadata}, false},
 		"the resource is missing":    {"", wire.Errorf(wire.CodeResourceNotFound, "no"), []string{metadata, metadata}, false},
 		"it answers anything":        {`{}`, nil, []string{metadata, metadata}, false},
+		"HTTP status 400":            {"", &protocol.CallError{Reason: "HTTP status 400", Cause: statusError(400)}, []string{metadata}, false},
+		"HTTP status 500":            {"", &protocol.CallError{Reason: "HTTP status 500", Cause: statusError(500)}, []string{metadata, metadata}, false},
 		"the connection broke":       {"", &protocol.CallError{Reason: protocol.ReasonConnectionLost, ConnectionLost: true}, []string{metadata, metadata}, false},
 		"what it answers is no such": {`{"resource":"a:"}`, nil, []string{metadata, metadata}, false},
 	} {
@@ -74,37 +81,6 @@ func TestDraftIsFoundOut(t *testing.T) {
 			if _, err := d.call(t.Context(), next, &call.Call{Method: wire.MethodToolsCall}); err != nil || len(next.got) != 2 {
 				t.Errorf("another method: %v, the server got %q", err, next.got)
 			}
-		})
-	}
-}
-
-// A session is not given up because its server does not know a method that no
-// revision has, however it says so.
-func TestUnknownMethodKeepsTheSession(t *testing.T) {
-	for name, tc := range map[string]struct {
-		refuse   func(w http.ResponseWriter, m wire.Message)
-		sessions int
-	}{
-		"400 and text": {func(w http.ResponseWriter, _ wire.Message) { http.Error(w, "unsupported", http.StatusBadRequest) }, 1},
-		"400 and the answer": {func(w http.ResponseWriter, m wire.Message) {
-			answerError(w, 400, m.ID.String(), `{"code":-32601,"message":"no"}`)
-		}, 1},
-		"200 and the answer": {func(w http.ResponseWriter, m wire.Message) {
-			answerError(w, 200, m.ID.String(), `{"code":-32601,"message":"no"}`)
-		}, 1},
-		"404, as for sessions": {func(w http.ResponseWriter, _ wire.Message) { http.NotFound(w, nil) }, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := &script{stateful: true, on: map[string]on{}}
-			s.on[wire.MethodResourcesMetadata] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { tc.refuse(w, m) }
-			c := converse(t, s, legacyEra)
-			cl := tool("a", `{"uri":"a:1"}`, nil)
-			cl.Method = wire.MethodResourcesMetadata
-			if got := outcome(new(draft).call(t.Context(), c.Conn, cl)); !strings.Contains(got, "-32601") {
-				t.Errorf("got %s", got)
-			}
-			equal(t, "sessions", len(s.got(wire.MethodInitialize)), tc.sessions)
-			equal(t, "the next call", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package upstream
+package connector
 
 import (
 	"fmt"
@@ -14,15 +14,16 @@ import (
 
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
 // lister is a legacy server with these capabilities whose lists come from list.
-func lister(capabilities string, list func(l *fakeLife, m wire.Message)) *fakeServer {
-	return &fakeServer{handle: func(l *fakeLife, m wire.Message) {
+func lister(capabilities string, list func(l *upstreamtest.Life, m wire.Message)) *upstreamtest.Server {
+	return &upstreamtest.Server{Handle: func(l *upstreamtest.Life, m wire.Message) {
 		switch {
 		case m.Method == wire.MethodInitialize:
-			l.result(m, `{"protocolVersion":"2025-06-18","capabilities":`+capabilities+`}`)
+			l.Result(m, `{"protocolVersion":"2025-06-18","capabilities":`+capabilities+`}`)
 		case strings.HasSuffix(m.Method, "/list"):
 			list(l, m)
 		}
@@ -31,12 +32,12 @@ func lister(capabilities string, list func(l *fakeLife, m wire.Message)) *fakeSe
 
 func TestTenThousandTools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lister(`{"tools":{}}`, func(l *fakeLife, m wire.Message) {
+		s := lister(`{"tools":{}}`, func(l *upstreamtest.Life, m wire.Message) {
 			n := 0
 			fmt.Sscanf(wire.ValueOf(m.Params).Get("cursor").Str(), "p%d", &n)
-			l.result(m, page(n, 100, 100))
+			l.Result(m, page(n, 100, 100))
 		})
-		r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy})
+		r := start(t, setup{Pipe: s.Pipe, Era: wire.EraLegacy})
 		tools := r.watch.wait(t, isReady).Catalog.Tools
 		if len(tools) != 10_000 {
 			t.Fatalf("%d tools", len(tools))
@@ -53,48 +54,50 @@ func TestListFaults(t *testing.T) {
 	const good = `{"prompts":[{"name":"p"}]}`
 	for _, tt := range []struct {
 		name string
-		list func(l *fakeLife, m wire.Message) // of tools
-		want string                            // reason
+		list func(l *upstreamtest.Life, m wire.Message) // of tools
+		want string                                     // reason
 	}{
-		{"no array", func(l *fakeLife, m wire.Message) { l.result(m, `{"tools":{}}`) }, `tools/list: the result has no array "tools"`},
-		{"no object", func(l *fakeLife, m wire.Message) { l.result(m, `7`) }, `tools/list: the result in the server's answer is no object`},
-		{"no member", func(l *fakeLife, m wire.Message) { l.result(m, `{"prompts":[]}`) }, `tools/list: the result has no array "tools"`},
-		{"malformed", func(l *fakeLife, m wire.Message) { l.line(`{"jsonrpc":"2.0","id":%s}`, m.ID) }, `tools/list: the server's answer is malformed`},
-		{"error", func(l *fakeLife, m wire.Message) { l.refuse(m, -32000, "no") }, `tools/list: no (-32000)`},
-		{"unknown on page two", func(l *fakeLife, m wire.Message) {
+		{"no array", func(l *upstreamtest.Life, m wire.Message) { l.Result(m, `{"tools":{}}`) }, `tools/list: the result has no array "tools"`},
+		{"no object", func(l *upstreamtest.Life, m wire.Message) { l.Result(m, `7`) }, `tools/list: the result in the server's answer is no object`},
+		{"no member", func(l *upstreamtest.Life, m wire.Message) { l.Result(m, `{"prompts":[]}`) }, `tools/list: the result has no array "tools"`},
+		{"malformed", func(l *upstreamtest.Life, m wire.Message) { l.Line(`{"jsonrpc":"2.0","id":%s}`, m.ID) }, `tools/list: the server's answer is malformed`},
+		{"error", func(l *upstreamtest.Life, m wire.Message) { l.Refuse(m, -32000, "no") }, `tools/list: no (-32000)`},
+		{"unknown on page two", func(l *upstreamtest.Life, m wire.Message) {
 			if m.Params == nil {
-				l.result(m, page(0, 2, 1))
+				l.Result(m, page(0, 2, 1))
 			} else {
-				l.refuse(m, wire.CodeMethodNotFound, "what?")
+				l.Refuse(m, wire.CodeMethodNotFound, "what?")
 			}
 		}, `tools/list: what? (-32601)`},
-		{"circle", func(l *fakeLife, m wire.Message) { l.result(m, `{"tools":[],"nextCursor":"x"}`) }, `tools/list: the pages go round in circles: a cursor came twice`},
-		{"pages without end", func() func(l *fakeLife, m wire.Message) {
+		{"circle", func(l *upstreamtest.Life, m wire.Message) { l.Result(m, `{"tools":[],"nextCursor":"x"}`) }, `tools/list: the pages go round in circles: a cursor came twice`},
+		{"pages without end", func() func(l *upstreamtest.Life, m wire.Message) {
 			var n atomic.Int64
-			return func(l *fakeLife, m wire.Message) {
-				l.result(m, fmt.Sprintf(`{"tools":[],"nextCursor":"%d"}`, n.Add(1)))
+			return func(l *upstreamtest.Life, m wire.Message) {
+				l.Result(m, fmt.Sprintf(`{"tools":[],"nextCursor":"%d"}`, n.Add(1)))
 			}
 		}(), `tools/list: more than 1000 pages`},
-		{"too many", func(l *fakeLife, m wire.Message) { l.result(m, `{"tools":[`+strings.Repeat("0,", maxItems)+`0]}`) }, `tools/list: more than 100000 items or 64 MiB`},
-		{"silence", func(*fakeLife, wire.Message) {}, `tools/list: no answer within 1m0s`},
+		{"too many", func(l *upstreamtest.Life, m wire.Message) {
+			l.Result(m, `{"tools":[`+strings.Repeat("0,", maxItems)+`0]}`)
+		}, `tools/list: more than 100000 items or 64 MiB`},
+		{"silence", func(*upstreamtest.Life, wire.Message) {}, `tools/list: no answer within 1m0s`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				broken := atomic.Bool{}
-				s := lister(`{"tools":{"listChanged":true},"prompts":{"listChanged":true}}`, func(l *fakeLife, m wire.Message) {
+				s := lister(`{"tools":{"listChanged":true},"prompts":{"listChanged":true}}`, func(l *upstreamtest.Life, m wire.Message) {
 					switch {
 					case m.Method == wire.MethodPromptsList:
-						l.result(m, good)
+						l.Result(m, good)
 					case broken.Load():
 						tt.list(l, m)
 					default:
-						l.result(m, twoTools)
+						l.Result(m, upstreamtest.TwoTools)
 					}
 				})
-				r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy})
+				r := start(t, setup{Pipe: s.Pipe, Era: wire.EraLegacy})
 				r.watch.wait(t, isReady)
 				broken.Store(true)
-				s.life(1).line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+				s.Life(1).Line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 				shot := r.watch.wait(t, func(s Snapshot) bool { return s.State == Degraded })
 				if shot.Reason != tt.want {
 					t.Errorf("reason %q, want %q", shot.Reason, tt.want)
@@ -115,19 +118,19 @@ func TestListFaults(t *testing.T) {
 // A list that cannot be read at first leaves the others as they are.
 func TestFirstListFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lister(`{"tools":{},"prompts":{},"resources":{}}`, func(l *fakeLife, m wire.Message) {
+		s := lister(`{"tools":{},"prompts":{},"resources":{}}`, func(l *upstreamtest.Life, m wire.Message) {
 			switch m.Method {
 			case wire.MethodToolsList:
-				l.result(m, `{"items":[]}`)
+				l.Result(m, `{"items":[]}`)
 			case wire.MethodPromptsList:
-				l.result(m, `{"prompts":[{"name":"p"}]}`)
+				l.Result(m, `{"prompts":[{"name":"p"}]}`)
 			case wire.MethodResourcesList:
-				l.result(m, `"none"`)
+				l.Result(m, `"none"`)
 			case wire.MethodTemplatesList:
-				l.result(m, `{"resourceTemplates":[{"name":"t","uriTemplate":"t:{x}"}]}`)
+				l.Result(m, `{"resourceTemplates":[{"name":"t","uriTemplate":"t:{x}"}]}`)
 			}
 		})
-		r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy})
+		r := start(t, setup{Pipe: s.Pipe, Era: wire.EraLegacy})
 		shot := r.watch.wait(t, func(s Snapshot) bool { return s.State == Degraded })
 		if want := `tools/list: the result has no array "tools"; resources/list: the result in the server's answer is no object`; shot.Reason != want {
 			t.Errorf("reason %q, want %q", shot.Reason, want)
@@ -141,22 +144,22 @@ func TestFirstListFails(t *testing.T) {
 // What a server has no method for, or does not declare, is an empty list.
 func TestEmptyLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lister(`{"resources":{},"prompts":{}}`, func(l *fakeLife, m wire.Message) {
+		s := lister(`{"resources":{},"prompts":{}}`, func(l *upstreamtest.Life, m wire.Message) {
 			switch m.Method {
 			case wire.MethodResourcesList:
-				l.result(m, `{"resources":[{"uri":"a:b"}],"nextCursor":""}`)
+				l.Result(m, `{"resources":[{"uri":"a:b"}],"nextCursor":""}`)
 			case wire.MethodPromptsList:
-				l.result(m, `{"prompts":[],"nextCursor":null}`)
+				l.Result(m, `{"prompts":[],"nextCursor":null}`)
 			default:
-				l.refuse(m, wire.CodeMethodNotFound, "unknown")
+				l.Refuse(m, wire.CodeMethodNotFound, "unknown")
 			}
 		})
-		r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy})
+		r := start(t, setup{Pipe: s.Pipe, Era: wire.EraLegacy})
 		shot := r.watch.wait(t, isReady)
 		if c := shot.Catalog; len(c.Resources) != 1 || len(c.Templates)+len(c.Prompts)+len(c.Tools) != 0 {
 			t.Errorf("catalog %+v", c)
 		}
-		for _, m := range s.life(1).methods() {
+		for _, m := range s.Life(1).Methods() {
 			if m == wire.MethodToolsList {
 				t.Error("a list was asked for that the server does not declare")
 			}
@@ -172,17 +175,17 @@ func TestListChanges(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				listed := atomic.Int64{}
-				s := lister(`{"tools":{"listChanged":true}}`, func(l *fakeLife, m wire.Message) {
+				s := lister(`{"tools":{"listChanged":true}}`, func(l *upstreamtest.Life, m wire.Message) {
 					if listed.Add(1) > 1 {
 						time.Sleep(tt.takes) // of the bubble's time
 					}
-					l.result(m, twoTools)
+					l.Result(m, upstreamtest.TwoTools)
 				})
-				r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy})
+				r := start(t, setup{Pipe: s.Pipe, Era: wire.EraLegacy})
 				before := r.watch.wait(t, isReady)
 				began := time.Now()
 				for range 10 { // a burst is one change
-					s.life(1).line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+					s.Life(1).Line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 				}
 				after := r.watch.wait(t, func(s Snapshot) bool { return s.Changes.Tools == 1 })
 				if took := time.Since(began); took > 200*time.Millisecond {
@@ -217,11 +220,11 @@ func TestPolling(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				listed := atomic.Int64{}
-				s := lister(tt.capabilities, func(l *fakeLife, m wire.Message) {
+				s := lister(tt.capabilities, func(l *upstreamtest.Life, m wire.Message) {
 					listed.Add(1)
-					l.result(m, `{"tools":[{"name":"a"}]`+tt.ttl+`}`)
+					l.Result(m, `{"tools":[{"name":"a"}]`+tt.ttl+`}`)
 				})
-				r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy})
+				r := start(t, setup{Pipe: s.Pipe, Era: wire.EraLegacy})
 				time.Sleep(5 * time.Minute)
 				if got := listed.Load(); got < tt.min || got > tt.max {
 					t.Errorf("listed %d times, want %d to %d", got, tt.min, tt.max)
@@ -236,21 +239,21 @@ func TestPolling(t *testing.T) {
 
 func TestBurstOfSeveralKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lister(`{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}}`, func(l *fakeLife, m wire.Message) {
-			l.result(m, `{"tools":[],"prompts":[],"resources":[],"resourceTemplates":[]}`)
+		s := lister(`{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}}`, func(l *upstreamtest.Life, m wire.Message) {
+			l.Result(m, `{"tools":[],"prompts":[],"resources":[],"resourceTemplates":[]}`)
 		})
-		r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy})
+		r := start(t, setup{Pipe: s.Pipe, Era: wire.EraLegacy})
 		r.watch.wait(t, isReady)
 		for _, kind := range []string{"tools", "prompts", "resources"} {
-			s.life(1).line(`{"jsonrpc":"2.0","method":"notifications/%s/list_changed"}`, kind)
+			s.Life(1).Line(`{"jsonrpc":"2.0","method":"notifications/%s/list_changed"}`, kind)
 		}
 		r.watch.wait(t, func(s Snapshot) bool { return s.Changes == Changes{1, 1, 1} })
 		if got := len(r.watch.all()); got != 2 {
 			t.Errorf("%d snapshots, want 2: a burst is one change", got)
 		}
 		synctest.Wait()
-		if got := len(s.life(1).methods()); got != 2+4+4 {
-			t.Errorf("the server got %q", s.life(1).methods())
+		if got := len(s.Life(1).Methods()); got != 2+4+4 {
+			t.Errorf("the server got %q", s.Life(1).Methods())
 		}
 	})
 }
@@ -262,22 +265,22 @@ func TestReasonsAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				core, logs := observer.New(zap.WarnLevel)
-				s := &fakeServer{handle: func(l *fakeLife, m wire.Message) {
+				s := &upstreamtest.Server{Handle: func(l *upstreamtest.Life, m wire.Message) {
 					if m.Method == refuses {
-						l.refuse(m, wire.CodeInternal, strings.Repeat("ö", 1<<19))
+						l.Refuse(m, wire.CodeInternal, strings.Repeat("ö", 1<<19))
 						return
 					}
-					legacy(nil)(l, m)
+					upstreamtest.Legacy(nil)(l, m)
 				}}
-				r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy, Logger: zap.New(core)})
+				r := start(t, setup{Pipe: s.Pipe, Era: wire.EraLegacy, Options: Options{Logger: zap.New(core)}})
 				time.Sleep(time.Minute) // of the bubble's time: it was tried several times
 				shot := r.Snapshot()
 				if !strings.Contains(shot.Reason, "öö") || len(shot.Reason) > 2*protocol.MaxReason || !utf8.ValidString(shot.Reason) || len(shot.Advice) > diagnose.MaxText {
 					t.Errorf("%s: %d bytes of reason, %d of advice", shot.State, len(shot.Reason), len(shot.Advice))
 				}
 				if shot.State == Down {
-					_, err := r.Do(t.Context(), toolCall("echo", "a", &peer{}))
-					if data := dataOf(t, err); len(data) > 2*protocol.MaxReason {
+					_, err := r.Do(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))
+					if data := upstreamtest.DataOf(t, err); len(data) > 2*protocol.MaxReason {
 						t.Errorf("a client gets %d bytes", len(data))
 					}
 				}
@@ -320,4 +323,20 @@ func TestUselessToolsAreToldOnce(t *testing.T) {
 	if len(told) != 2 || !strings.HasPrefix(told[0], "1000 bad0: ") || !strings.HasPrefix(told[1], "2 bad0: ") {
 		t.Errorf("told: %q", told)
 	}
+}
+
+func page(n, of, size int) string {
+	var b strings.Builder
+	b.WriteString(`{"tools":[`)
+	for i := range size {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"name":"t%d","inputSchema":{"type":"object"}}`, n*size+i)
+	}
+	b.WriteString(`]`)
+	if n+1 < of {
+		fmt.Fprintf(&b, `,"nextCursor":"p%d"`, n+1)
+	}
+	return b.String() + `}`
 }

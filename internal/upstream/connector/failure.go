@@ -1,4 +1,4 @@
-package upstream
+package connector
 
 import (
 	"strconv"
@@ -20,10 +20,10 @@ func (o *Options) reason(why string) string {
 // say in.
 func (o *Options) why(err error) zap.Field { return zap.String("error", o.reason(err.Error())) }
 
-// failure is the error of a call that the gateway ends and not the server: an internal
+// Failure is the error of a call that the gateway ends and not the server: an internal
 // error whose data says which upstream failed, why, since when, and whether the call may
 // safely be sent again, and after how many seconds if it should wait.
-func (c *Connector) failure(reason string, since time.Time, retryable bool, later time.Duration) *wire.Error {
+func (c *Connector) Failure(reason string, since time.Time, retryable bool, later time.Duration) *wire.Error {
 	name, reason := wire.String(c.o.Name), c.o.reason(reason)
 	data := append([]byte(`{"upstream":`), name...)
 	data = wire.AppendString(append(data, `,"reason":`...), reason)

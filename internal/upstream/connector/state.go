@@ -1,4 +1,4 @@
-package upstream
+package connector
 
 import (
 	"mcpgateway/internal/upstream/protocol"
@@ -62,13 +62,13 @@ func (c *Connector) view(read func(s *state)) {
 
 // update changes the state. Then it applies the rules that hold for every change: calls
 // that wait for a conversation are woken, the goroutine that has new work is woken, and
-// the observer is told of a new snapshot. The observer hears of snapshots in order, and
+// the Session is told of a new snapshot. It hears of snapshots in order, and
 // the state can be read meanwhile.
 func (c *Connector) update(change func(s *state)) {
 	c.publish.Lock()
 	defer c.publish.Unlock()
 	if shot := c.apply(change); shot != nil {
-		c.tellObserver(*shot)
+		c.o.Session.Changed(*shot)
 	}
 }
 
@@ -107,16 +107,6 @@ func (c *Connector) apply(change func(s *state)) (news *Snapshot) {
 		protocol.Poke(c.signals.logLevel)
 	}
 	return news
-}
-
-// tellObserver passes a new snapshot on. The caller holds publish.
-func (c *Connector) tellObserver(s Snapshot) {
-	switch p := c.o.scope; {
-	case p.isCatalogSession() && c.o.Observer != nil:
-		c.o.Observer.Changed(s)
-	case !p.isCatalogSession() && p.gathers && c.o.Gathered != nil:
-		c.o.Gathered(p.origin.Principal)
-	}
 }
 
 func (s *state) listsDue() bool {
@@ -158,40 +148,30 @@ func (c *Connector) current() protocol.Conn {
 }
 
 // notificationSink takes the notifications of a connector's server that belong to no
-// call. Changes of lists become work for the connector, all else goes to the observer.
+// call. Changes of lists become work for the connector, all other notifications go to the Session.
 type notificationSink struct{ c *Connector }
 
 // Notified implements [protocol.NotificationSink].
 func (n notificationSink) Notified(method string, params wire.Raw) {
-	c := n.c
-	if p := c.o.scope; !p.gathersLists() { // another session gathers the lists
-		if p.passes(method) {
-			c.passNotification(method, params)
-		} else {
-			notificationSink{p.catalogSession}.Notified(method, params)
-		}
-		return
-	}
 	m := wire.MethodOf(method)
-	if m.Kind != wire.KindListChanged {
-		c.passNotification(method, params)
+	if m.Kind != wire.KindListChanged || !n.c.gathersLists() {
+		n.c.o.Session.Notified(method, params)
 		return
 	}
-	c.update(func(s *state) { s.changedLists |= kindsUnder(m.Capability) })
+	n.c.update(func(s *state) { s.changedLists |= kindsUnder(m.Capability) })
+}
+
+// Notified takes a notification that another session with the same server has got.
+func (c *Connector) Notified(method string, params wire.Raw) {
+	notificationSink{c}.Notified(method, params)
 }
 
 // Renewed implements [protocol.NotificationSink].
 func (n notificationSink) Renewed() {
-	n.c.o.scope.checkCatalogSession()
+	n.c.o.Session.Suspect(protocol.ConnectionFailed)
 	protocol.Poke(n.c.signals.subscriptionsLost)
 	protocol.Poke(n.c.signals.logLevelLost)
 }
 
 // Missed implements [protocol.NotificationSink].
 func (n notificationSink) Missed() { protocol.Poke(n.c.signals.missed) }
-
-func (c *Connector) passNotification(method string, params wire.Raw) {
-	if c.o.Observer != nil {
-		c.o.Observer.Notified(c.o.origin(), method, params)
-	}
-}

@@ -1,4 +1,4 @@
-package upstream
+package connector
 
 import (
 	"context"
@@ -60,10 +60,12 @@ func (t *catalogRefresher) usable(tools []wire.Raw) []wire.Raw {
 	return out
 }
 
-// headerParams implements [toolHeaders].
+// HeaderParams returns the parameters of a tool that calls carry in headers too, by the
+// native name of the tool.
 func (c *Connector) HeaderParams(tool string) []wire.HeaderParam { return c.tools.Load().headers[tool] }
 
-// relist implements [toolHeaders].
+// Relist gathers the list of tools again, because the server refused the headers of a
+// call. It returns when that has ended, with or without success, or with the error of ctx.
 func (c *Connector) Relist(ctx context.Context) error {
 	select {
 	case <-c.requestLists(only(kindTools)):

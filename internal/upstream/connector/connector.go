@@ -1,4 +1,4 @@
-package upstream
+package connector
 
 import (
 	"context"
@@ -45,11 +45,21 @@ type Connector struct {
 // New returns a connector that does nothing before [Connector.Run].
 func New(o Options) *Connector {
 	c := &Connector{o: o.withDefaults(), changed: make(chan struct{}), signals: newSignals(), needed: make(chan struct{})}
-	c.o.babble = c.babbles
-	c.tools = new(atomic.Pointer[toolFacts])
-	c.bound(newFairLimiter(c.o.MaxConcurrent, newLimiterQueue(c.o.MaxQueue)))
+	if o.Beside != nil && !c.gathersLists() {
+		c.tools = o.Beside.tools
+	} else {
+		c.tools = new(atomic.Pointer[toolFacts])
+		c.tools.Store(&toolFacts{})
+	}
+	if o.Beside != nil {
+		c.slots = o.Beside.slots
+	} else {
+		c.slots = newFairLimiter(c.o.Limits.MaxConcurrent, newLimiterQueue(c.o.Limits.MaxQueue))
+	}
+	if c.o.Serialize {
+		c.single = newFairLimiter(1, c.slots.queue)
+	}
 	c.measure()
-	c.tools.Store(&toolFacts{})
 	c.state.subscriptions = make(map[string]*resourceSubscription)
 	c.state.snapshot = Snapshot{Name: o.Name, State: Connecting, Since: time.Now()}
 	first := c.state.snapshot
@@ -57,13 +67,11 @@ func New(o Options) *Connector {
 	return c
 }
 
-// bound sets the limiter of calls. Call it before the first call.
-func (c *Connector) bound(slots *fairLimiter) {
-	c.slots = slots
-	if c.o.Serialize {
-		c.single = newFairLimiter(1, slots.queue)
-	}
-}
+// isCatalogSession reports whether this connector determines the state of the upstream.
+func (c *Connector) isCatalogSession() bool { return c.o.Role == GathersCatalog }
+
+// gathersLists reports whether this connector gathers lists.
+func (c *Connector) gathersLists() bool { return c.o.Role != OnlyCalls }
 
 // Snapshot returns the present snapshot.
 func (c *Connector) Snapshot() Snapshot { return *c.published.Load() }
@@ -81,7 +89,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	c.o.Metrics.began(c.o.Name)
 	c.measure() // a former connector of the upstream may have deleted the series since New
 	defer c.finish()
-	dialer, err := c.o.dialer(c)
+	dialer, err := c.o.Dialer(c)
 	if err != nil {
 		return err
 	}
@@ -120,7 +128,7 @@ func (c *Connector) need() { c.once.Do(func() { close(c.needed) }) }
 // ask for roots at once, and the calls that run say whose roots those are. It returns
 // false if ctx ends first.
 func (c *Connector) awaitNeed(ctx context.Context) bool {
-	if c.o.scope.gathersLists() {
+	if c.gathersLists() {
 		return true
 	}
 	select {
@@ -133,13 +141,13 @@ func (c *Connector) awaitNeed(ctx context.Context) bool {
 
 // connect makes one attempt, which takes at most the timeout of calls.
 func (c *Connector) connect(ctx context.Context, d protocol.Dialer) (protocol.Conn, protocol.Hello, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout,
-		fmt.Errorf("%w within %s", diagnose.ErrHandshakeTimeout, c.o.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Limits.Timeout,
+		fmt.Errorf("%w within %s", diagnose.ErrHandshakeTimeout, c.o.Limits.Timeout))
 	defer cancel()
-	c.o.scope.declareFor(ctx, c.o)
+	c.o.Session.Declare(ctx)
 	conn, h, err := d.Dial(ctx, notificationSink{c})
 	if err == nil {
-		if err = c.o.LoopDetector.check(c.o.instance, h.Via); err != nil {
+		if err = c.o.Loops.Check(h.Via); err != nil {
 			over, end := context.WithCancel(ctx)
 			end()
 			conn.Run(over) // ends it; the error is known
@@ -174,17 +182,17 @@ func (c *Connector) converse(ctx context.Context, conn protocol.Conn, h protocol
 	settled := make(chan struct{})
 	settle := func() {
 		defer close(settled)
-		c.o.scope.awaitSettled(alive, conn)
+		c.o.Session.AwaitSettled(alive, conn)
 		c.set(conn)
 	}
-	if c.o.scope.isCatalogSession() {
+	if c.isCatalogSession() {
 		go settle() // the catalog is gathered meanwhile
 	} else {
 		settle()
 	}
 	c.countUp(c.o.Metrics.opened)
 	level := zap.InfoLevel
-	if !c.o.scope.isCatalogSession() {
+	if !c.isCatalogSession() {
 		level = zap.DebugLevel
 	}
 	c.o.Logger.Log(level, "connected", zap.String("revision", string(h.Revision)))
@@ -208,7 +216,7 @@ func (c *Connector) converse(ctx context.Context, conn protocol.Conn, h protocol
 // clients.
 func (c *Connector) reportExtensions(h protocol.Hello) {
 	names := protocol.UnrelayedExtensions(wire.ValueOf(h.Capabilities).Get("extensions"))
-	if !c.o.scope.isCatalogSession() || len(names) == 0 {
+	if !c.isCatalogSession() || len(names) == 0 {
 		return
 	}
 	c.o.Metrics.left.WithLabelValues(c.o.Name).Add(float64(len(names)))
@@ -219,7 +227,7 @@ func (c *Connector) reportExtensions(h protocol.Hello) {
 // countUp notes that the upstream is up, or not anymore, if the state of this session
 // says so.
 func (c *Connector) countUp(note func(upstream string)) {
-	if c.o.scope.isCatalogSession() {
+	if c.isCatalogSession() {
 		note(c.o.Name)
 	}
 }
@@ -238,12 +246,12 @@ func (c *Connector) set(conn protocol.Conn) {
 // waited for it fail.
 func (c *Connector) down(why error, attempted bool) {
 	c.leave()
-	reason := c.o.reason(downReason(why))
+	reason := c.o.reason(ReasonFor(why))
 	level := zap.WarnLevel
 	if s := c.Snapshot(); s.State == Down && s.Reason == reason {
 		level = zap.DebugLevel // the same reason at every attempt is logged once
 	}
-	advice := plaintext.Truncate(c.o.Mask(c.o.advice(why)), diagnose.MaxText)
+	advice := plaintext.Truncate(c.o.Mask(c.o.Advice(why)), diagnose.MaxText)
 	c.o.Logger.Log(level, "no connection", zap.String("why", advice))
 	c.update(func(s *state) {
 		if attempted {
@@ -287,7 +295,7 @@ func (c *Connector) finish() {
 	c.update(func(s *state) {
 		s.ended = true
 		shot := &s.snapshot
-		shot.State, shot.Since, shot.Reason, shot.Settled, shot.Lost = Down, time.Now(), reasonEnded, true, false
+		shot.State, shot.Since, shot.Reason, shot.Settled, shot.Lost = Down, time.Now(), ReasonEnded, true, false
 	})
 	c.leave()
 	c.o.Metrics.ended(c.o.Name)
@@ -296,17 +304,17 @@ func (c *Connector) finish() {
 // leave forgets the gateways behind the upstream. Only the catalog session does, since
 // all sessions lead to the same server.
 func (c *Connector) leave() {
-	if c.o.scope.isCatalogSession() {
-		c.o.LoopDetector.forget(c.o.instance)
+	if c.isCatalogSession() {
+		c.o.Loops.Forget()
 	}
 }
 
-// reasonEnded is the reason of calls after the end of Run.
-const reasonEnded = "the gateway is no longer connected to this server"
+// ReasonEnded is the reason of calls after the end of Run.
+const ReasonEnded = "the gateway is no longer connected to this server"
 
-// downReason returns the reason for users why there is no conversation. It hides what a
-// fault hides from clients.
-func downReason(err error) string {
+// ReasonFor returns the reason for users why there is no conversation. It hides what a
+// [protocol.CallError] hides from clients.
+func ReasonFor(err error) string {
 	if f, ok := errors.AsType[*protocol.CallError](err); ok {
 		return f.Reason
 	}

@@ -1,11 +1,11 @@
-package upstream
+package connector
 
 import "mcpgateway/internal/upstream/diagnose"
 
-// babbles publishes during the first attempt that the server has printed text and no
-// message yet, with the beginning of the text for those who run the gateway; nil that
-// a message has come.
-func (c *Connector) babbles(text []byte) {
+// Printed takes the first text that the server has printed and that is not MCP, and nil
+// when the first message has come. During the first attempt the snapshot says so, with
+// the beginning of the text for operators.
+func (c *Connector) Printed(text []byte) {
 	reason, advice := "", ""
 	if text != nil {
 		reason, advice = diagnose.ReasonNonProtocolOutput, diagnose.NonProtocolOutput(text, c.o.Mask)

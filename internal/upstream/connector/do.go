@@ -1,4 +1,4 @@
-package upstream
+package connector
 
 import (
 	"context"
@@ -27,11 +27,11 @@ import (
 // ended is never sent again, because it may have been the reason; neither is a large one.
 func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) {
 	began := time.Now()
-	g := newCallGuard(ctx, cl, c.o.Timeout, c.o.MaxDuration)
+	g := newCallGuard(ctx, cl, c.o.Limits.Timeout, c.o.Limits.MaxDuration)
 	defer g.close()
 	own := *cl
 	own.Back = g
-	defer c.o.scope.addCall(&own)()
+	defer c.o.Session.AddCall(&own)()
 	c.need()
 
 	result, err := c.send(g, &own)
@@ -45,7 +45,7 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 		return call.Result{}, refusal
 	}
 	if context.Cause(&g.Scope) == errSilent {
-		c.probe()
+		c.probe(protocol.CallTimedOut)
 	}
 	reason, retryable := c.explain(g, err)
 	if f, ok := errors.AsType[*protocol.CallError](err); !ok || !f.MayHaveExecuted && !f.Unauthenticated {
@@ -56,7 +56,7 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 	if s := c.Snapshot(); s.State != Ready {
 		since = s.Since
 	}
-	return call.Result{}, c.failure(reason, since, retryable, protocol.RetryAfterOf(err))
+	return call.Result{}, c.Failure(reason, since, retryable, protocol.RetryAfterOf(err))
 }
 
 // explain returns the reason for the client, and whether the server certainly did not
@@ -67,9 +67,9 @@ func (c *Connector) explain(g *callGuard, err error) (reason string, unsent bool
 	}
 	switch cause := context.Cause(&g.Scope); cause {
 	case errSilent:
-		return fmt.Sprintf("the server did not answer within %s", c.o.Timeout), false
+		return fmt.Sprintf("the server did not answer within %s", c.o.Limits.Timeout), false
 	case errMaxDuration:
-		return fmt.Sprintf("the call took longer than %s", c.o.MaxDuration), false
+		return fmt.Sprintf("the call took longer than %s", c.o.Limits.MaxDuration), false
 	default:
 		return "the call failed", false
 	}
@@ -112,7 +112,7 @@ func (c *Connector) send(g *callGuard, cl *call.Call) (call.Result, error) {
 		}
 		result, err = c.draft.call(ctx, conn, cl)
 		f, ok = errors.AsType[*protocol.CallError](err)
-		if unreached := ok && f.NotSent && f.ConnectionLost; !unreached || time.Since(began) >= c.o.StartupWait {
+		if unreached := ok && f.NotSent && f.ConnectionLost; !unreached || time.Since(began) >= c.o.Limits.StartupWait {
 			return result, err
 		}
 	}
@@ -151,12 +151,17 @@ func (c *Connector) acquireSlot(ctx context.Context, p *fairLimiter, cl *call.Ca
 func (c *Connector) expired(ctx context.Context, p *fairLimiter) error {
 	if context.Cause(ctx) == errSilent {
 		if p == c.single {
-			return &protocol.CallError{Reason: fmt.Sprintf("overloaded: the server gets one call at a time, and the one that runs took longer than %s", c.o.Timeout), NotSent: true, RetryAfter: protocol.RetryOverloaded}
+			return &protocol.CallError{Reason: fmt.Sprintf("overloaded: the server gets one call at a time, and the one that runs took longer than %s", c.o.Limits.Timeout), NotSent: true, RetryAfter: protocol.RetryOverloaded}
 		}
-		return &protocol.CallError{Reason: fmt.Sprintf("overloaded: no slot was free within %s", c.o.Timeout), NotSent: true, RetryAfter: protocol.RetryOverloaded}
+		return &protocol.CallError{Reason: fmt.Sprintf("overloaded: no slot was free within %s", c.o.Limits.Timeout), NotSent: true, RetryAfter: protocol.RetryOverloaded}
 	}
 	return ctx.Err()
 }
+
+// Await returns the present conversation. If there is none it asks for an attempt and
+// waits for the outcome, at most StartupWait. The error is a [protocol.CallError] or that
+// of ctx.
+func (c *Connector) Await(ctx context.Context) (protocol.Conn, error) { return c.await(ctx, nil) }
 
 // await returns the conversation, unless it is past, which the caller knows to have
 // ended. If there is none it asks for an attempt and waits for the outcome, at most
@@ -174,12 +179,12 @@ func (c *Connector) await(ctx context.Context, past protocol.Conn) (protocol.Con
 		c.view(func(s *state) { found, changed, ended, attempts = s.conn, c.changed, s.ended, s.attempts })
 	}
 	look()
-	timer := time.NewTimer(c.o.StartupWait)
+	timer := time.NewTimer(c.o.Limits.StartupWait)
 	defer timer.Stop()
 	for since := attempts; ; {
 		switch {
 		case ended:
-			return nil, &protocol.CallError{Reason: reasonEnded, NotSent: true}
+			return nil, &protocol.CallError{Reason: ReasonEnded, NotSent: true}
 		case found != nil && found != past:
 			return found, nil
 		case attempts > since:
@@ -189,7 +194,7 @@ func (c *Connector) await(ctx context.Context, past protocol.Conn) (protocol.Con
 		select {
 		case <-changed:
 		case <-timer.C:
-			return nil, c.unavailable(fmt.Sprintf("the server is still starting after %s", c.o.StartupWait))
+			return nil, c.unavailable(fmt.Sprintf("the server is still starting after %s", c.o.Limits.StartupWait))
 		case <-ctx.Done():
 			return nil, c.expiredWaiting(ctx)
 		}
@@ -199,7 +204,7 @@ func (c *Connector) await(ctx context.Context, past protocol.Conn) (protocol.Con
 
 func (c *Connector) expiredWaiting(ctx context.Context) error {
 	if context.Cause(ctx) == errSilent {
-		return c.unavailable(fmt.Sprintf("the server is still starting after %s", c.o.Timeout))
+		return c.unavailable(fmt.Sprintf("the server is still starting after %s", c.o.Limits.Timeout))
 	}
 	return ctx.Err()
 }

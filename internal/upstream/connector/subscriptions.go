@@ -1,4 +1,4 @@
-package upstream
+package connector
 
 import (
 	"context"
@@ -19,7 +19,7 @@ const (
 	maxSubscriptions = 10_000
 )
 
-// Subscribe subscribes to updates of a resource. They come to [Observer.Notified] from
+// Subscribe subscribes to updates of a resource. They come to [Session.Notified] from
 // then on, until Unsubscribe was called as often as Subscribe succeeded. The server is
 // asked once for all subscribers, and again after a reconnection; the connector then
 // makes up an update, since one may have been missed.
@@ -49,7 +49,7 @@ func (c *Connector) Subscribe(ctx context.Context, uri string) error {
 	if s := c.Snapshot(); s.State != Ready {
 		since = s.Since
 	}
-	return c.failure(reason, since, true, protocol.RetryAfterOf(err))
+	return c.Failure(reason, since, true, protocol.RetryAfterOf(err))
 }
 
 func (c *Connector) subscribe(ctx context.Context, uri string) error {
@@ -201,7 +201,7 @@ func (c *Connector) answerSubscribers(uri string, err error) (waited bool) {
 func (c *Connector) assumeUpdates() {
 	for _, uri := range c.subscribedURIs() {
 		if c.subscriptionStatus(uri) == subscribed {
-			c.passNotification(wire.NoteResourceUpdated, protocol.UpdatedParams(uri))
+			c.o.Session.Notified(wire.NoteResourceUpdated, protocol.UpdatedParams(uri))
 		}
 	}
 }

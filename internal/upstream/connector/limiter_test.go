@@ -1,4 +1,4 @@
-package upstream
+package connector
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
@@ -124,7 +125,7 @@ func TestAnAnswerWaitsForAPlace(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newFairLimiter(1, newLimiterQueue(10))
 				answer := make(chan struct{})
-				back := &peer{ask: func(context.Context, string, wire.Raw) (wire.Raw, error) {
+				back := &upstreamtest.Peer{OnAsk: func(context.Context, string, wire.Raw) (wire.Raw, error) {
 					<-answer
 					return nil, nil
 				}}

@@ -1,0 +1,474 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/upstreamtest"
+	"mcpgateway/internal/wire"
+)
+
+const (
+	subscribable       = `{"resources":{"subscribe":true}}`
+	legacySubscribable = `{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true,"listChanged":true},"logging":{}},"serverInfo":{"name":"fake","version":"1"}}`
+	modernSubscribable = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":` + subscribable + `,"ttlMs":0,"cacheScope":"private"}`
+)
+
+// subscriptions is a legacy server that keeps track of what it was asked.
+type subscriptions struct {
+	mu  sync.Mutex
+	log []string // "+uri" and "-uri", in order of arrival
+}
+
+func (s *subscriptions) handle(l *upstreamtest.Life, m wire.Message) {
+	uri := wire.ValueOf(m.Params).Get("uri").Str()
+	switch m.Method {
+	case wire.MethodDiscover:
+		l.Refuse(m, wire.CodeMethodNotFound, "method not found")
+	case wire.MethodInitialize:
+		l.Result(m, legacySubscribable)
+	case wire.MethodResourcesList:
+		l.Result(m, `{"resources":[]}`)
+	case wire.MethodTemplatesList:
+		l.Result(m, `{"resourceTemplates":[]}`)
+	case wire.MethodSetLevel:
+		l.Result(m, `{}`)
+	case wire.MethodResourcesSubscribe:
+		if uri == "x:bad" {
+			l.Refuse(m, wire.CodeResourceNotFound, "no such resource")
+			return
+		}
+		s.note("+" + uri)
+		if uri == "x:slow" {
+			return
+		}
+		l.Result(m, `{}`)
+	case wire.MethodResourcesUnsub:
+		s.note("-" + uri)
+		l.Result(m, `{}`)
+	}
+}
+
+func (s *subscriptions) note(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = append(s.log, what)
+}
+
+// take returns what has arrived since it was last asked.
+func (s *subscriptions) take() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := strings.Join(s.log, " ")
+	s.log = nil
+	return out
+}
+
+func TestSubscribeOnceForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &subscriptions{}
+		server := &upstreamtest.Server{Handle: s.handle}
+		r := start(t, setup{Pipe: server.Pipe})
+		r.watch.wait(t, isReady)
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				if err := r.Subscribe(t.Context(), "x:a"); err != nil {
+					t.Errorf("subscribe: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		upstreamtest.Equal(t, "requests", s.take(), "+x:a")
+		for range 49 {
+			r.Unsubscribe("x:a")
+		}
+		synctest.Wait()
+		upstreamtest.Equal(t, "requests while one is left", s.take(), "")
+		server.Life(1).Line(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:a/b","k":1}}`)
+		synctest.Wait()
+		upstreamtest.Equal(t, "told", strings.Join(r.watch.noted(), "\n"), `notifications/resources/updated {"uri":"x:a/b","k":1}`)
+		r.Unsubscribe("x:a")
+		synctest.Wait()
+		upstreamtest.Equal(t, "requests after the last", s.take(), "-x:a")
+		r.Unsubscribe("x:a") // one too many is harmless
+		synctest.Wait()
+		upstreamtest.Equal(t, "requests after that", s.take(), "")
+	})
+}
+
+func TestSubscribeRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name, uri, want string
+		handle          func(*upstreamtest.Life, wire.Message)
+		takes           time.Duration
+	}{
+		{"by the server", "x:bad", `{"code":-32002,"message":"no such resource"}`, (&subscriptions{}).handle, 0},
+		{"no answer", "x:slow", `{"code":-32603,"message":"upstream \"files\": the server did not answer within 10s","data":{"upstream":"files","reason":"the server did not answer within 10s","since":"2000-01-01T00:00:00Z","retryable":true}}`,
+			(&subscriptions{}).handle, subscribeTimeout},
+		{"no such capability", "x:a", `{"code":-32601,"message":"method not found: \"resources/subscribe\""}`, upstreamtest.Legacy(nil), 0},
+		{"no such capability, modern", "x:a", `{"code":-32601,"message":"method not found: \"resources/subscribe\""}`, upstreamtest.Modern(nil), 0},
+		{"left out of the acknowledgement", "x:bad",
+			`{"code":-32002,"message":"the server does not tell of updates of this resource","data":{"uri":"x:bad"}}`, (&listens{}).handle, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &upstreamtest.Server{Handle: tt.handle}
+				r := start(t, setup{Pipe: server.Pipe})
+				r.watch.wait(t, isReady)
+				began := time.Now()
+				err := r.Subscribe(t.Context(), tt.uri)
+				refusal, ok := errors.AsType[*wire.Error](err)
+				if !ok {
+					t.Fatalf("error %v", err)
+				}
+				upstreamtest.Equal(t, "error", string(refusal.Append(nil)), tt.want)
+				upstreamtest.Equal(t, "took", time.Since(began), tt.takes)
+				synctest.Wait()
+				upstreamtest.Equal(t, "wanted afterwards", len(r.subscribedURIs()), 0)
+			})
+		})
+	}
+}
+
+// Who gives up does not leave the server with a subscription that nobody wants.
+func TestSubscribeAbandoned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &subscriptions{}
+		var held []wire.Message
+		server := &upstreamtest.Server{Handle: func(l *upstreamtest.Life, m wire.Message) {
+			if m.Method == wire.MethodResourcesSubscribe {
+				held = append(held, m)
+				return
+			}
+			s.handle(l, m)
+		}}
+		r := start(t, setup{Pipe: server.Pipe})
+		r.watch.wait(t, isReady)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := r.Subscribe(ctx, "x:a"); err != context.DeadlineExceeded {
+			t.Errorf("error %v", err)
+		}
+		synctest.Wait()
+		server.Life(1).Result(held[0], `{}`)
+		synctest.Wait()
+		upstreamtest.Equal(t, "requests", s.take(), "-x:a")
+	})
+}
+
+// After a reconnection everything that is wanted is subscribed to again, and
+// since an update may have been missed there is one for each, and a change of
+// each list.
+func TestSubscribedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &subscriptions{}
+		server := &upstreamtest.Server{Handle: s.handle}
+		r := start(t, setup{Pipe: server.Pipe})
+		r.watch.wait(t, isReady)
+		for _, uri := range []string{"x:a", "x:b"} {
+			if err := r.Subscribe(t.Context(), uri); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.take()
+		server.Life(1).Quit()
+		r.watch.wait(t, isDown)
+		r.Unsubscribe("x:b") // while there is no server to tell
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		upstreamtest.Equal(t, "requests", s.take(), "+x:a")
+		upstreamtest.Equal(t, "told", strings.Join(r.watch.noted(), "\n"), `notifications/resources/updated {"uri":"x:a"}`)
+		upstreamtest.Equal(t, "changes of resources", r.Snapshot().Changes.Resources, 1)
+		if err := r.Subscribe(t.Context(), "x:a"); err != nil {
+			t.Error(err)
+		}
+		upstreamtest.Equal(t, "requests for one more", s.take(), "")
+	})
+}
+
+// A server that refuses what it once gave is asked again, and nobody who was
+// told yes hears of it.
+func TestSubscribedAgainLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &subscriptions{}
+		refusals := 0
+		server := &upstreamtest.Server{Handle: func(l *upstreamtest.Life, m wire.Message) {
+			if l.N == 2 && m.Method == wire.MethodResourcesSubscribe && refusals < 3 {
+				refusals++
+				l.Refuse(m, wire.CodeInternal, "not yet")
+				return
+			}
+			s.handle(l, m)
+		}}
+		r := start(t, setup{Pipe: server.Pipe})
+		r.watch.wait(t, isReady)
+		if err := r.Subscribe(t.Context(), "x:a"); err != nil {
+			t.Fatal(err)
+		}
+		server.Life(1).Quit()
+		r.watch.wait(t, isDown)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		upstreamtest.Equal(t, "refusals", refusals, 3)
+		upstreamtest.Equal(t, "requests", s.take(), "+x:a +x:a")
+		upstreamtest.Equal(t, "told", strings.Join(r.watch.noted(), "\n"), `notifications/resources/updated {"uri":"x:a"}`)
+	})
+}
+
+// listens is a modern server that keeps track of its subscriptions.
+type listens struct {
+	mu  sync.Mutex
+	log []string
+}
+
+func (s *listens) handle(l *upstreamtest.Life, m wire.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch m.Method {
+	case wire.MethodInitialize:
+		l.Refuse(m, wire.CodeMethodNotFound, "method not found")
+	case wire.MethodDiscover:
+		l.Result(m, modernSubscribable)
+	case wire.MethodResourcesList:
+		l.Result(m, `{"resources":[]}`)
+	case wire.MethodTemplatesList:
+		l.Result(m, `{"resourceTemplates":[]}`)
+	case wire.NoteCancelled:
+		s.log = append(s.log, "close "+wire.ValueOf(m.Params).Get("requestId").Str()+string(wire.ValueOf(m.Params).Get("requestId").Raw()))
+	case wire.MethodListen:
+		var uris []string
+		for el := range wire.ValueOf(m.Params).Get("notifications", "resourceSubscriptions").Elements() {
+			if el.IsString("x:poison") {
+				s.log = append(s.log, "refuse")
+				l.Refuse(m, wire.CodeInvalidParams, "no such resource")
+				return
+			}
+			if !el.IsString("x:bad") {
+				uris = append(uris, string(el.Raw()))
+			}
+		}
+		s.log = append(s.log, "open "+strings.Join(uris, ","))
+		l.Line(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s},"notifications":{"resourceSubscriptions":[%s]}}}`,
+			m.ID, strings.Join(uris, ","))
+	}
+}
+
+func (s *listens) take() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := strings.Join(s.log, "; ")
+	s.log = nil
+	return out
+}
+
+// On a line each resource has a subscription of its own: servers that note by
+// connection who listens to what would forget the whole of one that ends.
+func TestModernSubscribe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &listens{}
+		server := &upstreamtest.Server{Handle: s.handle}
+		r := start(t, setup{Pipe: server.Pipe})
+		r.watch.wait(t, isReady)
+		upstreamtest.Equal(t, "at first", s.take(), "")
+		subscribe := func(uri string) {
+			t.Helper()
+			if err := r.Subscribe(t.Context(), uri); err != nil {
+				t.Errorf("subscribe to %s: %v", uri, err)
+			}
+			synctest.Wait()
+		}
+		subscribe("x:a")
+		upstreamtest.Equal(t, "one", s.take(), `open "x:a"`)
+		subscribe("x:b")
+		upstreamtest.Equal(t, "two", s.take(), `open "x:b"`)
+		subscribe("x:b")
+		upstreamtest.Equal(t, "the same again", s.take(), "")
+		r.Unsubscribe("x:a")
+		synctest.Wait()
+		first := server.Life(1).Wait(t, func(m wire.Message) bool { return m.Method == wire.MethodListen })
+		upstreamtest.Equal(t, "one again", s.take(), "close "+first.ID.String())
+		r.Unsubscribe("x:b")
+		r.Unsubscribe("x:b")
+		synctest.Wait()
+		if got := s.take(); !strings.HasPrefix(got, `close `) {
+			t.Errorf("none: %s", got)
+		}
+		upstreamtest.Equal(t, "told", len(r.watch.noted()), 0)
+	})
+}
+
+// A server that fails a whole subscription for one resource is asked for each by
+// itself.
+func TestModernSubscribePoison(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &listens{}
+		server := &upstreamtest.Server{Handle: s.handle}
+		r := start(t, setup{Pipe: server.Pipe})
+		r.watch.wait(t, isReady)
+		failed := make(map[string]bool)
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for _, uri := range []string{"x:a", "x:b", "x:poison", "x:z"} {
+			wg.Go(func() {
+				err := r.Subscribe(t.Context(), uri)
+				mu.Lock()
+				defer mu.Unlock()
+				failed[uri] = err != nil
+			})
+		}
+		wg.Wait()
+		for uri, no := range failed {
+			upstreamtest.Equal(t, uri, no, uri == "x:poison")
+		}
+		synctest.Wait()
+		s.take()
+		if err := r.Subscribe(t.Context(), "x:c"); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		upstreamtest.Equal(t, "the next", s.take(), `open "x:c"`)
+	})
+}
+
+// When the server ends the subscription it is opened again, with the same
+// resources, which count as updated.
+func TestModernSubscribedAgain(t *testing.T) {
+	for name, end := range map[string]func(l *upstreamtest.Life, listen wire.Message){
+		"a result": func(l *upstreamtest.Life, listen wire.Message) { l.Result(listen, `{"resultType":"complete"}`) },
+		"a cancellation": func(l *upstreamtest.Life, listen wire.Message) {
+			l.Line(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, listen.ID)
+		},
+		"an error":  func(l *upstreamtest.Life, listen wire.Message) { l.Refuse(listen, wire.CodeInternal, "enough") },
+		"a restart": func(l *upstreamtest.Life, _ wire.Message) { l.Quit() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &listens{}
+				server := &upstreamtest.Server{Handle: s.handle}
+				r := start(t, setup{Pipe: server.Pipe})
+				r.watch.wait(t, isReady)
+				for _, uri := range []string{"x:a", "x:b"} {
+					if err := r.Subscribe(t.Context(), uri); err != nil {
+						t.Fatal(err)
+					}
+				}
+				s.take()
+				for _, uri := range []string{"x:a", "x:b"} {
+					end(server.Life(1), server.Life(1).Wait(t, func(m wire.Message) bool {
+						return m.Method == wire.MethodListen && strings.Contains(string(m.Params), uri)
+					}))
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				opened := strings.Split(s.take(), "; ")
+				slices.Sort(opened)
+				upstreamtest.Equal(t, "the server got", strings.Join(opened, "; "), `open "x:a"; open "x:b"`)
+				got := r.watch.noted()
+				slices.Sort(got)
+				got = slices.Compact(got) // one that stands for a possible update may come twice
+				upstreamtest.Equal(t, "told", strings.Join(got, "\n"),
+					"notifications/resources/updated {\"uri\":\"x:a\"}\nnotifications/resources/updated {\"uri\":\"x:b\"}")
+			})
+		})
+	}
+}
+
+// Whatever comes and goes in whatever order, in the end the server is
+// subscribed to what is wanted.
+func TestSubscribeRaces(t *testing.T) {
+	for name, handle := range map[string]func(*upstreamtest.Life, wire.Message){"legacy": (&subscriptions{}).handle, "modern": (&listens{}).handle} {
+		t.Run(name, func(t *testing.T) {
+			server := &upstreamtest.Server{Handle: handle}
+			r := start(t, setup{Pipe: server.Pipe})
+			r.watch.wait(t, isReady)
+			var wg sync.WaitGroup
+			for n := range 8 {
+				wg.Go(func() {
+					for i := range 40 {
+						uri := fmt.Sprintf("x:%d", (n+i)%5)
+						if err := r.Subscribe(t.Context(), uri); err == nil {
+							r.Unsubscribe(uri)
+						}
+						if n == 0 && i%20 == 10 {
+							server.Life(server.Starts()).Quit()
+						}
+					}
+				})
+			}
+			wg.Wait()
+			upstreamtest.Equal(t, "wanted", len(r.subscribedURIs()), 0)
+			if err := r.Subscribe(t.Context(), "x:last"); err != nil {
+				t.Errorf("subscribe after the storm: %v", err)
+			}
+		})
+	}
+}
+
+// A modern request asks for log messages itself; a legacy server has to be told
+// before it gets the request, and is told otherwise when nobody has asked for a
+// while.
+func TestLevelOfModernRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &upstreamtest.Server{Handle: upstreamtest.Legacy(upstreamtest.Echo)}
+		r := start(t, setup{Pipe: server.Pipe})
+		r.watch.wait(t, isReady)
+		r.SetLogLevel(wire.LevelWarning)
+		synctest.Wait()
+		do := func(level wire.Level, rev wire.Revision) {
+			t.Helper()
+			cl := upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{})
+			cl.LogLevel, cl.Client = level, &call.Client{Key: "a", Revision: rev}
+			upstreamtest.Equal(t, "outcome", upstreamtest.Outcome(r.Do(t.Context(), cl)), `{"ok":1}`)
+		}
+		do(wire.LevelDebug, wire.Rev20251125) // a session's level comes by SetLogLevel
+		do(wire.LevelError, wire.LatestModern)
+		do(wire.LevelDebug, wire.LatestModern)
+		do(wire.LevelInfo, wire.LatestModern)
+		time.Sleep(requestLevelTime + time.Second)
+		synctest.Wait()
+		upstreamtest.Equal(t, "what the server got", strings.Join(levelsAndCalls(server.Life(1)), " "), "warning call call debug call call warning")
+	})
+}
+
+// A client that has set the level of its session, and has its answer, gets the
+// log messages of its next call.
+func TestLevelBeforeTheNextCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &upstreamtest.Server{Handle: upstreamtest.Legacy(upstreamtest.Echo)}
+		r := start(t, setup{Pipe: server.Pipe})
+		r.watch.wait(t, isReady)
+		var want []string
+		for _, level := range []wire.Level{wire.LevelInfo, wire.LevelError, wire.LevelDebug, wire.LevelDebug} {
+			r.SetLogLevel(level)
+			cl := upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{})
+			cl.LogLevel, cl.Client = level, &call.Client{Key: "a", Revision: wire.Rev20251125}
+			upstreamtest.Equal(t, "outcome", upstreamtest.Outcome(r.Do(t.Context(), cl)), `{"ok":1}`)
+			want = append(want, level.String(), "call")
+		}
+		want = slices.Delete(want, 6, 7) // it was told that already
+		upstreamtest.Equal(t, "what the server got", strings.Join(levelsAndCalls(server.Life(1)), " "), strings.Join(want, " "))
+	})
+}
+
+// levelsAndCalls are the levels that the server was told, and "call" for each
+// call of a tool.
+func levelsAndCalls(l *upstreamtest.Life) (got []string) {
+	for _, m := range l.Received() {
+		switch m.Method {
+		case wire.MethodSetLevel:
+			got = append(got, wire.ValueOf(m.Params).Get("level").Str())
+		case wire.MethodToolsCall:
+			got = append(got, "call")
+		}
+	}
+	return got
+}
