@@ -16,7 +16,8 @@ import (
 // added by one row. A comparison with one method, in the code that implements it, and
 // a map from methods to the functions that implement them are no such choice.
 var methodSwitches = map[string]string{
-	"gatewaytest/world.go": "it is a server, which implements these methods",
+	"gatewaytest/world.go":          "it is a server, which implements these methods",
+	"upstream/upstreamtest/fake.go": "it is a server, which implements these methods",
 }
 
 // namesMethod matches the constants of wire that name methods and notifications.

@@ -1,23 +1,29 @@
 // Package upstream decides which clients share a session with an MCP server, and keeps
 // those sessions open: [Sessions] for each server, each session with a [Connector].
 //
-//	Do(call) ─▶ Sessions ─▶ ┌───────────┐ ──Call──▶ ┌──────┐
-//	                        │ Connector │           │ Conn │ ◀═══▶ server
-//	Observer ◀── Snapshot ─ └───────────┘ ◀─ sink ─ └──────┘
+//	gateway, router
+//	   │ Do, Subscribe, Session       ▲ Observer, Outside
+//	   ▼                              │
+//	upstream             who shares a session (this package)
+//	   │ connector.Options            ▲ connector.Session
+//	   ▼                              │
+//	upstream/connector   the life of one connection: attempts, limits, lists, subscriptions
+//	   │ protocol.Conn                ▲ protocol.NotificationSink, SessionOwner
+//	   ▼                              │
+//	upstream/transport   stdio, streamable HTTP, HTTP+SSE, in this process
+//	   ▼
+//	the server
 //
-// Sessions know who shares a session (sessions.go, sessionkey.go, sessionscope.go). The
-// catalog session gathers the catalog and determines the state of the upstream; the
-// others belong to a client, a principal, or a set of capabilities. If a server may list
-// something else for each principal, the sessions of principals gather lists too
-// (principalcatalog.go). A gateway with only one client has one session with each
-// server (onlyclient.go).
+// [Sessions] open a session for each scope, and give each call its session (sessions.go,
+// sessionkey.go). A scope says who shares a session, and who answers the requests of the
+// server (sessionscope.go, owner.go). The catalog session gathers the catalog and
+// determines the state of the upstream; the others belong to a client, a principal, or a
+// set of capabilities. If a server may list something else for each principal, the
+// sessions of principals gather lists too (principalcatalog.go). A gateway with only one
+// client has one session with each server (onlyclient.go).
 //
-// A connector knows the life of a connection: attempts and pauses (connector.go), calls
-// with their limits and repetitions (do.go, callguard.go, limiter.go), the catalog
-// (catalogrefresh.go, lists.go), subscriptions (subscriptions.go, subscriptionsync.go)
-// and the log level (loglevel.go). What changes in that life is one struct behind one
-// door (state.go). A [protocol.Conn] knows one conversation in one era: ids, framing,
-// asks. No Conn knows a policy of the connector, and no part of the connector an era.
+// No connector knows a scope or a transport, and no transport a connector: package
+// protocol is the contract between both.
 //
 // # What is guaranteed
 //
