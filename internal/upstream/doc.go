@@ -1,5 +1,5 @@
 // Package upstream decides which clients share a session with an MCP server, and keeps
-// those sessions open: [Sessions] for each server, each session with a [Connector].
+// those sessions open: [Sessions] for each server, each with a [connector.Connector].
 //
 //	gateway, router
 //	   │ Do, Subscribe, Session       ▲ Observer, Outside
@@ -35,12 +35,11 @@
 //
 // # Concurrency
 //
-// [Sessions.Run] is one goroutine, and each [connector.Connector.Run] another one, which opens and
-// ends conversations and gathers catalogs. In each conversation one more goroutine keeps
-// the subscriptions. A [Snapshot] is immutable. Everything else may be called by many
-// goroutines at once. Run returns when every goroutine, process and connection of the
-// connector has ended. A child process and its descendants end with the gateway, even if
-// the gateway is killed: see package process.
+// [Sessions.Run] is one goroutine, and the [connector.Connector.Run] of each session
+// another one. Everything else may be called by many goroutines at once. Run returns when
+// every goroutine, process and connection of the upstream has ended. A child process and
+// its descendants end with the gateway, even if the gateway is killed: see package
+// process.
 //
 // # What it does not know
 //
