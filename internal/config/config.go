@@ -227,12 +227,7 @@ const (
 // derive sets the defaults that depend on other keys or the environment. A relative state_dir is
 // relative to folder.
 func (c *Config) derive(env func(string) (string, bool), folder string) {
-	if c.Policy.Default == "" {
-		c.Policy.Default = Deny
-		if c.Auth.Has(AuthNone) {
-			c.Policy.Default = Allow
-		}
-	}
+	c.Policy.deriveDefault(&c.Auth)
 	if c.StateDir == "" {
 		c.StateDir = userStateDir(env)
 	} else {

@@ -26,6 +26,21 @@ type Policy struct {
 	Default Effect   `yaml:"default" enum:"|allow|deny" doc:"effect if no rule decides; empty means allow with auth.mode none, else deny"`
 	Rules   []Rule   `yaml:"rules" doc:"rules; deny wins, then confirm, then allow, then the default"`
 	Files   []string `yaml:"files" format:"non-empty" doc:"files with more rules, each a list of them or a mapping with rules"`
+
+	// FollowsAuth says that the file leaves Default empty, so that it follows auth.mode.
+	FollowsAuth bool `yaml:"-"`
+}
+
+// deriveDefault sets an empty Default to the one that auth.mode implies.
+func (p *Policy) deriveDefault(a *Auth) {
+	p.FollowsAuth = p.FollowsAuth || p.Default == ""
+	switch {
+	case !p.FollowsAuth:
+	case a.Has(AuthNone):
+		p.Default = Allow
+	default:
+		p.Default = Deny
+	}
 }
 
 // Rule is one rule. Load appends the rules of files to those of the configuration.

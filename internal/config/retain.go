@@ -10,9 +10,11 @@ import (
 
 // Retain copies from the running configuration every key that differs and that a reload cannot
 // apply, except upstreams. It returns the names of those keys, such as "limits.max_depth", in the
-// order of the schema.
+// order of the schema. A policy.default that follows auth.mode follows the retained mode.
 func (c *Config) Retain(running *Config) []string {
-	return retain(reflect.ValueOf(c).Elem(), reflect.ValueOf(running).Elem(), "")
+	retained := retain(reflect.ValueOf(c).Elem(), reflect.ValueOf(running).Elem(), "")
+	c.Policy.deriveDefault(&c.Auth)
+	return retained
 }
 
 func retain(to, from reflect.Value, parent string) (retained []string) {

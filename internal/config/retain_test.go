@@ -50,6 +50,32 @@ upstreams: {b: {command: b}}
 	}
 }
 
+// A reload that changes auth.mode must not apply the default of the mode that is not in force.
+func TestRetainDefaultOfPolicy(t *testing.T) {
+	const (
+		none  = "upstreams: {a: {command: a}}"
+		mtls  = "auth: {mode: mtls, mtls: [{cn: a}]}\ntls: {cert: c, key: k, client_ca: ca}\npolicy: {rules: [{name: r, effect: allow}]}\n" + none
+		fixed = "policy: {default: deny}\n" + none
+	)
+	for name, tc := range map[string]struct {
+		running, next string
+		want          Effect
+	}{
+		"authentication is switched on":  {none, mtls, Allow},
+		"authentication is switched off": {mtls, none, Deny},
+		"the file sets the default":      {mtls, strings.Replace(fixed, "deny", "allow", 1), Allow},
+		"nothing changes":                {none, fixed, Deny},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := parsed(t, tc.next)
+			next.Retain(parsed(t, tc.running))
+			if next.Policy.Default != tc.want {
+				t.Errorf("the default is %s, want %s", next.Policy.Default, tc.want)
+			}
+		})
+	}
+}
+
 // Every kind of value in the schema can be compared.
 func TestSameExceptUpstreams(t *testing.T) {
 	c := Default(func(string) (string, bool) { return "", false })
