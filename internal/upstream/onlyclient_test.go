@@ -80,6 +80,7 @@ func TestOnlyClientHasOneSession(t *testing.T) {
 				t.Errorf("the call is answered with %s", got)
 			}
 			h.RootsChanged(ann.Client, ann.Principal.Key())
+			h.s.life(1).wait(t, response(`"roots-2"`)) // requests of the server are answered at once, in any order
 			h.s.life(1).line(`{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"message":"?"}}`)
 			h.s.life(1).line(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error"}}`)
 			h.s.life(1).wait(t, response(`"e"`))
