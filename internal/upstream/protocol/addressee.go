@@ -5,14 +5,14 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Addressee returns the call that a message belongs to which came in no call's
-// stream, nil for none that is certain: what belongs to one client must never be
-// shown to another.
+// Addressee returns the call that a message of the server belongs to which came on no
+// call's stream. It returns nil if that is not certain: content for one client must never
+// be shown to another.
 //
-// A message that says which task it is for goes to who waits for that task or
-// holds it (2025-11-25, basic/utilities/tasks, "Related Task Metadata"). Else it
-// is that of the calls in flight, see [PendingCalls.owner] and [PendingCalls.hearer], and a question that none
-// of them explains goes to whom the session stands for.
+// A message that names a task belongs to the call that waits for the task or holds it
+// (2025-11-25, basic/utilities/tasks, "Related Task Metadata"). Any other notification
+// belongs to the call that [PendingCalls.NotificationOwner] returns, and any other request
+// to the one that the session's owner chooses.
 func (c *Config) Addressee(t *PendingCalls, m wire.Message) *call.Call {
 	if task, ok := taskOf(m.Params); ok {
 		if waiting := t.waitingFor(task); waiting != nil {
@@ -27,15 +27,14 @@ func (c *Config) Addressee(t *PendingCalls, m wire.Message) *call.Call {
 	}
 	to := c.Owner.Addressee(m.Method, t.Owner())
 	if to == nil {
-		c.unowned(t, m.Method)
+		c.logRefused(t, m.Method)
 	}
 	return to
 }
 
-// Progress passes a progress notification to the client whose call it belongs to.
-// A task goes on after its call has been answered, and so does its progress, under
-// the token of that call (2025-11-25, basic/utilities/tasks, "Task Progress
-// Notifications").
+// Progress passes a progress notification to the client whose call it belongs to. A task
+// reports progress after its call has ended too, with the token of that call (2025-11-25,
+// basic/utilities/tasks, "Task Progress Notifications").
 func (c *Config) Progress(t *PendingCalls, params wire.Raw) {
 	task, ok := taskOf(params)
 	if t.Progress(params) || !ok {
@@ -50,7 +49,7 @@ func (c *Config) Progress(t *PendingCalls, params wire.Raw) {
 	}
 }
 
-// taskOf returns the id of the task that a message says it belongs to.
+// taskOf returns the id of the task that the params of a message name.
 func taskOf(params wire.Raw) (id string, ok bool) {
 	return wire.ValueOf(params).Get("_meta", wire.MetaRelatedTask, "taskId").Text()
 }

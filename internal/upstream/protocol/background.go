@@ -6,31 +6,28 @@ import (
 	"time"
 )
 
-const (
-	// errandTime bounds each background task: notifications, probes, a new session.
-	BackgroundTimeout = 10 * time.Second
-)
+// BackgroundTimeout bounds each background task: a notification, a probe, a new session.
+const BackgroundTimeout = 10 * time.Second
 
-// errands are goroutines that a conversation starts beside its calls. The zero
-// value is ready for use; the methods may be called by many goroutines at once.
+// BackgroundTasks are the goroutines that a conversation runs beside its calls. The zero
+// value is ready for use. The methods may be called by many goroutines at once.
 type BackgroundTasks struct {
-	mu      sync.Mutex
-	over    bool
-	running int
-	wg      sync.WaitGroup
+	mu       sync.Mutex
+	finished bool
+	running  int
+	wg       sync.WaitGroup
 }
 
-// maxErrands bounds the errands that are under way at once. A server that lets so
-// many wait takes nothing in, and clients could make more and more of them.
+// MaxBackgroundTasks bounds the tasks that run at once. Without it, clients could make
+// ever more of them for a server that reads nothing.
 const MaxBackgroundTasks = 256
 
 // Start runs f in a goroutine of its own, with a context that ends after
-// errandTime, or does nothing when the conversation is over or too many are under
-// way.
+// BackgroundTimeout. It does nothing after Finish, or if too many tasks run.
 func (e *BackgroundTasks) Start(f func(ctx context.Context)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.over || e.running >= MaxBackgroundTasks {
+	if e.finished || e.running >= MaxBackgroundTasks {
 		return
 	}
 	e.running++
@@ -44,11 +41,11 @@ func (e *BackgroundTasks) Start(f func(ctx context.Context)) {
 	})
 }
 
-// Finish lets no more errands start and waits for those that run. It is called
-// after the connections were closed, which ends them at once.
+// Finish prevents new tasks and waits for those that run. Close the connections before:
+// that ends the tasks at once.
 func (e *BackgroundTasks) Finish() {
 	e.mu.Lock()
-	e.over = true
+	e.finished = true
 	e.mu.Unlock()
 	e.wg.Wait()
 }

@@ -6,34 +6,32 @@ import (
 )
 
 const (
-	// firstPause is how long a connector waits after the first failure. Each
-	// pause after it is twice as long.
+	// firstPause is the pause after the first failure. Each further pause is twice as
+	// long as the one before.
 	firstPause = 250 * time.Millisecond
-	// earlyCap bounds the pauses while the failure is fresh: most upstreams
-	// that went away are being restarted. lateCap bounds them later.
+	// earlyCap bounds the pauses in the first minute: most servers that end are
+	// restarted soon. lateCap bounds them later.
 	earlyCap = 5 * time.Second
 	lateCap  = 30 * time.Second
 	early    = time.Minute
-	// attemptGap is the least time between the beginnings of two attempts,
-	// whoever wants them.
+	// AttemptGap is the least time between the starts of two attempts.
 	AttemptGap = 250 * time.Millisecond
-	// steady is how long a conversation lasts that counts as a success. A
-	// server that dies sooner, again and again, is waited for longer each time.
+	// SteadyAfter is how long a conversation must last to count as a success. The
+	// pauses for a server that ends sooner each time become longer.
 	SteadyAfter = 10 * time.Second
 )
 
-// Backoff tells how long to wait between attempts.
+// Backoff computes the pauses between attempts. The zero value is ready for use.
 type Backoff struct {
 	failures int
 	since    time.Time // of the first failure
 }
 
-// Reset begins anew, after a success.
+// Reset makes the next pause a first one. Call it after a success.
 func (b *Backoff) Reset() { *b = Backoff{} }
 
-// Next returns the pause after one more failure: up to a half shorter than its
-// nominal length, so that connectors which failed together do not come back
-// together.
+// Next returns the pause after one more failure. It is up to a half shorter than its
+// nominal length, so that connectors that failed together do not retry together.
 func (b *Backoff) Next(now time.Time) time.Duration {
 	if b.failures == 0 {
 		b.since = now

@@ -8,11 +8,11 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// ownCapabilities is what the gateway declares for itself: every kind of ask,
-// since it knows only when an ask comes whose client can answer it. What that
-// client did not declare is answered for it, see [ServerRequests]. Roots are declared by
-// sessions that have configured ones: a server may take the one answer as its
-// sandbox for everybody. The context of sampling is never declared: it would
+// GatewayCapabilities returns the capabilities that the gateway declares in a shared
+// session. They are all kinds of requests, since the client of a request is known only
+// when the request comes; [ServerRequests] answers for clients without the capability.
+// roots says whether the session has configured roots: a server may take the one answer
+// as its sandbox for all clients. The context of sampling is never declared: it would
 // show one server what another said.
 func GatewayCapabilities(roots bool) wire.Raw {
 	caps := wire.Raw(`{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}}}`)
@@ -22,8 +22,8 @@ func GatewayCapabilities(roots bool) wire.Raw {
 	return caps
 }
 
-// CallCapabilities is what a modern request for a client declares: what the
-// client declared, without the context of sampling and without extensions that the
+// CallCapabilities returns the capabilities that a modern request for a client declares:
+// those of the client, without the context of sampling and without extensions that the
 // gateway does not relay.
 func CallCapabilities(c *call.Client) wire.Raw {
 	if wire.ValueOf(c.Capabilities).Kind() != '{' {
@@ -45,8 +45,8 @@ func CallCapabilities(c *call.Client) wire.Raw {
 	return e.Bytes()
 }
 
-// unrelayed returns the names of the extensions in a declaration that the gateway
-// does not relay.
+// UnrelayedExtensions returns the names of the declared extensions that the gateway does
+// not relay.
 func UnrelayedExtensions(extensions wire.Value) []string {
 	var names []string
 	for m := range extensions.Members() {
@@ -57,8 +57,8 @@ func UnrelayedExtensions(extensions wire.Value) []string {
 	return names
 }
 
-// canElicit reports whether the client declared the mode of elicitation. One
-// that names no mode means forms (2025-11-25, client/elicitation).
+// canElicit reports whether the client declared the mode of elicitation. A declaration
+// without a mode means forms (2025-11-25, client/elicitation).
 func canElicit(c *call.Client, mode string) bool {
 	if !c.Can("elicitation") {
 		return false
@@ -67,16 +67,15 @@ func canElicit(c *call.Client, mode string) bool {
 	return c.Can("elicitation", mode) || (!named && mode == "form")
 }
 
-// Declares reports whether a server's capabilities hold the one at this path as
-// an object or as true.
+// Declares reports whether the capability at this path is an object or true.
 func Declares(capabilities wire.Raw, path ...string) bool {
 	v := wire.ValueOf(capabilities).Get(path...)
 	return v.Kind() == '{' || v.Bool()
 }
 
-// relayable returns what a client declared of what can be carried to it in a
-// session: all but the context of sampling, the tasks of clients, which nobody
-// relays, and the tasks extension, which legacy revisions do not know.
+// RelayedCapabilities returns the capabilities that a legacy session of one client
+// declares: those of [CallCapabilities] without tasks of clients, which the gateway does
+// not relay, and without the tasks extension, which legacy revisions do not have.
 func RelayedCapabilities(c *call.Client) wire.Raw {
 	e := wire.NewEdit(CallCapabilities(c))
 	e.Remove(e.Root(), "tasks")
@@ -86,12 +85,11 @@ func RelayedCapabilities(c *call.Client) wire.Raw {
 	return e.Bytes()
 }
 
-// maxExtensions bounds what is repeated to a server of a client's extensions, in
-// bytes.
+// maxExtensions bounds the extensions of a client that a server gets, in bytes.
 const maxExtensions = 16 << 10
 
-// abilities returns what a client can do, as a session shared by all that can do
-// the same declares it: the same text for all of them.
+// SharedCapabilities returns the capabilities that a session declares which all clients
+// with the same capabilities share. The text is the same for all of them.
 func SharedCapabilities(c *call.Client, roots bool) wire.Raw {
 	out := wire.Raw(`{}`)
 	set := func(member string, parts ...string) {
@@ -129,8 +127,8 @@ func elicitModes(c *call.Client) []string {
 	return modes
 }
 
-// ExtensionsOf returns the extensions that a client declared and that legacy sessions
-// can carry, in the order of their names, nil for none.
+// ExtensionsOf returns the declared extensions of a client that the gateway relays in
+// legacy sessions, sorted by name, nil for none.
 func ExtensionsOf(c *call.Client) wire.Raw {
 	declared := wire.ValueOf(c.Capabilities).Get("extensions")
 	if declared.Kind() != '{' || len(declared.Raw()) > maxExtensions {

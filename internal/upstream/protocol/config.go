@@ -76,12 +76,12 @@ type LoopDetector interface {
 	Check(via string) error
 }
 
-// maxReason bounds the reason of a failure: it may contain text of the server, and
+// MaxReason bounds the reason of a failure: it may contain text of the server, and
 // every client gets it.
 const MaxReason = 1 << 10
 
 // Reason masks and bounds the reason of a failure.
 func (c *Config) Reason(why string) string { return plaintext.Truncate(c.Mask(why), MaxReason) }
 
-// ErrorField is the log field of an error that may contain text of the server.
+// ErrorField returns the log field of an error that may contain text of the server.
 func (c *Config) ErrorField(err error) zap.Field { return zap.String("error", c.Reason(err.Error())) }

@@ -104,6 +104,7 @@ type Stream struct {
 	late  atomic.Bool   // Await has not waited for the first stream
 }
 
+// NewStream returns a Stream of which nothing is known yet.
 func NewStream() *Stream { return &Stream{known: make(chan struct{})} }
 
 // streamWait is how long the first lists wait for the stream on which the server
@@ -135,10 +136,11 @@ func (s *Stream) Settle() { s.once.Do(func() { close(s.known) }) }
 
 // Dialer opens conversations with one configured server.
 //
-// Dial returns when the server has said what it is: for legacy servers after
-// initialize and notifications/initialized, for modern ones after server/discover.
-// ctx bounds the dialing only. Notifications that belong to no call go to in from
-// then on.
+// Dial returns after initialize and notifications/initialized for legacy servers, and
+// after server/discover for modern servers. ctx bounds the dialing only. in gets the
+// notifications that belong to no call from then on. The error is a *wire.Error of the
+// server, a *CallError, a *diagnose.HandshakeError that may wrap one, or that of ctx.
+// A Dialer is used by one goroutine.
 type Dialer interface {
 	Dial(ctx context.Context, in NotificationSink) (Conn, Hello, error)
 }
@@ -154,7 +156,7 @@ type NotificationSink interface {
 	Missed()
 }
 
-// Hello is what a server said of itself.
+// Hello holds what a server said about itself in the handshake.
 type Hello struct {
 	Revision     wire.Revision
 	Info         wire.Raw // serverInfo, nil if there is none
@@ -194,7 +196,7 @@ func (e *CallError) Error() string {
 	return e.Reason
 }
 
-// laterOf returns what a fault says of when to send the call again.
+// RetryAfterOf returns the RetryAfter of the *CallError in err, 0 if there is none.
 func RetryAfterOf(err error) time.Duration {
 	if f, ok := errors.AsType[*CallError](err); ok {
 		return f.RetryAfter
@@ -204,10 +206,9 @@ func RetryAfterOf(err error) time.Duration {
 
 func (e *CallError) Unwrap() error { return e.Cause }
 
-// result makes the result of a call out of the server's answer, whatever it came
-// on. A result that is no object is no answer: all revisions demand one, and
-// whoever gets it would look for members (2025-11-25 and 2026-07-28, schema,
-// "Result").
+// ResultOf returns the result of a call from the response. The error is a *wire.Error of
+// the server, or a *CallError if the result is not an object, as all revisions demand
+// (2025-11-25 and 2026-07-28, schema, "Result").
 func ResultOf(m wire.Message, rev wire.Revision) (call.Result, error) {
 	if m.Error != nil {
 		return call.Result{}, m.Error

@@ -7,13 +7,13 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// InitializeCall is the request that opens a legacy session. It proposes the
-// newest legacy revision.
+// InitializeCall returns the request that opens a legacy session. It proposes the newest
+// legacy revision.
 func (s *Identity) InitializeCall() *call.Call {
 	params := wire.SetMember(wire.Raw(`{}`), "protocolVersion", wire.String(string(wire.LatestLegacy)))
 	params = wire.SetMember(params, "capabilities", s.capabilities)
 	params = wire.SetMember(params, "clientInfo", s.info)
-	return &call.Call{Method: wire.MethodInitialize, Params: s.tellVia(params), Back: NoClient{}}
+	return &call.Call{Method: wire.MethodInitialize, Params: s.withVia(params), Back: NoClient{}}
 }
 
 // ReadInitialize reads the result of initialize. The error is for an operator.
@@ -33,7 +33,7 @@ func ReadInitialize(result wire.Raw) (Hello, error) {
 	return h, nil
 }
 
-// readHello reads what the results of initialize and server/discover have in
+// readHello reads the members that the results of initialize and server/discover have in
 // common.
 func readHello(root wire.Value) Hello {
 	h := Hello{Capabilities: object(root.Get("capabilities")), Instructions: root.Get("instructions").Str(), Via: ViaIn(root.Raw())}

@@ -8,23 +8,23 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// self is what the gateway says of itself to servers.
+// Identity is how the gateway introduces itself to a server.
 type Identity struct {
 	info         wire.Raw // an Implementation object
-	capabilities wire.Raw // see ownCapabilities and persona
+	capabilities wire.Raw // see SessionOwner.Capabilities
 	via          string   // see MetaVia; "": nothing is said
 }
 
+// NewIdentity returns the Identity of conversations with this configuration.
 func NewIdentity(c *Config) Identity {
 	doc := wire.SetMember(wire.Raw(`{}`), "name", wire.String(c.Info.Name))
 	doc = wire.SetMember(doc, "version", wire.String(c.Info.Version))
 	return Identity{info: doc, capabilities: c.Owner.Capabilities(), via: c.Loops.Via()}
 }
 
-// Params returns the params of a flight as the server shall see them: with a
-// progress token of ours in the place of the client's, and for modern revisions
-// with the metadata that every request carries (2026-07-28, basic, "_meta").
-// The result is an object, or nil when there is nothing to say.
+// Params returns the params that the server gets for a call: with the gateway's progress
+// token in the place of the client's, and for modern revisions with the metadata of every
+// request (2026-07-28, basic, "_meta"). The result is nil if there are no params.
 func (s *Identity) Params(rev wire.Revision, f *PendingCall) wire.Raw {
 	c := f.Call
 	modern := rev.Era() == wire.EraModern
@@ -57,8 +57,8 @@ func (s *Identity) Params(rev wire.Revision, f *PendingCall) wire.Raw {
 	return e.Bytes()
 }
 
-// withMeta returns params, which have no _meta, with that of a modern request.
-// What is no object stays as it is.
+// withMeta returns params, which have no _meta, with the metadata of a modern request. It
+// returns params that are not an object as they are.
 func (s *Identity) withMeta(params wire.Raw, rev wire.Revision, c *call.Call) wire.Raw {
 	root := wire.ValueOf(params)
 	if root.Kind() != '{' {
@@ -73,7 +73,7 @@ func (s *Identity) withMeta(params wire.Raw, rev wire.Revision, c *call.Call) wi
 	return append(s.appendMeta(append(out, `"_meta":`...), rev, c), '}')
 }
 
-// appendMeta appends the metadata of a modern request, an object.
+// appendMeta appends the metadata of a modern request, which is an object.
 func (s *Identity) appendMeta(out []byte, rev wire.Revision, c *call.Call) wire.Raw {
 	info, capabilities := s.info, s.capabilities
 	if c.Client != nil {
@@ -96,27 +96,26 @@ func (s *Identity) appendMeta(out []byte, rev wire.Revision, c *call.Call) wire.
 	return append(out, '}')
 }
 
-// DiscoverCall is the request that tells what a modern server is.
+// DiscoverCall returns the request for server/discover.
 func (s *Identity) DiscoverCall() *call.Call {
 	c := &call.Call{Method: wire.MethodDiscover, Back: NoClient{}}
 	if s.via != "" {
-		c.Params = s.tellVia(wire.Raw(`{}`))
+		c.Params = s.withVia(wire.Raw(`{}`))
 	}
 	return c
 }
 
-// tellVia puts who the gateway is into the params of a request that begins a
-// conversation.
-func (s *Identity) tellVia(params wire.Raw) wire.Raw {
+// withVia returns the params of a handshake with the id of this gateway.
+func (s *Identity) withVia(params wire.Raw) wire.Raw {
 	if s.via == "" {
 		return params
 	}
 	return wire.SetMember(params, "_meta", wire.SetMember(wire.Raw(`{}`), MetaVia, wire.String(s.via)))
 }
 
-// ReadDiscover reads the result of server/discover. The revisions are those
-// that the server lists, known here or not; Hello.Revision is left to the
-// caller. The error says what is wrong with the result.
+// ReadDiscover reads the result of server/discover. It returns all revisions that the
+// server lists, and leaves Hello.Revision empty. The error says how the result is
+// malformed.
 func ReadDiscover(result wire.Raw) (Hello, []wire.Revision, error) {
 	root := wire.ValueOf(result)
 	versions := root.Get("supportedVersions")
@@ -128,10 +127,11 @@ func ReadDiscover(result wire.Raw) (Hello, []wire.Revision, error) {
 	return h, revisions(versions), nil
 }
 
-// judge reads the answer to server/discover (2026-07-28, basic/transports/stdio,
-// "Backward Compatibility"). hello holds the newest common modern revision, or none;
-// legacy says that the server may answer initialize. The error means that it speaks
-// no revision that the gateway knows, or refuses for another reason.
+// JudgeDiscover reads the response to server/discover (2026-07-28,
+// basic/transports/stdio, "Backward Compatibility"). h.Revision is the newest common
+// modern revision, "" if there is none. legacy says that the server may answer
+// initialize. The error means that the server speaks no revision that the gateway knows,
+// or refused for another reason.
 func JudgeDiscover(m wire.Message) (h Hello, legacy bool, err error) {
 	if m.Error == nil {
 		h, listed, err := ReadDiscover(m.Result)
@@ -158,7 +158,8 @@ func JudgeDiscover(m wire.Message) (h Hello, legacy bool, err error) {
 	return Hello{}, false, fmt.Errorf("the server refused server/discover: %w", m.Error)
 }
 
-// foreign is the error for a server that speaks other revisions only.
+// UnknownRevisions returns the error about a server that speaks only revisions that the
+// gateway does not know.
 func UnknownRevisions(listed []wire.Revision) error {
 	listed = listed[:min(len(listed), 10)]
 	known := append(wire.ModernRevisions(), wire.LegacyRevisions()...)
@@ -174,8 +175,7 @@ func SupportedBy(err *wire.Error) []wire.Revision {
 	return revisions(wire.ValueOf(err.Data).Get("supported"))
 }
 
-// newestOf returns the newest revision of an era that is among those listed, ""
-// when none is.
+// Newest returns the newest listed revision of an era, "" if none is listed.
 func Newest(era wire.Era, listed []wire.Revision) wire.Revision {
 	known := wire.LegacyRevisions()
 	if era == wire.EraModern {
@@ -189,14 +189,14 @@ func Newest(era wire.Era, listed []wire.Revision) wire.Revision {
 	return ""
 }
 
-// SubscriptionOf returns the id of the subscription that a notification belongs
-// to, the zero ID when it names none.
+// SubscriptionOf returns the id of the subscription that the params of a notification
+// name, the zero ID if they name none.
 func SubscriptionOf(params wire.Raw) wire.ID {
 	return wire.IDOf(string(wire.ValueOf(params).Get("_meta", wire.MetaSubscriptionID).Raw()))
 }
 
-// unsubscribed returns the params of a notification without the id of the
-// gateway's own subscription, which means nothing to anybody else.
+// WithoutSubscription returns the params of a notification without the id of the
+// subscription, which clients do not know.
 func WithoutSubscription(params wire.Raw) wire.Raw {
 	e := wire.NewEdit(params)
 	meta := e.Root().Get("_meta")
@@ -215,7 +215,7 @@ func WithoutSubscription(params wire.Raw) wire.Raw {
 	return e.Bytes()
 }
 
-// revisions reads an array of revisions, leaving out what is no string.
+// revisions returns the strings in an array of revisions.
 func revisions(v wire.Value) []wire.Revision {
 	var out []wire.Revision
 	for el := range v.Elements() {

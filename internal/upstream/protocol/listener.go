@@ -14,62 +14,61 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// feed is what a modern server tells outside of calls: one subscription, kept
-// open as long as the conversation lasts (2026-07-28,
-// basic/patterns/subscriptions). What a subscription is for is fixed when it is
-// opened, so another set of resources means another subscription: the new one is
-// opened, and when the server has acknowledged it, the old one is closed. What
-// comes on both meanwhile comes twice.
+// Listener keeps one subscription open with a modern server as long as the conversation
+// lasts (2026-07-28, basic/patterns/subscriptions). A subscription cannot be changed, so
+// another set of resources needs a new one. The old one is closed when the server has
+// acknowledged the new one. Meanwhile notifications may come twice.
 //
-// When the server ends the subscription, or the way to it breaks, it is opened
-// again, and everything that it is for counts as changed: the server may have
-// kept silent about something. A server that refuses to be listened to is left
-// alone.
+// When the subscription ends or its connection breaks, the Listener opens it again and
+// reports everything as changed, since notifications may have been lost. It does not try
+// again if the server refuses the subscription.
 type Listener struct {
-	// open sends the request for a subscription. wait returns when the
-	// subscription has ended: nil when the server ended it in good order. When
-	// its ctx ends it tells the server so. The acknowledgement goes to c.Back.
+	// Open sends the request for a subscription. wait returns when the subscription
+	// has ended, with nil if the server ended it properly. When the ctx of wait ends,
+	// it cancels the subscription. c.Back gets the acknowledgement.
 	Open  func(ctx context.Context, c *call.Call) (wait func(ctx context.Context) error, err error)
 	in    NotificationSink
 	log   *zap.Logger
 	Lists wire.Raw // the filter for changes of lists, `{}` for none
 
-	first  *subscription // opened before run, may be nil
-	orders chan *order
-	over   chan struct{} // closed when run has ended
+	first    *subscription // opened before run, may be nil
+	requests chan *listenRequest
+	ended    chan struct{} // closed when run has ended
 }
 
-// order asks for a subscription to other resources.
-type order struct {
-	ctx   context.Context // of who waits for the outcome
+// listenRequest asks for a subscription to other resources.
+type listenRequest struct {
+	ctx   context.Context // of the caller that waits for the result
 	uris  []string
-	reply chan heard // has room for the one
+	reply chan listenResult // has a capacity of one
 }
 
-// heard is what came of an order.
-type heard struct {
+// listenResult is the result of a listenRequest.
+type listenResult struct {
 	honored []string
 	err     error
 }
 
-// subscription is one request of a feed.
+// subscription is one request for notifications.
 type subscription struct {
 	wait  func(ctx context.Context) error
 	uris  []string          // asked for
 	acked chan wire.Message // takes the first acknowledgement
-	ended chan error        // takes why it ended
+	ended chan error        // takes the reason when it has ended
 	close context.CancelFunc
 	began time.Time
-	// honored is what the server has acknowledged, nil before it has.
+	// honored lists the resources that the server has acknowledged, nil before that.
 	honored *[]string
 }
 
+// NewListener returns a Listener for changes of these lists. The caller sets Open, and may
+// change Lists before Begin and Run.
 func NewListener(in NotificationSink, log *zap.Logger, lists wire.Raw) *Listener {
-	return &Listener{in: in, log: log, Lists: lists, orders: make(chan *order), over: make(chan struct{})}
+	return &Listener{in: in, log: log, Lists: lists, requests: make(chan *listenRequest), ended: make(chan struct{})}
 }
 
-// listsOf returns the filter for all changes of lists that a server declares to
-// tell of.
+// ListFilter returns the filter for all changes of lists that a server announces
+// according to its capabilities.
 func ListFilter(capabilities wire.Raw) wire.Raw {
 	filter := wire.Raw(`{}`)
 	for _, kind := range []string{"tools", "prompts", "resources"} {
@@ -80,10 +79,11 @@ func ListFilter(capabilities wire.Raw) wire.Raw {
 	return filter
 }
 
+// HasLists reports whether the subscription includes changes of lists.
 func (f *Listener) HasLists() bool { return string(f.Lists) != `{}` }
 
-// Begin opens the subscription to changes of lists before run does, so that it
-// is under way before any list is asked for.
+// Begin sends the request for changes of lists before Run, so that it precedes any
+// request for a list.
 func (f *Listener) Begin(ctx context.Context) (err error) {
 	if f.HasLists() {
 		f.first, err = f.start(ctx, nil)
@@ -122,16 +122,14 @@ func (acknowledgement) Ask(ctx context.Context, method string, params wire.Raw) 
 	return NoClient{}.Ask(ctx, method, params)
 }
 
-// Listen subscribes to these resources in the place of those before, and
-// returns the ones that the server has acknowledged. On errors, which are those
-// of [Conn], everything stays as it was.
+// Listen implements the method of [Conn].
 func (f *Listener) Listen(ctx context.Context, uris []string) ([]string, error) {
-	o := &order{ctx: ctx, uris: uris, reply: make(chan heard, 1)}
+	o := &listenRequest{ctx: ctx, uris: uris, reply: make(chan listenResult, 1)}
 	select {
-	case f.orders <- o:
+	case f.requests <- o:
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-f.over:
+	case <-f.ended:
 		return nil, &CallError{Reason: ReasonConnectionLost, NotSent: true, ConnectionLost: true, ConversationClosed: true}
 	}
 	select {
@@ -139,31 +137,31 @@ func (f *Listener) Listen(ctx context.Context, uris []string) ([]string, error) 
 		return out.honored, out.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-f.over:
+	case <-f.ended:
 		return nil, &CallError{Reason: ReasonConnectionLost, ConnectionLost: true, ConversationClosed: true}
 	}
 }
 
-// Run keeps the subscription open until ctx ends. It is called once, and
-// returns when nothing of the feed is under way.
+// Run keeps the subscription open until ctx ends, and returns when all goroutines of the
+// Listener have ended. It is called once.
 func (f *Listener) Run(ctx context.Context) {
-	defer close(f.over)
+	defer close(f.ended)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	r := feeding{Listener: f, ctx: ctx, wg: &wg}
+	r := listenerRun{Listener: f, ctx: ctx, wg: &wg}
 	if f.first != nil {
 		r.now = r.follow(f.first)
 	} else if f.HasLists() {
 		r.reopen(nil)
 	}
 	for {
-		orders := f.orders
+		orders := f.requests
 		var lapsed <-chan struct{}
-		if r.order != nil {
-			orders, lapsed = nil, r.order.ctx.Done() // one at a time
+		if r.request != nil {
+			orders, lapsed = nil, r.request.ctx.Done() // one at a time
 		}
 		select {
 		case <-ctx.Done():
@@ -172,7 +170,7 @@ func (f *Listener) Run(ctx context.Context) {
 			r.take(o)
 		case <-lapsed:
 			r.next.close()
-			r.answer(heard{err: r.order.ctx.Err()})
+			r.answer(listenResult{err: r.request.ctx.Err()})
 		case m := <-r.now.acks():
 			r.acknowledged(r.now, m)
 		case m := <-r.next.acks():
@@ -180,7 +178,7 @@ func (f *Listener) Run(ctx context.Context) {
 		case err := <-r.now.ends():
 			r.lost(err)
 		case err := <-r.next.ends():
-			r.answer(heard{err: orLost(err)})
+			r.answer(listenResult{err: errorBeforeAck(err)})
 		case <-r.again:
 			r.again = nil
 			r.reopen(r.uris)
@@ -188,20 +186,20 @@ func (f *Listener) Run(ctx context.Context) {
 	}
 }
 
-// feeding is the state of a feed's run, whose goroutine it belongs to.
-type feeding struct {
+// listenerRun is the state of Run. It belongs to the goroutine of Run.
+type listenerRun struct {
 	*Listener
 	ctx context.Context
 	wg  *sync.WaitGroup
 
-	now    *subscription // nil while there is none
-	uris   []string      // what it is for, and was where there is none
-	missed bool          // something may have been, since the last one ended
+	now    *subscription // nil if there is none
+	uris   []string      // the resources of now, or of the last one
+	missed bool          // notifications may have been lost since the last one ended
 	wait   Backoff
-	again  <-chan time.Time // when to open one again
+	again  <-chan time.Time // when to open the next one
 
-	order *order        // under way, nil for none
-	next  *subscription // which it opened
+	request *listenRequest // that is in progress, nil for none
+	next    *subscription  // opened by request
 }
 
 func (s *subscription) acks() <-chan wire.Message {
@@ -218,8 +216,8 @@ func (s *subscription) ends() <-chan error {
 	return s.ended
 }
 
-// follow waits for the end of a subscription beside the loop.
-func (r *feeding) follow(s *subscription) *subscription {
+// follow waits for the end of a subscription in a goroutine of its own.
+func (r *listenerRun) follow(s *subscription) *subscription {
 	ctx, cancel := context.WithCancel(r.ctx)
 	s.close = cancel
 	r.wg.Go(func() {
@@ -229,39 +227,37 @@ func (r *feeding) follow(s *subscription) *subscription {
 	return s
 }
 
-// take begins what an order asks for.
-func (r *feeding) take(o *order) {
-	r.order = o
+// take starts a listenRequest.
+func (r *listenerRun) take(o *listenRequest) {
+	r.request = o
 	if len(o.uris) == 0 && !r.HasLists() {
 		r.settle(nil)
-		r.answer(heard{})
+		r.answer(listenResult{})
 		return
 	}
 	s, err := r.start(r.ctx, o.uris)
 	if err != nil {
-		r.answer(heard{err: err})
+		r.answer(listenResult{err: err})
 		return
 	}
 	r.next = r.follow(s)
 }
 
-func (r *feeding) answer(out heard) {
-	r.order.reply <- out
-	r.order, r.next = nil, nil
+func (r *listenerRun) answer(out listenResult) {
+	r.request.reply <- out
+	r.request, r.next = nil, nil
 }
 
-// replace puts the subscription that was opened last in the place of the one
-// before.
-func (r *feeding) replace(m wire.Message) {
+// replace replaces the subscription by the one that was opened last.
+func (r *listenerRun) replace(m wire.Message) {
 	s := r.next
 	r.settle(s)
 	r.acknowledged(s, m)
-	r.answer(heard{honored: *s.honored})
+	r.answer(listenResult{honored: *s.honored})
 }
 
-// settle makes s the subscription there is, nil for none, and closes the one
-// that was.
-func (r *feeding) settle(s *subscription) {
+// settle makes s the present subscription, nil for none, and closes the one before.
+func (r *listenerRun) settle(s *subscription) {
 	if r.now != nil {
 		r.now.close()
 	}
@@ -271,9 +267,9 @@ func (r *feeding) settle(s *subscription) {
 	}
 }
 
-// acknowledged notes what the server honors. What may have been missed before
-// counts as changed.
-func (r *feeding) acknowledged(s *subscription, m wire.Message) {
+// acknowledged notes the resources that the server honors. It reports all of them and the
+// lists as changed if notifications may have been lost.
+func (r *listenerRun) acknowledged(s *subscription, m wire.Message) {
 	asked := make(map[string]bool, len(s.uris))
 	for _, uri := range s.uris {
 		asked[uri] = true
@@ -301,20 +297,20 @@ func (r *feeding) acknowledged(s *subscription, m wire.Message) {
 	}
 }
 
-// lost notes that the subscription has ended without our doing.
-func (r *feeding) lost(err error) {
+// lost notes that the server or the connection has ended the subscription.
+func (r *listenerRun) lost(err error) {
 	s := r.now
 	s.close()
 	r.now, r.missed = nil, true
 	r.retry(s, err)
 }
 
-// retry decides what follows the end of a subscription.
-func (r *feeding) retry(s *subscription, err error) {
+// retry decides what follows the end of a subscription with this error.
+func (r *listenerRun) retry(s *subscription, err error) {
 	switch {
 	case isRefused(err) && len(s.uris) > 0:
-		// Perhaps it is only a resource that the server will not have any more:
-		// whoever knows why each is wanted may ask again, one after the other.
+		// The server may refuse only one of the resources. The recipient of Renewed
+		// subscribes to them again, one after the other.
 		r.log.Info("the server ended the subscription to resources", zap.Int("resources", len(s.uris)), zap.String("error", plaintext.Truncate(err.Error(), MaxReason)))
 		r.uris = nil
 		r.in.Renewed()
@@ -328,8 +324,8 @@ func (r *feeding) retry(s *subscription, err error) {
 	r.again = time.After(r.wait.Next(time.Now()))
 }
 
-// reopen opens the subscription in the place of one that has ended.
-func (r *feeding) reopen(uris []string) {
+// reopen opens a subscription after the last one has ended.
+func (r *listenerRun) reopen(uris []string) {
 	if len(uris) == 0 && !r.HasLists() {
 		return
 	}
@@ -340,8 +336,7 @@ func (r *feeding) reopen(uris []string) {
 	r.now, r.uris = r.follow(s), uris
 }
 
-// ListenRefused wraps an error that the server itself gave for a subscription, and that
-// does not pass by waiting.
+// ListenRefused wraps the error with which a server refuses a subscription for good.
 type ListenRefused struct{ Err error }
 
 func (e *ListenRefused) Error() string { return e.Err.Error() }
@@ -353,8 +348,9 @@ func isRefused(err error) bool {
 	return refused
 }
 
-// orLost is the error of a subscription that ended before it was acknowledged.
-func orLost(err error) error {
+// errorBeforeAck returns the error of a subscription that ended before it was
+// acknowledged.
+func errorBeforeAck(err error) error {
 	if err == nil {
 		return &CallError{Reason: "the server ended the subscription before it began"}
 	}
@@ -364,7 +360,7 @@ func orLost(err error) error {
 	return err
 }
 
-// UpdatedParams are the params of the notification that a resource has changed.
+// UpdatedParams returns the params of the notification that a resource has changed.
 func UpdatedParams(uri string) wire.Raw {
 	return wire.SetMember(wire.Raw(`{}`), "uri", wire.String(uri))
 }

@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// probeTries is how often a silent server is probed, and probeTime how long it has
-	// for each answer.
+	// ProbeTries is how often a silent server is probed before it counts as hung, and
+	// ProbeTime how long it has for each response.
 	ProbeTries = 2
 	ProbeTime  = 10 * time.Second
 	// probeGap is the least time between two probes in one conversation.
 	probeGap = time.Minute
 )
 
-// Liveness tells whether the server of a conversation is alive. The zero value is ready
-// for use; the methods may be called by many goroutines at once.
+// Liveness checks whether the server of a conversation is alive. The zero value is ready
+// for use. The methods may be called by many goroutines at once.
 type Liveness struct {
-	Received atomic.Uint64 // counts what came from the server
+	Received atomic.Uint64 // counts reads or messages from the server
 	waiting  atomic.Int64  // requests of the server without a response
 	last     atomic.Int64  // time of the last probe, in nanoseconds since 1970
 	Tasks    BackgroundTasks
 }
 
-// listen returns a reader that counts what it reads.
+// CountReads returns a reader that counts each read of r in Received.
 func (d *Liveness) CountReads(r io.Reader) io.Reader { return &countingReader{r, &d.Received} }
 
 type countingReader struct {
@@ -44,9 +44,9 @@ func (h *countingReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// raise asks the server whether it is there, unless that was done lately. When
-// nothing at all comes from it, it calls hung. ask asks once, and returns the error
-// of its context when no answer comes.
+// Check probes the server in the background, unless it did so within the last minute.
+// It calls hung with ErrHung if nothing comes from the server. ask sends one request; it
+// returns the error of its context if there is no response. life bounds the probes.
 func (d *Liveness) Check(life context.Context, log *zap.Logger, ask func(ctx context.Context) error, hung func(why error)) {
 	now, last := time.Now().UnixNano(), d.last.Load()
 	if last != 0 && now-last < int64(probeGap) || !d.last.CompareAndSwap(last, now) {
@@ -63,9 +63,8 @@ func (d *Liveness) Check(life context.Context, log *zap.Logger, ask func(ctx con
 	})
 }
 
-// silent reports whether nothing comes from the server when it is asked, and it
-// waits for no answer itself, which may be all that it does. What fails in another
-// way than by silence is not for here.
+// silent reports whether nothing comes from the server after a request. A server that
+// waits for a response itself is not silent, and a failed connection is not silence.
 func (d *Liveness) silent(life context.Context, ask func(ctx context.Context) error) bool {
 	before := d.Received.Load()
 	ctx, cancel := context.WithTimeout(life, ProbeTime)

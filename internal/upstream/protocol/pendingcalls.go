@@ -9,38 +9,38 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// flight is one request of the gateway's that the server has not answered.
+// PendingCall is a request to the server that has no response yet.
 type PendingCall struct {
 	ID   wire.ID
 	seq  int64
 	Call *call.Call
-	// token is the progress token that the client gave, nil when it gave none.
-	// The server sees the request's id in its place.
+	// token is the progress token of the client, nil if there is none. The server gets
+	// the id of the request in its place.
 	token wire.Raw
 	// Answer takes the response, or the error in its place. It is nil after
 	// [PendingCalls.Begin].
 	Answer chan answer
-	// unsent is set when it is certain that the server has not got the request.
+	// NotSent is set if the server certainly has not received the request.
 	NotSent atomic.Bool
 }
 
-// answer is how a flight ends: with a response of the server, or with err.
+// answer is the end of a pending call: a response of the server, or an error.
 type answer struct {
 	Message wire.Message
-	Err     error // a *CallError, nil when msg holds
+	Err     error // a *CallError, nil if there is a message
 }
 
-// flights is the table of what is in flight in one conversation. It gives out
-// request ids and progress tokens, which are numbers that the conversation has
-// not used before; a flight's token is its id. Its methods may be called by
-// many goroutines at once.
+// PendingCalls is the table of the pending calls of one conversation. It assigns the
+// request ids, which are numbers that the conversation has not used before and are the
+// progress tokens too. Its methods may be called by many goroutines at once.
 type PendingCalls struct {
-	mu   sync.Mutex
-	last int64
-	open map[wire.ID]*PendingCall
-	over error // why nothing can begin any more
+	mu       sync.Mutex
+	last     int64
+	open     map[wire.ID]*PendingCall
+	closedBy error // why no call can begin, nil before Close
 }
 
+// NewPendingCalls returns an empty table.
 func NewPendingCalls() *PendingCalls {
 	return &PendingCalls{open: make(map[wire.ID]*PendingCall)}
 }
@@ -63,8 +63,8 @@ func (t *PendingCalls) begin(c *call.Call, to chan answer) (*PendingCall, error)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.over != nil {
-		return nil, &CallError{Reason: ReasonConnectionLost, NotSent: true, ConnectionLost: true, ConversationClosed: true, Cause: t.over}
+	if t.closedBy != nil {
+		return nil, &CallError{Reason: ReasonConnectionLost, NotSent: true, ConnectionLost: true, ConversationClosed: true, Cause: t.closedBy}
 	}
 	t.last++
 	f.seq = t.last
@@ -73,16 +73,15 @@ func (t *PendingCalls) begin(c *call.Call, to chan answer) (*PendingCall, error)
 	return f, nil
 }
 
-// End takes the flight out of the table. What the server says of it later is
-// dropped.
+// End removes a call from the table. A later response to it is dropped.
 func (t *PendingCalls) End(f *PendingCall) {
 	t.mu.Lock()
 	delete(t.open, f.ID)
 	t.mu.Unlock()
 }
 
-// Deliver hands a response to the flight that waits for it, and reports whether
-// there was one: the answer to a request that was cancelled has none.
+// Deliver hands a response to its pending call. It returns false if there is none, as for
+// a response to a cancelled request.
 func (t *PendingCalls) Deliver(m wire.Message) bool {
 	t.mu.Lock()
 	f := t.open[m.ID]
@@ -95,7 +94,7 @@ func (t *PendingCalls) Deliver(m wire.Message) bool {
 	return true
 }
 
-// Fail ends one flight with a fault, unless it has an answer already.
+// Fail ends a call with an error, unless it has ended.
 func (t *PendingCalls) Fail(f *PendingCall, err *CallError) {
 	t.mu.Lock()
 	_, open := t.open[f.ID]
@@ -106,10 +105,9 @@ func (t *PendingCalls) Fail(f *PendingCall, err *CallError) {
 	}
 }
 
-// Progress passes a progress notification to the client whose call it belongs
-// to, under the token that the client gave. One of a call that is not in
-// flight is left to the caller, to whom false is returned; one of a call that
-// asked for none is dropped.
+// Progress passes a progress notification to the client whose call it belongs to, with
+// the token of the client. It returns false if the call is not pending. It drops the
+// notification if the call has no token.
 func (t *PendingCalls) Progress(params wire.Raw) bool {
 	token := wire.ValueOf(params).Get(wire.MetaProgressToken)
 	t.mu.Lock()
@@ -121,35 +119,33 @@ func (t *PendingCalls) Progress(params wire.Raw) bool {
 	return f != nil
 }
 
-// notifyProgress passes a progress notification on with the client's own token in
-// the place of that which the server knows.
+// notifyProgress passes on a progress notification with the token of the client.
 func notifyProgress(c *call.Call, params wire.Raw, token wire.Value, own wire.Raw) {
 	e := wire.NewEdit(params)
 	e.Replace(token, own)
 	c.Back.Notify(wire.NoteProgress, e.Bytes())
 }
 
-// Owner returns the call that a message belongs to which does not say so
-// itself: when every client's call in flight comes from one client, the
-// youngest of them that is no look at a task, which is over too soon, else nil.
-// What belongs to one client must never be shown to another, so nothing is guessed.
-// Calls of the gateway itself do not count: nobody waits behind them to whom
-// something could be shown by mistake.
-func (t *PendingCalls) Owner() *call.Call { return t.ownerWho(func(*call.Call) bool { return true }) }
+// Owner returns the call that a message without the name of a call belongs to. If all
+// pending calls of clients belong to one client, that is the youngest of them; polls of a
+// task count last, since they end too soon. Otherwise it returns nil: content for one
+// client must never be shown to another. Calls of the gateway itself do not count.
+func (t *PendingCalls) Owner() *call.Call {
+	return t.preferredOwner(func(*call.Call) bool { return true })
+}
 
-// hearer returns the call that a notification belongs to which does not say so
-// itself. It is the owner; but modern clients ask for log messages with each
-// call, and so one goes to the youngest call that asked for such a one, if any
-// did.
+// NotificationOwner returns the call that a notification without the name of a call
+// belongs to. It is the Owner, but a log message belongs to the youngest call that asked
+// for its level, since modern clients ask for log messages with each call.
 func (t *PendingCalls) NotificationOwner(method string, params wire.Raw) *call.Call {
 	if method != wire.NoteMessage {
 		return t.Owner()
 	}
-	return t.ownerWho(func(c *call.Call) bool { return WantsLog(c.LogLevel, params) })
+	return t.preferredOwner(func(c *call.Call) bool { return WantsLog(c.LogLevel, params) })
 }
 
-// ownerWho is owner, but prefers calls that suit to younger ones.
-func (t *PendingCalls) ownerWho(suits func(*call.Call) bool) *call.Call {
+// preferredOwner is Owner, but prefers calls that suits accepts to younger ones.
+func (t *PendingCalls) preferredOwner(suits func(*call.Call) bool) *call.Call {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var found *PendingCall
@@ -161,7 +157,7 @@ func (t *PendingCalls) ownerWho(suits func(*call.Call) bool) *call.Call {
 		if found != nil && f.Call.Client.Key != found.Call.Client.Key {
 			return nil
 		}
-		fits := suits(f.Call) && !f.looks()
+		fits := suits(f.Call) && !f.pollsTask()
 		if found == nil || fits && !suited || fits == suited && f.seq > found.seq {
 			found, suited = f, fits
 		}
@@ -172,14 +168,14 @@ func (t *PendingCalls) ownerWho(suits func(*call.Call) bool) *call.Call {
 	return found.Call
 }
 
-// looks reports whether the flight is about a task and does not wait for its result.
-func (f *PendingCall) looks() bool {
+// pollsTask reports whether the call is about a task and does not wait for its result.
+func (f *PendingCall) pollsTask() bool {
 	m := wire.MethodOf(f.Call.Method)
 	return m.Kind == wire.KindTask && m.Shape != wire.ShapeToolResult
 }
 
-// waitingFor returns the youngest call that waits for the result of a task, nil
-// when none does.
+// waitingFor returns the youngest call that waits for the result of a task, nil if there
+// is none.
 func (t *PendingCalls) waitingFor(task string) *call.Call {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -196,27 +192,28 @@ func (t *PendingCalls) waitingFor(task string) *call.Call {
 	return found.Call
 }
 
-// Close ends every flight with a fault, and lets no more begin.
+// Close ends all calls with an error, and prevents new ones. cause is for the log.
 func (t *PendingCalls) Close(cause error) {
 	t.mu.Lock()
-	if t.over == nil {
-		t.over = cause
+	if t.closedBy == nil {
+		t.closedBy = cause
 	}
 	open := t.open
 	t.open = make(map[wire.ID]*PendingCall)
 	t.mu.Unlock()
 	for _, f := range open {
 		if f.Answer == nil {
-			continue // its caller learns it from its own connection
+			continue // its caller gets the error of its own connection
 		}
 		f.Answer <- answer{Err: &CallError{Reason: ReasonConnectionLost, NotSent: f.NotSent.Load(), ConnectionLost: true, ConversationClosed: true, Cause: cause}}
 	}
 }
 
-// reasonLost is what a client reads when a conversation ended under its call.
+// ReasonConnectionLost is the reason of calls that were pending when the conversation
+// ended.
 const ReasonConnectionLost = "the connection to the server was lost"
 
-// Get returns the flight with this id, nil when there is none.
+// Get returns the call with this id, nil if there is none.
 func (t *PendingCalls) Get(id wire.ID) *PendingCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()

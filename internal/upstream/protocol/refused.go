@@ -7,7 +7,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// What helps against questions that nobody can be told to be asked.
+// Advice for the log about requests of a server that belong to no certain client.
 const (
 	OwnSessions = "session: per-client gives each client with a session, and with command its own process; " +
 		"ask_calls: serialize lets one call at a time run; both are keys of the upstream"
@@ -15,9 +15,9 @@ const (
 		"each client with a session one of its own"
 )
 
-// unowned logs and counts a question that is refused because nobody can be told to
-// be the one who is meant. What the question says is not logged.
-func (c *Config) unowned(t *PendingCalls, method string) {
+// logRefused logs and counts a request of the server that is refused because its client
+// is not certain. The params are not logged.
+func (c *Config) logRefused(t *PendingCalls, method string) {
 	if wire.MethodOf(method).Kind != wire.KindAsk || method == wire.MethodRootsList && !c.Owner.RelaysRoots() {
 		return // it is answered without a client
 	}
@@ -25,7 +25,7 @@ func (c *Config) unowned(t *PendingCalls, method string) {
 	if !c.Refusals.Allow() {
 		return
 	}
-	clients, calls, asking := t.crowd()
+	clients, calls, asking := t.countInFlight()
 	why, help := "calls of several clients are in flight, and it may be that of any", OwnSessions
 	if clients == 0 {
 		why, help = "no call of a client is in flight", noCall
@@ -34,18 +34,17 @@ func (c *Config) unowned(t *PendingCalls, method string) {
 		zap.Int("clients", clients), zap.Int("calls", calls), zap.Int("calls_that_wait_for_their_client", asking), zap.String("help", help))
 }
 
-// NewRefusals bounds how often [Config.unowned] logs.
+// NewRefusals returns the limiter for [Config.Refusals].
 func NewRefusals() *rate.Limiter { return rate.NewLimiter(rate.Limit(0.1), 5) }
 
 // askState is a back channel that knows whether a request of the server waits for its
 // client.
 type askState interface{ IsAsking() bool }
 
-// crowd tells whose calls are in flight: how many clients have any, how many calls
-// there are, and how many of those wait for their client to answer a question,
-// parked ones among them. They are in flight all the same: the server may ask
-// again for any of them.
-func (t *PendingCalls) crowd() (clients, calls, asking int) {
+// countInFlight counts the pending calls of clients: how many clients there are, how many
+// calls, and how many of the calls wait for their client to answer a request of the
+// server. A parked call counts too, since the server may send another request for it.
+func (t *PendingCalls) countInFlight() (clients, calls, asking int) {
 	seen := make(map[string]bool)
 	var backs []askState
 	t.mu.Lock()

@@ -9,40 +9,39 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// maxAsks bounds how many questions of one server may be open at once, those counted
-// whose answer is on its way.
+// MaxAsks bounds the requests of one server that are open at once. A request is open until
+// its response has been sent.
 const MaxAsks = 256
 
-// codeLapsed is what a server gets whose sampling request nobody answered: the
-// code that the specification shows for a user who refused (2025-11-25,
-// client/sampling, "Error Handling").
-const codeLapsed = -1
+// codeUnanswered is the code of the response to a sampling request that nobody answered.
+// The specification shows it for a user who refused (2025-11-25, client/sampling, "Error
+// Handling").
+const codeUnanswered = -1
 
-// asks answers the requests that a legacy server makes of its client: ping by
-// itself, and so roots/list where the session is shared, all others through the
-// back channel of the call that they belong to. Its methods may be called by many goroutines at
-// once.
+// ServerRequests answers the requests that a legacy server sends. It answers ping itself,
+// and roots/list too if the session is shared. All others go through the back channel of
+// the call that they belong to. Its methods may be called by many goroutines at once.
 //
-// Who belongs to no call, or whose client did not declare that it can answer,
-// gets an answer at once. An elicitation that nobody answers is cancelled, not
-// declined: a decline would say that the user refused.
+// A request that belongs to no call, or whose client did not declare the capability, is
+// answered at once. An elicitation that nobody answers is cancelled, not declined, since
+// declining would mean that the user refused.
 type ServerRequests struct {
 	Config *Config
-	// send brings an answer to the server. c is the call that the question belonged
-	// to, or nil. It is called from goroutines that [ServerRequests.wait] waits for.
+	// Send sends a response to the server. c is the call that the request belongs to,
+	// or nil. It is called from goroutines that [ServerRequests.Wait] waits for.
 	Send func(ctx context.Context, m wire.Message, c *call.Call)
-	// doubt counts the questions that are open.
+	// Liveness counts the open requests: a server with open requests is not silent.
 	Liveness *Liveness
 
 	Mu      sync.Mutex
 	open    map[wire.ID]context.CancelFunc
-	sending int // answers on their way
+	sending int // responses that are being sent
 	wg      sync.WaitGroup
 }
 
-// Serve answers the request m, which belongs to the call c, or to none when c
-// is nil. It returns at once; the answer goes out through send until ctx ends.
-// It must not be called after or together with [ServerRequests.wait].
+// Serve answers the request m, which belongs to the call c, or to none if c is nil. It
+// returns at once; the response goes to Send unless ctx ends before. It must not be called
+// after or together with [ServerRequests.Wait].
 func (a *ServerRequests) Serve(ctx context.Context, m wire.Message, c *call.Call) {
 	ctx, cancel := context.WithCancel(ctx)
 	a.Mu.Lock()
@@ -57,16 +56,16 @@ func (a *ServerRequests) Serve(ctx context.Context, m wire.Message, c *call.Call
 	}
 	a.Mu.Unlock()
 	if twice || full {
-		// Two open requests under one id cannot both be answered, and a server
-		// with this many open does not wait for answers. Neither gets one: an
-		// answer could be taken for that of the other.
+		// A response to one of two requests with the same id could be taken for that
+		// of the other, and a server with so many open requests does not wait for
+		// responses. So there is none.
 		cancel()
 		return
 	}
 	a.wg.Go(func() {
 		reply := a.answer(ctx, m, c)
 		a.Mu.Lock()
-		_, wanted := a.open[m.ID] // not when the server has cancelled it
+		_, wanted := a.open[m.ID] // false if the server has cancelled it
 		a.settle(m.ID)
 		if wanted {
 			a.sending++
@@ -83,8 +82,8 @@ func (a *ServerRequests) Serve(ctx context.Context, m wire.Message, c *call.Call
 	})
 }
 
-// Cancelled takes a notifications/cancelled of the server: the question with
-// that id is not to be answered any more. It reports whether there was one.
+// Cancelled handles a notifications/cancelled of the server: the request with that id gets
+// no response. It reports whether such a request was open.
 func (a *ServerRequests) Cancelled(params wire.Raw) bool {
 	id := wire.IDOf(string(wire.ValueOf(params).Get("requestId").Raw()))
 	a.Mu.Lock()
@@ -97,7 +96,7 @@ func (a *ServerRequests) Cancelled(params wire.Raw) bool {
 	return ok
 }
 
-// settle takes a question out of those that are open. The caller holds mu.
+// settle removes a request from the open ones. The caller holds Mu.
 func (a *ServerRequests) settle(id wire.ID) {
 	if _, open := a.open[id]; open {
 		delete(a.open, id)
@@ -105,8 +104,7 @@ func (a *ServerRequests) settle(id wire.ID) {
 	}
 }
 
-// Wait returns when no answer is under way any more. The context that was given
-// to serve must have ended.
+// Wait waits until no response is being sent. The context of Serve must have ended.
 func (a *ServerRequests) Wait() { a.wg.Wait() }
 
 func (a *ServerRequests) answer(ctx context.Context, m wire.Message, c *call.Call) wire.Message {
@@ -118,14 +116,14 @@ func (a *ServerRequests) answer(ctx context.Context, m wire.Message, c *call.Cal
 }
 
 func (a *ServerRequests) result(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
-	if by := askAnswers[m.Method]; by != nil {
+	if by := requestHandlers[m.Method]; by != nil {
 		return by(a, ctx, m, c)
 	}
 	return nil, wire.Errorf(wire.CodeMethodNotFound, "the client does not know the method %.100q", m.Method)
 }
 
-// askAnswers are the requests that a server may send.
-var askAnswers = map[string]func(a *ServerRequests, ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error){
+// requestHandlers handles the requests that a server may send.
+var requestHandlers = map[string]func(a *ServerRequests, ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error){
 	wire.MethodPing:      (*ServerRequests).ping,
 	wire.MethodRootsList: (*ServerRequests).roots,
 	wire.MethodElicit:    (*ServerRequests).elicit,
@@ -163,7 +161,7 @@ func (*ServerRequests) elicit(ctx context.Context, m wire.Message, c *call.Call)
 
 func (*ServerRequests) sample(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
 	unanswered := func() (wire.Raw, *wire.Error) {
-		return nil, wire.Errorf(codeLapsed, "the sampling request was not answered")
+		return nil, wire.Errorf(codeUnanswered, "the sampling request was not answered")
 	}
 	switch {
 	case c == nil || c.Client == nil:
@@ -192,8 +190,8 @@ func clientRoots(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *
 	return relay(ctx, m, c, unanswered)
 }
 
-// relay puts the question to the client of the call. An error of the client's
-// is the server's to read; every other reason counts as no answer.
+// relay sends the request to the client of the call. The server gets an error of the
+// client; every other error counts as unanswered.
 func relay(ctx context.Context, m wire.Message, c *call.Call, unanswered func() (wire.Raw, *wire.Error)) (wire.Raw, *wire.Error) {
 	result, err := c.Back.Ask(ctx, m.Method, m.Params)
 	if err == nil {
@@ -205,7 +203,7 @@ func relay(ctx context.Context, m wire.Message, c *call.Call, unanswered func() 
 	return unanswered()
 }
 
-// rootsResult is the answer to roots/list.
+// rootsResult returns the result of roots/list.
 func rootsResult(roots []Root) wire.Raw {
 	out := []byte(`{"roots":[`)
 	for i, r := range roots {
@@ -221,7 +219,8 @@ func rootsResult(roots []Root) wire.Raw {
 	return append(out, `]}`...)
 }
 
-// nobody is the back channel of the gateway's own calls.
+// NoClient is the back channel of the gateway's own calls. It drops notifications and
+// refuses requests.
 type NoClient struct{}
 
 func (NoClient) Notify(string, wire.Raw) {}

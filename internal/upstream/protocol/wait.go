@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Poke leaves a token in a channel of capacity 1, if there is none yet.
+// Poke puts a token into a channel of capacity 1 unless it holds one. It does not block.
 func Poke(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
@@ -13,7 +13,7 @@ func Poke(ch chan struct{}) {
 	}
 }
 
-// Sleep waits, and returns the error of ctx when that ends first.
+// Sleep waits for d, or until ctx ends; then it returns the error of ctx.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -18,11 +18,11 @@ const (
 	CloseTimeout = 2 * time.Second
 	// lookTries is how often a server that a connection to failed is looked for
 	// before the conversation counts as over.
-	lookTries = 4
+	watchTries = 4
 )
 
 // talk is what conversations over streamable HTTP of both eras have in common.
-type Base struct {
+type Conn struct {
 	Config     *protocol.Config
 	Endpoint   *Endpoint
 	Identity   protocol.Identity
@@ -35,8 +35,8 @@ type Base struct {
 	Hung       chan error // takes why, when the server has stopped answering
 }
 
-func NewBase(o *protocol.Config, http *Config, p *Pool, in protocol.NotificationSink) *Base {
-	t := &Base{
+func NewConn(o *protocol.Config, http *Config, p *Pool, in protocol.NotificationSink) *Conn {
+	t := &Conn{
 		Config:   o,
 		Endpoint: newEndpoint(p, o, http),
 		Identity: protocol.NewIdentity(o),
@@ -46,16 +46,16 @@ func NewBase(o *protocol.Config, http *Config, p *Pool, in protocol.Notification
 		RateLog:  ratelog.New(o.Logger),
 		Hung:     make(chan error, 1),
 	}
-	t.Endpoint.heard = &t.Liveness.Received
+	t.Endpoint.received = &t.Liveness.Received
 	return t
 }
 
 // Opener opens a conversation. It leaves the pool of t to the caller on errors.
-type Opener func(ctx context.Context, t *Base) (protocol.Conn, protocol.Hello, error)
+type Opener func(ctx context.Context, t *Conn) (protocol.Conn, protocol.Hello, error)
 
 // shut ends what is left of the conversation: its calls and its errands. The
 // pool may be shared with another conversation that ends too.
-func (t *Base) Close() {
+func (t *Conn) Close() {
 	t.Endpoint.Pool.Close()
 	t.Background.Finish()
 	t.Liveness.Tasks.Finish()
@@ -70,7 +70,7 @@ func AppendRequest(dst []byte, id wire.ID, method string, params wire.Raw) []byt
 // final turns the error of an exchange into that of a call.
 func FinalError(err error) error {
 	if r := StatusErrorOf(err); r != nil {
-		return r.final()
+		return r.callError()
 	}
 	if errors.Is(err, ErrStreamEnded) {
 		return &protocol.CallError{Reason: "the stream broke off before the server answered", ConnectionLost: true}
@@ -81,14 +81,14 @@ func FinalError(err error) error {
 // Watch returns when ctx ends, with its error, or when the server cannot be
 // reached any more, or has stopped answering. It looks whenever a connection has failed: many a failure
 // is that of one call only. look reports whether the server is there.
-func (t *Base) Watch(ctx context.Context, look func(ctx context.Context) error) error {
+func (t *Conn) Watch(ctx context.Context, look func(ctx context.Context) error) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-t.Hung:
 			return err
-		case <-t.Endpoint.trouble:
+		case <-t.Endpoint.failed:
 		}
 		t.Config.Owner.ConnectionFailed()
 		var wait protocol.Backoff
@@ -97,7 +97,7 @@ func (t *Base) Watch(ctx context.Context, look func(ctx context.Context) error) 
 			if err == nil {
 				break
 			}
-			if tries == lookTries {
+			if tries == watchTries {
 				return fmt.Errorf("the server cannot be reached: %w", err)
 			}
 			if err := protocol.Sleep(ctx, wait.Next(time.Now())); err != nil {
@@ -105,21 +105,21 @@ func (t *Base) Watch(ctx context.Context, look func(ctx context.Context) error) 
 			}
 		}
 		select { // the looking itself may have met trouble
-		case <-t.Endpoint.trouble:
+		case <-t.Endpoint.failed:
 		default:
 		}
 	}
 }
 
 // glance calls look with a bound on its time.
-func (t *Base) CheckOnce(ctx context.Context, look func(ctx context.Context) error) error {
+func (t *Conn) CheckOnce(ctx context.Context, look func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, protocol.BackgroundTimeout)
 	defer cancel()
 	return look(ctx)
 }
 
 // notify posts a notification without params, beside the calls.
-func (t *Base) NotifyAt(to *Endpoint, header Headers, method string) {
+func (t *Conn) NotifyAt(to *Endpoint, header Headers, method string) {
 	t.Background.Start(func(ctx context.Context) {
 		if err := to.Send(ctx, header, wire.Message{Method: method}); err != nil {
 			t.Log.Debug("the server did not take a notification", zap.String("method", method), zap.Error(err))
@@ -128,11 +128,11 @@ func (t *Base) NotifyAt(to *Endpoint, header Headers, method string) {
 }
 
 // probe implements the method of [Conn].
-func (t *Base) ProbeWith(why protocol.Suspicion, look func(ctx context.Context) error) {
+func (t *Conn) ProbeWith(why protocol.Suspicion, look func(ctx context.Context) error) {
 	if why == protocol.CallTimedOut {
-		t.Raise(look)
+		t.CheckLiveness(look)
 	} else {
-		protocol.Poke(t.Endpoint.trouble)
+		protocol.Poke(t.Endpoint.failed)
 	}
 }
 
@@ -143,7 +143,7 @@ var ErrNoListen = &protocol.CallError{Reason: "the server's revision has no subs
 // a message of its comes: a connection that it takes, a status before the answer, and
 // the comments with which streams are kept open can be the work of a proxy, or of a
 // library under a server that has got stuck.
-func (t *Base) Raise(look func(ctx context.Context) error) {
+func (t *Conn) CheckLiveness(look func(ctx context.Context) error) {
 	t.Liveness.Check(context.Background(), t.Log, func(ctx context.Context) error {
 		if t.Endpoint.credentials != nil {
 			// They may come from elsewhere, and a server must not pay for that.

@@ -26,21 +26,21 @@ type Endpoint struct {
 	Pool *Pool
 	// trouble gets a token when a connection fails, so that somebody looks
 	// whether the server is still there.
-	trouble chan struct{}
-	url     atomic.Pointer[url.URL] // changes when the server redirects for good
-	Max     int                     // bytes that one message may have
-	Limits  wire.Limits
+	failed chan struct{}
+	url    atomic.Pointer[url.URL] // changes when the server redirects for good
+	Max    int                     // bytes that one message may have
+	Limits wire.Limits
 	// base holds the headers of every request: the configured ones and those
 	// that the gateway always sends. It is never changed.
 	base http.Header
 	// met takes what the headers of an answer say of gateways, see Trail.
-	met func(via string) error
+	checkVia func(via string) error
 	// credentials prove who calls, nil for none; owner says whose requests those
 	// are that belong to no call.
 	credentials Credentials
 	owner       protocol.SessionOwner
 	// heard counts the messages of the server, see doubt.
-	heard *atomic.Uint64
+	received *atomic.Uint64
 }
 
 const (
@@ -71,8 +71,8 @@ func isReserved(name string) bool {
 // newEndpoint returns an endpoint at the configured URL that sends the
 // configured headers, without those that are reserved, with every request.
 func newEndpoint(p *Pool, o *protocol.Config, web *Config) *Endpoint {
-	e := &Endpoint{Pool: p, trouble: make(chan struct{}, 1), Max: o.MaxMessage, Limits: o.Limits}
-	e.met = o.Loops.Check
+	e := &Endpoint{Pool: p, failed: make(chan struct{}, 1), Max: o.MaxMessage, Limits: o.Limits}
+	e.checkVia = o.Loops.Check
 	e.credentials = web.Credentials
 	e.owner = o.Owner
 	e.base = http.Header{"User-Agent": {"mcpgateway"}}
@@ -99,8 +99,8 @@ func newEndpoint(p *Pool, o *protocol.Config, web *Config) *Endpoint {
 // connections.
 func (e *Endpoint) At(u *url.URL) *Endpoint {
 	other := &Endpoint{
-		Pool: e.Pool, trouble: e.trouble, Max: e.Max, Limits: e.Limits, base: e.base, met: e.met, credentials: e.credentials, owner: e.owner,
-		heard: e.heard,
+		Pool: e.Pool, failed: e.failed, Max: e.Max, Limits: e.Limits, base: e.base, checkVia: e.checkVia, credentials: e.credentials, owner: e.owner,
+		received: e.received,
 	}
 	other.url.Store(u)
 	return other
@@ -142,7 +142,7 @@ func StreamHeader(header Headers, lastEvent string) Headers {
 // server refuses those and there are others: what it refuses it has not begun.
 //
 // The error is a *CallError, or that of ctx.
-func (e *Endpoint) Do(ctx context.Context, method string, header Headers, p *payload) (*http.Response, error) {
+func (e *Endpoint) Do(ctx context.Context, method string, header Headers, p *Payload) (*http.Response, error) {
 	if e.credentials == nil {
 		return e.follow(ctx, method, header, p)
 	}
@@ -150,7 +150,7 @@ func (e *Endpoint) Do(ctx context.Context, method string, header Headers, p *pay
 	for again := false; ; again = true {
 		proof, err := e.credentials.Headers(ctx, who)
 		if err != nil {
-			return nil, unproven(ctx, err)
+			return nil, unauthenticated(ctx, err)
 		}
 		resp, err := e.follow(ctx, method, header.withCredentials(proof), p)
 		if err != nil || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
@@ -162,13 +162,13 @@ func (e *Endpoint) Do(ctx context.Context, method string, header Headers, p *pay
 		}
 		Discard(resp)
 		if err != nil {
-			return nil, unproven(ctx, err)
+			return nil, unauthenticated(ctx, err)
 		}
 	}
 }
 
 // unproven is the error of a request that nothing proves who sends.
-func unproven(ctx context.Context, err error) error {
+func unauthenticated(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -176,7 +176,7 @@ func unproven(ctx context.Context, err error) error {
 }
 
 // follow sends one request, and follows redirects, see [endpoint.do].
-func (e *Endpoint) follow(ctx context.Context, method string, header Headers, p *payload) (*http.Response, error) {
+func (e *Endpoint) follow(ctx context.Context, method string, header Headers, p *Payload) (*http.Response, error) {
 	u := e.url.Load()
 	for hop := 0; ; hop++ {
 		resp, err := e.try(ctx, method, u, header, p)
@@ -268,20 +268,20 @@ func (e *Endpoint) Send(ctx context.Context, header Headers, m wire.Message) err
 var template = (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(context.Background())
 
 // try sends one request, once.
-func (e *Endpoint) try(ctx context.Context, method string, u *url.URL, header Headers, p *payload) (*http.Response, error) {
+func (e *Endpoint) try(ctx context.Context, method string, u *url.URL, header Headers, p *Payload) (*http.Response, error) {
 	resp, err := e.roundTrip(ctx, method, u, header, p)
 	if err != nil {
 		_, unconnected := err.(*unconnected)
-		return nil, e.broken(ctx, err, unconnected || p != nil && !p.Sent.Load())
+		return nil, e.connectionError(ctx, err, unconnected || p != nil && !p.Sent.Load())
 	}
-	if err := e.meet(resp); err != nil {
+	if err := e.checkLoop(resp); err != nil {
 		return nil, err
 	}
 	return resp, nil
 }
 
 // roundTrip sends one request.
-func (e *Endpoint) roundTrip(ctx context.Context, method string, u *url.URL, header Headers, p *payload) (*http.Response, error) {
+func (e *Endpoint) roundTrip(ctx context.Context, method string, u *url.URL, header Headers, p *Payload) (*http.Response, error) {
 	var connected atomic.Bool
 	if p == nil { // the payload tells it of all other requests
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
@@ -311,29 +311,29 @@ func (u *unconnected) Unwrap() error { return u.error }
 
 // meet ends the conversation when an answer says that the server leads back to
 // this gateway. The error is a *CallError, and then resp is closed.
-func (e *Endpoint) meet(resp *http.Response) error {
+func (e *Endpoint) checkLoop(resp *http.Response) error {
 	if len(resp.Header[protocol.HeaderVia]) == 0 {
 		return nil
 	}
-	err := e.met(protocol.ViaOf(resp.Header))
+	err := e.checkVia(protocol.ViaOf(resp.Header))
 	if err != nil {
 		resp.Body.Close()
 		e.Pool.Close()
-		protocol.Poke(e.trouble)
+		protocol.Poke(e.failed)
 	}
 	return err
 }
 
 // broken turns a failure of a connection into what whoever called gets: the
 // error of ctx, or a *CallError.
-func (e *Endpoint) broken(ctx context.Context, err error, unsent bool) error {
+func (e *Endpoint) connectionError(ctx context.Context, err error, unsent bool) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case e.Pool.Closed():
 		return &protocol.CallError{Reason: protocol.ReasonConnectionLost, NotSent: unsent, ConnectionLost: true, ConversationClosed: true, Cause: err}
 	}
-	protocol.Poke(e.trouble)
+	protocol.Poke(e.failed)
 	if unsent {
 		return &protocol.CallError{Reason: "cannot connect to the server", NotSent: true, ConnectionLost: true, Cause: err}
 	}
@@ -385,7 +385,7 @@ func (e *Endpoint) readAll(ctx context.Context, resp *http.Response) ([]byte, er
 	case err == nil:
 		return data, nil
 	default:
-		return nil, e.broken(ctx, err, false)
+		return nil, e.connectionError(ctx, err, false)
 	}
 }
 

@@ -70,7 +70,7 @@ func StatusErrorOf(err error) *StatusError {
 
 // final returns what whoever called gets: the server's own error where it gave
 // one, else a *CallError.
-func (r *StatusError) final() error {
+func (r *StatusError) callError() error {
 	switch {
 	case r.Status == http.StatusUnauthorized, r.Status == http.StatusForbidden:
 		return &protocol.CallError{Reason: fmt.Sprintf("the server refuses the gateway's credentials (HTTP %d)", r.Status), NotSent: true, Unauthenticated: true, Cause: r}
@@ -85,7 +85,7 @@ func (r *StatusError) final() error {
 
 // Post sends the request in p and returns the answer. The error is a
 // *refusal, a *CallError, errCutOff, or that of ctx.
-func (x *Exchange) Post(ctx context.Context, header Headers, p *payload) (wire.Message, error) {
+func (x *Exchange) Post(ctx context.Context, header Headers, p *Payload) (wire.Message, error) {
 	resp, err := x.Endpoint.Do(ctx, http.MethodPost, header, p)
 	if err != nil {
 		return wire.Message{}, err
@@ -136,7 +136,7 @@ func (x *Exchange) refused(ctx context.Context, resp *http.Response, mt string) 
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	x.Endpoint.heard.Add(1)
+	x.Endpoint.received.Add(1)
 	if err != nil {
 		return r
 	}
@@ -198,7 +198,7 @@ func IsBatch(data []byte) bool {
 }
 
 func (x *Exchange) takeOne(data []byte) (wire.Message, bool, error) {
-	x.Endpoint.heard.Add(1)
+	x.Endpoint.received.Add(1)
 	m, err := wire.ParseUpstream(data, x.Endpoint.Limits)
 	switch {
 	case err != nil:

@@ -12,7 +12,7 @@ import (
 // after the answer has arrived, or open it anew when an idle connection turned
 // out dead. So the buffer goes back to the pool only when the owner and every
 // reader have let go of it, and a reader that is closed hands out nothing more.
-type payload struct {
+type Payload struct {
 	Data []byte
 	refs atomic.Int32
 	// gone says that a reader has handed out the last byte: from then on the
@@ -26,14 +26,14 @@ type payload struct {
 const maxPooled = 1 << 20
 
 var payloads = sync.Pool{New: func() any {
-	p := new(payload)
+	p := new(Payload)
 	p.body = p.open
 	return p
 }}
 
 // NewPayload returns an empty payload that belongs to the caller until release.
-func NewPayload() *payload {
-	p := payloads.Get().(*payload)
+func NewPayload() *Payload {
+	p := payloads.Get().(*Payload)
 	p.Data = p.Data[:0]
 	p.Sent.Store(false)
 	p.refs.Store(1)
@@ -41,28 +41,28 @@ func NewPayload() *payload {
 }
 
 // Release gives up the owner's or a reader's hold on the buffer.
-func (p *payload) Release() {
+func (p *Payload) Release() {
 	if p.refs.Add(-1) == 0 && cap(p.Data) <= maxPooled {
 		payloads.Put(p)
 	}
 }
 
 // open returns a new reader of the whole body. The owner must still hold p.
-func (p *payload) open() (io.ReadCloser, error) {
+func (p *Payload) open() (io.ReadCloser, error) {
 	r := new(payloadReader)
 	r.open(p)
 	return r, nil
 }
 
 // open makes r, which is new, a reader of p.
-func (r *payloadReader) open(p *payload) {
+func (r *payloadReader) open(p *Payload) {
 	p.refs.Add(1)
 	r.p = p
 }
 
 type payloadReader struct {
 	mu  sync.Mutex
-	p   *payload // nil once closed
+	p   *Payload // nil once closed
 	off int
 }
 

@@ -40,21 +40,21 @@ type Opener func(ctx context.Context) (*Link, error)
 // Lines that are no messages are logged and skipped: many a server prints what
 // it should not.
 type Conn struct {
-	o    *protocol.Config
-	self *protocol.Identity
-	link *Link
-	in   protocol.NotificationSink
+	o        *protocol.Config
+	identity *protocol.Identity
+	link     *Link
+	in       protocol.NotificationSink
 
-	rev     wire.Revision // set before dial returns, and then never again
-	flights *protocol.PendingCalls
-	asks    protocol.ServerRequests
-	writer  *writer
-	ratelog *ratelog.Logger
-	modern  atomic.Bool // the server must not make requests
-	babbled atomic.Bool // the server printed what is no message
-	spoke   atomic.Bool // the server sent a message
-	feeds   *listeners  // of a modern server
-	doubt   protocol.Liveness
+	rev         wire.Revision // set before dial returns, and then never again
+	pending     *protocol.PendingCalls
+	requests    protocol.ServerRequests
+	writer      *writer
+	ratelog     *ratelog.Logger
+	modern      atomic.Bool // the server must not make requests
+	printedText atomic.Bool // the server printed what is no message
+	sentMessage atomic.Bool // the server sent a message
+	listeners   *listeners  // of a modern server
+	liveness    protocol.Liveness
 
 	life   context.Context // of asks; ends with the conversation
 	end    context.CancelFunc
@@ -69,22 +69,22 @@ type Conn struct {
 // [lineConn.shut].
 func newConn(o *protocol.Config, s *protocol.Identity, l *Link, in protocol.NotificationSink) *Conn {
 	c := &Conn{
-		o: o, self: s, link: l, in: in,
-		flights: protocol.NewPendingCalls(),
+		o: o, identity: s, link: l, in: in,
+		pending: protocol.NewPendingCalls(),
 		writer:  newWriter(l.In),
 		ratelog: ratelog.New(o.Logger),
 		ended:   make(chan struct{}),
 		reader:  make(chan struct{}),
 		done:    make(chan struct{}),
 	}
-	c.feeds = newListeners(in, func(in protocol.NotificationSink) *protocol.Listener {
+	c.listeners = newListeners(in, func(in protocol.NotificationSink) *protocol.Listener {
 		f := protocol.NewListener(in, o.Logger, wire.Raw(`{}`))
 		f.Open = c.subscribe
 		return f
 	})
 	c.life, c.end = context.WithCancel(context.Background())
-	c.asks.Config, c.asks.Liveness = o, &c.doubt
-	c.asks.Send = func(ctx context.Context, m wire.Message, _ *call.Call) { _ = c.writer.answer(ctx, &m) }
+	c.requests.Config, c.requests.Liveness = o, &c.liveness
+	c.requests.Send = func(ctx context.Context, m wire.Message, _ *call.Call) { _ = c.writer.answer(ctx, &m) }
 	go func() {
 		defer close(c.reader)
 		why := c.read()
@@ -109,7 +109,7 @@ func (l *Conn) stopped(why error) {
 		l.writer.close()
 		l.link.In.Close()
 		<-l.done
-		l.flights.Close(why)
+		l.pending.Close(why)
 		l.why = why
 		close(l.ended)
 	})
@@ -121,7 +121,7 @@ func (l *Conn) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	if l.modern.Load() {
-		listening.Go(func() { l.feeds.run(ctx) })
+		listening.Go(func() { l.listeners.run(ctx) })
 	}
 	var why error
 	select {
@@ -145,8 +145,8 @@ func (l *Conn) shut() error {
 	l.end()
 	err := l.link.Stop()
 	<-l.reader
-	l.asks.Wait()
-	l.doubt.Tasks.Finish()
+	l.requests.Wait()
+	l.liveness.Tasks.Finish()
 	return err
 }
 
@@ -170,12 +170,12 @@ func (l *Conn) request(ctx context.Context, c *call.Call, rev wire.Revision) (wi
 
 // receive waits for the response to a flight, and ends it.
 func (l *Conn) receive(ctx context.Context, f *protocol.PendingCall) (wire.Message, error) {
-	defer l.flights.End(f)
+	defer l.pending.End(f)
 	select {
 	case a := <-f.Answer:
-		return a.Message, underWay(f, a.Err)
+		return a.Message, markExecuted(f, a.Err)
 	case <-ctx.Done():
-		l.flights.End(f)
+		l.pending.End(f)
 		l.cancel(f)
 		return wire.Message{}, ctx.Err()
 	}
@@ -184,7 +184,7 @@ func (l *Conn) receive(ctx context.Context, f *protocol.PendingCall) (wire.Messa
 // underWay says of a flight that was lost with its conversation, as it was not
 // certainly unsent, that it is spent: where a process is at the other end, the
 // call itself is a likely reason for its end, a large one most of all.
-func underWay(f *protocol.PendingCall, err error) error {
+func markExecuted(f *protocol.PendingCall, err error) error {
 	lost, ok := err.(*protocol.CallError)
 	if !ok || !lost.ConnectionLost || lost.NotSent {
 		return err
@@ -199,13 +199,13 @@ func underWay(f *protocol.PendingCall, err error) error {
 
 // send begins a flight. The caller ends it.
 func (l *Conn) send(ctx context.Context, c *call.Call, rev wire.Revision) (*protocol.PendingCall, error) {
-	f, err := l.flights.BeginDelivered(c)
+	f, err := l.pending.BeginDelivered(c)
 	if err != nil {
 		return nil, err
 	}
-	m := wire.Message{ID: f.ID, Method: c.Method, Params: l.self.Params(rev, f)}
+	m := wire.Message{ID: f.ID, Method: c.Method, Params: l.identity.Params(rev, f)}
 	if err := l.writer.request(ctx, f, &m); err != nil {
-		l.flights.End(f)
+		l.pending.End(f)
 		if err == errClosed {
 			err = &protocol.CallError{Reason: protocol.ReasonConnectionLost, NotSent: true, ConnectionLost: true, ConversationClosed: true, Cause: err}
 		}
@@ -230,7 +230,7 @@ func (l *Conn) Probe(why protocol.Suspicion) {
 	if why != protocol.CallTimedOut {
 		return
 	}
-	l.doubt.Check(l.life, l.o.Logger, func(ctx context.Context) error {
+	l.liveness.Check(l.life, l.o.Logger, func(ctx context.Context) error {
 		method := wire.MethodPing
 		if l.modern.Load() {
 			method = wire.MethodDiscover
@@ -258,10 +258,10 @@ func (l *Conn) cancel(f *protocol.PendingCall) {
 
 // read takes what the server sends until its output ends.
 func (l *Conn) read() error {
-	lines := wire.NewLineReader(l.doubt.CountReads(l.link.Out), l.o.MaxMessage)
+	lines := wire.NewLineReader(l.liveness.CountReads(l.link.Out), l.o.MaxMessage)
 	for first := true; ; first = false {
 		bound := int64(l.o.MaxMessage) * beforeFirstMessage
-		if l.spoke.Load() {
+		if l.sentMessage.Load() {
 			bound = int64(l.o.MaxMessage) * afterFirstMessage
 		}
 		lines.SetMaxLine(bound)
@@ -305,28 +305,28 @@ func (l *Conn) takeOne(text []byte) {
 		l.malformed(text, m.ID, err)
 		return
 	}
-	if !l.spoke.Swap(true) {
+	if !l.sentMessage.Swap(true) {
 		l.o.Owner.Printed(nil)
 	}
 	switch {
 	case m.IsResponse():
-		l.flights.Deliver(m) // one that nobody waits for was cancelled
+		l.pending.Deliver(m) // one that nobody waits for was cancelled
 	case m.IsNotification():
 		l.notified(m)
 	case l.modern.Load():
 		l.ratelog.Warn("a modern server sent a request, which is not allowed", zap.String("method", plaintext.Truncate(m.Method, diagnose.MaxExcerpt)))
 	default:
-		l.asks.Serve(l.life, m, l.o.Addressee(l.flights, m))
+		l.requests.Serve(l.life, m, l.o.Addressee(l.pending, m))
 	}
 }
 
 func (l *Conn) notified(m wire.Message) {
 	switch wire.MethodOf(m.Method).Scope {
 	case wire.ScopeProgressToken:
-		l.o.Progress(l.flights, m.Params)
+		l.o.Progress(l.pending, m.Params)
 		return
 	case wire.ScopeRequest:
-		if !l.asks.Cancelled(m.Params) {
+		if !l.requests.Cancelled(m.Params) {
 			l.listenCancelled(m.Params)
 		}
 		return
@@ -334,7 +334,7 @@ func (l *Conn) notified(m wire.Message) {
 		l.acknowledged(m.Params)
 		return
 	}
-	if c := l.o.Addressee(l.flights, m); c != nil && !wire.MethodOf(m.Method).Standalone() {
+	if c := l.o.Addressee(l.pending, m); c != nil && !wire.MethodOf(m.Method).Standalone() {
 		c.Back.Notify(m.Method, m.Params)
 		return
 	}
@@ -344,10 +344,10 @@ func (l *Conn) notified(m wire.Message) {
 // malformed handles a line that is no message. If it can be told whose answer
 // it was meant to be, that call fails, and that call alone.
 func (l *Conn) malformed(text []byte, id wire.ID, why error) {
-	if f := l.flights.Get(id); f != nil {
-		l.flights.Fail(f, &protocol.CallError{Reason: "the server's answer is malformed", Cause: why})
+	if f := l.pending.Get(id); f != nil {
+		l.pending.Fail(f, &protocol.CallError{Reason: "the server's answer is malformed", Cause: why})
 	}
-	if !l.babbled.Swap(true) && !l.spoke.Load() {
+	if !l.printedText.Swap(true) && !l.sentMessage.Load() {
 		l.o.Owner.Printed(text)
 	}
 	l.ratelog.Warn("a line of the server is no message", zap.Int("bytes", len(text)), zap.Error(why))
@@ -356,8 +356,8 @@ func (l *Conn) malformed(text []byte, id wire.ID, why error) {
 // tooLarge handles a line over the size limit. If it can be told whose answer it
 // is, that call fails.
 func (l *Conn) tooLarge(id wire.ID) {
-	if f := l.flights.Get(id); f != nil {
-		l.flights.Fail(f, &protocol.CallError{Reason: fmt.Sprintf("the server's answer is larger than %d bytes", l.o.MaxMessage)})
+	if f := l.pending.Get(id); f != nil {
+		l.pending.Fail(f, &protocol.CallError{Reason: fmt.Sprintf("the server's answer is larger than %d bytes", l.o.MaxMessage)})
 	}
 	l.ratelog.Warn("a line of the server is over the size limit", zap.Int("limit", l.o.MaxMessage))
 }

@@ -32,7 +32,7 @@ type dialer struct {
 	open Opener
 	// mute counts the attempts, the last one included, in which every process ended
 	// without an answer. It belongs to the goroutine that dials.
-	mute int
+	silentAttempts int
 }
 
 func NewDialer(o *protocol.Config, open Opener) *dialer {
@@ -51,7 +51,7 @@ func (d *dialer) Dial(ctx context.Context, in protocol.NotificationSink) (protoc
 	case wire.EraModern:
 		l, h, err = d.try(ctx, in, (*Conn).discover)
 	default:
-		l, h, err = d.find(ctx, in)
+		l, h, err = d.detect(ctx, in)
 		d.o.Memory.Remember(h.Revision.Era()) // EraUnknown on errors
 	}
 	if err != nil {
@@ -63,9 +63,9 @@ func (d *dialer) Dial(ctx context.Context, in protocol.NotificationSink) (protoc
 // find opens a conversation in the era that the server turns out to speak. A
 // server whose processes end without an answer whatever they get, as for a missing
 // key, is started once in each attempt after the first.
-func (d *dialer) find(ctx context.Context, in protocol.NotificationSink) (*Conn, protocol.Hello, error) {
-	muteBefore := d.mute
-	d.mute = 0
+func (d *dialer) detect(ctx context.Context, in protocol.NotificationSink) (*Conn, protocol.Hello, error) {
+	muteBefore := d.silentAttempts
+	d.silentAttempts = 0
 	if muteBefore > 0 {
 		byInitialize := muteBefore%2 == 1
 		first := (*Conn).discover
@@ -78,8 +78,8 @@ func (d *dialer) find(ctx context.Context, in protocol.NotificationSink) (*Conn,
 			return l, h, err
 		case err == nil:
 			l.shut() // it may speak both eras
-		case endedUnheard(err):
-			d.mute = muteBefore + 1
+		case endedUnanswered(err):
+			d.silentAttempts = muteBefore + 1
 			return nil, protocol.Hello{}, err
 		}
 	}
@@ -96,13 +96,13 @@ func (d *dialer) find(ctx context.Context, in protocol.NotificationSink) (*Conn,
 		if l, h, err = d.try(ctx, in, (*Conn).discover); err != nil && ctx.Err() == nil {
 			err = refused
 		}
-	case endedUnheard(err):
+	case endedUnanswered(err):
 		ended := err
 		l, h, err = d.afterEnd(ctx, in)
 		switch {
 		case ctx.Err() != nil:
-		case endedUnheard(err):
-			d.mute = 1
+		case endedUnanswered(err):
+			d.silentAttempts = 1
 		case errors.Is(err, errNotModern):
 			err = ended // the server is legacy, and cannot answer server/discover
 		}
@@ -121,14 +121,14 @@ func (d *dialer) afterEnd(ctx context.Context, in protocol.NotificationSink) (*C
 	}
 	l.shut()
 	l, h, err = d.try(ctx, in, (*Conn).negotiate)
-	if ctx.Err() == nil && (endedUnheard(err) || errors.Is(err, errRefusedInitialize)) {
+	if ctx.Err() == nil && (endedUnanswered(err) || errors.Is(err, errRefusedInitialize)) {
 		l, h, err = d.try(ctx, in, (*Conn).discover)
 	}
 	return l, h, err
 }
 
 // endedUnheard reports whether err says that a process ended before it answered.
-func endedUnheard(err error) bool {
+func endedUnanswered(err error) bool {
 	s, ok := errors.AsType[*diagnose.HandshakeError](err)
 	return ok && s.Unanswered
 }
@@ -145,7 +145,7 @@ func (d *dialer) try(ctx context.Context, in protocol.NotificationSink, greet fu
 		l.rev = h.Revision
 		l.modern.Store(h.Revision.Era() == wire.EraModern)
 		if l.modern.Load() {
-			err = l.feeds.begin(ctx, h.Capabilities)
+			err = l.listeners.begin(ctx, h.Capabilities)
 		}
 	}
 	if err == nil {
@@ -154,7 +154,7 @@ func (d *dialer) try(ctx context.Context, in protocol.NotificationSink, greet fu
 	how := l.shut()
 	f, ok := errors.AsType[*protocol.CallError](err)
 	// Part of a line, or one over the limit, has not been looked at.
-	babbled := l.babbled.Load() || l.doubt.Received.Load() > 0 && !l.spoke.Load()
+	babbled := l.printedText.Load() || l.liveness.Received.Load() > 0 && !l.sentMessage.Load()
 	s := &diagnose.HandshakeError{Err: err, Unanswered: ok && f.ConnectionLost, NonProtocolOutput: babbled}
 	if s.Unanswered && how != nil {
 		s.Err = how // how a process ended says more than that its output did
@@ -170,7 +170,7 @@ func (d *dialer) try(ctx context.Context, in protocol.NotificationSink, greet fu
 
 // initialize opens a legacy session.
 func (l *Conn) initialize(ctx context.Context) (protocol.Hello, error) {
-	m, err := l.request(ctx, l.self.InitializeCall(), wire.LatestLegacy)
+	m, err := l.request(ctx, l.identity.InitializeCall(), wire.LatestLegacy)
 	if err != nil {
 		return protocol.Hello{}, err
 	}
@@ -212,7 +212,7 @@ func (l *Conn) rediscover(ctx context.Context) (protocol.Hello, error) {
 }
 
 func (l *Conn) discoverRevisions(ctx context.Context) (h protocol.Hello, legacy bool, err error) {
-	m, err := l.request(ctx, l.self.DiscoverCall(), wire.LatestModern)
+	m, err := l.request(ctx, l.identity.DiscoverCall(), wire.LatestModern)
 	if err != nil {
 		return protocol.Hello{}, false, err
 	}
@@ -226,7 +226,7 @@ var errRefusedInitialize = errors.New("the server refused initialize")
 // negotiate opens a legacy session, or a modern conversation where the server says
 // that it knows nothing of the legacy era.
 func (l *Conn) negotiate(ctx context.Context) (protocol.Hello, error) {
-	m, err := l.request(ctx, l.self.InitializeCall(), wire.LatestLegacy)
+	m, err := l.request(ctx, l.identity.InitializeCall(), wire.LatestLegacy)
 	if err != nil {
 		return protocol.Hello{}, err
 	}

@@ -25,12 +25,12 @@ func (l *Conn) subscribe(ctx context.Context, c *call.Call) (func(ctx context.Co
 
 // Listen implements [protocol.Conn].
 func (l *Conn) Listen(ctx context.Context, uris []string) ([]string, error) {
-	return l.feeds.listen(ctx, uris)
+	return l.listeners.listen(ctx, uris)
 }
 
 // acknowledged takes the acknowledgement of a subscription.
 func (l *Conn) acknowledged(params wire.Raw) {
-	if f := l.flights.Get(protocol.SubscriptionOf(params)); f != nil && f.Call.Method == wire.MethodListen {
+	if f := l.pending.Get(protocol.SubscriptionOf(params)); f != nil && f.Call.Method == wire.MethodListen {
 		f.Call.Back.Notify(wire.NoteAcknowledged, params)
 	}
 }
@@ -40,7 +40,7 @@ func (l *Conn) acknowledged(params wire.Raw) {
 // basic/patterns/cancellation); for the subscription that counts as its result.
 func (l *Conn) listenCancelled(params wire.Raw) {
 	id := wire.IDOf(string(wire.ValueOf(params).Get("requestId").Raw()))
-	if f := l.flights.Get(id); f != nil && f.Call.Method == wire.MethodListen {
-		l.flights.Deliver(wire.Message{ID: id, Result: wire.Raw(`{}`)})
+	if f := l.pending.Get(id); f != nil && f.Call.Method == wire.MethodListen {
+		l.pending.Deliver(wire.Message{ID: id, Result: wire.Raw(`{}`)})
 	}
 }

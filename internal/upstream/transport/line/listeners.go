@@ -26,11 +26,11 @@ type listeners struct {
 	ctx     context.Context // of run
 	running chan struct{}   // closed when ctx is set
 
-	mu   sync.Mutex // held where wg is added to
-	over bool       // run is about to return
-	wg   sync.WaitGroup
+	mu    sync.Mutex // held where wg is added to
+	ended bool       // run is about to return
+	wg    sync.WaitGroup
 
-	each map[string]*resourceListener // by resource; belongs to who calls listen
+	byResource map[string]*resourceListener // by resource; belongs to who calls listen
 }
 
 // lineFeed is the subscription to one resource.
@@ -55,7 +55,7 @@ func (i forResource) Renewed() {
 func newListeners(in protocol.NotificationSink, fresh func(in protocol.NotificationSink) *protocol.Listener) *listeners {
 	return &listeners{
 		lists: fresh(in), fresh: fresh, in: in,
-		running: make(chan struct{}), each: make(map[string]*resourceListener),
+		running: make(chan struct{}), byResource: make(map[string]*resourceListener),
 	}
 }
 
@@ -73,7 +73,7 @@ func (f *listeners) run(ctx context.Context) {
 	close(f.running)
 	f.lists.Run(ctx)
 	f.mu.Lock()
-	f.over = true
+	f.ended = true
 	f.mu.Unlock()
 	f.wg.Wait()
 }
@@ -89,7 +89,7 @@ func (f *listeners) listen(ctx context.Context, uris []string) ([]string, error)
 	var fresh []string
 	for _, uri := range uris {
 		wanted[uri] = true
-		if have := f.each[uri]; have == nil || have.refused.Load() {
+		if have := f.byResource[uri]; have == nil || have.refused.Load() {
 			fresh = append(fresh, uri)
 		}
 	}
@@ -97,17 +97,17 @@ func (f *listeners) listen(ctx context.Context, uris []string) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	for uri, have := range f.each {
+	for uri, have := range f.byResource {
 		if !wanted[uri] || opened[uri] != nil {
 			have.stop()
-			delete(f.each, uri)
+			delete(f.byResource, uri)
 		}
 	}
 	for uri, one := range opened {
-		f.each[uri] = one
+		f.byResource[uri] = one
 	}
-	honored := make([]string, 0, len(f.each))
-	for uri := range f.each {
+	honored := make([]string, 0, len(f.byResource))
+	for uri := range f.byResource {
 		honored = append(honored, uri)
 	}
 	return honored, nil
@@ -148,7 +148,7 @@ func (f *listeners) openAll(ctx context.Context, uris []string) (map[string]*res
 func (f *listeners) open(ctx context.Context, uri string) (*resourceListener, error) {
 	one := &resourceListener{}
 	one.Listener = f.fresh(forResource{f.in, &one.refused})
-	if !f.follow(one) {
+	if !f.keepOpen(one) {
 		return nil, &protocol.CallError{Reason: protocol.ReasonConnectionLost, NotSent: true, ConnectionLost: true}
 	}
 	honored, err := one.Listen(ctx, []string{uri})
@@ -161,10 +161,10 @@ func (f *listeners) open(ctx context.Context, uri string) (*resourceListener, er
 
 // follow keeps a subscription open until it is stopped or run ends. It returns
 // false when run has ended.
-func (f *listeners) follow(one *resourceListener) bool {
+func (f *listeners) keepOpen(one *resourceListener) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.over {
+	if f.ended {
 		return false
 	}
 	var life context.Context

@@ -17,7 +17,7 @@ const MaxPending = 1 << 20
 
 // maxNotes is how many bytes of notifications may wait to be written. Further ones
 // are dropped: a server with so many of them does not read.
-const maxNotes = 256 << 10
+const maxNotificationBytes = 256 << 10
 
 // errClosed means that nothing is written any more.
 var errClosed = errors.New("the writer is closed")
@@ -28,13 +28,13 @@ var errClosed = errors.New("the writer is closed")
 type writer struct {
 	w io.Writer
 
-	mu      sync.Mutex
-	pending []byte
-	notes   int           // bytes of notifications in pending
-	marks   []mark        // of the requests in pending, in order
-	room    chan struct{} // not nil while somebody waits; closed when pending was taken
-	closed  bool
-	wake    chan struct{} // capacity 1: there is something pending, or closed
+	mu                sync.Mutex
+	pending           []byte
+	notificationBytes int           // bytes of notifications in pending
+	marks             []mark        // of the requests in pending, in order
+	room              chan struct{} // not nil while somebody waits; closed when pending was taken
+	closed            bool
+	wake              chan struct{} // capacity 1: there is something pending, or closed
 }
 
 // mark tells where in a batch the line of a request begins.
@@ -90,12 +90,12 @@ func (w *writer) wait(ctx context.Context, m *wire.Message, f *protocol.PendingC
 func (w *writer) post(m *wire.Message) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed || w.notes >= maxNotes {
+	if w.closed || w.notificationBytes >= maxNotificationBytes {
 		return false
 	}
 	before := len(w.pending)
 	w.queue(m)
-	w.notes += len(w.pending) - before
+	w.notificationBytes += len(w.pending) - before
 	protocol.Poke(w.wake)
 	return true
 }
@@ -122,7 +122,7 @@ func (w *writer) close() {
 	defer w.mu.Unlock()
 	w.closed = true
 	unsent(w.marks, 0)
-	w.pending, w.notes, w.marks = nil, 0, nil
+	w.pending, w.notificationBytes, w.marks = nil, 0, nil
 	w.makeRoom()
 	protocol.Poke(w.wake)
 }
@@ -143,7 +143,7 @@ func (w *writer) run() error {
 	for range w.wake {
 		w.mu.Lock()
 		w.pending, batch = batch[:0], w.pending
-		w.notes = 0
+		w.notificationBytes = 0
 		w.marks, marks = marks[:0], w.marks
 		w.makeRoom()
 		closed := w.closed

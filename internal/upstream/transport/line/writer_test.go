@@ -37,7 +37,7 @@ func TestNotificationsToAStuckChildAreBounded(t *testing.T) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if got, most := len(w.pending), len(large)+maxNotes+1<<10; got > most {
+	if got, most := len(w.pending), len(large)+maxNotificationBytes+1<<10; got > most {
 		t.Errorf("%d bytes wait to be written, want at most %d", got, most)
 	}
 }

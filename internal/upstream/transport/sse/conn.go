@@ -23,11 +23,11 @@ import (
 // server asks on it belongs to a call only if there is no doubt, see
 // [protocol.Config.Addressee].
 type Conn struct {
-	*httpconn.Base
-	asks protocol.ServerRequests
-	post *httpconn.Endpoint               // where messages go
-	head atomic.Pointer[httpconn.Headers] // of every message; changes once, before dial returns
-	rev  wire.Revision
+	*httpconn.Conn
+	asks   protocol.ServerRequests
+	post   *httpconn.Endpoint               // where messages go
+	header atomic.Pointer[httpconn.Headers] // of every message; changes once, before dial returns
+	rev    wire.Revision
 
 	life  context.Context // of the stream and of asks
 	end   context.CancelFunc
@@ -37,11 +37,11 @@ type Conn struct {
 
 // Open opens the stream and then a session. It implements [httpconn.Opener]. The errors
 // are those of [protocol.Dialer].
-func Open(ctx context.Context, t *httpconn.Base) (protocol.Conn, protocol.Hello, error) {
-	s := &Conn{Base: t, ended: make(chan struct{})}
+func Open(ctx context.Context, t *httpconn.Conn) (protocol.Conn, protocol.Hello, error) {
+	s := &Conn{Conn: t, ended: make(chan struct{})}
 	s.asks.Config, s.asks.Liveness = t.Config, &s.Liveness
 	s.asks.Send = func(ctx context.Context, m wire.Message, c *call.Call) {
-		if err := s.post.Send(ctx, s.head.Load().ForCall(c), m); err != nil && ctx.Err() == nil {
+		if err := s.post.Send(ctx, s.header.Load().ForCall(c), m); err != nil && ctx.Err() == nil {
 			s.RateLog.Warn("the server did not take the answer to its request", t.Config.ErrorField(err))
 		}
 	}
@@ -69,7 +69,7 @@ func (s *Conn) open(ctx context.Context) (protocol.Hello, error) {
 		close(s.ended)
 		return protocol.Hello{}, err
 	}
-	s.say("")
+	s.setVersion("")
 	go s.read(r)
 	h, err := s.initialize(ctx)
 	if err != nil {
@@ -77,15 +77,15 @@ func (s *Conn) open(ctx context.Context) (protocol.Hello, error) {
 	}
 	s.rev = h.Revision
 	if h.Revision.HasVersionHeader() {
-		s.say(h.Revision)
+		s.setVersion(h.Revision)
 	}
-	return h, s.post.Send(ctx, *s.head.Load(), wire.Message{Method: wire.NoteInitialized})
+	return h, s.post.Send(ctx, *s.header.Load(), wire.Message{Method: wire.NoteInitialized})
 }
 
 // say sets the version header of the messages to come, "" for none.
-func (s *Conn) say(rev wire.Revision) {
+func (s *Conn) setVersion(rev wire.Revision) {
 	h := s.Endpoint.Header(wire.HeaderVersion, string(rev))
-	s.head.Store(&h)
+	s.header.Store(&h)
 }
 
 // stream is the server's stream, past its first event.
@@ -157,7 +157,7 @@ func (s *Conn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 	}
 	defer s.Pending.End(f)
 	m := wire.Message{ID: f.ID, Method: c.Method, Params: s.Identity.Params(s.rev, f)}
-	if err := s.post.Send(ctx, s.head.Load().ForCall(c), m); err != nil {
+	if err := s.post.Send(ctx, s.header.Load().ForCall(c), m); err != nil {
 		if ctx.Err() != nil {
 			s.cancel(f)
 		}
@@ -176,7 +176,7 @@ func (s *Conn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 }
 
 // Notify implements [protocol.Conn].
-func (s *Conn) Notify(method string) { s.NotifyAt(s.post, *s.head.Load(), method) }
+func (s *Conn) Notify(method string) { s.NotifyAt(s.post, *s.header.Load(), method) }
 
 // Probe implements [protocol.Conn]. Each session has a stream of its own, so that the failure of
 // another session says nothing of this one.
@@ -184,7 +184,7 @@ func (s *Conn) Probe(why protocol.Suspicion) {
 	if why != protocol.CallTimedOut {
 		return
 	}
-	s.Raise(func(ctx context.Context) error {
+	s.CheckLiveness(func(ctx context.Context) error {
 		_, err := s.Call(ctx, &call.Call{Method: wire.MethodPing, Back: protocol.NoClient{}})
 		return err
 	})
@@ -208,7 +208,7 @@ func (s *Conn) cancel(f *protocol.PendingCall) {
 	}
 	s.Background.Start(func(ctx context.Context) {
 		params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(f.ID.String()))
-		if err := s.post.Send(ctx, s.head.Load().ForCall(f.Call), wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
+		if err := s.post.Send(ctx, s.header.Load().ForCall(f.Call), wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
 			s.Log.Debug("the server did not take a cancellation", zap.Error(err))
 		}
 	})
@@ -305,5 +305,5 @@ func (s *Conn) shut(why error) {
 	s.end()
 	<-s.ended
 	s.asks.Wait()
-	s.Base.Close()
+	s.Conn.Close()
 }

@@ -23,7 +23,7 @@ func New(c *protocol.Config, http *httpconn.Config, concurrent int) protocol.Dia
 // Dial implements [protocol.Dialer].
 func (d *dialer) Dial(ctx context.Context, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
 	p := httpconn.NewPool(d.http, d.concurrent)
-	c, h, err := Open(ctx, httpconn.NewBase(d.config, d.http, p, in))
+	c, h, err := Open(ctx, httpconn.NewConn(d.config, d.http, p, in))
 	if err != nil {
 		p.Close()
 	}

@@ -50,7 +50,7 @@ const probeShare = 3
 // Dial implements [protocol.Dialer].
 func (d *dialer) Dial(ctx context.Context, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
 	p := httpconn.NewPool(d.http, d.calls)
-	c, h, err := d.find(ctx, p, in)
+	c, h, err := d.detect(ctx, p, in)
 	if err != nil {
 		p.Close()
 		return nil, protocol.Hello{}, err
@@ -60,7 +60,7 @@ func (d *dialer) Dial(ctx context.Context, in protocol.NotificationSink) (protoc
 
 // find opens the conversation that the configuration asks for, or the one that
 // the server offers. It leaves the pool to the caller on errors.
-func (d *dialer) find(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
+func (d *dialer) detect(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
 	switch {
 	case d.o.Era == wire.EraLegacy:
 		return d.legacy(ctx, p, in)
@@ -73,7 +73,7 @@ func (d *dialer) find(ctx context.Context, p *httpconn.Pool, in protocol.Notific
 	}
 	if d.o.Memory.Era() == wire.EraLegacy {
 		c, h, err := d.legacy(ctx, p, in)
-		if err == nil || !answered(err) {
+		if err == nil || !refusedByServer(err) {
 			return c, h, err
 		}
 		// It is not any more what it was: find it out from the beginning.
@@ -100,12 +100,12 @@ var errNotModern = errors.New("no modern answer to server/discover")
 // wrapped, when the server may be one of the legacy era, else one of those of
 // [modernHTTP.discover].
 func (d *dialer) modern(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
-	m := newModern(httpconn.NewBase(d.o, d.http, p, in), d.tools)
+	m := newModern(httpconn.NewConn(d.o, d.http, p, in), d.tools)
 	h, listed, err := d.probe(ctx, m)
 	if r := protocolError(err); r != nil && r.Code == wire.CodeUnsupportedRev {
 		listed = protocol.SupportedBy(r)
 		if next := protocol.Newest(wire.EraModern, listed); next != "" && next != wire.LatestModern {
-			m.speak(next)
+			m.setRevision(next)
 			h, _, err = d.probe(ctx, m)
 		}
 	}
@@ -117,7 +117,7 @@ func (d *dialer) modern(ctx context.Context, p *httpconn.Pool, in protocol.Notif
 	case known == "":
 		return nil, protocol.Hello{}, &protocol.CallError{Reason: fmt.Sprintf("the server speaks only revisions that the gateway does not know: %.200v", listed), NotSent: true}
 	}
-	m.feed.Lists = protocol.ListFilter(h.Capabilities)
+	m.listener.Lists = protocol.ListFilter(h.Capabilities)
 	if d.o.Era == wire.EraUnknown && protocol.Newest(wire.EraLegacy, listed) != "" {
 		return newDual(m, d.o, d.http), h, nil
 	}
@@ -126,7 +126,7 @@ func (d *dialer) modern(ctx context.Context, p *httpconn.Pool, in protocol.Notif
 
 // probe sends server/discover. An answer that does not come, or that says
 // nothing, is errNotModern unless the era is configured.
-func (d *dialer) probe(ctx context.Context, m *modernHTTP) (protocol.Hello, []wire.Revision, error) {
+func (d *dialer) probe(ctx context.Context, m *modernConn) (protocol.Hello, []wire.Revision, error) {
 	probe := ctx
 	if deadline, ok := ctx.Deadline(); ok && d.o.Era == wire.EraUnknown {
 		var cancel context.CancelFunc
@@ -171,7 +171,7 @@ func legacyStatus(status int) bool {
 // legacy opens a legacy conversation, with the fallback if the server refuses initialize
 // as servers of another transport do.
 func (d *dialer) legacy(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
-	l, h, err := openLegacy(ctx, httpconn.NewBase(d.o, d.http, p, in))
+	l, h, err := openLegacy(ctx, httpconn.NewConn(d.o, d.http, p, in))
 	if err == nil {
 		return l, h, nil
 	}
@@ -180,7 +180,7 @@ func (d *dialer) legacy(ctx context.Context, p *httpconn.Pool, in protocol.Notif
 		(r.Status != http.StatusBadRequest && r.Status != http.StatusNotFound && r.Status != http.StatusMethodNotAllowed) {
 		return nil, protocol.Hello{}, httpconn.FinalError(err)
 	}
-	c, h, ferr := d.fallback(ctx, httpconn.NewBase(d.o, d.http, p, in))
+	c, h, ferr := d.fallback(ctx, httpconn.NewConn(d.o, d.http, p, in))
 	if ferr == nil {
 		return c, h, nil
 	}
@@ -192,7 +192,7 @@ func (d *dialer) legacy(ctx context.Context, p *httpconn.Pool, in protocol.Notif
 }
 
 // answered reports whether the server itself said no, and not the network.
-func answered(err error) bool {
+func refusedByServer(err error) bool {
 	f, ok := errors.AsType[*protocol.CallError](err)
 	return protocolError(err) != nil || ok && !f.ConnectionLost && !f.Unauthenticated
 }

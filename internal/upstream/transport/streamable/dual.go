@@ -17,28 +17,28 @@ import (
 // gateway's own calls too; the legacy one is opened by the first call of a
 // legacy client. A server that lists a legacy revision but refuses initialize
 // is spoken to in the modern era by everybody.
-type dualHTTP struct {
-	modern *modernHTTP
+type dualConn struct {
+	modern *modernConn
 	o      *protocol.Config
 	http   *httpconn.Config
 
 	opening chan struct{}    // holds a token while nobody opens the legacy conversation
-	opened  chan *legacyHTTP // hands the legacy conversation to run
-	over    chan struct{}    // closed when run ends
+	opened  chan *legacyConn // hands the legacy conversation to run
+	ended   chan struct{}    // closed when run ends
 
 	mu      sync.RWMutex
-	legacy  *legacyHTTP // nil until it is open
+	legacy  *legacyConn // nil until it is open
 	refused bool        // there is none to be had
 }
 
-func newDual(m *modernHTTP, o *protocol.Config, http *httpconn.Config) *dualHTTP {
-	d := &dualHTTP{modern: m, o: o, http: http, opening: make(chan struct{}, 1), opened: make(chan *legacyHTTP), over: make(chan struct{})}
+func newDual(m *modernConn, o *protocol.Config, http *httpconn.Config) *dualConn {
+	d := &dualConn{modern: m, o: o, http: http, opening: make(chan struct{}, 1), opened: make(chan *legacyConn), ended: make(chan struct{})}
 	d.opening <- struct{}{}
 	return d
 }
 
 // Call implements [protocol.Conn].
-func (d *dualHTTP) Call(ctx context.Context, c *call.Call) (call.Result, error) {
+func (d *dualConn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 	if c.Client == nil || c.Client.Era() != wire.EraLegacy {
 		return d.modern.Call(ctx, c)
 	}
@@ -54,8 +54,8 @@ func (d *dualHTTP) Call(ctx context.Context, c *call.Call) (call.Result, error) 
 
 // forLegacy returns the legacy conversation, which it opens if need be, or nil
 // when the server refuses one. The error is a *CallError, or that of ctx.
-func (d *dualHTTP) forLegacy(ctx context.Context) (*legacyHTTP, error) {
-	if l, settled := d.settled(); settled {
+func (d *dualConn) forLegacy(ctx context.Context) (*legacyConn, error) {
+	if l, settled := d.legacyKnown(); settled {
 		return l, nil
 	}
 	select {
@@ -64,55 +64,55 @@ func (d *dualHTTP) forLegacy(ctx context.Context) (*legacyHTTP, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if l, settled := d.settled(); settled {
+	if l, settled := d.legacyKnown(); settled {
 		return l, nil
 	}
 	m := d.modern
 	in := m.Sink
-	if m.feed.HasLists() {
+	if m.listener.HasLists() {
 		in = silentLists{in}
 	}
-	l, _, err := openLegacy(ctx, httpconn.NewBase(d.o, d.http, m.Endpoint.Pool, in))
+	l, _, err := openLegacy(ctx, httpconn.NewConn(d.o, d.http, m.Endpoint.Pool, in))
 	if err != nil {
 		err = httpconn.FinalError(err)
 		if _, ok := errors.AsType[*wire.Error](err); !ok {
 			return nil, err
 		}
 		m.Log.Warn("the server lists a legacy revision but refuses initialize", d.o.ErrorField(err))
-		d.settle(nil)
+		d.setLegacy(nil)
 		return nil, nil
 	}
 	select {
 	case d.opened <- l:
-	case <-d.over:
+	case <-d.ended:
 		return nil, &protocol.CallError{Reason: protocol.ReasonConnectionLost, NotSent: true, ConnectionLost: true, ConversationClosed: true}
 	case <-ctx.Done():
 		// run has not begun yet. The next call opens another session.
 		return nil, ctx.Err()
 	}
-	d.settle(l)
+	d.setLegacy(l)
 	return l, nil
 }
 
 // Listen implements [protocol.Conn].
-func (d *dualHTTP) Listen(ctx context.Context, uris []string) ([]string, error) {
+func (d *dualConn) Listen(ctx context.Context, uris []string) ([]string, error) {
 	return d.modern.Listen(ctx, uris)
 }
 
 // Notify implements [protocol.Conn]. The sessions of legacy clients are conversations of their
 // own.
-func (d *dualHTTP) Notify(string) {}
+func (d *dualConn) Notify(string) {}
 
 // Probe implements [protocol.Conn].
-func (d *dualHTTP) Probe(why protocol.Suspicion) {
-	d.modern.ProbeWith(why, d.modern.look)
-	if l, _ := d.settled(); l != nil {
+func (d *dualConn) Probe(why protocol.Suspicion) {
+	d.modern.ProbeWith(why, d.modern.probe)
+	if l, _ := d.legacyKnown(); l != nil {
 		l.Probe(why)
 	}
 }
 
 // Traits implements [protocol.Conn].
-func (d *dualHTTP) Traits() protocol.Traits {
+func (d *dualConn) Traits() protocol.Traits {
 	return protocol.Traits{
 		Sessions: protocol.SessionDual, Listens: true, Asks: true, HeaderParams: true,
 		OpenLegacy: func(ctx context.Context) (bool, error) {
@@ -122,21 +122,21 @@ func (d *dualHTTP) Traits() protocol.Traits {
 	}
 }
 
-func (d *dualHTTP) settled() (*legacyHTTP, bool) {
+func (d *dualConn) legacyKnown() (*legacyConn, bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return d.legacy, d.legacy != nil || d.refused
 }
 
-func (d *dualHTTP) settle(l *legacyHTTP) {
+func (d *dualConn) setLegacy(l *legacyConn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.legacy, d.refused = l, l == nil
 }
 
 // Run implements [protocol.Conn]. When one of the conversations ends, so does the other.
-func (d *dualHTTP) Run(ctx context.Context) error {
-	defer close(d.over)
+func (d *dualConn) Run(ctx context.Context) error {
+	defer close(d.ended)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	modern, legacy := make(chan error, 1), make(chan error, 1)

@@ -18,8 +18,8 @@ import (
 // legacyHTTP is a conversation over streamable HTTP with a server of 2025-03-26
 // to 2025-11-25. It outlives the server's sessions: when the server has
 // forgotten one, whoever meets that opens the next, and the calls go on.
-type legacyHTTP struct {
-	*httpconn.Base
+type legacyConn struct {
+	*httpconn.Conn
 	session atomic.Pointer[session]
 	opening chan struct{} // holds a token while nobody opens a session
 	stream  *protocol.Stream
@@ -37,8 +37,8 @@ type session struct {
 
 // openLegacy opens a conversation with initialize. The error is a *wire.Error
 // or a *refusal of the server's, a *CallError, or that of ctx.
-func openLegacy(ctx context.Context, t *httpconn.Base) (*legacyHTTP, protocol.Hello, error) {
-	l := &legacyHTTP{Base: t, opening: make(chan struct{}, 1), stream: protocol.NewStream()}
+func openLegacy(ctx context.Context, t *httpconn.Conn) (*legacyConn, protocol.Hello, error) {
+	l := &legacyConn{Conn: t, opening: make(chan struct{}, 1), stream: protocol.NewStream()}
 	l.opening <- struct{}{}
 	s, h, err := l.initialize(ctx)
 	if err != nil {
@@ -49,7 +49,7 @@ func openLegacy(ctx context.Context, t *httpconn.Base) (*legacyHTTP, protocol.He
 }
 
 // initialize opens a session. The errors are those of openLegacy.
-func (l *legacyHTTP) initialize(ctx context.Context) (*session, protocol.Hello, error) {
+func (l *legacyConn) initialize(ctx context.Context) (*session, protocol.Hello, error) {
 	c := l.Identity.InitializeCall()
 	f, err := l.Pending.Begin(c)
 	if err != nil {
@@ -106,7 +106,7 @@ func validSession(id string) bool {
 }
 
 // Call implements [protocol.Conn].
-func (l *legacyHTTP) Call(ctx context.Context, c *call.Call) (call.Result, error) {
+func (l *legacyConn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 	s := l.session.Load()
 	r, err := l.once(ctx, s, c)
 	if s.forgotten(err) && !refusesMethod(c.Method, httpconn.StatusErrorOf(err)) {
@@ -119,7 +119,7 @@ func (l *legacyHTTP) Call(ctx context.Context, c *call.Call) (call.Result, error
 
 // once sends the call in a session. The error is a *wire.Error or a *refusal of
 // the server's, a *CallError, errCutOff, or that of ctx.
-func (l *legacyHTTP) once(ctx context.Context, s *session, c *call.Call) (call.Result, error) {
+func (l *legacyConn) once(ctx context.Context, s *session, c *call.Call) (call.Result, error) {
 	f, err := l.Pending.Begin(c)
 	if err != nil {
 		return call.Result{}, err
@@ -129,8 +129,8 @@ func (l *legacyHTTP) once(ctx context.Context, s *session, c *call.Call) (call.R
 	defer p.Release()
 	p.Data = httpconn.AppendRequest(p.Data, f.ID, c.Method, l.Identity.Params(s.revision, f))
 
-	ears := ears{l: l, s: s, ctx: ctx, c: c}
-	x := httpconn.Exchange{Endpoint: l.Endpoint, ID: f.ID, Early: ears.hear}
+	ears := streamHandler{l: l, s: s, ctx: ctx, c: c}
+	x := httpconn.Exchange{Endpoint: l.Endpoint, ID: f.ID, Early: ears.handle}
 	m, err := x.Post(ctx, s.header.ForCall(c), p)
 	if errors.Is(err, httpconn.ErrStreamEnded) {
 		m, err = l.resume(ctx, s.header.ForCall(c), &x)
@@ -147,7 +147,7 @@ func (l *legacyHTTP) once(ctx context.Context, s *session, c *call.Call) (call.R
 
 // cancel tells the server that a request is not waited for any more: in the
 // legacy era a broken connection does not say so.
-func (l *legacyHTTP) cancel(s *session, f *protocol.PendingCall) {
+func (l *legacyConn) cancel(s *session, f *protocol.PendingCall) {
 	l.Background.Start(func(ctx context.Context) {
 		params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(f.ID.String()))
 		if err := l.Endpoint.Send(ctx, s.header.ForCall(f.Call), wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
@@ -181,7 +181,7 @@ func (s *session) forgotten(err error) bool {
 // renew opens a session in the place of old, once for all who find it
 // forgotten, and returns the present one. What changed at the server meanwhile
 // is not known, so every list counts as changed.
-func (l *legacyHTTP) renew(ctx context.Context, old *session) (*session, error) {
+func (l *legacyConn) renew(ctx context.Context, old *session) (*session, error) {
 	select {
 	case <-l.opening:
 		defer func() { l.opening <- struct{}{} }()
@@ -211,59 +211,59 @@ func (l *legacyHTTP) renew(ctx context.Context, old *session) (*session, error) 
 }
 
 // Run implements [protocol.Conn].
-func (l *legacyHTTP) Run(ctx context.Context) error {
+func (l *legacyConn) Run(ctx context.Context) error {
 	defer l.Close()
 	return l.serve(ctx)
 }
 
 // Notify implements [protocol.Conn].
-func (l *legacyHTTP) Notify(method string) { l.NotifyAt(l.Endpoint, l.session.Load().header, method) }
+func (l *legacyConn) Notify(method string) { l.NotifyAt(l.Endpoint, l.session.Load().header, method) }
 
 // Probe implements [protocol.Conn].
-func (l *legacyHTTP) Probe(why protocol.Suspicion) { l.ProbeWith(why, l.look) }
+func (l *legacyConn) Probe(why protocol.Suspicion) { l.ProbeWith(why, l.probe) }
 
 // Listen implements [protocol.Conn]. The era has no such request.
-func (l *legacyHTTP) Listen(context.Context, []string) ([]string, error) {
+func (l *legacyConn) Listen(context.Context, []string) ([]string, error) {
 	return nil, httpconn.ErrNoListen
 }
 
 // Traits implements [protocol.Conn].
-func (l *legacyHTTP) Traits() protocol.Traits {
+func (l *legacyConn) Traits() protocol.Traits {
 	return protocol.Traits{Sessions: protocol.SessionHTTP, Asks: true, Stream: l.stream}
 }
 
 // serve is run without the end of the connections.
-func (l *legacyHTTP) serve(ctx context.Context) error {
+func (l *legacyConn) serve(ctx context.Context) error {
 	streams, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		l.listen(streams)
 	}()
-	err := l.Watch(ctx, l.look)
+	err := l.Watch(ctx, l.probe)
 	stop()
 	<-done
 	l.Pending.Close(err)
 	if ctx.Err() != nil {
-		l.bye()
+		l.endSession()
 	}
 	return err
 }
 
 // look reports whether the server answers at all, and sees to it that there is
 // a session if it does.
-func (l *legacyHTTP) look(ctx context.Context) error {
+func (l *legacyConn) probe(ctx context.Context) error {
 	s := l.session.Load()
 	_, err := l.once(ctx, s, &call.Call{Method: wire.MethodPing, Back: protocol.NoClient{}})
 	if s.forgotten(err) {
 		_, err = l.renew(ctx, s)
 	}
-	return absent(err)
+	return unreachable(err)
 }
 
 // absent returns err if it means that the server is not there: one that says
 // anything at all, be it an error, is.
-func absent(err error) error {
+func unreachable(err error) error {
 	if r := httpconn.StatusErrorOf(err); r != nil {
 		switch r.Status {
 		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -282,7 +282,7 @@ func absent(err error) error {
 
 // bye ends the session at the server (2025-11-25, basic/transports, "Session
 // Management").
-func (l *legacyHTTP) bye() {
+func (l *legacyConn) endSession() {
 	s := l.session.Load()
 	if s.id == "" {
 		return

@@ -22,8 +22,8 @@ const (
 // ears take what a server sends beside an answer, on the stream of one call or,
 // when c is nil, on that of a session. They belong to the goroutine that reads
 // the stream.
-type ears struct {
-	l   *legacyHTTP
+type streamHandler struct {
+	l   *legacyConn
 	s   *session
 	ctx context.Context // of the stream
 	c   *call.Call
@@ -36,10 +36,10 @@ type ears struct {
 }
 
 // hear takes one request or notification.
-func (e *ears) hear(m wire.Message) {
+func (e *streamHandler) handle(m wire.Message) {
 	l := e.l
 	if m.IsRequest() {
-		e.asked(m)
+		e.handleRequest(m)
 		return
 	}
 	switch wire.MethodOf(m.Method).Scope {
@@ -60,14 +60,14 @@ func (e *ears) hear(m wire.Message) {
 
 // owner is the call that a message on this stream belongs to, nil when there is
 // none that is certain.
-func (e *ears) owner(m wire.Message) *call.Call {
+func (e *streamHandler) owner(m wire.Message) *call.Call {
 	if e.c != nil {
 		return e.c
 	}
 	return e.l.Config.Addressee(e.l.Pending, m)
 }
 
-func (e *ears) asked(m wire.Message) {
+func (e *streamHandler) handleRequest(m wire.Message) {
 	if e.asks == nil {
 		e.open, e.stop = context.WithCancel(e.ctx)
 		e.asks = &protocol.ServerRequests{Config: e.l.Config, Liveness: &e.l.Liveness, Send: func(ctx context.Context, m wire.Message, c *call.Call) {
@@ -81,7 +81,7 @@ func (e *ears) asked(m wire.Message) {
 
 // close withdraws what the server has asked and not got answered, and returns
 // when nothing of it is under way.
-func (e *ears) close() {
+func (e *streamHandler) close() {
 	if e.asks != nil {
 		e.stop()
 		e.asks.Wait()
@@ -92,7 +92,7 @@ func (e *ears) close() {
 // often as it needs (2025-11-25, basic/transports, "Resumability and
 // Redelivery"): the server may have closed it on purpose, to be asked again
 // later. A request is never sent again: the server may be at work on it.
-func (l *legacyHTTP) resume(ctx context.Context, header httpconn.Headers, x *httpconn.Exchange) (wire.Message, error) {
+func (l *legacyConn) resume(ctx context.Context, header httpconn.Headers, x *httpconn.Exchange) (wire.Message, error) {
 	none := wire.Message{}
 	var wait protocol.Backoff
 	for failures := 0; ; {
@@ -133,7 +133,7 @@ func (l *legacyHTTP) resume(ctx context.Context, header httpconn.Headers, x *htt
 
 // listen reads the stream on which the server says what belongs to no request,
 // of one session after the other, until ctx ends.
-func (l *legacyHTTP) listen(ctx context.Context) {
+func (l *legacyConn) listen(ctx context.Context) {
 	for first := true; ctx.Err() == nil; first = false {
 		s := l.session.Load()
 		own, stop := context.WithCancel(ctx)
@@ -152,10 +152,10 @@ func (l *legacyHTTP) listen(ctx context.Context) {
 // returns when ctx ends or when there is no such stream. What the server told while
 // none was open is lost where that is not resumed, and before the first one of every
 // session but the first.
-func (l *legacyHTTP) listenTo(ctx context.Context, s *session, first bool) {
+func (l *legacyConn) listenTo(ctx context.Context, s *session, first bool) {
 	var at httpconn.Cursor
 	var wait protocol.Backoff
-	e := ears{l: l, s: s, ctx: ctx}
+	e := streamHandler{l: l, s: s, ctx: ctx}
 	defer e.close()
 	for ctx.Err() == nil {
 		resp, err := l.Endpoint.Do(ctx, http.MethodGet, httpconn.StreamHeader(s.header, at.Event), nil)
@@ -168,7 +168,7 @@ func (l *legacyHTTP) listenTo(ctx context.Context, s *session, first bool) {
 			}
 			first = false
 			began, before := time.Now(), at.Event
-			err = l.Endpoint.Events(ctx, resp.Body, &at, e.hearAll)
+			err = l.Endpoint.Events(ctx, resp.Body, &at, e.handleEvent)
 			if at.Event != before || time.Since(began) >= protocol.SteadyAfter {
 				wait.Reset()
 			}
@@ -200,8 +200,8 @@ func (l *legacyHTTP) listenTo(ctx context.Context, s *session, first bool) {
 
 // hearAll takes the messages of an event of a session's stream. What is
 // malformed is left out: no call waits for it.
-func (e *ears) hearAll(data []byte) (bool, error) {
-	x := httpconn.Exchange{Endpoint: e.l.Endpoint, Early: e.hear}
+func (e *streamHandler) handleEvent(data []byte) (bool, error) {
+	x := httpconn.Exchange{Endpoint: e.l.Endpoint, Early: e.handle}
 	if _, _, err := x.Take(data); err != nil {
 		e.l.Log.Debug("the server sent something odd on the stream for notifications", zap.Error(err))
 	}

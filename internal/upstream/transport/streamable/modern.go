@@ -18,11 +18,11 @@ import (
 // modernHTTP is a conversation over streamable HTTP with a server of 2026-07-28
 // or later. There is no session: every request says all there is to know, and
 // the conversation is but the connections and the stream of changes.
-type modernHTTP struct {
-	*httpconn.Base
-	tools  httpconn.ToolHeaders // nil: no parameter goes into a header
-	speaks atomic.Pointer[dialect]
-	feed   *protocol.Listener
+type modernConn struct {
+	*httpconn.Conn
+	tools    httpconn.ToolHeaders // nil: no parameter goes into a header
+	dialect  atomic.Pointer[dialect]
+	listener *protocol.Listener
 	// stale takes the reason when the server turns out not to be what it was
 	// found to be.
 	stale chan error
@@ -35,24 +35,24 @@ type dialect struct {
 	header   httpconn.Headers
 }
 
-func newModern(t *httpconn.Base, tools httpconn.ToolHeaders) *modernHTTP {
-	m := &modernHTTP{Base: t, tools: tools, stale: make(chan error, 1)}
-	m.feed = protocol.NewListener(t.Sink, t.Log, wire.Raw(`{}`))
-	m.feed.Open = m.subscribe
-	m.speak(wire.LatestModern)
+func newModern(t *httpconn.Conn, tools httpconn.ToolHeaders) *modernConn {
+	m := &modernConn{Conn: t, tools: tools, stale: make(chan error, 1)}
+	m.listener = protocol.NewListener(t.Sink, t.Log, wire.Raw(`{}`))
+	m.listener.Open = m.subscribe
+	m.setRevision(wire.LatestModern)
 	return m
 }
 
 // speak changes the revision of the requests to come.
-func (m *modernHTTP) speak(rev wire.Revision) {
-	m.speaks.Store(&dialect{revision: rev, header: m.Endpoint.Header(wire.HeaderVersion, string(rev))})
+func (m *modernConn) setRevision(rev wire.Revision) {
+	m.dialect.Store(&dialect{revision: rev, header: m.Endpoint.Header(wire.HeaderVersion, string(rev))})
 }
 
 // discover asks the server what it is. The revisions are those that it lists.
 // The error is a *wire.Error or a *refusal of the server's, a *CallError, errCutOff,
 // or that of ctx.
-func (m *modernHTTP) discover(ctx context.Context) (protocol.Hello, []wire.Revision, error) {
-	d := m.speaks.Load()
+func (m *modernConn) discover(ctx context.Context) (protocol.Hello, []wire.Revision, error) {
+	d := m.dialect.Load()
 	r, err := m.once(ctx, d, m.Identity.DiscoverCall())
 	if err != nil {
 		return protocol.Hello{}, nil, err
@@ -66,8 +66,8 @@ func (m *modernHTTP) discover(ctx context.Context) (protocol.Hello, []wire.Revis
 }
 
 // Call implements [protocol.Conn].
-func (m *modernHTTP) Call(ctx context.Context, c *call.Call) (call.Result, error) {
-	d := m.speaks.Load()
+func (m *modernConn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
+	d := m.dialect.Load()
 	r, err := m.once(ctx, d, c)
 	if err == nil {
 		return r, nil
@@ -86,8 +86,8 @@ func (m *modernHTTP) Call(ctx context.Context, c *call.Call) (call.Result, error
 		if next == "" {
 			m.expire(fmt.Errorf("the server does not speak revision %s any more", d.revision))
 		} else if next != d.revision {
-			m.speak(next)
-			r, err = m.once(ctx, m.speaks.Load(), c)
+			m.setRevision(next)
+			r, err = m.once(ctx, m.dialect.Load(), c)
 		}
 	}
 	return r, httpconn.FinalError(err)
@@ -106,13 +106,13 @@ func protocolError(err error) *wire.Error {
 // once sends the call. The errors are those of discover. When ctx ends, the
 // connection or stream of the request closes, which tells the server so
 // (2026-07-28, basic/transports/streamable-http, "Cancellation").
-func (m *modernHTTP) once(ctx context.Context, d *dialect, c *call.Call) (call.Result, error) {
+func (m *modernConn) once(ctx context.Context, d *dialect, c *call.Call) (call.Result, error) {
 	f, err := m.Pending.Begin(c)
 	if err != nil {
 		return call.Result{}, err
 	}
 	defer m.Pending.End(f)
-	x := httpconn.Exchange{Endpoint: m.Endpoint, ID: f.ID, Early: func(msg wire.Message) { m.hear(msg, c) }}
+	x := httpconn.Exchange{Endpoint: m.Endpoint, ID: f.ID, Early: func(msg wire.Message) { m.handle(msg, c) }}
 	msg, err := m.post(ctx, d, f, &x)
 	if err != nil {
 		return call.Result{}, err
@@ -121,7 +121,7 @@ func (m *modernHTTP) once(ctx context.Context, d *dialect, c *call.Call) (call.R
 }
 
 // post sends the request of a flight.
-func (m *modernHTTP) post(ctx context.Context, d *dialect, f *protocol.PendingCall, x *httpconn.Exchange) (wire.Message, error) {
+func (m *modernConn) post(ctx context.Context, d *dialect, f *protocol.PendingCall, x *httpconn.Exchange) (wire.Message, error) {
 	c := f.Call
 	p := httpconn.NewPayload()
 	defer p.Release()
@@ -131,7 +131,7 @@ func (m *modernHTTP) post(ctx context.Context, d *dialect, f *protocol.PendingCa
 
 // header returns the headers of a request (2026-07-28,
 // basic/transports/streamable-http, "Request Metadata").
-func (m *modernHTTP) header(d *dialect, c *call.Call) httpconn.Headers {
+func (m *modernConn) header(d *dialect, c *call.Call) httpconn.Headers {
 	h := d.header.ForCall(c)
 	h.Add(wire.HeaderMethod, c.Method)
 	member, _ := wire.MethodOf(c.Method).Header()
@@ -156,7 +156,7 @@ func (m *modernHTTP) header(d *dialect, c *call.Call) httpconn.Headers {
 
 // hear takes what comes before an answer. A modern server must not send
 // requests: one that does gets no answer, since there is no way to send it.
-func (m *modernHTTP) hear(msg wire.Message, c *call.Call) {
+func (m *modernConn) handle(msg wire.Message, c *call.Call) {
 	if msg.IsRequest() {
 		m.Log.Debug("the server sent a request, which its revision forbids", zap.String("method", msg.Method))
 		return
@@ -172,7 +172,7 @@ func (m *modernHTTP) hear(msg wire.Message, c *call.Call) {
 }
 
 // expire ends the conversation: the server is to be found out anew.
-func (m *modernHTTP) expire(reason error) {
+func (m *modernConn) expire(reason error) {
 	select {
 	case m.stale <- reason:
 	default:
@@ -180,37 +180,37 @@ func (m *modernHTTP) expire(reason error) {
 }
 
 // Run implements [protocol.Conn].
-func (m *modernHTTP) Run(ctx context.Context) error {
+func (m *modernConn) Run(ctx context.Context) error {
 	defer m.Close()
 	return m.serve(ctx)
 }
 
 // Notify implements [protocol.Conn]. A modern server takes no notifications but cancellations.
-func (m *modernHTTP) Notify(string) {}
+func (m *modernConn) Notify(string) {}
 
 // Probe implements [protocol.Conn]. There is no session that the server could have forgotten,
 // and every call shows whether the server can be reached.
-func (m *modernHTTP) Probe(why protocol.Suspicion) {
+func (m *modernConn) Probe(why protocol.Suspicion) {
 	if why == protocol.CallTimedOut {
-		m.Raise(m.look)
+		m.CheckLiveness(m.probe)
 	}
 }
 
 // Traits implements [protocol.Conn].
-func (m *modernHTTP) Traits() protocol.Traits {
+func (m *modernConn) Traits() protocol.Traits {
 	return protocol.Traits{Sessions: protocol.SessionNone, Listens: true, HeaderParams: true}
 }
 
 // serve is run without the end of the connections.
-func (m *modernHTTP) serve(ctx context.Context) error {
+func (m *modernConn) serve(ctx context.Context) error {
 	inner, stop := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		m.feed.Run(inner)
+		m.listener.Run(inner)
 	}()
 	ended := make(chan error, 1)
-	go func() { ended <- m.Watch(inner, m.look) }()
+	go func() { ended <- m.Watch(inner, m.probe) }()
 	var err error
 	select {
 	case err = <-ended:
@@ -225,23 +225,23 @@ func (m *modernHTTP) serve(ctx context.Context) error {
 }
 
 // look reports whether the server is there, and still of the modern era.
-func (m *modernHTTP) look(ctx context.Context) error {
+func (m *modernConn) probe(ctx context.Context) error {
 	_, _, err := m.discover(ctx)
 	if r := httpconn.StatusErrorOf(err); r != nil && r.RPC == nil && legacyStatus(r.Status) {
 		m.expire(fmt.Errorf("the server does not know modern requests any more: %w", err))
 	}
-	return absent(err)
+	return unreachable(err)
 }
 
 // subscribe makes the request for one subscription, which has a stream of its
 // own.
-func (m *modernHTTP) subscribe(_ context.Context, c *call.Call) (func(ctx context.Context) error, error) {
-	return func(ctx context.Context) error { return m.hearOut(ctx, c) }, nil
+func (m *modernConn) subscribe(_ context.Context, c *call.Call) (func(ctx context.Context) error, error) {
+	return func(ctx context.Context) error { return m.readSubscription(ctx, c) }, nil
 }
 
 // hearOut opens the stream of a subscription and reads it to its end, which is
 // the server's when the error is nil.
-func (m *modernHTTP) hearOut(ctx context.Context, c *call.Call) error {
+func (m *modernConn) readSubscription(ctx context.Context, c *call.Call) error {
 	f, err := m.Pending.Begin(c)
 	if err != nil {
 		return err
@@ -258,7 +258,7 @@ func (m *modernHTTP) hearOut(ctx context.Context, c *call.Call) error {
 			m.Sink.Notified(msg.Method, protocol.WithoutSubscription(msg.Params))
 		}
 	}}
-	msg, err := m.post(ctx, m.speaks.Load(), f, &x)
+	msg, err := m.post(ctx, m.dialect.Load(), f, &x)
 	switch {
 	case err == nil && msg.Error == nil:
 		return nil
@@ -279,6 +279,6 @@ func refusedForGood(err error) bool {
 }
 
 // Listen implements [protocol.Conn].
-func (m *modernHTTP) Listen(ctx context.Context, uris []string) ([]string, error) {
-	return m.feed.Listen(ctx, uris)
+func (m *modernConn) Listen(ctx context.Context, uris []string) ([]string, error) {
+	return m.listener.Listen(ctx, uris)
 }
