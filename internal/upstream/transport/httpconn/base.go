@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// byeTime bounds the end of a session: nobody waits for it for long.
+	// CloseTimeout bounds the request that ends a session at the server.
 	CloseTimeout = 2 * time.Second
-	// lookTries is how often a server that a connection to failed is looked for
-	// before the conversation counts as over.
+	// watchTries is how often a server is probed after a connection has failed, before
+	// the conversation ends.
 	watchTries = 4
 )
 
-// talk is what conversations over streamable HTTP of both eras have in common.
+// Conn holds what all conversations over HTTP have in common. Transports embed it.
 type Conn struct {
 	Config     *protocol.Config
 	Endpoint   *Endpoint
@@ -32,9 +32,10 @@ type Conn struct {
 	RateLog    *ratelog.Logger
 	Background protocol.BackgroundTasks
 	Liveness   protocol.Liveness
-	Hung       chan error // takes why, when the server has stopped answering
+	Hung       chan error // gets the reason when the server has stopped answering
 }
 
+// NewConn returns the common part of a conversation over the connections of p.
 func NewConn(o *protocol.Config, http *Config, p *Pool, in protocol.NotificationSink) *Conn {
 	t := &Conn{
 		Config:   o,
@@ -50,11 +51,11 @@ func NewConn(o *protocol.Config, http *Config, p *Pool, in protocol.Notification
 	return t
 }
 
-// Opener opens a conversation. It leaves the pool of t to the caller on errors.
+// Opener opens a conversation. On errors the caller closes the pool of t.
 type Opener func(ctx context.Context, t *Conn) (protocol.Conn, protocol.Hello, error)
 
-// shut ends what is left of the conversation: its calls and its errands. The
-// pool may be shared with another conversation that ends too.
+// Close closes the connections and waits for the background tasks. The pool may be shared
+// with another conversation, which then ends too.
 func (t *Conn) Close() {
 	t.Endpoint.Pool.Close()
 	t.Background.Finish()
@@ -67,7 +68,7 @@ func AppendRequest(dst []byte, id wire.ID, method string, params wire.Raw) []byt
 	return m.Append(dst)
 }
 
-// final turns the error of an exchange into that of a call.
+// FinalError returns the error of a call for the error of an [Exchange].
 func FinalError(err error) error {
 	if r := StatusErrorOf(err); r != nil {
 		return r.callError()
@@ -78,9 +79,9 @@ func FinalError(err error) error {
 	return err
 }
 
-// Watch returns when ctx ends, with its error, or when the server cannot be
-// reached any more, or has stopped answering. It looks whenever a connection has failed: many a failure
-// is that of one call only. look reports whether the server is there.
+// Watch waits until ctx ends, the server cannot be reached, or it has stopped answering,
+// and returns the reason. It calls look, which probes the server, whenever a connection
+// has failed: the failure may concern one call only.
 func (t *Conn) Watch(ctx context.Context, look func(ctx context.Context) error) error {
 	for {
 		select {
@@ -104,21 +105,21 @@ func (t *Conn) Watch(ctx context.Context, look func(ctx context.Context) error) 
 				return err
 			}
 		}
-		select { // the looking itself may have met trouble
+		select { // the connections of the probes may have failed too
 		case <-t.Endpoint.failed:
 		default:
 		}
 	}
 }
 
-// glance calls look with a bound on its time.
+// CheckOnce calls look with a timeout.
 func (t *Conn) CheckOnce(ctx context.Context, look func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, protocol.BackgroundTimeout)
 	defer cancel()
 	return look(ctx)
 }
 
-// notify posts a notification without params, beside the calls.
+// NotifyAt posts a notification without params in the background.
 func (t *Conn) NotifyAt(to *Endpoint, header Headers, method string) {
 	t.Background.Start(func(ctx context.Context) {
 		if err := to.Send(ctx, header, wire.Message{Method: method}); err != nil {
@@ -127,7 +128,7 @@ func (t *Conn) NotifyAt(to *Endpoint, header Headers, method string) {
 	})
 }
 
-// probe implements the method of [Conn].
+// ProbeWith implements the method Probe of [protocol.Conn]. look probes the server.
 func (t *Conn) ProbeWith(why protocol.Suspicion, look func(ctx context.Context) error) {
 	if why == protocol.CallTimedOut {
 		t.CheckLiveness(look)
@@ -136,17 +137,16 @@ func (t *Conn) ProbeWith(why protocol.Suspicion, look func(ctx context.Context) 
 	}
 }
 
-// errNoListen is the answer of a conversation in an era without subscriptions/listen.
+// ErrNoListen is the error of Listen in an era without subscriptions/listen.
 var ErrNoListen = &protocol.CallError{Reason: "the server's revision has no subscriptions/listen", NotSent: true}
 
-// Raise is [liveness.raise] for conversations over HTTP. The server says something when
-// a message of its comes: a connection that it takes, a status before the answer, and
-// the comments with which streams are kept open can be the work of a proxy, or of a
-// library under a server that has got stuck.
+// CheckLiveness is [protocol.Liveness.Check] for conversations over HTTP. Only messages
+// of the server show that it is alive: a proxy, or a library under a stuck server, may
+// accept connections, send a status, and keep streams open with comments.
 func (t *Conn) CheckLiveness(look func(ctx context.Context) error) {
 	t.Liveness.Check(context.Background(), t.Log, func(ctx context.Context) error {
 		if t.Endpoint.credentials != nil {
-			// They may come from elsewhere, and a server must not pay for that.
+			// A failure to get credentials says nothing about the server.
 			if _, err := t.Endpoint.credentials.Headers(ctx, t.Config.Owner.Principal()); err != nil {
 				return nil
 			}

@@ -33,29 +33,27 @@ func (o *Config) HasCredentials() bool {
 	return o.Credentials != nil
 }
 
-// Credentials prove to a server who calls. Their methods are called by many
-// goroutines at once. The text of their errors is for clients, save for that of what
-// an error unwraps to.
+// Credentials authenticate requests to a server. Their methods are called by many
+// goroutines at once. The text of their errors is for clients; the error that such an
+// error unwraps to is for the log.
 type Credentials interface {
-	// Headers returns headers of a request, by canonical names, which go before any
-	// others. who is the principal whose call it belongs to, or whose session; nil for
-	// what the gateway does on its own behalf.
+	// Headers returns headers of a request by their canonical names. They replace
+	// configured headers. who is the principal of the call or of the session, nil for
+	// requests of the gateway itself.
 	Headers(ctx context.Context, who *call.Principal) (http.Header, error)
-	// Refused says that the server has answered a request with these headers with
-	// status 401 or 403, and what the headers of the answer are. It reports whether to
-	// send the request once more, with the headers that there are then. An error
-	// takes the place of the server's answer.
+	// Refused is called when the server has answered a request that had the headers
+	// sent with status 401 or 403. answer holds the headers of the response. If again
+	// is true, the request is sent once more, with new Headers. An error replaces the
+	// response.
 	Refused(ctx context.Context, who *call.Principal, sent http.Header, status int, answer http.Header) (again bool, err error)
 }
 
-// ToolHeaders knows which parameters of the server's tools go into headers too
-// (2026-07-28, basic/transports/streamable-http, "Custom Headers from Tool
-// Parameters"). Whoever lists the tools knows, and leaves those out whose
-// annotations [wire.HeaderParams] refuses.
+// ToolHeaders knows the parameters of the server's tools that are sent in headers too
+// (2026-07-28, basic/transports/streamable-http, "Custom Headers from Tool Parameters").
 type ToolHeaders interface {
-	// headerParams returns the parameters of the tool with a native name, nil
-	// for a tool without any. It must not block.
+	// HeaderParams returns the parameters of the tool with this native name, nil for
+	// none. It must not block.
 	HeaderParams(tool string) []wire.HeaderParam
-	// relist lists the tools again, and returns when headerParams knows them.
+	// Relist lists the tools again, and returns when HeaderParams knows the new list.
 	Relist(ctx context.Context) error
 }

@@ -24,40 +24,40 @@ import (
 // It is safe for concurrent use.
 type Endpoint struct {
 	Pool *Pool
-	// trouble gets a token when a connection fails, so that somebody looks
-	// whether the server is still there.
+	// failed gets a token when a connection fails, so that Conn.Watch probes the server.
 	failed chan struct{}
-	url    atomic.Pointer[url.URL] // changes when the server redirects for good
-	Max    int                     // bytes that one message may have
+	url    atomic.Pointer[url.URL] // changes when the server redirects permanently
+	Max    int                     // bytes of one message
 	Limits wire.Limits
-	// base holds the headers of every request: the configured ones and those
-	// that the gateway always sends. It is never changed.
+	// base holds the headers of every request: the configured ones and those that the
+	// gateway always sends. It is immutable.
 	base http.Header
-	// met takes what the headers of an answer say of gateways, see Trail.
+	// checkVia is protocol.LoopDetector.Check.
 	checkVia func(via string) error
-	// credentials prove who calls, nil for none; owner says whose requests those
-	// are that belong to no call.
+	// credentials are nil if there are none; owner has the principal of requests that
+	// belong to no call.
 	credentials Credentials
 	owner       protocol.SessionOwner
-	// heard counts the messages of the server, see doubt.
+	// received counts the messages of the server, see protocol.Liveness.
 	received *atomic.Uint64
 }
 
+// The media types of responses, and limits.
 const (
 	TypeJSON   = "application/json"
 	TypeStream = "text/event-stream"
 
 	maxRedirects = 3
-	// How much is read, and for how long, of what is left of an answer, so that
-	// its connection can be used again. Nearly every server ends an event stream
-	// with the answer.
+	// maxDrain and drainTime bound the rest of a response that is read so that its
+	// connection can be used again. Nearly every server ends an event stream after the
+	// JSON-RPC response.
 	maxDrain  = 4 << 10
 	drainTime = 20 * time.Millisecond
 )
 
-// reserved lists, with all [wire.HeaderParamPrefix], the headers that the gateway
-// sets itself and that the configuration therefore cannot: those of the protocol, of
-// the framing, and the two that make net/http send a POST again.
+// reserved lists the headers that cannot be configured, beside those with
+// [wire.HeaderParamPrefix]: headers of MCP and of the framing, and two that make net/http
+// send a POST again.
 var reserved = []string{
 	"Accept", "Content-Type", "Content-Length", "Transfer-Encoding", "Connection", "Host", "Upgrade", "Te", "Trailer",
 	"Accept-Encoding", "Idempotency-Key", "X-Idempotency-Key",
@@ -68,8 +68,8 @@ func isReserved(name string) bool {
 	return slices.Contains(reserved, name) || strings.HasPrefix(name, wire.HeaderParamPrefix)
 }
 
-// newEndpoint returns an endpoint at the configured URL that sends the
-// configured headers, without those that are reserved, with every request.
+// newEndpoint returns an endpoint at the configured URL that sends the configured headers,
+// except for reserved ones, with every request.
 func newEndpoint(p *Pool, o *protocol.Config, web *Config) *Endpoint {
 	e := &Endpoint{Pool: p, failed: make(chan struct{}, 1), Max: o.MaxMessage, Limits: o.Limits}
 	e.checkVia = o.Loops.Check
@@ -95,8 +95,7 @@ func newEndpoint(p *Pool, o *protocol.Config, web *Config) *Endpoint {
 	return e
 }
 
-// At returns an endpoint at another URL of the server's, on the same
-// connections.
+// At returns an endpoint at another URL of the server, over the same connections.
 func (e *Endpoint) At(u *url.URL) *Endpoint {
 	other := &Endpoint{
 		Pool: e.Pool, failed: e.failed, Max: e.Max, Limits: e.Limits, base: e.base, checkVia: e.checkVia, credentials: e.credentials, owner: e.owner,
@@ -106,8 +105,8 @@ func (e *Endpoint) At(u *url.URL) *Endpoint {
 	return other
 }
 
-// Header returns the base headers with those added that come in pairs of
-// canonical name and value; a pair without a value is left out.
+// Header returns the headers of every request and additional ones, in pairs of canonical
+// name and value. A pair with an empty value is left out.
 func (e *Endpoint) Header(pairs ...string) Headers {
 	h := make(http.Header, len(e.base)+len(pairs)/2)
 	maps.Copy(h, e.base) // the values are shared and never changed
@@ -119,7 +118,8 @@ func (e *Endpoint) Header(pairs ...string) Headers {
 	return newHeaders(h)
 }
 
-// StreamHeader returns header changed into that of a GET for an event stream.
+// StreamHeader returns the headers of a GET for an event stream that resumes after
+// lastEvent, "" for a new stream.
 func StreamHeader(header Headers, lastEvent string) Headers {
 	h := maps.Clone(header.all(nil))
 	delete(h, "Content-Type")
@@ -130,18 +130,16 @@ func StreamHeader(header Headers, lastEvent string) Headers {
 	return newHeaders(h).forPrincipal(header.who)
 }
 
-// Do sends one request and returns its answer, whatever the status, with the
-// body open. p is nil for requests without a body; its owner is still the
-// caller.
+// Do sends one request and returns the response with any status. The caller closes its
+// body. p is nil for requests without a body, and stays the caller's.
 //
-// Redirects are followed within the origin only, with the method and the body
-// as they are: the configured headers may be credentials, and a POST that
-// becomes a GET is another request.
+// Do follows redirects within the origin only, with the same method and body: the
+// configured headers may be credentials, and a POST that becomes a GET is another request.
 //
-// Where there are credentials the request carries them, and is sent once more if the
-// server refuses those and there are others: what it refuses it has not begun.
+// If the server refuses the credentials and there are new ones, the request is sent once
+// more: a server does not execute what it refuses.
 //
-// The error is a *CallError, or that of ctx.
+// The error is a *protocol.CallError, or that of ctx.
 func (e *Endpoint) Do(ctx context.Context, method string, header Headers, p *Payload) (*http.Response, error) {
 	if e.credentials == nil {
 		return e.follow(ctx, method, header, p)
@@ -167,7 +165,7 @@ func (e *Endpoint) Do(ctx context.Context, method string, header Headers, p *Pay
 	}
 }
 
-// unproven is the error of a request that nothing proves who sends.
+// unauthenticated returns the error of a request without valid credentials.
 func unauthenticated(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -175,7 +173,7 @@ func unauthenticated(ctx context.Context, err error) error {
 	return &protocol.CallError{Reason: err.Error(), NotSent: true, Unauthenticated: true, Cause: errors.Unwrap(err)}
 }
 
-// follow sends one request, and follows redirects, see [endpoint.do].
+// follow sends one request and follows redirects, see [Endpoint.Do].
 func (e *Endpoint) follow(ctx context.Context, method string, header Headers, p *Payload) (*http.Response, error) {
 	u := e.url.Load()
 	for hop := 0; ; hop++ {
@@ -203,8 +201,8 @@ func (e *Endpoint) follow(ctx context.Context, method string, header Headers, p 
 	}
 }
 
-// redirection returns where resp, an answer from u, leads to, or why the
-// gateway does not go there.
+// redirection returns the target of the redirect resp, which u sent. The error says why
+// the gateway does not follow it.
 func redirection(u *url.URL, resp *http.Response) (*url.URL, error) {
 	if resp.StatusCode == http.StatusSeeOther {
 		return nil, fmt.Errorf("status 303 would turn a POST into a GET")
@@ -220,8 +218,8 @@ func redirection(u *url.URL, resp *http.Response) (*url.URL, error) {
 	return RequestURL(next), nil
 }
 
-// bare returns a URL as a request can be sent to it: without what is not for the
-// server, and without the spaces that [url.Parse] leaves in a query.
+// RequestURL returns the URL of a request: without user information and fragment, and
+// without the spaces that [url.Parse] leaves in a query.
 func RequestURL(u *url.URL) *url.URL {
 	b := *u
 	b.User, b.Fragment, b.RawFragment = nil, "", ""
@@ -245,8 +243,8 @@ func port(u *url.URL) string {
 	}
 }
 
-// Send posts a message, the answer to which, if any, comes another way. The
-// error is a *refusal, a *CallError, or that of ctx.
+// Send posts a message whose response, if any, comes on another stream. The error is a
+// *StatusError, a *protocol.CallError, or that of ctx.
 func (e *Endpoint) Send(ctx context.Context, header Headers, m wire.Message) error {
 	p := NewPayload()
 	defer p.Release()
@@ -263,8 +261,7 @@ func (e *Endpoint) Send(ctx context.Context, header Headers, m wire.Message) err
 	return x.refused(ctx, resp, MediaType(resp.Header))
 }
 
-// template is what all requests have in common; a copy is cheaper than
-// http.NewRequest, which parses the URL each time.
+// template is copied for each request. http.NewRequest would parse the URL each time.
 var template = (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(context.Background())
 
 // try sends one request, once.
@@ -283,7 +280,7 @@ func (e *Endpoint) try(ctx context.Context, method string, u *url.URL, header He
 // roundTrip sends one request.
 func (e *Endpoint) roundTrip(ctx context.Context, method string, u *url.URL, header Headers, p *Payload) (*http.Response, error) {
 	var connected atomic.Bool
-	if p == nil { // the payload tells it of all other requests
+	if p == nil { // otherwise the payload knows whether it was sent
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	}
 	one := &struct { // a single allocation
@@ -304,13 +301,13 @@ func (e *Endpoint) roundTrip(ctx context.Context, method string, u *url.URL, hea
 	return resp, err
 }
 
-// unconnected is the error of a request for which there never was a connection.
+// unconnected is the error of a request that never had a connection.
 type unconnected struct{ error }
 
 func (u *unconnected) Unwrap() error { return u.error }
 
-// meet ends the conversation when an answer says that the server leads back to
-// this gateway. The error is a *CallError, and then resp is closed.
+// checkLoop ends the conversation if the response says that the server leads back to this
+// gateway. On errors, which are a *protocol.CallError, resp is closed.
 func (e *Endpoint) checkLoop(resp *http.Response) error {
 	if len(resp.Header[protocol.HeaderVia]) == 0 {
 		return nil
@@ -324,8 +321,8 @@ func (e *Endpoint) checkLoop(resp *http.Response) error {
 	return err
 }
 
-// broken turns a failure of a connection into what whoever called gets: the
-// error of ctx, or a *CallError.
+// connectionError returns the error of a call for a failure of its connection: that of
+// ctx, or a *protocol.CallError.
 func (e *Endpoint) connectionError(ctx context.Context, err error, unsent bool) error {
 	switch {
 	case ctx.Err() != nil:
@@ -340,8 +337,8 @@ func (e *Endpoint) connectionError(ctx context.Context, err error, unsent bool) 
 	return &protocol.CallError{Reason: "the connection to the server broke before it answered", ConnectionLost: true, Cause: err}
 }
 
-// Discard closes an answer that is not used, so that its connection can be used
-// again if that is cheap.
+// Discard closes a response that is not needed. If little is left of it, its connection
+// can be used again.
 func Discard(resp *http.Response) {
 	if resp.ContentLength != 0 {
 		drain(resp.Body)
@@ -349,23 +346,21 @@ func Discard(resp *http.Response) {
 	resp.Body.Close()
 }
 
-// drain reads a body to its end, if that comes at once. It need not: a server
-// may keep a stream open.
+// drain reads a body to its end if the end comes at once. A server may keep a stream open.
 func drain(body io.ReadCloser) {
 	late := time.AfterFunc(drainTime, func() { body.Close() })
 	io.CopyN(io.Discard, body, maxDrain)
 	late.Stop()
 }
 
-// MediaType returns the media type of an answer in lower case, without
-// parameters.
+// MediaType returns the media type of a response in lower case, without parameters.
 func MediaType(h http.Header) string {
 	ct, _, _ := strings.Cut(h.Get("Content-Type"), ";")
 	return strings.ToLower(strings.TrimSpace(ct))
 }
 
-// readAll reads the body of resp whole and closes it. The caller owns the
-// bytes. The error is a *CallError, or that of ctx.
+// readAll reads the body of resp to its end and closes it. The caller owns the bytes. The
+// error is a *protocol.CallError, or that of ctx.
 func (e *Endpoint) readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
 	defer resp.Body.Close()
 	if resp.ContentLength > int64(e.Max) {
@@ -376,7 +371,7 @@ func (e *Endpoint) readAll(ctx context.Context, resp *http.Response) ([]byte, er
 	if n := resp.ContentLength; n >= 0 && n <= maxPooled {
 		data = make([]byte, n)
 		_, err = io.ReadFull(resp.Body, data)
-	} else { // of unknown length, or so large that it is believed only as it comes
+	} else { // of unknown length, or so long that memory is allocated only for what comes
 		data, err = io.ReadAll(io.LimitReader(resp.Body, int64(e.Max)+1))
 	}
 	switch {
@@ -389,6 +384,7 @@ func (e *Endpoint) readAll(ctx context.Context, resp *http.Response) ([]byte, er
 	}
 }
 
+// TooLarge returns the error of a call whose response exceeds Max.
 func (e *Endpoint) TooLarge() *protocol.CallError {
 	return &protocol.CallError{Reason: fmt.Sprintf("the server's answer is larger than %d bytes", e.Max)}
 }

@@ -16,25 +16,24 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Exchange is one request on its way to a server. It belongs to the goroutine
-// of the request.
+// Exchange is one request and its response. It belongs to the goroutine of the request.
 type Exchange struct {
 	Endpoint *Endpoint
 	ID       wire.ID
-	// early takes the server's requests and notifications that come before the
-	// answer and on its way. It must not block.
+	// Early gets the requests and notifications of the server that come before the
+	// response. It must not block.
 	Early func(m wire.Message)
 
-	At Cursor // in the stream of the answer, once it is one
+	At Cursor // in the event stream of the response, if it is one
 }
 
-// refusal is an HTTP answer to a request that is no success.
+// StatusError is an HTTP response whose status is not a success.
 type StatusError struct {
 	Status     int
 	MediaType  string
-	RPC        *wire.Error   // the JSON-RPC error in the body, nil when there is none
-	RetryAfter time.Duration // after which to ask again, as the server says
-	OwnID      bool          // the body names the id of our request: the server understood it
+	RPC        *wire.Error   // the JSON-RPC error in the body, nil if there is none
+	RetryAfter time.Duration // of the response, 0 if there is none
+	OwnID      bool          // the body has the id of the request: the server understood it
 }
 
 func (r *StatusError) Error() string {
@@ -55,11 +54,11 @@ func (r *StatusError) ServerMessage() string {
 	return r.RPC.Message
 }
 
-// modern reports whether only a server of the modern era answers so.
+// IsModern reports whether only a server of the modern era sends this response.
 func (r *StatusError) IsModern() bool { return r.RPC != nil && wire.IsModernCode(r.RPC.Code) }
 
-// refusalOf returns the refusal that err is, nil when it is none. One that is
-// but the cause of a fault does not count: that call has been judged already.
+// StatusErrorOf returns the *StatusError in err, nil if there is none. It ignores the
+// cause of a *protocol.CallError, which is for the log only.
 func StatusErrorOf(err error) *StatusError {
 	if _, ok := errors.AsType[*protocol.CallError](err); ok {
 		return nil
@@ -68,8 +67,8 @@ func StatusErrorOf(err error) *StatusError {
 	return r
 }
 
-// final returns what whoever called gets: the server's own error where it gave
-// one, else a *CallError.
+// callError returns the error of the call: the JSON-RPC error of the server if there is
+// one, else a *protocol.CallError.
 func (r *StatusError) callError() error {
 	switch {
 	case r.Status == http.StatusUnauthorized, r.Status == http.StatusForbidden:
@@ -83,8 +82,8 @@ func (r *StatusError) callError() error {
 	}
 }
 
-// Post sends the request in p and returns the answer. The error is a
-// *refusal, a *CallError, errCutOff, or that of ctx.
+// Post sends the request in p and returns the response. The error is a *StatusError, a
+// *protocol.CallError, ErrStreamEnded, or that of ctx.
 func (x *Exchange) Post(ctx context.Context, header Headers, p *Payload) (wire.Message, error) {
 	resp, err := x.Endpoint.Do(ctx, http.MethodPost, header, p)
 	if err != nil {
@@ -93,8 +92,7 @@ func (x *Exchange) Post(ctx context.Context, header Headers, p *Payload) (wire.M
 	return x.Receive(ctx, resp)
 }
 
-// Receive reads the answer out of resp and closes it. The errors are those of
-// post.
+// Receive reads the response from resp and closes it. The errors are those of Post.
 func (x *Exchange) Receive(ctx context.Context, resp *http.Response) (wire.Message, error) {
 	mt := MediaType(resp.Header)
 	none := wire.Message{}
@@ -125,7 +123,7 @@ func (x *Exchange) Receive(ctx context.Context, resp *http.Response) (wire.Messa
 	return m, err
 }
 
-// refused reads what a server says with a status that is no success.
+// refused returns the error for a response whose status is not a success.
 func (x *Exchange) refused(ctx context.Context, resp *http.Response, mt string) error {
 	r := &StatusError{Status: resp.StatusCode, MediaType: mt, RetryAfter: retryAfter(resp.Header)}
 	if mt != TypeJSON {
@@ -147,8 +145,8 @@ func (x *Exchange) refused(ctx context.Context, resp *http.Response, mt string) 
 	return r
 }
 
-// retryAfter is what a server says of when to ask again, 0 when it says nothing, or
-// a date: clocks differ.
+// retryAfter returns the value of Retry-After, 0 if there is none or if it is a date:
+// clocks differ.
 func retryAfter(h http.Header) time.Duration {
 	s, err := strconv.ParseUint(h.Get("Retry-After"), 10, 32)
 	if err != nil {
@@ -157,7 +155,8 @@ func retryAfter(h http.Header) time.Duration {
 	return min(time.Duration(s)*time.Second, protocol.MaxRetryAfter)
 }
 
-// Stream reads events until the answer comes, and closes the body.
+// Stream reads events until the response comes, and closes the body. The errors are those
+// of Post.
 func (x *Exchange) Stream(ctx context.Context, body io.ReadCloser) (wire.Message, error) {
 	var answer wire.Message
 	err := x.Endpoint.Events(ctx, body, &x.At, func(data []byte) (bool, error) {
@@ -168,8 +167,8 @@ func (x *Exchange) Stream(ctx context.Context, body io.ReadCloser) (wire.Message
 	return answer, err
 }
 
-// Take looks at what the server sent: one message or, before 2025-06-18, a
-// batch. It returns the answer if it was there, and hands the rest on.
+// Take handles data of the server: one message or, before 2025-06-18, a batch. It returns
+// the response if data contains it, and gives all other messages to Early.
 func (x *Exchange) Take(data []byte) (wire.Message, bool, error) {
 	if !IsBatch(data) {
 		return x.takeOne(data)
@@ -191,7 +190,7 @@ func (x *Exchange) Take(data []byte) (wire.Message, bool, error) {
 	return answer, found, nil
 }
 
-// IsBatch reports whether data, which need not be valid, can only be an array.
+// IsBatch reports whether data, which may be malformed, begins as an array.
 func IsBatch(data []byte) bool {
 	b := bytes.TrimLeft(data, " \t\r\n")
 	return len(b) > 0 && b[0] == '['
@@ -213,6 +212,7 @@ func (x *Exchange) takeOne(data []byte) (wire.Message, bool, error) {
 	}
 }
 
+// Malformed returns the error of a call whose response is malformed.
 func Malformed(err error) *protocol.CallError {
 	return &protocol.CallError{Reason: "the server's answer is no valid JSON-RPC message", Cause: err}
 }

@@ -12,8 +12,8 @@ import (
 // A copy is a value of its own.
 type Headers struct {
 	shared http.Header // never changed
-	// The request's own headers: the first are in own, which needs no memory of its
-	// own, and the others in more.
+	// own holds the first of the request's own headers without an allocation, more the
+	// others.
 	own  [maxInline]headerField
 	n    int // of own that are in use
 	more []headerField

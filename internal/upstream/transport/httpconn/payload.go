@@ -6,23 +6,23 @@ import (
 	"sync/atomic"
 )
 
-// payload is the body of one HTTP request in a pooled buffer.
+// Payload is the body of one HTTP request in a pooled buffer.
 //
-// net/http may read a request's body in goroutines of its own, and close it
-// after the answer has arrived, or open it anew when an idle connection turned
-// out dead. So the buffer goes back to the pool only when the owner and every
-// reader have let go of it, and a reader that is closed hands out nothing more.
+// net/http may read the body in goroutines of its own, close it after the response has
+// arrived, and open it again if an idle connection was dead. So the buffer returns to the
+// pool only when the owner and all readers have released it, and a closed reader returns
+// no data.
 type Payload struct {
 	Data []byte
 	refs atomic.Int32
-	// gone says that a reader has handed out the last byte: from then on the
-	// server may have begun the request. Before that it has certainly not.
+	// Sent says that the last byte was read: from then on the server may have begun the
+	// request. Before, it certainly has not.
 	Sent atomic.Bool
-	// body is open, as http.Request.GetBody takes it, made once.
+	// body is the method open for http.Request.GetBody, made once.
 	body func() (io.ReadCloser, error)
 }
 
-// A buffer that one large request has blown up is not kept.
+// maxPooled bounds the buffers that return to the pool, in bytes.
 const maxPooled = 1 << 20
 
 var payloads = sync.Pool{New: func() any {
@@ -31,7 +31,7 @@ var payloads = sync.Pool{New: func() any {
 	return p
 }}
 
-// NewPayload returns an empty payload that belongs to the caller until release.
+// NewPayload returns an empty payload. The caller must call Release.
 func NewPayload() *Payload {
 	p := payloads.Get().(*Payload)
 	p.Data = p.Data[:0]
@@ -40,14 +40,14 @@ func NewPayload() *Payload {
 	return p
 }
 
-// Release gives up the owner's or a reader's hold on the buffer.
+// Release ends the use of the buffer by the owner or by a reader.
 func (p *Payload) Release() {
 	if p.refs.Add(-1) == 0 && cap(p.Data) <= maxPooled {
 		payloads.Put(p)
 	}
 }
 
-// open returns a new reader of the whole body. The owner must still hold p.
+// open returns a new reader of the whole body. The owner must not have released p.
 func (p *Payload) open() (io.ReadCloser, error) {
 	r := new(payloadReader)
 	r.open(p)
@@ -81,8 +81,8 @@ func (r *payloadReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// WriteTo implements io.WriterTo: only the number of bytes that were written tells
-// whether the server can have begun the request.
+// WriteTo implements io.WriterTo. The number of written bytes shows whether the server can
+// have begun the request.
 func (r *payloadReader) WriteTo(w io.Writer) (int64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

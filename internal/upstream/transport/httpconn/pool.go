@@ -12,18 +12,18 @@ import (
 	"mcpgateway/internal/http1"
 )
 
-// Connecting is bounded apart from the call, so that a host that swallows
-// packets is told from a tool that takes long.
+// Connecting has timeouts of its own, so that a host that drops packets is not taken for
+// a slow tool.
 const (
 	dialTimeout      = 10 * time.Second
 	handshakeTimeout = 10 * time.Second
 	idleTimeout      = 90 * time.Second
-	// maxHeaders bounds the headers of an answer, in bytes.
+	// maxHeaders bounds the headers of a response, in bytes.
 	maxHeaders = 256 << 10
 )
 
-// Pool holds the connections of one conversation. Closing it breaks every request
-// that is under way, so that no request needs a context of its own for that.
+// Pool holds the connections of one conversation. Closing it ends all requests, so that
+// no request needs a context of its own for that. It is safe for concurrent use.
 type Pool struct {
 	transport *http1.Transport
 
@@ -31,12 +31,11 @@ type Pool struct {
 	conns map[net.Conn]struct{} // nil once the pool is closed
 }
 
-// NewPool returns a pool for so many concurrent requests, most of them to the origin
-// of the server.
+// NewPool returns a pool for this number of concurrent calls.
 //
-// There is no timeout for headers: a call may be silent for long, and each
-// request is bounded by its context. Nothing is compressed: on the way to an
-// upstream it costs more than it saves.
+// There is no timeout for headers: a call may be silent for long, and the context of each
+// request bounds it. Nothing is compressed, since that costs more than it saves on the way
+// to an upstream.
 func NewPool(o *Config, concurrent int) *Pool {
 	p := &Pool{conns: make(map[net.Conn]struct{})}
 	dial := o.DialContext
@@ -44,7 +43,7 @@ func NewPool(o *Config, concurrent int) *Pool {
 		dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
 	}
 	p.transport = http1.New(&http.Transport{
-		Proxy: http.ProxyFromEnvironment, // which leaves loopback alone
+		Proxy: http.ProxyFromEnvironment, // which uses no proxy for loopback
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := dial(ctx, network, addr)
 			if err != nil {
@@ -55,7 +54,7 @@ func NewPool(o *Config, concurrent int) *Pool {
 		TLSHandshakeTimeout: handshakeTimeout,
 		ForceAttemptHTTP2:   true,
 		DisableCompression:  true,
-		MaxIdleConnsPerHost: concurrent + 8, // streams, notifications and answers to asks come on top
+		MaxIdleConnsPerHost: concurrent + 8, // and streams, notifications and responses to the server
 		IdleConnTimeout:     idleTimeout,
 
 		MaxResponseHeaderBytes: maxHeaders,
@@ -63,7 +62,7 @@ func NewPool(o *Config, concurrent int) *Pool {
 	return p
 }
 
-// adopt takes a connection into the pool until it is closed.
+// adopt adds a connection to the pool until it is closed.
 func (p *Pool) adopt(c net.Conn) (net.Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,8 +74,7 @@ func (p *Pool) adopt(c net.Conn) (net.Conn, error) {
 	return &pooledConn{Conn: c, p: p}, nil
 }
 
-// Close ends every connection and lets none begin. It may be called more than
-// once.
+// Close closes all connections and prevents new ones. It may be called more than once.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	conns := p.conns
@@ -88,7 +86,7 @@ func (p *Pool) Close() {
 	p.transport.CloseIdleConnections()
 }
 
-// Closed reports whether the pool is.
+// Closed reports whether Close was called.
 func (p *Pool) Closed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,19 +11,19 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Cursor is a place in an event stream at which it can be taken up again
+// Cursor is a position in an event stream from which the stream can be resumed
 // (2025-11-25, basic/transports, "Resumability and Redelivery").
 type Cursor struct {
-	Event string        // the id of the last event, "" when there was none
-	retry time.Duration // how long the server wants its client to wait, 0 when it did not say
+	Event string        // the id of the last event, "" if there was none
+	retry time.Duration // how long the server wants clients to wait, 0 if unknown
 }
 
-// errCutOff means that a stream ended before its reader was done with it.
+// ErrStreamEnded means that a stream ended before its reader had what it waits for.
 var ErrStreamEnded = errors.New("the stream ended early")
 
-// Events reads the messages of a stream until each is done with it, moves the
-// cursor along, and closes the body. The error is that of each, a *CallError when
-// an event is too large, errCutOff, or that of ctx.
+// Events reads the messages of a stream until each returns true, and closes the body. It
+// moves the cursor. The error is that of each, a *protocol.CallError if an event is too
+// large, ErrStreamEnded, or that of ctx.
 func (e *Endpoint) Events(ctx context.Context, body io.ReadCloser, at *Cursor, each func(data []byte) (done bool, err error)) error {
 	defer body.Close()
 	r := wire.NewSSEReader(body, e.Max)
@@ -58,12 +58,12 @@ func (e *Endpoint) Events(ctx context.Context, body io.ReadCloser, at *Cursor, e
 	}
 }
 
-// maxEventID bounds the id of an event that a stream is taken up again at: it is kept,
-// and goes into a header.
+// maxEventID bounds the id of an event from which a stream is resumed. It is stored, and
+// sent in a header.
 const maxEventID = 4 << 10
 
-// resumable returns the id of an event, or "" where no header can hold it: then the
-// stream cannot be taken up there.
+// resumable returns the id of an event, or "" if a header cannot hold it; the stream
+// cannot be resumed from there.
 func resumable(id string) string {
 	if len(id) > maxEventID || strings.ContainsFunc(id, isControl) {
 		return ""
@@ -71,14 +71,14 @@ func resumable(id string) string {
 	return id
 }
 
-// isControl reports whether a header must not contain r (RFC 9110, section 5.5).
+// isControl reports whether r is a character that a header must not contain (RFC 9110, section 5.5).
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
-// leastRetry is the least wait before a stream is resumed, whatever the server says.
+// leastRetry is the shortest wait before a stream is resumed.
 const leastRetry = 20 * time.Millisecond
 
-// Pause waits as long as the server wants before a stream is taken up again,
-// else as wait says.
+// Pause waits before a stream is resumed: as long as the server wants, or else as wait
+// computes.
 func (at *Cursor) Pause(ctx context.Context, wait *protocol.Backoff) error {
 	d := wait.Next(time.Now())
 	if at.retry > 0 {

@@ -19,44 +19,42 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Link is a pair of streams to a server, and the means to end it.
+// Link is a pair of streams to a server.
 type Link struct {
 	In  io.WriteCloser
 	Out io.ReadCloser
-	// stop ends the server, gently at first, and returns when it has ended, with
-	// how it did if that says anything: a *process.ExitError for a process. Meanwhile somebody reads out. It closes in,
-	// which the caller may have done, and after it out gives no more.
+	// Stop ends the server, first by closing In, and returns when it has ended. The
+	// error says how it ended, for a process a *process.ExitError. Out must be read
+	// meanwhile; after Stop it has ended. Stop is called once.
 	Stop func() error
 }
 
-// Opener makes a link. ctx bounds the making only.
+// Opener starts or connects a server. ctx bounds the start only.
 type Opener func(ctx context.Context) (*Link, error)
 
-// lineConn is a conversation in which each message is a line, on one pair of
-// streams (2026-07-28, basic/transports/stdio). Answers find their calls by id;
-// a message that names no call belongs to one only if there is no doubt, see
-// [protocol.Config.Addressee].
+// Conn is a conversation in which each message is a line, on one pair of streams
+// (2026-07-28, basic/transports/stdio). A message that names no call belongs to one only
+// if that is certain, see [protocol.Config.Addressee].
 //
-// Lines that are no messages are logged and skipped: many a server prints what
-// it should not.
+// Lines that are not messages are logged and skipped, since many servers print such lines.
 type Conn struct {
 	o        *protocol.Config
 	identity *protocol.Identity
 	link     *Link
 	in       protocol.NotificationSink
 
-	rev         wire.Revision // set before dial returns, and then never again
+	rev         wire.Revision // set before Dial returns
 	pending     *protocol.PendingCalls
 	requests    protocol.ServerRequests
 	writer      *writer
 	ratelog     *ratelog.Logger
-	modern      atomic.Bool // the server must not make requests
-	printedText atomic.Bool // the server printed what is no message
+	modern      atomic.Bool // the server must not send requests
+	printedText atomic.Bool // the server printed text that is not a message
 	sentMessage atomic.Bool // the server sent a message
 	listeners   *listeners  // of a modern server
 	liveness    protocol.Liveness
 
-	life   context.Context // of asks; ends with the conversation
+	life   context.Context // of requests of the server; ends with the conversation
 	end    context.CancelFunc
 	ended  chan struct{} // closed when reader or writer has stopped
 	once   sync.Once     // closes ended
@@ -65,8 +63,7 @@ type Conn struct {
 	done   chan struct{} // closed when the writer has stopped
 }
 
-// newLineConn begins to read and to write. The caller ends it with
-// [lineConn.shut].
+// newConn starts to read and to write. The caller ends it with [Conn.shut].
 func newConn(o *protocol.Config, s *protocol.Identity, l *Link, in protocol.NotificationSink) *Conn {
 	c := &Conn{
 		o: o, identity: s, link: l, in: in,
@@ -88,7 +85,7 @@ func newConn(o *protocol.Config, s *protocol.Identity, l *Link, in protocol.Noti
 	go func() {
 		defer close(c.reader)
 		why := c.read()
-		l.Out.Close() // so that the server does not wait for somebody to read
+		l.Out.Close() // so that the server does not block on a write
 		c.stopped(why)
 	}()
 	go func() {
@@ -101,9 +98,8 @@ func newConn(o *protocol.Config, s *protocol.Identity, l *Link, in protocol.Noti
 	return c
 }
 
-// stopped notes that the conversation cannot go on, and ends all calls. A write
-// that is under way is ended first: only then is it known which calls the
-// server cannot have got.
+// stopped ends all calls because the conversation cannot go on. It ends a write in
+// progress first, since only then it is known which calls the server cannot have received.
 func (l *Conn) stopped(why error) {
 	l.once.Do(func() {
 		l.writer.close()
@@ -131,15 +127,15 @@ func (l *Conn) Run(ctx context.Context) error {
 		why = l.why
 	}
 	if err := l.shut(); err != nil && ctx.Err() == nil && !diagnose.IsLineTooLong(why) && why != protocol.ErrHung {
-		why = err // how a process ended says more than that its output did, unless it was made to end
+		why = err // the exit status says more than the end of the output, unless the gateway ended the process
 	}
 	stop()
 	listening.Wait()
 	return why
 }
 
-// shut ends the conversation and returns how the server ended, when everything
-// of it has.
+// shut ends the conversation. It returns when all of its goroutines have ended, with the
+// error of Link.Stop.
 func (l *Conn) shut() error {
 	l.stopped(errors.New("the conversation was ended"))
 	l.end()
@@ -168,7 +164,7 @@ func (l *Conn) request(ctx context.Context, c *call.Call, rev wire.Revision) (wi
 	return l.receive(ctx, f)
 }
 
-// receive waits for the response to a flight, and ends it.
+// receive waits for the response to a pending call, and ends the call.
 func (l *Conn) receive(ctx context.Context, f *protocol.PendingCall) (wire.Message, error) {
 	defer l.pending.End(f)
 	select {
@@ -181,9 +177,9 @@ func (l *Conn) receive(ctx context.Context, f *protocol.PendingCall) (wire.Messa
 	}
 }
 
-// underWay says of a flight that was lost with its conversation, as it was not
-// certainly unsent, that it is spent: where a process is at the other end, the
-// call itself is a likely reason for its end, a large one most of all.
+// markExecuted sets MayHaveExecuted in the error of a call that was lost with its
+// conversation and may have been sent: a call, most of all a large one, is a likely reason
+// for the end of a process.
 func markExecuted(f *protocol.PendingCall, err error) error {
 	lost, ok := err.(*protocol.CallError)
 	if !ok || !lost.ConnectionLost || lost.NotSent {
@@ -197,7 +193,7 @@ func markExecuted(f *protocol.PendingCall, err error) error {
 	return &spent
 }
 
-// send begins a flight. The caller ends it.
+// send sends a request. The caller ends the pending call.
 func (l *Conn) send(ctx context.Context, c *call.Call, rev wire.Revision) (*protocol.PendingCall, error) {
 	f, err := l.pending.BeginDelivered(c)
 	if err != nil {
@@ -224,8 +220,8 @@ func (l *Conn) Unwritten() int {
 // Notify implements [protocol.Conn].
 func (l *Conn) Notify(method string) { l.writer.post(&wire.Message{Method: method}) }
 
-// Probe implements [protocol.Conn]. The process of the server ends with the conversation. How
-// other sessions fare says nothing of it.
+// Probe implements [protocol.Conn]. Failures of other sessions say nothing about this
+// process.
 func (l *Conn) Probe(why protocol.Suspicion) {
 	if why != protocol.CallTimedOut {
 		return
@@ -246,8 +242,8 @@ func (l *Conn) Traits() protocol.Traits {
 	return protocol.Traits{Sessions: protocol.SessionProcess, Listens: modern, Asks: !modern}
 }
 
-// cancel tells the server that nobody waits for the flight any more. An
-// initialize must not be cancelled (2025-11-25, basic/utilities/cancellation).
+// cancel tells the server that nobody waits for the response any more. An initialize must
+// not be cancelled (2025-11-25, basic/utilities/cancellation).
 func (l *Conn) cancel(f *protocol.PendingCall) {
 	if f.Call.Method == wire.MethodInitialize {
 		return
@@ -256,7 +252,7 @@ func (l *Conn) cancel(f *protocol.PendingCall) {
 	l.writer.post(&wire.Message{Method: wire.NoteCancelled, Params: params})
 }
 
-// read takes what the server sends until its output ends.
+// read handles the messages of the server until its output ends.
 func (l *Conn) read() error {
 	lines := wire.NewLineReader(l.liveness.CountReads(l.link.Out), l.o.MaxMessage)
 	for first := true; ; first = false {
@@ -267,8 +263,8 @@ func (l *Conn) read() error {
 		lines.SetMaxLine(bound)
 		line, err := lines.Next()
 		if first && wire.HasBOM(line) {
-			// Programs on Windows begin their output so. Anywhere else it is a
-			// fault, as it is in a message of a client.
+			// Programs on Windows begin their output with it. Anywhere else it is
+			// a violation of the protocol.
 			if line = bytes.TrimLeft(line[len("\xef\xbb\xbf"):], " \t"); len(line) == 0 {
 				continue
 			}
@@ -288,7 +284,7 @@ func (l *Conn) read() error {
 	}
 }
 
-// take takes one line: a message, or several where the revision has batches.
+// take handles one line: a message, or a batch in revisions that have batches.
 func (l *Conn) take(line []byte) {
 	if line[0] == '[' && wire.Check(line, l.o.Limits, wire.Lenient) == nil {
 		for m := range wire.ValueOf(line).Elements() {
@@ -310,7 +306,7 @@ func (l *Conn) takeOne(text []byte) {
 	}
 	switch {
 	case m.IsResponse():
-		l.pending.Deliver(m) // one that nobody waits for was cancelled
+		l.pending.Deliver(m) // a response that nobody waits for is to a cancelled request
 	case m.IsNotification():
 		l.notified(m)
 	case l.modern.Load():
@@ -341,8 +337,8 @@ func (l *Conn) notified(m wire.Message) {
 	l.in.Notified(m.Method, protocol.WithoutSubscription(m.Params))
 }
 
-// malformed handles a line that is no message. If it can be told whose answer
-// it was meant to be, that call fails, and that call alone.
+// malformed handles a line that is not a message. If it has the id of a call, only that
+// call fails.
 func (l *Conn) malformed(text []byte, id wire.ID, why error) {
 	if f := l.pending.Get(id); f != nil {
 		l.pending.Fail(f, &protocol.CallError{Reason: "the server's answer is malformed", Cause: why})
@@ -353,8 +349,8 @@ func (l *Conn) malformed(text []byte, id wire.ID, why error) {
 	l.ratelog.Warn("a line of the server is no message", zap.Int("bytes", len(text)), zap.Error(why))
 }
 
-// tooLarge handles a line over the size limit. If it can be told whose answer it
-// is, that call fails.
+// tooLarge handles a line over the size limit. If it has the id of a call, that call
+// fails.
 func (l *Conn) tooLarge(id wire.ID) {
 	if f := l.pending.Get(id); f != nil {
 		l.pending.Fail(f, &protocol.CallError{Reason: fmt.Sprintf("the server's answer is larger than %d bytes", l.o.MaxMessage)})
@@ -362,9 +358,9 @@ func (l *Conn) tooLarge(id wire.ID) {
 	l.ratelog.Warn("a line of the server is over the size limit", zap.Int("limit", l.o.MaxMessage))
 }
 
-// A line longer than so many times the limit of a message ends the conversation. A
-// shorter line is read to its end: that fails one call at most, and the lines after it
-// are usable. The limit is higher for a server that is known to speak MCP.
+// A line that is this many times longer than the limit of a message ends the conversation.
+// A shorter line over the limit fails one call at most, and the lines after it are usable.
+// The limit is higher for a server that has sent a message.
 const (
 	beforeFirstMessage = 2
 	afterFirstMessage  = 16

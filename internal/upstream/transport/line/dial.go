@@ -12,8 +12,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// lineDialer opens conversations over lines, in the era of the server. A process
-// speaks one era, that of the first request that it understands.
+// dialer opens conversations over lines, in the era of the server. A process speaks one
+// era, that of the first request that it understands.
 //
 //	initialize ──▶ a result                                       ──▶ legacy
 //	     │ an error that says that the method or the revision is unknown: the same process gets server/discover, or a new one;
@@ -21,20 +21,21 @@ import (
 //	     ▼
 //	server/discover ──▶ a result that lists a modern revision     ──▶ modern
 //
-// initialize comes first since a server that speaks both eras must be spoken to as
-// a legacy one: such servers ask their client in the legacy way, which fails while
-// they serve a modern request, and what server/discover lists does not tell whether
-// a server speaks legacy revisions too. Silence proves nothing: the launcher may
-// still be downloading the server.
+// initialize comes first, so that a server that speaks both eras is used as a legacy one:
+// such servers send requests to their client in the legacy way, which fails during a
+// modern call, and the result of server/discover does not say whether a server speaks
+// legacy revisions too. A timeout proves nothing: the launcher may still be downloading
+// the server.
 type dialer struct {
 	o    *protocol.Config
 	self protocol.Identity
 	open Opener
-	// mute counts the attempts, the last one included, in which every process ended
-	// without an answer. It belongs to the goroutine that dials.
+	// silentAttempts counts the last attempts in a row in which every process ended
+	// without a response. It belongs to the goroutine that dials.
 	silentAttempts int
 }
 
+// NewDialer returns a dialer that gets a new Link from open for each attempt.
 func NewDialer(o *protocol.Config, open Opener) *dialer {
 	return &dialer{o: o, open: open}
 }
@@ -60,9 +61,9 @@ func (d *dialer) Dial(ctx context.Context, in protocol.NotificationSink) (protoc
 	return l, h, nil
 }
 
-// find opens a conversation in the era that the server turns out to speak. A
-// server whose processes end without an answer whatever they get, as for a missing
-// key, is started once in each attempt after the first.
+// detect opens a conversation in the era of the server. A server whose processes all end
+// without a response, for example because a key is missing, is started once in each
+// attempt after the first.
 func (d *dialer) detect(ctx context.Context, in protocol.NotificationSink) (*Conn, protocol.Hello, error) {
 	muteBefore := d.silentAttempts
 	d.silentAttempts = 0
@@ -110,10 +111,9 @@ func (d *dialer) detect(ctx context.Context, in protocol.NotificationSink) (*Con
 	return l, h, err
 }
 
-// afterEnd goes on after a process that ended when it got initialize. When a new one
-// answers server/discover, another gets initialize once more: the first may have
-// ended for a reason of its own, and a server of both eras must not be taken for a
-// modern one for that.
+// afterEnd continues after a process that ended at initialize. If a new process answers
+// server/discover, another one gets initialize again: the first may have ended for another
+// reason, and a server of both eras must not be taken for a modern one.
 func (d *dialer) afterEnd(ctx context.Context, in protocol.NotificationSink) (*Conn, protocol.Hello, error) {
 	l, h, err := d.try(ctx, in, (*Conn).discover)
 	if err != nil {
@@ -127,13 +127,13 @@ func (d *dialer) afterEnd(ctx context.Context, in protocol.NotificationSink) (*C
 	return l, h, err
 }
 
-// endedUnheard reports whether err says that a process ended before it answered.
+// endedUnanswered reports whether err says that a process ended without a response.
 func endedUnanswered(err error) bool {
 	s, ok := errors.AsType[*diagnose.HandshakeError](err)
 	return ok && s.Unanswered
 }
 
-// try starts the server and has greet introduce the gateway to it.
+// try starts the server and calls greet, which does the handshake.
 func (d *dialer) try(ctx context.Context, in protocol.NotificationSink, greet func(*Conn, context.Context) (protocol.Hello, error)) (*Conn, protocol.Hello, error) {
 	link, err := d.open(ctx)
 	if err != nil {
@@ -153,17 +153,17 @@ func (d *dialer) try(ctx context.Context, in protocol.NotificationSink, greet fu
 	}
 	how := l.shut()
 	f, ok := errors.AsType[*protocol.CallError](err)
-	// Part of a line, or one over the limit, has not been looked at.
+	// A part of a line, or a line over the limit, was read but not parsed.
 	babbled := l.printedText.Load() || l.liveness.Received.Load() > 0 && !l.sentMessage.Load()
 	s := &diagnose.HandshakeError{Err: err, Unanswered: ok && f.ConnectionLost, NonProtocolOutput: babbled}
 	if s.Unanswered && how != nil {
-		s.Err = how // how a process ended says more than that its output did
+		s.Err = how // the exit status says more than the end of the output
 	}
 	if e, ok := errors.AsType[*process.ExitError](how); ok {
 		s.LastLine = e.LastLine
 	}
 	if diagnose.IsLineTooLong(l.why) {
-		s.Err = l.why // which would be so after any first message
+		s.Err = l.why // the handshake is not the reason
 	}
 	return nil, protocol.Hello{}, s
 }
@@ -177,8 +177,8 @@ func (l *Conn) initialize(ctx context.Context) (protocol.Hello, error) {
 	return l.initialized(m)
 }
 
-// initialized takes the answer to initialize. The server must not get anything
-// else before it has been told that the session is open.
+// initialized handles the response to initialize, and sends notifications/initialized,
+// which must be the next message.
 func (l *Conn) initialized(m wire.Message) (protocol.Hello, error) {
 	if m.Error != nil {
 		return protocol.Hello{}, fmt.Errorf("the server refused initialize: %w", m.Error)
@@ -201,8 +201,8 @@ func (l *Conn) discover(ctx context.Context) (protocol.Hello, error) {
 	return h, err
 }
 
-// rediscover opens a modern conversation with a server that was found to speak
-// modern revisions only, and fails when it lists a legacy revision now.
+// rediscover opens a modern conversation with a server that spoke only modern revisions
+// before. It fails if the server lists a legacy revision now.
 func (l *Conn) rediscover(ctx context.Context) (protocol.Hello, error) {
 	h, legacy, err := l.discoverRevisions(ctx)
 	if err == nil && (legacy || h.Revision == "") {
@@ -223,8 +223,8 @@ func (l *Conn) discoverRevisions(ctx context.Context) (h protocol.Hello, legacy 
 // revisions, and that the process that said so did not answer server/discover.
 var errRefusedInitialize = errors.New("the server refused initialize")
 
-// negotiate opens a legacy session, or a modern conversation where the server says
-// that it knows nothing of the legacy era.
+// negotiate opens a legacy session, or a modern conversation if the server refuses
+// initialize because it does not know the legacy era.
 func (l *Conn) negotiate(ctx context.Context) (protocol.Hello, error) {
 	m, err := l.request(ctx, l.identity.InitializeCall(), wire.LatestLegacy)
 	if err != nil {
@@ -244,10 +244,10 @@ func (l *Conn) negotiate(ctx context.Context) (protocol.Hello, error) {
 	return h, err
 }
 
-// refusesLegacy returns why the answer to initialize says that the server speaks no
-// legacy revision, nil when it does not say so. Any other error of the server may
-// pass, and must not make a server of both eras a modern one. err says that the
-// server speaks no revision that the gateway knows.
+// refusesLegacy returns the refusal if the response to initialize says that the server
+// speaks no legacy revision, else nil: any other error may be temporary, and must not make
+// a server of both eras a modern one. err says that the server speaks no revision that the
+// gateway knows.
 func refusesLegacy(m wire.Message) (refusal, err error) {
 	if m.Error == nil {
 		version := wire.Revision(wire.ValueOf(m.Result).Get("protocolVersion").Str())

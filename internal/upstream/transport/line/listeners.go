@@ -11,42 +11,41 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// lineFeeds are the subscriptions of a modern server on a line: one to the
-// changes of lists, and one to each resource. On HTTP one feed does for all; but
-// there are servers that note by connection who listens to what, and when one
-// subscription ends forget all that it was for, also where another is for the
-// same (Go SDK 1.8). On a line, where all have one connection, no two
-// subscriptions are for the same thing therefore. They cost nothing there but
-// the requests.
+// listeners are the subscriptions with a modern server over lines: one to the changes of
+// lists, and one to each resource. Some servers (Go SDK 1.8) note subscriptions by
+// connection: when one ends, they forget its resources even if another subscription has
+// the same ones. Over lines all subscriptions share one connection, so no two of them
+// have the same resource. Over HTTP a single protocol.Listener is enough.
 type listeners struct {
 	lists *protocol.Listener
-	fresh func(in protocol.NotificationSink) *protocol.Listener // one that is not open yet
+	fresh func(in protocol.NotificationSink) *protocol.Listener // makes a Listener that is not open
 	in    protocol.NotificationSink
 
 	ctx     context.Context // of run
 	running chan struct{}   // closed when ctx is set
 
-	mu    sync.Mutex // held where wg is added to
+	mu    sync.Mutex // held during wg.Go
 	ended bool       // run is about to return
 	wg    sync.WaitGroup
 
-	byResource map[string]*resourceListener // by resource; belongs to who calls listen
+	byResource map[string]*resourceListener // by resource; belongs to the goroutine that calls listen
 }
 
-// lineFeed is the subscription to one resource.
+// resourceListener is the subscription to one resource.
 type resourceListener struct {
 	*protocol.Listener
 	stop    context.CancelFunc
-	refused atomic.Bool // the server has ended it for good
+	refused atomic.Bool // the server has ended it permanently
 }
 
-// forResource is the inbox of a subscription to one resource.
+// forResource is the sink of a subscription to one resource.
 type forResource struct {
 	protocol.NotificationSink
 	refused *atomic.Bool
 }
 
-// Renewed implements inbox: the server will not tell of the resource any more.
+// Renewed implements protocol.NotificationSink. It means that the server has ended the
+// subscription permanently.
 func (i forResource) Renewed() {
 	i.refused.Store(true)
 	i.NotificationSink.Renewed()
@@ -59,15 +58,15 @@ func newListeners(in protocol.NotificationSink, fresh func(in protocol.Notificat
 	}
 }
 
-// begin opens the subscription to changes of the lists with these capabilities
-// of the server, so that it is under way before any list is asked for.
+// begin subscribes to changes of the lists in the capabilities of the server, so that the
+// request precedes any request for a list.
 func (f *listeners) begin(ctx context.Context, capabilities wire.Raw) error {
 	f.lists.Lists = protocol.ListFilter(capabilities)
 	return f.lists.Begin(ctx)
 }
 
-// run keeps the subscriptions open until ctx ends. It is called once, and
-// returns when nothing of them is under way.
+// run keeps the subscriptions open until ctx ends, and returns when they have ended. It is
+// called once.
 func (f *listeners) run(ctx context.Context) {
 	f.ctx = ctx
 	close(f.running)
@@ -78,7 +77,7 @@ func (f *listeners) run(ctx context.Context) {
 	f.wg.Wait()
 }
 
-// listen implements [listener].
+// listen implements the method Listen of [protocol.Conn].
 func (f *listeners) listen(ctx context.Context, uris []string) ([]string, error) {
 	select {
 	case <-f.running:
@@ -116,8 +115,8 @@ func (f *listeners) listen(ctx context.Context, uris []string) ([]string, error)
 // maxOpening bounds the subscriptions that are opened at once.
 const maxOpening = 16
 
-// openAll subscribes to resources, and returns the subscriptions that the server
-// has acknowledged. On errors there are none.
+// openAll subscribes to resources, and returns the acknowledged subscriptions. On errors
+// it stops all of them.
 func (f *listeners) openAll(ctx context.Context, uris []string) (map[string]*resourceListener, error) {
 	var mu sync.Mutex
 	opened := make(map[string]*resourceListener)
@@ -143,8 +142,8 @@ func (f *listeners) openAll(ctx context.Context, uris []string) (map[string]*res
 	return opened, nil
 }
 
-// open subscribes to one resource. It returns nil when the server leaves the
-// resource out of its acknowledgement.
+// open subscribes to one resource. It returns nil if the acknowledgement omits the
+// resource.
 func (f *listeners) open(ctx context.Context, uri string) (*resourceListener, error) {
 	one := &resourceListener{}
 	one.Listener = f.fresh(forResource{f.in, &one.refused})
@@ -159,8 +158,8 @@ func (f *listeners) open(ctx context.Context, uri string) (*resourceListener, er
 	return one, nil
 }
 
-// follow keeps a subscription open until it is stopped or run ends. It returns
-// false when run has ended.
+// keepOpen keeps a subscription open until it is stopped or run ends. It returns false if
+// run has ended.
 func (f *listeners) keepOpen(one *resourceListener) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

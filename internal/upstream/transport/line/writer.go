@@ -11,20 +11,19 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// maxPending is how many bytes may wait to be written before requests wait for
-// their turn. One message may always wait, whatever its size.
+// MaxPending bounds the bytes that wait to be written before requests wait for room. One
+// message of any size may always wait.
 const MaxPending = 1 << 20
 
-// maxNotes is how many bytes of notifications may wait to be written. Further ones
-// are dropped: a server with so many of them does not read.
+// maxNotificationBytes bounds the notifications that wait to be written. More of them are
+// dropped, since the server does not read.
 const maxNotificationBytes = 256 << 10
 
-// errClosed means that nothing is written any more.
+// errClosed means that the writer was closed.
 var errClosed = errors.New("the writer is closed")
 
-// lineWriter writes messages as lines, from one goroutine, so that a server
-// that does not read holds up nobody longer than the context of a call lasts.
-// What is there when the stream can be written goes out in one piece.
+// writer writes messages as lines from one goroutine, so that a server that does not read
+// blocks a call no longer than its context lasts. All waiting lines are written at once.
 type writer struct {
 	w io.Writer
 
@@ -32,12 +31,12 @@ type writer struct {
 	pending           []byte
 	notificationBytes int           // bytes of notifications in pending
 	marks             []mark        // of the requests in pending, in order
-	room              chan struct{} // not nil while somebody waits; closed when pending was taken
+	room              chan struct{} // not nil while a request waits for room; closed when pending was taken
 	closed            bool
 	wake              chan struct{} // capacity 1: there is something pending, or closed
 }
 
-// mark tells where in a batch the line of a request begins.
+// mark is the position of the line of a request in pending.
 type mark struct {
 	at int
 	f  *protocol.PendingCall
@@ -47,17 +46,16 @@ func newWriter(w io.Writer) *writer {
 	return &writer{w: w, wake: make(chan struct{}, 1)}
 }
 
-// request queues the line of a flight. It waits for room, and fails with the
-// error of ctx if there is none before ctx ends, or with errClosed; then nothing
-// was queued.
+// request queues the line of a pending call. It waits for room. The error is that of ctx
+// or errClosed; then nothing was queued.
 func (w *writer) request(ctx context.Context, f *protocol.PendingCall, m *wire.Message) error {
 	return w.wait(ctx, m, f)
 }
 
-// answer queues the line of a response, in the way of request.
+// answer queues the line of a response as request does.
 func (w *writer) answer(ctx context.Context, m *wire.Message) error { return w.wait(ctx, m, nil) }
 
-// wait queues a line when there is room, with a mark of the flight if there is one.
+// wait queues a line when there is room, with a mark if f is not nil.
 func (w *writer) wait(ctx context.Context, m *wire.Message, f *protocol.PendingCall) error {
 	w.mu.Lock()
 	for len(w.pending) > MaxPending && !w.closed {
@@ -85,8 +83,8 @@ func (w *writer) wait(ctx context.Context, m *wire.Message, f *protocol.PendingC
 	return nil
 }
 
-// post queues the line of a notification without waiting, and reports whether it
-// did: it drops the line when too many wait already.
+// post queues the line of a notification without waiting. It returns false if it dropped
+// the line because too many wait.
 func (w *writer) post(m *wire.Message) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,8 +98,8 @@ func (w *writer) post(m *wire.Message) bool {
 	return true
 }
 
-// queue appends the line of m. Params and results may have line breaks between
-// their tokens, which a line must not have. The caller holds mu.
+// queue appends the line of m. It replaces line breaks between the tokens of params and
+// results. The caller holds mu.
 func (w *writer) queue(m *wire.Message) {
 	from := len(w.pending)
 	w.pending = m.Append(w.pending)
@@ -115,8 +113,7 @@ func (w *writer) queue(m *wire.Message) {
 	w.pending = append(w.pending, '\n')
 }
 
-// close drops what is pending and makes run return, unless that is in the
-// middle of a write.
+// close drops the pending lines and makes run return after a write in progress.
 func (w *writer) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +124,7 @@ func (w *writer) close() {
 	protocol.Poke(w.wake)
 }
 
-// makeRoom wakes who waits for room. The caller holds mu.
+// makeRoom wakes the requests that wait for room. The caller holds mu.
 func (w *writer) makeRoom() {
 	if w.room != nil {
 		close(w.room)
@@ -135,8 +132,8 @@ func (w *writer) makeRoom() {
 	}
 }
 
-// run writes until close is called or a write fails, and returns that error.
-// Flights of which no byte was written are marked as unsent then.
+// run writes until close is called or a write fails, and returns that error. It marks the
+// calls of which no byte was written as not sent.
 func (w *writer) run() error {
 	var batch []byte
 	var marks []mark
@@ -160,15 +157,14 @@ func (w *writer) run() error {
 			return err
 		}
 		if cap(batch) > MaxPending {
-			batch = nil // one large message shall not be paid for ever after
+			batch = nil // a rare large buffer is not kept
 		}
-		clear(marks) // the flights may go
+		clear(marks) // to free the calls
 	}
 	return nil
 }
 
-// unsent marks the flights whose line begins behind the n bytes that were
-// written.
+// unsent marks the calls whose lines begin after the n bytes that were written.
 func unsent(marks []mark, n int) {
 	for _, m := range marks {
 		if m.at >= n {

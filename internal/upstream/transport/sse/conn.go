@@ -17,11 +17,10 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// sseConn is a conversation over HTTP+SSE (2024-11-05, basic/transports): the
-// server says everything on one stream, and the gateway posts to the URL that
-// the stream began with. The conversation lasts as long as the stream. What the
-// server asks on it belongs to a call only if there is no doubt, see
-// [protocol.Config.Addressee].
+// Conn is a conversation over HTTP+SSE (2024-11-05, basic/transports). The server sends
+// everything on one stream, and the gateway posts to the URL in the first event of the
+// stream. The conversation lasts as long as the stream. A message of the server belongs
+// to a call only if that is certain, see [protocol.Config.Addressee].
 type Conn struct {
 	*httpconn.Conn
 	asks   protocol.ServerRequests
@@ -29,7 +28,7 @@ type Conn struct {
 	header atomic.Pointer[httpconn.Headers] // of every message; changes once, before dial returns
 	rev    wire.Revision
 
-	life  context.Context // of the stream and of asks
+	life  context.Context // of the stream and of requests of the server
 	end   context.CancelFunc
 	ended chan struct{} // closed when the stream has ended
 	why   error         // set before ended is closed
@@ -82,13 +81,13 @@ func (s *Conn) open(ctx context.Context) (protocol.Hello, error) {
 	return h, s.post.Send(ctx, *s.header.Load(), wire.Message{Method: wire.NoteInitialized})
 }
 
-// say sets the version header of the messages to come, "" for none.
+// setVersion sets the version header of the messages to come, "" for none.
 func (s *Conn) setVersion(rev wire.Revision) {
 	h := s.Endpoint.Header(wire.HeaderVersion, string(rev))
 	s.header.Store(&h)
 }
 
-// stream is the server's stream, past its first event.
+// stream is the stream of the server.
 type stream struct {
 	*wire.SSEReader
 	close func() error
@@ -117,8 +116,8 @@ func (s *Conn) connect() (*stream, error) {
 	return r, nil
 }
 
-// firstEvent reads the event that names the URL for messages. It must be of the
-// origin of the stream: messages carry the configured headers.
+// firstEvent reads the event with the URL for messages. The URL must have the origin of
+// the stream, since messages carry the configured headers.
 func firstEvent(r *stream, from *url.URL) (*url.URL, error) {
 	ev, err := r.Next()
 	if err != nil {
@@ -200,8 +199,8 @@ func (s *Conn) Traits() protocol.Traits {
 	return protocol.Traits{Sessions: protocol.SessionStream, Asks: true}
 }
 
-// cancel tells the server that nobody waits for the flight any more, save for
-// an initialize, which must not be cancelled.
+// cancel tells the server that nobody waits for the response any more. An initialize must
+// not be cancelled.
 func (s *Conn) cancel(f *protocol.PendingCall) {
 	if f.Call.Method == wire.MethodInitialize {
 		return
@@ -214,7 +213,7 @@ func (s *Conn) cancel(f *protocol.PendingCall) {
 	})
 }
 
-// read takes what the server sends until the stream ends.
+// read handles the messages of the server until the stream ends.
 func (s *Conn) read(r *stream) {
 	defer close(s.ended)
 	defer r.close()
@@ -233,7 +232,7 @@ func (s *Conn) read(r *stream) {
 	}
 }
 
-// take takes one message, or several where the revision has batches.
+// take handles one message, or a batch in revisions that have batches.
 func (s *Conn) take(data []byte) {
 	if !httpconn.IsBatch(data) || wire.Check(data, s.Endpoint.Limits, wire.Lenient) != nil {
 		s.takeOne(data)
@@ -251,7 +250,7 @@ func (s *Conn) takeOne(data []byte) {
 	case err != nil:
 		s.malformed(m.ID, err)
 	case m.IsResponse():
-		s.Pending.Deliver(m) // one that nobody waits for was cancelled
+		s.Pending.Deliver(m) // a response that nobody waits for is to a cancelled request
 	case m.IsRequest():
 		s.asks.Serve(s.life, m, s.Config.Addressee(s.Pending, m))
 	default:
@@ -275,7 +274,7 @@ func (s *Conn) notified(m wire.Message) {
 	s.Sink.Notified(m.Method, m.Params)
 }
 
-// malformed fails the call that a bad message was to answer, if it can be told.
+// malformed fails the call that a malformed message answers, if its id can be read.
 func (s *Conn) malformed(id wire.ID, why error) {
 	if f := s.Pending.Get(id); f != nil {
 		s.Pending.Fail(f, httpconn.Malformed(why))
@@ -298,8 +297,7 @@ func (s *Conn) Run(ctx context.Context) error {
 	return why
 }
 
-// shut ends the conversation, which is to close the stream, and returns when
-// nothing of it is left.
+// shut closes the stream and returns when all goroutines of the conversation have ended.
 func (s *Conn) shut(why error) {
 	s.Pending.Close(why)
 	s.end()

@@ -43,8 +43,8 @@ func New(c *protocol.Config, http *httpconn.Config, concurrent int, tools httpco
 	return &dialer{o: c, http: http, calls: concurrent, tools: tools, fallback: fallback}
 }
 
-// probeShare is the part of the time for dialing that a server gets to answer
-// server/discover: some old servers answer nothing before initialize.
+// probeShare is the share of the time for dialing that a server has to answer
+// server/discover: some old servers send nothing before initialize.
 const probeShare = 3
 
 // Dial implements [protocol.Dialer].
@@ -58,8 +58,8 @@ func (d *dialer) Dial(ctx context.Context, in protocol.NotificationSink) (protoc
 	return c, h, nil
 }
 
-// find opens the conversation that the configuration asks for, or the one that
-// the server offers. It leaves the pool to the caller on errors.
+// detect opens a conversation in the configured era, or in that of the server. On errors
+// the caller closes the pool.
 func (d *dialer) detect(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
 	switch {
 	case d.o.Era == wire.EraLegacy:
@@ -76,7 +76,7 @@ func (d *dialer) detect(ctx context.Context, p *httpconn.Pool, in protocol.Notif
 		if err == nil || !refusedByServer(err) {
 			return c, h, err
 		}
-		// It is not any more what it was: find it out from the beginning.
+		// The server has changed.
 	}
 	c, h, err := d.modern(ctx, p, in)
 	if err == nil {
@@ -96,9 +96,8 @@ func (d *dialer) detect(ctx context.Context, p *httpconn.Pool, in protocol.Notif
 // errNotModern means that a server has shown no sign of the modern era.
 var errNotModern = errors.New("no modern answer to server/discover")
 
-// modern opens a modern conversation. The error is errNotModern, possibly
-// wrapped, when the server may be one of the legacy era, else one of those of
-// [modernHTTP.discover].
+// modern opens a modern conversation. The error wraps errNotModern if the server may be
+// of the legacy era, and is otherwise one of those of [modernConn.discover].
 func (d *dialer) modern(ctx context.Context, p *httpconn.Pool, in protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
 	m := newModern(httpconn.NewConn(d.o, d.http, p, in), d.tools)
 	h, listed, err := d.probe(ctx, m)
@@ -124,8 +123,8 @@ func (d *dialer) modern(ctx context.Context, p *httpconn.Pool, in protocol.Notif
 	return m, h, nil
 }
 
-// probe sends server/discover. An answer that does not come, or that says
-// nothing, is errNotModern unless the era is configured.
+// probe sends server/discover. If the era is not configured, a timeout and a response
+// without information have the error errNotModern.
 func (d *dialer) probe(ctx context.Context, m *modernConn) (protocol.Hello, []wire.Revision, error) {
 	probe := ctx
 	if deadline, ok := ctx.Deadline(); ok && d.o.Era == wire.EraUnknown {
@@ -160,8 +159,8 @@ func (d *dialer) probe(ctx context.Context, m *modernConn) (protocol.Hello, []wi
 	return h, nil, err
 }
 
-// legacyStatus reports whether a server that answers a modern request with this
-// status, and without a modern error, may be one of the legacy era.
+// legacyStatus reports whether this status of a response without a modern error, to a
+// modern request, may come from a server of the legacy era.
 func legacyStatus(status int) bool {
 	return status >= 400 && status < 500 && !slices.Contains([]int{
 		http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusTooManyRequests,
@@ -191,7 +190,7 @@ func (d *dialer) legacy(ctx context.Context, p *httpconn.Pool, in protocol.Notif
 		NotSent: true, Cause: errors.Join(err, ferr)}
 }
 
-// answered reports whether the server itself said no, and not the network.
+// refusedByServer reports whether the server sent the error, and not the network.
 func refusedByServer(err error) bool {
 	f, ok := errors.AsType[*protocol.CallError](err)
 	return protocolError(err) != nil || ok && !f.ConnectionLost && !f.Unauthenticated

@@ -11,24 +11,23 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// dualHTTP is two conversations with a server that speaks both eras: each
-// client's calls go over that of its own era, so that nothing has to be
-// translated. The modern one is open from the beginning and serves the
-// gateway's own calls too; the legacy one is opened by the first call of a
-// legacy client. A server that lists a legacy revision but refuses initialize
-// is spoken to in the modern era by everybody.
+// dualConn holds two conversations with a server that speaks both eras. The calls of a
+// client go over the conversation of the client's era, so that nothing is translated. The
+// modern one is open from the start and serves the gateway's own calls too. The first
+// call of a legacy client opens the legacy one. If the server lists a legacy revision but
+// refuses initialize, all calls are modern.
 type dualConn struct {
 	modern *modernConn
 	o      *protocol.Config
 	http   *httpconn.Config
 
-	opening chan struct{}    // holds a token while nobody opens the legacy conversation
-	opened  chan *legacyConn // hands the legacy conversation to run
-	ended   chan struct{}    // closed when run ends
+	opening chan struct{}    // holds a token unless a goroutine opens the legacy conversation
+	opened  chan *legacyConn // passes the legacy conversation to Run
+	ended   chan struct{}    // closed when Run ends
 
 	mu      sync.RWMutex
 	legacy  *legacyConn // nil until it is open
-	refused bool        // there is none to be had
+	refused bool        // the server refuses initialize
 }
 
 func newDual(m *modernConn, o *protocol.Config, http *httpconn.Config) *dualConn {
@@ -52,8 +51,8 @@ func (d *dualConn) Call(ctx context.Context, c *call.Call) (call.Result, error) 
 	return l.Call(ctx, c)
 }
 
-// forLegacy returns the legacy conversation, which it opens if need be, or nil
-// when the server refuses one. The error is a *CallError, or that of ctx.
+// forLegacy returns the legacy conversation, which it opens if necessary, or nil if the
+// server refuses initialize. The error is a *protocol.CallError, or that of ctx.
 func (d *dualConn) forLegacy(ctx context.Context) (*legacyConn, error) {
 	if l, settled := d.legacyKnown(); settled {
 		return l, nil
@@ -87,7 +86,7 @@ func (d *dualConn) forLegacy(ctx context.Context) (*legacyConn, error) {
 	case <-d.ended:
 		return nil, &protocol.CallError{Reason: protocol.ReasonConnectionLost, NotSent: true, ConnectionLost: true, ConversationClosed: true}
 	case <-ctx.Done():
-		// run has not begun yet. The next call opens another session.
+		// Run has not begun yet. The next call opens another session.
 		return nil, ctx.Err()
 	}
 	d.setLegacy(l)
@@ -99,8 +98,8 @@ func (d *dualConn) Listen(ctx context.Context, uris []string) ([]string, error) 
 	return d.modern.Listen(ctx, uris)
 }
 
-// Notify implements [protocol.Conn]. The sessions of legacy clients are conversations of their
-// own.
+// Notify implements [protocol.Conn]. Sessions of legacy clients have conversations of
+// their own.
 func (d *dualConn) Notify(string) {}
 
 // Probe implements [protocol.Conn].
@@ -163,8 +162,7 @@ func (d *dualConn) Run(ctx context.Context) error {
 	}
 }
 
-// silentLists passes on what a legacy conversation hears, save for changes of
-// lists, of which the modern one hears.
+// silentLists drops changes of lists, which the modern conversation reports too.
 type silentLists struct{ protocol.NotificationSink }
 
 func (s silentLists) Notified(method string, params wire.Raw) {

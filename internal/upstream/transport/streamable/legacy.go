@@ -15,28 +15,28 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// legacyHTTP is a conversation over streamable HTTP with a server of 2025-03-26
-// to 2025-11-25. It outlives the server's sessions: when the server has
-// forgotten one, whoever meets that opens the next, and the calls go on.
+// legacyConn is a conversation over streamable HTTP with a server of 2025-03-26 to
+// 2025-11-25. It outlives the sessions of the server: the first call that finds a session
+// forgotten opens the next one.
 type legacyConn struct {
 	*httpconn.Conn
 	session atomic.Pointer[session]
-	opening chan struct{} // holds a token while nobody opens a session
+	opening chan struct{} // holds a token unless a goroutine opens a session
 	stream  *protocol.Stream
 }
 
-// session is one session of the server's. It is immutable.
+// session is one session at the server. It is immutable.
 type session struct {
-	id       string // "" when the server gave none
+	id       string // "" if the server assigned none
 	revision wire.Revision
 	header   httpconn.Headers // of every request of the session, shared by all
-	// life ends, by end, when another session takes the place of this one.
+	// end ends life when another session replaces this one.
 	life context.Context
 	end  context.CancelFunc
 }
 
-// openLegacy opens a conversation with initialize. The error is a *wire.Error
-// or a *refusal of the server's, a *CallError, or that of ctx.
+// openLegacy opens a conversation with initialize. The error is a *wire.Error or a
+// *httpconn.StatusError of the server, a *protocol.CallError, or that of ctx.
 func openLegacy(ctx context.Context, t *httpconn.Conn) (*legacyConn, protocol.Hello, error) {
 	l := &legacyConn{Conn: t, opening: make(chan struct{}, 1), stream: protocol.NewStream()}
 	l.opening <- struct{}{}
@@ -64,7 +64,7 @@ func (l *legacyConn) initialize(ctx context.Context) (*session, protocol.Hello, 
 		return nil, protocol.Hello{}, err
 	}
 	id := resp.Header.Get(wire.HeaderSession)
-	x := httpconn.Exchange{Endpoint: l.Endpoint, ID: f.ID, Early: func(wire.Message) {}} // a server must not ask before initialized
+	x := httpconn.Exchange{Endpoint: l.Endpoint, ID: f.ID, Early: func(wire.Message) {}} // a server must not send requests before initialized
 	m, err := x.Receive(ctx, resp)
 	switch {
 	case errors.Is(err, httpconn.ErrStreamEnded):
@@ -117,8 +117,8 @@ func (l *legacyConn) Call(ctx context.Context, c *call.Call) (call.Result, error
 	return r, httpconn.FinalError(err)
 }
 
-// once sends the call in a session. The error is a *wire.Error or a *refusal of
-// the server's, a *CallError, errCutOff, or that of ctx.
+// once sends the call in a session. The error is a *wire.Error or a *httpconn.StatusError
+// of the server, a *protocol.CallError, httpconn.ErrStreamEnded, or that of ctx.
 func (l *legacyConn) once(ctx context.Context, s *session, c *call.Call) (call.Result, error) {
 	f, err := l.Pending.Begin(c)
 	if err != nil {
@@ -145,8 +145,8 @@ func (l *legacyConn) once(ctx context.Context, s *session, c *call.Call) (call.R
 	return protocol.ResultOf(m, s.revision)
 }
 
-// cancel tells the server that a request is not waited for any more: in the
-// legacy era a broken connection does not say so.
+// cancel tells the server that nobody waits for the response any more: in the legacy era
+// a closed connection does not mean that.
 func (l *legacyConn) cancel(s *session, f *protocol.PendingCall) {
 	l.Background.Start(func(ctx context.Context) {
 		params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(f.ID.String()))
@@ -156,11 +156,10 @@ func (l *legacyConn) cancel(s *session, f *protocol.PendingCall) {
 	})
 }
 
-// forgotten reports whether err says that the server does not know the session
-// any more: 404, or 400 as many servers have it. A JSON-RPC error that bears
-// the id of our request and a code of a request that was understood is an
-// answer, whatever its status: losing the session for it would lose the
-// server's state.
+// forgotten reports whether err says that the server no longer knows the session: status
+// 404, or 400 from many servers. A JSON-RPC error with the id of the request and the code
+// of a request that was understood is a response with any status: a new session would
+// lose the state at the server.
 func (s *session) forgotten(err error) bool {
 	r := httpconn.StatusErrorOf(err)
 	if r == nil || s.id == "" || r.IsModern() {
@@ -178,9 +177,8 @@ func (s *session) forgotten(err error) bool {
 	return !understood && (r.Status == http.StatusNotFound || r.Status == http.StatusBadRequest)
 }
 
-// renew opens a session in the place of old, once for all who find it
-// forgotten, and returns the present one. What changed at the server meanwhile
-// is not known, so every list counts as changed.
+// renew replaces a forgotten session and returns the new one. Concurrent callers get the
+// same session. It reports every list as changed, since notifications may have been lost.
 func (l *legacyConn) renew(ctx context.Context, old *session) (*session, error) {
 	select {
 	case <-l.opening:
@@ -232,7 +230,7 @@ func (l *legacyConn) Traits() protocol.Traits {
 	return protocol.Traits{Sessions: protocol.SessionHTTP, Asks: true, Stream: l.stream}
 }
 
-// serve is run without the end of the connections.
+// serve is Run, but leaves the connections open.
 func (l *legacyConn) serve(ctx context.Context) error {
 	streams, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -250,8 +248,7 @@ func (l *legacyConn) serve(ctx context.Context) error {
 	return err
 }
 
-// look reports whether the server answers at all, and sees to it that there is
-// a session if it does.
+// probe checks whether the server responds, and replaces a forgotten session.
 func (l *legacyConn) probe(ctx context.Context) error {
 	s := l.session.Load()
 	_, err := l.once(ctx, s, &call.Call{Method: wire.MethodPing, Back: protocol.NoClient{}})
@@ -261,8 +258,8 @@ func (l *legacyConn) probe(ctx context.Context) error {
 	return unreachable(err)
 }
 
-// absent returns err if it means that the server is not there: one that says
-// anything at all, be it an error, is.
+// unreachable returns err if it means that the server cannot be reached. A server that
+// responds with an error can be reached.
 func unreachable(err error) error {
 	if r := httpconn.StatusErrorOf(err); r != nil {
 		switch r.Status {
@@ -280,7 +277,7 @@ func unreachable(err error) error {
 	return nil
 }
 
-// bye ends the session at the server (2025-11-25, basic/transports, "Session
+// endSession ends the session at the server (2025-11-25, basic/transports, "Session
 // Management").
 func (l *legacyConn) endSession() {
 	s := l.session.Load()
@@ -297,9 +294,9 @@ func (l *legacyConn) endSession() {
 	httpconn.Discard(resp)
 }
 
-// refusesMethod reports whether a server that does not know a method of no revision
-// says so in the way of servers made with the Go SDK: status 400 without a JSON-RPC
-// error. If the session is gone instead, the next call of another method shows it.
+// refusesMethod reports whether the server does not know a method that is in no revision:
+// servers of the Go SDK send status 400 without a JSON-RPC error. If the session is
+// forgotten instead, the next call of another method shows that.
 func refusesMethod(method string, r *httpconn.StatusError) bool {
 	return r != nil && method == wire.MethodResourcesMetadata && r.Status == http.StatusBadRequest && r.RPC == nil
 }

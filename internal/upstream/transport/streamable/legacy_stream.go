@@ -15,27 +15,26 @@ import (
 )
 
 const (
-	// resumeTries is how often in a row taking up the stream of a call may fail.
+	// resumeTries bounds the failed attempts in a row to resume the stream of a call.
 	resumeTries = 5
 )
 
-// ears take what a server sends beside an answer, on the stream of one call or,
-// when c is nil, on that of a session. They belong to the goroutine that reads
-// the stream.
+// streamHandler handles the requests and notifications on the stream of one call, or of a
+// session if c is nil. It belongs to the goroutine that reads the stream.
 type streamHandler struct {
 	l   *legacyConn
 	s   *session
 	ctx context.Context // of the stream
 	c   *call.Call
 
-	// Made when the server first asks something. The ids of a server's requests
-	// are kept apart by stream: servers without sessions count anew on each.
+	// asks is made for the first request of the server. Each stream has its own, since
+	// servers without sessions use the same ids on each stream.
 	asks *protocol.ServerRequests
 	stop context.CancelFunc
 	open context.Context
 }
 
-// hear takes one request or notification.
+// handle handles one request or notification.
 func (e *streamHandler) handle(m wire.Message) {
 	l := e.l
 	if m.IsRequest() {
@@ -58,8 +57,8 @@ func (e *streamHandler) handle(m wire.Message) {
 	}
 }
 
-// owner is the call that a message on this stream belongs to, nil when there is
-// none that is certain.
+// owner returns the call that a message on this stream belongs to, nil if that is not
+// certain.
 func (e *streamHandler) owner(m wire.Message) *call.Call {
 	if e.c != nil {
 		return e.c
@@ -79,8 +78,7 @@ func (e *streamHandler) handleRequest(m wire.Message) {
 	e.asks.Serve(e.open, m, e.owner(m))
 }
 
-// close withdraws what the server has asked and not got answered, and returns
-// when nothing of it is under way.
+// close cancels the open requests of the server and waits until they have ended.
 func (e *streamHandler) close() {
 	if e.asks != nil {
 		e.stop()
@@ -88,10 +86,10 @@ func (e *streamHandler) close() {
 	}
 }
 
-// resume takes up the stream of a request that ended before the answer, as
-// often as it needs (2025-11-25, basic/transports, "Resumability and
-// Redelivery"): the server may have closed it on purpose, to be asked again
-// later. A request is never sent again: the server may be at work on it.
+// resume resumes the stream of a request that ended before the response, as often as
+// necessary (2025-11-25, basic/transports, "Resumability and Redelivery"): the server may
+// have closed it so that the client polls. The request is never sent again, since the
+// server may be executing it.
 func (l *legacyConn) resume(ctx context.Context, header httpconn.Headers, x *httpconn.Exchange) (wire.Message, error) {
 	none := wire.Message{}
 	var wait protocol.Backoff
@@ -131,8 +129,7 @@ func (l *legacyConn) resume(ctx context.Context, header httpconn.Headers, x *htt
 	}
 }
 
-// listen reads the stream on which the server says what belongs to no request,
-// of one session after the other, until ctx ends.
+// listen reads the notification stream of one session after the other until ctx ends.
 func (l *legacyConn) listen(ctx context.Context) {
 	for first := true; ctx.Err() == nil; first = false {
 		s := l.session.Load()
@@ -148,10 +145,10 @@ func (l *legacyConn) listen(ctx context.Context) {
 	}
 }
 
-// listenTo reads the stream of one session, connecting again when it breaks. It
-// returns when ctx ends or when there is no such stream. What the server told while
-// none was open is lost where that is not resumed, and before the first one of every
-// session but the first.
+// listenTo reads the notification stream of one session, and connects again when it
+// breaks. It returns when ctx ends or if the server offers no such stream. Notifications
+// may be lost before a stream that does not resume another one, unless it is the first
+// stream of the first session.
 func (l *legacyConn) listenTo(ctx context.Context, s *session, first bool) {
 	var at httpconn.Cursor
 	var wait protocol.Backoff
@@ -173,13 +170,13 @@ func (l *legacyConn) listenTo(ctx context.Context, s *session, first bool) {
 				wait.Reset()
 			}
 			if _, ok := errors.AsType[*protocol.CallError](err); ok {
-				at.Event = "" // what is too large would come again
+				at.Event = "" // a resumed stream would begin with the same large event
 			}
 		default:
 			refused := &httpconn.StatusError{Status: resp.StatusCode, MediaType: httpconn.MediaType(resp.Header)}
 			httpconn.Discard(resp)
 			if s.forgotten(refused) && at.Event != "" {
-				at.Event = "" // perhaps it is only the event that the server has forgotten
+				at.Event = "" // the server may have forgotten the event only
 				continue
 			}
 			if resp.StatusCode == http.StatusNotFound && s.id != "" {
@@ -198,8 +195,8 @@ func (l *legacyConn) listenTo(ctx context.Context, s *session, first bool) {
 	}
 }
 
-// hearAll takes the messages of an event of a session's stream. What is
-// malformed is left out: no call waits for it.
+// handleEvent handles the messages of an event of a notification stream. It skips
+// malformed messages, since no call waits for them.
 func (e *streamHandler) handleEvent(data []byte) (bool, error) {
 	x := httpconn.Exchange{Endpoint: e.l.Endpoint, Early: e.handle}
 	if _, _, err := x.Take(data); err != nil {

@@ -15,21 +15,19 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// modernHTTP is a conversation over streamable HTTP with a server of 2026-07-28
-// or later. There is no session: every request says all there is to know, and
-// the conversation is but the connections and the stream of changes.
+// modernConn is a conversation over streamable HTTP with a server of 2026-07-28 or later.
+// There is no session: each request is complete, and the conversation consists of the
+// connections and the subscription.
 type modernConn struct {
 	*httpconn.Conn
 	tools    httpconn.ToolHeaders // nil: no parameter goes into a header
 	dialect  atomic.Pointer[dialect]
 	listener *protocol.Listener
-	// stale takes the reason when the server turns out not to be what it was
-	// found to be.
+	// stale gets the reason when the era or the revisions of the server have changed.
 	stale chan error
 }
 
-// dialect is a revision with the headers that its requests have in common. It
-// is immutable.
+// dialect is a revision with the headers that its requests share. It is immutable.
 type dialect struct {
 	revision wire.Revision
 	header   httpconn.Headers
@@ -43,14 +41,14 @@ func newModern(t *httpconn.Conn, tools httpconn.ToolHeaders) *modernConn {
 	return m
 }
 
-// speak changes the revision of the requests to come.
+// setRevision sets the revision of the next requests.
 func (m *modernConn) setRevision(rev wire.Revision) {
 	m.dialect.Store(&dialect{revision: rev, header: m.Endpoint.Header(wire.HeaderVersion, string(rev))})
 }
 
-// discover asks the server what it is. The revisions are those that it lists.
-// The error is a *wire.Error or a *refusal of the server's, a *CallError, errCutOff,
-// or that of ctx.
+// discover sends server/discover. It returns all revisions that the server lists. The
+// error is a *wire.Error or a *httpconn.StatusError of the server, a *protocol.CallError,
+// httpconn.ErrStreamEnded, or that of ctx.
 func (m *modernConn) discover(ctx context.Context) (protocol.Hello, []wire.Revision, error) {
 	d := m.dialect.Load()
 	r, err := m.once(ctx, d, m.Identity.DiscoverCall())
@@ -72,7 +70,7 @@ func (m *modernConn) Call(ctx context.Context, c *call.Call) (call.Result, error
 	if err == nil {
 		return r, nil
 	}
-	// What the server refuses for its headers or its revision it has not begun.
+	// A server does not execute a call that it refuses for its headers or its revision.
 	switch refused := protocolError(err); {
 	case refused == nil:
 	case refused.Code == wire.CodeHeaderMismatch && c.Method == wire.MethodToolsCall && m.tools != nil:
@@ -93,8 +91,7 @@ func (m *modernConn) Call(ctx context.Context, c *call.Call) (call.Result, error
 	return r, httpconn.FinalError(err)
 }
 
-// protocolError returns the server's JSON-RPC error in err, nil when there is
-// none.
+// protocolError returns the JSON-RPC error of the server in err, nil if there is none.
 func protocolError(err error) *wire.Error {
 	if r := httpconn.StatusErrorOf(err); r != nil {
 		return r.RPC
@@ -103,9 +100,9 @@ func protocolError(err error) *wire.Error {
 	return e
 }
 
-// once sends the call. The errors are those of discover. When ctx ends, the
-// connection or stream of the request closes, which tells the server so
-// (2026-07-28, basic/transports/streamable-http, "Cancellation").
+// once sends the call. The errors are those of discover. When ctx ends, the connection or
+// stream of the request is closed, which cancels it at the server (2026-07-28,
+// basic/transports/streamable-http, "Cancellation").
 func (m *modernConn) once(ctx context.Context, d *dialect, c *call.Call) (call.Result, error) {
 	f, err := m.Pending.Begin(c)
 	if err != nil {
@@ -120,7 +117,7 @@ func (m *modernConn) once(ctx context.Context, d *dialect, c *call.Call) (call.R
 	return protocol.ResultOf(msg, d.revision)
 }
 
-// post sends the request of a flight.
+// post sends the request of a pending call.
 func (m *modernConn) post(ctx context.Context, d *dialect, f *protocol.PendingCall, x *httpconn.Exchange) (wire.Message, error) {
 	c := f.Call
 	p := httpconn.NewPayload()
@@ -154,8 +151,8 @@ func (m *modernConn) header(d *dialect, c *call.Call) httpconn.Headers {
 	return h
 }
 
-// hear takes what comes before an answer. A modern server must not send
-// requests: one that does gets no answer, since there is no way to send it.
+// handle handles a message that comes before the response. A modern server must not send
+// requests, and there is no way to answer them.
 func (m *modernConn) handle(msg wire.Message, c *call.Call) {
 	if msg.IsRequest() {
 		m.Log.Debug("the server sent a request, which its revision forbids", zap.String("method", msg.Method))
@@ -171,7 +168,7 @@ func (m *modernConn) handle(msg wire.Message, c *call.Call) {
 	}
 }
 
-// expire ends the conversation: the server is to be found out anew.
+// expire ends the conversation, so that the next one detects the server again.
 func (m *modernConn) expire(reason error) {
 	select {
 	case m.stale <- reason:
@@ -185,11 +182,12 @@ func (m *modernConn) Run(ctx context.Context) error {
 	return m.serve(ctx)
 }
 
-// Notify implements [protocol.Conn]. A modern server takes no notifications but cancellations.
+// Notify implements [protocol.Conn]. A modern server accepts no notifications but
+// cancellations.
 func (m *modernConn) Notify(string) {}
 
-// Probe implements [protocol.Conn]. There is no session that the server could have forgotten,
-// and every call shows whether the server can be reached.
+// Probe implements [protocol.Conn]. There is no session that the server could have
+// forgotten, and every call shows whether the server can be reached.
 func (m *modernConn) Probe(why protocol.Suspicion) {
 	if why == protocol.CallTimedOut {
 		m.CheckLiveness(m.probe)
@@ -201,7 +199,7 @@ func (m *modernConn) Traits() protocol.Traits {
 	return protocol.Traits{Sessions: protocol.SessionNone, Listens: true, HeaderParams: true}
 }
 
-// serve is run without the end of the connections.
+// serve is Run, but leaves the connections open.
 func (m *modernConn) serve(ctx context.Context) error {
 	inner, stop := context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -224,7 +222,7 @@ func (m *modernConn) serve(ctx context.Context) error {
 	return err
 }
 
-// look reports whether the server is there, and still of the modern era.
+// probe checks whether the server responds and is still modern.
 func (m *modernConn) probe(ctx context.Context) error {
 	_, _, err := m.discover(ctx)
 	if r := httpconn.StatusErrorOf(err); r != nil && r.RPC == nil && legacyStatus(r.Status) {
@@ -233,14 +231,13 @@ func (m *modernConn) probe(ctx context.Context) error {
 	return unreachable(err)
 }
 
-// subscribe makes the request for one subscription, which has a stream of its
-// own.
+// subscribe prepares the request for one subscription, which has a stream of its own.
 func (m *modernConn) subscribe(_ context.Context, c *call.Call) (func(ctx context.Context) error, error) {
 	return func(ctx context.Context) error { return m.readSubscription(ctx, c) }, nil
 }
 
-// hearOut opens the stream of a subscription and reads it to its end, which is
-// the server's when the error is nil.
+// readSubscription opens the stream of a subscription and reads it to its end. The error
+// is nil if the server ended it properly.
 func (m *modernConn) readSubscription(ctx context.Context, c *call.Call) error {
 	f, err := m.Pending.Begin(c)
 	if err != nil {
@@ -271,8 +268,7 @@ func (m *modernConn) readSubscription(ctx context.Context, c *call.Call) error {
 	}
 }
 
-// refusedForGood reports whether err is an HTTP status that will not change by
-// waiting.
+// refusedForGood reports whether err is an HTTP status that stays the same later.
 func refusedForGood(err error) bool {
 	r := httpconn.StatusErrorOf(err)
 	return r != nil && r.Status < 500 && r.Status != http.StatusTooManyRequests
