@@ -11,6 +11,7 @@ import (
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/sanitize"
 	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/process"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport"
@@ -65,18 +66,15 @@ func (g *Gateway) options(name, key string, u config.Connection) (upstream.Optio
 func (g *Gateway) commonOptions(name string) upstream.Options {
 	return upstream.Options{
 		Name:         name,
-		StartupWait:  g.cfg.StartupWait,
-		MaxMessage:   int(g.cfg.Limits.MaxMessage),
-		Limits:       wire.Limits{Depth: g.cfg.Limits.MaxDepth},
+		Limits:       connector.Limits{StartupWait: g.cfg.StartupWait},
+		Server:       upstream.Server{MaxMessage: int(g.cfg.Limits.MaxMessage), Parse: wire.Limits{Depth: g.cfg.Limits.MaxDepth}},
 		Info:         protocol.Info{Name: productName, Version: g.version},
 		Logger:       g.log,
 		Mask:         g.secrets.Mask,
 		Metrics:      g.upstreamMetrics,
 		LoopDetector: g.loopDetector,
-		Outside:      g,
-		OnlyClient:   g.onlyClient,
-		AskRefused:   g.routerMetrics.AskRefused,
-		SessionIdle:  g.cfg.Limits.SessionIdle,
+		Hooks:        upstream.Hooks{Outside: g, AskRefused: g.routerMetrics.AskRefused},
+		Scoping:      upstream.Scoping{OnlyClient: g.onlyClient, SessionIdle: g.cfg.Limits.SessionIdle},
 	}
 }
 

@@ -29,7 +29,7 @@ func TestAddresseeOfTask(t *testing.T) {
 		held.Params = wire.Raw(`{"_meta":{"progressToken":"own"}}`)
 		outside := &people{tasks: map[string]*call.Call{"held": held}}
 		s := &fakeServer{handle: legacy(nil)}
-		r := start(t, Options{Pipe: s.pipe, Outside: outside})
+		r := start(t, Options{Server: Server{Pipe: s.pipe}, Hooks: Hooks{Outside: outside}})
 		r.watch.wait(t, isReady)
 		ctx, cancel := context.WithCancel(t.Context())
 		about := func(method, key, id string, back *peer) <-chan string {

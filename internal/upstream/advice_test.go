@@ -90,7 +90,7 @@ func TestAdviceForPrograms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := Options{Stdio: &process.Config{Command: test.command, Args: test.args, Dir: test.dir, Env: []string{"PATH=/usr/bin:/bin"}}}
+			o := Options{Server: Server{Stdio: &process.Config{Command: test.command, Args: test.args, Dir: test.dir, Env: []string{"PATH=/usr/bin:/bin"}}}}
 			if test.told == mute {
 				o.Timeout = 2 * time.Second
 			}
@@ -125,7 +125,7 @@ func TestAdviceForProgramsThatStay(t *testing.T) {
 					}
 				}}
 				watch := newWatcher()
-				o := Options{Stdio: &process.Config{Command: "sh"}, MaxMessage: 64 << 10, Observer: watch}.withDefaults()
+				o := Options{Server: Server{Stdio: &process.Config{Command: "sh"}, MaxMessage: 64 << 10}, Hooks: Hooks{Observer: watch}}.withDefaults()
 				c := connector.New(connector.Options{Session: sessionOwner{o}, Advice: o.advice, Dialer: func(*connector.Connector) (protocol.Dialer, error) {
 					return line.NewDialer(o.conversation(), inproc.Open(s.pipe)), nil
 				}})
@@ -204,7 +204,7 @@ func TestAdviceForRemoteServers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := Options{HTTP: &httpconn.Config{URL: at}}
+			o := Options{Server: Server{HTTP: &httpconn.Config{URL: at}}}
 			if test.header != "" {
 				o.HTTP.Headers = map[string]string{test.header: secret}
 			}
@@ -229,7 +229,7 @@ func TestAdviceForRemoteServers(t *testing.T) {
 // How a server that was at work ended is told in the same way.
 func TestAdviceAfterACrash(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
-	r := start(t, Options{Stdio: testProgram("fragile"), Era: wire.EraLegacy, Logger: zap.New(core)})
+	r := start(t, Options{Server: Server{Stdio: testProgram("fragile"), Era: wire.EraLegacy}, Logger: zap.New(core)})
 	r.watch.wait(t, isReady)
 	if _, err := r.Do(t.Context(), toolCall("echo", "a", &peer{})); err == nil {
 		t.Fatal("the call that ends the server was answered")

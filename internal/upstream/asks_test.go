@@ -64,7 +64,7 @@ func TestAsks(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &fakeServer{handle: legacy(nil)}
-				r := start(t, Options{Pipe: s.pipe, Roots: tt.roots})
+				r := start(t, Options{Server: Server{Pipe: s.pipe, Roots: tt.roots}})
 				r.watch.wait(t, isReady)
 				ctx, cancel := context.WithCancel(t.Context())
 				var calls []<-chan string
@@ -99,7 +99,7 @@ func TestAsks(t *testing.T) {
 // answered.
 func asking(t *testing.T) (s *fakeServer, asked <-chan context.Context, done <-chan string) {
 	s = &fakeServer{handle: legacy(nil)}
-	r := start(t, Options{Pipe: s.pipe})
+	r := start(t, Options{Server: Server{Pipe: s.pipe}})
 	r.watch.wait(t, isReady)
 	ch := make(chan context.Context, 1)
 	back := &peer{ask: func(ctx context.Context, _ string, _ wire.Raw) (wire.Raw, error) {
@@ -177,7 +177,7 @@ func TestAnswersThatAServerDoesNotTake(t *testing.T) {
 					<-l.hold
 				}
 			})}
-			r := start(t, Options{Pipe: s.pipe})
+			r := start(t, Options{Server: Server{Pipe: s.pipe}})
 			r.watch.wait(t, isReady)
 			ctx, cancel := context.WithCancel(t.Context())
 			done := r.doing(ctx, toolCall("echo", "a", &peer{}))

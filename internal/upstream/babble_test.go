@@ -24,8 +24,8 @@ import (
 func TestEndlessProgram(t *testing.T) {
 	const size = "the server wrote more than 131072 bytes without the end of a line"
 	logged, told := why(t, Options{
-		Stdio:      &process.Config{Command: "sh", Args: []string{"-c", "yes | tr -d '\\n'"}, Env: []string{"PATH=/usr/bin:/bin"}},
-		MaxMessage: 64 << 10, Timeout: time.Hour,
+		Server: Server{Stdio: &process.Config{Command: "sh", Args: []string{"-c", "yes | tr -d '\\n'"}, Env: []string{"PATH=/usr/bin:/bin"}}, MaxMessage: 64 << 10},
+		Limits: connector.Limits{Timeout: time.Hour},
 	})
 	if want := `the program "sh" prints text that is no MCP message (` + size + `): check that it is an MCP server which speaks` +
 		` over standard input and output, and that its args do not choose another transport`; logged != want {
@@ -50,7 +50,7 @@ func TestEndlessAtWork(t *testing.T) {
 			in, out, wait := s.pipe(ctx)
 			return in, out, func() error { return errors.Join(wait(), errors.New("nobody reads")) }
 		}
-		r := start(t, Options{Pipe: pipe, Timeout: time.Hour, MaxMessage: 64 << 10, Logger: zap.New(core)})
+		r := start(t, Options{Server: Server{Pipe: pipe, MaxMessage: 64 << 10}, Limits: connector.Limits{Timeout: time.Hour}, Logger: zap.New(core)})
 		r.watch.wait(t, isReady)
 		began := time.Now()
 		if got := outcomeOf(r.Do(t.Context(), toolCall("echo", "ann", &peer{}))); !strings.HasPrefix(got, "error: ") {
@@ -85,7 +85,7 @@ func TestBabbleIsToldWhileConnecting(t *testing.T) {
 				legacy(nil)(l, m)
 			}
 		}}
-		r := start(t, Options{Pipe: s.pipe, Mask: func(text string) string {
+		r := start(t, Options{Server: Server{Pipe: s.pipe}, Mask: func(text string) string {
 			return strings.ReplaceAll(text, "hunter-22", "[redacted]")
 		}})
 		snap := r.watch.wait(t, func(s connector.Snapshot) bool { return s.Reason != "" })

@@ -49,7 +49,7 @@ func quickPipe(context.Context) (io.WriteCloser, io.ReadCloser, func() error) {
 
 // quickRig is a connector to a quickPipe, ready.
 func quickRig(tb testing.TB) *connector.Connector {
-	c := newConnector(Options{Name: "quick", Era: wire.EraLegacy, Pipe: quickPipe})
+	c := newConnector(Options{Name: "quick", Server: Server{Era: wire.EraLegacy, Pipe: quickPipe}})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()

@@ -75,7 +75,7 @@ func TestOptionsWithoutTransport(t *testing.T) {
 	if err := newConnector(Options{Name: "x"}).Run(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("Run: %v, want %s", err, want)
 	}
-	both := Options{Name: "x", Stdio: &process.Config{Command: "x"}, Pipe: (&fakeServer{}).pipe}
+	both := Options{Name: "x", Server: Server{Stdio: &process.Config{Command: "x"}, Pipe: (&fakeServer{}).pipe}}
 	if err := newConnector(both).Run(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("Run: %v, want %s", err, want)
 	}

@@ -150,7 +150,7 @@ func TestHungHTTPServersAreDown(t *testing.T) {
 							inner.ServeHTTP(w, r)
 						}
 					})
-					o := Options{HTTP: serveInMemory(t, outer), Timeout: time.Minute}
+					o := Options{Server: Server{HTTP: serveInMemory(t, outer)}, Limits: connector.Limits{Timeout: time.Minute}}
 					if era == "HTTP+SSE" {
 						o.Transport = transport.SSE
 					}
@@ -203,7 +203,7 @@ func TestHungHTTPServersAreDown(t *testing.T) {
 func TestHungCredentialsAreNotTheServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{stateful: true, on: lists}
-		o := Options{HTTP: serveInMemory(t, s), Timeout: time.Minute, Era: wire.EraLegacy}
+		o := Options{Server: Server{HTTP: serveInMemory(t, s), Era: wire.EraLegacy}, Limits: connector.Limits{Timeout: time.Minute}}
 		k := &stuckCredentials{}
 		o.HTTP.Credentials = k
 		r := start(t, o)

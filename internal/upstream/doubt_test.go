@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
@@ -61,7 +62,7 @@ func TestHungServersAreEnded(t *testing.T) {
 					in, out, wait := s.pipe(ctx)
 					return in, out, func() error { return errors.Join(wait(), errors.New("killed")) } // as a process that is ended
 				}
-				r := start(t, Options{Pipe: pipe, Timeout: time.Minute})
+				r := start(t, Options{Server: Server{Pipe: pipe}, Limits: connector.Limits{Timeout: time.Minute}})
 				r.watch.wait(t, isReady)
 				ctx, cancel := context.WithCancel(t.Context())
 				waiting := r.doing(ctx, toolCall("echo", "ann", &peer{ask: func(ctx context.Context, _ string, _ wire.Raw) (wire.Raw, error) {

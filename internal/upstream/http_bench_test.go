@@ -63,7 +63,7 @@ func BenchmarkHTTPCall(b *testing.B) {
 			h := httptest.NewServer(&bc.server)
 			defer h.Close()
 			u, _ := url.Parse(h.URL)
-			o := Options{Name: "bench", HTTP: &httpconn.Config{URL: u}, Era: bc.era}
+			o := Options{Name: "bench", Server: Server{HTTP: &httpconn.Config{URL: u}, Era: bc.era}}
 			c, _, err := dialerOf(b, o.withDefaults(), nil).Dial(b.Context(), make(inboxed, 10))
 			if err != nil {
 				b.Fatal(err)

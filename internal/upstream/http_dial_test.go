@@ -222,7 +222,7 @@ func TestServerThatIgnoresTheProbe(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		began := time.Now()
-		c, hello, err := dialerOf(t, Options{HTTP: serveInMemory(t, s)}.withDefaults(), nil).Dial(ctx, make(inboxed, 10))
+		c, hello, err := dialerOf(t, Options{Server: Server{HTTP: serveInMemory(t, s)}}.withDefaults(), nil).Dial(ctx, make(inboxed, 10))
 		if err != nil {
 			t.Fatal(err)
 		}

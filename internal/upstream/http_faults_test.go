@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
@@ -207,7 +208,7 @@ func TestDrippingAnswers(t *testing.T) {
 						}
 					},
 				}}
-				r := start(t, Options{HTTP: serveInMemory(t, s), Timeout: time.Minute, Era: wire.EraLegacy})
+				r := start(t, Options{Server: Server{HTTP: serveInMemory(t, s), Era: wire.EraLegacy}, Limits: connector.Limits{Timeout: time.Minute}})
 				r.watch.wait(t, isReady)
 				began := time.Now()
 				got := outcomeOf(r.Do(t.Context(), toolCall("echo", "ann", &peer{})))

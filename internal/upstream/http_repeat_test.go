@@ -43,7 +43,7 @@ func TestRepeatsOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			metrics := connector.NewMetrics()
-			r := start(t, Options{HTTP: &httpconn.Config{URL: at}, Metrics: metrics, Era: wire.EraLegacy})
+			r := start(t, Options{Server: Server{HTTP: &httpconn.Config{URL: at}, Era: wire.EraLegacy}, Metrics: metrics})
 			r.watch.wait(t, isReady)
 			c := toolCall(test.tool, "a", &peer{})
 			c.Params = wire.SetMember(c.Params, "padding", wire.String(strings.Repeat("x", test.size)))
@@ -78,7 +78,7 @@ func TestOverloadedServerIsLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := start(t, Options{HTTP: &httpconn.Config{URL: at}, Era: wire.EraLegacy})
+	r := start(t, Options{Server: Server{HTTP: &httpconn.Config{URL: at}, Era: wire.EraLegacy}})
 	r.watch.wait(t, isReady)
 	_, err = r.Do(t.Context(), toolCall("read", "a", &peer{}))
 	contains(t, "data", dataOf(t, err), `"retryable":true,"retryAfter":7`)

@@ -218,7 +218,7 @@ func testOptions(t *testing.T, to string, change ...func(*Options)) *Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Name: "test", HTTP: &httpconn.Config{URL: u}, Info: protocol.Info{Name: "gateway", Version: "1"}, MaxMessage: 1 << 20, Logger: zaptest.NewLogger(t)}
+	o := Options{Name: "test", Server: Server{HTTP: &httpconn.Config{URL: u}, MaxMessage: 1 << 20}, Info: protocol.Info{Name: "gateway", Version: "1"}, Logger: zaptest.NewLogger(t)}
 	for _, c := range change {
 		c(&o)
 	}

@@ -40,7 +40,7 @@ func TestRetryAfter(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := start(t, Options{HTTP: &httpconn.Config{URL: u}, Era: wire.EraLegacy})
+			r := start(t, Options{Server: Server{HTTP: &httpconn.Config{URL: u}, Era: wire.EraLegacy}})
 			r.watch.wait(t, isReady)
 			_, err = r.Do(t.Context(), toolCall("echo", "ann", &peer{}))
 			if got := dataOf(t, err); !strings.HasSuffix(got, tc.want) {

@@ -59,7 +59,7 @@ func TestCallParams(t *testing.T) {
 						l.line(`{"jsonrpc":"2.0","id":%s,"result":{"z":1.50,"content":[]},"extra":true}`, m.ID)
 					}
 				})}
-				r := start(t, Options{Pipe: s.pipe})
+				r := start(t, Options{Server: Server{Pipe: s.pipe}})
 				r.watch.wait(t, isReady)
 				if got := outcomeOf(r.Do(t.Context(), tt.call)); got != `{"z":1.50,"content":[]}"extra":true` {
 					t.Errorf("outcome %s", got)
@@ -79,7 +79,7 @@ func TestServerErrorPasses(t *testing.T) {
 			l.line(`{"jsonrpc":"2.0","id":%s,"error":{"data":{"x":1.0},"code":-32001,"message":"no","own":true}}`, m.ID)
 		}
 	})}
-	r := start(t, Options{Pipe: s.pipe})
+	r := start(t, Options{Server: Server{Pipe: s.pipe}})
 	_, err := r.Do(t.Context(), toolCall("echo", "a", &peer{}))
 	refusal, ok := errors.AsType[*wire.Error](err)
 	if want := `{"data":{"x":1.0},"code":-32001,"message":"no","own":true}`; !ok || string(refusal.Append(nil)) != want {
@@ -102,7 +102,7 @@ func TestProgressAndLogs(t *testing.T) {
 			l.result(m, `{"content":[]}`)
 			l.line(progress, m.ID) // too late
 		})}
-		r := start(t, Options{Pipe: s.pipe})
+		r := start(t, Options{Server: Server{Pipe: s.pipe}})
 		r.watch.wait(t, isReady)
 		back := &peer{}
 		c := toolCall("echo", "a", back).With(wire.Raw(`{"name":"echo","_meta":{"progressToken":"tok"}}`))
@@ -125,7 +125,7 @@ func TestProgressAndLogs(t *testing.T) {
 func TestLogsOfDoubtfulOrigin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{handle: legacy(nil)}
-		r := start(t, Options{Pipe: s.pipe})
+		r := start(t, Options{Server: Server{Pipe: s.pipe}})
 		r.watch.wait(t, isReady)
 		ctx, cancel := context.WithCancel(t.Context())
 		a, b := &peer{}, &peer{}
@@ -161,7 +161,7 @@ func TestCancellation(t *testing.T) {
 				l.line(`{"jsonrpc":"2.0","id":%s,"result":{}}`, wire.ValueOf(m.Params).Get("requestId").Raw())
 			}
 		})}
-		r := start(t, Options{Pipe: s.pipe})
+		r := start(t, Options{Server: Server{Pipe: s.pipe}})
 		r.watch.wait(t, isReady)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := r.doing(ctx, toolCall("echo", "a", &peer{}))
@@ -214,7 +214,7 @@ func TestBadLines(t *testing.T) {
 					}
 					l.result(m, `{"ok":1}`)
 				})}
-				r := start(t, Options{Pipe: s.pipe, MaxMessage: 64 << 10})
+				r := start(t, Options{Server: Server{Pipe: s.pipe, MaxMessage: 64 << 10}})
 				r.watch.wait(t, isReady)
 				if got := outcomeOf(r.Do(t.Context(), toolCall("echo", "a", &peer{}))); got != tt.want {
 					t.Errorf("outcome %s, want %s", got, tt.want)
@@ -243,7 +243,7 @@ func TestByteOrderMark(t *testing.T) {
 					}
 					first(l, m)
 				}
-				r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy})
+				r := start(t, Options{Server: Server{Pipe: s.pipe, Era: wire.EraLegacy}})
 				r.watch.wait(t, isReady)
 				if got := outcomeOf(r.Do(t.Context(), toolCall("echo", "a", &peer{}))); got != `{"ok":1}` {
 					t.Errorf("outcome %s", got)
@@ -262,7 +262,7 @@ func TestServerDoesNotRead(t *testing.T) {
 				<-block
 			}
 		})}
-		r := start(t, Options{Pipe: s.pipe})
+		r := start(t, Options{Server: Server{Pipe: s.pipe}})
 		r.watch.wait(t, isReady)
 		began := time.Now()
 		var calls []<-chan string
@@ -286,7 +286,7 @@ func TestServerDoesNotRead(t *testing.T) {
 func TestModernListen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{handle: modern(nil)}
-		r := start(t, Options{Pipe: s.pipe})
+		r := start(t, Options{Server: Server{Pipe: s.pipe}})
 		r.watch.wait(t, isReady)
 		l := s.life(1)
 		listen := l.wait(t, method(wire.MethodListen))

@@ -231,7 +231,7 @@ func TestEra(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &fakeServer{handle: tt.handle}
 				mem := eras{"k": tt.remembered}
-				r := start(t, Options{Pipe: s.pipe, Era: tt.era, Memory: mem, EraKey: "k"})
+				r := start(t, Options{Server: Server{Pipe: s.pipe, Era: tt.era, Memory: mem, EraKey: "k"}})
 				shot := r.watch.wait(t, func(s connector.Snapshot) bool { return s.Settled })
 				if tt.reason != "" {
 					if shot.State != connector.Down || !strings.Contains(shot.Reason, tt.reason) {
@@ -262,7 +262,7 @@ func TestEra(t *testing.T) {
 func TestInitialize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{handle: legacy(nil)}
-		r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy, Roots: []protocol.Root{{URI: "file:///data", Name: "data"}}})
+		r := start(t, Options{Server: Server{Pipe: s.pipe, Era: wire.EraLegacy, Roots: []protocol.Root{{URI: "file:///data", Name: "data"}}}})
 		shot := r.watch.wait(t, isReady)
 		got := s.life(1).wait(t, method(wire.MethodInitialize))
 		want := `{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}},"clientInfo":{"name":"gw","version":"7"}}`
@@ -300,7 +300,7 @@ func TestDyingAtStart(t *testing.T) {
 					tc.then(l, m)
 				}}
 				mem := eras{}
-				r := start(t, Options{Pipe: s.pipe, Memory: mem, EraKey: "k"})
+				r := start(t, Options{Server: Server{Pipe: s.pipe, Memory: mem, EraKey: "k"}})
 				r.watch.wait(t, isReady)
 				var got []string
 				for i := range s.starts() {

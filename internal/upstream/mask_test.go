@@ -28,7 +28,7 @@ func TestReasonsAreMasked(t *testing.T) {
 					}
 					legacy(nil)(l, m)
 				}}
-				r := start(t, Options{Pipe: s.pipe, Era: wire.EraLegacy, Mask: func(text string) string {
+				r := start(t, Options{Server: Server{Pipe: s.pipe, Era: wire.EraLegacy}, Mask: func(text string) string {
 					return strings.ReplaceAll(text, "hunter-22", "[redacted]")
 				}})
 				snap := r.watch.wait(t, func(s connector.Snapshot) bool { return s.State == tc.state })

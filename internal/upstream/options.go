@@ -21,11 +21,35 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Options configure a connector, or all sessions with one upstream. Exactly one of Stdio,
-// Pipe and HTTP is set. A zero value means the default in its comment.
+// Options configure all sessions with one upstream. A zero value means the default in its
+// comment.
 type Options struct {
 	Name string // the upstream's name in errors, logs and metrics
+	Server
+	connector.Limits
+	Scoping
+	Hooks
 
+	// Mask removes secrets from text of the server before it is logged or becomes part
+	// of a reason. It must not block; nil: there are no secrets. Results of calls are not
+	// masked.
+	Mask         func(text string) string
+	LoopDetector *LoopDetector // none: nobody is told of this gateway
+	Info         protocol.Info
+	Logger       *zap.Logger        // none: nothing is logged
+	Metrics      *connector.Metrics // none: nothing is counted
+
+	scope    *sessionScope // who shares the session; nil: all clients
+	refusals *rate.Limiter // limits log lines about refused asks
+	instance string        // distinguishes connectors with one name
+	// babble is told the first text that is no message when a server has sent none
+	// yet, and nil with its first message.
+	babble func(text []byte)
+}
+
+// Server says how the server is reached, and what it is expected to say. Exactly one of
+// Stdio, Pipe and HTTP is set.
+type Server struct {
 	Stdio *process.Config // a child process
 	Pipe  inproc.StartFunc
 	HTTP  *httpconn.Config
@@ -36,18 +60,15 @@ type Options struct {
 	Memory EraMemory // remembers the detected era; nil: for the life of the connector
 	EraKey string    // the key in Memory; changes with the configuration
 
-	Timeout       time.Duration // of a call without progress, and of an attempt to connect: 60s
-	MaxDuration   time.Duration // of a call: 1h
-	StartupWait   time.Duration // how long a call waits for a connection: 10s
-	MaxConcurrent int           // calls at once: 64
-	MaxQueue      int           // calls waiting for their turn: 256
-	RefreshMin    time.Duration // least time between refreshes without a notification: 30s
-	MaxMessage    int           // bytes of one message of the server: 16 MiB
-	Limits        wire.Limits
-	Roots         []protocol.Root // what the server gets for roots/list in shared sessions; none: roots are not declared there
+	MaxMessage int         // bytes of one message of the server: 16 MiB
+	Parse      wire.Limits // bounds of its JSON
+	// Roots is the answer to roots/list in shared sessions; none: roots are not declared
+	// there.
+	Roots []protocol.Root
+}
 
-	// Sharing says which clients share a session. It and the next fields are for
-	// [Sessions].
+// Scoping says which clients share a session, and how long a session is kept.
+type Scoping struct {
 	Sharing     Sharing
 	MaxSessions int           // sessions of clients or principals: 100
 	SessionIdle time.Duration // how long an unused session is kept: 30m
@@ -56,34 +77,21 @@ type Options struct {
 	// Personal says that the lists of the server may depend on the principal, so that
 	// authenticated principals get lists of their own, see [Sessions.Gather].
 	Personal bool
-	// Serialize runs one call at a time in each session, so that an ask outside the
-	// streams of calls can belong to only one call.
+	// Serialize runs one call at a time in each session, so that a request of the server
+	// outside the streams of calls can belong to only one call.
 	Serialize bool
+}
 
-	// Mask removes secrets from text of the server before it is logged or becomes part
-	// of a reason. It must not block; nil: there are no secrets. Results of calls are not
-	// masked.
-	Mask func(text string) string
-
-	LoopDetector *LoopDetector // none: nobody is told of this gateway
-	Info         protocol.Info
-	Logger       *zap.Logger        // none: nothing is logged
-	Metrics      *connector.Metrics // none: nothing is counted
-	Observer     Observer           // none: nobody is told
-	Outside      Outside            // none: nobody is there outside of calls
-	// AskRefused is told the method of each ask that is refused because its client is
-	// unknown. It must not block; it may be nil.
+// Hooks are told what happens at the upstream. Each may be nil.
+type Hooks struct {
+	Observer Observer
+	Outside  Outside // finds clients outside of their calls
+	// AskRefused is told the method of each request of the server that is refused
+	// because its client is unknown. It must not block.
 	AskRefused func(method string)
 	// Gathered is told the key of a principal whose lists have changed, see
-	// [Sessions.Own]. It must not block or call Sessions; it may be nil.
+	// [Sessions.Own]. It must not block or call Sessions.
 	Gathered func(principal string)
-
-	scope    *sessionScope // who shares the session; nil: all clients
-	refusals *rate.Limiter // limits log lines about refused asks
-	instance string        // distinguishes connectors with one name
-	// babble is told the first text that is no message when a server has sent none
-	// yet, and nil with its first message.
-	babble func(text []byte)
 }
 
 // origin is the session of a connector with these options.
@@ -181,11 +189,8 @@ func (o *Options) newConnector(beside *connector.Connector) *connector.Connector
 			o.babble = c.Printed
 			return o.dialer(c)
 		},
-		Limits: connector.Limits{
-			Timeout: o.Timeout, MaxDuration: o.MaxDuration, StartupWait: o.StartupWait,
-			MaxConcurrent: o.MaxConcurrent, MaxQueue: o.MaxQueue, RefreshMin: o.RefreshMin,
-		},
-		Mask: o.Mask, Advice: o.advice, Loops: loops{o.LoopDetector, o.instance},
+		Limits: o.Limits,
+		Mask:   o.Mask, Advice: o.advice, Loops: loops{o.LoopDetector, o.instance},
 		Logger: o.Logger, Metrics: o.Metrics,
 	})
 }

@@ -113,7 +113,7 @@ func TestGatherBeforeTheStart(t *testing.T) {
 		var told gatherers
 		server := &script{stateful: true, on: lists}
 		h := &house{watch: &originWatcher{watcher: newWatcher()}}
-		o := Options{Name: "files", Info: protocol.Info{Name: "gw", Version: "7"}, Observer: h.watch, HTTP: serveInMemory(t, server)}
+		o := Options{Name: "files", Info: protocol.Info{Name: "gw", Version: "7"}, Hooks: Hooks{Observer: h.watch}, Server: Server{HTTP: serveInMemory(t, server)}}
 		o.HTTP.Credentials = &stuckCredentials{} // which are never stuck here
 		personal(&told)(&o)
 		early, got := NewSessions(o), make(chan bool, 1)

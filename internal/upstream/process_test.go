@@ -91,7 +91,7 @@ func TestProcess(t *testing.T) {
 	dir := t.TempDir()
 	o := testProgram("garbage", "OWN=1")
 	o.Dir = dir
-	r := start(t, Options{Stdio: o})
+	r := start(t, Options{Server: Server{Stdio: o}})
 	result, err := r.Do(t.Context(), toolCall("echo", "a", &peer{}))
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestProcessFaults(t *testing.T) {
 		{"never answers", testProgram("silent"), "the server did not introduce itself within 100ms"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			o := Options{Stdio: tt.stdio}
+			o := Options{Server: Server{Stdio: tt.stdio}}
 			if tt.name == "never answers" {
 				o.Timeout = 100 * time.Millisecond
 			}
@@ -133,7 +133,7 @@ func TestProcessFaults(t *testing.T) {
 
 // Nothing of a program stays open once it has ended.
 func TestProcessLeavesNothingOpen(t *testing.T) {
-	o := Options{Stdio: testProgram("plain")}.withDefaults()
+	o := Options{Server: Server{Stdio: testProgram("plain")}}.withDefaults()
 	o.Era = wire.EraLegacy
 	var opened *line.Link
 	conn, _, err := line.NewDialer(o.conversation(), func(ctx context.Context) (*line.Link, error) {
@@ -156,7 +156,7 @@ func TestProcessLeavesNothingOpen(t *testing.T) {
 }
 
 func TestProcessDiesInCall(t *testing.T) {
-	r := start(t, Options{Stdio: testProgram("fragile")})
+	r := start(t, Options{Server: Server{Stdio: testProgram("fragile")}})
 	_, err := r.Do(t.Context(), toolCall("echo", "a", &peer{}))
 	if got := dataOf(t, err); !strings.Contains(got, `"reason":"the connection to the server was lost"`) {
 		t.Errorf("data %s", got)
@@ -167,7 +167,7 @@ func TestProcessDiesInCall(t *testing.T) {
 }
 
 func TestProcessIsRestarted(t *testing.T) {
-	r := start(t, Options{Stdio: testProgram("plain")})
+	r := start(t, Options{Server: Server{Stdio: testProgram("plain")}})
 	pid := func() int64 {
 		result, err := r.Do(t.Context(), toolCall("echo", "a", &peer{}))
 		if err != nil {
@@ -193,7 +193,7 @@ func TestProcessIsRestarted(t *testing.T) {
 
 func TestStderrIsLogged(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
-	r := start(t, Options{Stdio: testProgram("crash"), Logger: zap.New(core)})
+	r := start(t, Options{Server: Server{Stdio: testProgram("crash")}, Logger: zap.New(core)})
 	r.watch.wait(t, isDown)
 	found := false
 	for _, e := range logs.FilterMessage("server").All() {

@@ -50,7 +50,7 @@ func TestSDKServer(t *testing.T) {
 				}
 				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "Hi " + v.Name}}}, nil, nil
 			})
-			r := start(t, Options{Pipe: sdkPipe(s), Era: tt.era})
+			r := start(t, Options{Server: Server{Pipe: sdkPipe(s), Era: tt.era}})
 			if got := r.watch.wait(t, isReady); got.Revision != tt.revision || len(got.Catalog.Tools) != 1 {
 				t.Errorf("revision %s, %d tools", got.Revision, len(got.Catalog.Tools))
 			}

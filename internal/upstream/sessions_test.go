@@ -87,7 +87,7 @@ func (p *people) were() []string {
 func keep(t *testing.T, handle func(*fakeLife, wire.Message), change func(*Options)) *house {
 	t.Helper()
 	h := &house{s: &fakeServer{handle: handle}, watch: &originWatcher{watcher: newWatcher()}, people: &people{tasks: map[string]*call.Call{}}}
-	o := Options{Name: "files", Info: protocol.Info{Name: "gw", Version: "7"}, Pipe: h.s.pipe, Observer: h.watch, Outside: h.people, Sharing: PerClient}
+	o := Options{Name: "files", Info: protocol.Info{Name: "gw", Version: "7"}, Server: Server{Pipe: h.s.pipe}, Hooks: Hooks{Observer: h.watch, Outside: h.people}, Scoping: Scoping{Sharing: PerClient}}
 	if change != nil {
 		change(&o)
 	}

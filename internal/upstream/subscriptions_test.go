@@ -135,7 +135,7 @@ func TestUnknownNotifications(t *testing.T) {
 			}
 			l.result(m, `{}`)
 		})}
-		r := start(t, Options{Pipe: server.pipe})
+		r := start(t, Options{Server: Server{Pipe: server.pipe}})
 		r.watch.wait(t, isReady)
 		back := &client{}
 		cl := toolCall("x", "a", back)

@@ -22,7 +22,7 @@ func TestRefusedQuestionsAreTold(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
 		refused := make(chan string, 100)
 		s := &fakeServer{handle: legacy(nil)}
-		r := start(t, Options{Pipe: s.pipe, Logger: zap.New(core), AskRefused: func(method string) { refused <- method }})
+		r := start(t, Options{Server: Server{Pipe: s.pipe}, Logger: zap.New(core), Hooks: Hooks{AskRefused: func(method string) { refused <- method }}})
 		r.watch.wait(t, isReady)
 		ctx, cancel := context.WithCancel(t.Context())
 		asked := make(chan struct{})
