@@ -183,16 +183,15 @@ func (o Options) withDefaults() *Options {
 // session with the upstream, nil for the first one.
 func (o *Options) newConnector(beside *connector.Connector) *connector.Connector {
 	o.refusals = protocol.NewRefusals()
-	return connector.New(connector.Options{
+	c := connector.New(connector.Options{
 		Name: o.Name, Role: o.scope.role(), Session: sessionOwner{o}, Beside: beside, Serialize: o.Serialize,
-		Dialer: func(c *connector.Connector) (protocol.Dialer, error) {
-			o.babble = c.Printed
-			return o.dialer(c)
-		},
+		Dialer: func(c *connector.Connector) (protocol.Dialer, error) { return o.dialer(c) },
 		Limits: o.Limits,
 		Mask:   o.Mask, Advice: o.advice, Loops: loops{o.LoopDetector, o.instance},
 		Logger: o.Logger, Metrics: o.Metrics,
 	})
+	o.babble = c.Printed // before Run: sessions that are opened later copy the options
+	return c
 }
 
 // dialer returns the dialer of the transport in the options.
