@@ -40,11 +40,11 @@ type Options struct {
 	Metrics      *connector.Metrics // none: nothing is counted
 
 	scope    *sessionScope // who shares the session; nil: all clients
-	refusals *rate.Limiter // limits log lines about refused asks
+	refusals *rate.Limiter // limits log lines about refused requests of the server
 	instance string        // distinguishes connectors with one name
-	// babble is told the first text that is no message when a server has sent none
-	// yet, and nil with its first message.
-	babble func(text []byte)
+	// printed takes the first text that the server prints and that is not MCP, and nil
+	// with its first message.
+	printed func(text []byte)
 }
 
 // Server says how the server is reached, and what it is expected to say. Exactly one of
@@ -165,8 +165,8 @@ func (o Options) withDefaults() *Options {
 	if o.Mask == nil {
 		o.Mask = func(text string) string { return text }
 	}
-	if o.babble == nil {
-		o.babble = func([]byte) {}
+	if o.printed == nil {
+		o.printed = func([]byte) {}
 	}
 	o.refusals = protocol.NewRefusals()
 	if o.Metrics == nil {
@@ -190,7 +190,7 @@ func (o *Options) newConnector(beside *connector.Connector) *connector.Connector
 		Mask:   o.Mask, Advice: o.advice, Loops: loops{o.LoopDetector, o.instance},
 		Logger: o.Logger, Metrics: o.Metrics,
 	})
-	o.babble = c.Printed // before Run: sessions that are opened later copy the options
+	o.printed = c.Printed // before Run: sessions that are opened later copy the options
 	return c
 }
 

@@ -9,7 +9,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// conversation returns what the conversations of a connector need to know.
+// conversation returns the options that every transport needs.
 func (o *Options) conversation() *protocol.Config {
 	return &protocol.Config{
 		Logger: o.Logger, Mask: o.Mask, MaxMessage: o.MaxMessage, Limits: o.Parse,
@@ -81,7 +81,7 @@ func (s sessionOwner) Refused(method string) {
 
 func (s sessionOwner) ConnectionFailed() { s.o.scope.probeCatalogSession(protocol.ConnectionFailed) }
 
-func (s sessionOwner) Printed(text []byte) { s.o.babble(text) }
+func (s sessionOwner) Printed(text []byte) { s.o.printed(text) }
 
 func (s sessionOwner) Declare(ctx context.Context) { s.o.scope.declareFor(ctx, s.o) }
 

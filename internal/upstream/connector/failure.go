@@ -11,13 +11,12 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// reason makes of why something failed what may be told.
+// reason masks and bounds the reason of a failure for clients.
 func (o *Options) reason(why string) string {
 	return plaintext.Truncate(o.Mask(why), protocol.MaxReason)
 }
 
-// why is the field of the log that tells of an error that a server may have had its
-// say in.
+// why is the log field of an error that may contain text of the server.
 func (o *Options) why(err error) zap.Field { return zap.String("error", o.reason(err.Error())) }
 
 // Failure is the error of a call that the gateway ends and not the server: an internal
