@@ -36,8 +36,7 @@ type fakeLife struct {
 	got      []wire.Message
 	arrived  chan struct{} // closed and renewed with each message
 	finished chan struct{}
-	hold     chan struct{}    // for a handler that is to read no further until a test closes it
-	answered map[wire.ID]bool // by finish
+	hold     chan struct{} // for a handler that is to read no further until a test closes it
 }
 
 // pipe is the server's PipeFunc.

@@ -11,7 +11,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// What comes after the call has ended does not reach its back channel.
+// Messages that arrive after the end of a call do not reach its back channel.
 func TestGateClosed(t *testing.T) {
 	back := &upstreamtest.Peer{OnAsk: func(context.Context, string, wire.Raw) (wire.Raw, error) {
 		t.Error("asked after the end")

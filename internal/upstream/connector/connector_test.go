@@ -261,7 +261,7 @@ func (o *calling) Changed(s Snapshot) {
 	}
 }
 
-// Whoever knows that an attempt has failed gets another one, however soon the call
+// A caller that knows that an attempt has failed gets another one, however soon the call
 // comes.
 func TestCallAfterAFailedAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
