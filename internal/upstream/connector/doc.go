@@ -11,8 +11,8 @@
 // (do.go), the time and the slot of one call (callguard.go), slots of all calls
 // (limiter.go), the catalog (catalogrefresh.go, lists.go, tools.go), subscriptions
 // (subscriptions.go, subscriptionsync.go), the log level (loglevel.go), a method that no
-// revision has (draft.go). What changes in the life of a connection is one struct behind
-// one door (state.go).
+// revision has (draft.go). What changes in the life of a connection is one struct that
+// two functions read and change (state.go).
 //
 // # Guarantees
 //

@@ -18,7 +18,7 @@ func TestProgram(t *testing.T) {
 	}{
 		"ended before initialize": {
 			&HandshakeError{Err: exit},
-			`the program "x" ended with exit status 3 before initialize; the last line of its standard error is "KEY is not set": mend that, and check its args and env`,
+			`the program "x" ended with exit status 3 before initialize; the last line of its standard error is "KEY is not set": fix that, and check its args and env`,
 		},
 		"ended later":       {exit, `the program "x" ended with exit status 3; the last line of its standard error is "KEY is not set": it is started again`},
 		"a line too long":   {&LineTooLongError{9}, `the program "x": the server wrote more than 9 bytes without the end of a line: it is started again; have its tools answer with less, and see that it prints nothing but MCP messages on standard output`},

@@ -42,7 +42,7 @@ func Program(c process.Config, why error) string {
 	case failed && ended && last == "":
 		return fmt.Sprintf("the program %q ended with %s before initialize and said nothing on its standard error: check its args and env, and run it by hand", c.Command, end.Status())
 	case failed && ended:
-		return fmt.Sprintf("the program %q ended with %s before initialize%s: mend that, and check its args and env", c.Command, end.Status(), last)
+		return fmt.Sprintf("the program %q ended with %s before initialize%s: fix that, and check its args and env", c.Command, end.Status(), last)
 	case ended:
 		return fmt.Sprintf("the program %q ended with %s%s: it is started again", c.Command, end.Status(), last)
 	case errors.Is(why, ErrHandshakeTimeout):

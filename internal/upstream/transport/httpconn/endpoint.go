@@ -146,15 +146,15 @@ func (e *Endpoint) Do(ctx context.Context, method string, header Headers, p *Pay
 	}
 	who := cmp.Or(header.who, e.owner.Principal())
 	for again := false; ; again = true {
-		proof, err := e.credentials.Headers(ctx, who)
+		headers, err := e.credentials.Headers(ctx, who)
 		if err != nil {
 			return nil, unauthenticated(ctx, err)
 		}
-		resp, err := e.follow(ctx, method, header.withCredentials(proof), p)
+		resp, err := e.follow(ctx, method, header.withCredentials(headers), p)
 		if err != nil || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
 			return resp, err
 		}
-		retry, err := e.credentials.Refused(ctx, who, proof, resp.StatusCode, resp.Header)
+		retry, err := e.credentials.Refused(ctx, who, headers, resp.StatusCode, resp.Header)
 		if err == nil && (!retry || again) {
 			return resp, nil
 		}

@@ -154,8 +154,8 @@ func (d *dialer) try(ctx context.Context, in protocol.NotificationSink, greet fu
 	how := l.shut()
 	f, ok := errors.AsType[*protocol.CallError](err)
 	// A part of a line, or a line over the limit, was read but not parsed.
-	babbled := l.printedText.Load() || l.liveness.Received.Load() > 0 && !l.sentMessage.Load()
-	s := &diagnose.HandshakeError{Err: err, Unanswered: ok && f.ConnectionLost, NonProtocolOutput: babbled}
+	printed := l.printedText.Load() || l.liveness.Received.Load() > 0 && !l.sentMessage.Load()
+	s := &diagnose.HandshakeError{Err: err, Unanswered: ok && f.ConnectionLost, NonProtocolOutput: printed}
 	if s.Unanswered && how != nil {
 		s.Err = how // the exit status says more than the end of the output
 	}
