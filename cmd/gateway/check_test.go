@@ -10,11 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// corpus is where package config has its configurations.
+// corpus is the folder of the configurations of package config.
 const corpus = "../../internal/config/testdata"
 
-// TestCheckBadCorpus has check tell the faults of every bad configuration, each as
-// expected.
+// TestCheckBadCorpus compares the errors that check reports for every bad configuration
+// with the expected ones.
 func TestCheckBadCorpus(t *testing.T) {
 	env := map[string]string{
 		"HOME": "/home/u", "PORT": "1234", "DEPTH": "32", "YES": "true", "EMPTY": "", "NESTED": "${TOKEN}",

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lines gathers what a program says.
+// lines collects the output of a program.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
-	more chan struct{} // closed when there is more; nil: nobody waits for that
+	more chan struct{} // closed when more output arrives; nil if no reader waits
 }
 
 func (l *lines) Write(p []byte) (int, error) {
@@ -31,7 +31,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// soFar returns what was said, and what is closed when there is more.
+// soFar returns the output so far and a channel that closes when more arrives.
 func (l *lines) soFar() (string, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,9 +116,9 @@ func TestHangup(t *testing.T) {
 	select {
 	case err := <-ended:
 		if err != nil || !strings.Contains(said.String(), "draining") {
-			t.Errorf("it ended with %v and said\n%s", err, said)
+			t.Errorf("the gateway ended with %v and printed\n%s", err, said)
 		}
 	case <-time.After(30 * time.Second):
-		t.Errorf("it goes on without its terminal:\n%s", said)
+		t.Errorf("the gateway still runs without its terminal:\n%s", said)
 	}
 }

@@ -10,11 +10,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	process.SuperviseMain() // the commands are this binary
+	process.SuperviseMain() // this binary is also every command of the scripts
 	testscript.Main(m, map[string]func(){"gateway": main})
 }
 
-// TestScripts runs the command as a person would: testdata/script/*.txtar.
+// TestScripts runs the commands in testdata/script/*.txtar.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",

@@ -28,9 +28,9 @@ func TestStartingTellsEachUpstreamOnce(t *testing.T) {
 		Items: [call.Kinds]int{call.Tool: 12, call.Prompt: 1},
 	}
 	log.Info("upstream")
-	s.watch(ready) // before it is known which upstreams there are
+	s.watch(ready) // before begin names the upstreams
 	if out.Len() > 0 {
-		t.Errorf("told before begin: %q", out.String())
+		t.Errorf("printed before begin: %q", out.String())
 	}
 	s.begin([]inspect.Upstream{{Name: "files"}, {Name: "a-longer"}, {Name: "last"}})
 	s.watch(inspect.Upstream{Name: "a-longer", State: connector.Connecting})

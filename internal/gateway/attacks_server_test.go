@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// askingServer is an upstream of both eras, at /legacy and /modern. Its tool "ask" asks for an elicitation and returns the action of the answer. Its
-// tool "job" begins a task.
+// askingServer is an upstream of both eras, at /legacy and /modern. Its tool "ask" asks for
+// an elicitation and returns the action of the answer. Its tool "job" begins a task.
 type askingServer struct {
 	mu      sync.Mutex
 	answers map[string]chan string // the answers of a legacy client, by the id of the question

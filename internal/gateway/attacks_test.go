@@ -159,7 +159,7 @@ func (a *attackTest) firstEvent(who, session string) string {
 			return id
 		}
 	}
-	a.t.Fatal("no event has an id")
+	a.t.Fatal("no event with an id")
 	return ""
 }
 
@@ -206,7 +206,7 @@ func (a *attackTest) refused(t *testing.T, who, what, reason, brought string) {
 		t.Errorf("the log has %+v, want %q with the reason %q", entries, what, reason)
 	}
 	if text := fmt.Sprintf("%+v", entries); len(brought) > 8 && strings.Contains(text, brought[len(brought)-8:]) {
-		t.Errorf("the log shows what was brought: %s", text)
+		t.Errorf("the log shows the forged value: %s", text)
 	}
 }
 
@@ -261,7 +261,7 @@ func TestAttacksOnRequestStates(t *testing.T) {
 		t.Run(upstream+" upstream, used", func(t *testing.T) {
 			// None of this has consumed the state.
 			if got := a.retry("ann", upstream, sameArguments, state); !strings.Contains(got, `"text":"accept"`) {
-				t.Fatalf("the state is no longer valid: %s", got)
+				t.Fatalf("the state has become invalid: %s", got)
 			}
 			got := a.retry("ann", upstream, sameArguments, state)
 			if kind == bridge.UpstreamState { // the upstream decides what a repetition means
@@ -304,7 +304,7 @@ func TestAttacksOnTaskIDs(t *testing.T) {
 			{"the upstream's own", "ann", "native", "the request state is malformed"},
 			{"another principal's", "bob", id, "the request state belongs to another principal"},
 			{"another key's", "ann", foreign[era], "the request state is sealed with a key that this replica does not have"},
-			{"of the other era", "ann", ids[map[string]string{"legacy": "modern", "modern": "legacy"}[era]], "the task was begun in the other era"},
+			{"a task of the other era", "ann", ids[map[string]string{"legacy": "modern", "modern": "legacy"}[era]], "the task was begun in the other era"},
 		} {
 			t.Run(era+", "+tc.name, func(t *testing.T) {
 				if got := get(tc.who, tc.id); !strings.Contains(got, `"code":-32602,"message":"unknown task`) {
@@ -314,7 +314,7 @@ func TestAttacksOnTaskIDs(t *testing.T) {
 			})
 		}
 		if got := get("ann", id); !strings.Contains(got, `"status":"working"`) {
-			t.Errorf("%s: the task is no longer known: %s", era, got)
+			t.Errorf("%s: the task was forgotten: %s", era, got)
 		}
 	}
 }
@@ -344,7 +344,7 @@ func TestAttacksOnSessionIDs(t *testing.T) {
 		}
 	}
 	if status, _, text := a.legacy("ann", session, list); status != http.StatusOK {
-		t.Errorf("the session is no longer valid: %d %s", status, text)
+		t.Errorf("the session has become invalid: %d %s", status, text)
 	}
 	t.Run("expired", func(t *testing.T) {
 		// Repeated requests would exhaust the rate limit of the log line.

@@ -30,7 +30,7 @@ type authTest struct {
 	client *http.Client
 
 	mu   sync.Mutex
-	sent []http.Header // to the upstreams
+	sent []http.Header // of requests to the upstreams
 }
 
 func startAuth(t *testing.T, jwt, more string) *authTest {
@@ -116,7 +116,7 @@ const (
 	modernEra = "modern"
 )
 
-// call calls a tool as a client of an era does.
+// call calls a tool as a client of an era.
 func (g *authTest) call(t *testing.T, era, tool string, headers ...string) authResponse {
 	t.Helper()
 	if era == legacyEra {
@@ -224,7 +224,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 			}
 		}},
 		{"MCP servers MUST validate access tokens before processing the request … ensure no data is returned to unauthorized parties (security-considerations)", func(t *testing.T, era string) {
-			calls := func() (n int) { // without requests that the gateway makes on its own
+			calls := func() (n int) { // excludes the gateway's own requests
 				for _, h := range g.headers() {
 					if h.Get("Mcp-Method") == "tools/call" {
 						n++
@@ -246,7 +246,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 		{"authorization MUST be included in every HTTP request from client to server, even if they are part of the same logical session", func(t *testing.T, _ string) {
 			session := g.send(t, http.MethodPost, "/mcp", initialize, bearer(good)...).header.Get("Mcp-Session-Id")
 			if session == "" {
-				t.Fatal("there is no session")
+				t.Fatal("no session")
 			}
 			for _, verb := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
 				g.send(t, verb, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Mcp-Session-Id", session).isUnauthorized(t)
@@ -339,7 +339,8 @@ func TestAuthorizationSpecification(t *testing.T) {
 	}
 }
 
-// Headers that two parsers may read differently, sent as bytes on a connection.
+// Requests whose headers two parsers may read differently are refused. They are sent as raw
+// bytes.
 func TestHeaderSmuggling(t *testing.T) {
 	g := startAuth(t, `required_scopes: []`, "")
 	good, bad := g.token(""), g.issuer.Token("https://other.example.com", nil)

@@ -50,7 +50,7 @@ func TestClashWithAnUpstreamThatIsDown(t *testing.T) {
 
 	g, end := run()
 	if list := listOf(t, g); !strings.Contains(list, `"second__x"`) || strings.Contains(list, `"x"`+`,"inputSchema`) {
-		t.Errorf("before the first was ever listed: %s", list)
+		t.Errorf("before the first list of the first upstream: %s", list)
 	}
 	says(g, "second__x", "from second")
 	says(g, "x", `"upstream":"first"`)

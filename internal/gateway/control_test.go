@@ -90,7 +90,7 @@ func TestCatalogOutlivesACrash(t *testing.T) {
 	}
 	never := connector.Snapshot{Name: "files", State: connector.Down, Settled: true, Lost: true, Reason: "the server ended", Since: time.Now()}
 	if got := say(never); strings.Contains(got, item) || !strings.Contains(got, missing) {
-		t.Errorf("lost before anything was known of it: %s", got)
+		t.Errorf("lost before the first attempt: %s", got)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestStartedIsLogged(t *testing.T) {
 	g.setSnapshot(connector.Snapshot{Name: "dead", State: connector.Down, Settled: true, Reason: "gone", Since: time.Now()})
 	g.rebuild(t.Context(), time.Now())
 	if lines := started(); len(lines) > 0 {
-		t.Errorf("while one is waited for it says %v", lines)
+		t.Errorf("the log while an upstream is starting: %v", lines)
 	}
 	g.rebuild(t.Context(), time.Now().Add(time.Minute))
 	lines := <-answered

@@ -170,7 +170,7 @@ func TestTokensToUpstreams(t *testing.T) {
 			for _, h := range v.seen {
 				for _, token := range brought {
 					if strings.Contains(fmt.Sprint(h), token) {
-						t.Fatalf("%s got what a client brought: %v", name, h)
+						t.Fatalf("%s received a header of the client: %v", name, h)
 					}
 				}
 			}
@@ -289,11 +289,11 @@ func TestGrantsOfUsers(t *testing.T) {
 		for _, name := range []string{"fresh", "old"} {
 			as.SetUser("bob at " + name)
 			link, _, id := urlAsked(t, call(name+"__who"))
-			heard := c.listen(bob, session)
+			messages := c.listen(bob, session)
 			wantText(t, browse(t, link), "Access to "+name+" is granted")
-			for told := range heard { // list changes may come first
-				if strings.Contains(told, "elicitation/complete") {
-					wantText(t, told, `{"method":"notifications/elicitation/complete","params":{"elicitationId":"`+id+`"}`)
+			for message := range messages { // list changes may arrive first
+				if strings.Contains(message, "elicitation/complete") {
+					wantText(t, message, `{"method":"notifications/elicitation/complete","params":{"elicitationId":"`+id+`"}`)
 					break
 				}
 			}
@@ -354,23 +354,23 @@ func (c *credentialsTest) listen(token, session string) <-chan string {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { resp.Body.Close() })
-	heard := make(chan string, 16)
+	messages := make(chan string, 16)
 	go func() {
-		defer close(heard)
+		defer close(messages)
 		for in := bufio.NewScanner(resp.Body); in.Scan(); {
 			if data, ok := strings.CutPrefix(in.Text(), "data: "); ok && data != "" {
 				select {
-				case heard <- strings.Replace(data, `"jsonrpc":"2.0",`, "", 1):
-				default: // no test waits for so many
+				case messages <- strings.Replace(data, `"jsonrpc":"2.0",`, "", 1):
+				default: // the buffer is larger than any test needs
 				}
 			}
 		}
 	}()
-	return heard
+	return messages
 }
 
-// TestNobodyHasLoggedIn is a gateway on a laptop before gateway login.
-func TestNobodyHasLoggedIn(t *testing.T) {
+// Login refuses unknown upstreams and upstreams without grants of users, and names the others.
+func TestLoginRefusesOtherUpstreams(t *testing.T) {
 	as := gatewaytest.NewAuthServer(t, nil)
 	v := newVault(t, as, true)
 	cfg, err := config.Parse("gateway.yaml", []byte(fmt.Sprintf("upstreams:\n  up: {url: %q, auth: {kind: user}}\n  other: {command: x}\n", v.url)), os.LookupEnv)

@@ -51,6 +51,6 @@ func TestFindingsOfOneUpstreamLeaveRoomForOthers(t *testing.T) {
 		t.Errorf("logged are %v", of)
 	}
 	if of := logged(source("honest", 1)); of["honest"] != 1 {
-		t.Errorf("one fault is logged %d times", of["honest"])
+		t.Errorf("one finding is logged %d times", of["honest"])
 	}
 }

@@ -17,7 +17,8 @@ import (
 	"mcpgateway/internal/ratelog"
 )
 
-// Log lines of the HTTP server that strangers cause are bounded, and do not hide important lines.
+// Log lines of the HTTP server that unauthenticated clients cause are bounded, and do not hide
+// important lines.
 func TestLinesOfTheHTTPServerAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
@@ -31,7 +32,7 @@ func TestLinesOfTheHTTPServerAreBounded(t *testing.T) {
 		for _, e := range logs.All() {
 			got[e.Level.String()+" "+e.LoggerName+" "+e.Message]++
 			if e.ContextMap()["says"] == "" {
-				t.Errorf("%s says nothing", e.Message)
+				t.Errorf("%s logs nothing", e.Message)
 			}
 		}
 		if n := got["info http HTTP server"]; n < 1 || n > 100 || got["warn http no connections can be accepted"] != 1 || got["error http panic"] != 1 || len(got) != 3 {
@@ -68,7 +69,7 @@ func TestHandshakesCannotFloodTheLog(t *testing.T) {
 }
 
 // A browser can open the page of a link any number of times.
-func TestGrantsThatAreNotGivenAreBounded(t *testing.T) {
+func TestLogLinesOfFailedGrantsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
 		g := &Gateway{ratelog: ratelog.New(zap.New(core))}

@@ -16,7 +16,7 @@ import (
 	"mcpgateway/internal/config"
 )
 
-// testTimeout bounds the wait for events that come at once unless something is broken.
+// testTimeout bounds the wait for events that normally happen at once.
 const testTimeout = 20 * time.Second
 
 // start runs a gateway until the test ends, and returns it with a function that
@@ -93,7 +93,7 @@ const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"pro
 
 func TestDemoAnswersAtOnce(t *testing.T) {
 	g, _ := start(t, "", true)
-	// The first list waits for the upstreams: no polling here.
+	// The first list waits for the upstreams, so the test does not poll.
 	_, list := post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 	for _, name := range []string{"cafe__menu", "clock__search", "notes__search"} {
 		if !strings.Contains(list, `"`+name+`"`) {
@@ -135,7 +135,7 @@ func TestChangedListReachesAnOpenStream(t *testing.T) {
 	if !strings.Contains(added, "note:///milk") {
 		t.Fatalf("notes__add answered %s", added)
 	}
-	// A change from the start may be announced first. The one that counts comes after the
+	// A change from the start may be announced first. The expected one is sent after the
 	// new table, so a list that is requested then contains the note.
 	for list := ""; !strings.Contains(list, "notes+note:///milk"); {
 		for !strings.Contains(lines.Text(), "notifications/resources/list_changed") {
@@ -175,10 +175,10 @@ func TestMetricsAndHealth(t *testing.T) {
 	post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`) // waits for all upstreams
 	post(t, g, "", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"clock__now","arguments":{}}}`)
 	if got := page(t, g, "/healthz"); !strings.Contains(got, "ok") {
-		t.Errorf("/healthz says %s", got)
+		t.Errorf("/healthz answers %s", got)
 	}
 	if got := page(t, g, "/readyz"); !strings.Contains(got, "ready") {
-		t.Errorf("/readyz says %s", got)
+		t.Errorf("/readyz answers %s", got)
 	}
 	metrics := page(t, g, "/metrics")
 	for _, want := range []string{
@@ -252,7 +252,7 @@ func TestTakenAddress(t *testing.T) {
 	}
 }
 
-// The admin address refuses pages that have rebound their name.
+// The admin address refuses web pages that use DNS rebinding.
 func TestAdminRefusesPages(t *testing.T) {
 	g, _ := start(t, aDisabledUpstream, false)
 	for _, tt := range []struct {
@@ -283,7 +283,7 @@ func TestAdminRefusesPages(t *testing.T) {
 	}
 }
 
-// The answer to a wrong path has the right one.
+// The answer to a wrong path names the right path.
 func TestLost(t *testing.T) {
 	g, _ := start(t, aDisabledUpstream, false)
 	base := "http://" + g.Addr()

@@ -47,12 +47,12 @@ func inProcess(t *testing.T, yaml, state string, watch func(inspect.Upstream)) *
 
 func TestInProcess(t *testing.T) {
 	var mu sync.Mutex
-	told := map[string]inspect.Upstream{}
+	reported := map[string]inspect.Upstream{}
 	g := inProcess(t, "", t.TempDir(), func(u inspect.Upstream) {
 		mu.Lock()
 		defer mu.Unlock()
 		if u.Took > 0 {
-			told[u.Name] = u
+			reported[u.Name] = u
 		}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -98,8 +98,8 @@ func TestInProcess(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if len(told) != 3 {
-		t.Errorf("told of %v", told)
+	if len(reported) != 3 {
+		t.Errorf("the reported upstreams are %v", reported)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestInProcessEndsWithItsContext(t *testing.T) {
 	err := inProcess(t, `upstreams: {mute: {command: sleep, args: ["1000"]}}`, "", nil).RunInProcess(ctx, func(inside context.Context, p *InProcess) error {
 		cancel(why)
 		if err := p.WaitStarted(inside); err == nil {
-			t.Error("a server that says nothing has started")
+			t.Error("the silent server has started")
 		}
 		return context.Cause(inside)
 	})
@@ -127,8 +127,8 @@ func TestInProcessEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// The reason of an upstream that is down is the advice for operators.
-func TestInProcessSaysWhatIsWrong(t *testing.T) {
+// The reason why an upstream is down is the advice for operators.
+func TestInProcessReportsReasons(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	err := inProcess(t, `upstreams: {gone: {command: /no/such/program, required: true}}`, "", nil).RunInProcess(ctx, func(ctx context.Context, p *InProcess) error {
@@ -146,7 +146,7 @@ func TestInProcessSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestRememberedConnectsToNothing(t *testing.T) {
+func TestRememberedTableNeedsNoConnection(t *testing.T) {
 	state, yaml := t.TempDir(), `upstreams: {self: {command: /no/such/program}}`
 	g := inProcess(t, yaml, state, nil)
 	defer g.Close()

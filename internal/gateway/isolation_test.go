@@ -111,8 +111,8 @@ func (s *testGateway) build(sources []catalog.Source) *catalog.Table {
 
 // change changes an item: its upstream announces that, and clients are notified.
 func (s *testGateway) change(it gatewaytest.WorldItem) {
-	told := map[string]catalog.Changes{it.Upstream: {Tools: it.Kind == call.Tool, Prompts: it.Kind == call.Prompt, Resources: it.Kind == call.Resource || it.Kind == call.Template}}
-	diff := catalog.NewDiff(s.table, s.build(s.sources(it.ID())), told)
+	changed := map[string]catalog.Changes{it.Upstream: {Tools: it.Kind == call.Tool, Prompts: it.Kind == call.Prompt, Resources: it.Kind == call.Resource || it.Kind == call.Template}}
+	diff := catalog.NewDiff(s.table, s.build(s.sources(it.ID())), changed)
 	s.front.ListChangedFor(func(who *call.Principal, client *call.Client) (tools, prompts, resources bool) {
 		c := diff.For(who, client)
 		return c.Tools, c.Prompts, c.Resources
@@ -185,10 +185,10 @@ func mayConfirm(view *catalog.View, uri string) bool {
 // a gateway that it has alone, and on which the items that a naive evaluator of the policy
 // denies do not exist. The same holds for unsolicited messages, and for cursors, sessions and
 // event ids of other principals.
-func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
+func TestHiddenItemsShowAtNoFrontEnd(t *testing.T) {
 	compiled := gatewaytest.WorldConditions(t)
 	const policies, requests = 120, 12
-	hiddenAtAll, told, stolen, alike := 0, 0, 0, 0
+	hiddenAtAll, notified, foreign, alike := 0, 0, 0, 0
 	for seed := range uint64(policies) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 77))
@@ -238,7 +238,7 @@ func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
 			same := func(i int, what string, there, alone string) {
 				if diff := cmp.Diff(alone, there); diff != "" {
 					v := pairs[i].there
-					t.Fatalf("policy %d, %s, %s: %+v\n%s (-without what is hidden +with):\n%s", seed, v.who.Subject, v.how, wp, what, diff)
+					t.Fatalf("policy %d, %s, %s: %+v\n%s (-without the hidden items +with):\n%s", seed, v.who.Subject, v.how, wp, what, diff)
 				}
 			}
 			var pages [][2]string
@@ -288,7 +288,7 @@ func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
 					there := p.there.unsolicited()
 					same(i, "when "+it.ID()+" changes", there, p.alone.unsolicited())
 					if strings.Contains(there, "notifications/") {
-						told++
+						notified++
 					}
 				}
 			}
@@ -299,7 +299,7 @@ func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
 						if len(o.events) > 0 {
 							event = o.events[len(o.events)-1]
 							none = changed(event)
-							stolen++
+							foreign++
 						}
 						same(i, "what is another's", p.there.resume(o.session, event), p.alone.resume(changed(o.session), none))
 					}
@@ -307,7 +307,7 @@ func TestNothingHiddenShowsAtAnyFrontEnd(t *testing.T) {
 			}
 		})
 	}
-	if hiddenAtAll < 20*policies || told < 5*policies || stolen < policies/2 || alike < policies {
-		t.Errorf("%d items were hidden, %d times somebody was told, and %d events were tried by others, %d resources compared with absent ones: the policies are not worth much", hiddenAtAll, told, stolen, alike)
+	if hiddenAtAll < 20*policies || notified < 5*policies || foreign < policies/2 || alike < policies {
+		t.Errorf("the random policies are too weak: %d hidden items, %d notifications, %d attempts with foreign events, %d comparisons with absent resources", hiddenAtAll, notified, foreign, alike)
 	}
 }

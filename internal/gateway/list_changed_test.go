@@ -100,26 +100,26 @@ func (c *stdioClient) send(text string) {
 
 func answerTo(id string) string { return `{"jsonrpc":"2.0","id":` + id + `,` }
 
-// readUntil returns the lines up to one with this beginning. It fails the test if none comes
-// in time.
-func (c *stdioClient) readUntil(begin string) (heard []string) {
+// readUntil returns the lines up to the first one that starts with begin. It fails the test if
+// no such line arrives in time.
+func (c *stdioClient) readUntil(begin string) (messages []string) {
 	c.t.Helper()
 	late := time.AfterFunc(testTimeout, func() { c.in.Close() })
 	defer late.Stop()
 	for c.lines.Scan() {
-		heard = append(heard, c.lines.Text())
+		messages = append(messages, c.lines.Text())
 		if strings.HasPrefix(c.lines.Text(), begin) {
-			return heard
+			return messages
 		}
 	}
-	c.t.Fatalf("the output ended (%v) after %q", c.lines.Err(), heard)
+	c.t.Fatalf("the output ended (%v) after %q", c.lines.Err(), messages)
 	return nil
 }
 
-// waitSwaps waits until n tables differed from the one before.
+// waitSwaps waits until n new tables differed from their predecessors.
 func (c *stdioClient) waitSwaps(n float64) {
 	c.t.Helper()
-	polltest.Until(c.t, "the changes are told", func() bool { return testutil.ToFloat64(c.g.metrics.swaps.WithLabelValues("changed")) >= n })
+	polltest.Until(c.t, "the changes are announced", func() bool { return testutil.ToFloat64(c.g.metrics.swaps.WithLabelValues("changed")) >= n })
 }
 
 // A client that connects before the upstreams have started gets no list changes while they
@@ -131,11 +131,11 @@ func TestNoListChangesDuringStart(t *testing.T) {
 	c.waitSwaps(1)
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
 	if got := c.readUntil(answerTo("1")); len(got) != 1 {
-		t.Errorf("before its first list the client heard %q", got)
+		t.Errorf("before its first list the client received %q", got)
 	}
 	c.send(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
 	if got := c.readUntil(answerTo("2")); len(got) != 1 || !strings.Contains(got[0], `"late__t"`) {
-		t.Errorf("the first list came as %q", got)
+		t.Errorf("the first list is %q", got)
 	}
 	end()
 }
@@ -162,7 +162,7 @@ policy:
 `)
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 	if got := c.readUntil(answerTo("1")); len(got) != 1 || !strings.Contains(got[0], `"shop__one"`) || strings.Contains(got[0], "late") {
-		t.Errorf("the first list came as %q", got)
+		t.Errorf("the first list is %q", got)
 	}
 	if c.g.isStarted() {
 		t.Error("the hidden upstream has ended its first attempt")
@@ -180,7 +180,7 @@ func TestNoListChangesOfHiddenUpstreams(t *testing.T) {
 	<-c.g.started
 	c.send(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
 	if got := c.readUntil(answerTo("2")); len(got) != 1 {
-		t.Errorf("the client heard %q", got)
+		t.Errorf("the client received %q", got)
 	}
 	end()
 }
@@ -188,13 +188,13 @@ func TestNoListChangesOfHiddenUpstreams(t *testing.T) {
 // A client gets changes of that list while the hidden upstream is starting.
 func TestListChangesWhileOthersStart(t *testing.T) {
 	c, server, open, end := startHidden(t)
-	told := false
+	announced := false
 	polltest.Until(t, "it is announced, and the list has it", func() bool {
 		give(server, "two") // repeated, since the gateway may not listen yet
 		c.send(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
 		got := c.readUntil(answerTo("2"))
-		told = told || strings.Contains(got[0], wire.NoteToolsChanged)
-		return told && strings.Contains(got[len(got)-1], `"shop__two"`)
+		announced = announced || strings.Contains(got[0], wire.NoteToolsChanged)
+		return announced && strings.Contains(got[len(got)-1], `"shop__two"`)
 	})
 	if c.g.isStarted() {
 		t.Error("the hidden upstream has ended its first attempt")

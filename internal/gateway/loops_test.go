@@ -63,8 +63,8 @@ func (g *Gateway) snapshotOf(name string) connector.Snapshot {
 	return connector.Snapshot{}
 }
 
-// A gateway that is its own upstream, in a way that its configuration does not show,
-// refuses itself with every transport.
+// A gateway that is its own upstream refuses itself with every transport, even if its
+// configuration does not show the loop.
 func TestOwnUpstream(t *testing.T) {
 	for name, test := range map[string]struct {
 		entry, path string
@@ -88,7 +88,7 @@ func TestOwnUpstream(t *testing.T) {
 				}
 				// The table that clients see is built after the upstream has changed.
 				if _, list := post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); !strings.Contains(list, test.want) {
-					return fmt.Errorf("clients are not told: %s", list)
+					return fmt.Errorf("the answer to clients does not name the loop: %s", list)
 				}
 				return nil
 			})
@@ -110,7 +110,7 @@ func TestUpstreamsOfOneAnother(t *testing.T) {
 			b, _ := start(t, yaml("a", toA), false)
 			toA.leadTo(a)
 			toB.leadTo(b)
-			polltest.UntilNil(t, "one way is refused and the other works", func() error {
+			polltest.UntilNil(t, "one direction is refused and the other one works", func() error {
 				ab, ba := a.snapshotOf("b"), b.snapshotOf("a")
 				up, down := ab, ba
 				if !up.Up() {
@@ -122,7 +122,7 @@ func TestUpstreamsOfOneAnother(t *testing.T) {
 				return nil
 			})
 			for _, g := range []*Gateway{a, b} {
-				polltest.UntilNil(t, "the list has what is no part of the loop", func() error {
+				polltest.UntilNil(t, "the list has the items outside of the loop", func() error {
 					_, list := post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 					if strings.Contains(list, `"a__b__a`) || strings.Contains(list, `"b__a__b`) {
 						t.Fatalf("the list has grown: %s", list)
@@ -137,8 +137,8 @@ func TestUpstreamsOfOneAnother(t *testing.T) {
 	}
 }
 
-// A client that is no gateway gets no loop detection headers.
-func TestTrailIsForGatewaysOnly(t *testing.T) {
+// Answers to a client that is not a gateway have no loop detection headers.
+func TestLoopHeadersAreForGatewaysOnly(t *testing.T) {
 	g, _ := start(t, "", true)
 	resp, body := post(t, g, "", initialize)
 	if resp.Header.Get(protocol.HeaderVia) != "" || strings.Contains(body, protocol.MetaVia) {

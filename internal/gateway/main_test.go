@@ -8,7 +8,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain lets the test binary stand in for the supervisor of child processes.
+// TestMain lets the test binary run as the supervisor of child processes.
 func TestMain(m *testing.M) {
 	process.SuperviseMain()
 	goleak.VerifyTestMain(m)

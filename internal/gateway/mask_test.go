@@ -37,7 +37,7 @@ func (l *lines) text() string {
 
 func (l *lines) logger() *zap.Logger {
 	core := zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), l, zap.DebugLevel)
-	// The real log has a hook, which is a core around its core.
+	// The production log wraps its core with a hook.
 	return zap.New(core, zap.Hooks(func(zapcore.Entry) error { return nil }))
 }
 
@@ -69,7 +69,7 @@ upstreams:
 		t.Errorf("a client gets %s, want %q in it", answer, want)
 	}
 	for _, want := range []string{`"stderr":"stderr [redacted] [redacted]"`, `no list [redacted]`} {
-		polltest.Until(t, "the log has "+want, func() bool { return strings.Contains(log.text(), want) }) // another goroutine reads it
+		polltest.Until(t, "the log has "+want, func() bool { return strings.Contains(log.text(), want) }) // another goroutine reads the output of the child
 	}
 	for name, text := range map[string]string{"client": answer, "log": log.text()} {
 		if strings.Contains(text, "hunter") || strings.Contains(text, "ral-7") {
@@ -95,6 +95,6 @@ func TestSecretsStayMaskedOverRefusedReloads(t *testing.T) {
 		}
 	}
 	if got := g.secrets.Mask("running-01 refused-01 refused-03"); got != "[redacted] [redacted] [redacted]" {
-		t.Errorf("what is masked is %q", got)
+		t.Errorf("masked secrets are %q", got)
 	}
 }

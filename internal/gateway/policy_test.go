@@ -93,7 +93,7 @@ func TestEffectsOfTheConfiguration(t *testing.T) {
 	}
 }
 
-func TestConditionsThatNobodyChecked(t *testing.T) {
+func TestUncheckedConditions(t *testing.T) {
 	cfg := config.Default(func(string) (string, bool) { return "", false })
 	cfg.Policy.Rules = []config.Rule{{Name: "r", Effect: config.Allow, When: "nothing", File: "rules.yaml", Pos: config.Pos{Line: 3, Col: 5}}}
 	_, err := New(Options{Config: cfg, Demo: true, Version: "test", Logger: zap.NewNop(), Stdio: true})

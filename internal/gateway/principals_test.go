@@ -22,8 +22,8 @@ import (
 	"mcpgateway/internal/polltest"
 )
 
-// shop is an MCP server that lists other tools to each user: one with the user's name, and
-// those that the test gives to the user.
+// shop is an MCP server with a list of tools for each user: one tool with the user's name,
+// and the tools that the test gives to the user.
 type shop struct {
 	url       string
 	stateless bool
@@ -61,7 +61,7 @@ func newShop(t *testing.T, as *gatewaytest.AuthServer, stateless bool, refused .
 	return s
 }
 
-// of returns the tools of a user.
+// of returns the server with the tools of a user.
 func (s *shop) of(user string) *mcp.Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,8 +95,8 @@ func (c *credentialsTest) list(token string) (answer string) {
 	return answer
 }
 
-// lists returns the names of the tools that a modern client and a legacy session list, which
-// are the same while nothing changes, and the answer to the modern client.
+// lists returns the names of the listed tools, and the answer to the modern client. A modern
+// client and a legacy session must list the same tools.
 func (c *credentialsTest) lists(token string) (names, answer string) {
 	c.t.Helper()
 	answer = c.list(token)
@@ -132,7 +132,7 @@ func TestListsOfPrincipals(t *testing.T) {
 		t.Run("sessions "+name, func(t *testing.T) {
 			c := startCredentials(t, idp, fmt.Sprintf("  fresh: {url: %q%s, auth: %s}\n  old: {url: %q%s, auth: %s}\n", fresh.url, session, exchange, old.url, session, exchange), nil)
 			ann, bob := c.tokenOf("ann"), c.tokenOf("bob")
-			for range 2 { // the second time it is gathered already
+			for range 2 { // the second list is cached
 				list, answer := c.lists(ann)
 				want(t, list, "fresh__of_ann old__of_ann")
 				wantText(t, answer, `"cacheScope":"private"`)
@@ -154,8 +154,9 @@ func TestListsOfPrincipals(t *testing.T) {
 	}
 }
 
-// An upstream learns only of principals that policy shows something of it, even if that is
-// not part of the gateway's own list, and as soon as policy does.
+// An upstream learns of a principal only if policy shows the principal one of its items, even
+// an item that the gateway's own list does not have. It learns of the principal as soon as
+// policy shows an item.
 func TestHiddenUpstreamsGatherNothing(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	shown, hidden := newShop(t, idp, false), newShop(t, idp, false)
@@ -175,7 +176,7 @@ func TestHiddenUpstreamsGatherNothing(t *testing.T) {
 	list, _ := c.lists(c.tokenOf("ann"))
 	want(t, list, "shown__of_ann")
 	if known() {
-		t.Error("the hidden upstream has been told of ann")
+		t.Error("the hidden upstream learned of ann")
 	}
 	list, _ = c.lists(idp.Token("gw", map[string]any{"sub": "ann", "groups": []string{"staff"}}))
 	want(t, list, "shown__of_ann hidden__of_ann")
@@ -183,7 +184,7 @@ func TestHiddenUpstreamsGatherNothing(t *testing.T) {
 	want(t, list, "shown__of_ann")
 }
 
-// A later request of a principal with fewer groups counts for the sessions that are open.
+// A later request of a principal with fewer groups restricts the open sessions.
 func TestFewerGroupsInOpenSessions(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	shop := newShop(t, idp, false)
@@ -194,11 +195,11 @@ func TestFewerGroupsInOpenSessions(t *testing.T) {
 	staff := func(subject string) string {
 		return idp.Token("gw", map[string]any{"sub": subject, "groups": []string{"staff"}})
 	}
-	heard := make(map[string]<-chan string)
+	messages := make(map[string]<-chan string)
 	for _, subject := range []string{"ann", "bob"} {
 		token := staff(subject)
 		session, _ := c.legacy(token, `{}`)
-		heard[subject] = c.listen(token, session)
+		messages[subject] = c.listen(token, session)
 		c.lists(token)
 	}
 	added := 0
@@ -209,7 +210,7 @@ func TestFewerGroupsInOpenSessions(t *testing.T) {
 			give(shop.of("ann"), fmt.Sprint("new", added))
 			give(shop.of("bob"), fmt.Sprint("new", added))
 			select {
-			case <-heard[subject]:
+			case <-messages[subject]:
 				return true
 			default:
 				return false
@@ -220,13 +221,13 @@ func TestFewerGroupsInOpenSessions(t *testing.T) {
 	if list, _ := c.lists(c.tokenOf("ann")); namesIn(list) != "" {
 		t.Fatalf("without the group ann is shown %s", list)
 	}
-	for range len(heard["ann"]) {
-		<-heard["ann"]
+	for range len(messages["ann"]) {
+		<-messages["ann"]
 	}
 	for range 3 {
 		hears("bob")
 	}
-	if n := len(heard["ann"]); n > 0 {
+	if n := len(messages["ann"]); n > 0 {
 		t.Errorf("ann gets %d notifications of items that she may not see", n)
 	}
 }
@@ -237,10 +238,10 @@ func TestOwnListChanges(t *testing.T) {
 	shop := newShop(t, idp, false)
 	c := startCredentials(t, idp, fmt.Sprintf("  shop: {url: %q, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n", shop.url), nil)
 	ann, bob := c.tokenOf("ann"), c.tokenOf("bob")
-	heard := make(map[string]<-chan string)
+	messages := make(map[string]<-chan string)
 	for _, token := range []string{ann, bob} {
 		session, _ := c.legacy(token, `{}`)
-		heard[token] = c.listen(token, session)
+		messages[token] = c.listen(token, session)
 		c.lists(token)
 	}
 	// The gateway misses changes until its stream to the server is open, and nothing signals that.
@@ -249,7 +250,7 @@ func TestOwnListChanges(t *testing.T) {
 		polltest.Until(t, "the client is notified", func() bool {
 			change()
 			select {
-			case got := <-heard[token]:
+			case got := <-messages[token]:
 				wantText(t, got, want)
 				return true
 			default:
@@ -258,13 +259,13 @@ func TestOwnListChanges(t *testing.T) {
 		})
 	}
 	hears(ann, func() { give(shop.of("ann"), "given") }, `{"method":"notifications/tools/list_changed"`)
-	polltest.Until(t, "the list has it, which may be told of before it is gathered", func() bool {
+	polltest.Until(t, "the list has the tool; its change may be announced earlier", func() bool {
 		return namesIn(c.list(ann)) == "shop__given shop__of_ann"
 	})
 	list, _ := c.lists(bob)
 	want(t, list, "shop__of_bob")
 
-	// The first notification to bob is about his own tools: he got none about ann's.
+	// The first notification to bob is about his own tools. He received none about ann's tools.
 	hears(bob, func() { prompt(shop.of("bob"), "more") }, `{"method":"notifications/prompts/list_changed"`)
 }
 
@@ -284,7 +285,7 @@ func TestListsBeforeTheGrant(t *testing.T) {
 	wantText(t, answer, `"cacheScope":"private"`)
 
 	session, _ := c.legacy(ann, `{}`)
-	heard := c.listen(ann, session)
+	messages := c.listen(ann, session)
 	for _, tool := range []string{"open__of_service", "closed__of_ann"} {
 		name, _, _ := strings.Cut(tool, "__")
 		asked := c.modern(ann, tool, opensURLs, "")
@@ -297,7 +298,7 @@ func TestListsBeforeTheGrant(t *testing.T) {
 			wantText(t, c.modern(ann, tool, opensURLs, again), `"text":"of_ann for ann"`)
 		}
 	}
-	wantText(t, <-heard, `{"method":"notifications/tools/list_changed"`)
+	wantText(t, <-messages, `{"method":"notifications/tools/list_changed"`)
 	list, answer = c.lists(ann)
 	want(t, list, "open__of_ann closed__of_ann")
 	if strings.Contains(answer, "unavailable") {
@@ -309,7 +310,7 @@ func TestListsBeforeTheGrant(t *testing.T) {
 
 // The list of a principal that an upstream refuses lacks that upstream and says so. Other
 // principals get their lists.
-func TestListsOfWhoIsRefused(t *testing.T) {
+func TestListsOfARefusedPrincipal(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	shop := newShop(t, idp, false, "bob")
 	c := startCredentials(t, idp, fmt.Sprintf("  shop: {url: %q, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n", shop.url), nil)
@@ -321,21 +322,21 @@ func TestListsOfWhoIsRefused(t *testing.T) {
 
 // The lists of an idle principal are dropped. When they are gathered again, its clients are
 // notified that they may have changed.
-func TestOwnListsOfTheIdle(t *testing.T) {
+func TestListsOfAnIdlePrincipal(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	shop := newShop(t, idp, false)
 	c := startCredentials(t, idp, fmt.Sprintf("  shop: {url: %q, auth: {kind: token-exchange, client_id: gw, client_secret: pass, issuer: IDP}}\n", shop.url),
 		func(cfg *config.Config) { cfg.Limits.SessionIdle = 2 * time.Second })
 	ann := c.tokenOf("ann")
 	session, _ := c.legacy(ann, `{}`)
-	heard := c.listen(ann, session)
+	messages := c.listen(ann, session)
 	list, _ := c.lists(ann)
 	want(t, list, "shop__of_ann")
 	polltest.Until(t, "the table is dropped", func() bool { return len(c.g.router.Routes().PrincipalTables.(*principalTables).tables) == 0 })
 	give(shop.of("ann"), "given")
 	list, _ = c.lists(ann)
 	want(t, list, "shop__given shop__of_ann")
-	wantText(t, <-heard, `{"method":"notifications/tools/list_changed"`)
+	wantText(t, <-messages, `{"method":"notifications/tools/list_changed"`)
 }
 
 // A reload applies a new policy and a new connection to the lists of principals, too.

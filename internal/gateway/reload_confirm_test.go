@@ -22,13 +22,13 @@ import (
 // answerConfirmation accepts the confirmation of a call and returns the call's response.
 type answerConfirmation func() string
 
-// confirmLegacy calls a tool as a legacy client, which is asked on the stream of the call.
+// confirmLegacy calls a tool as a legacy client. The question arrives on the stream of the call.
 func confirmLegacy(t *testing.T, g *Gateway, tool string) answerConfirmation {
 	t.Helper()
 	return confirmLegacyAs(t, g, "", tool)
 }
 
-// confirmLegacyAs is confirmLegacy with a token, "" for none.
+// confirmLegacyAs is confirmLegacy with a token; "" means no token.
 func confirmLegacyAs(t *testing.T, g *Gateway, token, tool string) answerConfirmation {
 	t.Helper()
 	session := ""
@@ -80,7 +80,7 @@ func confirmLegacyAs(t *testing.T, g *Gateway, token, tool string) answerConfirm
 	}
 }
 
-// confirmModern calls a tool as a modern client, which is asked by input_required.
+// confirmModern calls a tool as a modern client. The question is an input_required result.
 func confirmModern(t *testing.T, g *Gateway, tool string) answerConfirmation {
 	t.Helper()
 	call := func(more string) string {
@@ -117,9 +117,9 @@ func confirmModern(t *testing.T, g *Gateway, tool string) answerConfirmation {
 	}
 }
 
-// A confirmation is judged by the configuration that is in force when it arrives: a tool
-// that was denied or hidden meanwhile is not called. Other confirmations stay valid.
-func TestReloadWhileTheUserIsAsked(t *testing.T) {
+// The configuration in force when a confirmation arrives decides about it: a tool that was
+// denied or hidden meanwhile is not called. Other confirmations stay valid.
+func TestReloadDuringAConfirmation(t *testing.T) {
 	ask := func(effect string) string {
 		return "\npolicy: {default: allow, rules: [{name: r, effect: " + effect + `, what: {tools: ["a__*"]}}]}`
 	}
@@ -131,7 +131,7 @@ func TestReloadWhileTheUserIsAsked(t *testing.T) {
 			called       bool
 		}{
 			"nothing changes":             {policy: ask("confirm"), want: "from kept", called: true},
-			"it is confirmed elsewise":    {policy: strings.Replace(ask("confirm"), "a__*", "*", 1), want: "from kept", called: true},
+			"another rule confirms it":    {policy: strings.Replace(ask("confirm"), "a__*", "*", 1), want: "from kept", called: true},
 			"it is denied":                {policy: ask("deny"), want: `"code":-32602,"message":"unknown tool: \"a__kept\"`},
 			"it needs no confirmation":    {policy: ask("allow"), want: "from kept", called: true},
 			"it is hidden":                {policy: ask("confirm"), more: ", tools: {deny: [kept]}", want: `"code":-32602,"message":"unknown tool: \"a__kept\"`},

@@ -13,13 +13,12 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// scripted is a legacy server with sessions. It lists one tool, which answers with the
-// server's name.
+// scripted is a legacy server with sessions. Its only tool answers with the server's name.
 type scripted struct {
 	URL  string
 	name string
 	tool string      // the listed tool; by default the name of the server
-	dead atomic.Bool // it answers 503
+	dead atomic.Bool // every request gets 503
 	// tools/list waits until list is closed, tools/call until call is. Both may be nil.
 	list, call chan struct{}
 

@@ -85,14 +85,15 @@ func (f *fromFile) post(t *testing.T) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// A bad file changes nothing and is reported with the position of the error. A good file
-// after it is applied. Both hold for edits and for the admin address.
+// A bad file changes nothing and is reported with the position of the error. The next good
+// file is applied. The test covers edits of the file and requests to the admin address.
 func TestRefresh(t *testing.T) {
 	u, v := newScripted(t, "u"), newScripted(t, "v")
 	f := runFile(t, "upstreams:\n  a: "+u.entry("")+"\n")
 	listOf(t, f.Gateway)
-	// counted requires counters that exist from the start, since an alert does not see one that begins above zero. The number of
-	// reads of a file depends on when the system reports its changes.
+	// counted requires counters that exist from the start, since an alert does not see a counter
+	// that begins above zero. The number of reads of a file depends on when the system reports
+	// its changes.
 	counted := func(any bool) {
 		t.Helper()
 		metrics := page(t, f.Gateway, "/metrics")
@@ -126,7 +127,7 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// Requests during a reload are served by one more reload after it.
+// A single further reload serves all requests that arrive during a reload.
 func TestRefreshesAreOne(t *testing.T) {
 	f := runFile(t, "upstreams:\n  a: "+newScripted(t, "u").entry("")+"\n")
 	listOf(t, f.Gateway)
@@ -150,7 +151,7 @@ func TestRefreshesAreOne(t *testing.T) {
 		t.Error(err)
 	}
 	if n := f.loads.Load() - before; n > 3 {
-		t.Errorf("it was loaded %d times: once, once for ten requests, and once in the end are 3", n)
+		t.Errorf("the file was loaded %d times, want 3: at the start, for ten requests together, and at the end", n)
 	}
 }
 

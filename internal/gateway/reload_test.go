@@ -88,28 +88,28 @@ upstreams: {d: `+added.entry("")+`, b: `+shown.entry(", prefix: other")+`, a: `+
 	}
 	list := listOf(t, g)
 	if strings.Contains(list, "a__kept") || strings.Contains(list, "c__gone") || strings.Contains(list, "b__shown") {
-		t.Errorf("what is gone is in the list %s", list)
+		t.Errorf("the list has a removed, denied or renamed tool: %s", list)
 	}
 	if d, b := strings.Index(list, "d__added"), strings.Index(list, "other__shown"); d < 0 || b < d {
 		t.Errorf("the list is not in the order of the new file: %s", list)
 	}
 	if answer := callOf(t, g, "a__kept"); !strings.Contains(answer, "-32602") {
-		t.Errorf("what policy refuses now answers %s", answer)
+		t.Errorf("the newly denied tool answers %s", answer)
 	}
 	if answer := callOf(t, g, "other__shown"); !strings.Contains(answer, "from shown") {
-		t.Errorf("under its new name it answers %s", answer)
+		t.Errorf("the renamed tool answers %s", answer)
 	}
 	select {
 	case <-gone.closed:
 	case <-time.After(testTimeout):
-		t.Error("the session of the upstream that was removed is open")
+		t.Error("the session of the removed upstream is open")
 	}
 	for i, s := range []*scripted{kept, shown} {
 		if n := s.opened.Load(); n != opened[i] {
 			t.Errorf("%s: %d sessions were opened, and %d before the reload", s.name, n, opened[i])
 		}
 	}
-	polltest.Until(t, "the series of the upstream that was removed are gone", func() bool {
+	polltest.Until(t, "the series of the removed upstream are gone", func() bool {
 		return !strings.Contains(page(t, g, "/metrics"), `mcp_gateway_upstream_up{upstream="c"}`)
 	})
 	if changes, err = reloaded(t, g, `
@@ -121,7 +121,7 @@ upstreams: {d: `+added.entry("")+`, b: `+shown.entry(", prefix: other")+`, a: `+
 
 // A changed upstream is served by the old connection until the new one is ready. Clients are
 // notified once of everything that a reload changes.
-func TestAChangedUpstreamIsNeverGone(t *testing.T) {
+func TestChangedUpstreamStaysAvailable(t *testing.T) {
 	before, after, other := newScripted(t, "before"), newScripted(t, "after"), newScripted(t, "other")
 	after.list = make(chan struct{})
 	g, end := start(t, "upstreams: {a: "+before.entry("")+", z: "+other.entry("")+"}", false)
@@ -156,7 +156,7 @@ func TestAChangedUpstreamIsNeverGone(t *testing.T) {
 	}
 	select {
 	case err := <-done:
-		t.Errorf("Reload has returned (%v) before the new connection was there", err)
+		t.Errorf("Reload returned (%v) before the new connection was ready", err)
 	default:
 	}
 	close(after.list)
@@ -174,20 +174,20 @@ func TestAChangedUpstreamIsNeverGone(t *testing.T) {
 		t.Error("the upstream counts as down")
 	}
 	end()
-	heard := 0
+	notified := 0
 	for lines := bufio.NewScanner(stream.Body); lines.Scan(); {
 		if strings.Contains(lines.Text(), "list_changed") {
-			heard++
+			notified++
 		}
 	}
-	if heard != 1 {
-		t.Errorf("the client heard of %d changes, want 1", heard)
+	if notified != 1 {
+		t.Errorf("the client got %d notifications of changes, want 1", notified)
 	}
 }
 
-// A new connection that does not get ready is awaited for startup_wait. A reload of the old
-// configuration meanwhile finds the old connection unchanged.
-func TestGoingBackMeanwhile(t *testing.T) {
+// A reload waits up to startup_wait for a new connection. A reload of the old configuration
+// meanwhile finds the old connection unchanged.
+func TestReloadOfTheOldConfigurationMeanwhile(t *testing.T) {
 	before, after := newScripted(t, "before"), newScripted(t, "after")
 	after.list = make(chan struct{})
 	first := "startup_wait: 300ms\nupstreams: {a: " + before.entry("") + "}"
@@ -214,7 +214,7 @@ func TestGoingBackMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if list := listOf(t, g); !strings.Contains(list, `the upstream a is unavailable`) {
-		t.Errorf("with a server that does not come about the list is %s", list)
+		t.Errorf("the list while the new server does not start: %s", list)
 	}
 }
 
@@ -240,7 +240,7 @@ func TestCallsEndAtARemovedUpstream(t *testing.T) {
 				t.Fatal(err)
 			}
 			if test.want == "from u" {
-				for range 3 { // time in which a fault would end the call
+				for range 3 { // gives a bug the time to end the call
 					if _, err := reloaded(t, g, rest+"}"); err != nil {
 						t.Fatal(err)
 					}
@@ -252,13 +252,13 @@ func TestCallsEndAtARemovedUpstream(t *testing.T) {
 			}
 			<-u.closed
 			if n := u.calls.Load(); n != 1 {
-				t.Errorf("the call came %d times", n)
+				t.Errorf("the server received the call %d times", n)
 			}
 		})
 	}
 }
 
-func TestReloadOfWhatCannotBe(t *testing.T) {
+func TestReloadRefusesALoop(t *testing.T) {
 	u := newScripted(t, "u")
 	g, end := start(t, "upstreams: {a: "+u.entry("")+"}", false)
 	listOf(t, g)
@@ -307,18 +307,18 @@ func TestChangesOfUpstreams(t *testing.T) {
 
 // An epoch is over when it is closed and its last call has ended. Every call is in an epoch
 // that was open when the call entered.
-func TestShifts(t *testing.T) {
+func TestEpochs(t *testing.T) {
 	s := newEpochs()
 	a, b := s.enter(), s.enter()
 	old := s.advance()
 	c := s.enter()
 	if c == a {
-		t.Error("a call entered a shift that is closed")
+		t.Error("a call entered a closed epoch")
 	}
 	c.leave()
 	a.leave()
 	if isClosed(old.over) {
-		t.Error("it is over before its last call has ended")
+		t.Error("the epoch is over before its last call has ended")
 	}
 	b.leave()
 	if !isClosed(old.over) || !isClosed(newEpochs().advance().over) {
@@ -337,7 +337,7 @@ func TestShifts(t *testing.T) {
 				if n, ok := number.Load(own); ok {
 					running[n.(int)].Add(1)
 					if isClosed(own.over) {
-						t.Error("a shift is over while a call runs")
+						t.Error("an epoch is over while a call runs")
 					}
 					running[n.(int)].Add(-1)
 				}
@@ -353,6 +353,6 @@ func TestShifts(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	if slices.ContainsFunc(turned, func(s *epoch) bool { return !isClosed(s.over) }) {
-		t.Error("a shift is not over although no call runs")
+		t.Error("an epoch without running calls is not over")
 	}
 }

@@ -24,12 +24,13 @@ func (a *attackTest) listening(ctx context.Context, verb, who, body string, head
 	}
 	resp, err := a.http.Do(req)
 	if err != nil || resp.StatusCode != http.StatusOK {
-		a.t.Fatalf("%s gets no stream: %v, %v", who, resp, err)
+		a.t.Fatalf("%s did not get a stream: %v, %v", who, resp, err)
 	}
 	return resp
 }
 
-// A key that a reload removes, or gives other rights, is invalid at once, and its sessions and streams end. Other keys are not affected.
+// If a reload removes a key or changes its rights, the key is invalid at once, and its sessions
+// and streams end. Other keys are not affected.
 func TestReloadWithdrawsKeys(t *testing.T) {
 	const listen = `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{` +
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`

@@ -19,7 +19,7 @@ import (
 	"mcpgateway/internal/sanitize"
 )
 
-// The configured rules for an upstream's items and answers reach the table.
+// The table applies the configured rules for an upstream's items and answers.
 func TestRules(t *testing.T) {
 	cfg, err := config.Parse("gateway.yaml", []byte(`
 upstreams:
@@ -106,7 +106,7 @@ upstreams:
 	}
 	res := call(map[string]any{"n": "1"})
 	if text := res.Content[0].(*mcp.TextContent).Text; !res.IsError || !strings.Contains(text, "$.n must be of type integer, not string") {
-		t.Errorf("a call that does not fit: %q", text)
+		t.Errorf("a call with invalid arguments: %q", text)
 	}
 	if len(called) != 0 {
 		t.Error("it reached the server")

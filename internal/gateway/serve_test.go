@@ -88,7 +88,7 @@ func TestShutdownWaitsForTheLastByte(t *testing.T) {
 		defer cancel()
 		finished := make(chan struct{}, 1)
 		go func() {
-			shutdown(ctx, srv, running, func() { t.Error("not all was answered in time") })
+			shutdown(ctx, srv, running, func() { t.Error("not every request was answered in time") })
 			finished <- struct{}{}
 			srv.Close()
 		}()
@@ -101,14 +101,14 @@ func TestShutdownWaitsForTheLastByte(t *testing.T) {
 		defer late.Close()
 		defer never.Close()
 		if resp := read(t, late, answer); !resp.Close {
-			t.Error("a connection that came late is kept open")
+			t.Error("a late connection is kept open")
 		}
 		if _, err := io.WriteString(never, get); err != nil { // the client never reads the answer
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		if len(finished) > 0 {
-			t.Fatal("it ended before the last answer was written")
+			t.Fatal("draining ended before the last answer was written")
 		}
 		resp, err := http.ReadResponse(bufio.NewReader(slow), nil)
 		if err != nil {
@@ -120,7 +120,7 @@ func TestShutdownWaitsForTheLastByte(t *testing.T) {
 		began := time.Now()
 		<-finished
 		if took := time.Since(began); took > shutdownTimeout {
-			t.Errorf("the end took %s more, since a client that came late does not read", took)
+			t.Errorf("a late client that does not read delayed the end by %s", took)
 		}
 		if in.dial() != nil {
 			t.Error("connections are accepted after the end")
@@ -129,8 +129,8 @@ func TestShutdownWaitsForTheLastByte(t *testing.T) {
 	})
 }
 
-// Calls that are not answered in time are ended and have a moment for their answer. Calls
-// that do not end even then are abandoned.
+// Calls that run longer than the timeout are ended, and their answers get a short time to be
+// written. Calls that still do not end are abandoned.
 func TestShutdownIsBounded(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ends bool
@@ -198,7 +198,7 @@ func read(t *testing.T, c net.Conn, want string) *http.Response {
 }
 
 // A call that drain_timeout ends is answered and logged like any other.
-func TestCallsThatTheEndCutsShortAreAnswered(t *testing.T) {
+func TestAbortedCallsAreAnswered(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	g, end := startLogged(t, "drain_timeout: 10ms\nupstreams: {unused: {command: x}}", true, zap.New(core))
 	answer := make(chan string, 1)
@@ -262,7 +262,7 @@ func TestUnreadBodies(t *testing.T) {
 			t.Errorf("%v, %v", resp, err)
 		}
 		if took := time.Since(began); took != headerTimeout {
-			t.Errorf("the body was waited for for %s", took)
+			t.Errorf("the gateway waited %s for the body", took)
 		}
 		conn.Close()
 		srv.Close()
@@ -275,12 +275,12 @@ func TestUnreadBodies(t *testing.T) {
 		r.Host = "localhost"
 		g.routes().ServeHTTP(w, r)
 		if !w.is {
-			t.Errorf("%s: a body may take as long as it likes", path)
+			t.Errorf("%s: reading the body has no deadline", path)
 		}
 	}
 }
 
-// timed records whether a deadline was set for the body.
+// timed records whether the handler set a read deadline for the body.
 type timed struct {
 	*httptest.ResponseRecorder
 	is bool

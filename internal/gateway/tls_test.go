@@ -24,7 +24,7 @@ func pemFiles(t *testing.T, dir string, ca *gatewaytest.Authority) {
 	t.Helper()
 	cert, key := ca.Server()
 	for name, data := range map[string][]byte{"cert.pem": cert, "key.pem": key, "ca.pem": ca.PEM()} {
-		// Replaced as a whole, as programs that renew certificates do.
+		// The file is replaced as a whole, as by programs that renew certificates.
 		file := filepath.Join(dir, name)
 		if err := os.WriteFile(file+".new", data, 0o600); err != nil {
 			t.Fatal(err)
@@ -35,8 +35,8 @@ func pemFiles(t *testing.T, dir string, ca *gatewaytest.Authority) {
 	}
 }
 
-// overTLS returns a client that trusts an authority and sends a certificate, if there is
-// one. Each request uses a connection of its own.
+// overTLS returns a client that trusts an authority and sends the given certificate, if any.
+// Each request uses a new connection.
 func overTLS(t *testing.T, ca *gatewaytest.Authority, cert ...tls.Certificate) *http.Client {
 	t.Helper()
 	return &http.Client{Timeout: testTimeout, Transport: &http.Transport{
@@ -80,7 +80,7 @@ func TestClientCertificates(t *testing.T) {
 		}
 	}
 	other := gatewaytest.NewAuthority(t)
-	// The client may learn that its certificate is refused in the handshake or at the first read.
+	// The client may see the refusal of its certificate in the handshake or at the first read.
 	if status, _, _, err := ping(overTLS(t, ca, named(other, "agent-7")), url); err == nil {
 		t.Errorf("a certificate of another authority: %d", status)
 	}
@@ -89,7 +89,7 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-// Without auth.mode mtls, client_ca refuses the handshakes of strangers.
+// Without auth.mode mtls, client_ca refuses handshakes with unknown certificates.
 func TestCertificatesBesideKeys(t *testing.T) {
 	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
 	pemFiles(t, dir, ca)
@@ -113,7 +113,7 @@ func TestCertificateFilesChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	serial := func() string {
-		// As a handshake does after certCheckInterval.
+		// A handshake does the same after certCheckInterval.
 		c.mu.Lock()
 		c.checked = time.Time{}
 		c.mu.Unlock()
@@ -129,7 +129,7 @@ func TestCertificateFilesChange(t *testing.T) {
 	}
 	first := serial()
 	if serial() != first || logs.Len() != 0 {
-		t.Errorf("files that have not changed were read again: %v", logs.All())
+		t.Errorf("unchanged files were read again: %v", logs.All())
 	}
 	pemFiles(t, dir, gatewaytest.NewAuthority(t))
 	second := serial()
@@ -228,7 +228,7 @@ func TestMetadataBehindTrustedProxy(t *testing.T) {
 }
 
 // auth.insecure is logged at every start.
-func TestInsecureIsSaid(t *testing.T) {
+func TestInsecureIsLogged(t *testing.T) {
 	for listen, want := range map[string]int{"0.0.0.0:8080": 1, "127.0.0.1:8080": 0} {
 		core, logs := observer.New(zap.WarnLevel)
 		g := &Gateway{cfg: &config.Config{Listen: listen, Auth: config.Auth{Mode: []config.AuthMode{config.AuthNone}, Insecure: true}}, log: zap.New(core)}
