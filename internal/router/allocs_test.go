@@ -16,9 +16,9 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// TestRefusedCostsWhatAbsentCosts compares refused names with absent names: the answers are
-// the same except for the name, and need as many allocations.
-func TestRefusedCostsWhatAbsentCosts(t *testing.T) {
+// Refused and absent names get the same answers, except for the name, with the same number of
+// allocations.
+func TestRefusedAndAbsentCostTheSame(t *testing.T) {
 	p := policy.MustNew(policy.Options{Rules: []policy.Rule{
 		{Name: "some", Effect: policy.Allow, What: policy.What{Tools: []string{"db__query"}, Resources: []string{"db+row:1"}}},
 		{Name: "tools", Effect: policy.Deny, What: policy.What{Tools: []string{"db__d*"}}},
@@ -71,7 +71,7 @@ func TestRefusedCostsWhatAbsentCosts(t *testing.T) {
 						return err
 					}
 				}
-				// The least of several runs: pools may be emptied meanwhile.
+				// The smallest of several counts is used, because pools may be emptied during a run.
 				least := math.Inf(1)
 				for range 5 {
 					least = min(least, testing.AllocsPerRun(100, func() {
@@ -83,7 +83,7 @@ func TestRefusedCostsWhatAbsentCosts(t *testing.T) {
 				return strings.ReplaceAll(fullText(call.Result{}, run()), name, "NAME"), least
 			}
 			method, _ := tt.of(tt.refused)
-			for _, resumes := range []bool{false, true} { // a parked call of what was allowed before
+			for _, resumes := range []bool{false, true} { // true: a retry of a parked call that was allowed before
 				if resumes && !wire.MethodOf(method).Rounds {
 					continue
 				}
@@ -97,7 +97,7 @@ func TestRefusedCostsWhatAbsentCosts(t *testing.T) {
 	}
 }
 
-// An audit that is off costs nothing.
+// A disabled audit allocates nothing.
 func TestNoAuditNoAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(100, auditedCall(t, nil)); n != 0 {
 		t.Errorf("%v allocations", n)

@@ -18,14 +18,14 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// book is an auditor that can be full.
-type book struct {
+// fakeAuditor records lines, and fails when it is full.
+type fakeAuditor struct {
 	mu    sync.Mutex
 	lines []string
 	full  bool
 }
 
-func (b *book) Before(line []byte) error {
+func (b *fakeAuditor) Before(line []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.full {
@@ -35,11 +35,11 @@ func (b *book) Before(line []byte) error {
 	return nil
 }
 
-func (b *book) After(line []byte) { _ = b.Before(line) }
+func (b *fakeAuditor) After(line []byte) { _ = b.Before(line) }
 
 // take returns the lines since the last call, without the members that differ between
 // runs.
-func (b *book) take(t *testing.T) []string {
+func (b *fakeAuditor) take(t *testing.T) []string {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,7 +47,7 @@ func (b *book) take(t *testing.T) []string {
 	b.lines = nil
 	for i, l := range lines {
 		if err := wire.Check([]byte(l), wire.Limits{}, wire.Strict); err != nil || strings.Count(l, "\n") != 1 || !strings.HasSuffix(l, "\n") {
-			t.Errorf("%q is no JSON line: %v", l, err)
+			t.Errorf("%q is not a JSON line: %v", l, err)
 		}
 		l = regexp.MustCompile(`"time":"\d{4}-\d\d-\d\dT[0-9:.]+Z"`).ReplaceAllString(l, `"time":T`)
 		l = regexp.MustCompile(`"duration_ms":[0-9.]+`).ReplaceAllString(l, `"duration_ms":N`)
@@ -57,7 +57,7 @@ func (b *book) take(t *testing.T) []string {
 	return lines
 }
 
-func auditedHouse(t testing.TB, up *fakeUpstream, src catalog.Source, a *Audit, rules ...policy.Rule) *testRouter {
+func auditedRouter(t testing.TB, up *fakeUpstream, src catalog.Source, a *Audit, rules ...policy.Rule) *testRouter {
 	t.Helper()
 	h := routerWithRules(t, up, src, rules...)
 	h.audit = a
@@ -69,7 +69,7 @@ var byRules = []policy.Rule{
 	{Name: "read", Effect: policy.Allow, What: policy.What{Tools: []string{"files__read"}, Resources: []string{"files+*"}}, File: "policy.yaml", Line: 4},
 }
 
-// begin is what lines of the test's calls begin with.
+// begin returns the beginning of every audit line of the test's calls.
 func begin(event, method string) string {
 	return `{"time":T,"event":"` + event + `","request":"r1","method":"` + method + `","principal":{"subject":"anonymous","proof":"none"}`
 }
@@ -94,7 +94,7 @@ func TestAudit(t *testing.T) {
 			},
 		},
 		{
-			"a tool that fails", "tools/call", `{"name":"files__read"}`, `{"content":[],"isError":true}`, nil,
+			"a failing tool", "tools/call", `{"name":"files__read"}`, `{"content":[],"isError":true}`, nil,
 			[]string{
 				begin("decision", "tools/call") + decided + read + `}`,
 				begin("end", "tools/call") + `,"item":"files__read","upstream":"files","outcome":"tool_error","duration_ms":N}`,
@@ -139,12 +139,12 @@ func TestAudit(t *testing.T) {
 		},
 		{"a list", "tools/list", `{}`, ``, nil, nil},
 		{
-			"what nobody can read", "tools/call", `{"name":7}`, ``, nil,
+			"invalid params", "tools/call", `{"name":7}`, ``, nil,
 			[]string{begin("end", "tools/call") + `,"outcome":"refused","code":-32602,"duration_ms":N}`},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := &book{}
+			b := &fakeAuditor{}
 			up := answers(tt.answer)
 			inner := up.answer
 			var before []string
@@ -153,7 +153,7 @@ func TestAudit(t *testing.T) {
 				return inner(ctx, c)
 			}
 			redact := []Path{ParsePath("Password"), ParsePath("x.*.key")}
-			h := auditedHouse(t, up, filesSource(t), &Audit{To: b, Arguments: true, Redact: redact}, byRules...)
+			h := auditedRouter(t, up, filesSource(t), &Audit{To: b, Arguments: true, Redact: redact}, byRules...)
 			c := newCall(tt.method, tt.params, tt.back)
 			c.Client = &call.Client{Key: "c", Revision: wire.Rev20251125, Info: wire.Raw(`{"name":"host","version":"2"}`), Capabilities: wire.Raw(`{"elicitation":{}}`)}
 			_, _ = h.Handle(t.Context(), c)
@@ -162,7 +162,7 @@ func TestAudit(t *testing.T) {
 				t.Errorf("lines (-want +got):\n%s", diff)
 			}
 			if tt.answer != "" && len(after) != 1 {
-				t.Errorf("when the upstream was called there were %q, after that %q", before, after)
+				t.Errorf("lines before the upstream was called: %q, after: %q", before, after)
 			}
 		})
 	}
@@ -170,8 +170,8 @@ func TestAudit(t *testing.T) {
 
 // If arguments are not recorded, the line has only their digest.
 func TestAuditWithoutArguments(t *testing.T) {
-	b := &book{}
-	h := auditedHouse(t, answers(`{"content":[]}`), filesSource(t), &Audit{To: b}, byRules...)
+	b := &fakeAuditor{}
+	h := auditedRouter(t, answers(`{"content":[]}`), filesSource(t), &Audit{To: b}, byRules...)
 	for _, spelling := range []string{`{"a":"geheim","b":1}`, `{ "b":1.0, "a":"\u0067eheim" }`} {
 		if _, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read","arguments":`+spelling+`}`, nil)); err != nil {
 			t.Fatal(err)
@@ -191,15 +191,15 @@ func TestAuditWithoutArguments(t *testing.T) {
 		}
 	}
 	if len(digests) != 2 || digests[0] != digests[1] {
-		t.Errorf("digests %q, want two that are the same", digests)
+		t.Errorf("digests %q, want two equal ones", digests)
 	}
 }
 
 // A call that cannot be recorded is not made, and the error does not show which items exist.
-func TestNothingHappensUnaudited(t *testing.T) {
-	b := &book{full: true}
+func TestUnauditedCallsAreRefused(t *testing.T) {
+	b := &fakeAuditor{full: true}
 	up := answers(`{"content":[]}`)
-	h := auditedHouse(t, up, filesSource(t), &Audit{To: b}, byRules...)
+	h := auditedRouter(t, up, filesSource(t), &Audit{To: b}, byRules...)
 	for method, params := range map[string]string{
 		"tools/call": `{"name":"files__read"}`, "prompts/get": `{"name":"files__explain"}`, "resources/read": `{"uri":"files+file:///a"}`,
 		"completion/complete": `{"ref":{"type":"ref/prompt","name":"files__gone"},"argument":{"name":"q","value":"a"}}`,
@@ -208,7 +208,7 @@ func TestNothingHappensUnaudited(t *testing.T) {
 			t.Errorf("%s: %v", method, err)
 		}
 		if fault := h.Permit(newCall(method, params, nil)); fault != errUnaudited {
-			t.Errorf("%s goes on: %v", method, fault)
+			t.Errorf("%s was not refused: %v", method, fault)
 		}
 	}
 	subs := NewSubscriptions(h.Router)
@@ -226,31 +226,31 @@ func TestNothingHappensUnaudited(t *testing.T) {
 
 // A consent that cannot be recorded is not valid.
 func TestConsentIsRecordedBeforeTheCall(t *testing.T) {
-	b := &book{}
+	b := &fakeAuditor{}
 	up := answers(`{"content":[]}`)
-	h := auditedHouse(t, up, filesSource(t), &Audit{To: b}, byRules...)
-	c := newCall("tools/call", `{"name":"files__remove"}`, filler{b})
+	h := auditedRouter(t, up, filesSource(t), &Audit{To: b}, byRules...)
+	c := newCall("tools/call", `{"name":"files__remove"}`, auditFiller{b})
 	c.Client = &call.Client{Key: "c", Revision: wire.Rev20251125, Capabilities: wire.Raw(`{"elicitation":{}}`)}
 	if _, err := h.Handle(t.Context(), c); !errors.Is(err, errUnaudited) || up.got != nil {
 		t.Errorf("error %v, upstream got %+v", err, up.got)
 	}
 }
 
-// filler accepts, and fills the book meanwhile.
-type filler struct{ b *book }
+// auditFiller accepts the question, and the auditor is full afterwards.
+type auditFiller struct{ b *fakeAuditor }
 
-func (filler) Notify(string, wire.Raw) {}
-func (f filler) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
+func (auditFiller) Notify(string, wire.Raw) {}
+func (f auditFiller) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
 	f.b.mu.Lock()
 	defer f.b.mu.Unlock()
 	f.b.full = true
 	return wire.Raw(`{"action":"accept"}`), nil
 }
 
-// Text of clients is bounded in the audit.
+// The audit bounds text of clients.
 func TestAuditIsBounded(t *testing.T) {
-	b := &book{}
-	h := auditedHouse(t, answers(`{"content":[]}`), filesSource(t), &Audit{To: b, Arguments: true}, byRules...)
+	b := &fakeAuditor{}
+	h := auditedRouter(t, answers(`{"content":[]}`), filesSource(t), &Audit{To: b, Arguments: true}, byRules...)
 	huge := strings.Repeat("ä", 1<<17)
 	c := newCall("tools/call", `{"name":"files__read","arguments":{"a":"`+huge+`"}}`, nil)
 	c.Client = &call.Client{Key: "c", Revision: wire.Rev20251125, Info: wire.Raw(`{"name":"` + huge + `","version":"` + huge + `"}`)}
@@ -266,7 +266,7 @@ func TestAuditIsBounded(t *testing.T) {
 		}
 	}
 	if !strings.Contains(b.lines[0], `"arguments_too_long":262152`) {
-		t.Errorf("the arguments are not said to be too long: %.300s", b.lines[0])
+		t.Errorf("the line does not report that the arguments are too long: %.300s", b.lines[0])
 	}
 }
 
@@ -293,7 +293,7 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// discard is an auditor that keeps nothing.
+// discard is an auditor that drops every line.
 type discard struct{}
 
 func (discard) Before([]byte) error { return nil }

@@ -8,8 +8,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Policy allows a request without arguments if some arguments would be allowed. A method
-// that is not in the table must not be judged like that.
+// Policy allows a request without arguments if it would allow some arguments. This must not
+// apply to a method that is missing from the table.
 func TestDecideJudgesUnknownMethodsClosed(t *testing.T) {
 	when, faults := policy.NewCondition(`args.path == "/safe"`)
 	if len(faults) > 0 {
@@ -18,7 +18,7 @@ func TestDecideJudgesUnknownMethodsClosed(t *testing.T) {
 	h := routerWithRules(t, answers(`{}`), filesSource(t), policy.Rule{Name: "safe", Effect: policy.Allow, When: when})
 	for method, want := range map[string]policy.Effect{
 		wire.MethodToolsCall: policy.Deny,  // with these arguments
-		wire.MethodTasksGet:  policy.Allow, // of a call with others
+		wire.MethodTasksGet:  policy.Allow, // of a call with other arguments
 		"tools/destroy":      policy.Deny,
 	} {
 		c := newCall(method, `{"name":"files__read","arguments":{"path":"/etc"}}`, &recorder{})

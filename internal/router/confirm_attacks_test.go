@@ -35,16 +35,16 @@ func TestAttacksOnConsent(t *testing.T) {
 		c := callOf(wire.Rev20260728, allCaps, retry(asksFor, state, accept), &recorder{})
 		c.Principal = &call.Principal{Subject: "mallory"}
 		if _, err := h.Handle(t.Context(), c); wantFault(t, err, -32602) != errState || h.files.got != nil {
-			t.Error("another principal's consent was taken")
+			t.Error("another principal's consent was accepted")
 		}
 		time.Sleep(defaultAskTimeout + time.Second)
 		if _, err := h.round(t, retry(asksFor, state, accept)); wantFault(t, err, -32602) != errState || h.files.got != nil {
-			t.Error("a consent was taken after its time")
+			t.Error("an expired consent was accepted")
 		}
 	})
 }
 
-// A consent holds for all rounds of its call, and for one of each.
+// A consent is valid for all rounds of its call, once for each round.
 func TestConsentInLaterRounds(t *testing.T) {
 	n := 0
 	up := modern(func(c *call.Call) string {
@@ -84,8 +84,8 @@ func TestWithdrawnRights(t *testing.T) {
 	}
 }
 
-// A server that needs no state of its own gives none. The consent stays valid anyway, for one
-// round each time, and the answers of the round arrive.
+// A server may return no request state. The consent stays valid, once for each round, and the
+// server receives the answers of the round.
 func TestConsentWithoutAStateOfTheUpstream(t *testing.T) {
 	for name, state := range map[string]string{"none": "", "null": `,"requestState":null`} {
 		t.Run(name, func(t *testing.T) {

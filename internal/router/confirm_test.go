@@ -56,7 +56,7 @@ func TestConfirmOfLegacyClients(t *testing.T) {
 		back     call.BackChannel
 		asked    string
 		outcome  string
-		text     string // of the refusal, "" when the call is made
+		text     string // of the refusal, or "" if the call reaches the upstream
 	}{
 		{"accepted", wire.Rev20251125, allCaps, &answerer{answer: `{"action":"accept","content":{"path":"/b"}}`}, question, "answered", ""},
 		{"accepted in an older revision", wire.Rev20250618, `{"elicitation":{}}`, &answerer{answer: `{"action":"accept"}`}, older, "answered", ""},
@@ -135,7 +135,7 @@ func TestConfirmOfPromptsAndResources(t *testing.T) {
 }
 
 // A request that describes an item without using it needs no consent, and no user is asked.
-func TestWhatNeedsNoConfirmation(t *testing.T) {
+func TestRequestsWithoutConfirmation(t *testing.T) {
 	h := routerWithRules(t, answers(`{"completion":{"values":["secret"]}}`), filesSource(t), confirmAll)
 	client := &recorder{}
 	c := callOf(wire.Rev20251125, allCaps, `{"ref":{"type":"ref/prompt","name":"files__explain"},"argument":{"name":"q","value":""}}`, client)
@@ -145,7 +145,7 @@ func TestWhatNeedsNoConfirmation(t *testing.T) {
 		t.Errorf("completion: %s, %v; the upstream got %v, the client %v", res.Raw, err, h.files.got, client.asks)
 	}
 	if fault := h.Permit(callOf(wire.Rev20260728, allCaps, asksFor, nil)); fault != nil {
-		t.Errorf("a parked call that was confirmed may not go on: %v", fault)
+		t.Errorf("a confirmed parked call cannot continue: %v", fault)
 	}
 }
 
@@ -191,9 +191,9 @@ func TestConfirmOfModernClients(t *testing.T) {
 		t.Errorf("the upstream got %s, want %s", h.files.got.Params, want)
 	}
 	if _, err := h.round(t, retry(asksFor, state, accept)); wantFault(t, err, -32602) != errUsed || h.files.got != nil {
-		t.Error("the consent was taken twice")
+		t.Error("the consent was accepted twice")
 	}
-	h.asks(t, asksFor) // each call is asked for anew
+	h.asks(t, asksFor) // each call needs a new question
 
 	state = h.asks(t, asksFor)
 	res, err = h.round(t, retry(asksFor, state, `{"mcpgateway-confirm":{"action":"decline"}}`))
@@ -201,32 +201,32 @@ func TestConfirmOfModernClients(t *testing.T) {
 		t.Errorf("declined: got %s, %v", res.Raw(), err)
 	}
 	if _, err := h.round(t, retry(asksFor, state, accept)); wantFault(t, err, -32602) != errUsed || h.files.got != nil {
-		t.Error("a refusal was exchanged for a consent")
+		t.Error("a refusal became a consent")
 	}
 
 	state = h.asks(t, asksFor)
-	h.asks(t, retry(asksFor, state, `{"other":{"action":"accept"}}`)) // no answer: asked again
+	h.asks(t, retry(asksFor, state, `{"other":{"action":"accept"}}`)) // without an answer the question is repeated
 	if _, err := h.round(t, retry(asksFor, state, `{"mcpgateway-confirm":{"action":1}}`)); wantFault(t, err, -32602) == errUsed || h.files.got != nil {
-		t.Error("an ill-formed answer was taken for one")
+		t.Error("an invalid answer was accepted")
 	}
 	if _, err := h.round(t, retry(asksFor, state, accept)); err != nil || h.files.got == nil {
-		t.Errorf("the state is no longer valid: %v", err)
+		t.Errorf("the state has become invalid: %v", err)
 	}
 }
 
-// A limit is checked before the user is asked, and counted afterwards. A call that it refuses
-// uses up no consent.
+// A limit is checked before the user is asked, and counted afterwards. A refused call does not
+// use up its consent.
 func TestConsentWithinLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rule := confirmAll
 		rule.Limit = &policy.Limit{Rate: 0.1, Burst: 1}
 		h := routerWithRules(t, answers(`{"content":[]}`), filesSource(t), rule)
-		first, second := h.asks(t, asksFor), h.asks(t, asksFor) // questions take nothing
+		first, second := h.asks(t, asksFor), h.asks(t, asksFor) // questions do not count for the limit
 		if _, err := h.round(t, retry(asksFor, first, accept)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := h.round(t, retry(asksFor, second, accept)); wantFault(t, err, -32603) == nil || h.files.got != nil {
-			t.Error("a call over the limit was made")
+			t.Error("a call over the limit reached the upstream")
 		}
 		client := &answerer{answer: `{"action":"accept"}`}
 		legacy := func() error {
@@ -234,11 +234,11 @@ func TestConsentWithinLimits(t *testing.T) {
 			return err
 		}
 		if err := legacy(); wantFault(t, err, -32603) == nil || client.asks != nil {
-			t.Errorf("the user was asked about a call that is refused then: %q", client.asks)
+			t.Errorf("the user was asked about a call that the limit refuses: %q", client.asks)
 		}
 		time.Sleep(10 * time.Second)
 		if _, err := h.round(t, retry(asksFor, second, accept)); err != nil || h.files.got == nil {
-			t.Errorf("the consent is no longer valid: %v", err)
+			t.Errorf("the consent has become invalid: %v", err)
 		}
 		time.Sleep(10 * time.Second)
 		if err := legacy(); err != nil || len(client.asks) != 1 {
@@ -261,12 +261,12 @@ func TestUpdatesOnTheStreamOfACall(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := []string{`notifications/resources/updated {"uri":"files+file:///a"}`}; !cmp.Equal(client.notes, want) {
-		t.Errorf("the client was told %q, want %q", client.notes, want)
+		t.Errorf("the client got the notifications %q, want %q", client.notes, want)
 	}
 }
 
 // A call that a question cannot show in full is refused without asking.
-func TestUnshownCallsAreRefused(t *testing.T) {
+func TestCallsTooLongToShowAreRefused(t *testing.T) {
 	h := routerWithRules(t, answers(`{"content":[]}`), filesSource(t), confirmAll)
 	client := &answerer{answer: `{"action":"accept"}`}
 	longKey := strings.Repeat("k", 64<<10)

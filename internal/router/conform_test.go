@@ -32,7 +32,7 @@ func routerWithItemRules(t *testing.T, up *fakeUpstream, rules catalog.Rules, it
 	return newTestRouter(t, up, src)
 }
 
-// A result is checked after its names and URIs became public, and before it is brought to
+// A result is checked after its names and URIs became public, and before it is converted to
 // the client's revision.
 func TestConformance(t *testing.T) {
 	const (
@@ -50,7 +50,7 @@ func TestConformance(t *testing.T) {
 		{"off", "tools/call", `{"name":"files__read"}`, conform.Off, flat, flat, nil},
 		{"warn", "tools/call", `{"name":"files__read"}`, conform.Warn, flat, flat, []string{"misplaced_member 2"}},
 		{"repair", "tools/call", `{"name":"files__read"}`, conform.Repair, flat, repaired, []string{"misplaced_member 2", "missing_mime_type 1"}},
-		{"repair what was hidden from rewriting", "tools/call", `{"name":"files__read"}`, conform.Repair, wrapped,
+		{"repair members that were hidden from rewriting", "tools/call", `{"name":"files__read"}`, conform.Repair, wrapped,
 			`{"content":[{"type":"text","text":"Link to a resource.\nName: b\nURI: files+file:///b"}]}`, []string{"misplaced_member 1"}},
 		{"a type that was hidden from rewriting", "tools/call", `{"name":"files__read"}`, conform.Repair, `{"content":[{"type":"Resource","resource":{"url":"file:///a","text":"a"}}]}`,
 			`{"content":[{"type":"resource","resource":{"uri":"files+file:///a","text":"a"}}]}`, []string{"invalid_value 1", "misplaced_member 1"}},
@@ -90,7 +90,7 @@ func TestConformance(t *testing.T) {
 		}
 		data := wire.ValueOf(rpc.Data)
 		if !data.Get("upstream").IsString("files") || data.Get("retryable").Kind() != 'f' || !data.Get("since").Exists() || !data.Get("reason").Exists() {
-			t.Errorf("its data is %s", rpc.Data)
+			t.Errorf("the data of the error is %s", rpc.Data)
 		}
 	})
 }
@@ -114,7 +114,7 @@ func counts(t *testing.T, c *prometheus.CounterVec) []string {
 }
 
 // Every violation is counted, and each kind is logged once for each item.
-func TestFaultsAreLoggedOnce(t *testing.T) {
+func TestViolationsAreLoggedOnce(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	h := routerWithItemRules(t, answers(`{"content":[{"type":"text","text":7},{"type":"text","text":8}],"isError":"no"}`), catalog.Rules{})
 	h.logTo(zap.New(core))
@@ -171,7 +171,7 @@ func TestValidateInput(t *testing.T) {
 			}
 			for el := range result.Get("content").Elements() {
 				if text := el.Get("text").Str(); !strings.Contains(text, tt.text) || !strings.Contains(text, "files__add") {
-					t.Errorf("the error says %q, want %q", text, tt.text)
+					t.Errorf("the error is %q, want %q", text, tt.text)
 				}
 			}
 			if refused := testutil.ToFloat64(h.metrics.invalidInputs.WithLabelValues("files")); (refused == 0) != tt.sent {

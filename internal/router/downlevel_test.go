@@ -12,8 +12,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// A member that is too new for a client gets an older form after names and URIs became
-// public, and is counted.
+// A member that is too new for a client is counted and gets an older form, after names and URIs
+// became public.
 func TestDownLevelling(t *testing.T) {
 	up := &fakeUpstream{answer: func(_ context.Context, c *call.Call) (call.Result, error) {
 		c.Back.Notify(wire.NoteElicitComplete, wire.Raw(`{"elicitationId":"e"}`))
@@ -30,7 +30,7 @@ func TestDownLevelling(t *testing.T) {
 		revision wire.Revision
 		result   string
 		notes    []string
-		schema   bool // the odd one is listed
+		schema   bool // the tool with the newer schema is listed
 		counted  string
 	}{
 		{

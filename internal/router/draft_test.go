@@ -56,7 +56,7 @@ func refuses(code int64) func(string, string) (string, error) {
 	}
 }
 
-// reads is an upstream that answers reads itself, and all other requests like other.
+// reads returns an upstream that answers reads, and uses other for all other requests.
 func reads(other func(string, string) (string, error)) func(string, string) (string, error) {
 	return func(method, params string) (string, error) {
 		if method == wire.MethodResourcesRead {
@@ -68,7 +68,7 @@ func reads(other func(string, string) (string, error)) func(string, string) (str
 
 const metadataOfA = `{"resource":{"name":"a","uri":"files+file:///d/a","title":"A"}}`
 
-func TestMetadataFromWhom(t *testing.T) {
+func TestSourceOfMetadata(t *testing.T) {
 	const own = `{"resource":{"uri":"file:///d/a","name":"theirs","size":7,"capabilities":{"list":true},"x":1e2}}`
 	for _, tc := range []struct {
 		name   string
@@ -76,15 +76,15 @@ func TestMetadataFromWhom(t *testing.T) {
 		uri    string
 		want   string
 	}{
-		{"the upstream knows", func(string, string) (string, error) { return own, nil }, "files+file:///d/a", `{"resource":{"uri":"files+file:///d/a","name":"theirs","size":7,"capabilities":{"list":true},"x":1e2}}`},
-		{"the upstream knows not the method", refuses(-32601), "files+file:///d/a", metadataOfA},
+		{"the upstream has metadata", func(string, string) (string, error) { return own, nil }, "files+file:///d/a", `{"resource":{"uri":"files+file:///d/a","name":"theirs","size":7,"capabilities":{"list":true},"x":1e2}}`},
+		{"the upstream does not know the method", refuses(-32601), "files+file:///d/a", metadataOfA},
 		{"neither knows", refuses(-32601), "files+other:1", `{"code":-32002,"message":"resource not found: \"files+other:1\"","data":{"uri":"files+other:1"}}`},
 		{"by template", refuses(-32601), "files+file:///b", `{"resource":{"name":"any","uri":"files+file:///b"}}`},
-		{"in the way of the Python SDK", refuses(-32602), "files+file:///d/a", metadataOfA},
-		{"in the way of the Python SDK, by template", reads(refuses(-32602)), "files+file:///b", `{"resource":{"name":"any","uri":"files+file:///b"}}`},
+		{"the error of the Python SDK", refuses(-32602), "files+file:///d/a", metadataOfA},
+		{"the error of the Python SDK, by template", reads(refuses(-32602)), "files+file:///b", `{"resource":{"name":"any","uri":"files+file:///b"}}`},
 		{"the resource is missing", refuses(-32002), "files+file:///d/a", `{"code":-32002,"message":"no","data":{"uri":"files+file:///d/a"}}`},
-		{"an odd refusal of what is listed", refuses(-32000), "files+file:///d/a", metadataOfA},
-		{"an odd refusal of what is not", refuses(-32000), "files+file:///b", `{"code":-32000,"message":"no","data":{"uri":"files+file:///d/a"}}`},
+		{"an unusual error for a listed resource", refuses(-32000), "files+file:///d/a", metadataOfA},
+		{"an unusual error for an unlisted resource", refuses(-32000), "files+file:///b", `{"code":-32000,"message":"no","data":{"uri":"files+file:///d/a"}}`},
 		{"an empty answer", func(string, string) (string, error) { return `{}`, nil }, "files+file:///d/a", metadataOfA},
 		{"the upstream is down", func(string, string) (string, error) { return "", wire.Errorf(wire.CodeInternal, "down") }, "files+file:///d/a", `{"code":-32603,"message":"down"}`},
 		{"hidden", func(string, string) (string, error) { return own, nil }, "files+file:///d/secret", `{"code":-32002,"message":"resource not found: \"files+file:///d/secret\"","data":{"uri":"files+file:///d/secret"}}`},
@@ -133,23 +133,23 @@ func TestListOfCollection(t *testing.T) {
 		sent         []string
 		want         string
 	}{
-		{"the upstream lists, once it is known to", `{"uri":"files+file:///d","cursor":"c"}`, knows, []string{list, meta, list}, public},
-		{"and from then on at once", `{"uri":"files+file:///d","cursor":"c"}`, knows, []string{list}, public},
+		{"the upstream lists, after its metadata shows that it can", `{"uri":"files+file:///d","cursor":"c"}`, knows, []string{list, meta, list}, public},
+		{"the next request goes to the upstream at once", `{"uri":"files+file:///d","cursor":"c"}`, knows, []string{list}, public},
 		{"the catalog", `{"uri":"files+file:///d"}`, refuses(-32601), nil, fromTable},
 		{"the catalog, with a slash", `{"uri":"files+file:///d/"}`, refuses(-32601), nil, fromTable},
 		{"a document has no children", `{"uri":"files+file:///d/a"}`, refuses(-32601), nil, `{"resources":[]}`},
 		{"the root", `{"uri":"files+file:///"}`, refuses(-32601), nil, `{"resources":[{"name":"d","uri":"files+file:///d","mimeType":"inode/directory","resourceType":"collection"}]}`},
-		{"nobody knows it", `{"uri":"files+file:///x/y/"}`, refuses(-32601), nil, `{"code":-32002,"message":"resource not found: \"files+file:///x/y/\"; did you mean files+file:///d/a?","data":{"uri":"files+file:///x/y/"}}`},
-		{"nobody has it", `{"uri":"x:"}`, refuses(-32601), []string{}, `{"code":-32002,"message":"resource not found: \"x:\"","data":{"uri":"x:"}}`},
+		{"no upstream lists it", `{"uri":"files+file:///x/y/"}`, refuses(-32601), nil, `{"code":-32002,"message":"resource not found: \"files+file:///x/y/\"; did you mean files+file:///d/a?","data":{"uri":"files+file:///x/y/"}}`},
+		{"no upstream has the prefix", `{"uri":"x:"}`, refuses(-32601), []string{}, `{"code":-32002,"message":"resource not found: \"x:\"","data":{"uri":"x:"}}`},
 		{"hidden", `{"uri":"files+file:///d/secret"}`, refuses(-32601), []string{}, `{"code":-32002,"message":"resource not found: \"files+file:///d/secret\"","data":{"uri":"files+file:///d/secret"}}`},
-		{"the upstream says that it is missing", `{"uri":"files+file:///d"}`, func(method, params string) (string, error) {
+		{"the upstream answers that it is missing", `{"uri":"files+file:///d"}`, func(method, params string) (string, error) {
 			if method == wire.MethodResourcesList {
 				return "", wire.Errorf(wire.CodeMethodNotFound, "no")
 			}
 			return refuses(-32002)(method, params)
 		}, nil, `{"code":-32002,"message":"no","data":{"uri":"files+file:///d/a"}}`},
 		{"no string", `{"uri":7}`, refuses(-32601), []string{}, `{"code":-32602,"message":"resources/list: params.uri must be a string"}`},
-		{"a cursor that is none", `{"uri":"files+file:///d","cursor":7}`, refuses(-32601), []string{}, `{"code":-32602,"message":"invalid params: cursor must be a string, the nextCursor of the page before"}`},
+		{"an invalid cursor", `{"uri":"files+file:///d","cursor":7}`, refuses(-32601), []string{}, `{"code":-32602,"message":"invalid params: cursor must be a string, the nextCursor of the page before"}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			h, sent := draftRouter(t, true, tc.answer)
@@ -178,7 +178,7 @@ func TestReadIsEnriched(t *testing.T) {
 	}
 }
 
-// Annotations of embedded resources are in both places, in results and in asks.
+// Annotations of embedded resources are in both places, in results and in questions.
 func TestEmbeddedAnnotations(t *testing.T) {
 	const block = `{"type":"resource","resource":{"uri":"file:///d/a","text":"1","annotations":{"priority":1}}}`
 	const both = `{"type":"resource","resource":{"uri":"files+file:///d/a","text":"1","annotations":{"priority":1}},"annotations":{"priority":1}}`

@@ -10,7 +10,7 @@ import (
 )
 
 // Subscriptions move to an upstream that replaces another, and their clients get an update.
-// A subscription that cannot be moved yet is moved later. One that was cancelled is not moved.
+// A subscription that cannot be moved yet is moved later. A cancelled subscription is not moved.
 func TestSubscriptionsFollow(t *testing.T) {
 	s, old := subscriptionsForTest(t)
 	var kept, ended listener
@@ -24,7 +24,7 @@ func TestSubscriptionsFollow(t *testing.T) {
 	}
 	s.Reattach(t.Context())
 	if got := kept.take(); len(got) > 0 || len(old.counts) != 2 {
-		t.Errorf("without a reason there was %q, and subscribed is %v", got, old.counts)
+		t.Errorf("without a new upstream: updates %q, subscribed %v", got, old.counts)
 	}
 	swap := func(to map[string]Subscriber) {
 		next := *s.router.Routes()
@@ -33,25 +33,25 @@ func TestSubscriptionsFollow(t *testing.T) {
 		s.Reattach(t.Context())
 	}
 	swap(map[string]Subscriber{})
-	next := &teller{counts: map[string]int{}, refuse: wire.Errorf(wire.CodeInternal, "not yet")}
+	next := &fakeSubscriber{counts: map[string]int{}, refuse: wire.Errorf(wire.CodeInternal, "not yet")}
 	swap(map[string]Subscriber{"files": next})
 	if got := kept.take(); len(got) > 0 || len(old.counts) != 2 {
-		t.Errorf("while it cannot be moved there was %q, and subscribed is %v", got, old.counts)
+		t.Errorf("while the subscription cannot be moved: updates %q, subscribed %v", got, old.counts)
 	}
 	next.refuse = nil
 	cancelEnded()
 	cancelEnded()
 	s.Reattach(t.Context())
 	if diff := cmp.Diff(map[string]int{"file:///a": 1}, next.counts); diff != "" || len(old.counts) > 0 {
-		t.Errorf("moved (-want +got):\n%s; at the old one %v are left", diff, old.counts)
+		t.Errorf("moved (-want +got):\n%s; %v are left at the old upstream", diff, old.counts)
 	}
 	if got := strings.Join(kept.take(), "; "); got != `files+file:///a {"uri":"files+file:///a"}` {
-		t.Errorf("after the move it was told %s", got)
+		t.Errorf("updates after the move: %s", got)
 	}
 	s.Updated("files", "", wire.Raw(`{"uri":"file:///a"}`))
 	s.Updated("files", "", wire.Raw(`{"uri":"file:///b"}`))
 	if a, b := len(kept.take()), len(ended.take()); a != 1 || b != 0 {
-		t.Errorf("updates came %d times, and %d to who had taken the subscription back", a, b)
+		t.Errorf("%d updates for the subscription, %d for the cancelled one", a, b)
 	}
 	cancel()
 	cancel()

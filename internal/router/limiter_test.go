@@ -54,7 +54,7 @@ func TestRateLimit(t *testing.T) {
 		want := `{"code":-32603,"message":"too many calls: a limit of the gateway is reached; try again in 2 s","data":{"upstream":"files","since":"` + since + `","reason":"too many calls","retryable":true,"retryAfter":2}}`
 		var refused *call.Refused
 		if !errors.As(err, &refused) || refused.RetryAfter != 2*time.Second {
-			t.Fatalf("error is %v, want one that says when to try again", err)
+			t.Fatalf("error is %v, want one with the time of the next try", err)
 		}
 		if diff := cmp.Diff(want, string(wantFault(t, err, -32603).Append(nil))); diff != "" {
 			t.Error(diff)
@@ -106,7 +106,7 @@ func TestConcurrentLimit(t *testing.T) {
 	})
 }
 
-// slowUpstream asks the client of every call something first.
+// slowUpstream asks the client a question first if the arguments say so.
 type slowUpstream struct{ running, most atomic.Int32 }
 
 func (*slowUpstream) Session(context.Context, *call.Call) (string, error) { return "", nil }
@@ -140,8 +140,8 @@ func (g *gated) Ask(ctx context.Context, _ string, _ wire.Raw) (wire.Raw, error)
 	}
 }
 
-// Calls whose users are asked something do not count as running: others get through.
-func TestAsksHoldNoPlace(t *testing.T) {
+// A call does not count as running while its user is asked, so other calls can run.
+func TestQuestionsUseNoLimit(t *testing.T) {
 	for _, rev := range []wire.Revision{wire.Rev20251125, wire.Rev20260728} {
 		synctest.Test(t, func(t *testing.T) {
 			h := routerWithRules(t, nil, filesSource(t), limited(policy.Limit{Concurrent: 1, Per: policy.PerRule}))
@@ -157,12 +157,12 @@ func TestAsksHoldNoPlace(t *testing.T) {
 				synctest.Wait()
 			}
 			if err := do(false); err != nil {
-				t.Errorf("%s: while the users of others are asked: %v", rev, err)
+				t.Errorf("%s: while other users are asked: %v", rev, err)
 			}
 			close(client.gate)
 			for range 3 {
 				if err := <-got; err != nil {
-					t.Errorf("%s: a call that was asked something: %v", rev, err)
+					t.Errorf("%s: a call with a question: %v", rev, err)
 				}
 			}
 			for _, b := range h.limits.buckets {
@@ -174,9 +174,9 @@ func TestAsksHoldNoPlace(t *testing.T) {
 	}
 }
 
-// With many clients of both eras, no more calls run than the limit allows, whatever it
-// counts by. Every refused call gets the time after which to try again.
-func TestCrowdAtALimit(t *testing.T) {
+// With many clients of both eras, no more calls run than the limit allows, for every kind of
+// key. Every refused call gets the time after which to try again.
+func TestManyClientsAtALimit(t *testing.T) {
 	for _, per := range []policy.Per{policy.PerPrincipal, policy.PerRule, policy.PerUpstream, policy.PerTool} {
 		h := routerWithRules(t, nil, filesSource(t), limited(policy.Limit{Concurrent: 3, Per: per}))
 		u := &slowUpstream{}
@@ -250,7 +250,7 @@ func TestLimiter(t *testing.T) {
 	free := &policy.Limit{Rule: "free", Rate: 1, Burst: 10}
 	tight := &policy.Limit{Rule: "tight", Rate: 1, Burst: 1}
 
-	// All or none: a call that one limit refuses does not count for another.
+	// A call that one limit refuses does not count for another.
 	for i := range 5 {
 		if _, refusal := l.take([]*policy.Limit{free, tight}, who(0), target); (refusal == nil) != (i == 0) || refusal != nil && refusal.rule != "tight" {
 			t.Fatalf("call %d: %+v", i, refusal)
@@ -272,14 +272,14 @@ func TestLimiter(t *testing.T) {
 		t.Errorf("%d buckets, want at most %d", n, maxBuckets+1)
 	}
 	if _, refusal := l.take([]*policy.Limit{tight}, who(5), target); refusal == nil {
-		t.Error("the limit of one who was there before the crowd is forgotten")
+		t.Error("the limit of an earlier client was forgotten")
 	}
 	if _, refusal := l.take([]*policy.Limit{tight}, who(maxBuckets+5000), target); refusal == nil {
-		t.Error("those without room have no limit")
+		t.Error("clients without a bucket have no limit")
 	}
 	now = now.Add(time.Hour)
 	if _, refusal := l.take([]*policy.Limit{tight}, who(maxBuckets+5000), target); refusal != nil || len(l.buckets) > 10 {
-		t.Errorf("%+v, %d buckets that are as good as new are kept", refusal, len(l.buckets))
+		t.Errorf("%+v, %d unused buckets are kept", refusal, len(l.buckets))
 	}
 }
 
@@ -294,6 +294,6 @@ func TestChallenge(t *testing.T) {
 	}
 	res, err := h.Handle(t.Context(), newCall("tools/list", `{}`, nil))
 	if err != nil || len(string(res.Raw)) < 50 {
-		t.Errorf("the list is %s, %v; want what the scope is for in it", res.Raw, err)
+		t.Errorf("the list is %s, %v; want the tool that needs the scope", res.Raw, err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// dialect is how an upstream answers for a resource that it does not have.
+// dialect is the way in which an upstream answers for a resource that it does not have.
 type dialect struct {
 	name     string
 	read     func(uri string) (string, *wire.Error)
@@ -40,7 +40,7 @@ func failing(with func(string) *wire.Error) func(string) (string, *wire.Error) {
 	return func(uri string) (string, *wire.Error) { return "", with(uri) }
 }
 
-// dialects are those of servers made with the known SDKs, and of some servers without an
+// dialects has the answers of servers made with the known SDKs, and of some servers without an
 // SDK.
 var dialects = []dialect{
 	{"Go", failing(says(-32002, "Resource not found", `{"uri":"URI"}`)), says(-32601, "method not found"), wire.Rev20251125},
@@ -48,19 +48,19 @@ var dialects = []dialect{
 	{"Python", failing(says(0, "Unknown resource: URI")), says(-32602, "Invalid request parameters", `""`), wire.Rev20250618},
 	{"modern", failing(says(-32602, "Resource not found", `{"uri":"URI"}`)), says(-32601, "method not found"), wire.Rev20260728},
 	{"a file system", failing(says(-32603, "ENOENT: no such file or directory, open 'URI'")), says(-32603, "unsupported"), wire.Rev20251125},
-	{"of few words", func(string) (string, *wire.Error) { return `{"contents":[]}`, nil }, says(-32601, "no"), wire.Rev20251125},
+	{"an empty result", func(string) (string, *wire.Error) { return `{"contents":[]}`, nil }, says(-32601, "no"), wire.Rev20251125},
 	{"the draft", failing(says(-32002, "gone: URI")), says(-32002, "gone: URI", `{"uri":"URI","x":1}`), wire.Rev20251125},
 }
 
-// speaker is an upstream that lists some of its resources.
-type speaker struct {
+// dialectUpstream lists some of its resources and answers in its dialect.
+type dialectUpstream struct {
 	oneSession
 	dialect
 	has []string
 	got []string
 }
 
-func (u *speaker) Do(_ context.Context, c *call.Call) (call.Result, error) {
+func (u *dialectUpstream) Do(_ context.Context, c *call.Call) (call.Result, error) {
 	uri := wire.ValueOf(c.Params).Get("uri").Str()
 	u.got = append(u.got, c.Method+" "+uri)
 	draft := u.name == "the draft"
@@ -69,7 +69,7 @@ func (u *speaker) Do(_ context.Context, c *call.Call) (call.Result, error) {
 	var fault *wire.Error
 	switch {
 	case c.Method == wire.MethodComplete:
-		raw = `{"completion":{"values":[]}}` // whatever there is
+		raw = `{"completion":{"values":[]}}` // for every resource
 	case c.Method == wire.MethodResourcesRead && there:
 		raw = `{"contents":[{"uri":"` + uri + `","text":"x"}]}`
 	case c.Method == wire.MethodResourcesRead:
@@ -89,21 +89,21 @@ func (u *speaker) Do(_ context.Context, c *call.Call) (call.Result, error) {
 	return call.Result{Raw: wire.Raw(raw), Revision: u.revision}, nil
 }
 
-// Subscribe takes anything, as most servers do.
-func (u *speaker) Subscribe(_ context.Context, _ *call.Call, native string) (func(), error) {
+// Subscribe accepts any URI, like most servers.
+func (u *dialectUpstream) Subscribe(_ context.Context, _ *call.Call, native string) (func(), error) {
 	u.got = append(u.got, wire.MethodResourcesSubscribe+" "+native)
 	return func() {}, nil
 }
 
-// spoken is a router in front of an upstream that speaks this dialect, with a policy that refuses what is secret.
-func spoken(t *testing.T, d dialect, p *policy.Policy) (*Router, *speaker) {
+// dialectRouter returns a router whose upstream uses the dialect.
+func dialectRouter(t *testing.T, d dialect, p *policy.Policy) (*Router, *dialectUpstream) {
 	src := source(t, "files", nil)
 	src.Revision, src.Capabilities = d.revision, wire.Raw(`{"resources":{"subscribe":true},"completions":{}}`)
 	src.Items[call.Resource] = []wire.Raw{
 		wire.Raw(`{"name":"a","uri":"file:///a"}`), wire.Raw(`{"name":"s","uri":"file:///secret/listed"}`), wire.Raw(`{"name":"b","uri":"file:///pub/b"}`),
 	}
 	src.Items[call.Template] = []wire.Raw{wire.Raw(`{"name":"any","uriTemplate":"file:///{+path}"}`)}
-	u := &speaker{dialect: d, has: []string{"file:///a", "file:///pub/b", "file:///unlisted", "file:///secret/listed", "file:///secret/unlisted"}}
+	u := &dialectUpstream{dialect: d, has: []string{"file:///a", "file:///pub/b", "file:///unlisted", "file:///secret/listed", "file:///secret/unlisted"}}
 	settled := make(chan struct{})
 	close(settled)
 	return New(Options{Started: settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
@@ -138,15 +138,14 @@ func fullText(res call.Result, err error) string {
 	}
 }
 
-// A refused resource gets the same answer as a missing one, in both eras and by every
-// method, whatever the upstream says about missing resources. Allowed resources can still be
-// read.
+// A refused resource gets the same answer as a missing one, in both eras and by every method,
+// for every dialect of the upstream. Allowed resources can still be read.
 func TestRefusedLooksAbsentAtAnUpstream(t *testing.T) {
 	p := policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: "secrets", Effect: policy.Deny, What: policy.What{Resources: []string{"*/secret/*"}}}}})
 	methods := []string{wire.MethodResourcesRead, wire.MethodResourcesSubscribe, wire.MethodResourcesMetadata, wire.MethodResourcesList, wire.MethodComplete}
 	for _, d := range dialects {
 		t.Run(d.name, func(t *testing.T) {
-			r, u := spoken(t, d, p)
+			r, u := dialectRouter(t, d, p)
 			for _, rev := range []wire.Revision{wire.Rev20241105, wire.Rev20251125, wire.Rev20260728} {
 				code := `{"code":-32002,`
 				if rev.Era() == wire.EraModern {
@@ -175,20 +174,20 @@ func TestRefusedLooksAbsentAtAnUpstream(t *testing.T) {
 					for _, uri := range []string{"files+file:///a", "files+file:///unlisted"} {
 						u.got = nil
 						text := answerTo(r, call.Anonymous, rev, method, uri)
-						unlisted := method == wire.MethodResourcesSubscribe && uri != "files+file:///a" // which is not probed, but refused
+						unlisted := method == wire.MethodResourcesSubscribe && uri != "files+file:///a" // the router refuses it without a probe
 						if strings.HasPrefix(text, code) != unlisted || unlisted && len(u.got) > 0 {
 							t.Errorf("%s, %s %s: %s; the upstream got %q", rev, method, uri, text, u.got)
 						}
 					}
 				}
-				if d.name == "a file system" { // whose error for the method may as well be one of the resource
+				if d.name == "a file system" { // its error may mean the method or the resource
 					continue
 				}
 				if text := answerTo(r, call.Anonymous, rev, wire.MethodResourcesMetadata, "files+file:///unlisted"); !strings.Contains(text, `"resource":{`) {
-					t.Errorf("%s, metadata of what matches a template: %s", rev, text)
+					t.Errorf("%s, metadata of an expanded template: %s", rev, text)
 				}
 				if text := answerTo(r, call.Anonymous, rev, wire.MethodResourcesList, "files+file:///unlisted"); !strings.Contains(text, `"resources":[]`) {
-					t.Errorf("%s, children of what matches a template: %s", rev, text)
+					t.Errorf("%s, children of an expanded template: %s", rev, text)
 				}
 			}
 		})
@@ -196,9 +195,9 @@ func TestRefusedLooksAbsentAtAnUpstream(t *testing.T) {
 }
 
 // If policy refuses nothing, the errors of upstreams for missing resources pass unchanged.
-func TestMissingIsTheUpstreamsToTell(t *testing.T) {
+func TestErrorsForMissingResourcesPass(t *testing.T) {
 	for _, d := range dialects[:5] {
-		r, _ := spoken(t, d, policy.MustNew(policy.Options{Default: policy.Allow}))
+		r, _ := dialectRouter(t, d, policy.MustNew(policy.Options{Default: policy.Allow}))
 		const uri = "files+file:///nothing/of/this/kind"
 		_, fault := d.read("file:///nothing/of/this/kind")
 		want := strings.ReplaceAll(string(fault.Raw), `"uri":"file:`, `"uri":"files+file:`)
@@ -215,19 +214,18 @@ func TestMissingIsTheUpstreamsToTell(t *testing.T) {
 func TestOtherErrorsPass(t *testing.T) {
 	d := dialect{"broken", failing(says(-32603, "the disk is full")), says(-32601, "no"), wire.Rev20251125}
 	p := policy.MustNew(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{"files": {Resources: policy.Globs{Deny: []string{"*/secret/*"}}}}})
-	r, _ := spoken(t, d, p)
+	r, _ := dialectRouter(t, d, p)
 	if text := answerTo(r, call.Anonymous, wire.Rev20251125, wire.MethodResourcesRead, "files+file:///x"); text != `{"code":-32603,"message":"the disk is full"}` {
 		t.Error(text)
 	}
 }
 
-// To find out whether an unlisted resource exists, no user is asked, and no read is made that
-// needs a consent.
+// The probe for an unlisted resource asks no user, and makes no read that needs a consent.
 func TestNoReadWithoutConsent(t *testing.T) {
 	p := policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{
 		{Name: "ask", Effect: policy.Confirm, What: policy.What{Resources: []string{"*"}}}, {Name: "secrets", Effect: policy.Deny, What: policy.What{Resources: []string{"*/secret/*"}}},
 	}})
-	r, u := spoken(t, dialects[0], p)
+	r, u := dialectRouter(t, dialects[0], p)
 	answerTo(r, call.Anonymous, wire.Rev20251125, wire.MethodResourcesMetadata, "files+file:///x")
 	if slices.ContainsFunc(u.got, func(got string) bool { return strings.HasPrefix(got, wire.MethodResourcesRead) }) {
 		t.Errorf("the upstream got %q", u.got)
@@ -239,9 +237,9 @@ func TestNoReadWithoutConsent(t *testing.T) {
 }
 
 // The audit distinguishes a refused resource from a missing one, and names the rule.
-func TestAuditTellsRefusedFromAbsent(t *testing.T) {
+func TestAuditDistinguishesRefusedFromAbsent(t *testing.T) {
 	p := policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: "secrets", Effect: policy.Deny, What: policy.What{Resources: []string{"*/secret/*"}}}}})
-	r, _ := spoken(t, dialects[0], p)
+	r, _ := dialectRouter(t, dialects[0], p)
 	lines := &auditLog{}
 	r.audit = &Audit{To: lines}
 	for uri, want := range map[string]string{

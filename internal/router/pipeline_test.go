@@ -14,17 +14,17 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Routes that are swapped in while a call runs change nothing for it: not its
-// notifications, its asks or its result.
+// New routes do not change a running call: its notifications, questions and result use the
+// routes with which it began.
 func TestCallKeepsItsRoutes(t *testing.T) {
 	const result = `{"content":[{"type":"resource","resource":{"uri":"file:///a","text":"x","annotations":{"priority":1}}}]}`
 	for _, tt := range []struct {
 		name string
 		to   wire.Revision
 		caps string
-		// created answers the tool call, "" for the result itself.
+		// created is the answer to the tool call if it creates a task, or "".
 		created string
-		request string // of the request that the upstream answers while routes are swapped
+		request string // the upstream answers this request while routes are swapped
 		answer  string
 		want    string
 	}{
@@ -84,7 +84,7 @@ func TestCallKeepsItsRoutes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(client.notes) != 1 {
-				t.Errorf("the client heard %q, want the update that it may see", client.notes)
+				t.Errorf("the client received %q, want the update that it may see", client.notes)
 			}
 			for _, asked := range client.asks {
 				if !strings.Contains(asked, `"files: Sure?"`) {
@@ -92,14 +92,14 @@ func TestCallKeepsItsRoutes(t *testing.T) {
 				}
 			}
 			if got := string(res.Raw); strings.Count(got, `"annotations"`) != 1 || !strings.Contains(got, tt.want) {
-				t.Errorf("got %s, want a result that is not enriched", got)
+				t.Errorf("got %s, want a result without enrichment", got)
 			}
 		})
 	}
 }
 
-// The lifetime of a round's state is that of the routes with which the call began.
-func TestRoundKeepsItsTerms(t *testing.T) {
+// The routes with which a call began determine the lifetime of a round's state.
+func TestRoundKeepsItsLifetime(t *testing.T) {
 	var h *testRouter
 	up := &fakeUpstream{answer: func(context.Context, *call.Call) (call.Result, error) {
 		next := *h.Routes()

@@ -45,7 +45,7 @@ func (u *worldUpstream) Subscribe(context.Context, *call.Call, string) (func(), 
 	return func() {}, nil
 }
 
-// worldRouter is a router in front of the items and upstreams that keep says.
+// worldRouter returns a router for the items and upstreams of the world that the functions keep.
 func worldRouter(t *testing.T, p *policy.Policy, keepItem func(worldItem) bool, keepUpstream func(string) bool) (*Router, map[string]*worldUpstream) {
 	sources := gatewaytest.WorldSources(t, keepItem, keepUpstream)
 	ups := map[string]*worldUpstream{}
@@ -61,7 +61,7 @@ func worldRouter(t *testing.T, p *policy.Policy, keepItem func(worldItem) bool, 
 	return New(Options{Started: settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, routes), ups
 }
 
-// useOf is the request that uses an item.
+// useOf returns the request that uses an item.
 func useOf(kind call.Kind, public, args string) (method, params string) {
 	switch kind {
 	case call.Tool:
@@ -75,7 +75,7 @@ func useOf(kind call.Kind, public, args string) (method, params string) {
 	}
 }
 
-// transcript is everything that a client gets for requests.
+// transcript returns everything that a client gets for requests.
 func transcript(r *Router, who *call.Principal, rev wire.Revision, requests [][2]string) string {
 	var b strings.Builder
 	for _, q := range requests {
@@ -93,8 +93,8 @@ func respond(r *Router, who *call.Principal, rev wire.Revision, method, params s
 	return fullText(r.Handle(context.Background(), c))
 }
 
-// beside is what the front end gets for a request besides its answer: whether a parked call
-// of it may continue, and the schema that its headers are checked with.
+// beside returns the front end's other inputs for a request: whether a parked call may
+// continue, and the schema for the check of headers.
 func beside(r *Router, who *call.Principal, rev wire.Revision, method, params string) string {
 	c := &call.Call{ID: "r", Method: method, Params: wire.Raw(params), Principal: who, Client: &call.Client{Key: "c", Revision: rev}}
 	out := string(r.Schema(who, c.Client, wire.ValueOf(c.Params).Get("name").Str()))
@@ -129,12 +129,12 @@ func lists(r *Router, who *call.Principal, rev wire.Revision) (requests [][2]str
 	return requests, shown
 }
 
-// byURI are the methods that name a resource, or may.
+// byURI has the methods that can name a resource.
 var byURI = []string{wire.MethodResourcesRead, wire.MethodResourcesSubscribe, wire.MethodResourcesMetadata, wire.MethodResourcesList}
 
 var hints = regexp.MustCompile(`; did you mean [^?]*\?`)
 
-// anonymized is an answer without the URI that it is about, and without near names.
+// anonymized returns an answer without its URI and without suggested names.
 func anonymized(answer, uri string) string {
 	return hints.ReplaceAllString(strings.ReplaceAll(answer, uri, "URI"), "")
 }
@@ -142,22 +142,22 @@ func anonymized(answer, uri string) string {
 // subscribed subscribes a caller to all resources of the world, and returns the record of
 // the caller's updates.
 func subscribed(t *testing.T, subs *Subscriptions, who *call.Principal, rev wire.Revision) map[string]bool {
-	told := map[string]bool{}
+	updated := map[string]bool{}
 	c := &call.Call{Method: wire.MethodListen, Params: wire.Raw(`{}`), Principal: who, Client: &call.Client{Key: who.Subject, Revision: rev}}
 	for _, it := range world {
 		if it.Kind == call.Resource {
-			_, _ = subs.Subscribe(t.Context(), c, it.Public, func(uri string, _ wire.Raw) { told[uri] = true }) // what is refused is not told of
+			_, _ = subs.Subscribe(t.Context(), c, it.Public, func(uri string, _ wire.Raw) { updated[uri] = true }) // refused resources get no updates
 		}
 	}
-	return told
+	return updated
 }
 
-// TestNobodySeesWhatIsDenied tries thousands of policies and callers on one world.
+// TestDeniedItemsAreInvisible tries thousands of policies and callers on one world.
 // It compares the gateway's decisions with a naive evaluation of the rules. It also compares
-// everything that a caller gets with what they get in a world without the items that they may
-// not see: if both are equal, a caller can infer nothing. A second principal with other rights
+// all messages of a caller with those from a world without the items that the caller may not
+// see: if both are equal, a caller can infer nothing. A second principal with other rights
 // uses the gateway at the same time, and passes on the cursors of their lists.
-func TestNobodySeesWhatIsDenied(t *testing.T) {
+func TestDeniedItemsAreInvisible(t *testing.T) {
 	compiled, principals := gatewaytest.WorldConditions(t), gatewaytest.WorldPrincipals
 	const policies = 2000
 	denied, confirmed, alike := 0, 0, 0
@@ -197,7 +197,7 @@ func TestNobodySeesWhatIsDenied(t *testing.T) {
 				args.a.Who, args.a.Rev, args.a.Item = who, rev, it
 				effect := wp.Decide(args.a)
 				if !want {
-					effect = policy.Deny // what is hidden is refused, however it is called
+					effect = policy.Deny // a hidden item is refused for any arguments
 				}
 				client := &recorder{}
 				ups[it.Upstream].got = nil
@@ -207,7 +207,7 @@ func TestNobodySeesWhatIsDenied(t *testing.T) {
 					t.Fatalf("%s\n%s %s reached the upstream: %v, want %s; answer %s", name, method, params, called, effect, answer)
 				}
 				if asked := len(client.asks) > 0; want && asked != (effect == policy.Confirm) {
-					t.Fatalf("%s\n%s %s was to be confirmed: %v, want %s", name, method, params, asked, effect)
+					t.Fatalf("%s\n%s %s needs a confirmation: %v, want %s", name, method, params, asked, effect)
 				}
 				if effect == policy.Confirm {
 					confirmed++
@@ -215,7 +215,7 @@ func TestNobodySeesWhatIsDenied(t *testing.T) {
 				reachable = reachable || effect != policy.Deny
 			}
 			if want && !reachable && !wp.ReadsArguments() {
-				t.Fatalf("%s\n%s is listed, and every call of it refused", name, it.ID())
+				t.Fatalf("%s\n%s is listed, but every call of it is refused", name, it.ID())
 			}
 		}
 
@@ -279,7 +279,7 @@ func TestNobodySeesWhatIsDenied(t *testing.T) {
 					return anonymized(respond(whole, who, rev, method, `{"uri":"`+uri+`"}`, &recorder{}), uri)
 				}
 				if refused, missing := ask(it.Public), ask(absent); refused != missing {
-					t.Fatalf("%s\n%s of %s: %s\nof what is not there: %s", name, method, it.Public, refused, missing)
+					t.Fatalf("%s\n%s of %s: %s\nof an absent resource: %s", name, method, it.Public, refused, missing)
 				}
 				alike++
 			}
@@ -287,27 +287,27 @@ func TestNobodySeesWhatIsDenied(t *testing.T) {
 
 		// Subscriptions and updates.
 		subs := NewSubscriptions(whole)
-		told, toldOther := subscribed(t, subs, who, rev), subscribed(t, subs, other, rev)
+		updated, updatedOther := subscribed(t, subs, who, rev), subscribed(t, subs, other, rev)
 		for _, it := range world {
 			if it.Kind == call.Resource {
 				subs.Updated(it.Upstream, "", wire.Raw(`{"uri":"`+it.Native+`"}`))
-				if told[it.Public] == hidden[it.ID()] {
-					t.Fatalf("%s\ntold of an update of %s: %v", name, it.Public, told[it.Public])
+				if updated[it.Public] == hidden[it.ID()] {
+					t.Fatalf("%s\ngot an update of %s: %v", name, it.Public, updated[it.Public])
 				}
-				if want := wp.Decide(gatewaytest.Query{Who: other, Rev: rev, Item: it}) != policy.Deny; toldOther[it.Public] != want {
-					t.Fatalf("%s\n%s is told of an update of %s: %v", name, other.Subject, it.Public, toldOther[it.Public])
+				if want := wp.Decide(gatewaytest.Query{Who: other, Rev: rev, Item: it}) != policy.Deny; updatedOther[it.Public] != want {
+					t.Fatalf("%s\n%s got an update of %s: %v", name, other.Subject, it.Public, updatedOther[it.Public])
 				}
 			}
 		}
 		for _, it := range world {
-			news := map[string]catalog.Changes{it.Upstream: {Tools: it.Kind == call.Tool, Prompts: it.Kind == call.Prompt, Resources: it.Kind == call.Resource || it.Kind == call.Template}}
-			if c := catalog.NewDiff(whole.Routes().Table, whole.Routes().Table, news).For(who, &call.Client{Revision: rev}); hidden[it.ID()] && c.Any() {
-				t.Fatalf("%s\ntold that lists have changed, as %s may have: %+v", name, it.ID(), c)
+			changed := map[string]catalog.Changes{it.Upstream: {Tools: it.Kind == call.Tool, Prompts: it.Kind == call.Prompt, Resources: it.Kind == call.Resource || it.Kind == call.Template}}
+			if c := catalog.NewDiff(whole.Routes().Table, whole.Routes().Table, changed).For(who, &call.Client{Revision: rev}); hidden[it.ID()] && c.Any() {
+				t.Fatalf("%s\na list change was announced for a change of %s: %+v", name, it.ID(), c)
 			}
 		}
 		diff := catalog.NewDiff(less.Routes().Table, whole.Routes().Table, nil)
 		if c := diff.For(who, &call.Client{Revision: rev}); c.Any() {
-			t.Fatalf("%s\ntold that lists have changed when what is hidden came: %+v", name, c)
+			t.Fatalf("%s\na list change was announced for new hidden items: %+v", name, c)
 		}
 	}
 	if denied < policies || confirmed < policies/10 || alike < policies {

@@ -77,14 +77,14 @@ func TestAttacksOnRelayedStates(t *testing.T) {
 			_, _ = h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, same+`"made up"}`, &recorder{}))
 		}
 		if n := logs.Len(); n == 0 || n > 100 {
-			t.Errorf("200 states that were made up are %d lines in the log", n)
+			t.Errorf("200 forged states are %d lines in the log", n)
 		}
 	})
 }
 
 // A legacy revision has no members for request states and answers. If a legacy client sends
 // them, they do not pass to a modern upstream, because the gateway has not sealed them.
-func TestLegacyClientsBringNoState(t *testing.T) {
+func TestRequestStatesOfLegacyClientsAreDropped(t *testing.T) {
 	const params = `{"name":"files__read","requestState":"guessed","x":1,"inputResponses":{"who":{"action":"accept"}}}`
 	for _, tc := range []struct {
 		upstream wire.Revision
@@ -106,9 +106,9 @@ func TestLegacyClientsBringNoState(t *testing.T) {
 	}
 }
 
-// Some requests cannot be answered with a question. A question that comes anyway would pass
+// Some requests cannot be answered with a question. A question in such an answer must not pass
 // without label and seal.
-func TestQuestionsWhereThereAreNone(t *testing.T) {
+func TestUnexpectedQuestionsAreRefused(t *testing.T) {
 	for method, params := range map[string]string{
 		wire.MethodComplete:          `{"ref":{"type":"ref/prompt","name":"files__explain"},"argument":{"name":"q","value":"a"}}`,
 		wire.MethodResourcesMetadata: `{"uri":"files+file:///a"}`,
@@ -129,9 +129,9 @@ func TestQuestionsWhereThereAreNone(t *testing.T) {
 	}
 }
 
-// If a question has a member twice, a reader that takes the last one sees another question:
-// without the label, or of a kind that the client does not answer.
-func TestQuestionsThatCanBeReadInTwoWays(t *testing.T) {
+// A question may have a member twice. A reader that uses the last one would see another
+// question: without the label, or of a kind that the client does not answer.
+func TestAmbiguousQuestionsAreRefused(t *testing.T) {
 	const form = `{"message":"Who?","requestedSchema":{"type":"object","properties":{}}}`
 	for name, question := range map[string]string{
 		"method": `{"method":"roots/list","method":"elicitation/create","params":` + form + `}`,

@@ -17,7 +17,7 @@ import (
 
 const allCaps = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}`
 
-// modern is an upstream of 2026-07-28 that answers with the result of f.
+// modern returns an upstream of 2026-07-28 that answers with the result of f.
 func modern(f func(c *call.Call) string) *fakeUpstream {
 	return &fakeUpstream{answer: func(_ context.Context, c *call.Call) (call.Result, error) {
 		return call.Result{Raw: wire.Raw(f(c)), Revision: wire.Rev20260728}, nil
@@ -85,11 +85,11 @@ func TestRelayWithoutLabelOrState(t *testing.T) {
 	h.Routes().Bridge.Unlabeled = true
 	res, err := h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, `{"name":"files__read"}`, &recorder{}))
 	if want := `{"resultType":"input\u005frequired","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?"}}}}`; err != nil || string(res.Raw) != want {
-		t.Errorf("got %s, %v; want it as it came", res.Raw, err)
+		t.Errorf("got %s, %v; want the question unchanged", res.Raw, err)
 	}
 }
 
-func TestWhatAModernClientCannotAnswer(t *testing.T) {
+func TestUnanswerableQuestionsAreRefused(t *testing.T) {
 	h := newTestRouter(t, modern(func(*call.Call) string { return firstRound }), filesSource(t))
 	_, err := h.Handle(t.Context(), callOf(wire.Rev20260728, `{"elicitation":{}}`, `{"name":"files__read"}`, &recorder{}))
 	if rpc := wantFault(t, err, -32021); string(rpc.Data) != `{"requiredCapabilities":{"sampling":{}}}` {
@@ -152,18 +152,18 @@ func TestAsks(t *testing.T) {
 		caps            string
 		method, params  string
 		back            call.BackChannel
-		shown           string // what the client sees, "" for nothing
+		shown           string // the question that the client sees, or ""
 		answer, outcome string
 	}{
 		{"a form", wire.Rev20251125, allCaps, wire.MethodElicit, `{"message":"Who?"}`, &recorder{}, `{"message":"files: Who?"}`, `{"action":"accept"}`, "answered"},
 		{"a form for an older client", wire.Rev20250618, `{"elicitation":{}}`, wire.MethodElicit, `{"mode":"form","message":"Who?"}`, &recorder{}, `{"message":"files: Who?"}`, `{"action":"accept"}`, "answered"},
-		{"a form before there were any", wire.Rev20250326, `{"elicitation":{}}`, wire.MethodElicit, `{"message":"Who?"}`, &recorder{}, ``, `{"action":"cancel"}`, "undeclared"},
-		{"a form that is too new", wire.Rev20250618, `{"elicitation":{}}`, wire.MethodElicit, `{"requestedSchema":{"properties":{"a":{"type":"array"}}}}`, &recorder{}, ``, `{"action":"cancel"}`, "undeclared"},
+		{"a form in a revision without elicitation", wire.Rev20250326, `{"elicitation":{}}`, wire.MethodElicit, `{"message":"Who?"}`, &recorder{}, ``, `{"action":"cancel"}`, "undeclared"},
+		{"a form of a newer revision", wire.Rev20250618, `{"elicitation":{}}`, wire.MethodElicit, `{"requestedSchema":{"properties":{"a":{"type":"array"}}}}`, &recorder{}, ``, `{"action":"cancel"}`, "undeclared"},
 		{"a URL for a modern client", wire.Rev20260728, allCaps, wire.MethodElicit, url, &recorder{}, `{"mode":"url","message":"files: Go","url":"https://x"}`, `{"action":"accept"}`, "answered"},
-		{"a URL before there were any", wire.Rev20250618, `{"elicitation":{}}`, wire.MethodElicit, url, &recorder{}, ``, `"the client did not declare this mode of elicitation (-32602)"`, "undeclared"},
-		{"a form that is not declared", wire.Rev20251125, `{}`, wire.MethodElicit, `{"message":"Who?"}`, &recorder{}, ``, `{"action":"cancel"}`, "undeclared"},
-		{"sampling that is not declared", wire.Rev20251125, `{}`, wire.MethodSample, `{"messages":[]}`, &recorder{}, ``, `"the client did not declare that it answers sampling/createMessage (-32601)"`, "undeclared"},
-		{"sampling with tools that are not declared", wire.Rev20251125, `{"sampling":{}}`, wire.MethodSample, `{"tools":[]}`, &recorder{}, ``, `"the client did not declare that it answers such a sampling request (-32602)"`, "undeclared"},
+		{"a URL in a revision without URLs", wire.Rev20250618, `{"elicitation":{}}`, wire.MethodElicit, url, &recorder{}, ``, `"the client did not declare this mode of elicitation (-32602)"`, "undeclared"},
+		{"an undeclared form", wire.Rev20251125, `{}`, wire.MethodElicit, `{"message":"Who?"}`, &recorder{}, ``, `{"action":"cancel"}`, "undeclared"},
+		{"undeclared sampling", wire.Rev20251125, `{}`, wire.MethodSample, `{"messages":[]}`, &recorder{}, ``, `"the client did not declare that it answers sampling/createMessage (-32601)"`, "undeclared"},
+		{"sampling with undeclared tools", wire.Rev20251125, `{"sampling":{}}`, wire.MethodSample, `{"tools":[]}`, &recorder{}, ``, `"the client did not declare that it answers such a sampling request (-32602)"`, "undeclared"},
 		{"an unanswered form", wire.Rev20251125, allCaps, wire.MethodElicit, `{"message":"Who?"}`, &silent{}, ``, `{"action":"cancel"}`, "lapsed"},
 		{"unanswered sampling", wire.Rev20251125, allCaps, wire.MethodSample, `{"messages":[]}`, &silent{}, ``, `"the client cannot be reached (-1)"`, "lapsed"},
 	} {
@@ -191,7 +191,7 @@ func TestAsks(t *testing.T) {
 	}
 }
 
-func TestElicitationIDsAreTheClientsOwn(t *testing.T) {
+func TestElicitationIDsPerClient(t *testing.T) {
 	h := newTestRouter(t, asking(wire.MethodElicit, `{"mode":"url","message":"Go","url":"https://x","elicitationId":"1"}`), filesSource(t))
 	client := &recorder{}
 	if _, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, `{"name":"files__read"}`, client)); err != nil {
@@ -200,7 +200,7 @@ func TestElicitationIDsAreTheClientsOwn(t *testing.T) {
 	_, params, _ := strings.Cut(client.asks[0], " ")
 	own := wire.ValueOf(wire.Raw(params)).Get("elicitationId").Str()
 	if own == "1" || own == "" {
-		t.Fatalf("the client was asked under %q", own)
+		t.Fatalf("the client was asked with the elicitation id %q", own)
 	}
 	if _, _, ok := h.ElicitationCompleted("other", "", wire.Raw(`{"elicitationId":"1"}`)); ok {
 		t.Error("another upstream completed it")
@@ -242,7 +242,7 @@ func TestURLsRequired(t *testing.T) {
 			t.Errorf("got %s, %v", res.Raw, err)
 		}
 		if got := string(h.files.got.Params); got != `{"name":"read","arguments":{"n":1}}` {
-			t.Errorf("the upstream got %s, want the call as it was", got)
+			t.Errorf("the upstream got %s, want the original call", got)
 		}
 	})
 	t.Run("modern without URLs", func(t *testing.T) {

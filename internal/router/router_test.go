@@ -23,7 +23,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// oneSession is an upstream with one session for all.
+// oneSession is an upstream with one session for all clients.
 type oneSession struct{}
 
 func (oneSession) Session(context.Context, *call.Call) (string, error) { return "", nil }
@@ -137,7 +137,7 @@ func TestForwardRewritesBothWays(t *testing.T) {
 			`{"contents":[{"uri":"file:///a","text":"A"}]}`, `{"contents":[{"uri":"files+file:///a","text":"A"}]}`,
 		},
 		{
-			"a resource that a template makes", "resources/read", `{"uri":"files+file:///b"}`, `{"uri":"file:///b"}`,
+			"a resource of a template", "resources/read", `{"uri":"files+file:///b"}`, `{"uri":"file:///b"}`,
 			`{"contents":[]}`, `{"contents":[]}`,
 		},
 		{
@@ -197,11 +197,11 @@ func TestBackChannelIsRewritten(t *testing.T) {
 		t.Errorf("notifications: %s", cmp.Diff(want, client.notes))
 	}
 	if len(client.asks) != 1 || !strings.Contains(client.asks[0], `"uri":"files+file:///a"`) {
-		t.Errorf("asks: %q, want one with the public URI", client.asks)
+		t.Errorf("questions: %q, want one with the public URI", client.asks)
 	}
 }
 
-func TestWhatIsNotThere(t *testing.T) {
+func TestAbsentItems(t *testing.T) {
 	modern := &call.Client{Key: "c", Revision: wire.Rev20260728}
 	tests := []struct {
 		name, method, params string
@@ -320,14 +320,14 @@ func TestListWaitsForNothingHidden(t *testing.T) {
 		first, children := ask(ann, "tools/list", `{}`), ask(ann, "resources/list", `{"uri":"files+file:///"}`)
 		waits := ask(bob, "tools/list", `{}`)
 		if len(first)+len(children)+len(waits) != 0 {
-			t.Fatal("answered while an upstream that all may see is starting")
+			t.Fatal("answered while a visible upstream is starting")
 		}
 		shown("while all wait", nil)
 		one := swap(filesSource(t), starting)
 		synctest.Wait()
 		if len(first) == 0 || len(children) == 0 {
 			close(h.settled)
-			t.Fatal("ann waits for an upstream that is hidden from her")
+			t.Fatal("ann waits for an upstream that she may not see")
 		}
 		if list := <-first; !strings.Contains(list, `"files__read"`) || strings.Contains(list, "other") {
 			t.Errorf("ann gets %s", list)
@@ -341,10 +341,10 @@ func TestListWaitsForNothingHidden(t *testing.T) {
 		shown("as the list came", one)
 		two := swap(filesSource(t), starting)
 		<-ask(ann, "tools/list", `{}`)
-		shown("told of the second routes, not of the third", one)
+		shown("the second routes were announced, the third were not", one)
 		swap(filesSource(t), starting)
 		<-ask(ann, "tools/list", `{}`)
-		shown("told of the third, too", two)
+		shown("the third routes were announced", two)
 		close(h.settled)
 		if list := <-waits; !strings.Contains(list, `"mcpgateway/unavailable":[{"upstream":"other"`) {
 			t.Errorf("bob gets %s", list)
@@ -437,7 +437,7 @@ func TestCallKeepsItsTable(t *testing.T) {
 	h = newTestRouter(t, up, filesSource(t))
 	res, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, &recorder{}))
 	if err != nil || !strings.Contains(string(res.Raw), "files+file:///a") {
-		t.Errorf("got %s, %v; want the result under the names of the table that the call began with", res.Raw, err)
+		t.Errorf("got %s, %v; want the names of the table with which the call began", res.Raw, err)
 	}
 }
 
@@ -478,7 +478,7 @@ func TestEveryCallIsCountedAndLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := h.Handle(t.Context(), newCall("made/up", secret, &recorder{})); err == nil {
-		t.Fatal("a made-up method was answered")
+		t.Fatal("an unknown method was answered")
 	}
 	entries := logs.All()
 	if len(entries) != 2 {
@@ -510,7 +510,7 @@ func TestEveryCallIsCountedAndLogged(t *testing.T) {
 
 // The log distinguishes a tool that failed from one that did not, which the metrics do not,
 // and has the decisions about absent names. It does not mention URIs that no list has.
-func TestWhatTheLogSaysOfACall(t *testing.T) {
+func TestLogOfACall(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	h := newTestRouter(t, answers(`{"content":[],"isError":true}`), filesSource(t))
 	h.logTo(zap.New(core))
@@ -535,7 +535,7 @@ func TestWhatTheLogSaysOfACall(t *testing.T) {
 		}
 	}
 	if n := testutil.ToFloat64(h.metrics.requests.WithLabelValues("tools/call", "files", "ok")); n != 1 {
-		t.Errorf("requests_total of a tool that failed is %v, want 1 that is ok", n)
+		t.Errorf("requests_total of a failed tool is %v, want 1 with outcome ok", n)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// manySessions is an upstream with a session for each client, named like it.
+// manySessions is an upstream with a session for each client, named like the client.
 type manySessions struct {
 	*tasksUpstream
 	used   []string // by each call
@@ -64,10 +64,10 @@ func from(key, method, params string, back call.BackChannel) *call.Call {
 	return c
 }
 
-// All messages of a client go through its session, and messages in that session are matched
-// with the client's calls. A request for a task uses the session that has the task, whichever
-// client of the principal sends it.
-func TestSessionOfEverything(t *testing.T) {
+// All messages of a client go through its session, and messages in that session belong to the
+// client's calls. A request for a task uses the task's session, for every client of the
+// principal.
+func TestMessagesUseTheSessionOfTheClient(t *testing.T) {
 	r, u := sessionsHouse(t)
 	handle := func(c *call.Call) string {
 		t.Helper()
@@ -94,7 +94,7 @@ func TestSessionOfEverything(t *testing.T) {
 		subs.Updated("files", session, wire.Raw(`{"uri":"file:///a","in":"`+session+`"}`))
 	}
 	if got := strings.Join(l.take(), " "); !strings.Contains(got, `"in":"of-bob"`) || strings.Count(got, `"in"`) != 1 {
-		t.Errorf("updates came of %s", got)
+		t.Errorf("updates of %s", got)
 	}
 	cancel()
 	want := "tools/call of-ann, tools/call of-bob, tools/call of-ann, tasks/get of-ann, subscribe of-bob file:///a, cancel of-bob"
@@ -109,8 +109,7 @@ func TestSessionOfEverything(t *testing.T) {
 	}
 }
 
-// An upstream that has no session for a client refuses the call, and the client
-// reads why.
+// An upstream without a session for a client refuses the call, and the client gets the reason.
 func TestNoSession(t *testing.T) {
 	r, u := sessionsHouse(t)
 	u.refuse = wire.Errorf(wire.CodeInternal, "there are too many sessions")

@@ -18,15 +18,15 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// teller is a Subscriber that counts.
-type teller struct {
+// fakeSubscriber counts the subscriptions to each URI.
+type fakeSubscriber struct {
 	oneSession
 	mu     sync.Mutex
 	counts map[string]int
 	refuse *wire.Error
 }
 
-func (u *teller) Subscribe(_ context.Context, _ *call.Call, native string) (func(), error) {
+func (u *fakeSubscriber) Subscribe(_ context.Context, _ *call.Call, native string) (func(), error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.refuse != nil {
@@ -36,12 +36,12 @@ func (u *teller) Subscribe(_ context.Context, _ *call.Call, native string) (func
 	return func() { u.unsubscribe(native) }, nil
 }
 
-// Do answers reads.
-func (u *teller) Do(context.Context, *call.Call) (call.Result, error) {
+// Do answers every request with contents.
+func (u *fakeSubscriber) Do(context.Context, *call.Call) (call.Result, error) {
 	return call.Result{Raw: wire.Raw(`{"contents":[{}]}`)}, nil
 }
 
-func (u *teller) unsubscribe(native string) {
+func (u *fakeSubscriber) unsubscribe(native string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.counts[native]--; u.counts[native] == 0 {
@@ -51,7 +51,7 @@ func (u *teller) unsubscribe(native string) {
 
 // subscriptionsForTest returns the subscriptions of a router whose upstream files sends
 // updates. Policy refuses some of its resources, so only listed ones can be subscribed to.
-func subscriptionsForTest(t *testing.T) (*Subscriptions, *teller) {
+func subscriptionsForTest(t *testing.T) (*Subscriptions, *fakeSubscriber) {
 	t.Helper()
 	p := policy.MustNew(policy.Options{
 		Default:   policy.Allow,
@@ -59,7 +59,7 @@ func subscriptionsForTest(t *testing.T) (*Subscriptions, *teller) {
 	})
 	settled := make(chan struct{})
 	close(settled)
-	u := &teller{counts: map[string]int{}}
+	u := &fakeSubscriber{counts: map[string]int{}}
 	r := New(Options{Started: settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
 		Table:       catalog.Build(catalog.Options{Policy: p}, []catalog.Source{listing(t, listedURIs...), source(t, "mute", nil)}),
 		Upstreams:   map[string]Upstream{"files": u, "mute": u},
@@ -68,10 +68,10 @@ func subscriptionsForTest(t *testing.T) (*Subscriptions, *teller) {
 	return NewSubscriptions(r), u
 }
 
-// listedURIs are what the upstream of subscribing lists beside file:///a.
+// listedURIs are the resources of subscriptionsForTest besides file:///a.
 var listedURIs = []string{"file:///", "file:///0", "file:///1", "file:///2", "file:///b", "file:///d", "file:///d/", "file:///d/e", "file:///d?x=", "file:///secret", "x://h", "x://h/d", "note:a"}
 
-// listing is the upstream files with more resources.
+// listing returns the upstream files with more resources.
 func listing(t *testing.T, uris ...string) catalog.Source {
 	t.Helper()
 	src := filesSource(t)
@@ -100,25 +100,25 @@ func (l *listener) take() []string {
 	return l.got
 }
 
-func TestUpdateGoesToThoseConcerned(t *testing.T) {
+func TestUpdatesReachSubscribers(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
-		subscribed []string // each by a client of its own
+		subscribed []string // each by another client
 		updated    string
-		want       []string // what each client is told
+		want       []string // the updates of each client
 	}{
 		{"the resource itself", []string{"files+file:///a", "files+file:///b"}, "file:///a", []string{"files+file:///a", ""}},
 		{"a part of a folder", []string{"files+file:///d", "files+file:///d/"}, "file:///d/e/f", []string{"files+file:///d/e/f", "files+file:///d/e/f"}},
-		{"a part that somebody subscribed to", []string{"files+file:///d", "files+file:///d/e"}, "file:///d/e", []string{"", "files+file:///d/e"}},
+		{"a part with a subscription of its own", []string{"files+file:///d", "files+file:///d/e"}, "file:///d/e", []string{"", "files+file:///d/e"}},
 		{"a longer name is no part", []string{"files+file:///d"}, "file:///de", []string{""}},
 		{"a folder above is no part", []string{"files+file:///d/e"}, "file:///d", []string{""}},
 		{"a query is no path", []string{"files+file:///d?x="}, "file:///d?x=/y", []string{""}},
 		{"a path before a query", []string{"files+x://h/d"}, "x://h/d/e?x=/y", []string{"files+x://h/d/e?x=/y"}},
-		{"a part that is not canonical", []string{"files+x://h/d"}, "x://h/d/E/../e", []string{""}},
+		{"a non-canonical part", []string{"files+x://h/d"}, "x://h/d/E/../e", []string{""}},
 		{"the root", []string{"files+file:///"}, "file:///x", []string{"files+file:///x"}},
 		{"no authority is a path", []string{"files+x://h"}, "x://h2/a", []string{""}},
 		{"an opaque path", []string{"files+note:a"}, "note:a/b", []string{"files+note:a/b"}},
-		{"what policy denies", []string{"files+file:///d"}, "file:///d/secret", []string{""}},
+		{"a denied resource", []string{"files+file:///d"}, "file:///d/secret", []string{""}},
 		{"of another upstream", []string{"mute+file:///a", "files+file:///a"}, "file:///a", []string{"", "files+file:///a"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestUpdateGoesToThoseConcerned(t *testing.T) {
 					want += ` {"x":1e400,"uri":"` + want + `","_meta":{"k":1}}`
 				}
 				if got := strings.Join(clients[i].take(), "; "); got != want {
-					t.Errorf("client %d is told %s, want %s", i, got, want)
+					t.Errorf("client %d got %s, want %s", i, got, want)
 				}
 			}
 		})
@@ -157,7 +157,7 @@ func TestUpdateAfterPolicyChanged(t *testing.T) {
 	s.router.Swap(&next)
 	s.Updated("files", "", wire.Raw(`{"uri":"file:///a"}`))
 	if got := l.take(); got != nil {
-		t.Errorf("told %q of what is denied", got)
+		t.Errorf("the updates %q of a denied resource arrived", got)
 	}
 }
 
@@ -191,15 +191,15 @@ func TestUpdateAfterFewerGroups(t *testing.T) {
 		return len(l.take())
 	}
 	if n := update(); n != 1 {
-		t.Errorf("%d updates came before", n)
+		t.Errorf("%d updates with the group", n)
 	}
 	latest = &call.Principal{Subject: "ann"}
 	if n := update(); n != 0 {
-		t.Errorf("%d updates came after a request without the group", n)
+		t.Errorf("%d updates after a request without the group", n)
 	}
 	latest = before
 	if n := update(); n != 1 {
-		t.Errorf("%d updates came once the group was back", n)
+		t.Errorf("%d updates after a request with the group again", n)
 	}
 }
 
@@ -244,8 +244,8 @@ func TestSubscribeRefused(t *testing.T) {
 	}
 }
 
-// Each client gets its own updates, no client blocks another, and nothing is left when all
-// have gone.
+// Each client gets its own updates, no client blocks another, and no subscription is left after
+// all clients have cancelled theirs.
 func TestManySubscribers(t *testing.T) {
 	s, u := subscriptionsForTest(t)
 	var wg sync.WaitGroup
@@ -265,10 +265,10 @@ func TestManySubscribers(t *testing.T) {
 		wg.Go(func() {
 			for range 20 {
 				uri := fmt.Sprintf("files+file:///%d", i%3)
-				told := make(chan string, 1)
+				updates := make(chan string, 1)
 				cancel, err := s.Subscribe(t.Context(), newCall(wire.MethodListen, `{}`, nil), uri, func(uri string, _ wire.Raw) {
 					select {
-					case told <- uri:
+					case updates <- uri:
 					default:
 					}
 				})
@@ -277,8 +277,8 @@ func TestManySubscribers(t *testing.T) {
 					return
 				}
 				if i%3 == 1 {
-					if got := <-told; got != "files+file:///1/x" {
-						t.Errorf("told of %s", got)
+					if got := <-updates; got != "files+file:///1/x" {
+						t.Errorf("got an update of %s", got)
 					}
 				}
 				cancel()

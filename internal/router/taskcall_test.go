@@ -14,8 +14,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// A client that cannot carry a task gets the result. The declaration to the upstream depends
-// on what the client could declare.
+// A client that does not support tasks gets the result. The declaration to the upstream depends
+// on the client's revision.
 func TestTaskIsWaitedFor(t *testing.T) {
 	legacy := map[string]string{
 		"tools/call": `{"task":{"taskId":"n1","status":"working"}}`, "tasks/get": `{"taskId":"n1","status":"completed"}`,
@@ -42,7 +42,7 @@ func TestTaskIsWaitedFor(t *testing.T) {
 			`tools/call {"name":"job","task":{"ttl":3600000}}`, link,
 		},
 		{
-			"a member of that name in another revision", legacyTasks, anyTool, wire.Rev20250618, `{}`, `{"task":{},"name":"files__read"}`,
+			"a member with the same name in another revision", legacyTasks, anyTool, wire.Rev20250618, `{}`, `{"task":{},"name":"files__read"}`,
 			map[string]string{"tools/call": `{"content":[]}`}, `tools/call {"name":"read"}`, `{"content":[]}`,
 		},
 		{
@@ -90,7 +90,7 @@ func TestUpstreamInsistsOnTasks(t *testing.T) {
 	}{
 		{"a legacy client", wire.Rev20250618, `{"name":"files__read"}`, true},
 		{"a modern client that asks for progress", wire.Rev20260728, `{"name":"files__read","_meta":{"progressToken":1}}`, true},
-		{"a modern client that does not", wire.Rev20260728, `{"name":"files__read"}`, false},
+		{"a modern client that asks for no progress", wire.Rev20260728, `{"name":"files__read"}`, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -135,8 +135,8 @@ func TestLegacyClientsDoNotDeclareTheExtension(t *testing.T) {
 }
 
 // The status messages of a task become progress while the gateway waits for it, including
-// messages from before the wait. Its asks outside of any call reach the client.
-func TestWaitHearsOfItsTask(t *testing.T) {
+// messages from before the wait. Questions of the task outside of any call reach the client.
+func TestStatusMessagesDuringAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &tasksUpstream{revision: wire.Rev20251125, answers: map[string]string{
 			"tools/call": `{"task":{"taskId":"n1","status":"working"}}`, "tasks/get": `{"taskId":"n1","status":"working","pollInterval":60000}`,
@@ -164,7 +164,7 @@ func TestWaitHearsOfItsTask(t *testing.T) {
 		}()
 		synctest.Wait()
 		status("two", "2")
-		status("before", "1") // overtaken
+		status("before", "1") // older than the previous message
 		status("two", "2")
 		status("three", "2")
 		owner := r.TaskCall("files", "", "n1", nil)
@@ -177,9 +177,9 @@ func TestWaitHearsOfItsTask(t *testing.T) {
 		if _, err := owner.Back.Ask(t.Context(), wire.MethodElicit, wire.Raw(`{"message":"Sure?"}`)); err != nil {
 			t.Error(err)
 		}
-		owner.Back.Notify(wire.NoteProgress, wire.Raw(`{"progressToken":"p","progress":2}`)) // the client has had 3
+		owner.Back.Notify(wire.NoteProgress, wire.Raw(`{"progressToken":"p","progress":2}`)) // the client already got 3
 		owner.Back.Notify(wire.NoteProgress, wire.Raw(`{"progressToken":"p","progress":3.5}`))
-		status("four", "4") // the upstream counts by itself now
+		status("four", "4") // dropped: the upstream sends progress itself
 		close(result)
 		if err := <-done; err != nil {
 			t.Error(err)

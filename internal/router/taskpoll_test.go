@@ -13,7 +13,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// watched is a task of a principal that clients may watch.
+// watched is a router with a task of a principal.
 type watched struct {
 	*Router
 	up   *tasksUpstream
@@ -31,7 +31,7 @@ func watchedTask(t *testing.T) *watched {
 	return w
 }
 
-// begin begins a task of a principal with this share.
+// begin creates a task of a principal with a share key.
 func (w *watched) begin(t *testing.T, who string, share uint64) (*call.Call, string) {
 	t.Helper()
 	created := ask(t, w.Router, wire.Rev20260728, tasksDeclared, who, "tools/call", `{"name":"files__read"}`)
@@ -40,7 +40,7 @@ func (w *watched) begin(t *testing.T, who string, share uint64) (*call.Call, str
 	return c, wire.ValueOf(wire.Raw(created)).Get("taskId").Str()
 }
 
-func (w *watched) looks() int {
+func (w *watched) pollCount() int {
 	w.up.mu.Lock()
 	defer w.up.mu.Unlock()
 	n := 0
@@ -59,12 +59,12 @@ func TestOnePollForAllWatches(t *testing.T) {
 		w := watchedTask(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		var mu sync.Mutex
-		told := map[int][]string{}
+		statuses := map[int][]string{}
 		watch := func(ctx context.Context, n int) {
 			if !w.WatchTask(ctx, w.call, w.id, func(params wire.Raw) bool {
 				mu.Lock()
 				defer mu.Unlock()
-				told[n] = append(told[n], wire.ValueOf(params).Get("status").Str())
+				statuses[n] = append(statuses[n], wire.ValueOf(params).Get("status").Str())
 				return true
 			}) {
 				t.Fatal("the task is not known")
@@ -75,19 +75,19 @@ func TestOnePollForAllWatches(t *testing.T) {
 		}
 		time.Sleep(9500 * time.Millisecond) // in the bubble
 		synctest.Wait()
-		if n := w.looks(); n != 10 {
+		if n := w.pollCount(); n != 10 {
 			t.Errorf("the upstream was asked %d times in 10 s, want once a second", n)
 		}
 		watch(t.Context(), 20)
 		synctest.Wait()
-		if n := w.looks(); n != 10 || fmt.Sprint(told[20]) != "[working]" {
-			t.Errorf("a watch that joined was told %q, after %d requests", told[20], n)
+		if n := w.pollCount(); n != 10 || fmt.Sprint(statuses[20]) != "[working]" {
+			t.Errorf("a later watch got %q, after %d requests", statuses[20], n)
 		}
 		cancel()
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if n := w.looks(); n != 12 {
-			t.Errorf("one watch is left, and the upstream was asked %d times", n)
+		if n := w.pollCount(); n != 12 {
+			t.Errorf("with one watch left, the upstream was asked %d times", n)
 		}
 		w.up.mu.Lock()
 		w.up.answers["tasks/get"] = `{"taskId":"n1","status":"completed","result":{"content":[]}}`
@@ -96,11 +96,11 @@ func TestOnePollForAllWatches(t *testing.T) {
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		if got := fmt.Sprint(told[20]); got != "[working completed]" || w.looks() != 13 {
-			t.Errorf("the last watch was told %s, after %d requests", got, w.looks())
+		if got := fmt.Sprint(statuses[20]); got != "[working completed]" || w.pollCount() != 13 {
+			t.Errorf("the last watch got %s, after %d requests", got, w.pollCount())
 		}
-		if got := fmt.Sprint(told[0]); got != "[working]" {
-			t.Errorf("a watch that has ended was told %s", got)
+		if got := fmt.Sprint(statuses[0]); got != "[working]" {
+			t.Errorf("an ended watch got %s", got)
 		}
 		if n := w.polls.budget.Held(); n != 0 || len(w.polls.polls) != 0 {
 			t.Errorf("%d watches and %d polls are left", n, len(w.polls.polls))

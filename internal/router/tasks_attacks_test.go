@@ -29,7 +29,7 @@ func TestForeignTaskIDs(t *testing.T) {
 		return wire.ValueOf(wire.Raw(created)).Get("taskId").Str()
 	}
 	id, foreign := begin(r), begin(other)
-	swapped := func(at int) string { // for another letter of the alphabet
+	swapped := func(at int) string { // replaces one letter of the id
 		letter := "A"
 		if id[at] == 'A' {
 			letter = "B"
@@ -67,7 +67,7 @@ func TestForeignTaskIDs(t *testing.T) {
 		ask(t, r, wire.Rev20260728, tasksDeclared, "ann", "tasks/get", `{"taskId":"made up"}`)
 	}
 	if n := logs.Len(); n > 100 {
-		t.Errorf("200 ids that were made up are %d lines in the log", n)
+		t.Errorf("200 forged ids are %d lines in the log", n)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestTaskFollowsPolicy(t *testing.T) {
 	}
 }
 
-func TestEarlyNewsAreBounded(t *testing.T) {
+func TestEarlyNotificationsAreBounded(t *testing.T) {
 	var w taskWaiters
 	for n := range 2 * maxEarlyNotifications {
 		w.notify(taskKey{native: fmt.Sprint(n)}, wire.Raw(`{}`))
@@ -102,8 +102,8 @@ func TestEarlyNewsAreBounded(t *testing.T) {
 	}
 }
 
-// The registry keeps to its bounds, and forgets the oldest task.
-func TestTaskBookIsBounded(t *testing.T) {
+// The registry is bounded, and drops the oldest task.
+func TestTaskRegistryIsBounded(t *testing.T) {
 	var b taskRegistry
 	add := func(who string, n int) {
 		b.add(knownTask{ref: bridge.TaskRef{Upstream: "files", Native: fmt.Sprint(who, n)}, id: fmt.Sprint(n), principalKey: who})
@@ -122,12 +122,12 @@ func TestTaskBookIsBounded(t *testing.T) {
 	}
 	add("p7", 0) // again
 	if _, ok := b.find(taskKey{upstream: "files", native: "p70"}); !ok || len(b.tasks) != maxTasks {
-		t.Errorf("a task that came twice: %v, %d in all", ok, len(b.tasks))
+		t.Errorf("a task that was added twice: %v, %d in total", ok, len(b.tasks))
 	}
 }
 
-// The gateway checks every question of a task, even if the member occurs several times.
-func TestQuestionsOfATaskThatStandTwice(t *testing.T) {
+// The gateway checks every question of a task, even if the member is repeated.
+func TestRepeatedQuestionsOfATask(t *testing.T) {
 	const first = `"inputRequests":{"q":{"method":"elicitation/create","params":{"message":"Who?"}}}`
 	u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
 		"tools/call": `{"resultType":"task","taskId":"n1","status":"working"}`,

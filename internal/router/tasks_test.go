@@ -23,7 +23,7 @@ const (
 )
 
 // tasksUpstream is an upstream that answers each method with a result or an
-// error object, {id} standing for the task's own id, and keeps what it was sent.
+// error object, in which {id} stands for the task's id, and records requests.
 type tasksUpstream struct {
 	oneSession
 	revision wire.Revision
@@ -92,7 +92,7 @@ func ask(t *testing.T, r *Router, revision wire.Revision, caps, who, method, par
 }
 
 // A modern client that carries tasks gets a public task id, and everything else unchanged.
-func TestModernTaskIsCarried(t *testing.T) {
+func TestModernTask(t *testing.T) {
 	const link = `{"content":[{"type":"resource_link","uri":"%sfile:///a","name":"a"}]}`
 	u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
 		"tools/call":   `{"resultType":"task","taskId":"n1","status":"working","x":1e400}`,
@@ -122,7 +122,7 @@ func TestModernTaskIsCarried(t *testing.T) {
 }
 
 // So does a client of 2025-11-25 that asks for a task.
-func TestLegacyTaskIsCarried(t *testing.T) {
+func TestLegacyTask(t *testing.T) {
 	u := &tasksUpstream{revision: wire.Rev20251125, answers: map[string]string{
 		"tools/call":   `{"task":{"taskId":"n1","status":"working"}}`,
 		"tasks/get":    `{"taskId":"n1","status":"working"}`,
@@ -210,7 +210,7 @@ func TestTasksAreDeclared(t *testing.T) {
 		tasks, extends string
 	}{
 		{"2025-11-25, tasks of its own", legacyTasks, wire.Rev20251125, all, ""},
-		{"2025-11-25, an upstream that is not known yet", "", wire.Rev20251125, all, ""},
+		{"2025-11-25, an unlisted upstream", "", wire.Rev20251125, all, ""},
 		{"2025-11-25, tasks of the other era", modernTasks, wire.Rev20251125, "", `{}`},
 		{"2025-11-25, none", `{"tools":{}}`, wire.Rev20251125, "", ""},
 		{"older", legacyTasks, wire.Rev20250618, "", ""},
@@ -269,7 +269,7 @@ func TestMessagesOfTasks(t *testing.T) {
 	back.principal = &call.Principal{Subject: "bob", AuthMethod: "jwt"}
 	back.Notify(wire.NoteTaskStatus, wire.Raw(`{"taskId":"n1","status":"completed"}`))
 	if len(client.notes) != len(want) {
-		t.Errorf("another principal was told %s", client.notes[len(want):])
+		t.Errorf("another principal got %s", client.notes[len(want):])
 	}
 
 	// Outside of any call, the client that began the task is notified.
@@ -322,13 +322,13 @@ func TestTaskListPages(t *testing.T) {
 		t.Errorf("%s, then %s", diff, params)
 	}
 	if got := ask(t, r, wire.Rev20251125, `{}`, "ann", "tasks/list", `{"cursor":"x"}`); !strings.Contains(got, "-32602") {
-		t.Errorf("a cursor of its own got %s", got)
+		t.Errorf("an invalid cursor got %s", got)
 	}
 	u.answers["tasks/get"] = `-32602!gone`
 	if got := ask(t, r, wire.Rev20251125, `{}`, "ann", "tasks/list", `{}`); !strings.HasPrefix(got, `{"tasks":[]`) {
-		t.Errorf("tasks that are gone are listed: %s", got)
+		t.Errorf("ended tasks are listed: %s", got)
 	}
 	if left := len(r.tasks.order); left != 10 {
-		t.Errorf("%d tasks are remembered, want those of the second page", left)
+		t.Errorf("%d tasks are registered, want those of the second page", left)
 	}
 }

@@ -32,20 +32,20 @@ func TestWatchTask(t *testing.T) {
 		const head = `"taskId":"n1","pollIntervalMs":1000,`
 		set(`{"resultType":"complete",` + head + `"status":"working"}`)
 		var mu sync.Mutex
-		var told []string
+		var statuses []string
 		ready := false
 		deliver := func(params wire.Raw) bool {
 			mu.Lock()
 			defer mu.Unlock()
 			if ready {
-				told = append(told, strings.Replace(string(params), id, "ID", 1))
+				statuses = append(statuses, strings.Replace(string(params), id, "ID", 1))
 			}
 			return ready
 		}
 		if !r.WatchTask(t.Context(), c, id, deliver) {
 			t.Fatal("the task is not known")
 		}
-		time.Sleep(2500 * time.Millisecond) // in the bubble; nobody is ready to hear
+		time.Sleep(2500 * time.Millisecond) // in the bubble; no client reads
 		mu.Lock()
 		ready = true
 		mu.Unlock()
@@ -61,14 +61,14 @@ func TestWatchTask(t *testing.T) {
 			own + `"status":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"files: Sure?"}}}}`,
 			own + `"status":"completed","result":{"content":[{"type":"resource_link","uri":"files+file:///a","name":"a"}]}}`,
 		}
-		if diff := cmp.Diff(want, told); diff != "" {
+		if diff := cmp.Diff(want, statuses); diff != "" {
 			t.Error(diff)
 		}
 		asked := len(u.sent)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(u.sent) != asked {
-			t.Error("a task that has ended is asked for")
+			t.Error("an ended task was polled")
 		}
 		c.Principal = call.Anonymous
 		if r.WatchTask(t.Context(), c, id, deliver) {
@@ -92,12 +92,12 @@ func TestWatchEnds(t *testing.T) {
 		r.WatchTask(ctx, c, id, func(wire.Raw) bool { return true })
 		time.Sleep(1500 * time.Millisecond)
 		cancel()
-		synctest.Wait() // the bubble ends with an error if the watch goes on
+		synctest.Wait() // the bubble ends with an error if the watch continues
 		u.answers["tasks/get"] = `-32602!gone`
 		r.WatchTask(t.Context(), c, id, func(wire.Raw) bool { return true })
 		synctest.Wait()
 		if n := len(u.sent); n != 4 {
-			t.Errorf("the upstream got %d requests, want the call, two looks, and one more: %q", n, u.sent)
+			t.Errorf("the upstream got %d requests, want the call and three polls: %q", n, u.sent)
 		}
 	})
 }
@@ -112,9 +112,9 @@ func TestWatchFollowsPolicy(t *testing.T) {
 		created := ask(t, r, wire.Rev20260728, tasksDeclared, "ann", "tools/call", `{"name":"files__read"}`)
 		c := callOf(wire.Rev20260728, tasksDeclared, `{}`, &recorder{})
 		c.Principal = &call.Principal{Subject: "ann", AuthMethod: "jwt"}
-		var told []string // by one goroutine, which is durably blocked when it is read
+		var statuses []string // written by one goroutine, which is durably blocked during the read
 		if !r.WatchTask(t.Context(), c, wire.ValueOf(wire.Raw(created)).Get("taskId").Str(), func(params wire.Raw) bool {
-			told = append(told, wire.ValueOf(params).Get("status").Str())
+			statuses = append(statuses, wire.ValueOf(params).Get("status").Str())
 			return true
 		}) {
 			t.Fatal("the task is not known")
@@ -131,8 +131,8 @@ func TestWatchFollowsPolicy(t *testing.T) {
 		u.mu.Unlock()
 		time.Sleep(time.Minute) // in the bubble
 		synctest.Wait()
-		if len(told) != 1 || told[0] != "working" {
-			t.Errorf("told that the task is %q", told)
+		if len(statuses) != 1 || statuses[0] != "working" {
+			t.Errorf("the client got the status %q", statuses)
 		}
 	})
 }
