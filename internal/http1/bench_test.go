@@ -10,11 +10,11 @@ import (
 
 var fastResponse = []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nDate: Sat, 21 Nov 2026 19:00:00 GMT\r\nContent-Length: 2\r\n\r\n{}")
 
-// serveFast answers each write of the client with the same bytes.
+// serveFast answers each request with the same bytes.
 func serveFast(c net.Conn) {
 	buf := make([]byte, 4096)
 	for {
-		if _, err := c.Read(buf); err != nil { // a small request comes in one piece
+		if _, err := c.Read(buf); err != nil { // a small request arrives in one read
 			return
 		}
 		if _, err := c.Write(fastResponse); err != nil {
@@ -23,8 +23,9 @@ func serveFast(c net.Conn) {
 	}
 }
 
-// BenchmarkRoundTrip measures a small POST from many goroutines, the server's part
-// included, which is the same for both. The difference is what this package saves.
+// BenchmarkRoundTrip measures a small POST from many goroutines, including the
+// server. The server is the same for both, so the difference is the gain of this
+// package.
 func BenchmarkRoundTrip(b *testing.B) {
 	for name, wrap := range map[string]func(t *http.Transport) http.RoundTripper{
 		"http1":   func(t *http.Transport) http.RoundTripper { return New(t) },

@@ -2,5 +2,5 @@
 
 package http1
 
-// cpuTime returns 0: this system does not tell.
+// cpuTime returns 0, because this system has no such value.
 func cpuTime() int64 { return 0 }

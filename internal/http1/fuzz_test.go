@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// FuzzResponse compares this package with net/http: every response that this package
-// reads, net/http reads in the same way.
+// FuzzResponse checks that net/http reads every response that this package reads, in
+// the same way.
 func FuzzResponse(f *testing.F) {
 	for _, seed := range []string{
 		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
@@ -98,7 +98,7 @@ func FuzzRequest(f *testing.F) {
 		}
 		switch http.CanonicalHeaderKey(name) {
 		case "Content-Length", "Transfer-Encoding", "Host", "Trailer", "Connection", "Upgrade", "Expect":
-			return // written in a way that is not canonical, which net/http would send too
+			return // net/http also sends header names that are not canonical
 		}
 		got, err := io.ReadAll(r.Body)
 		if err != nil || string(got) != text || r.Method != http.MethodPost || r.Host != "127.0.0.1:1" || r.RequestURI != u.RequestURI() {

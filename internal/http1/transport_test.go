@@ -26,7 +26,7 @@ const testTime = 10 * time.Second
 
 const testMaxHead = 256 << 10
 
-// rawServer is a TCP server that a test speaks HTTP for, by hand.
+// rawServer is a TCP server whose HTTP bytes the test writes.
 type rawServer struct {
 	url   *url.URL
 	tr    *Transport
@@ -34,9 +34,9 @@ type rawServer struct {
 	posts atomic.Int32 // requests that arrived whole
 }
 
-// raw starts a server that answers the n-th request, counted from 0 over all
-// connections, with the bytes that answer returns, and closes the connection
-// after it when that says so.
+// raw starts a server. It answers the n-th request, counted from 0 over all
+// connections, with the bytes that answer returns, and closes the connection if last
+// is true.
 func raw(t *testing.T, answer func(n int) (data string, last bool)) *rawServer {
 	s := &rawServer{}
 	s.serve(t, func(c net.Conn) {
@@ -63,7 +63,7 @@ func newTransport() *Transport {
 	})
 }
 
-// serve gives each connection to on.
+// serve passes each connection to on.
 func (s *rawServer) serve(t testing.TB, on func(c net.Conn)) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -93,13 +93,13 @@ func (s *rawServer) serve(t testing.TB, on func(c net.Conn)) {
 	})
 }
 
-// testBody is the body of a request that records how much of it was written.
+// testBody is a request body that records how much of it was written.
 type testBody struct {
 	text    []byte
 	written int
 }
 
-func (b *testBody) Read([]byte) (int, error) { return 0, errors.New("WriteTo is to be used") }
+func (b *testBody) Read([]byte) (int, error) { return 0, errors.New("the transport must use WriteTo") }
 
 func (b *testBody) Close() error { return nil }
 
@@ -109,7 +109,7 @@ func (b *testBody) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// request returns a POST with a body of so many bytes.
+// request returns a POST with a body of size bytes.
 func (s *rawServer) request(ctx context.Context, size int) (*http.Request, *testBody) {
 	b := &testBody{text: bytes.Repeat([]byte("x"), size)}
 	r := (&http.Request{
@@ -191,52 +191,52 @@ func TestResponses(t *testing.T) {
 		"trailers":              {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX: y\r\n\r\n", open: true, want: "200 hello", kept: true},
 		"chunks and a length":   {answer: "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", open: true, want: "200 hello"},
 		"long header":           {answer: "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("y", 100<<10) + "\r\nContent-Length: 5\r\n\r\nhello", open: true, want: "200 hello", kept: true},
-		"more to come first":    {answer: "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", open: true, want: "200 hello", kept: true},
-		"to the end":            {answer: "HTTP/1.1 200 OK\r\n\r\nhello", want: "200 hello"},
+		"1xx responses first":   {answer: "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", open: true, want: "200 hello", kept: true},
+		"body until EOF":        {answer: "HTTP/1.1 200 OK\r\n\r\nhello", want: "200 hello"},
 		"close":                 {answer: "HTTP/1.1 200 OK\r\nConnection: x, Close\r\nContent-Length: 5\r\n\r\nhello", open: true, want: "200 hello"},
 		"HTTP/1.0":              {answer: "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello", open: true, want: "200 hello"},
 		"HTTP/1.0, kept":        {answer: "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\nhello", open: true, want: "200 hello", kept: true},
-		"another protocol":      {answer: "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nxxxx", open: true, want: "101 "},
+		"switching protocols":   {answer: "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nxxxx", open: true, want: "101 "},
 		"two answers":           {answer: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil", open: true, want: "200 hello"},
 		"more than the length":  {answer: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello\n", open: true, want: "200 hello"},
 		"body without a length": {answer: "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil", open: true, want: "202 "},
 
-		"garbage":              {answer: "SSH-2.0-OpenSSH_9.2\r\n\r\n", open: true, want: "malformed HTTP response"},
-		"not even a head":      {answer: "220 mail.test ESMTP\r\n", open: true, want: "malformed HTTP response"},
-		"another version":      {answer: "HTTP/3.7 200 OK\r\nContent-Length: 0\r\n\r\n", open: true, want: "malformed HTTP response"},
-		"an odd status":        {answer: "HTTP/1.1 2e0 OK\r\nContent-Length: 0\r\n\r\n", open: true, want: "malformed HTTP response"},
-		"an empty first line":  {answer: "\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", open: true, want: "malformed HTTP response"},
-		"no colon":             {answer: "HTTP/1.1 200 OK\r\nContent-Length 0\r\n\r\n", open: true, want: "malformed HTTP response"},
-		"space before colon":   {answer: "HTTP/1.1 200 OK\r\nContent-Length : 0\r\n\r\n", open: true, want: "malformed HTTP response"},
-		"control characters":   {answer: "HTTP/1.1 200 OK\r\nX: a\rContent-Length: 0\r\n\r\n", open: true, want: "malformed HTTP response"},
-		"begins with a fold":   {answer: "HTTP/1.1 200 OK\r\n X: y\r\n\r\n", open: true, want: "malformed HTTP response"},
-		"two lengths":          {answer: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", open: true, want: `malformed HTTP response: Content-Length ["5" "6"]`},
-		"negative length":      {answer: "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", open: true, want: `malformed HTTP response: Content-Length ["-1"]`},
-		"length with a sign":   {answer: "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\nhello", open: true, want: `malformed HTTP response: Content-Length ["+5"]`},
-		"huge length":          {answer: "HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775808\r\n\r\n", open: true, want: `malformed HTTP response: Content-Length ["9223372036854775808"]`},
-		"another coding":       {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", open: true, want: `unsupported transfer encoding ["gzip, chunked"]`},
-		"chunks in HTTP/1.0":   {answer: "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", open: true, want: `unsupported transfer encoding ["chunked"]`},
-		"huge head":            {answer: "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("y", 2*testMaxHead) + "\r\n\r\n", open: true, want: errHeadTooLarge.Error()},
-		"many lines":           {answer: "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", maxLines) + "\r\n", open: true, want: errTooManyLines.Error()},
-		"as many as may be":    {answer: "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", maxLines-2) + "Content-Length: 5\r\n\r\nhello", open: true, want: "200 hello", kept: true},
-		"many bare lines":      {answer: "HTTP/1.1 200 OK\n" + strings.Repeat("\r\r\n", maxLines) + "\n", open: true, want: errTooManyLines.Error()},
-		"a body that differs":  {answer: "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nevil\r\n0\r\n\r\n", open: true, want: "204 "},
-		"lengths in one line":  {answer: "HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\nhello", open: true, want: `malformed HTTP response: Content-Length ["5, 5"]`},
-		"two codings":          {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n", open: true, want: `unsupported transfer encoding ["chunked" "identity"]`},
-		"a coding with a tail": {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: \x0bchunked\r\n\r\n", open: true, want: "malformed HTTP response"},
-		"a huge chunk":         {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff1\r\n", open: true, want: "http chunk length too large"},
-		"more after a chunk":   {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n0\r\n\r\n", open: true, want: "malformed chunked encoding"},
-		"a head without end":   {answer: "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: "+strings.Repeat("y", 1000)+"\r\n", testMaxHead/1000), open: true, want: errHeadTooLarge.Error()},
-		"ever more to come":    {answer: strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", testMaxHead/8), open: true, want: errHeadTooLarge.Error()},
-		"nothing":              {answer: "", want: "unexpected EOF"},
-		"part of a head":       {answer: "HTTP/1.1 200 OK\r\nContent-", want: "unexpected EOF"},
-		"part of a body":       {answer: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel", want: "unexpected EOF"},
-		"part of a chunk":      {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel", want: "unexpected EOF"},
-		"no last chunk":        {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", want: "unexpected EOF"},
-		"no end of the chunks": {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n", want: "unexpected EOF"},
-		"an odd chunk":         {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", open: true, want: "invalid byte in chunk length"},
-		"trailers without end": {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + strings.Repeat("X: y\r\n", maxTrailers), open: true, want: errHeadTooLarge.Error()},
-		"a chunk of no size":   {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n\r\n", open: true, want: "empty hex number for chunk length"},
+		"garbage":                         {answer: "SSH-2.0-OpenSSH_9.2\r\n\r\n", open: true, want: "malformed HTTP response"},
+		"another protocol":                {answer: "220 mail.test ESMTP\r\n", open: true, want: "malformed HTTP response"},
+		"another version":                 {answer: "HTTP/3.7 200 OK\r\nContent-Length: 0\r\n\r\n", open: true, want: "malformed HTTP response"},
+		"invalid status":                  {answer: "HTTP/1.1 2e0 OK\r\nContent-Length: 0\r\n\r\n", open: true, want: "malformed HTTP response"},
+		"an empty first line":             {answer: "\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", open: true, want: "malformed HTTP response"},
+		"no colon":                        {answer: "HTTP/1.1 200 OK\r\nContent-Length 0\r\n\r\n", open: true, want: "malformed HTTP response"},
+		"space before colon":              {answer: "HTTP/1.1 200 OK\r\nContent-Length : 0\r\n\r\n", open: true, want: "malformed HTTP response"},
+		"control characters":              {answer: "HTTP/1.1 200 OK\r\nX: a\rContent-Length: 0\r\n\r\n", open: true, want: "malformed HTTP response"},
+		"folded first header":             {answer: "HTTP/1.1 200 OK\r\n X: y\r\n\r\n", open: true, want: "malformed HTTP response"},
+		"two lengths":                     {answer: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", open: true, want: `malformed HTTP response: Content-Length ["5" "6"]`},
+		"negative length":                 {answer: "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", open: true, want: `malformed HTTP response: Content-Length ["-1"]`},
+		"length with a sign":              {answer: "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\nhello", open: true, want: `malformed HTTP response: Content-Length ["+5"]`},
+		"huge length":                     {answer: "HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775808\r\n\r\n", open: true, want: `malformed HTTP response: Content-Length ["9223372036854775808"]`},
+		"another coding":                  {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", open: true, want: `unsupported transfer encoding ["gzip, chunked"]`},
+		"chunks in HTTP/1.0":              {answer: "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", open: true, want: `unsupported transfer encoding ["chunked"]`},
+		"huge head":                       {answer: "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("y", 2*testMaxHead) + "\r\n\r\n", open: true, want: errHeadTooLarge.Error()},
+		"many lines":                      {answer: "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", maxLines) + "\r\n", open: true, want: errTooManyLines.Error()},
+		"maximum of lines":                {answer: "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", maxLines-2) + "Content-Length: 5\r\n\r\nhello", open: true, want: "200 hello", kept: true},
+		"many bare lines":                 {answer: "HTTP/1.1 200 OK\n" + strings.Repeat("\r\r\n", maxLines) + "\n", open: true, want: errTooManyLines.Error()},
+		"204 with a body":                 {answer: "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nevil\r\n0\r\n\r\n", open: true, want: "204 "},
+		"lengths in one line":             {answer: "HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\nhello", open: true, want: `malformed HTTP response: Content-Length ["5, 5"]`},
+		"two codings":                     {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n", open: true, want: `unsupported transfer encoding ["chunked" "identity"]`},
+		"coding with a control character": {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: \x0bchunked\r\n\r\n", open: true, want: "malformed HTTP response"},
+		"a huge chunk":                    {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff1\r\n", open: true, want: "http chunk length too large"},
+		"more after a chunk":              {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n0\r\n\r\n", open: true, want: "malformed chunked encoding"},
+		"a head without end":              {answer: "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: "+strings.Repeat("y", 1000)+"\r\n", testMaxHead/1000), open: true, want: errHeadTooLarge.Error()},
+		"endless 1xx":                     {answer: strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", testMaxHead/8), open: true, want: errHeadTooLarge.Error()},
+		"nothing":                         {answer: "", want: "unexpected EOF"},
+		"part of a head":                  {answer: "HTTP/1.1 200 OK\r\nContent-", want: "unexpected EOF"},
+		"part of a body":                  {answer: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel", want: "unexpected EOF"},
+		"part of a chunk":                 {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel", want: "unexpected EOF"},
+		"no last chunk":                   {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", want: "unexpected EOF"},
+		"no end of the chunks":            {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n", want: "unexpected EOF"},
+		"invalid chunk size":              {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", open: true, want: "invalid byte in chunk length"},
+		"trailers without end":            {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + strings.Repeat("X: y\r\n", maxTrailers), open: true, want: errHeadTooLarge.Error()},
+		"empty chunk size":                {answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n\r\n", open: true, want: "empty hex number for chunk length"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := raw(t, func(n int) (string, bool) {
@@ -265,8 +265,8 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// If a server sends something or closes the connection between two requests, this is
-// noticed before the next request is sent.
+// The transport notices bytes and closed connections between two requests before it
+// sends the next request.
 func TestBetweenRequests(t *testing.T) {
 	const good = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood"
 	for name, after := range map[string]string{"closed": "", "spoke": "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"} {
@@ -297,7 +297,7 @@ func TestBetweenRequests(t *testing.T) {
 			c := s.takeIdle()
 			close(next)
 			polltest.Until(t, "the connection is found out", func() bool { return !c.check.alive() })
-			// The check has read the first byte; the rest must not matter either.
+			// The check has read the first byte. The other bytes have no effect either.
 			s.tr.put(c)
 			_, body, _, err = s.post(t.Context(), 10)
 			equal(t, "second", fmt.Sprint(body, err), "good<nil>")
@@ -307,7 +307,7 @@ func TestBetweenRequests(t *testing.T) {
 	}
 }
 
-// failing is a connection whose writes end after so many bytes.
+// failing is a connection whose writes fail after a number of bytes.
 type failing struct {
 	*net.TCPConn
 	after int
@@ -318,13 +318,12 @@ func (f failing) Write(b []byte) (int, error) {
 	return n, errors.New("broken")
 }
 
-// A request of which nothing was written goes out on another connection, one of
-// which anything was does not.
+// A request is sent again on another connection only if none of it was written.
 func TestWrites(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		written int
-		answer  string // of the server to the broken request
+		answer  string // answer of the server to the broken request
 		want    string
 		whole   bool
 	}{
@@ -381,8 +380,8 @@ func requestSize(t *testing.T, s *rawServer, body int) int {
 	return len(c.out) + body
 }
 
-// The end of the context ends a request, whatever it waits for, and the server
-// learns of it.
+// The end of the context ends a request in every phase, and the server sees the
+// closed connection.
 func TestCancel(t *testing.T) {
 	for name, before := range map[string]string{
 		"before the head": "", "in the head": "HTTP/1.1 200 OK\r\nConte", "in the body": "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello",
@@ -407,7 +406,7 @@ func TestCancel(t *testing.T) {
 			select {
 			case <-ended:
 			case <-time.After(testTime):
-				t.Fatal("the server does not learn of it")
+				t.Fatal("the server does not see the closed connection")
 			}
 			equal(t, "idle", s.idle(), 0)
 		})
@@ -431,7 +430,7 @@ func TestClose(t *testing.T) {
 	second := s.get(t)
 	first.Body.Close()
 	if n, err := first.Body.Read(make([]byte, 1)); n != 0 || err != io.EOF {
-		t.Errorf("a body past its end gave %d bytes, %v", n, err)
+		t.Errorf("Read after the end gave %d bytes, %v", n, err)
 	}
 	five := make([]byte, 5)
 	if _, err := io.ReadFull(second.Body, five); err != nil || string(five) != "hello" {
@@ -446,13 +445,13 @@ func TestClose(t *testing.T) {
 	<-release
 	second.Body.Close()
 	if err := <-read; err == nil {
-		t.Error("a closed body gave more")
+		t.Error("a closed body returned data")
 	}
 	equal(t, "connections", s.conns.Load(), 1)
 	equal(t, "idle", s.idle(), 0)
 }
 
-// Connections that are not needed do not stay.
+// Idle connections are closed.
 func TestSweep(t *testing.T) {
 	s := raw(t, func(int) (string, bool) { return "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood", false })
 	s.tr.maxIdle = 2
@@ -477,7 +476,7 @@ func TestSweep(t *testing.T) {
 	equal(t, "idle after another request", s.idle(), 1)
 }
 
-// The members of a response are those that http.Transport sets.
+// The fields of a response have the values that http.Transport sets.
 func TestResponseFields(t *testing.T) {
 	theirs := &http.Transport{DisableCompression: true}
 	defer theirs.CloseIdleConnections()
@@ -501,8 +500,8 @@ func TestResponseFields(t *testing.T) {
 	}
 }
 
-// The hook GotConn tells a new connection from one that is used again, and is not
-// called where there is none.
+// The GotConn hook distinguishes new from reused connections. It is not called if
+// there is no connection.
 func TestGotConn(t *testing.T) {
 	s := raw(t, func(n int) (string, bool) { return "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", n == 1 })
 	got := ""
@@ -521,7 +520,7 @@ func TestGotConn(t *testing.T) {
 	equal(t, "reused", got, "false true ")
 }
 
-// A header that would end its line is not sent, nor is the rest of the request.
+// A header value with a line break is not sent, and its request fails.
 func TestHeaders(t *testing.T) {
 	s := raw(t, func(int) (string, bool) { return "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false })
 	for _, h := range []http.Header{{"X": {"a\r\nY: b"}}, {"X": {"a\nb"}}, {"X": {"a\x00"}}, {"X Y": {"a"}}, {"X:": {"a"}}, {"": {"a"}}} {
@@ -534,7 +533,7 @@ func TestHeaders(t *testing.T) {
 	equal(t, "requests", s.posts.Load(), 0)
 }
 
-// http.Transport gets every request that this package does not send.
+// http.Transport receives every request that this package does not send.
 func TestTakes(t *testing.T) {
 	post := func(change func(r *http.Request)) *http.Request {
 		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/mcp", strings.NewReader("{}"))
@@ -551,21 +550,21 @@ func TestTakes(t *testing.T) {
 		change func(r *http.Request)
 		want   bool
 	}{
-		"IPv4":              {to("http://127.0.0.1:80/other"), true},
-		"IPv6":              {to("http://[::1]:80/mcp"), true},
-		"a zone":            {to("http://[fe80::1%25lo]/mcp"), false},
-		"not ASCII":         {to("http://b\u00fccher.example/mcp"), false},
-		"by way of a proxy": {to("http://proxied.example/mcp"), false},
-		"TLS":               {to("https://127.0.0.1/mcp"), false},
-		"a large body":      {func(r *http.Request) { r.ContentLength = maxBody + 1 }, false},
-		"unknown length":    {func(r *http.Request) { r.ContentLength = -1 }, false},
-		"no body":           {func(r *http.Request) { r.Body, r.ContentLength = http.NoBody, 0 }, true},
-		"HEAD":              {func(r *http.Request) { r.Method = http.MethodHead }, false},
-		"another host":      {func(r *http.Request) { r.Host = "other.example" }, false},
-		"close":             {func(r *http.Request) { r.Close = true }, false},
-		"upgrade":           {func(r *http.Request) { r.Header.Set("Connection", "upgrade") }, false},
-		"expect":            {func(r *http.Request) { r.Header.Set("Expect", "100-continue") }, false},
-		"odd method":        {func(r *http.Request) { r.Method = "A B" }, false},
+		"IPv4":            {to("http://127.0.0.1:80/other"), true},
+		"IPv6":            {to("http://[::1]:80/mcp"), true},
+		"a zone":          {to("http://[fe80::1%25lo]/mcp"), false},
+		"not ASCII":       {to("http://b\u00fccher.example/mcp"), false},
+		"through a proxy": {to("http://proxied.example/mcp"), false},
+		"TLS":             {to("https://127.0.0.1/mcp"), false},
+		"a large body":    {func(r *http.Request) { r.ContentLength = maxBody + 1 }, false},
+		"unknown length":  {func(r *http.Request) { r.ContentLength = -1 }, false},
+		"no body":         {func(r *http.Request) { r.Body, r.ContentLength = http.NoBody, 0 }, true},
+		"HEAD":            {func(r *http.Request) { r.Method = http.MethodHead }, false},
+		"another host":    {func(r *http.Request) { r.Host = "other.example" }, false},
+		"close":           {func(r *http.Request) { r.Close = true }, false},
+		"upgrade":         {func(r *http.Request) { r.Header.Set("Connection", "upgrade") }, false},
+		"expect":          {func(r *http.Request) { r.Header.Set("Expect", "100-continue") }, false},
+		"odd method":      {func(r *http.Request) { r.Method = "A B" }, false},
 	} {
 		tr := newTransport()
 		tr.next.Proxy = func(r *http.Request) (*url.URL, error) {
@@ -586,7 +585,7 @@ func TestTakes(t *testing.T) {
 	equal(t, "compression", compressing.takes(post(func(*http.Request) {})), false)
 }
 
-// A body that does not implement io.WriterTo is sent whole, and one of another length
+// A body that does not implement io.WriterTo is sent whole. A body of another length
 // than announced is an error.
 func TestReaderBody(t *testing.T) {
 	got := make(chan string, 2)

@@ -8,61 +8,62 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
-// A message that names its task goes to who waits for it or holds it, whatever
-// else is in flight.
+// An ask that names a task goes to the client that waits for the task or owns it,
+// independent of other pending calls.
 func TestAddresseeOfTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		answers := func(who string) *peer {
-			return &peer{ask: func(context.Context, string, wire.Raw) (wire.Raw, error) {
-				return wire.Raw(`{"action":"accept","content":{"who":"` + who + `"}}`), nil
+		answers := func(client string) *upstreamtest.Peer {
+			return &upstreamtest.Peer{OnAsk: func(context.Context, string, wire.Raw) (wire.Raw, error) {
+				return wire.Raw(`{"action":"accept","content":{"client":"` + client + `"}}`), nil
 			}}
 		}
 		able := func(c *call.Call) *call.Call {
 			c.Client.Capabilities = wire.Raw(`{"elicitation":{}}`)
 			return c
 		}
-		holder := answers("holder")
-		held := able(toolCall("", "holder", holder))
+		owner := answers("owner")
+		held := able(upstreamtest.ToolCall("", "owner", owner))
 		held.Params = wire.Raw(`{"_meta":{"progressToken":"own"}}`)
-		outside := &people{tasks: map[string]*call.Call{"held": held}}
-		s := &fakeServer{handle: legacy(nil)}
-		r := start(t, Options{Server: Server{Pipe: s.pipe}, Hooks: Hooks{Outside: outside}})
+		outside := &fakeClients{tasks: map[string]*call.Call{"held": held}}
+		s := &upstreamtest.Server{Handle: upstreamtest.Legacy(nil)}
+		r := start(t, Options{Server: Server{Pipe: s.Pipe}, Hooks: Hooks{Outside: outside}})
 		r.watch.wait(t, isReady)
 		ctx, cancel := context.WithCancel(t.Context())
-		about := func(method, key, id string, back *peer) <-chan string {
-			c := able(toolCall("", key, back))
+		about := func(method, key, id string, back *upstreamtest.Peer) <-chan string {
+			c := able(upstreamtest.ToolCall("", key, back))
 			c.Method, c.Params = method, wire.Raw(`{"taskId":"`+id+`"}`)
 			return r.doing(ctx, c)
 		}
 		waiter := answers("waiter")
 		calls := []<-chan string{
 			about(wire.MethodTasksResult, "waiter", "awaited", waiter),
-			about(wire.MethodTasksGet, "waiter", "awaited", &peer{}),
-			r.doing(ctx, able(toolCall("echo", "stranger", &peer{}))),
+			about(wire.MethodTasksGet, "waiter", "awaited", &upstreamtest.Peer{}),
+			r.doing(ctx, able(upstreamtest.ToolCall("echo", "stranger", &upstreamtest.Peer{}))),
 		}
 		synctest.Wait()
-		l := s.life(1)
+		l := s.Instance(1)
 		for id, want := range map[string]string{
-			"awaited": `{"action":"accept","content":{"who":"waiter"}}`,
-			"held":    `{"action":"accept","content":{"who":"holder"}}`,
+			"awaited": `{"action":"accept","content":{"client":"waiter"}}`,
+			"held":    `{"action":"accept","content":{"client":"owner"}}`,
 			"unknown": `{"action":"cancel"}`,
 		} {
 			related := `"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"` + id + `"}}`
-			l.line(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":%q,%s}}`, id, related)
-			l.line(`{"jsonrpc":"2.0","id":%q,"method":"elicitation/create","params":{"message":"?",%s}}`, id, related)
-			if got := string(l.wait(t, response(`"`+id+`"`)).Result); got != want {
-				t.Errorf("the question of the task that is %s: %s, want %s", id, got, want)
+			l.Line(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":%q,%s}}`, id, related)
+			l.Line(`{"jsonrpc":"2.0","id":%q,"method":"elicitation/create","params":{"message":"?",%s}}`, id, related)
+			if got := string(l.Wait(t, upstreamtest.Response(`"`+id+`"`)).Result); got != want {
+				t.Errorf("ask of the %s task: %s, want %s", id, got, want)
 			}
 		}
-		for _, id := range []string{"held", "unknown"} { // the request with this token has been answered
-			l.line(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":99,"progress":1,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":%q}}}}`, id)
+		for _, id := range []string{"held", "unknown"} { // no request with this token is pending
+			l.Line(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":99,"progress":1,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":%q}}}}`, id)
 		}
 		synctest.Wait()
-		if got := holder.got(); len(got) != 2 || !strings.HasPrefix(got[1], `notifications/progress {"progressToken":"own","progress":1,`) {
-			t.Errorf("the holder of a task was told %q", got)
+		if got := owner.Got(); len(got) != 2 || !strings.HasPrefix(got[1], `notifications/progress {"progressToken":"own","progress":1,`) {
+			t.Errorf("the owner of the task got the notifications %q", got)
 		}
 		cancel()
 		for _, c := range calls {
@@ -71,12 +72,12 @@ func TestAddresseeOfTask(t *testing.T) {
 	})
 }
 
-// A look at a task is over before a question could be answered, so it is not the
-// call that a question belongs to.
-func TestAddresseeIsNoLook(t *testing.T) {
+// An ask never belongs to a tasks/get call, because such a call ends before a client
+// could answer.
+func TestAddresseeIsNotATaskRead(t *testing.T) {
 	flights := protocol.NewPendingCalls()
-	long := toolCall("echo", "a", &peer{})
-	look := toolCall("", "a", &peer{})
+	long := upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{})
+	look := upstreamtest.ToolCall("", "a", &upstreamtest.Peer{})
 	look.Method = wire.MethodTasksGet
 	for _, order := range [][]*call.Call{{long, look}, {look, long}} {
 		var open []*protocol.PendingCall

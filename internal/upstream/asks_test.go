@@ -11,6 +11,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport/line"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
@@ -32,15 +33,15 @@ func TestAsks(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		request string
-		clients []string // keys of the clients with a call in flight
+		clients []string // keys of the clients with a pending call
 		caps    string
 		roots   []protocol.Root
 		ask     func(context.Context, string, wire.Raw) (wire.Raw, error)
 		want    string
 	}{
 		{"ping", `{"jsonrpc":"2.0","id":"q","method":"ping"}`, nil, ``, nil, nil, `result {}`},
-		{"configured roots, without any call", roots, nil, ``, []protocol.Root{{URI: "file:///a", Name: "A"}, {URI: "file:///b"}}, nil, `result {"roots":[{"uri":"file:///a","name":"A"},{"uri":"file:///b"}]}`},
-		{"configured roots, not the client's", roots, []string{"a"}, `{"roots":{}}`, []protocol.Root{{URI: "file:///b"}}, nil, `result {"roots":[{"uri":"file:///b"}]}`},
+		{"configured roots without a call", roots, nil, ``, []protocol.Root{{URI: "file:///a", Name: "A"}, {URI: "file:///b"}}, nil, `result {"roots":[{"uri":"file:///a","name":"A"},{"uri":"file:///b"}]}`},
+		{"configured roots instead of the client's", roots, []string{"a"}, `{"roots":{}}`, []protocol.Root{{URI: "file:///b"}}, nil, `result {"roots":[{"uri":"file:///b"}]}`},
 		{"no roots", roots, []string{"a"}, `{"roots":{}}`, nil, nil, `error -32601`},
 		{"unknown request", `{"jsonrpc":"2.0","id":"q","method":"x/y"}`, []string{"a"}, `{}`, nil, nil, `error -32601`},
 		{"form", form, []string{"a"}, `{"elicitation":{}}`, nil, answers(`{"action":"accept","content":{"n":1.0}}`), `result {"action":"accept","content":{"n":1.0}}`},
@@ -63,21 +64,21 @@ func TestAsks(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &fakeServer{handle: legacy(nil)}
-				r := start(t, Options{Server: Server{Pipe: s.pipe, Roots: tt.roots}})
+				s := &upstreamtest.Server{Handle: upstreamtest.Legacy(nil)}
+				r := start(t, Options{Server: Server{Pipe: s.Pipe, Roots: tt.roots}})
 				r.watch.wait(t, isReady)
 				ctx, cancel := context.WithCancel(t.Context())
 				var calls []<-chan string
 				for _, key := range tt.clients {
-					c := toolCall("echo", key, &peer{ask: tt.ask})
+					c := upstreamtest.ToolCall("echo", key, &upstreamtest.Peer{OnAsk: tt.ask})
 					client := *c.Client
 					client.Capabilities = wire.Raw(tt.caps)
 					c.Client = &client
 					calls = append(calls, r.doing(ctx, c))
 				}
 				synctest.Wait()
-				s.life(1).line("%s", tt.request)
-				m := s.life(1).wait(t, response(`"q"`))
+				s.Instance(1).Line("%s", tt.request)
+				m := s.Instance(1).Wait(t, upstreamtest.Response(`"q"`))
 				got := "result " + string(m.Result)
 				if m.Error != nil {
 					got = "error " + strings.Fields(strings.TrimPrefix(m.Error.Error(), m.Error.Message+" ("))[0]
@@ -95,48 +96,49 @@ func TestAsks(t *testing.T) {
 	}
 }
 
-// asking is a rig with one call in flight whose client was asked and has not
+// startAsk returns a server with one pending call whose client was asked and has not
 // answered.
-func asking(t *testing.T) (s *fakeServer, asked <-chan context.Context, done <-chan string) {
-	s = &fakeServer{handle: legacy(nil)}
-	r := start(t, Options{Server: Server{Pipe: s.pipe}})
+func startAsk(t *testing.T) (s *upstreamtest.Server, asked <-chan context.Context, done <-chan string) {
+	s = &upstreamtest.Server{Handle: upstreamtest.Legacy(nil)}
+	r := start(t, Options{Server: Server{Pipe: s.Pipe}})
 	r.watch.wait(t, isReady)
 	ch := make(chan context.Context, 1)
-	back := &peer{ask: func(ctx context.Context, _ string, _ wire.Raw) (wire.Raw, error) {
+	back := &upstreamtest.Peer{OnAsk: func(ctx context.Context, _ string, _ wire.Raw) (wire.Raw, error) {
 		ch <- ctx
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}}
-	done = r.doing(t.Context(), toolCall("echo", "a", back))
-	s.life(1).wait(t, method(wire.MethodToolsCall))
-	s.life(1).line(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}`)
+	done = r.doing(t.Context(), upstreamtest.ToolCall("echo", "a", back))
+	s.Instance(1).Wait(t, upstreamtest.Method(wire.MethodToolsCall))
+	s.Instance(1).Line(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}`)
 	return s, ch, done
 }
 
 func TestServerCancelsItsAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, asked, done := asking(t)
+		s, asked, done := startAsk(t)
 		ctx := <-asked
-		s.life(1).line(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}`)
+		s.Instance(1).Line(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}`)
 		<-ctx.Done()
 		synctest.Wait()
-		m := s.life(1).wait(t, method(wire.MethodToolsCall))
-		s.life(1).result(m, `{"late":1}`)
+		m := s.Instance(1).Wait(t, upstreamtest.Method(wire.MethodToolsCall))
+		s.Instance(1).Result(m, `{"late":1}`)
 		if got := <-done; got != `{"late":1}` {
 			t.Errorf("outcome %s", got)
 		}
-		for _, m := range s.life(1).methods() {
+		for _, m := range s.Instance(1).Methods() {
 			if m == "response" {
-				t.Error("a cancelled ask was answered")
+				t.Error("the gateway answered a cancelled ask")
 			}
 		}
 	})
 }
 
-// While the client is asked the quiet time stands still; the longest runs.
+// The inactivity timeout stops while the client is asked. The maximum duration of a
+// call does not.
 func TestAskStopsTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, asked, done := asking(t)
+		_, asked, done := startAsk(t)
 		<-asked
 		began := time.Now()
 		if got := <-done; !strings.Contains(got, "took longer than 1h0m0s") {
@@ -148,9 +150,9 @@ func TestAskStopsTheClock(t *testing.T) {
 	})
 }
 
-// A server that asks without end, and takes no answer, does not cost more and more.
-func TestAnswersThatAServerDoesNotTake(t *testing.T) {
-	t.Run("on any way", func(t *testing.T) {
+// A server that asks endlessly and reads no answers uses a bounded amount of memory.
+func TestServerThatReadsNoAnswers(t *testing.T) {
+	t.Run("any transport", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			sending := 0
@@ -165,25 +167,25 @@ func TestAnswersThatAServerDoesNotTake(t *testing.T) {
 				a.Serve(ctx, wire.Message{ID: wire.IDOf(strconv.Itoa(n)), Method: wire.MethodPing}, nil)
 				synctest.Wait()
 			}
-			equal(t, "answers on their way", sending, protocol.MaxAsks)
+			upstreamtest.Equal(t, "answers on their way", sending, protocol.MaxAsks)
 			cancel()
 			a.Wait()
 		})
 	})
-	t.Run("on a line", func(t *testing.T) {
+	t.Run("line transport", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			s := &fakeServer{handle: legacy(func(l *fakeLife, m wire.Message) {
+			s := &upstreamtest.Server{Handle: upstreamtest.Legacy(func(l *upstreamtest.Instance, m wire.Message) {
 				if m.Method == wire.MethodToolsCall {
-					<-l.hold
+					<-l.Hold
 				}
 			})}
-			r := start(t, Options{Server: Server{Pipe: s.pipe}})
+			r := start(t, Options{Server: Server{Pipe: s.Pipe}})
 			r.watch.wait(t, isReady)
 			ctx, cancel := context.WithCancel(t.Context())
-			done := r.doing(ctx, toolCall("echo", "a", &peer{}))
-			synctest.Wait() // from now on the server reads nothing
+			done := r.doing(ctx, upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))
+			synctest.Wait() // the server reads nothing after this
 			for n := range 3 * line.MaxPending / 2 / 200 {
-				s.life(1).line(`{"jsonrpc":"2.0","id":"%0200d","method":"ping"}`, n)
+				s.Instance(1).Line(`{"jsonrpc":"2.0","id":"%0200d","method":"ping"}`, n)
 			}
 			synctest.Wait()
 			conn, err := r.Await(t.Context())
@@ -192,11 +194,11 @@ func TestAnswersThatAServerDoesNotTake(t *testing.T) {
 			}
 			waiting := conn.(*line.Conn).Unwritten()
 			if waiting > line.MaxPending+protocol.MaxAsks*300 {
-				t.Errorf("%d bytes wait to be read", waiting)
+				t.Errorf("%d bytes are queued", waiting)
 			}
 			cancel()
 			<-done
-			close(s.life(1).hold)
+			close(s.Instance(1).Hold)
 		})
 	})
 }

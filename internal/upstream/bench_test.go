@@ -11,11 +11,12 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
-// quickPipe is a legacy server that costs next to nothing: it answers each call
-// with the same 1 KiB.
+// quickPipe is a legacy server with little overhead. It answers each call with the
+// same 1 KiB.
 func quickPipe(context.Context) (io.WriteCloser, io.ReadCloser, func() error) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -37,7 +38,7 @@ func quickPipe(context.Context) (io.WriteCloser, io.ReadCloser, func() error) {
 			}
 			out = append(append(append(out[:0], `{"jsonrpc":"2.0",`...), id...), result...)
 			if bytes.Contains(line, []byte(`"method":"initialize"`)) {
-				out = append(append(append(out[:0], `{"jsonrpc":"2.0",`...), id...), `,"result":`+strings.ReplaceAll(legacyHello, `"tools":{"listChanged":true},`, "")+"}\n"...)
+				out = append(append(append(out[:0], `{"jsonrpc":"2.0",`...), id...), `,"result":`+strings.ReplaceAll(upstreamtest.LegacyHello, `"tools":{"listChanged":true},`, "")+"}\n"...)
 			}
 			if _, err := outW.Write(out); err != nil {
 				return
@@ -47,7 +48,7 @@ func quickPipe(context.Context) (io.WriteCloser, io.ReadCloser, func() error) {
 	return inW, outR, func() error { <-done; return nil }
 }
 
-// quickRig is a connector to a quickPipe, ready.
+// quickRig returns a ready connector to a quickPipe.
 func quickRig(tb testing.TB) *connector.Connector {
 	c := newConnector(Options{Name: "quick", Server: Server{Era: wire.EraLegacy, Pipe: quickPipe}})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -59,7 +60,7 @@ func quickRig(tb testing.TB) *connector.Connector {
 			tb.Error(err)
 		}
 	})
-	if _, err := c.Do(ctx, toolCall("echo", "a", protocol.NoClient{})); err != nil {
+	if _, err := c.Do(ctx, upstreamtest.ToolCall("echo", "a", protocol.NoClient{})); err != nil {
 		tb.Fatal(err)
 	}
 	return c
@@ -71,7 +72,7 @@ const maxCallAllocs = 20
 
 func TestCallAllocations(t *testing.T) {
 	c := quickRig(t)
-	cl := toolCall("echo", "a", protocol.NoClient{})
+	cl := upstreamtest.ToolCall("echo", "a", protocol.NoClient{})
 	allocs := testing.AllocsPerRun(500, func() {
 		if _, err := c.Do(t.Context(), cl); err != nil {
 			t.Fatal(err)
@@ -90,7 +91,7 @@ func BenchmarkCall(b *testing.B) {
 	} {
 		b.Run(params.name, func(b *testing.B) {
 			c := quickRig(b)
-			cl := toolCall("echo", "a", protocol.NoClient{}).With(wire.Raw(params.params))
+			cl := upstreamtest.ToolCall("echo", "a", protocol.NoClient{}).With(wire.Raw(params.params))
 			b.ReportAllocs()
 			b.SetBytes(1 << 10)
 			for b.Loop() {
@@ -107,7 +108,7 @@ func BenchmarkCall(b *testing.B) {
 		b.SetBytes(1 << 10)
 		b.SetParallelism(8)
 		b.RunParallel(func(pb *testing.PB) {
-			cl := toolCall("echo", "a", protocol.NoClient{})
+			cl := upstreamtest.ToolCall("echo", "a", protocol.NoClient{})
 			for pb.Next() {
 				if _, err := c.Do(b.Context(), cl); err != nil {
 					failed.Store(&err)
@@ -123,7 +124,7 @@ func BenchmarkCall(b *testing.B) {
 func BenchmarkModernParams(b *testing.B) {
 	s := protocol.NewIdentity(Options{Info: protocol.Info{Name: "gw", Version: "1"}}.withDefaults().conversation())
 	var back call.BackChannel = protocol.NoClient{}
-	f := &protocol.PendingCall{ID: wire.IDOf("17"), Call: toolCall("echo", "a", back)}
+	f := &protocol.PendingCall{ID: wire.IDOf("17"), Call: upstreamtest.ToolCall("echo", "a", back)}
 	b.ReportAllocs()
 	for b.Loop() {
 		s.Params(wire.Rev20260728, f)

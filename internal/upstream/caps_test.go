@@ -5,6 +5,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
@@ -18,6 +19,6 @@ func TestCallCapabilities(t *testing.T) {
 		{`{"extensions":{"a/b":{},"c/d":{}}}`, `{"extensions":{}}`},
 		{`{"extensions":[]}`, `{"extensions":[]}`},
 	} {
-		equal(t, tc.declared, string(protocol.CallCapabilities(&call.Client{Capabilities: wire.Raw(tc.declared)})), tc.want)
+		upstreamtest.Equal(t, tc.declared, string(protocol.CallCapabilities(&call.Client{Capabilities: wire.Raw(tc.declared)})), tc.want)
 	}
 }

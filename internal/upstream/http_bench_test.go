@@ -15,7 +15,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// benchServer answers tools/call with 1 KiB and does as little else as it can.
+// benchServer answers tools/call with 1 KiB and does little else.
 type benchServer struct {
 	modern, stream bool
 }
@@ -64,7 +64,7 @@ func BenchmarkHTTPCall(b *testing.B) {
 			defer h.Close()
 			u, _ := url.Parse(h.URL)
 			o := Options{Name: "bench", Server: Server{HTTP: &httpconn.Config{URL: u}, Era: bc.era}}
-			c, _, err := dialerOf(b, o.withDefaults(), nil).Dial(b.Context(), make(inboxed, 10))
+			c, _, err := dialerOf(b, o.withDefaults(), nil).Dial(b.Context(), make(recordedNotifications, 10))
 			if err != nil {
 				b.Fatal(err)
 			}

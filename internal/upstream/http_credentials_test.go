@@ -11,15 +11,16 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/transport/httpconn"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
-// keyring are credentials that have the next token after each refusal.
+// keyring provides credentials and moves to the next token after each refusal.
 type keyring struct {
 	mu      sync.Mutex
-	n       int   // of the present token
-	last    int   // of the last one that there is
-	fails   error // of Headers
+	n       int   // of the current token
+	last    int   // of the last token
+	fails   error // error of Headers
 	refused []string
 }
 
@@ -47,7 +48,7 @@ func (k *keyring) Refused(_ context.Context, _ *call.Principal, sent http.Header
 	return true, nil
 }
 
-// guarded lets requests through to a server that carry a token with this number.
+// guarded passes only requests with token number *n to h.
 func guarded(h http.Handler, n *int) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var subject string
@@ -69,8 +70,8 @@ func callOf(subject string) *call.Call {
 	return c
 }
 
-// TestCredentialsGoWithEveryRequest looks at every request of a conversation: those
-// for a call carry what its principal has, all others what the gateway has.
+// Requests for a call carry the credentials of the call's principal. All other
+// requests carry the credentials of the gateway.
 func TestCredentialsGoWithEveryRequest(t *testing.T) {
 	for _, name := range []string{"legacy", "modern", "HTTP+SSE"} {
 		t.Run(name, func(t *testing.T) {
@@ -82,23 +83,23 @@ func TestCredentialsGoWithEveryRequest(t *testing.T) {
 			}
 			c := converse(t, guarded(server, &n), with(&keyring{}), transport)
 			for _, who := range []string{"ann0000", "bob0000"} {
-				equal(t, "outcome", c.do(t, callOf(who)), c.do(t, callOf(who)))
+				upstreamtest.Equal(t, "outcome", c.do(t, callOf(who)), c.do(t, callOf(who)))
 			}
 			c.stop()
-			c.over(t)
+			c.waitEnd(t)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			of := map[string]int{}
 			for _, r := range s.seen {
 				if r.method != wire.MethodToolsCall && r.header.Get("X-User") != "gateway" {
-					t.Errorf("%s carries what %q has", r.method, r.header.Get("X-User"))
+					t.Errorf("%s carries the credentials of %q", r.method, r.header.Get("X-User"))
 				}
 				if r.method == wire.MethodToolsCall {
 					of[r.header.Get("Authorization")]++
 				}
 			}
 			if len(of) != 2 || of["Bearer ann0000-0"] != 2 || of["Bearer bob0000-0"] != 2 {
-				t.Errorf("the calls carry %v", of)
+				t.Errorf("credentials of the calls: %v", of)
 			}
 		})
 	}
@@ -115,8 +116,8 @@ func (fixedHeaders) Refused(context.Context, *call.Principal, http.Header, int, 
 	return false, nil
 }
 
-// Credentials take the place of configured headers, whichever way a request goes,
-// and cannot be headers of the protocol or of the framing.
+// Credentials replace configured headers in small and large requests. They cannot
+// replace protocol or framing headers.
 func TestCredentialsGoBeforeOtherHeaders(t *testing.T) {
 	for name, size := range map[string]int{"small": 0, "large": 64 << 10} {
 		t.Run(name, func(t *testing.T) {
@@ -131,12 +132,12 @@ func TestCredentialsGoBeforeOtherHeaders(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			equal(t, "outcome", c.do(t, tool("a", `{"name":"`+strings.Repeat("x", size)+`"}`, nil)), doneResult)
+			upstreamtest.Equal(t, "outcome", c.do(t, tool("a", `{"name":"`+strings.Repeat("x", size)+`"}`, nil)), doneResult)
 			got := s.got(wire.MethodToolsCall)[0].header
 			for name, want := range map[string]string{
 				"Authorization": "Bearer token", "X-User": "ann", "X-Team": "a", "User-Agent": "x", "Mcp-Session-Id": "session-1", "Mcp-Param-X": "",
 			} {
-				equal(t, name, strings.Join(got.Values(name), " | "), want)
+				upstreamtest.Equal(t, name, strings.Join(got.Values(name), " | "), want)
 			}
 		})
 	}
@@ -146,21 +147,21 @@ func TestRefusedCredentials(t *testing.T) {
 	n := 1
 	s := &script{modern: true, caps: `{}`}
 	k := &keyring{last: 4}
-	c := converse(t, guarded(s, &n), with(k)) // the probe is refused, and sent once more
+	c := converse(t, guarded(s, &n), with(k)) // the probe is refused and sent once more
 	n = 2
-	equal(t, "the call is sent once more", c.do(t, callOf("ann0000")), doneResult)
-	equal(t, "calls that came to the server", len(s.got(wire.MethodToolsCall)), 1)
-	n = 9 // no token is good
-	equal(t, "a call that is refused twice", c.do(t, callOf("ann0000")), "fault: the server refuses the gateway's credentials (HTTP 401)")
-	equal(t, "and then", c.do(t, callOf("ann0000")), "fault: there is no other token")
+	upstreamtest.Equal(t, "the call is sent once more", c.do(t, callOf("ann0000")), doneResult)
+	upstreamtest.Equal(t, "calls that came to the server", len(s.got(wire.MethodToolsCall)), 1)
+	n = 9 // all tokens are invalid
+	upstreamtest.Equal(t, "a call that is refused twice", c.do(t, callOf("ann0000")), "call error: the server refuses the gateway's credentials (HTTP 401)")
+	upstreamtest.Equal(t, "and then", c.do(t, callOf("ann0000")), "call error: there is no other token")
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if want := `401 Bearer gateway-0 Bearer scope="x"`; len(k.refused) < 4 || k.refused[0] != want {
-		t.Errorf("refused were %q, want %q and more", k.refused, want)
+		t.Errorf("refused tokens %q, want %q and more", k.refused, want)
 	}
 	for _, r := range k.refused[1:] {
 		if !strings.HasPrefix(r, "401 Bearer ann0000-") {
-			t.Errorf("refused was %q", r)
+			t.Errorf("refused token %q", r)
 		}
 	}
 }
@@ -181,21 +182,22 @@ func TestNoCredentials(t *testing.T) {
 	if !ok || e.Code != wire.CodeInternal || !wire.ValueOf(e.Data).Get("reason").IsString(k.fails.Error()) || wire.ValueOf(e.Data).Get("retryable").Bool() {
 		t.Errorf("got %v", err)
 	}
-	equal(t, "calls", len(s.got(wire.MethodToolsCall)), 0)
+	upstreamtest.Equal(t, "calls", len(s.got(wire.MethodToolsCall)), 0)
 }
 
-// TestNoCredentialsToBeginWith tells clients why an upstream is down.
+// Clients learn that an upstream is down because the gateway has no credentials for
+// it.
 func TestNoCredentialsToBeginWith(t *testing.T) {
 	n := 0
 	k := &keyring{fails: errors.New("this server wants a grant of its user")}
 	s := &script{modern: true, caps: `{}`}
 	r := start(t, *testOptions(t, serve(t, guarded(s, &n)).URL, with(k)))
 	down := r.watch.wait(t, isDown)
-	equal(t, "reason", down.Reason, k.fails.Error())
+	upstreamtest.Equal(t, "reason", down.Reason, k.fails.Error())
 	k.mu.Lock()
 	k.fails = nil
 	k.mu.Unlock()
-	_, err := r.Do(t.Context(), callOf("ann0000")) // it triggers an attempt
+	_, err := r.Do(t.Context(), callOf("ann0000")) // the call triggers an attempt
 	if err != nil {
 		t.Errorf("got %v", err)
 	}

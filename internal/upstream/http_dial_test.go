@@ -15,6 +15,7 @@ import (
 
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
@@ -53,9 +54,9 @@ func TestFindsEraAndTransport(t *testing.T) {
 		discover, initialize on
 		sse                  bool
 		change               func(*Options)
-		before               wire.Era // remembered
+		before               wire.Era // remembered before the attempt
 		revision             wire.Revision
-		trace                string // of what the server got
+		trace                string // methods that the server received
 		after                wire.Era
 		err                  string
 	}{
@@ -65,7 +66,7 @@ func TestFindsEraAndTransport(t *testing.T) {
 			discover: discovered(`["2025-11-25"]`), revision: "2025-11-25", after: wire.EraLegacy,
 			trace: "server/discover initialize notifications/initialized",
 		},
-		"discover lists nothing known": {
+		"discover lists only unknown revisions": {
 			discover: discovered(`["2031-01-01"]`), trace: "server/discover",
 			err: "the server speaks only revisions that the gateway does not know: [2031-01-01]",
 		},
@@ -97,7 +98,7 @@ func TestFindsEraAndTransport(t *testing.T) {
 			discover: refuse(400, fmt.Sprintf(unsupported, `"2025-11-25","2025-06-18"`)), revision: "2025-11-25", after: wire.EraLegacy,
 			trace: "server/discover initialize notifications/initialized",
 		},
-		"unsupported, nothing known listed": {
+		"unsupported, only unknown revisions listed": {
 			discover: refuse(400, fmt.Sprintf(unsupported, `"2031-01-01"`)), trace: "server/discover",
 			err: "the server speaks only revisions that the gateway does not know: [2031-01-01]",
 		},
@@ -120,7 +121,7 @@ func TestFindsEraAndTransport(t *testing.T) {
 			discover: status(405), initialize: status(405), sse: true, revision: "2024-11-05", after: wire.EraLegacy,
 			trace: "server/discover initialize GET initialize notifications/initialized",
 		},
-		"nothing of it": {
+		"no MCP endpoint": {
 			discover: status(404), initialize: status(404), trace: "server/discover initialize GET",
 			err: "the server refuses initialize (HTTP 404) and offers no HTTP+SSE stream",
 		},
@@ -145,11 +146,11 @@ func TestFindsEraAndTransport(t *testing.T) {
 		"remembered legacy": {
 			before: wire.EraLegacy, revision: "2025-11-25", trace: "initialize notifications/initialized", after: wire.EraLegacy,
 		},
-		"remembered legacy, is modern now": {
+		"remembered legacy, now modern": {
 			before: wire.EraLegacy, initialize: refuse(400, `{"code":-32020,"message":"header"}`), discover: discovered(`["2026-07-28"]`),
 			revision: "2026-07-28", trace: "initialize server/discover", after: wire.EraModern,
 		},
-		"remembered modern, is legacy now": {
+		"remembered modern, now legacy": {
 			before: wire.EraModern, discover: status(400), revision: "2025-11-25", after: wire.EraLegacy,
 			trace: "server/discover initialize notifications/initialized",
 		},
@@ -160,7 +161,7 @@ func TestFindsEraAndTransport(t *testing.T) {
 		"fixed modern": {
 			discover: discovered(`["2026-07-28"]`), change: func(o *Options) { o.Era = wire.EraModern }, revision: "2026-07-28", trace: "server/discover",
 		},
-		"fixed modern, is legacy": {
+		"fixed modern, server is legacy": {
 			discover: status(400), change: func(o *Options) { o.Era = wire.EraModern }, trace: "server/discover",
 			err: "the server does not speak a modern revision, as its configuration says",
 		},
@@ -172,7 +173,7 @@ func TestFindsEraAndTransport(t *testing.T) {
 			sse: true, change: func(o *Options) { o.Transport = transport.SSE }, revision: "2024-11-05",
 			trace: "GET initialize notifications/initialized",
 		},
-		"fixed HTTP+SSE, is none": {
+		"fixed HTTP+SSE, no such endpoint": {
 			change: func(o *Options) { o.Transport = transport.SSE }, trace: "GET", err: "the server answered HTTP 405 with no content type",
 		},
 	} {
@@ -196,19 +197,19 @@ func TestFindsEraAndTransport(t *testing.T) {
 				}
 			})
 			if err != nil {
-				equal(t, "error", reasonOf(err), tc.err)
+				upstreamtest.Equal(t, "error", reasonOf(err), tc.err)
 			} else {
-				equal(t, "error", "", tc.err)
-				equal(t, "revision", c.hello.Revision, tc.revision)
+				upstreamtest.Equal(t, "error", "", tc.err)
+				upstreamtest.Equal(t, "revision", c.hello.Revision, tc.revision)
 			}
 			got := slices.DeleteFunc(s.trace(), func(what string) bool { return what == "GET" && !strings.Contains(tc.trace, "GET") })
-			equal(t, "requests", strings.Join(got, " "), tc.trace)
-			equal(t, "remembered", m.era, tc.after)
+			upstreamtest.Equal(t, "requests", strings.Join(got, " "), tc.trace)
+			upstreamtest.Equal(t, "remembered", m.era, tc.after)
 		})
 	}
 }
 
-// reasonOf returns what a client may read of an error of dial.
+// reasonOf returns the part of a dial error that a client may read.
 func reasonOf(err error) string {
 	if f, ok := errors.AsType[*protocol.CallError](err); ok {
 		return f.Reason
@@ -216,18 +217,18 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-func TestServerThatIgnoresTheProbe(t *testing.T) {
+func TestServerThatIgnoresDiscover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{on: map[string]on{wire.MethodDiscover: func(_ http.ResponseWriter, r *http.Request, _ wire.Message) { <-r.Context().Done() }}}
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		began := time.Now()
-		c, hello, err := dialerOf(t, Options{Server: Server{HTTP: serveInMemory(t, s)}}.withDefaults(), nil).Dial(ctx, make(inboxed, 10))
+		c, hello, err := dialerOf(t, Options{Server: Server{HTTP: serveInMemory(t, s)}}.withDefaults(), nil).Dial(ctx, make(recordedNotifications, 10))
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "revision", hello.Revision, wire.Rev20251125)
-		equal(t, "took", time.Since(began), time.Second)
+		upstreamtest.Equal(t, "revision", hello.Revision, wire.Rev20251125)
+		upstreamtest.Equal(t, "took", time.Since(began), time.Second)
 		done, stop := context.WithCancel(t.Context())
 		stop()
 		c.Run(done)
@@ -239,8 +240,8 @@ func TestDialServerThatIsDown(t *testing.T) {
 	s.Close()
 	m := &oneEra{}
 	_, err := tryConverse(t, s.URL, nil, func(o *Options) { o.Memory, o.EraKey = m, "key" })
-	equal(t, "error", reasonOf(err), "cannot connect to the server")
-	equal(t, "remembered", m.era, wire.EraUnknown)
+	upstreamtest.Equal(t, "error", reasonOf(err), "cannot connect to the server")
+	upstreamtest.Equal(t, "remembered", m.era, wire.EraUnknown)
 }
 
 func TestDialEndsWithItsContext(t *testing.T) {
@@ -248,7 +249,7 @@ func TestDialEndsWithItsContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			began := make(chan struct{}, 10)
 			h := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				io.Copy(io.Discard, r.Body) // else the server does not notice that the client is gone
+				io.Copy(io.Discard, r.Body) // so that the server notices the closed connection
 				began <- struct{}{}
 				<-r.Context().Done()
 			}))
@@ -258,8 +259,8 @@ func TestDialEndsWithItsContext(t *testing.T) {
 				cancel()
 			}()
 			o := testOptions(t, h.URL, func(o *Options) { o.Transport = kind })
-			_, _, err := dialerOf(t, o, nil).Dial(ctx, make(inboxed, 1))
-			equal(t, "error", err, context.Canceled)
+			_, _, err := dialerOf(t, o, nil).Dial(ctx, make(recordedNotifications, 1))
+			upstreamtest.Equal(t, "error", err, context.Canceled)
 		})
 	}
 }

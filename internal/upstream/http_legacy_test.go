@@ -15,6 +15,7 @@ import (
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport/httpconn"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
@@ -30,15 +31,15 @@ func TestLegacyHeaders(t *testing.T) {
 					"MCP-Protocol-Version": "1", "Mcp-Param-X": "1", "Idempotency-Key": "1", "Content-Type": "text/plain",
 				}
 			})
-			equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
+			upstreamtest.Equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
 			first, call := s.got(wire.MethodInitialize)[0].header, s.got(wire.MethodToolsCall)[0].header
-			equal(t, "session at initialize", first.Get(wire.HeaderSession), "")
-			equal(t, "version at initialize", first.Get(wire.HeaderVersion), "")
+			upstreamtest.Equal(t, "session at initialize", first.Get(wire.HeaderSession), "")
+			upstreamtest.Equal(t, "version at initialize", first.Get(wire.HeaderVersion), "")
 			for name, want := range map[string]string{
 				wire.HeaderSession: "session-1", wire.HeaderVersion: version, "Accept": "application/json, text/event-stream", "Content-Type": "application/json",
 				"Authorization": "Bearer secret", "X-Team": "a", "Mcp-Param-X": "", "Idempotency-Key": "", "Accept-Encoding": "",
 			} {
-				equal(t, name, strings.Join(call.Values(name), " | "), want)
+				upstreamtest.Equal(t, name, strings.Join(call.Values(name), " | "), want)
 			}
 		})
 	}
@@ -52,30 +53,30 @@ func TestCredentialsInURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.do(t, tool("a", `{}`, nil))
-	equal(t, "header", s.got(wire.MethodToolsCall)[0].header.Get("Authorization"), "Basic bWU6c2VjcmV0")
+	upstreamtest.Equal(t, "header", s.got(wire.MethodToolsCall)[0].header.Get("Authorization"), "Basic bWU6c2VjcmV0")
 }
 
 func TestSessionEndsAtServer(t *testing.T) {
 	s := &script{stateful: true}
 	c := converse(t, s, legacyEra)
 	c.stop()
-	equal(t, "run", c.over(t), context.Canceled)
+	upstreamtest.Equal(t, "run", c.waitEnd(t), context.Canceled)
 	deleted := s.got(http.MethodDelete)
 	if len(deleted) != 1 || deleted[0].header.Get(wire.HeaderSession) != "session-1" {
 		t.Errorf("requests to delete the session: %v", deleted)
 	}
-	equal(t, "call afterwards", c.do(t, tool("a", `{}`, nil)), "fault: "+protocol.ReasonConnectionLost)
+	upstreamtest.Equal(t, "call afterwards", c.do(t, tool("a", `{}`, nil)), "call error: "+protocol.ReasonConnectionLost)
 }
 
 func TestNoSessionNoDelete(t *testing.T) {
 	s := &script{}
 	c := converse(t, s, legacyEra)
 	c.stop()
-	c.over(t)
-	equal(t, "deletes", len(s.got(http.MethodDelete)), 0)
+	c.waitEnd(t)
+	upstreamtest.Equal(t, "deletes", len(s.got(http.MethodDelete)), 0)
 }
 
-func TestForgottenSession(t *testing.T) {
+func TestExpiredSession(t *testing.T) {
 	for name, code := range map[string]int{"404": 404, "400": 400} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{stateful: true, caps: `{"tools":{},"resources":{}}`, on: map[string]on{}}
@@ -89,24 +90,24 @@ func TestForgottenSession(t *testing.T) {
 			c := converse(t, s, legacyEra)
 			var calls sync.WaitGroup
 			for range 8 {
-				calls.Go(func() { equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult) })
+				calls.Go(func() { upstreamtest.Equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult) })
 			}
 			calls.Wait()
-			equal(t, "sessions", s.sessions, 2)
+			upstreamtest.Equal(t, "sessions", s.sessions, 2)
 			c.in.want(t, "renewed", wire.NoteToolsChanged, wire.NoteResourcesChanged)
 		})
 	}
 }
 
-func TestSessionForgottenForEver(t *testing.T) {
+func TestSessionExpiresTwice(t *testing.T) {
 	s := &script{stateful: true, on: map[string]on{wire.MethodToolsCall: status(404)}}
 	c := converse(t, s, legacyEra)
-	equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), "fault: the server answered HTTP 404 with content type text/plain")
-	equal(t, "calls", len(s.got(wire.MethodToolsCall)), 2)
-	equal(t, "sessions", s.sessions, 2)
+	upstreamtest.Equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), "call error: the server answered HTTP 404 with content type text/plain")
+	upstreamtest.Equal(t, "calls", len(s.got(wire.MethodToolsCall)), 2)
+	upstreamtest.Equal(t, "sessions", s.sessions, 2)
 }
 
-func TestErrorsThatAreNoForgottenSession(t *testing.T) {
+func TestErrorsThatKeepTheSession(t *testing.T) {
 	for name, tc := range map[string]struct {
 		on   on
 		want string
@@ -114,13 +115,13 @@ func TestErrorsThatAreNoForgottenSession(t *testing.T) {
 		"unknown method": {refuse(404, `{"code":-32601,"message":"?"}`), `error: {"code":-32601,"message":"?"}`},
 		"invalid params": {refuse(400, `{"code":-32602,"message":"?"}`), `error: {"code":-32602,"message":"?"}`},
 		"modern error":   {refuse(400, `{"code":-32020,"message":"?"}`), `error: {"code":-32020,"message":"?"}`},
-		"500":            {status(500), "fault: the server answered HTTP 500 with content type text/plain"},
+		"500":            {status(500), "call error: the server answered HTTP 500 with content type text/plain"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{stateful: true, on: map[string]on{wire.MethodToolsCall: tc.on}}
 			c := converse(t, s, legacyEra)
-			equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), tc.want)
-			equal(t, "sessions", s.sessions, 1)
+			upstreamtest.Equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), tc.want)
+			upstreamtest.Equal(t, "sessions", s.sessions, 1)
 		})
 	}
 }
@@ -134,9 +135,9 @@ func TestLegacyCancellation(t *testing.T) {
 	}
 	c := converse(t, s, legacyEra)
 	_, err := c.Call(ctx, tool("a", `{"name":"x"}`, nil))
-	equal(t, "error", err, context.Canceled)
+	upstreamtest.Equal(t, "error", err, context.Canceled)
 	polltest.Until(t, "the cancellation is there", func() bool { return len(s.got(wire.NoteCancelled)) == 1 })
-	equal(t, "params", string(s.got(wire.NoteCancelled)[0].params), fmt.Sprintf(`{"requestId":%s}`, s.got(wire.MethodToolsCall)[0].id))
+	upstreamtest.Equal(t, "params", string(s.got(wire.NoteCancelled)[0].params), fmt.Sprintf(`{"requestId":%s}`, s.got(wire.MethodToolsCall)[0].id))
 }
 
 func TestStreamOfACall(t *testing.T) {
@@ -159,22 +160,22 @@ func TestStreamOfACall(t *testing.T) {
 	back := &client{asked: make(chan string, 1), reply: `{"action":"accept"}`}
 	done := make(chan string)
 	go func() { done <- c.do(t, tool("a", `{"name":"x","_meta":{"progressToken":"mine","k":1}}`, back)) }()
-	equal(t, "ask", <-back.asked, `elicitation/create{"message":"sure?"}`)
+	upstreamtest.Equal(t, "ask", <-back.asked, `elicitation/create{"message":"sure?"}`)
 	polltest.Until(t, "the answers are there", func() bool { return len(responses(s)) == 2 })
 	close(answered)
-	equal(t, "result", <-done, `{"a":1}`)
+	upstreamtest.Equal(t, "result", <-done, `{"a":1}`)
 	c.in.want(t, wire.NoteToolsChanged)
-	equal(t, "notes", strings.Join(back.notes, "\n"), `notifications/progress{"progress":1,"progressToken":"mine"}
+	upstreamtest.Equal(t, "notes", strings.Join(back.notes, "\n"), `notifications/progress{"progress":1,"progressToken":"mine"}
 notifications/message{"level":"info"}`)
 	var answers []string
 	for _, r := range responses(s) {
 		answers = append(answers, r.id.String()+string(r.result))
 	}
 	slices.Sort(answers)
-	equal(t, "answers", strings.Join(answers, " "), `"e1"{"action":"accept"} 2{}`)
+	upstreamtest.Equal(t, "answers", strings.Join(answers, " "), `"e1"{"action":"accept"} 2{}`)
 }
 
-func TestAskWithdrawn(t *testing.T) {
+func TestAskCancelledByServer(t *testing.T) {
 	s := &script{on: map[string]on{}}
 	asked := make(chan struct{})
 	s.on[wire.MethodToolsCall] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
@@ -185,28 +186,28 @@ func TestAskWithdrawn(t *testing.T) {
 		send(`data: {"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
 	}
 	c := converse(t, s, legacyEra)
-	back := &client{asked: make(chan string, 1)} // never answers
+	back := &client{asked: make(chan string, 1)} // does not answer asks
 	done := make(chan string)
 	go func() { done <- c.do(t, tool("a", `{"name":"x"}`, back)) }()
 	<-back.asked
 	close(asked)
-	equal(t, "result", <-done, `{}`)
-	equal(t, "answers", len(responses(s)), 0)
+	upstreamtest.Equal(t, "result", <-done, `{}`)
+	upstreamtest.Equal(t, "answers", len(responses(s)), 0)
 }
 
-func TestStreamTakenUpAgain(t *testing.T) {
+func TestStreamIsResumed(t *testing.T) {
 	for name, tc := range map[string]struct {
-		begin string   // of the stream of the POST
-		gets  []string // what the streams of the GETs hold
+		begin string   // first bytes of the POST's stream
+		gets  []string // bytes of the streams of the GETs
 		want  string
-		last  []string // Last-Event-ID of the GETs
+		last  []string // Last-Event-ID headers of the GETs
 	}{
-		"after an event":         {begin: "id: a1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}", gets: []string{"id: a2\ndata: ANSWER"}, want: `{"a":1}`, last: []string{"a1"}},
-		"polling after priming":  {begin: "id: a1\nretry: 1\ndata:", gets: []string{"id: a2\ndata:", "data: ANSWER"}, want: `{"a":1}`, last: []string{"a1", "a2"}},
-		"no event":               {begin: ": nothing", want: "fault: the stream broke off before the server answered"},
-		"malformed":              {begin: "data: {\"jsonrpc\":", want: "fault: the server's answer is no valid JSON-RPC message"},
-		"the server has no more": {begin: "id: a1\ndata:", gets: []string{"404"}, last: []string{"a1"}, want: "fault: the connection broke while the server was at work, and its answer cannot be taken up again"},
-		"the server is busy":     {begin: "id: a1\nretry: 1\ndata:", gets: []string{"503", "data: ANSWER"}, last: []string{"a1", "a1"}, want: `{"a":1}`},
+		"after an event":        {begin: "id: a1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}", gets: []string{"id: a2\ndata: ANSWER"}, want: `{"a":1}`, last: []string{"a1"}},
+		"polling after priming": {begin: "id: a1\nretry: 1\ndata:", gets: []string{"id: a2\ndata:", "data: ANSWER"}, want: `{"a":1}`, last: []string{"a1", "a2"}},
+		"no event":              {begin: ": nothing", want: "call error: the stream broke off before the server answered"},
+		"malformed":             {begin: "data: {\"jsonrpc\":", want: "call error: the server's answer is no valid JSON-RPC message"},
+		"resumption gets 404":   {begin: "id: a1\ndata:", gets: []string{"404"}, last: []string{"a1"}, want: "call error: the connection broke while the server was at work, and its answer cannot be taken up again"},
+		"resumption gets 503":   {begin: "id: a1\nretry: 1\ndata:", gets: []string{"503", "data: ANSWER"}, last: []string{"a1", "a1"}, want: `{"a":1}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{stateful: true, on: map[string]on{}}
@@ -238,10 +239,10 @@ func TestStreamTakenUpAgain(t *testing.T) {
 				streaming(w)(strings.Replace(what, "ANSWER", `{"jsonrpc":"2.0","id":`+id.String()+`,"result":{"a":1}}`, 1))
 			}
 			c := converse(t, s, legacyEra)
-			equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), tc.want)
-			equal(t, "Last-Event-ID", strings.Join(last, " "), strings.Join(tc.last, " "))
-			equal(t, "calls", len(s.got(wire.MethodToolsCall)), 1)
-			equal(t, "sessions", s.sessions, 1)
+			upstreamtest.Equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), tc.want)
+			upstreamtest.Equal(t, "Last-Event-ID", strings.Join(last, " "), strings.Join(tc.last, " "))
+			upstreamtest.Equal(t, "calls", len(s.got(wire.MethodToolsCall)), 1)
+			upstreamtest.Equal(t, "sessions", s.sessions, 1)
 		})
 	}
 }
@@ -271,7 +272,7 @@ func TestStreamOfTheSession(t *testing.T) {
 		}
 	}
 	c := converse(t, s, legacyEra)
-	equal(t, "stream", <-streams, "session-1||text/event-stream|")
+	upstreamtest.Equal(t, "stream", <-streams, "session-1||text/event-stream|")
 	events <- `data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
 	events <- `data: this is no message`
 	events <- `data: {"jsonrpc":"2.0","id":99,"result":{}}`
@@ -286,23 +287,23 @@ func TestStreamOfTheSession(t *testing.T) {
 	events <- `data: {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}`
 	<-back.asked
 	polltest.Until(t, "the answer is there", func() bool { return len(responses(s)) == 1 })
-	equal(t, "notes", strings.Join(back.notes, " "), `notifications/progress{"progressToken":7,"progress":1}`)
+	upstreamtest.Equal(t, "notes", strings.Join(back.notes, " "), `notifications/progress{"progressToken":7,"progress":1}`)
 	go func() { calls <- c.do(t, tool("b", `{"name":"x"}`, back)) }()
 	polltest.Until(t, "the other call is there", func() bool { return len(s.got(wire.MethodToolsCall)) == 2 })
 	events <- `data: {"jsonrpc":"2.0","id":"r","method":"elicitation/create","params":{}}`
 	polltest.Until(t, "the other answer is there", func() bool { return len(responses(s)) == 2 })
-	equal(t, "answer to what may be of either client", string(responses(s)[1].result), `{"action":"cancel"}`)
+	upstreamtest.Equal(t, "answer to what may be of either client", string(responses(s)[1].result), `{"action":"cancel"}`)
 	close(release)
 	<-calls
 	<-calls
 
-	events <- "" // the stream ends, and is taken up again
-	equal(t, "second stream", <-streams, "session-1|e1|text/event-stream|")
+	events <- "" // the stream ends and is resumed
+	upstreamtest.Equal(t, "second stream", <-streams, "session-1|e1|text/event-stream|")
 	events <- `data: {"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}`
 	c.in.want(t, wire.NotePromptsChanged)
 }
 
-func TestStreamFindsSessionForgotten(t *testing.T) {
+func TestStreamOfAnExpiredSession(t *testing.T) {
 	s := &script{stateful: true}
 	first := make(chan struct{})
 	s.stream = func(w http.ResponseWriter, r *http.Request) {
@@ -319,13 +320,13 @@ func TestStreamFindsSessionForgotten(t *testing.T) {
 	s.forget()
 	close(first)
 	c.in.want(t, "renewed", wire.NoteToolsChanged, "missed", wire.NoteMessage+`{}`)
-	equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
-	equal(t, "sessions", s.sessions, 2)
+	upstreamtest.Equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
+	upstreamtest.Equal(t, "sessions", s.sessions, 2)
 }
 
-// What a server changes while there is no stream to tell of it is found all the same:
-// before the first stream is open, and when one that cannot be resumed has broken.
-func TestChangesThatNobodyCouldBeTold(t *testing.T) {
+// The gateway finds list changes that the server made while no stream was open:
+// before the first stream opens, and after a stream breaks that cannot be resumed.
+func TestChangesWithoutAStream(t *testing.T) {
 	s := &script{stateful: true, on: map[string]on{}, caps: `{"tools":{"listChanged":true},"resources":{"subscribe":true}}`}
 	var tools atomic.Int32
 	tools.Store(1)
@@ -343,9 +344,9 @@ func TestChangesThatNobodyCouldBeTold(t *testing.T) {
 	s.stream = func(w http.ResponseWriter, r *http.Request) {
 		streams <- struct{}{}
 		if len(streams) == 1 {
-			<-asked // the lists wait for no slow stream
+			<-asked // lists do not wait for a slow stream
 		}
-		tools.Add(1) // and nobody is told
+		tools.Add(1) // without a notification
 		send := streaming(w)
 		send("retry: 1\ndata:")
 		if len(streams) > 1 {
@@ -373,10 +374,10 @@ func TestChangesThatNobodyCouldBeTold(t *testing.T) {
 	}
 	close(end)
 	polltest.Until(t, "what changed between two streams", listed(3))
-	equal(t, "an update that may have been missed", <-heard, `{"uri":"a:b"}`)
+	upstreamtest.Equal(t, "an update that may have been missed", <-heard, `{"uri":"a:b"}`)
 }
 
-// updates take what an Observer hears of resources.
+// updates receives resource notifications as an Observer.
 type updates chan string
 
 func (updates) Changed(connector.Snapshot) {}
@@ -396,27 +397,28 @@ func TestServerGoesAway(t *testing.T) {
 	}
 	h.CloseClientConnections()
 	h.Close()
-	// The first call may still find a connection that is about to break.
+	// The first call may use a connection that is about to break.
 	polltest.Until(t, "it is certain that the call was not sent", func() bool {
 		_, err := c.Call(t.Context(), tool("a", `{"name":"x"}`, nil))
 		f, ok := errors.AsType[*protocol.CallError](err)
 		return ok && f.ConnectionLost && f.NotSent
 	})
-	contains(t, "run", c.over(t).Error(), "the server cannot be reached: ")
+	contains(t, "run", c.waitEnd(t).Error(), "the server cannot be reached: ")
 }
 
-// A server that keeps the answer to a notification open holds up nobody.
+// A server that keeps the answer to a notification open does not delay other
+// requests.
 func TestNotificationAnsweredWithStream(t *testing.T) {
 	s := &script{on: map[string]on{wire.NoteInitialized: func(w http.ResponseWriter, r *http.Request, _ wire.Message) {
 		streaming(w)(": open")
 		<-r.Context().Done()
 	}}}
 	c := converse(t, s, legacyEra)
-	equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
+	upstreamtest.Equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
 }
 
-// The connection of an answered call is used again, be the answer a stream or not.
-func TestConnectionsAreUsedAgain(t *testing.T) {
+// The connection of an answered call is reused, for JSON and for stream answers.
+func TestConnectionsAreReused(t *testing.T) {
 	for name, stream := range map[string]bool{"JSON": false, "stream": true} {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
@@ -425,7 +427,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 			if stream {
 				inner.on[wire.MethodToolsCall] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 					w.Header().Set("Content-Type", httpconn.TypeStream)
-					w.Header().Set("Transfer-Encoding", "chunked") // the answer goes out in one piece, with its end
+					w.Header().Set("Transfer-Encoding", "chunked") // so that the answer is sent with its end
 					fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", m.ID)
 				}
 			}
@@ -440,15 +442,15 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if n := len(from); n > 3 { // beside the calls there are a notification and the stream of the session
-				t.Errorf("50 calls took %d connections", n)
+			if n := len(from); n > 3 { // the notification and the session stream may have their own
+				t.Errorf("50 calls used %d connections", n)
 			}
 		})
 	}
 }
 
-// What a server asks on the stream of a call is for the client of that call,
-// whatever else is in flight.
+// An ask on the stream of a call goes to the client of that call, independent of
+// other pending calls.
 func TestAskAmongCallsOfManyClients(t *testing.T) {
 	s := &script{on: map[string]on{}}
 	release := make(chan struct{})
@@ -473,13 +475,13 @@ func TestAskAmongCallsOfManyClients(t *testing.T) {
 	back := &client{asked: make(chan string, 1), reply: `{"action":"accept"}`}
 	go func() { done <- c.do(t, tool("a", `{"name":"x"}`, back)) }()
 	polltest.Until(t, "the answer is there", func() bool { return len(responses(s)) == 1 })
-	equal(t, "answer", string(responses(s)[0].result), `{"action":"accept"}`)
+	upstreamtest.Equal(t, "answer", string(responses(s)[0].result), `{"action":"accept"}`)
 	close(release)
 	<-done
 	<-done
 }
 
-func TestCallsEndWithTheConversation(t *testing.T) {
+func TestCallsEndWithTheSession(t *testing.T) {
 	for name, era := range map[string]wire.Era{"legacy": wire.EraLegacy, "modern": wire.EraModern} {
 		t.Run(name, func(t *testing.T) {
 			began := make(chan struct{})
@@ -493,8 +495,8 @@ func TestCallsEndWithTheConversation(t *testing.T) {
 			go func() { done <- c.do(t, tool("a", `{"name":"x"}`, nil)) }()
 			<-began
 			c.stop()
-			c.over(t)
-			equal(t, "outcome", <-done, "fault: "+protocol.ReasonConnectionLost)
+			c.waitEnd(t)
+			upstreamtest.Equal(t, "outcome", <-done, "call error: "+protocol.ReasonConnectionLost)
 		})
 	}
 }

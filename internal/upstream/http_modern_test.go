@@ -9,12 +9,13 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport/httpconn"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
-// schemas is the tools that a connector knows.
+// schemas provides the header parameters of tools.
 type schemas struct {
-	now, later []wire.HeaderParam // before and after they are listed again
+	now, later []wire.HeaderParam // before and after Relist
 	relists    int
 }
 
@@ -43,7 +44,7 @@ func TestModernRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "info", string(c.hello.Info), `{"name":"script","version":"1"}`)
+	upstreamtest.Equal(t, "info", string(c.hello.Info), `{"name":"script","version":"1"}`)
 	for _, tc := range []struct{ method, params, name, region, sent string }{
 		{wire.MethodToolsCall, `{"name":"größe","arguments":{"region":"us"},"_meta":{"k":1}}`, "=?base64?Z3LDtsOfZQ==?=", "us",
 			`{"name":"größe","arguments":{"region":"us"},"_meta":{"k":1,META}}`},
@@ -52,18 +53,18 @@ func TestModernRequest(t *testing.T) {
 		{wire.MethodToolsList, ``, "", "", `{"_meta":{META}}`},
 	} {
 		t.Run(tc.method, func(t *testing.T) {
-			equal(t, "outcome", c.do(t, modernCall(tc.method, tc.params)), doneResult)
+			upstreamtest.Equal(t, "outcome", c.do(t, modernCall(tc.method, tc.params)), doneResult)
 			got := s.got(tc.method)[0]
-			equal(t, wire.HeaderVersion, got.header.Get(wire.HeaderVersion), "2026-07-28")
-			equal(t, wire.HeaderMethod, got.header.Get(wire.HeaderMethod), tc.method)
-			equal(t, wire.HeaderName, got.header.Get(wire.HeaderName), tc.name)
-			equal(t, "Mcp-Param-Region", got.header.Get("Mcp-Param-Region"), tc.region)
+			upstreamtest.Equal(t, wire.HeaderVersion, got.header.Get(wire.HeaderVersion), "2026-07-28")
+			upstreamtest.Equal(t, wire.HeaderMethod, got.header.Get(wire.HeaderMethod), tc.method)
+			upstreamtest.Equal(t, wire.HeaderName, got.header.Get(wire.HeaderName), tc.name)
+			upstreamtest.Equal(t, "Mcp-Param-Region", got.header.Get("Mcp-Param-Region"), tc.region)
 			if _, there := got.header["Mcp-Param-Absent"]; there {
-				t.Error("a header for an absent parameter")
+				t.Error("there is a header for an absent parameter")
 			}
 			meta := `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"host","version":"2"},` +
 				`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/logLevel":"info"`
-			equal(t, "params", string(got.params), strings.Replace(tc.sent, "META", meta, 1))
+			upstreamtest.Equal(t, "params", string(got.params), strings.Replace(tc.sent, "META", meta, 1))
 		})
 	}
 }
@@ -74,8 +75,8 @@ func TestHeaderMismatch(t *testing.T) {
 		later []wire.HeaderParam
 		want  string
 	}{
-		"the schema has changed": {region, doneResult},
-		"it has not":             {nil, `error: {"code":-32020,"message":"header"}`},
+		"the schema has changed":  {region, doneResult},
+		"the schema is unchanged": {nil, `error: {"code":-32020,"message":"header"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{modern: true, caps: `{}`, on: map[string]on{}}
@@ -91,9 +92,9 @@ func TestHeaderMismatch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			equal(t, "outcome", c.do(t, modernCall(wire.MethodToolsCall, `{"name":"x","arguments":{"region":"us"}}`)), tc.want)
-			equal(t, "calls", len(s.got(wire.MethodToolsCall)), 2)
-			equal(t, "listed again", tools.relists, 1)
+			upstreamtest.Equal(t, "outcome", c.do(t, modernCall(wire.MethodToolsCall, `{"name":"x","arguments":{"region":"us"}}`)), tc.want)
+			upstreamtest.Equal(t, "calls", len(s.got(wire.MethodToolsCall)), 2)
+			upstreamtest.Equal(t, "listed again", tools.relists, 1)
 		})
 	}
 }
@@ -105,14 +106,14 @@ func TestModernErrors(t *testing.T) {
 	}{
 		"unknown method with 404":  {refuse(404, `{"code":-32601,"message":"?"}`), `error: {"code":-32601,"message":"?"}`},
 		"missing capability":       {refuse(400, `{"code":-32021,"message":"?","data":{"requiredCapabilities":{}}}`), `error: {"code":-32021,"message":"?","data":{"requiredCapabilities":{}}}`},
-		"404 without an error":     {status(404), "fault: the server answered HTTP 404 with content type text/plain"},
-		"stream without an answer": {content(httpconn.TypeStream, "id: 1\ndata:\n\n"), "fault: the stream broke off before the server answered"},
+		"404 without an error":     {status(404), "call error: the server answered HTTP 404 with content type text/plain"},
+		"stream without an answer": {content(httpconn.TypeStream, "id: 1\ndata:\n\n"), "call error: the stream broke off before the server answered"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{modern: true, caps: `{}`, on: map[string]on{wire.MethodToolsCall: tc.on}}
 			c := converse(t, s)
-			equal(t, "outcome", c.do(t, modernCall(wire.MethodToolsCall, `{"name":"x"}`)), tc.want)
-			equal(t, "calls", len(s.got(wire.MethodToolsCall)), 1)
+			upstreamtest.Equal(t, "outcome", c.do(t, modernCall(wire.MethodToolsCall, `{"name":"x"}`)), tc.want)
+			upstreamtest.Equal(t, "calls", len(s.got(wire.MethodToolsCall)), 1)
 		})
 	}
 }
@@ -122,7 +123,7 @@ func TestModernRevisionWithdrawn(t *testing.T) {
 		wire.MethodToolsCall: refuse(400, `{"code":-32022,"message":"no","data":{"supported":["2025-11-25"],"requested":"2026-07-28"}}`)}}
 	c := converse(t, s)
 	contains(t, "outcome", c.do(t, modernCall(wire.MethodToolsCall, `{"name":"x"}`)), `"code":-32022`)
-	equal(t, "run", c.over(t).Error(), "the server does not speak revision 2026-07-28 any more")
+	upstreamtest.Equal(t, "run", c.waitEnd(t).Error(), "the server does not speak revision 2026-07-28 any more")
 }
 
 func TestModernCancellation(t *testing.T) {
@@ -137,9 +138,9 @@ func TestModernCancellation(t *testing.T) {
 	}
 	c := converse(t, s)
 	_, err := c.Call(ctx, modernCall(wire.MethodToolsCall, `{"name":"x"}`))
-	equal(t, "error", err, context.Canceled)
+	upstreamtest.Equal(t, "error", err, context.Canceled)
 	<-gone
-	equal(t, "cancellations posted", len(s.got(wire.NoteCancelled)), 0)
+	upstreamtest.Equal(t, "cancellations posted", len(s.got(wire.NoteCancelled)), 0)
 }
 
 func TestModernProgressAndLogs(t *testing.T) {
@@ -148,15 +149,15 @@ func TestModernProgressAndLogs(t *testing.T) {
 		send := streaming(w)
 		send(`data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":%s}}`, wire.ValueOf(m.Params).Get("_meta", "progressToken").Raw())
 		send(`data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}`)
-		send(`data: {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}`) // forbidden, and left alone
+		send(`data: {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}`) // a modern server must not ask; the gateway ignores it
 		send(`data: {"jsonrpc":"2.0","id":%s,"result":{"resultType":"input_required","inputRequests":{}}}`, m.ID)
 	}
 	c := converse(t, s)
 	back := &client{}
 	cl := modernCall(wire.MethodToolsCall, `{"name":"x","_meta":{"progressToken":"mine"}}`)
 	cl.Back = back
-	equal(t, "result", c.do(t, cl), `{"resultType":"input_required","inputRequests":{}}`)
-	equal(t, "notes", strings.Join(back.notes, "\n"), `notifications/progress{"progress":1,"progressToken":"mine"}
+	upstreamtest.Equal(t, "result", c.do(t, cl), `{"resultType":"input_required","inputRequests":{}}`)
+	upstreamtest.Equal(t, "notes", strings.Join(back.notes, "\n"), `notifications/progress{"progress":1,"progressToken":"mine"}
 notifications/message{"level":"info"}`)
 }
 
@@ -169,7 +170,7 @@ func TestListening(t *testing.T) {
 			send(`data: {"jsonrpc":"2.0","method":"%s","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, method, id)
 		}
 		note(wire.NoteAcknowledged, m.ID.String())
-		note(wire.NotePromptsChanged, "4711") // of no subscription of ours
+		note(wire.NotePromptsChanged, "4711") // of an unknown subscription
 		note(wire.NoteToolsChanged, m.ID.String())
 		select {
 		case <-end:
@@ -180,9 +181,9 @@ func TestListening(t *testing.T) {
 	c := converse(t, s)
 	c.in.want(t, wire.NoteToolsChanged+"{}")
 	filter := s.got(wire.MethodListen)[0].params
-	equal(t, "filter", string(wire.ValueOf(filter).Get("notifications").Raw()), `{"toolsListChanged":true,"resourcesListChanged":true}`)
+	upstreamtest.Equal(t, "filter", string(wire.ValueOf(filter).Get("notifications").Raw()), `{"toolsListChanged":true,"resourcesListChanged":true}`)
 	end <- struct{}{}
-	// After the stream was opened again, changes may have been missed.
+	// Changes may be lost before the stream is opened again.
 	c.in.want(t, wire.NoteToolsChanged, wire.NoteResourcesChanged, wire.NoteToolsChanged+"{}")
 }
 
@@ -195,7 +196,7 @@ func TestNoListening(t *testing.T) {
 	}
 	c := converse(t, s)
 	<-tried
-	equal(t, "outcome", c.do(t, modernCall(wire.MethodToolsCall, `{"name":"x"}`)), doneResult)
+	upstreamtest.Equal(t, "outcome", c.do(t, modernCall(wire.MethodToolsCall, `{"name":"x"}`)), doneResult)
 }
 
 func TestBothEras(t *testing.T) {
@@ -204,16 +205,16 @@ func TestBothEras(t *testing.T) {
 		answerJSON(w, m, `{"v":"`+r.Header.Get(wire.HeaderVersion)+` `+r.Header.Get(wire.HeaderSession)+`"}`)
 	}
 	c := converse(t, s)
-	equal(t, "sessions at first", s.sessions, 0)
+	upstreamtest.Equal(t, "sessions at first", s.sessions, 0)
 	for range 2 {
-		equal(t, "modern client", c.do(t, modernCall(wire.MethodToolsCall, `{"name":"x"}`)), `{"v":"2026-07-28 "}`)
-		equal(t, "legacy client", c.do(t, tool("a", `{"name":"x"}`, nil)), `{"v":"2025-11-25 session-1"}`)
+		upstreamtest.Equal(t, "modern client", c.do(t, modernCall(wire.MethodToolsCall, `{"name":"x"}`)), `{"v":"2026-07-28 "}`)
+		upstreamtest.Equal(t, "legacy client", c.do(t, tool("a", `{"name":"x"}`, nil)), `{"v":"2025-11-25 session-1"}`)
 	}
-	equal(t, "sessions", s.sessions, 1)
+	upstreamtest.Equal(t, "sessions", s.sessions, 1)
 	c.stop()
-	c.over(t)
-	equal(t, "deletes", len(s.got(http.MethodDelete)), 1)
-	equal(t, "call afterwards", c.do(t, tool("a", `{"name":"x"}`, nil)), "fault: "+protocol.ReasonConnectionLost)
+	c.waitEnd(t)
+	upstreamtest.Equal(t, "deletes", len(s.got(http.MethodDelete)), 1)
+	upstreamtest.Equal(t, "call afterwards", c.do(t, tool("a", `{"name":"x"}`, nil)), "call error: "+protocol.ReasonConnectionLost)
 }
 
 func TestBothErasListedOneRefused(t *testing.T) {
@@ -222,7 +223,7 @@ func TestBothErasListedOneRefused(t *testing.T) {
 		wire.MethodInitialize: refuse(400, `{"code":-32601,"message":"?"}`),
 	}}
 	c := converse(t, s)
-	equal(t, "first", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
-	equal(t, "second", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
-	equal(t, "attempts", len(s.got(wire.MethodInitialize)), 1)
+	upstreamtest.Equal(t, "first", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
+	upstreamtest.Equal(t, "second", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
+	upstreamtest.Equal(t, "attempts", len(s.got(wire.MethodInitialize)), 1)
 }

@@ -15,12 +15,12 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// often is how many faults a server of these tests has: many more than there are
-// lines of the log for it.
-const often = 200
+// messageCount is the number of invalid messages or answers in a test. The log has
+// far fewer lines for them.
+const messageCount = 200
 
-// observed has a conversation log into logs, with what is secret masked.
-func observed() (logs *observer.ObservedLogs, change func(*Options)) {
+// observeLog returns options that log into logs and mask secrets.
+func observeLog() (logs *observer.ObservedLogs, change func(*Options)) {
 	core, logs := observer.New(zap.InfoLevel)
 	return logs, func(o *Options) {
 		o.Logger = zap.New(core)
@@ -30,46 +30,46 @@ func observed() (logs *observer.ObservedLogs, change func(*Options)) {
 
 func TestMalformedMessagesInTheLog(t *testing.T) {
 	s := &sseScript{script: &script{}}
-	logs, change := observed()
+	logs, change := observeLog()
 	c := converse(t, s, overSSE, change)
-	for range often {
+	for range messageCount {
 		s.out <- `{}`
 	}
 	s.out <- `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
 	c.in.want(t, wire.NoteToolsChanged)
-	if n := logs.FilterMessage("a message of the server is malformed").Len(); n == 0 || n > often/4 {
-		t.Errorf("%d malformed messages are %d lines of the log", often, n)
+	if n := logs.FilterMessage("a message of the server is malformed").Len(); n == 0 || n > messageCount/4 {
+		t.Errorf("%d malformed messages made %d log lines", messageCount, n)
 	}
 }
 
-// A server that refuses the answers to its own questions has its say in the log
-// within bounds, and not once for each.
+// The log lines about a server that refuses the answers to its own requests are
+// bounded in size and number.
 func TestRefusedAnswersInTheLog(t *testing.T) {
 	refused := `{"code":-1,"message":"hunter-22 ` + strings.Repeat("x", 2*protocol.MaxReason) + `"}`
 	s := &script{stream: func(w http.ResponseWriter, r *http.Request) {
 		say := streaming(w)
-		for n := range often {
+		for n := range messageCount {
 			say(`data: {"jsonrpc":"2.0","id":%d,"method":"ping"}`, n)
 		}
 		<-r.Context().Done()
 	}}
-	logs, change := observed()
+	logs, change := observeLog()
 	c := converse(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		if m, err := wire.Parse(body, wire.Limits{}); err == nil && m.IsResponse() {
-			defer s.ServeHTTP(discarding{}, r) // which notes it
+			defer s.ServeHTTP(discarding{}, r) // records the request
 			answerError(w, http.StatusBadRequest, m.ID.String(), refused)
 			return
 		}
 		s.ServeHTTP(w, r)
 	}), legacyEra, change)
-	polltest.Until(t, "all answers are refused", func() bool { return len(responses(s)) == often })
+	polltest.Until(t, "all answers are refused", func() bool { return len(responses(s)) == messageCount })
 	c.stop()
-	c.over(t)
+	c.waitEnd(t)
 	lines := logs.FilterMessage("the server did not take the answer to its request").All()
-	if len(lines) == 0 || len(lines) > often/4 {
-		t.Fatalf("%d refused answers are %d lines of the log", often, len(lines))
+	if len(lines) == 0 || len(lines) > messageCount/4 {
+		t.Fatalf("%d refused answers made %d log lines", messageCount, len(lines))
 	}
 	for _, line := range lines {
 		if text, _ := line.ContextMap()["error"].(string); len(text) > protocol.MaxReason || !strings.Contains(text, "[redacted]") {
@@ -78,7 +78,7 @@ func TestRefusedAnswersInTheLog(t *testing.T) {
 	}
 }
 
-// discarding is an answer that goes nowhere.
+// discarding is an http.ResponseWriter that discards everything.
 type discarding struct{}
 
 func (discarding) Header() http.Header         { return make(http.Header) }

@@ -8,19 +8,20 @@ import (
 
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/transport/httpconn"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
-// A call whose connection breaks is sent to a remote server once more if the
-// tool may be called again and the call is not so large that it may be the
-// reason; one repetition is enough.
+// A call whose connection breaks is sent to a remote server once more if the tool
+// may be called again and the call is small. A large call may be the cause of the
+// failure.
 func TestRepeatsOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		tool      string
 		size      int
-		breaks    int // how often the connection does
+		breaks    int // number of broken connections
 		sent      int
-		retryable string // of the error, "" when the call is answered
+		retryable string // retryable in the error data, "" if the call succeeds
 	}{
 		"no hint":              {"echo", 0, 1, 1, "false"},
 		"read-only":            {"read", 0, 1, 2, ""},
@@ -30,7 +31,7 @@ func TestRepeatsOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			broken := 0
 			s := &script{on: map[string]func(http.ResponseWriter, *http.Request, wire.Message){
-				wire.MethodToolsList: func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m, twoTools) },
+				wire.MethodToolsList: func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m, upstreamtest.TwoTools) },
 				wire.MethodToolsCall: func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 					if broken++; broken <= test.breaks {
 						panic(http.ErrAbortHandler)
@@ -45,14 +46,14 @@ func TestRepeatsOnce(t *testing.T) {
 			metrics := connector.NewMetrics()
 			r := start(t, Options{Server: Server{HTTP: &httpconn.Config{URL: at}, Era: wire.EraLegacy}, Metrics: metrics})
 			r.watch.wait(t, isReady)
-			c := toolCall(test.tool, "a", &peer{})
+			c := upstreamtest.ToolCall(test.tool, "a", &upstreamtest.Peer{})
 			c.Params = wire.SetMember(c.Params, "padding", wire.String(strings.Repeat("x", test.size)))
 			result, err := r.Do(t.Context(), c)
 			if test.retryable == "" {
 				if err != nil || string(result.Raw) != `{"done":1}` {
 					t.Errorf("outcome %s, %v", result.Raw, err)
 				}
-			} else if got := dataOf(t, err); !strings.Contains(got, `"retryable":`+test.retryable) {
+			} else if got := upstreamtest.DataOf(t, err); !strings.Contains(got, `"retryable":`+test.retryable) {
 				t.Errorf("data %s, want retryable %s", got, test.retryable)
 			}
 			if got := len(s.got(wire.MethodToolsCall)); got != test.sent {
@@ -65,10 +66,10 @@ func TestRepeatsOnce(t *testing.T) {
 	}
 }
 
-// A server that has too much to do does not get the call once more at once.
-func TestOverloadedServerIsLeftAlone(t *testing.T) {
+// The gateway does not repeat a call at once when the server is overloaded.
+func TestOverloadedServerGetsNoRepeat(t *testing.T) {
 	s := &script{on: map[string]on{
-		wire.MethodToolsList: func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m, twoTools) },
+		wire.MethodToolsList: func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m, upstreamtest.TwoTools) },
 		wire.MethodToolsCall: func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
 			w.Header().Set("Retry-After", "7")
 			w.WriteHeader(http.StatusTooManyRequests)
@@ -80,7 +81,7 @@ func TestOverloadedServerIsLeftAlone(t *testing.T) {
 	}
 	r := start(t, Options{Server: Server{HTTP: &httpconn.Config{URL: at}, Era: wire.EraLegacy}})
 	r.watch.wait(t, isReady)
-	_, err = r.Do(t.Context(), toolCall("read", "a", &peer{}))
-	contains(t, "data", dataOf(t, err), `"retryable":true,"retryAfter":7`)
-	equal(t, "calls", len(s.got(wire.MethodToolsCall)), 1)
+	_, err = r.Do(t.Context(), upstreamtest.ToolCall("read", "a", &upstreamtest.Peer{}))
+	contains(t, "data", upstreamtest.DataOf(t, err), `"retryable":true,"retryAfter":7`)
+	upstreamtest.Equal(t, "calls", len(s.got(wire.MethodToolsCall)), 1)
 }

@@ -9,11 +9,12 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
-// sdkServer is a server made with the Go SDK: a tool that reports progress, one
-// that asks, and one that changes the list of tools.
+// sdkServer is a server made with the Go SDK. Its tools report progress, ask the
+// client and change the list of tools.
 func sdkServer() *mcp.Server {
 	type in struct {
 		Text string `json:"text"`
@@ -73,8 +74,8 @@ func TestSDKServers(t *testing.T) {
 				change = append(change, tc.change)
 			}
 			c := converse(t, tc.handler(func(*http.Request) *mcp.Server { return s }), change...)
-			equal(t, "revision", c.hello.Revision, tc.revision)
-			equal(t, "instructions", c.hello.Instructions, "be nice")
+			upstreamtest.Equal(t, "revision", c.hello.Revision, tc.revision)
+			upstreamtest.Equal(t, "instructions", c.hello.Instructions, "be nice")
 
 			back := &client{asked: make(chan string, 1), reply: `{"action":"decline"}`}
 			cl := tool("a", `{"name":"echo","arguments":{"text":"hi"},"_meta":{"progressToken":"mine"}}`, back)
@@ -91,10 +92,10 @@ func TestSDKServers(t *testing.T) {
 			unknown := cl.With(wire.Raw(`{"uri":"a:1"}`))
 			unknown.Method = wire.MethodResourcesMetadata
 			if _, err := c.Call(t.Context(), unknown); !saysUnknownMethod(err) {
-				t.Errorf("a method that it does not know: %v", err)
+				t.Errorf("unknown method: %v", err)
 			}
 			if name == "stateless, as legacy" {
-				return // no stream to hear of changes
+				return // no stream for notifications
 			}
 			contains(t, "grow", c.do(t, cl.With(wire.Raw(`{"name":"grow","arguments":{"text":""}}`))), `"text":"grown"`)
 			select {

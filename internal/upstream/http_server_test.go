@@ -23,35 +23,35 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// testTime bounds whatever a test waits for. Only one that fails waits so long.
+// testTime bounds each wait of a test. Only a failing test waits this long.
 const testTime = time.Minute
 
-// seen is one HTTP request that a scripted server got.
-type seen struct {
+// receivedRequest is one HTTP request that a script received.
+type receivedRequest struct {
 	verb   string
-	method string // of the message
+	method string // of the JSON-RPC message
 	params wire.Raw
 	result wire.Raw // of a response
-	fault  *wire.Error
+	err    *wire.Error
 	id     wire.ID
 	header http.Header
 }
 
-// script is an HTTP server that behaves as a test wants. Messages that no field
-// says anything of it answers as a plain server would.
+// script is an HTTP server whose behavior a test configures. Its zero value answers
+// as a plain server does.
 type script struct {
 	modern   bool
 	revision string // of initialize; default 2025-11-25
 	caps     string // capabilities; default {"tools":{"listChanged":true}}
-	stateful bool   // gives out sessions, and insists on them
+	stateful bool   // opens sessions and requires them
 	stream   http.HandlerFunc
-	// on answers requests by method, in the place of the default.
+	// on replaces the default answers, by method.
 	on map[string]func(w http.ResponseWriter, r *http.Request, m wire.Message)
 
 	mu       sync.Mutex
-	seen     []seen
-	sessions int    // how many were opened
-	session  string // the present one
+	seen     []receivedRequest
+	sessions int    // number of opened sessions
+	session  string // id of the current session
 }
 
 // forget makes the server forget its session.
@@ -61,11 +61,11 @@ func (s *script) forget() {
 	s.session = "forgotten"
 }
 
-// got returns the requests with a message of that method, or with that verb.
-func (s *script) got(what string) []seen {
+// got returns the requests that have this JSON-RPC or HTTP method.
+func (s *script) got(what string) []receivedRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []seen
+	var out []receivedRequest
 	for _, r := range s.seen {
 		if r.method == what || r.verb == what {
 			out = append(out, r)
@@ -74,7 +74,7 @@ func (s *script) got(what string) []seen {
 	return out
 }
 
-// trace lists what the server got, in order.
+// trace lists the received requests in order.
 func (s *script) trace() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,10 +100,10 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.mu.Lock()
-	s.seen = append(s.seen, seen{r.Method, m.Method, m.Params, m.Result, m.Error, m.ID, r.Header.Clone()})
+	s.seen = append(s.seen, receivedRequest{r.Method, m.Method, m.Params, m.Result, m.Error, m.ID, r.Header.Clone()})
 	session := s.session
 	s.mu.Unlock()
-	overSSE := r.URL.Path == "/messages" // see sseScript: what is said of initialize is of streamable HTTP
+	overSSE := r.URL.Path == "/messages" // see sseScript; the checks below are about streamable HTTP
 	if on := s.on[m.Method]; on != nil && m.Method != "" && !(overSSE && m.Method == wire.MethodInitialize) {
 		on(w, r, m)
 		return
@@ -165,7 +165,8 @@ func answerError(w http.ResponseWriter, status int, id string, e string) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":%s}`, id, e)
 }
 
-// streaming begins an event stream and returns what writes one event at once.
+// streaming begins an event stream and returns a function that writes one event at
+// once.
 func streaming(w http.ResponseWriter) func(format string, args ...any) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
@@ -176,18 +177,18 @@ func streaming(w http.ResponseWriter) func(format string, args ...any) {
 	}
 }
 
-// inboxed records the notifications that belong to no call.
-type inboxed chan string
+// recordedNotifications records the notifications outside of calls.
+type recordedNotifications chan string
 
-func (i inboxed) Notified(method string, params wire.Raw) { i <- method + string(params) }
+func (i recordedNotifications) Notified(method string, params wire.Raw) { i <- method + string(params) }
 
-func (i inboxed) Renewed() { i <- "renewed" }
+func (i recordedNotifications) Renewed() { i <- "renewed" }
 
-func (i inboxed) Missed() { i <- "missed" }
+func (i recordedNotifications) Missed() { i <- "missed" }
 
-// want takes notifications until those that are wanted have come, in any order,
-// and fails on any other.
-func (i inboxed) want(t *testing.T, notes ...string) {
+// want receives notifications until all of notes have arrived, in any order. It
+// fails on any other notification.
+func (i recordedNotifications) want(t *testing.T, notes ...string) {
 	t.Helper()
 	for len(notes) > 0 {
 		select {
@@ -203,16 +204,16 @@ func (i inboxed) want(t *testing.T, notes ...string) {
 	}
 }
 
-// talking is a conversation under test.
-type talking struct {
+// conversation is a connection under test.
+type conversation struct {
 	protocol.Conn
 	hello protocol.Hello
-	in    inboxed
-	ended chan error         // takes what run returned
-	stop  context.CancelFunc // of run
+	in    recordedNotifications
+	ended chan error         // receives the result of Run
+	stop  context.CancelFunc // ends Run
 }
 
-// options returns those of a test against the server at this URL.
+// testOptions returns the options of a test against the server at this URL.
 func testOptions(t *testing.T, to string, change ...func(*Options)) *Options {
 	u, err := url.Parse(to)
 	if err != nil {
@@ -225,7 +226,7 @@ func testOptions(t *testing.T, to string, change ...func(*Options)) *Options {
 	return o.withDefaults()
 }
 
-// serve starts the handler and returns its URL.
+// serve starts the handler.
 func serve(t *testing.T, h http.Handler) *httptest.Server {
 	s := httptest.NewServer(h)
 	t.Cleanup(func() {
@@ -235,8 +236,8 @@ func serve(t *testing.T, h http.Handler) *httptest.Server {
 	return s
 }
 
-// converse dials the server and runs the conversation until the test ends.
-func converse(t *testing.T, h http.Handler, change ...func(*Options)) *talking {
+// converse dials the server and runs the connection until the test ends.
+func converse(t *testing.T, h http.Handler, change ...func(*Options)) *conversation {
 	t.Helper()
 	s := serve(t, h)
 	c, err := tryConverse(t, s.URL, nil, change...)
@@ -246,11 +247,11 @@ func converse(t *testing.T, h http.Handler, change ...func(*Options)) *talking {
 	return c
 }
 
-func tryConverse(t *testing.T, to string, tools httpconn.ToolHeaders, change ...func(*Options)) (*talking, error) {
+func tryConverse(t *testing.T, to string, tools httpconn.ToolHeaders, change ...func(*Options)) (*conversation, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
-	c := &talking{in: make(inboxed, 100), ended: make(chan error, 1)}
+	c := &conversation{in: make(recordedNotifications, 100), ended: make(chan error, 1)}
 	var err error
 	c.Conn, c.hello, err = dialerOf(t, testOptions(t, to, change...), tools).Dial(ctx, c.in)
 	if err != nil {
@@ -260,12 +261,12 @@ func tryConverse(t *testing.T, to string, tools httpconn.ToolHeaders, change ...
 	go func() { c.ended <- c.Run(ctx) }()
 	t.Cleanup(func() {
 		c.stop()
-		c.over(t)
+		c.waitEnd(t)
 	})
 	return c, nil
 }
 
-// dialerOf returns the dialer of the transport that the options name.
+// dialerOf returns the dialer of the configured transport.
 func dialerOf(t testing.TB, o *Options, tools httpconn.ToolHeaders) protocol.Dialer {
 	t.Helper()
 	d, err := o.dialer(tools)
@@ -275,20 +276,20 @@ func dialerOf(t testing.TB, o *Options, tools httpconn.ToolHeaders) protocol.Dia
 	return d
 }
 
-// over returns what run returned.
-func (c *talking) over(t *testing.T) error {
+// waitEnd returns the result of Run.
+func (c *conversation) waitEnd(t *testing.T) error {
 	t.Helper()
 	select {
 	case err := <-c.ended:
 		c.ended <- err
 		return err
 	case <-time.After(testTime):
-		t.Fatal("run does not return")
+		t.Fatal("Run does not return")
 		return nil
 	}
 }
 
-// client is a back channel that records and answers.
+// client is a back channel that records notifications and answers asks.
 type client struct {
 	mu    sync.Mutex
 	notes []string
@@ -311,7 +312,7 @@ func (c *client) Ask(ctx context.Context, method string, params wire.Raw) (wire.
 	return wire.Raw(c.reply), nil
 }
 
-// tool makes a call of a tool for a client named key.
+// tool returns a tool call of the client with this key.
 func tool(key, params string, back call.BackChannel) *call.Call {
 	if back == nil {
 		back = protocol.NoClient{}
@@ -322,9 +323,9 @@ func tool(key, params string, back call.BackChannel) *call.Call {
 	}
 }
 
-// do makes a call and returns its result or its error as text: a server's error
-// as JSON, a fault as its reason.
-func (c *talking) do(t *testing.T, cl *call.Call) string {
+// do makes a call and returns its result or its error as text: a server's error as
+// JSON, an error of the connection as its reason.
+func (c *conversation) do(t *testing.T, cl *call.Call) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
@@ -334,7 +335,7 @@ func (c *talking) do(t *testing.T, cl *call.Call) string {
 
 func outcome(r call.Result, err error) string {
 	if f, ok := errors.AsType[*protocol.CallError](err); ok {
-		return "fault: " + f.Reason
+		return "call error: " + f.Reason
 	}
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		return "error: " + string(e.Append(nil))
@@ -345,18 +346,11 @@ func outcome(r call.Result, err error) string {
 	return string(r.Raw)
 }
 
-func equal[T comparable](t *testing.T, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %v, want %v", what, got, want)
-	}
-}
-
 const doneResult = `{"content":[{"type":"text","text":"done"}]}`
 
 func contains(t *testing.T, what, got, part string) {
 	t.Helper()
 	if !strings.Contains(got, part) {
-		t.Errorf("%s: %q does not hold %q", what, got, part)
+		t.Errorf("%s: %q does not contain %q", what, got, part)
 	}
 }

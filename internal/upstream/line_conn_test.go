@@ -14,27 +14,20 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/transport/line"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
-
-// outcomeOf is what Do returned, as one string.
-func outcomeOf(r call.Result, err error) string {
-	if err != nil {
-		return "error: " + err.Error()
-	}
-	return string(r.Raw) + r.Extra
-}
 
 // doing starts a call and returns the channel of its outcome.
 func (r *rig) doing(ctx context.Context, c *call.Call) <-chan string {
 	done := make(chan string, 1)
-	go func() { done <- outcomeOf(r.Do(ctx, c)) }()
+	go func() { done <- upstreamtest.Outcome(r.Do(ctx, c)) }()
 	return done
 }
 
 func TestCallParams(t *testing.T) {
 	const echoed = `{"name":"echo","big":12345678901234567890,"x":{"b":1,"a":2}`
-	plain := func() *call.Call { return toolCall("echo", "a", &peer{}) }
+	plain := func() *call.Call { return upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}) }
 	with := func(params string, level wire.Level) *call.Call {
 		c := plain().With(wire.Raw(params))
 		c.LogLevel = level
@@ -42,29 +35,29 @@ func TestCallParams(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		handle func(func(*fakeLife, wire.Message)) func(*fakeLife, wire.Message)
+		handle func(func(*upstreamtest.Instance, wire.Message)) func(*upstreamtest.Instance, wire.Message)
 		call   *call.Call
 		want   string // %s is the request's id
 	}{
-		{"legacy: as they came", legacy, with(echoed+`}`, wire.LevelInfo), echoed + `}`},
-		{"legacy: fresh token", legacy, with(echoed+`,"_meta":{"progressToken":"tok","k":1}}`, 0), echoed + `,"_meta":{"progressToken":%s,"k":1}}`},
-		{"modern: metadata", modern, with(echoed+`}`, 0), echoed + `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"host","version":"3"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"sampling":{}}}}`},
-		{"modern: among other metadata", modern, with(`{"_meta":{"progressToken":7,"k":1}}`, wire.LevelWarning), `{"_meta":{"progressToken":%s,"k":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"host","version":"3"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"sampling":{}},"io.modelcontextprotocol/logLevel":"warning"}}`},
-		{"line breaks do not break the line", legacy, with("{\n\"name\":\r\n\"echo\"}", 0), "{ \"name\":  \"echo\"}"},
+		{"legacy: as they came", upstreamtest.Legacy, with(echoed+`}`, wire.LevelInfo), echoed + `}`},
+		{"legacy: fresh token", upstreamtest.Legacy, with(echoed+`,"_meta":{"progressToken":"tok","k":1}}`, 0), echoed + `,"_meta":{"progressToken":%s,"k":1}}`},
+		{"modern: metadata", upstreamtest.Modern, with(echoed+`}`, 0), echoed + `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"host","version":"3"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"sampling":{}}}}`},
+		{"modern: among other metadata", upstreamtest.Modern, with(`{"_meta":{"progressToken":7,"k":1}}`, wire.LevelWarning), `{"_meta":{"progressToken":%s,"k":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"host","version":"3"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"sampling":{}},"io.modelcontextprotocol/logLevel":"warning"}}`},
+		{"line breaks do not break the line", upstreamtest.Legacy, with("{\n\"name\":\r\n\"echo\"}", 0), "{ \"name\":  \"echo\"}"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &fakeServer{handle: tt.handle(func(l *fakeLife, m wire.Message) {
+				s := &upstreamtest.Server{Handle: tt.handle(func(l *upstreamtest.Instance, m wire.Message) {
 					if m.Method == wire.MethodToolsCall {
-						l.line(`{"jsonrpc":"2.0","id":%s,"result":{"z":1.50,"content":[]},"extra":true}`, m.ID)
+						l.Line(`{"jsonrpc":"2.0","id":%s,"result":{"z":1.50,"content":[]},"extra":true}`, m.ID)
 					}
 				})}
-				r := start(t, Options{Server: Server{Pipe: s.pipe}})
+				r := start(t, Options{Server: Server{Pipe: s.Pipe}})
 				r.watch.wait(t, isReady)
-				if got := outcomeOf(r.Do(t.Context(), tt.call)); got != `{"z":1.50,"content":[]}"extra":true` {
+				if got := upstreamtest.Outcome(r.Do(t.Context(), tt.call)); got != `{"z":1.50,"content":[]}"extra":true` {
 					t.Errorf("outcome %s", got)
 				}
-				m := s.life(1).wait(t, method(wire.MethodToolsCall))
+				m := s.Instance(1).Wait(t, upstreamtest.Method(wire.MethodToolsCall))
 				if want := strings.ReplaceAll(tt.want, "%s", m.ID.String()); string(m.Params) != want {
 					t.Errorf("params\n%s, want\n%s", m.Params, want)
 				}
@@ -74,13 +67,13 @@ func TestCallParams(t *testing.T) {
 }
 
 func TestServerErrorPasses(t *testing.T) {
-	s := &fakeServer{handle: legacy(func(l *fakeLife, m wire.Message) {
+	s := &upstreamtest.Server{Handle: upstreamtest.Legacy(func(l *upstreamtest.Instance, m wire.Message) {
 		if m.Method == wire.MethodToolsCall {
-			l.line(`{"jsonrpc":"2.0","id":%s,"error":{"data":{"x":1.0},"code":-32001,"message":"no","own":true}}`, m.ID)
+			l.Line(`{"jsonrpc":"2.0","id":%s,"error":{"data":{"x":1.0},"code":-32001,"message":"no","own":true}}`, m.ID)
 		}
 	})}
-	r := start(t, Options{Server: Server{Pipe: s.pipe}})
-	_, err := r.Do(t.Context(), toolCall("echo", "a", &peer{}))
+	r := start(t, Options{Server: Server{Pipe: s.Pipe}})
+	_, err := r.Do(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))
 	refusal, ok := errors.AsType[*wire.Error](err)
 	if want := `{"data":{"x":1.0},"code":-32001,"message":"no","own":true}`; !ok || string(refusal.Append(nil)) != want {
 		t.Errorf("error %v, want %s", err, want)
@@ -89,25 +82,25 @@ func TestServerErrorPasses(t *testing.T) {
 
 func TestProgressAndLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &fakeServer{handle: legacy(func(l *fakeLife, m wire.Message) {
+		s := &upstreamtest.Server{Handle: upstreamtest.Legacy(func(l *upstreamtest.Instance, m wire.Message) {
 			if m.Method != wire.MethodToolsCall {
 				return
 			}
 			progress := `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":%s,"more":[1]}}`
-			l.line(progress, m.ID)
-			l.line(progress, "999")   // of nobody
-			l.line(progress, `"tok"`) // the client's, which the server does not know
-			l.line(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":"too much"}}`)
-			l.line(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"oh"}}`)
-			l.result(m, `{"content":[]}`)
-			l.line(progress, m.ID) // too late
+			l.Line(progress, m.ID)
+			l.Line(progress, "999")   // of an unknown call
+			l.Line(progress, `"tok"`) // the client's own token, which the server does not know
+			l.Line(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":"too much"}}`)
+			l.Line(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"oh"}}`)
+			l.Result(m, `{"content":[]}`)
+			l.Line(progress, m.ID) // too late
 		})}
-		r := start(t, Options{Server: Server{Pipe: s.pipe}})
+		r := start(t, Options{Server: Server{Pipe: s.Pipe}})
 		r.watch.wait(t, isReady)
-		back := &peer{}
-		c := toolCall("echo", "a", back).With(wire.Raw(`{"name":"echo","_meta":{"progressToken":"tok"}}`))
+		back := &upstreamtest.Peer{}
+		c := upstreamtest.ToolCall("echo", "a", back).With(wire.Raw(`{"name":"echo","_meta":{"progressToken":"tok"}}`))
 		c.LogLevel = wire.LevelInfo
-		if got := outcomeOf(r.Do(t.Context(), c)); got != `{"content":[]}` {
+		if got := upstreamtest.Outcome(r.Do(t.Context(), c)); got != `{"content":[]}` {
 			t.Errorf("outcome %s", got)
 		}
 		synctest.Wait()
@@ -115,31 +108,31 @@ func TestProgressAndLogs(t *testing.T) {
 			`notifications/progress {"progress":1,"progressToken":"tok","more":[1]}`,
 			`notifications/message {"level":"error","data":"oh"}`,
 		}
-		if got := back.got(); !slices.Equal(got, want) {
+		if got := back.Got(); !slices.Equal(got, want) {
 			t.Errorf("the client got %q, want %q", got, want)
 		}
 	})
 }
 
-// A log message that two clients could claim is nobody's.
-func TestLogsOfDoubtfulOrigin(t *testing.T) {
+// A log message that may belong to two clients goes to neither.
+func TestLogsOfUnknownOrigin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &fakeServer{handle: legacy(nil)}
-		r := start(t, Options{Server: Server{Pipe: s.pipe}})
+		s := &upstreamtest.Server{Handle: upstreamtest.Legacy(nil)}
+		r := start(t, Options{Server: Server{Pipe: s.Pipe}})
 		r.watch.wait(t, isReady)
 		ctx, cancel := context.WithCancel(t.Context())
-		a, b := &peer{}, &peer{}
-		first := toolCall("echo", "a", a)
+		a, b := &upstreamtest.Peer{}, &upstreamtest.Peer{}
+		first := upstreamtest.ToolCall("echo", "a", a)
 		first.LogLevel = wire.LevelDebug
-		second := toolCall("echo", "b", b)
+		second := upstreamtest.ToolCall("echo", "b", b)
 		second.LogLevel = wire.LevelDebug
 		d1, d2 := r.doing(ctx, first), r.doing(ctx, second)
 		synctest.Wait()
-		s.life(1).line(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"whose?"}}`)
-		s.life(1).line(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///a"}}`)
+		s.Instance(1).Line(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"whose?"}}`)
+		s.Instance(1).Line(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///a"}}`)
 		synctest.Wait()
-		if len(a.got())+len(b.got()) != 0 {
-			t.Errorf("clients got %q and %q", a.got(), b.got())
+		if len(a.Got())+len(b.Got()) != 0 {
+			t.Errorf("clients got %q and %q", a.Got(), b.Got())
 		}
 		want := []string{
 			`notifications/message {"level":"error","data":"whose?"}`,
@@ -156,21 +149,21 @@ func TestLogsOfDoubtfulOrigin(t *testing.T) {
 
 func TestCancellation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &fakeServer{handle: legacy(func(l *fakeLife, m wire.Message) {
-			if m.Method == wire.NoteCancelled { // the answer comes all the same, too late
-				l.line(`{"jsonrpc":"2.0","id":%s,"result":{}}`, wire.ValueOf(m.Params).Get("requestId").Raw())
+		s := &upstreamtest.Server{Handle: upstreamtest.Legacy(func(l *upstreamtest.Instance, m wire.Message) {
+			if m.Method == wire.NoteCancelled { // the server answers too late
+				l.Line(`{"jsonrpc":"2.0","id":%s,"result":{}}`, wire.ValueOf(m.Params).Get("requestId").Raw())
 			}
 		})}
-		r := start(t, Options{Server: Server{Pipe: s.pipe}})
+		r := start(t, Options{Server: Server{Pipe: s.Pipe}})
 		r.watch.wait(t, isReady)
 		ctx, cancel := context.WithCancel(t.Context())
-		done := r.doing(ctx, toolCall("echo", "a", &peer{}))
-		m := s.life(1).wait(t, method(wire.MethodToolsCall))
+		done := r.doing(ctx, upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))
+		m := s.Instance(1).Wait(t, upstreamtest.Method(wire.MethodToolsCall))
 		cancel()
 		if got := <-done; got != "error: context canceled" {
 			t.Errorf("outcome %s", got)
 		}
-		note := s.life(1).wait(t, method(wire.NoteCancelled))
+		note := s.Instance(1).Wait(t, upstreamtest.Method(wire.NoteCancelled))
 		if want := `{"requestId":` + m.ID.String() + `}`; string(note.Params) != want {
 			t.Errorf("cancelled with %s, want %s", note.Params, want)
 		}
@@ -188,7 +181,7 @@ func TestBadLines(t *testing.T) {
 		{"result and error", `{"jsonrpc":"2.0","id":%[1]s,"result":{},"error":{"code":1,"message":"x"}}`, nonsense},
 		{"no result", `{"jsonrpc":"2.0","id":%[1]s}`, nonsense},
 		{"error without a code", `{"jsonrpc":"2.0","id":%[1]s,"error":{"message":"x"}}`, nonsense},
-		{"bad UTF-8", "{\"jsonrpc\":\"2.0\",\"id\":%[1]s,\"result\":{\"t\":\"\xff\"}}", nonsense},
+		{"bad upstreamtest.F-8", "{\"jsonrpc\":\"2.0\",\"id\":%[1]s,\"result\":{\"t\":\"\xff\"}}", nonsense},
 		{"too deep", `{"jsonrpc":"2.0","id":%[1]s,"result":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}`, nonsense},
 		{"too large", `{"jsonrpc":"2.0","id":%[1]s,"result":"` + strings.Repeat("x", 70000) + `"}`, `error: upstream "files": the server's answer is larger than 65536 bytes (-32603)`},
 		{"a result that is no object", `{"jsonrpc":"2.0","id":%[1]s,"result":"str"}`, `error: upstream "files": the result in the server's answer is no object (-32603)`},
@@ -201,7 +194,7 @@ func TestBadLines(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &fakeServer{handle: legacy(func(l *fakeLife, m wire.Message) {
+				s := &upstreamtest.Server{Handle: upstreamtest.Legacy(func(l *upstreamtest.Instance, m wire.Message) {
 					if m.Method != wire.MethodToolsCall {
 						return
 					}
@@ -210,42 +203,42 @@ func TestBadLines(t *testing.T) {
 						if strings.Contains(line, "%") {
 							line = fmt.Sprintf(line, m.ID)
 						}
-						l.line("%s", line)
+						l.Line("%s", line)
 					}
-					l.result(m, `{"ok":1}`)
+					l.Result(m, `{"ok":1}`)
 				})}
-				r := start(t, Options{Server: Server{Pipe: s.pipe, MaxMessage: 64 << 10}})
+				r := start(t, Options{Server: Server{Pipe: s.Pipe, MaxMessage: 64 << 10}})
 				r.watch.wait(t, isReady)
-				if got := outcomeOf(r.Do(t.Context(), toolCall("echo", "a", &peer{}))); got != tt.want {
+				if got := upstreamtest.Outcome(r.Do(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))); got != tt.want {
 					t.Errorf("outcome %s, want %s", got, tt.want)
 				}
-				if got := outcomeOf(r.Do(t.Context(), toolCall("read", "a", &peer{}))); got != `{"ok":1}` {
+				if got := upstreamtest.Outcome(r.Do(t.Context(), upstreamtest.ToolCall("read", "a", &upstreamtest.Peer{}))); got != `{"ok":1}` {
 					t.Errorf("the next call: %s", got)
 				}
-				if s.starts() != 1 {
-					t.Errorf("%d starts, want 1", s.starts())
+				if s.Starts() != 1 {
+					t.Errorf("%d starts, want 1", s.Starts())
 				}
 			})
 		})
 	}
 }
 
-// A byte order mark at the very beginning of a server's output is skipped.
+// A byte order mark at the beginning of a server's output is skipped.
 func TestByteOrderMark(t *testing.T) {
 	for name, mark := range map[string]string{"before a message": "\ufeff", "before a blank line": "\ufeff\n"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &fakeServer{handle: legacy(func(l *fakeLife, m wire.Message) { l.result(m, `{"ok":1}`) })}
-				first := s.handle
-				s.handle = func(l *fakeLife, m wire.Message) {
+				s := &upstreamtest.Server{Handle: upstreamtest.Legacy(func(l *upstreamtest.Instance, m wire.Message) { l.Result(m, `{"ok":1}`) })}
+				first := s.Handle
+				s.Handle = func(l *upstreamtest.Instance, m wire.Message) {
 					if m.Method == wire.MethodInitialize {
-						io.WriteString(l.out, mark)
+						io.WriteString(l.Out, mark)
 					}
 					first(l, m)
 				}
-				r := start(t, Options{Server: Server{Pipe: s.pipe, Era: wire.EraLegacy}})
+				r := start(t, Options{Server: Server{Pipe: s.Pipe, Era: wire.EraLegacy}})
 				r.watch.wait(t, isReady)
-				if got := outcomeOf(r.Do(t.Context(), toolCall("echo", "a", &peer{}))); got != `{"ok":1}` {
+				if got := upstreamtest.Outcome(r.Do(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))); got != `{"ok":1}` {
 					t.Errorf("outcome %s", got)
 				}
 			})
@@ -253,21 +246,21 @@ func TestByteOrderMark(t *testing.T) {
 	}
 }
 
-// A server that does not read holds up nobody longer than the call may take.
+// Calls to a server that does not read end at their timeout.
 func TestServerDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		block := make(chan struct{})
-		s := &fakeServer{handle: legacy(func(l *fakeLife, m wire.Message) {
+		s := &upstreamtest.Server{Handle: upstreamtest.Legacy(func(l *upstreamtest.Instance, m wire.Message) {
 			if m.Method == wire.MethodToolsCall {
 				<-block
 			}
 		})}
-		r := start(t, Options{Server: Server{Pipe: s.pipe}})
+		r := start(t, Options{Server: Server{Pipe: s.Pipe}})
 		r.watch.wait(t, isReady)
 		began := time.Now()
 		var calls []<-chan string
-		for range 3 { // the first is read, the second is written, the third waits
-			big := toolCall("echo", "a", &peer{}).With(wire.Raw(`{"name":"` + strings.Repeat("x", line.MaxPending+1) + `"}`))
+		for range 3 { // the first is read, the second is written and the third is queued
+			big := upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}).With(wire.Raw(`{"name":"` + strings.Repeat("x", line.MaxPending+1) + `"}`))
 			calls = append(calls, r.doing(t.Context(), big))
 			synctest.Wait()
 		}
@@ -285,30 +278,30 @@ func TestServerDoesNotRead(t *testing.T) {
 
 func TestModernListen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &fakeServer{handle: modern(nil)}
-		r := start(t, Options{Server: Server{Pipe: s.pipe}})
+		s := &upstreamtest.Server{Handle: upstreamtest.Modern(nil)}
+		r := start(t, Options{Server: Server{Pipe: s.Pipe}})
 		r.watch.wait(t, isReady)
-		l := s.life(1)
-		listen := l.wait(t, method(wire.MethodListen))
+		l := s.Instance(1)
+		listen := l.Wait(t, upstreamtest.Method(wire.MethodListen))
 		if got := string(wire.ValueOf(listen.Params).Get("notifications").Raw()); got != `{"toolsListChanged":true}` {
 			t.Errorf("filter %s", got)
 		}
 		changed := func(n uint64) func(connector.Snapshot) bool {
 			return func(s connector.Snapshot) bool { return s.Changes.Tools == n }
 		}
-		l.line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, listen.ID)
+		l.Line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, listen.ID)
 		r.watch.wait(t, changed(1))
 
-		// What belongs to the gateway's subscription is of no use to others.
-		l.line(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:y","_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, listen.ID)
-		l.line(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:z","_meta":{"io.modelcontextprotocol/subscriptionId":%s,"k":1}}}`, listen.ID)
-		// A modern server makes no requests; one that does gets no answer.
-		l.line(`{"jsonrpc":"2.0","id":"q","method":"ping"}`)
-		// The server ends the subscription: a new one begins, and all lists count as changed.
-		l.line(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, listen.ID)
-		again := l.wait(t, func(m wire.Message) bool { return m.Method == wire.MethodListen && m.ID != listen.ID })
+		// The observer does not get the messages of the subscription itself.
+		l.Line(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:y","_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, listen.ID)
+		l.Line(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:z","_meta":{"io.modelcontextprotocol/subscriptionId":%s,"k":1}}}`, listen.ID)
+		// A modern server must not send requests. The gateway does not answer them.
+		l.Line(`{"jsonrpc":"2.0","id":"q","method":"ping"}`)
+		// If the server ends the subscription, the gateway opens a new one and reports all lists as changed.
+		l.Line(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, listen.ID)
+		again := l.Wait(t, func(m wire.Message) bool { return m.Method == wire.MethodListen && m.ID != listen.ID })
 		r.watch.wait(t, changed(2))
-		l.result(again, `{"resultType":"complete"}`)
+		l.Result(again, `{"resultType":"complete"}`)
 		r.watch.wait(t, changed(3))
 		want := []string{
 			`notifications/resources/updated {"uri":"x:y"}`,
@@ -317,8 +310,8 @@ func TestModernListen(t *testing.T) {
 		if got := r.watch.noted(); !slices.Equal(got, want) {
 			t.Errorf("the observer got %q, want %q", got, want)
 		}
-		if slices.Contains(l.methods(), "response") {
-			t.Errorf("a modern server got an answer: %q", l.methods())
+		if slices.Contains(l.Methods(), "response") {
+			t.Errorf("the gateway answered a modern server: %q", l.Methods())
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"mcpgateway/internal/upstream/process"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport/line"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
@@ -27,21 +28,21 @@ func TestEra(t *testing.T) {
 	opening := []string{"initialize", "notifications/initialized", "tools/list"}
 	refused := []string{"initialize", "server/discover", "subscriptions/listen", "tools/list"}
 	listening := []string{"server/discover", "subscriptions/listen", "tools/list"}
-	// dying ends each process that gets initialize, and else is modern.
-	dying := func(l *fakeLife, m wire.Message) {
+	// dying is a modern server whose process ends after initialize.
+	dying := func(l *upstreamtest.Instance, m wire.Message) {
 		if m.Method == wire.MethodInitialize {
-			l.quit()
+			l.Quit()
 			return
 		}
-		modern(nil)(l, m)
+		upstreamtest.Modern(nil)(l, m)
 	}
-	// both answers whatever comes first, in its era, and refuses the other era then.
-	both := func(l *fakeLife, m wire.Message) {
-		switch l.methods()[0] {
+	// both answers the first request in its era and then refuses the other era.
+	both := func(l *upstreamtest.Instance, m wire.Message) {
+		switch l.Methods()[0] {
 		case wire.MethodDiscover:
-			modern(nil)(l, m)
+			upstreamtest.Modern(nil)(l, m)
 		default:
-			legacy(nil)(l, m)
+			upstreamtest.Legacy(nil)(l, m)
 		}
 	}
 
@@ -49,76 +50,76 @@ func TestEra(t *testing.T) {
 		name       string
 		era        wire.Era
 		remembered wire.Era
-		handle     func(l *fakeLife, m wire.Message)
-		want       [][]string // methods that each life got
+		handle     func(l *upstreamtest.Instance, m wire.Message)
+		want       [][]string // methods that each instance received
 		revision   wire.Revision
 		keeps      wire.Era
-		reason     string // of the failure; contained
+		reason     string // part of the reason of the failure
 	}{
 		{
-			name: "legacy", handle: legacy(nil),
+			name: "legacy", handle: upstreamtest.Legacy(nil),
 			want: [][]string{opening}, revision: wire.Rev20251125, keeps: wire.EraLegacy,
 		},
 		{
-			name: "both eras, of which server/discover lists the modern one alone", handle: both,
+			name: "both eras, server/discover lists modern revisions only", handle: both,
 			want: [][]string{opening}, revision: wire.Rev20251125, keeps: wire.EraLegacy,
 		},
 		{
-			name: "modern", handle: modern(nil),
+			name: "modern", handle: upstreamtest.Modern(nil),
 			want: [][]string{refused}, revision: wire.Rev20260728, keeps: wire.EraModern,
 		},
 		{
-			name: "modern, and initialize is an unknown method",
-			handle: func(l *fakeLife, m wire.Message) {
+			name: "modern, initialize is an unknown method",
+			handle: func(l *upstreamtest.Instance, m wire.Message) {
 				if m.Method == wire.MethodInitialize {
-					l.refuse(m, wire.CodeMethodNotFound, "method not found")
+					l.Refuse(m, wire.CodeMethodNotFound, "method not found")
 					return
 				}
-				modern(nil)(l, m)
+				upstreamtest.Modern(nil)(l, m)
 			},
 			want: [][]string{refused}, revision: wire.Rev20260728, keeps: wire.EraModern,
 		},
 		{
-			name: "modern, and initialize is an invalid request",
-			handle: func(l *fakeLife, m wire.Message) {
+			name: "modern, initialize is an invalid request",
+			handle: func(l *upstreamtest.Instance, m wire.Message) {
 				if m.Method == wire.MethodInitialize {
-					l.refuse(m, wire.CodeInvalidRequest, "_meta is missing")
+					l.Refuse(m, wire.CodeInvalidRequest, "_meta is missing")
 					return
 				}
-				modern(nil)(l, m)
+				upstreamtest.Modern(nil)(l, m)
 			},
 			want: [][]string{refused}, revision: wire.Rev20260728, keeps: wire.EraModern,
 		},
 		{
-			name: "modern, and initialize names an unsupported revision",
-			handle: func(l *fakeLife, m wire.Message) {
+			name: "modern, initialize names an unsupported revision",
+			handle: func(l *upstreamtest.Instance, m wire.Message) {
 				if m.Method == wire.MethodInitialize {
-					l.line(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"unsupported","data":{"supported":["2026-07-28"]}}}`, m.ID)
+					l.Line(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"unsupported","data":{"supported":["2026-07-28"]}}}`, m.ID)
 					return
 				}
-				modern(nil)(l, m)
+				upstreamtest.Modern(nil)(l, m)
 			},
 			want: [][]string{refused}, revision: wire.Rev20260728, keeps: wire.EraModern,
 		},
 		{
 			name: "initialize is answered with a modern revision",
-			handle: func(l *fakeLife, m wire.Message) {
+			handle: func(l *upstreamtest.Instance, m wire.Message) {
 				if m.Method == wire.MethodInitialize {
-					l.result(m, `{"protocolVersion":"2026-07-28","capabilities":{}}`)
+					l.Result(m, `{"protocolVersion":"2026-07-28","capabilities":{}}`)
 					return
 				}
-				modern(nil)(l, m)
+				upstreamtest.Modern(nil)(l, m)
 			},
 			want: [][]string{refused}, revision: wire.Rev20260728, keeps: wire.EraModern,
 		},
 		{
-			name: "modern, and a new process is needed after initialize",
-			handle: func(l *fakeLife, m wire.Message) {
-				if l.n == 1 {
-					l.refuse(m, wire.CodeMethodNotFound, "method not found")
+			name: "modern, initialize ends the process",
+			handle: func(l *upstreamtest.Instance, m wire.Message) {
+				if l.N == 1 {
+					l.Refuse(m, wire.CodeMethodNotFound, "method not found")
 					return
 				}
-				modern(nil)(l, m)
+				upstreamtest.Modern(nil)(l, m)
 			},
 			want: [][]string{{"initialize", "server/discover"}, listening}, revision: wire.Rev20260728, keeps: wire.EraModern,
 		},
@@ -129,20 +130,20 @@ func TestEra(t *testing.T) {
 		},
 		{
 			name: "initialize ends each process of a legacy server",
-			handle: func(l *fakeLife, m wire.Message) {
+			handle: func(l *upstreamtest.Instance, m wire.Message) {
 				if m.Method == wire.MethodInitialize {
-					l.quit()
+					l.Quit()
 					return
 				}
-				legacy(nil)(l, m)
+				upstreamtest.Legacy(nil)(l, m)
 			},
 			want: [][]string{{"initialize"}, {"server/discover"}}, keeps: wire.EraUnknown, reason: "the connection to the server was lost",
 		},
 		{
-			name: "one process of a server of both eras ends by chance",
-			handle: func(l *fakeLife, m wire.Message) {
-				if l.n == 1 {
-					l.quit()
+			name: "one process of a server of both eras ends at random",
+			handle: func(l *upstreamtest.Instance, m wire.Message) {
+				if l.N == 1 {
+					l.Quit()
 					return
 				}
 				both(l, m)
@@ -150,78 +151,78 @@ func TestEra(t *testing.T) {
 			want: [][]string{{"initialize"}, {"server/discover"}, opening}, revision: wire.Rev20251125, keeps: wire.EraLegacy,
 		},
 		{
-			name: "an error that may pass does not make a server modern",
-			handle: func(l *fakeLife, m wire.Message) {
+			name: "a temporary error does not make a server modern",
+			handle: func(l *upstreamtest.Instance, m wire.Message) {
 				if m.Method == wire.MethodInitialize {
-					l.refuse(m, wire.CodeInternal, "the database is away")
+					l.Refuse(m, wire.CodeInternal, "the database is away")
 					return
 				}
-				modern(nil)(l, m)
+				upstreamtest.Modern(nil)(l, m)
 			},
 			want: [][]string{{"initialize"}}, keeps: wire.EraUnknown, reason: "the server refused initialize",
 		},
 		{
-			name: "remembered modern", remembered: wire.EraModern, handle: modern(nil),
+			name: "remembered modern", remembered: wire.EraModern, handle: upstreamtest.Modern(nil),
 			want: [][]string{listening}, revision: wire.Rev20260728, keeps: wire.EraModern,
 		},
 		{
-			name: "remembered modern, and lists a legacy revision now", remembered: wire.EraModern,
-			handle: func(l *fakeLife, m wire.Message) {
+			name: "remembered modern, now lists a legacy revision", remembered: wire.EraModern,
+			handle: func(l *upstreamtest.Instance, m wire.Message) {
 				if m.Method == wire.MethodDiscover {
-					l.result(m, dualHello)
+					l.Result(m, dualHello)
 					return
 				}
-				legacy(nil)(l, m)
+				upstreamtest.Legacy(nil)(l, m)
 			},
 			want: [][]string{{"server/discover"}, opening}, revision: wire.Rev20251125, keeps: wire.EraLegacy,
 		},
 		{
-			name: "remembered modern, and legacy now", remembered: wire.EraModern, handle: legacy(nil),
+			name: "remembered modern, now legacy", remembered: wire.EraModern, handle: upstreamtest.Legacy(nil),
 			want: [][]string{{"server/discover"}, opening}, revision: wire.Rev20251125, keeps: wire.EraLegacy,
 		},
 		{
-			name: "remembered legacy, and modern now", remembered: wire.EraLegacy, handle: modern(nil),
+			name: "remembered legacy, now modern", remembered: wire.EraLegacy, handle: upstreamtest.Modern(nil),
 			want: [][]string{refused}, revision: wire.Rev20260728, keeps: wire.EraModern,
 		},
 		{
-			name: "configured legacy", era: wire.EraLegacy, handle: modern(nil),
+			name: "configured legacy", era: wire.EraLegacy, handle: upstreamtest.Modern(nil),
 			want: [][]string{{"initialize"}}, keeps: wire.EraUnknown, reason: "the server refused initialize",
 		},
 		{
-			name: "configured modern does not fall back", era: wire.EraModern, handle: legacy(nil),
+			name: "configured modern does not fall back", era: wire.EraModern, handle: upstreamtest.Legacy(nil),
 			want: [][]string{{"server/discover"}}, reason: "configured with era: modern",
 		},
 		{
-			name: "configured modern takes the modern of both", era: wire.EraModern,
-			handle: func(l *fakeLife, m wire.Message) {
+			name: "configured modern with a server of both eras", era: wire.EraModern,
+			handle: func(l *upstreamtest.Instance, m wire.Message) {
 				if m.Method == wire.MethodDiscover {
-					l.result(m, dualHello)
+					l.Result(m, dualHello)
 				}
 			},
 			want: [][]string{{"server/discover"}}, revision: wire.Rev20260728,
 		},
 		{
 			name: "a slow legacy server",
-			handle: func(l *fakeLife, m wire.Message) {
+			handle: func(l *upstreamtest.Instance, m wire.Message) {
 				if m.Method == wire.MethodInitialize {
-					time.Sleep(20 * time.Second) // of the bubble's time
+					time.Sleep(20 * time.Second) // synthetic time
 				}
 				both(l, m)
 			},
 			want: [][]string{opening}, revision: wire.Rev20251125, keeps: wire.EraLegacy,
 		},
 		{
-			name: "revisions that nobody here speaks",
-			handle: func(l *fakeLife, m wire.Message) {
-				l.line(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"unsupported","data":{"supported":["2031-01-01"]}}}`, m.ID)
+			name: "unsupported revisions",
+			handle: func(l *upstreamtest.Instance, m wire.Message) {
+				l.Line(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"unsupported","data":{"supported":["2031-01-01"]}}}`, m.ID)
 			},
 			want:   [][]string{{"initialize"}},
 			reason: `the server speaks the revisions ["2031-01-01"]; the gateway speaks ["2026-07-28" "2025-11-25"`,
 		},
 		{
-			name: "initialize is answered with a revision that nobody here speaks", era: wire.EraLegacy,
-			handle: func(l *fakeLife, m wire.Message) {
-				l.result(m, `{"protocolVersion":"2031-01-01","capabilities":{}}`)
+			name: "initialize is answered with an unsupported revision", era: wire.EraLegacy,
+			handle: func(l *upstreamtest.Instance, m wire.Message) {
+				l.Result(m, `{"protocolVersion":"2031-01-01","capabilities":{}}`)
 			},
 			want:   [][]string{{"initialize"}},
 			reason: `the server answered initialize with revision "2031-01-01"`,
@@ -229,9 +230,9 @@ func TestEra(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &fakeServer{handle: tt.handle}
+				s := &upstreamtest.Server{Handle: tt.handle}
 				mem := eras{"k": tt.remembered}
-				r := start(t, Options{Server: Server{Pipe: s.pipe, Era: tt.era, Memory: mem, EraKey: "k"}})
+				r := start(t, Options{Server: Server{Pipe: s.Pipe, Era: tt.era, Memory: mem, EraKey: "k"}})
 				shot := r.watch.wait(t, func(s connector.Snapshot) bool { return s.Settled })
 				if tt.reason != "" {
 					if shot.State != connector.Down || !strings.Contains(shot.Reason, tt.reason) {
@@ -244,12 +245,12 @@ func TestEra(t *testing.T) {
 					if tt.revision == wire.Rev20260728 && tt.era == wire.EraModern {
 						want = want[:1]
 					}
-					if got := s.life(i + 1).methods(); !slices.Equal(got, want) {
-						t.Errorf("life %d got %q, want %q", i+1, got, want)
+					if got := s.Instance(i + 1).Methods(); !slices.Equal(got, want) {
+						t.Errorf("instance %d got %q, want %q", i+1, got, want)
 					}
 				}
-				if s.starts() != len(tt.want) {
-					t.Errorf("%d starts, want %d", s.starts(), len(tt.want))
+				if s.Starts() != len(tt.want) {
+					t.Errorf("%d starts, want %d", s.Starts(), len(tt.want))
 				}
 				if tt.era == wire.EraUnknown && mem["k"] != tt.keeps {
 					t.Errorf("remembered %s, want %s", mem["k"], tt.keeps)
@@ -261,10 +262,10 @@ func TestEra(t *testing.T) {
 
 func TestInitialize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &fakeServer{handle: legacy(nil)}
-		r := start(t, Options{Server: Server{Pipe: s.pipe, Era: wire.EraLegacy, Roots: []protocol.Root{{URI: "file:///data", Name: "data"}}}})
+		s := &upstreamtest.Server{Handle: upstreamtest.Legacy(nil)}
+		r := start(t, Options{Server: Server{Pipe: s.Pipe, Era: wire.EraLegacy, Roots: []protocol.Root{{URI: "file:///data", Name: "data"}}}})
 		shot := r.watch.wait(t, isReady)
-		got := s.life(1).wait(t, method(wire.MethodInitialize))
+		got := s.Instance(1).Wait(t, upstreamtest.Method(wire.MethodInitialize))
 		want := `{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}},"clientInfo":{"name":"gw","version":"7"}}`
 		if string(got.Params) != want {
 			t.Errorf("initialize has %s, want %s", got.Params, want)
@@ -275,43 +276,42 @@ func TestInitialize(t *testing.T) {
 	})
 }
 
-// A server that ends at its start, whatever it is sent, is started twice in the
-// first attempt and once in each after it; once it says something, its era is found
-// out as that of any other.
-func TestDyingAtStart(t *testing.T) {
+// A server that ends at its start is started twice in the first attempt and once in
+// each later attempt. Once it answers, its era is detected as usual.
+func TestServerThatEndsAtStart(t *testing.T) {
 	for name, tc := range map[string]struct {
-		then func(l *fakeLife, m wire.Message)
-		dead int      // so many lives end at their start
-		want []string // the first message of each life
+		then func(l *upstreamtest.Instance, m wire.Message)
+		dead int      // number of instances that end at their start
+		want []string // first message of each instance
 		era  wire.Era
 	}{
-		"then legacy":   {legacy(nil), 3, []string{"initialize", "server/discover", "initialize", "server/discover", "initialize"}, wire.EraLegacy},
-		"legacy, later": {legacy(nil), 4, []string{"initialize", "server/discover", "initialize", "server/discover", "initialize"}, wire.EraLegacy},
-		"then modern":   {modern(nil), 3, []string{"initialize", "server/discover", "initialize", "server/discover", "initialize"}, wire.EraModern},
-		"modern, later": {modern(nil), 4, []string{"initialize", "server/discover", "initialize", "server/discover", "initialize"}, wire.EraModern},
+		"then legacy":   {upstreamtest.Legacy(nil), 3, []string{"initialize", "server/discover", "initialize", "server/discover", "initialize"}, wire.EraLegacy},
+		"legacy, later": {upstreamtest.Legacy(nil), 4, []string{"initialize", "server/discover", "initialize", "server/discover", "initialize"}, wire.EraLegacy},
+		"then modern":   {upstreamtest.Modern(nil), 3, []string{"initialize", "server/discover", "initialize", "server/discover", "initialize"}, wire.EraModern},
+		"modern, later": {upstreamtest.Modern(nil), 4, []string{"initialize", "server/discover", "initialize", "server/discover", "initialize"}, wire.EraModern},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &fakeServer{handle: func(l *fakeLife, m wire.Message) {
-					if l.n <= tc.dead {
-						l.quit()
+				s := &upstreamtest.Server{Handle: func(l *upstreamtest.Instance, m wire.Message) {
+					if l.N <= tc.dead {
+						l.Quit()
 						return
 					}
 					tc.then(l, m)
 				}}
 				mem := eras{}
-				r := start(t, Options{Server: Server{Pipe: s.pipe, Memory: mem, EraKey: "k"}})
+				r := start(t, Options{Server: Server{Pipe: s.Pipe, Memory: mem, EraKey: "k"}})
 				r.watch.wait(t, isReady)
 				var got []string
-				for i := range s.starts() {
-					got = append(got, s.life(i + 1).methods()[0])
+				for i := range s.Starts() {
+					got = append(got, s.Instance(i + 1).Methods()[0])
 				}
 				if !slices.Equal(got, tc.want) {
-					t.Errorf("the lives began with %q, want %q", got, tc.want)
+					t.Errorf("first messages %q, want %q", got, tc.want)
 				}
 				for _, shot := range r.watch.all() {
 					if strings.Contains(shot.Reason, "initialize") {
-						t.Errorf("the attempt in which it is back fails: %s", shot.Reason)
+						t.Errorf("the attempt after the failures failed: %s", shot.Reason)
 					}
 				}
 				if mem["k"] != tc.era {
@@ -322,7 +322,7 @@ func TestDyingAtStart(t *testing.T) {
 	}
 }
 
-// A program that cannot be started is not tried twice in one attempt.
+// A program that cannot be started is tried once in each attempt.
 func TestNotStartedOnceForEachAttempt(t *testing.T) {
 	opens := 0
 	d := line.NewDialer(Options{}.withDefaults().conversation(), func(context.Context) (*line.Link, error) {

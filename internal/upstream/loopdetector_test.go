@@ -11,10 +11,12 @@ import (
 	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
-func trail(t *testing.T, started string) *LoopDetector {
+// newDetector returns a loop detector that was started with the given variable.
+func newDetector(t *testing.T, started string) *LoopDetector {
 	t.Helper()
 	tr, err := NewLoopDetector(started)
 	if err != nil {
@@ -23,13 +25,13 @@ func trail(t *testing.T, started string) *LoopDetector {
 	return tr
 }
 
-func TestTrail(t *testing.T) {
-	a, b, c := trail(t, ""), trail(t, ""), trail(t, "")
+func TestLoopDetector(t *testing.T) {
+	a, b, c := newDetector(t, ""), newDetector(t, ""), newDetector(t, "")
 	if a.Sent() == b.Sent() || len(a.Sent()) < 20 {
 		t.Fatalf("the ids %s and %s can be guessed", a.Sent(), b.Sent())
 	}
 	if !a.Returns(a.Sent()) || !a.Returns("x, "+a.Sent()+",y") || a.Returns(b.Sent()) || a.Returns("") {
-		t.Error("a gateway does not know its own requests from those of others")
+		t.Error("the detector does not distinguish its own requests from others")
 	}
 	// c is behind b, and b behind a.
 	if err := b.check("c", c.Said()); err != nil {
@@ -39,14 +41,14 @@ func TestTrail(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(a.Said(), b.Sent()) || !strings.Contains(a.Said(), c.Sent()) || a.Sent() == a.Said() {
-		t.Errorf("a says %s, want b and c behind it", a.Said())
+		t.Errorf("a has %s, want b and c behind it", a.Said())
 	}
-	// Now a would be behind c.
+	// This would put a behind c.
 	if err := c.check("a", a.Said()); err == nil || err.Error() != reasonLoop {
-		t.Errorf("error %v, want that it leads back", err)
+		t.Errorf("error %v, want a loop", err)
 	}
 	if strings.Contains(c.Said(), a.Sent()) {
-		t.Error("what leads back counts as being behind")
+		t.Error("a refused upstream counts as behind the gateway")
 	}
 	b.forget("c")
 	if err := a.check("b", b.Said()); err != nil {
@@ -57,31 +59,31 @@ func TestTrail(t *testing.T) {
 	}
 }
 
-func TestTrailOfWhoWasStarted(t *testing.T) {
-	outer := trail(t, "")
-	inner := trail(t, outer.Sent())
+func TestLoopDetectorOfStartedGateways(t *testing.T) {
+	outer := newDetector(t, "")
+	inner := newDetector(t, outer.Sent())
 	if !outer.Returns(inner.Sent()) {
-		t.Error("the outer gateway does not know itself in a request of one that it started")
+		t.Error("the outer gateway does not detect a loop in a request of a gateway that it started")
 	}
 	if err := outer.check("inner", inner.Said()); err != nil {
-		t.Errorf("the outer gateway refuses one that it started: %v", err)
+		t.Errorf("the outer gateway refuses a gateway that it started: %v", err)
 	}
 	if inner.Returns(outer.Sent()) {
 		t.Error("the inner gateway refuses its client")
 	}
 	if err := inner.check("back", outer.Said()); err == nil || err.Error() != reasonLoop {
-		t.Errorf("error %v, want that it leads back", err)
+		t.Errorf("error %v, want a loop", err)
 	}
 	for range maxStarts - 2 {
-		inner = trail(t, inner.Sent())
+		inner = newDetector(t, inner.Sent())
 	}
 	if _, err := NewLoopDetector(inner.Sent()); err == nil {
 		t.Errorf("more than %d gateways may start one another", maxStarts)
 	}
 }
 
-func TestTrailIsBounded(t *testing.T) {
-	a := trail(t, "")
+func TestLoopDetectorIsBounded(t *testing.T) {
+	a := newDetector(t, "")
 	if err := a.check("many", strings.Repeat("x,", 10*maxVia)); err == nil || !strings.Contains(err.Error(), "more than 64 gateways") {
 		t.Errorf("error %v", err)
 	}
@@ -89,52 +91,51 @@ func TestTrailIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := a.Said(), a.Sent()+",good"; got != want {
-		t.Errorf("it says %q, want %q", got, want)
+		t.Errorf("Said returned %q, want %q", got, want)
 	}
 	var none *LoopDetector
 	none.forget("x")
 	if err := none.check("x", "y"); err != nil || none.Sent() != "" {
-		t.Errorf("no trail says %q, %v", none.Sent(), err)
+		t.Errorf("a nil detector returned %q, %v", none.Sent(), err)
 	}
 }
 
-// Who is behind an upstream is known for as long as the session with it that
-// gathers its lists lasts, whatever becomes of those of clients.
-func TestTrailOfSessions(t *testing.T) {
+// The detector knows the gateways behind an upstream while the catalog session
+// lasts, independent of the clients' sessions.
+func TestLoopDetectorOfSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr, behind := trail(t, ""), trail(t, "")
-		answer := counts()
-		h := keep(t, func(l *fakeLife, m wire.Message) {
+		tr, behind := newDetector(t, ""), newDetector(t, "")
+		answer := countCalls()
+		h := startSessions(t, func(l *upstreamtest.Instance, m wire.Message) {
 			if m.Method == wire.MethodInitialize {
-				l.result(m, string(wire.SetMember(wire.Raw(legacyHello), "_meta", wire.Raw(`{"`+protocol.MetaVia+`":"`+behind.Sent()+`"}`))))
+				l.Result(m, string(wire.SetMember(wire.Raw(upstreamtest.LegacyHello), "_meta", wire.Raw(`{"`+protocol.MetaVia+`":"`+behind.Sent()+`"}`))))
 				return
 			}
 			answer(l, m)
 		}, func(o *Options) { o.LoopDetector = tr })
-		h.call(t.Context(), by("ann", `{}`, &peer{}))
-		h.s.life(2).quit()
+		h.call(t.Context(), legacyCall("ann", `{}`, &upstreamtest.Peer{}))
+		h.s.Instance(2).Quit()
 		synctest.Wait()
 		if !strings.Contains(tr.Said(), behind.Sent()) {
-			t.Error("the end of a client's session has what is behind the upstream forgotten")
+			t.Error("the end of a client's session removed the entry of the upstream")
 		}
-		h.s.life(1).quit()
+		h.s.Instance(1).Quit()
 		synctest.Wait()
 		if strings.Contains(tr.Said(), behind.Sent()) {
-			t.Error("what is not connected any more counts as being behind")
+			t.Error("a disconnected upstream still counts as behind the gateway")
 		}
 	})
 }
 
-// Nothing is known of an upstream any more once its sessions have ended, in whatever
-// order they do.
-func TestTrailAfterTheEnd(t *testing.T) {
-	tr, behind := trail(t, ""), trail(t, "")
+// The detector forgets an upstream once all sessions have ended, in any order.
+func TestLoopDetectorAfterSessionsEnd(t *testing.T) {
+	tr, behind := newDetector(t, ""), newDetector(t, "")
 	s := &script{on: map[string]on{}}
 	opened := 0
 	s.on[wire.MethodInitialize] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		opened++
 		w.Header().Set(wire.HeaderSession, fmt.Sprint("s", opened))
-		answerJSON(w, m, legacyHello)
+		answerJSON(w, m, upstreamtest.LegacyHello)
 	}
 	var sessions *Sessions
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -148,7 +149,7 @@ func TestTrailAfterTheEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- sessions.Run(ctx) }()
-	if got := (&house{Sessions: sessions}).call(t.Context(), by("ann", `{}`, &peer{})); got != doneResult {
+	if got := (&sessionsRig{Sessions: sessions}).call(t.Context(), legacyCall("ann", `{}`, &upstreamtest.Peer{})); got != doneResult {
 		t.Errorf("the call: %s", got)
 	}
 	cancel()
@@ -156,6 +157,6 @@ func TestTrailAfterTheEnd(t *testing.T) {
 		t.Error(err)
 	}
 	if strings.Contains(tr.Said(), behind.Sent()) {
-		t.Error("what is not connected any more counts as being behind")
+		t.Error("a disconnected upstream still counts as behind the gateway")
 	}
 }

@@ -6,11 +6,12 @@ import (
 	"testing/synctest"
 
 	"mcpgateway/internal/upstream/connector"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
-// What a server says of why it cannot be talked to, or not asked for a list, reaches
-// clients with what is secret masked.
+// The error messages of a server reach clients with secrets masked, for a failed
+// handshake and for a failed list.
 func TestReasonsAreMasked(t *testing.T) {
 	for name, tc := range map[string]struct {
 		refuses string
@@ -21,14 +22,14 @@ func TestReasonsAreMasked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &fakeServer{handle: func(l *fakeLife, m wire.Message) {
+				s := &upstreamtest.Server{Handle: func(l *upstreamtest.Instance, m wire.Message) {
 					if m.Method == tc.refuses {
-						l.refuse(m, wire.CodeInternal, "bad key hunter-22")
+						l.Refuse(m, wire.CodeInternal, "bad key hunter-22")
 						return
 					}
-					legacy(nil)(l, m)
+					upstreamtest.Legacy(nil)(l, m)
 				}}
-				r := start(t, Options{Server: Server{Pipe: s.pipe, Era: wire.EraLegacy}, Mask: func(text string) string {
+				r := start(t, Options{Server: Server{Pipe: s.Pipe, Era: wire.EraLegacy}, Mask: func(text string) string {
 					return strings.ReplaceAll(text, "hunter-22", "[redacted]")
 				}})
 				snap := r.watch.wait(t, func(s connector.Snapshot) bool { return s.State == tc.state })
@@ -38,7 +39,7 @@ func TestReasonsAreMasked(t *testing.T) {
 					}
 				}
 				if tc.state == connector.Down {
-					got := outcomeOf(r.Do(t.Context(), toolCall("echo", "ann", &peer{})))
+					got := upstreamtest.Outcome(r.Do(t.Context(), upstreamtest.ToolCall("echo", "ann", &upstreamtest.Peer{})))
 					if strings.Contains(got, "hunter") || !strings.Contains(got, "bad key [redacted]") {
 						t.Errorf("the call: %s", got)
 					}

@@ -9,30 +9,31 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
-// The one session with the server declares what the only client can do, which is
-// waited for, but not for long.
+// The only session declares the capabilities of the only client. The gateway waits
+// for that client for a bounded time.
 func TestOnlyClientIsDeclared(t *testing.T) {
 	const able = `{"elicitation":{"url":{}},"roots":{"listChanged":true},"sampling":{"context":{}}}`
 	legacy20251125 := &call.Client{Key: "ann", Revision: wire.Rev20251125, Capabilities: wire.Raw(able)}
 	modernClient := &call.Client{Key: "ann", Sessionless: true, Revision: wire.Rev20260728, Capabilities: wire.Raw(able)}
 	configured := []protocol.Root{{URI: "file:///configured"}}
 	for name, tc := range map[string]struct {
-		client *call.Client // nil: none in time
+		client *call.Client // nil: no client in time
 		after  time.Duration
 		roots  []protocol.Root
 		shared Sharing
 		want   string
-		asked  string // the answer to roots/list outside of calls
+		asked  string // answer to roots/list outside of calls
 	}{
-		"legacy":                      {legacy20251125, time.Second, nil, Shared, `{"elicitation":{"url":{}},"roots":{"listChanged":true},"sampling":{}}`, "file:///ann"},
-		"modern":                      {modernClient, time.Second, nil, Shared, `{"elicitation":{"url":{}},"roots":{"listChanged":true},"sampling":{}}`, "file:///ann"},
-		"that can do nothing":         {&call.Client{Key: "ann", Revision: wire.Rev20251125}, 0, nil, Shared, `{}`, "none"},
-		"none in time":                {nil, onlyClientTime, nil, Shared, `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{"listChanged":true}}`, "-32603"},
-		"configured roots":            {legacy20251125, 0, configured, Shared, `{"elicitation":{"url":{}},"roots":{},"sampling":{}}`, "file:///configured"},
-		"roots of a session not used": {legacy20251125, 0, configured, PerClient, `{"elicitation":{"url":{}},"roots":{"listChanged":true},"sampling":{}}`, "file:///ann"},
+		"legacy":            {legacy20251125, time.Second, nil, Shared, `{"elicitation":{"url":{}},"roots":{"listChanged":true},"sampling":{}}`, "file:///ann"},
+		"modern":            {modernClient, time.Second, nil, Shared, `{"elicitation":{"url":{}},"roots":{"listChanged":true},"sampling":{}}`, "file:///ann"},
+		"no capabilities":   {&call.Client{Key: "ann", Revision: wire.Rev20251125}, 0, nil, Shared, `{}`, "none"},
+		"no client in time": {nil, onlyClientTime, nil, Shared, `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{"listChanged":true}}`, "-32603"},
+		"configured roots":  {legacy20251125, 0, configured, Shared, `{"elicitation":{"url":{}},"roots":{},"sampling":{}}`, "file:///configured"},
+		"per client":        {legacy20251125, 0, configured, PerClient, `{"elicitation":{"url":{}},"roots":{"listChanged":true},"sampling":{}}`, "file:///ann"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -42,61 +43,61 @@ func TestOnlyClientIsDeclared(t *testing.T) {
 					time.AfterFunc(tc.after, func() { only.Set(tc.client) })
 				}
 				var asked time.Time
-				h := keep(t, func(l *fakeLife, m wire.Message) {
+				h := startSessions(t, func(l *upstreamtest.Instance, m wire.Message) {
 					if m.Method == wire.MethodInitialize {
 						asked = time.Now()
 					}
-					rootful()(l, m)
+					asksForRoots()(l, m)
 				}, func(o *Options) { o.OnlyClient, o.Roots, o.Sharing = only, tc.roots, tc.shared })
 				if got := asked.Sub(began); got != tc.after {
 					t.Errorf("initialize was sent after %s, want %s", got, tc.after)
 				}
-				equal(t, "declared", declared(h.s.life(1), t), tc.want)
+				upstreamtest.Equal(t, "declared", declared(h.s.Instance(1), t), tc.want)
 				time.Sleep(time.Second)
-				got := h.s.life(1).roots()
+				got := lastRoots(h.s.Instance(1))
 				if v := wire.ValueOf(wire.Raw(got)); v.Kind() == '[' {
 					for el := range v.Elements() {
 						got = el.Get("uri").Str()
 					}
 				}
-				equal(t, "roots", got, tc.asked)
+				upstreamtest.Equal(t, "roots", got, tc.asked)
 			})
 		})
 	}
 }
 
-// Whatever session is configured, there is one, also after a restart: it is asked for
-// the client's roots again when they change, and what the server asks between calls
-// reaches the client.
+// The only client has one session for every sharing mode, also after a restart. The
+// server asks for the client's roots again when they change, and asks between calls
+// reach the client.
 func TestOnlyClientHasOneSession(t *testing.T) {
 	for _, sharing := range []Sharing{Shared, PerClient, PerPrincipal} {
 		synctest.Test(t, func(t *testing.T) {
 			only := NewOnlyClient()
-			ann := by("ann", `{"roots":{},"elicitation":{}}`, &peer{})
+			ann := legacyCall("ann", `{"roots":{},"elicitation":{}}`, &upstreamtest.Peer{})
 			ann.Principal = call.Local
 			only.Set(ann.Client)
-			h := keep(t, rootful(), func(o *Options) { o.OnlyClient, o.Sharing = only, sharing })
+			h := startSessions(t, asksForRoots(), func(o *Options) { o.OnlyClient, o.Sharing = only, sharing })
 			if got := h.call(t.Context(), ann); got != `"[{\"uri\":\"file:///ann\"}]"` {
 				t.Errorf("the call is answered with %s", got)
 			}
 			h.RootsChanged(ann.Client, ann.Principal.Key())
-			h.s.life(1).wait(t, response(`"roots-2"`)) // requests of the server are answered at once, in any order
-			h.s.life(1).line(`{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"message":"?"}}`)
-			h.s.life(1).line(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error"}}`)
-			h.s.life(1).wait(t, response(`"e"`))
+			h.s.Instance(1).Wait(t, upstreamtest.Response(`"roots-2"`)) // server requests are answered concurrently
+			h.s.Instance(1).Line(`{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"message":"?"}}`)
+			h.s.Instance(1).Line(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error"}}`)
+			h.s.Instance(1).Wait(t, upstreamtest.Response(`"e"`))
 			synctest.Wait()
 			if diff := cmp.Diff([]string{"ann: roots/list", "ann: roots/list", "ann: elicitation/create"}, h.people.were()); diff != "" {
-				t.Errorf("the client was asked (-want +got):\n%s", diff)
+				t.Errorf("asks of the client (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff([]string{`ann: notifications/message{"level":"error"}`}, h.watch.noted()); diff != "" {
-				t.Errorf("the client was told (-want +got):\n%s", diff)
+				t.Errorf("notifications of the client (-want +got):\n%s", diff)
 			}
-			if n := h.s.starts(); n != 1 {
+			if n := h.s.Starts(); n != 1 {
 				t.Errorf("%d sessions", n)
 			}
-			h.s.life(1).quit()
+			h.s.Instance(1).Quit()
 			time.Sleep(2 * time.Second)
-			equal(t, "declared after a restart", declared(h.s.life(2), t), `{"roots":{},"elicitation":{}}`)
+			upstreamtest.Equal(t, "declared after a restart", declared(h.s.Instance(2), t), `{"roots":{},"elicitation":{}}`)
 		})
 	}
 }

@@ -17,13 +17,14 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
 // roleVariable makes the test binary play the part of a server.
 const roleVariable = "UPSTREAM_TEST_ROLE"
 
-// play acts the part and returns the exit status.
+// play runs a role and returns its exit status.
 func play(role string) int {
 	switch role {
 	case "crash":
@@ -51,9 +52,9 @@ func playServer(role string) int {
 		reply := ""
 		switch m.Method {
 		case wire.MethodInitialize:
-			reply = legacyHello
+			reply = upstreamtest.LegacyHello
 		case wire.MethodToolsList:
-			reply = twoTools
+			reply = upstreamtest.TwoTools
 		case wire.MethodToolsCall:
 			if role == "fragile" {
 				fmt.Printf(`{"jsonrpc":"2.0","id":%s,"resu`, m.ID)
@@ -92,7 +93,7 @@ func TestProcess(t *testing.T) {
 	o := testProgram("garbage", "OWN=1")
 	o.Dir = dir
 	r := start(t, Options{Server: Server{Stdio: o}})
-	result, err := r.Do(t.Context(), toolCall("echo", "a", &peer{}))
+	result, err := r.Do(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,14 +107,14 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-func TestProcessFaults(t *testing.T) {
+func TestProcessStartErrors(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		stdio  *process.Config
 		reason string
 	}{
 		{"exits at start", testProgram("crash"), "the server ended: exit status 3"},
-		// Paths of the gateway's machine are for its log.
+		// Clients do not see paths of the gateway's machine.
 		{"no such command", &process.Config{Command: "no-such-command"}, "cannot start the server's program"},
 		{"no such directory", &process.Config{Command: os.Args[0], Dir: "/no/such"}, "cannot start the server's program"},
 		{"never answers", testProgram("silent"), "the server did not introduce itself within 100ms"},
@@ -131,7 +132,7 @@ func TestProcessFaults(t *testing.T) {
 	}
 }
 
-// Nothing of a program stays open once it has ended.
+// All pipes of a program are closed once it has ended.
 func TestProcessLeavesNothingOpen(t *testing.T) {
 	o := Options{Server: Server{Stdio: testProgram("plain")}}.withDefaults()
 	o.Era = wire.EraLegacy
@@ -140,7 +141,7 @@ func TestProcessLeavesNothingOpen(t *testing.T) {
 		var err error
 		opened, err = stdio.Open(o.conversation(), *o.Stdio)(ctx)
 		return opened, err
-	}).Dial(t.Context(), make(inboxed, 1))
+	}).Dial(t.Context(), make(recordedNotifications, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,8 +158,8 @@ func TestProcessLeavesNothingOpen(t *testing.T) {
 
 func TestProcessDiesInCall(t *testing.T) {
 	r := start(t, Options{Server: Server{Stdio: testProgram("fragile")}})
-	_, err := r.Do(t.Context(), toolCall("echo", "a", &peer{}))
-	if got := dataOf(t, err); !strings.Contains(got, `"reason":"the connection to the server was lost"`) {
+	_, err := r.Do(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))
+	if got := upstreamtest.DataOf(t, err); !strings.Contains(got, `"reason":"the connection to the server was lost"`) {
 		t.Errorf("data %s", got)
 	}
 	if got := r.watch.wait(t, isDown).Reason; got != "the server ended: exit status 9" {
@@ -169,7 +170,7 @@ func TestProcessDiesInCall(t *testing.T) {
 func TestProcessIsRestarted(t *testing.T) {
 	r := start(t, Options{Server: Server{Stdio: testProgram("plain")}})
 	pid := func() int64 {
-		result, err := r.Do(t.Context(), toolCall("echo", "a", &peer{}))
+		result, err := r.Do(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,11 +181,11 @@ func TestProcessIsRestarted(t *testing.T) {
 	if err := kill(int(first)); err != nil {
 		t.Fatal(err)
 	}
-	// Only when all its threads are gone, and with them its end of the pipe, it
-	// is certain for the gateway, too, that a call was not sent.
+	// The gateway knows that a call was not sent only after all threads of the process have
+	// ended and its end of the pipe is closed.
 	polltest.Until(t, "the server is gone", func() bool { return kill(int(first)) != nil })
 	if second := pid(); second == first {
-		t.Error("the dead server answered")
+		t.Error("the ended server answered")
 	}
 	if got := r.watch.wait(t, isDown).Reason; got != "the server ended: exit status 137" {
 		t.Errorf("reason %q", got)
@@ -204,7 +205,7 @@ func TestStderrIsLogged(t *testing.T) {
 	}
 }
 
-// kill kills a process. It fails if the process is gone.
+// kill kills a process. It fails if there is no such process.
 func kill(pid int) error {
 	p, err := os.FindProcess(pid)
 	if err != nil {

@@ -10,11 +10,12 @@ import (
 
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/transport/inproc"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
-// sdkPipe is a server made with the Go SDK, which speaks both eras but only one
-// of them on one stream.
+// sdkPipe is a server made with the Go SDK. It supports both eras, and one of them
+// on each stream.
 func sdkPipe(s *mcp.Server) inproc.StartFunc {
 	return func(ctx context.Context) (io.WriteCloser, io.ReadCloser, func() error) {
 		inR, inW := io.Pipe()
@@ -54,13 +55,13 @@ func TestSDKServer(t *testing.T) {
 			if got := r.watch.wait(t, isReady); got.Revision != tt.revision || len(got.Catalog.Tools) != 1 {
 				t.Errorf("revision %s, %d tools", got.Revision, len(got.Catalog.Tools))
 			}
-			back := &peer{}
-			c := toolCall("greet", "a", back).With(wire.Raw(`{"name":"greet","arguments":{"name":"you"},"_meta":{"progressToken":"tok"}}`))
+			back := &upstreamtest.Peer{}
+			c := upstreamtest.ToolCall("greet", "a", back).With(wire.Raw(`{"name":"greet","arguments":{"name":"you"},"_meta":{"progressToken":"tok"}}`))
 			result, err := r.Do(t.Context(), c)
 			if err != nil || !strings.Contains(string(result.Raw), `"Hi you"`) {
 				t.Errorf("result %s, %v", result.Raw, err)
 			}
-			if got := back.got(); len(got) != 1 || !strings.Contains(got[0], `"progressToken":"tok"`) {
+			if got := back.Got(); len(got) != 1 || !strings.Contains(got[0], `"progressToken":"tok"`) {
 				t.Errorf("progress %q", got)
 			}
 			mcp.AddTool(s, &mcp.Tool{Name: "late"}, func(context.Context, *mcp.CallToolRequest, in) (*mcp.CallToolResult, any, error) {

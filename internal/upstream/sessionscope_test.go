@@ -12,47 +12,45 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
-// rootful asks for roots as server-filesystem does: first of all, and when it is
-// told that they have changed.
-func rootful() func(*fakeLife, wire.Message) {
+// asksForRoots asks for roots after the handshake and after each change, as
+// server-filesystem does.
+func asksForRoots() func(*upstreamtest.Instance, wire.Message) {
 	var mu sync.Mutex
 	asks := 0
-	return legacy(func(l *fakeLife, m wire.Message) {
+	return upstreamtest.Legacy(func(l *upstreamtest.Instance, m wire.Message) {
 		switch m.Method {
 		case wire.NoteInitialized, wire.NoteRootsChanged:
 			mu.Lock()
 			asks++
 			n := asks
 			mu.Unlock()
-			if strings.Contains(string(wire.ValueOf(l.methodParams(wire.MethodInitialize)).Get("capabilities", "roots").Raw()), "{") {
-				l.line(`{"jsonrpc":"2.0","id":"roots-%d","method":"roots/list"}`, n)
+			if strings.Contains(string(wire.ValueOf(paramsOf(l, wire.MethodInitialize)).Get("capabilities", "roots").Raw()), "{") {
+				l.Line(`{"jsonrpc":"2.0","id":"roots-%d","method":"roots/list"}`, n)
 			}
 		case wire.MethodToolsCall:
-			l.result(m, fmt.Sprintf(`{"said":%q}`, l.roots()))
+			l.Result(m, fmt.Sprintf(`{"said":%q}`, lastRoots(l)))
 		}
 	})
 }
 
-func (l *fakeLife) methodParams(name string) wire.Raw {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, m := range l.got {
-		if m.Method == name {
+// paramsOf returns the parameters of the first message with this method.
+func paramsOf(l *upstreamtest.Instance, method string) wire.Raw {
+	for _, m := range l.Received() {
+		if m.Method == method {
 			return m.Params
 		}
 	}
 	return nil
 }
 
-// roots returns the last answer to roots/list.
-func (l *fakeLife) roots() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// lastRoots returns the last answer to roots/list.
+func lastRoots(l *upstreamtest.Instance) string {
 	last := "none"
-	for _, m := range l.got {
+	for _, m := range l.Received() {
 		switch {
 		case m.IsResponse() && m.Error != nil:
 			last = fmt.Sprint(m.Error.Code)
@@ -65,50 +63,50 @@ func (l *fakeLife) roots() string {
 
 func TestRootsOfClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := keep(t, rootful(), func(o *Options) { o.Roots = []protocol.Root{{URI: "file:///configured"}} })
-		h.people.away = true // then they are asked in the call that opens the session
-		roots := func(uri string) *peer {
-			return &peer{ask: func(_ context.Context, method string, _ wire.Raw) (wire.Raw, error) {
+		h := startSessions(t, asksForRoots(), func(o *Options) { o.Roots = []protocol.Root{{URI: "file:///configured"}} })
+		h.people.away = true // clients can be asked only during calls
+		roots := func(uri string) *upstreamtest.Peer {
+			return &upstreamtest.Peer{OnAsk: func(_ context.Context, method string, _ wire.Raw) (wire.Raw, error) {
 				return wire.Raw(`{"roots":[{"uri":"` + uri + `"}]}`), nil
 			}}
 		}
-		ann, bob := by("ann", `{"roots":{}}`, roots("file:///a")), by("bob", `{"roots":{}}`, roots("file:///b"))
+		ann, bob := legacyCall("ann", `{"roots":{}}`, roots("file:///a")), legacyCall("bob", `{"roots":{}}`, roots("file:///b"))
 		for _, tt := range []struct {
 			c    *call.Call
 			want string
-		}{ // the first call waits until the server knows them
-			{ann, `file:///a`}, {bob, `file:///b`}, {by("eve", `{}`, &peer{}), `none`}, {ann, `file:///a`},
+		}{ // the first call waits until the server has the roots
+			{ann, `file:///a`}, {bob, `file:///b`}, {legacyCall("eve", `{}`, &upstreamtest.Peer{}), `none`}, {ann, `file:///a`},
 		} {
 			if got := h.call(t.Context(), tt.c); !strings.Contains(got, tt.want) {
-				t.Errorf("%s: the server knows the roots %s, want %s", tt.c.Client.Key, got, tt.want)
+				t.Errorf("%s: the server has the roots %s, want %s", tt.c.Client.Key, got, tt.want)
 			}
 		}
 		h.people.away = false
 		h.RootsChanged(ann.Client, ann.Principal.Key()) // between calls
 		synctest.Wait()
 		if diff := cmp.Diff([]string{"ann: roots/list"}, h.people.were()); diff != "" {
-			t.Errorf("asked between calls (-want +got):\n%s", diff)
+			t.Errorf("asks between calls (-want +got):\n%s", diff)
 		}
 		if got := h.call(t.Context(), ann); !strings.Contains(got, "file:///ann") {
-			t.Errorf("after a change the server knows the roots %s", got)
+			t.Errorf("after a change the server has the roots %s", got)
 		}
 	})
 }
 
-// The session of a principal asks the one of its clients that has roots.
+// The session of a principal asks the client that has roots.
 func TestRootsOfPrincipal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := keep(t, rootful(), func(o *Options) { o.Sharing = PerPrincipal })
-		plain, rooted := by("plain", `{}`, &peer{}), by("rooted", `{"roots":{}}`, &peer{})
+		h := startSessions(t, asksForRoots(), func(o *Options) { o.Sharing = PerPrincipal })
+		plain, rooted := legacyCall("plain", `{}`, &upstreamtest.Peer{}), legacyCall("rooted", `{"roots":{}}`, &upstreamtest.Peer{})
 		if got := h.call(t.Context(), plain); !strings.Contains(got, "-32601") {
-			t.Errorf("a client without roots: the server knows %s", got)
+			t.Errorf("client without roots: the server has %s", got)
 		}
 		cancelled, cancel := context.WithCancel(t.Context())
 		cancel()
-		h.call(cancelled, rooted) // it has only to be there
+		h.call(cancelled, rooted) // the call only registers the client
 		synctest.Wait()
 		if got := h.call(t.Context(), plain); !strings.Contains(got, "file:///rooted") {
-			t.Errorf("after a client with roots came: the server knows %s", got)
+			t.Errorf("after a call of a client with roots: the server has %s", got)
 		}
 		h.EndClient("rooted")
 		h.RootsChanged(rooted.Client, "nobody")
@@ -118,13 +116,13 @@ func TestRootsOfPrincipal(t *testing.T) {
 	})
 }
 
-// A session is not opened before the call that it is for is on its way through it:
-// however long that takes, the server finds somebody to ask for roots.
-func TestRootsOfDawdlingCall(t *testing.T) {
+// A session opens only once its call is sent through it. The server can therefore
+// always ask that call's client for roots.
+func TestSessionOpensWithItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := keep(t, rootful(), nil)
+		h := startSessions(t, asksForRoots(), nil)
 		h.people.away = true
-		ann := by("ann", `{"roots":{}}`, &peer{ask: func(context.Context, string, wire.Raw) (wire.Raw, error) {
+		ann := legacyCall("ann", `{"roots":{}}`, &upstreamtest.Peer{OnAsk: func(context.Context, string, wire.Raw) (wire.Raw, error) {
 			return wire.Raw(`{"roots":[{"uri":"file:///a"}]}`), nil
 		}})
 		if _, err := h.Session(t.Context(), ann); err != nil {
@@ -132,41 +130,41 @@ func TestRootsOfDawdlingCall(t *testing.T) {
 		}
 		synctest.Wait()
 		if got := h.call(t.Context(), ann); !strings.Contains(got, "file:///a") {
-			t.Errorf("the server knows the roots %s", got)
+			t.Errorf("the server has the roots %s", got)
 		}
-		if _, err := h.Session(t.Context(), by("bob", `{}`, &peer{})); err != nil {
+		if _, err := h.Session(t.Context(), legacyCall("bob", `{}`, &upstreamtest.Peer{})); err != nil {
 			t.Fatal(err)
 		}
-		h.EndClient("bob") // before anybody needed the session
+		h.EndClient("bob") // before the session opens
 	})
 }
 
-// A client with roots that comes while the server waits for those of a principal is
-// told of as one that comes later.
-func TestRootsComeWhileAsked(t *testing.T) {
+// The server is notified of a client with roots that arrives while the server waits
+// for the roots of a principal.
+func TestRootsArriveDuringRootsList(t *testing.T) {
 	p := &sessionScope{origin: Origin{Principal: "ann"}, rootsAnswered: make(chan struct{}, 1)}
-	told := 0
-	p.announceRoots = func() { told++ }
+	announced := 0
+	p.announceRoots = func() { announced++ }
 	if c := p.askRecipient(wire.MethodRootsList, nil); c != nil {
 		t.Fatalf("%v is asked", c)
 	}
-	defer p.addCall(by("rooted", `{"roots":{}}`, &peer{}))()
+	defer p.addCall(legacyCall("rooted", `{"roots":{}}`, &upstreamtest.Peer{}))()
 	p.answered(wire.MethodRootsList)
-	if told != 1 {
-		t.Errorf("the server was told %d times that the roots have changed", told)
+	if announced != 1 {
+		t.Errorf("the server got %d notifications of changed roots", announced)
 	}
 }
 
-// Without any call a question in a client's session is that client's, in a
-// principal's it is nobody's.
+// An ask between calls belongs to the client in a client's session. It belongs to no
+// client in a principal's session.
 func TestAsksBetweenCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := keep(t, counts(), nil)
-		h.call(t.Context(), by("ann", `{"elicitation":{}}`, &peer{}))
-		h.call(t.Context(), byModern("carl"))
+		h := startSessions(t, countCalls(), nil)
+		h.call(t.Context(), legacyCall("ann", `{"elicitation":{}}`, &upstreamtest.Peer{}))
+		h.call(t.Context(), modernCallBy("carl"))
 		for n := 1; n <= 3; n++ {
-			h.s.life(n).line(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}`)
-			h.s.life(n).wait(t, response(`"q"`))
+			h.s.Instance(n).Line(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}`)
+			h.s.Instance(n).Wait(t, upstreamtest.Response(`"q"`))
 		}
 		if diff := cmp.Diff([]string{"ann: elicitation/create"}, h.people.were()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)

@@ -11,11 +11,12 @@ import (
 	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
-// sseScript is a server of 2024-11-05: what script answers to a POST goes on
-// the stream, which is of one client. Only one stream can be open.
+// sseScript is a server of revision 2024-11-05. It sends the answers of script on
+// the stream. Only one stream can be open.
 type sseScript struct {
 	*script
 	endpoint string        // default /messages?id=1 2
@@ -26,12 +27,12 @@ type sseScript struct {
 func (s *sseScript) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	endpoint := s.endpoint
 	if endpoint == "" {
-		endpoint = "/messages?id=1 2" // which is no request line
+		endpoint = "/messages?id=1 2" // not valid in a request line
 	}
 	switch {
 	case r.Method == http.MethodGet:
 		s.mu.Lock()
-		s.seen = append(s.seen, seen{verb: "GET", header: r.Header.Clone()})
+		s.seen = append(s.seen, receivedRequest{verb: "GET", header: r.Header.Clone()})
 		if s.out == nil {
 			s.out = make(chan string, 100)
 		}
@@ -69,8 +70,8 @@ func overSSE(o *Options) { o.Transport = transport.SSE }
 func TestSSECall(t *testing.T) {
 	s := &sseScript{script: &script{}}
 	c := converse(t, s, overSSE)
-	equal(t, "instructions", c.hello.Instructions, "be nice")
-	equal(t, "result", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
+	upstreamtest.Equal(t, "instructions", c.hello.Instructions, "be nice")
+	upstreamtest.Equal(t, "result", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
 	if h := s.got(wire.MethodToolsCall)[0].header; h.Get(wire.HeaderVersion) != "" || h.Get(wire.HeaderSession) != "" {
 		t.Errorf("headers of later revisions: %v", h)
 	}
@@ -93,29 +94,29 @@ func TestSSEMessagesOfTheServer(t *testing.T) {
 	id := s.got(wire.MethodToolsCall)[0].id
 	s.out <- `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + id.String() + `,"progress":1}}`
 	s.out <- `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"sure?"}}`
-	equal(t, "ask", <-back.asked, `elicitation/create{"message":"sure?"}`)
+	upstreamtest.Equal(t, "ask", <-back.asked, `elicitation/create{"message":"sure?"}`)
 	polltest.Until(t, "the answer is there", func() bool { return len(responses(s.script)) == 1 })
 	s.out <- `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
 	c.in.want(t, "notifications/tools/list_changed")
-	equal(t, "progress", strings.Join(back.notes, " "), `notifications/progress{"progressToken":"mine","progress":1}`)
+	upstreamtest.Equal(t, "progress", strings.Join(back.notes, " "), `notifications/progress{"progressToken":"mine","progress":1}`)
 
-	// With calls of two clients in flight, whose question it is cannot be told.
+	// With pending calls of two clients, the ask belongs to neither.
 	other := make(chan string)
 	go func() { other <- c.do(t, tool("b", `{"name":"x"}`, nil)) }()
 	polltest.Until(t, "the other call is there", func() bool { return len(s.got(wire.MethodToolsCall)) == 2 })
 	s.out <- `{"jsonrpc":"2.0","id":"r","method":"elicitation/create","params":{"message":"whose?"}}`
 	polltest.Until(t, "the second answer is there", func() bool { return len(responses(s.script)) == 2 })
 	answers := responses(s.script)
-	equal(t, "first answer", string(answers[0].result), `{"action":"accept","content":{}}`)
-	equal(t, "second answer", string(answers[1].result), `{"action":"cancel"}`)
+	upstreamtest.Equal(t, "first answer", string(answers[0].result), `{"action":"accept","content":{}}`)
+	upstreamtest.Equal(t, "second answer", string(answers[1].result), `{"action":"cancel"}`)
 	close(release)
-	equal(t, "result", <-done, `{}`)
-	equal(t, "other result", <-other, `{}`)
+	upstreamtest.Equal(t, "result", <-done, `{}`)
+	upstreamtest.Equal(t, "other result", <-other, `{}`)
 }
 
-// responses returns the answers that the server got to its own requests.
-func responses(s *script) []seen {
-	var out []seen
+// responses returns the answers that the server received to its own requests.
+func responses(s *script) []receivedRequest {
+	var out []receivedRequest
 	for _, r := range s.got(http.MethodPost) {
 		if r.method == "" {
 			out = append(out, r)
@@ -136,9 +137,9 @@ func TestSSEStreamEnds(t *testing.T) {
 	go func() { done <- c.do(t, tool("a", `{"name":"x"}`, nil)) }()
 	<-began
 	close(s.hangUp)
-	equal(t, "call", <-done, "fault: "+protocol.ReasonConnectionLost)
-	equal(t, "run", c.over(t).Error(), "the server's stream ended: EOF")
-	equal(t, "call afterwards", c.do(t, tool("a", `{"name":"x"}`, nil)), "fault: "+protocol.ReasonConnectionLost)
+	upstreamtest.Equal(t, "call", <-done, "call error: "+protocol.ReasonConnectionLost)
+	upstreamtest.Equal(t, "run", c.waitEnd(t).Error(), "the server's stream ended: EOF")
+	upstreamtest.Equal(t, "call afterwards", c.do(t, tool("a", `{"name":"x"}`, nil)), "call error: "+protocol.ReasonConnectionLost)
 }
 
 func TestSSECancellation(t *testing.T) {
@@ -150,12 +151,12 @@ func TestSSECancellation(t *testing.T) {
 	}
 	c := converse(t, s, overSSE)
 	_, err := c.Call(ctx, tool("a", `{"name":"x"}`, nil))
-	equal(t, "error", err, context.Canceled)
+	upstreamtest.Equal(t, "error", err, context.Canceled)
 	polltest.Until(t, "the cancellation is there", func() bool { return len(s.got(wire.NoteCancelled)) == 1 })
-	equal(t, "params", string(s.got(wire.NoteCancelled)[0].params), fmt.Sprintf(`{"requestId":%s}`, s.got(wire.MethodToolsCall)[0].id))
+	upstreamtest.Equal(t, "params", string(s.got(wire.NoteCancelled)[0].params), fmt.Sprintf(`{"requestId":%s}`, s.got(wire.MethodToolsCall)[0].id))
 }
 
-func TestSSEFaults(t *testing.T) {
+func TestSSEErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		endpoint, answer string
 		status           int
@@ -164,10 +165,10 @@ func TestSSEFaults(t *testing.T) {
 		"endpoint of another origin": {endpoint: "http://evil.example/messages", err: "the server's endpoint event leads to another origin, where credentials must not go"},
 		"endpoint of another port":   {endpoint: "http://127.0.0.1:1/messages", err: "the server's endpoint event leads to another origin, where credentials must not go"},
 		"endpoint is no URL":         {endpoint: "http://%zz", err: "the server's endpoint event holds no URL"},
-		"POST refused":               {status: 500, err: "fault: the server answered HTTP 500 with no content type"},
-		"malformed answer":           {answer: `{"jsonrpc":"1.0","id":%s,"result":{}}`, err: "fault: the server's answer is no valid JSON-RPC message"},
+		"POST refused":               {status: 500, err: "call error: the server answered HTTP 500 with no content type"},
+		"malformed answer":           {answer: `{"jsonrpc":"1.0","id":%s,"result":{}}`, err: "call error: the server's answer is no valid JSON-RPC message"},
 		"error":                      {answer: `{"jsonrpc":"2.0","id":%s,"error":{"code":7,"message":"no","x":1}}`, err: `error: {"code":7,"message":"no","x":1}`},
-		"result is no object":        {answer: `{"jsonrpc":"2.0","id":%s,"result":null}`, err: "fault: the result in the server's answer is no object"},
+		"result is no object":        {answer: `{"jsonrpc":"2.0","id":%s,"result":null}`, err: "call error: the result in the server's answer is no object"},
 		"batch":                      {answer: `[{"jsonrpc":"2.0","id":%s,"result":{"a":1}}]`, err: `{"a":1}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,14 +186,14 @@ func TestSSEFaults(t *testing.T) {
 				if err == nil {
 					t.Fatal("no error")
 				}
-				equal(t, "error", reasonOf(err), tc.err)
+				upstreamtest.Equal(t, "error", reasonOf(err), tc.err)
 				return
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), tc.err)
-			equal(t, "next call", c.do(t, tool("a", `{"name":"x"}`, nil)), tc.err)
+			upstreamtest.Equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), tc.err)
+			upstreamtest.Equal(t, "next call", c.do(t, tool("a", `{"name":"x"}`, nil)), tc.err)
 		})
 	}
 }

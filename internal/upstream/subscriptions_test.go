@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
 const subscribable = `{"resources":{"subscribe":true}}`
 
-// Over HTTP each subscription is a stream of its own; the old one is closed.
+// Over HTTP each subscription has its own stream. The previous stream is closed.
 func TestModernSubscribeHTTP(t *testing.T) {
 	s := &script{modern: true, caps: subscribable, on: map[string]on{}}
 	var mu sync.Mutex
@@ -64,7 +65,7 @@ func TestModernSubscribeHTTP(t *testing.T) {
 	})
 }
 
-// A server that has forgotten its session has forgotten the subscriptions too.
+// The gateway subscribes again after the server has forgotten its session.
 func TestSubscribedAgainInNewSession(t *testing.T) {
 	s := &script{stateful: true, caps: subscribable, on: map[string]on{}}
 	s.on[wire.MethodResourcesList] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m, `{"resources":[]}`) }
@@ -86,15 +87,15 @@ func TestSubscribedAgainInNewSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.forget()
-	equal(t, "outcome", outcomeOf(r.Do(t.Context(), toolCall("x", "a", &peer{}))), doneResult)
+	upstreamtest.Equal(t, "outcome", upstreamtest.Outcome(r.Do(t.Context(), upstreamtest.ToolCall("x", "a", &upstreamtest.Peer{}))), doneResult)
 	polltest.Until(t, "an update", func() bool { return slices.Contains(r.watch.noted(), `notifications/resources/updated {"uri":"x:a"}`) })
 	mu.Lock()
 	defer mu.Unlock()
-	equal(t, "requests", strings.Join(got, ", "), "session-1 x:a, session-2 x:a")
+	upstreamtest.Equal(t, "requests", strings.Join(got, ", "), "session-1 x:a, session-2 x:a")
 }
 
-// A notification that nobody here knows belongs to the call that it comes with;
-// what is about the server as a whole does not, wherever it comes.
+// An unknown notification belongs to the call whose stream it is on. A notification
+// about the whole server belongs to no call.
 func TestUnknownNotifications(t *testing.T) {
 	notes := []string{"notifications/vendor/thing", wire.NoteResourceUpdated, "notifications/tasks"}
 	legacyHTTP, modernHTTP := &script{on: map[string]on{}}, &script{modern: true, on: map[string]on{}}
@@ -109,11 +110,11 @@ func TestUnknownNotifications(t *testing.T) {
 	}
 	check := func(t *testing.T, mine []string, others string) {
 		t.Helper()
-		equal(t, "the client is told", strings.Join(mine, "; "), `notifications/vendor/thing{"k":1}`)
-		equal(t, "the observer is told", others, `notifications/resources/updated{"k":1}; notifications/tasks{"k":1}`)
+		upstreamtest.Equal(t, "notifications of the client", strings.Join(mine, "; "), `notifications/vendor/thing{"k":1}`)
+		upstreamtest.Equal(t, "notifications of the observer", others, `notifications/resources/updated{"k":1}; notifications/tasks{"k":1}`)
 	}
 	for name, s := range map[string]*script{"legacy": legacyHTTP, "modern": modernHTTP} {
-		t.Run(name+" over HTTP", func(t *testing.T) {
+		t.Run(name+"/HTTP", func(t *testing.T) {
 			c := converse(t, s)
 			back := &client{}
 			cl := tool("a", `{"name":"x"}`, back)
@@ -121,26 +122,26 @@ func TestUnknownNotifications(t *testing.T) {
 				cl = modernCall(wire.MethodToolsCall, `{"name":"x"}`)
 				cl.Back = back
 			}
-			equal(t, "outcome", c.do(t, cl), `{}`)
+			upstreamtest.Equal(t, "outcome", c.do(t, cl), `{}`)
 			check(t, back.notes, <-c.in+"; "+<-c.in)
 		})
 	}
-	t.Run("on a line", func(t *testing.T) {
-		server := &fakeServer{handle: legacy(func(l *fakeLife, m wire.Message) {
+	t.Run("line transport", func(t *testing.T) {
+		server := &upstreamtest.Server{Handle: upstreamtest.Legacy(func(l *upstreamtest.Instance, m wire.Message) {
 			if m.Method != wire.MethodToolsCall {
 				return
 			}
 			for _, note := range notes {
-				l.line(`{"jsonrpc":"2.0","method":%q,"params":{"k":1}}`, note)
+				l.Line(`{"jsonrpc":"2.0","method":%q,"params":{"k":1}}`, note)
 			}
-			l.result(m, `{}`)
+			l.Result(m, `{}`)
 		})}
-		r := start(t, Options{Server: Server{Pipe: server.pipe}})
+		r := start(t, Options{Server: Server{Pipe: server.Pipe}})
 		r.watch.wait(t, isReady)
 		back := &client{}
-		cl := toolCall("x", "a", back)
+		cl := upstreamtest.ToolCall("x", "a", back)
 		cl.LogLevel = wire.LevelInfo
-		equal(t, "outcome", outcomeOf(r.Do(t.Context(), cl)), `{}`)
+		upstreamtest.Equal(t, "outcome", upstreamtest.Outcome(r.Do(t.Context(), cl)), `{}`)
 		check(t, back.notes, strings.ReplaceAll(strings.Join(r.watch.noted(), "; "), " {", "{"))
 	})
 }

@@ -7,24 +7,25 @@ import (
 
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
-// A session is not given up because its server does not know a method that no
-// revision has, however it says so.
+// The session stays when the server reports an unknown method, in any of the known
+// ways.
 func TestUnknownMethodKeepsTheSession(t *testing.T) {
 	for name, tc := range map[string]struct {
 		refuse   func(w http.ResponseWriter, m wire.Message)
 		sessions int
 	}{
-		"400 and text": {func(w http.ResponseWriter, _ wire.Message) { http.Error(w, "unsupported", http.StatusBadRequest) }, 1},
-		"400 and the answer": {func(w http.ResponseWriter, m wire.Message) {
+		"400 with text": {func(w http.ResponseWriter, _ wire.Message) { http.Error(w, "unsupported", http.StatusBadRequest) }, 1},
+		"400 with the answer": {func(w http.ResponseWriter, m wire.Message) {
 			answerError(w, 400, m.ID.String(), `{"code":-32601,"message":"no"}`)
 		}, 1},
-		"200 and the answer": {func(w http.ResponseWriter, m wire.Message) {
+		"200 with the answer": {func(w http.ResponseWriter, m wire.Message) {
 			answerError(w, 200, m.ID.String(), `{"code":-32601,"message":"no"}`)
 		}, 1},
-		"404, as for sessions": {func(w http.ResponseWriter, _ wire.Message) { http.NotFound(w, nil) }, 2},
+		"404, as for an expired session": {func(w http.ResponseWriter, _ wire.Message) { http.NotFound(w, nil) }, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{stateful: true, on: map[string]on{}}
@@ -35,14 +36,14 @@ func TestUnknownMethodKeepsTheSession(t *testing.T) {
 			if _, err := c.Call(t.Context(), cl); !saysUnknownMethod(err) {
 				t.Errorf("got %v", err)
 			}
-			equal(t, "sessions", len(s.got(wire.MethodInitialize)), tc.sessions)
-			equal(t, "the next call", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
+			upstreamtest.Equal(t, "sessions", len(s.got(wire.MethodInitialize)), tc.sessions)
+			upstreamtest.Equal(t, "the next call", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
 		})
 	}
 }
 
-// saysUnknownMethod reports whether the error of a call says, in one of the ways that the
-// connector understands, that the server does not know the method.
+// saysUnknownMethod reports whether err says that the server does not know the
+// method.
 func saysUnknownMethod(err error) bool {
 	if e, ok := err.(*wire.Error); ok {
 		return e.Code == wire.CodeMethodNotFound

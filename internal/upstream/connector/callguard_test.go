@@ -12,9 +12,9 @@ import (
 )
 
 // Messages that arrive after the end of a call do not reach its back channel.
-func TestGateClosed(t *testing.T) {
+func TestMessagesAfterTheCall(t *testing.T) {
 	back := &upstreamtest.Peer{OnAsk: func(context.Context, string, wire.Raw) (wire.Raw, error) {
-		t.Error("asked after the end")
+		t.Error("the client was asked after the end")
 		return nil, nil
 	}}
 	g := newCallGuard(t.Context(), &call.Call{Back: back, LogLevel: wire.LevelDebug}, time.Minute, time.Hour)
@@ -29,8 +29,9 @@ func TestGateClosed(t *testing.T) {
 	}
 }
 
-// A call that waits for a person holds no slot, and gives none back twice.
-func TestAskGivesTheSlotBack(t *testing.T) {
+// A call that waits for its client's answer holds no slot, and it releases its slot
+// once.
+func TestAskReleasesTheSlot(t *testing.T) {
 	slots := newFairLimiter(1, newLimiterQueue(1))
 	back := &upstreamtest.Peer{OnAsk: func(context.Context, string, wire.Raw) (wire.Raw, error) {
 		if slots.free != 1 {

@@ -18,9 +18,9 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// lister is a legacy server with these capabilities whose lists come from list.
-func lister(capabilities string, list func(l *upstreamtest.Life, m wire.Message)) *upstreamtest.Server {
-	return &upstreamtest.Server{Handle: func(l *upstreamtest.Life, m wire.Message) {
+// lister is a legacy server with these capabilities. list answers its list requests.
+func lister(capabilities string, list func(l *upstreamtest.Instance, m wire.Message)) *upstreamtest.Server {
+	return &upstreamtest.Server{Handle: func(l *upstreamtest.Instance, m wire.Message) {
 		switch {
 		case m.Method == wire.MethodInitialize:
 			l.Result(m, `{"protocolVersion":"2025-06-18","capabilities":`+capabilities+`}`)
@@ -32,7 +32,7 @@ func lister(capabilities string, list func(l *upstreamtest.Life, m wire.Message)
 
 func TestTenThousandTools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lister(`{"tools":{}}`, func(l *upstreamtest.Life, m wire.Message) {
+		s := lister(`{"tools":{}}`, func(l *upstreamtest.Instance, m wire.Message) {
 			n := 0
 			fmt.Sscanf(wire.ValueOf(m.Params).Get("cursor").Str(), "p%d", &n)
 			l.Result(m, page(n, 100, 100))
@@ -50,41 +50,41 @@ func TestTenThousandTools(t *testing.T) {
 	})
 }
 
-func TestListFaults(t *testing.T) {
+func TestInvalidLists(t *testing.T) {
 	const good = `{"prompts":[{"name":"p"}]}`
 	for _, tt := range []struct {
 		name string
-		list func(l *upstreamtest.Life, m wire.Message) // of tools
-		want string                                     // reason
+		list func(l *upstreamtest.Instance, m wire.Message) // answers tools/list
+		want string                                         // reason
 	}{
-		{"no array", func(l *upstreamtest.Life, m wire.Message) { l.Result(m, `{"tools":{}}`) }, `tools/list: the result has no array "tools"`},
-		{"no object", func(l *upstreamtest.Life, m wire.Message) { l.Result(m, `7`) }, `tools/list: the result in the server's answer is no object`},
-		{"no member", func(l *upstreamtest.Life, m wire.Message) { l.Result(m, `{"prompts":[]}`) }, `tools/list: the result has no array "tools"`},
-		{"malformed", func(l *upstreamtest.Life, m wire.Message) { l.Line(`{"jsonrpc":"2.0","id":%s}`, m.ID) }, `tools/list: the server's answer is malformed`},
-		{"error", func(l *upstreamtest.Life, m wire.Message) { l.Refuse(m, -32000, "no") }, `tools/list: no (-32000)`},
-		{"unknown on page two", func(l *upstreamtest.Life, m wire.Message) {
+		{"no array", func(l *upstreamtest.Instance, m wire.Message) { l.Result(m, `{"tools":{}}`) }, `tools/list: the result has no array "tools"`},
+		{"no object", func(l *upstreamtest.Instance, m wire.Message) { l.Result(m, `7`) }, `tools/list: the result in the server's answer is no object`},
+		{"no member", func(l *upstreamtest.Instance, m wire.Message) { l.Result(m, `{"prompts":[]}`) }, `tools/list: the result has no array "tools"`},
+		{"malformed", func(l *upstreamtest.Instance, m wire.Message) { l.Line(`{"jsonrpc":"2.0","id":%s}`, m.ID) }, `tools/list: the server's answer is malformed`},
+		{"error", func(l *upstreamtest.Instance, m wire.Message) { l.Refuse(m, -32000, "no") }, `tools/list: no (-32000)`},
+		{"unknown on page two", func(l *upstreamtest.Instance, m wire.Message) {
 			if m.Params == nil {
 				l.Result(m, page(0, 2, 1))
 			} else {
 				l.Refuse(m, wire.CodeMethodNotFound, "what?")
 			}
 		}, `tools/list: what? (-32601)`},
-		{"circle", func(l *upstreamtest.Life, m wire.Message) { l.Result(m, `{"tools":[],"nextCursor":"x"}`) }, `tools/list: the pages go round in circles: a cursor came twice`},
-		{"pages without end", func() func(l *upstreamtest.Life, m wire.Message) {
+		{"circle", func(l *upstreamtest.Instance, m wire.Message) { l.Result(m, `{"tools":[],"nextCursor":"x"}`) }, `tools/list: the pages go round in circles: a cursor came twice`},
+		{"pages without end", func() func(l *upstreamtest.Instance, m wire.Message) {
 			var n atomic.Int64
-			return func(l *upstreamtest.Life, m wire.Message) {
+			return func(l *upstreamtest.Instance, m wire.Message) {
 				l.Result(m, fmt.Sprintf(`{"tools":[],"nextCursor":"%d"}`, n.Add(1)))
 			}
 		}(), `tools/list: more than 1000 pages`},
-		{"too many", func(l *upstreamtest.Life, m wire.Message) {
+		{"too many", func(l *upstreamtest.Instance, m wire.Message) {
 			l.Result(m, `{"tools":[`+strings.Repeat("0,", maxItems)+`0]}`)
 		}, `tools/list: more than 100000 items or 64 MiB`},
-		{"silence", func(*upstreamtest.Life, wire.Message) {}, `tools/list: no answer within 1m0s`},
+		{"silence", func(*upstreamtest.Instance, wire.Message) {}, `tools/list: no answer within 1m0s`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				broken := atomic.Bool{}
-				s := lister(`{"tools":{"listChanged":true},"prompts":{"listChanged":true}}`, func(l *upstreamtest.Life, m wire.Message) {
+				s := lister(`{"tools":{"listChanged":true},"prompts":{"listChanged":true}}`, func(l *upstreamtest.Instance, m wire.Message) {
 					switch {
 					case m.Method == wire.MethodPromptsList:
 						l.Result(m, good)
@@ -97,15 +97,15 @@ func TestListFaults(t *testing.T) {
 				r := start(t, setup{Pipe: s.Pipe, Era: wire.EraLegacy})
 				r.watch.wait(t, isReady)
 				broken.Store(true)
-				s.Life(1).Line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+				s.Instance(1).Line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 				shot := r.watch.wait(t, func(s Snapshot) bool { return s.State == Degraded })
 				if shot.Reason != tt.want {
 					t.Errorf("reason %q, want %q", shot.Reason, tt.want)
 				}
 				if len(shot.Catalog.Tools) != 2 || len(shot.Catalog.Prompts) != 1 {
-					t.Errorf("catalog %+v: the last good items are gone", shot.Catalog)
+					t.Errorf("catalog %+v: the last valid items are missing", shot.Catalog)
 				}
-				broken.Store(false) // it is tried again without being told
+				broken.Store(false) // the gateway retries without a notification
 				time.Sleep(40 * time.Second)
 				if last := r.Snapshot(); last.State != Ready || last.Reason != "" {
 					t.Errorf("it did not recover: %s, %q", last.State, last.Reason)
@@ -115,10 +115,10 @@ func TestListFaults(t *testing.T) {
 	}
 }
 
-// A list that cannot be read at first leaves the others as they are.
+// A failed first list does not affect the other lists.
 func TestFirstListFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lister(`{"tools":{},"prompts":{},"resources":{}}`, func(l *upstreamtest.Life, m wire.Message) {
+		s := lister(`{"tools":{},"prompts":{},"resources":{}}`, func(l *upstreamtest.Instance, m wire.Message) {
 			switch m.Method {
 			case wire.MethodToolsList:
 				l.Result(m, `{"items":[]}`)
@@ -141,10 +141,10 @@ func TestFirstListFails(t *testing.T) {
 	})
 }
 
-// What a server has no method for, or does not declare, is an empty list.
+// A list is empty if the server does not declare it or does not know its method.
 func TestEmptyLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lister(`{"resources":{},"prompts":{}}`, func(l *upstreamtest.Life, m wire.Message) {
+		s := lister(`{"resources":{},"prompts":{}}`, func(l *upstreamtest.Instance, m wire.Message) {
 			switch m.Method {
 			case wire.MethodResourcesList:
 				l.Result(m, `{"resources":[{"uri":"a:b"}],"nextCursor":""}`)
@@ -159,9 +159,9 @@ func TestEmptyLists(t *testing.T) {
 		if c := shot.Catalog; len(c.Resources) != 1 || len(c.Templates)+len(c.Prompts)+len(c.Tools) != 0 {
 			t.Errorf("catalog %+v", c)
 		}
-		for _, m := range s.Life(1).Methods() {
+		for _, m := range s.Instance(1).Methods() {
 			if m == wire.MethodToolsList {
-				t.Error("a list was asked for that the server does not declare")
+				t.Error("the gateway requested a list that the server does not declare")
 			}
 		}
 	})
@@ -175,24 +175,24 @@ func TestListChanges(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				listed := atomic.Int64{}
-				s := lister(`{"tools":{"listChanged":true}}`, func(l *upstreamtest.Life, m wire.Message) {
+				s := lister(`{"tools":{"listChanged":true}}`, func(l *upstreamtest.Instance, m wire.Message) {
 					if listed.Add(1) > 1 {
-						time.Sleep(tt.takes) // of the bubble's time
+						time.Sleep(tt.takes) // synthetic time
 					}
 					l.Result(m, upstreamtest.TwoTools)
 				})
 				r := start(t, setup{Pipe: s.Pipe, Era: wire.EraLegacy})
 				before := r.watch.wait(t, isReady)
 				began := time.Now()
-				for range 10 { // a burst is one change
-					s.Life(1).Line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+				for range 10 { // the gateway reports a burst as one change
+					s.Instance(1).Line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 				}
 				after := r.watch.wait(t, func(s Snapshot) bool { return s.Changes.Tools == 1 })
 				if took := time.Since(began); took > 200*time.Millisecond {
-					t.Errorf("clients hear of it after %s", took)
+					t.Errorf("clients are notified after %s", took)
 				}
 				if &after.Catalog.Tools[0] != &before.Catalog.Tools[0] {
-					t.Error("the same items came as a new list")
+					t.Error("an unchanged list was reported as changed")
 				}
 				time.Sleep(time.Minute)
 				if got := r.Snapshot().Changes; got != (Changes{Tools: 1}) {
@@ -206,21 +206,22 @@ func TestListChanges(t *testing.T) {
 	}
 }
 
-// Lists are polled only where nobody tells of changes, and not too often.
+// Lists are polled only if the server sends no notifications about them, and at a
+// bounded rate.
 func TestPolling(t *testing.T) {
 	for _, tt := range []struct {
 		name, capabilities, ttl string
 		min, max                int64 // listings in the first five minutes
 	}{
-		{"told", `{"tools":{"listChanged":true}}`, ``, 1, 1},
-		{"not told", `{"tools":{}}`, ``, 9, 11},
+		{"notifications", `{"tools":{"listChanged":true}}`, ``, 1, 1},
+		{"no notifications", `{"tools":{}}`, ``, 9, 11},
 		{"fresh for longer", `{"tools":{}}`, `,"ttlMs":120000`, 3, 3},
 		{"fresh for shorter", `{"tools":{}}`, `,"ttlMs":10`, 9, 11},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				listed := atomic.Int64{}
-				s := lister(tt.capabilities, func(l *upstreamtest.Life, m wire.Message) {
+				s := lister(tt.capabilities, func(l *upstreamtest.Instance, m wire.Message) {
 					listed.Add(1)
 					l.Result(m, `{"tools":[{"name":"a"}]`+tt.ttl+`}`)
 				})
@@ -239,33 +240,33 @@ func TestPolling(t *testing.T) {
 
 func TestBurstOfSeveralKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lister(`{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}}`, func(l *upstreamtest.Life, m wire.Message) {
+		s := lister(`{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}}`, func(l *upstreamtest.Instance, m wire.Message) {
 			l.Result(m, `{"tools":[],"prompts":[],"resources":[],"resourceTemplates":[]}`)
 		})
 		r := start(t, setup{Pipe: s.Pipe, Era: wire.EraLegacy})
 		r.watch.wait(t, isReady)
 		for _, kind := range []string{"tools", "prompts", "resources"} {
-			s.Life(1).Line(`{"jsonrpc":"2.0","method":"notifications/%s/list_changed"}`, kind)
+			s.Instance(1).Line(`{"jsonrpc":"2.0","method":"notifications/%s/list_changed"}`, kind)
 		}
 		r.watch.wait(t, func(s Snapshot) bool { return s.Changes == Changes{1, 1, 1} })
 		if got := len(r.watch.all()); got != 2 {
 			t.Errorf("%d snapshots, want 2: a burst is one change", got)
 		}
 		synctest.Wait()
-		if got := len(s.Life(1).Methods()); got != 2+4+4 {
-			t.Errorf("the server got %q", s.Life(1).Methods())
+		if got := len(s.Instance(1).Methods()); got != 2+4+4 {
+			t.Errorf("the server got %q", s.Instance(1).Methods())
 		}
 	})
 }
 
-// What a server says of why it cannot be talked to, or not asked for a list, is told
-// within bounds, and not again and again.
+// The server's error messages are bounded in size and logged once, for a failed
+// handshake and for a failed list.
 func TestReasonsAreBounded(t *testing.T) {
 	for name, refuses := range map[string]string{"down": wire.MethodInitialize, "degraded": wire.MethodToolsList} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				core, logs := observer.New(zap.WarnLevel)
-				s := &upstreamtest.Server{Handle: func(l *upstreamtest.Life, m wire.Message) {
+				s := &upstreamtest.Server{Handle: func(l *upstreamtest.Instance, m wire.Message) {
 					if m.Method == refuses {
 						l.Refuse(m, wire.CodeInternal, strings.Repeat("ö", 1<<19))
 						return
@@ -273,7 +274,7 @@ func TestReasonsAreBounded(t *testing.T) {
 					upstreamtest.Legacy(nil)(l, m)
 				}}
 				r := start(t, setup{Pipe: s.Pipe, Era: wire.EraLegacy, Options: Options{Logger: zap.New(core)}})
-				time.Sleep(time.Minute) // of the bubble's time: it was tried several times
+				time.Sleep(time.Minute) // synthetic time for several attempts
 				shot := r.Snapshot()
 				if !strings.Contains(shot.Reason, "öö") || len(shot.Reason) > 2*protocol.MaxReason || !utf8.ValidString(shot.Reason) || len(shot.Advice) > diagnose.MaxText {
 					t.Errorf("%s: %d bytes of reason, %d of advice", shot.State, len(shot.Reason), len(shot.Advice))
@@ -281,16 +282,16 @@ func TestReasonsAreBounded(t *testing.T) {
 				if shot.State == Down {
 					_, err := r.Do(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))
 					if data := upstreamtest.DataOf(t, err); len(data) > 2*protocol.MaxReason {
-						t.Errorf("a client gets %d bytes", len(data))
+						t.Errorf("the error data has %d bytes", len(data))
 					}
 				}
 				if n := logs.Len(); n != 1 {
-					t.Errorf("%d lines of the log, want 1", n)
+					t.Errorf("%d log lines, want 1", n)
 				}
 				for _, line := range logs.All() {
 					for _, f := range line.Context {
 						if len(f.String) > diagnose.MaxText {
-							t.Errorf("the log has %d bytes in %s", len(f.String), f.Key)
+							t.Errorf("log field with %d bytes: %s", len(f.String), f.Key)
 						}
 					}
 				}
@@ -299,9 +300,8 @@ func TestReasonsAreBounded(t *testing.T) {
 	}
 }
 
-// However many tools are left out, and however often the server lists them, the log
-// says so once.
-func TestUselessToolsAreToldOnce(t *testing.T) {
+// The log reports dropped tools once, for any number of tools and lists.
+func TestDroppedToolsAreLoggedOnce(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	tn := catalogRefresher{c: New(Options{Name: "files", Logger: zap.New(core)})}
 	list := func(n int) []wire.Raw {
@@ -316,12 +316,12 @@ func TestUselessToolsAreToldOnce(t *testing.T) {
 			t.Fatalf("%d tools are left", len(got))
 		}
 	}
-	var told []string
+	var lines []string
 	for _, line := range logs.All() {
-		told = append(told, fmt.Sprint(line.ContextMap()["tools"], " ", line.ContextMap()["first"]))
+		lines = append(lines, fmt.Sprint(line.ContextMap()["tools"], " ", line.ContextMap()["first"]))
 	}
-	if len(told) != 2 || !strings.HasPrefix(told[0], "1000 bad0: ") || !strings.HasPrefix(told[1], "2 bad0: ") {
-		t.Errorf("told: %q", told)
+	if len(lines) != 2 || !strings.HasPrefix(lines[0], "1000 bad0: ") || !strings.HasPrefix(lines[1], "2 bad0: ") {
+		t.Errorf("log lines: %q", lines)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-func TestComesBack(t *testing.T) {
+func TestReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := NewMetrics()
 		s := &upstreamtest.Server{Handle: upstreamtest.Legacy(upstreamtest.Echo)}
@@ -28,13 +28,13 @@ func TestComesBack(t *testing.T) {
 		if testutil.ToFloat64(up) != 1 {
 			t.Error("upstream_up is not 1")
 		}
-		s.Life(1).Quit()
+		s.Instance(1).Quit()
 		down := r.watch.wait(t, isDown)
 		if want := "the server closed its output"; down.Reason != want || down.Since.Before(first.Since) {
 			t.Errorf("down since %s: %q, want %q", down.Since, down.Reason, want)
 		}
 		if len(down.Catalog.Tools) != 2 || !down.Lost {
-			t.Errorf("%d tools, lost %v: the last catalog is gone, or nobody is told that no attempt has failed", len(down.Catalog.Tools), down.Lost)
+			t.Errorf("%d tools, lost %v: want the last catalog and lost", len(down.Catalog.Tools), down.Lost)
 		}
 		if testutil.ToFloat64(up) != 0 {
 			t.Error("upstream_up is not 0")
@@ -52,11 +52,11 @@ func TestComesBack(t *testing.T) {
 	})
 }
 
-// An upstream counts as just lost until an attempt has come to nothing.
+// Lost is set until an attempt has failed.
 func TestLostUntilAnAttemptFails(t *testing.T) {
-	for name, again := range map[string]func(l *upstreamtest.Life, m wire.Message){
-		"it does not introduce itself": func(l *upstreamtest.Life, _ wire.Message) { l.Quit() },
-		"it does not list its tools": func(l *upstreamtest.Life, m wire.Message) {
+	for name, again := range map[string]func(l *upstreamtest.Instance, m wire.Message){
+		"the handshake fails": func(l *upstreamtest.Instance, _ wire.Message) { l.Quit() },
+		"tools/list fails": func(l *upstreamtest.Instance, m wire.Message) {
 			if m.Method == wire.MethodToolsList {
 				l.Quit()
 				return
@@ -66,7 +66,7 @@ func TestLostUntilAnAttemptFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &upstreamtest.Server{Handle: func(l *upstreamtest.Life, m wire.Message) {
+				s := &upstreamtest.Server{Handle: func(l *upstreamtest.Instance, m wire.Message) {
 					if l.N == 1 {
 						upstreamtest.Legacy(nil)(l, m)
 						return
@@ -75,8 +75,8 @@ func TestLostUntilAnAttemptFails(t *testing.T) {
 				}}
 				r := start(t, setup{Pipe: s.Pipe})
 				r.watch.wait(t, isReady)
-				s.Life(1).Quit()
-				time.Sleep(5 * time.Second) // of the bubble's time: attempts have failed
+				s.Instance(1).Quit()
+				time.Sleep(5 * time.Second) // synthetic time for failed attempts
 				var got []string
 				for _, s := range r.watch.all() {
 					if now := fmt.Sprintf("%s %v", s.State, s.Lost); len(got) == 0 || got[len(got)-1] != now {
@@ -91,14 +91,13 @@ func TestLostUntilAnAttemptFails(t *testing.T) {
 	}
 }
 
-// A call in the same moment in which the server goes away must not fail either,
-// as long as it was not sent.
+// A call that is made while the server ends must succeed if it was not sent.
 func TestRestartBetweenTwoCalls(t *testing.T) {
 	s := &upstreamtest.Server{Handle: upstreamtest.Legacy(upstreamtest.Echo)}
 	r := start(t, setup{Pipe: s.Pipe})
 	r.watch.wait(t, isReady)
 	for n := range 5 {
-		s.Life(n + 1).Quit()
+		s.Instance(n + 1).Quit()
 		s.WaitEnd(t, n+1)
 		if got := upstreamtest.Outcome(r.Do(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))); got != `{"ok":1}` {
 			t.Fatalf("call after restart %d: %s", n+1, got)
@@ -106,12 +105,12 @@ func TestRestartBetweenTwoCalls(t *testing.T) {
 	}
 }
 
-// A call that a child process had in its hands when it ended is not sent again,
-// whatever the server says of the tool: it may have been the reason.
-func TestLostInFlight(t *testing.T) {
+// A call that was sent to a process before it ended is not sent again, whatever the
+// tool's annotations. The call may have caused the end.
+func TestCallLostWithTheProcess(t *testing.T) {
 	for _, tt := range []struct {
 		name, tool string
-		size       int // of the arguments, on top of what is small
+		size       int // additional bytes of arguments
 		want       string
 	}{
 		{"no hint", "echo", 0, "the connection to the server was lost"},
@@ -120,7 +119,7 @@ func TestLostInFlight(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &upstreamtest.Server{Handle: upstreamtest.Legacy(func(l *upstreamtest.Life, m wire.Message) {
+				s := &upstreamtest.Server{Handle: upstreamtest.Legacy(func(l *upstreamtest.Instance, m wire.Message) {
 					if m.Method == wire.MethodToolsCall {
 						l.Quit()
 					}
@@ -136,9 +135,9 @@ func TestLostInFlight(t *testing.T) {
 					t.Errorf("data %s, want %s", got, want)
 				}
 				r.watch.wait(t, func(s Snapshot) bool { return s.State == Down })
-				time.Sleep(time.Second) // of the bubble's time: it has come back
+				time.Sleep(time.Second) // synthetic time for the reconnection
 				if starts, sent := s.Starts(), s.Calls(); starts != 2 || sent != 1 {
-					t.Errorf("in %d lives %d calls, want 2 and 1", starts, sent)
+					t.Errorf("%d instances got %d calls, want 2 and 1", starts, sent)
 				}
 				if got := testutil.ToFloat64(metrics.resends.WithLabelValues("files")); got != 0 {
 					t.Errorf("resends %v, want none", got)
@@ -148,22 +147,22 @@ func TestLostInFlight(t *testing.T) {
 	}
 }
 
-// What stands in the queue behind the call that ends the server has certainly
-// not been sent, so it is, and that is told.
-func TestUnsentIsSentAgain(t *testing.T) {
+// A call that was queued behind the call that ended the server was not sent. It is
+// sent to the next process, and the log says so.
+func TestUnsentCallIsResent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
-		s := &upstreamtest.Server{Handle: upstreamtest.Legacy(func(l *upstreamtest.Life, m wire.Message) {
+		s := &upstreamtest.Server{Handle: upstreamtest.Legacy(func(l *upstreamtest.Instance, m wire.Message) {
 			if m.Method != wire.MethodToolsCall {
 				return
 			}
 			if l.N == 1 {
 				<-l.Hold
 				l.Quit()
-				<-l.Hold // what follows is not read before all is over
+				<-l.Hold // the queued call is not read before the process ends
 				return
 			}
-			l.Result(m, `{"life":2}`)
+			l.Result(m, `{"instance":2}`)
 		})}
 		metrics := NewMetrics()
 		r := start(t, setup{Pipe: s.Pipe, Options: Options{Metrics: metrics, Logger: zap.New(core)}})
@@ -177,23 +176,23 @@ func TestUnsentIsSentAgain(t *testing.T) {
 			second <- upstreamtest.Outcome(r.Do(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{})))
 		}()
 		synctest.Wait()
-		s.Life(1).Hold <- struct{}{}
+		s.Instance(1).Hold <- struct{}{}
 		synctest.Wait()
-		close(s.Life(1).Hold)
+		close(s.Instance(1).Hold)
 		if got := <-first; !strings.Contains(got, "lost") {
 			t.Errorf("the call that ended the server: %s", got)
 		}
-		if got := <-second; got != `{"life":2}` {
-			t.Errorf("the call behind it: %s", got)
+		if got := <-second; got != `{"instance":2}` {
+			t.Errorf("the queued call: %s", got)
 		}
 		if got := testutil.ToFloat64(metrics.resends.WithLabelValues("files")); got != 1 {
 			t.Errorf("resends %v, want 1", got)
 		}
-		told := logs.FilterMessage("a call is sent again").All()
-		if len(told) != 1 {
-			t.Fatalf("%d lines about it", len(told))
+		lines := logs.FilterMessage("a call is sent again").All()
+		if len(lines) != 1 {
+			t.Fatalf("%d log lines about the resent call", len(lines))
 		}
-		got := told[0].ContextMap()
+		got := lines[0].ContextMap()
 		if got["upstream"] != "files" || got["method"] != "tools/call" || got["request"] != "c1" || got["delivered"] != false {
 			t.Errorf("the log says %v", got)
 		}
@@ -202,7 +201,7 @@ func TestUnsentIsSentAgain(t *testing.T) {
 
 func TestCallsWhileConnecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &upstreamtest.Server{Handle: func(*upstreamtest.Life, wire.Message) {}}
+		s := &upstreamtest.Server{Handle: func(*upstreamtest.Instance, wire.Message) {}}
 		r := start(t, setup{Pipe: s.Pipe})
 		began := time.Now()
 		_, err := r.Do(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))
@@ -214,7 +213,7 @@ func TestCallsWhileConnecting(t *testing.T) {
 			t.Errorf("took %s", took)
 		}
 		if r.Snapshot().Settled {
-			t.Error("settled before the first attempt has ended")
+			t.Error("Settled before the first attempt has ended")
 		}
 		down := r.watch.wait(t, isDown)
 		if want := "the server did not introduce itself within 1m0s"; down.Reason != want || !down.Settled {
@@ -223,10 +222,10 @@ func TestCallsWhileConnecting(t *testing.T) {
 	})
 }
 
-// However many calls want an attempt, there are no more than four a second.
+// There are at most four attempts a second, for any number of calls.
 func TestAttemptsAreSpaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &upstreamtest.Server{Handle: func(l *upstreamtest.Life, _ wire.Message) { l.Quit() }}
+		s := &upstreamtest.Server{Handle: func(l *upstreamtest.Instance, _ wire.Message) { l.Quit() }}
 		r := start(t, setup{Pipe: s.Pipe, Era: wire.EraLegacy})
 		r.watch.wait(t, isDown)
 		began := time.Now()
@@ -236,23 +235,23 @@ func TestAttemptsAreSpaced(t *testing.T) {
 				t.Fatalf("data %s", got)
 			}
 		}
-		// One beforehand, and 40 in ten seconds.
+		// One at the start and 40 in ten seconds.
 		if got := s.Starts(); got < 38 || got > 42 {
 			t.Errorf("%d attempts in ten seconds", got)
 		}
 	})
 }
 
-// calling is a Session that makes a call as soon as it hears that there is no
-// connection, and goes on when the call waits.
-type calling struct {
+// callOnDisconnect is a Session that makes a call when the connection is lost. It
+// blocks until the call waits.
+type callOnDisconnect struct {
 	noSession
 	call func() string
 	once sync.Once
 	got  chan string
 }
 
-func (o *calling) Changed(s Snapshot) {
+func (o *callOnDisconnect) Changed(s Snapshot) {
 	if isDown(s) {
 		o.once.Do(func() {
 			go func() { o.got <- o.call() }()
@@ -261,18 +260,18 @@ func (o *calling) Changed(s Snapshot) {
 	}
 }
 
-// A caller that knows that an attempt has failed gets another one, however soon the call
-// comes.
+// A call after a failed attempt triggers another attempt, also when it comes at
+// once.
 func TestCallAfterAFailedAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &upstreamtest.Server{Handle: func(l *upstreamtest.Life, m wire.Message) {
+		s := &upstreamtest.Server{Handle: func(l *upstreamtest.Instance, m wire.Message) {
 			if l.N == 1 {
 				l.Quit()
 				return
 			}
 			upstreamtest.Legacy(upstreamtest.Echo)(l, m)
 		}}
-		o := &calling{got: make(chan string, 1)}
+		o := &callOnDisconnect{got: make(chan string, 1)}
 		c := setup{Pipe: s.Pipe, Era: wire.EraLegacy, Options: Options{Session: o}}.connector()
 		o.call = func() string {
 			return upstreamtest.Outcome(c.Do(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{})))
@@ -288,17 +287,17 @@ func TestCallAfterAFailedAttempt(t *testing.T) {
 	})
 }
 
-// A server that dies soon after each start is waited for longer and longer.
+// The pauses grow when a server ends soon after each start.
 func TestCrashLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &upstreamtest.Server{}
-		s.Handle = upstreamtest.Legacy(func(l *upstreamtest.Life, m wire.Message) {
+		s.Handle = upstreamtest.Legacy(func(l *upstreamtest.Instance, m wire.Message) {
 			if m.Method == wire.NoteInitialized {
 				l.Quit()
 			}
 		})
 		start(t, setup{Pipe: s.Pipe, Era: wire.EraLegacy})
-		time.Sleep(time.Minute) // of the bubble's time
+		time.Sleep(time.Minute) // synthetic time
 		if got := s.Starts(); got < 12 || got > 30 {
 			t.Errorf("%d starts in the first minute", got)
 		}
@@ -321,7 +320,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("data %s, want %s", got, want)
 		}
 		count := func() (n int) {
-			for _, m := range s.Life(1).Methods() {
+			for _, m := range s.Instance(1).Methods() {
 				if m == wire.MethodToolsCall {
 					n++
 				}
@@ -331,7 +330,7 @@ func TestLimits(t *testing.T) {
 		if got := count(); got != 2 {
 			t.Errorf("%d calls were sent, want 2", got)
 		}
-		s.Life(1).Result(s.Life(1).Wait(t, upstreamtest.Method(wire.MethodToolsCall)), `{}`)
+		s.Instance(1).Result(s.Instance(1).Wait(t, upstreamtest.Method(wire.MethodToolsCall)), `{}`)
 		synctest.Wait()
 		if got := count(); got != 3 {
 			t.Errorf("%d calls were sent after one had ended, want 3", got)
@@ -346,7 +345,7 @@ func TestLimits(t *testing.T) {
 func TestTimeouts(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
-		progress time.Duration // between notifications; 0: none
+		progress time.Duration // interval of notifications; 0: none
 		want     string
 		took     time.Duration
 	}{
@@ -366,7 +365,7 @@ func TestTimeouts(t *testing.T) {
 					_, err := r.Do(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}).With(wire.Raw(`{"name":"echo","_meta":{"progressToken":1}}`)))
 					done <- err
 				}()
-				m := s.Life(1).Wait(t, upstreamtest.Method(wire.MethodToolsCall))
+				m := s.Instance(1).Wait(t, upstreamtest.Method(wire.MethodToolsCall))
 				if tt.progress > 0 {
 					go func() {
 						for {
@@ -374,7 +373,7 @@ func TestTimeouts(t *testing.T) {
 							case <-stop:
 								return
 							case <-time.After(tt.progress):
-								s.Life(1).Line(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.ID)
+								s.Instance(1).Line(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.ID)
 							}
 						}
 					}()
@@ -387,7 +386,7 @@ func TestTimeouts(t *testing.T) {
 				if took := time.Since(began); took != tt.took {
 					t.Errorf("took %s, want %s", took, tt.took)
 				}
-				s.Life(1).Wait(t, upstreamtest.Method(wire.NoteCancelled))
+				s.Instance(1).Wait(t, upstreamtest.Method(wire.NoteCancelled))
 			})
 		})
 	}
@@ -399,14 +398,14 @@ func TestLogLevel(t *testing.T) {
 		r := start(t, setup{Pipe: s.Pipe})
 		r.watch.wait(t, isReady)
 		r.SetLogLevel(wire.LevelWarning)
-		m := s.Life(1).Wait(t, upstreamtest.Method(wire.MethodSetLevel))
+		m := s.Instance(1).Wait(t, upstreamtest.Method(wire.MethodSetLevel))
 		if string(m.Params) != `{"level":"warning"}` {
 			t.Errorf("params %s", m.Params)
 		}
-		s.Life(1).Quit()
+		s.Instance(1).Quit()
 		s.WaitEnd(t, 1)
-		time.Sleep(time.Second) // of the bubble's time
-		got := s.Life(2).Methods()
+		time.Sleep(time.Second) // synthetic time
+		got := s.Instance(2).Methods()
 		if want := []string{"initialize", "notifications/initialized", "logging/setLevel", "tools/list"}; !slices.Equal(got[len(got)-4:], want) {
 			t.Errorf("after the restart the server got %q, want %q at the end", got, want)
 		}

@@ -10,7 +10,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// draftConn answers resources/metadata with what a test gives it.
+// draftConn answers resources/metadata as configured.
 type draftConn struct {
 	protocol.Conn
 	answer string
@@ -33,8 +33,8 @@ func (s statusError) Error() string       { return "HTTP status" }
 func (s statusError) StatusCode() int     { return int(s) }
 func (statusError) ServerMessage() string { return "" }
 
-// Whether a server knows the draft is found out once for each conversation.
-func TestDraftIsFoundOut(t *testing.T) {
+// The gateway detects once for each connection whether a server knows the draft.
+func TestDraftDetection(t *testing.T) {
 	const metadata, list = wire.MethodResourcesMetadata, wire.MethodResourcesList
 	for name, tc := range map[string]struct {
 		answer string
@@ -42,14 +42,14 @@ func TestDraftIsFoundOut(t *testing.T) {
 		sent   []string // of: list, metadata, metadata, list
 		listed bool
 	}{
-		"it does":                    {`{"resource":{"uri":"a:"}}`, nil, []string{metadata, metadata, list}, true},
-		"it does not":                {"", wire.Errorf(wire.CodeMethodNotFound, "no"), []string{metadata}, false},
-		"the resource is missing":    {"", wire.Errorf(wire.CodeResourceNotFound, "no"), []string{metadata, metadata}, false},
-		"it answers anything":        {`{}`, nil, []string{metadata, metadata}, false},
-		"HTTP status 400":            {"", &protocol.CallError{Reason: "HTTP status 400", Cause: statusError(400)}, []string{metadata}, false},
-		"HTTP status 500":            {"", &protocol.CallError{Reason: "HTTP status 500", Cause: statusError(500)}, []string{metadata, metadata}, false},
-		"the connection broke":       {"", &protocol.CallError{Reason: protocol.ReasonConnectionLost, ConnectionLost: true}, []string{metadata, metadata}, false},
-		"what it answers is no such": {`{"resource":"a:"}`, nil, []string{metadata, metadata}, false},
+		"supported":        {`{"resource":{"uri":"a:"}}`, nil, []string{metadata, metadata, list}, true},
+		"unknown method":   {"", wire.Errorf(wire.CodeMethodNotFound, "no"), []string{metadata}, false},
+		"missing resource": {"", wire.Errorf(wire.CodeResourceNotFound, "no"), []string{metadata, metadata}, false},
+		"empty answer":     {`{}`, nil, []string{metadata, metadata}, false},
+		"HTTP status 400":  {"", &protocol.CallError{Reason: "HTTP status 400", Cause: statusError(400)}, []string{metadata}, false},
+		"HTTP status 500":  {"", &protocol.CallError{Reason: "HTTP status 500", Cause: statusError(500)}, []string{metadata, metadata}, false},
+		"connection lost":  {"", &protocol.CallError{Reason: protocol.ReasonConnectionLost, ConnectionLost: true}, []string{metadata, metadata}, false},
+		"invalid answer":   {`{"resource":"a:"}`, nil, []string{metadata, metadata}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var d draft
@@ -71,15 +71,15 @@ func TestDraftIsFoundOut(t *testing.T) {
 			if tc.listed {
 				c.refuse = wire.Errorf(wire.CodeMethodNotFound, "no")
 				if _, err := d.call(t.Context(), c, &call.Call{Method: metadata}); err == nil || !d.of(c).knows {
-					t.Errorf("after it has said no once, it is taken for one that does not know the method (%v)", err)
+					t.Errorf("one refusal disables the method (%v)", err)
 				}
 			}
 			next := &draftConn{answer: `{"resource":{}}`}
 			if _, err := d.call(t.Context(), next, &call.Call{Method: metadata}); err != nil || len(next.got) != 1 {
-				t.Errorf("in the next conversation: %v, the server got %q", err, next.got)
+				t.Errorf("next connection: %v, the server got %q", err, next.got)
 			}
 			if _, err := d.call(t.Context(), next, &call.Call{Method: wire.MethodToolsCall}); err != nil || len(next.got) != 2 {
-				t.Errorf("another method: %v, the server got %q", err, next.got)
+				t.Errorf("other method: %v, the server got %q", err, next.got)
 			}
 		})
 	}

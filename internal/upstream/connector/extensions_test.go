@@ -12,11 +12,11 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Extensions of a server that the gateway does not relay are counted once for each
-// conversation, whatever sessions of clients there are beside it.
+// Extensions that the gateway does not relay are counted once for each connection of
+// the catalog session. Other sessions are not counted.
 func TestUnrelayedExtensionsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &upstreamtest.Server{Handle: func(l *upstreamtest.Life, m wire.Message) {
+		s := &upstreamtest.Server{Handle: func(l *upstreamtest.Instance, m wire.Message) {
 			if m.Method == wire.MethodInitialize {
 				l.Result(m, `{"protocolVersion":"2025-11-25","capabilities":{"extensions":{"io.modelcontextprotocol/skills":{},"io.modelcontextprotocol/ui":{},"x/y":{}}}}`)
 				return
@@ -31,7 +31,7 @@ func TestUnrelayedExtensionsAreCounted(t *testing.T) {
 			t.Errorf("%v extensions are counted, want 2", got)
 		}
 		if n := logs.FilterMessage("extensions of the server are not relayed, and not declared to clients").Len(); n != 1 {
-			t.Errorf("%d lines of the log tell of them", n)
+			t.Errorf("%d log lines report the extensions", n)
 		}
 	})
 }

@@ -17,7 +17,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// watcher is a Session that remembers what it was told.
+// watcher is a Session that records snapshots and notifications.
 type watcher struct {
 	noSession
 	mu        sync.Mutex
@@ -42,7 +42,7 @@ func (w *watcher) Notified(method string, params wire.Raw) {
 	w.notes = append(w.notes, method+" "+string(params))
 }
 
-// wait returns the first snapshot, past ones too, for which want returns true.
+// wait returns the first snapshot, past ones included, for which want returns true.
 func (w *watcher) wait(t *testing.T, want func(Snapshot) bool) Snapshot {
 	t.Helper()
 	timeout := time.After(90 * time.Second)
@@ -128,7 +128,7 @@ func (owner) Refused(string)                                     {}
 func (owner) ConnectionFailed()                                  {}
 func (o owner) Printed(text []byte)                              { o.c.Printed(text) }
 
-// rig is a connector at work.
+// rig is a running connector.
 type rig struct {
 	*Connector
 	watch *watcher

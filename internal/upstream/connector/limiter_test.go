@@ -13,8 +13,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// queue lets calls of owners wait for the one place there is, which is taken, and
-// notes in which order they get it. It is for a synctest bubble.
+// queue makes calls wait for a single slot that is in use and records the order in
+// which they acquire it. It needs a synctest bubble.
 type queue struct {
 	p    *fairLimiter
 	wg   sync.WaitGroup
@@ -31,7 +31,7 @@ func newQueue(t *testing.T, max int) *queue {
 	return q
 }
 
-// wait lets n calls of an owner wait, one after another.
+// wait makes n calls of an owner wait, one after another.
 func (q *queue) wait(ctx context.Context, owner byte, n int) {
 	for range n {
 		q.wg.Go(func() {
@@ -48,7 +48,7 @@ func (q *queue) wait(ctx context.Context, owner byte, n int) {
 	}
 }
 
-// run lets one call after the other have the place, until none waits.
+// run releases the slot until no call waits.
 func (q *queue) run() (got, lost string) {
 	for range 100 {
 		q.p.release()
@@ -58,44 +58,45 @@ func (q *queue) run() (got, lost string) {
 	return strings.Join(q.got, ""), strings.Join(q.lost, "")
 }
 
-// Whoever waits with many calls does not keep those with few waiting.
-func TestPlacesAreTakenInTurns(t *testing.T) {
+// An owner with many waiting calls does not delay owners with few.
+func TestLimiterIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, 100)
 		q.wait(t.Context(), 'a', 4)
 		q.wait(t.Context(), 'b', 2)
 		q.wait(t.Context(), 'c', 1)
 		if got, lost := q.run(); got != "abcabaa" || lost != "" {
-			t.Errorf("places went to %s, refused were %q", got, lost)
+			t.Errorf("slots went to %s, refused were %q", got, lost)
 		}
 	})
 }
 
-// Nobody holds more of the line than is left for the others, and when it is full
-// who holds most makes room.
-func TestNobodyHoldsTheWholeLine(t *testing.T) {
+// One owner may fill half of the free queue. If the queue is full, a new call
+// replaces a call of the owner with most calls.
+func TestQueueShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, 8)
 		q.wait(t.Context(), 'a', 10) // 4 of 8
 		if got := len(q.p.queue.all); got != 4 {
-			t.Fatalf("%d calls of one owner wait in a line for 8, want half", got)
+			t.Fatalf("%d calls of one owner wait in a queue of 8, want half", got)
 		}
-		q.wait(t.Context(), 'b', 10)    // 2 of the 4 that are left
+		q.wait(t.Context(), 'b', 10)    // 2 of the other 4
 		q.wait(t.Context(), 'c', 10)    // 1 of 2
-		q.wait(t.Context(), 'd', 1)     // the last
-		q.wait(t.Context(), 'e', 1)     // that of a, who holds most
-		q.lost = q.lost[len(q.lost)-1:] // who was refused last
+		q.wait(t.Context(), 'd', 1)     // the last free one
+		q.wait(t.Context(), 'e', 1)     // replaces a call of a, the owner with most calls
+		q.lost = q.lost[len(q.lost)-1:] // the last refused owner
 		if got, lost := q.run(); got != "abcdeaba" || lost != "a" {
-			t.Errorf("places went to %s, refused at last was %q", got, lost)
+			t.Errorf("slots went to %s, the last refused was %q", got, lost)
 		}
 		if l := q.p.queue; len(l.all)+len(l.share)+len(q.p.waiting)+len(q.p.turns) != 0 {
-			t.Errorf("left in the line: %+v", l)
+			t.Errorf("the queue still has entries: %+v", l)
 		}
 	})
 }
 
-// A call that gives up leaves the line, and what it is given too late goes on.
-func TestLeavingTheLine(t *testing.T) {
+// A cancelled call leaves the queue. A slot that it acquires too late goes to the
+// next call.
+func TestCancelledCallLeavesTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, 8)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -104,19 +105,19 @@ func TestLeavingTheLine(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		if got, lost := q.run(); got != "b" || lost != "aa" {
-			t.Errorf("places went to %s, refused were %q", got, lost)
+			t.Errorf("slots went to %s, refused were %q", got, lost)
 		}
 	})
 }
 
-// A call whose client has answered runs again, and counts again: before those that
-// wait for their first place, but not for ever, as the server may do nothing else
-// before it has the answer.
-func TestAnAnswerWaitsForAPlace(t *testing.T) {
+// A call whose client has answered acquires a slot again, before calls that wait for
+// their first slot. It waits for a bounded time, because the server may need the
+// answer to make progress.
+func TestReacquireAfterAnAsk(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		after time.Duration // when the place is free
-		want  time.Duration // when the answer comes
+		after time.Duration // time until the slot is free
+		want  time.Duration // time until the answer arrives
 	}{
 		{"one becomes free", time.Second, time.Second},
 		{"none does", time.Minute, reacquireTimeout},
@@ -144,7 +145,7 @@ func TestAnAnswerWaitsForAPlace(t *testing.T) {
 					answered = time.Since(began)
 				})
 				synctest.Wait()
-				if err := p.acquire(t.Context(), 2); err != nil { // another call has the place meanwhile
+				if err := p.acquire(t.Context(), 2); err != nil { // another call acquires the slot meanwhile
 					t.Fatal(err)
 				}
 				third := make(chan time.Duration, 1)
@@ -157,13 +158,13 @@ func TestAnAnswerWaitsForAPlace(t *testing.T) {
 				synctest.Wait()
 				close(answer)
 				time.Sleep(tc.after)
-				p.release() // the other's
+				p.release() // the slot of the other call
 				synctest.Wait()
 				if answered != tc.want {
 					t.Errorf("the answer came after %s, want %s", answered, tc.want)
 				}
 				if len(third) != 0 {
-					t.Error("two calls run where one may")
+					t.Error("two calls run at the same time")
 				}
 				g.close()
 				synctest.Wait()

@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// While one connector takes the place of another, the upstream is up as long as
-// either has a conversation, and its series go with the last of them.
+// When one connector replaces another, the upstream is up while either of them is
+// connected. Its series are removed with the last connector.
 func TestMetricsOfSuccessiveConnectors(t *testing.T) {
 	m := NewMetrics()
 	up := func() float64 { return testutil.ToFloat64(m.up.WithLabelValues("u")) }
@@ -15,17 +15,17 @@ func TestMetricsOfSuccessiveConnectors(t *testing.T) {
 	m.opened("u")
 	m.began("u")
 	if got := up(); got != 1 {
-		t.Errorf("with a successor that is connecting: up is %v", got)
+		t.Errorf("up is %v while the second connects", got)
 	}
 	m.opened("u")
 	m.closed("u")
 	m.ended("u")
 	if got := up(); got != 1 {
-		t.Errorf("after the first has ended: up is %v", got)
+		t.Errorf("up is %v after the first has ended", got)
 	}
 	m.closed("u")
 	if got := up(); got != 0 {
-		t.Errorf("after the second lost its conversation: up is %v", got)
+		t.Errorf("up is %v after the second lost its connection", got)
 	}
 	m.ended("u")
 	if n := testutil.CollectAndCount(m.up); n != 0 {

@@ -11,11 +11,11 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// One call at a time: a question belongs to the one that runs, which keeps its
-// turn while its client is asked.
+// One call runs at a time. Asks belong to the running call, and it keeps its turn
+// while its client is asked.
 func TestSerialize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &upstreamtest.Server{Handle: upstreamtest.Legacy(func(l *upstreamtest.Life, m wire.Message) {
+		s := &upstreamtest.Server{Handle: upstreamtest.Legacy(func(l *upstreamtest.Instance, m wire.Message) {
 			switch m.Method {
 			case wire.MethodTasksGet:
 				l.Result(m, `{"status":"working"}`)
@@ -44,7 +44,7 @@ func TestSerialize(t *testing.T) {
 		look := upstreamtest.ToolCall("", "eve", &upstreamtest.Peer{})
 		look.Method, look.Params = wire.MethodTasksGet, wire.Raw(`{"taskId":"t"}`)
 		if got := upstreamtest.Outcome(r.Do(t.Context(), look)); got != `{"status":"working"}` {
-			t.Errorf("a look at a task: %s", got)
+			t.Errorf("tasks/get: %s", got)
 		}
 		for _, key := range []string{"ann", "bob"} {
 			if key == "bob" {
@@ -53,7 +53,7 @@ func TestSerialize(t *testing.T) {
 				}
 			}
 			answer <- `{"action":"accept"}`
-			l := s.Life(1)
+			l := s.Instance(1)
 			m := l.Wait(t, func(m wire.Message) bool { return m.Method == wire.MethodToolsCall && !l.Answered(m.ID) })
 			l.Finish(m)
 		}
@@ -65,8 +65,8 @@ func TestSerialize(t *testing.T) {
 	})
 }
 
-// Who waits too long for the turn learns why.
-func TestSerializeLosesPatience(t *testing.T) {
+// A call that waits too long for its turn fails with the reason.
+func TestSerializeTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &upstreamtest.Server{Handle: upstreamtest.Legacy(nil)}
 		r := start(t, setup{Pipe: s.Pipe, Options: Options{Serialize: true, Limits: Limits{Timeout: time.Minute}}})
@@ -76,13 +76,13 @@ func TestSerializeLosesPatience(t *testing.T) {
 			return nil, ctx.Err()
 		}}))
 		synctest.Wait()
-		s.Life(1).Line(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}`)
+		s.Instance(1).Line(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}`)
 		synctest.Wait()
 		got := upstreamtest.Outcome(r.Do(t.Context(), upstreamtest.ToolCall("echo", "bob", &upstreamtest.Peer{})))
 		if !strings.Contains(got, "the server gets one call at a time, and the one that runs took longer than 1m0s") {
 			t.Errorf("got %s", got)
 		}
-		s.Life(1).Finish(s.Life(1).Wait(t, upstreamtest.Method(wire.MethodToolsCall)))
+		s.Instance(1).Finish(s.Instance(1).Wait(t, upstreamtest.Method(wire.MethodToolsCall)))
 		if got := <-first; got != `{"ok":1}` {
 			t.Errorf("the first call: %s", got)
 		}

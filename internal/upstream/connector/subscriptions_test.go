@@ -22,13 +22,13 @@ const (
 	modernSubscribable = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":` + subscribable + `,"ttlMs":0,"cacheScope":"private"}`
 )
 
-// subscriptions is a legacy server that keeps track of what it was asked.
+// subscriptions is a legacy server that records its subscriptions.
 type subscriptions struct {
 	mu  sync.Mutex
 	log []string // "+uri" and "-uri", in order of arrival
 }
 
-func (s *subscriptions) handle(l *upstreamtest.Life, m wire.Message) {
+func (s *subscriptions) handle(l *upstreamtest.Instance, m wire.Message) {
 	uri := wire.ValueOf(m.Params).Get("uri").Str()
 	switch m.Method {
 	case wire.MethodDiscover:
@@ -63,7 +63,7 @@ func (s *subscriptions) note(what string) {
 	s.log = append(s.log, what)
 }
 
-// take returns what has arrived since it was last asked.
+// take returns the requests since the last call of take.
 func (s *subscriptions) take() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,13 +93,13 @@ func TestSubscribeOnceForAll(t *testing.T) {
 		}
 		synctest.Wait()
 		upstreamtest.Equal(t, "requests while one is left", s.take(), "")
-		server.Life(1).Line(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:a/b","k":1}}`)
+		server.Instance(1).Line(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:a/b","k":1}}`)
 		synctest.Wait()
-		upstreamtest.Equal(t, "told", strings.Join(r.watch.noted(), "\n"), `notifications/resources/updated {"uri":"x:a/b","k":1}`)
+		upstreamtest.Equal(t, "notifications", strings.Join(r.watch.noted(), "\n"), `notifications/resources/updated {"uri":"x:a/b","k":1}`)
 		r.Unsubscribe("x:a")
 		synctest.Wait()
 		upstreamtest.Equal(t, "requests after the last", s.take(), "-x:a")
-		r.Unsubscribe("x:a") // one too many is harmless
+		r.Unsubscribe("x:a") // an extra call has no effect
 		synctest.Wait()
 		upstreamtest.Equal(t, "requests after that", s.take(), "")
 	})
@@ -108,7 +108,7 @@ func TestSubscribeOnceForAll(t *testing.T) {
 func TestSubscribeRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name, uri, want string
-		handle          func(*upstreamtest.Life, wire.Message)
+		handle          func(*upstreamtest.Instance, wire.Message)
 		takes           time.Duration
 	}{
 		{"by the server", "x:bad", `{"code":-32002,"message":"no such resource"}`, (&subscriptions{}).handle, 0},
@@ -139,12 +139,12 @@ func TestSubscribeRefused(t *testing.T) {
 	}
 }
 
-// Who gives up does not leave the server with a subscription that nobody wants.
-func TestSubscribeAbandoned(t *testing.T) {
+// A cancelled subscribe call leaves no unneeded subscription at the server.
+func TestSubscribeCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &subscriptions{}
 		var held []wire.Message
-		server := &upstreamtest.Server{Handle: func(l *upstreamtest.Life, m wire.Message) {
+		server := &upstreamtest.Server{Handle: func(l *upstreamtest.Instance, m wire.Message) {
 			if m.Method == wire.MethodResourcesSubscribe {
 				held = append(held, m)
 				return
@@ -159,16 +159,15 @@ func TestSubscribeAbandoned(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		synctest.Wait()
-		server.Life(1).Result(held[0], `{}`)
+		server.Instance(1).Result(held[0], `{}`)
 		synctest.Wait()
 		upstreamtest.Equal(t, "requests", s.take(), "-x:a")
 	})
 }
 
-// After a reconnection everything that is wanted is subscribed to again, and
-// since an update may have been missed there is one for each, and a change of
-// each list.
-func TestSubscribedAgain(t *testing.T) {
+// The gateway subscribes again after a reconnection. It reports one update for each
+// resource and one change of each list, because notifications may have been lost.
+func TestResubscribe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &subscriptions{}
 		server := &upstreamtest.Server{Handle: s.handle}
@@ -180,13 +179,13 @@ func TestSubscribedAgain(t *testing.T) {
 			}
 		}
 		s.take()
-		server.Life(1).Quit()
+		server.Instance(1).Quit()
 		r.watch.wait(t, isDown)
-		r.Unsubscribe("x:b") // while there is no server to tell
+		r.Unsubscribe("x:b") // while the server is not connected
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		upstreamtest.Equal(t, "requests", s.take(), "+x:a")
-		upstreamtest.Equal(t, "told", strings.Join(r.watch.noted(), "\n"), `notifications/resources/updated {"uri":"x:a"}`)
+		upstreamtest.Equal(t, "notifications", strings.Join(r.watch.noted(), "\n"), `notifications/resources/updated {"uri":"x:a"}`)
 		upstreamtest.Equal(t, "changes of resources", r.Snapshot().Changes.Resources, 1)
 		if err := r.Subscribe(t.Context(), "x:a"); err != nil {
 			t.Error(err)
@@ -195,13 +194,13 @@ func TestSubscribedAgain(t *testing.T) {
 	})
 }
 
-// A server that refuses what it once gave is asked again, and nobody who was
-// told yes hears of it.
-func TestSubscribedAgainLater(t *testing.T) {
+// The gateway retries a subscription that a server refuses after a reconnection.
+// Clients that were already told the subscription succeeded are not notified.
+func TestResubscribeAfterARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &subscriptions{}
 		refusals := 0
-		server := &upstreamtest.Server{Handle: func(l *upstreamtest.Life, m wire.Message) {
+		server := &upstreamtest.Server{Handle: func(l *upstreamtest.Instance, m wire.Message) {
 			if l.N == 2 && m.Method == wire.MethodResourcesSubscribe && refusals < 3 {
 				refusals++
 				l.Refuse(m, wire.CodeInternal, "not yet")
@@ -214,23 +213,23 @@ func TestSubscribedAgainLater(t *testing.T) {
 		if err := r.Subscribe(t.Context(), "x:a"); err != nil {
 			t.Fatal(err)
 		}
-		server.Life(1).Quit()
+		server.Instance(1).Quit()
 		r.watch.wait(t, isDown)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		upstreamtest.Equal(t, "refusals", refusals, 3)
 		upstreamtest.Equal(t, "requests", s.take(), "+x:a +x:a")
-		upstreamtest.Equal(t, "told", strings.Join(r.watch.noted(), "\n"), `notifications/resources/updated {"uri":"x:a"}`)
+		upstreamtest.Equal(t, "notifications", strings.Join(r.watch.noted(), "\n"), `notifications/resources/updated {"uri":"x:a"}`)
 	})
 }
 
-// listens is a modern server that keeps track of its subscriptions.
+// listens is a modern server that records its subscriptions.
 type listens struct {
 	mu  sync.Mutex
 	log []string
 }
 
-func (s *listens) handle(l *upstreamtest.Life, m wire.Message) {
+func (s *listens) handle(l *upstreamtest.Instance, m wire.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch m.Method {
@@ -270,8 +269,8 @@ func (s *listens) take() string {
 	return out
 }
 
-// On a line each resource has a subscription of its own: servers that note by
-// connection who listens to what would forget the whole of one that ends.
+// Over a line transport each resource has its own subscription. A server that
+// records subscriptions by connection would drop all of them when one ends.
 func TestModernSubscribe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &listens{}
@@ -294,7 +293,7 @@ func TestModernSubscribe(t *testing.T) {
 		upstreamtest.Equal(t, "the same again", s.take(), "")
 		r.Unsubscribe("x:a")
 		synctest.Wait()
-		first := server.Life(1).Wait(t, func(m wire.Message) bool { return m.Method == wire.MethodListen })
+		first := server.Instance(1).Wait(t, func(m wire.Message) bool { return m.Method == wire.MethodListen })
 		upstreamtest.Equal(t, "one again", s.take(), "close "+first.ID.String())
 		r.Unsubscribe("x:b")
 		r.Unsubscribe("x:b")
@@ -302,13 +301,13 @@ func TestModernSubscribe(t *testing.T) {
 		if got := s.take(); !strings.HasPrefix(got, `close `) {
 			t.Errorf("none: %s", got)
 		}
-		upstreamtest.Equal(t, "told", len(r.watch.noted()), 0)
+		upstreamtest.Equal(t, "notifications", len(r.watch.noted()), 0)
 	})
 }
 
-// A server that fails a whole subscription for one resource is asked for each by
-// itself.
-func TestModernSubscribePoison(t *testing.T) {
+// The gateway subscribes to each resource separately if a server refuses a whole
+// subscription because of one resource.
+func TestModernSubscribeOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &listens{}
 		server := &upstreamtest.Server{Handle: s.handle}
@@ -339,16 +338,16 @@ func TestModernSubscribePoison(t *testing.T) {
 	})
 }
 
-// When the server ends the subscription it is opened again, with the same
-// resources, which count as updated.
-func TestModernSubscribedAgain(t *testing.T) {
-	for name, end := range map[string]func(l *upstreamtest.Life, listen wire.Message){
-		"a result": func(l *upstreamtest.Life, listen wire.Message) { l.Result(listen, `{"resultType":"complete"}`) },
-		"a cancellation": func(l *upstreamtest.Life, listen wire.Message) {
+// When the server ends a subscription, the gateway opens it again with the same
+// resources and reports them as updated.
+func TestModernResubscribe(t *testing.T) {
+	for name, end := range map[string]func(l *upstreamtest.Instance, listen wire.Message){
+		"a result": func(l *upstreamtest.Instance, listen wire.Message) { l.Result(listen, `{"resultType":"complete"}`) },
+		"a cancellation": func(l *upstreamtest.Instance, listen wire.Message) {
 			l.Line(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, listen.ID)
 		},
-		"an error":  func(l *upstreamtest.Life, listen wire.Message) { l.Refuse(listen, wire.CodeInternal, "enough") },
-		"a restart": func(l *upstreamtest.Life, _ wire.Message) { l.Quit() },
+		"an error":  func(l *upstreamtest.Instance, listen wire.Message) { l.Refuse(listen, wire.CodeInternal, "enough") },
+		"a restart": func(l *upstreamtest.Instance, _ wire.Message) { l.Quit() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -363,7 +362,7 @@ func TestModernSubscribedAgain(t *testing.T) {
 				}
 				s.take()
 				for _, uri := range []string{"x:a", "x:b"} {
-					end(server.Life(1), server.Life(1).Wait(t, func(m wire.Message) bool {
+					end(server.Instance(1), server.Instance(1).Wait(t, func(m wire.Message) bool {
 						return m.Method == wire.MethodListen && strings.Contains(string(m.Params), uri)
 					}))
 				}
@@ -374,18 +373,18 @@ func TestModernSubscribedAgain(t *testing.T) {
 				upstreamtest.Equal(t, "the server got", strings.Join(opened, "; "), `open "x:a"; open "x:b"`)
 				got := r.watch.noted()
 				slices.Sort(got)
-				got = slices.Compact(got) // one that stands for a possible update may come twice
-				upstreamtest.Equal(t, "told", strings.Join(got, "\n"),
+				got = slices.Compact(got) // the report of a possibly lost update may come twice
+				upstreamtest.Equal(t, "notifications", strings.Join(got, "\n"),
 					"notifications/resources/updated {\"uri\":\"x:a\"}\nnotifications/resources/updated {\"uri\":\"x:b\"}")
 			})
 		})
 	}
 }
 
-// Whatever comes and goes in whatever order, in the end the server is
-// subscribed to what is wanted.
+// After concurrent subscriptions and unsubscriptions the server has exactly the
+// wanted subscriptions.
 func TestSubscribeRaces(t *testing.T) {
-	for name, handle := range map[string]func(*upstreamtest.Life, wire.Message){"legacy": (&subscriptions{}).handle, "modern": (&listens{}).handle} {
+	for name, handle := range map[string]func(*upstreamtest.Instance, wire.Message){"legacy": (&subscriptions{}).handle, "modern": (&listens{}).handle} {
 		t.Run(name, func(t *testing.T) {
 			server := &upstreamtest.Server{Handle: handle}
 			r := start(t, setup{Pipe: server.Pipe})
@@ -399,7 +398,7 @@ func TestSubscribeRaces(t *testing.T) {
 							r.Unsubscribe(uri)
 						}
 						if n == 0 && i%20 == 10 {
-							server.Life(server.Starts()).Quit()
+							server.Instance(server.Starts()).Quit()
 						}
 					}
 				})
@@ -407,15 +406,15 @@ func TestSubscribeRaces(t *testing.T) {
 			wg.Wait()
 			upstreamtest.Equal(t, "wanted", len(r.subscribedURIs()), 0)
 			if err := r.Subscribe(t.Context(), "x:last"); err != nil {
-				t.Errorf("subscribe after the storm: %v", err)
+				t.Errorf("subscribe after the concurrent calls: %v", err)
 			}
 		})
 	}
 }
 
-// A modern request asks for log messages itself; a legacy server has to be told
-// before it gets the request, and is told otherwise when nobody has asked for a
-// while.
+// A modern request names its own log level. The gateway sets the level of a legacy
+// server before the request, and resets it when no client has asked for log messages
+// for a while.
 func TestLevelOfModernRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &upstreamtest.Server{Handle: upstreamtest.Legacy(upstreamtest.Echo)}
@@ -435,12 +434,12 @@ func TestLevelOfModernRequests(t *testing.T) {
 		do(wire.LevelInfo, wire.LatestModern)
 		time.Sleep(requestLevelTime + time.Second)
 		synctest.Wait()
-		upstreamtest.Equal(t, "what the server got", strings.Join(levelsAndCalls(server.Life(1)), " "), "warning call call debug call call warning")
+		upstreamtest.Equal(t, "what the server got", strings.Join(levelsAndCalls(server.Instance(1)), " "), "warning call call debug call call warning")
 	})
 }
 
-// A client that has set the level of its session, and has its answer, gets the
-// log messages of its next call.
+// A client that has set its session's level receives the log messages of its next
+// call.
 func TestLevelBeforeTheNextCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &upstreamtest.Server{Handle: upstreamtest.Legacy(upstreamtest.Echo)}
@@ -454,14 +453,14 @@ func TestLevelBeforeTheNextCall(t *testing.T) {
 			upstreamtest.Equal(t, "outcome", upstreamtest.Outcome(r.Do(t.Context(), cl)), `{"ok":1}`)
 			want = append(want, level.String(), "call")
 		}
-		want = slices.Delete(want, 6, 7) // it was told that already
-		upstreamtest.Equal(t, "what the server got", strings.Join(levelsAndCalls(server.Life(1)), " "), strings.Join(want, " "))
+		want = slices.Delete(want, 6, 7) // the server already has this level
+		upstreamtest.Equal(t, "what the server got", strings.Join(levelsAndCalls(server.Instance(1)), " "), strings.Join(want, " "))
 	})
 }
 
-// levelsAndCalls are the levels that the server was told, and "call" for each
-// call of a tool.
-func levelsAndCalls(l *upstreamtest.Life) (got []string) {
+// levelsAndCalls returns the log levels that the server received and "call" for each
+// tool call, in order.
+func levelsAndCalls(l *upstreamtest.Instance) (got []string) {
 	for _, m := range l.Received() {
 		switch m.Method {
 		case wire.MethodSetLevel:

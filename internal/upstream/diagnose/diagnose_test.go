@@ -59,7 +59,7 @@ func (r refused) Error() string         { return string(r) }
 func (refused) StatusCode() int         { return 400 }
 func (r refused) ServerMessage() string { return string(r) }
 
-// A secret at the place where a message is cut does not show in part.
+// A secret is masked before a message is cut, so that no part of it is left.
 func TestMessagesAreMaskedWhole(t *testing.T) {
 	s := RemoteServer{URL: &url.URL{Scheme: "http", Host: "127.0.0.1"}, Mask: func(text string) string {
 		return strings.ReplaceAll(text, "hunter-22", "[redacted]")

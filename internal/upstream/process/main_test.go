@@ -23,10 +23,9 @@ import (
 )
 
 const (
-	// roleVariable makes the test binary play a part: that of a program, or that of a
-	// gateway.
+	// roleVariable makes the test binary run as a program or as a gateway.
 	roleVariable = "PROCESS_TEST_ROLE"
-	// pidFileVariable names a file into which a part writes the ids of processes.
+	// pidFileVariable names a file into which a role writes process ids.
 	pidFileVariable = "PROCESS_TEST_PIDS"
 )
 
@@ -39,16 +38,16 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// play acts the part and returns the exit status.
+// play runs a role and returns its exit status.
 func play(role string) int {
 	switch role {
-	case "gateway": // until it is killed
+	case "gateway": // runs until it is killed
 		c := program("stubborn", pidFileVariable+"="+os.Getenv(pidFileVariable))
-		if _, err := Start(context.Background(), c, quiet); err != nil {
+		if _, err := Start(context.Background(), c, noLog); err != nil {
 			return 1
 		}
 		select {}
-	case "sleeper": // has left the group of its parent, and only SIGKILL ends it
+	case "sleeper": // has its own process group and ends only on SIGKILL
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
 		select {}
 	case "crash":
@@ -73,10 +72,10 @@ func play(role string) int {
 	return 0
 }
 
-// quiet logs nothing.
-var quiet = Log{To: zap.NewNop(), Mask: func(s string) string { return s }}
+// noLog discards all log messages.
+var noLog = Log{To: zap.NewNop(), Mask: func(s string) string { return s }}
 
-// program is the test binary in a role.
+// program runs the test binary in a role.
 func program(role string, env ...string) Config {
 	// The race detector would delay the end of the program by a second, more than Stop waits.
 	own := []string{roleVariable + "=" + role, "GORACE=atexit_sleep_ms=0"}
@@ -102,7 +101,7 @@ func notePid(pid int) {
 	fmt.Fprintln(f, pid)
 }
 
-// pidsIn returns what was written into the file, once there are n.
+// pidsIn returns the first n process ids in the file once they are there.
 func pidsIn(t *testing.T, file string, n int) []int {
 	t.Helper()
 	var pids []int
@@ -123,7 +122,7 @@ func pidsIn(t *testing.T, file string, n int) []int {
 	return pids
 }
 
-// alive reports whether there is a process of that id that is no zombie.
+// alive reports whether the process exists and is not a zombie.
 func alive(pid int) bool {
 	if signalTo(pid, 0) != nil {
 		return false
@@ -133,7 +132,7 @@ func alive(pid int) bool {
 }
 
 func TestStartAndStop(t *testing.T) {
-	p := run(t, program("echo"), quiet)
+	p := run(t, program("echo"), noLog)
 	fmt.Fprintln(p.Stdin, "hello")
 	line, err := bufio.NewReader(p.Stdout).ReadString('\n')
 	if err != nil || line != "hello\n" {
@@ -148,7 +147,7 @@ func TestStartAndStop(t *testing.T) {
 
 func TestExitStatusAndLastLine(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
-	p := run(t, program("crash"), Log{To: zap.New(core), Mask: quiet.Mask})
+	p := run(t, program("crash"), Log{To: zap.New(core), Mask: noLog.Mask})
 	io.Copy(io.Discard, p.Stdout)
 	end, _ := errors.AsType[*ExitError](p.Stop())
 	if end == nil || end.Status() != "exit status 3" || end.LastLine != "no configuration" {
@@ -162,18 +161,18 @@ func TestExitStatusAndLastLine(t *testing.T) {
 
 func TestStartError(t *testing.T) {
 	for name, c := range map[string]Config{"command": {Command: "no-such-command"}, "directory": {Command: os.Args[0], Dir: "/no/such"}} {
-		_, err := Start(t.Context(), c, quiet)
+		_, err := Start(t.Context(), c, noLog)
 		if _, ok := errors.AsType[*StartError](err); !ok {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// A program that ignores every request to end does not survive Stop, nor does a
-// process that it has started, in its own process group or in another.
+// Stop ends a program that ignores all requests to end, and the processes that it
+// has started in any process group.
 func TestStubbornProcesses(t *testing.T) {
 	pids := t.TempDir() + "/pids"
-	p := run(t, program("stubborn", pidFileVariable+"="+pids), quiet)
+	p := run(t, program("stubborn", pidFileVariable+"="+pids), noLog)
 	all := pidsIn(t, pids, 3)
 	p.Stop()
 	p.Stdout.Close()
@@ -203,7 +202,7 @@ func TestNoOrphans(t *testing.T) {
 func TestStderrIsBounded(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	text := strings.Repeat("x", 3*maxLine) + "\n\n" + strings.Repeat("again\n", 5*linesBurst)
-	logLines(strings.NewReader(text), Log{To: zap.New(core), Mask: quiet.Mask})
+	logLines(strings.NewReader(text), Log{To: zap.New(core), Mask: noLog.Mask})
 	all := logs.All()
 	if len(all) < linesBurst || len(all) > 2*linesBurst {
 		t.Fatalf("%d lines were logged", len(all))
@@ -212,14 +211,15 @@ func TestStderrIsBounded(t *testing.T) {
 		t.Errorf("the first line has %d bytes, want %d", len(first), maxLine)
 	}
 	if second := all[1].ContextMap()["stderr"]; second != "again" {
-		t.Errorf("the second line is %q: the rest of the long one, or the empty one", second)
+		t.Errorf("the second line is %q: want neither the rest of the long line nor the empty line", second)
 	}
 	if last := all[len(all)-1]; last.ContextMap()["lines"] == nil {
-		t.Errorf("the last line does not say how many were left out, but %v", last)
+		t.Errorf("the last line does not report the number of dropped lines: %v", last)
 	}
 }
 
-// A secret that a child prints is masked, also where the line is cut in it.
+// A secret that a child prints is masked, also when the line is cut in the middle of
+// it.
 func TestStderrIsMasked(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	mask := func(s string) string { return strings.ReplaceAll(s, "hunter-22", "[redacted]") }

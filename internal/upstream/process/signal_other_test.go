@@ -4,8 +4,8 @@ package process
 
 import "syscall"
 
-// apart starts a process as any other.
+// apart returns nil: this system has no process groups.
 func apart(bool) *syscall.SysProcAttr { return nil }
 
-// signalTo is not to be had here.
+// signalTo is not supported on this system.
 func signalTo(int, syscall.Signal) error { return syscall.EWINDOWS }

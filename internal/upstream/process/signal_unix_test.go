@@ -4,7 +4,7 @@ package process
 
 import "syscall"
 
-// apart says whether a process is in a group of its own.
+// apart returns attributes that start a process in its own process group if yes is set.
 func apart(yes bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: yes} }
 
 // signalTo sends a signal to a process.

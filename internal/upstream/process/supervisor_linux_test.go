@@ -9,7 +9,7 @@ import (
 // A program ends when its supervisor is killed.
 func TestSupervisorKilled(t *testing.T) {
 	pids := t.TempDir() + "/pids"
-	p := run(t, program("echo", pidFileVariable+"="+pids), quiet)
+	p := run(t, program("echo", pidFileVariable+"="+pids), noLog)
 	pid := pidsIn(t, pids, 1)[0]
 	p.cmd.Process.Kill()
 	polltest.Until(t, "the program is dead", func() bool { return !alive(pid) })

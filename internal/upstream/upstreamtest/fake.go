@@ -14,19 +14,19 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Timeout bounds each wait of a test. Only a test that fails waits so long.
+// Timeout bounds each wait of a test. Only a failing test waits this long.
 const Timeout = time.Minute
 
-// Server is a server at the other end of an in-process pipe. Each start is
-// a new life; its handler gets every message that is no response.
+// Server is a fake server behind an in-process pipe. Each start makes a new
+// Instance. Handle receives every message that is not a response.
 type Server struct {
-	mu     sync.Mutex
-	lives  []*Life
-	Handle func(l *Life, m wire.Message)
+	mu        sync.Mutex
+	instances []*Instance
+	Handle    func(l *Instance, m wire.Message)
 }
 
-// Life is one conversation with a Server.
-type Life struct {
+// Instance is one start of a Server, until its pipe closes.
+type Instance struct {
 	N       int // 1 for the first
 	Out     *io.PipeWriter
 	writing sync.Mutex
@@ -35,17 +35,17 @@ type Life struct {
 	got      []wire.Message
 	arrived  chan struct{} // closed and renewed with each message
 	finished chan struct{}
-	Hold     chan struct{}    // for a handler that is to read no further until a test closes it
+	Hold     chan struct{}    // blocks a handler until the test closes it
 	answered map[wire.ID]bool // by Finish
 }
 
-// pipe is the server's PipeFunc.
+// Pipe starts an instance. It is the server's PipeFunc.
 func (s *Server) Pipe(ctx context.Context) (io.WriteCloser, io.ReadCloser, func() error) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	s.mu.Lock()
-	l := &Life{N: len(s.lives) + 1, Out: outW, arrived: make(chan struct{}), finished: make(chan struct{}), Hold: make(chan struct{})}
-	s.lives = append(s.lives, l)
+	l := &Instance{N: len(s.instances) + 1, Out: outW, arrived: make(chan struct{}), finished: make(chan struct{}), Hold: make(chan struct{})}
+	s.instances = append(s.instances, l)
 	s.mu.Unlock()
 	stop := context.AfterFunc(ctx, func() { inR.Close() })
 	go func() {
@@ -61,7 +61,7 @@ func (s *Server) Pipe(ctx context.Context) (io.WriteCloser, io.ReadCloser, func(
 			}
 			m, err := wire.Parse(line, wire.Limits{})
 			if err != nil {
-				return // as a strict server might, also for a line that the end cut off
+				return // a strict server ends; the line may also be cut off
 			}
 			l.mu.Lock()
 			l.got = append(l.got, m)
@@ -76,24 +76,26 @@ func (s *Server) Pipe(ctx context.Context) (io.WriteCloser, io.ReadCloser, func(
 	return inW, outR, func() error { <-l.finished; return nil }
 }
 
-// life returns the n-th conversation, counted from 1, nil when there was none.
-func (s *Server) Life(n int) *Life {
+// Instance returns the n-th instance, counted from 1, or nil.
+func (s *Server) Instance(n int) *Instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.lives) < n {
+	if len(s.instances) < n {
 		return nil
 	}
-	return s.lives[n-1]
+	return s.instances[n-1]
 }
 
+// Starts returns the number of instances.
 func (s *Server) Starts() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.lives)
+	return len(s.instances)
 }
 
-// methods returns what the life has got, responses as "response".
-func (l *Life) Methods() []string {
+// Methods returns the methods of the received messages, with "response" for
+// responses.
+func (l *Instance) Methods() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var out []string
@@ -107,9 +109,8 @@ func (l *Life) Methods() []string {
 	return out
 }
 
-// wait returns the first message for which want returns true, also when it has
-// arrived already.
-func (l *Life) Wait(t *testing.T, want func(wire.Message) bool) wire.Message {
+// Wait returns the first message, past ones included, for which want returns true.
+func (l *Instance) Wait(t *testing.T, want func(wire.Message) bool) wire.Message {
 	t.Helper()
 	timeout := time.After(Timeout)
 	for {
@@ -124,36 +125,40 @@ func (l *Life) Wait(t *testing.T, want func(wire.Message) bool) wire.Message {
 		select {
 		case <-arrived:
 		case <-timeout:
-			t.Fatalf("the server did not get what it waits for, but %v", l.Methods())
+			t.Fatalf("the expected message is missing; the server got %v", l.Methods())
 		}
 	}
 }
 
+// Method matches messages with this method.
 func Method(name string) func(wire.Message) bool {
 	return func(m wire.Message) bool { return m.Method == name }
 }
 
+// Response matches responses with this id.
 func Response(id string) func(wire.Message) bool {
 	return func(m wire.Message) bool { return m.IsResponse() && m.ID.String() == id }
 }
 
-// line writes one line.
-func (l *Life) Line(format string, args ...any) {
+// Line writes one line.
+func (l *Instance) Line(format string, args ...any) {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	fmt.Fprintf(l.Out, format+"\n", args...)
 }
 
-func (l *Life) Result(m wire.Message, result string) {
+// Result answers a request with a result.
+func (l *Instance) Result(m wire.Message, result string) {
 	l.Line(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
 }
 
-func (l *Life) Refuse(m wire.Message, code int, text string) {
+// Refuse answers a request with an error.
+func (l *Instance) Refuse(m wire.Message, code int, text string) {
 	l.Line(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, m.ID, code, text)
 }
 
-// quit ends the life as a process that exits does.
-func (l *Life) Quit() { l.Out.Close() }
+// Quit closes the output, as the end of a process does.
+func (l *Instance) Quit() { l.Out.Close() }
 
 const (
 	LegacyHello = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"logging":{}},"serverInfo":{"name":"fake","version":"1"},"instructions":"be kind"}`
@@ -161,10 +166,10 @@ const (
 	TwoTools    = `{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"read","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}`
 )
 
-// legacy answers as a legacy server does; more handles what it does not, and
-// tools/call.
-func Legacy(more func(l *Life, m wire.Message)) func(*Life, wire.Message) {
-	return func(l *Life, m wire.Message) {
+// Legacy answers the handshake and lists as a legacy server does. It passes other
+// messages to more.
+func Legacy(more func(l *Instance, m wire.Message)) func(*Instance, wire.Message) {
+	return func(l *Instance, m wire.Message) {
 		switch m.Method {
 		case wire.MethodDiscover:
 			l.Refuse(m, wire.CodeMethodNotFound, "method not found")
@@ -182,9 +187,10 @@ func Legacy(more func(l *Life, m wire.Message)) func(*Life, wire.Message) {
 	}
 }
 
-// modern answers as a modern server does.
-func Modern(more func(l *Life, m wire.Message)) func(*Life, wire.Message) {
-	return func(l *Life, m wire.Message) {
+// Modern answers the handshake and lists as a modern server does. It passes other
+// messages to more.
+func Modern(more func(l *Instance, m wire.Message)) func(*Instance, wire.Message) {
+	return func(l *Instance, m wire.Message) {
 		switch m.Method {
 		case wire.MethodDiscover:
 			l.Result(m, ModernHello)
@@ -202,7 +208,8 @@ func Modern(more func(l *Life, m wire.Message)) func(*Life, wire.Message) {
 	}
 }
 
-// Peer is a client's back channel that remembers notifications and answers asks.
+// Peer is a client's back channel that records notifications and answers asks with
+// OnAsk.
 type Peer struct {
 	mu    sync.Mutex
 	notes []string
@@ -222,13 +229,14 @@ func (p *Peer) Ask(ctx context.Context, method string, params wire.Raw) (wire.Ra
 	return p.OnAsk(ctx, method, params)
 }
 
+// Got returns the recorded notifications.
 func (p *Peer) Got() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.notes)
 }
 
-// ToolCall is a call of a tool by the client with this key.
+// ToolCall returns a tool call of the client with this key.
 func ToolCall(tool, key string, back call.BackChannel) *call.Call {
 	return &call.Call{
 		ID: "c1", Method: wire.MethodToolsCall, Params: wire.Raw(`{"name":"` + tool + `","arguments":{"n":1}}`),
@@ -242,7 +250,7 @@ func ToolCall(tool, key string, back call.BackChannel) *call.Call {
 }
 
 // Finish answers a request.
-func (l *Life) Finish(m wire.Message) {
+func (l *Instance) Finish(m wire.Message) {
 	l.mu.Lock()
 	if l.answered == nil {
 		l.answered = make(map[wire.ID]bool)
@@ -253,27 +261,37 @@ func (l *Life) Finish(m wire.Message) {
 }
 
 // Answered reports whether Finish has answered a request.
-func (l *Life) Answered(id wire.ID) bool {
+func (l *Instance) Answered(id wire.ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.answered[id]
 }
 
-// WaitEnd returns when the gateway has noticed the end of the n-th life.
-func (s *Server) WaitEnd(t *testing.T, n int) {
-	t.Helper()
+// Ended reports whether the gateway has noticed the end of the instance.
+func (l *Instance) Ended() bool {
 	select {
-	case <-s.Life(n).finished:
-	case <-time.After(Timeout):
-		t.Fatal("the gateway does not notice that the server has gone")
+	case <-l.finished:
+		return true
+	default:
+		return false
 	}
 }
 
-// Calls is how many calls of tools the server has got, in all its lives.
+// WaitEnd returns when the gateway has noticed the end of the n-th instance.
+func (s *Server) WaitEnd(t *testing.T, n int) {
+	t.Helper()
+	select {
+	case <-s.Instance(n).finished:
+	case <-time.After(Timeout):
+		t.Fatal("the gateway does not notice the end of the server")
+	}
+}
+
+// Calls returns the number of tool calls that all instances received.
 func (s *Server) Calls() int {
 	sent := 0
 	for n := range s.Starts() {
-		for _, method := range s.Life(n + 1).Methods() {
+		for _, method := range s.Instance(n + 1).Methods() {
 			if method == wire.MethodToolsCall {
 				sent++
 			}
@@ -282,14 +300,14 @@ func (s *Server) Calls() int {
 	return sent
 }
 
-// Received returns the messages that the life has got.
-func (l *Life) Received() []wire.Message {
+// Received returns the received messages.
+func (l *Instance) Received() []wire.Message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.got)
 }
 
-// Outcome is what Do returned, as one string.
+// Outcome returns the result or the error of Do as one string.
 func Outcome(r call.Result, err error) string {
 	if err != nil {
 		return "error: " + err.Error()
@@ -307,7 +325,7 @@ func DataOf(t *testing.T, err error) string {
 	return string(e.Data)
 }
 
-// Equal reports an error unless both are equal.
+// Equal reports an error unless got equals want.
 func Equal[T comparable](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if got != want {
@@ -315,8 +333,8 @@ func Equal[T comparable](t *testing.T, what string, got, want T) {
 	}
 }
 
-// Echo answers each call of a tool.
-func Echo(l *Life, m wire.Message) {
+// Echo answers each tool call.
+func Echo(l *Instance, m wire.Message) {
 	if m.Method == wire.MethodToolsCall {
 		l.Result(m, `{"ok":1}`)
 	}

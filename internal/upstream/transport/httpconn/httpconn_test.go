@@ -26,7 +26,7 @@ func TestPayload(t *testing.T) {
 	if n, err := a.Read(part[:]); n != 0 || err != io.ErrClosedPipe {
 		t.Errorf("a closed reader gave %d bytes, %v", n, err)
 	}
-	p.Release() // the owner's; b still reads
+	p.Release() // releases the owner's reference; b still reads
 	got, err := io.ReadAll(b)
 	if !bytes.Equal(got, []byte("hello")) || err != nil || !p.Sent.Load() {
 		t.Errorf("read %q, %v", got, err)
@@ -36,18 +36,18 @@ func TestPayload(t *testing.T) {
 	check(t, "holds", p.refs.Load(), 0)
 }
 
-// An event's id that no header can hold is not one to take a stream up at.
+// A stream cannot be resumed with an event id that is not a valid header value.
 func TestResumableIDs(t *testing.T) {
 	for id, want := range map[string]string{"e-1": "e-1", "é": "é", "a\x01b": "", strings.Repeat("x", maxEventID): strings.Repeat("x", maxEventID), strings.Repeat("x", maxEventID+1): ""} {
 		check(t, fmt.Sprintf("%.20q", id), resumable(id), want)
 	}
 }
 
-// Most servers end the stream a little after the answer, which is waited for, and
-// some not at all, which is not.
+// The connection waits a short time for the end of the stream after the answer,
+// because most servers end it then.
 func TestDrain(t *testing.T) {
 	for name, tc := range map[string]struct {
-		ends time.Duration // after which the server ends the stream
+		ends time.Duration // time until the server ends the stream
 		want string
 	}{
 		"in time":  {time.Millisecond, "whole after 1ms"},
@@ -67,7 +67,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// draining is a body that notes how it ends.
+// draining is a body that records how it ends.
 type draining struct {
 	*io.PipeReader
 	how string
@@ -84,7 +84,7 @@ func (d *draining) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func TestWaitBeforeAStreamIsTakenUpAgain(t *testing.T) {
+func TestWaitBeforeResuming(t *testing.T) {
 	e := &Endpoint{Max: 100}
 	var at Cursor
 	body := io.NopCloser(strings.NewReader("id: a\nretry: 5000\ndata:\n\n"))

@@ -10,10 +10,10 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Notifications to a child that does not read take no more than a bounded amount of
-// memory, and one is still queued behind a large request, as its cancellation is.
+// Notifications to a child that does not read use a bounded amount of memory. A
+// cancellation can still be queued behind a large request.
 func TestNotificationsToAStuckChildAreBounded(t *testing.T) {
-	r, stuck := io.Pipe() // nobody reads
+	r, stuck := io.Pipe() // has no reader
 	w := newWriter(stuck)
 	done := make(chan error)
 	go func() { done <- w.run() }()
@@ -30,7 +30,7 @@ func TestNotificationsToAStuckChildAreBounded(t *testing.T) {
 	}
 	note := &wire.Message{Method: wire.NoteCancelled, Params: wire.Raw(`{"requestId":1}`)}
 	if !w.post(note) {
-		t.Error("the cancellation of a large request is dropped")
+		t.Error("the cancellation of a large request was dropped")
 	}
 	for range 100_000 {
 		w.post(note)
@@ -38,6 +38,6 @@ func TestNotificationsToAStuckChildAreBounded(t *testing.T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if got, most := len(w.pending), len(large)+maxNotificationBytes+1<<10; got > most {
-		t.Errorf("%d bytes wait to be written, want at most %d", got, most)
+		t.Errorf("%d bytes are queued, want at most %d", got, most)
 	}
 }

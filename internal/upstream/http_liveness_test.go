@@ -19,18 +19,20 @@ import (
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport"
 	"mcpgateway/internal/upstream/transport/httpconn"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
-// memory is a network in the test's bubble, with one host.
-type memory struct {
+// memoryNetwork is an in-memory network with one host, for use in a synctest bubble.
+type memoryNetwork struct {
 	conns chan net.Conn
 	over  chan struct{}
 }
 
-// serveInMemory runs h until the test ends, and returns how to reach it.
+// serveInMemory runs h until the test ends and returns the configuration that
+// reaches it.
 func serveInMemory(t *testing.T, h http.Handler) *httpconn.Config {
-	m := &memory{conns: make(chan net.Conn), over: make(chan struct{})}
+	m := &memoryNetwork{conns: make(chan net.Conn), over: make(chan struct{})}
 	s := &http.Server{Handler: h}
 	done := make(chan struct{})
 	go func() {
@@ -48,19 +50,19 @@ func serveInMemory(t *testing.T, h http.Handler) *httpconn.Config {
 	return &httpconn.Config{URL: u, DialContext: m.dial}
 }
 
-func (m *memory) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (m *memoryNetwork) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
 	case m.conns <- theirs:
 		return ours, nil
 	case <-m.over:
-		return nil, errors.New("nobody listens")
+		return nil, errors.New("the server is closed")
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-func (m *memory) Accept() (net.Conn, error) {
+func (m *memoryNetwork) Accept() (net.Conn, error) {
 	select {
 	case c := <-m.conns:
 		return c, nil
@@ -69,19 +71,19 @@ func (m *memory) Accept() (net.Conn, error) {
 	}
 }
 
-func (m *memory) Close() error   { close(m.over); return nil }
-func (m *memory) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
+func (m *memoryNetwork) Close() error   { close(m.over); return nil }
+func (m *memoryNetwork) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
 
-// lists answers what a connector asks by itself.
+// lists answers tools/list with an empty list.
 var lists = map[string]on{wire.MethodToolsList: func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 	answerJSON(w, m, `{"resultType":"complete","tools":[]}`)
 }}
 
-// A server that takes connections and answers nothing any more is down, with the
-// reason, and back with its first answer. One that only leaves some calls without an
-// answer is not.
-func TestHungHTTPServersAreDown(t *testing.T) {
-	// What a server does with a request that it does not answer.
+// A server that accepts connections and answers no requests becomes down with a
+// reason. Its first answer makes it ready again. A server that only leaves some
+// calls unanswered stays ready.
+func TestUnresponsiveHTTPServerIsDown(t *testing.T) {
+	// Handlers of requests that get no answer.
 	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	saying := func(event string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +97,7 @@ func TestHungHTTPServersAreDown(t *testing.T) {
 			}
 		}
 	}
-	begin := saying(": still here") // and then it stands still
+	begin := saying(": still here") // the stream then holds no messages
 	mayAsk := func(w http.ResponseWriter, r *http.Request) {
 		streaming(w)(`data: {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}`)
 		<-r.Context().Done()
@@ -109,20 +111,20 @@ func TestHungHTTPServersAreDown(t *testing.T) {
 		},
 	}
 	for name, tc := range map[string]struct {
-		calls, rest http.HandlerFunc // what becomes of calls, and of all else from the first call on; nil: it is answered
-		only        string           // the one server that it is about
-		stream      http.HandlerFunc // of a session
+		calls, rest http.HandlerFunc // handlers of calls, and of other requests after the first call; nil: the script answers
+		only        string           // "": all servers
+		stream      http.HandlerFunc // session stream
 		down        bool
 	}{
-		"nothing is answered":            {calls: hang, rest: hang, down: true},
-		"streams begin and hold nothing": {calls: begin, rest: begin, down: true, only: "legacy"},
-		"all but calls is answered":      {calls: hang},
-		"all but calls is refused":       {calls: hang, rest: refuse},
+		"nothing is answered":        {calls: hang, rest: hang, down: true},
+		"streams without messages":   {calls: begin, rest: begin, down: true, only: "legacy"},
+		"only calls are unanswered":  {calls: hang},
+		"other requests are refused": {calls: hang, rest: refuse},
 		"it says something else": {calls: hang, rest: hang, only: "legacy",
 			stream: saying(`data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"busy"}}`)},
-		"it keeps its stream open":         {calls: hang, rest: hang, only: "legacy", stream: begin, down: true},
-		"it waits for an answer":           {calls: mayAsk, rest: hang, only: "legacy"},
-		"modern streams that hold nothing": {calls: begin, rest: begin, down: true, only: "modern"},
+		"session stream without messages": {calls: hang, rest: hang, only: "legacy", stream: begin, down: true},
+		"it waits for an answer":          {calls: mayAsk, rest: hang, only: "legacy"},
+		"modern streams without messages": {calls: begin, rest: begin, down: true, only: "modern"},
 	} {
 		for era, serve := range servers {
 			if tc.only != "" && tc.only != era {
@@ -156,9 +158,9 @@ func TestHungHTTPServersAreDown(t *testing.T) {
 					}
 					r := start(t, o)
 					r.watch.wait(t, isReady)
-					synctest.Wait() // the stream of the session is open
+					synctest.Wait() // the session stream is open
 					stuck.Store(true)
-					ask := &peer{ask: func(ctx context.Context, _ string, _ wire.Raw) (wire.Raw, error) {
+					ask := &upstreamtest.Peer{OnAsk: func(ctx context.Context, _ string, _ wire.Raw) (wire.Raw, error) {
 						<-ctx.Done()
 						return nil, ctx.Err()
 					}}
@@ -166,11 +168,11 @@ func TestHungHTTPServersAreDown(t *testing.T) {
 					defer cancel()
 					waiting := make(<-chan string)
 					if name == "it waits for an answer" {
-						waiting = r.doing(patient, toolCall("echo", "ann", ask))
+						waiting = r.doing(patient, upstreamtest.ToolCall("echo", "ann", ask))
 						synctest.Wait()
 						tc.calls = hang
 					}
-					got := outcomeOf(r.Do(t.Context(), toolCall("echo", "bob", &peer{})))
+					got := upstreamtest.Outcome(r.Do(t.Context(), upstreamtest.ToolCall("echo", "bob", &upstreamtest.Peer{})))
 					if !strings.Contains(got, "did not answer within 1m0s") {
 						t.Errorf("the call: %s", got)
 					}
@@ -181,11 +183,11 @@ func TestHungHTTPServersAreDown(t *testing.T) {
 						t.Errorf("down: %v, want %v (%s)", down, tc.down, snap.Reason)
 					}
 					if tc.down {
-						equal(t, "reason", snap.Reason, protocol.ErrHung.Error())
+						upstreamtest.Equal(t, "reason", snap.Reason, protocol.ErrHung.Error())
 						stuck.Store(false)
-						time.Sleep(2 * time.Minute) // the attempt that met the silence, and the backoff
-						if got := outcomeOf(r.Do(t.Context(), toolCall("echo", "ann", &peer{}))); strings.HasPrefix(got, "error") {
-							t.Errorf("the first call after that: %s", got)
+						time.Sleep(2 * time.Minute) // the unanswered attempt and the backoff
+						if got := upstreamtest.Outcome(r.Do(t.Context(), upstreamtest.ToolCall("echo", "ann", &upstreamtest.Peer{}))); strings.HasPrefix(got, "error") {
+							t.Errorf("first call afterwards: %s", got)
 						}
 					}
 					cancel()
@@ -198,9 +200,8 @@ func TestHungHTTPServersAreDown(t *testing.T) {
 	}
 }
 
-// What a server is asked with may come from elsewhere: when that hangs, the server
-// is not to blame.
-func TestHungCredentialsAreNotTheServers(t *testing.T) {
+// A timeout while credentials are fetched does not mark the server as down.
+func TestCredentialTimeoutIsNotTheServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{stateful: true, on: lists}
 		o := Options{Server: Server{HTTP: serveInMemory(t, s), Era: wire.EraLegacy}, Limits: connector.Limits{Timeout: time.Minute}}
@@ -209,22 +210,23 @@ func TestHungCredentialsAreNotTheServers(t *testing.T) {
 		r := start(t, o)
 		r.watch.wait(t, isReady)
 		k.stuck.Store(true)
-		got := outcomeOf(r.Do(t.Context(), toolCall("echo", "bob", &peer{})))
+		got := upstreamtest.Outcome(r.Do(t.Context(), upstreamtest.ToolCall("echo", "bob", &upstreamtest.Peer{})))
 		if !strings.Contains(got, "did not answer within 1m0s") {
 			t.Errorf("the call: %s", got)
 		}
 		time.Sleep(protocol.ProbeTries*protocol.ProbeTime + time.Second)
 		synctest.Wait()
-		equal(t, "state", r.Snapshot().State, connector.Ready)
+		upstreamtest.Equal(t, "state", r.Snapshot().State, connector.Ready)
 	})
 }
 
+// stuckCredentials do not return while stuck is set.
 type stuckCredentials struct{ stuck atomic.Bool }
 
 func (s *stuckCredentials) Headers(ctx context.Context, _ *call.Principal) (http.Header, error) {
 	if s.stuck.Load() {
 		<-ctx.Done()
-		return nil, fmt.Errorf("the issuer is silent: %w", ctx.Err())
+		return nil, fmt.Errorf("the issuer does not answer: %w", ctx.Err())
 	}
 	return nil, nil
 }

@@ -16,81 +16,83 @@ import (
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport/httpconn"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
-// Whatever a server answers to one call, the next one works in the same session.
-func TestFaultsOfOneCall(t *testing.T) {
+// The next call works in the same session after any answer to one call.
+func TestInvalidAnswers(t *testing.T) {
 	huge := strings.Repeat("x", 2<<20)
 	for name, tc := range map[string]struct {
 		on   on
 		want string
 	}{
-		"HTML":                  {content("text/html; charset=utf-8", "<h1>secret</h1>"), "fault: the server answered HTTP 200 with content type text/html"},
-		"odd content type":      {content("a b\"c", "secret"), "fault: the server answered HTTP 200 with an odd content type"},
-		"500":                   {status(500), "fault: the server answered HTTP 500 with content type text/plain"},
+		"HTML":                  {content("text/html; charset=utf-8", "<h1>secret</h1>"), "call error: the server answered HTTP 200 with content type text/html"},
+		"odd content type":      {content("a b\"c", "secret"), "call error: the server answered HTTP 200 with an odd content type"},
+		"500":                   {status(500), "call error: the server answered HTTP 500 with content type text/plain"},
 		"500 with an error":     {refuse(500, `{"code":-32603,"message":"boom"}`), `error: {"code":-32603,"message":"boom"}`},
-		"500 with bad JSON":     {func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { answerError(w, 500, "1", `{`) }, "fault: the server answered HTTP 500 with content type application/json"},
-		"401":                   {status(401), "fault: the server refuses the gateway's credentials (HTTP 401)"},
-		"429":                   {status(429), "fault: the server is overloaded (HTTP 429)"},
-		"202":                   {status(202), "fault: the server took the request as if it wanted no answer (HTTP 202)"},
-		"no JSON":               {content(httpconn.TypeJSON, "{"), "fault: the server's answer is no valid JSON-RPC message"},
-		"empty":                 {content(httpconn.TypeJSON, ""), "fault: the server's answer is no valid JSON-RPC message"},
-		"no JSON-RPC":           {content(httpconn.TypeJSON, `{"ok":true}`), "fault: the server's answer is no valid JSON-RPC message"},
-		"result is no object":   {func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m, `[{}]`) }, "fault: the result in the server's answer is no object"},
-		"bad UTF-8":             {content(httpconn.TypeJSON, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"\xff\"}}"), "fault: the server's answer is no valid JSON-RPC message"},
-		"wrong id":              {content(httpconn.TypeJSON, `{"jsonrpc":"2.0","id":"other","result":{}}`), "fault: the server answered with the id of another request"},
-		"wrong id, on a stream": {content(httpconn.TypeStream, "data: {\"jsonrpc\":\"2.0\",\"id\":4711,\"result\":{}}\n\n"), "fault: the server answered with the id of another request"},
+		"500 with bad JSON":     {func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { answerError(w, 500, "1", `{`) }, "call error: the server answered HTTP 500 with content type application/json"},
+		"401":                   {status(401), "call error: the server refuses the gateway's credentials (HTTP 401)"},
+		"429":                   {status(429), "call error: the server is overloaded (HTTP 429)"},
+		"202":                   {status(202), "call error: the server took the request as if it wanted no answer (HTTP 202)"},
+		"no JSON":               {content(httpconn.TypeJSON, "{"), "call error: the server's answer is no valid JSON-RPC message"},
+		"empty":                 {content(httpconn.TypeJSON, ""), "call error: the server's answer is no valid JSON-RPC message"},
+		"no JSON-RPC":           {content(httpconn.TypeJSON, `{"ok":true}`), "call error: the server's answer is no valid JSON-RPC message"},
+		"result is no object":   {func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m, `[{}]`) }, "call error: the result in the server's answer is no object"},
+		"bad upstreamtest.F-8":  {content(httpconn.TypeJSON, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"\xff\"}}"), "call error: the server's answer is no valid JSON-RPC message"},
+		"wrong id":              {content(httpconn.TypeJSON, `{"jsonrpc":"2.0","id":"other","result":{}}`), "call error: the server answered with the id of another request"},
+		"wrong id, on a stream": {content(httpconn.TypeStream, "data: {\"jsonrpc\":\"2.0\",\"id\":4711,\"result\":{}}\n\n"), "call error: the server answered with the id of another request"},
 		"no id":                 {refuse(200, `{"code":-32700,"message":"what?"}`), `error: {"code":-32700,"message":"what?"}`},
-		"too large":             {content(httpconn.TypeJSON, huge), "fault: the server's answer is larger than 1048576 bytes"},
+		"too large":             {content(httpconn.TypeJSON, huge), "call error: the server's answer is larger than 1048576 bytes"},
 		"too large, in chunks": {func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
 			w.Header().Set("Content-Type", httpconn.TypeJSON)
 			w.(http.Flusher).Flush()
 			io.WriteString(w, huge)
-		}, "fault: the server's answer is larger than 1048576 bytes"},
-		"too large, on a stream": {content(httpconn.TypeStream, "data: "+huge), "fault: the server's answer is larger than 1048576 bytes"},
-		"cut off": {func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+		}, "call error: the server's answer is larger than 1048576 bytes"},
+		"too large, on a stream": {content(httpconn.TypeStream, "data: "+huge), "call error: the server's answer is larger than 1048576 bytes"},
+		"connection closed": {func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
 			w.Header().Set("Content-Type", httpconn.TypeJSON)
 			w.Header().Set("Content-Length", "100")
 			io.WriteString(w, `{"jsonrpc":`)
 			panic(http.ErrAbortHandler)
-		}, "fault: the connection to the server broke before it answered"},
-		"cut off, on a stream": {func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+		}, "call error: the connection to the server broke before it answered"},
+		"stream closed": {func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
 			streaming(w)("data: {")
 			panic(http.ErrAbortHandler)
-		}, "fault: the server's answer is no valid JSON-RPC message"},
+		}, "call error: the server's answer is no valid JSON-RPC message"},
 		"compressed": {func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 			w.Header().Set("Content-Encoding", "gzip")
 			answerJSON(w, m, `{}`)
-		}, "fault: the server's answer has a content encoding that the gateway did not ask for"},
-		"no response in the batch": {content(httpconn.TypeJSON, `[{"jsonrpc":"2.0","method":"notifications/message"}]`), "fault: the server's answer holds no response"},
+		}, "call error: the server's answer has a content encoding that the gateway did not ask for"},
+		"no response in the batch": {content(httpconn.TypeJSON, `[{"jsonrpc":"2.0","method":"notifications/message"}]`), "call error: the server's answer holds no response"},
 		"batch": {func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 			w.Header().Set("Content-Type", httpconn.TypeJSON)
 			fmt.Fprintf(w, ` [{"jsonrpc":"2.0","method":"notifications/message"},{"jsonrpc":"2.0","id":%s,"result":{"a":1}}]`, m.ID)
 		}, `{"a":1}`},
-		"redirect to another host":   {leadTo(307, "http://evil.example/mcp"), "fault: the server redirects: the location is of another origin, where credentials must not go; configure the URL that it leads to"},
-		"redirect to another scheme": {leadTo(308, "https://127.0.0.1/mcp"), "fault: the server redirects: the location is of another origin, where credentials must not go; configure the URL that it leads to"},
-		"redirect to a GET":          {leadTo(303, "/else"), "fault: the server redirects: status 303 would turn a POST into a GET"},
-		"redirect to nowhere":        {leadTo(302, ""), "fault: the server redirects: the location is no URL"},
-		"redirect in circles":        {leadTo(302, "/mcp"), "fault: the server redirects: more than 3 redirects"},
+		"redirect to another host":    {leadTo(307, "http://evil.example/mcp"), "call error: the server redirects: the location is of another origin, where credentials must not go; configure the URL that it leads to"},
+		"redirect to another scheme":  {leadTo(308, "https://127.0.0.1/mcp"), "call error: the server redirects: the location is of another origin, where credentials must not go; configure the URL that it leads to"},
+		"redirect to a GET":           {leadTo(303, "/else"), "call error: the server redirects: status 303 would turn a POST into a GET"},
+		"redirect without a location": {leadTo(302, ""), "call error: the server redirects: the location is no URL"},
+		"redirect loop":               {leadTo(302, "/mcp"), "call error: the server redirects: more than 3 redirects"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{stateful: true, on: map[string]on{wire.MethodToolsCall: tc.on}}
 			c := converse(t, s, legacyEra)
-			equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), tc.want)
+			upstreamtest.Equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), tc.want)
 			cl := tool("a", `{"name":"x"}`, nil)
 			cl.Method = wire.MethodPromptsGet
-			equal(t, "next call", c.do(t, cl), doneResult)
-			equal(t, "sessions", s.sessions, 1)
+			upstreamtest.Equal(t, "next call", c.do(t, cl), doneResult)
+			upstreamtest.Equal(t, "sessions", s.sessions, 1)
 			if strings.Contains(tc.want, "redirect") {
 				return
 			}
-			equal(t, "calls", len(s.got(wire.MethodToolsCall)), 1)
+			upstreamtest.Equal(t, "calls", len(s.got(wire.MethodToolsCall)), 1)
 		})
 	}
 }
 
-// A request for a stream says whether there was a connection, as all others do.
+// The error of a GET says whether the gateway was connected, as the errors of other
+// requests do.
 func TestStreamNeverConnected(t *testing.T) {
 	for _, scheme := range []string{"http", "https"} {
 		t.Run(scheme, func(t *testing.T) {
@@ -100,7 +102,7 @@ func TestStreamNeverConnected(t *testing.T) {
 				t.Errorf("%+v", err)
 			}
 			if !errors.Is(err, syscall.ECONNREFUSED) {
-				t.Errorf("the error hides its cause: %v", err)
+				t.Errorf("the error does not wrap its cause: %v", err)
 			}
 		})
 	}
@@ -125,7 +127,7 @@ func TestRedirectWithinTheOrigin(t *testing.T) {
 				if r.Method == http.MethodPost {
 					old++
 				}
-				w.Header().Set("Location", "/new/?a b") // which is no request line
+				w.Header().Set("Location", "/new/?a b") // not valid in a request line
 				w.WriteHeader(code)
 			})
 			mux.Handle("/new/", s)
@@ -133,9 +135,9 @@ func TestRedirectWithinTheOrigin(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
-			equal(t, "body", string(s.got(wire.MethodToolsCall)[0].params), `{"name":"x"}`)
-			equal(t, "remembered", old == 1, remembered)
+			upstreamtest.Equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
+			upstreamtest.Equal(t, "body", string(s.got(wire.MethodToolsCall)[0].params), `{"name":"x"}`)
+			upstreamtest.Equal(t, "remembered", old == 1, remembered)
 		})
 	}
 }
@@ -151,15 +153,15 @@ func TestSlowHeaders(t *testing.T) {
 			}
 			c := converse(t, s, change)
 			_, err := c.Call(ctx, tool("a", `{"name":"x"}`, nil))
-			equal(t, "error", err, context.Canceled)
-			equal(t, "next call", c.do(t, modernCall(wire.MethodPromptsGet, `{"name":"x"}`)), doneResult)
+			upstreamtest.Equal(t, "error", err, context.Canceled)
+			upstreamtest.Equal(t, "next call", c.do(t, modernCall(wire.MethodPromptsGet, `{"name":"x"}`)), doneResult)
 		})
 	}
 }
 
-// Calls that clients give up do not cost more and more when the server does not take
-// in that they did.
-func TestErrandsAreBounded(t *testing.T) {
+// Cancelled calls use a bounded amount of resources when the server does not read
+// their cancellations.
+func TestCancellationsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e protocol.BackgroundTasks
 		var begun atomic.Int32
@@ -171,7 +173,7 @@ func TestErrandsAreBounded(t *testing.T) {
 				})
 			}
 			synctest.Wait()
-			equal(t, "under way", begun.Swap(0), protocol.MaxBackgroundTasks)
+			upstreamtest.Equal(t, "under way", begun.Swap(0), protocol.MaxBackgroundTasks)
 			time.Sleep(protocol.BackgroundTimeout)
 			synctest.Wait()
 		}
@@ -179,8 +181,8 @@ func TestErrandsAreBounded(t *testing.T) {
 	})
 }
 
-// A server that lets its answer drip does not gain time: the call ends when its
-// timeout does, whatever is still to come.
+// A slow answer does not extend a call: the call ends at its timeout even if more
+// bytes follow.
 func TestDrippingAnswers(t *testing.T) {
 	for name, answer := range map[string]string{
 		"head":   "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", 100),
@@ -211,11 +213,11 @@ func TestDrippingAnswers(t *testing.T) {
 				r := start(t, Options{Server: Server{HTTP: serveInMemory(t, s), Era: wire.EraLegacy}, Limits: connector.Limits{Timeout: time.Minute}})
 				r.watch.wait(t, isReady)
 				began := time.Now()
-				got := outcomeOf(r.Do(t.Context(), toolCall("echo", "ann", &peer{})))
+				got := upstreamtest.Outcome(r.Do(t.Context(), upstreamtest.ToolCall("echo", "ann", &upstreamtest.Peer{})))
 				if !strings.Contains(got, "did not answer within 1m0s") || time.Since(began) != time.Minute {
 					t.Errorf("after %s: %s", time.Since(began), got)
 				}
-				time.Sleep(2 * time.Second) // the server finds out
+				time.Sleep(2 * time.Second) // the server notices the closed connection
 			})
 		})
 	}

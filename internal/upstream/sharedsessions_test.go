@@ -13,21 +13,22 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/upstream/connector"
+	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
 
-// sets runs shared sessions with a server over streamable HTTP.
-func sets(t *testing.T, s *script, change ...func(*Options)) *house {
+// startSharedSessions runs shared sessions with a server over streamable HTTP.
+func startSharedSessions(t *testing.T, s *script, change ...func(*Options)) *sessionsRig {
 	t.Helper()
-	s.caps = `{"logging":{}}` // it lists nothing
-	h := &house{watch: &originWatcher{watcher: newWatcher()}}
+	s.caps = `{"logging":{}}` // no lists
+	h := &sessionsRig{watch: &originWatcher{watcher: newWatcher()}}
 	o := *testOptions(t, serve(t, s).URL, change...)
 	o.Observer = h.watch
 	h.run(t, o)
 	return h
 }
 
-// declaredTo returns what each session but the first declared.
+// declaredTo returns the capabilities that each session but the first declared.
 func declaredTo(s *script) []string {
 	var out []string
 	for _, m := range s.got(wire.MethodInitialize)[1:] {
@@ -36,21 +37,22 @@ func declaredTo(s *script) []string {
 	return out
 }
 
-// Over streamable HTTP the server learns what the client of a call can do.
-func TestSetsOfAbilities(t *testing.T) {
+// Over streamable HTTP, the gateway declares the capabilities of a call's client to
+// the server.
+func TestSharedSessionsByCapabilities(t *testing.T) {
 	s := &script{}
-	h := sets(t, s, func(o *Options) { o.Era = wire.EraLegacy })
+	h := startSharedSessions(t, s, func(o *Options) { o.Era = wire.EraLegacy })
 	for n, capabilities := range []string{
 		`{"elicitation":{}}`,
-		`{"elicitation":{"form":{}},"roots":{"listChanged":true},"sampling":null}`, // the same
+		`{"elicitation":{"form":{}},"roots":{"listChanged":true},"sampling":null}`, // equal to the previous set
 		`{"sampling":{"context":{}},"elicitation":{"url":{}}}`,
-		`{"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}}}`, // what the head declares
+		`{"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}}}`, // equal to the catalog session
 		`{}`,
 		`{"extensions":{"com.example/b":{},"io.modelcontextprotocol/tasks":{},"io.modelcontextprotocol/ui":{"n":1}}}`,
-		`{"extensions":{"io.modelcontextprotocol/ui":{"n":1}}}`, // the same
+		`{"extensions":{"io.modelcontextprotocol/ui":{"n":1}}}`, // equal to the previous set
 		`{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
 	} {
-		if got := h.call(t.Context(), by(fmt.Sprint("c", n), capabilities, &peer{})); got != doneResult {
+		if got := h.call(t.Context(), legacyCall(fmt.Sprint("c", n), capabilities, &upstreamtest.Peer{})); got != doneResult {
 			t.Fatalf("%s: %s", capabilities, got)
 		}
 	}
@@ -58,23 +60,23 @@ func TestSetsOfAbilities(t *testing.T) {
 		`{"elicitation":{"form":{}}}`, `{"elicitation":{"url":{}},"sampling":{}}`, `{}`, `{"extensions":{"io.modelcontextprotocol/ui":{"n":1}}}`,
 	}
 	if diff := cmp.Diff(want, declaredTo(s)); diff != "" {
-		t.Errorf("declared in sessions beside the first (-want +got):\n%s", diff)
+		t.Errorf("declared in sessions after the first (-want +got):\n%s", diff)
 	}
 	for n := range 8 {
 		h.EndClient(fmt.Sprint("c", n))
 	}
 	if len(h.setNames) > 0 {
-		t.Errorf("%d clients that are gone are remembered", len(h.setNames))
+		t.Errorf("%d entries of ended clients are left", len(h.setNames))
 	}
 }
 
-// There is a bound; who finds no place is served by the session of everybody. An
-// unused place is free again after a while.
-func TestSetsAreBounded(t *testing.T) {
+// The number of shared sessions is bounded. Other clients then use the session of
+// all clients. An idle session is freed after a while.
+func TestSharedSessionsAreBounded(t *testing.T) {
 	s := &script{}
-	h := sets(t, s, func(o *Options) { o.Era, o.SessionIdle = wire.EraLegacy, time.Hour })
+	h := startSharedSessions(t, s, func(o *Options) { o.Era, o.SessionIdle = wire.EraLegacy, time.Hour })
 	nth := func(n int) *call.Call {
-		return by(fmt.Sprint("c", n), fmt.Sprintf(`{"extensions":{"io.modelcontextprotocol/ui":{"x":%d}}}`, n), &peer{})
+		return legacyCall(fmt.Sprint("c", n), fmt.Sprintf(`{"extensions":{"io.modelcontextprotocol/ui":{"x":%d}}}`, n), &upstreamtest.Peer{})
 	}
 	for n := range maxSets {
 		if name, err := h.Session(t.Context(), nth(n)); err != nil || name == "" {
@@ -82,10 +84,10 @@ func TestSetsAreBounded(t *testing.T) {
 		}
 	}
 	if name, err := h.Session(t.Context(), nth(maxSets)); err != nil || name != "" {
-		t.Errorf("one more is %q, %v; want the session of everybody", name, err)
+		t.Errorf("session above the limit is %q, %v; want the session of all clients", name, err)
 	}
 	if got := h.call(t.Context(), nth(maxSets)); got != doneResult {
-		t.Errorf("a call without a place: %s", got)
+		t.Errorf("call above the limit: %s", got)
 	}
 	h.mu.Lock()
 	for _, b := range h.open {
@@ -93,15 +95,15 @@ func TestSetsAreBounded(t *testing.T) {
 	}
 	h.mu.Unlock()
 	if name, err := h.Session(t.Context(), nth(maxSets)); err != nil || name == "" {
-		t.Errorf("after a while it is %q, %v", name, err)
+		t.Errorf("session after the idle time is %q, %v", name, err)
 	}
 }
 
-// A modern server needs no sessions, whatever is configured.
+// A modern server has no sessions, for every sharing mode.
 func TestNoSessionsWithModernServer(t *testing.T) {
 	for _, sharing := range []Sharing{Shared, PerClient, PerPrincipal} {
-		h := sets(t, &script{modern: true}, func(o *Options) { o.Sharing = sharing })
-		for _, c := range []*call.Call{by("c", `{}`, &peer{}), byModern("carl")} {
+		h := startSharedSessions(t, &script{modern: true}, func(o *Options) { o.Sharing = sharing })
+		for _, c := range []*call.Call{legacyCall("c", `{}`, &upstreamtest.Peer{}), modernCallBy("carl")} {
 			if name, err := h.Session(t.Context(), c); name != "" || err != nil {
 				t.Errorf("%d: session %q, %v", sharing, name, err)
 			}
@@ -109,7 +111,7 @@ func TestNoSessionsWithModernServer(t *testing.T) {
 	}
 }
 
-// A session of a client's own is ended at the server with it.
+// The gateway ends a client's session at the server when the client's session ends.
 func TestSessionOverHTTPEnds(t *testing.T) {
 	s := &script{on: map[string]func(http.ResponseWriter, *http.Request, wire.Message){}}
 	var opened atomic.Int64
@@ -117,9 +119,9 @@ func TestSessionOverHTTPEnds(t *testing.T) {
 		w.Header().Set(wire.HeaderSession, fmt.Sprint("s", opened.Add(1)))
 		answerJSON(w, m, `{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"script","version":"1"}}`)
 	}
-	h := sets(t, s, func(o *Options) { o.Era, o.Sharing = wire.EraLegacy, PerClient })
+	h := startSharedSessions(t, s, func(o *Options) { o.Era, o.Sharing = wire.EraLegacy, PerClient })
 	for _, key := range []string{"ann", "bob", "ann"} {
-		h.call(t.Context(), by(key, `{}`, &peer{}))
+		h.call(t.Context(), legacyCall(key, `{}`, &upstreamtest.Peer{}))
 	}
 	var used []string
 	for _, m := range s.got(wire.MethodToolsCall) {
@@ -135,13 +137,13 @@ func TestSessionOverHTTPEnds(t *testing.T) {
 	})
 }
 
-// What a server tells only to the session of some clients, the catalog hears of;
-// and when it has forgotten that session, so may it have forgotten the first.
-func TestSetsKeepTheHeadInformed(t *testing.T) {
+// List changes in the session of some clients reach the catalog. If the server has
+// forgotten that session, the catalog session is checked too.
+func TestSharedSessionsInformTheCatalogSession(t *testing.T) {
 	const caps = `{"tools":{"listChanged":true}}`
 	s := &script{}
 	var lists, opened atomic.Int64
-	var restarted atomic.Bool // the server has forgotten its first sessions
+	var restarted atomic.Bool // the server has forgotten its sessions
 	s.on = map[string]func(http.ResponseWriter, *http.Request, wire.Message){
 		wire.MethodInitialize: func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 			w.Header().Set(wire.HeaderSession, fmt.Sprint("s", opened.Add(1)))
@@ -167,28 +169,29 @@ func TestSetsKeepTheHeadInformed(t *testing.T) {
 			answerJSON(w, m, `{}`)
 		},
 	}
-	h := &house{watch: &originWatcher{watcher: newWatcher()}}
+	h := &sessionsRig{watch: &originWatcher{watcher: newWatcher()}}
 	o := *testOptions(t, serve(t, s).URL, func(o *Options) { o.Era = wire.EraLegacy })
 	o.Observer = h.watch
 	h.run(t, o)
-	if got := h.call(t.Context(), by("ann", `{}`, &peer{})); got != `{}` {
+	if got := h.call(t.Context(), legacyCall("ann", `{}`, &upstreamtest.Peer{})); got != `{}` {
 		t.Fatalf("the call: %s", got)
 	}
 	h.watch.wait(t, func(s connector.Snapshot) bool {
 		return s.Changes.Tools == 1 && len(s.Catalog.Tools) == 1 && string(s.Catalog.Tools[0][9:11]) == "t2"
 	})
 	if got := h.watch.noted(); len(got) > 0 {
-		t.Errorf("the client alone was told %q", got)
+		t.Errorf("the client got the notifications %q", got)
 	}
 	restarted.Store(true)
-	if got := h.call(t.Context(), by("ann", `{}`, &peer{})); got != `{}` {
+	if got := h.call(t.Context(), legacyCall("ann", `{}`, &upstreamtest.Peer{})); got != `{}` {
 		t.Fatalf("the call after the restart: %s", got)
 	}
 	polltest.Until(t, "the head looks and opens its session anew, too", func() bool { return opened.Load() == 4 })
 }
 
-// With a server that speaks both eras legacy clients have sessions, and modern ones
-// need none. One that lists a legacy revision and refuses initialize has none.
+// With a server of both eras, legacy clients have sessions and modern clients need
+// none. A server that lists a legacy revision and refuses initialize has no
+// sessions.
 func TestSessionsWithServerOfBothEras(t *testing.T) {
 	for _, refuses := range []bool{false, true} {
 		s := &script{on: map[string]on{wire.MethodDiscover: discovered(`["2026-07-28","2025-11-25"]`)}}
@@ -198,23 +201,23 @@ func TestSessionsWithServerOfBothEras(t *testing.T) {
 			}
 		}
 		for _, sharing := range []Sharing{Shared, PerClient} {
-			h := sets(t, s, func(o *Options) { o.Sharing = sharing })
-			if name, err := h.Session(t.Context(), byModern("carl")); name != "" || err != nil {
+			h := startSharedSessions(t, s, func(o *Options) { o.Sharing = sharing })
+			if name, err := h.Session(t.Context(), modernCallBy("carl")); name != "" || err != nil {
 				t.Errorf("a modern client: session %q, %v", name, err)
 			}
 			for range 2 {
-				if got := h.call(t.Context(), by("ann", `{}`, &peer{})); got != doneResult {
+				if got := h.call(t.Context(), legacyCall("ann", `{}`, &upstreamtest.Peer{})); got != doneResult {
 					t.Errorf("a legacy client: %s", got)
 				}
 			}
 			if got, want := len(h.open), map[bool]int{false: 1, true: 0}[refuses]; got != want {
-				t.Errorf("sharing %d, refuses %v: %d sessions beside the head, want %d", sharing, refuses, got, want)
+				t.Errorf("sharing %d, refuses %v: %d sessions beside the catalog session, want %d", sharing, refuses, got, want)
 			}
 		}
 	}
 }
 
-// A server that opens one session only serves all its clients in that one.
+// A server that opens a single session serves all clients in that session.
 func TestServerWithOneSession(t *testing.T) {
 	var opened atomic.Int64
 	s := &script{on: map[string]on{}}
@@ -225,12 +228,12 @@ func TestServerWithOneSession(t *testing.T) {
 		}
 		answerJSON(w, m, `{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"script","version":"1"}}`)
 	}
-	h := sets(t, s, func(o *Options) { o.Era = wire.EraLegacy })
+	h := startSharedSessions(t, s, func(o *Options) { o.Era = wire.EraLegacy })
 	var all sync.WaitGroup
 	for n := range 8 {
 		all.Go(func() {
 			for range 3 {
-				if got := h.call(t.Context(), by(fmt.Sprint("c", n), `{}`, &peer{})); got != doneResult {
+				if got := h.call(t.Context(), legacyCall(fmt.Sprint("c", n), `{}`, &upstreamtest.Peer{})); got != doneResult {
 					t.Errorf("a call: %s", got)
 				}
 			}
@@ -238,8 +241,8 @@ func TestServerWithOneSession(t *testing.T) {
 	}
 	all.Wait()
 	tried := opened.Load()
-	h.call(t.Context(), by("another", `{"sampling":{}}`, &peer{}))
+	h.call(t.Context(), legacyCall("another", `{"sampling":{}}`, &upstreamtest.Peer{}))
 	if len(h.open) > 0 || opened.Load() != tried {
-		t.Errorf("%d sessions beside the head; %d attempts, then %d", len(h.open), tried, opened.Load())
+		t.Errorf("%d sessions beside the catalog session; %d attempts, then %d", len(h.open), tried, opened.Load())
 	}
 }
